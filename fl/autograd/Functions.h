@@ -1,0 +1,159 @@
+// Differentiable functions of Variables, with Flashlight's names and parameter orders.
+//
+// Each records the tensor operators of its result, and later those of its gradient: no call waits
+// for a value. Variables that meet in one function must have one dtype, else std::invalid_argument
+// names the function; a double takes the dtype of the Variable beside it. Binary functions broadcast
+// as tensors do (from the first dimension). The gradient of an input has its shape and dtype.
+//
+// One file a theme: Unary-, Binary-, Shape-, Reduction-, Matrix-, Nn- and LossFunctions.cpp.
+#pragma once
+
+#include <vector>
+
+#include "fl/autograd/Variable.h"
+#include "fl/tensor/Defines.h"
+
+namespace fl {
+
+// ---- Arithmetic ----
+Variable operator+(const Variable& lhs, const Variable& rhs);
+Variable operator+(const double& lhs, const Variable& rhs);
+Variable operator+(const Variable& lhs, const double& rhs);
+Variable operator-(const Variable& lhs, const Variable& rhs);
+Variable operator-(const double& lhs, const Variable& rhs);
+Variable operator-(const Variable& lhs, const double& rhs);
+Variable operator*(const Variable& lhs, const Variable& rhs);
+Variable operator*(const double& lhs, const Variable& rhs);
+Variable operator*(const Variable& lhs, const double& rhs);
+Variable operator/(const Variable& lhs, const Variable& rhs);
+Variable operator/(const double& lhs, const Variable& rhs);
+Variable operator/(const Variable& lhs, const double& rhs);
+
+// ---- Comparisons and logic: no gradient. Of two Variables b8, else the Variable's dtype ----
+Variable operator>(const Variable& lhs, const Variable& rhs);
+Variable operator>(const double& lhs, const Variable& rhs);
+Variable operator>(const Variable& lhs, const double& rhs);
+Variable operator<(const Variable& lhs, const Variable& rhs);
+Variable operator<(const double& lhs, const Variable& rhs);
+Variable operator<(const Variable& lhs, const double& rhs);
+Variable operator>=(const Variable& lhs, const Variable& rhs);
+Variable operator>=(const double& lhs, const Variable& rhs);
+Variable operator>=(const Variable& lhs, const double& rhs);
+Variable operator<=(const Variable& lhs, const Variable& rhs);
+Variable operator<=(const double& lhs, const Variable& rhs);
+Variable operator<=(const Variable& lhs, const double& rhs);
+Variable operator&&(const Variable& lhs, const Variable& rhs);
+Variable operator!(const Variable& input);
+
+// ---- Elementwise ----
+Variable negate(const Variable& input);
+// 1 / x
+Variable reciprocal(const Variable& input);
+Variable exp(const Variable& input);
+Variable log(const Variable& input);
+Variable pow(const Variable& input, double p);
+// log(1 + x), exact near 0.
+Variable log1p(const Variable& input);
+Variable sin(const Variable& input);
+Variable cos(const Variable& input);
+Variable sqrt(const Variable& input);
+Variable tanh(const Variable& input);
+// Limited to [min, max]; the gradient is zero at and beyond the limits.
+Variable clamp(const Variable& input, const double min, const double max);
+Variable sigmoid(const Variable& input);
+// x * sigmoid(beta x)
+Variable swish(const Variable& input, double beta);
+Variable erf(const Variable& input);
+// The gradient at 0 is 0.
+Variable abs(const Variable& input);
+// max(x, 0); the gradient at 0 is 0.
+Variable relu(const Variable& input);
+// x Phi(x) by its tanh approximation: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+Variable gelu(const Variable& input);
+// The larger element; where both are equal the gradient goes to rhs, and to no double.
+Variable max(const Variable& lhs, const Variable& rhs);
+Variable max(const Variable& lhs, const double& rhs);
+Variable max(const double& lhs, const Variable& rhs);
+Variable min(const Variable& lhs, const Variable& rhs);
+Variable min(const Variable& lhs, const double& rhs);
+Variable min(const double& lhs, const Variable& rhs);
+
+// ---- Shape ----
+// Dimension i of the result is dimension dims[i]; no dims reverse all.
+Variable transpose(const Variable& input, const Shape& dims = {});
+// transpose() with every dimension named.
+Variable reorder(const Variable& input, const Shape& shape);
+// Repeats dimensions until the shape is that given; each size must divide its new one.
+Variable tileAs(const Variable& input, const Variable& reference);
+Variable tileAs(const Variable& input, const Shape& rdims);
+// Sums the dimensions in which the shapes differ; there rdims must have size 1 or end before them.
+Variable sumAs(const Variable& input, const Variable& reference);
+Variable sumAs(const Variable& input, const Shape& rdims);
+// Joins along dimension `dim`; all other dimensions are equal.
+Variable concatenate(const std::vector<Variable>& concatInputs, int dim);
+// Pieces of splitSize along `dim`, the last one smaller if it does not divide the size; or pieces of
+// the given sizes, which must add up to it.
+std::vector<Variable> split(const Variable& input, long splitSize, int dim);
+std::vector<Variable> split(const Variable& input, const std::vector<long>& splitSizes, int dim);
+// Repeats dims[i] times along dimension i.
+Variable tile(const Variable& input, const Shape& dims);
+// One dimension, in column-major order.
+Variable flat(const Variable& input);
+// Another shape, the same linear order: 0 keeps the input's size there, one -1 takes what is left.
+Variable moddims(const Variable& input, const Shape& dims);
+
+// ---- Reductions; no axes means all. Reduced dimensions go unless keepDims ----
+Variable sum(const Variable& input, const std::vector<int>& axes, bool keepDims = false);
+Variable mean(const Variable& input, const std::vector<int>& axes, bool keepDims = false);
+// Divides by the count N if isbiased, else by N - 1 (Tensor's var names it the other way round).
+// Throws std::invalid_argument for N = 1 in the second case.
+Variable var(const Variable& input, const std::vector<int>& axes, const bool isbiased = false,
+             bool keepDims = false);
+// (sum |x|^p)^(1/p), p > 0.
+Variable norm(const Variable& input, const std::vector<int>& axes, double p = 2,
+              bool keepDims = false);
+// input / max(norm, eps)
+Variable normalize(const Variable& input, const std::vector<int>& axes, double p = 2,
+                   double eps = 1e-12);
+// exp(x) / sum(exp(x)) along `dim`, shifted by the maximum so that nothing overflows.
+Variable softmax(const Variable& input, const int dim);
+// log(softmax(x)) without the intermediate rounding.
+Variable logSoftmax(const Variable& input, const int dim);
+
+// ---- Matrices ----
+// (M,K) x (K,N) -> (M,N), with 1-D operands and batches as Tensor's matmul takes them. matmulTN
+// takes lhs as (K,M), matmulNT rhs as (N,K).
+Variable matmul(const Variable& lhs, const Variable& rhs);
+Variable matmulTN(const Variable& lhs, const Variable& rhs);
+Variable matmulNT(const Variable& lhs, const Variable& rhs);
+// weight x input + bias: input (in, ...), weight (out, in), bias (out) or empty, result (out, ...).
+Variable linear(const Variable& input, const Variable& weight);
+Variable linear(const Variable& input, const Variable& weight, const Variable& bias);
+
+// ---- Neural networks; images are (W,H,C,N) ----
+// Cross-correlation with weights (KW,KH,C/groups,O), plus a bias (1,1,O,1) or empty:
+// out = 1 + (in + 2 pad - ((kernel - 1) dilation + 1)) / stride.
+Variable conv2d(const Variable& input, const Variable& weights, int sx = 1, int sy = 1, int px = 0,
+                int py = 0, int dx = 1, int dy = 1, int groups = 1);
+Variable conv2d(const Variable& input, const Variable& weights, const Variable& bias, int sx = 1,
+                int sy = 1, int px = 0, int py = 0, int dx = 1, int dy = 1, int groups = 1);
+// Over windows of wx * wy elements; padding counts as -inf for MAX.
+Variable pool2d(const Variable& input, int wx, int wy, int sx = 1, int sy = 1, int px = 0,
+                int py = 0, PoolingMode mode = PoolingMode::MAX);
+// Keeps each element with probability 1 - p and scales it by 1 / (1 - p); takes one draw of fl::rand.
+Variable dropout(const Variable& input, double p);
+// The first half of dimension `dim` times the sigmoid of the second.
+Variable gatedlinearunit(const Variable& input, const int dim);
+
+// ---- Losses ----
+// -(y log(x) + (1 - y) log(1 - x)), elementwise; both in [0, 1].
+Variable binaryCrossEntropy(const Variable& inputs, const Variable& targets);
+// The mean, the sum or each of -input[target]. input: log-probabilities (C, ...); targets: integer
+// classes, the shape of input without its first dimension. Targets equal to ignoreIndex count
+// nowhere: loss and gradient are zero, MEAN divides by the others. Any other target outside [0, C)
+// makes its loss NaN, and with it the mean and the sum; its gradient is zero. It is not thrown for,
+// because that would wait for the targets.
+Variable categoricalCrossEntropy(const Variable& input, const Variable& targets,
+                                 ReduceMode reduction = ReduceMode::MEAN, int ignoreIndex = -1);
+
+}  // namespace fl

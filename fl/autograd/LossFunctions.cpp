@@ -1,0 +1,94 @@
+#include <limits>
+#include <optional>
+
+#include "fl/autograd/Functions.h"
+#include "fl/autograd/Internal.h"
+#include "fl/base/CallSite.h"
+
+namespace fl {
+
+using detail::toType;
+using detail::unaryResult;
+
+namespace {
+
+// The targets of a categorical loss over `classes` classes, as a row of one target a column.
+struct ClassTargets {
+  ClassTargets(const Tensor& targets, Dim classes, int ignoreIndex)
+      : classes(static_cast<int>(classes)), ignoreIndex(ignoreIndex) {
+    // Wide enough to count the classes in.
+    const dtype type =
+        isFloating(targets.type()) ? targets.type() : promote(targets.type(), dtype::s32);
+    row = toType(reshape(targets, {1, targets.elements()}), type);
+  }
+
+  Tensor counted() const { return row != ignoreIndex; }
+  // b8 (classes, targets): the class that each target that counts picks.
+  Tensor picks() const {
+    return arange(Shape({classes, 1}), 0, row.type()) == row && counted();
+  }
+  Tensor outside() const { return (row < 0 || row >= classes) && counted(); }
+
+  Tensor row;
+  int classes;
+  int ignoreIndex;
+};
+
+void checkTargets(const Variable& input, const Variable& targets) {
+  const auto fail = [&](const std::string& rule) {
+    throwUser("categoricalCrossEntropy: targets ", typeToString(targets.type(), targets.shape()),
+              " do not fit input ", typeToString(input.type(), input.shape()), ": ", rule);
+  };
+  if (input.ndim() != targets.ndim() + 1) {
+    fail("they must have one dimension less");
+  }
+  for (unsigned i = 1; i < input.ndim(); ++i) {
+    if (input.dim(i) != targets.dim(i - 1)) {
+      fail(detail::concat("dimension ", i - 1, " must be the input's dimension ", i));
+    }
+  }
+}
+
+}  // namespace
+
+Variable binaryCrossEntropy(const Variable& inputs, const Variable& targets) {
+  FL_API_ENTRY();
+  const Variable y = targets.astype(inputs.type());
+  return negate(y * log(inputs) + (1 - y) * log(1 - inputs));
+}
+
+Variable categoricalCrossEntropy(const Variable& input, const Variable& targets,
+                                 ReduceMode reduction, int ignoreIndex) {
+  FL_API_ENTRY();
+  checkTargets(input, targets);
+  const Shape shape = input.shape();
+  const Dim count = targets.elements();
+  const ClassTargets classes(targets.tensor(), shape[0], ignoreIndex);
+
+  const Tensor logProbabilities = reshape(input.tensor(), {shape[0], count});
+  // Selected, not multiplied: the log-probability of another class may be -inf.
+  const Tensor picked =
+      sum(where(classes.picks(), logProbabilities, 0.0), {0}, /*keepDims=*/true);
+  const Tensor losses =
+      where(classes.outside(), std::numeric_limits<double>::quiet_NaN(), -picked);
+
+  if (reduction == ReduceMode::NONE) {
+    return unaryResult(toType(reshape(losses, targets.shape()), input.type()), input,
+                       [classes, shape, count](const Tensor& grad) {
+                         return reshape(classes.picks() * -reshape(grad, {1, count}), shape);
+                       });
+  }
+  std::optional<Tensor> divisor;
+  Tensor loss = sum(losses);
+  if (reduction == ReduceMode::MEAN) {
+    divisor = sum(classes.counted()).astype(dtype::f32);
+    loss = loss / *divisor;
+  }
+  return unaryResult(toType(loss, input.type()), input,
+                     [classes, divisor, shape](const Tensor& grad) {
+                       const Tensor each = divisor ? grad / *divisor : grad;
+                       return reshape(classes.picks() * -each, shape);
+                     });
+}
+
+}  // namespace fl

@@ -1,0 +1,103 @@
+#include "fl/autograd/Functions.h"
+#include "fl/autograd/Internal.h"
+#include "fl/base/CallSite.h"
+
+namespace fl {
+
+using detail::checkAxis;
+using detail::normalizedAxes;
+using detail::repeatTo;
+using detail::toType;
+using detail::unaryResult;
+
+namespace {
+
+double countOf(const Shape& shape, const std::vector<int>& axes) {
+  Dim count = 1;
+  for (int axis : axes) {
+    count *= shape[axis];
+  }
+  return static_cast<double>(count);
+}
+
+}  // namespace
+
+Variable sum(const Variable& input, const std::vector<int>& axes, bool keepDims) {
+  FL_API_ENTRY();
+  const Shape shape = input.shape();
+  const std::vector<int> reduced = normalizedAxes("sum", shape, axes);
+  return unaryResult(toType(sum(input.tensor(), axes, keepDims), input.type()), input,
+                     [shape, reduced](const Tensor& grad) { return repeatTo(grad, shape, reduced); });
+}
+
+Variable mean(const Variable& input, const std::vector<int>& axes, bool keepDims) {
+  FL_API_ENTRY();
+  const Shape shape = input.shape();
+  const std::vector<int> reduced = normalizedAxes("mean", shape, axes);
+  return unaryResult(mean(input.tensor(), axes, keepDims), input,
+                     [shape, reduced](const Tensor& grad) {
+                       return repeatTo(grad * (1 / countOf(shape, reduced)), shape, reduced);
+                     });
+}
+
+Variable var(const Variable& input, const std::vector<int>& axes, const bool isbiased,
+             bool keepDims) {
+  FL_API_ENTRY();
+  const Tensor x = input.tensor();
+  const std::vector<int> reduced = normalizedAxes("var", x.shape(), axes);
+  const double count = countOf(x.shape(), reduced);
+  FL_USER_CHECK(isbiased || count != 1, "var: no unbiased variance of one sample, in ",
+                typeToString(x.type(), x.shape()));
+  const double scale = 2 / (isbiased ? count : count - 1);
+  return unaryResult(var(x, axes, /*bias=*/!isbiased, keepDims), input,
+                     [x, reduced, scale](const Tensor& grad) {
+                       const Tensor deviation = x - mean(x, reduced, /*keepDims=*/true);
+                       return repeatTo(grad * scale, x.shape(), reduced) * deviation;
+                     });
+}
+
+Variable norm(const Variable& input, const std::vector<int>& axes, double p, bool keepDims) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(p > 0, "norm: p must be positive, not ", p);
+  const Tensor x = input.tensor();
+  const std::vector<int> reduced = normalizedAxes("norm", x.shape(), axes);
+  const Tensor result = toType(norm(x, axes, p, keepDims), input.type());
+  return unaryResult(result, input, [x, reduced, result, p](const Tensor& grad) {
+    if (p == 2) {
+      return x * repeatTo(grad / result, x.shape(), reduced);
+    }
+    const Tensor slope = sign(x) * power(absolute(x), p - 1);
+    return slope * repeatTo(grad / power(result, p - 1), x.shape(), reduced);
+  });
+}
+
+Variable normalize(const Variable& input, const std::vector<int>& axes, double p, double eps) {
+  FL_API_ENTRY();
+  return input / max(norm(input, axes, p, /*keepDims=*/true), eps);
+}
+
+Variable softmax(const Variable& input, const int dim) {
+  FL_API_ENTRY();
+  checkAxis("softmax", input, dim);
+  const Tensor& x = input.tensor();
+  const Tensor weights = fl::exp(x - amax(x, {dim}, /*keepDims=*/true));
+  const Tensor result = toType(weights / sum(weights, {dim}, /*keepDims=*/true), input.type());
+  return unaryResult(result, input, [result, dim](const Tensor& grad) {
+    const Tensor weighted = grad * result;
+    return weighted - result * sum(weighted, {dim}, /*keepDims=*/true);
+  });
+}
+
+Variable logSoftmax(const Variable& input, const int dim) {
+  FL_API_ENTRY();
+  checkAxis("logSoftmax", input, dim);
+  const Tensor& x = input.tensor();
+  const Tensor shifted = x - amax(x, {dim}, /*keepDims=*/true);
+  const Tensor total = sum(fl::exp(shifted), {dim}, /*keepDims=*/true);
+  const Tensor result = toType(shifted - fl::log(total), input.type());
+  return unaryResult(result, input, [result, dim](const Tensor& grad) {
+    return grad - fl::exp(result) * sum(grad, {dim}, /*keepDims=*/true);
+  });
+}
+
+}  // namespace fl

@@ -1,0 +1,264 @@
+#include "fl/autograd/Variable.h"
+
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/tensor/Compute.h"
+
+namespace fl {
+namespace {
+
+[[noreturn]] void throwLogicError(const std::string& message) {
+  throw std::logic_error(detail::withCallSite(message));
+}
+
+}  // namespace
+
+Variable::Variable()
+    : data_(std::make_shared<SharedData>()), grad_(std::make_shared<SharedGrad>()) {}
+
+Variable::Variable(Tensor data, bool calcGrad) : Variable() {
+  data_->data = std::move(data);  // an assignment: a view is read, it does not stay one
+  grad_->calcGrad = calcGrad;
+}
+
+Variable::Variable(Tensor data, std::vector<Variable> inputs, GradFunc gradFunc)
+    : Variable(std::move(data), false) {
+  for (const Variable& input : inputs) {
+    grad_->calcGrad |= input.isCalcGrad();
+  }
+  if (grad_->calcGrad) {
+    grad_->inputs = std::move(inputs);
+    grad_->gradFunc = std::move(gradFunc);
+  }
+}
+
+Tensor& Variable::SharedData::tensor() {
+  if (!hasData) {
+    data = Tensor(shape, type);
+    hasData = true;
+  }
+  return data;
+}
+
+Tensor& Variable::tensor() const { return data_->tensor(); }
+
+Shape Variable::shape() const { return data_->hasData ? data_->data.shape() : data_->shape; }
+
+dtype Variable::type() const { return data_->hasData ? data_->data.type() : data_->type; }
+
+bool Variable::isEmpty() const { return elements() == 0; }
+
+bool Variable::isContiguous() const { return !data_->hasData || data_->data.isContiguous(); }
+
+Dim Variable::elements() const { return shape().elements(); }
+
+size_t Variable::bytes() const { return elements() * getTypeSize(type()); }
+
+unsigned Variable::ndim() const { return shape().ndim(); }
+
+Dim Variable::dim(unsigned dim) const { return shape().dim(dim); }
+
+void Variable::eval() const {
+  FL_API_ENTRY();
+  fl::eval(tensor());
+}
+
+Variable Variable::copy() const {
+  FL_API_ENTRY();
+  return Variable(tensor().copy(), isCalcGrad());
+}
+
+Variable Variable::asContiguous() const {
+  FL_API_ENTRY();
+  if (!isContiguous()) {
+    tensor() = tensor().asContiguousTensor();
+  }
+  return *this;
+}
+
+Variable Variable::withoutData() const {
+  Variable edge = *this;
+  edge.data_ = std::make_shared<SharedData>();
+  edge.data_->hasData = false;
+  edge.data_->shape = shape();
+  edge.data_->type = type();
+  return edge;
+}
+
+Variable Variable::astype(dtype newType) const {
+  FL_API_ENTRY();
+  return Variable(tensor().astype(newType), {withoutData()},
+                  [](std::vector<Variable>& inputs, const Variable& gradOutput) {
+                    Tensor grad = gradOutput.tensor().astype(inputs[0].type());
+                    inputs[0].addGrad(Variable(std::move(grad), false));
+                  });
+}
+
+Variable Variable::operator()(const std::vector<Index>& indices) const {
+  FL_API_ENTRY();
+  return Variable(tensor()(indices), {withoutData()},
+                  [indices](std::vector<Variable>& inputs, const Variable& gradOutput) {
+                    Tensor grad = full(inputs[0].shape(), 0.0, inputs[0].type());
+                    grad(indices) += gradOutput.tensor();
+                    inputs[0].addGrad(Variable(std::move(grad), false));
+                  });
+}
+
+Variable Variable::flat(const Index& index) const {
+  FL_API_ENTRY();
+  return Variable(tensor().flat(index), {withoutData()},
+                  [index](std::vector<Variable>& inputs, const Variable& gradOutput) {
+                    Tensor grad = full(inputs[0].shape(), 0.0, inputs[0].type());
+                    grad.flat(index) += gradOutput.tensor();
+                    inputs[0].addGrad(Variable(std::move(grad), false));
+                  });
+}
+
+bool Variable::isCalcGrad() const { return grad_->calcGrad; }
+
+bool Variable::isGradAvailable() const { return grad_->calcGrad && grad_->grad != nullptr; }
+
+Variable& Variable::grad() const {
+  if (!grad_->calcGrad) {
+    throwLogicError("grad: no gradient is computed for this Variable (calcGrad is false)");
+  }
+  if (!grad_->grad) {
+    throwLogicError("grad: the gradient of this Variable is not available; backward() makes it");
+  }
+  return *grad_->grad;
+}
+
+void Variable::zeroGrad() { grad_->grad.reset(); }
+
+void Variable::setCalcGrad(bool calcGrad) {
+  grad_->calcGrad = calcGrad;
+  if (!calcGrad) {
+    grad_->release();
+    grad_->released = false;
+    grad_->grad.reset();
+  }
+}
+
+void Variable::addGrad(const Variable& childGrad) {
+  if (!grad_->calcGrad) {
+    return;
+  }
+  FL_API_ENTRY();
+  const Shape own = shape();
+  const Shape given = childGrad.shape();
+  FL_USER_CHECK(childGrad.type() == type() && given == own, "addGrad: a gradient of type ",
+                typeToString(childGrad.type(), given), " for a Variable of type ",
+                typeToString(type(), own));
+  Tensor sum = grad_->grad ? grad_->grad->tensor() + childGrad.tensor() : childGrad.tensor();
+  grad_->grad = std::make_unique<Variable>(std::move(sum), false);
+}
+
+void Variable::registerGradHook(const GradHook& hook) { grad_->hook = hook; }
+
+void Variable::clearGradHook() { grad_->hook = nullptr; }
+
+void Variable::SharedGrad::release() {
+  released = true;
+  inputs.clear();
+  gradFunc = nullptr;
+}
+
+// What a node owns of its history is handed to the outermost destructor on this thread, which frees
+// it piece by piece: the stack stays flat however long the history is.
+Variable::SharedGrad::~SharedGrad() {
+  using Owned = std::pair<std::vector<Variable>, GradFunc>;
+  static thread_local std::vector<Owned>* dying = nullptr;
+  if (inputs.empty() && !gradFunc) {
+    return;
+  }
+  if (dying) {
+    dying->emplace_back(std::move(inputs), std::move(gradFunc));
+    return;
+  }
+  std::vector<Owned> queue;
+  dying = &queue;
+  queue.emplace_back(std::move(inputs), std::move(gradFunc));
+  while (!queue.empty()) {
+    const Owned last = std::move(queue.back());
+    queue.pop_back();
+  }
+  dying = nullptr;
+}
+
+void Variable::backward(bool retainGraph) {
+  FL_API_ENTRY();
+  backward(Variable(full(shape(), 1.0, type()), false), retainGraph);
+}
+
+void Variable::backward(const Variable& grad, bool retainGraph) {
+  FL_API_ENTRY();
+  Tape tape = buildTape();
+  for (const auto& node : tape) {
+    if (node->gradFunc) {
+      node->grad.reset();
+    }
+  }
+  addGrad(grad);
+  runTape(tape, retainGraph);
+}
+
+// Depth first, with a stack of our own.
+Variable::Tape Variable::buildTape() const {
+  struct Visit {
+    std::shared_ptr<SharedGrad> node;
+    size_t next = 0;
+  };
+  Tape tape;
+  std::unordered_set<const SharedGrad*> seen;
+  std::vector<Visit> stack;
+  const auto enter = [&](const std::shared_ptr<SharedGrad>& node) {
+    if (!node->calcGrad || !seen.insert(node.get()).second) {
+      return;
+    }
+    if (node->released) {
+      throwLogicError(
+          "backward: an earlier backward() has released this history; call that one with "
+          "retainGraph = true");
+    }
+    stack.push_back({node});
+  };
+  enter(grad_);
+  while (!stack.empty()) {
+    Visit& top = stack.back();
+    if (top.next < top.node->inputs.size()) {
+      enter(top.node->inputs[top.next++].grad_);
+    } else {
+      tape.push_back(std::move(top.node));
+      stack.pop_back();
+    }
+  }
+  return tape;
+}
+
+void Variable::runTape(Tape& tape, bool retainGraph) {
+  for (auto node = tape.rbegin(); node != tape.rend(); ++node) {
+    SharedGrad& current = **node;
+    if (current.gradFunc) {
+      if (!current.grad) {
+        throwLogicError("backward: no gradient was propagated to a Variable of the history");
+      }
+      current.gradFunc(current.inputs, *current.grad);
+    }
+    if (current.hook && current.grad) {
+      current.hook(*current.grad);
+    }
+    if (!retainGraph) {
+      if (current.gradFunc) {
+        current.release();
+      }
+      // The last owner frees the node's gradient and values here, not at the end.
+      node->reset();
+    }
+  }
+}
+
+}  // namespace fl

@@ -1,0 +1,52 @@
+// Where the user's program called the library: a return address, taken once by the outermost
+// public function on a thread, turned into file:line only when it is printed.
+#pragma once
+
+#include <string>
+
+namespace fl {
+
+// An address in the user's code and the name of the module that was running, both optional.
+// The scope points to a string that lives as long as the program (see ModuleScope).
+struct CallSite {
+  const void* address = nullptr;
+  const char* scope = nullptr;
+
+  // "apps/mnist/Train.cpp:41 (in Linear)", or "" when nothing is known. Costs milliseconds.
+  std::string toString() const;
+};
+
+// The site in force on this thread.
+CallSite currentCallSite();
+
+namespace detail {
+
+class CallSiteScope {
+ public:
+  explicit CallSiteScope(const void* address);
+  ~CallSiteScope();
+  CallSiteScope(const CallSiteScope&) = delete;
+  CallSiteScope& operator=(const CallSiteScope&) = delete;
+
+ private:
+  bool outermost_;
+};
+
+}  // namespace detail
+
+// Names the module that is running, for messages and dumps. `name` is interned.
+class ModuleScope {
+ public:
+  explicit ModuleScope(const std::string& name);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  const char* outer_;
+};
+
+}  // namespace fl
+
+// First line of every public function that can record or fail: nested calls keep the outer site.
+#define FL_API_ENTRY() ::fl::detail::CallSiteScope flCallSiteScope(__builtin_return_address(0))

@@ -1,0 +1,18 @@
+#include "fl/base/Error.h"
+
+#include "fl/base/CallSite.h"
+
+namespace fl::detail {
+
+std::string withCallSite(const std::string& message) {
+  const std::string site = currentCallSite().toString();
+  return site.empty() ? message : message + ", at " + site;
+}
+
+void throwInternal(const char* file, int line, const char* condition, const std::string& message) {
+  throw InternalError(concat("internal error at ", file, ":", line, ": ", condition, " does not hold",
+                             message.empty() ? "" : ": ", message,
+                             ". Please report it with the folder that FL_DUMP=dir writes."));
+}
+
+}  // namespace fl::detail

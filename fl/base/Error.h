@@ -1,0 +1,55 @@
+// Errors for two readers. A user error names the operator, the shapes, the rule and the user's
+// line; an internal error names our file and line and asks for a dump.
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace fl {
+
+// A broken invariant of ours; never the user's fault.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+namespace detail {
+
+// Appends ", at file:line" of the user's call.
+std::string withCallSite(const std::string& message);
+[[noreturn]] void throwInternal(const char* file, int line, const char* condition,
+                                const std::string& message);
+
+template <typename... Args>
+std::string concat(const Args&... args) {
+  std::ostringstream os;
+  ((os << args), ...);
+  return os.str();
+}
+
+}  // namespace detail
+
+// Throws std::invalid_argument: "<parts...>, at <the user's file:line>".
+template <typename... Args>
+[[noreturn]] void throwUser(const Args&... parts) {
+  throw std::invalid_argument(detail::withCallSite(detail::concat(parts...)));
+}
+
+}  // namespace fl
+
+// FL_USER_CHECK(condition, message parts...): the parts are evaluated only on failure.
+#define FL_USER_CHECK(condition, ...) \
+  do {                                \
+    if (!(condition)) {               \
+      ::fl::throwUser(__VA_ARGS__);   \
+    }                                 \
+  } while (false)
+
+#define FL_INTERNAL_CHECK(condition, ...)                                      \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      ::fl::detail::throwInternal(__FILE__, __LINE__, #condition,              \
+                                  ::fl::detail::concat("" __VA_OPT__(, ) __VA_ARGS__)); \
+    }                                                                          \
+  } while (false)

@@ -1,0 +1,21 @@
+// Environment flags, one row each in Flags.def. Read once at first use.
+#pragma once
+
+#include <string>
+
+namespace fl {
+
+struct Flags {
+#define FL_FLAG(member, env, initial, doc) std::string member;
+#include "fl/base/Flags.def"
+#undef FL_FLAG
+
+  // The value of an integer flag. Throws std::invalid_argument naming the variable.
+  static long toInt(const char* env, const std::string& value);
+};
+
+// The process's flags; a test or an application may overwrite a member before first use of
+// what it controls.
+Flags& flags();
+
+}  // namespace fl

@@ -1,0 +1,65 @@
+#include "fl/base/Shape.h"
+
+#include <stdexcept>
+
+namespace fl {
+
+Dim Shape::elements() const {
+  Dim product = 1;
+  for (Dim dim : dims_) {
+    product *= dim;
+  }
+  return product;
+}
+
+void Shape::check(size_t dim) const {
+  if (dim >= dims_.size()) {
+    throw std::invalid_argument("Shape: dimension " + std::to_string(dim) + " of " + toString() +
+                                ", which has " + std::to_string(dims_.size()) + " dimensions");
+  }
+}
+
+Dim Shape::dim(size_t dim) const {
+  check(dim);
+  return dims_[dim];
+}
+
+Dim& Shape::operator[](size_t dim) {
+  check(dim);
+  return dims_[dim];
+}
+
+const Dim& Shape::operator[](size_t dim) const {
+  check(dim);
+  return dims_[dim];
+}
+
+namespace {
+std::string join(const std::vector<Dim>& dims, const char* separator) {
+  std::string text;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    text += (i ? separator : "") + std::to_string(dims[i]);
+  }
+  return text;
+}
+}  // namespace
+
+std::string Shape::toString() const { return "(" + join(dims_, ", ") + ")"; }
+
+std::ostream& operator<<(std::ostream& os, const Shape& shape) { return os << shape.toString(); }
+
+std::string typeToString(dtype type, const Shape& shape) {
+  return dtypeToString(type) + "[" + join(shape.get(), ",") + "]";
+}
+
+std::vector<Dim> contiguousStrides(const Shape& shape) {
+  std::vector<Dim> strides;
+  Dim stride = 1;
+  for (Dim dim : shape.get()) {
+    strides.push_back(stride);
+    stride *= dim;
+  }
+  return strides;
+}
+
+}  // namespace fl

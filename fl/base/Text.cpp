@@ -1,0 +1,144 @@
+#include "fl/base/Text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+namespace fl {
+namespace {
+
+bool isNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+}  // namespace
+
+Lexer::Lexer(std::string text) : text_(std::move(text)) { advance(); }
+
+void Lexer::advance() {
+  while (position_ < text_.size()) {
+    if (std::isspace(static_cast<unsigned char>(text_[position_]))) {
+      ++position_;
+    } else if (text_.compare(position_, 2, "//") == 0) {
+      position_ = std::min(text_.find('\n', position_), text_.size());
+    } else {
+      break;
+    }
+  }
+  begin_ = position_;
+  if (position_ < text_.size()) {
+    const char first = text_[position_++];
+    const bool word = isNameCharacter(first) || first == '%' || first == '@' || first == '-';
+    while (word && position_ < text_.size() && isNameCharacter(text_[position_])) {
+      ++position_;
+    }
+  }
+  token_ = text_.substr(begin_, position_ - begin_);
+}
+
+std::string Lexer::take() {
+  std::string token = token_;
+  advance();
+  return token;
+}
+
+bool Lexer::accept(const std::string& expected) {
+  if (token_ != expected) {
+    return false;
+  }
+  advance();
+  return true;
+}
+
+void Lexer::expect(const std::string& expected) {
+  if (!accept(expected)) {
+    fail("expected \"" + expected + "\"");
+  }
+}
+
+std::string Lexer::takeName(const char* what) {
+  if (token_.empty() || !(std::isalpha(static_cast<unsigned char>(token_[0])) || token_[0] == '_')) {
+    fail(std::string("expected ") + what);
+  }
+  return take();
+}
+
+std::string Lexer::takeSigil(char sigil, const char* what) {
+  if (token_.size() < 2 || token_[0] != sigil) {
+    fail(std::string("expected ") + what);
+  }
+  return take().substr(1);
+}
+
+int64_t Lexer::takeInteger() {
+  const bool negative = token_.size() > 1 && token_[0] == '-';
+  const std::string digits = token_.substr(negative);
+  if (digits.empty() || digits.size() > 19 ||
+      !std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c); })) {
+    fail("expected an integer");
+  }
+  const uint64_t value = std::stoull(digits);
+  if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    fail("integer out of range");
+  }
+  advance();
+  return negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
+}
+
+std::vector<Dim> Lexer::takeList() {
+  std::vector<Dim> values;
+  expect("[");
+  if (!accept("]")) {
+    do {
+      values.push_back(takeInteger());
+    } while (accept(","));
+    expect("]");
+  }
+  return values;
+}
+
+int64_t Lexer::takeField(const std::string& name) {
+  expect(name);
+  expect("=");
+  return takeInteger();
+}
+
+std::vector<Dim> Lexer::takeListField(const std::string& name) {
+  expect(name);
+  expect("=");
+  return takeList();
+}
+
+dtype Lexer::takeDtype() {
+  for (int i = 0; i < kDtypeCount; ++i) {
+    const dtype type = static_cast<dtype>(i);
+    if (accept(dtypeToString(type))) {
+      return type;
+    }
+  }
+  fail("expected a dtype");
+}
+
+void Lexer::takeType(dtype* type, Shape* shape) {
+  *type = takeDtype();
+  *shape = Shape(takeList());
+}
+
+void Lexer::fail(const std::string& message) const {
+  const size_t lineBegin = begin_ == 0 ? 0 : text_.rfind('\n', begin_ - 1) + 1;
+  const size_t lineEnd = std::min(text_.find('\n', begin_), text_.size());
+  const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(begin_), '\n');
+  const size_t column = begin_ - lineBegin + 1;
+  throw ParseError(std::to_string(line) + ":" + std::to_string(column) + ": " + message +
+                   (token_.empty() ? " at the end" : ", not \"" + token_ + "\"") + "\n" +
+                   text_.substr(lineBegin, lineEnd - lineBegin) + "\n" +
+                   std::string(column - 1, ' ') + "^");
+}
+
+std::string listToString(const std::vector<Dim>& values) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i) {
+    text += (i ? "," : "") + std::to_string(values[i]);
+  }
+  return text + "]";
+}
+
+}  // namespace fl

@@ -1,0 +1,59 @@
+// The lexer and small writers that every .flir form shares. A parse error carries line, column and a
+// caret.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "fl/base/Shape.h"
+
+namespace fl {
+
+class ParseError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Splits text into names ([A-Za-z_][A-Za-z0-9_]*), integers, %values, @symbols and single
+// characters; skips white space and // comments.
+class Lexer {
+ public:
+  explicit Lexer(std::string text);
+
+  bool atEnd() const { return token_.empty(); }
+  // The token ahead, "" at the end.
+  const std::string& peek() const { return token_; }
+  std::string take();
+  // Takes the token if it is `expected`.
+  bool accept(const std::string& expected);
+  void expect(const std::string& expected);
+  std::string takeName(const char* what);
+  // A token that begins with `sigil`; returned without it.
+  std::string takeSigil(char sigil, const char* what);
+  int64_t takeInteger();
+  // "[1,2,3]"
+  std::vector<Dim> takeList();
+  // "name=integer" and "name=[...]"
+  int64_t takeField(const std::string& name);
+  std::vector<Dim> takeListField(const std::string& name);
+  dtype takeDtype();
+  // "f32[3,4]"
+  void takeType(dtype* type, Shape* shape);
+  // Throws ParseError at the token ahead.
+  [[noreturn]] void fail(const std::string& message) const;
+
+ private:
+  void advance();
+
+  std::string text_;
+  size_t begin_ = 0;  // of token_
+  size_t position_ = 0;
+  std::string token_;
+};
+
+// "[1,2,3]"
+std::string listToString(const std::vector<Dim>& values);
+
+}  // namespace fl

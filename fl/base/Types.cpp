@@ -1,0 +1,151 @@
+#include "fl/base/Types.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+namespace fl {
+namespace {
+
+struct TypeInfo {
+  std::string name;
+  size_t size;
+  bool floating;
+  bool isSigned;
+  int rank;  // promotion: the larger wins
+};
+
+const std::array<TypeInfo, kDtypeCount>& types() {
+  static const std::array<TypeInfo, kDtypeCount> table = {{
+      {"f16", 2, true, true, 10},
+      {"f32", 4, true, true, 12},
+      {"f64", 8, true, true, 13},
+      {"b8", 1, false, true, 1},
+      {"s16", 2, false, true, 3},
+      {"s32", 4, false, true, 5},
+      {"s64", 8, false, true, 7},
+      {"u8", 1, false, false, 2},
+      {"u16", 2, false, false, 4},
+      {"u32", 4, false, false, 6},
+      {"u64", 8, false, false, 8},
+      {"bf16", 2, true, true, 11},
+  }};
+  return table;
+}
+
+const TypeInfo& info(dtype type) { return types()[static_cast<int>(type)]; }
+
+template <typename T>
+Number store(T value, dtype type) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(value));
+  return Number(type, bits);
+}
+
+template <typename From>
+Number convert(From value, dtype type) {
+  if (type == dtype::b8) {
+    return store<char>(value != From(0), type);
+  }
+  return dispatchType(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, half>) {
+      return store(T(static_cast<float>(value)), type);
+    } else {
+      return store(static_cast<T>(value), type);
+    }
+  });
+}
+
+}  // namespace
+
+bfloat16::bfloat16(float value) {
+  uint32_t word;
+  std::memcpy(&word, &value, 4);
+  if (std::isnan(value)) {
+    bits = static_cast<uint16_t>((word >> 16) | 0x40);
+  } else {
+    bits = static_cast<uint16_t>((word + 0x7fff + ((word >> 16) & 1)) >> 16);
+  }
+}
+
+bfloat16::operator float() const {
+  const uint32_t word = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &word, 4);
+  return value;
+}
+
+size_t getTypeSize(dtype type) { return info(type).size; }
+const std::string& dtypeToString(dtype type) { return info(type).name; }
+
+dtype stringToDtype(const std::string& name) {
+  for (int i = 0; i < kDtypeCount; ++i) {
+    if (types()[i].name == name) {
+      return static_cast<dtype>(i);
+    }
+  }
+  throw std::invalid_argument("stringToDtype: \"" + name + "\" is no dtype");
+}
+
+std::ostream& operator<<(std::ostream& os, const dtype& type) { return os << info(type).name; }
+
+bool isFloating(dtype type) { return info(type).floating; }
+bool isSigned(dtype type) { return info(type).isSigned; }
+
+dtype promote(dtype lhs, dtype rhs) {
+  const bool mixed16 = (lhs == dtype::f16 && rhs == dtype::bf16) ||
+                       (lhs == dtype::bf16 && rhs == dtype::f16);
+  if (mixed16) {
+    return dtype::f32;
+  }
+  return info(lhs).rank >= info(rhs).rank ? lhs : rhs;
+}
+
+dtype computeType(dtype type) {
+  return type == dtype::f16 || type == dtype::bf16 ? dtype::f32 : type;
+}
+
+Number Number::fromDouble(double value, dtype type) { return convert(value, type); }
+Number Number::fromSigned(int64_t value, dtype type) { return convert(value, type); }
+Number Number::fromUnsigned(uint64_t value, dtype type) { return convert(value, type); }
+
+double Number::toDouble() const {
+  return dispatchType(type_, [&](auto tag) {
+    typename decltype(tag)::type value;
+    std::memcpy(&value, &bits_, sizeof(value));
+    if constexpr (sizeof(value) == 2 && !std::is_integral_v<decltype(value)>) {
+      return static_cast<double>(static_cast<float>(value));
+    } else {
+      return static_cast<double>(value);
+    }
+  });
+}
+
+int64_t Number::toInt() const {
+  if (isFloating(type_)) {
+    return static_cast<int64_t>(toDouble());
+  }
+  return dispatchType(type_, [&](auto tag) -> int64_t {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T>) {
+      T value;
+      std::memcpy(&value, &bits_, sizeof(value));
+      return static_cast<int64_t>(value);
+    }
+    return 0;
+  });
+}
+
+Number Number::cast(dtype type) const {
+  if (type == type_) {
+    return *this;
+  }
+  if (isFloating(type_)) {
+    return fromDouble(toDouble(), type);
+  }
+  return type_ == dtype::u64 ? fromUnsigned(bits_, type) : fromSigned(toInt(), type);
+}
+
+}  // namespace fl

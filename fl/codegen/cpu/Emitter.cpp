@@ -1,0 +1,68 @@
+#include "fl/codegen/cpu/Emitter.h"
+
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <memory>
+
+#include "fl/base/Error.h"
+#include "fl/base/Flags.h"
+#include "fl/codegen/cpu/KernelEmitter.h"
+#include "fl/codegen/cpu/TargetMachine.h"
+
+namespace fl::codegen::cpu {
+namespace {
+
+void checkModule(const llvm::Module& module) {
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  FL_INTERNAL_CHECK(!llvm::verifyModule(module, &stream), message);
+}
+
+std::unique_ptr<llvm::Module> buildModule(llvm::LLVMContext& context, const ir::Kernel& kernel,
+                                          const ir::Target& target, const std::string& name) {
+  FL_INTERNAL_CHECK(target.vectorBits >= 256, "generated code needs AVX2, FMA and F16C");
+  ir::verify(kernel);
+  context.setDiscardValueNames(true);
+  auto module = std::make_unique<llvm::Module>(name, context);
+  llvm::Type* word = llvm::Type::getInt64Ty(context);
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context);
+  auto* type = llvm::FunctionType::get(word, {pointer, word, word}, false);
+  auto* function =
+      llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, module.get());
+  KernelEmitter(kernel, target, function).emit();
+  describeTarget(*module, target);
+  if (flags().check == "verify") checkModule(*module);
+  return module;
+}
+
+std::string compiled(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
+                     Output output) {
+  llvm::LLVMContext context;
+  const auto module = buildModule(context, kernel, target, name);
+  return compile(*module, target, output);
+}
+
+}  // namespace
+
+ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target,
+                        const std::string& name) {
+  return {name, compiled(kernel, target, name, Output::Object)};
+}
+
+std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,
+                         const std::string& name) {
+  llvm::LLVMContext context;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  buildModule(context, kernel, target, name)->print(stream, nullptr);
+  return text;
+}
+
+std::string emitAssemblyText(const ir::Kernel& kernel, const ir::Target& target,
+                             const std::string& name) {
+  return compiled(kernel, target, name, Output::Assembly);
+}
+
+}  // namespace fl::codegen::cpu

@@ -1,0 +1,89 @@
+// The loop nest of one kernel in LLVM IR.
+//
+// The function decomposes `begin` once by division and then walks its part of the domain with an
+// odometer over the kept axes. Maps and column kernels step along axis 0 in blocks of full vectors
+// and finish each run with one masked vector at a time; row kernels handle one kept element at a
+// time and vectorise along axis 0 inside. Reductions follow the trees of fl/ir/Kernel.h exactly.
+// Relies on ValueScopes.h for everything inside the loops; Emitter.h makes objects of the result.
+#pragma once
+
+#include "fl/codegen/cpu/ValueScopes.h"
+#include "fl/ir/Artifact.h"
+
+namespace fl::codegen::cpu {
+
+class KernelEmitter {
+ public:
+  // Fills `function`, an empty KernelFunction (fl/ir/Kernel.h).
+  KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, llvm::Function* function);
+  void emit();
+
+ private:
+  using Reduces = std::vector<ir::KernelStage::Reduce>;
+  using TakeReduced = llvm::function_ref<void(int vector, int reduction, LlvmValue value)>;
+
+  // Where the walk over the domain stands.
+  struct Position {
+    llvm::Value* number = nullptr;     // in the domain
+    llvm::Value* along = nullptr;      // index of axis 0, if that is kept
+    llvm::Value* wholeRuns = nullptr;  // of axis 0 that lie ahead, if the walk is tiled
+    Values indices;                    // of the walked axes
+  };
+
+  KernelArguments loadArguments(llvm::Function* function);
+  Position beginOfWalk();
+  // The position `count` elements on, which is `runs` steps of the first walked axis.
+  Position advanced(const Position& now, llvm::Value* count, llvm::Value* runs);
+  Values carriedOf(const Position& position) const;
+  Position positionOf(const Values& carried) const;
+  void walkDomain();
+  Position walkStep(const Position& now);
+  // As many whole runs of axis 0 as a tile takes, or 1.
+  llvm::Value* runsOfTile(const Position& now);
+
+  // Maps and column kernels: indices [begin, end) of axis 0; in a tiled map, for `runs` indices of
+  // axis 1 from `first` on.
+  void emitRuns(llvm::Value* begin, llvm::Value* end, llvm::Value* first, llvm::Value* runs);
+  void emitBlock();
+  // Row kernels: one kept element.
+  void emitElement();
+  // For each vector of the current lanes: a stage's values, its stores, its values to reduce.
+  void emitBody(int stage, TakeReduced takeReduced);
+  void computeScalarsOfAllStages();
+
+  void sweepRow(int stage);
+  Values sweepRowPart(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);
+  Values sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end, const Values& pairs);
+  Values sweepTail(int stage, llvm::Value* begin, llvm::Value* end, const Values& tails);
+  void sweepColumns(int stage);
+  Values sweepColumnChunk(int stage, int axis, llvm::Value* begin, llvm::Value* end);
+  // Loops over `axes`, the last one innermost.
+  Values sweepOver(int stage, llvm::ArrayRef<int> axes, const Values& carried,
+                   llvm::function_ref<Values(const Values&)> body);
+
+  std::vector<int> outerReducedAxes() const;
+  const Reduces& reduces(int stage) const { return kernel_.stages[stage].reduces; }
+  dtype typeOf(const ir::KernelStage::Reduce& reduce) const;
+  LlvmValue initial(const ir::KernelStage::Reduce& reduce, bool vector);
+  LlvmValue foldLanes(ir::Op op, LlvmValue first, LlvmValue second, LlvmValue tail);
+
+  llvm::Value* number(int64_t value) { return builder_.getInt64(value); }
+  llvm::Value* smaller(llvm::Value* x, llvm::Value* y);
+  // begin plus the whole multiples of `step`, a power of two, below end.
+  llvm::Value* endOfWhole(llvm::Value* begin, llvm::Value* end, int64_t step);
+  std::vector<Lanes> fullLanes(llvm::Value* index);
+  Lanes maskedLanes(llvm::Value* index, llvm::Value* end);
+
+  const ir::Kernel& kernel_;
+  const KernelPlan plan_;
+  std::vector<int> walkedAxes_;  // kept axes but axis 0, which is walked in runs
+  llvm::IRBuilder<> builder_;
+  LlvmBuilder math_;
+  Memory memory_;
+  KernelArguments arguments_;
+  llvm::Value* begin_;
+  llvm::Value* end_;
+  ValueScopes values_;
+};
+
+}  // namespace fl::codegen::cpu

@@ -1,0 +1,35 @@
+// What the CPU emitter decides about a kernel before it writes code: along which axes each value
+// varies, which values a stage needs, and how many vectors a loop body handles.
+// Relies on the kernel form only; KernelEmitter.h turns the plan into LLVM IR.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fl/ir/Kernel.h"
+
+namespace fl::codegen::cpu {
+
+// Bit a stands for axis a.
+using AxisSet = uint32_t;
+
+struct KernelPlan {
+  AxisSet kept = 0;
+  // Along which axes each value varies. A value without axis 0 is computed once for all lanes.
+  std::vector<AxisSet> varies;
+  // The values that each stage needs, in order of definition; Totals among them.
+  std::vector<std::vector<int>> needed;
+  // Values without axis 0 that vector code reads, so that they are spread over the lanes once.
+  std::vector<bool> spread;
+  // Vectors handled by one turn of an inner loop without masks. In row kernels 1 or 2.
+  int unroll = 1;
+  // A map that reads or writes across memory along axis 0 but along memory on axis 1, as a
+  // transpose does: it is walked in tiles of these axes, so that each cache line is used up.
+  bool tiled = false;
+
+  bool isVector(int value) const { return varies[value] & 1; }
+};
+
+KernelPlan planKernel(const ir::Kernel& kernel, int vectorBits);
+
+}  // namespace fl::codegen::cpu

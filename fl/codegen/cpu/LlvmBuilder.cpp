@@ -1,0 +1,159 @@
+#include "fl/codegen/cpu/LlvmBuilder.h"
+
+#include "fl/base/Error.h"
+#include "fl/ir/VectorMath.h"
+
+namespace fl::codegen::cpu {
+
+using llvm::CmpInst;
+using llvm::Instruction;
+using V = LlvmValue;
+
+llvm::Type* LlvmBuilder::elementType(dtype type) {
+  if (type == dtype::f32) return builder_.getFloatTy();
+  if (type == dtype::f64) return builder_.getDoubleTy();
+  return builder_.getIntNTy(static_cast<unsigned>(getTypeSize(type)) * 8);
+}
+
+llvm::Type* LlvmBuilder::likeType(V x, llvm::Type* element) {
+  auto* vector = llvm::dyn_cast<llvm::VectorType>(x.value->getType());
+  return vector ? llvm::VectorType::get(element, vector->getElementCount()) : element;
+}
+
+V LlvmBuilder::constant(const Number& number) {
+  llvm::Type* type = elementType(number.type());
+  auto* integer = builder_.getIntN(type->getScalarSizeInBits(), number.bits());
+  return {builder_.CreateBitCast(integer, type), number.type()};
+}
+
+V LlvmBuilder::spread(V x, int lanes) {
+  return {builder_.CreateVectorSplat(lanes, x.value), x.type};
+}
+
+V LlvmBuilder::bytes(V x) {
+  if (!isMask(x)) return x;
+  return {builder_.CreateZExt(x.value, likeType(x, builder_.getInt8Ty())), x.type};
+}
+
+llvm::Value* LlvmBuilder::truth(V x) {
+  return isMask(x) ? x.value : builder_.CreateIsNotNull(x.value);
+}
+
+bool LlvmBuilder::isNull(V x) {
+  auto* constant = llvm::dyn_cast<llvm::Constant>(x.value);
+  return constant != nullptr && constant->isNullValue();
+}
+
+V LlvmBuilder::real(V like, double number) {
+  return {llvm::ConstantFP::get(like.value->getType(), number), like.type};
+}
+
+V LlvmBuilder::integer(V like, int64_t number) {
+  if (isFloat(like)) return real(like, static_cast<double>(number));
+  llvm::Type* type = likeType(like, elementType(like.type));
+  return {llvm::ConstantInt::get(type, static_cast<uint64_t>(number), true), like.type};
+}
+
+V LlvmBuilder::binary(Instruction::BinaryOps op, V x, V y) {
+  return {builder_.CreateBinOp(op, bytes(x).value, bytes(y).value), x.type};
+}
+
+V LlvmBuilder::add(V x, V y) { return binary(isFloat(x) ? Instruction::FAdd : Instruction::Add, x, y); }
+V LlvmBuilder::sub(V x, V y) { return binary(isFloat(x) ? Instruction::FSub : Instruction::Sub, x, y); }
+V LlvmBuilder::mul(V x, V y) { return binary(isFloat(x) ? Instruction::FMul : Instruction::Mul, x, y); }
+
+V LlvmBuilder::fma(V x, V y, V z) {
+  llvm::Value* args[] = {x.value, y.value, z.value};
+  return {builder_.CreateIntrinsic(x.value->getType(), llvm::Intrinsic::fma, args), x.type};
+}
+
+// Numbers of 32 bits are divided as f64, shorter ones as f32: one rounded division, truncated, is
+// their exact quotient, because it differs from a whole number by 1 / y at least or not at all.
+V LlvmBuilder::divideInteger(V x, V y) {
+  if (width(x) == 64 || !x.value->getType()->isVectorTy()) {
+    return binary(isSigned(x) ? Instruction::SDiv : Instruction::UDiv, x, y);
+  }
+  return truncate(divide(exactReal(x), exactReal(y)), x.type);
+}
+
+V LlvmBuilder::remainderInteger(V x, V y) {
+  if (width(x) == 64 || !x.value->getType()->isVectorTy()) {
+    return binary(isSigned(x) ? Instruction::SRem : Instruction::URem, x, y);
+  }
+  return sub(x, mul(divideInteger(x, y), y));
+}
+
+V LlvmBuilder::compare(CmpInst::Predicate ifFloat, CmpInst::Predicate ifSigned,
+                       CmpInst::Predicate ifUnsigned, V x, V y) {
+  x = bytes(x);
+  y = bytes(y);
+  if (isFloat(x)) return mask(builder_.CreateFCmp(ifFloat, x.value, y.value));
+  return mask(builder_.CreateICmp(isSigned(x) ? ifSigned : ifUnsigned, x.value, y.value));
+}
+
+V LlvmBuilder::lt(V x, V y) {
+  return compare(CmpInst::FCMP_OLT, CmpInst::ICMP_SLT, CmpInst::ICMP_ULT, x, y);
+}
+
+V LlvmBuilder::le(V x, V y) {
+  return compare(CmpInst::FCMP_OLE, CmpInst::ICMP_SLE, CmpInst::ICMP_ULE, x, y);
+}
+
+V LlvmBuilder::eq(V x, V y) {
+  if (isMask(x) && isNull(y)) return maskNot(x);
+  return compare(CmpInst::FCMP_OEQ, CmpInst::ICMP_EQ, CmpInst::ICMP_EQ, x, y);
+}
+
+V LlvmBuilder::ne(V x, V y) {
+  if (isMask(x) && isNull(y)) return x;
+  if (x.value == y.value && !isFloat(x)) {
+    return mask(llvm::Constant::getNullValue(likeType(x, builder_.getInt1Ty())));
+  }
+  return compare(CmpInst::FCMP_UNE, CmpInst::ICMP_NE, CmpInst::ICMP_NE, x, y);
+}
+
+V LlvmBuilder::select(V condition, V x, V y) {
+  if (isMask(x) != isMask(y)) {
+    x = bytes(x);
+    y = bytes(y);
+  }
+  return {builder_.CreateSelect(truth(condition), x.value, y.value), x.type};
+}
+
+V LlvmBuilder::extremum(V x, V y, V takeX) {
+  const V ordered = select(takeX, x, y);
+  return isFloat(x) ? select(ne(x, x), x, ordered) : ordered;
+}
+
+V LlvmBuilder::bits(V x) {
+  const dtype type = isDouble(x) ? dtype::s64 : dtype::s32;
+  return {builder_.CreateBitCast(x.value, likeType(x, elementType(type))), type};
+}
+
+V LlvmBuilder::fromBits(V x) {
+  const dtype type = x.type == dtype::s64 ? dtype::f64 : dtype::f32;
+  return {builder_.CreateBitCast(x.value, likeType(x, elementType(type))), type};
+}
+
+V LlvmBuilder::apply(const ir::KernelValue& value, const std::vector<V>& args) {
+  const V x = args[0];
+  const V y = args.size() > 1 ? args[1] : x;
+  const V z = args.size() > 2 ? args[2] : x;
+  if (value.op == ir::Op::Cast) return cast(x, value.type);
+  if (value.op == ir::Op::RandomUniform) {
+    return value.type == dtype::f64 ? ir::vm::philoxUniform<dtype::f64>(*this, x, y, z)
+                                    : ir::vm::philoxUniform<dtype::f32>(*this, x, y, z);
+  }
+  FL_INTERNAL_CHECK(ir::isElementwise(value.op), ir::opName(value.op));
+  V result;
+  ir::withMeaning(value.op, [&](auto meaning) { result = meaning.apply(*this, x, y, z); });
+  return result;
+}
+
+V LlvmBuilder::combine(ir::Op op, V x, V y) {
+  V result;
+  ir::withMeaning(op, [&](auto meaning) { result = meaning.apply(*this, x, y, y); });
+  return result;
+}
+
+}  // namespace fl::codegen::cpu

@@ -1,0 +1,118 @@
+// The meaning of the op table in LLVM IR: a MeaningBuilder whose values are llvm::Values.
+//
+// A value is a scalar or a vector of any length; all operations work on both. No fast-math flag is
+// ever set and fma is emitted only where the vector math asks for it, so that every executor
+// computes the same bits. Relies on fl/ir/Meaning.h; KernelEmitter.h builds loops around it.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <vector>
+
+#include "fl/ir/Kernel.h"
+#include "fl/ir/Meaning.h"
+
+namespace fl::codegen::cpu {
+
+// A b8 value is held as i8 or, as comparisons make it, as i1: a mask. Either form is accepted
+// everywhere, and bytes() or truth() convert only where the other form is needed. 16-bit floats are
+// held as i16.
+struct LlvmValue {
+  llvm::Value* value = nullptr;
+  dtype type = dtype::f32;
+};
+
+class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
+ public:
+  using V = LlvmValue;
+  static constexpr bool kStaticTypes = false;
+
+  explicit LlvmBuilder(llvm::IRBuilder<>& builder) : builder_(builder) {}
+
+  llvm::IRBuilder<>& ir() { return builder_; }
+  // How an element of `type` is held in memory and in registers.
+  llvm::Type* elementType(dtype type);
+  // A number given by its stored bits.
+  V constant(const Number& number);
+  // The same number in all lanes.
+  V spread(V x, int lanes);
+  V bytes(V x);
+  llvm::Value* truth(V x);
+  V cast(V x, dtype type);
+  // The value of an Apply (fl/ir/Kernel.h).
+  V apply(const ir::KernelValue& value, const std::vector<V>& args);
+  // op(x, y) of a reduction.
+  V combine(ir::Op op, V x, V y);
+
+  // The primitives that fl/ir/Meaning.h lists.
+  V real(V like, double number);
+  V integer(V like, int64_t number);
+  bool isDouble(V x) const { return x.type == dtype::f64; }
+  bool isFloat(V x) const { return isFloating(x.type); }
+  bool isSigned(V x) const { return fl::isSigned(x.type); }
+  int width(V x) const { return static_cast<int>(getTypeSize(x.type)) * 8; }
+
+  V add(V x, V y);
+  V sub(V x, V y);
+  V mul(V x, V y);
+  V divide(V x, V y) { return {builder_.CreateFDiv(x.value, y.value), x.type}; }
+  V fma(V x, V y, V z);
+  V negate(V x) { return {builder_.CreateFNeg(x.value), x.type}; }
+  V magnitude(V x) { return unary(llvm::Intrinsic::fabs, x); }
+  V sqrt(V x) { return unary(llvm::Intrinsic::sqrt, x); }
+  V floor(V x) { return unary(llvm::Intrinsic::floor, x); }
+  V ceil(V x) { return unary(llvm::Intrinsic::ceil, x); }
+  V rint(V x) { return unary(llvm::Intrinsic::rint, x); }
+  V divideInteger(V x, V y);
+  V remainderInteger(V x, V y);
+
+  V bitAnd(V x, V y) { return binary(llvm::Instruction::And, x, y); }
+  V bitOr(V x, V y) { return binary(llvm::Instruction::Or, x, y); }
+  V bitXor(V x, V y) { return binary(llvm::Instruction::Xor, x, y); }
+  V bitNot(V x) { return {builder_.CreateNot(bytes(x).value), x.type}; }
+  V shl(V x, V count) { return binary(llvm::Instruction::Shl, x, count); }
+  V lshr(V x, V count) { return binary(llvm::Instruction::LShr, x, count); }
+  V ashr(V x, V count) { return binary(llvm::Instruction::AShr, x, count); }
+
+  V lt(V x, V y);
+  V le(V x, V y);
+  V eq(V x, V y);
+  V ne(V x, V y);
+  V maskAnd(V x, V y) { return mask(builder_.CreateAnd(truth(x), truth(y))); }
+  V maskOr(V x, V y) { return mask(builder_.CreateOr(truth(x), truth(y))); }
+  V maskNot(V x) { return mask(builder_.CreateNot(truth(x))); }
+  V select(V condition, V x, V y);
+  // The base's definition, its conditions nested so that x86 takes one max and one blend.
+  V max(V x, V y) { return extremum(x, y, lt(y, x)); }
+  V min(V x, V y) { return extremum(x, y, lt(x, y)); }
+
+  V bits(V x);
+  V fromBits(V x);
+  template <dtype type>
+  V castTo(V x) { return cast(x, type); }
+
+ private:
+  static bool isMask(V x) { return x.value->getType()->getScalarType()->isIntegerTy(1); }
+  static bool isNull(V x);
+  static V mask(llvm::Value* value) { return {value, dtype::b8}; }
+  // `element` with as many lanes as x has.
+  llvm::Type* likeType(V x, llvm::Type* element);
+  V unary(llvm::Intrinsic::ID id, V x) { return {builder_.CreateUnaryIntrinsic(id, x.value), x.type}; }
+  V binary(llvm::Instruction::BinaryOps op, V x, V y);
+  V compare(llvm::CmpInst::Predicate ifFloat, llvm::CmpInst::Predicate ifSigned,
+            llvm::CmpInst::Predicate ifUnsigned, V x, V y);
+  V extremum(V x, V y, V takeX);
+
+  V widenFloat(V x);
+  V narrowFloat(V x, dtype type);
+  V roundToBfloat16(V x);
+  V integerToReal(V x, dtype type);
+  V realToInteger(V x, dtype type);
+  // x as a float that holds every number of its type up to 32 bits.
+  V exactReal(V x);
+  V truncate(V x, dtype type);
+
+  llvm::IRBuilder<>& builder_;
+};
+
+}  // namespace fl::codegen::cpu

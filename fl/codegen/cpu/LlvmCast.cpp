@@ -1,0 +1,96 @@
+// Conversions between element types (the rule stands at Cast in fl/ir/Ops.def).
+#include <cmath>
+
+#include "fl/codegen/cpu/LlvmBuilder.h"
+
+namespace fl::codegen::cpu {
+namespace {
+
+bool isHalf(dtype type) { return type == dtype::f16 || type == dtype::bf16; }
+
+}  // namespace
+
+using V = LlvmValue;
+
+V LlvmBuilder::cast(V x, dtype type) {
+  if (x.type == type) return x;
+  if (isHalf(x.type)) return cast(widenFloat(x), type);
+  if (type == dtype::b8) return ne(x, integer(x, 0));
+  if (isHalf(type)) return narrowFloat(cast(x, dtype::f32), type);
+  if (isMask(x)) {
+    const V like{llvm::Constant::getNullValue(likeType(x, elementType(type))), type};
+    return select(x, integer(like, 1), integer(like, 0));
+  }
+  if (isFloat(x) && isFloating(type)) {
+    return {builder_.CreateFPCast(x.value, likeType(x, elementType(type))), type};
+  }
+  if (isFloat(x)) return realToInteger(x, type);
+  if (isFloating(type)) return integerToReal(x, type);
+  return {builder_.CreateIntCast(x.value, likeType(x, elementType(type)), isSigned(x)), type};
+}
+
+V LlvmBuilder::integerToReal(V x, dtype type) {
+  llvm::Type* to = likeType(x, elementType(type));
+  return {isSigned(x) ? builder_.CreateSIToFP(x.value, to) : builder_.CreateUIToFP(x.value, to),
+          type};
+}
+
+V LlvmBuilder::exactReal(V x) {
+  return integerToReal(x, width(x) == 32 ? dtype::f64 : dtype::f32);
+}
+
+// x is in the range of `type`. Conversions to fewer than 32 bits have no instruction.
+V LlvmBuilder::truncate(V x, dtype type) {
+  llvm::Type* to = likeType(x, elementType(type));
+  if (getTypeSize(type) < 4) {
+    llvm::Value* wide = builder_.CreateFPToSI(x.value, likeType(x, builder_.getInt32Ty()));
+    return {builder_.CreateTrunc(wide, to), type};
+  }
+  return {fl::isSigned(type) ? builder_.CreateFPToSI(x.value, to)
+                             : builder_.CreateFPToUI(x.value, to),
+          type};
+}
+
+// The limits are powers of two or 0, which every float holds; the largest number is one below.
+V LlvmBuilder::realToInteger(V x, dtype type) {
+  const int bits = static_cast<int>(getTypeSize(type)) * 8;
+  const bool hasSign = fl::isSigned(type);
+  const V low = real(x, hasSign ? -std::ldexp(1.0, bits - 1) : 0.0);
+  const V end = real(x, std::ldexp(1.0, hasSign ? bits - 1 : bits));
+  const V inRange = maskAnd(le(low, x), lt(x, end));
+  const V exact = truncate(select(inRange, x, real(x, 0)), type);
+  const int64_t smallest = hasSign ? static_cast<int64_t>(uint64_t{1} << (bits - 1)) : 0;
+  const int64_t largest = static_cast<int64_t>(~uint64_t{0} >> (64 - bits + hasSign));
+  const V below = select(lt(x, low), integer(exact, smallest), exact);
+  return select(le(end, x), integer(exact, largest), below);
+}
+
+V LlvmBuilder::widenFloat(V x) {
+  llvm::Type* to = likeType(x, builder_.getFloatTy());
+  if (x.type == dtype::f16) {
+    llvm::Value* half = builder_.CreateBitCast(x.value, likeType(x, builder_.getHalfTy()));
+    return {builder_.CreateFPExt(half, to), dtype::f32};
+  }
+  llvm::Value* wide = builder_.CreateZExt(x.value, likeType(x, builder_.getInt32Ty()));
+  return {builder_.CreateBitCast(builder_.CreateShl(wide, 16), to), dtype::f32};
+}
+
+V LlvmBuilder::narrowFloat(V x, dtype type) {
+  if (type == dtype::bf16) return roundToBfloat16(x);
+  llvm::Value* half = builder_.CreateFPTrunc(x.value, likeType(x, builder_.getHalfTy()));
+  return {builder_.CreateBitCast(half, likeType(x, builder_.getInt16Ty())), type};
+}
+
+// As bfloat16 of fl/base/Types.h: to nearest even, NaN made quiet. The instruction of AVX512_BF16
+// would flush denormals.
+V LlvmBuilder::roundToBfloat16(V x) {
+  const V word{bits(x).value, dtype::u32};
+  const V high = lshr(word, integer(word, 16));
+  const V odd = bitAnd(high, integer(word, 1));
+  const V rounded = lshr(add(add(word, integer(word, 0x7fff)), odd), integer(word, 16));
+  const V quiet = bitOr(high, integer(word, 0x40));
+  const V chosen = select(ne(x, x), quiet, rounded);
+  return {builder_.CreateTrunc(chosen.value, likeType(x, builder_.getInt16Ty())), dtype::bf16};
+}
+
+}  // namespace fl::codegen::cpu

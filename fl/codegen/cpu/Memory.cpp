@@ -1,0 +1,95 @@
+#include "fl/codegen/cpu/Memory.h"
+
+#include <llvm/IR/DerivedTypes.h>
+
+namespace fl::codegen::cpu {
+
+using ir::kLanes;
+
+Memory::Memory(LlvmBuilder& math, bool masksBytes)
+    : math_(math), builder_(math.ir()), masksBytes_(masksBytes) {
+  auto* buffer = builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), kLanes));
+  buffer->setAlignment(llvm::Align(64));
+  buffer_ = buffer;
+}
+
+llvm::VectorType* Memory::vectorType(dtype type) {
+  return llvm::FixedVectorType::get(math_.elementType(type), kLanes);
+}
+
+llvm::Value* Memory::address(const ElementRow& row, llvm::Value* index) {
+  if (row.stride == nullptr) {
+    return builder_.CreateGEP(math_.elementType(row.type), row.begin, index);
+  }
+  return builder_.CreatePtrAdd(row.begin, builder_.CreateMul(index, row.stride));
+}
+
+LlvmValue Memory::loadOne(llvm::Value* address, dtype type) {
+  return {builder_.CreateAlignedLoad(math_.elementType(type), address, alignOf(type)), type};
+}
+
+void Memory::storeOne(LlvmValue value, llvm::Value* address) {
+  builder_.CreateAlignedStore(math_.bytes(value).value, address, alignOf(value.type));
+}
+
+void Memory::forEachActive(
+    const ElementRow& row, const Lanes& lanes,
+    llvm::function_ref<void(llvm::Value* element, llvm::Value* place)> body) {
+  llvm::Value* count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, lanes.rest,
+                                                      builder_.getInt64(kLanes));
+  emitFor(builder_, builder_.getInt64(0), count, 1, {}, [&](llvm::Value* i, const Values&) {
+    llvm::Value* place = builder_.CreateGEP(math_.elementType(row.type), buffer_, i);
+    body(address(row, builder_.CreateAdd(lanes.index, i)), place);
+    return Values{};
+  });
+}
+
+LlvmValue Memory::load(const ElementRow& row, const Lanes& lanes) {
+  llvm::VectorType* type = vectorType(row.type);
+  if (lanes.mask == nullptr && row.stride == nullptr) {
+    llvm::Value* from = address(row, lanes.index);
+    return {builder_.CreateAlignedLoad(type, from, alignOf(row.type)), row.type};
+  }
+  if (lanes.mask == nullptr) {
+    llvm::Value* vector = llvm::PoisonValue::get(type);
+    llvm::Value* from = address(row, lanes.index);
+    for (uint64_t i = 0; i < kLanes; ++i) {
+      if (i > 0) from = builder_.CreatePtrAdd(from, row.stride);
+      vector = builder_.CreateInsertElement(vector, loadOne(from, row.type).value, i);
+    }
+    return {vector, row.type};
+  }
+  llvm::Constant* zero = llvm::Constant::getNullValue(type);
+  if (row.stride == nullptr && hasMaskedAccess(row.type)) {
+    llvm::Value* from = address(row, lanes.index);
+    return {builder_.CreateMaskedLoad(type, from, alignOf(row.type), lanes.mask, zero), row.type};
+  }
+  builder_.CreateAlignedStore(zero, buffer_, alignOf(row.type));
+  forEachActive(row, lanes, [&](llvm::Value* element, llvm::Value* place) {
+    storeOne(loadOne(element, row.type), place);
+  });
+  return {builder_.CreateAlignedLoad(type, buffer_, alignOf(row.type)), row.type};
+}
+
+void Memory::store(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
+  value = math_.bytes(value);
+  llvm::Value* to = lanes.mask == nullptr ? address(row, lanes.index) : nullptr;
+  if (lanes.mask == nullptr && row.stride == nullptr) {
+    builder_.CreateAlignedStore(value.value, to, alignOf(row.type));
+  } else if (lanes.mask == nullptr) {
+    for (uint64_t i = 0; i < kLanes; ++i) {
+      if (i > 0) to = builder_.CreatePtrAdd(to, row.stride);
+      storeOne({builder_.CreateExtractElement(value.value, i), row.type}, to);
+    }
+  } else if (row.stride == nullptr && hasMaskedAccess(row.type)) {
+    builder_.CreateMaskedStore(value.value, address(row, lanes.index), alignOf(row.type),
+                               lanes.mask);
+  } else {
+    builder_.CreateAlignedStore(value.value, buffer_, alignOf(row.type));
+    forEachActive(row, lanes, [&](llvm::Value* element, llvm::Value* place) {
+      storeOne(loadOne(place, row.type), element);
+    });
+  }
+}
+
+}  // namespace fl::codegen::cpu

@@ -1,0 +1,54 @@
+// Loads and stores of elements along axis 0, for every element type and stride class.
+//
+// Full vectors are plain or, under a stride, one access an element; a vector with a mask is a masked
+// access where the target has one and goes through a buffer on the stack otherwise. Nothing is
+// assumed about aliasing: accesses keep their order. Relies on Loops.h; used by KernelEmitter.h.
+#pragma once
+
+#include "fl/codegen/cpu/LlvmBuilder.h"
+#include "fl/codegen/cpu/Loops.h"
+
+namespace fl::codegen::cpu {
+
+// kLanes elements of axis 0 from `index` (i64) on.
+struct Lanes {
+  llvm::Value* index = nullptr;
+  // Null if all elements exist; else <kLanes x i1>, true for the first `rest` of them.
+  llvm::Value* mask = nullptr;
+  llvm::Value* rest = nullptr;  // i64, at least 1; it may exceed kLanes
+};
+
+// The elements of an operand along axis 0.
+struct ElementRow {
+  llvm::Value* begin = nullptr;   // address of the element at index 0
+  llvm::Value* stride = nullptr;  // bytes from one to the next; null if they are contiguous
+  dtype type = dtype::f32;
+};
+
+class Memory {
+ public:
+  // Made at the start of a function. `masksBytes`: the target masks elements of 8 and 16 bits too.
+  Memory(LlvmBuilder& math, bool masksBytes);
+
+  LlvmValue loadOne(llvm::Value* address, dtype type);
+  void storeOne(LlvmValue value, llvm::Value* address);
+
+  LlvmValue load(const ElementRow& row, const Lanes& lanes);
+  void store(LlvmValue value, const ElementRow& row, const Lanes& lanes);
+
+ private:
+  llvm::VectorType* vectorType(dtype type);
+  llvm::Align alignOf(dtype type) const { return llvm::Align(getTypeSize(type)); }
+  llvm::Value* address(const ElementRow& row, llvm::Value* index);
+  bool hasMaskedAccess(dtype type) const { return masksBytes_ || getTypeSize(type) >= 4; }
+  // Calls body with the addresses of an element of the row and of its place in the buffer.
+  void forEachActive(const ElementRow& row, const Lanes& lanes,
+                     llvm::function_ref<void(llvm::Value* element, llvm::Value* place)> body);
+
+  LlvmBuilder& math_;
+  llvm::IRBuilder<>& builder_;
+  const bool masksBytes_;
+  llvm::Value* buffer_ = nullptr;  // kLanes elements of any type
+};
+
+}  // namespace fl::codegen::cpu

@@ -1,0 +1,188 @@
+#include "fl/codegen/cpu/ValueScopes.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "fl/base/Error.h"
+
+namespace fl::codegen::cpu {
+
+using ir::KernelOperand;
+using ir::KernelValue;
+using Form = KernelValue::Form;
+
+ValueScopes::ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmBuilder& math,
+                         Memory& memory, const KernelArguments& arguments)
+    : kernel_(kernel), plan_(plan), math_(math), memory_(memory), arguments_(arguments) {
+  for (const auto& operand : arguments.operands) {
+    at_.push_back(operand.base);
+  }
+  tables_.assign(kVectors + plan.unroll, std::vector<LlvmValue>(kernel.values.size()));
+}
+
+ValueScopes::Scope::Scope(ValueScopes& values)
+    : values_(values),
+      axes_(values.axes_),
+      at_(values.at_),
+      lanes_(values.lanes_),
+      mark_(values.trail_.size()) {}
+
+ValueScopes::Scope::~Scope() {
+  for (; values_.trail_.size() > mark_; values_.trail_.pop_back()) {
+    const auto [table, value] = values_.trail_.back();
+    values_.tables_[table][value] = {};
+  }
+  values_.axes_ = axes_;
+  values_.at_ = std::move(at_);
+  values_.lanes_ = std::move(lanes_);
+}
+
+void ValueScopes::moveTo(int axis, llvm::Value* index) {
+  axes_ |= 1u << axis;
+  for (size_t i = 0; i < at_.size(); ++i) {
+    llvm::Value* stride = arguments_.operands[i].strides[axis];
+    if (stride == nullptr) continue;
+    llvm::Value* offset = math_.ir().CreateMul(index, stride);
+    at_[i] = at_[i]->getType()->isPointerTy() ? math_.ir().CreatePtrAdd(at_[i], offset)
+                                              : math_.ir().CreateAdd(at_[i], offset);
+  }
+}
+
+void ValueScopes::setLanes(std::vector<Lanes> lanes) {
+  axes_ |= 1;
+  lanes_ = std::move(lanes);
+}
+
+int ValueScopes::tableOf(int value, int vector) const {
+  if (vector < 0) return kScalars;
+  return plan_.isVector(value) ? kVectors + vector : kSpread;
+}
+
+LlvmValue ValueScopes::scalar(int value) const {
+  FL_INTERNAL_CHECK(isKnown(kScalars, value), "value ", value);
+  return tables_[kScalars][value];
+}
+
+LlvmValue ValueScopes::vector(int value, int vector) const {
+  const int table = tableOf(value, vector);
+  FL_INTERNAL_CHECK(isKnown(table, value), "value ", value);
+  return tables_[table][value];
+}
+
+void ValueScopes::set(int table, int value, LlvmValue result) {
+  tables_[table][value] = result;
+  trail_.emplace_back(table, value);
+}
+
+void ValueScopes::setScalar(int value, LlvmValue result) {
+  set(kScalars, value, result);
+  if (plan_.spread[value]) {
+    set(kSpread, value, math_.spread(result, ir::kLanes));
+  }
+}
+
+void ValueScopes::setTotal(int reduction, const std::vector<LlvmValue>& totals) {
+  for (size_t value = 0; value < kernel_.values.size(); ++value) {
+    const KernelValue& total = kernel_.values[value];
+    if (total.form != Form::Total || total.index != reduction) continue;
+    if (!plan_.isVector(value)) {
+      setScalar(value, totals[0]);
+      continue;
+    }
+    for (size_t u = 0; u < totals.size(); ++u) {
+      set(kVectors + u, value, totals[u]);
+    }
+  }
+}
+
+bool ValueScopes::isDue(int value, int vector) const {
+  const KernelValue& definition = kernel_.values[value];
+  if (plan_.isVector(value) != (vector >= 0) || isKnown(tableOf(value, vector), value)) return false;
+  if (definition.form == Form::Total || (plan_.varies[value] & ~axes_) != 0) return false;
+  return std::all_of(definition.args.begin(), definition.args.end(),
+                     [&](int arg) { return isKnown(tableOf(arg, vector), arg); });
+}
+
+LlvmValue ValueScopes::scalarLoad(int operand) {
+  const KernelOperand& described = kernel_.operands[operand];
+  if (described.role == KernelOperand::Role::Index) {
+    return {at_[operand], dtype::s64};
+  }
+  return memory_.loadOne(at_[operand], described.type);
+}
+
+LlvmValue ValueScopes::vectorLoad(int operand, const Lanes& lanes) {
+  const KernelOperand& described = kernel_.operands[operand];
+  llvm::Value* stride = arguments_.operands[operand].strides[0];
+  if (described.role != KernelOperand::Role::Index) {
+    const bool contiguous = described.strides[0] == ir::Stride::One;
+    return memory_.load({at_[operand], contiguous ? nullptr : stride, described.type}, lanes);
+  }
+  llvm::IRBuilder<>& builder = math_.ir();
+  uint64_t numbers[ir::kLanes];
+  std::iota(std::begin(numbers), std::end(numbers), 0);
+  llvm::Value* steps = llvm::ConstantDataVector::get(builder.getContext(), numbers);
+  steps = builder.CreateMul(steps, builder.CreateVectorSplat(ir::kLanes, stride));
+  llvm::Value* first = builder.CreateAdd(at_[operand], builder.CreateMul(lanes.index, stride));
+  return {builder.CreateAdd(steps, builder.CreateVectorSplat(ir::kLanes, first)), dtype::s64};
+}
+
+LlvmValue ValueScopes::applied(int value, int vector) {
+  std::vector<LlvmValue> args;
+  for (int arg : kernel_.values[value].args) {
+    args.push_back(tables_[tableOf(arg, vector)][arg]);
+  }
+  return math_.apply(kernel_.values[value], args);
+}
+
+void ValueScopes::computeScalars(int stage) {
+  for (int value : plan_.needed[stage]) {
+    if (!isDue(value, -1)) continue;
+    const KernelValue& definition = kernel_.values[value];
+    if (definition.form == Form::Load) {
+      setScalar(value, scalarLoad(definition.index));
+    } else if (definition.form == Form::Scalar) {
+      llvm::Value* from = math_.ir().CreateConstGEP1_64(math_.ir().getInt64Ty(), arguments_.scalars,
+                                                        definition.index);
+      setScalar(value, memory_.loadOne(from, definition.type));
+    } else {
+      setScalar(value, applied(value, -1));
+    }
+  }
+}
+
+void ValueScopes::computeVector(int stage, int vector) {
+  for (int value : plan_.needed[stage]) {
+    if (!isDue(value, vector)) continue;
+    const KernelValue& definition = kernel_.values[value];
+    set(kVectors + vector, value, definition.form == Form::Load
+                                      ? vectorLoad(definition.index, lanes_[vector])
+                                      : applied(value, vector));
+  }
+}
+
+void ValueScopes::compute(int stage) {
+  computeScalars(stage);
+  for (size_t vector = 0; vector < lanes_.size(); ++vector) {
+    computeVector(stage, static_cast<int>(vector));
+  }
+}
+
+void ValueScopes::storeScalars(int stage) {
+  for (const auto& [operand, value] : kernel_.stages[stage].stores) {
+    memory_.storeOne(scalar(value), at_[operand]);
+  }
+}
+
+void ValueScopes::storeVector(int stage, int vector) {
+  for (const auto& [operand, value] : kernel_.stages[stage].stores) {
+    const KernelOperand& described = kernel_.operands[operand];
+    const bool contiguous = described.strides[0] == ir::Stride::One;
+    llvm::Value* stride = arguments_.operands[operand].strides[0];
+    if (stride == nullptr) stride = math_.ir().getInt64(0);  // the axis has one element
+    memory_.store(this->vector(value, vector),
+                  {at_[operand], contiguous ? nullptr : stride, described.type}, lanes_[vector]);
+  }
+}
+
+}  // namespace fl::codegen::cpu

@@ -1,0 +1,98 @@
+// The values of a kernel's body, computed where they belong: each at the outermost loop in which all
+// axes that it varies along have an index.
+//
+// The loop nest opens a Scope at each level and asks for what a stage needs; values computed in a
+// scope are forgotten when it closes, because the code after it is not reached through it. Relies on
+// KernelPlan.h and Memory.h; KernelEmitter.h builds the loop nest.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "fl/codegen/cpu/KernelPlan.h"
+#include "fl/codegen/cpu/Memory.h"
+
+namespace fl::codegen::cpu {
+
+// What a launch passes, as loaded at the function's entry.
+struct KernelArguments {
+  struct Operand {
+    llvm::Value* base = nullptr;  // a pointer, or the first number of an Index operand
+    // Bytes (for an Index operand: numbers) from one element to the next; null for class Zero.
+    std::vector<llvm::Value*> strides;
+  };
+  std::vector<Operand> operands;
+  std::vector<llvm::Value*> extents;
+  llvm::Value* scalars = nullptr;  // address of the first
+};
+
+class ValueScopes {
+ public:
+  ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmBuilder& math, Memory& memory,
+              const KernelArguments& arguments);
+
+  // Undoes, when it goes, all that was set or computed in its life.
+  class Scope {
+   public:
+    explicit Scope(ValueScopes& values);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    ValueScopes& values_;
+    AxisSet axes_;
+    std::vector<llvm::Value*> at_;
+    std::vector<Lanes> lanes_;
+    size_t mark_;
+  };
+
+  // Gives `axis` an index.
+  void moveTo(int axis, llvm::Value* index);
+  // Gives axis 0 the indices of one or more vectors.
+  void setLanes(std::vector<Lanes> lanes);
+  const std::vector<Lanes>& lanes() const { return lanes_; }
+
+  // Computes what the stage needs and what can be known here: values that do not vary along axis 0,
+  // those of one vector, or all.
+  void computeScalars(int stage);
+  void computeVector(int stage, int vector);
+  void compute(int stage);
+
+  // A value that is known here, as a number or as a vector of numbers.
+  LlvmValue scalar(int value) const;
+  LlvmValue vector(int value, int vector) const;
+  // Makes the result of a reduction known, one value a vector or, in row kernels, one number.
+  void setTotal(int reduction, const std::vector<LlvmValue>& totals);
+
+  void storeScalars(int stage);
+  void storeVector(int stage, int vector);
+
+ private:
+  // Table 0 holds scalars, table 1 scalars spread over the lanes, table 2 + u those of vector u.
+  enum { kScalars = 0, kSpread = 1, kVectors = 2 };
+
+  bool isKnown(int table, int value) const { return tables_[table][value].value != nullptr; }
+  int tableOf(int value, int vector) const;
+  void set(int table, int value, LlvmValue result);
+  void setScalar(int value, LlvmValue result);
+  // True if the value is not known and can be computed from what is.
+  bool isDue(int value, int vector) const;
+  LlvmValue scalarLoad(int operand);
+  LlvmValue vectorLoad(int operand, const Lanes& lanes);
+  LlvmValue applied(int value, int vector);
+
+  const ir::Kernel& kernel_;
+  const KernelPlan& plan_;
+  LlvmBuilder& math_;
+  Memory& memory_;
+  const KernelArguments& arguments_;
+
+  AxisSet axes_ = 0;                // those with an index
+  std::vector<llvm::Value*> at_;    // the operands' bases, moved by these indices except axis 0's
+  std::vector<Lanes> lanes_;        // empty where axis 0 has no index
+  std::vector<std::vector<LlvmValue>> tables_;
+  std::vector<std::pair<int, int>> trail_;  // what was set: table and value, in order
+};
+
+}  // namespace fl::codegen::cpu

@@ -1,0 +1,85 @@
+#include "fl/ir/Graph.h"
+
+#include "fl/base/Error.h"
+#include "fl/ir/Inference.h"
+
+namespace fl::ir {
+namespace {
+
+ValueType inferNode(const Graph& graph, Op op, const std::vector<ValueId>& operands,
+                    const Attrs& attrs) {
+  std::vector<const ValueType*> types;
+  for (ValueId operand : operands) {
+    types.push_back(&graph.type(operand));
+  }
+  return inferType(op, types, attrs);
+}
+
+}  // namespace
+
+ValueId Graph::addParameter(Parameter parameter) {
+  FL_INTERNAL_CHECK(nodes_.empty(), "parameters come before nodes");
+  parameters_.push_back(std::move(parameter));
+  return static_cast<ValueId>(parameters_.size()) - 1;
+}
+
+ValueId Graph::addNode(Op op, std::vector<ValueId> operands, Attrs attrs, CallSite site) {
+  ValueType type = inferNode(*this, op, operands, attrs);
+  return addNode(Node{op, std::move(operands), std::move(attrs), std::move(type), site});
+}
+
+ValueId Graph::addNode(Node node) {
+  nodes_.push_back(std::move(node));
+  return valueCount() - 1;
+}
+
+bool Graph::sameStructure(const Graph& other) const {
+  if (parameters_ != other.parameters_ || results_ != other.results_ ||
+      nodes_.size() != other.nodes_.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& a = nodes_[i];
+    const Node& b = other.nodes_[i];
+    if (a.op != b.op || a.operands != b.operands || !(a.attrs == b.attrs) || !(a.type == b.type)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void verify(const Graph& graph) {
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    const ValueId id = graph.idOfNode(i);
+    for (ValueId operand : node.operands) {
+      FL_INTERNAL_CHECK(operand >= 0 && operand < id, "operand %", operand, " of %", id, " (",
+                        opName(node.op), ") is not defined before it");
+    }
+    const ValueType expected = inferNode(graph, node.op, node.operands, node.attrs);
+    FL_INTERNAL_CHECK(expected == node.type, "%", id, " (", opName(node.op), ") has type ",
+                      node.type.toString(), ", inferred ", expected.toString());
+  }
+  for (ValueId result : graph.results()) {
+    FL_INTERNAL_CHECK(result >= 0 && result < graph.valueCount(), "result %", result);
+  }
+  for (const Parameter& parameter : graph.parameters()) {
+    FL_INTERNAL_CHECK(!parameter.number || parameter.type.shape.ndim() == 0,
+                      "a number has no dimensions");
+  }
+}
+
+std::vector<int> useCounts(const Graph& graph) {
+  std::vector<int> uses(graph.valueCount(), 0);
+  for (const Node& node : graph.nodes()) {
+    for (ValueId operand : node.operands) {
+      ++uses[operand];
+    }
+  }
+  for (ValueId result : graph.results()) {
+    ++uses[result];
+  }
+  return uses;
+}
+
+}  // namespace fl::ir

@@ -1,0 +1,381 @@
+#include "fl/ir/Inference.h"
+
+#include <algorithm>
+
+#include "fl/base/Error.h"
+
+namespace fl::ir {
+namespace {
+
+// One call under inspection; fail() words the error.
+struct Call {
+  Op op;
+  std::span<const ValueType* const> operands;
+  const Attrs& attrs;
+
+  const ValueType& operand(size_t i) const { return *operands[i]; }
+  const Shape& shape(size_t i) const { return operands[i]->shape; }
+
+  template <typename... Args>
+  [[noreturn]] void fail(const Args&... rule) const {
+    std::string types;
+    for (const ValueType* type : operands) {
+      types += (types.empty() ? "" : " x ") + type->toString();
+    }
+    throwUser(opName(op), ": ", types, ": ", rule...);
+  }
+
+  void requireSameTypes(size_t first = 0) const {
+    for (size_t i = first + 1; i < operands.size(); ++i) {
+      if (operand(i).type != operand(first).type) {
+        fail("dtypes ", operand(first).type, " and ", operand(i).type, " differ");
+      }
+    }
+  }
+};
+
+void checkDtype(const Call& call, dtype type) {
+  const Types allowed = opInfo(call.op).types;
+  if (allowed == Types::Float && !isFloating(type)) {
+    call.fail("needs a floating dtype");
+  }
+  if (allowed == Types::Integer && isFloating(type)) {
+    call.fail("needs an integer dtype");
+  }
+}
+
+ValueType elementwise(const Call& call) {
+  const bool select = opKind(call.op) == Kind::Select;
+  if (select && call.operand(0).type != dtype::b8) {
+    call.fail("the condition must be b8");
+  }
+  call.requireSameTypes(select ? 1 : 0);
+  const dtype type = call.operand(select ? 1 : 0).type;
+  checkDtype(call, type);
+  Shape shape = call.shape(0);
+  for (size_t i = 1; i < call.operands.size(); ++i) {
+    Shape joined;
+    if (!broadcastShapes(shape, call.shape(i), &joined)) {
+      call.fail("shapes do not broadcast");
+    }
+    shape = std::move(joined);
+  }
+  return {opInfo(call.op).result == Result::Bool ? dtype::b8 : type, std::move(shape)};
+}
+
+ValueType broadcast(const Call& call) {
+  const Shape target(call.attrs.list(0));
+  Shape joined;
+  if (!broadcastShapes(call.shape(0), target, &joined) || joined != target) {
+    call.fail("does not broadcast to ", target);
+  }
+  return {call.operand(0).type, target};
+}
+
+ValueType reshape(const Call& call) {
+  const Shape target(call.attrs.list(0));
+  if (target.elements() != call.shape(0).elements()) {
+    call.fail("has ", call.shape(0).elements(), " elements, ", target, " has ", target.elements());
+  }
+  return {call.operand(0).type, target};
+}
+
+ValueType transpose(const Call& call) {
+  const std::vector<Dim> axes = call.attrs.list(0);
+  const int rank = call.shape(0).ndim();
+  std::vector<bool> seen(rank, false);
+  Shape result;
+  for (Dim axis : axes) {
+    if (static_cast<int>(axes.size()) != rank || axis < 0 || axis >= rank || seen[axis]) {
+      call.fail("axes ", Shape(axes), " are no permutation of its ", rank, " dimensions");
+    }
+    seen[axis] = true;
+    result.get().push_back(call.shape(0)[axis]);
+  }
+  if (static_cast<int>(axes.size()) != rank) {
+    call.fail("axes ", Shape(axes), " are no permutation of its ", rank, " dimensions");
+  }
+  return {call.operand(0).type, result};
+}
+
+ValueType slice(const Call& call) {
+  const size_t rank = call.attrs[0];
+  if (static_cast<int>(rank) != call.shape(0).ndim() || call.operands.size() != rank + 1 ||
+      call.attrs.size() != 2 * rank + 1) {
+    call.fail("needs one start, size and stride a dimension");
+  }
+  Shape sizes;
+  for (size_t i = 0; i < rank; ++i) {
+    sizes.get().push_back(call.attrs[1 + i]);
+  }
+  return {call.operand(0).type, sizes};
+}
+
+ValueType window(const Call& call) {
+  const Shape& in = call.shape(0);
+  if (in.ndim() < 2) {
+    call.fail("needs two dimensions");
+  }
+  Shape out = {call.attrs[0], call.attrs[1]};
+  for (int i = 0; i < 2; ++i) {
+    const Dim count = windowCount(in[i], call.attrs[i], call.attrs[2 + i], 0, call.attrs[4 + i]);
+    if (count < 1) {
+      call.fail("a window of ", call.attrs[i], " does not fit into ", in[i]);
+    }
+    out.get().push_back(count);
+  }
+  out.get().insert(out.get().end(), in.get().begin() + 2, in.get().end());
+  return {call.operand(0).type, out};
+}
+
+ValueType fold(const Call& call) {
+  const Shape& in = call.shape(0);
+  if (in.ndim() < 4) {
+    call.fail("needs four dimensions");
+  }
+  Shape out = {call.attrs[4], call.attrs[5]};
+  for (int i = 0; i < 2; ++i) {
+    if (windowCount(out[i], in[i], call.attrs[i], 0, call.attrs[2 + i]) != in[2 + i]) {
+      call.fail("its windows do not cover ", out);
+    }
+  }
+  out.get().insert(out.get().end(), in.get().begin() + 4, in.get().end());
+  return {call.operand(0).type, out};
+}
+
+ValueType pad(const Call& call) {
+  call.requireSameTypes();
+  const size_t rank = call.shape(0).ndim();
+  if (call.attrs.size() != 2 * rank || call.operand(1).shape.ndim() != 0) {
+    call.fail("needs two widths a dimension and a scalar");
+  }
+  Shape out = call.shape(0);
+  for (size_t i = 0; i < rank; ++i) {
+    if (call.attrs[i] < 0 || call.attrs[rank + i] < 0) {
+      call.fail("widths must not be negative");
+    }
+    out[i] += call.attrs[i] + call.attrs[rank + i];
+  }
+  return {call.operand(0).type, out};
+}
+
+ValueType concatenate(const Call& call) {
+  call.requireSameTypes();
+  const size_t axis = call.attrs[0];
+  Shape out = call.shape(0);
+  if (axis >= static_cast<size_t>(out.ndim())) {
+    call.fail("axis ", axis, " is out of range");
+  }
+  out[axis] = 0;
+  for (const ValueType* operand : call.operands) {
+    Shape rest = operand->shape;
+    if (rest.ndim() != out.ndim()) {
+      call.fail("ranks differ");
+    }
+    out[axis] += rest[axis];
+    rest[axis] = out[axis];
+    if (rest != out) {
+      call.fail("dimensions other than ", axis, " differ");
+    }
+  }
+  return {call.operand(0).type, out};
+}
+
+ValueType update(const Call& call) {
+  const size_t rank = call.attrs[0];
+  if (call.operand(0).type != call.operand(1).type ||
+      static_cast<int>(rank) != call.shape(0).ndim() || call.shape(1).ndim() != call.shape(0).ndim() ||
+      call.operands.size() != rank + 2 || call.attrs.size() != rank + 1) {
+    call.fail("needs equal dtypes and ranks, one start and stride a dimension");
+  }
+  return call.operand(0);
+}
+
+ValueType reduce(const Call& call) {
+  const std::vector<Dim> axes = call.attrs.list(1);
+  std::vector<bool> seen(call.shape(0).ndim(), false);
+  for (Dim axis : axes) {
+    if (axis < 0 || axis >= call.shape(0).ndim() || seen[axis]) {
+      call.fail("axis ", axis, " is out of range or given twice");
+    }
+    seen[axis] = true;
+  }
+  return {call.operand(0).type, reducedShape(call.shape(0), axes, call.attrs[0])};
+}
+
+ValueType contract(const Call& call) {
+  call.requireSameTypes();
+  const Shape& x = call.shape(0);
+  const Shape& y = call.shape(1);
+  if (x.ndim() != 3 || y.ndim() != 3 || x[0] != y[0] || x[2] != y[2]) {
+    call.fail("needs [K,M,B] and [K,N,B]");
+  }
+  return {call.operand(0).type, Shape({x[1], y[1], x[2]})};
+}
+
+ValueType matmul(const Call& call) {
+  call.requireSameTypes();
+  checkDtype(call, call.operand(0).type);
+  const Shape& x = call.shape(0);
+  const Shape& y = call.shape(1);
+  if (x.ndim() < 2 || y.ndim() < 2) {
+    call.fail("needs two dimensions");
+  }
+  const Dim m = x[call.attrs[0] ? 1 : 0], k = x[call.attrs[0] ? 0 : 1];
+  const Dim k2 = y[call.attrs[1] ? 1 : 0], n = y[call.attrs[1] ? 0 : 1];
+  if (k != k2) {
+    call.fail("inner dimensions ", k, " and ", k2, " differ");
+  }
+  const std::vector<Dim> xBatch(x.get().begin() + 2, x.get().end());
+  const std::vector<Dim> yBatch(y.get().begin() + 2, y.get().end());
+  if (xBatch != yBatch && !xBatch.empty() && !yBatch.empty()) {
+    call.fail("batch dimensions differ");
+  }
+  Shape out = {m, n};
+  const auto& batch = xBatch.empty() ? yBatch : xBatch;
+  out.get().insert(out.get().end(), batch.begin(), batch.end());
+  return {call.operand(0).type, out};
+}
+
+ValueType conv2d(const Call& call) {
+  call.requireSameTypes();
+  checkDtype(call, call.operand(0).type);
+  const Shape& x = call.shape(0);
+  const Shape& w = call.shape(1);
+  const Attrs& a = call.attrs;
+  if (x.ndim() != 4 || w.ndim() != 4) {
+    call.fail("needs an input (W,H,C,N) and a filter (KW,KH,C/groups,O)");
+  }
+  if (a[6] < 1 || x[2] != w[2] * a[6] || w[3] % a[6] != 0) {
+    call.fail("the input has ", x[2], " channels, the filter takes ", w[2], " in ", a[6],
+              " groups and makes ", w[3]);
+  }
+  if (call.operands.size() > 2 && call.shape(2).elements() != w[3]) {
+    call.fail("the bias has ", call.shape(2).elements(), " elements for ", w[3], " channels");
+  }
+  Shape out;
+  for (int i = 0; i < 2; ++i) {
+    const Dim count = windowCount(x[i], w[i], a[i], a[2 + i], a[4 + i]);
+    if (a[i] < 1 || a[2 + i] < 0 || a[4 + i] < 1 || count < 1) {
+      call.fail("a filter of ", w[i], " with stride ", a[i], ", padding ", a[2 + i], ", dilation ",
+                a[4 + i], " does not fit into ", x[i]);
+    }
+    out.get().push_back(count);
+  }
+  out.get().insert(out.get().end(), {w[3], x[3]});
+  return {call.operand(0).type, out};
+}
+
+ValueType conv2dBackward(const Call& call) {
+  call.requireSameTypes();
+  const Shape& gradient = call.shape(0);
+  const Shape& other = call.shape(1);
+  if (gradient.ndim() != 4 || other.ndim() != 4) {
+    call.fail("needs four dimensions");
+  }
+  const Dim groups = call.attrs[6];
+  if (call.op == Op::Conv2dBackwardData) {
+    return {call.operand(0).type,
+            Shape({call.attrs[7], call.attrs[8], other[2] * groups, gradient[3]})};
+  }
+  return {call.operand(0).type,
+          Shape({call.attrs[7], call.attrs[8], other[2] / groups, gradient[2]})};
+}
+
+ValueType pool2d(const Call& call) {
+  const Shape& x = call.shape(0);
+  const Attrs& a = call.attrs;
+  checkDtype(call, call.operand(0).type);
+  if (x.ndim() != 4) {
+    call.fail("needs (W,H,C,N)");
+  }
+  Shape out = x;
+  for (int i = 0; i < 2; ++i) {
+    out[i] = windowCount(x[i], a[i], a[2 + i], a[4 + i], 1);
+    if (a[i] < 1 || a[2 + i] < 1 || a[4 + i] < 0 || 2 * a[4 + i] > a[i] || out[i] < 1) {
+      call.fail("a window of ", a[i], " with stride ", a[2 + i], " and padding ", a[4 + i],
+                " does not fit into ", x[i]);
+    }
+  }
+  return {call.operand(0).type, out};
+}
+
+ValueType inferLibrary(const Call& call) {
+  switch (call.op) {
+    case Op::Matmul: return matmul(call);
+    case Op::Conv2d: return conv2d(call);
+    case Op::Conv2dBackwardData:
+    case Op::Conv2dBackwardFilter: return conv2dBackward(call);
+    case Op::Pool2d: return pool2d(call);
+    case Op::Pool2dBackward: return call.operand(1);
+    default: FL_INTERNAL_CHECK(false, opName(call.op));
+  }
+}
+
+ValueType inferView(const Call& call) {
+  switch (call.op) {
+    case Op::Broadcast: return broadcast(call);
+    case Op::Reshape: return reshape(call);
+    case Op::Transpose: return transpose(call);
+    case Op::Slice: return slice(call);
+    case Op::Window: return window(call);
+    default: FL_INTERNAL_CHECK(false, opName(call.op));
+  }
+}
+
+}  // namespace
+
+bool broadcastShapes(const Shape& lhs, const Shape& rhs, Shape* result) {
+  const std::vector<Dim>& a = lhs.ndim() >= rhs.ndim() ? lhs.get() : rhs.get();
+  const std::vector<Dim>& b = lhs.ndim() >= rhs.ndim() ? rhs.get() : lhs.get();
+  *result = Shape(a);
+  for (size_t i = 0; i < b.size(); ++i) {
+    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) {
+      return false;
+    }
+    (*result)[i] = a[i] == 1 ? b[i] : a[i];
+  }
+  return true;
+}
+
+Shape reducedShape(const Shape& input, const std::vector<Dim>& axes, bool keepDims) {
+  Shape result;
+  for (int i = 0; i < input.ndim(); ++i) {
+    const bool reduced = axes.empty() || std::find(axes.begin(), axes.end(), i) != axes.end();
+    if (!reduced) {
+      result.get().push_back(input[i]);
+    } else if (keepDims) {
+      result.get().push_back(1);
+    }
+  }
+  return result;
+}
+
+Dim windowCount(Dim in, Dim kernel, Dim stride, Dim pad, Dim dilation) {
+  const Dim span = in + 2 * pad - ((kernel - 1) * dilation + 1);
+  return span < 0 || stride < 1 ? 0 : 1 + span / stride;
+}
+
+ValueType inferType(Op op, std::span<const ValueType* const> operands, const Attrs& attrs) {
+  const Call call{op, operands, attrs};
+  const int arity = opInfo(op).arity, count = static_cast<int>(operands.size());
+  FL_INTERNAL_CHECK(arity < 0 ? count >= -arity : count == arity, opName(op), " takes ", arity,
+                    " operands, not ", count);
+  switch (opKind(op)) {
+    case Kind::Unary:
+    case Kind::Binary:
+    case Kind::Select: return elementwise(call);
+    case Kind::Cast: return {static_cast<dtype>(attrs[0]), call.shape(0)};
+    case Kind::Source: return {static_cast<dtype>(attrs[0]), Shape(attrs.list(2))};
+    case Kind::Random: return {static_cast<dtype>(attrs[0]), Shape(attrs.list(1))};
+    case Kind::View: return inferView(call);
+    case Kind::Join: return op == Op::Pad ? pad(call) : concatenate(call);
+    case Kind::Update: return op == Op::Update ? update(call) : fold(call);
+    case Kind::Reduce: return reduce(call);
+    case Kind::Contract: return contract(call);
+    case Kind::Library: return inferLibrary(call);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace fl::ir

@@ -1,0 +1,24 @@
+// Result types: the shape and dtype rules of every op, applied when it is called.
+#pragma once
+
+#include <span>
+
+#include "fl/ir/Graph.h"
+
+namespace fl::ir {
+
+// The type of `op` on `operands`. Throws std::invalid_argument naming the op, the operand types, the
+// rule and the user's line. Elementwise operands broadcast: dimensions match from the first on, a
+// dimension of 1 or a missing one repeats.
+ValueType inferType(Op op, std::span<const ValueType* const> operands, const Attrs& attrs);
+
+// The shape that `lhs` and `rhs` broadcast to; false if they do not.
+bool broadcastShapes(const Shape& lhs, const Shape& rhs, Shape* result);
+
+// The shape left when `axes` of `input` are reduced; axes must be valid. No axes means all.
+Shape reducedShape(const Shape& input, const std::vector<Dim>& axes, bool keepDims);
+
+// out = 1 + (in + 2 pad - ((kernel - 1) dilation + 1)) / stride, rounded down.
+Dim windowCount(Dim in, Dim kernel, Dim stride, Dim pad, Dim dilation);
+
+}  // namespace fl::ir

@@ -1,0 +1,187 @@
+// The meaning of every elementwise op, written once over an abstract builder.
+//
+// An executor derives its builder from MeaningBuilder and supplies the primitives below; the op
+// table's expressions and the vector math (VectorMath.h) are then the same for the tile interpreter
+// (C++ scalars that the compiler vectorises), for LLVM IR and for every other executor, operation by
+// operation, which is why their results agree bit for bit.
+//
+// Values carry their type: a C++ builder uses C++ types, a code-emitting builder a handle with a
+// dtype. Masks (results of comparisons) are a type of their own. Primitives a builder supplies:
+//   real(like, double), integer(like, int64_t)   constants of the type of `like`
+//   isDouble(x), isFloat(x), isSigned(x), width(x)   facts of x's type (constexpr where static)
+//   add, sub, mul (integers wrap), divide (floats), fma, negate (floats), magnitude (floats),
+//   sqrt, floor, ceil, rint
+//   divideInteger, remainderInteger  (the divisor is neither 0 nor -1)
+//   bitAnd, bitOr, bitXor, bitNot  (integers of one type); shl, lshr, ashr (counts below the width)
+//   lt, le, eq (false if unordered), ne (true if unordered)  -> mask
+//   maskAnd, maskOr, maskNot; select(mask, x, y)
+//   bits(x), fromBits(i)   float and the signed integer of the same width
+//   castTo<dtype::t>(x)    op Cast to t, by the rule of its row in Ops.def
+// The executor hands Where its condition as a mask.
+//
+// A builder states kStaticTypes. If true, its values are C++ types of the element's width and it has
+// a constexpr isFloatType<V>(); then only the code of the value's own type is instantiated.
+#pragma once
+
+#include "fl/ir/Op.h"
+#include "fl/ir/VectorMath.h"
+
+namespace fl::ir {
+
+template <class Derived>
+class MeaningBuilder {
+ public:
+  template <class V> auto isZero(V x) { return self().eq(x, self().integer(x, 0)); }
+  template <class V> auto isNonZero(V x) { return self().ne(x, self().integer(x, 0)); }
+
+  template <class V> V neg(V x) {
+    return floatOrInteger(
+        x, [&](auto v) { return self().negate(v); },
+        [&](auto v) { return self().sub(self().integer(v, 0), v); });
+  }
+  template <class V> V abs(V x) {
+    return floatOrInteger(
+        x, [&](auto v) { return self().magnitude(v); },
+        [&](auto v) {
+          const auto zero = self().integer(v, 0);
+          return self().select(self().lt(v, zero), self().sub(zero, v), v);
+        });
+  }
+  template <class V> V sign(V x) {
+    const auto zero = self().integer(x, 0), one = self().integer(x, 1);
+    const V negative = self().select(self().lt(x, zero), neg(one), x);
+    return self().select(self().lt(zero, x), one, negative);
+  }
+  template <class V> auto isInf(V x) {
+    return floatOrInteger(
+        x, [&](auto v) { return self().eq(abs(v), self().real(v, __builtin_inf())); },
+        [&](auto v) { return self().ne(v, v); });
+  }
+  template <class V> auto logicalNot(V x) { return isZero(x); }
+  template <class V> auto logicalAnd(V x, V y) {
+    return self().maskAnd(isNonZero(x), isNonZero(y));
+  }
+  template <class V> auto logicalOr(V x, V y) { return self().maskOr(isNonZero(x), isNonZero(y)); }
+
+  // NaN is sticky: the first operand if it is NaN, else the second if it is.
+  template <class V> V max(V x, V y) {
+    return self().select(self().maskOr(self().lt(y, x), self().ne(x, x)), x, y);
+  }
+  template <class V> V min(V x, V y) {
+    return self().select(self().maskOr(self().lt(x, y), self().ne(x, x)), x, y);
+  }
+
+  template <class V> V div(V x, V y) {
+    return floatOrInteger(
+        x, [&](auto v) { return self().divide(v, y); },
+        [&](auto v) {
+          const auto safe = safeDivisor(y);
+          auto quotient = self().divideInteger(v, safe);
+          quotient = self().select(isMinusOne(y), neg(v), quotient);
+          return self().select(isZero(y), self().integer(v, 0), quotient);
+        });
+  }
+  template <class V> V mod(V x, V y) {
+    return floatOrInteger(
+        x, [&](auto v) { return vm::fmod(self(), v, y); },
+        [&](auto v) {
+          const auto zero = self().integer(v, 0);
+          const auto rest = self().remainderInteger(v, safeDivisor(y));
+          return self().select(self().maskOr(isZero(y), isMinusOne(y)), zero, rest);
+        });
+  }
+  template <class V> V shiftLeft(V x, V count) {
+    const auto [inRange, safe] = safeCount(count);
+    return self().select(inRange, self().shl(x, safe), self().integer(x, 0));
+  }
+  template <class V> V shiftRight(V x, V count) {
+    const auto [inRange, safe] = safeCount(count);
+    const auto last = self().integer(x, self().width(x) - 1);
+    const auto n = self().select(inRange, safe, last);
+    if (self().isSigned(x)) {
+      return self().ashr(x, n);
+    }
+    return self().select(inRange, self().lshr(x, safe), self().integer(x, 0));
+  }
+
+  template <class V> V exp(V x) { return vm::exp(self(), x); }
+  template <class V> V log(V x) { return vm::log(self(), x); }
+  template <class V> V log1p(V x) { return vm::log1p(self(), x); }
+  template <class V> V sin(V x) { return vm::sin(self(), x); }
+  template <class V> V cos(V x) { return vm::cos(self(), x); }
+  template <class V> V tanh(V x) { return vm::tanh(self(), x); }
+  template <class V> V erf(V x) { return vm::erf(self(), x); }
+  template <class V> V pow(V x, V y) { return vm::pow(self(), x, y); }
+
+ private:
+  Derived& self() { return static_cast<Derived&>(*this); }
+
+  // Runs one of two generic functions by the type of x. A builder whose types are C++ types has a
+  // constexpr isFloat and instantiates one; others decide at run time.
+  template <class V, class F, class I>
+  auto floatOrInteger(V x, F&& ifFloat, I&& ifInteger) {
+    if constexpr (Derived::kStaticTypes) {
+      if constexpr (Derived::template isFloatType<V>()) {
+        return ifFloat(x);
+      } else {
+        return ifInteger(x);
+      }
+    } else {
+      return self().isFloat(x) ? ifFloat(x) : ifInteger(x);
+    }
+  }
+  // True where y is -1 of a signed type, the divisor that may overflow.
+  template <class V> auto isMinusOne(V y) {
+    const auto equal = self().eq(y, self().integer(y, -1));
+    return self().isSigned(y) ? equal : self().ne(y, y);
+  }
+  template <class V> V safeDivisor(V y) {
+    return self().select(self().maskOr(isZero(y), isMinusOne(y)), self().integer(y, 1), y);
+  }
+  template <class M, class V> struct Count {
+    M inRange;
+    V safe;
+  };
+  template <class V> auto safeCount(V count) {
+    const auto zero = self().integer(count, 0);
+    const auto inRange = self().maskAnd(
+        self().le(zero, count), self().lt(count, self().integer(count, self().width(count))));
+    return Count<decltype(inRange), V>{inRange, self().select(inRange, count, zero)};
+  }
+};
+
+// The table's expression of one op, for builders that know the op at compile time.
+template <Op op>
+struct Meaning;
+
+#define FL_NONE x
+#define FL_OP(Name, name_, kind_, meaning, ...)                                              \
+  template <>                                                                               \
+  struct Meaning<Op::Name> {                                                                \
+    static constexpr OpInfo info{                                                           \
+        .op = Op::Name, .name = #name_, .kind = Kind::kind_ __VA_OPT__(, ) __VA_ARGS__};    \
+    template <class B, class X, class Y, class Z>                                           \
+    static auto apply(B& b, X x, Y y, Z z) {                                                \
+      (void)b, (void)y, (void)z;                                                            \
+      return meaning;                                                                       \
+    }                                                                                       \
+  };
+#include "fl/ir/Ops.def"
+#undef FL_OP
+#undef FL_NONE
+
+// For builders that learn the op at run time: calls f(Meaning<op>{}) for the elementwise kinds that
+// have a meaning (Unary, Binary, Select) and for Reduce, whose meaning combines two values.
+template <class F>
+void withMeaning(Op op, F&& f) {
+  switch (op) {
+#define FL_OP(Name, ...)         \
+  case Op::Name:                 \
+    f(Meaning<Op::Name>{});      \
+    break;
+#include "fl/ir/Ops.def"
+#undef FL_OP
+  }
+}
+
+}  // namespace fl::ir

@@ -1,0 +1,28 @@
+// Views without copies: where the elements of a value lie in the memory of another.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "fl/ir/KernelBuilder.h"
+
+namespace fl::ir {
+
+// offset + sum(stride[d] * index[d]), in elements of a contiguous base.
+struct StridedLayout {
+  ElementOffset offset;
+  std::vector<Dim> strides;  // one a dimension
+  bool operator==(const StridedLayout&) const = default;
+};
+
+StridedLayout contiguousLayout(const Shape& shape);
+
+// The layout of a View node's result in the base of its operand's layout. Slice starts become terms
+// of the offset. Nothing if a reshape cannot be expressed by strides.
+std::optional<StridedLayout> viewLayout(const Graph& graph, const Node& node,
+                                        const StridedLayout& operand);
+
+// The access of a value of shape `from` under a space of shape `to` that it broadcasts to.
+Access broadcastAccess(const StridedLayout& layout, const Shape& from, const Shape& to);
+
+}  // namespace fl::ir

@@ -1,0 +1,209 @@
+#include "fl/ir/Text.h"
+
+#include <unordered_map>
+
+#include "fl/base/Text.h"
+#include "fl/ir/Inference.h"
+
+namespace fl::ir {
+namespace {
+
+std::string valueName(const Graph& graph, ValueId id) {
+  return graph.isParameter(id)
+             ? "%p" + std::to_string(id)
+             : "%" + std::to_string(id - static_cast<ValueId>(graph.parameters().size()));
+}
+
+std::string join(const Graph& graph, const std::vector<ValueId>& values) {
+  std::string text;
+  for (ValueId value : values) {
+    text += (text.empty() ? "" : ", ") + valueName(graph, value);
+  }
+  return text;
+}
+
+class GraphParser {
+ public:
+  explicit GraphParser(const std::string& text) : lexer_(text) {}
+
+  Graph parse() {
+    lexer_.expect("graph");
+    lexer_.takeSigil('@', "the graph's name");
+    parseParameters();
+    lexer_.expect("{");
+    while (!lexer_.accept("return")) {
+      parseNode();
+    }
+    graph_.setResults(parseValues("}"));
+    if (!lexer_.atEnd()) {
+      lexer_.fail("expected the end");
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  void define(const std::string& name, ValueId id) {
+    if (!values_.emplace(name, id).second) {
+      lexer_.fail("%" + name + " is defined twice");
+    }
+  }
+
+  void parseParameters() {
+    lexer_.expect("(");
+    while (!lexer_.accept(")")) {
+      const std::string name = lexer_.takeSigil('%', "a parameter");
+      lexer_.expect(":");
+      Parameter parameter;
+      parameter.number = lexer_.accept("number");
+      if (parameter.number) {
+        parameter.type.type = lexer_.takeDtype();
+      } else {
+        lexer_.takeType(&parameter.type.type, &parameter.type.shape);
+      }
+      define(name, graph_.addParameter(std::move(parameter)));
+      if (lexer_.peek() != ")") {
+        lexer_.expect(",");
+      }
+    }
+  }
+
+  std::vector<ValueId> parseValues(const std::string& close) {
+    std::vector<ValueId> values;
+    while (lexer_.peek() != close) {
+      if (!values.empty()) {
+        lexer_.expect(",");
+      }
+      const std::string name = lexer_.takeSigil('%', "a value");
+      const auto found = values_.find(name);
+      if (found == values_.end()) {
+        lexer_.fail("%" + name + " is not defined");
+      }
+      values.push_back(found->second);
+    }
+    lexer_.expect(close);
+    return values;
+  }
+
+  void parseNode() {
+    const std::string name = lexer_.takeSigil('%', "a value or \"return\"");
+    lexer_.expect("=");
+    Node node;
+    const std::string opText = lexer_.takeName("an op");
+    if (!findOp(opText, &node.op)) {
+      lexer_.fail("\"" + opText + "\" is no op");
+    }
+    while (lexer_.peek().size() > 1 && lexer_.peek()[0] == '%') {
+      const auto found = values_.find(lexer_.take().substr(1));
+      if (found == values_.end()) {
+        lexer_.fail("an operand of " + opText + " is not defined");
+      }
+      node.operands.push_back(found->second);
+      lexer_.accept(",");
+    }
+    node.attrs = parseAttrs(lexer_, node.op);
+    lexer_.expect(":");
+    ValueType written;
+    lexer_.takeType(&written.type, &written.shape);
+    define(name, addChecked(std::move(node), written));
+  }
+
+  ValueId addChecked(Node node, const ValueType& written) {
+    std::vector<const ValueType*> types;
+    for (ValueId operand : node.operands) {
+      types.push_back(&graph_.type(operand));
+    }
+    const int arity = opInfo(node.op).arity, count = static_cast<int>(types.size());
+    if (arity < 0 ? count < -arity : count != arity) {
+      lexer_.fail(std::string(opName(node.op)) + " has " + std::to_string(count) + " operands");
+    }
+    try {
+      node.type = inferType(node.op, types, node.attrs);
+    } catch (const std::invalid_argument& error) {
+      lexer_.fail(error.what());
+    }
+    if (!(node.type == written)) {
+      lexer_.fail("the type is " + node.type.toString() + ", not " + written.toString());
+    }
+    return graph_.addNode(std::move(node));
+  }
+
+  Lexer lexer_;
+  Graph graph_;
+  std::unordered_map<std::string, ValueId> values_;
+};
+
+}  // namespace
+
+std::string printAttrs(Op op, const Attrs& attrs) {
+  const std::vector<std::string>& names = attrNames(op);
+  if (names.empty()) {
+    return "";
+  }
+  std::string text = " {";
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    text += i ? ", " : "";
+    if (name.back() == '*') {
+      text += name.substr(0, name.size() - 1) + "=" + listToString(attrs.list(i));
+    } else if (name == "dtype") {
+      text += name + "=" + dtypeToString(static_cast<dtype>(attrs[i]));
+    } else {
+      text += name + "=" + std::to_string(attrs[i]);
+    }
+  }
+  return text + "}";
+}
+
+Attrs parseAttrs(Lexer& lexer, Op op) {
+  const std::vector<std::string>& names = attrNames(op);
+  std::vector<Dim> values;
+  if (names.empty()) {
+    return Attrs();
+  }
+  lexer.expect("{");
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i) {
+      lexer.expect(",");
+    }
+    const std::string& name = names[i];
+    if (name.back() == '*') {
+      const auto list = lexer.takeListField(name.substr(0, name.size() - 1));
+      values.insert(values.end(), list.begin(), list.end());
+    } else if (name == "dtype") {
+      lexer.expect(name);
+      lexer.expect("=");
+      values.push_back(static_cast<Dim>(lexer.takeDtype()));
+    } else {
+      values.push_back(lexer.takeField(name));
+    }
+  }
+  lexer.expect("}");
+  return Attrs(std::move(values));
+}
+
+std::string printGraph(const Graph& graph, const std::string& name,
+                       const GraphPrintOptions& options) {
+  std::string text = "graph @" + name + "(";
+  for (size_t i = 0; i < graph.parameters().size(); ++i) {
+    const Parameter& parameter = graph.parameters()[i];
+    text += (i ? ", " : "") + valueName(graph, static_cast<ValueId>(i)) + ": ";
+    text += parameter.number ? "number " + dtypeToString(parameter.type.type)
+                             : parameter.type.toString();
+  }
+  text += ") {\n";
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    const std::string operands = join(graph, node.operands);
+    text += "  " + valueName(graph, graph.idOfNode(i)) + " = " + opName(node.op) +
+            (operands.empty() ? "" : " ") + operands + printAttrs(node.op, node.attrs) + " : " +
+            node.type.toString();
+    const std::string site = options.callSites ? node.site.toString() : "";
+    text += (site.empty() ? "" : "  // " + site) + "\n";
+  }
+  const std::string results = join(graph, graph.results());
+  return text + "  return" + (results.empty() ? "" : " ") + results + "\n}\n";
+}
+
+Graph parseGraph(const std::string& text) { return GraphParser(text).parse(); }
+
+}  // namespace fl::ir

@@ -1,0 +1,405 @@
+// Vector math: exp, log, log1p, sin, cos, tanh, erf, pow, fmod and Philox random numbers as
+// straight-line code over the builder that Meaning.h describes, for f32 and f64.
+//
+// There is no branch, table look-up, conversion between float and integer, or contraction: every
+// fused multiply-add is written out, so each executor computes the same bits (of a NaN: a NaN).
+// Arguments are reduced the classic way (Cody and Waite, "Software Manual for the Elementary
+// Functions", 1980; the logarithms follow Tang's series in s = f / (2 + f)). Polynomials are
+// minimax fits made with Sollya's fpminimax and remez for the intervals stated beside them.
+//
+// Largest errors, in units in the last place of the result: f32 exp 1, log 0.9, log1p 1, sin and cos
+// 1.6, tanh 1.3, erf 1, pow 0.7; f64 likewise below 1.7. fmod is exact. tests/ir/VectorMathTest.cpp
+// asserts them. sin and cos hold for |x| <= 1e5 (f32) and 1e9 (f64); beyond, results stay in [-1, 1]
+// but lose accuracy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "fl/base/Types.h"
+
+namespace fl::ir::vm {
+
+namespace detail {
+
+// Facts and polynomials of one float format. Coefficients stand highest power first.
+struct Single {
+  static constexpr int kWidth = 32;
+  static constexpr int kMantissa = 23;
+  static constexpr int kBias = 127;
+  static constexpr double kMinNormal = 0x1p-126;
+  static constexpr int64_t kSqrtHalfBits = 0x3f3504f3;
+  static constexpr double kLn2Hi = 0x1.62e4p-1, kLn2Lo = 0x1.7f7d1cp-20;
+  static constexpr double kHalfPi[] = {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50};
+  static constexpr double kThirdHi = 0x1.555556p-2, kThirdLo = -0x1.555556p-27;
+  // exp gives 0 below and infinity above.
+  static constexpr double kExpLow = -104, kExpHigh = 89;
+  // (e^r - 1 - r) / r^2, |r| <= 0.3475
+  static constexpr double kExp[] = {0x1.9ab65p-13,  0x1.6d53d4p-10, 0x1.1115a8p-7,
+                                    0x1.5554e2p-5, 0x1.555552p-3,  0x1p-1};
+  // (log((1 + s) / (1 - s)) - 2s) / s^3 in s^2, |s| <= 0.1718
+  static constexpr double kLog[] = {0x1.ec004ep-3, 0x1.23f252p-2, 0x1.999bd2p-2, 0x1.555554p-1};
+  // (atanh(s) / s - 1) / s^2 - 1/3 in s^2, over s^2
+  static constexpr double kAtanh[] = {0x1.dfa64ap-4, 0x1.24527p-3, 0x1.999ap-3};
+  // (tanh(x) / x - 1) / x^2 in x^2, |x| <= 0.56; tanh is 1 above kTanhHigh
+  static constexpr double kTanhHigh = 10;
+  static constexpr double kTanh[] = {-0x1.958c74p-8, 0x1.584238p-6, -0x1.b90a76p-5, 0x1.110c7p-3,
+                                     -0x1.555548p-2};
+  // (sin(r) / r - 1) / r^2 and ((cos(r) - 1) / r^2 + 1/2) / r^2 in r^2, |r| <= 0.8
+  static constexpr double kSin[] = {0x1.76878cp-19, -0x1.a0439cp-13, 0x1.11116p-7, -0x1.555556p-3};
+  static constexpr double kCos[] = {0x1.999a6cp-16, -0x1.6c0b08p-10, 0x1.555548p-5};
+  // erf(x) / x - 1 in x^2, |x| <= 0.86
+  static constexpr double kErfSmall[] = {0x1.6f3f9p-14, -0x1.af48dp-11, 0x1.554a46p-8,
+                                         -0x1.b81a5cp-6, 0x1.ce2e7cp-4, -0x1.812744p-2,
+                                         0x1.06eba8p-3};
+  // log(erfc(x)) in x weighted by erfc(x), 0.84 <= x <= kErfHigh; erf is 1 above
+  static constexpr double kErfHigh = 4.1;
+  static constexpr double kErfLarge[] = {0x1.a4023ep-20, -0x1.7653bap-15, 0x1.328d3cp-11, -0x1.3434dep-8, 0x1.ae3deep-6, -0x1.c1b99ep-4, -0x1.43a644p-1, -0x1.214b64p0, 0x1.21eb7ep-12};
+};
+
+struct Double {
+  static constexpr int kWidth = 64;
+  static constexpr int kMantissa = 52;
+  static constexpr int kBias = 1023;
+  static constexpr double kMinNormal = 0x1p-1022;
+  static constexpr int64_t kSqrtHalfBits = 0x3fe6a09e667f3bcd;
+  static constexpr double kLn2Hi = 0x1.62e42fefp-1, kLn2Lo = 0x1.473de6af278edp-34;
+  static constexpr double kHalfPi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54,
+                                       -0x1.f1976b7ed8fbcp-110};
+  static constexpr double kThirdHi = 0x1.5555555555555p-2, kThirdLo = 0x1.5555555555555p-56;
+  static constexpr double kExpLow = -746, kExpHigh = 710;
+  static constexpr double kExp[] = {
+      0x1.ad85bb7fcf4dap-26, 0x1.28aeb476caa8dp-22, 0x1.71df22fd74365p-19, 0x1.a01998b27e796p-16,
+      0x1.a01a012aa8e77p-13, 0x1.6c16c184a9d23p-10, 0x1.1111111127d09p-7,  0x1.5555555550629p-5,
+      0x1.55555555554f9p-3,  0x1.000000000000ap-1};
+  static constexpr double kLog[] = {
+      0x1.2f171455cee48p-3, 0x1.39a017b678884p-3, 0x1.74664de26594ep-3, 0x1.c71c51c70a8a6p-3,
+      0x1.2492494239a4p-2,  0x1.999999997f957p-2, 0x1.5555555555593p-1};
+  static constexpr double kAtanh[] = {
+      0x1.eb8b645649dd8p-5, 0x1.de23c48d68f1cp-5, 0x1.1121202518a83p-4, 0x1.3b135fb0ecbf8p-4,
+      0x1.745d183ee07fep-4, 0x1.c71c71c562cacp-4, 0x1.2492492493157p-3, 0x1.9999999999995p-3};
+  static constexpr double kTanhHigh = 20;
+  static constexpr double kTanh[] = {
+      -0x1.3f08862fa6e0bp-16, 0x1.5a3766e620591p-14,  -0x1.e85009e66488dp-13,
+      0x1.34678f31c7cb5p-11,  -0x1.7d8c6d809d868p-10, 0x1.d6d2586245a94p-9,
+      -0x1.226e2d6cd3a6bp-7,  0x1.664f484c90e02p-6,   -0x1.ba1ba1b944192p-5,
+      0x1.11111111103a8p-3,   -0x1.555555555554cp-2};
+  static constexpr double kSin[] = {0x1.5d6cf65ff9cf9p-33,  -0x1.ae5de34ff438bp-26,
+                                    0x1.71de34d0fd286p-19,  -0x1.a01a019b51f18p-13,
+                                    0x1.111111110f281p-7,   -0x1.5555555555545p-3};
+  static constexpr double kCos[] = {-0x1.8f7e4238c61abp-37, 0x1.1ee98deec25f1p-29,
+                                    -0x1.27e4f77ebfeacp-22, 0x1.a01a019befa6bp-16,
+                                    -0x1.6c16c16c149a9p-10, 0x1.5555555555548p-5};
+  static constexpr double kErfSmall[] = {
+      -0x1.00d1d1ba44919p-30, 0x1.ef15cc710fc8cp-27,  -0x1.5ef0282f3c935p-23,
+      0x1.b9e6cfb902308p-20,  -0x1.f4d336dfd7b3fp-17, 0x1.f9a33a997f01ap-14,
+      -0x1.c02db4e501e93p-11, 0x1.565bcd147fbf7p-8,   -0x1.b82ce312b8ff6p-6,
+      0x1.ce2f21a0438d7p-4,   -0x1.812746b037ap-2,    0x1.06eba8214db69p-3};
+  static constexpr double kErfHigh = 6;
+  static constexpr double kErfLarge[] = {0};
+};
+
+// The functions for one format: V is the builder's value, B the builder.
+template <class Format, class B, class V>
+class Formulas {
+ public:
+  Formulas(B& b, V like) : b_(b), like_(like) {}
+
+  V exp(V x) {
+    x = clamp(x, Format::kExpLow, Format::kExpHigh);
+    const auto reduced = reduceExp(x);
+    return scale(b_.add(reduced.expm1, real(1)), reduced.n);
+  }
+
+  V log(V x) {
+    const auto parts = split(x);
+    return finishLog(x, logOf(b_.sub(parts.mantissa, real(1)), parts.exponent));
+  }
+
+  V log1p(V x) {
+    const V u = b_.add(x, real(1));
+    const auto parts = split(u);
+    // m - 1 where 1 + x = 2^k m, rounded once: x 2^-k + (2^-k - 1). The factor 4 keeps 2^-k normal.
+    const auto biased = b_.sub(b_.integer(parts.k, 2 * Format::kBias + 2), parts.k);
+    const V power = b_.fromBits(shiftLeft(biased, Format::kMantissa));
+    const V f = b_.fma(b_.mul(x, real(0.25)), power, b_.fma(power, real(0.25), real(-1)));
+    const V result = finishLog(u, logOf(f, parts.exponent));
+    // Keeps -0 and subnormal numbers.
+    return b_.select(b_.lt(b_.magnitude(x), real(kHalfUlp)), x, result);
+  }
+
+  V sin(V x) { return b_.select(b_.eq(x, real(0)), x, sinOfQuadrant(x, 0)); }
+  V cos(V x) { return sinOfQuadrant(x, 1); }
+
+  V tanh(V x) {
+    const V a = b_.magnitude(x), square = b_.mul(x, x);
+    const V small = b_.fma(b_.mul(square, poly(square, Format::kTanh)), a, a);
+    // 1 - 2 / (e^2a + 1)
+    const V clamped = atMost(a, Format::kTanhHigh);
+    const auto reduced = reduceExp(b_.add(clamped, clamped));
+    const V power = powerOfTwo(reduced.n);
+    const V plusOne = b_.fma(reduced.expm1, power, b_.add(power, real(1)));
+    const V large = b_.sub(real(1), b_.divide(real(2), plusOne));
+    return withSign(b_.select(b_.lt(a, real(0.55)), small, large), x);
+  }
+
+  V erf(V x) {
+    const V a = b_.magnitude(x), square = b_.mul(x, x);
+    const V small = b_.fma(poly(square, Format::kErfSmall), x, x);
+    // 1 - erfc(a) = 1 - 2^n (1 + expm1)
+    const V clamped = atMost(a, Format::kErfHigh);
+    const auto reduced = reduceExp(poly(clamped, Format::kErfLarge));
+    const V power = powerOfTwo(reduced.n);
+    const V large = b_.fma(b_.negate(reduced.expm1), power, b_.sub(real(1), power));
+    return b_.select(b_.lt(a, real(0.85)), small, withSign(large, x));
+  }
+
+  V pow(V x, V y) {
+    const V a = b_.magnitude(x);
+    const auto log = logInTwoParts(a);
+    // y log(a) in two parts, then exp of the sum.
+    V product = b_.mul(y, log.high);
+    const auto inRange = b_.maskAnd(b_.le(real(Format::kExpLow), product),
+                                    b_.le(product, real(Format::kExpHigh)));
+    V rest = b_.fma(y, log.low, b_.fma(y, log.high, b_.negate(product)));
+    rest = b_.select(inRange, rest, real(0));
+    product = clamp(product, Format::kExpLow, Format::kExpHigh);
+    const auto reduced = reduceExp(product, rest);
+    const V result = scale(b_.add(reduced.expm1, real(1)), reduced.n);
+    return finishPow(x, y, result);
+  }
+
+  // Subtracts multiples of |y| 2^k for falling k. Each step takes a quotient of one mantissa's
+  // width, so every difference is exact.
+  V fmod(V x, V y) {
+    constexpr int kSteps = (2 * Format::kBias + Format::kMantissa) / (Format::kMantissa + 1) + 1;
+    const V a = b_.magnitude(x), d = b_.magnitude(y);
+    const V rest = remainder<kSteps>(a, d);
+    const auto valid = b_.maskAnd(b_.lt(a, infinity()), b_.lt(real(0), d));
+    return b_.select(valid, withSign(rest, x), real(__builtin_nan("")));
+  }
+
+ private:
+  static constexpr int64_t kOneBits = int64_t{Format::kBias} << Format::kMantissa;
+  // Adding it rounds |x| < 2^(mantissa - 1) to an integer, which then stands in the low bits.
+  static constexpr double kMagic = 3.0 * (int64_t{1} << (Format::kMantissa - 1));
+  static constexpr int64_t kMagicBits =
+      (int64_t{Format::kBias + Format::kMantissa} << Format::kMantissa) |
+      (int64_t{1} << (Format::kMantissa - 1));
+  static constexpr double kHalfUlp = 0.5 / (int64_t{1} << Format::kMantissa);
+
+  template <class I>
+  struct ReducedExp {
+    V expm1;  // e^r - 1
+    I n;      // where x = n log(2) + r
+  };
+  template <class I>
+  struct Split {
+    V mantissa;  // in [sqrt(1/2), sqrt(2))
+    V exponent;
+    I k;  // the exponent plus the bias, before the correction for subnormal numbers
+  };
+  struct TwoParts {
+    V high, low;
+  };
+
+  V real(double value) { return b_.real(like_, value); }
+  V infinity() { return real(__builtin_inf()); }
+  template <class I> I shiftLeft(I i, int count) { return b_.shl(i, b_.integer(i, count)); }
+  template <class I> I shiftRight(I i, int count) { return b_.lshr(i, b_.integer(i, count)); }
+  template <class I> I plus(I i, int64_t value) { return b_.add(i, b_.integer(i, value)); }
+
+  template <size_t n> V poly(V x, const double (&coefficients)[n]) {
+    return poly(x, coefficients, std::make_index_sequence<n - 1>());
+  }
+  template <size_t n, size_t... i>
+  V poly(V x, const double (&coefficients)[n], std::index_sequence<i...>) {
+    V result = real(coefficients[0]);
+    ((result = b_.fma(result, x, real(coefficients[i + 1]))), ...);
+    return result;
+  }
+
+  // These keep NaN.
+  V atMost(V x, double high) { return b_.select(b_.lt(real(high), x), real(high), x); }
+  V clamp(V x, double low, double high) {
+    return atMost(b_.select(b_.lt(x, real(low)), real(low), x), high);
+  }
+
+  V withSign(V magnitude, V sign) {
+    const auto bits = b_.bits(sign);
+    const auto mask = b_.integer(bits, Format::kWidth == 64 ? INT64_MIN : INT32_MIN);
+    return b_.fromBits(b_.bitOr(b_.bits(magnitude), b_.bitAnd(bits, mask)));
+  }
+
+  // 2^n for n in the normal range.
+  template <class I> V powerOfTwo(I n) {
+    return b_.fromBits(shiftLeft(plus(n, Format::kBias), Format::kMantissa));
+  }
+  // x 2^n by two factors, so that results overflow and underflow gradually with one rounding.
+  template <class I> V scale(V x, I n) {
+    const I sum = plus(n, 2 * Format::kBias);
+    const I first = shiftRight(sum, 1);
+    const V scaled = b_.mul(x, b_.fromBits(shiftLeft(first, Format::kMantissa)));
+    return b_.mul(scaled, b_.fromBits(shiftLeft(b_.sub(sum, first), Format::kMantissa)));
+  }
+
+  // e^(x + rest) in parts, for x between kExpLow and kExpHigh and rest below an ulp of x.
+  auto reduceExp(V x) { return reduceExp(x, real(0)); }
+  auto reduceExp(V x, V rest) {
+    const V shifted = b_.fma(x, real(0x1.71547652b82fep+0), real(kMagic));
+    const V n = b_.sub(shifted, real(kMagic));
+    V r = b_.fma(n, real(-Format::kLn2Hi), x);
+    r = b_.add(b_.fma(n, real(-Format::kLn2Lo), r), rest);
+    const V expm1 = b_.fma(b_.mul(r, r), poly(r, Format::kExp), r);
+    const auto bits = plus(b_.bits(shifted), -kMagicBits);
+    return ReducedExp<decltype(bits)>{expm1, bits};
+  }
+
+  // x = mantissa 2^exponent for positive finite x.
+  auto split(V x) {
+    const auto subnormal = b_.lt(x, real(Format::kMinNormal));
+    const double power = double(int64_t{1} << Format::kMantissa);
+    const auto bits = b_.bits(b_.select(subnormal, b_.mul(x, real(power)), x));
+    const auto k = shiftRight(plus(bits, kOneBits - Format::kSqrtHalfBits), Format::kMantissa);
+    const V mantissa = b_.fromBits(b_.sub(plus(bits, kOneBits), shiftLeft(k, Format::kMantissa)));
+    // k as a float: it becomes the low bits of 2^mantissa.
+    constexpr int64_t kPowerBits = kOneBits + (int64_t{Format::kMantissa} << Format::kMantissa);
+    const V raised = b_.fromBits(b_.bitOr(k, b_.integer(k, kPowerBits)));
+    const V offset = b_.select(subnormal, real(power + Format::kBias + Format::kMantissa),
+                               real(power + Format::kBias));
+    return Split<decltype(k)>{mantissa, b_.sub(raised, offset), k};
+  }
+
+  // log((1 + f) 2^exponent)
+  V logOf(V f, V exponent) {
+    const V s = b_.divide(f, b_.add(f, real(2)));
+    const V square = b_.mul(s, s), halfSquare = b_.mul(b_.mul(f, real(0.5)), f);
+    const V series = b_.mul(square, poly(square, Format::kLog));
+    const V low = b_.fma(s, b_.add(halfSquare, series), b_.mul(exponent, real(Format::kLn2Lo)));
+    return b_.fma(exponent, real(Format::kLn2Hi), b_.sub(f, b_.sub(halfSquare, low)));
+  }
+  V finishLog(V x, V result) {
+    result = b_.select(b_.lt(x, infinity()), result, x);
+    result = b_.select(b_.lt(x, real(0)), real(__builtin_nan("")), result);
+    return b_.select(b_.eq(x, real(0)), b_.negate(infinity()), result);
+  }
+
+  // log(a) with about ten bits more than one number holds: 2 atanh(f / (2 + f)) with the first
+  // terms of the series in two parts.
+  TwoParts logInTwoParts(V a) {
+    const auto parts = split(a);
+    const V f = b_.sub(parts.mantissa, real(1)), d = b_.add(parts.mantissa, real(1));
+    const V dLow = b_.sub(parts.mantissa, b_.sub(d, real(1)));
+    const V inverse = b_.divide(real(1), d);
+    const V s = b_.mul(f, inverse), negative = b_.negate(s);
+    const V sLow = b_.mul(b_.fma(negative, dLow, b_.fma(negative, d, f)), inverse);
+    const V square = b_.mul(s, s);
+    const V squareLow =
+        b_.fma(b_.add(s, s), sLow, b_.fma(s, s, b_.negate(square)));
+    const TwoParts factor =
+        sum(real(Format::kThirdHi), b_.mul(square, poly(square, Format::kAtanh)));
+    const V factorLow = b_.add(factor.low, real(Format::kThirdLo));
+    const TwoParts cube = product({square, squareLow}, {factor.high, factorLow});
+    const TwoParts tail = product({s, sLow}, cube);
+    const TwoParts half = sum(s, tail.high);
+    const V halfLow = b_.add(half.low, b_.add(sLow, tail.low));
+
+    const V high = b_.mul(parts.exponent, real(Format::kLn2Hi));
+    const TwoParts log = sum(high, b_.add(half.high, half.high));
+    const V low =
+        b_.add(log.low, b_.fma(parts.exponent, real(Format::kLn2Lo), b_.add(halfLow, halfLow)));
+    const V known = b_.select(b_.lt(a, infinity()), log.high, a);
+    return {b_.select(b_.eq(a, real(0)), b_.negate(infinity()), known), low};
+  }
+  // x + y where |x| >= |y| or x = 0, and x * y.
+  TwoParts sum(V x, V y) {
+    const V high = b_.add(x, y);
+    return {high, b_.sub(y, b_.sub(high, x))};
+  }
+  TwoParts product(TwoParts x, TwoParts y) {
+    const V high = b_.mul(x.high, y.high);
+    const V error = b_.fma(x.high, y.high, b_.negate(high));
+    return {high, b_.fma(x.high, y.low, b_.fma(x.low, y.high, error))};
+  }
+
+  // The sign of x for odd y, and the special cases of C's Annex F.
+  V finishPow(V x, V y, V result) {
+    const V half = b_.mul(y, real(0.5));
+    const auto integral = b_.eq(b_.floor(y), y);
+    const auto odd = b_.maskAnd(integral, b_.ne(b_.floor(half), half));
+    result = b_.select(odd, withSign(result, x), result);
+    const auto negative = b_.maskAnd(b_.lt(x, real(0)), b_.lt(b_.negate(infinity()), x));
+    const auto undefined = b_.maskAnd(negative, b_.ne(b_.floor(y), y));
+    result = b_.select(undefined, real(__builtin_nan("")), result);
+    const auto unit = b_.maskAnd(b_.eq(x, real(-1)), b_.eq(b_.magnitude(y), infinity()));
+    const auto one = b_.maskOr(b_.maskOr(b_.eq(x, real(1)), b_.eq(y, real(0))), unit);
+    return b_.select(one, real(1), result);
+  }
+
+  // sin(x + quadrants pi / 2)
+  V sinOfQuadrant(V x, int64_t quadrants) {
+    const V shifted = b_.fma(x, real(0x1.45f306dc9c883p-1), real(kMagic));
+    const V n = b_.sub(shifted, real(kMagic));
+    V r = x;
+    r = b_.fma(n, real(-Format::kHalfPi[0]), r);
+    r = b_.fma(n, real(-Format::kHalfPi[1]), r);
+    r = clamp(b_.fma(n, real(-Format::kHalfPi[2]), r), -0.8, 0.8);
+    const V square = b_.mul(r, r);
+    const V sin = b_.fma(b_.mul(square, poly(square, Format::kSin)), r, r);
+    const V cos = b_.fma(b_.mul(square, square), poly(square, Format::kCos),
+                         b_.fma(square, real(-0.5), real(1)));
+    const auto quadrant = plus(b_.bits(shifted), quadrants);
+    const auto odd = b_.ne(b_.bitAnd(quadrant, b_.integer(quadrant, 1)), b_.integer(quadrant, 0));
+    const auto sign = shiftLeft(b_.bitAnd(quadrant, b_.integer(quadrant, 2)), Format::kWidth - 2);
+    return b_.fromBits(b_.bitXor(b_.bits(b_.select(odd, cos, sin)), sign));
+  }
+
+  template <int steps> V remainder(V a, V d) {
+    if constexpr (steps > 1) {
+      a = remainder<steps - 1>(a, b_.mul(d, real(2.0 * (int64_t{1} << Format::kMantissa))));
+    }
+    const V quotient = b_.floor(b_.divide(a, d));
+    const V rest = b_.fma(b_.negate(quotient), d, a);
+    // The quotient may have been rounded up by one.
+    const V fixed = b_.select(b_.lt(rest, real(0)), b_.add(rest, d), rest);
+    return b_.select(b_.le(d, a), fixed, a);
+  }
+
+  B& b_;
+  V like_;
+};
+
+// Calls f with the formulas of x's format.
+template <class B, class V, class F>
+V withFormulas(B& b, V x, F&& f) {
+  if constexpr (B::kStaticTypes) {
+    return f(Formulas<std::conditional_t<sizeof(V) == 8, Double, Single>, B, V>(b, x));
+  } else {
+    return b.isDouble(x) ? f(Formulas<Double, B, V>(b, x)) : f(Formulas<Single, B, V>(b, x));
+  }
+}
+
+}  // namespace detail
+
+#define FL_VECTOR_MATH(name)                                                    \
+  template <class B, class V> V name(B& b, V x) {                               \
+    return detail::withFormulas(b, x, [&](auto math) { return math.name(x); }); \
+  }
+FL_VECTOR_MATH(exp)
+FL_VECTOR_MATH(log)
+FL_VECTOR_MATH(log1p)
+FL_VECTOR_MATH(sin)
+FL_VECTOR_MATH(cos)
+FL_VECTOR_MATH(tanh)
+FL_VECTOR_MATH(erf)
+#undef FL_VECTOR_MATH
+
+template <class B, class V> V pow(B& b, V x, V y) {
+  return detail::withFormulas(b, x, [&](auto math) { return math.pow(x, y); });
+}
+template <class B, class V> V fmod(B& b, V x, V y) {
+  return detail::withFormulas(b, x, [&](auto math) { return math.fmod(x, y); });
+}
+
+}  // namespace fl::ir::vm

@@ -1,0 +1,132 @@
+#include "fl/nn/Init.h"
+
+#include <cmath>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/tensor/Random.h"
+
+namespace fl {
+namespace detail {
+namespace {
+
+double kaimingDeviation(int fanIn) {
+  FL_USER_CHECK(fanIn > 0, "kaiming: fanIn must be positive, not ", fanIn);
+  return std::sqrt(1.0 / fanIn);
+}
+
+double glorotDeviation(int fanIn, int fanOut) {
+  FL_USER_CHECK(fanIn > 0 && fanOut > 0, "glorot: fanIn and fanOut must be positive, not ", fanIn,
+                " and ", fanOut);
+  return std::sqrt(2.0 / (static_cast<double>(fanIn) + fanOut));
+}
+
+Tensor uniformOfDeviation(const Shape& shape, double deviation, dtype type) {
+  const double bound = std::sqrt(3.0) * deviation;
+  return detail::uniform(shape, -bound, bound, type);
+}
+
+}  // namespace
+
+Tensor uniform(const Shape& shape, double min, double max, dtype type) {
+  FL_API_ENTRY();
+  return (max - min) * rand(shape, type) + min;
+}
+
+Tensor normal(const Shape& shape, double stdv, double mean, dtype type) {
+  FL_API_ENTRY();
+  return stdv * randn(shape, type) + mean;
+}
+
+Tensor kaimingUniform(const Shape& shape, int fanIn, dtype type) {
+  FL_API_ENTRY();
+  return uniformOfDeviation(shape, kaimingDeviation(fanIn), type);
+}
+
+Tensor kaimingNormal(const Shape& shape, int fanIn, dtype type) {
+  FL_API_ENTRY();
+  return detail::normal(shape, kaimingDeviation(fanIn), 0, type);
+}
+
+Tensor glorotUniform(const Shape& shape, int fanIn, int fanOut, dtype type) {
+  FL_API_ENTRY();
+  return uniformOfDeviation(shape, glorotDeviation(fanIn, fanOut), type);
+}
+
+Tensor glorotNormal(const Shape& shape, int fanIn, int fanOut, dtype type) {
+  FL_API_ENTRY();
+  return detail::normal(shape, glorotDeviation(fanIn, fanOut), 0, type);
+}
+
+}  // namespace detail
+
+Variable input(const Tensor& arr) { return Variable(arr, false); }
+
+Variable noGrad(const Tensor& arr) { return Variable(arr, false); }
+
+Variable param(const Tensor& arr) { return Variable(arr, true); }
+
+Variable constant(double val, int outputSize, int inputSize, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  return constant(val, Shape({outputSize, inputSize}), type, calcGrad);
+}
+
+Variable constant(double val, const Shape& shape, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  return Variable(full(shape, val, type), calcGrad);
+}
+
+Variable identity(int outputSize, int inputSize, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  return identity(Shape({outputSize, inputSize}), type, calcGrad);
+}
+
+Variable identity(const Shape& shape, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(shape.ndim() == 2 && shape[0] == shape[1], "identity: shape ", shape,
+                " is not square");
+  return Variable(identity(shape[0], type), calcGrad);
+}
+
+Variable uniform(int outputSize, int inputSize, double min, double max, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  return uniform(Shape({outputSize, inputSize}), min, max, type, calcGrad);
+}
+
+Variable uniform(const Shape& shape, double min, double max, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  return Variable(detail::uniform(shape, min, max, type), calcGrad);
+}
+
+Variable normal(int outputSize, int inputSize, double stdv, double mean, dtype type,
+                bool calcGrad) {
+  FL_API_ENTRY();
+  return normal(Shape({outputSize, inputSize}), stdv, mean, type, calcGrad);
+}
+
+Variable normal(const Shape& shape, double stdv, double mean, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  return Variable(detail::normal(shape, stdv, mean, type), calcGrad);
+}
+
+Variable kaimingUniform(const Shape& shape, int fanIn, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  return Variable(detail::kaimingUniform(shape, fanIn, type), calcGrad);
+}
+
+Variable kaimingNormal(const Shape& shape, int fanIn, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  return Variable(detail::kaimingNormal(shape, fanIn, type), calcGrad);
+}
+
+Variable glorotUniform(const Shape& shape, int fanIn, int fanOut, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  return Variable(detail::glorotUniform(shape, fanIn, fanOut, type), calcGrad);
+}
+
+Variable glorotNormal(const Shape& shape, int fanIn, int fanOut, dtype type, bool calcGrad) {
+  FL_API_ENTRY();
+  return Variable(detail::glorotNormal(shape, fanIn, fanOut, type), calcGrad);
+}
+
+}  // namespace fl

@@ -1,0 +1,95 @@
+#include "fl/nn/Utils.h"
+
+#include <algorithm>
+
+#include "fl/autograd/Utils.h"
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+
+namespace fl {
+
+int64_t numTotalParams(std::shared_ptr<fl::Module> module) {
+  int64_t count = 0;
+  for (const Variable& param : module->params()) {
+    count += param.elements();
+  }
+  return count;
+}
+
+bool allParamsClose(const Module& a, const Module& b, double absTolerance) {
+  FL_API_ENTRY();
+  if (a.numParamTensors() != b.numParamTensors()) {
+    return false;
+  }
+  for (int i = 0; i < a.numParamTensors(); ++i) {
+    if (!allClose(a.param(i), b.param(i), absTolerance)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+namespace detail {
+
+std::string paddingToString(int padding) {
+  return padding == static_cast<int>(PaddingMode::SAME) ? "SAME" : std::to_string(padding);
+}
+
+Variable inType(const Variable& parameter, dtype type) {
+  return parameter.type() == type ? parameter : parameter.astype(type);
+}
+
+}  // namespace detail
+
+int derivePadding(int inSz, int filterSz, int stride, int pad, int dilation) {
+  FL_API_ENTRY();
+  if (pad == static_cast<int>(PaddingMode::SAME)) {
+    const int last = inSz % stride == 0 ? stride : inSz % stride;
+    const int total = (filterSz - 1) * dilation + 1 - last;
+    return std::max((total + 1) / 2, 0);
+  }
+  FL_USER_CHECK(pad >= 0, "derivePadding: a padding of ", pad, " is negative and no PaddingMode");
+  return pad;
+}
+
+Tensor join(const std::vector<Tensor>& inputs, double padValue, int batchDim) {
+  FL_API_ENTRY();
+  if (inputs.empty()) {
+    return Tensor();
+  }
+  Shape shape;
+  for (const Tensor& input : inputs) {
+    FL_USER_CHECK(input.type() == inputs[0].type(), "join: tensors of types ", inputs[0].type(),
+                  " and ", input.type());
+    shape.get().resize(std::max(shape.ndim(), input.ndim()), 1);
+    for (int i = 0; i < input.ndim(); ++i) {
+      shape[i] = std::max(shape[i], input.dim(i));
+    }
+  }
+  if (batchDim < 0) {
+    const bool lastIsFree = shape.ndim() > 0 && shape[shape.ndim() - 1] == 1;
+    batchDim = lastIsFree ? shape.ndim() - 1 : shape.ndim();
+  }
+  shape.get().resize(std::max(shape.ndim(), batchDim + 1), 1);
+  FL_USER_CHECK(shape[batchDim] == 1, "join: dimension ", batchDim, " of ", shape,
+                " is not free for the batch");
+  shape[batchDim] = static_cast<Dim>(inputs.size());
+
+  Tensor result = full(shape, padValue, inputs[0].type());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].isEmpty()) {
+      continue;
+    }
+    std::vector<Index> box;
+    Shape boxShape = inputs[i].shape();
+    boxShape.get().resize(shape.ndim(), 1);
+    for (int d = 0; d < shape.ndim(); ++d) {
+      const Dim start = d == batchDim ? static_cast<Dim>(i) : 0;
+      box.push_back(range(start, start + boxShape[d]));
+    }
+    result(box) = reshape(inputs[i], boxShape);
+  }
+  return result;
+}
+
+}  // namespace fl

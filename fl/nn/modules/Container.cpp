@@ -1,0 +1,142 @@
+#include "fl/nn/modules/Container.h"
+
+#include <sstream>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/nn/Serialization.h"
+
+CEREAL_REGISTER_TYPE(fl::Sequential)
+
+namespace fl {
+
+void Container::append(ModulePtr module) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(module, "Container: cannot add a null module");
+  for (int i = 0; i < module->numParamTensors(); ++i) {
+    owners_[static_cast<int>(params_.size())] = {static_cast<int>(modules_.size()), i};
+    params_.push_back(module->param(i));
+  }
+  modules_.push_back(std::move(module));
+  nameModules();
+}
+
+void Container::nameModules() {
+  names_.resize(modules_.size());
+  for (size_t i = 0; i < modules_.size(); ++i) {
+    const std::string text = modules_[i]->prettyString();
+    names_[i] = text.substr(0, text.find('\n'));
+  }
+}
+
+// A module that was added twice is one module in the copy too.
+Container::Container(const Container& other) : Module(), owners_(other.owners_) {
+  train_ = other.train_;
+  std::unordered_map<const Module*, ModulePtr> clones;
+  for (const ModulePtr& module : other.modules_) {
+    ModulePtr& clone = clones[module.get()];
+    if (!clone) {
+      clone = module->clone();
+    }
+    modules_.push_back(clone);
+  }
+  for (int i = 0; i < other.numParamTensors(); ++i) {
+    const auto owner = owners_.find(i);
+    params_.push_back(owner == owners_.end()
+                          ? other.params_[i].copy()
+                          : modules_[owner->second.first]->param(owner->second.second));
+  }
+  nameModules();
+}
+
+Container& Container::operator=(const Container& other) {
+  if (this != &other) {
+    Container copy_(other);
+    *this = std::move(copy_);
+  }
+  return *this;
+}
+
+void Container::clear() {
+  modules_.clear();
+  params_.clear();
+  owners_.clear();
+  names_.clear();
+}
+
+ModulePtr Container::module(int id) const {
+  if (id < 0 || id >= static_cast<int>(modules_.size())) {
+    throw std::out_of_range(detail::withCallSite(
+        detail::concat("Container: no module ", id, " among ", modules_.size())));
+  }
+  return modules_[id];
+}
+
+std::vector<ModulePtr> Container::modules() const { return modules_; }
+
+void Container::train() {
+  Module::train();
+  for (const ModulePtr& module : modules_) {
+    module->train();
+  }
+}
+
+void Container::eval() {
+  Module::eval();
+  for (const ModulePtr& module : modules_) {
+    module->eval();
+  }
+}
+
+void Container::setParams(const Variable& var, int position) {
+  Module::setParams(var, position);
+  const auto owner = owners_.find(position);
+  if (owner != owners_.end()) {
+    modules_[owner->second.first]->setParams(var, owner->second.second);
+  }
+}
+
+std::string Container::prettyString() const {
+  std::ostringstream text;
+  for (size_t i = 0; i < modules_.size(); ++i) {
+    text << "\n\t(" << i << "): " << modules_[i]->prettyString();
+  }
+  return text.str();
+}
+
+std::vector<Variable> Sequential::forward(const std::vector<Variable>& input) {
+  FL_API_ENTRY();
+  std::vector<Variable> output = input;
+  for (size_t i = 0; i < modules_.size(); ++i) {
+    const ModuleScope scope(moduleName(i));
+    output = modules_[i]->forward(output);
+  }
+  return output;
+}
+
+Variable Sequential::forward(const Variable& input) {
+  FL_API_ENTRY();
+  const std::vector<Variable> output = forward(std::vector<Variable>{input});
+  FL_USER_CHECK(output.size() == 1, "Sequential: the last module gives ", output.size(),
+                " Variables, not one");
+  return output[0];
+}
+
+Variable Sequential::operator()(const Variable& input) {
+  FL_API_ENTRY();
+  return forward(input);
+}
+
+std::string Sequential::prettyString() const {
+  std::ostringstream text;
+  text << "Sequential [input";
+  for (size_t i = 0; i < modules_.size(); ++i) {
+    text << " -> (" << i << ")";
+  }
+  text << " -> output]" << Container::prettyString();
+  return text.str();
+}
+
+}  // namespace fl

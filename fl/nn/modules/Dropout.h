@@ -1,0 +1,24 @@
+// Dropout: Hinton et al., "Improving neural networks by preventing co-adaptation of feature
+// detectors", 2012.
+#pragma once
+
+#include "fl/nn/modules/Module.h"
+
+namespace fl {
+
+// In training mode drops elements with probability `ratio` and scales the others by 1 / (1 - ratio);
+// in evaluation mode the identity.
+class Dropout : public CloneableUnaryModule<Dropout> {
+ public:
+  explicit Dropout(double ratio = 0.5) : ratio_(ratio) {}
+  using UnaryModule::forward;
+  Variable forward(const Variable& input) override;
+  std::string prettyString() const override;
+
+ private:
+  FL_SAVE_LOAD_WITH_BASE(UnaryModule, ratio_)
+
+  double ratio_;
+};
+
+}  // namespace fl

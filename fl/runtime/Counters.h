@@ -1,0 +1,23 @@
+// What the engine has done so far in this process: the numbers that logs, tests and benchmarks read.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace fl::runtime {
+
+struct Counters {
+  std::atomic<uint64_t> kernelLaunches = 0;
+  std::atomic<uint64_t> libraryCalls = 0;
+  // Operands and results of all steps, each counted once a step.
+  std::atomic<uint64_t> bytesMoved = 0;
+  std::atomic<uint64_t> kernelsCompiled = 0;
+  std::atomic<uint64_t> realizes = 0;
+  std::atomic<uint64_t> plansBuilt = 0;
+  // Regions that ran unfused because a pass or the emitter failed.
+  std::atomic<uint64_t> fallbacks = 0;
+};
+
+Counters& counters();
+
+}  // namespace fl::runtime

@@ -1,0 +1,60 @@
+// A device runs schedules. `cpu` runs kernels and oneDNN, `ref` interprets every op in double, `null`
+// checks and runs nothing. Devices register by name in Device.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fl/ir/Artifact.h"
+#include "fl/ir/Lower.h"
+#include "fl/ir/Schedule.h"
+#include "fl/runtime/MemoryManager.h"
+
+namespace fl::runtime {
+
+// One kernel on a device. It can run from the start (tier 0); code that the compiler makes of it
+// replaces tier 0 when it arrives, with the same results.
+class DeviceKernel {
+ public:
+  virtual ~DeviceKernel() = default;
+  virtual const ir::Kernel& kernel() const = 0;
+  virtual bool compiled() const = 0;
+  // Loads code made of kernel(). Thread-safe against running.
+  virtual void setArtifact(const ir::Artifact& artifact) = 0;
+};
+using DeviceKernelPtr = std::shared_ptr<DeviceKernel>;
+
+// Kernels by their text, so that equal ones are prepared and compiled once. Not thread-safe.
+using KernelCache = std::unordered_map<std::string, DeviceKernelPtr>;
+
+// A schedule made ready to run: everything that can be computed before the inputs are known.
+class LoadedSchedule {
+ public:
+  virtual ~LoadedSchedule() = default;
+  // One buffer for each parameter (null for numbers), one number for each number parameter (by
+  // parameter index). Returns the outputs. Thread-safe.
+  virtual std::vector<BufferPtr> run(const std::vector<BufferPtr>& buffers,
+                                     const std::vector<Number>& numbers) const = 0;
+  virtual const ir::Schedule& schedule() const = 0;
+  virtual const std::vector<DeviceKernelPtr>& kernels() const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;
+  // How nodes are lowered for it, and whether fusion makes sense.
+  virtual ir::Lowering lowering() const = 0;
+  // The target that code is generated for; only for Lowering::Kernels.
+  virtual ir::Target target() const = 0;
+  virtual bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
+                               const ir::Attrs& attrs, const ir::ValueType& result) const = 0;
+  virtual std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) = 0;
+};
+
+// Throws std::invalid_argument naming the devices that exist.
+std::unique_ptr<Device> makeDevice(const std::string& name);
+
+}  // namespace fl::runtime

@@ -1,0 +1,67 @@
+// The devices `ref` and `null`, which run no kernels, and the list of all devices.
+#include "fl/base/Error.h"
+#include "fl/runtime/Counters.h"
+#include "fl/runtime/ScheduleRunner.h"
+#include "fl/runtime/cpu/CpuDevice.h"
+
+namespace fl::runtime {
+namespace {
+
+class InterpretedSchedule : public ScheduleRunner {
+ public:
+  InterpretedSchedule(ir::Schedule schedule, bool runs)
+      : ScheduleRunner(std::move(schedule)), runs_(runs) {
+    verify(schedule_);
+    for (const ir::Step& step : schedule_.steps) {
+      FL_INTERNAL_CHECK(std::holds_alternative<ir::LibraryStep>(step), "a kernel on this device");
+    }
+  }
+
+ protected:
+  void runSteps(const Frame& frame) const override {
+    for (const ir::Step& step : schedule_.steps) {
+      counters().libraryCalls++;
+      counters().bytesMoved += stepBytes(schedule_, step);
+      if (runs_) {
+        interpretCall(std::get<ir::LibraryStep>(step), frame);
+      }
+    }
+  }
+
+ private:
+  bool runs_;
+};
+
+// Interprets every op, or only checks it; values on `null` are whatever the memory held.
+class InterpretingDevice : public Device {
+ public:
+  InterpretingDevice(std::string name, bool runs) : name_(std::move(name)), runs_(runs) {}
+  std::string name() const override { return name_; }
+  ir::Lowering lowering() const override { return ir::Lowering::Calls; }
+  ir::Target target() const override { return {}; }
+  bool supportsLibrary(ir::Op, const std::vector<ir::ValueType>&, const ir::Attrs&,
+                       const ir::ValueType&) const override {
+    return false;
+  }
+  std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache*) override {
+    return std::make_unique<InterpretedSchedule>(std::move(schedule), runs_);
+  }
+
+ private:
+  std::string name_;
+  bool runs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> makeDevice(const std::string& name) {
+  if (name == "cpu") {
+    return cpu::makeCpuDevice();
+  }
+  if (name == "ref" || name == "null") {
+    return std::make_unique<InterpretingDevice>(name, name == "ref");
+  }
+  throwUser("device \"", name, "\" does not exist; there are: cpu, null, ref");
+}
+
+}  // namespace fl::runtime

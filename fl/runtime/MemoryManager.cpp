@@ -1,0 +1,239 @@
+#include "fl/runtime/MemoryManager.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "fl/base/Error.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define FL_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FL_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifdef FL_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace fl::runtime {
+
+namespace {
+
+constexpr size_t kAlignment = 64;
+// Vector code may load a whole register at the last element.
+constexpr size_t kSlack = 64;
+constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 4;
+
+size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// A block of the system with `bytes` bytes and the slack; null if there is none.
+void* systemAllocate(size_t bytes) { return std::aligned_alloc(kAlignment, bytes + kSlack); }
+
+void poison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
+#ifdef FL_ADDRESS_SANITIZER
+  __asan_poison_memory_region(block, bytes);
+#endif
+}
+
+void unpoison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
+#ifdef FL_ADDRESS_SANITIZER
+  __asan_unpoison_memory_region(block, bytes);
+#endif
+}
+
+// Blocks of one size: four sizes between neighbouring powers of two, so that a block is at most a
+// quarter larger than asked for (below 256 bytes: one more unit of 64).
+struct SizeClass {
+  size_t bytes;
+  size_t index;
+};
+
+SizeClass sizeClass(size_t bytes) {
+  const size_t wanted = std::max(bytes, kAlignment);
+  const int power = std::bit_width(wanted - 1) - 1;  // 2^power < wanted <= 2^(power + 1)
+  const size_t step = std::max<size_t>(kAlignment, size_t{1} << (power - 2));
+  const size_t rounded = roundUp(wanted, step);
+  return {rounded, static_cast<size_t>(power) * 4 + (rounded - (size_t{1} << power)) / step};
+}
+
+// Keeps the books of a manager; not thread-safe.
+class Accounts {
+ public:
+  void take(size_t bytes) {
+    ++stats_.allocations;
+    stats_.liveBytes += bytes;
+    stats_.peakBytes = std::max(stats_.peakBytes, stats_.liveBytes + stats_.cachedBytes);
+  }
+  void giveBack(size_t bytes) { stats_.liveBytes -= bytes; }
+  void cache(size_t bytes) { stats_.cachedBytes += bytes; }
+  void uncache(size_t bytes) { stats_.cachedBytes -= bytes; }
+  const MemoryStats& stats() const { return stats_; }
+
+ private:
+  MemoryStats stats_;
+};
+
+class CachingMemoryManager final : public MemoryManager {
+ public:
+  ~CachingMemoryManager() override { release(); }
+
+  void* allocate(size_t bytes) override {
+    if (bytes > kLargest) {
+      throw std::bad_alloc();
+    }
+    const SizeClass size = sizeClass(bytes);
+    std::lock_guard lock(mutex_);
+    void* block = takeCached(size);
+    if (block == nullptr) {
+      block = takeFromSystem(size);
+    }
+    accounts_.take(size.bytes);
+    unpoison(block, bytes + kSlack);
+    return block;
+  }
+
+  void deallocate(void* pointer, size_t bytes) override {
+    const SizeClass size = sizeClass(bytes);
+    poison(pointer, size.bytes + kSlack);
+    std::lock_guard lock(mutex_);
+    free_[size.index].push_back({pointer, size.bytes});
+    accounts_.giveBack(size.bytes);
+    accounts_.cache(size.bytes);
+  }
+
+  void release() override {
+    std::lock_guard lock(mutex_);
+    releaseLocked();
+  }
+
+  MemoryStats stats() const override {
+    std::lock_guard lock(mutex_);
+    return accounts_.stats();
+  }
+
+ private:
+  struct Block {
+    void* pointer;
+    size_t bytes;
+  };
+
+  void* takeCached(SizeClass size) {
+    std::vector<Block>& blocks = free_[size.index];
+    if (blocks.empty()) {
+      return nullptr;
+    }
+    void* block = blocks.back().pointer;
+    blocks.pop_back();
+    accounts_.uncache(size.bytes);
+    return block;
+  }
+
+  void* takeFromSystem(SizeClass size) {
+    void* block = systemAllocate(size.bytes);
+    if (block == nullptr) {
+      releaseLocked();
+      block = systemAllocate(size.bytes);
+    }
+    if (block == nullptr) {
+      throw std::bad_alloc();
+    }
+    poison(block, size.bytes + kSlack);
+    return block;
+  }
+
+  void releaseLocked() {
+    for (std::vector<Block>& blocks : free_) {
+      for (const Block& block : blocks) {
+        unpoison(block.pointer, block.bytes + kSlack);
+        std::free(block.pointer);
+        accounts_.uncache(block.bytes);
+      }
+      blocks.clear();
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::array<std::vector<Block>, 64 * 4> free_;
+  Accounts accounts_;
+};
+
+class DefaultMemoryManager final : public MemoryManager {
+ public:
+  void* allocate(size_t bytes) override {
+    void* block = bytes > kLargest ? nullptr : systemAllocate(blockBytes(bytes));
+    if (block == nullptr) {
+      throw std::bad_alloc();
+    }
+    std::lock_guard lock(mutex_);
+    accounts_.take(blockBytes(bytes));
+    return block;
+  }
+
+  void deallocate(void* pointer, size_t bytes) override {
+    std::free(pointer);
+    std::lock_guard lock(mutex_);
+    accounts_.giveBack(blockBytes(bytes));
+  }
+
+  void release() override {}
+
+  MemoryStats stats() const override {
+    std::lock_guard lock(mutex_);
+    return accounts_.stats();
+  }
+
+ private:
+  static size_t blockBytes(size_t bytes) { return roundUp(std::max<size_t>(bytes, 1), kAlignment); }
+
+  mutable std::mutex mutex_;
+  Accounts accounts_;
+};
+
+// Never destroyed: buffers in static objects may outlive it.
+struct Host {
+  std::mutex mutex;
+  std::shared_ptr<MemoryManager> manager = makeCachingMemoryManager();
+};
+
+Host& host() {
+  static auto* instance = new Host;
+  return *instance;
+}
+
+}  // namespace
+
+std::unique_ptr<MemoryManager> makeCachingMemoryManager() {
+  return std::make_unique<CachingMemoryManager>();
+}
+
+std::unique_ptr<MemoryManager> makeDefaultMemoryManager() {
+  return std::make_unique<DefaultMemoryManager>();
+}
+
+std::shared_ptr<MemoryManager> hostMemoryManager() {
+  Host& all = host();
+  std::lock_guard lock(all.mutex);
+  return all.manager;
+}
+
+void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
+  FL_USER_CHECK(manager != nullptr, "setHostMemoryManager: the manager must not be null");
+  Host& all = host();
+  std::lock_guard lock(all.mutex);
+  all.manager.swap(manager);
+}
+
+Buffer::Buffer(size_t bytes)
+    : manager_(hostMemoryManager()), bytes_(bytes), data_(manager_->allocate(bytes)) {}
+
+Buffer::~Buffer() { manager_->deallocate(data_, bytes_); }
+
+}  // namespace fl::runtime

@@ -1,0 +1,78 @@
+#include "fl/runtime/ScheduleRunner.h"
+
+#include "fl/base/Error.h"
+#include "fl/ir/Interpreter.h"
+#include "fl/runtime/Counters.h"
+
+namespace fl::runtime {
+namespace {
+
+size_t bytesOf(const ir::ValueType& type) {
+  return static_cast<size_t>(type.shape.elements()) * getTypeSize(type.type);
+}
+
+}  // namespace
+
+Counters& counters() {
+  static auto& instance = *new Counters();
+  return instance;
+}
+
+void* ScheduleRunner::Frame::address(const ir::BufferRef& ref,
+                                     const ir::Schedule& schedule) const {
+  switch (ref.space) {
+    case ir::BufferRef::Space::Parameter: return parameters[ref.index];
+    case ir::BufferRef::Space::Output: return outputs[ref.index];
+    case ir::BufferRef::Space::Temporary: return arena + schedule.temporaries[ref.index].offset;
+  }
+  __builtin_unreachable();
+}
+
+const std::vector<DeviceKernelPtr>& ScheduleRunner::kernels() const {
+  static const auto& none = *new std::vector<DeviceKernelPtr>();
+  return none;
+}
+
+std::vector<BufferPtr> ScheduleRunner::run(const std::vector<BufferPtr>& buffers,
+                                           const std::vector<Number>& numbers) const {
+  Frame frame;
+  frame.numbers = &numbers;
+  frame.numberBits.resize(numbers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    frame.numberBits[i] = numbers[i].bits();
+    frame.parameters.push_back(schedule_.parameters[i].number
+                                   ? static_cast<void*>(&frame.numberBits[i])
+                                   : buffers[i]->data());
+  }
+  std::vector<BufferPtr> outputs;
+  for (const ir::ScheduleOutput& output : schedule_.outputs) {
+    outputs.push_back(output.shared ? nullptr : std::make_shared<Buffer>(bytesOf(output.type)));
+    frame.outputs.push_back(output.shared ? nullptr : outputs.back()->data());
+  }
+  BufferPtr arena;
+  if (schedule_.arenaBytes > 0) {
+    arena = std::make_shared<Buffer>(schedule_.arenaBytes);
+    frame.arena = static_cast<char*>(arena->data());
+  }
+  runSteps(frame);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ir::ScheduleOutput& output = schedule_.outputs[i];
+    if (output.shared) {
+      outputs[i] = output.source.space == ir::BufferRef::Space::Parameter
+                       ? buffers[output.source.index]
+                       : outputs[output.source.index];
+    }
+  }
+  return outputs;
+}
+
+void ScheduleRunner::interpretCall(const ir::LibraryStep& call, const Frame& frame) const {
+  std::vector<ir::HostOperand> operands;
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    operands.push_back({&call.operandTypes[i], frame.address(call.operands[i], schedule_)});
+  }
+  ir::interpret(call.op, operands, call.attrs, call.resultType,
+                frame.address(call.result, schedule_));
+}
+
+}  // namespace fl::runtime

@@ -1,0 +1,37 @@
+// What running a schedule has in common on devices whose memory is the host's: buffers and their
+// addresses, outputs, the arena.
+#pragma once
+
+#include "fl/runtime/Device.h"
+
+namespace fl::runtime {
+
+class ScheduleRunner : public LoadedSchedule {
+ public:
+  explicit ScheduleRunner(ir::Schedule schedule) : schedule_(std::move(schedule)) {}
+
+  std::vector<BufferPtr> run(const std::vector<BufferPtr>& buffers,
+                             const std::vector<Number>& numbers) const final;
+  const ir::Schedule& schedule() const final { return schedule_; }
+  const std::vector<DeviceKernelPtr>& kernels() const override;
+
+ protected:
+  // The addresses of one run.
+  struct Frame {
+    std::vector<void*> parameters;  // a number's is that of its element
+    std::vector<void*> outputs;
+    char* arena = nullptr;
+    const std::vector<Number>* numbers = nullptr;
+    std::vector<uint64_t> numberBits;
+
+    void* address(const ir::BufferRef& ref, const ir::Schedule& schedule) const;
+  };
+  virtual void runSteps(const Frame& frame) const = 0;
+
+  // Runs a call by the reference interpreter.
+  void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
+
+  const ir::Schedule schedule_;
+};
+
+}  // namespace fl::runtime

@@ -1,0 +1,216 @@
+#include "fl/runtime/cpu/CpuDevice.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "fl/base/Error.h"
+#include "fl/runtime/Counters.h"
+#include "fl/runtime/ScheduleRunner.h"
+#include "fl/runtime/ThreadPool.h"
+#include "fl/runtime/cpu/CodeLoader.h"
+#include "fl/runtime/cpu/HostTarget.h"
+#include "fl/runtime/cpu/Library.h"
+#include "fl/runtime/cpu/TileInterpreter.h"
+
+namespace fl::runtime::cpu {
+namespace {
+
+class CpuKernel : public DeviceKernel {
+ public:
+  explicit CpuKernel(const ir::Kernel& kernel) : kernel_(kernel), program_(kernel) {}
+
+  const ir::Kernel& kernel() const override { return kernel_; }
+  bool compiled() const override { return entry_.load(std::memory_order_acquire) != nullptr; }
+  void setArtifact(const ir::Artifact& artifact) override {
+    code_ = LoadedCode::load(artifact);
+    entry_.store(code_->entry(), std::memory_order_release);
+  }
+  int64_t run(const ir::KernelArgs& args, int64_t begin, int64_t end) const {
+    const ir::KernelFunction entry = entry_.load(std::memory_order_acquire);
+    return entry ? entry(&args, begin, end) : program_.run(args, begin, end);
+  }
+
+ private:
+  const ir::Kernel kernel_;
+  const TileProgram program_;
+  std::shared_ptr<LoadedCode> code_;
+  std::atomic<ir::KernelFunction> entry_ = nullptr;
+};
+
+// A launch with all that does not depend on the run.
+struct PreparedLaunch {
+  const CpuKernel* kernel;
+  const ir::LaunchStep* step;
+  std::vector<int64_t> strides;  // [operands][rank]
+  std::vector<int64_t> extents;
+  int64_t domain;
+  int64_t grain;  // equal to domain if one thread does it
+};
+
+struct PreparedCall {
+  const ir::LibraryStep* step;
+  std::shared_ptr<LibraryFunction> function;  // null: the reference interpreter
+};
+
+// Elements below which a kernel is not worth a second thread, and the least a thread should get.
+constexpr int64_t kSequentialElements = 1 << 14;
+constexpr int64_t kChunkElements = 1 << 13;
+constexpr int64_t kMaxChunks = 32;
+
+int64_t chooseGrain(const ir::Kernel& kernel, int64_t domain, int64_t elements) {
+  if (elements <= kSequentialElements || domain <= 1) {
+    return std::max<int64_t>(domain, 1);
+  }
+  const int64_t perItem = std::max<int64_t>(elements / domain, 1);
+  int64_t grain = std::max((domain + kMaxChunks - 1) / kMaxChunks,
+                           (kChunkElements + perItem - 1) / perItem);
+  // Items along a kept axis 0 are elements of vectors.
+  return kernel.rows() ? grain : (grain + 63) / 64 * 64;
+}
+
+class CpuSchedule : public ScheduleRunner {
+ public:
+  CpuSchedule(ir::Schedule schedule, KernelCache* cache) : ScheduleRunner(std::move(schedule)) {
+    for (const ir::Kernel& kernel : schedule_.kernels) {
+      DeviceKernelPtr& cached = (*cache)[printKernel(kernel, "k")];
+      if (!cached) {
+        cached = std::make_shared<CpuKernel>(kernel);
+      }
+      kernels_.push_back(cached);
+    }
+    for (const ir::Step& step : schedule_.steps) {
+      bytes_ += stepBytes(schedule_, step);
+      if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
+        steps_.emplace_back(prepare(*launch));
+        ++launches_;
+      } else {
+        steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
+      }
+    }
+  }
+
+  const std::vector<DeviceKernelPtr>& kernels() const override { return kernels_; }
+
+ protected:
+  void runSteps(const Frame& frame) const override {
+    std::unique_ptr<Buffer> scratch;
+    if (scratchBytes_ > 0) {
+      scratch = std::make_unique<Buffer>(scratchBytes_);
+    }
+    for (const auto& step : steps_) {
+      if (const auto* launch = std::get_if<PreparedLaunch>(&step)) {
+        run(*launch, frame);
+      } else {
+        run(std::get<PreparedCall>(step), frame, scratch ? scratch->data() : nullptr);
+      }
+    }
+    counters().kernelLaunches += launches_;
+    counters().libraryCalls += steps_.size() - launches_;
+    counters().bytesMoved += bytes_;
+  }
+
+ private:
+  PreparedLaunch prepare(const ir::LaunchStep& step) {
+    PreparedLaunch launch;
+    launch.kernel = static_cast<const CpuKernel*>(kernels_[step.kernel].get());
+    launch.step = &step;
+    for (const ir::LaunchOperand& operand : step.operands) {
+      launch.strides.insert(launch.strides.end(), operand.strides.begin(), operand.strides.end());
+    }
+    launch.extents.assign(step.extents.begin(), step.extents.end());
+    int64_t elements = 1;
+    for (int64_t extent : launch.extents) {
+      elements *= extent;
+    }
+    const ir::Kernel& kernel = launch.kernel->kernel();
+    launch.domain = kernelDomain(kernel, launch.extents.data());
+    launch.grain = chooseGrain(kernel, launch.domain, elements);
+    return launch;
+  }
+
+  PreparedCall prepare(const ir::LibraryStep& step) {
+    const LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
+    PreparedCall prepared{&step, nullptr};
+    if (opKind(step.op) == ir::Kind::Library) {
+      prepared.function = cachedLibrary(call);
+      scratchBytes_ = std::max(scratchBytes_, prepared.function->scratchBytes());
+    }
+    return prepared;
+  }
+
+  static int64_t elementOffset(const ir::ElementOffset& offset, const Frame& frame) {
+    int64_t elements = offset.constant;
+    for (const ir::ElementOffset::Term& term : offset.terms) {
+      elements += static_cast<int64_t>(frame.numberBits[term.parameter]) * term.factor;
+    }
+    return elements;
+  }
+
+  void run(const PreparedLaunch& launch, const Frame& frame) const {
+    const ir::Kernel& kernel = launch.kernel->kernel();
+    const ir::LaunchStep& step = *launch.step;
+    constexpr size_t kInline = 64;
+    std::array<void*, kInline> data;
+    std::array<uint64_t, kInline> scalars;
+    FL_INTERNAL_CHECK(step.operands.size() <= kInline && step.numbers.size() <= kInline);
+    for (size_t i = 0; i < step.operands.size(); ++i) {
+      const ir::LaunchOperand& operand = step.operands[i];
+      const int64_t offset = elementOffset(operand.offset, frame);
+      data[i] = kernel.operands[i].role == ir::KernelOperand::Role::Index
+                    ? reinterpret_cast<void*>(offset)
+                    : static_cast<char*>(frame.address(operand.buffer, schedule_)) +
+                          offset * static_cast<int64_t>(getTypeSize(kernel.operands[i].type));
+    }
+    for (size_t i = 0; i < step.numbers.size(); ++i) {
+      scalars[i] = frame.numberBits[step.numbers[i]];
+    }
+    const ir::KernelArgs args{data.data(), launch.extents.data(), launch.strides.data(),
+                              scalars.data()};
+    if (launch.grain >= launch.domain) {
+      launch.kernel->run(args, 0, launch.domain);
+    } else {
+      threadPool().parallelFor(launch.domain, launch.grain, [&](int64_t begin, int64_t end) {
+        launch.kernel->run(args, begin, end);
+      });
+    }
+  }
+
+  void run(const PreparedCall& call, const Frame& frame, void* scratch) const {
+    if (!call.function) {
+      return interpretCall(*call.step, frame);
+    }
+    std::array<void*, 4> operands;
+    for (size_t i = 0; i < call.step->operands.size(); ++i) {
+      operands[i] = frame.address(call.step->operands[i], schedule_);
+    }
+    call.function->run(operands.data(), frame.address(call.step->result, schedule_), scratch,
+                       threadPool());
+  }
+
+  std::vector<DeviceKernelPtr> kernels_;
+  std::vector<std::variant<PreparedLaunch, PreparedCall>> steps_;
+  size_t scratchBytes_ = 0;
+  size_t launches_ = 0;
+  size_t bytes_ = 0;
+};
+
+class CpuDevice : public Device {
+ public:
+  std::string name() const override { return "cpu"; }
+  ir::Lowering lowering() const override { return ir::Lowering::Kernels; }
+  ir::Target target() const override { return hostTarget(); }
+  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
+                       const ir::Attrs& attrs, const ir::ValueType& result) const override {
+    return librarySupports({op, attrs, operands, result});
+  }
+  std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
+    return std::make_unique<CpuSchedule>(std::move(schedule), cache);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> makeCpuDevice() { return std::make_unique<CpuDevice>(); }
+
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,105 @@
+#include "fl/runtime/cpu/Library.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "absl/container/flat_hash_map.h"
+#include "fl/base/Error.h"
+#include "fl/runtime/cpu/LibraryFunctions.h"
+
+namespace fl::runtime::cpu {
+
+namespace {
+
+// A function holds up to some 100 KiB of machine code.
+constexpr size_t kCacheSize = 1024;
+
+using Key = std::vector<int64_t>;
+
+void append(Key& key, const ir::ValueType& type) {
+  key.push_back(static_cast<int64_t>(type.type));
+  key.push_back(type.shape.ndim());
+  key.insert(key.end(), type.shape.get().begin(), type.shape.get().end());
+}
+
+// Equal exactly for equal calls: every part says its length.
+Key keyOf(const LibraryCall& call) {
+  Key key = {static_cast<int64_t>(call.op), static_cast<int64_t>(call.operands.size()),
+             static_cast<int64_t>(call.attrs.size())};
+  key.insert(key.end(), call.attrs.values().begin(), call.attrs.values().end());
+  for (const ir::ValueType& operand : call.operands) {
+    append(key, operand);
+  }
+  append(key, call.result);
+  return key;
+}
+
+struct Cache {
+  std::mutex mutex;
+  // Null: the call is not supported.
+  absl::flat_hash_map<Key, std::shared_ptr<LibraryFunction>> functions;
+};
+
+Cache& cache() {
+  static auto* instance = new Cache;
+  return *instance;
+}
+
+bool typesFit(const LibraryCall& call) {
+  const auto fits = [](const ir::ValueType& type) {
+    const std::vector<Dim>& dims = type.shape.get();
+    return type.type == dtype::f32 && std::all_of(dims.begin(), dims.end(), [](Dim d) { return d > 0; });
+  };
+  return std::all_of(call.operands.begin(), call.operands.end(), fits) && fits(call.result);
+}
+
+// Null if the call is not supported.
+std::shared_ptr<LibraryFunction> tryPrepare(const LibraryCall& call) {
+  if (!typesFit(call)) {
+    return nullptr;
+  }
+  switch (call.op) {
+    case ir::Op::Matmul:
+      return prepareMatmul(call);
+    case ir::Op::Conv2d:
+    case ir::Op::Conv2dBackwardData:
+    case ir::Op::Conv2dBackwardFilter:
+      return prepareConvolution(call);
+    case ir::Op::Pool2d:
+    case ir::Op::Pool2dBackward:
+      return preparePool(call);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+bool librarySupports(const LibraryCall& call) { return cachedLibrary(call) != nullptr; }
+
+std::shared_ptr<LibraryFunction> prepareLibrary(const LibraryCall& call) {
+  std::shared_ptr<LibraryFunction> function = cachedLibrary(call);
+  FL_INTERNAL_CHECK(function != nullptr, ir::opName(call.op), " of ", call.operands[0].toString(),
+                    " has no library implementation");
+  return function;
+}
+
+std::shared_ptr<LibraryFunction> cachedLibrary(const LibraryCall& call) {
+  const Key key = keyOf(call);
+  Cache& all = cache();
+  {
+    std::lock_guard lock(all.mutex);
+    const auto found = all.functions.find(key);
+    if (found != all.functions.end()) {
+      return found->second;
+    }
+  }
+  std::shared_ptr<LibraryFunction> made = tryPrepare(call);
+  std::lock_guard lock(all.mutex);
+  if (all.functions.size() >= kCacheSize) {
+    all.functions.clear();
+  }
+  return all.functions.try_emplace(key, std::move(made)).first->second;
+}
+
+}  // namespace fl::runtime::cpu

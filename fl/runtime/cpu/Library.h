@@ -1,0 +1,55 @@
+// Library operators on the CPU: GEMM, convolution and pooling by oneDNN, run single-threaded on
+// slices in our thread pool. Slices depend on shapes only, never on the number of threads, so that
+// results are the same bits for any number.
+//
+// A LibraryFunction is prepared once for an operator's types and attributes (primitives are created
+// then) and run many times from any thread. The files: LibraryMatmul, LibraryConvolution (with
+// ConvolutionPlan, which chooses slices and layouts), LibraryPool, OneDnn for what they share.
+//
+// Where oneDNN differs from an op's definition: the maximum of pool2d passes over NaN, and is the
+// lowest finite number where the definition gives -inf.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fl/ir/Graph.h"
+#include "fl/runtime/ThreadPool.h"
+
+namespace fl::runtime::cpu {
+
+// What a call computes: an op of kind Library on contiguous column-major operands.
+struct LibraryCall {
+  ir::Op op = ir::Op::Matmul;
+  ir::Attrs attrs;
+  std::vector<ir::ValueType> operands;
+  ir::ValueType result;
+  bool operator==(const LibraryCall&) const = default;
+};
+
+class LibraryFunction {
+ public:
+  virtual ~LibraryFunction() = default;
+  // Bytes of scratch memory, 64-byte aligned, that run() needs.
+  virtual size_t scratchBytes() const = 0;
+  // Operands and result must not overlap. Thread-safe if each call has its own scratch memory.
+  // No memory is allocated but oneDNN's small argument objects and dnnl_sgemm's packing buffers.
+  virtual void run(void* const* operands, void* result, void* scratch, ThreadPool& pool) const = 0;
+  // The implementation's name, as the library gives it; for logs and tests.
+  virtual std::string implementation() const = 0;
+};
+
+// The function of a call, from a process-wide cache; null where the definition must stand in: other
+// dtypes than f32, empty tensors, or shapes that oneDNN refuses or has only reference code for.
+// Creating one takes 0.1 to 5 ms, finding it 0.1 us.
+std::shared_ptr<LibraryFunction> cachedLibrary(const LibraryCall& call);
+
+// Whether there is one; if so, it is in the cache afterwards.
+bool librarySupports(const LibraryCall& call);
+
+// Throws InternalError if !librarySupports(call).
+std::shared_ptr<LibraryFunction> prepareLibrary(const LibraryCall& call);
+
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,13 @@
+// The library functions by op; each returns null where oneDNN has no good implementation. Types and
+// attributes are checked by inference before. Private to this folder; Library.h is the interface.
+#pragma once
+
+#include "fl/runtime/cpu/Library.h"
+
+namespace fl::runtime::cpu {
+
+std::shared_ptr<LibraryFunction> prepareMatmul(const LibraryCall& call);
+std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call);
+std::shared_ptr<LibraryFunction> preparePool(const LibraryCall& call);
+
+}  // namespace fl::runtime::cpu

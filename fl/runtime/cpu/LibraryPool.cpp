@@ -1,0 +1,269 @@
+// Pooling and its gradient. Planes (one channel of one image) are independent, so the operands are
+// taken as one image of C * N channels, cut into blocks of whole vectors of planes. A block is
+// reordered to the blocked layout in scratch memory, which is 1.3 times faster than oneDNN's plain
+// path, reorders included.
+#include <algorithm>
+#include <optional>
+
+#include "fl/base/Error.h"
+#include "fl/runtime/cpu/LibraryFunctions.h"
+#include "fl/runtime/cpu/OneDnn.h"
+
+namespace fl::runtime::cpu {
+
+namespace {
+
+using dnnl::memory;
+
+constexpr auto kFloat = memory::data_type::f32;
+constexpr int64_t kMaxSlots = 8;
+// Bytes of operands that are worth a slot (about 20 us), and of scratch memory for one block.
+constexpr int64_t kBytesPerSlot = 256 << 10;
+constexpr int64_t kBlockBytes = 256 << 10;
+// Planes side by side in a vector, at most.
+constexpr int64_t kVector = 16;
+
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct PoolShape {
+  bool backward;
+  dnnl::algorithm algorithm;
+  int64_t planes;
+  // Each y, then x.
+  memory::dims in, out, kernel, strides, before, after;
+
+  bool maximum() const { return algorithm == dnnl::algorithm::pooling_max; }
+  int64_t inElements() const { return in[0] * in[1]; }
+  int64_t outElements() const { return out[0] * out[1]; }
+};
+
+dnnl::algorithm algorithmOf(int64_t mode) {
+  switch (mode) {
+    case 0:
+      return dnnl::algorithm::pooling_max;
+    case 1:
+      return dnnl::algorithm::pooling_avg_include_padding;
+    default:
+      FL_INTERNAL_CHECK(mode == 2, "pooling mode ", mode);
+      return dnnl::algorithm::pooling_avg_exclude_padding;
+  }
+}
+
+PoolShape poolShape(const LibraryCall& call) {
+  const bool backward = call.op == ir::Op::Pool2dBackward;
+  const Shape& in = call.operands[backward ? 1 : 0].shape;
+  const Shape& out = backward ? call.operands[0].shape : call.result.shape;
+  const ir::Attrs& a = call.attrs;
+  PoolShape shape{backward,     algorithmOf(a[6]), in[2] * in[3], {in[1], in[0]},
+                  {out[1], out[0]}, {a[1], a[0]},      {a[3], a[2]},  {a[5], a[4]},
+                  {0, 0}};
+  for (int i = 0; i < 2; ++i) {
+    const int64_t spanned = (shape.out[i] - 1) * shape.strides[i] + shape.kernel[i];
+    shape.after[i] = std::max<int64_t>(0, spanned - shape.in[i] - shape.before[i]);
+  }
+  return shape;
+}
+
+struct Pointers {
+  const float* input;       // null for the gradient of an average
+  const float* gradOutput;  // null forward
+  float* result;
+};
+
+// Pools one block of planes; serves all blocks with as many.
+class BlockFunction {
+ public:
+  // Null if oneDNN refuses the layout or has only a slow implementation for it.
+  static std::optional<BlockFunction> make(const PoolShape& shape, int64_t planes,
+                                           memory::format_tag layout) {
+    try {
+      BlockFunction made(shape, planes, layout);
+      const bool plain = layout == memory::format_tag::nchw;
+      const bool good = plain ? !isReference(made.name()) : made.name().starts_with("jit");
+      return good ? std::optional(std::move(made)) : std::nullopt;
+    } catch (const dnnl::error&) {
+      return std::nullopt;
+    }
+  }
+
+  const std::string& name() const { return backward_ ? gradient_.name() : pool_.name(); }
+  size_t scratchBytes() const { return scratch_.bytes(); }
+
+  void run(const Pointers& p, void* scratch) const {
+    void* pad = at(scratch, padOffset_);
+    void* out = at(scratch, outOffset_);
+    if (!backward_) {
+      void* y = fromOut_.needed() ? out : p.result;
+      pool(p.input, y, scratch);
+      if (fromOut_.needed()) {
+        fromOut_.run(y, p.result, pad);
+      }
+      return;
+    }
+    if (maximum_) {
+      // Finds the positions of the maxima; what it pools is not wanted.
+      pool(p.input, out, scratch);
+    }
+    void* dy = const_cast<float*>(p.gradOutput);
+    if (toOut_.needed()) {
+      toOut_.run(p.gradOutput, out, pad);
+      dy = out;
+    }
+    void* dx = fromIn_.needed() ? at(scratch, inOffset_) : p.result;
+    if (maximum_) {
+      gradient_.run({{DNNL_ARG_DIFF_SRC, in_, dx},
+                     {DNNL_ARG_DIFF_DST, out_, dy},
+                     {DNNL_ARG_WORKSPACE, workspace_, at(scratch, workspaceOffset_)}},
+                    pad);
+    } else {
+      gradient_.run({{DNNL_ARG_DIFF_SRC, in_, dx}, {DNNL_ARG_DIFF_DST, out_, dy}}, pad);
+    }
+    if (fromIn_.needed()) {
+      fromIn_.run(dx, p.result, pad);
+    }
+  }
+
+ private:
+  BlockFunction(const PoolShape& s, int64_t planes, memory::format_tag layout)
+      : backward_(s.backward), maximum_(s.maximum()) {
+    const memory::dims inDims = {1, planes, s.in[0], s.in[1]};
+    const memory::dims outDims = {1, planes, s.out[0], s.out[1]};
+    const Desc plainIn(inDims, kFloat, memory::format_tag::nchw);
+    const Desc plainOut(outDims, kFloat, memory::format_tag::nchw);
+    in_ = Desc(inDims, kFloat, layout);
+    out_ = Desc(outDims, kFloat, layout);
+    makePrimitives(s);
+    toIn_ = Reorder(plainIn, in_);
+    toOut_ = Reorder(plainOut, out_);
+    fromIn_ = Reorder(in_, plainIn);
+    fromOut_ = Reorder(out_, plainOut);
+    layOutScratch();
+  }
+
+  void makePrimitives(const PoolShape& s) {
+    const auto kind = s.backward ? dnnl::prop_kind::forward_training
+                                 : dnnl::prop_kind::forward_inference;
+    const dnnl::pooling_forward::primitive_desc forward(
+        {kind, s.algorithm, in_, out_, s.strides, s.kernel, s.before, s.after}, callerScratchpad(),
+        dnnlEngine());
+    pool_ = Primitive(forward);
+    workspace_ = forward.workspace_desc();
+    if (s.backward) {
+      gradient_ = Primitive(dnnl::pooling_backward::primitive_desc(
+          {s.algorithm, in_, out_, s.strides, s.kernel, s.before, s.after}, callerScratchpad(),
+          dnnlEngine(), forward));
+    }
+  }
+
+  void layOutScratch() {
+    inOffset_ = scratch_.add(toIn_.needed() ? in_.get_size() : 0);
+    outOffset_ = scratch_.add(toOut_.needed() || (backward_ && maximum_) ? out_.get_size() : 0);
+    workspaceOffset_ = scratch_.add(workspace_.get_size());
+    size_t pad = std::max(pool_.scratchBytes(), backward_ ? gradient_.scratchBytes() : 0);
+    for (const Reorder* reorder : {&toIn_, &toOut_, &fromIn_, &fromOut_}) {
+      pad = std::max(pad, reorder->scratchBytes());
+    }
+    padOffset_ = scratch_.add(pad);
+  }
+
+  void pool(const float* input, void* out, void* scratch) const {
+    void* pad = at(scratch, padOffset_);
+    void* x = const_cast<float*>(input);
+    if (toIn_.needed()) {
+      x = at(scratch, inOffset_);
+      toIn_.run(input, x, pad);
+    }
+    if (workspace_.get_size() > 0) {
+      pool_.run({{DNNL_ARG_SRC, in_, x},
+                 {DNNL_ARG_DST, out_, out},
+                 {DNNL_ARG_WORKSPACE, workspace_, at(scratch, workspaceOffset_)}},
+                pad);
+    } else {
+      pool_.run({{DNNL_ARG_SRC, in_, x}, {DNNL_ARG_DST, out_, out}}, pad);
+    }
+  }
+
+  bool backward_, maximum_;
+  Desc in_, out_, workspace_;
+  Primitive pool_, gradient_;
+  Reorder toIn_, toOut_, fromIn_, fromOut_;
+  ScratchLayout scratch_;
+  size_t inOffset_ = 0, outOffset_ = 0, workspaceOffset_ = 0, padOffset_ = 0;
+};
+
+class Pool final : public LibraryFunction {
+ public:
+  static std::shared_ptr<Pool> make(const PoolShape& shape, memory::format_tag layout) {
+    std::shared_ptr<Pool> made(new Pool(shape));
+    const int64_t rest = shape.planes - (made->blocks_ - 1) * made->planesPerBlock_;
+    auto whole = BlockFunction::make(shape, made->planesPerBlock_, layout);
+    auto last = whole ? BlockFunction::make(shape, rest, layout) : std::nullopt;
+    if (!last) {
+      return nullptr;
+    }
+    made->whole_ = std::move(*whole);
+    made->last_ = std::move(*last);
+    ScratchLayout slot;
+    slot.add(std::max(made->whole_->scratchBytes(), made->last_->scratchBytes()));
+    made->slotBytes_ = slot.bytes();
+    return made;
+  }
+
+  size_t scratchBytes() const override { return slotBytes_ * slots_; }
+
+  std::string implementation() const override { return whole_->name(); }
+
+  void run(void* const* operands, void* result, void* scratch, ThreadPool& pool) const override {
+    const bool backward = shape_.backward;
+    const Pointers all{static_cast<const float*>(operands[backward ? 1 : 0]),
+                       backward ? static_cast<const float*>(operands[0]) : nullptr,
+                       static_cast<float*>(result)};
+    pool.parallelFor(slots_, 1, [&](int64_t slot, int64_t) {
+      SingleThread single;
+      for (int64_t i = blocks_ * slot / slots_; i < blocks_ * (slot + 1) / slots_; ++i) {
+        runBlock(i, all, at(scratch, slotBytes_ * slot));
+      }
+    });
+  }
+
+ private:
+  explicit Pool(const PoolShape& shape) : shape_(shape) {
+    const int64_t planeBytes = 4 * (shape.inElements() + shape.outElements());
+    slots_ = std::clamp<int64_t>(shape.planes * planeBytes / kBytesPerSlot, 1, kMaxSlots);
+    const int64_t perSlot = ceilDiv(ceilDiv(shape.planes, slots_), kVector);
+    const int64_t most = std::max<int64_t>(1, kBlockBytes / planeBytes / kVector);
+    planesPerBlock_ = std::min(shape.planes, kVector * ceilDiv(perSlot, ceilDiv(perSlot, most)));
+    blocks_ = ceilDiv(shape.planes, planesPerBlock_);
+    slots_ = ceilDiv(blocks_, ceilDiv(blocks_, slots_));
+  }
+
+  void runBlock(int64_t index, const Pointers& all, void* area) const {
+    const int64_t first = index * planesPerBlock_;
+    const int64_t in = first * shape_.inElements();
+    const int64_t out = first * shape_.outElements();
+    const Pointers block{all.input + in, shape_.backward ? all.gradOutput + out : nullptr,
+                         all.result + (shape_.backward ? in : out)};
+    (index + 1 < blocks_ ? whole_ : last_)->run(block, area);
+  }
+
+  PoolShape shape_;
+  int64_t slots_, blocks_, planesPerBlock_;
+  std::optional<BlockFunction> whole_, last_;
+  size_t slotBytes_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<LibraryFunction> preparePool(const LibraryCall& call) {
+  SingleThread single;
+  const PoolShape shape = poolShape(call);
+  using Tag = memory::format_tag;
+  for (const Tag layout : {Tag::nChw16c, Tag::nChw8c, Tag::nchw}) {
+    if (auto made = Pool::make(shape, layout)) {
+      return made;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,66 @@
+#include "fl/runtime/cpu/OneDnn.h"
+
+#include "absl/container/inlined_vector.h"
+#include "fl/base/Error.h"
+
+// From libgomp, which libdnnl brings along. OpenMP is used for nothing else.
+extern "C" {
+void omp_set_num_threads(int threads);
+int omp_get_max_threads(void);
+}
+
+namespace fl::runtime::cpu {
+
+const dnnl::engine& dnnlEngine() {
+  // Never destroyed: functions in static caches refer to it.
+  static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+SingleThread::SingleThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+
+SingleThread::~SingleThread() { omp_set_num_threads(before_); }
+
+const dnnl::primitive_attr& callerScratchpad() {
+  static const auto* attributes = [] {
+    auto* made = new dnnl::primitive_attr;
+    made->set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return made;
+  }();
+  return *attributes;
+}
+
+void Primitive::run(std::initializer_list<Argument> arguments, void* scratchpad) const {
+  thread_local dnnl::stream stream(dnnlEngine());
+  constexpr size_t kMany = 8;
+  absl::InlinedVector<dnnl::memory, kMany> memories;
+  absl::InlinedVector<dnnl_exec_arg_t, kMany> bound;
+  const auto bind = [&](int role, const Desc& desc, void* data) {
+    memories.emplace_back(desc, dnnlEngine(), data);
+    bound.push_back({role, memories.back().get()});
+  };
+  for (const Argument& argument : arguments) {
+    bind(argument.role, argument.desc, argument.data);
+  }
+  if (scratchBytes() > 0) {
+    bind(DNNL_ARG_SCRATCHPAD, scratchpad_, scratchpad);
+  }
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), stream.get(), static_cast<int>(bound.size()), bound.data());
+  FL_INTERNAL_CHECK(status == dnnl_success, "oneDNN status ", static_cast<int>(status), " from ",
+                    name_);
+}
+
+Reorder::Reorder(const Desc& from, const Desc& to) : needed_(from != to), from_(from), to_(to) {
+  if (needed_) {
+    primitive_ = Primitive(dnnl::reorder::primitive_desc(dnnlEngine(), from, dnnlEngine(), to,
+                                                         callerScratchpad()));
+  }
+}
+
+void Reorder::run(const void* from, void* to, void* scratchpad) const {
+  primitive_.run({{DNNL_ARG_FROM, from_, const_cast<void*>(from)}, {DNNL_ARG_TO, to_, to}},
+                 scratchpad);
+}
+
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,96 @@
+// What the library functions share: oneDNN primitives run on raw pointers, single-threaded, with
+// scratch memory that the caller brings. Private to this folder; Library.h is the interface.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+
+namespace fl::runtime::cpu {
+
+using Desc = dnnl::memory::desc;
+
+// The CPU engine of the process.
+const dnnl::engine& dnnlEngine();
+
+// While it lives, oneDNN makes no OpenMP team on this thread. The user's setting comes back after.
+class SingleThread {
+ public:
+  SingleThread();
+  ~SingleThread();
+  SingleThread(const SingleThread&) = delete;
+  SingleThread& operator=(const SingleThread&) = delete;
+
+ private:
+  int before_;
+};
+
+// Attributes of all our primitives: scratchpads are the caller's.
+const dnnl::primitive_attr& callerScratchpad();
+
+struct Argument {
+  int role;  // DNNL_ARG_*
+  const Desc& desc;
+  void* data;
+};
+
+// A primitive and the scratchpad it wants. run() may be called from any thread under SingleThread.
+class Primitive {
+ public:
+  Primitive() = default;
+  explicit Primitive(const dnnl::primitive_desc_base& desc)
+      : primitive_(desc.get()), scratchpad_(desc.scratchpad_desc()), name_(desc.impl_info_str()) {}
+
+  size_t scratchBytes() const { return scratchpad_.get_size(); }
+  const std::string& name() const { return name_; }
+  // Throws InternalError if oneDNN fails.
+  void run(std::initializer_list<Argument> arguments, void* scratchpad) const;
+
+ private:
+  dnnl::primitive primitive_;
+  Desc scratchpad_;
+  std::string name_;
+};
+
+// Copies a tensor into another layout.
+class Reorder {
+ public:
+  Reorder() = default;
+  Reorder(const Desc& from, const Desc& to);
+
+  // False if the layouts are the same; run() must not be called then.
+  bool needed() const { return needed_; }
+  size_t scratchBytes() const { return needed_ ? primitive_.scratchBytes() : 0; }
+  void run(const void* from, void* to, void* scratchpad) const;
+
+ private:
+  bool needed_ = false;
+  Desc from_, to_;
+  Primitive primitive_;
+};
+
+// Lays out parts of one scratch area, each 64-byte aligned.
+class ScratchLayout {
+ public:
+  // Returns the part's offset.
+  size_t add(size_t bytes) {
+    const size_t offset = bytes_;
+    bytes_ += (bytes + 63) / 64 * 64;
+    return offset;
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_ = 0;
+};
+
+// True for implementations that are written for clarity, not speed.
+inline bool isReference(const std::string& implementation) {
+  return implementation.starts_with("ref");
+}
+
+inline void* at(void* base, size_t bytes) { return static_cast<char*>(base) + bytes; }
+
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,71 @@
+#include <cmath>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/tensor/Detail.h"
+
+namespace fl {
+namespace {
+
+Tensor fullOf(const Shape& dims, const Number& value) {
+  return detail::applyOp(ir::Op::Broadcast, {detail::numberTensor(value)}, ir::Attrs(dims.get()));
+}
+
+// Computed in T, as Flashlight does: index * step + start.
+template <typename T>
+Tensor arangeOf(T start, T end, T step, dtype type) {
+  FL_USER_CHECK(step != T(0), "arange: the step is 0");
+  const auto count = static_cast<Dim>((end - start) / step);
+  FL_USER_CHECK(count >= 0, "arange: ", start, " to ", end, " by ", step, " is empty");
+  return arange(Shape({count}), 0, type) * step + start;
+}
+
+}  // namespace
+
+#define FL_DEFINE(T)                                                               \
+  template <>                                                                      \
+  Tensor fromScalar(const T& value, const dtype type) {                            \
+    FL_API_ENTRY();                                                                \
+    return detail::numberTensor(Number::of(value).cast(type));                     \
+  }                                                                                \
+  template <>                                                                      \
+  Tensor full(const Shape& dims, const T& value, const dtype type) {               \
+    FL_API_ENTRY();                                                                \
+    return fullOf(dims, Number::of(value).cast(type));                             \
+  }
+FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
+#undef FL_DEFINE
+
+#define FL_DEFINE(T)                                                                  \
+  template <>                                                                         \
+  Tensor arange(const T& start, const T& end, const T& step, const dtype type) {      \
+    FL_API_ENTRY();                                                                   \
+    return arangeOf(start, end, step, type);                                          \
+  }
+FL_DEFINE(double) FL_DEFINE(float) FL_DEFINE(int) FL_DEFINE(unsigned) FL_DEFINE(long)
+FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long)
+#undef FL_DEFINE
+
+Tensor arange(const Shape& shape, const Dim seqDim, const dtype type) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(seqDim >= 0 && seqDim < shape.ndim(), "arange: dimension ", seqDim, " of ", shape);
+  const bool narrow = computeType(type) != type;
+  const Tensor index = detail::applyOp(
+      ir::Op::Iota, std::vector<Tensor>{},
+      ir::Attrs({static_cast<Dim>(narrow ? dtype::f32 : type), seqDim}, shape.get()));
+  return detail::castTo(index, type);
+}
+
+Tensor iota(const Shape& dims, const Shape& tileDims, const dtype type) {
+  FL_API_ENTRY();
+  return tile(reshape(arange(Shape({dims.elements()}), 0, type), dims), tileDims);
+}
+
+Tensor identity(const Dim dim, const dtype type) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(dim >= 0, "identity: a dimension of ", dim);
+  const Shape square = {dim, dim};
+  return detail::castTo(arange(square, 0, dtype::s32) == arange(square, 1, dtype::s32), type);
+}
+
+}  // namespace fl

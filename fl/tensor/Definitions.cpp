@@ -1,0 +1,216 @@
+// Library ops in terms of primitives: what the reference device runs, and what stands in where a
+// library refuses a dtype or shape. Convolution and pooling are sliding windows (Op::Window) and
+// their transpose (Op::Fold) around one contraction.
+#include <limits>
+
+#include "fl/base/Error.h"
+#include "fl/ir/Inference.h"
+#include "fl/tensor/AutogradOps.h"
+#include "fl/tensor/Detail.h"
+
+namespace fl::detail {
+namespace {
+
+Tensor toAxes(const Tensor& tensor, const Shape& axes) { return transpose(tensor, axes); }
+
+// Surrounds the first two dimensions with `value`.
+Tensor padImage(const Tensor& image, Dim px, Dim py, double value) {
+  const int rank = image.ndim();
+  std::vector<Dim> widths(2 * rank, 0);
+  widths[0] = widths[rank] = px;
+  widths[1] = widths[rank + 1] = py;
+  if (px == 0 && py == 0) {
+    return image;
+  }
+  return applyOp(ir::Op::Pad, {image, numberTensor(Number::of(value, image.type()))},
+                 ir::Attrs(widths));
+}
+
+Tensor cropImage(const Tensor& image, Dim px, Dim py) {
+  return px == 0 && py == 0 ? image
+                            : image(range(px, image.dim(0) - px), range(py, image.dim(1) - py)).copy();
+}
+
+Tensor contract(const Tensor& x, const Tensor& y) { return applyOp(ir::Op::Contract, {x, y}); }
+
+// ---- Matrix multiplication ----
+
+// [K, rows, batch] of a matrix whose inner dimension is `inner`.
+Tensor innerFirst(const Tensor& matrix, bool innerIsFirst, Dim batch) {
+  Tensor m = reshape(matrix, {matrix.dim(0), matrix.dim(1),
+                              matrix.elements() / std::max<Dim>(matrix.dim(0) * matrix.dim(1), 1)});
+  if (!innerIsFirst) {
+    m = toAxes(m, {1, 0, 2});
+  }
+  return m.dim(2) == batch
+             ? m
+             : applyOp(ir::Op::Broadcast, {m}, ir::Attrs(std::vector<Dim>{m.dim(0), m.dim(1), batch}));
+}
+
+Tensor defineMatmul(const Tensor& lhs, const Tensor& rhs, const ir::Attrs& attrs) {
+  const ir::ValueType types[] = {lhs.value()->valueType(), rhs.value()->valueType()};
+  const ir::ValueType* operands[] = {&types[0], &types[1]};
+  const Shape shape = ir::inferType(ir::Op::Matmul, operands, attrs).shape;
+  const Dim batch = shape.elements() / std::max<Dim>(shape[0] * shape[1], 1);
+  const Tensor x = innerFirst(lhs, attrs[0], batch), y = innerFirst(rhs, !attrs[1], batch);
+  return reshape(contract(x, y), shape);
+}
+
+// ---- Convolution ----
+
+struct Convolution {
+  Dim sx, sy, px, py, dx, dy, groups;
+  explicit Convolution(const ir::Attrs& a)
+      : sx(a[0]), sy(a[1]), px(a[2]), py(a[3]), dx(a[4]), dy(a[5]), groups(a[6]) {}
+};
+
+// Windows of a group's channels as [K = KW * KH * C, M = OW * OH * N, 1].
+Tensor patches(const Tensor& input, Dim kx, Dim ky, const Convolution& c) {
+  const Tensor windows = applyOp(ir::Op::Window, {padImage(input, c.px, c.py, 0)},
+                                 {kx, ky, c.sx, c.sy, c.dx, c.dy});
+  const Tensor ordered = toAxes(windows, {0, 1, 4, 2, 3, 5});
+  const Dim k = kx * ky * input.dim(2);
+  return reshape(ordered, {k, ordered.elements() / k, 1});
+}
+
+Tensor channels(const Tensor& tensor, int axis, Dim group, Dim groups) {
+  const Dim size = tensor.dim(axis) / groups;
+  std::vector<Index> indices(axis, Index(span));
+  indices.push_back(range(group * size, (group + 1) * size));
+  return groups == 1 ? tensor : tensor(indices).copy();
+}
+
+// Runs `body(group)` for every group and joins the results along `axis`.
+template <class Body>
+Tensor overGroups(Dim groups, unsigned axis, Body&& body) {
+  std::vector<Tensor> parts;
+  for (Dim group = 0; group < groups; ++group) {
+    parts.push_back(body(group));
+  }
+  return groups == 1 ? parts[0] : concatenate(parts, axis);
+}
+
+Tensor defineConv2d(const std::vector<Tensor>& operands, const ir::Attrs& attrs) {
+  const Tensor &input = operands[0], &weights = operands[1];
+  const Convolution c(attrs);
+  const Dim kx = weights.dim(0), ky = weights.dim(1), n = input.dim(3);
+  const Dim ox = ir::windowCount(input.dim(0), kx, c.sx, c.px, c.dx);
+  const Dim oy = ir::windowCount(input.dim(1), ky, c.sy, c.py, c.dy);
+  const Tensor output = overGroups(c.groups, 2, [&](Dim group) {
+    const Tensor x = patches(channels(input, 2, group, c.groups), kx, ky, c);
+    const Tensor w = channels(weights, 3, group, c.groups);
+    const Tensor y = contract(x, reshape(w, {x.dim(0), w.dim(3), 1}));
+    return toAxes(reshape(y, {ox, oy, n, w.dim(3)}), {0, 1, 3, 2});
+  });
+  return operands.size() == 2 ? output
+                              : output + reshape(operands[2], {1, 1, weights.dim(3), 1});
+}
+
+Tensor defineBackwardData(const Tensor& gradOutput, const Tensor& weights, const ir::Attrs& attrs) {
+  const Convolution c(attrs);
+  const Dim kx = weights.dim(0), ky = weights.dim(1), channelCount = weights.dim(2);
+  const Dim ox = gradOutput.dim(0), oy = gradOutput.dim(1), n = gradOutput.dim(3);
+  return overGroups(c.groups, 2, [&](Dim group) {
+    const Tensor dy = toAxes(channels(gradOutput, 2, group, c.groups), {2, 0, 1, 3});
+    const Tensor w = channels(weights, 3, group, c.groups);
+    const Dim outputs = w.dim(3), k = kx * ky * channelCount;
+    const Tensor filters = toAxes(reshape(w, {k, outputs, 1}), {1, 0, 2});
+    const Tensor columns = contract(filters, reshape(dy, {outputs, ox * oy * n, 1}));
+    const Tensor windows =
+        toAxes(reshape(columns, {kx, ky, channelCount, ox, oy, n}), {0, 1, 3, 4, 2, 5});
+    const Tensor folded =
+        applyOp(ir::Op::Fold, {windows},
+                {c.sx, c.sy, c.dx, c.dy, attrs[7] + 2 * c.px, attrs[8] + 2 * c.py});
+    return cropImage(folded, c.px, c.py);
+  });
+}
+
+Tensor defineBackwardFilter(const Tensor& gradOutput, const Tensor& input, const ir::Attrs& attrs) {
+  const Convolution c(attrs);
+  const Dim kx = attrs[7], ky = attrs[8];
+  return overGroups(c.groups, 3, [&](Dim group) {
+    const Tensor x = channels(input, 2, group, c.groups);
+    const Tensor dy = toAxes(channels(gradOutput, 2, group, c.groups), {0, 1, 3, 2});
+    const Dim outputs = dy.dim(3);
+    const Tensor rows = toAxes(patches(x, kx, ky, c), {1, 0, 2});
+    const Tensor filter = contract(rows, reshape(dy, {dy.elements() / outputs, outputs, 1}));
+    return reshape(filter, {kx, ky, x.dim(2), outputs});
+  });
+}
+
+// ---- Pooling ----
+
+struct Pooling {
+  Dim kx, ky, sx, sy, px, py;
+  PoolingMode mode;
+  explicit Pooling(const ir::Attrs& a)
+      : kx(a[0]), ky(a[1]), sx(a[2]), sy(a[3]), px(a[4]), py(a[5]),
+        mode(static_cast<PoolingMode>(a[6])) {}
+};
+
+// [KW * KH, OW, OH, C, N]
+Tensor poolWindows(const Tensor& input, const Pooling& p, double padding) {
+  const Tensor windows = applyOp(ir::Op::Window, {padImage(input, p.px, p.py, padding)},
+                                 {p.kx, p.ky, p.sx, p.sy, 1, 1});
+  Shape shape(std::vector<Dim>(windows.shape().get().begin() + 1, windows.shape().get().end()));
+  shape[0] = p.kx * p.ky;
+  return reshape(windows, shape);
+}
+
+// Elements that each window averages, broadcastable to [OW, OH, C, N].
+Tensor windowSizes(const Tensor& input, const Pooling& p) {
+  if (p.mode == PoolingMode::AVG_INCLUDE_PADDING) {
+    return full(Shape({1}), static_cast<double>(p.kx * p.ky), input.type());
+  }
+  const Tensor ones = full(Shape({input.dim(0), input.dim(1), 1, 1}), 1.0, input.type());
+  return sum(poolWindows(ones, p, 0), {0});
+}
+
+Tensor definePool2d(const Tensor& input, const ir::Attrs& attrs) {
+  const Pooling p(attrs);
+  if (p.mode == PoolingMode::MAX) {
+    return amax(poolWindows(input, p, -std::numeric_limits<double>::infinity()), {0});
+  }
+  return sum(poolWindows(input, p, 0), {0}) / windowSizes(input, p);
+}
+
+Tensor definePoolBackward(const Tensor& gradOutput, const Tensor& input, const ir::Attrs& attrs) {
+  const Pooling p(attrs);
+  const Tensor dy = reshape(gradOutput, Shape({1, gradOutput.dim(0), gradOutput.dim(1),
+                                               gradOutput.dim(2), gradOutput.dim(3)}));
+  Shape shape = dy.shape();
+  shape[0] = p.kx * p.ky;
+  Tensor windows;
+  if (p.mode == PoolingMode::MAX) {
+    const Tensor values = poolWindows(input, p, -std::numeric_limits<double>::infinity());
+    const Tensor first = argmax(values, 0, true);
+    windows = where(castTo(first, dtype::s32) == arange(shape, 0, dtype::s32), dy, 0.0);
+  } else {
+    const Tensor sizes = windowSizes(input, p);
+    Shape spread = sizes.shape();
+    spread.get().insert(spread.get().begin(), 1);
+    windows = applyOp(ir::Op::Broadcast, {dy / reshape(sizes, spread)}, ir::Attrs(shape.get()));
+  }
+  const Tensor split = reshape(
+      windows, Shape({p.kx, p.ky, shape[1], shape[2], shape[3], shape[4]}));
+  const Tensor folded = applyOp(
+      ir::Op::Fold, {split},
+      {p.sx, p.sy, 1, 1, input.dim(0) + 2 * p.px, input.dim(1) + 2 * p.py});
+  return cropImage(folded, p.px, p.py);
+}
+
+}  // namespace
+
+Tensor define(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs) {
+  switch (op) {
+    case ir::Op::Matmul: return defineMatmul(operands[0], operands[1], attrs);
+    case ir::Op::Conv2d: return defineConv2d(operands, attrs);
+    case ir::Op::Conv2dBackwardData: return defineBackwardData(operands[0], operands[1], attrs);
+    case ir::Op::Conv2dBackwardFilter: return defineBackwardFilter(operands[0], operands[1], attrs);
+    case ir::Op::Pool2d: return definePool2d(operands[0], attrs);
+    case ir::Op::Pool2dBackward: return definePoolBackward(operands[0], operands[1], attrs);
+    default: FL_INTERNAL_CHECK(false, ir::opName(op), " has no definition");
+  }
+}
+
+}  // namespace fl::detail

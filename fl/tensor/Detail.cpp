@@ -1,0 +1,96 @@
+#include "fl/tensor/Detail.h"
+
+#include "fl/base/Error.h"
+#include "fl/ir/Inference.h"
+
+namespace fl::detail {
+namespace {
+
+TensorValue startValue(Dim start) {
+  return defaultTensorBackend().fromNumber(Number::fromSigned(start, dtype::s64));
+}
+
+}  // namespace
+
+TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs) {
+  TensorBackend& backend = defaultTensorBackend();
+  std::vector<const ir::ValueType*> types;
+  types.reserve(operands.size());
+  for (const TensorValue& operand : operands) {
+    types.push_back(&operand->valueType());
+  }
+  ir::ValueType type = ir::inferType(op, types, attrs);
+  if (ir::opKind(op) == ir::Kind::Library) {
+    std::vector<ir::ValueType> operandTypes;
+    for (const ir::ValueType* operand : types) {
+      operandTypes.push_back(*operand);
+    }
+    if (!backend.supportsLibrary(op, operandTypes, attrs, type)) {
+      std::vector<Tensor> tensors;
+      for (TensorValue& operand : operands) {
+        tensors.emplace_back(std::move(operand));
+      }
+      return define(op, tensors, attrs).value();
+    }
+  }
+  return backend.apply(op, std::move(operands), attrs, type);
+}
+
+Tensor applyOp(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs) {
+  std::vector<TensorValue> values;
+  values.reserve(operands.size());
+  for (const Tensor& operand : operands) {
+    values.push_back(operand.value());
+  }
+  return Tensor(applyOp(op, std::move(values), attrs));
+}
+
+Tensor numberTensor(const Number& number) {
+  return Tensor(defaultTensorBackend().fromNumber(number));
+}
+
+TensorValue castTo(const TensorValue& value, dtype type) {
+  return value->type() == type ? value
+                               : applyOp(ir::Op::Cast, {value}, {static_cast<Dim>(type)});
+}
+
+Tensor castTo(const Tensor& tensor, dtype type) {
+  return tensor.type() == type ? tensor : Tensor(castTo(tensor.value(), type));
+}
+
+TensorValue sliceValue(const TensorValue& value, const std::vector<Dim>& starts,
+                       const std::vector<Dim>& sizes, const std::vector<Dim>& strides) {
+  std::vector<TensorValue> operands = {value};
+  std::vector<Dim> attrs = {static_cast<Dim>(starts.size())};
+  attrs.insert(attrs.end(), sizes.begin(), sizes.end());
+  attrs.insert(attrs.end(), strides.begin(), strides.end());
+  for (Dim start : starts) {
+    operands.push_back(startValue(start));
+  }
+  return applyOp(ir::Op::Slice, std::move(operands), ir::Attrs(std::move(attrs)));
+}
+
+TensorValue updateValue(const TensorValue& value, const TensorValue& box,
+                        const std::vector<Dim>& starts, const std::vector<Dim>& strides) {
+  std::vector<TensorValue> operands = {value, box};
+  for (Dim start : starts) {
+    operands.push_back(startValue(start));
+  }
+  return applyOp(ir::Op::Update, std::move(operands),
+                 ir::Attrs({static_cast<Dim>(starts.size())}, strides));
+}
+
+TensorValue reshapeValue(const TensorValue& value, const Shape& shape) {
+  return value->shape() == shape ? value
+                                 : applyOp(ir::Op::Reshape, {value}, ir::Attrs(shape.get()));
+}
+
+Tensor binary(ir::Op op, const Tensor& lhs, const Tensor& rhs) {
+  dtype type = promote(lhs.type(), rhs.type());
+  if (ir::opInfo(op).types == ir::Types::Float && !isFloating(type)) {
+    type = dtype::f32;
+  }
+  return applyOp(op, {castTo(lhs, type), castTo(rhs, type)});
+}
+
+}  // namespace fl::detail

@@ -1,0 +1,45 @@
+// How functions of this room reach a backend: checked, inferred application of ops to tensors.
+#pragma once
+
+#include <vector>
+
+#include "fl/tensor/TensorBase.h"
+
+namespace fl::detail {
+
+// The value of `op` on this thread's backend. Infers the type (and throws the user's errors), takes
+// the definition of a Library op that the backend does not support.
+Tensor applyOp(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs = {});
+TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs = {});
+
+// A scalar argument of operators.
+Tensor numberTensor(const Number& number);
+// `tensor` itself if it has the dtype.
+Tensor castTo(const Tensor& tensor, dtype type);
+TensorValue castTo(const TensorValue& value, dtype type);
+
+// Box [start, start + stride, ...) of `sizes` elements; starts must be in range.
+TensorValue sliceValue(const TensorValue& value, const std::vector<Dim>& starts,
+                       const std::vector<Dim>& sizes, const std::vector<Dim>& strides);
+TensorValue updateValue(const TensorValue& value, const TensorValue& box,
+                        const std::vector<Dim>& starts, const std::vector<Dim>& strides);
+TensorValue reshapeValue(const TensorValue& value, const Shape& shape);
+
+// Both operands of a binary op in their common dtype, then the op.
+Tensor binary(ir::Op op, const Tensor& lhs, const Tensor& rhs);
+// The dtype in which an array of type `array` and a scalar of C++ type T meet.
+template <typename T>
+dtype scalarType(dtype array) {
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, char>) {
+    return promote(array, dtype::b8);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return isFloating(array) ? array : dtype::f32;
+  } else {
+    return promote(array, dtype_traits<T>::ctype);
+  }
+}
+
+// The definition of a Library op in primitives.
+Tensor define(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs);
+
+}  // namespace fl::detail

@@ -1,0 +1,34 @@
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/tensor/Detail.h"
+
+namespace fl {
+
+Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp,
+              MatrixProperty rhsProp) {
+  FL_API_ENTRY();
+  const bool row = lhs.ndim() == 1, column = rhs.ndim() == 1;
+  FL_USER_CHECK(lhs.ndim() >= 1 && rhs.ndim() >= 1, "matmul: ",
+                typeToString(lhs.type(), lhs.shape()), " x ",
+                typeToString(rhs.type(), rhs.shape()), ": scalars have no inner dimension");
+  const Tensor left = row ? reshape(lhs, {1, lhs.dim(0)}) : lhs;
+  const Tensor right = column ? reshape(rhs, {rhs.dim(0), 1}) : rhs;
+  const Dim transposeLhs = !row && lhsProp == MatrixProperty::Transpose;
+  const Dim transposeRhs = !column && rhsProp == MatrixProperty::Transpose;
+  const Tensor product =
+      detail::applyOp(ir::Op::Matmul, {left, right}, {transposeLhs, transposeRhs});
+  if (!row && !column) {
+    return product;
+  }
+  // A vector's own dimension goes; two vectors leave (1).
+  Shape shape = product.shape();
+  if (column) {
+    shape.get().erase(shape.get().begin() + 1);
+  }
+  if (row && shape.ndim() > 1) {
+    shape.get().erase(shape.get().begin());
+  }
+  return reshape(product, shape);
+}
+
+}  // namespace fl

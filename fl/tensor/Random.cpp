@@ -1,0 +1,64 @@
+#include "fl/tensor/Random.h"
+
+#include <mutex>
+#include <numbers>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/tensor/Detail.h"
+
+namespace fl {
+namespace {
+
+struct Stream {
+  std::mutex mutex;
+  uint64_t seed = 0;
+  uint64_t offset = 0;
+};
+
+Stream& stream() {
+  static auto& instance = *new Stream();
+  return instance;
+}
+
+Tensor uniform(const Shape& shape, dtype type) {
+  uint64_t seed, offset;
+  {
+    std::lock_guard<std::mutex> lock(stream().mutex);
+    seed = stream().seed;
+    offset = stream().offset++;
+  }
+  return detail::applyOp(ir::Op::RandomUniform,
+                         {detail::numberTensor(Number::of(seed, dtype::u64)),
+                          detail::numberTensor(Number::of(offset, dtype::u64))},
+                         ir::Attrs({static_cast<Dim>(type)}, shape.get()));
+}
+
+// 16-bit floats are drawn as f32 and rounded.
+dtype drawType(const char* name, dtype type) {
+  FL_USER_CHECK(isFloating(type), name, ": random integers (", type, ") are not supported yet");
+  return computeType(type);
+}
+
+}  // namespace
+
+void setSeed(const int seed) {
+  std::lock_guard<std::mutex> lock(stream().mutex);
+  stream().seed = static_cast<uint64_t>(seed);
+  stream().offset = 0;
+}
+
+Tensor rand(const Shape& shape, dtype type) {
+  FL_API_ENTRY();
+  return detail::castTo(uniform(shape, drawType("rand", type)), type);
+}
+
+// G. Box and M. Muller, "A note on the generation of random normal deviates", 1958.
+Tensor randn(const Shape& shape, dtype type) {
+  FL_API_ENTRY();
+  const dtype drawn = drawType("randn", type);
+  const Tensor radius = sqrt(-2.0 * log(uniform(shape, drawn)));
+  return detail::castTo(radius * cos(2 * std::numbers::pi * uniform(shape, drawn)), type);
+}
+
+}  // namespace fl

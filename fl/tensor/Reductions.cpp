@@ -1,0 +1,152 @@
+#include <cmath>
+#include <limits>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/ir/Inference.h"
+#include "fl/tensor/Detail.h"
+
+namespace fl {
+namespace {
+
+// How many elements a reduction over `axes` folds into one.
+Dim reducedCount(const Tensor& input, const std::vector<int>& axes) {
+  if (axes.empty()) {
+    return input.elements();
+  }
+  Dim count = 1;
+  for (int axis : axes) {
+    count *= input.dim(axis);
+  }
+  return count;
+}
+
+// The dtype of a mean: integers give f32 (64-bit ones f64).
+dtype meanType(dtype type) {
+  if (isFloating(type)) {
+    return type;
+  }
+  return type == dtype::s64 || type == dtype::u64 ? dtype::f64 : dtype::f32;
+}
+
+// The first index along `axis` where `input` is its extreme or NaN; both have kept dimensions.
+Tensor firstIndex(const Tensor& input, const Tensor& extreme, unsigned axis, bool keepDims) {
+  const Tensor index = arange(input.shape(), axis, dtype::s32);
+  const Tensor none =
+      detail::numberTensor(Number::of(std::numeric_limits<int32_t>::max(), dtype::s32));
+  const Tensor candidate = where(input == extreme || isnan(input), index, none);
+  return detail::castTo(amin(candidate, {static_cast<int>(axis)}, keepDims), dtype::u32);
+}
+
+void checkAxis(const char* name, const Tensor& input, unsigned axis) {
+  FL_USER_CHECK(static_cast<int>(axis) < input.ndim(), name, ": axis ", axis, " of ",
+                typeToString(input.type(), input.shape()));
+}
+
+Tensor withoutAxis(const Tensor& kept, unsigned axis, bool keepDims) {
+  Shape shape = kept.shape();
+  if (!keepDims) {
+    shape.get().erase(shape.get().begin() + axis);
+  }
+  return reshape(kept, shape);
+}
+
+using Reduction = Tensor (*)(const Tensor&, const std::vector<int>&, bool);
+
+void extreme(Reduction reduction, Tensor& values, Tensor& indices, const Tensor& input,
+             unsigned axis, bool keepDims) {
+  const Tensor kept = reduction(input, {static_cast<int>(axis)}, true);
+  const Tensor source = input;  // `values` or `indices` may be `input`
+  values = withoutAxis(kept, axis, keepDims);
+  indices = firstIndex(source, kept, axis, keepDims);
+}
+
+}  // namespace
+
+#define FL_DEFINE(NAME)                                                                     \
+  Tensor NAME(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {     \
+    FL_API_ENTRY();                                                                         \
+    return defaultTensorBackend().NAME(input, axes, keepDims);                              \
+  }
+FL_DEFINE(amin) FL_DEFINE(amax) FL_DEFINE(sum)
+#undef FL_DEFINE
+
+void min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
+         const bool keepDims) {
+  FL_API_ENTRY();
+  checkAxis("min", input, axis);
+  extreme(amin, values, indices, input, axis, keepDims);
+}
+
+void max(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
+         const bool keepDims) {
+  FL_API_ENTRY();
+  checkAxis("max", input, axis);
+  extreme(amax, values, indices, input, axis, keepDims);
+}
+
+Tensor argmax(const Tensor& input, const unsigned axis, const bool keepDims) {
+  FL_API_ENTRY();
+  checkAxis("argmax", input, axis);
+  return firstIndex(input, amax(input, {static_cast<int>(axis)}, true), axis, keepDims);
+}
+
+Tensor argmin(const Tensor& input, const unsigned axis, const bool keepDims) {
+  FL_API_ENTRY();
+  checkAxis("argmin", input, axis);
+  return firstIndex(input, amin(input, {static_cast<int>(axis)}, true), axis, keepDims);
+}
+
+Tensor mean(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
+  FL_API_ENTRY();
+  const dtype type = meanType(input.type());
+  const Tensor total = sum(detail::castTo(input, computeType(type)), axes, keepDims);
+  return detail::castTo(total / static_cast<double>(reducedCount(input, axes)), type);
+}
+
+Tensor var(const Tensor& input, const std::vector<int>& axes, const bool bias,
+           const bool keepDims) {
+  FL_API_ENTRY();
+  const dtype type = meanType(input.type());
+  const Tensor wide = detail::castTo(input, computeType(type));
+  const Tensor centered = wide - mean(wide, axes, true);
+  const auto count = static_cast<double>(reducedCount(input, axes) - (bias ? 1 : 0));
+  return detail::castTo(sum(centered * centered, axes, keepDims) / count, type);
+}
+
+Tensor std(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
+  FL_API_ENTRY();
+  return sqrt(var(input, axes, false, keepDims));
+}
+
+Tensor norm(const Tensor& input, const std::vector<int>& axes, double p, const bool keepDims) {
+  FL_API_ENTRY();
+  const Tensor wide = detail::castTo(input, meanType(input.type()));
+  if (p == 1) {
+    return sum(absolute(wide), axes, keepDims);
+  }
+  if (p == 2) {
+    return sqrt(sum(wide * wide, axes, keepDims));
+  }
+  if (p == std::numeric_limits<double>::infinity()) {
+    return amax(absolute(wide), axes, keepDims);
+  }
+  return power(sum(power(absolute(wide), p), axes, keepDims), 1 / p);
+}
+
+Tensor countNonzero(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
+  FL_API_ENTRY();
+  return sum(input != false, axes, keepDims);
+}
+
+Tensor any(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
+  FL_API_ENTRY();
+  return amax(input != false, axes, keepDims);
+}
+
+Tensor all(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
+  FL_API_ENTRY();
+  return amin(input != false, axes, keepDims);
+}
+
+}  // namespace fl

@@ -1,0 +1,158 @@
+// Functions that rearrange elements, and selection.
+#include <algorithm>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/tensor/Detail.h"
+
+namespace fl {
+
+Tensor reshape(const Tensor& tensor, const Shape& shape) {
+  FL_API_ENTRY();
+  return Tensor(detail::reshapeValue(tensor.value(), shape));
+}
+
+Tensor transpose(const Tensor& tensor, const Shape& axes) {
+  FL_API_ENTRY();
+  std::vector<Dim> order = axes.get();
+  if (order.empty()) {
+    for (int i = tensor.ndim(); i-- > 0;) {
+      order.push_back(i);
+    }
+  }
+  return detail::applyOp(ir::Op::Transpose, {tensor}, ir::Attrs(order));
+}
+
+Tensor tile(const Tensor& tensor, const Shape& shape) {
+  FL_API_ENTRY();
+  // [d0, d1] tiled by [t0, t1]: [d0, 1, d1, 1] repeated to [d0, t0, d1, t1], then merged.
+  Shape split, repeated, result;
+  for (int i = 0; i < std::max(tensor.ndim(), shape.ndim()); ++i) {
+    const Dim size = i < tensor.ndim() ? tensor.dim(i) : 1;
+    const Dim times = i < shape.ndim() ? shape[i] : 1;
+    FL_USER_CHECK(times >= 0, "tile: ", tensor.shape(), " by ", shape, ": negative");
+    split.get().insert(split.get().end(), {size, 1});
+    repeated.get().insert(repeated.get().end(), {size, times});
+    result.get().push_back(size * times);
+  }
+  if (result.elements() == tensor.elements()) {
+    return reshape(tensor, result);
+  }
+  const TensorValue spread = detail::reshapeValue(tensor.value(), split);
+  const TensorValue filled =
+      detail::applyOp(ir::Op::Broadcast, {spread}, ir::Attrs(repeated.get()));
+  return Tensor(detail::reshapeValue(filled, result));
+}
+
+Tensor concatenate(const std::vector<Tensor>& tensors, const unsigned axis) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(!tensors.empty(), "concatenate: no tensors");
+  int rank = static_cast<int>(axis) + 1;
+  for (const Tensor& tensor : tensors) {
+    rank = std::max(rank, tensor.ndim());
+  }
+  std::vector<TensorValue> values;
+  for (const Tensor& tensor : tensors) {
+    Shape padded = tensor.shape();
+    padded.get().resize(rank, 1);
+    values.push_back(detail::reshapeValue(tensor.value(), padded));
+  }
+  return Tensor(detail::applyOp(ir::Op::Concatenate, std::move(values), {axis}));
+}
+
+namespace {
+
+// `width` elements before and after along `axis`, mirrored (`symmetric`) or repeated from the edge.
+Tensor extend(const Tensor& input, int axis, int before, int after, bool symmetric) {
+  const Dim size = input.dim(axis);
+  FL_USER_CHECK(!symmetric || (before <= size && after <= size), "pad: ", input.shape(),
+                ": symmetric padding of (", before, ", ", after, ") exceeds dimension ", axis);
+  std::vector<Tensor> parts;
+  auto edge = [&](Dim first, int width) {
+    std::vector<Index> indices(axis, Index(span));
+    indices.push_back(symmetric ? range(first, first + width) : range(first, first + 1));
+    Tensor part = input(indices);
+    Shape repeat(std::vector<Dim>(input.ndim(), 1));
+    repeat[axis] = width;
+    return symmetric ? flip(part, axis) : tile(part, repeat);
+  };
+  if (before > 0) {
+    parts.push_back(edge(0, before));
+  }
+  parts.push_back(input);
+  if (after > 0) {
+    parts.push_back(edge(symmetric ? size - after : size - 1, after));
+  }
+  return concatenate(parts, axis);
+}
+
+}  // namespace
+
+Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
+           const PadType type) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(static_cast<int>(padWidths.size()) <= input.ndim(), "pad: ", padWidths.size(),
+                " widths for ", input.shape());
+  if (type == PadType::Constant) {
+    std::vector<Dim> widths(2 * input.ndim(), 0);
+    for (size_t i = 0; i < padWidths.size(); ++i) {
+      widths[i] = padWidths[i].first;
+      widths[input.ndim() + i] = padWidths[i].second;
+    }
+    const Tensor zero = detail::numberTensor(Number::fromSigned(0, input.type()));
+    return detail::applyOp(ir::Op::Pad, {input, zero}, ir::Attrs(widths));
+  }
+  Tensor result = input;
+  for (size_t i = 0; i < padWidths.size(); ++i) {
+    result = extend(result, static_cast<int>(i), padWidths[i].first, padWidths[i].second,
+                    type == PadType::Symmetric);
+  }
+  return result;
+}
+
+Tensor flip(const Tensor& tensor, const unsigned dim) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(static_cast<int>(dim) < tensor.ndim(), "flip: dimension ", dim, " of ",
+                tensor.shape());
+  std::vector<Dim> starts(tensor.ndim(), 0), strides(tensor.ndim(), 1);
+  starts[dim] = std::max<Dim>(tensor.dim(dim) - 1, 0);
+  strides[dim] = -1;
+  return Tensor(detail::sliceValue(tensor.value(), starts, tensor.shape().get(), strides));
+}
+
+namespace {
+// A double stands for a tensor of f32, which decides the dtype of the result.
+Tensor asF32(double value) { return detail::numberTensor(Number::of(value, dtype::f32)); }
+}  // namespace
+
+Tensor clip(const Tensor& tensor, const Tensor& low, const Tensor& high) {
+  FL_API_ENTRY();
+  return minimum(maximum(tensor, low), high);
+}
+Tensor clip(const Tensor& tensor, const Tensor& low, const double& high) {
+  FL_API_ENTRY();
+  return clip(tensor, low, asF32(high));
+}
+Tensor clip(const Tensor& tensor, const double& low, const Tensor& high) {
+  FL_API_ENTRY();
+  return clip(tensor, asF32(low), high);
+}
+Tensor clip(const Tensor& tensor, const double& low, const double& high) {
+  FL_API_ENTRY();
+  return clip(tensor, asF32(low), asF32(high));
+}
+
+Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
+  FL_API_ENTRY();
+  return detail::applyOp(ir::Op::Where, {condition, x, y});
+}
+Tensor where(const Tensor& condition, const Tensor& x, const double& y) {
+  FL_API_ENTRY();
+  return where(condition, x, detail::numberTensor(Number::of(y, x.type())));
+}
+Tensor where(const Tensor& condition, const double& x, const Tensor& y) {
+  FL_API_ENTRY();
+  return where(condition, detail::numberTensor(Number::of(x, y.type())), y);
+}
+
+}  // namespace fl

@@ -1,0 +1,94 @@
+// The interface under the tensor API. A backend implements apply(), fromNumber(), fromHost(),
+// toHost() and eval(); every operator is a virtual of its own whose default goes to apply(), so that
+// a researcher may override `add` alone. Backends register by name (registerBackend).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fl/tensor/TensorAdapter.h"
+
+namespace fl {
+
+class Tensor;
+enum class TensorBackendType { Stub, Tracer, ArrayFire, OneDnn, Jit };
+
+class TensorBackend {
+ public:
+  virtual ~TensorBackend() = default;
+
+  virtual std::string name() const = 0;
+  virtual TensorBackendType backendType() const = 0;
+  virtual bool supportsDataType(const dtype& type) const = 0;
+
+  // The value of `op`; `type` is the inferred result type, operands are checked already. An operand
+  // that is held by the vector alone may be overwritten.
+  virtual TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
+                            const ir::ValueType& type) = 0;
+  // True if apply() takes this Library op as it is; otherwise its definition is used.
+  virtual bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
+                               const ir::Attrs& attrs, const ir::ValueType& type) const = 0;
+  // A scalar value that is an argument, never a constant of a plan.
+  virtual TensorValue fromNumber(const Number& number) = 0;
+  // Copies contiguous column-major elements in and out. A null pointer means uninitialised.
+  virtual TensorValue fromHost(const void* data, const ir::ValueType& type) = 0;
+  virtual void toHost(const TensorValue& value, void* data) = 0;
+  // Ends the pending segment, if there is one; nothing has to run before a value is read.
+  virtual void eval(const TensorValue& value) = 0;
+  // Runs all pending work.
+  virtual void sync() = 0;
+
+#define FL_NONE
+#define FL_VIRTUAL_Source(name)
+#define FL_VIRTUAL_Random(name)
+#define FL_VIRTUAL_Unary(name) virtual Tensor name(const Tensor& tensor);
+#define FL_VIRTUAL_Binary(name) virtual Tensor name(const Tensor& lhs, const Tensor& rhs);
+#define FL_VIRTUAL_Select(name)
+#define FL_VIRTUAL_Cast(name)
+#define FL_VIRTUAL_View(name)
+#define FL_VIRTUAL_Join(name)
+#define FL_VIRTUAL_Update(name)
+#define FL_VIRTUAL_Reduce(name) \
+  virtual Tensor name(const Tensor& input, const std::vector<int>& axes, const bool keepDims);
+#define FL_VIRTUAL_Contract(name)
+#define FL_VIRTUAL_Library(name)
+#define FL_OP(Name, name, kind, ...) FL_VIRTUAL_##kind(name)
+#include "fl/ir/Ops.def"
+#undef FL_OP
+#undef FL_NONE
+};
+
+// Backends by name. The factory runs at first use and receives the device's name. Registering a name
+// twice throws std::invalid_argument.
+using BackendFactory = std::function<std::unique_ptr<TensorBackend>(const std::string& device)>;
+void registerBackend(const std::string& name, BackendFactory factory);
+struct BackendRegistration {
+  BackendRegistration(const std::string& name, BackendFactory factory) {
+    registerBackend(name, std::move(factory));
+  }
+};
+
+// The backend `name` on `device`, made once. Throws std::invalid_argument naming those that exist.
+TensorBackend& getBackend(const std::string& name, const std::string& device = "");
+
+// The backend that operators on this thread use: the innermost BackendScope's, else the default.
+TensorBackend& defaultTensorBackend();
+// The process's default; FL_BACKEND and FL_DEVICE until it is set.
+void setDefaultTensorBackend(TensorBackend& backend);
+
+// Operators on this thread use another backend while the scope lives. Tensors are not bound to the
+// backend that made them: BackendScope eager("eager") debugs a piece of a lazy program.
+class BackendScope {
+ public:
+  explicit BackendScope(const std::string& name, const std::string& device = "");
+  ~BackendScope();
+  BackendScope(const BackendScope&) = delete;
+  BackendScope& operator=(const BackendScope&) = delete;
+
+ private:
+  TensorBackend* outer_;
+};
+
+}  // namespace fl

@@ -1,0 +1,260 @@
+#include "fl/tensor/TensorBase.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/tensor/Detail.h"
+#include "fl/tensor/View.h"
+
+namespace fl {
+namespace {
+
+std::shared_ptr<detail::TensorStorage> makeStorage(TensorValue value) {
+  return std::make_shared<detail::TensorStorage>(detail::TensorStorage{std::move(value)});
+}
+
+Shape withoutTrailingOnes(Shape shape) {
+  while (shape.ndim() > 0 && shape.get().back() == 1) {
+    shape.get().pop_back();
+  }
+  return shape;
+}
+
+}  // namespace
+
+Tensor::Tensor() = default;
+Tensor::~Tensor() = default;
+Tensor::Tensor(Tensor&& tensor) noexcept = default;
+
+Tensor::Tensor(const Tensor& tensor) {
+  if (tensor.storage_) {
+    storage_ = makeStorage(tensor.value());
+  }
+}
+
+Tensor::Tensor(const Shape& shape, dtype type)
+    : Tensor(defaultTensorBackend().fromHost(nullptr, {type, shape})) {}
+
+Tensor::Tensor(dtype type) : Tensor(Shape({0}), type) {}
+
+Tensor::Tensor(std::unique_ptr<TensorAdapterBase> adapter)
+    : Tensor(TensorValue(std::move(adapter))) {}
+
+Tensor::Tensor(TensorValue value) : storage_(makeStorage(std::move(value))) {}
+
+Tensor Tensor::fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(static_cast<size_t>(shape.elements()) == count, "Tensor: ", count,
+                " elements for the shape ", shape, ", which has ", shape.elements());
+  const TensorValue value = defaultTensorBackend().fromHost(data, {from, shape});
+  return Tensor(detail::castTo(value, to));
+}
+
+Tensor Tensor::fromBuffer(Shape s, dtype t, const uint8_t* ptr, Location) {
+  FL_API_ENTRY();
+  return fromHost(s, ptr, s.elements(), t, t);
+}
+
+TensorValue Tensor::value() const {
+  if (!storage_) {
+    return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
+  }
+  return view_ ? detail::readView(storage_->value, *view_) : storage_->value;
+}
+
+Tensor Tensor::copy() const { return Tensor(*this); }
+
+const Shape& Tensor::shape() const {
+  static const Shape& empty = *new Shape({0});
+  if (!storage_) {
+    return empty;
+  }
+  return view_ ? view_->steps.back().shape : storage_->value->shape();
+}
+
+dtype Tensor::type() const { return storage_ ? storage_->value->type() : dtype::f32; }
+
+TensorBackend& Tensor::backend() const {
+  return storage_ ? storage_->value->backend() : defaultTensorBackend();
+}
+
+Tensor Tensor::astype(const dtype type) const {
+  FL_API_ENTRY();
+  return Tensor(detail::castTo(value(), type));
+}
+
+Tensor Tensor::operator()(const std::vector<Index>& indices) const {
+  FL_API_ENTRY();
+  FL_USER_CHECK(storage_ && !indices.empty(), "index: needs an index and a tensor that is not empty");
+  Tensor result;
+  auto view = view_ ? std::make_shared<detail::TensorView>(*view_)
+                    : std::make_shared<detail::TensorView>();
+  view->steps.push_back(detail::resolveIndices(shape(), indices));
+  result.storage_ = storage_;
+  result.view_ = std::move(view);
+  return result;
+}
+
+Tensor Tensor::flat(const Index& idx) const {
+  FL_API_ENTRY();
+  FL_USER_CHECK(storage_, "flat: the tensor is empty");
+  Tensor result;
+  auto view = view_ ? std::make_shared<detail::TensorView>(*view_)
+                    : std::make_shared<detail::TensorView>();
+  view->steps.push_back(detail::resolveFlat(shape(), idx));
+  result.storage_ = storage_;
+  result.view_ = std::move(view);
+  return result;
+}
+
+Tensor Tensor::flatten() const {
+  FL_API_ENTRY();
+  return Tensor(detail::reshapeValue(value(), Shape({elements()})));
+}
+
+// ---- Host access ----
+
+void Tensor::checkHostType(dtype wanted) const {
+  FL_USER_CHECK(wanted == type(), "host: a tensor of ", type(), " is not read as ", wanted);
+}
+
+void Tensor::checkScalarRead(dtype wanted) const {
+  FL_USER_CHECK(!isEmpty(), "scalar: the tensor is empty");
+  FL_USER_CHECK(wanted == type(), "scalar: a tensor of ", type(), " is not read as ", wanted);
+}
+
+#define FL_DEFINE(T)                                                          \
+  template <>                                                                 \
+  T Tensor::scalar<T>() const {                                               \
+    FL_API_ENTRY();                                                           \
+    checkScalarRead(dtype_traits<T>::fl_type);                                \
+    T result;                                                                 \
+    (elements() == 1 ? *this : flat(0)).toHost(&result);                      \
+    return result;                                                            \
+  }
+FL_DEFINE(int) FL_DEFINE(unsigned) FL_DEFINE(char) FL_DEFINE(unsigned char) FL_DEFINE(long)
+FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long) FL_DEFINE(double)
+FL_DEFINE(float) FL_DEFINE(short) FL_DEFINE(unsigned short)
+#undef FL_DEFINE
+
+void Tensor::toHost(void* data) const {
+  FL_API_ENTRY();
+  if (!isEmpty()) {
+    defaultTensorBackend().toHost(value(), data);
+  }
+}
+
+void* Tensor::hostCopy() const {
+  FL_API_ENTRY();
+  if (isEmpty()) {
+    return nullptr;
+  }
+  void* data = std::malloc(bytes());
+  if (!data) {
+    throw std::bad_alloc();
+  }
+  toHost(data);
+  return data;
+}
+
+// ---- Assignment ----
+
+Tensor& Tensor::operator=(Tensor&& other) & {
+  if (this != &other) {
+    // A view detaches: it is read now, as a copy would be.
+    storage_ = other.view_ ? makeStorage(other.value()) : std::move(other.storage_);
+    view_ = nullptr;
+  }
+  return *this;
+}
+
+Tensor& Tensor::operator=(const Tensor& other) & {
+  if (this != &other) {
+    storage_ = other.storage_ ? makeStorage(other.value()) : nullptr;
+    view_ = nullptr;
+  }
+  return *this;
+}
+
+Tensor& Tensor::operator=(Tensor&& other) && {
+  FL_API_ENTRY();
+  write(other);
+  return *this;
+}
+
+Tensor& Tensor::operator=(const Tensor& other) && {
+  FL_API_ENTRY();
+  write(other);
+  return *this;
+}
+
+void Tensor::write(const Tensor& source) {
+  FL_USER_CHECK(storage_, "assignment: the tensor is empty");
+  FL_USER_CHECK(withoutTrailingOnes(shape()) == withoutTrailingOnes(source.shape()),
+                "assignment: ", typeToString(type(), shape()), " = ",
+                typeToString(source.type(), source.shape()), ": shapes differ");
+  TensorValue box = detail::castTo(detail::reshapeValue(source.value(), shape()), type());
+  storage_->value = view_ ? detail::writeView(storage_->value, *view_, box) : std::move(box);
+}
+
+void Tensor::fill(const Number& number) {
+  FL_USER_CHECK(storage_, "assignment: the tensor is empty");
+  write(Tensor(detail::applyOp(ir::Op::Broadcast,
+                               {defaultTensorBackend().fromNumber(number.cast(type()))},
+                               ir::Attrs(shape().get()))));
+}
+
+Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs, const char* name) {
+  if (!view_) {
+    Tensor updated = detail::binary(op, *this, rhs);
+    FL_USER_CHECK(storage_ && updated.shape() == shape(), name, ": ", typeToString(type(), shape()),
+                  " by ", typeToString(rhs.type(), rhs.shape()), ": the shape would change");
+    storage_->value = updated.value();
+    return *this;
+  }
+  FL_USER_CHECK(withoutTrailingOnes(shape()) == withoutTrailingOnes(rhs.shape()), name, ": ",
+                typeToString(type(), shape()), " by ", typeToString(rhs.type(), rhs.shape()),
+                ": shapes differ");
+  write(detail::binary(op, *this, Tensor(detail::reshapeValue(rhs.value(), shape()))));
+  return *this;
+}
+
+Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
+  const dtype common = isFloating(type()) || !isFloating(rhs.type()) ? type() : dtype::f32;
+  write(detail::binary(op, detail::castTo(*this, common), detail::numberTensor(rhs.cast(common))));
+  return *this;
+}
+
+#define FL_DEFINE_TENSOR(OP, Name)                       \
+  Tensor& Tensor::operator OP(const Tensor& value) {     \
+    FL_API_ENTRY();                                      \
+    return updateInPlace(ir::Op::Name, value, #OP);      \
+  }
+FL_DEFINE_TENSOR(+=, Add)
+FL_DEFINE_TENSOR(-=, Sub)
+FL_DEFINE_TENSOR(*=, Mul)
+FL_DEFINE_TENSOR(/=, Div)
+#undef FL_DEFINE_TENSOR
+
+#define FL_DEFINE_SCALAR(OP, Name, T)                                     \
+  Tensor& Tensor::operator OP(const T& value) {                           \
+    FL_API_ENTRY();                                                       \
+    return updateInPlace(ir::Op::Name, Number::of(value));                \
+  }
+#define FL_DEFINE(T)                        \
+  Tensor& Tensor::operator=(const T& value) { \
+    FL_API_ENTRY();                         \
+    fill(Number::of(value));                \
+    return *this;                           \
+  }                                         \
+  FL_DEFINE_SCALAR(+=, Add, T)              \
+  FL_DEFINE_SCALAR(-=, Sub, T)              \
+  FL_DEFINE_SCALAR(*=, Mul, T)              \
+  FL_DEFINE_SCALAR(/=, Div, T)
+FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
+#undef FL_DEFINE
+#undef FL_DEFINE_SCALAR
+
+}  // namespace fl

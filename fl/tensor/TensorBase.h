@@ -1,0 +1,322 @@
+// Tensor and its functions, with Flashlight's names, parameter orders and semantics: column-major,
+// broadcasting from the first dimension, value semantics for copies, aliasing for indexing.
+//
+// A Tensor is (storage, view): a storage holds its current immutable value; reading a view records
+// that view of the value, writing through a view records an update and swaps the storage's value.
+// Copying a tensor copies the value (no data moves). Every function checks its arguments at the call
+// and throws std::invalid_argument naming operator, types, rule and the caller's line. Nothing here
+// computes: cost is that of the backend's apply(), below a microsecond when it records.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fl/base/Shape.h"
+#include "fl/tensor/Index.h"
+#include "fl/tensor/TensorAdapter.h"
+#include "fl/tensor/TensorBackend.h"
+
+namespace fl {
+
+enum class Location { Host, Device };
+using MemoryLocation = Location;
+enum class StorageType { Dense = 0, CSR = 1, CSC = 2, COO = 3 };
+enum class PadType { Constant, Edge, Symmetric };
+enum class SortMode { Descending = 0, Ascending = 1 };
+enum class MatrixProperty { None = 0, Transpose = 1 };
+
+namespace detail {
+struct TensorStorage;
+struct TensorView;
+}  // namespace detail
+
+class Tensor {
+ public:
+  // An empty f32 tensor of shape (0).
+  Tensor();
+  ~Tensor();
+  Tensor(const Tensor& tensor);
+  Tensor(Tensor&& tensor) noexcept;
+  // Uninitialised elements.
+  explicit Tensor(const Shape& shape, dtype type = dtype::f32);
+  explicit Tensor(dtype type);
+  explicit Tensor(std::unique_ptr<TensorAdapterBase> adapter);
+  explicit Tensor(TensorValue value);
+
+  // Copy host memory in, column-major. Sizes that differ from the shape throw.
+  template <typename T>
+  static Tensor fromVector(Shape s, std::vector<T> v, dtype type) {
+    return fromHost(s, v.data(), v.size(), dtype_traits<T>::fl_type, type);
+  }
+  template <typename T>
+  static Tensor fromVector(Shape s, std::vector<T> v) {
+    return fromVector(std::move(s), std::move(v), dtype_traits<T>::fl_type);
+  }
+  template <typename T>
+  static Tensor fromVector(std::vector<T> v) {
+    const Shape shape({static_cast<Dim>(v.size())});
+    return fromVector(shape, std::move(v), dtype_traits<T>::fl_type);
+  }
+  template <typename T, std::size_t N>
+  static Tensor fromArray(std::array<T, N> a, dtype type) {
+    return fromHost(Shape({static_cast<Dim>(N)}), a.data(), N, dtype_traits<T>::fl_type, type);
+  }
+  template <typename T, std::size_t N>
+  static Tensor fromArray(std::array<T, N> a) {
+    return fromArray(std::move(a), dtype_traits<T>::fl_type);
+  }
+  template <typename T, std::size_t N>
+  static Tensor fromArray(const Shape& s, std::array<T, N> a, dtype type) {
+    return fromHost(s, a.data(), N, dtype_traits<T>::fl_type, type);
+  }
+  template <typename T>
+  static Tensor fromBuffer(Shape s, const T* ptr, Location) {
+    return fromHost(s, ptr, s.elements(), dtype_traits<T>::fl_type, dtype_traits<T>::fl_type);
+  }
+  static Tensor fromBuffer(Shape s, dtype t, const uint8_t* ptr, Location memoryLocation);
+
+  Tensor copy() const;
+  const Shape& shape() const;
+  Location location() const { return Location::Host; }
+  Dim elements() const { return shape().elements(); }
+  Dim dim(const size_t dim) const { return shape().dim(dim); }
+  int ndim() const { return shape().ndim(); }
+  bool isEmpty() const { return elements() == 0; }
+  bool hasAdapter() const { return storage_ != nullptr; }
+  size_t bytes() const { return elements() * getTypeSize(type()); }
+  dtype type() const;
+  bool isSparse() const { return false; }
+  bool isContiguous() const { return true; }
+  Shape strides() const { return Shape(contiguousStrides(shape())); }
+  TensorBackendType backendType() const { return backend().backendType(); }
+  TensorBackend& backend() const;
+  std::string toString() const;
+
+  Tensor astype(const dtype type) const;
+  // Views: they alias this tensor's storage until it is assigned another value.
+  Tensor operator()(const std::vector<Index>& indices) const;
+  template <typename... Ts>
+  Tensor operator()(const Ts&... args) const {
+    return (*this)(std::vector<Index>{Index(args)...});
+  }
+  // Indexes the column-major flattening.
+  Tensor flat(const Index& idx) const;
+  // Values, not views.
+  Tensor flatten() const;
+  Tensor asContiguousTensor() const { return copy(); }
+
+  // The first element; throws unless T is the type that stores type(), or if empty.
+  template <typename T>
+  T scalar() const;
+  template <typename T>
+  T asScalar() const {
+    return astype(dtype_traits<T>::fl_type).template scalar<T>();
+  }
+  // Copies the elements to `ptr`; the other form returns memory that the caller frees with free(),
+  // nullptr for an empty tensor.
+  template <typename T>
+  void host(T* ptr) const {
+    toHost(ptr);
+  }
+  template <typename T>
+  T* host() const {
+    return static_cast<T*>(hostCopy());
+  }
+  template <typename T>
+  std::vector<T> toHostVector() const {
+    std::vector<T> values(elements());
+    checkHostType(dtype_traits<T>::fl_type);
+    toHost(values.data());
+    return values;
+  }
+
+  // An lvalue is bound to another value; an rvalue (a view: x(idx) = y) writes through.
+  Tensor& operator=(Tensor&& other) &;
+  Tensor& operator=(Tensor&& other) &&;
+  Tensor& operator=(const Tensor& other) &;
+  Tensor& operator=(const Tensor& other) &&;
+  Tensor& operator+=(const Tensor& value);
+  Tensor& operator-=(const Tensor& value);
+  Tensor& operator*=(const Tensor& value);
+  Tensor& operator/=(const Tensor& value);
+  // Scalars fill or update in place; shape and dtype stay.
+#define FL_DECLARE(T)                \
+  Tensor& operator=(const T& value); \
+  Tensor& operator+=(const T& value); \
+  Tensor& operator-=(const T& value); \
+  Tensor& operator*=(const T& value); \
+  Tensor& operator/=(const T& value);
+  FL_FOR_EACH_SCALAR_TYPE(FL_DECLARE)
+#undef FL_DECLARE
+
+  // The current immutable value (for backends and tools); records the view's reads.
+  TensorValue value() const;
+
+ private:
+  static Tensor fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to);
+  void toHost(void* data) const;
+  void* hostCopy() const;
+  void checkHostType(dtype type) const;
+  void checkScalarRead(dtype type) const;
+  // Replaces this tensor's elements by those of `value`, cast; through the view if there is one.
+  void write(const Tensor& value);
+  void fill(const Number& value);
+  Tensor& updateInPlace(ir::Op op, const Tensor& rhs, const char* name);
+  Tensor& updateInPlace(ir::Op op, const Number& rhs);
+
+  std::shared_ptr<detail::TensorStorage> storage_;
+  std::shared_ptr<const detail::TensorView> view_;
+};
+
+#define FL_DECLARE(T) \
+  template <>         \
+  T Tensor::scalar<T>() const;
+FL_DECLARE(int) FL_DECLARE(unsigned) FL_DECLARE(char) FL_DECLARE(unsigned char) FL_DECLARE(long)
+FL_DECLARE(unsigned long) FL_DECLARE(long long) FL_DECLARE(unsigned long long) FL_DECLARE(double)
+FL_DECLARE(float) FL_DECLARE(short) FL_DECLARE(unsigned short)
+#undef FL_DECLARE
+
+// ---- Creation ----
+// A scalar tensor of shape {}.
+template <typename T>
+Tensor fromScalar(const T& value, const dtype type = dtype_traits<T>::ctype);
+template <typename T>
+Tensor full(const Shape& dims, const T& value, const dtype type = dtype_traits<T>::ctype);
+Tensor identity(const Dim dim, const dtype type = dtype::f32);
+// trunc((end - start) / step) elements start, start + step, ...
+template <typename T>
+Tensor arange(const T& start, const T& end, const T& step = 1,
+              const dtype type = dtype_traits<T>::ctype);
+// The index along `seqDim`.
+Tensor arange(const Shape& shape, const Dim seqDim = 0, const dtype type = dtype::f32);
+// The column-major linear index of `dims`, tiled.
+Tensor iota(const Shape& dims, const Shape& tileDims = {1}, const dtype type = dtype::f32);
+
+// ---- Shape ----
+Tensor reshape(const Tensor& tensor, const Shape& shape);
+// Dimension i of the result is dimension axes[i]; no axes reverse all.
+Tensor transpose(const Tensor& tensor, const Shape& axes = {});
+Tensor tile(const Tensor& tensor, const Shape& shape);
+Tensor concatenate(const std::vector<Tensor>& tensors, const unsigned axis = 0);
+template <typename... Ts>
+Tensor concatenate(unsigned axis, const Ts&... args) {
+  return concatenate(std::vector<Tensor>{args...}, axis);
+}
+Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
+           const PadType type = PadType::Constant);
+Tensor flip(const Tensor& tensor, const unsigned dim);
+Tensor clip(const Tensor& tensor, const Tensor& low, const Tensor& high);
+Tensor clip(const Tensor& tensor, const Tensor& low, const double& high);
+Tensor clip(const Tensor& tensor, const double& low, const Tensor& high);
+Tensor clip(const Tensor& tensor, const double& low, const double& high);
+Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
+Tensor where(const Tensor& condition, const Tensor& x, const double& y);
+Tensor where(const Tensor& condition, const double& x, const Tensor& y);
+
+// ---- Unary; integers become f32 for the functions of floats ----
+Tensor exp(const Tensor& tensor);
+Tensor log(const Tensor& tensor);
+Tensor negative(const Tensor& tensor);
+inline Tensor operator-(const Tensor& tensor) { return negative(tensor); }
+Tensor logicalNot(const Tensor& tensor);
+inline Tensor operator!(const Tensor& tensor) { return logicalNot(tensor); }
+Tensor log1p(const Tensor& tensor);
+Tensor sin(const Tensor& tensor);
+Tensor cos(const Tensor& tensor);
+Tensor sqrt(const Tensor& tensor);
+Tensor tanh(const Tensor& tensor);
+Tensor floor(const Tensor& tensor);
+Tensor ceil(const Tensor& tensor);
+Tensor rint(const Tensor& tensor);
+Tensor absolute(const Tensor& tensor);
+inline Tensor abs(const Tensor& tensor) { return absolute(tensor); }
+Tensor sigmoid(const Tensor& tensor);
+Tensor erf(const Tensor& tensor);
+Tensor isnan(const Tensor& tensor);
+Tensor isinf(const Tensor& tensor);
+Tensor sign(const Tensor& tensor);
+
+// ---- Binary; the 27 forms of each: Tensor with Tensor, and with each scalar type on either side --
+#define FL_DECLARE_SCALAR(FUNC, OP, T)             \
+  Tensor FUNC(const Tensor& lhs, const T& rhs);    \
+  Tensor FUNC(const T& lhs, const Tensor& rhs);    \
+  Tensor operator OP(const Tensor& lhs, const T& rhs); \
+  Tensor operator OP(const T& lhs, const Tensor& rhs);
+#define FL_DECLARE_BINARY(FUNC, OP)                          \
+  Tensor FUNC(const Tensor& lhs, const Tensor& rhs);         \
+  Tensor operator OP(const Tensor& lhs, const Tensor& rhs);  \
+  FL_DECLARE_SCALAR(FUNC, OP, bool)                          \
+  FL_DECLARE_SCALAR(FUNC, OP, int)                           \
+  FL_DECLARE_SCALAR(FUNC, OP, unsigned)                      \
+  FL_DECLARE_SCALAR(FUNC, OP, char)                          \
+  FL_DECLARE_SCALAR(FUNC, OP, unsigned char)                 \
+  FL_DECLARE_SCALAR(FUNC, OP, long)                          \
+  FL_DECLARE_SCALAR(FUNC, OP, unsigned long)                 \
+  FL_DECLARE_SCALAR(FUNC, OP, long long)                     \
+  FL_DECLARE_SCALAR(FUNC, OP, unsigned long long)            \
+  FL_DECLARE_SCALAR(FUNC, OP, double)                        \
+  FL_DECLARE_SCALAR(FUNC, OP, float)                         \
+  FL_DECLARE_SCALAR(FUNC, OP, short)                         \
+  FL_DECLARE_SCALAR(FUNC, OP, unsigned short)
+#define FL_FOR_EACH_BINARY_OPERATOR(X)                                              \
+  X(add, +) X(sub, -) X(mul, *) X(div, /) X(eq, ==) X(neq, !=) X(lessThan, <)       \
+  X(lessThanEqual, <=) X(greaterThan, >) X(greaterThanEqual, >=) X(logicalOr, ||)   \
+  X(logicalAnd, &&) X(mod, %) X(bitwiseAnd, &) X(bitwiseOr, |) X(bitwiseXor, ^)     \
+  X(lShift, <<) X(rShift, >>)
+FL_FOR_EACH_BINARY_OPERATOR(FL_DECLARE_BINARY)
+#undef FL_DECLARE_BINARY
+#undef FL_DECLARE_SCALAR
+
+Tensor minimum(const Tensor& lhs, const Tensor& rhs);
+Tensor minimum(const Tensor& lhs, const double& rhs);
+Tensor minimum(const double& lhs, const Tensor& rhs);
+Tensor maximum(const Tensor& lhs, const Tensor& rhs);
+Tensor maximum(const Tensor& lhs, const double& rhs);
+Tensor maximum(const double& lhs, const Tensor& rhs);
+Tensor power(const Tensor& lhs, const Tensor& rhs);
+Tensor power(const Tensor& lhs, const double& rhs);
+Tensor power(const double& lhs, const Tensor& rhs);
+
+// (M,K) x (K,N) -> (M,N); 1-D operands are a row on the left and a column on the right; further
+// dimensions are a batch, equal on both sides or absent on one.
+Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp = MatrixProperty::None,
+              MatrixProperty rhsProp = MatrixProperty::None);
+
+// ---- Reductions; no axes means all. Reduced dimensions go unless keepDims ----
+Tensor amin(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
+Tensor amax(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
+// The extreme along one axis and its first index (u32).
+void min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
+         const bool keepDims = false);
+void max(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
+         const bool keepDims = false);
+Tensor sum(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
+Tensor argmax(const Tensor& input, const unsigned axis, const bool keepDims = false);
+Tensor argmin(const Tensor& input, const unsigned axis, const bool keepDims = false);
+Tensor mean(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
+// bias = false divides by N, true by N - 1.
+Tensor var(const Tensor& input, const std::vector<int>& axes = {}, const bool bias = false,
+           const bool keepDims = false);
+Tensor std(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
+Tensor norm(const Tensor& input, const std::vector<int>& axes = {}, double p = 2,
+            const bool keepDims = false);
+Tensor countNonzero(const Tensor& input, const std::vector<int>& axes = {},
+                    const bool keepDims = false);
+Tensor any(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
+Tensor all(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
+
+// ---- Utilities ----
+std::ostream& operator<<(std::ostream& ostr, const Tensor& tensor);
+void print(const Tensor& tensor);
+// Equal dtype and shape, and max |a - b| below the tolerance.
+bool allClose(const Tensor& a, const Tensor& b, const double absTolerance = 1e-5);
+// True if any element is NaN or infinite.
+bool isInvalidArray(const Tensor& tensor);
+std::string tensorBackendTypeToString(const TensorBackendType type);
+std::ostream& operator<<(std::ostream& os, const TensorBackendType type);
+
+}  // namespace fl

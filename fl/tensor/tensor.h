@@ -1,0 +1,11 @@
+// All of the tensor API.
+#pragma once
+
+#include "fl/tensor/AutogradOps.h"
+#include "fl/tensor/Compute.h"
+#include "fl/tensor/Defines.h"
+#include "fl/tensor/Index.h"
+#include "fl/tensor/Init.h"
+#include "fl/tensor/Random.h"
+#include "fl/tensor/TensorBackend.h"
+#include "fl/tensor/TensorBase.h"
