@@ -80,10 +80,17 @@ std::pair<double, double> evalLoop(Sequential& model, BatchDataset& dataset) {
   return {lossMeter.value()[0], errorMeter.value()};
 }
 
-// One pass over the data; the mean loss. On a terminal, a line is rewritten for each batch.
+// On a terminal, shows `line` in place of the one shown before.
+void showProgress(const std::string& line) {
+  if (isatty(STDOUT_FILENO)) {
+    absl::PrintF("\r%s\x1b[K", line);
+    std::fflush(stdout);
+  }
+}
+
+// One pass over the data; the mean loss.
 double trainEpoch(Sequential& model, fl::SGDOptimizer& optimizer, BatchDataset& dataset,
                   const std::string& epoch) {
-  const bool terminal = isatty(STDOUT_FILENO);
   fl::AverageValueMeter lossMeter;
   int batch = 0;
   for (auto& example : dataset) {
@@ -94,15 +101,10 @@ double trainEpoch(Sequential& model, fl::SGDOptimizer& optimizer, BatchDataset& 
     loss.backward();
     optimizer.step();
     optimizer.zeroGrad();
-    if (terminal) {
-      absl::PrintF("\r%s: batch %d of %d, loss %.4f\x1b[K", epoch, ++batch, dataset.size(),
-                   lossMeter.value()[0]);
-      std::fflush(stdout);
-    }
+    showProgress(absl::StrFormat("%s: batch %d of %d, loss %.4f", epoch, ++batch, dataset.size(),
+                                 lossMeter.value()[0]));
   }
-  if (terminal) {
-    absl::PrintF("\r\x1b[K");
-  }
+  showProgress("");
   return lossMeter.value()[0];
 }
 
@@ -211,6 +213,7 @@ int main(int argc, char** argv) {
     run(argc, argv);
     return 0;
   } catch (const std::exception& error) {
+    showProgress("");
     std::cerr << "train: " << error.what() << std::endl;
     return 1;
   }

@@ -11,13 +11,23 @@ class NodeLowering {
                const BufferRef& result, Schedule* schedule)
       : graph_(graph), node_(node), operands_(operands), result_(result), schedule_(schedule) {}
 
-  void run(Lowering lowering) {
-    if (node_.type.shape.elements() == 0) {
-      return;
+  bool run(Lowering lowering) {
+    const size_t steps = schedule_->steps.size();
+    if (node_.type.shape.elements() > 0) {
+      lowering == Lowering::Calls ? call() : emit();
     }
-    if (lowering == Lowering::Calls) {
-      return call();
+    if (!held_) {
+      schedule_->steps.resize(steps);
+      if (contiguousOperands()) {
+        call();
+        held_ = true;
+      }
     }
+    return held_;
+  }
+
+ private:
+  void emit() {
     switch (opKind(node_.op)) {
       case Kind::Unary:
       case Kind::Binary:
@@ -34,7 +44,16 @@ class NodeLowering {
     }
   }
 
- private:
+  bool contiguousOperands() const {
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (!graph_.isNumber(node_.operands[i]) &&
+          !(operands_[i].layout == contiguousLayout(operandType(i).shape))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   const Shape& shape() const { return node_.type.shape; }
   const ValueType& operandType(size_t i) const { return graph_.type(node_.operands[i]); }
 
@@ -61,7 +80,8 @@ class NodeLowering {
   void finish(KernelBuilder& builder) {
     std::optional<BuiltKernel> built = builder.finish();
     if (!built) {
-      return call();
+      held_ = false;
+      return;
     }
     built->launch.kernel = addKernel(schedule_, built->kernel);
     built->launch.site = node_.site;
@@ -219,6 +239,7 @@ class NodeLowering {
   const std::vector<OperandSource>& operands_;
   const BufferRef& result_;
   Schedule* schedule_;
+  bool held_ = true;  // by the kernel form
 };
 
 }  // namespace
@@ -229,9 +250,9 @@ bool needsContiguousOperands(Op op, Lowering lowering) {
          kind == Kind::Reduce || op == Op::Fold;
 }
 
-void lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
+bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
                const BufferRef& result, Lowering lowering, Schedule* schedule) {
-  NodeLowering(graph, node, operands, result, schedule).run(lowering);
+  return NodeLowering(graph, node, operands, result, schedule).run(lowering);
 }
 
 Schedule scheduleSingleNode(const Graph& graph, Lowering lowering) {

@@ -19,8 +19,9 @@ struct OperandSource {
 // True if the op's steps need contiguous operands; otherwise any layout will do.
 bool needsContiguousOperands(Op op, Lowering lowering);
 
-// Appends the steps that compute `node` into the contiguous `result`.
-void lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
+// Appends the steps that compute `node` into the contiguous `result`. False, and no steps, if the
+// kernel form cannot hold these layouts; contiguous operands always succeed.
+bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
                const BufferRef& result, Lowering lowering, Schedule* schedule);
 
 // The schedule of a graph with a single node, whose result is output 0.

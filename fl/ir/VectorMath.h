@@ -55,7 +55,9 @@ struct Single {
                                          0x1.06eba8p-3};
   // log(erfc(x)) in x weighted by erfc(x), 0.84 <= x <= kErfHigh; erf is 1 above
   static constexpr double kErfHigh = 4.1;
-  static constexpr double kErfLarge[] = {0x1.a4023ep-20, -0x1.7653bap-15, 0x1.328d3cp-11, -0x1.3434dep-8, 0x1.ae3deep-6, -0x1.c1b99ep-4, -0x1.43a644p-1, -0x1.214b64p0, 0x1.21eb7ep-12};
+  static constexpr double kErfLarge[] = {0x1.aad972p-13,  -0x1.98872p-9,   0x1.70e7fp-6,
+                                         -0x1.ac2002p-4,  -0x1.45e5eap-1,  -0x1.20c8aep0,
+                                         -0x1.b3c8bep-14};
 };
 
 struct Double {
@@ -97,7 +99,13 @@ struct Double {
       -0x1.c02db4e501e93p-11, 0x1.565bcd147fbf7p-8,   -0x1.b82ce312b8ff6p-6,
       0x1.ce2f21a0438d7p-4,   -0x1.812746b037ap-2,    0x1.06eba8214db69p-3};
   static constexpr double kErfHigh = 6;
-  static constexpr double kErfLarge[] = {0};
+  static constexpr double kErfLarge[] = {
+      -0x1.224310d5b2b4ap-37, 0x1.6b561cd242091p-32,  -0x1.a67b629c156a5p-28,
+      0x1.2e379a033d389p-24,  -0x1.283cc32e3367bp-21, 0x1.a142c2b42adecp-19,
+      -0x1.a9aae7a2f936cp-17, 0x1.2b2653ead292cp-15,  -0x1.b7843e9b035c5p-15,
+      -0x1.2cc9f1f9733bfp-14, 0x1.6075d259f6383p-11,  -0x1.d6ddd4d8dfa1fp-10,
+      0x1.384d34d04679dp-12,  0x1.3874674386247p-6,   -0x1.a4d8840aa6e0bp-4,
+      -0x1.45f4298fe7fe1p-1,  -0x1.20dd5880e8d63p0,   -0x1.4b132bf58b8dp-23};
 };
 
 // The functions for one format: V is the builder's value, B the builder.
@@ -165,7 +173,7 @@ class Formulas {
     V rest = b_.fma(y, log.low, b_.fma(y, log.high, b_.negate(product)));
     rest = b_.select(inRange, rest, real(0));
     product = clamp(product, Format::kExpLow, Format::kExpHigh);
-    const auto reduced = reduceExp(product, rest);
+    const auto reduced = reduceExp(product, &rest);
     const V result = scale(b_.add(reduced.expm1, real(1)), reduced.n);
     return finishPow(x, y, result);
   }
@@ -244,13 +252,13 @@ class Formulas {
     return b_.mul(scaled, b_.fromBits(shiftLeft(b_.sub(sum, first), Format::kMantissa)));
   }
 
-  // e^(x + rest) in parts, for x between kExpLow and kExpHigh and rest below an ulp of x.
-  auto reduceExp(V x) { return reduceExp(x, real(0)); }
-  auto reduceExp(V x, V rest) {
+  // e^(x + rest) in parts, for x between kExpLow and kExpHigh and a rest below an ulp of x.
+  auto reduceExp(V x, const V* rest = nullptr) {
     const V shifted = b_.fma(x, real(0x1.71547652b82fep+0), real(kMagic));
     const V n = b_.sub(shifted, real(kMagic));
     V r = b_.fma(n, real(-Format::kLn2Hi), x);
-    r = b_.add(b_.fma(n, real(-Format::kLn2Lo), r), rest);
+    r = b_.fma(n, real(-Format::kLn2Lo), r);
+    r = rest ? b_.add(r, *rest) : r;
     const V expm1 = b_.fma(b_.mul(r, r), poly(r, Format::kExp), r);
     const auto bits = plus(b_.bits(shifted), -kMagicBits);
     return ReducedExp<decltype(bits)>{expm1, bits};
@@ -295,8 +303,7 @@ class Formulas {
     const V s = b_.mul(f, inverse), negative = b_.negate(s);
     const V sLow = b_.mul(b_.fma(negative, dLow, b_.fma(negative, d, f)), inverse);
     const V square = b_.mul(s, s);
-    const V squareLow =
-        b_.fma(b_.add(s, s), sLow, b_.fma(s, s, b_.negate(square)));
+    const V squareLow = b_.fma(b_.add(s, s), sLow, b_.fma(s, s, b_.negate(square)));
     const TwoParts factor =
         sum(real(Format::kThirdHi), b_.mul(square, poly(square, Format::kAtanh)));
     const V factorLow = b_.add(factor.low, real(Format::kThirdLo));
@@ -400,6 +407,69 @@ template <class B, class V> V pow(B& b, V x, V y) {
 }
 template <class B, class V> V fmod(B& b, V x, V y) {
   return detail::withFormulas(b, x, [&](auto math) { return math.fmod(x, y); });
+}
+
+// The words of one Philox4x32-10 block; each stands in the low half of a u64, as do the counter's
+// and the key's (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+template <class U>
+struct PhiloxWords {
+  U word[4];
+};
+
+namespace detail {
+
+template <int round, class B, class U>
+PhiloxWords<U> philoxRounds(B& b, PhiloxWords<U> counter, U key0, U key1) {
+  if constexpr (round == 10) {
+    return counter;
+  } else {
+    const auto constant = [&](int64_t value) { return b.integer(key0, value); };
+    const auto low = [&](U x) { return b.bitAnd(x, constant(0xffffffff)); };
+    const auto high = [&](U x) { return b.lshr(x, constant(32)); };
+    const auto [w0, w1, w2, w3] = counter.word;
+    const U product0 = b.mul(w0, constant(0xd2511f53)), product1 = b.mul(w2, constant(0xcd9e8d57));
+    const PhiloxWords<U> next = {{b.bitXor(b.bitXor(high(product1), w1), key0), low(product1),
+                                  b.bitXor(b.bitXor(high(product0), w3), key1), low(product0)}};
+    return philoxRounds<round + 1>(b, next, low(b.add(key0, constant(0x9e3779b9))),
+                                   low(b.add(key1, constant(0xbb67ae85))));
+  }
+}
+
+}  // namespace detail
+
+template <class B, class U>
+PhiloxWords<U> philox(B& b, const PhiloxWords<U>& counter, U key0, U key1) {
+  return detail::philoxRounds<0>(b, counter, key0, key1);
+}
+
+// The value of RandomUniform, in (0, 1]: seed and offset are u64, the index is s64. The block number
+// and the offset are the counter, the seed is the key. f32 takes one word (24 bits) of block
+// index / 4, f64 two (53 bits) of block index / 2.
+template <dtype type, class B, class U, class I>
+auto philoxUniform(B& b, U seed, U offset, I index) {
+  constexpr bool kDouble = type == dtype::f64;
+  const U i = b.template castTo<dtype::u64>(index);
+  const auto constant = [&](int64_t value) { return b.integer(i, value); };
+  const auto low = [&](U x) { return b.bitAnd(x, constant(0xffffffff)); };
+  const auto high = [&](U x) { return b.lshr(x, constant(32)); };
+  const U block = b.lshr(i, constant(kDouble ? 1 : 2));
+  const auto [w0, w1, w2, w3] = philox(
+      b, PhiloxWords<U>{{low(block), high(block), low(offset), high(offset)}}, low(seed),
+      high(seed)).word;
+  const auto odd = b.ne(b.bitAnd(i, constant(1)), constant(0));
+  const U first = b.select(odd, kDouble ? w2 : w1, w0), second = b.select(odd, w3, kDouble ? w1 : w2);
+  if constexpr (kDouble) {
+    const U bits = b.lshr(b.bitOr(b.shl(first, constant(32)), second), constant(11));
+    const auto number = b.template castTo<dtype::s64>(b.add(bits, constant(1)));
+    const auto value = b.template castTo<dtype::f64>(number);
+    return b.mul(value, b.real(value, 0x1p-53));
+  } else {
+    const auto upper = b.ne(b.bitAnd(i, constant(2)), constant(0));
+    const U bits = b.lshr(b.select(upper, second, first), constant(8));
+    const auto number = b.template castTo<dtype::s32>(b.add(bits, constant(1)));
+    const auto value = b.template castTo<dtype::f32>(number);
+    return b.mul(value, b.real(value, 0x1p-24));
+  }
 }
 
 }  // namespace fl::ir::vm

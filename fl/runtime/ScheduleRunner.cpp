@@ -18,12 +18,14 @@ Counters& counters() {
   return instance;
 }
 
-void* ScheduleRunner::Frame::address(const ir::BufferRef& ref,
-                                     const ir::Schedule& schedule) const {
+void* ScheduleRunner::Frame::address(const ir::BufferRef& ref, const ir::Schedule& schedule) const {
   switch (ref.space) {
-    case ir::BufferRef::Space::Parameter: return parameters[ref.index];
-    case ir::BufferRef::Space::Output: return outputs[ref.index];
-    case ir::BufferRef::Space::Temporary: return arena + schedule.temporaries[ref.index].offset;
+    case ir::BufferRef::Space::Parameter:
+      return parameters[ref.index];
+    case ir::BufferRef::Space::Output:
+      return outputs[ref.index];
+    case ir::BufferRef::Space::Temporary:
+      return arena + schedule.temporaries[ref.index].offset;
   }
   __builtin_unreachable();
 }

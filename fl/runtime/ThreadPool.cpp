@@ -59,9 +59,9 @@ void runAlone(Body body, int64_t count, int64_t grain, int64_t ranges) {
 
 }  // namespace
 
-// A range is claimed by decrementing `unclaimed_`. A loop ends only when every claimed range is done,
-// so the fields of the loop may be read after a claim, and a helper that arrives late claims either
-// nothing or a range of the next loop: nobody has to wait for it.
+// A range is claimed by decrementing `unclaimed_`. A loop ends only when every claimed range is
+// done, so the fields of the loop may be read after a claim, and a helper that arrives late claims
+// either nothing or a range of the next loop: nobody has to wait for it.
 struct ThreadPool::State {
  public:
   explicit State(int threads) : threads_(threads) {}
@@ -168,7 +168,8 @@ void ThreadPool::State::run(Body body, int64_t count, int64_t grain, int64_t ran
 }
 
 ThreadPool::ThreadPool(int threads) {
-  FL_USER_CHECK(threads >= 1, "ThreadPool: the number of threads must be at least 1, not ", threads);
+  FL_USER_CHECK(threads >= 1, "ThreadPool: the number of threads must be at least 1, not ",
+                threads);
   state_ = std::make_unique<State>(threads);
 }
 

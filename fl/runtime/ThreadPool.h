@@ -28,8 +28,8 @@ class ThreadPool {
   // Calls body(begin, end) on disjoint ranges that cover [0, count), each of `grain` elements but
   // the last. The caller takes part and returns when all are done; it never waits for a helper that
   // has not claimed a range. A range is one call, so which thread runs it cannot change a result.
-  // The first exception is rethrown here, and ranges not yet begun are left out. Calls from inside a
-  // body, and calls while another thread's loop runs, run in the caller alone.
+  // The first exception is rethrown here, and ranges not yet begun are left out. Calls from inside
+  // a body, and calls while another thread's loop runs, run in the caller alone.
   void parallelFor(int64_t count, int64_t grain,
                    absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-struct Run {
+struct Outcome {
   int exitCode;
   std::vector<std::string> out;
   std::vector<std::string> err;
@@ -43,18 +43,19 @@ std::vector<std::string> readLines(const fs::path& file) {
   return lines;
 }
 
-// Runs the program in `folder` with these arguments, which are words of the shell.
-Run runTrain(const std::string& arguments, const fs::path& folder) {
+// Runs the program in `folder`; arguments and environment are words of the shell.
+Outcome runTrain(const std::string& arguments, const fs::path& folder,
+                 const std::string& environment = "") {
   static const std::string program = fs::absolute(runfile("apps/mnist/train"));
   const fs::path output = makeFolder("output");
-  const std::string command = "cd '" + folder.string() + "' && '" + program + "' " + arguments +
-                              " >'" + (output / "out").string() + "' 2>'" +
+  const std::string command = "cd '" + folder.string() + "' && " + environment + " '" + program +
+                              "' " + arguments + " >'" + (output / "out").string() + "' 2>'" +
                               (output / "err").string() + "'";
   const int status = std::system(command.c_str());
-  Run run{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-          readLines(output / "out"),
-          readLines(output / "err"),
-          {}};
+  Outcome run{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+              readLines(output / "out"),
+              readLines(output / "err"),
+              {}};
   for (const auto& entry : fs::directory_iterator(folder)) {
     run.files.insert(entry.path().filename());
   }
@@ -64,14 +65,14 @@ Run runTrain(const std::string& arguments, const fs::path& folder) {
 // The program refuses: one line that holds the words, exit code 1, nothing printed, no file left.
 void expectRefusal(const std::string& arguments, const std::string& words) {
   SCOPED_TRACE(arguments);
-  const Run run = runTrain(arguments, makeFolder("refusal"));
+  const Outcome run = runTrain(arguments, makeFolder("refusal"));
   EXPECT_EQ(run.exitCode, 1);
   EXPECT_THAT(run.err, ElementsAre(HasSubstr(words)));
   EXPECT_THAT(run.out, IsEmpty());
   EXPECT_THAT(run.files, IsEmpty());
 }
 
-double accuracyOf(const Run& run) {
+double accuracyOf(const Outcome& run) {
   const std::string prefix = "test accuracy: ";
   EXPECT_THAT(run.out, testing::Not(IsEmpty()));
   if (run.out.empty() || run.out.back().rfind(prefix, 0) != 0) {
@@ -83,7 +84,7 @@ double accuracyOf(const Run& run) {
 
 TEST(Train, LearnsTheDigitsAndKeepsWhatItLearned) {
   const fs::path folder = makeFolder("learn");
-  const Run training = runTrain("--epochs=10", folder);
+  const Outcome training = runTrain("--epochs=10", folder);
   EXPECT_EQ(training.exitCode, 0);
   EXPECT_THAT(training.err, IsEmpty());
   // PyTorch reaches 90.3 to 92.8 % at this point, by the seed.
@@ -98,7 +99,7 @@ TEST(Train, LearnsTheDigitsAndKeepsWhatItLearned) {
   EXPECT_THAT(training.files, ElementsAre("mnist_curve.svg", "mnist_model.bin"));
   EXPECT_THAT(readLines(folder / "mnist_curve.svg"), testing::Contains(StartsWith("<svg")));
 
-  const Run evaluation = runTrain("--eval=mnist_model.bin", folder);
+  const Outcome evaluation = runTrain("--eval=mnist_model.bin", folder);
   EXPECT_EQ(evaluation.exitCode, 0);
   EXPECT_THAT(evaluation.err, IsEmpty());
   EXPECT_THAT(evaluation.out, ElementsAre(training.out.back()));
@@ -110,7 +111,7 @@ TEST(Train, GivesTheSameModelForTheSameSeedEagerOrLazyOnAnyThreads) {
   std::set<std::string> models;
   for (const char* how : {"--backend=lazy --threads=1", "--backend=lazy --threads=2",
                           "--backend=eager --threads=1", "--backend=eager --threads=2"}) {
-    const Run run = runTrain(std::string("--epochs=1 --seed=5 ") + how, folder);
+    const Outcome run = runTrain(std::string("--epochs=1 --seed=5 ") + how, folder);
     EXPECT_EQ(run.exitCode, 0) << how;
     std::ifstream stream(folder / "mnist_model.bin", std::ios::binary);
     models.emplace(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
@@ -126,11 +127,37 @@ TEST(Train, ReadsImagesOfAnySize) {
   const fs::path data = makeFolder("data");
   writeDataset(data, 30, 12, 7);
   const fs::path folder = makeFolder("any size");
-  const Run run =
+  const Outcome run =
       runTrain("--epochs=1 --save=m --curve=c.svg --data='" + data.string() + "'", folder);
   EXPECT_EQ(run.exitCode, 0);
   EXPECT_THAT(run.err, IsEmpty());
   EXPECT_THAT(run.files, ElementsAre("c.svg", "m"));
+}
+
+TEST(Train, TakesPathsFromWhereBazelRunWasCalled) {
+  const fs::path called = makeFolder("called");
+  const Outcome run = runTrain("--epochs=1", makeFolder("started"),
+                               "BUILD_WORKING_DIRECTORY='" + called.string() + "'");
+  EXPECT_EQ(run.exitCode, 0);
+  EXPECT_THAT(run.files, IsEmpty());
+  EXPECT_TRUE(fs::exists(called / "mnist_model.bin"));
+  EXPECT_TRUE(fs::exists(called / "mnist_curve.svg"));
+}
+
+TEST(Train, RewritesALineForEachBatchOnATerminal) {
+  // `script` (Debian: bsdutils, essential) gives the program a terminal.
+  const std::string program = fs::absolute(runfile("apps/mnist/train"));
+  const fs::path folder = makeFolder("terminal");
+  const std::string command = "cd '" + folder.string() +
+                              "' && script --quiet --return --command \"'" + program +
+                              "' --epochs=1\" /dev/null >out </dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::ifstream stream(folder / "out");
+  const std::string out(std::istreambuf_iterator<char>(stream), {});
+  EXPECT_THAT(out, StartsWith("\repoch 1 of 1: batch 1 of 42, loss "));
+  EXPECT_THAT(out, HasSubstr("\repoch 1 of 1: batch 42 of 42, loss "));
+  // The last of them is gone before the epoch's own line is written.
+  EXPECT_THAT(out, HasSubstr("\r\x1b[Kepoch 1 of 1: loss "));
 }
 
 TEST(Train, RefusesWrongFlags) {
@@ -198,7 +225,7 @@ TEST(Train, RefusesToEvaluateWhatIsNoModel) {
 
 TEST(Train, StopsWhenTheLossIsLost) {
   const fs::path folder = makeFolder("diverge");
-  const Run run = runTrain("--learning_rate=1e30 --epochs=3", folder);
+  const Outcome run = runTrain("--learning_rate=1e30 --epochs=3", folder);
   EXPECT_EQ(run.exitCode, 1);
   EXPECT_THAT(run.err, ElementsAre(HasSubstr("the loss is not finite; a smaller --learning_rate")));
   EXPECT_THAT(run.files, IsEmpty());

@@ -41,7 +41,8 @@ Number drawNumber(dtype type, std::mt19937_64& random, const LaunchOptions& opti
   if (options.special && random() % 4 == 0) {
     if (isFloating(type)) {
       const double infinity = std::numeric_limits<double>::infinity();
-      const double specials[] = {NAN, infinity, -infinity, -0.0, 0.0, 1e-41, -1, 1, 3e9, -3e9, 1e20};
+      const double specials[] = {NAN, infinity, -infinity, -0.0, 0.0, 1e-41,
+                                 -1,  1,        3e9,       -3e9, 1e20};
       return Number::fromDouble(specials[random() % std::size(specials)], type);
     }
     const int bits = static_cast<int>(getTypeSize(type)) * 8;
@@ -178,6 +179,19 @@ std::vector<std::string> KernelLaunch::outputs() const {
     outputs.push_back(std::move(bytes));
   }
   return outputs;
+}
+
+std::string KernelLaunch::difference(const KernelLaunch& expected) const {
+  const std::vector<std::string> mine = outputs(), theirs = expected.outputs();
+  for (size_t i = 0; i < mine.size(); ++i) {
+    const auto [at, other] = std::mismatch(mine[i].begin(), mine[i].end(), theirs[i].begin());
+    if (at != mine[i].end()) {
+      return detail::concat("byte ", at - mine[i].begin(), " of output ", i, " is ",
+                            static_cast<int>(*at), " instead of ", static_cast<int>(*other), "\n",
+                            ir::printKernel(kernel_, "k"));
+    }
+  }
+  return "";
 }
 
 }  // namespace fl::testing

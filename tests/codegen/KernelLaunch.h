@@ -1,8 +1,8 @@
 // One launch of a kernel in memory of its own, for tests.
 //
 // Every operand ends (or begins) exactly at a page that cannot be read, and what lies between
-// strided elements is known, so that an access outside the elements either ends the test or shows in
-// outputs(). Relies on the kernel form only.
+// strided elements is known, so that an access outside the elements either ends the test or shows
+// in outputs(). Relies on the kernel form only.
 #pragma once
 
 #include <memory>
@@ -49,6 +49,8 @@ class KernelLaunch {
 
   // The bytes of all outputs, gaps included. NaNs are made equal.
   std::vector<std::string> outputs() const;
+  // Empty if the outputs have the same bytes; else where they differ first.
+  std::string difference(const KernelLaunch& expected) const;
 
  private:
   struct Memory;

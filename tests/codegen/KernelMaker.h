@@ -8,7 +8,8 @@
 
 namespace fl::testing {
 
-inline constexpr ir::Stride kZero = ir::Stride::Zero, kOne = ir::Stride::One, kAny = ir::Stride::Any;
+inline constexpr ir::Stride kZero = ir::Stride::Zero, kOne = ir::Stride::One,
+                            kAny = ir::Stride::Any;
 
 class KernelMaker {
  public:
@@ -36,10 +37,8 @@ class KernelMaker {
     return add({.form = ir::KernelValue::Form::Apply, .op = op, .type = type, .args = args});
   }
   int cast(int value, dtype type) {
-    return add({.form = ir::KernelValue::Form::Apply,
-                .op = ir::Op::Cast,
-                .type = type,
-                .args = {value}});
+    return add(
+        {.form = ir::KernelValue::Form::Apply, .op = ir::Op::Cast, .type = type, .args = {value}});
   }
   int random(dtype type, int seed, int offset, int index) {
     return add({.form = ir::KernelValue::Form::Apply,

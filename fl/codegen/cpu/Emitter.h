@@ -1,9 +1,10 @@
 // The CPU emitter: the kernel form (fl/ir/Kernel.h) to LLVM IR to a relocatable object.
 //
-// Relies on ir for the kernel and its meanings and on LLVM for instruction selection; KernelEmitter.h
-// builds the loops, TargetMachine.h compiles them. All functions may be called from any thread at any
-// time and throw InternalError for a kernel that breaks a rule of the kernel form or a target without
-// AVX2, FMA and F16C. Costs 1 to 5 ms for a typical kernel; all memory but the result is returned.
+// Relies on ir for the kernel and its meanings and on LLVM for instruction selection;
+// KernelEmitter.h builds the loops, TargetMachine.h compiles them. All functions may be called from
+// any thread at any time and throw InternalError for a kernel that breaks a rule of the kernel form
+// or a target without AVX2, FMA and F16C. Costs 1 to 5 ms for a typical kernel; all memory but the
+// result is returned.
 #pragma once
 
 #include <string>
@@ -16,8 +17,10 @@ namespace fl::codegen::cpu {
 // Changes whenever the same kernel and target may give other code: a part of stored keys.
 inline constexpr int kEmitterVersion = 1;
 
-// Code of the kernel under the symbol `name`. It calls nothing and refers to nothing outside itself.
-ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, const std::string& name);
+// Code of the kernel under the symbol `name`. It calls nothing and refers to nothing outside
+// itself.
+ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target,
+                        const std::string& name);
 
 // The same as text, for dumps: LLVM IR, and assembly.
 std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,

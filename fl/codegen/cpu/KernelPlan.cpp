@@ -65,7 +65,7 @@ std::vector<bool> spreadValues(const Kernel& kernel, const KernelPlan& plan) {
   return spread;
 }
 
-constexpr int kCostLimit = 4;
+constexpr int kCostLimit = 1;
 
 // Roughly the instructions of a value in units of a polynomial's 10 to 50; 0 for a few of them.
 int cost(const KernelValue& value) {

@@ -58,12 +58,20 @@ V LlvmBuilder::binary(Instruction::BinaryOps op, V x, V y) {
   return {builder_.CreateBinOp(op, bytes(x).value, bytes(y).value), x.type};
 }
 
-V LlvmBuilder::add(V x, V y) { return binary(isFloat(x) ? Instruction::FAdd : Instruction::Add, x, y); }
-V LlvmBuilder::sub(V x, V y) { return binary(isFloat(x) ? Instruction::FSub : Instruction::Sub, x, y); }
-V LlvmBuilder::mul(V x, V y) { return binary(isFloat(x) ? Instruction::FMul : Instruction::Mul, x, y); }
+V LlvmBuilder::add(V x, V y) {
+  return binary(isFloat(x) ? Instruction::FAdd : Instruction::Add, x, y);
+}
+V LlvmBuilder::sub(V x, V y) {
+  return binary(isFloat(x) ? Instruction::FSub : Instruction::Sub, x, y);
+}
+V LlvmBuilder::mul(V x, V y) {
+  return binary(isFloat(x) ? Instruction::FMul : Instruction::Mul, x, y);
+}
 
+// Instruction selection overwrites the second factor. In a polynomial that should be x, the sum so
+// far, which is not needed again.
 V LlvmBuilder::fma(V x, V y, V z) {
-  llvm::Value* args[] = {x.value, y.value, z.value};
+  llvm::Value* args[] = {y.value, x.value, z.value};
   return {builder_.CreateIntrinsic(x.value->getType(), llvm::Intrinsic::fma, args), x.type};
 }
 

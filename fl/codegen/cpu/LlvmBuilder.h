@@ -89,7 +89,9 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V bits(V x);
   V fromBits(V x);
   template <dtype type>
-  V castTo(V x) { return cast(x, type); }
+  V castTo(V x) {
+    return cast(x, type);
+  }
 
  private:
   static bool isMask(V x) { return x.value->getType()->getScalarType()->isIntegerTy(1); }
@@ -97,7 +99,9 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   static V mask(llvm::Value* value) { return {value, dtype::b8}; }
   // `element` with as many lanes as x has.
   llvm::Type* likeType(V x, llvm::Type* element);
-  V unary(llvm::Intrinsic::ID id, V x) { return {builder_.CreateUnaryIntrinsic(id, x.value), x.type}; }
+  V unary(llvm::Intrinsic::ID id, V x) {
+    return {builder_.CreateUnaryIntrinsic(id, x.value), x.type};
+  }
   V binary(llvm::Instruction::BinaryOps op, V x, V y);
   V compare(llvm::CmpInst::Predicate ifFloat, llvm::CmpInst::Predicate ifSigned,
             llvm::CmpInst::Predicate ifUnsigned, V x, V y);

@@ -36,7 +36,7 @@ V LlvmBuilder::integerToReal(V x, dtype type) {
 }
 
 V LlvmBuilder::exactReal(V x) {
-  return integerToReal(x, width(x) == 32 ? dtype::f64 : dtype::f32);
+  return integerToReal(bytes(x), width(x) == 32 ? dtype::f64 : dtype::f32);
 }
 
 // x is in the range of `type`. Conversions to fewer than 32 bits have no instruction.
@@ -46,9 +46,9 @@ V LlvmBuilder::truncate(V x, dtype type) {
     llvm::Value* wide = builder_.CreateFPToSI(x.value, likeType(x, builder_.getInt32Ty()));
     return {builder_.CreateTrunc(wide, to), type};
   }
-  return {fl::isSigned(type) ? builder_.CreateFPToSI(x.value, to)
-                             : builder_.CreateFPToUI(x.value, to),
-          type};
+  return {
+      fl::isSigned(type) ? builder_.CreateFPToSI(x.value, to) : builder_.CreateFPToUI(x.value, to),
+      type};
 }
 
 // The limits are powers of two or 0, which every float holds; the largest number is one below.

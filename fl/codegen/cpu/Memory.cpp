@@ -35,8 +35,8 @@ void Memory::storeOne(LlvmValue value, llvm::Value* address) {
 void Memory::forEachActive(
     const ElementRow& row, const Lanes& lanes,
     llvm::function_ref<void(llvm::Value* element, llvm::Value* place)> body) {
-  llvm::Value* count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, lanes.rest,
-                                                      builder_.getInt64(kLanes));
+  llvm::Value* count =
+      builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, lanes.rest, builder_.getInt64(kLanes));
   emitFor(builder_, builder_.getInt64(0), count, 1, {}, [&](llvm::Value* i, const Values&) {
     llvm::Value* place = builder_.CreateGEP(math_.elementType(row.type), buffer_, i);
     body(address(row, builder_.CreateAdd(lanes.index, i)), place);

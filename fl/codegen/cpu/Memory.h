@@ -1,8 +1,8 @@
 // Loads and stores of elements along axis 0, for every element type and stride class.
 //
-// Full vectors are plain or, under a stride, one access an element; a vector with a mask is a masked
-// access where the target has one and goes through a buffer on the stack otherwise. Nothing is
-// assumed about aliasing: accesses keep their order. Relies on Loops.h; used by KernelEmitter.h.
+// Full vectors are plain or, under a stride, one access an element; a vector with a mask is a
+// masked access where the target has one and goes through a buffer on the stack otherwise. Nothing
+// is assumed about aliasing: accesses keep their order. Relies on Loops.h; used by KernelEmitter.h.
 #pragma once
 
 #include "fl/codegen/cpu/LlvmBuilder.h"

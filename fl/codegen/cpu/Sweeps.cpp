@@ -62,8 +62,8 @@ void KernelEmitter::sweepRow(int stage) {
     for (size_t r = 0; r < stageReduces.size(); ++r) {
       const ir::Op op = stageReduces[r].op;
       const dtype type = typeOf(stageReduces[r]);
-      const LlvmValue part = foldLanes(op, {lanes[3 * r], type}, {lanes[3 * r + 1], type},
-                                       {lanes[3 * r + 2], type});
+      const LlvmValue part =
+          foldLanes(op, {lanes[3 * r], type}, {lanes[3 * r + 1], type}, {lanes[3 * r + 2], type});
       next.push_back(math_.combine(op, {current[r], type}, part).value);
     }
     return next;
@@ -165,7 +165,8 @@ void KernelEmitter::sweepColumns(int stage) {
     return next;
   };
   totals = sweepOver(stage, outer, totals, [&](const Values& carried) {
-    return emitFor(builder_, number(0), arguments_.extents[lowest], ir::kColumnChunk, carried, chunk);
+    return emitFor(builder_, number(0), arguments_.extents[lowest], ir::kColumnChunk, carried,
+                   chunk);
   });
   for (size_t r = 0; r < stageReduces.size(); ++r) {
     std::vector<LlvmValue> total;

@@ -49,8 +49,8 @@ std::unique_ptr<llvm::TargetMachine> createMachine(const ir::Target& target) {
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
   FL_INTERNAL_CHECK(found != nullptr, error);
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      target.triple, kBaseProcessor, target.features, {}, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::None));
+      target.triple, kBaseProcessor, target.features, {}, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      llvm::CodeGenOptLevel::None));
   FL_INTERNAL_CHECK(machine != nullptr, target.triple);
   return machine;
 }

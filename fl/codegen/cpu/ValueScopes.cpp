@@ -97,7 +97,8 @@ void ValueScopes::setTotal(int reduction, const std::vector<LlvmValue>& totals) 
 
 bool ValueScopes::isDue(int value, int vector) const {
   const KernelValue& definition = kernel_.values[value];
-  if (plan_.isVector(value) != (vector >= 0) || isKnown(tableOf(value, vector), value)) return false;
+  if (plan_.isVector(value) != (vector >= 0) || isKnown(tableOf(value, vector), value))
+    return false;
   if (definition.form == Form::Total || (plan_.varies[value] & ~axes_) != 0) return false;
   return std::all_of(definition.args.begin(), definition.args.end(),
                      [&](int arg) { return isKnown(tableOf(arg, vector), arg); });
@@ -155,8 +156,8 @@ void ValueScopes::computeVector(int stage, int vector) {
   for (int value : plan_.needed[stage]) {
     if (!isDue(value, vector)) continue;
     const KernelValue& definition = kernel_.values[value];
-    set(kVectors + vector, value, definition.form == Form::Load
-                                      ? vectorLoad(definition.index, lanes_[vector])
+    set(kVectors + vector, value,
+        definition.form == Form::Load ? vectorLoad(definition.index, lanes_[vector])
                                       : applied(value, vector));
   }
 }

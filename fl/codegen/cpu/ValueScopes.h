@@ -1,9 +1,9 @@
-// The values of a kernel's body, computed where they belong: each at the outermost loop in which all
-// axes that it varies along have an index.
+// The values of a kernel's body, computed where they belong: each at the outermost loop in which
+// all axes that it varies along have an index.
 //
 // The loop nest opens a Scope at each level and asks for what a stage needs; values computed in a
-// scope are forgotten when it closes, because the code after it is not reached through it. Relies on
-// KernelPlan.h and Memory.h; KernelEmitter.h builds the loop nest.
+// scope are forgotten when it closes, because the code after it is not reached through it. Relies
+// on KernelPlan.h and Memory.h; KernelEmitter.h builds the loop nest.
 #pragma once
 
 #include <utility>
@@ -88,9 +88,9 @@ class ValueScopes {
   Memory& memory_;
   const KernelArguments& arguments_;
 
-  AxisSet axes_ = 0;                // those with an index
-  std::vector<llvm::Value*> at_;    // the operands' bases, moved by these indices except axis 0's
-  std::vector<Lanes> lanes_;        // empty where axis 0 has no index
+  AxisSet axes_ = 0;              // those with an index
+  std::vector<llvm::Value*> at_;  // the operands' bases, moved by these indices except axis 0's
+  std::vector<Lanes> lanes_;      // empty where axis 0 has no index
   std::vector<std::vector<LlvmValue>> tables_;
   std::vector<std::pair<int, int>> trail_;  // what was set: table and value, in order
 };

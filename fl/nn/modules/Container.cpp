@@ -31,32 +31,38 @@ void Container::nameModules() {
   }
 }
 
+Container::Container(const Container& other) : Module() { copyFrom(other); }
+
+Container& Container::operator=(const Container& other) {
+  if (this != &other) {
+    copyFrom(other);
+  }
+  return *this;
+}
+
 // A module that was added twice is one module in the copy too.
-Container::Container(const Container& other) : Module(), owners_(other.owners_) {
-  train_ = other.train_;
+void Container::copyFrom(const Container& other) {
   std::unordered_map<const Module*, ModulePtr> clones;
+  std::vector<ModulePtr> modules;
   for (const ModulePtr& module : other.modules_) {
     ModulePtr& clone = clones[module.get()];
     if (!clone) {
       clone = module->clone();
     }
-    modules_.push_back(clone);
+    modules.push_back(clone);
   }
+  std::vector<Variable> params;
   for (int i = 0; i < other.numParamTensors(); ++i) {
-    const auto owner = owners_.find(i);
-    params_.push_back(owner == owners_.end()
-                          ? other.params_[i].copy()
-                          : modules_[owner->second.first]->param(owner->second.second));
+    const auto owner = other.owners_.find(i);
+    params.push_back(owner == other.owners_.end()
+                         ? other.params_[i].copy()
+                         : modules[owner->second.first]->param(owner->second.second));
   }
+  train_ = other.train_;
+  owners_ = other.owners_;
+  modules_ = std::move(modules);
+  params_ = std::move(params);
   nameModules();
-}
-
-Container& Container::operator=(const Container& other) {
-  if (this != &other) {
-    Container copy_(other);
-    *this = std::move(copy_);
-  }
-  return *this;
 }
 
 void Container::clear() {

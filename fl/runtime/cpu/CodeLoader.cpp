@@ -82,7 +82,9 @@ struct Layout {
   size_t size = 0;
 };
 
-size_t roundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+size_t roundUp(size_t value, size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 Layout layOut(const ElfObject& object) {
   constexpr size_t kLargestSection = size_t{1} << 30;  // PC32 reaches 2 GiB
@@ -108,9 +110,9 @@ Layout layOut(const ElfObject& object) {
 char* addressOf(const ElfObject& object, const Layout& layout, char* memory,
                 const Elf64_Shdr& symbols, const Elf64_Sym& symbol) {
   const size_t index = symbol.st_shndx;
-  FL_INTERNAL_CHECK(index != SHN_UNDEF && index < layout.places.size() &&
-                        layout.places[index] != kNoPlace,
-                    "undefined symbol ", object.name(symbols, symbol));
+  FL_INTERNAL_CHECK(
+      index != SHN_UNDEF && index < layout.places.size() && layout.places[index] != kNoPlace,
+      "undefined symbol ", object.name(symbols, symbol));
   FL_INTERNAL_CHECK(symbol.st_value <= object.section(index).sh_size, "symbol outside its section");
   return memory + layout.places[index] + symbol.st_value;
 }
@@ -127,9 +129,12 @@ void relocate(const Elf64_Rela& relocation, char* place, size_t room, const char
     case R_X86_64_PLT32:
       FL_INTERNAL_CHECK(distance == static_cast<int32_t>(distance), "distance ", distance);
       return write(static_cast<int32_t>(distance));
-    case R_X86_64_64: return write(target);
-    case R_X86_64_PC64: return write(distance);
-    default: FL_INTERNAL_CHECK(false, "relocation ", ELF64_R_TYPE(relocation.r_info));
+    case R_X86_64_64:
+      return write(target);
+    case R_X86_64_PC64:
+      return write(distance);
+    default:
+      FL_INTERNAL_CHECK(false, "relocation ", ELF64_R_TYPE(relocation.r_info));
   }
 }
 
@@ -171,8 +176,8 @@ char* findSymbol(const ElfObject& object, const Layout& layout, char* memory,
 std::shared_ptr<LoadedCode> LoadedCode::load(const ir::Artifact& artifact) {
   const ElfObject object(artifact.bytes);
   const Layout layout = layOut(object);
-  void* mapped = mmap(nullptr, layout.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+  void* mapped =
+      mmap(nullptr, layout.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   FL_INTERNAL_CHECK(mapped != MAP_FAILED, "no memory for ", layout.size, " bytes of code");
   char* memory = static_cast<char*>(mapped);
   std::shared_ptr<LoadedCode> code(new LoadedCode(memory, layout.size));
@@ -183,8 +188,8 @@ std::shared_ptr<LoadedCode> LoadedCode::load(const ir::Artifact& artifact) {
     }
   }
   relocateAll(object, layout, memory);
-  code->entry_ = reinterpret_cast<ir::KernelFunction>(
-      findSymbol(object, layout, memory, artifact.entry));
+  code->entry_ =
+      reinterpret_cast<ir::KernelFunction>(findSymbol(object, layout, memory, artifact.entry));
   FL_INTERNAL_CHECK(mprotect(memory, layout.size, PROT_READ | PROT_EXEC) == 0, "mprotect");
   return code;
 }

@@ -1,6 +1,6 @@
-// Makes the code of an Artifact callable: a loader for relocatable ELF objects that need nothing from
-// outside. It takes about 10 us and no LLVM. Relies on fl/ir/Artifact.h; HostTarget.h says what code
-// this machine can run.
+// Makes the code of an Artifact callable: a loader for relocatable ELF objects that need nothing
+// from outside. It takes about 10 us and no LLVM. Relies on fl/ir/Artifact.h; HostTarget.h says
+// what code this machine can run.
 #pragma once
 
 #include <cstddef>

@@ -72,8 +72,7 @@ ConvolutionBlock rowBlock(const ConvolutionShape& shape, int64_t image, int64_t 
 ConvolutionBlock imageBlock(const ConvolutionShape& shape, int64_t first, int64_t images) {
   const ConvolutionAxis& y = shape.y;
   const int64_t spanned = (y.out - 1) * y.stride + y.extent();
-  return {first, images, 0,     y.in,
-          0,     y.out,  y.pad, std::max<int64_t>(0, spanned - y.in - y.pad)};
+  return {first, images, 0, y.in, 0, y.out, y.pad, std::max<int64_t>(0, spanned - y.in - y.pad)};
 }
 
 int64_t wantedSlots(const ConvolutionShape& shape) {
@@ -101,8 +100,7 @@ std::vector<ConvolutionBlock> splitRows(const ConvolutionShape& shape, int64_t p
   std::vector<ConvolutionBlock> blocks;
   for (int64_t image = 0; image < shape.images; ++image) {
     for (int64_t piece = 0; piece < pieces; ++piece) {
-      blocks.push_back(
-          rowBlock(shape, image, rows * piece / pieces, rows * (piece + 1) / pieces));
+      blocks.push_back(rowBlock(shape, image, rows * piece / pieces, rows * (piece + 1) / pieces));
     }
   }
   return blocks;
@@ -196,12 +194,13 @@ ConvolutionSplit splitConvolution(const ConvolutionShape& shape, Layout layout) 
 
 namespace {
 
-// Nanoseconds on one core, from measurements of oneDNN 2.6.3 with AVX-512 at 4.1 GHz. Only their
-// order matters, and that is the same on other processors of the last ten years.
+// Nanoseconds on one core, fitted to oneDNN 2.6.3 on a Zen 5 core (AVX-512, 4.1 GHz). Only their
+// order matters; on another processor a choice may be slower than the best, never wrong.
 constexpr double kOperationsPerNs = 250;
-constexpr double kGroupedOperationsPerNs = 60;    // groups that do not fill a vector
+constexpr std::array<double, 3> kChannelsLastOperationsPerNs = {250, 230, 240};  // by direction
+constexpr double kGroupedOperationsPerNs = 60;  // groups that do not fill a vector
 constexpr double kDepthwiseOperationsPerNs = 130;
-constexpr double kBlockedBytesPerNs = 60;         // plain to blocked or back
+constexpr double kBlockedBytesPerNs = 60;  // plain to blocked or back
 constexpr double kChannelsLastBytesPerNs = 20;
 constexpr double kFilterBytesPerNs = 10;
 
@@ -209,10 +208,9 @@ constexpr double kFilterBytesPerNs = 10;
 // output channels.
 double plainCost(const ConvolutionShape& s) {
   constexpr std::array<double, 3> kNsPerWindowElement = {0.3, 0.55, 0.6};
-  const double compute =
-      2 * multiplications(s, denseTaps(s.x), denseTaps(s.y)) / kOperationsPerNs;
-  const double windows = static_cast<double>(s.images) * s.inChannels * denseTaps(s.x) *
-                         denseTaps(s.y);
+  const double compute = 2 * multiplications(s, denseTaps(s.x), denseTaps(s.y)) / kOperationsPerNs;
+  const double windows =
+      static_cast<double>(s.images) * s.inChannels * denseTaps(s.x) * denseTaps(s.y);
   const bool free = s.pointwise() && s.direction != Direction::Filter;
   return compute + (free ? 0 : windows * kNsPerWindowElement[static_cast<int>(s.direction)]);
 }
@@ -238,9 +236,11 @@ double directCost(const ConvolutionShape& s, Layout layout) {
   // Channels-last kernels skip padding in both dimensions, blocked ones in rows.
   const double operations =
       2 * multiplications(s, last ? validTaps(s.x) : denseTaps(s.x), validTaps(s.y));
-  const bool partial = s.groups > 1 && (s.inChannels / s.groups % 16 != 0 ||
-                                        s.outChannels / s.groups % 16 != 0);
-  double compute = operations * channelPadding(s, layout) / kOperationsPerNs;
+  const bool partial =
+      s.groups > 1 && (s.inChannels / s.groups % 16 != 0 || s.outChannels / s.groups % 16 != 0);
+  const double speed =
+      last ? kChannelsLastOperationsPerNs[static_cast<int>(s.direction)] : kOperationsPerNs;
+  double compute = operations * channelPadding(s, layout) / speed;
   if (s.depthwise()) {
     compute = operations / kDepthwiseOperationsPerNs;
   } else if (partial) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "fl/runtime/cpu/Library.h"
@@ -23,7 +24,9 @@ struct ConvolutionAxis {
   // Input elements that one window spans.
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
   // Whether a convolution makes `out` elements of `in`: a gradient's operands could disagree.
-  bool consistent() const { return in + 2 * pad >= extent() && out == (in + 2 * pad - extent()) / stride + 1; }
+  bool consistent() const {
+    return in + 2 * pad >= extent() && out == (in + 2 * pad - extent()) / stride + 1;
+  }
 };
 
 struct ConvolutionShape {
@@ -70,5 +73,9 @@ ConvolutionSplit splitConvolution(const ConvolutionShape& shape, Layout layout);
 
 // The three layouts, the one with the lowest estimated time first.
 std::vector<Layout> layoutsByCost(const ConvolutionShape& shape);
+
+// The convolution in one layout (LibraryConvolution.cpp); null if oneDNN refuses the layout or has
+// only a slow implementation for it.
+std::shared_ptr<LibraryFunction> makeConvolution(const ConvolutionShape& shape, Layout layout);
 
 }  // namespace fl::runtime::cpu

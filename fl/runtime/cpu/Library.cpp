@@ -48,7 +48,8 @@ Cache& cache() {
 bool typesFit(const LibraryCall& call) {
   const auto fits = [](const ir::ValueType& type) {
     const std::vector<Dim>& dims = type.shape.get();
-    return type.type == dtype::f32 && std::all_of(dims.begin(), dims.end(), [](Dim d) { return d > 0; });
+    return type.type == dtype::f32 &&
+           std::all_of(dims.begin(), dims.end(), [](Dim d) { return d > 0; });
   };
   return std::all_of(call.operands.begin(), call.operands.end(), fits) && fits(call.result);
 }

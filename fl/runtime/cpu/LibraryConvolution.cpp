@@ -74,8 +74,8 @@ class BlockFunction {
     try {
       BlockFunction made(shape, layout, block, filter);
       const std::string& name = made.primitive_.name();
-      const bool slow = isReference(name) ||
-                        (layout != Layout::Plain && name.find("gemm") != std::string::npos);
+      const bool slow =
+          isReference(name) || (layout != Layout::Plain && name.find("gemm") != std::string::npos);
       return slow ? std::nullopt : std::optional(std::move(made));
     } catch (const dnnl::error&) {
       return std::nullopt;
@@ -117,14 +117,14 @@ class BlockFunction {
       used_.bias = {{s.outChannels}, kFloat, memory::format_tag::x};
     }
     makePrimitive(windows(s, block));
-    inputReorder_ = s.direction == Direction::Data ? Reorder(used_.input, input)
-                                                   : Reorder(input, used_.input);
+    inputReorder_ =
+        s.direction == Direction::Data ? Reorder(used_.input, input) : Reorder(input, used_.input);
     outputReorder_ = s.direction == Direction::Forward ? Reorder(used_.output, output)
                                                        : Reorder(output, used_.output);
     inputOffset_ = scratch_.add(inputReorder_.needed() ? used_.input.get_size() : 0);
     outputOffset_ = scratch_.add(outputReorder_.needed() ? used_.output.get_size() : 0);
-    padOffset_ = scratch_.add(std::max({primitive_.scratchBytes(), inputReorder_.scratchBytes(),
-                                        outputReorder_.scratchBytes()}));
+    padOffset_ = scratch_.add(std::max(
+        {primitive_.scratchBytes(), inputReorder_.scratchBytes(), outputReorder_.scratchBytes()}));
   }
 
   // Chooses the implementation and replaces `any` in used_ by what it wants.
@@ -134,9 +134,8 @@ class BlockFunction {
     const dnnl::primitive_attr& attributes = callerScratchpad();
     const dnnl::convolution_forward::desc forwardDesc =
         bias_ ? dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, kDirect,
-                                                used_.input, used_.filter, used_.bias,
-                                                used_.output, w.strides, w.dilations, w.before,
-                                                w.after)
+                                                used_.input, used_.filter, used_.bias, used_.output,
+                                                w.strides, w.dilations, w.before, w.after)
               : dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, kDirect,
                                                 used_.input, used_.filter, used_.output, w.strides,
                                                 w.dilations, w.before, w.after);
@@ -251,8 +250,7 @@ class Convolution final : public LibraryFunction {
         continue;
       }
       works.push_back(block);
-      std::optional<BlockFunction> function =
-          BlockFunction::make(shape_, layout, block, filter);
+      std::optional<BlockFunction> function = BlockFunction::make(shape_, layout, block, filter);
       if (!function) {
         return false;
       }
@@ -272,13 +270,13 @@ class Convolution final : public LibraryFunction {
     ScratchLayout slot;
     areaOffset_ = slot.add(area);
     if (filterGradient()) {
-      sumOffset_ = slot.add(filterBytes_);
-      partOffset_ = slot.add(static_cast<int64_t>(split_.blocks.size()) > split_.slots ? filterBytes_ : 0);
+      const bool manyBlocks = static_cast<int64_t>(split_.blocks.size()) > split_.slots;
+      sumOffset_ = slot.add(oneSumIsResult() ? 0 : filterBytes_);
+      partOffset_ = slot.add(manyBlocks ? filterBytes_ : 0);
     }
     slotBytes_ = slot.bytes();
     slotsOffset_ = scratch_.add(slotBytes_ * split_.slots);
-    filterOffset_ =
-        scratch_.add(!filterGradient() && filterReorder_.needed() ? filterBytes_ : 0);
+    filterOffset_ = scratch_.add(!filterGradient() && filterReorder_.needed() ? filterBytes_ : 0);
   }
 
   void* slotArea(void* scratch, int64_t slot) const {
@@ -315,27 +313,35 @@ class Convolution final : public LibraryFunction {
   }
 
   void runFilter(void* input, void* result, void* output, void* scratch, ThreadPool& pool) const {
+    const auto sumOf = [&](int64_t slot) {
+      return static_cast<float*>(oneSumIsResult() ? result
+                                                  : at(slotArea(scratch, slot), sumOffset_));
+    };
     pool.parallelFor(split_.slots, 1, [&](int64_t slot, int64_t) {
       SingleThread single;
-      sumBlocks(slot, input, output, slotArea(scratch, slot));
+      sumBlocks(slot, input, sumOf(slot), output, slotArea(scratch, slot));
     });
+    if (oneSumIsResult()) {
+      return;
+    }
     pool.parallelFor(filterElements(), kSumGrain, [&](int64_t begin, int64_t end) {
-      float* sum = slotSum(scratch, 0);
       for (int64_t slot = 1; slot < split_.slots; ++slot) {
-        addTo(sum, slotSum(scratch, slot), begin, end);
+        addTo(sumOf(0), sumOf(slot), begin, end);
       }
     });
     if (filterReorder_.needed()) {
       SingleThread single;
-      filterReorder_.run(slotSum(scratch, 0), result, slotArea(scratch, 0));
+      filterReorder_.run(sumOf(0), result, slotArea(scratch, 0));
     } else {
-      std::copy_n(slotSum(scratch, 0), filterElements(), static_cast<float*>(result));
+      std::copy_n(sumOf(0), filterElements(), static_cast<float*>(result));
     }
   }
 
+  // A single slot sums in place, unless the layouts differ.
+  bool oneSumIsResult() const { return split_.slots == 1 && !filterReorder_.needed(); }
+
   // Adds the filter gradients of a slot's blocks, in order.
-  void sumBlocks(int64_t slot, void* input, void* output, void* area) const {
-    float* sum = static_cast<float*>(at(area, sumOffset_));
+  void sumBlocks(int64_t slot, void* input, float* sum, void* output, void* area) const {
     float* part = static_cast<float*>(at(area, partOffset_));
     const int64_t first = split_.firstBlock(slot);
     runBlock(first, input, sum, nullptr, output, area);
@@ -348,7 +354,8 @@ class Convolution final : public LibraryFunction {
   static void addTo(float* __restrict sum, const float* __restrict part, int64_t begin,
                     int64_t end) {
     int64_t i = begin;
-    for (; i + 16 <= end; i += 16) {  // a form that compilers vectorise at -O2
+    // Compilers vectorise this form at -O2 already.
+    for (; i + 16 <= end; i += 16) {
       for (int64_t j = 0; j < 16; ++j) {
         sum[i + j] += part[i + j];
       }
@@ -360,10 +367,6 @@ class Convolution final : public LibraryFunction {
 
   // With the padding of the layout.
   int64_t filterElements() const { return static_cast<int64_t>(filterBytes_ / sizeof(float)); }
-
-  float* slotSum(void* scratch, int64_t slot) const {
-    return static_cast<float*>(at(slotArea(scratch, slot), sumOffset_));
-  }
 
   ConvolutionShape shape_;
   ConvolutionSplit split_;
@@ -379,14 +382,18 @@ class Convolution final : public LibraryFunction {
 
 }  // namespace
 
-std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call) {
+std::shared_ptr<LibraryFunction> makeConvolution(const ConvolutionShape& shape, Layout layout) {
   SingleThread single;
+  return Convolution::make(shape, layout);
+}
+
+std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call) {
   const ConvolutionShape shape = convolutionShape(call);
   if (!shape.x.consistent() || !shape.y.consistent()) {
     return nullptr;
   }
   for (const Layout layout : layoutsByCost(shape)) {
-    if (auto made = Convolution::make(shape, layout)) {
+    if (auto made = makeConvolution(shape, layout)) {
       return made;
     }
   }

@@ -1,6 +1,7 @@
 // Matrix product. Column-major (M,K) x (K,N) is row-major C^T = B^T A^T with the same memory, which
 // is how oneDNN, a row-major library, gets it.
 #include <algorithm>
+#include <cmath>
 
 #include "fl/base/Error.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
@@ -15,8 +16,12 @@ using dnnl::memory;
 // Pieces of one product, and ranges of the loop: a bound on scratch memory.
 constexpr int64_t kMaxPieces = 8;
 constexpr int64_t kMaxRanges = 16;
-// Narrower pieces would pack the other operand too often.
+// Narrower pieces would pack the other operand too often; of a matrix that is read once, for a
+// product with a vector, narrower pieces would read runs too short.
 constexpr int64_t kMinWidth = 64;
+constexpr int64_t kMinRun = 512;
+// Below this the overhead of a primitive costs more than dnnl_sgemm's slower code.
+constexpr double kPrimitiveWork = 2e6;
 // Floating-point operations worth a piece, and a range of the loop; a byte of operands counts as
 // kWorkPerByte of them.
 constexpr double kWorkPerPiece = 8e6;
@@ -36,8 +41,9 @@ struct MatmulShape {
   int64_t rhsLeading() const { return transposeRhs ? n : k; }
   double work() const {
     return 2.0 * static_cast<double>(m) * n * k +
-           kWorkPerByte * 4 * (static_cast<double>(m) * k + static_cast<double>(n) * k +
-                               static_cast<double>(m) * n);
+           kWorkPerByte * 4 *
+               (static_cast<double>(m) * k + static_cast<double>(n) * k +
+                static_cast<double>(m) * n);
   }
 };
 
@@ -74,18 +80,14 @@ struct Piece {
 class Matmul final : public LibraryFunction {
  public:
   explicit Matmul(const MatmulShape& shape)
-      : shape_(shape), byColumns_(shape.n >= shape.m),
-        primitives_(shape.transposeLhs && shape.n > 1) {
+      : shape_(shape),
+        primitives_(shape.transposeLhs && shape.n > 1 && shape.work() >= kPrimitiveWork),
+        byColumns_(shape.n >= shape.m && !(primitives_ && shape.transposeRhs)) {
     cut();
     if (primitives_) {
       makePrimitives();
     }
-    const auto items = static_cast<int64_t>(pieces_.size()) * shape.batch;
-    const double perItem = shape.work() / static_cast<double>(pieces_.size());
-    grain_ = std::max(ceilDiv(items, kMaxRanges),
-                      static_cast<int64_t>(std::min(kWorkPerRange / perItem + 1, 1e9)));
-    grain_ = std::min(grain_, items);
-    ranges_ = ceilDiv(items, grain_);
+    groupItems();
   }
 
   size_t scratchBytes() const override { return scratchPerRange_ * ranges_; }
@@ -106,8 +108,8 @@ class Matmul final : public LibraryFunction {
       void* area = at(scratch, scratchPerRange_ * (begin / grain_));
       for (int64_t item = begin; item < end; ++item) {
         const int64_t batch = item / pieces;
-        runPiece(pieces_[item % pieces], lhs + batch * shape_.lhsStep,
-                 rhs + batch * shape_.rhsStep, out + batch * shape_.m * shape_.n, area);
+        runPiece(pieces_[item % pieces], lhs + batch * shape_.lhsStep, rhs + batch * shape_.rhsStep,
+                 out + batch * shape_.m * shape_.n, area);
       }
     });
   }
@@ -116,13 +118,25 @@ class Matmul final : public LibraryFunction {
   // Equal pieces of whole vectors but the last.
   void cut() {
     const int64_t extent = byColumns_ ? shape_.n : shape_.m;
-    const double wanted = std::min(shape_.work() / kWorkPerPiece,
-                                   static_cast<double>(extent) / kMinWidth);
+    const bool vector = std::min(shape_.m, shape_.n) == 1;
+    const bool acrossRuns = byColumns_ ? shape_.transposeRhs : !shape_.transposeLhs;
+    const double wanted =
+        std::min(shape_.work() / kWorkPerPiece,
+                 static_cast<double>(extent) / (vector && acrossRuns ? kMinRun : kMinWidth));
     const auto count = static_cast<int64_t>(std::clamp<double>(wanted, 1, kMaxPieces));
     const int64_t width = count == 1 ? extent : ceilDiv(ceilDiv(extent, count), 16) * 16;
     for (int64_t begin = 0; begin < extent; begin += width) {
       pieces_.push_back({begin, std::min(begin + width, extent)});
     }
+  }
+
+  // Small products of a batch share a range of the loop.
+  void groupItems() {
+    const auto items = static_cast<int64_t>(pieces_.size()) * shape_.batch;
+    const double perItem = shape_.work() / static_cast<double>(pieces_.size());
+    const double worthwhile = std::min(kWorkPerRange / perItem, static_cast<double>(items));
+    grain_ = std::max(ceilDiv(items, kMaxRanges), static_cast<int64_t>(std::ceil(worthwhile)));
+    ranges_ = ceilDiv(items, grain_);
   }
 
   // A primitive for one size of piece.
@@ -136,6 +150,7 @@ class Matmul final : public LibraryFunction {
     last_ = makeProduct(pieces_.back().size());
     ScratchLayout range;
     range.add(std::max(whole_.primitive.scratchBytes(), last_.primitive.scratchBytes()));
+    outOffset_ = range.add(rowsOfResult() ? whole_.out.get_size() : 0);
     scratchPerRange_ = range.bytes();
   }
 
@@ -146,14 +161,12 @@ class Matmul final : public LibraryFunction {
     };
     const int64_t m = byColumns_ ? shape_.m : size;
     const int64_t n = byColumns_ ? size : shape_.n;
-    Product made{
-        {{shape_.k, m}, kFloat, strides(shape_.transposeLhs, shape_.lhsLeading())},
-        {{n, shape_.k}, kFloat, strides(shape_.transposeRhs, shape_.rhsLeading())},
-        {{n, m}, kFloat, strides(false, shape_.m)},
-        {}};
-    made.primitive =
-        Primitive(dnnl::matmul::primitive_desc(dnnl::matmul::desc(made.rhs, made.lhs, made.out),
-                                               callerScratchpad(), dnnlEngine()));
+    Product made{{{shape_.k, m}, kFloat, strides(shape_.transposeLhs, shape_.lhsLeading())},
+                 {{n, shape_.k}, kFloat, strides(shape_.transposeRhs, shape_.rhsLeading())},
+                 {{n, m}, kFloat, strides(false, m)},
+                 {}};
+    made.primitive = Primitive(dnnl::matmul::primitive_desc(
+        dnnl::matmul::desc(made.rhs, made.lhs, made.out), callerScratchpad(), dnnlEngine()));
     return made;
   }
 
@@ -166,13 +179,29 @@ class Matmul final : public LibraryFunction {
       out += piece.begin;
     }
     if (primitives_) {
-      const Product& product = piece.end == pieces_.back().end ? last_ : whole_;
-      product.primitive.run({{DNNL_ARG_SRC, product.rhs, const_cast<float*>(rhs)},
-                             {DNNL_ARG_WEIGHTS, product.lhs, const_cast<float*>(lhs)},
-                             {DNNL_ARG_DST, product.out, out}},
-                            area);
-      return;
+      runPrimitive(piece, lhs, rhs, out, area);
+    } else {
+      runSgemm(piece, lhs, rhs, out);
     }
+  }
+
+  // Pieces that are no contiguous part of the result: oneDNN's fast implementation writes
+  // contiguous results only.
+  bool rowsOfResult() const { return !byColumns_ && pieces_.size() > 1; }
+
+  void runPrimitive(Piece piece, const float* lhs, const float* rhs, float* out, void* area) const {
+    const Product& product = piece.end == pieces_.back().end ? last_ : whole_;
+    float* computed = rowsOfResult() ? static_cast<float*>(at(area, outOffset_)) : out;
+    product.primitive.run({{DNNL_ARG_SRC, product.rhs, const_cast<float*>(rhs)},
+                           {DNNL_ARG_WEIGHTS, product.lhs, const_cast<float*>(lhs)},
+                           {DNNL_ARG_DST, product.out, computed}},
+                          area);
+    for (int64_t column = 0; rowsOfResult() && column < shape_.n; ++column) {
+      std::copy_n(computed + column * piece.size(), piece.size(), out + column * shape_.m);
+    }
+  }
+
+  void runSgemm(Piece piece, const float* lhs, const float* rhs, float* out) const {
     const int64_t m = byColumns_ ? shape_.m : piece.size();
     const int64_t n = byColumns_ ? piece.size() : shape_.n;
     const dnnl_status_t status =
@@ -182,13 +211,13 @@ class Matmul final : public LibraryFunction {
   }
 
   MatmulShape shape_;
-  bool byColumns_;
   // dnnl_sgemm is the faster of the two, but for a transposed lhs (82 against 157 GFLOP/s at
   // M = K = 1024, N = 16), unless the rhs is a vector.
   bool primitives_;
+  bool byColumns_;
   std::vector<Piece> pieces_;
   Product whole_, last_;
-  size_t scratchPerRange_ = 0;
+  size_t scratchPerRange_ = 0, outOffset_ = 0;
   int64_t grain_ = 1, ranges_ = 1;
 };
 

@@ -54,9 +54,8 @@ PoolShape poolShape(const LibraryCall& call) {
   const Shape& in = call.operands[backward ? 1 : 0].shape;
   const Shape& out = backward ? call.operands[0].shape : call.result.shape;
   const ir::Attrs& a = call.attrs;
-  PoolShape shape{backward,     algorithmOf(a[6]), in[2] * in[3], {in[1], in[0]},
-                  {out[1], out[0]}, {a[1], a[0]},      {a[3], a[2]},  {a[5], a[4]},
-                  {0, 0}};
+  PoolShape shape{backward,     algorithmOf(a[6]), in[2] * in[3], {in[1], in[0]}, {out[1], out[0]},
+                  {a[1], a[0]}, {a[3], a[2]},      {a[5], a[4]},  {0, 0}};
   for (int i = 0; i < 2; ++i) {
     const int64_t spanned = (shape.out[i] - 1) * shape.strides[i] + shape.kernel[i];
     shape.after[i] = std::max<int64_t>(0, spanned - shape.in[i] - shape.before[i]);
@@ -141,8 +140,8 @@ class BlockFunction {
   }
 
   void makePrimitives(const PoolShape& s) {
-    const auto kind = s.backward ? dnnl::prop_kind::forward_training
-                                 : dnnl::prop_kind::forward_inference;
+    const auto kind =
+        s.backward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
     const dnnl::pooling_forward::primitive_desc forward(
         {kind, s.algorithm, in_, out_, s.strides, s.kernel, s.before, s.after}, callerScratchpad(),
         dnnlEngine());

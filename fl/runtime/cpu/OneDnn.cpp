@@ -45,16 +45,16 @@ void Primitive::run(std::initializer_list<Argument> arguments, void* scratchpad)
   if (scratchBytes() > 0) {
     bind(DNNL_ARG_SCRATCHPAD, scratchpad_, scratchpad);
   }
-  const dnnl_status_t status = dnnl_primitive_execute(
-      primitive_.get(), stream.get(), static_cast<int>(bound.size()), bound.data());
+  const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream.get(),
+                                                      static_cast<int>(bound.size()), bound.data());
   FL_INTERNAL_CHECK(status == dnnl_success, "oneDNN status ", static_cast<int>(status), " from ",
                     name_);
 }
 
 Reorder::Reorder(const Desc& from, const Desc& to) : needed_(from != to), from_(from), to_(to) {
   if (needed_) {
-    primitive_ = Primitive(dnnl::reorder::primitive_desc(dnnlEngine(), from, dnnlEngine(), to,
-                                                         callerScratchpad()));
+    primitive_ = Primitive(
+        dnnl::reorder::primitive_desc(dnnlEngine(), from, dnnlEngine(), to, callerScratchpad()));
   }
 }
 

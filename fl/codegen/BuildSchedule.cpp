@@ -1,0 +1,424 @@
+// Applies the fusion plan: a kernel for each group, steps for every node that runs alone, buffers for
+// what crosses between them. No decisions are taken here.
+#include <algorithm>
+#include <optional>
+#include <queue>
+
+#include "fl/base/Error.h"
+#include "fl/codegen/Passes.h"
+
+namespace fl::codegen {
+namespace {
+
+using ir::BufferRef;
+using ir::Graph;
+using ir::Kind;
+using ir::Node;
+using ir::ValueId;
+
+// A group or a node that runs alone.
+struct Unit {
+  int group = -1;
+  ValueId node = -1;
+  ValueId last = -1;  // the largest value it defines, for a stable order
+};
+
+class ScheduleBuilder {
+ public:
+  explicit ScheduleBuilder(Compilation& compilation)
+      : graph_(compilation.graph), plan_(compilation.fusion), lowering_(compilation.lowering),
+        schedule_(compilation.schedule), buffers_(graph_.valueCount()) {}
+
+  void run() {
+    schedule_ = {};
+    schedule_.parameters = graph_.parameters();
+    assignParameters();
+    assignOutputs();
+    for (const Unit& unit : orderedUnits()) {
+      if (unit.group >= 0) {
+        emitGroup(plan_.groups[unit.group]);
+      } else {
+        emitAlone(unit.node);
+      }
+    }
+    for (const auto& [value, output] : copies_) {
+      copyValue(value, {BufferRef::Space::Output, output});
+    }
+  }
+
+ private:
+  // ---- Buffers ----
+
+  void assignParameters() {
+    for (size_t i = 0; i < graph_.parameters().size(); ++i) {
+      if (!graph_.parameters()[i].number) {
+        buffers_[i] = BufferRef{BufferRef::Space::Parameter, static_cast<int>(i)};
+      }
+    }
+  }
+
+  bool sameElements(ValueId id) const {
+    const ResolvedValue& value = plan_.values[id];
+    return !graph_.isNumber(value.base) &&
+           value.layout == ir::contiguousLayout(graph_.type(id).shape) &&
+           graph_.type(id).shape.elements() == graph_.type(value.base).shape.elements();
+  }
+
+  void assignOutputs() {
+    for (size_t i = 0; i < graph_.results().size(); ++i) {
+      const ValueId id = graph_.results()[i];
+      const ValueId base = plan_.values[id].base;
+      ir::ScheduleOutput output{graph_.type(id), false, {}};
+      const BufferRef own{BufferRef::Space::Output, static_cast<int>(i)};
+      if (!sameElements(id)) {
+        copies_.emplace_back(id, static_cast<int>(i));
+      } else if (buffers_[base]) {
+        output.shared = true;
+        output.source = *buffers_[base];
+      } else {
+        buffers_[base] = own;
+      }
+      schedule_.outputs.push_back(output);
+    }
+  }
+
+  BufferRef newTemporary(const ir::ValueType& type) {
+    const size_t bytes = static_cast<size_t>(type.shape.elements()) * getTypeSize(type.type);
+    schedule_.temporaries.push_back({(bytes + 63) / 64 * 64, 0, 0, 0});
+    return {BufferRef::Space::Temporary, static_cast<int>(schedule_.temporaries.size()) - 1};
+  }
+
+  BufferRef bufferFor(ValueId base) {
+    if (!buffers_[base]) {
+      buffers_[base] = newTemporary(graph_.type(base));
+    }
+    return *buffers_[base];
+  }
+
+  // ---- Order ----
+
+  std::vector<Unit> collectUnits(std::vector<int>* unitOf) const {
+    std::vector<Unit> units;
+    for (size_t g = 0; g < plan_.groups.size(); ++g) {
+      const auto& nodes = plan_.groups[g].nodes;
+      units.push_back({static_cast<int>(g), -1, *std::max_element(nodes.begin(), nodes.end())});
+    }
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const ValueId id = graph_.idOfNode(i);
+      if (plan_.groupOf[id] >= 0) {
+        (*unitOf)[id] = plan_.groupOf[id];
+      } else if (plan_.values[id].base == id) {
+        (*unitOf)[id] = static_cast<int>(units.size());
+        units.push_back({-1, id, id});
+      }
+    }
+    return units;
+  }
+
+  // Topological order of units; among those that are ready, the one recorded first.
+  std::vector<Unit> orderedUnits() const {
+    std::vector<int> unitOf(graph_.valueCount(), -1);
+    const std::vector<Unit> units = collectUnits(&unitOf);
+    std::vector<std::vector<int>> readers(units.size());
+    std::vector<int> waiting(units.size(), 0);
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const int to = unitOf[graph_.idOfNode(i)];
+      for (ValueId operand : graph_.nodes()[i].operands) {
+        const int from = unitOf[plan_.values[operand].base];
+        if (to >= 0 && from >= 0 && from != to) {
+          readers[from].push_back(to);
+          ++waiting[to];
+        }
+      }
+    }
+    auto later = [&](int a, int b) { return units[a].last > units[b].last; };
+    std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
+    for (size_t u = 0; u < units.size(); ++u) {
+      if (waiting[u] == 0) {
+        ready.push(static_cast<int>(u));
+      }
+    }
+    std::vector<Unit> ordered;
+    while (!ready.empty()) {
+      const int unit = ready.top();
+      ready.pop();
+      ordered.push_back(units[unit]);
+      for (int reader : readers[unit]) {
+        if (--waiting[reader] == 0) {
+          ready.push(reader);
+        }
+      }
+    }
+    FL_INTERNAL_CHECK(ordered.size() == units.size(), "the fusion plan has a cycle");
+    return ordered;
+  }
+
+  // ---- Nodes that run alone ----
+
+  void copyValue(ValueId id, const BufferRef& to) {
+    const ResolvedValue& value = plan_.values[id];
+    const Shape& shape = graph_.type(id).shape;
+    if (shape.elements() == 0) {
+      return;
+    }
+    ir::KernelBuilder builder(shape, std::vector<bool>(shape.ndim(), false));
+    const dtype type = graph_.type(id).type;
+    const int loaded =
+        graph_.isNumber(value.base)
+            ? builder.number(value.base, type)
+            : builder.load(builder.addInput(bufferFor(value.base), type,
+                                            {value.layout.offset, value.layout.strides}));
+    builder.beginStage(false);
+    builder.store(builder.addOutput(to, type, ir::contiguousAccess(shape)), loaded);
+    auto built = builder.finish();
+    if (built) {
+      appendLaunch(std::move(*built), {});
+    } else {
+      callView(id, to);
+    }
+  }
+
+  // A view with more axes than a kernel holds: the op's own routine on a contiguous operand.
+  void callView(ValueId id, const BufferRef& to) {
+    const Node& node = graph_.node(id);
+    std::vector<ir::OperandSource> operands;
+    for (ValueId operand : node.operands) {
+      operands.push_back(source(operand, true));
+    }
+    lowerNode(graph_, node, operands, to, ir::Lowering::Calls, &schedule_);
+  }
+
+  ir::OperandSource source(ValueId id, bool contiguous) {
+    if (graph_.isNumber(id)) {
+      return {{BufferRef::Space::Parameter, id}, {}};
+    }
+    const ResolvedValue& value = plan_.values[id];
+    const bool number = graph_.isNumber(value.base);
+    if (number || (contiguous && !sameElements(id))) {
+      const BufferRef copy = newTemporary(graph_.type(id));
+      copyValue(id, copy);
+      return {copy, ir::contiguousLayout(graph_.type(id).shape)};
+    }
+    return {bufferFor(value.base), value.layout};
+  }
+
+  void emitAlone(ValueId id) {
+    const Node& node = graph_.node(id);
+    if (node.op == ir::Op::Reshape && lowering_ == ir::Lowering::Kernels) {
+      // Its strides could not express it, so its operand's elements are written out in order.
+      return copyValue(node.operands[0], bufferFor(id));
+    }
+    const bool contiguous = needsContiguousOperands(node.op, lowering_);
+    if (!tryLower(node, contiguous, bufferFor(id))) {
+      FL_INTERNAL_CHECK(tryLower(node, true, bufferFor(id)), ir::opName(node.op));
+    }
+  }
+
+  bool tryLower(const Node& node, bool contiguous, const BufferRef& result) {
+    std::vector<ir::OperandSource> operands;
+    for (ValueId operand : node.operands) {
+      operands.push_back(source(operand, contiguous));
+    }
+    return lowerNode(graph_, node, operands, result, lowering_, &schedule_);
+  }
+
+  // ---- Groups ----
+
+  // Emits one group; values are evaluated at most once, in stages.
+  struct GroupState {
+    const FusionGroup& group;
+    ir::KernelBuilder builder;
+    std::vector<int> values;  // one a node of the group; -1 until known
+    std::vector<bool> stored;
+  };
+
+  void emitGroup(const FusionGroup& group) {
+    GroupState state{group, ir::KernelBuilder(group.space, group.reduced),
+                     std::vector<int>(group.nodes.size(), -1), storedNodes(group)};
+    const int sweeps = *std::max_element(group.sweeps.begin(), group.sweeps.end());
+    for (int sweep = 0; sweep < sweeps; ++sweep) {
+      state.builder.beginStage(true);
+      storeLevel(state, Level::Full, sweep);
+      reduceSweep(state, sweep);
+    }
+    if (sweeps > 0 && storesAt(state, Level::Full, sweeps)) {
+      state.builder.beginStage(true);
+      storeLevel(state, Level::Full, sweeps);
+    }
+    const Level last = sweeps > 0 ? Level::Row : Level::Full;
+    if (sweeps == 0 || storesAt(state, Level::Row, -1)) {
+      state.builder.beginStage(false);
+      storeLevel(state, last, -1);
+    }
+    std::optional<ir::BuiltKernel> built = state.builder.finish();
+    if (built) {
+      appendLaunch(std::move(*built), graph_.node(group.nodes.back()).site);
+    } else {
+      emitUnfused(group);
+    }
+  }
+
+  void emitUnfused(const FusionGroup& group) {
+    std::vector<ValueId> nodes = group.nodes;
+    std::sort(nodes.begin(), nodes.end());
+    for (ValueId node : nodes) {
+      emitAlone(node);
+    }
+  }
+
+  // Members whose value somebody outside reads.
+  std::vector<bool> storedNodes(const FusionGroup& group) {
+    if (neededOutside_.empty()) {
+      findNeededOutside();
+    }
+    std::vector<bool> stored;
+    for (ValueId node : group.nodes) {
+      stored.push_back(neededOutside_[node]);
+    }
+    return stored;
+  }
+
+  void findNeededOutside() {
+    neededOutside_.assign(graph_.valueCount(), false);
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const ValueId id = graph_.idOfNode(i);
+      if (opKind(graph_.nodes()[i].op) == Kind::View && plan_.values[id].base != id) {
+        continue;  // a view needs its base only where it is read itself
+      }
+      for (ValueId operand : graph_.nodes()[i].operands) {
+        const ValueId base = plan_.values[operand].base;
+        if (plan_.groupOf[base] < 0 || plan_.groupOf[base] != plan_.groupOf[id]) {
+          neededOutside_[base] = true;
+        }
+      }
+    }
+    for (ValueId result : graph_.results()) {
+      neededOutside_[plan_.values[result].base] = true;
+    }
+  }
+
+  static bool isStoredAt(const GroupState& state, size_t i, Level level, int sweep) {
+    return state.stored[i] && state.group.levels[i] == level &&
+           (sweep < 0 || state.group.sweeps[i] == sweep);
+  }
+
+  static bool storesAt(const GroupState& state, Level level, int sweep) {
+    for (size_t i = 0; i < state.group.nodes.size(); ++i) {
+      if (isStoredAt(state, i, level, sweep)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Stores of one level that become known after `sweep` sweeps; -1 stands for all.
+  void storeLevel(GroupState& state, Level level, int sweep) {
+    for (size_t i = 0; i < state.group.nodes.size(); ++i) {
+      if (isStoredAt(state, i, level, sweep)) {
+        const ValueId id = state.group.nodes[i];
+        const int value = evaluate(state, i);
+        const int operand = state.builder.addOutput(bufferFor(id), graph_.type(id).type,
+                                                    levelAccess(state.group, level));
+        state.builder.store(operand, value);
+      }
+    }
+  }
+
+  void reduceSweep(GroupState& state, int sweep) {
+    for (size_t i = 0; i < state.group.nodes.size(); ++i) {
+      const Node& node = graph_.node(state.group.nodes[i]);
+      if (ir::opKind(node.op) != Kind::Reduce || state.group.sweeps[i] != sweep + 1) {
+        continue;
+      }
+      const dtype computed = computeType(node.type.type);
+      const int operand = state.builder.apply(
+          ir::Op::Cast, computed, {operandValue(state, node, Level::Full, node.operands[0])});
+      const int total = state.builder.total(state.builder.reduce(node.op, operand), computed);
+      state.values[i] = state.builder.apply(ir::Op::Cast, node.type.type, {total});
+    }
+  }
+
+  // The depth of this recursion is bounded by the nodes of a group.
+  int evaluate(GroupState& state, size_t i) {
+    if (state.values[i] >= 0) {
+      return state.values[i];
+    }
+    const Node& node = graph_.node(state.group.nodes[i]);
+    const Level level = state.group.levels[i];
+    std::vector<int> args;
+    for (ValueId operand : node.operands) {
+      args.push_back(operandValue(state, node, level, operand));
+    }
+    switch (ir::opKind(node.op)) {
+      case Kind::Source:
+        args = {state.builder.index(iotaAccess(state.group, node, level))};
+        state.values[i] = state.builder.apply(ir::Op::Cast, node.type.type, args);
+        break;
+      case Kind::Random:
+        state.values[i] =
+            state.builder.random(node.type.type, args[0], args[1],
+                                 state.builder.index(levelAccess(state.group, level)));
+        break;
+      default: state.values[i] = state.builder.apply(node.op, node.type.type, args);
+    }
+    return state.values[i];
+  }
+
+  int operandValue(GroupState& state, const Node& node, Level level, ValueId operand) {
+    const ResolvedValue& value = plan_.values[operand];
+    if (graph_.isNumber(value.base)) {
+      return state.builder.number(value.base, graph_.type(value.base).type);
+    }
+    const auto& nodes = state.group.nodes;
+    const auto found = std::find(nodes.begin(), nodes.end(), value.base);
+    if (found != nodes.end()) {
+      return evaluate(state, found - nodes.begin());
+    }
+    const Shape& shape = graph_.type(operand).shape;
+    const ir::Access access =
+        ir::opKind(node.op) == Kind::Reduce
+            ? reduceAccess(value, shape)
+            : groupAccess(state.group, node, level, value, shape);
+    return state.builder.load(
+        state.builder.addInput(bufferFor(value.base), graph_.type(operand).type, access));
+  }
+
+  static ir::Access reduceAccess(const ResolvedValue& value, const Shape& shape) {
+    ir::Access access{value.layout.offset, {}};
+    for (int i = 0; i < shape.ndim(); ++i) {
+      if (shape[i] != 1) {
+        access.strides.push_back(value.layout.strides[i]);
+      }
+    }
+    return access;
+  }
+
+  ir::Access iotaAccess(const FusionGroup& group, const Node& node, Level level) const {
+    const Shape& shape = node.type.shape;
+    ResolvedValue index{-1, {{}, std::vector<Dim>(shape.ndim(), 0)}};
+    if (shape.ndim() > 0) {
+      index.layout.strides[node.attrs[1]] = 1;
+    }
+    return groupAccess(group, node, level, index, shape);
+  }
+
+  void appendLaunch(ir::BuiltKernel built, CallSite site) {
+    built.launch.kernel = addKernel(&schedule_, built.kernel);
+    built.launch.site = site;
+    schedule_.steps.emplace_back(std::move(built.launch));
+  }
+
+  const Graph& graph_;
+  const FusionPlan& plan_;
+  const ir::Lowering lowering_;
+  ir::Schedule& schedule_;
+  std::vector<std::optional<BufferRef>> buffers_;  // of bases
+  std::vector<std::pair<ValueId, int>> copies_;    // results that are strided views
+  std::vector<bool> neededOutside_;
+};
+
+}  // namespace
+
+void buildSchedule(Compilation& compilation) { ScheduleBuilder(compilation).run(); }
+
+}  // namespace fl::codegen

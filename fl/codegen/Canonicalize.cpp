@@ -1,0 +1,96 @@
+// Simplifications that hold for every value, NaN included. Numbers are arguments, so no rule may look
+// at their values.
+#include "fl/codegen/Passes.h"
+#include "fl/codegen/Rewrite.h"
+
+namespace fl::codegen {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
+// The node that defines `id`, if it is one of `op`.
+const Node* producer(const Graph& graph, ValueId id, Op op) {
+  return !graph.isParameter(id) && graph.node(id).op == op ? &graph.node(id) : nullptr;
+}
+
+bool isIdentityOrder(const ir::Attrs& axes) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] != static_cast<Dim>(i)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Each rule returns the value that replaces the node, or -1.
+using Rule = ValueId (*)(Graph& graph, const Node& node);
+
+// cast(x) to its own dtype = x; reshape and broadcast to its own shape = x
+ValueId sameType(Graph& graph, const Node& node) {
+  const bool candidate =
+      node.op == Op::Cast || node.op == Op::Reshape || node.op == Op::Broadcast;
+  return candidate && graph.type(node.operands[0]) == node.type && !graph.isNumber(node.operands[0])
+             ? node.operands[0]
+             : -1;
+}
+
+// transpose with the axes in order = x
+ValueId identityTranspose(Graph&, const Node& node) {
+  return node.op == Op::Transpose && isIdentityOrder(node.attrs) ? node.operands[0] : -1;
+}
+
+// reshape(reshape(x)) = reshape(x)
+ValueId doubleReshape(Graph& graph, const Node& node) {
+  const Node* inner =
+      node.op == Op::Reshape ? producer(graph, node.operands[0], Op::Reshape) : nullptr;
+  if (!inner) {
+    return -1;
+  }
+  const ValueId source = inner->operands[0];
+  return graph.type(source) == node.type && !graph.isNumber(source)
+             ? source
+             : graph.addNode(Op::Reshape, {source}, node.attrs, node.site);
+}
+
+// transpose(transpose(x)) = transpose(x) by the composed order
+ValueId doubleTranspose(Graph& graph, const Node& node) {
+  const Node* inner =
+      node.op == Op::Transpose ? producer(graph, node.operands[0], Op::Transpose) : nullptr;
+  if (!inner) {
+    return -1;
+  }
+  std::vector<Dim> axes;
+  for (Dim axis : node.attrs.values()) {
+    axes.push_back(inner->attrs[axis]);
+  }
+  return graph.addNode(Op::Transpose, {inner->operands[0]}, ir::Attrs(axes), node.site);
+}
+
+// -(-x) = x for floats; integers wrap, so it holds for them too
+ValueId doubleNegative(Graph& graph, const Node& node) {
+  const Node* inner =
+      node.op == Op::Negative ? producer(graph, node.operands[0], Op::Negative) : nullptr;
+  return inner ? inner->operands[0] : -1;
+}
+
+constexpr Rule kRules[] = {sameType, identityTranspose, doubleReshape, doubleTranspose,
+                           doubleNegative};
+
+}  // namespace
+
+void canonicalize(Compilation& compilation) {
+  rewriteGraph(&compilation.graph, [](Graph& graph, Node node) {
+    for (Rule rule : kRules) {
+      const ValueId replacement = rule(graph, node);
+      if (replacement >= 0) {
+        return replacement;
+      }
+    }
+    return graph.addNode(std::move(node));
+  });
+}
+
+}  // namespace fl::codegen

@@ -1,0 +1,45 @@
+// One compilation: graph in, schedule out, and everything passes decide in between. Passes are listed
+// in Pipeline.def, run by Pipeline.cpp.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "fl/codegen/Fusion.h"
+#include "fl/ir/Lower.h"
+
+namespace fl::codegen {
+
+struct Compilation {
+  ir::Lowering lowering = ir::Lowering::Kernels;
+  ir::Graph graph;
+  FusionPlan fusion;
+  ir::Schedule schedule;
+};
+
+struct CompileOptions {
+  ir::Lowering lowering = ir::Lowering::Kernels;
+  // Every node in steps of its own.
+  bool fuse = true;
+  // The text after each pass, for dumps; the pass's number counts from 1, 0 is the input.
+  std::function<void(int number, const std::string& pass, const std::string& text)> observe;
+  // Passes run up to and including this one; empty means all.
+  std::string stopAfter;
+  bool verify = false;
+};
+
+// Runs the pipeline. Throws InternalError if an invariant breaks, std::invalid_argument if stopAfter
+// names no pass.
+Compilation compile(ir::Graph graph, const CompileOptions& options);
+
+// Runs the one graph pass `pass` (those that rewrite the graph), as `fl opt --pass=` does.
+ir::Graph runGraphPass(ir::Graph graph, const std::string& pass);
+
+struct PassInfo {
+  const char* stage;  // graph, fusion or schedule: what the pass changes
+  const char* name;
+  const char* why;
+};
+const std::vector<PassInfo>& passes();
+
+}  // namespace fl::codegen

@@ -1,0 +1,62 @@
+// Merges nodes that compute the same value. Random nodes stay apart: each call drew its own numbers.
+#include <string>
+#include <unordered_map>
+
+#include "fl/codegen/Passes.h"
+#include "fl/codegen/Rewrite.h"
+
+namespace fl::codegen {
+namespace {
+
+std::string nodeKey(const ir::Node& node) {
+  std::string key;
+  auto add = [&](Dim value) { key.append(reinterpret_cast<const char*>(&value), sizeof(value)); };
+  add(static_cast<Dim>(node.op));
+  for (ir::ValueId operand : node.operands) {
+    add(operand);
+  }
+  add(-1);
+  for (Dim attr : node.attrs.values()) {
+    add(attr);
+  }
+  return key;
+}
+
+}  // namespace
+
+void mergeEqualNodes(Compilation& compilation) {
+  std::unordered_map<std::string, ir::ValueId> seen;
+  rewriteGraph(&compilation.graph, [&](ir::Graph& graph, ir::Node node) {
+    if (opKind(node.op) == ir::Kind::Random) {
+      return graph.addNode(std::move(node));
+    }
+    const auto [entry, added] = seen.emplace(nodeKey(node), -1);
+    if (added) {
+      entry->second = graph.addNode(std::move(node));
+    }
+    return entry->second;
+  });
+}
+
+void removeDeadNodes(Compilation& compilation) {
+  const ir::Graph& graph = compilation.graph;
+  std::vector<bool> alive(graph.valueCount(), false);
+  for (ir::ValueId result : graph.results()) {
+    alive[result] = true;
+  }
+  for (size_t i = graph.nodes().size(); i-- > 0;) {
+    if (alive[graph.idOfNode(i)]) {
+      for (ir::ValueId operand : graph.nodes()[i].operands) {
+        alive[operand] = true;
+      }
+    }
+  }
+  size_t index = 0;
+  rewriteGraph(&compilation.graph, [&](ir::Graph& result, ir::Node node) {
+    const ir::ValueId old = graph.idOfNode(index++);
+    // A dead node's value has no reader left, so any number will do.
+    return alive[old] ? result.addNode(std::move(node)) : -1;
+  });
+}
+
+}  // namespace fl::codegen

@@ -1,0 +1,549 @@
+// Decides which nodes share a kernel, in one pass over the graph in order. A node joins the group of
+// an operand when it iterates the same space (or the space left by the group's reduction) and reads
+// the group's values element by element; otherwise it starts a group of its own.
+//
+// Groups stay free of cycles by depth: a group's depth is larger than that of every group it reads,
+// so a node may join a group only if all its other operands come from groups of smaller depth.
+#include "fl/codegen/Fusion.h"
+
+#include <algorithm>
+
+#include "fl/codegen/Passes.h"
+
+namespace fl::codegen {
+namespace {
+
+using ir::Access;
+using ir::Graph;
+using ir::Kind;
+using ir::Node;
+using ir::ValueId;
+
+// Limits of one kernel: beyond these compile time and registers grow faster than memory traffic
+// shrinks.
+constexpr size_t kMaxNodes = 48;
+constexpr size_t kMaxLoads = 24;
+
+bool isFusable(const Graph& graph, ValueId id) {
+  if (graph.isParameter(id) || graph.type(id).shape.elements() == 0) {
+    return false;
+  }
+  const ir::Op op = graph.node(id).op;
+  const Kind kind = ir::opKind(op);
+  return ir::isElementwise(op) || kind == Kind::Reduce || kind == Kind::Source ||
+         kind == Kind::Random;
+}
+
+// Users of each value, in one array.
+class Uses {
+ public:
+  explicit Uses(const Graph& graph) : begin_(graph.valueCount() + 1, 0) {
+    for (const Node& node : graph.nodes()) {
+      for (ValueId operand : node.operands) {
+        ++begin_[operand + 1];
+      }
+    }
+    for (size_t i = 1; i < begin_.size(); ++i) {
+      begin_[i] += begin_[i - 1];
+    }
+    users_.resize(begin_.back());
+    std::vector<int> next(begin_.begin(), begin_.end() - 1);
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      for (ValueId operand : graph.nodes()[i].operands) {
+        users_[next[operand]++] = graph.idOfNode(i);
+      }
+    }
+    isResult_.resize(graph.valueCount(), false);
+    for (ValueId result : graph.results()) {
+      isResult_[result] = true;
+    }
+  }
+
+  // True if every reader of `id`, through views too, satisfies `inside` and it is no result.
+  template <class F>
+  bool allReaders(const Graph& graph, ValueId id, F&& inside) const {
+    std::vector<ValueId> pending = {id};
+    while (!pending.empty()) {
+      const ValueId value = pending.back();
+      pending.pop_back();
+      if (isResult_[value]) {
+        return false;
+      }
+      for (int i = begin_[value]; i < begin_[value + 1]; ++i) {
+        const ValueId user = users_[i];
+        if (ir::opKind(graph.node(user).op) == Kind::View) {
+          pending.push_back(user);
+        } else if (!inside(user)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::vector<int> begin_;
+  std::vector<ValueId> users_;
+  std::vector<bool> isResult_;
+};
+
+class Fuser {
+ public:
+  explicit Fuser(Compilation& compilation)
+      : graph_(compilation.graph), plan_(compilation.fusion), uses_(graph_),
+        viewsAreCalls_(compilation.lowering == ir::Lowering::Calls),
+        depth_(graph_.valueCount(), 0) {}
+
+  void run() {
+    plan_.groupOf.assign(graph_.valueCount(), -1);
+    plan_.values.resize(graph_.valueCount());
+    for (ValueId id = 0; id < graph_.valueCount(); ++id) {
+      resolve(id);
+      if (plan_.enabled && isFusable(graph_, id)) {
+        place(id);
+      }
+      if (!graph_.isParameter(id) && plan_.groupOf[id] < 0) {
+        setDepthAlone(id);
+      }
+    }
+    dropEmptyGroups();
+  }
+
+ private:
+  // What joining would look like; `level` and `sweep` describe the node in the group.
+  struct Fit {
+    Level level = Level::Full;
+    int sweep = 0;
+    std::vector<bool> reduced;  // the group's reduced axes afterwards
+  };
+
+  // ---- Views ----
+
+  void resolve(ValueId id) {
+    ResolvedValue& value = plan_.values[id];
+    value = {id, ir::contiguousLayout(graph_.type(id).shape)};
+    if (graph_.isParameter(id) || ir::opKind(graph_.node(id).op) != Kind::View || viewsAreCalls_) {
+      return;
+    }
+    const Node& node = graph_.node(id);
+    const ValueId operand = node.operands[0];
+    const auto layout = viewLayout(graph_, node, plan_.values[operand].layout);
+    if (layout) {
+      value = {plan_.values[operand].base, *layout};
+    }
+  }
+
+  // ---- Depth ----
+
+  int depthOf(ValueId id) const {
+    const ValueId base = plan_.values[id].base;
+    const int group = plan_.groupOf[base];
+    return group >= 0 ? groupDepth_[group] : depth_[base];
+  }
+
+  void setDepthAlone(ValueId id) {
+    int depth = 0;
+    for (ValueId operand : graph_.node(id).operands) {
+      depth = std::max(depth, depthOf(operand) + 1);
+    }
+    depth_[id] = depth;
+  }
+
+  // ---- Groups ----
+
+  void place(ValueId id) {
+    std::vector<int> candidates;
+    for (ValueId operand : graph_.node(id).operands) {
+      const int group = plan_.groupOf[plan_.values[operand].base];
+      if (group >= 0 && std::find(candidates.begin(), candidates.end(), group) == candidates.end()) {
+        candidates.push_back(group);
+      }
+    }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [&](int a, int b) { return groupDepth_[a] > groupDepth_[b]; });
+    for (int group : candidates) {
+      if (tryJoin(id, group)) {
+        absorbOperands(id);
+        return;
+      }
+    }
+    start(id);
+    absorbOperands(id);
+  }
+
+  void start(ValueId id) {
+    const Node& node = graph_.node(id);
+    FusionGroup group;
+    const bool reduces = ir::opKind(node.op) == Kind::Reduce;
+    group.space = squeezed(reduces ? graph_.type(node.operands[0]).shape : node.type.shape);
+    group.reduced = reduces ? reducedAxes(node) : std::vector<bool>(group.space.ndim(), false);
+    if (reduces && !operandsMerge(group, node)) {
+      return;  // stays alone; its operand is made contiguous first
+    }
+    group.nodes = {id};
+    group.levels = {reduces ? Level::Row : Level::Full};
+    group.sweeps = {reduces ? 1 : 0};
+    int depth = 0;
+    for (ValueId operand : node.operands) {
+      depth = std::max(depth, depthOf(operand) + 1);
+    }
+    plan_.groupOf[id] = static_cast<int>(plan_.groups.size());
+    groupDepth_.push_back(depth);
+    plan_.groups.push_back(std::move(group));
+  }
+
+  bool tryJoin(ValueId id, int index) {
+    FusionGroup& group = plan_.groups[index];
+    Fit fit;
+    if (group.nodes.size() >= kMaxNodes || !othersAreBefore(id, index) || !fits(id, group, &fit) ||
+        loadsAfterJoin(id, group) > kMaxLoads) {
+      return false;
+    }
+    group.reduced = fit.reduced;
+    group.nodes.push_back(id);
+    group.levels.push_back(fit.level);
+    group.sweeps.push_back(fit.sweep);
+    plan_.groupOf[id] = index;
+    return true;
+  }
+
+  // All operands from other groups must be computed before this group, or be absorbable.
+  bool othersAreBefore(ValueId id, int index) const {
+    for (ValueId operand : graph_.node(id).operands) {
+      const ValueId base = plan_.values[operand].base;
+      if (plan_.groupOf[base] != index && depthOf(operand) >= groupDepth_[index]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  size_t loadsAfterJoin(ValueId id, const FusionGroup& group) const {
+    std::vector<ValueId> loads;
+    auto count = [&](ValueId node) {
+      for (ValueId operand : graph_.node(node).operands) {
+        const ValueId base = plan_.values[operand].base;
+        if (!graph_.isNumber(base) && !contains(group, base)) {
+          loads.push_back(operand);
+        }
+      }
+    };
+    for (ValueId node : group.nodes) {
+      count(node);
+    }
+    count(id);
+    std::sort(loads.begin(), loads.end());
+    return std::unique(loads.begin(), loads.end()) - loads.begin();
+  }
+
+  bool contains(const FusionGroup& group, ValueId id) const {
+    return plan_.groupOf[id] >= 0 && &plan_.groups[plan_.groupOf[id]] == &group;
+  }
+
+  Level levelOf(const FusionGroup& group, ValueId id) const {
+    return group.levels[position(group, id)];
+  }
+
+  static size_t position(const FusionGroup& group, ValueId id) {
+    return std::find(group.nodes.begin(), group.nodes.end(), id) - group.nodes.begin();
+  }
+
+  // ---- Fitting a node into a group ----
+
+  bool fits(ValueId id, const FusionGroup& group, Fit* fit) const {
+    const Node& node = graph_.node(id);
+    if (ir::opKind(node.op) == Kind::Reduce) {
+      return fitsReduce(node, group, fit);
+    }
+    fit->reduced = group.reduced;
+    const Shape shape = squeezed(node.type.shape);
+    const bool reduces = isReducing(group);
+    if (shape == group.space && fitsLevel(node, group, Level::Full, fit)) {
+      // After a sweep the space is visited again, which only rows can do cheaply.
+      return !reduces || (rowsOnly(group) && externalsMerge(group, node));
+    }
+    return reduces && shape == keptShape(group) && fitsLevel(node, group, Level::Row, fit);
+  }
+
+  // Every operand that the group computes is read at this node's own elements.
+  bool fitsLevel(const Node& node, const FusionGroup& group, Level level, Fit* fit) const {
+    fit->level = level;
+    fit->sweep = 0;
+    for (ValueId operand : node.operands) {
+      const ResolvedValue& value = plan_.values[operand];
+      if (!contains(group, value.base)) {
+        continue;
+      }
+      const Level from = levelOf(group, value.base);
+      if (level == Level::Row && from == Level::Full) {
+        return false;
+      }
+      const Access access =
+          groupAccess(group, node, level, value, graph_.type(operand).shape);
+      if (!(access == levelAccess(group, from))) {
+        return false;
+      }
+      fit->sweep = std::max(fit->sweep, group.sweeps[position(group, value.base)]);
+    }
+    return true;
+  }
+
+  bool fitsReduce(const Node& node, const FusionGroup& group, Fit* fit) const {
+    const ValueId operand = node.operands[0];
+    const ResolvedValue& value = plan_.values[operand];
+    const std::vector<bool> axes = reducedAxes(node);
+    if (squeezed(graph_.type(operand).shape) != group.space ||
+        (isReducing(group) && axes != group.reduced) || !contains(group, value.base) ||
+        levelOf(group, value.base) != Level::Full) {
+      return false;
+    }
+    const Access access{value.layout.offset, squeezedStrides(operand)};
+    if (!(access == levelAccess(group, Level::Full))) {
+      return false;
+    }
+    FusionGroup after = group;
+    after.reduced = axes;
+    const int sweep = group.sweeps[position(group, value.base)];
+    fit->level = Level::Row;
+    fit->sweep = sweep + 1;
+    fit->reduced = axes;
+    for (ValueId member : group.nodes) {
+      if (!externalsMerge(after, graph_.node(member))) {
+        return false;
+      }
+    }
+    // A sweep along axis 0 can store as it goes; one across it would store with large strides.
+    return rowsOnly(after) || (sweep == 0 && (axes[0] || storesNothingFull(group, node)));
+  }
+
+  // True if no full value of the group is needed outside of it and of `reader`.
+  bool storesNothingFull(const FusionGroup& group, const Node& reader) const {
+    for (size_t i = 0; i < group.nodes.size(); ++i) {
+      const bool inside = uses_.allReaders(graph_, group.nodes[i], [&](ValueId user) {
+        return contains(group, user) || &graph_.node(user) == &reader;
+      });
+      if (group.levels[i] == Level::Full && !inside) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  std::vector<Dim> squeezedStrides(ValueId id) const {
+    const Shape& shape = graph_.type(id).shape;
+    std::vector<Dim> strides;
+    for (int i = 0; i < shape.ndim(); ++i) {
+      if (shape[i] != 1) {
+        strides.push_back(plan_.values[id].layout.strides[i]);
+      }
+    }
+    return strides;
+  }
+
+  static bool isReducing(const FusionGroup& group) {
+    return std::find(group.reduced.begin(), group.reduced.end(), true) != group.reduced.end() ||
+           std::any_of(group.sweeps.begin(), group.sweeps.end(), [](int s) { return s > 0; });
+  }
+
+  // Axis 0 and its neighbours are reduced and no others: the row-wise kind (softmax, layer norm).
+  static bool rowsOnly(const FusionGroup& group) {
+    if (group.reduced.empty() || !group.reduced[0]) {
+      return false;
+    }
+    const auto kept = std::find(group.reduced.begin(), group.reduced.end(), false);
+    return std::find(kept, group.reduced.end(), true) == group.reduced.end();
+  }
+
+  static Shape keptShape(const FusionGroup& group) {
+    Shape shape;
+    for (int i = 0; i < group.space.ndim(); ++i) {
+      if (!group.reduced[i]) {
+        shape.get().push_back(group.space[i]);
+      }
+    }
+    return shape;
+  }
+
+  std::vector<bool> reducedAxes(const Node& node) const {
+    const Shape& in = graph_.type(node.operands[0]).shape;
+    const std::vector<Dim> axes = node.attrs.list(1);
+    std::vector<bool> reduced;
+    for (int i = 0; i < in.ndim(); ++i) {
+      if (in[i] != 1) {
+        reduced.push_back(axes.empty() || std::find(axes.begin(), axes.end(), i) != axes.end());
+      }
+    }
+    return reduced;
+  }
+
+  // The reduction tree is defined on merged axes: what is loaded must merge where axes are reduced.
+  bool externalsMerge(const FusionGroup& group, const Node& node) const {
+    const bool full = squeezed(node.type.shape) == group.space;
+    for (ValueId operand : node.operands) {
+      const ResolvedValue& value = plan_.values[operand];
+      if (!full || graph_.isNumber(value.base) || contains(group, value.base)) {
+        continue;
+      }
+      if (!mergesWhereReduced(group, groupAccess(group, node, Level::Full, value,
+                                                 graph_.type(operand).shape))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool operandsMerge(const FusionGroup& group, const Node& reduce) const {
+    const ValueId operand = reduce.operands[0];
+    return mergesWhereReduced(group, {plan_.values[operand].layout.offset, squeezedStrides(operand)});
+  }
+
+  static bool mergesWhereReduced(const FusionGroup& group, const Access& access) {
+    for (int a = 1; a < group.space.ndim(); ++a) {
+      if (group.reduced[a] && group.reduced[a - 1] &&
+          access.strides[a] != access.strides[a - 1] * group.space[a - 1]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // ---- Absorbing operand groups ----
+
+  // Maps whose values only this node's group reads are computed there instead of through memory.
+  void absorbOperands(ValueId id) {
+    const int target = plan_.groupOf[id];
+    if (target < 0) {
+      return;
+    }
+    for (ValueId operand : graph_.node(id).operands) {
+      const int source = plan_.groupOf[plan_.values[operand].base];
+      if (source >= 0 && source != target) {
+        tryAbsorb(id, operand, source, target);
+      }
+    }
+  }
+
+  void tryAbsorb(ValueId id, ValueId operand, int source, int target) {
+    FusionGroup& from = plan_.groups[source];
+    FusionGroup& to = plan_.groups[target];
+    const Node& node = graph_.node(id);
+    const bool reduces = ir::opKind(node.op) == Kind::Reduce;
+    if (isReducing(from) || from.space != to.space ||
+        from.nodes.size() + to.nodes.size() > kMaxNodes ||
+        (!reduces && levelOf(to, id) != Level::Full)) {
+      return;
+    }
+    const ResolvedValue& value = plan_.values[operand];
+    const Access access =
+        reduces ? Access{value.layout.offset, squeezedStrides(operand)}
+                : groupAccess(to, node, Level::Full, value, graph_.type(operand).shape);
+    if (!(access == levelAccess(to, Level::Full))) {
+      return;
+    }
+    for (ValueId member : from.nodes) {
+      const bool inside = uses_.allReaders(graph_, member, [&](ValueId user) {
+        return contains(from, user) || contains(to, user);
+      });
+      if (!inside || (isReducing(to) && !externalsMerge(to, graph_.node(member)))) {
+        return;
+      }
+    }
+    moveInto(source, target);
+  }
+
+  void moveInto(int source, int target) {
+    FusionGroup& from = plan_.groups[source];
+    FusionGroup& to = plan_.groups[target];
+    for (ValueId member : from.nodes) {
+      plan_.groupOf[member] = target;
+    }
+    to.nodes.insert(to.nodes.begin(), from.nodes.begin(), from.nodes.end());
+    to.levels.insert(to.levels.begin(), from.levels.begin(), from.levels.end());
+    to.sweeps.insert(to.sweeps.begin(), from.sweeps.begin(), from.sweeps.end());
+    groupDepth_[target] = std::max(groupDepth_[target], groupDepth_[source]);
+    from.nodes.clear();
+  }
+
+  void dropEmptyGroups() {
+    std::vector<FusionGroup> kept;
+    for (FusionGroup& group : plan_.groups) {
+      if (!group.nodes.empty()) {
+        for (ValueId member : group.nodes) {
+          plan_.groupOf[member] = static_cast<int>(kept.size());
+        }
+        kept.push_back(std::move(group));
+      }
+    }
+    plan_.groups = std::move(kept);
+  }
+
+  const Graph& graph_;
+  FusionPlan& plan_;
+  Uses uses_;
+  const bool viewsAreCalls_;
+  std::vector<int> depth_;  // of values that run alone
+  std::vector<int> groupDepth_;
+};
+
+}  // namespace
+
+Shape squeezed(const Shape& shape) {
+  Shape result;
+  for (Dim dim : shape.get()) {
+    if (dim != 1) {
+      result.get().push_back(dim);
+    }
+  }
+  return result;
+}
+
+Access groupAccess(const FusionGroup& group, const Node& node, Level level,
+                   const ResolvedValue& operand, const Shape& operandShape) {
+  const Shape& shape = node.type.shape;
+  const Access wide = broadcastAccess(operand.layout, operandShape, shape);
+  Access access{wide.offset, {}};
+  int axis = 0;
+  for (int i = 0; i < group.space.ndim(); ++i) {
+    if (level == Level::Row && group.reduced[i]) {
+      access.strides.push_back(0);
+      continue;
+    }
+    while (shape[axis] == 1) {
+      ++axis;
+    }
+    access.strides.push_back(wide.strides[axis++]);
+  }
+  return access;
+}
+
+Access levelAccess(const FusionGroup& group, Level level) {
+  Access access;
+  Dim stride = 1;
+  for (int i = 0; i < group.space.ndim(); ++i) {
+    const bool skipped = level == Level::Row && group.reduced[i];
+    access.strides.push_back(skipped ? 0 : stride);
+    stride *= skipped ? 1 : group.space[i];
+  }
+  return access;
+}
+
+std::string printFusion(const Graph& graph, const FusionPlan& plan) {
+  std::string text = "fusion {\n";
+  for (const FusionGroup& group : plan.groups) {
+    text += "  group space=" + group.space.toString() + " reduced=[";
+    for (size_t i = 0; i < group.reduced.size(); ++i) {
+      text += std::string(i ? "," : "") + (group.reduced[i] ? "1" : "0");
+    }
+    text += "] {";
+    for (size_t i = 0; i < group.nodes.size(); ++i) {
+      text += std::string(i ? ", " : " ") + ir::opName(graph.node(group.nodes[i]).op) + " %" +
+              std::to_string(group.nodes[i] - static_cast<ValueId>(graph.parameters().size()));
+    }
+    text += " }\n";
+  }
+  return text + "}\n";
+}
+
+void fuse(Compilation& compilation) { Fuser(compilation).run(); }
+
+}  // namespace fl::codegen

@@ -1,0 +1,49 @@
+// The fusion plan: which nodes share a kernel. A decision as plain data; BuildSchedule.cpp applies it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fl/ir/Graph.h"
+#include "fl/ir/Strided.h"
+
+namespace fl::codegen {
+
+// Where a value is found: in the memory or registers of its base, a value that is no view.
+struct ResolvedValue {
+  ir::ValueId base = -1;
+  ir::StridedLayout layout;  // of this value in the contiguous base
+};
+
+// How a node relates to its group's iteration space: Full nodes have an element for each point,
+// Row nodes one for each combination of kept axes.
+enum class Level : uint8_t { Full, Row };
+
+struct FusionGroup {
+  Shape space;                // without dimensions of size 1
+  std::vector<bool> reduced;  // per axis; all false for a map
+  std::vector<ir::ValueId> nodes;
+  std::vector<Level> levels;  // one a node
+  std::vector<int> sweeps;    // one a node: how many sweeps must have ended before its value is known
+};
+
+struct FusionPlan {
+  bool enabled = true;
+  std::vector<ResolvedValue> values;  // one a value of the graph
+  std::vector<int> groupOf;           // one a value; -1 for parameters, views and nodes that run alone
+  std::vector<FusionGroup> groups;
+};
+
+std::string printFusion(const ir::Graph& graph, const FusionPlan& plan);
+
+// `shape` without dimensions of size 1.
+Shape squeezed(const Shape& shape);
+
+// The access of operand `operand` of `node` under the group's space, given where it is found.
+ir::Access groupAccess(const FusionGroup& group, const ir::Node& node, Level level,
+                       const ResolvedValue& operand, const Shape& operandShape);
+
+// The accesses that values of each level have in their own group.
+ir::Access levelAccess(const FusionGroup& group, Level level);
+
+}  // namespace fl::codegen

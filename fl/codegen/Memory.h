@@ -1,0 +1,34 @@
+// Lifetimes of temporaries and their places in the arena.
+#pragma once
+
+#include <vector>
+
+#include "fl/ir/Schedule.h"
+
+namespace fl::codegen {
+
+struct StepBuffers {
+  std::vector<ir::BufferRef> reads;
+  std::vector<ir::BufferRef> writes;
+};
+// What a step reads and writes; numbers and index operands are no buffers.
+StepBuffers stepBuffers(const ir::Schedule& schedule, const ir::Step& step);
+
+// Sets first and last of every temporary and arenaBound, the most bytes alive at one step.
+void computeLifetimes(ir::Schedule* schedule);
+
+// Bytes alive over the closed interval of steps [first, last].
+struct Interval {
+  size_t bytes;
+  int first;
+  int last;
+};
+
+// Places intervals so that none that live together overlap; returns offsets, one an interval.
+using Packer = std::vector<size_t> (*)(const std::vector<Interval>& intervals);
+// Largest first, each into the smallest gap that takes it.
+std::vector<size_t> packBySize(const std::vector<Interval>& intervals);
+// In order of birth, each into the lowest gap that takes it; n log n.
+std::vector<size_t> packByBirth(const std::vector<Interval>& intervals);
+
+}  // namespace fl::codegen

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <chrono>
+
+#include "fl/base/Error.h"
+#include "fl/base/Log.h"
+#include "fl/codegen/Passes.h"
+#include "fl/ir/Text.h"
+
+namespace fl::codegen {
+namespace {
+
+struct PassRow {
+  PassInfo info;
+  void (*run)(Compilation&);
+};
+
+const std::vector<PassRow>& rows() {
+  static const auto& table = *new std::vector<PassRow>{
+#define FL_PASS(stage, name, function, why) {{#stage, #name, why}, function},
+#include "fl/codegen/Pipeline.def"
+#undef FL_PASS
+  };
+  return table;
+}
+
+bool isStage(const PassInfo& pass, const char* stage) { return std::string(pass.stage) == stage; }
+
+std::string currentText(const Compilation& compilation, const PassInfo& pass) {
+  if (isStage(pass, "graph")) {
+    return printGraph(compilation.graph, "g", {.callSites = true});
+  }
+  return isStage(pass, "fusion") ? printFusion(compilation.graph, compilation.fusion)
+                                 : printSchedule(compilation.schedule, "s");
+}
+
+void verifyStage(const Compilation& compilation, const PassInfo& pass) {
+  if (isStage(pass, "graph")) {
+    verify(compilation.graph);
+  } else if (std::string(pass.name) == "pack") {
+    verify(compilation.schedule);
+  }
+}
+
+void runPass(const PassRow& row, Compilation& compilation, const CompileOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  row.run(compilation);
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - start;
+  if (logEnabled(3)) {
+    logLine(3, std::string("pass ") + row.info.name + " " + std::to_string(elapsed.count()) + " ms");
+  }
+  if (options.verify) {
+    verifyStage(compilation, row.info);
+  }
+}
+
+}  // namespace
+
+const std::vector<PassInfo>& passes() {
+  static const auto& infos = *[] {
+    auto* list = new std::vector<PassInfo>();
+    for (const PassRow& row : rows()) {
+      list->push_back(row.info);
+    }
+    return list;
+  }();
+  return infos;
+}
+
+Compilation compile(ir::Graph graph, const CompileOptions& options) {
+  const bool known = options.stopAfter.empty() ||
+                     std::any_of(rows().begin(), rows().end(), [&](const PassRow& row) {
+                       return options.stopAfter == row.info.name;
+                     });
+  FL_USER_CHECK(known, "\"", options.stopAfter, "\" is no pass");
+  Compilation compilation;
+  compilation.lowering = options.lowering;
+  compilation.fusion.enabled = options.fuse && options.lowering == ir::Lowering::Kernels;
+  compilation.graph = std::move(graph);
+  int number = 0;
+  auto observe = [&](const std::string& pass, const std::string& text) {
+    if (options.observe) {
+      options.observe(number, pass, text);
+    }
+    if (logEnabled(5)) {
+      logLine(5, "after " + pass + ":\n" + text);
+    }
+  };
+  const bool observed = options.observe || logEnabled(5);
+  if (observed) {
+    observe("recorded", printGraph(compilation.graph, "g", {.callSites = true}));
+  }
+  for (const PassRow& row : rows()) {
+    runPass(row, compilation, options);
+    ++number;
+    if (observed) {
+      observe(row.info.name, currentText(compilation, row.info));
+    }
+    if (options.stopAfter == row.info.name) {
+      break;
+    }
+  }
+  return compilation;
+}
+
+ir::Graph runGraphPass(ir::Graph graph, const std::string& pass) {
+  for (const PassRow& row : rows()) {
+    if (pass == row.info.name && isStage(row.info, "graph")) {
+      Compilation compilation;
+      compilation.graph = std::move(graph);
+      row.run(compilation);
+      verify(compilation.graph);
+      return std::move(compilation.graph);
+    }
+  }
+  throwUser("\"", pass, "\" is no graph pass");
+}
+
+}  // namespace fl::codegen

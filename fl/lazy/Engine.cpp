@@ -1,0 +1,271 @@
+#include "fl/lazy/Engine.h"
+
+#include <algorithm>
+
+#include "fl/base/Error.h"
+#include "fl/base/Flags.h"
+#include "fl/base/Hash.h"
+#include "fl/base/Log.h"
+#include "fl/codegen/Compilation.h"
+#include "fl/lazy/Dump.h"
+#include "fl/runtime/Counters.h"
+
+namespace fl::lazy {
+namespace {
+
+// A thread's segments that have not been realized; the last one records until it is ended.
+struct ThreadSegments {
+  std::vector<uint64_t> pending;
+  bool ended = true;
+};
+
+ThreadSegments& threadSegments(const Engine* engine) {
+  thread_local std::unordered_map<const Engine*, ThreadSegments> segments;
+  return segments[engine];
+}
+
+}  // namespace
+
+std::recursive_mutex& engineMutex() {
+  static auto& mutex = *new std::recursive_mutex();
+  return mutex;
+}
+
+Engine::Engine(const std::string& device)
+    : device_(runtime::makeDevice(device)), compiler_(*device_),
+      flushNodes_(static_cast<size_t>(Flags::toInt("FL_FLUSH_NODES", flags().flushNodes))) {}
+
+void Engine::record(const LazyNodePtr& node) {
+  std::lock_guard<std::recursive_mutex> lock(engineMutex());
+  ThreadSegments& segments = threadSegments(this);
+  if (segments.ended) {
+    segments.pending.push_back(nextSegment_++);
+    segments.ended = false;
+  }
+  node->id = nextId_++;
+  node->segment = segments.pending.back();
+  pending_.append(node.get());
+  // Flushing where the previous flush happened lets a loop reuse its plan.
+  const bool full = flushNodes_ > 0 && pending_.size() >= flushNodes_;
+  if (full && (!lastFlush_ || lastFlush_ == node->site.address ||
+               pending_.size() >= 2 * flushNodes_)) {
+    lastFlush_ = node->site.address;
+    realize(node);
+  }
+}
+
+void Engine::endSegment() { threadSegments(this).ended = true; }
+
+void Engine::realize(const LazyNodePtr& node) {
+  std::lock_guard<std::recursive_mutex> lock(engineMutex());
+  if (!node->pending()) {
+    return;
+  }
+  ThreadSegments& segments = threadSegments(this);
+  while (!segments.pending.empty()) {
+    realizeTogether(nodesOf(segments.pending.front()));
+    segments.pending.erase(segments.pending.begin());
+  }
+  segments.ended = true;
+  if (node->pending()) {
+    realizeTogether({node.get()});  // another thread recorded it
+  }
+}
+
+void Engine::realizeAll() {
+  std::lock_guard<std::recursive_mutex> lock(engineMutex());
+  while (pending_.first()) {
+    realizeTogether(nodesOf(pending_.first()->segment));
+  }
+}
+
+// One segment's nodes with everything a plan's key and a run need.
+struct Engine::Segment {
+  std::vector<LazyNode*> nodes;       // in order of recording
+  std::vector<LazyNodePtr> inputs;    // realized values and numbers, in order of first use
+  std::vector<LazyNode*> results;
+  std::vector<int64_t> structure;     // equal structures may share a plan
+};
+
+namespace {
+
+void addType(std::vector<int64_t>* words, const ir::ValueType& type) {
+  words->push_back(static_cast<int64_t>(type.type));
+  words->push_back(type.shape.ndim());
+  words->insert(words->end(), type.shape.get().begin(), type.shape.get().end());
+}
+
+void addNode(std::vector<int64_t>* words, const LazyNode& node) {
+  words->push_back(static_cast<int64_t>(node.op));
+  words->push_back(static_cast<int64_t>(node.operands.size()));
+  for (const LazyNodePtr& operand : node.operands) {
+    words->push_back(operand->value);
+  }
+  words->push_back(static_cast<int64_t>(node.attrs.size()));
+  words->insert(words->end(), node.attrs.values().begin(), node.attrs.values().end());
+}
+
+std::string describe(const ir::Schedule& schedule, size_t nodes, bool hit, int compiled,
+                     const CallSite& site) {
+  size_t launches = 0;
+  for (const ir::Step& step : schedule.steps) {
+    launches += std::holds_alternative<ir::LaunchStep>(step);
+  }
+  const std::string where = site.toString();
+  return detail::concat("realize: ", nodes, " ops -> ", launches, " kernels + ",
+                        schedule.steps.size() - launches, " calls, compiled=", compiled, ", arena ",
+                        schedule.arenaBytes, " B (bound ", schedule.arenaBound, " B), plan ",
+                        hit ? "reused" : "built", where.empty() ? "" : ", at ", where);
+}
+
+}  // namespace
+
+std::vector<LazyNode*> Engine::nodesOf(uint64_t segment) const {
+  std::vector<LazyNode*> nodes;
+  for (LazyNode* node = pending_.first(); node; node = node->next()) {
+    if (node->segment == segment) {
+      nodes.push_back(node);
+    }
+  }
+  return nodes;
+}
+
+void Engine::collectReached(std::vector<LazyNode*>* nodes) {
+  ++visit_;
+  for (LazyNode* node : *nodes) {
+    node->visit = visit_;
+  }
+  const size_t given = nodes->size();
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    for (const LazyNodePtr& operand : (*nodes)[i]->operands) {
+      if (operand->pending() && operand->visit != visit_) {
+        operand->visit = visit_;
+        nodes->push_back(operand.get());
+      }
+    }
+  }
+  if (nodes->size() > given) {
+    std::sort(nodes->begin(), nodes->end(),
+              [](const LazyNode* a, const LazyNode* b) { return a->id < b->id; });
+  }
+}
+
+// Numbers inputs and nodes, finds the results, and writes down all that a plan depends on.
+void Engine::describeStructure(Segment* segment) {
+  for (LazyNode* node : segment->nodes) {
+    node->innerUses = 0;
+  }
+  for (LazyNode* node : segment->nodes) {
+    for (const LazyNodePtr& operand : node->operands) {
+      if (operand->pending()) {
+        ++operand->innerUses;
+      } else if (operand->visit != visit_) {
+        operand->visit = visit_;
+        operand->value = static_cast<ir::ValueId>(segment->inputs.size());
+        segment->inputs.push_back(operand);
+      }
+    }
+  }
+  std::vector<int64_t>& words = segment->structure;
+  words.push_back(static_cast<int64_t>(segment->inputs.size()));
+  for (const LazyNodePtr& input : segment->inputs) {
+    words.push_back(input->number.has_value());
+    addType(&words, input->type);
+  }
+  ir::ValueId next = static_cast<ir::ValueId>(segment->inputs.size());
+  for (LazyNode* node : segment->nodes) {
+    node->value = next++;
+    addNode(&words, *node);
+    // Somebody outside holds it: a handle, a later segment, another thread.
+    if (node->weak_from_this().use_count() > node->innerUses) {
+      segment->results.push_back(node);
+      words.push_back(-1);
+    }
+  }
+}
+
+const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hit) {
+  const std::vector<int64_t>& words = segment.structure;
+  const uint64_t hash = hashBytes(words.data(), words.size() * sizeof(words[0])).low;
+  const auto [first, last] = plans_.equal_range(hash);
+  for (auto entry = first; entry != last; ++entry) {
+    if (entry->second.structure == words) {
+      *hit = true;
+      return *entry->second.schedule;
+    }
+  }
+  *hit = false;
+  auto plan = buildPlan(segment);
+  return *plans_.emplace(hash, Plan{words, std::move(plan)})->second.schedule;
+}
+
+std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segment) {
+  ir::Graph graph;
+  for (const LazyNodePtr& input : segment.inputs) {
+    graph.addParameter({input->type, input->number.has_value()});
+  }
+  for (const LazyNode* node : segment.nodes) {
+    ir::Node copy{node->op, {}, node->attrs, node->type, node->site};
+    for (const LazyNodePtr& operand : node->operands) {
+      copy.operands.push_back(operand->value);
+    }
+    graph.addNode(std::move(copy));
+  }
+  std::vector<ir::ValueId> results;
+  for (const LazyNode* node : segment.results) {
+    results.push_back(node->value);
+  }
+  graph.setResults(std::move(results));
+  PlanDump dump(plansDumped_++);
+  codegen::CompileOptions options;
+  options.lowering = device_->lowering();
+  options.verify = flags().check == "verify";
+  options.observe = dump.observer();
+  runtime::counters().plansBuilt++;
+  try {
+    return device_->load(codegen::compile(graph, options).schedule, &kernels_);
+  } catch (const InternalError& error) {
+    runtime::counters().fallbacks++;
+    logWarning(std::string("a plan runs unfused: ") + error.what());
+    options.fuse = false;
+    return device_->load(codegen::compile(std::move(graph), options).schedule, &kernels_);
+  }
+}
+
+void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
+  std::vector<runtime::BufferPtr> buffers;
+  std::vector<Number> numbers;
+  for (const LazyNodePtr& input : segment.inputs) {
+    buffers.push_back(input->buffer);
+    numbers.push_back(input->number.value_or(Number()));
+  }
+  const std::vector<runtime::BufferPtr> outputs = plan.run(buffers, numbers);
+  // Results first become real, then let go of what they were made from.
+  std::vector<LazyNodePtr> keep;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    keep.push_back(segment.results[i]->shared_from_this());
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    keep[i]->realize(outputs[i]);
+  }
+}
+
+void Engine::realizeTogether(std::vector<LazyNode*> nodes) {
+  if (nodes.empty()) {
+    return;
+  }
+  Segment segment;
+  segment.nodes = std::move(nodes);
+  collectReached(&segment.nodes);
+  describeStructure(&segment);
+  bool hit = false;
+  const runtime::LoadedSchedule& plan = findPlan(segment, &hit);
+  const int compiled = compiler_.request(plan.kernels());
+  runtime::counters().realizes++;
+  if (logEnabled(1)) {
+    logLine(1, describe(plan.schedule(), segment.nodes.size(), hit, compiled, currentCallSite()));
+  }
+  run(segment, plan);
+}
+
+}  // namespace fl::lazy

@@ -1,0 +1,65 @@
+// Realizes recorded nodes: turns a segment into a graph, finds or builds its plan, runs it.
+//
+// One mutex guards the pending nodes and the plan cache of all threads. A read realizes the reading
+// thread's segments in order, and whatever they reach of other threads'.
+#pragma once
+
+#include <mutex>
+#include <unordered_map>
+
+#include "fl/lazy/KernelCompiler.h"
+#include "fl/lazy/LazyNode.h"
+#include "fl/runtime/Device.h"
+
+namespace fl::lazy {
+
+std::recursive_mutex& engineMutex();
+
+class Engine {
+ public:
+  explicit Engine(const std::string& device);
+
+  runtime::Device& device() { return *device_; }
+  // Adds a pending node; may flush if too many are pending.
+  void record(const LazyNodePtr& node);
+  // Nodes recorded from now on belong to another plan.
+  void endSegment();
+  // Makes sure that `node` has a buffer or a number.
+  void realize(const LazyNodePtr& node);
+  // Realizes everything that is pending, of all threads.
+  void realizeAll();
+  // Waits until no kernel is waiting to be compiled.
+  void waitForCompiler() { compiler_.wait(); }
+
+ private:
+  // A plan and the structure it was built for, which decides whether it fits.
+  struct Plan {
+    std::vector<int64_t> structure;
+    std::unique_ptr<runtime::LoadedSchedule> schedule;
+  };
+  // One segment's graph as it is collected from nodes.
+  struct Segment;
+
+  // Realizes `nodes` and everything pending that they reach, as one plan.
+  void realizeTogether(std::vector<LazyNode*> nodes);
+  std::vector<LazyNode*> nodesOf(uint64_t segment) const;
+  void collectReached(std::vector<LazyNode*>* nodes);
+  void describeStructure(Segment* segment);
+  const runtime::LoadedSchedule& findPlan(const Segment& segment, bool* hit);
+  std::unique_ptr<runtime::LoadedSchedule> buildPlan(const Segment& segment);
+  void run(const Segment& segment, const runtime::LoadedSchedule& plan);
+
+  std::unique_ptr<runtime::Device> device_;
+  KernelCompiler compiler_;
+  runtime::KernelCache kernels_;
+  PendingList pending_;
+  std::unordered_multimap<uint64_t, Plan> plans_;
+  uint64_t nextId_ = 1;
+  uint64_t nextSegment_ = 1;
+  uint64_t visit_ = 0;
+  int plansDumped_ = 0;
+  const void* lastFlush_ = nullptr;
+  size_t flushNodes_;
+};
+
+}  // namespace fl::lazy

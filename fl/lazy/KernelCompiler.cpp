@@ -1,0 +1,120 @@
+#include "fl/lazy/KernelCompiler.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "fl/base/Error.h"
+#include "fl/base/Flags.h"
+#include "fl/base/Log.h"
+#include "fl/codegen/cpu/Emitter.h"
+#include "fl/runtime/Counters.h"
+#include "fl/runtime/ThreadPool.h"
+
+namespace fl::lazy {
+
+namespace {
+
+// FL_JIT.
+JitMode jitMode() {
+  const std::string& mode = flags().jit;
+  FL_USER_CHECK(mode == "async" || mode == "sync" || mode == "off", "FL_JIT: \"", mode,
+                "\" is not async, sync or off");
+  return mode == "async" ? JitMode::Async : mode == "sync" ? JitMode::Sync : JitMode::Off;
+}
+
+// Stops background threads before the program's static objects, LLVM's among them, are destroyed:
+// made when the first thread starts, it is destroyed before them.
+struct StopAtExit {
+  std::vector<KernelCompiler*> compilers;
+  ~StopAtExit() {
+    for (KernelCompiler* compiler : compilers) {
+      compiler->stop();
+    }
+  }
+};
+
+void stopAtExit(KernelCompiler* compiler) {
+  static StopAtExit stopper;
+  stopper.compilers.push_back(compiler);
+}
+
+}  // namespace
+
+KernelCompiler::KernelCompiler(runtime::Device& device) : device_(device), mode_(jitMode()) {}
+
+void KernelCompiler::stop() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels) {
+  if (mode_ == JitMode::Off) {
+    return 0;
+  }
+  std::vector<runtime::DeviceKernelPtr> fresh;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const runtime::DeviceKernelPtr& kernel : kernels) {
+      const auto place = std::lower_bound(requested_.begin(), requested_.end(), kernel.get());
+      if (place == requested_.end() || *place != kernel.get()) {
+        requested_.insert(place, kernel.get());
+        fresh.push_back(kernel);
+      }
+    }
+    if (mode_ == JitMode::Async && !fresh.empty()) {
+      queue_.insert(queue_.end(), fresh.begin(), fresh.end());
+      if (!thread_.joinable()) {
+        stopAtExit(this);
+        thread_ = std::thread([this] { work(); });
+      }
+    }
+  }
+  if (mode_ == JitMode::Sync) {
+    runtime::threadPool().parallelFor(
+        static_cast<int64_t>(fresh.size()), 1,
+        [&](int64_t begin, int64_t) { compileOne(fresh[begin]); });
+  }
+  changed_.notify_all();
+  return static_cast<int>(fresh.size());
+}
+
+void KernelCompiler::compileOne(const runtime::DeviceKernelPtr& kernel) {
+  try {
+    kernel->setArtifact(codegen::cpu::emitKernel(kernel->kernel(), device_.target(), "kernel"));
+    runtime::counters().kernelsCompiled++;
+  } catch (const std::exception& error) {
+    runtime::counters().fallbacks++;
+    logWarning(std::string("a kernel stays interpreted: ") + error.what());
+  }
+}
+
+void KernelCompiler::work() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stop_ || !queue_.empty(); });
+    if (stop_) {
+      return;
+    }
+    const runtime::DeviceKernelPtr kernel = queue_.front();
+    queue_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    compileOne(kernel);
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+void KernelCompiler::wait() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return stop_ || (queue_.empty() && !busy_); });
+}
+
+}  // namespace fl::lazy

@@ -1,0 +1,174 @@
+#include "fl/runtime/cpu/TileCopy.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fl::runtime::cpu {
+namespace {
+
+// Calls f with a null pointer to the integer type of `width` bytes.
+template <class F>
+void withWidth(int width, F&& f) {
+  switch (width) {
+    case 1: return f(static_cast<uint8_t*>(nullptr));
+    case 2: return f(static_cast<uint16_t*>(nullptr));
+    case 4: return f(static_cast<uint32_t*>(nullptr));
+    default: return f(static_cast<uint64_t*>(nullptr));
+  }
+}
+
+// Calls f(offset, done, length) for each run along the walk's first axis: `length` elements at
+// `offset`, after `done` others.
+template <class F>
+void forEachRun(const TileRegion& region, F&& f) {
+  const TileWalk& walk = *region.walk;
+  int64_t offset = region.offset();
+  if (walk.rank == 0) {
+    return f(offset, int64_t{0}, region.count);
+  }
+  int64_t index[ir::kMaxRank];
+  std::copy_n(region.index, walk.rank, index);
+  int64_t done = 0;
+  while (true) {
+    const int64_t length = std::min(walk.extents[0] - index[0], region.count - done);
+    f(offset, done, length);
+    done += length;
+    if (done == region.count) {
+      return;
+    }
+    offset -= index[0] * region.strides[0];
+    index[0] = 0;
+    int axis = 1;
+    for (; index[axis] == walk.extents[axis] - 1; ++axis) {
+      offset -= index[axis] * region.strides[axis];
+      index[axis] = 0;
+    }
+    ++index[axis];
+    offset += region.strides[axis];
+  }
+}
+
+template <class T>
+void fill(T* out, T value, int64_t count) {
+  std::fill_n(out, count, value);
+}
+
+// Short runs are common (few channels, small windows) and not worth a call of memcpy.
+template <class T>
+void copy(T* out, const T* in, int64_t count) {
+  if (count >= 16) {
+    std::memcpy(out, in, count * sizeof(T));
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      out[i] = in[i];
+    }
+  }
+}
+
+}  // namespace
+
+void TileWalk::add(int axis, int64_t extent) {
+  if (extent != 1) {
+    axes[rank] = axis;
+    extents[rank++] = extent;
+  }
+}
+
+int64_t TileWalk::size() const {
+  int64_t size = 1;
+  for (int i = 0; i < rank; ++i) {
+    size *= extents[i];
+  }
+  return size;
+}
+
+void TileWalk::locate(int64_t position, int64_t* index) const {
+  for (int i = 0; i + 1 < rank; ++i) {
+    index[i] = position % extents[i];
+    position /= extents[i];
+  }
+  if (rank > 0) {
+    index[rank - 1] = position;
+  }
+}
+
+int64_t TileRegion::offset() const {
+  int64_t offset = 0;
+  for (int i = 0; i < walk->rank; ++i) {
+    offset += index[i] * strides[i];
+  }
+  return offset;
+}
+
+void gatherTile(void* tile, const void* base, const TileRegion& region, int width) {
+  withWidth(width, [&]<class T>(T*) {
+    T* const out = static_cast<T*>(tile);
+    const T* const in = static_cast<const T*>(base);
+    const int64_t stride = region.walk->rank > 0 ? region.strides[0] : 0;
+    forEachRun(region, [&](int64_t offset, int64_t done, int64_t length) {
+      if (stride == 1) {
+        copy(out + done, in + offset, length);
+      } else if (stride == 0) {
+        fill(out + done, in[offset], length);
+      } else {
+        for (int64_t i = 0; i < length; ++i) {
+          out[done + i] = in[offset + i * stride];
+        }
+      }
+    });
+  });
+}
+
+void scatterTile(void* base, const void* tile, const TileRegion& region, int width) {
+  withWidth(width, [&]<class T>(T*) {
+    T* const out = static_cast<T*>(base);
+    const T* const in = static_cast<const T*>(tile);
+    const int64_t stride = region.walk->rank > 0 ? region.strides[0] : 0;
+    forEachRun(region, [&](int64_t offset, int64_t done, int64_t length) {
+      if (stride == 1) {
+        copy(out + offset, in + done, length);
+      } else {
+        for (int64_t i = 0; i < length; ++i) {
+          out[offset + i * stride] = in[done + i];
+        }
+      }
+    });
+  });
+}
+
+void indexTile(int64_t* tile, int64_t base, const TileRegion& region) {
+  const int64_t stride = region.walk->rank > 0 ? region.strides[0] : 0;
+  forEachRun(region, [&](int64_t offset, int64_t done, int64_t length) {
+    for (int64_t i = 0; i < length; ++i) {
+      tile[done + i] = base + offset + i * stride;
+    }
+  });
+}
+
+void fillTile(void* tile, const void* element, int64_t count, int width) {
+  withWidth(width, [&]<class T>(T*) {
+    T value;
+    std::memcpy(&value, element, sizeof(T));
+    fill(static_cast<T*>(tile), value, count);
+  });
+}
+
+void repeatEach(void* tile, const void* elements, int64_t count, int64_t times, int width) {
+  withWidth(width, [&]<class T>(T*) {
+    T* const out = static_cast<T*>(tile);
+    for (int64_t i = 0; i < count; ++i) {
+      fill(out + i * times, static_cast<const T*>(elements)[i], times);
+    }
+  });
+}
+
+void repeatAll(void* tile, const void* elements, int64_t count, int64_t times, int width) {
+  withWidth(width, [&]<class T>(T*) {
+    T* const out = static_cast<T*>(tile);
+    for (int64_t i = 0; i < times; ++i) {
+      copy(out + i * count, static_cast<const T*>(elements), count);
+    }
+  });
+}
+
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,391 @@
+#include "fl/runtime/cpu/TileInterpreter.h"
+
+#include <algorithm>
+#include <new>
+
+#include "fl/base/Error.h"
+#include "fl/runtime/cpu/TileCopy.h"
+#include "fl/runtime/cpu/TilePlan.h"
+
+namespace fl::runtime::cpu {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr TileWalk kNoAxes;
+
+int64_t wholeGroups(int64_t count) { return (count + kTileGroup - 1) & ~(kTileGroup - 1); }
+
+// Memory of a thread, kept for its next runs.
+class Scratch {
+ public:
+  ~Scratch() { release(); }
+  char* reserve(int64_t bytes) {
+    if (bytes > size_) {
+      release();
+      data_ = static_cast<char*>(::operator new(bytes, std::align_val_t(kAlignment)));
+      size_ = bytes;
+    }
+    return data_;
+  }
+
+ private:
+  void release() { ::operator delete(data_, std::align_val_t(kAlignment)); }
+  char* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+thread_local Scratch scratch;
+
+// Hands out parts of a scratch memory.
+class Arena {
+ public:
+  explicit Arena(char* data) : data_(data) {}
+  template <class T> T* take(size_t count) {
+    T* const result = reinterpret_cast<T*>(data_);
+    data_ += (count * sizeof(T) + kAlignment - 1) & ~(kAlignment - 1);
+    return result;
+  }
+  template <class T> static int64_t bytes(size_t count) {
+    return static_cast<int64_t>(count * sizeof(T)) + kAlignment;
+  }
+
+ private:
+  char* data_;
+};
+
+// An operand in this run: how its elements lie along the walk of the view's level.
+struct ViewState {
+  char* base;
+  const TileWalk* walk;
+  int width;
+  bool dense;  // element i of the walk is element i of the memory
+  int64_t strides[ir::kMaxRank];
+};
+
+// Some consecutive elements of a walk.
+struct Tile {
+  const TileWalk* walk;
+  int64_t start;
+  int64_t count;
+  // Tiles that a reader leaves at other elements than the first of a group are not read in place.
+  bool inPlace = true;
+  mutable bool located = false;
+  mutable int64_t index[ir::kMaxRank] = {};
+
+  const int64_t* at() const {
+    if (!located) {
+      walk->locate(start, index);
+      located = true;
+    }
+    return index;
+  }
+};
+
+class TileRun {
+ public:
+  TileRun(const TilePlan& plan, const ir::KernelArgs& args)
+      : plan_(plan), kernel_(plan.kernel), args_(args) {
+    Arena arena(scratch.reserve(
+        plan.scratchBytes + Arena::bytes<void*>(plan.locations.size()) +
+        Arena::bytes<ViewState>(plan.views.size())));
+    memory_ = arena.take<char>(plan.scratchBytes);
+    places_ = arena.take<void*>(plan.locations.size());
+    views_ = arena.take<ViewState>(plan.views.size());
+  }
+
+  void run(int64_t begin, int64_t end) {
+    walk();
+    // A scalar value fills a tile, but not more of it than is used.
+    lanes_ = sweepSize_ == 0 ? kTile : wholeGroups(std::min(kTile, (end - begin) * sweepSize_));
+    for (size_t i = 0; i < plan_.locations.size(); ++i) {
+      places_[i] = memory_ + plan_.locations[i].offset;
+    }
+    for (size_t i = 0; i < plan_.views.size(); ++i) {
+      prepare(plan_.views[i], &views_[i]);
+    }
+    execute(plan_.uniform, Tile{&kNoAxes, 0, lanes_});
+    // Rows fill a tile together if they are short.
+    const bool rows = kernel_.rows() && sweepSize_ > 0;
+    const int64_t step = rows ? std::max<int64_t>(1, kTile / sweepSize_) : kTile;
+    for (int64_t kept = begin; kept < end; kept += step) {
+      runKept(kept, std::min(step, end - kept));
+    }
+  }
+
+ private:
+  // Kept axes alone, and all axes: those that vary fastest from tile to tile last.
+  void walk() {
+    const auto add = [&](TileWalk* walk, bool reduced) {
+      for (int axis = 0; axis < kernel_.rank; ++axis) {
+        if (kernel_.isReduced(axis) == reduced) {
+          walk->add(axis, args_.extents[axis]);
+        }
+      }
+    };
+    add(&keptWalk_, false);
+    add(&sweepWalk_, kernel_.rows());
+    add(&sweepWalk_, !kernel_.rows());
+    for (int axis = kernel_.rank - 1; axis >= 0; --axis) {
+      if (kernel_.isReduced(axis)) {
+        sweepSize_ *= args_.extents[axis];
+        length_ = args_.extents[axis];
+      }
+    }
+    outer_ = length_ == 0 ? 0 : sweepSize_ / length_;
+  }
+
+  void prepare(const TileView& view, ViewState* state) const {
+    const ir::KernelOperand& operand = kernel_.operands[view.operand];
+    state->base = static_cast<char*>(args_.data[view.operand]);
+    state->width = static_cast<int>(getTypeSize(operand.type));
+    state->walk = view.level == Level::Swept  ? &sweepWalk_
+                  : view.level == Level::Kept ? &keptWalk_
+                                              : &kNoAxes;
+    state->dense = operand.role != ir::KernelOperand::Role::Index;
+    int64_t size = 1;
+    for (int i = 0; i < state->walk->rank; ++i) {
+      const int axis = state->walk->axes[i];
+      state->strides[i] = args_.strides[view.operand * kernel_.rank + axis];
+      state->dense = state->dense && state->strides[i] == size;
+      size *= state->walk->extents[i];
+    }
+    state->dense = state->dense && view.level != Level::Uniform;
+  }
+
+  // ---- steps ----
+
+  void execute(const std::vector<TileStep>& steps, const Tile& tile) {
+    const int64_t count = wholeGroups(tile.count);
+    for (const TileStep& step : steps) {
+      switch (step.kind) {
+        case TileStep::Kind::Apply: {
+          void* const out = step.direct >= 0 ? contiguous(views_[step.direct], tile) : nullptr;
+          places_[step.target] = out ? out : own(step.target);
+          step.function(places_[step.target], place(step.args[0]), place(step.args[1]),
+                        place(step.args[2]), count);
+          break;
+        }
+        case TileStep::Kind::Load: load(step, tile); break;
+        case TileStep::Kind::Index: {
+          const ViewState& view = views_[step.source];
+          indexTile(static_cast<int64_t*>(place(step.target)),
+                    reinterpret_cast<int64_t>(view.base), region(view, tile));
+          break;
+        }
+        case TileStep::Kind::Scalar:
+          fillTile(place(step.target), args_.scalars + step.source, tile.count,
+                   plan_.locations[step.target].width);
+          break;
+        case TileStep::Kind::Expand: expand(step, tile.count); break;
+      }
+    }
+  }
+
+  void* own(int location) const { return memory_ + plan_.locations[location].offset; }
+  void* place(int location) const { return location < 0 ? nullptr : places_[location]; }
+
+  static TileRegion region(const ViewState& view, const Tile& tile) {
+    return {tile.walk, view.strides, tile.at(), tile.count};
+  }
+
+  // The operand's own memory where it is the tile, in whole groups; else null.
+  static void* contiguous(const ViewState& view, const Tile& tile) {
+    if (!tile.inPlace || tile.count % kTileGroup != 0) {
+      return nullptr;
+    }
+    if (view.dense) {
+      return view.base + tile.start * view.width;
+    }
+    const TileWalk& walk = *tile.walk;
+    if (walk.rank > 0 && view.strides[0] == 1 &&
+        tile.at()[0] + tile.count <= walk.extents[0]) {
+      return view.base + region(view, tile).offset() * view.width;
+    }
+    return nullptr;
+  }
+
+  void load(const TileStep& step, const Tile& tile) {
+    const ViewState& view = views_[step.source];
+    void* const memory = step.inPlace ? contiguous(view, tile) : nullptr;
+    places_[step.target] = memory ? memory : own(step.target);
+    if (!memory && view.dense) {
+      std::copy_n(view.base + tile.start * view.width, tile.count * view.width,
+                  static_cast<char*>(own(step.target)));
+    } else if (!memory) {
+      gatherTile(own(step.target), view.base, region(view, tile), view.width);
+    }
+  }
+
+  void store(const TileStore& store, const Tile& tile) {
+    const ViewState& view = views_[store.view];
+    const char* const source = static_cast<const char*>(place(store.location));
+    if (view.dense) {
+      char* const target = view.base + tile.start * view.width;
+      if (source != target) {
+        std::copy_n(source, tile.count * view.width, target);
+      }
+    } else if (source != contiguous(view, tile)) {
+      scatterTile(view.base, source, region(view, tile), view.width);
+    }
+  }
+
+  // The copy of a kept value in the layout of a sweep's tiles.
+  void expand(const TileStep& step, int64_t count) {
+    const int width = plan_.locations[step.target].width;
+    void* const out = own(step.target);
+    places_[step.target] = out;
+    if (kernel_.rows()) {
+      repeatEach(out, place(step.source), count, std::min(sweepSize_, kTile), width);
+    } else if (groups_ == 1) {
+      places_[step.target] = place(step.source);
+    } else {
+      repeatAll(out, place(step.source), count, groups_, width);
+    }
+  }
+
+  // ---- stages ----
+
+  void runKept(int64_t kept, int64_t count) {
+    const Tile tile{&keptWalk_, kept, count};
+    // A short block that is the whole kept domain is swept several reduced elements at a time.
+    const bool all = count == keptWalk_.size();
+    groups_ = all ? std::clamp<int64_t>(kTile / count, 1, ir::kColumnChunk) : 1;
+    for (const TileStage& stage : plan_.stages) {
+      execute(stage.kept, tile);
+      if (!stage.sweep) {
+        for (const TileStore& store : stage.stores) {
+          this->store(store, tile);
+        }
+      } else if (kernel_.rows()) {
+        sweepRows(stage, kept, count);
+      } else {
+        sweepColumns(stage, kept, count);
+      }
+    }
+  }
+
+  void setTotals(const TileStage& stage, int64_t count) {
+    for (const TileReduce& reduce : stage.reduces) {
+      fillTile(place(reduce.total), &reduce.init, wholeGroups(count), width(reduce));
+    }
+  }
+  int width(const TileReduce& reduce) const { return plan_.locations[reduce.total].width; }
+
+  // One tile of a sweep. `reduce` comes before the stores, which may overwrite what it reads.
+  template <class F>
+  void sweepTile(const TileStage& stage, const Tile& tile, F&& reduce) {
+    execute(stage.swept, tile);
+    for (const TileReduce& reduction : stage.reduces) {
+      reduce(reduction);
+    }
+    for (const TileStore& store : stage.stores) {
+      this->store(store, tile);
+    }
+  }
+
+  void sweepRows(const TileStage& stage, int64_t kept, int64_t count) {
+    const int64_t first = kept * sweepSize_;
+    if (sweepSize_ == 0) {
+      setTotals(stage, count);
+    } else if (sweepSize_ <= kTile) {
+      sweepTile(stage, {&sweepWalk_, first, count * sweepSize_}, [&](const TileReduce& reduce) {
+        reduce.rows.rows(place(reduce.total), place(reduce.location), count, outer_, length_,
+                         &reduce.init);
+      });
+    } else if (stage.reduces.empty()) {
+      for (int64_t i = 0; i < sweepSize_; i += kTile) {
+        const Tile tile{&sweepWalk_, first + i, std::min(kTile, sweepSize_ - i)};
+        sweepTile(stage, tile, [](const TileReduce&) {});
+      }
+    } else {
+      setTotals(stage, count);
+      for (int64_t chunk = 0; chunk < length_; chunk += ir::kRowChunk) {
+        sweepRowChunk(stage, first, chunk, std::min(ir::kRowChunk, length_ - chunk));
+      }
+    }
+  }
+
+  // Elements [chunk, chunk + length) of axis 0 for all outer indices: short runs several in a tile.
+  void sweepRowChunk(const TileStage& stage, int64_t first, int64_t chunk, int64_t length) {
+    for (const TileReduce& reduce : stage.reduces) {
+      fillTile(place(reduce.partial), &reduce.init, kRowLanes, width(reduce));
+    }
+    const int64_t groups = std::max<int64_t>(1, kTile / length);
+    for (int64_t o = 0; o < outer_; o += groups) {
+      const int64_t runs = std::min(groups, outer_ - o);
+      for (int64_t i = 0; i < length; i += kTile) {
+        const int64_t part = std::min(kTile, length - i);
+        const Tile tile{&sweepWalk_, first + o * length_ + chunk + i, runs * part};
+        sweepTile(stage, tile, [&](const TileReduce& reduce) {
+          reduce.rows.accumulate(place(reduce.partial), place(reduce.location), runs, part);
+        });
+      }
+    }
+    for (const TileReduce& reduce : stage.reduces) {
+      reduce.rows.finish(place(reduce.total), place(reduce.partial));
+    }
+  }
+
+  void sweepColumns(const TileStage& stage, int64_t kept, int64_t count) {
+    setTotals(stage, count);
+    for (int64_t o = 0; o < outer_; ++o) {
+      for (int64_t chunk = 0; chunk < length_; chunk += ir::kColumnChunk) {
+        sweepColumnChunk(stage, kept, count, o * length_ + chunk,
+                         std::min(ir::kColumnChunk, length_ - chunk));
+      }
+    }
+  }
+
+  // `length` reduced elements from `first` on: total = op(total, their partial).
+  void sweepColumnChunk(const TileStage& stage, int64_t kept, int64_t count, int64_t first,
+                        int64_t length) {
+    const int64_t lanes = wholeGroups(count), all = keptWalk_.size();
+    for (const TileReduce& reduce : stage.reduces) {
+      fillTile(place(reduce.partial), &reduce.init, lanes, width(reduce));
+    }
+    for (int64_t i = 0; i < length; i += groups_) {
+      const int64_t groups = std::min(groups_, length - i);
+      const Tile tile{&sweepWalk_, (first + i) * all + kept, groups * count,
+                      groups == 1 || count % kTileGroup == 0};
+      sweepTile(stage, tile, [&](const TileReduce& reduce) {
+        const char* value = static_cast<const char*>(place(reduce.location));
+        void* const partial = place(reduce.partial);
+        for (int64_t g = 0; g < groups; ++g, value += count * width(reduce)) {
+          reduce.combine(partial, partial, value, nullptr, lanes);
+        }
+      });
+    }
+    for (const TileReduce& reduce : stage.reduces) {
+      void* const total = place(reduce.total);
+      reduce.combine(total, total, place(reduce.partial), nullptr, lanes);
+    }
+  }
+
+  const TilePlan& plan_;
+  const ir::Kernel& kernel_;
+  const ir::KernelArgs& args_;
+  char* memory_;
+  void** places_;  // where each location's tile is now
+  ViewState* views_;
+  TileWalk keptWalk_;
+  TileWalk sweepWalk_;
+  int64_t sweepSize_ = 1;  // reduced elements of a kept element
+  int64_t length_ = 1;     // of the lowest reduced axis
+  int64_t outer_ = 1;      // combinations of the other reduced axes
+  int64_t groups_ = 1;     // reduced elements of one tile of a column kernel
+  int64_t lanes_ = kTile;
+};
+
+}  // namespace
+
+TileProgram::TileProgram(const ir::Kernel& kernel, TileVariant variant)
+    : plan_(std::make_shared<TilePlan>(planTiles(kernel, tileOps(variant)))) {}
+
+int64_t TileProgram::run(const ir::KernelArgs& args, int64_t begin, int64_t end) const {
+  if (begin < end) {
+    TileRun(*plan_, args).run(begin, end);
+  }
+  return -1;
+}
+
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,35 @@
+// Tier 0 of the CPU: runs a kernel at once, without compiling, on tiles that stay in L1.
+//
+// A program is prepared once a kernel (some microseconds): every op is resolved to a precompiled
+// loop over a tile (TileOps.h) and every value to a place in a scratch memory (TilePlan.h). A run
+// then costs one call per op and tile. Values that depend on no operand that varies are computed
+// once a run. Results are those of the kernel form (fl/ir/Kernel.h), bit for bit, for any split of
+// the domain and for both variants of the tile functions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "fl/ir/Kernel.h"
+#include "fl/runtime/cpu/TileOps.h"
+
+namespace fl::runtime::cpu {
+
+struct TilePlan;
+
+class TileProgram {
+ public:
+  // Throws InternalError for a kernel that verify() refuses. Tests choose the variant.
+  explicit TileProgram(const ir::Kernel& kernel, TileVariant variant = bestTileVariant());
+
+  // Runs kept elements [begin, end) and returns -1. An output may be the very memory of an input
+  // with the same strides and element size, if they agree element by element; otherwise outputs
+  // overlap nothing. Any number of threads may run a program; each keeps scratch memory for its
+  // life, as much as its largest program needs (about 2 KB for each f32 value alive at a time).
+  int64_t run(const ir::KernelArgs& args, int64_t begin, int64_t end) const;
+
+ private:
+  std::shared_ptr<const TilePlan> plan_;
+};
+
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,284 @@
+// Built once a variant, with other flags and another FL_TILE_VARIANT. Everything here has internal
+// linkage or is a template on a type of the variant's namespace; see TileBuilder.h for the reason.
+#include "fl/runtime/cpu/TileOps.h"
+
+#include <immintrin.h>
+
+#include "fl/runtime/cpu/TileBuilder.h"
+
+#if defined(__clang__)
+#define FL_TILE_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define FL_TILE_LOOP _Pragma("GCC ivdep")
+#endif
+// Inlines all that a loop calls, however long: a call would keep it from being vectorised.
+#define FL_TILE_FUNCTION __attribute__((flatten))
+
+namespace fl::runtime::cpu::FL_TILE_VARIANT {
+namespace {
+
+using ir::Init;
+using ir::Kind;
+using ir::Meaning;
+using ir::Op;
+using ir::OpInfo;
+using ir::Result;
+using ir::Types;
+
+template <Op op> struct Row;
+#define FL_OP(Name, name_, kind_, meaning, ...)                                         \
+  template <> struct Row<Op::Name> {                                                    \
+    static constexpr OpInfo info = {                                                    \
+        .op = Op::Name, .name = #name_, .kind = Kind::kind_ __VA_OPT__(, ) __VA_ARGS__}; \
+  };
+#include "fl/ir/Ops.def"
+#undef FL_OP
+
+template <dtype type> using Compute = typename ComputeType<type>::type;
+
+constexpr int64_t wholeGroups(int64_t count) { return count & ~(kTileGroup - 1); }
+
+// ---- elementwise ops ----
+
+template <Op op, dtype type>
+FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void* z, int64_t count) {
+  using T = Compute<type>;
+  using R = std::conditional_t<Row<op>::info.result == Result::Bool, char, T>;
+  constexpr Kind kKind = Row<op>::info.kind;
+  R* const to = static_cast<R*>(out);
+  Builder b;
+  count = wholeGroups(count);
+  if constexpr (kKind == Kind::Select) {
+    const char* const mask = static_cast<const char*>(x);
+    const T *const first = static_cast<const T*>(y), *const second = static_cast<const T*>(z);
+    FL_TILE_LOOP
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] = R(Meaning<op>::apply(b, mask[i] != 0, first[i], second[i]));
+    }
+  } else if constexpr (kKind == Kind::Unary) {
+    const T* const first = static_cast<const T*>(x);
+    FL_TILE_LOOP
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] = R(Meaning<op>::apply(b, first[i], first[i], first[i]));
+    }
+  } else {
+    const T *const first = static_cast<const T*>(x), *const second = static_cast<const T*>(y);
+    FL_TILE_LOOP
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] = R(Meaning<op>::apply(b, first[i], second[i], second[i]));
+    }
+  }
+}
+
+template <dtype type>
+FL_TILE_FUNCTION void random(void* out, const void* seed, const void* offset, const void* index,
+                             int64_t count) {
+  Compute<type>* const to = static_cast<Compute<type>*>(out);
+  const uint64_t* const seeds = static_cast<const uint64_t*>(seed);
+  const uint64_t* const offsets = static_cast<const uint64_t*>(offset);
+  const int64_t* const indices = static_cast<const int64_t*>(index);
+  Builder b;
+  count = wholeGroups(count);
+  FL_TILE_LOOP
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = ir::vm::philoxUniform<type>(b, seeds[i], offsets[i], indices[i]);
+  }
+}
+
+// ---- casts ----
+
+// How a dtype lies in memory. f16 is decoded and encoded in groups, by instructions of F16C.
+template <dtype type> struct Stored {
+  using Type = Compute<type>;
+  static Type decode(Type x) { return x; }
+  static Type encode(Type x) { return x; }
+};
+template <> struct Stored<dtype::bf16> {
+  using Type = uint16_t;
+  static float decode(uint16_t x) { return __builtin_bit_cast(float, uint32_t{x} << 16); }
+  static uint16_t encode(float x) {
+    const uint32_t word = __builtin_bit_cast(uint32_t, x);
+    const uint32_t rounded = (word + 0x7fff + ((word >> 16) & 1)) >> 16;
+    return static_cast<uint16_t>(x != x ? (word >> 16) | 0x40 : rounded);
+  }
+};
+
+template <dtype from, dtype to>
+FL_TILE_FUNCTION void castGroups(void* out, const void* x, int64_t count) {
+  const auto* const source = static_cast<const typename Stored<from>::Type*>(x);
+  auto* const target = static_cast<typename Stored<to>::Type*>(out);
+  FL_TILE_LOOP
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = Stored<from>::decode(source[i]);
+    if constexpr (to == dtype::b8) {
+      target[i] = static_cast<char>(value != 0);
+    } else {
+      target[i] = Stored<to>::encode(convert<Compute<to>>(value));
+    }
+  }
+}
+
+void decodeHalfGroup(float* out, const void* x) {
+  const __m128i* const source = static_cast<const __m128i*>(x);
+  for (int64_t i = 0; i < kTileGroup / 8; ++i) {
+    _mm256_storeu_ps(out + 8 * i, _mm256_cvtph_ps(_mm_loadu_si128(source + i)));
+  }
+}
+void encodeHalfGroup(void* out, const float* x) {
+  __m128i* const target = static_cast<__m128i*>(out);
+  for (int64_t i = 0; i < kTileGroup / 8; ++i) {
+    const __m256 values = _mm256_loadu_ps(x + 8 * i);
+    _mm_storeu_si128(target + i, _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+  }
+}
+
+template <dtype from, dtype to>
+FL_TILE_FUNCTION void cast(void* out, const void* x, const void*, const void*, int64_t count) {
+  constexpr bool kFromHalf = from == dtype::f16, kToHalf = to == dtype::f16;
+  if constexpr (!kFromHalf && !kToHalf) {
+    castGroups<from, to>(out, x, wholeGroups(count));
+  } else {
+    constexpr dtype kFrom = kFromHalf ? dtype::f32 : from, kTo = kToHalf ? dtype::f32 : to;
+    const auto* source = static_cast<const typename Stored<from>::Type*>(x);
+    auto* target = static_cast<typename Stored<to>::Type*>(out);
+    for (int64_t i = 0; i < count; i += kTileGroup) {
+      float decoded[kTileGroup], encoded[kTileGroup];
+      const void* values = source + i;
+      if constexpr (kFromHalf) {
+        decodeHalfGroup(decoded, source + i);
+        values = decoded;
+      }
+      castGroups<kFrom, kTo>(kToHalf ? static_cast<void*>(encoded) : target + i, values,
+                             kTileGroup);
+      if constexpr (kToHalf) {
+        encodeHalfGroup(target + i, encoded);
+      }
+    }
+  }
+}
+
+// ---- row reductions ----
+
+template <Op op, class T> T combine(T x, T y) {
+  Builder b;
+  return Meaning<op>::apply(b, x, y, y);
+}
+
+template <Op op, class T>
+FL_TILE_FUNCTION void accumulate(void* lanes, const void* x, int64_t groups, int64_t length) {
+  T* const main = static_cast<T*>(lanes);
+  T* const tail = main + 32;
+  const T* values = static_cast<const T*>(x);
+  const int64_t whole = length & ~int64_t{31};
+  T sums[32];
+  for (int l = 0; l < 32; ++l) {
+    sums[l] = main[l];
+  }
+  for (int64_t g = 0; g < groups; ++g, values += length) {
+    for (int64_t i = 0; i < whole; i += 32) {
+      FL_TILE_LOOP
+      for (int l = 0; l < 32; ++l) {
+        sums[l] = combine<op>(sums[l], values[i + l]);
+      }
+    }
+    for (int64_t i = whole; i < length; ++i) {
+      tail[(i - whole) & 15] = combine<op>(tail[(i - whole) & 15], values[i]);
+    }
+  }
+  for (int l = 0; l < 32; ++l) {
+    main[l] = sums[l];
+  }
+}
+
+template <Op op, class T>
+FL_TILE_FUNCTION void finish(void* total, const void* lanes) {
+  const T* const a = static_cast<const T*>(lanes);
+  T s[16];
+  for (int l = 0; l < 16; ++l) {
+    s[l] = combine<op>(combine<op>(a[l], a[l + 16]), a[l + 32]);
+  }
+  for (int width = 8; width >= 1; width /= 2) {
+    for (int l = 0; l < width; ++l) {
+      s[l] = combine<op>(s[l], s[l + width]);
+    }
+  }
+  T* const result = static_cast<T*>(total);
+  *result = combine<op>(*result, s[0]);
+}
+
+template <Op op, class T>
+FL_TILE_FUNCTION void reduceRows(void* totals, const void* x, int64_t rows, int64_t groups,
+                                 int64_t length, const void* init) {
+  T* const results = static_cast<T*>(totals);
+  const T* const values = static_cast<const T*>(x);
+  const T start = *static_cast<const T*>(init);
+  for (int64_t r = 0; r < rows; ++r) {
+    T lanes[kRowLanes];
+    for (int l = 0; l < kRowLanes; ++l) {
+      lanes[l] = start;
+    }
+    accumulate<op, T>(lanes, values + r * groups * length, groups, length);
+    results[r] = start;
+    finish<op, T>(results + r, lanes);
+  }
+}
+
+// ---- the table ----
+
+constexpr bool isFloat(dtype type) { return type == dtype::f32 || type == dtype::f64; }
+
+template <Op op, dtype type> constexpr void fill(TileOps& table) {
+  constexpr OpInfo kInfo = Row<op>::info;
+  constexpr int kIndex = static_cast<int>(op), kType = static_cast<int>(type);
+  constexpr bool kAllowed =
+      kInfo.types == Types::All || (kInfo.types == Types::Float) == isFloat(type);
+  if constexpr (kInfo.kind == Kind::Unary || kInfo.kind == Kind::Binary ||
+                kInfo.kind == Kind::Select || kInfo.kind == Kind::Reduce) {
+    if constexpr (kAllowed) {
+      table.apply[kIndex][kType] = apply<op, type>;
+    }
+  }
+  if constexpr (kInfo.kind == Kind::Reduce) {
+    using T = Compute<type>;
+    table.rows[kIndex][kType] = {accumulate<op, T>, finish<op, T>, reduceRows<op, T>};
+  }
+  if constexpr (kInfo.kind == Kind::Random && isFloat(type)) {
+    table.apply[kIndex][kType] = random<type>;
+  }
+}
+
+template <dtype type> constexpr void fillType(TileOps& table) {
+#define FL_OP(Name, ...) fill<Op::Name, type>(table);
+#include "fl/ir/Ops.def"
+#undef FL_OP
+}
+
+// Calls f<type>() for the types of ir values; 16-bit floats only have casts.
+#define FL_FOR_EACH_DTYPE(X) \
+  X(f32) X(f64) X(b8) X(s16) X(s32) X(s64) X(u8) X(u16) X(u32) X(u64)
+
+template <dtype from> constexpr void fillCasts(TileOps& table) {
+  TileFunction* const row = table.cast[static_cast<int>(from)];
+#define FL_CAST(to) row[static_cast<int>(dtype::to)] = cast<from, dtype::to>;
+  FL_FOR_EACH_DTYPE(FL_CAST) FL_CAST(f16) FL_CAST(bf16)
+#undef FL_CAST
+}
+
+constexpr TileOps makeTable() {
+  TileOps table = {};
+#define FL_TYPE(type) fillType<dtype::type>(table);
+  FL_FOR_EACH_DTYPE(FL_TYPE)
+#undef FL_TYPE
+#define FL_TYPE(type) fillCasts<dtype::type>(table);
+  FL_FOR_EACH_DTYPE(FL_TYPE) FL_TYPE(f16) FL_TYPE(bf16)
+#undef FL_TYPE
+  return table;
+}
+
+constexpr TileOps kTable = makeTable();
+
+}  // namespace
+
+const TileOps& tileOps() { return kTable; }
+
+}  // namespace fl::runtime::cpu::FL_TILE_VARIANT

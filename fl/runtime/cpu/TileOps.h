@@ -1,0 +1,60 @@
+// The precompiled tile functions: for each op and dtype, a loop over a tile in L1.
+//
+// Relies on the op table. TileOps.cpp defines them once a variant; TileVariant.cpp chooses one at
+// start; the tile interpreter (TileInterpreter.h) strings them together.
+#pragma once
+
+#include <cstdint>
+
+#include "fl/ir/Op.h"
+
+namespace fl::runtime::cpu {
+
+// Elements of one tile.
+inline constexpr int64_t kTile = 512;
+// Functions work on whole groups of this many elements; what lies behind a tile's last element is
+// read and overwritten with anything.
+inline constexpr int64_t kTileGroup = 64;
+
+// out[i] = f(x[i], y[i], z[i]) for i < count, a multiple of kTileGroup. `out` may be x, y or z if its
+// elements are as wide as theirs; otherwise it overlaps none. Operands that f lacks may be null.
+using TileFunction = void (*)(void* out, const void* x, const void* y, const void* z,
+                              int64_t count);
+
+// The row tree of fl/ir/Kernel.h. `lanes` are a[0..31] and t[0..15] of the element's type.
+inline constexpr int kRowLanes = 48;
+struct RowReduction {
+  // Adds `groups` runs of `length` elements, which lie one behind the other. Every run starts at a
+  // multiple of 32 of its chunk and all but a chunk's last have a length that is one.
+  void (*accumulate)(void* lanes, const void* x, int64_t groups, int64_t length);
+  // total = op(total, the tree over the lanes)
+  void (*finish)(void* total, const void* lanes);
+  // totals[r] = op(init, the tree over groups * length elements of row r), for short rows.
+  void (*rows)(void* totals, const void* x, int64_t rows, int64_t groups, int64_t length,
+               const void* init);
+};
+
+// Null where the op has no meaning for the dtype.
+struct TileOps {
+  // By the type of the operands (Where: of y; RandomUniform: of the result). A reduction's entry
+  // combines two values.
+  TileFunction apply[ir::kOpCount][kDtypeCount];
+  TileFunction cast[kDtypeCount][kDtypeCount];  // [from][to]
+  RowReduction rows[ir::kOpCount][kDtypeCount];
+};
+
+enum class TileVariant : uint8_t { V3, V4 };
+
+namespace v3 {
+const TileOps& tileOps();
+}
+namespace v4 {
+const TileOps& tileOps();
+}
+
+// What the processor and the flag `cpu` allow. Throws std::invalid_argument if that is not even
+// x86-64-v3.
+TileVariant bestTileVariant();
+const TileOps& tileOps(TileVariant variant);
+
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,371 @@
+#include "fl/runtime/cpu/TilePlan.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "fl/base/Error.h"
+
+namespace fl::runtime::cpu {
+namespace {
+
+using ir::Kernel;
+using ir::KernelOperand;
+using ir::KernelStage;
+using ir::KernelValue;
+using Form = KernelValue::Form;
+
+bool varies(const KernelOperand& operand, int axis) {
+  return operand.strides[axis] != ir::Stride::Zero;
+}
+
+std::vector<Level> findLevels(const Kernel& kernel) {
+  std::vector<Level> levels;
+  for (const KernelValue& value : kernel.values) {
+    Level level = value.form == Form::Total ? Level::Kept : Level::Uniform;
+    if (value.form == Form::Load) {
+      for (int axis = 0; axis < kernel.rank; ++axis) {
+        if (varies(kernel.operands[value.index], axis)) {
+          level = std::max(level, kernel.isReduced(axis) ? Level::Swept : Level::Kept);
+        }
+      }
+    }
+    for (int arg : value.args) {
+      level = std::max(level, levels[arg]);
+    }
+    levels.push_back(level);
+  }
+  return levels;
+}
+
+TileFunction findFunction(const Kernel& kernel, const KernelValue& value, const TileOps& ops) {
+  const auto typeOf = [&](int arg) {
+    return static_cast<int>(kernel.values[value.args[arg]].type);
+  };
+  TileFunction function = nullptr;
+  if (value.op == ir::Op::Cast) {
+    function = ops.cast[typeOf(0)][static_cast<int>(value.type)];
+  } else if (value.op == ir::Op::RandomUniform) {
+    function = ops.apply[static_cast<int>(value.op)][static_cast<int>(value.type)];
+  } else {
+    const int typed = opKind(value.op) == ir::Kind::Select ? 1 : 0;
+    function = ops.apply[static_cast<int>(value.op)][typeOf(typed)];
+  }
+  FL_INTERNAL_CHECK(function, opName(value.op), " has no tile function for ", value.type);
+  return function;
+}
+
+// Turns a kernel's values into steps. Every location is a new one; Allocation shares their memory.
+class Planner {
+ public:
+  Planner(const Kernel& kernel, const TileOps& ops, TilePlan* plan)
+      : kernel_(kernel), ops_(ops), plan_(*plan), levels_(findLevels(kernel)),
+        own_(kernel.values.size(), -1), expanded_(kernel.values.size(), -1) {}
+
+  void run() {
+    for (const KernelStage& stage : kernel_.stages) {
+      for (const KernelStage::Reduce& reduce : stage.reduces) {
+        totals_.push_back(newLocation(kernel_.values[reduce.value].type));
+      }
+    }
+    for (const KernelStage& stage : kernel_.stages) {
+      planStage(stage);
+    }
+  }
+
+ private:
+  int newLocation(dtype type) {
+    plan_.locations.push_back({static_cast<int>(getTypeSize(type))});
+    return static_cast<int>(plan_.locations.size()) - 1;
+  }
+
+  int newView(int operand, Level level) {
+    plan_.views.push_back({operand, level});
+    return static_cast<int>(plan_.views.size()) - 1;
+  }
+
+  void planStage(const KernelStage& stage) {
+    TileStage& planned = plan_.stages.emplace_back();
+    planned.sweep = stage.sweep;
+    const Level level = stage.sweep ? Level::Swept : Level::Kept;
+    const std::vector<bool> needed = findNeeded(stage);
+    for (size_t v = 0; v < needed.size(); ++v) {
+      const bool known = levels_[v] != Level::Swept && own_[v] >= 0;
+      FL_INTERNAL_CHECK(!needed[v] || levels_[v] <= level, "%", v, " changes in a sweep only");
+      if (needed[v] && !known) {
+        compute(static_cast<int>(v), &planned);
+      }
+    }
+    for (TileStep& step : planned.swept) {
+      for (int& arg : step.args) {
+        arg = arg < 0 ? arg : readAt(arg, level, &planned);
+      }
+    }
+    for (const KernelStage::Reduce& reduce : stage.reduces) {
+      addReduce(reduce, &planned);
+    }
+    for (const KernelStage::Store& store : stage.stores) {
+      planned.stores.push_back(
+          {newView(store.operand, level), readAt(store.value, level, &planned)});
+    }
+    keepLoadsFromStores(stage.sweep ? &planned.swept : &planned.kept, planned);
+  }
+
+  // The values that a stage depends on.
+  std::vector<bool> findNeeded(const KernelStage& stage) const {
+    std::vector<bool> needed(kernel_.values.size(), false);
+    for (const KernelStage::Reduce& reduce : stage.reduces) {
+      needed[reduce.value] = true;
+    }
+    for (const KernelStage::Store& store : stage.stores) {
+      needed[store.value] = true;
+    }
+    for (size_t v = needed.size(); v-- > 0;) {
+      for (int arg : kernel_.values[v].args) {
+        needed[arg] = needed[arg] || needed[v];
+      }
+    }
+    return needed;
+  }
+
+  // Adds the step of a value at its own level. A swept step's arguments are values until planStage
+  // turns them into locations.
+  void compute(int v, TileStage* stage) {
+    const KernelValue& value = kernel_.values[v];
+    const Level level = levels_[v];
+    if (value.form == Form::Total) {
+      own_[v] = totals_[value.index];
+      return;
+    }
+    own_[v] = newLocation(value.type);
+    TileStep step{TileStep::Kind::Scalar, own_[v], value.index};
+    if (value.form == Form::Load) {
+      const bool index = kernel_.operands[value.index].role == KernelOperand::Role::Index;
+      step.kind = index ? TileStep::Kind::Index : TileStep::Kind::Load;
+      step.source = newView(value.index, level);
+    } else if (value.form == Form::Apply) {
+      step.kind = TileStep::Kind::Apply;
+      step.function = findFunction(kernel_, value, ops_);
+      for (size_t i = 0; i < value.args.size(); ++i) {
+        step.args[i] = level == Level::Swept ? value.args[i] : own_[value.args[i]];
+      }
+    }
+    steps(level, stage).push_back(step);
+  }
+
+  std::vector<TileStep>& steps(Level level, TileStage* stage) {
+    return level == Level::Uniform ? plan_.uniform
+           : level == Level::Kept  ? stage->kept
+                                   : stage->swept;
+  }
+
+  // The location where a step of `level` reads a value.
+  int readAt(int v, Level level, TileStage* stage) {
+    if (level != Level::Swept || levels_[v] != Level::Kept) {
+      return own_[v];
+    }
+    if (expanded_[v] < 0) {
+      expanded_[v] = newLocation(kernel_.values[v].type);
+      stage->kept.push_back({TileStep::Kind::Expand, expanded_[v], own_[v]});
+    }
+    return expanded_[v];
+  }
+
+  void addReduce(const KernelStage::Reduce& reduce, TileStage* stage) {
+    const dtype type = kernel_.values[reduce.value].type;
+    const int op = static_cast<int>(reduce.op), t = static_cast<int>(type);
+    FL_INTERNAL_CHECK(ops_.apply[op][t], opName(reduce.op), " does not reduce ", type);
+    stage->reduces.push_back({.combine = ops_.apply[op][t],
+                              .rows = ops_.rows[op][t],
+                              .location = readAt(reduce.value, Level::Swept, stage),
+                              .total = totals_[reduce.index],
+                              .partial = newLocation(type),
+                              .init = reduceInit(reduce.op, type).bits()});
+  }
+
+  // An output may be the memory of an input, so a loaded value must not be read in place after the
+  // first store of its tile: with several stores it is stored from a copy, and the last step writes
+  // its output at once only if nothing loaded is reduced or stored after it.
+  void keepLoadsFromStores(std::vector<TileStep>* steps, const TileStage& stage) {
+    bool direct = !steps->empty() && steps->back().kind == TileStep::Kind::Apply &&
+                  (stage.sweep || kernel_.reduced == 0);
+    for (TileStep& step : *steps) {
+      const auto isTarget = [&](const auto& user) { return user.location == step.target; };
+      const bool load = step.kind == TileStep::Kind::Load;
+      if (load && std::any_of(stage.reduces.begin(), stage.reduces.end(), isTarget)) {
+        direct = false;
+      }
+      if (load && stage.stores.size() > 1 &&
+          std::any_of(stage.stores.begin(), stage.stores.end(), isTarget)) {
+        step.inPlace = false;
+      }
+    }
+    for (const TileStore& store : stage.stores) {
+      if (direct && store.location == steps->back().target) {
+        steps->back().direct = store.view;
+      }
+    }
+  }
+
+  const Kernel& kernel_;
+  const TileOps& ops_;
+  TilePlan& plan_;
+  const std::vector<Level> levels_;
+  std::vector<int> own_;       // location of each value, of swept ones in the present stage
+  std::vector<int> expanded_;  // location of the copy for sweeps
+  std::vector<int> totals_;
+};
+
+// Gives locations their memory: one that is no longer read hands its place to a later one of the
+// same width, so that a long chain of ops stays in L1.
+class Allocation {
+ public:
+  explicit Allocation(TilePlan* plan)
+      : plan_(*plan), lastUse_(plan->locations.size(), -1) {}
+
+  void run() {
+    forEachStep([&](const TileStep& step, int position) { noteUses(step, position); },
+                [&](const TileStage& stage, int position) { noteEnd(stage, position); });
+    forEachStep([&](const TileStep& step, int position) { place(step, position); },
+                [&](const TileStage&, int position) { releaseUpTo(position); });
+    for (TileLocation& location : plan_.locations) {
+      if (location.offset < 0) {  // totals and partials: written by no step
+        location.offset = extend(location.width);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kForever = std::numeric_limits<int>::max();
+
+  // Visits steps in order of execution, each at a position of its own, and the end of each stage.
+  template <class Step, class End>
+  void forEachStep(Step&& visit, End&& end) {
+    int position = 0;
+    for (const TileStep& step : plan_.uniform) {
+      visit(step, position++);
+    }
+    for (const TileStage& stage : plan_.stages) {
+      for (const TileStep& step : stage.kept) {
+        visit(step, position++);
+      }
+      for (const TileStep& step : stage.swept) {
+        visit(step, position++);
+      }
+      end(stage, position++);
+    }
+  }
+
+  void use(int location, int position) {
+    lastUse_[location] = std::max(lastUse_[location], position);
+  }
+
+  void noteUses(const TileStep& step, int position) {
+    const bool uniform = position < static_cast<int>(plan_.uniform.size());
+    use(step.target, uniform ? kForever : position);
+    for (int arg : step.args) {
+      if (arg >= 0) {
+        use(arg, position);
+      }
+    }
+    if (step.kind == TileStep::Kind::Expand) {
+      expansions_.push_back({step.source, step.target});
+    }
+  }
+
+  // What a sweep reads but does not compute must last until its end, as must what is stored.
+  void noteEnd(const TileStage& stage, int position) {
+    std::vector<bool> computed(plan_.locations.size(), false);
+    for (const TileStep& step : stage.swept) {
+      computed[step.target] = true;
+    }
+    for (const TileStep& step : stage.swept) {
+      for (int arg : step.args) {
+        if (arg >= 0 && !computed[arg]) {
+          use(arg, position);
+        }
+      }
+    }
+    for (const TileReduce& reduce : stage.reduces) {
+      use(reduce.location, position);
+    }
+    for (const TileStore& store : stage.stores) {
+      use(store.location, position);
+    }
+    // An expanded copy may be the kept value itself.
+    for (const auto& [kept, copy] : expansions_) {
+      use(kept, lastUse_[copy]);
+    }
+  }
+
+  void place(const TileStep& step, int position) {
+    TileLocation& target = plan_.locations[step.target];
+    if (step.kind == TileStep::Kind::Apply) {
+      for (int arg : step.args) {  // the result may replace an operand of its width
+        if (arg >= 0 && lastUse_[arg] == position && plan_.locations[arg].width == target.width) {
+          release(arg);
+        }
+      }
+    }
+    target.offset = take(target.width);
+    live_.push_back(step.target);
+    releaseUpTo(position);
+  }
+
+  void releaseUpTo(int position) {
+    const std::vector<int> live = live_;
+    for (int location : live) {
+      if (lastUse_[location] <= position) {
+        release(location);
+      }
+    }
+  }
+
+  // Locations that no step writes are never live here.
+  void release(int location) {
+    const auto found = std::find(live_.begin(), live_.end(), location);
+    if (found != live_.end()) {
+      live_.erase(found);
+      free_.push_back(location);
+    }
+  }
+
+  // The place used last: it is the likeliest to be in L1.
+  int64_t take(int width) {
+    const auto found = std::find_if(free_.rbegin(), free_.rend(), [&](int location) {
+      return plan_.locations[location].width == width;
+    });
+    if (found == free_.rend()) {
+      return extend(width);
+    }
+    const int64_t offset = plan_.locations[*found].offset;
+    free_.erase(std::next(found).base());
+    return offset;
+  }
+
+  int64_t extend(int width) {
+    // A group more, for readers that start within a tile, and a few cache lines to keep tiles from
+    // starting at the same offset within a page.
+    const int64_t offset = plan_.scratchBytes;
+    plan_.scratchBytes += (kTile + kTileGroup) * width + 5 * 64;
+    return offset;
+  }
+
+  TilePlan& plan_;
+  std::vector<int> lastUse_;  // position, by location
+  std::vector<std::pair<int, int>> expansions_;
+  std::vector<int> live_;
+  std::vector<int> free_;
+};
+
+}  // namespace
+
+TilePlan planTiles(const Kernel& kernel, const TileOps& ops) {
+  verify(kernel);
+  TilePlan plan;
+  plan.kernel = kernel;
+  Planner(kernel, ops, &plan).run();
+  Allocation(&plan).run();
+  return plan;
+}
+
+}  // namespace fl::runtime::cpu

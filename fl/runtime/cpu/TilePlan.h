@@ -1,0 +1,77 @@
+// What TileProgram prepares: the steps of each stage and the scratch memory they work in.
+//
+// Every value has a level, which says how often it changes: Uniform values are the same for a whole
+// run, Kept values belong to a kept element, Swept values to an element of a sweep. A value is
+// computed at its own level; a sweep reads a kept value through an expanded copy, which repeats it
+// for the elements of the tile. TileInterpreter.cpp executes the plan.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fl/ir/Kernel.h"
+#include "fl/runtime/cpu/TileOps.h"
+
+namespace fl::runtime::cpu {
+
+enum class Level : uint8_t { Uniform, Kept, Swept };
+
+// One operand as it is read or written at a level.
+struct TileView {
+  int operand;
+  Level level;
+};
+
+struct TileStep {
+  enum class Kind : uint8_t { Load, Index, Scalar, Apply, Expand };
+  Kind kind;
+  int target;                  // location
+  int source = -1;             // Load, Index: view; Scalar: number; Expand: location
+  TileFunction function = {};  // Apply
+  int args[3] = {-1, -1, -1};  // Apply: locations
+  // Load: the operand's memory may stand for the tile where it is contiguous.
+  bool inPlace = true;
+  // Apply: view of the output that is written at once where it is contiguous, or -1.
+  int direct = -1;
+};
+
+struct TileStore {
+  int view;
+  int location;
+};
+
+struct TileReduce {
+  TileFunction combine;
+  RowReduction rows;
+  int location;  // of the value
+  int total;     // location
+  int partial;   // location: lanes of the row tree, or the column tree's p
+  uint64_t init;
+};
+
+struct TileStage {
+  bool sweep;
+  std::vector<TileStep> kept;   // first computed in this stage, expanded copies among them
+  std::vector<TileStep> swept;  // once a tile of the sweep
+  std::vector<TileReduce> reduces;
+  std::vector<TileStore> stores;
+};
+
+// A place for kTile elements in the scratch memory; several values may use it in turn.
+struct TileLocation {
+  int width;  // bytes of an element
+  int64_t offset = -1;
+};
+
+struct TilePlan {
+  ir::Kernel kernel;
+  std::vector<TileView> views;
+  std::vector<TileStep> uniform;
+  std::vector<TileStage> stages;
+  std::vector<TileLocation> locations;
+  int64_t scratchBytes = 0;
+};
+
+TilePlan planTiles(const ir::Kernel& kernel, const TileOps& ops);
+
+}  // namespace fl::runtime::cpu

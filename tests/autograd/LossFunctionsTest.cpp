@@ -1,0 +1,122 @@
+#include <cmath>
+#include <limits>
+
+#include "fl/autograd/Functions.h"
+#include "tests/autograd/GradientCheck.h"
+
+namespace fl::test {
+namespace {
+
+Variable targetsOf(const Shape& shape, std::vector<int> classes) {
+  return Variable(Tensor::fromVector(shape, std::move(classes)), false);
+}
+
+TEST(LossFunctions, BinaryCrossEntropy) {
+  const Variable x(Tensor::fromVector(std::vector<double>{0.25, 0.9}), false);
+  const Variable y(Tensor::fromVector(std::vector<double>{1, 0.5}), false);
+  expectNear(valuesOf(binaryCrossEntropy(x, y).tensor()),
+             {-std::log(0.25), -0.5 * (std::log(0.9) + std::log(0.1))}, 1e-14);
+  expectGradients(
+      [](const std::vector<Variable>& v) {
+        return binaryCrossEntropy(v[0], Variable(full(v[0].shape(), 0.3, dtype::f32), false));
+      },
+      {randomTensor({3, 2}, 0.2, 0.8)});
+}
+
+TEST(LossFunctions, CategoricalCrossEntropyValues) {
+  // Three columns of two classes.
+  const Variable x(Tensor::fromVector(Shape({2, 3}), std::vector<double>{-1, -2, -3, -5, -8, -13}),
+                   false);
+  const Variable y = targetsOf({3}, {0, 1, 0});
+  expectNear(valuesOf(categoricalCrossEntropy(x, y, ReduceMode::NONE).tensor()), {1, 5, 8}, 0);
+  expectNear(valuesOf(categoricalCrossEntropy(x, y, ReduceMode::SUM).tensor()), {14}, 0);
+  expectNear(valuesOf(categoricalCrossEntropy(x, y).tensor()), {14.0 / 3}, 1e-15);
+  EXPECT_EQ(categoricalCrossEntropy(x, y).shape(), Shape());
+  EXPECT_EQ(categoricalCrossEntropy(x, y, ReduceMode::NONE).shape(), Shape({3}));
+
+  // The middle one ignored, once as a class and once as no class at all.
+  for (int ignored : {1, -1, 7}) {
+    const Variable z = targetsOf({3}, {0, ignored, 0});
+    expectNear(valuesOf(categoricalCrossEntropy(x, z, ReduceMode::NONE, ignored).tensor()),
+               {1, 0, 8}, 0);
+    expectNear(valuesOf(categoricalCrossEntropy(x, z, ReduceMode::MEAN, ignored).tensor()), {4.5},
+               1e-15);
+  }
+}
+
+TEST(LossFunctions, CategoricalCrossEntropyGradients) {
+  for (ReduceMode mode : {ReduceMode::NONE, ReduceMode::SUM, ReduceMode::MEAN}) {
+    SCOPED_TRACE(static_cast<int>(mode));
+    const auto check = [mode](const Shape& shape, const Variable& targets, int ignored) {
+      expectGradients(
+          [&](const std::vector<Variable>& v) {
+            return categoricalCrossEntropy(logSoftmax(v[0], 0), targets, mode, ignored);
+          },
+          {randomTensor(shape)});
+    };
+    check({4, 3}, targetsOf({3}, {3, 0, 2}), -1);
+    check({4, 3}, targetsOf({3}, {3, 0, 2}), 0);
+    check({3, 2, 2}, targetsOf({2, 2}, {0, 1, 2, 1}), -1);
+    check({3}, targetsOf({}, {2}), -1);
+  }
+}
+
+// log-probabilities of -inf beside the target's must not turn into NaN.
+TEST(LossFunctions, CategoricalCrossEntropyOfImpossibleClasses) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Variable x(Tensor::fromVector(Shape({2, 2}), std::vector<double>{-inf, 0, -1, -inf}),
+                   false);
+  expectNear(
+      valuesOf(categoricalCrossEntropy(x, targetsOf({2}, {1, 0}), ReduceMode::NONE).tensor()),
+      {0, 1}, 0);
+}
+
+// A target that is no class, and not the ignored one, makes its loss NaN and has no gradient.
+TEST(LossFunctions, CategoricalCrossEntropyOfBadTargets) {
+  for (int bad : {-1, 2, 1000}) {
+    SCOPED_TRACE(bad);
+    Variable x(Tensor::fromVector(Shape({2, 2}), std::vector<double>{-1, -2, -3, -4}), true);
+    const Variable y = targetsOf({2}, {1, bad});
+    const std::vector<double> each =
+        valuesOf(categoricalCrossEntropy(x, y, ReduceMode::NONE, /*ignoreIndex=*/-2).tensor());
+    EXPECT_EQ(each[0], 2);
+    EXPECT_TRUE(std::isnan(each[1]));
+    Variable loss = categoricalCrossEntropy(x, y, ReduceMode::SUM, /*ignoreIndex=*/-2);
+    EXPECT_TRUE(std::isnan(valuesOf(loss.tensor())[0]));
+    loss.backward();
+    expectNear(valuesOf(x.grad().tensor()), {0, -1, 0, 0}, 0);
+  }
+}
+
+TEST(LossFunctions, CategoricalCrossEntropyTakesAnyTargetType) {
+  const Variable x(Tensor::fromVector(Shape({2, 2}), std::vector<float>{-1, -2, -3, -4}), false);
+  const Tensor y = Tensor::fromVector(std::vector<int>{1, 0});
+  for (dtype type : {dtype::u8, dtype::s16, dtype::s32, dtype::s64, dtype::u32, dtype::f32}) {
+    SCOPED_TRACE(dtypeToString(type));
+    const Variable loss = categoricalCrossEntropy(x, Variable(y.astype(type), false));
+    EXPECT_EQ(loss.type(), dtype::f32);
+    EXPECT_EQ(loss.scalar<float>(), 2.5f);
+  }
+}
+
+// More classes than u8 counts.
+TEST(LossFunctions, CategoricalCrossEntropyOfManyClasses) {
+  const Variable x(full(Shape({300, 1}), -2.0), false);
+  const Variable y(Tensor::fromVector(std::vector<unsigned char>{44}), false);
+  EXPECT_EQ(categoricalCrossEntropy(x, y).scalar<float>(), 2.0f);
+}
+
+TEST(LossFunctions, CategoricalCrossEntropyMisuse) {
+  const Variable x(randomTensor({2, 3}), false);
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              categoricalCrossEntropy(x, targetsOf({1, 3}, {0, 0, 0}));
+            }).find("targets s32[1,3] do not fit input f64[2,3]: they must have one dimension less"),
+            std::string::npos);
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              categoricalCrossEntropy(x, targetsOf({2}, {0, 0}));
+            }).find("dimension 0 must be the input's dimension 1"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace fl::test

@@ -1,0 +1,117 @@
+// Reductions and the functions made of them.
+#include <cmath>
+
+#include "fl/autograd/Functions.h"
+#include "tests/autograd/GradientCheck.h"
+
+namespace fl::test {
+namespace {
+
+const std::vector<std::vector<int>> kAxes = {{}, {0}, {1}, {2}, {0, 1}, {0, 2}, {2, 1}, {0, 1, 2}};
+
+using Reduction = std::function<Variable(const Variable&, const std::vector<int>&, bool)>;
+
+// Over every choice of axes, with and without kept dimensions; the axes need not be sorted nor the
+// trailing ones.
+void checkAll(const Reduction& f, double low = -1, double high = 1) {
+  for (const std::vector<int>& axes : kAxes) {
+    for (bool keepDims : {false, true}) {
+      std::string name = keepDims ? "keepDims, axes" : "axes";
+      for (int axis : axes) {
+        name += " " + std::to_string(axis);
+      }
+      SCOPED_TRACE(name);
+      expectGradients([&](const std::vector<Variable>& v) { return f(v[0], axes, keepDims); },
+                      {randomTensor({2, 3, 4}, low, high)});
+    }
+  }
+}
+
+Variable small() {
+  return Variable(Tensor::fromVector(Shape({2, 3}), std::vector<double>{1, 2, 3, 5, 8, 13}), false);
+}
+
+TEST(ReductionFunctions, Sum) {
+  expectNear(valuesOf(sum(small(), {0}).tensor()), {3, 8, 21}, 0);
+  expectNear(valuesOf(sum(small(), {}).tensor()), {32}, 0);
+  EXPECT_EQ(sum(small(), {}).shape(), Shape());
+  EXPECT_EQ(sum(small(), {1}, true).shape(), Shape({2, 1}));
+  checkAll([](const Variable& x, const std::vector<int>& axes, bool keep) {
+    return sum(x, axes, keep);
+  });
+  checkAll([](const Variable& x, const std::vector<int>& axes, bool keep) {
+    return exp(sum(x * x, axes, keep) * 0.1);
+  });
+}
+
+TEST(ReductionFunctions, Mean) {
+  expectNear(valuesOf(mean(small(), {1}).tensor()), {4, 20.0 / 3}, 1e-15);
+  checkAll([](const Variable& x, const std::vector<int>& axes, bool keep) {
+    return mean(x * x, axes, keep);
+  });
+}
+
+TEST(ReductionFunctions, Var) {
+  // Of 1, 3, 8 and of 2, 5, 13: sums of squared deviations 26 and 194 / 3.
+  expectNear(valuesOf(var(small(), {1}, /*isbiased=*/true).tensor()), {26.0 / 3, 194.0 / 9}, 1e-14);
+  expectNear(valuesOf(var(small(), {1}).tensor()), {13, 97.0 / 3}, 1e-14);
+  for (bool biased : {false, true}) {
+    checkAll([biased](const Variable& x, const std::vector<int>& axes, bool keep) {
+      return var(x, axes, biased, keep);
+    });
+  }
+  EXPECT_NE(messageOf<std::invalid_argument>([] { var(sum(small(), {0}, true), {0}); })
+                .find("var: no unbiased variance of one sample, in f64[1,3]"),
+            std::string::npos);
+}
+
+TEST(ReductionFunctions, Norm) {
+  expectNear(valuesOf(norm(small(), {0}).tensor()),
+             {std::sqrt(5.0), std::sqrt(34.0), std::sqrt(233.0)}, 1e-15);
+  expectNear(valuesOf(norm(small(), {0}, 1).tensor()), {3, 8, 21}, 1e-15);
+  for (double p : {1.0, 2.0, 3.0, 2.5}) {
+    SCOPED_TRACE(p);
+    checkAll([p](const Variable& x, const std::vector<int>& axes,
+                 bool keep) { return norm(x, axes, p, keep); },
+             0.2, 1);
+  }
+  checkAll([](const Variable& x, const std::vector<int>& axes, bool) { return normalize(x, axes); },
+           -1, -0.2);
+  EXPECT_NE(messageOf<std::invalid_argument>([] { norm(small(), {0}, 0); })
+                .find("norm: p must be positive, not 0"),
+            std::string::npos);
+}
+
+TEST(ReductionFunctions, Softmax) {
+  const Variable x(Tensor::fromVector(Shape({3, 1}), std::vector<double>{1, 2, 4}), false);
+  const double total = std::exp(1) + std::exp(2) + std::exp(4);
+  expectNear(valuesOf(softmax(x, 0).tensor()),
+             {std::exp(1) / total, std::exp(2) / total, std::exp(4) / total}, 1e-14);
+  expectNear(valuesOf(logSoftmax(x, 0).tensor()),
+             {1 - std::log(total), 2 - std::log(total), 4 - std::log(total)}, 1e-14);
+  for (int dim : {0, 1, 2}) {
+    SCOPED_TRACE(dim);
+    const Tensor input = randomTensor({3, 4, 2}, -3, 3);
+    expectGradients([&](const std::vector<Variable>& v) { return softmax(v[0], dim); }, {input});
+    expectGradients([&](const std::vector<Variable>& v) { return logSoftmax(v[0], dim); }, {input});
+  }
+}
+
+TEST(ReductionFunctions, SoftmaxOfLargeValues) {
+  const Variable x(Tensor::fromVector(std::vector<float>{1000, 1000, -1000}), false);
+  expectNear(valuesOf(softmax(x, 0).tensor()), {0.5, 0.5, 0}, 1e-6);
+  expectNear(valuesOf(logSoftmax(x, 0).tensor()), {-std::log(2), -std::log(2), -2000 - std::log(2)},
+             1e-6);
+}
+
+TEST(ReductionFunctions, AxesAreChecked) {
+  EXPECT_NE(messageOf<std::invalid_argument>([] { sum(small(), {2}); })
+                .find("sum: no dimension 2 in shape (2, 3)"),
+            std::string::npos);
+  EXPECT_NE(messageOf<std::invalid_argument>([] { logSoftmax(small(), -1); })
+                .find("logSoftmax: no dimension -1 in f64[2,3]"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace fl::test

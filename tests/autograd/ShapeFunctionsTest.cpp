@@ -1,0 +1,139 @@
+// Functions that rearrange, repeat or choose elements.
+#include "fl/autograd/Functions.h"
+#include "tests/autograd/GradientCheck.h"
+
+namespace fl::test {
+namespace {
+
+// A gradient check of a function of one input.
+void check(const Shape& shape, const std::function<Variable(const Variable&)>& f) {
+  expectGradients([&](const std::vector<Variable>& v) { return f(v[0]); }, {randomTensor(shape)});
+}
+
+Variable counting(const Shape& shape) {
+  std::vector<double> values(shape.elements());
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<double>(i);
+  }
+  return Variable(Tensor::fromVector(shape, values), false);
+}
+
+TEST(ShapeFunctions, Transpose) {
+  expectNear(valuesOf(transpose(counting({2, 3})).tensor()), {0, 2, 4, 1, 3, 5}, 0);
+  EXPECT_EQ(transpose(counting({2, 3, 4}), {2, 0, 1}).shape(), Shape({4, 2, 3}));
+  check({2, 3}, [](const Variable& x) { return transpose(x); });
+  check({2, 3, 4}, [](const Variable& x) { return transpose(x); });
+  check({2, 3, 4}, [](const Variable& x) { return transpose(x, {1, 2, 0}); });
+  check({2, 3, 2, 2}, [](const Variable& x) { return reorder(x, {3, 0, 2, 1}); });
+  EXPECT_NE(messageOf<std::invalid_argument>([] { reorder(counting({2, 3}), {0}); })
+                .find("reorder: (0) names 1 dimensions of f64[2,3]"),
+            std::string::npos);
+}
+
+TEST(ShapeFunctions, TileAndSumAs) {
+  expectNear(valuesOf(tileAs(counting({2}), Shape({2, 2})).tensor()), {0, 1, 0, 1}, 0);
+  expectNear(valuesOf(tile(counting({2}), {2}).tensor()), {0, 1, 0, 1}, 0);
+  expectNear(valuesOf(sumAs(counting({2, 3}), Shape({1, 3})).tensor()), {1, 5, 9}, 0);
+  expectNear(valuesOf(sumAs(counting({2, 3}), Shape({2})).tensor()), {6, 9}, 0);
+  check({2, 1, 3}, [](const Variable& x) { return tileAs(x, Shape({2, 4, 6})); });
+  check({2}, [](const Variable& x) { return tileAs(x, counting({4, 3})); });
+  check({}, [](const Variable& x) { return tileAs(x, Shape({2, 2})); });
+  check({3, 2}, [](const Variable& x) { return tile(x, {2, 3}); });
+  check({3, 2}, [](const Variable& x) { return tile(x, {1, 1, 4}); });
+  check({3, 2, 2}, [](const Variable& x) { return tile(x, {2}); });
+  check({2, 3, 4}, [](const Variable& x) { return sumAs(x, Shape({1, 3, 1})); });
+  check({2, 3, 4}, [](const Variable& x) { return sumAs(x, counting({2})); });
+  check({2, 3}, [](const Variable& x) { return sumAs(x, Shape({2, 3})); });
+  EXPECT_NE(messageOf<std::invalid_argument>([] { tileAs(counting({2}), Shape({3})); })
+                .find("tileAs: shape (2) does not tile to (3): dimension 0"),
+            std::string::npos);
+  EXPECT_NE(messageOf<std::invalid_argument>([] { sumAs(counting({4}), Shape({2})); })
+                .find("sumAs: f64[4] does not reduce to shape (2)"),
+            std::string::npos);
+}
+
+TEST(ShapeFunctions, Concatenate) {
+  const Variable joined = concatenate({counting({2, 1}), counting({2, 2})}, 1);
+  EXPECT_EQ(joined.shape(), Shape({2, 3}));
+  expectNear(valuesOf(joined.tensor()), {0, 1, 0, 1, 2, 3}, 0);
+  for (int dim : {0, 1, 2}) {
+    SCOPED_TRACE(dim);
+    Shape second = {2, 3, 2};
+    second[dim] = 4;
+    expectGradients([&](const std::vector<Variable>& v) { return concatenate({v[0], v[1], v[0]}, dim); },
+                    {randomTensor({2, 3, 2}), randomTensor(second)});
+  }
+  EXPECT_NE(messageOf<std::invalid_argument>([] { concatenate({}, 0); }).find("concatenate: no"),
+            std::string::npos);
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              concatenate({counting({2}), counting({2}).astype(dtype::f32)}, 0);
+            }).find("concatenate: Variables of different types"),
+            std::string::npos);
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              concatenate({counting({2}), counting({2, 1})}, 0);
+            }).find("differ in dimensions"),
+            std::string::npos);
+}
+
+TEST(ShapeFunctions, Split) {
+  const std::vector<Variable> pieces = split(counting({2, 5}), 2, 1);
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[2].shape(), Shape({2, 1}));
+  expectNear(valuesOf(pieces[1].tensor()), {4, 5, 6, 7}, 0);
+  check({3, 4}, [](const Variable& x) {
+    const std::vector<Variable> p = split(x, std::vector<long>{1, 3}, 1);
+    return concatenate({p[1] * 2.0, p[0]}, 1);
+  });
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              split(counting({5}), std::vector<long>{2, 2}, 0);
+            }).find("split: pieces of 4 elements in all do not make dimension 0 of f64[5]"),
+            std::string::npos);
+  EXPECT_NE(messageOf<std::invalid_argument>([] { split(counting({5}), 2, 1); })
+                .find("split: no dimension 1"),
+            std::string::npos);
+}
+
+TEST(ShapeFunctions, Moddims) {
+  EXPECT_EQ(moddims(counting({10, 20, 3}), {-1, 0, 1}).shape(), Shape({30, 20, 1}));
+  EXPECT_EQ(moddims(counting({4, 6}), {0, 2, 3}).shape(), Shape({4, 2, 3}));
+  EXPECT_EQ(moddims(counting({}), {1, 1}).shape(), Shape({1, 1}));
+  EXPECT_EQ(flat(counting({2, 3})).shape(), Shape({6}));
+  check({2, 6}, [](const Variable& x) { return moddims(x, {3, -1}); });
+  check({2, 3, 2}, [](const Variable& x) { return flat(x); });
+  const auto words = [](const Shape& dims) {
+    return messageOf<std::invalid_argument>([&] { moddims(counting({2, 3}), dims); });
+  };
+  EXPECT_NE(words({-1, -1}).find("moddims: more than one -1 in (-1, -1)"), std::string::npos);
+  EXPECT_NE(words({2, 3, 0}).find("moddims: (2, 3, 0) keeps dimension 2"), std::string::npos);
+  EXPECT_NE(words({4, -1}).find("moddims: shape (2, 3) has 6 elements"), std::string::npos);
+}
+
+TEST(ShapeFunctions, Index) {
+  const Variable x = counting({4, 3});
+  expectNear(valuesOf(x(1, 2).tensor()), {9}, 0);
+  EXPECT_EQ(x(1, 2).shape(), Shape({1}));
+  EXPECT_EQ(x(1).shape(), Shape({3}));
+  expectNear(valuesOf(x(span, 1).tensor()), {4, 5, 6, 7}, 0);
+  expectNear(valuesOf(x(range(1, 3), range(0, 1)).tensor()), {1, 2}, 0);
+  expectNear(valuesOf(x.flat(range(3, 6)).tensor()), {3, 4, 5}, 0);
+
+  check({4, 3}, [](const Variable& v) { return v(1, 2); });
+  check({4, 3}, [](const Variable& v) { return v(span, 1); });
+  check({4, 3}, [](const Variable& v) { return v(-1); });
+  check({5, 3}, [](const Variable& v) { return v(range(0, end, 2), range(1, 3)); });
+  check({4, 3}, [](const Variable& v) { return v.flat(range(2, 9, 3)); });
+  check({4, 3}, [](const Variable& v) { return v.flat(5); });
+  // Elements that are chosen more than once.
+  check({4, 3}, [](const Variable& v) { return v(range(0, 3)) * v(range(1, 4)); });
+}
+
+// The result is a value: an update of the source in place does not show.
+TEST(ShapeFunctions, IndexIsNoView) {
+  Variable x = counting({4});
+  const Variable part = x(range(0, 2));
+  x.tensor() += 10;
+  expectNear(valuesOf(part.tensor()), {0, 1}, 0);
+}
+
+}  // namespace
+}  // namespace fl::test

@@ -1,0 +1,140 @@
+// Elementwise functions of one Variable: values against the C library, gradients against
+// differences.
+#include <cmath>
+
+#include "fl/autograd/Functions.h"
+#include "tests/autograd/GradientCheck.h"
+
+namespace fl::test {
+namespace {
+
+struct Row {
+  const char* name;
+  Variable (*function)(const Variable&);
+  double (*reference)(double);
+  double low;
+  double high;
+};
+
+double geluReference(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+const Row kRows[] = {
+    {"negate", negate, [](double x) { return -x; }, -2, 2},
+    {"reciprocal", reciprocal, [](double x) { return 1 / x; }, 0.5, 2},
+    {"reciprocal of negatives", reciprocal, [](double x) { return 1 / x; }, -2, -0.5},
+    {"exp", exp, [](double x) { return std::exp(x); }, -2, 2},
+    {"log", log, [](double x) { return std::log(x); }, 0.5, 3},
+    {"log1p", log1p, [](double x) { return std::log1p(x); }, -0.5, 3},
+    {"sin", sin, [](double x) { return std::sin(x); }, -4, 4},
+    {"cos", cos, [](double x) { return std::cos(x); }, -4, 4},
+    {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0.5, 3},
+    {"tanh", tanh, [](double x) { return std::tanh(x); }, -2, 2},
+    {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -3, 3},
+    {"erf", erf, [](double x) { return std::erf(x); }, -2, 2},
+    {"abs above", abs, [](double x) { return std::abs(x); }, 0.1, 2},
+    {"abs below", abs, [](double x) { return std::abs(x); }, -2, -0.1},
+    {"relu above", relu, [](double x) { return x; }, 0.1, 2},
+    {"relu below", relu, [](double) { return 0.0; }, -2, -0.1},
+    {"gelu", gelu, geluReference, -3, 3},
+    {"swish", [](const Variable& x) { return swish(x, 1.5); },
+     [](double x) { return x / (1 + std::exp(-1.5 * x)); }, -3, 3},
+    {"pow 2", [](const Variable& x) { return pow(x, 2); }, [](double x) { return x * x; }, -2, 2},
+    {"pow 3", [](const Variable& x) { return pow(x, 3); }, [](double x) { return x * x * x; }, -2,
+     2},
+    {"pow 0", [](const Variable& x) { return pow(x, 0); }, [](double) { return 1.0; }, -2, 2},
+    {"pow 1", [](const Variable& x) { return pow(x, 1); }, [](double x) { return x; }, 0.5, 2},
+    {"pow 0.5", [](const Variable& x) { return pow(x, 0.5); },
+     [](double x) { return std::sqrt(x); }, 0.5, 2},
+    {"pow -1", [](const Variable& x) { return pow(x, -1); }, [](double x) { return 1 / x; }, 0.5,
+     2},
+    {"pow 1.7", [](const Variable& x) { return pow(x, 1.7); },
+     [](double x) { return std::pow(x, 1.7); }, 0.5, 2},
+    {"clamp inside", [](const Variable& x) { return clamp(x, -0.1, 0.7); },
+     [](double x) { return x; }, 0, 0.6},
+    {"clamp above", [](const Variable& x) { return clamp(x, -0.1, 0.7); },
+     [](double) { return 0.7; }, 0.8, 2},
+    {"clamp below", [](const Variable& x) { return clamp(x, -0.1, 0.7); },
+     [](double) { return -0.1; }, -2, -0.2},
+    {"+ number", [](const Variable& x) { return x + 0.3; }, [](double x) { return x + 0.3; }, -2,
+     2},
+    {"number +", [](const Variable& x) { return 0.3 + x; }, [](double x) { return 0.3 + x; }, -2,
+     2},
+    {"- number", [](const Variable& x) { return x - 0.3; }, [](double x) { return x - 0.3; }, -2,
+     2},
+    {"number -", [](const Variable& x) { return 0.3 - x; }, [](double x) { return 0.3 - x; }, -2,
+     2},
+    {"* number", [](const Variable& x) { return x * 0.3; }, [](double x) { return x * 0.3; }, -2,
+     2},
+    {"number *", [](const Variable& x) { return 0.3 * x; }, [](double x) { return 0.3 * x; }, -2,
+     2},
+    {"/ number", [](const Variable& x) { return x / 0.3; }, [](double x) { return x / 0.3; }, -2,
+     2},
+    {"number /", [](const Variable& x) { return 0.3 / x; }, [](double x) { return 0.3 / x; }, 0.5,
+     2},
+    {"max with smaller number", [](const Variable& x) { return max(x, 0.3); },
+     [](double x) { return x; }, 0.4, 2},
+    {"max with larger number", [](const Variable& x) { return max(0.3, x); },
+     [](double) { return 0.3; }, -2, 0.2},
+    {"min with larger number", [](const Variable& x) { return min(x, 0.3); },
+     [](double x) { return x; }, -2, 0.2},
+    {"min with smaller number", [](const Variable& x) { return min(0.3, x); },
+     [](double) { return 0.3; }, 0.4, 2},
+};
+
+TEST(UnaryFunctions, ValuesAndGradients) {
+  for (const Row& row : kRows) {
+    SCOPED_TRACE(row.name);
+    const Tensor input = randomTensor({3, 5}, row.low, row.high);
+    std::vector<double> expected = valuesOf(input);
+    for (double& value : expected) {
+      value = row.reference(value);
+    }
+    const Variable result = row.function(Variable(input, false));
+    EXPECT_EQ(result.shape(), Shape({3, 5}));
+    EXPECT_EQ(result.type(), dtype::f64);
+    expectNear(valuesOf(result.tensor()), expected, 1e-7);
+    expectGradients([&](const std::vector<Variable>& v) { return row.function(v[0]); }, {input});
+  }
+}
+
+TEST(UnaryFunctions, OddShapes) {
+  const Shape shapes[] = {{}, {1}, {7}, {1, 1}, {2, 1, 3}, {2, 3, 2, 2}};
+  for (const Shape& shape : shapes) {
+    SCOPED_TRACE(shape.toString());
+    expectGradients([](const std::vector<Variable>& v) { return tanh(v[0]) * 2.0; },
+                    {randomTensor(shape)});
+  }
+}
+
+TEST(UnaryFunctions, KeepTheDtype) {
+  for (dtype type : {dtype::f16, dtype::f32, dtype::f64}) {
+    SCOPED_TRACE(dtypeToString(type));
+    for (const Row& row : kRows) {
+      SCOPED_TRACE(row.name);
+      Variable x(full(Shape({2}), 0.5, type), true);
+      Variable y = row.function(x);
+      EXPECT_EQ(y.type(), type);
+      y.backward();
+      EXPECT_EQ(x.grad().type(), type);
+    }
+  }
+}
+
+// At a tie nothing flows: relu(0), |0|, a limit of clamp, max(x, x's value).
+TEST(UnaryFunctions, GradientsAtTies) {
+  const auto gradientAt = [](double value, const std::function<Variable(const Variable&)>& f) {
+    Variable x(full(Shape({1}), value, dtype::f64), true);
+    f(x).backward();
+    return valuesOf(x.grad().tensor())[0];
+  };
+  EXPECT_EQ(gradientAt(0, relu), 0);
+  EXPECT_EQ(gradientAt(0, static_cast<Variable (*)(const Variable&)>(abs)), 0);
+  EXPECT_EQ(gradientAt(1, [](const Variable& x) { return clamp(x, -1, 1); }), 0);
+  EXPECT_EQ(gradientAt(0.5, [](const Variable& x) { return max(x, 0.5); }), 0);
+  EXPECT_EQ(gradientAt(0, [](const Variable& x) { return pow(x, 0); }), 0);
+}
+
+}  // namespace
+}  // namespace fl::test

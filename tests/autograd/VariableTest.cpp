@@ -1,0 +1,365 @@
+// The handle, the tape, and how backward() runs over it.
+#include "fl/autograd/Variable.h"
+
+#include <pthread.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "fl/autograd/Functions.h"
+#include "fl/autograd/Utils.h"
+#include "tests/autograd/GradientCheck.h"
+
+namespace fl::test {
+namespace {
+
+Variable leaf(std::vector<double> values) {
+  return Variable(Tensor::fromVector(std::move(values)), true);
+}
+
+std::vector<double> gradOf(const Variable& variable) { return valuesOf(variable.grad().tensor()); }
+
+TEST(Variable, Metadata) {
+  const Variable empty;
+  EXPECT_TRUE(empty.isEmpty());
+  EXPECT_EQ(empty.type(), dtype::f32);
+  EXPECT_FALSE(empty.isCalcGrad());
+
+  const Variable x(full(Shape({2, 3}), 1.5, dtype::f64), true);
+  EXPECT_EQ(x.shape(), Shape({2, 3}));
+  EXPECT_EQ(x.ndim(), 2u);
+  EXPECT_EQ(x.dim(1), 3);
+  EXPECT_EQ(x.elements(), 6);
+  EXPECT_EQ(x.bytes(), 48u);
+  EXPECT_EQ(x.type(), dtype::f64);
+  EXPECT_TRUE(x.isCalcGrad());
+  EXPECT_TRUE(x.isContiguous());
+  EXPECT_EQ(x.scalar<double>(), 1.5);
+  double values[6];
+  x.host(values);
+  EXPECT_EQ(values[5], 1.5);
+  EXPECT_THROW(x.dim(2), std::invalid_argument);
+}
+
+TEST(Variable, HandlesShareCopiesDoNot) {
+  Variable x = leaf({1, 2});
+  Variable handle = x;
+  Variable copy = x.copy();
+  x.tensor() += 1;
+  x.addGrad(Variable(full(Shape({2}), 1.0, dtype::f64), false));
+  EXPECT_EQ(valuesOf(handle.tensor()), (std::vector<double>{2, 3}));
+  EXPECT_TRUE(handle.isGradAvailable());
+  EXPECT_EQ(valuesOf(copy.tensor()), (std::vector<double>{1, 2}));
+  EXPECT_TRUE(copy.isCalcGrad());
+  EXPECT_FALSE(copy.isGradAvailable());
+  EXPECT_TRUE(allClose(x, handle));
+  EXPECT_FALSE(allClose(x, copy));
+}
+
+TEST(Variable, CalcGradComesFromTheInputs) {
+  const Variable x = leaf({1});
+  const Variable fixed(Tensor::fromVector(std::vector<double>{2}), false);
+  EXPECT_TRUE((x * fixed).isCalcGrad());
+  EXPECT_FALSE((fixed * fixed).isCalcGrad());
+  int calls = 0;
+  Variable result(fixed.tensor(), {fixed}, [&](std::vector<Variable>&, const Variable&) { ++calls; });
+  EXPECT_FALSE(result.isCalcGrad());
+  result.backward();  // nothing wants a gradient: does nothing
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(Variable, GradErrorsSayWhy) {
+  const Variable fixed(Tensor::fromVector(std::vector<double>{2}), false);
+  EXPECT_NE(messageOf<std::logic_error>([&] { fixed.grad(); }).find("calcGrad is false"),
+            std::string::npos);
+  EXPECT_NE(messageOf<std::logic_error>([&] { leaf({1}).grad(); }).find("is not available"),
+            std::string::npos);
+}
+
+TEST(Variable, AddGradChecksShapeAndType) {
+  Variable x = leaf({1, 2});
+  const auto words = [&](const Tensor& grad) {
+    return messageOf<std::invalid_argument>([&] { x.addGrad(Variable(grad, false)); });
+  };
+  EXPECT_NE(words(full(Shape({2}), 1.0, dtype::f32))
+                .find("addGrad: a gradient of type f32[2] for a Variable of type f64[2]"),
+            std::string::npos);
+  EXPECT_NE(words(full(Shape({2, 1}), 1.0, dtype::f64)).find("f64[2,1]"), std::string::npos);
+  Variable fixed(Tensor::fromVector(std::vector<double>{2}), false);
+  fixed.addGrad(x);  // wants none: ignored
+}
+
+// A gradient that was handed out stays what it was, whoever else got it and whatever comes later.
+TEST(Variable, GradientsAreNeverChangedInPlace) {
+  Variable x = leaf({1, 2});
+  Variable y = leaf({3, 4});
+  const Variable grad(full(Shape({2}), 5.0, dtype::f64), false);
+  x.addGrad(grad);
+  y.addGrad(grad);
+  Variable early = x.grad();
+  x.addGrad(grad);
+  EXPECT_EQ(gradOf(x), (std::vector<double>{10, 10}));
+  EXPECT_EQ(gradOf(y), (std::vector<double>{5, 5}));
+  EXPECT_EQ(valuesOf(early.tensor()), (std::vector<double>{5, 5}));
+  x.grad().tensor() *= 2;
+  EXPECT_EQ(valuesOf(grad.tensor()), (std::vector<double>{5, 5}));
+
+  // The same within a graph: both inputs of + receive one gradient, indexing adds into its own.
+  Variable a = leaf({1, 2});
+  Variable b = leaf({1, 2});
+  Variable sum = a + b;
+  (sum + a(range(0, 1))(0)).backward();
+  EXPECT_EQ(gradOf(a), (std::vector<double>{3, 1}));
+  EXPECT_EQ(gradOf(b), (std::vector<double>{1, 1}));
+}
+
+TEST(Variable, SharedParameterAccumulates) {
+  Variable w = leaf({2, 3});
+  const Variable x(Tensor::fromVector(std::vector<double>{5, 7}), false);
+  Variable loss = sum(w * x, {}) + sum(w * w, {});
+  loss.backward();
+  EXPECT_EQ(gradOf(w), (std::vector<double>{9, 13}));
+  sum(w, {}).backward();  // leaves accumulate over calls
+  EXPECT_EQ(gradOf(w), (std::vector<double>{10, 14}));
+  w.zeroGrad();
+  EXPECT_FALSE(w.isGradAvailable());
+}
+
+TEST(Variable, DiamondsRunEachFunctionOnce) {
+  int calls = 0;
+  Variable x = leaf({1});
+  Variable middle(x.tensor(), {x}, [&](std::vector<Variable>& inputs, const Variable& grad) {
+    ++calls;
+    inputs[0].addGrad(grad);
+  });
+  Variable top = middle;
+  for (int i = 0; i < 20; ++i) {
+    top = top + top;  // 2^20 paths
+  }
+  top.backward();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(gradOf(x), (std::vector<double>{1048576}));
+}
+
+TEST(Variable, SecondBackwardThrowsBeforeItComputes) {
+  Variable x = leaf({2});
+  Variable shared = x * x;
+  Variable first = shared * 3.0;
+  Variable second = shared + x;
+  first.backward();
+  EXPECT_EQ(gradOf(x), (std::vector<double>{12}));
+  for (Variable* again : {&first, &second, &shared}) {
+    EXPECT_NE(messageOf<std::logic_error>([&] { again->backward(); }).find("retainGraph = true"),
+              std::string::npos);
+  }
+  EXPECT_EQ(gradOf(x), (std::vector<double>{12}));
+}
+
+TEST(Variable, RetainedGraphsRunAgain) {
+  Variable x = leaf({2});
+  Variable shared = x * x;
+  Variable first = shared * 3.0;
+  Variable second = shared + x;
+  first.backward(/*retainGraph=*/true);
+  first.backward(true);
+  EXPECT_EQ(gradOf(x), (std::vector<double>{24}));
+  EXPECT_EQ(gradOf(shared), (std::vector<double>{3}));  // of the latest call
+  second.backward(true);
+  EXPECT_EQ(gradOf(x), (std::vector<double>{29}));
+  second.backward();
+  EXPECT_EQ(gradOf(x), (std::vector<double>{34}));
+}
+
+TEST(Variable, BackwardReleasesWhatItRead) {
+  const auto held = std::make_shared<int>(0);
+  Variable x = leaf({1});
+  Variable y(x.tensor(), {x}, [held](std::vector<Variable>& inputs, const Variable& grad) {
+    inputs[0].addGrad(grad);
+  });
+  y.backward(true);
+  EXPECT_EQ(held.use_count(), 2);
+  y.backward();
+  EXPECT_EQ(held.use_count(), 1);
+  y.setCalcGrad(false);
+  EXPECT_FALSE(y.isGradAvailable());
+}
+
+TEST(Variable, HooksSeeFinalGradients) {
+  Variable x = leaf({1, 2});
+  Variable y = x * 3.0;
+  std::vector<std::string> order;
+  x.registerGradHook([&](Variable& grad) {
+    order.push_back("x");
+    EXPECT_EQ(valuesOf(grad.tensor()), (std::vector<double>{5, 8}));
+  });
+  y.registerGradHook([&](Variable& grad) {
+    order.push_back("y");
+    EXPECT_EQ(valuesOf(grad.tensor()), (std::vector<double>{1, 2}));
+  });
+  // d/dx of (y * {1, 2} + 2 x) is 3 * {1, 2} + 2.
+  Variable loss =
+      sum(y * Variable(Tensor::fromVector(std::vector<double>{1, 2}), false) + x * 2.0, {});
+  loss.backward();
+  EXPECT_EQ(order, (std::vector<std::string>{"y", "x"}));
+  x.clearGradHook();
+  (x * 1.0).backward();
+  EXPECT_EQ(order.size(), 2u);
+}
+
+// What a hook does to the gradient is what an optimizer sees.
+TEST(Variable, HooksMayReplaceTheGradient) {
+  Variable x = leaf({1, 2});
+  x.registerGradHook([](Variable& grad) { grad.tensor() *= 0.5; });
+  (x * 4.0).backward();
+  EXPECT_EQ(gradOf(x), (std::vector<double>{2, 2}));
+}
+
+// Gradients are those of the values at the time of the call.
+TEST(Variable, UpdatesInPlaceBetweenForwardAndBackward) {
+  Variable x = leaf({2, 3});
+  Variable w = leaf({5, 7});
+  Variable y = x * w;
+  Variable z = exp(x);
+  x.tensor() += 10;
+  w.tensor() = Tensor::fromVector(std::vector<double>{0, 0});
+  y.backward();
+  EXPECT_EQ(gradOf(x), (std::vector<double>{5, 7}));
+  EXPECT_EQ(gradOf(w), (std::vector<double>{2, 3}));
+  x.zeroGrad();
+  z.tensor() *= 0.0;
+  z.backward();
+  expectNear(gradOf(x), {std::exp(2), std::exp(3)}, 1e-14);
+}
+
+TEST(Variable, WithoutDataKeepsTheHistory) {
+  Variable x(full(Shape({2, 2}), 3.0, dtype::f64), true);
+  Variable edge = x.withoutData();
+  EXPECT_EQ(edge.shape(), Shape({2, 2}));
+  EXPECT_EQ(edge.type(), dtype::f64);
+  EXPECT_EQ(edge.tensor().shape(), Shape({2, 2}));
+  edge.addGrad(Variable(full(Shape({2, 2}), 1.0, dtype::f64), false));
+  EXPECT_EQ(gradOf(x), (std::vector<double>{1, 1, 1, 1}));
+  EXPECT_EQ(valuesOf(x.tensor()), (std::vector<double>{3, 3, 3, 3}));
+}
+
+TEST(Variable, AstypeCastsTheGradientBack) {
+  Variable x(Tensor::fromVector(std::vector<float>{1, 2}), true);
+  Variable y = x.astype(dtype::f64);
+  EXPECT_EQ(y.type(), dtype::f64);
+  (y * y).backward();
+  EXPECT_EQ(x.grad().type(), dtype::f32);
+  EXPECT_EQ(gradOf(x), (std::vector<double>{2, 4}));
+}
+
+TEST(Variable, SetCalcGradDropsTheHistory) {
+  Variable x = leaf({1});
+  Variable y = x * 2.0;
+  y.setCalcGrad(false);
+  y.setCalcGrad(true);  // a leaf now
+  (y * 3.0).backward();
+  EXPECT_EQ(gradOf(y), (std::vector<double>{3}));
+  EXPECT_FALSE(x.isGradAvailable());
+}
+
+TEST(Variable, AForgottenGradientIsReported) {
+  Variable x = leaf({1});
+  Variable y = x * 2.0;
+  Variable z(y.tensor(), {y}, [](std::vector<Variable>&, const Variable&) {});
+  EXPECT_NE(messageOf<std::logic_error>([&] { z.backward(); }).find("no gradient was propagated"),
+            std::string::npos);
+}
+
+TEST(Variable, BackwardTakesAGradient) {
+  Variable x = leaf({1, 2});
+  Variable y = x * x;
+  y.backward(Variable(Tensor::fromVector(std::vector<double>{10, 100}), false));
+  EXPECT_EQ(gradOf(x), (std::vector<double>{20, 400}));
+  Variable z = x * x;
+  EXPECT_THROW(z.backward(Variable(full(Shape({3}), 1.0, dtype::f64), false)),
+               std::invalid_argument);
+}
+
+// ---- Depth ----
+
+// Runs `body` in a thread with a stack of 256 KiB.
+void onSmallStack(void (*body)()) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 * 1024), 0);
+  pthread_t thread;
+  const auto run = [](void* argument) -> void* {
+    reinterpret_cast<void (*)()>(argument)();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, reinterpret_cast<void*>(body)), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+}
+
+constexpr int kDepth = 1000000;
+
+Variable longTape(const Variable& start, int* calls) {
+  Variable last = start;
+  for (int i = 0; i < kDepth; ++i) {
+    last = Variable(start.tensor(), {last},
+                    [calls](std::vector<Variable>& inputs, const Variable& grad) {
+                      ++*calls;
+                      inputs[0].addGrad(grad);
+                    });
+  }
+  return last;
+}
+
+TEST(Depth, AMillionVariablesRunBackward) {
+  onSmallStack([] {
+    int calls = 0;
+    Variable x = leaf({2});
+    Variable last = longTape(x, &calls);
+    last.backward();
+    EXPECT_EQ(calls, kDepth);
+    EXPECT_EQ(gradOf(x), (std::vector<double>{1}));
+  });
+}
+
+TEST(Depth, AMillionVariablesAreDestroyed) {
+  onSmallStack([] {
+    int calls = 0;
+    Variable x = leaf({2});
+    {
+      const Variable unused = longTape(x, &calls);
+      Variable retained = longTape(x, &calls);
+      retained.backward(/*retainGraph=*/true);
+    }
+    EXPECT_EQ(calls, kDepth);
+    Variable cut = longTape(x, &calls);
+    cut.setCalcGrad(false);
+  });
+}
+
+// Histories held by the gradient functions themselves.
+TEST(Depth, NestedClosuresAreDestroyed) {
+  onSmallStack([] {
+    Variable last = leaf({2});
+    for (int i = 0; i < 100000; ++i) {
+      const Variable input = last;
+      last = Variable(input.tensor(), {input},
+                      [input](std::vector<Variable>&, const Variable&) { input.isCalcGrad(); });
+    }
+  });
+}
+
+TEST(Depth, LongChainsOfOperators) {
+  onSmallStack([] {
+    Variable x = leaf({1});
+    Variable y = x;
+    for (int i = 0; i < 10000; ++i) {
+      y = y + x;
+    }
+    y.backward();
+    EXPECT_EQ(valuesOf(y.tensor()), (std::vector<double>{10001}));
+    EXPECT_EQ(gradOf(x), (std::vector<double>{10001}));
+  });
+}
+
+}  // namespace
+}  // namespace fl::test

@@ -1,0 +1,51 @@
+// Compiles kernels for this machine and runs launches; shared by the emitter's tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fl/base/Error.h"
+#include "fl/base/Flags.h"
+#include "fl/codegen/cpu/Emitter.h"
+#include "fl/runtime/cpu/CodeLoader.h"
+#include "fl/runtime/cpu/HostTarget.h"
+#include "tests/codegen/KernelLaunch.h"
+#include "tests/codegen/KernelMaker.h"
+
+namespace fl::testing {
+
+// What this machine has, and x86-64-v3.
+inline std::vector<ir::Target> targets() {
+  std::vector<ir::Target> result = {runtime::cpu::hostTarget()};
+  flags().cpu = "x86-64-v3";
+  const ir::Target lower = runtime::cpu::hostTarget();
+  flags().cpu = "";
+  if (lower != result[0]) result.push_back(lower);
+  return result;
+}
+
+inline std::shared_ptr<runtime::cpu::LoadedCode> compile(const ir::Kernel& kernel,
+                                                         const ir::Target& target) {
+  return runtime::cpu::LoadedCode::load(codegen::cpu::emitKernel(kernel, target, "kernel"));
+}
+
+inline void run(const runtime::cpu::LoadedCode& code, const KernelLaunch& launch) {
+  const ir::KernelArgs args = launch.args();
+  EXPECT_EQ(code.entry()(&args, 0, launch.domain()), -1);
+}
+
+// The seed of a random test, which it prints; FL_TEST_SEED replays one.
+inline uint64_t testSeed(uint64_t initial) {
+  const char* given = std::getenv("FL_TEST_SEED");
+  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : initial;
+  std::cout << "replay with FL_TEST_SEED=" << seed << "\n";
+  return seed;
+}
+
+}  // namespace fl::testing

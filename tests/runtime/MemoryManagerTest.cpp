@@ -1,0 +1,181 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fl/runtime/MemoryManager.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define FL_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FL_ADDRESS_SANITIZER 1
+#endif
+#endif
+
+// Sanitizers abort at a hopeless request unless they are told to refuse it as the system does.
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
+
+namespace fl::runtime {
+namespace {
+
+// More than any machine has.
+constexpr size_t kTooMuch = size_t{1} << 60;
+
+class MemoryManagerTest : public testing::TestWithParam<std::unique_ptr<MemoryManager> (*)()> {
+ protected:
+  std::unique_ptr<MemoryManager> manager_ = GetParam()();
+};
+INSTANTIATE_TEST_SUITE_P(Managers, MemoryManagerTest,
+                         testing::Values(&makeCachingMemoryManager, &makeDefaultMemoryManager));
+
+TEST_P(MemoryManagerTest, BlocksAreAlignedDisjointAndReadableBeyondTheEnd) {
+  std::vector<std::pair<unsigned char*, size_t>> blocks;
+  for (size_t bytes : {0, 1, 63, 64, 65, 100, 1000, 4096, 4097, 100000, 3000000}) {
+    for (int copy = 0; copy < 3; ++copy) {
+      auto* block = static_cast<unsigned char*>(manager_->allocate(bytes));
+      ASSERT_NE(block, nullptr);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u);
+      unsigned char last[64];
+      std::memcpy(last, block + bytes, sizeof(last));
+      std::memset(block, static_cast<int>(blocks.size()), bytes);
+      blocks.emplace_back(block, bytes);
+    }
+  }
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const auto [block, bytes] = blocks[i];
+    EXPECT_TRUE(std::all_of(block, block + bytes, [i](unsigned char c) { return c == i; }));
+    manager_->deallocate(block, bytes);
+  }
+  EXPECT_EQ(manager_->stats().liveBytes, 0u);
+  EXPECT_EQ(manager_->stats().allocations, blocks.size());
+}
+
+TEST_P(MemoryManagerTest, ThrowsBadAllocAndGoesOn) {
+  EXPECT_THROW(manager_->allocate(kTooMuch), std::bad_alloc);
+  EXPECT_THROW(manager_->allocate(~size_t{0}), std::bad_alloc);
+  EXPECT_EQ(manager_->stats().allocations, 0u);
+  manager_->deallocate(manager_->allocate(10), 10);
+}
+
+TEST_P(MemoryManagerTest, IsThreadSafe) {
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([this, seed] {
+      std::mt19937 generator(seed);
+      std::vector<std::pair<void*, size_t>> blocks;
+      for (int i = 0; i < 2000; ++i) {
+        const size_t bytes = generator() % 5000;
+        void* block = manager_->allocate(bytes);
+        std::memset(block, static_cast<int>(seed), bytes);
+        blocks.emplace_back(block, bytes);
+        if (blocks.size() > 20) {
+          std::swap(blocks[generator() % 20], blocks.back());
+          manager_->deallocate(blocks.back().first, blocks.back().second);
+          blocks.pop_back();
+        }
+      }
+      for (const auto& [block, bytes] : blocks) {
+        manager_->deallocate(block, bytes);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(manager_->stats().liveBytes, 0u);
+  EXPECT_EQ(manager_->stats().allocations, 4u * 2000u);
+}
+
+TEST(CachingMemoryManager, ReusesBlocksOfTheSizeClass) {
+  const auto manager = makeCachingMemoryManager();
+  void* block = manager->allocate(1000);
+  const size_t live = manager->stats().liveBytes;
+  EXPECT_EQ(live, 1024u);
+  manager->deallocate(block, 1000);
+  EXPECT_EQ(manager->stats().cachedBytes, live);
+  EXPECT_EQ(manager->allocate(1024), block);
+  EXPECT_EQ(manager->stats().cachedBytes, 0u);
+  EXPECT_EQ(manager->stats().peakBytes, live);
+  void* other = manager->allocate(1025);
+  EXPECT_NE(other, block);
+  EXPECT_EQ(manager->stats().liveBytes, 1024u + 1280u);
+  manager->deallocate(block, 1024);
+  manager->deallocate(other, 1025);
+  EXPECT_EQ(manager->stats().peakBytes, 1024u + 1280u);
+}
+
+TEST(CachingMemoryManager, BlocksAreAtMostAQuarterTooLarge) {
+  for (size_t bytes = 257; bytes < 100000; bytes += 61) {
+    const auto manager = makeCachingMemoryManager();
+    void* block = manager->allocate(bytes);
+    EXPECT_GE(manager->stats().liveBytes, bytes);
+    EXPECT_LE(manager->stats().liveBytes, bytes + bytes / 4);
+    manager->deallocate(block, bytes);
+  }
+}
+
+TEST(CachingMemoryManager, GivesItsCacheBack) {
+  const auto manager = makeCachingMemoryManager();
+  manager->deallocate(manager->allocate(5000), 5000);
+  EXPECT_GT(manager->stats().cachedBytes, 0u);
+  manager->release();
+  EXPECT_EQ(manager->stats().cachedBytes, 0u);
+  manager->deallocate(manager->allocate(5000), 5000);
+  EXPECT_THROW(manager->allocate(kTooMuch), std::bad_alloc);
+  EXPECT_EQ(manager->stats().cachedBytes, 0u) << "the cache was not released first";
+}
+
+#ifdef FL_ADDRESS_SANITIZER
+TEST(CachingMemoryManagerDeathTest, SanitizerSeesUseAfterFree) {
+  const auto manager = makeCachingMemoryManager();
+  auto* block = static_cast<volatile char*>(manager->allocate(500));
+  manager->deallocate(const_cast<char*>(block), 500);
+  EXPECT_DEATH(block[10] = 1, "use-after-poison");
+}
+#endif
+
+// Counts what it is asked for.
+class CountingManager : public MemoryManager {
+ public:
+  void* allocate(size_t bytes) override {
+    ++live;
+    return inner_->allocate(bytes);
+  }
+  void deallocate(void* pointer, size_t bytes) override {
+    --live;
+    inner_->deallocate(pointer, bytes);
+  }
+  void release() override { inner_->release(); }
+  MemoryStats stats() const override { return inner_->stats(); }
+  int live = 0;
+
+ private:
+  std::unique_ptr<MemoryManager> inner_ = makeDefaultMemoryManager();
+};
+
+TEST(HostMemoryManager, BuffersReturnToTheManagerThatMadeThem) {
+  const std::shared_ptr<MemoryManager> before = hostMemoryManager();
+  const auto counting = std::make_shared<CountingManager>();
+  setHostMemoryManager(counting);
+  auto buffer = std::make_shared<Buffer>(100);
+  setHostMemoryManager(before);
+  Buffer other(100);
+  EXPECT_EQ(counting->live, 1);
+  EXPECT_EQ(buffer->bytes(), 100u);
+  std::memset(buffer->data(), 0, 100);
+  buffer.reset();
+  EXPECT_EQ(counting->live, 0);
+  EXPECT_THROW(setHostMemoryManager(nullptr), std::invalid_argument);
+  EXPECT_EQ(hostMemoryManager(), before);
+}
+
+}  // namespace
+}  // namespace fl::runtime

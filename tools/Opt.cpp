@@ -1,0 +1,117 @@
+#include "tools/Opt.h"
+
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "fl/base/Text.h"
+#include "fl/codegen/Compilation.h"
+#include "fl/codegen/cpu/Emitter.h"
+#include "fl/ir/Text.h"
+#include "fl/runtime/cpu/HostTarget.h"
+
+ABSL_FLAG(bool, list, false, "print every pass with its reason and exit");
+ABSL_FLAG(std::string, pass, "", "run this graph pass alone");
+ABSL_FLAG(std::string, stop_after, "", "stop the pipeline after this pass");
+ABSL_FLAG(bool, fuse, true, "fuse; --nofuse gives every node a step of its own");
+ABSL_FLAG(std::string, emit, "", "with the whole pipeline: llvm or asm of every kernel");
+
+namespace fl::tools {
+namespace {
+
+std::string readInput(const std::string& path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return text.str();
+  }
+  std::ifstream file(path);
+  if (!file) {
+    throw std::runtime_error(path + ": cannot be read");
+  }
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string listPasses() {
+  std::string text;
+  for (const codegen::PassInfo& pass : codegen::passes()) {
+    text += std::string(pass.stage) + " " + pass.name + ": " + pass.why + "\n";
+  }
+  return text;
+}
+
+std::string emitKernels(const ir::Schedule& schedule, const std::string& form) {
+  if (form != "llvm" && form != "asm") {
+    throw std::invalid_argument("--emit: \"" + form + "\" is not llvm or asm");
+  }
+  const ir::Target target = runtime::cpu::hostTarget();
+  std::string text;
+  for (size_t i = 0; i < schedule.kernels.size(); ++i) {
+    const std::string name = "k" + std::to_string(i);
+    text += form == "llvm" ? codegen::cpu::emitLlvmText(schedule.kernels[i], target, name)
+                           : codegen::cpu::emitAssemblyText(schedule.kernels[i], target, name);
+  }
+  return text;
+}
+
+std::string printStage(const codegen::Compilation& compilation, const std::string& last) {
+  for (const codegen::PassInfo& pass : codegen::passes()) {
+    if (last == pass.name) {
+      const std::string stage = pass.stage;
+      return stage == "graph"    ? printGraph(compilation.graph, "g")
+             : stage == "fusion" ? printFusion(compilation.graph, compilation.fusion)
+                                 : printSchedule(compilation.schedule, "s");
+    }
+  }
+  return printSchedule(compilation.schedule, "s");
+}
+
+std::string optimize(const std::string& text) {
+  const std::string form = Lexer(text).peek();
+  if (form == "schedule") {
+    return printSchedule(ir::parseSchedule(text), "s");
+  }
+  if (form == "kernel") {
+    return printKernel(ir::parseKernel(text), "k");
+  }
+  ir::Graph graph = ir::parseGraph(text);
+  if (!absl::GetFlag(FLAGS_pass).empty()) {
+    return printGraph(codegen::runGraphPass(std::move(graph), absl::GetFlag(FLAGS_pass)), "g");
+  }
+  codegen::CompileOptions options;
+  options.stopAfter = absl::GetFlag(FLAGS_stop_after);
+  options.fuse = absl::GetFlag(FLAGS_fuse);
+  options.verify = true;
+  const codegen::Compilation compilation = codegen::compile(std::move(graph), options);
+  const std::string emit = absl::GetFlag(FLAGS_emit);
+  return emit.empty() ? printStage(compilation, options.stopAfter)
+                      : emitKernels(compilation.schedule, emit);
+}
+
+}  // namespace
+
+int runOpt(int argc, char** argv) {
+  absl::SetProgramUsageMessage("fl opt [flags] FILE.flir   (- reads standard input)");
+  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
+  if (absl::GetFlag(FLAGS_list)) {
+    std::cout << listPasses();
+    return 0;
+  }
+  if (arguments.size() != 2) {
+    throw std::invalid_argument("opt: expected one file");
+  }
+  const std::string path = arguments[1];
+  try {
+    std::cout << optimize(readInput(path));
+  } catch (const ParseError& error) {
+    throw std::runtime_error(path + ":" + error.what());
+  }
+  return 0;
+}
+
+}  // namespace fl::tools
