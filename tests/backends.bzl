@@ -6,6 +6,12 @@ _BACKENDS = [
     ("eager", "ref"),
 ]
 
+# Also the tile interpreter alone, and recording without a compiler.
+ALL_BACKENDS = _BACKENDS + [
+    ("lazy", "tier0"),
+    ("lazy", "ref"),
+]
+
 def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends = _BACKENDS, **kwargs):
     """A GoogleTest program on //fl, and the tests <name>_<backend>_<device>; <name> is all of them."""
     program = name + "_program"

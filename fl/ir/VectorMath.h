@@ -7,10 +7,10 @@
 // Functions", 1980; the logarithms follow Tang's series in s = f / (2 + f)). Polynomials are
 // minimax fits made with Sollya's fpminimax and remez for the intervals stated beside them.
 //
-// Largest errors, in units in the last place of the result: f32 exp 1, log 0.9, log1p 1, sin and cos
-// 1.6, tanh 1.3, erf 1, pow 0.7; f64 likewise below 1.7. fmod is exact. tests/ir/VectorMathTest.cpp
-// asserts them. sin and cos hold for |x| <= 1e5 (f32) and 1e9 (f64); beyond, results stay in [-1, 1]
-// but lose accuracy.
+// Largest errors, in units in the last place of the result: exp 0.98, log 0.85, erf 1 (f64 1.3), pow
+// 1.3, tanh 1.4, log1p 1.5, sin and cos 1.6; fmod is exact. tests/ir/VectorMathTest.cpp asserts
+// bounds. sin and cos are so for |x| <= 1e5 (f32) and 1e9 (f64); beyond, results lose accuracy but
+// stay in [-1, 1].
 #pragma once
 
 #include <cstddef>
@@ -49,9 +49,10 @@ struct Single {
   // (sin(r) / r - 1) / r^2 and ((cos(r) - 1) / r^2 + 1/2) / r^2 in r^2, |r| <= 0.8
   static constexpr double kSin[] = {0x1.76878cp-19, -0x1.a0439cp-13, 0x1.11116p-7, -0x1.555556p-3};
   static constexpr double kCos[] = {0x1.999a6cp-16, -0x1.6c0b08p-10, 0x1.555548p-5};
-  // erf(x) / x - 1 in x^2, |x| <= 0.86
-  static constexpr double kErfSmall[] = {0x1.6f3f9p-14, -0x1.af48dp-11, 0x1.554a46p-8,
-                                         -0x1.b81a5cp-6, 0x1.ce2e7cp-4, -0x1.812744p-2,
+  // erf(x) / x - 1 in x^2, |x| <= kErfSplit
+  static constexpr double kErfSplit = 0.94;
+  static constexpr double kErfSmall[] = {0x1.59589p-14,   -0x1.a9337p-11, 0x1.54a9fp-8,
+                                         -0x1.b80b72p-6,  0x1.ce2de2p-4,  -0x1.812742p-2,
                                          0x1.06eba8p-3};
   // log(erfc(x)) in x weighted by erfc(x), 0.84 <= x <= kErfHigh; erf is 1 above
   static constexpr double kErfHigh = 4.1;
@@ -93,6 +94,7 @@ struct Double {
   static constexpr double kCos[] = {-0x1.8f7e4238c61abp-37, 0x1.1ee98deec25f1p-29,
                                     -0x1.27e4f77ebfeacp-22, 0x1.a01a019befa6bp-16,
                                     -0x1.6c16c16c149a9p-10, 0x1.5555555555548p-5};
+  static constexpr double kErfSplit = 0.85;
   static constexpr double kErfSmall[] = {
       -0x1.00d1d1ba44919p-30, 0x1.ef15cc710fc8cp-27,  -0x1.5ef0282f3c935p-23,
       0x1.b9e6cfb902308p-20,  -0x1.f4d336dfd7b3fp-17, 0x1.f9a33a997f01ap-14,
@@ -160,7 +162,7 @@ class Formulas {
     const auto reduced = reduceExp(poly(clamped, Format::kErfLarge));
     const V power = powerOfTwo(reduced.n);
     const V large = b_.fma(b_.negate(reduced.expm1), power, b_.sub(real(1), power));
-    return b_.select(b_.lt(a, real(0.85)), small, withSign(large, x));
+    return b_.select(b_.lt(a, real(Format::kErfSplit)), small, withSign(large, x));
   }
 
   V pow(V x, V y) {

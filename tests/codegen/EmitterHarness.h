@@ -30,8 +30,10 @@ inline std::vector<ir::Target> targets() {
   return result;
 }
 
+// LLVM's verifier looks at the module first.
 inline std::shared_ptr<runtime::cpu::LoadedCode> compile(const ir::Kernel& kernel,
                                                          const ir::Target& target) {
+  flags().check = "verify";
   return runtime::cpu::LoadedCode::load(codegen::cpu::emitKernel(kernel, target, "kernel"));
 }
 

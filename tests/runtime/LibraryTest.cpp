@@ -66,7 +66,10 @@ Floats runFunction(const LibraryFunction& function, const LibraryCall& call,
     function.run(pointers.data(), result.data(), scratch.data(), *pool);
     EXPECT_TRUE(result.guardsIntact());
     EXPECT_TRUE(scratch.guardsIntact());
-    EXPECT_EQ(copies, operands) << "an operand was written";
+    for (size_t i = 0; i < operands.size(); ++i) {
+      EXPECT_EQ(std::memcmp(copies[i].data(), operands[i].data(), operands[i].size() * 4), 0)
+          << "operand " << i << " was written";
+    }
     Floats values(call.result.shape.elements());
     std::memcpy(values.data(), result.data(), bytes);
     if (first.empty()) {
@@ -305,6 +308,8 @@ INSTANTIATE_TEST_SUITE_P(
         ConvolutionCase{30, 45, 20, 1, 3, 3, 33, 1, 1, 2, 3, 2, 3},
         ConvolutionCase{33, 44, 32, 1, 3, 4, 32, 1, 3, 0, 0},
         ConvolutionCase{40, 44, 32, 1, 3, 3, 64, 1, 1, 1, 1, 1, 1, 2},
+        // The last six rows are read by nothing.
+        ConvolutionCase{700, 20, 32, 1, 7, 7, 32, 7, 7},
         ConvolutionCase{64, 70, 3, 1, 7, 7, 32, 2, 2, 3, 3}));
 
 TEST(Convolution, BlocksCoverEveryRowOnce) {
@@ -434,6 +439,16 @@ INSTANTIATE_TEST_SUITE_P(
                                      PoolCase{28, 28, 32, 13, 2, 2, 2, 2},
                                      PoolCase{31, 30, 16, 6, 3, 3, 2, 2, 1, 1}),
                      testing::Values(kMax, kIncludePadding, kExcludePadding)));
+
+// Library.h says so; the definition keeps NaN and -inf.
+TEST(Pool, MaximumPassesOverNanAndStartsAtTheLowestNumber) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float lowest = std::numeric_limits<float>::lowest();
+  const PoolCase c{6, 1, 1, 1, 2, 1, 2, 1};
+  EXPECT_EQ(run(c.forward(kMax), {{nan, 1, -infinity, -infinity, infinity, nan}}),
+            (Floats{1, lowest, infinity}));
+}
 
 // ---- what is supported
 

@@ -65,15 +65,17 @@ std::vector<bool> spreadValues(const Kernel& kernel, const KernelPlan& plan) {
   return spread;
 }
 
+// Bodies above it are long enough to fill the processor with one vector.
 constexpr int kCostLimit = 1;
 
-// Roughly the instructions of a value in units of a polynomial's 10 to 50; 0 for a few of them.
+// Instructions of a value in units of an exponential's 20; 0 for fewer than ten.
 int cost(const KernelValue& value) {
   if (value.form != KernelValue::Form::Apply) return 0;
   const ir::OpInfo& info = ir::opInfo(value.op);
-  if (value.op == ir::Op::Mod && isFloating(value.type)) return kCostLimit + 1;
-  const bool approximated = info.types == ir::Types::Float && info.ulp >= 1;
-  return approximated || info.kind == ir::Kind::Random;
+  const bool isLong = value.op == ir::Op::Power || info.kind == ir::Kind::Random ||
+                      (value.op == ir::Op::Mod && isFloating(value.type));
+  const bool isApproximated = info.types == ir::Types::Float && info.ulp >= 1;
+  return isLong ? 2 : isApproximated ? 1 : 0;
 }
 
 // Two vectors hide latencies in a map or row kernel; a column kernel also walks memory in runs of

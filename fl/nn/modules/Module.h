@@ -68,6 +68,7 @@ class UnaryModule : public Module {
   std::vector<Variable> forward(const std::vector<Variable>& inputs) override;
   virtual Variable forward(const Variable& input) = 0;
   Variable operator()(const Variable& input);
+  using Module::operator();
 
  protected:
   using Module::Module;
@@ -82,6 +83,7 @@ class BinaryModule : public Module {
   std::vector<Variable> forward(const std::vector<Variable>& inputs) override;
   virtual Variable forward(const Variable& input1, const Variable& input2) = 0;
   Variable operator()(const Variable& input1, const Variable& input2);
+  using Module::operator();
 
  protected:
   using Module::Module;

@@ -88,7 +88,8 @@ int64_t positionsPerSum(const ConvolutionShape& shape) {
   return shape.filterElements() * 4 <= (1 << 20) ? 128 : 512;
 }
 
-// Every row block must have rows on both sides and no more padding than a whole image.
+// Row blocks need rows on both sides and no more padding than a whole image. A stride within the
+// window sees to it, if blocks of the data gradient have at least that many rows.
 bool rowsCanBeSplit(const ConvolutionShape& shape, Layout layout) {
   return layout != Layout::Plain && shape.y.stride <= shape.y.extent() &&
          shape.y.pad < shape.y.extent();
@@ -170,8 +171,10 @@ ConvolutionSplit splitConvolution(const ConvolutionShape& shape, Layout layout) 
                               : 4 * (shape.inputElements() + shape.outputElements()) / shape.images;
   int64_t pieces = 1;
   if (rowsCanBeSplit(shape, layout)) {
-    const int64_t rows = shape.direction == Direction::Data ? shape.y.in : shape.y.out;
-    const int64_t most = std::min(rows / kMinRows, filter ? positions / perSum : rows);
+    const bool data = shape.direction == Direction::Data;
+    const int64_t most =
+        data ? shape.y.in / std::max(kMinRows, shape.y.stride)
+             : std::min(shape.y.out / kMinRows, filter ? positions / perSum : shape.y.out);
     const int64_t wanted = std::max(ceilDiv(slots, shape.images), ceilDiv(imageBytes, kBlockBytes));
     pieces = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, most));
   }
@@ -225,9 +228,8 @@ double channelPadding(const ConvolutionShape& s, Layout layout) {
     return s.direction == Direction::Data ? inPadding : outPadding;
   }
   // Kernels for a first layer read few channels as they are.
-  const bool few = s.direction == Direction::Data     ? false
-                   : s.direction == Direction::Filter ? in < 4
-                                                      : in < 16;
+  const bool few = (s.direction == Direction::Forward && in < 16) ||
+                   (s.direction == Direction::Filter && in < 4);
   return (few ? 1 : inPadding) * outPadding;
 }
 

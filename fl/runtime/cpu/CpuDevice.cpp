@@ -100,9 +100,9 @@ class CpuSchedule : public ScheduleRunner {
     }
     for (const auto& step : steps_) {
       if (const auto* launch = std::get_if<PreparedLaunch>(&step)) {
-        run(*launch, frame);
+        runLaunch(*launch, frame);
       } else {
-        run(std::get<PreparedCall>(step), frame, scratch ? scratch->data() : nullptr);
+        runCall(std::get<PreparedCall>(step), frame, scratch ? scratch->data() : nullptr);
       }
     }
     counters().kernelLaunches += launches_;
@@ -147,10 +147,10 @@ class CpuSchedule : public ScheduleRunner {
     return elements;
   }
 
-  void run(const PreparedLaunch& launch, const Frame& frame) const {
+  void runLaunch(const PreparedLaunch& launch, const Frame& frame) const {
     const ir::Kernel& kernel = launch.kernel->kernel();
     const ir::LaunchStep& step = *launch.step;
-    constexpr size_t kInline = 64;
+    constexpr size_t kInline = 128;
     std::array<void*, kInline> data;
     std::array<uint64_t, kInline> scalars;
     FL_INTERNAL_CHECK(step.operands.size() <= kInline && step.numbers.size() <= kInline);
@@ -176,7 +176,7 @@ class CpuSchedule : public ScheduleRunner {
     }
   }
 
-  void run(const PreparedCall& call, const Frame& frame, void* scratch) const {
+  void runCall(const PreparedCall& call, const Frame& frame, void* scratch) const {
     if (!call.function) {
       return interpretCall(*call.step, frame);
     }

@@ -1,0 +1,356 @@
+// Vector math as the tile functions compute it, against the C library in the next wider type.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#define FL_TILE_VARIANT philox_test
+#include "fl/runtime/cpu/TileBuilder.h"
+#include "fl/runtime/cpu/TileOps.h"
+
+namespace fl::ir {
+namespace {
+
+using runtime::cpu::kTileGroup;
+using runtime::cpu::TileVariant;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+template <class T> constexpr dtype kType = sizeof(T) == 4 ? dtype::f32 : dtype::f64;
+
+std::vector<TileVariant> variants() {
+  std::vector<TileVariant> result = {TileVariant::V3};
+  if (runtime::cpu::bestTileVariant() == TileVariant::V4) {
+    result.push_back(TileVariant::V4);
+  }
+  return result;
+}
+
+template <class T>
+std::vector<T> apply(TileVariant variant, Op op, std::vector<T> x, std::vector<T> y = {}) {
+  const size_t size = x.size();
+  const size_t padded = (size + kTileGroup - 1) / kTileGroup * kTileGroup;
+  x.resize(padded, T(1));
+  y.resize(padded, T(1));
+  std::vector<T> result(padded);
+  runtime::cpu::tileOps(variant).apply[static_cast<int>(op)][static_cast<int>(kType<T>)](
+      result.data(), x.data(), y.data(), nullptr, static_cast<int64_t>(padded));
+  result.resize(size);
+  return result;
+}
+
+// The same number, or both NaN.
+template <class T> bool same(T x, T y) {
+  return (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));
+}
+
+// |got - want| in units in the last place of a T at `want`; infinite where one of the two is not
+// finite (a NaN for a NaN, an infinity for an infinity is 0).
+template <class T, class Wide> double ulps(T got, Wide want) {
+  const T rounded = static_cast<T>(want);
+  if (!std::isfinite(got) || !std::isfinite(rounded)) {
+    return same(got, rounded) ? 0 : kInfinity;
+  }
+  int exponent;
+  std::frexp(rounded, &exponent);
+  const Wide ulp = std::ldexp(Wide(1), std::max(exponent, std::numeric_limits<T>::min_exponent) -
+                                           std::numeric_limits<T>::digits);
+  return static_cast<double>(std::fabs(got - want) / ulp);
+}
+
+template <class Wide> using Reference = Wide (*)(Wide);
+
+struct Function {
+  Op op;
+  Reference<double> reference;
+  Reference<long double> wide;
+  double bound, wideBound;           // units in the last place, f32 and f64
+  double low = -kInfinity, high = kInfinity;  // arguments
+  double typical = 20;               // |x| up to which f64 arguments are drawn evenly
+};
+
+const Function kFunctions[] = {
+    {Op::Exp, std::exp, std::exp, 1, 1, -kInfinity, kInfinity, 740},
+    {Op::Log, std::log, std::log, 0.9, 0.9},
+    {Op::Log1p, std::log1p, std::log1p, 1.5, 1.5, -kInfinity, kInfinity, 2},
+    {Op::Sin, std::sin, std::sin, 1.6, 1.7, -1e5, 1e5},
+    {Op::Cos, std::cos, std::cos, 1.6, 1.7, -1e5, 1e5},
+    {Op::Tanh, std::tanh, std::tanh, 1.4, 1.4, -kInfinity, kInfinity, 2},
+    {Op::Erf, std::erf, std::erf, 1, 1.3, -kInfinity, kInfinity, 2},
+};
+
+// Checks op over x against the reference and the variants against each other.
+template <class T, class Wide>
+void expectAccurate(const Function& function, Reference<Wide> reference, double bound,
+                    const std::vector<T>& x) {
+  std::vector<Wide> want;
+  for (T value : x) {
+    want.push_back(reference(value));
+  }
+  std::vector<T> first;
+  for (TileVariant variant : variants()) {
+    const std::vector<T> got = apply(variant, function.op, x);
+    double worst = 0;
+    T at = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double error = ulps(got[i], want[i]);
+      if (error > worst) {
+        worst = error;
+        at = x[i];
+      }
+    }
+    EXPECT_LE(worst, bound) << opName(function.op) << "(" << at << ")";
+    EXPECT_GE(worst, bound / 3) << opName(function.op) << ": the bound is loose";
+    for (size_t i = 0; i < first.size(); ++i) {
+      ASSERT_TRUE(same(got[i], first[i])) << opName(function.op) << "(" << x[i] << ")";
+    }
+    first = got;
+  }
+}
+
+TEST(VectorMathTest, SingleIsAccurateOnASampleOfAllBitPatterns) {
+  for (const Function& function : kFunctions) {
+    std::vector<float> x;
+    for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4099) {
+      const float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
+      if (std::isnan(value) || (function.low <= value && value <= function.high)) {
+        x.push_back(value);
+      }
+    }
+    ASSERT_GT(x.size(), 200'000u);
+    expectAccurate<float, double>(function, function.reference, function.bound, x);
+  }
+}
+
+TEST(VectorMathTest, DoubleIsAccurate) {
+  constexpr uint64_t kSeed = 20240229;
+  std::mt19937_64 random(kSeed);
+  for (const Function& function : kFunctions) {
+    std::vector<double> x;
+    std::uniform_real_distribution<double> even(-function.typical, function.typical);
+    for (int i = 0; i < 100'000; ++i) {
+      for (double value : {std::bit_cast<double>(random()), even(random), even(random) * 1e-3}) {
+        if (function.low <= value && value <= function.high) {
+          x.push_back(value);
+        }
+      }
+    }
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+    expectAccurate<double, long double>(function, function.wide, function.wideBound, x);
+  }
+}
+
+TEST(VectorMathTest, SinesOfLargeNumbers) {
+  std::vector<double> wide;
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> far(1e5, 1e9);
+  for (int i = 0; i < 100'000; ++i) {
+    wide.push_back(far(random));
+  }
+  expectAccurate<double, long double>(kFunctions[3], std::sin, 1.7, wide);
+  expectAccurate<double, long double>(kFunctions[4], std::cos, 1.7, wide);
+
+  std::vector<float> huge;
+  for (uint32_t bits = 0x47c35000; bits < 0x7f800000; bits += 997) {  // from 1e5 on
+    huge.push_back(std::bit_cast<float>(bits));
+  }
+  for (TileVariant variant : variants()) {
+    for (Op op : {Op::Sin, Op::Cos}) {
+      for (float value : apply(variant, op, huge)) {
+        ASSERT_LE(std::fabs(value), 1);
+      }
+    }
+  }
+}
+
+template <class T> void expectSpecialValues(TileVariant variant) {
+  constexpr T kTiny = std::numeric_limits<T>::denorm_min();
+  constexpr T kNormal = std::numeric_limits<T>::min();
+  const T x[] = {T(kNan),  T(kInfinity), T(-kInfinity), T(0),    T(-0.0), T(1),
+                 T(-1),    kTiny,        -kTiny,        kNormal, -kNormal, 3 * kTiny,
+                 T(-2),    std::numeric_limits<T>::max(), std::numeric_limits<T>::lowest()};
+  const std::vector<T> values(std::begin(x), std::end(x));
+  for (const Function& function : kFunctions) {
+    const std::vector<T> got = apply(variant, function.op, values);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i]) && (values[i] < function.low || values[i] > function.high)) {
+        continue;
+      }
+      const long double want = function.wide(values[i]);
+      EXPECT_LE(ulps(got[i], want), function.wideBound)
+          << opName(function.op) << "(" << values[i] << ") = " << got[i];
+      if (want == 0) {
+        EXPECT_TRUE(same(got[i], static_cast<T>(want))) << opName(function.op) << values[i];
+      }
+    }
+  }
+}
+
+TEST(VectorMathTest, SpecialValues) {
+  for (TileVariant variant : variants()) {
+    expectSpecialValues<float>(variant);
+    expectSpecialValues<double>(variant);
+  }
+}
+
+TEST(VectorMathTest, ExpUnderflowsGradually) {
+  const std::vector<float> x = {-87.5f, -95.f, -103.f, -103.9f, -104.f, -1e30f};
+  for (TileVariant variant : variants()) {
+    const std::vector<float> got = apply(variant, Op::Exp, x);
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_LE(ulps(got[i], std::exp(double{x[i]})), 1) << x[i];
+    }
+    EXPECT_GT(got[3], 0);
+    EXPECT_EQ(got[4], 0);
+  }
+}
+
+template <class T> std::vector<T> specialNumbers() {
+  std::vector<T> result;
+  for (double value : {0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 1e9 + 1, 1e30, kInfinity}) {
+    result.push_back(static_cast<T>(value));
+    result.push_back(static_cast<T>(-value));
+  }
+  result.push_back(T(kNan));
+  result.push_back(std::numeric_limits<T>::denorm_min());
+  result.push_back(-std::numeric_limits<T>::min());
+  result.push_back(std::numeric_limits<T>::max());
+  return result;
+}
+
+template <class T, class Wide> void expectPow(TileVariant variant, double bound) {
+  std::vector<T> x, y;
+  for (T base : specialNumbers<T>()) {
+    for (T exponent : specialNumbers<T>()) {
+      x.push_back(base);
+      y.push_back(exponent);
+    }
+  }
+  // Random bases, with exponents that reach from underflow to overflow.
+  constexpr uint64_t kSeed = 7;
+  std::mt19937_64 random(kSeed);
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  std::uniform_real_distribution<double> result(sizeof(T) == 4 ? -104 : -745,
+                                                sizeof(T) == 4 ? 89 : 710);
+  for (int i = 0; i < 200'000; ++i) {
+    const T base = std::fabs(std::bit_cast<T>(static_cast<Bits>(random())));
+    if (std::isfinite(base) && base != 1) {
+      x.push_back(base);
+      y.push_back(static_cast<T>(result(random) / std::log(static_cast<double>(base))));
+    }
+  }
+  const std::vector<T> got = apply(variant, Op::Power, x, y);
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double error = ulps(got[i], std::pow(Wide(x[i]), Wide(y[i])));
+    ASSERT_LE(error, bound) << "power(" << x[i] << ", " << y[i] << ") = " << got[i];
+    worst = std::max(worst, error);
+  }
+  EXPECT_GE(worst, bound / 3);
+}
+
+TEST(VectorMathTest, PowerIsCsPow) {
+  for (TileVariant variant : variants()) {
+    expectPow<float, double>(variant, 1.3);
+    expectPow<double, long double>(variant, 1.3);
+  }
+}
+
+template <class T> void expectFmod(TileVariant variant) {
+  std::vector<T> x, y;
+  for (T first : specialNumbers<T>()) {
+    for (T second : specialNumbers<T>()) {
+      x.push_back(first);
+      y.push_back(second);
+    }
+  }
+  constexpr uint64_t kSeed = 11;
+  std::mt19937_64 random(kSeed);
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  for (int i = 0; i < 20'000; ++i) {
+    const T first = std::bit_cast<T>(static_cast<Bits>(random()));
+    x.insert(x.end(), {first, first});
+    y.push_back(std::bit_cast<T>(static_cast<Bits>(random())));
+    y.push_back(first * static_cast<T>(random() % 1000) / 999);
+  }
+  const std::vector<T> got = apply(variant, Op::Mod, x, y);
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_TRUE(same(got[i], std::fmod(x[i], y[i])))
+        << "mod(" << x[i] << ", " << y[i] << ") = " << got[i];
+  }
+}
+
+TEST(VectorMathTest, ModIsExact) {
+  for (TileVariant variant : variants()) {
+    expectFmod<float>(variant);
+    expectFmod<double>(variant);
+  }
+}
+
+// Known answers of Random123, the library of the paper's authors.
+TEST(VectorMathTest, PhiloxKnownAnswers) {
+  struct Answer {
+    uint64_t counter[4], key[2], want[4];
+  };
+  constexpr uint64_t kOnes = 0xffffffff;
+  const Answer answers[] = {
+      {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+      {{kOnes, kOnes, kOnes, kOnes},
+       {kOnes, kOnes},
+       {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+       {0xa4093822, 0x299f31d0},
+       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+  };
+  runtime::cpu::philox_test::Builder b;
+  for (const Answer& answer : answers) {
+    vm::PhiloxWords<uint64_t> counter;
+    std::copy_n(answer.counter, 4, counter.word);
+    const auto words = vm::philox(b, counter, answer.key[0], answer.key[1]);
+    EXPECT_TRUE(std::equal(words.word, words.word + 4, answer.want));
+  }
+}
+
+// The definition in fl/ir/VectorMath.h, word by word.
+TEST(VectorMathTest, RandomUniformIsPhilox) {
+  constexpr uint64_t kSeed = 0x0123456789abcdef, kOffset = 0xfedcba9876543210;
+  constexpr int64_t kFirst = (int64_t{1} << 34) - 100;
+  const std::vector<uint64_t> seed(256, kSeed), offset(256, kOffset);
+  std::vector<int64_t> index;
+  for (int64_t i = 0; i < 256; ++i) {
+    index.push_back(kFirst + i);
+  }
+  runtime::cpu::philox_test::Builder b;
+  const auto words = [&](uint64_t block) {
+    return vm::philox(b,
+                      vm::PhiloxWords<uint64_t>{{block & 0xffffffff, block >> 32,
+                                                 kOffset & 0xffffffff, kOffset >> 32}},
+                      kSeed & 0xffffffff, kSeed >> 32);
+  };
+  constexpr int kRandom = static_cast<int>(Op::RandomUniform);
+  for (TileVariant variant : variants()) {
+    const auto& table = runtime::cpu::tileOps(variant).apply[kRandom];
+    std::vector<float> single(256);
+    std::vector<double> wide(256);
+    table[static_cast<int>(dtype::f32)](single.data(), seed.data(), offset.data(), index.data(),
+                                        256);
+    table[static_cast<int>(dtype::f64)](wide.data(), seed.data(), offset.data(), index.data(),
+                                        256);
+    for (size_t i = 0; i < index.size(); ++i) {
+      const uint64_t number = static_cast<uint64_t>(index[i]);
+      const uint64_t word = words(number / 4).word[number % 4];
+      EXPECT_EQ(single[i], static_cast<float>((word >> 8) + 1) * 0x1p-24f);
+      const auto pair = words(number / 2);
+      const uint64_t bits = pair.word[2 * (number % 2)] << 32 | pair.word[2 * (number % 2) + 1];
+      EXPECT_EQ(wide[i], static_cast<double>((bits >> 11) + 1) * 0x1p-53);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fl::ir

@@ -1,0 +1,225 @@
+// Saving and loading: what comes back, what shares, and what a bad file says.
+#include "fl/nn/Serialization.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "fl/autograd/Functions.h"
+#include "fl/autograd/Utils.h"
+#include "fl/nn/nn.h"
+#include "fl/tensor/Random.h"
+#include "tests/nn/ModuleChecks.h"
+
+namespace fl::test {
+
+// A user's own layer.
+class Scale : public CloneableUnaryModule<Scale> {
+ public:
+  explicit Scale(double factor) : factor_(factor) { params_ = {fl::param(full(Shape({1}), factor))}; }
+  using UnaryModule::forward;
+  Variable forward(const Variable& input) override { return input * params_[0] * factor_; }
+  std::string prettyString() const override { return "Scale"; }
+
+ private:
+  Scale() = default;
+  FL_SAVE_LOAD_WITH_BASE(UnaryModule, factor_)
+  double factor_ = 0;
+};
+
+}  // namespace fl::test
+
+CEREAL_REGISTER_TYPE(fl::test::Scale)
+
+namespace fl::test {
+namespace {
+
+std::string pathOf(const std::string& name) { return ::testing::TempDir() + "/" + name; }
+
+Sequential smallModel() {
+  Sequential model;
+  model.add(View({6, 6, 1, -1}));
+  model.add(Conv2D(1, 2, 3, 3, 1, 1, PaddingMode::SAME, PaddingMode::SAME));
+  model.add(ReLU());
+  model.add(Pool2D(2, 2, 2, 2));
+  model.add(View({18, -1}));
+  model.add(Linear(18, 4));
+  model.add(Tanh());
+  model.add(Dropout(0.25));
+  model.add(Identity());
+  model.add(Linear(4, 3, /*bias=*/false));
+  model.add(Sigmoid());
+  model.add(Scale(1.5));
+  model.add(LogSoftmax());
+  return model;
+}
+
+TEST(Serialization, ModelsComeBack) {
+  Sequential model = smallModel();
+  model.eval();
+  const Variable x = input(rand({6, 6, 1, 2}));
+  save(pathOf("model"), model);
+
+  Sequential loaded;
+  load(pathOf("model"), loaded);
+  EXPECT_EQ(loaded.prettyString(), model.prettyString());
+  EXPECT_TRUE(allParamsClose(model, loaded, 1e-9));
+  EXPECT_EQ(valuesOf(loaded(x).tensor()), valuesOf(model(x).tensor()));
+  EXPECT_FALSE(loaded.param(0).isCalcGrad());
+  loaded.train();
+  EXPECT_TRUE(loaded.param(0).isCalcGrad());
+
+  // A container and its children still share after loading, and share nothing with the original.
+  loaded.param(0).tensor() += 1;
+  EXPECT_EQ(valuesOf(loaded.module(1)->param(0).tensor()), valuesOf(loaded.param(0).tensor()));
+  EXPECT_FALSE(allParamsClose(model, loaded));
+  // It goes on training.
+  sum(loaded(x), {}).backward();
+  EXPECT_TRUE(loaded.module(5)->param(0).isGradAvailable());
+}
+
+TEST(Serialization, PointersKnowTheirClass) {
+  const ModulePtr model = std::make_shared<Sequential>(smallModel());
+  const ModulePtr loss = std::make_shared<CategoricalCrossEntropy>(ReduceMode::SUM, 2);
+  save(pathOf("pointers"), model, loss, std::string("note"));
+  ModulePtr loadedModel, loadedLoss;
+  std::string note;
+  load(pathOf("pointers"), loadedModel, loadedLoss, note);
+  ASSERT_TRUE(std::dynamic_pointer_cast<Sequential>(loadedModel));
+  ASSERT_TRUE(std::dynamic_pointer_cast<CategoricalCrossEntropy>(loadedLoss));
+  EXPECT_EQ(note, "note");
+  EXPECT_TRUE(allParamsClose(*model, *loadedModel, 1e-9));
+  const Variable x = input(Tensor::fromVector(Shape({3, 2}), std::vector<float>{1, 2, 3, 4, 5, 6}));
+  const Variable y = input(Tensor::fromVector(std::vector<int>{1, 2}));
+  EXPECT_EQ(loadedLoss->forward({x, y})[0].scalar<float>(), -2);  // the 2 is ignored
+}
+
+TEST(Serialization, TensorsOfEveryType) {
+  for (dtype type : {dtype::f16, dtype::f32, dtype::f64, dtype::b8, dtype::s16, dtype::s32,
+                     dtype::s64, dtype::u8, dtype::u16, dtype::u32, dtype::u64}) {
+    SCOPED_TRACE(dtypeToString(type));
+    const Tensor tensor =
+        Tensor::fromVector(Shape({2, 3}), std::vector<float>{0, 1, 2, 3, 4, 5}).astype(type);
+    std::stringstream stream;
+    save(stream, tensor);
+    Tensor loaded;
+    load(stream, loaded);
+    EXPECT_EQ(loaded.type(), type);
+    EXPECT_EQ(loaded.shape(), Shape({2, 3}));
+    EXPECT_EQ(valuesOf(loaded.astype(dtype::f32)), valuesOf(tensor.astype(dtype::f32)));
+  }
+  for (const Tensor& tensor : {Tensor(), full(Shape(), 7.0), full(Shape({0, 3}), 1.0)}) {
+    std::stringstream stream;
+    save(stream, tensor);
+    Tensor loaded = full(Shape({5}), 1.0);
+    load(stream, loaded);
+    EXPECT_EQ(loaded.shape(), tensor.shape());
+  }
+}
+
+TEST(Serialization, VariablesThatShareAreWrittenOnce) {
+  const Variable x = param(rand({100}));
+  std::stringstream once, twice;
+  save(once, x);
+  save(twice, x, x);
+  EXPECT_LT(twice.str().size(), once.str().size() + 100);
+  Variable first, second;
+  load(twice, first, second);
+  first.tensor() += 1;
+  EXPECT_EQ(valuesOf(first.tensor()), valuesOf(second.tensor()));
+  EXPECT_TRUE(second.isCalcGrad());
+  // No history, no gradient.
+  Variable y = x * 2.0;
+  y.backward(true);
+  std::stringstream computed;
+  save(computed, y);
+  load(computed, first);
+  EXPECT_FALSE(first.isGradAvailable());
+}
+
+TEST(Serialization, SavingLeavesTheModelAlone) {
+  Sequential model = smallModel();
+  const std::vector<float> before = valuesOf(model.param(0).tensor());
+  save(pathOf("untouched"), model);
+  EXPECT_EQ(valuesOf(model.param(0).tensor()), before);
+  EXPECT_TRUE(model.param(0).isCalcGrad());
+}
+
+// ---- Files that are not as they should be ----
+
+std::string wordsOfLoading(const std::string& path) {
+  Sequential model;
+  return messageOf<std::runtime_error>([&] { load(path, model); });
+}
+
+TEST(Serialization, FilesAreReplacedWholeOrNotAtAll) {
+  const std::string folder = pathOf("whole");
+  std::filesystem::create_directory(folder);
+  const std::string path = folder + "/model";
+  save(path, smallModel());
+  const auto size = std::filesystem::file_size(path);
+  Sequential unsavable;
+  unsavable.add(Linear(2, 2));
+  unsavable.add(Transform([](const Variable& v) { return v; }));
+  const std::string words = messageOf<std::runtime_error>([&] { save(path, unsavable); });
+  EXPECT_NE(words.find(path + ": cannot be saved: a Transform"), std::string::npos) << words;
+  EXPECT_EQ(std::filesystem::file_size(path), size);
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) {
+    ++files;
+  }
+  EXPECT_EQ(files, 1);
+  Sequential loaded;
+  load(path, loaded);
+  EXPECT_EQ(loaded.modules().size(), 13u);
+}
+
+TEST(Serialization, TruncatedFilesAreNamed) {
+  const std::string path = pathOf("truncated");
+  save(path, smallModel());
+  std::ifstream whole(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(whole)), {});
+  for (size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 97) {
+    SCOPED_TRACE(size);
+    std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(size));
+    const std::string words = wordsOfLoading(path);
+    EXPECT_EQ(words.find(path), 0u) << words;
+  }
+}
+
+TEST(Serialization, DamagedFilesThrowOrLoad) {
+  const std::string path = pathOf("damaged");
+  save(path, smallModel());
+  std::ifstream whole(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(whole)), {});
+  for (size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / 199) {
+    SCOPED_TRACE(at);
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(~damaged[at]);
+    std::ofstream(path, std::ios::binary) << damaged;
+    Sequential model;
+    try {
+      load(path, model);
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(std::string(error.what()).find(path), 0u);
+    }
+  }
+}
+
+TEST(Serialization, OtherFilesAreRefused) {
+  const std::string path = pathOf("foreign");
+  std::ofstream(path) << "#include <vector>\nint main() {}\n";
+  EXPECT_EQ(wordsOfLoading(path), path + ": is no file that fl::save has written");
+  std::ofstream(path).close();
+  EXPECT_EQ(wordsOfLoading(path), path + ": is no file that fl::save has written");
+  EXPECT_NE(wordsOfLoading(pathOf("missing")).find("missing: cannot be opened: No such file"),
+            std::string::npos);
+  EXPECT_NE(messageOf<std::runtime_error>([&] {
+              save(pathOf("no/such/folder/model"), smallModel());
+            }).find("cannot be written"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace fl::test
