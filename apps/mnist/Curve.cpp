@@ -16,12 +16,13 @@ constexpr char kPanels[] = R"(
 set multiplot layout 2,1
 set grid
 set xlabel 'epoch'
+set xrange [0:*]
 set ylabel 'loss'
-set yrange [0:*]
+set yrange [0:0.1<*]
 plot $history using 1:2 with linespoints lw 2 pt 7 ps 0.3 title 'training', \
      $history using 1:3 with linespoints lw 2 pt 7 ps 0.3 title 'validation'
 set ylabel 'accuracy, %'
-set yrange [*:100]
+set yrange [*<90:100]
 set key bottom right
 plot $history using 1:4 with linespoints lw 2 pt 7 ps 0.3 lt 2 title 'validation', \
      test with lines lw 2 dt 2 lt 3 title 'test, after training'
