@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "fl/base/Error.h"
+#include "fl/codegen/Memory.h"
 #include "fl/codegen/Passes.h"
 
 namespace fl::codegen {
@@ -41,9 +42,7 @@ class ScheduleBuilder {
         emitAlone(unit.node);
       }
     }
-    for (const auto& [value, output] : copies_) {
-      copyValue(value, {BufferRef::Space::Output, output});
-    }
+    computeLifetimes(&schedule_);
   }
 
  private:
@@ -57,11 +56,8 @@ class ScheduleBuilder {
     }
   }
 
-  bool sameElements(ValueId id) const {
-    const ResolvedValue& value = plan_.values[id];
-    return !graph_.isNumber(value.base) &&
-           value.layout == ir::contiguousLayout(graph_.type(id).shape) &&
-           graph_.type(id).shape.elements() == graph_.type(value.base).shape.elements();
+  bool isContiguous(ValueId id) const {
+    return sameElements(graph_, plan_.values[id], graph_.type(id).shape);
   }
 
   void assignOutputs() {
@@ -70,9 +66,8 @@ class ScheduleBuilder {
       const ValueId base = plan_.values[id].base;
       ir::ScheduleOutput output{graph_.type(id), false, {}};
       const BufferRef own{BufferRef::Space::Output, static_cast<int>(i)};
-      if (!sameElements(id)) {
-        copies_.emplace_back(id, static_cast<int>(i));
-      } else if (buffers_[base]) {
+      FL_INTERNAL_CHECK(isContiguous(id), "a result is in memory");
+      if (buffers_[base]) {
         output.shared = true;
         output.source = *buffers_[base];
       } else {
@@ -107,7 +102,7 @@ class ScheduleBuilder {
       const ValueId id = graph_.idOfNode(i);
       if (plan_.groupOf[id] >= 0) {
         (*unitOf)[id] = plan_.groupOf[id];
-      } else if (plan_.values[id].base == id) {
+      } else if (plan_.values[id].base == id && !plan_.inlined[id]) {
         (*unitOf)[id] = static_cast<int>(units.size());
         units.push_back({-1, id, id});
       }
@@ -194,10 +189,13 @@ class ScheduleBuilder {
     }
     const ResolvedValue& value = plan_.values[id];
     const bool number = graph_.isNumber(value.base);
-    if (number || (contiguous && !sameElements(id))) {
+    if (number || (contiguous && !isContiguous(id))) {
       const BufferRef copy = newTemporary(graph_.type(id));
       copyValue(id, copy);
       return {copy, ir::contiguousLayout(graph_.type(id).shape)};
+    }
+    if (plan_.inlined[value.base] && !buffers_[value.base]) {
+      emitAlone(value.base);
     }
     return {bufferFor(value.base), value.layout};
   }
@@ -351,8 +349,7 @@ class ScheduleBuilder {
     }
     switch (ir::opKind(node.op)) {
       case Kind::Source:
-        args = {state.builder.index(iotaAccess(state.group, node, level))};
-        state.values[i] = state.builder.apply(ir::Op::Cast, node.type.type, args);
+        state.values[i] = indexValue(state, node, level, node);
         break;
       case Kind::Random:
         state.values[i] =
@@ -374,6 +371,9 @@ class ScheduleBuilder {
     if (found != nodes.end()) {
       return evaluate(state, found - nodes.begin());
     }
+    if (plan_.inlined[value.base]) {
+      return indexValue(state, node, level, graph_.node(value.base));
+    }
     const Shape& shape = graph_.type(operand).shape;
     const ir::Access access =
         ir::opKind(node.op) == Kind::Reduce
@@ -393,13 +393,15 @@ class ScheduleBuilder {
     return access;
   }
 
-  ir::Access iotaAccess(const FusionGroup& group, const Node& node, Level level) const {
-    const Shape& shape = node.type.shape;
+  // The index that `iota` makes, where `node` reads it (or is it).
+  int indexValue(GroupState& state, const Node& node, Level level, const Node& iota) {
+    const Shape& shape = iota.type.shape;
     ResolvedValue index{-1, {{}, std::vector<Dim>(shape.ndim(), 0)}};
     if (shape.ndim() > 0) {
-      index.layout.strides[node.attrs[1]] = 1;
+      index.layout.strides[iota.attrs[1]] = 1;
     }
-    return groupAccess(group, node, level, index, shape);
+    const int value = state.builder.index(groupAccess(state.group, node, level, index, shape));
+    return state.builder.apply(ir::Op::Cast, iota.type.type, {value});
   }
 
   void appendLaunch(ir::BuiltKernel built, CallSite site) {
@@ -413,7 +415,6 @@ class ScheduleBuilder {
   const ir::Lowering lowering_;
   ir::Schedule& schedule_;
   std::vector<std::optional<BufferRef>> buffers_;  // of bases
-  std::vector<std::pair<ValueId, int>> copies_;    // results that are strided views
   std::vector<bool> neededOutside_;
 };
 

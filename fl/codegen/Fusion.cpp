@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "fl/codegen/Passes.h"
+#include "fl/ir/Text.h"
 
 namespace fl::codegen {
 namespace {
@@ -23,16 +24,6 @@ using ir::ValueId;
 // shrinks.
 constexpr size_t kMaxNodes = 48;
 constexpr size_t kMaxLoads = 24;
-
-bool isFusable(const Graph& graph, ValueId id) {
-  if (graph.isParameter(id) || graph.type(id).shape.elements() == 0) {
-    return false;
-  }
-  const ir::Op op = graph.node(id).op;
-  const Kind kind = ir::opKind(op);
-  return ir::isElementwise(op) || kind == Kind::Reduce || kind == Kind::Source ||
-         kind == Kind::Random;
-}
 
 // Users of each value, in one array.
 class Uses {
@@ -59,14 +50,32 @@ class Uses {
     }
   }
 
+  bool isResult(ValueId id) const { return isResult_[id]; }
+
+  template <class F>
+  bool anyUser(ValueId id, F&& wanted) const {
+    return std::any_of(users_.begin() + begin_[id], users_.begin() + begin_[id + 1], wanted);
+  }
+
   // True if every reader of `id`, through views too, satisfies `inside` and it is no result.
   template <class F>
   bool allReaders(const Graph& graph, ValueId id, F&& inside) const {
+    return all(graph, id, true, inside);
+  }
+  // The same, whether or not it is a result.
+  template <class F>
+  bool allUsers(const Graph& graph, ValueId id, F&& inside) const {
+    return all(graph, id, false, inside);
+  }
+
+ private:
+  template <class F>
+  bool all(const Graph& graph, ValueId id, bool noResult, F&& inside) const {
     std::vector<ValueId> pending = {id};
     while (!pending.empty()) {
       const ValueId value = pending.back();
       pending.pop_back();
-      if (isResult_[value]) {
+      if (noResult && isResult_[value]) {
         return false;
       }
       for (int i = begin_[value]; i < begin_[value + 1]; ++i) {
@@ -81,11 +90,26 @@ class Uses {
     return true;
   }
 
- private:
   std::vector<int> begin_;
   std::vector<ValueId> users_;
   std::vector<bool> isResult_;
 };
+
+// An index is cheaper to compute where it is read than to load.
+bool isInlined(const Graph& graph, const Uses& uses, ValueId id) {
+  return !graph.isParameter(id) && graph.node(id).op == ir::Op::Iota && !uses.isResult(id) &&
+         !uses.anyUser(id, [&](ValueId user) { return !ir::isElementwise(graph.node(user).op); });
+}
+
+bool isFusable(const Graph& graph, ValueId id) {
+  if (graph.isParameter(id) || graph.type(id).shape.elements() == 0) {
+    return false;
+  }
+  const ir::Op op = graph.node(id).op;
+  const Kind kind = ir::opKind(op);
+  return ir::isElementwise(op) || kind == Kind::Reduce || kind == Kind::Source ||
+         kind == Kind::Random;
+}
 
 class Fuser {
  public:
@@ -97,15 +121,19 @@ class Fuser {
   void run() {
     plan_.groupOf.assign(graph_.valueCount(), -1);
     plan_.values.resize(graph_.valueCount());
+    plan_.inlined.assign(graph_.valueCount(), false);
     for (ValueId id = 0; id < graph_.valueCount(); ++id) {
       resolve(id);
-      if (plan_.enabled && isFusable(graph_, id)) {
+      if (plan_.enabled && isInlined(graph_, uses_, id)) {
+        plan_.inlined[id] = true;
+      } else if (plan_.enabled && isFusable(graph_, id)) {
         place(id);
       }
       if (!graph_.isParameter(id) && plan_.groupOf[id] < 0) {
         setDepthAlone(id);
       }
     }
+    absorbRows();
     dropEmptyGroups();
   }
 
@@ -128,9 +156,21 @@ class Fuser {
     const Node& node = graph_.node(id);
     const ValueId operand = node.operands[0];
     const auto layout = viewLayout(graph_, node, plan_.values[operand].layout);
-    if (layout) {
-      value = {plan_.values[operand].base, *layout};
+    if (!layout) {
+      return;
     }
+    const ResolvedValue view{plan_.values[operand].base, *layout};
+    // One copy serves every reader that needs the elements in order.
+    if (sameElements(graph_, view, graph_.type(id).shape) || !neededInMemory(id)) {
+      value = view;
+    }
+  }
+
+  bool neededInMemory(ValueId id) const {
+    return uses_.isResult(id) || uses_.anyUser(id, [&](ValueId user) {
+      return needsContiguousOperands(graph_.node(user).op, ir::Lowering::Kernels) &&
+             ir::opKind(graph_.node(user).op) != Kind::Reduce;
+    });
   }
 
   // ---- Depth ----
@@ -444,11 +484,76 @@ class Fuser {
       const bool inside = uses_.allReaders(graph_, member, [&](ValueId user) {
         return contains(from, user) || contains(to, user);
       });
-      if (!inside || (isReducing(to) && !externalsMerge(to, graph_.node(member)))) {
+      // Other readers must come after the target; those not placed yet will.
+      const bool after = rowsOnly(to) || !isReducing(to) ? readersAreAfter(member, id, from, to)
+                                                         : false;
+      if ((!inside && !after) || (isReducing(to) && !externalsMerge(to, graph_.node(member)))) {
         return;
       }
     }
     moveInto(source, target);
+  }
+
+  bool readersAreAfter(ValueId member, ValueId placing, const FusionGroup& from,
+                       const FusionGroup& to) const {
+    const int depth = groupDepth_[&to - plan_.groups.data()];
+    return uses_.allUsers(graph_, member, [&](ValueId user) {
+      return user > placing || contains(from, user) || contains(to, user) || depthOf(user) > depth;
+    });
+  }
+
+  // Maps over the kept axes of a row-wise group, read by it alone, are computed there for each row.
+  void absorbRows() {
+    for (size_t source = plan_.groups.size(); source-- > 0;) {
+      const int target = soleReader(static_cast<int>(source));
+      if (target < 0) {
+        continue;
+      }
+      FusionGroup& from = plan_.groups[source];
+      const FusionGroup& to = plan_.groups[target];
+      if (!isReducing(from) && rowsOnly(to) && from.space == keptShape(to) &&
+          from.nodes.size() + to.nodes.size() <= kMaxNodes && readsAsRows(from, to)) {
+        from.levels.assign(from.nodes.size(), Level::Row);
+        moveInto(static_cast<int>(source), target);
+      }
+    }
+  }
+
+  // The one group that reads values of group `source`; -1 if there is none or another reader.
+  int soleReader(int source) const {
+    int reader = -1;
+    for (ValueId member : plan_.groups[source].nodes) {
+      const bool sole = uses_.allReaders(graph_, member, [&](ValueId user) {
+        const int group = plan_.groupOf[user];
+        if (group == source) {
+          return true;
+        }
+        reader = reader < 0 ? group : reader;
+        return group >= 0 && group == reader;
+      });
+      if (!sole) {
+        return -1;
+      }
+    }
+    return reader;
+  }
+
+  bool readsAsRows(const FusionGroup& from, const FusionGroup& to) const {
+    for (size_t i = 0; i < to.nodes.size(); ++i) {
+      const Node& node = graph_.node(to.nodes[i]);
+      for (ValueId operand : node.operands) {
+        const ResolvedValue& value = plan_.values[operand];
+        if (!contains(from, value.base)) {
+          continue;
+        }
+        const bool reduces = ir::opKind(node.op) == Kind::Reduce;
+        if (reduces || !(groupAccess(to, node, to.levels[i], value, graph_.type(operand).shape) ==
+                         levelAccess(to, Level::Row))) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   void moveInto(int source, int target) {
@@ -516,6 +621,11 @@ Access groupAccess(const FusionGroup& group, const Node& node, Level level,
   return access;
 }
 
+bool sameElements(const Graph& graph, const ResolvedValue& value, const Shape& shape) {
+  return !graph.isNumber(value.base) && value.layout == ir::contiguousLayout(shape) &&
+         shape.elements() == graph.type(value.base).shape.elements();
+}
+
 Access levelAccess(const FusionGroup& group, Level level) {
   Access access;
   Dim stride = 1;
@@ -528,20 +638,24 @@ Access levelAccess(const FusionGroup& group, Level level) {
 }
 
 std::string printFusion(const Graph& graph, const FusionPlan& plan) {
-  std::string text = "fusion {\n";
+  const auto parameters = static_cast<ValueId>(graph.parameters().size());
+  std::string text;
   for (const FusionGroup& group : plan.groups) {
-    text += "  group space=" + group.space.toString() + " reduced=[";
+    text += "// fuse space=" + group.space.toString() + " reduced=[";
+    const char* separator = "";
     for (size_t i = 0; i < group.reduced.size(); ++i) {
-      text += std::string(i ? "," : "") + (group.reduced[i] ? "1" : "0");
+      if (group.reduced[i]) {
+        text += separator + std::to_string(i);
+        separator = ",";
+      }
     }
-    text += "] {";
-    for (size_t i = 0; i < group.nodes.size(); ++i) {
-      text += std::string(i ? ", " : " ") + ir::opName(graph.node(group.nodes[i]).op) + " %" +
-              std::to_string(group.nodes[i] - static_cast<ValueId>(graph.parameters().size()));
+    text += "]:";
+    for (ValueId id : group.nodes) {
+      text += std::string(" ") + ir::opName(graph.node(id).op) + "%" + std::to_string(id - parameters);
     }
-    text += " }\n";
+    text += "\n";
   }
-  return text + "}\n";
+  return text + printGraph(graph, "g", {.callSites = true});
 }
 
 void fuse(Compilation& compilation) { Fuser(compilation).run(); }

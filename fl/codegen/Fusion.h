@@ -30,10 +30,12 @@ struct FusionGroup {
 struct FusionPlan {
   bool enabled = true;
   std::vector<ResolvedValue> values;  // one a value of the graph
+  std::vector<bool> inlined;          // one a value: computed wherever it is read
   std::vector<int> groupOf;           // one a value; -1 for parameters, views and nodes that run alone
   std::vector<FusionGroup> groups;
 };
 
+// The groups as comments in front of the graph, so that it parses back as one.
 std::string printFusion(const ir::Graph& graph, const FusionPlan& plan);
 
 // `shape` without dimensions of size 1.
@@ -42,6 +44,9 @@ Shape squeezed(const Shape& shape);
 // The access of operand `operand` of `node` under the group's space, given where it is found.
 ir::Access groupAccess(const FusionGroup& group, const ir::Node& node, Level level,
                        const ResolvedValue& operand, const Shape& operandShape);
+
+// True if the value's elements are all of its base's, in order.
+bool sameElements(const ir::Graph& graph, const ResolvedValue& value, const Shape& shape);
 
 // The accesses that values of each level have in their own group.
 ir::Access levelAccess(const FusionGroup& group, Level level);

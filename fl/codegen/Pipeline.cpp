@@ -36,8 +36,8 @@ std::string currentText(const Compilation& compilation, const PassInfo& pass) {
 void verifyStage(const Compilation& compilation, const PassInfo& pass) {
   if (isStage(pass, "graph")) {
     verify(compilation.graph);
-  } else if (std::string(pass.name) == "pack") {
-    verify(compilation.schedule);
+  } else if (isStage(pass, "schedule")) {
+    verifySteps(compilation.schedule);
   }
 }
 
@@ -97,8 +97,11 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
       observe(row.info.name, currentText(compilation, row.info));
     }
     if (options.stopAfter == row.info.name) {
-      break;
+      return compilation;
     }
+  }
+  if (options.verify) {
+    verify(compilation.schedule);
   }
   return compilation;
 }

@@ -104,7 +104,7 @@ size_t stepBytes(const Schedule& schedule, const Step& step) {
   return bytes;
 }
 
-void verify(const Schedule& schedule) {
+void verifySteps(const Schedule& schedule) {
   for (const Kernel& kernel : schedule.kernels) {
     verify(kernel);
   }
@@ -123,6 +123,10 @@ void verify(const Schedule& schedule) {
       checkRef(schedule, call.result, step);
     }
   }
+}
+
+void verify(const Schedule& schedule) {
+  verifySteps(schedule);
   verifyPacking(schedule);
 }
 

@@ -91,6 +91,8 @@ struct Schedule {
 size_t stepBytes(const Schedule& schedule, const Step& step);
 
 // Throws InternalError unless steps use defined buffers, in range and in their lifetimes.
+void verifySteps(const Schedule& schedule);
+// The same, and that temporaries which live together do not overlap.
 void verify(const Schedule& schedule);
 
 std::string printSchedule(const Schedule& schedule, const std::string& name);

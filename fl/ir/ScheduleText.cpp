@@ -207,7 +207,7 @@ Schedule parseSchedule(const std::string& text) {
   if (!lexer.atEnd()) {
     lexer.fail("expected the end");
   }
-  verify(schedule);
+  verifySteps(schedule);
   return schedule;
 }
 

@@ -22,20 +22,37 @@ JitMode jitMode() {
   return mode == "async" ? JitMode::Async : mode == "sync" ? JitMode::Sync : JitMode::Off;
 }
 
-// Stops background threads before the program's static objects, LLVM's among them, are destroyed:
-// made when the first thread starts, it is destroyed before them.
-struct StopAtExit {
+// The compilers that have started a thread; never destroyed.
+struct Started {
+  std::mutex mutex;
   std::vector<KernelCompiler*> compilers;
+};
+
+Started& started() {
+  static auto& instance = *new Started();
+  return instance;
+}
+
+// Stops background threads before the program's static objects are destroyed. LLVM makes static
+// objects while it compiles; they are younger than any of ours and would go first. The main thread's
+// thread_local objects go before all of them, and this one is the main thread's alone.
+struct StopAtExit {
   ~StopAtExit() {
-    for (KernelCompiler* compiler : compilers) {
+    std::lock_guard<std::mutex> lock(started().mutex);
+    for (KernelCompiler* compiler : started().compilers) {
       compiler->stop();
     }
   }
 };
 
+[[maybe_unused]] const bool stopsAtExit = [] {
+  thread_local const StopAtExit stopper;
+  return true;
+}();
+
 void stopAtExit(KernelCompiler* compiler) {
-  static StopAtExit stopper;
-  stopper.compilers.push_back(compiler);
+  std::lock_guard<std::mutex> lock(started().mutex);
+  started().compilers.push_back(compiler);
 }
 
 }  // namespace

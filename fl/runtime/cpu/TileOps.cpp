@@ -93,6 +93,9 @@ template <dtype type> struct Stored {
   static Type decode(Type x) { return x; }
   static Type encode(Type x) { return x; }
 };
+template <> struct Stored<dtype::f16> {
+  using Type = uint16_t;
+};
 template <> struct Stored<dtype::bf16> {
   using Type = uint16_t;
   static float decode(uint16_t x) { return __builtin_bit_cast(float, uint32_t{x} << 16); }
