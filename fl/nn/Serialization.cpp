@@ -1,5 +1,8 @@
 #include "fl/nn/Serialization.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,11 +11,19 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "fl/base/Error.h"
+#include "fl/base/Hash.h"
+
 namespace fl::detail {
 namespace {
 
-constexpr char kFormat[] = "fl-save1";
-constexpr size_t kFormatBytes = sizeof(kFormat) - 1;
+// The first bytes of a file; the archive follows.
+struct Header {
+  char format[8] = {'f', 'l', '-', 's', 'a', 'v', 'e', '1'};
+  uint64_t archiveBytes = 0;
+  Hash128 archiveHash;
+};
+static_assert(sizeof(Header) == 32 && std::is_trivially_copyable_v<Header>);
 
 [[noreturn]] void fail(const std::string& path, const std::string& reason) {
   throw std::runtime_error(path + ": " + reason);
@@ -37,24 +48,93 @@ class PartialFile {
   std::string name_;
 };
 
+// The bytes of a file, read-only; none if it cannot be mapped.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    if (file >= 0 && fstat(file, &info) == 0 && info.st_size > 0) {
+      size_ = static_cast<size_t>(info.st_size);
+      data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
+    }
+    if (file >= 0) {
+      close(file);
+    }
+    if (data_ == MAP_FAILED) {
+      data_ = nullptr;
+      size_ = 0;
+    }
+  }
+  ~MappedFile() {
+    if (data_) {
+      munmap(data_, size_);
+    }
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const char* data() const { return static_cast<const char*>(data_); }
+  size_t size() const { return size_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Of a file whose header may still be blank. Throws if it is no file of ours.
+Header describe(const std::string& path, const MappedFile& file) {
+  Header header;
+  if (file.size() < sizeof(Header) ||
+      std::memcmp(file.data(), header.format, sizeof(header.format)) != 0) {
+    fail(path, "is no file that fl::save has written");
+  }
+  header.archiveBytes = file.size() - sizeof(Header);
+  header.archiveHash = hashBytes(file.data() + sizeof(Header), header.archiveBytes);
+  return header;
+}
+
+// Before anything is parsed: a damaged size could ask for any amount of memory.
+void checkWhole(const std::string& path) {
+  const MappedFile file(path);
+  const Header actual = describe(path, file);
+  Header stored;
+  std::memcpy(&stored, file.data(), sizeof(stored));
+  if (actual.archiveBytes < stored.archiveBytes) {
+    fail(path, concat("ends too early: ", actual.archiveBytes, " of ", stored.archiveBytes,
+                      " bytes are there"));
+  }
+  if (actual.archiveBytes != stored.archiveBytes || !(actual.archiveHash == stored.archiveHash)) {
+    fail(path, "is damaged: its contents do not have the hash that was stored");
+  }
+}
+
 }  // namespace
 
 void writeFile(const std::string& path, const std::function<void(std::ostream&)>& write) {
   const PartialFile partial(path);
-  std::ofstream stream(partial.name(), std::ios::binary);
-  if (!stream) {
-    fail(path, "cannot be written: " + systemError());
-  }
-  stream.write(kFormat, kFormatBytes);
+  std::fstream stream(partial.name(),
+                      std::ios::in | std::ios::out | std::ios::trunc | std::ios::binary);
+  const auto check = [&] {
+    if (!stream) {
+      fail(path, "cannot be written: " + systemError());
+    }
+  };
+  check();
+  Header header;
+  stream.write(reinterpret_cast<const char*>(&header), sizeof(header));
   try {
     write(stream);
   } catch (const std::exception& error) {
     fail(path, std::string("cannot be saved: ") + error.what());
   }
+  stream.flush();
+  check();
+  header = describe(path, MappedFile(partial.name()));
+  stream.seekp(0);
+  stream.write(reinterpret_cast<const char*>(&header), sizeof(header));
   stream.close();
-  if (!stream) {
-    fail(path, "cannot be written: " + systemError());
-  }
+  check();
   std::error_code error;
   std::filesystem::rename(partial.name(), path, error);
   if (error) {
@@ -67,16 +147,12 @@ void readFile(const std::string& path, const std::function<void(std::istream&)>&
   if (!stream) {
     fail(path, "cannot be opened: " + systemError());
   }
-  char format[kFormatBytes] = {};
-  stream.read(format, kFormatBytes);
-  if (!stream || std::memcmp(format, kFormat, kFormatBytes) != 0) {
-    fail(path, "is no file that fl::save has written");
-  }
+  checkWhole(path);
+  stream.seekg(sizeof(Header));
   try {
     read(stream);
   } catch (const std::exception& error) {
-    const bool atEnd = stream.rdbuf()->sgetc() == std::ifstream::traits_type::eof();
-    fail(path, std::string(atEnd ? "ends too early" : "cannot be loaded") + ": " + error.what());
+    fail(path, std::string("cannot be loaded: ") + error.what());
   }
 }
 

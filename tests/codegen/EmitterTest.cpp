@@ -229,6 +229,14 @@ TEST(Emitter, IndexOperandsAreNumbers) {
   }
 }
 
+TEST(Emitter, EmptyPartsTouchNoMemory) {
+  const ir::Kernel kernel = product(2, dtype::f32, kZero, kAny, kOne);
+  const int64_t extents[] = {0, 0}, strides[6] = {};
+  void* const data[3] = {};
+  const ir::KernelArgs args{data, extents, strides, nullptr};
+  EXPECT_EQ(compile(kernel, targets()[0])->entry()(&args, 0, 0), -1);
+}
+
 TEST(Emitter, RandomNumbersAreThoseOfTheirIndex) {
   for (const ir::Target& target : targets()) {
     KernelMaker maker(2);

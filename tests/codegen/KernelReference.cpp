@@ -122,7 +122,7 @@ T integerReference(Op op, T x, T y) {
     case Op::Sub:
       return wrap(static_cast<__int128>(x) - y);
     case Op::Mul:
-      return wrap(static_cast<__int128>(static_cast<U>(x)) * static_cast<U>(y));
+      return wrap(static_cast<__int128>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y)));
     case Op::Div:
       return y == 0 ? T(0) : wrap(static_cast<__int128>(x) / y);
     case Op::Mod:

@@ -14,9 +14,6 @@
 
 namespace fl::codegen::cpu {
 
-// Changes whenever the same kernel and target may give other code: a part of stored keys.
-inline constexpr int kEmitterVersion = 1;
-
 // Code of the kernel under the symbol `name`. It calls nothing and refers to nothing outside
 // itself.
 ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target,

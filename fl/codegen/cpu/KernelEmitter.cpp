@@ -37,8 +37,6 @@ KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target,
       values_(kernel, plan_, math_, memory_, arguments_) {}
 
 void KernelEmitter::emit() {
-  ValueScopes::Scope scope(values_);
-  computeScalarsOfAllStages();
   walkDomain();
   builder_.CreateRet(number(-1));
 }
@@ -136,9 +134,10 @@ void KernelEmitter::walkDomain() {
   llvm::Function* function = builder_.GetInsertBlock()->getParent();
   auto* walk = llvm::BasicBlock::Create(builder_.getContext(), "walk", function);
   auto* done = llvm::BasicBlock::Create(builder_.getContext(), "done", function);
-  // An empty part must not divide: an extent may be 0.
+  // An empty part must neither divide nor load: an extent may be 0.
   builder_.CreateCondBr(builder_.CreateICmpSLT(begin_, end_), walk, done);
   builder_.SetInsertPoint(walk);
+  computeScalarsOfAllStages();
   emitWhile(builder_, end_, carriedOf(beginOfWalk()), [&](const Values& carried) {
     ValueScopes::Scope scope(values_);
     return carriedOf(walkStep(positionOf(carried)));

@@ -79,7 +79,7 @@ class KernelEmitter {
   std::vector<int> walkedAxes_;  // kept axes but axis 0, which is walked in runs
   llvm::IRBuilder<> builder_;
   LlvmBuilder math_;
-  Memory memory_;
+  MemoryAccess memory_;
   KernelArguments arguments_;
   llvm::Value* begin_;
   llvm::Value* end_;

@@ -1,5 +1,5 @@
 // Counted loops in LLVM IR, rotated (a guard, then the test at the end), with carried values.
-// Relies on llvm::IRBuilder; KernelEmitter.h and Memory.h build all their loops with it.
+// Relies on llvm::IRBuilder; KernelEmitter.h and MemoryAccess.h build all their loops with it.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>

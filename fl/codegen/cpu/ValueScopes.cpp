@@ -12,7 +12,7 @@ using ir::KernelValue;
 using Form = KernelValue::Form;
 
 ValueScopes::ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmBuilder& math,
-                         Memory& memory, const KernelArguments& arguments)
+                         MemoryAccess& memory, const KernelArguments& arguments)
     : kernel_(kernel), plan_(plan), math_(math), memory_(memory), arguments_(arguments) {
   for (const auto& operand : arguments.operands) {
     at_.push_back(operand.base);

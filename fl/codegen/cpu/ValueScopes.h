@@ -3,14 +3,14 @@
 //
 // The loop nest opens a Scope at each level and asks for what a stage needs; values computed in a
 // scope are forgotten when it closes, because the code after it is not reached through it. Relies
-// on KernelPlan.h and Memory.h; KernelEmitter.h builds the loop nest.
+// on KernelPlan.h and MemoryAccess.h; KernelEmitter.h builds the loop nest.
 #pragma once
 
 #include <utility>
 #include <vector>
 
 #include "fl/codegen/cpu/KernelPlan.h"
-#include "fl/codegen/cpu/Memory.h"
+#include "fl/codegen/cpu/MemoryAccess.h"
 
 namespace fl::codegen::cpu {
 
@@ -28,8 +28,8 @@ struct KernelArguments {
 
 class ValueScopes {
  public:
-  ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmBuilder& math, Memory& memory,
-              const KernelArguments& arguments);
+  ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmBuilder& math,
+              MemoryAccess& memory, const KernelArguments& arguments);
 
   // Undoes, when it goes, all that was set or computed in its life.
   class Scope {
@@ -85,7 +85,7 @@ class ValueScopes {
   const ir::Kernel& kernel_;
   const KernelPlan& plan_;
   LlvmBuilder& math_;
-  Memory& memory_;
+  MemoryAccess& memory_;
   const KernelArguments& arguments_;
 
   AxisSet axes_ = 0;              // those with an index

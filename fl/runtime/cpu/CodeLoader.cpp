@@ -118,8 +118,9 @@ char* addressOf(const ElfObject& object, const Layout& layout, char* memory,
 }
 
 void relocate(const Elf64_Rela& relocation, char* place, size_t room, const char* symbol) {
-  const int64_t target = reinterpret_cast<int64_t>(symbol) + relocation.r_addend;
-  const int64_t distance = target - reinterpret_cast<int64_t>(place);
+  const uint64_t target =
+      reinterpret_cast<uint64_t>(symbol) + static_cast<uint64_t>(relocation.r_addend);
+  const auto distance = static_cast<int64_t>(target - reinterpret_cast<uint64_t>(place));
   const auto write = [&](auto value) {
     FL_INTERNAL_CHECK(sizeof(value) <= room, "relocation outside its section");
     std::memcpy(place, &value, sizeof(value));

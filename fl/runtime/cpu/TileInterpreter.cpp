@@ -305,12 +305,13 @@ class TileRun {
     }
   }
 
-  // Elements [chunk, chunk + length) of axis 0 for all outer indices: short runs several in a tile.
+  // Elements [chunk, chunk + length) of axis 0 for all outer indices. Short whole axes lie one behind
+  // the other, so that a tile takes several.
   void sweepRowChunk(const TileStage& stage, int64_t first, int64_t chunk, int64_t length) {
     for (const TileReduce& reduce : stage.reduces) {
       fillTile(place(reduce.partial), &reduce.init, kRowLanes, width(reduce));
     }
-    const int64_t groups = std::max<int64_t>(1, kTile / length);
+    const int64_t groups = length == length_ ? std::max<int64_t>(1, kTile / length) : 1;
     for (int64_t o = 0; o < outer_; o += groups) {
       const int64_t runs = std::min(groups, outer_ - o);
       for (int64_t i = 0; i < length; i += kTile) {

@@ -25,10 +25,10 @@ struct ElementRow {
   dtype type = dtype::f32;
 };
 
-class Memory {
+class MemoryAccess {
  public:
   // Made at the start of a function. `masksBytes`: the target masks elements of 8 and 16 bits too.
-  Memory(LlvmBuilder& math, bool masksBytes);
+  MemoryAccess(LlvmBuilder& math, bool masksBytes);
 
   LlvmValue loadOne(llvm::Value* address, dtype type);
   void storeOne(LlvmValue value, llvm::Value* address);

@@ -1,4 +1,4 @@
-#include "fl/codegen/cpu/Memory.h"
+#include "fl/codegen/cpu/MemoryAccess.h"
 
 #include <llvm/IR/DerivedTypes.h>
 
@@ -6,33 +6,33 @@ namespace fl::codegen::cpu {
 
 using ir::kLanes;
 
-Memory::Memory(LlvmBuilder& math, bool masksBytes)
+MemoryAccess::MemoryAccess(LlvmBuilder& math, bool masksBytes)
     : math_(math), builder_(math.ir()), masksBytes_(masksBytes) {
   auto* buffer = builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), kLanes));
   buffer->setAlignment(llvm::Align(64));
   buffer_ = buffer;
 }
 
-llvm::VectorType* Memory::vectorType(dtype type) {
+llvm::VectorType* MemoryAccess::vectorType(dtype type) {
   return llvm::FixedVectorType::get(math_.elementType(type), kLanes);
 }
 
-llvm::Value* Memory::address(const ElementRow& row, llvm::Value* index) {
+llvm::Value* MemoryAccess::address(const ElementRow& row, llvm::Value* index) {
   if (row.stride == nullptr) {
     return builder_.CreateGEP(math_.elementType(row.type), row.begin, index);
   }
   return builder_.CreatePtrAdd(row.begin, builder_.CreateMul(index, row.stride));
 }
 
-LlvmValue Memory::loadOne(llvm::Value* address, dtype type) {
+LlvmValue MemoryAccess::loadOne(llvm::Value* address, dtype type) {
   return {builder_.CreateAlignedLoad(math_.elementType(type), address, alignOf(type)), type};
 }
 
-void Memory::storeOne(LlvmValue value, llvm::Value* address) {
+void MemoryAccess::storeOne(LlvmValue value, llvm::Value* address) {
   builder_.CreateAlignedStore(math_.bytes(value).value, address, alignOf(value.type));
 }
 
-void Memory::forEachActive(
+void MemoryAccess::forEachActive(
     const ElementRow& row, const Lanes& lanes,
     llvm::function_ref<void(llvm::Value* element, llvm::Value* place)> body) {
   llvm::Value* count =
@@ -44,7 +44,7 @@ void Memory::forEachActive(
   });
 }
 
-LlvmValue Memory::load(const ElementRow& row, const Lanes& lanes) {
+LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
   llvm::VectorType* type = vectorType(row.type);
   if (lanes.mask == nullptr && row.stride == nullptr) {
     llvm::Value* from = address(row, lanes.index);
@@ -71,7 +71,7 @@ LlvmValue Memory::load(const ElementRow& row, const Lanes& lanes) {
   return {builder_.CreateAlignedLoad(type, buffer_, alignOf(row.type)), row.type};
 }
 
-void Memory::store(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
+void MemoryAccess::store(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
   value = math_.bytes(value);
   llvm::Value* to = lanes.mask == nullptr ? address(row, lanes.index) : nullptr;
   if (lanes.mask == nullptr && row.stride == nullptr) {
