@@ -220,7 +220,8 @@ Wide<To> convert(From value, dtype to) {
     return value != From(0);
   }
   if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    constexpr double low = std::numeric_limits<To>::min(), high = std::numeric_limits<To>::max();
+    constexpr auto low = static_cast<double>(std::numeric_limits<To>::min());
+    constexpr auto high = static_cast<double>(std::numeric_limits<To>::max());
     return std::isnan(value) ? To(0)
            : value <= low    ? std::numeric_limits<To>::min()
            : value >= high   ? std::numeric_limits<To>::max()

@@ -91,15 +91,17 @@ class MeaningBuilder {
         });
   }
   template <class V> V shiftLeft(V x, V count) {
-    const auto [inRange, safe] = safeCount(count);
-    return self().select(inRange, self().shl(x, safe), self().integer(x, 0));
+    const auto inRange = isCount(count);
+    const auto zero = self().integer(x, 0);
+    const auto safe = self().select(inRange, count, zero);
+    return self().select(inRange, self().shl(x, safe), zero);
   }
   template <class V> V shiftRight(V x, V count) {
-    const auto [inRange, safe] = safeCount(count);
-    const auto last = self().integer(x, self().width(x) - 1);
-    const auto n = self().select(inRange, safe, last);
+    const auto inRange = isCount(count);
+    const auto safe =
+        self().select(inRange, count, self().integer(x, self().width(x) - 1));
     if (self().isSigned(x)) {
-      return self().ashr(x, n);
+      return self().ashr(x, safe);
     }
     return self().select(inRange, self().lshr(x, safe), self().integer(x, 0));
   }
@@ -138,15 +140,10 @@ class MeaningBuilder {
   template <class V> V safeDivisor(V y) {
     return self().select(self().maskOr(isZero(y), isMinusOne(y)), self().integer(y, 1), y);
   }
-  template <class M, class V> struct Count {
-    M inRange;
-    V safe;
-  };
-  template <class V> auto safeCount(V count) {
-    const auto zero = self().integer(count, 0);
-    const auto inRange = self().maskAnd(
-        self().le(zero, count), self().lt(count, self().integer(count, self().width(count))));
-    return Count<decltype(inRange), V>{inRange, self().select(inRange, count, zero)};
+  // True where a shift count is below the width.
+  template <class V> auto isCount(V count) {
+    return self().maskAnd(self().le(self().integer(count, 0), count),
+                          self().lt(count, self().integer(count, self().width(count))));
   }
 };
 

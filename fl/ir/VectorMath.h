@@ -7,14 +7,15 @@
 // Functions", 1980; the logarithms follow Tang's series in s = f / (2 + f)). Polynomials are
 // minimax fits made with Sollya's fpminimax and remez for the intervals stated beside them.
 //
-// Largest errors, in units in the last place of the result: exp 0.98, log 0.85, erf 1 (f64 1.3), pow
-// 1.3, tanh 1.4, log1p 1.5, sin and cos 1.6; fmod is exact. tests/ir/VectorMathTest.cpp asserts
+// Largest errors, in units in the last place of the result: exp 0.98, log 0.85, erf 1 (f64 1.3),
+// pow 1.3, tanh 1.4, log1p 1.5, sin and cos 1.6; fmod is exact. tests/ir/VectorMathTest.cpp asserts
 // bounds. sin and cos are so for |x| <= 1e5 (f32) and 1e9 (f64); beyond, results lose accuracy but
 // stay in [-1, 1].
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "fl/base/Types.h"
@@ -36,7 +37,7 @@ struct Single {
   // exp gives 0 below and infinity above.
   static constexpr double kExpLow = -104, kExpHigh = 89;
   // (e^r - 1 - r) / r^2, |r| <= 0.3475
-  static constexpr double kExp[] = {0x1.9ab65p-13,  0x1.6d53d4p-10, 0x1.1115a8p-7,
+  static constexpr double kExp[] = {0x1.9ab65p-13, 0x1.6d53d4p-10, 0x1.1115a8p-7,
                                     0x1.5554e2p-5, 0x1.555552p-3,  0x1p-1};
   // (log((1 + s) / (1 - s)) - 2s) / s^3 in s^2, |s| <= 0.1718
   static constexpr double kLog[] = {0x1.ec004ep-3, 0x1.23f252p-2, 0x1.999bd2p-2, 0x1.555554p-1};
@@ -51,13 +52,13 @@ struct Single {
   static constexpr double kCos[] = {0x1.999a6cp-16, -0x1.6c0b08p-10, 0x1.555548p-5};
   // erf(x) / x - 1 in x^2, |x| <= kErfSplit
   static constexpr double kErfSplit = 0.94;
-  static constexpr double kErfSmall[] = {0x1.59589p-14,   -0x1.a9337p-11, 0x1.54a9fp-8,
-                                         -0x1.b80b72p-6,  0x1.ce2de2p-4,  -0x1.812742p-2,
+  static constexpr double kErfSmall[] = {0x1.59589p-14,  -0x1.a9337p-11, 0x1.54a9fp-8,
+                                         -0x1.b80b72p-6, 0x1.ce2de2p-4,  -0x1.812742p-2,
                                          0x1.06eba8p-3};
   // log(erfc(x)) in x weighted by erfc(x), 0.84 <= x <= kErfHigh; erf is 1 above
   static constexpr double kErfHigh = 4.1;
-  static constexpr double kErfLarge[] = {0x1.aad972p-13,  -0x1.98872p-9,   0x1.70e7fp-6,
-                                         -0x1.ac2002p-4,  -0x1.45e5eap-1,  -0x1.20c8aep0,
+  static constexpr double kErfLarge[] = {0x1.aad972p-13, -0x1.98872p-9,  0x1.70e7fp-6,
+                                         -0x1.ac2002p-4, -0x1.45e5eap-1, -0x1.20c8aep0,
                                          -0x1.b3c8bep-14};
 };
 
@@ -84,22 +85,20 @@ struct Double {
       0x1.745d183ee07fep-4, 0x1.c71c71c562cacp-4, 0x1.2492492493157p-3, 0x1.9999999999995p-3};
   static constexpr double kTanhHigh = 20;
   static constexpr double kTanh[] = {
-      -0x1.3f08862fa6e0bp-16, 0x1.5a3766e620591p-14,  -0x1.e85009e66488dp-13,
-      0x1.34678f31c7cb5p-11,  -0x1.7d8c6d809d868p-10, 0x1.d6d2586245a94p-9,
-      -0x1.226e2d6cd3a6bp-7,  0x1.664f484c90e02p-6,   -0x1.ba1ba1b944192p-5,
-      0x1.11111111103a8p-3,   -0x1.555555555554cp-2};
-  static constexpr double kSin[] = {0x1.5d6cf65ff9cf9p-33,  -0x1.ae5de34ff438bp-26,
-                                    0x1.71de34d0fd286p-19,  -0x1.a01a019b51f18p-13,
-                                    0x1.111111110f281p-7,   -0x1.5555555555545p-3};
+      -0x1.3f08862fa6e0bp-16, 0x1.5a3766e620591p-14, -0x1.e85009e66488dp-13, 0x1.34678f31c7cb5p-11,
+      -0x1.7d8c6d809d868p-10, 0x1.d6d2586245a94p-9,  -0x1.226e2d6cd3a6bp-7,  0x1.664f484c90e02p-6,
+      -0x1.ba1ba1b944192p-5,  0x1.11111111103a8p-3,  -0x1.555555555554cp-2};
+  static constexpr double kSin[] = {0x1.5d6cf65ff9cf9p-33, -0x1.ae5de34ff438bp-26,
+                                    0x1.71de34d0fd286p-19, -0x1.a01a019b51f18p-13,
+                                    0x1.111111110f281p-7,  -0x1.5555555555545p-3};
   static constexpr double kCos[] = {-0x1.8f7e4238c61abp-37, 0x1.1ee98deec25f1p-29,
                                     -0x1.27e4f77ebfeacp-22, 0x1.a01a019befa6bp-16,
                                     -0x1.6c16c16c149a9p-10, 0x1.5555555555548p-5};
   static constexpr double kErfSplit = 0.85;
   static constexpr double kErfSmall[] = {
-      -0x1.00d1d1ba44919p-30, 0x1.ef15cc710fc8cp-27,  -0x1.5ef0282f3c935p-23,
-      0x1.b9e6cfb902308p-20,  -0x1.f4d336dfd7b3fp-17, 0x1.f9a33a997f01ap-14,
-      -0x1.c02db4e501e93p-11, 0x1.565bcd147fbf7p-8,   -0x1.b82ce312b8ff6p-6,
-      0x1.ce2f21a0438d7p-4,   -0x1.812746b037ap-2,    0x1.06eba8214db69p-3};
+      -0x1.00d1d1ba44919p-30, 0x1.ef15cc710fc8cp-27, -0x1.5ef0282f3c935p-23, 0x1.b9e6cfb902308p-20,
+      -0x1.f4d336dfd7b3fp-17, 0x1.f9a33a997f01ap-14, -0x1.c02db4e501e93p-11, 0x1.565bcd147fbf7p-8,
+      -0x1.b82ce312b8ff6p-6,  0x1.ce2f21a0438d7p-4,  -0x1.812746b037ap-2,    0x1.06eba8214db69p-3};
   static constexpr double kErfHigh = 6;
   static constexpr double kErfLarge[] = {
       -0x1.224310d5b2b4ap-37, 0x1.6b561cd242091p-32,  -0x1.a67b629c156a5p-28,
@@ -170,8 +169,8 @@ class Formulas {
     const auto log = logInTwoParts(a);
     // y log(a) in two parts, then exp of the sum.
     V product = b_.mul(y, log.high);
-    const auto inRange = b_.maskAnd(b_.le(real(Format::kExpLow), product),
-                                    b_.le(product, real(Format::kExpHigh)));
+    const auto inRange =
+        b_.maskAnd(b_.le(real(Format::kExpLow), product), b_.le(product, real(Format::kExpHigh)));
     V rest = b_.fma(y, log.low, b_.fma(y, log.high, b_.negate(product)));
     rest = b_.select(inRange, rest, real(0));
     product = clamp(product, Format::kExpLow, Format::kExpHigh);
@@ -216,11 +215,21 @@ class Formulas {
 
   V real(double value) { return b_.real(like_, value); }
   V infinity() { return real(__builtin_inf()); }
-  template <class I> I shiftLeft(I i, int count) { return b_.shl(i, b_.integer(i, count)); }
-  template <class I> I shiftRight(I i, int count) { return b_.lshr(i, b_.integer(i, count)); }
-  template <class I> I plus(I i, int64_t value) { return b_.add(i, b_.integer(i, value)); }
+  template <class I>
+  I shiftLeft(I i, int count) {
+    return b_.shl(i, b_.integer(i, count));
+  }
+  template <class I>
+  I shiftRight(I i, int count) {
+    return b_.lshr(i, b_.integer(i, count));
+  }
+  template <class I>
+  I plus(I i, int64_t value) {
+    return b_.add(i, b_.integer(i, value));
+  }
 
-  template <size_t n> V poly(V x, const double (&coefficients)[n]) {
+  template <size_t n>
+  V poly(V x, const double (&coefficients)[n]) {
     return poly(x, coefficients, std::make_index_sequence<n - 1>());
   }
   template <size_t n, size_t... i>
@@ -243,11 +252,13 @@ class Formulas {
   }
 
   // 2^n for n in the normal range.
-  template <class I> V powerOfTwo(I n) {
+  template <class I>
+  V powerOfTwo(I n) {
     return b_.fromBits(shiftLeft(plus(n, Format::kBias), Format::kMantissa));
   }
   // x 2^n by two factors, so that results overflow and underflow gradually with one rounding.
-  template <class I> V scale(V x, I n) {
+  template <class I>
+  V scale(V x, I n) {
     const I sum = plus(n, 2 * Format::kBias);
     const I first = shiftRight(sum, 1);
     const V scaled = b_.mul(x, b_.fromBits(shiftLeft(first, Format::kMantissa)));
@@ -364,7 +375,8 @@ class Formulas {
     return b_.fromBits(b_.bitXor(b_.bits(b_.select(odd, cos, sin)), sign));
   }
 
-  template <int steps> V remainder(V a, V d) {
+  template <int steps>
+  V remainder(V a, V d) {
     if constexpr (steps > 1) {
       a = remainder<steps - 1>(a, b_.mul(d, real(2.0 * (int64_t{1} << Format::kMantissa))));
     }
@@ -392,7 +404,8 @@ V withFormulas(B& b, V x, F&& f) {
 }  // namespace detail
 
 #define FL_VECTOR_MATH(name)                                                    \
-  template <class B, class V> V name(B& b, V x) {                               \
+  template <class B, class V>                                                   \
+  V name(B& b, V x) {                                                           \
     return detail::withFormulas(b, x, [&](auto math) { return math.name(x); }); \
   }
 FL_VECTOR_MATH(exp)
@@ -404,10 +417,12 @@ FL_VECTOR_MATH(tanh)
 FL_VECTOR_MATH(erf)
 #undef FL_VECTOR_MATH
 
-template <class B, class V> V pow(B& b, V x, V y) {
+template <class B, class V>
+V pow(B& b, V x, V y) {
   return detail::withFormulas(b, x, [&](auto math) { return math.pow(x, y); });
 }
-template <class B, class V> V fmod(B& b, V x, V y) {
+template <class B, class V>
+V fmod(B& b, V x, V y) {
   return detail::withFormulas(b, x, [&](auto math) { return math.fmod(x, y); });
 }
 
@@ -444,8 +459,8 @@ PhiloxWords<U> philox(B& b, const PhiloxWords<U>& counter, U key0, U key1) {
   return detail::philoxRounds<0>(b, counter, key0, key1);
 }
 
-// The value of RandomUniform, in (0, 1]: seed and offset are u64, the index is s64. The block number
-// and the offset are the counter, the seed is the key. f32 takes one word (24 bits) of block
+// The value of RandomUniform, in (0, 1]: seed and offset are u64, the index is s64. The block
+// number and the offset are the counter, the seed is the key. f32 takes one word (24 bits) of block
 // index / 4, f64 two (53 bits) of block index / 2.
 template <dtype type, class B, class U, class I>
 auto philoxUniform(B& b, U seed, U offset, I index) {
@@ -455,11 +470,13 @@ auto philoxUniform(B& b, U seed, U offset, I index) {
   const auto low = [&](U x) { return b.bitAnd(x, constant(0xffffffff)); };
   const auto high = [&](U x) { return b.lshr(x, constant(32)); };
   const U block = b.lshr(i, constant(kDouble ? 1 : 2));
-  const auto [w0, w1, w2, w3] = philox(
-      b, PhiloxWords<U>{{low(block), high(block), low(offset), high(offset)}}, low(seed),
-      high(seed)).word;
+  const auto [w0, w1, w2, w3] =
+      philox(b, PhiloxWords<U>{{low(block), high(block), low(offset), high(offset)}}, low(seed),
+             high(seed))
+          .word;
   const auto odd = b.ne(b.bitAnd(i, constant(1)), constant(0));
-  const U first = b.select(odd, kDouble ? w2 : w1, w0), second = b.select(odd, w3, kDouble ? w1 : w2);
+  const U first = b.select(odd, kDouble ? w2 : w1, w0),
+          second = b.select(odd, w3, kDouble ? w1 : w2);
   if constexpr (kDouble) {
     const U bits = b.lshr(b.bitOr(b.shl(first, constant(32)), second), constant(11));
     const auto number = b.template castTo<dtype::s64>(b.add(bits, constant(1)));

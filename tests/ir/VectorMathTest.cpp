@@ -11,6 +11,7 @@
 #define FL_TILE_VARIANT philox_test
 #include "fl/runtime/cpu/TileBuilder.h"
 #include "fl/runtime/cpu/TileOps.h"
+#include "tests/runtime/TileVariants.h"
 
 namespace fl::ir {
 namespace {
@@ -21,15 +22,8 @@ using runtime::cpu::TileVariant;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-template <class T> constexpr dtype kType = sizeof(T) == 4 ? dtype::f32 : dtype::f64;
-
-std::vector<TileVariant> variants() {
-  std::vector<TileVariant> result = {TileVariant::V3};
-  if (runtime::cpu::bestTileVariant() == TileVariant::V4) {
-    result.push_back(TileVariant::V4);
-  }
-  return result;
-}
+template <class T>
+constexpr dtype kType = sizeof(T) == 4 ? dtype::f32 : dtype::f64;
 
 template <class T>
 std::vector<T> apply(TileVariant variant, Op op, std::vector<T> x, std::vector<T> y = {}) {
@@ -45,13 +39,15 @@ std::vector<T> apply(TileVariant variant, Op op, std::vector<T> x, std::vector<T
 }
 
 // The same number, or both NaN.
-template <class T> bool same(T x, T y) {
+template <class T>
+bool same(T x, T y) {
   return (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));
 }
 
 // |got - want| in units in the last place of a T at `want`; infinite where one of the two is not
 // finite (a NaN for a NaN, an infinity for an infinity is 0).
-template <class T, class Wide> double ulps(T got, Wide want) {
+template <class T, class Wide>
+double ulps(T got, Wide want) {
   const T rounded = static_cast<T>(want);
   if (!std::isfinite(got) || !std::isfinite(rounded)) {
     return same(got, rounded) ? 0 : kInfinity;
@@ -63,15 +59,16 @@ template <class T, class Wide> double ulps(T got, Wide want) {
   return static_cast<double>(std::fabs(got - want) / ulp);
 }
 
-template <class Wide> using Reference = Wide (*)(Wide);
+template <class Wide>
+using Reference = Wide (*)(Wide);
 
 struct Function {
   Op op;
   Reference<double> reference;
   Reference<long double> wide;
-  double bound, wideBound;           // units in the last place, f32 and f64
+  double bound, wideBound;                    // units in the last place, f32 and f64
   double low = -kInfinity, high = kInfinity;  // arguments
-  double typical = 20;               // |x| up to which f64 arguments are drawn evenly
+  double typical = 20;                        // |x| up to which f64 arguments are drawn evenly
 };
 
 const Function kFunctions[] = {
@@ -93,7 +90,7 @@ void expectAccurate(const Function& function, Reference<Wide> reference, double 
     want.push_back(reference(value));
   }
   std::vector<T> first;
-  for (TileVariant variant : variants()) {
+  for (TileVariant variant : testing::tileVariants()) {
     const std::vector<T> got = apply(variant, function.op, x);
     double worst = 0;
     T at = 0;
@@ -140,7 +137,7 @@ TEST(VectorMathTest, DoubleIsAccurate) {
         }
       }
     }
-    SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+    SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
     expectAccurate<double, long double>(function, function.wide, function.wideBound, x);
   }
 }
@@ -159,7 +156,7 @@ TEST(VectorMathTest, SinesOfLargeNumbers) {
   for (uint32_t bits = 0x47c35000; bits < 0x7f800000; bits += 997) {  // from 1e5 on
     huge.push_back(std::bit_cast<float>(bits));
   }
-  for (TileVariant variant : variants()) {
+  for (TileVariant variant : testing::tileVariants()) {
     for (Op op : {Op::Sin, Op::Cos}) {
       for (float value : apply(variant, op, huge)) {
         ASSERT_LE(std::fabs(value), 1);
@@ -168,12 +165,25 @@ TEST(VectorMathTest, SinesOfLargeNumbers) {
   }
 }
 
-template <class T> void expectSpecialValues(TileVariant variant) {
+template <class T>
+void expectSpecialValues(TileVariant variant) {
   constexpr T kTiny = std::numeric_limits<T>::denorm_min();
   constexpr T kNormal = std::numeric_limits<T>::min();
-  const T x[] = {T(kNan),  T(kInfinity), T(-kInfinity), T(0),    T(-0.0), T(1),
-                 T(-1),    kTiny,        -kTiny,        kNormal, -kNormal, 3 * kTiny,
-                 T(-2),    std::numeric_limits<T>::max(), std::numeric_limits<T>::lowest()};
+  const T x[] = {T(kNan),
+                 T(kInfinity),
+                 T(-kInfinity),
+                 T(0),
+                 T(-0.0),
+                 T(1),
+                 T(-1),
+                 kTiny,
+                 -kTiny,
+                 kNormal,
+                 -kNormal,
+                 3 * kTiny,
+                 T(-2),
+                 std::numeric_limits<T>::max(),
+                 std::numeric_limits<T>::lowest()};
   const std::vector<T> values(std::begin(x), std::end(x));
   for (const Function& function : kFunctions) {
     const std::vector<T> got = apply(variant, function.op, values);
@@ -192,7 +202,7 @@ template <class T> void expectSpecialValues(TileVariant variant) {
 }
 
 TEST(VectorMathTest, SpecialValues) {
-  for (TileVariant variant : variants()) {
+  for (TileVariant variant : testing::tileVariants()) {
     expectSpecialValues<float>(variant);
     expectSpecialValues<double>(variant);
   }
@@ -200,7 +210,7 @@ TEST(VectorMathTest, SpecialValues) {
 
 TEST(VectorMathTest, ExpUnderflowsGradually) {
   const std::vector<float> x = {-87.5f, -95.f, -103.f, -103.9f, -104.f, -1e30f};
-  for (TileVariant variant : variants()) {
+  for (TileVariant variant : testing::tileVariants()) {
     const std::vector<float> got = apply(variant, Op::Exp, x);
     for (size_t i = 0; i < x.size(); ++i) {
       EXPECT_LE(ulps(got[i], std::exp(double{x[i]})), 1) << x[i];
@@ -210,7 +220,8 @@ TEST(VectorMathTest, ExpUnderflowsGradually) {
   }
 }
 
-template <class T> std::vector<T> specialNumbers() {
+template <class T>
+std::vector<T> specialNumbers() {
   std::vector<T> result;
   for (double value : {0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 1e9 + 1, 1e30, kInfinity}) {
     result.push_back(static_cast<T>(value));
@@ -223,7 +234,8 @@ template <class T> std::vector<T> specialNumbers() {
   return result;
 }
 
-template <class T, class Wide> void expectPow(TileVariant variant, double bound) {
+template <class T, class Wide>
+void expectPow(TileVariant variant, double bound) {
   std::vector<T> x, y;
   for (T base : specialNumbers<T>()) {
     for (T exponent : specialNumbers<T>()) {
@@ -255,13 +267,14 @@ template <class T, class Wide> void expectPow(TileVariant variant, double bound)
 }
 
 TEST(VectorMathTest, PowerIsCsPow) {
-  for (TileVariant variant : variants()) {
+  for (TileVariant variant : testing::tileVariants()) {
     expectPow<float, double>(variant, 1.3);
     expectPow<double, long double>(variant, 1.3);
   }
 }
 
-template <class T> void expectFmod(TileVariant variant) {
+template <class T>
+void expectFmod(TileVariant variant) {
   std::vector<T> x, y;
   for (T first : specialNumbers<T>()) {
     for (T second : specialNumbers<T>()) {
@@ -286,7 +299,7 @@ template <class T> void expectFmod(TileVariant variant) {
 }
 
 TEST(VectorMathTest, ModIsExact) {
-  for (TileVariant variant : variants()) {
+  for (TileVariant variant : testing::tileVariants()) {
     expectFmod<float>(variant);
     expectFmod<double>(variant);
   }
@@ -328,19 +341,18 @@ TEST(VectorMathTest, RandomUniformIsPhilox) {
   runtime::cpu::philox_test::Builder b;
   const auto words = [&](uint64_t block) {
     return vm::philox(b,
-                      vm::PhiloxWords<uint64_t>{{block & 0xffffffff, block >> 32,
-                                                 kOffset & 0xffffffff, kOffset >> 32}},
+                      vm::PhiloxWords<uint64_t>{
+                          {block & 0xffffffff, block >> 32, kOffset & 0xffffffff, kOffset >> 32}},
                       kSeed & 0xffffffff, kSeed >> 32);
   };
   constexpr int kRandom = static_cast<int>(Op::RandomUniform);
-  for (TileVariant variant : variants()) {
+  for (TileVariant variant : testing::tileVariants()) {
     const auto& table = runtime::cpu::tileOps(variant).apply[kRandom];
     std::vector<float> single(256);
     std::vector<double> wide(256);
     table[static_cast<int>(dtype::f32)](single.data(), seed.data(), offset.data(), index.data(),
                                         256);
-    table[static_cast<int>(dtype::f64)](wide.data(), seed.data(), offset.data(), index.data(),
-                                        256);
+    table[static_cast<int>(dtype::f64)](wide.data(), seed.data(), offset.data(), index.data(), 256);
     for (size_t i = 0; i < index.size(); ++i) {
       const uint64_t number = static_cast<uint64_t>(index[i]);
       const uint64_t word = words(number / 4).word[number % 4];

@@ -17,19 +17,56 @@
 namespace fl::runtime::cpu::FL_TILE_VARIANT {
 
 // The C++ type that computes values of a dtype.
-template <dtype type> struct ComputeType;
-template <> struct ComputeType<dtype::f16> { using type = float; };
-template <> struct ComputeType<dtype::bf16> { using type = float; };
-template <> struct ComputeType<dtype::f32> { using type = float; };
-template <> struct ComputeType<dtype::f64> { using type = double; };
-template <> struct ComputeType<dtype::b8> { using type = char; };
-template <> struct ComputeType<dtype::s16> { using type = int16_t; };
-template <> struct ComputeType<dtype::s32> { using type = int32_t; };
-template <> struct ComputeType<dtype::s64> { using type = int64_t; };
-template <> struct ComputeType<dtype::u8> { using type = uint8_t; };
-template <> struct ComputeType<dtype::u16> { using type = uint16_t; };
-template <> struct ComputeType<dtype::u32> { using type = uint32_t; };
-template <> struct ComputeType<dtype::u64> { using type = uint64_t; };
+template <dtype type>
+struct ComputeType;
+template <>
+struct ComputeType<dtype::f16> {
+  using type = float;
+};
+template <>
+struct ComputeType<dtype::bf16> {
+  using type = float;
+};
+template <>
+struct ComputeType<dtype::f32> {
+  using type = float;
+};
+template <>
+struct ComputeType<dtype::f64> {
+  using type = double;
+};
+template <>
+struct ComputeType<dtype::b8> {
+  using type = char;
+};
+template <>
+struct ComputeType<dtype::s16> {
+  using type = int16_t;
+};
+template <>
+struct ComputeType<dtype::s32> {
+  using type = int32_t;
+};
+template <>
+struct ComputeType<dtype::s64> {
+  using type = int64_t;
+};
+template <>
+struct ComputeType<dtype::u8> {
+  using type = uint8_t;
+};
+template <>
+struct ComputeType<dtype::u16> {
+  using type = uint16_t;
+};
+template <>
+struct ComputeType<dtype::u32> {
+  using type = uint32_t;
+};
+template <>
+struct ComputeType<dtype::u64> {
+  using type = uint64_t;
+};
 
 // A number of type V as V's conversion rule (op Cast) makes it a To; 16-bit floats are float here.
 template <class To, class V>
@@ -53,23 +90,54 @@ To convert(V x) {
 class Builder : public ir::MeaningBuilder<Builder> {
  public:
   static constexpr bool kStaticTypes = true;
-  template <class V> static constexpr bool isFloatType() { return std::is_floating_point_v<V>; }
-  template <class V> static constexpr bool isSigned(V) { return std::is_signed_v<V>; }
-  template <class V> static constexpr int width(V) { return 8 * sizeof(V); }
+  template <class V>
+  static constexpr bool isFloatType() {
+    return std::is_floating_point_v<V>;
+  }
+  template <class V>
+  static constexpr bool isSigned(V) {
+    return std::is_signed_v<V>;
+  }
+  template <class V>
+  static constexpr int width(V) {
+    return 8 * sizeof(V);
+  }
 
-  template <class V> V real(V, double value) { return static_cast<V>(value); }
-  template <class V> V integer(V, int64_t value) { return static_cast<V>(value); }
-  template <dtype type, class V> auto castTo(V x) {
+  template <class V>
+  V real(V, double value) {
+    return static_cast<V>(value);
+  }
+  template <class V>
+  V integer(V, int64_t value) {
+    return static_cast<V>(value);
+  }
+  template <dtype type, class V>
+  auto castTo(V x) {
     return convert<typename ComputeType<type>::type>(x);
   }
 
-  template <class V> V add(V x, V y) { return V(wide(x) + wide(y)); }
-  template <class V> V sub(V x, V y) { return V(wide(x) - wide(y)); }
-  template <class V> V mul(V x, V y) { return V(wide(x) * wide(y)); }
-  template <class V> V divide(V x, V y) { return x / y; }
+  template <class V>
+  V add(V x, V y) {
+    return V(wide(x) + wide(y));
+  }
+  template <class V>
+  V sub(V x, V y) {
+    return V(wide(x) - wide(y));
+  }
+  template <class V>
+  V mul(V x, V y) {
+    return V(wide(x) * wide(y));
+  }
+  template <class V>
+  V divide(V x, V y) {
+    return x / y;
+  }
   float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
   double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
-  template <class V> V negate(V x) { return -x; }
+  template <class V>
+  V negate(V x) {
+    return -x;
+  }
   float magnitude(float x) { return __builtin_fabsf(x); }
   double magnitude(double x) { return __builtin_fabs(x); }
   float sqrt(float x) { return __builtin_sqrtf(x); }
@@ -81,24 +149,66 @@ class Builder : public ir::MeaningBuilder<Builder> {
   float rint(float x) { return __builtin_rintf(x); }
   double rint(double x) { return __builtin_rint(x); }
 
-  template <class V> V divideInteger(V x, V y) { return V(x / y); }
-  template <class V> V remainderInteger(V x, V y) { return V(x % y); }
-  template <class V> V bitAnd(V x, V y) { return V(x & y); }
-  template <class V> V bitOr(V x, V y) { return V(x | y); }
-  template <class V> V bitXor(V x, V y) { return V(x ^ y); }
-  template <class V> V bitNot(V x) { return V(~x); }
-  template <class V> V shl(V x, V count) { return V(wide(x) << count); }
-  template <class V> V lshr(V x, V count) { return V(std::make_unsigned_t<V>(x) >> count); }
-  template <class V> V ashr(V x, V count) { return V(x >> count); }
+  template <class V>
+  V divideInteger(V x, V y) {
+    return V(x / y);
+  }
+  template <class V>
+  V remainderInteger(V x, V y) {
+    return V(x % y);
+  }
+  template <class V>
+  V bitAnd(V x, V y) {
+    return V(x & y);
+  }
+  template <class V>
+  V bitOr(V x, V y) {
+    return V(x | y);
+  }
+  template <class V>
+  V bitXor(V x, V y) {
+    return V(x ^ y);
+  }
+  template <class V>
+  V bitNot(V x) {
+    return V(~x);
+  }
+  template <class V>
+  V shl(V x, V count) {
+    return V(wide(x) << count);
+  }
+  template <class V>
+  V lshr(V x, V count) {
+    return V(std::make_unsigned_t<V>(x) >> count);
+  }
+  template <class V>
+  V ashr(V x, V count) {
+    return V(x >> count);
+  }
 
-  template <class V> bool lt(V x, V y) { return x < y; }
-  template <class V> bool le(V x, V y) { return x <= y; }
-  template <class V> bool eq(V x, V y) { return x == y; }
-  template <class V> bool ne(V x, V y) { return x != y; }
+  template <class V>
+  bool lt(V x, V y) {
+    return x < y;
+  }
+  template <class V>
+  bool le(V x, V y) {
+    return x <= y;
+  }
+  template <class V>
+  bool eq(V x, V y) {
+    return x == y;
+  }
+  template <class V>
+  bool ne(V x, V y) {
+    return x != y;
+  }
   bool maskAnd(bool x, bool y) { return x & y; }
   bool maskOr(bool x, bool y) { return x | y; }
   bool maskNot(bool x) { return !x; }
-  template <class V> V select(bool mask, V x, V y) { return mask ? x : y; }
+  template <class V>
+  V select(bool mask, V x, V y) {
+    return mask ? x : y;
+  }
 
   int32_t bits(float x) { return __builtin_bit_cast(int32_t, x); }
   int64_t bits(double x) { return __builtin_bit_cast(int64_t, x); }
@@ -107,7 +217,8 @@ class Builder : public ir::MeaningBuilder<Builder> {
 
  private:
   // Unsigned arithmetic of at least 32 bits wraps without undefined behaviour.
-  template <class V> static auto wide(V x) {
+  template <class V>
+  static auto wide(V x) {
     if constexpr (std::is_floating_point_v<V>) {
       return x;
     } else if constexpr (sizeof(V) == 8) {

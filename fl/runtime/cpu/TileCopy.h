@@ -32,7 +32,8 @@ struct TileRegion {
   int64_t offset() const;
 };
 
-// Between memory at `base` (the operand's element 0) and a dense tile of elements `width` bytes wide.
+// Between memory at `base` (the operand's element 0) and a dense tile of elements `width` bytes
+// wide.
 void gatherTile(void* tile, const void* base, const TileRegion& region, int width);
 void scatterTile(void* base, const void* tile, const TileRegion& region, int width);
 // tile[i] = base + the offset of element i

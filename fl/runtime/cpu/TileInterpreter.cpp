@@ -40,12 +40,14 @@ thread_local Scratch scratch;
 class Arena {
  public:
   explicit Arena(char* data) : data_(data) {}
-  template <class T> T* take(size_t count) {
+  template <class T>
+  T* take(size_t count) {
     T* const result = reinterpret_cast<T*>(data_);
     data_ += (count * sizeof(T) + kAlignment - 1) & ~(kAlignment - 1);
     return result;
   }
-  template <class T> static int64_t bytes(size_t count) {
+  template <class T>
+  static int64_t bytes(size_t count) {
     return static_cast<int64_t>(count * sizeof(T)) + kAlignment;
   }
 
@@ -85,9 +87,8 @@ class TileRun {
  public:
   TileRun(const TilePlan& plan, const ir::KernelArgs& args)
       : plan_(plan), kernel_(plan.kernel), args_(args) {
-    Arena arena(scratch.reserve(
-        plan.scratchBytes + Arena::bytes<void*>(plan.locations.size()) +
-        Arena::bytes<ViewState>(plan.views.size())));
+    Arena arena(scratch.reserve(plan.scratchBytes + Arena::bytes<void*>(plan.locations.size()) +
+                                Arena::bytes<ViewState>(plan.views.size())));
     memory_ = arena.take<char>(plan.scratchBytes);
     places_ = arena.take<void*>(plan.locations.size());
     views_ = arena.take<ViewState>(plan.views.size());
@@ -165,18 +166,22 @@ class TileRun {
                         place(step.args[2]), count);
           break;
         }
-        case TileStep::Kind::Load: load(step, tile); break;
+        case TileStep::Kind::Load:
+          load(step, tile);
+          break;
         case TileStep::Kind::Index: {
           const ViewState& view = views_[step.source];
-          indexTile(static_cast<int64_t*>(place(step.target)),
-                    reinterpret_cast<int64_t>(view.base), region(view, tile));
+          indexTile(static_cast<int64_t*>(place(step.target)), reinterpret_cast<int64_t>(view.base),
+                    region(view, tile));
           break;
         }
         case TileStep::Kind::Scalar:
           fillTile(place(step.target), args_.scalars + step.source, tile.count,
                    plan_.locations[step.target].width);
           break;
-        case TileStep::Kind::Expand: expand(step, tile.count); break;
+        case TileStep::Kind::Expand:
+          expand(step, tile.count);
+          break;
       }
     }
   }
@@ -197,8 +202,7 @@ class TileRun {
       return view.base + tile.start * view.width;
     }
     const TileWalk& walk = *tile.walk;
-    if (walk.rank > 0 && view.strides[0] == 1 &&
-        tile.at()[0] + tile.count <= walk.extents[0]) {
+    if (walk.rank > 0 && view.strides[0] == 1 && tile.at()[0] + tile.count <= walk.extents[0]) {
       return view.base + region(view, tile).offset() * view.width;
     }
     return nullptr;
@@ -305,8 +309,8 @@ class TileRun {
     }
   }
 
-  // Elements [chunk, chunk + length) of axis 0 for all outer indices. Short whole axes lie one behind
-  // the other, so that a tile takes several.
+  // Elements [chunk, chunk + length) of axis 0 for all outer indices. Short whole axes lie one
+  // behind the other, so that a tile takes several.
   void sweepRowChunk(const TileStage& stage, int64_t first, int64_t chunk, int64_t length) {
     for (const TileReduce& reduce : stage.reduces) {
       fillTile(place(reduce.partial), &reduce.init, kRowLanes, width(reduce));

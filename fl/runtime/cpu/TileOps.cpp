@@ -25,16 +25,19 @@ using ir::OpInfo;
 using ir::Result;
 using ir::Types;
 
-template <Op op> struct Row;
-#define FL_OP(Name, name_, kind_, meaning, ...)                                         \
-  template <> struct Row<Op::Name> {                                                    \
-    static constexpr OpInfo info = {                                                    \
+template <Op op>
+struct Row;
+#define FL_OP(Name, name_, kind_, meaning, ...)                                          \
+  template <>                                                                            \
+  struct Row<Op::Name> {                                                                 \
+    static constexpr OpInfo info = {                                                     \
         .op = Op::Name, .name = #name_, .kind = Kind::kind_ __VA_OPT__(, ) __VA_ARGS__}; \
   };
 #include "fl/ir/Ops.def"
 #undef FL_OP
 
-template <dtype type> using Compute = typename ComputeType<type>::type;
+template <dtype type>
+using Compute = typename ComputeType<type>::type;
 
 constexpr int64_t wholeGroups(int64_t count) { return count & ~(kTileGroup - 1); }
 
@@ -88,15 +91,18 @@ FL_TILE_FUNCTION void random(void* out, const void* seed, const void* offset, co
 // ---- casts ----
 
 // How a dtype lies in memory. f16 is decoded and encoded in groups, by instructions of F16C.
-template <dtype type> struct Stored {
+template <dtype type>
+struct Stored {
   using Type = Compute<type>;
   static Type decode(Type x) { return x; }
   static Type encode(Type x) { return x; }
 };
-template <> struct Stored<dtype::f16> {
+template <>
+struct Stored<dtype::f16> {
   using Type = uint16_t;
 };
-template <> struct Stored<dtype::bf16> {
+template <>
+struct Stored<dtype::bf16> {
   using Type = uint16_t;
   static float decode(uint16_t x) { return __builtin_bit_cast(float, uint32_t{x} << 16); }
   static uint16_t encode(float x) {
@@ -162,7 +168,8 @@ FL_TILE_FUNCTION void cast(void* out, const void* x, const void*, const void*, i
 
 // ---- row reductions ----
 
-template <Op op, class T> T combine(T x, T y) {
+template <Op op, class T>
+T combine(T x, T y) {
   Builder b;
   return Meaning<op>::apply(b, x, y, y);
 }
@@ -230,7 +237,8 @@ FL_TILE_FUNCTION void reduceRows(void* totals, const void* x, int64_t rows, int6
 
 constexpr bool isFloat(dtype type) { return type == dtype::f32 || type == dtype::f64; }
 
-template <Op op, dtype type> constexpr void fill(TileOps& table) {
+template <Op op, dtype type>
+constexpr void fill(TileOps& table) {
   constexpr OpInfo kInfo = Row<op>::info;
   constexpr int kIndex = static_cast<int>(op), kType = static_cast<int>(type);
   constexpr bool kAllowed =
@@ -250,17 +258,18 @@ template <Op op, dtype type> constexpr void fill(TileOps& table) {
   }
 }
 
-template <dtype type> constexpr void fillType(TileOps& table) {
+template <dtype type>
+constexpr void fillType(TileOps& table) {
 #define FL_OP(Name, ...) fill<Op::Name, type>(table);
 #include "fl/ir/Ops.def"
 #undef FL_OP
 }
 
 // Calls f<type>() for the types of ir values; 16-bit floats only have casts.
-#define FL_FOR_EACH_DTYPE(X) \
-  X(f32) X(f64) X(b8) X(s16) X(s32) X(s64) X(u8) X(u16) X(u32) X(u64)
+#define FL_FOR_EACH_DTYPE(X) X(f32) X(f64) X(b8) X(s16) X(s32) X(s64) X(u8) X(u16) X(u32) X(u64)
 
-template <dtype from> constexpr void fillCasts(TileOps& table) {
+template <dtype from>
+constexpr void fillCasts(TileOps& table) {
   TileFunction* const row = table.cast[static_cast<int>(from)];
 #define FL_CAST(to) row[static_cast<int>(dtype::to)] = cast<from, dtype::to>;
   FL_FOR_EACH_DTYPE(FL_CAST) FL_CAST(f16) FL_CAST(bf16)
@@ -273,9 +282,10 @@ constexpr TileOps makeTable() {
   FL_FOR_EACH_DTYPE(FL_TYPE)
 #undef FL_TYPE
 #define FL_TYPE(type) fillCasts<dtype::type>(table);
-  FL_FOR_EACH_DTYPE(FL_TYPE) FL_TYPE(f16) FL_TYPE(bf16)
+  FL_FOR_EACH_DTYPE(FL_TYPE)
+  FL_TYPE(f16) FL_TYPE(bf16)
 #undef FL_TYPE
-  return table;
+      return table;
 }
 
 constexpr TileOps kTable = makeTable();

@@ -16,8 +16,9 @@ inline constexpr int64_t kTile = 512;
 // read and overwritten with anything.
 inline constexpr int64_t kTileGroup = 64;
 
-// out[i] = f(x[i], y[i], z[i]) for i < count, a multiple of kTileGroup. `out` may be x, y or z if its
-// elements are as wide as theirs; otherwise it overlaps none. Operands that f lacks may be null.
+// out[i] = f(x[i], y[i], z[i]) for i < count, a multiple of kTileGroup. `out` may be x, y or z if
+// its elements are as wide as theirs; otherwise it overlaps none. Operands that f lacks may be
+// null.
 using TileFunction = void (*)(void* out, const void* x, const void* y, const void* z,
                               int64_t count);
 

@@ -58,8 +58,12 @@ TileFunction findFunction(const Kernel& kernel, const KernelValue& value, const 
 class Planner {
  public:
   Planner(const Kernel& kernel, const TileOps& ops, TilePlan* plan)
-      : kernel_(kernel), ops_(ops), plan_(*plan), levels_(findLevels(kernel)),
-        own_(kernel.values.size(), -1), expanded_(kernel.values.size(), -1) {}
+      : kernel_(kernel),
+        ops_(ops),
+        plan_(*plan),
+        levels_(findLevels(kernel)),
+        own_(kernel.values.size(), -1),
+        expanded_(kernel.values.size(), -1) {}
 
   void run() {
     for (const KernelStage& stage : kernel_.stages) {
@@ -219,8 +223,7 @@ class Planner {
 // same width, so that a long chain of ops stays in L1.
 class Allocation {
  public:
-  explicit Allocation(TilePlan* plan)
-      : plan_(*plan), lastUse_(plan->locations.size(), -1) {}
+  explicit Allocation(TilePlan* plan) : plan_(*plan), lastUse_(plan->locations.size(), -1) {}
 
   void run() {
     forEachStep([&](const TileStep& step, int position) { noteUses(step, position); },

@@ -1,0 +1,178 @@
+// Differential fuzzing: random programs give the same bits compiled, on tier 0 and eagerly, with one
+// thread and with two; and nearly the same values on the reference device. No program may fail in the
+// compiler (a fallback), and a second run with other numbers builds no plan.
+//
+// FL_FUZZ_SEED=n FL_FUZZ_COUNT=1 replays program n.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include "fl/base/Error.h"
+#include "fl/base/Flags.h"
+#include "fl/lazy/LazyBackend.h"
+#include "fl/runtime/Counters.h"
+#include "fl/runtime/ThreadPool.h"
+#include "tests/lazy/RandomProgram.h"
+
+namespace fl::testing {
+namespace {
+
+// The lazy backend under each mode of its compiler, side by side in one process.
+std::unique_ptr<TensorBackend> makeLazy(const std::string& jit, const std::string& device) {
+  flags().jit = jit;
+  return makeLazyBackend(device);
+}
+const BackendRegistration compiled("compiled", [](const std::string& device) {
+  return makeLazy("sync", device);
+});
+const BackendRegistration interpreted("interpreted", [](const std::string& device) {
+  return makeLazy("off", device);
+});
+
+struct Mode {
+  const char* backend;
+  const char* device;
+  int threads;
+};
+constexpr Mode kExpected = {"eager", "cpu", 1};
+constexpr Mode kSameBits[] = {
+    {"eager", "cpu", 2},       {"compiled", "cpu", 1},    {"compiled", "cpu", 2},
+    {"interpreted", "cpu", 1}, {"interpreted", "cpu", 2},
+};
+constexpr Mode kReference = {"eager", "ref", 1};
+
+std::string nameOf(const Mode& mode) {
+  return std::string(mode.backend) + " on " + mode.device + ", " + std::to_string(mode.threads) +
+         (mode.threads == 1 ? " thread" : " threads");
+}
+
+struct Run {
+  std::vector<HostValue> values;
+  std::string text;
+  bool tame;
+  std::string failure;  // what it threw
+};
+
+Run execute(const Mode& mode, const ProgramOptions& options) {
+  if (runtime::getNumThreads() != mode.threads) {
+    runtime::setNumThreads(mode.threads);
+  }
+  const BackendScope scope(mode.backend, mode.device);
+  RandomProgram program(options);
+  Run run;
+  try {
+    run.values = program.run();
+  } catch (const std::exception& error) {
+    run.failure = error.what();
+  }
+  run.text = program.text();
+  run.tame = program.tame();
+  return run;
+}
+
+Number elementAt(const HostValue& value, size_t index) {
+  const size_t size = getTypeSize(value.type);
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value.bytes[index * size], size);
+  return Number(value.type, bits);
+}
+
+// "" or where the first difference is. `near` allows what errors explain, and zeros of either sign.
+std::string difference(const HostValue& actual, const HostValue& expected, bool near) {
+  if (actual.type != expected.type || actual.shape != expected.shape) {
+    return "is " + typeToString(actual.type, actual.shape) + ", not " +
+           typeToString(expected.type, expected.shape);
+  }
+  const size_t count = expected.bytes.size() / getTypeSize(expected.type);
+  for (size_t i = 0; i < count; ++i) {
+    const Number a = elementAt(actual, i), e = elementAt(expected, i);
+    const double x = a.toDouble(), y = e.toDouble();
+    const bool equal = a.bits() == e.bits() || (std::isnan(x) && std::isnan(y));
+    if (equal || (near && (x == y || !(std::fabs(x - y) > 2 * expected.error)))) {
+      continue;
+    }
+    std::ostringstream os;
+    os.precision(17);
+    os << "element " << i << " of " << typeToString(actual.type, actual.shape) << " is " << x
+       << ", not " << y;
+    if (near) {
+      os << " (bound " << expected.error << ")";
+    }
+    return os.str();
+  }
+  return "";
+}
+
+std::string difference(const Run& actual, const Run& expected, bool near) {
+  if (!actual.failure.empty() || !expected.failure.empty()) {
+    return "threw \"" + actual.failure + "\", expected \"" + expected.failure + "\"";
+  }
+  if (actual.values.size() != expected.values.size()) {
+    return "read another number of values";
+  }
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    const std::string text = difference(actual.values[i], expected.values[i], near);
+    if (!text.empty()) {
+      return expected.values[i].name + ": " + text;
+    }
+  }
+  return "";
+}
+
+// Runs one program everywhere; returns what is wrong with it.
+std::string check(uint64_t seed) {
+  runtime::Counters& counters = runtime::counters();
+  for (uint64_t variant = 0; variant < 2; ++variant) {
+    const ProgramOptions options{seed, variant, false};
+    const Run expected = execute(kExpected, options);
+    if (!expected.failure.empty()) {
+      return "threw " + expected.failure + "\n" + expected.text;
+    }
+    for (const Mode& mode : kSameBits) {
+      const uint64_t fallbacks = counters.fallbacks, plans = counters.plansBuilt;
+      const Run actual = execute(mode, options);
+      std::string wrong = difference(actual, expected, false);
+      if (counters.fallbacks != fallbacks) {
+        wrong += " a region ran unfused";
+      }
+      if ((variant > 0 || mode.threads > 1) && counters.plansBuilt != plans) {
+        wrong += " a plan was built anew";
+      }
+      if (!wrong.empty()) {
+        return nameOf(mode) + ", variant " + std::to_string(variant) + ": " + wrong + "\n" +
+               actual.text;
+      }
+    }
+    if (expected.tame && variant == 0) {
+      const Run reference = execute(kReference, {seed, variant, true});
+      const std::string wrong = difference(expected, reference, true);
+      if (!wrong.empty()) {
+        return "against the reference: " + wrong + "\n" + expected.text;
+      }
+    }
+  }
+  return "";
+}
+
+uint64_t fromEnvironment(const char* name, uint64_t initial) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : initial;
+}
+
+TEST(Fuzz, EveryModeGivesTheSameBits) {
+  flags().check = "verify";
+  const uint64_t first = fromEnvironment("FL_FUZZ_SEED", 1);
+  const uint64_t count = fromEnvironment("FL_FUZZ_COUNT", 60);
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const std::string wrong = check(seed);
+    EXPECT_EQ(wrong, "") << "replay with FL_FUZZ_SEED=" << seed << " FL_FUZZ_COUNT=1";
+  }
+  std::cout << "programs " << first << " to " << first + count - 1
+            << "; replay one with FL_FUZZ_SEED=<n> FL_FUZZ_COUNT=1\n";
+}
+
+}  // namespace
+}  // namespace fl::testing

@@ -1,0 +1,117 @@
+// Random tensor programs for differential testing: the same seed runs the same statements on
+// whichever backend is in scope, since every choice depends on the seed, shapes and dtypes alone.
+// Data, scalars and slice starts come from a second stream, so that a variant of a program has the
+// same structure and other numbers. FuzzTest.cpp compares the runs.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/lazy/TrackedValue.h"
+
+namespace fl::testing {
+
+// What the program read on the host, in order.
+struct HostValue {
+  std::string name;
+  dtype type;
+  Shape shape;
+  std::string bytes;
+  bool exact;
+  double error;  // see TrackedValue.h; only if measured
+};
+
+struct ProgramOptions {
+  uint64_t seed = 0;
+  uint64_t variant = 0;
+  bool measure = false;
+};
+
+class RandomProgram {
+ public:
+  explicit RandomProgram(const ProgramOptions& options);
+
+  // Runs on this thread's backend; once.
+  std::vector<HostValue> run();
+  // Tame programs keep to the domains in which results on different devices are near; the others
+  // hold NaN, infinities and anything that follows from them.
+  bool tame() const { return tame_; }
+  // The statements so far, one a line.
+  const std::string& text() const { return text_; }
+
+ private:
+  struct Variable {
+    std::string name;
+    Value value;
+    int storage;  // variables of one storage alias
+  };
+  using Statement = bool (RandomProgram::*)();
+  struct Weighted {
+    Statement statement;
+    int weight;
+  };
+
+  // ---- Choices ----
+  int below(int count) { return static_cast<int>(structure_() % static_cast<uint64_t>(count)); }
+  bool chance(int percent) { return below(100) < percent; }
+  dtype anyType();
+  dtype anyFloat();
+  Shape relatedShape();
+  // Recent variables more often; they make the longer chains.
+  Variable& any();
+  const Variable* compatible(const Variable& with, bool sameType);
+  std::vector<int> anyAxes(int rank);
+  double anyNumber();
+
+  // ---- Variables ----
+  std::string define(Value value, const std::string& text);
+  void input(const Shape& shape, dtype type);
+  void read(const Variable& variable);
+  void written(const Variable& target, const Value& source);
+  // x moved into the row's domain if the program is tame.
+  Value intoDomain(const UnaryRow& row, const Value& x);
+
+  // ---- Statements; false if nothing fits ----
+  bool makeInput();
+  bool makeRandom();
+  bool makeSequence();
+  bool applyUnary();
+  bool applyBinary();
+  bool applyScalar();
+  bool applyCast();
+  bool applyWhere();
+  bool applyReduce();
+  bool applySoftmax();
+  bool applyLayerNorm();
+  bool applyMatmul();
+  bool applyReshape();
+  bool applyTranspose();
+  bool applySlice();
+  bool applyConcatenate();
+  bool applyPad();
+  bool applyTile();
+  bool applyFlip();
+  bool copyVariable();
+  bool updateWhole();
+  bool updateView();
+  bool readAny();
+  bool dropAny();
+  bool endSegment();
+  std::vector<Index> anyIndices(const Shape& shape, std::string* text);
+
+  std::mt19937_64 structure_;
+  std::mt19937_64 data_;
+  Tracker tracker_;
+  bool tame_;
+  Shape base_;  // most shapes derive from it
+  dtype mainType_;
+  std::vector<Variable> variables_;
+  std::vector<HostValue> reads_;
+  std::string text_;
+  int names_ = 0;
+  int storages_ = 0;
+};
+
+}  // namespace fl::testing

@@ -1,0 +1,223 @@
+#include "tests/lazy/TrackedValue.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fl::testing {
+namespace {
+
+using Binary = Tensor (*)(const Tensor&, const Tensor&);
+using Reduce = Tensor (*)(const Tensor&, const std::vector<int>&, bool);
+
+Tensor varOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
+  return var(x, axes, false, keepDims);
+}
+Tensor normOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
+  return norm(x, axes, 2, keepDims);
+}
+// The first axis of the list alone.
+Tensor argmaxOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
+  return argmax(x, axes.empty() ? 0 : axes[0], keepDims);
+}
+Tensor argminOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
+  return argmin(x, axes.empty() ? 0 : axes[0], keepDims);
+}
+
+std::vector<double> toDoubles(const Tensor& tensor) {
+  return tensor.astype(dtype::f64).toHostVector<double>();
+}
+
+double reducedCount(const Shape& shape, const std::vector<int>& axes) {
+  double count = axes.empty() ? static_cast<double>(shape.elements()) : 1;
+  for (int axis : axes) {
+    count *= static_cast<double>(shape[axis]);
+  }
+  return count;
+}
+
+}  // namespace
+
+const std::vector<UnaryRow>& unaryRows() {
+  using enum Accuracy;
+  static const auto& rows = *new std::vector<UnaryRow>{
+      {"negative", &fl::negative, Rounded, 1},
+      {"absolute", &fl::absolute, Rounded, 1},
+      {"sqrt", &fl::sqrt, Rounded, 1, 0, 0.25},
+      {"exp", &fl::exp, Approximated, 21, 3},
+      {"log", &fl::log, Approximated, 2, 0, 0.5},
+      {"log1p", &fl::log1p, Approximated, 1, 0, 0.001},
+      {"sin", &fl::sin, Approximated, 1, 50},
+      {"cos", &fl::cos, Approximated, 1, 50},
+      {"tanh", &fl::tanh, Approximated, 1},
+      {"erf", &fl::erf, Approximated, 1.13},
+      {"sigmoid", &fl::sigmoid, Approximated, 1},
+      {"floor", &fl::floor, Step, 0},
+      {"ceil", &fl::ceil, Step, 0},
+      {"rint", &fl::rint, Step, 0},
+      {"sign", &fl::sign, Step, 0},
+      {"logicalNot", &fl::logicalNot, Step, 0},
+      {"isnan", &fl::isnan, Step, 0},
+      {"isinf", &fl::isinf, Step, 0},
+  };
+  return rows;
+}
+
+const std::vector<BinaryRow>& binaryRows() {
+  using enum BinaryRow::Rule;
+  static const auto& rows = *new std::vector<BinaryRow>{
+      {"add", static_cast<Binary>(&fl::add), Add},
+      {"sub", static_cast<Binary>(&fl::sub), Add},
+      {"mul", static_cast<Binary>(&fl::mul), Mul},
+      {"div", static_cast<Binary>(&fl::div), Div},
+      {"minimum", static_cast<Binary>(&fl::minimum), Select},
+      {"maximum", static_cast<Binary>(&fl::maximum), Select},
+      {"power", static_cast<Binary>(&fl::power), Power},
+      {"mod", static_cast<Binary>(&fl::mod), Step},
+      {"eq", static_cast<Binary>(&fl::eq), Step},
+      {"neq", static_cast<Binary>(&fl::neq), Step},
+      {"lessThan", static_cast<Binary>(&fl::lessThan), Step},
+      {"lessThanEqual", static_cast<Binary>(&fl::lessThanEqual), Step},
+      {"greaterThan", static_cast<Binary>(&fl::greaterThan), Step},
+      {"greaterThanEqual", static_cast<Binary>(&fl::greaterThanEqual), Step},
+      {"logicalAnd", static_cast<Binary>(&fl::logicalAnd), Step},
+      {"logicalOr", static_cast<Binary>(&fl::logicalOr), Step},
+      {"bitwiseAnd", static_cast<Binary>(&fl::bitwiseAnd), Integer},
+      {"bitwiseOr", static_cast<Binary>(&fl::bitwiseOr), Integer},
+      {"bitwiseXor", static_cast<Binary>(&fl::bitwiseXor), Integer},
+      {"lShift", static_cast<Binary>(&fl::lShift), Integer},
+      {"rShift", static_cast<Binary>(&fl::rShift), Integer},
+  };
+  return rows;
+}
+
+const std::vector<ReduceRow>& reduceRows() {
+  using enum ReduceRow::Rule;
+  static const auto& rows = *new std::vector<ReduceRow>{
+      {"sum", static_cast<Reduce>(&fl::sum), Sum},
+      {"amax", static_cast<Reduce>(&fl::amax), Select},
+      {"amin", static_cast<Reduce>(&fl::amin), Select},
+      {"mean", static_cast<Reduce>(&fl::mean), Mean},
+      {"any", static_cast<Reduce>(&fl::any), Step},
+      {"all", static_cast<Reduce>(&fl::all), Step},
+      {"countNonzero", static_cast<Reduce>(&fl::countNonzero), Step},
+      {"argmax", &argmaxOf, Step},
+      {"argmin", &argminOf, Step},
+      {"var", &varOf, Wild},
+      {"norm", &normOf, Wild},
+  };
+  return rows;
+}
+
+double unitOf(dtype type) {
+  switch (type) {
+    case dtype::f16: return 0x1p-10;
+    case dtype::bf16: return 0x1p-7;
+    case dtype::f32: return 0x1p-22;
+    case dtype::f64: return 0x1p-50;
+    default: return 0;
+  }
+}
+
+double Tracker::largest(const Tensor& tensor) const {
+  double most = 0;
+  if (measures_) {
+    for (double element : toDoubles(tensor)) {
+      most = std::isfinite(element) ? std::max(most, std::fabs(element))
+                                    : std::numeric_limits<double>::infinity();
+    }
+  }
+  return most;
+}
+
+double Tracker::smallest(const Tensor& tensor) const {
+  double least = std::numeric_limits<double>::infinity();
+  if (measures_) {
+    for (double element : toDoubles(tensor)) {
+      least = std::min(least, std::fabs(element));
+    }
+  }
+  return least;
+}
+
+Value Tracker::result(Tensor tensor, bool exact, double error) const {
+  if (exact || !measures_) {
+    return {std::move(tensor), exact, 0};
+  }
+  const double rounding = 4 * unitOf(tensor.type()) * largest(tensor);
+  const double bound = error + rounding;
+  return {std::move(tensor), false,
+          std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound};
+}
+
+Value Tracker::moved(const Value& x, Tensor result) { return {std::move(result), x.exact, x.error}; }
+
+Value Tracker::unary(const UnaryRow& row, const Value& x) const {
+  const bool exact = row.accuracy != Accuracy::Approximated && x.exact;
+  return result(row.apply(x.tensor), exact, row.slope * x.error);
+}
+
+Value Tracker::binary(const BinaryRow& row, const Value& x, const Value& y) const {
+  Tensor value = row.apply(x.tensor, y.tensor);
+  const bool exact = x.exact && y.exact && row.rule != BinaryRow::Rule::Power;
+  if (exact || !measures_) {
+    return {std::move(value), exact, 0};
+  }
+  double error = 0;
+  switch (row.rule) {
+    case BinaryRow::Rule::Mul:
+      error = x.error * largest(y.tensor) + y.error * largest(x.tensor) + x.error * y.error;
+      break;
+    case BinaryRow::Rule::Div: {
+      const double divisor = smallest(y.tensor) - y.error;
+      error = divisor > 0 ? (x.error + largest(value) * y.error) / divisor
+                          : std::numeric_limits<double>::infinity();
+      break;
+    }
+    case BinaryRow::Rule::Power: error = 200 * (x.error + y.error); break;
+    default: error = x.error + y.error;
+  }
+  return result(std::move(value), false, error);
+}
+
+Value Tracker::reduce(const ReduceRow& row, const Value& x, const std::vector<int>& axes,
+                      bool keepDims) const {
+  Tensor value = row.apply(x.tensor, axes, keepDims);
+  const bool sums = row.rule == ReduceRow::Rule::Sum || row.rule == ReduceRow::Rule::Mean;
+  const bool exact =
+      x.exact && (row.rule == ReduceRow::Rule::Select || row.rule == ReduceRow::Rule::Step ||
+                  (row.rule == ReduceRow::Rule::Sum && !isFloating(value.type())));
+  double error = x.error;
+  if (row.rule == ReduceRow::Rule::Wild) {
+    error = std::numeric_limits<double>::infinity();
+  } else if (sums && !exact) {
+    const double count = reducedCount(x.tensor.shape(), axes);
+    const double tree = count / 16 + 10;
+    const double one = x.error + tree * unitOf(computeType(value.type())) * largest(x.tensor);
+    error = row.rule == ReduceRow::Rule::Sum ? count * one : one;
+  }
+  return result(std::move(value), exact, error);
+}
+
+Value Tracker::cast(const Value& x, dtype type) const {
+  return result(x.tensor.astype(type), x.exact, x.error);
+}
+
+Value Tracker::matmul(const Value& x, const Value& y, bool transposeX, bool transposeY) const {
+  auto property = [](bool transpose) {
+    return transpose ? MatrixProperty::Transpose : MatrixProperty::None;
+  };
+  const auto inner = static_cast<double>(x.tensor.dim(transposeX ? 0 : 1));
+  Tensor value = fl::matmul(x.tensor, y.tensor, property(transposeX), property(transposeY));
+  const double mx = largest(x.tensor), my = largest(y.tensor);
+  const double error = inner * (x.error * my + y.error * mx + x.error * y.error) +
+                       inner * inner * unitOf(computeType(value.type())) * mx * my;
+  return result(std::move(value), false, error);
+}
+
+Value Tracker::where(const Value& condition, const Value& x, const Value& y) const {
+  return result(fl::where(condition.tensor, x.tensor, y.tensor), x.exact && y.exact,
+                std::max(x.error, y.error));
+}
+
+}  // namespace fl::testing
