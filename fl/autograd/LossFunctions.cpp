@@ -15,23 +15,21 @@ namespace {
 // The targets of a categorical loss over `classes` classes, as a row of one target a column.
 struct ClassTargets {
   ClassTargets(const Tensor& targets, Dim classes, int ignoreIndex)
-      : classes(static_cast<int>(classes)), ignoreIndex(ignoreIndex) {
+      : classes(static_cast<int>(classes)) {
     // Wide enough to count the classes in.
     const dtype type =
         isFloating(targets.type()) ? targets.type() : promote(targets.type(), dtype::s32);
     row = toType(reshape(targets, {1, targets.elements()}), type);
+    counted = row != ignoreIndex;
   }
 
-  Tensor counted() const { return row != ignoreIndex; }
   // b8 (classes, targets): the class that each target that counts picks.
-  Tensor picks() const {
-    return arange(Shape({classes, 1}), 0, row.type()) == row && counted();
-  }
-  Tensor outside() const { return (row < 0 || row >= classes) && counted(); }
+  Tensor picks() const { return arange(Shape({classes, 1}), 0, row.type()) == row && counted; }
+  Tensor outside() const { return (row < 0 || row >= classes) && counted; }
 
-  Tensor row;
   int classes;
-  int ignoreIndex;
+  Tensor row;
+  Tensor counted;  // all that are not ignored
 };
 
 void checkTargets(const Variable& input, const Variable& targets) {
@@ -81,7 +79,7 @@ Variable categoricalCrossEntropy(const Variable& input, const Variable& targets,
   std::optional<Tensor> divisor;
   Tensor loss = sum(losses);
   if (reduction == ReduceMode::MEAN) {
-    divisor = sum(classes.counted()).astype(dtype::f32);
+    divisor = sum(classes.counted.astype(dtype::f32));
     loss = loss / *divisor;
   }
   return unaryResult(toType(loss, input.type()), input,

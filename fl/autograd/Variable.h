@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "fl/base/CallSite.h"
 #include "fl/base/Shape.h"
 #include "fl/tensor/Index.h"
 #include "fl/tensor/TensorBase.h"
@@ -45,7 +46,8 @@ class Variable {
   // elements were chosen more than once.
   Variable operator()(const std::vector<Index>& indices) const;
   template <typename... Ts>
-  Variable operator()(const Ts&... args) const {
+  [[gnu::noinline]] Variable operator()(const Ts&... args) const {
+    FL_API_ENTRY();
     return (*this)(std::vector<Index>{Index(args)...});
   }
   // Indexes the column-major flattening.

@@ -114,7 +114,7 @@ Number Number::fromUnsigned(uint64_t value, dtype type) { return convert(value, 
 double Number::toDouble() const {
   return dispatchType(type_, [&](auto tag) {
     typename decltype(tag)::type value;
-    std::memcpy(&value, &bits_, sizeof(value));
+    std::memcpy(static_cast<void*>(&value), &bits_, sizeof(value));
     if constexpr (sizeof(value) == 2 && !std::is_integral_v<decltype(value)>) {
       return static_cast<double>(static_cast<float>(value));
     } else {

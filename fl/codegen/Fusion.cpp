@@ -28,7 +28,8 @@ constexpr size_t kMaxLoads = 24;
 // Users of each value, in one array.
 class Uses {
  public:
-  explicit Uses(const Graph& graph) : begin_(graph.valueCount() + 1, 0) {
+  Uses(const Graph& graph, const FusionPlan& plan)
+      : plan_(plan), begin_(graph.valueCount() + 1, 0) {
     for (const Node& node : graph.nodes()) {
       for (ValueId operand : node.operands) {
         ++begin_[operand + 1];
@@ -57,7 +58,8 @@ class Uses {
     return std::any_of(users_.begin() + begin_[id], users_.begin() + begin_[id + 1], wanted);
   }
 
-  // True if every reader of `id`, through views too, satisfies `inside` and it is no result.
+  // True if every reader of `id` satisfies `inside` and it is no result. A view stands for its own
+  // readers, unless it is known to be a copy.
   template <class F>
   bool allReaders(const Graph& graph, ValueId id, F&& inside) const {
     return all(graph, id, true, inside);
@@ -80,7 +82,8 @@ class Uses {
       }
       for (int i = begin_[value]; i < begin_[value + 1]; ++i) {
         const ValueId user = users_[i];
-        if (ir::opKind(graph.node(user).op) == Kind::View) {
+        const bool copied = plan_.values[user].base == user;
+        if (ir::opKind(graph.node(user).op) == Kind::View && !copied) {
           pending.push_back(user);
         } else if (!inside(user)) {
           return false;
@@ -90,6 +93,7 @@ class Uses {
     return true;
   }
 
+  const FusionPlan& plan_;
   std::vector<int> begin_;
   std::vector<ValueId> users_;
   std::vector<bool> isResult_;
@@ -114,7 +118,7 @@ bool isFusable(const Graph& graph, ValueId id) {
 class Fuser {
  public:
   explicit Fuser(Compilation& compilation)
-      : graph_(compilation.graph), plan_(compilation.fusion), uses_(graph_),
+      : graph_(compilation.graph), plan_(compilation.fusion), uses_(graph_, plan_),
         viewsAreCalls_(compilation.lowering == ir::Lowering::Calls),
         depth_(graph_.valueCount(), 0) {}
 
@@ -353,7 +357,8 @@ class Fuser {
       }
     }
     // A sweep along axis 0 can store as it goes; one across it would store with large strides.
-    return rowsOnly(after) || (sweep == 0 && (axes[0] || storesNothingFull(group, node)));
+    const bool along = axes.empty() || axes[0];
+    return rowsOnly(after) || (sweep == 0 && (along || storesNothingFull(group, node)));
   }
 
   // True if no full value of the group is needed outside of it and of `reader`.
@@ -458,26 +463,16 @@ class Fuser {
     for (ValueId operand : graph_.node(id).operands) {
       const int source = plan_.groupOf[plan_.values[operand].base];
       if (source >= 0 && source != target) {
-        tryAbsorb(id, operand, source, target);
+        tryAbsorb(id, source, target);
       }
     }
   }
 
-  void tryAbsorb(ValueId id, ValueId operand, int source, int target) {
-    FusionGroup& from = plan_.groups[source];
-    FusionGroup& to = plan_.groups[target];
-    const Node& node = graph_.node(id);
-    const bool reduces = ir::opKind(node.op) == Kind::Reduce;
+  void tryAbsorb(ValueId id, int source, int target) {
+    const FusionGroup& from = plan_.groups[source];
+    const FusionGroup& to = plan_.groups[target];
     if (isReducing(from) || from.space != to.space ||
-        from.nodes.size() + to.nodes.size() > kMaxNodes ||
-        (!reduces && levelOf(to, id) != Level::Full)) {
-      return;
-    }
-    const ResolvedValue& value = plan_.values[operand];
-    const Access access =
-        reduces ? Access{value.layout.offset, squeezedStrides(operand)}
-                : groupAccess(to, node, Level::Full, value, graph_.type(operand).shape);
-    if (!(access == levelAccess(to, Level::Full))) {
+        from.nodes.size() + to.nodes.size() > kMaxNodes || !readsInPlace(from, to)) {
       return;
     }
     for (ValueId member : from.nodes) {
@@ -492,6 +487,30 @@ class Fuser {
       }
     }
     moveInto(source, target);
+  }
+
+  // True if whatever `to` reads of the map `from`, it reads element by element over the whole space.
+  bool readsInPlace(const FusionGroup& from, const FusionGroup& to) const {
+    for (size_t i = 0; i < to.nodes.size(); ++i) {
+      const Node& node = graph_.node(to.nodes[i]);
+      const bool reduces = ir::opKind(node.op) == Kind::Reduce;
+      for (ValueId operand : node.operands) {
+        const ResolvedValue& value = plan_.values[operand];
+        if (!contains(from, value.base)) {
+          continue;
+        }
+        if (!reduces && to.levels[i] != Level::Full) {
+          return false;
+        }
+        const Access access =
+            reduces ? Access{value.layout.offset, squeezedStrides(operand)}
+                    : groupAccess(to, node, Level::Full, value, graph_.type(operand).shape);
+        if (!(access == levelAccess(to, Level::Full))) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   bool readersAreAfter(ValueId member, ValueId placing, const FusionGroup& from,
@@ -622,7 +641,7 @@ Access groupAccess(const FusionGroup& group, const Node& node, Level level,
 }
 
 bool sameElements(const Graph& graph, const ResolvedValue& value, const Shape& shape) {
-  return !graph.isNumber(value.base) && value.layout == ir::contiguousLayout(shape) &&
+  return !graph.isNumber(value.base) && ir::isContiguous(value.layout, shape) &&
          shape.elements() == graph.type(value.base).shape.elements();
 }
 

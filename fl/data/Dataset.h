@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fl/base/CallSite.h"
 #include "fl/tensor/TensorBase.h"
 
 namespace fl {
@@ -27,7 +28,9 @@ class DatasetIterator {
   DatasetIterator() = default;
   explicit DatasetIterator(D* dataset) : dataset_(dataset), idx_(dataset->size() > 0 ? 0 : kEnd) {}
 
-  reference operator*() {
+  // Out of line, so that what it records is at the line of the loop.
+  [[gnu::noinline]] reference operator*() {
+    FL_API_ENTRY();
     buffer_ = dataset_->get(idx_);
     return buffer_;
   }

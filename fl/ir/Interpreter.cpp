@@ -252,7 +252,7 @@ void interpretIota(const Execution& e) {
   dispatchType(e.type.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (Dim i = 0; i < e.type.shape.elements(); ++i, odometer.next()) {
-      store<T>(e.result, i, static_cast<Wide<T>>(odometer.offsets()[0]));
+      store<T>(e.result, i, convert<T>(odometer.offsets()[0], e.type.type));
     }
   });
 }

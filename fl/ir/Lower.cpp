@@ -47,7 +47,7 @@ class NodeLowering {
   bool contiguousOperands() const {
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (!graph_.isNumber(node_.operands[i]) &&
-          !(operands_[i].layout == contiguousLayout(operandType(i).shape))) {
+          !isContiguous(operands_[i].layout, operandType(i).shape)) {
         return false;
       }
     }

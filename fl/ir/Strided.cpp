@@ -90,6 +90,16 @@ StridedLayout windowLayout(const Node& node, const StridedLayout& operand) {
 
 StridedLayout contiguousLayout(const Shape& shape) { return {{}, contiguousStrides(shape)}; }
 
+bool isContiguous(const StridedLayout& layout, const Shape& shape) {
+  const std::vector<Dim> strides = contiguousStrides(shape);
+  for (int i = 0; i < shape.ndim(); ++i) {
+    if (shape[i] != 1 && layout.strides[i] != strides[i]) {
+      return false;
+    }
+  }
+  return layout.offset == ElementOffset{};
+}
+
 std::optional<StridedLayout> viewLayout(const Graph& graph, const Node& node,
                                         const StridedLayout& operand) {
   const Shape& in = graph.type(node.operands[0]).shape;

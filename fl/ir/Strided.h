@@ -16,6 +16,9 @@ struct StridedLayout {
 };
 
 StridedLayout contiguousLayout(const Shape& shape);
+// True if a value of `shape` lies so that its elements start the base and follow in order. Strides
+// of dimensions of size 1 do not matter.
+bool isContiguous(const StridedLayout& layout, const Shape& shape);
 
 // The layout of a View node's result in the base of its operand's layout. Slice starts become terms
 // of the offset. Nothing if a reshape cannot be expressed by strides.

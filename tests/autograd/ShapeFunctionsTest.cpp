@@ -63,7 +63,7 @@ TEST(ShapeFunctions, Concatenate) {
     expectGradients([&](const std::vector<Variable>& v) { return concatenate({v[0], v[1], v[0]}, dim); },
                     {randomTensor({2, 3, 2}), randomTensor(second)});
   }
-  EXPECT_NE(messageOf<std::invalid_argument>([] { concatenate({}, 0); }).find("concatenate: no"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] { concatenate(std::vector<Variable>{}, 0); }).find("concatenate: no"),
             std::string::npos);
   EXPECT_NE(messageOf<std::invalid_argument>([] {
               concatenate({counting({2}), counting({2}).astype(dtype::f32)}, 0);

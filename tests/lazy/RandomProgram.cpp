@@ -206,8 +206,11 @@ void RandomProgram::written(const Variable& target, const Value& source) {
 }
 
 Value RandomProgram::intoDomain(const UnaryRow& row, const Value& x) {
-  if (!tame_ || !isFloating(x.tensor.type())) {
+  if (!tame_ || (row.clamp == 0 && row.away == 0)) {
     return x;
+  }
+  if (!isFloating(x.tensor.type())) {
+    return intoDomain(row, tracker_.cast(x, dtype::f32));
   }
   if (row.clamp > 0) {
     const dtype type = x.tensor.type();
@@ -284,7 +287,7 @@ bool RandomProgram::applyBinary() {
     static const UnaryRow kBase{"", nullptr, Accuracy::Rounded, 1, 3};
     lhs = intoDomain(rowNamed(unaryRows(), "log"), intoDomain(kBase, lhs));
     rhs = intoDomain(kBase, rhs);
-  } else if (row.rule == Rule::Div && tame_) {
+  } else if (row.rule == Rule::Div && tame_ && !integers) {
     rhs = intoDomain(rowNamed(unaryRows(), "log"), rhs);
   }
   define(tracker_.binary(row, lhs, rhs), std::string(row.name) + "(" + x.name + ", " + y->name + ")");
@@ -418,7 +421,9 @@ bool RandomProgram::applyMatmul() {
     return false;
   }
   const std::string name = x.name;
-  const Value lhs = x.value;
+  // A product that took over its operand's transpose would add in another order.
+  const Value lhs = tracker_.binary(rowNamed(binaryRows(), "add"), x.value,
+                                    {fromScalar(0.25, x.value.tensor.type())});
   input(other, lhs.tensor.type());
   const Variable& y = variables_.back();
   const std::string text = "matmul(" + name + (transposeX ? "^T, " : ", ") + y.name +

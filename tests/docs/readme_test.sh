@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# readme_test.sh README EXAMPLE TRAIN FL: runs the README's program and, line by line, its block of
+# commands, with the built programs in place of `bazel run`.
+set -euo pipefail
+readme=$PWD/$1 example=$PWD/$2 train=$PWD/$3 fl=$PWD/$4
+
+# The program learns: its last loss is below its first.
+losses=$("$example")
+if ! awk 'NR == 1 { first = $1 } END { exit !(NR == 100 && $1 < first) }' <<<"$losses"; then
+  echo "the README's program does not learn: $losses" >&2
+  exit 1
+fi
+
+cd "$TEST_TMPDIR"
+commands=$(sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' |
+  sed "s|bazel run //apps/mnist:train --|$train|; s|bazel run //tools:fl --|$fl|; s|/tmp/|$TEST_TMPDIR/|g")
+while read -r command; do
+  echo "+ $command"
+  output=$(bash -c "$command" 2>&1)
+  if [[ -z $output ]]; then
+    echo "it prints nothing" >&2
+    exit 1
+  fi
+done <<<"$commands"
