@@ -32,7 +32,7 @@ ABSL_FLAG(int, batch_size, 32, "images a step");
 ABSL_FLAG(double, learning_rate, 0.1, "of stochastic gradient descent");
 ABSL_FLAG(int, seed, 0, "of initial parameters and dropout");
 ABSL_FLAG(std::string, backend, "", "lazy or eager; FL_BACKEND if not given");
-ABSL_FLAG(std::string, device, "", "cpu, ref or null; FL_DEVICE if not given");
+ABSL_FLAG(std::string, device, "", "cpu or ref (slow, exact); FL_DEVICE if not given");
 ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
 ABSL_FLAG(std::string, data, "",
           "directory of MNIST's four files; the bundled digits if not given");
@@ -116,9 +116,9 @@ fl::app::History trainLoop(Sequential& model, BatchDataset& trainset, BatchDatas
     const auto start = std::chrono::steady_clock::now();
     const std::string epoch = absl::StrFormat("epoch %d of %d", e, epochs);
     const double trainLoss = trainEpoch(model, optimizer, trainset, epoch);
-    check(std::isfinite(trainLoss),
-          absl::StrCat(epoch, ": the loss is not finite; a smaller --learning_rate may help"));
     const auto [valLoss, valError] = evalLoop(model, valset);
+    check(std::isfinite(trainLoss) && std::isfinite(valLoss),
+          absl::StrCat(epoch, ": the loss is not finite; a smaller --learning_rate may help"));
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     absl::PrintF("%s: loss %.4f, validation loss %.4f, validation error %.1f%%, %.2f s\n", epoch,
                  trainLoss, valLoss, valError, seconds.count());

@@ -2,8 +2,9 @@
 //
 // Each records the tensor operators of its result, and later those of its gradient: no call waits
 // for a value. Variables that meet in one function must have one dtype, else std::invalid_argument
-// names the function; a double takes the dtype of the Variable beside it. Binary functions broadcast
-// as tensors do (from the first dimension). The gradient of an input has its shape and dtype.
+// names the function; a double takes the dtype of the Variable beside it. Binary functions
+// broadcast as tensors do (from the first dimension). The gradient of an input has its shape and
+// dtype.
 //
 // One file a theme: Unary-, Binary-, Shape-, Reduction-, Matrix-, Nn- and LossFunctions.cpp.
 #pragma once
@@ -91,8 +92,8 @@ Variable sumAs(const Variable& input, const Variable& reference);
 Variable sumAs(const Variable& input, const Shape& rdims);
 // Joins along dimension `dim`; all other dimensions are equal.
 Variable concatenate(const std::vector<Variable>& concatInputs, int dim);
-// Pieces of splitSize along `dim`, the last one smaller if it does not divide the size; or pieces of
-// the given sizes, which must add up to it.
+// Pieces of splitSize along `dim`, the last one smaller if it does not divide the size; or pieces
+// of the given sizes, which must add up to it.
 std::vector<Variable> split(const Variable& input, long splitSize, int dim);
 std::vector<Variable> split(const Variable& input, const std::vector<long>& splitSizes, int dim);
 // Repeats dims[i] times along dimension i.
@@ -140,7 +141,8 @@ Variable conv2d(const Variable& input, const Variable& weights, const Variable& 
 // Over windows of wx * wy elements; padding counts as -inf for MAX.
 Variable pool2d(const Variable& input, int wx, int wy, int sx = 1, int sy = 1, int px = 0,
                 int py = 0, PoolingMode mode = PoolingMode::MAX);
-// Keeps each element with probability 1 - p and scales it by 1 / (1 - p); takes one draw of fl::rand.
+// Keeps each element with probability 1 - p and scales it by 1 / (1 - p); takes one draw of
+// fl::rand.
 Variable dropout(const Variable& input, double p);
 // The first half of dimension `dim` times the sigmoid of the second.
 Variable gatedlinearunit(const Variable& input, const int dim);

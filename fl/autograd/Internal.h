@@ -28,8 +28,8 @@ void checkSameType(const char* function, const Variable& first, const Rest&... r
 
 // Throws std::invalid_argument naming `function` unless `axis` is a dimension of `input`.
 inline void checkAxis(const char* function, const Variable& input, int axis) {
-  FL_USER_CHECK(axis >= 0 && axis < static_cast<int>(input.ndim()), function, ": no dimension ", axis,
-                " in ", typeToString(input.type(), input.shape()));
+  FL_USER_CHECK(axis >= 0 && axis < static_cast<int>(input.ndim()), function, ": no dimension ",
+                axis, " in ", typeToString(input.type(), input.shape()));
 }
 
 // `tensor` in `type`, itself if it is that already.
@@ -67,11 +67,11 @@ Variable unaryResult(Tensor result, const Variable& input, Gradient gradient) {
   if (!input.isCalcGrad()) {
     return Variable(std::move(result), false);
   }
-  return Variable(std::move(result), {input.withoutData()},
-                  [gradient = std::move(gradient)](std::vector<Variable>& inputs,
-                                                   const Variable& gradOutput) {
-                    addGrad(inputs[0], toType(gradient(gradOutput.tensor()), inputs[0].type()));
-                  });
+  return Variable(
+      std::move(result), {input.withoutData()},
+      [gradient = std::move(gradient)](std::vector<Variable>& inputs, const Variable& gradOutput) {
+        addGrad(inputs[0], toType(gradient(gradOutput.tensor()), inputs[0].type()));
+      });
 }
 
 // `result`, a function of two broadcast inputs. The gradients are functions of gradOutput in the
@@ -88,12 +88,10 @@ Variable binaryResult(Tensor result, const Variable& lhs, const Variable& rhs,
           std::vector<Variable>& inputs, const Variable& gradOutput) {
         const Tensor& grad = gradOutput.tensor();
         if (inputs[0].isCalcGrad()) {
-          addGrad(inputs[0],
-                  toType(sumTo(lhsGradient(grad), inputs[0].shape()), inputs[0].type()));
+          addGrad(inputs[0], toType(sumTo(lhsGradient(grad), inputs[0].shape()), inputs[0].type()));
         }
         if (inputs[1].isCalcGrad()) {
-          addGrad(inputs[1],
-                  toType(sumTo(rhsGradient(grad), inputs[1].shape()), inputs[1].type()));
+          addGrad(inputs[1], toType(sumTo(rhsGradient(grad), inputs[1].shape()), inputs[1].type()));
         }
       });
 }

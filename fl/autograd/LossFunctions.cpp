@@ -65,10 +65,8 @@ Variable categoricalCrossEntropy(const Variable& input, const Variable& targets,
 
   const Tensor logProbabilities = reshape(input.tensor(), {shape[0], count});
   // Selected, not multiplied: the log-probability of another class may be -inf.
-  const Tensor picked =
-      sum(where(classes.picks(), logProbabilities, 0.0), {0}, /*keepDims=*/true);
-  const Tensor losses =
-      where(classes.outside(), std::numeric_limits<double>::quiet_NaN(), -picked);
+  const Tensor picked = sum(where(classes.picks(), logProbabilities, 0.0), {0}, /*keepDims=*/true);
+  const Tensor losses = where(classes.outside(), std::numeric_limits<double>::quiet_NaN(), -picked);
 
   if (reduction == ReduceMode::NONE) {
     return unaryResult(toType(reshape(losses, targets.shape()), input.type()), input,

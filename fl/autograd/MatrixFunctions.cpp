@@ -18,8 +18,8 @@ MatrixProperty flipped(MatrixProperty property) {
   return property == kPlain ? kTransposed : kPlain;
 }
 
-// The operands of result = matmul(lhs, rhs) as matrices: a 1-D lhs is a row, a 1-D rhs a column, and
-// neither is transposed.
+// The operands of result = matmul(lhs, rhs) as matrices: a 1-D lhs is a row, a 1-D rhs a column,
+// and neither is transposed.
 struct Matrices {
   Matrices(const Tensor& left, const Tensor& right, MatrixProperty leftProperty,
            MatrixProperty rightProperty)
@@ -38,15 +38,13 @@ struct Matrices {
 
   // With A and B the operands as multiplied: dA = g B', dB = A' g, transposed if the operand was.
   Tensor lhsGradient(const Tensor& grad) const {
-    const Tensor result = lhsProperty == kPlain
-                              ? matmul(grad, rhs, kPlain, flipped(rhsProperty))
-                              : matmul(rhs, grad, rhsProperty, kTransposed);
+    const Tensor result = lhsProperty == kPlain ? matmul(grad, rhs, kPlain, flipped(rhsProperty))
+                                                : matmul(rhs, grad, rhsProperty, kTransposed);
     return sumTo(result, lhs.shape());
   }
   Tensor rhsGradient(const Tensor& grad) const {
-    const Tensor result = rhsProperty == kPlain
-                              ? matmul(lhs, grad, flipped(lhsProperty), kPlain)
-                              : matmul(grad, lhs, kTransposed, lhsProperty);
+    const Tensor result = rhsProperty == kPlain ? matmul(lhs, grad, flipped(lhsProperty), kPlain)
+                                                : matmul(grad, lhs, kTransposed, lhsProperty);
     return sumTo(result, rhs.shape());
   }
 
@@ -135,8 +133,8 @@ Variable linear(const Variable& input, const Variable& weight, const Variable& b
                       std::vector<Variable>& inputs, const Variable& gradOutput) {
                     const Tensor grad = asMatrix(gradOutput.tensor());
                     if (inputs[0].isCalcGrad()) {
-                      addGrad(inputs[0], reshape(matmul(*w, grad, kTransposed, kPlain),
-                                                 inputs[0].shape()));
+                      addGrad(inputs[0],
+                              reshape(matmul(*w, grad, kTransposed, kPlain), inputs[0].shape()));
                     }
                     if (inputs[1].isCalcGrad()) {
                       addGrad(inputs[1], matmul(grad, *x, kPlain, kTransposed));

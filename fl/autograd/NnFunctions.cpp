@@ -20,8 +20,8 @@ Variable conv2d(const Variable& input, const Variable& weights, int sx, int sy, 
                 groups);
 }
 
-Variable conv2d(const Variable& input, const Variable& weights, const Variable& bias, int sx, int sy,
-                int px, int py, int dx, int dy, int groups) {
+Variable conv2d(const Variable& input, const Variable& weights, const Variable& bias, int sx,
+                int sy, int px, int py, int dx, int dy, int groups) {
   FL_API_ENTRY();
   checkSameType("conv2d", input, weights, bias);
   const Tensor& x = input.tensor();
@@ -38,12 +38,10 @@ Variable conv2d(const Variable& input, const Variable& weights, const Variable& 
           std::vector<Variable>& inputs, const Variable& gradOutput) {
         const Tensor& grad = gradOutput.tensor();
         if (inputs[0].isCalcGrad()) {
-          addGrad(inputs[0],
-                  detail::conv2dBackwardData(grad, *w, inputs[0].shape(), parameters));
+          addGrad(inputs[0], detail::conv2dBackwardData(grad, *w, inputs[0].shape(), parameters));
         }
         if (inputs[1].isCalcGrad()) {
-          addGrad(inputs[1],
-                  detail::conv2dBackwardFilter(grad, *x, inputs[1].shape(), parameters));
+          addGrad(inputs[1], detail::conv2dBackwardFilter(grad, *x, inputs[1].shape(), parameters));
         }
         if (inputs.size() > 2 && inputs[2].isCalcGrad()) {
           addGrad(inputs[2], sumTo(grad, inputs[2].shape()));

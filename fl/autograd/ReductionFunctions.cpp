@@ -26,8 +26,9 @@ Variable sum(const Variable& input, const std::vector<int>& axes, bool keepDims)
   FL_API_ENTRY();
   const Shape shape = input.shape();
   const std::vector<int> reduced = normalizedAxes("sum", shape, axes);
-  return unaryResult(toType(sum(input.tensor(), axes, keepDims), input.type()), input,
-                     [shape, reduced](const Tensor& grad) { return repeatTo(grad, shape, reduced); });
+  return unaryResult(
+      toType(sum(input.tensor(), axes, keepDims), input.type()), input,
+      [shape, reduced](const Tensor& grad) { return repeatTo(grad, shape, reduced); });
 }
 
 Variable mean(const Variable& input, const std::vector<int>& axes, bool keepDims) {

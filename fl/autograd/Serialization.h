@@ -23,21 +23,21 @@
 
 #include "fl/autograd/Variable.h"
 
-#define FL_SAVE_LOAD_DECLARE()                     \
-  friend class cereal::access;                     \
-  template <class Archive>                         \
-  void save(Archive& archive, uint32_t) const;     \
-  template <class Archive>                         \
+#define FL_SAVE_LOAD_DECLARE()                 \
+  friend class cereal::access;                 \
+  template <class Archive>                     \
+  void save(Archive& archive, uint32_t) const; \
+  template <class Archive>                     \
   void load(Archive& archive, uint32_t);
 
-#define FL_SAVE_LOAD(...)                                       \
-  friend class cereal::access;                                  \
-  template <class Archive>                                      \
-  void save(Archive& archive, uint32_t) const {                 \
+#define FL_SAVE_LOAD(...)                                           \
+  friend class cereal::access;                                      \
+  template <class Archive>                                          \
+  void save(Archive& archive, uint32_t) const {                     \
     ::fl::detail::applyArchive(archive __VA_OPT__(, ) __VA_ARGS__); \
-  }                                                             \
-  template <class Archive>                                      \
-  void load(Archive& archive, uint32_t) {                       \
+  }                                                                 \
+  template <class Archive>                                          \
+  void load(Archive& archive, uint32_t) {                           \
     ::fl::detail::applyArchive(archive __VA_OPT__(, ) __VA_ARGS__); \
   }
 

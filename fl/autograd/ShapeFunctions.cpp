@@ -19,8 +19,8 @@ Shape tileCounts(const Shape& from, const Shape& to) {
   Shape counts = to;
   FL_USER_CHECK(from.ndim() <= to.ndim(), "tileAs: shape ", from, " has more dimensions than ", to);
   for (int i = 0; i < from.ndim(); ++i) {
-    FL_USER_CHECK(from[i] > 0 && to[i] % from[i] == 0, "tileAs: shape ", from,
-                  " does not tile to ", to, ": dimension ", i, " is no multiple");
+    FL_USER_CHECK(from[i] > 0 && to[i] % from[i] == 0, "tileAs: shape ", from, " does not tile to ",
+                  to, ": dimension ", i, " is no multiple");
     counts[i] = to[i] / from[i];
   }
   return counts;
@@ -130,8 +130,8 @@ Variable concatenate(const std::vector<Variable>& concatInputs, int dim) {
   std::vector<Variable> edges;
   for (const Variable& input : concatInputs) {
     checkSameType("concatenate", first, input);
-    FL_USER_CHECK(input.ndim() == first.ndim(), "concatenate: ",
-                  typeToString(first.type(), first.shape()), " and ",
+    FL_USER_CHECK(input.ndim() == first.ndim(),
+                  "concatenate: ", typeToString(first.type(), first.shape()), " and ",
                   typeToString(input.type(), input.shape()), " differ in dimensions");
     tensors.push_back(input.tensor());
     edges.push_back(input.withoutData());

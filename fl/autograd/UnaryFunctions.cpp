@@ -19,9 +19,7 @@ Tensor powerOf(const Tensor& x, double p) {
 constexpr double kGeluScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 constexpr double kGeluCubic = 0.044715;
 
-Tensor geluGate(const Tensor& x) {
-  return fl::tanh(kGeluScale * (x + kGeluCubic * (x * x * x)));
-}
+Tensor geluGate(const Tensor& x) { return fl::tanh(kGeluScale * (x + kGeluCubic * (x * x * x))); }
 
 }  // namespace
 
@@ -86,8 +84,7 @@ Variable cos(const Variable& input) {
 Variable sqrt(const Variable& input) {
   FL_API_ENTRY();
   const Tensor result = fl::sqrt(input.tensor());
-  return unaryResult(result, input,
-                     [result](const Tensor& grad) { return grad / (2.0 * result); });
+  return unaryResult(result, input, [result](const Tensor& grad) { return grad / (2.0 * result); });
 }
 
 Variable tanh(const Variable& input) {
@@ -136,8 +133,7 @@ Variable abs(const Variable& input) {
 Variable relu(const Variable& input) {
   FL_API_ENTRY();
   const Tensor result = maximum(input.tensor(), fromScalar(0, input.type()));
-  return unaryResult(result, input,
-                     [result](const Tensor& grad) { return grad * (result > 0.0); });
+  return unaryResult(result, input, [result](const Tensor& grad) { return grad * (result > 0.0); });
 }
 
 Variable gelu(const Variable& input) {

@@ -123,6 +123,7 @@ bool Variable::isCalcGrad() const { return grad_->calcGrad; }
 bool Variable::isGradAvailable() const { return grad_->calcGrad && grad_->grad != nullptr; }
 
 Variable& Variable::grad() const {
+  FL_API_ENTRY();
   if (!grad_->calcGrad) {
     throwLogicError("grad: no gradient is computed for this Variable (calcGrad is false)");
   }

@@ -1,12 +1,12 @@
 // Variable: a Tensor that remembers how it was computed, so that gradients can be propagated back.
 //
 // A Variable is a handle on (data, history): copies share both. The functions of Functions.h make
-// new Variables that hold edges to their inputs and a function that turns the gradient of the result
-// into gradients of the inputs; backward() runs these functions in reverse order. Forward and
-// backward only record tensor operators: nothing here reads an element on the host.
+// new Variables that hold edges to their inputs and a function that turns the gradient of the
+// result into gradients of the inputs; backward() runs these functions in reverse order. Forward
+// and backward only record tensor operators: nothing here reads an element on the host.
 //
-// Nothing recurses over the depth of the history (ordering, running, destroying it), so a history of
-// a million steps fits any stack. A Variable must not be used by two threads at once. Relies on
+// Nothing recurses over the depth of the history (ordering, running, destroying it), so a history
+// of a million steps fits any stack. A Variable must not be used by two threads at once. Relies on
 // fl/tensor; see Functions.h for the functions, Serialization.h for saving.
 #pragma once
 
@@ -30,8 +30,7 @@ class Variable {
  public:
   // Adds to the gradients of `inputs` (Variable::addGrad) what `gradOutput`, the gradient of the
   // result, contributes to them.
-  using GradFunc =
-      std::function<void(std::vector<Variable>& inputs, const Variable& gradOutput)>;
+  using GradFunc = std::function<void(std::vector<Variable>& inputs, const Variable& gradOutput)>;
   using GradHook = std::function<void(Variable& grad)>;
 
   // An empty f32 tensor without gradient.
@@ -109,8 +108,8 @@ class Variable {
   // Propagates `grad` (ones in the other form) back through the history. Leaves accumulate: two
   // calls add up. Variables in between hold the gradient of the latest call alone. Unless
   // retainGraph, history and the values it holds are released on the way; a second backward()
-  // through them throws std::logic_error before anything is computed. A function that leaves out the
-  // gradient of a computed input throws it too. Does nothing if no gradient is wanted.
+  // through them throws std::logic_error before anything is computed. A function that leaves out
+  // the gradient of a computed input throws it too. Does nothing if no gradient is wanted.
   void backward(const Variable& grad, bool retainGraph = false);
   void backward(bool retainGraph = false);
 

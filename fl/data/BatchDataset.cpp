@@ -16,8 +16,9 @@ BatchDataset::BatchDataset(std::shared_ptr<const Dataset> dataset, int64_t batch
   FL_USER_CHECK(batchSize_ > 0, "BatchDataset: the batch size must be positive, not ", batchSize_);
   samples_ = dataset_->size();
   const bool divisible = samples_ % batchSize_ == 0;
-  FL_USER_CHECK(divisible || policy != BatchDatasetPolicy::DIVISIBLE_ONLY, "BatchDataset: ",
-                samples_, " samples are not divisible into batches of ", batchSize_);
+  FL_USER_CHECK(divisible || policy != BatchDatasetPolicy::DIVISIBLE_ONLY,
+                "BatchDataset: ", samples_, " samples are not divisible into batches of ",
+                batchSize_);
   const bool partial = !divisible && policy == BatchDatasetPolicy::INCLUDE_LAST;
   size_ = samples_ / batchSize_ + (partial ? 1 : 0);
 }

@@ -1,5 +1,5 @@
-// Dataset: a mapping from an index to a sample, where a sample is a vector of Tensors. Datasets wrap
-// others (batch, shuffle, transform, ...); they are iterated with range-for.
+// Dataset: a mapping from an index to a sample, where a sample is a vector of Tensors. Datasets
+// wrap others (batch, shuffle, transform, ...); they are iterated with range-for.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,9 @@
 
 namespace fl {
 
-// A random permutation of `dataset`, drawn at construction and by each resample(). The order depends
-// on the seed and the number of draws alone, on every machine; it is apart from fl::setSeed.
+// A random permutation of `dataset`, drawn at construction and by each resample(). The order
+// depends on the seed and the number of draws alone, on every machine; it is apart from
+// fl::setSeed.
 class ShuffleDataset : public ResampleDataset {
  public:
   explicit ShuffleDataset(std::shared_ptr<const Dataset> dataset, int seed = 0);

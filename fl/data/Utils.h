@@ -5,9 +5,9 @@
 
 namespace fl {
 
-// Samples of one shape joined along a new last dimension; samples of one element along the first, so
-// that n labels of shape (1) give (n). No samples give an empty Tensor. With a batchFn: what that
-// makes of them. Throws std::invalid_argument for samples of different shapes.
+// Samples of one shape joined along a new last dimension; samples of one element along the first,
+// so that n labels of shape (1) give (n). No samples give an empty Tensor. With a batchFn: what
+// that makes of them. Throws std::invalid_argument for samples of different shapes.
 Tensor makeBatch(const std::vector<Tensor>& data, const Dataset::BatchFunction& batchFn = {});
 
 // makeBatch of each field of the samples [start, end), with the field's function if there is one.

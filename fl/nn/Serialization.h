@@ -3,14 +3,14 @@
 //   fl::save("model.bin", model);                  // a Sequential, or any ModulePtr
 //   fl::load("model.bin", other);
 //
-// A file is a header (format, size, hash), then a cereal binary archive (fl/autograd/Serialization.h
-// says what is in it). It is written under another name and renamed when complete: whatever happens,
-// `path` holds the old file or the new one. Pointers to Module are written with their class;
-// Variables that modules share are shared again after loading. Several objects may go into one file;
-// loading may stop after the first ones.
+// A file is a header (format, size, hash), then a cereal binary archive
+// (fl/autograd/Serialization.h says what is in it). It is written under another name and renamed
+// when complete: whatever happens, `path` holds the old file or the new one. Pointers to Module are
+// written with their class; Variables that modules share are shared again after loading. Several
+// objects may go into one file; loading may stop after the first ones.
 //
-// Errors are std::runtime_error naming the file: it cannot be opened or written, it is no such file,
-// it ends too early or is damaged, it holds a class that this program does not know.
+// Errors are std::runtime_error naming the file: it cannot be opened or written, it is no such
+// file, it ends too early or is damaged, it holds a class that this program does not know.
 #pragma once
 
 #include <cereal/archives/binary.hpp>

@@ -33,14 +33,15 @@ Variable inType(const Variable& parameter, dtype type);
 
 }  // namespace detail
 
-// The padding on both sides of a dimension of inSz elements: `pad`, or for PaddingMode::SAME half of
-// (filterSz - 1) * dilation + 1 - (inSz % stride or stride), rounded up, so that an odd total gives
-// one output more than inSz / stride. Throws std::invalid_argument for other negative paddings.
+// The padding on both sides of a dimension of inSz elements: `pad`, or for PaddingMode::SAME half
+// of (filterSz - 1) * dilation + 1 - (inSz % stride or stride), rounded up, so that an odd total
+// gives one output more than inSz / stride. Throws std::invalid_argument for other negative
+// paddings.
 int derivePadding(int inSz, int filterSz, int stride, int pad, int dilation);
 
-// One tensor of tensors that may differ in size: each is padded with padValue at its ends and put at
-// its own index of dimension `batchDim`; -1 takes the last dimension if all have size 1 there, else
-// a new one. Throws std::invalid_argument for mixed dtypes, or a batchDim that is taken.
+// One tensor of tensors that may differ in size: each is padded with padValue at its ends and put
+// at its own index of dimension `batchDim`; -1 takes the last dimension if all have size 1 there,
+// else a new one. Throws std::invalid_argument for mixed dtypes, or a batchDim that is taken.
 Tensor join(const std::vector<Tensor>& inputs, double padValue = 0.0, int batchDim = -1);
 
 }  // namespace fl

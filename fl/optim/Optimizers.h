@@ -5,10 +5,10 @@
 //   optimizer.step();
 //   optimizer.zeroGrad();
 //
-// step() records the update of all parameters and ends the segment (fl::eval); it reads no value, so
-// nothing has to run in it. The learning rate and all other numbers are run-time arguments of the
-// recorded operators: a schedule that changes them reuses the same plan. Gradients are not changed.
-// Parameters without a gradient are left as they are.
+// step() records the update of all parameters and ends the segment (fl::eval); it reads no value,
+// so nothing has to run in it. The learning rate and all other numbers are run-time arguments of
+// the recorded operators: a schedule that changes them reuses the same plan. Gradients are not
+// changed. Parameters without a gradient are left as they are.
 #pragma once
 
 #include <string>

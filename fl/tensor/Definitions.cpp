@@ -35,10 +35,14 @@ Tensor contract(const Tensor& x, const Tensor& y) { return applyOp(ir::Op::Contr
 
 // ---- Matrix multiplication ----
 
+// How many matrices there are, empty ones too.
+Dim batchOf(const Shape& shape) {
+  return Shape(std::vector<Dim>(shape.get().begin() + 2, shape.get().end())).elements();
+}
+
 // [K, rows, batch] of a matrix whose inner dimension is `inner`.
 Tensor innerFirst(const Tensor& matrix, bool innerIsFirst, Dim batch) {
-  Tensor m = reshape(matrix, {matrix.dim(0), matrix.dim(1),
-                              matrix.elements() / std::max<Dim>(matrix.dim(0) * matrix.dim(1), 1)});
+  Tensor m = reshape(matrix, {matrix.dim(0), matrix.dim(1), batchOf(matrix.shape())});
   if (!innerIsFirst) {
     m = toAxes(m, {1, 0, 2});
   }
@@ -51,7 +55,7 @@ Tensor defineMatmul(const Tensor& lhs, const Tensor& rhs, const ir::Attrs& attrs
   const ir::ValueType types[] = {lhs.value()->valueType(), rhs.value()->valueType()};
   const ir::ValueType* operands[] = {&types[0], &types[1]};
   const Shape shape = ir::inferType(ir::Op::Matmul, operands, attrs).shape;
-  const Dim batch = shape.elements() / std::max<Dim>(shape[0] * shape[1], 1);
+  const Dim batch = batchOf(shape);
   const Tensor x = innerFirst(lhs, attrs[0], batch), y = innerFirst(rhs, !attrs[1], batch);
   return reshape(contract(x, y), shape);
 }

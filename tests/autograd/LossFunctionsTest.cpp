@@ -108,10 +108,11 @@ TEST(LossFunctions, CategoricalCrossEntropyOfManyClasses) {
 
 TEST(LossFunctions, CategoricalCrossEntropyMisuse) {
   const Variable x(randomTensor({2, 3}), false);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
-              categoricalCrossEntropy(x, targetsOf({1, 3}, {0, 0, 0}));
-            }).find("targets s32[1,3] do not fit input f64[2,3]: they must have one dimension less"),
-            std::string::npos);
+  EXPECT_NE(
+      messageOf<std::invalid_argument>([&] {
+        categoricalCrossEntropy(x, targetsOf({1, 3}, {0, 0, 0}));
+      }).find("targets s32[1,3] do not fit input f64[2,3]: they must have one dimension less"),
+      std::string::npos);
   EXPECT_NE(messageOf<std::invalid_argument>([&] {
               categoricalCrossEntropy(x, targetsOf({2}, {0, 0}));
             }).find("dimension 0 must be the input's dimension 1"),

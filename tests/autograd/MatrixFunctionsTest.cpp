@@ -83,9 +83,8 @@ TEST(MatrixFunctions, Linear) {
   for (size_t i = 0; i < expected.size(); ++i) {
     expected[i] += i % 2 ? 20 : 10;
   }
-  expectNear(
-      valuesOf(linear(Variable(x, false), Variable(w, false), Variable(b, false)).tensor()),
-      expected, 1e-13);
+  expectNear(valuesOf(linear(Variable(x, false), Variable(w, false), Variable(b, false)).tensor()),
+             expected, 1e-13);
 
   const auto f = [](const std::vector<Variable>& v) {
     return v.size() == 2 ? linear(v[0], v[1]) : linear(v[0], v[1], v[2]);
@@ -102,15 +101,18 @@ TEST(MatrixFunctions, Linear) {
 TEST(MatrixFunctions, Misuse) {
   const Variable x(randomTensor({4, 3}), false);
   const Variable w(randomTensor({2, 5}), false);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { linear(x, w); })
-                .find("linear: input f64[4,3] does not fit weight f64[2,5]"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              linear(x, w);
+            }).find("linear: input f64[4,3] does not fit weight f64[2,5]"),
             std::string::npos);
   const Variable fitting(randomTensor({2, 4}), false);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { linear(x, fitting, x); })
-                .find("linear: bias f64[4,3] does not fit weight f64[2,4]"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              linear(x, fitting, x);
+            }).find("linear: bias f64[4,3] does not fit weight f64[2,4]"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { matmul(x, x.astype(dtype::f32)); })
-                .find("matmul: Variables of different types"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              matmul(x, x.astype(dtype::f32));
+            }).find("matmul: Variables of different types"),
             std::string::npos);
   EXPECT_THROW(matmul(x, x), std::invalid_argument);
 }

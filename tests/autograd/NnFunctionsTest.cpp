@@ -61,9 +61,8 @@ TEST(NnFunctions, Conv2d) {
     const Tensor weights = randomTensor(shapes.second);
     const Tensor bias = randomTensor({1, 1, shapes.second[3], 1});
     const auto f = [c = c](const std::vector<Variable>& v) {
-      return v.size() == 2
-                 ? conv2d(v[0], v[1], c.sx, c.sy, c.px, c.py, c.dx, c.dy, c.groups)
-                 : conv2d(v[0], v[1], v[2], c.sx, c.sy, c.px, c.py, c.dx, c.dy, c.groups);
+      return v.size() == 2 ? conv2d(v[0], v[1], c.sx, c.sy, c.px, c.py, c.dx, c.dy, c.groups)
+                           : conv2d(v[0], v[1], v[2], c.sx, c.sy, c.px, c.py, c.dx, c.dy, c.groups);
     };
     const Variable result = f({Variable(input, false), Variable(weights, false)});
     expectNear(valuesOf(result.tensor()), plainConvolution(input, weights, c), 1e-12);
@@ -80,22 +79,20 @@ TEST(NnFunctions, Conv2dBias) {
 }
 
 TEST(NnFunctions, Pool2d) {
-  const Variable image(
-      Tensor::fromVector(Shape({2, 2, 1, 1}), std::vector<double>{1, -2, 3, -4}), false);
+  const Variable image(Tensor::fromVector(Shape({2, 2, 1, 1}), std::vector<double>{1, -2, 3, -4}),
+                       false);
   expectNear(valuesOf(pool2d(image, 2, 2).tensor()), {3}, 0);
   expectNear(valuesOf(pool2d(image, 2, 2, 1, 1, 0, 0, PoolingMode::AVG_INCLUDE_PADDING).tensor()),
              {-0.5}, 1e-15);
   // Windows at the corners of a padded image see one element each.
   expectNear(valuesOf(pool2d(image, 2, 2, 2, 2, 1, 1).tensor()), {1, -2, 3, -4}, 0);
-  expectNear(
-      valuesOf(pool2d(image, 2, 2, 2, 2, 1, 1, PoolingMode::AVG_INCLUDE_PADDING).tensor()),
-      {0.25, -0.5, 0.75, -1}, 1e-15);
-  expectNear(
-      valuesOf(pool2d(image, 2, 2, 2, 2, 1, 1, PoolingMode::AVG_EXCLUDE_PADDING).tensor()),
-      {1, -2, 3, -4}, 1e-15);
+  expectNear(valuesOf(pool2d(image, 2, 2, 2, 2, 1, 1, PoolingMode::AVG_INCLUDE_PADDING).tensor()),
+             {0.25, -0.5, 0.75, -1}, 1e-15);
+  expectNear(valuesOf(pool2d(image, 2, 2, 2, 2, 1, 1, PoolingMode::AVG_EXCLUDE_PADDING).tensor()),
+             {1, -2, 3, -4}, 1e-15);
 
-  for (PoolingMode mode : {PoolingMode::MAX, PoolingMode::AVG_INCLUDE_PADDING,
-                           PoolingMode::AVG_EXCLUDE_PADDING}) {
+  for (PoolingMode mode :
+       {PoolingMode::MAX, PoolingMode::AVG_INCLUDE_PADDING, PoolingMode::AVG_EXCLUDE_PADDING}) {
     SCOPED_TRACE(static_cast<int>(mode));
     const Tensor input = randomTensor({5, 6, 2, 2});
     const auto check = [&](int wx, int wy, int sx, int sy, int px, int py) {
@@ -129,8 +126,9 @@ TEST(NnFunctions, Dropout) {
 
   EXPECT_EQ(valuesOf(dropout(x, 0).tensor()), valuesOf(x.tensor()));
   EXPECT_EQ(valuesOf(dropout(x, 1).tensor()), std::vector<double>(10000, 0.0));
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { dropout(x, 1.5); })
-                .find("dropout: the probability p must be in [0, 1], not 1.5"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              dropout(x, 1.5);
+            }).find("dropout: the probability p must be in [0, 1], not 1.5"),
             std::string::npos);
 }
 

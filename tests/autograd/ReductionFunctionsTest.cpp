@@ -60,8 +60,9 @@ TEST(ReductionFunctions, Var) {
       return var(x, axes, biased, keep);
     });
   }
-  EXPECT_NE(messageOf<std::invalid_argument>([] { var(sum(small(), {0}, true), {0}); })
-                .find("var: no unbiased variance of one sample, in f64[1,3]"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              var(sum(small(), {0}, true), {0});
+            }).find("var: no unbiased variance of one sample, in f64[1,3]"),
             std::string::npos);
 }
 
@@ -77,8 +78,9 @@ TEST(ReductionFunctions, Norm) {
   }
   checkAll([](const Variable& x, const std::vector<int>& axes, bool) { return normalize(x, axes); },
            -1, -0.2);
-  EXPECT_NE(messageOf<std::invalid_argument>([] { norm(small(), {0}, 0); })
-                .find("norm: p must be positive, not 0"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              norm(small(), {0}, 0);
+            }).find("norm: p must be positive, not 0"),
             std::string::npos);
 }
 
@@ -105,11 +107,13 @@ TEST(ReductionFunctions, SoftmaxOfLargeValues) {
 }
 
 TEST(ReductionFunctions, AxesAreChecked) {
-  EXPECT_NE(messageOf<std::invalid_argument>([] { sum(small(), {2}); })
-                .find("sum: no dimension 2 in shape (2, 3)"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              sum(small(), {2});
+            }).find("sum: no dimension 2 in shape (2, 3)"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([] { logSoftmax(small(), -1); })
-                .find("logSoftmax: no dimension -1 in f64[2,3]"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              logSoftmax(small(), -1);
+            }).find("logSoftmax: no dimension -1 in f64[2,3]"),
             std::string::npos);
 }
 

@@ -25,8 +25,9 @@ TEST(ShapeFunctions, Transpose) {
   check({2, 3, 4}, [](const Variable& x) { return transpose(x); });
   check({2, 3, 4}, [](const Variable& x) { return transpose(x, {1, 2, 0}); });
   check({2, 3, 2, 2}, [](const Variable& x) { return reorder(x, {3, 0, 2, 1}); });
-  EXPECT_NE(messageOf<std::invalid_argument>([] { reorder(counting({2, 3}), {0}); })
-                .find("reorder: (0) names 1 dimensions of f64[2,3]"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              reorder(counting({2, 3}), {0});
+            }).find("reorder: (0) names 1 dimensions of f64[2,3]"),
             std::string::npos);
 }
 
@@ -44,11 +45,13 @@ TEST(ShapeFunctions, TileAndSumAs) {
   check({2, 3, 4}, [](const Variable& x) { return sumAs(x, Shape({1, 3, 1})); });
   check({2, 3, 4}, [](const Variable& x) { return sumAs(x, counting({2})); });
   check({2, 3}, [](const Variable& x) { return sumAs(x, Shape({2, 3})); });
-  EXPECT_NE(messageOf<std::invalid_argument>([] { tileAs(counting({2}), Shape({3})); })
-                .find("tileAs: shape (2) does not tile to (3): dimension 0"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              tileAs(counting({2}), Shape({3}));
+            }).find("tileAs: shape (2) does not tile to (3): dimension 0"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([] { sumAs(counting({4}), Shape({2})); })
-                .find("sumAs: f64[4] does not reduce to shape (2)"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              sumAs(counting({4}), Shape({2}));
+            }).find("sumAs: f64[4] does not reduce to shape (2)"),
             std::string::npos);
 }
 
@@ -60,10 +63,13 @@ TEST(ShapeFunctions, Concatenate) {
     SCOPED_TRACE(dim);
     Shape second = {2, 3, 2};
     second[dim] = 4;
-    expectGradients([&](const std::vector<Variable>& v) { return concatenate({v[0], v[1], v[0]}, dim); },
-                    {randomTensor({2, 3, 2}), randomTensor(second)});
+    expectGradients(
+        [&](const std::vector<Variable>& v) { return concatenate({v[0], v[1], v[0]}, dim); },
+        {randomTensor({2, 3, 2}), randomTensor(second)});
   }
-  EXPECT_NE(messageOf<std::invalid_argument>([] { concatenate(std::vector<Variable>{}, 0); }).find("concatenate: no"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              concatenate(std::vector<Variable>{}, 0);
+            }).find("concatenate: no"),
             std::string::npos);
   EXPECT_NE(messageOf<std::invalid_argument>([] {
               concatenate({counting({2}), counting({2}).astype(dtype::f32)}, 0);
@@ -88,8 +94,9 @@ TEST(ShapeFunctions, Split) {
               split(counting({5}), std::vector<long>{2, 2}, 0);
             }).find("split: pieces of 4 elements in all do not make dimension 0 of f64[5]"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([] { split(counting({5}), 2, 1); })
-                .find("split: no dimension 1"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              split(counting({5}), 2, 1);
+            }).find("split: no dimension 1"),
             std::string::npos);
 }
 

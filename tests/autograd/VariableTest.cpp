@@ -1,6 +1,4 @@
 // The handle, the tape, and how backward() runs over it.
-#include "fl/autograd/Variable.h"
-
 #include <pthread.h>
 
 #include <memory>
@@ -8,6 +6,7 @@
 
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Utils.h"
+#include "fl/autograd/Variable.h"
 #include "tests/autograd/GradientCheck.h"
 
 namespace fl::test {
@@ -62,7 +61,8 @@ TEST(Variable, CalcGradComesFromTheInputs) {
   EXPECT_TRUE((x * fixed).isCalcGrad());
   EXPECT_FALSE((fixed * fixed).isCalcGrad());
   int calls = 0;
-  Variable result(fixed.tensor(), {fixed}, [&](std::vector<Variable>&, const Variable&) { ++calls; });
+  Variable result(fixed.tensor(), {fixed},
+                  [&](std::vector<Variable>&, const Variable&) { ++calls; });
   EXPECT_FALSE(result.isCalcGrad());
   result.backward();  // nothing wants a gradient: does nothing
   EXPECT_EQ(calls, 0);
@@ -277,6 +277,20 @@ TEST(Variable, BackwardTakesAGradient) {
   Variable z = x * x;
   EXPECT_THROW(z.backward(Variable(full(Shape({3}), 1.0, dtype::f64), false)),
                std::invalid_argument);
+}
+
+TEST(Variable, ErrorsNameTheUsersLine) {
+  const Variable x = leaf({1, 2});
+  const std::string here = "tests/autograd/VariableTest.cpp:";
+  const auto expectLine = [&](const std::string& message, int line) {
+    EXPECT_NE(message.find(here + std::to_string(line)), std::string::npos) << message;
+  };
+  const auto index = [&] { x(7); };
+  expectLine(messageOf<std::invalid_argument>(index), __LINE__ - 1);
+  const auto grad = [&] { x.grad(); };
+  expectLine(messageOf<std::logic_error>(grad), __LINE__ - 1);
+  const auto function = [&] { logSoftmax(x, 3); };
+  expectLine(messageOf<std::invalid_argument>(function), __LINE__ - 1);
 }
 
 // ---- Depth ----

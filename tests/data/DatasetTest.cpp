@@ -66,15 +66,17 @@ TEST(TensorDataset, SamplesAreValues) {
 
 TEST(TensorDataset, Misuse) {
   const auto dataset = tensorsOf({counting({2, 3})});
-  EXPECT_NE(messageOf<std::out_of_range>([&] { dataset->get(3); })
-                .find("Dataset: no sample 3 among 3"),
-            std::string::npos);
+  EXPECT_NE(
+      messageOf<std::out_of_range>([&] { dataset->get(3); }).find("Dataset: no sample 3 among 3"),
+      std::string::npos);
   EXPECT_THROW(dataset->get(-1), std::out_of_range);
-  EXPECT_NE(messageOf<std::invalid_argument>([] { TensorDataset({}); })
-                .find("TensorDataset: needs at least one tensor"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              TensorDataset({});
+            }).find("TensorDataset: needs at least one tensor"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([] { TensorDataset({full(Shape(), 1.0)}); })
-                .find("without dimensions"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              TensorDataset({full(Shape(), 1.0)});
+            }).find("without dimensions"),
             std::string::npos);
 }
 
@@ -89,8 +91,9 @@ TEST(MakeBatch, AddsALastDimension) {
   EXPECT_TRUE(makeBatch({}).isEmpty());
   const auto add = [](const std::vector<Tensor>& data) { return data[0] + data[1]; };
   EXPECT_EQ(valuesOf(makeBatch({counting({2}), counting({2})}, add)), (std::vector<float>{0, 2}));
-  EXPECT_NE(messageOf<std::invalid_argument>([] { makeBatch({counting({2}), counting({3})}); })
-                .find("makeBatch: samples of shapes (2) and (3) do not batch"),
+  EXPECT_NE(messageOf<std::invalid_argument>([] {
+              makeBatch({counting({2}), counting({3})});
+            }).find("makeBatch: samples of shapes (2) and (3) do not batch"),
             std::string::npos);
 }
 
@@ -108,8 +111,9 @@ TEST(BatchDataset, Policies) {
               BatchDataset(dataset, 4, BatchDatasetPolicy::DIVISIBLE_ONLY);
             }).find("BatchDataset: 10 samples are not divisible into batches of 4"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { BatchDataset(dataset, 0); })
-                .find("the batch size must be positive, not 0"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              BatchDataset(dataset, 0);
+            }).find("the batch size must be positive, not 0"),
             std::string::npos);
   EXPECT_THROW(BatchDataset(nullptr, 4), std::invalid_argument);
   EXPECT_THROW(all.get(3), std::out_of_range);
@@ -143,8 +147,8 @@ TEST(BatchDataset, SlicesEqualBatchedSamples) {
                                        counting({1, 1, 7}), counting({1, 3, 7}),
                                        counting({2, 2, 2, 1, 7})};
   const auto fast = tensorsOf(tensors);
-  const auto slow = std::make_shared<TransformDataset>(
-      fast, std::vector<Dataset::TransformFunction>());
+  const auto slow =
+      std::make_shared<TransformDataset>(fast, std::vector<Dataset::TransformFunction>());
   for (int64_t size : {1, 2, 3, 7, 10}) {
     const BatchDataset quick(fast, size);
     const BatchDataset careful(slow, size);
@@ -176,6 +180,21 @@ TEST(Iteration, VisitsEverySampleOnce) {
   EXPECT_EQ(seen, valuesOf(counting({10})));
   const BatchDataset none(tensorsOf({counting({2})}), 4, BatchDatasetPolicy::SKIP_LAST);
   EXPECT_TRUE(none.begin() == none.end());
+}
+
+TEST(Iteration, ErrorsNameTheLoop) {
+  const BatchDataset batches(
+      tensorsOf({counting({4})}), 2, BatchDatasetPolicy::INCLUDE_LAST,
+      {[](const std::vector<Tensor>&) { return concatenate(std::vector<Tensor>{}); }});
+  int line = 0;
+  const std::string message = messageOf<std::invalid_argument>([&] {
+    line = __LINE__ + 1;
+    for (auto& batch : batches) {
+      batch.clear();
+    }
+  });
+  EXPECT_NE(message.find("tests/data/DatasetTest.cpp:" + std::to_string(line)), std::string::npos)
+      << message;
 }
 
 TEST(ResampleDataset, Remaps) {
@@ -216,7 +235,8 @@ TEST(ShuffleDataset, PermutesByItsSeed) {
 
 // On every machine: mt19937_64 and the exchange are both fixed.
 TEST(ShuffleDataset, OrderIsPinned) {
-  EXPECT_EQ(orderOf(ShuffleDataset(tensorsOf({counting({6})}), 1)), (std::vector<float>{1, 3, 0, 4, 5, 2}));
+  EXPECT_EQ(orderOf(ShuffleDataset(tensorsOf({counting({6})}), 1)),
+            (std::vector<float>{1, 3, 0, 4, 5, 2}));
 }
 
 // Each of the 6 orders of three samples comes up about as often as the others.
@@ -238,8 +258,9 @@ TEST(SpanDataset, IsAPart) {
   EXPECT_EQ(orderOf(SpanDataset(dataset, 7)), (std::vector<float>{7, 8, 9}));
   EXPECT_EQ(orderOf(SpanDataset(dataset, 2, 3)), (std::vector<float>{2, 3, 4}));
   EXPECT_THROW(SpanDataset(dataset, 2, 3).get(3), std::out_of_range);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { SpanDataset(dataset, 8, 3); })
-                .find("SpanDataset: samples [8, 11) of 10"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              SpanDataset(dataset, 8, 3);
+            }).find("SpanDataset: samples [8, 11) of 10"),
             std::string::npos);
 }
 

@@ -13,7 +13,7 @@ fi
 
 cd "$TEST_TMPDIR"
 commands=$(sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' |
-  sed "s|bazel run //apps/mnist:train --|$train|; s|bazel run //tools:fl --|$fl|; s|/tmp/|$TEST_TMPDIR/|g")
+  sed "s|/tmp/|$TEST_TMPDIR/|g; s|bazel run //apps/mnist:train --|$train|; s|bazel run //tools:fl --|$fl|")
 while read -r command; do
   echo "+ $command"
   output=$(bash -c "$command" 2>&1)

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace fl::testing {
 namespace {
 
 constexpr Dim kMaxElements = 60000;
 constexpr size_t kMaxVariables = 14;
+// Dense programs keep to this many of the first statements, which fuse into large kernels.
+constexpr size_t kDenseStatements = 9;
 
 std::string joined(const std::vector<int>& values) {
   std::string text = "{";
@@ -25,6 +28,18 @@ double specialNumber(uint64_t word) {
   return table[word % std::size(table)];
 }
 
+// What two shapes broadcast to; nothing if they do not, or to more elements than programs may hold.
+std::optional<Shape> broadcastOf(const Shape& a, const Shape& b) {
+  Shape shape = a.ndim() >= b.ndim() ? a : b;
+  for (int i = 0; i < std::min(a.ndim(), b.ndim()); ++i) {
+    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) {
+      return std::nullopt;
+    }
+    shape[i] = a[i] == 1 ? b[i] : a[i];
+  }
+  return shape.elements() <= kMaxElements ? std::optional(shape) : std::nullopt;
+}
+
 template <typename Rows>
 const auto& rowNamed(const Rows& rows, const std::string& name) {
   return *std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
@@ -34,7 +49,7 @@ const auto& rowNamed(const Rows& rows, const std::string& name) {
 
 RandomProgram::RandomProgram(const ProgramOptions& options)
     : structure_(options.seed), data_(options.seed * 1000003 + options.variant + 1),
-      tracker_(options.measure), tame_(chance(60)) {
+      tracker_(options.measure), tame_(chance(60)), dense_(chance(25)) {
   static const Dim kSizes[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 32, 33, 70};
   mainType_ = chance(70) ? dtype::f32 : anyType();
   const int rank = chance(6) ? 5 + below(2) : 1 + below(4);
@@ -57,12 +72,12 @@ RandomProgram::RandomProgram(const ProgramOptions& options)
 
 std::vector<HostValue> RandomProgram::run() {
   static const auto& kStatements = *new std::vector<Weighted>{
-      {&RandomProgram::makeInput, 5},      {&RandomProgram::makeRandom, 3},
-      {&RandomProgram::makeSequence, 2},   {&RandomProgram::applyUnary, 20},
-      {&RandomProgram::applyBinary, 25},   {&RandomProgram::applyScalar, 8},
-      {&RandomProgram::applyCast, 5},      {&RandomProgram::applyWhere, 5},
+      {&RandomProgram::applyUnary, 20},    {&RandomProgram::applyBinary, 25},
+      {&RandomProgram::applyScalar, 8},    {&RandomProgram::applyWhere, 5},
       {&RandomProgram::applyReduce, 16},   {&RandomProgram::applySoftmax, 5},
-      {&RandomProgram::applyLayerNorm, 3}, {&RandomProgram::applyMatmul, 4},
+      {&RandomProgram::applyLayerNorm, 3}, {&RandomProgram::makeInput, 5},
+      {&RandomProgram::makeRandom, 3},     {&RandomProgram::makeSequence, 2},
+      {&RandomProgram::applyCast, 5},      {&RandomProgram::applyMatmul, 4},
       {&RandomProgram::applyReshape, 6},   {&RandomProgram::applyTranspose, 7},
       {&RandomProgram::applySlice, 6},     {&RandomProgram::applyConcatenate, 4},
       {&RandomProgram::applyPad, 3},       {&RandomProgram::applyTile, 2},
@@ -76,14 +91,16 @@ std::vector<HostValue> RandomProgram::run() {
   }
   input(base_, mainType_);
   input(relatedShape(), mainType_);
-  const int statements = 4 + below(chance(15) ? 90 : 30);
+  const int statements = 4 + below(dense_ ? 120 : chance(15) ? 90 : 30);
   for (int done = 0, tried = 0; done < statements && tried < 10 * statements; ++tried) {
     int ticket = below(total);
     size_t chosen = 0;
     while (ticket >= kStatements[chosen].weight) {
       ticket -= kStatements[chosen++].weight;
     }
-    done += (this->*kStatements[chosen].statement)();
+    if (!dense_ || chosen < kDenseStatements || chance(5)) {
+      done += (this->*kStatements[chosen].statement)();
+    }
     while (variables_.size() > kMaxVariables) {
       dropAny();
     }
@@ -129,12 +146,8 @@ const RandomProgram::Variable* RandomProgram::compatible(const Variable& with, b
   std::vector<const Variable*> found;
   const Shape& shape = with.value.tensor.shape();
   for (const Variable& variable : variables_) {
-    const Shape& other = variable.value.tensor.shape();
-    bool fits = !sameType || variable.value.tensor.type() == with.value.tensor.type();
-    for (int i = 0; i < std::min(shape.ndim(), other.ndim()); ++i) {
-      fits = fits && (shape[i] == other[i] || shape[i] == 1 || other[i] == 1);
-    }
-    if (fits) {
+    const bool sameTypes = variable.value.tensor.type() == with.value.tensor.type();
+    if ((sameTypes || !sameType) && broadcastOf(shape, variable.value.tensor.shape())) {
       found.push_back(&variable);
     }
   }
@@ -142,6 +155,9 @@ const RandomProgram::Variable* RandomProgram::compatible(const Variable& with, b
 }
 
 std::vector<int> RandomProgram::anyAxes(int rank) {
+  if (dense_ && rank > 0 && chance(80)) {
+    return {chance(70) ? 0 : rank - 1};
+  }
   std::vector<int> axes;
   for (int i = 0; i < rank; ++i) {
     if (chance(50)) {
@@ -326,12 +342,9 @@ bool RandomProgram::applyWhere() {
   if (!z || (tame_ && !z->value.exact)) {
     return false;
   }
-  const Shape& a = x.value.tensor.shape();
-  const Shape& b = z->value.tensor.shape();
-  for (int i = 0; i < std::min(a.ndim(), b.ndim()); ++i) {
-    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) {
-      return false;
-    }
+  const auto shape = broadcastOf(x.value.tensor.shape(), y->value.tensor.shape());
+  if (!broadcastOf(*shape, z->value.tensor.shape())) {
+    return false;
   }
   const Value condition = tracker_.cast(z->value, dtype::b8);
   define(tracker_.where(condition, x.value, y->value),

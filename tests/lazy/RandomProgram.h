@@ -105,6 +105,7 @@ class RandomProgram {
   std::mt19937_64 data_;
   Tracker tracker_;
   bool tame_;
+  bool dense_;
   Shape base_;  // most shapes derive from it
   dtype mainType_;
   std::vector<Variable> variables_;

@@ -127,10 +127,10 @@ int main(int argc, char** argv) {
   auto val_y = train_y(fl::range(0, kValSize));
   train_y = train_y(fl::range(kValSize, kTrainSize));
 
-  BatchDataset trainset(
-      std::make_shared<TensorDataset>(std::vector<Tensor>{train_x, train_y}), batch_size);
-  BatchDataset valset(
-      std::make_shared<TensorDataset>(std::vector<Tensor>{val_x, val_y}), batch_size);
+  BatchDataset trainset(std::make_shared<TensorDataset>(std::vector<Tensor>{train_x, train_y}),
+                        batch_size);
+  BatchDataset valset(std::make_shared<TensorDataset>(std::vector<Tensor>{val_x, val_y}),
+                      batch_size);
 
   Sequential model = make_model();
   SGDOptimizer opt(model.params(), learning_rate);
@@ -159,8 +159,8 @@ int main(int argc, char** argv) {
   Tensor test_x;
   Tensor test_y;
   std::tie(test_x, test_y) = load_dataset(data_dir, true);
-  BatchDataset testset(
-      std::make_shared<TensorDataset>(std::vector<Tensor>{test_x, test_y}), batch_size);
+  BatchDataset testset(std::make_shared<TensorDataset>(std::vector<Tensor>{test_x, test_y}),
+                       batch_size);
   double test_loss, test_error;
   std::tie(test_loss, test_error) = eval_loop(model, testset);
   std::cout << "Test Loss: " << test_loss << " Test Error (%): " << test_error << std::endl;

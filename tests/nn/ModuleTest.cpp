@@ -1,11 +1,10 @@
 // Modules: parameters, modes, copies, containers, layers against the functions they wrap.
-#include "fl/nn/modules/Module.h"
-
 #include <cmath>
 #include <stdexcept>
 
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Utils.h"
+#include "fl/nn/modules/Module.h"
 #include "fl/nn/nn.h"
 #include "fl/tensor/Random.h"
 #include "tests/nn/ModuleChecks.h"
@@ -24,9 +23,9 @@ TEST(Module, ParametersAreHandles) {
 
   layer.setParams(param(full(Shape({2}), 10.0)), 1);
   EXPECT_EQ(valuesOf(layer(constantInput({3}, 1)).tensor()), (std::vector<float>{13, 13}));
-  EXPECT_NE(messageOf<std::out_of_range>([&] { layer.param(2); })
-                .find("Module: no parameter 2 among 2"),
-            std::string::npos);
+  EXPECT_NE(
+      messageOf<std::out_of_range>([&] { layer.param(2); }).find("Module: no parameter 2 among 2"),
+      std::string::npos);
   EXPECT_THROW(layer.setParams(param(full(Shape({2}), 1.0)), -1), std::out_of_range);
 }
 
@@ -69,12 +68,14 @@ TEST(Module, InputCountsAreChecked) {
   Linear layer(3, 2);
   const Variable x = constantInput({3}, 1);
   EXPECT_EQ(layer(std::vector<Variable>{x}).size(), 1u);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { layer(std::vector<Variable>{x, x}); })
-                .find("Linear (3->2) (with bias): takes one input, not 2"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              layer(std::vector<Variable>{x, x});
+            }).find("Linear (3->2) (with bias): takes one input, not 2"),
             std::string::npos);
   MeanSquaredError loss;
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { loss(std::vector<Variable>{x}); })
-                .find("MeanSquaredError: takes two inputs, not 1"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              loss(std::vector<Variable>{x});
+            }).find("MeanSquaredError: takes two inputs, not 1"),
             std::string::npos);
 }
 
@@ -98,8 +99,9 @@ TEST(Layers, LinearAroundParameters) {
   EXPECT_EQ(valuesOf(Linear(w)(constantInput({3}, 1)).tensor()), (std::vector<float>{6, 6}));
   const Variable b = param(full(Shape({2}), 1.0));
   EXPECT_EQ(valuesOf(Linear(w, b)(constantInput({3}, 1)).tensor()), (std::vector<float>{7, 7}));
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { Linear(w, param(full(Shape({3}), 1.0))); })
-                .find("Linear: bias (3) does not fit weight (2, 3)"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              Linear(w, param(full(Shape({3}), 1.0)));
+            }).find("Linear: bias (3) does not fit weight (2, 3)"),
             std::string::npos);
 }
 
@@ -127,8 +129,9 @@ TEST(Layers, Conv2D) {
 
   Conv2D strided(param(rand({3, 3, 2, 4})), 2, 2, 1, 1);
   EXPECT_EQ(strided(input(rand({8, 8, 2, 1}))).shape(), Shape({4, 4, 4, 1}));
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { strided(input(rand({8, 8}))); })
-                .find("the input must be (W, H, C, N), not f32[8,8]"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              strided(input(rand({8, 8})));
+            }).find("the input must be (W, H, C, N), not f32[8,8]"),
             std::string::npos);
   EXPECT_THROW(Conv2D(3, 4, 1, 1, 1, 1, 0, 0, 1, 1, true, 2), std::invalid_argument);
   EXPECT_THROW(Conv2D(param(rand({3, 3, 2, 4})), param(rand({4}))), std::invalid_argument);
@@ -174,8 +177,9 @@ TEST(Losses, Values) {
   const Variable classes = input(Tensor::fromVector(std::vector<int>{1, 0}));
   EXPECT_FLOAT_EQ(CategoricalCrossEntropy()(x, classes).scalar<float>(), -2.5f);
   EXPECT_FLOAT_EQ(CategoricalCrossEntropy(ReduceMode::SUM, 0)(x, classes).scalar<float>(), -2.0f);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { MSE()(x, constantInput({2}, 1)); })
-                .find("MeanSquaredError: inputs f32[2,2] and targets f32[2] differ in shape"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              MSE()(x, constantInput({2}, 1));
+            }).find("MeanSquaredError: inputs f32[2,2] and targets f32[2] differ in shape"),
             std::string::npos);
 }
 
@@ -191,7 +195,8 @@ class Residual : public Container {
   }
   FL_BASIC_CONTAINER_CLONING(Residual)
   std::vector<Variable> forward(const std::vector<Variable>& inputs) override {
-    return {inputs[0] * params_[0] + module(1)->forward(module(0)->forward(inputs))[0] * params_[3]};
+    return {inputs[0] * params_[0] +
+            module(1)->forward(module(0)->forward(inputs))[0] * params_[3]};
   }
   std::string prettyString() const override { return "Residual" + Container::prettyString(); }
 };
@@ -212,11 +217,12 @@ TEST(Containers, ChildrenKeepTheirParameters) {
   EXPECT_EQ(model.module(0), layer);
   EXPECT_EQ(model.modules().size(), 3u);
   EXPECT_EQ(numTotalParams(std::make_shared<Sequential>(model)), 2 * 3 + 2 + 2 + 1);
-  EXPECT_NE(messageOf<std::out_of_range>([&] { model.module(3); })
-                .find("Container: no module 3 among 3"),
-            std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { model.add(std::shared_ptr<Linear>()); })
-                .find("cannot add a null module"),
+  EXPECT_NE(
+      messageOf<std::out_of_range>([&] { model.module(3); }).find("Container: no module 3 among 3"),
+      std::string::npos);
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              model.add(std::shared_ptr<Linear>());
+            }).find("cannot add a null module"),
             std::string::npos);
 }
 
@@ -300,8 +306,9 @@ TEST(Utils, Join) {
   EXPECT_EQ(join({reshape(a, {1, 3}), reshape(b, {1, 1})}, 0, 0).shape(), Shape({2, 3}));
   EXPECT_EQ(join({a, Tensor()}, 9).shape(), Shape({3, 2}));
   EXPECT_TRUE(join({}).isEmpty());
-  EXPECT_NE(messageOf<std::invalid_argument>([&] { join({a, b}, 0, 0); })
-                .find("join: dimension 0 of (3) is not free"),
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              join({a, b}, 0, 0);
+            }).find("join: dimension 0 of (3) is not free"),
             std::string::npos);
 }
 

@@ -1,6 +1,4 @@
 // Saving and loading: what comes back, what shares, and what a bad file says.
-#include "fl/nn/Serialization.h"
-
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -8,6 +6,7 @@
 
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Utils.h"
+#include "fl/nn/Serialization.h"
 #include "fl/nn/nn.h"
 #include "fl/tensor/Random.h"
 #include "tests/nn/ModuleChecks.h"
@@ -17,7 +16,9 @@ namespace fl::test {
 // A user's own layer.
 class Scale : public CloneableUnaryModule<Scale> {
  public:
-  explicit Scale(double factor) : factor_(factor) { params_ = {fl::param(full(Shape({1}), factor))}; }
+  explicit Scale(double factor) : factor_(factor) {
+    params_ = {fl::param(full(Shape({1}), factor))};
+  }
   using UnaryModule::forward;
   Variable forward(const Variable& input) override { return input * params_[0] * factor_; }
   std::string prettyString() const override { return "Scale"; }

@@ -82,8 +82,7 @@ TEST(Adam, FollowsItsRule) {
     std::vector<double> m(kStart.size()), v(kStart.size());
     expectSteps(w, optimizer, [&](std::vector<double>& x, int step) {
       const std::vector<double> g = gradientOf(x);
-      const double rate =
-          0.05 * std::sqrt(1 - std::pow(0.95, step)) / (1 - std::pow(0.8, step));
+      const double rate = 0.05 * std::sqrt(1 - std::pow(0.95, step)) / (1 - std::pow(0.8, step));
       for (size_t i = 0; i < x.size(); ++i) {
         x[i] -= decay * 0.05 * x[i];
         m[i] = 0.8 * m[i] + 0.2 * g[i];
@@ -139,7 +138,8 @@ TEST(Optimizers, EarlierReadsStay) {
 TEST(Optimizers, PrettyStrings) {
   const std::vector<Variable> none;
   EXPECT_EQ(SGDOptimizer(none, 1).prettyString(), "SGD");
-  EXPECT_EQ(SGDOptimizer(none, 1, 0.9, 0.5).prettyString(), "SGD (weight decay=0.5) (momentum=0.9)");
+  EXPECT_EQ(SGDOptimizer(none, 1, 0.9, 0.5).prettyString(),
+            "SGD (weight decay=0.5) (momentum=0.9)");
   EXPECT_EQ(SGDOptimizer(none, 1, 0.9, 0, true).prettyString(), "SGD (Nesterov momentum=0.9)");
   EXPECT_EQ(AdamOptimizer(none, 1).prettyString(), "Adam");
 }

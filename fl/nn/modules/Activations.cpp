@@ -37,8 +37,6 @@ Variable LogSoftmax::forward(const Variable& input) {
   return logSoftmax(input, dim_);
 }
 
-std::string LogSoftmax::prettyString() const {
-  return "LogSoftmax (" + std::to_string(dim_) + ")";
-}
+std::string LogSoftmax::prettyString() const { return "LogSoftmax (" + std::to_string(dim_) + ")"; }
 
 }  // namespace fl

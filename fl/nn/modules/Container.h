@@ -17,8 +17,8 @@ namespace fl {
 
 class Container : public Module {
  public:
-  // Takes the module over: by value (an rvalue), or by pointer, which then shares it. Its parameters
-  // become parameters of the container. A null pointer throws std::invalid_argument.
+  // Takes the module over: by value (an rvalue), or by pointer, which then shares it. Its
+  // parameters become parameters of the container. A null pointer throws std::invalid_argument.
   template <typename T>
   void add(T&& module) {
     static_assert(!std::is_lvalue_reference_v<T>, "add() takes rvalues only: use std::move()");

@@ -56,9 +56,9 @@ Conv2D::Conv2D(const Variable& w, const Variable& b, int sx, int sy, IntOrPadMod
                IntOrPadMode py, int dx, int dy, int groups)
     : Conv2D(w, sx, sy, px, py, dx, dy, groups) {
   FL_API_ENTRY();
-  FL_USER_CHECK(b.ndim() >= 3 && b.dim(2) == w.dim(3) && b.elements() == b.dim(2),
-                "Conv2D: bias ", b.shape(), " does not fit weights ", w.shape(),
-                ": it must have shape (1, 1, ", w.dim(3), ", 1)");
+  FL_USER_CHECK(b.ndim() >= 3 && b.dim(2) == w.dim(3) && b.elements() == b.dim(2), "Conv2D: bias ",
+                b.shape(), " does not fit weights ", w.shape(), ": it must have shape (1, 1, ",
+                w.dim(3), ", 1)");
   params_.push_back(b);
   bias_ = true;
 }

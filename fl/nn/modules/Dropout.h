@@ -6,8 +6,8 @@
 
 namespace fl {
 
-// In training mode drops elements with probability `ratio` and scales the others by 1 / (1 - ratio);
-// in evaluation mode the identity.
+// In training mode drops elements with probability `ratio` and scales the others by 1 / (1 -
+// ratio); in evaluation mode the identity.
 class Dropout : public CloneableUnaryModule<Dropout> {
  public:
   explicit Dropout(double ratio = 0.5) : ratio_(ratio) {}

@@ -37,8 +37,8 @@ Linear::Linear(const Variable& w, const Variable& b)
       nOut_(static_cast<int>(w.dim(0))),
       bias_(true) {
   FL_API_ENTRY();
-  FL_USER_CHECK(b.shape() == Shape({w.dim(0)}), "Linear: bias ", b.shape(),
-                " does not fit weight ", w.shape());
+  FL_USER_CHECK(b.shape() == Shape({w.dim(0)}), "Linear: bias ", b.shape(), " does not fit weight ",
+                w.shape());
 }
 
 Variable Linear::forward(const Variable& input) {
@@ -50,7 +50,8 @@ Variable Linear::forward(const Variable& input) {
 
 std::string Linear::prettyString() const {
   std::ostringstream text;
-  text << "Linear (" << nIn_ << "->" << nOut_ << ")" << (bias_ ? " (with bias)" : " (without bias)");
+  text << "Linear (" << nIn_ << "->" << nOut_ << ")"
+       << (bias_ ? " (with bias)" : " (without bias)");
   return text.str();
 }
 

@@ -1,4 +1,5 @@
-// Losses: modules of (prediction, target) that give a scalar, unless a reduction mode says otherwise.
+// Losses: modules of (prediction, target) that give a scalar, unless a reduction mode says
+// otherwise.
 #pragma once
 
 #include "fl/nn/modules/Module.h"

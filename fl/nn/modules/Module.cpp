@@ -10,8 +10,8 @@ namespace {
 
 void checkPosition(int position, size_t count) {
   if (position < 0 || position >= static_cast<int>(count)) {
-    throw std::out_of_range(detail::withCallSite(
-        detail::concat("Module: no parameter ", position, " among ", count)));
+    throw std::out_of_range(
+        detail::withCallSite(detail::concat("Module: no parameter ", position, " among ", count)));
   }
 }
 

@@ -33,8 +33,8 @@ Variable Pool2D::forward(const Variable& input) {
 std::string Pool2D::prettyString() const {
   std::ostringstream text;
   text << "Pool2D-" << (mode_ == PoolingMode::MAX ? "max" : "avg") << " (" << xFilter_ << "x"
-       << yFilter_ << ", " << xStride_ << "," << yStride_ << ", "
-       << detail::paddingToString(xPad_) << "," << detail::paddingToString(yPad_) << ")";
+       << yFilter_ << ", " << xStride_ << "," << yStride_ << ", " << detail::paddingToString(xPad_)
+       << "," << detail::paddingToString(yPad_) << ")";
   return text.str();
 }
 
