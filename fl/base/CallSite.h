@@ -48,9 +48,9 @@ class ModuleScope {
 
 }  // namespace fl
 
-// First line of every public function that can record or fail: nested calls keep the outer site. The
-// number makes each function's code its own: folding equal functions into one (add() and operator+
-// are equal) would make a wrapper of the other, and its call the user's line.
-#define FL_API_ENTRY()                         \
-  asm volatile("" : : "i"(__COUNTER__));       \
+// First line of every public function that can record or fail: nested calls keep the outer site.
+// The number makes each function's code its own: folding equal functions into one (add() and
+// operator+ are equal) would make a wrapper of the other, and its call the user's line.
+#define FL_API_ENTRY()                   \
+  asm volatile("" : : "i"(__COUNTER__)); \
   ::fl::detail::CallSiteScope flCallSiteScope(__builtin_return_address(0))

@@ -46,10 +46,10 @@ template <typename... Args>
     }                                 \
   } while (false)
 
-#define FL_INTERNAL_CHECK(condition, ...)                                      \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      ::fl::detail::throwInternal(__FILE__, __LINE__, #condition,              \
+#define FL_INTERNAL_CHECK(condition, ...)                                               \
+  do {                                                                                  \
+    if (!(condition)) {                                                                 \
+      ::fl::detail::throwInternal(__FILE__, __LINE__, #condition,                       \
                                   ::fl::detail::concat("" __VA_OPT__(, ) __VA_ARGS__)); \
-    }                                                                          \
+    }                                                                                   \
   } while (false)

@@ -55,7 +55,8 @@ void Lexer::expect(const std::string& expected) {
 }
 
 std::string Lexer::takeName(const char* what) {
-  if (token_.empty() || !(std::isalpha(static_cast<unsigned char>(token_[0])) || token_[0] == '_')) {
+  if (token_.empty() ||
+      !(std::isalpha(static_cast<unsigned char>(token_[0])) || token_[0] == '_')) {
     fail(std::string("expected ") + what);
   }
   return take();
@@ -125,7 +126,8 @@ void Lexer::takeType(dtype* type, Shape* shape) {
 void Lexer::fail(const std::string& message) const {
   const size_t lineBegin = begin_ == 0 ? 0 : text_.rfind('\n', begin_ - 1) + 1;
   const size_t lineEnd = std::min(text_.find('\n', begin_), text_.size());
-  const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(begin_), '\n');
+  const auto line =
+      1 + std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(begin_), '\n');
   const size_t column = begin_ - lineBegin + 1;
   throw ParseError(std::to_string(line) + ":" + std::to_string(column) + ": " + message +
                    (token_.empty() ? " at the end" : ", not \"" + token_ + "\"") + "\n" +

@@ -1,5 +1,5 @@
-// The lexer and small writers that every .flir form shares. A parse error carries line, column and a
-// caret.
+// The lexer and small writers that every .flir form shares. A parse error carries line, column and
+// a caret.
 #pragma once
 
 #include <cstdint>

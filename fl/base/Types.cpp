@@ -95,8 +95,8 @@ bool isFloating(dtype type) { return info(type).floating; }
 bool isSigned(dtype type) { return info(type).isSigned; }
 
 dtype promote(dtype lhs, dtype rhs) {
-  const bool mixed16 = (lhs == dtype::f16 && rhs == dtype::bf16) ||
-                       (lhs == dtype::bf16 && rhs == dtype::f16);
+  const bool mixed16 =
+      (lhs == dtype::f16 && rhs == dtype::bf16) || (lhs == dtype::bf16 && rhs == dtype::f16);
   if (mixed16) {
     return dtype::f32;
   }

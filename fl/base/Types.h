@@ -57,13 +57,13 @@ dtype computeType(dtype type);
 template <typename T>
 struct dtype_traits;
 
-#define FL_DTYPE_TRAITS(T, STORED, DEFAULT)             \
-  template <>                                           \
-  struct dtype_traits<T> {                              \
-    static constexpr dtype fl_type = dtype::STORED;     \
-    static constexpr dtype ctype = dtype::DEFAULT;      \
-    using base_type = T;                                \
-    static const char* getName() { return #T; }         \
+#define FL_DTYPE_TRAITS(T, STORED, DEFAULT)         \
+  template <>                                       \
+  struct dtype_traits<T> {                          \
+    static constexpr dtype fl_type = dtype::STORED; \
+    static constexpr dtype ctype = dtype::DEFAULT;  \
+    using base_type = T;                            \
+    static const char* getName() { return #T; }     \
   };
 FL_DTYPE_TRAITS(float, f32, f32)
 FL_DTYPE_TRAITS(double, f64, f32)
@@ -81,9 +81,10 @@ FL_DTYPE_TRAITS(unsigned short, u16, u16)
 #undef FL_DTYPE_TRAITS
 
 // The 13 scalar types of the public API.
-#define FL_FOR_EACH_SCALAR_TYPE(X)                                                           \
-  X(bool) X(int) X(unsigned) X(char) X(unsigned char) X(long) X(unsigned long) X(long long) \
-  X(unsigned long long) X(double) X(float) X(short) X(unsigned short)
+#define FL_FOR_EACH_SCALAR_TYPE(X)                                                  \
+  X(bool)                                                                           \
+  X(int) X(unsigned) X(char) X(unsigned char) X(long) X(unsigned long) X(long long) \
+      X(unsigned long long) X(double) X(float) X(short) X(unsigned short)
 
 template <typename T>
 struct TypeTag {
@@ -94,18 +95,30 @@ struct TypeTag {
 template <typename F>
 decltype(auto) dispatchType(dtype type, F&& f) {
   switch (type) {
-    case dtype::f16: return f(TypeTag<half>{});
-    case dtype::f32: return f(TypeTag<float>{});
-    case dtype::f64: return f(TypeTag<double>{});
-    case dtype::b8: return f(TypeTag<char>{});
-    case dtype::s16: return f(TypeTag<int16_t>{});
-    case dtype::s32: return f(TypeTag<int32_t>{});
-    case dtype::s64: return f(TypeTag<int64_t>{});
-    case dtype::u8: return f(TypeTag<uint8_t>{});
-    case dtype::u16: return f(TypeTag<uint16_t>{});
-    case dtype::u32: return f(TypeTag<uint32_t>{});
-    case dtype::u64: return f(TypeTag<uint64_t>{});
-    case dtype::bf16: return f(TypeTag<bfloat16>{});
+    case dtype::f16:
+      return f(TypeTag<half>{});
+    case dtype::f32:
+      return f(TypeTag<float>{});
+    case dtype::f64:
+      return f(TypeTag<double>{});
+    case dtype::b8:
+      return f(TypeTag<char>{});
+    case dtype::s16:
+      return f(TypeTag<int16_t>{});
+    case dtype::s32:
+      return f(TypeTag<int32_t>{});
+    case dtype::s64:
+      return f(TypeTag<int64_t>{});
+    case dtype::u8:
+      return f(TypeTag<uint8_t>{});
+    case dtype::u16:
+      return f(TypeTag<uint16_t>{});
+    case dtype::u32:
+      return f(TypeTag<uint32_t>{});
+    case dtype::u64:
+      return f(TypeTag<uint64_t>{});
+    case dtype::bf16:
+      return f(TypeTag<bfloat16>{});
   }
   __builtin_unreachable();
 }

@@ -21,7 +21,8 @@ size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>
 }
 
 size_t mostAlive(const ir::Schedule& schedule) {
-  std::vector<int64_t> change(schedule.steps.size() + 1, 0);
+  // Temporaries that no step uses (of size 0) count as alive at step 0, even if there is none.
+  std::vector<int64_t> change(schedule.steps.size() + 2, 0);
   for (const ir::Temporary& t : schedule.temporaries) {
     change[t.first] += static_cast<int64_t>(t.bytes);
     change[t.last + 1] -= static_cast<int64_t>(t.bytes);

@@ -129,8 +129,7 @@ class EagerBackend : public TensorBackend {
     std::unique_lock<std::shared_mutex> lock(mutex_);
     auto& schedule = schedules_[key];
     if (!schedule) {
-      schedule =
-          device_->load(ir::scheduleSingleNode(graph, device_->lowering()), &kernels_);
+      schedule = device_->load(ir::scheduleSingleNode(graph, device_->lowering()), &kernels_);
     }
     return *schedule;
   }

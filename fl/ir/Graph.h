@@ -83,9 +83,7 @@ class Graph {
   const ValueType& type(ValueId id) const {
     return isParameter(id) ? parameters_[id].type : node(id).type;
   }
-  ValueId idOfNode(size_t index) const {
-    return static_cast<ValueId>(parameters_.size() + index);
-  }
+  ValueId idOfNode(size_t index) const { return static_cast<ValueId>(parameters_.size() + index); }
 
   // Parameters, ops, operands, attributes, types and results; not call sites.
   bool sameStructure(const Graph& other) const;

@@ -184,8 +184,9 @@ ValueType concatenate(const Call& call) {
 ValueType update(const Call& call) {
   const size_t rank = call.attrs[0];
   if (call.operand(0).type != call.operand(1).type ||
-      static_cast<int>(rank) != call.shape(0).ndim() || call.shape(1).ndim() != call.shape(0).ndim() ||
-      call.operands.size() != rank + 2 || call.attrs.size() != rank + 1) {
+      static_cast<int>(rank) != call.shape(0).ndim() ||
+      call.shape(1).ndim() != call.shape(0).ndim() || call.operands.size() != rank + 2 ||
+      call.attrs.size() != rank + 1) {
     call.fail("needs equal dtypes and ranks, one start and stride a dimension");
   }
   return call.operand(0);
@@ -302,24 +303,36 @@ ValueType pool2d(const Call& call) {
 
 ValueType inferLibrary(const Call& call) {
   switch (call.op) {
-    case Op::Matmul: return matmul(call);
-    case Op::Conv2d: return conv2d(call);
+    case Op::Matmul:
+      return matmul(call);
+    case Op::Conv2d:
+      return conv2d(call);
     case Op::Conv2dBackwardData:
-    case Op::Conv2dBackwardFilter: return conv2dBackward(call);
-    case Op::Pool2d: return pool2d(call);
-    case Op::Pool2dBackward: return call.operand(1);
-    default: FL_INTERNAL_CHECK(false, opName(call.op));
+    case Op::Conv2dBackwardFilter:
+      return conv2dBackward(call);
+    case Op::Pool2d:
+      return pool2d(call);
+    case Op::Pool2dBackward:
+      return call.operand(1);
+    default:
+      FL_INTERNAL_CHECK(false, opName(call.op));
   }
 }
 
 ValueType inferView(const Call& call) {
   switch (call.op) {
-    case Op::Broadcast: return broadcast(call);
-    case Op::Reshape: return reshape(call);
-    case Op::Transpose: return transpose(call);
-    case Op::Slice: return slice(call);
-    case Op::Window: return window(call);
-    default: FL_INTERNAL_CHECK(false, opName(call.op));
+    case Op::Broadcast:
+      return broadcast(call);
+    case Op::Reshape:
+      return reshape(call);
+    case Op::Transpose:
+      return transpose(call);
+    case Op::Slice:
+      return slice(call);
+    case Op::Window:
+      return window(call);
+    default:
+      FL_INTERNAL_CHECK(false, opName(call.op));
   }
 }
 
@@ -364,16 +377,26 @@ ValueType inferType(Op op, std::span<const ValueType* const> operands, const Att
   switch (opKind(op)) {
     case Kind::Unary:
     case Kind::Binary:
-    case Kind::Select: return elementwise(call);
-    case Kind::Cast: return {static_cast<dtype>(attrs[0]), call.shape(0)};
-    case Kind::Source: return {static_cast<dtype>(attrs[0]), Shape(attrs.list(2))};
-    case Kind::Random: return {static_cast<dtype>(attrs[0]), Shape(attrs.list(1))};
-    case Kind::View: return inferView(call);
-    case Kind::Join: return op == Op::Pad ? pad(call) : concatenate(call);
-    case Kind::Update: return op == Op::Update ? update(call) : fold(call);
-    case Kind::Reduce: return reduce(call);
-    case Kind::Contract: return contract(call);
-    case Kind::Library: return inferLibrary(call);
+    case Kind::Select:
+      return elementwise(call);
+    case Kind::Cast:
+      return {static_cast<dtype>(attrs[0]), call.shape(0)};
+    case Kind::Source:
+      return {static_cast<dtype>(attrs[0]), Shape(attrs.list(2))};
+    case Kind::Random:
+      return {static_cast<dtype>(attrs[0]), Shape(attrs.list(1))};
+    case Kind::View:
+      return inferView(call);
+    case Kind::Join:
+      return op == Op::Pad ? pad(call) : concatenate(call);
+    case Kind::Update:
+      return op == Op::Update ? update(call) : fold(call);
+    case Kind::Reduce:
+      return reduce(call);
+    case Kind::Contract:
+      return contract(call);
+    case Kind::Library:
+      return inferLibrary(call);
   }
   __builtin_unreachable();
 }

@@ -7,9 +7,9 @@
 
 namespace fl::ir {
 
-// The type of `op` on `operands`. Throws std::invalid_argument naming the op, the operand types, the
-// rule and the user's line. Elementwise operands broadcast: dimensions match from the first on, a
-// dimension of 1 or a missing one repeats.
+// The type of `op` on `operands`. Throws std::invalid_argument naming the op, the operand types,
+// the rule and the user's line. Elementwise operands broadcast: dimensions match from the first on,
+// a dimension of 1 or a missing one repeats.
 ValueType inferType(Op op, std::span<const ValueType* const> operands, const Attrs& attrs);
 
 // The shape that `lhs` and `rhs` broadcast to; false if they do not.

@@ -17,15 +17,39 @@ namespace {
 class HostBuilder : public MeaningBuilder<HostBuilder> {
  public:
   static constexpr bool kStaticTypes = true;
-  template <class V> static constexpr bool isFloatType() { return std::is_floating_point_v<V>; }
-  template <class V> static constexpr bool isSigned(V) { return std::is_signed_v<V>; }
-  template <class V> static constexpr int width(V) { return 8 * sizeof(V); }
+  template <class V>
+  static constexpr bool isFloatType() {
+    return std::is_floating_point_v<V>;
+  }
+  template <class V>
+  static constexpr bool isSigned(V) {
+    return std::is_signed_v<V>;
+  }
+  template <class V>
+  static constexpr int width(V) {
+    return 8 * sizeof(V);
+  }
 
-  template <class V> static V real(V, double value) { return static_cast<V>(value); }
-  template <class V> static V integer(V, int64_t value) { return static_cast<V>(value); }
-  template <class V> static V add(V x, V y) { return wrap<V>(x, y, [](auto a, auto b) { return a + b; }); }
-  template <class V> static V sub(V x, V y) { return wrap<V>(x, y, [](auto a, auto b) { return a - b; }); }
-  template <class V> static V mul(V x, V y) { return wrap<V>(x, y, [](auto a, auto b) { return a * b; }); }
+  template <class V>
+  static V real(V, double value) {
+    return static_cast<V>(value);
+  }
+  template <class V>
+  static V integer(V, int64_t value) {
+    return static_cast<V>(value);
+  }
+  template <class V>
+  static V add(V x, V y) {
+    return wrap<V>(x, y, [](auto a, auto b) { return a + b; });
+  }
+  template <class V>
+  static V sub(V x, V y) {
+    return wrap<V>(x, y, [](auto a, auto b) { return a - b; });
+  }
+  template <class V>
+  static V mul(V x, V y) {
+    return wrap<V>(x, y, [](auto a, auto b) { return a * b; });
+  }
   static double divide(double x, double y) { return x / y; }
   static double negate(double x) { return -x; }
   static double magnitude(double x) { return std::fabs(x); }
@@ -33,24 +57,61 @@ class HostBuilder : public MeaningBuilder<HostBuilder> {
   static double floor(double x) { return std::floor(x); }
   static double ceil(double x) { return std::ceil(x); }
   static double rint(double x) { return std::nearbyint(x); }
-  template <class V> static V divideInteger(V x, V y) { return static_cast<V>(x / y); }
-  template <class V> static V remainderInteger(V x, V y) { return static_cast<V>(x % y); }
-  template <class V> static V bitAnd(V x, V y) { return static_cast<V>(x & y); }
-  template <class V> static V bitOr(V x, V y) { return static_cast<V>(x | y); }
-  template <class V> static V bitXor(V x, V y) { return static_cast<V>(x ^ y); }
-  template <class V> static V shl(V x, V n) { return static_cast<V>(static_cast<uint64_t>(x) << n); }
-  template <class V> static V lshr(V x, V n) {
+  template <class V>
+  static V divideInteger(V x, V y) {
+    return static_cast<V>(x / y);
+  }
+  template <class V>
+  static V remainderInteger(V x, V y) {
+    return static_cast<V>(x % y);
+  }
+  template <class V>
+  static V bitAnd(V x, V y) {
+    return static_cast<V>(x & y);
+  }
+  template <class V>
+  static V bitOr(V x, V y) {
+    return static_cast<V>(x | y);
+  }
+  template <class V>
+  static V bitXor(V x, V y) {
+    return static_cast<V>(x ^ y);
+  }
+  template <class V>
+  static V shl(V x, V n) {
+    return static_cast<V>(static_cast<uint64_t>(x) << n);
+  }
+  template <class V>
+  static V lshr(V x, V n) {
     return static_cast<V>(static_cast<std::make_unsigned_t<V>>(x) >> n);
   }
-  template <class V> static V ashr(V x, V n) { return static_cast<V>(x >> n); }
-  template <class V> static bool lt(V x, V y) { return x < y; }
-  template <class V> static bool le(V x, V y) { return x <= y; }
-  template <class V> static bool eq(V x, V y) { return x == y; }
-  template <class V> static bool ne(V x, V y) { return x != y; }
+  template <class V>
+  static V ashr(V x, V n) {
+    return static_cast<V>(x >> n);
+  }
+  template <class V>
+  static bool lt(V x, V y) {
+    return x < y;
+  }
+  template <class V>
+  static bool le(V x, V y) {
+    return x <= y;
+  }
+  template <class V>
+  static bool eq(V x, V y) {
+    return x == y;
+  }
+  template <class V>
+  static bool ne(V x, V y) {
+    return x != y;
+  }
   static bool maskAnd(bool x, bool y) { return x && y; }
   static bool maskOr(bool x, bool y) { return x || y; }
   static bool maskNot(bool x) { return !x; }
-  template <class V> static V select(bool mask, V x, V y) { return mask ? x : y; }
+  template <class V>
+  static V select(bool mask, V x, V y) {
+    return mask ? x : y;
+  }
 
   // The C library in place of our vector math.
   static double exp(double x) { return std::exp(x); }
@@ -61,7 +122,8 @@ class HostBuilder : public MeaningBuilder<HostBuilder> {
   static double tanh(double x) { return std::tanh(x); }
   static double erf(double x) { return std::erf(x); }
   static double pow(double x, double y) { return std::pow(x, y); }
-  template <class V> V mod(V x, V y) {
+  template <class V>
+  V mod(V x, V y) {
     if constexpr (std::is_floating_point_v<V>) {
       return std::fmod(x, y);
     } else {
@@ -70,7 +132,8 @@ class HostBuilder : public MeaningBuilder<HostBuilder> {
   }
 
  private:
-  template <class V, class F> static V wrap(V x, V y, F f) {
+  template <class V, class F>
+  static V wrap(V x, V y, F f) {
     if constexpr (std::is_integral_v<V>) {
       return static_cast<V>(f(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
     } else {
@@ -106,7 +169,9 @@ void store(void* data, Dim index, Wide<T> value) {
 class Odometer {
  public:
   Odometer(const Shape& shape, std::vector<std::vector<Dim>> strides)
-      : shape_(shape), strides_(std::move(strides)), index_(shape.ndim(), 0),
+      : shape_(shape),
+        strides_(std::move(strides)),
+        index_(shape.ndim(), 0),
         offsets_(strides_.size(), 0) {}
 
   const std::vector<Dim>& offsets() const { return offsets_; }
@@ -273,12 +338,14 @@ std::array<uint32_t, 4> philox(uint64_t seed, uint64_t offset, uint64_t block) {
 }
 
 void interpretRandom(const Execution& e) {
-  const uint64_t seed = static_cast<uint64_t>(e.start(0)), offset = static_cast<uint64_t>(e.start(1));
+  const uint64_t seed = static_cast<uint64_t>(e.start(0)),
+                 offset = static_cast<uint64_t>(e.start(1));
   const bool isDouble = e.type.type == dtype::f64;
   for (Dim i = 0; i < e.type.shape.elements(); ++i) {
     if (isDouble) {
       const auto words = philox(seed, offset, i >> 1);
-      const uint64_t word = static_cast<uint64_t>(words[2 * (i & 1)]) << 32 | words[2 * (i & 1) + 1];
+      const uint64_t word =
+          static_cast<uint64_t>(words[2 * (i & 1)]) << 32 | words[2 * (i & 1) + 1];
       store<double>(e.result, i, static_cast<double>((word >> 11) + 1) * 0x1p-53);
     } else {
       const uint32_t word = philox(seed, offset, i >> 2)[i & 3];
@@ -442,16 +509,26 @@ void interpret(Op op, const std::vector<HostOperand>& operands, const Attrs& att
   switch (opKind(op)) {
     case Kind::Unary:
     case Kind::Binary:
-    case Kind::Select: return interpretElementwise(e);
-    case Kind::Cast: return interpretCast(e);
-    case Kind::Source: return interpretIota(e);
-    case Kind::Random: return interpretRandom(e);
-    case Kind::View: return interpretView(e);
-    case Kind::Join: return interpretJoin(e);
-    case Kind::Update: return op == Op::Update ? interpretUpdate(e) : interpretFold(e);
-    case Kind::Reduce: return interpretReduce(e);
-    case Kind::Contract: return interpretContract(e);
-    case Kind::Library: FL_INTERNAL_CHECK(false, opName(op), " is not primitive");
+    case Kind::Select:
+      return interpretElementwise(e);
+    case Kind::Cast:
+      return interpretCast(e);
+    case Kind::Source:
+      return interpretIota(e);
+    case Kind::Random:
+      return interpretRandom(e);
+    case Kind::View:
+      return interpretView(e);
+    case Kind::Join:
+      return interpretJoin(e);
+    case Kind::Update:
+      return op == Op::Update ? interpretUpdate(e) : interpretFold(e);
+    case Kind::Reduce:
+      return interpretReduce(e);
+    case Kind::Contract:
+      return interpretContract(e);
+    case Kind::Library:
+      FL_INTERNAL_CHECK(false, opName(op), " is not primitive");
   }
 }
 

@@ -32,8 +32,7 @@ void verifyApply(const Kernel& kernel, const KernelValue& value) {
   FL_INTERNAL_CHECK(computeType(type) == type, "arithmetic on ", type, " is explicit");
   FL_INTERNAL_CHECK(first == 0 || kernel.values[value.args[0]].type == dtype::b8, "condition");
   for (size_t i = first; i < value.args.size(); ++i) {
-    FL_INTERNAL_CHECK(kernel.values[value.args[i]].type == type, opName(value.op),
-                      " mixes dtypes");
+    FL_INTERNAL_CHECK(kernel.values[value.args[i]].type == type, opName(value.op), " mixes dtypes");
   }
   const bool boolean = opInfo(value.op).result == Result::Bool;
   FL_INTERNAL_CHECK(value.type == (boolean ? dtype::b8 : type), opName(value.op), " result dtype");
@@ -46,8 +45,7 @@ void verifyValue(const Kernel& kernel, size_t index) {
   }
   switch (value.form) {
     case KernelValue::Form::Load:
-      FL_INTERNAL_CHECK(value.index >= 0 &&
-                        value.index < static_cast<int>(kernel.operands.size()));
+      FL_INTERNAL_CHECK(value.index >= 0 && value.index < static_cast<int>(kernel.operands.size()));
       FL_INTERNAL_CHECK(kernel.operands[value.index].role != KernelOperand::Role::Output);
       FL_INTERNAL_CHECK(kernel.operands[value.index].type == value.type, "load dtype");
       break;
@@ -55,7 +53,9 @@ void verifyValue(const Kernel& kernel, size_t index) {
       FL_INTERNAL_CHECK(value.index >= 0 && value.index < static_cast<int>(kernel.scalars.size()));
       FL_INTERNAL_CHECK(kernel.scalars[value.index] == value.type, "scalar dtype");
       break;
-    case KernelValue::Form::Apply: verifyApply(kernel, value); break;
+    case KernelValue::Form::Apply:
+      verifyApply(kernel, value);
+      break;
     case KernelValue::Form::Total:
       FL_INTERNAL_CHECK(value.index >= 0 && value.index < kernel.reductionCount(), "total");
       break;

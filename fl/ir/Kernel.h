@@ -1,13 +1,14 @@
 // The kernel form: the contract between fusion, every executor and the artifact store.
 //
-// A kernel is a nest of at most kMaxRank merged axes with run-time extents (axis 0 is the fastest in
-// the API's order), operands at base + sum(stride * index), and a list of stages. Axes in `reduced`
-// are swept; the other axes are kept. Its domain is the number of kept elements, in column-major
-// order of the kept axes; an executor runs any part [begin, end) of it, and the parts may run in any
-// order and on any thread with the same result.
+// A kernel is a nest of at most kMaxRank merged axes with run-time extents (axis 0 is the fastest
+// in the API's order), operands at base + sum(stride * index), and a list of stages. Axes in
+// `reduced` are swept; the other axes are kept. Its domain is the number of kept elements, in
+// column-major order of the kept axes; an executor runs any part [begin, end) of it, and the parts
+// may run in any order and on any thread with the same result.
 //
-// For each kept element the stages run in order. A `sweep` stage visits every reduced element; other
-// stages run once. A map is a kernel without reduced axes and with one stage that is no sweep.
+// For each kept element the stages run in order. A `sweep` stage visits every reduced element;
+// other stages run once. A map is a kernel without reduced axes and with one stage that is no
+// sweep.
 //
 // Reductions follow one tree, which depends on extents alone. Executors must match it bit for bit:
 //
@@ -113,10 +114,10 @@ struct Kernel {
 
 // The run-time arguments of one launch.
 struct KernelArgs {
-  void* const* data;       // one an operand; an Index operand's holds its base as an integer
-  const int64_t* extents;  // [rank]
-  const int64_t* strides;  // [operands][rank], in elements
-  const uint64_t* scalars; // one a scalar, the element in the low bytes
+  void* const* data;        // one an operand; an Index operand's holds its base as an integer
+  const int64_t* extents;   // [rank]
+  const int64_t* strides;   // [operands][rank], in elements
+  const uint64_t* scalars;  // one a scalar, the element in the low bytes
 };
 
 // Returns -1, or the first bad logical index (no kernel of today can have one).

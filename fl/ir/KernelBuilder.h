@@ -1,5 +1,5 @@
-// Builds a kernel and its launch from an iteration space and accesses to it: drops axes of extent 1,
-// merges neighbours, classifies strides, makes arithmetic on 16-bit floats explicit.
+// Builds a kernel and its launch from an iteration space and accesses to it: drops axes of extent
+// 1, merges neighbours, classifies strides, makes arithmetic on 16-bit floats explicit.
 #pragma once
 
 #include <optional>

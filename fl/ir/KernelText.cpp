@@ -19,9 +19,12 @@ namespace {
 
 const char* roleName(KernelOperand::Role role) {
   switch (role) {
-    case KernelOperand::Role::Input: return "input";
-    case KernelOperand::Role::Output: return "output";
-    case KernelOperand::Role::Index: return "index";
+    case KernelOperand::Role::Input:
+      return "input";
+    case KernelOperand::Role::Output:
+      return "output";
+    case KernelOperand::Role::Index:
+      return "index";
   }
   __builtin_unreachable();
 }
@@ -31,8 +34,8 @@ const char* strideName(Stride stride) {
 }
 
 std::string printOperand(const KernelOperand& operand) {
-  std::string text = std::string("  operand ") + roleName(operand.role) + " " +
-                     dtypeToString(operand.type) + " [";
+  std::string text =
+      std::string("  operand ") + roleName(operand.role) + " " + dtypeToString(operand.type) + " [";
   for (size_t i = 0; i < operand.strides.size(); ++i) {
     text += std::string(i ? "," : "") + strideName(operand.strides[i]);
   }
@@ -42,9 +45,15 @@ std::string printOperand(const KernelOperand& operand) {
 std::string printValue(const KernelValue& value, size_t index) {
   std::string text = "  %" + std::to_string(index) + " = ";
   switch (value.form) {
-    case KernelValue::Form::Load: text += "load " + std::to_string(value.index); break;
-    case KernelValue::Form::Scalar: text += "scalar " + std::to_string(value.index); break;
-    case KernelValue::Form::Total: text += "total " + std::to_string(value.index); break;
+    case KernelValue::Form::Load:
+      text += "load " + std::to_string(value.index);
+      break;
+    case KernelValue::Form::Scalar:
+      text += "scalar " + std::to_string(value.index);
+      break;
+    case KernelValue::Form::Total:
+      text += "total " + std::to_string(value.index);
+      break;
     case KernelValue::Form::Apply:
       text += opName(value.op);
       for (size_t i = 0; i < value.args.size(); ++i) {

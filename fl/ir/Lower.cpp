@@ -32,15 +32,24 @@ class NodeLowering {
       case Kind::Unary:
       case Kind::Binary:
       case Kind::Select:
-      case Kind::Cast: return elementwise();
-      case Kind::Source: return iota();
-      case Kind::Random: return random();
-      case Kind::View: return view();
-      case Kind::Join: return node_.op == Op::Pad ? pad() : concatenate();
-      case Kind::Update: return node_.op == Op::Update ? update() : call();
-      case Kind::Reduce: return reduce();
-      case Kind::Contract: return contract();
-      case Kind::Library: return call();
+      case Kind::Cast:
+        return elementwise();
+      case Kind::Source:
+        return iota();
+      case Kind::Random:
+        return random();
+      case Kind::View:
+        return view();
+      case Kind::Join:
+        return node_.op == Op::Pad ? pad() : concatenate();
+      case Kind::Update:
+        return node_.op == Op::Update ? update() : call();
+      case Kind::Reduce:
+        return reduce();
+      case Kind::Contract:
+        return contract();
+      case Kind::Library:
+        return call();
     }
   }
 
@@ -263,8 +272,8 @@ Schedule scheduleSingleNode(const Graph& graph, Lowering lowering) {
   schedule.outputs.push_back({node.type, false, {}});
   std::vector<OperandSource> operands;
   for (ValueId operand : node.operands) {
-    operands.push_back({{BufferRef::Space::Parameter, operand},
-                        contiguousLayout(graph.type(operand).shape)});
+    operands.push_back(
+        {{BufferRef::Space::Parameter, operand}, contiguousLayout(graph.type(operand).shape)});
   }
   lowerNode(graph, node, operands, {BufferRef::Space::Output, 0}, lowering, &schedule);
   return schedule;

@@ -1,5 +1,6 @@
-// Lowers one node to steps: a kernel of its own, or a library call. Eager execution runs these steps
-// as they are; the compiler uses them for what it does not fuse, so that fused and unfused agree.
+// Lowers one node to steps: a kernel of its own, or a library call. Eager execution runs these
+// steps as they are; the compiler uses them for what it does not fuse, so that fused and unfused
+// agree.
 #pragma once
 
 #include "fl/ir/Strided.h"

@@ -2,8 +2,8 @@
 //
 // An executor derives its builder from MeaningBuilder and supplies the primitives below; the op
 // table's expressions and the vector math (VectorMath.h) are then the same for the tile interpreter
-// (C++ scalars that the compiler vectorises), for LLVM IR and for every other executor, operation by
-// operation, which is why their results agree bit for bit.
+// (C++ scalars that the compiler vectorises), for LLVM IR and for every other executor, operation
+// by operation, which is why their results agree bit for bit.
 //
 // Values carry their type: a C++ builder uses C++ types, a code-emitting builder a handle with a
 // dtype. Masks (results of comparisons) are a type of their own. Primitives a builder supplies:
@@ -19,8 +19,8 @@
 //   castTo<dtype::t>(x)    op Cast to t, by the rule of its row in Ops.def
 // The executor hands Where its condition as a mask.
 //
-// A builder states kStaticTypes. If true, its values are C++ types of the element's width and it has
-// a constexpr isFloatType<V>(); then only the code of the value's own type is instantiated.
+// A builder states kStaticTypes. If true, its values are C++ types of the element's width and it
+// has a constexpr isFloatType<V>(); then only the code of the value's own type is instantiated.
 #pragma once
 
 #include "fl/ir/Op.h"
@@ -31,15 +31,23 @@ namespace fl::ir {
 template <class Derived>
 class MeaningBuilder {
  public:
-  template <class V> auto isZero(V x) { return self().eq(x, self().integer(x, 0)); }
-  template <class V> auto isNonZero(V x) { return self().ne(x, self().integer(x, 0)); }
+  template <class V>
+  auto isZero(V x) {
+    return self().eq(x, self().integer(x, 0));
+  }
+  template <class V>
+  auto isNonZero(V x) {
+    return self().ne(x, self().integer(x, 0));
+  }
 
-  template <class V> V neg(V x) {
+  template <class V>
+  V neg(V x) {
     return floatOrInteger(
         x, [&](auto v) { return self().negate(v); },
         [&](auto v) { return self().sub(self().integer(v, 0), v); });
   }
-  template <class V> V abs(V x) {
+  template <class V>
+  V abs(V x) {
     return floatOrInteger(
         x, [&](auto v) { return self().magnitude(v); },
         [&](auto v) {
@@ -47,31 +55,43 @@ class MeaningBuilder {
           return self().select(self().lt(v, zero), self().sub(zero, v), v);
         });
   }
-  template <class V> V sign(V x) {
+  template <class V>
+  V sign(V x) {
     const auto zero = self().integer(x, 0), one = self().integer(x, 1);
     const V negative = self().select(self().lt(x, zero), neg(one), x);
     return self().select(self().lt(zero, x), one, negative);
   }
-  template <class V> auto isInf(V x) {
+  template <class V>
+  auto isInf(V x) {
     return floatOrInteger(
         x, [&](auto v) { return self().eq(abs(v), self().real(v, __builtin_inf())); },
         [&](auto v) { return self().ne(v, v); });
   }
-  template <class V> auto logicalNot(V x) { return isZero(x); }
-  template <class V> auto logicalAnd(V x, V y) {
+  template <class V>
+  auto logicalNot(V x) {
+    return isZero(x);
+  }
+  template <class V>
+  auto logicalAnd(V x, V y) {
     return self().maskAnd(isNonZero(x), isNonZero(y));
   }
-  template <class V> auto logicalOr(V x, V y) { return self().maskOr(isNonZero(x), isNonZero(y)); }
+  template <class V>
+  auto logicalOr(V x, V y) {
+    return self().maskOr(isNonZero(x), isNonZero(y));
+  }
 
   // NaN is sticky: the first operand if it is NaN, else the second if it is.
-  template <class V> V max(V x, V y) {
+  template <class V>
+  V max(V x, V y) {
     return self().select(self().maskOr(self().lt(y, x), self().ne(x, x)), x, y);
   }
-  template <class V> V min(V x, V y) {
+  template <class V>
+  V min(V x, V y) {
     return self().select(self().maskOr(self().lt(x, y), self().ne(x, x)), x, y);
   }
 
-  template <class V> V div(V x, V y) {
+  template <class V>
+  V div(V x, V y) {
     return floatOrInteger(
         x, [&](auto v) { return self().divide(v, y); },
         [&](auto v) {
@@ -81,7 +101,8 @@ class MeaningBuilder {
           return self().select(isZero(y), self().integer(v, 0), quotient);
         });
   }
-  template <class V> V mod(V x, V y) {
+  template <class V>
+  V mod(V x, V y) {
     return floatOrInteger(
         x, [&](auto v) { return vm::fmod(self(), v, y); },
         [&](auto v) {
@@ -90,30 +111,55 @@ class MeaningBuilder {
           return self().select(self().maskOr(isZero(y), isMinusOne(y)), zero, rest);
         });
   }
-  template <class V> V shiftLeft(V x, V count) {
+  template <class V>
+  V shiftLeft(V x, V count) {
     const auto inRange = isCount(count);
     const auto zero = self().integer(x, 0);
     const auto safe = self().select(inRange, count, zero);
     return self().select(inRange, self().shl(x, safe), zero);
   }
-  template <class V> V shiftRight(V x, V count) {
+  template <class V>
+  V shiftRight(V x, V count) {
     const auto inRange = isCount(count);
-    const auto safe =
-        self().select(inRange, count, self().integer(x, self().width(x) - 1));
+    const auto safe = self().select(inRange, count, self().integer(x, self().width(x) - 1));
     if (self().isSigned(x)) {
       return self().ashr(x, safe);
     }
     return self().select(inRange, self().lshr(x, safe), self().integer(x, 0));
   }
 
-  template <class V> V exp(V x) { return vm::exp(self(), x); }
-  template <class V> V log(V x) { return vm::log(self(), x); }
-  template <class V> V log1p(V x) { return vm::log1p(self(), x); }
-  template <class V> V sin(V x) { return vm::sin(self(), x); }
-  template <class V> V cos(V x) { return vm::cos(self(), x); }
-  template <class V> V tanh(V x) { return vm::tanh(self(), x); }
-  template <class V> V erf(V x) { return vm::erf(self(), x); }
-  template <class V> V pow(V x, V y) { return vm::pow(self(), x, y); }
+  template <class V>
+  V exp(V x) {
+    return vm::exp(self(), x);
+  }
+  template <class V>
+  V log(V x) {
+    return vm::log(self(), x);
+  }
+  template <class V>
+  V log1p(V x) {
+    return vm::log1p(self(), x);
+  }
+  template <class V>
+  V sin(V x) {
+    return vm::sin(self(), x);
+  }
+  template <class V>
+  V cos(V x) {
+    return vm::cos(self(), x);
+  }
+  template <class V>
+  V tanh(V x) {
+    return vm::tanh(self(), x);
+  }
+  template <class V>
+  V erf(V x) {
+    return vm::erf(self(), x);
+  }
+  template <class V>
+  V pow(V x, V y) {
+    return vm::pow(self(), x, y);
+  }
 
  private:
   Derived& self() { return static_cast<Derived&>(*this); }
@@ -133,15 +179,18 @@ class MeaningBuilder {
     }
   }
   // True where y is -1 of a signed type, the divisor that may overflow.
-  template <class V> auto isMinusOne(V y) {
+  template <class V>
+  auto isMinusOne(V y) {
     const auto equal = self().eq(y, self().integer(y, -1));
     return self().isSigned(y) ? equal : self().ne(y, y);
   }
-  template <class V> V safeDivisor(V y) {
+  template <class V>
+  V safeDivisor(V y) {
     return self().select(self().maskOr(isZero(y), isMinusOne(y)), self().integer(y, 1), y);
   }
   // True where a shift count is below the width.
-  template <class V> auto isCount(V count) {
+  template <class V>
+  auto isCount(V count) {
     return self().maskAnd(self().le(self().integer(count, 0), count),
                           self().lt(count, self().integer(count, self().width(count))));
   }
@@ -152,16 +201,16 @@ template <Op op>
 struct Meaning;
 
 #define FL_NONE x
-#define FL_OP(Name, name_, kind_, meaning, ...)                                              \
-  template <>                                                                               \
-  struct Meaning<Op::Name> {                                                                \
-    static constexpr OpInfo info{                                                           \
-        .op = Op::Name, .name = #name_, .kind = Kind::kind_ __VA_OPT__(, ) __VA_ARGS__};    \
-    template <class B, class X, class Y, class Z>                                           \
-    static auto apply(B& b, X x, Y y, Z z) {                                                \
-      (void)b, (void)y, (void)z;                                                            \
-      return meaning;                                                                       \
-    }                                                                                       \
+#define FL_OP(Name, name_, kind_, meaning, ...)                                          \
+  template <>                                                                            \
+  struct Meaning<Op::Name> {                                                             \
+    static constexpr OpInfo info{                                                        \
+        .op = Op::Name, .name = #name_, .kind = Kind::kind_ __VA_OPT__(, ) __VA_ARGS__}; \
+    template <class B, class X, class Y, class Z>                                        \
+    static auto apply(B& b, X x, Y y, Z z) {                                             \
+      (void)b, (void)y, (void)z;                                                         \
+      return meaning;                                                                    \
+    }                                                                                    \
   };
 #include "fl/ir/Ops.def"
 #undef FL_OP
@@ -172,9 +221,9 @@ struct Meaning;
 template <class F>
 void withMeaning(Op op, F&& f) {
   switch (op) {
-#define FL_OP(Name, ...)         \
-  case Op::Name:                 \
-    f(Meaning<Op::Name>{});      \
+#define FL_OP(Name, ...)    \
+  case Op::Name:            \
+    f(Meaning<Op::Name>{}); \
     break;
 #include "fl/ir/Ops.def"
 #undef FL_OP

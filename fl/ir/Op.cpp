@@ -17,13 +17,18 @@ consteval OpInfo checked(OpInfo info) {
     case Kind::View:
       if (info.arity == 0) info.arity = 1;
       break;
-    case Kind::Binary: info.arity = 2; break;
-    case Kind::Select: info.arity = 3; break;
+    case Kind::Binary:
+      info.arity = 2;
+      break;
+    case Kind::Select:
+      info.arity = 3;
+      break;
     case Kind::Reduce:
       info.arity = 1;
       if (info.init == Init::None) throw "a reduction states its initial value";
       break;
-    case Kind::Source: break;
+    case Kind::Source:
+      break;
     default:
       if (info.arity == 0) throw "this kind states its arity";
   }

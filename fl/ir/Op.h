@@ -22,7 +22,18 @@ inline constexpr int kOpCount = 0
     ;
 
 enum class Kind : uint8_t {
-  Source, Random, Unary, Binary, Select, Cast, View, Join, Update, Reduce, Contract, Library,
+  Source,
+  Random,
+  Unary,
+  Binary,
+  Select,
+  Cast,
+  View,
+  Join,
+  Update,
+  Reduce,
+  Contract,
+  Library,
 };
 
 enum class Types : uint8_t { All, Float, Integer };

@@ -41,18 +41,20 @@ void checkRef(const Schedule& schedule, const BufferRef& ref, int step) {
       break;
     case BufferRef::Space::Temporary:
       FL_INTERNAL_CHECK(index < schedule.temporaries.size());
-      FL_INTERNAL_CHECK(schedule.temporaries[index].first <= step &&
-                            step <= schedule.temporaries[index].last,
-                        "temporary ", index, " is not alive at step ", step);
+      FL_INTERNAL_CHECK(
+          schedule.temporaries[index].first <= step && step <= schedule.temporaries[index].last,
+          "temporary ", index, " is not alive at step ", step);
       break;
   }
 }
 
 void verifyLaunch(const Schedule& schedule, const LaunchStep& launch, int step) {
-  FL_INTERNAL_CHECK(launch.kernel >= 0 && launch.kernel < static_cast<int>(schedule.kernels.size()));
+  FL_INTERNAL_CHECK(launch.kernel >= 0 &&
+                    launch.kernel < static_cast<int>(schedule.kernels.size()));
   const Kernel& kernel = schedule.kernels[launch.kernel];
   const size_t rank = static_cast<size_t>(kernel.rank);
-  FL_INTERNAL_CHECK(launch.extents.size() == rank && launch.numbers.size() == kernel.scalars.size() &&
+  FL_INTERNAL_CHECK(launch.extents.size() == rank &&
+                    launch.numbers.size() == kernel.scalars.size() &&
                     launch.operands.size() == kernel.operands.size());
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     const LaunchOperand& operand = launch.operands[i];

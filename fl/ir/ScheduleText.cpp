@@ -33,8 +33,10 @@ BufferRef parseRef(Lexer& lexer) {
 }
 
 std::string printParameter(const Parameter& parameter) {
-  return "  parameter " + (parameter.number ? "number " + dtypeToString(parameter.type.type)
-                                            : parameter.type.toString()) + "\n";
+  return "  parameter " +
+         (parameter.number ? "number " + dtypeToString(parameter.type.type)
+                           : parameter.type.toString()) +
+         "\n";
 }
 
 std::string printLaunchOperand(const LaunchOperand& operand) {

@@ -115,14 +115,17 @@ std::optional<StridedLayout> viewLayout(const Graph& graph, const Node& node,
       }
       return layout;
     }
-    case Op::Slice: return sliceLayout(node, operand);
-    case Op::Window: return windowLayout(node, operand);
+    case Op::Slice:
+      return sliceLayout(node, operand);
+    case Op::Window:
+      return windowLayout(node, operand);
     case Op::Reshape: {
       auto strides = reshapeStrides(in, operand.strides, node.type.shape);
       return strides ? std::optional(StridedLayout{operand.offset, std::move(*strides)})
                      : std::nullopt;
     }
-    default: FL_INTERNAL_CHECK(false, opName(node.op), " is no view");
+    default:
+      FL_INTERNAL_CHECK(false, opName(node.op), " is no view");
   }
 }
 

@@ -11,7 +11,9 @@
 
 #include "fl/ir/Graph.h"
 
-namespace fl { class Lexer; }
+namespace fl {
+class Lexer;
+}
 
 namespace fl::ir {
 

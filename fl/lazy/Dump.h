@@ -11,7 +11,8 @@ class PlanDump {
   // Makes the folder <dir>/plan<number> if FL_DUMP is set. Throws std::runtime_error if it cannot.
   explicit PlanDump(int number);
   // Writes <stage>_<pass>.flir there; empty if nothing is dumped.
-  std::function<void(int number, const std::string& pass, const std::string& text)> observer() const;
+  std::function<void(int number, const std::string& pass, const std::string& text)> observer()
+      const;
 
  private:
   std::string folder_;

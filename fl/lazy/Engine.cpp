@@ -32,7 +32,8 @@ std::recursive_mutex& engineMutex() {
 }
 
 Engine::Engine(const std::string& device)
-    : device_(runtime::makeDevice(device)), compiler_(*device_),
+    : device_(runtime::makeDevice(device)),
+      compiler_(*device_),
       flushNodes_(static_cast<size_t>(Flags::toInt("FL_FLUSH_NODES", flags().flushNodes))) {}
 
 void Engine::record(const LazyNodePtr& node) {
@@ -47,8 +48,8 @@ void Engine::record(const LazyNodePtr& node) {
   pending_.append(node.get());
   // Flushing where the previous flush happened lets a loop reuse its plan.
   const bool full = flushNodes_ > 0 && pending_.size() >= flushNodes_;
-  if (full && (!lastFlush_ || lastFlush_ == node->site.address ||
-               pending_.size() >= 2 * flushNodes_)) {
+  if (full &&
+      (!lastFlush_ || lastFlush_ == node->site.address || pending_.size() >= 2 * flushNodes_)) {
     lastFlush_ = node->site.address;
     realize(node);
   }
@@ -81,10 +82,10 @@ void Engine::realizeAll() {
 
 // One segment's nodes with everything a plan's key and a run need.
 struct Engine::Segment {
-  std::vector<LazyNode*> nodes;       // in order of recording
-  std::vector<LazyNodePtr> inputs;    // realized values and numbers, in order of first use
+  std::vector<LazyNode*> nodes;     // in order of recording
+  std::vector<LazyNodePtr> inputs;  // realized values and numbers, in order of first use
   std::vector<LazyNode*> results;
-  std::vector<int64_t> structure;     // equal structures may share a plan
+  std::vector<int64_t> structure;  // equal structures may share a plan
 };
 
 namespace {

@@ -34,8 +34,8 @@ Started& started() {
 }
 
 // Stops background threads before the program's static objects are destroyed. LLVM makes static
-// objects while it compiles; they are younger than any of ours and would go first. The main thread's
-// thread_local objects go before all of them, and this one is the main thread's alone.
+// objects while it compiles; they are younger than any of ours and would go first. The main
+// thread's thread_local objects go before all of them, and this one is the main thread's alone.
 struct StopAtExit {
   ~StopAtExit() {
     std::lock_guard<std::mutex> lock(started().mutex);
@@ -93,9 +93,8 @@ int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels
     }
   }
   if (mode_ == JitMode::Sync) {
-    runtime::threadPool().parallelFor(
-        static_cast<int64_t>(fresh.size()), 1,
-        [&](int64_t begin, int64_t) { compileOne(fresh[begin]); });
+    runtime::threadPool().parallelFor(static_cast<int64_t>(fresh.size()), 1,
+                                      [&](int64_t begin, int64_t) { compileOne(fresh[begin]); });
   }
   changed_.notify_all();
   return static_cast<int>(fresh.size());

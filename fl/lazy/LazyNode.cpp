@@ -24,7 +24,10 @@ void PendingList::remove(LazyNode* node) {
 
 LazyNode::LazyNode(ir::Op op, std::vector<LazyNodePtr> operands, ir::Attrs attrs,
                    ir::ValueType type)
-    : op(op), attrs(std::move(attrs)), type(std::move(type)), site(currentCallSite()),
+    : op(op),
+      attrs(std::move(attrs)),
+      type(std::move(type)),
+      site(currentCallSite()),
       operands(std::move(operands)) {}
 
 LazyNode::LazyNode(ir::ValueType type, runtime::BufferPtr buffer)

@@ -1,4 +1,5 @@
-// What the engine has done so far in this process: the numbers that logs, tests and benchmarks read.
+// What the engine has done so far in this process: the numbers that logs, tests and benchmarks
+// read.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// A device runs schedules. `cpu` runs kernels and oneDNN, `ref` interprets every op in double, `null`
-// checks and runs nothing. Devices register by name in Device.cpp.
+// A device runs schedules. `cpu` runs kernels and oneDNN, `ref` interprets every op in double,
+// `null` checks and runs nothing. Devices register by name in Device.cpp.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,6 @@
 #include "fl/tensor/AutogradOps.h"
 
 #include "fl/base/CallSite.h"
-#include "fl/base/Error.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl {

@@ -22,31 +22,32 @@ Tensor arangeOf(T start, T end, T step, dtype type) {
 
 }  // namespace
 
-#define FL_DEFINE(T)                                                               \
-  template <>                                                                      \
-  Tensor fromScalar(const T& value, const dtype type) {                            \
-    FL_API_ENTRY();                                                                \
-    return detail::numberTensor(Number::of(value).cast(type));                     \
-  }                                                                                \
-  template <>                                                                      \
-  Tensor full(const Shape& dims, const T& value, const dtype type) {               \
-    FL_API_ENTRY();                                                                \
-    return fullOf(dims, Number::of(value).cast(type));                             \
+#define FL_DEFINE(T)                                                 \
+  template <>                                                        \
+  Tensor fromScalar(const T& value, const dtype type) {              \
+    FL_API_ENTRY();                                                  \
+    return detail::numberTensor(Number::of(value).cast(type));       \
+  }                                                                  \
+  template <>                                                        \
+  Tensor full(const Shape& dims, const T& value, const dtype type) { \
+    FL_API_ENTRY();                                                  \
+    return fullOf(dims, Number::of(value).cast(type));               \
   }
 FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 #undef FL_DEFINE
 
-#define FL_DEFINE(T)                                                                  \
-  template <>                                                                         \
-  Tensor arange(const T& start, const T& end, const T& step, const dtype type) {      \
-    FL_API_ENTRY();                                                                   \
-    return arangeOf(start, end, step, type);                                          \
+#define FL_DEFINE(T)                                                             \
+  template <>                                                                    \
+  Tensor arange(const T& start, const T& end, const T& step, const dtype type) { \
+    FL_API_ENTRY();                                                              \
+    return arangeOf(start, end, step, type);                                     \
   }
-FL_DEFINE(double) FL_DEFINE(float) FL_DEFINE(int) FL_DEFINE(unsigned) FL_DEFINE(long)
-FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long)
+FL_DEFINE(double)
+FL_DEFINE(float) FL_DEFINE(int) FL_DEFINE(unsigned) FL_DEFINE(long) FL_DEFINE(unsigned long)
+    FL_DEFINE(long long) FL_DEFINE(unsigned long long)
 #undef FL_DEFINE
 
-Tensor arange(const Shape& shape, const Dim seqDim, const dtype type) {
+        Tensor arange(const Shape& shape, const Dim seqDim, const dtype type) {
   FL_API_ENTRY();
   FL_USER_CHECK(seqDim >= 0 && seqDim < shape.ndim(), "arange: dimension ", seqDim, " of ", shape);
   const bool narrow = computeType(type) != type;

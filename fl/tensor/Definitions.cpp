@@ -27,8 +27,9 @@ Tensor padImage(const Tensor& image, Dim px, Dim py, double value) {
 }
 
 Tensor cropImage(const Tensor& image, Dim px, Dim py) {
-  return px == 0 && py == 0 ? image
-                            : image(range(px, image.dim(0) - px), range(py, image.dim(1) - py)).copy();
+  return px == 0 && py == 0
+             ? image
+             : image(range(px, image.dim(0) - px), range(py, image.dim(1) - py)).copy();
 }
 
 Tensor contract(const Tensor& x, const Tensor& y) { return applyOp(ir::Op::Contract, {x, y}); }
@@ -46,9 +47,9 @@ Tensor innerFirst(const Tensor& matrix, bool innerIsFirst, Dim batch) {
   if (!innerIsFirst) {
     m = toAxes(m, {1, 0, 2});
   }
-  return m.dim(2) == batch
-             ? m
-             : applyOp(ir::Op::Broadcast, {m}, ir::Attrs(std::vector<Dim>{m.dim(0), m.dim(1), batch}));
+  return m.dim(2) == batch ? m
+                           : applyOp(ir::Op::Broadcast, {m},
+                                     ir::Attrs(std::vector<Dim>{m.dim(0), m.dim(1), batch}));
 }
 
 Tensor defineMatmul(const Tensor& lhs, const Tensor& rhs, const ir::Attrs& attrs) {
@@ -70,8 +71,8 @@ struct Convolution {
 
 // Windows of a group's channels as [K = KW * KH * C, M = OW * OH * N, 1].
 Tensor patches(const Tensor& input, Dim kx, Dim ky, const Convolution& c) {
-  const Tensor windows = applyOp(ir::Op::Window, {padImage(input, c.px, c.py, 0)},
-                                 {kx, ky, c.sx, c.sy, c.dx, c.dy});
+  const Tensor windows =
+      applyOp(ir::Op::Window, {padImage(input, c.px, c.py, 0)}, {kx, ky, c.sx, c.sy, c.dx, c.dy});
   const Tensor ordered = toAxes(windows, {0, 1, 4, 2, 3, 5});
   const Dim k = kx * ky * input.dim(2);
   return reshape(ordered, {k, ordered.elements() / k, 1});
@@ -106,8 +107,7 @@ Tensor defineConv2d(const std::vector<Tensor>& operands, const ir::Attrs& attrs)
     const Tensor y = contract(x, reshape(w, {x.dim(0), w.dim(3), 1}));
     return toAxes(reshape(y, {ox, oy, n, w.dim(3)}), {0, 1, 3, 2});
   });
-  return operands.size() == 2 ? output
-                              : output + reshape(operands[2], {1, 1, weights.dim(3), 1});
+  return operands.size() == 2 ? output : output + reshape(operands[2], {1, 1, weights.dim(3), 1});
 }
 
 Tensor defineBackwardData(const Tensor& gradOutput, const Tensor& weights, const ir::Attrs& attrs) {
@@ -148,7 +148,12 @@ struct Pooling {
   Dim kx, ky, sx, sy, px, py;
   PoolingMode mode;
   explicit Pooling(const ir::Attrs& a)
-      : kx(a[0]), ky(a[1]), sx(a[2]), sy(a[3]), px(a[4]), py(a[5]),
+      : kx(a[0]),
+        ky(a[1]),
+        sx(a[2]),
+        sy(a[3]),
+        px(a[4]),
+        py(a[5]),
         mode(static_cast<PoolingMode>(a[6])) {}
 };
 
@@ -195,11 +200,10 @@ Tensor definePoolBackward(const Tensor& gradOutput, const Tensor& input, const i
     spread.get().insert(spread.get().begin(), 1);
     windows = applyOp(ir::Op::Broadcast, {dy / reshape(sizes, spread)}, ir::Attrs(shape.get()));
   }
-  const Tensor split = reshape(
-      windows, Shape({p.kx, p.ky, shape[1], shape[2], shape[3], shape[4]}));
+  const Tensor split =
+      reshape(windows, Shape({p.kx, p.ky, shape[1], shape[2], shape[3], shape[4]}));
   const Tensor folded = applyOp(
-      ir::Op::Fold, {split},
-      {p.sx, p.sy, 1, 1, input.dim(0) + 2 * p.px, input.dim(1) + 2 * p.py});
+      ir::Op::Fold, {split}, {p.sx, p.sy, 1, 1, input.dim(0) + 2 * p.px, input.dim(1) + 2 * p.py});
   return cropImage(folded, p.px, p.py);
 }
 
@@ -207,13 +211,20 @@ Tensor definePoolBackward(const Tensor& gradOutput, const Tensor& input, const i
 
 Tensor define(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs) {
   switch (op) {
-    case ir::Op::Matmul: return defineMatmul(operands[0], operands[1], attrs);
-    case ir::Op::Conv2d: return defineConv2d(operands, attrs);
-    case ir::Op::Conv2dBackwardData: return defineBackwardData(operands[0], operands[1], attrs);
-    case ir::Op::Conv2dBackwardFilter: return defineBackwardFilter(operands[0], operands[1], attrs);
-    case ir::Op::Pool2d: return definePool2d(operands[0], attrs);
-    case ir::Op::Pool2dBackward: return definePoolBackward(operands[0], operands[1], attrs);
-    default: FL_INTERNAL_CHECK(false, ir::opName(op), " has no definition");
+    case ir::Op::Matmul:
+      return defineMatmul(operands[0], operands[1], attrs);
+    case ir::Op::Conv2d:
+      return defineConv2d(operands, attrs);
+    case ir::Op::Conv2dBackwardData:
+      return defineBackwardData(operands[0], operands[1], attrs);
+    case ir::Op::Conv2dBackwardFilter:
+      return defineBackwardFilter(operands[0], operands[1], attrs);
+    case ir::Op::Pool2d:
+      return definePool2d(operands[0], attrs);
+    case ir::Op::Pool2dBackward:
+      return definePoolBackward(operands[0], operands[1], attrs);
+    default:
+      FL_INTERNAL_CHECK(false, ir::opName(op), " has no definition");
   }
 }
 

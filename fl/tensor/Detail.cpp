@@ -50,8 +50,7 @@ Tensor numberTensor(const Number& number) {
 }
 
 TensorValue castTo(const TensorValue& value, dtype type) {
-  return value->type() == type ? value
-                               : applyOp(ir::Op::Cast, {value}, {static_cast<Dim>(type)});
+  return value->type() == type ? value : applyOp(ir::Op::Cast, {value}, {static_cast<Dim>(type)});
 }
 
 Tensor castTo(const Tensor& tensor, dtype type) {

@@ -7,64 +7,78 @@
 
 namespace fl {
 
-#define FL_DEFINE(NAME)                           \
-  Tensor NAME(const Tensor& tensor) {             \
-    FL_API_ENTRY();                               \
-    return defaultTensorBackend().NAME(tensor);   \
+#define FL_DEFINE(NAME)                         \
+  Tensor NAME(const Tensor& tensor) {           \
+    FL_API_ENTRY();                             \
+    return defaultTensorBackend().NAME(tensor); \
   }
-FL_DEFINE(exp) FL_DEFINE(log) FL_DEFINE(negative) FL_DEFINE(logicalNot) FL_DEFINE(log1p)
-FL_DEFINE(sin) FL_DEFINE(cos) FL_DEFINE(sqrt) FL_DEFINE(tanh) FL_DEFINE(floor) FL_DEFINE(ceil)
-FL_DEFINE(rint) FL_DEFINE(absolute) FL_DEFINE(erf) FL_DEFINE(isnan) FL_DEFINE(isinf)
-FL_DEFINE(sign)
+FL_DEFINE(exp)
+FL_DEFINE(log) FL_DEFINE(negative) FL_DEFINE(logicalNot) FL_DEFINE(log1p) FL_DEFINE(sin)
+    FL_DEFINE(cos) FL_DEFINE(sqrt) FL_DEFINE(tanh) FL_DEFINE(floor) FL_DEFINE(ceil) FL_DEFINE(rint)
+        FL_DEFINE(absolute) FL_DEFINE(erf) FL_DEFINE(isnan) FL_DEFINE(isinf) FL_DEFINE(sign)
 #undef FL_DEFINE
+
+            Tensor
+            operator-(const Tensor& tensor) {
+  FL_API_ENTRY();
+  return negative(tensor);
+}
+
+Tensor operator!(const Tensor& tensor) {
+  FL_API_ENTRY();
+  return logicalNot(tensor);
+}
+
+Tensor abs(const Tensor& tensor) {
+  FL_API_ENTRY();
+  return absolute(tensor);
+}
 
 Tensor sigmoid(const Tensor& tensor) {
   FL_API_ENTRY();
   return 1 / (1 + exp(negative(tensor)));
 }
 
-#define FL_DEFINE_SCALAR(FUNC, OP, T)                                             \
-  Tensor FUNC(const Tensor& lhs, const T& rhs) {                                  \
-    FL_API_ENTRY();                                                               \
-    const dtype type = detail::scalarType<T>(lhs.type());                         \
-    return defaultTensorBackend().FUNC(                                           \
-        lhs, detail::numberTensor(Number::of(rhs).cast(type)));                   \
-  }                                                                               \
-  Tensor FUNC(const T& lhs, const Tensor& rhs) {                                  \
-    FL_API_ENTRY();                                                               \
-    const dtype type = detail::scalarType<T>(rhs.type());                         \
-    return defaultTensorBackend().FUNC(                                           \
-        detail::numberTensor(Number::of(lhs).cast(type)), rhs);                   \
-  }                                                                               \
-  Tensor operator OP(const Tensor& lhs, const T& rhs) {                           \
-    FL_API_ENTRY();                                                               \
-    return FUNC(lhs, rhs);                                                        \
-  }                                                                               \
-  Tensor operator OP(const T& lhs, const Tensor& rhs) {                           \
-    FL_API_ENTRY();                                                               \
-    return FUNC(lhs, rhs);                                                        \
+#define FL_DEFINE_SCALAR(FUNC, OP, T)                                                          \
+  Tensor FUNC(const Tensor& lhs, const T& rhs) {                                               \
+    FL_API_ENTRY();                                                                            \
+    const dtype type = detail::scalarType<T>(lhs.type());                                      \
+    return defaultTensorBackend().FUNC(lhs, detail::numberTensor(Number::of(rhs).cast(type))); \
+  }                                                                                            \
+  Tensor FUNC(const T& lhs, const Tensor& rhs) {                                               \
+    FL_API_ENTRY();                                                                            \
+    const dtype type = detail::scalarType<T>(rhs.type());                                      \
+    return defaultTensorBackend().FUNC(detail::numberTensor(Number::of(lhs).cast(type)), rhs); \
+  }                                                                                            \
+  Tensor operator OP(const Tensor& lhs, const T& rhs) {                                        \
+    FL_API_ENTRY();                                                                            \
+    return FUNC(lhs, rhs);                                                                     \
+  }                                                                                            \
+  Tensor operator OP(const T& lhs, const Tensor& rhs) {                                        \
+    FL_API_ENTRY();                                                                            \
+    return FUNC(lhs, rhs);                                                                     \
   }
-#define FL_DEFINE_BINARY(FUNC, OP)                          \
-  Tensor FUNC(const Tensor& lhs, const Tensor& rhs) {       \
-    FL_API_ENTRY();                                         \
-    return defaultTensorBackend().FUNC(lhs, rhs);           \
-  }                                                         \
+#define FL_DEFINE_BINARY(FUNC, OP)                           \
+  Tensor FUNC(const Tensor& lhs, const Tensor& rhs) {        \
+    FL_API_ENTRY();                                          \
+    return defaultTensorBackend().FUNC(lhs, rhs);            \
+  }                                                          \
   Tensor operator OP(const Tensor& lhs, const Tensor& rhs) { \
-    FL_API_ENTRY();                                         \
-    return defaultTensorBackend().FUNC(lhs, rhs);           \
-  }                                                         \
-  FL_DEFINE_SCALAR(FUNC, OP, bool)                          \
-  FL_DEFINE_SCALAR(FUNC, OP, int)                           \
-  FL_DEFINE_SCALAR(FUNC, OP, unsigned)                      \
-  FL_DEFINE_SCALAR(FUNC, OP, char)                          \
-  FL_DEFINE_SCALAR(FUNC, OP, unsigned char)                 \
-  FL_DEFINE_SCALAR(FUNC, OP, long)                          \
-  FL_DEFINE_SCALAR(FUNC, OP, unsigned long)                 \
-  FL_DEFINE_SCALAR(FUNC, OP, long long)                     \
-  FL_DEFINE_SCALAR(FUNC, OP, unsigned long long)            \
-  FL_DEFINE_SCALAR(FUNC, OP, double)                        \
-  FL_DEFINE_SCALAR(FUNC, OP, float)                         \
-  FL_DEFINE_SCALAR(FUNC, OP, short)                         \
+    FL_API_ENTRY();                                          \
+    return defaultTensorBackend().FUNC(lhs, rhs);            \
+  }                                                          \
+  FL_DEFINE_SCALAR(FUNC, OP, bool)                           \
+  FL_DEFINE_SCALAR(FUNC, OP, int)                            \
+  FL_DEFINE_SCALAR(FUNC, OP, unsigned)                       \
+  FL_DEFINE_SCALAR(FUNC, OP, char)                           \
+  FL_DEFINE_SCALAR(FUNC, OP, unsigned char)                  \
+  FL_DEFINE_SCALAR(FUNC, OP, long)                           \
+  FL_DEFINE_SCALAR(FUNC, OP, unsigned long)                  \
+  FL_DEFINE_SCALAR(FUNC, OP, long long)                      \
+  FL_DEFINE_SCALAR(FUNC, OP, unsigned long long)             \
+  FL_DEFINE_SCALAR(FUNC, OP, double)                         \
+  FL_DEFINE_SCALAR(FUNC, OP, float)                          \
+  FL_DEFINE_SCALAR(FUNC, OP, short)                          \
   FL_DEFINE_SCALAR(FUNC, OP, unsigned short)
 FL_FOR_EACH_BINARY_OPERATOR(FL_DEFINE_BINARY)
 #undef FL_DEFINE_BINARY
@@ -75,19 +89,20 @@ namespace {
 Tensor asF32(double value) { return detail::numberTensor(Number::of(value, dtype::f32)); }
 }  // namespace
 
-#define FL_DEFINE(NAME)                                    \
-  Tensor NAME(const Tensor& lhs, const Tensor& rhs) {      \
-    FL_API_ENTRY();                                        \
-    return defaultTensorBackend().NAME(lhs, rhs);          \
-  }                                                        \
-  Tensor NAME(const double& lhs, const Tensor& rhs) {      \
-    FL_API_ENTRY();                                        \
-    return defaultTensorBackend().NAME(asF32(lhs), rhs);   \
+#define FL_DEFINE(NAME)                                  \
+  Tensor NAME(const Tensor& lhs, const Tensor& rhs) {    \
+    FL_API_ENTRY();                                      \
+    return defaultTensorBackend().NAME(lhs, rhs);        \
+  }                                                      \
+  Tensor NAME(const double& lhs, const Tensor& rhs) {    \
+    FL_API_ENTRY();                                      \
+    return defaultTensorBackend().NAME(asF32(lhs), rhs); \
   }
-FL_DEFINE(minimum) FL_DEFINE(maximum) FL_DEFINE(power)
+FL_DEFINE(minimum)
+FL_DEFINE(maximum) FL_DEFINE(power)
 #undef FL_DEFINE
 
-Tensor minimum(const Tensor& lhs, const double& rhs) {
+    Tensor minimum(const Tensor& lhs, const double& rhs) {
   FL_API_ENTRY();
   return defaultTensorBackend().minimum(lhs, asF32(rhs));
 }

@@ -8,8 +8,8 @@ Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp,
               MatrixProperty rhsProp) {
   FL_API_ENTRY();
   const bool row = lhs.ndim() == 1, column = rhs.ndim() == 1;
-  FL_USER_CHECK(lhs.ndim() >= 1 && rhs.ndim() >= 1, "matmul: ",
-                typeToString(lhs.type(), lhs.shape()), " x ",
+  FL_USER_CHECK(lhs.ndim() >= 1 && rhs.ndim() >= 1,
+                "matmul: ", typeToString(lhs.type(), lhs.shape()), " x ",
                 typeToString(rhs.type(), rhs.shape()), ": scalars have no inner dimension");
   const Tensor left = row ? reshape(lhs, {1, lhs.dim(0)}) : lhs;
   const Tensor right = column ? reshape(rhs, {rhs.dim(0), 1}) : rhs;

@@ -1,5 +1,6 @@
 // Random tensors. Each call takes the next offset of a process-wide stream at the call, in program
-// order, so that results depend on setSeed and call order, never on when or where they are computed.
+// order, so that results depend on setSeed and call order, never on when or where they are
+// computed.
 #pragma once
 
 #include "fl/tensor/TensorBase.h"

@@ -63,16 +63,17 @@ void extreme(Reduction reduction, Tensor& values, Tensor& indices, const Tensor&
 
 }  // namespace
 
-#define FL_DEFINE(NAME)                                                                     \
-  Tensor NAME(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {     \
-    FL_API_ENTRY();                                                                         \
-    return defaultTensorBackend().NAME(input, axes, keepDims);                              \
+#define FL_DEFINE(NAME)                                                                 \
+  Tensor NAME(const Tensor& input, const std::vector<int>& axes, const bool keepDims) { \
+    FL_API_ENTRY();                                                                     \
+    return defaultTensorBackend().NAME(input, axes, keepDims);                          \
   }
-FL_DEFINE(amin) FL_DEFINE(amax) FL_DEFINE(sum)
+FL_DEFINE(amin)
+FL_DEFINE(amax) FL_DEFINE(sum)
 #undef FL_DEFINE
 
-void min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
-         const bool keepDims) {
+    void min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
+             const bool keepDims) {
   FL_API_ENTRY();
   checkAxis("min", input, axis);
   extreme(amin, values, indices, input, axis, keepDims);

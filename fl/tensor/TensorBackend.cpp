@@ -81,11 +81,15 @@ Tensor unary(ir::Op op, const Tensor& tensor) {
 // The dtype in which a reduction accumulates.
 Tensor widenForSum(const Tensor& input) {
   switch (input.type()) {
-    case dtype::b8: return detail::castTo(input != false, dtype::u32);
+    case dtype::b8:
+      return detail::castTo(input != false, dtype::u32);
     case dtype::u8:
-    case dtype::u16: return detail::castTo(input, dtype::u32);
-    case dtype::s16: return detail::castTo(input, dtype::s32);
-    default: return detail::castTo(input, computeType(input.type()));
+    case dtype::u16:
+      return detail::castTo(input, dtype::u32);
+    case dtype::s16:
+      return detail::castTo(input, dtype::s32);
+    default:
+      return detail::castTo(input, computeType(input.type()));
   }
 }
 
@@ -102,19 +106,19 @@ Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool
 #define FL_DEFINE_Random(Name, name)
 #define FL_DEFINE_Unary(Name, name) \
   Tensor TensorBackend::name(const Tensor& tensor) { return unary(ir::Op::Name, tensor); }
-#define FL_DEFINE_Binary(Name, name)                                       \
-  Tensor TensorBackend::name(const Tensor& lhs, const Tensor& rhs) {       \
-    return detail::binary(ir::Op::Name, lhs, rhs);                         \
+#define FL_DEFINE_Binary(Name, name)                                 \
+  Tensor TensorBackend::name(const Tensor& lhs, const Tensor& rhs) { \
+    return detail::binary(ir::Op::Name, lhs, rhs);                   \
   }
 #define FL_DEFINE_Select(Name, name)
 #define FL_DEFINE_Cast(Name, name)
 #define FL_DEFINE_View(Name, name)
 #define FL_DEFINE_Join(Name, name)
 #define FL_DEFINE_Update(Name, name)
-#define FL_DEFINE_Reduce(Name, name)                                                       \
-  Tensor TensorBackend::name(const Tensor& input, const std::vector<int>& axes,            \
-                             const bool keepDims) {                                        \
-    return reduce(ir::Op::Name, input, axes, keepDims);                                    \
+#define FL_DEFINE_Reduce(Name, name)                                            \
+  Tensor TensorBackend::name(const Tensor& input, const std::vector<int>& axes, \
+                             const bool keepDims) {                             \
+    return reduce(ir::Op::Name, input, axes, keepDims);                         \
   }
 #define FL_DEFINE_Contract(Name, name)
 #define FL_DEFINE_Library(Name, name)

@@ -1,6 +1,6 @@
 // The interface under the tensor API. A backend implements apply(), fromNumber(), fromHost(),
-// toHost() and eval(); every operator is a virtual of its own whose default goes to apply(), so that
-// a researcher may override `add` alone. Backends register by name (registerBackend).
+// toHost() and eval(); every operator is a virtual of its own whose default goes to apply(), so
+// that a researcher may override `add` alone. Backends register by name (registerBackend).
 #pragma once
 
 #include <functional>
@@ -60,8 +60,8 @@ class TensorBackend {
 #undef FL_NONE
 };
 
-// Backends by name. The factory runs at first use and receives the device's name. Registering a name
-// twice throws std::invalid_argument.
+// Backends by name. The factory runs at first use and receives the device's name. Registering a
+// name twice throws std::invalid_argument.
 using BackendFactory = std::function<std::unique_ptr<TensorBackend>(const std::string& device)>;
 void registerBackend(const std::string& name, BackendFactory factory);
 struct BackendRegistration {

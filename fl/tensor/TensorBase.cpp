@@ -87,10 +87,11 @@ Tensor Tensor::astype(const dtype type) const {
 
 Tensor Tensor::operator()(const std::vector<Index>& indices) const {
   FL_API_ENTRY();
-  FL_USER_CHECK(storage_ && !indices.empty(), "index: needs an index and a tensor that is not empty");
+  FL_USER_CHECK(storage_ && !indices.empty(),
+                "index: needs an index and a tensor that is not empty");
   Tensor result;
-  auto view = view_ ? std::make_shared<detail::TensorView>(*view_)
-                    : std::make_shared<detail::TensorView>();
+  auto view =
+      view_ ? std::make_shared<detail::TensorView>(*view_) : std::make_shared<detail::TensorView>();
   view->steps.push_back(detail::resolveIndices(shape(), indices));
   result.storage_ = storage_;
   result.view_ = std::move(view);
@@ -101,8 +102,8 @@ Tensor Tensor::flat(const Index& idx) const {
   FL_API_ENTRY();
   FL_USER_CHECK(storage_, "flat: the tensor is empty");
   Tensor result;
-  auto view = view_ ? std::make_shared<detail::TensorView>(*view_)
-                    : std::make_shared<detail::TensorView>();
+  auto view =
+      view_ ? std::make_shared<detail::TensorView>(*view_) : std::make_shared<detail::TensorView>();
   view->steps.push_back(detail::resolveFlat(shape(), idx));
   result.storage_ = storage_;
   result.view_ = std::move(view);
@@ -125,21 +126,22 @@ void Tensor::checkScalarRead(dtype wanted) const {
   FL_USER_CHECK(wanted == type(), "scalar: a tensor of ", type(), " is not read as ", wanted);
 }
 
-#define FL_DEFINE(T)                                                          \
-  template <>                                                                 \
-  T Tensor::scalar<T>() const {                                               \
-    FL_API_ENTRY();                                                           \
-    checkScalarRead(dtype_traits<T>::fl_type);                                \
-    T result;                                                                 \
-    (elements() == 1 ? *this : flat(0)).toHost(&result);                      \
-    return result;                                                            \
+#define FL_DEFINE(T)                                     \
+  template <>                                            \
+  T Tensor::scalar<T>() const {                          \
+    FL_API_ENTRY();                                      \
+    checkScalarRead(dtype_traits<T>::fl_type);           \
+    T result;                                            \
+    (elements() == 1 ? *this : flat(0)).toHost(&result); \
+    return result;                                       \
   }
-FL_DEFINE(int) FL_DEFINE(unsigned) FL_DEFINE(char) FL_DEFINE(unsigned char) FL_DEFINE(long)
-FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long) FL_DEFINE(double)
-FL_DEFINE(float) FL_DEFINE(short) FL_DEFINE(unsigned short)
+FL_DEFINE(int)
+FL_DEFINE(unsigned) FL_DEFINE(char) FL_DEFINE(unsigned char) FL_DEFINE(long)
+    FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long) FL_DEFINE(double)
+        FL_DEFINE(float) FL_DEFINE(short) FL_DEFINE(unsigned short)
 #undef FL_DEFINE
 
-void Tensor::toHost(void* data) const {
+            void Tensor::toHost(void* data) const {
   FL_API_ENTRY();
   if (!isEmpty()) {
     defaultTensorBackend().toHost(value(), data);
@@ -227,10 +229,10 @@ Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
   return *this;
 }
 
-#define FL_DEFINE_TENSOR(OP, Name)                       \
-  Tensor& Tensor::operator OP(const Tensor& value) {     \
-    FL_API_ENTRY();                                      \
-    return updateInPlace(ir::Op::Name, value, #OP);      \
+#define FL_DEFINE_TENSOR(OP, Name)                    \
+  Tensor& Tensor::operator OP(const Tensor & value) { \
+    FL_API_ENTRY();                                   \
+    return updateInPlace(ir::Op::Name, value, #OP);   \
   }
 FL_DEFINE_TENSOR(+=, Add)
 FL_DEFINE_TENSOR(-=, Sub)
@@ -238,20 +240,20 @@ FL_DEFINE_TENSOR(*=, Mul)
 FL_DEFINE_TENSOR(/=, Div)
 #undef FL_DEFINE_TENSOR
 
-#define FL_DEFINE_SCALAR(OP, Name, T)                                     \
-  Tensor& Tensor::operator OP(const T& value) {                           \
-    FL_API_ENTRY();                                                       \
-    return updateInPlace(ir::Op::Name, Number::of(value));                \
+#define FL_DEFINE_SCALAR(OP, Name, T)                      \
+  Tensor& Tensor::operator OP(const T & value) {           \
+    FL_API_ENTRY();                                        \
+    return updateInPlace(ir::Op::Name, Number::of(value)); \
   }
-#define FL_DEFINE(T)                        \
+#define FL_DEFINE(T)                          \
   Tensor& Tensor::operator=(const T& value) { \
-    FL_API_ENTRY();                         \
-    fill(Number::of(value));                \
-    return *this;                           \
-  }                                         \
-  FL_DEFINE_SCALAR(+=, Add, T)              \
-  FL_DEFINE_SCALAR(-=, Sub, T)              \
-  FL_DEFINE_SCALAR(*=, Mul, T)              \
+    FL_API_ENTRY();                           \
+    fill(Number::of(value));                  \
+    return *this;                             \
+  }                                           \
+  FL_DEFINE_SCALAR(+=, Add, T)                \
+  FL_DEFINE_SCALAR(-=, Sub, T)                \
+  FL_DEFINE_SCALAR(*=, Mul, T)                \
   FL_DEFINE_SCALAR(/=, Div, T)
 FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 #undef FL_DEFINE

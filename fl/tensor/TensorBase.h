@@ -3,9 +3,9 @@
 //
 // A Tensor is (storage, view): a storage holds its current immutable value; reading a view records
 // that view of the value, writing through a view records an update and swaps the storage's value.
-// Copying a tensor copies the value (no data moves). Every function checks its arguments at the call
-// and throws std::invalid_argument naming operator, types, rule and the caller's line. Nothing here
-// computes: cost is that of the backend's apply(), below a microsecond when it records.
+// Copying a tensor copies the value (no data moves). Every function checks its arguments at the
+// call and throws std::invalid_argument naming operator, types, rule and the caller's line. Nothing
+// here computes: cost is that of the backend's apply(), below a microsecond when it records.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "fl/base/CallSite.h"
 #include "fl/base/Shape.h"
 #include "fl/tensor/Index.h"
 #include "fl/tensor/TensorAdapter.h"
@@ -47,34 +48,43 @@ class Tensor {
   explicit Tensor(std::unique_ptr<TensorAdapterBase> adapter);
   explicit Tensor(TensorValue value);
 
+  // Templates take the caller's line themselves, and stay out of line for it.
+
   // Copy host memory in, column-major. Sizes that differ from the shape throw.
   template <typename T>
-  static Tensor fromVector(Shape s, std::vector<T> v, dtype type) {
+  [[gnu::noinline]] static Tensor fromVector(Shape s, std::vector<T> v, dtype type) {
+    FL_API_ENTRY();
     return fromHost(s, v.data(), v.size(), dtype_traits<T>::fl_type, type);
   }
   template <typename T>
-  static Tensor fromVector(Shape s, std::vector<T> v) {
+  [[gnu::noinline]] static Tensor fromVector(Shape s, std::vector<T> v) {
+    FL_API_ENTRY();
     return fromVector(std::move(s), std::move(v), dtype_traits<T>::fl_type);
   }
   template <typename T>
-  static Tensor fromVector(std::vector<T> v) {
+  [[gnu::noinline]] static Tensor fromVector(std::vector<T> v) {
+    FL_API_ENTRY();
     const Shape shape({static_cast<Dim>(v.size())});
     return fromVector(shape, std::move(v), dtype_traits<T>::fl_type);
   }
   template <typename T, std::size_t N>
-  static Tensor fromArray(std::array<T, N> a, dtype type) {
+  [[gnu::noinline]] static Tensor fromArray(std::array<T, N> a, dtype type) {
+    FL_API_ENTRY();
     return fromHost(Shape({static_cast<Dim>(N)}), a.data(), N, dtype_traits<T>::fl_type, type);
   }
   template <typename T, std::size_t N>
-  static Tensor fromArray(std::array<T, N> a) {
+  [[gnu::noinline]] static Tensor fromArray(std::array<T, N> a) {
+    FL_API_ENTRY();
     return fromArray(std::move(a), dtype_traits<T>::fl_type);
   }
   template <typename T, std::size_t N>
-  static Tensor fromArray(const Shape& s, std::array<T, N> a, dtype type) {
+  [[gnu::noinline]] static Tensor fromArray(const Shape& s, std::array<T, N> a, dtype type) {
+    FL_API_ENTRY();
     return fromHost(s, a.data(), N, dtype_traits<T>::fl_type, type);
   }
   template <typename T>
-  static Tensor fromBuffer(Shape s, const T* ptr, Location) {
+  [[gnu::noinline]] static Tensor fromBuffer(Shape s, const T* ptr, Location) {
+    FL_API_ENTRY();
     return fromHost(s, ptr, s.elements(), dtype_traits<T>::fl_type, dtype_traits<T>::fl_type);
   }
   static Tensor fromBuffer(Shape s, dtype t, const uint8_t* ptr, Location memoryLocation);
@@ -100,7 +110,8 @@ class Tensor {
   // Views: they alias this tensor's storage until it is assigned another value.
   Tensor operator()(const std::vector<Index>& indices) const;
   template <typename... Ts>
-  Tensor operator()(const Ts&... args) const {
+  [[gnu::noinline]] Tensor operator()(const Ts&... args) const {
+    FL_API_ENTRY();
     return (*this)(std::vector<Index>{Index(args)...});
   }
   // Indexes the column-major flattening.
@@ -113,21 +124,25 @@ class Tensor {
   template <typename T>
   T scalar() const;
   template <typename T>
-  T asScalar() const {
+  [[gnu::noinline]] T asScalar() const {
+    FL_API_ENTRY();
     return astype(dtype_traits<T>::fl_type).template scalar<T>();
   }
   // Copies the elements to `ptr`; the other form returns memory that the caller frees with free(),
   // nullptr for an empty tensor.
   template <typename T>
-  void host(T* ptr) const {
+  [[gnu::noinline]] void host(T* ptr) const {
+    FL_API_ENTRY();
     toHost(ptr);
   }
   template <typename T>
-  T* host() const {
+  [[gnu::noinline]] T* host() const {
+    FL_API_ENTRY();
     return static_cast<T*>(hostCopy());
   }
   template <typename T>
-  std::vector<T> toHostVector() const {
+  [[gnu::noinline]] std::vector<T> toHostVector() const {
+    FL_API_ENTRY();
     std::vector<T> values(elements());
     checkHostType(dtype_traits<T>::fl_type);
     toHost(values.data());
@@ -144,8 +159,8 @@ class Tensor {
   Tensor& operator*=(const Tensor& value);
   Tensor& operator/=(const Tensor& value);
   // Scalars fill or update in place; shape and dtype stay.
-#define FL_DECLARE(T)                \
-  Tensor& operator=(const T& value); \
+#define FL_DECLARE(T)                 \
+  Tensor& operator=(const T& value);  \
   Tensor& operator+=(const T& value); \
   Tensor& operator-=(const T& value); \
   Tensor& operator*=(const T& value); \
@@ -175,15 +190,16 @@ class Tensor {
 #define FL_DECLARE(T) \
   template <>         \
   T Tensor::scalar<T>() const;
-FL_DECLARE(int) FL_DECLARE(unsigned) FL_DECLARE(char) FL_DECLARE(unsigned char) FL_DECLARE(long)
-FL_DECLARE(unsigned long) FL_DECLARE(long long) FL_DECLARE(unsigned long long) FL_DECLARE(double)
-FL_DECLARE(float) FL_DECLARE(short) FL_DECLARE(unsigned short)
+FL_DECLARE(int)
+FL_DECLARE(unsigned) FL_DECLARE(char) FL_DECLARE(unsigned char) FL_DECLARE(long)
+    FL_DECLARE(unsigned long) FL_DECLARE(long long) FL_DECLARE(unsigned long long)
+        FL_DECLARE(double) FL_DECLARE(float) FL_DECLARE(short) FL_DECLARE(unsigned short)
 #undef FL_DECLARE
 
-// ---- Creation ----
-// A scalar tensor of shape {}.
-template <typename T>
-Tensor fromScalar(const T& value, const dtype type = dtype_traits<T>::ctype);
+    // ---- Creation ----
+    // A scalar tensor of shape {}.
+    template <typename T>
+    Tensor fromScalar(const T& value, const dtype type = dtype_traits<T>::ctype);
 template <typename T>
 Tensor full(const Shape& dims, const T& value, const dtype type = dtype_traits<T>::ctype);
 Tensor identity(const Dim dim, const dtype type = dtype::f32);
@@ -203,7 +219,8 @@ Tensor transpose(const Tensor& tensor, const Shape& axes = {});
 Tensor tile(const Tensor& tensor, const Shape& shape);
 Tensor concatenate(const std::vector<Tensor>& tensors, const unsigned axis = 0);
 template <typename... Ts>
-Tensor concatenate(unsigned axis, const Ts&... args) {
+[[gnu::noinline]] Tensor concatenate(unsigned axis, const Ts&... args) {
+  FL_API_ENTRY();
   return concatenate(std::vector<Tensor>{args...}, axis);
 }
 Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
@@ -221,9 +238,9 @@ Tensor where(const Tensor& condition, const double& x, const Tensor& y);
 Tensor exp(const Tensor& tensor);
 Tensor log(const Tensor& tensor);
 Tensor negative(const Tensor& tensor);
-inline Tensor operator-(const Tensor& tensor) { return negative(tensor); }
+Tensor operator-(const Tensor& tensor);
 Tensor logicalNot(const Tensor& tensor);
-inline Tensor operator!(const Tensor& tensor) { return logicalNot(tensor); }
+Tensor operator!(const Tensor& tensor);
 Tensor log1p(const Tensor& tensor);
 Tensor sin(const Tensor& tensor);
 Tensor cos(const Tensor& tensor);
@@ -233,40 +250,41 @@ Tensor floor(const Tensor& tensor);
 Tensor ceil(const Tensor& tensor);
 Tensor rint(const Tensor& tensor);
 Tensor absolute(const Tensor& tensor);
-inline Tensor abs(const Tensor& tensor) { return absolute(tensor); }
+Tensor abs(const Tensor& tensor);
 Tensor sigmoid(const Tensor& tensor);
 Tensor erf(const Tensor& tensor);
 Tensor isnan(const Tensor& tensor);
 Tensor isinf(const Tensor& tensor);
 Tensor sign(const Tensor& tensor);
 
-// ---- Binary; the 27 forms of each: Tensor with Tensor, and with each scalar type on either side --
-#define FL_DECLARE_SCALAR(FUNC, OP, T)             \
-  Tensor FUNC(const Tensor& lhs, const T& rhs);    \
-  Tensor FUNC(const T& lhs, const Tensor& rhs);    \
+// ---- Binary; the 27 forms of each: Tensor with Tensor, and with each scalar type on either side
+// --
+#define FL_DECLARE_SCALAR(FUNC, OP, T)                 \
+  Tensor FUNC(const Tensor& lhs, const T& rhs);        \
+  Tensor FUNC(const T& lhs, const Tensor& rhs);        \
   Tensor operator OP(const Tensor& lhs, const T& rhs); \
   Tensor operator OP(const T& lhs, const Tensor& rhs);
-#define FL_DECLARE_BINARY(FUNC, OP)                          \
-  Tensor FUNC(const Tensor& lhs, const Tensor& rhs);         \
-  Tensor operator OP(const Tensor& lhs, const Tensor& rhs);  \
-  FL_DECLARE_SCALAR(FUNC, OP, bool)                          \
-  FL_DECLARE_SCALAR(FUNC, OP, int)                           \
-  FL_DECLARE_SCALAR(FUNC, OP, unsigned)                      \
-  FL_DECLARE_SCALAR(FUNC, OP, char)                          \
-  FL_DECLARE_SCALAR(FUNC, OP, unsigned char)                 \
-  FL_DECLARE_SCALAR(FUNC, OP, long)                          \
-  FL_DECLARE_SCALAR(FUNC, OP, unsigned long)                 \
-  FL_DECLARE_SCALAR(FUNC, OP, long long)                     \
-  FL_DECLARE_SCALAR(FUNC, OP, unsigned long long)            \
-  FL_DECLARE_SCALAR(FUNC, OP, double)                        \
-  FL_DECLARE_SCALAR(FUNC, OP, float)                         \
-  FL_DECLARE_SCALAR(FUNC, OP, short)                         \
+#define FL_DECLARE_BINARY(FUNC, OP)                         \
+  Tensor FUNC(const Tensor& lhs, const Tensor& rhs);        \
+  Tensor operator OP(const Tensor& lhs, const Tensor& rhs); \
+  FL_DECLARE_SCALAR(FUNC, OP, bool)                         \
+  FL_DECLARE_SCALAR(FUNC, OP, int)                          \
+  FL_DECLARE_SCALAR(FUNC, OP, unsigned)                     \
+  FL_DECLARE_SCALAR(FUNC, OP, char)                         \
+  FL_DECLARE_SCALAR(FUNC, OP, unsigned char)                \
+  FL_DECLARE_SCALAR(FUNC, OP, long)                         \
+  FL_DECLARE_SCALAR(FUNC, OP, unsigned long)                \
+  FL_DECLARE_SCALAR(FUNC, OP, long long)                    \
+  FL_DECLARE_SCALAR(FUNC, OP, unsigned long long)           \
+  FL_DECLARE_SCALAR(FUNC, OP, double)                       \
+  FL_DECLARE_SCALAR(FUNC, OP, float)                        \
+  FL_DECLARE_SCALAR(FUNC, OP, short)                        \
   FL_DECLARE_SCALAR(FUNC, OP, unsigned short)
-#define FL_FOR_EACH_BINARY_OPERATOR(X)                                              \
-  X(add, +) X(sub, -) X(mul, *) X(div, /) X(eq, ==) X(neq, !=) X(lessThan, <)       \
-  X(lessThanEqual, <=) X(greaterThan, >) X(greaterThanEqual, >=) X(logicalOr, ||)   \
-  X(logicalAnd, &&) X(mod, %) X(bitwiseAnd, &) X(bitwiseOr, |) X(bitwiseXor, ^)     \
-  X(lShift, <<) X(rShift, >>)
+#define FL_FOR_EACH_BINARY_OPERATOR(X)                                                       \
+  X(add, +)                                                                                  \
+  X(sub, -) X(mul, *) X(div, /) X(eq, ==) X(neq, !=) X(lessThan, <) X(lessThanEqual, <=)     \
+      X(greaterThan, >) X(greaterThanEqual, >=) X(logicalOr, ||) X(logicalAnd, &&) X(mod, %) \
+          X(bitwiseAnd, &) X(bitwiseOr, |) X(bitwiseXor, ^) X(lShift, <<) X(rShift, >>)
 FL_FOR_EACH_BINARY_OPERATOR(FL_DECLARE_BINARY)
 #undef FL_DECLARE_BINARY
 #undef FL_DECLARE_SCALAR

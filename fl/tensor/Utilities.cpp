@@ -41,11 +41,16 @@ bool isInvalidArray(const Tensor& tensor) {
 
 std::string tensorBackendTypeToString(const TensorBackendType type) {
   switch (type) {
-    case TensorBackendType::Stub: return "Stub";
-    case TensorBackendType::Tracer: return "Tracer";
-    case TensorBackendType::ArrayFire: return "ArrayFire";
-    case TensorBackendType::OneDnn: return "OneDnn";
-    case TensorBackendType::Jit: return "Jit";
+    case TensorBackendType::Stub:
+      return "Stub";
+    case TensorBackendType::Tracer:
+      return "Tracer";
+    case TensorBackendType::ArrayFire:
+      return "ArrayFire";
+    case TensorBackendType::OneDnn:
+      return "OneDnn";
+    case TensorBackendType::Jit:
+      return "Jit";
   }
   return "unknown";
 }

@@ -36,10 +36,14 @@ void addRange(ViewStep* step, Dim size, const range& r) {
 
 void addIndex(ViewStep* step, Dim size, const Index& index) {
   switch (index.type()) {
-    case IndexType::Span: return addSpan(step, size);
-    case IndexType::Literal: return addLiteral(step, size, index.get<Dim>());
-    case IndexType::Range: return addRange(step, size, index.get<range>());
-    case IndexType::Tensor: throwUser("index: tensors as indices are not supported yet");
+    case IndexType::Span:
+      return addSpan(step, size);
+    case IndexType::Literal:
+      return addLiteral(step, size, index.get<Dim>());
+    case IndexType::Range:
+      return addRange(step, size, index.get<range>());
+    case IndexType::Tensor:
+      throwUser("index: tensors as indices are not supported yet");
   }
 }
 

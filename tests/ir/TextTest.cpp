@@ -1,5 +1,3 @@
-#include "fl/ir/Text.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include "fl/base/Text.h"
 #include "fl/ir/Inference.h"
 #include "fl/ir/Schedule.h"
+#include "fl/ir/Text.h"
 
 namespace fl::ir {
 namespace {
@@ -20,13 +19,12 @@ const char* const kGraph =
     "  return %3, %1\n"
     "}\n";
 
-TEST(GraphText, PrintOfParseIsAFixpoint) {
-  EXPECT_EQ(printGraph(parseGraph(kGraph), "f"), kGraph);
-}
+TEST(GraphText, PrintOfParseIsAFixpoint) { EXPECT_EQ(printGraph(parseGraph(kGraph), "f"), kGraph); }
 
 TEST(GraphText, NamesAreFreeAndNumberedOnPrinting) {
   const Graph graph = parseGraph(
-      "graph @g(%x: f32[2], %s: number f32) { // a comment\n %y = add %x, %s : f32[2]\n return %y }");
+      "graph @g(%x: f32[2], %s: number f32) { // a comment\n %y = add %x, %s : f32[2]\n return %y "
+      "}");
   EXPECT_EQ(printGraph(graph, "g"),
             "graph @g(%p0: f32[2], %p1: number f32) {\n"
             "  %0 = add %p0, %p1 : f32[2]\n"
@@ -158,7 +156,8 @@ TEST(Inference, ErrorsNameOpTypesAndRule) {
   const ValueType a{dtype::f32, {3, 4}}, b{dtype::f32, {5, 2}}, c{dtype::s32, {3, 4}};
   EXPECT_EQ(inferenceError(Op::Matmul, {a, b}, {0, 0}),
             "matmul: f32[3,4] x f32[5,2]: inner dimensions 4 and 5 differ");
-  EXPECT_EQ(inferenceError(Op::Add, {a, b}, {}), "add: f32[3,4] x f32[5,2]: shapes do not broadcast");
+  EXPECT_EQ(inferenceError(Op::Add, {a, b}, {}),
+            "add: f32[3,4] x f32[5,2]: shapes do not broadcast");
   EXPECT_EQ(inferenceError(Op::Add, {a, c}, {}),
             "add: f32[3,4] x s32[3,4]: dtypes f32 and s32 differ");
   EXPECT_EQ(inferenceError(Op::BitwiseAnd, {a, a}, {}),

@@ -63,8 +63,8 @@ int64_t chooseGrain(const ir::Kernel& kernel, int64_t domain, int64_t elements) 
     return std::max<int64_t>(domain, 1);
   }
   const int64_t perItem = std::max<int64_t>(elements / domain, 1);
-  int64_t grain = std::max((domain + kMaxChunks - 1) / kMaxChunks,
-                           (kChunkElements + perItem - 1) / perItem);
+  int64_t grain =
+      std::max((domain + kMaxChunks - 1) / kMaxChunks, (kChunkElements + perItem - 1) / perItem);
   // Items along a kept axis 0 are elements of vectors.
   return kernel.rows() ? grain : (grain + 63) / 64 * 64;
 }
