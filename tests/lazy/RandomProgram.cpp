@@ -426,9 +426,11 @@ bool RandomProgram::applyMatmul() {
   }
   const bool transposeX = chance(40), transposeY = chance(40);
   const Dim inner = shape[transposeX ? 0 : 1], columns = 1 + below(20);
-  Shape other = transposeY ? Shape({columns, inner}) : Shape({inner, columns});
-  if (shape.ndim() > 2 && chance(60)) {
-    other.get().insert(other.get().end(), shape.get().begin() + 2, shape.get().end());
+  Shape other = shape;
+  other[transposeY ? 1 : 0] = inner;
+  other[transposeY ? 0 : 1] = columns;
+  if (chance(40)) {
+    other.get().resize(2);
   }
   if (other.elements() > kMaxElements) {
     return false;

@@ -1,0 +1,183 @@
+// Every misuse fails at the call, in words: the operator, the operands' types, the rule, and the
+// caller's own line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fl/tensor/tensor.h"
+#include "tests/lazy/TrackedValue.h"
+
+namespace fl::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+template <typename F>
+std::string errorOf(F&& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+// `call` stands on the line of the macro, and so must be the line in the message.
+#define EXPECT_MISUSE(call, begin, rule)                                                         \
+  EXPECT_THAT(errorOf([&] { call; }),                                                            \
+              AllOf(StartsWith(begin), HasSubstr(rule), Not(HasSubstr("internal")),              \
+                    EndsWith(", at tests/lazy/ErrorTest.cpp:" + std::to_string(__LINE__))))
+
+class Misuse : public ::testing::Test {
+ protected:
+  const Tensor f34 = full({3, 4}, 1.0), f45 = full({4, 5}, 1.0), f52 = full({5, 2}, 1.0);
+  const Tensor f7 = full({7}, 1.0), s34 = full({3, 4}, 1, dtype::s32);
+  const Tensor image = full({8, 8, 4, 2}, 1.0), filter = full({3, 3, 4, 6}, 1.0);
+};
+
+TEST_F(Misuse, OfBinaryOperators) {
+  for (const BinaryRow& row : binaryRows()) {
+    const bool integers = row.rule == BinaryRow::Rule::Integer;
+    const Tensor x = integers ? s34 : f34;
+    const Tensor y = integers ? s34.astype(dtype::s32).flatten() : f7;
+    const std::string name = row.name, types = integers ? "s32[3,4] x s32[12]" : "f32[3,4] x f32[7]";
+    EXPECT_MISUSE(row.apply(x, y), name + ": " + types, "shapes do not broadcast");
+    if (integers) {
+      EXPECT_MISUSE(row.apply(f34, f34), name + ": f32[3,4] x f32[3,4]", "needs an integer dtype");
+    }
+  }
+  EXPECT_MISUSE(f34 + f7, "add: f32[3,4] x f32[7]", "shapes do not broadcast");
+  EXPECT_MISUSE(f34 & 2, "bitwiseAnd: f32[3,4] x f32[]", "needs an integer dtype");
+}
+
+TEST_F(Misuse, OfSelection) {
+  const Tensor condition = f34 > 0.0;
+  EXPECT_MISUSE(where(f34, f34, f34), "where: f32[3,4] x f32[3,4] x f32[3,4]", "must be b8");
+  EXPECT_MISUSE(where(condition, f34, s34), "where: b8[3,4] x f32[3,4] x s32[3,4]", "differ");
+  EXPECT_MISUSE(where(condition, f34, f7), "where: b8[3,4] x f32[3,4] x f32[7]", "broadcast");
+  EXPECT_MISUSE(clip(f34, f7, f7), "maximum: f32[3,4] x f32[7]", "shapes do not broadcast");
+}
+
+TEST_F(Misuse, OfShapes) {
+  EXPECT_MISUSE(reshape(f34, {5, 2}), "reshape: f32[3,4]", "has 12 elements, (5, 2) has 10");
+  EXPECT_MISUSE(transpose(f34, {0, 0}), "transpose: f32[3,4]", "no permutation");
+  EXPECT_MISUSE(transpose(f34, {0}), "transpose: f32[3,4]", "no permutation");
+  EXPECT_MISUSE(transpose(f34, {0, 2}), "transpose: f32[3,4]", "no permutation");
+  EXPECT_MISUSE(tile(f34, {2, -1}), "tile: (3, 4) by (2, -1)", "negative");
+  EXPECT_MISUSE(concatenate({f34, f45}, 0), "concatenate: f32[3,4] x f32[4,5]", "dimensions");
+  EXPECT_MISUSE(concatenate({f34, s34}, 0), "concatenate: f32[3,4] x s32[3,4]", "dtypes");
+  EXPECT_MISUSE(concatenate(std::vector<Tensor>{}, 0), "concatenate: ", "no tensors");
+  EXPECT_MISUSE(pad(f34, {{1, 1}, {1, 1}, {1, 1}}), "pad: 3 widths for (3, 4)", "widths");
+  EXPECT_MISUSE(pad(f34, {{-1, 1}}), "pad: f32[3,4]", "must not be negative");
+  EXPECT_MISUSE(pad(f34, {{4, 0}}, PadType::Symmetric), "pad: (3, 4)", "exceeds dimension 0");
+  EXPECT_MISUSE(flip(f34, 2), "flip: dimension 2 of (3, 4)", "dimension");
+}
+
+TEST_F(Misuse, OfProducts) {
+  EXPECT_MISUSE(matmul(f34, f52), "matmul: f32[3,4] x f32[5,2]", "inner dimensions 4 and 5 differ");
+  EXPECT_MISUSE(matmul(f34, s34), "matmul: f32[3,4] x s32[3,4]", "dtypes f32 and s32 differ");
+  EXPECT_MISUSE(matmul(s34, transpose(s34)), "matmul: s32[3,4] x s32[4,3]", "floating dtype");
+  EXPECT_MISUSE(matmul(fromScalar(1.0), f34), "matmul: f32[] x f32[3,4]", "scalars");
+  EXPECT_MISUSE(matmul(full({3, 4, 2}, 1.0), full({4, 5, 3}, 1.0)),
+                "matmul: f32[3,4,2] x f32[4,5,3]", "batch dimensions differ");
+}
+
+TEST_F(Misuse, OfReductions) {
+  // A mean is a sum, any() a maximum: the message names what found the error.
+  using Reduce = Tensor (*)(const Tensor&, const std::vector<int>&, bool);
+  for (Reduce reduce : {Reduce(&fl::sum), Reduce(&fl::amax), Reduce(&fl::amin), Reduce(&fl::mean),
+                        Reduce(&fl::std), Reduce(&fl::any), Reduce(&fl::all),
+                        Reduce(&fl::countNonzero)}) {
+    EXPECT_MISUSE(reduce(f34, {2}, false), "", "[3,4]: axis 2 is out of range");
+    EXPECT_MISUSE(reduce(f34, {-1}, true), "", "[3,4]: axis -1 is out of range");
+  }
+  EXPECT_MISUSE(var(f34, {2}), "", "f32[3,4]: axis 2 is out of range");
+  EXPECT_MISUSE(norm(f34, {2}), "", "f32[3,4]: axis 2 is out of range");
+  EXPECT_MISUSE(sum(f34, {0, 0}), "sum: f32[3,4]", "axis 0 is out of range or given twice");
+  EXPECT_MISUSE(amax(f34, {2}), "amax: f32[3,4]", "axis 2 is out of range");
+  EXPECT_MISUSE(argmax(f34, 2), "argmax: axis 2 of f32[3,4]", "axis 2");
+  EXPECT_MISUSE(argmin(f34, 2), "argmin: axis 2 of f32[3,4]", "axis 2");
+  Tensor values, indices;
+  EXPECT_MISUSE(max(values, indices, f34, 5), "max: axis 5 of f32[3,4]", "axis 5");
+}
+
+TEST_F(Misuse, OfIndices) {
+  EXPECT_MISUSE(f34(3), "index: 3", "out of range for a dimension of 3");
+  EXPECT_MISUSE(f34(-4), "index: -4", "out of range for a dimension of 3");
+  EXPECT_MISUSE(f34(0, 0, 0), "index: 3 indices", "(3, 4)");
+  EXPECT_MISUSE(f34(range(2, 2)), "index: range [2, 2)", "is empty or out of range");
+  EXPECT_MISUSE(f34(range(1, 9)), "index: range [1, 9)", "dimension of 3");
+  EXPECT_MISUSE(f34(range(0, 3, 0)), "index: range [0, 3) with stride 0", "dimension of 3");
+  EXPECT_MISUSE(f34.flat(12), "index: 12", "out of range for a dimension of 12");
+  EXPECT_MISUSE(f34(f7), "index: ", "tensors as indices");
+}
+
+TEST_F(Misuse, OfAssignment) {
+  Tensor x = f34.copy();
+  EXPECT_MISUSE(x(0) = f7, "assignment: f32[4] = f32[7]", "shapes differ");
+  EXPECT_MISUSE(x(0) += f7, "+=: f32[4] by f32[7]", "shapes differ");
+  EXPECT_MISUSE(x += f7, "add: f32[3,4] x f32[7]", "shapes do not broadcast");
+  EXPECT_MISUSE(x += full({3, 4, 2}, 1.0), "+=: f32[3,4] by f32[3,4,2]", "the shape would change");
+  EXPECT_EQ(sum(x).scalar<float>(), 12) << "a failed assignment changes nothing";
+}
+
+TEST_F(Misuse, OfHostMemory) {
+  EXPECT_MISUSE(f34.scalar<int>(), "scalar: a tensor of f32", "is not read as s32");
+  EXPECT_MISUSE(f34.toHostVector<double>(), "host: a tensor of f32", "is not read as f64");
+  EXPECT_MISUSE(Tensor().scalar<float>(), "scalar: ", "empty");
+  EXPECT_MISUSE(Tensor::fromVector(Shape({3}), std::vector<float>(2)), "Tensor: 2 elements",
+                "shape (3), which has 3");
+}
+
+TEST_F(Misuse, OfCreation) {
+  EXPECT_MISUSE(arange(0, 5, 0), "arange: ", "the step is 0");
+  EXPECT_MISUSE(arange(5, 0, 1), "arange: 5 to 0 by 1", "empty");
+  EXPECT_MISUSE(arange(Shape({2, 3}), 2), "arange: dimension 2 of (2, 3)", "dimension");
+  EXPECT_MISUSE(identity(-1), "identity: ", "-1");
+  EXPECT_MISUSE(rand({2}, dtype::s32), "rand: ", "s32");
+  EXPECT_MISUSE(randn({2}, dtype::s32), "randn: ", "s32");
+}
+
+TEST_F(Misuse, OfConvolutionsAndPools) {
+  const std::string types = "conv2d: f32[8,8,4,2] x f32[3,3,4,6]";
+  EXPECT_MISUSE(conv2d(f34, filter), "conv2d: f32[3,4] x f32[3,3,4,6]", "needs an input (W,H,C,N)");
+  EXPECT_MISUSE(conv2d(image, filter, 1, 1, 0, 0, 1, 1, 2), types, "4 channels");
+  EXPECT_MISUSE(conv2d(image, filter, 0, 1), types, "stride 0");
+  EXPECT_MISUSE(conv2d(image, filter, 1, 1, -1, 0), types, "padding -1");
+  EXPECT_MISUSE(conv2d(image, filter, 1, 1, 0, 0, 4, 4), types, "does not fit into 8");
+  EXPECT_MISUSE(conv2d(image, filter, f7), types + " x f32[7]", "the bias has 7 elements for 6");
+  EXPECT_MISUSE(conv2d(image, s34), "conv2d: f32[8,8,4,2] x s32[3,4]", "differ");
+  EXPECT_MISUSE(pool2d(f34, 2, 2), "pool2d: f32[3,4]", "needs (W,H,C,N)");
+  EXPECT_MISUSE(pool2d(image, 9, 9), "pool2d: f32[8,8,4,2]", "does not fit into 8");
+  EXPECT_MISUSE(pool2d(image, 2, 2, 0, 1), "pool2d: f32[8,8,4,2]", "stride 0");
+  EXPECT_MISUSE(pool2d(image, 2, 2, 1, 1, 2, 2), "pool2d: f32[8,8,4,2]", "padding 2");
+  EXPECT_MISUSE(pool2d(image.astype(dtype::s32), 2, 2), "pool2d: s32[8,8,4,2]", "floating dtype");
+}
+
+TEST(MisuseOfBackends, NamesThoseThatExist) {
+  EXPECT_THAT(errorOf([] { BackendScope("fast"); }),
+              AllOf(HasSubstr("backend \"fast\" does not exist"), HasSubstr("eager, lazy")));
+  EXPECT_THAT(errorOf([] { BackendScope("lazy", "tpu"); }),
+              AllOf(HasSubstr("device \"tpu\" does not exist"), HasSubstr("cpu, null, ref")));
+}
+
+// What was recorded before a failure is whole, and so is what follows.
+TEST(Failures, LoseNothing) {
+  const Tensor x = arange(Shape({4}), 0);
+  const Tensor y = exp(x * 0.0) + x;
+  EXPECT_THROW(matmul(y, full({3, 2}, 1.0)), std::invalid_argument);
+  Tensor z = y * 2.0;
+  EXPECT_THROW(z += full({3}, 1.0), std::invalid_argument);
+  EXPECT_THROW(z(9) = 1.0, std::invalid_argument);
+  const Tensor sums = sum(z) + sum(y);
+  EXPECT_THROW(sums.scalar<int>(), std::invalid_argument);
+  EXPECT_EQ(y.toHostVector<float>(), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(z.toHostVector<float>(), (std::vector<float>{2, 4, 6, 8}));
+  EXPECT_EQ(sums.scalar<float>(), 30);
+}
+
+}  // namespace
+}  // namespace fl::testing
