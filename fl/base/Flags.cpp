@@ -1,19 +1,44 @@
 #include "fl/base/Flags.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <stdexcept>
 
 namespace fl {
 namespace {
 
-std::string fromEnvironment(const char* env, const char* initial) {
-  const char* value = std::getenv(env);
-  return value ? value : initial;
+bool isNumber(const std::string& value) {
+  return !value.empty() && value.size() < 10 &&
+         std::all_of(value.begin(), value.end(), [](unsigned char c) { return std::isdigit(c); });
+}
+
+// `values` as in Flags.def.
+bool isAllowed(const std::string& value, const std::string& values) {
+  if (values.empty()) {
+    return true;
+  }
+  if (values == "number") {
+    return isNumber(value);
+  }
+  return ("|" + values + "|").find("|" + value + "|") != std::string::npos;
+}
+
+std::string fromEnvironment(const char* env, const char* initial, const char* values) {
+  const char* set = std::getenv(env);
+  const std::string value = set ? set : initial;
+  if (!isAllowed(value, values)) {
+    throw std::invalid_argument(
+        std::string(env) + ": \"" + value + "\" is not " +
+        (std::string(values) == "number" ? "a number from 0 on" : "one of " + std::string(values)));
+  }
+  return value;
 }
 
 Flags readFlags() {
   Flags result;
-#define FL_FLAG(member, env, initial, doc) result.member = fromEnvironment(env, initial);
+#define FL_FLAG(member, env, initial, values, doc) \
+  result.member = fromEnvironment(env, initial, values);
 #include "fl/base/Flags.def"
 #undef FL_FLAG
   return result;

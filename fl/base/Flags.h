@@ -1,4 +1,5 @@
-// Environment flags, one row each in Flags.def. Read once at first use.
+// Environment flags, one row each in Flags.def. Read once at first use; a wrong value throws
+// std::invalid_argument naming variable, value and what it may be.
 #pragma once
 
 #include <string>
@@ -6,7 +7,7 @@
 namespace fl {
 
 struct Flags {
-#define FL_FLAG(member, env, initial, doc) std::string member;
+#define FL_FLAG(member, env, initial, values, doc) std::string member;
 #include "fl/base/Flags.def"
 #undef FL_FLAG
 

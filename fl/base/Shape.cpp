@@ -7,7 +7,9 @@ namespace fl {
 Dim Shape::elements() const {
   Dim product = 1;
   for (Dim dim : dims_) {
-    product *= dim;
+    if (__builtin_mul_overflow(product, dim, &product)) {
+      throw std::invalid_argument("Shape: " + toString() + " has too many elements");
+    }
   }
   return product;
 }

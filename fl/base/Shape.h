@@ -21,7 +21,7 @@ class Shape {
   explicit Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {}
   Shape(std::initializer_list<Dim> dims) : dims_(dims) {}
 
-  // The product of the dimensions.
+  // The product of the dimensions. Throws std::invalid_argument if it does not fit.
   Dim elements() const;
   int ndim() const { return static_cast<int>(dims_.size()); }
   // Throws std::invalid_argument when `dim` is not below ndim().

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 namespace fl {
@@ -43,19 +44,30 @@ Number store(T value, dtype type) {
   return Number(type, bits);
 }
 
+// The conversion rules of the Cast operator: to b8 is != 0, float to integer saturates, NaN is 0.
+template <typename T, typename From>
+T castValue(From value) {
+  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<T>) {
+    constexpr auto low = static_cast<From>(std::numeric_limits<T>::min());
+    constexpr auto high = static_cast<From>(std::numeric_limits<T>::max());
+    return std::isnan(value) ? T(0)
+           : value <= low    ? std::numeric_limits<T>::min()
+           : value >= high   ? std::numeric_limits<T>::max()
+                             : static_cast<T>(value);
+  } else if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, half>) {
+    return T(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
 template <typename From>
 Number convert(From value, dtype type) {
   if (type == dtype::b8) {
     return store<char>(value != From(0), type);
   }
-  return dispatchType(type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, half>) {
-      return store(T(static_cast<float>(value)), type);
-    } else {
-      return store(static_cast<T>(value), type);
-    }
-  });
+  return dispatchType(
+      type, [&](auto tag) { return store(castValue<typename decltype(tag)::type>(value), type); });
 }
 
 }  // namespace
@@ -125,7 +137,7 @@ double Number::toDouble() const {
 
 int64_t Number::toInt() const {
   if (isFloating(type_)) {
-    return static_cast<int64_t>(toDouble());
+    return castValue<int64_t>(toDouble());
   }
   return dispatchType(type_, [&](auto tag) -> int64_t {
     using T = typename decltype(tag)::type;

@@ -81,10 +81,11 @@ FL_DTYPE_TRAITS(unsigned short, u16, u16)
 #undef FL_DTYPE_TRAITS
 
 // The 13 scalar types of the public API.
-#define FL_FOR_EACH_SCALAR_TYPE(X)                                                  \
-  X(bool)                                                                           \
-  X(int) X(unsigned) X(char) X(unsigned char) X(long) X(unsigned long) X(long long) \
-      X(unsigned long long) X(double) X(float) X(short) X(unsigned short)
+#define FL_FOR_EACH_SCALAR_TYPE(X)                                                                 \
+  X(bool)                                                                                          \
+  X(int)                                                                                           \
+  X(unsigned) X(char) X(unsigned char) X(long) X(unsigned long) X(long long) X(unsigned long long) \
+      X(double) X(float) X(short) X(unsigned short)
 
 template <typename T>
 struct TypeTag {
@@ -149,7 +150,7 @@ class Number {
   uint64_t bits() const { return bits_; }
   double toDouble() const;
   int64_t toInt() const;
-  // C++ conversion rules: float to int truncates, anything to b8 is `!= 0`.
+  // The rules of Cast: float to integer truncates and saturates, anything to b8 is `!= 0`.
   Number cast(dtype type) const;
 
  private:

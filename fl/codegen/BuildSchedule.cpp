@@ -1,5 +1,5 @@
-// Applies the fusion plan: a kernel for each group, steps for every node that runs alone, buffers for
-// what crosses between them. No decisions are taken here.
+// Applies the fusion plan: a kernel for each group, steps for every node that runs alone, buffers
+// for what crosses between them. No decisions are taken here.
 #include <algorithm>
 #include <optional>
 #include <queue>
@@ -27,8 +27,11 @@ struct Unit {
 class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(Compilation& compilation)
-      : graph_(compilation.graph), plan_(compilation.fusion), lowering_(compilation.lowering),
-        schedule_(compilation.schedule), buffers_(graph_.valueCount()) {}
+      : graph_(compilation.graph),
+        plan_(compilation.fusion),
+        lowering_(compilation.lowering),
+        schedule_(compilation.schedule),
+        buffers_(graph_.valueCount()) {}
 
   void run() {
     schedule_ = {};
@@ -352,11 +355,11 @@ class ScheduleBuilder {
         state.values[i] = indexValue(state, node, level, node);
         break;
       case Kind::Random:
-        state.values[i] =
-            state.builder.random(node.type.type, args[0], args[1],
-                                 state.builder.index(levelAccess(state.group, level)));
+        state.values[i] = state.builder.random(
+            node.type.type, args[0], args[1], state.builder.index(levelAccess(state.group, level)));
         break;
-      default: state.values[i] = state.builder.apply(node.op, node.type.type, args);
+      default:
+        state.values[i] = state.builder.apply(node.op, node.type.type, args);
     }
     return state.values[i];
   }
@@ -375,10 +378,9 @@ class ScheduleBuilder {
       return indexValue(state, node, level, graph_.node(value.base));
     }
     const Shape& shape = graph_.type(operand).shape;
-    const ir::Access access =
-        ir::opKind(node.op) == Kind::Reduce
-            ? reduceAccess(value, shape)
-            : groupAccess(state.group, node, level, value, shape);
+    const ir::Access access = ir::opKind(node.op) == Kind::Reduce
+                                  ? reduceAccess(value, shape)
+                                  : groupAccess(state.group, node, level, value, shape);
     return state.builder.load(
         state.builder.addInput(bufferFor(value.base), graph_.type(operand).type, access));
   }

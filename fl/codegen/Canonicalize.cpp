@@ -1,5 +1,5 @@
-// Simplifications that hold for every value, NaN included. Numbers are arguments, so no rule may look
-// at their values.
+// Simplifications that hold for every value, NaN included. Numbers are arguments, so no rule may
+// look at their values.
 #include "fl/codegen/Passes.h"
 #include "fl/codegen/Rewrite.h"
 
@@ -30,8 +30,7 @@ using Rule = ValueId (*)(Graph& graph, const Node& node);
 
 // cast(x) to its own dtype = x; reshape and broadcast to its own shape = x
 ValueId sameType(Graph& graph, const Node& node) {
-  const bool candidate =
-      node.op == Op::Cast || node.op == Op::Reshape || node.op == Op::Broadcast;
+  const bool candidate = node.op == Op::Cast || node.op == Op::Reshape || node.op == Op::Broadcast;
   return candidate && graph.type(node.operands[0]) == node.type && !graph.isNumber(node.operands[0])
              ? node.operands[0]
              : -1;

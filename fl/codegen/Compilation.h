@@ -1,5 +1,5 @@
-// One compilation: graph in, schedule out, and everything passes decide in between. Passes are listed
-// in Pipeline.def, run by Pipeline.cpp.
+// One compilation: graph in, schedule out, and everything passes decide in between. Passes are
+// listed in Pipeline.def, run by Pipeline.cpp.
 #pragma once
 
 #include <functional>
@@ -28,8 +28,8 @@ struct CompileOptions {
   bool verify = false;
 };
 
-// Runs the pipeline. Throws InternalError if an invariant breaks, std::invalid_argument if stopAfter
-// names no pass.
+// Runs the pipeline. Throws InternalError if an invariant breaks, std::invalid_argument if
+// stopAfter names no pass.
 Compilation compile(ir::Graph graph, const CompileOptions& options);
 
 // Runs the one graph pass `pass` (those that rewrite the graph), as `fl opt --pass=` does.

@@ -1,4 +1,5 @@
-// Merges nodes that compute the same value. Random nodes stay apart: each call drew its own numbers.
+// Merges nodes that compute the same value. Random nodes stay apart: each call drew its own
+// numbers.
 #include <string>
 #include <unordered_map>
 

@@ -1,6 +1,6 @@
-// Decides which nodes share a kernel, in one pass over the graph in order. A node joins the group of
-// an operand when it iterates the same space (or the space left by the group's reduction) and reads
-// the group's values element by element; otherwise it starts a group of its own.
+// Decides which nodes share a kernel, in one pass over the graph in order. A node joins the group
+// of an operand when it iterates the same space (or the space left by the group's reduction) and
+// reads the group's values element by element; otherwise it starts a group of its own.
 //
 // Groups stay free of cycles by depth: a group's depth is larger than that of every group it reads,
 // so a node may join a group only if all its other operands come from groups of smaller depth.
@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
+#include "fl/codegen/FusionUses.h"
 #include "fl/codegen/Passes.h"
-#include "fl/ir/Text.h"
 
 namespace fl::codegen {
 namespace {
@@ -24,80 +24,6 @@ using ir::ValueId;
 // shrinks.
 constexpr size_t kMaxNodes = 48;
 constexpr size_t kMaxLoads = 24;
-
-// Users of each value, in one array.
-class Uses {
- public:
-  Uses(const Graph& graph, const FusionPlan& plan)
-      : plan_(plan), begin_(graph.valueCount() + 1, 0) {
-    for (const Node& node : graph.nodes()) {
-      for (ValueId operand : node.operands) {
-        ++begin_[operand + 1];
-      }
-    }
-    for (size_t i = 1; i < begin_.size(); ++i) {
-      begin_[i] += begin_[i - 1];
-    }
-    users_.resize(begin_.back());
-    std::vector<int> next(begin_.begin(), begin_.end() - 1);
-    for (size_t i = 0; i < graph.nodes().size(); ++i) {
-      for (ValueId operand : graph.nodes()[i].operands) {
-        users_[next[operand]++] = graph.idOfNode(i);
-      }
-    }
-    isResult_.resize(graph.valueCount(), false);
-    for (ValueId result : graph.results()) {
-      isResult_[result] = true;
-    }
-  }
-
-  bool isResult(ValueId id) const { return isResult_[id]; }
-
-  template <class F>
-  bool anyUser(ValueId id, F&& wanted) const {
-    return std::any_of(users_.begin() + begin_[id], users_.begin() + begin_[id + 1], wanted);
-  }
-
-  // True if every reader of `id` satisfies `inside` and it is no result. A view stands for its own
-  // readers, unless it is known to be a copy.
-  template <class F>
-  bool allReaders(const Graph& graph, ValueId id, F&& inside) const {
-    return all(graph, id, true, inside);
-  }
-  // The same, whether or not it is a result.
-  template <class F>
-  bool allUsers(const Graph& graph, ValueId id, F&& inside) const {
-    return all(graph, id, false, inside);
-  }
-
- private:
-  template <class F>
-  bool all(const Graph& graph, ValueId id, bool noResult, F&& inside) const {
-    std::vector<ValueId> pending = {id};
-    while (!pending.empty()) {
-      const ValueId value = pending.back();
-      pending.pop_back();
-      if (noResult && isResult_[value]) {
-        return false;
-      }
-      for (int i = begin_[value]; i < begin_[value + 1]; ++i) {
-        const ValueId user = users_[i];
-        const bool copied = plan_.values[user].base == user;
-        if (ir::opKind(graph.node(user).op) == Kind::View && !copied) {
-          pending.push_back(user);
-        } else if (!inside(user)) {
-          return false;
-        }
-      }
-    }
-    return true;
-  }
-
-  const FusionPlan& plan_;
-  std::vector<int> begin_;
-  std::vector<ValueId> users_;
-  std::vector<bool> isResult_;
-};
 
 // An index is cheaper to compute where it is read than to load.
 bool isInlined(const Graph& graph, const Uses& uses, ValueId id) {
@@ -118,7 +44,9 @@ bool isFusable(const Graph& graph, ValueId id) {
 class Fuser {
  public:
   explicit Fuser(Compilation& compilation)
-      : graph_(compilation.graph), plan_(compilation.fusion), uses_(graph_, plan_),
+      : graph_(compilation.graph),
+        plan_(compilation.fusion),
+        uses_(graph_, plan_),
         viewsAreCalls_(compilation.lowering == ir::Lowering::Calls),
         depth_(graph_.valueCount(), 0) {}
 
@@ -199,7 +127,8 @@ class Fuser {
     std::vector<int> candidates;
     for (ValueId operand : graph_.node(id).operands) {
       const int group = plan_.groupOf[plan_.values[operand].base];
-      if (group >= 0 && std::find(candidates.begin(), candidates.end(), group) == candidates.end()) {
+      if (group >= 0 &&
+          std::find(candidates.begin(), candidates.end(), group) == candidates.end()) {
         candidates.push_back(group);
       }
     }
@@ -239,8 +168,7 @@ class Fuser {
   bool tryJoin(ValueId id, int index) {
     FusionGroup& group = plan_.groups[index];
     Fit fit;
-    if (group.nodes.size() >= kMaxNodes || !othersAreBefore(id, index) || !fits(id, group, &fit) ||
-        loadsAfterJoin(id, group) > kMaxLoads) {
+    if (!othersAreBefore(id, index) || !fits(id, group, &fit) || !fitsLimits(group, {id})) {
       return false;
     }
     group.reduced = fit.reduced;
@@ -262,22 +190,28 @@ class Fuser {
     return true;
   }
 
-  size_t loadsAfterJoin(ValueId id, const FusionGroup& group) const {
+  // Distinct values from outside that a kernel of `group` and `more` loads.
+  size_t loadsWith(const FusionGroup& group, const std::vector<ValueId>& more) const {
     std::vector<ValueId> loads;
-    auto count = [&](ValueId node) {
-      for (ValueId operand : graph_.node(node).operands) {
-        const ValueId base = plan_.values[operand].base;
-        if (!graph_.isNumber(base) && !contains(group, base)) {
-          loads.push_back(operand);
+    auto isInside = [&](ValueId id) {
+      return contains(group, id) || std::find(more.begin(), more.end(), id) != more.end();
+    };
+    for (const auto* nodes : {&group.nodes, &more}) {
+      for (ValueId node : *nodes) {
+        for (ValueId operand : graph_.node(node).operands) {
+          const ValueId base = plan_.values[operand].base;
+          if (!graph_.isNumber(base) && !isInside(base)) {
+            loads.push_back(operand);
+          }
         }
       }
-    };
-    for (ValueId node : group.nodes) {
-      count(node);
     }
-    count(id);
     std::sort(loads.begin(), loads.end());
     return std::unique(loads.begin(), loads.end()) - loads.begin();
+  }
+
+  bool fitsLimits(const FusionGroup& group, const std::vector<ValueId>& more) const {
+    return group.nodes.size() + more.size() <= kMaxNodes && loadsWith(group, more) <= kMaxLoads;
   }
 
   bool contains(const FusionGroup& group, ValueId id) const {
@@ -322,8 +256,7 @@ class Fuser {
       if (level == Level::Row && from == Level::Full) {
         return false;
       }
-      const Access access =
-          groupAccess(group, node, level, value, graph_.type(operand).shape);
+      const Access access = groupAccess(group, node, level, value, graph_.type(operand).shape);
       if (!(access == levelAccess(group, from))) {
         return false;
       }
@@ -429,8 +362,8 @@ class Fuser {
       if (!full || graph_.isNumber(value.base) || contains(group, value.base)) {
         continue;
       }
-      if (!mergesWhereReduced(group, groupAccess(group, node, Level::Full, value,
-                                                 graph_.type(operand).shape))) {
+      if (!mergesWhereReduced(
+              group, groupAccess(group, node, Level::Full, value, graph_.type(operand).shape))) {
         return false;
       }
     }
@@ -439,7 +372,8 @@ class Fuser {
 
   bool operandsMerge(const FusionGroup& group, const Node& reduce) const {
     const ValueId operand = reduce.operands[0];
-    return mergesWhereReduced(group, {plan_.values[operand].layout.offset, squeezedStrides(operand)});
+    return mergesWhereReduced(group,
+                              {plan_.values[operand].layout.offset, squeezedStrides(operand)});
   }
 
   static bool mergesWhereReduced(const FusionGroup& group, const Access& access) {
@@ -471,17 +405,16 @@ class Fuser {
   void tryAbsorb(ValueId id, int source, int target) {
     const FusionGroup& from = plan_.groups[source];
     const FusionGroup& to = plan_.groups[target];
-    if (isReducing(from) || from.space != to.space ||
-        from.nodes.size() + to.nodes.size() > kMaxNodes || !readsInPlace(from, to)) {
+    if (isReducing(from) || from.space != to.space || !readsInPlace(from, to) ||
+        !fitsLimits(to, from.nodes)) {
       return;
     }
     for (ValueId member : from.nodes) {
-      const bool inside = uses_.allReaders(graph_, member, [&](ValueId user) {
-        return contains(from, user) || contains(to, user);
-      });
+      const bool inside = uses_.allReaders(
+          graph_, member, [&](ValueId user) { return contains(from, user) || contains(to, user); });
       // Other readers must come after the target; those not placed yet will.
-      const bool after = rowsOnly(to) || !isReducing(to) ? readersAreAfter(member, id, from, to)
-                                                         : false;
+      const bool after =
+          rowsOnly(to) || !isReducing(to) ? readersAreAfter(member, id, from, to) : false;
       if ((!inside && !after) || (isReducing(to) && !externalsMerge(to, graph_.node(member)))) {
         return;
       }
@@ -489,7 +422,8 @@ class Fuser {
     moveInto(source, target);
   }
 
-  // True if whatever `to` reads of the map `from`, it reads element by element over the whole space.
+  // True if whatever `to` reads of the map `from`, it reads element by element over the whole
+  // space.
   bool readsInPlace(const FusionGroup& from, const FusionGroup& to) const {
     for (size_t i = 0; i < to.nodes.size(); ++i) {
       const Node& node = graph_.node(to.nodes[i]);
@@ -531,7 +465,7 @@ class Fuser {
       FusionGroup& from = plan_.groups[source];
       const FusionGroup& to = plan_.groups[target];
       if (!isReducing(from) && rowsOnly(to) && from.space == keptShape(to) &&
-          from.nodes.size() + to.nodes.size() <= kMaxNodes && readsAsRows(from, to)) {
+          readsAsRows(from, to) && fitsLimits(to, from.nodes)) {
         from.levels.assign(from.nodes.size(), Level::Row);
         moveInto(static_cast<int>(source), target);
       }
@@ -610,72 +544,6 @@ class Fuser {
 };
 
 }  // namespace
-
-Shape squeezed(const Shape& shape) {
-  Shape result;
-  for (Dim dim : shape.get()) {
-    if (dim != 1) {
-      result.get().push_back(dim);
-    }
-  }
-  return result;
-}
-
-Access groupAccess(const FusionGroup& group, const Node& node, Level level,
-                   const ResolvedValue& operand, const Shape& operandShape) {
-  const Shape& shape = node.type.shape;
-  const Access wide = broadcastAccess(operand.layout, operandShape, shape);
-  Access access{wide.offset, {}};
-  int axis = 0;
-  for (int i = 0; i < group.space.ndim(); ++i) {
-    if (level == Level::Row && group.reduced[i]) {
-      access.strides.push_back(0);
-      continue;
-    }
-    while (shape[axis] == 1) {
-      ++axis;
-    }
-    access.strides.push_back(wide.strides[axis++]);
-  }
-  return access;
-}
-
-bool sameElements(const Graph& graph, const ResolvedValue& value, const Shape& shape) {
-  return !graph.isNumber(value.base) && ir::isContiguous(value.layout, shape) &&
-         shape.elements() == graph.type(value.base).shape.elements();
-}
-
-Access levelAccess(const FusionGroup& group, Level level) {
-  Access access;
-  Dim stride = 1;
-  for (int i = 0; i < group.space.ndim(); ++i) {
-    const bool skipped = level == Level::Row && group.reduced[i];
-    access.strides.push_back(skipped ? 0 : stride);
-    stride *= skipped ? 1 : group.space[i];
-  }
-  return access;
-}
-
-std::string printFusion(const Graph& graph, const FusionPlan& plan) {
-  const auto parameters = static_cast<ValueId>(graph.parameters().size());
-  std::string text;
-  for (const FusionGroup& group : plan.groups) {
-    text += "// fuse space=" + group.space.toString() + " reduced=[";
-    const char* separator = "";
-    for (size_t i = 0; i < group.reduced.size(); ++i) {
-      if (group.reduced[i]) {
-        text += separator + std::to_string(i);
-        separator = ",";
-      }
-    }
-    text += "]:";
-    for (ValueId id : group.nodes) {
-      text += std::string(" ") + ir::opName(graph.node(id).op) + "%" + std::to_string(id - parameters);
-    }
-    text += "\n";
-  }
-  return text + printGraph(graph, "g", {.callSites = true});
-}
 
 void fuse(Compilation& compilation) { Fuser(compilation).run(); }
 

@@ -1,4 +1,5 @@
-// The fusion plan: which nodes share a kernel. A decision as plain data; BuildSchedule.cpp applies it.
+// The fusion plan: which nodes share a kernel. A decision as plain data; BuildSchedule.cpp applies
+// it.
 #pragma once
 
 #include <string>
@@ -24,14 +25,14 @@ struct FusionGroup {
   std::vector<bool> reduced;  // per axis; all false for a map
   std::vector<ir::ValueId> nodes;
   std::vector<Level> levels;  // one a node
-  std::vector<int> sweeps;    // one a node: how many sweeps must have ended before its value is known
+  std::vector<int> sweeps;  // one a node: how many sweeps must have ended before its value is known
 };
 
 struct FusionPlan {
   bool enabled = true;
   std::vector<ResolvedValue> values;  // one a value of the graph
   std::vector<bool> inlined;          // one a value: computed wherever it is read
-  std::vector<int> groupOf;           // one a value; -1 for parameters, views and nodes that run alone
+  std::vector<int> groupOf;  // one a value; -1 for parameters, views and nodes that run alone
   std::vector<FusionGroup> groups;
 };
 

@@ -115,11 +115,10 @@ std::vector<size_t> packBySize(const std::vector<Interval>& intervals) {
 std::vector<size_t> packByBirth(const std::vector<Interval>& intervals) {
   std::vector<size_t> order(intervals.size()), offsets(intervals.size(), 0);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return intervals[a].first < intervals[b].first;
-  });
-  std::map<size_t, size_t> alive;                // offset to end
-  std::multimap<int, size_t> deaths;             // last step to offset
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return intervals[a].first < intervals[b].first; });
+  std::map<size_t, size_t> alive;     // offset to end
+  std::multimap<int, size_t> deaths;  // last step to offset
   for (size_t i : order) {
     while (!deaths.empty() && deaths.begin()->first < intervals[i].first) {
       alive.erase(deaths.begin()->second);

@@ -1,5 +1,5 @@
-// Orders steps so that less memory is alive at once. Tries a greedy order by bytes freed and keeps it
-// only if its peak is below the recorded order's.
+// Orders steps so that less memory is alive at once. Tries a greedy order by bytes freed and keeps
+// it only if its peak is below the recorded order's.
 #include <algorithm>
 #include <map>
 
@@ -43,7 +43,8 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
 class GreedyOrder {
  public:
   explicit GreedyOrder(const ir::Schedule& schedule)
-      : schedule_(schedule), uses_(schedule.temporaries.size(), 0),
+      : schedule_(schedule),
+        uses_(schedule.temporaries.size(), 0),
         alive_(schedule.temporaries.size(), false) {
     for (const ir::Step& step : schedule.steps) {
       for (int temporary : temporariesOf(step)) {

@@ -47,7 +47,8 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;
   if (logEnabled(3)) {
-    logLine(3, std::string("pass ") + row.info.name + " " + std::to_string(elapsed.count()) + " ms");
+    logLine(3,
+            std::string("pass ") + row.info.name + " " + std::to_string(elapsed.count()) + " ms");
   }
   if (options.verify) {
     verifyStage(compilation, row.info);

@@ -1,6 +1,7 @@
 #include "fl/ir/Inference.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "fl/base/Error.h"
 
@@ -98,16 +99,30 @@ ValueType transpose(const Call& call) {
   return {call.operand(0).type, result};
 }
 
+// A box of `sizes` with `strides` must fit into `shape` at some start, and the starts are scalars.
+void checkBox(const Call& call, const Shape& shape, const Shape& sizes,
+              const std::vector<Dim>& strides, size_t firstStart) {
+  for (int i = 0; i < shape.ndim(); ++i) {
+    const Dim span = sizes[i] == 0 ? 0 : (sizes[i] - 1) * std::abs(strides[i]) + 1;
+    if (sizes[i] < 0 || span > shape[i]) {
+      call.fail("a box of ", sizes, " does not fit");
+    }
+    const ValueType& start = call.operand(firstStart + i);
+    if (start.type != dtype::s64 || start.shape.ndim() != 0) {
+      call.fail("starts are scalars of s64");
+    }
+  }
+}
+
 ValueType slice(const Call& call) {
-  const size_t rank = call.attrs[0];
+  const size_t rank = call.attrs.size() > 0 ? call.attrs[0] : 0;
   if (static_cast<int>(rank) != call.shape(0).ndim() || call.operands.size() != rank + 1 ||
       call.attrs.size() != 2 * rank + 1) {
     call.fail("needs one start, size and stride a dimension");
   }
-  Shape sizes;
-  for (size_t i = 0; i < rank; ++i) {
-    sizes.get().push_back(call.attrs[1 + i]);
-  }
+  const std::vector<Dim> values = call.attrs.list(1);
+  const Shape sizes(std::vector<Dim>(values.begin(), values.begin() + rank));
+  checkBox(call, call.shape(0), sizes, {values.begin() + rank, values.end()}, 1);
   return {call.operand(0).type, sizes};
 }
 
@@ -189,6 +204,7 @@ ValueType update(const Call& call) {
       call.attrs.size() != rank + 1) {
     call.fail("needs equal dtypes and ranks, one start and stride a dimension");
   }
+  checkBox(call, call.shape(0), call.shape(1), call.attrs.list(1), 2);
   return call.operand(0);
 }
 
@@ -251,8 +267,11 @@ ValueType conv2d(const Call& call) {
     call.fail("the input has ", x[2], " channels, the filter takes ", w[2], " in ", a[6],
               " groups and makes ", w[3]);
   }
-  if (call.operands.size() > 2 && call.shape(2).elements() != w[3]) {
-    call.fail("the bias has ", call.shape(2).elements(), " elements for ", w[3], " channels");
+  if (call.operands.size() > 2) {
+    const Shape& bias = call.shape(2);
+    if (bias.ndim() < 3 || bias[2] != w[3] || bias.elements() != w[3]) {
+      call.fail("the bias must be (1,1,", w[3], ",1)");
+    }
   }
   Shape out;
   for (int i = 0; i < 2; ++i) {
@@ -275,6 +294,13 @@ ValueType conv2dBackward(const Call& call) {
     call.fail("needs four dimensions");
   }
   const Dim groups = call.attrs[6];
+  const bool data = call.op == Op::Conv2dBackwardData;
+  const Dim outputs = data ? other[3] : gradient[2];
+  if (groups < 1 || outputs % groups != 0 ||
+      (data ? gradient[2] != other[3] : other[2] % groups != 0) ||
+      (!data && gradient[3] != other[3])) {
+    call.fail("channels, batches or ", groups, " groups do not match");
+  }
   if (call.op == Op::Conv2dBackwardData) {
     return {call.operand(0).type,
             Shape({call.attrs[7], call.attrs[8], other[2] * groups, gradient[3]})};

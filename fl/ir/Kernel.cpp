@@ -123,6 +123,8 @@ int64_t kernelDomain(const Kernel& kernel, const int64_t* extents) {
 void verify(const Kernel& kernel) {
   FL_INTERNAL_CHECK(kernel.rank >= 1 && kernel.rank <= kMaxRank, "rank ", kernel.rank);
   FL_INTERNAL_CHECK(kernel.reduced >> kernel.rank == 0, "reduced axes");
+  FL_INTERNAL_CHECK(kernel.operands.size() <= kMaxOperands && kernel.scalars.size() <= kMaxOperands,
+                    kernel.operands.size(), " operands");
   verifyOperands(kernel);
   for (size_t i = 0; i < kernel.values.size(); ++i) {
     verifyValue(kernel, i);

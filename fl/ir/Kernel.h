@@ -43,6 +43,8 @@ class Lexer;
 namespace fl::ir {
 
 inline constexpr int kMaxRank = 5;
+// More operands or numbers than this are no single kernel.
+inline constexpr int kMaxOperands = 96;
 inline constexpr int kLanes = 16;
 inline constexpr int64_t kRowChunk = 1 << 16;
 inline constexpr int64_t kColumnChunk = 128;

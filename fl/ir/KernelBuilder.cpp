@@ -150,7 +150,8 @@ std::optional<BuiltKernel> KernelBuilder::finish() {
       return std::nullopt;
     }
   }
-  if (axes.size() > kMaxRank) {
+  if (axes.size() > kMaxRank || kernel_.operands.size() > kMaxOperands ||
+      kernel_.scalars.size() > kMaxOperands) {
     return std::nullopt;
   }
   BuiltKernel built;

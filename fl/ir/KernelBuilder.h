@@ -48,8 +48,8 @@ class KernelBuilder {
   int valueCount() const { return static_cast<int>(kernel_.values.size()); }
   int operandCount() const { return static_cast<int>(kernel_.operands.size()); }
 
-  // Nothing if the kernel form cannot hold it: more than kMaxRank axes, or reduced axes that an
-  // operand keeps from merging (the reduction tree is defined on merged axes).
+  // Nothing if the kernel form cannot hold it: more than kMaxRank axes or kMaxOperands operands, or
+  // reduced axes that an operand keeps from merging (the reduction tree is defined on merged axes).
   std::optional<BuiltKernel> finish();
 
  private:

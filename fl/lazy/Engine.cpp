@@ -17,6 +17,7 @@ namespace {
 struct ThreadSegments {
   std::vector<uint64_t> pending;
   bool ended = true;
+  size_t recorded = 0;  // operators since this thread's last realize
 };
 
 ThreadSegments& threadSegments(const Engine* engine) {
@@ -45,13 +46,25 @@ void Engine::record(const LazyNodePtr& node) {
   }
   node->id = nextId_++;
   node->segment = segments.pending.back();
-  pending_.append(node.get());
+  segments_[node->segment].append(node.get());
+  if (flushNodes_ > 0 && ++segments.recorded >= flushNodes_) {
+    flush(node);
+  }
+}
+
+void Engine::flush(const LazyNodePtr& node) {
   // Flushing where the previous flush happened lets a loop reuse its plan.
-  const bool full = flushNodes_ > 0 && pending_.size() >= flushNodes_;
-  if (full &&
-      (!lastFlush_ || lastFlush_ == node->site.address || pending_.size() >= 2 * flushNodes_)) {
-    lastFlush_ = node->site.address;
+  const bool late = threadSegments(this).recorded >= 2 * flushNodes_;
+  if (lastFlush_ && lastFlush_ != node->site.address && !late) {
+    return;
+  }
+  lastFlush_ = node->site.address;
+  try {
     realize(node);
+  } catch (const std::exception& error) {
+    // Everything is still pending, so the read that needs a value reports it to whoever can act.
+    threadSegments(this).recorded = 0;
+    logWarning(std::string("an automatic flush failed: ") + error.what());
   }
 }
 
@@ -63,11 +76,10 @@ void Engine::realize(const LazyNodePtr& node) {
     return;
   }
   ThreadSegments& segments = threadSegments(this);
-  while (!segments.pending.empty()) {
-    realizeTogether(nodesOf(segments.pending.front()));
-    segments.pending.erase(segments.pending.begin());
+  for (uint64_t segment : segments.pending) {
+    realizeSegment(segment);
   }
-  segments.ended = true;
+  segments = {};
   if (node->pending()) {
     realizeTogether({node.get()});  // another thread recorded it
   }
@@ -75,8 +87,24 @@ void Engine::realize(const LazyNodePtr& node) {
 
 void Engine::realizeAll() {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  while (pending_.first()) {
-    realizeTogether(nodesOf(pending_.first()->segment));
+  while (!segments_.empty()) {
+    realizeSegment(segments_.begin()->first);
+  }
+}
+
+void Engine::realizeSegment(uint64_t segment) {
+  const auto found = segments_.find(segment);
+  if (found == segments_.end()) {
+    return;
+  }
+  std::vector<LazyNode*> nodes;
+  for (LazyNode* node = found->second.first(); node; node = node->next()) {
+    nodes.push_back(node);
+  }
+  realizeTogether(std::move(nodes));
+  // A thread that still records into it starts the list anew.
+  if (found->second.empty()) {
+    segments_.erase(found);
   }
 }
 
@@ -84,7 +112,7 @@ void Engine::realizeAll() {
 struct Engine::Segment {
   std::vector<LazyNode*> nodes;     // in order of recording
   std::vector<LazyNodePtr> inputs;  // realized values and numbers, in order of first use
-  std::vector<LazyNode*> results;
+  std::vector<LazyNodePtr> results;
   std::vector<int64_t> structure;  // equal structures may share a plan
 };
 
@@ -120,16 +148,6 @@ std::string describe(const ir::Schedule& schedule, size_t nodes, bool hit, int c
 }
 
 }  // namespace
-
-std::vector<LazyNode*> Engine::nodesOf(uint64_t segment) const {
-  std::vector<LazyNode*> nodes;
-  for (LazyNode* node = pending_.first(); node; node = node->next()) {
-    if (node->segment == segment) {
-      nodes.push_back(node);
-    }
-  }
-  return nodes;
-}
 
 void Engine::collectReached(std::vector<LazyNode*>* nodes) {
   ++visit_;
@@ -177,9 +195,11 @@ void Engine::describeStructure(Segment* segment) {
   for (LazyNode* node : segment->nodes) {
     node->value = next++;
     addNode(&words, *node);
-    // Somebody outside holds it: a handle, a later segment, another thread.
-    if (node->weak_from_this().use_count() > node->innerUses) {
-      segment->results.push_back(node);
+    // Somebody outside holds it: a handle, a later segment, another thread. (One of the uses is
+    // ours.) It cannot be had if its last holder is letting go of it on another thread right now.
+    const LazyNodePtr held = node->weak_from_this().lock();
+    if (held && held.use_count() > node->innerUses + 1) {
+      segment->results.push_back(held);
       words.push_back(-1);
     }
   }
@@ -213,7 +233,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
     graph.addNode(std::move(copy));
   }
   std::vector<ir::ValueId> results;
-  for (const LazyNode* node : segment.results) {
+  for (const LazyNodePtr& node : segment.results) {
     results.push_back(node->value);
   }
   graph.setResults(std::move(results));
@@ -241,13 +261,8 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
     numbers.push_back(input->number.value_or(Number()));
   }
   const std::vector<runtime::BufferPtr> outputs = plan.run(buffers, numbers);
-  // Results first become real, then let go of what they were made from.
-  std::vector<LazyNodePtr> keep;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    keep.push_back(segment.results[i]->shared_from_this());
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    keep[i]->realize(outputs[i]);
+    segment.results[i]->realize(outputs[i]);
   }
 }
 

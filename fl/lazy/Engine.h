@@ -4,6 +4,7 @@
 // thread's segments in order, and whatever they reach of other threads'.
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -42,7 +43,9 @@ class Engine {
 
   // Realizes `nodes` and everything pending that they reach, as one plan.
   void realizeTogether(std::vector<LazyNode*> nodes);
-  std::vector<LazyNode*> nodesOf(uint64_t segment) const;
+  void realizeSegment(uint64_t segment);
+  // Runs what this thread has pending when that has become too much.
+  void flush(const LazyNodePtr& node);
   void collectReached(std::vector<LazyNode*>* nodes);
   void describeStructure(Segment* segment);
   const runtime::LoadedSchedule& findPlan(const Segment& segment, bool* hit);
@@ -52,7 +55,7 @@ class Engine {
   std::unique_ptr<runtime::Device> device_;
   KernelCompiler compiler_;
   runtime::KernelCache kernels_;
-  PendingList pending_;
+  std::map<uint64_t, PendingList> segments_;  // by number, those that may have pending nodes
   std::unordered_multimap<uint64_t, Plan> plans_;
   uint64_t nextId_ = 1;
   uint64_t nextSegment_ = 1;

@@ -17,8 +17,6 @@ namespace {
 // FL_JIT.
 JitMode jitMode() {
   const std::string& mode = flags().jit;
-  FL_USER_CHECK(mode == "async" || mode == "sync" || mode == "off", "FL_JIT: \"", mode,
-                "\" is not async, sync or off");
   return mode == "async" ? JitMode::Async : mode == "sync" ? JitMode::Sync : JitMode::Off;
 }
 

@@ -16,7 +16,7 @@ enum class JitMode { Async, Sync, Off };
 // Lives as long as the process, as backends do.
 class KernelCompiler {
  public:
-  // Takes the mode from FL_JIT; throws std::invalid_argument for another word.
+  // Takes the mode from FL_JIT.
   explicit KernelCompiler(runtime::Device& device);
   // Stops the background thread; kernels still waiting stay on tier 0.
   void stop();

@@ -11,7 +11,6 @@ void PendingList::append(LazyNode* node) {
   node->previous_ = last_;
   (last_ ? last_->next_ : first_) = node;
   last_ = node;
-  ++size_;
 }
 
 void PendingList::remove(LazyNode* node) {
@@ -19,7 +18,6 @@ void PendingList::remove(LazyNode* node) {
   (node->next_ ? node->next_->previous_ : last_) = node->previous_;
   node->list_ = nullptr;
   node->previous_ = node->next_ = nullptr;
-  --size_;
 }
 
 LazyNode::LazyNode(ir::Op op, std::vector<LazyNodePtr> operands, ir::Attrs attrs,

@@ -14,19 +14,18 @@ namespace fl::lazy {
 class LazyNode;
 using LazyNodePtr = std::shared_ptr<LazyNode>;
 
-// The pending nodes of all threads in the order they were recorded. A node takes itself out when it
+// The pending nodes of one segment in the order they were recorded. A node takes itself out when it
 // is realized or destroyed. Guarded by the engine's mutex.
 class PendingList {
  public:
   LazyNode* first() const { return first_; }
-  size_t size() const { return size_; }
+  bool empty() const { return !first_; }
   void append(LazyNode* node);
   void remove(LazyNode* node);
 
  private:
   LazyNode* first_ = nullptr;
   LazyNode* last_ = nullptr;
-  size_t size_ = 0;
 };
 
 class LazyNode : public std::enable_shared_from_this<LazyNode> {

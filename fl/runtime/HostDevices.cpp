@@ -1,4 +1,6 @@
 // The devices `ref` and `null`, which run no kernels, and the list of all devices.
+#include <cstring>
+
 #include "fl/base/Error.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleRunner.h"
@@ -19,6 +21,12 @@ class InterpretedSchedule : public ScheduleRunner {
 
  protected:
   void runSteps(const Frame& frame) const override {
+    for (size_t i = 0; !runs_ && i < frame.outputs.size(); ++i) {
+      const ir::ValueType& type = schedule_.outputs[i].type;
+      if (frame.outputs[i]) {
+        std::memset(frame.outputs[i], 0, type.shape.elements() * getTypeSize(type.type));
+      }
+    }
     for (const ir::Step& step : schedule_.steps) {
       counters().libraryCalls++;
       counters().bytesMoved += stepBytes(schedule_, step);
@@ -32,7 +40,7 @@ class InterpretedSchedule : public ScheduleRunner {
   bool runs_;
 };
 
-// Interprets every op, or only checks it; values on `null` are whatever the memory held.
+// Interprets every op, or only checks it; values on `null` are zero.
 class InterpretingDevice : public Device {
  public:
   InterpretingDevice(std::string name, bool runs) : name_(std::move(name)), runs_(runs) {}

@@ -13,8 +13,9 @@ namespace fl {
     return defaultTensorBackend().NAME(tensor); \
   }
 FL_DEFINE(exp)
-FL_DEFINE(log) FL_DEFINE(negative) FL_DEFINE(logicalNot) FL_DEFINE(log1p) FL_DEFINE(sin)
-    FL_DEFINE(cos) FL_DEFINE(sqrt) FL_DEFINE(tanh) FL_DEFINE(floor) FL_DEFINE(ceil) FL_DEFINE(rint)
+FL_DEFINE(log)
+FL_DEFINE(negative) FL_DEFINE(logicalNot) FL_DEFINE(log1p) FL_DEFINE(sin) FL_DEFINE(cos)
+    FL_DEFINE(sqrt) FL_DEFINE(tanh) FL_DEFINE(floor) FL_DEFINE(ceil) FL_DEFINE(rint)
         FL_DEFINE(absolute) FL_DEFINE(erf) FL_DEFINE(isnan) FL_DEFINE(isinf) FL_DEFINE(sign)
 #undef FL_DEFINE
 
@@ -99,7 +100,8 @@ Tensor asF32(double value) { return detail::numberTensor(Number::of(value, dtype
     return defaultTensorBackend().NAME(asF32(lhs), rhs); \
   }
 FL_DEFINE(minimum)
-FL_DEFINE(maximum) FL_DEFINE(power)
+FL_DEFINE(maximum)
+FL_DEFINE(power)
 #undef FL_DEFINE
 
     Tensor minimum(const Tensor& lhs, const double& rhs) {
@@ -121,9 +123,6 @@ Tensor power(const Tensor& lhs, const double& rhs) {
   }
   if (rhs == 3) {
     return base * base * base;
-  }
-  if (rhs == 0.5) {
-    return sqrt(base);
   }
   if (rhs == -1) {
     return 1.0 / base;

@@ -69,7 +69,8 @@ void extreme(Reduction reduction, Tensor& values, Tensor& indices, const Tensor&
     return defaultTensorBackend().NAME(input, axes, keepDims);                          \
   }
 FL_DEFINE(amin)
-FL_DEFINE(amax) FL_DEFINE(sum)
+FL_DEFINE(amax)
+FL_DEFINE(sum)
 #undef FL_DEFINE
 
     void min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,

@@ -104,6 +104,9 @@ Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidth
   }
   Tensor result = input;
   for (size_t i = 0; i < padWidths.size(); ++i) {
+    FL_USER_CHECK(padWidths[i].first >= 0 && padWidths[i].second >= 0 && input.dim(i) > 0,
+                  "pad: ", typeToString(input.type(), input.shape()),
+                  ": widths must not be negative, and ", "there is no edge in a dimension of 0");
     result = extend(result, static_cast<int>(i), padWidths[i].first, padWidths[i].second,
                     type == PadType::Symmetric);
   }
@@ -148,10 +151,14 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
 }
 Tensor where(const Tensor& condition, const Tensor& x, const double& y) {
   FL_API_ENTRY();
+  FL_USER_CHECK(isFloating(x.type()), "where: ", typeToString(x.type(), x.shape()),
+                " with a double: dtypes differ");
   return where(condition, x, detail::numberTensor(Number::of(y, x.type())));
 }
 Tensor where(const Tensor& condition, const double& x, const Tensor& y) {
   FL_API_ENTRY();
+  FL_USER_CHECK(isFloating(y.type()), "where: a double with ", typeToString(y.type(), y.shape()),
+                ": dtypes differ");
   return where(condition, detail::numberTensor(Number::of(x, y.type())), y);
 }
 

@@ -51,6 +51,19 @@ TensorBackend& getBackend(const std::string& name, const std::string& device) {
   return *backend;
 }
 
+void syncBackends() {
+  std::vector<TensorBackend*> backends;
+  {
+    std::lock_guard<std::mutex> lock(registry().mutex);
+    for (const auto& entry : registry().backends) {
+      backends.push_back(entry.second.get());
+    }
+  }
+  for (TensorBackend* backend : backends) {
+    backend->sync();
+  }
+}
+
 TensorBackend& defaultTensorBackend() {
   if (scoped) {
     return *scoped;

@@ -73,6 +73,9 @@ struct BackendRegistration {
 // The backend `name` on `device`, made once. Throws std::invalid_argument naming those that exist.
 TensorBackend& getBackend(const std::string& name, const std::string& device = "");
 
+// Runs all pending work of every backend.
+void syncBackends();
+
 // The backend that operators on this thread use: the innermost BackendScope's, else the default.
 TensorBackend& defaultTensorBackend();
 // The process's default; FL_BACKEND and FL_DEVICE until it is set.

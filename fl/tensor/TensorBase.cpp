@@ -136,9 +136,10 @@ void Tensor::checkScalarRead(dtype wanted) const {
     return result;                                       \
   }
 FL_DEFINE(int)
-FL_DEFINE(unsigned) FL_DEFINE(char) FL_DEFINE(unsigned char) FL_DEFINE(long)
-    FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long) FL_DEFINE(double)
-        FL_DEFINE(float) FL_DEFINE(short) FL_DEFINE(unsigned short)
+FL_DEFINE(unsigned)
+FL_DEFINE(char) FL_DEFINE(unsigned char) FL_DEFINE(long) FL_DEFINE(unsigned long)
+    FL_DEFINE(long long) FL_DEFINE(unsigned long long) FL_DEFINE(double) FL_DEFINE(float)
+        FL_DEFINE(short) FL_DEFINE(unsigned short)
 #undef FL_DEFINE
 
             void Tensor::toHost(void* data) const {

@@ -191,9 +191,10 @@ class Tensor {
   template <>         \
   T Tensor::scalar<T>() const;
 FL_DECLARE(int)
-FL_DECLARE(unsigned) FL_DECLARE(char) FL_DECLARE(unsigned char) FL_DECLARE(long)
-    FL_DECLARE(unsigned long) FL_DECLARE(long long) FL_DECLARE(unsigned long long)
-        FL_DECLARE(double) FL_DECLARE(float) FL_DECLARE(short) FL_DECLARE(unsigned short)
+FL_DECLARE(unsigned)
+FL_DECLARE(char) FL_DECLARE(unsigned char) FL_DECLARE(long) FL_DECLARE(unsigned long)
+    FL_DECLARE(long long) FL_DECLARE(unsigned long long) FL_DECLARE(double) FL_DECLARE(float)
+        FL_DECLARE(short) FL_DECLARE(unsigned short)
 #undef FL_DECLARE
 
     // ---- Creation ----
@@ -280,11 +281,12 @@ Tensor sign(const Tensor& tensor);
   FL_DECLARE_SCALAR(FUNC, OP, float)                        \
   FL_DECLARE_SCALAR(FUNC, OP, short)                        \
   FL_DECLARE_SCALAR(FUNC, OP, unsigned short)
-#define FL_FOR_EACH_BINARY_OPERATOR(X)                                                       \
-  X(add, +)                                                                                  \
-  X(sub, -) X(mul, *) X(div, /) X(eq, ==) X(neq, !=) X(lessThan, <) X(lessThanEqual, <=)     \
-      X(greaterThan, >) X(greaterThanEqual, >=) X(logicalOr, ||) X(logicalAnd, &&) X(mod, %) \
-          X(bitwiseAnd, &) X(bitwiseOr, |) X(bitwiseXor, ^) X(lShift, <<) X(rShift, >>)
+#define FL_FOR_EACH_BINARY_OPERATOR(X)                                                           \
+  X(add, +)                                                                                      \
+  X(sub, -)                                                                                      \
+  X(mul, *) X(div, /) X(eq, ==) X(neq, !=) X(lessThan, <) X(lessThanEqual, <=) X(greaterThan, >) \
+      X(greaterThanEqual, >=) X(logicalOr, ||) X(logicalAnd, &&) X(mod, %) X(bitwiseAnd, &)      \
+          X(bitwiseOr, |) X(bitwiseXor, ^) X(lShift, <<) X(rShift, >>)
 FL_FOR_EACH_BINARY_OPERATOR(FL_DECLARE_BINARY)
 #undef FL_DECLARE_BINARY
 #undef FL_DECLARE_SCALAR

@@ -14,12 +14,12 @@ void init() { defaultTensorBackend(); }
 
 void sync() {
   FL_API_ENTRY();
-  defaultTensorBackend().sync();
+  syncBackends();
 }
 
 void eval(Tensor& tensor) {
   FL_API_ENTRY();
-  defaultTensorBackend().eval(tensor.value());
+  tensor.backend().eval(tensor.value());
 }
 
 bool allClose(const Tensor& a, const Tensor& b, const double absTolerance) {
@@ -83,11 +83,12 @@ void printElements(std::ostream& os, const std::vector<T>& values, const Shape& 
 std::string Tensor::toString() const {
   std::ostringstream os;
   os << typeToString(type(), shape()) << "\n";
-  const Tensor wide = astype(isFloating(type()) ? dtype::f64 : dtype::s64);
   if (isFloating(type())) {
-    printElements(os, wide.toHostVector<double>(), shape());
+    printElements(os, astype(dtype::f64).toHostVector<double>(), shape());
+  } else if (type() == dtype::u64) {
+    printElements(os, toHostVector<unsigned long long>(), shape());
   } else {
-    printElements(os, wide.toHostVector<long long>(), shape());
+    printElements(os, astype(dtype::s64).toHostVector<long long>(), shape());
   }
   return os.str();
 }

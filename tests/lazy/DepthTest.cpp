@@ -1,77 +1,103 @@
-// Graphs of any depth: nothing recurses over it, so a small stack is enough. The automatic flush is
-// off (the BUILD file sets FL_FLUSH_NODES=0).
+// A million recorded operators are built, evaluated and destroyed on a small stack: nothing may
+// recurse over the depth of a graph. The automatic flush is off (FL_FLUSH_NODES=0).
 #include <gtest/gtest.h>
 #include <pthread.h>
 
 #include <functional>
 
-#include "fl/runtime/Counters.h"
 #include "fl/tensor/tensor.h"
+#include "tests/lazy/Counts.h"
 
-namespace fl {
+namespace fl::testing {
 namespace {
 
 constexpr int kOperators = 1'000'000;
-#if defined(__SANITIZE_ADDRESS__)
-constexpr size_t kStackBytes = 1024 * 1024;  // its redzones make every frame larger
-#else
-constexpr size_t kStackBytes = 256 * 1024;
-#endif
 
-void* call(void* body) {
-  (*static_cast<std::function<void()>*>(body))();
-  return nullptr;
-}
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kStackBytes = 1 << 20;  // frames grow by their red zones
+#else
+constexpr size_t kStackBytes = 256 << 10;
+#endif
 
 void onSmallStack(std::function<void()> body) {
   pthread_attr_t attributes;
-  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  pthread_attr_init(&attributes);
   ASSERT_EQ(pthread_attr_setstacksize(&attributes, kStackBytes), 0);
   pthread_t thread;
-  ASSERT_EQ(pthread_create(&thread, &attributes, call, &body), 0);
-  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  auto run = [](void* function) -> void* {
+    (*static_cast<std::function<void()>*>(function))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, &body), 0);
+  pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
 }
 
-Tensor chain() {
-  Tensor x = full({4}, 0.0);
-  for (int i = 0; i < kOperators; ++i) {
+Tensor chain(int operators) {
+  Tensor x = Tensor::fromVector(std::vector<float>{0, 1, 2, 3});
+  for (int i = 0; i < operators; ++i) {
     x = x + 1.0;
   }
   return x;
 }
 
-TEST(Depth, AChainIsBuiltEvaluatedAndDestroyed) {
+// Halves are taken apart and joined the other way round; three nodes a step.
+Tensor siblings(int operators) {
+  Tensor x = Tensor::fromVector(std::vector<float>{0, 1, 2, 3});
+  for (int i = 0; i < operators / 3; ++i) {
+    x = concatenate({x(range(2, 4)), x(range(0, 2))}, 0);
+  }
+  return x;
+}
+
+TEST(Depth, ChainEvaluates) {
   onSmallStack([] {
-    const runtime::Counters& counters = runtime::counters();
-    const uint64_t compiled = counters.kernelsCompiled, plans = counters.plansBuilt;
-    {
-      const Tensor x = chain();
-      EXPECT_EQ(x.toHostVector<float>(), std::vector<float>(4, kOperators));
-    }
-    EXPECT_EQ(counters.plansBuilt - plans, 1u) << "one graph, not flushed in pieces";
+    const Counts counts;
+    const Tensor x = chain(kOperators);
+    EXPECT_EQ(counts.realizes(), 0u);
+    const auto values = x.toHostVector<float>();
+    EXPECT_EQ(values, (std::vector<float>{1e6f, 1e6f + 1, 1e6f + 2, 1e6f + 3}));
+    EXPECT_EQ(counts.plansBuilt(), 1u) << "one graph, not flushed in pieces";
     // Equal pieces of the chain share a kernel; the first and the last may differ.
-    EXPECT_LE(counters.kernelsCompiled - compiled, 3u);
-    EXPECT_EQ(counters.fallbacks, 0u);
+    EXPECT_LE(counts.kernelsCompiled(), 3u);
+    EXPECT_EQ(counts.fallbacks(), 0u);
   });
 }
 
-TEST(Depth, AChainIsDestroyedUnevaluated) {
+TEST(Depth, ChainDiesUnevaluated) {
   onSmallStack([] {
-    const uint64_t realizes = runtime::counters().realizes;
-    chain();
-    EXPECT_EQ(runtime::counters().realizes, realizes);
+    const Counts counts;
+    { const Tensor x = chain(kOperators); }
+    sync();
+    EXPECT_EQ(counts.realizes(), 0u);
   });
 }
 
-TEST(Depth, SiblingsAreDestroyedUnevaluated) {
+TEST(Depth, SiblingsEvaluate) {
   onSmallStack([] {
-    Tensor x = full({4}, 1.0);
-    for (int i = 0; i < kOperators / 4; ++i) {
-      x = concatenate(0, x(range(2, 4)), x(range(0, 2)));
+    const Counts counts;
+    const Tensor x = siblings(kOperators);
+    // An odd number of exchanges.
+    EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>{2, 3, 0, 1}));
+    EXPECT_EQ(counts.realizes(), 1u);
+    EXPECT_EQ(counts.fallbacks(), 0u);
+  });
+}
+
+TEST(Depth, SiblingsDieUnevaluated) {
+  onSmallStack([] { siblings(kOperators); });
+}
+
+// Writes through a view: updates of updates.
+TEST(Depth, UpdatesEvaluate) {
+  onSmallStack([] {
+    Tensor x = full({4}, 0.0);
+    for (int i = 0; i < kOperators / 10; ++i) {
+      x(i % 4) = static_cast<double>(i);
     }
+    EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>{99996, 99997, 99998, 99999}));
   });
 }
 
 }  // namespace
-}  // namespace fl
+}  // namespace fl::testing

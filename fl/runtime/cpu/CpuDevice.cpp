@@ -150,10 +150,8 @@ class CpuSchedule : public ScheduleRunner {
   void runLaunch(const PreparedLaunch& launch, const Frame& frame) const {
     const ir::Kernel& kernel = launch.kernel->kernel();
     const ir::LaunchStep& step = *launch.step;
-    constexpr size_t kInline = 128;
-    std::array<void*, kInline> data;
-    std::array<uint64_t, kInline> scalars;
-    FL_INTERNAL_CHECK(step.operands.size() <= kInline && step.numbers.size() <= kInline);
+    std::array<void*, ir::kMaxOperands> data;
+    std::array<uint64_t, ir::kMaxOperands> scalars;
     for (size_t i = 0; i < step.operands.size(); ++i) {
       const ir::LaunchOperand& operand = step.operands[i];
       const int64_t offset = elementOffset(operand.offset, frame);

@@ -1,0 +1,176 @@
+// FL_LOG=1 writes a line a realize, FL_DUMP every stage of every plan.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "fl/base/Flags.h"
+#include "fl/base/Text.h"
+#include "fl/codegen/Compilation.h"
+#include "fl/ir/Schedule.h"
+#include "fl/ir/Text.h"
+#include "fl/lazy/LazyBackend.h"
+#include "fl/tensor/tensor.h"
+
+namespace fl::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string logFile() { return ::testing::TempDir() + "/realize.log"; }
+
+// The log opens its file at the first message, so this comes first.
+const bool logs = [] {
+  flags().log = "1," + logFile();
+  flags().jit = "sync";
+  return true;
+}();
+
+std::vector<std::string> linesOf(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST(Log, ALineARealize) {
+  const size_t before = linesOf(logFile()).size();
+  int line = 0;
+  for (int i = 0; i < 2; ++i) {
+    const Tensor x = rand({40, 8});
+    const Tensor y = matmul(exp(x), full({8, 8}, 1.0)) + 1.0;
+    y.toHostVector<float>(), line = __LINE__;
+  }
+  const auto lines = linesOf(logFile());
+  ASSERT_EQ(lines.size(), before + 2);
+  const std::string words =
+      "realize: 5 ops -> 3 kernels \\+ 1 calls, compiled=@, arena [0-9]+ B \\(bound [0-9]+ B\\), "
+      "plan #, at tests/lazy/LogTest.cpp:" + std::to_string(line);
+  auto expected = [&](const char* compiled, const char* plan) {
+    std::string text = words;
+    text.replace(text.find('@'), 1, compiled);
+    return text.replace(text.find('#'), 1, plan);
+  };
+  EXPECT_THAT(lines[before], ::testing::MatchesRegex(expected("3", "built")));
+  EXPECT_THAT(lines[before + 1], ::testing::MatchesRegex(expected("0", "reused")));
+}
+
+// ---- FL_DUMP ----
+
+using Tree = std::map<std::string, std::string>;
+
+Tree readTree(const std::string& folder) {
+  Tree tree;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) {
+      std::ostringstream text;
+      text << std::ifstream(entry.path()).rdbuf();
+      tree[fs::relative(entry.path(), folder).string()] = text.str();
+    }
+  }
+  return tree;
+}
+
+// Runs a program of several plans on a backend of its own.
+Tree dumpProgram(const std::string& name) {
+  const std::string folder = ::testing::TempDir() + "/" + name;
+  fs::remove_all(folder);
+  flags().dump = folder;
+  {
+    const BackendScope scope(name, "cpu");
+    setSeed(1);
+    Tensor w = rand({10, 8}) - 0.5;
+    for (int step = 0; step < 2; ++step) {
+      const Tensor x = rand({8, 6});
+      const Tensor y = matmul(w, x);
+      const Tensor e = exp(y - amax(y, {0}, true));
+      const Tensor p = e / sum(e, {0}, true);
+      const Tensor g = matmul(p - 0.1, transpose(x)) * full({}, 0.5);
+      w(range(step, 9)) -= g(range(step, 9)).copy();
+      const Tensor joined = concatenate({pad(w, {{1, 1}}), w(range(0, 3)).copy()}, 0);
+      joined.toHostVector<float>();
+    }
+  }
+  flags().dump.clear();
+  return readTree(folder);
+}
+
+std::unique_ptr<TensorBackend> makeLazy(const std::string& device) {
+  return makeLazyBackend(device);
+}
+const BackendRegistration first("first", makeLazy);
+const BackendRegistration second("second", makeLazy);
+
+std::string withoutComments(const std::string& text) {
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string code = line.substr(0, line.find("//"));
+    const size_t end = code.find_last_not_of(' ');
+    result += end == std::string::npos ? "" : code.substr(0, end + 1) + "\n";
+  }
+  return result;
+}
+
+TEST(Dump, EveryStageParsesBack) {
+  const Tree tree = dumpProgram("first");
+  size_t graphs = 0, schedules = 0;
+  for (const auto& [path, text] : tree) {
+    SCOPED_TRACE(path);
+    if (Lexer(text).peek() == "graph") {
+      EXPECT_EQ(printGraph(ir::parseGraph(text), "g"), withoutComments(text));
+      ++graphs;
+    } else {
+      EXPECT_EQ(printSchedule(ir::parseSchedule(text), "s"), text);
+      ++schedules;
+    }
+  }
+  const size_t plans = 2;  // the second step reads other memory and writes at another place
+  EXPECT_EQ(graphs + schedules, plans * (codegen::passes().size() + 1));
+  EXPECT_EQ(schedules, plans * 3);
+  ASSERT_TRUE(tree.count("plan0000/00_recorded.flir"));
+  const std::string& recorded = tree.at("plan0000/00_recorded.flir");
+  EXPECT_THAT(recorded, ::testing::HasSubstr("matmul"));
+  EXPECT_THAT(recorded, ::testing::HasSubstr("// tests/lazy/LogTest.cpp:"));
+  EXPECT_EQ(tree.count("plan0000/08_pack.flir"), 1u);
+}
+
+// What a dump holds can be run through the compiler again, with the same outcome.
+TEST(Dump, TheRecordedGraphMakesTheSameSchedule) {
+  const Tree tree = dumpProgram("first");
+  for (const auto& [path, text] : tree) {
+    if (path.find("00_recorded") != std::string::npos) {
+      const auto schedule = codegen::compile(ir::parseGraph(text), {.verify = true}).schedule;
+      EXPECT_EQ(printSchedule(schedule, "s"), tree.at(path.substr(0, 9) + "08_pack.flir"));
+    }
+  }
+}
+
+TEST(Dump, TwoRunsAreIdentical) {
+  const Tree a = dumpProgram("first"), b = dumpProgram("second");
+  EXPECT_FALSE(b.empty());
+  EXPECT_EQ(a, b);
+}
+
+TEST(Dump, SaysWhatItCannotWrite) {
+  const std::string file = ::testing::TempDir() + "/file";
+  std::ofstream(file) << "no folder";
+  flags().dump = file;
+  const Tensor x = rand({3, 7, 5}) + 0.25;
+  try {
+    x.toHostVector<float>();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("FL_DUMP: cannot make " + file));
+  }
+  flags().dump.clear();
+  EXPECT_EQ(x.toHostVector<float>().size(), 105u) << "a failed realize may be repeated";
+}
+
+}  // namespace
+}  // namespace fl::testing
