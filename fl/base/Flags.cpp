@@ -24,27 +24,34 @@ bool isAllowed(const std::string& value, const std::string& values) {
   return ("|" + values + "|").find("|" + value + "|") != std::string::npos;
 }
 
-std::string fromEnvironment(const char* env, const char* initial, const char* values) {
-  const char* set = std::getenv(env);
-  const std::string value = set ? set : initial;
-  if (!isAllowed(value, values)) {
-    throw std::invalid_argument(
-        std::string(env) + ": \"" + value + "\" is not " +
-        (std::string(values) == "number" ? "a number from 0 on" : "one of " + std::string(values)));
-  }
-  return value;
+std::string fromEnvironment(const char* env, const char* initial) {
+  const char* value = std::getenv(env);
+  return value ? value : initial;
 }
 
 Flags readFlags() {
   Flags result;
-#define FL_FLAG(member, env, initial, values, doc) \
-  result.member = fromEnvironment(env, initial, values);
+#define FL_FLAG(member, env, initial, values, doc) result.member = fromEnvironment(env, initial);
 #include "fl/base/Flags.def"
 #undef FL_FLAG
+  result.validate();
   return result;
 }
 
+void checkValue(const char* env, const std::string& value, const std::string& values) {
+  if (!isAllowed(value, values)) {
+    throw std::invalid_argument(std::string(env) + ": \"" + value + "\" is not " +
+                                (values == "number" ? "a number from 0 on" : "one of " + values));
+  }
+}
+
 }  // namespace
+
+void Flags::validate() const {
+#define FL_FLAG(member, env, initial, values, doc) checkValue(env, member, values);
+#include "fl/base/Flags.def"
+#undef FL_FLAG
+}
 
 long Flags::toInt(const char* env, const std::string& value) {
   char* end = nullptr;

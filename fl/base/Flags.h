@@ -11,6 +11,8 @@ struct Flags {
 #include "fl/base/Flags.def"
 #undef FL_FLAG
 
+  // Throws std::invalid_argument naming the first variable with a value that it cannot have.
+  void validate() const;
   // The value of an integer flag. Throws std::invalid_argument naming the variable.
   static long toInt(const char* env, const std::string& value);
 };

@@ -16,6 +16,7 @@ namespace {
 
 // FL_JIT.
 JitMode jitMode() {
+  flags().validate();
   const std::string& mode = flags().jit;
   return mode == "async" ? JitMode::Async : mode == "sync" ? JitMode::Sync : JitMode::Off;
 }

@@ -148,7 +148,7 @@ TEST_F(Misuse, OfConvolutionsAndPools) {
   EXPECT_MISUSE(conv2d(image, filter, 0, 1), types, "stride 0");
   EXPECT_MISUSE(conv2d(image, filter, 1, 1, -1, 0), types, "padding -1");
   EXPECT_MISUSE(conv2d(image, filter, 1, 1, 0, 0, 4, 4), types, "does not fit into 8");
-  EXPECT_MISUSE(conv2d(image, filter, f7), types + " x f32[7]", "the bias has 7 elements for 6");
+  EXPECT_MISUSE(conv2d(image, filter, f7), types + " x f32[7]", "the bias must be (1,1,6,1)");
   EXPECT_MISUSE(conv2d(image, s34), "conv2d: f32[8,8,4,2] x s32[3,4]", "differ");
   EXPECT_MISUSE(pool2d(f34, 2, 2), "pool2d: f32[3,4]", "needs (W,H,C,N)");
   EXPECT_MISUSE(pool2d(image, 9, 9), "pool2d: f32[8,8,4,2]", "does not fit into 8");

@@ -100,11 +100,14 @@ Tree dumpProgram(const std::string& name) {
   return readTree(folder);
 }
 
-std::unique_ptr<TensorBackend> makeLazy(const std::string& device) {
-  return makeLazyBackend(device);
+// A plan is dumped when it is built, so each dump needs a backend that has built none.
+const BackendRegistration first("first", makeLazyBackend);
+const BackendRegistration second("second", makeLazyBackend);
+
+const Tree& firstDump() {
+  static const Tree& tree = *new Tree(dumpProgram("first"));
+  return tree;
 }
-const BackendRegistration first("first", makeLazy);
-const BackendRegistration second("second", makeLazy);
 
 std::string withoutComments(const std::string& text) {
   std::string result;
@@ -118,7 +121,7 @@ std::string withoutComments(const std::string& text) {
 }
 
 TEST(Dump, EveryStageParsesBack) {
-  const Tree tree = dumpProgram("first");
+  const Tree& tree = firstDump();
   size_t graphs = 0, schedules = 0;
   for (const auto& [path, text] : tree) {
     SCOPED_TRACE(path);
@@ -142,7 +145,7 @@ TEST(Dump, EveryStageParsesBack) {
 
 // What a dump holds can be run through the compiler again, with the same outcome.
 TEST(Dump, TheRecordedGraphMakesTheSameSchedule) {
-  const Tree tree = dumpProgram("first");
+  const Tree& tree = firstDump();
   for (const auto& [path, text] : tree) {
     if (path.find("00_recorded") != std::string::npos) {
       const auto schedule = codegen::compile(ir::parseGraph(text), {.verify = true}).schedule;
@@ -152,9 +155,8 @@ TEST(Dump, TheRecordedGraphMakesTheSameSchedule) {
 }
 
 TEST(Dump, TwoRunsAreIdentical) {
-  const Tree a = dumpProgram("first"), b = dumpProgram("second");
-  EXPECT_FALSE(b.empty());
-  EXPECT_EQ(a, b);
+  EXPECT_FALSE(firstDump().empty());
+  EXPECT_EQ(firstDump(), dumpProgram("second"));
 }
 
 TEST(Dump, SaysWhatItCannotWrite) {
