@@ -87,8 +87,14 @@ void Engine::realize(const LazyNodePtr& node) {
 
 void Engine::realizeAll() {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  while (!segments_.empty()) {
-    realizeSegment(segments_.begin()->first);
+  // A node that another thread is destroying stays in its list until this lock is free, so a segment
+  // may be left with such nodes.
+  std::vector<uint64_t> segments;
+  for (const auto& [segment, nodes] : segments_) {
+    segments.push_back(segment);
+  }
+  for (uint64_t segment : segments) {
+    realizeSegment(segment);
   }
 }
 

@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# opt_test.sh FL: what `fl opt` prints, where it says an error is, and its exit codes.
+set -uo pipefail
+fl=$PWD/$1
+cd "$TEST_TMPDIR"
+failures=0
+
+fail() {
+  echo "FAIL: $*" >&2
+  failures=$((failures + 1))
+}
+
+# run CODE ARGUMENTS...: output and errors go to files; the exit code must be CODE.
+run() {
+  local expected=$1 code=0
+  shift
+  command_line="fl $*"
+  "$fl" "$@" >out 2>err || code=$?
+  [[ $code == "$expected" ]] || fail "$command_line: exit code $code, not $expected: $(cat err)"
+}
+
+# says FILE TEXT: the last command's out or err has TEXT.
+says() {
+  grep -qF -- "$2" "$1" || fail "$command_line: no \"$2\" in $1: $(head -20 "$1")"
+}
+
+# prints_nothing FILE
+prints_nothing() {
+  [[ ! -s $1 ]] || fail "$command_line: $1 is not empty: $(head -5 "$1")"
+}
+
+cat >good.flir <<'END'
+graph @f(%x: f32[4,8], %n: number f32) {
+  %0 = mul %x, %n : f32[4,8]
+  %1 = mul %x, %n : f32[4,8]
+  %2 = add %0, %1 : f32[4,8]
+  %3 = sum %2 {keepDims=0, axes=[0]} : f32[8]
+  return %3
+}
+END
+cat >bad.flir <<'END'
+graph @f(%x: f32[4,8]) {
+  %0 = exp %x : f32[4,8]
+  %1 = frob %0 : f32[4,8]
+  return %1
+}
+END
+cat >shapes.flir <<'END'
+graph @f(%x: f32[4,8], %y: f32[3]) {
+  %0 = add %x, %y : f32[4,8]
+  return %0
+}
+END
+
+run 0 opt good.flir
+says out "schedule @s arena=0 bound=0 {"
+says out "launch 0 extents=[4,8]"
+prints_nothing err
+cp out schedule.flir
+
+# The outcome is a form that it reads, and prints the same.
+run 0 opt schedule.flir
+cmp -s out schedule.flir || fail "a schedule does not print as it was read"
+sed -n '/^kernel/,/^}/p' schedule.flir | sed 's/@k0/@k/' >kernel.flir
+run 0 opt kernel.flir
+cmp -s out kernel.flir || fail "a kernel does not print as it was read"
+run 0 opt - <good.flir
+cmp -s out schedule.flir || fail "standard input gives another outcome"
+
+run 0 opt --pass=cse good.flir
+says out "%1 = add %0, %0 : f32[4,8]"
+run 0 opt --stop_after=fuse good.flir
+says out "// fuse space=(4, 8) reduced=[0]: mul%0 add%1 sum%2"
+run 0 opt --nofuse good.flir
+[[ $(grep -c launch out) == 3 ]] || fail "--nofuse: a launch for each node: $(cat out)"
+
+# Every pass with its reason, in order.
+run 0 opt --list
+says out "graph canonicalize: "
+says out "schedule pack: "
+grep -vqE '^(graph|fusion|schedule) [a-z]+: .+' out && fail "--list: $(cat out)"
+[[ $(head -1 out) == "graph canonicalize: "* ]] || fail "--list: order: $(cat out)"
+while read -r stage pass _; do
+  run 0 opt "--stop_after=${pass%:}" good.flir
+  [[ $stage != graph ]] || run 0 opt "--pass=${pass%:}" good.flir
+done < <("$fl" opt --list)
+
+# Code of every kernel.
+run 0 opt --emit=llvm good.flir
+says out "define i64 @k0("
+llvm-as-19 -o /dev/null out || fail "--emit=llvm: LLVM does not read it"
+run 0 opt --emit=asm good.flir
+says out "k0:"
+says out "retq"
+
+# Errors: one message, where and why, nothing on standard output.
+run 1 opt bad.flir
+says err 'fl: bad.flir:3:13: "frob" is no op'
+says err "  %1 = frob %0 : f32[4,8]"
+says err "            ^"
+prints_nothing out
+run 1 opt shapes.flir
+says err "fl: shapes.flir:"
+says err "add: f32[4,8] x f32[3]: shapes do not broadcast"
+prints_nothing out
+run 1 opt missing.flir
+says err "fl: missing.flir: cannot be read"
+run 1 opt --pass=frobnicate good.flir
+says err '"frobnicate" is no graph pass'
+run 1 opt --pass=pack good.flir
+says err '"pack" is no graph pass'
+run 1 opt --stop_after=frobnicate good.flir
+says err '"frobnicate" is no pass'
+run 1 opt --emit=tape good.flir
+says err '--emit: "tape" is not llvm or asm'
+run 1 opt --frobnicate good.flir
+says err "frobnicate"
+run 1 opt
+says err "expected one file"
+run 1 opt good.flir bad.flir
+says err "expected one file"
+: >empty.flir
+run 1 opt empty.flir
+says err "fl: empty.flir:1:1: "
+head -c 40 good.flir >cut.flir
+run 1 opt cut.flir
+says err "fl: cut.flir:"
+prints_nothing out
+
+run 0
+says err "usage: fl opt"
+run 1 frobnicate
+says err "usage: fl opt"
+
+((failures == 0))
