@@ -37,8 +37,13 @@ Started& started() {
 // thread's thread_local objects go before all of them, and this one is the main thread's alone.
 struct StopAtExit {
   ~StopAtExit() {
-    std::lock_guard<std::mutex> lock(started().mutex);
-    for (KernelCompiler* compiler : started().compilers) {
+    std::vector<KernelCompiler*> compilers;
+    {
+      std::lock_guard<std::mutex> lock(started().mutex);
+      compilers = started().compilers;
+    }
+    // Without that lock: a compiler takes it while it holds its own, which stop() needs.
+    for (KernelCompiler* compiler : compilers) {
       compiler->stop();
     }
   }
