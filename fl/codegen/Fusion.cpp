@@ -236,9 +236,10 @@ class Fuser {
     fit->reduced = group.reduced;
     const Shape shape = squeezed(node.type.shape);
     const bool reduces = isReducing(group);
-    if (shape == group.space && fitsLevel(node, group, Level::Full, fit)) {
-      // After a sweep the space is visited again, which only rows can do cheaply.
-      return !reduces || (rowsOnly(group) && externalsMerge(group, node));
+    // After a sweep the space is visited again, which only rows can do cheaply.
+    const bool visits = !reduces || (rowsOnly(group) && externalsMerge(group, node));
+    if (visits && shape == group.space && fitsLevel(node, group, Level::Full, fit)) {
+      return true;
     }
     return reduces && shape == keptShape(group) && fitsLevel(node, group, Level::Row, fit);
   }

@@ -1,6 +1,4 @@
 // Packers against the best packing that exists, lifetimes, and the order that lowers the peak.
-#include "fl/codegen/Memory.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <random>
 
 #include "fl/codegen/Compilation.h"
+#include "fl/codegen/Memory.h"
 #include "fl/ir/Schedule.h"
 
 namespace fl::testing {
@@ -43,7 +42,8 @@ void expectApart(const std::vector<Interval>& intervals, const std::vector<size_
     for (size_t j = 0; j < i; ++j) {
       const bool apart = offsets[i] + intervals[i].bytes <= offsets[j] ||
                          offsets[j] + intervals[j].bytes <= offsets[i];
-      EXPECT_TRUE(apart || !together(intervals[i], intervals[j])) << j << " and " << i << " overlap";
+      EXPECT_TRUE(apart || !together(intervals[i], intervals[j]))
+          << j << " and " << i << " overlap";
     }
   }
 }
@@ -60,8 +60,8 @@ size_t boundOf(const std::vector<Interval>& intervals) {
   return most;
 }
 
-// The smallest arena. Placing the intervals of a best packing by rising offset, each as low as those
-// placed before allow, gives a packing no larger; so the best over all orders is the optimum.
+// The smallest arena. Placing the intervals of a best packing by rising offset, each as low as
+// those placed before allow, gives a packing no larger; so the best over all orders is the optimum.
 size_t smallestArena(const std::vector<Interval>& intervals) {
   std::vector<size_t> order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
@@ -117,8 +117,8 @@ TEST(Packers, ManyIntervalsNeverOverlap) {
     for (int i = 0; i < 300; ++i) {
       const int first = static_cast<int>(random() % 200);
       // Some are empty.
-      intervals.push_back({random() % 5 * 64 * (random() % 40), first,
-                           first + static_cast<int>(random() % 30)});
+      intervals.push_back(
+          {random() % 5 * 64 * (random() % 40), first, first + static_cast<int>(random() % 30)});
     }
     expectApart(intervals, codegen::packBySize(intervals));
     expectApart(intervals, codegen::packByBirth(intervals));
@@ -192,7 +192,8 @@ ir::Graph randomProducts(std::mt19937_64& random) {
   }
   for (int tried = 0; tried < 60; ++tried) {
     const ir::ValueId x = values[random() % values.size()], y = values[random() % values.size()];
-    const Dim transposeX = static_cast<Dim>(random() % 2), transposeY = static_cast<Dim>(random() % 2);
+    const Dim transposeX = static_cast<Dim>(random() % 2),
+              transposeY = static_cast<Dim>(random() % 2);
     const Shape a = graph.type(x).shape, b = graph.type(y).shape;
     if (a[transposeX ? 0 : 1] == b[transposeY ? 1 : 0]) {
       values.push_back(graph.addNode(ir::Op::Matmul, {x, y}, {transposeX, transposeY}));

@@ -67,7 +67,9 @@ TEST(Depth, ChainEvaluates) {
 TEST(Depth, ChainDiesUnevaluated) {
   onSmallStack([] {
     const Counts counts;
-    { const Tensor x = chain(kOperators); }
+    {
+      const Tensor x = chain(kOperators);
+    }
     sync();
     EXPECT_EQ(counts.realizes(), 0u);
   });

@@ -26,9 +26,9 @@ std::string errorOf(F&& call) {
 }
 
 // `call` stands on the line of the macro, and so must be the line in the message.
-#define EXPECT_MISUSE(call, begin, rule)                                                         \
-  EXPECT_THAT(errorOf([&] { call; }),                                                            \
-              AllOf(StartsWith(begin), HasSubstr(rule), Not(HasSubstr("internal")),              \
+#define EXPECT_MISUSE(call, begin, rule)                                            \
+  EXPECT_THAT(errorOf([&] { call; }),                                               \
+              AllOf(StartsWith(begin), HasSubstr(rule), Not(HasSubstr("internal")), \
                     EndsWith(", at tests/lazy/ErrorTest.cpp:" + std::to_string(__LINE__))))
 
 class Misuse : public ::testing::Test {
@@ -43,7 +43,8 @@ TEST_F(Misuse, OfBinaryOperators) {
     const bool integers = row.rule == BinaryRow::Rule::Integer;
     const Tensor x = integers ? s34 : f34;
     const Tensor y = integers ? s34.astype(dtype::s32).flatten() : f7;
-    const std::string name = row.name, types = integers ? "s32[3,4] x s32[12]" : "f32[3,4] x f32[7]";
+    const std::string name = row.name,
+                      types = integers ? "s32[3,4] x s32[12]" : "f32[3,4] x f32[7]";
     EXPECT_MISUSE(row.apply(x, y), name + ": " + types, "shapes do not broadcast");
     if (integers) {
       EXPECT_MISUSE(row.apply(f34, f34), name + ": f32[3,4] x f32[3,4]", "needs an integer dtype");
@@ -88,9 +89,9 @@ TEST_F(Misuse, OfProducts) {
 TEST_F(Misuse, OfReductions) {
   // A mean is a sum, any() a maximum: the message names what found the error.
   using Reduce = Tensor (*)(const Tensor&, const std::vector<int>&, bool);
-  for (Reduce reduce : {Reduce(&fl::sum), Reduce(&fl::amax), Reduce(&fl::amin), Reduce(&fl::mean),
-                        Reduce(&fl::std), Reduce(&fl::any), Reduce(&fl::all),
-                        Reduce(&fl::countNonzero)}) {
+  for (Reduce reduce :
+       {Reduce(&fl::sum), Reduce(&fl::amax), Reduce(&fl::amin), Reduce(&fl::mean), Reduce(&fl::std),
+        Reduce(&fl::any), Reduce(&fl::all), Reduce(&fl::countNonzero)}) {
     EXPECT_MISUSE(reduce(f34, {2}, false), "", "[3,4]: axis 2 is out of range");
     EXPECT_MISUSE(reduce(f34, {-1}, true), "", "[3,4]: axis -1 is out of range");
   }

@@ -1,6 +1,6 @@
-// Differential fuzzing: random programs give the same bits compiled, on tier 0 and eagerly, with one
-// thread and with two; and nearly the same values on the reference device. No program may fail in the
-// compiler (a fallback), and a second run with other numbers builds no plan.
+// Differential fuzzing: random programs give the same bits compiled, on tier 0 and eagerly, with
+// one thread and with two; and nearly the same values on the reference device. No program may fail
+// in the compiler (a fallback), and a second run with other numbers builds no plan.
 //
 // FL_FUZZ_SEED=n FL_FUZZ_COUNT=1 replays program n.
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@
 #include "fl/base/Flags.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/Counters.h"
+#include "fl/runtime/MemoryManager.h"
 #include "fl/runtime/ThreadPool.h"
 #include "tests/lazy/RandomProgram.h"
 
@@ -32,21 +33,41 @@ const BackendRegistration interpreted("interpreted", [](const std::string& devic
   return makeLazy("off", device);
 });
 
+// Memory is NaN, or -1, when it is handed out and after it is given back: a value that depends on
+// what its buffer held before, or on a buffer that was freed, differs.
+class PoisoningManager : public runtime::MemoryManager {
+ public:
+  void* allocate(size_t bytes) override {
+    return std::memset(inner_->allocate(bytes), kPoison, bytes);
+  }
+  void deallocate(void* pointer, size_t bytes) override {
+    std::memset(pointer, kPoison, bytes);
+    inner_->deallocate(pointer, bytes);
+  }
+  void release() override { inner_->release(); }
+  runtime::MemoryStats stats() const override { return inner_->stats(); }
+
+ private:
+  static constexpr int kPoison = 0xff;
+  const std::unique_ptr<MemoryManager> inner_ = runtime::makeCachingMemoryManager();
+};
+
 struct Mode {
   const char* backend;
   const char* device;
   int threads;
+  bool poison = false;
 };
 constexpr Mode kExpected = {"eager", "cpu", 1};
 constexpr Mode kSameBits[] = {
     {"eager", "cpu", 2},       {"compiled", "cpu", 1},    {"compiled", "cpu", 2},
-    {"interpreted", "cpu", 1}, {"interpreted", "cpu", 2},
+    {"interpreted", "cpu", 1}, {"interpreted", "cpu", 2}, {"compiled", "cpu", 1, true},
 };
 constexpr Mode kReference = {"eager", "ref", 1};
 
 std::string nameOf(const Mode& mode) {
   return std::string(mode.backend) + " on " + mode.device + ", " + std::to_string(mode.threads) +
-         (mode.threads == 1 ? " thread" : " threads");
+         (mode.threads == 1 ? " thread" : " threads") + (mode.poison ? ", poisoned memory" : "");
 }
 
 struct Run {
@@ -60,6 +81,10 @@ Run execute(const Mode& mode, const ProgramOptions& options) {
   if (runtime::getNumThreads() != mode.threads) {
     runtime::setNumThreads(mode.threads);
   }
+  static const auto& usual = *new auto(runtime::hostMemoryManager());
+  static const auto& poisoning =
+      *new std::shared_ptr<runtime::MemoryManager>(new PoisoningManager());
+  runtime::setHostMemoryManager(mode.poison ? poisoning : usual);
   const BackendScope scope(mode.backend, mode.device);
   RandomProgram program(options);
   Run run;
@@ -138,7 +163,7 @@ std::string check(uint64_t seed) {
       if (counters.fallbacks != fallbacks) {
         wrong += " a region ran unfused";
       }
-      if ((variant > 0 || mode.threads > 1) && counters.plansBuilt != plans) {
+      if ((variant > 0 || mode.threads > 1 || mode.poison) && counters.plansBuilt != plans) {
         wrong += " a plan was built anew";
       }
       if (!wrong.empty()) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ class RandomProgram {
   const std::string& text() const { return text_; }
 
  private:
+  static constexpr Dim kMaxElements = 60000;
+
   struct Variable {
     std::string name;
     Value value;
@@ -61,6 +64,8 @@ class RandomProgram {
   Shape relatedShape();
   // Recent variables more often; they make the longer chains.
   Variable& any();
+  // What two shapes broadcast to; nothing if they do not, or to more elements than programs hold.
+  static std::optional<Shape> broadcastOf(const Shape& a, const Shape& b);
   const Variable* compatible(const Variable& with, bool sameType);
   std::vector<int> anyAxes(int rank);
   double anyNumber();
@@ -70,6 +75,8 @@ class RandomProgram {
   void input(const Shape& shape, dtype type);
   void read(const Variable& variable);
   void written(const Variable& target, const Value& source);
+  // A small value that convolutions and pools take.
+  static bool isImage(const Variable& variable);
   // x moved into the row's domain if the program is tame.
   Value intoDomain(const UnaryRow& row, const Value& x);
 
@@ -86,6 +93,8 @@ class RandomProgram {
   bool applySoftmax();
   bool applyLayerNorm();
   bool applyMatmul();
+  bool applyPool();
+  bool applyConvolution();
   bool applyReshape();
   bool applyTranspose();
   bool applySlice();

@@ -70,8 +70,7 @@ TEST(Replay, ReturnedStateIsASnapshot) {
     EXPECT_EQ(snapshot[0], 6 + step);
     EXPECT_EQ(snapshot[1], step * 100);
     EXPECT_EQ(snapshot[99], 1 + step);
-    EXPECT_EQ(views[step].toHostVector<float>(),
-              (std::vector<float>{6.0f + step, 100.0f * step}));
+    EXPECT_EQ(views[step].toHostVector<float>(), (std::vector<float>{6.0f + step, 100.0f * step}));
     EXPECT_EQ(derived[step].toHostVector<float>()[1], step * 200);
   }
 }

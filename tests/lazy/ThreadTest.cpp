@@ -110,6 +110,26 @@ TEST(Threads, ReadWhatAnEndedThreadRecorded) {
   EXPECT_EQ(counts.realizes(), 1u);
 }
 
+// Values die on one thread while another realizes everything that is pending.
+TEST(Threads, SyncWhileOthersDropTheirs) {
+  std::atomic<bool> stop = false;
+  std::thread dropper([&] {
+    const Tensor x = full({4}, 1.0);
+    while (!stop) {
+      Tensor y = exp(x) + 1.0;
+      y = y * 2.0;
+    }
+  });
+  const Tensor x = full({4}, 0.0);
+  for (int i = 0; i < 2000; ++i) {
+    const Tensor y = exp(x) + static_cast<double>(i);
+    sync();
+    ASSERT_EQ(y.toHostVector<float>()[3], 1 + i);
+  }
+  stop = true;
+  dropper.join();
+}
+
 TEST(Threads, ReadOneTensorTogether) {
   for (int round = 0; round < 50; ++round) {
     const Tensor shared = exp(full({100}, 0.0)) + static_cast<double>(round);

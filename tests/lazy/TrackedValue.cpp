@@ -36,7 +36,16 @@ double reducedCount(const Shape& shape, const std::vector<int>& axes) {
   return count;
 }
 
+template <typename Row>
+const Row& rowNamed(const std::vector<Row>& rows, const std::string& name) {
+  return *std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.name == name; });
+}
+
 }  // namespace
+
+const UnaryRow& unaryRow(const std::string& name) { return rowNamed(unaryRows(), name); }
+const BinaryRow& binaryRow(const std::string& name) { return rowNamed(binaryRows(), name); }
+const ReduceRow& reduceRow(const std::string& name) { return rowNamed(reduceRows(), name); }
 
 const std::vector<UnaryRow>& unaryRows() {
   using enum Accuracy;
@@ -111,11 +120,16 @@ const std::vector<ReduceRow>& reduceRows() {
 
 double unitOf(dtype type) {
   switch (type) {
-    case dtype::f16: return 0x1p-10;
-    case dtype::bf16: return 0x1p-7;
-    case dtype::f32: return 0x1p-22;
-    case dtype::f64: return 0x1p-50;
-    default: return 0;
+    case dtype::f16:
+      return 0x1p-10;
+    case dtype::bf16:
+      return 0x1p-7;
+    case dtype::f32:
+      return 0x1p-22;
+    case dtype::f64:
+      return 0x1p-50;
+    default:
+      return 0;
   }
 }
 
@@ -150,7 +164,9 @@ Value Tracker::result(Tensor tensor, bool exact, double error) const {
           std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound};
 }
 
-Value Tracker::moved(const Value& x, Tensor result) { return {std::move(result), x.exact, x.error}; }
+Value Tracker::moved(const Value& x, Tensor result) {
+  return {std::move(result), x.exact, x.error};
+}
 
 Value Tracker::unary(const UnaryRow& row, const Value& x) const {
   const bool exact = row.accuracy != Accuracy::Approximated && x.exact;
@@ -174,8 +190,11 @@ Value Tracker::binary(const BinaryRow& row, const Value& x, const Value& y) cons
                           : std::numeric_limits<double>::infinity();
       break;
     }
-    case BinaryRow::Rule::Power: error = 200 * (x.error + y.error); break;
-    default: error = x.error + y.error;
+    case BinaryRow::Rule::Power:
+      error = 200 * (x.error + y.error);
+      break;
+    default:
+      error = x.error + y.error;
   }
   return result(std::move(value), false, error);
 }
@@ -208,11 +227,20 @@ Value Tracker::matmul(const Value& x, const Value& y, bool transposeX, bool tran
     return transpose ? MatrixProperty::Transpose : MatrixProperty::None;
   };
   const auto inner = static_cast<double>(x.tensor.dim(transposeX ? 0 : 1));
-  Tensor value = fl::matmul(x.tensor, y.tensor, property(transposeX), property(transposeY));
+  return products(fl::matmul(x.tensor, y.tensor, property(transposeX), property(transposeY)), x, y,
+                  inner);
+}
+
+Value Tracker::products(Tensor value, const Value& x, const Value& y, double inner) const {
   const double mx = largest(x.tensor), my = largest(y.tensor);
   const double error = inner * (x.error * my + y.error * mx + x.error * y.error) +
                        inner * inner * unitOf(computeType(value.type())) * mx * my;
   return result(std::move(value), false, error);
+}
+
+Value Tracker::means(Tensor value, const Value& x, double inner) const {
+  const double sums = inner * unitOf(computeType(value.type())) * largest(x.tensor);
+  return result(std::move(value), false, x.error + sums);
 }
 
 Value Tracker::where(const Value& condition, const Value& x, const Value& y) const {

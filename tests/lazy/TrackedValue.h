@@ -5,6 +5,7 @@
 // Bounds cost host reads, so they are taken only on request. RandomProgram.h builds on this.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "fl/tensor/tensor.h"
@@ -49,6 +50,11 @@ struct ReduceRow {
 };
 const std::vector<ReduceRow>& reduceRows();
 
+// The rows of these names.
+const UnaryRow& unaryRow(const std::string& name);
+const BinaryRow& binaryRow(const std::string& name);
+const ReduceRow& reduceRow(const std::string& name);
+
 // One unit in the last place at 1, for what is computed in `type`.
 double unitOf(dtype type);
 
@@ -63,6 +69,10 @@ class Tracker {
   Value cast(const Value& x, dtype type) const;
   Value matmul(const Value& x, const Value& y, bool transposeX, bool transposeY) const;
   Value where(const Value& condition, const Value& x, const Value& y) const;
+  // `result` holds sums of `inner` products of elements of x and y.
+  Value products(Tensor result, const Value& x, const Value& y, double inner) const;
+  // `result` holds means of `inner` elements of x.
+  Value means(Tensor result, const Value& x, double inner) const;
   // The same elements elsewhere.
   static Value moved(const Value& x, Tensor result);
 

@@ -1,0 +1,298 @@
+// Statements of random programs that compute: sources, maps, reductions, products.
+#include <algorithm>
+
+#include "tests/lazy/RandomProgram.h"
+
+namespace fl::testing {
+namespace {
+
+std::string joined(const std::vector<int>& values) {
+  std::string text = "{";
+  for (size_t i = 0; i < values.size(); ++i) {
+    text += (i ? ", " : "") + std::to_string(values[i]);
+  }
+  return text + "}";
+}
+
+}  // namespace
+
+// ---- Sources ----
+
+bool RandomProgram::makeInput() {
+  input(relatedShape(), chance(60) ? mainType_ : anyType());
+  return true;
+}
+
+bool RandomProgram::makeRandom() {
+  const Shape shape = relatedShape();
+  const dtype type = anyFloat();
+  if (chance(70)) {
+    define({rand(shape, type)}, "rand(" + shape.toString() + ")");
+  } else {
+    Value value{randn(shape, type), false, 100 * unitOf(type)};
+    define(std::move(value), "randn(" + shape.toString() + ")");
+  }
+  return true;
+}
+
+bool RandomProgram::makeSequence() {
+  const Shape shape = relatedShape();
+  const dtype type = chance(50) ? mainType_ : anyType();
+  if (shape.ndim() == 0 || chance(30)) {
+    define({full(shape, anyNumber(), type)}, "full(" + shape.toString() + ")");
+  } else {
+    const int axis = below(shape.ndim());
+    define({arange(shape, axis, type)},
+           "arange(" + shape.toString() + ", " + std::to_string(axis) + ")");
+  }
+  return true;
+}
+
+// ---- Element by element ----
+
+bool RandomProgram::applyUnary() {
+  const UnaryRow& row = unaryRows()[below(static_cast<int>(unaryRows().size()))];
+  const Variable& x = any();
+  if (tame_ && row.accuracy == Accuracy::Step && !x.value.exact) {
+    return false;
+  }
+  define(tracker_.unary(row, intoDomain(row, x.value)), std::string(row.name) + "(" + x.name + ")");
+  return true;
+}
+
+bool RandomProgram::applyBinary() {
+  const BinaryRow& row = binaryRows()[chance(60) ? below(6) : below(21)];
+  const Variable& x = any();
+  const Variable* y = compatible(x, chance(70));
+  if (!y) {
+    return false;
+  }
+  const bool integers = !isFloating(x.value.tensor.type()) && !isFloating(y->value.tensor.type());
+  using Rule = BinaryRow::Rule;
+  if ((row.rule == Rule::Integer && !integers) ||
+      (tame_ && row.rule == Rule::Step && !(x.value.exact && y->value.exact)) ||
+      (tame_ && row.rule == Rule::Div && integers && chance(50))) {
+    return false;
+  }
+  Value lhs = x.value, rhs = y->value;
+  if (row.rule == Rule::Power && tame_) {
+    static const UnaryRow kBase{"", nullptr, Accuracy::Rounded, 1, 3};
+    lhs = intoDomain(unaryRow("log"), intoDomain(kBase, lhs));
+    rhs = intoDomain(kBase, rhs);
+  } else if (row.rule == Rule::Div && tame_ && !integers) {
+    rhs = intoDomain(unaryRow("log"), rhs);
+  }
+  define(tracker_.binary(row, lhs, rhs),
+         std::string(row.name) + "(" + x.name + ", " + y->name + ")");
+  return true;
+}
+
+bool RandomProgram::applyScalar() {
+  const Variable& x = any();
+  const BinaryRow& row = binaryRows()[below(6)];
+  const double operand = row.rule == BinaryRow::Rule::Div && tame_ ? 1.5 : anyNumber();
+  const Tensor scalar =
+      fromScalar(operand, isFloating(x.value.tensor.type())
+                              ? x.value.tensor.type()
+                              : (chance(50) ? dtype::f32 : x.value.tensor.type()));
+  const bool reversed = row.rule != BinaryRow::Rule::Div && chance(40);
+  Value value =
+      reversed ? tracker_.binary(row, {scalar}, x.value) : tracker_.binary(row, x.value, {scalar});
+  const std::string pair = reversed ? "number, " + x.name : x.name + ", number";
+  define(std::move(value), std::string(row.name) + "(" + pair + ")");
+  return true;
+}
+
+bool RandomProgram::applyCast() {
+  const Variable& x = any();
+  const dtype type = anyType();
+  if (tame_ && !x.value.exact && !isFloating(type)) {
+    return false;
+  }
+  define(tracker_.cast(x.value, type), x.name + ".astype(" + dtypeToString(type) + ")");
+  return true;
+}
+
+bool RandomProgram::applyWhere() {
+  const Variable& x = any();
+  const Variable* y = compatible(x, true);
+  const Variable* z = y ? compatible(*y, false) : nullptr;
+  if (!z || (tame_ && !z->value.exact)) {
+    return false;
+  }
+  const auto shape = broadcastOf(x.value.tensor.shape(), y->value.tensor.shape());
+  if (!broadcastOf(*shape, z->value.tensor.shape())) {
+    return false;
+  }
+  const Value condition = tracker_.cast(z->value, dtype::b8);
+  define(tracker_.where(condition, x.value, y->value),
+         "where(" + z->name + ", " + x.name + ", " + y->name + ")");
+  return true;
+}
+
+// ---- Reductions and products ----
+
+bool RandomProgram::applyReduce() {
+  const ReduceRow& row = reduceRows()[chance(60) ? below(4) : below(11)];
+  const Variable& x = any();
+  const Shape& shape = x.value.tensor.shape();
+  const bool index = row.name[0] == 'a' && row.name[1] == 'r';
+  const std::vector<int> axes = anyAxes(shape.ndim());
+  using Rule = ReduceRow::Rule;
+  if ((index && shape.ndim() == 0) || (tame_ && row.rule == Rule::Step && !x.value.exact) ||
+      (tame_ && row.rule == Rule::Wild)) {
+    return false;
+  }
+  const bool keepDims = chance(50);
+  define(tracker_.reduce(row, x.value, axes, keepDims), std::string(row.name) + "(" + x.name +
+                                                            ", " + joined(axes) +
+                                                            (keepDims ? ", keepDims)" : ")"));
+  return true;
+}
+
+bool RandomProgram::applySoftmax() {
+  const Variable& x = any();
+  if (!isFloating(x.value.tensor.type()) || x.value.tensor.ndim() == 0) {
+    return false;
+  }
+  const std::vector<int> axes = {chance(60) ? 0 : below(x.value.tensor.ndim())};
+  const std::string name = x.name;
+  const Value most = tracker_.reduce(reduceRow("amax"), x.value, axes, true);
+  const Value centred = tracker_.binary(binaryRow("sub"), x.value, most);
+  const Value powers = tracker_.unary(unaryRow("exp"), centred);
+  const Value total = tracker_.reduce(reduceRow("sum"), powers, axes, true);
+  if (chance(50)) {
+    define(tracker_.binary(binaryRow("div"), powers, total),
+           "softmax(" + name + ", " + joined(axes) + ")");
+  } else {
+    const Value logTotal = tracker_.unary(unaryRow("log"), total);
+    define(tracker_.binary(binaryRow("sub"), centred, logTotal),
+           "logSoftmax(" + name + ", " + joined(axes) + ")");
+  }
+  return true;
+}
+
+bool RandomProgram::applyLayerNorm() {
+  const Variable& x = any();
+  if (!isFloating(x.value.tensor.type()) || x.value.tensor.ndim() == 0 ||
+      x.value.tensor.isEmpty()) {
+    return false;
+  }
+  std::vector<int> axes = {0};
+  if (chance(40)) {
+    axes.push_back(x.value.tensor.ndim() - 1);
+    axes.resize(axes[1] == 0 ? 1 : 2);
+  }
+  const std::string text = "layerNorm(" + x.name + ", " + joined(axes) + ")";
+  const ReduceRow& mean = reduceRow("mean");
+  const Value centred =
+      tracker_.binary(binaryRow("sub"), x.value, tracker_.reduce(mean, x.value, axes, true));
+  const Value squares = tracker_.binary(binaryRow("mul"), centred, centred);
+  Value variance = tracker_.reduce(mean, squares, axes, true);
+  variance.tensor = variance.tensor + 0.1;
+  define(tracker_.binary(binaryRow("div"), centred, tracker_.unary(unaryRow("sqrt"), variance)),
+         text);
+  return true;
+}
+
+bool RandomProgram::applyMatmul() {
+  const Variable& x = any();
+  const Shape shape = x.value.tensor.shape();
+  if (shape.ndim() < 2 || !isFloating(x.value.tensor.type()) || shape.elements() > 5000) {
+    return false;
+  }
+  const bool transposeX = chance(40), transposeY = chance(40);
+  const Dim inner = shape[transposeX ? 0 : 1], columns = 1 + below(20);
+  Shape other = shape;
+  other[transposeY ? 1 : 0] = inner;
+  other[transposeY ? 0 : 1] = columns;
+  if (chance(40)) {
+    other.get().resize(2);
+  }
+  if (other.elements() > kMaxElements) {
+    return false;
+  }
+  const std::string name = x.name;
+  // A product that took over its operand's transpose would add in another order.
+  const Value lhs =
+      tracker_.binary(binaryRow("add"), x.value, {fromScalar(0.25, x.value.tensor.type())});
+  input(other, lhs.tensor.type());
+  const Variable& y = variables_.back();
+  const std::string text =
+      "matmul(" + name + (transposeX ? "^T, " : ", ") + y.name + (transposeY ? "^T)" : ")");
+  define(tracker_.matmul(lhs, y.value, transposeX, transposeY), text);
+  return true;
+}
+
+// Forward, or backward with a gradient of its own; libraries take f32, definitions the rest.
+bool RandomProgram::applyPool() {
+  const Variable& x = any();
+  const Shape& shape = x.value.tensor.shape();
+  if (!isImage(x)) {
+    return false;
+  }
+  const PoolingMode mode = static_cast<PoolingMode>(below(3));
+  const bool most = mode == PoolingMode::MAX, backward = chance(40);
+  const int wx = 1 + below(static_cast<int>(std::min<Dim>(shape[0], 3)));
+  const int wy = 1 + below(static_cast<int>(std::min<Dim>(shape[1], 3)));
+  const int sx = 1 + below(2), sy = 1 + below(2), px = below(wx / 2 + 1), py = below(wy / 2 + 1);
+  if (backward && tame_ && most && !x.value.exact) {
+    return false;
+  }
+  const std::string text =
+      "(" + x.name + ", " + joined({wx, wy, sx, sy, px, py, static_cast<int>(mode)}) + ")";
+  const Value image = x.value;
+  const Tensor pooled = pool2d(image.tensor, wx, wy, sx, sy, px, py, mode);
+  if (!backward) {
+    define(most ? Tracker::moved(image, pooled) : tracker_.means(pooled, image, wx * wy),
+           "pool2d" + text);
+    return true;
+  }
+  input(pooled.shape(), image.tensor.type());
+  const Value gradient = variables_.back().value;
+  const Tensor result =
+      detail::pool2dBackward(gradient.tensor, image.tensor, wx, wy, sx, sy, px, py, mode);
+  define(tracker_.products(result, gradient, {fromScalar(1.0)}, wx * wy), "pool2dBackward" + text);
+  return true;
+}
+
+bool RandomProgram::applyConvolution() {
+  const Variable& x = any();
+  const Shape& shape = x.value.tensor.shape();
+  if (!isImage(x)) {
+    return false;
+  }
+  const Dim kx = 1 + below(static_cast<int>(std::min<Dim>(shape[0], 3)));
+  const Dim ky = 1 + below(static_cast<int>(std::min<Dim>(shape[1], 3)));
+  const Dim outputs = 1 + below(5), channels = shape[2];
+  const detail::Conv2DParameters c{1 + below(2), 1 + below(2), below(2), below(2)};
+  const std::string name = x.name;
+  const Value image = x.value;
+  input({kx, ky, channels, outputs}, image.tensor.type());
+  const Value filter = variables_.back().value;
+  const Tensor result = conv2d(image.tensor, filter.tensor, c.sx, c.sy, c.px, c.py);
+  const std::string text =
+      "(" + name + ", " + variables_.back().name + ", " + joined({c.sx, c.sy, c.px, c.py}) + ")";
+  const auto taps = static_cast<double>(kx * ky);
+  if (chance(50)) {
+    define(tracker_.products(result, image, filter, taps * static_cast<double>(channels)),
+           "conv2d" + text);
+    return true;
+  }
+  input(result.shape(), image.tensor.type());
+  const Value gradient = variables_.back().value;
+  if (chance(50)) {
+    const Tensor data =
+        detail::conv2dBackwardData(gradient.tensor, filter.tensor, image.tensor.shape(), c);
+    define(tracker_.products(data, gradient, filter, taps * static_cast<double>(outputs)),
+           "conv2dBackwardData" + text);
+  } else {
+    const Tensor weights =
+        detail::conv2dBackwardFilter(gradient.tensor, image.tensor, filter.tensor.shape(), c);
+    const auto pixels = static_cast<double>(result.elements() / outputs);
+    define(tracker_.products(weights, gradient, image, pixels), "conv2dBackwardFilter" + text);
+  }
+  return true;
+}
+
+}  // namespace fl::testing
