@@ -1,9 +1,9 @@
-#include <limits>
 #include <optional>
 
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Internal.h"
 #include "fl/base/CallSite.h"
+#include "fl/tensor/AutogradOps.h"
 
 namespace fl {
 
@@ -16,16 +16,18 @@ namespace {
 struct ClassTargets {
   ClassTargets(const Tensor& targets, Dim classes, int ignoreIndex)
       : classes(static_cast<int>(classes)) {
-    // Wide enough to count the classes in.
-    const dtype type =
-        isFloating(targets.type()) ? targets.type() : promote(targets.type(), dtype::s32);
-    row = toType(reshape(targets, {1, targets.elements()}), type);
+    row = toType(reshape(targets, {1, targets.elements()}), dtype::s64);
     counted = row != ignoreIndex;
   }
 
   // b8 (classes, targets): the class that each target that counts picks.
   Tensor picks() const { return arange(Shape({classes, 1}), 0, row.type()) == row && counted; }
-  Tensor outside() const { return (row < 0 || row >= classes) && counted; }
+  // The element of (classes, targets) that each target picks, in a row; 0 if it does not count. A
+  // target that is no class is an error when the result is computed.
+  Tensor pick(const Tensor& table) const {
+    const Tensor index = row * counted.astype(row.type());
+    return where(counted, detail::gather(table, index, 0), 0.0);
+  }
 
   int classes;
   Tensor row;
@@ -63,10 +65,7 @@ Variable categoricalCrossEntropy(const Variable& input, const Variable& targets,
   const Dim count = targets.elements();
   const ClassTargets classes(targets.tensor(), shape[0], ignoreIndex);
 
-  const Tensor logProbabilities = reshape(input.tensor(), {shape[0], count});
-  // Selected, not multiplied: the log-probability of another class may be -inf.
-  const Tensor picked = sum(where(classes.picks(), logProbabilities, 0.0), {0}, /*keepDims=*/true);
-  const Tensor losses = where(classes.outside(), std::numeric_limits<double>::quiet_NaN(), -picked);
+  const Tensor losses = -classes.pick(reshape(input.tensor(), {shape[0], count}));
 
   if (reduction == ReduceMode::NONE) {
     return unaryResult(toType(reshape(losses, targets.shape()), input.type()), input,

@@ -332,8 +332,8 @@ class ScheduleBuilder {
         continue;
       }
       const dtype computed = computeType(node.type.type);
-      const int operand = state.builder.apply(
-          ir::Op::Cast, computed, {operandValue(state, node, Level::Full, node.operands[0])});
+      const int operand =
+          state.builder.apply(ir::Op::Cast, computed, {operandValue(state, node, Level::Full, 0)});
       const int total = state.builder.total(state.builder.reduce(node.op, operand), computed);
       state.values[i] = state.builder.apply(ir::Op::Cast, node.type.type, {total});
     }
@@ -347,8 +347,8 @@ class ScheduleBuilder {
     const Node& node = graph_.node(state.group.nodes[i]);
     const Level level = state.group.levels[i];
     std::vector<int> args;
-    for (ValueId operand : node.operands) {
-      args.push_back(operandValue(state, node, level, operand));
+    for (size_t k = isLookedUp(node, 0) ? 1 : 0; k < node.operands.size(); ++k) {
+      args.push_back(operandValue(state, node, level, k));
     }
     switch (ir::opKind(node.op)) {
       case Kind::Source:
@@ -358,49 +358,48 @@ class ScheduleBuilder {
         state.values[i] = state.builder.random(
             node.type.type, args[0], args[1], state.builder.index(levelAccess(state.group, level)));
         break;
+      case Kind::Index:
+        state.values[i] = gatherValue(state, node, level, args[0]);
+        break;
       default:
         state.values[i] = state.builder.apply(node.op, node.type.type, args);
     }
     return state.values[i];
   }
 
-  int operandValue(GroupState& state, const Node& node, Level level, ValueId operand) {
-    const ResolvedValue& value = plan_.values[operand];
-    if (graph_.isNumber(value.base)) {
-      return state.builder.number(value.base, graph_.type(value.base).type);
+  int operandValue(GroupState& state, const Node& node, Level level, size_t i) {
+    const ValueId base = plan_.values[node.operands[i]].base;
+    const dtype type = graph_.type(base).type;
+    if (graph_.isNumber(base)) {
+      return state.builder.number(base, type);
     }
     const auto& nodes = state.group.nodes;
-    const auto found = std::find(nodes.begin(), nodes.end(), value.base);
+    const auto found = std::find(nodes.begin(), nodes.end(), base);
     if (found != nodes.end()) {
       return evaluate(state, found - nodes.begin());
     }
-    if (plan_.inlined[value.base]) {
-      return indexValue(state, node, level, graph_.node(value.base));
+    if (plan_.inlined[base]) {
+      return indexValue(state, node, level, graph_.node(base));
     }
-    const Shape& shape = graph_.type(operand).shape;
-    const ir::Access access = ir::opKind(node.op) == Kind::Reduce
-                                  ? reduceAccess(value, shape)
-                                  : groupAccess(state.group, node, level, value, shape);
-    return state.builder.load(
-        state.builder.addInput(bufferFor(value.base), graph_.type(operand).type, access));
+    return state.builder.load(state.builder.addInput(
+        bufferFor(base), type, operandAccess(graph_, plan_, state.group, node, i, level)));
   }
 
-  static ir::Access reduceAccess(const ResolvedValue& value, const Shape& shape) {
-    ir::Access access{value.layout.offset, {}};
-    for (int i = 0; i < shape.ndim(); ++i) {
-      if (shape[i] != 1) {
-        access.strides.push_back(value.layout.strides[i]);
-      }
-    }
-    return access;
+  int gatherValue(GroupState& state, const Node& node, Level level, int index) {
+    const ResolvedValue& table = plan_.values[node.operands[0]];
+    const Shape& shape = graph_.type(node.operands[0]).shape;
+    const Dim axis = node.attrs[0];
+    return state.builder.gather(bufferFor(table.base), node.type.type,
+                                operandAccess(graph_, plan_, state.group, node, 0, level), index,
+                                table.layout.strides[axis], shape[axis], node.origin);
   }
 
   // The index that `iota` makes, where `node` reads it (or is it).
   int indexValue(GroupState& state, const Node& node, Level level, const Node& iota) {
     const Shape& shape = iota.type.shape;
-    ResolvedValue index{-1, {{}, std::vector<Dim>(shape.ndim(), 0)}};
+    ir::StridedLayout index{{}, std::vector<Dim>(shape.ndim(), 0)};
     if (shape.ndim() > 0) {
-      index.layout.strides[iota.attrs[1]] = 1;
+      index.strides[iota.attrs[1]] = 1;
     }
     const int value = state.builder.index(groupAccess(state.group, node, level, index, shape));
     return state.builder.apply(ir::Op::Cast, iota.type.type, {value});

@@ -38,7 +38,7 @@ bool isFusable(const Graph& graph, ValueId id) {
   const ir::Op op = graph.node(id).op;
   const Kind kind = ir::opKind(op);
   return ir::isElementwise(op) || kind == Kind::Reduce || kind == Kind::Source ||
-         kind == Kind::Random;
+         kind == Kind::Random || kind == Kind::Index;
 }
 
 class Fuser {
@@ -248,17 +248,16 @@ class Fuser {
   bool fitsLevel(const Node& node, const FusionGroup& group, Level level, Fit* fit) const {
     fit->level = level;
     fit->sweep = 0;
-    for (ValueId operand : node.operands) {
-      const ResolvedValue& value = plan_.values[operand];
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const ResolvedValue& value = plan_.values[node.operands[i]];
       if (!contains(group, value.base)) {
         continue;
       }
       const Level from = levelOf(group, value.base);
-      if (level == Level::Row && from == Level::Full) {
+      if (isLookedUp(node, i) || (level == Level::Row && from == Level::Full)) {
         return false;
       }
-      const Access access = groupAccess(group, node, level, value, graph_.type(operand).shape);
-      if (!(access == levelAccess(group, from))) {
+      if (!(operandAccess(graph_, plan_, group, node, i, level) == levelAccess(group, from))) {
         return false;
       }
       fit->sweep = std::max(fit->sweep, group.sweeps[position(group, value.base)]);
@@ -275,8 +274,8 @@ class Fuser {
         levelOf(group, value.base) != Level::Full) {
       return false;
     }
-    const Access access{value.layout.offset, squeezedStrides(operand)};
-    if (!(access == levelAccess(group, Level::Full))) {
+    if (!(operandAccess(graph_, plan_, group, node, 0, Level::Full) ==
+          levelAccess(group, Level::Full))) {
       return false;
     }
     FusionGroup after = group;
@@ -306,17 +305,6 @@ class Fuser {
       }
     }
     return true;
-  }
-
-  std::vector<Dim> squeezedStrides(ValueId id) const {
-    const Shape& shape = graph_.type(id).shape;
-    std::vector<Dim> strides;
-    for (int i = 0; i < shape.ndim(); ++i) {
-      if (shape[i] != 1) {
-        strides.push_back(plan_.values[id].layout.strides[i]);
-      }
-    }
-    return strides;
   }
 
   static bool isReducing(const FusionGroup& group) {
@@ -358,13 +346,12 @@ class Fuser {
   // The reduction tree is defined on merged axes: what is loaded must merge where axes are reduced.
   bool externalsMerge(const FusionGroup& group, const Node& node) const {
     const bool full = squeezed(node.type.shape) == group.space;
-    for (ValueId operand : node.operands) {
-      const ResolvedValue& value = plan_.values[operand];
-      if (!full || graph_.isNumber(value.base) || contains(group, value.base)) {
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const ValueId base = plan_.values[node.operands[i]].base;
+      if (!full || graph_.isNumber(base) || contains(group, base)) {
         continue;
       }
-      if (!mergesWhereReduced(
-              group, groupAccess(group, node, Level::Full, value, graph_.type(operand).shape))) {
+      if (!mergesWhereReduced(group, operandAccess(graph_, plan_, group, node, i, Level::Full))) {
         return false;
       }
     }
@@ -372,9 +359,7 @@ class Fuser {
   }
 
   bool operandsMerge(const FusionGroup& group, const Node& reduce) const {
-    const ValueId operand = reduce.operands[0];
-    return mergesWhereReduced(group,
-                              {plan_.values[operand].layout.offset, squeezedStrides(operand)});
+    return mergesWhereReduced(group, operandAccess(graph_, plan_, group, reduce, 0, Level::Full));
   }
 
   static bool mergesWhereReduced(const FusionGroup& group, const Access& access) {
@@ -429,18 +414,13 @@ class Fuser {
     for (size_t i = 0; i < to.nodes.size(); ++i) {
       const Node& node = graph_.node(to.nodes[i]);
       const bool reduces = ir::opKind(node.op) == Kind::Reduce;
-      for (ValueId operand : node.operands) {
-        const ResolvedValue& value = plan_.values[operand];
-        if (!contains(from, value.base)) {
+      for (size_t k = 0; k < node.operands.size(); ++k) {
+        if (!contains(from, plan_.values[node.operands[k]].base)) {
           continue;
         }
-        if (!reduces && to.levels[i] != Level::Full) {
-          return false;
-        }
-        const Access access =
-            reduces ? Access{value.layout.offset, squeezedStrides(operand)}
-                    : groupAccess(to, node, Level::Full, value, graph_.type(operand).shape);
-        if (!(access == levelAccess(to, Level::Full))) {
+        if (isLookedUp(node, k) || (!reduces && to.levels[i] != Level::Full) ||
+            !(operandAccess(graph_, plan_, to, node, k, Level::Full) ==
+              levelAccess(to, Level::Full))) {
           return false;
         }
       }
@@ -495,14 +475,13 @@ class Fuser {
   bool readsAsRows(const FusionGroup& from, const FusionGroup& to) const {
     for (size_t i = 0; i < to.nodes.size(); ++i) {
       const Node& node = graph_.node(to.nodes[i]);
-      for (ValueId operand : node.operands) {
-        const ResolvedValue& value = plan_.values[operand];
-        if (!contains(from, value.base)) {
+      for (size_t k = 0; k < node.operands.size(); ++k) {
+        if (!contains(from, plan_.values[node.operands[k]].base)) {
           continue;
         }
-        const bool reduces = ir::opKind(node.op) == Kind::Reduce;
-        if (reduces || !(groupAccess(to, node, to.levels[i], value, graph_.type(operand).shape) ==
-                         levelAccess(to, Level::Row))) {
+        if (ir::opKind(node.op) == Kind::Reduce || isLookedUp(node, k) ||
+            !(operandAccess(graph_, plan_, to, node, k, to.levels[i]) ==
+              levelAccess(to, Level::Row))) {
           return false;
         }
       }

@@ -42,9 +42,15 @@ std::string printFusion(const ir::Graph& graph, const FusionPlan& plan);
 // `shape` without dimensions of size 1.
 Shape squeezed(const Shape& shape);
 
-// The access of operand `operand` of `node` under the group's space, given where it is found.
+// The access of a value of shape `shape` that `node` reads under the group's space.
 ir::Access groupAccess(const FusionGroup& group, const ir::Node& node, Level level,
-                       const ResolvedValue& operand, const Shape& operandShape);
+                       const ir::StridedLayout& layout, const Shape& shape);
+// That of operand `i` of `node`, which reads it itself or, as a reduction, swept by the group. What
+// a gather looks up is accessed as at index 0.
+ir::Access operandAccess(const ir::Graph& graph, const FusionPlan& plan, const FusionGroup& group,
+                         const ir::Node& node, size_t i, Level level);
+// True if `node` reads operand `i` at places that data gives.
+bool isLookedUp(const ir::Node& node, size_t i);
 
 // True if the value's elements are all of its base's, in order.
 bool sameElements(const ir::Graph& graph, const ResolvedValue& value, const Shape& shape);

@@ -19,10 +19,34 @@ Shape squeezed(const Shape& shape) {
   return result;
 }
 
+bool isLookedUp(const Node& node, size_t i) {
+  return ir::opKind(node.op) == ir::Kind::Index && i == 0;
+}
+
+Access operandAccess(const Graph& graph, const FusionPlan& plan, const FusionGroup& group,
+                     const Node& node, size_t i, Level level) {
+  const ir::StridedLayout& layout = plan.values[node.operands[i]].layout;
+  const Shape& shape = graph.type(node.operands[i]).shape;
+  if (ir::opKind(node.op) == ir::Kind::Reduce) {
+    Access access{layout.offset, {}};
+    for (int d = 0; d < shape.ndim(); ++d) {
+      if (shape[d] != 1) {
+        access.strides.push_back(layout.strides[d]);
+      }
+    }
+    return access;
+  }
+  if (isLookedUp(node, i)) {
+    const ir::GatherAccess gather = ir::gatherAccess(layout, shape, node.attrs[0]);
+    return groupAccess(group, node, level, gather.layout, gather.shape);
+  }
+  return groupAccess(group, node, level, layout, shape);
+}
+
 Access groupAccess(const FusionGroup& group, const Node& node, Level level,
-                   const ResolvedValue& operand, const Shape& operandShape) {
+                   const ir::StridedLayout& layout, const Shape& from) {
   const Shape& shape = node.type.shape;
-  const Access wide = broadcastAccess(operand.layout, operandShape, shape);
+  const Access wide = broadcastAccess(layout, from, shape);
   Access access{wide.offset, {}};
   int axis = 0;
   for (int i = 0; i < group.space.ndim(); ++i) {

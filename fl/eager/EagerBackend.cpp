@@ -7,6 +7,8 @@
 #include <unordered_map>
 
 #include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/ir/Inference.h"
 #include "fl/runtime/Device.h"
 
 namespace fl {
@@ -105,7 +107,15 @@ class EagerBackend : public TensorBackend {
         numbers[i] = *number;
       }
     }
-    return std::make_shared<EagerValue>(*this, type, schedule.run(buffers, numbers)[0]);
+    try {
+      return std::make_shared<EagerValue>(*this, type, schedule.run(buffers, numbers)[0]);
+    } catch (const ir::IndexOutOfRange& error) {
+      std::vector<const ir::ValueType*> types;
+      for (const TensorValue& operand : operands) {
+        types.push_back(&operand->valueType());
+      }
+      throwUser(badIndexMessage(op, types, attrs, error.bad));
+    }
   }
 
  private:

@@ -53,6 +53,9 @@ struct Node {
   Attrs attrs;
   ValueType type;
   CallSite site;  // not part of a plan's key
+  // The number of the recorded operator that it stands for, by which an error finds its call; -1
+  // for none.
+  int origin = -1;
 };
 
 // A parameter is a buffer or, if `number`, a scalar that is known on the host at run time.

@@ -17,13 +17,16 @@ struct Call {
   const ValueType& operand(size_t i) const { return *operands[i]; }
   const Shape& shape(size_t i) const { return operands[i]->shape; }
 
-  template <typename... Args>
-  [[noreturn]] void fail(const Args&... rule) const {
+  std::string describe() const {
     std::string types;
     for (const ValueType* type : operands) {
       types += (types.empty() ? "" : " x ") + type->toString();
     }
-    throwUser(opName(op), ": ", types, ": ", rule...);
+    return opName(op) + (": " + types);
+  }
+  template <typename... Args>
+  [[noreturn]] void fail(const Args&... rule) const {
+    throwUser(describe(), ": ", rule...);
   }
 
   void requireSameTypes(size_t first = 0) const {
@@ -140,6 +143,25 @@ ValueType window(const Call& call) {
     out.get().push_back(count);
   }
   out.get().insert(out.get().end(), in.get().begin() + 2, in.get().end());
+  return {call.operand(0).type, out};
+}
+
+ValueType gather(const Call& call) {
+  const Shape& x = call.shape(0);
+  const Shape& index = call.shape(1);
+  const Dim axis = call.attrs[0];
+  if (call.operand(1).type != dtype::s64 || axis < 0 || axis >= x.ndim() ||
+      index.ndim() != x.ndim()) {
+    call.fail("needs an s64 index of as many dimensions, and axis ", axis, " among them");
+  }
+  Shape rest = x, out;
+  rest[axis] = index[axis];
+  if (!broadcastShapes(rest, index, &out)) {
+    call.fail("shapes do not broadcast");
+  }
+  if (x[axis] == 0 && out.elements() > 0) {
+    call.fail("axis ", axis, " is empty");
+  }
   return {call.operand(0).type, out};
 }
 
@@ -395,6 +417,12 @@ Dim windowCount(Dim in, Dim kernel, Dim stride, Dim pad, Dim dilation) {
   return span < 0 || stride < 1 ? 0 : 1 + span / stride;
 }
 
+std::string badIndexMessage(Op op, std::span<const ValueType* const> operands, const Attrs& attrs,
+                            const BadIndex& bad) {
+  return detail::concat(Call{op, operands, attrs}.describe(), ": index ", bad.index,
+                        " is out of range: axis ", attrs[0], " has ", bad.bound, " elements");
+}
+
 ValueType inferType(Op op, std::span<const ValueType* const> operands, const Attrs& attrs) {
   const Call call{op, operands, attrs};
   const int arity = opInfo(op).arity, count = static_cast<int>(operands.size());
@@ -413,6 +441,8 @@ ValueType inferType(Op op, std::span<const ValueType* const> operands, const Att
       return {static_cast<dtype>(attrs[0]), Shape(attrs.list(1))};
     case Kind::View:
       return inferView(call);
+    case Kind::Index:
+      return gather(call);
     case Kind::Join:
       return op == Op::Pad ? pad(call) : concatenate(call);
     case Kind::Update:

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "fl/ir/Graph.h"
+#include "fl/ir/Kernel.h"
 
 namespace fl::ir {
 
@@ -11,6 +12,10 @@ namespace fl::ir {
 // the rule and the user's line. Elementwise operands broadcast: dimensions match from the first on,
 // a dimension of 1 or a missing one repeats.
 ValueType inferType(Op op, std::span<const ValueType* const> operands, const Attrs& attrs);
+
+// The words for an index that the data of `op`, of kind Index, held.
+std::string badIndexMessage(Op op, std::span<const ValueType* const> operands, const Attrs& attrs,
+                            const BadIndex& bad);
 
 // The shape that `lhs` and `rhs` broadcast to; false if they do not.
 bool broadcastShapes(const Shape& lhs, const Shape& rhs, Shape* result);

@@ -8,6 +8,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/ir/Inference.h"
+#include "fl/ir/Kernel.h"
 #include "fl/ir/Meaning.h"
 
 namespace fl::ir {
@@ -384,6 +385,26 @@ void interpretView(const Execution& e) {
   copyStrided(out, e.result, 0, contiguousStrides(out), e.data(0), base, strides, e.size());
 }
 
+void interpretGather(const Execution& e) {
+  const Dim axis = e.attrs[0], bound = e.shape(0)[axis];
+  const Dim stride = contiguousStrides(e.shape(0))[axis];
+  Shape rest = e.shape(0);
+  rest[axis] = 1;
+  // Strides of x, not of `rest`: what lies between its elements stays.
+  std::vector<Dim> strides = contiguousStrides(e.shape(0));
+  for (int i = 0; i < rest.ndim(); ++i) {
+    strides[i] = rest[i] == 1 ? 0 : strides[i];
+  }
+  Odometer odometer(e.type.shape, {strides, broadcastStrides(e.shape(1), e.type.shape)});
+  for (Dim i = 0; i < e.type.shape.elements(); ++i, odometer.next()) {
+    const Dim index = static_cast<const int64_t*>(e.data(1))[odometer.offsets()[1]];
+    if (index < 0 || index >= bound) {
+      throw IndexOutOfRange({index, bound});
+    }
+    copyElement(e.result, i, e.data(0), odometer.offsets()[0] + index * stride, e.size());
+  }
+}
+
 void interpretJoin(const Execution& e) {
   const std::vector<Dim> strides = contiguousStrides(e.type.shape);
   if (e.op == Op::Pad) {
@@ -519,6 +540,8 @@ void interpret(Op op, const std::vector<HostOperand>& operands, const Attrs& att
       return interpretRandom(e);
     case Kind::View:
       return interpretView(e);
+    case Kind::Index:
+      return interpretGather(e);
     case Kind::Join:
       return interpretJoin(e);
     case Kind::Update:

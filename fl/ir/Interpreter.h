@@ -15,7 +15,7 @@ struct HostOperand {
 };
 
 // Computes `op` into `result`, contiguous memory of `type`. Library ops are not primitive: their
-// definitions are. Throws InternalError for them.
+// definitions are. Throws InternalError for them, and IndexOutOfRange.
 void interpret(Op op, const std::vector<HostOperand>& operands, const Attrs& attrs,
                const ValueType& type, void* result);
 

@@ -38,6 +38,18 @@ void verifyApply(const Kernel& kernel, const KernelValue& value) {
   FL_INTERNAL_CHECK(value.type == (boolean ? dtype::b8 : type), opName(value.op), " result dtype");
 }
 
+void verifyGather(const Kernel& kernel, const KernelValue& value) {
+  FL_INTERNAL_CHECK(value.index >= 0 && value.index < static_cast<int>(kernel.operands.size()));
+  const KernelOperand& operand = kernel.operands[value.index];
+  FL_INTERNAL_CHECK(operand.role == KernelOperand::Role::Input && operand.type == value.type &&
+                        operand.strides == std::vector<Stride>(kernel.rank, Stride::Zero),
+                    "gathered operand");
+  FL_INTERNAL_CHECK(value.args.size() == 3, "gather takes element, index and bound");
+  for (int arg : value.args) {
+    FL_INTERNAL_CHECK(kernel.values[arg].type == dtype::s64, "gather index dtype");
+  }
+}
+
 void verifyValue(const Kernel& kernel, size_t index) {
   const KernelValue& value = kernel.values[index];
   for (int arg : value.args) {
@@ -55,6 +67,9 @@ void verifyValue(const Kernel& kernel, size_t index) {
       break;
     case KernelValue::Form::Apply:
       verifyApply(kernel, value);
+      break;
+    case KernelValue::Form::Gather:
+      verifyGather(kernel, value);
       break;
     case KernelValue::Form::Total:
       FL_INTERNAL_CHECK(value.index >= 0 && value.index < kernel.reductionCount(), "total");
@@ -110,6 +125,12 @@ int Kernel::reductionCount() const {
     count += static_cast<int>(stage.reduces.size());
   }
   return count;
+}
+
+int Kernel::gatherNumber(int value) const {
+  return static_cast<int>(std::count_if(
+      values.begin(), values.begin() + value,
+      [](const KernelValue& earlier) { return earlier.form == KernelValue::Form::Gather; }));
 }
 
 int64_t kernelDomain(const Kernel& kernel, const int64_t* extents) {

@@ -31,6 +31,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -67,13 +68,15 @@ struct KernelValue {
     Load,    // element of operand `index` (Input or Index)
     Scalar,  // run-time number `index`
     Apply,   // `op` of `args`: elementwise kinds, Cast to `type`, or RandomUniform
+    Gather,  // element args[0] of operand `index`, an Input whose strides are all Zero
     Total,   // result of reduction `index`, available after its stage
   };
   Form form = Form::Load;
   Op op = Op::Add;
   dtype type = dtype::f32;
   int index = -1;
-  // RandomUniform takes (seed: u64, offset: u64, linear index: s64).
+  // RandomUniform takes (seed: u64, offset: u64, linear index: s64). Gather takes (element, index,
+  // bound), all s64; it reads nothing and reports the index unless 0 <= index < bound.
   std::vector<int> args;
   bool operator==(const KernelValue&) const = default;
 };
@@ -108,21 +111,38 @@ struct Kernel {
   // True if reductions follow the row tree, false for the column tree.
   bool rows() const { return isReduced(0); }
   int reductionCount() const;
+  int gatherCount() const { return gatherNumber(static_cast<int>(values.size())); }
+  // How many Gathers stand before a value.
+  int gatherNumber(int value) const;
   bool operator==(const Kernel&) const = default;
 };
 
 // 16-bit floats are loaded and stored as they are; arithmetic on them is explicit: values of type
 // f16 or bf16 appear only as operands and results of Cast, as results of Load and in stores.
 
-// The run-time arguments of one launch.
-struct KernelArgs {
-  void* const* data;        // one an operand; an Index operand's holds its base as an integer
-  const int64_t* extents;   // [rank]
-  const int64_t* strides;   // [operands][rank], in elements
-  const uint64_t* scalars;  // one a scalar, the element in the low bytes
+// An index that a Gather found out of bounds.
+struct BadIndex {
+  int64_t index;
+  int64_t bound;
+};
+// Thrown where one is found; backends turn it into the user's error.
+struct IndexOutOfRange : std::exception {
+  IndexOutOfRange(BadIndex bad, int origin = -1) : bad(bad), origin(origin) {}
+  BadIndex bad;
+  int origin;  // Node::origin of the operator
 };
 
-// Returns -1, or the first bad logical index (no kernel of today can have one).
+// The run-time arguments of one launch.
+struct KernelArgs {
+  void* const* data;             // one an operand; an Index operand's holds its base as an integer
+  const int64_t* extents;        // [rank]
+  const int64_t* strides;        // [operands][rank], in elements
+  const uint64_t* scalars;       // one a scalar, the element in the low bytes
+  BadIndex* badIndex = nullptr;  // needed by kernels with a Gather
+};
+
+// Returns -1, or the number of a Gather (counted over the kernel's values) that found an index out
+// of bounds, and which in *badIndex; outputs are then undefined.
 using KernelFunction = int64_t (*)(const KernelArgs* args, int64_t begin, int64_t end);
 
 // Number of kept elements.

@@ -93,6 +93,29 @@ int KernelBuilder::random(dtype type, int seed, int offset, int index) {
                    .args = {seed, offset, index}});
 }
 
+// A number that is part of the launch, not of the kernel.
+int KernelBuilder::constant(Dim value) {
+  return index({{value, {}}, std::vector<Dim>(space_.ndim(), 0)});
+}
+
+int KernelBuilder::gather(BufferRef buffer, dtype type, Access layout, int index, Dim stride,
+                          Dim bound, int origin) {
+  const Access whole{layout.offset, std::vector<Dim>(space_.ndim(), 0)};
+  const int operand = addInput(buffer, type, whole);
+  layout.offset = {};
+  const int steps = apply(Op::Mul, dtype::s64, {index, constant(stride)});
+  const int element = apply(Op::Add, dtype::s64, {this->index(std::move(layout)), steps});
+  const int limit = constant(bound), values = valueCount();
+  const int value = addValue({.form = KernelValue::Form::Gather,
+                              .type = type,
+                              .index = operand,
+                              .args = {element, index, limit}});
+  if (value == values) {
+    gathers_.push_back(origin);
+  }
+  return value;
+}
+
 int KernelBuilder::total(int reduction, dtype type) {
   return addValue({.form = KernelValue::Form::Total, .type = type, .index = reduction, .args = {}});
 }
@@ -173,6 +196,7 @@ std::optional<BuiltKernel> KernelBuilder::finish() {
     built.launch.extents.push_back(axes[a].extent);
   }
   built.launch.numbers = numbers_;
+  built.launch.gathers = gathers_;
   built.kernel = std::move(kernel_);
   return built;
 }

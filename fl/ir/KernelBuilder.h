@@ -37,6 +37,10 @@ class KernelBuilder {
   // An elementwise op. 16-bit floats are computed in f32 and rounded after each op.
   int apply(Op op, dtype type, const std::vector<int>& args);
   int random(dtype type, int seed, int offset, int index);
+  // The element of `buffer` at `layout`, an access in which the gathered axis has stride 0, and
+  // `index` (s64) steps of `stride` from there; `bound` is the axis's size. `origin` is the node's.
+  int gather(BufferRef buffer, dtype type, Access layout, int index, Dim stride, Dim bound,
+             int origin);
   int total(int reduction, dtype type);
   dtype type(int value) const { return kernel_.values[value].type; }
 
@@ -60,6 +64,7 @@ class KernelBuilder {
   };
   int addOperand(KernelOperand::Role role, BufferRef buffer, dtype type, Access access);
   int addValue(KernelValue value);
+  int constant(Dim value);
   std::vector<Axis> mergedAxes() const;
 
   Shape space_;
@@ -68,6 +73,7 @@ class KernelBuilder {
   std::vector<BufferRef> buffers_;
   std::vector<Access> accesses_;
   std::vector<int> numbers_;
+  std::vector<int> gathers_;  // origins
 };
 
 // The access of a contiguous value under a space of its own shape.

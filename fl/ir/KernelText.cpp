@@ -42,6 +42,14 @@ std::string printOperand(const KernelOperand& operand) {
   return text + "]\n";
 }
 
+std::string valueList(const std::vector<int>& values) {
+  std::string text;
+  for (int value : values) {
+    text += (text.empty() ? "%" : ", %") + std::to_string(value);
+  }
+  return text;
+}
+
 std::string printValue(const KernelValue& value, size_t index) {
   std::string text = "  %" + std::to_string(index) + " = ";
   switch (value.form) {
@@ -54,11 +62,11 @@ std::string printValue(const KernelValue& value, size_t index) {
     case KernelValue::Form::Total:
       text += "total " + std::to_string(value.index);
       break;
+    case KernelValue::Form::Gather:
+      text += "gather " + std::to_string(value.index) + " " + valueList(value.args);
+      break;
     case KernelValue::Form::Apply:
-      text += opName(value.op);
-      for (size_t i = 0; i < value.args.size(); ++i) {
-        text += (i ? ", %" : " %") + std::to_string(value.args[i]);
-      }
+      text += opName(value.op) + (" " + valueList(value.args));
   }
   return text + " : " + dtypeToString(value.type) + "\n";
 }
@@ -98,6 +106,14 @@ KernelOperand parseOperand(Lexer& lexer) {
   return operand;
 }
 
+std::vector<int> takeValues(Lexer& lexer) {
+  std::vector<int> values;
+  do {
+    values.push_back(takeValue(lexer));
+  } while (lexer.accept(","));
+  return values;
+}
+
 KernelValue parseValue(Lexer& lexer) {
   KernelValue value;
   const std::string what = lexer.takeName("an op");
@@ -106,14 +122,16 @@ KernelValue parseValue(Lexer& lexer) {
                  : what == "scalar" ? KernelValue::Form::Scalar
                                     : KernelValue::Form::Total;
     value.index = static_cast<int>(lexer.takeInteger());
+  } else if (what == "gather") {
+    value.form = KernelValue::Form::Gather;
+    value.index = static_cast<int>(lexer.takeInteger());
+    value.args = takeValues(lexer);
   } else {
     value.form = KernelValue::Form::Apply;
     if (!findOp(what, &value.op)) {
       lexer.fail("\"" + what + "\" is no op");
     }
-    do {
-      value.args.push_back(takeValue(lexer));
-    } while (lexer.accept(","));
+    value.args = takeValues(lexer);
   }
   lexer.expect(":");
   value.type = lexer.takeDtype();

@@ -40,6 +40,8 @@ class NodeLowering {
         return random();
       case Kind::View:
         return view();
+      case Kind::Index:
+        return gather();
       case Kind::Join:
         return node_.op == Op::Pad ? pad() : concatenate();
       case Kind::Update:
@@ -110,6 +112,16 @@ class NodeLowering {
       args.push_back(read(builder, i, shape()));
     }
     const int value = builder.apply(node_.op, node_.type.type, args);
+    storeMap(builder, value, contiguousAccess(shape()));
+  }
+
+  void gather() {
+    const Dim axis = node_.attrs[0];
+    KernelBuilder builder = mapBuilder(shape());
+    const GatherAccess access = gatherAccess(operands_[0].layout, operandType(0).shape, axis);
+    const int value = builder.gather(
+        operands_[0].buffer, node_.type.type, broadcastAccess(access.layout, access.shape, shape()),
+        read(builder, 1, shape()), access.stride, access.bound, node_.origin);
     storeMap(builder, value, contiguousAccess(shape()));
   }
 
@@ -236,6 +248,7 @@ class NodeLowering {
     step.result = result_;
     step.resultType = node_.type;
     step.site = node_.site;
+    step.origin = node_.origin;
     for (size_t i = 0; i < node_.operands.size(); ++i) {
       step.operandTypes.push_back(operandType(i));
       step.operands.push_back(operands_[i].buffer);

@@ -29,6 +29,7 @@ enum class Kind : uint8_t {
   Select,
   Cast,
   View,
+  Index,
   Join,
   Update,
   Reduce,

@@ -45,6 +45,7 @@ struct LaunchStep {
   std::vector<LaunchOperand> operands;
   std::vector<int> numbers;  // parameters, one a scalar of the kernel
   CallSite site;
+  std::vector<int> gathers;  // Node::origin, one a Gather of the kernel; not part of the text
 };
 
 // A library call on whole contiguous buffers.
@@ -56,6 +57,7 @@ struct LibraryStep {
   std::vector<BufferRef> operands;
   BufferRef result;
   CallSite site;
+  int origin = -1;  // Node::origin
 };
 
 using Step = std::variant<LaunchStep, LibraryStep>;

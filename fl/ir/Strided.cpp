@@ -129,6 +129,13 @@ std::optional<StridedLayout> viewLayout(const Graph& graph, const Node& node,
   }
 }
 
+GatherAccess gatherAccess(StridedLayout layout, Shape shape, Dim axis) {
+  const Dim stride = layout.strides[axis], bound = shape[axis];
+  layout.strides[axis] = 0;
+  shape[axis] = 1;
+  return {std::move(layout), std::move(shape), stride, bound};
+}
+
 Access broadcastAccess(const StridedLayout& layout, const Shape& from, const Shape& to) {
   Access access{layout.offset, layout.strides};
   access.strides.resize(to.ndim(), 0);

@@ -25,6 +25,16 @@ bool isContiguous(const StridedLayout& layout, const Shape& shape);
 std::optional<StridedLayout> viewLayout(const Graph& graph, const Node& node,
                                         const StridedLayout& operand);
 
+// How a Gather reads its operand: from the elements at index 0 of its axis, an index of `stride`
+// elements each and below `bound` away.
+struct GatherAccess {
+  StridedLayout layout;
+  Shape shape;
+  Dim stride;
+  Dim bound;
+};
+GatherAccess gatherAccess(StridedLayout layout, Shape shape, Dim axis);
+
 // The access of a value of shape `from` under a space of shape `to` that it broadcasts to.
 Access broadcastAccess(const StridedLayout& layout, const Shape& from, const Shape& to);
 

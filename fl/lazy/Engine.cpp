@@ -7,6 +7,7 @@
 #include "fl/base/Hash.h"
 #include "fl/base/Log.h"
 #include "fl/codegen/Compilation.h"
+#include "fl/ir/Inference.h"
 #include "fl/lazy/Dump.h"
 #include "fl/runtime/Counters.h"
 
@@ -87,8 +88,8 @@ void Engine::realize(const LazyNodePtr& node) {
 
 void Engine::realizeAll() {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  // A node that another thread is destroying stays in its list until this lock is free, so a segment
-  // may be left with such nodes.
+  // A node that another thread is destroying stays in its list until this lock is free, so a
+  // segment may be left with such nodes.
   std::vector<uint64_t> segments;
   for (const auto& [segment, nodes] : segments_) {
     segments.push_back(segment);
@@ -151,6 +152,16 @@ std::string describe(const ir::Schedule& schedule, size_t nodes, bool hit, int c
                         schedule.steps.size() - launches, " calls, compiled=", compiled, ", arena ",
                         schedule.arenaBytes, " B (bound ", schedule.arenaBound, " B), plan ",
                         hit ? "reused" : "built", where.empty() ? "" : ", at ", where);
+}
+
+[[noreturn]] void throwBadIndex(const LazyNode& node, const ir::BadIndex& bad) {
+  std::vector<const ir::ValueType*> types;
+  for (const LazyNodePtr& operand : node.operands) {
+    types.push_back(&operand->type);
+  }
+  const std::string site = node.site.toString();
+  throw std::invalid_argument(badIndexMessage(node.op, types, node.attrs, bad) +
+                              (site.empty() ? "" : ", at " + site));
 }
 
 }  // namespace
@@ -231,8 +242,9 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
   for (const LazyNodePtr& input : segment.inputs) {
     graph.addParameter({input->type, input->number.has_value()});
   }
+  int origin = 0;
   for (const LazyNode* node : segment.nodes) {
-    ir::Node copy{node->op, {}, node->attrs, node->type, node->site};
+    ir::Node copy{node->op, {}, node->attrs, node->type, node->site, origin++};
     for (const LazyNodePtr& operand : node->operands) {
       copy.operands.push_back(operand->value);
     }
@@ -266,7 +278,12 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
     buffers.push_back(input->buffer);
     numbers.push_back(input->number.value_or(Number()));
   }
-  const std::vector<runtime::BufferPtr> outputs = plan.run(buffers, numbers);
+  std::vector<runtime::BufferPtr> outputs;
+  try {
+    outputs = plan.run(buffers, numbers);
+  } catch (const ir::IndexOutOfRange& error) {
+    throwBadIndex(*segment.nodes[error.origin], error.bad);
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     segment.results[i]->realize(outputs[i]);
   }

@@ -34,7 +34,7 @@ class LoadedSchedule {
  public:
   virtual ~LoadedSchedule() = default;
   // One buffer for each parameter (null for numbers), one number for each number parameter (by
-  // parameter index). Returns the outputs. Thread-safe.
+  // parameter index). Returns the outputs. Thread-safe. Throws ir::IndexOutOfRange.
   virtual std::vector<BufferPtr> run(const std::vector<BufferPtr>& buffers,
                                      const std::vector<Number>& numbers) const = 0;
   virtual const ir::Schedule& schedule() const = 0;

@@ -52,6 +52,11 @@ Tensor conv2dBackwardFilter(const Tensor& gradOutput, const Tensor& input,
   return applyOp(ir::Op::Conv2dBackwardFilter, {gradOutput, input}, ir::Attrs(attrs));
 }
 
+Tensor gather(const Tensor& x, const Tensor& index, int axis) {
+  FL_API_ENTRY();
+  return applyOp(ir::Op::Gather, {x, castTo(index, dtype::s64)}, {axis});
+}
+
 Tensor pool2dBackward(const Tensor& gradOutput, const Tensor& input, const int wx, const int wy,
                       const int sx, const int sy, const int px, const int py,
                       const PoolingMode mode) {

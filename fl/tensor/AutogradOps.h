@@ -23,6 +23,10 @@ namespace detail {
 struct Conv2DParameters {
   int sx = 1, sy = 1, px = 0, py = 0, dx = 1, dy = 1, groups = 1;
 };
+// y[..., i, ...] = x[..., index[..., i, ...], ...] along `axis`. The integer index has as many
+// dimensions as x, and they broadcast in all but `axis`. An index outside x is an error that the
+// computation of the result throws, naming this call.
+Tensor gather(const Tensor& x, const Tensor& index, int axis);
 // The gradient of the input, of shape inputShape.
 Tensor conv2dBackwardData(const Tensor& gradOutput, const Tensor& weights, const Shape& inputShape,
                           const Conv2DParameters& parameters);

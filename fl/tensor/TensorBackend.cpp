@@ -126,6 +126,7 @@ Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool
 #define FL_DEFINE_Select(Name, name)
 #define FL_DEFINE_Cast(Name, name)
 #define FL_DEFINE_View(Name, name)
+#define FL_DEFINE_Index(Name, name)
 #define FL_DEFINE_Join(Name, name)
 #define FL_DEFINE_Update(Name, name)
 #define FL_DEFINE_Reduce(Name, name)                                            \

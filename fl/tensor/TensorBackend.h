@@ -48,6 +48,7 @@ class TensorBackend {
 #define FL_VIRTUAL_Select(name)
 #define FL_VIRTUAL_Cast(name)
 #define FL_VIRTUAL_View(name)
+#define FL_VIRTUAL_Index(name)
 #define FL_VIRTUAL_Join(name)
 #define FL_VIRTUAL_Update(name)
 #define FL_VIRTUAL_Reduce(name) \

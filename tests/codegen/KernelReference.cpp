@@ -356,6 +356,8 @@ class Runner {
         return totals_.at(value.index);
       case KernelValue::Form::Load:
         return load(value.index);
+      case KernelValue::Form::Gather:
+        return element(value.index, static_cast<int64_t>(current_[value.args[0]].bits()));
       case KernelValue::Form::Apply:
         break;
     }
@@ -369,9 +371,16 @@ class Runner {
       const auto base = reinterpret_cast<int64_t>(launch_.data(operand));
       return Number::fromSigned(base + offset(operand), dtype::s64);
     }
+    return element(operand, offset(operand));
+  }
+  Number element(int operand, int64_t offset) {
+    const dtype type = kernel_.operands[operand].type;
     uint64_t bits = 0;
-    std::memcpy(&bits, elementOf(operand), getTypeSize(kernel_.operands[operand].type));
-    return Number(kernel_.operands[operand].type, bits);
+    std::memcpy(&bits,
+                static_cast<char*>(launch_.data(operand)) +
+                    offset * static_cast<int64_t>(getTypeSize(type)),
+                getTypeSize(type));
+    return Number(type, bits);
   }
 
   int64_t offset(int operand) const {

@@ -34,11 +34,11 @@ KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target,
       arguments_(loadArguments(function)),
       begin_(function->getArg(1)),
       end_(function->getArg(2)),
-      values_(kernel, plan_, math_, memory_, arguments_) {}
+      values_(kernel, plan_, math_, memory_, lookup_ ? &*lookup_ : nullptr, arguments_) {}
 
 void KernelEmitter::emit() {
   walkDomain();
-  builder_.CreateRet(number(-1));
+  builder_.CreateRet(lookup_ ? lookup_->result() : number(-1));
 }
 
 KernelArguments KernelEmitter::loadArguments(llvm::Function* function) {
@@ -47,12 +47,14 @@ KernelArguments KernelEmitter::loadArguments(llvm::Function* function) {
   const auto load = [&](llvm::Type* type, llvm::Value* from, size_t index) {
     return builder_.CreateLoad(type, builder_.CreateConstGEP1_64(word, from, index));
   };
-  llvm::Value* args = function->getArg(0);  // fl/ir/Kernel.h: data, extents, strides, scalars
+  llvm::Value* args =
+      function->getArg(0);  // fl/ir/Kernel.h: data, extents, strides, scalars, badIndex
   llvm::Value* data = load(pointer, args, 0);
   llvm::Value* extents = load(pointer, args, 1);
   llvm::Value* strides = load(pointer, args, 2);
   KernelArguments result;
   result.scalars = load(pointer, args, 3);
+  if (kernel_.gatherCount() > 0) lookup_.emplace(math_, memory_, load(pointer, args, 4));
   for (int axis = 0; axis < kernel_.rank; ++axis) {
     result.extents.push_back(load(word, extents, axis));
   }

@@ -7,6 +7,8 @@
 // Relies on ValueScopes.h for everything inside the loops; Emitter.h makes objects of the result.
 #pragma once
 
+#include <optional>
+
 #include "fl/codegen/cpu/ValueScopes.h"
 #include "fl/ir/Artifact.h"
 
@@ -80,6 +82,7 @@ class KernelEmitter {
   llvm::IRBuilder<> builder_;
   LlvmBuilder math_;
   MemoryAccess memory_;
+  std::optional<TableLookup> lookup_;  // of kernels with a Gather
   KernelArguments arguments_;
   llvm::Value* begin_;
   llvm::Value* end_;

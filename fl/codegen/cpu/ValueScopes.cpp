@@ -12,8 +12,14 @@ using ir::KernelValue;
 using Form = KernelValue::Form;
 
 ValueScopes::ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmBuilder& math,
-                         MemoryAccess& memory, const KernelArguments& arguments)
-    : kernel_(kernel), plan_(plan), math_(math), memory_(memory), arguments_(arguments) {
+                         MemoryAccess& memory, TableLookup* lookup,
+                         const KernelArguments& arguments)
+    : kernel_(kernel),
+      plan_(plan),
+      math_(math),
+      memory_(memory),
+      lookup_(lookup),
+      arguments_(arguments) {
   for (const auto& operand : arguments.operands) {
     at_.push_back(operand.base);
   }
@@ -133,7 +139,12 @@ LlvmValue ValueScopes::applied(int value, int vector) {
   for (int arg : kernel_.values[value].args) {
     args.push_back(tables_[tableOf(arg, vector)][arg]);
   }
-  return math_.apply(kernel_.values[value], args);
+  const KernelValue& definition = kernel_.values[value];
+  if (definition.form == Form::Gather) {
+    return lookup_->lookUp(kernel_.gatherNumber(value), at_[definition.index], definition.type,
+                           args, vector < 0 ? nullptr : lanes_[vector].mask);
+  }
+  return math_.apply(definition, args);
 }
 
 void ValueScopes::computeScalars(int stage) {

@@ -3,7 +3,7 @@
 //
 // The loop nest opens a Scope at each level and asks for what a stage needs; values computed in a
 // scope are forgotten when it closes, because the code after it is not reached through it. Relies
-// on KernelPlan.h and MemoryAccess.h; KernelEmitter.h builds the loop nest.
+// on KernelPlan.h, MemoryAccess.h and TableLookup.h; KernelEmitter.h builds the loop nest.
 #pragma once
 
 #include <utility>
@@ -11,6 +11,7 @@
 
 #include "fl/codegen/cpu/KernelPlan.h"
 #include "fl/codegen/cpu/MemoryAccess.h"
+#include "fl/codegen/cpu/TableLookup.h"
 
 namespace fl::codegen::cpu {
 
@@ -29,7 +30,7 @@ struct KernelArguments {
 class ValueScopes {
  public:
   ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmBuilder& math,
-              MemoryAccess& memory, const KernelArguments& arguments);
+              MemoryAccess& memory, TableLookup* lookup, const KernelArguments& arguments);
 
   // Undoes, when it goes, all that was set or computed in its life.
   class Scope {
@@ -80,12 +81,14 @@ class ValueScopes {
   bool isDue(int value, int vector) const;
   LlvmValue scalarLoad(int operand);
   LlvmValue vectorLoad(int operand, const Lanes& lanes);
+  // The value of an Apply or a Gather.
   LlvmValue applied(int value, int vector);
 
   const ir::Kernel& kernel_;
   const KernelPlan& plan_;
   LlvmBuilder& math_;
   MemoryAccess& memory_;
+  TableLookup* lookup_;  // null if the kernel has no Gather
   const KernelArguments& arguments_;
 
   AxisSet axes_ = 0;              // those with an index

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <mutex>
+#include <optional>
 
 #include "fl/base/Error.h"
 #include "fl/runtime/Counters.h"
@@ -57,6 +59,28 @@ struct PreparedCall {
 constexpr int64_t kSequentialElements = 1 << 14;
 constexpr int64_t kChunkElements = 1 << 13;
 constexpr int64_t kMaxChunks = 32;
+
+// Of the indices that parts of a launch found out of bounds, that of the first part.
+class FirstBadIndex {
+ public:
+  void note(int64_t begin, const ir::IndexOutOfRange& error) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!error_ || begin < begin_) {
+      begin_ = begin;
+      error_ = error;
+    }
+  }
+  void check() const {
+    if (error_) {
+      throw *error_;
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t begin_ = 0;
+  std::optional<ir::IndexOutOfRange> error_;
+};
 
 int64_t chooseGrain(const ir::Kernel& kernel, int64_t domain, int64_t elements) {
   if (elements <= kSequentialElements || domain <= 1) {
@@ -163,15 +187,22 @@ class CpuSchedule : public ScheduleRunner {
     for (size_t i = 0; i < step.numbers.size(); ++i) {
       scalars[i] = frame.numberBits[step.numbers[i]];
     }
-    const ir::KernelArgs args{data.data(), launch.extents.data(), launch.strides.data(),
-                              scalars.data()};
+    FirstBadIndex bad;
+    const auto part = [&](int64_t begin, int64_t end) {
+      ir::BadIndex badIndex;
+      const ir::KernelArgs args{data.data(), launch.extents.data(), launch.strides.data(),
+                                scalars.data(), &badIndex};
+      const int64_t gather = launch.kernel->run(args, begin, end);
+      if (gather >= 0) {
+        bad.note(begin, {badIndex, step.gathers[gather]});
+      }
+    };
     if (launch.grain >= launch.domain) {
-      launch.kernel->run(args, 0, launch.domain);
+      part(0, launch.domain);
     } else {
-      threadPool().parallelFor(launch.domain, launch.grain, [&](int64_t begin, int64_t end) {
-        launch.kernel->run(args, begin, end);
-      });
+      threadPool().parallelFor(launch.domain, launch.grain, part);
     }
+    bad.check();
   }
 
   void runCall(const PreparedCall& call, const Frame& frame, void* scratch) const {

@@ -149,6 +149,22 @@ void indexTile(int64_t* tile, int64_t base, const TileRegion& region) {
   });
 }
 
+ir::BadIndex lookUpTile(void* tile, const void* base, const int64_t* elements,
+                        const int64_t* indices, const int64_t* bounds, int64_t count, int width) {
+  ir::BadIndex bad{0, 0};
+  withWidth(width, [&]<class T>(T*) {
+    T* const out = static_cast<T*>(tile);
+    for (int64_t i = 0; i < count; ++i) {
+      if (static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(bounds[i])) {
+        out[i] = static_cast<const T*>(base)[elements[i]];
+      } else if (bad.bound == 0) {
+        bad = {indices[i], bounds[i]};
+      }
+    }
+  });
+  return bad;
+}
+
 void fillTile(void* tile, const void* element, int64_t count, int width) {
   withWidth(width, [&]<class T>(T*) {
     T value;

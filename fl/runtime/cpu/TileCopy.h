@@ -39,6 +39,11 @@ void scatterTile(void* base, const void* tile, const TileRegion& region, int wid
 // tile[i] = base + the offset of element i
 void indexTile(int64_t* tile, int64_t base, const TileRegion& region);
 
+// tile[i] = the element number elements[i] at `base`, where 0 <= indices[i] < bounds[i]. Returns
+// the first pair for which that does not hold, or a bound of 0.
+ir::BadIndex lookUpTile(void* tile, const void* base, const int64_t* elements,
+                        const int64_t* indices, const int64_t* bounds, int64_t count, int width);
+
 // Repeats one element; each of `count` elements `times` times in a row; or the whole sequence of
 // `count` elements `times` times.
 void fillTile(void* tile, const void* element, int64_t count, int width);

@@ -10,6 +10,8 @@
 namespace fl::runtime::cpu {
 namespace {
 
+using ir::BadIndex;
+
 constexpr int64_t kAlignment = 64;
 constexpr TileWalk kNoAxes;
 
@@ -94,7 +96,7 @@ class TileRun {
     views_ = arena.take<ViewState>(plan.views.size());
   }
 
-  void run(int64_t begin, int64_t end) {
+  int64_t run(int64_t begin, int64_t end) {
     walk();
     // A scalar value fills a tile, but not more of it than is used.
     lanes_ = sweepSize_ == 0 ? kTile : wholeGroups(std::min(kTile, (end - begin) * sweepSize_));
@@ -111,6 +113,7 @@ class TileRun {
     for (int64_t kept = begin; kept < end; kept += step) {
       runKept(kept, std::min(step, end - kept));
     }
+    return badGather_;
   }
 
  private:
@@ -179,6 +182,9 @@ class TileRun {
           fillTile(place(step.target), args_.scalars + step.source, tile.count,
                    plan_.locations[step.target].width);
           break;
+        case TileStep::Kind::Gather:
+          gather(step, tile.count);
+          break;
         case TileStep::Kind::Expand:
           expand(step, tile.count);
           break;
@@ -217,6 +223,18 @@ class TileRun {
                   static_cast<char*>(own(step.target)));
     } else if (!memory) {
       gatherTile(own(step.target), view.base, region(view, tile), view.width);
+    }
+  }
+
+  void gather(const TileStep& step, int64_t count) {
+    places_[step.target] = own(step.target);
+    const BadIndex bad = lookUpTile(
+        own(step.target), args_.data[step.source], static_cast<int64_t*>(place(step.args[0])),
+        static_cast<int64_t*>(place(step.args[1])), static_cast<int64_t*>(place(step.args[2])),
+        count, plan_.locations[step.target].width);
+    if (bad.bound > 0 && badGather_ < 0) {
+      badGather_ = step.number;
+      *args_.badIndex = bad;
     }
   }
 
@@ -379,6 +397,7 @@ class TileRun {
   int64_t outer_ = 1;      // combinations of the other reduced axes
   int64_t groups_ = 1;     // reduced elements of one tile of a column kernel
   int64_t lanes_ = kTile;
+  int64_t badGather_ = -1;
 };
 
 }  // namespace
@@ -387,10 +406,7 @@ TileProgram::TileProgram(const ir::Kernel& kernel, TileVariant variant)
     : plan_(std::make_shared<TilePlan>(planTiles(kernel, tileOps(variant)))) {}
 
 int64_t TileProgram::run(const ir::KernelArgs& args, int64_t begin, int64_t end) const {
-  if (begin < end) {
-    TileRun(*plan_, args).run(begin, end);
-  }
-  return -1;
+  return begin < end ? TileRun(*plan_, args).run(begin, end) : -1;
 }
 
 }  // namespace fl::runtime::cpu

@@ -22,10 +22,11 @@ class TileProgram {
   // Throws InternalError for a kernel that verify() refuses. Tests choose the variant.
   explicit TileProgram(const ir::Kernel& kernel, TileVariant variant = bestTileVariant());
 
-  // Runs kept elements [begin, end) and returns -1. An output may be the very memory of an input
-  // with the same strides and element size, if they agree element by element; otherwise outputs
-  // overlap nothing. Any number of threads may run a program; each keeps scratch memory for its
-  // life, as much as its largest program needs (about 2 KB for each f32 value alive at a time).
+  // Runs kept elements [begin, end) as a KernelFunction (fl/ir/Kernel.h). An output may be the very
+  // memory of an input with the same strides and element size, if they agree element by element;
+  // otherwise outputs overlap nothing. Any number of threads may run a program; each keeps scratch
+  // memory for its life, as much as its largest program needs (about 2 KB for each f32 value alive
+  // at a time).
   int64_t run(const ir::KernelArgs& args, int64_t begin, int64_t end) const;
 
  private:

@@ -149,9 +149,12 @@ class Planner {
     } else if (value.form == Form::Apply) {
       step.kind = TileStep::Kind::Apply;
       step.function = findFunction(kernel_, value, ops_);
-      for (size_t i = 0; i < value.args.size(); ++i) {
-        step.args[i] = level == Level::Swept ? value.args[i] : own_[value.args[i]];
-      }
+    } else if (value.form == Form::Gather) {
+      step.kind = TileStep::Kind::Gather;
+      step.number = kernel_.gatherNumber(v);
+    }
+    for (size_t i = 0; i < value.args.size(); ++i) {
+      step.args[i] = level == Level::Swept ? value.args[i] : own_[value.args[i]];
     }
     steps(level, stage).push_back(step);
   }

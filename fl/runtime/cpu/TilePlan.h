@@ -23,12 +23,13 @@ struct TileView {
 };
 
 struct TileStep {
-  enum class Kind : uint8_t { Load, Index, Scalar, Apply, Expand };
+  enum class Kind : uint8_t { Load, Index, Scalar, Apply, Gather, Expand };
   Kind kind;
-  int target;                  // location
-  int source = -1;             // Load, Index: view; Scalar: number; Expand: location
+  int target;       // location
+  int source = -1;  // Load, Index: view; Scalar: number; Gather: operand; Expand: location
   TileFunction function = {};  // Apply
-  int args[3] = {-1, -1, -1};  // Apply: locations
+  int args[3] = {-1, -1, -1};  // Apply, Gather: locations
+  int number = -1;             // Gather: counted over the kernel
   // Load: the operand's memory may stand for the tile where it is contiguous.
   bool inPlace = true;
   // Apply: view of the output that is written at once where it is contiguous, or -1.

@@ -1,0 +1,35 @@
+// Gathers of a kernel: elements read one by one at places that data gives, with bounds checked.
+//
+// A lane whose index is out of bounds reads nothing; the first such index of a call is kept for the
+// caller, off the path of valid ones. Relies on MemoryAccess.h; used by ValueScopes.h.
+#pragma once
+
+#include "fl/codegen/cpu/MemoryAccess.h"
+
+namespace fl::codegen::cpu {
+
+class TableLookup {
+ public:
+  // Made at the start of a function; `badIndex` is the address of an ir::BadIndex.
+  TableLookup(LlvmBuilder& math, MemoryAccess& memory, llvm::Value* badIndex);
+
+  // The value of Gather number `number`: of scalars, or of vectors whose lanes `mask` (null for
+  // all) exist.
+  LlvmValue lookUp(int number, llvm::Value* table, dtype type, const std::vector<LlvmValue>& args,
+                   llvm::Value* mask);
+  // What the kernel returns.
+  llvm::Value* result();
+
+ private:
+  LlvmValue loadLanes(llvm::Value* table, dtype type, llvm::Value* elements);
+  // Keeps `index` and `bound` if they are the first.
+  void keep(int number, llvm::Value* index, llvm::Value* bound);
+
+  LlvmBuilder& math_;
+  MemoryAccess& memory_;
+  llvm::IRBuilder<>& builder_;
+  llvm::Value* badIndex_;
+  llvm::Value* result_;
+};
+
+}  // namespace fl::codegen::cpu
