@@ -165,6 +165,28 @@ ValueType gather(const Call& call) {
   return {call.operand(0).type, out};
 }
 
+ValueType scatter(const Call& call) {
+  const Shape& x = call.shape(0);
+  const Shape& index = call.shape(1);
+  const Shape& y = call.shape(2);
+  const Dim axis = call.attrs[0];
+  if (call.operand(1).type != dtype::s64 || call.operand(0).type != call.operand(2).type ||
+      axis < 0 || axis >= x.ndim() || index.ndim() != x.ndim() || y.ndim() != x.ndim()) {
+    call.fail("needs an s64 index, equal dtypes and ranks, and axis ", axis, " among them");
+  }
+  for (int i = 0; i < x.ndim(); ++i) {
+    const bool fits =
+        i == axis ? index[i] == y[i] : x[i] == y[i] && (index[i] == 1 || index[i] == y[i]);
+    if (!fits) {
+      call.fail("dimension ", i, " differs");
+    }
+  }
+  if (x[axis] == 0 && y.elements() > 0) {
+    call.fail("axis ", axis, " is empty");
+  }
+  return call.operand(0);
+}
+
 ValueType fold(const Call& call) {
   const Shape& in = call.shape(0);
   if (in.ndim() < 4) {
@@ -240,6 +262,13 @@ ValueType reduce(const Call& call) {
     seen[axis] = true;
   }
   return {call.operand(0).type, reducedShape(call.shape(0), axes, call.attrs[0])};
+}
+
+void checkAxis(const Call& call) {
+  const Dim axis = call.attrs[0];
+  if (axis < 0 || axis >= call.shape(0).ndim()) {
+    call.fail("axis ", axis, " is out of range");
+  }
 }
 
 ValueType contract(const Call& call) {
@@ -367,6 +396,17 @@ ValueType inferLibrary(const Call& call) {
   }
 }
 
+ValueType inferUpdate(const Call& call) {
+  switch (call.op) {
+    case Op::Update:
+      return update(call);
+    case Op::Fold:
+      return fold(call);
+    default:
+      return scatter(call);
+  }
+}
+
 ValueType inferView(const Call& call) {
   switch (call.op) {
     case Op::Broadcast:
@@ -446,9 +486,15 @@ ValueType inferType(Op op, std::span<const ValueType* const> operands, const Att
     case Kind::Join:
       return op == Op::Pad ? pad(call) : concatenate(call);
     case Kind::Update:
-      return op == Op::Update ? update(call) : fold(call);
+      return inferUpdate(call);
     case Kind::Reduce:
       return reduce(call);
+    case Kind::Scan:
+      checkAxis(call);
+      return call.operand(0);
+    case Kind::Order:
+      checkAxis(call);
+      return {dtype::s64, call.shape(0)};
     case Kind::Contract:
       return contract(call);
     case Kind::Library:

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "fl/base/Error.h"
 #include "fl/ir/Inference.h"
@@ -292,6 +293,10 @@ Wide<To> convert(From value, dtype to) {
            : value <= low    ? std::numeric_limits<To>::min()
            : value >= high   ? std::numeric_limits<To>::max()
                              : static_cast<To>(value);
+  } else if constexpr (std::is_integral_v<From> && !std::is_integral_v<To> &&
+                       !std::is_same_v<To, double>) {
+    // Through double, 64-bit integers would be rounded twice.
+    return static_cast<float>(value);
   } else {
     return static_cast<Wide<To>>(value);
   }
@@ -342,6 +347,12 @@ void interpretRandom(const Execution& e) {
   const uint64_t seed = static_cast<uint64_t>(e.start(0)),
                  offset = static_cast<uint64_t>(e.start(1));
   const bool isDouble = e.type.type == dtype::f64;
+  if (e.type.type == dtype::u32) {
+    for (Dim i = 0; i < e.type.shape.elements(); ++i) {
+      store<uint32_t>(e.result, i, philox(seed, offset, i >> 2)[i & 3]);
+    }
+    return;
+  }
   for (Dim i = 0; i < e.type.shape.elements(); ++i) {
     if (isDouble) {
       const auto words = philox(seed, offset, i >> 1);
@@ -438,6 +449,30 @@ void interpretUpdate(const Execution& e) {
               e.size());
 }
 
+// to[index] = from or, if `add`, to[index] += from, in the order of `from`.
+void interpretScatter(const Execution& e) {
+  const Dim axis = e.attrs[0], bound = e.type.shape[axis];
+  std::vector<Dim> strides = contiguousStrides(e.type.shape);
+  const Dim stride = strides[axis];
+  strides[axis] = 0;
+  const Shape& from = e.shape(2);
+  Odometer odometer(from, {strides, broadcastStrides(e.shape(1), from)});
+  std::memcpy(e.result, e.data(0), e.type.shape.elements() * e.size());
+  dispatchType(e.type.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (Dim i = 0; i < from.elements(); ++i, odometer.next()) {
+      const Dim index = static_cast<const int64_t*>(e.data(1))[odometer.offsets()[1]];
+      if (index < 0 || index >= bound) {
+        throw IndexOutOfRange({index, bound});
+      }
+      const Dim to = odometer.offsets()[0] + index * stride;
+      const Wide<T> value = load<T>(e.data(2), i);
+      store<T>(e.result, to,
+               e.op == Op::ScatterAdd ? HostBuilder::add(load<T>(e.result, to), value) : value);
+    }
+  });
+}
+
 void interpretFold(const Execution& e) {
   const std::vector<Dim> outStrides = contiguousStrides(e.type.shape);
   std::vector<Dim> strides(e.shape(0).ndim());
@@ -457,6 +492,17 @@ void interpretFold(const Execution& e) {
       store<T>(e.result, i, totals[i]);
     }
   });
+}
+
+void interpretUpdateKind(const Execution& e) {
+  switch (e.op) {
+    case Op::Update:
+      return interpretUpdate(e);
+    case Op::Fold:
+      return interpretFold(e);
+    default:
+      return interpretScatter(e);
+  }
 }
 
 template <class M>
@@ -497,6 +543,50 @@ void interpretReduce(const Execution& e) {
     if constexpr (M::info.kind == Kind::Reduce) {
       reduce<M>(e);
     }
+  });
+}
+
+// Calls body(offset, stride) for each line along the axis of attribute 0.
+template <class F>
+void forEachLine(const Execution& e, F&& body) {
+  Shape starts = e.shape(0);
+  starts[e.attrs[0]] = 1;
+  const std::vector<Dim> strides = contiguousStrides(e.shape(0));
+  Odometer odometer(starts, {strides});
+  for (Dim i = 0; i < starts.elements(); ++i, odometer.next()) {
+    body(odometer.offsets()[0], strides[e.attrs[0]]);
+  }
+}
+
+void interpretCumsum(const Execution& e) {
+  dispatchType(e.type.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    forEachLine(e, [&](Dim offset, Dim stride) {
+      Wide<T> total = 0;
+      for (Dim i = 0; i < e.type.shape[e.attrs[0]]; ++i) {
+        const Dim at = offset + i * stride;
+        total = HostBuilder::add(total, load<T>(e.data(0), at));
+        store<T>(e.result, at, total);
+      }
+    });
+  });
+}
+
+void interpretArgsort(const Execution& e) {
+  dispatchType(e.operands[0].type->type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    forEachLine(e, [&](Dim offset, Dim stride) {
+      std::vector<int64_t> order(e.type.shape[e.attrs[0]]);
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+        const Wide<T> x = load<T>(e.data(0), offset + i * stride);
+        const Wide<T> y = load<T>(e.data(0), offset + j * stride);
+        return x < y || (x == x && y != y);
+      });
+      for (size_t i = 0; i < order.size(); ++i) {
+        store<int64_t>(e.result, offset + static_cast<Dim>(i) * stride, order[i]);
+      }
+    });
   });
 }
 
@@ -545,9 +635,13 @@ void interpret(Op op, const std::vector<HostOperand>& operands, const Attrs& att
     case Kind::Join:
       return interpretJoin(e);
     case Kind::Update:
-      return op == Op::Update ? interpretUpdate(e) : interpretFold(e);
+      return interpretUpdateKind(e);
     case Kind::Reduce:
       return interpretReduce(e);
+    case Kind::Scan:
+      return interpretCumsum(e);
+    case Kind::Order:
+      return interpretArgsort(e);
     case Kind::Contract:
       return interpretContract(e);
     case Kind::Library:

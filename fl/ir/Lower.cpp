@@ -50,6 +50,8 @@ class NodeLowering {
         return reduce();
       case Kind::Contract:
         return contract();
+      case Kind::Scan:
+      case Kind::Order:
       case Kind::Library:
         return call();
     }
@@ -269,7 +271,8 @@ class NodeLowering {
 bool needsContiguousOperands(Op op, Lowering lowering) {
   const Kind kind = opKind(op);
   return lowering == Lowering::Calls || kind == Kind::Library || kind == Kind::Contract ||
-         kind == Kind::Reduce || op == Op::Fold;
+         kind == Kind::Scan || kind == Kind::Order || kind == Kind::Reduce ||
+         (kind == Kind::Update && op != Op::Update);
 }
 
 bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,

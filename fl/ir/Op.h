@@ -33,6 +33,8 @@ enum class Kind : uint8_t {
   Join,
   Update,
   Reduce,
+  Scan,
+  Order,
   Contract,
   Library,
 };

@@ -459,11 +459,11 @@ PhiloxWords<U> philox(B& b, const PhiloxWords<U>& counter, U key0, U key1) {
   return detail::philoxRounds<0>(b, counter, key0, key1);
 }
 
-// The value of RandomUniform, in (0, 1]: seed and offset are u64, the index is s64. The block
-// number and the offset are the counter, the seed is the key. f32 takes one word (24 bits) of block
-// index / 4, f64 two (53 bits) of block index / 2.
+// The value of RandomUniform: seed and offset are u64, the index is s64. The block number and the
+// offset are the counter, the seed is the key. u32 is one word of block index / 4; f32 takes 24
+// bits of that word, f64 53 bits of two words of block index / 2, both to (0, 1].
 template <dtype type, class B, class U, class I>
-auto philoxUniform(B& b, U seed, U offset, I index) {
+auto philoxNumber(B& b, U seed, U offset, I index) {
   constexpr bool kDouble = type == dtype::f64;
   const U i = b.template castTo<dtype::u64>(index);
   const auto constant = [&](int64_t value) { return b.integer(i, value); };
@@ -484,10 +484,15 @@ auto philoxUniform(B& b, U seed, U offset, I index) {
     return b.mul(value, b.real(value, 0x1p-53));
   } else {
     const auto upper = b.ne(b.bitAnd(i, constant(2)), constant(0));
-    const U bits = b.lshr(b.select(upper, second, first), constant(8));
-    const auto number = b.template castTo<dtype::s32>(b.add(bits, constant(1)));
-    const auto value = b.template castTo<dtype::f32>(number);
-    return b.mul(value, b.real(value, 0x1p-24));
+    const U word = b.select(upper, second, first);
+    if constexpr (type == dtype::u32) {
+      return b.template castTo<dtype::u32>(word);
+    } else {
+      const U bits = b.lshr(word, constant(8));
+      const auto number = b.template castTo<dtype::s32>(b.add(bits, constant(1)));
+      const auto value = b.template castTo<dtype::f32>(number);
+      return b.mul(value, b.real(value, 0x1p-24));
+    }
   }
 }
 

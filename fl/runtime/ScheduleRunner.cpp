@@ -73,12 +73,10 @@ void ScheduleRunner::interpretCall(const ir::LibraryStep& call, const Frame& fra
   for (size_t i = 0; i < call.operands.size(); ++i) {
     operands.push_back({&call.operandTypes[i], frame.address(call.operands[i], schedule_)});
   }
-  try {
+  withOrigin(call, [&] {
     ir::interpret(call.op, operands, call.attrs, call.resultType,
                   frame.address(call.result, schedule_));
-  } catch (const ir::IndexOutOfRange& error) {
-    throw ir::IndexOutOfRange(error.bad, call.origin);
-  }
+  });
 }
 
 }  // namespace fl::runtime

@@ -28,6 +28,15 @@ class ScheduleRunner : public LoadedSchedule {
   };
   virtual void runSteps(const Frame& frame) const = 0;
 
+  // Runs `body`; a bad index that it finds is that of `call`.
+  template <class F>
+  static void withOrigin(const ir::LibraryStep& call, F&& body) {
+    try {
+      body();
+    } catch (const ir::IndexOutOfRange& error) {
+      throw ir::IndexOutOfRange(error.bad, call.origin);
+    }
+  }
   // Runs a call by the reference interpreter.
   void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
 

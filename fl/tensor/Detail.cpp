@@ -50,7 +50,12 @@ Tensor numberTensor(const Number& number) {
 }
 
 TensorValue castTo(const TensorValue& value, dtype type) {
-  return value->type() == type ? value : applyOp(ir::Op::Cast, {value}, {static_cast<Dim>(type)});
+  if (value->type() == type) {
+    return value;
+  }
+  const Number* number = value->number();
+  return number ? defaultTensorBackend().fromNumber(number->cast(type))
+                : applyOp(ir::Op::Cast, {value}, {static_cast<Dim>(type)});
 }
 
 Tensor castTo(const Tensor& tensor, dtype type) {
@@ -82,6 +87,27 @@ TensorValue updateValue(const TensorValue& value, const TensorValue& box,
 TensorValue reshapeValue(const TensorValue& value, const Shape& shape) {
   return value->shape() == shape ? value
                                  : applyOp(ir::Op::Reshape, {value}, ir::Attrs(shape.get()));
+}
+
+Tensor widenForSum(const Tensor& input) {
+  switch (input.type()) {
+    case dtype::b8:
+      return castTo(input != false, dtype::u32);
+    case dtype::u8:
+    case dtype::u16:
+      return castTo(input, dtype::u32);
+    case dtype::s16:
+      return castTo(input, dtype::s32);
+    default:
+      return castTo(input, computeType(input.type()));
+  }
+}
+
+dtype meanType(dtype type) {
+  if (isFloating(type)) {
+    return type;
+  }
+  return type == dtype::s64 || type == dtype::u64 ? dtype::f64 : dtype::f32;
 }
 
 Tensor binary(ir::Op op, const Tensor& lhs, const Tensor& rhs) {

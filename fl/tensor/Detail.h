@@ -25,6 +25,11 @@ TensorValue updateValue(const TensorValue& value, const TensorValue& box,
                         const std::vector<Dim>& starts, const std::vector<Dim>& strides);
 TensorValue reshapeValue(const TensorValue& value, const Shape& shape);
 
+// `input` in the dtype in which a sum accumulates.
+Tensor widenForSum(const Tensor& input);
+// The dtype of a mean: integers give f32 (64-bit ones f64).
+dtype meanType(dtype type);
+
 // Both operands of a binary op in their common dtype, then the op.
 Tensor binary(ir::Op op, const Tensor& lhs, const Tensor& rhs);
 // The dtype in which an array of type `array` and a scalar of C++ type T meet.

@@ -34,10 +34,17 @@ Tensor uniform(const Shape& shape, dtype type) {
                          ir::Attrs({static_cast<Dim>(type)}, shape.get()));
 }
 
-// 16-bit floats are drawn as f32 and rounded.
-dtype drawType(const char* name, dtype type) {
-  FL_USER_CHECK(isFloating(type), name, ": random integers (", type, ") are not supported yet");
-  return computeType(type);
+// Every value of an integer type is as likely; 64-bit ones take two draws.
+Tensor integers(const Shape& shape, dtype type) {
+  const Tensor word = uniform(shape, dtype::u32);
+  if (type == dtype::b8) {
+    return detail::castTo(word & 1, type);
+  }
+  if (getTypeSize(type) < 8) {
+    return detail::castTo(word, type);
+  }
+  const Tensor high = detail::castTo(word, dtype::u64) << 32;
+  return detail::castTo(high | detail::castTo(uniform(shape, dtype::u32), dtype::u64), type);
 }
 
 }  // namespace
@@ -50,13 +57,16 @@ void setSeed(const int seed) {
 
 Tensor rand(const Shape& shape, dtype type) {
   FL_API_ENTRY();
-  return detail::castTo(uniform(shape, drawType("rand", type)), type);
+  // 16-bit floats are drawn as f32 and rounded.
+  return isFloating(type) ? detail::castTo(uniform(shape, computeType(type)), type)
+                          : integers(shape, type);
 }
 
 // G. Box and M. Muller, "A note on the generation of random normal deviates", 1958.
 Tensor randn(const Shape& shape, dtype type) {
   FL_API_ENTRY();
-  const dtype drawn = drawType("randn", type);
+  FL_USER_CHECK(isFloating(type), "randn: ", type, " is no floating dtype");
+  const dtype drawn = computeType(type);
   const Tensor radius = sqrt(-2.0 * log(uniform(shape, drawn)));
   return detail::castTo(radius * cos(2 * std::numbers::pi * uniform(shape, drawn)), type);
 }

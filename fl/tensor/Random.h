@@ -8,9 +8,9 @@
 namespace fl {
 
 void setSeed(const int seed);
-// Standard normal (Box-Muller of two uniforms).
+// Standard normal (Box-Muller of two uniforms); floating dtypes.
 Tensor randn(const Shape& shape, dtype type = dtype::f32);
-// Uniform in (0, 1].
+// Floats uniform in (0, 1]; integers of any value, b8 0 or 1.
 Tensor rand(const Shape& shape, dtype type = dtype::f32);
 
 }  // namespace fl

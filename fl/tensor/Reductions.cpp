@@ -21,14 +21,6 @@ Dim reducedCount(const Tensor& input, const std::vector<int>& axes) {
   return count;
 }
 
-// The dtype of a mean: integers give f32 (64-bit ones f64).
-dtype meanType(dtype type) {
-  if (isFloating(type)) {
-    return type;
-  }
-  return type == dtype::s64 || type == dtype::u64 ? dtype::f64 : dtype::f32;
-}
-
 // The first index along `axis` where `input` is its extreme or NaN; both have kept dimensions.
 Tensor firstIndex(const Tensor& input, const Tensor& extreme, unsigned axis, bool keepDims) {
   const Tensor index = arange(input.shape(), axis, dtype::s32);
@@ -73,8 +65,8 @@ FL_DEFINE(amax)
 FL_DEFINE(sum)
 #undef FL_DEFINE
 
-    void min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
-             const bool keepDims) {
+void min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
+         const bool keepDims) {
   FL_API_ENTRY();
   checkAxis("min", input, axis);
   extreme(amin, values, indices, input, axis, keepDims);
@@ -101,7 +93,7 @@ Tensor argmin(const Tensor& input, const unsigned axis, const bool keepDims) {
 
 Tensor mean(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
   FL_API_ENTRY();
-  const dtype type = meanType(input.type());
+  const dtype type = detail::meanType(input.type());
   const Tensor total = sum(detail::castTo(input, computeType(type)), axes, keepDims);
   return detail::castTo(total / static_cast<double>(reducedCount(input, axes)), type);
 }
@@ -109,7 +101,7 @@ Tensor mean(const Tensor& input, const std::vector<int>& axes, const bool keepDi
 Tensor var(const Tensor& input, const std::vector<int>& axes, const bool bias,
            const bool keepDims) {
   FL_API_ENTRY();
-  const dtype type = meanType(input.type());
+  const dtype type = detail::meanType(input.type());
   const Tensor wide = detail::castTo(input, computeType(type));
   const Tensor centered = wide - mean(wide, axes, true);
   const auto count = static_cast<double>(reducedCount(input, axes) - (bias ? 1 : 0));
@@ -123,7 +115,7 @@ Tensor std(const Tensor& input, const std::vector<int>& axes, const bool keepDim
 
 Tensor norm(const Tensor& input, const std::vector<int>& axes, double p, const bool keepDims) {
   FL_API_ENTRY();
-  const Tensor wide = detail::castTo(input, meanType(input.type()));
+  const Tensor wide = detail::castTo(input, detail::meanType(input.type()));
   if (p == 1) {
     return sum(absolute(wide), axes, keepDims);
   }

@@ -113,6 +113,19 @@ Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidth
   return result;
 }
 
+// The shape of the result depends on the data, so it is found on the host, at the call.
+Tensor nonzero(const Tensor& tensor) {
+  FL_API_ENTRY();
+  const std::vector<char> holds = (tensor != false).toHostVector<char>();
+  std::vector<unsigned> indices;
+  for (size_t i = 0; i < holds.size(); ++i) {
+    if (holds[i]) {
+      indices.push_back(static_cast<unsigned>(i));
+    }
+  }
+  return Tensor::fromVector(std::move(indices));
+}
+
 Tensor flip(const Tensor& tensor, const unsigned dim) {
   FL_API_ENTRY();
   FL_USER_CHECK(static_cast<int>(dim) < tensor.ndim(), "flip: dimension ", dim, " of ",
@@ -121,6 +134,45 @@ Tensor flip(const Tensor& tensor, const unsigned dim) {
   starts[dim] = std::max<Dim>(tensor.dim(dim) - 1, 0);
   strides[dim] = -1;
   return Tensor(detail::sliceValue(tensor.value(), starts, tensor.shape().get(), strides));
+}
+
+Tensor roll(const Tensor& tensor, const int shift, const unsigned axis) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(static_cast<int>(axis) < tensor.ndim(), "roll: axis ", axis, " of ",
+                typeToString(tensor.type(), tensor.shape()));
+  const Dim size = tensor.dim(axis);
+  if (size == 0) {
+    return tensor;
+  }
+  // The shift is a number of the plan, so that every shift runs the same kernel.
+  Shape along(std::vector<Dim>(tensor.ndim(), 1));
+  along[axis] = size;
+  const Dim back = ((-static_cast<Dim>(shift)) % size + size) % size;
+  const Tensor index = mod(arange(along, axis, dtype::s64) + back, size);
+  return detail::applyOp(ir::Op::Gather, {tensor, index}, {axis});
+}
+
+namespace {
+
+Tensor triangle(const char* name, const Tensor& tensor, bool lower) {
+  FL_USER_CHECK(tensor.ndim() >= 2, name, ": ", typeToString(tensor.type(), tensor.shape()),
+                " has no two dimensions");
+  const Tensor row = arange(Shape({tensor.dim(0), 1}), 0, dtype::s64);
+  const Tensor column = arange(Shape({1, tensor.dim(1)}), 1, dtype::s64);
+  const Tensor zero = detail::numberTensor(Number::fromSigned(0, tensor.type()));
+  return where(lower ? row >= column : row <= column, tensor, zero);
+}
+
+}  // namespace
+
+Tensor tril(const Tensor& tensor) {
+  FL_API_ENTRY();
+  return triangle("tril", tensor, true);
+}
+
+Tensor triu(const Tensor& tensor) {
+  FL_API_ENTRY();
+  return triangle("triu", tensor, false);
 }
 
 namespace {

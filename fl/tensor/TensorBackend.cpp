@@ -91,23 +91,8 @@ Tensor unary(ir::Op op, const Tensor& tensor) {
   return detail::applyOp(op, {toFloat ? tensor.astype(dtype::f32) : tensor});
 }
 
-// The dtype in which a reduction accumulates.
-Tensor widenForSum(const Tensor& input) {
-  switch (input.type()) {
-    case dtype::b8:
-      return detail::castTo(input != false, dtype::u32);
-    case dtype::u8:
-    case dtype::u16:
-      return detail::castTo(input, dtype::u32);
-    case dtype::s16:
-      return detail::castTo(input, dtype::s32);
-    default:
-      return detail::castTo(input, computeType(input.type()));
-  }
-}
-
 Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool keepDims) {
-  const Tensor operand = op == ir::Op::Sum ? widenForSum(input) : input;
+  const Tensor operand = op == ir::Op::Sum ? detail::widenForSum(input) : input;
   const std::vector<Dim> list(axes.begin(), axes.end());
   return detail::applyOp(op, {operand}, ir::Attrs({keepDims}, list));
 }
@@ -134,6 +119,8 @@ Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool
                              const bool keepDims) {                             \
     return reduce(ir::Op::Name, input, axes, keepDims);                         \
   }
+#define FL_DEFINE_Scan(Name, name)
+#define FL_DEFINE_Order(Name, name)
 #define FL_DEFINE_Contract(Name, name)
 #define FL_DEFINE_Library(Name, name)
 #define FL_OP(Name, name, kind, ...) FL_DEFINE_##kind(Name, name)

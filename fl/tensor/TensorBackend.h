@@ -53,6 +53,8 @@ class TensorBackend {
 #define FL_VIRTUAL_Update(name)
 #define FL_VIRTUAL_Reduce(name) \
   virtual Tensor name(const Tensor& input, const std::vector<int>& axes, const bool keepDims);
+#define FL_VIRTUAL_Scan(name)
+#define FL_VIRTUAL_Order(name)
 #define FL_VIRTUAL_Contract(name)
 #define FL_VIRTUAL_Library(name)
 #define FL_OP(Name, name, kind, ...) FL_VIRTUAL_##kind(name)

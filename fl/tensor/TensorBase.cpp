@@ -15,6 +15,11 @@ std::shared_ptr<detail::TensorStorage> makeStorage(TensorValue value) {
   return std::make_shared<detail::TensorStorage>(detail::TensorStorage{std::move(value)});
 }
 
+TensorValue broadcastNumber(const Number& number, const Shape& shape) {
+  return detail::applyOp(ir::Op::Broadcast, {defaultTensorBackend().fromNumber(number)},
+                         ir::Attrs(shape.get()));
+}
+
 Shape withoutTrailingOnes(Shape shape) {
   while (shape.ndim() > 0 && shape.get().back() == 1) {
     shape.get().pop_back();
@@ -71,7 +76,7 @@ const Shape& Tensor::shape() const {
   if (!storage_) {
     return empty;
   }
-  return view_ ? view_->steps.back().shape : storage_->value->shape();
+  return view_ ? view_->shape : storage_->value->shape();
 }
 
 dtype Tensor::type() const { return storage_ ? storage_->value->type() : dtype::f32; }
@@ -89,24 +94,27 @@ Tensor Tensor::operator()(const std::vector<Index>& indices) const {
   FL_API_ENTRY();
   FL_USER_CHECK(storage_ && !indices.empty(),
                 "index: needs an index and a tensor that is not empty");
-  Tensor result;
-  auto view =
-      view_ ? std::make_shared<detail::TensorView>(*view_) : std::make_shared<detail::TensorView>();
-  view->steps.push_back(detail::resolveIndices(shape(), indices));
-  result.storage_ = storage_;
-  result.view_ = std::move(view);
-  return result;
+  detail::TensorView view = currentView();
+  view.index(indices);
+  return viewed(std::move(view));
 }
 
 Tensor Tensor::flat(const Index& idx) const {
   FL_API_ENTRY();
   FL_USER_CHECK(storage_, "flat: the tensor is empty");
+  detail::TensorView view = currentView();
+  view.flat(idx);
+  return viewed(std::move(view));
+}
+
+detail::TensorView Tensor::currentView() const {
+  return view_ ? *view_ : detail::TensorView{{}, shape()};
+}
+
+Tensor Tensor::viewed(detail::TensorView view) const {
   Tensor result;
-  auto view =
-      view_ ? std::make_shared<detail::TensorView>(*view_) : std::make_shared<detail::TensorView>();
-  view->steps.push_back(detail::resolveFlat(shape(), idx));
   result.storage_ = storage_;
-  result.view_ = std::move(view);
+  result.view_ = std::make_shared<detail::TensorView>(std::move(view));
   return result;
 }
 
@@ -137,9 +145,10 @@ void Tensor::checkScalarRead(dtype wanted) const {
   }
 FL_DEFINE(int)
 FL_DEFINE(unsigned)
-FL_DEFINE(char) FL_DEFINE(unsigned char) FL_DEFINE(long) FL_DEFINE(unsigned long)
-    FL_DEFINE(long long) FL_DEFINE(unsigned long long) FL_DEFINE(double) FL_DEFINE(float)
-        FL_DEFINE(short) FL_DEFINE(unsigned short)
+FL_DEFINE(char)
+FL_DEFINE(unsigned char) FL_DEFINE(long) FL_DEFINE(unsigned long) FL_DEFINE(long long)
+    FL_DEFINE(unsigned long long) FL_DEFINE(double) FL_DEFINE(float) FL_DEFINE(short)
+        FL_DEFINE(unsigned short)
 #undef FL_DEFINE
 
             void Tensor::toHost(void* data) const {
@@ -198,15 +207,17 @@ void Tensor::write(const Tensor& source) {
   FL_USER_CHECK(withoutTrailingOnes(shape()) == withoutTrailingOnes(source.shape()),
                 "assignment: ", typeToString(type(), shape()), " = ",
                 typeToString(source.type(), source.shape()), ": shapes differ");
+  put(source, detail::Write::Replace);
+}
+
+void Tensor::put(const Tensor& source, detail::Write write) {
   TensorValue box = detail::castTo(detail::reshapeValue(source.value(), shape()), type());
-  storage_->value = view_ ? detail::writeView(storage_->value, *view_, box) : std::move(box);
+  storage_->value = view_ ? detail::writeView(storage_->value, *view_, box, write) : std::move(box);
 }
 
 void Tensor::fill(const Number& number) {
   FL_USER_CHECK(storage_, "assignment: the tensor is empty");
-  write(Tensor(detail::applyOp(ir::Op::Broadcast,
-                               {defaultTensorBackend().fromNumber(number.cast(type()))},
-                               ir::Attrs(shape().get()))));
+  write(Tensor(broadcastNumber(number.cast(type()), shape())));
 }
 
 Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs, const char* name) {
@@ -220,11 +231,24 @@ Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs, const char* name) {
   FL_USER_CHECK(withoutTrailingOnes(shape()) == withoutTrailingOnes(rhs.shape()), name, ": ",
                 typeToString(type(), shape()), " by ", typeToString(rhs.type(), rhs.shape()),
                 ": shapes differ");
-  write(detail::binary(op, *this, Tensor(detail::reshapeValue(rhs.value(), shape()))));
+  const Tensor shaped(detail::reshapeValue(rhs.value(), shape()));
+  if (accumulates(op)) {
+    put(op == ir::Op::Sub ? negative(shaped) : shaped, detail::Write::Add);
+  } else {
+    write(detail::binary(op, *this, shaped));
+  }
   return *this;
 }
 
+// Where an index may name an element twice, every one of its updates counts.
+bool Tensor::accumulates(ir::Op op) const {
+  return view_ && view_->hasLookups() && (op == ir::Op::Add || op == ir::Op::Sub);
+}
+
 Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
+  if (accumulates(op)) {
+    return updateInPlace(op, Tensor(broadcastNumber(rhs.cast(type()), shape())), "");
+  }
   const dtype common = isFloating(type()) || !isFloating(rhs.type()) ? type() : dtype::f32;
   write(detail::binary(op, detail::castTo(*this, common), detail::numberTensor(rhs.cast(common))));
   return *this;

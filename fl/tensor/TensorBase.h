@@ -33,6 +33,7 @@ enum class MatrixProperty { None = 0, Transpose = 1 };
 namespace detail {
 struct TensorStorage;
 struct TensorView;
+enum class Write;
 }  // namespace detail
 
 class Tensor {
@@ -177,8 +178,13 @@ class Tensor {
   void* hostCopy() const;
   void checkHostType(dtype type) const;
   void checkScalarRead(dtype type) const;
+  detail::TensorView currentView() const;
+  // What `view` shows of this storage.
+  Tensor viewed(detail::TensorView view) const;
   // Replaces this tensor's elements by those of `value`, cast; through the view if there is one.
   void write(const Tensor& value);
+  void put(const Tensor& source, detail::Write write);
+  bool accumulates(ir::Op op) const;
   void fill(const Number& value);
   Tensor& updateInPlace(ir::Op op, const Tensor& rhs, const char* name);
   Tensor& updateInPlace(ir::Op op, const Number& rhs);
@@ -192,9 +198,10 @@ class Tensor {
   T Tensor::scalar<T>() const;
 FL_DECLARE(int)
 FL_DECLARE(unsigned)
-FL_DECLARE(char) FL_DECLARE(unsigned char) FL_DECLARE(long) FL_DECLARE(unsigned long)
-    FL_DECLARE(long long) FL_DECLARE(unsigned long long) FL_DECLARE(double) FL_DECLARE(float)
-        FL_DECLARE(short) FL_DECLARE(unsigned short)
+FL_DECLARE(char)
+FL_DECLARE(unsigned char) FL_DECLARE(long) FL_DECLARE(unsigned long) FL_DECLARE(long long)
+    FL_DECLARE(unsigned long long) FL_DECLARE(double) FL_DECLARE(float) FL_DECLARE(short)
+        FL_DECLARE(unsigned short)
 #undef FL_DECLARE
 
     // ---- Creation ----
@@ -224,9 +231,16 @@ template <typename... Ts>
   FL_API_ENTRY();
   return concatenate(std::vector<Tensor>{args...}, axis);
 }
+// The u32 column-major indices of the elements that are not 0, in order. Reads the tensor.
+Tensor nonzero(const Tensor& tensor);
 Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
            const PadType type = PadType::Constant);
 Tensor flip(const Tensor& tensor, const unsigned dim);
+// Elements move up by `shift` along `axis` and come in again at the other end.
+Tensor roll(const Tensor& tensor, const int shift, const unsigned axis);
+// The elements on and below (above) the diagonal of the first two dimensions, 0 elsewhere.
+Tensor tril(const Tensor& tensor);
+Tensor triu(const Tensor& tensor);
 Tensor clip(const Tensor& tensor, const Tensor& low, const Tensor& high);
 Tensor clip(const Tensor& tensor, const Tensor& low, const double& high);
 Tensor clip(const Tensor& tensor, const double& low, const Tensor& high);
@@ -281,11 +295,12 @@ Tensor sign(const Tensor& tensor);
   FL_DECLARE_SCALAR(FUNC, OP, float)                        \
   FL_DECLARE_SCALAR(FUNC, OP, short)                        \
   FL_DECLARE_SCALAR(FUNC, OP, unsigned short)
-#define FL_FOR_EACH_BINARY_OPERATOR(X)                                                           \
-  X(add, +)                                                                                      \
-  X(sub, -)                                                                                      \
-  X(mul, *) X(div, /) X(eq, ==) X(neq, !=) X(lessThan, <) X(lessThanEqual, <=) X(greaterThan, >) \
-      X(greaterThanEqual, >=) X(logicalOr, ||) X(logicalAnd, &&) X(mod, %) X(bitwiseAnd, &)      \
+#define FL_FOR_EACH_BINARY_OPERATOR(X)                                                      \
+  X(add, +)                                                                                 \
+  X(sub, -)                                                                                 \
+  X(mul, *)                                                                                 \
+  X(div, /) X(eq, ==) X(neq, !=) X(lessThan, <) X(lessThanEqual, <=) X(greaterThan, >)      \
+      X(greaterThanEqual, >=) X(logicalOr, ||) X(logicalAnd, &&) X(mod, %) X(bitwiseAnd, &) \
           X(bitwiseOr, |) X(bitwiseXor, ^) X(lShift, <<) X(rShift, >>)
 FL_FOR_EACH_BINARY_OPERATOR(FL_DECLARE_BINARY)
 #undef FL_DECLARE_BINARY
@@ -306,6 +321,18 @@ Tensor power(const double& lhs, const Tensor& rhs);
 Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp = MatrixProperty::None,
               MatrixProperty rhsProp = MatrixProperty::None);
 
+// ---- Order, along one axis; NaN is larger than every number ----
+// Integers narrower than 32 bits are summed as in sum().
+Tensor cumsum(const Tensor& input, const unsigned axis);
+Tensor sort(const Tensor& input, const Dim axis, const SortMode sortMode = SortMode::Ascending);
+// Also the u32 indices that sort; equal elements keep their order.
+void sort(Tensor& values, Tensor& indices, const Tensor& input, const Dim axis,
+          const SortMode sortMode = SortMode::Ascending);
+Tensor argsort(const Tensor& input, const Dim axis, const SortMode sortMode = SortMode::Ascending);
+// The first k of sort().
+void topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k, const Dim axis,
+          const SortMode sortMode = SortMode::Descending);
+
 // ---- Reductions; no axes means all. Reduced dimensions go unless keepDims ----
 Tensor amin(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
 Tensor amax(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
@@ -321,6 +348,8 @@ Tensor mean(const Tensor& input, const std::vector<int>& axes = {}, const bool k
 // bias = false divides by N, true by N - 1.
 Tensor var(const Tensor& input, const std::vector<int>& axes = {}, const bool bias = false,
            const bool keepDims = false);
+// The middle element, or the mean of the middle two; NaN if there is any.
+Tensor median(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
 Tensor std(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
 Tensor norm(const Tensor& input, const std::vector<int>& axes = {}, double p = 2,
             const bool keepDims = false);

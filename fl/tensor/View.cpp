@@ -1,115 +1,192 @@
 #include "fl/tensor/View.h"
 
+#include <algorithm>
+
 #include "fl/base/Error.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl::detail {
 namespace {
 
-void addSpan(ViewStep* step, Dim size) {
-  step->starts.push_back(0);
-  step->sizes.push_back(size);
-  step->strides.push_back(1);
-  step->shape.get().push_back(size);
+using Kind = ViewMove::Kind;
+
+Tensor flatIndices(const Tensor& tensor) {
+  return tensor.type() == dtype::b8 ? nonzero(tensor) : tensor.flatten();
 }
 
-void addLiteral(ViewStep* step, Dim size, Dim index) {
-  FL_USER_CHECK(-size <= index && index < size, "index: ", index,
-                " is out of range for a dimension of ", size);
-  step->starts.push_back(index < 0 ? index + size : index);
-  step->sizes.push_back(1);
-  step->strides.push_back(1);
-}
+// Collects the indices of one call, dimension by dimension.
+class Indexing {
+ public:
+  explicit Indexing(const Shape& shape) : in_(shape) {}
 
-void addRange(ViewStep* step, Dim size, const range& r) {
-  const Dim start = r.start() < 0 ? r.start() + size : r.start();
-  const Dim last = r.end().value_or(size);
-  const Dim end = last < 0 ? last + size : last;
-  FL_USER_CHECK(0 <= start && start < end && end <= size && r.stride() > 0, "index: range [",
-                r.start(), ", ", r.end() ? std::to_string(*r.end()) : "end", ") with stride ",
-                r.stride(), " is empty or out of range for a dimension of ", size);
-  step->starts.push_back(start);
-  step->sizes.push_back((end - start + r.stride() - 1) / r.stride());
-  step->strides.push_back(r.stride());
-  step->shape.get().push_back(step->sizes.back());
-}
-
-void addIndex(ViewStep* step, Dim size, const Index& index) {
-  switch (index.type()) {
-    case IndexType::Span:
-      return addSpan(step, size);
-    case IndexType::Literal:
-      return addLiteral(step, size, index.get<Dim>());
-    case IndexType::Range:
-      return addRange(step, size, index.get<range>());
-    case IndexType::Tensor:
-      throwUser("index: tensors as indices are not supported yet");
+  void add(const Index& index) {
+    const Dim size = in_[starts_.size()];
+    switch (index.type()) {
+      case IndexType::Span:
+        return addSpan(size);
+      case IndexType::Literal:
+        return addLiteral(size, index.get<Dim>());
+      case IndexType::Range:
+        return addRange(size, index.get<range>());
+      case IndexType::Tensor:
+        return addTensor(size, index.get<Tensor>());
+    }
   }
+  void addSpan(Dim size) { addBox(0, size, 1, true); }
+
+  void appendTo(TensorView* view) const {
+    if (sizes_ != in_.get() || strides_ != std::vector<Dim>(in_.ndim(), 1)) {
+      view->moves.push_back({Kind::Box, Shape(sizes_), starts_, strides_, 0, nullptr});
+    }
+    Shape shape(sizes_), left;
+    for (const auto& [axis, index] : lookups_) {
+      Shape along(std::vector<Dim>(in_.ndim(), 1));
+      along[axis] = shape[axis] = index.elements();
+      view->moves.push_back(
+          {Kind::Lookup, shape, {}, {}, axis, reshape(castTo(index, dtype::s64), along).value()});
+    }
+    for (int i = 0; i < shape.ndim(); ++i) {
+      if (kept_[i]) {
+        left.get().push_back(shape[i]);
+      }
+    }
+    view->shape = left.ndim() == 0 ? Shape({1}) : left;
+    if (view->shape != shape) {
+      view->moves.push_back({Kind::Reshape, view->shape, {}, {}, 0, nullptr});
+    }
+  }
+
+ private:
+  void addBox(Dim start, Dim size, Dim stride, bool kept) {
+    starts_.push_back(start);
+    sizes_.push_back(size);
+    strides_.push_back(stride);
+    kept_.push_back(kept);
+  }
+
+  void addLiteral(Dim size, Dim index) {
+    FL_USER_CHECK(-size <= index && index < size, "index: ", index,
+                  " is out of range for a dimension of ", size);
+    addBox(index < 0 ? index + size : index, 1, 1, false);
+  }
+
+  void addRange(Dim size, const range& r) {
+    const Dim start = r.start() < 0 ? r.start() + size : r.start();
+    const Dim last = r.end().value_or(size);
+    const Dim end = last < 0 ? last + size : last;
+    FL_USER_CHECK(0 <= start && start < end && end <= size && r.stride() > 0, "index: range [",
+                  r.start(), ", ", r.end() ? std::to_string(*r.end()) : "end", ") with stride ",
+                  r.stride(), " is empty or out of range for a dimension of ", size);
+    addBox(start, (end - start + r.stride() - 1) / r.stride(), r.stride(), true);
+  }
+
+  void addTensor(Dim size, const Tensor& index) {
+    FL_USER_CHECK(index.type() != dtype::b8 || index.elements() == size, "index: a mask of ",
+                  index.elements(), " elements for a dimension of ", size);
+    lookups_.emplace_back(static_cast<int>(starts_.size()), flatIndices(index));
+    addSpan(size);
+  }
+
+  const Shape in_;
+  std::vector<Dim> starts_, sizes_, strides_;
+  std::vector<bool> kept_;
+  std::vector<std::pair<int, Tensor>> lookups_;
+};
+
+bool isMove(const ViewMove& move) { return move.kind != Kind::Reshape; }
+
+TensorValue applyMove(const TensorValue& value, const ViewMove& move) {
+  switch (move.kind) {
+    case Kind::Reshape:
+      return reshapeValue(value, move.shape);
+    case Kind::Box:
+      return sliceValue(value, move.starts, move.shape.get(), move.strides);
+    case Kind::Lookup:
+      return applyOp(ir::Op::Gather, {value, move.index}, {move.axis});
+  }
+  __builtin_unreachable();
 }
 
-bool isIdentity(const ViewStep& step, const Shape& shape) {
-  return step.sizes == shape.get() && step.strides == std::vector<Dim>(shape.ndim(), 1);
+TensorValue zeros(const ir::ValueType& type) {
+  return applyOp(ir::Op::Broadcast, {numberTensor(Number::fromSigned(0, type.type)).value()},
+                 ir::Attrs(type.shape.get()));
 }
 
-TensorValue stepBase(const TensorValue& value, const ViewStep& step) {
-  return step.flat ? reshapeValue(value, Shape({value->shape().elements()})) : value;
-}
-
-TensorValue readStep(const TensorValue& value, const ViewStep& step) {
-  const TensorValue base = stepBase(value, step);
-  const TensorValue box = isIdentity(step, base->shape())
-                              ? base
-                              : sliceValue(base, step.starts, step.sizes, step.strides);
-  return reshapeValue(box, step.shape);
+// `base` with `part` written to where `move` leads.
+TensorValue writeMove(const TensorValue& base, const ViewMove& move, const TensorValue& part,
+                      Write write) {
+  if (move.kind == Kind::Lookup) {
+    const ir::Op op = write == Write::Add ? ir::Op::ScatterAdd : ir::Op::Scatter;
+    return applyOp(op, {base, move.index, part}, {move.axis});
+  }
+  const TensorValue box =
+      write == Write::Add ? applyOp(ir::Op::Add, {applyMove(base, move), part}) : part;
+  return updateValue(base, box, move.starts, move.strides);
 }
 
 }  // namespace
 
-ViewStep resolveIndices(const Shape& shape, const std::vector<Index>& indices) {
-  FL_USER_CHECK(static_cast<int>(indices.size()) <= shape.ndim(), "index: ", indices.size(),
-                " indices for a tensor of shape ", shape);
-  ViewStep step;
-  for (int i = 0; i < shape.ndim(); ++i) {
-    if (i < static_cast<int>(indices.size())) {
-      addIndex(&step, shape[i], indices[i]);
-    } else {
-      addSpan(&step, shape[i]);
-    }
-  }
-  if (step.shape.ndim() == 0) {
-    step.shape = Shape({1});
-  }
-  return step;
+bool TensorView::hasLookups() const {
+  return std::any_of(moves.begin(), moves.end(),
+                     [](const ViewMove& move) { return move.kind == Kind::Lookup; });
 }
 
-ViewStep resolveFlat(const Shape& shape, const Index& index) {
-  ViewStep step = resolveIndices(Shape({shape.elements()}), {index});
-  step.flat = true;
-  return step;
+void TensorView::index(const std::vector<Index>& indices) {
+  FL_USER_CHECK(static_cast<int>(indices.size()) <= shape.ndim(), "index: ", indices.size(),
+                " indices for a tensor of shape ", shape);
+  const bool filters = indices.size() == 1 && indices[0].type() == IndexType::Tensor &&
+                       indices[0].get<Tensor>().elements() == shape.elements();
+  if (filters && shape.ndim() != 1) {
+    return flat(indices[0]);
+  }
+  Indexing indexing(shape);
+  for (int i = 0; i < shape.ndim(); ++i) {
+    if (i < static_cast<int>(indices.size())) {
+      indexing.add(indices[i]);
+    } else {
+      indexing.addSpan(shape[i]);
+    }
+  }
+  indexing.appendTo(this);
+}
+
+void TensorView::flat(const Index& index) {
+  const Shape flattened({shape.elements()});
+  if (flattened != shape) {
+    moves.push_back({Kind::Reshape, flattened, {}, {}, 0, nullptr});
+  }
+  Indexing indexing(flattened);
+  indexing.add(index);
+  indexing.appendTo(this);
 }
 
 TensorValue readView(const TensorValue& value, const TensorView& view) {
   TensorValue current = value;
-  for (const ViewStep& step : view.steps) {
-    current = readStep(current, step);
+  for (const ViewMove& move : view.moves) {
+    current = applyMove(current, move);
   }
   return current;
 }
 
-TensorValue writeView(const TensorValue& value, const TensorView& view, const TensorValue& box) {
-  std::vector<TensorValue> levels = {value};
-  for (size_t i = 0; i + 1 < view.steps.size(); ++i) {
-    levels.push_back(readStep(levels.back(), view.steps[i]));
+TensorValue writeView(const TensorValue& value, const TensorView& view, const TensorValue& box,
+                      Write write) {
+  // What is added is spread over zeros on all levels but the outermost, whose value is updated.
+  const auto& moves = view.moves;
+  const auto first = std::find_if(moves.begin(), moves.end(), isMove);
+  std::vector<TensorValue> levels = {value};  // before each move
+  for (auto move = moves.begin(); move != moves.end(); ++move) {
+    const bool spread = write == Write::Add && move >= first;
+    levels.push_back(spread ? nullptr : applyMove(levels.back(), *move));
   }
   TensorValue current = box;
-  for (size_t i = view.steps.size(); i-- > 0;) {
-    const ViewStep& step = view.steps[i];
-    const TensorValue base = stepBase(levels[i], step);
-    current = reshapeValue(current, Shape(step.sizes));
-    if (!isIdentity(step, base->shape())) {
-      current = updateValue(base, current, step.starts, step.strides);
+  for (size_t i = moves.size(); i-- > 0;) {
+    const Shape& shape = i == 0 ? value->shape() : moves[i - 1].shape;
+    if (!isMove(moves[i])) {
+      current = reshapeValue(current, shape);
+      continue;
     }
-    current = reshapeValue(current, levels[i]->shape());
+    const TensorValue base = levels[i] ? levels[i] : zeros({value->type(), shape});
+    current = writeMove(base, moves[i], current, write);
   }
   return current;
 }

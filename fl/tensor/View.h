@@ -11,26 +11,43 @@ struct TensorStorage {
   TensorValue value;
 };
 
-// One application of operator() or flat(): a strided box of the tensor before it.
-struct ViewStep {
-  bool flat = false;  // of its column-major flattening
+// One move from a value to a part of it.
+struct ViewMove {
+  enum class Kind : uint8_t {
+    Reshape,  // the same elements in another shape
+    Box,      // a strided box: starts, strides
+    Lookup,   // the elements at `index` along `axis`
+  };
+  Kind kind;
+  Shape shape;  // after the move
   std::vector<Dim> starts;
-  std::vector<Dim> sizes;
   std::vector<Dim> strides;
-  Shape shape;  // literal dimensions dropped
+  int axis = 0;
+  TensorValue index;  // s64, 1 in all dimensions but `axis`
 };
 
 struct TensorView {
-  std::vector<ViewStep> steps;
+  std::vector<ViewMove> moves;
+  Shape shape;
+
+  // True if a Lookup may name an element twice.
+  bool hasLookups() const;
+  // Indexes what the view shows. Tensors as indices are flattened and select along their dimension,
+  // several of them every combination; those of b8 select where they hold, which reads them at the
+  // call. A single one with as many elements as the shape indexes the flattening. Throws
+  // std::invalid_argument for too many indices, literals and ranges out of bounds, empty ranges.
+  void index(const std::vector<Index>& indices);
+  // Indexes the column-major flattening.
+  void flat(const Index& index);
 };
 
-// Resolves indices against `shape`. Throws std::invalid_argument for too many indices, literals and
-// ranges out of bounds, empty ranges.
-ViewStep resolveIndices(const Shape& shape, const std::vector<Index>& indices);
-ViewStep resolveFlat(const Shape& shape, const Index& index);
-
 TensorValue readView(const TensorValue& value, const TensorView& view);
-// `value` with the view's elements replaced by `box`, which has the view's shape and value's dtype.
-TensorValue writeView(const TensorValue& value, const TensorView& view, const TensorValue& box);
+
+// What happens to elements that a view names more than once: the last write holds, or all count.
+enum class Write { Replace, Add };
+// `value` with the view's elements replaced by `box`, or with `box` added to them. The box has the
+// view's shape and value's dtype.
+TensorValue writeView(const TensorValue& value, const TensorView& view, const TensorValue& box,
+                      Write write);
 
 }  // namespace fl::detail

@@ -149,8 +149,9 @@ V LlvmBuilder::apply(const ir::KernelValue& value, const std::vector<V>& args) {
   const V z = args.size() > 2 ? args[2] : x;
   if (value.op == ir::Op::Cast) return cast(x, value.type);
   if (value.op == ir::Op::RandomUniform) {
-    return value.type == dtype::f64 ? ir::vm::philoxUniform<dtype::f64>(*this, x, y, z)
-                                    : ir::vm::philoxUniform<dtype::f32>(*this, x, y, z);
+    return value.type == dtype::f64   ? ir::vm::philoxNumber<dtype::f64>(*this, x, y, z)
+           : value.type == dtype::u32 ? ir::vm::philoxNumber<dtype::u32>(*this, x, y, z)
+                                      : ir::vm::philoxNumber<dtype::f32>(*this, x, y, z);
   }
   FL_INTERNAL_CHECK(ir::isElementwise(value.op), ir::opName(value.op));
   V result;

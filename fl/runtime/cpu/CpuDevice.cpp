@@ -155,9 +155,8 @@ class CpuSchedule : public ScheduleRunner {
 
   PreparedCall prepare(const ir::LibraryStep& step) {
     const LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
-    PreparedCall prepared{&step, nullptr};
-    if (opKind(step.op) == ir::Kind::Library) {
-      prepared.function = cachedLibrary(call);
+    PreparedCall prepared{&step, cachedLibrary(call)};
+    if (prepared.function) {
       scratchBytes_ = std::max(scratchBytes_, prepared.function->scratchBytes());
     }
     return prepared;
@@ -213,8 +212,10 @@ class CpuSchedule : public ScheduleRunner {
     for (size_t i = 0; i < call.step->operands.size(); ++i) {
       operands[i] = frame.address(call.step->operands[i], schedule_);
     }
-    call.function->run(operands.data(), frame.address(call.step->result, schedule_), scratch,
-                       threadPool());
+    withOrigin(*call.step, [&] {
+      call.function->run(operands.data(), frame.address(call.step->result, schedule_), scratch,
+                         threadPool());
+    });
   }
 
   std::vector<DeviceKernelPtr> kernels_;

@@ -56,6 +56,9 @@ bool typesFit(const LibraryCall& call) {
 
 // Null if the call is not supported.
 std::shared_ptr<LibraryFunction> tryPrepare(const LibraryCall& call) {
+  if (opKind(call.op) != ir::Kind::Library) {
+    return prepareRoutine(call);
+  }
   if (!typesFit(call)) {
     return nullptr;
   }

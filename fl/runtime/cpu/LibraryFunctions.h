@@ -9,5 +9,7 @@ namespace fl::runtime::cpu {
 std::shared_ptr<LibraryFunction> prepareMatmul(const LibraryCall& call);
 std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call);
 std::shared_ptr<LibraryFunction> preparePool(const LibraryCall& call);
+// Our own, for primitives that no kernel holds.
+std::shared_ptr<LibraryFunction> prepareRoutine(const LibraryCall& call);
 
 }  // namespace fl::runtime::cpu

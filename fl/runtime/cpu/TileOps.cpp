@@ -84,7 +84,7 @@ FL_TILE_FUNCTION void random(void* out, const void* seed, const void* offset, co
   count = wholeGroups(count);
   FL_TILE_LOOP
   for (int64_t i = 0; i < count; ++i) {
-    to[i] = ir::vm::philoxUniform<type>(b, seeds[i], offsets[i], indices[i]);
+    to[i] = ir::vm::philoxNumber<type>(b, seeds[i], offsets[i], indices[i]);
   }
 }
 
@@ -253,7 +253,7 @@ constexpr void fill(TileOps& table) {
     using T = Compute<type>;
     table.rows[kIndex][kType] = {accumulate<op, T>, finish<op, T>, reduceRows<op, T>};
   }
-  if constexpr (kInfo.kind == Kind::Random && isFloat(type)) {
+  if constexpr (kInfo.kind == Kind::Random && (isFloat(type) || type == dtype::u32)) {
     table.apply[kIndex][kType] = random<type>;
   }
 }
@@ -283,7 +283,8 @@ constexpr TileOps makeTable() {
 #undef FL_TYPE
 #define FL_TYPE(type) fillCasts<dtype::type>(table);
   FL_FOR_EACH_DTYPE(FL_TYPE)
-  FL_TYPE(f16) FL_TYPE(bf16)
+  FL_TYPE(f16)
+  FL_TYPE(bf16)
 #undef FL_TYPE
       return table;
 }

@@ -1,0 +1,113 @@
+// Functions that order elements along an axis, and cumulative sums.
+#include <algorithm>
+#include <numeric>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/ir/Inference.h"
+#include "fl/tensor/Detail.h"
+
+namespace fl {
+namespace {
+
+void checkAxis(const char* name, const Tensor& input, Dim axis) {
+  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), name, ": axis ", axis, " of ",
+                typeToString(input.type(), input.shape()));
+}
+
+// Keys whose upward order is the order asked for: reversed ones keep NaN last and ties in order.
+Tensor keys(const Tensor& input, SortMode mode) {
+  if (mode == SortMode::Ascending) {
+    return input;
+  }
+  return isFloating(input.type()) ? negative(input) : bitwiseXor(input, -1LL);
+}
+
+// The s64 indices that sort.
+Tensor order(const char* name, const Tensor& input, Dim axis, SortMode mode) {
+  checkAxis(name, input, axis);
+  return detail::applyOp(ir::Op::Argsort, {keys(input, mode)}, {axis});
+}
+
+Tensor lookUp(const Tensor& input, const Tensor& index, Dim axis) {
+  return detail::applyOp(ir::Op::Gather, {input, index}, {axis});
+}
+
+// Elements [first, first + count) along axis 0.
+Tensor front(const Tensor& input, Dim first, Dim count) {
+  std::vector<Index> indices(input.ndim(), Index(span));
+  indices[0] = range(first, first + count);
+  return input(indices);
+}
+
+}  // namespace
+
+Tensor cumsum(const Tensor& input, const unsigned axis) {
+  FL_API_ENTRY();
+  checkAxis("cumsum", input, axis);
+  const Tensor wide = isFloating(input.type()) ? input : detail::widenForSum(input);
+  return detail::applyOp(ir::Op::Cumsum, {wide}, {axis});
+}
+
+Tensor argsort(const Tensor& input, const Dim axis, const SortMode sortMode) {
+  FL_API_ENTRY();
+  return detail::castTo(order("argsort", input, axis, sortMode), dtype::u32);
+}
+
+Tensor sort(const Tensor& input, const Dim axis, const SortMode sortMode) {
+  FL_API_ENTRY();
+  return lookUp(input, order("sort", input, axis, sortMode), axis);
+}
+
+void sort(Tensor& values, Tensor& indices, const Tensor& input, const Dim axis,
+          const SortMode sortMode) {
+  FL_API_ENTRY();
+  const Tensor index = order("sort", input, axis, sortMode);
+  values = lookUp(input, index, axis);  // `input` may be `values`: it is not read again
+  indices = detail::castTo(index, dtype::u32);
+}
+
+void topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k, const Dim axis,
+          const SortMode sortMode) {
+  FL_API_ENTRY();
+  checkAxis("topk", input, axis);
+  FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= input.dim(axis), "topk: ", k, " of axis ", axis,
+                " of ", typeToString(input.type(), input.shape()));
+  std::vector<Index> first(input.ndim(), Index(span));
+  first[axis] = range(0, k);
+  const Tensor index = order("topk", input, axis, sortMode)(first);
+  values = lookUp(input, index, axis);
+  indices = detail::castTo(index, dtype::u32);
+}
+
+Tensor median(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
+  FL_API_ENTRY();
+  std::vector<Dim> reduced(axes.begin(), axes.end()), permutation;
+  if (axes.empty()) {
+    reduced.resize(input.ndim());
+    std::iota(reduced.begin(), reduced.end(), 0);
+  }
+  Dim count = 1;
+  for (Dim axis : reduced) {
+    checkAxis("median", input, axis);
+    count *= input.dim(axis);
+    permutation.push_back(axis);
+  }
+  FL_USER_CHECK(count > 0, "median: ", typeToString(input.type(), input.shape()), ": no elements");
+  for (Dim i = 0; i < input.ndim(); ++i) {
+    if (std::find(reduced.begin(), reduced.end(), i) == reduced.end()) {
+      permutation.push_back(i);
+    }
+  }
+  const dtype type = detail::meanType(input.type());
+  const Tensor lines = reshape(transpose(detail::castTo(input, type), Shape(permutation)),
+                               {count, input.elements() / count});
+  const Tensor sorted = sort(lines, 0);
+  const Tensor middle = mean(front(sorted, (count - 1) / 2, count % 2 == 0 ? 2 : 1), {0});
+  const Tensor last = reshape(front(sorted, count - 1, 1), middle.shape());
+  return reshape(
+      where(isnan(last), last, middle),
+      ir::reducedShape(input.shape(), axes.empty() ? std::vector<Dim>{} : reduced, keepDims));
+}
+
+}  // namespace fl
