@@ -113,7 +113,34 @@ TEST_F(Misuse, OfIndices) {
   EXPECT_MISUSE(f34(range(1, 9)), "index: range [1, 9)", "dimension of 3");
   EXPECT_MISUSE(f34(range(0, 3, 0)), "index: range [0, 3) with stride 0", "dimension of 3");
   EXPECT_MISUSE(f34.flat(12), "index: 12", "out of range for a dimension of 12");
-  EXPECT_MISUSE(f34(f7), "index: ", "tensors as indices");
+  EXPECT_MISUSE(f34(f7 > 0.0), "index: a mask of 7 elements", "for a dimension of 3");
+  EXPECT_MISUSE(f34(f7 + 3.0).toHostVector<float>(), "gather: f32[3,4] x s64[7,1]: index ",
+                "axis 0 has 3 elements");
+}
+
+// What data holds is checked when it is read; the line is that of the call.
+TEST_F(Misuse, OfIndicesInData) {
+  const Tensor index = Tensor::fromVector(std::vector<int>{0, 3});
+  Tensor x = f34.copy();
+  EXPECT_MISUSE((x(index) = full({2, 4}, 1.0), x.toHostVector<float>()),
+                "scatter: f32[3,4] x s64[2,1] x f32[2,4]: index 3 is out of range", "axis 0 has 3");
+  x = f34.copy();
+  EXPECT_MISUSE((x(index) += full({2, 4}, 1.0), x.toHostVector<float>()),
+                "scatterAdd: f32[3,4] x s64[2,1] x f32[2,4]: index 3 is out of range",
+                "axis 0 has 3");
+}
+
+TEST_F(Misuse, OfOrders) {
+  EXPECT_MISUSE(cumsum(f34, 2), "cumsum: axis 2 of f32[3,4]", "axis 2");
+  EXPECT_MISUSE(argsort(f34, -1), "argsort: axis -1 of f32[3,4]", "axis -1");
+  Tensor values, indices;
+  EXPECT_MISUSE(sort(values, indices, f34, 2), "sort: axis 2 of f32[3,4]", "axis 2");
+  EXPECT_MISUSE(topk(values, indices, f34, 5, 1), "topk: 5 of axis 1 of f32[3,4]", "topk");
+  EXPECT_MISUSE(median(f34, {2}), "median: axis 2 of f32[3,4]", "axis 2");
+  EXPECT_MISUSE(median(full({0}, 1.0)), "median: f32[0]", "no elements");
+  EXPECT_MISUSE(roll(f34, 1, 2), "roll: axis 2 of f32[3,4]", "axis 2");
+  EXPECT_MISUSE(tril(f7), "tril: f32[7]", "no two dimensions");
+  EXPECT_MISUSE(triu(f7), "triu: f32[7]", "no two dimensions");
 }
 
 TEST_F(Misuse, OfAssignment) {
@@ -138,8 +165,7 @@ TEST_F(Misuse, OfCreation) {
   EXPECT_MISUSE(arange(5, 0, 1), "arange: 5 to 0 by 1", "empty");
   EXPECT_MISUSE(arange(Shape({2, 3}), 2), "arange: dimension 2 of (2, 3)", "dimension");
   EXPECT_MISUSE(identity(-1), "identity: ", "-1");
-  EXPECT_MISUSE(rand({2}, dtype::s32), "rand: ", "s32");
-  EXPECT_MISUSE(randn({2}, dtype::s32), "randn: ", "s32");
+  EXPECT_MISUSE(randn({2}, dtype::s32), "randn: ", "s32 is no floating dtype");
 }
 
 TEST_F(Misuse, OfConvolutionsAndPools) {
