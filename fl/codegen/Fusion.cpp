@@ -93,9 +93,16 @@ class Fuser {
     }
     const ResolvedValue view{plan_.values[operand].base, *layout};
     // One copy serves every reader that needs the elements in order.
-    if (sameElements(graph_, view, graph_.type(id).shape) || !neededInMemory(id)) {
+    const bool lookedUp = graph_.isNumber(view.base) && isTable(id);
+    if (sameElements(graph_, view, graph_.type(id).shape) || !(neededInMemory(id) || lookedUp)) {
       value = view;
     }
+  }
+
+  bool isTable(ValueId id) const {
+    return uses_.anyUser(id, [&](ValueId user) {
+      return isLookedUp(graph_.node(user), 0) && graph_.node(user).operands[0] == id;
+    });
   }
 
   bool neededInMemory(ValueId id) const {

@@ -1,6 +1,7 @@
 #include "fl/ir/Schedule.h"
 
 #include <algorithm>
+#include <set>
 
 #include "fl/base/Error.h"
 
@@ -74,6 +75,43 @@ void verifyLaunch(const Schedule& schedule, const LaunchStep& launch, int step) 
   }
 }
 
+// Follows what the steps have written, which is all that they may read.
+class WrittenBuffers {
+ public:
+  explicit WrittenBuffers(const Schedule& schedule) : schedule_(schedule) {}
+
+  void read(const BufferRef& ref, int step) const {
+    FL_INTERNAL_CHECK(
+        ref.space == BufferRef::Space::Parameter || isEmpty(ref) || written_.contains(ref), "step ",
+        step, " reads what no step before it has written: ",
+        ref.space == BufferRef::Space::Output ? "output " : "temporary ", ref.index);
+  }
+  void write(const BufferRef& ref) { written_.insert(ref); }
+
+ private:
+  bool isEmpty(const BufferRef& ref) const {
+    return ref.space == BufferRef::Space::Output
+               ? schedule_.outputs[ref.index].type.shape.elements() == 0
+               : schedule_.temporaries[ref.index].bytes == 0;
+  }
+  const Schedule& schedule_;
+  std::set<BufferRef> written_;
+};
+
+void followLaunch(const Kernel& kernel, const LaunchStep& launch, int step,
+                  WrittenBuffers* written) {
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    if (kernel.operands[i].role == KernelOperand::Role::Input) {
+      written->read(launch.operands[i].buffer, step);
+    }
+  }
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    if (kernel.operands[i].role == KernelOperand::Role::Output) {
+      written->write(launch.operands[i].buffer);
+    }
+  }
+}
+
 void verifyPacking(const Schedule& schedule) {
   const auto& all = schedule.temporaries;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -110,19 +148,23 @@ void verifySteps(const Schedule& schedule) {
   for (const Kernel& kernel : schedule.kernels) {
     verify(kernel);
   }
+  WrittenBuffers written(schedule);
   for (size_t i = 0; i < schedule.steps.size(); ++i) {
     const int step = static_cast<int>(i);
     if (const auto* launch = std::get_if<LaunchStep>(&schedule.steps[i])) {
       verifyLaunch(schedule, *launch, step);
+      followLaunch(schedule.kernels[launch->kernel], *launch, step, &written);
     } else {
       const auto& call = std::get<LibraryStep>(schedule.steps[i]);
       FL_INTERNAL_CHECK(call.operands.size() == call.operandTypes.size());
       for (const BufferRef& ref : call.operands) {
         if (!isNumber(schedule, ref)) {
           checkRef(schedule, ref, step);
+          written.read(ref, step);
         }
       }
       checkRef(schedule, call.result, step);
+      written.write(call.result);
     }
   }
 }

@@ -61,7 +61,10 @@ std::vector<HostValue> RandomProgram::run() {
       {&RandomProgram::applyFlip, 2},      {&RandomProgram::copyVariable, 2},
       {&RandomProgram::updateWhole, 4},    {&RandomProgram::updateView, 5},
       {&RandomProgram::readAny, 2},        {&RandomProgram::dropAny, 8},
-      {&RandomProgram::endSegment, 1}};
+      {&RandomProgram::applyLookup, 5},    {&RandomProgram::updateLookup, 5},
+      {&RandomProgram::applySort, 4},      {&RandomProgram::applyCumsum, 3},
+      {&RandomProgram::applyMedian, 2},    {&RandomProgram::applyRoll, 2},
+      {&RandomProgram::applyTriangle, 2},  {&RandomProgram::endSegment, 1}};
   int total = 0;
   for (const Weighted& entry : kStatements) {
     total += entry.weight;

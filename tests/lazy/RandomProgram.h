@@ -102,6 +102,13 @@ class RandomProgram {
   bool applyPad();
   bool applyTile();
   bool applyFlip();
+  bool applyLookup();
+  bool updateLookup();
+  bool applySort();
+  bool applyCumsum();
+  bool applyMedian();
+  bool applyRoll();
+  bool applyTriangle();
   bool copyVariable();
   bool updateWhole();
   bool updateView();
@@ -109,6 +116,8 @@ class RandomProgram {
   bool dropAny();
   bool endSegment();
   std::vector<Index> anyIndices(const Shape& shape, std::string* text);
+  std::vector<Index> anyLookup(const Shape& shape, std::string* text);
+  Tensor anyPlaces(Dim size);
 
   std::mt19937_64 structure_;
   std::mt19937_64 data_;

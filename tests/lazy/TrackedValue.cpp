@@ -238,6 +238,15 @@ Value Tracker::products(Tensor value, const Value& x, const Value& y, double inn
   return result(std::move(value), false, error);
 }
 
+Value Tracker::sums(Tensor value, const Value& x, double inner) const {
+  if (!isFloating(value.type())) {
+    return result(std::move(value), x.exact, x.error);
+  }
+  const double error =
+      inner * x.error + inner * inner * unitOf(computeType(value.type())) * largest(x.tensor);
+  return result(std::move(value), false, error);
+}
+
 Value Tracker::means(Tensor value, const Value& x, double inner) const {
   const double sums = inner * unitOf(computeType(value.type())) * largest(x.tensor);
   return result(std::move(value), false, x.error + sums);

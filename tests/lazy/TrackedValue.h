@@ -71,6 +71,8 @@ class Tracker {
   Value where(const Value& condition, const Value& x, const Value& y) const;
   // `result` holds sums of `inner` products of elements of x and y.
   Value products(Tensor result, const Value& x, const Value& y, double inner) const;
+  // `result` holds sums of at most `inner` elements of x.
+  Value sums(Tensor result, const Value& x, double inner) const;
   // `result` holds means of `inner` elements of x.
   Value means(Tensor result, const Value& x, double inner) const;
   // The same elements elsewhere.

@@ -1,0 +1,151 @@
+// Statements of random programs that look up, scatter and order elements.
+#include <algorithm>
+
+#include "tests/lazy/RandomProgram.h"
+
+namespace fl::testing {
+
+// Which elements is data; how many is structure.
+Tensor RandomProgram::anyPlaces(Dim size) {
+  std::vector<int> places(1 + below(static_cast<int>(std::min<Dim>(2 * size, 40))));
+  for (int& place : places) {
+    place = static_cast<int>(data_() % static_cast<uint64_t>(size));
+  }
+  const Tensor index = Tensor::fromVector(places);
+  return chance(30) ? index.astype(dtype::f32) : index;
+}
+
+// Tensors, literals, ranges and spans, with a tensor among them.
+std::vector<Index> RandomProgram::anyLookup(const Shape& shape, std::string* text) {
+  std::vector<Index> indices = anyIndices(shape, text);
+  const int place = below(static_cast<int>(indices.size()));
+  for (int i = 0; i < static_cast<int>(indices.size()); ++i) {
+    if (i == place || chance(15)) {
+      indices[i] = anyPlaces(shape[i]);
+      *text += " [" + std::to_string(i) + ": " + std::to_string(indices[i].get<Tensor>().dim(0)) +
+               " places]";
+    }
+  }
+  return indices;
+}
+
+bool RandomProgram::applyLookup() {
+  const Variable& x = any();
+  const Shape shape = x.value.tensor.shape();
+  if (shape.ndim() == 0 || shape.elements() == 0 || shape.elements() > 3000) {
+    return false;
+  }
+  std::string text = x.name + "(";
+  const std::vector<Index> indices = anyLookup(shape, &text);
+  const Tensor found = x.value.tensor(indices).copy();
+  if (found.elements() > kMaxElements) {
+    return false;
+  }
+  define(Tracker::moved(x.value, found), text + ")");
+  return true;
+}
+
+bool RandomProgram::updateLookup() {
+  Variable& x = any();
+  const Shape shape = x.value.tensor.shape();
+  if (shape.ndim() == 0 || shape.elements() == 0 || shape.elements() > 3000) {
+    return false;
+  }
+  std::string text = x.name + "(";
+  const std::vector<Index> indices = anyLookup(shape, &text);
+  const Tensor view = x.value.tensor(indices);
+  if (view.elements() > 3000) {
+    return false;
+  }
+  if (chance(40)) {
+    text_ += text + ") = number\n";
+    x.value.tensor(indices) = anyNumber();
+    return true;
+  }
+  input(view.shape(), x.value.tensor.type());
+  const Value source = variables_.back().value;
+  const bool adds = chance(60);
+  text_ += text + (adds ? ") += " : ") = ") + variables_.back().name + "\n";
+  if (!adds) {
+    written(x, source);
+    x.value.tensor(indices) = source.tensor;
+    return true;
+  }
+  // An element may take all of the source's.
+  const auto times = static_cast<double>(view.elements());
+  written(x, tracker_.sums(x.value.tensor, x.value, times));
+  written(x, tracker_.sums(source.tensor, source, times));
+  x.value.tensor(indices) += source.tensor;
+  return true;
+}
+
+// Sorting moves no value by more than its error; which index comes first may change with it.
+bool RandomProgram::applySort() {
+  const Variable& x = any();
+  const Shape& shape = x.value.tensor.shape();
+  if (shape.ndim() == 0 || shape.elements() == 0) {
+    return false;
+  }
+  const int axis = below(shape.ndim());
+  const SortMode mode = chance(50) ? SortMode::Ascending : SortMode::Descending;
+  const auto k = static_cast<unsigned>(1 + below(static_cast<int>(shape[axis])));
+  const std::string arguments =
+      "(" + x.name + ", " + std::to_string(axis) + ", " + std::to_string(static_cast<int>(mode));
+  if (chance(40) && x.value.exact) {
+    define(Tracker::moved(x.value, argsort(x.value.tensor, axis, mode)),
+           "argsort" + arguments + ")");
+    return true;
+  }
+  Tensor values, indices;
+  topk(values, indices, x.value.tensor, k, axis, mode);
+  define(Tracker::moved(x.value, values), "topk" + arguments + ", " + std::to_string(k) + ")");
+  return true;
+}
+
+bool RandomProgram::applyCumsum() {
+  const Variable& x = any();
+  const Shape& shape = x.value.tensor.shape();
+  if (shape.ndim() == 0) {
+    return false;
+  }
+  const int axis = below(shape.ndim());
+  const Tensor result = cumsum(x.value.tensor, axis);
+  define(tracker_.sums(result, x.value, static_cast<double>(shape[axis])),
+         "cumsum(" + x.name + ", " + std::to_string(axis) + ")");
+  return true;
+}
+
+bool RandomProgram::applyMedian() {
+  const Variable& x = any();
+  const std::vector<int> axes = anyAxes(x.value.tensor.ndim());
+  if (x.value.tensor.isEmpty()) {
+    return false;
+  }
+  define(tracker_.means(median(x.value.tensor, axes), x.value, 2), "median(" + x.name + ")");
+  return true;
+}
+
+bool RandomProgram::applyRoll() {
+  const Variable& x = any();
+  if (x.value.tensor.ndim() == 0) {
+    return false;
+  }
+  const int axis = below(x.value.tensor.ndim());
+  const int shift = static_cast<int>(data_() % 41) - 20;
+  define(Tracker::moved(x.value, roll(x.value.tensor, shift, axis)),
+         "roll(" + x.name + ", " + std::to_string(shift) + ", " + std::to_string(axis) + ")");
+  return true;
+}
+
+bool RandomProgram::applyTriangle() {
+  const Variable& x = any();
+  if (x.value.tensor.ndim() < 2) {
+    return false;
+  }
+  const bool lower = chance(50);
+  define(Tracker::moved(x.value, lower ? tril(x.value.tensor) : triu(x.value.tensor)),
+         (lower ? "tril(" : "triu(") + x.name + ")");
+  return true;
+}
+
+}  // namespace fl::testing
