@@ -5,13 +5,6 @@
 #include "fl/runtime/Counters.h"
 
 namespace fl::runtime {
-namespace {
-
-size_t bytesOf(const ir::ValueType& type) {
-  return static_cast<size_t>(type.shape.elements()) * getTypeSize(type.type);
-}
-
-}  // namespace
 
 Counters& counters() {
   static auto& instance = *new Counters();
@@ -48,7 +41,8 @@ std::vector<BufferPtr> ScheduleRunner::run(const std::vector<BufferPtr>& buffers
   }
   std::vector<BufferPtr> outputs;
   for (const ir::ScheduleOutput& output : schedule_.outputs) {
-    outputs.push_back(output.shared ? nullptr : std::make_shared<Buffer>(bytesOf(output.type)));
+    const size_t bytes = bytesOf(output.type.type, output.type.shape);
+    outputs.push_back(output.shared ? nullptr : std::make_shared<Buffer>(bytes));
     frame.outputs.push_back(output.shared ? nullptr : outputs.back()->data());
   }
   BufferPtr arena;
