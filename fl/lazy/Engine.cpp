@@ -288,13 +288,13 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
 }
 
 void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
-  std::vector<runtime::BufferPtr> buffers;
+  std::vector<MemoryBlockPtr> buffers;
   std::vector<Number> numbers;
   for (const LazyNodePtr& input : segment.inputs) {
     buffers.push_back(input->buffer);
     numbers.push_back(input->number.value_or(Number()));
   }
-  std::vector<runtime::BufferPtr> outputs;
+  std::vector<MemoryBlockPtr> outputs;
   try {
     outputs = plan.run(buffers, numbers);
   } catch (const ir::IndexOutOfRange& error) {
