@@ -23,7 +23,7 @@ using Body = absl::FunctionRef<void(int64_t, int64_t)>;
 
 // About 0.3 ms on current processors: longer than the gaps between the kernels of one plan.
 constexpr int kSpins = 20000;
-constexpr long kMaxThreads = 4096;
+constexpr int kMaxThreads = 4096;
 
 // True on a helper, and on a caller while its loop runs: loops inside run in the caller alone.
 thread_local bool insideLoop = false;
@@ -175,8 +175,8 @@ void ThreadPool::State::run(Body body, int64_t count, int64_t grain, int64_t ran
 namespace {
 
 int checkThreads(int threads) {
-  FL_USER_CHECK(threads >= 1, "ThreadPool: the number of threads must be at least 1, not ",
-                threads);
+  FL_USER_CHECK(threads >= 1 && threads <= kMaxThreads, "the number of threads must be from 1 to ",
+                kMaxThreads, ", not ", threads);
   return threads;
 }
 

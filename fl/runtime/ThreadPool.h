@@ -16,7 +16,7 @@ namespace fl::runtime {
 class ThreadPool {
  public:
   // `threads` counts the caller: 1 starts no thread. Threads start at the first loop with more than
-  // one range. Throws std::invalid_argument below 1.
+  // one range. Throws std::invalid_argument below 1 and above 4096.
   explicit ThreadPool(int threads);
   // Must not be called while a loop runs.
   ~ThreadPool();
@@ -25,8 +25,8 @@ class ThreadPool {
 
   int threads() const;
   // Changes their number: waits until the loop that runs has ended; loops that start while it works
-  // run in their callers alone. Throws std::invalid_argument below 1, and from inside a loop's body,
-  // where it would wait for itself.
+  // run in their callers alone. Throws std::invalid_argument below 1 and above 4096, and from
+  // inside a loop's body, where it would wait for itself.
   void setThreads(int threads);
 
   // Calls body(begin, end) on disjoint ranges that cover [0, count), each of `grain` elements but
