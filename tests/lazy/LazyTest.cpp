@@ -287,8 +287,8 @@ TEST(Flush, CountsTheBytesOfResultsButNotOfViews) {
   EXPECT_EQ(counts.realizes(), 1u) << "4 * 640 bytes";
   x = tanh(x);
   EXPECT_EQ(counts.realizes(), 1u) << "counting starts again";
-  EXPECT_NEAR(x.toHostVector<float>()[159],
-              std::tanh(std::tanh(std::cos(std::sin(std::exp(0.5))))), 1e-6);
+  EXPECT_NEAR(x.toHostVector<float>()[159], std::tanh(std::tanh(std::cos(std::sin(std::exp(0.5))))),
+              1e-6);
   EXPECT_EQ(counts.plansBuilt(), 2u);
 }
 
