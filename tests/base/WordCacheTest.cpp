@@ -1,10 +1,10 @@
-#include "fl/base/WordCache.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include "fl/base/WordCache.h"
 
 namespace fl {
 namespace {

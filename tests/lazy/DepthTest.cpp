@@ -1,5 +1,6 @@
 // A million recorded operators are built, evaluated and destroyed on a small stack: nothing may
-// recurse over the depth of a graph. The automatic flush is off (FL_FLUSH_BYTES and FL_FLUSH_NODES are 0).
+// recurse over the depth of a graph. The automatic flush is off (FL_FLUSH_BYTES and FL_FLUSH_NODES
+// are 0).
 #include <gtest/gtest.h>
 #include <pthread.h>
 
