@@ -16,7 +16,6 @@
 #include <map>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -90,11 +89,6 @@ double median(std::vector<double> values) {
 
 double millisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-int threads() {
-  const long set = fl::Flags::toInt("FL_NUM_THREADS", fl::flags().threads);
-  return set > 0 ? static_cast<int>(set) : static_cast<int>(std::thread::hardware_concurrency());
 }
 
 // The program of apps/mnist under one backend, a step at a time.
@@ -214,7 +208,8 @@ std::vector<double> runPeer(const Case& workload, const std::string& options) {
   // Debian's PyTorch belongs to Debian's interpreter.
   const std::string command = absl::StrFormat(
       "/usr/bin/python3 '%s' --size %d --batch %d --threads %d --warmup %d --steps %d %s", script,
-      workload.size, workload.batch, threads(), kWarmup, absl::GetFlag(FLAGS_steps), options);
+      workload.size, workload.batch, fl::getNumThreads(), kWarmup, absl::GetFlag(FLAGS_steps),
+      options);
   std::string output;
   std::FILE* pipe = popen(command.c_str(), "r");
   for (int c; pipe != nullptr && (c = std::fgetc(pipe)) != EOF;) {
@@ -261,7 +256,7 @@ Result run(const Case& workload, double rate) {
 }
 
 void print(const Case& workload, const Result& result) {
-  absl::PrintF("%s, batch %d, %d threads\n", workload.name, workload.batch, threads());
+  absl::PrintF("%s, batch %d, %d threads\n", workload.name, workload.batch, fl::getNumThreads());
   const double lazy = result.times.at("lazy");
   for (const auto& [name, time] : result.times) {
     absl::PrintF("  %-20s %9.3f ms   %5.2f x lazy\n", name, time, time / lazy);
@@ -278,7 +273,7 @@ Json row(const Case& workload, const char* unit, double ours, double eager) {
   return {{"bench", "mnist_step"},
           {"case", absl::StrFormat("%s, batch %d", workload.name, workload.batch)},
           {"unit", unit},
-          {"threads", threads()},
+          {"threads", fl::getNumThreads()},
           {"ours", ours},
           {"eager", eager},
           {"limit", nullptr},
@@ -321,8 +316,8 @@ void runAll() {
   if (const char* directory = std::getenv("BUILD_WORKING_DIRECTORY")) {
     std::filesystem::current_path(directory);
   }
-  if (absl::GetFlag(FLAGS_threads) > 0) {
-    fl::flags().threads = std::to_string(absl::GetFlag(FLAGS_threads));
+  if (const int threads = absl::GetFlag(FLAGS_threads); threads > 0) {
+    fl::setNumThreads(threads);
   }
   // Kernels are compiled in the warm-up, not beside the timed steps.
   if (fl::flags().jit == "async") {

@@ -1,4 +1,5 @@
-// Everything a program needs: tensors, gradients, modules, optimizers, datasets and meters.
+// Everything a program needs: tensors, gradients, modules, optimizers, datasets and meters, and the
+// number of threads.
 #pragma once
 
 #include "fl/autograd/autograd.h"
@@ -6,4 +7,14 @@
 #include "fl/meter/meters.h"
 #include "fl/nn/nn.h"
 #include "fl/optim/optim.h"
+#include "fl/runtime/ThreadPool.h"
 #include "fl/tensor/tensor.h"
+
+namespace fl {
+
+// The threads that operators compute with, the caller's own included; FL_NUM_THREADS, or one for
+// each processor, until it is set. May be changed at any time: results do not depend on it.
+using runtime::getNumThreads;
+using runtime::setNumThreads;
+
+}  // namespace fl

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "apps/mnist/AtomicFile.h"
+#include "fl/base/AtomicFile.h"
 
 namespace fl::app {
 
@@ -58,7 +58,7 @@ bool runGnuplot(const std::string& script) {
 
 void drawCurve(const History& history, double testAccuracy, const std::string& path) {
   AtomicFile file(path);
-  if (!runGnuplot(script(history, testAccuracy, file.temporary()))) {
+  if (!runGnuplot(script(history, testAccuracy, file.partial()))) {
     throw std::runtime_error(path + ": the curve cannot be drawn: " FL_GNUPLOT " failed");
   }
   file.commit();

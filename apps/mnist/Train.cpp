@@ -21,10 +21,9 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "apps/mnist/AtomicFile.h"
 #include "apps/mnist/Curve.h"
 #include "apps/mnist/Mnist.h"
-#include "fl/base/Flags.h"
+#include "fl/base/AtomicFile.h"
 #include "fl/fl.h"
 
 ABSL_FLAG(int, epochs, 40, "passes over the training images");
@@ -146,8 +145,8 @@ void trainAndSave(const std::string& directory, BatchDataset& testset, fl::Dim w
                   fl::Dim height) {
   const std::string save = absl::GetFlag(FLAGS_save);
   const std::string curve = absl::GetFlag(FLAGS_curve);
-  fl::app::AtomicFile::checkWritable(save);
-  fl::app::AtomicFile::checkWritable(curve);
+  fl::AtomicFile::checkWritable(save);
+  fl::AtomicFile::checkWritable(curve);
   const auto [x, y] = fl::app::loadDataset(directory);
   check(x.dim(0) == width && x.dim(1) == height,
         absl::StrFormat("%s: training images of %dx%d, but test images of %dx%d", directory,
@@ -162,16 +161,11 @@ void trainAndSave(const std::string& directory, BatchDataset& testset, fl::Dim w
 
 // What --backend, --device and --threads say goes before the environment.
 void selectBackend() {
-  if (absl::GetFlag(FLAGS_threads) > 0) {
-    fl::flags().threads = std::to_string(absl::GetFlag(FLAGS_threads));
+  if (const int threads = absl::GetFlag(FLAGS_threads); threads > 0) {
+    fl::setNumThreads(threads);
   }
-  if (!absl::GetFlag(FLAGS_backend).empty()) {
-    fl::flags().backend = absl::GetFlag(FLAGS_backend);
-  }
-  if (!absl::GetFlag(FLAGS_device).empty()) {
-    fl::flags().device = absl::GetFlag(FLAGS_device);
-  }
-  fl::init();
+  fl::setDefaultTensorBackend(
+      fl::getBackend(absl::GetFlag(FLAGS_backend), absl::GetFlag(FLAGS_device)));
 }
 
 void parseFlags(int argc, char** argv) {

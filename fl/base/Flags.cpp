@@ -8,8 +8,9 @@
 namespace fl {
 namespace {
 
+// Digits that fit a long.
 bool isNumber(const std::string& value) {
-  return !value.empty() && value.size() < 10 &&
+  return !value.empty() && value.size() < 19 &&
          std::all_of(value.begin(), value.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 

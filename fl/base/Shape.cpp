@@ -54,6 +54,10 @@ std::string typeToString(dtype type, const Shape& shape) {
   return dtypeToString(type) + "[" + join(shape.get(), ",") + "]";
 }
 
+size_t bytesOf(dtype type, const Shape& shape) {
+  return static_cast<size_t>(shape.elements()) * getTypeSize(type);
+}
+
 std::vector<Dim> contiguousStrides(const Shape& shape) {
   std::vector<Dim> strides;
   Dim stride = 1;

@@ -51,6 +51,9 @@ std::ostream& operator<<(std::ostream& os, const Shape& shape);
 // "f32[3,4]", the form of a type in error messages and in IR text.
 std::string typeToString(dtype type, const Shape& shape);
 
+// Bytes of the elements of a value.
+size_t bytesOf(dtype type, const Shape& shape);
+
 // Strides in elements of the contiguous column-major layout: {1, d0, d0 * d1, ...}.
 std::vector<Dim> contiguousStrides(const Shape& shape);
 

@@ -22,7 +22,7 @@ Tensor makeBatch(const std::vector<Tensor>& data, const Dataset::BatchFunction& 
   for (const Tensor& sample : data) {
     FL_USER_CHECK(sample.shape() == shape, "makeBatch: samples of shapes ", shape, " and ",
                   sample.shape(), " do not batch");
-    samples.push_back(sample.type() == data[0].type() ? sample : sample.astype(data[0].type()));
+    samples.push_back(sample.astype(data[0].type()));
   }
   return concatenate(samples, axis);
 }

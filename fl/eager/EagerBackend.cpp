@@ -1,67 +1,57 @@
 #include "fl/eager/EagerBackend.h"
 
-#include <cstring>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
-#include <unordered_map>
 
+#include "absl/container/inlined_vector.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/base/WordCache.h"
 #include "fl/ir/Inference.h"
 #include "fl/runtime/Device.h"
+#include "fl/runtime/MemoryManager.h"
 
 namespace fl {
 namespace {
 
-using runtime::BufferPtr;
-
-BufferPtr makeBuffer(const ir::ValueType& type, const void* data) {
-  const size_t bytes = static_cast<size_t>(type.shape.elements()) * getTypeSize(type.type);
-  auto buffer = std::make_shared<runtime::Buffer>(bytes);
-  if (data && bytes > 0) {
-    std::memcpy(buffer->data(), data, bytes);
-  }
-  return buffer;
-}
-
 class EagerValue : public TensorAdapterBase {
  public:
-  EagerValue(TensorBackend& backend, ir::ValueType type, BufferPtr buffer)
+  EagerValue(TensorBackend& backend, ir::ValueType type, MemoryBlockPtr buffer)
       : TensorAdapterBase(backend, std::move(type)), buffer_(std::move(buffer)) {}
   EagerValue(TensorBackend& backend, const Number& number)
       : TensorAdapterBase(backend, {number.type(), Shape()}), number_(number) {}
 
-  BufferPtr data() override {
+  MemoryBlockPtr data() override {
     if (!number_) {
       return buffer_;
     }
     const uint64_t bits = number_->bits();
-    return makeBuffer(valueType(), &bits);
+    return runtime::makeBlock(&bits, bytes());
   }
   const Number* number() const override { return number_ ? &*number_ : nullptr; }
 
  private:
-  BufferPtr buffer_;
+  MemoryBlockPtr buffer_;
   std::optional<Number> number_;
 };
 
-// Everything a schedule of one op depends on, as bytes.
-std::string scheduleKey(ir::Op op, const std::vector<TensorValue>& operands,
+using SchedulePtr = std::shared_ptr<const runtime::LoadedSchedule>;
+
+// Schedules beyond these are built again when they are needed again.
+constexpr size_t kMaxSchedules = 4096;
+
+// Everything a schedule of one op depends on. Few ops have more words than fit inline.
+using ScheduleKey = absl::InlinedVector<int64_t, 32>;
+
+ScheduleKey scheduleKey(ir::Op op, const std::vector<TensorValue>& operands,
                         const ir::Attrs& attrs) {
-  std::string key;
-  auto add = [&](Dim value) { key.append(reinterpret_cast<const char*>(&value), sizeof(value)); };
-  add(static_cast<Dim>(op));
-  add(static_cast<Dim>(attrs.size()));
-  for (Dim attr : attrs.values()) {
-    add(attr);
-  }
+  ScheduleKey key = {static_cast<int64_t>(op), static_cast<int64_t>(attrs.size())};
+  key.insert(key.end(), attrs.values().begin(), attrs.values().end());
   for (const TensorValue& operand : operands) {
-    add(operand->number() ? -1 : operand->shape().ndim());
-    add(static_cast<Dim>(operand->type()));
-    for (Dim dim : operand->shape().get()) {
-      add(dim);
-    }
+    const std::vector<Dim>& dims = operand->shape().get();
+    key.push_back(operand->number() ? -1 : operand->shape().ndim());
+    key.push_back(static_cast<int64_t>(operand->type()));
+    key.insert(key.end(), dims.begin(), dims.end());
   }
   return key;
 }
@@ -71,7 +61,7 @@ class EagerBackend : public TensorBackend {
   explicit EagerBackend(const std::string& device) : device_(runtime::makeDevice(device)) {}
 
   std::string name() const override { return "eager"; }
-  TensorBackendType backendType() const override { return TensorBackendType::Stub; }
+  TensorBackendType backendType() const override { return TensorBackendType::Eager; }
   bool supportsDataType(const dtype&) const override { return true; }
   bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
                        const ir::Attrs& attrs, const ir::ValueType& type) const override {
@@ -81,12 +71,8 @@ class EagerBackend : public TensorBackend {
     return std::make_shared<EagerValue>(*this, number);
   }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {
-    return std::make_shared<EagerValue>(*this, type, makeBuffer(type, data));
-  }
-  void toHost(const TensorValue& value, void* data) override {
-    const size_t bytes =
-        static_cast<size_t>(value->shape().elements()) * getTypeSize(value->type());
-    std::memcpy(data, value->data()->data(), bytes);
+    return std::make_shared<EagerValue>(*this, type,
+                                        runtime::makeBlock(data, bytesOf(type.type, type.shape)));
   }
   void eval(const TensorValue&) override {}
   void sync() override {}
@@ -97,8 +83,9 @@ class EagerBackend : public TensorBackend {
       // Values are immutable: the same elements serve both shapes.
       return std::make_shared<EagerValue>(*this, type, operands[0]->data());
     }
-    const runtime::LoadedSchedule& schedule = find(op, operands, attrs, type);
-    std::vector<BufferPtr> buffers;
+    const SchedulePtr schedule = find(op, operands, attrs, type);
+    std::vector<MemoryBlockPtr> buffers;
+    buffers.reserve(operands.size());
     std::vector<Number> numbers(operands.size());
     for (size_t i = 0; i < operands.size(); ++i) {
       const Number* number = operands[i]->number();
@@ -108,7 +95,7 @@ class EagerBackend : public TensorBackend {
       }
     }
     try {
-      return std::make_shared<EagerValue>(*this, type, schedule.run(buffers, numbers)[0]);
+      return std::make_shared<EagerValue>(*this, type, schedule->run(buffers, numbers)[0]);
     } catch (const ir::IndexOutOfRange& error) {
       std::vector<const ir::ValueType*> types;
       for (const TensorValue& operand : operands) {
@@ -119,15 +106,13 @@ class EagerBackend : public TensorBackend {
   }
 
  private:
-  const runtime::LoadedSchedule& find(ir::Op op, const std::vector<TensorValue>& operands,
-                                      const ir::Attrs& attrs, const ir::ValueType& type) {
-    const std::string key = scheduleKey(op, operands, attrs);
-    {
-      std::shared_lock<std::shared_mutex> lock(mutex_);
-      const auto found = schedules_.find(key);
-      if (found != schedules_.end()) {
-        return *found->second;
-      }
+  // The schedule of one op, which another thread may drop from the cache while it runs.
+  SchedulePtr find(ir::Op op, const std::vector<TensorValue>& operands, const ir::Attrs& attrs,
+                   const ir::ValueType& type) {
+    const ScheduleKey key = scheduleKey(op, operands, attrs);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (const SchedulePtr* found = schedules_.find(key)) {
+      return *found;
     }
     ir::Graph graph;
     ir::Node node{op, {}, attrs, type, currentCallSite()};
@@ -136,17 +121,17 @@ class EagerBackend : public TensorBackend {
           graph.addParameter({operand->valueType(), operand->number() != nullptr}));
     }
     graph.setResults({graph.addNode(std::move(node))});
-    std::unique_lock<std::shared_mutex> lock(mutex_);
-    auto& schedule = schedules_[key];
-    if (!schedule) {
-      schedule = device_->load(ir::scheduleSingleNode(graph, device_->lowering()), &kernels_);
+    SchedulePtr schedule =
+        device_->load(ir::scheduleSingleNode(graph, device_->lowering()), &kernels_);
+    if (schedules_.insert(key, schedule)) {
+      runtime::dropUnused(&kernels_);
     }
-    return *schedule;
+    return schedule;
   }
 
   std::unique_ptr<runtime::Device> device_;
-  std::shared_mutex mutex_;
-  std::unordered_map<std::string, std::unique_ptr<runtime::LoadedSchedule>> schedules_;
+  std::mutex mutex_;
+  WordCache<SchedulePtr> schedules_{kMaxSchedules};
   runtime::KernelCache kernels_;
 };
 

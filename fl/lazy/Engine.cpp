@@ -1,10 +1,10 @@
 #include "fl/lazy/Engine.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
-#include "fl/base/Hash.h"
 #include "fl/base/Log.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Inference.h"
@@ -14,16 +14,29 @@
 namespace fl::lazy {
 namespace {
 
+// Plans beyond these are built again when they are needed again.
+constexpr size_t kMaxPlans = 1024;
+
 // A thread's segments that have not been realized; the last one records until it is ended.
 struct ThreadSegments {
   std::vector<uint64_t> pending;
   bool ended = true;
-  size_t recorded = 0;  // operators since this thread's last realize
+  Recorded recorded;  // since this thread's last realize
 };
 
 ThreadSegments& threadSegments(const Engine* engine) {
   thread_local std::unordered_map<const Engine*, ThreadSegments> segments;
   return segments[engine];
+}
+
+// Views are no memory: kernels read through them.
+size_t resultBytes(const LazyNode& node) {
+  return ir::opKind(node.op) == ir::Kind::View ? 0 : bytesOf(node.type.type, node.type.shape);
+}
+
+size_t flushLimit(const char* env, const std::string& value) {
+  const long limit = Flags::toInt(env, value);
+  return limit > 0 ? static_cast<size_t>(limit) : std::numeric_limits<size_t>::max() / 2;
 }
 
 }  // namespace
@@ -36,7 +49,9 @@ std::recursive_mutex& engineMutex() {
 Engine::Engine(const std::string& device)
     : device_(runtime::makeDevice(device)),
       compiler_(*device_),
-      flushNodes_(static_cast<size_t>(Flags::toInt("FL_FLUSH_NODES", flags().flushNodes))) {}
+      plans_(kMaxPlans),
+      flushAt_{flushLimit("FL_FLUSH_NODES", flags().flushNodes),
+               flushLimit("FL_FLUSH_BYTES", flags().flushBytes)} {}
 
 void Engine::record(const LazyNodePtr& node) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
@@ -48,14 +63,16 @@ void Engine::record(const LazyNodePtr& node) {
   node->id = nextId_++;
   node->segment = segments.pending.back();
   segments_[node->segment].append(node.get());
-  if (flushNodes_ > 0 && ++segments.recorded >= flushNodes_) {
+  ++segments.recorded.nodes;
+  segments.recorded.bytes += resultBytes(*node);
+  if (segments.recorded.reaches(flushAt_, 1)) {
     flush(node);
   }
 }
 
 void Engine::flush(const LazyNodePtr& node) {
   // Flushing where the previous flush happened lets a loop reuse its plan.
-  const bool late = threadSegments(this).recorded >= 2 * flushNodes_;
+  const bool late = threadSegments(this).recorded.reaches(flushAt_, 2);
   if (lastFlush_ && lastFlush_ != node->site.address && !late) {
     return;
   }
@@ -64,7 +81,7 @@ void Engine::flush(const LazyNodePtr& node) {
     realize(node);
   } catch (const std::exception& error) {
     // Everything is still pending, so the read that needs a value reports it to whoever can act.
-    threadSegments(this).recorded = 0;
+    threadSegments(this).recorded = {};
     logWarning(std::string("an automatic flush failed: ") + error.what());
   }
 }
@@ -223,18 +240,17 @@ void Engine::describeStructure(Segment* segment) {
 }
 
 const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hit) {
-  const std::vector<int64_t>& words = segment.structure;
-  const uint64_t hash = hashBytes(words.data(), words.size() * sizeof(words[0])).low;
-  const auto [first, last] = plans_.equal_range(hash);
-  for (auto entry = first; entry != last; ++entry) {
-    if (entry->second.structure == words) {
-      *hit = true;
-      return *entry->second.schedule;
-    }
+  if (const auto* plan = plans_.find(segment.structure)) {
+    *hit = true;
+    return **plan;
   }
   *hit = false;
   auto plan = buildPlan(segment);
-  return *plans_.emplace(hash, Plan{words, std::move(plan)})->second.schedule;
+  const runtime::LoadedSchedule& built = *plan;
+  if (plans_.insert(segment.structure, std::move(plan))) {
+    runtime::dropUnused(&kernels_);
+  }
+  return built;
 }
 
 std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segment) {
@@ -272,13 +288,13 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
 }
 
 void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
-  std::vector<runtime::BufferPtr> buffers;
+  std::vector<MemoryBlockPtr> buffers;
   std::vector<Number> numbers;
   for (const LazyNodePtr& input : segment.inputs) {
     buffers.push_back(input->buffer);
     numbers.push_back(input->number.value_or(Number()));
   }
-  std::vector<runtime::BufferPtr> outputs;
+  std::vector<MemoryBlockPtr> outputs;
   try {
     outputs = plan.run(buffers, numbers);
   } catch (const ir::IndexOutOfRange& error) {

@@ -6,8 +6,8 @@
 
 #include <map>
 #include <mutex>
-#include <unordered_map>
 
+#include "fl/base/WordCache.h"
 #include "fl/lazy/KernelCompiler.h"
 #include "fl/lazy/LazyNode.h"
 #include "fl/runtime/Device.h"
@@ -15,6 +15,17 @@
 namespace fl::lazy {
 
 std::recursive_mutex& engineMutex();
+
+// What a thread has recorded, or may.
+struct Recorded {
+  size_t nodes = 0;
+  size_t bytes = 0;  // of their results
+
+  // True if either is `times` the limit's.
+  bool reaches(const Recorded& limit, size_t times) const {
+    return nodes >= times * limit.nodes || bytes >= times * limit.bytes;
+  }
+};
 
 class Engine {
  public:
@@ -33,11 +44,6 @@ class Engine {
   void waitForCompiler() { compiler_.wait(); }
 
  private:
-  // A plan and the structure it was built for, which decides whether it fits.
-  struct Plan {
-    std::vector<int64_t> structure;
-    std::unique_ptr<runtime::LoadedSchedule> schedule;
-  };
   // One segment's graph as it is collected from nodes.
   struct Segment;
 
@@ -56,13 +62,14 @@ class Engine {
   KernelCompiler compiler_;
   runtime::KernelCache kernels_;
   std::map<uint64_t, PendingList> segments_;  // by number, those that may have pending nodes
-  std::unordered_multimap<uint64_t, Plan> plans_;
+  // By the structure they were built for.
+  WordCache<std::unique_ptr<runtime::LoadedSchedule>> plans_;
   uint64_t nextId_ = 1;
   uint64_t nextSegment_ = 1;
   uint64_t visit_ = 0;
   int plansDumped_ = 0;
   const void* lastFlush_ = nullptr;
-  size_t flushNodes_;
+  const Recorded flushAt_;
 };
 
 }  // namespace fl::lazy

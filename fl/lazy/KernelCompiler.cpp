@@ -1,6 +1,5 @@
 #include "fl/lazy/KernelCompiler.h"
 
-#include <algorithm>
 #include <exception>
 
 #include "fl/base/Error.h"
@@ -79,29 +78,31 @@ int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels
     return 0;
   }
   std::vector<runtime::DeviceKernelPtr> fresh;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    for (const runtime::DeviceKernelPtr& kernel : kernels) {
-      const auto place = std::lower_bound(requested_.begin(), requested_.end(), kernel.get());
-      if (place == requested_.end() || *place != kernel.get()) {
-        requested_.insert(place, kernel.get());
-        fresh.push_back(kernel);
-      }
+  for (const runtime::DeviceKernelPtr& kernel : kernels) {
+    if (kernel->claimCompilation()) {
+      fresh.push_back(kernel);
     }
-    if (mode_ == JitMode::Async && !fresh.empty()) {
-      queue_.insert(queue_.end(), fresh.begin(), fresh.end());
-      if (!thread_.joinable()) {
-        stopAtExit(this);
-        thread_ = std::thread([this] { work(); });
-      }
-    }
+  }
+  if (fresh.empty()) {
+    return 0;
   }
   if (mode_ == JitMode::Sync) {
     runtime::threadPool().parallelFor(static_cast<int64_t>(fresh.size()), 1,
                                       [&](int64_t begin, int64_t) { compileOne(fresh[begin]); });
+  } else {
+    compileLater(fresh);
+  }
+  return static_cast<int>(fresh.size());
+}
+
+void KernelCompiler::compileLater(const std::vector<runtime::DeviceKernelPtr>& kernels) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  queue_.insert(queue_.end(), kernels.begin(), kernels.end());
+  if (!thread_.joinable()) {
+    stopAtExit(this);
+    thread_ = std::thread([this] { work(); });
   }
   changed_.notify_all();
-  return static_cast<int>(fresh.size());
 }
 
 void KernelCompiler::compileOne(const runtime::DeviceKernelPtr& kernel) {

@@ -27,6 +27,7 @@ class KernelCompiler {
   void wait();
 
  private:
+  void compileLater(const std::vector<runtime::DeviceKernelPtr>& kernels);
   void compileOne(const runtime::DeviceKernelPtr& kernel);
   void work();
 
@@ -35,7 +36,6 @@ class KernelCompiler {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<runtime::DeviceKernelPtr> queue_;
-  std::vector<const runtime::DeviceKernel*> requested_;  // sorted
   bool busy_ = false;
   bool stop_ = false;
   std::thread thread_;  // started with the first asynchronous request

@@ -1,36 +1,25 @@
 #include "fl/lazy/LazyBackend.h"
 
-#include <cstring>
-
 #include "fl/base/Error.h"
 #include "fl/lazy/Engine.h"
+#include "fl/runtime/MemoryManager.h"
 
 namespace fl {
 namespace {
 
 using lazy::LazyNode;
 using lazy::LazyNodePtr;
-using runtime::BufferPtr;
-
-BufferPtr copyToBuffer(const ir::ValueType& type, const void* data) {
-  const size_t bytes = static_cast<size_t>(type.shape.elements()) * getTypeSize(type.type);
-  auto buffer = std::make_shared<runtime::Buffer>(bytes);
-  if (data && bytes > 0) {
-    std::memcpy(buffer->data(), data, bytes);
-  }
-  return buffer;
-}
 
 class LazyValue : public TensorAdapterBase {
  public:
   LazyValue(TensorBackend& backend, lazy::Engine& engine, LazyNodePtr node)
       : TensorAdapterBase(backend, node->type), engine_(engine), node_(std::move(node)) {}
 
-  BufferPtr data() override {
+  MemoryBlockPtr data() override {
     engine_.realize(node_);
     if (node_->number) {
       const uint64_t bits = node_->number->bits();
-      return copyToBuffer(valueType(), &bits);
+      return runtime::makeBlock(&bits, bytes());
     }
     return node_->buffer;
   }
@@ -57,12 +46,8 @@ class LazyBackend : public TensorBackend {
     return wrap(std::make_shared<LazyNode>(number));
   }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {
-    return wrap(std::make_shared<LazyNode>(type, copyToBuffer(type, data)));
-  }
-  void toHost(const TensorValue& value, void* data) override {
-    const size_t bytes =
-        static_cast<size_t>(value->shape().elements()) * getTypeSize(value->type());
-    std::memcpy(data, value->data()->data(), bytes);
+    return wrap(
+        std::make_shared<LazyNode>(type, runtime::makeBlock(data, bytesOf(type.type, type.shape))));
   }
   void eval(const TensorValue&) override { engine_.endSegment(); }
   void sync() override { engine_.realizeAll(); }

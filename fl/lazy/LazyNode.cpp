@@ -28,7 +28,7 @@ LazyNode::LazyNode(ir::Op op, std::vector<LazyNodePtr> operands, ir::Attrs attrs
       site(currentCallSite()),
       operands(std::move(operands)) {}
 
-LazyNode::LazyNode(ir::ValueType type, runtime::BufferPtr buffer)
+LazyNode::LazyNode(ir::ValueType type, MemoryBlockPtr buffer)
     : type(std::move(type)), buffer(std::move(buffer)) {}
 
 LazyNode::LazyNode(const Number& number) : type{number.type(), Shape()}, number(number) {}
@@ -65,7 +65,7 @@ LazyNode::~LazyNode() {
   }
 }
 
-void LazyNode::realize(runtime::BufferPtr result) {
+void LazyNode::realize(MemoryBlockPtr result) {
   buffer = std::move(result);
   if (list_) {
     list_->remove(this);

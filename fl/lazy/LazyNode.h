@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "fl/base/MemoryBlock.h"
 #include "fl/ir/Graph.h"
-#include "fl/runtime/MemoryManager.h"
 
 namespace fl::lazy {
 
@@ -33,7 +33,7 @@ class LazyNode : public std::enable_shared_from_this<LazyNode> {
   // A pending operator.
   LazyNode(ir::Op op, std::vector<LazyNodePtr> operands, ir::Attrs attrs, ir::ValueType type);
   // A value that exists already.
-  LazyNode(ir::ValueType type, runtime::BufferPtr buffer);
+  LazyNode(ir::ValueType type, MemoryBlockPtr buffer);
   explicit LazyNode(const Number& number);
   // Destroys chains of any length without recursion.
   ~LazyNode();
@@ -42,14 +42,14 @@ class LazyNode : public std::enable_shared_from_this<LazyNode> {
 
   bool pending() const { return !buffer && !number; }
   // Sets the result and lets go of the operands.
-  void realize(runtime::BufferPtr result);
+  void realize(MemoryBlockPtr result);
 
   ir::Op op = ir::Op::Reshape;
   ir::Attrs attrs;
   ir::ValueType type;
   CallSite site;
   std::vector<LazyNodePtr> operands;
-  runtime::BufferPtr buffer;
+  MemoryBlockPtr buffer;
   std::optional<Number> number;
 
   uint64_t id = 0;       // grows with recording; operands have smaller ones

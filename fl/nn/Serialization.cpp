@@ -5,12 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
+#include "fl/base/AtomicFile.h"
 #include "fl/base/Error.h"
 #include "fl/base/Hash.h"
 
@@ -30,23 +29,6 @@ static_assert(sizeof(Header) == 32 && std::is_trivially_copyable_v<Header>);
 }
 
 std::string systemError() { return std::strerror(errno); }
-
-// A name beside `path` that no other thread or process uses; gone again unless it was renamed.
-class PartialFile {
- public:
-  explicit PartialFile(const std::string& path) {
-    static std::atomic<int> count{0};
-    name_ = path + ".partial." + std::to_string(getpid()) + "." + std::to_string(count++);
-  }
-  ~PartialFile() {
-    std::error_code ignored;
-    std::filesystem::remove(name_, ignored);
-  }
-  const std::string& name() const { return name_; }
-
- private:
-  std::string name_;
-};
 
 // The bytes of a file, read-only; none if it cannot be mapped.
 class MappedFile {
@@ -112,8 +94,8 @@ void checkWhole(const std::string& path) {
 }  // namespace
 
 void writeFile(const std::string& path, const std::function<void(std::ostream&)>& write) {
-  const PartialFile partial(path);
-  std::fstream stream(partial.name(),
+  AtomicFile file(path);
+  std::fstream stream(file.partial(),
                       std::ios::in | std::ios::out | std::ios::trunc | std::ios::binary);
   const auto check = [&] {
     if (!stream) {
@@ -130,16 +112,12 @@ void writeFile(const std::string& path, const std::function<void(std::ostream&)>
   }
   stream.flush();
   check();
-  header = describe(path, MappedFile(partial.name()));
+  header = describe(path, MappedFile(file.partial()));
   stream.seekp(0);
   stream.write(reinterpret_cast<const char*>(&header), sizeof(header));
   stream.close();
   check();
-  std::error_code error;
-  std::filesystem::rename(partial.name(), path, error);
-  if (error) {
-    fail(path, "cannot be written: " + error.message());
-  }
+  file.commit();
 }
 
 void readFile(const std::string& path, const std::function<void(std::istream&)>& read) {

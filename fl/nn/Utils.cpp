@@ -35,6 +35,11 @@ std::string paddingToString(int padding) {
   return padding == static_cast<int>(PaddingMode::SAME) ? "SAME" : std::to_string(padding);
 }
 
+void checkImages(const Module& module, const Variable& input) {
+  FL_USER_CHECK(input.ndim() == 4, module.prettyString(), ": the input must be (W, H, C, N), not ",
+                typeToString(input.type(), input.shape()));
+}
+
 Variable inType(const Variable& parameter, dtype type) {
   return parameter.type() == type ? parameter : parameter.astype(type);
 }

@@ -28,6 +28,9 @@ struct IntOrPadMode {
 
 std::string paddingToString(int padding);
 
+// Throws std::invalid_argument naming the module unless its input is (W, H, C, N).
+void checkImages(const Module& module, const Variable& input);
+
 // The parameter in the dtype a module computes in: itself if it has it, else cast.
 Variable inType(const Variable& parameter, dtype type);
 

@@ -2,6 +2,7 @@
 // `null` checks and runs nothing. Devices register by name in Device.cpp.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -23,11 +24,21 @@ class DeviceKernel {
   virtual bool compiled() const = 0;
   // Loads code made of kernel(). Thread-safe against running.
   virtual void setArtifact(const ir::Artifact& artifact) = 0;
+
+  // True the first time: the caller sees to its compilation. Thread-safe.
+  bool claimCompilation() { return !claimed_.exchange(true, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> claimed_ = false;
 };
 using DeviceKernelPtr = std::shared_ptr<DeviceKernel>;
 
 // Kernels by their text, so that equal ones are prepared and compiled once. Not thread-safe.
 using KernelCache = std::unordered_map<std::string, DeviceKernelPtr>;
+// Drops the kernels that no loaded schedule refers to.
+inline void dropUnused(KernelCache* cache) {
+  std::erase_if(*cache, [](const auto& entry) { return entry.second.use_count() == 1; });
+}
 
 // A schedule made ready to run: everything that can be computed before the inputs are known.
 class LoadedSchedule {
@@ -35,8 +46,8 @@ class LoadedSchedule {
   virtual ~LoadedSchedule() = default;
   // One buffer for each parameter (null for numbers), one number for each number parameter (by
   // parameter index). Returns the outputs. Thread-safe. Throws ir::IndexOutOfRange.
-  virtual std::vector<BufferPtr> run(const std::vector<BufferPtr>& buffers,
-                                     const std::vector<Number>& numbers) const = 0;
+  virtual std::vector<MemoryBlockPtr> run(const std::vector<MemoryBlockPtr>& buffers,
+                                          const std::vector<Number>& numbers) const = 0;
   virtual const ir::Schedule& schedule() const = 0;
   virtual const std::vector<DeviceKernelPtr>& kernels() const = 0;
 };

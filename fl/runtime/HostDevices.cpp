@@ -24,7 +24,7 @@ class InterpretedSchedule : public ScheduleRunner {
     for (size_t i = 0; !runs_ && i < frame.outputs.size(); ++i) {
       const ir::ValueType& type = schedule_.outputs[i].type;
       if (frame.outputs[i]) {
-        std::memset(frame.outputs[i], 0, type.shape.elements() * getTypeSize(type.type));
+        std::memset(frame.outputs[i], 0, bytesOf(type.type, type.shape));
       }
     }
     for (const ir::Step& step : schedule_.steps) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -231,9 +232,17 @@ void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
   all.manager.swap(manager);
 }
 
-Buffer::Buffer(size_t bytes)
-    : manager_(hostMemoryManager()), bytes_(bytes), data_(manager_->allocate(bytes)) {}
+Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes)
+    : MemoryBlock(manager->allocate(bytes), bytes), manager_(std::move(manager)) {}
 
-Buffer::~Buffer() { manager_->deallocate(data_, bytes_); }
+Buffer::~Buffer() { manager_->deallocate(data(), bytes()); }
+
+MemoryBlockPtr makeBlock(const void* data, size_t bytes) {
+  auto block = std::make_shared<Buffer>(bytes);
+  if (data && bytes > 0) {
+    std::memcpy(block->data(), data, bytes);
+  }
+  return block;
+}
 
 }  // namespace fl::runtime

@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "fl/base/MemoryBlock.h"
+
 namespace fl::runtime {
 
 // Bytes count whole blocks, rounded up as the manager does.
@@ -43,22 +45,17 @@ std::shared_ptr<MemoryManager> hostMemoryManager();
 // Throws std::invalid_argument for a null pointer.
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
 
-// One allocation; shared by the values that use it.
-class Buffer {
+// One allocation of the manager of host memory.
+class Buffer final : public MemoryBlock {
  public:
-  explicit Buffer(size_t bytes);
-  ~Buffer();
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  void* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
+  explicit Buffer(size_t bytes) : Buffer(hostMemoryManager(), bytes) {}
+  ~Buffer() override;
 
  private:
+  Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes);
   std::shared_ptr<MemoryManager> manager_;
-  size_t bytes_;
-  void* data_;
 };
-using BufferPtr = std::shared_ptr<Buffer>;
+// A block with a copy of `bytes` bytes; uninitialised if `data` is null.
+MemoryBlockPtr makeBlock(const void* data, size_t bytes);
 
 }  // namespace fl::runtime

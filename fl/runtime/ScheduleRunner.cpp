@@ -5,13 +5,6 @@
 #include "fl/runtime/Counters.h"
 
 namespace fl::runtime {
-namespace {
-
-size_t bytesOf(const ir::ValueType& type) {
-  return static_cast<size_t>(type.shape.elements()) * getTypeSize(type.type);
-}
-
-}  // namespace
 
 Counters& counters() {
   static auto& instance = *new Counters();
@@ -35,8 +28,8 @@ const std::vector<DeviceKernelPtr>& ScheduleRunner::kernels() const {
   return none;
 }
 
-std::vector<BufferPtr> ScheduleRunner::run(const std::vector<BufferPtr>& buffers,
-                                           const std::vector<Number>& numbers) const {
+std::vector<MemoryBlockPtr> ScheduleRunner::run(const std::vector<MemoryBlockPtr>& buffers,
+                                                const std::vector<Number>& numbers) const {
   Frame frame;
   frame.numbers = &numbers;
   frame.numberBits.resize(numbers.size());
@@ -46,12 +39,13 @@ std::vector<BufferPtr> ScheduleRunner::run(const std::vector<BufferPtr>& buffers
                                    ? static_cast<void*>(&frame.numberBits[i])
                                    : buffers[i]->data());
   }
-  std::vector<BufferPtr> outputs;
+  std::vector<MemoryBlockPtr> outputs;
   for (const ir::ScheduleOutput& output : schedule_.outputs) {
-    outputs.push_back(output.shared ? nullptr : std::make_shared<Buffer>(bytesOf(output.type)));
+    const size_t bytes = bytesOf(output.type.type, output.type.shape);
+    outputs.push_back(output.shared ? nullptr : std::make_shared<Buffer>(bytes));
     frame.outputs.push_back(output.shared ? nullptr : outputs.back()->data());
   }
-  BufferPtr arena;
+  MemoryBlockPtr arena;
   if (schedule_.arenaBytes > 0) {
     arena = std::make_shared<Buffer>(schedule_.arenaBytes);
     frame.arena = static_cast<char*>(arena->data());

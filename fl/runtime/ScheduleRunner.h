@@ -10,8 +10,8 @@ class ScheduleRunner : public LoadedSchedule {
  public:
   explicit ScheduleRunner(ir::Schedule schedule) : schedule_(std::move(schedule)) {}
 
-  std::vector<BufferPtr> run(const std::vector<BufferPtr>& buffers,
-                             const std::vector<Number>& numbers) const final;
+  std::vector<MemoryBlockPtr> run(const std::vector<MemoryBlockPtr>& buffers,
+                                  const std::vector<Number>& numbers) const final;
   const ir::Schedule& schedule() const final { return schedule_; }
   const std::vector<DeviceKernelPtr>& kernels() const override;
 

@@ -23,7 +23,7 @@ using Body = absl::FunctionRef<void(int64_t, int64_t)>;
 
 // About 0.3 ms on current processors: longer than the gaps between the kernels of one plan.
 constexpr int kSpins = 20000;
-constexpr long kMaxThreads = 4096;
+constexpr int kMaxThreads = 4096;
 
 // True on a helper, and on a caller while its loop runs: loops inside run in the caller alone.
 thread_local bool insideLoop = false;
@@ -65,11 +65,13 @@ void runAlone(Body body, int64_t count, int64_t grain, int64_t ranges) {
 struct ThreadPool::State {
  public:
   explicit State(int threads) : threads_(threads) {}
-  ~State();
+  ~State() { stopHelpers(); }
 
   void run(Body body, int64_t count, int64_t grain, int64_t ranges);
+  void stopHelpers();
 
-  const int threads_;
+  // Written under `loopMutex_`.
+  std::atomic<int> threads_;
   // Held by the thread whose loop runs.
   std::mutex loopMutex_;
 
@@ -96,17 +98,20 @@ struct ThreadPool::State {
   std::atomic<uint32_t> unfinished_{0};
 };
 
-ThreadPool::State::~State() {
+void ThreadPool::State::stopHelpers() {
   stop_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   for (std::thread& helper : helpers_) {
     helper.join();
   }
+  helpers_.clear();
+  stop_.store(false, std::memory_order_relaxed);
 }
 
 void ThreadPool::State::startHelpers() {
-  while (static_cast<int>(helpers_.size()) < threads_ - 1) {
+  const auto wanted = static_cast<size_t>(threads_.load(std::memory_order_relaxed) - 1);
+  while (helpers_.size() < wanted) {
     helpers_.emplace_back([this] { helperMain(); });
   }
 }
@@ -167,15 +172,30 @@ void ThreadPool::State::run(Body body, int64_t count, int64_t grain, int64_t ran
   }
 }
 
-ThreadPool::ThreadPool(int threads) {
-  FL_USER_CHECK(threads >= 1, "ThreadPool: the number of threads must be at least 1, not ",
-                threads);
-  state_ = std::make_unique<State>(threads);
+namespace {
+
+int checkThreads(int threads) {
+  FL_USER_CHECK(threads >= 1 && threads <= kMaxThreads, "the number of threads must be from 1 to ",
+                kMaxThreads, ", not ", threads);
+  return threads;
 }
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>(checkThreads(threads))) {}
 
 ThreadPool::~ThreadPool() = default;
 
-int ThreadPool::threads() const { return state_->threads_; }
+int ThreadPool::threads() const { return state_->threads_.load(std::memory_order_relaxed); }
+
+void ThreadPool::setThreads(int threads) {
+  checkThreads(threads);
+  FL_USER_CHECK(!insideLoop, "the number of threads cannot be changed from inside a parallel loop");
+  // Loops that start meanwhile find the lock taken and run in their callers.
+  std::lock_guard lock(state_->loopMutex_);
+  state_->stopHelpers();
+  state_->threads_.store(threads, std::memory_order_relaxed);
+}
 
 void ThreadPool::parallelFor(int64_t count, int64_t grain, Body body) {
   if (count <= 0) {
@@ -210,37 +230,15 @@ int defaultThreads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// Never destroyed: helpers may run until the process ends.
-struct Shared {
-  std::mutex mutex;
-  std::atomic<ThreadPool*> pool{nullptr};
-};
-
-Shared& shared() {
-  static auto* instance = new Shared;
-  return *instance;
-}
-
 }  // namespace
 
 ThreadPool& threadPool() {
-  Shared& all = shared();
-  if (ThreadPool* pool = all.pool.load(std::memory_order_acquire)) {
-    return *pool;
-  }
-  std::lock_guard lock(all.mutex);
-  if (all.pool.load(std::memory_order_relaxed) == nullptr) {
-    all.pool.store(new ThreadPool(defaultThreads()), std::memory_order_release);
-  }
-  return *all.pool.load(std::memory_order_relaxed);
+  // Never destroyed: helpers may run until the process ends.
+  static auto& pool = *new ThreadPool(defaultThreads());
+  return pool;
 }
 
-void setNumThreads(int threads) {
-  auto pool = std::make_unique<ThreadPool>(threads);
-  Shared& all = shared();
-  std::lock_guard lock(all.mutex);
-  pool.reset(all.pool.exchange(pool.release(), std::memory_order_acq_rel));
-}
+void setNumThreads(int threads) { threadPool().setThreads(threads); }
 
 int getNumThreads() { return threadPool().threads(); }
 

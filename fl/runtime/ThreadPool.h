@@ -16,7 +16,7 @@ namespace fl::runtime {
 class ThreadPool {
  public:
   // `threads` counts the caller: 1 starts no thread. Threads start at the first loop with more than
-  // one range. Throws std::invalid_argument below 1.
+  // one range. Throws std::invalid_argument below 1 and above 4096.
   explicit ThreadPool(int threads);
   // Must not be called while a loop runs.
   ~ThreadPool();
@@ -24,6 +24,10 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const;
+  // Changes their number: waits until the loop that runs has ended; loops that start while it works
+  // run in their callers alone. Throws std::invalid_argument below 1 and above 4096, and from
+  // inside a loop's body, where it would wait for itself.
+  void setThreads(int threads);
 
   // Calls body(begin, end) on disjoint ranges that cover [0, count), each of `grain` elements but
   // the last. The caller takes part and returns when all are done; it never waits for a helper that
@@ -41,7 +45,7 @@ class ThreadPool {
 // The process's pool, made at first use with FL_NUM_THREADS threads, else one for each processor
 // that the affinity mask allows.
 ThreadPool& threadPool();
-// Replaces it; must not be called while work is running. Throws std::invalid_argument below 1.
+// threadPool().setThreads(): may be called while other threads compute.
 void setNumThreads(int threads);
 int getNumThreads();
 

@@ -49,6 +49,8 @@ Tensor numberTensor(const Number& number) {
   return Tensor(defaultTensorBackend().fromNumber(number));
 }
 
+Tensor asF32(double value) { return numberTensor(Number::of(value, dtype::f32)); }
+
 TensorValue castTo(const TensorValue& value, dtype type) {
   if (value->type() == type) {
     return value;

@@ -14,6 +14,8 @@ TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attr
 
 // A scalar argument of operators.
 Tensor numberTensor(const Number& number);
+// A double argument counts as a tensor of f32, as in Flashlight: integers become f32, f64 stays.
+Tensor asF32(double value);
 // `tensor` itself if it has the dtype.
 Tensor castTo(const Tensor& tensor, dtype type);
 TensorValue castTo(const TensorValue& value, dtype type);

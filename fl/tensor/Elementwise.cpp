@@ -85,11 +85,6 @@ FL_FOR_EACH_BINARY_OPERATOR(FL_DEFINE_BINARY)
 #undef FL_DEFINE_BINARY
 #undef FL_DEFINE_SCALAR
 
-namespace {
-// Flashlight makes an f32 tensor of the double, so that integers become f32 and f64 stays.
-Tensor asF32(double value) { return detail::numberTensor(Number::of(value, dtype::f32)); }
-}  // namespace
-
 #define FL_DEFINE(NAME)                                  \
   Tensor NAME(const Tensor& lhs, const Tensor& rhs) {    \
     FL_API_ENTRY();                                      \
@@ -97,7 +92,7 @@ Tensor asF32(double value) { return detail::numberTensor(Number::of(value, dtype
   }                                                      \
   Tensor NAME(const double& lhs, const Tensor& rhs) {    \
     FL_API_ENTRY();                                      \
-    return defaultTensorBackend().NAME(asF32(lhs), rhs); \
+    return defaultTensorBackend().NAME(detail::asF32(lhs), rhs); \
   }
 FL_DEFINE(minimum)
 FL_DEFINE(maximum)
@@ -106,12 +101,12 @@ FL_DEFINE(power)
 
     Tensor minimum(const Tensor& lhs, const double& rhs) {
   FL_API_ENTRY();
-  return defaultTensorBackend().minimum(lhs, asF32(rhs));
+  return defaultTensorBackend().minimum(lhs, detail::asF32(rhs));
 }
 
 Tensor maximum(const Tensor& lhs, const double& rhs) {
   FL_API_ENTRY();
-  return defaultTensorBackend().maximum(lhs, asF32(rhs));
+  return defaultTensorBackend().maximum(lhs, detail::asF32(rhs));
 }
 
 // The one operator that looks at a number when it records: common exponents are cheaper and exact.
@@ -127,7 +122,7 @@ Tensor power(const Tensor& lhs, const double& rhs) {
   if (rhs == -1) {
     return 1.0 / base;
   }
-  return defaultTensorBackend().power(base, asF32(rhs));
+  return defaultTensorBackend().power(base, detail::asF32(rhs));
 }
 
 }  // namespace fl

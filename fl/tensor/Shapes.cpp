@@ -175,26 +175,21 @@ Tensor triu(const Tensor& tensor) {
   return triangle("triu", tensor, false);
 }
 
-namespace {
-// A double stands for a tensor of f32, which decides the dtype of the result.
-Tensor asF32(double value) { return detail::numberTensor(Number::of(value, dtype::f32)); }
-}  // namespace
-
 Tensor clip(const Tensor& tensor, const Tensor& low, const Tensor& high) {
   FL_API_ENTRY();
   return minimum(maximum(tensor, low), high);
 }
 Tensor clip(const Tensor& tensor, const Tensor& low, const double& high) {
   FL_API_ENTRY();
-  return clip(tensor, low, asF32(high));
+  return clip(tensor, low, detail::asF32(high));
 }
 Tensor clip(const Tensor& tensor, const double& low, const Tensor& high) {
   FL_API_ENTRY();
-  return clip(tensor, asF32(low), high);
+  return clip(tensor, detail::asF32(low), high);
 }
 Tensor clip(const Tensor& tensor, const double& low, const double& high) {
   FL_API_ENTRY();
-  return clip(tensor, asF32(low), asF32(high));
+  return clip(tensor, detail::asF32(low), detail::asF32(high));
 }
 
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {

@@ -4,15 +4,13 @@
 
 #include <memory>
 
+#include "fl/base/MemoryBlock.h"
 #include "fl/base/Shape.h"
 #include "fl/ir/Graph.h"
 
 namespace fl {
 
 class TensorBackend;
-namespace runtime {
-class Buffer;
-}
 
 class TensorAdapterBase {
  public:
@@ -25,11 +23,12 @@ class TensorAdapterBase {
   const ir::ValueType& valueType() const { return type_; }
   const Shape& shape() const { return type_.shape; }
   dtype type() const { return type_.type; }
+  size_t bytes() const { return bytesOf(type(), shape()); }
   TensorBackend& backend() const { return backend_; }
 
   // The elements, contiguous and column-major; computes them if they are pending. It is how a value
   // made by one backend is used by another.
-  virtual std::shared_ptr<runtime::Buffer> data() = 0;
+  virtual MemoryBlockPtr data() = 0;
   // The value if it is a number that is known on the host, else null.
   virtual const Number* number() const { return nullptr; }
 

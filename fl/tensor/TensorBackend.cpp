@@ -1,6 +1,7 @@
 #include "fl/tensor/TensorBackend.h"
 
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -33,8 +34,9 @@ void registerBackend(const std::string& name, BackendFactory factory) {
                 "registerBackend: \"", name, "\" is registered already");
 }
 
-TensorBackend& getBackend(const std::string& name, const std::string& device) {
-  const std::string on = device.empty() ? flags().device : device;
+TensorBackend& getBackend(const std::string& askedName, const std::string& askedDevice) {
+  const std::string name = askedName.empty() ? flags().backend : askedName;
+  const std::string device = askedDevice.empty() ? flags().device : askedDevice;
   std::lock_guard<std::mutex> lock(registry().mutex);
   const auto factory = registry().factories.find(name);
   if (factory == registry().factories.end()) {
@@ -44,9 +46,9 @@ TensorBackend& getBackend(const std::string& name, const std::string& device) {
     }
     throwUser("backend \"", name, "\" does not exist; there are: ", known);
   }
-  auto& backend = registry().backends[{name, on}];
+  auto& backend = registry().backends[{name, device}];
   if (!backend) {
-    backend = factory->second(on);
+    backend = factory->second(device);
   }
   return *backend;
 }
@@ -70,7 +72,7 @@ TensorBackend& defaultTensorBackend() {
   }
   TensorBackend* backend = processDefault.load(std::memory_order_acquire);
   if (!backend) {
-    backend = &getBackend(flags().backend);
+    backend = &getBackend();
     processDefault.store(backend, std::memory_order_release);
   }
   return *backend;
@@ -83,6 +85,10 @@ BackendScope::BackendScope(const std::string& name, const std::string& device) :
 }
 
 BackendScope::~BackendScope() { scoped = outer_; }
+
+void TensorBackend::toHost(const TensorValue& value, void* data) {
+  std::memcpy(data, value->data()->data(), value->bytes());
+}
 
 namespace {
 

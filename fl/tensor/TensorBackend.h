@@ -1,6 +1,7 @@
-// The interface under the tensor API. A backend implements apply(), fromNumber(), fromHost(),
-// toHost() and eval(); every operator is a virtual of its own whose default goes to apply(), so
-// that a researcher may override `add` alone. Backends register by name (registerBackend).
+// The interface under the tensor API. A backend implements apply(), fromNumber(), fromHost() and
+// eval(), and toHost() unless its memory is the host's; every operator is a virtual of its own
+// whose default goes to apply(), so that a researcher may override `add` alone. Backends register
+// by name (registerBackend).
 #pragma once
 
 #include <functional>
@@ -13,7 +14,7 @@
 namespace fl {
 
 class Tensor;
-enum class TensorBackendType { Stub, Tracer, ArrayFire, OneDnn, Jit };
+enum class TensorBackendType { Stub, Tracer, ArrayFire, OneDnn, Jit, Eager };
 
 class TensorBackend {
  public:
@@ -34,7 +35,7 @@ class TensorBackend {
   virtual TensorValue fromNumber(const Number& number) = 0;
   // Copies contiguous column-major elements in and out. A null pointer means uninitialised.
   virtual TensorValue fromHost(const void* data, const ir::ValueType& type) = 0;
-  virtual void toHost(const TensorValue& value, void* data) = 0;
+  virtual void toHost(const TensorValue& value, void* data);
   // Ends the pending segment, if there is one; nothing has to run before a value is read.
   virtual void eval(const TensorValue& value) = 0;
   // Runs all pending work.
@@ -73,8 +74,9 @@ struct BackendRegistration {
   }
 };
 
-// The backend `name` on `device`, made once. Throws std::invalid_argument naming those that exist.
-TensorBackend& getBackend(const std::string& name, const std::string& device = "");
+// The backend `name` on `device`, made once; empty ones are FL_BACKEND and FL_DEVICE. Throws
+// std::invalid_argument naming those that exist.
+TensorBackend& getBackend(const std::string& name = "", const std::string& device = "");
 
 // Runs all pending work of every backend.
 void syncBackends();

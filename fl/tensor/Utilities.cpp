@@ -51,6 +51,8 @@ std::string tensorBackendTypeToString(const TensorBackendType type) {
       return "OneDnn";
     case TensorBackendType::Jit:
       return "Jit";
+    case TensorBackendType::Eager:
+      return "Eager";
   }
   return "unknown";
 }

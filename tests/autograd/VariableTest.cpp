@@ -1,12 +1,11 @@
 // The handle, the tape, and how backward() runs over it.
-#include <pthread.h>
-
 #include <memory>
 #include <stdexcept>
 
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Utils.h"
 #include "fl/autograd/Variable.h"
+#include "tests/SmallStack.h"
 #include "tests/autograd/GradientCheck.h"
 
 namespace fl::test {
@@ -295,20 +294,7 @@ TEST(Variable, ErrorsNameTheUsersLine) {
 
 // ---- Depth ----
 
-// Runs `body` in a thread with a stack of 256 KiB.
-void onSmallStack(void (*body)()) {
-  pthread_attr_t attributes;
-  ASSERT_EQ(pthread_attr_init(&attributes), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 * 1024), 0);
-  pthread_t thread;
-  const auto run = [](void* argument) -> void* {
-    reinterpret_cast<void (*)()>(argument)();
-    return nullptr;
-  };
-  ASSERT_EQ(pthread_create(&thread, &attributes, run, reinterpret_cast<void*>(body)), 0);
-  ASSERT_EQ(pthread_join(thread, nullptr), 0);
-  pthread_attr_destroy(&attributes);
-}
+using fl::testing::onSmallStack;
 
 constexpr int kDepth = 1000000;
 

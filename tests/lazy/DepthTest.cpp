@@ -1,37 +1,16 @@
 // A million recorded operators are built, evaluated and destroyed on a small stack: nothing may
-// recurse over the depth of a graph. The automatic flush is off (FL_FLUSH_NODES=0).
+// recurse over the depth of a graph. The automatic flush is off (FL_FLUSH_BYTES and FL_FLUSH_NODES
+// are 0).
 #include <gtest/gtest.h>
-#include <pthread.h>
-
-#include <functional>
 
 #include "fl/tensor/tensor.h"
+#include "tests/SmallStack.h"
 #include "tests/lazy/Counts.h"
 
 namespace fl::testing {
 namespace {
 
 constexpr int kOperators = 1'000'000;
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr size_t kStackBytes = 1 << 20;  // frames grow by their red zones
-#else
-constexpr size_t kStackBytes = 256 << 10;
-#endif
-
-void onSmallStack(std::function<void()> body) {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, kStackBytes), 0);
-  pthread_t thread;
-  auto run = [](void* function) -> void* {
-    (*static_cast<std::function<void()>*>(function))();
-    return nullptr;
-  };
-  ASSERT_EQ(pthread_create(&thread, &attributes, run, &body), 0);
-  pthread_join(thread, nullptr);
-  pthread_attr_destroy(&attributes);
-}
 
 Tensor chain(int operators) {
   Tensor x = Tensor::fromVector(std::vector<float>{0, 1, 2, 3});

@@ -219,14 +219,20 @@ TEST(Values, FoldedTransposesAreNear) {
 
 // ---- Automatic flush ----
 
-std::unique_ptr<TensorBackend> makeFlushing(const std::string& device) {
-  const std::string before = flags().flushNodes;
-  flags().flushNodes = "40";
-  auto backend = makeLazyBackend(device);
-  flags().flushNodes = before;
-  return backend;
+BackendFactory flushingAt(const std::string& nodes, const std::string& bytes) {
+  return [=](const std::string& device) {
+    const Flags before = flags();
+    flags().flushNodes = nodes;
+    flags().flushBytes = bytes;
+    auto backend = makeLazyBackend(device);
+    flags() = before;
+    return backend;
+  };
 }
-const BackendRegistration flushing("flushing", makeFlushing);
+const BackendRegistration flushing("flushing", flushingAt("40", "0"));
+const BackendRegistration flushingBytes("flushingBytes", flushingAt("0", "2560"));
+const BackendRegistration countingBytes("countingBytes", flushingAt("0", "2560"));
+const BackendRegistration neverFlushing("neverFlushing", flushingAt("0", "0"));
 
 TEST(Flush, KeepsResults) {
   for (uint64_t seed = 500; seed < 540; ++seed) {
@@ -247,21 +253,89 @@ TEST(Flush, KeepsResults) {
 
 // A loop flushes at the same line each time, so that its plan is reused.
 TEST(Flush, OfALoopReusesItsPlan) {
-  const BackendScope scope("flushing", "cpu");
-  Tensor x = numbers(16);
-  Counts counts;
-  for (int i = 0; i < 400; ++i) {
-    Tensor y = exp(x) - 1.0;
-    y = sin(y) * 0.5;
-    y = y + x * 0.25;
-    x = tanh(y);
-    if (i == 40) {
-      EXPECT_GT(counts.realizes(), 4u);
-      counts = Counts();
+  for (const char* backend : {"flushing", "flushingBytes"}) {
+    const BackendScope scope(backend, "cpu");
+    Tensor x = numbers(16);
+    Counts counts;
+    for (int i = 0; i < 400; ++i) {
+      Tensor y = exp(x) - 1.0;
+      y = sin(y) * 0.5;
+      y = y + x * 0.25;
+      x = tanh(y);
+      if (i == 40) {
+        EXPECT_GT(counts.realizes(), 4u) << backend;
+        counts = Counts();
+      }
     }
+    EXPECT_GT(counts.realizes(), 40u) << backend;
+    EXPECT_EQ(counts.plansBuilt(), 0u) << backend;
   }
-  EXPECT_GT(counts.realizes(), 40u);
-  EXPECT_EQ(counts.plansBuilt(), 0u);
+}
+
+TEST(Flush, CountsTheBytesOfResultsButNotOfViews) {
+  const BackendScope scope("countingBytes", "cpu");
+  Tensor x = numbers(160);
+  const Counts counts;
+  for (int i = 0; i < 100; ++i) {
+    x = reshape(reshape(x, {10, 16}), {160});
+  }
+  x = exp(x);
+  x = sin(x);
+  x = cos(x);
+  EXPECT_EQ(counts.realizes(), 0u) << "3 * 640 bytes";
+  x = tanh(x);
+  EXPECT_EQ(counts.realizes(), 1u) << "4 * 640 bytes";
+  x = tanh(x);
+  EXPECT_EQ(counts.realizes(), 1u) << "counting starts again";
+  EXPECT_NEAR(x.toHostVector<float>()[159], std::tanh(std::tanh(std::cos(std::sin(std::exp(0.5))))),
+              1e-6);
+  EXPECT_EQ(counts.plansBuilt(), 2u);
+}
+
+TEST(Flush, NeverHappensWithoutLimits) {
+  const BackendScope scope("neverFlushing", "cpu");
+  Tensor x = numbers(16);
+  const Counts counts;
+  for (int i = 0; i < 5000; ++i) {
+    x = x + 1.0;
+  }
+  EXPECT_EQ(counts.realizes(), 0u);
+}
+
+// ---- Bounded caches ----
+
+const BackendRegistration bounded("bounded", makeLazyBackend);
+
+// The engine keeps 1,024 plans and the kernels that they refer to.
+TEST(Plans, NotUsedForLongestAreDroppedWithTheirKernels) {
+  const BackendScope scope("bounded", "cpu");
+  auto old = [] { return (tanh(numbers(20)) * 3.0).toHostVector<float>(); };
+  auto used = [] { return sqrt(numbers(20)).toHostVector<float>(); };
+  auto other = [](Dim size) { return exp(numbers(size)).toHostVector<float>(); };
+  const auto first = old();
+  used();
+  for (Dim size = 20; size < 20 + 1022; ++size) {
+    other(size);
+    used();
+  }
+  Counts counts;
+  EXPECT_EQ(old(), first);
+  EXPECT_EQ(counts.plansBuilt(), 0u) << "1,024 plans are kept";
+  other(2000);  // takes the place of other(20)
+  used();
+  EXPECT_EQ(counts.plansBuilt(), 1u);
+  EXPECT_EQ(counts.kernelsCompiled(), 0u);
+  for (Dim size = 21; size < 21 + 1022; ++size) {
+    other(size);
+    used();
+  }
+  counts = Counts();
+  EXPECT_EQ(old(), first);
+  EXPECT_EQ(counts.plansBuilt(), 1u) << "dropped";
+  EXPECT_EQ(counts.kernelsCompiled(), 1u) << "its kernel too";
+  used();
+  other(21 + 1021);
+  EXPECT_EQ(counts.plansBuilt(), 1u);
 }
 
 // ---- Background compilation ----

@@ -104,20 +104,26 @@ Sequential make_model() {
   return model;
 }
 
-}  // namespace
+const float kLearningRate = 1e-2;
+const int kEpochs = 10;
+const int kBatchSize = 64;
 
-int main(int argc, char** argv) {
-  fl::init();
-  if (argc != 2) {
-    throw std::runtime_error("You must pass a data directory.");
+double train_epoch(Sequential& model, SGDOptimizer& opt, BatchDataset& dataset) {
+  AverageValueMeter loss_meter;
+  for (auto& example : dataset) {
+    auto inputs = noGrad(example[kInputIdx]);
+    auto output = model(inputs);
+    auto target = noGrad(example[kTargetIdx]);
+    auto loss = categoricalCrossEntropy(output, target);
+    loss_meter.add(loss.tensor().scalar<float>());
+    loss.backward();
+    opt.step();
+    opt.zeroGrad();
   }
-  fl::setSeed(1);
-  std::string data_dir = argv[1];
+  return loss_meter.value()[0];
+}
 
-  float learning_rate = 1e-2;
-  int epochs = 10;
-  int batch_size = 64;
-
+void train(Sequential& model, const std::string& data_dir) {
   Tensor train_x;
   Tensor train_y;
   std::tie(train_x, train_y) = load_dataset(data_dir);
@@ -128,43 +134,44 @@ int main(int argc, char** argv) {
   train_y = train_y(fl::range(kValSize, kTrainSize));
 
   BatchDataset trainset(std::make_shared<TensorDataset>(std::vector<Tensor>{train_x, train_y}),
-                        batch_size);
+                        kBatchSize);
   BatchDataset valset(std::make_shared<TensorDataset>(std::vector<Tensor>{val_x, val_y}),
-                      batch_size);
+                      kBatchSize);
 
-  Sequential model = make_model();
-  SGDOptimizer opt(model.params(), learning_rate);
-
-  for (int e = 0; e < epochs; e++) {
-    AverageValueMeter train_loss_meter;
-    for (auto& example : trainset) {
-      auto inputs = noGrad(example[kInputIdx]);
-      auto output = model(inputs);
-      auto target = noGrad(example[kTargetIdx]);
-      auto loss = categoricalCrossEntropy(output, target);
-      train_loss_meter.add(loss.tensor().scalar<float>());
-      loss.backward();
-      opt.step();
-      opt.zeroGrad();
-    }
-
-    double train_loss = train_loss_meter.value()[0];
+  SGDOptimizer opt(model.params(), kLearningRate);
+  for (int e = 0; e < kEpochs; e++) {
+    double train_loss = train_epoch(model, opt, trainset);
     double val_loss, val_error;
     std::tie(val_loss, val_error) = eval_loop(model, valset);
     std::cout << "Epoch " << e << std::setprecision(3) << ": Avg Train Loss: " << train_loss
               << " Validation Loss: " << val_loss << " Validation Error (%): " << val_error
               << std::endl;
   }
+}
 
+void test(Sequential& model, const std::string& data_dir) {
   Tensor test_x;
   Tensor test_y;
   std::tie(test_x, test_y) = load_dataset(data_dir, true);
   BatchDataset testset(std::make_shared<TensorDataset>(std::vector<Tensor>{test_x, test_y}),
-                       batch_size);
+                       kBatchSize);
   double test_loss, test_error;
   std::tie(test_loss, test_error) = eval_loop(model, testset);
   std::cout << "Test Loss: " << test_loss << " Test Error (%): " << test_error << std::endl;
+}
 
+}  // namespace
+
+int main(int argc, char** argv) {
+  fl::init();
+  if (argc != 2) {
+    throw std::runtime_error("You must pass a data directory.");
+  }
+  fl::setSeed(1);
+  std::string data_dir = argv[1];
+  Sequential model = make_model();
+  train(model, data_dir);
+  test(model, data_dir);
   fl::save("mnist.bin", model);
   return 0;
 }

@@ -154,6 +154,78 @@ TEST(ThreadPool, HelpersTakePart) {
   EXPECT_EQ(arrived, 2);
 }
 
+TEST(ThreadPool, ChangesItsThreadsWhileOthersCompute) {
+  ThreadPool pool(2);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 2; ++caller) {
+    callers.emplace_back([&] {
+      for (int64_t loop = 0; !stop || loop < 100; ++loop) {
+        std::vector<int64_t> visits(40);
+        pool.parallelFor(40, 1, [&](int64_t begin, int64_t) { visits[begin] += begin + loop; });
+        for (int64_t i = 0; i < 40; ++i) {
+          ASSERT_EQ(visits[i], i + loop);
+        }
+      }
+    });
+  }
+  for (int change = 0; change < 200; ++change) {
+    const int threads = 1 + change % 4;
+    pool.setThreads(threads);
+    ASSERT_EQ(pool.threads(), threads);
+  }
+  stop = true;
+  for (std::thread& caller : callers) {
+    caller.join();
+  }
+}
+
+TEST(ThreadPool, WaitsForTheRunningLoopBeforeItChanges) {
+  ThreadPool pool(2);
+  std::atomic<bool> running{false}, changed{false};
+  std::thread caller([&] {
+    pool.parallelFor(2, 1, [&](int64_t, int64_t) {
+      running = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      EXPECT_FALSE(changed);
+    });
+  });
+  while (!running) {
+    std::this_thread::yield();
+  }
+  pool.setThreads(3);
+  changed = true;
+  caller.join();
+  EXPECT_EQ(pool.threads(), 3);
+}
+
+TEST(ThreadPool, ItsThreadsDoNotChangeFromInsideALoop) {
+  ThreadPool pool(2);
+  EXPECT_THROW(pool.parallelFor(2, 1, [&](int64_t, int64_t) { pool.setThreads(3); }),
+               std::invalid_argument);
+  EXPECT_EQ(pool.threads(), 2);
+  EXPECT_THROW(pool.setThreads(0), std::invalid_argument);
+}
+
+TEST(ThreadPool, StartsAsManyHelpersAsItWasGivenLast) {
+  std::thread([] {}).join();
+  const int before = threadsOfProcess();
+  // A thread that was joined may be counted for a moment more.
+  const auto settlesAt = [](int wanted) {
+    for (int i = 0; i < 1000 && threadsOfProcess() != wanted; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return threadsOfProcess() == wanted;
+  };
+  ThreadPool pool(4);
+  for (int threads : {4, 2, 1, 3}) {
+    pool.setThreads(threads);
+    EXPECT_TRUE(settlesAt(before)) << threads;
+    EXPECT_EQ(rangesOf(pool, 10, 3).size(), 4u);
+    EXPECT_TRUE(settlesAt(before < 0 ? -1 : before + threads - 1)) << threads;
+  }
+}
+
 TEST(ThreadPool, ProcessPoolFollowsTheFlagAndSetNumThreads) {
   flags().threads = "3";
   EXPECT_EQ(getNumThreads(), 3);

@@ -74,8 +74,7 @@ void Conv2D::drawParameters() {
 
 Variable Conv2D::forward(const Variable& input) {
   FL_API_ENTRY();
-  FL_USER_CHECK(input.ndim() == 4, prettyString(), ": the input must be (W, H, C, N), not ",
-                typeToString(input.type(), input.shape()));
+  detail::checkImages(*this, input);
   const int px =
       derivePadding(static_cast<int>(input.dim(0)), xFilter_, xStride_, xPad_, xDilation_);
   const int py =

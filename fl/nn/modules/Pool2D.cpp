@@ -4,7 +4,6 @@
 
 #include "fl/autograd/Functions.h"
 #include "fl/base/CallSite.h"
-#include "fl/base/Error.h"
 #include "fl/nn/Serialization.h"
 
 CEREAL_REGISTER_TYPE(fl::Pool2D)
@@ -23,8 +22,7 @@ Pool2D::Pool2D(int wx, int wy, int sx, int sy, detail::IntOrPadMode px, detail::
 
 Variable Pool2D::forward(const Variable& input) {
   FL_API_ENTRY();
-  FL_USER_CHECK(input.ndim() == 4, prettyString(), ": the input must be (W, H, C, N), not ",
-                typeToString(input.type(), input.shape()));
+  detail::checkImages(*this, input);
   const int px = derivePadding(static_cast<int>(input.dim(0)), xFilter_, xStride_, xPad_, 1);
   const int py = derivePadding(static_cast<int>(input.dim(1)), yFilter_, yStride_, yPad_, 1);
   return pool2d(input, xFilter_, yFilter_, xStride_, yStride_, px, py, mode_);

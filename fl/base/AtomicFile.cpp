@@ -1,28 +1,32 @@
-#include "apps/mnist/AtomicFile.h"
+#include "fl/base/AtomicFile.h"
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
 
-namespace fl::app {
+namespace fl {
 
 namespace fs = std::filesystem;
 
-AtomicFile::AtomicFile(fs::path path)
-    : path_(std::move(path)), temporary_(path_.string() + ".tmp" + std::to_string(getpid())) {}
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  static std::atomic<int> count{0};
+  partial_ =
+      path_.string() + ".partial." + std::to_string(getpid()) + "." + std::to_string(count++);
+}
 
 AtomicFile::~AtomicFile() {
   std::error_code ignored;
-  fs::remove(temporary_, ignored);
+  fs::remove(partial_, ignored);
 }
 
 void AtomicFile::commit() {
   std::error_code error;
-  fs::rename(temporary_, path_, error);
+  fs::rename(partial_, path_, error);
   if (error) {
     throw std::runtime_error(path_.string() + ": cannot be written: " + error.message());
   }
@@ -43,4 +47,4 @@ void AtomicFile::checkWritable(const fs::path& path) {
   throw std::runtime_error(path.string() + ": cannot be written: " + error.message());
 }
 
-}  // namespace fl::app
+}  // namespace fl

@@ -1,0 +1,30 @@
+// Memory that holds a value's elements, shared by the values that use it. It is how values pass
+// between backends and devices; fl/runtime/MemoryManager.h makes blocks.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace fl {
+
+class MemoryBlock {
+ public:
+  // Whoever makes a block says in a subclass how its memory is given back.
+  virtual ~MemoryBlock() = default;
+  MemoryBlock(const MemoryBlock&) = delete;
+  MemoryBlock& operator=(const MemoryBlock&) = delete;
+
+  // 64-byte aligned and readable 64 bytes past the end.
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ protected:
+  MemoryBlock(void* data, size_t bytes) : data_(data), bytes_(bytes) {}
+
+ private:
+  void* data_;
+  size_t bytes_;
+};
+using MemoryBlockPtr = std::shared_ptr<MemoryBlock>;
+
+}  // namespace fl

@@ -1,0 +1,67 @@
+// Values by the words that describe them; beyond its capacity the one not used for longest goes.
+// A hash finds a value, equality of all words decides. Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fl/base/Hash.h"
+
+namespace fl {
+
+template <typename Value>
+class WordCache {
+ public:
+  using Words = std::span<const int64_t>;
+
+  explicit WordCache(size_t capacity) : capacity_(capacity) {}
+
+  // Null if there is none; valid until insert(). Allocates nothing.
+  Value* find(Words words) {
+    const auto found = index_.find(words);
+    if (found == index_.end()) {
+      return nullptr;
+    }
+    entries_.splice(entries_.begin(), entries_, found->second);
+    return &found->second->value;
+  }
+
+  // Adds a value whose words are not there yet. True if another value had to go.
+  bool insert(Words words, Value value) {
+    entries_.push_front({{words.begin(), words.end()}, std::move(value)});
+    index_.emplace(entries_.front().words, entries_.begin());
+    if (entries_.size() <= capacity_) {
+      return false;
+    }
+    index_.erase(entries_.back().words);
+    entries_.pop_back();
+    return true;
+  }
+
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    std::vector<int64_t> words;
+    Value value;
+  };
+  struct HashWords {
+    size_t operator()(Words words) const { return hashBytes(words.data(), words.size_bytes()).low; }
+  };
+  struct EqualWords {
+    bool operator()(Words x, Words y) const { return std::ranges::equal(x, y); }
+  };
+
+  size_t capacity_;
+  std::list<Entry> entries_;  // the last used first
+  // By the words in `entries_`.
+  std::unordered_map<Words, typename std::list<Entry>::iterator, HashWords, EqualWords> index_;
+};
+
+}  // namespace fl
