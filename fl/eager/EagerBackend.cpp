@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <optional>
+#include <ostream>
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/CallSite.h"
@@ -76,6 +77,10 @@ class EagerBackend : public TensorBackend {
   }
   void eval(const TensorValue&) override {}
   void sync() override {}
+
+  void getMemMgrInfo(const char* msg, const int, std::ostream* ostream) override {
+    *ostream << msg << "\n" << runtime::describeHostMemory() << std::endl;
+  }
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     const ir::ValueType& type) override {

@@ -1,5 +1,7 @@
 #include "fl/lazy/LazyBackend.h"
 
+#include <ostream>
+
 #include "fl/base/Error.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
@@ -51,6 +53,10 @@ class LazyBackend : public TensorBackend {
   }
   void eval(const TensorValue&) override { engine_.endSegment(); }
   void sync() override { engine_.realizeAll(); }
+
+  void getMemMgrInfo(const char* msg, const int, std::ostream* ostream) override {
+    *ostream << msg << "\n" << runtime::describeHostMemory() << std::endl;
+  }
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     const ir::ValueType& type) override {

@@ -237,6 +237,13 @@ Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes)
 
 Buffer::~Buffer() { manager_->deallocate(data(), bytes()); }
 
+std::string describeHostMemory() {
+  const MemoryStats stats = hostMemoryManager()->stats();
+  return detail::concat("host memory: ", stats.liveBytes, " B in use, ", stats.cachedBytes,
+                        " B kept for reuse, ", stats.peakBytes, " B at most, ", stats.allocations,
+                        " allocations");
+}
+
 MemoryBlockPtr makeBlock(const void* data, size_t bytes) {
   auto block = std::make_shared<Buffer>(bytes);
   if (data && bytes > 0) {

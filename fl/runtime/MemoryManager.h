@@ -45,6 +45,9 @@ std::shared_ptr<MemoryManager> hostMemoryManager();
 // Throws std::invalid_argument for a null pointer.
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
 
+// A line with what the manager of host memory holds.
+std::string describeHostMemory();
+
 // One allocation of the manager of host memory.
 class Buffer final : public MemoryBlock {
  public:

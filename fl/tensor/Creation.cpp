@@ -44,7 +44,8 @@ FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
   }
 FL_DEFINE(double)
 FL_DEFINE(float)
-FL_DEFINE(int) FL_DEFINE(unsigned) FL_DEFINE(long) FL_DEFINE(unsigned long) FL_DEFINE(long long)
+FL_DEFINE(int)
+FL_DEFINE(unsigned) FL_DEFINE(long) FL_DEFINE(unsigned long) FL_DEFINE(long long)
     FL_DEFINE(unsigned long long)
 #undef FL_DEFINE
 

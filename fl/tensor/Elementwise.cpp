@@ -14,9 +14,10 @@ namespace fl {
   }
 FL_DEFINE(exp)
 FL_DEFINE(log)
-FL_DEFINE(negative) FL_DEFINE(logicalNot) FL_DEFINE(log1p) FL_DEFINE(sin) FL_DEFINE(cos)
-    FL_DEFINE(sqrt) FL_DEFINE(tanh) FL_DEFINE(floor) FL_DEFINE(ceil) FL_DEFINE(rint)
-        FL_DEFINE(absolute) FL_DEFINE(erf) FL_DEFINE(isnan) FL_DEFINE(isinf) FL_DEFINE(sign)
+FL_DEFINE(negative)
+FL_DEFINE(logicalNot) FL_DEFINE(log1p) FL_DEFINE(sin) FL_DEFINE(cos) FL_DEFINE(sqrt) FL_DEFINE(tanh)
+    FL_DEFINE(floor) FL_DEFINE(ceil) FL_DEFINE(rint) FL_DEFINE(absolute) FL_DEFINE(erf)
+        FL_DEFINE(isnan) FL_DEFINE(isinf) FL_DEFINE(sign)
 #undef FL_DEFINE
 
             Tensor
@@ -85,13 +86,13 @@ FL_FOR_EACH_BINARY_OPERATOR(FL_DEFINE_BINARY)
 #undef FL_DEFINE_BINARY
 #undef FL_DEFINE_SCALAR
 
-#define FL_DEFINE(NAME)                                  \
-  Tensor NAME(const Tensor& lhs, const Tensor& rhs) {    \
-    FL_API_ENTRY();                                      \
-    return defaultTensorBackend().NAME(lhs, rhs);        \
-  }                                                      \
-  Tensor NAME(const double& lhs, const Tensor& rhs) {    \
-    FL_API_ENTRY();                                      \
+#define FL_DEFINE(NAME)                                          \
+  Tensor NAME(const Tensor& lhs, const Tensor& rhs) {            \
+    FL_API_ENTRY();                                              \
+    return defaultTensorBackend().NAME(lhs, rhs);                \
+  }                                                              \
+  Tensor NAME(const double& lhs, const Tensor& rhs) {            \
+    FL_API_ENTRY();                                              \
     return defaultTensorBackend().NAME(detail::asF32(lhs), rhs); \
   }
 FL_DEFINE(minimum)
@@ -99,7 +100,7 @@ FL_DEFINE(maximum)
 FL_DEFINE(power)
 #undef FL_DEFINE
 
-    Tensor minimum(const Tensor& lhs, const double& rhs) {
+Tensor minimum(const Tensor& lhs, const double& rhs) {
   FL_API_ENTRY();
   return defaultTensorBackend().minimum(lhs, detail::asF32(rhs));
 }

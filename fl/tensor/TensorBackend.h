@@ -40,6 +40,11 @@ class TensorBackend {
   virtual void eval(const TensorValue& value) = 0;
   // Runs all pending work.
   virtual void sync() = 0;
+  // What its memory manager holds; backends without one print and do nothing.
+  virtual void getMemMgrInfo(const char* msg, const int nativeDeviceId, std::ostream* ostream) {}
+  virtual void setMemMgrLogStream(std::ostream* stream) {}
+  virtual void setMemMgrLoggingEnabled(const bool enabled) {}
+  virtual void setMemMgrFlushInterval(const size_t interval) {}
 
 #define FL_NONE
 #define FL_VIRTUAL_Source(name)

@@ -6,6 +6,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/tensor/Detail.h"
+#include "fl/tensor/Device.h"
 #include "fl/tensor/View.h"
 
 namespace fl {
@@ -49,6 +50,8 @@ Tensor::Tensor(std::unique_ptr<TensorAdapterBase> adapter)
 
 Tensor::Tensor(TensorValue value) : storage_(makeStorage(std::move(value))) {}
 
+Tensor::Tensor(std::shared_ptr<detail::TensorStorage> storage) : storage_(std::move(storage)) {}
+
 Tensor Tensor::fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to) {
   FL_API_ENTRY();
   FL_USER_CHECK(static_cast<size_t>(shape.elements()) == count, "Tensor: ", count,
@@ -66,7 +69,11 @@ TensorValue Tensor::value() const {
   if (!storage_) {
     return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
   }
-  return view_ ? detail::readView(storage_->value, *view_) : storage_->value;
+  const TensorValue& held = storage_->value;
+  const TensorValue current =
+      storage_->locked ? defaultTensorBackend().fromHost(held->data()->data(), held->valueType())
+                       : held;
+  return view_ ? detail::readView(current, *view_) : current;
 }
 
 Tensor Tensor::copy() const { return Tensor(*this); }
@@ -114,6 +121,7 @@ detail::TensorView Tensor::currentView() const {
 Tensor Tensor::viewed(detail::TensorView view) const {
   Tensor result;
   result.storage_ = storage_;
+  view.site = currentCallSite();
   result.view_ = std::make_shared<detail::TensorView>(std::move(view));
   return result;
 }
@@ -146,12 +154,12 @@ void Tensor::checkScalarRead(dtype wanted) const {
 FL_DEFINE(int)
 FL_DEFINE(unsigned)
 FL_DEFINE(char)
-FL_DEFINE(unsigned char) FL_DEFINE(long) FL_DEFINE(unsigned long) FL_DEFINE(long long)
-    FL_DEFINE(unsigned long long) FL_DEFINE(double) FL_DEFINE(float) FL_DEFINE(short)
-        FL_DEFINE(unsigned short)
+FL_DEFINE(unsigned char)
+FL_DEFINE(long) FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long)
+    FL_DEFINE(double) FL_DEFINE(float) FL_DEFINE(short) FL_DEFINE(unsigned short)
 #undef FL_DEFINE
 
-            void Tensor::toHost(void* data) const {
+        void Tensor::toHost(void* data) const {
   FL_API_ENTRY();
   if (!isEmpty()) {
     defaultTensorBackend().toHost(value(), data);
@@ -170,6 +178,45 @@ void* Tensor::hostCopy() const {
   toHost(data);
   return data;
 }
+
+// ---- Device memory ----
+
+const Stream& Tensor::stream() const {
+  return **DeviceManager::getInstance().getActiveDevice(kDefaultDeviceType).getStreams().begin();
+}
+
+void* Tensor::lock() const {
+  if (isEmpty()) {
+    return nullptr;
+  }
+  if (view_) {
+    storage_ = makeStorage(value());
+    view_ = nullptr;
+  }
+  if (!storage_->locked) {
+    // Other tensors may share the value.
+    const TensorValue& shared = storage_->value;
+    storage_->value = defaultTensorBackend().fromHost(shared->data()->data(), shared->valueType());
+    storage_->locked = true;
+  }
+  return storage_->value->data()->data();
+}
+
+void Tensor::unlock() const {
+  if (storage_) {
+    storage_->locked = false;
+  }
+}
+
+bool Tensor::isLocked() const { return storage_ && storage_->locked; }
+
+void Tensor::setContext(void* context) {
+  if (storage_) {
+    storage_->context = context;
+  }
+}
+
+void* Tensor::getContext() const { return storage_ ? storage_->context : nullptr; }
 
 // ---- Assignment ----
 
@@ -212,7 +259,16 @@ void Tensor::write(const Tensor& source) {
 
 void Tensor::put(const Tensor& source, detail::Write write) {
   TensorValue box = detail::castTo(detail::reshapeValue(source.value(), shape()), type());
-  storage_->value = view_ ? detail::writeView(storage_->value, *view_, box, write) : std::move(box);
+  setValue(view_ ? detail::writeView(Tensor(storage_).value(), *view_, box, write)
+                 : std::move(box));
+}
+
+void Tensor::setValue(TensorValue value) {
+  if (storage_->locked) {
+    defaultTensorBackend().toHost(value, storage_->value->data()->data());
+  } else {
+    storage_->value = std::move(value);
+  }
 }
 
 void Tensor::fill(const Number& number) {
@@ -225,7 +281,7 @@ Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs, const char* name) {
     Tensor updated = detail::binary(op, *this, rhs);
     FL_USER_CHECK(storage_ && updated.shape() == shape(), name, ": ", typeToString(type(), shape()),
                   " by ", typeToString(rhs.type(), rhs.shape()), ": the shape would change");
-    storage_->value = updated.value();
+    setValue(updated.value());
     return *this;
   }
   FL_USER_CHECK(withoutTrailingOnes(shape()) == withoutTrailingOnes(rhs.shape()), name, ": ",

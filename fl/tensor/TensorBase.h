@@ -18,6 +18,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Shape.h"
 #include "fl/tensor/Index.h"
+#include "fl/tensor/Stream.h"
 #include "fl/tensor/TensorAdapter.h"
 #include "fl/tensor/TensorBackend.h"
 
@@ -103,6 +104,7 @@ class Tensor {
   bool isSparse() const { return false; }
   bool isContiguous() const { return true; }
   Shape strides() const { return Shape(contiguousStrides(shape())); }
+  const Stream& stream() const;
   TensorBackendType backendType() const { return backend().backendType(); }
   TensorBackend& backend() const;
   std::string toString() const;
@@ -150,6 +152,28 @@ class Tensor {
     return values;
   }
 
+  // The memory of the elements, nullptr for an empty tensor. It stays this tensor's, and what is
+  // written there is seen by later calls, until unlock(); meanwhile every read copies. A view
+  // becomes a tensor of its own. T is the type that stores type(), or void.
+  template <typename T>
+  [[gnu::noinline]] T* device() const {
+    FL_API_ENTRY();
+    if constexpr (!std::is_void_v<T>) {
+      checkHostType(dtype_traits<T>::fl_type);
+    }
+    return static_cast<T*>(lock());
+  }
+  template <typename T>
+  [[gnu::noinline]] void device(T** ptr) const {
+    FL_API_ENTRY();
+    *ptr = device<T>();
+  }
+  void unlock() const;
+  bool isLocked() const;
+  // A pointer that the tensor carries and never uses.
+  void setContext(void* context);
+  void* getContext() const;
+
   // An lvalue is bound to another value; an rvalue (a view: x(idx) = y) writes through.
   Tensor& operator=(Tensor&& other) &;
   Tensor& operator=(Tensor&& other) &&;
@@ -173,9 +197,12 @@ class Tensor {
   TensorValue value() const;
 
  private:
+  explicit Tensor(std::shared_ptr<detail::TensorStorage> storage);
   static Tensor fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to);
   void toHost(void* data) const;
   void* hostCopy() const;
+  void* lock() const;
+  void setValue(TensorValue value);
   void checkHostType(dtype type) const;
   void checkScalarRead(dtype type) const;
   detail::TensorView currentView() const;
@@ -189,8 +216,9 @@ class Tensor {
   Tensor& updateInPlace(ir::Op op, const Tensor& rhs, const char* name);
   Tensor& updateInPlace(ir::Op op, const Number& rhs);
 
-  std::shared_ptr<detail::TensorStorage> storage_;
-  std::shared_ptr<const detail::TensorView> view_;
+  // Mutable, because a view that is locked becomes a tensor of its own.
+  mutable std::shared_ptr<detail::TensorStorage> storage_;
+  mutable std::shared_ptr<const detail::TensorView> view_;
 };
 
 #define FL_DECLARE(T) \
@@ -199,9 +227,9 @@ class Tensor {
 FL_DECLARE(int)
 FL_DECLARE(unsigned)
 FL_DECLARE(char)
-FL_DECLARE(unsigned char) FL_DECLARE(long) FL_DECLARE(unsigned long) FL_DECLARE(long long)
-    FL_DECLARE(unsigned long long) FL_DECLARE(double) FL_DECLARE(float) FL_DECLARE(short)
-        FL_DECLARE(unsigned short)
+FL_DECLARE(unsigned char)
+FL_DECLARE(long) FL_DECLARE(unsigned long) FL_DECLARE(long long) FL_DECLARE(unsigned long long)
+    FL_DECLARE(double) FL_DECLARE(float) FL_DECLARE(short) FL_DECLARE(unsigned short)
 #undef FL_DECLARE
 
     // ---- Creation ----
@@ -299,7 +327,8 @@ Tensor sign(const Tensor& tensor);
   X(add, +)                                                                                 \
   X(sub, -)                                                                                 \
   X(mul, *)                                                                                 \
-  X(div, /) X(eq, ==) X(neq, !=) X(lessThan, <) X(lessThanEqual, <=) X(greaterThan, >)      \
+  X(div, /)                                                                                 \
+  X(eq, ==) X(neq, !=) X(lessThan, <) X(lessThanEqual, <=) X(greaterThan, >)                \
       X(greaterThanEqual, >=) X(logicalOr, ||) X(logicalAnd, &&) X(mod, %) X(bitwiseAnd, &) \
           X(bitwiseOr, |) X(bitwiseXor, ^) X(lShift, <<) X(rShift, >>)
 FL_FOR_EACH_BINARY_OPERATOR(FL_DECLARE_BINARY)

@@ -4,23 +4,12 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
-#include "fl/tensor/Compute.h"
 #include "fl/tensor/Detail.h"
 #include "fl/tensor/Init.h"
 
 namespace fl {
 
 void init() { defaultTensorBackend(); }
-
-void sync() {
-  FL_API_ENTRY();
-  syncBackends();
-}
-
-void eval(Tensor& tensor) {
-  FL_API_ENTRY();
-  tensor.backend().eval(tensor.value());
-}
 
 bool allClose(const Tensor& a, const Tensor& b, const double absTolerance) {
   FL_API_ENTRY();

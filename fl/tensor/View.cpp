@@ -161,6 +161,7 @@ void TensorView::flat(const Index& index) {
 }
 
 TensorValue readView(const TensorValue& value, const TensorView& view) {
+  const CallSiteScope scope(view.site.address);
   TensorValue current = value;
   for (const ViewMove& move : view.moves) {
     current = applyMove(current, move);

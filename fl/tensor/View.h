@@ -9,6 +9,10 @@ namespace fl::detail {
 
 struct TensorStorage {
   TensorValue value;
+  // A program holds a pointer to the value's memory and may write to it: the value is this
+  // storage's alone, and whoever reads it takes a copy.
+  bool locked = false;
+  void* context = nullptr;
 };
 
 // One move from a value to a part of it.
@@ -29,6 +33,8 @@ struct ViewMove {
 struct TensorView {
   std::vector<ViewMove> moves;
   Shape shape;
+  // Of the call that indexed last: a read outside of any call, as by copying, is its doing.
+  CallSite site = {};
 
   // True if a Lookup may name an element twice.
   bool hasLookups() const;

@@ -1,0 +1,121 @@
+#include "fl/tensor/Device.h"
+
+#include <ostream>
+
+#include "fl/tensor/Compute.h"
+
+namespace fl {
+
+void Stream::relativeSync(const std::unordered_set<const Stream*>& waitOns) const {
+  for (const Stream* waitOn : waitOns) {
+    relativeSync(*waitOn);
+  }
+}
+
+Device& SynchronousStream::device() { return device_; }
+const Device& SynchronousStream::device() const { return device_; }
+void SynchronousStream::sync() const { fl::sync(); }
+// Computations follow one another already.
+void SynchronousStream::relativeSync(const SynchronousStream&) const {}
+
+std::string deviceTypeToString(const DeviceType type) {
+  return type == DeviceType::x64 ? "x64" : "CUDA";
+}
+
+std::ostream& operator<<(std::ostream& os, const DeviceType& type) {
+  return os << deviceTypeToString(type);
+}
+
+const std::unordered_set<DeviceType>& getDeviceTypes() {
+  static const auto& types = *new std::unordered_set<DeviceType>{DeviceType::x64, DeviceType::CUDA};
+  return types;
+}
+
+void Device::addStream(std::shared_ptr<const Stream> stream) {
+  if (&stream->device() != this) {
+    throw std::invalid_argument("Device::addStream: the stream is another device's");
+  }
+  streams_.insert(std::move(stream));
+}
+
+void Device::sync() const {
+  for (const auto& stream : streams_) {
+    stream->sync();
+  }
+}
+
+void Device::setActive() const {
+  setActiveImpl();
+  for (const auto& callback : callbacks_) {
+    callback(nativeId());
+  }
+}
+
+void Device::addSetActiveCallback(std::function<void(int)> callback) {
+  callbacks_.push_back(std::move(callback));
+}
+
+void Device::checkType(DeviceType wanted) const {
+  if (wanted != type()) {
+    throw std::invalid_argument("Device::impl: a device of " + deviceTypeToString(type()) +
+                                " is no " + deviceTypeToString(wanted));
+  }
+}
+
+X64Device::X64Device() { addStream(std::make_shared<SynchronousStream>(*this)); }
+
+DeviceManager::DeviceManager() {
+  devices_[DeviceType::x64].push_back(std::make_unique<X64Device>());
+}
+
+DeviceManager& DeviceManager::getInstance() {
+  static auto& instance = *new DeviceManager();
+  return instance;
+}
+
+bool DeviceManager::isDeviceTypeAvailable(const DeviceType type) const {
+  return devices_.contains(type);
+}
+
+const std::vector<std::unique_ptr<Device>>& DeviceManager::devices(const DeviceType type) const {
+  const auto found = devices_.find(type);
+  if (found == devices_.end()) {
+    throw std::runtime_error("DeviceManager: no device of type " + deviceTypeToString(type));
+  }
+  return found->second;
+}
+
+unsigned DeviceManager::getDeviceCount(const DeviceType type) const {
+  return static_cast<unsigned>(devices(type).size());
+}
+
+std::vector<Device*> DeviceManager::getDevicesOfType(const DeviceType type) {
+  std::vector<Device*> all;
+  for (const auto& device : devices(type)) {
+    all.push_back(device.get());
+  }
+  return all;
+}
+
+std::vector<const Device*> DeviceManager::getDevicesOfType(const DeviceType type) const {
+  std::vector<const Device*> all;
+  for (const auto& device : devices(type)) {
+    all.push_back(device.get());
+  }
+  return all;
+}
+
+Device& DeviceManager::getDevice(const DeviceType type, int id) const {
+  const auto& all = devices(type);
+  if (id < 0 || id >= static_cast<int>(all.size())) {
+    throw std::runtime_error("DeviceManager: no device " + std::to_string(id) + " of type " +
+                             deviceTypeToString(type) + ", which has " +
+                             std::to_string(all.size()));
+  }
+  return *all[id];
+}
+
+// The CPU is the only device so far, and always active.
+Device& DeviceManager::getActiveDevice(const DeviceType type) const { return getDevice(type, 0); }
+
+}  // namespace fl

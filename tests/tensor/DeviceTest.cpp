@@ -1,0 +1,115 @@
+// Memory that programs read and write by pointer, devices and streams.
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "fl/fl.h"
+
+namespace fl {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(DeviceMemory, WritesAreSeenByLaterCalls) {
+  Tensor x = iota({4});
+  const Tensor before = x + 1.0;  // of x as it is now, whenever it is computed
+  const Tensor copy = x;
+  float* const memory = x.device<float>();
+  EXPECT_TRUE(x.isLocked());
+  EXPECT_EQ(memory[3], 3);
+  memory[0] = 10;
+  const Tensor during = x * 2.0;
+  memory[1] = 20;
+  const Tensor after = x * 2.0;
+  x.unlock();
+  EXPECT_FALSE(x.isLocked());
+  EXPECT_THAT(before.toHostVector<float>(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(copy.toHostVector<float>(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(during.toHostVector<float>(), ElementsAre(20, 2, 4, 6));
+  EXPECT_THAT(after.toHostVector<float>(), ElementsAre(20, 40, 4, 6));
+  EXPECT_THAT(x.toHostVector<float>(), ElementsAre(10, 20, 2, 3));
+}
+
+TEST(DeviceMemory, KeepsItsPlaceWhileItIsLocked) {
+  Tensor x = full({3}, 1.0);
+  float* memory = nullptr;
+  x.device(&memory);
+  x += 1.0;
+  x(2) = 7.0;
+  EXPECT_EQ(x.device<void>(), memory);
+  EXPECT_THAT(std::vector<float>(memory, memory + 3), ElementsAre(2, 2, 7));
+  x.unlock();
+}
+
+TEST(DeviceMemory, OfAViewIsItsOwn) {
+  Tensor x = iota({3, 2});
+  const Tensor column = x(span, 1);
+  column.device<float>()[0] = 100;
+  column.unlock();
+  EXPECT_THAT(column.toHostVector<float>(), ElementsAre(100, 4, 5));
+  EXPECT_THAT(x.toHostVector<float>(), ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
+TEST(DeviceMemory, Misuse) {
+  EXPECT_EQ(Tensor().device<float>(), nullptr);
+  EXPECT_THROW(full({2}, 1.0).device<int>(), std::invalid_argument);
+}
+
+TEST(Context, IsCarried) {
+  Tensor x = full({2}, 1.0);
+  EXPECT_EQ(x.getContext(), nullptr);
+  int context = 0;
+  x.setContext(&context);
+  EXPECT_EQ(x.getContext(), &context);
+}
+
+TEST(Devices, TheCpu) {
+  DeviceManager& manager = DeviceManager::getInstance();
+  EXPECT_TRUE(manager.isDeviceTypeAvailable(DeviceType::x64));
+  EXPECT_EQ(manager.getDeviceCount(DeviceType::x64), 1u);
+  EXPECT_EQ(getDeviceCount(), 1);
+  Device& cpu = manager.getActiveDevice(DeviceType::x64);
+  EXPECT_EQ(&cpu, &manager.getDevice(DeviceType::x64, kX64DeviceId));
+  EXPECT_EQ(manager.getDevicesOfType(DeviceType::x64), std::vector<Device*>{&cpu});
+  EXPECT_EQ(cpu.type(), DeviceType::x64);
+  EXPECT_EQ(&cpu.impl<X64Device>(), &cpu);
+  EXPECT_EQ(cpu.getStreams().size(), 1u);
+  static int active = -1;
+  cpu.addSetActiveCallback([](int id) { active = id; });
+  setDevice(0);
+  EXPECT_EQ(active, 0);
+  EXPECT_EQ(getDevice(), 0);
+  EXPECT_THROW(setDevice(1), std::runtime_error);
+  EXPECT_THROW(manager.getDevice(DeviceType::x64, 1), std::runtime_error);
+}
+
+TEST(Streams, OrderWhatIsPending) {
+  const Tensor x = full({4}, 1.0), y = x + 1.0;
+  const Stream& stream = y.stream();
+  EXPECT_EQ(stream.type(), StreamType::Synchronous);
+  EXPECT_EQ(&stream.device(), &DeviceManager::getInstance().getActiveDevice(DeviceType::x64));
+  EXPECT_EQ(&stream.impl<SynchronousStream>(), &stream);
+  relativeSync(stream, std::vector<const Tensor*>{&y});
+  relativeSync(stream, std::vector<Tensor>{x, y});
+  relativeSync(std::vector<Tensor>{x, y}, stream);
+  stream.relativeSync({&stream});
+  stream.sync();
+  sync(0);
+  sync(std::unordered_set<DeviceType>{DeviceType::x64});
+  sync(std::unordered_set<const Device*>{&stream.device()});
+  EXPECT_THAT(y.toHostVector<float>(), ElementsAre(2, 2, 2, 2));
+  EXPECT_THROW(sync(1), std::runtime_error);
+}
+
+TEST(MemoryManager, Describes) {
+  const Tensor x = full({1000}, 1.0) + 1.0;
+  x.toHostVector<float>();
+  std::ostringstream os;
+  detail::getMemMgrInfo("after one tensor", 0, &os);
+  EXPECT_THAT(os.str(), HasSubstr("after one tensor\nhost memory: "));
+  EXPECT_THAT(os.str(), HasSubstr(" B in use"));
+}
+
+}  // namespace
+}  // namespace fl
