@@ -1,8 +1,6 @@
 #include "tools/Opt.h"
 
-#include <fstream>
 #include <iostream>
-#include <sstream>
 #include <stdexcept>
 
 #include "absl/flags/flag.h"
@@ -13,6 +11,7 @@
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/ir/Text.h"
 #include "fl/runtime/cpu/HostTarget.h"
+#include "tools/Files.h"
 
 ABSL_FLAG(bool, list, false, "print every pass with its reason and exit");
 ABSL_FLAG(std::string, pass, "", "run this graph pass alone");
@@ -22,20 +21,6 @@ ABSL_FLAG(std::string, emit, "", "with the whole pipeline: llvm or asm of every 
 
 namespace fl::tools {
 namespace {
-
-std::string readInput(const std::string& path) {
-  std::ostringstream text;
-  if (path == "-") {
-    text << std::cin.rdbuf();
-    return text.str();
-  }
-  std::ifstream file(path);
-  if (!file) {
-    throw std::runtime_error(path + ": cannot be read");
-  }
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::string listPasses() {
   std::string text;
