@@ -77,6 +77,14 @@ def system_repositories():
         },
     )
     system_library(
+        name = "libzip",
+        build = "//third_party:libzip.BUILD",
+        needs = {
+            "include/zip.h": "libzip-dev",
+            _LIB + "libzip.so": "libzip-dev",
+        },
+    )
+    system_library(
         name = "nlohmann_json",
         build = "//third_party:nlohmann_json.BUILD",
         needs = {"include/nlohmann/json.hpp": "nlohmann-json3-dev"},

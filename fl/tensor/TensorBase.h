@@ -350,7 +350,7 @@ Tensor power(const double& lhs, const Tensor& rhs);
 Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp = MatrixProperty::None,
               MatrixProperty rhsProp = MatrixProperty::None);
 
-// ---- Order, along one axis; NaN is larger than every number ----
+// ---- Order, along one axis; NaN comes last, upwards and downwards ----
 // Integers narrower than 32 bits are summed as in sum().
 Tensor cumsum(const Tensor& input, const unsigned axis);
 Tensor sort(const Tensor& input, const Dim axis, const SortMode sortMode = SortMode::Ascending);

@@ -160,6 +160,36 @@ void TensorView::flat(const Index& index) {
   indexing.appendTo(this);
 }
 
+namespace {
+
+// Whether a move chooses among what a lookup showed, other than along further axes of its result.
+bool choosesAfterLookup(const std::vector<ViewMove>& moves) {
+  int looked = -1;  // the axis of the last lookup
+  bool reshaped = false;
+  for (const ViewMove& move : moves) {
+    const bool further = move.kind == Kind::Lookup && !reshaped && move.axis > looked;
+    if (looked >= 0 && isMove(move) && !further) {
+      return true;
+    }
+    looked = move.kind == Kind::Lookup ? move.axis : looked;
+    reshaped = looked >= 0 && (reshaped || !isMove(move));
+  }
+  return false;
+}
+
+// Replaces the elements one by one, at the places that the view shows of a counting value.
+TensorValue replacePlaces(const TensorValue& value, const TensorView& view,
+                          const TensorValue& box) {
+  const Shape all({value->shape().elements()}), shown({box->shape().elements()});
+  const TensorValue places = readView(iota(value->shape(), {1}, dtype::s64).value(), view);
+  const TensorValue written = applyOp(
+      ir::Op::Scatter,
+      {reshapeValue(value, all), reshapeValue(places, shown), reshapeValue(box, shown)}, {0});
+  return reshapeValue(written, value->shape());
+}
+
+}  // namespace
+
 TensorValue readView(const TensorValue& value, const TensorView& view) {
   const CallSiteScope scope(view.site.address);
   TensorValue current = value;
@@ -171,6 +201,11 @@ TensorValue readView(const TensorValue& value, const TensorView& view) {
 
 TensorValue writeView(const TensorValue& value, const TensorView& view, const TensorValue& box,
                       Write write) {
+  // Where a lookup shows an element twice and only one of the two is written, writing back all that
+  // the lookup showed would put the old element over the new one.
+  if (write == Write::Replace && choosesAfterLookup(view.moves)) {
+    return replacePlaces(value, view, box);
+  }
   // What is added is spread over zeros on all levels but the outermost, whose value is updated.
   const auto& moves = view.moves;
   const auto first = std::find_if(moves.begin(), moves.end(), isMove);

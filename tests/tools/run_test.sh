@@ -5,14 +5,14 @@ fl=$PWD/$1
 cd "$TEST_TMPDIR"
 
 cat >softmax.flir <<'GRAPH'
-graph @softmax(%x: f32[40,7], %s: number f32, %i: number s64) {
+graph @softmax(%x: f32[40,7], %s: number f32, %i: number s64, %j: number s64) {
   %0 = mul %x, %s : f32[40,7]
   %1 = amax %0 {keepDims=1, axes=[0]} : f32[1,7]
   %2 = sub %0, %1 : f32[40,7]
   %3 = exp %2 : f32[40,7]
   %4 = sum %3 {keepDims=1, axes=[0]} : f32[1,7]
   %5 = div %3, %4 : f32[40,7]
-  %6 = slice %5, %i, %i {rank=2, sizesThenStrides=[40,7,-1,1]} : f32[40,7]
+  %6 = slice %5, %i, %j {rank=2, sizesThenStrides=[40,7,-1,1]} : f32[40,7]
   return %5, %6
 }
 GRAPH

@@ -1,0 +1,214 @@
+#include "tests/reference/References.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <limits>
+#include <set>
+#include <sstream>
+
+namespace fl::test {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, separator);) {
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+Tensor toTensor(const NpyArray& array) {
+  return Tensor::fromBuffer(array.shape, array.type, array.bytes.data(), Location::Host);
+}
+
+template <typename T>
+double toDouble(T value) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    return static_cast<float>(value);
+  } else {
+    return static_cast<double>(value);
+  }
+}
+
+double epsilonOf(dtype type) {
+  return type == dtype::f16   ? std::ldexp(1, -10)
+         : type == dtype::f32 ? std::numeric_limits<float>::epsilon()
+                              : std::numeric_limits<double>::epsilon();
+}
+
+// Integers are equal; floats as ReferenceCase::expect says.
+template <typename T>
+bool agree(const T& actual, const T& expected, dtype type, double ulps) {
+  if (std::memcmp(&actual, &expected, sizeof(T)) == 0 || !isFloating(type)) {
+    return std::memcmp(&actual, &expected, sizeof(T)) == 0;
+  }
+  const double a = toDouble(actual), e = toDouble(expected);
+  if (std::isnan(e)) {
+    return std::isnan(a);
+  }
+  return ulps > 0 && std::abs(a - e) <= ulps * epsilonOf(type) * std::abs(e);
+}
+
+// Where `actual` differs first, or "".
+std::string difference(const Tensor& actual, const NpyArray& expected, double ulps) {
+  return dispatchType(expected.type, [&](auto tag) -> std::string {
+    using T = typename decltype(tag)::type;
+    std::vector<T> values(expected.bytes.size() / sizeof(T)), wanted(values.size());
+    std::memcpy(wanted.data(), expected.bytes.data(), expected.bytes.size());
+    actual.host(reinterpret_cast<uint8_t*>(values.data()));
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!agree(values[i], wanted[i], expected.type, ulps)) {
+        std::ostringstream os;
+        os.precision(17);
+        os << "element " << i << " is " << toDouble(values[i]) << " instead of "
+           << toDouble(wanted[i]);
+        return os.str();
+      }
+    }
+    return "";
+  });
+}
+
+// "", "3", "-2"
+range::idx rangeEnd(const std::string& text) {
+  return text.empty() ? range::idx(end) : range::idx(Dim{std::stoll(text)});
+}
+
+// ":", "2:", "0:-1:2"
+Index parseRange(const std::string& text) {
+  if (text == ":") {
+    return span;
+  }
+  std::vector<std::string> parts = split(text + ":", ':');
+  parts.resize(3);
+  const Dim start = parts[0].empty() ? 0 : std::stoll(parts[0]);
+  return range(start, rangeEnd(parts[1]), parts[2].empty() ? 1 : std::stoll(parts[2]));
+}
+
+}  // namespace
+
+ReferenceCase::ReferenceCase(const std::map<std::string, NpyArray>& arrays, const std::string& name)
+    : arrays_(arrays), name_(name) {
+  std::vector<std::string> words = split(name, ' ');
+  op_ = words[0];
+  for (size_t i = 1; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    arguments_[words[i].substr(0, equals)] = words[i].substr(equals + 1);
+  }
+  for (auto it = arrays.lower_bound(name + "/"); it != arrays.end(); ++it) {
+    if (!it->first.starts_with(name + "/")) {
+      break;
+    }
+    comparisons_[it->first.substr(name.size() + 1)] = 0;
+  }
+}
+
+std::vector<int> ReferenceCase::integers(const std::string& key) const {
+  std::vector<int> values;
+  for (const std::string& part : split(text(key), ',')) {
+    values.push_back(std::stoi(part));
+  }
+  return values;
+}
+
+std::vector<Tensor> ReferenceCase::tensors(const std::string& key) const {
+  std::vector<Tensor> result;
+  for (const std::string& part : split(text(key), ',')) {
+    result.push_back(toTensor(arrays_.at(part)));
+  }
+  return result;
+}
+
+Tensor ReferenceCase::tensor(const std::string& key) const {
+  return toTensor(arrays_.at(text(key)));
+}
+
+std::vector<std::vector<Index>> ReferenceCase::levels() const {
+  std::vector<std::vector<Index>> result;
+  for (const std::string& level : split(text(has("flat") ? "flat" : "at"), '|')) {
+    result.emplace_back();
+    for (const std::string& item : split(level, ';')) {
+      if (item[0] == '@') {
+        result.back().emplace_back(toTensor(arrays_.at(item.substr(1))));
+      } else if (item.find(':') != std::string::npos) {
+        result.back().push_back(parseRange(item));
+      } else {
+        result.back().emplace_back(Dim{std::stoll(item)});
+      }
+    }
+  }
+  return result;
+}
+
+// By recursion, because a view that is assigned to a variable is a view no more.
+Tensor ReferenceCase::part(const Tensor& x, size_t level) const {
+  const auto at = levels();
+  if (has("flat")) {
+    return x.flat(at[0][0]);
+  }
+  return level + 1 == at.size() ? x(at[level]) : part(x(at[level]), level + 1);
+}
+
+void ReferenceCase::expect(const std::string& result, const Tensor& actual, double ulps) {
+  expectAs(arrays_.at(name_ + "/" + result).shape, result, actual, ulps);
+}
+
+void ReferenceCase::expectAs(const Shape& shape, const std::string& result, const Tensor& actual,
+                             double ulps) {
+  const NpyArray& expected = arrays_.at(name_ + "/" + result);
+  ++comparisons_.at(result);
+  EXPECT_EQ(actual.type(), expected.type) << name_ << ": " << result;
+  EXPECT_EQ(actual.shape(), shape) << name_ << ": " << result;
+  if (actual.type() == expected.type && actual.shape() == shape) {
+    EXPECT_EQ(difference(actual, expected, ulps), "") << name_ << ": " << result;
+  }
+}
+
+void ReferenceCase::expectAllCompared() const {
+  EXPECT_FALSE(comparisons_.empty()) << name_;
+  for (const auto& [result, count] : comparisons_) {
+    EXPECT_GT(count, 0) << name_ << ": " << result << " was not compared";
+  }
+}
+
+Shape shapeWithout(const Shape& shape, const std::vector<int>& axes) {
+  Shape left;
+  for (int i = 0; i < shape.ndim(); ++i) {
+    if (!axes.empty() && std::find(axes.begin(), axes.end(), i) == axes.end()) {
+      left.get().push_back(shape[i]);
+    }
+  }
+  return left;
+}
+
+void runReferences(const std::string& file, const ReferenceHandlers& handlers) {
+  const auto arrays = readNpz("tests/reference/" + file + ".npz");
+  std::set<std::string> cases, operators;
+  for (const auto& [name, array] : arrays) {
+    if (name.find('/') != std::string::npos) {
+      cases.insert(name.substr(0, name.find('/')));
+    }
+  }
+  for (const std::string& name : cases) {
+    ReferenceCase reference(arrays, name);
+    operators.insert(reference.op());
+    const auto handler = handlers.find(reference.op());
+    ASSERT_NE(handler, handlers.end()) << "no handler for " << name;
+    try {
+      handler->second(reference);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << name << ": " << error.what();
+      continue;
+    }
+    reference.expectAllCompared();
+  }
+  EXPECT_EQ(operators.size(), handlers.size()) << "a handler of " << file << " has no case";
+  std::cout << file << ": " << cases.size() << " cases" << std::endl;
+}
+
+}  // namespace fl::test

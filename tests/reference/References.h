@@ -1,0 +1,62 @@
+// Cases of the .npz files that make_tensor_references.py writes: inputs of tensor operators and
+// what NumPy makes of them. A case's name holds its operator and arguments, "sort x=ties axis=1
+// mode=up"; its results stand under "<case>/<result>". Relies on tools/npy;
+// tests/tensor/Reference*Test.cpp and tests/autograd use it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fl/tensor/tensor.h"
+#include "tools/npy/Npz.h"
+
+namespace fl::test {
+
+class ReferenceCase {
+ public:
+  ReferenceCase(const std::map<std::string, NpyArray>& arrays, const std::string& name);
+
+  const std::string& op() const { return op_; }
+  bool has(const std::string& key) const { return arguments_.contains(key); }
+  const std::string& text(const std::string& key) const { return arguments_.at(key); }
+  int integer(const std::string& key) const { return std::stoi(text(key)); }
+  double number(const std::string& key) const { return std::stod(text(key)); }
+  // "1,2"; "" is no integer.
+  std::vector<int> integers(const std::string& key) const;
+  // The inputs that the argument names, separated by commas.
+  Tensor tensor(const std::string& key) const;
+  std::vector<Tensor> tensors(const std::string& key) const;
+  // "at=A|B" and "flat=A": where a part of a tensor is, level by level.
+  std::vector<std::vector<Index>> levels() const;
+  // x(A)(B), or x.flat(A); `x` is what the levels before `level` show.
+  Tensor part(const Tensor& x, size_t level = 0) const;
+
+  // Expects dtype, shape and elements of the result, and counts it as compared. Elements are equal,
+  // the sign of zero included and NaN for NaN, or, of floats, differ by at most `ulps` times the
+  // dtype's epsilon, relative to the expected one.
+  void expect(const std::string& result, const Tensor& actual, double ulps = 0);
+  // The same with the result's shape replaced by one of as many elements.
+  void expectAs(const Shape& shape, const std::string& result, const Tensor& actual,
+                double ulps = 0);
+  // Fails the test for results that were not compared.
+  void expectAllCompared() const;
+
+ private:
+  const std::map<std::string, NpyArray>& arrays_;
+  std::string name_, op_;
+  std::map<std::string, std::string> arguments_;
+  std::map<std::string, int> comparisons_;  // by result
+};
+
+// What is left of `shape` after a reduction over `axes`; no axes mean all.
+Shape shapeWithout(const Shape& shape, const std::vector<int>& axes);
+
+using ReferenceHandlers = std::map<std::string, std::function<void(ReferenceCase&)>>;
+
+// Hands each case of tests/reference/<file>.npz to the handler of its operator. Fails the test for
+// a case without a handler, a handler without a case, and results that no handler compared.
+void runReferences(const std::string& file, const ReferenceHandlers& handlers);
+
+}  // namespace fl::test

@@ -1,0 +1,74 @@
+// Functions that move or choose elements, quotients and remainders, and matrix products, against
+// NumPy.
+#include <gtest/gtest.h>
+
+#include "tests/reference/References.h"
+
+namespace fl::test {
+namespace {
+
+// "1:2;0:3"
+void padded(ReferenceCase& c) {
+  std::vector<std::pair<int, int>> widths;
+  std::istringstream in(c.text("widths"));
+  for (std::string pair; std::getline(in, pair, ';');) {
+    widths.emplace_back(std::stoi(pair), std::stoi(pair.substr(pair.find(':') + 1)));
+  }
+  const std::string& mode = c.text("mode");
+  const PadType type = mode == "constant" ? PadType::Constant
+                       : mode == "edge"   ? PadType::Edge
+                                          : PadType::Symmetric;
+  c.expect("y", pad(c.tensor("x"), widths, type));
+}
+
+void tiled(ReferenceCase& c) {
+  const std::vector<int> counts = c.integers("shape");
+  c.expect("y", tile(c.tensor("x"), Shape(std::vector<Dim>(counts.begin(), counts.end()))));
+}
+
+void clipped(ReferenceCase& c) {
+  const Tensor x = c.tensor("x");
+  if (c.has("lowTensor")) {
+    c.expect("y", clip(x, c.tensor("lowTensor"), c.tensor("highTensor")));
+  } else {
+    c.expect("y", clip(x, c.number("low"), c.number("high")));
+  }
+}
+
+void product(ReferenceCase& c) {
+  const auto property = [&](const char* key) {
+    return c.integer(key) ? MatrixProperty::Transpose : MatrixProperty::None;
+  };
+  c.expect("y", matmul(c.tensor("x"), c.tensor("y"), property("tx"), property("ty")));
+}
+
+TEST(Reference, Shapes) {
+  runReferences(
+      "shapes",
+      {
+          {"pad", padded},
+          {"tile", tiled},
+          {"clip", clipped},
+          {"flip", [](auto& c) { c.expect("y", flip(c.tensor("x"), c.integer("axis"))); }},
+          {"roll",
+           [](auto& c) {
+             c.expect("y", roll(c.tensor("x"), c.integer("shift"), c.integer("axis")));
+           }},
+          {"tril", [](auto& c) { c.expect("y", tril(c.tensor("x"))); }},
+          {"triu", [](auto& c) { c.expect("y", triu(c.tensor("x"))); }},
+          {"concatenate",
+           [](auto& c) { c.expect("y", concatenate(c.tensors("x"), c.integer("axis"))); }},
+          {"nonzero", [](auto& c) { c.expect("y", nonzero(c.tensor("x"))); }},
+          {"where",
+           [](auto& c) { c.expect("y", where(c.tensor("c"), c.tensor("x"), c.tensor("y"))); }},
+          {"sub", [](auto& c) { c.expect("y", c.tensor("x") - c.tensor("y")); }},
+          {"div", [](auto& c) { c.expect("y", c.tensor("x") / c.tensor("y")); }},
+          {"mod", [](auto& c) { c.expect("y", c.tensor("x") % c.tensor("y")); }},
+      });
+}
+
+// All sums are exact.
+TEST(Reference, Matmul) { runReferences("matmul", {{"matmul", product}}); }
+
+}  // namespace
+}  // namespace fl::test

@@ -1,0 +1,194 @@
+// .npy and .npz files: NumPy's own (tests/reference/arrays.npz), ours, and bad ones.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+#include "fl/base/Error.h"
+#include "tools/npy/Npz.h"
+
+namespace fl {
+namespace {
+
+std::string temporary(const std::string& name) {
+  const char* folder = std::getenv("TEST_TMPDIR");
+  return std::string(folder ? folder : "/tmp") + "/" + name;
+}
+
+std::string fileWith(const std::string& content) {
+  const std::string path = temporary("case.npy");
+  std::ofstream(path, std::ios::binary) << content;
+  return path;
+}
+
+std::string contentOf(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// A .npy file of version 1.0.
+std::string npy(const std::string& header, const std::string& elements) {
+  return std::string("\x93NUMPY\1\0", 8) + static_cast<char>(header.size()) + '\0' + header +
+         elements;
+}
+
+std::string errorOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string errorOfContent(const std::string& content) {
+  const std::string path = fileWith(content);
+  const std::string error = errorOf([&] { readNpy(path); });
+  EXPECT_EQ(error.find(path + ": "), 0u) << error;
+  return error.substr(std::min(error.size(), path.size() + 2));
+}
+
+// Element (i, j, k) of `array` as a number.
+double at(const NpyArray& array, Dim i, Dim j, Dim k) {
+  const Dim place = i + array.shape[0] * (j + array.shape[1] * k);
+  return dispatchType(array.type, [&](auto tag) {
+    typename decltype(tag)::type element;
+    std::memcpy(&element, &array.bytes[place * sizeof(element)], sizeof(element));
+    return static_cast<double>(static_cast<float>(element));
+  });
+}
+
+TEST(Npz, EveryDtypeInBothOrders) {
+  const auto arrays = readNpz("tests/reference/arrays.npz");
+  for (int i = 0; i < kDtypeCount; ++i) {
+    const dtype type = static_cast<dtype>(i);
+    if (type == dtype::bf16) {
+      continue;
+    }
+    for (const char* order : {" C", " F"}) {
+      const std::string name = dtypeToString(type) + order;
+      ASSERT_TRUE(arrays.contains(name)) << name;
+      const NpyArray& array = arrays.at(name);
+      EXPECT_EQ(array.type, type) << name;
+      ASSERT_EQ(array.shape, Shape({2, 3, 4})) << name;
+      for (Dim place = 0; place < 24; ++place) {
+        const Dim i = place % 2, j = place / 2 % 3, k = place / 6;
+        const Dim value = 100 * i + 10 * j + k;
+        EXPECT_EQ(at(array, i, j, k), type == dtype::b8 ? value % 3 == 0 : value) << name;
+      }
+    }
+  }
+}
+
+TEST(Npz, ScalarsAndNothing) {
+  const auto arrays = readNpz("tests/reference/arrays.npz");
+  EXPECT_EQ(arrays.at("scalar").shape, Shape({}));
+  EXPECT_EQ(arrays.at("scalar").bytes.size(), 8u);
+  EXPECT_EQ(arrays.at("empty").shape, Shape({2, 0, 3}));
+  EXPECT_TRUE(arrays.at("empty").bytes.empty());
+  EXPECT_EQ(arrays.size(), 24u);
+}
+
+TEST(Npy, RoundTrip) {
+  const std::string path = temporary("round.npy");
+  for (const auto& [name, array] : readNpz("tests/reference/arrays.npz")) {
+    writeNpy(path, array);
+    EXPECT_EQ(readNpy(path), array) << name;
+  }
+  writeNpy(path, {dtype::s16, Shape({2}), {1, 0, 2, 0}});
+  EXPECT_EQ(readNpy(path), (NpyArray{dtype::s16, Shape({2}), {1, 0, 2, 0}}));
+}
+
+// What NumPy writes for numpy.asfortranarray([[1, 2], [3, 4]], 'u1'), to the byte.
+TEST(Npy, TheBytesOfAFile) {
+  const std::string path = temporary("bytes.npy");
+  writeNpy(path, {dtype::u8, Shape({2, 2}), {1, 3, 2, 4}});
+  std::string header = "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2), }";
+  header.resize(117, ' ');
+  EXPECT_EQ(contentOf(path), npy(header + "\n", "\1\3\2\4"));
+}
+
+TEST(Npy, HeadersInOtherWords) {
+  const NpyArray array = readNpy(fileWith(
+      npy("{'shape':(2,),'descr':'<u2','fortran_order':True}", std::string("\1\0\2\0", 4))));
+  EXPECT_EQ(array, (NpyArray{dtype::u16, Shape({2}), {1, 0, 2, 0}}));
+  const std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }";
+  std::string second = npy(header, "\7").insert(10, 2, '\0');
+  second[6] = 2;
+  EXPECT_EQ(readNpy(fileWith(second)), (NpyArray{dtype::u8, Shape({1}), {7}}));
+}
+
+TEST(Npy, BadFiles) {
+  const std::string good =
+      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "12345678");
+  EXPECT_EQ(errorOfContent("PNG"), "is no .npy file: it does not begin with \\x93NUMPY");
+  EXPECT_EQ(errorOfContent(good.substr(0, 9)), "is cut off in its header");
+  EXPECT_EQ(errorOfContent(good.substr(0, 30)), "is cut off in its header");
+  EXPECT_EQ(errorOfContent(good.substr(0, good.size() - 1)),
+            "has 7 bytes of elements, but f32[2] has 2 elements of 4");
+  EXPECT_EQ(errorOfContent(good + "more"),
+            "has 12 bytes of elements, but f32[2] has 2 elements of 4");
+  std::string version = good;
+  version[6] = 4;
+  EXPECT_EQ(errorOfContent(version), "version 4 of the .npy format is unknown");
+  EXPECT_EQ(errorOf([] { readNpy("/nowhere/x.npy"); }), "/nowhere/x.npy: cannot be opened");
+}
+
+TEST(Npy, BadHeaders) {
+  const auto error = [](const std::string& header) { return errorOfContent(npy(header, "")); };
+  EXPECT_EQ(error("{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}"),
+            "bad header: elements of '>f4' are big-endian, which is not supported");
+  for (const char* type : {"<c8", "|i1", "|O", "<U3", "<f16", "", "f4", "|f4", "<b1"}) {
+    EXPECT_EQ(
+        error(detail::concat("{'descr': '", type, "', 'fortran_order': False, 'shape': (2,)}")),
+        detail::concat("bad header: no dtype of ours is '", type, "'"));
+  }
+  EXPECT_EQ(error("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}"),
+            "bad header: records are not supported");
+  EXPECT_EQ(error("{'descr': '<f4', 'fortran_order': False}"),
+            "bad header: needs 'descr', 'fortran_order' and 'shape'");
+  EXPECT_EQ(error("{'color': 3}"), "bad header: the key 'color' is unknown");
+  EXPECT_EQ(error("{'shape': (-1,)}"), "bad header: a dimension of -1");
+  EXPECT_EQ(error("{'shape': (1 2)}"),
+            "bad header: 1:14: expected \",\" or \")\", not \"2\"\n{'shape': (1 2)}\n"
+            "             ^");
+  EXPECT_EQ(error("{'descr': '<f4', 'fortran_order': 1, 'shape': (2,)}")
+                .find("bad header: 1:35: expected \"False\", not \"1\""),
+            0u);
+  EXPECT_NE(error("{'descr': '<f4', 'fortran_order': False, 'shape': (4000000000, 4000000000)}")
+                .find("has too many elements"),
+            std::string::npos);
+  EXPECT_EQ(error("{'descr': '<f4', 'fortran_order': False, 'shape': (4000000000000000000,)}"),
+            "has 0 bytes of elements, but f32[4000000000000000000] has 4000000000000000000 "
+            "elements of 4");
+}
+
+TEST(Npz, BadFiles) {
+  const std::string path = temporary("case.npz"), good = contentOf("tests/reference/arrays.npz");
+  const auto error = [&](const std::string& content) {
+    std::ofstream(path, std::ios::binary) << content;
+    return errorOf([&] { readNpz(path); });
+  };
+  ASSERT_EQ(error(good), "no error");
+  EXPECT_EQ(error("PNG"), path + ": Not a zip archive");
+  EXPECT_EQ(error(good.substr(0, good.size() / 2)), path + ": Not a zip archive");
+  EXPECT_EQ(errorOf([] { readNpz("/nowhere/x.npz"); }), "/nowhere/x.npz: No such file");
+  // One bit of a member.
+  std::string flipped = good;
+  flipped[160] = static_cast<char>(flipped[160] ^ 16);
+  EXPECT_EQ(error(flipped), path + ": b8 F.npy: CRC error");
+}
+
+TEST(Npy, BadArraysAreNotWritten) {
+  EXPECT_EQ(errorOf([] { writeNpy("x.npy", {dtype::bf16, Shape({1}), {0, 0}}); }),
+            "x.npy: NumPy has no bf16");
+  EXPECT_EQ(errorOf([] { writeNpy("x.npy", {dtype::f32, Shape({2}), {0}}); }),
+            "x.npy: 1 bytes for f32[2], which has 8");
+  EXPECT_EQ(errorOf([] { writeNpy("/nowhere/x.npy", {dtype::u8, Shape({1}), {0}}); }),
+            "/nowhere/x.npy: cannot be written");
+}
+
+}  // namespace
+}  // namespace fl

@@ -1,0 +1,259 @@
+#include "tools/npy/Npz.h"
+
+#include <zip.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string_view>
+
+#include "fl/base/Error.h"
+#include "fl/base/Text.h"
+
+namespace fl {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+constexpr std::string_view kMagic("\x93NUMPY", 6);
+
+// NumPy's name of a dtype, without the byte order.
+struct NpyName {
+  dtype type;
+  const char* name;
+};
+constexpr NpyName kNames[] = {
+    {dtype::f16, "f2"}, {dtype::f32, "f4"}, {dtype::f64, "f8"}, {dtype::b8, "b1"},
+    {dtype::s16, "i2"}, {dtype::s32, "i4"}, {dtype::s64, "i8"}, {dtype::u8, "u1"},
+    {dtype::u16, "u2"}, {dtype::u32, "u4"}, {dtype::u64, "u8"},
+};
+
+struct Header {
+  dtype type = dtype::f32;
+  bool columnMajor = false;
+  Shape shape;
+};
+
+std::string takeQuoted(Lexer& lexer) {
+  std::string text;
+  lexer.expect("'");
+  while (!lexer.atEnd() && lexer.peek() != "'") {
+    text += lexer.take();
+  }
+  lexer.expect("'");
+  return text;
+}
+
+dtype takeNpyType(Lexer& lexer) {
+  FL_USER_CHECK(lexer.peek() != "[", "records are not supported");
+  const std::string text = takeQuoted(lexer);
+  FL_USER_CHECK(!text.starts_with('>'), "elements of '", text,
+                "' are big-endian, which is not supported");
+  for (const NpyName& known : kNames) {
+    const char order = getTypeSize(known.type) == 1 ? '|' : '<';
+    if (text == order + std::string(known.name)) {
+      return known.type;
+    }
+  }
+  throwUser("no dtype of ours is '", text, "'");
+}
+
+Shape takeTuple(Lexer& lexer) {
+  Shape shape;
+  lexer.expect("(");
+  while (!lexer.accept(")")) {
+    const Dim size = lexer.takeInteger();
+    FL_USER_CHECK(size >= 0, "a dimension of ", size);
+    shape.get().push_back(size);
+    if (!lexer.accept(",") && lexer.peek() != ")") {
+      lexer.fail("expected \",\" or \")\"");
+    }
+  }
+  return shape;
+}
+
+bool takeBool(Lexer& lexer) {
+  if (lexer.accept("True")) {
+    return true;
+  }
+  lexer.expect("False");
+  return false;
+}
+
+// A Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+Header parseHeader(const std::string& text) {
+  Lexer lexer(text.substr(0, text.find_last_not_of(" \n") + 1));
+  Header header;
+  bool seen[3] = {false, false, false};
+  lexer.expect("{");
+  while (!lexer.accept("}")) {
+    const std::string key = takeQuoted(lexer);
+    lexer.expect(":");
+    if (key == "descr") {
+      seen[0] = true;
+      header.type = takeNpyType(lexer);
+    } else if (key == "fortran_order") {
+      seen[1] = true;
+      header.columnMajor = takeBool(lexer);
+    } else if (key == "shape") {
+      seen[2] = true;
+      header.shape = takeTuple(lexer);
+    } else {
+      throwUser("the key '", key, "' is unknown");
+    }
+    if (!lexer.accept(",") && lexer.peek() != "}") {
+      lexer.fail("expected \",\" or \"}\"");
+    }
+  }
+  FL_USER_CHECK(seen[0] && seen[1] && seen[2], "needs 'descr', 'fortran_order' and 'shape'");
+  FL_USER_CHECK(lexer.atEnd(), "something stands behind the dictionary");
+  return header;
+}
+
+// C order is column-major order of the reversed shape.
+Bytes fromRowMajor(const Bytes& bytes, size_t elementSize, const Shape& shape) {
+  const int rank = shape.ndim();
+  std::vector<size_t> strides(rank);  // in elements, of the file
+  size_t count = 1;
+  for (int i = rank; i-- > 0;) {
+    strides[i] = count;
+    count *= shape[i];
+  }
+  Bytes result(bytes.size());
+  std::vector<Dim> index(rank, 0);
+  size_t from = 0;
+  for (size_t to = 0; to < count; ++to) {
+    std::memcpy(&result[to * elementSize], &bytes[from * elementSize], elementSize);
+    for (int i = 0; i < rank; ++i) {
+      from += strides[i];
+      if (++index[i] < shape[i]) {
+        break;
+      }
+      from -= strides[i] * shape[i];
+      index[i] = 0;
+    }
+  }
+  return result;
+}
+
+// `file` is how errors name it.
+NpyArray parseNpy(const std::string& file, const Bytes& bytes) {
+  FL_USER_CHECK(
+      bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0,
+      file, ": is no .npy file: it does not begin with \\x93NUMPY");
+  FL_USER_CHECK(bytes.size() >= 12, file, ": is cut off in its header");
+  const int version = bytes[6];
+  FL_USER_CHECK(version >= 1 && version <= 3, file, ": version ", version,
+                " of the .npy format is unknown");
+  const size_t begin = version == 1 ? 10 : 12;
+  size_t length = bytes[8] | bytes[9] << 8;
+  if (version > 1) {
+    length |= size_t{bytes[10]} << 16 | size_t{bytes[11]} << 24;
+  }
+  FL_USER_CHECK(bytes.size() - begin >= length, file, ": is cut off in its header");
+  Header header;
+  size_t elements = 0;
+  try {
+    header = parseHeader(std::string(bytes.begin() + begin, bytes.begin() + begin + length));
+    elements = header.shape.elements();
+  } catch (const std::exception& error) {
+    throwUser(file, ": bad header: ", error.what());
+  }
+  const size_t elementSize = getTypeSize(header.type), data = bytes.size() - begin - length;
+  FL_USER_CHECK(data % elementSize == 0 && data / elementSize == elements, file, ": has ", data,
+                " bytes of elements, but ", typeToString(header.type, header.shape), " has ",
+                elements, " elements of ", elementSize);
+  Bytes body(bytes.end() - data, bytes.end());
+  return {header.type, header.shape,
+          header.columnMajor ? std::move(body) : fromRowMajor(body, elementSize, header.shape)};
+}
+
+struct ZipCloser {
+  void operator()(zip_t* archive) const { zip_discard(archive); }
+  void operator()(zip_file_t* member) const { zip_fclose(member); }
+};
+
+Bytes readMember(zip_t* archive, zip_uint64_t index, const std::string& file) {
+  const std::unique_ptr<zip_file_t, ZipCloser> member(zip_fopen_index(archive, index, 0));
+  FL_USER_CHECK(member, file, ": ", zip_strerror(archive));
+  Bytes bytes;
+  uint8_t chunk[1 << 16];
+  // Up to its end, where libzip compares the checksum.
+  while (const zip_int64_t count = zip_fread(member.get(), chunk, sizeof(chunk))) {
+    FL_USER_CHECK(count > 0, file, ": ", zip_file_strerror(member.get()));
+    bytes.insert(bytes.end(), chunk, chunk + count);
+  }
+  return bytes;
+}
+
+std::string headerText(const NpyArray& array) {
+  std::string text;
+  for (const NpyName& known : kNames) {
+    if (known.type == array.type) {
+      text = detail::concat("{'descr': '", getTypeSize(array.type) == 1 ? "|" : "<", known.name,
+                            "', 'fortran_order': ", array.shape.ndim() > 1 ? "True" : "False",
+                            ", 'shape': (");
+    }
+  }
+  for (Dim size : array.shape.get()) {
+    text += std::to_string(size) + (array.shape.ndim() == 1 ? "," : ", ");
+  }
+  if (array.shape.ndim() > 1) {
+    text.resize(text.size() - 2);
+  }
+  return text + "), }";
+}
+
+}  // namespace
+
+NpyArray readNpy(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  FL_USER_CHECK(in, path, ": cannot be opened");
+  const Bytes bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  FL_USER_CHECK(!in.bad(), path, ": cannot be read");
+  return parseNpy(path, bytes);
+}
+
+std::map<std::string, NpyArray> readNpz(const std::string& path) {
+  int code = 0;
+  const std::unique_ptr<zip_t, ZipCloser> archive(
+      zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
+  if (!archive) {
+    zip_error_t error;
+    zip_error_init_with_code(&error, code);
+    const std::string reason = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    throwUser(path, ": ", reason);
+  }
+  std::map<std::string, NpyArray> arrays;
+  const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
+  for (zip_int64_t i = 0; i < count; ++i) {
+    const std::string member = zip_get_name(archive.get(), i, 0);
+    const std::string file = path + ": " + member;
+    FL_USER_CHECK(member.ends_with(".npy"), file, ": is no .npy file");
+    arrays[member.substr(0, member.size() - 4)] =
+        parseNpy(file, readMember(archive.get(), i, file));
+  }
+  return arrays;
+}
+
+void writeNpy(const std::string& path, const NpyArray& array) {
+  FL_USER_CHECK(array.type != dtype::bf16, path, ": NumPy has no bf16");
+  const size_t needed = array.shape.elements() * getTypeSize(array.type);
+  FL_USER_CHECK(array.bytes.size() == needed, path, ": ", array.bytes.size(), " bytes for ",
+                typeToString(array.type, array.shape), ", which has ", needed);
+  std::string header = headerText(array);
+  // The elements begin at a multiple of 64 bytes, after a line's end.
+  const size_t prefix = kMagic.size() + 4;
+  header.resize((prefix + header.size() + 1 + 63) / 64 * 64 - prefix, ' ');
+  header.back() = '\n';
+  std::ofstream out(path, std::ios::binary);
+  out << kMagic << '\1' << '\0' << static_cast<char>(header.size() & 255)
+      << static_cast<char>(header.size() >> 8) << header;
+  out.write(reinterpret_cast<const char*>(array.bytes.data()),
+            static_cast<std::streamsize>(array.bytes.size()));
+  FL_USER_CHECK(out.flush(), path, ": cannot be written");
+}
+
+}  // namespace fl
