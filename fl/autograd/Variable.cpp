@@ -21,6 +21,7 @@ Variable::Variable()
     : data_(std::make_shared<SharedData>()), grad_(std::make_shared<SharedGrad>()) {}
 
 Variable::Variable(Tensor data, bool calcGrad) : Variable() {
+  FL_API_ENTRY();
   data_->data = std::move(data);  // an assignment: a view is read, it does not stay one
   grad_->calcGrad = calcGrad;
 }

@@ -79,17 +79,23 @@ CallSite currentCallSite() { return current; }
 
 namespace detail {
 
-CallSiteScope::CallSiteScope(const void* address) : outermost_(current.address == nullptr) {
+CallSiteScope::CallSiteScope(const void* address, const char* function)
+    : outermost_(current.address == nullptr) {
   if (outermost_) {
     current.address = address;
+    current.function = function;
   }
 }
 
 CallSiteScope::~CallSiteScope() {
   if (outermost_) {
     current.address = nullptr;
+    current.function = nullptr;
   }
 }
+
+CallSiteOverride::CallSiteOverride(const CallSite& site) : outer_(current) { current = site; }
+CallSiteOverride::~CallSiteOverride() { current = outer_; }
 
 }  // namespace detail
 

@@ -6,10 +6,11 @@
 
 namespace fl {
 
-// An address in the user's code and the name of the module that was running, both optional.
-// The scope points to a string that lives as long as the program (see ModuleScope).
+// An address in the user's code, the public function that was called there, and the name of the
+// module that was running, all optional. The strings live as long as the program.
 struct CallSite {
   const void* address = nullptr;
+  const char* function = nullptr;
   const char* scope = nullptr;
 
   // "apps/mnist/Train.cpp:41 (in Linear)", or "" when nothing is known. Costs milliseconds.
@@ -23,13 +24,25 @@ namespace detail {
 
 class CallSiteScope {
  public:
-  explicit CallSiteScope(const void* address);
+  CallSiteScope(const void* address, const char* function);
   ~CallSiteScope();
   CallSiteScope(const CallSiteScope&) = delete;
   CallSiteScope& operator=(const CallSiteScope&) = delete;
 
  private:
   bool outermost_;
+};
+
+// What is recorded in its life is the doing of another call than the outermost one of now.
+class CallSiteOverride {
+ public:
+  explicit CallSiteOverride(const CallSite& site);
+  ~CallSiteOverride();
+  CallSiteOverride(const CallSiteOverride&) = delete;
+  CallSiteOverride& operator=(const CallSiteOverride&) = delete;
+
+ private:
+  const CallSite outer_;
 };
 
 }  // namespace detail
@@ -53,4 +66,4 @@ class ModuleScope {
 // operator+ are equal) would make a wrapper of the other, and its call the user's line.
 #define FL_API_ENTRY()                   \
   asm volatile("" : : "i"(__COUNTER__)); \
-  ::fl::detail::CallSiteScope flCallSiteScope(__builtin_return_address(0))
+  ::fl::detail::CallSiteScope flCallSiteScope(__builtin_return_address(0), __func__)

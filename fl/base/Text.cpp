@@ -14,24 +14,24 @@ bool isNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)
 Lexer::Lexer(std::string text) : text_(std::move(text)) { advance(); }
 
 void Lexer::advance() {
-  while (position_ < text_.size()) {
-    if (std::isspace(static_cast<unsigned char>(text_[position_]))) {
-      ++position_;
-    } else if (text_.compare(position_, 2, "//") == 0) {
-      position_ = std::min(text_.find('\n', position_), text_.size());
+  while (next_ < text_.size()) {
+    if (std::isspace(static_cast<unsigned char>(text_[next_]))) {
+      ++next_;
+    } else if (text_.compare(next_, 2, "//") == 0) {
+      next_ = std::min(text_.find('\n', next_), text_.size());
     } else {
       break;
     }
   }
-  begin_ = position_;
-  if (position_ < text_.size()) {
-    const char first = text_[position_++];
+  begin_ = next_;
+  if (next_ < text_.size()) {
+    const char first = text_[next_++];
     const bool word = isNameCharacter(first) || first == '%' || first == '@' || first == '-';
-    while (word && position_ < text_.size() && isNameCharacter(text_[position_])) {
-      ++position_;
+    while (word && next_ < text_.size() && isNameCharacter(text_[next_])) {
+      ++next_;
     }
   }
-  token_ = text_.substr(begin_, position_ - begin_);
+  token_ = text_.substr(begin_, next_ - begin_);
 }
 
 std::string Lexer::take() {
@@ -124,13 +124,16 @@ void Lexer::takeType(dtype* type, Shape* shape) {
 }
 
 void Lexer::fail(const std::string& message) const {
-  const size_t lineBegin = begin_ == 0 ? 0 : text_.rfind('\n', begin_ - 1) + 1;
-  const size_t lineEnd = std::min(text_.find('\n', begin_), text_.size());
+  failAt(begin_, message + (token_.empty() ? " at the end" : ", not \"" + token_ + "\""));
+}
+
+void Lexer::failAt(size_t position, const std::string& message) const {
+  const size_t lineBegin = position == 0 ? 0 : text_.rfind('\n', position - 1) + 1;
+  const size_t lineEnd = std::min(text_.find('\n', position), text_.size());
   const auto line =
-      1 + std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(begin_), '\n');
-  const size_t column = begin_ - lineBegin + 1;
-  throw ParseError(std::to_string(line) + ":" + std::to_string(column) + ": " + message +
-                   (token_.empty() ? " at the end" : ", not \"" + token_ + "\"") + "\n" +
+      1 + std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(position), '\n');
+  const size_t column = position - lineBegin + 1;
+  throw ParseError(std::to_string(line) + ":" + std::to_string(column) + ": " + message + "\n" +
                    text_.substr(lineBegin, lineEnd - lineBegin) + "\n" +
                    std::string(column - 1, ' ') + "^");
 }

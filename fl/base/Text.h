@@ -41,15 +41,19 @@ class Lexer {
   dtype takeDtype();
   // "f32[3,4]"
   void takeType(dtype* type, Shape* shape);
-  // Throws ParseError at the token ahead.
+  // Where the token ahead begins.
+  size_t position() const { return begin_; }
+  // Throws ParseError at the token ahead, which is not what the message says.
   [[noreturn]] void fail(const std::string& message) const;
+  // Throws ParseError at an earlier position().
+  [[noreturn]] void failAt(size_t position, const std::string& message) const;
 
  private:
   void advance();
 
   std::string text_;
   size_t begin_ = 0;  // of token_
-  size_t position_ = 0;
+  size_t next_ = 0;   // behind token_
   std::string token_;
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
+#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 
 namespace fl::ir {
@@ -22,7 +24,15 @@ struct Call {
     for (const ValueType* type : operands) {
       types += (types.empty() ? "" : " x ") + type->toString();
     }
-    return opName(op) + (": " + types);
+    return caller() + opName(op) + (types.empty() ? "" : ": " + types);
+  }
+  // "softmax: " if the user called that and not the op; operators have no name to tell.
+  std::string caller() const {
+    const char* site = currentCallSite().function;
+    std::string_view function = site ? site : "";
+    function = function.substr(0, function.find('<'));  // without template arguments
+    const bool named = !function.empty() && function.substr(0, 8) != "operator";
+    return named && function != opName(op) ? std::string(function) + ": " : "";
   }
   template <typename... Args>
   [[noreturn]] void fail(const Args&... rule) const {
@@ -67,8 +77,27 @@ ValueType elementwise(const Call& call) {
   return {opInfo(call.op).result == Result::Bool ? dtype::b8 : type, std::move(shape)};
 }
 
+// The shape that the attributes from `first` on state.
+Shape extents(const Call& call, size_t first) {
+  const Shape shape(call.attrs.list(first));
+  for (Dim dim : shape.get()) {
+    if (dim < 0) {
+      call.fail("the shape ", shape, " has a negative dimension");
+    }
+  }
+  return shape;
+}
+
+ValueType source(const Call& call) {
+  const Shape shape = extents(call, 2);
+  if (call.attrs[1] < 0 || call.attrs[1] >= std::max(shape.ndim(), 1)) {
+    call.fail("axis ", call.attrs[1], " of ", shape);
+  }
+  return {static_cast<dtype>(call.attrs[0]), shape};
+}
+
 ValueType broadcast(const Call& call) {
-  const Shape target(call.attrs.list(0));
+  const Shape target = extents(call, 0);
   Shape joined;
   if (!broadcastShapes(call.shape(0), target, &joined) || joined != target) {
     call.fail("does not broadcast to ", target);
@@ -77,7 +106,7 @@ ValueType broadcast(const Call& call) {
 }
 
 ValueType reshape(const Call& call) {
-  const Shape target(call.attrs.list(0));
+  const Shape target = extents(call, 0);
   if (target.elements() != call.shape(0).elements()) {
     call.fail("has ", call.shape(0).elements(), " elements, ", target, " has ", target.elements());
   }
@@ -476,9 +505,9 @@ ValueType inferType(Op op, std::span<const ValueType* const> operands, const Att
     case Kind::Cast:
       return {static_cast<dtype>(attrs[0]), call.shape(0)};
     case Kind::Source:
-      return {static_cast<dtype>(attrs[0]), Shape(attrs.list(2))};
+      return source(call);
     case Kind::Random:
-      return {static_cast<dtype>(attrs[0]), Shape(attrs.list(1))};
+      return {static_cast<dtype>(attrs[0]), extents(call, 1)};
     case Kind::View:
       return inferView(call);
     case Kind::Index:

@@ -73,56 +73,60 @@ class GraphParser {
       if (!values.empty()) {
         lexer_.expect(",");
       }
-      const std::string name = lexer_.takeSigil('%', "a value");
-      const auto found = values_.find(name);
-      if (found == values_.end()) {
-        lexer_.fail("%" + name + " is not defined");
-      }
-      values.push_back(found->second);
+      values.push_back(takeDefined());
     }
     lexer_.expect(close);
     return values;
+  }
+
+  ValueId takeDefined() {
+    const size_t position = lexer_.position();
+    const std::string name = lexer_.takeSigil('%', "a value");
+    const auto found = values_.find(name);
+    if (found == values_.end()) {
+      lexer_.failAt(position, "%" + name + " is not defined");
+    }
+    return found->second;
   }
 
   void parseNode() {
     const std::string name = lexer_.takeSigil('%', "a value or \"return\"");
     lexer_.expect("=");
     Node node;
+    const size_t position = lexer_.position();
     const std::string opText = lexer_.takeName("an op");
     if (!findOp(opText, &node.op)) {
-      lexer_.fail("\"" + opText + "\" is no op");
+      lexer_.failAt(position, "\"" + opText + "\" is no op");
     }
     while (lexer_.peek().size() > 1 && lexer_.peek()[0] == '%') {
-      const auto found = values_.find(lexer_.take().substr(1));
-      if (found == values_.end()) {
-        lexer_.fail("an operand of " + opText + " is not defined");
-      }
-      node.operands.push_back(found->second);
+      node.operands.push_back(takeDefined());
       lexer_.accept(",");
     }
     node.attrs = parseAttrs(lexer_, node.op);
     lexer_.expect(":");
     ValueType written;
     lexer_.takeType(&written.type, &written.shape);
-    define(name, addChecked(std::move(node), written));
+    define(name, addChecked(std::move(node), written, position));
   }
 
-  ValueId addChecked(Node node, const ValueType& written) {
+  ValueId addChecked(Node node, const ValueType& written, size_t position) {
     std::vector<const ValueType*> types;
     for (ValueId operand : node.operands) {
       types.push_back(&graph_.type(operand));
     }
     const int arity = opInfo(node.op).arity, count = static_cast<int>(types.size());
     if (arity < 0 ? count < -arity : count != arity) {
-      lexer_.fail(std::string(opName(node.op)) + " has " + std::to_string(count) + " operands");
+      lexer_.failAt(position,
+                    std::string(opName(node.op)) + " has " + std::to_string(count) + " operands");
     }
     try {
       node.type = inferType(node.op, types, node.attrs);
     } catch (const std::invalid_argument& error) {
-      lexer_.fail(error.what());
+      lexer_.failAt(position, error.what());
     }
     if (!(node.type == written)) {
-      lexer_.fail("the type is " + node.type.toString() + ", not " + written.toString());
+      lexer_.failAt(position,
+                    "the type is " + node.type.toString() + ", not " + written.toString());
     }
     return graph_.addNode(std::move(node));
   }

@@ -17,11 +17,17 @@ namespace {
 // Plans beyond these are built again when they are needed again.
 constexpr size_t kMaxPlans = 1024;
 
+// Data held an index that is out of range; the words are the user's error.
+struct BadIndexError : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
 // A thread's segments that have not been realized; the last one records until it is ended.
 struct ThreadSegments {
   std::vector<uint64_t> pending;
   bool ended = true;
-  Recorded recorded;  // since this thread's last realize
+  Recorded recorded;                // since this thread's last realize
+  const void* lastFlush = nullptr;  // the site of the last automatic one
 };
 
 ThreadSegments& threadSegments(const Engine* engine) {
@@ -59,6 +65,9 @@ void Engine::record(const LazyNodePtr& node) {
   if (segments.ended) {
     segments.pending.push_back(nextSegment_++);
     segments.ended = false;
+    if (segments_.size() > 2 * segmentsKept_ + 100) {
+      dropEmptySegments();
+    }
   }
   node->id = nextId_++;
   node->segment = segments.pending.back();
@@ -72,16 +81,17 @@ void Engine::record(const LazyNodePtr& node) {
 
 void Engine::flush(const LazyNodePtr& node) {
   // Flushing where the previous flush happened lets a loop reuse its plan.
-  const bool late = threadSegments(this).recorded.reaches(flushAt_, 2);
-  if (lastFlush_ && lastFlush_ != node->site.address && !late) {
+  ThreadSegments& segments = threadSegments(this);
+  const bool late = segments.recorded.reaches(flushAt_, 2);
+  if (segments.lastFlush && segments.lastFlush != node->site.address && !late) {
     return;
   }
-  lastFlush_ = node->site.address;
+  segments.lastFlush = node->site.address;
   try {
     realize(node);
   } catch (const std::exception& error) {
     // Everything is still pending, so the read that needs a value reports it to whoever can act.
-    threadSegments(this).recorded = {};
+    segments.recorded = {};
     logWarning(std::string("an automatic flush failed: ") + error.what());
   }
 }
@@ -94,13 +104,23 @@ void Engine::realize(const LazyNodePtr& node) {
     return;
   }
   ThreadSegments& segments = threadSegments(this);
-  for (uint64_t segment : segments.pending) {
-    realizeSegment(segment);
+  try {
+    for (uint64_t segment : segments.pending) {
+      realizeSegment(segment);
+    }
+    segments = {.pending = {}, .lastFlush = segments.lastFlush};
+  } catch (const BadIndexError&) {
+    // What has the bad index stays pending; `node` may do without it.
   }
-  segments = {};
   if (node->pending()) {
-    realizeTogether({node.get()});  // another thread recorded it
+    realizeTogether({node.get()});  // or another thread recorded it
   }
+}
+
+// A thread that ends leaves its lists, which empty as its values die.
+void Engine::dropEmptySegments() {
+  std::erase_if(segments_, [](const auto& entry) { return entry.second.empty(); });
+  segmentsKept_ = segments_.size();
 }
 
 void Engine::realizeAll() {
@@ -176,9 +196,8 @@ std::string describe(const ir::Schedule& schedule, size_t nodes, bool hit, int c
   for (const LazyNodePtr& operand : node.operands) {
     types.push_back(&operand->type);
   }
-  const std::string site = node.site.toString();
-  throw std::invalid_argument(badIndexMessage(node.op, types, node.attrs, bad) +
-                              (site.empty() ? "" : ", at " + site));
+  const detail::CallSiteOverride recorded(node.site);
+  throw BadIndexError(detail::withCallSite(badIndexMessage(node.op, types, node.attrs, bad)));
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ class Engine {
   // Realizes `nodes` and everything pending that they reach, as one plan.
   void realizeTogether(std::vector<LazyNode*> nodes);
   void realizeSegment(uint64_t segment);
+  void dropEmptySegments();
   // Runs what this thread has pending when that has become too much.
   void flush(const LazyNodePtr& node);
   void collectReached(std::vector<LazyNode*>* nodes);
@@ -64,11 +65,11 @@ class Engine {
   std::map<uint64_t, PendingList> segments_;  // by number, those that may have pending nodes
   // By the structure they were built for.
   WordCache<std::unique_ptr<runtime::LoadedSchedule>> plans_;
+  size_t segmentsKept_ = 0;  // when empty ones were last dropped
   uint64_t nextId_ = 1;
   uint64_t nextSegment_ = 1;
   uint64_t visit_ = 0;
   int plansDumped_ = 0;
-  const void* lastFlush_ = nullptr;
   const Recorded flushAt_;
 };
 

@@ -82,13 +82,24 @@ class Accounts {
   MemoryStats stats_;
 };
 
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(size_t bytes)
+      : message_(
+            detail::withCallSite(detail::concat("host memory: ", bytes, " bytes cannot be had"))) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  const std::string message_;
+};
+
 class CachingMemoryManager final : public MemoryManager {
  public:
   ~CachingMemoryManager() override { release(); }
 
   void* allocate(size_t bytes) override {
     if (bytes > kLargest) {
-      throw std::bad_alloc();
+      throw OutOfMemory(bytes);
     }
     const SizeClass size = sizeClass(bytes);
     std::lock_guard lock(mutex_);
@@ -138,13 +149,14 @@ class CachingMemoryManager final : public MemoryManager {
   }
 
   void* takeFromSystem(SizeClass size) {
+    const size_t bytes = size.bytes;
     void* block = systemAllocate(size.bytes);
     if (block == nullptr) {
       releaseLocked();
       block = systemAllocate(size.bytes);
     }
     if (block == nullptr) {
-      throw std::bad_alloc();
+      throw OutOfMemory(bytes);
     }
     poison(block, size.bytes + kSlack);
     return block;
@@ -171,7 +183,7 @@ class DefaultMemoryManager final : public MemoryManager {
   void* allocate(size_t bytes) override {
     void* block = bytes > kLargest ? nullptr : systemAllocate(blockBytes(bytes));
     if (block == nullptr) {
-      throw std::bad_alloc();
+      throw OutOfMemory(bytes);
     }
     std::lock_guard lock(mutex_);
     accounts_.take(blockBytes(bytes));

@@ -25,7 +25,7 @@ class MemoryManager {
  public:
   virtual ~MemoryManager() = default;
   // At least `bytes` bytes, 64-byte aligned and readable 64 bytes past the end; never null.
-  // Throws std::bad_alloc. Thread-safe.
+  // Throws std::bad_alloc that says how much was asked for, and the user's line. Thread-safe.
   virtual void* allocate(size_t bytes) = 0;
   // `bytes` is what allocate() was asked for.
   virtual void deallocate(void* pointer, size_t bytes) = 0;

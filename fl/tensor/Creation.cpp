@@ -11,6 +11,14 @@ Tensor fullOf(const Shape& dims, const Number& value) {
   return detail::applyOp(ir::Op::Broadcast, {detail::numberTensor(value)}, ir::Attrs(dims.get()));
 }
 
+// b8 holds any byte: only a cast makes it 0 or 1.
+template <typename T>
+Number stored(T value, dtype type) {
+  const Number number = Number::of(value);
+  return type == dtype::b8 && std::is_integral_v<T> ? Number(type, number.bits() & 0xff)
+                                                    : number.cast(type);
+}
+
 // Computed in T, as Flashlight does: index * step + start.
 template <typename T>
 Tensor arangeOf(T start, T end, T step, dtype type) {
@@ -31,7 +39,7 @@ Tensor arangeOf(T start, T end, T step, dtype type) {
   template <>                                                        \
   Tensor full(const Shape& dims, const T& value, const dtype type) { \
     FL_API_ENTRY();                                                  \
-    return fullOf(dims, Number::of(value).cast(type));               \
+    return fullOf(dims, stored(value, type));                        \
   }
 FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 #undef FL_DEFINE
@@ -45,11 +53,11 @@ FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 FL_DEFINE(double)
 FL_DEFINE(float)
 FL_DEFINE(int)
-FL_DEFINE(unsigned) FL_DEFINE(long) FL_DEFINE(unsigned long) FL_DEFINE(long long)
-    FL_DEFINE(unsigned long long)
+FL_DEFINE(unsigned)
+FL_DEFINE(long) FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long)
 #undef FL_DEFINE
 
-        Tensor arange(const Shape& shape, const Dim seqDim, const dtype type) {
+    Tensor arange(const Shape& shape, const Dim seqDim, const dtype type) {
   FL_API_ENTRY();
   FL_USER_CHECK(seqDim >= 0 && seqDim < shape.ndim(), "arange: dimension ", seqDim, " of ", shape);
   const bool narrow = computeType(type) != type;

@@ -1,5 +1,6 @@
 // Indices of a tensor: literals, ranges, `span` and `end`, with Flashlight's semantics. Negative
 // literals and range ends count from the end; a literal removes its dimension, a range keeps it.
+// A tensor is flattened and selects along its dimension; floating elements are truncated toward 0.
 #pragma once
 
 #include <memory>

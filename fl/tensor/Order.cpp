@@ -11,8 +11,8 @@ namespace fl {
 namespace {
 
 void checkAxis(const char* name, const Tensor& input, Dim axis) {
-  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), name, ": axis ", axis, " of ",
-                typeToString(input.type(), input.shape()));
+  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), name, ": ",
+                typeToString(input.type(), input.shape()), ": axis ", axis, " is out of range");
 }
 
 // Keys whose upward order is the order asked for: reversed ones keep NaN last and ties in order.

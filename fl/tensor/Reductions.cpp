@@ -31,8 +31,10 @@ Tensor firstIndex(const Tensor& input, const Tensor& extreme, unsigned axis, boo
 }
 
 void checkAxis(const char* name, const Tensor& input, unsigned axis) {
-  FL_USER_CHECK(static_cast<int>(axis) < input.ndim(), name, ": axis ", axis, " of ",
-                typeToString(input.type(), input.shape()));
+  FL_USER_CHECK(static_cast<int>(axis) < input.ndim(), name, ": ",
+                typeToString(input.type(), input.shape()), ": axis ", axis, " is out of range");
+  FL_USER_CHECK(input.dim(axis) > 0, name, ": ", typeToString(input.type(), input.shape()),
+                ": axis ", axis, " has no elements");
 }
 
 Tensor withoutAxis(const Tensor& kept, unsigned axis, bool keepDims) {

@@ -30,7 +30,8 @@ Tensor tile(const Tensor& tensor, const Shape& shape) {
   for (int i = 0; i < std::max(tensor.ndim(), shape.ndim()); ++i) {
     const Dim size = i < tensor.ndim() ? tensor.dim(i) : 1;
     const Dim times = i < shape.ndim() ? shape[i] : 1;
-    FL_USER_CHECK(times >= 0, "tile: ", tensor.shape(), " by ", shape, ": negative");
+    FL_USER_CHECK(times >= 0, "tile: ", typeToString(tensor.type(), tensor.shape()), " by ", shape,
+                  ": times must not be negative");
     split.get().insert(split.get().end(), {size, 1});
     repeated.get().insert(repeated.get().end(), {size, times});
     result.get().push_back(size * times);
@@ -128,8 +129,9 @@ Tensor nonzero(const Tensor& tensor) {
 
 Tensor flip(const Tensor& tensor, const unsigned dim) {
   FL_API_ENTRY();
-  FL_USER_CHECK(static_cast<int>(dim) < tensor.ndim(), "flip: dimension ", dim, " of ",
-                tensor.shape());
+  FL_USER_CHECK(static_cast<int>(dim) < tensor.ndim(),
+                "flip: ", typeToString(tensor.type(), tensor.shape()), ": axis ", dim,
+                " is out of range");
   std::vector<Dim> starts(tensor.ndim(), 0), strides(tensor.ndim(), 1);
   starts[dim] = std::max<Dim>(tensor.dim(dim) - 1, 0);
   strides[dim] = -1;
@@ -138,8 +140,9 @@ Tensor flip(const Tensor& tensor, const unsigned dim) {
 
 Tensor roll(const Tensor& tensor, const int shift, const unsigned axis) {
   FL_API_ENTRY();
-  FL_USER_CHECK(static_cast<int>(axis) < tensor.ndim(), "roll: axis ", axis, " of ",
-                typeToString(tensor.type(), tensor.shape()));
+  FL_USER_CHECK(static_cast<int>(axis) < tensor.ndim(),
+                "roll: ", typeToString(tensor.type(), tensor.shape()), ": axis ", axis,
+                " is out of range");
   const Dim size = tensor.dim(axis);
   if (size == 0) {
     return tensor;

@@ -16,6 +16,12 @@ std::shared_ptr<detail::TensorStorage> makeStorage(TensorValue value) {
   return std::make_shared<detail::TensorStorage>(detail::TensorStorage{std::move(value)});
 }
 
+void checkExtents(const Shape& shape) {
+  for (Dim dim : shape.get()) {
+    FL_USER_CHECK(dim >= 0, "Tensor: the shape ", shape, " has a negative dimension");
+  }
+}
+
 TensorValue broadcastNumber(const Number& number, const Shape& shape) {
   return detail::applyOp(ir::Op::Broadcast, {defaultTensorBackend().fromNumber(number)},
                          ir::Attrs(shape.get()));
@@ -35,13 +41,17 @@ Tensor::~Tensor() = default;
 Tensor::Tensor(Tensor&& tensor) noexcept = default;
 
 Tensor::Tensor(const Tensor& tensor) {
+  FL_API_ENTRY();
   if (tensor.storage_) {
     storage_ = makeStorage(tensor.value());
   }
 }
 
-Tensor::Tensor(const Shape& shape, dtype type)
-    : Tensor(defaultTensorBackend().fromHost(nullptr, {type, shape})) {}
+Tensor::Tensor(const Shape& shape, dtype type) {
+  FL_API_ENTRY();
+  checkExtents(shape);
+  storage_ = makeStorage(defaultTensorBackend().fromHost(nullptr, {type, shape}));
+}
 
 Tensor::Tensor(dtype type) : Tensor(Shape({0}), type) {}
 
@@ -54,6 +64,7 @@ Tensor::Tensor(std::shared_ptr<detail::TensorStorage> storage) : storage_(std::m
 
 Tensor Tensor::fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to) {
   FL_API_ENTRY();
+  checkExtents(shape);
   FL_USER_CHECK(static_cast<size_t>(shape.elements()) == count, "Tensor: ", count,
                 " elements for the shape ", shape, ", which has ", shape.elements());
   const TensorValue value = defaultTensorBackend().fromHost(data, {from, shape});
@@ -155,8 +166,9 @@ FL_DEFINE(int)
 FL_DEFINE(unsigned)
 FL_DEFINE(char)
 FL_DEFINE(unsigned char)
-FL_DEFINE(long) FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long)
-    FL_DEFINE(double) FL_DEFINE(float) FL_DEFINE(short) FL_DEFINE(unsigned short)
+FL_DEFINE(long)
+FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long) FL_DEFINE(double)
+    FL_DEFINE(float) FL_DEFINE(short) FL_DEFINE(unsigned short)
 #undef FL_DEFINE
 
         void Tensor::toHost(void* data) const {
@@ -221,6 +233,7 @@ void* Tensor::getContext() const { return storage_ ? storage_->context : nullptr
 // ---- Assignment ----
 
 Tensor& Tensor::operator=(Tensor&& other) & {
+  FL_API_ENTRY();
   if (this != &other) {
     // A view detaches: it is read now, as a copy would be.
     storage_ = other.view_ ? makeStorage(other.value()) : std::move(other.storage_);
@@ -230,6 +243,7 @@ Tensor& Tensor::operator=(Tensor&& other) & {
 }
 
 Tensor& Tensor::operator=(const Tensor& other) & {
+  FL_API_ENTRY();
   if (this != &other) {
     storage_ = other.storage_ ? makeStorage(other.value()) : nullptr;
     view_ = nullptr;
@@ -287,7 +301,7 @@ Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs, const char* name) {
   FL_USER_CHECK(withoutTrailingOnes(shape()) == withoutTrailingOnes(rhs.shape()), name, ": ",
                 typeToString(type(), shape()), " by ", typeToString(rhs.type(), rhs.shape()),
                 ": shapes differ");
-  const Tensor shaped(detail::reshapeValue(rhs.value(), shape()));
+  const Tensor shaped(detail::castTo(detail::reshapeValue(rhs.value(), shape()), type()));
   if (accumulates(op)) {
     put(op == ir::Op::Sub ? negative(shaped) : shaped, detail::Write::Add);
   } else {
@@ -302,7 +316,7 @@ bool Tensor::accumulates(ir::Op op) const {
 }
 
 Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
-  if (accumulates(op)) {
+  if (view_) {
     return updateInPlace(op, Tensor(broadcastNumber(rhs.cast(type()), shape())), "");
   }
   const dtype common = isFloating(type()) || !isFloating(rhs.type()) ? type() : dtype::f32;

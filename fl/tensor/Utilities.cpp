@@ -72,6 +72,7 @@ void printElements(std::ostream& os, const std::vector<T>& values, const Shape& 
 }  // namespace
 
 std::string Tensor::toString() const {
+  FL_API_ENTRY();
   std::ostringstream os;
   os << typeToString(type(), shape()) << "\n";
   if (isFloating(type())) {
@@ -85,9 +86,13 @@ std::string Tensor::toString() const {
 }
 
 std::ostream& operator<<(std::ostream& ostr, const Tensor& tensor) {
+  FL_API_ENTRY();
   return ostr << tensor.toString();
 }
 
-void print(const Tensor& tensor) { std::cout << tensor << std::endl; }
+void print(const Tensor& tensor) {
+  FL_API_ENTRY();
+  std::cout << tensor << std::endl;
+}
 
 }  // namespace fl

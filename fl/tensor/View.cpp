@@ -191,7 +191,7 @@ TensorValue replacePlaces(const TensorValue& value, const TensorView& view,
 }  // namespace
 
 TensorValue readView(const TensorValue& value, const TensorView& view) {
-  const CallSiteScope scope(view.site.address);
+  const CallSiteOverride indexing(view.site);
   TensorValue current = value;
   for (const ViewMove& move : view.moves) {
     current = applyMove(current, move);

@@ -33,7 +33,7 @@ struct ViewMove {
 struct TensorView {
   std::vector<ViewMove> moves;
   Shape shape;
-  // Of the call that indexed last: a read outside of any call, as by copying, is its doing.
+  // Of the call that indexed last, which is where an index may be wrong.
   CallSite site = {};
 
   // True if a Lookup may name an element twice.

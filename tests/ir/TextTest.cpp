@@ -43,13 +43,18 @@ std::string parseError(const std::string& text) {
 
 TEST(GraphText, ErrorsCarryLineColumnAndCaret) {
   EXPECT_EQ(parseError("graph @f(%x: f32[2]) {\n  %0 = frob %x : f32[2]\n  return %0\n}\n"),
-            "2:13: \"frob\" is no op, not \"%x\"\n  %0 = frob %x : f32[2]\n            ^");
-  EXPECT_THAT(parseError("graph @f(%x: f32[2]) {\n  %0 = exp %y : f32[2]\n  return %0\n}\n"),
-              testing::HasSubstr("an operand of exp is not defined"));
-  EXPECT_THAT(parseError("graph @f(%x: f32[2]) {\n  %0 = exp %x : f32[3]\n  return %0\n}\n"),
-              testing::HasSubstr("the type is f32[2], not f32[3]"));
-  EXPECT_THAT(parseError("graph @f(%x: f32[2]) {\n  %0 = add %x : f32[2]\n  return %0\n}\n"),
-              testing::HasSubstr("add has 1 operands"));
+            "2:8: \"frob\" is no op\n  %0 = frob %x : f32[2]\n       ^");
+  EXPECT_EQ(parseError("graph @f(%x: f32[2]) {\n  %0 = exp %y : f32[2]\n  return %0\n}\n"),
+            "2:12: %y is not defined\n  %0 = exp %y : f32[2]\n           ^");
+  EXPECT_EQ(parseError("graph @f(%x: f32[2]) {\n  %0 = exp %x : f32[3]\n  return %0\n}\n"),
+            "2:8: the type is f32[2], not f32[3]\n  %0 = exp %x : f32[3]\n       ^");
+  EXPECT_EQ(parseError("graph @f(%x: f32[2]) {\n  %0 = add %x : f32[2]\n  return %0\n}\n"),
+            "2:8: add has 1 operands\n  %0 = add %x : f32[2]\n       ^");
+  for (const char* axis : {"3", "-1", "99999999999"}) {
+    EXPECT_THAT(parseError(std::string("graph @f() {\n  %0 = iota {dtype=f32, axis=") + axis +
+                           ", shape=[3]} : f32[3]\n  return %0\n}\n"),
+                testing::StartsWith(std::string("2:8: iota: axis ") + axis + " of (3)\n"));
+  }
   EXPECT_THAT(parseError("graph @f(%x: f33[2]) {"), testing::HasSubstr("1:14: expected a dtype"));
   EXPECT_THAT(parseError("graph @f(%x: f32[2])"), testing::HasSubstr("expected \"{\" at the end"));
 }

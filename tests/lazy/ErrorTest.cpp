@@ -59,7 +59,7 @@ TEST_F(Misuse, OfSelection) {
   EXPECT_MISUSE(where(f34, f34, f34), "where: f32[3,4] x f32[3,4] x f32[3,4]", "must be b8");
   EXPECT_MISUSE(where(condition, f34, s34), "where: b8[3,4] x f32[3,4] x s32[3,4]", "differ");
   EXPECT_MISUSE(where(condition, f34, f7), "where: b8[3,4] x f32[3,4] x f32[7]", "broadcast");
-  EXPECT_MISUSE(clip(f34, f7, f7), "maximum: f32[3,4] x f32[7]", "shapes do not broadcast");
+  EXPECT_MISUSE(clip(f34, f7, f7), "clip: maximum: f32[3,4] x f32[7]", "shapes do not broadcast");
 }
 
 TEST_F(Misuse, OfShapes) {
@@ -67,14 +67,14 @@ TEST_F(Misuse, OfShapes) {
   EXPECT_MISUSE(transpose(f34, {0, 0}), "transpose: f32[3,4]", "no permutation");
   EXPECT_MISUSE(transpose(f34, {0}), "transpose: f32[3,4]", "no permutation");
   EXPECT_MISUSE(transpose(f34, {0, 2}), "transpose: f32[3,4]", "no permutation");
-  EXPECT_MISUSE(tile(f34, {2, -1}), "tile: (3, 4) by (2, -1)", "negative");
+  EXPECT_MISUSE(tile(f34, {2, -1}), "tile: f32[3,4] by (2, -1)", "times must not be negative");
   EXPECT_MISUSE(concatenate({f34, f45}, 0), "concatenate: f32[3,4] x f32[4,5]", "dimensions");
   EXPECT_MISUSE(concatenate({f34, s34}, 0), "concatenate: f32[3,4] x s32[3,4]", "dtypes");
   EXPECT_MISUSE(concatenate(std::vector<Tensor>{}, 0), "concatenate: ", "no tensors");
   EXPECT_MISUSE(pad(f34, {{1, 1}, {1, 1}, {1, 1}}), "pad: 3 widths for (3, 4)", "widths");
   EXPECT_MISUSE(pad(f34, {{-1, 1}}), "pad: f32[3,4]", "must not be negative");
   EXPECT_MISUSE(pad(f34, {{4, 0}}, PadType::Symmetric), "pad: (3, 4)", "exceeds dimension 0");
-  EXPECT_MISUSE(flip(f34, 2), "flip: dimension 2 of (3, 4)", "dimension");
+  EXPECT_MISUSE(flip(f34, 2), "flip: f32[3,4]: axis 2", "is out of range");
 }
 
 TEST_F(Misuse, OfProducts) {
@@ -87,22 +87,25 @@ TEST_F(Misuse, OfProducts) {
 }
 
 TEST_F(Misuse, OfReductions) {
-  // A mean is a sum, any() a maximum: the message names what found the error.
+  // A mean is a sum, any() a maximum: the message names what was called and what found the error.
   using Reduce = Tensor (*)(const Tensor&, const std::vector<int>&, bool);
-  for (Reduce reduce :
-       {Reduce(&fl::sum), Reduce(&fl::amax), Reduce(&fl::amin), Reduce(&fl::mean), Reduce(&fl::std),
-        Reduce(&fl::any), Reduce(&fl::all), Reduce(&fl::countNonzero)}) {
-    EXPECT_MISUSE(reduce(f34, {2}, false), "", "[3,4]: axis 2 is out of range");
-    EXPECT_MISUSE(reduce(f34, {-1}, true), "", "[3,4]: axis -1 is out of range");
+  const std::vector<std::pair<std::string, Reduce>> reductions = {
+      {"sum: ", &fl::sum},       {"amax: ", &fl::amax},
+      {"amin: ", &fl::amin},     {"mean: ", &fl::mean},
+      {"std: ", &fl::std},       {"any: amax: ", &fl::any},
+      {"all: amin: ", &fl::all}, {"countNonzero: sum: ", &fl::countNonzero}};
+  for (const auto& [begin, reduce] : reductions) {
+    EXPECT_MISUSE(reduce(f34, {2}, false), begin, "[3,4]: axis 2 is out of range");
+    EXPECT_MISUSE(reduce(f34, {-1}, true), begin, "[3,4]: axis -1 is out of range");
   }
-  EXPECT_MISUSE(var(f34, {2}), "", "f32[3,4]: axis 2 is out of range");
-  EXPECT_MISUSE(norm(f34, {2}), "", "f32[3,4]: axis 2 is out of range");
+  EXPECT_MISUSE(var(f34, {2}), "var: ", "f32[3,4]: axis 2 is out of range");
+  EXPECT_MISUSE(norm(f34, {2}), "norm: ", "f32[3,4]: axis 2 is out of range");
   EXPECT_MISUSE(sum(f34, {0, 0}), "sum: f32[3,4]", "axis 0 is out of range or given twice");
   EXPECT_MISUSE(amax(f34, {2}), "amax: f32[3,4]", "axis 2 is out of range");
-  EXPECT_MISUSE(argmax(f34, 2), "argmax: axis 2 of f32[3,4]", "axis 2");
-  EXPECT_MISUSE(argmin(f34, 2), "argmin: axis 2 of f32[3,4]", "axis 2");
+  EXPECT_MISUSE(argmax(f34, 2), "argmax: f32[3,4]: axis 2", "is out of range");
+  EXPECT_MISUSE(argmin(f34, 2), "argmin: f32[3,4]: axis 2", "is out of range");
   Tensor values, indices;
-  EXPECT_MISUSE(max(values, indices, f34, 5), "max: axis 5 of f32[3,4]", "axis 5");
+  EXPECT_MISUSE(max(values, indices, f34, 5), "max: f32[3,4]: axis 5", "is out of range");
 }
 
 TEST_F(Misuse, OfIndices) {
@@ -130,15 +133,46 @@ TEST_F(Misuse, OfIndicesInData) {
                 "axis 0 has 3");
 }
 
+// Whoever reads a view, the line is that of the index, and never one of ours.
+TEST_F(Misuse, OfIndicesThatOthersRead) {
+  const Tensor bad = Tensor::fromVector(std::vector<int>{0, 9});
+  std::ostringstream os;
+  EXPECT_MISUSE(os << f34(bad), "gather: f32[3,4] x s64[2,1]: index 9", "axis 0 has 3");
+  EXPECT_MISUSE(f34(bad).toString(), "gather: f32[3,4]", "index 9 is out of range");
+  Tensor y;
+  EXPECT_MISUSE((y = f34(bad), y.toHostVector<float>()), "gather: f32[3,4]", "index 9");
+  const int line = __LINE__ + 1;
+  const Tensor view = f34(bad);
+  const Tensor copy = view;
+  EXPECT_THAT(errorOf([&] { copy.toHostVector<float>(); }),
+              EndsWith("ErrorTest.cpp:" + std::to_string(line)));
+}
+
+TEST_F(Misuse, OfEmptyAxes) {
+  EXPECT_MISUSE(argmax(Tensor(), 0), "argmax: f32[0]: axis 0", "has no elements");
+  EXPECT_MISUSE(argmin(Tensor(), 0), "argmin: f32[0]: axis 0", "has no elements");
+}
+
+TEST(Misuses, OfMoreMemoryThanThereIs) {
+  std::string message;
+  try {
+    Tensor x({Dim{1} << 50});
+  } catch (const std::bad_alloc& error) {
+    message = error.what();
+  }
+  EXPECT_THAT(message, StartsWith("host memory: "));
+  EXPECT_THAT(message, HasSubstr("bytes cannot be had, at tests/lazy/ErrorTest.cpp:"));
+}
+
 TEST_F(Misuse, OfOrders) {
-  EXPECT_MISUSE(cumsum(f34, 2), "cumsum: axis 2 of f32[3,4]", "axis 2");
-  EXPECT_MISUSE(argsort(f34, -1), "argsort: axis -1 of f32[3,4]", "axis -1");
+  EXPECT_MISUSE(cumsum(f34, 2), "cumsum: f32[3,4]: axis 2", "is out of range");
+  EXPECT_MISUSE(argsort(f34, -1), "argsort: f32[3,4]: axis -1", "is out of range");
   Tensor values, indices;
-  EXPECT_MISUSE(sort(values, indices, f34, 2), "sort: axis 2 of f32[3,4]", "axis 2");
+  EXPECT_MISUSE(sort(values, indices, f34, 2), "sort: f32[3,4]: axis 2", "is out of range");
   EXPECT_MISUSE(topk(values, indices, f34, 5, 1), "topk: 5 of axis 1 of f32[3,4]", "topk");
-  EXPECT_MISUSE(median(f34, {2}), "median: axis 2 of f32[3,4]", "axis 2");
+  EXPECT_MISUSE(median(f34, {2}), "median: f32[3,4]: axis 2", "is out of range");
   EXPECT_MISUSE(median(full({0}, 1.0)), "median: f32[0]", "no elements");
-  EXPECT_MISUSE(roll(f34, 1, 2), "roll: axis 2 of f32[3,4]", "axis 2");
+  EXPECT_MISUSE(roll(f34, 1, 2), "roll: f32[3,4]: axis 2", "is out of range");
   EXPECT_MISUSE(tril(f7), "tril: f32[7]", "no two dimensions");
   EXPECT_MISUSE(triu(f7), "triu: f32[7]", "no two dimensions");
 }
@@ -161,6 +195,12 @@ TEST_F(Misuse, OfHostMemory) {
 }
 
 TEST_F(Misuse, OfCreation) {
+  EXPECT_MISUSE(full({-2, -3}, 1.f), "full: broadcast: f32[]: the shape (-2, -3)", "negative");
+  EXPECT_MISUSE(rand({-2}), "rand: u64[] x u64[]: the shape (-2)", "negative dimension");
+  EXPECT_MISUSE(Tensor({-3}), "Tensor: the shape (-3)", "negative dimension");
+  EXPECT_MISUSE(Tensor::fromVector(Shape({-1, -1}), std::vector<float>(1)), "Tensor: the shape",
+                "negative dimension");
+  EXPECT_MISUSE(reshape(f34, {-3, -4}), "reshape: f32[3,4]: the shape (-3, -4)", "negative");
   EXPECT_MISUSE(arange(0, 5, 0), "arange: ", "the step is 0");
   EXPECT_MISUSE(arange(5, 0, 1), "arange: 5 to 0 by 1", "empty");
   EXPECT_MISUSE(arange(Shape({2, 3}), 2), "arange: dimension 2 of (2, 3)", "dimension");

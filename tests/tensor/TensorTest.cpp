@@ -39,6 +39,11 @@ TEST(Creation, FullArangeIotaIdentity) {
   EXPECT_THAT(floats(identity(2)), ElementsAre(1, 0, 0, 1));
 }
 
+TEST(Creation, BytesOfB8AreWhatTheyAre) {
+  EXPECT_EQ(full({1}, 42, dtype::b8).scalar<char>(), 42);
+  EXPECT_EQ(full({1}, 42).astype(dtype::b8).scalar<char>(), 1);
+}
+
 TEST(Creation, HostMemoryIsCopied) {
   std::vector<float> values = {1, 2, 3};
   Tensor t = Tensor::fromVector({3}, values);
@@ -185,6 +190,24 @@ TEST(Values, AssignmentKeepsShapeAndDtypeOrThrows) {
               HasSubstr("-=: f32[5,6] by f32[5,6,1,8]: shapes differ"));
   EXPECT_THAT(errorOf([&] { y(0) = counting({7}); }), HasSubstr("assignment: f32[6,2] = f32[7]"));
   EXPECT_EQ(y.scalar<float>(), 0) << "a failed assignment changes nothing";
+}
+
+// What is written through an index is cast first, whatever the index.
+TEST(Values, UpdatesThroughIndicesCastToTheTensor) {
+  const Tensor at = Tensor::fromVector(std::vector<int>{0, 1});
+  for (const Index& index : {Index(at), Index(range(0, 2))}) {
+    Tensor x = full({3}, 10, dtype::s32);
+    x(index) -= full({2}, 1, dtype::u8);
+    x(index) -= 0.5;
+    x(index) += Tensor::fromVector(std::vector<float>{1.5, -1.5});
+    EXPECT_EQ(x.toHostVector<int>(), (std::vector<int>{10, 8, 10}));
+    Tensor y = full({3}, 10, dtype::s64);
+    y(index) -= full({2}, 1, dtype::u32);
+    EXPECT_EQ(y.toHostVector<long long>(), (std::vector<long long>{9, 9, 10}));
+    Tensor z = full({3}, 10.f);
+    z(index) -= full({2}, 1, dtype::u16);
+    EXPECT_EQ(z.toHostVector<float>(), (std::vector<float>{9, 9, 10}));
+  }
 }
 
 TEST(Values, ComputedValuesKeepTheirOperandsAsTheyWere) {

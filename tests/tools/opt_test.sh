@@ -95,7 +95,7 @@ says out "retq"
 
 # Errors: one message, where and why, nothing on standard output.
 run 1 opt bad.flir
-says err 'fl: bad.flir:3:13: "frob" is no op'
+says err 'fl: bad.flir:3:8: "frob" is no op'
 says err "  %1 = frob %0 : f32[4,8]"
 says err "            ^"
 prints_nothing out
