@@ -97,7 +97,7 @@ says out "retq"
 run 1 opt bad.flir
 says err 'fl: bad.flir:3:8: "frob" is no op'
 says err "  %1 = frob %0 : f32[4,8]"
-says err "            ^"
+says err "       ^"
 prints_nothing out
 run 1 opt shapes.flir
 says err "fl: shapes.flir:"
