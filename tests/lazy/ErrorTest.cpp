@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fl/tensor/tensor.h"
-#include "tests/lazy/TrackedValue.h"
+#include "tests/fuzz/TrackedValue.h"
 
 namespace fl::testing {
 namespace {

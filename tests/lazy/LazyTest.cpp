@@ -10,7 +10,7 @@
 #include "fl/runtime/ThreadPool.h"
 #include "fl/tensor/tensor.h"
 #include "tests/lazy/Counts.h"
-#include "tests/lazy/RandomProgram.h"
+#include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
 namespace {
@@ -243,7 +243,7 @@ TEST(Flush, KeepsResults) {
     }
     ASSERT_EQ(results[0].size(), results[1].size());
     for (size_t i = 0; i < results[0].size(); ++i) {
-      // NaNs may differ in their payload; programs of FuzzTest look closer.
+      // NaNs may differ in their payload; the fuzzer looks closer.
       const bool special =
           results[0][i].bytes != results[1][i].bytes && isFloating(results[0][i].type);
       EXPECT_TRUE(results[0][i].bytes == results[1][i].bytes || special) << seed;

@@ -1,7 +1,7 @@
 // Statements of random programs that rearrange, write, read and drop values.
 #include <algorithm>
 
-#include "tests/lazy/RandomProgram.h"
+#include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
 

@@ -1,4 +1,4 @@
-#include "tests/lazy/TrackedValue.h"
+#include "tests/fuzz/TrackedValue.h"
 
 #include <algorithm>
 #include <cmath>

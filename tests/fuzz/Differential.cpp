@@ -1,22 +1,16 @@
-// Differential fuzzing: random programs give the same bits compiled, on tier 0 and eagerly, with
-// one thread and with two; and nearly the same values on the reference device. No program may fail
-// in the compiler (a fallback), and a second run with other numbers builds no plan.
-//
-// FL_FUZZ_SEED=n FL_FUZZ_COUNT=1 replays program n.
-#include <gtest/gtest.h>
+#include "tests/fuzz/Differential.h"
 
+#include <array>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <iostream>
+#include <sstream>
 
-#include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/runtime/ThreadPool.h"
-#include "tests/lazy/RandomProgram.h"
+#include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
 namespace {
@@ -31,6 +25,46 @@ const BackendRegistration compiled("compiled", [](const std::string& device) {
 });
 const BackendRegistration interpreted("interpreted", [](const std::string& device) {
   return makeLazy("off", device);
+});
+
+using CallCounts = std::array<std::array<uint64_t, kDtypeCount>, ir::kOpCount>;
+CallCounts& callCounts() {
+  static auto& counts = *new CallCounts();
+  return counts;
+}
+
+// The eager backend, counting what it is asked for by op and dtype.
+class CountingBackend : public TensorBackend {
+ public:
+  explicit CountingBackend(TensorBackend& inner) : inner_(inner) {}
+
+  std::string name() const override { return "counting"; }
+  TensorBackendType backendType() const override { return inner_.backendType(); }
+  bool supportsDataType(const dtype& type) const override { return inner_.supportsDataType(type); }
+  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
+                       const ir::Attrs& attrs, const ir::ValueType& type) const override {
+    return inner_.supportsLibrary(op, operands, attrs, type);
+  }
+  TensorValue fromNumber(const Number& number) override { return inner_.fromNumber(number); }
+  TensorValue fromHost(const void* data, const ir::ValueType& type) override {
+    return inner_.fromHost(data, type);
+  }
+  void toHost(const TensorValue& value, void* data) override { inner_.toHost(value, data); }
+  void eval(const TensorValue& value) override { inner_.eval(value); }
+  void sync() override { inner_.sync(); }
+  TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
+                    const ir::ValueType& type) override {
+    const bool select = ir::opKind(op) == ir::Kind::Select;
+    const dtype typed = operands.empty() ? type.type : operands[select ? 1 : 0]->type();
+    ++callCounts()[static_cast<int>(op)][static_cast<int>(typed)];
+    return inner_.apply(op, std::move(operands), attrs, type);
+  }
+
+ private:
+  TensorBackend& inner_;
+};
+const BackendRegistration counting("counting", [](const std::string& device) {
+  return std::make_unique<CountingBackend>(getBackend("eager", device));
 });
 
 // Memory is NaN, or -1, when it is handed out and after it is given back: a value that depends on
@@ -58,7 +92,7 @@ struct Mode {
   int threads;
   bool poison = false;
 };
-constexpr Mode kExpected = {"eager", "cpu", 1};
+constexpr Mode kExpected = {"counting", "cpu", 1};
 constexpr Mode kSameBits[] = {
     {"eager", "cpu", 2},       {"compiled", "cpu", 1},    {"compiled", "cpu", 2},
     {"interpreted", "cpu", 1}, {"interpreted", "cpu", 2}, {"compiled", "cpu", 1, true},
@@ -147,11 +181,12 @@ std::string difference(const Run& actual, const Run& expected, bool near) {
   return "";
 }
 
-// Runs one program everywhere; returns what is wrong with it.
-std::string check(uint64_t seed) {
+}  // namespace
+
+std::string checkProgram(uint64_t seed, int statements) {
   runtime::Counters& counters = runtime::counters();
   for (uint64_t variant = 0; variant < 2; ++variant) {
-    const ProgramOptions options{seed, variant, false};
+    const ProgramOptions options{seed, variant, false, statements};
     const Run expected = execute(kExpected, options);
     if (!expected.failure.empty()) {
       return "threw " + expected.failure + "\n" + expected.text;
@@ -172,7 +207,7 @@ std::string check(uint64_t seed) {
       }
     }
     if (expected.tame && variant == 0) {
-      const Run reference = execute(kReference, {seed, variant, true});
+      const Run reference = execute(kReference, {seed, variant, true, statements});
       const std::string wrong = difference(expected, reference, true);
       if (!wrong.empty()) {
         return "against the reference: " + wrong + "\n" + expected.text;
@@ -182,22 +217,39 @@ std::string check(uint64_t seed) {
   return "";
 }
 
-uint64_t fromEnvironment(const char* name, uint64_t initial) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : initial;
-}
-
-TEST(Fuzz, EveryModeGivesTheSameBits) {
-  flags().check = "verify";
-  const uint64_t first = fromEnvironment("FL_FUZZ_SEED", 1);
-  const uint64_t count = fromEnvironment("FL_FUZZ_COUNT", 60);
-  for (uint64_t seed = first; seed < first + count; ++seed) {
-    const std::string wrong = check(seed);
-    EXPECT_EQ(wrong, "") << "replay with FL_FUZZ_SEED=" << seed << " FL_FUZZ_COUNT=1";
+int shrinkProgram(uint64_t seed) {
+  int statements = 1;
+  while (statements < kAllStatements && checkProgram(seed, statements).empty()) {
+    ++statements;
   }
-  std::cout << "programs " << first << " to " << first + count - 1
-            << "; replay one with FL_FUZZ_SEED=<n> FL_FUZZ_COUNT=1\n";
+  return statements;
 }
 
-}  // namespace
+void dumpProgram(uint64_t seed, int statements, const std::string& folder) {
+  const std::string before = flags().dump;
+  flags().dump = folder;
+  {
+    const BackendRegistration dumped(
+        "dumped " + folder, [](const std::string& device) { return makeLazy("sync", device); });
+    execute({("dumped " + folder).c_str(), "cpu", 1}, {seed, 0, false, statements});
+  }
+  flags().dump = before;
+}
+
+std::string describeCalls(uint64_t fewest) {
+  std::ostringstream os;
+  for (int op = 0; op < ir::kOpCount; ++op) {
+    const auto& counts = callCounts()[op];
+    os << ir::opName(static_cast<ir::Op>(op)) << ":";
+    for (int type = 0; type < kDtypeCount; ++type) {
+      if (counts[type] > 0) {
+        os << " " << dtypeToString(static_cast<dtype>(type)) << " " << counts[type]
+           << (counts[type] < fewest ? " (few)" : "");
+      }
+    }
+    os << "\n";
+  }
+  return os.str();
+}
+
 }  // namespace fl::testing

@@ -1,16 +1,17 @@
 // Random tensor programs for differential testing: the same seed runs the same statements on
 // whichever backend is in scope, since every choice depends on the seed, shapes and dtypes alone.
 // Data, scalars and slice starts come from a second stream, so that a variant of a program has the
-// same structure and other numbers. FuzzTest.cpp compares the runs.
+// same structure and other numbers. Differential.h compares the runs.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "tests/lazy/TrackedValue.h"
+#include "tests/fuzz/TrackedValue.h"
 
 namespace fl::testing {
 
@@ -28,6 +29,8 @@ struct ProgramOptions {
   uint64_t seed = 0;
   uint64_t variant = 0;
   bool measure = false;
+  // Ends after this many, as if the program had no more.
+  int statements = std::numeric_limits<int>::max();
 };
 
 class RandomProgram {
@@ -122,6 +125,7 @@ class RandomProgram {
   std::mt19937_64 structure_;
   std::mt19937_64 data_;
   Tracker tracker_;
+  const int limit_;
   bool tame_;
   bool dense_;
   Shape base_;  // most shapes derive from it

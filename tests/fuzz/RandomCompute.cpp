@@ -1,7 +1,7 @@
 // Statements of random programs that compute: sources, maps, reductions, products.
 #include <algorithm>
 
-#include "tests/lazy/RandomProgram.h"
+#include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Statements of random programs that look up, scatter and order elements.
 #include <algorithm>
 
-#include "tests/lazy/RandomProgram.h"
+#include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
 

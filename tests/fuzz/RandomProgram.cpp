@@ -1,4 +1,4 @@
-#include "tests/lazy/RandomProgram.h"
+#include "tests/fuzz/RandomProgram.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +24,7 @@ RandomProgram::RandomProgram(const ProgramOptions& options)
     : structure_(options.seed),
       data_(options.seed * 1000003 + options.variant + 1),
       tracker_(options.measure),
+      limit_(options.statements),
       tame_(chance(60)),
       dense_(chance(25)) {
   static const Dim kSizes[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 32, 33, 70};
@@ -72,7 +73,8 @@ std::vector<HostValue> RandomProgram::run() {
   input(base_, mainType_);
   input(relatedShape(), mainType_);
   const int statements = 4 + below(dense_ ? 120 : chance(15) ? 90 : 30);
-  for (int done = 0, tried = 0; done < statements && tried < 10 * statements; ++tried) {
+  for (int done = 0, tried = 0; done < std::min(statements, limit_) && tried < 10 * statements;
+       ++tried) {
     int ticket = below(total);
     size_t chosen = 0;
     while (ticket >= kStatements[chosen].weight) {
