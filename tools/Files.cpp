@@ -1,9 +1,10 @@
 #include "tools/Files.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
-#include <stdexcept>
+#include <system_error>
 
 namespace fl::tools {
 
@@ -13,12 +14,30 @@ std::string readInput(const std::string& path) {
     text << std::cin.rdbuf();
     return text.str();
   }
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw std::runtime_error(path + ": cannot be read: it is a directory");
+  }
   std::ifstream file(path);
   if (!file) {
     throw std::runtime_error(path + ": cannot be read");
   }
   text << file.rdbuf();
   return text.str();
+}
+
+void flushOutput() {
+  if (!std::cout.flush()) {
+    throw std::runtime_error("standard output: cannot be written; not all of it is there");
+  }
+}
+
+std::string reasonOf(const InternalError& error) {
+  // "internal error at <file:line>: <reason>. Please report it ..." (fl/base/Error.cpp).
+  const std::string words = error.what();
+  const size_t place = words.find(": ");
+  const size_t begin = place == std::string::npos ? 0 : place + 2;
+  return words.substr(begin, words.rfind(". Please report") - begin);
 }
 
 }  // namespace fl::tools

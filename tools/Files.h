@@ -1,11 +1,38 @@
-// Input of the tools.
+// Input and output of the tools: files are read whole, and what is wrong with one is said with its
+// name.
 #pragma once
 
+#include <stdexcept>
 #include <string>
+
+#include "fl/base/Error.h"
+#include "fl/base/Text.h"
 
 namespace fl::tools {
 
 // The contents of a file, or of standard input for "-". Throws std::runtime_error naming the file.
 std::string readInput(const std::string& path);
+
+// Throws std::runtime_error if something that was printed has not been written.
+void flushOutput();
+
+// What a check of parsed text found, without the request to report it: the text is the user's.
+std::string reasonOf(const InternalError& error);
+
+// parse(text), for text that was read from `path`. Throws std::runtime_error that says where it is
+// no .flir text, or what does not hold in it.
+template <typename Form>
+Form parseInput(const std::string& path, const std::string& text,
+                Form (*parse)(const std::string& text)) {
+  try {
+    return parse(text);
+  } catch (const ParseError& error) {
+    throw std::runtime_error(path + ":" + error.what());
+  } catch (const InternalError& error) {
+    throw std::runtime_error(path + ": not valid: " + reasonOf(error));
+  } catch (const std::out_of_range&) {
+    throw std::runtime_error(path + ": not valid: a number in it names nothing that is there");
+  }
+}
 
 }  // namespace fl::tools

@@ -1,19 +1,34 @@
 // The tool `fl`: subcommands over .flir text.
+#include <exception>
 #include <iostream>
+#include <string>
 
+#include "tools/Files.h"
 #include "tools/Opt.h"
 #include "tools/Run.h"
 
+namespace {
+
+// The exit code; throws what a user is told.
+int runCommand(int argc, char** argv) {
+  const std::string command = argc > 1 ? argv[1] : "";
+  if (command == "opt") {
+    return fl::tools::runOpt(argc - 1, argv + 1);
+  }
+  if (command == "run") {
+    return fl::tools::runRun(argc - 1, argv + 1);
+  }
+  std::cerr << "usage: fl opt|run [flags] FILE.flir   (fl opt --help lists the flags)\n";
+  return argc > 1 ? 1 : 0;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   try {
-    if (argc > 1 && std::string(argv[1]) == "opt") {
-      return fl::tools::runOpt(argc - 1, argv + 1);
-    }
-    if (argc > 1 && std::string(argv[1]) == "run") {
-      return fl::tools::runRun(argc - 1, argv + 1);
-    }
-    std::cerr << "usage: fl opt|run [flags] FILE.flir   (fl opt --help lists the flags)\n";
-    return argc > 1 ? 1 : 0;
+    const int code = runCommand(argc, argv);
+    fl::tools::flushOutput();
+    return code;
   } catch (const std::exception& error) {
     std::cerr << "fl: " << error.what() << "\n";
     return 1;

@@ -56,15 +56,18 @@ std::string printStage(const codegen::Compilation& compilation, const std::strin
   return printSchedule(compilation.schedule, "s");
 }
 
-std::string optimize(const std::string& text) {
-  const std::string form = Lexer(text).peek();
+std::string formOf(const std::string& text) { return Lexer(text).peek(); }
+
+std::string optimize(const std::string& path) {
+  const std::string text = readInput(path);
+  const std::string form = parseInput(path, text, formOf);
   if (form == "schedule") {
-    return printSchedule(ir::parseSchedule(text), "s");
+    return printSchedule(parseInput(path, text, ir::parseSchedule), "s");
   }
   if (form == "kernel") {
-    return printKernel(ir::parseKernel(text), "k");
+    return printKernel(parseInput<ir::Kernel>(path, text, ir::parseKernel), "k");
   }
-  ir::Graph graph = ir::parseGraph(text);
+  ir::Graph graph = parseInput(path, text, ir::parseGraph);
   if (!absl::GetFlag(FLAGS_pass).empty()) {
     return printGraph(codegen::runGraphPass(std::move(graph), absl::GetFlag(FLAGS_pass)), "g");
   }
@@ -90,12 +93,7 @@ int runOpt(int argc, char** argv) {
   if (arguments.size() != 2) {
     throw std::invalid_argument("opt: expected one file");
   }
-  const std::string path = arguments[1];
-  try {
-    std::cout << optimize(readInput(path));
-  } catch (const ParseError& error) {
-    throw std::runtime_error(path + ":" + error.what());
-  }
+  std::cout << optimize(arguments[1]);
   return 0;
 }
 

@@ -12,7 +12,6 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
-#include "fl/base/Text.h"
 #include "fl/ir/Text.h"
 #include "fl/tensor/GraphRunner.h"
 #include "fl/tensor/tensor.h"
@@ -130,11 +129,7 @@ int runRun(int argc, char** argv) {
     throw std::invalid_argument("--check: \"" + reference + "\" is not ref");
   }
   Job job;
-  try {
-    job.graph = ir::parseGraph(readInput(path));
-  } catch (const ParseError& error) {
-    throw std::runtime_error(path + ":" + error.what());
-  }
+  job.graph = parseInput(path, readInput(path), ir::parseGraph);
   std::mt19937_64 random(absl::GetFlag(FLAGS_seed));
   for (const ir::Parameter& parameter : job.graph.parameters()) {
     job.inputs.push_back(draw(parameter, random));

@@ -23,11 +23,15 @@ uint32_t bigEndian(const uint8_t* bytes) {
 }
 
 std::vector<uint8_t> readBytes(const std::string& file) {
+  std::error_code error;
+  // Opening a fifo would wait for whoever writes to it.
+  if (std::filesystem::is_other(file, error)) {
+    throw std::runtime_error(absl::StrCat(file, ": cannot be read: it is no regular file"));
+  }
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {
     throw std::runtime_error(absl::StrCat(file, ": cannot be opened: ", std::strerror(errno)));
   }
-  std::error_code error;
   const uintmax_t size = std::filesystem::file_size(file, error);
   if (error) {
     throw std::runtime_error(absl::StrCat(file, ": cannot be read: ", error.message()));

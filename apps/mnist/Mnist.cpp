@@ -14,6 +14,9 @@ namespace fl::app {
 
 namespace {
 
+// Comes first in a model's file, for fl::load takes any bytes for the numbers that it is to load.
+constexpr uint64_t kModelTag = 0x6c65646f6d206c66;  // "fl model"
+
 std::string imageSize(Dim width, Dim height) { return absl::StrCat(width, "x", height); }
 
 void checkLabels(const std::string& file, const std::vector<uint8_t>& labels) {
@@ -82,20 +85,25 @@ Sequential makeModel(Dim width, Dim height) {
 }
 
 void saveModel(const Sequential& model, Dim width, Dim height, const std::string& path) {
-  save(path, width, height, model);
+  save(path, kModelTag, width, height, model);
 }
 
 Sequential loadModel(const std::string& path, Dim width, Dim height) {
+  uint64_t tag = 0;
+  load(path, tag);
+  if (tag != kModelTag) {
+    throw std::runtime_error(path + ": holds something else than a model of this program");
+  }
   Dim savedWidth = 0;
   Dim savedHeight = 0;
-  load(path, savedWidth, savedHeight);
+  load(path, tag, savedWidth, savedHeight);
   if (savedWidth != width || savedHeight != height) {
     throw std::runtime_error(absl::StrCat(path, ": a model for images of ",
                                           imageSize(savedWidth, savedHeight),
                                           ", but the data's are ", imageSize(width, height)));
   }
   Sequential model;
-  load(path, savedWidth, savedHeight, model);
+  load(path, tag, savedWidth, savedHeight, model);
   return model;
 }
 

@@ -28,8 +28,8 @@ std::pair<Tensor, Tensor> loadDataset(const std::string& directory, bool test = 
 // Throws std::invalid_argument for images smaller than 4x4, of which pooling leaves nothing.
 Sequential makeModel(Dim width, Dim height);
 
-// Writes the image size and the model (fl::save: the file appears complete or not at all). Throws
-// std::runtime_error naming the file.
+// Writes a tag, the image size and the model (fl::save: the file appears complete or not at all).
+// Throws std::runtime_error naming the file.
 void saveModel(const Sequential& model, Dim width, Dim height, const std::string& path);
 
 // The model that saveModel wrote. Throws std::runtime_error naming the file if it holds none, or

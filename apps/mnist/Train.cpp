@@ -24,6 +24,7 @@
 #include "apps/mnist/Curve.h"
 #include "apps/mnist/Mnist.h"
 #include "fl/base/AtomicFile.h"
+#include "fl/base/Flags.h"
 #include "fl/fl.h"
 
 ABSL_FLAG(int, epochs, 40, "passes over the training images");
@@ -35,8 +36,10 @@ ABSL_FLAG(std::string, device, "", "cpu or ref (slow, exact); FL_DEVICE if not g
 ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
 ABSL_FLAG(std::string, data, "",
           "directory of MNIST's four files; the bundled digits if not given");
-ABSL_FLAG(std::string, save, "mnist_model.bin", "file that the trained model is written to");
-ABSL_FLAG(std::string, curve, "mnist_curve.svg", "file that the learning curve is drawn to");
+ABSL_FLAG(std::string, save, "mnist_model.bin",
+          "file that the trained model is written to; empty: none");
+ABSL_FLAG(std::string, curve, "mnist_curve.svg",
+          "file that the learning curve is drawn to; empty: none");
 ABSL_FLAG(std::string, eval, "", "only evaluate the model in this file");
 
 namespace {
@@ -141,12 +144,22 @@ fl::app::History train(Sequential& model, const Tensor& x, const Tensor& y) {
   return trainLoop(model, trainset, valset);
 }
 
+// Before the work: what could not be kept after it.
+void checkOutputs(const std::string& save, const std::string& curve) {
+  for (const std::string& path : {save, curve}) {
+    if (!path.empty()) {
+      fl::AtomicFile::checkWritable(path);
+    }
+  }
+  check(save.empty() || curve.empty() || !fl::AtomicFile::sameFile(save, curve),
+        absl::StrCat("--save and --curve name the same file: ", save));
+}
+
 void trainAndSave(const std::string& directory, BatchDataset& testset, fl::Dim width,
                   fl::Dim height) {
   const std::string save = absl::GetFlag(FLAGS_save);
   const std::string curve = absl::GetFlag(FLAGS_curve);
-  fl::AtomicFile::checkWritable(save);
-  fl::AtomicFile::checkWritable(curve);
+  checkOutputs(save, curve);
   const auto [x, y] = fl::app::loadDataset(directory);
   check(x.dim(0) == width && x.dim(1) == height,
         absl::StrFormat("%s: training images of %dx%d, but test images of %dx%d", directory,
@@ -154,9 +167,15 @@ void trainAndSave(const std::string& directory, BatchDataset& testset, fl::Dim w
   Sequential model = fl::app::makeModel(width, height);
   const fl::app::History history = train(model, x, y);
   const double accuracy = 100 - evalLoop(model, testset).second;
-  fl::app::saveModel(model, width, height, save);
-  fl::app::drawCurve(history, accuracy, curve);
-  absl::PrintF("model: %s\ncurve: %s\ntest accuracy: %.1f%%\n", save, curve, accuracy);
+  if (!save.empty()) {
+    fl::app::saveModel(model, width, height, save);
+    absl::PrintF("model: %s\n", save);
+  }
+  if (!curve.empty()) {
+    fl::app::drawCurve(history, accuracy, curve);
+    absl::PrintF("curve: %s\n", curve);
+  }
+  absl::PrintF("test accuracy: %.1f%%\n", accuracy);
 }
 
 // What --backend, --device and --threads say goes before the environment.
@@ -164,8 +183,10 @@ void selectBackend() {
   if (const int threads = absl::GetFlag(FLAGS_threads); threads > 0) {
     fl::setNumThreads(threads);
   }
-  fl::setDefaultTensorBackend(
-      fl::getBackend(absl::GetFlag(FLAGS_backend), absl::GetFlag(FLAGS_device)));
+  const std::string device = absl::GetFlag(FLAGS_device);
+  check((device.empty() ? fl::flags().device : device) != "null",
+        "device null computes nothing: no model and no accuracy; --device=cpu or ref does");
+  fl::setDefaultTensorBackend(fl::getBackend(absl::GetFlag(FLAGS_backend), device));
 }
 
 void parseFlags(int argc, char** argv) {
@@ -205,6 +226,8 @@ void run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     run(argc, argv);
+    check(std::fflush(stdout) == 0 && !std::ferror(stdout),
+          "standard output: cannot be written; not all of it is there");
     return 0;
   } catch (const std::exception& error) {
     showProgress("");

@@ -1,14 +1,45 @@
 #include "fl/lazy/Dump.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <unordered_map>
 
+#include "fl/base/AtomicFile.h"
 #include "fl/base/Flags.h"
+#include "fl/base/Log.h"
 
 namespace fl::lazy {
 namespace {
+
+// What this process knows of a folder of plans.
+struct Folder {
+  int next = 0;  // plans below have their number
+  bool failed = false;
+};
+
+Folder& folderOf(const std::string& path) {
+  static auto& folders = *new std::unordered_map<std::string, Folder>();
+  return folders[path];
+}
+
+// Runs `write`; the first failure is the folder's last.
+template <typename Write>
+void attempt(const std::string& path, Write write) {
+  if (folderOf(path).failed) {
+    return;
+  }
+  try {
+    write();
+  } catch (const std::exception& error) {
+    folderOf(path).failed = true;
+    logWarning(std::string("FL_DUMP: ") + error.what() + "; nothing more is dumped");
+  }
+}
 
 std::string numbered(const char* format, int number) {
   char text[32];
@@ -16,25 +47,32 @@ std::string numbered(const char* format, int number) {
   return text;
 }
 
+std::string makePlanFolder(const std::string& path) {
+  std::filesystem::create_directories(path);
+  std::string folder;
+  do {
+    folder = path + "/plan" + numbered("%04d", folderOf(path).next++);
+  } while (!std::filesystem::create_directory(folder));
+  return folder;
+}
+
 void writeFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  if (!file.flush()) {
-    throw std::runtime_error("FL_DUMP: cannot write " + path);
+  AtomicFile file(path);
+  std::ofstream stream(file.partial());
+  stream << text;
+  stream.close();
+  if (!stream) {
+    throw std::runtime_error(path + ": cannot be written: " + std::strerror(errno));
   }
+  file.commit();
 }
 
 }  // namespace
 
-PlanDump::PlanDump(int number) {
-  if (flags().dump.empty()) {
-    return;
-  }
-  folder_ = flags().dump + "/plan" + numbered("%04d", number);
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  if (error) {
-    throw std::runtime_error("FL_DUMP: cannot make " + folder_ + ": " + error.message());
+PlanDump::PlanDump() {
+  const std::string& path = flags().dump;
+  if (!path.empty()) {
+    attempt(path, [&] { folder_ = makePlanFolder(path); });
   }
 }
 
@@ -42,8 +80,10 @@ std::function<void(int, const std::string&, const std::string&)> PlanDump::obser
   if (folder_.empty()) {
     return nullptr;
   }
-  return [folder = folder_](int number, const std::string& pass, const std::string& text) {
-    writeFile(folder + "/" + numbered("%02d_", number) + pass + ".flir", text);
+  return [path = flags().dump, folder = folder_](int number, const std::string& pass,
+                                                 const std::string& text) {
+    attempt(path,
+            [&] { writeFile(folder + "/" + numbered("%02d_", number) + pass + ".flir", text); });
   };
 }
 

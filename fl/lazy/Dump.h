@@ -1,4 +1,7 @@
 // FL_DUMP=dir: every stage of every plan as numbered .flir files that parse back.
+//
+// A dump never stops the program: what cannot be written is warned about once, and nothing more is
+// written to that folder. Each file appears complete or not at all.
 #pragma once
 
 #include <functional>
@@ -8,8 +11,9 @@ namespace fl::lazy {
 
 class PlanDump {
  public:
-  // Makes the folder <dir>/plan<number> if FL_DUMP is set. Throws std::runtime_error if it cannot.
-  explicit PlanDump(int number);
+  // Makes the folder <dir>/plan<number> if FL_DUMP is set. The number is the first that is free:
+  // plans of all engines and of earlier processes keep theirs. Called under engineMutex().
+  PlanDump();
   // Writes <stage>_<pass>.flir there; empty if nothing is dumped.
   std::function<void(int number, const std::string& pass, const std::string& text)> observer()
       const;

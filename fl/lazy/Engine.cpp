@@ -290,7 +290,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
     results.push_back(node->value);
   }
   graph.setResults(std::move(results));
-  PlanDump dump(plansDumped_++);
+  const PlanDump dump;
   codegen::CompileOptions options;
   options.lowering = device_->lowering();
   options.verify = flags().check == "verify";

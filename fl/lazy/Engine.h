@@ -69,7 +69,6 @@ class Engine {
   uint64_t nextId_ = 1;
   uint64_t nextSegment_ = 1;
   uint64_t visit_ = 0;
-  int plansDumped_ = 0;
   const Recorded flushAt_;
 };
 

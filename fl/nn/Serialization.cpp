@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "fl/base/AtomicFile.h"
 #include "fl/base/Error.h"
@@ -26,6 +29,11 @@ static_assert(sizeof(Header) == 32 && std::is_trivially_copyable_v<Header>);
 
 [[noreturn]] void fail(const std::string& path, const std::string& reason) {
   throw std::runtime_error(path + ": " + reason);
+}
+
+// The file is whole, so a size that cannot be is no size: the bytes are something else's.
+[[noreturn]] void failSize(const std::string& path) {
+  fail(path, "cannot be loaded: it holds something else than what is loaded from it");
 }
 
 std::string systemError() { return std::strerror(errno); }
@@ -121,6 +129,11 @@ void writeFile(const std::string& path, const std::function<void(std::ostream&)>
 }
 
 void readFile(const std::string& path, const std::function<void(std::istream&)>& read) {
+  std::error_code error;
+  // Opening a fifo would wait for whoever writes to it.
+  if (std::filesystem::is_other(path, error)) {
+    fail(path, "cannot be opened: it is no regular file");
+  }
   std::ifstream stream(path, std::ios::binary);
   if (!stream) {
     fail(path, "cannot be opened: " + systemError());
@@ -129,6 +142,10 @@ void readFile(const std::string& path, const std::function<void(std::istream&)>&
   stream.seekg(sizeof(Header));
   try {
     read(stream);
+  } catch (const std::bad_alloc&) {
+    failSize(path);
+  } catch (const std::length_error&) {
+    failSize(path);
   } catch (const std::exception& error) {
     fail(path, std::string("cannot be loaded: ") + error.what());
   }

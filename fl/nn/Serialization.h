@@ -10,7 +10,8 @@
 // objects may go into one file; loading may stop after the first ones.
 //
 // Errors are std::runtime_error naming the file: it cannot be opened or written, it is no such
-// file, it ends too early or is damaged, it holds a class that this program does not know.
+// file, it ends too early or is damaged, it holds a class that this program does not know or
+// something else than what is loaded.
 #pragma once
 
 #include <cereal/archives/binary.hpp>

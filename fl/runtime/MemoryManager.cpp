@@ -31,7 +31,8 @@ namespace {
 constexpr size_t kAlignment = 64;
 // Vector code may load a whole register at the last element.
 constexpr size_t kSlack = 64;
-constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 4;
+// More than a process can address.
+constexpr size_t kLargest = size_t{1} << 47;
 
 size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 

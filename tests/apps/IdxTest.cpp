@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -54,6 +56,13 @@ TEST(Idx, NamesAMissingFile) {
 TEST(Idx, NamesADirectory) {
   EXPECT_EQ(messageOf([&] { readIdx(folder(), 3, "images"); }),
             folder().string() + ": cannot be read: Is a directory");
+}
+
+TEST(Idx, NamesAFifoRatherThanWaitForIt) {
+  const std::string file = folder() / "fifo";
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  EXPECT_EQ(messageOf([&] { readIdx(file, 3, "images"); }),
+            file + ": cannot be read: it is no regular file");
 }
 
 TEST(Idx, RefusesAnotherMagicNumber) {

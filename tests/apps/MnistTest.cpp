@@ -129,6 +129,14 @@ TEST(SavedModel, IsRefusedUnlessItIsWholeAndFits) {
   writeFile(file, "a text that is no model");
   EXPECT_THAT(messageOf([&] { loadModel(file, 8, 8); }),
               StartsWith(file + ": is no file that fl::save has written"));
+  // Whole files of fl::save, of other programs; the sizes in the first might be a model's.
+  save(file, Dim{8}, Dim{8}, makeModel(8, 8));
+  const std::string other = file + ": holds something else than a model of this program";
+  EXPECT_EQ(messageOf([&] { loadModel(file, 8, 8); }), other);
+  save(file, makeModel(8, 8));
+  EXPECT_EQ(messageOf([&] { loadModel(file, 8, 8); }), other);
+  save(file, 1);
+  EXPECT_THAT(messageOf([&] { loadModel(file, 8, 8); }), StartsWith(file + ": cannot be loaded: "));
   fs::remove(file);
   EXPECT_EQ(messageOf([&] { loadModel(file, 8, 8); }),
             file + ": cannot be opened: No such file or directory");

@@ -1,5 +1,6 @@
 // Runs apps/mnist:train as a user does, each time in an empty folder of its own, and looks at what
 // it prints, its exit code and the files that it leaves.
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -48,9 +49,10 @@ Outcome runTrain(const std::string& arguments, const fs::path& folder,
                  const std::string& environment = "") {
   static const std::string program = fs::absolute(runfile("apps/mnist/train"));
   const fs::path output = makeFolder("output");
-  const std::string command = "cd '" + folder.string() + "' && " + environment + " '" + program +
-                              "' " + arguments + " >'" + (output / "out").string() + "' 2>'" +
-                              (output / "err").string() + "'";
+  // Redirections come first, so that one among the arguments counts.
+  const std::string command = "cd '" + folder.string() + "' && " + environment + " >'" +
+                              (output / "out").string() + "' 2>'" + (output / "err").string() +
+                              "' '" + program + "' " + arguments;
   const int status = std::system(command.c_str());
   Outcome run{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
               readLines(output / "out"),
@@ -214,6 +216,61 @@ TEST(Train, RefusesFilesThatItCannotWriteBeforeItTrains) {
   expectRefusal("--save=nowhere/model", "nowhere/model: cannot be written: No such file");
   expectRefusal("--curve=nowhere/c.svg", "nowhere/c.svg: cannot be written: No such file");
   expectRefusal("--save=.", ".: cannot be written: Is a directory");
+}
+
+TEST(Train, LeavesWhatIsNoRegularFile) {
+  const fs::path folder = makeFolder("kinds");
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  for (const char* flag : {"--save=", "--curve="}) {
+    expectRefusal(flag + ("'" + (folder / "fifo").string() + "'"),
+                  "fifo: cannot be written: it is no regular file");
+  }
+  EXPECT_TRUE(fs::is_fifo(folder / "fifo"));
+}
+
+TEST(Train, RefusesOneFileForModelAndCurve) {
+  expectRefusal("--save=a.bin --curve=a.bin", "--save and --curve name the same file: a.bin");
+  expectRefusal("--save=a.bin --curve=./a.bin", "--save and --curve name the same file: a.bin");
+}
+
+TEST(Train, KeepsNothingWhereAPathIsEmpty) {
+  const fs::path data = makeFolder("data");
+  writeDataset(data, 30, 8, 8);
+  const std::string flags = "--epochs=1 --data='" + data.string() + "' ";
+  const Outcome none = runTrain(flags + "--save= --curve=", makeFolder("none"));
+  EXPECT_EQ(none.exitCode, 0);
+  EXPECT_THAT(none.err, IsEmpty());
+  EXPECT_THAT(none.out, ElementsAre(StartsWith("epoch 1 of 1: "), StartsWith("test accuracy: ")));
+  EXPECT_THAT(none.files, IsEmpty());
+  const Outcome model = runTrain(flags + "--save=m --curve=", makeFolder("model"));
+  EXPECT_EQ(model.exitCode, 0);
+  EXPECT_THAT(model.out,
+              ElementsAre(StartsWith("epoch 1 of 1: "), "model: m", StartsWith("test accuracy: ")));
+  EXPECT_THAT(model.files, ElementsAre("m"));
+}
+
+TEST(Train, RefusesADeviceThatComputesNothing) {
+  const std::string words = "device null computes nothing";
+  expectRefusal("--device=null", words);
+  expectRefusal("--device=null --eval=m", words);
+  const Outcome run = runTrain("", makeFolder("null"), "FL_DEVICE=null");
+  EXPECT_EQ(run.exitCode, 1);
+  EXPECT_THAT(run.err, ElementsAre(HasSubstr(words)));
+  EXPECT_THAT(run.files, IsEmpty());
+}
+
+TEST(Train, FailsWhereItsOutputIsLost) {
+  const fs::path data = makeFolder("data");
+  writeDataset(data, 30, 8, 8);
+  const fs::path folder = makeFolder("full");
+  const std::string flags = "--data='" + data.string() + "' ";
+  for (const char* how : {"--epochs=1 --save=m --curve=", "--eval=m"}) {
+    // What was trained is kept all the same.
+    const Outcome run = runTrain(flags + how + " >/dev/full", folder);
+    EXPECT_EQ(run.exitCode, 1) << how;
+    EXPECT_THAT(run.err, ElementsAre(StartsWith("train: standard output: cannot be written")));
+    EXPECT_THAT(run.files, ElementsAre("m"));
+  }
 }
 
 TEST(Train, RefusesToEvaluateWhatIsNoModel) {

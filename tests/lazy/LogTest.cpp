@@ -1,7 +1,10 @@
 // FL_LOG=1 writes a line a realize, FL_DUMP every stage of every plan.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -104,6 +107,8 @@ Tree dumpProgram(const std::string& name) {
 // A plan is dumped when it is built, so each dump needs a backend that has built none.
 const BackendRegistration first("first", makeLazyBackend);
 const BackendRegistration second("second", makeLazyBackend);
+const BackendRegistration third("third", makeLazyBackend);
+const BackendRegistration fourth("fourth", makeLazyBackend);
 
 const Tree& firstDump() {
   static const Tree& tree = *new Tree(dumpProgram("first"));
@@ -160,19 +165,69 @@ TEST(Dump, TwoRunsAreIdentical) {
   EXPECT_EQ(firstDump(), dumpProgram("second"));
 }
 
-TEST(Dump, SaysWhatItCannotWrite) {
-  const std::string file = ::testing::TempDir() + "/file";
-  std::ofstream(file) << "no folder";
-  flags().dump = file;
-  const Tensor x = rand({3, 7, 5}) + 0.25;
-  try {
-    x.toHostVector<float>();
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const std::runtime_error& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("FL_DUMP: cannot make " + file));
+// Realizes a chain of `length` operators that no other test has built a plan for.
+void buildPlan(int length) {
+  Tensor x = rand({3, 7, 5}) + 0.25;
+  for (int i = 1; i < length; ++i) {
+    x = x + 0.25;
+  }
+  EXPECT_EQ(x.toHostVector<float>().size(), 105u);
+}
+
+// An engine has no plans at first; it and engines before it, of this process or another, share the
+// folder.
+TEST(Dump, PlansTakeTheNextFreeNumber) {
+  const std::string folder = ::testing::TempDir() + "/shared";
+  fs::remove_all(folder);
+  fs::create_directories(folder + "/plan0001");
+  std::ofstream(folder + "/plan0001/05_fuse.flir") << "of an earlier process";
+  flags().dump = folder;
+  for (const char* engine : {"third", "fourth"}) {
+    const BackendScope scope(engine, "cpu");
+    buildPlan(1);
   }
   flags().dump.clear();
-  EXPECT_EQ(x.toHostVector<float>().size(), 105u) << "a failed realize may be repeated";
+  const Tree tree = readTree(folder);
+  EXPECT_EQ(tree.size(), 1 + 2 * (codegen::passes().size() + 1));
+  EXPECT_EQ(tree.at("plan0001/05_fuse.flir"), "of an earlier process");
+  EXPECT_EQ(tree.at("plan0000/08_pack.flir"), tree.at("plan0002/08_pack.flir"));
+}
+
+// Builds two plans while FL_DUMP names `folder`; what standard error received meanwhile.
+std::string warningsOf(const std::string& folder, int length) {
+  flags().dump = folder;
+  ::testing::internal::CaptureStderr();
+  buildPlan(length);
+  buildPlan(length + 1);
+  flags().dump.clear();
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Dump, WarnsOnceOfAFolderThatItCannotMake) {
+  const std::string file = ::testing::TempDir() + "/file";
+  std::ofstream(file) << "no folder";
+  const std::string words = warningsOf(file, 400);
+  EXPECT_THAT(words, ::testing::StartsWith("fl: FL_DUMP: "));
+  EXPECT_THAT(words, ::testing::HasSubstr(file));
+  EXPECT_THAT(words, ::testing::EndsWith("; nothing more is dumped\n"));
+  EXPECT_EQ(std::count(words.begin(), words.end(), '\n'), 1) << words;
+}
+
+TEST(Dump, WarnsOnceOfAFileThatItCannotWrite) {
+  const std::string folder = ::testing::TempDir() + "/small";
+  fs::remove_all(folder);
+  // A limit of this process stands for a device that is full; a longer plan exceeds it.
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit limit{4096, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const std::string words = warningsOf(folder, 500);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(words, "fl: FL_DUMP: " + folder +
+                       "/plan0000/00_recorded.flir: cannot be written: File too large; nothing "
+                       "more is dumped\n");
+  EXPECT_TRUE(readTree(folder).empty()) << "no part of a file is left";
 }
 
 }  // namespace

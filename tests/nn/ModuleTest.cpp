@@ -168,6 +168,19 @@ TEST(Layers, DropoutIsTheIdentityInEvaluation) {
   EXPECT_EQ(valuesOf(layer(x).tensor()), std::vector<float>(1000, 1.0f));
 }
 
+TEST(Layers, DropoutTakesARatioFromZeroToOne) {
+  const Variable x = constantInput({50}, 1);
+  EXPECT_EQ(valuesOf(Dropout(0)(x).tensor()), std::vector<float>(50, 1.0f));
+  EXPECT_EQ(valuesOf(Dropout(1)(x).tensor()), std::vector<float>(50, 0.0f));
+  const auto wordsFor = [](double ratio) {
+    const std::string words = messageOf<std::invalid_argument>([&] { Dropout layer(ratio); });
+    return words.substr(0, words.find(", at "));
+  };
+  EXPECT_EQ(wordsFor(-1), "Dropout: the ratio must be in [0, 1], not -1");
+  EXPECT_EQ(wordsFor(1.5), "Dropout: the ratio must be in [0, 1], not 1.5");
+  EXPECT_EQ(wordsFor(std::nan("")), "Dropout: the ratio must be in [0, 1], not nan");
+}
+
 TEST(Losses, Values) {
   const Variable x = input(Tensor::fromVector(Shape({2, 2}), std::vector<float>{1, 2, 3, 4}));
   const Variable y = input(Tensor::fromVector(Shape({2, 2}), std::vector<float>{1, 0, 0, 8}));

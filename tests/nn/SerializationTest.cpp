@@ -1,4 +1,6 @@
 // Saving and loading: what comes back, what shares, and what a bad file says.
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -222,6 +224,29 @@ TEST(Serialization, OtherFilesAreRefused) {
               save(pathOf("no/such/folder/model"), smallModel());
             }).find("cannot be written"),
             std::string::npos);
+}
+
+TEST(Serialization, WhatIsNoRegularFileIsLeftAlone) {
+  const std::string path = pathOf("fifo");
+  std::filesystem::remove(path);  // of an earlier run
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(wordsOfLoading(path), path + ": cannot be opened: it is no regular file");
+  EXPECT_EQ(messageOf<std::runtime_error>([&] { save(path, smallModel()); }),
+            path + ": cannot be written: it is no regular file");
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+  EXPECT_EQ(wordsOfLoading(::testing::TempDir()),
+            ::testing::TempDir() + ": is no file that fl::save has written");
+}
+
+TEST(Serialization, LoadingSomethingElseIsSaidSo) {
+  const std::string path = pathOf("else");
+  // Read as a model, one of these is a size of 2^63 elements, and the other ends early.
+  for (const uint64_t number : {uint64_t{1} << 63, uint64_t{0}}) {
+    save(path, std::vector<uint64_t>(number ? 100 : 1, number));
+    const std::string words = wordsOfLoading(path);
+    EXPECT_EQ(words.find(path + ": cannot be loaded: "), 0u) << words;
+    EXPECT_EQ(words.find("std::"), std::string::npos) << words;
+  }
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ std::string difference(const Tensor& actual, const NpyArray& expected, double ul
   return dispatchType(expected.type, [&](auto tag) -> std::string {
     using T = typename decltype(tag)::type;
     std::vector<T> values(expected.bytes.size() / sizeof(T)), wanted(values.size());
-    std::memcpy(wanted.data(), expected.bytes.data(), expected.bytes.size());
+    std::copy(expected.bytes.begin(), expected.bytes.end(),
+              reinterpret_cast<char*>(wanted.data()));
     actual.host(reinterpret_cast<uint8_t*>(values.data()));
     for (size_t i = 0; i < values.size(); ++i) {
       if (!agree(values[i], wanted[i], expected.type, ulps)) {

@@ -105,6 +105,10 @@ says err "add: f32[4,8] x f32[3]: shapes do not broadcast"
 prints_nothing out
 run 1 opt missing.flir
 says err "fl: missing.flir: cannot be read"
+run 1 opt .
+says err "fl: .: cannot be read: it is a directory"
+run 0 opt <(cat good.flir)
+cmp -s out schedule.flir || fail "a pipe gives another outcome"
 run 1 opt --pass=frobnicate good.flir
 says err '"frobnicate" is no graph pass'
 run 1 opt --pass=pack good.flir
@@ -126,6 +130,28 @@ head -c 40 good.flir >cut.flir
 run 1 opt cut.flir
 says err "fl: cut.flir:"
 prints_nothing out
+
+# Text that parses and holds what cannot be is the user's, not an error of the program.
+sed 's/extents=\[4,8\]/extents=[4,8,2]/' schedule.flir >mutated_extents.flir
+sed 's/rank=2/rank=0/' schedule.flir >mutated_rank.flir
+sed 's/rank=2/rank=0/' kernel.flir >mutated_kernel.flir
+sed -E 's/(store [0-9]+ )%[0-9]+/\1%99/' kernel.flir >mutated_store.flir
+for mutated in mutated_*.flir; do
+  run 1 opt $mutated
+  says err "fl: $mutated: not valid: "
+  grep -qiE 'report|internal' err && fail "$command_line: $(cat err)"
+  [[ $(wc -l <err) == 1 ]] || fail "$command_line: more than a line: $(cat err)"
+  prints_nothing out
+done
+
+# Output that is lost is an error.
+for arguments in --list "--emit=llvm good.flir" good.flir; do
+  command_line="fl opt $arguments >/dev/full" code=0
+  "$fl" opt $arguments >/dev/full 2>err || code=$?
+  [[ $code == 1 ]] || fail "$command_line: exit code $code"
+  [[ $(<err) == "fl: standard output: cannot be written; not all of it is there" ]] ||
+    fail "$command_line: $(cat err)"
+done
 
 run 0
 says err "usage: fl opt"

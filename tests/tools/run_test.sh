@@ -41,3 +41,11 @@ expect 1 '^fl: --check: "cpu" is not ref$' --check=cpu softmax.flir
 expect 1 '^fl: nowhere.flir: cannot be read$' nowhere.flir
 echo 'graph @g(%x: f32[2]) { %0 = exq %x : f32[2] }' >bad.flir
 expect 1 'bad.flir:1:' bad.flir
+expect 1 '^fl: \.: cannot be read: it is a directory$' .
+
+# Output that is lost is an error.
+if words=$("$fl" run softmax.flir 2>&1 >/dev/full) ||
+  [[ $words != "fl: standard output: cannot be written; not all of it is there" ]]; then
+  echo "fl run softmax.flir >/dev/full: exit code 0, or $words" >&2
+  exit 1
+fi
