@@ -31,13 +31,16 @@ namespace {
 constexpr size_t kAlignment = 64;
 // Vector code may load a whole register at the last element.
 constexpr size_t kSlack = 64;
-// More than a process can address.
-constexpr size_t kLargest = size_t{1} << 47;
+constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 4;
+// More than a process can have.
+constexpr size_t kAddressSpace = size_t{1} << 47;
 
 size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 // A block of the system with `bytes` bytes and the slack; null if there is none.
-void* systemAllocate(size_t bytes) { return std::aligned_alloc(kAlignment, bytes + kSlack); }
+void* systemAllocate(size_t bytes) {
+  return bytes < kAddressSpace ? std::aligned_alloc(kAlignment, bytes + kSlack) : nullptr;
+}
 
 void poison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
 #ifdef FL_ADDRESS_SANITIZER
