@@ -34,7 +34,14 @@ class GraphParser {
     while (!lexer_.accept("return")) {
       parseNode();
     }
-    graph_.setResults(parseValues("}"));
+    const size_t position = lexer_.position();
+    std::vector<ValueId> results = parseValues("}");
+    for (ValueId result : results) {
+      if (graph_.isNumber(result)) {
+        lexer_.failAt(position, "a number is no result");
+      }
+    }
+    graph_.setResults(std::move(results));
     if (!lexer_.atEnd()) {
       lexer_.fail("expected the end");
     }

@@ -50,6 +50,8 @@ TEST(GraphText, ErrorsCarryLineColumnAndCaret) {
             "2:8: the type is f32[2], not f32[3]\n  %0 = exp %x : f32[3]\n       ^");
   EXPECT_EQ(parseError("graph @f(%x: f32[2]) {\n  %0 = add %x : f32[2]\n  return %0\n}\n"),
             "2:8: add has 1 operands\n  %0 = add %x : f32[2]\n       ^");
+  EXPECT_EQ(parseError("graph @f(%x: f32[2], %n: number f32) {\n  return %x, %n\n}\n"),
+            "2:10: a number is no result\n  return %x, %n\n         ^");
   for (const char* axis : {"3", "-1", "99999999999"}) {
     EXPECT_THAT(parseError(std::string("graph @f() {\n  %0 = iota {dtype=f32, axis=") + axis +
                            ", shape=[3]} : f32[3]\n  return %0\n}\n"),
