@@ -139,7 +139,8 @@ bool RandomProgram::applyReduce() {
   const bool index = row.name[0] == 'a' && row.name[1] == 'r';
   const std::vector<int> axes = anyAxes(shape.ndim());
   using Rule = ReduceRow::Rule;
-  if ((index && shape.ndim() == 0) || (tame_ && row.rule == Rule::Step && !x.value.exact) ||
+  const bool noIndex = index && (shape.ndim() == 0 || shape[axes.empty() ? 0 : axes[0]] == 0);
+  if (noIndex || (tame_ && row.rule == Rule::Step && !x.value.exact) ||
       (tame_ && row.rule == Rule::Wild)) {
     return false;
   }
