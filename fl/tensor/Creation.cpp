@@ -54,7 +54,8 @@ FL_DEFINE(double)
 FL_DEFINE(float)
 FL_DEFINE(int)
 FL_DEFINE(unsigned)
-FL_DEFINE(long) FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long)
+FL_DEFINE(long)
+FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long)
 #undef FL_DEFINE
 
     Tensor arange(const Shape& shape, const Dim seqDim, const dtype type) {

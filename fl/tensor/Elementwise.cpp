@@ -16,9 +16,10 @@ FL_DEFINE(exp)
 FL_DEFINE(log)
 FL_DEFINE(negative)
 FL_DEFINE(logicalNot)
-FL_DEFINE(log1p) FL_DEFINE(sin) FL_DEFINE(cos) FL_DEFINE(sqrt) FL_DEFINE(tanh) FL_DEFINE(floor)
-    FL_DEFINE(ceil) FL_DEFINE(rint) FL_DEFINE(absolute) FL_DEFINE(erf) FL_DEFINE(isnan)
-        FL_DEFINE(isinf) FL_DEFINE(sign)
+FL_DEFINE(log1p)
+FL_DEFINE(sin) FL_DEFINE(cos) FL_DEFINE(sqrt) FL_DEFINE(tanh) FL_DEFINE(floor) FL_DEFINE(ceil)
+    FL_DEFINE(rint) FL_DEFINE(absolute) FL_DEFINE(erf) FL_DEFINE(isnan) FL_DEFINE(isinf)
+        FL_DEFINE(sign)
 #undef FL_DEFINE
 
             Tensor

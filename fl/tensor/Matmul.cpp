@@ -1,8 +1,26 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/tensor/Detail.h"
+#include "fl/tensor/Sparse.h"
 
 namespace fl {
+namespace {
+
+Tensor product2d(const Tensor& lhs, const Tensor& rhs, Dim transposeLhs, Dim transposeRhs) {
+  const auto sparse = lhs.sparseMatrix();
+  if (!sparse) {
+    return detail::applyOp(ir::Op::Matmul, {lhs, rhs}, {transposeLhs, transposeRhs});
+  }
+  const Tensor dense = transposeRhs ? transpose(rhs, {1, 0}) : rhs;
+  FL_USER_CHECK(
+      rhs.ndim() == 2 && lhs.dim(transposeLhs ? 0 : 1) == dense.dim(0) && lhs.type() == rhs.type(),
+      "matmul: sparse ", typeToString(lhs.type(), lhs.shape()), " x ",
+      typeToString(rhs.type(), rhs.shape()),
+      ": needs a matrix of its dtype with an equal inner dimension");
+  return detail::sparseMatmul(*sparse, transposeLhs, dense);
+}
+
+}  // namespace
 
 Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp,
               MatrixProperty rhsProp) {
@@ -15,8 +33,7 @@ Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp,
   const Tensor right = column ? reshape(rhs, {rhs.dim(0), 1}) : rhs;
   const Dim transposeLhs = !row && lhsProp == MatrixProperty::Transpose;
   const Dim transposeRhs = !column && rhsProp == MatrixProperty::Transpose;
-  const Tensor product =
-      detail::applyOp(ir::Op::Matmul, {left, right}, {transposeLhs, transposeRhs});
+  const Tensor product = product2d(left, right, transposeLhs, transposeRhs);
   if (!row && !column) {
     return product;
   }

@@ -7,6 +7,7 @@
 #include "fl/base/Error.h"
 #include "fl/tensor/Detail.h"
 #include "fl/tensor/Device.h"
+#include "fl/tensor/Sparse.h"
 #include "fl/tensor/View.h"
 
 namespace fl {
@@ -14,6 +15,16 @@ namespace {
 
 std::shared_ptr<detail::TensorStorage> makeStorage(TensorValue value) {
   return std::make_shared<detail::TensorStorage>(detail::TensorStorage{std::move(value)});
+}
+
+std::shared_ptr<detail::TensorStorage> makeStorage(
+    std::shared_ptr<const detail::SparseMatrix> sparse) {
+  return std::make_shared<detail::TensorStorage>(detail::TensorStorage{nullptr, std::move(sparse)});
+}
+
+// A copy's: what is sparse stays so.
+std::shared_ptr<detail::TensorStorage> copyStorage(const Tensor& tensor) {
+  return tensor.isSparse() ? makeStorage(tensor.sparseMatrix()) : makeStorage(tensor.value());
 }
 
 void checkExtents(const Shape& shape) {
@@ -43,7 +54,7 @@ Tensor::Tensor(Tensor&& tensor) noexcept = default;
 Tensor::Tensor(const Tensor& tensor) {
   FL_API_ENTRY();
   if (tensor.storage_) {
-    storage_ = makeStorage(tensor.value());
+    storage_ = copyStorage(tensor);
   }
 }
 
@@ -54,6 +65,19 @@ Tensor::Tensor(const Shape& shape, dtype type) {
 }
 
 Tensor::Tensor(dtype type) : Tensor(Shape({0}), type) {}
+
+Tensor::Tensor(const Dim nRows, const Dim nCols, const Tensor& values, const Tensor& rowIdx,
+               const Tensor& colIdx, StorageType storageType) {
+  FL_API_ENTRY();
+  storage_ = makeStorage(std::make_shared<const detail::SparseMatrix>(
+      detail::makeSparse(nRows, nCols, values, rowIdx, colIdx, storageType)));
+}
+
+std::shared_ptr<const detail::SparseMatrix> Tensor::sparseMatrix() const {
+  return storage_ && !view_ ? storage_->sparse : nullptr;
+}
+
+bool Tensor::isSparse() const { return sparseMatrix() != nullptr; }
 
 Tensor::Tensor(std::unique_ptr<TensorAdapterBase> adapter)
     : Tensor(TensorValue(std::move(adapter))) {}
@@ -80,7 +104,7 @@ TensorValue Tensor::value() const {
   if (!storage_) {
     return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
   }
-  const TensorValue& held = storage_->value;
+  const TensorValue held = storage_->sparse ? toDense(*storage_->sparse) : storage_->value;
   const TensorValue current =
       storage_->locked ? defaultTensorBackend().fromHost(held->data()->data(), held->valueType())
                        : held;
@@ -94,13 +118,21 @@ const Shape& Tensor::shape() const {
   if (!storage_) {
     return empty;
   }
-  return view_ ? view_->shape : storage_->value->shape();
+  return view_              ? view_->shape
+         : storage_->sparse ? storage_->sparse->shape
+                            : storage_->value->shape();
 }
 
-dtype Tensor::type() const { return storage_ ? storage_->value->type() : dtype::f32; }
+dtype Tensor::type() const {
+  return !storage_          ? dtype::f32
+         : storage_->sparse ? storage_->sparse->values.type()
+                            : storage_->value->type();
+}
 
 TensorBackend& Tensor::backend() const {
-  return storage_ ? storage_->value->backend() : defaultTensorBackend();
+  return !storage_          ? defaultTensorBackend()
+         : storage_->sparse ? storage_->sparse->values.backend()
+                            : storage_->value->backend();
 }
 
 Tensor Tensor::astype(const dtype type) const {
@@ -167,8 +199,9 @@ FL_DEFINE(unsigned)
 FL_DEFINE(char)
 FL_DEFINE(unsigned char)
 FL_DEFINE(long)
-FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long) FL_DEFINE(double)
-    FL_DEFINE(float) FL_DEFINE(short) FL_DEFINE(unsigned short)
+FL_DEFINE(unsigned long)
+FL_DEFINE(long long) FL_DEFINE(unsigned long long) FL_DEFINE(double) FL_DEFINE(float)
+    FL_DEFINE(short) FL_DEFINE(unsigned short)
 #undef FL_DEFINE
 
         void Tensor::toHost(void* data) const {
@@ -207,8 +240,8 @@ void* Tensor::lock() const {
   }
   if (!storage_->locked) {
     // Other tensors may share the value.
-    const TensorValue& shared = storage_->value;
-    storage_->value = defaultTensorBackend().fromHost(shared->data()->data(), shared->valueType());
+    const TensorValue shared = value();
+    setValue(defaultTensorBackend().fromHost(shared->data()->data(), shared->valueType()));
     storage_->locked = true;
   }
   return storage_->value->data()->data();
@@ -245,7 +278,7 @@ Tensor& Tensor::operator=(Tensor&& other) & {
 Tensor& Tensor::operator=(const Tensor& other) & {
   FL_API_ENTRY();
   if (this != &other) {
-    storage_ = other.storage_ ? makeStorage(other.value()) : nullptr;
+    storage_ = other.storage_ ? copyStorage(other) : nullptr;
     view_ = nullptr;
   }
   return *this;
@@ -277,11 +310,12 @@ void Tensor::put(const Tensor& source, detail::Write write) {
                  : std::move(box));
 }
 
-void Tensor::setValue(TensorValue value) {
+void Tensor::setValue(TensorValue value) const {
   if (storage_->locked) {
     defaultTensorBackend().toHost(value, storage_->value->data()->data());
   } else {
     storage_->value = std::move(value);
+    storage_->sparse = nullptr;
   }
 }
 

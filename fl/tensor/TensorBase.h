@@ -32,6 +32,7 @@ enum class SortMode { Descending = 0, Ascending = 1 };
 enum class MatrixProperty { None = 0, Transpose = 1 };
 
 namespace detail {
+struct SparseMatrix;
 struct TensorStorage;
 struct TensorView;
 enum class Write;
@@ -49,6 +50,11 @@ class Tensor {
   explicit Tensor(dtype type);
   explicit Tensor(std::unique_ptr<TensorAdapterBase> adapter);
   explicit Tensor(TensorValue value);
+  // A sparse matrix of values at (rowIdx, colIdx); CSR gives the offsets where rows begin (nRows +
+  // 1 of them) in place of row indices, CSC those of columns. Values at one place are added. An
+  // index out of range is an error of what reads it.
+  Tensor(const Dim nRows, const Dim nCols, const Tensor& values, const Tensor& rowIdx,
+         const Tensor& colIdx, StorageType storageType);
 
   // Templates take the caller's line themselves, and stay out of line for it.
 
@@ -101,7 +107,9 @@ class Tensor {
   bool hasAdapter() const { return storage_ != nullptr; }
   size_t bytes() const { return elements() * getTypeSize(type()); }
   dtype type() const;
-  bool isSparse() const { return false; }
+  // Until it is written to. matmul takes a sparse left side as it is; all else reads the dense
+  // matrix it stands for.
+  bool isSparse() const;
   bool isContiguous() const { return true; }
   Shape strides() const { return Shape(contiguousStrides(shape())); }
   const Stream& stream() const;
@@ -193,6 +201,8 @@ class Tensor {
   FL_FOR_EACH_SCALAR_TYPE(FL_DECLARE)
 #undef FL_DECLARE
 
+  // The parts of a sparse matrix, else null (for matmul).
+  std::shared_ptr<const detail::SparseMatrix> sparseMatrix() const;
   // The current immutable value (for backends and tools); records the view's reads.
   TensorValue value() const;
 
@@ -202,7 +212,7 @@ class Tensor {
   void toHost(void* data) const;
   void* hostCopy() const;
   void* lock() const;
-  void setValue(TensorValue value);
+  void setValue(TensorValue value) const;
   void checkHostType(dtype type) const;
   void checkScalarRead(dtype type) const;
   detail::TensorView currentView() const;
@@ -228,8 +238,9 @@ FL_DECLARE(int)
 FL_DECLARE(unsigned)
 FL_DECLARE(char)
 FL_DECLARE(unsigned char)
-FL_DECLARE(long) FL_DECLARE(unsigned long) FL_DECLARE(long long) FL_DECLARE(unsigned long long)
-    FL_DECLARE(double) FL_DECLARE(float) FL_DECLARE(short) FL_DECLARE(unsigned short)
+FL_DECLARE(long)
+FL_DECLARE(unsigned long) FL_DECLARE(long long) FL_DECLARE(unsigned long long) FL_DECLARE(double)
+    FL_DECLARE(float) FL_DECLARE(short) FL_DECLARE(unsigned short)
 #undef FL_DECLARE
 
     // ---- Creation ----
@@ -323,14 +334,15 @@ Tensor sign(const Tensor& tensor);
   FL_DECLARE_SCALAR(FUNC, OP, float)                        \
   FL_DECLARE_SCALAR(FUNC, OP, short)                        \
   FL_DECLARE_SCALAR(FUNC, OP, unsigned short)
-#define FL_FOR_EACH_BINARY_OPERATOR(X)                                                      \
-  X(add, +)                                                                                 \
-  X(sub, -)                                                                                 \
-  X(mul, *)                                                                                 \
-  X(div, /)                                                                                 \
-  X(eq, ==) X(neq, !=) X(lessThan, <) X(lessThanEqual, <=) X(greaterThan, >)                \
-      X(greaterThanEqual, >=) X(logicalOr, ||) X(logicalAnd, &&) X(mod, %) X(bitwiseAnd, &) \
-          X(bitwiseOr, |) X(bitwiseXor, ^) X(lShift, <<) X(rShift, >>)
+#define FL_FOR_EACH_BINARY_OPERATOR(X)                                                     \
+  X(add, +)                                                                                \
+  X(sub, -)                                                                                \
+  X(mul, *)                                                                                \
+  X(div, /)                                                                                \
+  X(eq, ==)                                                                                \
+  X(neq, !=) X(lessThan, <) X(lessThanEqual, <=) X(greaterThan, >) X(greaterThanEqual, >=) \
+      X(logicalOr, ||) X(logicalAnd, &&) X(mod, %) X(bitwiseAnd, &) X(bitwiseOr, |)        \
+          X(bitwiseXor, ^) X(lShift, <<) X(rShift, >>)
 FL_FOR_EACH_BINARY_OPERATOR(FL_DECLARE_BINARY)
 #undef FL_DECLARE_BINARY
 #undef FL_DECLARE_SCALAR

@@ -7,8 +7,11 @@
 
 namespace fl::detail {
 
+struct SparseMatrix;
+
 struct TensorStorage {
-  TensorValue value;
+  TensorValue value;  // null while it is sparse
+  std::shared_ptr<const SparseMatrix> sparse = nullptr;
   // A program holds a pointer to the value's memory and may write to it: the value is this
   // storage's alone, and whoever reads it takes a copy.
   bool locked = false;

@@ -1,0 +1,71 @@
+#include "fl/tensor/Sparse.h"
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/tensor/Detail.h"
+
+namespace fl::detail {
+namespace {
+
+Tensor zeros(const Shape& shape, dtype type) {
+  return Tensor(applyOp(ir::Op::Broadcast, {numberTensor(Number::fromSigned(0, type)).value()},
+                        ir::Attrs(shape.get())));
+}
+
+// Which of `lines` lines each of n elements is in, given where each line begins: an element is in
+// as many lines as begin at or before it, but the first.
+Tensor expandOffsets(const Tensor& offsets, Dim lines, Dim n) {
+  Tensor begins = zeros({n + 1}, dtype::s64);
+  if (lines > 1) {
+    begins(offsets(range(1, lines))) += 1LL;
+  }
+  return n == 0 ? zeros({0}, dtype::s64) : cumsum(begins, 0)(range(0, n)).copy();
+}
+
+// The indices themselves; one that is not below `bound` is an error of the realize.
+Tensor checked(const Tensor& indices, Dim bound) {
+  return applyOp(ir::Op::Gather, {arange(Shape({bound}), 0, dtype::s64), indices}, {0});
+}
+
+}  // namespace
+
+SparseMatrix makeSparse(Dim rows, Dim columns, const Tensor& values, const Tensor& rowIdx,
+                        const Tensor& colIdx, StorageType storage) {
+  const Dim n = values.elements();
+  const Dim rowCount = storage == StorageType::CSR ? rows + 1 : n;
+  const Dim columnCount = storage == StorageType::CSC ? columns + 1 : n;
+  FL_USER_CHECK(storage != StorageType::Dense, "Tensor: a sparse matrix is CSR, CSC or COO");
+  FL_USER_CHECK(rows >= 0 && columns >= 0 && rowIdx.elements() == rowCount &&
+                    colIdx.elements() == columnCount,
+                "Tensor: a sparse matrix of ", Shape({rows, columns}), " with ", n,
+                " values needs ", rowCount, " row and ", columnCount, " column indices, not ",
+                rowIdx.elements(), " and ", colIdx.elements());
+  const Tensor row = castTo(rowIdx.flatten(), dtype::s64);
+  const Tensor column = castTo(colIdx.flatten(), dtype::s64);
+  return {Shape({rows, columns}), values.flatten(),
+          storage == StorageType::CSR ? expandOffsets(row, rows, n) : row,
+          storage == StorageType::CSC ? expandOffsets(column, columns, n) : column};
+}
+
+TensorValue toDense(const SparseMatrix& matrix) {
+  const Tensor row = checked(matrix.rows, matrix.shape[0]);
+  const Tensor column = checked(matrix.columns, matrix.shape[1]);
+  const Tensor flat = zeros({matrix.shape.elements()}, matrix.values.type());
+  const Tensor filled =
+      applyOp(ir::Op::ScatterAdd,
+              {flat, row + column * static_cast<long long>(matrix.shape[0]), matrix.values}, {0});
+  return reshapeValue(filled.value(), matrix.shape);
+}
+
+Tensor sparseMatmul(const SparseMatrix& matrix, bool transpose, const Tensor& dense) {
+  const Dim n = matrix.values.elements();
+  const Tensor& from = transpose ? matrix.rows : matrix.columns;
+  const Tensor& to = transpose ? matrix.columns : matrix.rows;
+  const Tensor factors = applyOp(ir::Op::Gather, {dense, reshape(from, {n, 1})}, {0});
+  return applyOp(ir::Op::ScatterAdd,
+                 {zeros({matrix.shape[transpose ? 1 : 0], dense.dim(1)}, dense.type()),
+                  reshape(to, {n, 1}), factors * reshape(matrix.values, {n, 1})},
+                 {0});
+}
+
+}  // namespace fl::detail
