@@ -271,13 +271,8 @@ void interpretView(const Execution& e) {
 void interpretGather(const Execution& e) {
   const Dim axis = e.attrs[0], bound = e.shape(0)[axis];
   const Dim stride = contiguousStrides(e.shape(0))[axis];
-  Shape rest = e.shape(0);
-  rest[axis] = 1;
-  // Strides of x, not of `rest`: what lies between its elements stays.
-  std::vector<Dim> strides = contiguousStrides(e.shape(0));
-  for (int i = 0; i < rest.ndim(); ++i) {
-    strides[i] = rest[i] == 1 ? 0 : strides[i];
-  }
+  std::vector<Dim> strides = broadcastStrides(e.shape(0), e.type.shape);
+  strides[axis] = 0;
   Odometer odometer(e.type.shape, {strides, broadcastStrides(e.shape(1), e.type.shape)});
   for (Dim i = 0; i < e.type.shape.elements(); ++i, odometer.next()) {
     const Dim index = static_cast<const int64_t*>(e.data(1))[odometer.offsets()[1]];

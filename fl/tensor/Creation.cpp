@@ -7,10 +7,6 @@
 namespace fl {
 namespace {
 
-Tensor fullOf(const Shape& dims, const Number& value) {
-  return detail::applyOp(ir::Op::Broadcast, {detail::numberTensor(value)}, ir::Attrs(dims.get()));
-}
-
 // b8 holds any byte: only a cast makes it 0 or 1.
 template <typename T>
 Number stored(T value, dtype type) {
@@ -39,7 +35,7 @@ Tensor arangeOf(T start, T end, T step, dtype type) {
   template <>                                                        \
   Tensor full(const Shape& dims, const T& value, const dtype type) { \
     FL_API_ENTRY();                                                  \
-    return fullOf(dims, stored(value, type));                        \
+    return detail::filled(dims, stored(value, type));                \
   }
 FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 #undef FL_DEFINE
@@ -55,7 +51,8 @@ FL_DEFINE(float)
 FL_DEFINE(int)
 FL_DEFINE(unsigned)
 FL_DEFINE(long)
-FL_DEFINE(unsigned long) FL_DEFINE(long long) FL_DEFINE(unsigned long long)
+FL_DEFINE(unsigned long)
+FL_DEFINE(long long) FL_DEFINE(unsigned long long)
 #undef FL_DEFINE
 
     Tensor arange(const Shape& shape, const Dim seqDim, const dtype type) {

@@ -45,6 +45,17 @@ Tensor applyOp(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& 
   return Tensor(applyOp(op, std::move(values), attrs));
 }
 
+void checkAxis(const char* function, const Tensor& input, Dim axis) {
+  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), function, ": ",
+                typeToString(input.type(), input.shape()), ": axis ", axis, " is out of range");
+}
+
+Tensor filled(const Shape& shape, const Number& number) {
+  return applyOp(ir::Op::Broadcast, {numberTensor(number)}, ir::Attrs(shape.get()));
+}
+
+Tensor zeros(const Shape& shape, dtype type) { return filled(shape, Number::fromSigned(0, type)); }
+
 Tensor numberTensor(const Number& number) {
   return Tensor(defaultTensorBackend().fromNumber(number));
 }

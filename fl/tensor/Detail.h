@@ -12,8 +12,13 @@ namespace fl::detail {
 Tensor applyOp(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs = {});
 TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs = {});
 
+// Throws the user's error of `function` unless `axis` is a dimension of `input`.
+void checkAxis(const char* function, const Tensor& input, Dim axis);
 // A scalar argument of operators.
 Tensor numberTensor(const Number& number);
+// A number in every element.
+Tensor filled(const Shape& shape, const Number& number);
+Tensor zeros(const Shape& shape, dtype type);
 // A double argument counts as a tensor of f32, as in Flashlight: integers become f32, f64 stays.
 Tensor asF32(double value);
 // `tensor` itself if it has the dtype.

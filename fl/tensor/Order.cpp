@@ -10,11 +10,6 @@
 namespace fl {
 namespace {
 
-void checkAxis(const char* name, const Tensor& input, Dim axis) {
-  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), name, ": ",
-                typeToString(input.type(), input.shape()), ": axis ", axis, " is out of range");
-}
-
 // Keys whose upward order is the order asked for: reversed ones keep NaN last and ties in order.
 Tensor keys(const Tensor& input, SortMode mode) {
   if (mode == SortMode::Ascending) {
@@ -25,7 +20,7 @@ Tensor keys(const Tensor& input, SortMode mode) {
 
 // The s64 indices that sort.
 Tensor order(const char* name, const Tensor& input, Dim axis, SortMode mode) {
-  checkAxis(name, input, axis);
+  detail::checkAxis(name, input, axis);
   return detail::applyOp(ir::Op::Argsort, {keys(input, mode)}, {axis});
 }
 
@@ -44,7 +39,7 @@ Tensor front(const Tensor& input, Dim first, Dim count) {
 
 Tensor cumsum(const Tensor& input, const unsigned axis) {
   FL_API_ENTRY();
-  checkAxis("cumsum", input, axis);
+  detail::checkAxis("cumsum", input, axis);
   const Tensor wide = isFloating(input.type()) ? input : detail::widenForSum(input);
   return detail::applyOp(ir::Op::Cumsum, {wide}, {axis});
 }
@@ -70,7 +65,7 @@ void sort(Tensor& values, Tensor& indices, const Tensor& input, const Dim axis,
 void topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k, const Dim axis,
           const SortMode sortMode) {
   FL_API_ENTRY();
-  checkAxis("topk", input, axis);
+  detail::checkAxis("topk", input, axis);
   FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= input.dim(axis), "topk: ", k, " of axis ", axis,
                 " of ", typeToString(input.type(), input.shape()));
   std::vector<Index> first(input.ndim(), Index(span));
@@ -89,7 +84,7 @@ Tensor median(const Tensor& input, const std::vector<int>& axes, const bool keep
   }
   Dim count = 1;
   for (Dim axis : reduced) {
-    checkAxis("median", input, axis);
+    detail::checkAxis("median", input, axis);
     count *= input.dim(axis);
     permutation.push_back(axis);
   }

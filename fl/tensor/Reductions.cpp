@@ -30,9 +30,9 @@ Tensor firstIndex(const Tensor& input, const Tensor& extreme, unsigned axis, boo
   return detail::castTo(amin(candidate, {static_cast<int>(axis)}, keepDims), dtype::u32);
 }
 
-void checkAxis(const char* name, const Tensor& input, unsigned axis) {
-  FL_USER_CHECK(static_cast<int>(axis) < input.ndim(), name, ": ",
-                typeToString(input.type(), input.shape()), ": axis ", axis, " is out of range");
+// Where an index is asked for, there must be one.
+void checkIndexed(const char* name, const Tensor& input, unsigned axis) {
+  detail::checkAxis(name, input, axis);
   FL_USER_CHECK(input.dim(axis) > 0, name, ": ", typeToString(input.type(), input.shape()),
                 ": axis ", axis, " has no elements");
 }
@@ -70,26 +70,26 @@ FL_DEFINE(sum)
 void min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
          const bool keepDims) {
   FL_API_ENTRY();
-  checkAxis("min", input, axis);
+  checkIndexed("min", input, axis);
   extreme(amin, values, indices, input, axis, keepDims);
 }
 
 void max(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
          const bool keepDims) {
   FL_API_ENTRY();
-  checkAxis("max", input, axis);
+  checkIndexed("max", input, axis);
   extreme(amax, values, indices, input, axis, keepDims);
 }
 
 Tensor argmax(const Tensor& input, const unsigned axis, const bool keepDims) {
   FL_API_ENTRY();
-  checkAxis("argmax", input, axis);
+  checkIndexed("argmax", input, axis);
   return firstIndex(input, amax(input, {static_cast<int>(axis)}, true), axis, keepDims);
 }
 
 Tensor argmin(const Tensor& input, const unsigned axis, const bool keepDims) {
   FL_API_ENTRY();
-  checkAxis("argmin", input, axis);
+  checkIndexed("argmin", input, axis);
   return firstIndex(input, amin(input, {static_cast<int>(axis)}, true), axis, keepDims);
 }
 

@@ -129,9 +129,7 @@ Tensor nonzero(const Tensor& tensor) {
 
 Tensor flip(const Tensor& tensor, const unsigned dim) {
   FL_API_ENTRY();
-  FL_USER_CHECK(static_cast<int>(dim) < tensor.ndim(),
-                "flip: ", typeToString(tensor.type(), tensor.shape()), ": axis ", dim,
-                " is out of range");
+  detail::checkAxis("flip", tensor, dim);
   std::vector<Dim> starts(tensor.ndim(), 0), strides(tensor.ndim(), 1);
   starts[dim] = std::max<Dim>(tensor.dim(dim) - 1, 0);
   strides[dim] = -1;
@@ -140,9 +138,7 @@ Tensor flip(const Tensor& tensor, const unsigned dim) {
 
 Tensor roll(const Tensor& tensor, const int shift, const unsigned axis) {
   FL_API_ENTRY();
-  FL_USER_CHECK(static_cast<int>(axis) < tensor.ndim(),
-                "roll: ", typeToString(tensor.type(), tensor.shape()), ": axis ", axis,
-                " is out of range");
+  detail::checkAxis("roll", tensor, axis);
   const Dim size = tensor.dim(axis);
   if (size == 0) {
     return tensor;

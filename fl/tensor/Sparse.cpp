@@ -7,11 +7,6 @@
 namespace fl::detail {
 namespace {
 
-Tensor zeros(const Shape& shape, dtype type) {
-  return Tensor(applyOp(ir::Op::Broadcast, {numberTensor(Number::fromSigned(0, type)).value()},
-                        ir::Attrs(shape.get())));
-}
-
 // Which of `lines` lines each of n elements is in, given where each line begins: an element is in
 // as many lines as begin at or before it, but the first.
 Tensor expandOffsets(const Tensor& offsets, Dim lines, Dim n) {

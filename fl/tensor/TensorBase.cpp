@@ -33,11 +33,6 @@ void checkExtents(const Shape& shape) {
   }
 }
 
-TensorValue broadcastNumber(const Number& number, const Shape& shape) {
-  return detail::applyOp(ir::Op::Broadcast, {defaultTensorBackend().fromNumber(number)},
-                         ir::Attrs(shape.get()));
-}
-
 Shape withoutTrailingOnes(Shape shape) {
   while (shape.ndim() > 0 && shape.get().back() == 1) {
     shape.get().pop_back();
@@ -200,8 +195,9 @@ FL_DEFINE(char)
 FL_DEFINE(unsigned char)
 FL_DEFINE(long)
 FL_DEFINE(unsigned long)
-FL_DEFINE(long long) FL_DEFINE(unsigned long long) FL_DEFINE(double) FL_DEFINE(float)
-    FL_DEFINE(short) FL_DEFINE(unsigned short)
+FL_DEFINE(long long)
+FL_DEFINE(unsigned long long) FL_DEFINE(double) FL_DEFINE(float) FL_DEFINE(short)
+    FL_DEFINE(unsigned short)
 #undef FL_DEFINE
 
         void Tensor::toHost(void* data) const {
@@ -321,7 +317,7 @@ void Tensor::setValue(TensorValue value) const {
 
 void Tensor::fill(const Number& number) {
   FL_USER_CHECK(storage_, "assignment: the tensor is empty");
-  write(Tensor(broadcastNumber(number.cast(type()), shape())));
+  write(detail::filled(shape(), number.cast(type())));
 }
 
 Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs, const char* name) {
@@ -351,7 +347,7 @@ bool Tensor::accumulates(ir::Op op) const {
 
 Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
   if (view_) {
-    return updateInPlace(op, Tensor(broadcastNumber(rhs.cast(type()), shape())), "");
+    return updateInPlace(op, detail::filled(shape(), rhs.cast(type())), "");
   }
   const dtype common = isFloating(type()) || !isFloating(rhs.type()) ? type() : dtype::f32;
   write(detail::binary(op, detail::castTo(*this, common), detail::numberTensor(rhs.cast(common))));

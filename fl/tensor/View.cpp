@@ -107,11 +107,6 @@ TensorValue applyMove(const TensorValue& value, const ViewMove& move) {
   __builtin_unreachable();
 }
 
-TensorValue zeros(const ir::ValueType& type) {
-  return applyOp(ir::Op::Broadcast, {numberTensor(Number::fromSigned(0, type.type)).value()},
-                 ir::Attrs(type.shape.get()));
-}
-
 // `base` with `part` written to where `move` leads.
 TensorValue writeMove(const TensorValue& base, const ViewMove& move, const TensorValue& part,
                       Write write) {
@@ -221,7 +216,7 @@ TensorValue writeView(const TensorValue& value, const TensorView& view, const Te
       current = reshapeValue(current, shape);
       continue;
     }
-    const TensorValue base = levels[i] ? levels[i] : zeros({value->type(), shape});
+    const TensorValue base = levels[i] ? levels[i] : zeros(shape, value->type()).value();
     current = writeMove(base, moves[i], current, write);
   }
   return current;
