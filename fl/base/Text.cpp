@@ -94,7 +94,7 @@ int Lexer::takeIndex() {
 }
 
 int Lexer::takeNumbered(char prefix, const char* what) {
-  if (token_.empty() || token_[0] != prefix) {
+  if (token_.size() < 2 || token_[0] != prefix) {
     fail(std::string("expected ") + what);
   }
   // What is behind the prefix becomes the token ahead.
