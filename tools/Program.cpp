@@ -14,6 +14,7 @@
 #include "fl/tensor/tensor.h"
 #include "tools/Files.h"
 #include "tools/KernelLaunch.h"
+#include "tools/ReferenceSchedule.h"
 
 namespace fl::tools {
 namespace {
@@ -111,7 +112,10 @@ class LoadedLaunches : public LoadedProgram {
  public:
   LoadedLaunches(const ir::Schedule& schedule, const std::string& name,
                  const std::vector<NpyArray>& inputs)
-      : device_(runtime::makeDevice(name)), loaded_(device_->load(schedule, &kernels_)) {
+      : device_(runtime::makeDevice(name)) {
+    const bool compiles = device_->lowering() == ir::Lowering::Kernels;
+    loaded_ = compiles ? device_->load(schedule, &kernels_)
+                       : std::make_unique<ReferenceSchedule>(schedule, name == "ref");
     for (size_t i = 0; i < inputs.size(); ++i) {
       const bool number = schedule.parameters[i].number;
       const NpyArray& input = inputs[i];
@@ -119,8 +123,8 @@ class LoadedLaunches : public LoadedProgram {
                                 : runtime::makeBlock(input.bytes.data(), input.bytes.size()));
       numbers_.push_back(number ? numberOf(input) : Number());
     }
-    if (device_->lowering() == ir::Lowering::Kernels && flags().jit != "off") {
-      for (const runtime::DeviceKernelPtr& kernel : loaded_->kernels()) {
+    for (const runtime::DeviceKernelPtr& kernel : loaded_->kernels()) {
+      if (flags().jit != "off") {
         kernel->setArtifact(codegen::cpu::emitKernel(kernel->kernel(), device_->target(), "k"));
       }
     }
@@ -148,7 +152,7 @@ class LoadedLaunches : public LoadedProgram {
  private:
   const std::unique_ptr<runtime::Device> device_;
   runtime::KernelCache kernels_;
-  const std::unique_ptr<runtime::LoadedSchedule> loaded_;
+  std::unique_ptr<runtime::LoadedSchedule> loaded_;
   std::vector<MemoryBlockPtr> buffers_;
   std::vector<Number> numbers_;
   std::vector<MemoryBlockPtr> outputs_;
