@@ -1,4 +1,4 @@
-// What a kernel means, computed number by number straight from the words of fl/ir/Kernel.h and
+// What a kernel means, computed number by number straight from the words of fl/kernel/Kernel.h and
 // fl/ir/Ops.def: slow, and sharing no code with any executor. Values of approximated functions come
 // from the C library, so kernels that use them agree only nearly.
 #pragma once

@@ -11,7 +11,7 @@
 //     library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[4,8], t0: f32[8,4]) -> o0: f32[4,4]
 //   }
 #include "fl/base/Text.h"
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 #include "fl/ir/Text.h"
 
 namespace fl::ir {
