@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "tests/codegen/EmitterHarness.h"
-#include "tests/codegen/KernelReference.h"
 
 namespace fl::testing {
 namespace {

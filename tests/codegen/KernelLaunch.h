@@ -68,6 +68,9 @@ class KernelLaunch {
   std::vector<void*> data_;
 };
 
+// Runs the whole domain by the reference interpreter.
+void runReference(const KernelLaunch& launch);
+
 // A number of the type as LaunchOptions describe it.
 Number drawNumber(dtype type, std::mt19937_64& random, const LaunchOptions& options);
 
