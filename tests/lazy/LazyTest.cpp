@@ -5,12 +5,13 @@
 
 #include <cmath>
 
+#include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/Flags.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/ThreadPool.h"
 #include "fl/tensor/tensor.h"
-#include "tests/lazy/Counts.h"
 #include "tests/fuzz/RandomProgram.h"
+#include "tests/lazy/Counts.h"
 
 namespace fl::testing {
 namespace {
