@@ -7,7 +7,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/base/Text.h"
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::tools {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 #include "tools/npy/Npz.h"
 
 namespace fl::tools {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::testing {
 

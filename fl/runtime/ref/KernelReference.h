@@ -6,7 +6,7 @@
 // them agree only nearly; all others to the bit.
 #pragma once
 
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::runtime::ref {
 

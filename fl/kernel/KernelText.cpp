@@ -12,7 +12,7 @@
 //     stage { store 1 %3 }
 //   }
 #include "fl/base/Text.h"
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::ir {
 namespace {

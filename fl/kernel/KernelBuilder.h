@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::ir {
 

@@ -17,7 +17,7 @@
 #include <limits>
 
 #include "fl/base/Text.h"
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 #include "fl/ir/Text.h"
 
 namespace fl::ir {

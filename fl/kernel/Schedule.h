@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fl/ir/Graph.h"
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::ir {
 

@@ -1,4 +1,4 @@
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 #include <algorithm>
 

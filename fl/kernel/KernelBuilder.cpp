@@ -1,4 +1,4 @@
-#include "fl/ir/KernelBuilder.h"
+#include "fl/kernel/KernelBuilder.h"
 
 #include <algorithm>
 
