@@ -1,12 +1,12 @@
 // Drawn inputs are any numbers, but some decide which elements a program touches: starts of boxes,
 // and indices of lookups. These functions set those of the `drawn` inputs so that they fit, where
-// the program, or one kernel of it, reads them directly or through views and casts; what it computes
-// or stores first is as it is.
+// the program, or one kernel of it, reads them directly or through views and casts; what it
+// computes or stores first is as it is.
 #pragma once
 
 #include <vector>
 
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 #include "tools/npy/Npz.h"
 
 namespace fl::tools {

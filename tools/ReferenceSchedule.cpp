@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "fl/runtime/ref/KernelReference.h"
 #include "fl/tensor/GraphRunner.h"
 #include "fl/tensor/tensor.h"
+#include "tools/reference/KernelReference.h"
 
 namespace fl::tools {
 
@@ -44,7 +44,7 @@ void ReferenceSchedule::runLaunch(const ir::LaunchStep& launch, const Frame& fra
   const ir::KernelArgs args{where.data.data(), extents.data(), strides.data(), where.scalars.data(),
                             &bad};
   const int64_t domain = kernelDomain(kernel, extents.data());
-  if (runtime::ref::runKernel(kernel, args, 0, domain) >= 0) {
+  if (interpretKernel(kernel, args, 0, domain) >= 0) {
     throw ir::IndexOutOfRange(bad);
   }
 }

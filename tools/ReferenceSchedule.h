@@ -1,5 +1,5 @@
 // Runs the schedules of a compiling device by the references: kernels number by number
-// (fl/runtime/ref/KernelReference.h), primitive calls by the interpreter of graphs, calls of
+// (tools/reference/KernelReference.h), primitive calls by the interpreter of graphs, calls of
 // libraries by their definitions on the device `ref`. It is what `fl run` compares schedules with.
 #pragma once
 
