@@ -158,6 +158,14 @@ DirectionGradient backDirection(const Network& network, const RnnCellWeights& we
            productTransposed(columns(stacked(before)), gradQ), biasA, biasQ}};
 }
 
+void checkGradient(const char* name, const Tensor& gradient, const Network& network,
+                   const Shape& shape) {
+  FL_USER_CHECK(
+      gradient.isEmpty() || (gradient.shape() == shape && gradient.type() == network.type),
+      "rnnBackward: the gradient ", name, " ", typeToString(gradient.type(), gradient.shape()),
+      " must be ", typeToString(network.type, shape), " or empty");
+}
+
 Tensor inShapeOf(const Tensor& model, const std::vector<Tensor>& states) {
   return model.isEmpty() ? Tensor(model.shape(), model.type())
                          : reshape(stacked(states), model.shape());
@@ -221,8 +229,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> ComposedAutogradExtension::rnnBackwar
   const int directions = parameters.directions();
   const std::vector<RnnCellWeights> cells = unpackRnnWeights(weights, parameters);
   const Shape outputShape = {directions * parameters.hiddenSize, network.batch, network.time};
-  Tensor grad = gradData->dy.isEmpty() ? full(outputShape, 0.0, network.type)
-                                       : reshape(gradData->dy, outputShape);
+  checkGradient("dy", gradData->dy, network, outputShape);
+  checkGradient("dhy", gradData->dhy, network, network.stateShape());
+  checkGradient("dcy", gradData->dcy, network, network.stateShape());
+  Tensor grad = gradData->dy.isEmpty() ? full(outputShape, 0.0, network.type) : gradData->dy;
   std::vector<RnnCellWeights> cellGrads(parameters.states());
   std::vector<Tensor> hiddenGrads(parameters.states()), cellStateGrads(parameters.states());
   for (int layer = numLayers - 1; layer >= 0; --layer) {
