@@ -108,9 +108,9 @@ Tensor dropoutMask(const Tensor& input, double p) {
   return (rand(input.shape()) > p).astype(input.type()) * (p < 1 ? 1 / (1 - p) : 0.0);
 }
 
-// The steps of one direction of a layer, by time.
+// The steps of one direction of a layer, by time; without `keep` only the states after them.
 std::vector<RnnStep> runDirection(const Network& network, const RnnCellWeights& weights,
-                                  const Tensor& input, RnnState state, int direction) {
+                                  const Tensor& input, RnnState state, int direction, bool keep) {
   const Tensor products = reshape(transposedProduct(weights.input, columns(input)),
                                   {network.parameters.gateRows(), network.batch, network.time});
   std::vector<RnnStep> steps(network.time);
@@ -121,6 +121,9 @@ std::vector<RnnStep> runDirection(const Network& network, const RnnCellWeights& 
         network.parameters.mode,
         {products(span, span, t), recurrent, weights.inputBias, weights.recurrentBias}, state);
     state = steps[t].after;
+    if (!keep) {
+      steps[t] = {{}, state, {}};
+    }
   }
   return steps;
 }
@@ -196,8 +199,9 @@ std::tuple<Tensor, Tensor, Tensor> ComposedAutogradExtension::rnn(
     std::vector<Tensor> outputs;
     for (int d = 0; d < parameters.directions(); ++d) {
       const int state = layer * parameters.directions() + d;
-      const std::vector<RnnStep>& steps = kept->steps.emplace_back(runDirection(
-          network, cells[state], sequence, network.stateOf(hiddenState, cellState, state), d));
+      const std::vector<RnnStep>& steps = kept->steps.emplace_back(
+          runDirection(network, cells[state], sequence,
+                       network.stateOf(hiddenState, cellState, state), d, payload != nullptr));
       std::vector<Tensor> values;
       for (const RnnStep& step : steps) {
         values.push_back(step.after.hidden);
