@@ -37,34 +37,29 @@ Tensor front(const Tensor& input, Dim first, Dim count) {
 
 }  // namespace
 
-Tensor cumsum(const Tensor& input, const unsigned axis) {
-  FL_API_ENTRY();
+Tensor TensorBackend::cumsum(const Tensor& input, const unsigned axis) {
   detail::checkAxis("cumsum", input, axis);
   const Tensor wide = isFloating(input.type()) ? input : detail::widenForSum(input);
   return detail::applyOp(ir::Op::Cumsum, {wide}, {axis});
 }
 
-Tensor argsort(const Tensor& input, const Dim axis, const SortMode sortMode) {
-  FL_API_ENTRY();
+Tensor TensorBackend::argsort(const Tensor& input, const Dim axis, const SortMode sortMode) {
   return detail::castTo(order("argsort", input, axis, sortMode), dtype::u32);
 }
 
-Tensor sort(const Tensor& input, const Dim axis, const SortMode sortMode) {
-  FL_API_ENTRY();
+Tensor TensorBackend::sort(const Tensor& input, const Dim axis, const SortMode sortMode) {
   return lookUp(input, order("sort", input, axis, sortMode), axis);
 }
 
-void sort(Tensor& values, Tensor& indices, const Tensor& input, const Dim axis,
-          const SortMode sortMode) {
-  FL_API_ENTRY();
+void TensorBackend::sort(Tensor& values, Tensor& indices, const Tensor& input, const Dim axis,
+                         const SortMode sortMode) {
   const Tensor index = order("sort", input, axis, sortMode);
   values = lookUp(input, index, axis);  // `input` may be `values`: it is not read again
   indices = detail::castTo(index, dtype::u32);
 }
 
-void topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k, const Dim axis,
-          const SortMode sortMode) {
-  FL_API_ENTRY();
+void TensorBackend::topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k,
+                         const Dim axis, const SortMode sortMode) {
   detail::checkAxis("topk", input, axis);
   FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= input.dim(axis), "topk: ", k, " of axis ", axis,
                 " of ", typeToString(input.type(), input.shape()));
@@ -75,8 +70,8 @@ void topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k
   indices = detail::castTo(index, dtype::u32);
 }
 
-Tensor median(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
+                             const bool keepDims) {
   std::vector<Dim> reduced(axes.begin(), axes.end()), permutation;
   if (axes.empty()) {
     reduced.resize(input.ndim());
@@ -97,8 +92,8 @@ Tensor median(const Tensor& input, const std::vector<int>& axes, const bool keep
   const dtype type = detail::meanType(input.type());
   const Tensor lines = reshape(transpose(detail::castTo(input, type), Shape(permutation)),
                                {count, input.elements() / count});
-  const Tensor sorted = sort(lines, 0);
-  const Tensor middle = mean(front(sorted, (count - 1) / 2, count % 2 == 0 ? 2 : 1), {0});
+  const Tensor sorted = sort(lines, 0, SortMode::Ascending);
+  const Tensor middle = mean(front(sorted, (count - 1) / 2, count % 2 == 0 ? 2 : 1), {0}, false);
   const Tensor last = reshape(front(sorted, count - 1, 1), middle.shape());
   return reshape(
       where(isnan(last), last, middle),

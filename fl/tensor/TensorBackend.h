@@ -15,6 +15,9 @@
 namespace fl {
 
 class Tensor;
+enum class MatrixProperty;
+enum class PadType;
+enum class SortMode;
 enum class TensorBackendType { Stub, Tracer, ArrayFire, OneDnn, Jit, Eager };
 
 class TensorBackend {
@@ -55,27 +58,8 @@ class TensorBackend {
   virtual void setMemMgrLoggingEnabled(const bool enabled) {}
   virtual void setMemMgrFlushInterval(const size_t interval) {}
 
-#define FL_NONE
-#define FL_VIRTUAL_Source(name)
-#define FL_VIRTUAL_Random(name)
-#define FL_VIRTUAL_Unary(name) virtual Tensor name(const Tensor& tensor);
-#define FL_VIRTUAL_Binary(name) virtual Tensor name(const Tensor& lhs, const Tensor& rhs);
-#define FL_VIRTUAL_Select(name)
-#define FL_VIRTUAL_Cast(name)
-#define FL_VIRTUAL_View(name)
-#define FL_VIRTUAL_Index(name)
-#define FL_VIRTUAL_Join(name)
-#define FL_VIRTUAL_Update(name)
-#define FL_VIRTUAL_Reduce(name) \
-  virtual Tensor name(const Tensor& input, const std::vector<int>& axes, const bool keepDims);
-#define FL_VIRTUAL_Scan(name)
-#define FL_VIRTUAL_Order(name)
-#define FL_VIRTUAL_Contract(name)
-#define FL_VIRTUAL_Library(name)
-#define FL_OP(Name, name, kind, ...) FL_VIRTUAL_##kind(name)
-#include "fl/ir/Ops.def"
-#undef FL_OP
-#undef FL_NONE
+#define FL_FUNCTION(Kind, Result, name, parameters, arguments) virtual Result name parameters;
+#include "fl/tensor/Functions.def"
 
  private:
   detail::TensorExtensionCache extensions_;

@@ -196,11 +196,14 @@ FL_DEFINE(unsigned char)
 FL_DEFINE(long)
 FL_DEFINE(unsigned long)
 FL_DEFINE(long long)
-FL_DEFINE(unsigned long long) FL_DEFINE(double) FL_DEFINE(float) FL_DEFINE(short)
-    FL_DEFINE(unsigned short)
+FL_DEFINE(unsigned long long)
+FL_DEFINE(double)
+FL_DEFINE(float)
+FL_DEFINE(short)
+FL_DEFINE(unsigned short)
 #undef FL_DEFINE
 
-        void Tensor::toHost(void* data) const {
+void Tensor::toHost(void* data) const {
   FL_API_ENTRY();
   if (!isEmpty()) {
     defaultTensorBackend().toHost(value(), data);

@@ -239,14 +239,19 @@ FL_DECLARE(unsigned)
 FL_DECLARE(char)
 FL_DECLARE(unsigned char)
 FL_DECLARE(long)
-FL_DECLARE(unsigned long) FL_DECLARE(long long) FL_DECLARE(unsigned long long) FL_DECLARE(double)
-    FL_DECLARE(float) FL_DECLARE(short) FL_DECLARE(unsigned short)
+FL_DECLARE(unsigned long)
+FL_DECLARE(long long)
+FL_DECLARE(unsigned long long)
+FL_DECLARE(double)
+FL_DECLARE(float)
+FL_DECLARE(short)
+FL_DECLARE(unsigned short)
 #undef FL_DECLARE
 
-    // ---- Creation ----
-    // A scalar tensor of shape {}.
-    template <typename T>
-    Tensor fromScalar(const T& value, const dtype type = dtype_traits<T>::ctype);
+// ---- Creation ----
+// A scalar tensor of shape {}.
+template <typename T>
+Tensor fromScalar(const T& value, const dtype type = dtype_traits<T>::ctype);
 template <typename T>
 Tensor full(const Shape& dims, const T& value, const dtype type = dtype_traits<T>::ctype);
 Tensor identity(const Dim dim, const dtype type = dtype::f32);
@@ -288,38 +293,26 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
 Tensor where(const Tensor& condition, const Tensor& x, const double& y);
 Tensor where(const Tensor& condition, const double& x, const Tensor& y);
 
-// ---- Unary; integers become f32 for the functions of floats ----
-Tensor exp(const Tensor& tensor);
-Tensor log(const Tensor& tensor);
-Tensor negative(const Tensor& tensor);
+// ---- The elementwise operators and plain reductions of fl/ir/Ops.def, whose rows say what is not
+// obvious. Unary ones take (tensor), binary ones (lhs, rhs); integers become f32 for functions of
+// floats. Reductions take the axes to reduce, which go unless keepDims; no axes means all. ----
+#define FL_UNARY(Name, name) Tensor name(const Tensor& tensor);
+#define FL_BINARY(Name, name) Tensor name(const Tensor& lhs, const Tensor& rhs);
+#define FL_REDUCE(Name, name) \
+  Tensor name(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
+#include "fl/tensor/Functions.def"
 Tensor operator-(const Tensor& tensor);
-Tensor logicalNot(const Tensor& tensor);
 Tensor operator!(const Tensor& tensor);
-Tensor log1p(const Tensor& tensor);
-Tensor sin(const Tensor& tensor);
-Tensor cos(const Tensor& tensor);
-Tensor sqrt(const Tensor& tensor);
-Tensor tanh(const Tensor& tensor);
-Tensor floor(const Tensor& tensor);
-Tensor ceil(const Tensor& tensor);
-Tensor rint(const Tensor& tensor);
-Tensor absolute(const Tensor& tensor);
 Tensor abs(const Tensor& tensor);
 Tensor sigmoid(const Tensor& tensor);
-Tensor erf(const Tensor& tensor);
-Tensor isnan(const Tensor& tensor);
-Tensor isinf(const Tensor& tensor);
-Tensor sign(const Tensor& tensor);
 
-// ---- Binary; the 27 forms of each: Tensor with Tensor, and with each scalar type on either side
-// --
+// ---- Operators of binary functions, and their forms with each scalar type on either side ----
 #define FL_DECLARE_SCALAR(FUNC, OP, T)                 \
   Tensor FUNC(const Tensor& lhs, const T& rhs);        \
   Tensor FUNC(const T& lhs, const Tensor& rhs);        \
   Tensor operator OP(const Tensor& lhs, const T& rhs); \
   Tensor operator OP(const T& lhs, const Tensor& rhs);
 #define FL_DECLARE_BINARY(FUNC, OP)                         \
-  Tensor FUNC(const Tensor& lhs, const Tensor& rhs);        \
   Tensor operator OP(const Tensor& lhs, const Tensor& rhs); \
   FL_DECLARE_SCALAR(FUNC, OP, bool)                         \
   FL_DECLARE_SCALAR(FUNC, OP, int)                          \
@@ -334,26 +327,33 @@ Tensor sign(const Tensor& tensor);
   FL_DECLARE_SCALAR(FUNC, OP, float)                        \
   FL_DECLARE_SCALAR(FUNC, OP, short)                        \
   FL_DECLARE_SCALAR(FUNC, OP, unsigned short)
-#define FL_FOR_EACH_BINARY_OPERATOR(X)                                                     \
-  X(add, +)                                                                                \
-  X(sub, -)                                                                                \
-  X(mul, *)                                                                                \
-  X(div, /)                                                                                \
-  X(eq, ==)                                                                                \
-  X(neq, !=) X(lessThan, <) X(lessThanEqual, <=) X(greaterThan, >) X(greaterThanEqual, >=) \
-      X(logicalOr, ||) X(logicalAnd, &&) X(mod, %) X(bitwiseAnd, &) X(bitwiseOr, |)        \
-          X(bitwiseXor, ^) X(lShift, <<) X(rShift, >>)
+#define FL_FOR_EACH_BINARY_OPERATOR(X) \
+  X(add, +)                            \
+  X(sub, -)                            \
+  X(mul, *)                            \
+  X(div, /)                            \
+  X(eq, ==)                            \
+  X(neq, !=)                           \
+  X(lessThan, <)                       \
+  X(lessThanEqual, <=)                 \
+  X(greaterThan, >)                    \
+  X(greaterThanEqual, >=)              \
+  X(logicalOr, ||)                     \
+  X(logicalAnd, &&)                    \
+  X(mod, %)                            \
+  X(bitwiseAnd, &)                     \
+  X(bitwiseOr, |)                      \
+  X(bitwiseXor, ^)                     \
+  X(lShift, <<)                        \
+  X(rShift, >>)
 FL_FOR_EACH_BINARY_OPERATOR(FL_DECLARE_BINARY)
 #undef FL_DECLARE_BINARY
 #undef FL_DECLARE_SCALAR
 
-Tensor minimum(const Tensor& lhs, const Tensor& rhs);
 Tensor minimum(const Tensor& lhs, const double& rhs);
 Tensor minimum(const double& lhs, const Tensor& rhs);
-Tensor maximum(const Tensor& lhs, const Tensor& rhs);
 Tensor maximum(const Tensor& lhs, const double& rhs);
 Tensor maximum(const double& lhs, const Tensor& rhs);
-Tensor power(const Tensor& lhs, const Tensor& rhs);
 Tensor power(const Tensor& lhs, const double& rhs);
 Tensor power(const double& lhs, const Tensor& rhs);
 
@@ -375,14 +375,11 @@ void topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k
           const SortMode sortMode = SortMode::Descending);
 
 // ---- Reductions; no axes means all. Reduced dimensions go unless keepDims ----
-Tensor amin(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
-Tensor amax(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
 // The extreme along one axis and its first index (u32).
 void min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
          const bool keepDims = false);
 void max(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
          const bool keepDims = false);
-Tensor sum(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);
 Tensor argmax(const Tensor& input, const unsigned axis, const bool keepDims = false);
 Tensor argmin(const Tensor& input, const unsigned axis, const bool keepDims = false);
 Tensor mean(const Tensor& input, const std::vector<int>& axes = {}, const bool keepDims = false);

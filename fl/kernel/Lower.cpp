@@ -1,4 +1,4 @@
-#include "fl/ir/Lower.h"
+#include "fl/kernel/Lower.h"
 
 #include "fl/base/Error.h"
 

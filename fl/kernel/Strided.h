@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "fl/ir/KernelBuilder.h"
+#include "fl/kernel/KernelBuilder.h"
 
 namespace fl::ir {
 

@@ -12,7 +12,7 @@
 //     stage { store 1 %3 }
 //   }
 #include "fl/base/Text.h"
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::ir {
 namespace {
@@ -82,9 +82,7 @@ std::string printStage(const KernelStage& stage) {
   return text + " }\n";
 }
 
-int takeValue(Lexer& lexer) {
-  return static_cast<int>(Lexer(lexer.takeSigil('%', "a value")).takeInteger());
-}
+int takeValue(Lexer& lexer) { return lexer.takeNumbered('%', "a value"); }
 
 KernelOperand parseOperand(Lexer& lexer) {
   KernelOperand operand;
@@ -116,20 +114,21 @@ std::vector<int> takeValues(Lexer& lexer) {
 
 KernelValue parseValue(Lexer& lexer) {
   KernelValue value;
+  const size_t position = lexer.position();
   const std::string what = lexer.takeName("an op");
   if (what == "load" || what == "scalar" || what == "total") {
     value.form = what == "load"     ? KernelValue::Form::Load
                  : what == "scalar" ? KernelValue::Form::Scalar
                                     : KernelValue::Form::Total;
-    value.index = static_cast<int>(lexer.takeInteger());
+    value.index = lexer.takeIndex();
   } else if (what == "gather") {
     value.form = KernelValue::Form::Gather;
-    value.index = static_cast<int>(lexer.takeInteger());
+    value.index = lexer.takeIndex();
     value.args = takeValues(lexer);
   } else {
     value.form = KernelValue::Form::Apply;
     if (!findOp(what, &value.op)) {
-      lexer.fail("\"" + what + "\" is no op");
+      lexer.failAt(position, "\"" + what + "\" is no op");
     }
     value.args = takeValues(lexer);
   }
@@ -144,14 +143,15 @@ KernelStage parseStage(Lexer& lexer, bool sweep, int* reductions) {
   lexer.expect("{");
   while (!lexer.accept("}")) {
     if (lexer.accept("store")) {
-      const int operand = static_cast<int>(lexer.takeInteger());
+      const int operand = lexer.takeIndex();
       stage.stores.push_back({operand, takeValue(lexer)});
     } else {
       lexer.expect("reduce");
       KernelStage::Reduce reduce{};
+      const size_t position = lexer.position();
       const std::string name = lexer.takeName("a reduction");
       if (!findOp(name, &reduce.op)) {
-        lexer.fail("\"" + name + "\" is no op");
+        lexer.failAt(position, "\"" + name + "\" is no op");
       }
       reduce.value = takeValue(lexer);
       reduce.index = (*reductions)++;
@@ -159,6 +159,12 @@ KernelStage parseStage(Lexer& lexer, bool sweep, int* reductions) {
     }
   }
   return stage;
+}
+
+int takeRank(Lexer& lexer) {
+  lexer.expect("rank");
+  lexer.expect("=");
+  return lexer.takeIndex();
 }
 
 }  // namespace
@@ -190,10 +196,12 @@ std::string printKernel(const Kernel& kernel, const std::string& name) {
 Kernel parseKernel(Lexer& lexer) {
   Kernel kernel;
   int reductions = 0;
-  kernel.rank = static_cast<int>(lexer.takeField("rank"));
+  kernel.rank = takeRank(lexer);
+  const size_t position = lexer.position();
   for (Dim axis : lexer.takeListField("reduced")) {
-    if (axis < 0 || axis >= kMaxRank) {
-      lexer.fail("axis out of range");
+    if (axis < 0 || axis >= kernel.rank || axis >= kMaxRank ||
+        kernel.isReduced(static_cast<int>(axis))) {
+      lexer.failAt(position, "axis " + std::to_string(axis) + " is out of range or given twice");
     }
     kernel.reduced |= 1u << axis;
   }
@@ -208,8 +216,10 @@ Kernel parseKernel(Lexer& lexer) {
     } else if (lexer.accept("stage")) {
       kernel.stages.push_back(parseStage(lexer, false, &reductions));
     } else {
+      const size_t position = lexer.position();
       if (takeValue(lexer) != static_cast<int>(kernel.values.size())) {
-        lexer.fail("values are numbered in order");
+        lexer.failAt(position, "values are numbered in order: expected %" +
+                                   std::to_string(kernel.values.size()));
       }
       lexer.expect("=");
       kernel.values.push_back(parseValue(lexer));

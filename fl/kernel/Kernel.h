@@ -31,10 +31,10 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <string>
 #include <vector>
 
+#include "fl/ir/BadIndex.h"
 #include "fl/ir/Op.h"
 
 namespace fl {
@@ -119,18 +119,6 @@ struct Kernel {
 
 // 16-bit floats are loaded and stored as they are; arithmetic on them is explicit: values of type
 // f16 or bf16 appear only as operands and results of Cast, as results of Load and in stores.
-
-// An index that a Gather found out of bounds.
-struct BadIndex {
-  int64_t index;
-  int64_t bound;
-};
-// Thrown where one is found; backends turn it into the user's error.
-struct IndexOutOfRange : std::exception {
-  IndexOutOfRange(BadIndex bad, int origin = -1) : bad(bad), origin(origin) {}
-  BadIndex bad;
-  int origin;  // Node::origin of the operator
-};
 
 // The run-time arguments of one launch.
 struct KernelArgs {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::ir {
 
@@ -62,7 +62,8 @@ class KernelBuilder {
     bool reduced;
     std::vector<Dim> strides;  // one an operand
   };
-  int addOperand(KernelOperand::Role role, BufferRef buffer, dtype type, Access access);
+  int addOperand(KernelOperand::Role role, std::optional<BufferRef> buffer, dtype type,
+                 Access access);
   int addValue(KernelValue value);
   int constant(Dim value);
   std::vector<Axis> mergedAxes() const;
@@ -70,7 +71,7 @@ class KernelBuilder {
   Shape space_;
   std::vector<bool> reduced_;
   Kernel kernel_;
-  std::vector<BufferRef> buffers_;
+  std::vector<std::optional<BufferRef>> buffers_;
   std::vector<Access> accesses_;
   std::vector<int> numbers_;
   std::vector<int> gathers_;  // origins

@@ -3,7 +3,7 @@
 // agree.
 #pragma once
 
-#include "fl/ir/Strided.h"
+#include "fl/kernel/Strided.h"
 
 namespace fl::ir {
 

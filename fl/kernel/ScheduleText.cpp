@@ -7,11 +7,17 @@
 //     output f32[4,2] shares p0
 //     temporary bytes=128 first=0 last=1 offset=0
 //     kernel rank=1 reduced=[] { ... }
-//     launch 0 extents=[32] operands(p0+0+1*p1[1], t0+0[1]) numbers=[1]
+//     launch 0 extents=[32] operands(p0+0+1*p1[1], 5[1], t0+0[1]) numbers=[1]
 //     library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[4,8], t0: f32[8,4]) -> o0: f32[4,4]
 //   }
+//
+// An operand of a launch is a buffer, the element it begins at, and strides; an Index operand (5[1]
+// above) has no buffer.
+#include <cctype>
+#include <limits>
+
 #include "fl/base/Text.h"
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 #include "fl/ir/Text.h"
 
 namespace fl::ir {
@@ -23,12 +29,13 @@ std::string printRef(const BufferRef& ref) {
 }
 
 BufferRef parseRef(Lexer& lexer) {
-  const std::string text = lexer.takeName("a buffer (p, o or t and a number)");
+  const char space = lexer.peek().empty() ? ' ' : lexer.peek()[0];
   BufferRef ref;
-  ref.space = text[0] == 'p'   ? BufferRef::Space::Parameter
-              : text[0] == 'o' ? BufferRef::Space::Output
-                               : BufferRef::Space::Temporary;
-  ref.index = static_cast<int>(Lexer(text.substr(1)).takeInteger());
+  ref.space = space == 'p'   ? BufferRef::Space::Parameter
+              : space == 'o' ? BufferRef::Space::Output
+                             : BufferRef::Space::Temporary;
+  const char prefix = space == 'p' || space == 'o' ? space : 't';
+  ref.index = lexer.takeNumbered(prefix, "a buffer (p, o or t and a number)");
   return ref;
 }
 
@@ -40,7 +47,8 @@ std::string printParameter(const Parameter& parameter) {
 }
 
 std::string printLaunchOperand(const LaunchOperand& operand) {
-  std::string text = printRef(operand.buffer) + "+" + std::to_string(operand.offset.constant);
+  std::string text = (operand.buffer ? printRef(*operand.buffer) + "+" : "") +
+                     std::to_string(operand.offset.constant);
   for (const ElementOffset::Term& term : operand.offset.terms) {
     text += "+" + std::to_string(term.factor) + "*p" + std::to_string(term.parameter);
   }
@@ -49,13 +57,15 @@ std::string printLaunchOperand(const LaunchOperand& operand) {
 
 LaunchOperand parseLaunchOperand(Lexer& lexer) {
   LaunchOperand operand;
-  operand.buffer = parseRef(lexer);
-  lexer.expect("+");
+  if (std::isalpha(static_cast<unsigned char>(lexer.peek().c_str()[0]))) {
+    operand.buffer = parseRef(lexer);
+    lexer.expect("+");
+  }
   operand.offset.constant = lexer.takeInteger();
   while (lexer.accept("+")) {
     const Dim factor = lexer.takeInteger();
     lexer.expect("*");
-    operand.offset.terms.push_back({parseRef(lexer).index, factor});
+    operand.offset.terms.push_back({lexer.takeNumbered('p', "a number (p and its index)"), factor});
   }
   operand.strides = lexer.takeList();
   return operand;
@@ -73,7 +83,7 @@ std::string printStep(const LaunchStep& launch) {
 
 LaunchStep parseLaunch(Lexer& lexer) {
   LaunchStep launch;
-  launch.kernel = static_cast<int>(lexer.takeInteger());
+  launch.kernel = lexer.takeIndex();
   launch.extents = lexer.takeListField("extents");
   lexer.expect("operands");
   lexer.expect("(");
@@ -81,7 +91,11 @@ LaunchStep parseLaunch(Lexer& lexer) {
     launch.operands.push_back(parseLaunchOperand(lexer));
     lexer.accept(",");
   }
+  const size_t position = lexer.position();
   for (Dim number : lexer.takeListField("numbers")) {
+    if (number < 0 || number > std::numeric_limits<int>::max()) {
+      lexer.failAt(position, std::to_string(number) + " is no parameter");
+    }
     launch.numbers.push_back(static_cast<int>(number));
   }
   return launch;
@@ -104,9 +118,10 @@ void parseTypedRef(Lexer& lexer, BufferRef* ref, ValueType* type) {
 
 LibraryStep parseLibrary(Lexer& lexer) {
   LibraryStep call;
+  const size_t position = lexer.position();
   const std::string name = lexer.takeName("an op");
   if (!findOp(name, &call.op)) {
-    lexer.fail("\"" + name + "\" is no op");
+    lexer.failAt(position, "\"" + name + "\" is no op");
   }
   call.attrs = parseAttrs(lexer, call.op);
   lexer.expect("(");
@@ -145,10 +160,10 @@ Parameter parseParameter(Lexer& lexer) {
 
 Temporary parseTemporary(Lexer& lexer) {
   Temporary temporary;
-  temporary.bytes = static_cast<size_t>(lexer.takeField("bytes"));
+  temporary.bytes = lexer.takeSizeField("bytes");
   temporary.first = static_cast<int>(lexer.takeField("first"));
   temporary.last = static_cast<int>(lexer.takeField("last"));
-  temporary.offset = static_cast<size_t>(lexer.takeField("offset"));
+  temporary.offset = lexer.takeSizeField("offset");
   return temporary;
 }
 
@@ -200,8 +215,8 @@ Schedule parseSchedule(const std::string& text) {
   Schedule schedule;
   lexer.expect("schedule");
   lexer.takeSigil('@', "the schedule's name");
-  schedule.arenaBytes = static_cast<size_t>(lexer.takeField("arena"));
-  schedule.arenaBound = static_cast<size_t>(lexer.takeField("bound"));
+  schedule.arenaBytes = lexer.takeSizeField("arena");
+  schedule.arenaBound = lexer.takeSizeField("bound");
   lexer.expect("{");
   while (!lexer.accept("}")) {
     parseEntry(lexer, &schedule);
@@ -210,6 +225,11 @@ Schedule parseSchedule(const std::string& text) {
     lexer.fail("expected the end");
   }
   verifySteps(schedule);
+  for (Step& step : schedule.steps) {
+    if (auto* launch = std::get_if<LaunchStep>(&step)) {
+      launch->gathers.assign(schedule.kernels[launch->kernel].gatherCount(), -1);
+    }
+  }
   return schedule;
 }
 

@@ -1,4 +1,4 @@
-#include "tests/codegen/KernelReference.h"
+#include "fl/runtime/ref/KernelReference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,11 @@
 #include <limits>
 #include <optional>
 #include <type_traits>
+#include <vector>
 
 #include "fl/base/Error.h"
 
-namespace fl::testing {
+namespace fl::runtime::ref {
 namespace {
 
 using ir::Kernel;
@@ -37,17 +38,27 @@ Number boolean(bool value) { return numberOf(static_cast<char>(value), dtype::b8
 
 Number castReference(const Number& x, dtype type) {
   const bool narrow = type == dtype::f16 || type == dtype::bf16;
-  if (x.type() == type) return x;
+  if (x.type() == type) {
+    return x;
+  }
   if (computeType(x.type()) != x.type()) {
     return castReference(Number::fromDouble(x.toDouble(), dtype::f32), type);
   }
-  if (narrow && x.type() != dtype::f32) return castReference(castReference(x, dtype::f32), type);
-  if (type == dtype::b8 || !isFloating(x.type()) || isFloating(type)) return x.cast(type);
+  if (narrow && x.type() != dtype::f32) {
+    return castReference(castReference(x, dtype::f32), type);
+  }
+  if (type == dtype::b8 || !isFloating(x.type()) || isFloating(type)) {
+    return x.cast(type);
+  }
   const double value = x.toDouble();
   const int bits = static_cast<int>(getTypeSize(type)) * 8 - isSigned(type);
   const double end = std::ldexp(1, bits);
-  if (std::isnan(value)) return Number(type, 0);
-  if (value >= end) return Number(type, ~uint64_t{0} >> (64 - bits));
+  if (std::isnan(value)) {
+    return Number(type, 0);
+  }
+  if (value >= end) {
+    return Number(type, ~uint64_t{0} >> (64 - bits));
+  }
   if (value < (isSigned(type) ? -end : 0)) {
     return isSigned(type) ? Number::fromSigned(static_cast<int64_t>(-end), type) : Number(type, 0);
   }
@@ -194,32 +205,45 @@ void philox(uint32_t (&counter)[4], uint32_t key0, uint32_t key1) {
   }
 }
 
-// In (0, 1]: word index % 4 of block index / 4 makes an f32 of 24 bits, words 2 (index % 2) and the
-// next of block index / 2 an f64 of 53.
+// Word index % 4 of block index / 4 is a u32, or makes an f32 in (0, 1] of 24 bits; words
+// 2 (index % 2) and the next of block index / 2 make an f64 in (0, 1] of 53.
 Number randomReference(dtype type, const std::vector<Number>& args) {
   const uint64_t seed = args[0].bits(), offset = args[1].bits(), index = args[2].bits();
   const uint64_t block = type == dtype::f64 ? index / 2 : index / 4;
   uint32_t words[] = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
                       static_cast<uint32_t>(offset), static_cast<uint32_t>(offset >> 32)};
   philox(words, static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
-  if (type == dtype::f32)
+  if (type == dtype::u32) {
+    return Number::fromUnsigned(words[index % 4], type);
+  }
+  if (type == dtype::f32) {
     return Number::fromDouble(((words[index % 4] >> 8) + 1.0) / (1 << 24), type);
+  }
   const uint64_t bits = uint64_t{words[index % 2 * 2]} << 32 | words[index % 2 * 2 + 1];
   return Number::fromDouble(static_cast<double>((bits >> 11) + 1) / (int64_t{1} << 53), type);
 }
 
-}  // namespace
-
+// Op `op` on numbers, giving one of `type`.
 Number applyReference(Op op, dtype type, const std::vector<Number>& args) {
-  if (op == Op::Cast) return castReference(args[0], type);
-  if (op == Op::RandomUniform) return randomReference(type, args);
-  if (op == Op::Where) return args[0].bits() != 0 ? args[1] : args[2];
-  if (op == Op::Sum) op = Op::Add;
+  if (op == Op::Cast) {
+    return castReference(args[0], type);
+  }
+  if (op == Op::RandomUniform) {
+    return randomReference(type, args);
+  }
+  if (op == Op::Where) {
+    return args[0].bits() != 0 ? args[1] : args[2];
+  }
+  if (op == Op::Sum) {
+    op = Op::Add;
+  }
   return dispatchType(args[0].type(), [&](auto tag) -> Number {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_arithmetic_v<T>) {
       const T x = valueOf<T>(args[0]), y = valueOf<T>(args.size() > 1 ? args[1] : args[0]);
-      if (const auto result = commonReference(op, type, x, y)) return *result;
+      if (const auto result = commonReference(op, type, x, y)) {
+        return *result;
+      }
       if constexpr (std::is_floating_point_v<T>) {
         return numberOf(floatReference(op, x, y), type);
       } else {
@@ -230,37 +254,44 @@ Number applyReference(Op op, dtype type, const std::vector<Number>& args) {
   });
 }
 
-namespace {
-
 class Runner {
  public:
-  explicit Runner(const KernelLaunch& launch)
-      : launch_(launch), kernel_(launch.kernel()), index_(kernel_.rank) {}
+  Runner(const Kernel& kernel, const ir::KernelArgs& args)
+      : kernel_(kernel), args_(args), index_(kernel_.rank) {}
 
-  void run() {
-    for (int64_t position = 0; position < launch_.domain(); ++position) {
+  int64_t run(int64_t begin, int64_t end) {
+    for (int64_t position = begin; position < end && badGather_ < 0; ++position) {
       int64_t rest = position;
       for (int axis = 0; axis < kernel_.rank; ++axis) {
-        if (kernel_.isReduced(axis)) continue;
-        index_[axis] = rest % launch_.extents()[axis];
-        rest /= launch_.extents()[axis];
+        if (kernel_.isReduced(axis)) {
+          continue;
+        }
+        index_[axis] = rest % args_.extents[axis];
+        rest /= args_.extents[axis];
       }
       totals_.clear();
-      for (const KernelStage& stage : kernel_.stages) runStage(stage);
+      for (const KernelStage& stage : kernel_.stages) {
+        runStage(stage);
+      }
     }
+    return badGather_;
   }
 
  private:
   void runStage(const KernelStage& stage) {
-    if (!stage.sweep) return visit(stage);
+    if (!stage.sweep) {
+      return visit(stage);
+    }
     std::vector<Number> totals;
-    for (const auto& reduce : stage.reduces) totals.push_back(initial(reduce));
+    for (const auto& reduce : stage.reduces) {
+      totals.push_back(initial(reduce));
+    }
     kernel_.rows() ? sweepRows(stage, &totals) : sweepColumns(stage, &totals);
     totals_.insert(totals_.end(), totals.begin(), totals.end());
   }
 
   void sweepRows(const KernelStage& stage, std::vector<Number>* totals) {
-    const int64_t n = launch_.extents()[0];
+    const int64_t n = args_.extents[0];
     for (int64_t begin = 0; begin < n; begin += ir::kRowChunk) {
       const int64_t length = std::min(n - begin, ir::kRowChunk), whole = length / 32 * 32;
       std::vector<std::vector<Number>> a, t;
@@ -280,9 +311,13 @@ class Runner {
       });
       for (size_t r = 0; r < stage.reduces.size(); ++r) {
         const auto op = [&](Number x, Number y) { return combine(stage.reduces[r], x, y); };
-        for (int l = 0; l < 16; ++l) a[r][l] = op(op(a[r][l], a[r][l + 16]), t[r][l]);
+        for (int l = 0; l < 16; ++l) {
+          a[r][l] = op(op(a[r][l], a[r][l + 16]), t[r][l]);
+        }
         for (int w = 8; w >= 1; w /= 2) {
-          for (int l = 0; l < w; ++l) a[r][l] = op(a[r][l], a[r][l + w]);
+          for (int l = 0; l < w; ++l) {
+            a[r][l] = op(a[r][l], a[r][l + w]);
+          }
         }
         (*totals)[r] = op((*totals)[r], a[r][0]);
       }
@@ -291,11 +326,13 @@ class Runner {
 
   void sweepColumns(const KernelStage& stage, std::vector<Number>* totals) {
     const int lowest = __builtin_ctz(kernel_.reduced);
-    const int64_t n = launch_.extents()[lowest];
+    const int64_t n = args_.extents[lowest];
     forOuter(lowest, [&] {
       for (int64_t begin = 0; begin < n; begin += ir::kColumnChunk) {
         std::vector<Number> parts;
-        for (const auto& reduce : stage.reduces) parts.push_back(initial(reduce));
+        for (const auto& reduce : stage.reduces) {
+          parts.push_back(initial(reduce));
+        }
         for (int64_t i = begin; i < std::min(n, begin + ir::kColumnChunk); ++i) {
           index_[lowest] = i;
           visit(stage);
@@ -316,15 +353,17 @@ class Runner {
     std::vector<int> axes;
     int64_t count = 1;
     for (int axis = 0; axis < kernel_.rank; ++axis) {
-      if (!kernel_.isReduced(axis) || axis == inner) continue;
+      if (!kernel_.isReduced(axis) || axis == inner) {
+        continue;
+      }
       axes.push_back(axis);
-      count *= launch_.extents()[axis];
+      count *= args_.extents[axis];
     }
     for (int64_t i = 0; i < count; ++i) {
       int64_t rest = i;
       for (int axis : axes) {
-        index_[axis] = rest % launch_.extents()[axis];
-        rest /= launch_.extents()[axis];
+        index_[axis] = rest % args_.extents[axis];
+        rest /= args_.extents[axis];
       }
       body();
     }
@@ -333,14 +372,22 @@ class Runner {
   // Computes all values that can be known and stores the stage's.
   void visit(const KernelStage& stage) {
     std::vector<bool> needed(kernel_.values.size());
-    for (const auto& store : stage.stores) needed[store.value] = true;
-    for (const auto& reduce : stage.reduces) needed[reduce.value] = true;
+    for (const auto& store : stage.stores) {
+      needed[store.value] = true;
+    }
+    for (const auto& reduce : stage.reduces) {
+      needed[reduce.value] = true;
+    }
     for (size_t i = needed.size(); i-- > 0;) {
-      for (int arg : kernel_.values[i].args) needed[arg] = needed[arg] || needed[i];
+      for (int arg : kernel_.values[i].args) {
+        needed[arg] = needed[arg] || needed[i];
+      }
     }
     current_.assign(kernel_.values.size(), Number());
     for (size_t i = 0; i < needed.size(); ++i) {
-      if (needed[i]) current_[i] = evaluate(kernel_.values[i]);
+      if (needed[i]) {
+        current_[i] = evaluate(static_cast<int>(i));
+      }
     }
     for (const auto& store : stage.stores) {
       const uint64_t bits = current_[store.value].bits();
@@ -348,27 +395,42 @@ class Runner {
     }
   }
 
-  Number evaluate(const KernelValue& value) {
+  Number evaluate(int number) {
+    const KernelValue& value = kernel_.values[number];
     switch (value.form) {
       case KernelValue::Form::Scalar:
-        return Number(value.type, launch_.scalar(value.index));
+        return Number(value.type, args_.scalars[value.index]);
       case KernelValue::Form::Total:
         return totals_.at(value.index);
       case KernelValue::Form::Load:
         return load(value.index);
       case KernelValue::Form::Gather:
-        return element(value.index, static_cast<int64_t>(current_[value.args[0]].bits()));
+        return gather(value, kernel_.gatherNumber(number));
       case KernelValue::Form::Apply:
         break;
     }
     std::vector<Number> args;
-    for (int arg : value.args) args.push_back(current_[arg]);
+    for (int arg : value.args) {
+      args.push_back(current_[arg]);
+    }
     return applyReference(value.op, value.type, args);
+  }
+
+  Number gather(const KernelValue& value, int number) {
+    const int64_t index = current_[value.args[1]].toInt(), bound = current_[value.args[2]].toInt();
+    if (index >= 0 && index < bound) {
+      return element(value.index, current_[value.args[0]].toInt());
+    }
+    if (badGather_ < 0) {
+      badGather_ = number;
+      *args_.badIndex = {index, bound};
+    }
+    return Number(value.type, 0);
   }
 
   Number load(int operand) {
     if (kernel_.operands[operand].role == KernelOperand::Role::Index) {
-      const auto base = reinterpret_cast<int64_t>(launch_.data(operand));
+      const auto base = reinterpret_cast<int64_t>(args_.data[operand]);
       return Number::fromSigned(base + offset(operand), dtype::s64);
     }
     return element(operand, offset(operand));
@@ -376,23 +438,23 @@ class Runner {
   Number element(int operand, int64_t offset) {
     const dtype type = kernel_.operands[operand].type;
     uint64_t bits = 0;
-    std::memcpy(&bits,
-                static_cast<char*>(launch_.data(operand)) +
-                    offset * static_cast<int64_t>(getTypeSize(type)),
-                getTypeSize(type));
+    std::memcpy(
+        &bits,
+        static_cast<char*>(args_.data[operand]) + offset * static_cast<int64_t>(getTypeSize(type)),
+        getTypeSize(type));
     return Number(type, bits);
   }
 
   int64_t offset(int operand) const {
     int64_t offset = 0;
     for (int axis = 0; axis < kernel_.rank; ++axis) {
-      offset += index_[axis] * launch_.stride(operand, axis);
+      offset += index_[axis] * args_.strides[operand * kernel_.rank + axis];
     }
     return offset;
   }
   char* elementOf(int operand) const {
     const auto size = static_cast<int64_t>(getTypeSize(kernel_.operands[operand].type));
-    return static_cast<char*>(launch_.data(operand)) + offset(operand) * size;
+    return static_cast<char*>(args_.data[operand]) + offset(operand) * size;
   }
 
   Number initial(const KernelStage::Reduce& reduce) const {
@@ -402,8 +464,9 @@ class Runner {
     return applyReference(reduce.op, x.type(), {x, y});
   }
 
-  const KernelLaunch& launch_;
   const Kernel& kernel_;
+  const ir::KernelArgs& args_;
+  int64_t badGather_ = -1;
   std::vector<int64_t> index_;
   std::vector<Number> totals_;
   std::vector<Number> current_;
@@ -411,6 +474,8 @@ class Runner {
 
 }  // namespace
 
-void runReference(const KernelLaunch& launch) { Runner(launch).run(); }
+int64_t runKernel(const Kernel& kernel, const ir::KernelArgs& args, int64_t begin, int64_t end) {
+  return Runner(kernel, args).run(begin, end);
+}
 
-}  // namespace fl::testing
+}  // namespace fl::runtime::ref

@@ -3,12 +3,13 @@
 // ScheduleText.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "fl/ir/Graph.h"
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::ir {
 
@@ -33,7 +34,7 @@ struct ElementOffset {
 };
 
 struct LaunchOperand {
-  BufferRef buffer;  // not used by an Index operand
+  std::optional<BufferRef> buffer;  // none for an Index operand
   ElementOffset offset;
   std::vector<Dim> strides;  // [rank]
   bool operator==(const LaunchOperand&) const = default;
@@ -92,7 +93,21 @@ struct Schedule {
 // Bytes read and written by a step's kernel or library call, each operand counted once.
 size_t stepBytes(const Schedule& schedule, const Step& step);
 
-// Throws InternalError unless steps use defined buffers, in range and in their lifetimes.
+// The elements of its buffer that an operand of a launch touches, from the lowest to behind the
+// highest, for values of the numbers that its offset depends on (by parameter); the same twice if
+// it touches none.
+struct ElementRange {
+  Dim begin;
+  Dim end;
+};
+ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim>& extents,
+                             const std::vector<Number>& numbers);
+// How many elements of `type` a buffer has.
+Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type);
+
+// Throws InternalError unless steps use defined buffers of the right types, in range (where no
+// number decides it) and in their lifetimes, read nothing before it is written, and write every
+// output.
 void verifySteps(const Schedule& schedule);
 // The same, and that temporaries which live together do not overlap.
 void verify(const Schedule& schedule);

@@ -1,4 +1,4 @@
-#include "fl/ir/Strided.h"
+#include "fl/kernel/Strided.h"
 
 #include "fl/base/Error.h"
 

@@ -1,4 +1,4 @@
-#include "fl/ir/KernelBuilder.h"
+#include "fl/kernel/KernelBuilder.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace fl::ir {
 KernelBuilder::KernelBuilder(Shape space, std::vector<bool> reduced)
     : space_(std::move(space)), reduced_(std::move(reduced)) {}
 
-int KernelBuilder::addOperand(KernelOperand::Role role, BufferRef buffer, dtype type,
+int KernelBuilder::addOperand(KernelOperand::Role role, std::optional<BufferRef> buffer, dtype type,
                               Access access) {
   FL_INTERNAL_CHECK(static_cast<int>(access.strides.size()) == space_.ndim());
   kernel_.operands.push_back({role, type, {}});
@@ -56,7 +56,7 @@ int KernelBuilder::index(Access access) {
       return load(i);
     }
   }
-  return load(addOperand(KernelOperand::Role::Index, {}, dtype::s64, std::move(access)));
+  return load(addOperand(KernelOperand::Role::Index, std::nullopt, dtype::s64, std::move(access)));
 }
 
 int KernelBuilder::number(int parameter, dtype type) {
