@@ -35,14 +35,29 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 4;
+constexpr size_t kHugePage = size_t{1} << 21;
+// From here on, the part of the last huge page that nobody uses is small.
+constexpr size_t kHugeFrom = 4 * kHugePage;
 // More than a process can have.
 constexpr size_t kAddressSpace = size_t{1} << 47;
 
 size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// A block of the system, whole units of the alignment; null if there is none.
+// A block of the system, whole units of the alignment; null if there is none. Large ones ask for
+// huge pages: with small ones, a walk across memory spends most of its time on finding pages.
 void* systemAllocate(size_t bytes) {
-  return bytes < kAddressSpace ? std::aligned_alloc(kAlignment, bytes) : nullptr;
+  if (bytes >= kAddressSpace) {
+    return nullptr;
+  }
+  if (bytes < kHugeFrom) {
+    return std::aligned_alloc(kAlignment, bytes);
+  }
+  const size_t size = roundUp(bytes, kHugePage);
+  void* block = std::aligned_alloc(kHugePage, size);
+  if (block != nullptr) {
+    madvise(block, size, MADV_HUGEPAGE);  // a hint: small pages will do
+  }
+  return block;
 }
 
 void poison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {

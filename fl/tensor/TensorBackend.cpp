@@ -86,6 +86,10 @@ BackendScope::BackendScope(const std::string& name, const std::string& device) :
 
 BackendScope::~BackendScope() { scoped = outer_; }
 
+bool TensorBackend::isDataTypeSupported(const dtype& type) const {
+  return supportsDataType(type) && extensions_.supportDataType(type);
+}
+
 void TensorBackend::toHost(const TensorValue& value, void* data) {
   std::memcpy(data, value->data()->data(), value->bytes());
 }

@@ -1,7 +1,6 @@
 // All of the tensor API.
 #pragma once
 
-#include "fl/tensor/AutogradOps.h"
 #include "fl/tensor/Compute.h"
 #include "fl/tensor/Defines.h"
 #include "fl/tensor/Device.h"
@@ -11,3 +10,4 @@
 #include "fl/tensor/Stream.h"
 #include "fl/tensor/TensorBackend.h"
 #include "fl/tensor/TensorBase.h"
+#include "fl/tensor/TensorExtension.h"

@@ -9,7 +9,6 @@
 
 #include "fl/runtime/MemoryManager.h"
 #include "tests/codegen/EmitterHarness.h"
-#include "tests/codegen/KernelReference.h"
 
 namespace fl::testing {
 namespace {

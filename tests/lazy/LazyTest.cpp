@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/Flags.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/ThreadPool.h"
