@@ -73,7 +73,7 @@ void TensorBackend::topk(Tensor& values, Tensor& indices, const Tensor& input, c
 Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
                              const bool keepDims) {
   std::vector<Dim> reduced(axes.begin(), axes.end()), permutation;
-  if (axes.empty()) {
+  if (axes.empty() || input.ndim() == 0) {
     reduced.resize(input.ndim());
     std::iota(reduced.begin(), reduced.end(), 0);
   }
@@ -91,7 +91,7 @@ Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
   }
   const dtype type = detail::meanType(input.type());
   const Tensor lines = reshape(transpose(detail::castTo(input, type), Shape(permutation)),
-                               {count, input.elements() / count});
+                               {count, input.shape().elements() / count});
   const Tensor sorted = sort(lines, 0, SortMode::Ascending);
   const Tensor middle = mean(front(sorted, (count - 1) / 2, count % 2 == 0 ? 2 : 1), {0}, false);
   const Tensor last = reshape(front(sorted, count - 1, 1), middle.shape());

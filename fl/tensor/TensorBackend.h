@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "fl/tensor/TensorAdapter.h"
+#include "fl/tensor/TensorValue.h"
 
 namespace fl {
 
@@ -80,6 +80,7 @@ void setDefaultTensorBackend(TensorBackend& backend);
 class BackendScope {
  public:
   explicit BackendScope(const std::string& name, const std::string& device = "");
+  explicit BackendScope(TensorBackend& backend);
   ~BackendScope();
   BackendScope(const BackendScope&) = delete;
   BackendScope& operator=(const BackendScope&) = delete;

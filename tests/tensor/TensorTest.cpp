@@ -301,6 +301,21 @@ TEST(Random, DependsOnSeedAndOrderAlone) {
   EXPECT_NEAR(var(n).scalar<float>(), 1, 0.1);
 }
 
+TEST(Matmul, OfIntegers) {
+  for (const dtype type : {dtype::s16, dtype::s32, dtype::s64, dtype::u8, dtype::u32}) {
+    const Tensor x = counting({2, 3}, type), y = counting({3, 2}, type);
+    const Tensor product = matmul(x, y);
+    EXPECT_EQ(product.type(), type);
+    EXPECT_THAT(floats(product.astype(dtype::f32)), ElementsAre(10, 13, 28, 40));
+    const Tensor squares =
+        matmul(x, x, MatrixProperty::Transpose, MatrixProperty::None).astype(dtype::f32);
+    EXPECT_THAT(floats(squares), ElementsAre(1, 3, 5, 3, 13, 23, 5, 23, 41));
+  }
+  EXPECT_EQ(
+      matmul(full({1, 2}, 200, dtype::u8), full({2, 1}, 1, dtype::u8)).scalar<unsigned char>(),
+      144);  // 400 modulo 256
+}
+
 TEST(Empty, OperatorsTakeSizeZero) {
   const Tensor x(Shape({0, 3}));
   EXPECT_EQ((x + 1.0).shape(), Shape({0, 3}));
