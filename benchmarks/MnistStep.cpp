@@ -4,13 +4,9 @@
 // the modes (and with --peers PyTorch, each block a process of its own), so that whatever else the
 // machine does falls on all of them; the figures are medians.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -26,10 +22,9 @@
 #include "absl/strings/str_format.h"
 #include "apps/mnist/Mnist.h"
 #include "apps/mnist/Runfile.h"
-#include "fl/base/Flags.h"
+#include "benchmarks/Report.h"
 #include "fl/fl.h"
 #include "fl/runtime/Counters.h"
-#include "nlohmann/json.hpp"
 
 ABSL_FLAG(int, rounds, 9, "blocks of steps of each mode");
 ABSL_FLAG(int, steps, 20, "timed steps in a block");
@@ -40,8 +35,10 @@ ABSL_FLAG(std::string, json, "", "file for the results, a JSON object a line");
 namespace {
 
 using fl::Tensor;
-using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
+using fl::bench::Clock;
+using fl::bench::Json;
+using fl::bench::median;
+using fl::bench::millisecondsSince;
 
 // Steps before the timed ones: at the start, and in each block (the other mode emptied the caches).
 constexpr int kWarmup = 20;
@@ -80,16 +77,6 @@ struct Result {
   // The step's multiply-adds at the rate of a large matrix product: no step can take less.
   double limit;
 };
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-double millisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // The program of apps/mnist under one backend, a step at a time.
 class Trainer {
@@ -297,32 +284,11 @@ void appendRows(const Case& workload, const Result& result, std::vector<Json>& r
       row(workload, "bytes", static_cast<double>(lazy.bytes), static_cast<double>(eager.bytes)));
 }
 
-void writeRows(const std::vector<Json>& rows, const std::string& path) {
-  std::ofstream stream(path);
-  for (const Json& row : rows) {
-    stream << row.dump() << '\n';
-  }
-  stream.close();
-  if (!stream) {
-    throw std::runtime_error(path + ": cannot be written");
-  }
-}
-
 void runAll() {
   if (absl::GetFlag(FLAGS_rounds) < 1 || absl::GetFlag(FLAGS_steps) < 1) {
     throw std::runtime_error("--rounds and --steps: must be at least 1");
   }
-  // `bazel run` starts a program elsewhere; paths are meant from where the user stands.
-  if (const char* directory = std::getenv("BUILD_WORKING_DIRECTORY")) {
-    std::filesystem::current_path(directory);
-  }
-  if (const int threads = absl::GetFlag(FLAGS_threads); threads > 0) {
-    fl::setNumThreads(threads);
-  }
-  // Kernels are compiled in the warm-up, not beside the timed steps.
-  if (fl::flags().jit == "async") {
-    fl::flags().jit = "sync";
-  }
+  fl::bench::prepare(absl::GetFlag(FLAGS_threads));
   fl::init();
   const double rate = matmulRate();
   absl::PrintF("matmul 1024x1024: %.0f GFLOP/s\n", rate / 1e6);
@@ -333,7 +299,7 @@ void runAll() {
     appendRows(workload, result, rows);
   }
   if (const std::string path = absl::GetFlag(FLAGS_json); !path.empty()) {
-    writeRows(rows, path);
+    fl::bench::writeRows(rows, path);
   }
 }
 

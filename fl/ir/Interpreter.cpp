@@ -10,7 +10,6 @@
 #include "fl/base/Error.h"
 #include "fl/ir/HostBuilder.h"
 #include "fl/ir/Inference.h"
-#include "fl/ir/Kernel.h"
 #include "fl/ir/Meaning.h"
 
 namespace fl::ir {

@@ -5,7 +5,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/ir/Inference.h"
-#include "fl/tensor/AutogradOps.h"
+#include "fl/tensor/Defines.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl::detail {

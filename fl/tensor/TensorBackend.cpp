@@ -87,6 +87,10 @@ BackendScope::BackendScope(TensorBackend& backend) : outer_(scoped) { scoped = &
 
 BackendScope::~BackendScope() { scoped = outer_; }
 
+bool TensorBackend::isDataTypeSupported(const dtype& type) const {
+  return supportsDataType(type) && extensions_.supportDataType(type);
+}
+
 void TensorBackend::toHost(const TensorValue& value, void* data) {
   std::memcpy(data, value->data()->data(), value->bytes());
 }

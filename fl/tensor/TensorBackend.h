@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fl/tensor/TensorExtension.h"
 #include "fl/tensor/TensorValue.h"
 
 namespace fl {
@@ -26,6 +27,14 @@ class TensorBackend {
   virtual std::string name() const = 0;
   virtual TensorBackendType backendType() const = 0;
   virtual bool supportsDataType(const dtype& type) const = 0;
+  // And its extensions that are in use do.
+  bool isDataTypeSupported(const dtype& type) const;
+  // The extension of interface T (TensorExtension.h) that is registered for backendType(), made
+  // once a backend. Throws std::invalid_argument if there is none.
+  template <typename T>
+  T& getExtension() {
+    return static_cast<T&>(extensions_.get(backendType(), T::getExtensionType()));
+  }
 
   // The value of `op`; `type` is the inferred result type, operands are checked already. An operand
   // that is held by the vector alone may be overwritten.
@@ -51,6 +60,9 @@ class TensorBackend {
 
 #define FL_FUNCTION(Kind, Result, name, parameters, arguments) virtual Result name parameters;
 #include "fl/tensor/Functions.def"
+
+ private:
+  detail::TensorExtensionCache extensions_;
 };
 
 // Backends by name. The factory runs at first use and receives the device's name. Registering a

@@ -1,7 +1,6 @@
 // All of the tensor API.
 #pragma once
 
-#include "fl/tensor/AutogradOps.h"
 #include "fl/tensor/Compute.h"
 #include "fl/tensor/DefaultTensorType.h"
 #include "fl/tensor/Defines.h"
@@ -13,5 +12,6 @@
 #include "fl/tensor/TensorAdapter.h"
 #include "fl/tensor/TensorBackend.h"
 #include "fl/tensor/TensorBase.h"
+#include "fl/tensor/TensorExtension.h"
 #include "fl/tensor/Types.h"
 #include "fl/tensor/runtime.h"

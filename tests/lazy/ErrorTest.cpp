@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/tensor/tensor.h"
 #include "tests/fuzz/TrackedValue.h"
 

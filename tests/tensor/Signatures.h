@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/tensor/tensor.h"
 
 namespace fl::testing {
@@ -450,6 +451,41 @@ FL_SIGNATURE(fl::conv2d, Tensor (*)(T, T, T, const int, const int, const int, co
                                     const int, const int));
 FL_SIGNATURE(fl::pool2d, Tensor (*)(T, const int, const int, const int, const int, const int,
                                     const int, const PoolingMode));
+FL_SIGNATURE(fl::batchnorm,
+             Tensor (*)(T, T, T, Tensor&, Tensor&, Axes, const bool, const double, const double));
+FL_SIGNATURE(fl::batchnorm, Tensor (*)(Tensor&, Tensor&, T, T, T, Tensor&, Tensor&, Axes,
+                                       const bool, const double, const double));
+FL_SIGNATURE(fl::rnn,
+             std::tuple<Tensor, Tensor, Tensor> (*)(T, T, T, T, const int, const int, const RnnMode,
+                                                    const bool, const float));
+using Payload = std::shared_ptr<detail::AutogradPayload>;
+using Benchmark = std::shared_ptr<DynamicBenchmark>;
+FL_SIGNATURE(fl::detail::conv2d, Tensor (*)(T, T, T, const int, const int, const int, const int,
+                                            const int, const int, const int, Payload));
+FL_SIGNATURE(fl::detail::pool2d, Tensor (*)(T, const int, const int, const int, const int,
+                                            const int, const int, const PoolingMode, Payload));
+FL_SIGNATURE(fl::detail::batchnorm, Tensor (*)(Tensor&, Tensor&, T, T, T, Tensor&, Tensor&, Axes,
+                                               const bool, const double, const double, Payload));
+FL_SIGNATURE(fl::detail::rnn,
+             std::tuple<Tensor, Tensor, Tensor> (*)(T, T, T, T, const int, const int, const RnnMode,
+                                                    const bool, const float, Payload));
+FL_SIGNATURE(fl::detail::conv2dBackwardData,
+             Tensor (*)(T, T, T, const int, const int, const int, const int, const int, const int,
+                        const int, Benchmark, Payload));
+FL_SIGNATURE(fl::detail::conv2dBackwardFilterBias,
+             std::pair<Tensor, Tensor> (*)(T, T, T, T, const int, const int, const int, const int,
+                                           const int, const int, const int, Benchmark, Benchmark,
+                                           Payload));
+FL_SIGNATURE(fl::detail::pool2dBackward,
+             Tensor (*)(T, T, T, const int, const int, const int, const int, const int, const int,
+                        const PoolingMode, Payload));
+FL_SIGNATURE(fl::detail::batchnormBackward,
+             std::tuple<Tensor, Tensor, Tensor> (*)(T, T, T, T, T, Axes, const bool, const float,
+                                                    Payload));
+FL_SIGNATURE(fl::detail::rnnBackward,
+             std::tuple<Tensor, Tensor, Tensor, Tensor> (*)(
+                 T, T, T, T, const std::shared_ptr<detail::RNNGradData>, T, const int, const int,
+                 const RnnMode, const bool, const float, Payload));
 
 #undef FL_METHOD
 #undef FL_SIGNATURE

@@ -133,8 +133,8 @@ prints_nothing out
 
 # Text that parses and holds what cannot be is the user's, not an error of the program.
 sed 's/extents=\[4,8\]/extents=[4,8,2]/' schedule.flir >mutated_extents.flir
-sed 's/rank=2/rank=0/' schedule.flir >mutated_rank.flir
-sed 's/rank=2/rank=0/' kernel.flir >mutated_kernel.flir
+sed 's/rank=2/rank=6/' schedule.flir >mutated_rank.flir
+sed 's/rank=2/rank=6/' kernel.flir >mutated_kernel.flir
 sed -E 's/(store [0-9]+ )%[0-9]+/\1%99/' kernel.flir >mutated_store.flir
 for mutated in mutated_*.flir; do
   run 1 opt $mutated

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "fl/base/Error.h"
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
 
 namespace fl::runtime::cpu {

@@ -1,0 +1,214 @@
+#include "benchmarks/OpTimes.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <stdexcept>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "benchmarks/TracedPlan.h"
+#include "fl/runtime/Counters.h"
+#include "fl/runtime/MemoryManager.h"
+#include "fl/runtime/ThreadPool.h"
+
+namespace fl::bench {
+namespace {
+
+constexpr double kBlockMicroseconds = 200;
+constexpr int kMostCalls = 1000;
+// A block's first calls, which find the caches as another subject left them, are not timed.
+constexpr double kWarmupMicroseconds = 20;
+
+// Something to time, as it is seen in turns with others.
+class Subject {
+ public:
+  explicit Subject(std::function<void()> call) : call_(std::move(call)) {
+    call_();
+    call_();
+    const double once = timed(1);
+    calls_ = std::clamp(static_cast<int>(kBlockMicroseconds / once), 1, kMostCalls);
+    warmup_ = std::clamp(static_cast<int>(kWarmupMicroseconds / once), 0, kMostCalls);
+  }
+  void block() {
+    for (int i = 0; i < warmup_; ++i) {
+      call_();
+    }
+    times_.push_back(timed(calls_) / calls_);
+  }
+  double microseconds() const { return median(times_); }
+
+ private:
+  double timed(int calls) const {
+    const auto start = Clock::now();
+    for (int i = 0; i < calls; ++i) {
+      call_();
+    }
+    return millisecondsSince(start) * 1e3;
+  }
+
+  std::function<void()> call_;
+  int calls_ = 1;
+  int warmup_ = 0;
+  std::vector<double> times_;
+};
+
+// ---- the limit ----
+
+// Bytes of a range of the copy; small enough that memcpy() does not use non-temporal stores.
+constexpr int64_t kCopyGrain = 1 << 18;
+
+__attribute__((target("avx"))) void streamBytes(char* to, const char* from, int64_t bytes) {
+  int64_t i = 0;
+  for (; i + 32 <= bytes; i += 32) {
+    const __m256i vector = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + i));
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), vector);
+  }
+  _mm_sfence();
+  std::memcpy(to + i, from + i, bytes - i);
+}
+
+void copyBytes(char* to, const char* from, int64_t bytes) { std::memcpy(to, from, bytes); }
+
+// Each has memory of its own, so that none finds in the caches what another left there.
+template <class Copy>
+Subject copying(size_t bytes, Copy copy) {
+  const MemoryBlockPtr from = runtime::makeBlock(nullptr, bytes);
+  const MemoryBlockPtr to = runtime::makeBlock(nullptr, bytes);
+  std::memset(from->data(), 1, bytes);
+  return Subject([=] {
+    char* const out = static_cast<char*>(to->data());
+    const char* const in = static_cast<const char*>(from->data());
+    runtime::threadPool().parallelFor(
+        static_cast<int64_t>(to->bytes()), kCopyGrain,
+        [&](int64_t begin, int64_t end) { copy(out + begin, in + begin, end - begin); });
+  });
+}
+
+// ---- the others ----
+
+std::vector<Tensor> makeInputs(const OpCase& opCase, Dim elements, const std::string& backend) {
+  const BackendScope scope(backend);
+  std::vector<Tensor> inputs = opCase.inputs(elements);
+  for (const Tensor& input : inputs) {
+    input.value()->data();
+  }
+  return inputs;
+}
+
+size_t bytesOfAll(const std::vector<Tensor>& tensors) {
+  size_t bytes = 0;
+  for (const Tensor& tensor : tensors) {
+    bytes += tensor.bytes();
+  }
+  return bytes;
+}
+
+Subject calling(const OpCase& opCase, const std::vector<Tensor>& inputs) {
+  return Subject([&opCase, &inputs] {
+    for (const Tensor& result : opCase.run(inputs)) {
+      result.value()->data();
+    }
+  });
+}
+
+uint64_t madeSoFar() {
+  return runtime::counters().kernelsCompiled + runtime::counters().plansBuilt;
+}
+
+}  // namespace
+
+OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds) {
+  const auto lazyInputs = makeInputs(opCase, elements, "lazy");
+  const auto eagerInputs = makeInputs(opCase, elements, "eager");
+  std::optional<BackendScope> scope(std::in_place, "lazy");
+  Subject lazy = calling(opCase, lazyInputs);
+  scope.emplace("eager");
+  Subject eager = calling(opCase, eagerInputs);
+  const size_t bytes = (bytesOfAll(eagerInputs) + bytesOfAll(opCase.run(eagerInputs))) / 2;
+  scope.reset();
+
+  std::optional<Subject> kernel;
+  std::unique_ptr<TracedPlan> plan;
+  try {
+    plan = std::make_unique<TracedPlan>(trace(opCase, eagerInputs));
+    kernel.emplace([&] { plan->run(); });
+  } catch (const std::logic_error&) {
+  }
+  Subject plain = copying(bytes, copyBytes), stream = copying(bytes, streamBytes);
+
+  const uint64_t made = madeSoFar();
+  for (int round = 0; round < rounds; ++round) {
+    scope.emplace("lazy");
+    lazy.block();
+    scope.emplace("eager");
+    eager.block();
+    scope.reset();
+    if (kernel) {
+      kernel->block();
+    }
+    plain.block();
+    stream.block();
+  }
+  return {.name = opCase.name,
+          .type = opCase.type,
+          .memoryBound = opCase.memoryBound,
+          .elements = elements,
+          .kernel = kernel ? std::optional(kernel->microseconds()) : std::nullopt,
+          .lazy = lazy.microseconds(),
+          .eager = eager.microseconds(),
+          .limit = std::min(plain.microseconds(), stream.microseconds()),
+          .compiled = madeSoFar() - made};
+}
+
+Json toRow(const OpTimes& times) {
+  return {{"bench", "ops"},
+          {"case", absl::StrCat(times.name, ", ", times.elements)},
+          {"unit", "us"},
+          {"threads", runtime::getNumThreads()},
+          {"ours", times.lazy},
+          {"eager", times.eager},
+          {"limit", times.limit},
+          {"peers", Json::object()},
+          {"kernel", times.kernel ? Json(*times.kernel) : Json(nullptr)}};
+}
+
+namespace {
+
+// The case without its dtype, which is the last word.
+std::string stem(const OpTimes& times) { return times.name.substr(0, times.name.rfind(' ')); }
+
+const OpTimes* inSingle(const OpTimes& times, const std::vector<OpTimes>& all) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const OpTimes& each) {
+    return each.type == dtype::f32 && each.elements == times.elements && stem(each) == stem(times);
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::vector<std::string> brokenBounds(const OpTimes& times, const std::vector<OpTimes>& all) {
+  std::vector<std::string> broken;
+  const auto check = [&](double time, double bound, double factor, const char* of) {
+    if (time > factor * bound) {
+      broken.push_back(absl::StrFormat("%.2f of %s, at most %.2f", time / bound, of, factor));
+    }
+  };
+  if (times.compiled > 0) {
+    broken.push_back(absl::StrCat(times.compiled, " plans and kernels made while timed"));
+  }
+  check(times.lazy, times.eager, 1.05, "eager");
+  if (times.memoryBound && times.elements >= kOutOfCache) {
+    check(times.lazy, times.limit, 1.18, "the copy");
+  }
+  const bool half = times.type == dtype::f16, brain = times.type == dtype::bf16;
+  if (const OpTimes* single = half || brain ? inSingle(times, all) : nullptr) {
+    const double factor = half && times.elements < kOutOfCache ? 1.2 : 1.0;
+    check(times.lazy, single->lazy, factor * 1.1, "f32");
+  }
+  return broken;
+}
+
+}  // namespace fl::bench

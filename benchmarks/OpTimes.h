@@ -1,0 +1,44 @@
+// Times one case at one size: its kernels alone, lazy, eager and a copy of the same bytes, in
+// turns, so that whatever else the machine does falls on all of them. Plans and kernels are made
+// before.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/OpCases.h"
+#include "benchmarks/Report.h"
+
+namespace fl::bench {
+
+// Medians, in microseconds a call.
+struct OpTimes {
+  std::string name;
+  dtype type;
+  bool memoryBound;
+  Dim elements;
+  std::optional<double> kernel;  // none if the case reads elements while it records
+  double lazy;
+  double eager;
+  // A copy of as many bytes as inputs and results have, by the faster of plain and non-temporal
+  // stores, with the same threads.
+  double limit;
+  uint64_t compiled;  // kernels and plans made in the timed part: 0, or the times are wrong
+};
+
+// `rounds` blocks of each, a block at least as long as a call and about 0.2 ms.
+OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds);
+
+// The row of the schema in Report.h, and "kernel".
+Json toRow(const OpTimes& times);
+
+// What each of the times breaks of: nothing is compiled in the timed part; lazy takes at most 1.05
+// of eager; from kOutOfCache elements on memory-bound cases take at most 1.18 of the copy, and f16
+// at most f32's time, below it 1.2 of that; bf16 takes at most f32's time at every size. The last
+// three compare cells that were not measured in turns, and allow 10 % for that.
+std::vector<std::string> brokenBounds(const OpTimes& times, const std::vector<OpTimes>& all);
+
+inline constexpr Dim kOutOfCache = Dim{1} << 24;
+
+}  // namespace fl::bench

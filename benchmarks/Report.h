@@ -1,0 +1,29 @@
+// What the benchmarks share: medians, and results as rows. A row is a JSON object: bench, case,
+// unit, threads, ours (lazy), eager, limit (what no implementation can beat; null if not known),
+// peers {name: value}.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace fl::bench {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+// The middle value, or the upper one of the middle two. `values` must not be empty.
+double median(std::vector<double> values);
+double millisecondsSince(Clock::time_point start);
+
+// What all programs do first: goes to where the user stands (`bazel run` starts a program
+// elsewhere), sets the number of threads (0: as it is), and has kernels compiled at their first
+// run, not beside the timed ones.
+void prepare(int threads);
+
+// An object a line. Throws std::runtime_error if the file cannot be written.
+void writeRows(const std::vector<Json>& rows, const std::string& path);
+
+}  // namespace fl::bench
