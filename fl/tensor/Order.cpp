@@ -18,10 +18,15 @@ Tensor keys(const Tensor& input, SortMode mode) {
   return isFloating(input.type()) ? negative(input) : bitwiseXor(input, -1LL);
 }
 
-// The s64 indices that sort.
+// The first `count` of the s64 indices that sort.
+Tensor order(const Tensor& input, Dim axis, SortMode mode, Dim count) {
+  return detail::applyOp(ir::Op::Argsort, {keys(input, mode)}, {axis, count});
+}
+
+// All of them.
 Tensor order(const char* name, const Tensor& input, Dim axis, SortMode mode) {
   detail::checkAxis(name, input, axis);
-  return detail::applyOp(ir::Op::Argsort, {keys(input, mode)}, {axis});
+  return order(input, axis, mode, input.dim(axis));
 }
 
 Tensor lookUp(const Tensor& input, const Tensor& index, Dim axis) {
@@ -63,9 +68,7 @@ void TensorBackend::topk(Tensor& values, Tensor& indices, const Tensor& input, c
   detail::checkAxis("topk", input, axis);
   FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= input.dim(axis), "topk: ", k, " of axis ", axis,
                 " of ", typeToString(input.type(), input.shape()));
-  std::vector<Index> first(input.ndim(), Index(span));
-  first[axis] = range(0, k);
-  const Tensor index = order("topk", input, axis, sortMode)(first);
+  const Tensor index = order(input, axis, sortMode, k);
   values = lookUp(input, index, axis);
   indices = detail::castTo(index, dtype::u32);
 }

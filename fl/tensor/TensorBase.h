@@ -407,7 +407,7 @@ Tensor sort(const Tensor& input, const Dim axis, const SortMode sortMode = SortM
 void sort(Tensor& values, Tensor& indices, const Tensor& input, const Dim axis,
           const SortMode sortMode = SortMode::Ascending);
 Tensor argsort(const Tensor& input, const Dim axis, const SortMode sortMode = SortMode::Ascending);
-// The first k of sort().
+// The first k of sort(), in time that grows with the length of the axis and k log k.
 void topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k, const Dim axis,
           const SortMode sortMode = SortMode::Descending);
 

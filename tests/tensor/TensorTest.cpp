@@ -316,6 +316,37 @@ TEST(Matmul, OfIntegers) {
       144);  // 400 modulo 256
 }
 
+TEST(Order, TopkIsTheFrontOfSort) {
+  // Few values, so that many are equal, and a NaN in every line.
+  setSeed(1);
+  Tensor x = rint(rand({7, 40, 3}) * 5.0);
+  x(2) = std::nanf("");
+  x(span, 11) = std::nanf("");
+  x(span, span, 1) = std::nanf("");
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::f64, dtype::s32, dtype::u8}) {
+    const Tensor input = x.astype(type);
+    for (int axis = 0; axis < 3; ++axis) {
+      for (const SortMode mode : {SortMode::Ascending, SortMode::Descending}) {
+        Tensor sorted, order, values, indices;
+        sort(sorted, order, input, axis, mode);
+        for (const Dim k : {Dim{1}, input.dim(axis) / 2 + 1, input.dim(axis)}) {
+          std::vector<Index> front(3, span);
+          front[axis] = range(0, k);
+          topk(values, indices, input, k, axis, mode);
+          EXPECT_EQ(values.type(), type);
+          EXPECT_EQ(indices.toHostVector<unsigned>(), order(front).toHostVector<unsigned>());
+          // Of the bytes, for NaN.
+          const Tensor wanted = sorted(front).copy();
+          std::vector<char> got(values.bytes()), want(wanted.bytes());
+          values.host<void>(got.data());
+          wanted.host<void>(want.data());
+          EXPECT_EQ(got, want) << type << " axis " << axis << " k " << k;
+        }
+      }
+    }
+  }
+}
+
 TEST(Empty, OperatorsTakeSizeZero) {
   const Tensor x(Shape({0, 3}));
   EXPECT_EQ((x + 1.0).shape(), Shape({0, 3}));
