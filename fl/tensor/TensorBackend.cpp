@@ -80,9 +80,10 @@ TensorBackend& defaultTensorBackend() {
 
 void setDefaultTensorBackend(TensorBackend& backend) { processDefault = &backend; }
 
-BackendScope::BackendScope(const std::string& name, const std::string& device) : outer_(scoped) {
-  scoped = &getBackend(name, device);
-}
+BackendScope::BackendScope(const std::string& name, const std::string& device)
+    : BackendScope(getBackend(name, device)) {}
+
+BackendScope::BackendScope(TensorBackend& backend) : outer_(scoped) { scoped = &backend; }
 
 BackendScope::~BackendScope() { scoped = outer_; }
 

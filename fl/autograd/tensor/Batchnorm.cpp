@@ -51,7 +51,7 @@ void checkParameter(const char* name, const Tensor& parameter, const Tensor& inp
     return;
   }
   const dtype type = computeType(input.type());
-  FL_USER_CHECK(parameter.elements() == axes.features && parameter.type() == type,
+  FL_USER_CHECK(parameter.shape().elements() == axes.features && parameter.type() == type,
                 "batchnorm: ", typeToString(input.type(), input.shape()), " with ", name, " ",
                 typeToString(parameter.type(), parameter.shape()), ": needs ", axes.features,
                 " elements of ", type);
