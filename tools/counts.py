@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PRIMITIVE_ROWS = 60
 COMPOSITE_AND_LIBRARY_ROWS = 40
 ROOM_LINES = {
-    ("base",): 2000,
+    ("base", "device"): 2000,
     ("ir",): 3000,
     ("kernel",): 2000,
     ("tensor",): 3000,

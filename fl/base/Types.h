@@ -80,21 +80,23 @@ FL_DTYPE_TRAITS(short, s16, s16, "short")
 FL_DTYPE_TRAITS(unsigned short, u16, u16, "unsigned short")
 #undef FL_DTYPE_TRAITS
 
-// The 13 scalar types of the public API.
-#define FL_FOR_EACH_SCALAR_TYPE(X) \
-  X(bool)                          \
-  X(int)                           \
-  X(unsigned)                      \
-  X(char)                          \
-  X(unsigned char)                 \
-  X(long)                          \
-  X(unsigned long)                 \
-  X(long long)                     \
-  X(unsigned long long)            \
-  X(double)                        \
-  X(float)                         \
-  X(short)                         \
-  X(unsigned short)
+// X(T, more...) for the 13 scalar types of the public API; all but bool are read on the host.
+#define FL_FOR_EACH_SCALAR_TYPE(X, ...) \
+  X(bool __VA_OPT__(, ) __VA_ARGS__)    \
+  FL_FOR_EACH_HOST_TYPE(X __VA_OPT__(, ) __VA_ARGS__)
+#define FL_FOR_EACH_HOST_TYPE(X, ...)              \
+  X(int __VA_OPT__(, ) __VA_ARGS__)                \
+  X(unsigned __VA_OPT__(, ) __VA_ARGS__)           \
+  X(char __VA_OPT__(, ) __VA_ARGS__)               \
+  X(unsigned char __VA_OPT__(, ) __VA_ARGS__)      \
+  X(long __VA_OPT__(, ) __VA_ARGS__)               \
+  X(unsigned long __VA_OPT__(, ) __VA_ARGS__)      \
+  X(long long __VA_OPT__(, ) __VA_ARGS__)          \
+  X(unsigned long long __VA_OPT__(, ) __VA_ARGS__) \
+  X(double __VA_OPT__(, ) __VA_ARGS__)             \
+  X(float __VA_OPT__(, ) __VA_ARGS__)              \
+  X(short __VA_OPT__(, ) __VA_ARGS__)              \
+  X(unsigned short __VA_OPT__(, ) __VA_ARGS__)
 
 template <typename T>
 struct TypeTag {

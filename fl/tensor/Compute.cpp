@@ -2,7 +2,8 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
-#include "fl/tensor/DeviceManager.h"
+#include "fl/device/DeviceManager.h"
+#include "fl/device/SynchronousStream.h"
 
 namespace fl {
 
@@ -10,6 +11,11 @@ void sync() {
   FL_API_ENTRY();
   syncBackends();
 }
+
+namespace {
+// Streams wait as sync() does.
+const bool streamsWait = (detail::setFinishCpuWork([] { sync(); }), true);
+}  // namespace
 
 void sync(const int deviceId) {
   FL_API_ENTRY();

@@ -5,9 +5,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "fl/tensor/Device.h"
-#include "fl/tensor/DeviceType.h"
-#include "fl/tensor/Stream.h"
+#include "fl/device/Device.h"
+#include "fl/device/DeviceType.h"
+#include "fl/device/Stream.h"
 #include "fl/tensor/TensorBase.h"
 
 namespace fl {

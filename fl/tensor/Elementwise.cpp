@@ -50,7 +50,7 @@ Tensor abs(const Tensor& tensor) {
 
 Tensor TensorBackend::sigmoid(const Tensor& tensor) { return 1 / (1 + exp(negative(tensor))); }
 
-#define FL_DEFINE_SCALAR(FUNC, OP, T)                                                          \
+#define FL_DEFINE_SCALAR(T, FUNC, OP)                                                          \
   Tensor FUNC(const Tensor& lhs, const T& rhs) {                                               \
     FL_API_ENTRY();                                                                            \
     const dtype type = detail::scalarType<T>(lhs.type());                                      \
@@ -74,19 +74,7 @@ Tensor TensorBackend::sigmoid(const Tensor& tensor) { return 1 / (1 + exp(negati
     FL_API_ENTRY();                                          \
     return defaultTensorBackend().FUNC(lhs, rhs);            \
   }                                                          \
-  FL_DEFINE_SCALAR(FUNC, OP, bool)                           \
-  FL_DEFINE_SCALAR(FUNC, OP, int)                            \
-  FL_DEFINE_SCALAR(FUNC, OP, unsigned)                       \
-  FL_DEFINE_SCALAR(FUNC, OP, char)                           \
-  FL_DEFINE_SCALAR(FUNC, OP, unsigned char)                  \
-  FL_DEFINE_SCALAR(FUNC, OP, long)                           \
-  FL_DEFINE_SCALAR(FUNC, OP, unsigned long)                  \
-  FL_DEFINE_SCALAR(FUNC, OP, long long)                      \
-  FL_DEFINE_SCALAR(FUNC, OP, unsigned long long)             \
-  FL_DEFINE_SCALAR(FUNC, OP, double)                         \
-  FL_DEFINE_SCALAR(FUNC, OP, float)                          \
-  FL_DEFINE_SCALAR(FUNC, OP, short)                          \
-  FL_DEFINE_SCALAR(FUNC, OP, unsigned short)
+  FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE_SCALAR, FUNC, OP)
 FL_FOR_EACH_BINARY_OPERATOR(FL_DEFINE_BINARY)
 #undef FL_DEFINE_BINARY
 #undef FL_DEFINE_SCALAR

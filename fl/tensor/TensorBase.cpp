@@ -5,8 +5,8 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/device/DeviceManager.h"
 #include "fl/tensor/Detail.h"
-#include "fl/tensor/DeviceManager.h"
 #include "fl/tensor/Sparse.h"
 #include "fl/tensor/View.h"
 
@@ -194,18 +194,7 @@ void Tensor::checkScalarRead(dtype wanted) const {
     (elements() == 1 ? *this : flat(0)).toHost(&result); \
     return result;                                       \
   }
-FL_DEFINE(int)
-FL_DEFINE(unsigned)
-FL_DEFINE(char)
-FL_DEFINE(unsigned char)
-FL_DEFINE(long)
-FL_DEFINE(unsigned long)
-FL_DEFINE(long long)
-FL_DEFINE(unsigned long long)
-FL_DEFINE(double)
-FL_DEFINE(float)
-FL_DEFINE(short)
-FL_DEFINE(unsigned short)
+FL_FOR_EACH_HOST_TYPE(FL_DEFINE)
 #undef FL_DEFINE
 
 void Tensor::toHost(void* data) const {

@@ -19,7 +19,7 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Shape.h"
-#include "fl/tensor/Stream.h"
+#include "fl/device/Stream.h"
 #include "fl/tensor/TensorBackend.h"
 #include "fl/tensor/TensorValue.h"
 
@@ -268,18 +268,7 @@ class Tensor {
 #define FL_DECLARE(T) \
   template <>         \
   T Tensor::scalar<T>() const;
-FL_DECLARE(int)
-FL_DECLARE(unsigned)
-FL_DECLARE(char)
-FL_DECLARE(unsigned char)
-FL_DECLARE(long)
-FL_DECLARE(unsigned long)
-FL_DECLARE(long long)
-FL_DECLARE(unsigned long long)
-FL_DECLARE(double)
-FL_DECLARE(float)
-FL_DECLARE(short)
-FL_DECLARE(unsigned short)
+FL_FOR_EACH_HOST_TYPE(FL_DECLARE)
 #undef FL_DECLARE
 
 // ---- Creation ----
@@ -343,26 +332,14 @@ Tensor abs(const Tensor& tensor);
 Tensor sigmoid(const Tensor& tensor);
 
 // ---- Operators of binary functions, and their forms with each scalar type on either side ----
-#define FL_DECLARE_SCALAR(FUNC, OP, T)                 \
+#define FL_DECLARE_SCALAR(T, FUNC, OP)                 \
   Tensor FUNC(const Tensor& lhs, const T& rhs);        \
   Tensor FUNC(const T& lhs, const Tensor& rhs);        \
   Tensor operator OP(const Tensor& lhs, const T& rhs); \
   Tensor operator OP(const T& lhs, const Tensor& rhs);
 #define FL_DECLARE_BINARY(FUNC, OP)                         \
   Tensor operator OP(const Tensor& lhs, const Tensor& rhs); \
-  FL_DECLARE_SCALAR(FUNC, OP, bool)                         \
-  FL_DECLARE_SCALAR(FUNC, OP, int)                          \
-  FL_DECLARE_SCALAR(FUNC, OP, unsigned)                     \
-  FL_DECLARE_SCALAR(FUNC, OP, char)                         \
-  FL_DECLARE_SCALAR(FUNC, OP, unsigned char)                \
-  FL_DECLARE_SCALAR(FUNC, OP, long)                         \
-  FL_DECLARE_SCALAR(FUNC, OP, unsigned long)                \
-  FL_DECLARE_SCALAR(FUNC, OP, long long)                    \
-  FL_DECLARE_SCALAR(FUNC, OP, unsigned long long)           \
-  FL_DECLARE_SCALAR(FUNC, OP, double)                       \
-  FL_DECLARE_SCALAR(FUNC, OP, float)                        \
-  FL_DECLARE_SCALAR(FUNC, OP, short)                        \
-  FL_DECLARE_SCALAR(FUNC, OP, unsigned short)
+  FL_FOR_EACH_SCALAR_TYPE(FL_DECLARE_SCALAR, FUNC, OP)
 #define FL_FOR_EACH_BINARY_OPERATOR(X) \
   X(add, +)                            \
   X(sub, -)                            \

@@ -14,4 +14,4 @@
 #include "fl/tensor/TensorBase.h"
 #include "fl/tensor/TensorExtension.h"
 #include "fl/tensor/Types.h"
-#include "fl/tensor/runtime.h"
+#include "fl/device/runtime.h"

@@ -18,7 +18,7 @@
 #include "fl/tensor/TensorBackend.h"
 #include "fl/tensor/TensorBase.h"
 #include "fl/tensor/Types.h"
-#include "fl/tensor/runtime.h"
+#include "fl/device/runtime.h"
 #include "tests/ForwardingBackend.h"
 
 namespace fl {

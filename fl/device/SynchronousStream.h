@@ -1,10 +1,15 @@
 // The stream of the CPU: each computation ends before the next begins.
 #pragma once
 
-#include "fl/tensor/DeviceManager.h"
-#include "fl/tensor/Stream.h"
+#include "fl/device/DeviceManager.h"
+#include "fl/device/Stream.h"
 
 namespace fl {
+
+namespace detail {
+// What waits for the CPU's work: this room knows devices, not what runs on them.
+void setFinishCpuWork(void (*finish)());
+}  // namespace detail
 
 class SynchronousStream : public StreamTrait<SynchronousStream> {
  public:

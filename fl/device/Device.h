@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "fl/tensor/DeviceType.h"
-#include "fl/tensor/Stream.h"
+#include "fl/device/DeviceType.h"
+#include "fl/device/Stream.h"
 
 namespace fl {
 

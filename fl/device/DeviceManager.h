@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fl/tensor/Device.h"
+#include "fl/device/Device.h"
 
 namespace fl {
 
