@@ -40,7 +40,9 @@ Tensor abs(const Tensor& tensor) {
 
 Tensor sigmoid(const Tensor& tensor) {
   FL_API_ENTRY();
-  return 1 / (1 + exp(negative(tensor)));
+  // e^-|x| does not overflow, so that results of large negative numbers keep their digits.
+  const Tensor power = exp(negative(absolute(tensor)));
+  return where(tensor < 0, power, 1.0) / (1 + power);
 }
 
 #define FL_DEFINE_SCALAR(FUNC, OP, T)                                                          \
