@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -46,8 +47,8 @@ class LoadedSchedule {
   virtual ~LoadedSchedule() = default;
   // One buffer for each parameter (null for numbers), one number for each number parameter (by
   // parameter index). Returns the outputs. Thread-safe. Throws ir::IndexOutOfRange.
-  virtual std::vector<MemoryBlockPtr> run(const std::vector<MemoryBlockPtr>& buffers,
-                                          const std::vector<Number>& numbers) const = 0;
+  virtual std::vector<MemoryBlockPtr> run(std::span<const MemoryBlockPtr> buffers,
+                                          std::span<const Number> numbers) const = 0;
   virtual const ir::Schedule& schedule() const = 0;
   virtual const std::vector<DeviceKernelPtr>& kernels() const = 0;
 };
