@@ -148,6 +148,7 @@ void Engine::realizeAll() {
   for (uint64_t segment : segments) {
     realizeSegment(segment);
   }
+  dropEmptySegments();
 }
 
 void Engine::realizeSegment(uint64_t segment) {

@@ -22,8 +22,10 @@ class DeviceKernel {
  public:
   virtual ~DeviceKernel() = default;
   virtual const ir::Kernel& kernel() const = 0;
+  // The variant that code is made in.
+  virtual ir::Stores stores() const { return ir::Stores::Cached; }
   virtual bool compiled() const = 0;
-  // Loads code made of kernel(). Thread-safe against running.
+  // Loads code made of kernel() with stores(). Thread-safe against running.
   virtual void setArtifact(const ir::Artifact& artifact) = 0;
 
   // True the first time: the caller sees to its compilation. Thread-safe.
@@ -34,7 +36,8 @@ class DeviceKernel {
 };
 using DeviceKernelPtr = std::shared_ptr<DeviceKernel>;
 
-// Kernels by their text, so that equal ones are prepared and compiled once. Not thread-safe.
+// Kernels by their text and variant, so that equal ones are prepared and compiled once. Not
+// thread-safe.
 using KernelCache = std::unordered_map<std::string, DeviceKernelPtr>;
 // Drops the kernels that no loaded schedule refers to.
 inline void dropUnused(KernelCache* cache) {
