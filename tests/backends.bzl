@@ -12,6 +12,13 @@ ALL_BACKENDS = _BACKENDS + [
     ("lazy", "ref"),
 ]
 
+# Also code for AVX2, and every buffer at the edge of its pages: what covers the op table.
+OP_SUITE_BACKENDS = ALL_BACKENDS + [
+    (backend, setting)
+    for backend in ["lazy", "eager"]
+    for setting in ["v3", "guard", "guard-begin"]
+]
+
 def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends = _BACKENDS, **kwargs):
     """A GoogleTest program on //fl, and the tests <name>_<backend>_<device>; <name> is all of them."""
     program = name + "_program"

@@ -32,11 +32,27 @@ void flushOutput() {
   }
 }
 
+std::string formOf(const std::string& text) {
+  const Lexer lexer(text);
+  const std::string& form = lexer.peek();
+  if (form != "graph" && form != "schedule" && form != "kernel") {
+    lexer.fail("expected \"graph\", \"schedule\" or \"kernel\"");
+  }
+  return form;
+}
+
+ir::Schedule parsePackedSchedule(const std::string& text) {
+  ir::Schedule schedule = ir::parseSchedule(text);
+  verify(schedule);
+  return schedule;
+}
+
 std::string reasonOf(const InternalError& error) {
-  // "internal error at <file:line>: <reason>. Please report it ..." (fl/base/Error.cpp).
-  const std::string words = error.what();
-  const size_t place = words.find(": ");
-  const size_t begin = place == std::string::npos ? 0 : place + 2;
+  // "internal error at <file:line>: <condition> does not hold: <reason>. Please report it ..."
+  // (fl/base/Error.cpp).
+  const std::string words = error.what(), before = " does not hold: ";
+  const size_t place = words.find(before);
+  const size_t begin = place == std::string::npos ? 0 : place + before.size();
   return words.substr(begin, words.rfind(". Please report") - begin);
 }
 

@@ -7,6 +7,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/base/Text.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::tools {
 
@@ -19,6 +20,12 @@ void flushOutput();
 // What a check of parsed text found, without the request to report it: the text is the user's.
 std::string reasonOf(const InternalError& error);
 
+// What a text begins with: graph, schedule or kernel. Throws ParseError for anything else.
+std::string formOf(const std::string& text);
+// A schedule that may run: also its temporaries have places that do not overlap, which they have
+// from the pass `pack` on. Throws as ir::parseSchedule.
+ir::Schedule parsePackedSchedule(const std::string& text);
+
 // parse(text), for text that was read from `path`. Throws std::runtime_error that says where it is
 // no .flir text, or what does not hold in it.
 template <typename Form>
@@ -30,8 +37,6 @@ Form parseInput(const std::string& path, const std::string& text,
     throw std::runtime_error(path + ":" + error.what());
   } catch (const InternalError& error) {
     throw std::runtime_error(path + ": not valid: " + reasonOf(error));
-  } catch (const std::out_of_range&) {
-    throw std::runtime_error(path + ": not valid: a number in it names nothing that is there");
   }
 }
 

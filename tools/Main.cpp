@@ -5,6 +5,7 @@
 
 #include "tools/Files.h"
 #include "tools/Opt.h"
+#include "tools/Reduce.h"
 #include "tools/Run.h"
 
 namespace {
@@ -18,7 +19,10 @@ int runCommand(int argc, char** argv) {
   if (command == "run") {
     return fl::tools::runRun(argc - 1, argv + 1);
   }
-  std::cerr << "usage: fl opt|run [flags] FILE.flir   (fl opt --help lists the flags)\n";
+  if (command == "reduce") {
+    return fl::tools::runReduce(argc - 1, argv + 1);
+  }
+  std::cerr << "usage: fl opt|run|reduce [flags] FILE.flir   (fl opt --help lists the flags)\n";
   return argc > 1 ? 1 : 0;
 }
 

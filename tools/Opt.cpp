@@ -6,7 +6,6 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
-#include "fl/base/Text.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/ir/Text.h"
@@ -14,6 +13,7 @@
 #include "tools/Files.h"
 
 ABSL_FLAG(bool, list, false, "print every pass with its reason and exit");
+ABSL_FLAG(bool, verify, false, "only say whether the file, of any form, may run");
 ABSL_FLAG(std::string, pass, "", "run this graph pass alone");
 ABSL_FLAG(std::string, stop_after, "", "stop the pipeline after this pass");
 ABSL_FLAG(bool, fuse, true, "fuse; --nofuse gives every node a step of its own");
@@ -56,7 +56,19 @@ std::string printStage(const codegen::Compilation& compilation, const std::strin
   return printSchedule(compilation.schedule, "s");
 }
 
-std::string formOf(const std::string& text) { return Lexer(text).peek(); }
+// What `fl opt --verify` says of a text that holds.
+std::string verifyText(const std::string& path) {
+  const std::string text = readInput(path);
+  const std::string form = parseInput(path, text, formOf);
+  if (form == "graph") {
+    parseInput(path, text, ir::parseGraph);
+  } else if (form == "schedule") {
+    parseInput(path, text, parsePackedSchedule);
+  } else {
+    parseInput<ir::Kernel>(path, text, ir::parseKernel);
+  }
+  return path + ": ok, a " + form + "\n";
+}
 
 std::string optimize(const std::string& path) {
   const std::string text = readInput(path);
@@ -93,7 +105,7 @@ int runOpt(int argc, char** argv) {
   if (arguments.size() != 2) {
     throw std::invalid_argument("opt: expected one file");
   }
-  std::cout << optimize(arguments[1]);
+  std::cout << (absl::GetFlag(FLAGS_verify) ? verifyText(arguments[1]) : optimize(arguments[1]));
   return 0;
 }
 

@@ -2,152 +2,133 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <iomanip>
 #include <iostream>
-#include <limits>
-#include <random>
 #include <stdexcept>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
-#include "fl/ir/Text.h"
-#include "fl/tensor/GraphRunner.h"
-#include "fl/tensor/tensor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "fl/base/Error.h"
+#include "fl/base/Flags.h"
 #include "tools/Files.h"
+#include "tools/Program.h"
+#include "tools/Values.h"
 
-ABSL_FLAG(std::string, backend, "lazy", "backend to run on: lazy or eager");
+ABSL_FLAG(std::string, backend, "lazy", "backend that runs a graph: lazy or eager");
 ABSL_FLAG(std::string, device, "cpu", "device to run on: cpu, ref or null");
-ABSL_FLAG(uint32_t, seed, 0, "seed of the inputs: floats are normal, integers 0 to 3");
+ABSL_FLAG(uint32_t, seed, 0, "seed of the inputs that are drawn: floats normal, integers 0 to 3");
+ABSL_FLAG(std::string, inputs, "",
+          "a .npy for each parameter, separated by commas, or a .npz with p0, p1, ...");
+ABSL_FLAG(std::string, outputs, "", "a .npz to write the results to, as r0, r1, ...");
+ABSL_FLAG(std::string, extents, "", "extents of a kernel's axes, as 64,8; 16 each if not given");
 ABSL_FLAG(std::string, check, "", "ref: compare every result with the reference device's");
-ABSL_FLAG(double, tolerance, 1e-5,
-          "largest difference that --check accepts, relative to the "
-          "largest element of the result");
+ABSL_FLAG(std::optional<double>, tolerance, std::nullopt,
+          "largest difference that --check accepts, relative to the largest element of the result; "
+          "by dtype if not given");
 ABSL_FLAG(int, time, 0, "time this many runs after a warm-up");
 
 namespace fl::tools {
 namespace {
 
-Tensor draw(const ir::Parameter& parameter, std::mt19937_64& random) {
-  const auto [type, shape] = parameter.type;
-  std::vector<double> elements(shape.elements());
-  std::normal_distribution<double> normal;
-  for (double& element : elements) {
-    element = isFloating(type) ? normal(random) : static_cast<double>(random() % 4);
+std::vector<Dim> parseExtents(const std::string& text) {
+  std::vector<Dim> extents;
+  const std::vector<std::string> words = absl::StrSplit(text, ',', absl::SkipEmpty());
+  for (const std::string& word : words) {
+    int64_t extent = 0;
+    FL_USER_CHECK(absl::SimpleAtoi(word, &extent), "--extents: \"", word, "\" is no integer");
+    extents.push_back(extent);
   }
-  const Tensor drawn = Tensor::fromVector(shape, elements).astype(type);
-  return parameter.number ? fromScalar(elements[0], type) : drawn;
+  return extents;
 }
 
-// Starts of a box must fit: 0, or where a box that runs backwards reaches 0.
-void fitStarts(const ir::Graph& graph, std::vector<Tensor>* inputs) {
-  for (const ir::Node& node : graph.nodes()) {
-    if (node.op != ir::Op::Slice && node.op != ir::Op::Update) {
-      continue;
-    }
-    const bool slices = node.op == ir::Op::Slice;
-    const Shape& sizes = slices ? node.type.shape : graph.type(node.operands[1]).shape;
-    const int rank = sizes.ndim();
-    for (int i = 0; i < rank; ++i) {
-      const ir::ValueId start = node.operands[(slices ? 1 : 2) + i];
-      const Dim stride = node.attrs[1 + (slices ? rank : 0) + i];
-      if (graph.isParameter(start)) {
-        const Dim first = stride < 0 ? (sizes[i] - 1) * -stride : 0;
-        (*inputs)[start] = fromScalar(static_cast<long long>(first), dtype::s64);
-      }
-    }
+// Says where each input comes from.
+std::vector<NpyArray> makeInputs(const Program& program) {
+  const uint32_t seed = absl::GetFlag(FLAGS_seed);
+  const std::string files = absl::GetFlag(FLAGS_inputs);
+  std::vector<NpyArray> inputs = drawInputs(program.parameters(), seed);
+  const std::vector<bool> drawn = readInputs(files, program.parameters(), &inputs);
+  program.fitDrawn(drawn, &inputs);
+  std::cout << "inputs:";
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::cout << (i ? ", p" : " p") << i << " " << typeToString(inputs[i].type, inputs[i].shape)
+              << (drawn[i] ? detail::concat(" drawn with seed ", seed) : " from " + files);
   }
+  std::cout << (inputs.empty() ? " none\n" : "\n");
+  return inputs;
 }
 
-struct Job {
-  ir::Graph graph;
-  std::vector<Tensor> inputs;
-
-  std::vector<std::vector<double>> run(const std::string& backend,
-                                       const std::string& device) const {
-    const BackendScope scope(backend, device);
-    std::vector<std::vector<double>> results;
-    for (const Tensor& result : runGraph(graph, inputs)) {
-      results.push_back(result.astype(dtype::f64).toHostVector<double>());
-    }
-    return results;
-  }
-};
-
-// The largest difference of two results, relative to the largest element; infinite where one is
-// finite and the other is not.
-double difference(const std::vector<double>& x, const std::vector<double>& y) {
-  double largest = 0, worst = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (std::isfinite(x[i]) && std::isfinite(y[i])) {
-      largest = std::max(largest, std::fabs(y[i]));
-      worst = std::max(worst, std::fabs(x[i] - y[i]));
-    } else if (x[i] != y[i] && !(std::isnan(x[i]) && std::isnan(y[i]))) {
-      return std::numeric_limits<double>::infinity();
-    }
-  }
-  return largest > 0 ? worst / largest : worst;
-}
-
-bool check(const Job& job, const std::vector<std::vector<double>>& results) {
-  const std::vector<std::vector<double>> expected = job.run("eager", "ref");
+bool check(const Program& program, const std::vector<NpyArray>& inputs,
+           const std::vector<NpyArray>& results) {
+  const std::optional<double> tolerance = absl::GetFlag(FLAGS_tolerance);
+  const auto reference = program.load("eager", "ref", inputs);
+  reference->run();
+  const std::vector<NpyArray> expected = reference->results();
+  std::cout << describeRule(tolerance) << "\n";
   bool good = true;
   for (size_t i = 0; i < results.size(); ++i) {
-    const double found = difference(results[i], expected[i]);
-    const bool accepted = found <= absl::GetFlag(FLAGS_tolerance);
-    std::cout << "result " << i << " " << job.graph.type(job.graph.results()[i]).toString()
-              << ": difference " << found << (accepted ? "" : ", too large") << "\n";
-    good = good && accepted;
+    const Difference found = compare(results[i], expected[i], tolerance);
+    std::cout << "result " << i << " " << typeToString(results[i].type, results[i].shape)
+              << ": difference " << found.value << (found.accepted ? "" : ", too large") << "\n";
+    good = good && found.accepted;
   }
   return good;
 }
 
-void time(const Job& job, const std::string& backend, const std::string& device) {
+void printSums(const std::vector<NpyArray>& results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::cout << "result " << i << " " << typeToString(results[i].type, results[i].shape)
+              << ": sum " << std::setprecision(9) << sumOf(results[i]) << "\n";
+  }
+}
+
+void time(LoadedProgram* loaded, size_t bytes, int runs) {
   std::vector<double> seconds;
-  for (int i = 0; i < absl::GetFlag(FLAGS_time); ++i) {
+  for (int i = 0; i < runs; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    job.run(backend, device);
+    loaded->run();
     seconds.push_back(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   std::sort(seconds.begin(), seconds.end());
-  std::cout << "time: " << seconds[seconds.size() / 2] * 1e6 << " us, median of " << seconds.size()
-            << " runs, results read back\n";
+  const double median = seconds[seconds.size() / 2];
+  std::cout << std::setprecision(4) << "time: " << median * 1e6 << " us, median of " << runs
+            << " runs; " << static_cast<double>(bytes) / median * 1e-9 << " GB/s of " << bytes
+            << " bytes\n";
 }
 
 }  // namespace
 
 int runRun(int argc, char** argv) {
-  absl::SetProgramUsageMessage("fl run [flags] GRAPH.flir   (- reads standard input)");
+  absl::SetProgramUsageMessage("fl run [flags] FILE.flir   (- reads standard input)");
   const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
-  if (arguments.size() != 2) {
-    throw std::invalid_argument("run: expected one file");
-  }
+  FL_USER_CHECK(arguments.size() == 2, "run: expected one file");
   const std::string path = arguments[1], reference = absl::GetFlag(FLAGS_check);
-  if (!reference.empty() && reference != "ref") {
-    throw std::invalid_argument("--check: \"" + reference + "\" is not ref");
+  FL_USER_CHECK(reference.empty() || reference == "ref", "--check: \"", reference, "\" is not ref");
+  const int runs = absl::GetFlag(FLAGS_time);
+  FL_USER_CHECK(runs >= 0, "--time: ", runs, " is negative");
+  // What is timed is compiled code.
+  flags().jit = flags().jit == "async" ? "sync" : flags().jit;
+  const auto program =
+      parseProgram(path, readInput(path), parseExtents(absl::GetFlag(FLAGS_extents)));
+  const std::vector<NpyArray> inputs = makeInputs(*program);
+  const auto loaded =
+      program->load(absl::GetFlag(FLAGS_backend), absl::GetFlag(FLAGS_device), inputs);
+  loaded->run();
+  const std::vector<NpyArray> results = loaded->results();
+  if (!absl::GetFlag(FLAGS_outputs).empty()) {
+    writeResults(absl::GetFlag(FLAGS_outputs), results);
   }
-  Job job;
-  job.graph = parseInput(path, readInput(path), ir::parseGraph);
-  std::mt19937_64 random(absl::GetFlag(FLAGS_seed));
-  for (const ir::Parameter& parameter : job.graph.parameters()) {
-    job.inputs.push_back(draw(parameter, random));
+  bool good = true;
+  if (reference.empty()) {
+    printSums(results);
+  } else {
+    good = check(*program, inputs, results);
   }
-  fitStarts(job.graph, &job.inputs);
-  const std::string backend = absl::GetFlag(FLAGS_backend), device = absl::GetFlag(FLAGS_device);
-  const auto results = job.run(backend, device);
-  for (size_t i = 0; i < results.size() && reference.empty(); ++i) {
-    double sum = 0;
-    for (double element : results[i]) {
-      sum += element;
-    }
-    std::cout << "result " << i << " " << job.graph.type(job.graph.results()[i]).toString()
-              << ": sum " << std::setprecision(9) << sum << "\n";
-  }
-  const bool good = reference.empty() || check(job, results);
-  if (absl::GetFlag(FLAGS_time) > 0) {
-    time(job, backend, device);
+  if (runs > 0) {
+    time(loaded.get(), program->bytes(), runs);
   }
   return good ? 0 : 1;
 }

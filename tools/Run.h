@@ -1,5 +1,5 @@
-// `fl run`: runs a graph on a backend and device with inputs drawn from a seed, compares the
-// results with the reference device's, times it. Relies on fl/tensor/GraphRunner.h.
+// `fl run`: runs a graph, schedule or kernel on a device, compares the results with the reference
+// device's, times it. Program.h runs, Values.h has the inputs and results.
 #pragma once
 
 namespace fl::tools {

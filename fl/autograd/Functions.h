@@ -6,9 +6,10 @@
 // broadcast as tensors do (from the first dimension). The gradient of an input has its shape and
 // dtype.
 //
-// One file a theme: Unary-, Binary-, Shape-, Reduction-, Matrix-, Nn- and LossFunctions.cpp.
+// One file a theme: Unary-, Binary-, Shape-, Reduction-, Matrix-, Nn-, Rnn- and LossFunctions.cpp.
 #pragma once
 
+#include <tuple>
 #include <vector>
 
 #include "fl/autograd/Variable.h"
@@ -141,6 +142,21 @@ Variable conv2d(const Variable& input, const Variable& weights, const Variable& 
 // Over windows of wx * wy elements; padding counts as -inf for MAX.
 Variable pool2d(const Variable& input, int wx, int wy, int sx = 1, int sy = 1, int px = 0,
                 int py = 0, PoolingMode mode = PoolingMode::MAX);
+// (input - mean) / sqrt(variance + epsilon) * weight + bias, with one mean, variance, weight and
+// bias for each index along `axes`, the feature axes, which are kept. With `train` the statistics
+// are the input's, and update the running ones; fl/autograd/tensor/AutogradOps.h says how. Weight,
+// bias and running statistics may be empty. Parameters of 16-bit inputs are f32.
+Variable batchnorm(const Variable& input, const Variable& weight, const Variable& bias,
+                   Variable& runningMean, Variable& runningVar, const std::vector<int>& axes,
+                   bool train, double momentum, double epsilon);
+// A recurrent network over input (inSize, batch, time): its output (hiddenSize * directions, batch,
+// time), and its hidden and cell state after the last step, (hiddenSize, batch, numLayers *
+// directions). States may be empty, for zeros; fl/autograd/tensor/AutogradOps.h states the cells
+// and the packing of the weights.
+std::tuple<Variable, Variable, Variable> rnn(const Variable& input, const Variable& hiddenState,
+                                             const Variable& cellState, const Variable& weights,
+                                             int hiddenSize, int numLayers, RnnMode mode,
+                                             bool bidirectional, float dropout);
 // Keeps each element with probability 1 - p and scales it by 1 / (1 - p); takes one draw of
 // fl::rand.
 Variable dropout(const Variable& input, double p);

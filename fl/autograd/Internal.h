@@ -6,11 +6,13 @@
 // changes no gradient, and nothing is kept alive that the gradient does not read.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "fl/autograd/Variable.h"
+#include "fl/autograd/tensor/AutogradExtension.h"
 #include "fl/base/Error.h"
 
 namespace fl::detail {
@@ -56,6 +58,12 @@ std::vector<int> normalizedAxes(const char* function, const Shape& shape,
 
 // `shape` with size 1 at `axes`.
 Shape withOnes(Shape shape, const std::vector<int>& axes);
+
+// What a function of fl/autograd/tensor keeps for its gradient; null if no input wants one.
+template <typename... Inputs>
+std::shared_ptr<AutogradPayload> createAutogradPayload(const Inputs&... inputs) {
+  return (inputs.isCalcGrad() || ...) ? std::make_shared<AutogradPayload>() : nullptr;
+}
 
 inline void addGrad(Variable& variable, Tensor grad) {
   variable.addGrad(Variable(std::move(grad), false));

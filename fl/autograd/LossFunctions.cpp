@@ -3,7 +3,7 @@
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Internal.h"
 #include "fl/base/CallSite.h"
-#include "fl/tensor/AutogradOps.h"
+#include "fl/tensor/TableOps.h"
 
 namespace fl {
 
@@ -16,7 +16,7 @@ namespace {
 struct ClassTargets {
   ClassTargets(const Tensor& targets, Dim classes, int ignoreIndex)
       : classes(static_cast<int>(classes)) {
-    row = toType(reshape(targets, {1, targets.elements()}), dtype::s64);
+    row = toType(reshape(targets, {1, targets.shape().elements()}), dtype::s64);
     counted = row != ignoreIndex;
   }
 
@@ -26,7 +26,7 @@ struct ClassTargets {
   // target that is no class is an error when the result is computed.
   Tensor pick(const Tensor& table) const {
     const Tensor index = row * counted.astype(row.type());
-    return where(counted, detail::gather(table, index, 0), 0.0);
+    return where(counted, table::gather(table, index, 0), 0.0);
   }
 
   int classes;

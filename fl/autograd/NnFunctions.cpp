@@ -1,7 +1,7 @@
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Internal.h"
+#include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/CallSite.h"
-#include "fl/tensor/AutogradOps.h"
 #include "fl/tensor/Random.h"
 
 namespace fl {
@@ -9,8 +9,8 @@ namespace fl {
 using detail::addGrad;
 using detail::checkAxis;
 using detail::checkSameType;
+using detail::createAutogradPayload;
 using detail::keptIf;
-using detail::sumTo;
 using detail::unaryResult;
 
 Variable conv2d(const Variable& input, const Variable& weights, int sx, int sy, int px, int py,
@@ -26,25 +26,36 @@ Variable conv2d(const Variable& input, const Variable& weights, const Variable& 
   checkSameType("conv2d", input, weights, bias);
   const Tensor& x = input.tensor();
   const Tensor& w = weights.tensor();
-  Tensor result = conv2d(x, w, bias.tensor(), sx, sy, px, py, dx, dy, groups);
+  const auto payload = createAutogradPayload(input, weights, bias);
+  Tensor result = detail::conv2d(x, w, bias.tensor(), sx, sy, px, py, dx, dy, groups, payload);
   std::vector<Variable> edges = {input.withoutData(), weights.withoutData()};
   if (!bias.isEmpty()) {
     edges.push_back(bias.withoutData());
   }
-  const detail::Conv2DParameters parameters = {sx, sy, px, py, dx, dy, groups};
+  const bool wantsFilter = weights.isCalcGrad() || bias.isCalcGrad();
   return Variable(
       std::move(result), std::move(edges),
-      [parameters, x = keptIf(weights.isCalcGrad(), x), w = keptIf(input.isCalcGrad(), w)](
+      [=, x = keptIf(wantsFilter, x), w = keptIf(input.isCalcGrad(), w)](
           std::vector<Variable>& inputs, const Variable& gradOutput) {
         const Tensor& grad = gradOutput.tensor();
         if (inputs[0].isCalcGrad()) {
-          addGrad(inputs[0], detail::conv2dBackwardData(grad, *w, inputs[0].shape(), parameters));
+          // Of the input only its shape is read.
+          addGrad(inputs[0],
+                  detail::conv2dBackwardData(grad, x ? *x : inputs[0].tensor(), *w, sx, sy, px, py,
+                                             dx, dy, groups, nullptr, payload));
         }
+        if (!wantsFilter) {
+          return;
+        }
+        const bool wantsBias = inputs.size() > 2 && inputs[2].isCalcGrad();
+        auto [filterGrad, biasGrad] = detail::conv2dBackwardFilterBias(
+            grad, *x, inputs[1].tensor(), wantsBias ? inputs[2].tensor() : Tensor(grad.type()), sx,
+            sy, px, py, dx, dy, groups, nullptr, nullptr, payload);
         if (inputs[1].isCalcGrad()) {
-          addGrad(inputs[1], detail::conv2dBackwardFilter(grad, *x, inputs[1].shape(), parameters));
+          addGrad(inputs[1], std::move(filterGrad));
         }
-        if (inputs.size() > 2 && inputs[2].isCalcGrad()) {
-          addGrad(inputs[2], sumTo(grad, inputs[2].shape()));
+        if (wantsBias) {
+          addGrad(inputs[2], std::move(biasGrad));
         }
       });
 }
@@ -53,9 +64,39 @@ Variable pool2d(const Variable& input, int wx, int wy, int sx, int sy, int px, i
                 PoolingMode mode) {
   FL_API_ENTRY();
   const Tensor x = input.tensor();
-  return unaryResult(pool2d(x, wx, wy, sx, sy, px, py, mode), input, [=](const Tensor& grad) {
-    return detail::pool2dBackward(grad, x, wx, wy, sx, sy, px, py, mode);
-  });
+  const auto payload = createAutogradPayload(input);
+  return unaryResult(
+      detail::pool2d(x, wx, wy, sx, sy, px, py, mode, payload), input, [=](const Tensor& grad) {
+        // The result is not kept for it: an implementation that needs it does so.
+        return detail::pool2dBackward(grad, x, Tensor(), wx, wy, sx, sy, px, py, mode, payload);
+      });
+}
+
+Variable batchnorm(const Variable& input, const Variable& weight, const Variable& bias,
+                   Variable& runningMean, Variable& runningVar, const std::vector<int>& axes,
+                   bool train, double momentum, double epsilon) {
+  FL_API_ENTRY();
+  const auto payload = createAutogradPayload(input, weight, bias);
+  const Tensor &x = input.tensor(), &w = weight.tensor();
+  Tensor saveMean, saveVar;
+  Tensor result = detail::batchnorm(saveMean, saveVar, x, w, bias.tensor(), runningMean.tensor(),
+                                    runningVar.tensor(), axes, train, momentum, epsilon, payload);
+  return Variable(
+      std::move(result), {input.withoutData(), weight.withoutData(), bias.withoutData()},
+      [=](std::vector<Variable>& inputs, const Variable& gradOutput) {
+        auto [gradInput, gradWeight, gradBias] =
+            detail::batchnormBackward(gradOutput.tensor(), saveMean, saveVar, x, w, axes, train,
+                                      static_cast<float>(epsilon), payload);
+        if (inputs[0].isCalcGrad()) {
+          addGrad(inputs[0], gradInput);
+        }
+        if (inputs[1].isCalcGrad() && !inputs[1].isEmpty()) {
+          addGrad(inputs[1], reshape(gradWeight, inputs[1].shape()));
+        }
+        if (inputs[2].isCalcGrad() && !inputs[2].isEmpty()) {
+          addGrad(inputs[2], reshape(gradBias, inputs[2].shape()));
+        }
+      });
 }
 
 Variable dropout(const Variable& input, double p) {

@@ -5,3 +5,4 @@
 #include "fl/autograd/Serialization.h"
 #include "fl/autograd/Utils.h"
 #include "fl/autograd/Variable.h"
+#include "fl/autograd/tensor/AutogradOps.h"

@@ -14,7 +14,7 @@ class MemoryBlock {
   MemoryBlock(const MemoryBlock&) = delete;
   MemoryBlock& operator=(const MemoryBlock&) = delete;
 
-  // 64-byte aligned and readable 64 bytes past the end.
+  // 64-byte aligned, but under FL_CHECK=guard as its elements are.
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 

@@ -84,6 +84,25 @@ int64_t Lexer::takeInteger() {
   return negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
 }
 
+int Lexer::takeIndex() {
+  const size_t position = begin_;
+  const int64_t value = takeInteger();
+  if (value < 0 || value > std::numeric_limits<int>::max()) {
+    failAt(position, std::to_string(value) + " is no index");
+  }
+  return static_cast<int>(value);
+}
+
+int Lexer::takeNumbered(char prefix, const char* what) {
+  if (token_.size() < 2 || token_[0] != prefix) {
+    fail(std::string("expected ") + what);
+  }
+  // What is behind the prefix becomes the token ahead.
+  token_.erase(0, 1);
+  ++begin_;
+  return takeIndex();
+}
+
 std::vector<Dim> Lexer::takeList() {
   std::vector<Dim> values;
   expect("[");
@@ -100,6 +119,17 @@ int64_t Lexer::takeField(const std::string& name) {
   expect(name);
   expect("=");
   return takeInteger();
+}
+
+size_t Lexer::takeSizeField(const std::string& name) {
+  expect(name);
+  expect("=");
+  const size_t position = begin_;
+  const int64_t value = takeInteger();
+  if (value < 0) {
+    failAt(position, name + " is negative");
+  }
+  return static_cast<size_t>(value);
 }
 
 std::vector<Dim> Lexer::takeListField(const std::string& name) {
@@ -120,7 +150,18 @@ dtype Lexer::takeDtype() {
 
 void Lexer::takeType(dtype* type, Shape* shape) {
   *type = takeDtype();
+  const size_t position = begin_;
   *shape = Shape(takeList());
+  for (Dim dim : shape->get()) {
+    if (dim < 0) {
+      failAt(position, "a dimension of " + std::to_string(dim));
+    }
+  }
+  try {
+    bytesOf(*type, *shape);
+  } catch (const std::invalid_argument& error) {
+    failAt(position, error.what());
+  }
 }
 
 void Lexer::fail(const std::string& message) const {

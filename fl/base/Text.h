@@ -33,10 +33,15 @@ class Lexer {
   // A token that begins with `sigil`; returned without it.
   std::string takeSigil(char sigil, const char* what);
   int64_t takeInteger();
+  // An integer from 0 to the largest int: a place in a list.
+  int takeIndex();
+  // Such an integer behind `prefix`, in one token: "%12", "p0".
+  int takeNumbered(char prefix, const char* what);
   // "[1,2,3]"
   std::vector<Dim> takeList();
-  // "name=integer" and "name=[...]"
+  // "name=integer", the same from 0 on, and "name=[...]"
   int64_t takeField(const std::string& name);
+  size_t takeSizeField(const std::string& name);
   std::vector<Dim> takeListField(const std::string& name);
   dtype takeDtype();
   // "f32[3,4]"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "fl/codegen/Fusion.h"
-#include "fl/ir/Lower.h"
+#include "fl/kernel/Lower.h"
 
 namespace fl::codegen {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fl/ir/Graph.h"
-#include "fl/ir/Strided.h"
+#include "fl/kernel/Strided.h"
 
 namespace fl::codegen {
 

@@ -48,7 +48,7 @@ StepBuffers stepBuffers(const ir::Schedule& schedule, const ir::Step& step) {
       const auto role = kernel.operands[i].role;
       if (role != ir::KernelOperand::Role::Index) {
         (role == ir::KernelOperand::Role::Output ? buffers.writes : buffers.reads)
-            .push_back(launch->operands[i].buffer);
+            .push_back(*launch->operands[i].buffer);
       }
     }
     return buffers;

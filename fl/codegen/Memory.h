@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::codegen {
 

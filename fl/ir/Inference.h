@@ -3,8 +3,8 @@
 
 #include <span>
 
+#include "fl/ir/BadIndex.h"
 #include "fl/ir/Graph.h"
-#include "fl/ir/Kernel.h"
 
 namespace fl::ir {
 

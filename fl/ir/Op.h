@@ -57,7 +57,7 @@ struct OpInfo {
   bool commutes = false;
   double lo = -4;
   double hi = 4;
-  double ulp = 0.5;
+  double ulp = 0;
   const char* doc = "";
 };
 

@@ -49,15 +49,16 @@ class GraphParser {
   }
 
  private:
-  void define(const std::string& name, ValueId id) {
+  void define(const std::string& name, ValueId id, size_t position) {
     if (!values_.emplace(name, id).second) {
-      lexer_.fail("%" + name + " is defined twice");
+      lexer_.failAt(position, "%" + name + " is defined twice");
     }
   }
 
   void parseParameters() {
     lexer_.expect("(");
     while (!lexer_.accept(")")) {
+      const size_t position = lexer_.position();
       const std::string name = lexer_.takeSigil('%', "a parameter");
       lexer_.expect(":");
       Parameter parameter;
@@ -67,7 +68,7 @@ class GraphParser {
       } else {
         lexer_.takeType(&parameter.type.type, &parameter.type.shape);
       }
-      define(name, graph_.addParameter(std::move(parameter)));
+      define(name, graph_.addParameter(std::move(parameter)), position);
       if (lexer_.peek() != ")") {
         lexer_.expect(",");
       }
@@ -97,6 +98,7 @@ class GraphParser {
   }
 
   void parseNode() {
+    const size_t begin = lexer_.position();
     const std::string name = lexer_.takeSigil('%', "a value or \"return\"");
     lexer_.expect("=");
     Node node;
@@ -113,7 +115,7 @@ class GraphParser {
     lexer_.expect(":");
     ValueType written;
     lexer_.takeType(&written.type, &written.shape);
-    define(name, addChecked(std::move(node), written, position));
+    define(name, addChecked(std::move(node), written, position), begin);
   }
 
   ValueId addChecked(Node node, const ValueType& written, size_t position) {

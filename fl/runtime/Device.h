@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fl/ir/Artifact.h"
-#include "fl/ir/Lower.h"
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Artifact.h"
+#include "fl/kernel/Lower.h"
+#include "fl/kernel/Schedule.h"
 #include "fl/runtime/MemoryManager.h"
 
 namespace fl::runtime {

@@ -1,12 +1,16 @@
 #include "fl/runtime/MemoryManager.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -14,6 +18,7 @@
 #include <vector>
 
 #include "fl/base/Error.h"
+#include "fl/base/Flags.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define FL_ADDRESS_SANITIZER 1
@@ -31,8 +36,6 @@ namespace fl::runtime {
 namespace {
 
 constexpr size_t kAlignment = 64;
-// Vector code may load a whole register at the last element.
-constexpr size_t kSlack = 64;
 constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 4;
 constexpr size_t kHugePage = size_t{1} << 21;
 // From here on, the part of the last huge page that nobody uses is small.
@@ -42,16 +45,16 @@ constexpr size_t kAddressSpace = size_t{1} << 47;
 
 size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// A block of the system with `bytes` bytes and the slack; null if there is none. Large ones ask for
+// A block of the system, whole units of the alignment; null if there is none. Large ones ask for
 // huge pages: with small ones, a walk across memory spends most of its time on finding pages.
 void* systemAllocate(size_t bytes) {
   if (bytes >= kAddressSpace) {
     return nullptr;
   }
   if (bytes < kHugeFrom) {
-    return std::aligned_alloc(kAlignment, bytes + kSlack);
+    return std::aligned_alloc(kAlignment, bytes);
   }
-  const size_t size = roundUp(bytes + kSlack, kHugePage);
+  const size_t size = roundUp(bytes, kHugePage);
   void* block = std::aligned_alloc(kHugePage, size);
   if (block != nullptr) {
     madvise(block, size, MADV_HUGEPAGE);  // a hint: small pages will do
@@ -129,13 +132,13 @@ class CachingMemoryManager final : public MemoryManager {
       block = takeFromSystem(size);
     }
     accounts_.take(size.bytes);
-    unpoison(block, bytes + kSlack);
+    unpoison(block, bytes);
     return block;
   }
 
   void deallocate(void* pointer, size_t bytes) override {
     const SizeClass size = sizeClass(bytes);
-    poison(pointer, size.bytes + kSlack);
+    poison(pointer, size.bytes);
     std::lock_guard lock(mutex_);
     free_[size.index].push_back({pointer, size.bytes});
     accounts_.giveBack(size.bytes);
@@ -179,14 +182,14 @@ class CachingMemoryManager final : public MemoryManager {
     if (block == nullptr) {
       throw OutOfMemory(bytes);
     }
-    poison(block, size.bytes + kSlack);
+    poison(block, size.bytes);
     return block;
   }
 
   void releaseLocked() {
     for (std::vector<Block>& blocks : free_) {
       for (const Block& block : blocks) {
-        unpoison(block.pointer, block.bytes + kSlack);
+        unpoison(block.pointer, block.bytes);
         std::free(block.pointer);
         accounts_.uncache(block.bytes);
       }
@@ -231,10 +234,64 @@ class DefaultMemoryManager final : public MemoryManager {
   Accounts accounts_;
 };
 
+class GuardMemoryManager final : public MemoryManager {
+ public:
+  explicit GuardMemoryManager(Guard guard) : guard_(guard) {}
+
+  void* allocate(size_t bytes) override {
+    const size_t pages = pageBytes(bytes);
+    void* mapped = bytes > kLargest ? MAP_FAILED
+                                    : mmap(nullptr, pages + page_, PROT_NONE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) {
+      throw OutOfMemory(bytes);
+    }
+    char* usable = static_cast<char*>(mapped) + (guard_ == Guard::Begin ? page_ : 0);
+    if (mprotect(usable, pages, PROT_READ | PROT_WRITE) != 0) {
+      munmap(mapped, pages + page_);
+      throw OutOfMemory(bytes);
+    }
+    std::lock_guard lock(mutex_);
+    accounts_.take(pages);
+    return usable + (guard_ == Guard::End ? pages - bytes : 0);
+  }
+
+  void deallocate(void* pointer, size_t bytes) override {
+    const size_t pages = pageBytes(bytes);
+    const size_t before = guard_ == Guard::End ? pages - bytes : page_;
+    munmap(static_cast<char*>(pointer) - before, pages + page_);
+    std::lock_guard lock(mutex_);
+    accounts_.giveBack(pages);
+  }
+
+  void release() override {}
+
+  MemoryStats stats() const override {
+    std::lock_guard lock(mutex_);
+    return accounts_.stats();
+  }
+
+ private:
+  size_t pageBytes(size_t bytes) const { return roundUp(std::max<size_t>(bytes, 1), page_); }
+
+  const Guard guard_;
+  const size_t page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  mutable std::mutex mutex_;
+  Accounts accounts_;
+};
+
+// The manager that FL_CHECK asks for.
+std::shared_ptr<MemoryManager> makeHostMemoryManager() {
+  if (flags().check == "guard" || flags().check == "guard-begin") {
+    return makeGuardMemoryManager(flags().check == "guard" ? Guard::End : Guard::Begin);
+  }
+  return makeCachingMemoryManager();
+}
+
 // Never destroyed: buffers in static objects may outlive it.
 struct Host {
   std::mutex mutex;
-  std::shared_ptr<MemoryManager> manager = makeCachingMemoryManager();
+  std::shared_ptr<MemoryManager> manager = makeHostMemoryManager();
 };
 
 Host& host() {
@@ -252,6 +309,10 @@ std::unique_ptr<MemoryManager> makeDefaultMemoryManager() {
   return std::make_unique<DefaultMemoryManager>();
 }
 
+std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard) {
+  return std::make_unique<GuardMemoryManager>(guard);
+}
+
 std::shared_ptr<MemoryManager> hostMemoryManager() {
   Host& all = host();
   std::lock_guard lock(all.mutex);
@@ -265,10 +326,77 @@ void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
   all.manager.swap(manager);
 }
 
-Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes)
-    : MemoryBlock(manager->allocate(bytes), bytes), manager_(std::move(manager)) {}
+namespace {
 
-Buffer::~Buffer() { manager_->deallocate(data(), bytes()); }
+class MemoryLog {
+ public:
+  bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+
+  void add(const char* event, const void* block, size_t bytes) {
+    std::lock_guard lock(mutex_);
+    pending_ += detail::concat(event, " ", block, " ", bytes, "\n");
+    if (++lines_ >= interval_) {
+      write();
+    }
+  }
+
+  void setStream(std::ostream* stream) {
+    std::lock_guard lock(mutex_);
+    write();
+    stream_ = stream ? stream : &std::cerr;
+  }
+
+  void setEnabled(bool enabled) {
+    std::lock_guard lock(mutex_);
+    write();
+    enabled_ = enabled;
+  }
+
+  void setInterval(size_t interval) {
+    std::lock_guard lock(mutex_);
+    interval_ = interval;
+  }
+
+ private:
+  void write() {
+    *stream_ << pending_ << std::flush;
+    pending_.clear();
+    lines_ = 0;
+  }
+
+  std::mutex mutex_;
+  std::atomic<bool> enabled_ = false;
+  std::ostream* stream_ = &std::cerr;
+  size_t interval_ = 50;
+  size_t lines_ = 0;
+  std::string pending_;
+};
+
+// Never destroyed, as buffers in static objects may outlive it.
+MemoryLog& memoryLog() {
+  static auto* log = new MemoryLog;
+  return *log;
+}
+
+}  // namespace
+
+void setMemoryLogStream(std::ostream* stream) { memoryLog().setStream(stream); }
+void setMemoryLogging(bool enabled) { memoryLog().setEnabled(enabled); }
+void setMemoryLogInterval(size_t interval) { memoryLog().setInterval(interval); }
+
+Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes)
+    : MemoryBlock(manager->allocate(bytes), bytes), manager_(std::move(manager)) {
+  if (memoryLog().enabled()) {
+    memoryLog().add("alloc", data(), bytes);
+  }
+}
+
+Buffer::~Buffer() {
+  if (memoryLog().enabled()) {
+    memoryLog().add("free", data(), bytes());
+  }
+  manager_->deallocate(data(), bytes());
+}
 
 std::string describeHostMemory() {
   const MemoryStats stats = hostMemoryManager()->stats();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "fl/base/MemoryBlock.h"
@@ -24,7 +25,8 @@ struct MemoryStats {
 class MemoryManager {
  public:
   virtual ~MemoryManager() = default;
-  // At least `bytes` bytes, 64-byte aligned and readable 64 bytes past the end; never null.
+  // At least `bytes` bytes, aligned to 64 but for a guarding manager's; never null. Nothing may be
+  // read or written past them.
   // Throws std::bad_alloc that says how much was asked for, and the user's line. Thread-safe.
   virtual void* allocate(size_t bytes) = 0;
   // `bytes` is what allocate() was asked for.
@@ -40,13 +42,30 @@ std::unique_ptr<MemoryManager> makeCachingMemoryManager();
 // Every allocation goes to the system.
 std::unique_ptr<MemoryManager> makeDefaultMemoryManager();
 
-// The manager of host memory, caching unless replaced. Live buffers keep theirs.
+// Which side of a block touches memory that must not be touched.
+enum class Guard { End, Begin };
+// Every block has pages of its own and ends (begins) exactly at an unmapped page: what reads or
+// writes outside faults at once, as does what reads a freed block. It finds the overruns of
+// compiled code, which AddressSanitizer cannot see. Blocks that end at a page begin wherever their
+// size puts them, aligned as their elements at least. The arena of a plan is one block.
+std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard);
+
+// The manager of host memory, caching unless FL_CHECK asks for guards or it is replaced. Live
+// buffers keep theirs.
 std::shared_ptr<MemoryManager> hostMemoryManager();
 // Throws std::invalid_argument for a null pointer.
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
 
 // A line with what the manager of host memory holds.
 std::string describeHostMemory();
+
+// The log of host memory: a line "alloc ADDRESS BYTES" or "free ADDRESS BYTES" for each buffer made
+// and destroyed while logging is on (off at first). Lines are collected and written `interval` at a
+// time (50 at first), to standard error until there is a stream; what is left is written when the
+// stream changes or logging ends. Thread-safe; a null stream means standard error.
+void setMemoryLogStream(std::ostream* stream);
+void setMemoryLogging(bool enabled);
+void setMemoryLogInterval(size_t interval);
 
 // One allocation of the manager of host memory.
 class Buffer final : public MemoryBlock {

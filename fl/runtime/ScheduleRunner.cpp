@@ -62,6 +62,27 @@ std::vector<MemoryBlockPtr> ScheduleRunner::run(std::span<const MemoryBlockPtr> 
   return outputs;
 }
 
+ScheduleRunner::LaunchData ScheduleRunner::launchData(const ir::LaunchStep& launch,
+                                                      const Frame& frame) const {
+  const ir::Kernel& kernel = schedule_.kernels[launch.kernel];
+  LaunchData result;
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    const ir::LaunchOperand& operand = launch.operands[i];
+    int64_t offset = operand.offset.constant;
+    for (const ir::ElementOffset::Term& term : operand.offset.terms) {
+      offset += static_cast<int64_t>(frame.numberBits[term.parameter]) * term.factor;
+    }
+    result.data[i] = operand.buffer
+                         ? static_cast<char*>(frame.address(*operand.buffer, schedule_)) +
+                               offset * static_cast<int64_t>(getTypeSize(kernel.operands[i].type))
+                         : reinterpret_cast<void*>(offset);
+  }
+  for (size_t i = 0; i < launch.numbers.size(); ++i) {
+    result.scalars[i] = frame.numberBits[launch.numbers[i]];
+  }
+  return result;
+}
+
 void ScheduleRunner::interpretCall(const ir::LibraryStep& call, const Frame& frame) const {
   std::vector<ir::HostOperand> operands;
   for (size_t i = 0; i < call.operands.size(); ++i) {

@@ -2,6 +2,8 @@
 // addresses, outputs, the arena.
 #pragma once
 
+#include <array>
+
 #include "absl/container/inlined_vector.h"
 #include "fl/runtime/Device.h"
 
@@ -27,6 +29,13 @@ class ScheduleRunner : public LoadedSchedule {
     void* address(const ir::BufferRef& ref, const ir::Schedule& schedule) const;
   };
   virtual void runSteps(const Frame& frame) const = 0;
+
+  // Where the operands of a launch lie in one run, and the bits of its numbers (KernelArgs).
+  struct LaunchData {
+    std::array<void*, ir::kMaxOperands> data;
+    std::array<uint64_t, ir::kMaxOperands> scalars;
+  };
+  LaunchData launchData(const ir::LaunchStep& launch, const Frame& frame) const;
 
   // Runs `body`; a bad index that it finds is that of `call`.
   template <class F>

@@ -52,11 +52,11 @@ FL_DEFINE(int)
 FL_DEFINE(unsigned)
 FL_DEFINE(long)
 FL_DEFINE(unsigned long)
-FL_DEFINE(long long) FL_DEFINE(unsigned long long)
+FL_DEFINE(long long)
+FL_DEFINE(unsigned long long)
 #undef FL_DEFINE
 
-    Tensor arange(const Shape& shape, const Dim seqDim, const dtype type) {
-  FL_API_ENTRY();
+Tensor TensorBackend::arange(const Shape& shape, const Dim seqDim, const dtype type) {
   FL_USER_CHECK(seqDim >= 0 && seqDim < shape.ndim(), "arange: dimension ", seqDim, " of ", shape);
   const bool narrow = computeType(type) != type;
   const Tensor index = detail::applyOp(
@@ -65,13 +65,11 @@ FL_DEFINE(long long) FL_DEFINE(unsigned long long)
   return detail::castTo(index, type);
 }
 
-Tensor iota(const Shape& dims, const Shape& tileDims, const dtype type) {
-  FL_API_ENTRY();
+Tensor TensorBackend::iota(const Shape& dims, const Shape& tileDims, const dtype type) {
   return tile(reshape(arange(Shape({dims.elements()}), 0, type), dims), tileDims);
 }
 
-Tensor identity(const Dim dim, const dtype type) {
-  FL_API_ENTRY();
+Tensor TensorBackend::identity(const Dim dim, const dtype type) {
   FL_USER_CHECK(dim >= 0, "identity: a dimension of ", dim);
   const Shape square = {dim, dim};
   return detail::castTo(arange(square, 0, dtype::s32) == arange(square, 1, dtype::s32), type);

@@ -1,4 +1,4 @@
-// Unary and binary functions: each goes to the backend's virtual of the same name.
+// The public operators, and the definitions of the elementwise ones.
 #include <cmath>
 
 #include "fl/base/CallSite.h"
@@ -7,23 +7,33 @@
 
 namespace fl {
 
-#define FL_DEFINE(NAME)                         \
-  Tensor NAME(const Tensor& tensor) {           \
-    FL_API_ENTRY();                             \
-    return defaultTensorBackend().NAME(tensor); \
-  }
-FL_DEFINE(exp)
-FL_DEFINE(log)
-FL_DEFINE(negative)
-FL_DEFINE(logicalNot)
-FL_DEFINE(log1p)
-FL_DEFINE(sin) FL_DEFINE(cos) FL_DEFINE(sqrt) FL_DEFINE(tanh) FL_DEFINE(floor) FL_DEFINE(ceil)
-    FL_DEFINE(rint) FL_DEFINE(absolute) FL_DEFINE(erf) FL_DEFINE(isnan) FL_DEFINE(isinf)
-        FL_DEFINE(sign)
-#undef FL_DEFINE
+namespace {
 
-            Tensor
-            operator-(const Tensor& tensor) {
+Tensor unary(ir::Op op, const Tensor& tensor) {
+  const bool toFloat = ir::opInfo(op).types == ir::Types::Float && !isFloating(tensor.type());
+  return detail::applyOp(op, {toFloat ? tensor.astype(dtype::f32) : tensor});
+}
+
+}  // namespace
+
+#define FL_UNARY(Name, name) \
+  Tensor TensorBackend::name(const Tensor& tensor) { return unary(ir::Op::Name, tensor); }
+#define FL_BINARY(Name, name)                                        \
+  Tensor TensorBackend::name(const Tensor& lhs, const Tensor& rhs) { \
+    return detail::binary(ir::Op::Name, lhs, rhs);                   \
+  }
+#define FL_REDUCE(Name, name)
+#include "fl/tensor/Functions.def"
+
+// The public function of every operator goes to the virtual of this thread's backend.
+#define FL_FUNCTION(Kind, Result, name, parameters, arguments) \
+  Result name parameters {                                     \
+    FL_API_ENTRY();                                            \
+    return defaultTensorBackend().name arguments;              \
+  }
+#include "fl/tensor/Functions.def"
+
+Tensor operator-(const Tensor& tensor) {
   FL_API_ENTRY();
   return negative(tensor);
 }
@@ -38,11 +48,10 @@ Tensor abs(const Tensor& tensor) {
   return absolute(tensor);
 }
 
-Tensor sigmoid(const Tensor& tensor) {
-  FL_API_ENTRY();
+Tensor TensorBackend::sigmoid(const Tensor& tensor) {
   // e^-|x| does not overflow, so that results of large negative numbers keep their digits.
-  const Tensor power = exp(negative(absolute(tensor)));
-  return where(tensor < 0, power, 1.0) / (1 + power);
+  const Tensor power = fl::exp(fl::negative(fl::absolute(tensor)));
+  return fl::where(tensor < 0, power, 1.0) / (1 + power);
 }
 
 #define FL_DEFINE_SCALAR(FUNC, OP, T)                                                          \
@@ -65,10 +74,6 @@ Tensor sigmoid(const Tensor& tensor) {
     return FUNC(lhs, rhs);                                                                     \
   }
 #define FL_DEFINE_BINARY(FUNC, OP)                           \
-  Tensor FUNC(const Tensor& lhs, const Tensor& rhs) {        \
-    FL_API_ENTRY();                                          \
-    return defaultTensorBackend().FUNC(lhs, rhs);            \
-  }                                                          \
   Tensor operator OP(const Tensor& lhs, const Tensor& rhs) { \
     FL_API_ENTRY();                                          \
     return defaultTensorBackend().FUNC(lhs, rhs);            \
@@ -91,10 +96,6 @@ FL_FOR_EACH_BINARY_OPERATOR(FL_DEFINE_BINARY)
 #undef FL_DEFINE_SCALAR
 
 #define FL_DEFINE(NAME)                                          \
-  Tensor NAME(const Tensor& lhs, const Tensor& rhs) {            \
-    FL_API_ENTRY();                                              \
-    return defaultTensorBackend().NAME(lhs, rhs);                \
-  }                                                              \
   Tensor NAME(const double& lhs, const Tensor& rhs) {            \
     FL_API_ENTRY();                                              \
     return defaultTensorBackend().NAME(detail::asF32(lhs), rhs); \

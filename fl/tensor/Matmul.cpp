@@ -22,9 +22,8 @@ Tensor product2d(const Tensor& lhs, const Tensor& rhs, Dim transposeLhs, Dim tra
 
 }  // namespace
 
-Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp,
-              MatrixProperty rhsProp) {
-  FL_API_ENTRY();
+Tensor TensorBackend::matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp,
+                             MatrixProperty rhsProp) {
   const bool row = lhs.ndim() == 1, column = rhs.ndim() == 1;
   FL_USER_CHECK(lhs.ndim() >= 1 && rhs.ndim() >= 1,
                 "matmul: ", typeToString(lhs.type(), lhs.shape()), " x ",

@@ -18,10 +18,15 @@ Tensor keys(const Tensor& input, SortMode mode) {
   return isFloating(input.type()) ? negative(input) : bitwiseXor(input, -1LL);
 }
 
-// The s64 indices that sort.
+// The first `count` of the s64 indices that sort.
+Tensor order(const Tensor& input, Dim axis, SortMode mode, Dim count) {
+  return detail::applyOp(ir::Op::Argsort, {keys(input, mode)}, {axis, count});
+}
+
+// All of them.
 Tensor order(const char* name, const Tensor& input, Dim axis, SortMode mode) {
   detail::checkAxis(name, input, axis);
-  return detail::applyOp(ir::Op::Argsort, {keys(input, mode)}, {axis});
+  return order(input, axis, mode, input.dim(axis));
 }
 
 Tensor lookUp(const Tensor& input, const Tensor& index, Dim axis) {
@@ -37,48 +42,41 @@ Tensor front(const Tensor& input, Dim first, Dim count) {
 
 }  // namespace
 
-Tensor cumsum(const Tensor& input, const unsigned axis) {
-  FL_API_ENTRY();
+Tensor TensorBackend::cumsum(const Tensor& input, const unsigned axis) {
   detail::checkAxis("cumsum", input, axis);
   const Tensor wide = isFloating(input.type()) ? input : detail::widenForSum(input);
   return detail::applyOp(ir::Op::Cumsum, {wide}, {axis});
 }
 
-Tensor argsort(const Tensor& input, const Dim axis, const SortMode sortMode) {
-  FL_API_ENTRY();
+Tensor TensorBackend::argsort(const Tensor& input, const Dim axis, const SortMode sortMode) {
   return detail::castTo(order("argsort", input, axis, sortMode), dtype::u32);
 }
 
-Tensor sort(const Tensor& input, const Dim axis, const SortMode sortMode) {
-  FL_API_ENTRY();
+Tensor TensorBackend::sort(const Tensor& input, const Dim axis, const SortMode sortMode) {
   return lookUp(input, order("sort", input, axis, sortMode), axis);
 }
 
-void sort(Tensor& values, Tensor& indices, const Tensor& input, const Dim axis,
-          const SortMode sortMode) {
-  FL_API_ENTRY();
+void TensorBackend::sort(Tensor& values, Tensor& indices, const Tensor& input, const Dim axis,
+                         const SortMode sortMode) {
   const Tensor index = order("sort", input, axis, sortMode);
   values = lookUp(input, index, axis);  // `input` may be `values`: it is not read again
   indices = detail::castTo(index, dtype::u32);
 }
 
-void topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k, const Dim axis,
-          const SortMode sortMode) {
-  FL_API_ENTRY();
+void TensorBackend::topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k,
+                         const Dim axis, const SortMode sortMode) {
   detail::checkAxis("topk", input, axis);
   FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= input.dim(axis), "topk: ", k, " of axis ", axis,
                 " of ", typeToString(input.type(), input.shape()));
-  std::vector<Index> first(input.ndim(), Index(span));
-  first[axis] = range(0, k);
-  const Tensor index = order("topk", input, axis, sortMode)(first);
+  const Tensor index = order(input, axis, sortMode, k);
   values = lookUp(input, index, axis);
   indices = detail::castTo(index, dtype::u32);
 }
 
-Tensor median(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
+                             const bool keepDims) {
   std::vector<Dim> reduced(axes.begin(), axes.end()), permutation;
-  if (axes.empty()) {
+  if (axes.empty() || input.ndim() == 0) {
     reduced.resize(input.ndim());
     std::iota(reduced.begin(), reduced.end(), 0);
   }
@@ -96,9 +94,9 @@ Tensor median(const Tensor& input, const std::vector<int>& axes, const bool keep
   }
   const dtype type = detail::meanType(input.type());
   const Tensor lines = reshape(transpose(detail::castTo(input, type), Shape(permutation)),
-                               {count, input.elements() / count});
-  const Tensor sorted = sort(lines, 0);
-  const Tensor middle = mean(front(sorted, (count - 1) / 2, count % 2 == 0 ? 2 : 1), {0});
+                               {count, input.shape().elements() / count});
+  const Tensor sorted = sort(lines, 0, SortMode::Ascending);
+  const Tensor middle = mean(front(sorted, (count - 1) / 2, count % 2 == 0 ? 2 : 1), {0}, false);
   const Tensor last = reshape(front(sorted, count - 1, 1), middle.shape());
   return reshape(
       where(isnan(last), last, middle),

@@ -55,16 +55,14 @@ void setSeed(const int seed) {
   stream().offset = 0;
 }
 
-Tensor rand(const Shape& shape, dtype type) {
-  FL_API_ENTRY();
+Tensor TensorBackend::rand(const Shape& shape, dtype type) {
   // 16-bit floats are drawn as f32 and rounded.
   return isFloating(type) ? detail::castTo(uniform(shape, computeType(type)), type)
                           : integers(shape, type);
 }
 
 // G. Box and M. Muller, "A note on the generation of random normal deviates", 1958.
-Tensor randn(const Shape& shape, dtype type) {
-  FL_API_ENTRY();
+Tensor TensorBackend::randn(const Shape& shape, dtype type) {
   FL_USER_CHECK(isFloating(type), "randn: ", type, " is no floating dtype");
   const dtype drawn = computeType(type);
   const Tensor radius = sqrt(-2.0 * log(uniform(shape, drawn)));

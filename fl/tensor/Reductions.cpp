@@ -11,7 +11,7 @@ namespace {
 
 // How many elements a reduction over `axes` folds into one.
 Dim reducedCount(const Tensor& input, const std::vector<int>& axes) {
-  if (axes.empty()) {
+  if (axes.empty() || input.ndim() == 0) {
     return input.elements();
   }
   Dim count = 1;
@@ -55,54 +55,54 @@ void extreme(Reduction reduction, Tensor& values, Tensor& indices, const Tensor&
   indices = firstIndex(source, kept, axis, keepDims);
 }
 
+Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool keepDims) {
+  const Tensor operand = op == ir::Op::Sum ? detail::widenForSum(input) : input;
+  // A scalar is reduced over any axes.
+  const auto end = input.ndim() == 0 ? axes.begin() : axes.end();
+  return detail::applyOp(op, {operand}, ir::Attrs({keepDims}, std::vector<Dim>(axes.begin(), end)));
+}
+
 }  // namespace
 
-#define FL_DEFINE(NAME)                                                                 \
-  Tensor NAME(const Tensor& input, const std::vector<int>& axes, const bool keepDims) { \
-    FL_API_ENTRY();                                                                     \
-    return defaultTensorBackend().NAME(input, axes, keepDims);                          \
+#define FL_UNARY(Name, name)
+#define FL_BINARY(Name, name)
+#define FL_REDUCE(Name, name)                                                   \
+  Tensor TensorBackend::name(const Tensor& input, const std::vector<int>& axes, \
+                             const bool keepDims) {                             \
+    return reduce(ir::Op::Name, input, axes, keepDims);                         \
   }
-FL_DEFINE(amin)
-FL_DEFINE(amax)
-FL_DEFINE(sum)
-#undef FL_DEFINE
+#include "fl/tensor/Functions.def"
 
-void min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
-         const bool keepDims) {
-  FL_API_ENTRY();
+void TensorBackend::min(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
+                        const bool keepDims) {
   checkIndexed("min", input, axis);
-  extreme(amin, values, indices, input, axis, keepDims);
+  extreme(fl::amin, values, indices, input, axis, keepDims);
 }
 
-void max(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
-         const bool keepDims) {
-  FL_API_ENTRY();
+void TensorBackend::max(Tensor& values, Tensor& indices, const Tensor& input, const unsigned axis,
+                        const bool keepDims) {
   checkIndexed("max", input, axis);
-  extreme(amax, values, indices, input, axis, keepDims);
+  extreme(fl::amax, values, indices, input, axis, keepDims);
 }
 
-Tensor argmax(const Tensor& input, const unsigned axis, const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::argmax(const Tensor& input, const unsigned axis, const bool keepDims) {
   checkIndexed("argmax", input, axis);
   return firstIndex(input, amax(input, {static_cast<int>(axis)}, true), axis, keepDims);
 }
 
-Tensor argmin(const Tensor& input, const unsigned axis, const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::argmin(const Tensor& input, const unsigned axis, const bool keepDims) {
   checkIndexed("argmin", input, axis);
   return firstIndex(input, amin(input, {static_cast<int>(axis)}, true), axis, keepDims);
 }
 
-Tensor mean(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::mean(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
   const dtype type = detail::meanType(input.type());
   const Tensor total = sum(detail::castTo(input, computeType(type)), axes, keepDims);
   return detail::castTo(total / static_cast<double>(reducedCount(input, axes)), type);
 }
 
-Tensor var(const Tensor& input, const std::vector<int>& axes, const bool bias,
-           const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::var(const Tensor& input, const std::vector<int>& axes, const bool bias,
+                          const bool keepDims) {
   const dtype type = detail::meanType(input.type());
   const Tensor wide = detail::castTo(input, computeType(type));
   const Tensor centered = wide - mean(wide, axes, true);
@@ -110,13 +110,12 @@ Tensor var(const Tensor& input, const std::vector<int>& axes, const bool bias,
   return detail::castTo(sum(centered * centered, axes, keepDims) / count, type);
 }
 
-Tensor std(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::std(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
   return sqrt(var(input, axes, false, keepDims));
 }
 
-Tensor norm(const Tensor& input, const std::vector<int>& axes, double p, const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::norm(const Tensor& input, const std::vector<int>& axes, double p,
+                           const bool keepDims) {
   const Tensor wide = detail::castTo(input, detail::meanType(input.type()));
   if (p == 1) {
     return sum(absolute(wide), axes, keepDims);
@@ -127,21 +126,19 @@ Tensor norm(const Tensor& input, const std::vector<int>& axes, double p, const b
   if (p == std::numeric_limits<double>::infinity()) {
     return amax(absolute(wide), axes, keepDims);
   }
-  return power(sum(power(absolute(wide), p), axes, keepDims), 1 / p);
+  return fl::power(sum(fl::power(absolute(wide), p), axes, keepDims), 1 / p);
 }
 
-Tensor countNonzero(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::countNonzero(const Tensor& input, const std::vector<int>& axes,
+                                   const bool keepDims) {
   return sum(input != false, axes, keepDims);
 }
 
-Tensor any(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::any(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
   return amax(input != false, axes, keepDims);
 }
 
-Tensor all(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
-  FL_API_ENTRY();
+Tensor TensorBackend::all(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
   return amin(input != false, axes, keepDims);
 }
 

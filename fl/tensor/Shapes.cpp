@@ -7,13 +7,11 @@
 
 namespace fl {
 
-Tensor reshape(const Tensor& tensor, const Shape& shape) {
-  FL_API_ENTRY();
+Tensor TensorBackend::reshape(const Tensor& tensor, const Shape& shape) {
   return Tensor(detail::reshapeValue(tensor.value(), shape));
 }
 
-Tensor transpose(const Tensor& tensor, const Shape& axes) {
-  FL_API_ENTRY();
+Tensor TensorBackend::transpose(const Tensor& tensor, const Shape& axes) {
   std::vector<Dim> order = axes.get();
   if (order.empty()) {
     for (int i = tensor.ndim(); i-- > 0;) {
@@ -23,8 +21,7 @@ Tensor transpose(const Tensor& tensor, const Shape& axes) {
   return detail::applyOp(ir::Op::Transpose, {tensor}, ir::Attrs(order));
 }
 
-Tensor tile(const Tensor& tensor, const Shape& shape) {
-  FL_API_ENTRY();
+Tensor TensorBackend::tile(const Tensor& tensor, const Shape& shape) {
   // [d0, d1] tiled by [t0, t1]: [d0, 1, d1, 1] repeated to [d0, t0, d1, t1], then merged.
   Shape split, repeated, result;
   for (int i = 0; i < std::max(tensor.ndim(), shape.ndim()); ++i) {
@@ -36,7 +33,7 @@ Tensor tile(const Tensor& tensor, const Shape& shape) {
     repeated.get().insert(repeated.get().end(), {size, times});
     result.get().push_back(size * times);
   }
-  if (result.elements() == tensor.elements()) {
+  if (result.elements() == tensor.shape().elements()) {
     return reshape(tensor, result);
   }
   const TensorValue spread = detail::reshapeValue(tensor.value(), split);
@@ -45,15 +42,21 @@ Tensor tile(const Tensor& tensor, const Shape& shape) {
   return Tensor(detail::reshapeValue(filled, result));
 }
 
-Tensor concatenate(const std::vector<Tensor>& tensors, const unsigned axis) {
-  FL_API_ENTRY();
+Tensor TensorBackend::concatenate(const std::vector<Tensor>& tensors, const unsigned axis) {
   FL_USER_CHECK(!tensors.empty(), "concatenate: no tensors");
+  // Tensor() joins with anything.
+  std::vector<Tensor> parts;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(parts),
+               [](const Tensor& tensor) { return tensor.shape() != Shape({0}); });
+  if (parts.empty()) {
+    parts.push_back(tensors[0]);
+  }
   int rank = static_cast<int>(axis) + 1;
-  for (const Tensor& tensor : tensors) {
-    rank = std::max(rank, tensor.ndim());
+  for (const Tensor& part : parts) {
+    rank = std::max(rank, part.ndim());
   }
   std::vector<TensorValue> values;
-  for (const Tensor& tensor : tensors) {
+  for (const Tensor& tensor : parts) {
     Shape padded = tensor.shape();
     padded.get().resize(rank, 1);
     values.push_back(detail::reshapeValue(tensor.value(), padded));
@@ -89,9 +92,8 @@ Tensor extend(const Tensor& input, int axis, int before, int after, bool symmetr
 
 }  // namespace
 
-Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
-           const PadType type) {
-  FL_API_ENTRY();
+Tensor TensorBackend::pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
+                          const PadType type) {
   FL_USER_CHECK(static_cast<int>(padWidths.size()) <= input.ndim(), "pad: ", padWidths.size(),
                 " widths for ", input.shape());
   if (type == PadType::Constant) {
@@ -115,8 +117,7 @@ Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidth
 }
 
 // The shape of the result depends on the data, so it is found on the host, at the call.
-Tensor nonzero(const Tensor& tensor) {
-  FL_API_ENTRY();
+Tensor TensorBackend::nonzero(const Tensor& tensor) {
   const std::vector<char> holds = (tensor != false).toHostVector<char>();
   std::vector<unsigned> indices;
   for (size_t i = 0; i < holds.size(); ++i) {
@@ -127,8 +128,7 @@ Tensor nonzero(const Tensor& tensor) {
   return Tensor::fromVector(std::move(indices));
 }
 
-Tensor flip(const Tensor& tensor, const unsigned dim) {
-  FL_API_ENTRY();
+Tensor TensorBackend::flip(const Tensor& tensor, const unsigned dim) {
   detail::checkAxis("flip", tensor, dim);
   std::vector<Dim> starts(tensor.ndim(), 0), strides(tensor.ndim(), 1);
   starts[dim] = std::max<Dim>(tensor.dim(dim) - 1, 0);
@@ -136,8 +136,7 @@ Tensor flip(const Tensor& tensor, const unsigned dim) {
   return Tensor(detail::sliceValue(tensor.value(), starts, tensor.shape().get(), strides));
 }
 
-Tensor roll(const Tensor& tensor, const int shift, const unsigned axis) {
-  FL_API_ENTRY();
+Tensor TensorBackend::roll(const Tensor& tensor, const int shift, const unsigned axis) {
   detail::checkAxis("roll", tensor, axis);
   const Dim size = tensor.dim(axis);
   if (size == 0) {
@@ -147,7 +146,7 @@ Tensor roll(const Tensor& tensor, const int shift, const unsigned axis) {
   Shape along(std::vector<Dim>(tensor.ndim(), 1));
   along[axis] = size;
   const Dim back = ((-static_cast<Dim>(shift)) % size + size) % size;
-  const Tensor index = mod(arange(along, axis, dtype::s64) + back, size);
+  const Tensor index = (arange(along, axis, dtype::s64) + back) % size;
   return detail::applyOp(ir::Op::Gather, {tensor, index}, {axis});
 }
 
@@ -164,18 +163,11 @@ Tensor triangle(const char* name, const Tensor& tensor, bool lower) {
 
 }  // namespace
 
-Tensor tril(const Tensor& tensor) {
-  FL_API_ENTRY();
-  return triangle("tril", tensor, true);
-}
+Tensor TensorBackend::tril(const Tensor& tensor) { return triangle("tril", tensor, true); }
 
-Tensor triu(const Tensor& tensor) {
-  FL_API_ENTRY();
-  return triangle("triu", tensor, false);
-}
+Tensor TensorBackend::triu(const Tensor& tensor) { return triangle("triu", tensor, false); }
 
-Tensor clip(const Tensor& tensor, const Tensor& low, const Tensor& high) {
-  FL_API_ENTRY();
+Tensor TensorBackend::clip(const Tensor& tensor, const Tensor& low, const Tensor& high) {
   return minimum(maximum(tensor, low), high);
 }
 Tensor clip(const Tensor& tensor, const Tensor& low, const double& high) {
@@ -191,21 +183,16 @@ Tensor clip(const Tensor& tensor, const double& low, const double& high) {
   return clip(tensor, detail::asF32(low), detail::asF32(high));
 }
 
-Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
-  FL_API_ENTRY();
+Tensor TensorBackend::where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   return detail::applyOp(ir::Op::Where, {condition, x, y});
 }
 Tensor where(const Tensor& condition, const Tensor& x, const double& y) {
   FL_API_ENTRY();
-  FL_USER_CHECK(isFloating(x.type()), "where: ", typeToString(x.type(), x.shape()),
-                " with a double: dtypes differ");
-  return where(condition, x, detail::numberTensor(Number::of(y, x.type())));
+  return where(condition, x, detail::numberTensor(Number::of(y).cast(x.type())));
 }
 Tensor where(const Tensor& condition, const double& x, const Tensor& y) {
   FL_API_ENTRY();
-  FL_USER_CHECK(isFloating(y.type()), "where: a double with ", typeToString(y.type(), y.shape()),
-                ": dtypes differ");
-  return where(condition, detail::numberTensor(Number::of(x, y.type())), y);
+  return where(condition, detail::numberTensor(Number::of(x).cast(y.type())), y);
 }
 
 }  // namespace fl

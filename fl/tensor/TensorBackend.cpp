@@ -80,58 +80,19 @@ TensorBackend& defaultTensorBackend() {
 
 void setDefaultTensorBackend(TensorBackend& backend) { processDefault = &backend; }
 
-BackendScope::BackendScope(const std::string& name, const std::string& device) : outer_(scoped) {
-  scoped = &getBackend(name, device);
-}
+BackendScope::BackendScope(const std::string& name, const std::string& device)
+    : BackendScope(getBackend(name, device)) {}
+
+BackendScope::BackendScope(TensorBackend& backend) : outer_(scoped) { scoped = &backend; }
 
 BackendScope::~BackendScope() { scoped = outer_; }
+
+bool TensorBackend::isDataTypeSupported(const dtype& type) const {
+  return supportsDataType(type) && extensions_.supportDataType(type);
+}
 
 void TensorBackend::toHost(const TensorValue& value, void* data) {
   std::memcpy(data, value->data()->data(), value->bytes());
 }
-
-namespace {
-
-Tensor unary(ir::Op op, const Tensor& tensor) {
-  const bool toFloat = ir::opInfo(op).types == ir::Types::Float && !isFloating(tensor.type());
-  return detail::applyOp(op, {toFloat ? tensor.astype(dtype::f32) : tensor});
-}
-
-Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool keepDims) {
-  const Tensor operand = op == ir::Op::Sum ? detail::widenForSum(input) : input;
-  const std::vector<Dim> list(axes.begin(), axes.end());
-  return detail::applyOp(op, {operand}, ir::Attrs({keepDims}, list));
-}
-
-}  // namespace
-
-#define FL_NONE
-#define FL_DEFINE_Source(Name, name)
-#define FL_DEFINE_Random(Name, name)
-#define FL_DEFINE_Unary(Name, name) \
-  Tensor TensorBackend::name(const Tensor& tensor) { return unary(ir::Op::Name, tensor); }
-#define FL_DEFINE_Binary(Name, name)                                 \
-  Tensor TensorBackend::name(const Tensor& lhs, const Tensor& rhs) { \
-    return detail::binary(ir::Op::Name, lhs, rhs);                   \
-  }
-#define FL_DEFINE_Select(Name, name)
-#define FL_DEFINE_Cast(Name, name)
-#define FL_DEFINE_View(Name, name)
-#define FL_DEFINE_Index(Name, name)
-#define FL_DEFINE_Join(Name, name)
-#define FL_DEFINE_Update(Name, name)
-#define FL_DEFINE_Reduce(Name, name)                                            \
-  Tensor TensorBackend::name(const Tensor& input, const std::vector<int>& axes, \
-                             const bool keepDims) {                             \
-    return reduce(ir::Op::Name, input, axes, keepDims);                         \
-  }
-#define FL_DEFINE_Scan(Name, name)
-#define FL_DEFINE_Order(Name, name)
-#define FL_DEFINE_Contract(Name, name)
-#define FL_DEFINE_Library(Name, name)
-#define FL_OP(Name, name, kind, ...) FL_DEFINE_##kind(Name, name)
-#include "fl/ir/Ops.def"
-#undef FL_OP
-#undef FL_NONE
 
 }  // namespace fl

@@ -9,11 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "fl/tensor/TensorAdapter.h"
+#include "fl/tensor/TensorExtension.h"
+#include "fl/tensor/TensorValue.h"
 
 namespace fl {
 
 class Tensor;
+enum class MatrixProperty;
+enum class PadType;
+enum class SortMode;
 enum class TensorBackendType { Stub, Tracer, ArrayFire, OneDnn, Jit, Eager };
 
 class TensorBackend {
@@ -23,6 +27,14 @@ class TensorBackend {
   virtual std::string name() const = 0;
   virtual TensorBackendType backendType() const = 0;
   virtual bool supportsDataType(const dtype& type) const = 0;
+  // And its extensions that are in use do.
+  bool isDataTypeSupported(const dtype& type) const;
+  // The extension of interface T (TensorExtension.h) that is registered for backendType(), made
+  // once a backend. Throws std::invalid_argument if there is none.
+  template <typename T>
+  T& getExtension() {
+    return static_cast<T&>(extensions_.get(backendType(), T::getExtensionType()));
+  }
 
   // The value of `op`; `type` is the inferred result type, operands are checked already. An operand
   // that is held by the vector alone may be overwritten.
@@ -46,27 +58,11 @@ class TensorBackend {
   virtual void setMemMgrLoggingEnabled(const bool enabled) {}
   virtual void setMemMgrFlushInterval(const size_t interval) {}
 
-#define FL_NONE
-#define FL_VIRTUAL_Source(name)
-#define FL_VIRTUAL_Random(name)
-#define FL_VIRTUAL_Unary(name) virtual Tensor name(const Tensor& tensor);
-#define FL_VIRTUAL_Binary(name) virtual Tensor name(const Tensor& lhs, const Tensor& rhs);
-#define FL_VIRTUAL_Select(name)
-#define FL_VIRTUAL_Cast(name)
-#define FL_VIRTUAL_View(name)
-#define FL_VIRTUAL_Index(name)
-#define FL_VIRTUAL_Join(name)
-#define FL_VIRTUAL_Update(name)
-#define FL_VIRTUAL_Reduce(name) \
-  virtual Tensor name(const Tensor& input, const std::vector<int>& axes, const bool keepDims);
-#define FL_VIRTUAL_Scan(name)
-#define FL_VIRTUAL_Order(name)
-#define FL_VIRTUAL_Contract(name)
-#define FL_VIRTUAL_Library(name)
-#define FL_OP(Name, name, kind, ...) FL_VIRTUAL_##kind(name)
-#include "fl/ir/Ops.def"
-#undef FL_OP
-#undef FL_NONE
+#define FL_FUNCTION(Kind, Result, name, parameters, arguments) virtual Result name parameters;
+#include "fl/tensor/Functions.def"
+
+ private:
+  detail::TensorExtensionCache extensions_;
 };
 
 // Backends by name. The factory runs at first use and receives the device's name. Registering a
@@ -96,6 +92,7 @@ void setDefaultTensorBackend(TensorBackend& backend);
 class BackendScope {
  public:
   explicit BackendScope(const std::string& name, const std::string& device = "");
+  explicit BackendScope(TensorBackend& backend);
   ~BackendScope();
   BackendScope(const BackendScope&) = delete;
   BackendScope& operator=(const BackendScope&) = delete;

@@ -6,7 +6,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/tensor/Detail.h"
-#include "fl/tensor/Device.h"
+#include "fl/tensor/DeviceManager.h"
 #include "fl/tensor/Sparse.h"
 #include "fl/tensor/View.h"
 
@@ -77,9 +77,7 @@ bool Tensor::isSparse() const { return sparseMatrix() != nullptr; }
 Tensor::Tensor(std::unique_ptr<TensorAdapterBase> adapter)
     : Tensor(TensorValue(std::move(adapter))) {}
 
-Tensor::Tensor(TensorValue value) : storage_(makeStorage(std::move(value))) {}
-
-Tensor::Tensor(std::shared_ptr<detail::TensorStorage> storage) : storage_(std::move(storage)) {}
+void Tensor::hold(TensorValue value) { storage_ = makeStorage(std::move(value)); }
 
 Tensor Tensor::fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to) {
   FL_API_ENTRY();
@@ -116,6 +114,11 @@ const Shape& Tensor::shape() const {
   return view_              ? view_->shape
          : storage_->sparse ? storage_->sparse->shape
                             : storage_->value->shape();
+}
+
+Dim Tensor::throwNoDimension(size_t dim) const {
+  FL_API_ENTRY();
+  throwUser("dim: ", typeToString(type(), shape()), " has no dimension ", dim);
 }
 
 dtype Tensor::type() const {
@@ -166,13 +169,15 @@ Tensor Tensor::viewed(detail::TensorView view) const {
 
 Tensor Tensor::flatten() const {
   FL_API_ENTRY();
-  return Tensor(detail::reshapeValue(value(), Shape({elements()})));
+  return Tensor(detail::reshapeValue(value(), Shape({shape().elements()})));
 }
 
 // ---- Host access ----
 
 void Tensor::checkHostType(dtype wanted) const {
-  FL_USER_CHECK(wanted == type(), "host: a tensor of ", type(), " is not read as ", wanted);
+  const bool integers = !isFloating(wanted) && !isFloating(type());
+  FL_USER_CHECK(wanted == type() || (integers && getTypeSize(wanted) == getTypeSize(type())),
+                "host: a tensor of ", type(), " is not read as ", wanted);
 }
 
 void Tensor::checkScalarRead(dtype wanted) const {
@@ -196,11 +201,14 @@ FL_DEFINE(unsigned char)
 FL_DEFINE(long)
 FL_DEFINE(unsigned long)
 FL_DEFINE(long long)
-FL_DEFINE(unsigned long long) FL_DEFINE(double) FL_DEFINE(float) FL_DEFINE(short)
-    FL_DEFINE(unsigned short)
+FL_DEFINE(unsigned long long)
+FL_DEFINE(double)
+FL_DEFINE(float)
+FL_DEFINE(short)
+FL_DEFINE(unsigned short)
 #undef FL_DEFINE
 
-        void Tensor::toHost(void* data) const {
+void Tensor::toHost(void* data) const {
   FL_API_ENTRY();
   if (!isEmpty()) {
     defaultTensorBackend().toHost(value(), data);
@@ -226,14 +234,28 @@ const Stream& Tensor::stream() const {
   return **DeviceManager::getInstance().getActiveDevice(kDefaultDeviceType).getStreams().begin();
 }
 
+TensorAdapterBase& Tensor::adapter() const {
+  if (!storage_ || view_ || storage_->sparse) {
+    storage_ = makeStorage(value());
+    view_ = nullptr;
+  }
+  return *storage_->value;
+}
+
+TensorValue detail::releaseAdapterUnsafe(Tensor& tensor) {
+  TensorValue value = tensor.value();
+  tensor.storage_ = nullptr;
+  tensor.view_ = nullptr;
+  return value;
+}
+
+TensorValue detail::releaseAdapter(Tensor&& tensor) { return releaseAdapterUnsafe(tensor); }
+
 void* Tensor::lock() const {
   if (isEmpty()) {
     return nullptr;
   }
-  if (view_) {
-    storage_ = makeStorage(value());
-    view_ = nullptr;
-  }
+  adapter();
   if (!storage_->locked) {
     // Other tensors may share the value.
     const TensorValue shared = value();
@@ -302,8 +324,12 @@ void Tensor::write(const Tensor& source) {
 
 void Tensor::put(const Tensor& source, detail::Write write) {
   TensorValue box = detail::castTo(detail::reshapeValue(source.value(), shape()), type());
-  setValue(view_ ? detail::writeView(Tensor(storage_).value(), *view_, box, write)
-                 : std::move(box));
+  if (view_) {
+    Tensor whole;
+    whole.storage_ = storage_;
+    box = detail::writeView(whole.value(), *view_, box, write);
+  }
+  setValue(std::move(box));
 }
 
 void Tensor::setValue(TensorValue value) const {

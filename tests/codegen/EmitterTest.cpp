@@ -7,8 +7,8 @@
 #include <cstring>
 #include <thread>
 
+#include "fl/runtime/MemoryManager.h"
 #include "tests/codegen/EmitterHarness.h"
-#include "tests/codegen/KernelReference.h"
 
 namespace fl::testing {
 namespace {
@@ -86,6 +86,31 @@ TEST(Emitter, EveryOpOnEveryType) {
       for (dtype type : kAllTypes) {
         if (appliesTo(info, type)) checkOp(info, type, target);
       }
+    }
+  }
+}
+
+// FL_CHECK=guard finds what no sanitizer sees: here a launch of one element more than there are.
+TEST(EmitterDeathTest, AnOverrunOfAGuardedBufferDies) {
+  constexpr int64_t kCount = 40;
+  const ir::Kernel kernel = elementwise(ir::opInfo(Op::Negative), dtype::f32);
+  const auto code = compile(kernel, targets()[0]);
+  const auto guarded = runtime::makeGuardMemoryManager(runtime::Guard::End);
+  const auto plain = runtime::makeDefaultMemoryManager();
+  const int64_t strides[] = {1, 1};
+  for (int guardedOperand : {0, 1}) {
+    void* data[2];
+    for (int i = 0; i < 2; ++i) {
+      data[i] = (i == guardedOperand ? guarded : plain)->allocate(kCount * sizeof(float));
+    }
+    const auto launch = [&](int64_t count) {
+      const ir::KernelArgs args = {data, &count, strides, nullptr};
+      return code->entry()(&args, 0, count);
+    };
+    EXPECT_EQ(launch(kCount), -1);
+    EXPECT_DEATH(launch(kCount + 1), "");
+    for (int i = 0; i < 2; ++i) {
+      (i == guardedOperand ? guarded : plain)->deallocate(data[i], kCount * sizeof(float));
     }
   }
 }

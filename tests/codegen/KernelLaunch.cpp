@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "fl/base/Error.h"
+#include "tools/reference/KernelReference.h"
 
 namespace fl::testing {
 
@@ -160,6 +161,11 @@ void KernelLaunch::share(int output, int input) {
 
 ir::KernelArgs KernelLaunch::args() const {
   return {data_.data(), extents_.data(), strides_.data(), scalars_.data()};
+}
+
+void runReference(const KernelLaunch& launch) {
+  FL_INTERNAL_CHECK(tools::interpretKernel(launch.kernel(), launch.args(), 0, launch.domain()) ==
+                    -1);
 }
 
 std::vector<std::string> KernelLaunch::outputs() const {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::testing {
 
@@ -67,6 +67,9 @@ class KernelLaunch {
   std::vector<std::shared_ptr<Memory>> memory_;
   std::vector<void*> data_;
 };
+
+// Runs the whole domain by the reference interpreter.
+void runReference(const KernelLaunch& launch);
 
 // A number of the type as LaunchOptions describe it.
 Number drawNumber(dtype type, std::mt19937_64& random, const LaunchOptions& options);

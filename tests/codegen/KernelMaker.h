@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::testing {
 

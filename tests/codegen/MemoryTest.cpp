@@ -9,7 +9,7 @@
 
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/Memory.h"
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::testing {
 namespace {

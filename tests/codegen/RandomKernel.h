@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::testing {
 

@@ -2,7 +2,6 @@
 // target, bit for bit.
 #include "fl/runtime/cpu/TileInterpreter.h"
 #include "tests/codegen/EmitterHarness.h"
-#include "tests/codegen/KernelReference.h"
 #include "tests/codegen/RandomKernel.h"
 
 namespace fl::testing {

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "tests/codegen/EmitterHarness.h"
-#include "tests/codegen/KernelReference.h"
 
 namespace fl::testing {
 namespace {

@@ -11,6 +11,7 @@
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/runtime/ThreadPool.h"
+#include "tests/ForwardingBackend.h"
 #include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
@@ -35,37 +36,24 @@ CallCounts& callCounts() {
 }
 
 // The eager backend, counting what it is asked for by op and dtype.
-class CountingBackend : public TensorBackend {
+class CountingBackend : public ForwardingBackend {
  public:
-  explicit CountingBackend(const std::string& device) : inner_(makeEagerBackend(device)) {}
+  explicit CountingBackend(std::unique_ptr<TensorBackend> inner)
+      : ForwardingBackend(*inner), inner_(std::move(inner)) {}
 
-  std::string name() const override { return "counting"; }
-  TensorBackendType backendType() const override { return inner_->backendType(); }
-  bool supportsDataType(const dtype& type) const override { return inner_->supportsDataType(type); }
-  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
-                       const ir::Attrs& attrs, const ir::ValueType& type) const override {
-    return inner_->supportsLibrary(op, operands, attrs, type);
-  }
-  TensorValue fromNumber(const Number& number) override { return inner_->fromNumber(number); }
-  TensorValue fromHost(const void* data, const ir::ValueType& type) override {
-    return inner_->fromHost(data, type);
-  }
-  void toHost(const TensorValue& value, void* data) override { inner_->toHost(value, data); }
-  void eval(const TensorValue& value) override { inner_->eval(value); }
-  void sync() override { inner_->sync(); }
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     const ir::ValueType& type) override {
     const bool select = ir::opKind(op) == ir::Kind::Select;
     const dtype typed = operands.empty() ? type.type : operands[select ? 1 : 0]->type();
     ++callCounts()[static_cast<int>(op)][static_cast<int>(typed)];
-    return inner_->apply(op, std::move(operands), attrs, type);
+    return ForwardingBackend::apply(op, std::move(operands), attrs, type);
   }
 
  private:
   const std::unique_ptr<TensorBackend> inner_;
 };
 const BackendRegistration counting("counting", [](const std::string& device) {
-  return std::make_unique<CountingBackend>(device);
+  return std::make_unique<CountingBackend>(makeEagerBackend(device));
 });
 
 // Memory is NaN, or -1, when it is handed out and after it is given back: a value that depends on

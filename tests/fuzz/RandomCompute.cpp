@@ -1,6 +1,7 @@
 // Statements of random programs that compute: sources, maps, reductions, products.
 #include <algorithm>
 
+#include "fl/tensor/TableOps.h"
 #include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
@@ -243,7 +244,8 @@ bool RandomProgram::applyPool() {
   const std::string text =
       "(" + x.name + ", " + joined({wx, wy, sx, sy, px, py, static_cast<int>(mode)}) + ")";
   const Value image = x.value;
-  const Tensor pooled = pool2d(image.tensor, wx, wy, sx, sy, px, py, mode);
+  const table::Pool2dParameters p{wx, wy, sx, sy, px, py, mode};
+  const Tensor pooled = table::pool2d(image.tensor, p);
   if (!backward) {
     define(most ? Tracker::moved(image, pooled) : tracker_.means(pooled, image, wx * wy),
            "pool2d" + text);
@@ -251,8 +253,7 @@ bool RandomProgram::applyPool() {
   }
   input(pooled.shape(), image.tensor.type());
   const Value gradient = variables_.back().value;
-  const Tensor result =
-      detail::pool2dBackward(gradient.tensor, image.tensor, wx, wy, sx, sy, px, py, mode);
+  const Tensor result = table::pool2dBackward(gradient.tensor, image.tensor, p);
   define(tracker_.products(result, gradient, {fromScalar(1.0)}, wx * wy), "pool2dBackward" + text);
   return true;
 }
@@ -266,12 +267,12 @@ bool RandomProgram::applyConvolution() {
   const Dim kx = 1 + below(static_cast<int>(std::min<Dim>(shape[0], 3)));
   const Dim ky = 1 + below(static_cast<int>(std::min<Dim>(shape[1], 3)));
   const Dim outputs = 1 + below(5), channels = shape[2];
-  const detail::Conv2DParameters c{1 + below(2), 1 + below(2), below(2), below(2)};
+  const table::Conv2dParameters c{1 + below(2), 1 + below(2), below(2), below(2)};
   const std::string name = x.name;
   const Value image = x.value;
   input({kx, ky, channels, outputs}, image.tensor.type());
   const Value filter = variables_.back().value;
-  const Tensor result = conv2d(image.tensor, filter.tensor, c.sx, c.sy, c.px, c.py);
+  const Tensor result = table::conv2d(image.tensor, filter.tensor, Tensor(), c);
   const std::string text =
       "(" + name + ", " + variables_.back().name + ", " + joined({c.sx, c.sy, c.px, c.py}) + ")";
   const auto taps = static_cast<double>(kx * ky);
@@ -284,12 +285,12 @@ bool RandomProgram::applyConvolution() {
   const Value gradient = variables_.back().value;
   if (chance(50)) {
     const Tensor data =
-        detail::conv2dBackwardData(gradient.tensor, filter.tensor, image.tensor.shape(), c);
+        table::conv2dBackwardData(gradient.tensor, filter.tensor, image.tensor.shape(), c);
     define(tracker_.products(data, gradient, filter, taps * static_cast<double>(outputs)),
            "conv2dBackwardData" + text);
   } else {
     const Tensor weights =
-        detail::conv2dBackwardFilter(gradient.tensor, image.tensor, filter.tensor.shape(), c);
+        table::conv2dBackwardFilter(gradient.tensor, image.tensor, filter.tensor.shape(), c);
     const auto pixels = static_cast<double>(result.elements() / outputs);
     define(tracker_.products(weights, gradient, image, pixels), "conv2dBackwardFilter" + text);
   }

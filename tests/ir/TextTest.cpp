@@ -4,7 +4,7 @@
 #include "fl/base/Error.h"
 #include "fl/base/Text.h"
 #include "fl/ir/Inference.h"
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 #include "fl/ir/Text.h"
 
 namespace fl::ir {

@@ -3,14 +3,16 @@
 #include <gtest/gtest.h>
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/Flags.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/ThreadPool.h"
 #include "fl/tensor/tensor.h"
-#include "tests/lazy/Counts.h"
 #include "tests/fuzz/RandomProgram.h"
+#include "tests/lazy/Counts.h"
 
 namespace fl::testing {
 namespace {
@@ -129,6 +131,21 @@ TEST(Numbers, RandomOffsetsAreArguments) {
   setSeed(3);
   EXPECT_EQ(draw(), first);
   EXPECT_EQ(counts.plansBuilt(), 0u);
+}
+
+// A mask drawn anew in each of 1,000 steps is one plan and one kernel.
+TEST(Numbers, AThousandRandomStepsCompileOnce) {
+  const Tensor x = numbers(1001);
+  const Counts counts;
+  double dropped = 0;
+  for (int step = 0; step < 1000; ++step) {
+    const Tensor kept = where(rand({1001}) < 0.25, full({1001}, 0.0), x);
+    const auto values = kept.toHostVector<float>();
+    dropped += static_cast<double>(std::count(values.begin(), values.end(), 0.0f));
+  }
+  EXPECT_NEAR(dropped / 1001 / 1000, 0.25, 0.002);
+  EXPECT_EQ(counts.plansBuilt(), 1u);
+  EXPECT_EQ(counts.kernelsCompiled(), 1u);
 }
 
 // 1,000 steps with warm-up and cosine decay, the loss logged each step.

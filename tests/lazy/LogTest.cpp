@@ -13,7 +13,7 @@
 #include "fl/base/Flags.h"
 #include "fl/base/Text.h"
 #include "fl/codegen/Compilation.h"
-#include "fl/ir/Schedule.h"
+#include "fl/kernel/Schedule.h"
 #include "fl/ir/Text.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/tensor/tensor.h"

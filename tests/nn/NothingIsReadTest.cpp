@@ -2,45 +2,27 @@
 #include <gtest/gtest.h>
 
 #include "fl/fl.h"
+#include "tests/ForwardingBackend.h"
 
 namespace fl::test {
 namespace {
 
-// The tests' own backend, counting what is read.
-class CountingBackend : public TensorBackend {
+// Counts what is read.
+class CountingBackend : public testing::ForwardingBackend {
  public:
-  std::string name() const override { return "counting"; }
-  TensorBackendType backendType() const override { return inner->backendType(); }
-  bool supportsDataType(const dtype& type) const override { return inner->supportsDataType(type); }
-  TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
-                    const ir::ValueType& type) override {
-    return inner->apply(op, std::move(operands), attrs, type);
-  }
-  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
-                       const ir::Attrs& attrs, const ir::ValueType& type) const override {
-    return inner->supportsLibrary(op, operands, attrs, type);
-  }
-  TensorValue fromNumber(const Number& number) override { return inner->fromNumber(number); }
-  TensorValue fromHost(const void* data, const ir::ValueType& type) override {
-    return inner->fromHost(data, type);
-  }
+  using ForwardingBackend::ForwardingBackend;
   void toHost(const TensorValue& value, void* data) override {
     ++reads;
-    inner->toHost(value, data);
+    ForwardingBackend::toHost(value, data);
   }
-  void eval(const TensorValue& value) override { inner->eval(value); }
-  void sync() override { inner->sync(); }
 
   static inline int reads = 0;
-  static inline TensorBackend* inner = nullptr;
 };
 
-const BackendRegistration registration("counting", [](const std::string&) {
-  return std::make_unique<CountingBackend>();
-});
-
 TEST(NothingIsRead, InATrainingStep) {
-  CountingBackend::inner = &defaultTensorBackend();
+  TensorBackend& inner = defaultTensorBackend();
+  registerBackend("counting",
+                  [&](const std::string&) { return std::make_unique<CountingBackend>(inner); });
   const BackendScope scope("counting");
   Sequential model;
   model.add(View({8, 8, 1, -1}));

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <random>
@@ -33,18 +35,20 @@ class MemoryManagerTest : public testing::TestWithParam<std::unique_ptr<MemoryMa
  protected:
   std::unique_ptr<MemoryManager> manager_ = GetParam()();
 };
+std::unique_ptr<MemoryManager> guardAfter() { return makeGuardMemoryManager(Guard::End); }
+std::unique_ptr<MemoryManager> guardBefore() { return makeGuardMemoryManager(Guard::Begin); }
 INSTANTIATE_TEST_SUITE_P(Managers, MemoryManagerTest,
-                         testing::Values(&makeCachingMemoryManager, &makeDefaultMemoryManager));
+                         testing::Values(&makeCachingMemoryManager, &makeDefaultMemoryManager,
+                                         &guardAfter, &guardBefore));
 
-TEST_P(MemoryManagerTest, BlocksAreAlignedDisjointAndReadableBeyondTheEnd) {
+TEST_P(MemoryManagerTest, BlocksAreAlignedAndDisjoint) {
   std::vector<std::pair<unsigned char*, size_t>> blocks;
   for (size_t bytes : {0, 1, 63, 64, 65, 100, 1000, 4096, 4097, 100000, 3000000}) {
     for (int copy = 0; copy < 3; ++copy) {
       auto* block = static_cast<unsigned char*>(manager_->allocate(bytes));
       ASSERT_NE(block, nullptr);
-      EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u);
-      unsigned char last[64];
-      std::memcpy(last, block + bytes, sizeof(last));
+      const bool guarded = GetParam() == &guardAfter;  // begins where its size puts it
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % (guarded ? 1 : 64), 0u);
       std::memset(block, static_cast<int>(blocks.size()), bytes);
       blocks.emplace_back(block, bytes);
     }
@@ -141,6 +145,32 @@ TEST(CachingMemoryManagerDeathTest, SanitizerSeesUseAfterFree) {
   EXPECT_DEATH(block[10] = 1, "use-after-poison");
 }
 #endif
+
+#ifndef FL_ADDRESS_SANITIZER
+TEST(GuardMemoryManagerDeathTest, WhatTouchesTheOutsideDies) {
+  constexpr size_t kBytes = 12;
+  for (Guard guard : {Guard::End, Guard::Begin}) {
+    const auto manager = makeGuardMemoryManager(guard);
+    auto* block = static_cast<volatile char*>(manager->allocate(kBytes));
+    for (size_t i = 0; i < kBytes; ++i) {
+      block[i] = 1;
+    }
+    volatile char* outside = guard == Guard::End ? block + kBytes : block - 1;
+    EXPECT_DEATH(*outside = 1, "");
+    EXPECT_DEATH(block[0] = *outside, "");
+    manager->deallocate(const_cast<char*>(block), kBytes);
+    EXPECT_DEATH(block[0] = 1, "") << "after it was freed";
+  }
+}
+#endif
+
+TEST(HostMemoryManager, GuardsWhenAskedTo) {
+  const char* check = std::getenv("FL_CHECK");
+  const Buffer buffer(100);
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto end = reinterpret_cast<uintptr_t>(buffer.data()) + 100;
+  EXPECT_EQ(check && std::string(check) == "guard", end % page == 0);
+}
 
 // Counts what it is asked for.
 class CountingManager : public MemoryManager {

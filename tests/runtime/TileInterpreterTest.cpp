@@ -14,7 +14,6 @@
 #include "fl/runtime/cpu/TileInterpreter.h"
 #include "tests/codegen/KernelLaunch.h"
 #include "tests/codegen/KernelMaker.h"
-#include "tests/codegen/KernelReference.h"
 #include "tests/codegen/RandomKernel.h"
 #include "tests/runtime/TileVariants.h"
 

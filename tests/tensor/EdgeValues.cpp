@@ -143,6 +143,11 @@ std::string toString(const Scalar& value) {
   return text.str();
 }
 
+double unitOf(double x, dtype type) {
+  const Format format = formatOf(type);
+  return x == 0 ? format.smallest() : format.unit(x);
+}
+
 int widthOf(dtype type) { return 8 * static_cast<int>(getTypeSize(type)); }
 Whole smallestOf(dtype type) { return isSigned(type) ? -(Whole{1} << (widthOf(type) - 1)) : 0; }
 Whole largestOf(dtype type) { return (Whole{1} << (widthOf(type) - (isSigned(type) ? 1 : 0))) - 1; }

@@ -30,6 +30,8 @@ uint64_t encode(const Scalar& value);
 Scalar decode(uint64_t bits, dtype type);
 std::string toString(const Scalar& value);
 
+// The distance of neighbouring numbers of a floating dtype at x, which is finite.
+double unitOf(double x, dtype type);
 int widthOf(dtype type);
 Whole smallestOf(dtype type);
 Whole largestOf(dtype type);

@@ -4,12 +4,12 @@
 #include <numeric>
 
 #include "fl/fl.h"
-#include "fl/tensor/AutogradOps.h"
+#include "fl/tensor/TableOps.h"
 
 namespace fl {
 namespace {
 
-using detail::gather;
+using table::gather;
 
 // 0, 1, 2, ... in column-major order.
 template <typename T>

@@ -101,6 +101,19 @@ TEST(Npy, RoundTrip) {
   EXPECT_EQ(readNpy(path), (NpyArray{dtype::s16, Shape({2}), {1, 0, 2, 0}}));
 }
 
+TEST(Npz, RoundTrip) {
+  const std::string path = temporary("round.npz");
+  const auto arrays = readNpz("tests/reference/arrays.npz");
+  writeNpz(path, arrays);
+  EXPECT_EQ(readNpz(path), arrays);
+  const NpyArray one{dtype::u8, Shape({1}), {7}};
+  writeNpz(path, {{"one", one}});  // replaces it
+  EXPECT_EQ(readNpz(path), (std::map<std::string, NpyArray>{{"one", one}}));
+  EXPECT_EQ(errorOf([] { writeNpz("x.npz", {{"a", {dtype::bf16, Shape({1}), {0, 0}}}}); }),
+            "x.npz: a: NumPy has no bf16");
+  EXPECT_EQ(errorOf([&] { writeNpz("/nowhere/x.npz", {{"one", one}}); }).find("/nowhere/x.npz: "), 0u);
+}
+
 // What NumPy writes for numpy.asfortranarray([[1, 2], [3, 4]], 'u1'), to the byte.
 TEST(Npy, TheBytesOfAFile) {
   const std::string path = temporary("bytes.npy");

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run_test.sh FL: `fl run` runs graphs, finds what differs from the reference, words bad input.
+# run_test.sh FL: `fl run` runs graphs, schedules and kernels, finds what differs from the
+# reference, reads and writes NumPy's files, words bad input.
 set -euo pipefail
 fl=$PWD/$1
 cd "$TEST_TMPDIR"
@@ -28,20 +29,150 @@ expect() { # expect CODE PATTERN ARGUMENTS...
   fi
 }
 
-# The columns of a softmax add up to 1.
-for device in cpu ref; do
-  expect 0 '^result 0 f32\[40,7\]: sum (7|7\.0000[0-9]*|6\.9999[0-9]*)$' --device=$device --seed=3 \
-    softmax.flir
+# The columns of a softmax add up to 1, in each form; a schedule and a kernel are compiled, or not.
+"$fl" opt softmax.flir >schedule.flir
+sed -n '/^kernel @k0/,/^}/p' schedule.flir >kernel.flir
+ones='^result 0 f32\[40,7\]: sum (7|7\.0000[0-9]*|6\.9999[0-9]*)$'
+for file in softmax.flir schedule.flir kernel.flir; do
+  flags=()
+  [[ $file == kernel.flir ]] && flags=(--extents=40,7)
+  for device in cpu ref; do
+    expect 0 "$ones" "${flags[@]}" --device=$device --seed=3 $file
+  done
+  FL_JIT=off expect 0 "$ones" "${flags[@]}" $file
+  expect 0 '^result 0 f32\[40,7\]: sum 0$' "${flags[@]}" --device=null $file
+  expect 0 '^result 0 f32\[40,7\]: difference [0-9.e-]+$' "${flags[@]}" --check=ref $file
+  expect 1 'difference [0-9.e-]+, too large$' "${flags[@]}" --check=ref --tolerance=0 $file
+  expect 1 'difference 1, too large$' "${flags[@]}" --device=null --check=ref $file
+  expect 0 '^time: [0-9.e+]+ us, median of 3 runs; [0-9.e+-]+ GB/s of [0-9]+ bytes$' \
+    "${flags[@]}" --time=3 $file
 done
+expect 0 '^inputs: p0 f32\[40,7\] drawn with seed 3, p1 f32\[\] drawn with seed 3, p2 s64' \
+  --seed=3 softmax.flir
+# A slice that runs backwards begins where it fits.
 expect 0 '^result 1 f32\[40,7\]: difference [0-9.e-]+$' --check=ref softmax.flir
+expect 0 '^result 1 f32\[40,7\]: difference [0-9.e-]+$' --check=ref schedule.flir
 expect 0 '^result 0 .*: difference 0$' --backend=eager --device=ref --check=ref softmax.flir
-expect 1 'difference [0-9.e-]+, too large$' --check=ref --tolerance=0 softmax.flir
-expect 0 '^time: [0-9.e+]+ us, median of 3 runs' --time=3 softmax.flir
+expect 0 '^check: differences allowed, .*: f64 1e-12, f32 1e-05, f16 0.01, bf16 0.05, others 0$' \
+  --check=ref softmax.flir
+expect 0 'f32 0.5' --check=ref --tolerance=0.5 softmax.flir
+expect 0 '^result 0 f32\[16,16\]: sum' kernel.flir
+expect 0 '^result 0 f32\[0,7\]: sum 0' --extents=0,7 kernel.flir
+
+# What a run writes, another reads under the parameters' names; what is left out is drawn.
+cat >types.flir <<'GRAPH'
+graph @types(%a: b8[3], %b: s64[2,3], %c: bf16[4], %d: number f16, %e: f64[]) {
+  %0 = logicalNot %a : b8[3]
+  %1 = negative %b : s64[2,3]
+  %2 = astype %c {dtype=f32} : f32[4]
+  %3 = astype %d {dtype=f32} : f32[]
+  %4 = negative %e : f64[]
+  return %a, %b, %c, %0, %1, %2, %3, %4
+}
+GRAPH
+expect 0 '^result 2 bf16\[4\]: difference 0$' --outputs=out.npz --check=ref types.flir
+sed '/return/s/%c, .*/%c/' types.flir >given.flir
+expect 0 '' --outputs=r.npz given.flir
+LC_ALL=C sed 's/r\([0-2]\)\.npy/p\1.npy/g' r.npz >p.npz
+expect 0 'p2 bf16\[4\] from p.npz, p3 f16\[\] drawn with seed 9' --seed=9 --inputs=p.npz types.flir
+sums=$("$fl" run types.flir | grep '^result [0-2]')
+[[ $("$fl" run --seed=9 --inputs=p.npz types.flir | grep '^result [0-2]') == "$sums" ]]
+cat >pair.flir <<'GRAPH'
+graph @pair(%a: f32[3], %b: f32[3]) {
+  %0 = negative %a : f32[3]
+  %1 = sub %a, %b : f32[3]
+  return %0, %1
+}
+GRAPH
+npy() { # npy FILE DESCR SHAPE: an array of zeros
+  local header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"
+  { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header" && head -c "$4" /dev/zero; } >"$1"
+}
+npy zeros.npy '<f4' '(3,)' 12
+npy wide.npy '<f8' '(3,)' 24
+npy long.npy '<f4' '(4,)' 16
+expect 0 '^result 1 f32\[3\]: sum 0$' --inputs=zeros.npy,zeros.npy --outputs=r.npz pair.flir
+sed 's/pair(%a: f32\[3\], %b: f32\[3\])/pair(%a: f32[3], %b: f32[3], %c: f32[3])/' pair.flir >three.flir
+expect 1 '^fl: r.npz: "r0" is no parameter; there are: p0 f32\[3\], p1 f32\[3\]$' --inputs=r.npz pair.flir
+
+# Input errors.
+expect 1 '^fl: --inputs: 1 file for p0 f32\[3\], p1 f32\[3\]$' --inputs=zeros.npy pair.flir
+expect 1 '^fl: --inputs: 2 files for p0 f32\[3\], p1 f32\[3\], p2 f32\[3\]$' \
+  --inputs=zeros.npy,zeros.npy three.flir
+expect 1 '^fl: wide.npy: is f64\[3\], but p1 is f32\[3\]$' --inputs=zeros.npy,wide.npy pair.flir
+expect 1 '^fl: long.npy: is f32\[4\], but p0 is f32\[3\]$' --inputs=long.npy,zeros.npy pair.flir
+expect 1 '^fl: nowhere.npy: cannot be opened$' --inputs=nowhere.npy,zeros.npy pair.flir
+expect 1 '^fl: nowhere.npz: No such file$' --inputs=nowhere.npz pair.flir
+expect 1 '^fl: --inputs: x.txt: expected files of .npy, or one .npz$' --inputs=x.txt pair.flir
+echo PNG >broken.npy
+expect 1 '^fl: broken.npy: is no .npy file' --inputs=broken.npy,zeros.npy pair.flir
+expect 1 '^fl: --outputs: r.npy: expected a name that ends in .npz$' --outputs=r.npy pair.flir
+expect 1 '^fl: /nowhere/r.npz: ' --outputs=/nowhere/r.npz pair.flir
+expect 1 '^fl: kernel.flir: --extents has 1, but the kernel.s rank is 2$' --extents=3 kernel.flir
+expect 1 '^fl: kernel.flir: --extents: one is negative$' --extents=3,-1 kernel.flir
+expect 1 '^fl: --extents: "x" is no integer$' --extents=3,x kernel.flir
+expect 1 '^fl: --extents: is for a kernel, not a graph$' --extents=3,4 softmax.flir
 expect 1 '^fl: --check: "cpu" is not ref$' --check=cpu softmax.flir
+expect 1 '^fl: --time: -1 is negative$' --time=-1 softmax.flir
+for file in softmax.flir schedule.flir; do
+  expect 1 '^fl: device "gpu" does not exist; there are: cpu, null, ref$' --device=gpu $file
+done
+expect 1 '^fl: run: expected one file$'
 expect 1 '^fl: nowhere.flir: cannot be read$' nowhere.flir
-echo 'graph @g(%x: f32[2]) { %0 = exq %x : f32[2] }' >bad.flir
-expect 1 'bad.flir:1:' bad.flir
 expect 1 '^fl: \.: cannot be read: it is a directory$' .
+echo 'graph @g(%x: f32[2]) { %0 = exq %x : f32[2] }' >bad.flir
+expect 1 '^fl: bad.flir:1:29: "exq" is no op$' bad.flir
+expect 1 '^                            \^$' bad.flir
+echo 'tree @t' >tree.flir
+expect 1 '^fl: tree.flir:1:1: expected "graph", "schedule" or "kernel", not "tree"$' tree.flir
+
+# Drawn indices fit; others are told, on both devices. A kernel alone does not say what it may read.
+cat >gather.flir <<'GRAPH'
+graph @gather(%x: f32[2,8], %i: s64[8], %j: s64[1,1]) {
+  %0 = reshape %i {shape=[1,8]} : s64[1,8]
+  %1 = gather %x, %0 {axis=0} : f32[1,8]
+  %2 = transpose %j {axes=[1,0]} : s64[1,1]
+  %3 = scatterAdd %x, %0, %1 {axis=0} : f32[2,8]
+  %4 = gather %1, %2 {axis=0} : f32[1,8]
+  return %1, %3, %4
+}
+GRAPH
+"$fl" opt gather.flir >lookup.flir
+for file in gather.flir lookup.flir; do
+  for seed in 1 2 3; do
+    expect 0 '^result 2 f32\[1,8\]: difference 0$' --check=ref --seed=$seed $file
+  done
+done
+npy table.npy '<f4' '(2, 8)' 64
+npy zeros8.npy '<i8' '(8,)' 64
+npy column.npy '<i8' '(1, 1)' 8
+{ head -c 184 zeros8.npy && printf '\x03\0\0\0\0\0\0\0'; } >bad8.npy
+expect 0 '^result 0 f32\[1,8\]: sum 0$' --inputs=table.npy,zeros8.npy,column.npy lookup.flir
+expect 1 '^fl: .*gather: f32\[2,8\] x s64\[1,8\]: index 3 is out of range' \
+  --inputs=table.npy,bad8.npy,column.npy gather.flir
+for device in cpu ref; do
+  expect 1 '^fl: a lookup found the index 3, out of range for 2$' --device=$device \
+    --inputs=table.npy,bad8.npy,column.npy lookup.flir
+done
+sed -n '/^kernel @k0/,/^}/p' lookup.flir >lookup_kernel.flir
+grep -q gather lookup_kernel.flir
+expect 1 'lookup_kernel.flir: the kernel gathers, and what it may read is not in its text' \
+  lookup_kernel.flir
+
+# Numbers that take a box out of its buffer are refused.
+cat >slice.flir <<'GRAPH'
+graph @slice(%x: f32[9], %i: number s64) {
+  %0 = slice %x, %i {rank=1, sizesThenStrides=[4,2]} : f32[4]
+  return %0
+}
+GRAPH
+"$fl" opt slice.flir >box.flir
+npy nine.npy '<f4' '(9,)' 36
+npy zero.npy '<i8' '()' 8
+{ head -c 128 zero.npy && printf '\x03\0\0\0\0\0\0\0'; } >three.npy
+expect 0 'sum 0$' --inputs=nine.npy,zero.npy box.flir
+expect 1 '^fl: the numbers given make step 0 touch elements 3 to 9 of 9$' \
+  --inputs=nine.npy,three.npy box.flir
 
 # Output that is lost is an error.
 if words=$("$fl" run softmax.flir 2>&1 >/dev/full) ||

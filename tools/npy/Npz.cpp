@@ -205,6 +205,35 @@ std::string headerText(const NpyArray& array) {
   return text + "), }";
 }
 
+// The bytes of a .npy file; `file` is how errors name it.
+Bytes contentOf(const std::string& file, const NpyArray& array) {
+  FL_USER_CHECK(array.type != dtype::bf16, file, ": NumPy has no bf16");
+  const size_t needed = array.shape.elements() * getTypeSize(array.type);
+  FL_USER_CHECK(array.bytes.size() == needed, file, ": ", array.bytes.size(), " bytes for ",
+                typeToString(array.type, array.shape), ", which has ", needed);
+  std::string header = headerText(array);
+  // The elements begin at a multiple of 64 bytes, after a line's end.
+  const size_t prefix = kMagic.size() + 4;
+  header.resize((prefix + header.size() + 1 + 63) / 64 * 64 - prefix, ' ');
+  header.back() = '\n';
+  Bytes bytes(kMagic.begin(), kMagic.end());
+  bytes.push_back(1);  // the version, 1.0
+  bytes.push_back(0);
+  bytes.push_back(static_cast<uint8_t>(header.size() & 255));
+  bytes.push_back(static_cast<uint8_t>(header.size() >> 8));
+  bytes.insert(bytes.end(), header.begin(), header.end());
+  bytes.insert(bytes.end(), array.bytes.begin(), array.bytes.end());
+  return bytes;
+}
+
+std::string reasonOf(int zipError) {
+  zip_error_t error;
+  zip_error_init_with_code(&error, zipError);
+  const std::string reason = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  return reason;
+}
+
 }  // namespace
 
 NpyArray readNpy(const std::string& path) {
@@ -219,13 +248,7 @@ std::map<std::string, NpyArray> readNpz(const std::string& path) {
   int code = 0;
   const std::unique_ptr<zip_t, ZipCloser> archive(
       zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
-  if (!archive) {
-    zip_error_t error;
-    zip_error_init_with_code(&error, code);
-    const std::string reason = zip_error_strerror(&error);
-    zip_error_fini(&error);
-    throwUser(path, ": ", reason);
-  }
+  FL_USER_CHECK(archive, path, ": ", reasonOf(code));
   std::map<std::string, NpyArray> arrays;
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
@@ -239,21 +262,34 @@ std::map<std::string, NpyArray> readNpz(const std::string& path) {
 }
 
 void writeNpy(const std::string& path, const NpyArray& array) {
-  FL_USER_CHECK(array.type != dtype::bf16, path, ": NumPy has no bf16");
-  const size_t needed = array.shape.elements() * getTypeSize(array.type);
-  FL_USER_CHECK(array.bytes.size() == needed, path, ": ", array.bytes.size(), " bytes for ",
-                typeToString(array.type, array.shape), ", which has ", needed);
-  std::string header = headerText(array);
-  // The elements begin at a multiple of 64 bytes, after a line's end.
-  const size_t prefix = kMagic.size() + 4;
-  header.resize((prefix + header.size() + 1 + 63) / 64 * 64 - prefix, ' ');
-  header.back() = '\n';
+  const Bytes bytes = contentOf(path, array);
   std::ofstream out(path, std::ios::binary);
-  out << kMagic << '\1' << '\0' << static_cast<char>(header.size() & 255)
-      << static_cast<char>(header.size() >> 8) << header;
-  out.write(reinterpret_cast<const char*>(array.bytes.data()),
-            static_cast<std::streamsize>(array.bytes.size()));
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
   FL_USER_CHECK(out.flush(), path, ": cannot be written");
+}
+
+void writeNpz(const std::string& path, const std::map<std::string, NpyArray>& arrays) {
+  std::vector<Bytes> contents;  // libzip reads them when it closes the archive
+  for (const auto& [name, array] : arrays) {
+    contents.push_back(contentOf(path + ": " + name, array));
+  }
+  int code = 0;
+  std::unique_ptr<zip_t, ZipCloser> archive(
+      zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
+  FL_USER_CHECK(archive, path, ": ", reasonOf(code));
+  size_t next = 0;
+  for (const auto& [name, array] : arrays) {
+    const Bytes& content = contents[next++];
+    zip_source_t* source = zip_source_buffer(archive.get(), content.data(), content.size(), 0);
+    const zip_int64_t index =
+        zip_file_add(archive.get(), (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8);
+    FL_USER_CHECK(
+        index >= 0 && zip_set_file_compression(archive.get(), index, ZIP_CM_STORE, 0) == 0, path,
+        ": ", zip_strerror(archive.get()));
+  }
+  FL_USER_CHECK(zip_close(archive.get()) == 0, path, ": ", zip_strerror(archive.get()));
+  archive.release();  // closed
 }
 
 }  // namespace fl

@@ -33,5 +33,8 @@ NpyArray readNpy(const std::string& path);
 std::map<std::string, NpyArray> readNpz(const std::string& path);
 // Replaces the file. Throws for bf16, and if bytes are not as many as type and shape need.
 void writeNpy(const std::string& path, const NpyArray& array);
+// The same for an archive of arrays by their names, uncompressed as numpy.savez writes it; none
+// leave no file.
+void writeNpz(const std::string& path, const std::map<std::string, NpyArray>& arrays);
 
 }  // namespace fl

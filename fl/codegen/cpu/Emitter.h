@@ -1,4 +1,4 @@
-// The CPU emitter: the kernel form (fl/ir/Kernel.h) to LLVM IR to a relocatable object.
+// The CPU emitter: the kernel form (fl/kernel/Kernel.h) to LLVM IR to a relocatable object.
 //
 // Relies on ir for the kernel and its meanings and on LLVM for instruction selection;
 // KernelEmitter.h builds the loops, TargetMachine.h compiles them. All functions may be called from
@@ -9,8 +9,8 @@
 
 #include <string>
 
-#include "fl/ir/Artifact.h"
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Artifact.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::codegen::cpu {
 

@@ -49,7 +49,7 @@ KernelArguments KernelEmitter::loadArguments(llvm::Function* function) {
     return builder_.CreateLoad(type, builder_.CreateConstGEP1_64(word, from, index));
   };
   llvm::Value* args =
-      function->getArg(0);  // fl/ir/Kernel.h: data, extents, strides, scalars, badIndex
+      function->getArg(0);  // fl/kernel/Kernel.h: data, extents, strides, scalars, badIndex
   llvm::Value* data = load(pointer, args, 0);
   llvm::Value* extents = load(pointer, args, 1);
   llvm::Value* strides = load(pointer, args, 2);

@@ -3,20 +3,20 @@
 // The function decomposes `begin` once by division and then walks its part of the domain with an
 // odometer over the kept axes. Maps and column kernels step along axis 0 in blocks of full vectors
 // and finish each run with one masked vector at a time; row kernels handle one kept element at a
-// time and vectorise along axis 0 inside. Reductions follow the trees of fl/ir/Kernel.h exactly.
+// time and vectorise along axis 0 inside. Reductions follow the trees of fl/kernel/Kernel.h exactly.
 // Relies on ValueScopes.h for everything inside the loops; Emitter.h makes objects of the result.
 #pragma once
 
 #include <optional>
 
 #include "fl/codegen/cpu/ValueScopes.h"
-#include "fl/ir/Artifact.h"
+#include "fl/kernel/Artifact.h"
 
 namespace fl::codegen::cpu {
 
 class KernelEmitter {
  public:
-  // Fills `function`, an empty KernelFunction (fl/ir/Kernel.h).
+  // Fills `function`, an empty KernelFunction (fl/kernel/Kernel.h).
   KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
                 llvm::Function* function);
   void emit();

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::codegen::cpu {
 

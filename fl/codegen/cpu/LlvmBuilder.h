@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 #include "fl/ir/Meaning.h"
 
 namespace fl::codegen::cpu {
@@ -40,7 +40,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V bytes(V x);
   llvm::Value* truth(V x);
   V cast(V x, dtype type);
-  // The value of an Apply (fl/ir/Kernel.h).
+  // The value of an Apply (fl/kernel/Kernel.h).
   V apply(const ir::KernelValue& value, const std::vector<V>& args);
   // op(x, y) of a reduction.
   V combine(ir::Op op, V x, V y);

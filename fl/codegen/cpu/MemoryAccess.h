@@ -7,7 +7,7 @@
 
 #include "fl/codegen/cpu/LlvmBuilder.h"
 #include "fl/codegen/cpu/Loops.h"
-#include "fl/ir/Artifact.h"
+#include "fl/kernel/Artifact.h"
 
 namespace fl::codegen::cpu {
 

@@ -1,4 +1,4 @@
-// Sweeps over the reduced axes: the row tree and the column tree of fl/ir/Kernel.h.
+// Sweeps over the reduced axes: the row tree and the column tree of fl/kernel/Kernel.h.
 #include <numeric>
 
 #include "fl/codegen/cpu/KernelEmitter.h"

@@ -40,8 +40,9 @@ LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
   builder_.CreateBr(next);
   builder_.SetInsertPoint(next);
 
-  // Lanes that do not exist hold any index, so they are checked too.
+  // Lanes that do not exist may hold a good index, but lie beyond the table in another dimension.
   llvm::Value* isGood = builder_.CreateICmpULT(index, bound);
+  if (mask != nullptr) isGood = builder_.CreateAnd(isGood, mask);
   llvm::Value* element = builder_.CreateSelect(
       isGood, args[0].value, llvm::Constant::getNullValue(args[0].value->getType()));
   if (vector) return loadLanes(table, type, element);

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "fl/ir/Artifact.h"
+#include "fl/kernel/Artifact.h"
 
 namespace llvm {
 class Module;

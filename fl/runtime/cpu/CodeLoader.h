@@ -1,5 +1,5 @@
 // Makes the code of an Artifact callable: a loader for relocatable ELF objects that need nothing
-// from outside. It takes about 10 us and no LLVM. Relies on fl/ir/Artifact.h; HostTarget.h says
+// from outside. It takes about 10 us and no LLVM. Relies on fl/kernel/Artifact.h; HostTarget.h says
 // what code this machine can run.
 #pragma once
 
@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "fl/ir/Artifact.h"
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Artifact.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::runtime::cpu {
 

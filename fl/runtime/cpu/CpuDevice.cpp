@@ -33,10 +33,24 @@ class CpuKernel : public DeviceKernel {
   }
   int64_t run(const ir::KernelArgs& args, int64_t begin, int64_t end) const {
     const ir::KernelFunction entry = entry_.load(std::memory_order_acquire);
-    return entry ? entry(&args, begin, end) : program_.run(args, begin, end);
+    return entry && isPlaced(args) ? entry(&args, begin, end) : program_.run(args, begin, end);
   }
 
  private:
+  // Streaming code asks for alignment, which memory that guards its ends does not have.
+  bool isPlaced(const ir::KernelArgs& args) const {
+    if (stores_ == ir::Stores::Cached) {
+      return true;
+    }
+    for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+      if (kernel_.operands[i].role == ir::KernelOperand::Role::Output &&
+          reinterpret_cast<uintptr_t>(args.data[i]) % 64 != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   const ir::Kernel kernel_;
   const ir::Stores stores_;
   const TileProgram program_;
@@ -117,8 +131,8 @@ bool canStream(const ir::Kernel& kernel, const ir::Schedule& schedule, const ir:
     if (operand.role != ir::KernelOperand::Role::Output) {
       continue;
     }
-    const bool isPlaced = launched.buffer.space != ir::BufferRef::Space::Temporary ||
-                          schedule.temporaries[launched.buffer.index].offset % 64 == 0;
+    const bool isPlaced = launched.buffer->space != ir::BufferRef::Space::Temporary ||
+                          schedule.temporaries[launched.buffer->index].offset % 64 == 0;
     if (!isPlaced || operand.strides[0] != ir::Stride::One || !launched.offset.terms.empty() ||
         launched.offset.constant % kStreamAlignment != 0 ||
         std::any_of(launched.strides.begin() + 1, launched.strides.end(),
@@ -209,35 +223,14 @@ class CpuSchedule : public ScheduleRunner {
     return prepared;
   }
 
-  static int64_t elementOffset(const ir::ElementOffset& offset, const Frame& frame) {
-    int64_t elements = offset.constant;
-    for (const ir::ElementOffset::Term& term : offset.terms) {
-      elements += static_cast<int64_t>(frame.numberBits[term.parameter]) * term.factor;
-    }
-    return elements;
-  }
-
   void runLaunch(const PreparedLaunch& launch, const Frame& frame) const {
-    const ir::Kernel& kernel = launch.kernel->kernel();
     const ir::LaunchStep& step = *launch.step;
-    std::array<void*, ir::kMaxOperands> data;
-    std::array<uint64_t, ir::kMaxOperands> scalars;
-    for (size_t i = 0; i < step.operands.size(); ++i) {
-      const ir::LaunchOperand& operand = step.operands[i];
-      const int64_t offset = elementOffset(operand.offset, frame);
-      data[i] = kernel.operands[i].role == ir::KernelOperand::Role::Index
-                    ? reinterpret_cast<void*>(offset)
-                    : static_cast<char*>(frame.address(operand.buffer, schedule_)) +
-                          offset * static_cast<int64_t>(getTypeSize(kernel.operands[i].type));
-    }
-    for (size_t i = 0; i < step.numbers.size(); ++i) {
-      scalars[i] = frame.numberBits[step.numbers[i]];
-    }
+    const LaunchData where = launchData(step, frame);
     FirstBadIndex bad;
     const auto part = [&](int64_t begin, int64_t end) {
       ir::BadIndex badIndex;
-      const ir::KernelArgs args{data.data(), launch.extents.data(), launch.strides.data(),
-                                scalars.data(), &badIndex};
+      const ir::KernelArgs args{where.data.data(), launch.extents.data(), launch.strides.data(),
+                                where.scalars.data(), &badIndex};
       const int64_t gather = launch.kernel->run(args, begin, end);
       if (gather >= 0) {
         bad.note(begin, {badIndex, step.gathers[gather]});

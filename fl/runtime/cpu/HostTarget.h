@@ -1,7 +1,7 @@
 // What generated code may use on this machine. Relies on fl/base/Flags.h for the flag `cpu`.
 #pragma once
 
-#include "fl/ir/Artifact.h"
+#include "fl/kernel/Artifact.h"
 
 namespace fl::runtime::cpu {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::runtime::cpu {
 

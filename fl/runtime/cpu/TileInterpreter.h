@@ -3,14 +3,14 @@
 // A program is prepared once a kernel (some microseconds): every op is resolved to a precompiled
 // loop over a tile (TileOps.h) and every value to a place in a scratch memory (TilePlan.h). A run
 // then costs one call per op and tile. Values that depend on no operand that varies are computed
-// once a run. Results are those of the kernel form (fl/ir/Kernel.h), bit for bit, for any split of
+// once a run. Results are those of the kernel form (fl/kernel/Kernel.h), bit for bit, for any split of
 // the domain and for both variants of the tile functions.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 #include "fl/runtime/cpu/TileOps.h"
 
 namespace fl::runtime::cpu {
@@ -22,7 +22,7 @@ class TileProgram {
   // Throws InternalError for a kernel that verify() refuses. Tests choose the variant.
   explicit TileProgram(const ir::Kernel& kernel, TileVariant variant = bestTileVariant());
 
-  // Runs kept elements [begin, end) as a KernelFunction (fl/ir/Kernel.h). An output may be the very
+  // Runs kept elements [begin, end) as a KernelFunction (fl/kernel/Kernel.h). An output may be the very
   // memory of an input with the same strides and element size, if they agree element by element;
   // otherwise outputs overlap nothing. Any number of threads may run a program; each keeps scratch
   // memory for its life, as much as its largest program needs (about 2 KB for each f32 value alive

@@ -22,7 +22,7 @@ inline constexpr int64_t kTileGroup = 64;
 using TileFunction = void (*)(void* out, const void* x, const void* y, const void* z,
                               int64_t count);
 
-// The row tree of fl/ir/Kernel.h. `lanes` are a[0..31] and t[0..15] of the element's type.
+// The row tree of fl/kernel/Kernel.h. `lanes` are a[0..31] and t[0..15] of the element's type.
 inline constexpr int kRowLanes = 48;
 struct RowReduction {
   // Adds `groups` runs of `length` elements, which lie one behind the other. Every run starts at a

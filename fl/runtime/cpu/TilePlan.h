@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "fl/ir/Kernel.h"
+#include "fl/kernel/Kernel.h"
 #include "fl/runtime/cpu/TileOps.h"
 
 namespace fl::runtime::cpu {

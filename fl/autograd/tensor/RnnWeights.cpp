@@ -1,0 +1,58 @@
+#include "fl/autograd/tensor/RnnWeights.h"
+
+namespace fl::detail {
+namespace {
+
+int gateCount(RnnMode mode) { return mode == RnnMode::LSTM ? 4 : mode == RnnMode::GRU ? 3 : 1; }
+
+}  // namespace
+
+Dim RnnParameters::gateRows() const { return gateCount(mode) * hiddenSize; }
+
+Dim RnnParameters::layerInputSize(int layer) const {
+  return layer == 0 ? inSize : directions() * hiddenSize;
+}
+
+Dim RnnParameters::weightCount() const {
+  Dim columns = 0;  // of W, R and the two biases
+  for (int layer = 0; layer < numLayers; ++layer) {
+    columns += layerInputSize(layer) + hiddenSize + 2;
+  }
+  return directions() * gateRows() * columns;
+}
+
+std::vector<RnnCellWeights> unpackRnnWeights(const Tensor& weights, const RnnParameters& p) {
+  const Tensor flat = weights.flatten();
+  const Dim rows = p.gateRows();
+  Dim position = 0;
+  const auto take = [&](Dim count) {
+    position += count;
+    return flat(range(position - count, position));
+  };
+  std::vector<RnnCellWeights> cells(p.states());
+  for (int state = 0; state < p.states(); ++state) {
+    const Dim size = p.layerInputSize(state / p.directions());
+    cells[state].input = reshape(take(size * rows), {size, rows});
+    cells[state].recurrent = reshape(take(p.hiddenSize * rows), {p.hiddenSize, rows});
+  }
+  for (RnnCellWeights& cell : cells) {
+    cell.inputBias = take(rows);
+    cell.recurrentBias = take(rows);
+  }
+  return cells;
+}
+
+Tensor packRnnWeights(const std::vector<RnnCellWeights>& cells, const Shape& shape) {
+  std::vector<Tensor> parts;
+  for (const RnnCellWeights& cell : cells) {
+    parts.push_back(cell.input.flatten());
+    parts.push_back(cell.recurrent.flatten());
+  }
+  for (const RnnCellWeights& cell : cells) {
+    parts.push_back(cell.inputBias);
+    parts.push_back(cell.recurrentBias);
+  }
+  return reshape(concatenate(parts, 0), shape);
+}
+
+}  // namespace fl::detail

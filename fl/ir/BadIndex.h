@@ -1,0 +1,22 @@
+// An index out of range, which only the data shows: found by what computes, told to the user by the
+// backend that recorded the operator. Relies on std only.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+
+namespace fl::ir {
+
+struct BadIndex {
+  int64_t index;
+  int64_t bound;
+};
+
+// Thrown where one is found; backends turn it into the user's error.
+struct IndexOutOfRange : std::exception {
+  IndexOutOfRange(BadIndex bad, int origin = -1) : bad(bad), origin(origin) {}
+  BadIndex bad;
+  int origin;  // Node::origin of the operator
+};
+
+}  // namespace fl::ir

@@ -1,0 +1,148 @@
+// The kernel form: the contract between fusion, every executor and the artifact store.
+//
+// A kernel is a nest of at most kMaxRank merged axes with run-time extents (axis 0 is the fastest
+// in the API's order), operands at base + sum(stride * index), and a list of stages. Axes in
+// `reduced` are swept; the other axes are kept. Its domain is the number of kept elements, in
+// column-major order of the kept axes; an executor runs any part [begin, end) of it, and the parts
+// may run in any order and on any thread with the same result.
+//
+// For each kept element the stages run in order. A `sweep` stage visits every reduced element;
+// other stages run once. A map is a kernel without reduced axes and with one stage that is no
+// sweep.
+//
+// Reductions follow one tree, which depends on extents alone. Executors must match it bit for bit:
+//
+// Rows (axis 0 is reduced). n = extent of axis 0; the other reduced axes, if any, are "outer".
+//   total = init
+//   for each chunk of kRowChunk elements of axis 0 (the last may be shorter):
+//     a[0..31] = t[0..15] = init
+//     for each combination of outer reduced indices, in column-major order:
+//       m = chunk length rounded down to a multiple of 32
+//       for i < m:            a[i % 32] = op(a[i % 32], value(i))
+//       for m <= i < length:  t[(i - m) % 16] = op(t[(i - m) % 16], value(i))
+//     s[l] = op(op(a[l], a[l + 16]), t[l])                    for l < 16
+//     s[l] = op(s[l], s[l + w])  for w = 8, 4, 2, 1 and l < w
+//     total = op(total, s[0])
+// Columns (axis 0 is kept). n = extent of the lowest reduced axis; the others are "outer".
+//   total = init
+//   for each combination of outer reduced indices, in column-major order:
+//     for each chunk of kColumnChunk elements of the lowest reduced axis:
+//       p = init;  for each i of the chunk: p = op(p, value(i));  total = op(total, p)
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fl/ir/BadIndex.h"
+#include "fl/ir/Op.h"
+
+namespace fl {
+class Lexer;
+}
+
+namespace fl::ir {
+
+inline constexpr int kMaxRank = 5;
+// More operands or numbers than this are no single kernel.
+inline constexpr int kMaxOperands = 96;
+inline constexpr int kLanes = 16;
+inline constexpr int64_t kRowChunk = 1 << 16;
+inline constexpr int64_t kColumnChunk = 128;
+
+// What code generation may assume of a stride; its value is a run-time argument in any case.
+enum class Stride : uint8_t { Zero, One, Any };
+
+struct KernelOperand {
+  // An Index operand has no memory: its element is base + sum(stride * index), as s64.
+  enum class Role : uint8_t { Input, Output, Index };
+  Role role = Role::Input;
+  dtype type = dtype::f32;
+  std::vector<Stride> strides;  // one an axis; for outputs, Zero along reduced axes
+  bool operator==(const KernelOperand&) const = default;
+};
+
+// One value of a kernel's body; `args` are indices of earlier values.
+struct KernelValue {
+  enum class Form : uint8_t {
+    Load,    // element of operand `index` (Input or Index)
+    Scalar,  // run-time number `index`
+    Apply,   // `op` of `args`: elementwise kinds, Cast to `type`, or RandomUniform
+    Gather,  // element args[0] of operand `index`, an Input whose strides are all Zero
+    Total,   // result of reduction `index`, available after its stage
+  };
+  Form form = Form::Load;
+  Op op = Op::Add;
+  dtype type = dtype::f32;
+  int index = -1;
+  // RandomUniform takes (seed: u64, offset: u64, linear index: s64). Gather takes (element, index,
+  // bound), all s64; it reads nothing and reports the index unless 0 <= index < bound.
+  std::vector<int> args;
+  bool operator==(const KernelValue&) const = default;
+};
+
+struct KernelStage {
+  struct Store {
+    int operand;  // an Output
+    int value;
+    bool operator==(const Store&) const = default;
+  };
+  struct Reduce {
+    Op op;      // of kind Reduce
+    int value;  // swept; its type is the type of the total
+    int index;  // number of the reduction, counted over the kernel
+    bool operator==(const Reduce&) const = default;
+  };
+  bool sweep = false;
+  std::vector<Store> stores;
+  std::vector<Reduce> reduces;  // only in sweeps
+  bool operator==(const KernelStage&) const = default;
+};
+
+struct Kernel {
+  int rank = 1;
+  uint32_t reduced = 0;  // bit a: axis a is swept
+  std::vector<KernelOperand> operands;
+  std::vector<dtype> scalars;
+  std::vector<KernelValue> values;  // in order of definition
+  std::vector<KernelStage> stages;
+
+  bool isReduced(int axis) const { return reduced >> axis & 1; }
+  // True if reductions follow the row tree, false for the column tree.
+  bool rows() const { return isReduced(0); }
+  int reductionCount() const;
+  int gatherCount() const { return gatherNumber(static_cast<int>(values.size())); }
+  // How many Gathers stand before a value.
+  int gatherNumber(int value) const;
+  bool operator==(const Kernel&) const = default;
+};
+
+// 16-bit floats are loaded and stored as they are; arithmetic on them is explicit: values of type
+// f16 or bf16 appear only as operands and results of Cast, as results of Load and in stores.
+
+// The run-time arguments of one launch.
+struct KernelArgs {
+  void* const* data;             // one an operand; an Index operand's holds its base as an integer
+  const int64_t* extents;        // [rank]
+  const int64_t* strides;        // [operands][rank], in elements
+  const uint64_t* scalars;       // one a scalar, the element in the low bytes
+  BadIndex* badIndex = nullptr;  // needed by kernels with a Gather
+};
+
+// Returns -1, or the number of a Gather (counted over the kernel's values) that found an index out
+// of bounds, and which in *badIndex; outputs are then undefined.
+using KernelFunction = int64_t (*)(const KernelArgs* args, int64_t begin, int64_t end);
+
+// Number of kept elements.
+int64_t kernelDomain(const Kernel& kernel, const int64_t* extents);
+
+// Throws InternalError unless every rule above holds.
+void verify(const Kernel& kernel);
+
+// Canonical text; `parseKernel(printKernel(k)) == k`.
+std::string printKernel(const Kernel& kernel, const std::string& name);
+Kernel parseKernel(const std::string& text);
+// The text from `rank=` on, inside a larger form.
+Kernel parseKernel(Lexer& lexer);
+
+}  // namespace fl::ir

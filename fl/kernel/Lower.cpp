@@ -1,0 +1,298 @@
+#include "fl/kernel/Lower.h"
+
+#include "fl/base/Error.h"
+
+namespace fl::ir {
+namespace {
+
+class NodeLowering {
+ public:
+  NodeLowering(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
+               const BufferRef& result, Schedule* schedule)
+      : graph_(graph), node_(node), operands_(operands), result_(result), schedule_(schedule) {}
+
+  bool run(Lowering lowering) {
+    const size_t steps = schedule_->steps.size();
+    if (node_.type.shape.elements() > 0) {
+      lowering == Lowering::Calls ? call() : emit();
+    }
+    if (!held_) {
+      schedule_->steps.resize(steps);
+      if (contiguousOperands()) {
+        call();
+        held_ = true;
+      }
+    }
+    return held_;
+  }
+
+ private:
+  void emit() {
+    switch (opKind(node_.op)) {
+      case Kind::Unary:
+      case Kind::Binary:
+      case Kind::Select:
+      case Kind::Cast:
+        return elementwise();
+      case Kind::Source:
+        return iota();
+      case Kind::Random:
+        return random();
+      case Kind::View:
+        return view();
+      case Kind::Index:
+        return gather();
+      case Kind::Join:
+        return node_.op == Op::Pad ? pad() : concatenate();
+      case Kind::Update:
+        return node_.op == Op::Update ? update() : call();
+      case Kind::Reduce:
+        return reduce();
+      case Kind::Contract:
+        return contract();
+      case Kind::Scan:
+      case Kind::Order:
+      case Kind::Library:
+        return call();
+    }
+  }
+
+  bool contiguousOperands() const {
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (!graph_.isNumber(node_.operands[i]) &&
+          !isContiguous(operands_[i].layout, operandType(i).shape)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Shape& shape() const { return node_.type.shape; }
+  const ValueType& operandType(size_t i) const { return graph_.type(node_.operands[i]); }
+
+  KernelBuilder mapBuilder(const Shape& space) const {
+    return KernelBuilder(space, std::vector<bool>(space.ndim(), false));
+  }
+
+  // A value of operand i under `access`.
+  int readAt(KernelBuilder& builder, size_t i, Access access) const {
+    const ValueId id = node_.operands[i];
+    return graph_.isNumber(id)
+               ? builder.number(id, graph_.type(id).type)
+               : builder.load(builder.addInput(operands_[i].buffer, operandType(i).type, access));
+  }
+  // A value of operand i broadcast to `space`.
+  int read(KernelBuilder& builder, size_t i, const Shape& space) const {
+    const ValueId id = node_.operands[i];
+    return readAt(builder, i,
+                  graph_.isNumber(id)
+                      ? Access{}
+                      : broadcastAccess(operands_[i].layout, operandType(i).shape, space));
+  }
+
+  void finish(KernelBuilder& builder) {
+    std::optional<BuiltKernel> built = builder.finish();
+    if (!built) {
+      held_ = false;
+      return;
+    }
+    built->launch.kernel = addKernel(schedule_, built->kernel);
+    built->launch.site = node_.site;
+    schedule_->steps.emplace_back(std::move(built->launch));
+  }
+
+  void storeMap(KernelBuilder& builder, int value, Access access) {
+    builder.beginStage(false);
+    builder.store(builder.addOutput(result_, node_.type.type, std::move(access)), value);
+    finish(builder);
+  }
+
+  void elementwise() {
+    KernelBuilder builder = mapBuilder(shape());
+    std::vector<int> args;
+    for (size_t i = 0; i < node_.operands.size(); ++i) {
+      args.push_back(read(builder, i, shape()));
+    }
+    const int value = builder.apply(node_.op, node_.type.type, args);
+    storeMap(builder, value, contiguousAccess(shape()));
+  }
+
+  void gather() {
+    const Dim axis = node_.attrs[0];
+    KernelBuilder builder = mapBuilder(shape());
+    const GatherAccess access = gatherAccess(operands_[0].layout, operandType(0).shape, axis);
+    const int value = builder.gather(
+        operands_[0].buffer, node_.type.type, broadcastAccess(access.layout, access.shape, shape()),
+        read(builder, 1, shape()), access.stride, access.bound, node_.origin);
+    storeMap(builder, value, contiguousAccess(shape()));
+  }
+
+  void iota() {
+    KernelBuilder builder = mapBuilder(shape());
+    Access access{{}, std::vector<Dim>(shape().ndim(), 0)};
+    if (shape().ndim() > 0) {
+      access.strides[node_.attrs[1]] = 1;
+    }
+    const int value = builder.apply(Op::Cast, node_.type.type, {builder.index(access)});
+    storeMap(builder, value, contiguousAccess(shape()));
+  }
+
+  void random() {
+    KernelBuilder builder = mapBuilder(shape());
+    const int seed = read(builder, 0, shape());
+    const int offset = read(builder, 1, shape());
+    const int index = builder.index(contiguousAccess(shape()));
+    const int value = builder.random(node_.type.type, seed, offset, index);
+    storeMap(builder, value, contiguousAccess(shape()));
+  }
+
+  void view() {
+    const bool number = graph_.isNumber(node_.operands[0]);
+    const auto layout = viewLayout(graph_, node_, number ? StridedLayout{} : operands_[0].layout);
+    FL_INTERNAL_CHECK(layout, "a reshape of this layout copies first");
+    KernelBuilder builder = mapBuilder(shape());
+    const int value = readAt(builder, 0, {layout->offset, layout->strides});
+    storeMap(builder, value, contiguousAccess(shape()));
+  }
+
+  // Copies operand i to a box of the result.
+  void copyInto(size_t i, Access access) {
+    KernelBuilder builder = mapBuilder(operandType(i).shape);
+    const int value = read(builder, i, operandType(i).shape);
+    storeMap(builder, value, std::move(access));
+  }
+
+  void pad() {
+    KernelBuilder builder = mapBuilder(shape());
+    const int value = read(builder, 1, shape());
+    storeMap(builder, value, contiguousAccess(shape()));
+    Access box = contiguousAccess(shape());
+    for (int i = 0; i < shape().ndim(); ++i) {
+      box.offset.constant += node_.attrs[i] * box.strides[i];
+    }
+    if (operandType(0).shape.elements() > 0) {
+      copyInto(0, std::move(box));
+    }
+  }
+
+  void concatenate() {
+    const Dim axis = node_.attrs[0];
+    Access box = contiguousAccess(shape());
+    for (size_t i = 0; i < node_.operands.size(); ++i) {
+      const Shape& part = operandType(i).shape;
+      if (part.elements() > 0) {
+        copyInto(i, box);
+      }
+      box.offset.constant += part[axis] * box.strides[axis];
+    }
+  }
+
+  void update() {
+    copyInto(0, contiguousAccess(shape()));
+    Access box = contiguousAccess(shape());
+    for (int i = 0; i < shape().ndim(); ++i) {
+      box.offset.terms.push_back({node_.operands[2 + i], box.strides[i]});
+      box.strides[i] *= node_.attrs[1 + i];
+    }
+    if (operandType(1).shape.elements() > 0) {
+      copyInto(1, std::move(box));
+    }
+  }
+
+  void reduce() {
+    const Shape& in = operandType(0).shape;
+    const std::vector<Dim> axes = node_.attrs.list(1);
+    std::vector<bool> reduced(in.ndim(), axes.empty());
+    for (Dim axis : axes) {
+      reduced[axis] = true;
+    }
+    KernelBuilder builder(in, reduced);
+    int value = read(builder, 0, in);
+    const dtype computed = computeType(node_.type.type);
+    value = builder.apply(Op::Cast, computed, {value});
+    builder.beginStage(true);
+    const int total = builder.total(builder.reduce(node_.op, value), computed);
+    const int result = builder.apply(Op::Cast, node_.type.type, {total});
+    storeMap(builder, result, reducedAccess(in, reduced));
+  }
+
+  // The result's access under the operand's space: 0 along reduced axes.
+  static Access reducedAccess(const Shape& in, const std::vector<bool>& reduced) {
+    Access access{{}, std::vector<Dim>(in.ndim(), 0)};
+    Dim stride = 1;
+    for (int i = 0; i < in.ndim(); ++i) {
+      if (!reduced[i]) {
+        access.strides[i] = stride;
+        stride *= in[i];
+      }
+    }
+    return access;
+  }
+
+  // x[K,M,B] y[K,N,B]: a row reduction over K for each (m, n, b).
+  void contract() {
+    const Dim k = operandType(0).shape[0], m = shape()[0], n = shape()[1], b = shape()[2];
+    KernelBuilder builder(Shape({k, m, n, b}), {true, false, false, false});
+    const dtype computed = computeType(node_.type.type);
+    const int x = builder.apply(Op::Cast, computed, {readAt(builder, 0, {{}, {1, k, 0, k * m}})});
+    const int y = builder.apply(Op::Cast, computed, {readAt(builder, 1, {{}, {1, 0, k, k * n}})});
+    builder.beginStage(true);
+    const int product = builder.apply(Op::Mul, computed, {x, y});
+    const int total = builder.total(builder.reduce(Op::Sum, product), computed);
+    const int result = builder.apply(Op::Cast, node_.type.type, {total});
+    storeMap(builder, result, {{}, {0, 1, m, m * n}});
+  }
+
+  void call() {
+    LibraryStep step;
+    step.op = node_.op;
+    step.attrs = node_.attrs;
+    step.result = result_;
+    step.resultType = node_.type;
+    step.site = node_.site;
+    step.origin = node_.origin;
+    for (size_t i = 0; i < node_.operands.size(); ++i) {
+      step.operandTypes.push_back(operandType(i));
+      step.operands.push_back(operands_[i].buffer);
+    }
+    schedule_->steps.emplace_back(std::move(step));
+  }
+
+  const Graph& graph_;
+  const Node& node_;
+  const std::vector<OperandSource>& operands_;
+  const BufferRef& result_;
+  Schedule* schedule_;
+  bool held_ = true;  // by the kernel form
+};
+
+}  // namespace
+
+bool needsContiguousOperands(Op op, Lowering lowering) {
+  const Kind kind = opKind(op);
+  return lowering == Lowering::Calls || kind == Kind::Library || kind == Kind::Contract ||
+         kind == Kind::Scan || kind == Kind::Order || kind == Kind::Reduce ||
+         (kind == Kind::Update && op != Op::Update);
+}
+
+bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
+               const BufferRef& result, Lowering lowering, Schedule* schedule) {
+  return NodeLowering(graph, node, operands, result, schedule).run(lowering);
+}
+
+Schedule scheduleSingleNode(const Graph& graph, Lowering lowering) {
+  FL_INTERNAL_CHECK(graph.nodes().size() == 1);
+  const Node& node = graph.nodes()[0];
+  Schedule schedule;
+  schedule.parameters = graph.parameters();
+  schedule.outputs.push_back({node.type, false, {}});
+  std::vector<OperandSource> operands;
+  for (ValueId operand : node.operands) {
+    operands.push_back(
+        {{BufferRef::Space::Parameter, operand}, contiguousLayout(graph.type(operand).shape)});
+  }
+  lowerNode(graph, node, operands, {BufferRef::Space::Output, 0}, lowering, &schedule);
+  return schedule;
+}
+
+}  // namespace fl::ir

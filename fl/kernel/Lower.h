@@ -1,0 +1,31 @@
+// Lowers one node to steps: a kernel of its own, or a library call. Eager execution runs these
+// steps as they are; the compiler uses them for what it does not fuse, so that fused and unfused
+// agree.
+#pragma once
+
+#include "fl/kernel/Strided.h"
+
+namespace fl::ir {
+
+// Kernels for what the kernel form can hold, or a call of the op's own routine for every node (on
+// devices that interpret).
+enum class Lowering { Kernels, Calls };
+
+// Memory that holds an operand's elements. Operands that are numbers have none.
+struct OperandSource {
+  BufferRef buffer;
+  StridedLayout layout;
+};
+
+// True if the op's steps need contiguous operands; otherwise any layout will do.
+bool needsContiguousOperands(Op op, Lowering lowering);
+
+// Appends the steps that compute `node` into the contiguous `result`. False, and no steps, if the
+// kernel form cannot hold these layouts; contiguous operands always succeed.
+bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
+               const BufferRef& result, Lowering lowering, Schedule* schedule);
+
+// The schedule of a graph with a single node, whose result is output 0.
+Schedule scheduleSingleNode(const Graph& graph, Lowering lowering);
+
+}  // namespace fl::ir

@@ -1,0 +1,318 @@
+#include "fl/kernel/Schedule.h"
+
+#include <algorithm>
+#include <set>
+
+#include "fl/base/Error.h"
+#include "fl/ir/Inference.h"
+
+namespace fl::ir {
+namespace {
+
+size_t typeBytes(const ValueType& type) {
+  return static_cast<size_t>(type.shape.elements()) * getTypeSize(type.type);
+}
+
+// Elements an operand touches: broadcast axes do not count.
+size_t touchedBytes(const KernelOperand& operand, const LaunchOperand& binding,
+                    const std::vector<Dim>& extents) {
+  if (operand.role == KernelOperand::Role::Index) {
+    return 0;
+  }
+  Dim elements = 1;
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    elements *= binding.strides[axis] == 0 ? std::min<Dim>(extents[axis], 1) : extents[axis];
+  }
+  return static_cast<size_t>(elements) * getTypeSize(operand.type);
+}
+
+bool isNumber(const Schedule& schedule, const BufferRef& ref) {
+  return ref.space == BufferRef::Space::Parameter &&
+         static_cast<size_t>(ref.index) < schedule.parameters.size() &&
+         schedule.parameters[ref.index].number;
+}
+
+std::string refName(const BufferRef& ref) {
+  static const char* const kNames[] = {"parameter ", "output ", "temporary "};
+  return kNames[static_cast<int>(ref.space)] + std::to_string(ref.index);
+}
+
+// A buffer that a step may use.
+void checkRef(const Schedule& schedule, const BufferRef& ref, int step) {
+  const size_t index = static_cast<size_t>(ref.index);
+  const size_t counts[] = {schedule.parameters.size(), schedule.outputs.size(),
+                           schedule.temporaries.size()};
+  FL_INTERNAL_CHECK(index < counts[static_cast<int>(ref.space)], "step ", step, " uses ",
+                    refName(ref), ", which does not exist");
+  FL_INTERNAL_CHECK(!isNumber(schedule, ref), "step ", step, " uses ", refName(ref),
+                    ", a number, as a buffer");
+  FL_INTERNAL_CHECK(ref.space != BufferRef::Space::Output || !schedule.outputs[index].shared,
+                    "step ", step, " uses ", refName(ref), ", which only shares another buffer");
+  if (ref.space == BufferRef::Space::Temporary) {
+    const Temporary& temporary = schedule.temporaries[index];
+    FL_INTERNAL_CHECK(temporary.first <= step && step <= temporary.last, refName(ref),
+                      " is not alive at step ", step);
+  }
+}
+
+void checkWritable(const BufferRef& ref, int step) {
+  FL_INTERNAL_CHECK(ref.space != BufferRef::Space::Parameter, "step ", step, " writes ",
+                    refName(ref));
+}
+
+// Parameters and outputs are read and written as what they are.
+void checkType(const Schedule& schedule, const BufferRef& ref, dtype type, int step) {
+  const dtype stated =
+      ref.space == BufferRef::Space::Parameter ? schedule.parameters[ref.index].type.type
+      : ref.space == BufferRef::Space::Output  ? schedule.outputs[ref.index].type.type
+                                               : type;
+  FL_INTERNAL_CHECK(stated == type, "step ", step, " uses ", refName(ref), ", of ", stated, ", as ",
+                    type);
+}
+
+void verifyLaunchShape(const Schedule& schedule, const LaunchStep& launch, int step) {
+  FL_INTERNAL_CHECK(launch.kernel >= 0 && launch.kernel < static_cast<int>(schedule.kernels.size()),
+                    "step ", step, " launches kernel ", launch.kernel, " of ",
+                    schedule.kernels.size());
+  const Kernel& kernel = schedule.kernels[launch.kernel];
+  FL_INTERNAL_CHECK(static_cast<int>(launch.extents.size()) == kernel.rank, "step ", step, " has ",
+                    launch.extents.size(), " extents for a kernel of rank ", kernel.rank);
+  FL_INTERNAL_CHECK(launch.operands.size() == kernel.operands.size(), "step ", step, " has ",
+                    launch.operands.size(), " operands for a kernel of ", kernel.operands.size());
+  FL_INTERNAL_CHECK(launch.numbers.size() == kernel.scalars.size(), "step ", step, " has ",
+                    launch.numbers.size(), " numbers for a kernel of ", kernel.scalars.size());
+  for (Dim extent : launch.extents) {
+    FL_INTERNAL_CHECK(extent >= 0, "step ", step, " has an extent of ", extent);
+  }
+}
+
+void checkNumber(const Schedule& schedule, int parameter, dtype type, int step) {
+  FL_INTERNAL_CHECK(isNumber(schedule, {BufferRef::Space::Parameter, parameter}), "step ", step,
+                    ": parameter ", parameter, " is no number");
+  const dtype stated = schedule.parameters[parameter].type.type;
+  FL_INTERNAL_CHECK(stated == type, "step ", step, " uses number ", parameter, ", of ", stated,
+                    ", as ", type);
+}
+
+void verifyStrides(const KernelOperand& operand, const LaunchOperand& binding, int rank,
+                   const std::string& which) {
+  FL_INTERNAL_CHECK(static_cast<int>(binding.strides.size()) == rank, which, " has ",
+                    binding.strides.size(), " strides, not ", rank);
+  for (int axis = 0; axis < rank; ++axis) {
+    const Stride known = operand.strides[axis];
+    FL_INTERNAL_CHECK(known == Stride::Any || binding.strides[axis] == (known == Stride::One),
+                      which, " breaks its stride class");
+  }
+}
+
+void verifyLaunch(const Schedule& schedule, const LaunchStep& launch, int step) {
+  verifyLaunchShape(schedule, launch, step);
+  const Kernel& kernel = schedule.kernels[launch.kernel];
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    const KernelOperand& operand = kernel.operands[i];
+    const LaunchOperand& binding = launch.operands[i];
+    const std::string which = detail::concat("operand ", i, " of step ", step);
+    verifyStrides(operand, binding, kernel.rank, which);
+    for (const ElementOffset::Term& term : binding.offset.terms) {
+      checkNumber(schedule, term.parameter, dtype::s64, step);
+    }
+    const bool index = operand.role == KernelOperand::Role::Index;
+    FL_INTERNAL_CHECK(binding.buffer.has_value() != index, which,
+                      index ? " is an index and has a buffer" : " has no buffer");
+    if (index) {
+      continue;
+    }
+    checkRef(schedule, *binding.buffer, step);
+    checkType(schedule, *binding.buffer, operand.type, step);
+    if (operand.role == KernelOperand::Role::Output) {
+      checkWritable(*binding.buffer, step);
+    }
+    if (binding.offset.terms.empty()) {
+      const ElementRange range = touchedElements(binding, launch.extents, {});
+      const Dim count = bufferElements(schedule, *binding.buffer, operand.type);
+      FL_INTERNAL_CHECK(range.begin == range.end || (range.begin >= 0 && range.end <= count), which,
+                        " touches elements ", range.begin, " to ", range.end - 1, " of ",
+                        refName(*binding.buffer), ", which has ", count);
+    }
+  }
+  for (size_t i = 0; i < launch.numbers.size(); ++i) {
+    checkNumber(schedule, launch.numbers[i], kernel.scalars[i], step);
+  }
+}
+
+void verifyCall(const Schedule& schedule, const LibraryStep& call, int step) {
+  const auto checkOperand = [&](const BufferRef& ref, const ValueType& type) {
+    if (isNumber(schedule, ref)) {
+      checkNumber(schedule, ref.index, type.type, step);
+      return;
+    }
+    checkRef(schedule, ref, step);
+    checkType(schedule, ref, type.type, step);
+    const Dim count = bufferElements(schedule, ref, type.type);
+    FL_INTERNAL_CHECK(type.shape.elements() <= count, "step ", step, " uses ", refName(ref),
+                      ", which has ", count, " elements, as ", type.toString());
+  };
+  std::vector<const ValueType*> types;
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    checkOperand(call.operands[i], call.operandTypes[i]);
+    types.push_back(&call.operandTypes[i]);
+  }
+  checkOperand(call.result, call.resultType);
+  checkWritable(call.result, step);
+  const int arity = opInfo(call.op).arity, count = static_cast<int>(types.size());
+  FL_INTERNAL_CHECK(arity < 0 ? count >= -arity : count == arity, "step ", step, ": ",
+                    opName(call.op), " has ", count, " operands");
+  ValueType expected;
+  std::string rule;
+  try {
+    expected = inferType(call.op, types, call.attrs);
+  } catch (const std::invalid_argument& error) {
+    rule = error.what();
+  }
+  FL_INTERNAL_CHECK(rule.empty(), "step ", step, ": ", rule);
+  FL_INTERNAL_CHECK(expected == call.resultType, "step ", step, ": the result is ",
+                    expected.toString(), ", not ", call.resultType.toString());
+}
+
+// Follows what the steps have written, which is all that they may read.
+class WrittenBuffers {
+ public:
+  explicit WrittenBuffers(const Schedule& schedule) : schedule_(schedule) {}
+
+  void read(const BufferRef& ref, int step) const {
+    FL_INTERNAL_CHECK(ref.space == BufferRef::Space::Parameter || has(ref), "step ", step,
+                      " reads what no step before it has written: ", refName(ref));
+  }
+  void write(const BufferRef& ref) { written_.insert(ref); }
+  bool has(const BufferRef& ref) const { return isEmpty(ref) || written_.contains(ref); }
+
+ private:
+  bool isEmpty(const BufferRef& ref) const {
+    return ref.space == BufferRef::Space::Output
+               ? schedule_.outputs[ref.index].type.shape.elements() == 0
+               : schedule_.temporaries[ref.index].bytes == 0;
+  }
+  const Schedule& schedule_;
+  std::set<BufferRef> written_;
+};
+
+void followLaunch(const Kernel& kernel, const LaunchStep& launch, int step,
+                  WrittenBuffers* written) {
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    if (kernel.operands[i].role == KernelOperand::Role::Input) {
+      written->read(*launch.operands[i].buffer, step);
+    }
+  }
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    if (kernel.operands[i].role == KernelOperand::Role::Output) {
+      written->write(*launch.operands[i].buffer);
+    }
+  }
+}
+
+void verifyPacking(const Schedule& schedule) {
+  const auto& all = schedule.temporaries;
+  for (size_t i = 0; i < all.size(); ++i) {
+    FL_INTERNAL_CHECK(
+        all[i].bytes <= schedule.arenaBytes && all[i].offset <= schedule.arenaBytes - all[i].bytes,
+        "temporary ", i, " ends behind the arena's ", schedule.arenaBytes, " bytes");
+    for (size_t j = 0; j < i; ++j) {
+      const bool together = all[i].first <= all[j].last && all[j].first <= all[i].last;
+      const bool apart = all[i].offset + all[i].bytes <= all[j].offset ||
+                         all[j].offset + all[j].bytes <= all[i].offset;
+      FL_INTERNAL_CHECK(!together || apart, "temporaries ", j, " and ", i, " overlap");
+    }
+  }
+}
+
+void verifyOutputs(const Schedule& schedule, const WrittenBuffers& written) {
+  for (size_t i = 0; i < schedule.outputs.size(); ++i) {
+    const ScheduleOutput& output = schedule.outputs[i];
+    const BufferRef self{BufferRef::Space::Output, static_cast<int>(i)};
+    if (!output.shared) {
+      FL_INTERNAL_CHECK(written.has(self), "no step writes ", refName(self));
+      continue;
+    }
+    FL_INTERNAL_CHECK(output.source.space != BufferRef::Space::Temporary, refName(self), " shares ",
+                      refName(output.source));
+    checkRef(schedule, output.source, static_cast<int>(schedule.steps.size()));
+    const Dim count = bufferElements(schedule, output.source, output.type.type);
+    FL_INTERNAL_CHECK(output.type.shape.elements() == count, refName(self), " is ",
+                      output.type.toString(), " and shares ", refName(output.source),
+                      ", which has ", count, " elements of it");
+  }
+}
+
+}  // namespace
+
+ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim>& extents,
+                             const std::vector<Number>& numbers) {
+  ElementRange range{operand.offset.constant, operand.offset.constant};
+  for (const ElementOffset::Term& term : operand.offset.terms) {
+    range.begin += numbers[term.parameter].toInt() * term.factor;
+  }
+  range.end = range.begin;
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    if (extents[axis] == 0) {
+      return {range.begin, range.begin};
+    }
+    const Dim reach = operand.strides[axis] * (extents[axis] - 1);
+    (reach < 0 ? range.begin : range.end) += reach;
+  }
+  ++range.end;
+  return range;
+}
+
+Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type) {
+  const size_t bytes =
+      ref.space == BufferRef::Space::Parameter ? typeBytes(schedule.parameters[ref.index].type)
+      : ref.space == BufferRef::Space::Output  ? typeBytes(schedule.outputs[ref.index].type)
+                                               : schedule.temporaries[ref.index].bytes;
+  return static_cast<Dim>(bytes / getTypeSize(type));
+}
+
+size_t stepBytes(const Schedule& schedule, const Step& step) {
+  size_t bytes = 0;
+  if (const auto* launch = std::get_if<LaunchStep>(&step)) {
+    const Kernel& kernel = schedule.kernels[launch->kernel];
+    for (size_t i = 0; i < launch->operands.size(); ++i) {
+      bytes += touchedBytes(kernel.operands[i], launch->operands[i], launch->extents);
+    }
+  } else {
+    const auto& call = std::get<LibraryStep>(step);
+    for (const ValueType& type : call.operandTypes) {
+      bytes += typeBytes(type);
+    }
+    bytes += typeBytes(call.resultType);
+  }
+  return bytes;
+}
+
+void verifySteps(const Schedule& schedule) {
+  for (const Kernel& kernel : schedule.kernels) {
+    verify(kernel);
+  }
+  WrittenBuffers written(schedule);
+  for (size_t i = 0; i < schedule.steps.size(); ++i) {
+    const int step = static_cast<int>(i);
+    if (const auto* launch = std::get_if<LaunchStep>(&schedule.steps[i])) {
+      verifyLaunch(schedule, *launch, step);
+      followLaunch(schedule.kernels[launch->kernel], *launch, step, &written);
+    } else {
+      const auto& call = std::get<LibraryStep>(schedule.steps[i]);
+      verifyCall(schedule, call, step);
+      for (const BufferRef& ref : call.operands) {
+        written.read(ref, step);
+      }
+      written.write(call.result);
+    }
+  }
+  verifyOutputs(schedule, written);
+}
+
+void verify(const Schedule& schedule) {
+  verifySteps(schedule);
+  verifyPacking(schedule);
+}
+
+}  // namespace fl::ir

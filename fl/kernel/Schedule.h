@@ -1,0 +1,119 @@
+// The schedule: what the compiler makes of a graph and the executor runs. Kernels, the steps that
+// launch them or call a library, and the buffers they use with lifetimes and offsets. Text form in
+// ScheduleText.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "fl/ir/Graph.h"
+#include "fl/kernel/Kernel.h"
+
+namespace fl::ir {
+
+// A buffer: a parameter's, an output's own allocation, or an interval of the arena.
+struct BufferRef {
+  enum class Space : uint8_t { Parameter, Output, Temporary };
+  Space space = Space::Parameter;
+  int index = 0;
+  auto operator<=>(const BufferRef&) const = default;
+};
+
+// An element offset that may depend on numbers (a slice's starts): constant + sum(number * factor).
+struct ElementOffset {
+  struct Term {
+    int parameter;
+    Dim factor;
+    bool operator==(const Term&) const = default;
+  };
+  Dim constant = 0;
+  std::vector<Term> terms;
+  bool operator==(const ElementOffset&) const = default;
+};
+
+struct LaunchOperand {
+  std::optional<BufferRef> buffer;  // none for an Index operand
+  ElementOffset offset;
+  std::vector<Dim> strides;  // [rank]
+  bool operator==(const LaunchOperand&) const = default;
+};
+
+struct LaunchStep {
+  int kernel = 0;
+  std::vector<Dim> extents;  // [rank]
+  std::vector<LaunchOperand> operands;
+  std::vector<int> numbers;  // parameters, one a scalar of the kernel
+  CallSite site;
+  std::vector<int> gathers;  // Node::origin, one a Gather of the kernel; not part of the text
+};
+
+// A library call on whole contiguous buffers.
+struct LibraryStep {
+  Op op = Op::Matmul;
+  Attrs attrs;
+  std::vector<ValueType> operandTypes;
+  ValueType resultType;
+  std::vector<BufferRef> operands;
+  BufferRef result;
+  CallSite site;
+  int origin = -1;  // Node::origin
+};
+
+using Step = std::variant<LaunchStep, LibraryStep>;
+
+// Steps first..last (inclusive) use it; `offset` is its place in the arena.
+struct Temporary {
+  size_t bytes = 0;
+  int first = 0;
+  int last = 0;
+  size_t offset = 0;
+  bool operator==(const Temporary&) const = default;
+};
+
+// A result of the plan: written by steps into an allocation of its own, or the same elements as
+// another buffer (a reshape), which it then shares.
+struct ScheduleOutput {
+  ValueType type;
+  bool shared = false;
+  BufferRef source;  // if shared: a Parameter or an Output that is not shared
+};
+
+struct Schedule {
+  std::vector<Parameter> parameters;
+  std::vector<ScheduleOutput> outputs;
+  std::vector<Temporary> temporaries;
+  std::vector<Kernel> kernels;
+  std::vector<Step> steps;
+  size_t arenaBytes = 0;
+  size_t arenaBound = 0;  // most bytes of temporaries live at one step
+};
+
+// Bytes read and written by a step's kernel or library call, each operand counted once.
+size_t stepBytes(const Schedule& schedule, const Step& step);
+
+// The elements of its buffer that an operand of a launch touches, from the lowest to behind the
+// highest, for values of the numbers that its offset depends on (by parameter); the same twice if
+// it touches none.
+struct ElementRange {
+  Dim begin;
+  Dim end;
+};
+ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim>& extents,
+                             const std::vector<Number>& numbers);
+// How many elements of `type` a buffer has.
+Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type);
+
+// Throws InternalError unless steps use defined buffers of the right types, in range (where no
+// number decides it) and in their lifetimes, read nothing before it is written, and write every
+// output.
+void verifySteps(const Schedule& schedule);
+// The same, and that temporaries which live together do not overlap.
+void verify(const Schedule& schedule);
+
+std::string printSchedule(const Schedule& schedule, const std::string& name);
+// Throws ParseError.
+Schedule parseSchedule(const std::string& text);
+
+}  // namespace fl::ir

@@ -1,0 +1,236 @@
+// Text of schedules:
+//
+//   schedule @s arena=4096 bound=4096 {
+//     parameter f32[4,8]
+//     parameter number f32
+//     output f32[8]
+//     output f32[4,2] shares p0
+//     temporary bytes=128 first=0 last=1 offset=0
+//     kernel rank=1 reduced=[] { ... }
+//     launch 0 extents=[32] operands(p0+0+1*p1[1], 5[1], t0+0[1]) numbers=[1]
+//     library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[4,8], t0: f32[8,4]) -> o0: f32[4,4]
+//   }
+//
+// An operand of a launch is a buffer, the element it begins at, and strides; an Index operand (5[1]
+// above) has no buffer.
+#include <cctype>
+#include <limits>
+
+#include "fl/base/Text.h"
+#include "fl/kernel/Schedule.h"
+#include "fl/ir/Text.h"
+
+namespace fl::ir {
+namespace {
+
+std::string printRef(const BufferRef& ref) {
+  static const char kSpaces[] = {'p', 'o', 't'};
+  return kSpaces[static_cast<int>(ref.space)] + std::to_string(ref.index);
+}
+
+BufferRef parseRef(Lexer& lexer) {
+  const char space = lexer.peek().empty() ? ' ' : lexer.peek()[0];
+  BufferRef ref;
+  ref.space = space == 'p'   ? BufferRef::Space::Parameter
+              : space == 'o' ? BufferRef::Space::Output
+                             : BufferRef::Space::Temporary;
+  const char prefix = space == 'p' || space == 'o' ? space : 't';
+  ref.index = lexer.takeNumbered(prefix, "a buffer (p, o or t and a number)");
+  return ref;
+}
+
+std::string printParameter(const Parameter& parameter) {
+  return "  parameter " +
+         (parameter.number ? "number " + dtypeToString(parameter.type.type)
+                           : parameter.type.toString()) +
+         "\n";
+}
+
+std::string printLaunchOperand(const LaunchOperand& operand) {
+  std::string text = (operand.buffer ? printRef(*operand.buffer) + "+" : "") +
+                     std::to_string(operand.offset.constant);
+  for (const ElementOffset::Term& term : operand.offset.terms) {
+    text += "+" + std::to_string(term.factor) + "*p" + std::to_string(term.parameter);
+  }
+  return text + listToString(operand.strides);
+}
+
+LaunchOperand parseLaunchOperand(Lexer& lexer) {
+  LaunchOperand operand;
+  if (std::isalpha(static_cast<unsigned char>(lexer.peek().c_str()[0]))) {
+    operand.buffer = parseRef(lexer);
+    lexer.expect("+");
+  }
+  operand.offset.constant = lexer.takeInteger();
+  while (lexer.accept("+")) {
+    const Dim factor = lexer.takeInteger();
+    lexer.expect("*");
+    operand.offset.terms.push_back({lexer.takeNumbered('p', "a number (p and its index)"), factor});
+  }
+  operand.strides = lexer.takeList();
+  return operand;
+}
+
+std::string printStep(const LaunchStep& launch) {
+  std::string text = "  launch " + std::to_string(launch.kernel) +
+                     " extents=" + listToString(launch.extents) + " operands(";
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    text += (i ? ", " : "") + printLaunchOperand(launch.operands[i]);
+  }
+  return text + ") numbers=" +
+         listToString(std::vector<Dim>(launch.numbers.begin(), launch.numbers.end())) + "\n";
+}
+
+LaunchStep parseLaunch(Lexer& lexer) {
+  LaunchStep launch;
+  launch.kernel = lexer.takeIndex();
+  launch.extents = lexer.takeListField("extents");
+  lexer.expect("operands");
+  lexer.expect("(");
+  while (!lexer.accept(")")) {
+    launch.operands.push_back(parseLaunchOperand(lexer));
+    lexer.accept(",");
+  }
+  const size_t position = lexer.position();
+  for (Dim number : lexer.takeListField("numbers")) {
+    if (number < 0 || number > std::numeric_limits<int>::max()) {
+      lexer.failAt(position, std::to_string(number) + " is no parameter");
+    }
+    launch.numbers.push_back(static_cast<int>(number));
+  }
+  return launch;
+}
+
+std::string printStep(const LibraryStep& call) {
+  std::string text =
+      std::string("  library ") + opName(call.op) + printAttrs(call.op, call.attrs) + " (";
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    text += (i ? ", " : "") + printRef(call.operands[i]) + ": " + call.operandTypes[i].toString();
+  }
+  return text + ") -> " + printRef(call.result) + ": " + call.resultType.toString() + "\n";
+}
+
+void parseTypedRef(Lexer& lexer, BufferRef* ref, ValueType* type) {
+  *ref = parseRef(lexer);
+  lexer.expect(":");
+  lexer.takeType(&type->type, &type->shape);
+}
+
+LibraryStep parseLibrary(Lexer& lexer) {
+  LibraryStep call;
+  const size_t position = lexer.position();
+  const std::string name = lexer.takeName("an op");
+  if (!findOp(name, &call.op)) {
+    lexer.failAt(position, "\"" + name + "\" is no op");
+  }
+  call.attrs = parseAttrs(lexer, call.op);
+  lexer.expect("(");
+  while (!lexer.accept(")")) {
+    call.operands.emplace_back();
+    call.operandTypes.emplace_back();
+    parseTypedRef(lexer, &call.operands.back(), &call.operandTypes.back());
+    lexer.accept(",");
+  }
+  lexer.expect("-");
+  lexer.expect(">");
+  parseTypedRef(lexer, &call.result, &call.resultType);
+  return call;
+}
+
+ScheduleOutput parseOutput(Lexer& lexer) {
+  ScheduleOutput output;
+  lexer.takeType(&output.type.type, &output.type.shape);
+  output.shared = lexer.accept("shares");
+  if (output.shared) {
+    output.source = parseRef(lexer);
+  }
+  return output;
+}
+
+Parameter parseParameter(Lexer& lexer) {
+  Parameter parameter;
+  parameter.number = lexer.accept("number");
+  if (parameter.number) {
+    parameter.type.type = lexer.takeDtype();
+  } else {
+    lexer.takeType(&parameter.type.type, &parameter.type.shape);
+  }
+  return parameter;
+}
+
+Temporary parseTemporary(Lexer& lexer) {
+  Temporary temporary;
+  temporary.bytes = lexer.takeSizeField("bytes");
+  temporary.first = static_cast<int>(lexer.takeField("first"));
+  temporary.last = static_cast<int>(lexer.takeField("last"));
+  temporary.offset = lexer.takeSizeField("offset");
+  return temporary;
+}
+
+void parseEntry(Lexer& lexer, Schedule* schedule) {
+  if (lexer.accept("parameter")) {
+    schedule->parameters.push_back(parseParameter(lexer));
+  } else if (lexer.accept("output")) {
+    schedule->outputs.push_back(parseOutput(lexer));
+  } else if (lexer.accept("temporary")) {
+    schedule->temporaries.push_back(parseTemporary(lexer));
+  } else if (lexer.accept("kernel")) {
+    lexer.takeSigil('@', "the kernel's name");
+    schedule->kernels.push_back(parseKernel(lexer));
+  } else if (lexer.accept("launch")) {
+    schedule->steps.push_back(parseLaunch(lexer));
+  } else {
+    lexer.expect("library");
+    schedule->steps.push_back(parseLibrary(lexer));
+  }
+}
+
+}  // namespace
+
+std::string printSchedule(const Schedule& schedule, const std::string& name) {
+  std::string text = "schedule @" + name + " arena=" + std::to_string(schedule.arenaBytes) +
+                     " bound=" + std::to_string(schedule.arenaBound) + " {\n";
+  for (const Parameter& parameter : schedule.parameters) {
+    text += printParameter(parameter);
+  }
+  for (const ScheduleOutput& output : schedule.outputs) {
+    text += "  output " + output.type.toString() +
+            (output.shared ? " shares " + printRef(output.source) : "") + "\n";
+  }
+  for (const Temporary& t : schedule.temporaries) {
+    text += "  temporary bytes=" + std::to_string(t.bytes) + " first=" + std::to_string(t.first) +
+            " last=" + std::to_string(t.last) + " offset=" + std::to_string(t.offset) + "\n";
+  }
+  for (size_t i = 0; i < schedule.kernels.size(); ++i) {
+    text += printKernel(schedule.kernels[i], "k" + std::to_string(i));
+  }
+  for (const Step& step : schedule.steps) {
+    text += std::visit([](const auto& s) { return printStep(s); }, step);
+  }
+  return text + "}\n";
+}
+
+Schedule parseSchedule(const std::string& text) {
+  Lexer lexer(text);
+  Schedule schedule;
+  lexer.expect("schedule");
+  lexer.takeSigil('@', "the schedule's name");
+  schedule.arenaBytes = lexer.takeSizeField("arena");
+  schedule.arenaBound = lexer.takeSizeField("bound");
+  lexer.expect("{");
+  while (!lexer.accept("}")) {
+    parseEntry(lexer, &schedule);
+  }
+  if (!lexer.atEnd()) {
+    lexer.fail("expected the end");
+  }
+  verifySteps(schedule);
+  for (Step& step : schedule.steps) {
+    if (auto* launch = std::get_if<LaunchStep>(&step)) {
+      launch->gathers.assign(schedule.kernels[launch->kernel].gatherCount(), -1);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace fl::ir

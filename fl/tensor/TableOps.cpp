@@ -1,0 +1,68 @@
+#include "fl/tensor/TableOps.h"
+
+#include "fl/base/CallSite.h"
+#include "fl/tensor/Detail.h"
+
+namespace fl::table {
+namespace {
+
+using detail::applyOp;
+
+std::vector<Dim> attrsOf(const Conv2dParameters& p) {
+  return {p.sx, p.sy, p.px, p.py, p.dx, p.dy, p.groups};
+}
+
+ir::Attrs attrsOf(const Pool2dParameters& p) {
+  return {p.wx, p.wy, p.sx, p.sy, p.px, p.py, static_cast<Dim>(p.mode)};
+}
+
+// With the first two sizes of the result, which the operands do not determine.
+ir::Attrs attrsOf(const Conv2dParameters& p, const Shape& result) {
+  std::vector<Dim> attrs = attrsOf(p);
+  attrs.insert(attrs.end(), {result.dim(0), result.dim(1)});
+  return ir::Attrs(attrs);
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& input, const Tensor& weights, const Tensor& bias,
+              const Conv2dParameters& parameters) {
+  FL_API_ENTRY();
+  std::vector<Tensor> operands = {input, weights};
+  if (!bias.isEmpty()) {
+    operands.push_back(bias);
+  }
+  return applyOp(ir::Op::Conv2d, operands, ir::Attrs(attrsOf(parameters)));
+}
+
+Tensor conv2dBackwardData(const Tensor& gradOutput, const Tensor& weights, const Shape& inputShape,
+                          const Conv2dParameters& parameters) {
+  FL_API_ENTRY();
+  return applyOp(ir::Op::Conv2dBackwardData, {gradOutput, weights},
+                 attrsOf(parameters, inputShape));
+}
+
+Tensor conv2dBackwardFilter(const Tensor& gradOutput, const Tensor& input,
+                            const Shape& weightsShape, const Conv2dParameters& parameters) {
+  FL_API_ENTRY();
+  return applyOp(ir::Op::Conv2dBackwardFilter, {gradOutput, input},
+                 attrsOf(parameters, weightsShape));
+}
+
+Tensor pool2d(const Tensor& input, const Pool2dParameters& parameters) {
+  FL_API_ENTRY();
+  return applyOp(ir::Op::Pool2d, {input}, attrsOf(parameters));
+}
+
+Tensor pool2dBackward(const Tensor& gradOutput, const Tensor& input,
+                      const Pool2dParameters& parameters) {
+  FL_API_ENTRY();
+  return applyOp(ir::Op::Pool2dBackward, {gradOutput, input}, attrsOf(parameters));
+}
+
+Tensor gather(const Tensor& x, const Tensor& index, int axis) {
+  FL_API_ENTRY();
+  return applyOp(ir::Op::Gather, {x, detail::castTo(index, dtype::s64)}, {axis});
+}
+
+}  // namespace fl::table

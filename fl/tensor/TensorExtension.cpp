@@ -1,0 +1,73 @@
+#include "fl/tensor/TensorExtension.h"
+
+#include "fl/base/Error.h"
+#include "fl/tensor/TensorBase.h"
+
+namespace fl::detail {
+namespace {
+
+const char* nameOf(TensorExtensionType type) {
+  switch (type) {
+    case TensorExtensionType::Generic:
+      return "Generic";
+    case TensorExtensionType::Autograd:
+      return "Autograd";
+    case TensorExtensionType::Vision:
+      return "Vision";
+    case TensorExtensionType::JitOptimizer:
+      return "JitOptimizer";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+TensorExtensionRegistrar& TensorExtensionRegistrar::getInstance() {
+  static auto& instance = *new TensorExtensionRegistrar();
+  return instance;
+}
+
+bool TensorExtensionRegistrar::registerTensorExtension(TensorBackendType backend,
+                                                       TensorExtensionType extensionType,
+                                                       TensorExtensionCallback&& creationFunc) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return creators_.insert_or_assign({backend, extensionType}, std::move(creationFunc)).second;
+}
+
+bool TensorExtensionRegistrar::isTensorExtensionRegistered(
+    TensorBackendType backend, TensorExtensionType extensionType) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return creators_.contains({backend, extensionType});
+}
+
+TensorExtensionCallback TensorExtensionRegistrar::getTensorExtensionCreationFunc(
+    TensorBackendType backend, TensorExtensionType extensionType) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto creator = creators_.find({backend, extensionType});
+  FL_USER_CHECK(creator != creators_.end(), "getExtension: no ", nameOf(extensionType),
+                " extension is registered for ", backend, " backends");
+  return creator->second;
+}
+
+TensorExtensionBase& TensorExtensionCache::get(TensorBackendType backend,
+                                               TensorExtensionType extensionType) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto& extension = extensions_[extensionType];
+  if (!extension) {
+    extension = TensorExtensionRegistrar::getInstance().getTensorExtensionCreationFunc(
+        backend, extensionType)();
+  }
+  return *extension;
+}
+
+bool TensorExtensionCache::supportDataType(const dtype& type) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [extensionType, extension] : extensions_) {
+    if (extension && !extension->isDataTypeSupported(type)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace fl::detail

@@ -1,0 +1,41 @@
+// A backend that passes everything on to another one, for tests that watch or change a part.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fl/tensor/tensor.h"
+
+namespace fl::testing {
+
+class ForwardingBackend : public TensorBackend {
+ public:
+  // `inner` must live longer.
+  explicit ForwardingBackend(TensorBackend& inner) : inner_(inner) {}
+
+  std::string name() const override { return "forwarding"; }
+  TensorBackendType backendType() const override { return inner_.backendType(); }
+  bool supportsDataType(const dtype& type) const override { return inner_.supportsDataType(type); }
+  TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
+                    const ir::ValueType& type) override {
+    return inner_.apply(op, std::move(operands), attrs, type);
+  }
+  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
+                       const ir::Attrs& attrs, const ir::ValueType& type) const override {
+    return inner_.supportsLibrary(op, operands, attrs, type);
+  }
+  TensorValue fromNumber(const Number& number) override { return inner_.fromNumber(number); }
+  TensorValue fromHost(const void* data, const ir::ValueType& type) override {
+    return inner_.fromHost(data, type);
+  }
+  void toHost(const TensorValue& value, void* data) override { inner_.toHost(value, data); }
+  void eval(const TensorValue& value) override { inner_.eval(value); }
+  void sync() override { inner_.sync(); }
+
+ private:
+  TensorBackend& inner_;
+};
+
+}  // namespace fl::testing

@@ -1,0 +1,246 @@
+#include "tests/tensor/OracleCases.h"
+
+#include <algorithm>
+
+#include "fl/ir/Inference.h"
+#include "tests/tensor/EdgeValues.h"
+
+namespace fl::testing {
+namespace {
+
+using ir::Kind;
+using ir::Op;
+using Role = CaseOperand::Role;
+using Cases = std::vector<OracleCase>;
+using Operands = std::vector<CaseOperand>;
+
+CaseOperand values(const Shape& shape) { return {Role::Values, shape}; }
+CaseOperand indices(const Shape& shape, Dim below) { return {Role::Indices, shape, below}; }
+CaseOperand start(Dim number) { return {Role::Start, Shape(), number}; }
+
+struct Skip {
+  const char* reason;
+  bool (*holds)(Op op, dtype type, Layout layout);
+};
+
+constexpr Skip kSkips[] = {
+    {"the row takes floating dtypes alone",
+     [](Op op, dtype type, Layout) {
+       return ir::opInfo(op).types == ir::Types::Float && !isFloating(type);
+     }},
+    {"the row takes integer dtypes alone",
+     [](Op op, dtype type, Layout) {
+       return ir::opInfo(op).types == ir::Types::Integer && isFloating(type);
+     }},
+    {"f32, f64 and u32 are drawn, other dtypes are cast from them",
+     [](Op op, dtype type, Layout) {
+       return ir::opKind(op) == Kind::Random && type != dtype::f32 && type != dtype::f64 &&
+              type != dtype::u32;
+     }},
+    {"the row has no operand to lay out",
+     [](Op op, dtype, Layout layout) {
+       return isView(layout) && (ir::opKind(op) == Kind::Source || ir::opKind(op) == Kind::Random);
+     }},
+};
+
+Cases views(Op op, const Extents& e) {
+  const Shape shape = {e.a, e.b, e.c};
+  switch (op) {
+    case Op::Broadcast:
+      return {{{values({1, e.b})}, ir::Attrs(shape.get())},
+              {{values({e.a, 1, e.c})}, ir::Attrs(shape.get())}};
+    case Op::Reshape:
+      return {{{values(shape)}, {e.b * e.a, e.c}}, {{values(shape)}, {e.c, e.a, 1, e.b}}};
+    case Op::Transpose:
+      return {{{values(shape)}, {1, 0, 2}}, {{values(shape)}, {2, 0, 1}}};
+    case Op::Slice: {
+      // Every other element from the second on, backwards, all.
+      const Dim first = e.a > 1 ? 1 : 0, taken = (e.a - first + 1) / 2;
+      return {{{values(shape), start(first), start(std::max<Dim>(e.b - 1, 0)), start(0)},
+               {3, taken, e.b, e.c, 2, -1, 1}}};
+    }
+    default: {
+      const Dim kernel = std::min<Dim>(3, e.width), stride = e.width > 1 ? 2 : 1;
+      return {
+          {{values({e.width, e.height, e.channels, e.images})}, {kernel, 1, stride, 1, stride, 1}}};
+    }
+  }
+}
+
+Cases joins(Op op, const Extents& e) {
+  const Shape shape = {e.a, e.b, e.c};
+  if (op == Op::Pad) {
+    return {{{values(shape), {Role::Fill, Shape(), 3}}, {1, 0, 2, 0, 3, 1}}};
+  }
+  return {{{values(shape), values({e.a, e.b + 2, e.c})}, {1}},
+          {{values(shape), values({e.a + 5, e.b, e.c}), values(shape)}, {0}}};
+}
+
+Cases updates(Op op, const Extents& e) {
+  const Shape shape = {e.a, e.b, e.c};
+  switch (op) {
+    case Op::Update: {
+      const Dim taken = (e.a + 1) / 2;
+      return {{{values(shape), values({taken, e.b, e.c}), start(0),
+                start(std::max<Dim>(e.b - 1, 0)), start(0)},
+               {3, 2, -1, 1}}};
+    }
+    case Op::Fold: {
+      // [kernel, 1, outputs of a width, height, ...].
+      const Dim kernel = std::min<Dim>(3, e.width), stride = e.width > 1 ? 2 : 1;
+      const Dim count = ir::windowCount(e.width, kernel, stride, 0, 1);
+      return {{{values({kernel, 1, count, e.height, e.channels, e.images})},
+               {stride, 1, 1, 1, e.width, e.height}}};
+    }
+    default:
+      return {
+          {{values(shape), indices({e.a + 3, 1, 1}, e.a), values({e.a + 3, e.b, e.c})}, {0}},
+          {{values(shape), indices({e.a, e.b, e.c}, std::max<Dim>(e.b, 1)), values(shape)}, {1}}};
+  }
+}
+
+Cases convolutions(Op op, const Extents& e) {
+  Cases cases;
+  for (Dim groups : e.channels > 1 ? std::vector<Dim>{1, 2} : std::vector<Dim>{1}) {
+    const bool one = e.width == 1;
+    const Dim kernel = one ? 1 : 3, stride = one ? 1 : 2, pad = one ? 0 : 1, outputs = 2 * groups;
+    const Dim width = ir::windowCount(e.width, kernel, stride, pad, 1);
+    const Dim height = ir::windowCount(e.height, kernel, 1, pad, 1);
+    const CaseOperand image = values({e.width, e.height, e.channels, e.images});
+    const CaseOperand filter = values({kernel, kernel, e.channels / groups, outputs});
+    const CaseOperand gradient = values({width, height, outputs, e.images});
+    const std::vector<Dim> attrs = {stride, 1, pad, pad, 1, 1, groups};
+    const auto with = [&](Dim x, Dim y) {
+      std::vector<Dim> more = attrs;
+      more.insert(more.end(), {x, y});
+      return ir::Attrs(more);
+    };
+    if (op == Op::Conv2d) {
+      cases.push_back({{image, filter}, ir::Attrs(attrs)});
+      cases.push_back({{image, filter, values({1, 1, outputs, 1})}, ir::Attrs(attrs)});
+    } else if (op == Op::Conv2dBackwardData) {
+      cases.push_back({{gradient, filter}, with(e.width, e.height)});
+    } else {
+      cases.push_back({{gradient, image}, with(kernel, kernel)});
+    }
+  }
+  return cases;
+}
+
+Cases libraries(Op op, const Extents& e) {
+  if (op == Op::Matmul) {
+    return {{{values({7, e.a, e.c}), values({e.a, e.b, e.c})}, {0, 0}},
+            {{values({e.a, 7}), values({e.a, e.b, e.c})}, {1, 0}},
+            {{values({7, e.a, e.c}), values({e.b, e.a})}, {0, 1}},
+            {{values({e.a, e.b}), values({3, e.a})}, {1, 1}}};
+  }
+  if (op != Op::Pool2d && op != Op::Pool2dBackward) {
+    return convolutions(op, e);
+  }
+  Cases cases;
+  const bool one = e.width == 1;
+  const Dim kernel = one ? 1 : 3, stride = one ? 1 : 2, pad = one ? 0 : 1;
+  const CaseOperand image = values({e.width, e.height, e.channels, e.images});
+  const CaseOperand gradient =
+      values({ir::windowCount(e.width, kernel, stride, pad, 1),
+              ir::windowCount(e.height, kernel, 1, pad, 1), e.channels, e.images});
+  for (Dim mode : {0, 1, 2}) {
+    const ir::Attrs attrs = {kernel, kernel, stride, 1, pad, pad, mode};
+    cases.push_back({op == Op::Pool2d ? Operands{image} : Operands{gradient, image}, attrs});
+  }
+  return cases;
+}
+
+Cases casts(dtype from, const Extents& e) {
+  Cases cases;
+  for (dtype to : allTypes()) {
+    if (to != from) {
+      cases.push_back({{values({e.a, e.b, e.c})}, {static_cast<Dim>(to)}});
+    }
+  }
+  return cases;
+}
+
+}  // namespace
+
+const char* layoutName(Layout layout) {
+  static const char* const names[] = {"contiguous", "transposed", "broadcast",
+                                      "sliced",     "size 0",     "size 1"};
+  return names[static_cast<int>(layout)];
+}
+
+bool isView(Layout layout) {
+  return layout == Layout::Transposed || layout == Layout::Broadcast || layout == Layout::Sliced;
+}
+
+Extents extentsOf(Layout layout) {
+  switch (layout) {
+    case Layout::Empty:
+      return {37, 0, 3, 9, 7, 4, 0};
+    case Layout::One:
+      return {1, 1, 1, 1, 1, 1, 1};
+    default:
+      return {37, 5, 3, 9, 7, 4, 2};
+  }
+}
+
+Cases casesOf(Op op, dtype type, const Extents& e) {
+  const Shape shape = {e.a, e.b, e.c};
+  switch (ir::opKind(op)) {
+    case Kind::Source:
+      return {{{}, ir::Attrs({static_cast<Dim>(type), 0}, shape.get())},
+              {{}, ir::Attrs({static_cast<Dim>(type), 2}, shape.get())}};
+    case Kind::Random:
+      return {{{{Role::Seed, Shape(), (Dim{1} << 40) + 5}, {Role::Seed, Shape(), 7}},
+               ir::Attrs({static_cast<Dim>(type)}, shape.get())}};
+    case Kind::Unary:
+      return {{{values(shape)}, {}}};
+    case Kind::Binary:
+      return {{{values(shape), values(shape)}, {}}};
+    case Kind::Select:
+      return {{{{Role::Condition, shape}, values(shape), values(shape)}, {}}};
+    case Kind::Cast:
+      return casts(type, e);
+    case Kind::View:
+      return views(op, e);
+    case Kind::Index:
+      return {{{values(shape), indices({e.a + 3, e.b, e.c}, e.a)}, {0}},
+              {{values(shape), indices({1, e.b, 1}, std::max<Dim>(e.b, 1))}, {1}}};
+    case Kind::Join:
+      return joins(op, e);
+    case Kind::Update:
+      return updates(op, e);
+    case Kind::Reduce:
+      return {{{values(shape)}, {0, 0}},
+              {{values(shape)}, {1, 1}},
+              {{values(shape)}, {0, 0, 2}},
+              {{values(shape)}, {1}}};
+    case Kind::Scan:
+    case Kind::Order:
+      return {{{values(shape)}, {0}}, {{values(shape)}, {1}}};
+    case Kind::Contract:
+      return {{{values(shape), values({e.a, 7, e.c})}, {}}};
+    case Kind::Library:
+      return libraries(op, e);
+  }
+  return {};
+}
+
+const char* skipReason(Op op, dtype type, Layout layout) {
+  for (const Skip& skip : kSkips) {
+    if (skip.holds(op, type, layout)) {
+      return skip.reason;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<const char*> skipReasons() {
+  std::vector<const char*> reasons;
+  for (const Skip& skip : kSkips) {
+    reasons.push_back(skip.reason);
+  }
+  return reasons;
+}
+
+}  // namespace fl::testing

@@ -1,0 +1,48 @@
+// What `fl run` runs: a graph, a schedule, or a kernel, on a device, with inputs of the host.
+// Relies on fl/tensor/GraphRunner.h for graphs and on fl/runtime for the other two.
+//
+// A graph runs as a tensor program on a backend, op by op or compiled anew. A schedule runs as it
+// stands; on the CPU its kernels are compiled first, unless FL_JIT=off. A kernel runs as a schedule
+// of one launch: each input operand is a parameter in order, each scalar a number behind them, each
+// output operand a result; memory is dense, an axis of stride class 1 fastest.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fl/kernel/Schedule.h"
+#include "tools/npy/Npz.h"
+
+namespace fl::tools {
+
+// A program on a device with its inputs in place.
+class LoadedProgram {
+ public:
+  virtual ~LoadedProgram() = default;
+  // Until the results are there. Throws std::invalid_argument for an index out of range.
+  virtual void run() = 0;
+  // Of the last run.
+  virtual std::vector<NpyArray> results() const = 0;
+};
+
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual const std::vector<ir::Parameter>& parameters() const = 0;
+  // Bytes that a run moves: of a graph its inputs and results, of a schedule those of its steps.
+  virtual size_t bytes() const = 0;
+  // Makes drawn inputs fit (FitInputs.h).
+  virtual void fitDrawn(const std::vector<bool>& drawn, std::vector<NpyArray>* inputs) const = 0;
+  // Inputs have the parameters' types. `backend` is for graphs. Throws std::invalid_argument for a
+  // device or backend that does not exist, and for starts whose boxes do not fit.
+  virtual std::unique_ptr<LoadedProgram> load(const std::string& backend, const std::string& device,
+                                              const std::vector<NpyArray>& inputs) const = 0;
+};
+
+// `text` was read from `path`. A kernel's axes have the extents given, or 16 each if none are.
+// Throws std::exception with the words for a user.
+std::unique_ptr<Program> parseProgram(const std::string& path, const std::string& text,
+                                      const std::vector<Dim>& extents);
+
+}  // namespace fl::tools

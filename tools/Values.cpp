@@ -1,0 +1,190 @@
+#include "tools/Values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "absl/strings/str_split.h"
+#include "fl/base/Error.h"
+
+namespace fl::tools {
+namespace {
+
+Number elementOf(const NpyArray& array, size_t index) {
+  const size_t size = getTypeSize(array.type);
+  uint64_t bits = 0;
+  std::memcpy(&bits, &array.bytes[index * size], size);
+  return Number(array.type, bits);
+}
+
+size_t countOf(const NpyArray& array) { return array.bytes.size() / getTypeSize(array.type); }
+
+// An array of elementAt(0), elementAt(1), ..., numbers of `type`.
+template <typename ElementAt>
+NpyArray makeArray(dtype type, const Shape& shape, ElementAt&& elementAt) {
+  const size_t size = getTypeSize(type);
+  NpyArray array{type, shape, std::vector<uint8_t>(shape.elements() * size)};
+  for (size_t i = 0; i < countOf(array); ++i) {
+    const uint64_t bits = elementAt(i).bits();
+    std::memcpy(&array.bytes[i * size], &bits, size);
+  }
+  return array;
+}
+
+NpyArray cast(const NpyArray& array, dtype type) {
+  return makeArray(type, array.shape, [&](size_t i) {
+    return Number::fromDouble(elementOf(array, i).toDouble(), type);
+  });
+}
+
+std::string nameOf(size_t parameter) { return "p" + std::to_string(parameter); }
+
+NpyArray checked(const std::string& file, NpyArray array, size_t index,
+                 const ir::Parameter& parameter) {
+  const auto& [type, shape] = parameter.type;
+  const bool narrows = type == dtype::bf16 && array.type == dtype::f32;
+  FL_USER_CHECK((array.type == type || narrows) && array.shape == shape, file, ": is ",
+                typeToString(array.type, array.shape), ", but ", nameOf(index), " is ",
+                parameter.number ? "a number, " : "", parameter.type.toString());
+  return narrows ? cast(array, type) : std::move(array);
+}
+
+// The parameter that an array of an archive is, by its name; as many as there are for none.
+size_t parameterNamed(const std::string& name, size_t count) {
+  size_t i = 0;
+  while (i < count && name != nameOf(i) && name != "arr_" + std::to_string(i)) {
+    ++i;
+  }
+  return i;
+}
+
+std::string listOf(const std::vector<ir::Parameter>& parameters) {
+  std::string text;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    text += (i ? ", " : "") + nameOf(i) + " " + parameters[i].type.toString();
+  }
+  return text.empty() ? "no parameters" : text;
+}
+
+double toleranceOf(dtype type) {
+  switch (type) {
+    case dtype::f64:
+      return 1e-12;
+    case dtype::f32:
+      return 1e-5;
+    case dtype::f16:
+      return 1e-2;
+    default:
+      return 5e-2;  // bf16
+  }
+}
+
+}  // namespace
+
+NpyArray mapped(const NpyArray& array, const std::function<Number(const Number&)>& function) {
+  return makeArray(array.type, array.shape,
+                   [&](size_t i) { return function(elementOf(array, i)); });
+}
+
+Number numberOf(const NpyArray& array) { return elementOf(array, 0); }
+
+NpyArray arrayOf(const Number& number) {
+  return makeArray(number.type(), Shape{}, [&](size_t) { return number; });
+}
+
+std::vector<NpyArray> drawInputs(const std::vector<ir::Parameter>& parameters, uint32_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<NpyArray> inputs;
+  for (const ir::Parameter& parameter : parameters) {
+    const auto& [type, shape] = parameter.type;
+    inputs.push_back(makeArray(type, shape, [&, type = type](size_t) {
+      return isFloating(type) ? Number::fromDouble(normal(random), type)
+                              : Number::fromUnsigned(random() % (type == dtype::b8 ? 2 : 4), type);
+    }));
+  }
+  return inputs;
+}
+
+std::vector<bool> readInputs(const std::string& files, const std::vector<ir::Parameter>& parameters,
+                             std::vector<NpyArray>* inputs) {
+  std::vector<bool> missing(parameters.size(), true);
+  const auto give = [&](const std::string& file, NpyArray array, size_t index) {
+    (*inputs)[index] = checked(file, std::move(array), index, parameters[index]);
+    missing[index] = false;
+  };
+  const std::vector<std::string> paths = absl::StrSplit(files, ',', absl::SkipEmpty());
+  if (paths.size() == 1 && paths[0].ends_with(".npz")) {
+    for (auto& [name, array] : readNpz(paths[0])) {
+      const size_t index = parameterNamed(name, parameters.size());
+      FL_USER_CHECK(index < parameters.size(), paths[0], ": \"", name,
+                    "\" is no parameter; there are: ", listOf(parameters));
+      FL_USER_CHECK(missing[index], paths[0], ": ", nameOf(index), " is in it twice");
+      give(paths[0] + ": " + name, std::move(array), index);
+    }
+    return missing;
+  }
+  for (const std::string& path : paths) {
+    FL_USER_CHECK(path.ends_with(".npy"), "--inputs: ", path,
+                  ": expected files of .npy, or one .npz");
+  }
+  FL_USER_CHECK(paths.empty() || paths.size() == parameters.size(), "--inputs: ", paths.size(),
+                paths.size() == 1 ? " file for " : " files for ", listOf(parameters));
+  for (size_t i = 0; i < paths.size(); ++i) {
+    give(paths[i], readNpy(paths[i]), i);
+  }
+  return missing;
+}
+
+void writeResults(const std::string& path, const std::vector<NpyArray>& results) {
+  FL_USER_CHECK(path.ends_with(".npz"), "--outputs: ", path, ": expected a name that ends in .npz");
+  std::map<std::string, NpyArray> arrays;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const bool widens = results[i].type == dtype::bf16;
+    arrays["r" + std::to_string(i)] = widens ? cast(results[i], dtype::f32) : results[i];
+  }
+  writeNpz(path, arrays);
+}
+
+double sumOf(const NpyArray& array) {
+  double sum = 0;
+  for (size_t i = 0; i < countOf(array); ++i) {
+    sum += elementOf(array, i).toDouble();
+  }
+  return sum;
+}
+
+Difference compare(const NpyArray& actual, const NpyArray& expected,
+                   std::optional<double> tolerance) {
+  double largest = 0, worst = 0;
+  for (size_t i = 0; i < countOf(expected); ++i) {
+    const Number a = elementOf(actual, i), e = elementOf(expected, i);
+    const double x = a.toDouble(), y = e.toDouble();
+    if (std::isfinite(x) && std::isfinite(y)) {
+      largest = std::max(largest, std::fabs(y));
+      // Large integers may be equal as doubles.
+      const double least = isFloating(a.type()) || a.bits() == e.bits() ? 0 : 1;
+      worst = std::max({worst, std::fabs(x - y), least});
+    } else if (x != y && !(std::isnan(x) && std::isnan(y))) {
+      return {std::numeric_limits<double>::infinity(), false};
+    }
+  }
+  const double value = largest > 0 ? worst / largest : worst;
+  const double allowed =
+      isFloating(expected.type) ? tolerance.value_or(toleranceOf(expected.type)) : 0;
+  return {value, value <= allowed};
+}
+
+std::string describeRule(std::optional<double> tolerance) {
+  std::string rule;
+  for (dtype type : {dtype::f64, dtype::f32, dtype::f16, dtype::bf16}) {
+    rule +=
+        detail::concat(rule.empty() ? "" : ", ", type, " ", tolerance.value_or(toleranceOf(type)));
+  }
+  return "check: differences allowed, relative to a result's largest element: " + rule +
+         ", others 0";
+}
+
+}  // namespace fl::tools
