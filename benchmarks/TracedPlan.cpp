@@ -135,7 +135,8 @@ TracedPlan::TracedPlan(const Trace& trace)
   options.lowering = device_->lowering();
   plan_ = device_->load(codegen::compile(trace.graph, options).schedule, &kernels_);
   for (const runtime::DeviceKernelPtr& kernel : plan_->kernels()) {
-    kernel->setArtifact(codegen::cpu::emitKernel(kernel->kernel(), device_->target(), "kernel"));
+    kernel->setArtifact(
+        codegen::cpu::emitKernel(kernel->kernel(), device_->target(), "kernel", kernel->stores()));
   }
 }
 

@@ -95,9 +95,8 @@ class EagerBackend : public TensorBackend {
       return std::make_shared<EagerValue>(*this, type, operands[0]->data());
     }
     const SchedulePtr schedule = find(op, operands, attrs, type);
-    std::vector<MemoryBlockPtr> buffers;
-    buffers.reserve(operands.size());
-    std::vector<Number> numbers(operands.size());
+    absl::InlinedVector<MemoryBlockPtr, 4> buffers;
+    absl::InlinedVector<Number, 4> numbers(operands.size());
     for (size_t i = 0; i < operands.size(); ++i) {
       const Number* number = operands[i]->number();
       buffers.push_back(number ? nullptr : operands[i]->data());

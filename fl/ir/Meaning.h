@@ -17,6 +17,8 @@
 //   maskAnd, maskOr, maskNot; select(mask, x, y)
 //   bits(x), fromBits(i)   float and the signed integer of the same width
 //   castTo<dtype::t>(x)    op Cast to t, by the rule of its row in Ops.def
+//   rarely(mask, usual, rare)   rare() where the mask holds, else usual(); executors may leave out
+//   the rare part where they see that no element needs it
 // The executor hands Where its condition as a mask.
 //
 // A builder states kStaticTypes. If true, its values are C++ types of the element's width and it

@@ -3,14 +3,15 @@
 //
 // There is no branch, table look-up, conversion between float and integer, or contraction: every
 // fused multiply-add is written out, so each executor computes the same bits (of a NaN: a NaN).
+// The one part that few arguments need, the reduction of huge angles, goes through b.rarely().
 // Arguments are reduced the classic way (Cody and Waite, "Software Manual for the Elementary
 // Functions", 1980; the logarithms follow Tang's series in s = f / (2 + f)). Polynomials are
 // minimax fits made with Sollya's fpminimax and remez for the intervals stated beside them.
 //
 // Largest errors, in units in the last place of the result: exp 0.98, log 0.85, erf 1 (f64 1.3),
 // pow 1.3, tanh 1.4, log1p 1.5, sin and cos 1.6; fmod is exact. tests/ir/VectorMathTest.cpp asserts
-// bounds. sin and cos are so for |x| <= 1e5 (f32) and 1e9 (f64); beyond, results lose accuracy but
-// stay in [-1, 1].
+// bounds; docs/accuracy.md is a table over all f32 numbers. sin and cos in f64 are so for
+// |x| <= 1e9; beyond, results lose accuracy but stay in [-1, 1].
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,12 @@ struct Single {
   static constexpr int64_t kSqrtHalfBits = 0x3f3504f3;
   static constexpr double kLn2Hi = 0x1.62e4p-1, kLn2Lo = 0x1.7f7d1cp-20;
   static constexpr double kHalfPi[] = {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50};
+  // From here on an angle is huge. Its turns are the sum of its products with these pieces, 28 bits
+  // each, of 1 / (2 pi); below kFewTurns the first five tell, from there on the last five.
+  static constexpr double kHugeAngle = 1e5, kFewTurns = 0x1p83;
+  static constexpr double kInverseTurn[] = {0x1.45f306cp-3,  0x1.c9c882ap-31,  0x1.4fe13a8p-61,
+                                            0x1.f47d4dp-88,  0x1.bb81b6cp-115, 0x1.4acc9ep-145,
+                                            0x1.0e4107cp-172};
   static constexpr double kThirdHi = 0x1.555556p-2, kThirdLo = -0x1.555556p-27;
   // exp gives 0 below and infinity above.
   static constexpr double kExpLow = -104, kExpHigh = 89;
@@ -138,8 +145,8 @@ class Formulas {
     return b_.select(b_.lt(b_.magnitude(x), real(kHalfUlp)), x, result);
   }
 
-  V sin(V x) { return b_.select(b_.eq(x, real(0)), x, sinOfQuadrant(x, 0)); }
-  V cos(V x) { return sinOfQuadrant(x, 1); }
+  V sin(V x) { return b_.select(b_.eq(x, real(0)), x, sinOfTurned(x, 0)); }
+  V cos(V x) { return sinOfTurned(x, 1); }
 
   V tanh(V x) {
     const V a = b_.magnitude(x), square = b_.mul(x, x);
@@ -357,21 +364,68 @@ class Formulas {
     return b_.select(one, real(1), result);
   }
 
-  // sin(x + quadrants pi / 2)
-  V sinOfQuadrant(V x, int64_t quadrants) {
+  // An angle as quarter turns, which stand in the low bits of `quarters`, and a rest.
+  struct Angle {
+    V quarters, rest;
+  };
+
+  Angle reduceAngle(V x) {
     const V shifted = b_.fma(x, real(0x1.45f306dc9c883p-1), real(kMagic));
     const V n = b_.sub(shifted, real(kMagic));
     V r = x;
     r = b_.fma(n, real(-Format::kHalfPi[0]), r);
     r = b_.fma(n, real(-Format::kHalfPi[1]), r);
-    r = clamp(b_.fma(n, real(-Format::kHalfPi[2]), r), -0.8, 0.8);
-    const V square = b_.mul(r, r);
+    return {shifted, clamp(b_.fma(n, real(-Format::kHalfPi[2]), r), -0.8, 0.8)};
+  }
+
+  // The same for |x| >= kHugeAngle, after Payne and Hanek ("Radian reduction for trigonometric
+  // functions", 1983), in f64: products with a piece are exact, and whole turns are dropped from
+  // each. A term that the sum so far cannot hold exactly is the last but one or two, and the sum is
+  // close to the result by then, because the quarter turns, found first, are taken off first.
+  Angle reduceHugeAngle(V x) {
+    constexpr auto& kPieces = Format::kInverseTurn;
+    constexpr int kTerms = 5;
+    const auto wide = b_.template castTo<dtype::f64>(x);
+    const auto number = [&](double value) { return b_.real(wide, value); };
+    const auto few = b_.lt(b_.magnitude(wide), number(Format::kFewTurns));
+    using Wide = std::remove_const_t<decltype(wide)>;
+    const auto term = [&](int i) -> Wide {
+      const auto piece = b_.select(few, number(kPieces[i]), number(kPieces[i + 2]));
+      const auto turns = b_.mul(wide, piece);
+      return i == kTerms - 1 ? turns : b_.sub(turns, b_.rint(turns));
+    };
+    const Wide terms[kTerms] = {term(0), term(1), term(2), term(3), term(4)};
+    const auto sumFrom = [&](Wide sum) {
+      for (int i = 1; i < kTerms; ++i) {
+        sum = b_.add(sum, terms[i]);
+      }
+      return sum;
+    };
+    const auto quarters = b_.rint(b_.mul(sumFrom(terms[0]), number(4)));
+    const auto rest = sumFrom(b_.fma(quarters, number(-0.25), terms[0]));
+    return {b_.add(b_.template castTo<dtype::f32>(quarters), real(kMagic)),
+            b_.template castTo<dtype::f32>(b_.mul(rest, number(0x1.921fb54442d18p+2)))};
+  }
+
+  // sin(x + quarters pi / 2)
+  V sinOfTurned(V x, int64_t quarters) {
+    const auto usual = [&] { return sinOfAngle(reduceAngle(x), quarters); };
+    if constexpr (Format::kWidth == 32) {
+      return b_.rarely(b_.le(real(Format::kHugeAngle), b_.magnitude(x)), usual,
+                       [&] { return sinOfAngle(reduceHugeAngle(x), quarters); });
+    } else {
+      return usual();
+    }
+  }
+
+  V sinOfAngle(Angle angle, int64_t quarters) {
+    const V r = angle.rest, square = b_.mul(r, r);
     const V sin = b_.fma(b_.mul(square, poly(square, Format::kSin)), r, r);
     const V cos = b_.fma(b_.mul(square, square), poly(square, Format::kCos),
                          b_.fma(square, real(-0.5), real(1)));
-    const auto quadrant = plus(b_.bits(shifted), quadrants);
-    const auto odd = b_.ne(b_.bitAnd(quadrant, b_.integer(quadrant, 1)), b_.integer(quadrant, 0));
-    const auto sign = shiftLeft(b_.bitAnd(quadrant, b_.integer(quadrant, 2)), Format::kWidth - 2);
+    const auto turned = plus(b_.bits(angle.quarters), quarters);
+    const auto odd = b_.ne(b_.bitAnd(turned, b_.integer(turned, 1)), b_.integer(turned, 0));
+    const auto sign = shiftLeft(b_.bitAnd(turned, b_.integer(turned, 2)), Format::kWidth - 2);
     return b_.fromBits(b_.bitXor(b_.bits(b_.select(odd, cos, sin)), sign));
   }
 

@@ -3,6 +3,7 @@
 // Relies on std only. fl/runtime/cpu/HostTarget.h and fl/codegen/cpu/Emitter.h are the two ends.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace fl::ir {
@@ -19,6 +20,12 @@ struct Target {
   int vectorBits = 0;
   bool operator==(const Target&) const = default;
 };
+
+// How code writes whole vectors along axis 0: through the caches or, for results that no cache can
+// hold, around them. Streaming code asks of every output that each kLanes elements from a multiple
+// of kLanes on are contiguous and aligned as their size (64 bytes where that is more), and of a
+// launch that its parts begin at such multiples.
+enum class Stores : uint8_t { Cached, Streaming };
 
 // Code of one kernel. On the CPU `bytes` is a relocatable ELF object without undefined symbols and
 // `entry` names its KernelFunction (Kernel.h).

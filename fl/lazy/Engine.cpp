@@ -22,17 +22,31 @@ struct BadIndexError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+// Words that describe a segment.
+using Structure = absl::InlinedVector<int64_t, 64>;
+
 // A thread's segments that have not been realized; the last one records until it is ended.
 struct ThreadSegments {
   std::vector<uint64_t> pending;
   bool ended = true;
   Recorded recorded;                // since this thread's last realize
   const void* lastFlush = nullptr;  // the site of the last automatic one
+
+  // Nothing is pending. The segment that records goes on: it is another when it is realized.
+  void realized() {
+    pending.erase(pending.begin(), ended ? pending.end() : pending.end() - 1);
+    recorded = {};
+  }
 };
 
 ThreadSegments& threadSegments(const Engine* engine) {
   thread_local std::unordered_map<const Engine*, ThreadSegments> segments;
-  return segments[engine];
+  // Few programs use more than one engine at a time.
+  thread_local std::pair<const Engine*, ThreadSegments*> last = {nullptr, nullptr};
+  if (last.first != engine) {
+    last = {engine, &segments[engine]};
+  }
+  return *last.second;
 }
 
 // Views are no memory: kernels read through them.
@@ -108,7 +122,7 @@ void Engine::realize(const LazyNodePtr& node) {
     for (uint64_t segment : segments.pending) {
       realizeSegment(segment);
     }
-    segments = {.pending = {}, .lastFlush = segments.lastFlush};
+    segments.realized();
   } catch (const BadIndexError&) {
     // What has the bad index stays pending; `node` may do without it.
   }
@@ -134,6 +148,7 @@ void Engine::realizeAll() {
   for (uint64_t segment : segments) {
     realizeSegment(segment);
   }
+  dropEmptySegments();
 }
 
 void Engine::realizeSegment(uint64_t segment) {
@@ -141,34 +156,31 @@ void Engine::realizeSegment(uint64_t segment) {
   if (found == segments_.end()) {
     return;
   }
-  std::vector<LazyNode*> nodes;
+  Nodes nodes;
   for (LazyNode* node = found->second.first(); node; node = node->next()) {
     nodes.push_back(node);
   }
   realizeTogether(std::move(nodes));
-  // A thread that still records into it starts the list anew.
-  if (found->second.empty()) {
-    segments_.erase(found);
-  }
 }
 
-// One segment's nodes with everything a plan's key and a run need.
+// One segment's nodes with everything a plan's key and a run need. That of one operator, which a
+// program that reads each value realizes, fits inline.
 struct Engine::Segment {
-  std::vector<LazyNode*> nodes;     // in order of recording
-  std::vector<LazyNodePtr> inputs;  // realized values and numbers, in order of first use
-  std::vector<LazyNodePtr> results;
-  std::vector<int64_t> structure;  // equal structures may share a plan
+  Nodes nodes;                                 // in order of recording
+  absl::InlinedVector<LazyNodePtr, 4> inputs;  // realized values and numbers, by first use
+  absl::InlinedVector<LazyNodePtr, 4> results;
+  Structure structure;  // equal structures may share a plan
 };
 
 namespace {
 
-void addType(std::vector<int64_t>* words, const ir::ValueType& type) {
+void addType(Structure* words, const ir::ValueType& type) {
   words->push_back(static_cast<int64_t>(type.type));
   words->push_back(type.shape.ndim());
   words->insert(words->end(), type.shape.get().begin(), type.shape.get().end());
 }
 
-void addNode(std::vector<int64_t>* words, const LazyNode& node) {
+void addNode(Structure* words, const LazyNode& node) {
   words->push_back(static_cast<int64_t>(node.op));
   words->push_back(static_cast<int64_t>(node.operands.size()));
   for (const LazyNodePtr& operand : node.operands) {
@@ -202,7 +214,7 @@ std::string describe(const ir::Schedule& schedule, size_t nodes, bool hit, int c
 
 }  // namespace
 
-void Engine::collectReached(std::vector<LazyNode*>* nodes) {
+void Engine::collectReached(Nodes* nodes) {
   ++visit_;
   for (LazyNode* node : *nodes) {
     node->visit = visit_;
@@ -238,7 +250,7 @@ void Engine::describeStructure(Segment* segment) {
       }
     }
   }
-  std::vector<int64_t>& words = segment->structure;
+  Structure& words = segment->structure;
   words.push_back(static_cast<int64_t>(segment->inputs.size()));
   for (const LazyNodePtr& input : segment->inputs) {
     words.push_back(input->number.has_value());
@@ -307,8 +319,8 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
 }
 
 void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
-  std::vector<MemoryBlockPtr> buffers;
-  std::vector<Number> numbers;
+  absl::InlinedVector<MemoryBlockPtr, 4> buffers;
+  absl::InlinedVector<Number, 4> numbers;
   for (const LazyNodePtr& input : segment.inputs) {
     buffers.push_back(input->buffer);
     numbers.push_back(input->number.value_or(Number()));
@@ -324,7 +336,7 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
   }
 }
 
-void Engine::realizeTogether(std::vector<LazyNode*> nodes) {
+void Engine::realizeTogether(Nodes nodes) {
   if (nodes.empty()) {
     return;
   }

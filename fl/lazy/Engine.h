@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "absl/container/inlined_vector.h"
 #include "fl/base/WordCache.h"
 #include "fl/lazy/KernelCompiler.h"
 #include "fl/lazy/LazyNode.h"
@@ -46,14 +47,15 @@ class Engine {
  private:
   // One segment's graph as it is collected from nodes.
   struct Segment;
+  using Nodes = absl::InlinedVector<LazyNode*, 8>;
 
   // Realizes `nodes` and everything pending that they reach, as one plan.
-  void realizeTogether(std::vector<LazyNode*> nodes);
+  void realizeTogether(Nodes nodes);
   void realizeSegment(uint64_t segment);
   void dropEmptySegments();
   // Runs what this thread has pending when that has become too much.
   void flush(const LazyNodePtr& node);
-  void collectReached(std::vector<LazyNode*>* nodes);
+  void collectReached(Nodes* nodes);
   void describeStructure(Segment* segment);
   const runtime::LoadedSchedule& findPlan(const Segment& segment, bool* hit);
   std::unique_ptr<runtime::LoadedSchedule> buildPlan(const Segment& segment);

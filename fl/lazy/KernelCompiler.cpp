@@ -107,7 +107,8 @@ void KernelCompiler::compileLater(const std::vector<runtime::DeviceKernelPtr>& k
 
 void KernelCompiler::compileOne(const runtime::DeviceKernelPtr& kernel) {
   try {
-    kernel->setArtifact(codegen::cpu::emitKernel(kernel->kernel(), device_.target(), "kernel"));
+    kernel->setArtifact(
+        codegen::cpu::emitKernel(kernel->kernel(), device_.target(), "kernel", kernel->stores()));
     runtime::counters().kernelsCompiled++;
   } catch (const std::exception& error) {
     runtime::counters().fallbacks++;

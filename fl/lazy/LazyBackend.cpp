@@ -66,7 +66,7 @@ class LazyBackend : public TensorBackend {
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     const ir::ValueType& type) override {
-    std::vector<LazyNodePtr> nodes;
+    lazy::LazyOperands nodes;
     nodes.reserve(operands.size());
     for (const TensorValue& operand : operands) {
       nodes.push_back(nodeOf(operand));

@@ -1,6 +1,7 @@
 #include "fl/lazy/LazyNode.h"
 
 #include <mutex>
+#include <vector>
 
 #include "fl/lazy/Engine.h"
 
@@ -20,8 +21,7 @@ void PendingList::remove(LazyNode* node) {
   node->previous_ = node->next_ = nullptr;
 }
 
-LazyNode::LazyNode(ir::Op op, std::vector<LazyNodePtr> operands, ir::Attrs attrs,
-                   ir::ValueType type)
+LazyNode::LazyNode(ir::Op op, LazyOperands operands, ir::Attrs attrs, ir::ValueType type)
     : op(op),
       attrs(std::move(attrs)),
       type(std::move(type)),
@@ -36,15 +36,18 @@ LazyNode::LazyNode(const Number& number) : type{number.type(), Shape()}, number(
 namespace {
 
 // Lets go of nodes one at a time: the destructor of each adds its operands to the list.
-void release(std::vector<LazyNodePtr> nodes) {
+void release(LazyOperands operands) {
   thread_local std::vector<LazyNodePtr>* draining = nullptr;
   if (draining) {
-    for (LazyNodePtr& node : nodes) {
+    for (LazyNodePtr& node : operands) {
       draining->push_back(std::move(node));
     }
     return;
   }
+  // The list has memory only if a node goes with this.
+  std::vector<LazyNodePtr> nodes;
   draining = &nodes;
+  operands.clear();
   while (!nodes.empty()) {
     LazyNodePtr last = std::move(nodes.back());
     nodes.pop_back();

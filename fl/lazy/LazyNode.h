@@ -4,8 +4,8 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "fl/base/MemoryBlock.h"
 #include "fl/ir/Graph.h"
 
@@ -13,6 +13,7 @@ namespace fl::lazy {
 
 class LazyNode;
 using LazyNodePtr = std::shared_ptr<LazyNode>;
+using LazyOperands = absl::InlinedVector<LazyNodePtr, 3>;
 
 // The pending nodes of one segment in the order they were recorded. A node takes itself out when it
 // is realized or destroyed. Guarded by the engine's mutex.
@@ -31,7 +32,7 @@ class PendingList {
 class LazyNode : public std::enable_shared_from_this<LazyNode> {
  public:
   // A pending operator.
-  LazyNode(ir::Op op, std::vector<LazyNodePtr> operands, ir::Attrs attrs, ir::ValueType type);
+  LazyNode(ir::Op op, LazyOperands operands, ir::Attrs attrs, ir::ValueType type);
   // A value that exists already.
   LazyNode(ir::ValueType type, MemoryBlockPtr buffer);
   explicit LazyNode(const Number& number);
@@ -48,7 +49,7 @@ class LazyNode : public std::enable_shared_from_this<LazyNode> {
   ir::Attrs attrs;
   ir::ValueType type;
   CallSite site;
-  std::vector<LazyNodePtr> operands;
+  LazyOperands operands;
   MemoryBlockPtr buffer;
   std::optional<Number> number;
 

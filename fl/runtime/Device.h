@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,8 +22,10 @@ class DeviceKernel {
  public:
   virtual ~DeviceKernel() = default;
   virtual const ir::Kernel& kernel() const = 0;
+  // The variant that code is made in.
+  virtual ir::Stores stores() const { return ir::Stores::Cached; }
   virtual bool compiled() const = 0;
-  // Loads code made of kernel(). Thread-safe against running.
+  // Loads code made of kernel() with stores(). Thread-safe against running.
   virtual void setArtifact(const ir::Artifact& artifact) = 0;
 
   // True the first time: the caller sees to its compilation. Thread-safe.
@@ -33,7 +36,8 @@ class DeviceKernel {
 };
 using DeviceKernelPtr = std::shared_ptr<DeviceKernel>;
 
-// Kernels by their text, so that equal ones are prepared and compiled once. Not thread-safe.
+// Kernels by their text and variant, so that equal ones are prepared and compiled once. Not
+// thread-safe.
 using KernelCache = std::unordered_map<std::string, DeviceKernelPtr>;
 // Drops the kernels that no loaded schedule refers to.
 inline void dropUnused(KernelCache* cache) {
@@ -46,8 +50,8 @@ class LoadedSchedule {
   virtual ~LoadedSchedule() = default;
   // One buffer for each parameter (null for numbers), one number for each number parameter (by
   // parameter index). Returns the outputs. Thread-safe. Throws ir::IndexOutOfRange.
-  virtual std::vector<MemoryBlockPtr> run(const std::vector<MemoryBlockPtr>& buffers,
-                                          const std::vector<Number>& numbers) const = 0;
+  virtual std::vector<MemoryBlockPtr> run(std::span<const MemoryBlockPtr> buffers,
+                                          std::span<const Number> numbers) const = 0;
   virtual const ir::Schedule& schedule() const = 0;
   virtual const std::vector<DeviceKernelPtr>& kernels() const = 0;
 };

@@ -28,10 +28,9 @@ const std::vector<DeviceKernelPtr>& ScheduleRunner::kernels() const {
   return none;
 }
 
-std::vector<MemoryBlockPtr> ScheduleRunner::run(const std::vector<MemoryBlockPtr>& buffers,
-                                                const std::vector<Number>& numbers) const {
+std::vector<MemoryBlockPtr> ScheduleRunner::run(std::span<const MemoryBlockPtr> buffers,
+                                                std::span<const Number> numbers) const {
   Frame frame;
-  frame.numbers = &numbers;
   frame.numberBits.resize(numbers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
     frame.numberBits[i] = numbers[i].bits();
@@ -40,6 +39,7 @@ std::vector<MemoryBlockPtr> ScheduleRunner::run(const std::vector<MemoryBlockPtr
                                    : buffers[i]->data());
   }
   std::vector<MemoryBlockPtr> outputs;
+  outputs.reserve(schedule_.outputs.size());
   for (const ir::ScheduleOutput& output : schedule_.outputs) {
     const size_t bytes = bytesOf(output.type.type, output.type.shape);
     outputs.push_back(output.shared ? nullptr : std::make_shared<Buffer>(bytes));

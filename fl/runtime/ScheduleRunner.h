@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "absl/container/inlined_vector.h"
 #include "fl/runtime/Device.h"
 
 namespace fl::runtime {
@@ -12,19 +13,18 @@ class ScheduleRunner : public LoadedSchedule {
  public:
   explicit ScheduleRunner(ir::Schedule schedule) : schedule_(std::move(schedule)) {}
 
-  std::vector<MemoryBlockPtr> run(const std::vector<MemoryBlockPtr>& buffers,
-                                  const std::vector<Number>& numbers) const final;
+  std::vector<MemoryBlockPtr> run(std::span<const MemoryBlockPtr> buffers,
+                                  std::span<const Number> numbers) const final;
   const ir::Schedule& schedule() const final { return schedule_; }
   const std::vector<DeviceKernelPtr>& kernels() const override;
 
  protected:
   // The addresses of one run.
   struct Frame {
-    std::vector<void*> parameters;  // a number's is that of its element
-    std::vector<void*> outputs;
+    absl::InlinedVector<void*, 8> parameters;  // a number's is that of its element
+    absl::InlinedVector<void*, 8> outputs;
     char* arena = nullptr;
-    const std::vector<Number>* numbers = nullptr;
-    std::vector<uint64_t> numberBits;
+    absl::InlinedVector<uint64_t, 8> numberBits;
 
     void* address(const ir::BufferRef& ref, const ir::Schedule& schedule) const;
   };

@@ -48,7 +48,11 @@ Tensor abs(const Tensor& tensor) {
   return absolute(tensor);
 }
 
-Tensor TensorBackend::sigmoid(const Tensor& tensor) { return 1 / (1 + exp(negative(tensor))); }
+Tensor TensorBackend::sigmoid(const Tensor& tensor) {
+  // e^-|x| does not overflow, so that results of large negative numbers keep their digits.
+  const Tensor power = fl::exp(fl::negative(fl::absolute(tensor)));
+  return fl::where(tensor < 0, power, 1.0) / (1 + power);
+}
 
 #define FL_DEFINE_SCALAR(T, FUNC, OP)                                                          \
   Tensor FUNC(const Tensor& lhs, const T& rhs) {                                               \

@@ -66,19 +66,19 @@ struct Function {
   Op op;
   Reference<double> reference;
   Reference<long double> wide;
-  double bound, wideBound;                    // units in the last place, f32 and f64
-  double low = -kInfinity, high = kInfinity;  // arguments
-  double typical = 20;                        // |x| up to which f64 arguments are drawn evenly
+  double bound, wideBound;      // units in the last place, f32 and f64
+  double wideHigh = kInfinity;  // largest |x| in f64
+  double typical = 20;          // |x| up to which f64 arguments are drawn evenly
 };
 
 const Function kFunctions[] = {
-    {Op::Exp, std::exp, std::exp, 1, 1, -kInfinity, kInfinity, 740},
+    {Op::Exp, std::exp, std::exp, 1, 1, kInfinity, 740},
     {Op::Log, std::log, std::log, 0.9, 0.9},
-    {Op::Log1p, std::log1p, std::log1p, 1.5, 1.5, -kInfinity, kInfinity, 2},
-    {Op::Sin, std::sin, std::sin, 1.6, 1.7, -1e5, 1e5},
-    {Op::Cos, std::cos, std::cos, 1.6, 1.7, -1e5, 1e5},
-    {Op::Tanh, std::tanh, std::tanh, 1.4, 1.4, -kInfinity, kInfinity, 2},
-    {Op::Erf, std::erf, std::erf, 1, 1.3, -kInfinity, kInfinity, 2},
+    {Op::Log1p, std::log1p, std::log1p, 1.5, 1.5, kInfinity, 2},
+    {Op::Sin, std::sin, std::sin, 1.6, 1.7, 1e9},
+    {Op::Cos, std::cos, std::cos, 1.6, 1.7, 1e9},
+    {Op::Tanh, std::tanh, std::tanh, 1.4, 1.4, kInfinity, 2},
+    {Op::Erf, std::erf, std::erf, 1, 1.3, kInfinity, 2},
 };
 
 // Checks op over x against the reference and the variants against each other.
@@ -114,12 +114,8 @@ TEST(VectorMathTest, SingleIsAccurateOnASampleOfAllBitPatterns) {
   for (const Function& function : kFunctions) {
     std::vector<float> x;
     for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4099) {
-      const float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
-      if (std::isnan(value) || (function.low <= value && value <= function.high)) {
-        x.push_back(value);
-      }
+      x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
     }
-    ASSERT_GT(x.size(), 200'000u);
     expectAccurate<float, double>(function, function.reference, function.bound, x);
   }
 }
@@ -132,7 +128,7 @@ TEST(VectorMathTest, DoubleIsAccurate) {
     std::uniform_real_distribution<double> even(-function.typical, function.typical);
     for (int i = 0; i < 100'000; ++i) {
       for (double value : {std::bit_cast<double>(random()), even(random), even(random) * 1e-3}) {
-        if (function.low <= value && value <= function.high) {
+        if (std::fabs(value) <= function.wideHigh) {
           x.push_back(value);
         }
       }
@@ -142,7 +138,7 @@ TEST(VectorMathTest, DoubleIsAccurate) {
   }
 }
 
-TEST(VectorMathTest, SinesOfLargeNumbers) {
+TEST(VectorMathTest, SinesOfLargeDoubles) {
   std::vector<double> wide;
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> far(1e5, 1e9);
@@ -151,18 +147,6 @@ TEST(VectorMathTest, SinesOfLargeNumbers) {
   }
   expectAccurate<double, long double>(kFunctions[3], std::sin, 1.7, wide);
   expectAccurate<double, long double>(kFunctions[4], std::cos, 1.7, wide);
-
-  std::vector<float> huge;
-  for (uint32_t bits = 0x47c35000; bits < 0x7f800000; bits += 997) {  // from 1e5 on
-    huge.push_back(std::bit_cast<float>(bits));
-  }
-  for (TileVariant variant : testing::tileVariants()) {
-    for (Op op : {Op::Sin, Op::Cos}) {
-      for (float value : apply(variant, op, huge)) {
-        ASSERT_LE(std::fabs(value), 1);
-      }
-    }
-  }
 }
 
 template <class T>
@@ -188,7 +172,7 @@ void expectSpecialValues(TileVariant variant) {
   for (const Function& function : kFunctions) {
     const std::vector<T> got = apply(variant, function.op, values);
     for (size_t i = 0; i < values.size(); ++i) {
-      if (std::isfinite(values[i]) && (values[i] < function.low || values[i] > function.high)) {
+      if (sizeof(T) == 8 && std::isfinite(values[i]) && std::fabs(values[i]) > function.wideHigh) {
         continue;
       }
       const long double want = function.wide(values[i]);

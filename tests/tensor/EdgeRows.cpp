@@ -43,9 +43,8 @@ template <typename I>
 EdgeRow integral(const char* name, Tensor (*apply)(const Tensor&, const Tensor&), I whole) {
   return {name, binary(apply), EdgeRow::Exact, {}, whole};
 }
-EdgeRow withLimits(EdgeRow row, double f32, double f64) {
-  row.limitF32 = f32;
-  row.limitF64 = f64;
+EdgeRow withLimitF64(EdgeRow row, double limit) {
+  row.limitF64 = limit;
   return row;
 }
 bool eitherNan(Reals v) { return std::isnan(v.x) || std::isnan(v.y); }
@@ -74,8 +73,8 @@ std::vector<EdgeRow> unaryRows() {
       function("exp", &fl::exp, std::exp),
       function("log", &fl::log, std::log),
       function("log1p", &fl::log1p, std::log1p),
-      withLimits(function("sin", &fl::sin, std::sin), 1e5, 1e9),
-      withLimits(function("cos", &fl::cos, std::cos), 1e5, 1e9),
+      withLimitF64(function("sin", &fl::sin, std::sin), 1e9),
+      withLimitF64(function("cos", &fl::cos, std::cos), 1e9),
       rounded("sqrt", &fl::sqrt, std::sqrt),
       function("tanh", &fl::tanh, std::tanh),
       function("erf", &fl::erf, std::erf),

@@ -163,7 +163,7 @@ std::optional<Scalar> expected(Op op, const EdgeRow& row, const Tuple& tuple) {
   if (!isFloating(type)) {
     return wholeScalar(row.whole(operandsOf<Whole>(tuple)), result);
   }
-  const double limit = type == dtype::f64 ? row.limitF64 : row.limitF32;
+  const double limit = type == dtype::f64 ? row.limitF64 : 0;
   if (limit > 0 && std::isfinite(tuple[0].real) && std::fabs(tuple[0].real) > limit) {
     return std::nullopt;
   }

@@ -21,7 +21,8 @@ void checkModule(const llvm::Module& module) {
 }
 
 std::unique_ptr<llvm::Module> buildModule(llvm::LLVMContext& context, const ir::Kernel& kernel,
-                                          const ir::Target& target, const std::string& name) {
+                                          const ir::Target& target, const std::string& name,
+                                          ir::Stores stores) {
   FL_INTERNAL_CHECK(target.vectorBits >= 256, "generated code needs AVX2, FMA and F16C");
   ir::verify(kernel);
   context.setDiscardValueNames(true);
@@ -31,24 +32,24 @@ std::unique_ptr<llvm::Module> buildModule(llvm::LLVMContext& context, const ir::
   auto* type = llvm::FunctionType::get(word, {pointer, word, word}, false);
   auto* function =
       llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, module.get());
-  KernelEmitter(kernel, target, function).emit();
+  KernelEmitter(kernel, target, stores, function).emit();
   describeTarget(*module, target);
   if (flags().check == "verify") checkModule(*module);
   return module;
 }
 
 std::string compiled(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
-                     Output output) {
+                     ir::Stores stores, Output output) {
   llvm::LLVMContext context;
-  const auto module = buildModule(context, kernel, target, name);
+  const auto module = buildModule(context, kernel, target, name, stores);
   return compile(*module, target, output);
 }
 
 }  // namespace
 
-ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target,
-                        const std::string& name) {
-  return {name, compiled(kernel, target, name, Output::Object)};
+ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
+                        ir::Stores stores) {
+  return {name, compiled(kernel, target, name, stores, Output::Object)};
 }
 
 std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,
@@ -56,13 +57,13 @@ std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,
   llvm::LLVMContext context;
   std::string text;
   llvm::raw_string_ostream stream(text);
-  buildModule(context, kernel, target, name)->print(stream, nullptr);
+  buildModule(context, kernel, target, name, ir::Stores::Cached)->print(stream, nullptr);
   return text;
 }
 
 std::string emitAssemblyText(const ir::Kernel& kernel, const ir::Target& target,
                              const std::string& name) {
-  return compiled(kernel, target, name, Output::Assembly);
+  return compiled(kernel, target, name, ir::Stores::Cached, Output::Assembly);
 }
 
 }  // namespace fl::codegen::cpu

@@ -16,8 +16,8 @@ namespace fl::codegen::cpu {
 
 // Code of the kernel under the symbol `name`. It calls nothing and refers to nothing outside
 // itself.
-ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target,
-                        const std::string& name);
+ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
+                        ir::Stores stores = ir::Stores::Cached);
 
 // The same as text, for dumps: LLVM IR, and assembly.
 std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,

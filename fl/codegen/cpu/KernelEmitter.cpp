@@ -23,14 +23,14 @@ std::vector<int> keptAxesAbove0(const ir::Kernel& kernel) {
 
 }  // namespace
 
-KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target,
+KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
                              llvm::Function* function)
     : kernel_(kernel),
       plan_(planKernel(kernel, target.vectorBits)),
       walkedAxes_(keptAxesAbove0(kernel)),
       builder_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       math_(builder_),
-      memory_(math_, target.vectorBits == 512),
+      memory_(math_, target.vectorBits == 512, stores),
       arguments_(loadArguments(function)),
       begin_(function->getArg(1)),
       end_(function->getArg(2)),
@@ -38,6 +38,7 @@ KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target,
 
 void KernelEmitter::emit() {
   walkDomain();
+  memory_.finish();
   builder_.CreateRet(lookup_ ? lookup_->result() : number(-1));
 }
 

@@ -17,7 +17,8 @@ namespace fl::codegen::cpu {
 class KernelEmitter {
  public:
   // Fills `function`, an empty KernelFunction (fl/kernel/Kernel.h).
-  KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, llvm::Function* function);
+  KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
+                llvm::Function* function);
   void emit();
 
  private:

@@ -128,6 +128,26 @@ V LlvmBuilder::select(V condition, V x, V y) {
   return {builder_.CreateSelect(truth(condition), x.value, y.value), x.type};
 }
 
+V LlvmBuilder::rarely(V mask, llvm::function_ref<V()> usual, llvm::function_ref<V()> rare) {
+  const V common = usual();
+  llvm::Value* any =
+      mask.value->getType()->isVectorTy() ? builder_.CreateOrReduce(mask.value) : mask.value;
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  llvm::Function* function = before->getParent();
+  auto* rareBlock = llvm::BasicBlock::Create(builder_.getContext(), "rare", function);
+  auto* after = llvm::BasicBlock::Create(builder_.getContext(), "usual", function);
+  builder_.CreateCondBr(any, rareBlock, after);
+  builder_.SetInsertPoint(rareBlock);
+  const V mixed = select(mask, rare(), common);
+  llvm::BasicBlock* last = builder_.GetInsertBlock();
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+  llvm::PHINode* result = builder_.CreatePHI(common.value->getType(), 2);
+  result->addIncoming(common.value, before);
+  result->addIncoming(mixed.value, last);
+  return {result, common.type};
+}
+
 V LlvmBuilder::extremum(V x, V y, V takeX) {
   const V ordered = select(takeX, x, y);
   return isFloat(x) ? select(ne(x, x), x, ordered) : ordered;

@@ -5,6 +5,7 @@
 // computes the same bits. Relies on fl/ir/Meaning.h; KernelEmitter.h builds loops around it.
 #pragma once
 
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IRBuilder.h>
 
 #include <vector>
@@ -92,6 +93,8 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V castTo(V x) {
     return cast(x, type);
   }
+  // Branches over rare() where no lane needs it.
+  V rarely(V mask, llvm::function_ref<V()> usual, llvm::function_ref<V()> rare);
 
  private:
   static bool isMask(V x) { return x.value->getType()->getScalarType()->isIntegerTy(1); }

@@ -1,13 +1,16 @@
 #include "fl/codegen/cpu/MemoryAccess.h"
 
 #include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
 
 namespace fl::codegen::cpu {
 
 using ir::kLanes;
 
-MemoryAccess::MemoryAccess(LlvmBuilder& math, bool masksBytes)
-    : math_(math), builder_(math.ir()), masksBytes_(masksBytes) {
+MemoryAccess::MemoryAccess(LlvmBuilder& math, bool masksBytes, ir::Stores stores)
+    : math_(math), builder_(math.ir()), masksBytes_(masksBytes), stores_(stores) {
   auto* buffer = builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), kLanes));
   buffer->setAlignment(llvm::Align(64));
   buffer_ = buffer;
@@ -71,11 +74,29 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
   return {builder_.CreateAlignedLoad(type, buffer_, alignOf(row.type)), row.type};
 }
 
+void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
+  if (stores_ == ir::Stores::Cached) {
+    builder_.CreateAlignedStore(value.value, address, alignOf(value.type));
+    return;
+  }
+  const uint64_t bytes = std::min<uint64_t>(64, kLanes * getTypeSize(value.type));
+  llvm::StoreInst* store = builder_.CreateAlignedStore(value.value, address, llvm::Align(bytes));
+  llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                     llvm::MDNode::get(builder_.getContext(), one));
+}
+
+void MemoryAccess::finish() {
+  if (stores_ == ir::Stores::Streaming) {
+    builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+  }
+}
+
 void MemoryAccess::store(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
   value = math_.bytes(value);
   llvm::Value* to = lanes.mask == nullptr ? address(row, lanes.index) : nullptr;
   if (lanes.mask == nullptr && row.stride == nullptr) {
-    builder_.CreateAlignedStore(value.value, to, alignOf(row.type));
+    storeContiguous(value, to);
   } else if (lanes.mask == nullptr) {
     for (uint64_t i = 0; i < kLanes; ++i) {
       if (i > 0) to = builder_.CreatePtrAdd(to, row.stride);

@@ -7,6 +7,7 @@
 
 #include "fl/codegen/cpu/LlvmBuilder.h"
 #include "fl/codegen/cpu/Loops.h"
+#include "fl/kernel/Artifact.h"
 
 namespace fl::codegen::cpu {
 
@@ -28,18 +29,21 @@ struct ElementRow {
 class MemoryAccess {
  public:
   // Made at the start of a function. `masksBytes`: the target masks elements of 8 and 16 bits too.
-  MemoryAccess(LlvmBuilder& math, bool masksBytes);
+  MemoryAccess(LlvmBuilder& math, bool masksBytes, ir::Stores stores);
 
   LlvmValue loadOne(llvm::Value* address, dtype type);
   void storeOne(LlvmValue value, llvm::Value* address);
 
   LlvmValue load(const ElementRow& row, const Lanes& lanes);
   void store(LlvmValue value, const ElementRow& row, const Lanes& lanes);
+  // Before the function returns: what was stored is seen by whoever sees that it has returned.
+  void finish();
 
  private:
   llvm::VectorType* vectorType(dtype type);
   llvm::Align alignOf(dtype type) const { return llvm::Align(getTypeSize(type)); }
   llvm::Value* address(const ElementRow& row, llvm::Value* index);
+  void storeContiguous(LlvmValue value, llvm::Value* address);
   bool hasMaskedAccess(dtype type) const { return masksBytes_ || getTypeSize(type) >= 4; }
   // Calls body with the addresses of an element of the row and of its place in the buffer.
   void forEachActive(const ElementRow& row, const Lanes& lanes,
@@ -48,6 +52,7 @@ class MemoryAccess {
   LlvmBuilder& math_;
   llvm::IRBuilder<>& builder_;
   const bool masksBytes_;
+  const ir::Stores stores_;
   llvm::Value* buffer_ = nullptr;  // kLanes elements of any type
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <optional>
 
@@ -20,9 +21,11 @@ namespace {
 
 class CpuKernel : public DeviceKernel {
  public:
-  explicit CpuKernel(const ir::Kernel& kernel) : kernel_(kernel), program_(kernel) {}
+  CpuKernel(const ir::Kernel& kernel, ir::Stores stores)
+      : kernel_(kernel), stores_(stores), program_(kernel) {}
 
   const ir::Kernel& kernel() const override { return kernel_; }
+  ir::Stores stores() const override { return stores_; }
   bool compiled() const override { return entry_.load(std::memory_order_acquire) != nullptr; }
   void setArtifact(const ir::Artifact& artifact) override {
     code_ = LoadedCode::load(artifact);
@@ -30,11 +33,26 @@ class CpuKernel : public DeviceKernel {
   }
   int64_t run(const ir::KernelArgs& args, int64_t begin, int64_t end) const {
     const ir::KernelFunction entry = entry_.load(std::memory_order_acquire);
-    return entry ? entry(&args, begin, end) : program_.run(args, begin, end);
+    return entry && isPlaced(args) ? entry(&args, begin, end) : program_.run(args, begin, end);
   }
 
  private:
+  // Streaming code asks for alignment, which memory that guards its ends does not have.
+  bool isPlaced(const ir::KernelArgs& args) const {
+    if (stores_ == ir::Stores::Cached) {
+      return true;
+    }
+    for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+      if (kernel_.operands[i].role == ir::KernelOperand::Role::Output &&
+          reinterpret_cast<uintptr_t>(args.data[i]) % 64 != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   const ir::Kernel kernel_;
+  const ir::Stores stores_;
   const TileProgram program_;
   std::shared_ptr<LoadedCode> code_;
   std::atomic<ir::KernelFunction> entry_ = nullptr;
@@ -93,20 +111,45 @@ int64_t chooseGrain(const ir::Kernel& kernel, int64_t domain, int64_t elements) 
   return kernel.rows() ? grain : (grain + 63) / 64 * 64;
 }
 
+// Bytes of a step from which its results are written around the caches: more than they hold, as
+// the next step would find little of it there.
+constexpr size_t kStreamFrom = size_t{48} << 20;
+constexpr Dim kStreamAlignment = 64;
+
+// The layouts that streaming code asks for, with some to spare: maps that walk along memory only,
+// with every run of axis 0 at a multiple of 64 elements.
+bool canStream(const ir::Kernel& kernel, const ir::Schedule& schedule, const ir::LaunchStep& step) {
+  if (kernel.reduced != 0 || (kernel.rank > 1 && step.extents[0] % kStreamAlignment != 0)) {
+    return false;
+  }
+  for (size_t i = 0; i < kernel.operands.size(); ++i) {
+    const ir::KernelOperand& operand = kernel.operands[i];
+    const ir::LaunchOperand& launched = step.operands[i];
+    if (operand.role == ir::KernelOperand::Role::Input && operand.strides[0] == ir::Stride::Any) {
+      return false;
+    }
+    if (operand.role != ir::KernelOperand::Role::Output) {
+      continue;
+    }
+    const bool isPlaced = launched.buffer->space != ir::BufferRef::Space::Temporary ||
+                          schedule.temporaries[launched.buffer->index].offset % 64 == 0;
+    if (!isPlaced || operand.strides[0] != ir::Stride::One || !launched.offset.terms.empty() ||
+        launched.offset.constant % kStreamAlignment != 0 ||
+        std::any_of(launched.strides.begin() + 1, launched.strides.end(),
+                    [](Dim stride) { return stride % kStreamAlignment != 0; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
 class CpuSchedule : public ScheduleRunner {
  public:
   CpuSchedule(ir::Schedule schedule, KernelCache* cache) : ScheduleRunner(std::move(schedule)) {
-    for (const ir::Kernel& kernel : schedule_.kernels) {
-      DeviceKernelPtr& cached = (*cache)[printKernel(kernel, "k")];
-      if (!cached) {
-        cached = std::make_shared<CpuKernel>(kernel);
-      }
-      kernels_.push_back(cached);
-    }
     for (const ir::Step& step : schedule_.steps) {
       bytes_ += stepBytes(schedule_, step);
       if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
-        steps_.emplace_back(prepare(*launch));
+        steps_.emplace_back(prepare(*launch, cache));
         ++launches_;
       } else {
         steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
@@ -135,9 +178,27 @@ class CpuSchedule : public ScheduleRunner {
   }
 
  private:
-  PreparedLaunch prepare(const ir::LaunchStep& step) {
+  // The variant of a launch's kernel.
+  const CpuKernel* kernelOf(const ir::LaunchStep& step, KernelCache* cache) {
+    const ir::Kernel& kernel = schedule_.kernels[step.kernel];
+    const bool streams =
+        stepBytes(schedule_, step) >= kStreamFrom && canStream(kernel, schedule_, step);
+    const CpuKernel*& variant = variants_[{step.kernel, streams}];
+    if (!variant) {
+      DeviceKernelPtr& cached = (*cache)[printKernel(kernel, streams ? "streaming" : "k")];
+      if (!cached) {
+        cached = std::make_shared<CpuKernel>(kernel,
+                                             streams ? ir::Stores::Streaming : ir::Stores::Cached);
+      }
+      kernels_.push_back(cached);
+      variant = static_cast<const CpuKernel*>(cached.get());
+    }
+    return variant;
+  }
+
+  PreparedLaunch prepare(const ir::LaunchStep& step, KernelCache* cache) {
     PreparedLaunch launch;
-    launch.kernel = static_cast<const CpuKernel*>(kernels_[step.kernel].get());
+    launch.kernel = kernelOf(step, cache);
     launch.step = &step;
     for (const ir::LaunchOperand& operand : step.operands) {
       launch.strides.insert(launch.strides.end(), operand.strides.begin(), operand.strides.end());
@@ -198,6 +259,7 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   std::vector<DeviceKernelPtr> kernels_;
+  std::map<std::pair<int, bool>, const CpuKernel*> variants_;  // by number, and if it streams
   std::vector<std::variant<PreparedLaunch, PreparedCall>> steps_;
   size_t scratchBytes_ = 0;
   size_t launches_ = 0;

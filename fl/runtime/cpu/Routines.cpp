@@ -9,12 +9,15 @@
 #include "fl/base/Error.h"
 #include "fl/kernel/Kernel.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
+#include "fl/runtime/cpu/TileOps.h"
 
 namespace fl::runtime::cpu {
 namespace {
 
 // Elements that are worth a thread.
 constexpr int64_t kGrain = 1 << 14;
+// Lines that are worked on side by side: enough to use what the processor fetches ahead.
+constexpr int64_t kLeastWidth = 256, kMostWidth = 512;
 
 // A shape seen from one axis: [inner, length, outer].
 struct AxisShape {
@@ -32,7 +35,8 @@ struct AxisShape {
 // Calls body(first, last, o): lines [first, last) of inner, for each outer index, in parallel.
 template <class F>
 void forEachBlock(const AxisShape& shape, ThreadPool& pool, F&& body) {
-  const int64_t width = std::clamp<int64_t>(kGrain / std::max<int64_t>(shape.length, 1), 16, 1024);
+  const int64_t width =
+      std::clamp<int64_t>(kGrain / std::max<int64_t>(shape.length, 1), kLeastWidth, kMostWidth);
   const int64_t blocks = (shape.inner + width - 1) / width;
   const int64_t work = std::max<int64_t>(1, std::min(width, shape.inner) * shape.length);
   pool.parallelFor(blocks * shape.outer, std::max<int64_t>(1, kGrain / work),
@@ -55,6 +59,49 @@ T sumOf(T x, T y) {
   }
 }
 
+// The type in which elements of type T are summed.
+template <typename T>
+using SumType = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+
+// Moves up to kMostWidth elements between their dtype and the one they are summed in. 16-bit floats
+// are converted by the tile functions, which handle whole groups.
+class Widener {
+ public:
+  explicit Widener(dtype type)
+      : widen_(tileOps(bestTileVariant()).cast[static_cast<int>(type)][kFloat]),
+        narrow_(tileOps(bestTileVariant()).cast[kFloat][static_cast<int>(type)]) {}
+
+  template <typename T>
+  void widen(SumType<T>* to, const T* from, int64_t count) const {
+    if constexpr (std::is_arithmetic_v<T>) {
+      std::copy_n(from, count, to);
+    } else {
+      alignas(64) T staged[kMostWidth] = {};
+      alignas(64) float wide[kMostWidth];
+      std::copy_n(from, count, staged);
+      widen_(wide, staged, nullptr, nullptr, wholeGroups(count));
+      std::copy_n(wide, count, to);
+    }
+  }
+  template <typename T>
+  void narrow(T* to, const SumType<T>* from, int64_t count) const {
+    if constexpr (std::is_arithmetic_v<T>) {
+      std::copy_n(from, count, to);
+    } else {
+      alignas(64) T staged[kMostWidth];
+      alignas(64) float wide[kMostWidth] = {};
+      std::copy_n(from, count, wide);
+      narrow_(staged, wide, nullptr, nullptr, wholeGroups(count));
+      std::copy_n(staged, count, to);
+    }
+  }
+
+ private:
+  static constexpr int kFloat = static_cast<int>(dtype::f32);
+  static int64_t wholeGroups(int64_t count) { return (count + kTileGroup - 1) & -kTileGroup; }
+  TileFunction widen_, narrow_;
+};
+
 class Routine : public LibraryFunction {
  public:
   size_t scratchBytes() const override { return 0; }
@@ -69,7 +116,8 @@ class ScatterRoutine : public Routine {
         adds_(call.op == ir::Op::ScatterAdd),
         to_(call.result.shape, call.attrs[0]),
         from_(call.operands[2].shape, call.attrs[0]),
-        index_(call.operands[1].shape, call.attrs[0]) {}
+        index_(call.operands[1].shape, call.attrs[0]),
+        widener_(type_) {}
 
   // The index is whole or one line on each side of the axis.
   bool fits() const {
@@ -98,6 +146,10 @@ class ScatterRoutine : public Routine {
     for (int64_t i = 0; i < from_.length; ++i) {
       const int64_t* at = index + index_.inner * (i + from_.length * (index_.outer == 1 ? 0 : o));
       const T* line = from + from_.inner * (i + from_.length * o);
+      if (!std::is_arithmetic_v<T> && adds_ && step == 0 && last - first >= kTileGroup / 4) {
+        addLine(line + first, to + first + to_.inner * to_.length * o, at[0], last - first);
+        continue;
+      }
       for (int64_t k = first; k < last; ++k) {
         const int64_t place = at[k * step];
         if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(to_.length)) {
@@ -109,20 +161,41 @@ class ScatterRoutine : public Routine {
     }
   }
 
+  // The same for `count` elements that go to one place of the axis.
+  template <typename T>
+  void addLine(const T* line, T* to, int64_t place, int64_t count) const {
+    if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(to_.length)) {
+      throw ir::IndexOutOfRange({place, to_.length});
+    }
+    T* const target = to + to_.inner * place;
+    SumType<T> sums[kMostWidth], values[kMostWidth];
+    widener_.widen(sums, target, count);
+    widener_.widen(values, line, count);
+    for (int64_t k = 0; k < count; ++k) {
+      sums[k] = sumOf(sums[k], values[k]);
+    }
+    widener_.narrow(target, sums, count);
+  }
+
   const dtype type_;
   const bool adds_;
   const AxisShape to_, from_, index_;
+  const Widener widener_;
 };
 
 class CumsumRoutine : public Routine {
  public:
   explicit CumsumRoutine(const LibraryCall& call)
-      : type_(call.result.type), shape_(call.result.shape, call.attrs[0]) {}
+      : type_(call.result.type), shape_(call.result.shape, call.attrs[0]), widener_(type_) {}
 
   void run(void* const* operands, void* result, void*, ThreadPool& pool) const override {
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       forEachBlock(shape_, pool, [&](int64_t first, int64_t last, int64_t o) {
+        if (shape_.inner == 1) {
+          const int64_t line = shape_.length * o;
+          return sumLine(static_cast<const T*>(operands[0]) + line, static_cast<T*>(result) + line);
+        }
         sumBlock(static_cast<const T*>(operands[0]), static_cast<T*>(result), first, last, o);
       });
     });
@@ -132,20 +205,34 @@ class CumsumRoutine : public Routine {
   // 16-bit floats are summed in f32.
   template <typename T>
   void sumBlock(const T* in, T* out, int64_t first, int64_t last, int64_t o) const {
-    using Sum = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
-    std::vector<Sum> totals(last - first, Sum(0));
+    SumType<T> totals[kMostWidth] = {}, values[kMostWidth];
     for (int64_t i = 0; i < shape_.length; ++i) {
-      const int64_t line = shape_.inner * (i + shape_.length * o);
-      for (int64_t k = first; k < last; ++k) {
-        Sum& total = totals[k - first];
-        total = sumOf(total, static_cast<Sum>(in[line + k]));
-        out[line + k] = static_cast<T>(total);
+      const int64_t line = first + shape_.inner * (i + shape_.length * o);
+      widener_.widen(values, in + line, last - first);
+      for (int64_t k = 0; k < last - first; ++k) {
+        totals[k] = sumOf(totals[k], values[k]);
       }
+      widener_.narrow(out + line, totals, last - first);
+    }
+  }
+
+  // The same for one line whose elements are neighbours.
+  template <typename T>
+  void sumLine(const T* in, T* out) const {
+    SumType<T> total(0), values[kMostWidth];
+    for (int64_t begin = 0; begin < shape_.length; begin += kMostWidth) {
+      const int64_t count = std::min(kMostWidth, shape_.length - begin);
+      widener_.widen(values, in + begin, count);
+      for (int64_t i = 0; i < count; ++i) {
+        values[i] = total = sumOf(total, values[i]);
+      }
+      widener_.narrow(out + begin, values, count);
     }
   }
 
   const dtype type_;
   const AxisShape shape_;
+  const Widener widener_;
 };
 
 class ArgsortRoutine : public Routine {

@@ -87,8 +87,16 @@ To convert(V x) {
   }
 }
 
+// What becomes of the rare part of a meaning: it is computed for every element, or left out because
+// no element needs it, which a loop that only notes has found.
+enum class Rare { Compute, LeaveOut, Note };
+
 class Builder : public ir::MeaningBuilder<Builder> {
  public:
+  explicit Builder(Rare rare = Rare::Compute) : rare(rare) {}
+  const Rare rare;
+  int anyRare = 0;  // of the elements noted
+
   static constexpr bool kStaticTypes = true;
   template <class V>
   static constexpr bool isFloatType() {
@@ -208,6 +216,16 @@ class Builder : public ir::MeaningBuilder<Builder> {
   template <class V>
   V select(bool mask, V x, V y) {
     return mask ? x : y;
+  }
+
+  template <class Usual, class RarePart>
+  auto rarely(bool mask, Usual&& usual, RarePart&& rarePart) {
+    if (rare == Rare::Compute) {
+      const auto common = usual();
+      return mask ? rarePart() : common;
+    }
+    anyRare |= mask;
+    return usual();
   }
 
   int32_t bits(float x) { return __builtin_bit_cast(int32_t, x); }

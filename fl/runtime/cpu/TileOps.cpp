@@ -43,6 +43,26 @@ constexpr int64_t wholeGroups(int64_t count) { return count & ~(kTileGroup - 1);
 
 // ---- elementwise ops ----
 
+// True if an element needs the rare part of the op's meaning; false at once for ops without one.
+template <Op op, class T>
+FL_TILE_FUNCTION bool needsRare(const T* x, int64_t count) {
+  Builder b(Rare::Note);
+  FL_TILE_LOOP
+  for (int64_t i = 0; i < count; ++i) {
+    Meaning<op>::apply(b, x[i], x[i], x[i]);
+  }
+  return b.anyRare != 0;
+}
+
+template <Op op, Rare rare, class R, class T>
+FL_TILE_FUNCTION void applyUnary(R* out, const T* x, int64_t count) {
+  Builder b(rare);
+  FL_TILE_LOOP
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = R(Meaning<op>::apply(b, x[i], x[i], x[i]));
+  }
+}
+
 template <Op op, dtype type>
 FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void* z, int64_t count) {
   using T = Compute<type>;
@@ -60,9 +80,10 @@ FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void*
     }
   } else if constexpr (kKind == Kind::Unary) {
     const T* const first = static_cast<const T*>(x);
-    FL_TILE_LOOP
-    for (int64_t i = 0; i < count; ++i) {
-      to[i] = R(Meaning<op>::apply(b, first[i], first[i], first[i]));
+    if (needsRare<op>(first, count)) {
+      applyUnary<op, Rare::Compute>(to, first, count);
+    } else {
+      applyUnary<op, Rare::LeaveOut>(to, first, count);
     }
   } else {
     const T *const first = static_cast<const T*>(x), *const second = static_cast<const T*>(y);
@@ -286,7 +307,7 @@ constexpr TileOps makeTable() {
   FL_TYPE(f16)
   FL_TYPE(bf16)
 #undef FL_TYPE
-      return table;
+  return table;
 }
 
 constexpr TileOps kTable = makeTable();

@@ -1,0 +1,121 @@
+// The largest error of every unary function over all f32 numbers; writes docs/accuracy.md.
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_format.h"
+#include "benchmarks/Accuracy.h"
+#include "benchmarks/Report.h"
+#include "fl/fl.h"
+
+ABSL_FLAG(uint32_t, stride, 1, "takes every so many-th number, for a quick pass; best odd");
+ABSL_FLAG(std::string, function, "", "only this one; writes no file");
+ABSL_FLAG(std::string, output, "docs/accuracy.md", "the file, seen from the workspace's root");
+ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
+
+namespace {
+
+using fl::bench::Accuracy;
+using fl::bench::UnaryFunction;
+
+constexpr uint64_t kNumbers = uint64_t{1} << 32;
+constexpr size_t kBlock = 1 << 22;
+
+Accuracy measure(const UnaryFunction& function, uint64_t stride) {
+  Accuracy found;
+  for (uint64_t bits = 0; bits < kNumbers;) {
+    std::cerr << absl::StreamFormat("\r%-12s %3d %%", function.name, bits * 100 / kNumbers);
+    std::vector<float> x;
+    for (; x.size() < kBlock && bits < kNumbers; bits += stride) {
+      x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    }
+    found.add(fl::bench::measureAccuracy(function, x));
+  }
+  std::cerr << "\r";
+  return found;
+}
+
+std::string document(const std::string& table, uint64_t stride) {
+  const std::string option = stride == 1 ? "" : absl::StrFormat(" -- --stride=%d", stride);
+  const std::string numbers =
+      stride == 1 ? "all 2^32 f32 numbers" : absl::StrFormat("every %dth f32 number", stride);
+  return absl::StrFormat(
+      "# Accuracy\n\n"
+      "Made by `bazel run //benchmarks:vector_math%s`; do not edit.\n\n"
+      "The largest error of the unary functions over %s, NaN, infinities and subnormal numbers\n"
+      "among them, against the C library in double. An error is |result - correct| in units of "
+      "the\n"
+      "last place (ULP) of the correct result rounded to f32; a NaN, an infinity or the sign of a\n"
+      "zero that differs would be an infinite error. Compiled kernels and the tile interpreter "
+      "gave\n"
+      "the same bits for each number.\n\n%s",
+      option, numbers, table);
+}
+
+void write(const std::string& text) {
+  const char* root = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  const std::string path = (root ? std::string(root) + "/" : "") + absl::GetFlag(FLAGS_output);
+  std::ofstream stream(path);
+  stream << text;
+  stream.close();
+  if (!stream) {
+    throw std::runtime_error(path + ": cannot be written");
+  }
+}
+
+int runAll() {
+  const uint64_t stride = absl::GetFlag(FLAGS_stride);
+  const std::string only = absl::GetFlag(FLAGS_function);
+  if (stride == 0) {
+    throw std::runtime_error("--stride: must be at least 1");
+  }
+  fl::bench::prepare(absl::GetFlag(FLAGS_threads));
+  fl::init();
+  std::vector<UnaryFunction> functions = fl::bench::unaryFunctions();
+  if (!only.empty()) {
+    std::erase_if(functions, [&](const UnaryFunction& each) { return each.name != only; });
+  }
+  std::vector<Accuracy> found;
+  bool good = !functions.empty();
+  for (const UnaryFunction& function : functions) {
+    found.push_back(measure(function, stride));
+    const Accuracy& one = found.back();
+    const bool holds = one.worst <= function.bound && one.different == 0;
+    good = good && holds;
+    absl::PrintF("%-12s %10.3f ULP at %a (%.9g, correct %.9g), %d differ from tiles%s\n",
+                 function.name, one.worst, one.x, one.got, one.want, one.different,
+                 holds ? "" : ": BREAKS ITS BOUND");
+    std::cout.flush();
+  }
+  if (only.empty() && good) {
+    write(document(accuracyTable(functions, found), stride));
+  }
+  return good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    absl::SetProgramUsageMessage(
+        "Measures the error of every unary function over all f32 numbers and writes "
+        "docs/accuracy.md. Takes about half an hour with 2 threads. Exit code 1, and no file, if a "
+        "bound is broken.");
+    if (absl::ParseCommandLine(argc, argv).size() > 1) {
+      throw std::runtime_error("arguments are flags, which start with --");
+    }
+    return runAll();
+  } catch (const std::exception& error) {
+    std::cerr << "vector_math: " << error.what() << std::endl;
+    return 1;
+  }
+}

@@ -1,0 +1,88 @@
+// Kernels whose results exceed the caches write around them: which launches do, and that the bits
+// are those of the tile interpreter, whose stores are ordinary.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "fl/codegen/cpu/Emitter.h"
+#include "fl/runtime/Device.h"
+#include "fl/runtime/MemoryManager.h"
+
+namespace fl::runtime {
+namespace {
+
+using ir::Op;
+using ir::Stores;
+using ir::ValueType;
+
+class StreamingTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<LoadedSchedule> load(Op op, const std::vector<ValueType>& operands,
+                                       const ir::Attrs& attrs = {}) {
+    ir::Graph graph;
+    std::vector<ir::ValueId> ids;
+    for (const ValueType& operand : operands) {
+      ids.push_back(graph.addParameter({operand, false}));
+    }
+    graph.setResults({graph.addNode(op, ids, attrs)});
+    return device_->load(ir::scheduleSingleNode(graph, device_->lowering()), &kernels_);
+  }
+  Stores storesOf(Op op, const std::vector<ValueType>& operands, const ir::Attrs& attrs = {}) {
+    return load(op, operands, attrs)->kernels().at(0)->stores();
+  }
+
+  // Compiled and interpreted give the same bytes.
+  void expectSameBits(Op op, const std::vector<ValueType>& operands, const ir::Attrs& attrs = {}) {
+    const auto plan = load(op, operands, attrs);
+    ASSERT_EQ(plan->kernels().at(0)->stores(), Stores::Streaming) << ir::opName(op);
+    std::vector<MemoryBlockPtr> buffers;
+    for (const ValueType& operand : operands) {
+      buffers.push_back(makeBlock(nullptr, bytesOf(operand.type, operand.shape)));
+      auto* bytes = static_cast<unsigned char*>(buffers.back()->data());
+      for (size_t i = 0; i < buffers.back()->bytes(); ++i) {
+        bytes[i] = static_cast<unsigned char>((i * 2654435761u) >> 13 & 0x3f);
+      }
+    }
+    const std::vector<Number> numbers(operands.size());
+    const MemoryBlockPtr interpreted = plan->run(buffers, numbers)[0];
+    DeviceKernel& kernel = *plan->kernels()[0];
+    kernel.setArtifact(
+        codegen::cpu::emitKernel(kernel.kernel(), device_->target(), "kernel", kernel.stores()));
+    const MemoryBlockPtr compiled = plan->run(buffers, numbers)[0];
+    ASSERT_EQ(compiled->bytes(), interpreted->bytes());
+    EXPECT_EQ(std::memcmp(compiled->data(), interpreted->data(), compiled->bytes()), 0)
+        << ir::opName(op);
+  }
+
+  std::unique_ptr<Device> device_ = makeDevice("cpu");
+  KernelCache kernels_;
+};
+
+constexpr Dim kLarge = Dim{1} << 23;
+
+TEST_F(StreamingTest, LargeMapsAlongMemoryStream) {
+  EXPECT_EQ(storesOf(Op::Exp, {{dtype::f32, {kLarge}}}), Stores::Streaming);
+  EXPECT_EQ(storesOf(Op::Exp, {{dtype::f32, {1024}}}), Stores::Cached);
+  EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {64, kLarge / 64}}, {dtype::f32, {64}}}),
+            Stores::Streaming);
+}
+
+TEST_F(StreamingTest, OtherLayoutsDoNot) {
+  EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, kLarge / 32}}}, {0, 1}), Stores::Cached);
+  EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {4096, 4096}}}, {1, 0}), Stores::Cached);
+  // Runs that begin anywhere.
+  EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {63, kLarge / 32}}, {dtype::f32, {63}}}),
+            Stores::Cached);
+}
+
+TEST_F(StreamingTest, BitsAreThoseOfOrdinaryStores) {
+  expectSameBits(Op::Add, {{dtype::f32, {kLarge + 17}}, {dtype::f32, {kLarge + 17}}});
+  expectSameBits(Op::Add, {{dtype::f32, {192, 50'001}}, {dtype::f32, {192}}});
+  expectSameBits(Op::Negative, {{dtype::f64, {kLarge + 1}}});
+  expectSameBits(Op::Cast, {{dtype::f32, {3 * kLarge / 2 + 5}}}, {static_cast<Dim>(dtype::f16)});
+  expectSameBits(Op::Cast, {{dtype::f32, {3 * kLarge / 2 + 5}}}, {static_cast<Dim>(dtype::u8)});
+  expectSameBits(Op::LogicalNot, {{dtype::s32, {3 * kLarge / 2 + 5}}});
+}
+
+}  // namespace
+}  // namespace fl::runtime
