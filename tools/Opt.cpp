@@ -9,7 +9,7 @@
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/ir/Text.h"
-#include "fl/runtime/cpu/HostTarget.h"
+#include "fl/tile/HostTarget.h"
 #include "tools/Files.h"
 
 ABSL_FLAG(bool, list, false, "print every pass with its reason and exit");
@@ -34,7 +34,7 @@ std::string emitKernels(const ir::Schedule& schedule, const std::string& form) {
   if (form != "llvm" && form != "asm") {
     throw std::invalid_argument("--emit: \"" + form + "\" is not llvm or asm");
   }
-  const ir::Target target = runtime::cpu::hostTarget();
+  const ir::Target target = tile::hostTarget();
   std::string text;
   for (size_t i = 0; i < schedule.kernels.size(); ++i) {
     const std::string name = "k" + std::to_string(i);

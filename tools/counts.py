@@ -22,6 +22,7 @@ ROOM_LINES = {
     ("tensor",): 3000,
     ("codegen",): 5000,
     ("runtime",): 4000,
+    ("tile",): 2000,
     ("lazy", "eager"): 2000,
     ("autograd", "nn", "optim", "data", "meter"): 6000,
 }

@@ -1,6 +1,6 @@
 // What runtime and codegen tell each other without knowing each other: a Target is what a device
 // can execute, an Artifact is code made for one. Both are plain data that may be stored on disk.
-// Relies on std only. fl/runtime/cpu/HostTarget.h and fl/codegen/cpu/Emitter.h are the two ends.
+// Relies on std only. fl/tile/HostTarget.h and fl/codegen/cpu/Emitter.h are the two ends.
 #pragma once
 
 #include <cstdint>

@@ -109,11 +109,11 @@ TEST(CodeLoader, SurvivesDamage) {
 
 TEST(HostTarget, FollowsTheFlag) {
   flags().cpu = "x86-64-v3";
-  const ir::Target lower = runtime::cpu::hostTarget();
+  const ir::Target lower = tile::hostTarget();
   EXPECT_EQ(lower.features.find("avx512"), std::string::npos);
   EXPECT_LE(lower.vectorBits, 256);
   flags().cpu = "486";
-  EXPECT_THROW(runtime::cpu::hostTarget(), std::invalid_argument);
+  EXPECT_THROW(tile::hostTarget(), std::invalid_argument);
   flags().cpu = "";
 }
 

@@ -14,7 +14,7 @@
 #include "fl/base/Flags.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/runtime/cpu/CodeLoader.h"
-#include "fl/runtime/cpu/HostTarget.h"
+#include "fl/tile/HostTarget.h"
 #include "tests/codegen/KernelLaunch.h"
 #include "tests/codegen/KernelMaker.h"
 
@@ -22,9 +22,9 @@ namespace fl::testing {
 
 // What this machine has, and x86-64-v3.
 inline std::vector<ir::Target> targets() {
-  std::vector<ir::Target> result = {runtime::cpu::hostTarget()};
+  std::vector<ir::Target> result = {tile::hostTarget()};
   flags().cpu = "x86-64-v3";
-  const ir::Target lower = runtime::cpu::hostTarget();
+  const ir::Target lower = tile::hostTarget();
   flags().cpu = "";
   if (lower != result[0]) result.push_back(lower);
   return result;

@@ -1,14 +1,14 @@
 // Random kernels: generated code against the reference and against the tile interpreter, for every
 // target, bit for bit.
-#include "fl/runtime/cpu/TileInterpreter.h"
+#include "fl/tile/TileInterpreter.h"
 #include "tests/codegen/EmitterHarness.h"
 #include "tests/codegen/RandomKernel.h"
 
 namespace fl::testing {
 namespace {
 
-using runtime::cpu::TileProgram;
-using runtime::cpu::TileVariant;
+using tile::TileProgram;
+using tile::TileVariant;
 
 struct Drawn {
   ir::Kernel kernel;

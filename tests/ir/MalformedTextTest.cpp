@@ -7,8 +7,8 @@
 
 #include "fl/base/Error.h"
 #include "fl/base/Text.h"
-#include "fl/kernel/Schedule.h"
 #include "fl/ir/Text.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::ir {
 namespace {

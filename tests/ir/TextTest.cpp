@@ -4,8 +4,8 @@
 #include "fl/base/Error.h"
 #include "fl/base/Text.h"
 #include "fl/ir/Inference.h"
-#include "fl/kernel/Schedule.h"
 #include "fl/ir/Text.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::ir {
 namespace {

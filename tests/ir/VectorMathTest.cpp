@@ -9,15 +9,15 @@
 #include <vector>
 
 #define FL_TILE_VARIANT philox_test
-#include "fl/runtime/cpu/TileBuilder.h"
-#include "fl/runtime/cpu/TileOps.h"
+#include "fl/tile/TileBuilder.h"
+#include "fl/tile/TileOps.h"
 #include "tests/runtime/TileVariants.h"
 
 namespace fl::ir {
 namespace {
 
-using runtime::cpu::kTileGroup;
-using runtime::cpu::TileVariant;
+using tile::kTileGroup;
+using tile::TileVariant;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -32,7 +32,7 @@ std::vector<T> apply(TileVariant variant, Op op, std::vector<T> x, std::vector<T
   x.resize(padded, T(1));
   y.resize(padded, T(1));
   std::vector<T> result(padded);
-  runtime::cpu::tileOps(variant).apply[static_cast<int>(op)][static_cast<int>(kType<T>)](
+  tile::tileOps(variant).apply[static_cast<int>(op)][static_cast<int>(kType<T>)](
       result.data(), x.data(), y.data(), nullptr, static_cast<int64_t>(padded));
   result.resize(size);
   return result;
@@ -304,7 +304,7 @@ TEST(VectorMathTest, PhiloxKnownAnswers) {
        {0xa4093822, 0x299f31d0},
        {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
   };
-  runtime::cpu::philox_test::Builder b;
+  tile::philox_test::Builder b;
   for (const Answer& answer : answers) {
     vm::PhiloxWords<uint64_t> counter;
     std::copy_n(answer.counter, 4, counter.word);
@@ -322,7 +322,7 @@ TEST(VectorMathTest, RandomUniformIsPhilox) {
   for (int64_t i = 0; i < 256; ++i) {
     index.push_back(kFirst + i);
   }
-  runtime::cpu::philox_test::Builder b;
+  tile::philox_test::Builder b;
   const auto words = [&](uint64_t block) {
     return vm::philox(b,
                       vm::PhiloxWords<uint64_t>{
@@ -331,7 +331,7 @@ TEST(VectorMathTest, RandomUniformIsPhilox) {
   };
   constexpr int kRandom = static_cast<int>(Op::RandomUniform);
   for (TileVariant variant : testing::tileVariants()) {
-    const auto& table = runtime::cpu::tileOps(variant).apply[kRandom];
+    const auto& table = tile::tileOps(variant).apply[kRandom];
     std::vector<float> single(256);
     std::vector<double> wide(256);
     table[static_cast<int>(dtype::f32)](single.data(), seed.data(), offset.data(), index.data(),

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "fl/base/Error.h"
-#include "fl/runtime/cpu/TileInterpreter.h"
+#include "fl/tile/TileInterpreter.h"
 #include "tests/codegen/KernelLaunch.h"
 #include "tests/codegen/KernelMaker.h"
 #include "tests/codegen/RandomKernel.h"
 #include "tests/runtime/TileVariants.h"
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 namespace {
 
 using ir::Op;
@@ -413,4 +413,4 @@ TEST(TileInterpreterTest, RefusesKernelsThatBreakTheRules) {
 }
 
 }  // namespace
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile

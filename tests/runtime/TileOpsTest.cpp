@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "fl/base/Types.h"
-#include "fl/runtime/cpu/TileOps.h"
+#include "fl/tile/TileOps.h"
 #include "tests/runtime/TileVariants.h"
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 namespace {
 
 using ir::Op;
@@ -436,4 +436,4 @@ TEST(TileOpsTest, CastsKeepTheBfloatOfABfloatNan) {
 }
 
 }  // namespace
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile

@@ -3,14 +3,14 @@
 
 #include <vector>
 
-#include "fl/runtime/cpu/TileOps.h"
+#include "fl/tile/TileOps.h"
 
 namespace fl::testing {
 
-inline std::vector<runtime::cpu::TileVariant> tileVariants() {
-  using runtime::cpu::TileVariant;
+inline std::vector<tile::TileVariant> tileVariants() {
+  using tile::TileVariant;
   std::vector<TileVariant> variants = {TileVariant::V3};
-  if (runtime::cpu::bestTileVariant() == TileVariant::V4) {
+  if (tile::bestTileVariant() == TileVariant::V4) {
     variants.push_back(TileVariant::V4);
   }
   return variants;

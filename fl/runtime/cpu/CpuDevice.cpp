@@ -12,9 +12,9 @@
 #include "fl/runtime/ScheduleRunner.h"
 #include "fl/runtime/ThreadPool.h"
 #include "fl/runtime/cpu/CodeLoader.h"
-#include "fl/runtime/cpu/HostTarget.h"
 #include "fl/runtime/cpu/Library.h"
-#include "fl/runtime/cpu/TileInterpreter.h"
+#include "fl/tile/HostTarget.h"
+#include "fl/tile/TileInterpreter.h"
 
 namespace fl::runtime::cpu {
 namespace {
@@ -53,7 +53,7 @@ class CpuKernel : public DeviceKernel {
 
   const ir::Kernel kernel_;
   const ir::Stores stores_;
-  const TileProgram program_;
+  const tile::TileProgram program_;
   std::shared_ptr<LoadedCode> code_;
   std::atomic<ir::KernelFunction> entry_ = nullptr;
 };
@@ -270,7 +270,7 @@ class CpuDevice : public Device {
  public:
   std::string name() const override { return "cpu"; }
   ir::Lowering lowering() const override { return ir::Lowering::Kernels; }
-  ir::Target target() const override { return hostTarget(); }
+  ir::Target target() const override { return tile::hostTarget(); }
   bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
                        const ir::Attrs& attrs, const ir::ValueType& result) const override {
     return librarySupports({op, attrs, operands, result});

@@ -9,7 +9,7 @@
 #include "fl/base/Error.h"
 #include "fl/kernel/Kernel.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
-#include "fl/runtime/cpu/TileOps.h"
+#include "fl/tile/TileOps.h"
 
 namespace fl::runtime::cpu {
 namespace {
@@ -68,8 +68,8 @@ using SumType = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
 class Widener {
  public:
   explicit Widener(dtype type)
-      : widen_(tileOps(bestTileVariant()).cast[static_cast<int>(type)][kFloat]),
-        narrow_(tileOps(bestTileVariant()).cast[kFloat][static_cast<int>(type)]) {}
+      : widen_(tile::tileOps(tile::bestTileVariant()).cast[static_cast<int>(type)][kFloat]),
+        narrow_(tile::tileOps(tile::bestTileVariant()).cast[kFloat][static_cast<int>(type)]) {}
 
   template <typename T>
   void widen(SumType<T>* to, const T* from, int64_t count) const {
@@ -98,8 +98,10 @@ class Widener {
 
  private:
   static constexpr int kFloat = static_cast<int>(dtype::f32);
-  static int64_t wholeGroups(int64_t count) { return (count + kTileGroup - 1) & -kTileGroup; }
-  TileFunction widen_, narrow_;
+  static int64_t wholeGroups(int64_t count) {
+    return (count + tile::kTileGroup - 1) & -tile::kTileGroup;
+  }
+  tile::TileFunction widen_, narrow_;
 };
 
 class Routine : public LibraryFunction {
@@ -146,7 +148,7 @@ class ScatterRoutine : public Routine {
     for (int64_t i = 0; i < from_.length; ++i) {
       const int64_t* at = index + index_.inner * (i + from_.length * (index_.outer == 1 ? 0 : o));
       const T* line = from + from_.inner * (i + from_.length * o);
-      if (!std::is_arithmetic_v<T> && adds_ && step == 0 && last - first >= kTileGroup / 4) {
+      if (!std::is_arithmetic_v<T> && adds_ && step == 0 && last - first >= tile::kTileGroup / 4) {
         addLine(line + first, to + first + to_.inner * to_.length * o, at[0], last - first);
         continue;
       }

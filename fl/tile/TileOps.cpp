@@ -1,10 +1,10 @@
 // Built once a variant, with other flags and another FL_TILE_VARIANT. Everything here has internal
 // linkage or is a template on a type of the variant's namespace; see TileBuilder.h for the reason.
-#include "fl/runtime/cpu/TileOps.h"
+#include "fl/tile/TileOps.h"
 
 #include <immintrin.h>
 
-#include "fl/runtime/cpu/TileBuilder.h"
+#include "fl/tile/TileBuilder.h"
 
 #if defined(__clang__)
 #define FL_TILE_LOOP _Pragma("clang loop vectorize(assume_safety)")
@@ -14,7 +14,7 @@
 // Inlines all that a loop calls, however long: a call would keep it from being vectorised.
 #define FL_TILE_FUNCTION __attribute__((flatten))
 
-namespace fl::runtime::cpu::FL_TILE_VARIANT {
+namespace fl::tile::FL_TILE_VARIANT {
 namespace {
 
 using ir::Init;
@@ -287,7 +287,17 @@ constexpr void fillType(TileOps& table) {
 }
 
 // Calls f<type>() for the types of ir values; 16-bit floats only have casts.
-#define FL_FOR_EACH_DTYPE(X) X(f32) X(f64) X(b8) X(s16) X(s32) X(s64) X(u8) X(u16) X(u32) X(u64)
+#define FL_FOR_EACH_DTYPE(X) \
+  X(f32)                     \
+  X(f64)                     \
+  X(b8)                      \
+  X(s16)                     \
+  X(s32)                     \
+  X(s64)                     \
+  X(u8)                      \
+  X(u16)                     \
+  X(u32)                     \
+  X(u64)
 
 template <dtype from>
 constexpr void fillCasts(TileOps& table) {
@@ -316,4 +326,4 @@ constexpr TileOps kTable = makeTable();
 
 const TileOps& tileOps() { return kTable; }
 
-}  // namespace fl::runtime::cpu::FL_TILE_VARIANT
+}  // namespace fl::tile::FL_TILE_VARIANT

@@ -3,7 +3,7 @@
 
 #include "fl/kernel/Artifact.h"
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 
 // The extensions of x86-64-v4 or v3, whichever the processor and the operating system support in
 // full; FL_CPU=x86-64-v3 stops at v3. Below v3 vectorBits is 0: there is no generated code. The
@@ -11,4 +11,4 @@ namespace fl::runtime::cpu {
 // std::invalid_argument for another value of the flag.
 ir::Target hostTarget();
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile

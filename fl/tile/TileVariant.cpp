@@ -1,8 +1,8 @@
 #include "fl/base/Error.h"
-#include "fl/runtime/cpu/HostTarget.h"
-#include "fl/runtime/cpu/TileOps.h"
+#include "fl/tile/HostTarget.h"
+#include "fl/tile/TileOps.h"
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 
 TileVariant bestTileVariant() {
   const int bits = hostTarget().vectorBits;
@@ -14,4 +14,4 @@ const TileOps& tileOps(TileVariant variant) {
   return variant == TileVariant::V4 ? v4::tileOps() : v3::tileOps();
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile

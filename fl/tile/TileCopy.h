@@ -6,7 +6,7 @@
 
 #include "fl/kernel/Kernel.h"
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 
 // Some axes of a kernel in the order in which tiles run over them; axes of extent 1 are left out.
 struct TileWalk {
@@ -50,4 +50,4 @@ void fillTile(void* tile, const void* element, int64_t count, int width);
 void repeatEach(void* tile, const void* elements, int64_t count, int64_t times, int width);
 void repeatAll(void* tile, const void* elements, int64_t count, int64_t times, int width);
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile

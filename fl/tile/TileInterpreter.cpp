@@ -1,13 +1,13 @@
-#include "fl/runtime/cpu/TileInterpreter.h"
+#include "fl/tile/TileInterpreter.h"
 
 #include <algorithm>
 #include <new>
 
 #include "fl/base/Error.h"
-#include "fl/runtime/cpu/TileCopy.h"
-#include "fl/runtime/cpu/TilePlan.h"
+#include "fl/tile/TileCopy.h"
+#include "fl/tile/TilePlan.h"
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 namespace {
 
 using ir::BadIndex;
@@ -409,4 +409,4 @@ int64_t TileProgram::run(const ir::KernelArgs& args, int64_t begin, int64_t end)
   return begin < end ? TileRun(*plan_, args).run(begin, end) : -1;
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile

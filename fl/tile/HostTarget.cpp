@@ -1,9 +1,9 @@
-#include "fl/runtime/cpu/HostTarget.h"
+#include "fl/tile/HostTarget.h"
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 namespace {
 
 constexpr const char* kLevel3 =
@@ -42,4 +42,4 @@ ir::Target hostTarget() {
   return target;
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile

@@ -8,7 +8,7 @@
 
 #include "fl/ir/Op.h"
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 
 // Elements of one tile.
 inline constexpr int64_t kTile = 512;
@@ -58,4 +58,4 @@ const TileOps& tileOps();
 TileVariant bestTileVariant();
 const TileOps& tileOps(TileVariant variant);
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "fl/kernel/Kernel.h"
-#include "fl/runtime/cpu/TileOps.h"
+#include "fl/tile/TileOps.h"
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 
 enum class Level : uint8_t { Uniform, Kept, Swept };
 
@@ -75,4 +75,4 @@ struct TilePlan {
 
 TilePlan planTiles(const ir::Kernel& kernel, const TileOps& ops);
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile

@@ -1,9 +1,9 @@
-#include "fl/runtime/cpu/TileCopy.h"
+#include "fl/tile/TileCopy.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 namespace {
 
 // Calls f with a null pointer to the integer type of `width` bytes.
@@ -191,4 +191,4 @@ void repeatAll(void* tile, const void* elements, int64_t count, int64_t times, i
   });
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile

@@ -14,7 +14,7 @@
 #error "define FL_TILE_VARIANT, the namespace of this build"
 #endif
 
-namespace fl::runtime::cpu::FL_TILE_VARIANT {
+namespace fl::tile::FL_TILE_VARIANT {
 
 // The C++ type that computes values of a dtype.
 template <dtype type>
@@ -247,4 +247,4 @@ class Builder : public ir::MeaningBuilder<Builder> {
   }
 };
 
-}  // namespace fl::runtime::cpu::FL_TILE_VARIANT
+}  // namespace fl::tile::FL_TILE_VARIANT

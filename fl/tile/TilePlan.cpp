@@ -1,11 +1,11 @@
-#include "fl/runtime/cpu/TilePlan.h"
+#include "fl/tile/TilePlan.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "fl/base/Error.h"
 
-namespace fl::runtime::cpu {
+namespace fl::tile {
 namespace {
 
 using ir::Kernel;
@@ -374,4 +374,4 @@ TilePlan planTiles(const Kernel& kernel, const TileOps& ops) {
   return plan;
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::tile
