@@ -124,6 +124,14 @@ dtype Tensor::type() const {
                             : storage_->value->type();
 }
 
+Dim Tensor::dim(const size_t dim) const {
+  FL_API_ENTRY();
+  const size_t rank = static_cast<size_t>(ndim());
+  FL_USER_CHECK(dim < rank, "dim: dimension ", dim, " of ", typeToString(type(), shape()),
+                ", which has ", rank);
+  return shape()[dim];
+}
+
 TensorBackend& Tensor::backend() const {
   return !storage_          ? defaultTensorBackend()
          : storage_->sparse ? storage_->sparse->values.backend()
@@ -171,8 +179,8 @@ Tensor Tensor::flatten() const {
 
 // ---- Host access ----
 
-void Tensor::checkHostType(dtype wanted) const {
-  FL_USER_CHECK(wanted == type(), "host: a tensor of ", type(), " is not read as ", wanted);
+void Tensor::checkHostType(dtype wanted, const char* function) const {
+  FL_USER_CHECK(wanted == type(), function, ": a tensor of ", type(), " is not read as ", wanted);
 }
 
 void Tensor::checkScalarRead(dtype wanted) const {

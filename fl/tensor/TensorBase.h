@@ -101,7 +101,7 @@ class Tensor {
   const Shape& shape() const;
   Location location() const { return Location::Host; }
   Dim elements() const { return shape().elements(); }
-  Dim dim(const size_t dim) const { return shape().dim(dim); }
+  Dim dim(const size_t dim) const;
   int ndim() const { return shape().ndim(); }
   bool isEmpty() const { return elements() == 0; }
   bool hasAdapter() const { return storage_ != nullptr; }
@@ -155,7 +155,7 @@ class Tensor {
   [[gnu::noinline]] std::vector<T> toHostVector() const {
     FL_API_ENTRY();
     std::vector<T> values(elements());
-    checkHostType(dtype_traits<T>::fl_type);
+    checkHostType(dtype_traits<T>::fl_type, "host");
     toHost(values.data());
     return values;
   }
@@ -167,7 +167,7 @@ class Tensor {
   [[gnu::noinline]] T* device() const {
     FL_API_ENTRY();
     if constexpr (!std::is_void_v<T>) {
-      checkHostType(dtype_traits<T>::fl_type);
+      checkHostType(dtype_traits<T>::fl_type, "device");
     }
     return static_cast<T*>(lock());
   }
@@ -213,7 +213,7 @@ class Tensor {
   void* hostCopy() const;
   void* lock() const;
   void setValue(TensorValue value) const;
-  void checkHostType(dtype type) const;
+  void checkHostType(dtype type, const char* function) const;
   void checkScalarRead(dtype type) const;
   detail::TensorView currentView() const;
   // What `view` shows of this storage.
