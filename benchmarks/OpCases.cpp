@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/ir/Op.h"
 
 namespace fl::bench {
@@ -292,18 +293,19 @@ void addLibrary(std::vector<OpCase>* cases, dtype type) {
     half[0] = half[1] = 8;
     return Tensors{numbers(images(elements), type), numbers(half, type)};
   };
-  const detail::Conv2DParameters padded{.px = 1, .py = 1};
   add("matmul", matrices, [](const Tensors& x) { return matmul(x[0], x[1]); });
   add("conv2d", convolved, [](const Tensors& x) { return conv2d(x[0], x[1], 1, 1, 1, 1); });
-  add("conv2dBackwardData", convolved, [=](const Tensors& x) {
-    return detail::conv2dBackwardData(x[0], x[1], x[0].shape(), padded);
+  add("conv2dBackwardData", convolved, [](const Tensors& x) {
+    return detail::conv2dBackwardData(x[0], x[0], x[1], 1, 1, 1, 1, 1, 1, 1, nullptr, nullptr);
   });
-  add("conv2dBackwardFilter", convolved, [=](const Tensors& x) {
-    return detail::conv2dBackwardFilter(x[0], x[0], x[1].shape(), padded);
+  add("conv2dBackwardFilter", convolved, [](const Tensors& x) {
+    return detail::conv2dBackwardFilterBias(x[0], x[0], x[1], Tensor(), 1, 1, 1, 1, 1, 1, 1,
+                                            nullptr, nullptr, nullptr)
+        .first;
   });
   add("pool2d", pooled, [](const Tensors& x) { return pool2d(x[0], 2, 2, 2, 2); });
   add("pool2dBackward", pooled, [](const Tensors& x) {
-    return detail::pool2dBackward(x[1], x[0], 2, 2, 2, 2, 0, 0, PoolingMode::MAX);
+    return detail::pool2dBackward(x[1], x[0], x[1], 2, 2, 2, 2, 0, 0, PoolingMode::MAX, nullptr);
   });
 }
 

@@ -1,7 +1,7 @@
 """Golden tests: one test for each .flir file, run by its own RUN line and checked by FileCheck."""
 
 def golden_tests(files):
-    """A test for each file. Its first line reads `// RUN: opt <flags>`.
+    """A test for each file. Its first line reads `// RUN: <subcommand> <flags>`.
 
     Args:
       files: .flir files of this package.

@@ -1,9 +1,5 @@
 #include "tools/Program.h"
 
-#include <algorithm>
-#include <cstring>
-#include <variant>
-
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/codegen/cpu/Emitter.h"
@@ -13,7 +9,10 @@
 #include "fl/tensor/GraphRunner.h"
 #include "fl/tensor/tensor.h"
 #include "tools/Files.h"
+#include "tools/FitInputs.h"
 #include "tools/KernelLaunch.h"
+#include "tools/ReferenceSchedule.h"
+#include "tools/Values.h"
 
 namespace fl::tools {
 namespace {
@@ -78,24 +77,8 @@ class GraphProgram : public Program {
     return bytes;
   }
 
-  // A box begins at 0, or where one that runs backwards reaches 0.
-  void fitStarts(const std::vector<bool>& drawn, std::vector<NpyArray>* inputs) const override {
-    for (const ir::Node& node : graph_.nodes()) {
-      if (node.op != ir::Op::Slice && node.op != ir::Op::Update) {
-        continue;
-      }
-      const bool slices = node.op == ir::Op::Slice;
-      const Shape& sizes = slices ? node.type.shape : graph_.type(node.operands[1]).shape;
-      const int rank = sizes.ndim();
-      for (int i = 0; i < rank; ++i) {
-        const ir::ValueId start = node.operands[(slices ? 1 : 2) + i];
-        const Dim stride = node.attrs[1 + (slices ? rank : 0) + i];
-        if (graph_.isParameter(start) && drawn[start]) {
-          const Dim first = stride < 0 ? std::max<Dim>(sizes[i] - 1, 0) * -stride : 0;
-          (*inputs)[start] = arrayOf(Number::fromSigned(first, dtype::s64));
-        }
-      }
-    }
+  void fitDrawn(const std::vector<bool>& drawn, std::vector<NpyArray>* inputs) const override {
+    fitInputs(graph_, drawn, inputs);
   }
 
   std::unique_ptr<LoadedProgram> load(const std::string& backend, const std::string& device,
@@ -111,7 +94,10 @@ class LoadedLaunches : public LoadedProgram {
  public:
   LoadedLaunches(const ir::Schedule& schedule, const std::string& name,
                  const std::vector<NpyArray>& inputs)
-      : device_(runtime::makeDevice(name)), loaded_(device_->load(schedule, &kernels_)) {
+      : device_(runtime::makeDevice(name)) {
+    const bool compiles = device_->lowering() == ir::Lowering::Kernels;
+    loaded_ = compiles ? device_->load(schedule, &kernels_)
+                       : std::make_unique<ReferenceSchedule>(schedule, name == "ref");
     for (size_t i = 0; i < inputs.size(); ++i) {
       const bool number = schedule.parameters[i].number;
       const NpyArray& input = inputs[i];
@@ -119,8 +105,8 @@ class LoadedLaunches : public LoadedProgram {
                                 : runtime::makeBlock(input.bytes.data(), input.bytes.size()));
       numbers_.push_back(number ? numberOf(input) : Number());
     }
-    if (device_->lowering() == ir::Lowering::Kernels && flags().jit != "off") {
-      for (const runtime::DeviceKernelPtr& kernel : loaded_->kernels()) {
+    for (const runtime::DeviceKernelPtr& kernel : loaded_->kernels()) {
+      if (flags().jit != "off") {
         kernel->setArtifact(codegen::cpu::emitKernel(kernel->kernel(), device_->target(), "k"));
       }
     }
@@ -130,8 +116,8 @@ class LoadedLaunches : public LoadedProgram {
     try {
       outputs_ = loaded_->run(buffers_, numbers_);
     } catch (const ir::IndexOutOfRange& error) {
-      throw std::invalid_argument(detail::concat("a gather found the index ", error.bad.index,
-                                                 " out of range for ", error.bad.bound));
+      throw std::invalid_argument(detail::concat("a lookup found the index ", error.bad.index,
+                                                 ", out of range for ", error.bad.bound));
     }
   }
 
@@ -148,21 +134,11 @@ class LoadedLaunches : public LoadedProgram {
  private:
   const std::unique_ptr<runtime::Device> device_;
   runtime::KernelCache kernels_;
-  const std::unique_ptr<runtime::LoadedSchedule> loaded_;
+  std::unique_ptr<runtime::LoadedSchedule> loaded_;
   std::vector<MemoryBlockPtr> buffers_;
   std::vector<Number> numbers_;
   std::vector<MemoryBlockPtr> outputs_;
 };
-
-std::vector<Number> numbersOf(const ir::Schedule& schedule, const std::vector<NpyArray>& inputs) {
-  std::vector<Number> numbers(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (schedule.parameters[i].number) {
-      numbers[i] = numberOf(inputs[i]);
-    }
-  }
-  return numbers;
-}
 
 class ScheduleProgram : public Program {
  public:
@@ -178,81 +154,21 @@ class ScheduleProgram : public Program {
     return bytes;
   }
 
-  // Operands begin as low as they can: an axis that runs backwards is taken back by the start with
-  // the largest factor that does not go too far.
-  void fitStarts(const std::vector<bool>& drawn, std::vector<NpyArray>* inputs) const override {
-    forEachBox([&](size_t, const ir::LaunchStep& launch, size_t i) {
-      for (const ir::ElementOffset::Term& term : launch.operands[i].offset.terms) {
-        if (drawn[term.parameter]) {
-          (*inputs)[term.parameter] = arrayOf(Number::fromSigned(0, dtype::s64));
-        }
-      }
-    });
-    forEachBox([&](size_t, const ir::LaunchStep& launch, size_t i) {
-      const ir::LaunchOperand& operand = launch.operands[i];
-      const std::vector<Number> numbers = numbersOf(schedule_, *inputs);
-      Dim missing = -touchedElements(operand, launch.extents, numbers).begin;
-      std::vector<ir::ElementOffset::Term> terms = operand.offset.terms;
-      std::sort(terms.begin(), terms.end(),
-                [](const auto& a, const auto& b) { return a.factor > b.factor; });
-      for (const ir::ElementOffset::Term& term : terms) {
-        if (drawn[term.parameter] && term.factor > 0 && missing >= term.factor) {
-          const Dim first = numbers[term.parameter].toInt() + missing / term.factor;
-          (*inputs)[term.parameter] = arrayOf(Number::fromSigned(first, dtype::s64));
-          missing %= term.factor;
-        }
-      }
-    });
+  void fitDrawn(const std::vector<bool>& drawn, std::vector<NpyArray>* inputs) const override {
+    fitInputs(schedule_, drawn, inputs);
   }
 
   std::unique_ptr<LoadedProgram> load(const std::string&, const std::string& device,
                                       const std::vector<NpyArray>& inputs) const override {
-    const std::vector<Number> numbers = numbersOf(schedule_, inputs);
-    forEachBox([&](size_t step, const ir::LaunchStep& launch, size_t i) {
-      const ir::LaunchOperand& operand = launch.operands[i];
-      const ir::ElementRange range = touchedElements(operand, launch.extents, numbers);
-      const dtype type = schedule_.kernels[launch.kernel].operands[i].type;
-      const Dim count = bufferElements(schedule_, *operand.buffer, type);
-      FL_USER_CHECK(range.begin == range.end || (range.begin >= 0 && range.end <= count),
-                    "the numbers given make step ", step, " touch elements ", range.begin, " to ",
-                    range.end - 1, " of ", count);
-    });
+    checkBoxes(schedule_, inputs);
     return std::make_unique<LoadedLaunches>(schedule_, device, inputs);
   }
 
  private:
-  // Calls visit(step, launch, operand's index) for every buffer whose first element numbers
-  // decide.
-  template <typename Visit>
-  void forEachBox(Visit&& visit) const {
-    for (size_t step = 0; step < schedule_.steps.size(); ++step) {
-      const auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[step]);
-      for (size_t i = 0; launch && i < launch->operands.size(); ++i) {
-        if (launch->operands[i].buffer && !launch->operands[i].offset.terms.empty()) {
-          visit(step, *launch, i);
-        }
-      }
-    }
-  }
-
   const ir::Schedule schedule_;
 };
 
 }  // namespace
-
-Number numberOf(const NpyArray& array) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, array.bytes.data(), array.bytes.size());
-  return Number(array.type, bits);
-}
-
-NpyArray arrayOf(const Number& number) {
-  NpyArray array{number.type(), Shape{}, {}};
-  array.bytes.resize(getTypeSize(number.type()));
-  const uint64_t bits = number.bits();
-  std::memcpy(array.bytes.data(), &bits, array.bytes.size());
-  return array;
-}
 
 std::unique_ptr<Program> parseProgram(const std::string& path, const std::string& text,
                                       const std::vector<Dim>& extents) {

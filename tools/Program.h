@@ -32,8 +32,8 @@ class Program {
   virtual const std::vector<ir::Parameter>& parameters() const = 0;
   // Bytes that a run moves: of a graph its inputs and results, of a schedule those of its steps.
   virtual size_t bytes() const = 0;
-  // Sets those of the `drawn` inputs that are starts of boxes, so that the boxes fit.
-  virtual void fitStarts(const std::vector<bool>& drawn, std::vector<NpyArray>* inputs) const = 0;
+  // Makes drawn inputs fit (FitInputs.h).
+  virtual void fitDrawn(const std::vector<bool>& drawn, std::vector<NpyArray>* inputs) const = 0;
   // Inputs have the parameters' types. `backend` is for graphs. Throws std::invalid_argument for a
   // device or backend that does not exist, and for starts whose boxes do not fit.
   virtual std::unique_ptr<LoadedProgram> load(const std::string& backend, const std::string& device,
@@ -44,9 +44,5 @@ class Program {
 // Throws std::exception with the words for a user.
 std::unique_ptr<Program> parseProgram(const std::string& path, const std::string& text,
                                       const std::vector<Dim>& extents);
-
-// The element of a parameter that is a number.
-Number numberOf(const NpyArray& array);
-NpyArray arrayOf(const Number& number);
 
 }  // namespace fl::tools

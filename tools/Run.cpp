@@ -50,7 +50,7 @@ std::vector<NpyArray> makeInputs(const Program& program) {
   const std::string files = absl::GetFlag(FLAGS_inputs);
   std::vector<NpyArray> inputs = drawInputs(program.parameters(), seed);
   const std::vector<bool> drawn = readInputs(files, program.parameters(), &inputs);
-  program.fitStarts(drawn, &inputs);
+  program.fitDrawn(drawn, &inputs);
   std::cout << "inputs:";
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::cout << (i ? ", p" : " p") << i << " " << typeToString(inputs[i].type, inputs[i].shape)

@@ -83,6 +83,17 @@ double toleranceOf(dtype type) {
 
 }  // namespace
 
+NpyArray mapped(const NpyArray& array, const std::function<Number(const Number&)>& function) {
+  return makeArray(array.type, array.shape,
+                   [&](size_t i) { return function(elementOf(array, i)); });
+}
+
+Number numberOf(const NpyArray& array) { return elementOf(array, 0); }
+
+NpyArray arrayOf(const Number& number) {
+  return makeArray(number.type(), Shape{}, [&](size_t) { return number; });
+}
+
 std::vector<NpyArray> drawInputs(const std::vector<ir::Parameter>& parameters, uint32_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;

@@ -2,6 +2,7 @@
 // to them, compared. Relies on tools/npy.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,12 @@
 #include "tools/npy/Npz.h"
 
 namespace fl::tools {
+
+// The array with each element replaced by one of the same dtype.
+NpyArray mapped(const NpyArray& array, const std::function<Number(const Number&)>& function);
+// An array of one element.
+Number numberOf(const NpyArray& array);
+NpyArray arrayOf(const Number& number);
 
 // Floats are normal, integers 0 to 3, b8 either.
 std::vector<NpyArray> drawInputs(const std::vector<ir::Parameter>& parameters, uint32_t seed);

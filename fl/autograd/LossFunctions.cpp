@@ -16,7 +16,7 @@ namespace {
 struct ClassTargets {
   ClassTargets(const Tensor& targets, Dim classes, int ignoreIndex)
       : classes(static_cast<int>(classes)) {
-    row = toType(reshape(targets, {1, targets.elements()}), dtype::s64);
+    row = toType(reshape(targets, {1, targets.shape().elements()}), dtype::s64);
     counted = row != ignoreIndex;
   }
 

@@ -76,8 +76,9 @@ Variable product(const char* function, const Variable& lhs, const Variable& rhs,
 
 // (in, ...) as (in, all the rest).
 Tensor asMatrix(const Tensor& tensor) {
-  return tensor.ndim() == 2 ? tensor
-                            : reshape(tensor, {tensor.dim(0), tensor.elements() / tensor.dim(0)});
+  return tensor.ndim() == 2
+             ? tensor
+             : reshape(tensor, {tensor.dim(0), tensor.shape().elements() / tensor.dim(0)});
 }
 
 void checkLinear(const Variable& input, const Variable& weight, const Variable& bias) {

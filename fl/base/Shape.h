@@ -11,12 +11,13 @@
 
 namespace fl {
 
-inline constexpr size_t kMaxDims = std::numeric_limits<size_t>::max();
-
 // `Shape{}` is a scalar: no dimensions, one element. Dimensions of size 0 are allowed;
 // (3, 1) and (3) are different shapes.
 class Shape {
  public:
+  // Any rank.
+  static constexpr size_t kMaxDims = std::numeric_limits<size_t>::max();
+
   Shape() = default;
   explicit Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {}
   Shape(std::initializer_list<Dim> dims) : dims_(dims) {}

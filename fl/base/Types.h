@@ -57,35 +57,44 @@ dtype computeType(dtype type);
 template <typename T>
 struct dtype_traits;
 
-#define FL_DTYPE_TRAITS(T, STORED, DEFAULT)         \
+#define FL_DTYPE_TRAITS(T, STORED, DEFAULT, NAME)   \
   template <>                                       \
   struct dtype_traits<T> {                          \
     static constexpr dtype fl_type = dtype::STORED; \
     static constexpr dtype ctype = dtype::DEFAULT;  \
     using base_type = T;                            \
-    static const char* getName() { return #T; }     \
+    static const char* getName() { return NAME; }   \
   };
-FL_DTYPE_TRAITS(float, f32, f32)
-FL_DTYPE_TRAITS(double, f64, f32)
-FL_DTYPE_TRAITS(int, s32, s32)
-FL_DTYPE_TRAITS(unsigned, u32, u32)
-FL_DTYPE_TRAITS(char, b8, s32)
-FL_DTYPE_TRAITS(unsigned char, u8, u32)
-FL_DTYPE_TRAITS(long, s64, s32)
-FL_DTYPE_TRAITS(unsigned long, u64, u32)
-FL_DTYPE_TRAITS(long long, s64, s64)
-FL_DTYPE_TRAITS(unsigned long long, u64, u64)
-FL_DTYPE_TRAITS(bool, u8, u8)
-FL_DTYPE_TRAITS(short, s16, s16)
-FL_DTYPE_TRAITS(unsigned short, u16, u16)
+FL_DTYPE_TRAITS(float, f32, f32, "float")
+FL_DTYPE_TRAITS(double, f64, f32, "double")
+FL_DTYPE_TRAITS(int, s32, s32, "int")
+FL_DTYPE_TRAITS(unsigned, u32, u32, "unsigned int")
+FL_DTYPE_TRAITS(char, b8, s32, "char")
+FL_DTYPE_TRAITS(unsigned char, u8, u32, "unsigned char")
+FL_DTYPE_TRAITS(long, s64, s32, "long int")
+FL_DTYPE_TRAITS(unsigned long, u64, u32, "unsigned long")
+FL_DTYPE_TRAITS(long long, s64, s64, "long long")
+FL_DTYPE_TRAITS(unsigned long long, u64, u64, "unsigned long long")
+FL_DTYPE_TRAITS(bool, u8, u8, "bool")
+FL_DTYPE_TRAITS(short, s16, s16, "short")
+FL_DTYPE_TRAITS(unsigned short, u16, u16, "unsigned short")
 #undef FL_DTYPE_TRAITS
 
 // The 13 scalar types of the public API.
-#define FL_FOR_EACH_SCALAR_TYPE(X)                                                                 \
-  X(bool)                                                                                          \
-  X(int)                                                                                           \
-  X(unsigned) X(char) X(unsigned char) X(long) X(unsigned long) X(long long) X(unsigned long long) \
-      X(double) X(float) X(short) X(unsigned short)
+#define FL_FOR_EACH_SCALAR_TYPE(X) \
+  X(bool)                          \
+  X(int)                           \
+  X(unsigned)                      \
+  X(char)                          \
+  X(unsigned char)                 \
+  X(long)                          \
+  X(unsigned long)                 \
+  X(long long)                     \
+  X(unsigned long long)            \
+  X(double)                        \
+  X(float)                         \
+  X(short)                         \
+  X(unsigned short)
 
 template <typename T>
 struct TypeTag {
@@ -129,11 +138,15 @@ class Number {
  public:
   Number() = default;
   Number(dtype type, uint64_t bits) : type_(type), bits_(bits) {}
-  // Exact for every C++ arithmetic type; `type` says how it is stored.
+  // Exact for every C++ arithmetic type, so a char keeps its value in b8; `type` says how it is
+  // stored.
   template <typename T>
   static Number of(T value, dtype type = dtype_traits<T>::fl_type) {
     static_assert(std::is_arithmetic_v<T>);
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_same_v<T, char>) {
+      return type == dtype::b8 ? Number(type, static_cast<unsigned char>(value))
+                               : fromSigned(value, type);
+    } else if constexpr (std::is_floating_point_v<T>) {
       return fromDouble(value, type);
     } else if constexpr (std::is_signed_v<T>) {
       return fromSigned(value, type);

@@ -46,7 +46,8 @@ std::vector<Tensor> TensorDataset::get(const int64_t idx) const {
 // One-element samples of several dimensions are batched along their first.
 bool TensorDataset::isSliceable(const Tensor& tensor, int64_t start, int64_t end) {
   const Dim samples = tensor.dim(tensor.ndim() - 1);
-  return start < end && end <= samples && (tensor.ndim() == 1 || tensor.elements() > samples);
+  return start < end && end <= samples &&
+         (tensor.ndim() == 1 || tensor.shape().elements() > samples);
 }
 
 std::vector<Tensor> TensorDataset::getBatch(int64_t start, int64_t end) const {

@@ -11,16 +11,17 @@
 #include "fl/ir/Inference.h"
 #include "fl/runtime/Device.h"
 #include "fl/runtime/MemoryManager.h"
+#include "fl/tensor/DefaultTensorType.h"
 
 namespace fl {
 namespace {
 
-class EagerValue : public TensorAdapterBase {
+class EagerValue : public EagerTensor {
  public:
   EagerValue(TensorBackend& backend, ir::ValueType type, MemoryBlockPtr buffer)
-      : TensorAdapterBase(backend, std::move(type)), buffer_(std::move(buffer)) {}
+      : EagerTensor(backend, std::move(type)), buffer_(std::move(buffer)) {}
   EagerValue(TensorBackend& backend, const Number& number)
-      : TensorAdapterBase(backend, {number.type(), Shape()}), number_(number) {}
+      : EagerTensor(backend, {number.type(), Shape()}), number_(number) {}
 
   MemoryBlockPtr data() override {
     if (!number_) {
@@ -80,6 +81,11 @@ class EagerBackend : public TensorBackend {
 
   void getMemMgrInfo(const char* msg, const int, std::ostream* ostream) override {
     *ostream << msg << "\n" << runtime::describeHostMemory() << std::endl;
+  }
+  void setMemMgrLogStream(std::ostream* stream) override { runtime::setMemoryLogStream(stream); }
+  void setMemMgrLoggingEnabled(const bool enabled) override { runtime::setMemoryLogging(enabled); }
+  void setMemMgrFlushInterval(const size_t interval) override {
+    runtime::setMemoryLogInterval(interval);
   }
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,

@@ -300,6 +300,17 @@ void checkAxis(const Call& call) {
   }
 }
 
+ValueType order(const Call& call) {
+  checkAxis(call);
+  Shape shape = call.shape(0);
+  Dim& length = shape[call.attrs[0]];
+  if (call.attrs[1] < 0 || call.attrs[1] > length) {
+    call.fail("axis ", call.attrs[0], " has no ", call.attrs[1], " elements");
+  }
+  length = call.attrs[1];
+  return {dtype::s64, shape};
+}
+
 ValueType contract(const Call& call) {
   call.requireSameTypes();
   const Shape& x = call.shape(0);
@@ -522,8 +533,7 @@ ValueType inferType(Op op, std::span<const ValueType* const> operands, const Att
       checkAxis(call);
       return call.operand(0);
     case Kind::Order:
-      checkAxis(call);
-      return {dtype::s64, call.shape(0)};
+      return order(call);
     case Kind::Contract:
       return contract(call);
     case Kind::Library:

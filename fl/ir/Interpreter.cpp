@@ -439,18 +439,22 @@ void interpretCumsum(const Execution& e) {
 }
 
 void interpretArgsort(const Execution& e) {
+  const Dim length = e.shape(0)[e.attrs[0]], count = e.attrs[1];
   dispatchType(e.operands[0].type->type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     forEachLine(e, [&](Dim offset, Dim stride) {
-      std::vector<int64_t> order(e.type.shape[e.attrs[0]]);
+      std::vector<int64_t> order(length);
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
         const Wide<T> x = load<T>(e.data(0), offset + i * stride);
         const Wide<T> y = load<T>(e.data(0), offset + j * stride);
         return x < y || (x == x && y != y);
       });
-      for (size_t i = 0; i < order.size(); ++i) {
-        store<int64_t>(e.result, offset + static_cast<Dim>(i) * stride, order[i]);
+      // A line of the result is shorter than one of the operand.
+      const Dim outer = length > 0 ? offset / (stride * length) : 0;
+      const Dim result = offset - outer * stride * (length - count);
+      for (Dim i = 0; i < count; ++i) {
+        store<int64_t>(e.result, result + i * stride, order[i]);
       }
     });
   });

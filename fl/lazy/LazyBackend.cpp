@@ -5,6 +5,7 @@
 #include "fl/base/Error.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
+#include "fl/tensor/DefaultTensorType.h"
 
 namespace fl {
 namespace {
@@ -12,10 +13,10 @@ namespace {
 using lazy::LazyNode;
 using lazy::LazyNodePtr;
 
-class LazyValue : public TensorAdapterBase {
+class LazyValue : public LazyTensor {
  public:
   LazyValue(TensorBackend& backend, lazy::Engine& engine, LazyNodePtr node)
-      : TensorAdapterBase(backend, node->type), engine_(engine), node_(std::move(node)) {}
+      : LazyTensor(backend, node->type), engine_(engine), node_(std::move(node)) {}
 
   MemoryBlockPtr data() override {
     engine_.realize(node_);
@@ -56,6 +57,11 @@ class LazyBackend : public TensorBackend {
 
   void getMemMgrInfo(const char* msg, const int, std::ostream* ostream) override {
     *ostream << msg << "\n" << runtime::describeHostMemory() << std::endl;
+  }
+  void setMemMgrLogStream(std::ostream* stream) override { runtime::setMemoryLogStream(stream); }
+  void setMemMgrLoggingEnabled(const bool enabled) override { runtime::setMemoryLogging(enabled); }
+  void setMemMgrFlushInterval(const size_t interval) override {
+    runtime::setMemoryLogInterval(interval);
   }
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,

@@ -1,11 +1,10 @@
-// The devices `ref` and `null`, which compile nothing, and the list of all devices.
+// The devices `ref` and `null`, which run no kernels, and the list of all devices.
 #include <cstring>
 
 #include "fl/base/Error.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleRunner.h"
 #include "fl/runtime/cpu/CpuDevice.h"
-#include "fl/runtime/ref/KernelReference.h"
 
 namespace fl::runtime {
 namespace {
@@ -15,6 +14,9 @@ class InterpretedSchedule : public ScheduleRunner {
   InterpretedSchedule(ir::Schedule schedule, bool runs)
       : ScheduleRunner(std::move(schedule)), runs_(runs) {
     verify(schedule_);
+    for (const ir::Step& step : schedule_.steps) {
+      FL_INTERNAL_CHECK(std::holds_alternative<ir::LibraryStep>(step), "a kernel on this device");
+    }
   }
 
  protected:
@@ -26,35 +28,15 @@ class InterpretedSchedule : public ScheduleRunner {
       }
     }
     for (const ir::Step& step : schedule_.steps) {
-      const auto* launch = std::get_if<ir::LaunchStep>(&step);
-      (launch ? counters().kernelLaunches : counters().libraryCalls)++;
+      counters().libraryCalls++;
       counters().bytesMoved += stepBytes(schedule_, step);
-      if (runs_ && launch) {
-        interpretLaunch(*launch, frame);
-      } else if (runs_) {
+      if (runs_) {
         interpretCall(std::get<ir::LibraryStep>(step), frame);
       }
     }
   }
 
  private:
-  void interpretLaunch(const ir::LaunchStep& launch, const Frame& frame) const {
-    const ir::Kernel& kernel = schedule_.kernels[launch.kernel];
-    const LaunchData where = launchData(launch, frame);
-    const std::vector<int64_t> extents(launch.extents.begin(), launch.extents.end());
-    std::vector<int64_t> strides;
-    for (const ir::LaunchOperand& operand : launch.operands) {
-      strides.insert(strides.end(), operand.strides.begin(), operand.strides.end());
-    }
-    ir::BadIndex bad;
-    const ir::KernelArgs args{where.data.data(), extents.data(), strides.data(),
-                              where.scalars.data(), &bad};
-    const int64_t gather = ref::runKernel(kernel, args, 0, kernelDomain(kernel, extents.data()));
-    if (gather >= 0) {
-      throw ir::IndexOutOfRange(bad, launch.gathers[gather]);
-    }
-  }
-
   bool runs_;
 };
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -324,10 +326,77 @@ void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
   all.manager.swap(manager);
 }
 
-Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes)
-    : MemoryBlock(manager->allocate(bytes), bytes), manager_(std::move(manager)) {}
+namespace {
 
-Buffer::~Buffer() { manager_->deallocate(data(), bytes()); }
+class MemoryLog {
+ public:
+  bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+
+  void add(const char* event, const void* block, size_t bytes) {
+    std::lock_guard lock(mutex_);
+    pending_ += detail::concat(event, " ", block, " ", bytes, "\n");
+    if (++lines_ >= interval_) {
+      write();
+    }
+  }
+
+  void setStream(std::ostream* stream) {
+    std::lock_guard lock(mutex_);
+    write();
+    stream_ = stream ? stream : &std::cerr;
+  }
+
+  void setEnabled(bool enabled) {
+    std::lock_guard lock(mutex_);
+    write();
+    enabled_ = enabled;
+  }
+
+  void setInterval(size_t interval) {
+    std::lock_guard lock(mutex_);
+    interval_ = interval;
+  }
+
+ private:
+  void write() {
+    *stream_ << pending_ << std::flush;
+    pending_.clear();
+    lines_ = 0;
+  }
+
+  std::mutex mutex_;
+  std::atomic<bool> enabled_ = false;
+  std::ostream* stream_ = &std::cerr;
+  size_t interval_ = 50;
+  size_t lines_ = 0;
+  std::string pending_;
+};
+
+// Never destroyed, as buffers in static objects may outlive it.
+MemoryLog& memoryLog() {
+  static auto* log = new MemoryLog;
+  return *log;
+}
+
+}  // namespace
+
+void setMemoryLogStream(std::ostream* stream) { memoryLog().setStream(stream); }
+void setMemoryLogging(bool enabled) { memoryLog().setEnabled(enabled); }
+void setMemoryLogInterval(size_t interval) { memoryLog().setInterval(interval); }
+
+Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes)
+    : MemoryBlock(manager->allocate(bytes), bytes), manager_(std::move(manager)) {
+  if (memoryLog().enabled()) {
+    memoryLog().add("alloc", data(), bytes);
+  }
+}
+
+Buffer::~Buffer() {
+  if (memoryLog().enabled()) {
+    memoryLog().add("free", data(), bytes());
+  }
+  manager_->deallocate(data(), bytes());
+}
 
 std::string describeHostMemory() {
   const MemoryStats stats = hostMemoryManager()->stats();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "fl/base/MemoryBlock.h"
@@ -57,6 +58,14 @@ void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
 
 // A line with what the manager of host memory holds.
 std::string describeHostMemory();
+
+// The log of host memory: a line "alloc ADDRESS BYTES" or "free ADDRESS BYTES" for each buffer made
+// and destroyed while logging is on (off at first). Lines are collected and written `interval` at a
+// time (50 at first), to standard error until there is a stream; what is left is written when the
+// stream changes or logging ends. Thread-safe; a null stream means standard error.
+void setMemoryLogStream(std::ostream* stream);
+void setMemoryLogging(bool enabled);
+void setMemoryLogInterval(size_t interval);
 
 // One allocation of the manager of host memory.
 class Buffer final : public MemoryBlock {

@@ -1,6 +1,8 @@
 #include "fl/tensor/Compute.h"
 
 #include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/tensor/DeviceManager.h"
 
 namespace fl {
 
@@ -84,6 +86,8 @@ void setMemMgrLoggingEnabled(const bool enabled) {
 }
 
 void setMemMgrFlushInterval(const size_t interval) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(interval > 0, "setMemMgrFlushInterval: the interval must not be 0");
   defaultTensorBackend().setMemMgrFlushInterval(interval);
 }
 

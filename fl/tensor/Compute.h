@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "fl/tensor/Device.h"
+#include "fl/tensor/DeviceType.h"
+#include "fl/tensor/Stream.h"
 #include "fl/tensor/TensorBase.h"
 
 namespace fl {
@@ -34,7 +36,9 @@ int getDeviceCount();
 
 namespace detail {
 
-// The default backend's memory manager. Prints its state; the others may do nothing.
+// The default backend's memory manager: prints what it holds; writes a line for each block that it
+// hands out and gets back to a stream (standard error until it is set), `interval` lines at a time,
+// while logging is on. The interval must not be 0.
 void getMemMgrInfo(const char* msg, const int deviceId, std::ostream* ostream = &std::cout);
 void setMemMgrLogStream(std::ostream* stream);
 void setMemMgrLoggingEnabled(const bool enabled);

@@ -75,7 +75,7 @@ Tensor patches(const Tensor& input, Dim kx, Dim ky, const Convolution& c) {
       applyOp(ir::Op::Window, {padImage(input, c.px, c.py, 0)}, {kx, ky, c.sx, c.sy, c.dx, c.dy});
   const Tensor ordered = toAxes(windows, {0, 1, 4, 2, 3, 5});
   const Dim k = kx * ky * input.dim(2);
-  return reshape(ordered, {k, ordered.elements() / k, 1});
+  return reshape(ordered, {k, ordered.shape().elements() / k, 1});
 }
 
 Tensor channels(const Tensor& tensor, int axis, Dim group, Dim groups) {
@@ -137,7 +137,8 @@ Tensor defineBackwardFilter(const Tensor& gradOutput, const Tensor& input, const
     const Tensor dy = toAxes(channels(gradOutput, 2, group, c.groups), {0, 1, 3, 2});
     const Dim outputs = dy.dim(3);
     const Tensor rows = toAxes(patches(x, kx, ky, c), {1, 0, 2});
-    const Tensor filter = contract(rows, reshape(dy, {dy.elements() / outputs, outputs, 1}));
+    const Tensor filter =
+        contract(rows, reshape(dy, {dy.shape().elements() / outputs, outputs, 1}));
     return reshape(filter, {kx, ky, x.dim(2), outputs});
   });
 }

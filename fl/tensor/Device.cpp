@@ -1,8 +1,11 @@
 #include "fl/tensor/Device.h"
 
 #include <ostream>
+#include <stdexcept>
 
 #include "fl/tensor/Compute.h"
+#include "fl/tensor/DeviceManager.h"
+#include "fl/tensor/SynchronousStream.h"
 
 namespace fl {
 
@@ -12,8 +15,9 @@ void Stream::relativeSync(const std::unordered_set<const Stream*>& waitOns) cons
   }
 }
 
-Device& SynchronousStream::device() { return device_; }
-const Device& SynchronousStream::device() const { return device_; }
+SynchronousStream::SynchronousStream()
+    : SynchronousStream(
+          DeviceManager::getInstance().getActiveDevice(DeviceType::x64).impl<X64Device>()) {}
 void SynchronousStream::sync() const { fl::sync(); }
 // Computations follow one another already.
 void SynchronousStream::relativeSync(const SynchronousStream&) const {}
@@ -31,9 +35,9 @@ const std::unordered_set<DeviceType>& getDeviceTypes() {
   return types;
 }
 
-void Device::addStream(std::shared_ptr<const Stream> stream) {
+void Device::addStream(std::shared_ptr<Stream> stream) {
   if (&stream->device() != this) {
-    throw std::invalid_argument("Device::addStream: the stream is another device's");
+    throw std::runtime_error("Device::addStream: the stream is another device's");
   }
   streams_.insert(std::move(stream));
 }
@@ -55,14 +59,16 @@ void Device::addSetActiveCallback(std::function<void(int)> callback) {
   callbacks_.push_back(std::move(callback));
 }
 
-void Device::checkType(DeviceType wanted) const {
-  if (wanted != type()) {
-    throw std::invalid_argument("Device::impl: a device of " + deviceTypeToString(type()) +
-                                " is no " + deviceTypeToString(wanted));
+void deviceImplTypeCheck(DeviceType expect, DeviceType actual) {
+  if (expect != actual) {
+    throw std::invalid_argument("Device::impl: a device of " + deviceTypeToString(actual) +
+                                " is no " + deviceTypeToString(expect));
   }
 }
 
 X64Device::X64Device() { addStream(std::make_shared<SynchronousStream>(*this)); }
+
+int X64Device::nativeId() const { return kX64DeviceId; }
 
 DeviceManager::DeviceManager() {
   devices_[DeviceType::x64].push_back(std::make_unique<X64Device>());

@@ -2,15 +2,13 @@
 
 #include <stdexcept>
 
-#include "fl/tensor/TensorBase.h"
-
 namespace fl {
 
 const range span = range(-1, -1, 0);
 
-range::range(Dim idx) : range(0, idx) {}
-range::range(Dim start, idx end) : range(start, end, 1) {}
-range::range(Dim start, idx end, Dim stride) : start_(start), stride_(stride) {
+range::range(const Dim& idx) : range(0, idx) {}
+range::range(const Dim& start, const idx& end) : range(start, end, 1) {}
+range::range(const Dim& start, const idx& end, const Dim stride) : start_(start), stride_(stride) {
   const Dim* literal = std::get_if<Dim>(&end);
   end_ = literal ? std::optional<Dim>(*literal) : std::nullopt;
 }
@@ -26,8 +24,7 @@ bool range::operator==(const range& other) const {
   return start_ == other.start_ && end_ == other.end_ && stride_ == other.stride_;
 }
 
-Index::Index(const Tensor& tensor)
-    : type_(detail::IndexType::Tensor), index_(std::make_shared<Tensor>(tensor)) {}
+Index::Index(const Tensor& tensor) : type_(detail::IndexType::Tensor), index_(tensor) {}
 
 Index::Index(const range& range)
     : type_(range == fl::span ? detail::IndexType::Span : detail::IndexType::Range),

@@ -1,37 +1,37 @@
 // Indices of a tensor: literals, ranges, `span` and `end`, with Flashlight's semantics. Negative
 // literals and range ends count from the end; a literal removes its dimension, a range keeps it.
 // A tensor is flattened and selects along its dimension; floating elements are truncated toward 0.
+// Its elements are looked at when the result is computed: one out of range, or NaN, is an error
+// then.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <variant>
-#include <vector>
 
-#include "fl/base/Shape.h"
+#include "fl/tensor/TensorBase.h"
 
 namespace fl {
-
-class Tensor;
 
 // The end of a dimension, for ranges: range(2, fl::end).
 struct end_t {};
 inline constexpr end_t end = end_t();
 
 // Elements start, start + stride, ... below end.
-struct range {
+class range {
+ public:
   using idx = std::variant<end_t, Dim>;
 
+  // All elements.
   range() = default;
   // [0, idx)
-  explicit range(Dim idx);
+  explicit range(const Dim& idx);
   // [start, end)
-  range(Dim start, idx end);
-  range(Dim start, idx end, Dim stride);
+  range(const Dim& start, const idx& end);
+  range(const Dim& start, const idx& end, const Dim stride);
 
   Dim start() const { return start_; }
   // Nothing for fl::end.
-  std::optional<Dim> end() const { return end_; }
+  const std::optional<Dim>& end() const { return end_; }
   // Throws std::runtime_error for fl::end.
   Dim endVal() const;
   Dim stride() const { return stride_; }
@@ -40,7 +40,7 @@ struct range {
 
  private:
   Dim start_ = 0;
-  std::optional<Dim> end_ = 0;
+  std::optional<Dim> end_;
   Dim stride_ = 1;
 };
 
@@ -52,27 +52,24 @@ enum class IndexType : int { Tensor = 0, Range = 1, Literal = 2, Span = 3 };
 }
 
 struct Index {
-  using IndexVariant = std::variant<Dim, range, std::shared_ptr<Tensor>>;
+  using IndexVariant = std::variant<Dim, range, Tensor>;
 
   /* implicit */ Index(const Tensor& tensor);
   /* implicit */ Index(const range& range);
-  /* implicit */ Index(int idx) : Index(static_cast<Dim>(idx)) {}
-  /* implicit */ Index(unsigned idx) : Index(static_cast<Dim>(idx)) {}
-  /* implicit */ Index(long idx) : Index(static_cast<Dim>(idx)) {}
-  /* implicit */ Index(unsigned long idx) : Index(static_cast<Dim>(idx)) {}
-  /* implicit */ Index(Dim idx) : type_(detail::IndexType::Literal), index_(idx) {}
+  /* implicit */ Index(const Dim idx) : type_(detail::IndexType::Literal), index_(idx) {}
 
   detail::IndexType type() const { return type_; }
   bool isSpan() const { return type_ == detail::IndexType::Span; }
-  // T is Dim, range or Tensor; throws std::bad_variant_access for another.
+  // T is Dim, range or Tensor; throws std::bad_variant_access for another than type() says.
   template <typename T>
   const T& get() const {
-    if constexpr (std::is_same_v<T, Tensor>) {
-      return *std::get<std::shared_ptr<Tensor>>(index_);
-    } else {
-      return std::get<T>(index_);
-    }
+    return std::get<T>(index_);
   }
+  template <typename T>
+  T& get() {
+    return std::get<T>(index_);
+  }
+  IndexVariant getVariant() const { return index_; }
 
  private:
   detail::IndexType type_;

@@ -18,10 +18,15 @@ Tensor keys(const Tensor& input, SortMode mode) {
   return isFloating(input.type()) ? negative(input) : bitwiseXor(input, -1LL);
 }
 
-// The s64 indices that sort.
+// The first `count` of the s64 indices that sort.
+Tensor order(const Tensor& input, Dim axis, SortMode mode, Dim count) {
+  return detail::applyOp(ir::Op::Argsort, {keys(input, mode)}, {axis, count});
+}
+
+// All of them.
 Tensor order(const char* name, const Tensor& input, Dim axis, SortMode mode) {
   detail::checkAxis(name, input, axis);
-  return detail::applyOp(ir::Op::Argsort, {keys(input, mode)}, {axis});
+  return order(input, axis, mode, input.dim(axis));
 }
 
 Tensor lookUp(const Tensor& input, const Tensor& index, Dim axis) {
@@ -63,9 +68,7 @@ void TensorBackend::topk(Tensor& values, Tensor& indices, const Tensor& input, c
   detail::checkAxis("topk", input, axis);
   FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= input.dim(axis), "topk: ", k, " of axis ", axis,
                 " of ", typeToString(input.type(), input.shape()));
-  std::vector<Index> first(input.ndim(), Index(span));
-  first[axis] = range(0, k);
-  const Tensor index = order("topk", input, axis, sortMode)(first);
+  const Tensor index = order(input, axis, sortMode, k);
   values = lookUp(input, index, axis);
   indices = detail::castTo(index, dtype::u32);
 }
@@ -73,7 +76,7 @@ void TensorBackend::topk(Tensor& values, Tensor& indices, const Tensor& input, c
 Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
                              const bool keepDims) {
   std::vector<Dim> reduced(axes.begin(), axes.end()), permutation;
-  if (axes.empty()) {
+  if (axes.empty() || input.ndim() == 0) {
     reduced.resize(input.ndim());
     std::iota(reduced.begin(), reduced.end(), 0);
   }
@@ -91,7 +94,7 @@ Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
   }
   const dtype type = detail::meanType(input.type());
   const Tensor lines = reshape(transpose(detail::castTo(input, type), Shape(permutation)),
-                               {count, input.elements() / count});
+                               {count, input.shape().elements() / count});
   const Tensor sorted = sort(lines, 0, SortMode::Ascending);
   const Tensor middle = mean(front(sorted, (count - 1) / 2, count % 2 == 0 ? 2 : 1), {0}, false);
   const Tensor last = reshape(front(sorted, count - 1, 1), middle.shape());

@@ -11,7 +11,7 @@ namespace {
 
 // How many elements a reduction over `axes` folds into one.
 Dim reducedCount(const Tensor& input, const std::vector<int>& axes) {
-  if (axes.empty()) {
+  if (axes.empty() || input.ndim() == 0) {
     return input.elements();
   }
   Dim count = 1;
@@ -57,8 +57,9 @@ void extreme(Reduction reduction, Tensor& values, Tensor& indices, const Tensor&
 
 Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool keepDims) {
   const Tensor operand = op == ir::Op::Sum ? detail::widenForSum(input) : input;
-  const std::vector<Dim> list(axes.begin(), axes.end());
-  return detail::applyOp(op, {operand}, ir::Attrs({keepDims}, list));
+  // A scalar is reduced over any axes.
+  const auto end = input.ndim() == 0 ? axes.begin() : axes.end();
+  return detail::applyOp(op, {operand}, ir::Attrs({keepDims}, std::vector<Dim>(axes.begin(), end)));
 }
 
 }  // namespace

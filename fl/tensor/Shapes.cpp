@@ -33,7 +33,7 @@ Tensor TensorBackend::tile(const Tensor& tensor, const Shape& shape) {
     repeated.get().insert(repeated.get().end(), {size, times});
     result.get().push_back(size * times);
   }
-  if (result.elements() == tensor.elements()) {
+  if (result.elements() == tensor.shape().elements()) {
     return reshape(tensor, result);
   }
   const TensorValue spread = detail::reshapeValue(tensor.value(), split);
@@ -44,12 +44,19 @@ Tensor TensorBackend::tile(const Tensor& tensor, const Shape& shape) {
 
 Tensor TensorBackend::concatenate(const std::vector<Tensor>& tensors, const unsigned axis) {
   FL_USER_CHECK(!tensors.empty(), "concatenate: no tensors");
+  // Tensor() joins with anything.
+  std::vector<Tensor> parts;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(parts),
+               [](const Tensor& tensor) { return tensor.shape() != Shape({0}); });
+  if (parts.empty()) {
+    parts.push_back(tensors[0]);
+  }
   int rank = static_cast<int>(axis) + 1;
-  for (const Tensor& tensor : tensors) {
-    rank = std::max(rank, tensor.ndim());
+  for (const Tensor& part : parts) {
+    rank = std::max(rank, part.ndim());
   }
   std::vector<TensorValue> values;
-  for (const Tensor& tensor : tensors) {
+  for (const Tensor& tensor : parts) {
     Shape padded = tensor.shape();
     padded.get().resize(rank, 1);
     values.push_back(detail::reshapeValue(tensor.value(), padded));
@@ -181,15 +188,11 @@ Tensor TensorBackend::where(const Tensor& condition, const Tensor& x, const Tens
 }
 Tensor where(const Tensor& condition, const Tensor& x, const double& y) {
   FL_API_ENTRY();
-  FL_USER_CHECK(isFloating(x.type()), "where: ", typeToString(x.type(), x.shape()),
-                " with a double: dtypes differ");
-  return where(condition, x, detail::numberTensor(Number::of(y, x.type())));
+  return where(condition, x, detail::numberTensor(Number::of(y).cast(x.type())));
 }
 Tensor where(const Tensor& condition, const double& x, const Tensor& y) {
   FL_API_ENTRY();
-  FL_USER_CHECK(isFloating(y.type()), "where: a double with ", typeToString(y.type(), y.shape()),
-                ": dtypes differ");
-  return where(condition, detail::numberTensor(Number::of(x, y.type())), y);
+  return where(condition, detail::numberTensor(Number::of(x).cast(y.type())), y);
 }
 
 }  // namespace fl

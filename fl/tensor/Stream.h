@@ -54,21 +54,4 @@ class StreamTrait : public Stream {
   }
 };
 
-class X64Device;
-
-class SynchronousStream : public StreamTrait<SynchronousStream> {
- public:
-  static constexpr StreamType type = StreamType::Synchronous;
-
-  explicit SynchronousStream(X64Device& device) : device_(device) {}
-  using StreamTrait::relativeSync;
-  Device& device() override;
-  const Device& device() const override;
-  void sync() const override;
-  void relativeSync(const SynchronousStream& waitOn) const override;
-
- private:
-  X64Device& device_;
-};
-
 }  // namespace fl

@@ -1,42 +1,58 @@
-// A backend's own state for one immutable value. Tensors (TensorBase.h) are handles on such values;
-// all aliasing is solved there, so that no backend ever sees a view or a write.
+// Tensors and backends by the type of a backend's values.
+//
+// Such a type T derives from TensorAdapterBase and states `static constexpr TensorBackendType
+// tensorBackendType` and `static TensorBackend& tensorBackend()`; DefaultTensorType.h has those of
+// the backends here. Flashlight's TensorCreator and DefaultTensorType, by which types construct
+// tensors, have no counterpart: a backend makes its values itself (TensorBackend::fromHost).
 #pragma once
 
 #include <memory>
+#include <type_traits>
+#include <utility>
 
-#include "fl/base/MemoryBlock.h"
-#include "fl/base/Shape.h"
-#include "fl/ir/Graph.h"
+#include "fl/tensor/TensorBackend.h"
+#include "fl/tensor/TensorBase.h"
 
 namespace fl {
 
-class TensorBackend;
+// A tensor whose value is Impl(arguments...).
+template <typename Impl, typename... T>
+Tensor toTensor(T&&... arguments) {
+  return Tensor(std::make_unique<Impl>(std::forward<T>(arguments)...));
+}
 
-class TensorAdapterBase {
- public:
-  TensorAdapterBase(TensorBackend& backend, ir::ValueType type)
-      : backend_(backend), type_(std::move(type)) {}
-  virtual ~TensorAdapterBase() = default;
-  TensorAdapterBase(const TensorAdapterBase&) = delete;
-  TensorAdapterBase& operator=(const TensorAdapterBase&) = delete;
+// `tensor` itself if T's backend made it, else a copy of its elements there. Sparse matrices come
+// in dense.
+template <typename T>
+Tensor toTensorType(Tensor&& tensor) {
+  static_assert(std::is_base_of_v<TensorAdapterBase, T>);
+  TensorBackend& backend = T::tensorBackend();
+  if (&tensor.backend() == &backend) {
+    return std::move(tensor);
+  }
+  const TensorValue value = detail::releaseAdapter(std::move(tensor));
+  return Tensor(backend.fromHost(value->data()->data(), value->valueType()));
+}
 
-  const ir::ValueType& valueType() const { return type_; }
-  const Shape& shape() const { return type_.shape; }
-  dtype type() const { return type_.type; }
-  size_t bytes() const { return bytesOf(type(), shape()); }
-  TensorBackend& backend() const { return backend_; }
+// The same.
+template <typename T>
+Tensor to(Tensor&& tensor) {
+  return toTensorType<T>(std::move(tensor));
+}
 
-  // The elements, contiguous and column-major; computes them if they are pending. It is how a value
-  // made by one backend is used by another.
-  virtual MemoryBlockPtr data() = 0;
-  // The value if it is a number that is known on the host, else null.
-  virtual const Number* number() const { return nullptr; }
+// Makes T's backend the process's default.
+template <typename T>
+void setDefaultTensorType() {
+  static_assert(std::is_base_of_v<TensorAdapterBase, T>);
+  setDefaultTensorBackend(T::tensorBackend());
+}
 
- private:
-  TensorBackend& backend_;
-  ir::ValueType type_;
-};
-
-using TensorValue = std::shared_ptr<TensorAdapterBase>;
+// Calls function() with T's backend as this thread's default.
+template <typename T, typename Function>
+void withTensorType(Function function) {
+  static_assert(std::is_base_of_v<TensorAdapterBase, T>);
+  const BackendScope scope(T::tensorBackend());
+  function();
+}
 
 }  // namespace fl

@@ -87,6 +87,8 @@ BackendScope::BackendScope(const std::string& name, const std::string& device) :
   scoped = &getBackend(name, device);
 }
 
+BackendScope::BackendScope(TensorBackend& backend) : outer_(scoped) { scoped = &backend; }
+
 BackendScope::~BackendScope() { scoped = outer_; }
 
 bool TensorBackend::isDataTypeSupported(const dtype& type) const {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "fl/tensor/TensorAdapter.h"
 #include "fl/tensor/TensorExtension.h"
+#include "fl/tensor/TensorValue.h"
 
 namespace fl {
 
@@ -92,6 +92,7 @@ void setDefaultTensorBackend(TensorBackend& backend);
 class BackendScope {
  public:
   explicit BackendScope(const std::string& name, const std::string& device = "");
+  explicit BackendScope(TensorBackend& backend);
   ~BackendScope();
   BackendScope(const BackendScope&) = delete;
   BackendScope& operator=(const BackendScope&) = delete;

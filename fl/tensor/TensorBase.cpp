@@ -6,7 +6,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/tensor/Detail.h"
-#include "fl/tensor/Device.h"
+#include "fl/tensor/DeviceManager.h"
 #include "fl/tensor/Sparse.h"
 #include "fl/tensor/View.h"
 
@@ -77,9 +77,7 @@ bool Tensor::isSparse() const { return sparseMatrix() != nullptr; }
 Tensor::Tensor(std::unique_ptr<TensorAdapterBase> adapter)
     : Tensor(TensorValue(std::move(adapter))) {}
 
-Tensor::Tensor(TensorValue value) : storage_(makeStorage(std::move(value))) {}
-
-Tensor::Tensor(std::shared_ptr<detail::TensorStorage> storage) : storage_(std::move(storage)) {}
+void Tensor::hold(TensorValue value) { storage_ = makeStorage(std::move(value)); }
 
 Tensor Tensor::fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to) {
   FL_API_ENTRY();
@@ -118,18 +116,19 @@ const Shape& Tensor::shape() const {
                             : storage_->value->shape();
 }
 
+Dim Tensor::dim(const size_t dim) const {
+  const std::vector<Dim>& dims = shape().get();
+  if (dim >= dims.size()) {
+    FL_API_ENTRY();
+    throwUser("dim: ", typeToString(type(), shape()), " has no dimension ", dim);
+  }
+  return dims[dim];
+}
+
 dtype Tensor::type() const {
   return !storage_          ? dtype::f32
          : storage_->sparse ? storage_->sparse->values.type()
                             : storage_->value->type();
-}
-
-Dim Tensor::dim(const size_t dim) const {
-  FL_API_ENTRY();
-  const size_t rank = static_cast<size_t>(ndim());
-  FL_USER_CHECK(dim < rank, "dim: dimension ", dim, " of ", typeToString(type(), shape()),
-                ", which has ", rank);
-  return shape()[dim];
 }
 
 TensorBackend& Tensor::backend() const {
@@ -174,13 +173,15 @@ Tensor Tensor::viewed(detail::TensorView view) const {
 
 Tensor Tensor::flatten() const {
   FL_API_ENTRY();
-  return Tensor(detail::reshapeValue(value(), Shape({elements()})));
+  return Tensor(detail::reshapeValue(value(), Shape({shape().elements()})));
 }
 
 // ---- Host access ----
 
 void Tensor::checkHostType(dtype wanted, const char* function) const {
-  FL_USER_CHECK(wanted == type(), function, ": a tensor of ", type(), " is not read as ", wanted);
+  const bool integers = !isFloating(wanted) && !isFloating(type());
+  FL_USER_CHECK(wanted == type() || (integers && getTypeSize(wanted) == getTypeSize(type())),
+                function, ": a tensor of ", type(), " is not read as ", wanted);
 }
 
 void Tensor::checkScalarRead(dtype wanted) const {
@@ -237,14 +238,28 @@ const Stream& Tensor::stream() const {
   return **DeviceManager::getInstance().getActiveDevice(kDefaultDeviceType).getStreams().begin();
 }
 
+TensorAdapterBase& Tensor::adapter() const {
+  if (!storage_ || view_ || storage_->sparse) {
+    storage_ = makeStorage(value());
+    view_ = nullptr;
+  }
+  return *storage_->value;
+}
+
+TensorValue detail::releaseAdapterUnsafe(Tensor& tensor) {
+  TensorValue value = tensor.value();
+  tensor.storage_ = nullptr;
+  tensor.view_ = nullptr;
+  return value;
+}
+
+TensorValue detail::releaseAdapter(Tensor&& tensor) { return releaseAdapterUnsafe(tensor); }
+
 void* Tensor::lock() const {
   if (isEmpty()) {
     return nullptr;
   }
-  if (view_) {
-    storage_ = makeStorage(value());
-    view_ = nullptr;
-  }
+  adapter();
   if (!storage_->locked) {
     // Other tensors may share the value.
     const TensorValue shared = value();
@@ -313,8 +328,12 @@ void Tensor::write(const Tensor& source) {
 
 void Tensor::put(const Tensor& source, detail::Write write) {
   TensorValue box = detail::castTo(detail::reshapeValue(source.value(), shape()), type());
-  setValue(view_ ? detail::writeView(Tensor(storage_).value(), *view_, box, write)
-                 : std::move(box));
+  if (view_) {
+    Tensor whole;
+    whole.storage_ = storage_;
+    box = detail::writeView(whole.value(), *view_, box, write);
+  }
+  setValue(std::move(box));
 }
 
 void Tensor::setValue(TensorValue value) const {

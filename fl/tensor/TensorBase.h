@@ -11,18 +11,22 @@
 #include <array>
 #include <memory>
 #include <ostream>
+#include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Shape.h"
-#include "fl/tensor/Index.h"
 #include "fl/tensor/Stream.h"
-#include "fl/tensor/TensorAdapter.h"
 #include "fl/tensor/TensorBackend.h"
+#include "fl/tensor/TensorValue.h"
 
 namespace fl {
+
+struct Index;
+class Tensor;
 
 enum class Location { Host, Device };
 using MemoryLocation = Location;
@@ -36,6 +40,10 @@ struct SparseMatrix;
 struct TensorStorage;
 struct TensorView;
 enum class Write;
+
+// The tensor's value, which leaves the tensor empty. Values are shared, not owned by one tensor.
+TensorValue releaseAdapter(Tensor&& tensor);
+TensorValue releaseAdapterUnsafe(Tensor& tensor);
 }  // namespace detail
 
 class Tensor {
@@ -49,7 +57,12 @@ class Tensor {
   explicit Tensor(const Shape& shape, dtype type = dtype::f32);
   explicit Tensor(dtype type);
   explicit Tensor(std::unique_ptr<TensorAdapterBase> adapter);
-  explicit Tensor(TensorValue value);
+  // Only of a TensorValue: braces are a shape's.
+  template <typename Value>
+    requires std::is_same_v<Value, TensorValue>
+  explicit Tensor(Value value) {
+    hold(std::move(value));
+  }
   // A sparse matrix of values at (rowIdx, colIdx); CSR gives the offsets where rows begin (nRows +
   // 1 of them) in place of row indices, CSC those of columns. Values at one place are added. An
   // index out of range is an error of what reads it.
@@ -76,19 +89,19 @@ class Tensor {
     return fromVector(shape, std::move(v), dtype_traits<T>::fl_type);
   }
   template <typename T, std::size_t N>
-  [[gnu::noinline]] static Tensor fromArray(std::array<T, N> a, dtype type) {
+  [[gnu::noinline]] static Tensor fromArray(Shape s, std::array<T, N> a, dtype type) {
     FL_API_ENTRY();
-    return fromHost(Shape({static_cast<Dim>(N)}), a.data(), N, dtype_traits<T>::fl_type, type);
+    return fromHost(s, a.data(), N, dtype_traits<T>::fl_type, type);
+  }
+  template <typename T, std::size_t N>
+  [[gnu::noinline]] static Tensor fromArray(Shape s, std::array<T, N> a) {
+    FL_API_ENTRY();
+    return fromArray(std::move(s), std::move(a), dtype_traits<T>::fl_type);
   }
   template <typename T, std::size_t N>
   [[gnu::noinline]] static Tensor fromArray(std::array<T, N> a) {
     FL_API_ENTRY();
-    return fromArray(std::move(a), dtype_traits<T>::fl_type);
-  }
-  template <typename T, std::size_t N>
-  [[gnu::noinline]] static Tensor fromArray(const Shape& s, std::array<T, N> a, dtype type) {
-    FL_API_ENTRY();
-    return fromHost(s, a.data(), N, dtype_traits<T>::fl_type, type);
+    return fromArray(Shape({static_cast<Dim>(N)}), std::move(a), dtype_traits<T>::fl_type);
   }
   template <typename T>
   [[gnu::noinline]] static Tensor fromBuffer(Shape s, const T* ptr, Location) {
@@ -100,11 +113,19 @@ class Tensor {
   Tensor copy() const;
   const Shape& shape() const;
   Location location() const { return Location::Host; }
-  Dim elements() const { return shape().elements(); }
+  size_t elements() const { return shape().elements(); }
+  // Throws std::invalid_argument if there is no such dimension.
   Dim dim(const size_t dim) const;
   int ndim() const { return shape().ndim(); }
   bool isEmpty() const { return elements() == 0; }
+  // False for a tensor that is Tensor(), was moved from or whose value was released.
   bool hasAdapter() const { return storage_ != nullptr; }
+  // The backend's state of the value, as the class that the backend says it has; it lives until
+  // this tensor is written to. A view becomes a tensor of its own.
+  template <typename T>
+  T& getAdapter() const {
+    return static_cast<T&>(adapter());
+  }
   size_t bytes() const { return elements() * getTypeSize(type()); }
   dtype type() const;
   // Until it is written to. matmul takes a sparse left side as it is; all else reads the dense
@@ -116,6 +137,7 @@ class Tensor {
   TensorBackendType backendType() const { return backend().backendType(); }
   TensorBackend& backend() const;
   std::string toString() const;
+  std::ostream& operator<<(std::ostream& ostr) const;
 
   Tensor astype(const dtype type) const;
   // Views: they alias this tensor's storage until it is assigned another value.
@@ -134,10 +156,15 @@ class Tensor {
   // The first element; throws unless T is the type that stores type(), or if empty.
   template <typename T>
   T scalar() const;
+  // The first element, cast.
   template <typename T>
   [[gnu::noinline]] T asScalar() const {
     FL_API_ENTRY();
-    return astype(dtype_traits<T>::fl_type).template scalar<T>();
+    if constexpr (std::is_same_v<T, bool>) {
+      return astype(dtype::b8).template scalar<char>() != 0;
+    } else {
+      return astype(dtype_traits<T>::fl_type).template scalar<T>();
+    }
   }
   // Copies the elements to `ptr`; the other form returns memory that the caller frees with free(),
   // nullptr for an empty tensor.
@@ -162,7 +189,8 @@ class Tensor {
 
   // The memory of the elements, nullptr for an empty tensor. It stays this tensor's, and what is
   // written there is seen by later calls, until unlock(); meanwhile every read copies. A view
-  // becomes a tensor of its own. T is the type that stores type(), or void.
+  // becomes a tensor of its own. T is the type that stores type(), an integer of its size where
+  // that is an integer, or void; also in the functions above.
   template <typename T>
   [[gnu::noinline]] T* device() const {
     FL_API_ENTRY();
@@ -207,10 +235,12 @@ class Tensor {
   TensorValue value() const;
 
  private:
-  explicit Tensor(std::shared_ptr<detail::TensorStorage> storage);
+  friend TensorValue detail::releaseAdapterUnsafe(Tensor& tensor);
+  void hold(TensorValue value);
   static Tensor fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to);
   void toHost(void* data) const;
   void* hostCopy() const;
+  TensorAdapterBase& adapter() const;
   void* lock() const;
   void setValue(TensorValue value) const;
   void checkHostType(dtype type, const char* function) const;
@@ -269,6 +299,7 @@ Tensor reshape(const Tensor& tensor, const Shape& shape);
 // Dimension i of the result is dimension axes[i]; no axes reverse all.
 Tensor transpose(const Tensor& tensor, const Shape& axes = {});
 Tensor tile(const Tensor& tensor, const Shape& shape);
+// Tensors of shape (0) are left out, unless all are.
 Tensor concatenate(const std::vector<Tensor>& tensors, const unsigned axis = 0);
 template <typename... Ts>
 [[gnu::noinline]] Tensor concatenate(unsigned axis, const Ts&... args) {
@@ -289,6 +320,7 @@ Tensor clip(const Tensor& tensor, const Tensor& low, const Tensor& high);
 Tensor clip(const Tensor& tensor, const Tensor& low, const double& high);
 Tensor clip(const Tensor& tensor, const double& low, const Tensor& high);
 Tensor clip(const Tensor& tensor, const double& low, const double& high);
+// A number becomes of the tensor's dtype.
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
 Tensor where(const Tensor& condition, const Tensor& x, const double& y);
 Tensor where(const Tensor& condition, const double& x, const Tensor& y);
@@ -358,7 +390,8 @@ Tensor power(const Tensor& lhs, const double& rhs);
 Tensor power(const double& lhs, const Tensor& rhs);
 
 // (M,K) x (K,N) -> (M,N); 1-D operands are a row on the left and a column on the right; further
-// dimensions are a batch, equal on both sides or absent on one.
+// dimensions are a batch, equal on both sides or absent on one. Integers are multiplied and added
+// in their own dtype.
 Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp = MatrixProperty::None,
               MatrixProperty rhsProp = MatrixProperty::None);
 
@@ -370,7 +403,7 @@ Tensor sort(const Tensor& input, const Dim axis, const SortMode sortMode = SortM
 void sort(Tensor& values, Tensor& indices, const Tensor& input, const Dim axis,
           const SortMode sortMode = SortMode::Ascending);
 Tensor argsort(const Tensor& input, const Dim axis, const SortMode sortMode = SortMode::Ascending);
-// The first k of sort().
+// The first k of sort(), in time that grows with the length of the axis and k log k.
 void topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k, const Dim axis,
           const SortMode sortMode = SortMode::Descending);
 
@@ -406,4 +439,30 @@ bool isInvalidArray(const Tensor& tensor);
 std::string tensorBackendTypeToString(const TensorBackendType type);
 std::ostream& operator<<(std::ostream& os, const TensorBackendType type);
 
+namespace detail {
+
+// Whether all have the first one's backend, or dtype.
+bool areBackendsEqual(const Tensor& a, const Tensor& b);
+bool areTensorTypesEqual(const Tensor& a, const Tensor& b);
+template <typename... Args>
+bool areBackendsEqual(const Tensor& a, const Tensor& b, const Args&... args) {
+  return areBackendsEqual(a, b) && areBackendsEqual(a, args...);
+}
+template <typename... Args>
+bool areTensorTypesEqual(const Tensor& a, const Tensor& b, const Args&... args) {
+  return areTensorTypesEqual(a, b) && areTensorTypesEqual(a, args...);
+}
+
+}  // namespace detail
 }  // namespace fl
+
+// Throws std::invalid_argument that names the calling function unless the tensors have one dtype.
+#define FL_TENSOR_DTYPES_MATCH_CHECK(...)                                                       \
+  do {                                                                                          \
+    if (!::fl::detail::areTensorTypesEqual(__VA_ARGS__)) {                                      \
+      throw std::invalid_argument(std::string(__func__) + ": tensors are of different dtypes"); \
+    }                                                                                           \
+  } while (false)
+
+// An Index holds a Tensor.
+#include "fl/tensor/Index.h"

@@ -31,8 +31,6 @@ class TensorExtensionBase {
   virtual bool isDataTypeSupported(const dtype& type) const = 0;
 };
 
-using TensorExtensionCallback = std::function<std::unique_ptr<TensorExtensionBase>()>;
-
 template <typename T>
 class TensorExtension : public TensorExtensionBase {
  public:
@@ -40,6 +38,8 @@ class TensorExtension : public TensorExtensionBase {
 };
 
 namespace detail {
+
+using TensorExtensionCallback = std::function<std::unique_ptr<TensorExtensionBase>()>;
 
 // Who makes extensions, by types of backend and extension. May be used from any thread.
 class TensorExtensionRegistrar {

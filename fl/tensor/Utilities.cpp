@@ -1,4 +1,6 @@
 // Evaluation, initialisation, comparison and printing.
+#include <algorithm>
+#include <iomanip>
 #include <iostream>
 #include <sstream>
 
@@ -50,40 +52,73 @@ std::ostream& operator<<(std::ostream& os, const TensorBackendType type) {
   return os << tensorBackendTypeToString(type);
 }
 
+bool detail::areBackendsEqual(const Tensor& a, const Tensor& b) {
+  return &a.backend() == &b.backend();
+}
+
+bool detail::areTensorTypesEqual(const Tensor& a, const Tensor& b) { return a.type() == b.type(); }
+
 namespace {
 
-// Rows run along the second dimension, one line a row, one block a matrix.
 template <typename T>
-void printElements(std::ostream& os, const std::vector<T>& values, const Shape& shape) {
-  const Dim rows = shape.ndim() > 0 ? shape[0] : 1;
-  const Dim columns = shape.ndim() > 1 ? shape[1] : 1;
-  const Dim matrix = std::max<Dim>(rows * columns, 1);
-  for (Dim base = 0; base < static_cast<Dim>(values.size()); base += matrix) {
-    os << (base ? "\n" : "");
-    for (Dim row = 0; row < rows; ++row) {
-      for (Dim column = 0; column < columns; ++column) {
-        os << (column ? " " : "") << values[base + column * rows + row];
-      }
-      os << "\n";
-    }
+std::vector<std::string> wordsOf(const std::vector<T>& values) {
+  std::vector<std::string> words;
+  for (const T& value : values) {
+    words.push_back(detail::concat(value));
   }
+  return words;
+}
+
+// The elements as text, integers in full and floats to six digits.
+std::vector<std::string> elementWords(const Tensor& tensor) {
+  if (isFloating(tensor.type())) {
+    return wordsOf(tensor.astype(dtype::f64).toHostVector<double>());
+  }
+  if (tensor.type() == dtype::u64) {
+    return wordsOf(tensor.toHostVector<unsigned long long>());
+  }
+  return wordsOf(tensor.astype(dtype::s64).toHostVector<long long>());
+}
+
+// "(:, :, 1, 0)", the place of a matrix in a tensor of more than two dimensions.
+std::string matrixPlace(const Shape& shape, Dim number) {
+  std::string place = "(:, :";
+  for (int i = 2; i < shape.ndim(); ++i) {
+    place += detail::concat(", ", number % shape[i]);
+    number /= shape[i];
+  }
+  return place + ")";
 }
 
 }  // namespace
 
+// Rows run along the second dimension, a line each; columns are aligned; a matrix is a block.
 std::string Tensor::toString() const {
   FL_API_ENTRY();
+  const std::vector<std::string> words = elementWords(*this);
+  size_t width = 0;
+  for (const std::string& word : words) {
+    width = std::max(width, word.size());
+  }
+  const Dim rows = ndim() > 0 ? dim(0) : 1, columns = ndim() > 1 ? dim(1) : 1;
   std::ostringstream os;
   os << typeToString(type(), shape()) << "\n";
-  if (isFloating(type())) {
-    printElements(os, astype(dtype::f64).toHostVector<double>(), shape());
-  } else if (type() == dtype::u64) {
-    printElements(os, toHostVector<unsigned long long>(), shape());
-  } else {
-    printElements(os, astype(dtype::s64).toHostVector<long long>(), shape());
+  for (size_t base = 0; base < words.size(); base += rows * columns) {
+    if (ndim() > 2) {
+      os << matrixPlace(shape(), base / (rows * columns)) << "\n";
+    }
+    for (Dim row = 0; row < rows; ++row) {
+      for (Dim column = 0; column < columns; ++column) {
+        os << (column ? " " : "") << std::setw(static_cast<int>(width))
+           << words[base + column * rows + row];
+      }
+      os << "\n";
+    }
   }
   return os.str();
 }
+
+std::ostream& Tensor::operator<<(std::ostream& ostr) const { return ostr << toString(); }
 
 std::ostream& operator<<(std::ostream& ostr, const Tensor& tensor) {
   FL_API_ENTRY();

@@ -1,6 +1,7 @@
 #include "fl/tensor/View.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "fl/base/Error.h"
 #include "fl/tensor/Detail.h"
@@ -12,6 +13,16 @@ using Kind = ViewMove::Kind;
 
 Tensor flatIndices(const Tensor& tensor) {
   return tensor.type() == dtype::b8 ? nonzero(tensor) : tensor.flatten();
+}
+
+// The places that an index tensor names: NaN is none.
+Tensor placesOf(const Tensor& index) {
+  const Tensor places = castTo(index, dtype::s64);
+  if (!isFloating(index.type())) {
+    return places;
+  }
+  const Number none = Number::of(std::numeric_limits<int64_t>::min(), dtype::s64);
+  return where(isnan(index), numberTensor(none), places);
 }
 
 // Collects the indices of one call, dimension by dimension.
@@ -43,7 +54,7 @@ class Indexing {
       Shape along(std::vector<Dim>(in_.ndim(), 1));
       along[axis] = shape[axis] = index.elements();
       view->moves.push_back(
-          {Kind::Lookup, shape, {}, {}, axis, reshape(castTo(index, dtype::s64), along).value()});
+          {Kind::Lookup, shape, {}, {}, axis, reshape(placesOf(index), along).value()});
     }
     for (int i = 0; i < shape.ndim(); ++i) {
       if (kept_[i]) {
@@ -81,8 +92,8 @@ class Indexing {
   }
 
   void addTensor(Dim size, const Tensor& index) {
-    FL_USER_CHECK(index.type() != dtype::b8 || index.elements() == size, "index: a mask of ",
-                  index.elements(), " elements for a dimension of ", size);
+    FL_USER_CHECK(index.type() != dtype::b8 || index.shape().elements() == size,
+                  "index: a mask of ", index.elements(), " elements for a dimension of ", size);
     lookups_.emplace_back(static_cast<int>(starts_.size()), flatIndices(index));
     addSpan(size);
   }
@@ -130,7 +141,7 @@ void TensorView::index(const std::vector<Index>& indices) {
   FL_USER_CHECK(static_cast<int>(indices.size()) <= shape.ndim(), "index: ", indices.size(),
                 " indices for a tensor of shape ", shape);
   const bool filters = indices.size() == 1 && indices[0].type() == IndexType::Tensor &&
-                       indices[0].get<Tensor>().elements() == shape.elements();
+                       indices[0].get<Tensor>().shape().elements() == shape.elements();
   if (filters && shape.ndim() != 1) {
     return flat(indices[0]);
   }

@@ -78,6 +78,25 @@ TEST(NnFunctions, Conv2dBias) {
   expectNear(valuesOf(conv2d(input, weights, bias).tensor()), {11, 11, 11, 11, 21, 21, 21, 21}, 0);
 }
 
+// Each gradient alone is what it is among all.
+TEST(NnFunctions, Conv2dOfFrozenParts) {
+  const Tensor values[] = {randomTensor({5, 4, 2, 2}), randomTensor({3, 2, 2, 3}),
+                           randomTensor({1, 1, 3, 1})};
+  const auto gradients = [&](unsigned wanted) {
+    std::vector<Variable> v;
+    for (int i = 0; i < 3; ++i) {
+      v.emplace_back(values[i], (wanted >> i & 1) != 0);
+    }
+    conv2d(v[0], v[1], v[2]).backward();
+    return v;
+  };
+  const std::vector<Variable> all = gradients(7);
+  for (unsigned i = 0; i < 3; ++i) {
+    const std::vector<Variable> one = gradients(1u << i);
+    EXPECT_EQ(valuesOf(one[i].grad().tensor()), valuesOf(all[i].grad().tensor()));
+  }
+}
+
 TEST(NnFunctions, Pool2d) {
   const Variable image(Tensor::fromVector(Shape({2, 2, 1, 1}), std::vector<double>{1, -2, 3, -4}),
                        false);

@@ -89,5 +89,20 @@ TEST(Batchnorm, HalfPrecisionHasParametersInF32) {
   }
 }
 
+// The error is the mean's rounding, not the square of it.
+TEST(Batchnorm, OfAMeanFarFromZero) {
+  const Tensor far = (randomTensor({8, 2, 9}) + 1000.0).astype(dtype::f32);
+  const Variable none;
+  const auto run = [&](const Tensor& x) {
+    Variable mean, variance;
+    return valuesOf(
+        batchnorm(Variable(x, false), none, none, mean, variance, {1}, true, 0, 1e-5).tensor());
+  };
+  const std::vector<double> actual = run(far), expected = run(far.astype(dtype::f64));
+  for (size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_NEAR(actual[i], expected[i], 4 * 1000 * 0x1p-23) << i;
+  }
+}
+
 }  // namespace
 }  // namespace fl::test

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "fl/base/Error.h"
-#include "fl/runtime/ref/KernelReference.h"
+#include "tools/reference/KernelReference.h"
 
 namespace fl::testing {
 
@@ -164,8 +164,8 @@ ir::KernelArgs KernelLaunch::args() const {
 }
 
 void runReference(const KernelLaunch& launch) {
-  FL_INTERNAL_CHECK(
-      runtime::ref::runKernel(launch.kernel(), launch.args(), 0, launch.domain()) == -1);
+  FL_INTERNAL_CHECK(tools::interpretKernel(launch.kernel(), launch.args(), 0, launch.domain()) ==
+                    -1);
 }
 
 std::vector<std::string> KernelLaunch::outputs() const {

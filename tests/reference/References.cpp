@@ -59,8 +59,7 @@ std::string difference(const Tensor& actual, const NpyArray& expected, double ul
   return dispatchType(expected.type, [&](auto tag) -> std::string {
     using T = typename decltype(tag)::type;
     std::vector<T> values(expected.bytes.size() / sizeof(T)), wanted(values.size());
-    std::copy(expected.bytes.begin(), expected.bytes.end(),
-              reinterpret_cast<char*>(wanted.data()));
+    std::copy(expected.bytes.begin(), expected.bytes.end(), reinterpret_cast<char*>(wanted.data()));
     actual.host(reinterpret_cast<uint8_t*>(values.data()));
     for (size_t i = 0; i < values.size(); ++i) {
       if (!agree(values[i], wanted[i], expected.type, ulps)) {
@@ -120,14 +119,14 @@ std::vector<int> ReferenceCase::integers(const std::string& key) const {
 std::vector<Tensor> ReferenceCase::tensors(const std::string& key) const {
   std::vector<Tensor> result;
   for (const std::string& part : split(text(key), ',')) {
-    result.push_back(toTensor(arrays_.at(part)));
+    result.push_back(input(part));
   }
   return result;
 }
 
-Tensor ReferenceCase::tensor(const std::string& key) const {
-  return toTensor(arrays_.at(text(key)));
-}
+Tensor ReferenceCase::tensor(const std::string& key) const { return input(text(key)); }
+
+Tensor ReferenceCase::input(const std::string& name) const { return toTensor(arrays_.at(name)); }
 
 std::vector<std::vector<Index>> ReferenceCase::levels() const {
   std::vector<std::vector<Index>> result;

@@ -28,6 +28,8 @@ class ReferenceCase {
   // The inputs that the argument names, separated by commas.
   Tensor tensor(const std::string& key) const;
   std::vector<Tensor> tensors(const std::string& key) const;
+  // The input of this name.
+  Tensor input(const std::string& name) const;
   // "at=A|B" and "flat=A": where a part of a tensor is, level by level.
   std::vector<std::vector<Index>> levels() const;
   // x(A)(B), or x.flat(A); `x` is what the levels before `level` show.

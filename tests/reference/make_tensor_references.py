@@ -21,6 +21,7 @@ import numpy as np
 
 from answers import DTYPES, FLOATS, Answers, divide, flatten, mean_dtype, sum_dtype
 from indexing_answers import gradients, indexing
+from neural_answers import neural
 
 NAN, INF = float("nan"), float("inf")
 
@@ -408,7 +409,8 @@ def arrays(file):
 
 def main():
     folder = os.path.dirname(os.path.abspath(__file__))
-    for seed, make in enumerate((arrays, indexing, gradients, order, reductions, shapes, matmul)):
+    for seed, make in enumerate((arrays, indexing, gradients, order, reductions, shapes, matmul,
+                                  neural)):
         file = Answers(seed)
         make(file)
         file.write(os.path.join(folder, make.__name__ + ".npz"))

@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "fl/autograd/tensor/AutogradExtension.h"
 #include "fl/tensor/TensorExtension.h"
 #include "fl/tensor/tensor.h"
 
@@ -122,6 +123,33 @@ TEST(TensorExtension, InUseLimitsTheTypes) {
   backend.getExtension<Vision>();
   EXPECT_FALSE(backend.isDataTypeSupported(dtype::s32));
   EXPECT_TRUE(backend.isDataTypeSupported(dtype::f32));
+}
+
+// ---- The autograd extension ----
+
+class NoValue : public TensorAdapterBase {
+ public:
+  using TensorAdapterBase::TensorAdapterBase;
+  MemoryBlockPtr data() override { return nullptr; }
+};
+
+TEST(AutogradExtension, IsThatOfTheTensorsBackend) {
+  for (TensorBackendType type : {TensorBackendType::Eager, TensorBackendType::Jit}) {
+    TypedBackend backend(type);
+    EXPECT_TRUE(backend.getExtension<AutogradExtension>().isDataTypeSupported(dtype::bf16));
+    EXPECT_FALSE(backend.isDataTypeSupported(dtype::s32));
+    EXPECT_EQ(backend.getExtension<AutogradExtension>().createBenchmarkOptions(), nullptr);
+  }
+  TypedBackend other(TensorBackendType::ArrayFire);
+  const Tensor image(std::make_shared<NoValue>(other, ir::ValueType{dtype::f32, {4, 4, 1, 1}}));
+  try {
+    pool2d(image, 2, 2);
+    FAIL() << "nothing was thrown";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("no Autograd extension is registered for ArrayFire"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -1,8 +1,18 @@
-// The tensor API's functions with Flashlight's exact types: a program that takes their addresses,
-// or overloads beside them, compiles here as it does there. Nothing runs.
+// The tensor API's functions, methods and constructors with Flashlight's exact types: a program
+// that takes their addresses, or overloads beside them, compiles here as it does there. Nothing
+// runs. Each entry was compared with the declaration of Flashlight's header that the section names.
 #pragma once
 
+#include <array>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
 #include <type_traits>
+#include <unordered_set>
+#include <variant>
+#include <vector>
 
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/tensor/tensor.h"
@@ -17,7 +27,11 @@ using T = const Tensor&;
   static_assert(                \
       std::is_function_v<std::remove_pointer_t<decltype(static_cast<__VA_ARGS__>(&name))>>)
 
-// ---- Creation and random ----
+// The address of the method of exactly this type; a static one is a function.
+#define FL_METHOD(name, ...) \
+  static_assert(std::is_member_function_pointer_v<decltype(static_cast<__VA_ARGS__>(&name))>)
+
+// ---- TensorBase.h, Random.h: creation and random ----
 #define FL_OF_NUMBERS(N)                                              \
   FL_SIGNATURE(fl::fromScalar<N>, Tensor (*)(const N&, const dtype)); \
   FL_SIGNATURE(fl::full<N>, Tensor (*)(const Shape&, const N&, const dtype));
@@ -171,6 +185,265 @@ FL_SIGNATURE(fl::getTypeSize, size_t (*)(dtype));
 FL_SIGNATURE(fl::dtypeToString, const std::string& (*)(dtype));
 FL_SIGNATURE(fl::stringToDtype, dtype (*)(const std::string&));
 
+// ---- TensorBase.h: helpers of functions that take several tensors ----
+FL_SIGNATURE(fl::concatenate, Tensor (*)(unsigned, T, T, T));
+FL_SIGNATURE(fl::operator<<, std::ostream& (*)(std::ostream&, const TensorBackendType));
+FL_SIGNATURE(fl::detail::areTensorTypesEqual, bool (*)(T, T));
+FL_SIGNATURE(fl::detail::areBackendsEqual, bool (*)(T, T));
+FL_SIGNATURE(fl::defaultTensorBackend, TensorBackend& (*)());
+FL_SIGNATURE(fl::to<DefaultTensorType_t>, Tensor (*)(Tensor&&));
+FL_SIGNATURE(fl::toTensorType<DefaultTensorType_t>, Tensor (*)(Tensor&&));
+FL_SIGNATURE(fl::setDefaultTensorType<DefaultTensorType_t>, void (*)());
+FL_SIGNATURE((fl::withTensorType<DefaultTensorType_t, void (*)()>), void (*)(void (*)()));
+
+// ---- TensorBase.h: Tensor ----
+static_assert(std::is_nothrow_move_constructible_v<Tensor>);
+static_assert(std::is_copy_constructible_v<Tensor> && std::is_default_constructible_v<Tensor>);
+static_assert(std::is_constructible_v<Tensor, const Shape&> &&
+              std::is_constructible_v<Tensor, const Shape&, dtype> &&
+              std::is_constructible_v<Tensor, dtype> &&
+              std::is_constructible_v<Tensor, std::unique_ptr<TensorAdapterBase>> &&
+              std::is_constructible_v<Tensor, const Dim, const Dim, T, T, T, StorageType>);
+// No number, dtype or shape becomes a tensor by itself.
+static_assert(!std::is_convertible_v<Shape, Tensor> && !std::is_convertible_v<dtype, Tensor> &&
+              !std::is_convertible_v<double, Tensor>);
+#define FL_FACTORIES(N)                                                                \
+  FL_SIGNATURE(Tensor::fromVector<N>, Tensor (*)(Shape, std::vector<N>));              \
+  FL_SIGNATURE(Tensor::fromVector<N>, Tensor (*)(Shape, std::vector<N>, dtype));       \
+  FL_SIGNATURE(Tensor::fromVector<N>, Tensor (*)(std::vector<N>));                     \
+  FL_SIGNATURE((Tensor::fromArray<N, 3>), Tensor (*)(Shape, std::array<N, 3>));        \
+  FL_SIGNATURE((Tensor::fromArray<N, 3>), Tensor (*)(Shape, std::array<N, 3>, dtype)); \
+  FL_SIGNATURE((Tensor::fromArray<N, 3>), Tensor (*)(std::array<N, 3>));               \
+  FL_SIGNATURE(Tensor::fromBuffer<N>, Tensor (*)(Shape, const N*, Location));          \
+  FL_METHOD(Tensor::scalar<N>, N (Tensor::*)() const);                                 \
+  FL_METHOD(Tensor::asScalar<N>, N (Tensor::*)() const);                               \
+  FL_METHOD(Tensor::device<N>, N* (Tensor::*)() const);                                \
+  FL_METHOD(Tensor::device<N>, void (Tensor::*)(N**) const);                           \
+  FL_METHOD(Tensor::host<N>, N* (Tensor::*)() const);                                  \
+  FL_METHOD(Tensor::host<N>, void (Tensor::*)(N*) const);                              \
+  FL_METHOD(Tensor::toHostVector<N>, std::vector<N> (Tensor::*)() const);
+FL_FACTORIES(int)
+FL_FACTORIES(unsigned)
+FL_FACTORIES(char)
+FL_FACTORIES(unsigned char)
+FL_FACTORIES(long)
+FL_FACTORIES(unsigned long)
+FL_FACTORIES(long long)
+FL_FACTORIES(unsigned long long)
+FL_FACTORIES(double)
+FL_FACTORIES(float)
+FL_FACTORIES(short)
+FL_FACTORIES(unsigned short)
+#undef FL_FACTORIES
+FL_SIGNATURE(Tensor::fromBuffer, Tensor (*)(Shape, dtype, const uint8_t*, Location));
+FL_METHOD(Tensor::device<void>, void* (Tensor::*)() const);
+FL_METHOD(Tensor::device<void>, void (Tensor::*)(void**) const);
+FL_METHOD(Tensor::host<void>, void* (Tensor::*)() const);
+FL_METHOD(Tensor::host<void>, void (Tensor::*)(void*) const);
+FL_METHOD(Tensor::copy, Tensor (Tensor::*)() const);
+FL_METHOD(Tensor::shape, const Shape& (Tensor::*)() const);
+FL_METHOD(Tensor::location, Location (Tensor::*)() const);
+FL_METHOD(Tensor::elements, size_t (Tensor::*)() const);
+FL_METHOD(Tensor::dim, Dim (Tensor::*)(const size_t) const);
+FL_METHOD(Tensor::ndim, int (Tensor::*)() const);
+FL_METHOD(Tensor::isEmpty, bool (Tensor::*)() const);
+FL_METHOD(Tensor::hasAdapter, bool (Tensor::*)() const);
+FL_METHOD(Tensor::bytes, size_t (Tensor::*)() const);
+FL_METHOD(Tensor::type, dtype (Tensor::*)() const);
+FL_METHOD(Tensor::isSparse, bool (Tensor::*)() const);
+FL_METHOD(Tensor::strides, Shape (Tensor::*)() const);
+FL_METHOD(Tensor::stream, const Stream& (Tensor::*)() const);
+FL_METHOD(Tensor::astype, Tensor (Tensor::*)(const dtype) const);
+FL_METHOD(Tensor::operator(), Tensor (Tensor::*)(const std::vector<Index>&) const);
+FL_METHOD(Tensor::operator(), Tensor (Tensor::*)(const int&, const range&, T) const);
+FL_METHOD(Tensor::flatten, Tensor (Tensor::*)() const);
+FL_METHOD(Tensor::flat, Tensor (Tensor::*)(const Index&) const);
+FL_METHOD(Tensor::asContiguousTensor, Tensor (Tensor::*)() const);
+FL_METHOD(Tensor::backendType, TensorBackendType (Tensor::*)() const);
+FL_METHOD(Tensor::getAdapter<DefaultTensorType_t>, DefaultTensorType_t& (Tensor::*)() const);
+FL_METHOD(Tensor::backend, TensorBackend& (Tensor::*)() const);
+FL_METHOD(Tensor::unlock, void (Tensor::*)() const);
+FL_METHOD(Tensor::isLocked, bool (Tensor::*)() const);
+FL_METHOD(Tensor::isContiguous, bool (Tensor::*)() const);
+FL_METHOD(Tensor::setContext, void (Tensor::*)(void*));
+FL_METHOD(Tensor::getContext, void* (Tensor::*)() const);
+FL_METHOD(Tensor::toString, std::string (Tensor::*)() const);
+FL_METHOD(Tensor::operator<<, std::ostream& (Tensor::*)(std::ostream&) const);
+#define FL_ASSIGNMENTS(N)                                       \
+  FL_METHOD(Tensor::operator=, Tensor& (Tensor::*)(const N&));  \
+  FL_METHOD(Tensor::operator+=, Tensor& (Tensor::*)(const N&)); \
+  FL_METHOD(Tensor::operator-=, Tensor& (Tensor::*)(const N&)); \
+  FL_METHOD(Tensor::operator*=, Tensor& (Tensor::*)(const N&)); \
+  FL_METHOD(Tensor::operator/=, Tensor& (Tensor::*)(const N&));
+FL_FOR_EACH_SCALAR_TYPE(FL_ASSIGNMENTS)
+#undef FL_ASSIGNMENTS
+FL_METHOD(Tensor::operator+=, Tensor& (Tensor::*)(T));
+FL_METHOD(Tensor::operator-=, Tensor& (Tensor::*)(T));
+FL_METHOD(Tensor::operator*=, Tensor& (Tensor::*)(T));
+FL_METHOD(Tensor::operator/=, Tensor& (Tensor::*)(T));
+FL_METHOD(Tensor::operator=, Tensor& (Tensor::*)(Tensor&&)&);
+FL_METHOD(Tensor::operator=, Tensor& (Tensor::*)(Tensor&&) &&);
+FL_METHOD(Tensor::operator=, Tensor& (Tensor::*)(T) &);
+FL_METHOD(Tensor::operator=, Tensor& (Tensor::*)(T) &&);
+
+// ---- Shape.h ----
+static_assert(std::is_same_v<Dim, long long>);
+static_assert(std::is_same_v<decltype(Shape::kMaxDims), const size_t>);
+static_assert(std::is_default_constructible_v<Shape> &&
+              std::is_constructible_v<Shape, std::vector<Dim>> &&
+              !std::is_convertible_v<std::vector<Dim>, Shape> &&
+              std::is_convertible_v<std::initializer_list<Dim>, Shape>);
+FL_METHOD(Shape::elements, Dim (Shape::*)() const);
+FL_METHOD(Shape::ndim, int (Shape::*)() const);
+FL_METHOD(Shape::dim, Dim (Shape::*)(const size_t) const);
+FL_METHOD(Shape::operator[], Dim& (Shape::*)(const size_t));
+FL_METHOD(Shape::operator[], const Dim& (Shape::*)(const size_t) const);
+FL_METHOD(Shape::operator==, bool (Shape::*)(const Shape&) const);
+FL_METHOD(Shape::operator!=, bool (Shape::*)(const Shape&) const);
+FL_METHOD(Shape::operator==, bool (Shape::*)(const std::initializer_list<Dim>&) const);
+FL_METHOD(Shape::operator!=, bool (Shape::*)(const std::initializer_list<Dim>&) const);
+FL_METHOD(Shape::get, const std::vector<Dim>& (Shape::*)() const);
+FL_METHOD(Shape::get, std::vector<Dim>& (Shape::*)());
+FL_METHOD(Shape::toString, std::string (Shape::*)() const);
+FL_SIGNATURE(fl::operator<<, std::ostream& (*)(std::ostream&, const Shape&));
+
+// ---- Types.h ----
+FL_SIGNATURE(fl::operator<<, std::ostream& (*)(std::ostream&, const dtype&));
+#define FL_TRAITS(N)                                                              \
+  static_assert(std::is_same_v<decltype(dtype_traits<N>::fl_type), const dtype>); \
+  static_assert(std::is_same_v<decltype(dtype_traits<N>::ctype), const dtype>);   \
+  static_assert(std::is_same_v<dtype_traits<N>::base_type, N>);                   \
+  FL_SIGNATURE(dtype_traits<N>::getName, const char* (*)());
+FL_FOR_EACH_SCALAR_TYPE(FL_TRAITS)
+#undef FL_TRAITS
+
+// ---- Index.h ----
+static_assert(std::is_same_v<decltype(fl::end), const end_t>);
+static_assert(std::is_same_v<decltype(fl::span), const range>);
+static_assert(std::is_default_constructible_v<range> && std::is_constructible_v<range, Dim> &&
+              !std::is_convertible_v<Dim, range> && std::is_constructible_v<range, Dim, Dim> &&
+              std::is_constructible_v<range, Dim, end_t> &&
+              std::is_constructible_v<range, Dim, end_t, Dim>);
+FL_METHOD(range::start, Dim (range::*)() const);
+FL_METHOD(range::end, const std::optional<Dim>& (range::*)() const);
+FL_METHOD(range::endVal, Dim (range::*)() const);
+FL_METHOD(range::stride, Dim (range::*)() const);
+FL_METHOD(range::operator==, bool (range::*)(const range&) const);
+FL_METHOD(range::operator!=, bool (range::*)(const range&) const);
+static_assert(std::is_same_v<Index::IndexVariant, std::variant<Dim, range, Tensor>>);
+static_assert(std::is_convertible_v<Tensor, Index> && std::is_convertible_v<range, Index> &&
+              std::is_convertible_v<Dim, Index> && std::is_convertible_v<int, Index> &&
+              !std::is_default_constructible_v<Index>);
+FL_METHOD(Index::type, detail::IndexType (Index::*)() const);
+FL_METHOD(Index::isSpan, bool (Index::*)() const);
+FL_METHOD(Index::get<Dim>, const Dim& (Index::*)() const);
+FL_METHOD(Index::get<range>, const range& (Index::*)() const);
+FL_METHOD(Index::get<Tensor>, const Tensor& (Index::*)() const);
+FL_METHOD(Index::get<Tensor>, Tensor& (Index::*)());
+FL_METHOD(Index::getVariant, Index::IndexVariant (Index::*)() const);
+
+// ---- Device.h, DeviceType.h, DeviceManager.h ----
+using Streams = std::unordered_set<std::shared_ptr<Stream>>;
+FL_SIGNATURE(fl::deviceTypeToString, std::string (*)(const DeviceType));
+FL_SIGNATURE(fl::operator<<, std::ostream& (*)(std::ostream&, const DeviceType&));
+FL_SIGNATURE(fl::getDeviceTypes, const std::unordered_set<DeviceType>& (*)());
+FL_SIGNATURE(fl::deviceImplTypeCheck, void (*)(DeviceType, DeviceType));
+static_assert(std::is_same_v<decltype(kDefaultDeviceType), const DeviceType>);
+static_assert(std::is_same_v<decltype(kX64DeviceId), const int>);
+static_assert(std::is_abstract_v<Device> && !std::is_copy_constructible_v<Device> &&
+              !std::is_move_constructible_v<Device> && !std::is_copy_assignable_v<Device>);
+FL_METHOD(Device::getStreams, const Streams& (Device::*)() const);
+FL_METHOD(Device::addStream, void (Device::*)(std::shared_ptr<Stream>));
+FL_METHOD(Device::sync, void (Device::*)() const);
+FL_METHOD(Device::nativeId, int (Device::*)() const);
+FL_METHOD(Device::type, DeviceType (Device::*)() const);
+FL_METHOD(Device::setActive, void (Device::*)() const);
+FL_METHOD(Device::addSetActiveCallback, void (Device::*)(std::function<void(int)>));
+FL_METHOD(Device::impl<X64Device>, const X64Device& (Device::*)() const);
+FL_METHOD(Device::impl<X64Device>, X64Device& (Device::*)());
+static_assert(std::is_base_of_v<DeviceTrait<X64Device>, X64Device> &&
+              std::is_default_constructible_v<X64Device>);
+static_assert(std::is_same_v<decltype(X64Device::type), const DeviceType>);
+FL_METHOD(X64Device::nativeId, int (X64Device::*)() const);
+FL_METHOD(X64Device::setActiveImpl, void (X64Device::*)() const);
+static_assert(!std::is_default_constructible_v<DeviceManager> &&
+              !std::is_copy_constructible_v<DeviceManager>);
+FL_SIGNATURE(DeviceManager::getInstance, DeviceManager& (*)());
+FL_METHOD(DeviceManager::isDeviceTypeAvailable, bool (DeviceManager::*)(const DeviceType) const);
+FL_METHOD(DeviceManager::getDeviceCount, unsigned (DeviceManager::*)(const DeviceType) const);
+FL_METHOD(DeviceManager::getDevicesOfType,
+          std::vector<Device*> (DeviceManager::*)(const DeviceType));
+FL_METHOD(DeviceManager::getDevicesOfType,
+          std::vector<const Device*> (DeviceManager::*)(const DeviceType) const);
+FL_METHOD(DeviceManager::getDevice, Device& (DeviceManager::*)(const DeviceType, int) const);
+FL_METHOD(DeviceManager::getActiveDevice, Device& (DeviceManager::*)(const DeviceType) const);
+
+// ---- Stream.h, SynchronousStream.h ----
+using WaitOns = const std::unordered_set<const Stream*>&;
+static_assert(std::is_abstract_v<Stream> && !std::is_copy_constructible_v<Stream> &&
+              !std::is_move_constructible_v<Stream> && !std::is_copy_assignable_v<Stream>);
+FL_METHOD(Stream::impl<SynchronousStream>, const SynchronousStream& (Stream::*)() const);
+FL_METHOD(Stream::type, StreamType (Stream::*)() const);
+FL_METHOD(Stream::device, Device& (Stream::*)());
+FL_METHOD(Stream::device, const Device& (Stream::*)() const);
+FL_METHOD(Stream::sync, void (Stream::*)() const);
+FL_METHOD(Stream::relativeSync, void (Stream::*)(const Stream&) const);
+FL_METHOD(Stream::relativeSync, void (Stream::*)(WaitOns) const);
+static_assert(std::is_base_of_v<StreamTrait<SynchronousStream>, SynchronousStream> &&
+              std::is_default_constructible_v<SynchronousStream>);
+static_assert(std::is_same_v<decltype(SynchronousStream::type), const StreamType>);
+FL_METHOD(SynchronousStream::device, X64Device& (SynchronousStream::*)());
+FL_METHOD(SynchronousStream::device, const X64Device& (SynchronousStream::*)() const);
+FL_METHOD(SynchronousStream::relativeSync,
+          void (SynchronousStream::*)(const SynchronousStream&) const);
+FL_METHOD(SynchronousStream::relativeSync, void (SynchronousStream::*)(const Stream&) const);
+
+// ---- Profile.h ----
+static_assert(std::is_default_constructible_v<detail::ScopedProfiler> &&
+              std::is_constructible_v<detail::ProfileTracer, const std::string&> &&
+              !std::is_convertible_v<std::string, detail::ProfileTracer>);
+
+// ---- Enumerations ----
+#define FL_VALUE(name, value) static_assert(static_cast<int>(name) == value)
+FL_VALUE(TensorBackendType::Stub, 0);
+FL_VALUE(TensorBackendType::Tracer, 1);
+FL_VALUE(TensorBackendType::ArrayFire, 2);
+FL_VALUE(TensorBackendType::OneDnn, 3);
+FL_VALUE(TensorBackendType::Jit, 4);
+FL_VALUE(Location::Host, 0);
+FL_VALUE(MemoryLocation::Device, 1);
+FL_VALUE(StorageType::Dense, 0);
+FL_VALUE(StorageType::CSR, 1);
+FL_VALUE(StorageType::CSC, 2);
+FL_VALUE(StorageType::COO, 3);
+FL_VALUE(PadType::Constant, 0);
+FL_VALUE(PadType::Edge, 1);
+FL_VALUE(PadType::Symmetric, 2);
+FL_VALUE(SortMode::Descending, 0);
+FL_VALUE(SortMode::Ascending, 1);
+FL_VALUE(MatrixProperty::None, 0);
+FL_VALUE(MatrixProperty::Transpose, 1);
+FL_VALUE(detail::IndexType::Tensor, 0);
+FL_VALUE(detail::IndexType::Range, 1);
+FL_VALUE(detail::IndexType::Literal, 2);
+FL_VALUE(detail::IndexType::Span, 3);
+FL_VALUE(dtype::f16, 0);
+FL_VALUE(dtype::f32, 1);
+FL_VALUE(dtype::f64, 2);
+FL_VALUE(dtype::b8, 3);
+FL_VALUE(dtype::s16, 4);
+FL_VALUE(dtype::s32, 5);
+FL_VALUE(dtype::s64, 6);
+FL_VALUE(dtype::u8, 7);
+FL_VALUE(dtype::u16, 8);
+FL_VALUE(dtype::u32, 9);
+FL_VALUE(dtype::u64, 10);
+FL_VALUE(DeviceType::x64, 0);
+FL_VALUE(DeviceType::CUDA, 1);
+FL_VALUE(StreamType::CUDA, 0);
+FL_VALUE(StreamType::Synchronous, 1);
+#undef FL_VALUE
+
 // ---- Neural networks ----
 FL_SIGNATURE(fl::conv2d, Tensor (*)(T, T, const int, const int, const int, const int, const int,
                                     const int, const int));
@@ -214,6 +487,7 @@ FL_SIGNATURE(fl::detail::rnnBackward,
                  T, T, T, T, const std::shared_ptr<detail::RNNGradData>, T, const int, const int,
                  const RnnMode, const bool, const float, Payload));
 
+#undef FL_METHOD
 #undef FL_SIGNATURE
 
 }  // namespace fl::testing

@@ -301,6 +301,52 @@ TEST(Random, DependsOnSeedAndOrderAlone) {
   EXPECT_NEAR(var(n).scalar<float>(), 1, 0.1);
 }
 
+TEST(Matmul, OfIntegers) {
+  for (const dtype type : {dtype::s16, dtype::s32, dtype::s64, dtype::u8, dtype::u32}) {
+    const Tensor x = counting({2, 3}, type), y = counting({3, 2}, type);
+    const Tensor product = matmul(x, y);
+    EXPECT_EQ(product.type(), type);
+    EXPECT_THAT(floats(product.astype(dtype::f32)), ElementsAre(10, 13, 28, 40));
+    const Tensor squares =
+        matmul(x, x, MatrixProperty::Transpose, MatrixProperty::None).astype(dtype::f32);
+    EXPECT_THAT(floats(squares), ElementsAre(1, 3, 5, 3, 13, 23, 5, 23, 41));
+  }
+  EXPECT_EQ(
+      matmul(full({1, 2}, 200, dtype::u8), full({2, 1}, 1, dtype::u8)).scalar<unsigned char>(),
+      144);  // 400 modulo 256
+}
+
+TEST(Order, TopkIsTheFrontOfSort) {
+  // Few values, so that many are equal, and a NaN in every line.
+  setSeed(1);
+  Tensor x = rint(rand({7, 40, 3}) * 5.0);
+  x(2) = std::nanf("");
+  x(span, 11) = std::nanf("");
+  x(span, span, 1) = std::nanf("");
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::f64, dtype::s32, dtype::u8}) {
+    const Tensor input = x.astype(type);
+    for (int axis = 0; axis < 3; ++axis) {
+      for (const SortMode mode : {SortMode::Ascending, SortMode::Descending}) {
+        Tensor sorted, order, values, indices;
+        sort(sorted, order, input, axis, mode);
+        for (const Dim k : {Dim{1}, input.dim(axis) / 2 + 1, input.dim(axis)}) {
+          std::vector<Index> front(3, span);
+          front[axis] = range(0, k);
+          topk(values, indices, input, k, axis, mode);
+          EXPECT_EQ(values.type(), type);
+          EXPECT_EQ(indices.toHostVector<unsigned>(), order(front).toHostVector<unsigned>());
+          // Of the bytes, for NaN.
+          const Tensor wanted = sorted(front).copy();
+          std::vector<char> got(values.bytes()), want(wanted.bytes());
+          values.host<void>(got.data());
+          wanted.host<void>(want.data());
+          EXPECT_EQ(got, want) << type << " axis " << axis << " k " << k;
+        }
+      }
+    }
+  }
+}
+
 TEST(Empty, OperatorsTakeSizeZero) {
   const Tensor x(Shape({0, 3}));
   EXPECT_EQ((x + 1.0).shape(), Shape({0, 3}));

@@ -144,6 +144,34 @@ for mutated in mutated_*.flir; do
   prints_nothing out
 done
 
+# --verify says whether a file may run; before the pass `pack`, temporaries have no places yet.
+for form in graph schedule kernel; do
+  [[ $form == graph ]] && file=good.flir || file=$form.flir
+  run 0 opt --verify $file
+  [[ $(<out) == "$file: ok, a $form" ]] || fail "$command_line: $(cat out)"
+done
+cat >chain.flir <<'END'
+graph @chain(%x: f32[4,8], %y: f32[8,4]) {
+  %0 = matmul %x, %y {transposeLhs=0, transposeRhs=0} : f32[4,4]
+  %1 = matmul %0, %0 {transposeLhs=0, transposeRhs=0} : f32[4,4]
+  %2 = matmul %1, %0 {transposeLhs=0, transposeRhs=0} : f32[4,4]
+  return %2
+}
+END
+"$fl" opt --stop_after=order chain.flir >unpacked.flir
+run 0 opt unpacked.flir
+cmp -s out unpacked.flir || fail "a schedule without places does not print as it was read"
+run 1 opt --verify unpacked.flir
+says err "fl: unpacked.flir: not valid: temporary 0 ends behind the arena's 0 bytes"
+sed 's/arena=0/arena=64/' unpacked.flir >overlapping.flir
+run 1 opt --verify overlapping.flir
+says err "fl: overlapping.flir: not valid: temporaries 0 and 1 overlap"
+run 1 opt --verify bad.flir
+says err 'fl: bad.flir:3:8: "frob" is no op'
+run 1 opt --verify mutated_store.flir
+says err "fl: mutated_store.flir: not valid: %99 is not defined and a stage uses it"
+prints_nothing out
+
 # Output that is lost is an error.
 for arguments in --list "--emit=llvm good.flir" good.flir; do
   command_line="fl opt $arguments >/dev/full" code=0

@@ -118,6 +118,7 @@ std::pair<Tensor, Tensor> conv2dBackwardFilterBias(
     const int sx, const int sy, const int px, const int py, const int dx, const int dy,
     const int groups, std::shared_ptr<DynamicBenchmark> filterBench,
     std::shared_ptr<DynamicBenchmark> biasBench, std::shared_ptr<detail::AutogradPayload> payload);
+// poolOutput, the result of pool2d, may be empty.
 Tensor pool2dBackward(const Tensor& gradOutput, const Tensor& input, const Tensor& poolOutput,
                       const int wx, const int wy, const int sx, const int sy, const int px,
                       const int py, const PoolingMode mode,

@@ -1,5 +1,9 @@
 // Batch normalisation over (before, features, after): the feature axes merged into one, and what
 // precedes and follows them, which is averaged over. 16-bit floats are computed in f32.
+//
+// The centered input is an operand of the reductions alone: the elements' last formula multiplies x
+// and subtracts the mean's share, so that no tensor of the input's size is stored on the way. The
+// rounding error is still that of the mean.
 #include <algorithm>
 
 #include "fl/autograd/tensor/ComposedAutogradExtension.h"
@@ -47,7 +51,7 @@ void checkParameter(const char* name, const Tensor& parameter, const Tensor& inp
     return;
   }
   const dtype type = computeType(input.type());
-  FL_USER_CHECK(parameter.elements() == axes.features && parameter.type() == type,
+  FL_USER_CHECK(parameter.shape().elements() == axes.features && parameter.type() == type,
                 "batchnorm: ", typeToString(input.type(), input.shape()), " with ", name, " ",
                 typeToString(parameter.type(), parameter.shape()), ": needs ", axes.features,
                 " elements of ", type);
@@ -55,10 +59,12 @@ void checkParameter(const char* name, const Tensor& parameter, const Tensor& inp
 
 Tensor sumOverBatch(const Tensor& view) { return sum(view, {0, 2}, /*keepDims=*/true); }
 
-// (1 - momentum) running + momentum batch, in the shape of `running`.
-void updateRunning(Tensor& running, const Tensor& batch, double momentum) {
-  const Tensor flat = running.flatten() * (1 - momentum) + batch.flatten() * momentum;
-  running = reshape(flat, running.shape());
+// running + momentum (batch - running), in the shape of `running`. Every operator of it reads the
+// batch's value, so that all fuse with the reduction.
+void updateRunning(Tensor& running, const Tensor& batch, const FeatureAxes& features,
+                   double momentum) {
+  const Tensor row = features.row(running);
+  running = reshape(row + (batch - row) * momentum, running.shape());
 }
 
 }  // namespace
@@ -89,8 +95,8 @@ Tensor ComposedAutogradExtension::batchnorm(Tensor& saveMean, Tensor& saveVar, c
     const Tensor squares = sumOverBatch(centered * centered);
     variance = squares / count;
     if (keepsStatistics) {
-      updateRunning(runningMean, mean, momentum);
-      updateRunning(runningVar, squares / std::max(count - 1, 1.0), momentum);
+      updateRunning(runningMean, mean, features, momentum);
+      updateRunning(runningVar, squares / std::max(count - 1, 1.0), features, momentum);
     }
   } else {
     mean = features.row(runningMean);
@@ -100,14 +106,9 @@ Tensor ComposedAutogradExtension::batchnorm(Tensor& saveMean, Tensor& saveVar, c
   saveMean = mean.flatten();
   saveVar = inverse.flatten();
 
-  Tensor result = (x - mean) * inverse;
-  if (!weight.isEmpty()) {
-    result = result * features.row(weight);
-  }
-  if (!bias.isEmpty()) {
-    result = result + features.row(bias);
-  }
-  return reshape(result, input.shape()).astype(input.type());
+  const Tensor scale = weight.isEmpty() ? inverse : inverse * features.row(weight);
+  const Tensor shift = bias.isEmpty() ? -(mean * scale) : features.row(bias) - mean * scale;
+  return reshape(x * scale + shift, input.shape()).astype(input.type());
 }
 
 std::tuple<Tensor, Tensor, Tensor> ComposedAutogradExtension::batchnormBackward(
@@ -118,19 +119,23 @@ std::tuple<Tensor, Tensor, Tensor> ComposedAutogradExtension::batchnormBackward(
   FL_USER_CHECK(gradOutput.shape() == input.shape(), "batchnormBackward: a gradient ",
                 typeToString(gradOutput.type(), gradOutput.shape()), " of a result of shape ",
                 input.shape());
-  const Tensor inverse = features.row(saveVar);
-  const Tensor normal = (features.view(input) - features.row(saveMean)) * inverse;
-  const Tensor grad = features.view(gradOutput);
-  const Tensor gradBias = sumOverBatch(grad), gradWeight = sumOverBatch(grad * normal);
+  const Tensor mean = features.row(saveMean), inverse = features.row(saveVar);
+  const Tensor x = features.view(input), grad = features.view(gradOutput);
+  const Tensor gradBias = sumOverBatch(grad);
+  const Tensor gradWeight = sumOverBatch(grad * (x - mean)) * inverse;
 
-  Tensor centered = grad;
+  Tensor gradInput = grad;
   if (train) {  // mean and variance follow the input too
     const auto count = static_cast<double>(features.count());
-    centered = grad - (gradBias + normal * gradWeight) / count;
+    const Tensor slope = gradWeight * inverse / count;
+    gradInput = grad - gradBias / count - (x * slope - mean * slope);
   }
-  const Tensor scale = weight.isEmpty() ? inverse : inverse * features.row(weight);
-  const Tensor gradInput = reshape(centered * scale, input.shape()).astype(input.type());
-  return {gradInput, gradWeight.flatten(), gradBias.flatten()};
+  gradInput = gradInput * inverse;
+  if (!weight.isEmpty()) {
+    gradInput = gradInput * features.row(weight);
+  }
+  return {reshape(gradInput, input.shape()).astype(input.type()), gradWeight.flatten(),
+          gradBias.flatten()};
 }
 
 }  // namespace fl

@@ -75,7 +75,7 @@ Network::Network(const Tensor& input, const Tensor& hiddenState, const Tensor& c
   FL_USER_CHECK(hiddenSize > 0 && numLayers > 0, call, ": hidden size ", hiddenSize, " and ",
                 numLayers, " layers must be positive");
   const Dim count = parameters.weightCount();
-  FL_USER_CHECK(weights.elements() == count && weights.type() == type, call, " with weights ",
+  FL_USER_CHECK(weights.shape().elements() == count && weights.type() == type, call, " with weights ",
                 typeToString(weights.type(), weights.shape()), ": needs ", count, " of ", type);
   checkState(call, "hidden", hiddenState, *this);
   FL_USER_CHECK(mode == RnnMode::LSTM || cellState.isEmpty(), call,
@@ -108,9 +108,9 @@ Tensor dropoutMask(const Tensor& input, double p) {
   return (rand(input.shape()) > p).astype(input.type()) * (p < 1 ? 1 / (1 - p) : 0.0);
 }
 
-// The steps of one direction of a layer, by time.
+// The steps of one direction of a layer, by time; without `keep` only the states after them.
 std::vector<RnnStep> runDirection(const Network& network, const RnnCellWeights& weights,
-                                  const Tensor& input, RnnState state, int direction) {
+                                  const Tensor& input, RnnState state, int direction, bool keep) {
   const Tensor products = reshape(transposedProduct(weights.input, columns(input)),
                                   {network.parameters.gateRows(), network.batch, network.time});
   std::vector<RnnStep> steps(network.time);
@@ -121,6 +121,9 @@ std::vector<RnnStep> runDirection(const Network& network, const RnnCellWeights& 
         network.parameters.mode,
         {products(span, span, t), recurrent, weights.inputBias, weights.recurrentBias}, state);
     state = steps[t].after;
+    if (!keep) {
+      steps[t] = {{}, state, {}};
+    }
   }
   return steps;
 }
@@ -158,6 +161,14 @@ DirectionGradient backDirection(const Network& network, const RnnCellWeights& we
            productTransposed(columns(stacked(before)), gradQ), biasA, biasQ}};
 }
 
+void checkGradient(const char* name, const Tensor& gradient, const Network& network,
+                   const Shape& shape) {
+  FL_USER_CHECK(
+      gradient.isEmpty() || (gradient.shape() == shape && gradient.type() == network.type),
+      "rnnBackward: the gradient ", name, " ", typeToString(gradient.type(), gradient.shape()),
+      " must be ", typeToString(network.type, shape), " or empty");
+}
+
 Tensor inShapeOf(const Tensor& model, const std::vector<Tensor>& states) {
   return model.isEmpty() ? Tensor(model.shape(), model.type())
                          : reshape(stacked(states), model.shape());
@@ -188,8 +199,9 @@ std::tuple<Tensor, Tensor, Tensor> ComposedAutogradExtension::rnn(
     std::vector<Tensor> outputs;
     for (int d = 0; d < parameters.directions(); ++d) {
       const int state = layer * parameters.directions() + d;
-      const std::vector<RnnStep>& steps = kept->steps.emplace_back(runDirection(
-          network, cells[state], sequence, network.stateOf(hiddenState, cellState, state), d));
+      const std::vector<RnnStep>& steps = kept->steps.emplace_back(
+          runDirection(network, cells[state], sequence,
+                       network.stateOf(hiddenState, cellState, state), d, payload != nullptr));
       std::vector<Tensor> values;
       for (const RnnStep& step : steps) {
         values.push_back(step.after.hidden);
@@ -221,8 +233,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> ComposedAutogradExtension::rnnBackwar
   const int directions = parameters.directions();
   const std::vector<RnnCellWeights> cells = unpackRnnWeights(weights, parameters);
   const Shape outputShape = {directions * parameters.hiddenSize, network.batch, network.time};
-  Tensor grad = gradData->dy.isEmpty() ? full(outputShape, 0.0, network.type)
-                                       : reshape(gradData->dy, outputShape);
+  checkGradient("dy", gradData->dy, network, outputShape);
+  checkGradient("dhy", gradData->dhy, network, network.stateShape());
+  checkGradient("dcy", gradData->dcy, network, network.stateShape());
+  Tensor grad = gradData->dy.isEmpty() ? full(outputShape, 0.0, network.type) : gradData->dy;
   std::vector<RnnCellWeights> cellGrads(parameters.states());
   std::vector<Tensor> hiddenGrads(parameters.states()), cellStateGrads(parameters.states());
   for (int layer = numLayers - 1; layer >= 0; --layer) {

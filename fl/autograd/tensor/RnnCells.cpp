@@ -24,7 +24,7 @@ class Gates {
 
 RnnStep forwardSimple(RnnMode mode, const Gates& gates) {
   const Tensor x = gates.both(0);
-  const Tensor hidden = mode == RnnMode::RELU ? maximum(x, 0.0) : tanh(x);
+  const Tensor hidden = mode == RnnMode::RELU ? maximum(x, fromScalar(0.0, x.type())) : tanh(x);
   return {{}, {hidden, {}}, {}};
 }
 

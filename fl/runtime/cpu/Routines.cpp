@@ -151,15 +151,17 @@ class CumsumRoutine : public Routine {
 class ArgsortRoutine : public Routine {
  public:
   explicit ArgsortRoutine(const LibraryCall& call)
-      : type_(call.operands[0].type), shape_(call.result.shape, call.attrs[0]) {}
+      : type_(call.operands[0].type),
+        shape_(call.operands[0].shape, call.attrs[0]),
+        count_(call.attrs[1]) {}
 
   void run(void* const* operands, void* result, void*, ThreadPool& pool) const override {
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       forEachBlock(shape_, pool, [&](int64_t first, int64_t last, int64_t o) {
         for (int64_t k = first; k < last; ++k) {
-          const int64_t line = k + shape_.inner * shape_.length * o;
-          sortLine(static_cast<const T*>(operands[0]) + line, static_cast<int64_t*>(result) + line);
+          sortLine(static_cast<const T*>(operands[0]) + k + shape_.inner * shape_.length * o,
+                   static_cast<int64_t*>(result) + k + shape_.inner * count_ * o);
         }
       });
     });
@@ -173,20 +175,27 @@ class ArgsortRoutine : public Routine {
     for (int64_t i = 0; i < shape_.length; ++i) {
       pairs[i] = {static_cast<Key>(in[i * shape_.inner]), i};
     }
-    std::sort(pairs.begin(), pairs.end(), [](const auto& x, const auto& y) {
+    // A total order, so that selecting gives what sorting would.
+    const auto before = [](const auto& x, const auto& y) {
       const bool xNan = x.first != x.first, yNan = y.first != y.first;
       if (xNan || yNan) {
         return xNan == yNan ? x.second < y.second : yNan;
       }
       return x.first != y.first ? x.first < y.first : x.second < y.second;
-    });
-    for (int64_t i = 0; i < shape_.length; ++i) {
+    };
+    const auto end = pairs.begin() + count_;
+    if (count_ < shape_.length) {
+      std::nth_element(pairs.begin(), end, pairs.end(), before);
+    }
+    std::sort(pairs.begin(), end, before);
+    for (int64_t i = 0; i < count_; ++i) {
       out[i * shape_.inner] = pairs[i].second;
     }
   }
 
   const dtype type_;
   const AxisShape shape_;
+  const int64_t count_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "fl/runtime/ref/KernelReference.h"
+#include "tools/reference/KernelReference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 
 #include "fl/base/Error.h"
 
-namespace fl::runtime::ref {
+namespace fl::tools {
 namespace {
 
 using ir::Kernel;
@@ -474,8 +474,9 @@ class Runner {
 
 }  // namespace
 
-int64_t runKernel(const Kernel& kernel, const ir::KernelArgs& args, int64_t begin, int64_t end) {
+int64_t interpretKernel(const Kernel& kernel, const ir::KernelArgs& args, int64_t begin,
+                        int64_t end) {
   return Runner(kernel, args).run(begin, end);
 }
 
-}  // namespace fl::runtime::ref
+}  // namespace fl::tools

@@ -1,0 +1,4 @@
+// Shape and Dim, where programs for Flashlight look for them.
+#pragma once
+
+#include "fl/base/Shape.h"

@@ -1,0 +1,264 @@
+// What programs written for Flashlight rely on, beside values: header names, types that functions
+// return, corner cases of its conventions.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "fl/tensor/Compute.h"
+#include "fl/tensor/DefaultTensorType.h"
+#include "fl/tensor/Index.h"
+#include "fl/tensor/Init.h"
+#include "fl/tensor/Profile.h"
+#include "fl/tensor/Random.h"
+#include "fl/tensor/Shape.h"
+#include "fl/tensor/TensorAdapter.h"
+#include "fl/tensor/TensorBackend.h"
+#include "fl/tensor/TensorBase.h"
+#include "fl/tensor/Types.h"
+#include "fl/tensor/runtime.h"
+#include "tests/ForwardingBackend.h"
+
+namespace fl {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <class F>
+std::string errorOf(F&& f) {
+  try {
+    f();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Numbers, ACharKeepsItsValue) {
+  const Tensor x = Tensor::fromVector<float>({1, 2, 3});
+  EXPECT_THAT((x * char{2}).toHostVector<float>(), ElementsAre(2, 4, 6));
+  EXPECT_THAT((char{5} - x).toHostVector<float>(), ElementsAre(4, 3, 2));
+  EXPECT_THAT((x == char{3}).toHostVector<char>(), ElementsAre(0, 0, 1));
+  const Tensor u = x.astype(dtype::u8);
+  EXPECT_THAT((u % char{2}).toHostVector<unsigned char>(), ElementsAre(1, 0, 1));
+  EXPECT_THAT(full({2}, char{42}, dtype::s16).toHostVector<short>(), ElementsAre(42, 42));
+  Tensor y = x;
+  y += char{2};
+  EXPECT_THAT(y.toHostVector<float>(), ElementsAre(3, 4, 5));
+}
+
+TEST(Scalars, AreReducedOverAnyAxes) {
+  const Tensor x = fromScalar(3.0);
+  using Reduction = Tensor (*)(const Tensor&, const std::vector<int>&, const bool);
+  for (const Reduction reduction :
+       {Reduction(sum), Reduction(amin), Reduction(amax), Reduction(mean), Reduction(median)}) {
+    EXPECT_EQ(reduction(x, {0}, false).shape(), Shape());
+    EXPECT_EQ(reduction(x, {0, 1}, true).scalar<float>(), 3);
+  }
+  EXPECT_EQ(var(x, {0}).scalar<float>(), 0);
+  EXPECT_EQ(fl::std(x, {0}).scalar<float>(), 0);
+  EXPECT_EQ(norm(x, {0}).scalar<float>(), 3);
+  EXPECT_EQ(any(x, {0}).scalar<char>(), 1);
+  EXPECT_EQ(all(x, {0}).scalar<char>(), 1);
+  EXPECT_EQ(countNonzero(x, {0}).scalar<unsigned>(), 1u);
+}
+
+TEST(Where, ANumberTakesTheTensorsDtype) {
+  const Tensor condition = Tensor::fromVector<char>({1, 0});
+  const Tensor x = Tensor::fromVector<int>({7, 8});
+  EXPECT_THAT(where(condition, x, 1.9).toHostVector<int>(), ElementsAre(7, 1));
+  EXPECT_THAT(where(condition, -2.0, x).toHostVector<int>(), ElementsAre(-2, 8));
+}
+
+TEST(Concatenate, LeavesOutEmptyTensors) {
+  const Tensor x = full({5, 5}, 1.0);
+  EXPECT_EQ(concatenate(1, x, Tensor()).shape(), Shape({5, 5}));
+  EXPECT_EQ(concatenate(0, Tensor(), x, x).shape(), Shape({10, 5}));
+  EXPECT_EQ(concatenate(0, Tensor(), Tensor()).shape(), Shape({0}));
+  EXPECT_EQ(concatenate(2, Tensor(), Tensor()).shape(), Shape({0, 1, 1}));
+  EXPECT_EQ(concatenate(1, Tensor(Shape({0, 3})), Tensor(Shape({0, 4}))).shape(), Shape({0, 7}));
+}
+
+TEST(TensorIndex, OfFloats) {
+  const Tensor x = iota({4});
+  EXPECT_THAT(x(Tensor::fromVector<float>({3.9, 1})).toHostVector<float>(), ElementsAre(3, 1));
+  const Tensor bad = Tensor::fromVector<float>({1, std::nanf("")});
+  EXPECT_THAT(errorOf([&] { x(bad).toHostVector<float>(); }), HasSubstr("is out of range"));
+  const auto write = [&] {
+    Tensor y = x;
+    y(bad) = 1.0;
+    y.toHostVector<float>();
+  };
+  EXPECT_THAT(errorOf(write), HasSubstr("is out of range"));
+}
+
+TEST(Metadata, DimSaysWhatIsAskedOfWhat) {
+  EXPECT_THAT(errorOf([] { full({3, 4}, 1.0).dim(9); }),
+              HasSubstr("dim: f32[3,4] has no dimension 9, at "));
+  const Tensor x = full({2, 3}, 1.0);
+  EXPECT_EQ(fromScalar(x.elements()).type(), dtype::u32);  // of a size_t
+}
+
+TEST(Construction, BracesAreAShape) {
+  EXPECT_EQ(Tensor({0, 3}).shape(), Shape({0, 3}));
+  EXPECT_EQ(Tensor({1, 2, 3}).shape(), Shape({1, 2, 3}));
+  const std::array<unsigned, 4> values = {1, 2, 3, 4};
+  EXPECT_EQ(Tensor::fromArray({2, 2}, values).shape(), Shape({2, 2}));
+  EXPECT_EQ(Tensor::fromArray({2, 2}, values, dtype::f64).type(), dtype::f64);
+}
+
+TEST(Host, IntegersOfOneSizeReadEachOther) {
+  const Tensor x = Tensor::fromVector<unsigned>({1, 2});
+  EXPECT_THAT(x.toHostVector<int>(), ElementsAre(1, 2));
+  EXPECT_THROW(x.toHostVector<float>(), std::invalid_argument);
+  EXPECT_THROW(x.toHostVector<long long>(), std::invalid_argument);
+}
+
+TEST(Host, AsScalarCasts) {
+  EXPECT_TRUE(fromScalar(0.5).asScalar<bool>());
+  EXPECT_FALSE(fromScalar(0).asScalar<bool>());
+  EXPECT_EQ(fromScalar(2.9).asScalar<int>(), 2);
+  EXPECT_EQ(full({1}, 3, dtype::f16).asScalar<double>(), 3);
+}
+
+TEST(Ranges, Members) {
+  EXPECT_EQ(range().end(), std::nullopt);
+  EXPECT_EQ(iota({3})(range()).shape(), Shape({3}));
+  const range r(1, fl::end, 2);
+  const std::optional<Dim>& end = r.end();
+  EXPECT_FALSE(end);
+  EXPECT_THROW(r.endVal(), std::runtime_error);
+  Index index(r);
+  EXPECT_TRUE(std::holds_alternative<range>(index.getVariant()));
+  index.get<range>() = range(2);
+  EXPECT_EQ(index.get<range>().endVal(), 2);
+  EXPECT_EQ(std::get<Tensor>(Index(iota({3})).getVariant()).shape(), Shape({3}));
+}
+
+TEST(Printing, AlignsColumnsAndNamesMatrices) {
+  const Tensor x = Tensor::fromVector<int>({2, 2, 2}, {1, -20, 3, 4, 5, 6, 700, 8});
+  const std::string text = "s32[2,2,2]\n(:, :, 0)\n  1   3\n-20   4\n(:, :, 1)\n  5 700\n  6   8\n";
+  EXPECT_EQ(x.toString(), text);
+  std::ostringstream os;
+  os << x;
+  x.operator<<(os);
+  EXPECT_EQ(os.str(), text + text);
+  EXPECT_EQ(fromScalar(0.25).toString(), "f32[]\n0.25\n");
+  EXPECT_EQ(Tensor().toString(), "f32[0]\n");
+  EXPECT_EQ(Tensor(Shape({0, 3, 2})).toString(), "f32[0,3,2]\n");
+}
+
+TEST(Adapters, ByType) {
+  const Tensor x = iota({4});
+  const Tensor y = toTensorType<EagerTensor>(Tensor(x + 1.0));
+  EXPECT_EQ(y.backendType(), EagerTensor::tensorBackendType);
+  EXPECT_EQ(&y.backend(), &getBackend("eager"));
+  const Tensor z = to<LazyTensor>(Tensor(y));
+  EXPECT_EQ(z.backendType(), LazyTensor::tensorBackendType);
+  EXPECT_THAT(z.toHostVector<float>(), ElementsAre(1, 2, 3, 4));
+  EXPECT_TRUE(detail::areBackendsEqual(y, y, y));
+  EXPECT_FALSE(detail::areBackendsEqual(y, y, z));
+  const LazyTensor& adapter = z.getAdapter<LazyTensor>();
+  EXPECT_EQ(adapter.shape(), Shape({4}));
+  EXPECT_EQ(&adapter.backend(), &LazyTensor::tensorBackend());
+
+  Tensor made;
+  withTensorType<EagerTensor>([&] { made = full({2}, 1.0); });
+  EXPECT_EQ(made.backendType(), TensorBackendType::Eager);
+
+  DefaultTensorBackend_t& before = defaultTensorBackend();
+  setDefaultTensorType<EagerTensor>();
+  EXPECT_EQ(full({2}, 1.0).backendType(), TensorBackendType::Eager);
+  setDefaultTensorBackend(before);
+}
+
+testing::ForwardingBackend& borrowing() {
+  static auto& backend = *new testing::ForwardingBackend(getBackend("eager"));
+  return backend;
+}
+
+// A value in memory that a program holds.
+class BorrowedTensor : public TensorAdapterBase {
+ public:
+  BorrowedTensor(const Shape& shape, float* elements)
+      : TensorAdapterBase(borrowing(), {dtype::f32, shape}),
+        elements_(std::make_shared<Memory>(elements, bytes())) {}
+  MemoryBlockPtr data() override { return elements_; }
+
+ private:
+  struct Memory : MemoryBlock {
+    Memory(void* data, size_t bytes) : MemoryBlock(data, bytes) {}
+  };
+  MemoryBlockPtr elements_;
+};
+
+TEST(Adapters, OfAProgramsOwn) {
+  float memory[] = {1, 2, 3};
+  const Tensor x = toTensor<BorrowedTensor>(Shape({3}), memory);
+  EXPECT_EQ(&x.getAdapter<BorrowedTensor>().backend(), &borrowing());
+  EXPECT_THAT((x * 2.0).toHostVector<float>(), ElementsAre(2, 4, 6));
+}
+
+TEST(Adapters, AreReleased) {
+  Tensor x = iota({3});
+  EXPECT_TRUE(x.hasAdapter());
+  const TensorValue value = detail::releaseAdapter(std::move(x));
+  EXPECT_FALSE(x.hasAdapter());
+  EXPECT_THAT(Tensor(value).toHostVector<float>(), ElementsAre(0, 1, 2));
+  Tensor view = Tensor(value)(range(1, 3));
+  EXPECT_EQ(detail::releaseAdapterUnsafe(view)->shape(), Shape({2}));
+  EXPECT_FALSE(view.hasAdapter());
+}
+
+void checkedCall(const Tensor& a, const Tensor& b) { FL_TENSOR_DTYPES_MATCH_CHECK(a, b, a); }
+
+TEST(Adapters, DtypesMatch) {
+  const Tensor x = iota({3}), y = x.astype(dtype::f64);
+  EXPECT_NO_THROW(checkedCall(x, x));
+  EXPECT_THAT(errorOf([&] { checkedCall(x, y); }),
+              HasSubstr("checkedCall: tensors are of different dtypes"));
+}
+
+TEST(Streams, OfAProgramsOwn) {
+  struct Counting : SynchronousStream {
+    void sync() const override { ++synced; }
+    mutable int synced = 0;
+  };
+  const auto stream = std::make_shared<Counting>();
+  EXPECT_EQ(&stream->device(), &DeviceManager::getInstance().getActiveDevice(DeviceType::x64));
+  X64Device device;
+  EXPECT_THROW(device.addStream(stream), std::runtime_error);
+  EXPECT_THROW(deviceImplTypeCheck(DeviceType::CUDA, DeviceType::x64), std::invalid_argument);
+  EXPECT_EQ(FL_BACKEND_CUDA, DeviceManager::getInstance().isDeviceTypeAvailable(DeviceType::CUDA));
+}
+
+TEST(MemoryLog, NamesEachBlock) {
+  std::ostringstream log;
+  detail::setMemMgrLogStream(&log);
+  detail::setMemMgrFlushInterval(1000);
+  detail::setMemMgrLoggingEnabled(true);
+  {
+    const Tensor x = Tensor::fromVector(std::vector<float>(1000, 1.0F));
+  }
+  EXPECT_EQ(log.str(), "");
+  detail::setMemMgrLoggingEnabled(false);
+  EXPECT_THAT(log.str(),
+              ::testing::ContainsRegex("alloc 0x[0-9a-f]+ 4000\nfree 0x[0-9a-f]+ 4000\n"));
+  const std::string before = log.str();
+  const Tensor x = Tensor::fromVector(std::vector<float>(1000, 1.0F));
+  EXPECT_EQ(log.str(), before);
+
+  detail::setMemMgrFlushInterval(1);
+  detail::setMemMgrLoggingEnabled(true);
+  const Tensor y = Tensor::fromVector(std::vector<float>(100, 1.0F));
+  EXPECT_THAT(log.str(), HasSubstr(" 400\n"));
+  detail::setMemMgrLoggingEnabled(false);
+  detail::setMemMgrLogStream(nullptr);
+  EXPECT_THROW(detail::setMemMgrFlushInterval(0), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace fl
