@@ -157,7 +157,7 @@ double sumOf(const NpyArray& array) {
 }
 
 Difference compare(const NpyArray& actual, const NpyArray& expected,
-                   std::optional<double> tolerance) {
+                   const std::vector<ir::Parameter>& parameters, std::optional<double> tolerance) {
   double largest = 0, worst = 0;
   for (size_t i = 0; i < countOf(expected); ++i) {
     const Number a = elementOf(actual, i), e = elementOf(expected, i);
@@ -172,9 +172,16 @@ Difference compare(const NpyArray& actual, const NpyArray& expected,
     }
   }
   const double value = largest > 0 ? worst / largest : worst;
-  const double allowed =
-      isFloating(expected.type) ? tolerance.value_or(toleranceOf(expected.type)) : 0;
-  return {value, value <= allowed};
+  if (!isFloating(expected.type)) {
+    return {value, value == 0};
+  }
+  double explained = toleranceOf(expected.type);
+  for (const ir::Parameter& parameter : parameters) {
+    if (isFloating(parameter.type.type)) {
+      explained = std::max(explained, toleranceOf(parameter.type.type));
+    }
+  }
+  return {value, value <= tolerance.value_or(explained)};
 }
 
 std::string describeRule(std::optional<double> tolerance) {
@@ -183,8 +190,10 @@ std::string describeRule(std::optional<double> tolerance) {
     rule +=
         detail::concat(rule.empty() ? "" : ", ", type, " ", tolerance.value_or(toleranceOf(type)));
   }
-  return "check: differences allowed, relative to a result's largest element: " + rule +
-         ", others 0";
+  return "check: differences allowed, relative to a result's largest element, by the coarsest "
+         "dtype "
+         "of it and the inputs: " +
+         rule + ", others 0";
 }
 
 }  // namespace fl::tools

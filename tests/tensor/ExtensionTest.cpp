@@ -141,7 +141,7 @@ TEST(AutogradExtension, IsThatOfTheTensorsBackend) {
     EXPECT_EQ(backend.getExtension<AutogradExtension>().createBenchmarkOptions(), nullptr);
   }
   TypedBackend other(TensorBackendType::ArrayFire);
-  const Tensor image(std::make_shared<NoValue>(other, ir::ValueType{dtype::f32, {4, 4, 1, 1}}));
+  const Tensor image(std::make_unique<NoValue>(other, ir::ValueType{dtype::f32, {4, 4, 1, 1}}));
   try {
     pool2d(image, 2, 2);
     FAIL() << "nothing was thrown";

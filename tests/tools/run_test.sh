@@ -56,6 +56,15 @@ expect 0 '^result 0 .*: difference 0$' --backend=eager --device=ref --check=ref 
 expect 0 '^check: differences allowed, .*: f64 1e-12, f32 1e-05, f16 0.01, bf16 0.05, others 0$' \
   --check=ref softmax.flir
 expect 0 'f32 0.5' --check=ref --tolerance=0.5 softmax.flir
+# A result is as good as the inputs it comes from.
+cat >widened.flir <<'GRAPH'
+graph @widened(%x: f32[99]) {
+  %0 = erf %x : f32[99]
+  %1 = astype %0 {dtype=f64} : f64[99]
+  return %1
+}
+GRAPH
+expect 0 '^result 0 f64\[99\]: difference [0-9.]+e-0[6-9]$' --check=ref widened.flir
 expect 0 '^result 0 f32\[16,16\]: sum' kernel.flir
 expect 0 '^result 0 f32\[0,7\]: sum 0' --extents=0,7 kernel.flir
 

@@ -75,8 +75,9 @@ Network::Network(const Tensor& input, const Tensor& hiddenState, const Tensor& c
   FL_USER_CHECK(hiddenSize > 0 && numLayers > 0, call, ": hidden size ", hiddenSize, " and ",
                 numLayers, " layers must be positive");
   const Dim count = parameters.weightCount();
-  FL_USER_CHECK(weights.shape().elements() == count && weights.type() == type, call, " with weights ",
-                typeToString(weights.type(), weights.shape()), ": needs ", count, " of ", type);
+  FL_USER_CHECK(weights.shape().elements() == count && weights.type() == type, call,
+                " with weights ", typeToString(weights.type(), weights.shape()), ": needs ", count,
+                " of ", type);
   checkState(call, "hidden", hiddenState, *this);
   FL_USER_CHECK(mode == RnnMode::LSTM || cellState.isEmpty(), call,
                 ": only an LSTM has a cell state");
