@@ -1,6 +1,7 @@
 #include "fl/base/Shape.h"
 
-#include <stdexcept>
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
 
 namespace fl {
 
@@ -8,31 +9,31 @@ Dim Shape::elements() const {
   Dim product = 1;
   for (Dim dim : dims_) {
     if (__builtin_mul_overflow(product, dim, &product)) {
-      throw std::invalid_argument("Shape: " + toString() + " has too many elements");
+      throwUser("Shape: ", toString(), " has too many elements");
     }
   }
   return product;
 }
 
-void Shape::check(size_t dim) const {
+void Shape::check(size_t dim, const void* caller) const {
   if (dim >= dims_.size()) {
-    throw std::invalid_argument("Shape: dimension " + std::to_string(dim) + " of " + toString() +
-                                ", which has " + std::to_string(dims_.size()) + " dimensions");
+    const detail::CallSiteScope site(caller, "Shape");
+    throwUser("Shape: dimension ", dim, " of ", toString(), ", which has ", dims_.size());
   }
 }
 
 Dim Shape::dim(size_t dim) const {
-  check(dim);
+  check(dim, __builtin_return_address(0));
   return dims_[dim];
 }
 
 Dim& Shape::operator[](size_t dim) {
-  check(dim);
+  check(dim, __builtin_return_address(0));
   return dims_[dim];
 }
 
 const Dim& Shape::operator[](size_t dim) const {
-  check(dim);
+  check(dim, __builtin_return_address(0));
   return dims_[dim];
 }
 

@@ -43,7 +43,8 @@ class Shape {
   std::string toString() const;
 
  private:
-  void check(size_t dim) const;
+  // `caller` is the line to blame when no public function of the library has been entered.
+  void check(size_t dim, const void* caller) const;
   std::vector<Dim> dims_;
 };
 

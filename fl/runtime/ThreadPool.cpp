@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 
@@ -238,7 +239,10 @@ ThreadPool& threadPool() {
   return pool;
 }
 
-void setNumThreads(int threads) { threadPool().setThreads(threads); }
+void setNumThreads(int threads) {
+  FL_API_ENTRY();
+  threadPool().setThreads(threads);
+}
 
 int getNumThreads() { return threadPool().threads(); }
 

@@ -181,7 +181,7 @@ Tensor definePool2d(const Tensor& input, const ir::Attrs& attrs) {
   if (p.mode == PoolingMode::MAX) {
     return amax(poolWindows(input, p, -std::numeric_limits<double>::infinity()), {0});
   }
-  return sum(poolWindows(input, p, 0), {0}) / windowSizes(input, p);
+  return castTo(sum(poolWindows(input, p, 0), {0}) / windowSizes(input, p), input.type());
 }
 
 Tensor definePoolBackward(const Tensor& gradOutput, const Tensor& input, const ir::Attrs& attrs) {
@@ -205,7 +205,7 @@ Tensor definePoolBackward(const Tensor& gradOutput, const Tensor& input, const i
       reshape(windows, Shape({p.kx, p.ky, shape[1], shape[2], shape[3], shape[4]}));
   const Tensor folded = applyOp(
       ir::Op::Fold, {split}, {p.sx, p.sy, 1, 1, input.dim(0) + 2 * p.px, input.dim(1) + 2 * p.py});
-  return cropImage(folded, p.px, p.py);
+  return castTo(cropImage(folded, p.px, p.py), input.type());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/tensor/Detail.h"
@@ -35,6 +36,7 @@ void registerBackend(const std::string& name, BackendFactory factory) {
 }
 
 TensorBackend& getBackend(const std::string& askedName, const std::string& askedDevice) {
+  FL_API_ENTRY();
   const std::string name = askedName.empty() ? flags().backend : askedName;
   const std::string device = askedDevice.empty() ? flags().device : askedDevice;
   std::lock_guard<std::mutex> lock(registry().mutex);
@@ -80,8 +82,10 @@ TensorBackend& defaultTensorBackend() {
 
 void setDefaultTensorBackend(TensorBackend& backend) { processDefault = &backend; }
 
-BackendScope::BackendScope(const std::string& name, const std::string& device)
-    : BackendScope(getBackend(name, device)) {}
+BackendScope::BackendScope(const std::string& name, const std::string& device) : outer_(scoped) {
+  FL_API_ENTRY();
+  scoped = &getBackend(name, device);
+}
 
 BackendScope::BackendScope(TensorBackend& backend) : outer_(scoped) { scoped = &backend; }
 

@@ -116,9 +116,13 @@ const Shape& Tensor::shape() const {
                             : storage_->value->shape();
 }
 
-Dim Tensor::throwNoDimension(size_t dim) const {
-  FL_API_ENTRY();
-  throwUser("dim: ", typeToString(type(), shape()), " has no dimension ", dim);
+Dim Tensor::dim(const size_t dim) const {
+  const std::vector<Dim>& dims = shape().get();
+  if (dim >= dims.size()) {
+    FL_API_ENTRY();
+    throwUser("dim: ", typeToString(type(), shape()), " has no dimension ", dim);
+  }
+  return dims[dim];
 }
 
 dtype Tensor::type() const {
@@ -174,10 +178,10 @@ Tensor Tensor::flatten() const {
 
 // ---- Host access ----
 
-void Tensor::checkHostType(dtype wanted) const {
+void Tensor::checkHostType(dtype wanted, const char* function) const {
   const bool integers = !isFloating(wanted) && !isFloating(type());
   FL_USER_CHECK(wanted == type() || (integers && getTypeSize(wanted) == getTypeSize(type())),
-                "host: a tensor of ", type(), " is not read as ", wanted);
+                function, ": a tensor of ", type(), " is not read as ", wanted);
 }
 
 void Tensor::checkScalarRead(dtype wanted) const {

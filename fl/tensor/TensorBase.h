@@ -115,10 +115,7 @@ class Tensor {
   Location location() const { return Location::Host; }
   size_t elements() const { return shape().elements(); }
   // Throws std::invalid_argument if there is no such dimension.
-  Dim dim(const size_t dim) const {
-    const std::vector<Dim>& dims = shape().get();
-    return dim < dims.size() ? dims[dim] : throwNoDimension(dim);
-  }
+  Dim dim(const size_t dim) const;
   int ndim() const { return shape().ndim(); }
   bool isEmpty() const { return elements() == 0; }
   // False for a tensor that is Tensor(), was moved from or whose value was released.
@@ -185,7 +182,7 @@ class Tensor {
   [[gnu::noinline]] std::vector<T> toHostVector() const {
     FL_API_ENTRY();
     std::vector<T> values(elements());
-    checkHostType(dtype_traits<T>::fl_type);
+    checkHostType(dtype_traits<T>::fl_type, "host");
     toHost(values.data());
     return values;
   }
@@ -198,7 +195,7 @@ class Tensor {
   [[gnu::noinline]] T* device() const {
     FL_API_ENTRY();
     if constexpr (!std::is_void_v<T>) {
-      checkHostType(dtype_traits<T>::fl_type);
+      checkHostType(dtype_traits<T>::fl_type, "device");
     }
     return static_cast<T*>(lock());
   }
@@ -246,8 +243,7 @@ class Tensor {
   TensorAdapterBase& adapter() const;
   void* lock() const;
   void setValue(TensorValue value) const;
-  [[noreturn]] Dim throwNoDimension(size_t dim) const;
-  void checkHostType(dtype type) const;
+  void checkHostType(dtype type, const char* function) const;
   void checkScalarRead(dtype type) const;
   detail::TensorView currentView() const;
   // What `view` shows of this storage.

@@ -1,11 +1,16 @@
 // Every misuse fails at the call, in words: the operator, the operands' types, the rule, and the
-// caller's own line.
+// caller's own line. Every public function of fl/tensor has a misuse here, or stands in the list of
+// those that take whatever they are given.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <iostream>
+#include <set>
 
 #include "fl/autograd/tensor/AutogradExtension.h"
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/CallSite.h"
+#include "fl/runtime/ThreadPool.h"
 #include "fl/tensor/tensor.h"
 #include "tests/fuzz/TrackedValue.h"
 
@@ -28,14 +33,57 @@ std::string errorOf(F&& call) {
   return "nothing was thrown";
 }
 
-// `call` stands on the line of the macro, and so must be the line in the message.
-#define EXPECT_MISUSE(call, begin, rule)                                            \
-  EXPECT_THAT(errorOf([&] { call; }),                                               \
-              AllOf(StartsWith(begin), HasSubstr(rule), Not(HasSubstr("internal")), \
-                    EndsWith(", at tests/lazy/ErrorTest.cpp:" + std::to_string(__LINE__))))
+// `call` stands on the line of the macro, and so must be the line in the message, which begins with
+// the name of the function.
+#define EXPECT_MISUSE(call, begin, rule)                                                       \
+  do {                                                                                         \
+    functionsWithMisuse().insert(nameIn(begin));                                               \
+    EXPECT_THAT(errorOf([&] { call; }),                                                        \
+                AllOf(StartsWith(begin), HasSubstr(rule), Not(HasSubstr("internal")),          \
+                      EndsWith(", at tests/lazy/ErrorTest.cpp:" + std::to_string(__LINE__)))); \
+  } while (false)
+
+std::string nameIn(const std::string& message) { return message.substr(0, message.find(':')); }
+
+std::set<std::string>& functionsWithMisuse() {
+  static auto& names = *new std::set<std::string>();
+  return names;
+}
+
+// Beside Functions.def: creation, members of Tensor and the settings, by the names that their
+// errors begin with.
+const char* const kOtherFunctions[] = {
+    "batchnorm",  "rnn",    "full",
+    "Tensor",     "Shape",  "index",
+    "scalar",     "host",   "device",
+    "assignment", "+=",     "*=",
+    "/=",         "-=",     "dim",
+    "conv2d",     "pool2d", "backend \"zzz\" does not exist; there are"};
+
+// They take tensors of every type and shape.
+const std::set<std::string> kCannotFail = {"nonzero", "sigmoid"};
 
 class Misuse : public ::testing::Test {
  protected:
+  // All rows have run, unless somebody chose among them.
+  static void TearDownTestSuite() {
+    if (GTEST_FLAG_GET(filter) != "*") {
+      return;
+    }
+    const std::set<std::string>& covered = functionsWithMisuse();
+    std::set<std::string> functions(std::begin(kOtherFunctions), std::end(kOtherFunctions));
+// The unary rows of the table take tensors of every type and shape as well.
+#define FL_UNARY(Name, name)
+#define FL_FUNCTION(Kind, Result, name, parameters, arguments) functions.insert(#name);
+#include "fl/tensor/Functions.def"
+    for (const std::string& name : functions) {
+      EXPECT_NE(covered.contains(name), kCannotFail.contains(name))
+          << name << " has no misuse here, or has one and stands in kCannotFail";
+    }
+    std::cout << functions.size() << " functions, of which " << kCannotFail.size()
+              << " take everything\n";
+  }
+
   const Tensor f34 = full({3, 4}, 1.0), f45 = full({4, 5}, 1.0), f52 = full({5, 2}, 1.0);
   const Tensor f7 = full({7}, 1.0), s34 = full({3, 4}, 1, dtype::s32);
   const Tensor image = full({8, 8, 4, 2}, 1.0), filter = full({3, 3, 4, 6}, 1.0);
@@ -66,6 +114,9 @@ TEST_F(Misuse, OfSelection) {
 }
 
 TEST_F(Misuse, OfShapes) {
+  EXPECT_MISUSE(f34.dim(9), "dim: f32[3,4]", "has no dimension 9");
+  EXPECT_MISUSE(f34.shape().dim(2), "Shape: dimension 2 of (3, 4)", "which has 2");
+  EXPECT_MISUSE(f34.shape()[2], "Shape: dimension 2 of (3, 4)", "which has 2");
   EXPECT_MISUSE(reshape(f34, {5, 2}), "reshape: f32[3,4]", "has 12 elements, (5, 2) has 10");
   EXPECT_MISUSE(transpose(f34, {0, 0}), "transpose: f32[3,4]", "no permutation");
   EXPECT_MISUSE(transpose(f34, {0}), "transpose: f32[3,4]", "no permutation");
@@ -108,10 +159,13 @@ TEST_F(Misuse, OfReductions) {
   EXPECT_MISUSE(argmin(f34, 2), "argmin: f32[3,4]: axis 2", "is out of range");
   Tensor values, indices;
   EXPECT_MISUSE(max(values, indices, f34, 5), "max: f32[3,4]: axis 5", "is out of range");
+  EXPECT_MISUSE(min(values, indices, f34, 2), "min: f32[3,4]: axis 2", "is out of range");
 }
 
 TEST_F(Misuse, OfIndices) {
   EXPECT_MISUSE(f34(3), "index: 3", "out of range for a dimension of 3");
+  EXPECT_MISUSE(f34.flat(range(0, 13)), "index: range [0, 13)", "dimension of 12");
+  EXPECT_MISUSE(fromScalar(1.0)(0), "index: ", "");
   EXPECT_MISUSE(f34(-4), "index: -4", "out of range for a dimension of 3");
   EXPECT_MISUSE(f34(0, 0, 0), "index: 3 indices", "(3, 4)");
   EXPECT_MISUSE(f34(range(2, 2)), "index: range [2, 2)", "is empty or out of range");
@@ -169,7 +223,10 @@ TEST(Misuses, OfMoreMemoryThanThereIs) {
 TEST_F(Misuse, OfOrders) {
   EXPECT_MISUSE(cumsum(f34, 2), "cumsum: f32[3,4]: axis 2", "is out of range");
   EXPECT_MISUSE(argsort(f34, -1), "argsort: f32[3,4]: axis -1", "is out of range");
+  EXPECT_MISUSE(sort(f34, 2), "sort: f32[3,4]: axis 2", "is out of range");
+  EXPECT_MISUSE(sort(f34, -1), "sort: f32[3,4]: axis -1", "is out of range");
   Tensor values, indices;
+  EXPECT_MISUSE(topk(values, indices, f34, 1, 2), "topk: f32[3,4]: axis 2", "is out of range");
   EXPECT_MISUSE(sort(values, indices, f34, 2), "sort: f32[3,4]: axis 2", "is out of range");
   EXPECT_MISUSE(topk(values, indices, f34, 5, 1), "topk: 5 of axis 1 of f32[3,4]", "topk");
   EXPECT_MISUSE(median(f34, {2}), "median: f32[3,4]: axis 2", "is out of range");
@@ -183,6 +240,9 @@ TEST_F(Misuse, OfAssignment) {
   Tensor x = f34.copy();
   EXPECT_MISUSE(x(0) = f7, "assignment: f32[4] = f32[7]", "shapes differ");
   EXPECT_MISUSE(x(0) += f7, "+=: f32[4] by f32[7]", "shapes differ");
+  EXPECT_MISUSE(x -= full({3, 4, 2}, 1.0), "-=: f32[3,4] by f32[3,4,2]", "shape would change");
+  EXPECT_MISUSE(x *= full({3, 4, 2}, 1.0), "*=: f32[3,4] by f32[3,4,2]", "shape would change");
+  EXPECT_MISUSE(x /= full({3, 4, 2}, 1.0), "/=: f32[3,4] by f32[3,4,2]", "shape would change");
   EXPECT_MISUSE(x += f7, "add: f32[3,4] x f32[7]", "shapes do not broadcast");
   EXPECT_MISUSE(x += full({3, 4, 2}, 1.0), "+=: f32[3,4] by f32[3,4,2]", "the shape would change");
   EXPECT_EQ(sum(x).scalar<float>(), 12) << "a failed assignment changes nothing";
@@ -192,12 +252,18 @@ TEST_F(Misuse, OfHostMemory) {
   EXPECT_MISUSE(f34.scalar<int>(), "scalar: a tensor of f32", "is not read as s32");
   EXPECT_MISUSE(f34.toHostVector<double>(), "host: a tensor of f32", "is not read as f64");
   EXPECT_MISUSE(Tensor().scalar<float>(), "scalar: ", "empty");
+  EXPECT_MISUSE(Tensor().asScalar<float>(), "scalar: ", "empty");
+  EXPECT_MISUSE(f34.device<int>(), "device: a tensor of f32", "is not read as s32");
   EXPECT_MISUSE(Tensor::fromVector(Shape({3}), std::vector<float>(2)), "Tensor: 2 elements",
                 "shape (3), which has 3");
 }
 
 TEST_F(Misuse, OfCreation) {
   EXPECT_MISUSE(full({-2, -3}, 1.f), "full: broadcast: f32[]: the shape (-2, -3)", "negative");
+  EXPECT_MISUSE(iota({-2}), "iota: ", "negative dimension");
+  EXPECT_MISUSE(iota({2}, {-2}), "tile: f32[2] by (-2)", "times must not be negative");
+  EXPECT_MISUSE(arange(Shape({-2})), "arange: ", "negative dimension");
+  EXPECT_MISUSE(randn({-2}), "randn: ", "negative dimension");
   EXPECT_MISUSE(rand({-2}), "rand: u64[] x u64[]: the shape (-2)", "negative dimension");
   EXPECT_MISUSE(Tensor({-3}), "Tensor: the shape (-3)", "negative dimension");
   EXPECT_MISUSE(Tensor::fromVector(Shape({-1, -1}), std::vector<float>(1)), "Tensor: the shape",
@@ -224,6 +290,11 @@ TEST_F(Misuse, OfConvolutionsAndPools) {
   EXPECT_MISUSE(pool2d(image, 2, 2, 0, 1), "pool2d: f32[8,8,4,2]", "stride 0");
   EXPECT_MISUSE(pool2d(image, 2, 2, 1, 1, 2, 2), "pool2d: f32[8,8,4,2]", "padding 2");
   EXPECT_MISUSE(pool2d(image.astype(dtype::s32), 2, 2), "pool2d: s32[8,8,4,2]", "floating dtype");
+}
+
+TEST_F(Misuse, OfSettings) {
+  EXPECT_MISUSE(BackendScope("zzz"), "backend \"zzz\" does not exist; there are: ", "eager, lazy");
+  EXPECT_MISUSE(runtime::setNumThreads(0), "the number of threads must be from 1 to ", "not 0");
 }
 
 TEST_F(Misuse, OfBatchnorm) {

@@ -215,8 +215,11 @@ Cases casesOf(Op op, dtype type, const Extents& e) {
               {{values(shape)}, {1, 1}},
               {{values(shape)}, {0, 0, 2}},
               {{values(shape)}, {1}}};
-    case Kind::Scan:
     case Kind::Order:
+      return {{{values(shape)}, {0, e.a}},
+              {{values(shape)}, {1, e.b}},
+              {{values(shape)}, {0, (e.a + 1) / 2}}};
+    case Kind::Scan:
       return {{{values(shape)}, {0}}, {{values(shape)}, {1}}};
     case Kind::Contract:
       return {{{values(shape), values({e.a, 7, e.c})}, {}}};
