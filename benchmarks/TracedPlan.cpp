@@ -1,7 +1,6 @@
 #include "benchmarks/TracedPlan.h"
 
 #include <optional>
-#include <stdexcept>
 
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
@@ -24,7 +23,7 @@ class TracedValue : public TensorAdapterBase {
               std::optional<Number> number = {})
       : TensorAdapterBase(backend, std::move(type)), id(id), number_(number) {}
 
-  MemoryBlockPtr data() override { throw std::logic_error("elements are read while recording"); }
+  MemoryBlockPtr data() override { throw ElementsRead(); }
   const Number* number() const override { return number_ ? &*number_ : nullptr; }
 
   const TracedId id;
@@ -36,7 +35,8 @@ class TracedValue : public TensorAdapterBase {
 class TracingBackend : public TensorBackend {
  public:
   std::string name() const override { return "trace"; }
-  TensorBackendType backendType() const override { return TensorBackendType::Tracer; }
+  // Extensions are to do what they do for the lazy backend.
+  TensorBackendType backendType() const override { return TensorBackendType::Jit; }
   bool supportsDataType(const dtype&) const override { return true; }
   bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
                        const ir::Attrs& attrs, const ir::ValueType& type) const override {

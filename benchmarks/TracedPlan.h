@@ -2,6 +2,7 @@
 // compiled as the lazy backend does, and then only run.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <vector>
 
@@ -17,7 +18,11 @@ struct Trace {
   std::vector<MemoryBlockPtr> buffers;
   std::vector<Number> numbers;
 };
-// Throws std::logic_error if the case reads elements while it records.
+// Thrown by a case that reads elements while it records.
+struct ElementsRead : std::exception {
+  const char* what() const noexcept override { return "elements are read while recording"; }
+};
+// Throws ElementsRead.
 Trace trace(const OpCase& opCase, const std::vector<Tensor>& inputs);
 
 class TracedPlan {
