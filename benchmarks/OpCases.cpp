@@ -186,7 +186,7 @@ void addRearranging(std::vector<OpCase>* cases, dtype type) {
   const auto add = [&](const char* name, Shape (*shape)(Dim), Unary run) {
     cases->push_back(unary(name, type, Memory, shape, std::move(run)));
   };
-  add("reshape", flat, [](const Tensor& x) { return reshape(x, {x.elements() / 4, 4}); });
+  add("reshape", flat, [](const Tensor& x) { return reshape(x, {x.dim(0) / 4, 4}); });
   add("transpose", square, [](const Tensor& x) { return transpose(x); });
   add("transpose axes 1 2", images, [](const Tensor& x) { return transpose(x, {0, 2, 1, 3}); });
   add("copy of slice", flat, [](const Tensor& x) { return x(range(1, x.dim(0))).copy(); });

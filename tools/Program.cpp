@@ -5,7 +5,6 @@
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/ir/Text.h"
 #include "fl/runtime/Device.h"
-#include "fl/tensor/Detail.h"
 #include "fl/tensor/GraphRunner.h"
 #include "fl/tensor/tensor.h"
 #include "tools/Files.h"
@@ -27,7 +26,7 @@ class LoadedGraph : public LoadedProgram {
       const NpyArray& input = inputs[i];
       inputs_.push_back(
           graph.parameters()[i].number
-              ? detail::numberTensor(numberOf(input))
+              ? Tensor(defaultTensorBackend().fromNumber(numberOf(input)))
               : Tensor::fromBuffer(input.shape, input.type, input.bytes.data(), Location::Host));
     }
   }

@@ -12,13 +12,22 @@ if ! awk 'NR == 1 { first = $1 } END { exit !(NR == 100 && $1 < first) }' <<<"$l
 fi
 
 cd "$TEST_TMPDIR"
+# A program written for Flashlight, for the line that changes its includes.
+printf '#include "flashlight/fl/%s.h"\n' runtime/Stream tensor/Index >program.cpp
+touch program.h
 commands=$(sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' |
   sed "s|/tmp/|$TEST_TMPDIR/|g; s|bazel run //apps/mnist:train --|$train|; s|bazel run //tools:fl --|$fl|")
 while read -r command; do
   echo "+ $command"
   output=$(bash -c "$command" 2>&1)
-  if [[ -z $output ]]; then
+  if [[ -z $output && $command != sed* ]]; then
     echo "it prints nothing" >&2
     exit 1
   fi
 done <<<"$commands"
+
+changed=$(cat program.cpp)
+if [[ $changed != $'#include "fl/device/Stream.h"\n#include "fl/tensor/Index.h"' ]]; then
+  echo "the includes of a program for Flashlight become: $changed" >&2
+  exit 1
+fi
