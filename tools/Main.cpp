@@ -3,6 +3,7 @@
 #include <iostream>
 #include <string>
 
+#include "fl/base/CallSite.h"
 #include "tools/Files.h"
 #include "tools/Opt.h"
 #include "tools/Reduce.h"
@@ -29,6 +30,11 @@ int runCommand(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // The user typed a command and wrote no line: a place outside all code keeps ours out of messages.
+  static const char nowhere = 0;
+  fl::CallSite site;
+  site.address = &nowhere;
+  const fl::detail::CallSiteOverride typed(site);
   try {
     const int code = runCommand(argc, argv);
     fl::tools::flushOutput();

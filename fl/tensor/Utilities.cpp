@@ -31,21 +31,9 @@ bool isInvalidArray(const Tensor& tensor) {
 }
 
 std::string tensorBackendTypeToString(const TensorBackendType type) {
-  switch (type) {
-    case TensorBackendType::Stub:
-      return "Stub";
-    case TensorBackendType::Tracer:
-      return "Tracer";
-    case TensorBackendType::ArrayFire:
-      return "ArrayFire";
-    case TensorBackendType::OneDnn:
-      return "OneDnn";
-    case TensorBackendType::Jit:
-      return "Jit";
-    case TensorBackendType::Eager:
-      return "Eager";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"Stub", "Tracer", "ArrayFire", "OneDnn", "Jit", "Eager"};
+  const auto index = static_cast<size_t>(type);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
 std::ostream& operator<<(std::ostream& os, const TensorBackendType type) {
