@@ -479,7 +479,8 @@ TEST(Pool, MaximumKeepsNanAndMinusInfinity) {
 TEST(Pool, PaddingIsTheFirstOfMinusInfinities) {
   const float infinity = std::numeric_limits<float>::infinity();
   const PoolCase c{3, 1, 1, 1, 2, 1, 1, 1, 1, 0};
-  EXPECT_EQ(run(c.forward(kMax), {{-infinity, -infinity, 5}}), (Floats{-infinity, -infinity, 5, 5}));
+  EXPECT_EQ(run(c.forward(kMax), {{-infinity, -infinity, 5}}),
+            (Floats{-infinity, -infinity, 5, 5}));
   EXPECT_EQ(run(c.backward(kMax), {{1, 2, 4, 8}, {-infinity, -infinity, 5}}), (Floats{2, 0, 12}));
 }
 
