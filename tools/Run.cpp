@@ -7,10 +7,9 @@
 #include <stdexcept>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "tools/Files.h"
@@ -102,8 +101,8 @@ void time(LoadedProgram* loaded, size_t bytes, int runs) {
 }  // namespace
 
 int runRun(int argc, char** argv) {
-  absl::SetProgramUsageMessage("fl run [flags] FILE.flir   (- reads standard input)");
-  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
+  const std::vector<char*> arguments =
+      parseCommandLine("fl run [flags] FILE.flir   (- reads standard input)", __FILE__, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "run: expected one file");
   const std::string path = arguments[1], reference = absl::GetFlag(FLAGS_check);
   FL_USER_CHECK(reference.empty() || reference == "ref", "--check: \"", reference, "\" is not ref");
