@@ -51,7 +51,7 @@ ThreadSegments& threadSegments(const Engine* engine) {
 
 // Views are no memory: kernels read through them.
 size_t resultBytes(const LazyNode& node) {
-  return ir::opKind(node.op) == ir::Kind::View ? 0 : bytesOf(node.type.type, node.type.shape);
+  return ir::opKind(node.op) == ir::Kind::View ? 0 : node.bytes();
 }
 
 size_t flushLimit(const char* env, const std::string& value) {
@@ -85,15 +85,16 @@ void Engine::record(const LazyNodePtr& node) {
   }
   node->id = nextId_++;
   node->segment = segments.pending.back();
+  node->self = node;
   segments_[node->segment].append(node.get());
   ++segments.recorded.nodes;
   segments.recorded.bytes += resultBytes(*node);
   if (segments.recorded.reaches(flushAt_, 1)) {
-    flush(node);
+    flush(node.get());
   }
 }
 
-void Engine::flush(const LazyNodePtr& node) {
+void Engine::flush(LazyNode* node) {
   // Flushing where the previous flush happened lets a loop reuse its plan.
   ThreadSegments& segments = threadSegments(this);
   const bool late = segments.recorded.reaches(flushAt_, 2);
@@ -112,7 +113,7 @@ void Engine::flush(const LazyNodePtr& node) {
 
 void Engine::endSegment() { threadSegments(this).ended = true; }
 
-void Engine::realize(const LazyNodePtr& node) {
+void Engine::realize(LazyNode* node) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   if (!node->pending()) {
     return;
@@ -127,7 +128,7 @@ void Engine::realize(const LazyNodePtr& node) {
     // What has the bad index stays pending; `node` may do without it.
   }
   if (node->pending()) {
-    realizeTogether({node.get()});  // or another thread recorded it
+    realizeTogether({node});  // or another thread recorded it
   }
 }
 
@@ -164,11 +165,12 @@ void Engine::realizeSegment(uint64_t segment) {
 }
 
 // One segment's nodes with everything a plan's key and a run need. That of one operator, which a
-// program that reads each value realizes, fits inline.
+// program that reads each value realizes, fits inline. None of the nodes goes while the engine's
+// mutex is held: the destructor of a pending one waits for it, and until then it has its operands.
 struct Engine::Segment {
-  Nodes nodes;                                 // in order of recording
-  absl::InlinedVector<LazyNodePtr, 4> inputs;  // realized values and numbers, by first use
-  absl::InlinedVector<LazyNodePtr, 4> results;
+  Nodes nodes;   // in order of recording
+  Nodes inputs;  // realized values and numbers, by first use
+  Nodes results;
   Structure structure;  // equal structures may share a plan
 };
 
@@ -206,7 +208,7 @@ std::string describe(const ir::Schedule& schedule, size_t nodes, bool hit, int c
 [[noreturn]] void throwBadIndex(const LazyNode& node, const ir::BadIndex& bad) {
   std::vector<const ir::ValueType*> types;
   for (const LazyNodePtr& operand : node.operands) {
-    types.push_back(&operand->type);
+    types.push_back(&operand->valueType());
   }
   const detail::CallSiteOverride recorded(node.site);
   throw BadIndexError(detail::withCallSite(badIndexMessage(node.op, types, node.attrs, bad)));
@@ -246,25 +248,24 @@ void Engine::describeStructure(Segment* segment) {
       } else if (operand->visit != visit_) {
         operand->visit = visit_;
         operand->value = static_cast<ir::ValueId>(segment->inputs.size());
-        segment->inputs.push_back(operand);
+        segment->inputs.push_back(operand.get());
       }
     }
   }
   Structure& words = segment->structure;
   words.push_back(static_cast<int64_t>(segment->inputs.size()));
-  for (const LazyNodePtr& input : segment->inputs) {
-    words.push_back(input->number.has_value());
-    addType(&words, input->type);
+  for (const LazyNode* input : segment->inputs) {
+    words.push_back(input->number() != nullptr);
+    addType(&words, input->valueType());
   }
   ir::ValueId next = static_cast<ir::ValueId>(segment->inputs.size());
   for (LazyNode* node : segment->nodes) {
     node->value = next++;
     addNode(&words, *node);
-    // Somebody outside holds it: a handle, a later segment, another thread. (One of the uses is
-    // ours.) It cannot be had if its last holder is letting go of it on another thread right now.
-    const LazyNodePtr held = node->weak_from_this().lock();
-    if (held && held.use_count() > node->innerUses + 1) {
-      segment->results.push_back(held);
+    // Somebody outside holds it: a handle, a later segment, another thread. (Nobody does if its
+    // last holder has let go of it on another thread; that one waits in the destructor.)
+    if (node->self.use_count() > node->innerUses) {
+      segment->results.push_back(node);
       words.push_back(-1);
     }
   }
@@ -286,19 +287,19 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
 
 std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segment) {
   ir::Graph graph;
-  for (const LazyNodePtr& input : segment.inputs) {
-    graph.addParameter({input->type, input->number.has_value()});
+  for (const LazyNode* input : segment.inputs) {
+    graph.addParameter({input->valueType(), input->number() != nullptr});
   }
   int origin = 0;
   for (const LazyNode* node : segment.nodes) {
-    ir::Node copy{node->op, {}, node->attrs, node->type, node->site, origin++};
+    ir::Node copy{node->op, {}, node->attrs, node->valueType(), node->site, origin++};
     for (const LazyNodePtr& operand : node->operands) {
       copy.operands.push_back(operand->value);
     }
     graph.addNode(std::move(copy));
   }
   std::vector<ir::ValueId> results;
-  for (const LazyNodePtr& node : segment.results) {
+  for (const LazyNode* node : segment.results) {
     results.push_back(node->value);
   }
   graph.setResults(std::move(results));
@@ -321,9 +322,9 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
 void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
   absl::InlinedVector<MemoryBlockPtr, 4> buffers;
   absl::InlinedVector<Number, 4> numbers;
-  for (const LazyNodePtr& input : segment.inputs) {
+  for (const LazyNode* input : segment.inputs) {
     buffers.push_back(input->buffer);
-    numbers.push_back(input->number.value_or(Number()));
+    numbers.push_back(input->number() ? *input->number() : Number());
   }
   std::vector<MemoryBlockPtr> outputs;
   try {
@@ -340,13 +341,12 @@ void Engine::realizeTogether(Nodes nodes) {
   if (nodes.empty()) {
     return;
   }
-  Segment segment;
-  segment.nodes = std::move(nodes);
+  Segment segment{std::move(nodes), {}, {}, {}};
   collectReached(&segment.nodes);
   describeStructure(&segment);
   bool hit = false;
   const runtime::LoadedSchedule& plan = findPlan(segment, &hit);
-  const int compiled = compiler_.request(plan.kernels());
+  const int compiled = hit ? 0 : compiler_.request(plan.kernels());
   runtime::counters().realizes++;
   if (logEnabled(1)) {
     logLine(1, describe(plan.schedule(), segment.nodes.size(), hit, compiled, currentCallSite()));

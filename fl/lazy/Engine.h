@@ -37,8 +37,8 @@ class Engine {
   void record(const LazyNodePtr& node);
   // Nodes recorded from now on belong to another plan.
   void endSegment();
-  // Makes sure that `node` has a buffer or a number.
-  void realize(const LazyNodePtr& node);
+  // Makes sure that `node`, which the caller holds, has a buffer or a number.
+  void realize(LazyNode* node);
   // Realizes everything that is pending, of all threads.
   void realizeAll();
   // Waits until no kernel is waiting to be compiled.
@@ -54,7 +54,7 @@ class Engine {
   void realizeSegment(uint64_t segment);
   void dropEmptySegments();
   // Runs what this thread has pending when that has become too much.
-  void flush(const LazyNodePtr& node);
+  void flush(LazyNode* node);
   void collectReached(Nodes* nodes);
   void describeStructure(Segment* segment);
   const runtime::LoadedSchedule& findPlan(const Segment& segment, bool* hit);

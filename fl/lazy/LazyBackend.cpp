@@ -13,27 +13,6 @@ namespace {
 using lazy::LazyNode;
 using lazy::LazyNodePtr;
 
-class LazyValue : public LazyTensor {
- public:
-  LazyValue(TensorBackend& backend, lazy::Engine& engine, LazyNodePtr node)
-      : LazyTensor(backend, node->type), engine_(engine), node_(std::move(node)) {}
-
-  MemoryBlockPtr data() override {
-    engine_.realize(node_);
-    if (node_->number) {
-      const uint64_t bits = node_->number->bits();
-      return runtime::makeBlock(&bits, bytes());
-    }
-    return node_->buffer;
-  }
-  const Number* number() const override { return node_->number ? &*node_->number : nullptr; }
-  const LazyNodePtr& node() const { return node_; }
-
- private:
-  lazy::Engine& engine_;
-  LazyNodePtr node_;
-};
-
 class LazyBackend : public TensorBackend {
  public:
   explicit LazyBackend(const std::string& device) : engine_(device) {}
@@ -46,11 +25,11 @@ class LazyBackend : public TensorBackend {
     return engine_.device().supportsLibrary(op, operands, attrs, type);
   }
   TensorValue fromNumber(const Number& number) override {
-    return wrap(std::make_shared<LazyNode>(number));
+    return std::make_shared<LazyNode>(*this, engine_, number);
   }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {
-    return wrap(
-        std::make_shared<LazyNode>(type, runtime::makeBlock(data, bytesOf(type.type, type.shape))));
+    return std::make_shared<LazyNode>(*this, engine_, type,
+                                      runtime::makeBlock(data, bytesOf(type.type, type.shape)));
   }
   void eval(const TensorValue&) override { engine_.endSegment(); }
   void sync() override { engine_.realizeAll(); }
@@ -68,30 +47,26 @@ class LazyBackend : public TensorBackend {
                     const ir::ValueType& type) override {
     lazy::LazyOperands nodes;
     nodes.reserve(operands.size());
-    for (const TensorValue& operand : operands) {
-      nodes.push_back(nodeOf(operand));
+    for (TensorValue& operand : operands) {
+      nodes.push_back(nodeOf(std::move(operand)));
     }
-    auto node = std::make_shared<LazyNode>(op, std::move(nodes), attrs, type);
+    auto node = std::make_shared<LazyNode>(*this, engine_, op, std::move(nodes), attrs, type);
     engine_.record(node);
-    return wrap(std::move(node));
+    return node;
   }
 
   lazy::Engine& engine() { return engine_; }
 
  private:
-  TensorValue wrap(LazyNodePtr node) {
-    return std::make_shared<LazyValue>(*this, engine_, std::move(node));
-  }
-
   // The node of a value; one that another backend made comes in with its elements.
-  LazyNodePtr nodeOf(const TensorValue& value) {
+  LazyNodePtr nodeOf(TensorValue value) {
     if (&value->backend() == this) {
-      return static_cast<LazyValue&>(*value).node();
+      return std::static_pointer_cast<LazyNode>(std::move(value));
     }
     if (value->number()) {
-      return std::make_shared<LazyNode>(*value->number());
+      return std::make_shared<LazyNode>(*this, engine_, *value->number());
     }
-    return std::make_shared<LazyNode>(value->valueType(), value->data());
+    return std::make_shared<LazyNode>(*this, engine_, value->valueType(), value->data());
   }
 
   mutable lazy::Engine engine_;

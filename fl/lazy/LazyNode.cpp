@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "fl/lazy/Engine.h"
+#include "fl/runtime/MemoryManager.h"
 
 namespace fl::lazy {
 
 void PendingList::append(LazyNode* node) {
-  node->list_ = this;
+  node->list_.store(this, std::memory_order_relaxed);
   node->previous_ = last_;
   (last_ ? last_->next_ : first_) = node;
   last_ = node;
@@ -17,21 +18,34 @@ void PendingList::append(LazyNode* node) {
 void PendingList::remove(LazyNode* node) {
   (node->previous_ ? node->previous_->next_ : first_) = node->next_;
   (node->next_ ? node->next_->previous_ : last_) = node->previous_;
-  node->list_ = nullptr;
   node->previous_ = node->next_ = nullptr;
+  node->list_.store(nullptr, std::memory_order_release);
 }
 
-LazyNode::LazyNode(ir::Op op, LazyOperands operands, ir::Attrs attrs, ir::ValueType type)
-    : op(op),
+LazyNode::LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperands operands,
+                   ir::Attrs attrs, const ir::ValueType& type)
+    : LazyTensor(backend, type),
+      op(op),
       attrs(std::move(attrs)),
-      type(std::move(type)),
       site(currentCallSite()),
-      operands(std::move(operands)) {}
+      operands(std::move(operands)),
+      engine_(engine) {}
 
-LazyNode::LazyNode(ir::ValueType type, MemoryBlockPtr buffer)
-    : type(std::move(type)), buffer(std::move(buffer)) {}
+LazyNode::LazyNode(TensorBackend& backend, Engine& engine, const ir::ValueType& type,
+                   MemoryBlockPtr buffer)
+    : LazyTensor(backend, type), buffer(std::move(buffer)), engine_(engine) {}
 
-LazyNode::LazyNode(const Number& number) : type{number.type(), Shape()}, number(number) {}
+LazyNode::LazyNode(TensorBackend& backend, Engine& engine, const Number& number)
+    : LazyTensor(backend, {number.type(), Shape()}), engine_(engine), number_(number) {}
+
+MemoryBlockPtr LazyNode::data() {
+  if (number_) {
+    const uint64_t bits = number_->bits();
+    return runtime::makeBlock(&bits, bytes());
+  }
+  engine_.realize(this);
+  return buffer;
+}
 
 namespace {
 
@@ -59,9 +73,12 @@ void release(LazyOperands operands) {
 }  // namespace
 
 LazyNode::~LazyNode() {
-  if (list_) {
+  if (list_.load(std::memory_order_acquire)) {
     std::lock_guard<std::recursive_mutex> lock(engineMutex());
-    list_->remove(this);
+    // Another thread may have realized it since.
+    if (PendingList* list = list_.load(std::memory_order_relaxed)) {
+      list->remove(this);
+    }
   }
   if (!operands.empty()) {
     release(std::move(operands));
@@ -70,11 +87,10 @@ LazyNode::~LazyNode() {
 
 void LazyNode::realize(MemoryBlockPtr result) {
   buffer = std::move(result);
-  if (list_) {
-    list_->remove(this);
-  }
   release(std::move(operands));
   operands.clear();
+  self.reset();
+  list_.load(std::memory_order_relaxed)->remove(this);
 }
 
 }  // namespace fl::lazy

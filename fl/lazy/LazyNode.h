@@ -1,16 +1,19 @@
-// A recorded operator. Nodes are immutable but for their result: a node is pending until a realize
-// gives it a buffer, and then drops its operands.
+// A recorded operator, which is the backend's value of its result. Nodes are immutable but for that:
+// a node is pending until a realize gives it a buffer, and then drops its operands.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/MemoryBlock.h"
 #include "fl/ir/Graph.h"
+#include "fl/tensor/DefaultTensorType.h"
 
 namespace fl::lazy {
 
+class Engine;
 class LazyNode;
 using LazyNodePtr = std::shared_ptr<LazyNode>;
 using LazyOperands = absl::InlinedVector<LazyNodePtr, 3>;
@@ -29,32 +32,34 @@ class PendingList {
   LazyNode* last_ = nullptr;
 };
 
-class LazyNode : public std::enable_shared_from_this<LazyNode> {
+class LazyNode final : public LazyTensor {
  public:
-  // A pending operator.
-  LazyNode(ir::Op op, LazyOperands operands, ir::Attrs attrs, ir::ValueType type);
+  // A pending operator, which Engine::record() has to see before it is used.
+  LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperands operands,
+           ir::Attrs attrs, const ir::ValueType& type);
   // A value that exists already.
-  LazyNode(ir::ValueType type, MemoryBlockPtr buffer);
-  explicit LazyNode(const Number& number);
+  LazyNode(TensorBackend& backend, Engine& engine, const ir::ValueType& type,
+           MemoryBlockPtr buffer);
+  LazyNode(TensorBackend& backend, Engine& engine, const Number& number);
   // Destroys chains of any length without recursion.
-  ~LazyNode();
-  LazyNode(const LazyNode&) = delete;
-  LazyNode& operator=(const LazyNode&) = delete;
+  ~LazyNode() override;
 
-  bool pending() const { return !buffer && !number; }
+  MemoryBlockPtr data() override;
+  const Number* number() const override { return number_ ? &*number_ : nullptr; }
+
+  bool pending() const { return !buffer && !number_; }
   // Sets the result and lets go of the operands.
   void realize(MemoryBlockPtr result);
 
   ir::Op op = ir::Op::Reshape;
   ir::Attrs attrs;
-  ir::ValueType type;
   CallSite site;
   LazyOperands operands;
   MemoryBlockPtr buffer;
-  std::optional<Number> number;
 
-  uint64_t id = 0;       // grows with recording; operands have smaller ones
-  uint64_t segment = 0;  // of the recording thread
+  std::weak_ptr<LazyNode> self;  // while it is pending
+  uint64_t id = 0;               // grows with recording; operands have smaller ones
+  uint64_t segment = 0;          // of the recording thread
   // Scratch of the realize that runs.
   uint64_t visit = 0;
   ir::ValueId value = -1;
@@ -64,7 +69,10 @@ class LazyNode : public std::enable_shared_from_this<LazyNode> {
 
  private:
   friend class PendingList;
-  PendingList* list_ = nullptr;
+  Engine& engine_;
+  const std::optional<Number> number_;
+  // Whoever finds null finds all that realize() wrote, too.
+  std::atomic<PendingList*> list_ = nullptr;
   LazyNode* previous_ = nullptr;
   LazyNode* next_ = nullptr;
 };

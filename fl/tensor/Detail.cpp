@@ -1,5 +1,6 @@
 #include "fl/tensor/Detail.h"
 
+#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/ir/Inference.h"
 
@@ -46,7 +47,7 @@ Tensor applyOp(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& 
 }
 
 void checkAxis(const char* function, const Tensor& input, Dim axis) {
-  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), function, ": ",
+  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), calledAs(function), ": ",
                 typeToString(input.type(), input.shape()), ": axis ", axis, " is out of range");
 }
 
