@@ -5,6 +5,7 @@
 
 #include <mutex>
 #include <set>
+#include <string_view>
 
 namespace fl {
 namespace {
@@ -76,6 +77,13 @@ std::string CallSite::toString() const {
 }
 
 CallSite currentCallSite() { return current; }
+
+std::string calledAs(const std::string& function) {
+  const std::string_view site = current.function ? current.function : "";
+  const std::string called(site.substr(0, site.find('<')));  // without template arguments
+  const bool named = !called.empty() && !called.starts_with("operator");
+  return named && called != function ? called + ": " + function : function;
+}
 
 namespace detail {
 

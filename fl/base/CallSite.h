@@ -20,6 +20,10 @@ struct CallSite {
 // The site in force on this thread.
 CallSite currentCallSite();
 
+// How a message begins that `function` words: "median: sort" if the user called median, "sort" if
+// that or an operator, which has no name to tell.
+std::string calledAs(const std::string& function);
+
 namespace detail {
 
 class CallSiteScope {

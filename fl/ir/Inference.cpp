@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string_view>
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
@@ -24,15 +23,7 @@ struct Call {
     for (const ValueType* type : operands) {
       types += (types.empty() ? "" : " x ") + type->toString();
     }
-    return caller() + opName(op) + (types.empty() ? "" : ": " + types);
-  }
-  // "softmax: " if the user called that and not the op; operators have no name to tell.
-  std::string caller() const {
-    const char* site = currentCallSite().function;
-    std::string_view function = site ? site : "";
-    function = function.substr(0, function.find('<'));  // without template arguments
-    const bool named = !function.empty() && function.substr(0, 8) != "operator";
-    return named && function != opName(op) ? std::string(function) + ": " : "";
+    return calledAs(opName(op)) + (types.empty() ? "" : ": " + types);
   }
   template <typename... Args>
   [[noreturn]] void fail(const Args&... rule) const {

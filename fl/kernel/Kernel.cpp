@@ -237,6 +237,16 @@ int64_t kernelDomain(const Kernel& kernel, const int64_t* extents) {
   return domain;
 }
 
+bool crossesMemory(const Kernel& kernel, const KernelOperand& operand) {
+  return kernel.reduced == 0 && kernel.rank > 1 && operand.role != KernelOperand::Role::Index &&
+         operand.strides[0] == Stride::Any && operand.strides[1] == Stride::One;
+}
+
+bool crossesMemory(const Kernel& kernel) {
+  return std::any_of(kernel.operands.begin(), kernel.operands.end(),
+                     [&](const KernelOperand& operand) { return crossesMemory(kernel, operand); });
+}
+
 void verify(const Kernel& kernel) {
   FL_INTERNAL_CHECK(kernel.rank >= 1 && kernel.rank <= kMaxRank, "rank ", kernel.rank,
                     " is not 1 to ", kMaxRank);

@@ -136,6 +136,12 @@ using KernelFunction = int64_t (*)(const KernelArgs* args, int64_t begin, int64_
 // Number of kept elements.
 int64_t kernelDomain(const Kernel& kernel, const int64_t* extents);
 
+// True for a map with an input or output that lies along axis 1 in memory while axis 0 crosses it,
+// as a transpose's input does. Executors walk it in tiles of both axes, so that each cache line is
+// used up while it is near.
+bool crossesMemory(const Kernel& kernel);
+bool crossesMemory(const Kernel& kernel, const KernelOperand& operand);
+
 // Throws InternalError unless every rule above holds.
 void verify(const Kernel& kernel);
 

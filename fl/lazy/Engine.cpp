@@ -341,8 +341,7 @@ void Engine::realizeTogether(Nodes nodes) {
   if (nodes.empty()) {
     return;
   }
-  Segment segment;
-  segment.nodes = std::move(nodes);
+  Segment segment{std::move(nodes), {}, {}, {}};
   collectReached(&segment.nodes);
   describeStructure(&segment);
   bool hit = false;

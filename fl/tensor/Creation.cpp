@@ -18,9 +18,10 @@ Number stored(T value, dtype type) {
 // Computed in T, as Flashlight does: index * step + start.
 template <typename T>
 Tensor arangeOf(T start, T end, T step, dtype type) {
-  FL_USER_CHECK(step != T(0), "arange: the step is 0");
+  FL_USER_CHECK(step != T(0), calledAs("arange"), ": the step is 0");
   const auto count = static_cast<Dim>((end - start) / step);
-  FL_USER_CHECK(count >= 0, "arange: ", start, " to ", end, " by ", step, " is empty");
+  FL_USER_CHECK(count >= 0, calledAs("arange"), ": ", start, " to ", end, " by ", step,
+                " is empty");
   return arange(Shape({count}), 0, type) * step + start;
 }
 
@@ -57,7 +58,8 @@ FL_DEFINE(unsigned long long)
 #undef FL_DEFINE
 
 Tensor TensorBackend::arange(const Shape& shape, const Dim seqDim, const dtype type) {
-  FL_USER_CHECK(seqDim >= 0 && seqDim < shape.ndim(), "arange: dimension ", seqDim, " of ", shape);
+  FL_USER_CHECK(seqDim >= 0 && seqDim < shape.ndim(), calledAs("arange"), ": dimension ", seqDim,
+                " of ", shape);
   const bool narrow = computeType(type) != type;
   const Tensor index(detail::applyOp(
       ir::Op::Iota, std::vector<TensorValue>{},
@@ -70,7 +72,7 @@ Tensor TensorBackend::iota(const Shape& dims, const Shape& tileDims, const dtype
 }
 
 Tensor TensorBackend::identity(const Dim dim, const dtype type) {
-  FL_USER_CHECK(dim >= 0, "identity: a dimension of ", dim);
+  FL_USER_CHECK(dim >= 0, calledAs("identity"), ": a dimension of ", dim);
   const Shape square = {dim, dim};
   return detail::castTo(arange(square, 0, dtype::s32) == arange(square, 1, dtype::s32), type);
 }

@@ -1,6 +1,7 @@
 #include "fl/tensor/Detail.h"
 
 #include "absl/container/inlined_vector.h"
+#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/ir/Inference.h"
 
@@ -46,7 +47,7 @@ Tensor applyOp(ir::Op op, std::initializer_list<Operand> operands, const ir::Att
 }
 
 void checkAxis(const char* function, const Tensor& input, Dim axis) {
-  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), function, ": ",
+  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), calledAs(function), ": ",
                 typeToString(input.type(), input.shape()), ": axis ", axis, " is out of range");
 }
 

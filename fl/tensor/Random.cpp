@@ -63,7 +63,7 @@ Tensor TensorBackend::rand(const Shape& shape, dtype type) {
 
 // G. Box and M. Muller, "A note on the generation of random normal deviates", 1958.
 Tensor TensorBackend::randn(const Shape& shape, dtype type) {
-  FL_USER_CHECK(isFloating(type), "randn: ", type, " is no floating dtype");
+  FL_USER_CHECK(isFloating(type), calledAs("randn"), ": ", type, " is no floating dtype");
   const dtype drawn = computeType(type);
   const Tensor radius = sqrt(-2.0 * log(uniform(shape, drawn)));
   return detail::castTo(radius * cos(2 * std::numbers::pi * uniform(shape, drawn)), type);

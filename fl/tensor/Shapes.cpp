@@ -27,8 +27,8 @@ Tensor TensorBackend::tile(const Tensor& tensor, const Shape& shape) {
   for (int i = 0; i < std::max(tensor.ndim(), shape.ndim()); ++i) {
     const Dim size = i < tensor.ndim() ? tensor.dim(i) : 1;
     const Dim times = i < shape.ndim() ? shape[i] : 1;
-    FL_USER_CHECK(times >= 0, "tile: ", typeToString(tensor.type(), tensor.shape()), " by ", shape,
-                  ": times must not be negative");
+    FL_USER_CHECK(times >= 0, calledAs("tile"), ": ", typeToString(tensor.type(), tensor.shape()),
+                  " by ", shape, ": times must not be negative");
     split.get().insert(split.get().end(), {size, 1});
     repeated.get().insert(repeated.get().end(), {size, times});
     result.get().push_back(size * times);
@@ -43,7 +43,7 @@ Tensor TensorBackend::tile(const Tensor& tensor, const Shape& shape) {
 }
 
 Tensor TensorBackend::concatenate(const std::vector<Tensor>& tensors, const unsigned axis) {
-  FL_USER_CHECK(!tensors.empty(), "concatenate: no tensors");
+  FL_USER_CHECK(!tensors.empty(), calledAs("concatenate"), ": no tensors");
   // Tensor() joins with anything.
   std::vector<Tensor> parts;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(parts),
@@ -69,8 +69,9 @@ namespace {
 // `width` elements before and after along `axis`, mirrored (`symmetric`) or repeated from the edge.
 Tensor extend(const Tensor& input, int axis, int before, int after, bool symmetric) {
   const Dim size = input.dim(axis);
-  FL_USER_CHECK(!symmetric || (before <= size && after <= size), "pad: ", input.shape(),
-                ": symmetric padding of (", before, ", ", after, ") exceeds dimension ", axis);
+  FL_USER_CHECK(!symmetric || (before <= size && after <= size), calledAs("pad"), ": ",
+                input.shape(), ": symmetric padding of (", before, ", ", after,
+                ") exceeds dimension ", axis);
   std::vector<Tensor> parts;
   auto edge = [&](Dim first, int width) {
     std::vector<Index> indices(axis, Index(span));
@@ -94,8 +95,8 @@ Tensor extend(const Tensor& input, int axis, int before, int after, bool symmetr
 
 Tensor TensorBackend::pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
                           const PadType type) {
-  FL_USER_CHECK(static_cast<int>(padWidths.size()) <= input.ndim(), "pad: ", padWidths.size(),
-                " widths for ", input.shape());
+  FL_USER_CHECK(static_cast<int>(padWidths.size()) <= input.ndim(), calledAs("pad"), ": ",
+                padWidths.size(), " widths for ", input.shape());
   if (type == PadType::Constant) {
     std::vector<Dim> widths(2 * input.ndim(), 0);
     for (size_t i = 0; i < padWidths.size(); ++i) {
@@ -108,8 +109,8 @@ Tensor TensorBackend::pad(const Tensor& input, const std::vector<std::pair<int, 
   Tensor result = input;
   for (size_t i = 0; i < padWidths.size(); ++i) {
     FL_USER_CHECK(padWidths[i].first >= 0 && padWidths[i].second >= 0 && input.dim(i) > 0,
-                  "pad: ", typeToString(input.type(), input.shape()),
-                  ": widths must not be negative, and ", "there is no edge in a dimension of 0");
+                  calledAs("pad"), ": ", typeToString(input.type(), input.shape()),
+                  ": widths must not be negative, and there is no edge in a dimension of 0");
     result = extend(result, static_cast<int>(i), padWidths[i].first, padWidths[i].second,
                     type == PadType::Symmetric);
   }
@@ -153,8 +154,8 @@ Tensor TensorBackend::roll(const Tensor& tensor, const int shift, const unsigned
 namespace {
 
 Tensor triangle(const char* name, const Tensor& tensor, bool lower) {
-  FL_USER_CHECK(tensor.ndim() >= 2, name, ": ", typeToString(tensor.type(), tensor.shape()),
-                " has no two dimensions");
+  FL_USER_CHECK(tensor.ndim() >= 2, calledAs(name), ": ",
+                typeToString(tensor.type(), tensor.shape()), " has no two dimensions");
   const Tensor row = arange(Shape({tensor.dim(0), 1}), 0, dtype::s64);
   const Tensor column = arange(Shape({1, tensor.dim(1)}), 1, dtype::s64);
   const Tensor zero = detail::numberTensor(Number::fromSigned(0, tensor.type()));

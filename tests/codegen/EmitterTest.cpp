@@ -180,33 +180,43 @@ TEST(Emitter, MapsOverEveryLayout) {
   }
 }
 
-ir::Kernel transposeOf(dtype type) {
-  KernelMaker maker(3);
-  const int x = maker.input(type, {kAny, kOne, kAny});
-  const int y = maker.input(type, {kZero, kAny, kZero});
+// Two inputs that cross memory, one of 16 bits, and others that do not.
+ir::Kernel transposeOf(dtype type, int rank) {
+  const auto strides = [&](std::vector<ir::Stride> first) {
+    first.resize(rank, kAny);
+    return first;
+  };
+  KernelMaker maker(rank);
+  const int x = maker.input(type, strides({kAny, kOne}));
+  const int y = maker.cast(maker.input(dtype::f16, strides({kAny, kOne})), computeType(type));
+  const int z = maker.cast(maker.input(type, strides({kZero, kAny})), computeType(type));
   maker.beginStage(false);
-  maker.store(maker.apply(Op::Add, {x, y}), {kOne, kAny, kAny});
+  const int sum = maker.apply(Op::Add, {maker.cast(x, computeType(type)), y});
+  maker.store(maker.cast(maker.apply(Op::Add, {sum, z}), type), strides({kOne, kAny}));
+  maker.store(x, strides({kAny, kOne}));
   return maker.kernel();
 }
+
+// Extents around the sides of tiles and of the squares in them.
+const std::vector<std::vector<int64_t>> kCrossedExtents = {
+    {40, 40}, {16, 16}, {5, 100}, {100, 3}, {1, 1}, {33, 17}, {67, 260}, {300, 15}, {129, 64}};
 
 TEST(Emitter, TransposesInTilesAndParts) {
   std::mt19937_64 random(testSeed(12));
   for (const ir::Target& target : targets()) {
-    for (dtype type : {dtype::f32, dtype::u8}) {
-      const ir::Kernel kernel = transposeOf(type);
+    const dtype types[] = {dtype::f32, dtype::f16, dtype::bf16, dtype::f64, dtype::b8,  dtype::s16,
+                           dtype::s32, dtype::s64, dtype::u8,   dtype::u16, dtype::u32, dtype::u64};
+    for (size_t t = 0; t < std::size(types); ++t) {
+      const ir::Kernel kernel = transposeOf(types[t], 2 + t % 4);
       const auto code = compile(kernel, target);
-      for (std::vector<int64_t> extents : {std::vector<int64_t>{40, 40, 2},
-                                           {16, 16, 1},
-                                           {5, 100, 2},
-                                           {100, 3, 3},
-                                           {1, 1, 1},
-                                           {33, 17, 3}}) {
+      for (std::vector<int64_t> extents : kCrossedExtents) {
+        extents.resize(kernel.rank, 2);
         const KernelLaunch expected(kernel, extents, random);
         const KernelLaunch actual(expected);
         runReference(expected);
         const ir::KernelArgs args = actual.args();
         for (int64_t begin = 0; begin < actual.domain();) {
-          const int64_t end = std::min<int64_t>(actual.domain(), begin + 1 + random() % 900);
+          const int64_t end = std::min<int64_t>(actual.domain(), begin + 1 + random() % 9000);
           code->entry()(&args, begin, end);
           begin = end;
         }

@@ -1,6 +1,5 @@
 #include "tests/fuzz/Differential.h"
 
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <sstream>
@@ -28,12 +27,6 @@ const BackendRegistration compiled("compiled", [](const std::string& device) {
 const BackendRegistration interpreted("interpreted", [](const std::string& device) {
   return makeLazy("off", device);
 });
-
-using CallCounts = std::array<std::array<uint64_t, kDtypeCount>, ir::kOpCount>;
-CallCounts& callCounts() {
-  static auto& counts = *new CallCounts();
-  return counts;
-}
 
 // The eager backend, counting what it is asked for by op and dtype.
 class CountingBackend : public ForwardingBackend {
@@ -225,10 +218,15 @@ void dumpProgram(uint64_t seed, int statements, const std::string& folder) {
   flags().dump = before;
 }
 
-std::string describeCalls(uint64_t fewest) {
+CallCounts& callCounts() {
+  static auto& counts = *new CallCounts();
+  return counts;
+}
+
+std::string describe(const CallCounts& calls, uint64_t fewest) {
   std::ostringstream os;
   for (int op = 0; op < ir::kOpCount; ++op) {
-    const auto& counts = callCounts()[op];
+    const auto& counts = calls[op];
     os << ir::opName(static_cast<ir::Op>(op)) << ":";
     for (int type = 0; type < kDtypeCount; ++type) {
       if (counts[type] > 0) {

@@ -4,9 +4,13 @@
 // numbers builds no plan. Relies on RandomProgram.h; FuzzTest.cpp and Fuzz.cpp run it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
+
+#include "fl/base/Types.h"
+#include "fl/ir/Op.h"
 
 namespace fl::testing {
 
@@ -18,8 +22,10 @@ std::string checkProgram(uint64_t seed, int statements = kAllStatements);
 int shrinkProgram(uint64_t seed);
 // Writes every stage of the program's plans into the folder, as FL_DUMP does.
 void dumpProgram(uint64_t seed, int statements, const std::string& folder);
-// What the programs so far called, a line an op: calls by the dtype of its first operand, those
-// with fewer calls than `fewest` marked.
-std::string describeCalls(uint64_t fewest);
+// How often the programs so far called every op, by the dtype of its first operand.
+using CallCounts = std::array<std::array<uint64_t, kDtypeCount>, ir::kOpCount>;
+CallCounts& callCounts();
+// A line an op, calls fewer than `fewest` marked.
+std::string describe(const CallCounts& counts, uint64_t fewest);
 
 }  // namespace fl::testing

@@ -1,62 +1,191 @@
 // The fuzzer: bazel run //tests/fuzz -- --programs=100000 --seed=N. Shows progress, replays and
 // shrinks what is wrong, and ends with the calls by op and dtype; the exit code is 1 if anything
-// was.
+// was. Programs are shared out to processes, each of which writes a Progress after every program.
+#include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <iostream>
+#include <sstream>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "tests/fuzz/Differential.h"
 
 ABSL_FLAG(uint64_t, programs, 1000, "how many programs to run");
 ABSL_FLAG(uint64_t, seed, 1, "the first program's seed; each has the next one");
+ABSL_FLAG(int, jobs, 2, "how many processes run them");
 ABSL_FLAG(std::string, dump, "fuzz_failures", "folder for the plans of programs that are wrong");
 
 namespace fl::testing {
 namespace {
 
+struct Progress {
+  uint64_t programs = 0;
+  uint64_t wrongs = 0;
+};
+
 void report(uint64_t seed, const std::string& wrong) {
-  std::cout << "\nprogram " << seed << ": " << wrong << std::flush;
   const int statements = shrinkProgram(seed);
   const std::string folder = absl::GetFlag(FLAGS_dump) + "/seed" + std::to_string(seed);
   dumpProgram(seed, statements, folder);
-  std::cout << "its first " << statements << " statements are enough; their plans are in " << folder
-            << "\nreplay with --programs=1 --seed=" << seed << "\n";
+  std::ostringstream os;
+  os << "\nprogram " << seed << ": " << wrong << "its first " << statements
+     << " statements are enough; their plans are in " << folder
+     << "\nreplay with --programs=1 --seed=" << seed << "\n";
+  std::cout << os.str() << std::flush;
+}
+
+template <typename T>
+void send(int pipe, const T& value) {
+  FL_INTERNAL_CHECK(write(pipe, &value, sizeof value) == sizeof value, "the fuzzer's pipe");
+}
+
+// Every jobs-th program from `job` on; the calls at the end.
+void work(int job, int jobs, int pipe) {
+  flags().check = "verify";
+  Progress progress;
+  for (uint64_t i = job; i < absl::GetFlag(FLAGS_programs); i += jobs) {
+    const uint64_t seed = absl::GetFlag(FLAGS_seed) + i;
+    const std::string wrong = checkProgram(seed);
+    if (!wrong.empty()) {
+      report(seed, wrong);
+    }
+    ++progress.programs;
+    progress.wrongs += !wrong.empty();
+    send(pipe, progress);
+  }
+  send(pipe, Progress{});  // no more of them
+  send(pipe, callCounts());
+}
+
+struct Worker {
+  pid_t process;
+  int pipe;
+  Progress progress;
+  bool done = false;
+};
+
+Worker start(int job, int jobs) {
+  int ends[2];
+  FL_INTERNAL_CHECK(pipe(ends) == 0, "the fuzzer's pipe");
+  const pid_t process = fork();
+  if (process == 0) {
+    close(ends[0]);
+    work(job, jobs, ends[1]);
+    std::cout << std::flush;
+    _exit(0);
+  }
+  close(ends[1]);
+  return {process, ends[0], {}};
+}
+
+// All of a value, which may come in parts; false at the end of the pipe.
+template <typename T>
+bool receive(int pipe, T* value) {
+  auto* bytes = reinterpret_cast<char*>(value);
+  for (size_t have = 0; have < sizeof *value;) {
+    const ssize_t got = read(pipe, bytes + have, sizeof *value - have);
+    if (got <= 0) {
+      return false;
+    }
+    have += got;
+  }
+  return true;
+}
+
+void addCalls(CallCounts* total, const CallCounts& calls) {
+  for (size_t op = 0; op < calls.size(); ++op) {
+    for (size_t type = 0; type < calls[op].size(); ++type) {
+      (*total)[op][type] += calls[op][type];
+    }
+  }
+}
+
+// Takes what a worker wrote. One that ended early counts as a program that is wrong.
+void take(Worker* worker, CallCounts* calls) {
+  Progress progress;
+  if (!receive(worker->pipe, &progress)) {
+    worker->done = true;
+    ++worker->progress.wrongs;
+    std::cout << "\na process ended early, after " << worker->progress.programs << " programs\n";
+  } else if (progress.programs > 0) {
+    worker->progress = progress;
+  } else {
+    CallCounts its{};
+    worker->done = receive(worker->pipe, &its);
+    addCalls(calls, its);
+  }
+}
+
+Progress sum(const std::vector<Worker>& workers) {
+  Progress all;
+  for (const Worker& worker : workers) {
+    all.programs += worker.progress.programs;
+    all.wrongs += worker.progress.wrongs;
+  }
+  return all;
+}
+
+// Until all workers have ended; returns their calls.
+CallCounts watch(std::vector<Worker>* workers) {
+  CallCounts calls{};
+  const auto running = [&] {
+    std::vector<pollfd> pipes;
+    for (const Worker& worker : *workers) {
+      pipes.push_back({worker.done ? -1 : worker.pipe, POLLIN, 0});
+    }
+    return pipes;
+  };
+  for (bool more = true; more;) {
+    std::vector<pollfd> pipes = running();
+    poll(pipes.data(), pipes.size(), -1);
+    more = false;
+    for (size_t i = 0; i < pipes.size(); ++i) {
+      if (pipes[i].revents != 0) {
+        take(&(*workers)[i], &calls);
+      }
+      more = more || !(*workers)[i].done;
+    }
+    const Progress all = sum(*workers);
+    if (isatty(STDOUT_FILENO) && all.programs % 10 == 0) {
+      std::cout << "\r" << all.programs << " of " << absl::GetFlag(FLAGS_programs) << " programs, "
+                << all.wrongs << " wrong" << std::flush;
+    }
+  }
+  return calls;
 }
 
 int run() {
-  flags().check = "verify";
-  const uint64_t first = absl::GetFlag(FLAGS_seed), count = absl::GetFlag(FLAGS_programs);
-  const auto start = std::chrono::steady_clock::now();
-  uint64_t wrongs = 0;
-  for (uint64_t i = 0; i < count; ++i) {
-    const std::string wrong = checkProgram(first + i);
-    if (!wrong.empty()) {
-      ++wrongs;
-      report(first + i, wrong);
-    }
-    if (isatty(STDOUT_FILENO) && i % 10 == 9) {
-      std::cout << "\r" << i + 1 << " of " << count << " programs, " << wrongs << " wrong"
-                << std::flush;
-    }
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<Worker> workers;
+  const int jobs = std::max(absl::GetFlag(FLAGS_jobs), 1);
+  for (int job = 0; job < jobs; ++job) {
+    workers.push_back(start(job, jobs));
+  }
+  const CallCounts calls = watch(&workers);
+  for (const Worker& worker : workers) {
+    waitpid(worker.process, nullptr, 0);
   }
   const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const Progress all = sum(workers);
   std::cout << "\ncalls by op and dtype:\n"
-            << describeCalls(1000) << count << " programs from seed " << first << " in " << seconds
-            << " s, " << wrongs << " wrong\n";
-  return wrongs == 0 ? 0 : 1;
+            << describe(calls, 1000) << all.programs << " programs from seed "
+            << absl::GetFlag(FLAGS_seed) << " in " << seconds << " s, " << all.wrongs << " wrong\n";
+  return all.wrongs == 0 ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace fl::testing
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("fuzz [--programs=N] [--seed=N] [--dump=FOLDER]");
+  absl::SetProgramUsageMessage("fuzz [--programs=N] [--seed=N] [--jobs=N] [--dump=FOLDER]");
   absl::ParseCommandLine(argc, argv);
   return fl::testing::run();
 }

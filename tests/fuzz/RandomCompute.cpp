@@ -62,9 +62,9 @@ bool RandomProgram::applyUnary() {
 }
 
 bool RandomProgram::applyBinary() {
-  const BinaryRow& row = binaryRows()[chance(60) ? below(6) : below(21)];
+  const BinaryRow& row = binaryRows()[!focused_ && chance(60) ? below(6) : below(21)];
   const Variable& x = any();
-  const Variable* y = compatible(x, chance(70));
+  const Variable* y = compatible(x, focused_ || chance(70));
   if (!y) {
     return false;
   }
@@ -134,7 +134,7 @@ bool RandomProgram::applyWhere() {
 // ---- Reductions and products ----
 
 bool RandomProgram::applyReduce() {
-  const ReduceRow& row = reduceRows()[chance(60) ? below(4) : below(11)];
+  const ReduceRow& row = reduceRows()[!focused_ && chance(60) ? below(4) : below(11)];
   const Variable& x = any();
   const Shape& shape = x.value.tensor.shape();
   const bool index = row.name[0] == 'a' && row.name[1] == 'r';
@@ -200,7 +200,7 @@ bool RandomProgram::applyLayerNorm() {
 bool RandomProgram::applyMatmul() {
   const Variable& x = any();
   const Shape shape = x.value.tensor.shape();
-  if (shape.ndim() < 2 || !isFloating(x.value.tensor.type()) || shape.elements() > 5000) {
+  if (shape.ndim() < 2 || shape.elements() > 5000) {
     return false;
   }
   const bool transposeX = chance(40), transposeY = chance(40);

@@ -65,21 +65,14 @@ std::vector<HostValue> RandomProgram::run() {
       {&RandomProgram::applyLookup, 5},    {&RandomProgram::updateLookup, 5},
       {&RandomProgram::applySort, 4},      {&RandomProgram::applyCumsum, 3},
       {&RandomProgram::applyMedian, 2},    {&RandomProgram::applyRoll, 2},
-      {&RandomProgram::applyTriangle, 2},  {&RandomProgram::endSegment, 1}};
-  int total = 0;
-  for (const Weighted& entry : kStatements) {
-    total += entry.weight;
-  }
+      {&RandomProgram::applyTriangle, 2},  {&RandomProgram::endSegment, 1},
+      {&RandomProgram::focus, 80}};
   input(base_, mainType_);
   input(relatedShape(), mainType_);
   const int statements = 4 + below(dense_ ? 120 : chance(15) ? 90 : 30);
   for (int done = 0, tried = 0; done < std::min(statements, limit_) && tried < 10 * statements;
        ++tried) {
-    int ticket = below(total);
-    size_t chosen = 0;
-    while (ticket >= kStatements[chosen].weight) {
-      ticket -= kStatements[chosen++].weight;
-    }
+    const size_t chosen = pick(kStatements);
     if (!dense_ || chosen < kDenseStatements || chance(5)) {
       done += (this->*kStatements[chosen].statement)();
     }
@@ -94,6 +87,49 @@ std::vector<HostValue> RandomProgram::run() {
 }
 
 // ---- Choices ----
+
+size_t RandomProgram::pick(const std::vector<Weighted>& statements) {
+  int total = 0;
+  for (const Weighted& entry : statements) {
+    total += entry.weight;
+  }
+  int ticket = below(total);
+  size_t chosen = 0;
+  while (ticket >= statements[chosen].weight) {
+    ticket -= statements[chosen++].weight;
+  }
+  return chosen;
+}
+
+bool RandomProgram::focus() {
+  static const auto& kStatements = *new std::vector<Weighted>{
+      {&RandomProgram::applyUnary, 17},     {&RandomProgram::applyBinary, 24},
+      {&RandomProgram::applyReduce, 10},    {&RandomProgram::applyCast, 2},
+      {&RandomProgram::applyWhere, 2},      {&RandomProgram::applyMatmul, 4},
+      {&RandomProgram::applyReshape, 2},    {&RandomProgram::applyTranspose, 2},
+      {&RandomProgram::applySlice, 2},      {&RandomProgram::applyConcatenate, 2},
+      {&RandomProgram::applyPad, 2},        {&RandomProgram::applyTile, 2},
+      {&RandomProgram::applyLookup, 2},     {&RandomProgram::updateLookup, 5},
+      {&RandomProgram::updateView, 4},      {&RandomProgram::applySort, 2},
+      {&RandomProgram::applyCumsum, 2},     {&RandomProgram::applyPool, 4},
+      {&RandomProgram::applyConvolution, 4}};
+  const Statement statement = kStatements[pick(kStatements)].statement;
+  const bool image =
+      statement == &RandomProgram::applyPool || statement == &RandomProgram::applyConvolution;
+  Shape shape = image ? Shape({1 + below(6), 1 + below(6), 1 + below(3), 1 + below(3)}) : base_;
+  if (shape.elements() > 2000) {
+    shape = {1 + below(40), 1 + below(20)};
+  }
+  const int types = image ? 4 : kDtypeCount;
+  static const dtype kTypes[kDtypeCount] = {dtype::f32, dtype::f64, dtype::f16, dtype::bf16,
+                                            dtype::s16, dtype::s32, dtype::s64, dtype::u8,
+                                            dtype::u16, dtype::u32, dtype::u64, dtype::b8};
+  input(shape, kTypes[below(types)]);
+  focused_ = true;
+  const bool done = (this->*statement)();
+  focused_ = false;
+  return done;
+}
 
 std::optional<Shape> RandomProgram::broadcastOf(const Shape& a, const Shape& b) {
   Shape shape = a.ndim() >= b.ndim() ? a : b;
@@ -131,6 +167,9 @@ Shape RandomProgram::relatedShape() {
 }
 
 RandomProgram::Variable& RandomProgram::any() {
+  if (focused_) {
+    return variables_.back();
+  }
   const int count = static_cast<int>(variables_.size());
   const int one = below(count), other = chance(60) ? below(count) : 0;
   return variables_[std::max(one, other)];

@@ -65,7 +65,7 @@ class RandomProgram {
   dtype anyType();
   dtype anyFloat();
   Shape relatedShape();
-  // Recent variables more often; they make the longer chains.
+  // Recent variables more often; they make the longer chains. The last one while focused.
   Variable& any();
   // What two shapes broadcast to; nothing if they do not, or to more elements than programs hold.
   static std::optional<Shape> broadcastOf(const Shape& a, const Shape& b);
@@ -84,6 +84,10 @@ class RandomProgram {
   Value intoDomain(const UnaryRow& row, const Value& x);
 
   // ---- Statements; false if nothing fits ----
+  // One of the statements, by weight.
+  size_t pick(const std::vector<Weighted>& statements);
+  // Another statement on an input of its own, so that every operator meets every dtype.
+  bool focus();
   bool makeInput();
   bool makeRandom();
   bool makeSequence();
@@ -128,6 +132,7 @@ class RandomProgram {
   const int limit_;
   bool tame_;
   bool dense_;
+  bool focused_ = false;
   Shape base_;  // most shapes derive from it
   dtype mainType_;
   std::vector<Variable> variables_;

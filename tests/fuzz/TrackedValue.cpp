@@ -232,6 +232,9 @@ Value Tracker::matmul(const Value& x, const Value& y, bool transposeX, bool tran
 }
 
 Value Tracker::products(Tensor value, const Value& x, const Value& y, double inner) const {
+  if (!isFloating(value.type())) {
+    return result(std::move(value), x.exact && y.exact, 0);
+  }
   const double mx = largest(x.tensor), my = largest(y.tensor);
   const double error = inner * (x.error * my + y.error * mx + x.error * y.error) +
                        inner * inner * unitOf(computeType(value.type())) * mx * my;

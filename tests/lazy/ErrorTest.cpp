@@ -261,7 +261,7 @@ TEST_F(Misuse, OfHostMemory) {
 TEST_F(Misuse, OfCreation) {
   EXPECT_MISUSE(full({-2, -3}, 1.f), "full: broadcast: f32[]: the shape (-2, -3)", "negative");
   EXPECT_MISUSE(iota({-2}), "iota: ", "negative dimension");
-  EXPECT_MISUSE(iota({2}, {-2}), "tile: f32[2] by (-2)", "times must not be negative");
+  EXPECT_MISUSE(iota({2}, {-2}), "iota: tile: f32[2] by (-2)", "times must not be negative");
   EXPECT_MISUSE(arange(Shape({-2})), "arange: ", "negative dimension");
   EXPECT_MISUSE(randn({-2}), "randn: ", "negative dimension");
   EXPECT_MISUSE(rand({-2}), "rand: u64[] x u64[]: the shape (-2)", "negative dimension");

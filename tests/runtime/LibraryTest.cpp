@@ -440,14 +440,48 @@ INSTANTIATE_TEST_SUITE_P(
                                      PoolCase{31, 30, 16, 6, 3, 3, 2, 2, 1, 1}),
                      testing::Values(kMax, kIncludePadding, kExcludePadding)));
 
-// Library.h says so; the definition keeps NaN and -inf.
-TEST(Pool, MaximumPassesOverNanAndStartsAtTheLowestNumber) {
+// Of some planes only, so that others of their block stay with oneDNN. The gradient goes to the
+// first element that is the maximum or NaN, and to none if that is padding, which is -inf.
+TEST(Pool, MaximumKeepsNanAndMinusInfinity) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const float lowest = std::numeric_limits<float>::lowest();
-  const PoolCase c{6, 1, 1, 1, 2, 1, 2, 1};
-  EXPECT_EQ(run(c.forward(kMax), {{nan, 1, -infinity, -infinity, infinity, nan}}),
-            (Floats{1, lowest, infinity}));
+  const PoolCase c{6, 1, 20, 2, 2, 1, 2, 1};
+  const Floats special = {nan, 1, -infinity, -infinity, infinity, nan};
+  Floats input = randomFloats(c.input().shape.elements(), 11);
+  const Floats gradient = randomFloats(c.output().shape.elements(), 12);
+  const PoolReference clean(c, kMax, input, gradient);
+  for (const int64_t plane : {0, 7, 39}) {
+    std::copy(special.begin(), special.end(), input.begin() + 6 * plane);
+  }
+  const Floats pooled = run(c.forward(kMax), {input});
+  const Floats spread = run(c.backward(kMax), {gradient, input});
+  for (int64_t plane = 0; plane < 40; ++plane) {
+    SCOPED_TRACE(plane);
+    const float* y = pooled.data() + 3 * plane;
+    const float* dy = gradient.data() + 3 * plane;
+    const Floats dx(spread.begin() + 6 * plane, spread.begin() + 6 * (plane + 1));
+    if (plane == 0 || plane == 7 || plane == 39) {
+      EXPECT_TRUE(std::isnan(y[0]));
+      EXPECT_EQ(y[1], -infinity);
+      EXPECT_TRUE(std::isnan(y[2]));
+      EXPECT_EQ(dx, (Floats{dy[0], 0, dy[1], 0, 0, dy[2]}));
+      continue;
+    }
+    for (int64_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(y[i], clean.forward.sum[3 * plane + i]);
+    }
+    for (int64_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(dx[i], clean.backward.sum[6 * plane + i]);
+    }
+  }
+}
+
+TEST(Pool, PaddingIsTheFirstOfMinusInfinities) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const PoolCase c{3, 1, 1, 1, 2, 1, 1, 1, 1, 0};
+  EXPECT_EQ(run(c.forward(kMax), {{-infinity, -infinity, 5}}),
+            (Floats{-infinity, -infinity, 5, 5}));
+  EXPECT_EQ(run(c.backward(kMax), {{1, 2, 4, 8}, {-infinity, -infinity, 5}}), (Floats{2, 0, 12}));
 }
 
 // ---- what is supported

@@ -65,11 +65,12 @@ TEST_F(StreamingTest, LargeMapsAlongMemoryStream) {
   EXPECT_EQ(storesOf(Op::Exp, {{dtype::f32, {1024}}}), Stores::Cached);
   EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {64, kLarge / 64}}, {dtype::f32, {64}}}),
             Stores::Streaming);
+  EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {4096, 4096}}}, {1, 0}), Stores::Streaming);
 }
 
 TEST_F(StreamingTest, OtherLayoutsDoNot) {
   EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, kLarge / 32}}}, {0, 1}), Stores::Cached);
-  EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {4096, 4096}}}, {1, 0}), Stores::Cached);
+  EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {4095, 4097}}}, {1, 0}), Stores::Cached);
   // Runs that begin anywhere.
   EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {63, kLarge / 32}}, {dtype::f32, {63}}}),
             Stores::Cached);
@@ -82,6 +83,8 @@ TEST_F(StreamingTest, BitsAreThoseOfOrdinaryStores) {
   expectSameBits(Op::Cast, {{dtype::f32, {3 * kLarge / 2 + 5}}}, {static_cast<Dim>(dtype::f16)});
   expectSameBits(Op::Cast, {{dtype::f32, {3 * kLarge / 2 + 5}}}, {static_cast<Dim>(dtype::u8)});
   expectSameBits(Op::LogicalNot, {{dtype::s32, {3 * kLarge / 2 + 5}}});
+  expectSameBits(Op::Transpose, {{dtype::f32, {3101, 2048}}}, {1, 0});
+  expectSameBits(Op::Transpose, {{dtype::u8, {4099, 8192}}}, {1, 0});
 }
 
 }  // namespace

@@ -332,11 +332,9 @@ class Cell {
   }
 
  private:
-  // The library's maximum drops NaN and -inf (fl/runtime/cpu/Library.h), and it leaves out the
-  // products with padding, which make NaN of what is not finite in the definition.
-  bool dropsSpecials() const {
-    return op_ == Op::Pool2d || op_ == Op::Pool2dBackward || op_ == Op::Conv2dBackwardFilter;
-  }
+  // The library leaves out the products with padding, which make NaN of what is not finite in the
+  // definition.
+  bool dropsSpecials() const { return op_ == Op::Conv2dBackwardFilter; }
 
   Recorded record(dtype type, bool fused) const {
     return Recorder(op_, case_, type, layout_, fused).record();

@@ -10,9 +10,6 @@ using ir::Stride;
 
 namespace {
 
-// Runs of axis 0 in a tile: a cache line of 4-byte elements.
-constexpr int64_t kTileRuns = 16;
-
 std::vector<int> keptAxesAbove0(const ir::Kernel& kernel) {
   std::vector<int> axes;
   for (int axis = 1; axis < kernel.rank; ++axis) {
@@ -34,7 +31,9 @@ KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target,
       arguments_(loadArguments(function)),
       begin_(function->getArg(1)),
       end_(function->getArg(2)),
-      values_(kernel, plan_, math_, memory_, lookup_ ? &*lookup_ : nullptr, arguments_) {}
+      values_(kernel, plan_, math_, memory_, lookup_ ? &*lookup_ : nullptr, arguments_),
+      vectorBits_(target.vectorBits),
+      copies_(makeTileCopies()) {}
 
 void KernelEmitter::emit() {
   walkDomain();
@@ -159,38 +158,31 @@ KernelEmitter::Position KernelEmitter::walkStep(const Position& now) {
   }
   llvm::Value* length = smaller(builder_.CreateSub(arguments_.extents[0], now.along),
                                 builder_.CreateSub(end_, now.number));
-  llvm::Value* runs = plan_.tiled ? runsOfTile(now) : number(1);
-  llvm::Value* first = plan_.tiled ? now.indices[0] : nullptr;
-  emitRuns(now.along, builder_.CreateAdd(now.along, length), first, runs);
+  llvm::Value* end = builder_.CreateAdd(now.along, length);
+  if (!plan_.tiled) {
+    computeScalarsOfAllStages();
+    emitRun(now.along, end);
+    return advanced(now, length, number(1));
+  }
+  llvm::Value* runs = runsOfTile(now);
+  emitTiles(now.along, end, now.indices[0], runs);
   return advanced(now, builder_.CreateMul(length, runs), runs);
 }
 
 llvm::Value* KernelEmitter::runsOfTile(const Position& now) {
   llvm::Value* toEdge = builder_.CreateSub(arguments_.extents[1], now.indices[0]);
-  llvm::Value* runs = smaller(smaller(toEdge, now.wholeRuns), number(kTileRuns));
+  llvm::Value* runs = smaller(smaller(toEdge, now.wholeRuns), number(plan_.tileRuns));
   llvm::Value* isWhole = builder_.CreateAnd(builder_.CreateICmpEQ(now.along, number(0)),
                                             builder_.CreateICmpSGT(now.wholeRuns, number(0)));
   return builder_.CreateSelect(isWhole, runs, number(1));
 }
 
-void KernelEmitter::emitRuns(llvm::Value* begin, llvm::Value* end, llvm::Value* first,
-                             llvm::Value* runs) {
-  computeScalarsOfAllStages();
+void KernelEmitter::emitRun(llvm::Value* begin, llvm::Value* end) {
   const auto block = [&](const std::vector<Lanes>& lanes) {
-    const auto body = [&] {
-      ValueScopes::Scope scope(values_);
-      values_.setLanes(lanes);
-      emitBlock();
-      return Values{};
-    };
-    if (!plan_.tiled) return body();
-    llvm::Value* last = builder_.CreateAdd(first, runs);
-    return emitFor(builder_, first, last, 1, {}, [&](llvm::Value* run, const Values&) {
-      ValueScopes::Scope scope(values_);
-      values_.moveTo(1, run);
-      computeScalarsOfAllStages();
-      return body();
-    });
+    ValueScopes::Scope scope(values_);
+    values_.setLanes(lanes);
+    emitBlock();
+    return Values{};
   };
   const int64_t step = int64_t{kLanes} * plan_.unroll;
   llvm::Value* middle = endOfWhole(begin, end, step);

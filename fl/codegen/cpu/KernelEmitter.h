@@ -3,8 +3,9 @@
 // The function decomposes `begin` once by division and then walks its part of the domain with an
 // odometer over the kept axes. Maps and column kernels step along axis 0 in blocks of full vectors
 // and finish each run with one masked vector at a time; row kernels handle one kept element at a
-// time and vectorise along axis 0 inside. Reductions follow the trees of fl/kernel/Kernel.h exactly.
-// Relies on ValueScopes.h for everything inside the loops; Emitter.h makes objects of the result.
+// time and vectorise along axis 0 inside. Reductions follow the trees of fl/kernel/Kernel.h
+// exactly. Relies on ValueScopes.h for everything inside the loops; Emitter.h makes objects of the
+// result.
 #pragma once
 
 #include <optional>
@@ -44,10 +45,25 @@ class KernelEmitter {
   // As many whole runs of axis 0 as a tile takes, or 1.
   llvm::Value* runsOfTile(const Position& now);
 
-  // Maps and column kernels: indices [begin, end) of axis 0; in a tiled map, for `runs` indices of
-  // axis 1 from `first` on.
-  void emitRuns(llvm::Value* begin, llvm::Value* end, llvm::Value* first, llvm::Value* runs);
+  // Maps and column kernels: indices [begin, end) of axis 0.
+  void emitRun(llvm::Value* begin, llvm::Value* end);
   void emitBlock();
+
+  // Tiled maps: indices [begin, end) of axis 0 for `runs` indices of axis 1 from `first` on.
+  void emitTiles(llvm::Value* begin, llvm::Value* end, llvm::Value* first, llvm::Value* runs);
+  void emitTile(llvm::Value* begin, llvm::Value* end, llvm::Value* first, llvm::Value* runs);
+  // What a tile holds of one of its crossing inputs.
+  struct TileCopy {
+    int operand;
+    dtype type;
+    llvm::Value* rows;     // along axis 1, as they lie in memory: [plan_.tileLength][pitch()]
+    llvm::Value* columns;  // along axis 0, for kLanes indices of axis 1: [kLanes][plan_.tileLength]
+  };
+  std::vector<TileCopy> makeTileCopies();
+  int64_t pitch(const TileCopy& copy) const;  // bytes
+  void copyRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* end, llvm::Value* first,
+                llvm::Value* runs);
+  void transposeRows(const TileCopy& copy, llvm::Value* length, llvm::Value* run);
   // Row kernels: one kept element.
   void emitElement();
   // For each vector of the current lanes: a stage's values, its stores, its values to reduce.
@@ -88,6 +104,8 @@ class KernelEmitter {
   llvm::Value* begin_;
   llvm::Value* end_;
   ValueScopes values_;
+  const int vectorBits_;
+  const std::vector<TileCopy> copies_;  // of tiled maps
 };
 
 }  // namespace fl::codegen::cpu

@@ -90,19 +90,37 @@ int chooseUnroll(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
   }
   constexpr int kSmallBody = 8;
   const int registersEach = ir::kLanes * widest * 8 / vectorBits;
-  // In a tile a second vector would double the cache lines in use.
-  if (plan.tiled || costs > (registersEach > 1 ? 0 : kCostLimit)) return 1;
+  if (costs > (registersEach > 1 ? 0 : kCostLimit)) return 1;
   const bool columns = kernel.reduced != 0 && !kernel.rows();
   if (!columns || costs > 0 || vectors > kSmallBody || registersEach > 2) return 2;
   return registersEach > 1 ? 4 : 8;
 }
 
-bool crossesMemory(const Kernel& kernel) {
-  if (kernel.reduced != 0 || kernel.rank < 2) return false;
-  return std::any_of(kernel.operands.begin(), kernel.operands.end(), [](const auto& operand) {
-    return operand.role != ir::KernelOperand::Role::Index &&
-           operand.strides[0] == ir::Stride::Any && operand.strides[1] == ir::Stride::One;
-  });
+// Bytes that a tile takes in a row of memory: a shorter walk spends its time on finding pages. The
+// processor fetches rows of inputs ahead, so these must be the longer ones.
+constexpr int64_t kWrittenBytes = 256;
+constexpr int64_t kReadBytes = 512;
+// What the copies of a tile's inputs may take of the cache of level 2.
+constexpr int64_t kTileBytes = 1 << 18;
+
+void planTiles(const Kernel& kernel, KernelPlan* plan) {
+  int64_t written = sizeof(uint64_t), read = sizeof(uint64_t), sum = 0;
+  for (size_t i = 0; i < kernel.operands.size(); ++i) {
+    const ir::KernelOperand& operand = kernel.operands[i];
+    const int64_t size = static_cast<int64_t>(getTypeSize(operand.type));
+    if (operand.role == ir::KernelOperand::Role::Output) {
+      written = std::min(written, size);
+    } else if (crossesMemory(kernel, operand)) {
+      plan->crossing.push_back(static_cast<int>(i));
+      read = std::min(read, size);
+      sum += size;
+    }
+  }
+  plan->tileLength = kWrittenBytes / written;
+  plan->tileRuns = kReadBytes / read;
+  while (plan->tileRuns > ir::kLanes && plan->tileLength * plan->tileRuns * sum > kTileBytes) {
+    plan->tileRuns /= 2;
+  }
 }
 
 }  // namespace
@@ -116,6 +134,7 @@ KernelPlan planKernel(const Kernel& kernel, int vectorBits) {
   }
   plan.spread = spreadValues(kernel, plan);
   plan.tiled = crossesMemory(kernel);
+  if (plan.tiled) planTiles(kernel, &plan);
   plan.unroll = chooseUnroll(kernel, plan, vectorBits);
   return plan;
 }

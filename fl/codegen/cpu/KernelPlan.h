@@ -23,9 +23,13 @@ struct KernelPlan {
   std::vector<bool> spread;
   // Vectors handled by one turn of an inner loop without masks. In row kernels 1 or 2.
   int unroll = 1;
-  // A map that reads or writes across memory along axis 0 but along memory on axis 1, as a
-  // transpose does: it is walked in tiles of these axes, so that each cache line is used up.
+  // A map that crosses memory (fl/kernel/Kernel.h) is walked in tiles of axes 0 and 1.
   bool tiled = false;
+  // A tile's elements along axis 0 and along axis 1: multiples of kLanes.
+  int64_t tileLength = 0;
+  int64_t tileRuns = 0;
+  // The inputs that cross memory.
+  std::vector<int> crossing;
 
   bool isVector(int value) const { return varies[value] & 1; }
 };

@@ -23,6 +23,7 @@ ValueScopes::ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmB
   for (const auto& operand : arguments.operands) {
     at_.push_back(operand.base);
   }
+  copies_.resize(at_.size());
   tables_.assign(kVectors + plan.unroll, std::vector<LlvmValue>(kernel.values.size()));
 }
 
@@ -30,6 +31,7 @@ ValueScopes::Scope::Scope(ValueScopes& values)
     : values_(values),
       axes_(values.axes_),
       at_(values.at_),
+      copies_(values.copies_),
       lanes_(values.lanes_),
       mark_(values.trail_.size()) {}
 
@@ -40,6 +42,7 @@ ValueScopes::Scope::~Scope() {
   }
   values_.axes_ = axes_;
   values_.at_ = std::move(at_);
+  values_.copies_ = std::move(copies_);
   values_.lanes_ = std::move(lanes_);
 }
 
@@ -121,6 +124,9 @@ LlvmValue ValueScopes::scalarLoad(int operand) {
 LlvmValue ValueScopes::vectorLoad(int operand, const Lanes& lanes) {
   const KernelOperand& described = kernel_.operands[operand];
   llvm::Value* stride = arguments_.operands[operand].strides[0];
+  if (copies_[operand] != nullptr) {
+    return memory_.load({copies_[operand], nullptr, described.type}, {lanes.index});
+  }
   if (described.role != KernelOperand::Role::Index) {
     const bool contiguous = described.strides[0] == ir::Stride::One;
     return memory_.load({at_[operand], contiguous ? nullptr : stride, described.type}, lanes);

@@ -44,6 +44,7 @@ class ValueScopes {
     ValueScopes& values_;
     AxisSet axes_;
     std::vector<llvm::Value*> at_;
+    std::vector<llvm::Value*> copies_;
     std::vector<Lanes> lanes_;
     size_t mark_;
   };
@@ -53,6 +54,11 @@ class ValueScopes {
   // Gives axis 0 the indices of one or more vectors.
   void setLanes(std::vector<Lanes> lanes);
   const std::vector<Lanes>& lanes() const { return lanes_; }
+  // The address of an operand's element at the indices of the axes that have one and 0 of others.
+  llvm::Value* at(int operand) const { return at_[operand]; }
+  // Makes an input be read from a copy, which is contiguous along axis 0 and has whole vectors;
+  // `row` is where the element at index 0 of axis 0 would be.
+  void readCopy(int operand, llvm::Value* row) { copies_[operand] = row; }
 
   // Computes what the stage needs and what can be known here: values that do not vary along axis 0,
   // those of one vector, or all.
@@ -91,9 +97,10 @@ class ValueScopes {
   TableLookup* lookup_;  // null if the kernel has no Gather
   const KernelArguments& arguments_;
 
-  AxisSet axes_ = 0;              // those with an index
-  std::vector<llvm::Value*> at_;  // the operands' bases, moved by these indices except axis 0's
-  std::vector<Lanes> lanes_;      // empty where axis 0 has no index
+  AxisSet axes_ = 0;                  // those with an index
+  std::vector<llvm::Value*> at_;      // the operands' bases, moved by these indices except axis 0's
+  std::vector<llvm::Value*> copies_;  // of operands; null where there is none
+  std::vector<Lanes> lanes_;          // empty where axis 0 has no index
   std::vector<std::vector<LlvmValue>> tables_;
   std::vector<std::pair<int, int>> trail_;  // what was set: table and value, in order
 };

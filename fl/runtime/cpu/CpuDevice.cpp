@@ -100,9 +100,21 @@ class FirstBadIndex {
   std::optional<ir::IndexOutOfRange> error_;
 };
 
-int64_t chooseGrain(const ir::Kernel& kernel, int64_t domain, int64_t elements) {
+// A kernel that crosses memory wants parts of many whole runs of axis 0: what it crosses lies along
+// axis 1, and of a part run it would use one element a row.
+constexpr int64_t kCrossingRuns = 16;
+constexpr int64_t kCrossingChunks = 16;
+
+int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extents, int64_t domain,
+                    int64_t elements) {
   if (elements <= kSequentialElements || domain <= 1) {
     return std::max<int64_t>(domain, 1);
+  }
+  if (crossesMemory(kernel)) {
+    const int64_t runs = kCrossingRuns * extents[0];
+    if (domain >= 2 * runs) {
+      return (domain / kCrossingChunks + runs - 1) / runs * runs;
+    }
   }
   const int64_t perItem = std::max<int64_t>(elements / domain, 1);
   int64_t grain =
@@ -117,7 +129,7 @@ constexpr size_t kStreamFrom = size_t{48} << 20;
 constexpr Dim kStreamAlignment = 64;
 
 // The layouts that streaming code asks for, with some to spare: maps that walk along memory only,
-// with every run of axis 0 at a multiple of 64 elements.
+// or in tiles, with every run of axis 0 at a multiple of 64 elements.
 bool canStream(const ir::Kernel& kernel, const ir::Schedule& schedule, const ir::LaunchStep& step) {
   if (kernel.reduced != 0 || (kernel.rank > 1 && step.extents[0] % kStreamAlignment != 0)) {
     return false;
@@ -125,7 +137,8 @@ bool canStream(const ir::Kernel& kernel, const ir::Schedule& schedule, const ir:
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel.operands[i];
     const ir::LaunchOperand& launched = step.operands[i];
-    if (operand.role == ir::KernelOperand::Role::Input && operand.strides[0] == ir::Stride::Any) {
+    if (operand.role == ir::KernelOperand::Role::Input && operand.strides[0] == ir::Stride::Any &&
+        !crossesMemory(kernel, operand)) {
       return false;
     }
     if (operand.role != ir::KernelOperand::Role::Output) {
@@ -212,7 +225,7 @@ class CpuSchedule : public ScheduleRunner {
     }
     const ir::Kernel& kernel = launch.kernel->kernel();
     launch.domain = kernelDomain(kernel, launch.extents.data());
-    launch.grain = chooseGrain(kernel, launch.domain, elements);
+    launch.grain = chooseGrain(kernel, launch.extents, launch.domain, elements);
     return launch;
   }
 

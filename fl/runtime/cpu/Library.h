@@ -5,9 +5,6 @@
 // A LibraryFunction is prepared once for an operator's types and attributes (primitives are created
 // then) and run many times from any thread. The files: LibraryMatmul, LibraryConvolution (with
 // ConvolutionPlan, which chooses slices and layouts), LibraryPool, OneDnn for what they share.
-//
-// Where oneDNN differs from an op's definition: the maximum of pool2d passes over NaN, and is the
-// lowest finite number where the definition gives -inf.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,150 @@
+// Tiles of maps that cross memory: what a tile reads of an input that lies along axis 1 is copied
+// row by row, as the processor fetches it best, and from there transposed in registers, kLanes
+// indices of axis 1 at a time. The body then finds it along axis 0 as it finds the other operands.
+#include <algorithm>
+
+#include "fl/codegen/cpu/KernelEmitter.h"
+
+namespace fl::codegen::cpu {
+
+using ir::kLanes;
+
+namespace {
+
+int64_t sizeOf(dtype type) { return static_cast<int64_t>(getTypeSize(type)); }
+
+// Elements [from, from + count / 2) of both vectors in turn.
+llvm::Value* interleaved(llvm::IRBuilder<>& builder, llvm::Value* x, llvm::Value* y, int from,
+                         int count) {
+  llvm::SmallVector<int, kLanes> picked;
+  for (int i = from; i < from + count / 2; ++i) picked.append({i, i + count});
+  return builder.CreateShuffleVector(x, y, picked);
+}
+
+// Interleaving each row of the first half with its partner of the second half, once for each bit of
+// a row's number, moves the number's bits to the place within the row.
+Values transposed(llvm::IRBuilder<>& builder, Values rows) {
+  const int side = static_cast<int>(rows.size());
+  for (int step = 1; step < side; step *= 2) {
+    Values next;
+    for (int i = 0; i < side / 2; ++i) {
+      next.push_back(interleaved(builder, rows[i], rows[i + side / 2], 0, side));
+      next.push_back(interleaved(builder, rows[i], rows[i + side / 2], side / 2, side));
+    }
+    rows = std::move(next);
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<KernelEmitter::TileCopy> KernelEmitter::makeTileCopies() {
+  std::vector<TileCopy> copies;
+  const auto reserve = [&](int64_t bytes) {
+    auto* memory = builder_.CreateAlloca(llvm::ArrayType::get(builder_.getInt8Ty(), bytes));
+    memory->setAlignment(llvm::Align(64));
+    return memory;
+  };
+  for (int operand : plan_.crossing) {
+    TileCopy copy{operand, kernel_.operands[operand].type, nullptr, nullptr};
+    copy.rows = reserve(plan_.tileLength * pitch(copy));
+    copy.columns = reserve(kLanes * plan_.tileLength * sizeOf(copy.type));
+    copies.push_back(copy);
+  }
+  return copies;
+}
+
+// An odd number of cache lines, so that rows spread over the sets of a cache.
+int64_t KernelEmitter::pitch(const TileCopy& copy) const {
+  return plan_.tileRuns * sizeOf(copy.type) + 64;
+}
+
+void KernelEmitter::emitTiles(llvm::Value* begin, llvm::Value* end, llvm::Value* first,
+                              llvm::Value* runs) {
+  computeScalarsOfAllStages();
+  emitFor(builder_, begin, end, plan_.tileLength, {}, [&](llvm::Value* from, const Values&) {
+    llvm::Value* limit = builder_.CreateAdd(from, number(plan_.tileLength));
+    emitTile(from, smaller(limit, end), first, runs);
+    return Values{};
+  });
+}
+
+void KernelEmitter::emitTile(llvm::Value* begin, llvm::Value* end, llvm::Value* first,
+                             llvm::Value* runs) {
+  for (const TileCopy& copy : copies_) copyRows(copy, begin, end, first, runs);
+  emitFor(builder_, number(0), runs, kLanes, {}, [&](llvm::Value* part, const Values&) {
+    llvm::Value* length = builder_.CreateSub(end, begin);
+    for (const TileCopy& copy : copies_) transposeRows(copy, length, part);
+    llvm::Value* count = smaller(builder_.CreateSub(runs, part), number(kLanes));
+    return emitFor(builder_, number(0), count, 1, {}, [&](llvm::Value* run, const Values&) {
+      ValueScopes::Scope scope(values_);
+      values_.moveTo(1, builder_.CreateAdd(first, builder_.CreateAdd(part, run)));
+      for (const TileCopy& copy : copies_) {
+        llvm::Value* start = builder_.CreateMul(run, number(plan_.tileLength));
+        llvm::Value* elements = builder_.CreateSub(start, begin);
+        values_.readCopy(copy.operand,
+                         builder_.CreateGEP(math_.elementType(copy.type), copy.columns, elements));
+      }
+      computeScalarsOfAllStages();
+      emitRun(begin, end);
+      return Values{};
+    });
+  });
+}
+
+void KernelEmitter::copyRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* end,
+                             llvm::Value* first, llvm::Value* runs) {
+  llvm::Type* element = math_.elementType(copy.type);
+  llvm::Value* stride = arguments_.operands[copy.operand].strides[0];
+  emitFor(builder_, begin, end, 1, {}, [&](llvm::Value* i, const Values&) {
+    llvm::Value* from =
+        builder_.CreatePtrAdd(values_.at(copy.operand), builder_.CreateMul(i, stride));
+    llvm::Value* offset = builder_.CreateMul(builder_.CreateSub(i, begin), number(pitch(copy)));
+    const ElementRow in{builder_.CreateGEP(element, from, first), nullptr, copy.type};
+    llvm::Value* to = builder_.CreatePtrAdd(copy.rows, offset);
+    const auto move = [&](const Lanes& lanes) {
+      llvm::Value* moved = memory_.load(in, lanes).value;
+      builder_.CreateAlignedStore(moved, builder_.CreateGEP(element, to, lanes.index),
+                                  llvm::Align(sizeOf(copy.type)));
+      return Values{};
+    };
+    llvm::Value* whole = endOfWhole(number(0), runs, kLanes);
+    emitFor(builder_, number(0), whole, kLanes, {},
+            [&](llvm::Value* run, const Values&) { return move({run}); });
+    return emitFor(builder_, whole, runs, kLanes, {},
+                   [&](llvm::Value* run, const Values&) { return move(maskedLanes(run, runs)); });
+  });
+}
+
+void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* length, llvm::Value* run) {
+  // As many rows as a register has elements, and at most half of the registers.
+  const int64_t size = sizeOf(copy.type);
+  const int64_t side =
+      std::min<int64_t>(kLanes, vectorBits_ / 8 / std::max<int64_t>(size, sizeof(float)));
+  llvm::Type* element = math_.elementType(copy.type);
+  llvm::Type* vector = llvm::FixedVectorType::get(element, side);
+  const auto square = [&](llvm::Value* row, llvm::Value* column) {
+    llvm::Value* from =
+        builder_.CreatePtrAdd(copy.rows, builder_.CreateMul(row, number(pitch(copy))));
+    from = builder_.CreateGEP(element, from, builder_.CreateAdd(run, column));
+    llvm::Value* to = builder_.CreateMul(column, number(plan_.tileLength));
+    to = builder_.CreateGEP(element, copy.columns, builder_.CreateAdd(to, row));
+    Values rows;
+    for (int64_t i = 0; i < side; ++i) {
+      llvm::Value* address = builder_.CreatePtrAdd(from, number(i * pitch(copy)));
+      rows.push_back(builder_.CreateAlignedLoad(vector, address, llvm::Align(size)));
+    }
+    rows = transposed(builder_, rows);
+    for (int64_t i = 0; i < side; ++i) {
+      llvm::Value* address = builder_.CreatePtrAdd(to, number(i * plan_.tileLength * size));
+      builder_.CreateAlignedStore(rows[i], address, llvm::Align(size));
+    }
+    return Values{};
+  };
+  emitFor(builder_, number(0), number(kLanes), side, {}, [&](llvm::Value* column, const Values&) {
+    return emitFor(builder_, number(0), length, side, {},
+                   [&](llvm::Value* row, const Values&) { return square(row, column); });
+  });
+}
+
+}  // namespace fl::codegen::cpu
