@@ -62,9 +62,9 @@ Tensor TensorBackend::arange(const Shape& shape, const Dim seqDim, const dtype t
   FL_USER_CHECK(seqDim >= 0 && seqDim < shape.ndim(), calledAs("arange"), ": dimension ", seqDim,
                 " of ", shape);
   const bool narrow = computeType(type) != type;
-  const Tensor index = detail::applyOp(
-      ir::Op::Iota, std::vector<Tensor>{},
-      ir::Attrs({static_cast<Dim>(narrow ? dtype::f32 : type), seqDim}, shape.get()));
+  const Tensor index(detail::applyOp(
+      ir::Op::Iota, std::vector<TensorValue>{},
+      ir::Attrs({static_cast<Dim>(narrow ? dtype::f32 : type), seqDim}, shape.get())));
   return detail::castTo(index, type);
 }
 

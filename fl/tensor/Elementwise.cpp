@@ -11,7 +11,7 @@ namespace {
 
 Tensor unary(ir::Op op, const Tensor& tensor) {
   const bool toFloat = ir::opInfo(op).types == ir::Types::Float && !isFloating(tensor.type());
-  return detail::applyOp(op, {toFloat ? tensor.astype(dtype::f32) : tensor});
+  return toFloat ? detail::applyOp(op, {tensor.astype(dtype::f32)}) : detail::applyOp(op, {tensor});
 }
 
 }  // namespace

@@ -56,10 +56,11 @@ void extreme(Reduction reduction, Tensor& values, Tensor& indices, const Tensor&
 }
 
 Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool keepDims) {
-  const Tensor operand = op == ir::Op::Sum ? detail::widenForSum(input) : input;
   // A scalar is reduced over any axes.
   const auto end = input.ndim() == 0 ? axes.begin() : axes.end();
-  return detail::applyOp(op, {operand}, ir::Attrs({keepDims}, std::vector<Dim>(axes.begin(), end)));
+  const ir::Attrs attrs({keepDims}, std::vector<Dim>(axes.begin(), end));
+  return op == ir::Op::Sum ? detail::applyOp(op, {detail::widenForSum(input)}, attrs)
+                           : detail::applyOp(op, {input}, attrs);
 }
 
 // `input` in the dtype that its means and norms are computed in.
