@@ -1,4 +1,4 @@
-#include "fl/tensor/Profile.h"
+#include "fl/base/Profile.h"
 
 #include <algorithm>
 #include <atomic>
