@@ -326,14 +326,14 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
     buffers.push_back(input->buffer);
     numbers.push_back(input->number() ? *input->number() : Number());
   }
-  std::vector<MemoryBlockPtr> outputs;
+  runtime::LoadedSchedule::Outputs outputs;
   try {
     outputs = plan.run(buffers, numbers);
   } catch (const ir::IndexOutOfRange& error) {
     throwBadIndex(*segment.nodes[error.origin], error.bad);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    segment.results[i]->realize(outputs[i]);
+    segment.results[i]->realize(std::move(outputs[i]));
   }
 }
 

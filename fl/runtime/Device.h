@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "fl/kernel/Artifact.h"
 #include "fl/kernel/Lower.h"
 #include "fl/kernel/Schedule.h"
@@ -47,11 +48,13 @@ inline void dropUnused(KernelCache* cache) {
 // A schedule made ready to run: everything that can be computed before the inputs are known.
 class LoadedSchedule {
  public:
+  using Outputs = absl::InlinedVector<MemoryBlockPtr, 2>;
+
   virtual ~LoadedSchedule() = default;
   // One buffer for each parameter (null for numbers), one number for each number parameter (by
   // parameter index). Returns the outputs. Thread-safe. Throws ir::IndexOutOfRange.
-  virtual std::vector<MemoryBlockPtr> run(std::span<const MemoryBlockPtr> buffers,
-                                          std::span<const Number> numbers) const = 0;
+  virtual Outputs run(std::span<const MemoryBlockPtr> buffers,
+                      std::span<const Number> numbers) const = 0;
   virtual const ir::Schedule& schedule() const = 0;
   virtual const std::vector<DeviceKernelPtr>& kernels() const = 0;
 };

@@ -28,8 +28,8 @@ const std::vector<DeviceKernelPtr>& ScheduleRunner::kernels() const {
   return none;
 }
 
-std::vector<MemoryBlockPtr> ScheduleRunner::run(std::span<const MemoryBlockPtr> buffers,
-                                                std::span<const Number> numbers) const {
+LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buffers,
+                                            std::span<const Number> numbers) const {
   Frame frame;
   frame.numberBits.resize(numbers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -38,7 +38,7 @@ std::vector<MemoryBlockPtr> ScheduleRunner::run(std::span<const MemoryBlockPtr> 
                                    ? static_cast<void*>(&frame.numberBits[i])
                                    : buffers[i]->data());
   }
-  std::vector<MemoryBlockPtr> outputs;
+  Outputs outputs;
   outputs.reserve(schedule_.outputs.size());
   for (const ir::ScheduleOutput& output : schedule_.outputs) {
     const size_t bytes = bytesOf(output.type.type, output.type.shape);

@@ -13,8 +13,7 @@ class ScheduleRunner : public LoadedSchedule {
  public:
   explicit ScheduleRunner(ir::Schedule schedule) : schedule_(std::move(schedule)) {}
 
-  std::vector<MemoryBlockPtr> run(std::span<const MemoryBlockPtr> buffers,
-                                  std::span<const Number> numbers) const final;
+  Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers) const final;
   const ir::Schedule& schedule() const final { return schedule_; }
   const std::vector<DeviceKernelPtr>& kernels() const override;
 

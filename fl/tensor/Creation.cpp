@@ -19,7 +19,8 @@ Number stored(T value, dtype type) {
 template <typename T>
 Tensor arangeOf(T start, T end, T step, dtype type) {
   FL_USER_CHECK(step != T(0), calledAs("arange"), ": the step is 0");
-  const auto count = static_cast<Dim>((end - start) / step);
+  const bool wraps = std::is_unsigned_v<T> && end < start;
+  const auto count = wraps ? -1 : static_cast<Dim>((end - start) / step);
   FL_USER_CHECK(count >= 0, calledAs("arange"), ": ", start, " to ", end, " by ", step,
                 " is empty");
   return arange(Shape({count}), 0, type) * step + start;
@@ -61,9 +62,9 @@ Tensor TensorBackend::arange(const Shape& shape, const Dim seqDim, const dtype t
   FL_USER_CHECK(seqDim >= 0 && seqDim < shape.ndim(), calledAs("arange"), ": dimension ", seqDim,
                 " of ", shape);
   const bool narrow = computeType(type) != type;
-  const Tensor index = detail::applyOp(
-      ir::Op::Iota, std::vector<Tensor>{},
-      ir::Attrs({static_cast<Dim>(narrow ? dtype::f32 : type), seqDim}, shape.get()));
+  const Tensor index(detail::applyOp(
+      ir::Op::Iota, std::vector<TensorValue>{},
+      ir::Attrs({static_cast<Dim>(narrow ? dtype::f32 : type), seqDim}, shape.get())));
   return detail::castTo(index, type);
 }
 

@@ -1,5 +1,6 @@
 #include "fl/tensor/Detail.h"
 
+#include "absl/container/inlined_vector.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/ir/Inference.h"
@@ -15,8 +16,7 @@ TensorValue startValue(Dim start) {
 
 TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs) {
   TensorBackend& backend = defaultTensorBackend();
-  std::vector<const ir::ValueType*> types;
-  types.reserve(operands.size());
+  absl::InlinedVector<const ir::ValueType*, 4> types;
   for (const TensorValue& operand : operands) {
     types.push_back(&operand->valueType());
   }
@@ -37,11 +37,11 @@ TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attr
   return backend.apply(op, std::move(operands), attrs, type);
 }
 
-Tensor applyOp(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs) {
+Tensor applyOp(ir::Op op, std::initializer_list<Operand> operands, const ir::Attrs& attrs) {
   std::vector<TensorValue> values;
   values.reserve(operands.size());
-  for (const Tensor& operand : operands) {
-    values.push_back(operand.value());
+  for (const Operand& operand : operands) {
+    values.push_back(operand.tensor.value());
   }
   return Tensor(applyOp(op, std::move(values), attrs));
 }
@@ -63,7 +63,7 @@ Tensor numberTensor(const Number& number) {
 
 Tensor asF32(double value) { return numberTensor(Number::of(value, dtype::f32)); }
 
-TensorValue castTo(const TensorValue& value, dtype type) {
+TensorValue castTo(TensorValue value, dtype type) {
   if (value->type() == type) {
     return value;
   }
@@ -129,7 +129,11 @@ Tensor binary(ir::Op op, const Tensor& lhs, const Tensor& rhs) {
   if (ir::opInfo(op).types == ir::Types::Float && !isFloating(type)) {
     type = dtype::f32;
   }
-  return applyOp(op, {castTo(lhs, type), castTo(rhs, type)});
+  std::vector<TensorValue> operands;
+  operands.reserve(2);
+  operands.push_back(castTo(lhs.value(), type));
+  operands.push_back(castTo(rhs.value(), type));
+  return Tensor(applyOp(op, std::move(operands)));
 }
 
 }  // namespace fl::detail

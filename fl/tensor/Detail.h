@@ -1,15 +1,22 @@
 // How functions of this room reach a backend: checked, inferred application of ops to tensors.
 #pragma once
 
+#include <initializer_list>
 #include <vector>
 
 #include "fl/tensor/TensorBase.h"
 
 namespace fl::detail {
 
+// A tensor in a list of operands, which would copy it.
+struct Operand {
+  Operand(const Tensor& tensor) : tensor(tensor) {}
+  const Tensor& tensor;
+};
+
 // The value of `op` on this thread's backend. Infers the type (and throws the user's errors), takes
 // the definition of a Library op that the backend does not support.
-Tensor applyOp(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs = {});
+Tensor applyOp(ir::Op op, std::initializer_list<Operand> operands, const ir::Attrs& attrs = {});
 TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs = {});
 
 // Throws the user's error of `function` unless `axis` is a dimension of `input`.
@@ -23,7 +30,7 @@ Tensor zeros(const Shape& shape, dtype type);
 Tensor asF32(double value);
 // `tensor` itself if it has the dtype.
 Tensor castTo(const Tensor& tensor, dtype type);
-TensorValue castTo(const TensorValue& value, dtype type);
+TensorValue castTo(TensorValue value, dtype type);
 
 // Box [start, start + stride, ...) of `sizes` elements; starts must be in range.
 TensorValue sliceValue(const TensorValue& value, const std::vector<Dim>& starts,

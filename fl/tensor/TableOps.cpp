@@ -28,11 +28,9 @@ ir::Attrs attrsOf(const Conv2dParameters& p, const Shape& result) {
 Tensor conv2d(const Tensor& input, const Tensor& weights, const Tensor& bias,
               const Conv2dParameters& parameters) {
   FL_API_ENTRY();
-  std::vector<Tensor> operands = {input, weights};
-  if (!bias.isEmpty()) {
-    operands.push_back(bias);
-  }
-  return applyOp(ir::Op::Conv2d, operands, ir::Attrs(attrsOf(parameters)));
+  const ir::Attrs attrs(attrsOf(parameters));
+  return bias.isEmpty() ? applyOp(ir::Op::Conv2d, {input, weights}, attrs)
+                        : applyOp(ir::Op::Conv2d, {input, weights, bias}, attrs);
 }
 
 Tensor conv2dBackwardData(const Tensor& gradOutput, const Tensor& weights, const Shape& inputShape,

@@ -97,11 +97,14 @@ TensorValue Tensor::value() const {
   if (!storage_) {
     return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
   }
-  const TensorValue held = storage_->sparse ? toDense(*storage_->sparse) : storage_->value;
-  const TensorValue current =
-      storage_->locked ? defaultTensorBackend().fromHost(held->data()->data(), held->valueType())
-                       : held;
-  return view_ ? detail::readView(current, *view_) : current;
+  TensorValue current = storage_->sparse ? toDense(*storage_->sparse) : storage_->value;
+  if (storage_->locked) {
+    current = defaultTensorBackend().fromHost(current->data()->data(), current->valueType());
+  }
+  if (view_) {
+    current = detail::readView(current, *view_);
+  }
+  return current;
 }
 
 Tensor Tensor::copy() const { return Tensor(*this); }

@@ -4,6 +4,8 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 namespace fl::codegen::cpu {
 
@@ -25,6 +27,15 @@ llvm::Value* MemoryAccess::address(const ElementRow& row, llvm::Value* index) {
     return builder_.CreateGEP(math_.elementType(row.type), row.begin, index);
   }
   return builder_.CreatePtrAdd(row.begin, builder_.CreateMul(index, row.stride));
+}
+
+llvm::Value* MemoryAccess::addresses(const ElementRow& row, llvm::Value* index) {
+  uint64_t numbers[kLanes];
+  std::iota(std::begin(numbers), std::end(numbers), 0);
+  llvm::Value* along =
+      builder_.CreateMul(llvm::ConstantDataVector::get(builder_.getContext(), numbers),
+                         builder_.CreateVectorSplat(kLanes, row.stride));
+  return builder_.CreatePtrAdd(address(row, index), along);
 }
 
 LlvmValue MemoryAccess::loadOne(llvm::Value* address, dtype type) {
@@ -66,6 +77,11 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
   if (row.stride == nullptr && hasMaskedAccess(row.type)) {
     llvm::Value* from = address(row, lanes.index);
     return {builder_.CreateMaskedLoad(type, from, alignOf(row.type), lanes.mask, zero), row.type};
+  }
+  if (masksBytes_ && getTypeSize(row.type) >= 4) {
+    return {builder_.CreateMaskedGather(type, addresses(row, lanes.index), alignOf(row.type),
+                                        lanes.mask, zero),
+            row.type};
   }
   builder_.CreateAlignedStore(zero, buffer_, alignOf(row.type));
   forEachActive(row, lanes, [&](llvm::Value* element, llvm::Value* place) {

@@ -43,6 +43,8 @@ class MemoryAccess {
   llvm::VectorType* vectorType(dtype type);
   llvm::Align alignOf(dtype type) const { return llvm::Align(getTypeSize(type)); }
   llvm::Value* address(const ElementRow& row, llvm::Value* index);
+  // Of kLanes elements under a stride.
+  llvm::Value* addresses(const ElementRow& row, llvm::Value* index);
   void storeContiguous(LlvmValue value, llvm::Value* address);
   bool hasMaskedAccess(dtype type) const { return masksBytes_ || getTypeSize(type) >= 4; }
   // Calls body with the addresses of an element of the row and of its place in the buffer.

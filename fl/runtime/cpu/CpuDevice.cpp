@@ -186,7 +186,9 @@ class CpuSchedule : public ScheduleRunner {
       }
     }
     counters().kernelLaunches += launches_;
-    counters().libraryCalls += steps_.size() - launches_;
+    if (launches_ < steps_.size()) {
+      counters().libraryCalls += steps_.size() - launches_;
+    }
     counters().bytesMoved += bytes_;
   }
 
