@@ -16,13 +16,12 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "apps/mnist/Mnist.h"
 #include "apps/mnist/Runfile.h"
 #include "benchmarks/Report.h"
+#include "fl/base/CommandLine.h"
 #include "fl/fl.h"
 #include "fl/runtime/Counters.h"
 
@@ -307,8 +306,9 @@ void runAll() {
 
 int main(int argc, char** argv) {
   try {
-    absl::SetProgramUsageMessage("Times the training step of apps/mnist, lazy and eager.");
-    if (absl::ParseCommandLine(argc, argv).size() > 1) {
+    if (fl::parseCommandLine("Times the training step of apps/mnist, lazy and eager.", __FILE__,
+                             argc, argv)
+            .size() > 1) {
       throw std::runtime_error("arguments are flags, which start with --");
     }
     runAll();

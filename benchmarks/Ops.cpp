@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "benchmarks/OpTimes.h"
+#include "fl/base/CommandLine.h"
 #include "fl/fl.h"
 
 ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains, as \"^exp f\"");
@@ -118,9 +117,10 @@ int runAll() {
 
 int main(int argc, char** argv) {
   try {
-    absl::SetProgramUsageMessage(
-        "Times every operator: kernels alone, lazy, eager, and a copy of the same bytes.");
-    if (absl::ParseCommandLine(argc, argv).size() > 1) {
+    if (fl::parseCommandLine(
+            "Times every operator: kernels alone, lazy, eager, and a copy of the same bytes.",
+            __FILE__, argc, argv)
+            .size() > 1) {
       throw std::runtime_error("arguments are flags, which start with --");
     }
     return runAll();

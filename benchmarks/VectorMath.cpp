@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/str_format.h"
 #include "benchmarks/Accuracy.h"
 #include "benchmarks/Report.h"
+#include "fl/base/CommandLine.h"
 #include "fl/fl.h"
 
 ABSL_FLAG(uint32_t, stride, 1, "takes every so many-th number, for a quick pass; best odd");
@@ -106,11 +105,13 @@ int runAll() {
 
 int main(int argc, char** argv) {
   try {
-    absl::SetProgramUsageMessage(
-        "Measures the error of every unary function over all f32 numbers and writes "
-        "docs/accuracy.md. Takes about half an hour with 2 threads. Exit code 1, and no file, if a "
-        "bound is broken.");
-    if (absl::ParseCommandLine(argc, argv).size() > 1) {
+    if (fl::parseCommandLine(
+            "Measures the error of every unary function over all f32 numbers and writes "
+            "docs/accuracy.md. Takes about half an hour with 2 threads. Exit code 1, and no file, "
+            "if a "
+            "bound is broken.",
+            __FILE__, argc, argv)
+            .size() > 1) {
       throw std::runtime_error("arguments are flags, which start with --");
     }
     return runAll();

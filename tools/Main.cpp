@@ -23,14 +23,17 @@ int runCommand(int argc, char** argv) {
   if (command == "reduce") {
     return fl::tools::runReduce(argc - 1, argv + 1);
   }
-  std::cerr << "usage: fl opt|run|reduce [flags] FILE.flir   (fl opt --help lists the flags)\n";
-  return argc > 1 ? 1 : 0;
+  const bool asked = command == "--help";
+  (asked ? std::cout : std::cerr)
+      << "usage: fl opt|run|reduce [flags] FILE.flir   (fl opt --help lists the flags of opt)\n";
+  return asked ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  // The user typed a command and wrote no line: a place outside all code keeps ours out of messages.
+  // The user typed a command and wrote no line: a place outside all code keeps ours out of
+  // messages.
   static const char nowhere = 0;
   fl::CallSite site;
   site.address = &nowhere;

@@ -4,8 +4,7 @@
 #include <stdexcept>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
+#include "fl/base/CommandLine.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/ir/Text.h"
@@ -96,8 +95,8 @@ std::string optimize(const std::string& path) {
 }  // namespace
 
 int runOpt(int argc, char** argv) {
-  absl::SetProgramUsageMessage("fl opt [flags] FILE.flir   (- reads standard input)");
-  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
+  const std::vector<char*> arguments =
+      parseCommandLine("fl opt [flags] FILE.flir   (- reads standard input)", __FILE__, argc, argv);
   if (absl::GetFlag(FLAGS_list)) {
     std::cout << listPasses();
     return 0;

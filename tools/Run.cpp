@@ -7,10 +7,9 @@
 #include <stdexcept>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "tools/Files.h"
@@ -44,8 +43,13 @@ std::vector<Dim> parseExtents(const std::string& text) {
   return extents;
 }
 
+struct Inputs {
+  std::vector<NpyArray> arrays;
+  bool someDrawn;
+};
+
 // Says where each input comes from.
-std::vector<NpyArray> makeInputs(const Program& program) {
+Inputs makeInputs(const Program& program) {
   const uint32_t seed = absl::GetFlag(FLAGS_seed);
   const std::string files = absl::GetFlag(FLAGS_inputs);
   std::vector<NpyArray> inputs = drawInputs(program.parameters(), seed);
@@ -57,7 +61,20 @@ std::vector<NpyArray> makeInputs(const Program& program) {
               << (drawn[i] ? detail::concat(" drawn with seed ", seed) : " from " + files);
   }
   std::cout << (inputs.empty() ? " none\n" : "\n");
-  return inputs;
+  const bool someDrawn = std::find(drawn.begin(), drawn.end(), true) != drawn.end();
+  return {std::move(inputs), someDrawn};
+}
+
+// A lookup may find an index in what the program computes from its inputs.
+std::vector<NpyArray> firstResults(LoadedProgram* loaded, bool someDrawn) {
+  try {
+    loaded->run();
+    return loaded->results();
+  } catch (const std::invalid_argument& error) {
+    throwUser(error.what(), someDrawn ? "; inputs that are drawn need not fit what the program "
+                                        "computes from them: give them by --inputs"
+                                      : "");
+  }
 }
 
 bool check(const Program& program, const std::vector<NpyArray>& inputs,
@@ -102,8 +119,8 @@ void time(LoadedProgram* loaded, size_t bytes, int runs) {
 }  // namespace
 
 int runRun(int argc, char** argv) {
-  absl::SetProgramUsageMessage("fl run [flags] FILE.flir   (- reads standard input)");
-  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
+  const std::vector<char*> arguments =
+      parseCommandLine("fl run [flags] FILE.flir   (- reads standard input)", __FILE__, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "run: expected one file");
   const std::string path = arguments[1], reference = absl::GetFlag(FLAGS_check);
   FL_USER_CHECK(reference.empty() || reference == "ref", "--check: \"", reference, "\" is not ref");
@@ -113,11 +130,10 @@ int runRun(int argc, char** argv) {
   flags().jit = flags().jit == "async" ? "sync" : flags().jit;
   const auto program =
       parseProgram(path, readInput(path), parseExtents(absl::GetFlag(FLAGS_extents)));
-  const std::vector<NpyArray> inputs = makeInputs(*program);
+  const auto [inputs, someDrawn] = makeInputs(*program);
   const auto loaded =
       program->load(absl::GetFlag(FLAGS_backend), absl::GetFlag(FLAGS_device), inputs);
-  loaded->run();
-  const std::vector<NpyArray> results = loaded->results();
+  const std::vector<NpyArray> results = firstResults(loaded.get(), someDrawn);
   if (!absl::GetFlag(FLAGS_outputs).empty()) {
     writeResults(absl::GetFlag(FLAGS_outputs), results);
   }
@@ -130,7 +146,7 @@ int runRun(int argc, char** argv) {
   if (runs > 0) {
     time(loaded.get(), program->bytes(), runs);
   }
-  return good ? 0 : 1;
+  return good ? 0 : 2;
 }
 
 }  // namespace fl::tools

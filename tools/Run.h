@@ -4,7 +4,7 @@
 
 namespace fl::tools {
 
-// The exit code: 1 if --check finds a difference. Throws for bad arguments and text.
+// The exit code: 2 if --check finds a difference. Throws for bad arguments and text.
 int runRun(int argc, char** argv);
 
 }  // namespace fl::tools

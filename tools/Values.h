@@ -38,9 +38,9 @@ struct Difference {
   double value;  // the largest, relative to the largest finite element expected
   bool accepted;
 };
-// Results of floats may differ by `tolerance`, or, without one, by what the coarsest dtype of floats
-// among their own and the parameters' explains; infinities and NaN must be the same elements. Other
-// dtypes must be equal.
+// Results of floats may differ by `tolerance`, or, without one, by what the coarsest dtype of
+// floats among their own and the parameters' explains; infinities and NaN must be the same
+// elements. Other dtypes must be equal.
 Difference compare(const NpyArray& actual, const NpyArray& expected,
                    const std::vector<ir::Parameter>& parameters, std::optional<double> tolerance);
 // The rule in words.

@@ -17,13 +17,12 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "apps/mnist/Curve.h"
 #include "apps/mnist/Mnist.h"
 #include "fl/base/AtomicFile.h"
+#include "fl/base/CommandLine.h"
 #include "fl/base/Flags.h"
 #include "fl/fl.h"
 
@@ -190,8 +189,8 @@ void selectBackend() {
 }
 
 void parseFlags(int argc, char** argv) {
-  absl::SetProgramUsageMessage("Trains a convolutional network on handwritten digits.");
-  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  const std::vector<char*> rest = fl::parseCommandLine(
+      "Trains a convolutional network on handwritten digits.", __FILE__, argc, argv);
   check(rest.size() == 1, absl::StrCat(rest.back(), ": not a flag; flags start with --"));
   check(absl::GetFlag(FLAGS_epochs) > 0, "--epochs: must be at least 1");
   check(absl::GetFlag(FLAGS_batch_size) > 0, "--batch_size: must be at least 1");

@@ -1,5 +1,5 @@
-// The meaning of the op table on C++ numbers, for the reference interpreter: double stands for every
-// float dtype, and the C library for our vector math. Relies on fl/ir/Meaning.h.
+// The meaning of the op table on C++ numbers, for the reference interpreter: double stands for
+// every float dtype, and the C library for our vector math. Relies on fl/ir/Meaning.h.
 #pragma once
 
 #include <cmath>

@@ -158,8 +158,32 @@ std::vector<KernelBuilder::Axis> KernelBuilder::mergedAxes() const {
   return axes;
 }
 
+// An operand that axis 0 crosses but that lies along a later axis gets that one as axis 1, where
+// executors expect it (crossesMemory). Reductions have their tree and gathers the first bad index
+// by the order of axes, so that these keep it.
+void KernelBuilder::orderAxes(std::vector<Axis>* axes) const {
+  const auto crossed = [&](size_t a) {
+    for (size_t k = 0; k < accesses_.size(); ++k) {
+      const Dim first = axes->front().strides[k];
+      if (buffers_[k] && first != 0 && first != 1 && (*axes)[a].strides[k] == 1) {
+        return true;
+      }
+    }
+    return false;
+  };
+  const bool isFree = gathers_.empty() && std::none_of(axes->begin(), axes->end(),
+                                                       [](const Axis& a) { return a.reduced; });
+  for (size_t a = 1; isFree && a < axes->size(); ++a) {
+    if (crossed(a)) {
+      std::rotate(axes->begin() + 1, axes->begin() + a, axes->begin() + a + 1);
+      return;
+    }
+  }
+}
+
 std::optional<BuiltKernel> KernelBuilder::finish() {
   std::vector<Axis> axes = mergedAxes();
+  orderAxes(&axes);
   const bool sweeps = std::any_of(kernel_.stages.begin(), kernel_.stages.end(),
                                   [](const KernelStage& stage) { return stage.sweep; });
   const bool anyReduced =

@@ -1,5 +1,6 @@
 // Builds a kernel and its launch from an iteration space and accesses to it: drops axes of extent
-// 1, merges neighbours, classifies strides, makes arithmetic on 16-bit floats explicit.
+// 1, merges neighbours, orders axes, classifies strides, makes arithmetic on 16-bit floats
+// explicit.
 #pragma once
 
 #include <optional>
@@ -67,6 +68,7 @@ class KernelBuilder {
   int addValue(KernelValue value);
   int constant(Dim value);
   std::vector<Axis> mergedAxes() const;
+  void orderAxes(std::vector<Axis>* axes) const;
 
   Shape space_;
   std::vector<bool> reduced_;

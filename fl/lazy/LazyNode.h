@@ -1,5 +1,5 @@
-// A recorded operator, which is the backend's value of its result. Nodes are immutable but for that
-// result: a node is pending until a realize gives it a buffer, and then drops its operands.
+// A recorded operator, which is the backend's value of its result. Nodes are immutable but for
+// that: a node is pending until a realize gives it a buffer, and then drops its operands.
 #pragma once
 
 #include <atomic>

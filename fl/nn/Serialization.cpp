@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <new>
 #include <stdexcept>
 #include <system_error>
 
@@ -29,11 +29,6 @@ static_assert(sizeof(Header) == 32 && std::is_trivially_copyable_v<Header>);
 
 [[noreturn]] void fail(const std::string& path, const std::string& reason) {
   throw std::runtime_error(path + ": " + reason);
-}
-
-// The file is whole, so a size that cannot be is no size: the bytes are something else's.
-[[noreturn]] void failSize(const std::string& path) {
-  fail(path, "cannot be loaded: it holds something else than what is loaded from it");
 }
 
 std::string systemError() { return std::strerror(errno); }
@@ -99,7 +94,37 @@ void checkWhole(const std::string& path) {
   }
 }
 
+// Bytes from here to the stream's end; as many as there are numbers if that cannot be found.
+uint64_t bytesLeft(std::istream& stream) {
+  std::streambuf& buffer = *stream.rdbuf();
+  const std::streamoff here = buffer.pubseekoff(0, std::ios::cur, std::ios::in);
+  if (here < 0) {
+    return ~uint64_t{0};
+  }
+  const std::streamoff end = buffer.pubseekoff(0, std::ios::end, std::ios::in);
+  buffer.pubseekpos(here, std::ios::in);
+  return static_cast<uint64_t>(std::max(end - here, std::streamoff{0}));
+}
+
 }  // namespace
+
+LoadArchive::LoadArchive(std::istream& stream)
+    : InputArchive(this), stream_(stream), left_(bytesLeft(stream)) {}
+
+void LoadArchive::loadBinary(void* data, std::streamsize size) {
+  if (stream_.rdbuf()->sgetn(static_cast<char*>(data), size) != size) {
+    throw cereal::Exception("it ends too early");
+  }
+  left_ -= static_cast<uint64_t>(size);
+}
+
+void LoadArchive::checkSize(cereal::size_type size) const {
+  if (size > left_) {
+    throw cereal::Exception(
+        concat("it holds something else than what is loaded from it: a size of ", size, " where ",
+               left_, " bytes are left"));
+  }
+}
 
 void writeFile(const std::string& path, const std::function<void(std::ostream&)>& write) {
   AtomicFile file(path);
@@ -142,10 +167,6 @@ void readFile(const std::string& path, const std::function<void(std::istream&)>&
   stream.seekg(sizeof(Header));
   try {
     read(stream);
-  } catch (const std::bad_alloc&) {
-    failSize(path);
-  } catch (const std::length_error&) {
-    failSize(path);
   } catch (const std::exception& error) {
     fail(path, std::string("cannot be loaded: ") + error.what());
   }

@@ -21,18 +21,54 @@
 #include <istream>
 #include <ostream>
 #include <string>
+#include <type_traits>
 
 #include "fl/autograd/Serialization.h"
 
 namespace fl {
 namespace detail {
 
+// Reads what cereal::BinaryOutputArchive has written, and believes no size that is more than the
+// bytes that are left: cereal takes memory for a size before it reads as much. A stream whose end
+// cannot be found is read as far as it goes.
+class LoadArchive : public cereal::InputArchive<LoadArchive, cereal::AllowEmptyClassElision> {
+ public:
+  explicit LoadArchive(std::istream& stream);
+  // Throw cereal::Exception.
+  void loadBinary(void* data, std::streamsize size);
+  void checkSize(cereal::size_type size) const;
+
+ private:
+  std::istream& stream_;
+  uint64_t left_;
+};
+
+// Found by cereal, which looks here for how LoadArchive reads.
+template <typename T>
+  requires std::is_arithmetic_v<T>
+void load(LoadArchive& archive, T& value) {
+  archive.loadBinary(&value, sizeof(value));
+}
+template <typename T>
+void load(LoadArchive& archive, cereal::BinaryData<T>& bytes) {
+  archive.loadBinary(bytes.data, static_cast<std::streamsize>(bytes.size));
+}
+template <typename T>
+void serialize(LoadArchive& archive, cereal::NameValuePair<T>& pair) {
+  archive(pair.value);
+}
+template <typename T>
+void serialize(LoadArchive& archive, cereal::SizeTag<T>& tag) {
+  archive(tag.size);
+  archive.checkSize(tag.size);
+}
+
 void writeFile(const std::string& path, const std::function<void(std::ostream&)>& write);
 void readFile(const std::string& path, const std::function<void(std::istream&)>& read);
 
 }  // namespace detail
 
-// An archive alone, without the header. Throw what cereal throws.
+// An archive alone, without the header. Throw cereal::Exception.
 template <typename... Args>
 void save(std::ostream& stream, const Args&... args) {
   cereal::BinaryOutputArchive archive(stream);
@@ -41,7 +77,7 @@ void save(std::ostream& stream, const Args&... args) {
 
 template <typename... Args>
 void load(std::istream& stream, Args&... args) {
-  cereal::BinaryInputArchive archive(stream);
+  detail::LoadArchive archive(stream);
   archive(args...);
 }
 
@@ -56,3 +92,10 @@ void load(const std::string& path, Args&... args) {
 }
 
 }  // namespace fl
+
+// A class that cereal knows to write into the one archive is read from the other.
+CEREAL_REGISTER_ARCHIVE(fl::detail::LoadArchive)
+template <>
+struct cereal::traits::detail::get_output_from_input<fl::detail::LoadArchive> {
+  using type = cereal::BinaryOutputArchive;
+};

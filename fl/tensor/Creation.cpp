@@ -19,7 +19,8 @@ Number stored(T value, dtype type) {
 template <typename T>
 Tensor arangeOf(T start, T end, T step, dtype type) {
   FL_USER_CHECK(step != T(0), calledAs("arange"), ": the step is 0");
-  const auto count = static_cast<Dim>((end - start) / step);
+  const bool wraps = std::is_unsigned_v<T> && end < start;
+  const auto count = wraps ? -1 : static_cast<Dim>((end - start) / step);
   FL_USER_CHECK(count >= 0, calledAs("arange"), ": ", start, " to ", end, " by ", step,
                 " is empty");
   return arange(Shape({count}), 0, type) * step + start;

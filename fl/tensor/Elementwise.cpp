@@ -49,9 +49,10 @@ Tensor abs(const Tensor& tensor) {
 }
 
 Tensor TensorBackend::sigmoid(const Tensor& tensor) {
+  const Tensor x = detail::castTo(tensor, isFloating(tensor.type()) ? tensor.type() : dtype::f32);
   // e^-|x| does not overflow, so that results of large negative numbers keep their digits.
-  const Tensor power = fl::exp(fl::negative(fl::absolute(tensor)));
-  return fl::where(tensor < 0, power, 1.0) / (1 + power);
+  const Tensor power = exp(negative(absolute(x)));
+  return fl::where(x < 0, power, 1.0) / (1 + power);
 }
 
 #define FL_DEFINE_SCALAR(T, FUNC, OP)                                                          \

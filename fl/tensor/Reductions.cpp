@@ -63,6 +63,24 @@ Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool
                            : detail::applyOp(op, {input}, attrs);
 }
 
+// `input` in the dtype that its means and norms are computed in.
+Tensor widened(const Tensor& input) {
+  return detail::castTo(input, computeType(detail::meanType(input.type())));
+}
+
+// Before it is rounded to the dtype of the input, which may not hold a square.
+Tensor wideVariance(const Tensor& input, const std::vector<int>& axes, bool bias, bool keepDims) {
+  const Tensor wide = widened(input);
+  const Tensor centered = wide - mean(wide, axes, true);
+  const auto count = static_cast<double>(reducedCount(input, axes) - (bias ? 1 : 0));
+  return sum(centered * centered, axes, keepDims) / count;
+}
+
+// An extreme of truth values, or `ofNone`: b8 has more values, so that of no elements is none.
+Tensor holds(const Tensor& extreme, const Tensor& input, bool ofNone) {
+  return input.isEmpty() ? full(extreme.shape(), ofNone, dtype::b8) : extreme;
+}
+
 }  // namespace
 
 #define FL_UNARY(Name, name)
@@ -104,28 +122,28 @@ Tensor TensorBackend::mean(const Tensor& input, const std::vector<int>& axes, co
 
 Tensor TensorBackend::var(const Tensor& input, const std::vector<int>& axes, const bool bias,
                           const bool keepDims) {
-  const dtype type = detail::meanType(input.type());
-  const Tensor wide = detail::castTo(input, computeType(type));
-  const Tensor centered = wide - mean(wide, axes, true);
-  const auto count = static_cast<double>(reducedCount(input, axes) - (bias ? 1 : 0));
-  return detail::castTo(sum(centered * centered, axes, keepDims) / count, type);
+  return detail::castTo(wideVariance(input, axes, bias, keepDims), detail::meanType(input.type()));
 }
 
 Tensor TensorBackend::std(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
-  return sqrt(var(input, axes, false, keepDims));
+  return detail::castTo(sqrt(wideVariance(input, axes, false, keepDims)),
+                        detail::meanType(input.type()));
 }
 
 Tensor TensorBackend::norm(const Tensor& input, const std::vector<int>& axes, double p,
                            const bool keepDims) {
-  const Tensor wide = detail::castTo(input, detail::meanType(input.type()));
+  const Tensor wide = widened(input);
+  if (p == 0) {
+    return sum((wide != 0).astype(wide.type()), axes, keepDims);
+  }
   if (p == 1) {
     return sum(absolute(wide), axes, keepDims);
   }
   if (p == 2) {
     return sqrt(sum(wide * wide, axes, keepDims));
   }
-  if (p == std::numeric_limits<double>::infinity()) {
-    return amax(absolute(wide), axes, keepDims);
+  if (std::isinf(p)) {
+    return p > 0 ? amax(absolute(wide), axes, keepDims) : amin(absolute(wide), axes, keepDims);
   }
   return fl::power(sum(fl::power(absolute(wide), p), axes, keepDims), 1 / p);
 }
@@ -136,11 +154,11 @@ Tensor TensorBackend::countNonzero(const Tensor& input, const std::vector<int>& 
 }
 
 Tensor TensorBackend::any(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
-  return amax(input != false, axes, keepDims);
+  return holds(amax(input != false, axes, keepDims), input, false);
 }
 
 Tensor TensorBackend::all(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
-  return amin(input != false, axes, keepDims);
+  return holds(amin(input != false, axes, keepDims), input, true);
 }
 
 }  // namespace fl

@@ -1,5 +1,7 @@
 #include "fl/tensor/Sparse.h"
 
+#include <algorithm>
+
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/tensor/Detail.h"
@@ -7,9 +9,18 @@
 namespace fl::detail {
 namespace {
 
+// Reads the offsets, at the call: nothing that is computed from them would show a wrong one.
+void checkOffsets(const Tensor& offsets, Dim n) {
+  const std::vector<long long> places = offsets.toHostVector<long long>();
+  FL_USER_CHECK(
+      places.front() == 0 && places.back() == n && std::is_sorted(places.begin(), places.end()),
+      "Tensor: the offsets of a sparse matrix with ", n, " values must rise from 0 to ", n);
+}
+
 // Which of `lines` lines each of n elements is in, given where each line begins: an element is in
 // as many lines as begin at or before it, but the first.
 Tensor expandOffsets(const Tensor& offsets, Dim lines, Dim n) {
+  checkOffsets(offsets, n);
   Tensor begins = zeros({n + 1}, dtype::s64);
   if (lines > 1) {
     begins(offsets(range(1, lines))) += 1LL;
@@ -35,6 +46,9 @@ SparseMatrix makeSparse(Dim rows, Dim columns, const Tensor& values, const Tenso
                 "Tensor: a sparse matrix of ", Shape({rows, columns}), " with ", n,
                 " values needs ", rowCount, " row and ", columnCount, " column indices, not ",
                 rowIdx.elements(), " and ", colIdx.elements());
+  FL_USER_CHECK(!isFloating(rowIdx.type()) && !isFloating(colIdx.type()),
+                "Tensor: a sparse matrix needs integer indices, not ", rowIdx.type(), " and ",
+                colIdx.type());
   const Tensor row = castTo(rowIdx.flatten(), dtype::s64);
   const Tensor column = castTo(colIdx.flatten(), dtype::s64);
   return {Shape({rows, columns}), values.flatten(),

@@ -374,6 +374,7 @@ Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp = Mat
 
 // ---- Order, along one axis; NaN comes last, upwards and downwards ----
 // Integers narrower than 32 bits are summed as in sum().
+// Adds one by one in the dtype of the result, so that a long f32 line rounds as it grows.
 Tensor cumsum(const Tensor& input, const unsigned axis);
 Tensor sort(const Tensor& input, const Dim axis, const SortMode sortMode = SortMode::Ascending);
 // Also the u32 indices that sort; equal elements keep their order.

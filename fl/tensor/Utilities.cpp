@@ -52,7 +52,7 @@ template <typename T>
 std::vector<std::string> wordsOf(const std::vector<T>& values) {
   std::vector<std::string> words;
   for (const T& value : values) {
-    words.push_back(detail::concat(value));
+    words.push_back(value != value ? "nan" : detail::concat(value));  // of either sign
   }
   return words;
 }

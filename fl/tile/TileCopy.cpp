@@ -52,6 +52,28 @@ void forEachRun(const TileRegion& region, F&& f) {
   }
 }
 
+// If a region is whole runs of the walk's first axis, which crosses memory while the second lies
+// along it: calls f(offset, done) for each element in the order of the memory, which lies at
+// `offset` there and after `done` others in the tile, and returns true.
+template <class F>
+bool forEachCrossing(const TileRegion& region, F&& f) {
+  const TileWalk& walk = *region.walk;
+  if (walk.rank < 2 || region.strides[0] == 0 || region.strides[1] != 1 || region.index[0] != 0 ||
+      region.count % walk.extents[0] != 0 ||
+      region.count / walk.extents[0] > walk.extents[1] - region.index[1]) {
+    return false;
+  }
+  // f writes memory that may be the region's for all that the compiler knows.
+  const int64_t first = region.offset(), stride = region.strides[0];
+  const int64_t length = walk.extents[0], runs = region.count / length;
+  for (int64_t i = 0; i < length; ++i) {
+    for (int64_t run = 0; run < runs; ++run) {
+      f(first + i * stride + run, run * length + i);
+    }
+  }
+  return true;
+}
+
 template <class T>
 void fill(T* out, T value, int64_t count) {
   std::fill_n(out, count, value);
@@ -109,6 +131,10 @@ void gatherTile(void* tile, const void* base, const TileRegion& region, int widt
     T* const out = static_cast<T*>(tile);
     const T* const in = static_cast<const T*>(base);
     const int64_t stride = region.walk->rank > 0 ? region.strides[0] : 0;
+    if (stride != 1 &&
+        forEachCrossing(region, [=](int64_t offset, int64_t done) { out[done] = in[offset]; })) {
+      return;
+    }
     forEachRun(region, [&](int64_t offset, int64_t done, int64_t length) {
       if (stride == 1) {
         copy(out + done, in + offset, length);
@@ -128,6 +154,10 @@ void scatterTile(void* base, const void* tile, const TileRegion& region, int wid
     T* const out = static_cast<T*>(base);
     const T* const in = static_cast<const T*>(tile);
     const int64_t stride = region.walk->rank > 0 ? region.strides[0] : 0;
+    if (stride != 1 &&
+        forEachCrossing(region, [=](int64_t offset, int64_t done) { out[offset] = in[done]; })) {
+      return;
+    }
     forEachRun(region, [&](int64_t offset, int64_t done, int64_t length) {
       if (stride == 1) {
         copy(out + offset, in + done, length);

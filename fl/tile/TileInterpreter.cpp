@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 
 #include "fl/base/Error.h"
 #include "fl/tile/TileCopy.h"
@@ -400,13 +401,69 @@ class TileRun {
   int64_t badGather_ = -1;
 };
 
+// Elements of axis 0 in a strip of a kernel that crosses memory.
+constexpr int64_t kStrip = 32;
+
+// `runs` whole runs of axis 0 from a kept element on, in strips of each: a tile then takes several
+// runs, and what crosses memory lies along these.
+int64_t runStrips(const TilePlan& plan, const ir::KernelArgs& args, int64_t begin, int64_t runs) {
+  const ir::Kernel& kernel = plan.kernel;
+  int64_t index[ir::kMaxRank], extents[ir::kMaxRank];
+  for (int axis = 0; axis < kernel.rank; ++axis) {
+    index[axis] = begin % args.extents[axis];
+    begin /= args.extents[axis];
+    extents[axis] = axis == 1 ? runs : 1;
+  }
+  void* data[ir::kMaxOperands];
+  for (; index[0] < args.extents[0]; index[0] += kStrip) {
+    extents[0] = std::min(kStrip, args.extents[0] - index[0]);
+    for (size_t i = 0; i < kernel.operands.size(); ++i) {
+      const ir::KernelOperand& operand = kernel.operands[i];
+      const bool isIndex = operand.role == ir::KernelOperand::Role::Index;
+      const int64_t width = isIndex ? 1 : static_cast<int64_t>(getTypeSize(operand.type));
+      const int64_t* const strides = args.strides + i * kernel.rank;
+      data[i] = static_cast<char*>(args.data[i]) +
+                width * std::inner_product(index, index + kernel.rank, strides, int64_t{0});
+    }
+    const ir::KernelArgs strip{data, extents, args.strides, args.scalars, args.badIndex};
+    const int64_t badGather = TileRun(plan, strip).run(0, extents[0] * runs);
+    if (badGather >= 0) {
+      return badGather;
+    }
+  }
+  return -1;
+}
+
+int64_t runCrossing(const TilePlan& plan, const ir::KernelArgs& args, int64_t begin, int64_t end) {
+  const int64_t length = args.extents[0];
+  int64_t badGather = -1;
+  while (begin < end && badGather < 0) {
+    const int64_t along = begin % length;
+    const int64_t toEdge = args.extents[1] - begin / length % args.extents[1];
+    const int64_t runs = std::min((end - begin) / length, toEdge);
+    if (along == 0 && runs > 0) {
+      badGather = runStrips(plan, args, begin, runs);
+      begin += runs * length;
+    } else {
+      const int64_t stop = std::min(begin - along + length, end);
+      badGather = TileRun(plan, args).run(begin, stop);
+      begin = stop;
+    }
+  }
+  return badGather;
+}
+
 }  // namespace
 
 TileProgram::TileProgram(const ir::Kernel& kernel, TileVariant variant)
     : plan_(std::make_shared<TilePlan>(planTiles(kernel, tileOps(variant)))) {}
 
 int64_t TileProgram::run(const ir::KernelArgs& args, int64_t begin, int64_t end) const {
-  return begin < end ? TileRun(*plan_, args).run(begin, end) : -1;
+  if (begin >= end) {
+    return -1;
+  }
+  return crossesMemory(plan_->kernel) ? runCrossing(*plan_, args, begin, end)
+                                      : TileRun(*plan_, args).run(begin, end);
 }
 
 }  // namespace fl::tile

@@ -85,7 +85,8 @@ TEST(LossFunctions, CategoricalCrossEntropyOfBadTargets) {
     } catch (const std::invalid_argument& thrown) {
       error = thrown.what();
     }
-    EXPECT_EQ(error, "categoricalCrossEntropy: gather: f64[2,2] x s64[1,2]: index " + std::to_string(bad) +
+    EXPECT_EQ(error, "categoricalCrossEntropy: gather: f64[2,2] x s64[1,2]: index " +
+                         std::to_string(bad) +
                          " is out of range: axis 0 has 2 elements, at "
                          "tests/autograd/LossFunctionsTest.cpp:" +
                          line);

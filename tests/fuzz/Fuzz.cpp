@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
+#include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "tests/fuzz/Differential.h"
@@ -185,7 +184,7 @@ int run() {
 }  // namespace fl::testing
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("fuzz [--programs=N] [--seed=N] [--jobs=N] [--dump=FOLDER]");
-  absl::ParseCommandLine(argc, argv);
+  fl::parseCommandLine("fuzz [--programs=N] [--seed=N] [--jobs=N] [--dump=FOLDER]", __FILE__, argc,
+                       argv);
   return fl::testing::run();
 }

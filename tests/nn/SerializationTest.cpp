@@ -1,8 +1,10 @@
 // Saving and loading: what comes back, what shares, and what a bad file says.
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 
@@ -240,14 +242,66 @@ TEST(Serialization, WhatIsNoRegularFileIsLeftAlone) {
 
 TEST(Serialization, LoadingSomethingElseIsSaidSo) {
   const std::string path = pathOf("else");
-  // Read as a model, at any offset, one of these is a size that no vector can have (a smaller one
-  // would be allocated), and the other ends early.
-  for (const uint64_t number : {~uint64_t{0}, uint64_t{0}}) {
+  // Read as a model, these are sizes that no vector can have, or identities that nothing has, and
+  // the last ends early.
+  for (const uint64_t number : {~uint64_t{0}, uint64_t{1} << 33, uint64_t{0}}) {
     save(path, std::vector<uint64_t>(number ? 100 : 1, number));
     const std::string words = wordsOfLoading(path);
     EXPECT_EQ(words.find(path + ": cannot be loaded: "), 0u) << words;
     EXPECT_EQ(words.find("std::"), std::string::npos) << words;
   }
+}
+
+// ---- Archives, which have no hash that is checked before ----
+
+std::string archiveOfAModel() {
+  Sequential model;
+  model.add(Linear(3, 2));
+  model.add(Tanh());
+  model.add(Dropout(0.25));
+  std::stringstream stream;
+  save(stream, model);
+  return stream.str();
+}
+
+TEST(Serialization, TruncatedArchivesEndTooEarly) {
+  const std::string bytes = archiveOfAModel();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    SCOPED_TRACE(size);
+    std::istringstream stream(bytes.substr(0, size));
+    Sequential model;
+    const std::string words = messageOf<cereal::Exception>([&] { load(stream, model); });
+    EXPECT_TRUE(words == "it ends too early" || words.find(" bytes are left") != std::string::npos)
+        << words;
+  }
+}
+
+// A damaged size is a megabyte, gigabytes, or more than there is. None is believed.
+TEST(Serialization, DamagedArchivesTakeNoMemory) {
+  const std::string bytes = archiveOfAModel();
+  const auto peakBytes = [] {
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss << 10;
+  };
+  const long before = peakBytes();
+  int refused = 0;
+  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    SCOPED_TRACE(bit);
+    std::string damaged = bytes;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
+    std::istringstream stream(damaged);
+    Sequential model;
+    try {
+      load(stream, model);  // where numbers are damaged, nothing is wrong
+    } catch (const std::bad_alloc&) {
+      ADD_FAILURE() << "a size was believed";
+    } catch (const std::exception&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_LT(peakBytes() - before, 1l << 30);
 }
 
 }  // namespace

@@ -99,6 +99,31 @@ TEST(TileInterpreterTest, MapReadsAndWritesAnyLayout) {
   }
 }
 
+TEST(TileInterpreterTest, MapsThatCrossMemoryAreWalkedInStrips) {
+  std::mt19937_64 random(testSeed(22));
+  int rank = 2;
+  for (dtype type : {dtype::f32, dtype::f16, dtype::u8, dtype::s64}) {
+    const auto strides = [&](std::vector<Stride> first) {
+      first.resize(rank, kAny);
+      return first;
+    };
+    KernelMaker maker(rank);
+    const int across = maker.input(type, strides({kAny, kOne}));
+    const int along = maker.cast(maker.input(dtype::f32, strides({kOne, kAny})), dtype::f64);
+    const int number = maker.cast(maker.index(strides({kOne, kAny})), dtype::f64);
+    maker.beginStage(false);
+    maker.store(across, strides({kOne, kAny}));
+    const int sum = maker.apply(Op::Add, {along, number});
+    maker.store(maker.apply(Op::Add, {sum, maker.cast(across, dtype::f64)}), strides({kAny, kOne}));
+    for (std::vector<int64_t> extents :
+         {std::vector<int64_t>{32, 40}, {31, 33}, {100, 17}, {7, 150}, {65, 2}, {600, 3}}) {
+      extents.resize(rank, 2);
+      expectReference(KernelLaunch(maker.kernel(), extents, random));
+    }
+    ++rank;
+  }
+}
+
 TEST(TileInterpreterTest, EmptyExtentsDoNothing) {
   std::mt19937_64 random(2);
   KernelMaker map(2);

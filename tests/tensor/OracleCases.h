@@ -1,5 +1,6 @@
 // What the oracle test asks of each row of the op table: operands and attributes at given extents,
-// the layouts in which operands stand, and the cells of the table that are skipped, with a reason.
+// the layouts in which operands stand, and the cells of the table that are skipped, with a reason,
+// or take finite numbers alone.
 // A new row needs a case in casesOf(); everything else comes from the table.
 #pragma once
 
@@ -47,6 +48,8 @@ std::vector<OracleCase> casesOf(ir::Op op, dtype type, const Extents& extents);
 
 // nullptr if the cell runs.
 const char* skipReason(ir::Op op, dtype type, Layout layout);
+// Why a case takes no infinity and no NaN; nullptr if it does.
+const char* finiteReason(ir::Op op, const OracleCase& c);
 // All that skipReason() may give.
 std::vector<const char*> skipReasons();
 

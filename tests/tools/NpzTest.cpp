@@ -111,7 +111,8 @@ TEST(Npz, RoundTrip) {
   EXPECT_EQ(readNpz(path), (std::map<std::string, NpyArray>{{"one", one}}));
   EXPECT_EQ(errorOf([] { writeNpz("x.npz", {{"a", {dtype::bf16, Shape({1}), {0, 0}}}}); }),
             "x.npz: a: NumPy has no bf16");
-  EXPECT_EQ(errorOf([&] { writeNpz("/nowhere/x.npz", {{"one", one}}); }).find("/nowhere/x.npz: "), 0u);
+  EXPECT_EQ(errorOf([&] { writeNpz("/nowhere/x.npz", {{"one", one}}); }).find("/nowhere/x.npz: "),
+            0u);
 }
 
 // What NumPy writes for numpy.asfortranarray([[1, 2], [3, 4]], 'u1'), to the byte.

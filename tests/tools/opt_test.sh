@@ -181,9 +181,16 @@ for arguments in --list "--emit=llvm good.flir" good.flir; do
     fail "$command_line: $(cat err)"
 done
 
-run 0
+run 1
 says err "usage: fl opt"
 run 1 frobnicate
 says err "usage: fl opt"
+run 0 --help
+says out "usage: fl opt"
+# Each command lists its own flags.
+run 1 opt --help
+says out "--stop_after"
+run 1 run --help
+says out "--inputs"
 
 ((failures == 0))

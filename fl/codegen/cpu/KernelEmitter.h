@@ -63,6 +63,7 @@ class KernelEmitter {
   int64_t pitch(const TileCopy& copy) const;  // bytes
   void copyRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* end, llvm::Value* first,
                 llvm::Value* runs);
+  void fetchRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* first, llvm::Value* part);
   void transposeRows(const TileCopy& copy, llvm::Value* length, llvm::Value* run);
   // Row kernels: one kept element.
   void emitElement();

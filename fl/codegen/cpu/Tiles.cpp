@@ -74,7 +74,10 @@ void KernelEmitter::emitTile(llvm::Value* begin, llvm::Value* end, llvm::Value* 
   for (const TileCopy& copy : copies_) copyRows(copy, begin, end, first, runs);
   emitFor(builder_, number(0), runs, kLanes, {}, [&](llvm::Value* part, const Values&) {
     llvm::Value* length = builder_.CreateSub(end, begin);
-    for (const TileCopy& copy : copies_) transposeRows(copy, length, part);
+    for (const TileCopy& copy : copies_) {
+      transposeRows(copy, length, part);
+      fetchRows(copy, end, first, part);
+    }
     llvm::Value* count = smaller(builder_.CreateSub(runs, part), number(kLanes));
     return emitFor(builder_, number(0), count, 1, {}, [&](llvm::Value* run, const Values&) {
       ValueScopes::Scope scope(values_);
@@ -114,6 +117,30 @@ void KernelEmitter::copyRows(const TileCopy& copy, llvm::Value* begin, llvm::Val
     return emitFor(builder_, whole, runs, kLanes, {},
                    [&](llvm::Value* run, const Values&) { return move(maskedLanes(run, runs)); });
   });
+}
+
+// Asks for a part of the rows that the next tile copies, so that memory works while this tile does.
+// Where there is no next one nothing is read: an address that is only asked for cannot fault.
+void KernelEmitter::fetchRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* first,
+                              llvm::Value* part) {
+  constexpr int64_t kLine = 64;
+  const int64_t count = plan_.tileLength * kLanes / plan_.tileRuns;
+  llvm::Value* done = builder_.CreateMul(builder_.CreateUDiv(part, number(kLanes)), number(count));
+  llvm::Value* from = builder_.CreateAdd(begin, done);
+  llvm::Value* stride = arguments_.operands[copy.operand].strides[0];
+  emitFor(builder_, from, builder_.CreateAdd(from, number(count)), 1, {},
+          [&](llvm::Value* i, const Values&) {
+            llvm::Value* row =
+                builder_.CreatePtrAdd(values_.at(copy.operand), builder_.CreateMul(i, stride));
+            row = builder_.CreateGEP(math_.elementType(copy.type), row, first);
+            for (int64_t byte = 0; byte < plan_.tileRuns * sizeOf(copy.type); byte += kLine) {
+              llvm::Value* line = builder_.CreatePtrAdd(row, number(byte));
+              builder_.CreateIntrinsic(
+                  llvm::Intrinsic::prefetch, {line->getType()},
+                  {line, builder_.getInt32(0), builder_.getInt32(2), builder_.getInt32(1)});
+            }
+            return Values{};
+          });
 }
 
 void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* length, llvm::Value* run) {

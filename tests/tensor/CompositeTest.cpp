@@ -1,0 +1,114 @@
+// Composites on the dtypes and sizes where their parts do not fit: every backend shares one
+// definition of each, so that no comparison of backends would show a wrong one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "fl/tensor/tensor.h"
+
+namespace fl {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double number(const Tensor& tensor) { return tensor.asScalar<double>(); }
+
+Tensor of(const std::vector<float>& values, dtype type) {
+  return Tensor::fromVector(values).astype(type);
+}
+
+template <typename Function>
+std::string errorOf(Function&& function) {
+  try {
+    function();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Composite, SigmoidOfEveryDtype) {
+  for (dtype type : {dtype::u8, dtype::u16, dtype::u32, dtype::u64, dtype::s16, dtype::s32,
+                     dtype::s64, dtype::f16, dtype::f32, dtype::f64, dtype::bf16}) {
+    const Tensor y = sigmoid(of({0, 1, 5, 100}, type));
+    EXPECT_EQ(y.type(), isFloating(type) ? type : dtype::f32);
+    const std::vector<double> values = y.astype(dtype::f64).toHostVector<double>();
+    const double tolerance = type == dtype::bf16 ? 4e-3 : 1e-3;
+    EXPECT_NEAR(values[0], 0.5, tolerance) << type;
+    EXPECT_NEAR(values[1], 0.7310586, tolerance) << type;
+    EXPECT_NEAR(values[2], 0.9933071, tolerance) << type;
+    EXPECT_NEAR(values[3], 1, tolerance) << type;
+  }
+}
+
+TEST(Composite, NormsOf16BitFloatsAreComputedInF32) {
+  for (dtype type : {dtype::f16, dtype::bf16}) {
+    const Tensor x = full({4}, 300.0, type);
+    for (double p : {0.0, 1.0, 2.0, 3.0, kInfinity, -kInfinity}) {
+      EXPECT_EQ(norm(x, {}, p).type(), dtype::f32) << type << " " << p;
+    }
+    EXPECT_FLOAT_EQ(number(norm(x)), 600) << type;
+    EXPECT_FLOAT_EQ(number(norm(x, {}, 1)), 1200) << type;
+  }
+  EXPECT_NEAR(number(norm(of({312, 300, 300, 300}, dtype::bf16))), 606.0891, 1e-3);
+}
+
+TEST(Composite, NormsOfEveryOrder) {
+  const Tensor x = of({3, -7, 0}, dtype::f64);
+  EXPECT_EQ(number(norm(x, {}, 0)), 2);
+  EXPECT_EQ(number(norm(x, {}, kInfinity)), 7);
+  EXPECT_EQ(number(norm(x, {}, -kInfinity)), 0);
+  EXPECT_NEAR(number(norm(x, {}, 3)), std::cbrt(27.0 + 343.0), 1e-6);
+}
+
+TEST(Composite, DeviationsWhoseSquareDoesNotFit) {
+  EXPECT_EQ(number(fl::std(of({1000, -1000}, dtype::f16))), 1000);
+  EXPECT_EQ(fl::std(of({1000, -1000}, dtype::f16)).type(), dtype::f16);
+}
+
+TEST(Composite, AnyAndAllOfNothing) {
+  for (const Tensor& none : {Tensor(), full({0, 2}, 1.0, dtype::f32), full({0}, true, dtype::b8)}) {
+    EXPECT_EQ(any(none).scalar<char>(), 0);
+    EXPECT_EQ(all(none).scalar<char>(), 1);
+  }
+  EXPECT_THAT(any(full({0, 2}, 1.0), {0}).toHostVector<char>(), ElementsAre(0, 0));
+  EXPECT_THAT(all(full({0, 2}, 1.0), {0}).toHostVector<char>(), ElementsAre(1, 1));
+}
+
+TEST(Composite, RangesOfUnsignedNumbersDoNotWrap) {
+  EXPECT_THAT(errorOf([] { arange(5U, 0U); }), HasSubstr("arange: 5 to 0 by 1 is empty"));
+  EXPECT_EQ(arange(2U, 8U, 3U).shape(), Shape({2}));
+}
+
+TEST(Composite, OffsetsOfSparseMatricesRise) {
+  const Tensor values = of({1, 2, 3}, dtype::f32);
+  const Tensor columns = of({0, 2, 1}, dtype::s32);
+  const auto matrix = [&](const std::vector<float>& offsets, dtype type) {
+    return errorOf([&] { Tensor(2, 3, values, of(offsets, type), columns, StorageType::CSR); });
+  };
+  const std::string rule = "with 3 values must rise from 0 to 3";
+  EXPECT_EQ(matrix({0, 1, 3}, dtype::s32), "");
+  EXPECT_THAT(matrix({0, 1, 2}, dtype::s32), HasSubstr(rule));
+  EXPECT_THAT(matrix({1, 2, 3}, dtype::s32), HasSubstr(rule));
+  EXPECT_THAT(matrix({0, 4, 3}, dtype::s32), HasSubstr(rule));
+  EXPECT_THAT(matrix({0, 1, 3}, dtype::f32), HasSubstr("needs integer indices, not f32 and s32"));
+}
+
+TEST(Composite, NaNPrintsWithoutASign) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(of({nan, -nan}, dtype::f32).toString(), "f32[2]\nnan\nnan\n");
+}
+
+TEST(Composite, StridesOfRangesArePositive) {
+  EXPECT_THAT(errorOf([] { arange({4})(range(3, 0, -1)); }),
+              HasSubstr("a range with stride -1: must be positive; flip() reverses"));
+}
+
+}  // namespace
+}  // namespace fl
