@@ -1,8 +1,9 @@
 // Loads and stores of elements along axis 0, for every element type and stride class.
 //
 // Full vectors are plain or, under a stride, one access an element; a vector with a mask is a
-// masked access where the target has one and goes through a buffer on the stack otherwise. Nothing
-// is assumed about aliasing: accesses keep their order. Relies on Loops.h; used by KernelEmitter.h.
+// masked access, or a gather, where the target has one and goes through a buffer on the stack
+// otherwise. Nothing is assumed about aliasing: accesses keep their order. Relies on Loops.h; used
+// by KernelEmitter.h.
 #pragma once
 
 #include "fl/codegen/cpu/LlvmBuilder.h"
@@ -28,7 +29,8 @@ struct ElementRow {
 
 class MemoryAccess {
  public:
-  // Made at the start of a function. `masksBytes`: the target masks elements of 8 and 16 bits too.
+  // Made at the start of a function. `masksBytes`: the target masks elements of 8 and 16 bits too,
+  // and gathers (AVX-512).
   MemoryAccess(LlvmBuilder& math, bool masksBytes, ir::Stores stores);
 
   LlvmValue loadOne(llvm::Value* address, dtype type);
