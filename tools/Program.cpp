@@ -136,7 +136,7 @@ class LoadedLaunches : public LoadedProgram {
   std::unique_ptr<runtime::LoadedSchedule> loaded_;
   std::vector<MemoryBlockPtr> buffers_;
   std::vector<Number> numbers_;
-  std::vector<MemoryBlockPtr> outputs_;
+  runtime::LoadedSchedule::Outputs outputs_;
 };
 
 class ScheduleProgram : public Program {

@@ -46,7 +46,8 @@ SparseMatrix makeSparse(Dim rows, Dim columns, const Tensor& values, const Tenso
                 "Tensor: a sparse matrix of ", Shape({rows, columns}), " with ", n,
                 " values needs ", rowCount, " row and ", columnCount, " column indices, not ",
                 rowIdx.elements(), " and ", colIdx.elements());
-  FL_USER_CHECK(!isFloating(rowIdx.type()) && !isFloating(colIdx.type()),
+  const auto wrong = [](const Tensor& i) { return isFloating(i.type()) && !i.isEmpty(); };
+  FL_USER_CHECK(!wrong(rowIdx) && !wrong(colIdx),
                 "Tensor: a sparse matrix needs integer indices, not ", rowIdx.type(), " and ",
                 colIdx.type());
   const Tensor row = castTo(rowIdx.flatten(), dtype::s64);

@@ -85,11 +85,12 @@ class Indexing {
     const Dim start = r.start() < 0 ? r.start() + size : r.start();
     const Dim last = r.end().value_or(size);
     const Dim end = last < 0 ? last + size : last;
-    FL_USER_CHECK(r.stride() > 0, "index: a range with stride ", r.stride(),
-                  ": must be positive; flip() reverses");
-    FL_USER_CHECK(0 <= start && start < end && end <= size, "index: range [",
-                  r.start(), ", ", r.end() ? std::to_string(*r.end()) : "end", ") with stride ",
-                  r.stride(), " is empty or out of range for a dimension of ", size);
+    const bool inside = 0 <= start && start < end && end <= size;
+    FL_USER_CHECK(
+        inside && r.stride() > 0, "index: range [", r.start(), ", ",
+        r.end() ? std::to_string(*r.end()) : "end", ") with stride ", r.stride(),
+        r.stride() > 0 ? " is empty or out of range" : ": must be positive, flip() reverses,",
+        " for a dimension of ", size);
     addBox(start, (end - start + r.stride() - 1) / r.stride(), r.stride(), true);
   }
 

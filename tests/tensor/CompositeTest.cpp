@@ -107,7 +107,7 @@ TEST(Composite, NaNPrintsWithoutASign) {
 
 TEST(Composite, StridesOfRangesArePositive) {
   EXPECT_THAT(errorOf([] { arange({4})(range(3, 0, -1)); }),
-              HasSubstr("a range with stride -1: must be positive; flip() reverses"));
+              HasSubstr("range [3, 0) with stride -1: must be positive, flip() reverses, for a"));
 }
 
 }  // namespace
