@@ -65,6 +65,14 @@ V LlvmBuilder::sub(V x, V y) {
   return binary(isFloat(x) ? Instruction::FSub : Instruction::Sub, x, y);
 }
 V LlvmBuilder::mul(V x, V y) {
+  llvm::Type* type = x.value->getType();
+  if (type->isIntOrIntVectorTy(8)) {
+    // No instruction multiplies bytes; instruction selection would do it one by one.
+    llvm::Type* wide = type->getWithNewBitWidth(16);
+    llvm::Value* product =
+        builder_.CreateMul(builder_.CreateZExt(x.value, wide), builder_.CreateZExt(y.value, wide));
+    return {builder_.CreateTrunc(product, type), x.type};
+  }
   return binary(isFloat(x) ? Instruction::FMul : Instruction::Mul, x, y);
 }
 
