@@ -7,6 +7,7 @@
 #include <limits>
 #include <sstream>
 
+#include "fl/device/runtime.h"
 #include "fl/tensor/Compute.h"
 #include "fl/tensor/DefaultTensorType.h"
 #include "fl/tensor/Index.h"
@@ -18,24 +19,15 @@
 #include "fl/tensor/TensorBackend.h"
 #include "fl/tensor/TensorBase.h"
 #include "fl/tensor/Types.h"
-#include "fl/device/runtime.h"
+#include "tests/ErrorOf.h"
 #include "tests/ForwardingBackend.h"
 
 namespace fl {
 namespace {
 
+using test::errorOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <class F>
-std::string errorOf(F&& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Numbers, ACharKeepsItsValue) {
   const Tensor x = Tensor::fromVector<float>({1, 2, 3});

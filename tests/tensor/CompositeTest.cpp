@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "fl/tensor/tensor.h"
+#include "tests/ErrorOf.h"
 
 namespace fl {
 namespace {
 
+using test::errorOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -21,16 +23,6 @@ double number(const Tensor& tensor) { return tensor.asScalar<double>(); }
 
 Tensor of(const std::vector<float>& values, dtype type) {
   return Tensor::fromVector(values).astype(type);
-}
-
-template <typename Function>
-std::string errorOf(Function&& function) {
-  try {
-    function();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Composite, SigmoidOfEveryDtype) {

@@ -5,11 +5,13 @@
 
 #include "fl/fl.h"
 #include "fl/tensor/TableOps.h"
+#include "tests/ErrorOf.h"
 
 namespace fl {
 namespace {
 
 using table::gather;
+using test::errorOf;
 
 // 0, 1, 2, ... in column-major order.
 template <typename T>
@@ -115,15 +117,6 @@ TEST(Gather, OfComputedTables) {
 TEST(Gather, OfNothing) {
   EXPECT_EQ(gather(counted<float>({3, 4}), indices({0, 1}, {}), 0).shape(), Shape({0, 4}));
   EXPECT_EQ(gather(counted<float>({0, 0}), indices({2, 1}, {5, 5}), 0).shape(), Shape({2, 0}));
-}
-
-std::string errorOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Gather, OutOfRangeIsAnErrorOfTheRead) {

@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 
 #include "fl/fl.h"
+#include "tests/ErrorOf.h"
 
 namespace fl {
 namespace {
 
+using test::errorOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -76,15 +78,6 @@ TEST(Sparse, OfNothing) {
   const Tensor matrix(2, 3, none, ints({0, 0, 0}), none, StorageType::CSR);
   EXPECT_THAT(matrix.toHostVector<float>(), ::testing::Each(0));
   EXPECT_THAT(matmul(matrix, iota({3, 1})).toHostVector<float>(), ElementsAre(0, 0));
-}
-
-std::string errorOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Sparse, Misuse) {

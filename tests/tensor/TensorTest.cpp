@@ -6,10 +6,12 @@
 #include <numeric>
 
 #include "fl/tensor/tensor.h"
+#include "tests/ErrorOf.h"
 
 namespace fl {
 namespace {
 
+using test::errorOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -17,16 +19,6 @@ std::vector<float> floats(const Tensor& tensor) { return tensor.toHostVector<flo
 
 // 0, 1, 2, ... in column-major order.
 Tensor counting(const Shape& shape, dtype type = dtype::f32) { return iota(shape, {1}, type); }
-
-template <class F>
-std::string errorOf(F&& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Creation, FullArangeIotaIdentity) {
   EXPECT_THAT(floats(full({2, 2}, 1.5)), ElementsAre(1.5, 1.5, 1.5, 1.5));
