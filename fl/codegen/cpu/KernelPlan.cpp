@@ -136,6 +136,9 @@ KernelPlan planKernel(const Kernel& kernel, int vectorBits) {
   plan.tiled = crossesMemory(kernel);
   if (plan.tiled) planTiles(kernel, &plan);
   plan.unroll = chooseUnroll(kernel, plan, vectorBits);
+  plan.nested = kernel.reduced == 0 && kernel.rank > 1 && !plan.tiled;
+  constexpr size_t kSmallBody = 12;
+  plan.singles = plan.nested && plan.unroll > 1 && kernel.values.size() <= kSmallBody;
   return plan;
 }
 

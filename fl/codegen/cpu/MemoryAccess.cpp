@@ -103,7 +103,7 @@ void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
 }
 
 void MemoryAccess::finish() {
-  if (stores_ == ir::Stores::Streaming) {
+  if (stores_ != ir::Stores::Cached) {
     builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   }
 }
