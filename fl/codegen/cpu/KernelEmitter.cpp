@@ -33,6 +33,9 @@ KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target,
       begin_(function->getArg(1)),
       end_(function->getArg(2)),
       values_(kernel, plan_, math_, memory_, lookup_ ? &*lookup_ : nullptr, arguments_),
+      linePlan_(planLines(kernel, plan_)),
+      lines_(kernel, linePlan_, math_, memory_, nullptr, arguments_),
+      ahead_(distancesAhead()),
       stores_(stores),
       vectorBits_(target.vectorBits),
       copies_(makeTileCopies()) {}
@@ -195,25 +198,94 @@ KernelEmitter::Runs KernelEmitter::runsAhead(const Position& now) {
 }
 
 void KernelEmitter::emitNest(const Position& now, llvm::Value* end, const Runs& runs) {
-  const auto lines = [&] {
+  const auto lines = [&](llvm::Value* plane) {
     computeScalarsOfAllStages();
-    return emitFor(builder_, number(0), runs.lines, 1, {}, [&](llvm::Value* line, const Values&) {
+    return emitFor(builder_, number(0), runs.lines, 1, {}, [&](llvm::Value* i, const Values&) {
+      llvm::Value* line = builder_.CreateAdd(now.indices[0], i);
       ValueScopes::Scope scope(values_);
-      values_.moveTo(1, builder_.CreateAdd(now.indices[0], line));
+      values_.moveTo(1, line);
       computeScalarsOfAllStages();
+      fetchAhead();
+      fetchLines(now, line, plane);
       emitRun(now.along, end);
       return Values{};
     });
   };
   if (walkedAxes_.size() < 2) {
-    lines();
+    lines(nullptr);
     return;
   }
-  emitFor(builder_, number(0), runs.planes, 1, {}, [&](llvm::Value* plane, const Values&) {
+  emitFor(builder_, number(0), runs.planes, 1, {}, [&](llvm::Value* i, const Values&) {
+    llvm::Value* plane = builder_.CreateAdd(now.indices[1], i);
     ValueScopes::Scope scope(values_);
-    values_.moveTo(2, builder_.CreateAdd(now.indices[1], plane));
-    return lines();
+    values_.moveTo(2, plane);
+    return lines(plane);
   });
+}
+
+// Far enough that memory answers in time, near enough that a cache of level 1 keeps the answer.
+constexpr int64_t kElementsAhead = 2048;
+
+// Runs that lie apart in memory are not foreseen by the processor. What is asked for lies at the
+// same place of axes 1 and 2 where axis 3 is some steps on, or as far along the last axis.
+std::vector<llvm::Value*> KernelEmitter::distancesAhead() {
+  std::vector<llvm::Value*> distances(kernel_.operands.size());
+  if (!plan_.nested) return distances;
+  const int axis = std::min(kernel_.rank - 1, 3);
+  llvm::Value* elements = arguments_.extents[0];
+  for (int a = 1; a < axis; ++a) elements = builder_.CreateMul(elements, arguments_.extents[a]);
+  // An empty kernel divides too.
+  elements = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, elements, number(1));
+  llvm::Value* steps = builder_.CreateUDiv(number(kElementsAhead), elements);
+  steps = builder_.CreateAdd(steps, number(1));
+  for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+    const KernelOperand& operand = kernel_.operands[i];
+    llvm::Value* stride = arguments_.operands[i].strides[axis];
+    if (operand.role == KernelOperand::Role::Input && operand.strides[0] != Stride::Zero &&
+        stride != nullptr) {
+      distances[i] = builder_.CreateMul(stride, steps);
+    }
+  }
+  return distances;
+}
+
+void KernelEmitter::fetch(llvm::Value* address) {
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {address->getType()},
+      {address, builder_.getInt32(0), builder_.getInt32(3), builder_.getInt32(1)});
+}
+
+void KernelEmitter::fetchAhead() {
+  for (size_t i = 0; i < ahead_.size(); ++i) {
+    if (ahead_[i] != nullptr) {
+      fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)), ahead_[i]));
+    }
+  }
+}
+
+void KernelEmitter::fetchLines(const Position& now, llvm::Value* line, llvm::Value* plane) {
+  if (plan_.lineGathers.empty()) return;
+  constexpr int64_t kLinesAhead = 16, kCacheLine = 64, kMostBytes = 512;
+  ValueScopes::Scope scope(lines_);
+  llvm::Value* last = builder_.CreateSub(arguments_.extents[1], number(1));
+  lines_.moveTo(1, smaller(builder_.CreateAdd(line, number(kLinesAhead)), last));
+  if (plane != nullptr) lines_.moveTo(2, plane);
+  for (size_t i = 2; i < walkedAxes_.size(); ++i) lines_.moveTo(walkedAxes_[i], now.indices[i]);
+  lines_.setLanes({{number(0)}});
+  lines_.compute(0);
+  for (int gather : plan_.lineGathers) {
+    const ir::KernelValue& value = kernel_.values[gather];
+    llvm::Value* elements = lines_.vector(value.args[0], 0).value;
+    llvm::Value* begin = builder_.CreateGEP(math_.elementType(value.type), lines_.at(value.index),
+                                            builder_.CreateExtractElement(elements, uint64_t{0}));
+    llvm::Value* bytes = builder_.CreateMul(
+        arguments_.extents[0], number(static_cast<int64_t>(getTypeSize(value.type))));
+    emitFor(builder_, number(0), smaller(bytes, number(kMostBytes)), kCacheLine, {},
+            [&](llvm::Value* byte, const Values&) {
+              fetch(builder_.CreatePtrAdd(begin, byte));
+              return Values{};
+            });
+  }
 }
 
 void KernelEmitter::emitRun(llvm::Value* begin, llvm::Value* end) {

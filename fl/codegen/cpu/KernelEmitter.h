@@ -1,10 +1,11 @@
 // The loop nest of one kernel in LLVM IR.
 //
 // The function decomposes `begin` once by division and then walks its part of the domain with an
-// odometer over the kept axes; maps take whole axes 1 and 2 in plain loops. Maps and column kernels
-// step along axis 0 in blocks of full vectors and finish each run with one masked vector; row kernels handle one kept element at a
-// time and vectorise along axis 0 inside. Maps that cross memory walk tiles of axes 0 and 1
-// (Tiles.cpp). Reductions follow the trees of fl/kernel/Kernel.h exactly.
+// odometer over the kept axes. Maps and column kernels step along axis 0 in blocks of full vectors
+// and finish each run with one masked vector at a time; maps take whole axes 1 and 2 in plain loops
+// and ask for what later runs read. Row kernels handle one kept element at a time and vectorise
+// along axis 0 inside. Maps that cross memory walk tiles of axes 0 and 1 (Tiles.cpp). Reductions
+// follow the trees of fl/kernel/Kernel.h exactly.
 // Relies on ValueScopes.h for everything inside the loops; Emitter.h makes objects of the result.
 #pragma once
 
@@ -52,6 +53,12 @@ class KernelEmitter {
   Runs runsAhead(const Position& now);
   // Indices [now.along, end) of axis 0 for each of `runs`.
   void emitNest(const Position& now, llvm::Value* end, const Runs& runs);
+  // How far, in bytes, the runs of each operand lie ahead that are asked for; null where none are.
+  std::vector<llvm::Value*> distancesAhead();
+  void fetchAhead();
+  // Asks for the lines that gathers look up kLinesAhead indices of axis 1 after `line`.
+  void fetchLines(const Position& now, llvm::Value* line, llvm::Value* plane);
+  void fetch(llvm::Value* address);
 
   // Maps and column kernels: indices [begin, end) of axis 0.
   void emitRun(llvm::Value* begin, llvm::Value* end);
@@ -114,6 +121,9 @@ class KernelEmitter {
   llvm::Value* begin_;
   llvm::Value* end_;
   ValueScopes values_;
+  const KernelPlan linePlan_;
+  ValueScopes lines_;  // where gathers of lines begin
+  const std::vector<llvm::Value*> ahead_;
   const ir::Stores stores_;
   const int vectorBits_;
   const std::vector<TileCopy> copies_;  // of tiled maps

@@ -35,10 +35,14 @@ struct KernelPlan {
   int64_t tileRuns = 0;
   // The inputs that cross memory.
   std::vector<int> crossing;
+  // Gathers of a nested map whose index is one for all of axis 0, so that they look up whole lines.
+  std::vector<int> lineGathers;
 
   bool isVector(int value) const { return varies[value] & 1; }
 };
 
 KernelPlan planKernel(const ir::Kernel& kernel, int vectorBits);
+// The plan of computing no more than where `plan`'s gathers of lines begin, as its one stage.
+KernelPlan planLines(const ir::Kernel& kernel, const KernelPlan& plan);
 
 }  // namespace fl::codegen::cpu

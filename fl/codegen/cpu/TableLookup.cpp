@@ -55,7 +55,7 @@ LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
 // Neighbours in the result are often neighbours in the table: lines that are looked up whole.
 LlvmValue TableLookup::loadLanes(llvm::Value* table, dtype type, llvm::Value* elements) {
   llvm::Type* held = math_.elementType(type);
-  auto* type16 = llvm::FixedVectorType::get(held, kLanes);
+  auto* vectorType = llvm::FixedVectorType::get(held, kLanes);
   uint64_t numbers[kLanes];
   std::iota(std::begin(numbers), std::end(numbers), 0);
   llvm::Value* first = builder_.CreateExtractElement(elements, uint64_t{0});
@@ -64,27 +64,20 @@ LlvmValue TableLookup::loadLanes(llvm::Value* table, dtype type, llvm::Value* el
                          llvm::ConstantDataVector::get(builder_.getContext(), numbers));
   llvm::Value* isLine = builder_.CreateAndReduce(builder_.CreateICmpEQ(elements, line));
 
-  llvm::Function* function = builder_.GetInsertBlock()->getParent();
-  auto* together = llvm::BasicBlock::Create(builder_.getContext(), "line", function);
-  auto* apart = llvm::BasicBlock::Create(builder_.getContext(), "lanes", function);
-  auto* after = llvm::BasicBlock::Create(builder_.getContext(), "loaded", function);
-  builder_.CreateCondBr(isLine, together, apart);
-  builder_.SetInsertPoint(together);
-  llvm::Value* whole = builder_.CreateAlignedLoad(type16, builder_.CreateGEP(held, table, first),
-                                                  llvm::Align(getTypeSize(type)));
-  builder_.CreateBr(after);
-  builder_.SetInsertPoint(apart);
-  llvm::Value* vector = llvm::PoisonValue::get(type16);
-  for (uint64_t i = 0; i < kLanes; ++i) {
-    llvm::Value* from = builder_.CreateGEP(held, table, builder_.CreateExtractElement(elements, i));
-    vector = builder_.CreateInsertElement(vector, memory_.loadOne(from, type).value, i);
-  }
-  builder_.CreateBr(after);
-  builder_.SetInsertPoint(after);
-  llvm::PHINode* result = builder_.CreatePHI(type16, 2);
-  result->addIncoming(whole, together);
-  result->addIncoming(vector, apart);
-  return {result, type};
+  const auto whole = [&]() -> llvm::Value* {
+    llvm::Value* from = builder_.CreateGEP(held, table, first);
+    return builder_.CreateAlignedLoad(vectorType, from, llvm::Align(getTypeSize(type)));
+  };
+  const auto each = [&]() -> llvm::Value* {
+    llvm::Value* vector = llvm::PoisonValue::get(vectorType);
+    for (uint64_t i = 0; i < kLanes; ++i) {
+      llvm::Value* at = builder_.CreateExtractElement(elements, i);
+      llvm::Value* from = builder_.CreateGEP(held, table, at);
+      vector = builder_.CreateInsertElement(vector, memory_.loadOne(from, type).value, i);
+    }
+    return vector;
+  };
+  return {emitChoice(builder_, isLine, whole, each), type};
 }
 
 void TableLookup::keep(int number, llvm::Value* index, llvm::Value* bound) {

@@ -150,8 +150,7 @@ bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
 // Bytes of a run of axis 0 that does not mind the parts of cache lines at its ends.
 constexpr size_t kLongRun = 2048;
 
-// How a step's results are best written: around the caches by maps that walk along memory only, or
-// in tiles.
+// How a step's results are best written: around the caches by maps that write along memory.
 ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step) {
   const ir::Kernel& kernel = schedule.kernels[step.kernel];
   if (kernel.reduced != 0 || stepBytes(schedule, step) < kStreamFrom) {
@@ -162,9 +161,7 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel.operands[i];
     const bool isOutput = operand.role == ir::KernelOperand::Role::Output;
-    if ((isOutput && operand.strides[0] != ir::Stride::One) ||
-        (operand.role == ir::KernelOperand::Role::Input && operand.strides[0] == ir::Stride::Any &&
-         !crossesMemory(kernel, operand))) {
+    if (isOutput && operand.strides[0] != ir::Stride::One) {
       return ir::Stores::Cached;
     }
     if (isOutput) {
