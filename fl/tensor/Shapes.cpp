@@ -147,7 +147,8 @@ Tensor TensorBackend::roll(const Tensor& tensor, const int shift, const unsigned
   Shape along(std::vector<Dim>(tensor.ndim(), 1));
   along[axis] = size;
   const Dim back = ((-static_cast<Dim>(shift)) % size + size) % size;
-  const Tensor index = (arange(along, axis, dtype::s64) + back) % size;
+  const Tensor place = arange(along, axis, dtype::s64) + back;
+  const Tensor index = where(place < size, place, place - size);
   return detail::applyOp(ir::Op::Gather, {tensor, index}, {axis});
 }
 
