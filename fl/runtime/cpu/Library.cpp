@@ -52,8 +52,7 @@ bool typesFit(const LibraryCall& call) {
     const std::vector<Dim>& dims = value.shape.get();
     return value.type == type && std::all_of(dims.begin(), dims.end(), [](Dim d) { return d > 0; });
   };
-  const bool half = call.op == ir::Op::Matmul && (type == dtype::f16 || type == dtype::bf16);
-  return (type == dtype::f32 || half) &&
+  return (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) &&
          std::all_of(call.operands.begin(), call.operands.end(), fits) && fits(call.result);
 }
 

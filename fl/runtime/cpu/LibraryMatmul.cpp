@@ -15,9 +15,9 @@
 // dnnl_sgemm of bf16 operands. libdnnl exports it, for its tests; its header leaves it out.
 extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transposeA, char transposeB, dnnl_dim_t m,
                                                dnnl_dim_t n, dnnl_dim_t k, float alpha,
-                                               const uint16_t* a, dnnl_dim_t lda,
-                                               const uint16_t* b, dnnl_dim_t ldb, float beta,
-                                               float* c, dnnl_dim_t ldc);
+                                               const uint16_t* a, dnnl_dim_t lda, const uint16_t* b,
+                                               dnnl_dim_t ldb, float beta, float* c,
+                                               dnnl_dim_t ldc);
 
 namespace fl::runtime::cpu {
 
@@ -142,7 +142,7 @@ class Matmul final : public LibraryFunction {
   size_t scratchBytes() const override { return rangesOffset_ + scratchPerRange_ * ranges_; }
 
   std::string implementation() const override {
-    return primitives_                         ? whole_.primitive.name()
+    return primitives_                        ? whole_.primitive.name()
            : arithmetic_ == Arithmetic::Brain ? "dnnl_gemm_bf16bf16f32"
                                               : "dnnl_sgemm";
   }
@@ -153,7 +153,7 @@ class Matmul final : public LibraryFunction {
     if (widensSharedOnce()) {
       pool.parallelFor(sharedElements_ * sharedCount(), kWidenGrain, [&](int64_t i, int64_t end) {
         widening_->widen(static_cast<float*>(scratch) + i, element(operands[!byColumns_], i),
-                          end - i);
+                         end - i);
       });
     }
     const auto items = static_cast<int64_t>(pieces_.size()) * shape_.batch;
@@ -256,8 +256,7 @@ class Matmul final : public LibraryFunction {
     return static_cast<const char*>(base) + i * elementBytes_;
   }
 
-  void runItem(int64_t item, void* const* operands, void* result, void* scratch,
-               void* area) const {
+  void runItem(int64_t item, void* const* operands, void* result, void* scratch, void* area) const {
     const auto pieces = static_cast<int64_t>(pieces_.size());
     const int64_t batch = item / pieces;
     const Piece piece = pieces_[item % pieces];
@@ -266,9 +265,8 @@ class Matmul final : public LibraryFunction {
     const void* lhs = element(operands[0], batch * shape_.lhsStep + lhsFirst);
     const void* rhs = element(operands[1], batch * shape_.rhsStep + rhsFirst);
     if (arithmetic_ == Arithmetic::Widened) {
-      const float* shared = widensSharedOnce()
-                                ? static_cast<float*>(scratch) + batch * sharedStep()
-                                : widenShared(byColumns_ ? lhs : rhs, area);
+      const float* shared = widensSharedOnce() ? static_cast<float*>(scratch) + batch * sharedStep()
+                                               : widenShared(byColumns_ ? lhs : rhs, area);
       const float* part = widenPiece(piece, byColumns_ ? rhs : lhs, area);
       lhs = byColumns_ ? shared : part;
       rhs = byColumns_ ? part : shared;
