@@ -246,6 +246,7 @@ bool isOf(ir::Types types, dtype type) {
 // True if the public functions call `op` on `type` as often as on others.
 bool isMeant(ir::Op op, dtype type) {
   const bool small = type == dtype::b8 || getTypeSize(type) < 4;
+  const bool inLibraries = isFloating(type) && type != dtype::f64;
   switch (op) {
     case ir::Op::RandomUniform:
       return type == dtype::u64;  // its seed's
@@ -254,12 +255,12 @@ bool isMeant(ir::Op op, dtype type) {
       return isFloating(type) ? op == ir::Op::Cumsum || !small
                               : !small;  // sums are made in 32 bits
     case ir::Op::Contract:
-      return type != dtype::f32;  // where no library multiplies
+      return !inLibraries;
     case ir::Op::Window:
     case ir::Op::Fold:
-      return isFloating(type) && type != dtype::f32;  // where no library convolves
+      return type == dtype::f64;  // images are floats
     default:
-      return ir::opKind(op) == ir::Kind::Library ? type == dtype::f32
+      return ir::opKind(op) == ir::Kind::Library ? inLibraries
                                                  : isOf(ir::opInfo(op).types, type);
   }
 }
