@@ -230,9 +230,9 @@ std::vector<std::string> brokenBounds(const OpTimes& times, const std::vector<Op
   if (times.compiled > 0) {
     broken.push_back(absl::StrCat(times.compiled, " plans and kernels made while timed"));
   }
-  check(times.lazy, times.eager, 1.05, "eager");
-  if (times.kernel) {
-    check(*times.kernel, times.eager, 1.05, "eager by its kernels alone");
+  check(times.kernel.value_or(times.lazy), times.eager, 1.05, "eager");
+  if (times.elements >= kRecordingIsSmall) {
+    check(times.lazy, times.eager, 1.05, "eager, recording included");
   }
   if (times.memoryBound && times.elements >= kOutOfCache) {
     check(times.lazy, times.limit, 1.18, "the copy");
