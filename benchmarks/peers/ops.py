@@ -113,6 +113,9 @@ class Torch:
     def copy(self):
         return lambda x: x.clone(memory_format=self.torch.contiguous_format)
 
+    def random(self, name, shape):
+        return getattr(self.torch, name), [shape]
+
 
 class Jax:
     def __init__(self, threads):
@@ -146,6 +149,10 @@ class Jax:
     def copy(self):
         return lambda x: x
 
+    def random(self, name, shape):
+        draw = {"rand": self.jax.random.uniform, "randn": self.jax.random.normal}[name]
+        return (lambda key: draw(key, shape)), [self.jax.random.key(1)]
+
 
 class Mlx:
     def __init__(self, threads):
@@ -178,6 +185,10 @@ class Mlx:
 
     def copy(self):
         return self.mx.contiguous
+
+    def random(self, name, shape):
+        draw = {"rand": self.mx.random.uniform, "randn": self.mx.random.normal}[name]
+        return lambda: draw(shape=shape), []
 
 
 def find(peer, names):
@@ -235,6 +246,12 @@ def other(peer, stem, dtype, elements):
         "matmul": ((64, elements // 64), (64, 64), lambda: lambda x, y: y @ x),
         "conv2d": (images, (4, 4, 3, 3), peer.conv2d),
     }
+    if stem in ("rand", "randn") and dtype == "float32":
+        return peer.random(stem, (elements,))
+    if stem == "gather lines":
+        rows = elements // 64
+        indices = numbers(peer, (rows,), "int64", 0, rows - 1)
+        return (lambda x, i: x[i]), [numbers(peer, (rows, 64), dtype), indices]
     if stem in one:
         shape, make = one[stem]
         return make(), [numbers(peer, shape, dtype)]
