@@ -472,7 +472,7 @@ void interpretContract(const Execution& e) {
       const T* column = y + (b * n + i / m % n) * k;
       Wide<T> total = 0;
       for (Dim j = 0; j < k; ++j) {
-        total += load<T>(row, j) * load<T>(column, j);
+        total = HostBuilder::add(total, HostBuilder::mul(load<T>(row, j), load<T>(column, j)));
       }
       store<T>(e.result, i, total);
     }
