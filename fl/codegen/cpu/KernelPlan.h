@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "fl/kernel/Artifact.h"
 #include "fl/kernel/Kernel.h"
 
 namespace fl::codegen::cpu {
@@ -19,6 +20,9 @@ struct KernelPlan {
   std::vector<AxisSet> varies;
   // The values that each stage needs, in order of definition; Totals among them.
   std::vector<std::vector<int>> needed;
+  // Those of them that are left for the end of the stage's body: vectors rounded from f32 to bf16
+  // that no other value needs, where the target has an instruction for two vectors at once.
+  std::vector<std::vector<int>> rounded;
   // Values without axis 0 that vector code reads, so that they are spread over the lanes once.
   std::vector<bool> spread;
   // Vectors handled by one turn of an inner loop without masks. In row kernels 1 or 2.
@@ -34,6 +38,9 @@ struct KernelPlan {
   bool isVector(int value) const { return varies[value] & 1; }
 };
 
-KernelPlan planKernel(const ir::Kernel& kernel, int vectorBits);
+KernelPlan planKernel(const ir::Kernel& kernel, const ir::Target& target);
+
+// Whether the target has AVX512_BF16, which rounds f32 to bf16 but takes denormals as 0.
+bool roundsBfloat16(const ir::Target& target);
 
 }  // namespace fl::codegen::cpu

@@ -40,6 +40,9 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V bytes(V x);
   llvm::Value* truth(V x);
   V cast(V x, dtype type);
+  // One or two vectors of f32 cast to bf16, joined, by AVX512_BF16; and the u-th of them.
+  V roundToBfloat16(const std::vector<V>& vectors);
+  V part(V joined, int u);
   // The value of an Apply (fl/kernel/Kernel.h).
   V apply(const ir::KernelValue& value, const std::vector<V>& args);
   // op(x, y) of a reduction.
@@ -113,6 +116,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V widenFloat(V x);
   V narrowFloat(V x, dtype type);
   V roundToBfloat16(V x);
+  V join(const std::vector<V>& parts);
   V integerToReal(V x, dtype type);
   V realToInteger(V x, dtype type);
   // x as a float that holds every number of its type up to 32 bits.

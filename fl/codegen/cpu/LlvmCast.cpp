@@ -1,5 +1,8 @@
 // Conversions between element types (the rule stands at Cast in fl/ir/Ops.def).
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <cmath>
+#include <numeric>
 
 #include "fl/codegen/cpu/LlvmBuilder.h"
 
@@ -81,16 +84,55 @@ V LlvmBuilder::narrowFloat(V x, dtype type) {
   return {builder_.CreateBitCast(half, likeType(x, builder_.getInt16Ty())), type};
 }
 
-// As bfloat16 of fl/base/Types.h: to nearest even, NaN made quiet. The instruction of AVX512_BF16
-// would flush denormals.
+// As bfloat16 of fl/base/Types.h: to nearest even, NaN made quiet.
 V LlvmBuilder::roundToBfloat16(V x) {
   const V word{bits(x).value, dtype::u32};
-  const V high = lshr(word, integer(word, 16));
-  const V odd = bitAnd(high, integer(word, 1));
-  const V rounded = lshr(add(add(word, integer(word, 0x7fff)), odd), integer(word, 16));
-  const V quiet = bitOr(high, integer(word, 0x40));
-  const V chosen = select(ne(x, x), quiet, rounded);
-  return {builder_.CreateTrunc(chosen.value, likeType(x, builder_.getInt16Ty())), dtype::bf16};
+  const V odd = bitAnd(lshr(word, integer(word, 16)), integer(word, 1));
+  const V rounded = add(add(word, integer(word, 0x7fff)), odd);
+  const V quiet = bitOr(word, integer(word, 0x400000));
+  const V high = lshr(select(ne(x, x), quiet, rounded), integer(word, 16));
+  return {builder_.CreateTrunc(high.value, likeType(x, builder_.getInt16Ty())), dtype::bf16};
+}
+
+// The instructions do the same but for denormals, which they take as 0.
+V LlvmBuilder::roundToBfloat16(const std::vector<V>& vectors) {
+  constexpr int kDenormal = 1 << 5;
+  const auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> args) {
+    return builder_.CreateIntrinsic(id, {}, args);
+  };
+  std::vector<V> denormal;
+  for (V x : vectors) {
+    denormal.push_back(mask(
+        call(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {x.value, builder_.getInt32(kDenormal)})));
+  }
+  const auto usual = [&] {
+    llvm::Value* rounded =
+        vectors.size() == 1
+            ? call(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {vectors[0].value})
+            : call(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512,
+                   {vectors[1].value, vectors[0].value});
+    llvm::Type* words = rounded->getType()->getWithNewType(builder_.getInt16Ty());
+    return V{builder_.CreateBitCast(rounded, words), dtype::bf16};
+  };
+  const auto rare = [&] {
+    std::vector<V> exact;
+    for (V x : vectors) exact.push_back(roundToBfloat16(x));
+    return join(exact);
+  };
+  return rarely(join(denormal), usual, rare);
+}
+
+V LlvmBuilder::join(const std::vector<V>& parts) {
+  if (parts.size() == 1) return parts[0];
+  llvm::SmallVector<int> lanes(2 * ir::kLanes);
+  std::iota(lanes.begin(), lanes.end(), 0);
+  return {builder_.CreateShuffleVector(parts[0].value, parts[1].value, lanes), parts[0].type};
+}
+
+V LlvmBuilder::part(V joined, int u) {
+  llvm::SmallVector<int> lanes(ir::kLanes);
+  std::iota(lanes.begin(), lanes.end(), u * ir::kLanes);
+  return {builder_.CreateShuffleVector(joined.value, lanes), joined.type};
 }
 
 }  // namespace fl::codegen::cpu

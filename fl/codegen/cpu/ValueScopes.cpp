@@ -192,14 +192,36 @@ void ValueScopes::storeScalars(int stage) {
   }
 }
 
-void ValueScopes::storeVector(int stage, int vector) {
+LlvmValue ValueScopes::roundVectors(int value, int first, int count) {
+  std::vector<LlvmValue> exact;
+  for (int u = first; u < first + count; ++u) {
+    exact.push_back(vector(kernel_.values[value].args[0], u));
+  }
+  const LlvmValue joined = math_.roundToBfloat16(exact);
+  for (int u = 0; u < count; ++u) {
+    set(kVectors + first + u, value, math_.part(joined, u));
+  }
+  return joined;
+}
+
+void ValueScopes::storeVectors(int stage, int first, int count) {
+  std::vector<LlvmValue> joined(kernel_.values.size());
+  for (int value : plan_.rounded[stage]) {
+    joined[value] = roundVectors(value, first, count);
+  }
   for (const auto& [operand, value] : kernel_.stages[stage].stores) {
     const KernelOperand& described = kernel_.operands[operand];
     const bool contiguous = described.strides[0] == ir::Stride::One;
     llvm::Value* stride = arguments_.operands[operand].strides[0];
     if (stride == nullptr) stride = math_.ir().getInt64(0);  // the axis has one element
-    memory_.store(this->vector(value, vector),
-                  {at_[operand], contiguous ? nullptr : stride, described.type}, lanes_[vector]);
+    const ElementRow row{at_[operand], contiguous ? nullptr : stride, described.type};
+    if (joined[value].value != nullptr && memory_.storesJoined(row, lanes_[first])) {
+      memory_.store(joined[value], row, lanes_[first]);
+      continue;
+    }
+    for (int u = first; u < first + count; ++u) {
+      memory_.store(vector(value, u), row, lanes_[u]);
+    }
   }
 }
 
