@@ -159,6 +159,7 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target) {
                                                   : std::vector<int>());
   }
   plan.spread = spreadValues(kernel, plan);
+  plan.loadsPairs = target.vectorBits == 512;
   plan.tiled = crossesMemory(kernel);
   if (plan.tiled) planTiles(kernel, &plan);
   plan.unroll = chooseUnroll(kernel, plan, target.vectorBits);

@@ -25,6 +25,8 @@ struct KernelPlan {
   std::vector<std::vector<int>> rounded;
   // Values without axis 0 that vector code reads, so that they are spread over the lanes once.
   std::vector<bool> spread;
+  // Neighbouring vectors of bf16 are loaded as one (AVX-512).
+  bool loadsPairs = false;
   // Vectors handled by one turn of an inner loop without masks. In row kernels 1 or 2.
   int unroll = 1;
   // A map that crosses memory (fl/kernel/Kernel.h) is walked in tiles of axes 0 and 1.

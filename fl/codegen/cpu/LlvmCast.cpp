@@ -68,11 +68,38 @@ V LlvmBuilder::realToInteger(V x, dtype type) {
   return select(le(end, x), integer(exact, largest), below);
 }
 
+// If x is a part() of two joined vectors, the words of which are put beside zeros: once the halves
+// lie in the lower and the upper words of each 128 bits, that is an instruction for each.
+llvm::Value* LlvmBuilder::widenPart(llvm::Value* x) {
+  constexpr int kWords = 2 * ir::kLanes, kGroup = 4;  // words of 64 bits
+  auto* part = llvm::dyn_cast<llvm::ShuffleVectorInst>(x);
+  if (part == nullptr) return nullptr;
+  llvm::Value* whole = part->getOperand(0);
+  if (llvm::cast<llvm::FixedVectorType>(whole->getType())->getNumElements() != kWords) {
+    return nullptr;
+  }
+  const bool upper = part->getMaskValue(0) != 0;
+  llvm::Type* groups = llvm::FixedVectorType::get(builder_.getInt64Ty(), kWords / kGroup);
+  llvm::Value* halves = builder_.CreateBitCast(
+      builder_.CreateShuffleVector(builder_.CreateBitCast(whole, groups), {0, 4, 1, 5, 2, 6, 3, 7}),
+      whole->getType());
+  llvm::SmallVector<int> beside;
+  for (int i = 0; i < kWords; i += 2) {
+    const int word = i / 2 / kGroup * 2 * kGroup + i / 2 % kGroup + (upper ? kGroup : 0);
+    beside.insert(beside.end(), {i, kWords + word});
+  }
+  return builder_.CreateShuffleVector(llvm::Constant::getNullValue(whole->getType()), halves,
+                                      beside);
+}
+
 V LlvmBuilder::widenFloat(V x) {
   llvm::Type* to = likeType(x, builder_.getFloatTy());
   if (x.type == dtype::f16) {
     llvm::Value* half = builder_.CreateBitCast(x.value, likeType(x, builder_.getHalfTy()));
     return {builder_.CreateFPExt(half, to), dtype::f32};
+  }
+  if (llvm::Value* wide = widenPart(x.value)) {
+    return {builder_.CreateBitCast(wide, to), dtype::f32};
   }
   llvm::Value* wide = builder_.CreateZExt(x.value, likeType(x, builder_.getInt32Ty()));
   return {builder_.CreateBitCast(builder_.CreateShl(wide, 16), to), dtype::f32};
@@ -95,31 +122,37 @@ V LlvmBuilder::roundToBfloat16(V x) {
 }
 
 // The instructions do the same but for denormals, which they take as 0.
-V LlvmBuilder::roundToBfloat16(const std::vector<V>& vectors) {
+V LlvmBuilder::roundToBfloat16(const std::vector<V>& vectors, bool normal) {
   constexpr int kDenormal = 1 << 5;
   const auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> args) {
     return builder_.CreateIntrinsic(id, {}, args);
   };
-  std::vector<V> denormal;
-  for (V x : vectors) {
-    denormal.push_back(mask(
-        call(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {x.value, builder_.getInt32(kDenormal)})));
-  }
-  const auto usual = [&] {
-    llvm::Value* rounded =
-        vectors.size() == 1
-            ? call(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {vectors[0].value})
-            : call(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512,
-                   {vectors[1].value, vectors[0].value});
-    llvm::Type* words = rounded->getType()->getWithNewType(builder_.getInt16Ty());
-    return V{builder_.CreateBitCast(rounded, words), dtype::bf16};
+  llvm::Value* words = vectors.size() == 1 ? call(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512,
+                                                  {vectors[0].value})
+                                           : call(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512,
+                                                  {vectors[1].value, vectors[0].value});
+  const V rounded{
+      builder_.CreateBitCast(words, words->getType()->getWithNewType(builder_.getInt16Ty())),
+      dtype::bf16};
+  if (normal) return rounded;
+  const auto denormal = [&] {
+    std::vector<V> masks;
+    for (V x : vectors) {
+      masks.push_back(mask(call(llvm::Intrinsic::x86_avx512_fpclass_ps_512,
+                                {x.value, builder_.getInt32(kDenormal)})));
+    }
+    return join(masks);
   };
-  const auto rare = [&] {
-    std::vector<V> exact;
-    for (V x : vectors) exact.push_back(roundToBfloat16(x));
-    return join(exact);
+  const auto exact = [&] {
+    std::vector<V> parts;
+    for (V x : vectors) parts.push_back(roundToBfloat16(x));
+    return join(parts);
   };
-  return rarely(join(denormal), usual, rare);
+  const auto same = [&] { return rounded; };
+  // Most vectors hold no 0, which is cheaper to find out.
+  const V number{rounded.value, dtype::u16};
+  const V zero = eq(bitAnd(number, integer(number, 0x7fff)), integer(number, 0));
+  return rarely(zero, same, [&] { return rarely(denormal(), same, exact); });
 }
 
 V LlvmBuilder::join(const std::vector<V>& parts) {

@@ -37,6 +37,8 @@ class MemoryAccess {
   void storeOne(LlvmValue value, llvm::Value* address);
 
   LlvmValue load(const ElementRow& row, const Lanes& lanes);
+  // 2 * kLanes elements from lanes.index on, contiguous and without a mask.
+  LlvmValue loadPair(const ElementRow& row, const Lanes& lanes);
   void store(LlvmValue value, const ElementRow& row, const Lanes& lanes);
   // Whether store() takes a longer vector too: the elements from lanes.index on, without a mask.
   bool storesJoined(const ElementRow& row, const Lanes& lanes) const {

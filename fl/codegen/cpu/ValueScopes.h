@@ -87,6 +87,7 @@ class ValueScopes {
   void setScalar(int value, LlvmValue result);
   // True if the value is not known and can be computed from what is.
   bool isDue(int value, int vector) const;
+  bool loadsPair(int operand, int vector) const;
   LlvmValue scalarLoad(int operand);
   LlvmValue vectorLoad(int operand, const Lanes& lanes);
   // The value of an Apply or a Gather.
