@@ -118,6 +118,11 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
           row.type};
 }
 
+LlvmValue MemoryAccess::loadPair(const ElementRow& row, const Lanes& lanes) {
+  auto* type = llvm::FixedVectorType::get(math_.elementType(row.type), 2 * kLanes);
+  return {builder_.CreateAlignedLoad(type, address(row, lanes.index), alignOf(row.type)), row.type};
+}
+
 void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
   if (stores_ == ir::Stores::Cached) {
     builder_.CreateAlignedStore(value.value, address, alignOf(value.type));
