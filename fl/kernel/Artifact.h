@@ -24,8 +24,9 @@ struct Target {
 // How code writes whole vectors along axis 0: through the caches or, for results that no cache can
 // hold, around them. Streaming code asks of every output that each kLanes elements from a multiple
 // of kLanes on are contiguous and aligned as their size (64 bytes where that is more), and of a
-// launch that its parts begin at such multiples.
-enum class Stores : uint8_t { Cached, Streaming };
+// launch that its parts begin at such multiples. Aligning code, for maps with one output that are
+// not tiled, asks for contiguous elements only and finds in each run where they are aligned.
+enum class Stores : uint8_t { Cached, Streaming, Aligning };
 
 // Code of one kernel. On the CPU `bytes` is a relocatable ELF object without undefined symbols and
 // `entry` names its KernelFunction (Kernel.h).

@@ -148,21 +148,6 @@ FL_TILE_FUNCTION void castGroups(void* out, const void* x, int64_t count) {
   }
 }
 
-#ifdef __AVX512F__
-void decodeHalfGroup(float* out, const void* x) {
-  const __m256i* const source = static_cast<const __m256i*>(x);
-  for (int64_t i = 0; i < kTileGroup / 16; ++i) {
-    _mm512_storeu_ps(out + 16 * i, _mm512_cvtph_ps(_mm256_loadu_si256(source + i)));
-  }
-}
-void encodeHalfGroup(void* out, const float* x) {
-  __m256i* const target = static_cast<__m256i*>(out);
-  for (int64_t i = 0; i < kTileGroup / 16; ++i) {
-    const __m512 values = _mm512_loadu_ps(x + 16 * i);
-    _mm256_storeu_si256(target + i, _mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
-  }
-}
-#else
 void decodeHalfGroup(float* out, const void* x) {
   const __m128i* const source = static_cast<const __m128i*>(x);
   for (int64_t i = 0; i < kTileGroup / 8; ++i) {
@@ -176,7 +161,6 @@ void encodeHalfGroup(void* out, const float* x) {
     _mm_storeu_si128(target + i, _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
   }
 }
-#endif
 
 template <dtype from, dtype to>
 FL_TILE_FUNCTION void cast(void* out, const void* x, const void*, const void*, int64_t count) {

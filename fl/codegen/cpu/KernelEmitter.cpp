@@ -33,6 +33,10 @@ KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target,
       begin_(function->getArg(1)),
       end_(function->getArg(2)),
       values_(kernel, plan_, math_, memory_, lookup_ ? &*lookup_ : nullptr, arguments_),
+      linePlan_(planLines(kernel, plan_)),
+      lines_(kernel, linePlan_, math_, memory_, nullptr, arguments_),
+      ahead_(distancesAhead()),
+      stores_(stores),
       vectorBits_(target.vectorBits),
       copies_(makeTileCopies()) {}
 
@@ -87,7 +91,7 @@ KernelEmitter::Position KernelEmitter::beginOfWalk() {
     return index;
   };
   if (!kernel_.rows()) start.along = split(0);
-  if (plan_.tiled) {
+  if (plan_.tiled || plan_.nested) {
     llvm::Value* endRun = builder_.CreateUDiv(end_, arguments_.extents[0]);
     llvm::Value* isPart = builder_.CreateICmpNE(start.along, number(0));
     llvm::Value* firstRun = builder_.CreateAdd(rest, builder_.CreateZExt(isPart, rest->getType()));
@@ -98,20 +102,21 @@ KernelEmitter::Position KernelEmitter::beginOfWalk() {
 }
 
 KernelEmitter::Position KernelEmitter::advanced(const Position& now, llvm::Value* count,
-                                                llvm::Value* runs) {
+                                                const Runs& runs) {
   Position next{.number = builder_.CreateAdd(now.number, count)};
   if (now.along != nullptr) next.along = number(0);
   if (now.wholeRuns != nullptr) {
     llvm::Value* isWhole = builder_.CreateICmpEQ(now.along, number(0));
-    llvm::Value* used = builder_.CreateSelect(isWhole, runs, number(0));
+    llvm::Value* used =
+        builder_.CreateSelect(isWhole, builder_.CreateMul(runs.lines, runs.planes), number(0));
     next.wholeRuns = builder_.CreateSub(now.wholeRuns, used);
   }
-  llvm::Value* carry = runs;
+  llvm::Value* carry = runs.lines;
   for (size_t i = 0; i < walkedAxes_.size(); ++i) {
     llvm::Value* moved = builder_.CreateAdd(now.indices[i], carry);
     llvm::Value* wraps = builder_.CreateICmpEQ(moved, arguments_.extents[walkedAxes_[i]]);
     next.indices.push_back(builder_.CreateSelect(wraps, number(0), moved));
-    carry = builder_.CreateZExt(wraps, builder_.getInt64Ty());
+    carry = builder_.CreateSelect(wraps, i == 0 ? runs.planes : number(1), number(0));
   }
   return next;
 }
@@ -128,7 +133,7 @@ KernelEmitter::Position KernelEmitter::positionOf(const Values& carried) const {
   Position position{.number = carried[0]};
   size_t next = 1;
   if (!kernel_.rows()) position.along = carried[next++];
-  if (plan_.tiled) position.wholeRuns = carried[next++];
+  if (plan_.tiled || plan_.nested) position.wholeRuns = carried[next++];
   position.indices.append(carried.begin() + next, carried.end());
   return position;
 }
@@ -150,32 +155,137 @@ void KernelEmitter::walkDomain() {
 }
 
 KernelEmitter::Position KernelEmitter::walkStep(const Position& now) {
-  for (size_t i = plan_.tiled ? 1 : 0; i < walkedAxes_.size(); ++i) {
+  const size_t inner = plan_.nested ? 2 : plan_.tiled ? 1 : 0;  // axes that emitTiles or emitNest walk
+  for (size_t i = inner; i < walkedAxes_.size(); ++i) {
     values_.moveTo(walkedAxes_[i], now.indices[i]);
   }
   if (kernel_.rows()) {
     emitElement();
-    return advanced(now, number(1), number(1));
+    return advanced(now, number(1), {number(1), number(1)});
   }
   llvm::Value* length = smaller(builder_.CreateSub(arguments_.extents[0], now.along),
                                 builder_.CreateSub(end_, now.number));
   llvm::Value* end = builder_.CreateAdd(now.along, length);
-  if (!plan_.tiled) {
+  if (inner == 0) {
     computeScalarsOfAllStages();
     emitRun(now.along, end);
-    return advanced(now, length, number(1));
+    return advanced(now, length, {number(1), number(1)});
   }
-  llvm::Value* runs = runsOfTile(now);
-  emitTiles(now.along, end, now.indices[0], runs);
-  return advanced(now, builder_.CreateMul(length, runs), runs);
+  const Runs runs = runsAhead(now);
+  if (plan_.tiled) {
+    emitTiles(now.along, end, now.indices[0], runs.lines);
+  } else {
+    emitNest(now, end, runs);
+  }
+  llvm::Value* count = builder_.CreateMul(runs.lines, runs.planes);
+  return advanced(now, builder_.CreateMul(length, count), runs);
 }
 
-llvm::Value* KernelEmitter::runsOfTile(const Position& now) {
-  llvm::Value* toEdge = builder_.CreateSub(arguments_.extents[1], now.indices[0]);
-  llvm::Value* runs = smaller(smaller(toEdge, now.wholeRuns), number(plan_.tileRuns));
+KernelEmitter::Runs KernelEmitter::runsAhead(const Position& now) {
+  llvm::Value* lines = builder_.CreateSub(arguments_.extents[1], now.indices[0]);
+  lines = smaller(lines, now.wholeRuns);
+  if (plan_.tiled) lines = smaller(lines, number(plan_.tileRuns));
   llvm::Value* isWhole = builder_.CreateAnd(builder_.CreateICmpEQ(now.along, number(0)),
                                             builder_.CreateICmpSGT(now.wholeRuns, number(0)));
-  return builder_.CreateSelect(isWhole, runs, number(1));
+  lines = builder_.CreateSelect(isWhole, lines, number(1));
+  if (!plan_.nested || walkedAxes_.size() < 2) return {lines, number(1)};
+  llvm::Value* planes = builder_.CreateSub(arguments_.extents[2], now.indices[1]);
+  planes = smaller(planes, builder_.CreateUDiv(now.wholeRuns, arguments_.extents[1]));
+  llvm::Value* isPlane = builder_.CreateAnd(
+      isWhole, builder_.CreateAnd(builder_.CreateICmpEQ(now.indices[0], number(0)),
+                                  builder_.CreateICmpSGT(planes, number(0))));
+  return {lines, builder_.CreateSelect(isPlane, planes, number(1))};
+}
+
+void KernelEmitter::emitNest(const Position& now, llvm::Value* end, const Runs& runs) {
+  const auto lines = [&](llvm::Value* plane) {
+    computeScalarsOfAllStages();
+    return emitFor(builder_, number(0), runs.lines, 1, {}, [&](llvm::Value* i, const Values&) {
+      llvm::Value* line = builder_.CreateAdd(now.indices[0], i);
+      ValueScopes::Scope scope(values_);
+      values_.moveTo(1, line);
+      computeScalarsOfAllStages();
+      fetchAhead();
+      fetchLines(now, line, plane);
+      emitRun(now.along, end);
+      return Values{};
+    });
+  };
+  if (walkedAxes_.size() < 2) {
+    lines(nullptr);
+    return;
+  }
+  emitFor(builder_, number(0), runs.planes, 1, {}, [&](llvm::Value* i, const Values&) {
+    llvm::Value* plane = builder_.CreateAdd(now.indices[1], i);
+    ValueScopes::Scope scope(values_);
+    values_.moveTo(2, plane);
+    return lines(plane);
+  });
+}
+
+// Far enough that memory answers in time, near enough that a cache of level 1 keeps the answer.
+constexpr int64_t kElementsAhead = 2048;
+
+// Runs that lie apart in memory are not foreseen by the processor. What is asked for lies at the
+// same place of axes 1 and 2 where axis 3 is some steps on, or as far along the last axis.
+std::vector<llvm::Value*> KernelEmitter::distancesAhead() {
+  std::vector<llvm::Value*> distances(kernel_.operands.size());
+  if (!plan_.nested) return distances;
+  const int axis = std::min(kernel_.rank - 1, 3);
+  llvm::Value* elements = arguments_.extents[0];
+  for (int a = 1; a < axis; ++a) elements = builder_.CreateMul(elements, arguments_.extents[a]);
+  // An empty kernel divides too.
+  elements = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, elements, number(1));
+  llvm::Value* steps = builder_.CreateUDiv(number(kElementsAhead), elements);
+  steps = builder_.CreateAdd(steps, number(1));
+  for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+    const KernelOperand& operand = kernel_.operands[i];
+    llvm::Value* stride = arguments_.operands[i].strides[axis];
+    if (operand.role == KernelOperand::Role::Input && operand.strides[0] != Stride::Zero &&
+        stride != nullptr) {
+      distances[i] = builder_.CreateMul(stride, steps);
+    }
+  }
+  return distances;
+}
+
+void KernelEmitter::fetch(llvm::Value* address) {
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {address->getType()},
+      {address, builder_.getInt32(0), builder_.getInt32(3), builder_.getInt32(1)});
+}
+
+void KernelEmitter::fetchAhead() {
+  for (size_t i = 0; i < ahead_.size(); ++i) {
+    if (ahead_[i] != nullptr) {
+      fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)), ahead_[i]));
+    }
+  }
+}
+
+void KernelEmitter::fetchLines(const Position& now, llvm::Value* line, llvm::Value* plane) {
+  if (plan_.lineGathers.empty()) return;
+  constexpr int64_t kLinesAhead = 16, kCacheLine = 64, kMostBytes = 512;
+  ValueScopes::Scope scope(lines_);
+  llvm::Value* last = builder_.CreateSub(arguments_.extents[1], number(1));
+  lines_.moveTo(1, smaller(builder_.CreateAdd(line, number(kLinesAhead)), last));
+  if (plane != nullptr) lines_.moveTo(2, plane);
+  for (size_t i = 2; i < walkedAxes_.size(); ++i) lines_.moveTo(walkedAxes_[i], now.indices[i]);
+  lines_.setLanes({{number(0)}});
+  lines_.compute(0);
+  for (int gather : plan_.lineGathers) {
+    const ir::KernelValue& value = kernel_.values[gather];
+    llvm::Value* elements = lines_.vector(value.args[0], 0).value;
+    llvm::Value* begin = builder_.CreateGEP(math_.elementType(value.type), lines_.at(value.index),
+                                            builder_.CreateExtractElement(elements, uint64_t{0}));
+    llvm::Value* bytes = builder_.CreateMul(
+        arguments_.extents[0], number(static_cast<int64_t>(getTypeSize(value.type))));
+    emitFor(builder_, number(0), smaller(bytes, number(kMostBytes)), kCacheLine, {},
+            [&](llvm::Value* byte, const Values&) {
+              fetch(builder_.CreatePtrAdd(begin, byte));
+              return Values{};
+            });
+  }
 }
 
 void KernelEmitter::emitRun(llvm::Value* begin, llvm::Value* end) {
@@ -185,12 +295,44 @@ void KernelEmitter::emitRun(llvm::Value* begin, llvm::Value* end) {
     emitBlock();
     return Values{};
   };
-  const int64_t step = int64_t{kLanes} * plan_.unroll;
-  llvm::Value* middle = endOfWhole(begin, end, step);
-  emitFor(builder_, begin, middle, step, {},
-          [&](llvm::Value* i, const Values&) { return block(fullLanes(i)); });
-  emitFor(builder_, middle, end, kLanes, {},
-          [&](llvm::Value* i, const Values&) { return block({maskedLanes(i, end)}); });
+  // Full vectors from `from` on, then the rest up to `to` under masks; returns where it stands.
+  const auto full = [&](llvm::Value* from) {
+    llvm::Value* middle = endOfWhole(from, end, int64_t{kLanes} * plan_.unroll);
+    emitFor(builder_, from, middle, int64_t{kLanes} * plan_.unroll, {},
+            [&](llvm::Value* i, const Values&) { return block(fullLanes(i, plan_.unroll)); });
+    if (!plan_.singles) return middle;
+    llvm::Value* last = endOfWhole(middle, end, kLanes);
+    emitFor(builder_, middle, last, kLanes, {},
+            [&](llvm::Value* i, const Values&) { return block(fullLanes(i, 1)); });
+    return last;
+  };
+  const auto masked = [&](llvm::Value* from, llvm::Value* to) {
+    emitFor(builder_, from, to, kLanes, {},
+            [&](llvm::Value* i, const Values&) { return block({maskedLanes(i, to)}); });
+  };
+  if (stores_ != ir::Stores::Aligning) return masked(full(begin), end);
+  // The body under masks stands once: it first leads up to where stores are aligned.
+  llvm::Value* aligned = smaller(alignedIndex(begin), end);
+  emitFor(builder_, number(0), number(2), 1, {begin}, [&](llvm::Value* turn, const Values& at) {
+    llvm::Value* isFirst = builder_.CreateICmpEQ(turn, number(0));
+    llvm::Value* to = builder_.CreateSelect(isFirst, aligned, end);
+    masked(at[0], to);
+    return Values{full(to)};
+  });
+}
+
+// The first index from `index` on whose element of the one output is aligned for streaming.
+llvm::Value* KernelEmitter::alignedIndex(llvm::Value* index) {
+  const auto output = std::find_if(
+      kernel_.operands.begin(), kernel_.operands.end(),
+      [](const KernelOperand& operand) { return operand.role == KernelOperand::Role::Output; });
+  const int64_t size = static_cast<int64_t>(getTypeSize(output->type));
+  llvm::Value* row = values_.at(static_cast<int>(output - kernel_.operands.begin()));
+  llvm::Value* address = builder_.CreatePtrToInt(row, builder_.getInt64Ty());
+  address = builder_.CreateAdd(address, builder_.CreateMul(index, number(size)));
+  const int64_t alignment = std::min<int64_t>(64, kLanes * size);
+  llvm::Value* bytes = builder_.CreateAnd(builder_.CreateNeg(address), number(alignment - 1));
+  return builder_.CreateAdd(index, builder_.CreateUDiv(bytes, number(size)));
 }
 
 void KernelEmitter::emitBlock() {
@@ -246,9 +388,9 @@ llvm::Value* KernelEmitter::endOfWhole(llvm::Value* begin, llvm::Value* end, int
   return builder_.CreateAdd(begin, whole);
 }
 
-std::vector<Lanes> KernelEmitter::fullLanes(llvm::Value* index) {
+std::vector<Lanes> KernelEmitter::fullLanes(llvm::Value* index, int vectors) {
   std::vector<Lanes> lanes;
-  for (int vector = 0; vector < plan_.unroll; ++vector) {
+  for (int vector = 0; vector < vectors; ++vector) {
     lanes.push_back({builder_.CreateAdd(index, number(int64_t{vector} * kLanes))});
   }
   return lanes;

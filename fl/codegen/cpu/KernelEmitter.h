@@ -2,9 +2,10 @@
 //
 // The function decomposes `begin` once by division and then walks its part of the domain with an
 // odometer over the kept axes. Maps and column kernels step along axis 0 in blocks of full vectors
-// and finish each run with one masked vector at a time; row kernels handle one kept element at a
-// time and vectorise along axis 0 inside. Maps that cross memory walk tiles of axes 0 and 1
-// (Tiles.cpp). Reductions follow the trees of fl/kernel/Kernel.h exactly.
+// and finish each run with one masked vector at a time; maps take whole axes 1 and 2 in plain loops
+// and ask for what later runs read. Row kernels handle one kept element at a time and vectorise
+// along axis 0 inside. Maps that cross memory walk tiles of axes 0 and 1 (Tiles.cpp). Reductions
+// follow the trees of fl/kernel/Kernel.h exactly.
 // Relies on ValueScopes.h for everything inside the loops; Emitter.h makes objects of the result.
 #pragma once
 
@@ -30,23 +31,38 @@ class KernelEmitter {
   struct Position {
     llvm::Value* number = nullptr;     // in the domain
     llvm::Value* along = nullptr;      // index of axis 0, if that is kept
-    llvm::Value* wholeRuns = nullptr;  // of axis 0 that lie ahead, if the walk is tiled
-    Values indices;                    // of the walked axes
+    // Of axis 0 that lie ahead, if the walk takes several at a time.
+    llvm::Value* wholeRuns = nullptr;
+    Values indices;  // of the walked axes
+  };
+  // How many indices of axis 1 and, where that is whole, of axis 2 a step of the walk takes.
+  struct Runs {
+    llvm::Value* lines;
+    llvm::Value* planes;
   };
 
   KernelArguments loadArguments(llvm::Function* function);
   Position beginOfWalk();
-  // The position `count` elements on, which is `runs` steps of the first walked axis.
-  Position advanced(const Position& now, llvm::Value* count, llvm::Value* runs);
+  // The position `count` elements on, behind `runs`.
+  Position advanced(const Position& now, llvm::Value* count, const Runs& runs);
   Values carriedOf(const Position& position) const;
   Position positionOf(const Values& carried) const;
   void walkDomain();
   Position walkStep(const Position& now);
-  // As many whole runs of axis 0 as a tile takes, or 1.
-  llvm::Value* runsOfTile(const Position& now);
+  // As many whole runs of axis 0 as there are, at most a tile's; one if a part of a run is next.
+  Runs runsAhead(const Position& now);
+  // Indices [now.along, end) of axis 0 for each of `runs`.
+  void emitNest(const Position& now, llvm::Value* end, const Runs& runs);
+  // How far, in bytes, the runs of each operand lie ahead that are asked for; null where none are.
+  std::vector<llvm::Value*> distancesAhead();
+  void fetchAhead();
+  // Asks for the lines that gathers look up kLinesAhead indices of axis 1 after `line`.
+  void fetchLines(const Position& now, llvm::Value* line, llvm::Value* plane);
+  void fetch(llvm::Value* address);
 
   // Maps and column kernels: indices [begin, end) of axis 0.
   void emitRun(llvm::Value* begin, llvm::Value* end);
+  llvm::Value* alignedIndex(llvm::Value* index);
   void emitBlock();
 
   // Tiled maps: indices [begin, end) of axis 0 for `runs` indices of axis 1 from `first` on.
@@ -91,7 +107,7 @@ class KernelEmitter {
   llvm::Value* smaller(llvm::Value* x, llvm::Value* y);
   // begin plus the whole multiples of `step`, a power of two, below end.
   llvm::Value* endOfWhole(llvm::Value* begin, llvm::Value* end, int64_t step);
-  std::vector<Lanes> fullLanes(llvm::Value* index);
+  std::vector<Lanes> fullLanes(llvm::Value* index, int vectors);
   Lanes maskedLanes(llvm::Value* index, llvm::Value* end);
 
   const ir::Kernel& kernel_;
@@ -105,6 +121,10 @@ class KernelEmitter {
   llvm::Value* begin_;
   llvm::Value* end_;
   ValueScopes values_;
+  const KernelPlan linePlan_;
+  ValueScopes lines_;  // where gathers of lines begin
+  const std::vector<llvm::Value*> ahead_;
+  const ir::Stores stores_;
   const int vectorBits_;
   const std::vector<TileCopy> copies_;  // of tiled maps
 };

@@ -34,10 +34,8 @@ std::vector<AxisSet> variation(const Kernel& kernel, AxisSet kept) {
   return varies;
 }
 
-std::vector<int> neededBy(const Kernel& kernel, const KernelStage& stage) {
-  std::vector<bool> marked(kernel.values.size());
-  for (const auto& store : stage.stores) marked[store.value] = true;
-  for (const auto& reduce : stage.reduces) marked[reduce.value] = true;
+// The values that those marked depend on, and these.
+std::vector<int> neededBy(const Kernel& kernel, std::vector<bool> marked) {
   std::vector<int> needed;
   for (int value = static_cast<int>(kernel.values.size()) - 1; value >= 0; --value) {
     if (!marked[value]) continue;
@@ -65,6 +63,38 @@ std::vector<int> takeRounded(const Kernel& kernel, const KernelPlan& plan,
     return last;
   });
   return rounded;
+}
+
+std::vector<int> neededBy(const Kernel& kernel, const KernelStage& stage) {
+  std::vector<bool> marked(kernel.values.size());
+  for (const auto& store : stage.stores) marked[store.value] = true;
+  for (const auto& reduce : stage.reduces) marked[reduce.value] = true;
+  return neededBy(kernel, std::move(marked));
+}
+
+std::vector<int> neededBy(const Kernel& kernel, int value) {
+  std::vector<bool> marked(kernel.values.size());
+  marked[value] = true;
+  return neededBy(kernel, std::move(marked));
+}
+
+// Nothing that varies along axis 0 is read from memory to find the element.
+std::vector<int> findLineGathers(const Kernel& kernel, const KernelPlan& plan) {
+  std::vector<int> gathers;
+  for (size_t value = 0; value < kernel.values.size(); ++value) {
+    const KernelValue& gather = kernel.values[value];
+    if (gather.form != KernelValue::Form::Gather) continue;
+    const std::vector<int> needed = neededBy(kernel, gather.args[0]);
+    const bool isLine = std::all_of(needed.begin(), needed.end(), [&](int of) {
+      const KernelValue& read = kernel.values[of];
+      const bool isIndex = read.form == KernelValue::Form::Load &&
+                           kernel.operands[read.index].role == ir::KernelOperand::Role::Index;
+      return read.form != KernelValue::Form::Gather &&
+             (read.form != KernelValue::Form::Load || isIndex || !plan.isVector(of));
+    });
+    if (isLine && plan.isVector(gather.args[0])) gathers.push_back(static_cast<int>(value));
+  }
+  return gathers;
 }
 
 std::vector<bool> spreadValues(const Kernel& kernel, const KernelPlan& plan) {
@@ -163,7 +193,20 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target) {
   plan.tiled = crossesMemory(kernel);
   if (plan.tiled) planTiles(kernel, &plan);
   plan.unroll = chooseUnroll(kernel, plan, target.vectorBits);
+  plan.nested = kernel.reduced == 0 && kernel.rank > 1 && !plan.tiled;
+  constexpr size_t kSmallBody = 12;
+  plan.singles = plan.nested && plan.unroll > 1 && kernel.values.size() <= kSmallBody;
+  if (plan.nested) plan.lineGathers = findLineGathers(kernel, plan);
   return plan;
+}
+
+KernelPlan planLines(const Kernel& kernel, const KernelPlan& plan) {
+  std::vector<bool> marked(kernel.values.size());
+  for (int gather : plan.lineGathers) marked[kernel.values[gather].args[0]] = true;
+  KernelPlan lines = plan;
+  lines.needed = {neededBy(kernel, std::move(marked))};
+  lines.rounded = {{}};
+  return lines;
 }
 
 }  // namespace fl::codegen::cpu

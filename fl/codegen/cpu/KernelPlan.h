@@ -29,6 +29,11 @@ struct KernelPlan {
   bool loadsPairs = false;
   // Vectors handled by one turn of an inner loop without masks. In row kernels 1 or 2.
   int unroll = 1;
+  // A map that walks along memory and takes as many whole runs of axis 0, and of axis 1, at a time
+  // as it can: they may be short.
+  bool nested = false;
+  // What full turns leave of a run is first handled one full vector at a time, not under masks.
+  bool singles = false;
   // A map that crosses memory (fl/kernel/Kernel.h) is walked in tiles of axes 0 and 1.
   bool tiled = false;
   // A tile's elements along axis 0 and along axis 1: multiples of kLanes.
@@ -36,11 +41,15 @@ struct KernelPlan {
   int64_t tileRuns = 0;
   // The inputs that cross memory.
   std::vector<int> crossing;
+  // Gathers of a nested map whose index is one for all of axis 0, so that they look up whole lines.
+  std::vector<int> lineGathers;
 
   bool isVector(int value) const { return varies[value] & 1; }
 };
 
 KernelPlan planKernel(const ir::Kernel& kernel, const ir::Target& target);
+// The plan of computing no more than where `plan`'s gathers of lines begin, as its one stage.
+KernelPlan planLines(const ir::Kernel& kernel, const KernelPlan& plan);
 
 // Whether the target has AVX512_BF16, which rounds f32 to bf16 but takes denormals as 0.
 bool roundsBfloat16(const ir::Target& target);

@@ -1,5 +1,7 @@
 #include "fl/codegen/cpu/Loops.h"
 
+#include <utility>
+
 namespace fl::codegen::cpu {
 
 Values emitWhile(llvm::IRBuilder<>& builder, llvm::Value* end, Values carried,
@@ -45,6 +47,30 @@ Values emitFor(llvm::IRBuilder<>& builder, llvm::Value* begin, llvm::Value* end,
   });
   result.erase(result.begin());
   return result;
+}
+
+llvm::Value* emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
+                        llvm::function_ref<llvm::Value*()> then,
+                        llvm::function_ref<llvm::Value*()> otherwise) {
+  llvm::Function* function = builder.GetInsertBlock()->getParent();
+  auto* first = llvm::BasicBlock::Create(builder.getContext(), "then", function);
+  auto* second = llvm::BasicBlock::Create(builder.getContext(), "otherwise", function);
+  auto* after = llvm::BasicBlock::Create(builder.getContext(), "chosen", function);
+  builder.CreateCondBr(condition, first, second);
+  const auto value = [&](llvm::BasicBlock* block, llvm::function_ref<llvm::Value*()> make) {
+    builder.SetInsertPoint(block);
+    llvm::Value* made = make();
+    llvm::BasicBlock* last = builder.GetInsertBlock();
+    builder.CreateBr(after);
+    return std::pair(made, last);
+  };
+  const auto [x, endOfFirst] = value(first, then);
+  const auto [y, endOfSecond] = value(second, otherwise);
+  builder.SetInsertPoint(after);
+  llvm::PHINode* chosen = builder.CreatePHI(x->getType(), 2);
+  chosen->addIncoming(x, endOfFirst);
+  chosen->addIncoming(y, endOfSecond);
+  return chosen;
 }
 
 }  // namespace fl::codegen::cpu

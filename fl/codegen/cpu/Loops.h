@@ -1,4 +1,5 @@
-// Counted loops in LLVM IR, rotated (a guard, then the test at the end), with carried values.
+// Counted loops in LLVM IR, rotated (a guard, then the test at the end), with carried values, and
+// branches that choose a value.
 // Relies on llvm::IRBuilder; KernelEmitter.h and MemoryAccess.h build all their loops with it.
 #pragma once
 
@@ -19,5 +20,10 @@ Values emitWhile(llvm::IRBuilder<>& builder, llvm::Value* end, Values carried,
 Values emitFor(llvm::IRBuilder<>& builder, llvm::Value* begin, llvm::Value* end, int64_t step,
                const Values& carried,
                llvm::function_ref<Values(llvm::Value* i, const Values&)> body);
+
+// condition ? then() : otherwise(); only one of them runs.
+llvm::Value* emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
+                        llvm::function_ref<llvm::Value*()> then,
+                        llvm::function_ref<llvm::Value*()> otherwise);
 
 }  // namespace fl::codegen::cpu

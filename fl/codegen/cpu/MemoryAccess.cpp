@@ -64,15 +64,7 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
     llvm::Value* from = address(row, lanes.index);
     return {builder_.CreateAlignedLoad(type, from, alignOf(row.type)), row.type};
   }
-  if (lanes.mask == nullptr) {
-    llvm::Value* vector = llvm::PoisonValue::get(type);
-    llvm::Value* from = address(row, lanes.index);
-    for (uint64_t i = 0; i < kLanes; ++i) {
-      if (i > 0) from = builder_.CreatePtrAdd(from, row.stride);
-      vector = builder_.CreateInsertElement(vector, loadOne(from, row.type).value, i);
-    }
-    return {vector, row.type};
-  }
+  if (lanes.mask == nullptr) return loadStrided(row, lanes);
   llvm::Constant* zero = llvm::Constant::getNullValue(type);
   if (row.stride == nullptr && hasMaskedAccess(row.type)) {
     llvm::Value* from = address(row, lanes.index);
@@ -95,6 +87,42 @@ LlvmValue MemoryAccess::loadPair(const ElementRow& row, const Lanes& lanes) {
   return {builder_.CreateAlignedLoad(type, address(row, lanes.index), alignOf(row.type)), row.type};
 }
 
+// The strides of a flip and of every second element are found when the code runs.
+LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
+  llvm::VectorType* type = vectorType(row.type);
+  const int64_t size = static_cast<int64_t>(getTypeSize(row.type));
+  llvm::Value* from = address(row, lanes.index);
+  const auto whole = [&](int64_t element) {
+    llvm::Value* begin = builder_.CreatePtrAdd(from, builder_.getInt64(element * size));
+    return builder_.CreateAlignedLoad(type, begin, alignOf(row.type));
+  };
+  const auto reversed = [&]() -> llvm::Value* {
+    int picked[kLanes];
+    for (int i = 0; i < kLanes; ++i) picked[i] = kLanes - 1 - i;
+    return builder_.CreateShuffleVector(whole(1 - kLanes), picked);
+  };
+  const auto everySecond = [&]() -> llvm::Value* {
+    int picked[kLanes];  // of elements 0 to 15 and 15 to 30
+    for (int i = 0; i < kLanes; ++i) picked[i] = 2 * i + (i < kLanes / 2 ? 0 : 1);
+    return builder_.CreateShuffleVector(whole(0), whole(kLanes - 1), picked);
+  };
+  const auto each = [&]() -> llvm::Value* {
+    llvm::Value* vector = llvm::PoisonValue::get(type);
+    llvm::Value* element = from;
+    for (uint64_t i = 0; i < kLanes; ++i) {
+      if (i > 0) element = builder_.CreatePtrAdd(element, row.stride);
+      vector = builder_.CreateInsertElement(vector, loadOne(element, row.type).value, i);
+    }
+    return vector;
+  };
+  const auto hasStride = [&](int64_t elements) {
+    return builder_.CreateICmpEQ(row.stride, builder_.getInt64(elements * size));
+  };
+  return {emitChoice(builder_, hasStride(-1), reversed,
+                     [&] { return emitChoice(builder_, hasStride(2), everySecond, each); }),
+          row.type};
+}
+
 void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
   if (stores_ == ir::Stores::Cached) {
     builder_.CreateAlignedStore(value.value, address, alignOf(value.type));
@@ -108,7 +136,7 @@ void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
 }
 
 void MemoryAccess::finish() {
-  if (stores_ == ir::Stores::Streaming) {
+  if (stores_ != ir::Stores::Cached) {
     builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   }
 }

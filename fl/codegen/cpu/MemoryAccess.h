@@ -53,6 +53,7 @@ class MemoryAccess {
   llvm::Value* address(const ElementRow& row, llvm::Value* index);
   // Of kLanes elements under a stride.
   llvm::Value* addresses(const ElementRow& row, llvm::Value* index);
+  LlvmValue loadStrided(const ElementRow& row, const Lanes& lanes);
   void storeContiguous(LlvmValue value, llvm::Value* address);
   bool hasMaskedAccess(dtype type) const { return masksBytes_ || getTypeSize(type) >= 4; }
   // Calls body with the addresses of an element of the row and of its place in the buffer.

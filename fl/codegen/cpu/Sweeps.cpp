@@ -100,7 +100,7 @@ Values KernelEmitter::sweepFullVectors(int stage, llvm::Value* begin, llvm::Valu
   return emitFor(builder_, begin, end, int64_t{kLanes} * plan_.unroll, pairs,
                  [&](llvm::Value* i, const Values& current) {
                    ValueScopes::Scope scope(values_);
-                   values_.setLanes(fullLanes(i));
+                   values_.setLanes(fullLanes(i, plan_.unroll));
                    Values next = current;
                    emitBody(stage, [&](int vector, int r, LlvmValue value) {
                      const Reduce& reduce = reduces(stage)[r];

@@ -2,6 +2,9 @@
 
 #include <llvm/IR/DerivedTypes.h>
 
+#include <iterator>
+#include <numeric>
+
 namespace fl::codegen::cpu {
 
 using ir::kLanes;
@@ -49,14 +52,32 @@ LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
   return memory_.loadOne(builder_.CreateGEP(math_.elementType(type), table, element), type);
 }
 
+// Neighbours in the result are often neighbours in the table: lines that are looked up whole.
 LlvmValue TableLookup::loadLanes(llvm::Value* table, dtype type, llvm::Value* elements) {
   llvm::Type* held = math_.elementType(type);
-  llvm::Value* vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(held, kLanes));
-  for (uint64_t i = 0; i < kLanes; ++i) {
-    llvm::Value* from = builder_.CreateGEP(held, table, builder_.CreateExtractElement(elements, i));
-    vector = builder_.CreateInsertElement(vector, memory_.loadOne(from, type).value, i);
-  }
-  return {vector, type};
+  auto* vectorType = llvm::FixedVectorType::get(held, kLanes);
+  uint64_t numbers[kLanes];
+  std::iota(std::begin(numbers), std::end(numbers), 0);
+  llvm::Value* first = builder_.CreateExtractElement(elements, uint64_t{0});
+  llvm::Value* line =
+      builder_.CreateAdd(builder_.CreateVectorSplat(kLanes, first),
+                         llvm::ConstantDataVector::get(builder_.getContext(), numbers));
+  llvm::Value* isLine = builder_.CreateAndReduce(builder_.CreateICmpEQ(elements, line));
+
+  const auto whole = [&]() -> llvm::Value* {
+    llvm::Value* from = builder_.CreateGEP(held, table, first);
+    return builder_.CreateAlignedLoad(vectorType, from, llvm::Align(getTypeSize(type)));
+  };
+  const auto each = [&]() -> llvm::Value* {
+    llvm::Value* vector = llvm::PoisonValue::get(vectorType);
+    for (uint64_t i = 0; i < kLanes; ++i) {
+      llvm::Value* at = builder_.CreateExtractElement(elements, i);
+      llvm::Value* from = builder_.CreateGEP(held, table, at);
+      vector = builder_.CreateInsertElement(vector, memory_.loadOne(from, type).value, i);
+    }
+    return vector;
+  };
+  return {emitChoice(builder_, isLine, whole, each), type};
 }
 
 void TableLookup::keep(int number, llvm::Value* index, llvm::Value* bound) {

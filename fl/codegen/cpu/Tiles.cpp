@@ -134,10 +134,7 @@ void KernelEmitter::fetchRows(const TileCopy& copy, llvm::Value* begin, llvm::Va
                 builder_.CreatePtrAdd(values_.at(copy.operand), builder_.CreateMul(i, stride));
             row = builder_.CreateGEP(math_.elementType(copy.type), row, first);
             for (int64_t byte = 0; byte < plan_.tileRuns * sizeOf(copy.type); byte += kLine) {
-              llvm::Value* line = builder_.CreatePtrAdd(row, number(byte));
-              builder_.CreateIntrinsic(
-                  llvm::Intrinsic::prefetch, {line->getType()},
-                  {line, builder_.getInt32(0), builder_.getInt32(2), builder_.getInt32(1)});
+              fetch(builder_.CreatePtrAdd(row, number(byte)));
             }
             return Values{};
           });

@@ -39,7 +39,7 @@ class CpuKernel : public DeviceKernel {
  private:
   // Streaming code asks for alignment, which memory that guards its ends does not have.
   bool isPlaced(const ir::KernelArgs& args) const {
-    if (stores_ == ir::Stores::Cached) {
+    if (stores_ != ir::Stores::Streaming) {
       return true;
     }
     for (size_t i = 0; i < kernel_.operands.size(); ++i) {
@@ -128,32 +128,51 @@ int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extent
 constexpr size_t kStreamFrom = size_t{48} << 20;
 constexpr Dim kStreamAlignment = 64;
 
-// The layouts that streaming code asks for, with some to spare: maps that walk along memory only,
-// or in tiles, with every run of axis 0 at a multiple of 64 elements.
-bool canStream(const ir::Kernel& kernel, const ir::Schedule& schedule, const ir::LaunchStep& step) {
-  if (kernel.reduced != 0 || (kernel.rank > 1 && step.extents[0] % kStreamAlignment != 0)) {
+// Every whole vector of the output is aligned, wherever its parts and runs begin.
+bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
+               const ir::LaunchOperand& output) {
+  const bool isPlaced = output.buffer->space != ir::BufferRef::Space::Temporary ||
+                        schedule.temporaries[output.buffer->index].offset % 64 == 0;
+  if (!isPlaced || !output.offset.terms.empty() || output.offset.constant % kStreamAlignment != 0) {
     return false;
   }
+  // Whole vectors that follow one another may share cache lines.
+  Dim dense = step.extents[0];
+  bool isDense = true, isSpread = dense % kStreamAlignment == 0;
+  for (size_t axis = 1; axis < step.extents.size(); ++axis) {
+    isDense = isDense && output.strides[axis] == dense;
+    isSpread = isSpread && output.strides[axis] % kStreamAlignment == 0;
+    dense *= step.extents[axis];
+  }
+  return step.extents.size() == 1 || isSpread || (isDense && step.extents[0] % ir::kLanes == 0);
+}
+
+// Bytes of a run of axis 0 that does not mind the parts of cache lines at its ends.
+constexpr size_t kLongRun = 2048;
+
+// How a step's results are best written: around the caches by maps that write along memory.
+ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step) {
+  const ir::Kernel& kernel = schedule.kernels[step.kernel];
+  if (kernel.reduced != 0 || stepBytes(schedule, step) < kStreamFrom) {
+    return ir::Stores::Cached;
+  }
+  int outputs = 0;
+  bool aligned = true, isLong = true;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel.operands[i];
-    const ir::LaunchOperand& launched = step.operands[i];
-    if (operand.role == ir::KernelOperand::Role::Input && operand.strides[0] == ir::Stride::Any &&
-        !crossesMemory(kernel, operand)) {
-      return false;
+    const bool isOutput = operand.role == ir::KernelOperand::Role::Output;
+    if (isOutput && operand.strides[0] != ir::Stride::One) {
+      return ir::Stores::Cached;
     }
-    if (operand.role != ir::KernelOperand::Role::Output) {
-      continue;
-    }
-    const bool isPlaced = launched.buffer->space != ir::BufferRef::Space::Temporary ||
-                          schedule.temporaries[launched.buffer->index].offset % 64 == 0;
-    if (!isPlaced || operand.strides[0] != ir::Stride::One || !launched.offset.terms.empty() ||
-        launched.offset.constant % kStreamAlignment != 0 ||
-        std::any_of(launched.strides.begin() + 1, launched.strides.end(),
-                    [](Dim stride) { return stride % kStreamAlignment != 0; })) {
-      return false;
+    if (isOutput) {
+      ++outputs;
+      aligned = aligned && isAligned(schedule, step, step.operands[i]);
+      isLong = step.extents[0] * getTypeSize(operand.type) >= kLongRun;
     }
   }
-  return true;
+  return aligned                                               ? ir::Stores::Streaming
+         : outputs == 1 && isLong && !crossesMemory(kernel) ? ir::Stores::Aligning
+                                                            : ir::Stores::Cached;
 }
 
 class CpuSchedule : public ScheduleRunner {
@@ -196,14 +215,13 @@ class CpuSchedule : public ScheduleRunner {
   // The variant of a launch's kernel.
   const CpuKernel* kernelOf(const ir::LaunchStep& step, KernelCache* cache) {
     const ir::Kernel& kernel = schedule_.kernels[step.kernel];
-    const bool streams =
-        stepBytes(schedule_, step) >= kStreamFrom && canStream(kernel, schedule_, step);
-    const CpuKernel*& variant = variants_[{step.kernel, streams}];
+    const ir::Stores stores = chooseStores(schedule_, step);
+    const CpuKernel*& variant = variants_[{step.kernel, stores}];
     if (!variant) {
-      DeviceKernelPtr& cached = (*cache)[printKernel(kernel, streams ? "streaming" : "k")];
+      constexpr const char* kNames[] = {"k", "streaming", "aligning"};
+      DeviceKernelPtr& cached = (*cache)[printKernel(kernel, kNames[static_cast<int>(stores)])];
       if (!cached) {
-        cached = std::make_shared<CpuKernel>(kernel,
-                                             streams ? ir::Stores::Streaming : ir::Stores::Cached);
+        cached = std::make_shared<CpuKernel>(kernel, stores);
       }
       kernels_.push_back(cached);
       variant = static_cast<const CpuKernel*>(cached.get());
@@ -274,7 +292,7 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   std::vector<DeviceKernelPtr> kernels_;
-  std::map<std::pair<int, bool>, const CpuKernel*> variants_;  // by number, and if it streams
+  std::map<std::pair<int, ir::Stores>, const CpuKernel*> variants_;  // by number and stores
   std::vector<std::variant<PreparedLaunch, PreparedCall>> steps_;
   size_t scratchBytes_ = 0;
   size_t launches_ = 0;
