@@ -51,10 +51,12 @@ Tensor abs(const Tensor& tensor) {
 }
 
 Tensor TensorBackend::sigmoid(const Tensor& tensor) {
-  const Tensor x = detail::castTo(tensor, isFloating(tensor.type()) ? tensor.type() : dtype::f32);
+  const dtype type = isFloating(tensor.type()) ? tensor.type() : dtype::f32;
+  // 16-bit floats are rounded once.
+  const Tensor x = detail::castTo(tensor, computeType(type));
   // e^-|x| does not overflow, so that results of large negative numbers keep their digits.
   const Tensor power = exp(negative(absolute(x)));
-  return fl::where(x < 0, power, 1.0) / (1 + power);
+  return detail::castTo(fl::where(x < 0, power, 1.0) / (1 + power), type);
 }
 
 #define FL_DEFINE_SCALAR(T, FUNC, OP)                                                          \

@@ -167,6 +167,14 @@ FL_TILE_FUNCTION void cast(void* out, const void* x, const void*, const void*, i
   constexpr bool kFromHalf = from == dtype::f16, kToHalf = to == dtype::f16;
   if constexpr (!kFromHalf && !kToHalf) {
     castGroups<from, to>(out, x, wholeGroups(count));
+  } else if constexpr (kFromHalf && to == dtype::f32) {
+    for (int64_t i = 0; i < count; i += kTileGroup) {
+      decodeHalfGroup(static_cast<float*>(out) + i, static_cast<const uint16_t*>(x) + i);
+    }
+  } else if constexpr (from == dtype::f32 && kToHalf) {
+    for (int64_t i = 0; i < count; i += kTileGroup) {
+      encodeHalfGroup(static_cast<uint16_t*>(out) + i, static_cast<const float*>(x) + i);
+    }
   } else {
     constexpr dtype kFrom = kFromHalf ? dtype::f32 : from, kTo = kToHalf ? dtype::f32 : to;
     const auto* source = static_cast<const typename Stored<from>::Type*>(x);

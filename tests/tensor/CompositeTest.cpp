@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -36,6 +37,22 @@ TEST(Composite, SigmoidOfEveryDtype) {
     EXPECT_NEAR(values[1], 0.7310586, tolerance) << type;
     EXPECT_NEAR(values[2], 0.9933071, tolerance) << type;
     EXPECT_NEAR(values[3], 1, tolerance) << type;
+  }
+}
+
+TEST(Composite, SigmoidOf16BitFloatsIsRoundedOnce) {
+  std::vector<float> values;
+  for (int i = -80; i <= 80; ++i) values.push_back(static_cast<float>(i) / 8);
+  for (dtype type : {dtype::f16, dtype::bf16}) {
+    const int digits = type == dtype::f16 ? 11 : 8;
+    const std::vector<double> y =
+        sigmoid(of(values, type)).astype(dtype::f64).toHostVector<double>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double exact = 1 / (1 + std::exp(-static_cast<double>(values[i])));
+      const int place = std::ilogb(exact) + 1 - digits;
+      const double unit = std::ldexp(1.0, type == dtype::f16 ? std::max(place, -24) : place);
+      EXPECT_LE(std::fabs(y[i] - exact), 0.501 * unit) << type << " of " << values[i];
+    }
   }
 }
 

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include "fl/base/Error.h"
 #include "fl/kernel/Kernel.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
+#include "fl/runtime/cpu/Widening.h"
 #include "fl/tile/TileOps.h"
 
 namespace fl::runtime::cpu {
@@ -63,24 +65,21 @@ T sumOf(T x, T y) {
 template <typename T>
 using SumType = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
 
-// Moves up to kMostWidth elements between their dtype and the one they are summed in. 16-bit floats
-// are converted by the tile functions, which handle whole groups.
+// Moves elements between their dtype and the one they are summed in.
 class Widener {
  public:
-  explicit Widener(dtype type)
-      : widen_(tile::tileOps(tile::bestTileVariant()).cast[static_cast<int>(type)][kFloat]),
-        narrow_(tile::tileOps(tile::bestTileVariant()).cast[kFloat][static_cast<int>(type)]) {}
+  explicit Widener(dtype type) {
+    if (computeType(type) != type) {
+      widening_.emplace(type);
+    }
+  }
 
   template <typename T>
   void widen(SumType<T>* to, const T* from, int64_t count) const {
     if constexpr (std::is_arithmetic_v<T>) {
       std::copy_n(from, count, to);
     } else {
-      alignas(64) T staged[kMostWidth] = {};
-      alignas(64) float wide[kMostWidth];
-      std::copy_n(from, count, staged);
-      widen_(wide, staged, nullptr, nullptr, wholeGroups(count));
-      std::copy_n(wide, count, to);
+      widening_->widen(to, from, count);
     }
   }
   template <typename T>
@@ -88,20 +87,12 @@ class Widener {
     if constexpr (std::is_arithmetic_v<T>) {
       std::copy_n(from, count, to);
     } else {
-      alignas(64) T staged[kMostWidth];
-      alignas(64) float wide[kMostWidth] = {};
-      std::copy_n(from, count, wide);
-      narrow_(staged, wide, nullptr, nullptr, wholeGroups(count));
-      std::copy_n(staged, count, to);
+      widening_->narrow(to, from, count);
     }
   }
 
  private:
-  static constexpr int kFloat = static_cast<int>(dtype::f32);
-  static int64_t wholeGroups(int64_t count) {
-    return (count + tile::kTileGroup - 1) & -tile::kTileGroup;
-  }
-  tile::TileFunction widen_, narrow_;
+  std::optional<Widening> widening_;  // of 16-bit floats
 };
 
 class Routine : public LibraryFunction {
