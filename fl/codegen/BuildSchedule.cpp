@@ -192,6 +192,9 @@ class ScheduleBuilder {
     }
     const ResolvedValue& value = plan_.values[id];
     const bool number = graph_.isNumber(value.base);
+    if (number && !contiguous) {
+      return {{}, {}, value.base};
+    }
     if (number || (contiguous && !isContiguous(id))) {
       const BufferRef copy = newTemporary(graph_.type(id));
       copyValue(id, copy);

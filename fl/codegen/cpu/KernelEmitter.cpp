@@ -223,7 +223,7 @@ void KernelEmitter::emitNest(const Position& now, llvm::Value* end, const Runs& 
   });
 }
 
-// Far enough that memory answers in time, near enough that a cache of level 1 keeps the answer.
+// Far enough that memory answers in time, near enough that a cache of level 2 keeps the answer.
 constexpr int64_t kElementsAhead = 2048;
 
 // Runs that lie apart in memory are not foreseen by the processor. What is asked for lies at the
@@ -249,10 +249,12 @@ std::vector<llvm::Value*> KernelEmitter::distancesAhead() {
   return distances;
 }
 
+// Into the cache of level 2: lines that lie a power of two apart would drive one another out of
+// level 1 before they are used.
 void KernelEmitter::fetch(llvm::Value* address) {
   builder_.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},
-      {address, builder_.getInt32(0), builder_.getInt32(3), builder_.getInt32(1)});
+      {address, builder_.getInt32(0), builder_.getInt32(2), builder_.getInt32(1)});
 }
 
 void KernelEmitter::fetchAhead() {

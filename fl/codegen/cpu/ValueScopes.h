@@ -87,6 +87,8 @@ class ValueScopes {
   bool isDue(int value, int vector) const;
   LlvmValue scalarLoad(int operand);
   LlvmValue vectorLoad(int operand, const Lanes& lanes);
+  bool isIndex(int value) const;
+  LlvmValue indices(int operand, const Lanes& lanes, dtype type);
   // The value of an Apply or a Gather.
   LlvmValue applied(int value, int vector);
 
