@@ -1,5 +1,7 @@
 #include "fl/kernel/Lower.h"
 
+#include <algorithm>
+
 #include "fl/base/Error.h"
 
 namespace fl::ir {
@@ -59,9 +61,8 @@ class NodeLowering {
 
   bool contiguousOperands() const {
     for (size_t i = 0; i < operands_.size(); ++i) {
-      if (operands_[i].number ||
-          !(graph_.isNumber(node_.operands[i]) ||
-            isContiguous(operands_[i].layout, operandType(i).shape))) {
+      if (operands_[i].number || !(graph_.isNumber(node_.operands[i]) ||
+                                   isContiguous(operands_[i].layout, operandType(i).shape))) {
         return false;
       }
     }
@@ -89,10 +90,9 @@ class NodeLowering {
   }
   // A value of operand i broadcast to `space`.
   int read(KernelBuilder& builder, size_t i, const Shape& space) const {
-    return readAt(builder, i,
-                  numberOf(i)
-                      ? Access{}
-                      : broadcastAccess(operands_[i].layout, operandType(i).shape, space));
+    return readAt(
+        builder, i,
+        numberOf(i) ? Access{} : broadcastAccess(operands_[i].layout, operandType(i).shape, space));
   }
 
   void finish(KernelBuilder& builder) {
@@ -210,15 +210,30 @@ class NodeLowering {
     }
   }
 
+  // An operand that stands in several places is read once.
   void concatenate() {
     const Dim axis = node_.attrs[0];
+    std::vector<Access> boxes;
     Access box = contiguousAccess(shape());
     for (size_t i = 0; i < node_.operands.size(); ++i) {
-      const Shape& part = operandType(i).shape;
-      if (part.elements() > 0) {
-        copyInto(i, box);
+      boxes.push_back(box);
+      box.offset.constant += operandType(i).shape[axis] * box.strides[axis];
+    }
+    const auto begin = node_.operands.begin();
+    for (size_t i = 0; i < boxes.size(); ++i) {
+      const bool isNew = std::find(begin, begin + i, node_.operands[i]) == begin + i;
+      if (operandType(i).shape.elements() == 0 || !isNew) {
+        continue;
       }
-      box.offset.constant += part[axis] * box.strides[axis];
+      KernelBuilder builder = mapBuilder(operandType(i).shape);
+      const int value = read(builder, i, operandType(i).shape);
+      builder.beginStage(false);
+      for (size_t k = i; k < boxes.size(); ++k) {
+        if (node_.operands[k] == node_.operands[i]) {
+          builder.store(builder.addOutput(result_, node_.type.type, boxes[k]), value);
+        }
+      }
+      finish(builder);
     }
   }
 

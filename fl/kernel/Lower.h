@@ -11,8 +11,8 @@ namespace fl::ir {
 // devices that interpret).
 enum class Lowering { Kernels, Calls };
 
-// Memory that holds an operand's elements. Operands that are numbers have none, and one that repeats
-// a number may stand for it.
+// Memory that holds an operand's elements. Operands that are numbers have none, and one that
+// repeats a number may stand for it.
 struct OperandSource {
   BufferRef buffer;
   StridedLayout layout;

@@ -96,8 +96,7 @@ KernelPart finishOf(const Kernel& kernel) {
   KernelStage stage;
   for (const KernelStage::Store& store : kernel.stages[1].stores) {
     const int value = builder.value(store.value);
-    stage.stores.push_back(
-        {builder.operand(store.operand, kernel.operands[store.operand]), value});
+    stage.stores.push_back({builder.operand(store.operand, kernel.operands[store.operand]), value});
   }
   builder.part().kernel.stages = {std::move(stage)};
   return builder.part();
@@ -106,9 +105,9 @@ KernelPart finishOf(const Kernel& kernel) {
 }  // namespace
 
 std::optional<RowChunks> cutIntoChunks(const Kernel& kernel) {
-  if (kernel.rank != 1 || !kernel.rows() || kernel.gatherCount() > 0 ||
-      kernel.stages.size() != 2 || !kernel.stages[0].sweep || kernel.stages[1].sweep ||
-      !kernel.stages[0].stores.empty() || kernel.stages[0].reduces.empty()) {
+  if (kernel.rank != 1 || !kernel.rows() || kernel.gatherCount() > 0 || kernel.stages.size() != 2 ||
+      !kernel.stages[0].sweep || kernel.stages[1].sweep || !kernel.stages[0].stores.empty() ||
+      kernel.stages[0].reduces.empty()) {
     return std::nullopt;
   }
   return RowChunks{chunksOf(kernel), finishOf(kernel)};

@@ -155,7 +155,8 @@ void KernelEmitter::walkDomain() {
 }
 
 KernelEmitter::Position KernelEmitter::walkStep(const Position& now) {
-  const size_t inner = plan_.nested ? 2 : plan_.tiled ? 1 : 0;  // axes that emitTiles or emitNest walk
+  // Axes that emitNest or emitTiles walks.
+  const size_t inner = plan_.nested ? 2 : plan_.tiled ? 1 : 0;
   for (size_t i = inner; i < walkedAxes_.size(); ++i) {
     values_.moveTo(walkedAxes_[i], now.indices[i]);
   }
@@ -280,8 +281,8 @@ void KernelEmitter::fetchLines(const Position& now, llvm::Value* line, llvm::Val
     llvm::Value* elements = lines_.vector(value.args[0], 0).value;
     llvm::Value* begin = builder_.CreateGEP(math_.elementType(value.type), lines_.at(value.index),
                                             builder_.CreateExtractElement(elements, uint64_t{0}));
-    llvm::Value* bytes = builder_.CreateMul(
-        arguments_.extents[0], number(static_cast<int64_t>(getTypeSize(value.type))));
+    llvm::Value* bytes = builder_.CreateMul(arguments_.extents[0],
+                                            number(static_cast<int64_t>(getTypeSize(value.type))));
     emitFor(builder_, number(0), smaller(bytes, number(kMostBytes)), kCacheLine, {},
             [&](llvm::Value* byte, const Values&) {
               fetch(builder_.CreatePtrAdd(begin, byte));

@@ -90,8 +90,8 @@ constexpr int64_t kSequentialElements = 1 << 14;
 constexpr int64_t kChunkElements = 1 << 13;
 constexpr int64_t kMaxChunks = 32;
 
-// The totals of a reduction: of its chunks in order, then in `folded`. Tile functions read and write
-// whole groups.
+// The totals of a reduction: of its chunks in order, then in `folded`. Tile functions read and
+// write whole groups.
 class ChunkTotals {
  public:
   ChunkTotals(const ir::KernelStage::Reduce& reduce, dtype type, int64_t chunks)
@@ -190,7 +190,7 @@ bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
 // Bytes of a run of axis 0 that does not mind the parts of cache lines at its ends.
 constexpr size_t kLongRun = 2048;
 
-// How a step's results are best written: around the caches by maps that write along memory.
+// How a step's results are best written: around the caches by large maps that write along memory.
 ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step) {
   const ir::Kernel& kernel = schedule.kernels[step.kernel];
   if (kernel.reduced != 0 || stepBytes(schedule, step) < kStreamFrom) {
@@ -210,7 +210,7 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
       isLong = step.extents[0] * getTypeSize(operand.type) >= kLongRun;
     }
   }
-  return aligned                                               ? ir::Stores::Streaming
+  return aligned                                            ? ir::Stores::Streaming
          : outputs == 1 && isLong && !crossesMemory(kernel) ? ir::Stores::Aligning
                                                             : ir::Stores::Cached;
 }

@@ -1,6 +1,6 @@
-// What routines on lines along one axis share: the shape seen from that axis, and loops over runs of
-// elements that copy, add and convert them in vectors. Relies on the tile functions; Routines.cpp
-// and ScatterRoutine.cpp are the users.
+// What routines on lines along one axis share: the shape seen from that axis, and loops over runs
+// of elements that copy, add and convert them in vectors. Relies on the tile functions;
+// Routines.cpp and ScatterRoutine.cpp are the users.
 #pragma once
 
 #include <algorithm>

@@ -38,8 +38,8 @@ class ScatterRoutine : public LibraryFunction {
     const auto* index = static_cast<const int64_t*>(operands[1]);
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const T *const x = static_cast<const T*>(operands[0]),
-                     *const y = static_cast<const T*>(operands[2]);
+      const T *const x = static_cast<const T*>(operands[0]), *const y =
+                                                                 static_cast<const T*>(operands[2]);
       if (hasLines()) {
         writeLines(x, y, static_cast<T*>(result), index, static_cast<int64_t*>(scratch), pool);
       } else {
@@ -178,14 +178,13 @@ class ScatterRoutine : public LibraryFunction {
     const int64_t width = std::min(kMostWidth, from_.inner);
     const int64_t blocks = width == 0 ? 0 : (from_.inner + width - 1) / width;
     const int64_t work = std::max<int64_t>(1, width * from_.length);
-    pool.parallelFor(blocks * from_.outer, std::max<int64_t>(1, kGrain / work),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t i = begin; i < end; ++i) {
-                         const int64_t first = i % blocks * width;
-                         writeBlock(y, index, to, first, std::min(first + width, from_.inner),
-                                    i / blocks);
-                       }
-                     });
+    pool.parallelFor(
+        blocks * from_.outer, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t first = i % blocks * width;
+            writeBlock(y, index, to, first, std::min(first + width, from_.inner), i / blocks);
+          }
+        });
   }
 
   // Elements [first, last) of each line, in the order of lines.
