@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that the build, the tests and the tools need; with --peers also
-# those that the benchmarks' --peers compares with.
+# what the benchmarks' --peers compares with: Debian's PyTorch, and newest ones of PyPI in a virtual
+# environment, ~/.cache/fl-peers (6 GB).
 # Safe to run again: it asks apt for nothing when all of them are there.
 set -euo pipefail
 
@@ -20,9 +21,14 @@ packages=(
   clang-format-19
 )
 
+peers_environment="${HOME}/.cache/fl-peers"
+peers=()
 case "$*" in
   "") ;;
-  --peers) packages+=(python3-torch libopenblas0-openmp) ;;
+  --peers)
+    packages+=(python3-torch libopenblas0-openmp python3-venv)
+    peers=(torch==2.15.0 jax==0.10.2 "mlx[cpu]==0.32.4")
+    ;;
   *)
     echo "setup: usage: ./setup.sh [--peers]" >&2
     exit 1
@@ -38,19 +44,25 @@ for package in "${packages[@]}"; do
   installed "$package" || missing+=("$package")
 done
 
-if ((${#missing[@]} == 0)); then
-  echo "setup: all ${#packages[@]} packages are installed"
-  exit 0
-fi
+install_missing() {
+  local as_root=()
+  if ((EUID != 0)); then
+    as_root=(sudo)
+  fi
+  echo "setup: installing ${missing[*]}"
+  # The environment is set behind sudo, which would drop it.
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq
+    -o DPkg::Lock::Timeout=300)
+  "${apt[@]}" update </dev/null
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null
+}
 
-as_root=()
-if ((EUID != 0)); then
-  as_root=(sudo)
+if ((${#missing[@]} > 0)); then
+  install_missing
 fi
-
-echo "setup: installing ${missing[*]}"
-# The environment is set behind sudo, which would drop it.
-apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
-"${apt[@]}" update </dev/null
-"${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null
-echo "setup: done"
+if ((${#peers[@]} > 0)); then
+  echo "setup: installing ${peers[*]} in ${peers_environment}"
+  /usr/bin/python3 -m venv "${peers_environment}"
+  "${peers_environment}/bin/pip" install --quiet "${peers[@]}"
+fi
+echo "setup: all ${#packages[@]} packages are installed"

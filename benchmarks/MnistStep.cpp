@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "apps/mnist/Mnist.h"
 #include "apps/mnist/Runfile.h"
+#include "benchmarks/Peer.h"
 #include "benchmarks/Report.h"
 #include "fl/base/CommandLine.h"
 #include "fl/fl.h"
@@ -44,10 +45,17 @@ constexpr int kWarmup = 20;
 constexpr int kBlockWarmup = 2;
 constexpr char kPeerScript[] = "benchmarks/peers/mnist_step_torch.py";
 
-// The peers' names and the script's options.
-const std::map<std::string, std::string> kPeers = {
-    {"torch", ""},
-    {"torch channels-last", "--channels_last"},
+struct PeerRun {
+  std::string python;
+  std::string options;  // of the script
+};
+
+// By the peers' names. Debian's PyTorch 1.13 belongs to Debian's interpreter.
+const std::map<std::string, PeerRun> kPeers = {
+    {"torch 1.13", {"/usr/bin/python3", ""}},
+    {"torch 1.13 channels-last", {"/usr/bin/python3", "--channels_last"}},
+    {"torch 2.15", {fl::bench::peerPython(), ""}},
+    {"torch 2.15 channels-last", {fl::bench::peerPython(), "--channels_last"}},
 };
 
 struct Batch {
@@ -189,13 +197,12 @@ double matmulRate() {
 }
 
 // The step times of one run of the script, which is a process of its own.
-std::vector<double> runPeer(const Case& workload, const std::string& options) {
+std::vector<double> runPeer(const Case& workload, const PeerRun& peer) {
   const std::string script = fl::app::runfile(kPeerScript);
-  // Debian's PyTorch belongs to Debian's interpreter.
   const std::string command = absl::StrFormat(
-      "/usr/bin/python3 '%s' --size %d --batch %d --threads %d --warmup %d --steps %d %s", script,
+      "'%s' '%s' --size %d --batch %d --threads %d --warmup %d --steps %d %s", peer.python, script,
       workload.size, workload.batch, fl::getNumThreads(), kWarmup, absl::GetFlag(FLAGS_steps),
-      options);
+      peer.options);
   std::string output;
   std::FILE* pipe = popen(command.c_str(), "r");
   for (int c; pipe != nullptr && (c = std::fgetc(pipe)) != EOF;) {
@@ -214,10 +221,10 @@ std::map<std::string, std::vector<double>> measure(const Case& workload, Trainer
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
     lazy.block(times["lazy"]);
     eager.block(times["eager"]);
-    for (const auto& [name, options] : kPeers) {
+    for (const auto& [name, peer] : kPeers) {
       if (absl::GetFlag(FLAGS_peers)) {
-        const std::vector<double> peer = runPeer(workload, options);
-        times[name].insert(times[name].end(), peer.begin(), peer.end());
+        const std::vector<double> its = runPeer(workload, peer);
+        times[name].insert(times[name].end(), its.begin(), its.end());
       }
     }
   }
@@ -245,12 +252,12 @@ void print(const Case& workload, const Result& result) {
   absl::PrintF("%s, batch %d, %d threads\n", workload.name, workload.batch, fl::getNumThreads());
   const double lazy = result.times.at("lazy");
   for (const auto& [name, time] : result.times) {
-    absl::PrintF("  %-20s %9.3f ms   %5.2f x lazy\n", name, time, time / lazy);
+    absl::PrintF("  %-24s %9.3f ms   %5.2f x lazy\n", name, time, time / lazy);
   }
-  absl::PrintF("  %-20s %9.3f ms   multiply-adds alone\n", "limit", result.limit);
+  absl::PrintF("  %-24s %9.3f ms   multiply-adds alone\n", "limit", result.limit);
   for (const char* mode : {"eager", "lazy"}) {
     const Counts& counts = result.counts.at(mode);
-    absl::PrintF("  a step %-13s %9d kernels, %d library calls, %.2f MB moved\n", mode,
+    absl::PrintF("  a step %-17s %9d kernels, %d library calls, %.2f MB moved\n", mode,
                  counts.kernels, counts.libraryCalls, counts.bytes / 1e6);
   }
 }
@@ -271,7 +278,7 @@ void appendRows(const Case& workload, const Result& result, std::vector<Json>& r
   const Counts& eager = result.counts.at("eager");
   Json time = row(workload, "ms", result.times.at("lazy"), result.times.at("eager"));
   time["limit"] = result.limit;
-  for (const auto& [name, options] : kPeers) {
+  for (const auto& [name, peer] : kPeers) {
     if (const auto found = result.times.find(name); found != result.times.end()) {
       time["peers"][name] = found->second;
     }

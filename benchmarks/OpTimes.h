@@ -3,11 +3,14 @@
 // before.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "benchmarks/OpCases.h"
+#include "benchmarks/Peer.h"
 #include "benchmarks/Report.h"
 
 namespace fl::bench {
@@ -25,20 +28,25 @@ struct OpTimes {
   // stores, with the same threads.
   double limit;
   uint64_t compiled;  // kernels and plans made in the timed part: 0, or the times are wrong
+  std::map<std::string, double> peers = {};  // of those that have the function and dtype
 };
 
+using Peers = std::vector<std::unique_ptr<Peer>>;
+
 // `rounds` blocks of each, a block at least as long as a call and about 0.2 ms.
-OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds);
+OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peers = {});
 
 // The row of the schema in Report.h, and "kernel".
 Json toRow(const OpTimes& times);
 
-// What each of the times breaks of: nothing is compiled in the timed part; lazy takes at most 1.05
-// of eager; from kOutOfCache elements on memory-bound cases take at most 1.18 of the copy, and f16
-// at most f32's time, below it 1.2 of that; bf16 takes at most f32's time at every size. The last
-// three compare cells that were not measured in turns, and allow 10 % for that.
+// What each of the times breaks of: nothing is compiled in the timed part; lazy's kernels alone take
+// at most 1.05 of eager, and from kRecordingIsSmall elements on lazy with its recording does; from
+// kOutOfCache elements on memory-bound cases take at most 1.18 of the copy, and f16 at most f32's
+// time, below it 1.2 of that; bf16 takes at most f32's time at every size. The last three compare
+// cells that were not measured in turns, and allow 10 % for that.
 std::vector<std::string> brokenBounds(const OpTimes& times, const std::vector<OpTimes>& all);
 
+inline constexpr Dim kRecordingIsSmall = Dim{1} << 16;
 inline constexpr Dim kOutOfCache = Dim{1} << 24;
 
 }  // namespace fl::bench

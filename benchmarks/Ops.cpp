@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <exception>
 #include <iostream>
-#include <map>
+#include <memory>
+#include <optional>
 #include <regex>
 #include <stdexcept>
 #include <string>
@@ -12,7 +13,9 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "apps/mnist/Runfile.h"
 #include "benchmarks/OpTimes.h"
+#include "benchmarks/Peer.h"
 #include "fl/base/CommandLine.h"
 #include "fl/fl.h"
 
@@ -22,6 +25,7 @@ ABSL_FLAG(std::vector<std::string>, sizes,
           "elements, powers of 4 from 1024 on");
 ABSL_FLAG(int, rounds, 7, "blocks of each subject; a cell that breaks a bound gets more");
 ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
+ABSL_FLAG(bool, peers, false, "also PyTorch, JAX and MLX (./setup.sh --peers installs them)");
 ABSL_FLAG(bool, check, false, "exit code 1 if a bound is broken");
 ABSL_FLAG(std::string, json, "", "file for the results, a JSON object a line");
 
@@ -29,7 +33,9 @@ namespace {
 
 using fl::bench::OpCase;
 using fl::bench::OpTimes;
+using fl::bench::Peers;
 
+constexpr char kPeerScript[] = "benchmarks/peers/ops.py";
 // A cell that breaks a bound is measured again with this many times the rounds before it counts.
 constexpr int kSecondLook = 3;
 
@@ -46,21 +52,45 @@ std::vector<fl::Dim> sizes() {
   return sizes;
 }
 
-void printHeader() {
-  absl::PrintF("%d threads; microseconds a call\n", fl::getNumThreads());
-  absl::PrintF("%-38s %9s %11s %11s %11s %11s %6s %6s\n", "case", "elements", "kernel", "lazy",
-               "eager", "copy", "l/e", "l/c");
+Peers makePeers() {
+  Peers peers;
+  if (absl::GetFlag(FLAGS_peers)) {
+    for (const char* name : {"torch", "jax", "mlx"}) {
+      peers.push_back(std::make_unique<fl::bench::Peer>(
+          name, fl::bench::peerPython(), fl::app::runfile(kPeerScript), fl::getNumThreads()));
+    }
+  }
+  return peers;
 }
 
-void print(const OpTimes& times) {
-  const std::string kernel = times.kernel ? absl::StrFormat("%.2f", *times.kernel) : "-";
-  absl::PrintF("%-38s %9d %11s %11.2f %11.2f %11.2f %6.2f %6.2f%s\n", times.name, times.elements,
-               kernel, times.lazy, times.eager, times.limit, times.lazy / times.eager,
-               times.lazy / times.limit, times.compiled > 0 ? "  COMPILED WHILE TIMED" : "");
+void printHeader(const Peers& peers) {
+  absl::PrintF("%d threads; microseconds a call\n", fl::getNumThreads());
+  absl::PrintF("%-38s %9s %11s %11s %11s %11s %6s %6s", "case", "elements", "kernel", "lazy",
+               "eager", "copy", "l/e", "l/c");
+  for (const auto& peer : peers) {
+    absl::PrintF(" %11s", peer->name());
+  }
+  absl::PrintF("\n");
+}
+
+std::string toText(std::optional<double> time) {
+  return time ? absl::StrFormat("%.2f", *time) : "-";
+}
+
+void print(const OpTimes& times, const Peers& peers) {
+  absl::PrintF("%-38s %9d %11s %11.2f %11.2f %11.2f %6.2f %6.2f", times.name, times.elements,
+               toText(times.kernel), times.lazy, times.eager, times.limit, times.lazy / times.eager,
+               times.lazy / times.limit);
+  for (const auto& peer : peers) {
+    const auto found = times.peers.find(peer->name());
+    absl::PrintF(" %11s",
+                 toText(found == times.peers.end() ? std::nullopt : std::optional(found->second)));
+  }
+  absl::PrintF("%s\n", times.compiled > 0 ? "  COMPILED WHILE TIMED" : "");
   std::cout.flush();
 }
 
-std::vector<OpTimes> measureAll() {
+std::vector<OpTimes> measureAll(const Peers& peers) {
   const std::regex filter(absl::GetFlag(FLAGS_filter));
   const int rounds = absl::GetFlag(FLAGS_rounds);
   std::vector<OpTimes> all;
@@ -69,11 +99,11 @@ std::vector<OpTimes> measureAll() {
       continue;
     }
     for (fl::Dim size : sizes()) {
-      OpTimes times = timeOp(opCase, size, rounds);
+      OpTimes times = timeOp(opCase, size, rounds, peers);
       if (!brokenBounds(times, all).empty()) {
-        times = timeOp(opCase, size, kSecondLook * rounds);
+        times = timeOp(opCase, size, kSecondLook * rounds, peers);
       }
-      print(times);
+      print(times, peers);
       all.push_back(std::move(times));
     }
   }
@@ -100,8 +130,9 @@ int runAll() {
   }
   fl::bench::prepare(absl::GetFlag(FLAGS_threads));
   fl::init();
-  printHeader();
-  const std::vector<OpTimes> all = measureAll();
+  const Peers peers = makePeers();
+  printHeader(peers);
+  const std::vector<OpTimes> all = measureAll(peers);
   const int broken = printBroken(all);
   if (const std::string path = absl::GetFlag(FLAGS_json); !path.empty()) {
     std::vector<fl::bench::Json> rows;

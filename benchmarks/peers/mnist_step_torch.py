@@ -2,8 +2,8 @@
 """The training step of apps/mnist in PyTorch, on random data; prints the steps' times in ms as JSON.
 
 The model, batch, optimizer and reads are those of //benchmarks:mnist_step, which runs this script.
-It sets the environment that makes Debian's PyTorch 1.13 fastest on a CPU, and starts itself again,
-because these variables are read when a process starts.
+It sets the environment that makes PyTorch fastest on a CPU (Debian's 1.13 gains most), and starts
+itself again, because these variables are read when a process starts.
 """
 import argparse
 import json

@@ -352,7 +352,8 @@ void interpretFold(const Execution& e) {
     using T = typename decltype(tag)::type;
     std::vector<Wide<T>> totals(e.type.shape.elements(), 0);
     for (Dim i = 0; i < e.shape(0).elements(); ++i, odometer.next()) {
-      totals[odometer.offsets()[0]] += load<T>(e.data(0), i);
+      Wide<T>& total = totals[odometer.offsets()[0]];
+      total = HostBuilder::add(total, load<T>(e.data(0), i));
     }
     for (size_t i = 0; i < totals.size(); ++i) {
       store<T>(e.result, i, totals[i]);
@@ -472,7 +473,7 @@ void interpretContract(const Execution& e) {
       const T* column = y + (b * n + i / m % n) * k;
       Wide<T> total = 0;
       for (Dim j = 0; j < k; ++j) {
-        total += load<T>(row, j) * load<T>(column, j);
+        total = HostBuilder::add(total, HostBuilder::mul(load<T>(row, j), load<T>(column, j)));
       }
       store<T>(e.result, i, total);
     }

@@ -55,6 +55,7 @@ struct OpInfo {
   Result result = Result::Same;
   Init init = Init::None;
   bool commutes = false;
+  bool normal = false;
   double lo = -4;
   double hi = 4;
   double ulp = 0;

@@ -50,6 +50,12 @@ class LazyBackend : public TensorBackend {
     for (TensorValue& operand : operands) {
       nodes.push_back(nodeOf(std::move(operand)));
     }
+    if (op == ir::Op::Reshape) {
+      // Values are immutable: the same elements serve both shapes.
+      if (MemoryBlockPtr elements = nodes[0]->readyBuffer()) {
+        return std::make_shared<LazyNode>(*this, engine_, type, std::move(elements));
+      }
+    }
     auto node = std::make_shared<LazyNode>(*this, engine_, op, std::move(nodes), attrs, type);
     engine_.record(node);
     return node;

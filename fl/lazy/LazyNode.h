@@ -48,6 +48,10 @@ class LazyNode final : public LazyTensor {
   const Number* number() const override { return number_ ? &*number_ : nullptr; }
 
   bool pending() const { return !buffer && !number_; }
+  // The elements, if they are there already: on any thread, without waiting.
+  MemoryBlockPtr readyBuffer() const {
+    return list_.load(std::memory_order_acquire) == nullptr ? buffer : nullptr;
+  }
   // Sets the result and lets go of the operands.
   void realize(MemoryBlockPtr result);
 

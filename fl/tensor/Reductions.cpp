@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -72,8 +73,8 @@ Tensor widened(const Tensor& input) {
 Tensor wideVariance(const Tensor& input, const std::vector<int>& axes, bool bias, bool keepDims) {
   const Tensor wide = widened(input);
   const Tensor centered = wide - mean(wide, axes, true);
-  const auto count = static_cast<double>(reducedCount(input, axes) - (bias ? 1 : 0));
-  return sum(centered * centered, axes, keepDims) / count;
+  const Dim count = std::max<Dim>(reducedCount(input, axes) - bias, 0);
+  return sum(centered * centered, axes, keepDims) / static_cast<double>(count);
 }
 
 // An extreme of truth values, or `ofNone`: b8 has more values, so that of no elements is none.
@@ -145,7 +146,11 @@ Tensor TensorBackend::norm(const Tensor& input, const std::vector<int>& axes, do
   if (std::isinf(p)) {
     return p > 0 ? amax(absolute(wide), axes, keepDims) : amin(absolute(wide), axes, keepDims);
   }
-  return fl::power(sum(fl::power(absolute(wide), p), axes, keepDims), 1 / p);
+  // A double exponent would be rounded to f32.
+  const auto exponent = [&](double value) {
+    return detail::numberTensor(Number::of(value, wide.type()));
+  };
+  return fl::power(sum(fl::power(absolute(wide), exponent(p)), axes, keepDims), exponent(1 / p));
 }
 
 Tensor TensorBackend::countNonzero(const Tensor& input, const std::vector<int>& axes,

@@ -108,11 +108,11 @@ Tensor TensorBackend::pad(const Tensor& input, const std::vector<std::pair<int, 
   }
   Tensor result = input;
   for (size_t i = 0; i < padWidths.size(); ++i) {
-    FL_USER_CHECK(padWidths[i].first >= 0 && padWidths[i].second >= 0 && input.dim(i) > 0,
+    const auto [before, after] = padWidths[i];
+    FL_USER_CHECK(before >= 0 && after >= 0 && (input.dim(i) > 0 || (before == 0 && after == 0)),
                   calledAs("pad"), ": ", typeToString(input.type(), input.shape()),
                   ": widths must not be negative, and there is no edge in a dimension of 0");
-    result = extend(result, static_cast<int>(i), padWidths[i].first, padWidths[i].second,
-                    type == PadType::Symmetric);
+    result = extend(result, static_cast<int>(i), before, after, type == PadType::Symmetric);
   }
   return result;
 }

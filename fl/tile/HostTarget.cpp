@@ -10,6 +10,8 @@ constexpr const char* kLevel3 =
     "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+sahf,+movbe,+lzcnt,+bmi,+bmi2,+xsave,+avx,+avx2,"
     "+f16c,+fma";
 constexpr const char* kLevel4 = ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl";
+// Beyond the levels; the emitter asks for it by name.
+constexpr const char* kBfloat16 = ",+avx512bf16";
 
 bool supportsLevel3() {
   return __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("sse4.2") &&
@@ -37,6 +39,7 @@ ir::Target hostTarget() {
   target.vectorBits = 256;
   if (limit.empty() && supportsLevel4()) {
     target.features += kLevel4;
+    if (__builtin_cpu_supports("avx512bf16")) target.features += kBfloat16;
     target.vectorBits = 512;
   }
   return target;

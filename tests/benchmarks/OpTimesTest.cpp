@@ -89,7 +89,13 @@ TEST(OpTimesTest, BrokenBoundsAreNamed) {
   EXPECT_EQ(broken(times("exp f32", dtype::f32, 1024, 105)), Texts());
   EXPECT_EQ(broken(times("exp f32", dtype::f32, 1024, 106)), Texts{"1.06 of eager, at most 1.05"});
   EXPECT_EQ(broken(times("exp f32", dtype::f32, kOutOfCache, 119)),
-            (Texts{"1.19 of eager, at most 1.05", "1.19 of the copy, at most 1.18"}));
+            (Texts{"1.19 of eager, at most 1.05", "1.19 of eager, recording included, at most 1.05",
+                   "1.19 of the copy, at most 1.18"}));
+  OpTimes recorded = times("exp f32", dtype::f32, 1024, 110);
+  recorded.kernel = 100;
+  EXPECT_EQ(broken(recorded), Texts());
+  recorded.elements = kRecordingIsSmall;
+  EXPECT_EQ(broken(recorded), Texts{"1.10 of eager, recording included, at most 1.05"});
   OpTimes compiled = times("exp f32", dtype::f32, 1024, 100);
   compiled.compiled = 2;
   EXPECT_EQ(broken(compiled), Texts{"2 plans and kernels made while timed"});

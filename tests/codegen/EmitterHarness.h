@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fl/base/Error.h"
@@ -20,9 +21,15 @@
 
 namespace fl::testing {
 
-// What this machine has, and x86-64-v3.
+// What this machine has, the same without AVX512_BF16, and x86-64-v3.
 inline std::vector<ir::Target> targets() {
+  constexpr std::string_view kBfloat16 = ",+avx512bf16";
   std::vector<ir::Target> result = {tile::hostTarget()};
+  const size_t bfloat16 = result[0].features.find(kBfloat16);
+  if (bfloat16 != std::string::npos) {
+    result.push_back(result[0]);
+    result.back().features.erase(bfloat16, kBfloat16.size());
+  }
   flags().cpu = "x86-64-v3";
   const ir::Target lower = tile::hostTarget();
   flags().cpu = "";

@@ -2,9 +2,11 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include "fl/runtime/MemoryManager.h"
@@ -132,6 +134,52 @@ TEST(Emitter, CastsBetweenAllTypes) {
       run(*compile(maker.kernel(), target), actual);
       EXPECT_EQ(actual.difference(expected), "") << from << ", " << target.vectorBits << " bits";
     }
+  }
+}
+
+// Every upper half of an f32 with lower halves below, at and above the middle, denormals and NaN
+// among their neighbours.
+TEST(Emitter, RoundsToBfloat16) {
+  std::vector<float> x;
+  for (uint32_t i = 0; i < 1 << 16; ++i) {
+    const uint32_t high = i * 40503 << 16;  // an odd factor permutes
+    for (uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
+      x.push_back(std::bit_cast<float>(high | low));
+    }
+  }
+  KernelMaker maker(1);
+  const int input = maker.input(dtype::f32, {kOne});
+  maker.beginStage(false);
+  maker.store(maker.cast(input, dtype::bf16), {kOne});
+  for (const ir::Target& target : targets()) {
+    std::vector<uint16_t> rounded(x.size());
+    void* data[] = {x.data(), rounded.data()};
+    const auto count = static_cast<int64_t>(x.size()) - 5;  // the last vector is not full
+    const int64_t strides[] = {1, 1};
+    const ir::KernelArgs args = {data, &count, strides, nullptr};
+    EXPECT_EQ(compile(maker.kernel(), target)->entry()(&args, 0, count), -1);
+    for (int64_t i = 0; i < count; ++i) {
+      ASSERT_EQ(rounded[i], bfloat16(x[i]).bits)
+          << std::hex << std::bit_cast<uint32_t>(x[i]) << " with " << target.features;
+    }
+  }
+}
+
+TEST(Emitter, WidensEveryBfloat16) {
+  std::vector<uint16_t> x(1 << 16);
+  std::iota(x.begin(), x.end(), 0);
+  KernelMaker maker(1);
+  const int input = maker.input(dtype::bf16, {kOne});
+  maker.beginStage(false);
+  maker.store(maker.cast(input, dtype::f32), {kOne});
+  for (const ir::Target& target : targets()) {
+    std::vector<uint32_t> wide(x.size());
+    void* data[] = {x.data(), wide.data()};
+    const auto count = static_cast<int64_t>(x.size());
+    const int64_t strides[] = {1, 1};
+    const ir::KernelArgs args = {data, &count, strides, nullptr};
+    EXPECT_EQ(compile(maker.kernel(), target)->entry()(&args, 0, count), -1);
+    for (uint32_t i = 0; i < x.size(); ++i) ASSERT_EQ(wide[i], i << 16) << target.features;
   }
 }
 

@@ -223,20 +223,63 @@ CallCounts& callCounts() {
   return counts;
 }
 
-std::string describe(const CallCounts& calls, uint64_t fewest) {
+std::string describe(const CallCounts& calls) {
   std::ostringstream os;
   for (int op = 0; op < ir::kOpCount; ++op) {
-    const auto& counts = calls[op];
     os << ir::opName(static_cast<ir::Op>(op)) << ":";
     for (int type = 0; type < kDtypeCount; ++type) {
-      if (counts[type] > 0) {
-        os << " " << dtypeToString(static_cast<dtype>(type)) << " " << counts[type]
-           << (counts[type] < fewest ? " (few)" : "");
+      if (calls[op][type] > 0) {
+        os << " " << dtypeToString(static_cast<dtype>(type)) << " " << calls[op][type];
       }
     }
     os << "\n";
   }
   return os.str();
+}
+
+namespace {
+
+bool isOf(ir::Types types, dtype type) {
+  return types == ir::Types::All || isFloating(type) == (types == ir::Types::Float);
+}
+
+// True if the public functions call `op` on `type` as often as on others.
+bool isMeant(ir::Op op, dtype type) {
+  const bool small = type == dtype::b8 || getTypeSize(type) < 4;
+  const bool inLibraries = isFloating(type) && type != dtype::f64;
+  switch (op) {
+    case ir::Op::RandomUniform:
+      return type == dtype::u64;  // its seed's
+    case ir::Op::Sum:
+    case ir::Op::Cumsum:
+      return isFloating(type) ? op == ir::Op::Cumsum || !small
+                              : !small;  // sums are made in 32 bits
+    case ir::Op::Contract:
+      return !inLibraries;
+    case ir::Op::Window:
+    case ir::Op::Fold:
+      return type == dtype::f64;  // images are floats
+    default:
+      return ir::opKind(op) == ir::Kind::Library ? inLibraries
+                                                 : isOf(ir::opInfo(op).types, type);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> thinCells(const CallCounts& calls, uint64_t fewest) {
+  std::vector<std::string> thin;
+  for (int i = 0; i < ir::kOpCount; ++i) {
+    const auto op = static_cast<ir::Op>(i);
+    for (int j = 0; j < kDtypeCount; ++j) {
+      const auto type = static_cast<dtype>(j);
+      if (isMeant(op, type) && calls[i][j] < fewest) {
+        thin.push_back(std::string(ir::opName(op)) + " " + dtypeToString(type) + " " +
+                       std::to_string(calls[i][j]));
+      }
+    }
+  }
+  return thin;
 }
 
 }  // namespace fl::testing

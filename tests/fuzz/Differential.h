@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "fl/base/Types.h"
 #include "fl/ir/Op.h"
@@ -25,7 +26,9 @@ void dumpProgram(uint64_t seed, int statements, const std::string& folder);
 // How often the programs so far called every op, by the dtype of its first operand.
 using CallCounts = std::array<std::array<uint64_t, kDtypeCount>, ir::kOpCount>;
 CallCounts& callCounts();
-// A line an op, calls fewer than `fewest` marked.
-std::string describe(const CallCounts& counts, uint64_t fewest);
+// A line an op.
+std::string describe(const CallCounts& counts);
+// "op dtype calls" of those that programs are meant to call and did fewer than `fewest` times.
+std::vector<std::string> thinCells(const CallCounts& counts, uint64_t fewest);
 
 }  // namespace fl::testing

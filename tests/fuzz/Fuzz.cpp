@@ -1,6 +1,7 @@
 // The fuzzer: bazel run //tests/fuzz -- --programs=100000 --seed=N. Shows progress, replays and
 // shrinks what is wrong, and ends with the calls by op and dtype; the exit code is 1 if anything
-// was. Programs are shared out to processes, each of which writes a Progress after every program.
+// was, and if a long run called an op too seldom. Programs are shared out to processes, each of
+// which writes a Progress after every program.
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,10 @@ ABSL_FLAG(std::string, dump, "fuzz_failures", "folder for the plans of programs 
 
 namespace fl::testing {
 namespace {
+
+// So many programs call every op on every dtype so often.
+constexpr uint64_t kLongRun = 100000;
+constexpr uint64_t kFewestCalls = 1000;
 
 struct Progress {
   uint64_t programs = 0;
@@ -160,6 +165,14 @@ CallCounts watch(std::vector<Worker>* workers) {
   return calls;
 }
 
+bool isThin(const CallCounts& calls) {
+  const std::vector<std::string> thin = thinCells(calls, kFewestCalls);
+  for (const std::string& cell : thin) {
+    std::cout << "fewer than " << kFewestCalls << " calls: " << cell << "\n";
+  }
+  return !thin.empty();
+}
+
 int run() {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Worker> workers;
@@ -175,9 +188,9 @@ int run() {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const Progress all = sum(workers);
   std::cout << "\ncalls by op and dtype:\n"
-            << describe(calls, 1000) << all.programs << " programs from seed "
+            << describe(calls) << all.programs << " programs from seed "
             << absl::GetFlag(FLAGS_seed) << " in " << seconds << " s, " << all.wrongs << " wrong\n";
-  return all.wrongs == 0 ? 0 : 1;
+  return all.wrongs > 0 || (all.programs >= kLongRun && isThin(calls)) ? 1 : 0;
 }
 
 }  // namespace

@@ -17,7 +17,18 @@ TEST(Fuzz, EveryModeGivesTheSameBits) {
 
 TEST(Fuzz, CountsWhatItCalls) {
   checkProgram(1);
-  EXPECT_NE(describe(callCounts(), 1).find("\nadd: "), std::string::npos);
+  EXPECT_NE(describe(callCounts()).find("\nadd: "), std::string::npos);
+}
+
+TEST(Fuzz, NamesWhatItCallsTooSeldom) {
+  CallCounts calls;
+  for (auto& ofOp : calls) {
+    ofOp.fill(5);
+  }
+  EXPECT_EQ(thinCells(calls, 5), std::vector<std::string>());
+  calls[static_cast<int>(ir::Op::Exp)][static_cast<int>(dtype::bf16)] = 4;
+  calls[static_cast<int>(ir::Op::Exp)][static_cast<int>(dtype::s32)] = 0;  // exp casts them first
+  EXPECT_EQ(thinCells(calls, 5), std::vector<std::string>{"exp bf16 4"});
 }
 
 }  // namespace

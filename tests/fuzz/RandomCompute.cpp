@@ -38,8 +38,8 @@ bool RandomProgram::makeRandom() {
 
 bool RandomProgram::makeSequence() {
   const Shape shape = relatedShape();
-  const dtype type = chance(50) ? mainType_ : anyType();
-  if (shape.ndim() == 0 || chance(30)) {
+  const dtype type = focused_ ? any().value.tensor.type() : chance(50) ? mainType_ : anyType();
+  if (shape.ndim() == 0 || (!focused_ && chance(30))) {
     define({full(shape, anyNumber(), type)}, "full(" + shape.toString() + ")");
   } else {
     const int axis = below(shape.ndim());

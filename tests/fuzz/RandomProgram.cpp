@@ -103,16 +103,16 @@ size_t RandomProgram::pick(const std::vector<Weighted>& statements) {
 
 bool RandomProgram::focus() {
   static const auto& kStatements = *new std::vector<Weighted>{
-      {&RandomProgram::applyUnary, 17},     {&RandomProgram::applyBinary, 24},
-      {&RandomProgram::applyReduce, 10},    {&RandomProgram::applyCast, 2},
-      {&RandomProgram::applyWhere, 2},      {&RandomProgram::applyMatmul, 4},
-      {&RandomProgram::applyReshape, 2},    {&RandomProgram::applyTranspose, 2},
-      {&RandomProgram::applySlice, 2},      {&RandomProgram::applyConcatenate, 2},
-      {&RandomProgram::applyPad, 2},        {&RandomProgram::applyTile, 2},
-      {&RandomProgram::applyLookup, 2},     {&RandomProgram::updateLookup, 5},
-      {&RandomProgram::updateView, 4},      {&RandomProgram::applySort, 2},
-      {&RandomProgram::applyCumsum, 2},     {&RandomProgram::applyPool, 4},
-      {&RandomProgram::applyConvolution, 4}};
+      {&RandomProgram::applyUnary, 17},      {&RandomProgram::applyBinary, 36},
+      {&RandomProgram::makeSequence, 2},     {&RandomProgram::applyReduce, 10},
+      {&RandomProgram::applyCast, 2},        {&RandomProgram::applyWhere, 2},
+      {&RandomProgram::applyMatmul, 4},      {&RandomProgram::applyReshape, 2},
+      {&RandomProgram::applyTranspose, 2},   {&RandomProgram::applySlice, 2},
+      {&RandomProgram::applyConcatenate, 2}, {&RandomProgram::applyPad, 2},
+      {&RandomProgram::applyTile, 2},        {&RandomProgram::applyLookup, 2},
+      {&RandomProgram::updateLookup, 5},     {&RandomProgram::updateView, 4},
+      {&RandomProgram::applySort, 2},        {&RandomProgram::applyCumsum, 2},
+      {&RandomProgram::applyPool, 4},        {&RandomProgram::applyConvolution, 4}};
   const Statement statement = kStatements[pick(kStatements)].statement;
   const bool image =
       statement == &RandomProgram::applyPool || statement == &RandomProgram::applyConvolution;

@@ -22,6 +22,30 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+// The arrays of a file by their names, which Answers.write() of answers.py has packed: a member a
+// dtype with the elements of all its arrays, and "names" with a line for each: "f32[4,3] matrix".
+std::map<std::string, NpyArray> readArrays(const std::string& file) {
+  const auto members = readNpz("tests/reference/" + file + ".npz");
+  const std::vector<uint8_t>& names = members.at("names").bytes;
+  std::istringstream lines(std::string(names.begin(), names.end()));
+  std::map<std::string, size_t> used;  // bytes of each member
+  std::map<std::string, NpyArray> arrays;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t open = line.find('['), close = line.find(']');
+    const std::string type = line.substr(0, open);
+    NpyArray array{stringToDtype(type), {}, {}};
+    for (const std::string& dim : split(line.substr(open + 1, close - open - 1), ',')) {
+      array.shape.get().push_back(std::stoll(dim));
+    }
+    const auto begin = members.at(type).bytes.begin() + used[type];
+    const size_t size = bytesOf(array.type, array.shape);
+    array.bytes.assign(begin, begin + size);
+    used[type] += size;
+    arrays.emplace(line.substr(close + 2), std::move(array));
+  }
+  return arrays;
+}
+
 Tensor toTensor(const NpyArray& array) {
   return Tensor::fromBuffer(array.shape, array.type, array.bytes.data(), Location::Host);
 }
@@ -36,9 +60,10 @@ double toDouble(T value) {
 }
 
 double epsilonOf(dtype type) {
-  return type == dtype::f16   ? std::ldexp(1, -10)
-         : type == dtype::f32 ? std::numeric_limits<float>::epsilon()
-                              : std::numeric_limits<double>::epsilon();
+  return type == dtype::f16    ? std::ldexp(1, -10)
+         : type == dtype::bf16 ? std::ldexp(1, -7)
+         : type == dtype::f32  ? std::numeric_limits<float>::epsilon()
+                               : std::numeric_limits<double>::epsilon();
 }
 
 // Integers are equal; floats as ReferenceCase::expect says.
@@ -77,6 +102,16 @@ std::string difference(const Tensor& actual, const NpyArray& expected, double ul
 // "", "3", "-2"
 range::idx rangeEnd(const std::string& text) {
   return text.empty() ? range::idx(end) : range::idx(Dim{std::stoll(text)});
+}
+
+std::set<std::string> caseNames(const std::map<std::string, NpyArray>& arrays) {
+  std::set<std::string> names;
+  for (const auto& [name, array] : arrays) {
+    if (name.find('/') != std::string::npos) {
+      names.insert(name.substr(0, name.find('/')));
+    }
+  }
+  return names;
 }
 
 // ":", "2:", "0:-1:2"
@@ -187,13 +222,9 @@ Shape shapeWithout(const Shape& shape, const std::vector<int>& axes) {
 }
 
 void runReferences(const std::string& file, const ReferenceHandlers& handlers) {
-  const auto arrays = readNpz("tests/reference/" + file + ".npz");
-  std::set<std::string> cases, operators;
-  for (const auto& [name, array] : arrays) {
-    if (name.find('/') != std::string::npos) {
-      cases.insert(name.substr(0, name.find('/')));
-    }
-  }
+  const auto arrays = readArrays(file);
+  std::set<std::string> operators;
+  const std::set<std::string> cases = caseNames(arrays);
   for (const std::string& name : cases) {
     ReferenceCase reference(arrays, name);
     operators.insert(reference.op());
@@ -209,6 +240,21 @@ void runReferences(const std::string& file, const ReferenceHandlers& handlers) {
   }
   EXPECT_EQ(operators.size(), handlers.size()) << "a handler of " << file << " has no case";
   std::cout << file << ": " << cases.size() << " cases" << std::endl;
+}
+
+ReferenceCounts countReferences(const std::vector<std::string>& files) {
+  ReferenceCounts counts;
+  for (const std::string& file : files) {
+    const auto arrays = readArrays(file);
+    for (const std::string& name : caseNames(arrays)) {
+      const ReferenceCase reference(arrays, name);
+      // The first of several tensors.
+      const dtype type = reference.has("type") ? stringToDtype(reference.text("type"))
+                                               : reference.tensors("x").at(0).type();
+      ++counts[reference.op()][type];
+    }
+  }
+  return counts;
 }
 
 }  // namespace fl::test

@@ -61,4 +61,8 @@ using ReferenceHandlers = std::map<std::string, std::function<void(ReferenceCase
 // a case without a handler, a handler without a case, and results that no handler compared.
 void runReferences(const std::string& file, const ReferenceHandlers& handlers);
 
+// How many cases of an operator the files hold for each dtype: that of "x", or "type".
+using ReferenceCounts = std::map<std::string, std::map<dtype, int>>;
+ReferenceCounts countReferences(const std::vector<std::string>& files);
+
 }  // namespace fl::test

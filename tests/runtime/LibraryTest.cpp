@@ -1,121 +1,11 @@
-// Every library op against loops in double, over odd shapes; the same bits on any number of
-// threads; nothing written outside the result and the scratch memory.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <random>
-#include <vector>
-
+// Products and convolutions by the library against loops in double, over odd shapes and for every
+// dtype; and what the library takes.
 #include "fl/base/Error.h"
 #include "fl/runtime/cpu/ConvolutionPlan.h"
-#include "fl/runtime/cpu/Library.h"
+#include "tests/runtime/LibraryHarness.h"
 
 namespace fl::runtime::cpu {
 namespace {
-
-using ir::Op;
-
-constexpr int kGuard = 64;
-constexpr double kTolerance = 2e-6;  // of the sum of the magnitudes of all terms
-
-// A float array between guards, 64-byte aligned.
-class Guarded {
- public:
-  Guarded(size_t bytes, unsigned char fill) : bytes_(bytes) {
-    memory_.assign(bytes + 4 * kGuard, kMark);
-    const auto address = reinterpret_cast<uintptr_t>(memory_.data());
-    offset_ = kGuard + (64 - (address + kGuard) % 64) % 64;
-    std::memset(data(), fill, bytes);
-  }
-  void* data() { return memory_.data() + offset_; }
-  bool guardsIntact() const {
-    for (size_t i = 0; i < memory_.size(); ++i) {
-      if ((i < offset_ || i >= offset_ + bytes_) && memory_[i] != kMark) {
-        return false;
-      }
-    }
-    return true;
-  }
-
- private:
-  static constexpr unsigned char kMark = 0xA5;
-  size_t bytes_, offset_;
-  std::vector<unsigned char> memory_;
-};
-
-using Floats = std::vector<float>;
-
-ir::ValueType f32(Shape shape) { return {dtype::f32, std::move(shape)}; }
-
-// Runs with 1, 2 and 3 threads, checks guards and equality, and returns the result. Result and
-// scratch start as NaN: a value not written or read too early shows.
-Floats runFunction(const LibraryFunction& function, const LibraryCall& call,
-                   const std::vector<Floats>& operands) {
-  static ThreadPool* pools[] = {new ThreadPool(1), new ThreadPool(2), new ThreadPool(3)};
-  const size_t bytes = call.result.shape.elements() * sizeof(float);
-  Floats first;
-  for (ThreadPool* pool : pools) {
-    std::vector<Floats> copies = operands;
-    std::vector<void*> pointers;
-    for (Floats& copy : copies) {
-      pointers.push_back(copy.data());
-    }
-    Guarded result(bytes, 0xFF), scratch(function.scratchBytes(), 0xFF);
-    function.run(pointers.data(), result.data(), scratch.data(), *pool);
-    EXPECT_TRUE(result.guardsIntact());
-    EXPECT_TRUE(scratch.guardsIntact());
-    for (size_t i = 0; i < operands.size(); ++i) {
-      EXPECT_EQ(std::memcmp(copies[i].data(), operands[i].data(), operands[i].size() * 4), 0)
-          << "operand " << i << " was written";
-    }
-    Floats values(call.result.shape.elements());
-    std::memcpy(values.data(), result.data(), bytes);
-    if (first.empty()) {
-      first = values;
-    }
-    EXPECT_EQ(std::memcmp(first.data(), values.data(), bytes), 0) << pool->threads() << " threads";
-  }
-  return first;
-}
-
-Floats run(const LibraryCall& call, const std::vector<Floats>& operands) {
-  EXPECT_TRUE(librarySupports(call));
-  return runFunction(*prepareLibrary(call), call, operands);
-}
-
-Floats randomFloats(int64_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  Floats values(count);
-  for (float& value : values) {
-    value = uniform(generator);
-  }
-  return values;
-}
-
-// Sums of products in double, with the sum of their magnitudes.
-struct Reference {
-  explicit Reference(int64_t count) : sum(count), magnitude(count) {}
-  void add(int64_t i, double x, double y) {
-    sum[i] += x * y;
-    magnitude[i] += std::fabs(x * y);
-  }
-  std::vector<double> sum, magnitude;
-};
-
-void expectNear(const Floats& got, const Reference& want) {
-  ASSERT_EQ(got.size(), want.sum.size());
-  int wrong = 0;
-  for (size_t i = 0; i < got.size() && wrong < 3; ++i) {
-    // Not "greater": a NaN must fail.
-    if (!(std::fabs(got[i] - want.sum[i]) <= kTolerance * want.magnitude[i] + 1e-30)) {
-      ADD_FAILURE() << "element " << i << " is " << got[i] << ", not " << want.sum[i];
-      ++wrong;
-    }
-  }
-}
 
 // ---- matmul
 
@@ -127,10 +17,10 @@ void PrintTo(const MatmulCase& c, std::ostream* os) {
   *os << c.m << "x" << c.n << "x" << c.k << " batches " << c.lhsBatch << ", " << c.rhsBatch;
 }
 
-class MatmulTest : public testing::TestWithParam<std::tuple<MatmulCase, bool, bool>> {};
+class MatmulTest : public testing::TestWithParam<std::tuple<MatmulCase, bool, bool, dtype>> {};
 
 TEST_P(MatmulTest, AgreesWithLoops) {
-  const auto [c, ta, tb] = GetParam();
+  const auto [c, ta, tb, type] = GetParam();
   const auto shape = [](int64_t rows, int64_t columns, bool transposed, int64_t batch) {
     Shape made = transposed ? Shape{columns, rows} : Shape{rows, columns};
     if (batch > 0) {
@@ -141,8 +31,8 @@ TEST_P(MatmulTest, AgreesWithLoops) {
   const Shape lhs = shape(c.m, c.k, ta, c.lhsBatch), rhs = shape(c.k, c.n, tb, c.rhsBatch);
   const int64_t batch = std::max(c.lhsBatch, c.rhsBatch);
   const LibraryCall call{
-      Op::Matmul, {ta, tb}, {f32(lhs), f32(rhs)}, f32(shape(c.m, c.n, false, batch))};
-  const Floats x = randomFloats(lhs.elements(), 1), y = randomFloats(rhs.elements(), 2);
+      Op::Matmul, {ta, tb}, {{type, lhs}, {type, rhs}}, {type, shape(c.m, c.n, false, batch)}};
+  const Floats x = randomFloats(lhs.elements(), 1, type), y = randomFloats(rhs.elements(), 2, type);
   Reference want(call.result.shape.elements());
   for (int64_t b = 0; b < std::max<int64_t>(batch, 1); ++b) {
     const float* xb = x.data() + (c.lhsBatch > 0 ? b * c.m * c.k : 0);
@@ -156,7 +46,7 @@ TEST_P(MatmulTest, AgreesWithLoops) {
       }
     }
   }
-  expectNear(run(call, {x, y}), want);
+  expectNear(run(call, {x, y}), want, type);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -168,9 +58,12 @@ INSTANTIATE_TEST_SUITE_P(
                                      MatmulCase{1, 900, 700, 0, 0}, MatmulCase{5, 6, 7, 4, 4},
                                      MatmulCase{5, 6, 7, 4, 0}, MatmulCase{5, 6, 7, 0, 4},
                                      MatmulCase{5, 6, 7, 1, 1}, MatmulCase{65, 33, 64, 40, 40},
-                                     MatmulCase{65, 33, 64, 0, 40},
-                                     MatmulCase{180, 190, 100, 3, 3}),
-                     testing::Bool(), testing::Bool()));
+                                     MatmulCase{65, 33, 64, 0, 40}, MatmulCase{180, 190, 100, 3, 3},
+                                     // Cut into pieces where 16-bit floats are widened.
+                                     MatmulCase{400, 260, 190, 0, 0},
+                                     MatmulCase{150, 330, 170, 2, 2},
+                                     MatmulCase{150, 330, 170, 2, 0}),
+                     testing::Bool(), testing::Bool(), testing::ValuesIn(kTypes)));
 
 // ---- convolution
 
@@ -225,11 +118,11 @@ void forEachProduct(const ConvolutionCase& c, F f) {
 }
 
 struct ConvolutionData {
-  explicit ConvolutionData(const ConvolutionCase& c)
-      : input(randomFloats(c.input().shape.elements(), 3)),
-        filter(randomFloats(c.filter().shape.elements(), 4)),
-        output(randomFloats(c.output().shape.elements(), 5)),
-        bias(randomFloats(c.o, 6)) {}
+  ConvolutionData(const ConvolutionCase& c, dtype type)
+      : input(randomFloats(c.input().shape.elements(), 3, type)),
+        filter(randomFloats(c.filter().shape.elements(), 4, type)),
+        output(randomFloats(c.output().shape.elements(), 5, type)),
+        bias(randomFloats(c.o, 6, type)) {}
   Floats input, filter, output, bias;
 };
 
@@ -240,14 +133,21 @@ void addBias(const ConvolutionCase& c, const Floats& bias, Reference* want) {
   }
 }
 
-// Checks what is chosen, and every layout there is: another machine may choose another.
+// Checks what is chosen, and every layout there is, of operands as they are and widened: another
+// machine may choose another.
 void checkLayouts(const LibraryCall& call, const std::vector<Floats>& operands,
                   const Reference& want) {
-  expectNear(run(call, operands), want);
-  for (const Layout layout : {Layout::Plain, Layout::Blocked, Layout::ChannelsLast}) {
-    SCOPED_TRACE(static_cast<int>(layout));
-    if (const auto function = makeConvolution(convolutionShape(call), layout)) {
-      expectNear(runFunction(*function, call, operands), want);
+  const dtype type = call.result.type;
+  expectNear(run(call, operands), want, type);
+  ConvolutionShape shape = convolutionShape(call);
+  for (const bool widened : {false, true}) {
+    shape.widened = widened;
+    for (const Layout layout : {Layout::Plain, Layout::Blocked, Layout::ChannelsLast}) {
+      SCOPED_TRACE(testing::Message() << "layout " << static_cast<int>(layout) << ", " << widened);
+      const bool possible = widened ? type != dtype::f32 : type != dtype::f16;
+      if (const auto function = possible ? makeConvolution(shape, layout) : nullptr) {
+        expectNear(runFunction(*function, call, operands), want, type);
+      }
     }
   }
 }
@@ -256,29 +156,40 @@ class ConvolutionTest : public testing::TestWithParam<ConvolutionCase> {};
 
 TEST_P(ConvolutionTest, ForwardAgreesWithLoops) {
   const ConvolutionCase& c = GetParam();
-  const ConvolutionData d(c);
-  Reference want(c.output().shape.elements());
-  forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) { want.add(o, d.input[i], d.filter[k]); });
-  checkLayouts(c.forward(), {d.input, d.filter}, want);
-  addBias(c, d.bias, &want);
-  checkLayouts(c.biased(), {d.input, d.filter, d.bias}, want);
+  for (const dtype type : kTypes) {
+    SCOPED_TRACE(type);
+    const ConvolutionData d(c, type);
+    Reference want(c.output().shape.elements());
+    forEachProduct(c,
+                   [&](int64_t i, int64_t k, int64_t o) { want.add(o, d.input[i], d.filter[k]); });
+    checkLayouts(ofType(c.forward(), type), {d.input, d.filter}, want);
+    addBias(c, d.bias, &want);
+    checkLayouts(ofType(c.biased(), type), {d.input, d.filter, d.bias}, want);
+  }
 }
 
 TEST_P(ConvolutionTest, DataGradientAgreesWithLoops) {
   const ConvolutionCase& c = GetParam();
-  const ConvolutionData d(c);
-  Reference want(c.input().shape.elements());
-  forEachProduct(c,
-                 [&](int64_t i, int64_t k, int64_t o) { want.add(i, d.output[o], d.filter[k]); });
-  checkLayouts(c.data(), {d.output, d.filter}, want);
+  for (const dtype type : kTypes) {
+    SCOPED_TRACE(type);
+    const ConvolutionData d(c, type);
+    Reference want(c.input().shape.elements());
+    forEachProduct(c,
+                   [&](int64_t i, int64_t k, int64_t o) { want.add(i, d.output[o], d.filter[k]); });
+    checkLayouts(ofType(c.data(), type), {d.output, d.filter}, want);
+  }
 }
 
 TEST_P(ConvolutionTest, FilterGradientAgreesWithLoops) {
   const ConvolutionCase& c = GetParam();
-  const ConvolutionData d(c);
-  Reference want(c.filter().shape.elements());
-  forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) { want.add(k, d.output[o], d.input[i]); });
-  checkLayouts(c.filterGradient(), {d.output, d.input}, want);
+  for (const dtype type : kTypes) {
+    SCOPED_TRACE(type);
+    const ConvolutionData d(c, type);
+    Reference want(c.filter().shape.elements());
+    forEachProduct(c,
+                   [&](int64_t i, int64_t k, int64_t o) { want.add(k, d.output[o], d.input[i]); });
+    checkLayouts(ofType(c.filterGradient(), type), {d.output, d.input}, want);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -337,151 +248,6 @@ TEST(Convolution, BlocksCoverEveryRowOnce) {
       }
     }
   }
-}
-
-// ---- pooling
-
-struct PoolCase {
-  int64_t w, h, c, n, kw, kh;
-  int64_t sx = 1, sy = 1, px = 0, py = 0;
-
-  int64_t outW() const { return (w + 2 * px - kw) / sx + 1; }
-  int64_t outH() const { return (h + 2 * py - kh) / sy + 1; }
-  ir::ValueType input() const { return f32({w, h, c, n}); }
-  ir::ValueType output() const { return f32({outW(), outH(), c, n}); }
-  ir::Attrs attrs(int mode) const { return {kw, kh, sx, sy, px, py, mode}; }
-  LibraryCall forward(int mode) const { return {Op::Pool2d, attrs(mode), {input()}, output()}; }
-  LibraryCall backward(int mode) const {
-    return {Op::Pool2dBackward, attrs(mode), {output(), input()}, input()};
-  }
-};
-
-void PrintTo(const PoolCase& c, std::ostream* os) {
-  *os << c.input().toString() << " window " << c.kw << "," << c.kh << " stride " << c.sx << ","
-      << c.sy << " pad " << c.px << "," << c.py;
-}
-
-enum Mode { kMax = 0, kIncludePadding = 1, kExcludePadding = 2 };
-
-// Forward, and the gradient of the input for `gradient`.
-struct PoolReference {
-  PoolReference(const PoolCase& c, int mode, const Floats& input, const Floats& gradient)
-      : forward(c.output().shape.elements()), backward(c.input().shape.elements()) {
-    const int64_t ow = c.outW(), oh = c.outH();
-    for (int64_t out = 0; out < static_cast<int64_t>(forward.sum.size()); ++out) {
-      const int64_t ox = out % ow, oy = out / ow % oh, plane = out / ow / oh * c.w * c.h;
-      std::vector<int64_t> window;  // x fastest
-      for (int64_t y = oy * c.sy - c.py; y < oy * c.sy - c.py + c.kh; ++y) {
-        for (int64_t x = ox * c.sx - c.px; x < ox * c.sx - c.px + c.kw; ++x) {
-          if (x >= 0 && x < c.w && y >= 0 && y < c.h) {
-            window.push_back(plane + x + c.w * y);
-          }
-        }
-      }
-      pool(mode, c.kw * c.kh, window, out, input, gradient);
-    }
-  }
-
-  void pool(int mode, int64_t windowSize, const std::vector<int64_t>& window, int64_t out,
-            const Floats& input, const Floats& gradient) {
-    if (mode == kMax) {
-      int64_t best = window.front();
-      for (const int64_t i : window) {
-        best = input[i] > input[best] ? i : best;
-      }
-      forward.add(out, input[best], 1);
-      backward.add(best, gradient[out], 1);
-      return;
-    }
-    const double weight =
-        1.0 / static_cast<double>(mode == kIncludePadding ? windowSize : window.size());
-    for (const int64_t i : window) {
-      forward.add(out, input[i], weight);
-      backward.add(i, gradient[out], weight);
-    }
-  }
-
-  Reference forward, backward;
-};
-
-class PoolTest : public testing::TestWithParam<std::tuple<PoolCase, int>> {};
-
-TEST_P(PoolTest, AgreesWithLoops) {
-  const auto& [c, mode] = GetParam();
-  const Floats input = randomFloats(c.input().shape.elements(), 7);
-  const Floats gradient = randomFloats(c.output().shape.elements(), 8);
-  const PoolReference want(c, mode, input, gradient);
-  expectNear(run(c.forward(mode), {input}), want.forward);
-  expectNear(run(c.backward(mode), {gradient, input}), want.backward);
-}
-
-TEST_P(PoolTest, TheFirstOfEqualMaximaGetsTheGradient) {
-  const auto& [c, mode] = GetParam();
-  if (mode != kMax) {
-    return;
-  }
-  Floats input = randomFloats(c.input().shape.elements(), 9);
-  for (float& value : input) {
-    value = std::round(value);  // -1, 0 or 1
-  }
-  const Floats gradient = randomFloats(c.output().shape.elements(), 10);
-  const PoolReference want(c, mode, input, gradient);
-  expectNear(run(c.backward(mode), {gradient, input}), want.backward);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, PoolTest,
-    testing::Combine(testing::Values(PoolCase{1, 1, 1, 1, 1, 1}, PoolCase{6, 4, 3, 2, 2, 2, 2, 2},
-                                     PoolCase{9, 7, 5, 3, 3, 2, 1, 2, 1, 1},
-                                     PoolCase{7, 7, 17, 1, 3, 3, 2, 2, 1, 1},
-                                     PoolCase{8, 5, 2, 3, 2, 3, 3, 4}, PoolCase{6, 6, 20, 4, 6, 6},
-                                     PoolCase{5, 9, 33, 3, 4, 4, 1, 1, 2, 2},
-                                     PoolCase{28, 28, 32, 13, 2, 2, 2, 2},
-                                     PoolCase{31, 30, 16, 6, 3, 3, 2, 2, 1, 1}),
-                     testing::Values(kMax, kIncludePadding, kExcludePadding)));
-
-// Of some planes only, so that others of their block stay with oneDNN. The gradient goes to the
-// first element that is the maximum or NaN, and to none if that is padding, which is -inf.
-TEST(Pool, MaximumKeepsNanAndMinusInfinity) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const PoolCase c{6, 1, 20, 2, 2, 1, 2, 1};
-  const Floats special = {nan, 1, -infinity, -infinity, infinity, nan};
-  Floats input = randomFloats(c.input().shape.elements(), 11);
-  const Floats gradient = randomFloats(c.output().shape.elements(), 12);
-  const PoolReference clean(c, kMax, input, gradient);
-  for (const int64_t plane : {0, 7, 39}) {
-    std::copy(special.begin(), special.end(), input.begin() + 6 * plane);
-  }
-  const Floats pooled = run(c.forward(kMax), {input});
-  const Floats spread = run(c.backward(kMax), {gradient, input});
-  for (int64_t plane = 0; plane < 40; ++plane) {
-    SCOPED_TRACE(plane);
-    const float* y = pooled.data() + 3 * plane;
-    const float* dy = gradient.data() + 3 * plane;
-    const Floats dx(spread.begin() + 6 * plane, spread.begin() + 6 * (plane + 1));
-    if (plane == 0 || plane == 7 || plane == 39) {
-      EXPECT_TRUE(std::isnan(y[0]));
-      EXPECT_EQ(y[1], -infinity);
-      EXPECT_TRUE(std::isnan(y[2]));
-      EXPECT_EQ(dx, (Floats{dy[0], 0, dy[1], 0, 0, dy[2]}));
-      continue;
-    }
-    for (int64_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(y[i], clean.forward.sum[3 * plane + i]);
-    }
-    for (int64_t i = 0; i < 6; ++i) {
-      EXPECT_EQ(dx[i], clean.backward.sum[6 * plane + i]);
-    }
-  }
-}
-
-TEST(Pool, PaddingIsTheFirstOfMinusInfinities) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  const PoolCase c{3, 1, 1, 1, 2, 1, 1, 1, 1, 0};
-  EXPECT_EQ(run(c.forward(kMax), {{-infinity, -infinity, 5}}),
-            (Floats{-infinity, -infinity, 5, 5}));
-  EXPECT_EQ(run(c.backward(kMax), {{1, 2, 4, 8}, {-infinity, -infinity, 5}}), (Floats{2, 0, 12}));
 }
 
 // ---- what is supported

@@ -1,8 +1,6 @@
 // Reductions over every choice of axes, with and without the reduced dimensions, against NumPy.
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "tests/reference/References.h"
 
 namespace fl::test {
@@ -12,6 +10,8 @@ namespace {
 constexpr double kSumUlps = 2;
 constexpr double kVarianceUlps = 3;
 constexpr double kPowerUlps = 4;
+// The rounded exponent 1/3 is off by 1e-8, which counts as often as the logarithm of its base.
+constexpr double kLargeRootUlps = 6;
 
 template <typename F>
 void reduction(ReferenceCase& c, double ulps, F reduce) {
@@ -44,11 +44,11 @@ void variance(ReferenceCase& c) {
 }
 
 void vectorNorm(ReferenceCase& c) {
-  const double p = c.text("p") == "inf" ? std::numeric_limits<double>::infinity() : c.number("p");
-  reduction(c, p == 3 ? kPowerUlps : 0.5,
-            [&](const Tensor& x, const std::vector<int>& axes, bool keep) {
-              return norm(x, axes, p, keep);
-            });
+  const double p = c.number("p");  // stod() reads "-inf"
+  const double root = c.text("x").starts_with("ends") ? kLargeRootUlps : kPowerUlps;
+  reduction(c, p == 3 ? root : 0.5, [&](const Tensor& x, const std::vector<int>& axes, bool keep) {
+    return norm(x, axes, p, keep);
+  });
 }
 
 using Reduction = Tensor (*)(const Tensor&, const std::vector<int>&, bool);
@@ -57,8 +57,9 @@ using ExtremeIndex = Tensor (*)(const Tensor&, unsigned, bool);
 
 std::function<void(ReferenceCase&)> handler(Reduction reduce, double ulps = 0) {
   return [=](ReferenceCase& c) {
-    // The sums of "positive" alone are not exact.
-    reduction(c, ulps + (c.text("x") == "positive" ? kSumUlps : 0), reduce);
+    // All other sums are exact.
+    const bool rounds = c.text("x") == "positive" || c.text("x").starts_with("ends");
+    reduction(c, ulps + (rounds ? kSumUlps : 0), reduce);
   };
 }
 

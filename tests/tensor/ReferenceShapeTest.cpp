@@ -7,6 +7,10 @@
 namespace fl::test {
 namespace {
 
+// In units of the dtype's last place.
+constexpr double kPowerUlps = 2.5;
+constexpr double kSigmoidUlps = 2;
+
 // "1:2;0:3"
 void padded(ReferenceCase& c) {
   std::vector<std::pair<int, int>> widths;
@@ -35,6 +39,29 @@ void clipped(ReferenceCase& c) {
   }
 }
 
+void chosen(ReferenceCase& c) {
+  const Tensor condition = c.tensor("c"), x = c.tensor("x");
+  c.expect("y", c.has("value") ? where(condition, x, c.number("value"))
+                               : where(condition, x, c.tensor("y")));
+}
+
+void raised(ReferenceCase& c) {
+  const Tensor x = c.tensor("x");
+  c.expect("y",
+           c.has("base")       ? power(c.number("base"), x)
+           : c.has("exponent") ? power(x, c.number("exponent"))
+                               : power(x, c.tensor("y")),
+           kPowerUlps);
+}
+
+void counted(ReferenceCase& c) {
+  const auto shape = [&](const char* key) {
+    const std::vector<int> sizes = c.integers(key);
+    return Shape(std::vector<Dim>(sizes.begin(), sizes.end()));
+  };
+  c.expect("y", iota(shape("dims"), shape("tile"), stringToDtype(c.text("type"))));
+}
+
 void product(ReferenceCase& c) {
   const auto property = [&](const char* key) {
     return c.integer(key) ? MatrixProperty::Transpose : MatrixProperty::None;
@@ -59,8 +86,18 @@ TEST(Reference, Shapes) {
           {"concatenate",
            [](auto& c) { c.expect("y", concatenate(c.tensors("x"), c.integer("axis"))); }},
           {"nonzero", [](auto& c) { c.expect("y", nonzero(c.tensor("x"))); }},
-          {"where",
-           [](auto& c) { c.expect("y", where(c.tensor("c"), c.tensor("x"), c.tensor("y"))); }},
+          {"where", chosen},
+          {"minimum", [](auto& c) { c.expect("y", minimum(c.tensor("x"), c.number("number"))); }},
+          {"maximum", [](auto& c) { c.expect("y", maximum(c.number("number"), c.tensor("x"))); }},
+          {"sigmoid", [](auto& c) { c.expect("y", sigmoid(c.tensor("x")), kSigmoidUlps); }},
+          {"power", raised},
+          {"isInvalidArray",
+           [](auto& c) { c.expect("y", fromScalar(isInvalidArray(c.tensor("x")), dtype::b8)); }},
+          {"identity",
+           [](auto& c) {
+             c.expect("y", identity(c.integer("dim"), stringToDtype(c.text("type"))));
+           }},
+          {"iota", counted},
           {"sub", [](auto& c) { c.expect("y", c.tensor("x") - c.tensor("y")); }},
           {"div", [](auto& c) { c.expect("y", c.tensor("x") / c.tensor("y")); }},
           {"mod", [](auto& c) { c.expect("y", c.tensor("x") % c.tensor("y")); }},

@@ -24,7 +24,7 @@ std::vector<int> keptAxesAbove0(const ir::Kernel& kernel) {
 KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
                              llvm::Function* function)
     : kernel_(kernel),
-      plan_(planKernel(kernel, target.vectorBits)),
+      plan_(planKernel(kernel, target)),
       walkedAxes_(keptAxesAbove0(kernel)),
       builder_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       math_(builder_),
@@ -362,11 +362,16 @@ void KernelEmitter::emitElement() {
 
 void KernelEmitter::emitBody(int stage, TakeReduced takeReduced) {
   values_.computeScalars(stage);
-  for (int vector = 0; vector < static_cast<int>(values_.lanes().size()); ++vector) {
-    values_.computeVector(stage, vector);
-    values_.storeVector(stage, vector);
-    for (int r = 0; r < static_cast<int>(reduces(stage).size()); ++r) {
-      takeReduced(vector, r, values_.vector(reduces(stage)[r].value, vector));
+  const int vectors = static_cast<int>(values_.lanes().size());
+  const int step = plan_.rounded[stage].empty() ? 1 : 2;
+  for (int first = 0; first < vectors; first += step) {
+    const int end = std::min(first + step, vectors);
+    for (int vector = first; vector < end; ++vector) values_.computeVector(stage, vector);
+    values_.storeVectors(stage, first, end - first);
+    for (int vector = first; vector < end; ++vector) {
+      for (int r = 0; r < static_cast<int>(reduces(stage).size()); ++r) {
+        takeReduced(vector, r, values_.vector(reduces(stage)[r].value, vector));
+      }
     }
   }
 }

@@ -78,6 +78,25 @@ std::vector<int> findLineGathers(const Kernel& kernel, const KernelPlan& plan) {
   return gathers;
 }
 
+// The casts to bf16 among `needed` that nothing else there needs; they are taken out of it.
+std::vector<int> takeRounded(const Kernel& kernel, const KernelPlan& plan,
+                             std::vector<int>* needed) {
+  std::vector<bool> used(kernel.values.size());
+  for (int value : *needed) {
+    for (int arg : kernel.values[value].args) used[arg] = true;
+  }
+  std::vector<int> rounded;
+  std::erase_if(*needed, [&](int number) {
+    const KernelValue& value = kernel.values[number];
+    const bool last = value.form == KernelValue::Form::Apply && value.op == ir::Op::Cast &&
+                      value.type == dtype::bf16 && !used[number] && plan.isVector(number) &&
+                      kernel.values[value.args[0]].type == dtype::f32;
+    if (last) rounded.push_back(number);
+    return last;
+  });
+  return rounded;
+}
+
 std::vector<bool> spreadValues(const Kernel& kernel, const KernelPlan& plan) {
   std::vector<bool> spread(kernel.values.size());
   for (size_t value = 0; value < kernel.values.size(); ++value) {
@@ -155,17 +174,25 @@ void planTiles(const Kernel& kernel, KernelPlan* plan) {
 
 }  // namespace
 
-KernelPlan planKernel(const Kernel& kernel, int vectorBits) {
+bool roundsBfloat16(const ir::Target& target) {
+  return target.features.find("+avx512bf16") != std::string::npos;
+}
+
+KernelPlan planKernel(const Kernel& kernel, const ir::Target& target) {
   KernelPlan plan;
   plan.kept = ~kernel.reduced & ((1u << kernel.rank) - 1);
   plan.varies = variation(kernel, plan.kept);
   for (const KernelStage& stage : kernel.stages) {
     plan.needed.push_back(neededBy(kernel, stage));
+    std::vector<int>* needed = &plan.needed.back();
+    plan.rounded.push_back(roundsBfloat16(target) ? takeRounded(kernel, plan, needed)
+                                                  : std::vector<int>());
   }
   plan.spread = spreadValues(kernel, plan);
+  plan.loadsPairs = target.vectorBits == 512;
   plan.tiled = crossesMemory(kernel);
   if (plan.tiled) planTiles(kernel, &plan);
-  plan.unroll = chooseUnroll(kernel, plan, vectorBits);
+  plan.unroll = chooseUnroll(kernel, plan, target.vectorBits);
   plan.nested = kernel.reduced == 0 && kernel.rank > 1 && !plan.tiled;
   constexpr size_t kSmallBody = 12;
   plan.singles = plan.nested && plan.unroll > 1 && kernel.values.size() <= kSmallBody;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "fl/kernel/Artifact.h"
 #include "fl/kernel/Kernel.h"
 
 namespace fl::codegen::cpu {
@@ -19,8 +20,13 @@ struct KernelPlan {
   std::vector<AxisSet> varies;
   // The values that each stage needs, in order of definition; Totals among them.
   std::vector<std::vector<int>> needed;
+  // Those of them that are left for the end of the stage's body: vectors rounded from f32 to bf16
+  // that no other value needs, where the target has an instruction for two vectors at once.
+  std::vector<std::vector<int>> rounded;
   // Values without axis 0 that vector code reads, so that they are spread over the lanes once.
   std::vector<bool> spread;
+  // Neighbouring vectors of bf16 are loaded as one (AVX-512).
+  bool loadsPairs = false;
   // Vectors handled by one turn of an inner loop without masks. In row kernels 1 or 2.
   int unroll = 1;
   // A map that walks along memory and takes as many whole runs of axis 0, and of axis 1, at a time
@@ -41,8 +47,11 @@ struct KernelPlan {
   bool isVector(int value) const { return varies[value] & 1; }
 };
 
-KernelPlan planKernel(const ir::Kernel& kernel, int vectorBits);
+KernelPlan planKernel(const ir::Kernel& kernel, const ir::Target& target);
 // The plan of computing no more than where `plan`'s gathers of lines begin, as its one stage.
 KernelPlan planLines(const ir::Kernel& kernel, const KernelPlan& plan);
+
+// Whether the target has AVX512_BF16, which rounds f32 to bf16 but takes denormals as 0.
+bool roundsBfloat16(const ir::Target& target);
 
 }  // namespace fl::codegen::cpu

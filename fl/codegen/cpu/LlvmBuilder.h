@@ -10,8 +10,8 @@
 
 #include <vector>
 
-#include "fl/kernel/Kernel.h"
 #include "fl/ir/Meaning.h"
+#include "fl/kernel/Kernel.h"
 
 namespace fl::codegen::cpu {
 
@@ -40,6 +40,10 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V bytes(V x);
   llvm::Value* truth(V x);
   V cast(V x, dtype type);
+  // One or two vectors of f32 cast to bf16, joined, by AVX512_BF16; `normal` if none is denormal.
+  // And the u-th of them.
+  V roundToBfloat16(const std::vector<V>& vectors, bool normal);
+  V part(V joined, int u);
   // The value of an Apply (fl/kernel/Kernel.h).
   V apply(const ir::KernelValue& value, const std::vector<V>& args);
   // op(x, y) of a reduction.
@@ -111,8 +115,10 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V extremum(V x, V y, V takeX);
 
   V widenFloat(V x);
+  llvm::Value* widenPart(llvm::Value* x);
   V narrowFloat(V x, dtype type);
   V roundToBfloat16(V x);
+  V join(const std::vector<V>& parts);
   V integerToReal(V x, dtype type);
   V realToInteger(V x, dtype type);
   // x as a float that holds every number of its type up to 32 bits.

@@ -1,5 +1,8 @@
 // Conversions between element types (the rule stands at Cast in fl/ir/Ops.def).
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <cmath>
+#include <numeric>
 
 #include "fl/codegen/cpu/LlvmBuilder.h"
 
@@ -65,11 +68,38 @@ V LlvmBuilder::realToInteger(V x, dtype type) {
   return select(le(end, x), integer(exact, largest), below);
 }
 
+// If x is a part() of two joined vectors, the words of which are put beside zeros: once the halves
+// lie in the lower and the upper words of each 128 bits, that is an instruction for each.
+llvm::Value* LlvmBuilder::widenPart(llvm::Value* x) {
+  constexpr int kWords = 2 * ir::kLanes, kGroup = 4;  // words of 64 bits
+  auto* part = llvm::dyn_cast<llvm::ShuffleVectorInst>(x);
+  if (part == nullptr) return nullptr;
+  llvm::Value* whole = part->getOperand(0);
+  if (llvm::cast<llvm::FixedVectorType>(whole->getType())->getNumElements() != kWords) {
+    return nullptr;
+  }
+  const bool upper = part->getMaskValue(0) != 0;
+  llvm::Type* groups = llvm::FixedVectorType::get(builder_.getInt64Ty(), kWords / kGroup);
+  llvm::Value* halves = builder_.CreateBitCast(
+      builder_.CreateShuffleVector(builder_.CreateBitCast(whole, groups), {0, 4, 1, 5, 2, 6, 3, 7}),
+      whole->getType());
+  llvm::SmallVector<int> beside;
+  for (int i = 0; i < kWords; i += 2) {
+    const int word = i / 2 / kGroup * 2 * kGroup + i / 2 % kGroup + (upper ? kGroup : 0);
+    beside.insert(beside.end(), {i, kWords + word});
+  }
+  return builder_.CreateShuffleVector(llvm::Constant::getNullValue(whole->getType()), halves,
+                                      beside);
+}
+
 V LlvmBuilder::widenFloat(V x) {
   llvm::Type* to = likeType(x, builder_.getFloatTy());
   if (x.type == dtype::f16) {
     llvm::Value* half = builder_.CreateBitCast(x.value, likeType(x, builder_.getHalfTy()));
     return {builder_.CreateFPExt(half, to), dtype::f32};
+  }
+  if (llvm::Value* wide = widenPart(x.value)) {
+    return {builder_.CreateBitCast(wide, to), dtype::f32};
   }
   llvm::Value* wide = builder_.CreateZExt(x.value, likeType(x, builder_.getInt32Ty()));
   return {builder_.CreateBitCast(builder_.CreateShl(wide, 16), to), dtype::f32};
@@ -81,16 +111,61 @@ V LlvmBuilder::narrowFloat(V x, dtype type) {
   return {builder_.CreateBitCast(half, likeType(x, builder_.getInt16Ty())), type};
 }
 
-// As bfloat16 of fl/base/Types.h: to nearest even, NaN made quiet. The instruction of AVX512_BF16
-// would flush denormals.
+// As bfloat16 of fl/base/Types.h: to nearest even, NaN made quiet.
 V LlvmBuilder::roundToBfloat16(V x) {
   const V word{bits(x).value, dtype::u32};
-  const V high = lshr(word, integer(word, 16));
-  const V odd = bitAnd(high, integer(word, 1));
-  const V rounded = lshr(add(add(word, integer(word, 0x7fff)), odd), integer(word, 16));
-  const V quiet = bitOr(high, integer(word, 0x40));
-  const V chosen = select(ne(x, x), quiet, rounded);
-  return {builder_.CreateTrunc(chosen.value, likeType(x, builder_.getInt16Ty())), dtype::bf16};
+  const V odd = bitAnd(lshr(word, integer(word, 16)), integer(word, 1));
+  const V rounded = add(add(word, integer(word, 0x7fff)), odd);
+  const V quiet = bitOr(word, integer(word, 0x400000));
+  const V high = lshr(select(ne(x, x), quiet, rounded), integer(word, 16));
+  return {builder_.CreateTrunc(high.value, likeType(x, builder_.getInt16Ty())), dtype::bf16};
+}
+
+// The instructions do the same but for denormals, which they take as 0.
+V LlvmBuilder::roundToBfloat16(const std::vector<V>& vectors, bool normal) {
+  constexpr int kDenormal = 1 << 5;
+  const auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> args) {
+    return builder_.CreateIntrinsic(id, {}, args);
+  };
+  llvm::Value* words = vectors.size() == 1 ? call(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512,
+                                                  {vectors[0].value})
+                                           : call(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512,
+                                                  {vectors[1].value, vectors[0].value});
+  const V rounded{
+      builder_.CreateBitCast(words, words->getType()->getWithNewType(builder_.getInt16Ty())),
+      dtype::bf16};
+  if (normal) return rounded;
+  const auto denormal = [&] {
+    std::vector<V> masks;
+    for (V x : vectors) {
+      masks.push_back(mask(call(llvm::Intrinsic::x86_avx512_fpclass_ps_512,
+                                {x.value, builder_.getInt32(kDenormal)})));
+    }
+    return join(masks);
+  };
+  const auto exact = [&] {
+    std::vector<V> parts;
+    for (V x : vectors) parts.push_back(roundToBfloat16(x));
+    return join(parts);
+  };
+  const auto same = [&] { return rounded; };
+  // Most vectors hold no 0, which is cheaper to find out.
+  const V number{rounded.value, dtype::u16};
+  const V zero = eq(bitAnd(number, integer(number, 0x7fff)), integer(number, 0));
+  return rarely(zero, same, [&] { return rarely(denormal(), same, exact); });
+}
+
+V LlvmBuilder::join(const std::vector<V>& parts) {
+  if (parts.size() == 1) return parts[0];
+  llvm::SmallVector<int> lanes(2 * ir::kLanes);
+  std::iota(lanes.begin(), lanes.end(), 0);
+  return {builder_.CreateShuffleVector(parts[0].value, parts[1].value, lanes), parts[0].type};
+}
+
+V LlvmBuilder::part(V joined, int u) {
+  llvm::SmallVector<int> lanes(ir::kLanes);
+  std::iota(lanes.begin(), lanes.end(), u * ir::kLanes);
+  return {builder_.CreateShuffleVector(joined.value, lanes), joined.type};
 }
 
 }  // namespace fl::codegen::cpu

@@ -37,7 +37,13 @@ class MemoryAccess {
   void storeOne(LlvmValue value, llvm::Value* address);
 
   LlvmValue load(const ElementRow& row, const Lanes& lanes);
+  // 2 * kLanes elements from lanes.index on, contiguous and without a mask.
+  LlvmValue loadPair(const ElementRow& row, const Lanes& lanes);
   void store(LlvmValue value, const ElementRow& row, const Lanes& lanes);
+  // Whether store() takes a longer vector too: the elements from lanes.index on, without a mask.
+  bool storesJoined(const ElementRow& row, const Lanes& lanes) const {
+    return lanes.mask == nullptr && row.stride == nullptr && stores_ == ir::Stores::Cached;
+  }
   // Before the function returns: what was stored is seen by whoever sees that it has returned.
   void finish();
 

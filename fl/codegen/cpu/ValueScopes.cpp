@@ -188,10 +188,26 @@ void ValueScopes::computeScalars(int stage) {
   }
 }
 
+// Two vectors of bf16 are widened by one instruction each if they are loaded as one.
+bool ValueScopes::loadsPair(int operand, int vector) const {
+  const KernelOperand& described = kernel_.operands[operand];
+  return plan_.loadsPairs && described.type == dtype::bf16 &&
+         described.role != KernelOperand::Role::Index && described.strides[0] == ir::Stride::One &&
+         copies_[operand] == nullptr && vector % 2 == 0 &&
+         vector + 1 < static_cast<int>(lanes_.size()) && lanes_[vector].mask == nullptr;
+}
+
 void ValueScopes::computeVector(int stage, int vector) {
   for (int value : plan_.needed[stage]) {
     if (!isDue(value, vector)) continue;
     const KernelValue& definition = kernel_.values[value];
+    if (definition.form == Form::Load && loadsPair(definition.index, vector)) {
+      const ElementRow row{at_[definition.index], nullptr, definition.type};
+      const LlvmValue pair = memory_.loadPair(row, lanes_[vector]);
+      set(kVectors + vector, value, math_.part(pair, 0));
+      set(kVectors + vector + 1, value, math_.part(pair, 1));
+      continue;
+    }
     set(kVectors + vector, value,
         definition.form == Form::Load ? vectorLoad(definition.index, lanes_[vector])
                                       : applied(value, vector));
@@ -211,14 +227,39 @@ void ValueScopes::storeScalars(int stage) {
   }
 }
 
-void ValueScopes::storeVector(int stage, int vector) {
+LlvmValue ValueScopes::roundVectors(int value, int first, int count) {
+  const int arg = kernel_.values[value].args[0];
+  const KernelValue& source = kernel_.values[arg];
+  const bool normal = source.form == Form::Apply && ir::opInfo(source.op).normal;
+  std::vector<LlvmValue> exact;
+  for (int u = first; u < first + count; ++u) {
+    exact.push_back(vector(arg, u));
+  }
+  const LlvmValue joined = math_.roundToBfloat16(exact, normal);
+  for (int u = 0; u < count; ++u) {
+    set(kVectors + first + u, value, math_.part(joined, u));
+  }
+  return joined;
+}
+
+void ValueScopes::storeVectors(int stage, int first, int count) {
+  std::vector<LlvmValue> joined(kernel_.values.size());
+  for (int value : plan_.rounded[stage]) {
+    joined[value] = roundVectors(value, first, count);
+  }
   for (const auto& [operand, value] : kernel_.stages[stage].stores) {
     const KernelOperand& described = kernel_.operands[operand];
     const bool contiguous = described.strides[0] == ir::Stride::One;
     llvm::Value* stride = arguments_.operands[operand].strides[0];
     if (stride == nullptr) stride = math_.ir().getInt64(0);  // the axis has one element
-    memory_.store(this->vector(value, vector),
-                  {at_[operand], contiguous ? nullptr : stride, described.type}, lanes_[vector]);
+    const ElementRow row{at_[operand], contiguous ? nullptr : stride, described.type};
+    if (joined[value].value != nullptr && memory_.storesJoined(row, lanes_[first])) {
+      memory_.store(joined[value], row, lanes_[first]);
+      continue;
+    }
+    for (int u = first; u < first + count; ++u) {
+      memory_.store(vector(value, u), row, lanes_[u]);
+    }
   }
 }
 

@@ -73,7 +73,9 @@ class ValueScopes {
   void setTotal(int reduction, const std::vector<LlvmValue>& totals);
 
   void storeScalars(int stage);
-  void storeVector(int stage, int vector);
+  // Rounds what the stage's body left for its end, for one vector or two neighbours, and stores
+  // what the stage stores of them.
+  void storeVectors(int stage, int first, int count);
 
  private:
   // Table 0 holds scalars, table 1 scalars spread over the lanes, table 2 + u those of vector u.
@@ -85,12 +87,15 @@ class ValueScopes {
   void setScalar(int value, LlvmValue result);
   // True if the value is not known and can be computed from what is.
   bool isDue(int value, int vector) const;
+  bool loadsPair(int operand, int vector) const;
   LlvmValue scalarLoad(int operand);
   LlvmValue vectorLoad(int operand, const Lanes& lanes);
   bool isIndex(int value) const;
   LlvmValue indices(int operand, const Lanes& lanes, dtype type);
   // The value of an Apply or a Gather.
   LlvmValue applied(int value, int vector);
+  // Makes a value of KernelPlan::rounded known; returns the vectors joined.
+  LlvmValue roundVectors(int value, int first, int count);
 
   const ir::Kernel& kernel_;
   const KernelPlan& plan_;

@@ -145,6 +145,8 @@ ConvolutionShape convolutionShape(const LibraryCall& call) {
     shape.x = {input[0], output[0], filter[0], attrs[0], attrs[2], attrs[4]};
     shape.y = {input[1], output[1], filter[1], attrs[1], attrs[3], attrs[5]};
     shape.bias = call.op == ir::Op::Conv2d && call.operands.size() == 3;
+    shape.type = call.result.type;
+    shape.widened = shape.type == dtype::f16;
     return shape;
   };
   switch (call.op) {
@@ -166,9 +168,9 @@ ConvolutionSplit splitConvolution(const ConvolutionShape& shape, Layout layout) 
     const int64_t sums = kSumBytes / (4 * shape.filterElements());
     slots = std::clamp<int64_t>(std::min(shape.images * positions / perSum, sums), 1, slots);
   }
+  const bool copied = layout != Layout::Plain || shape.widened;
   const int64_t imageBytes =
-      layout == Layout::Plain ? 0
-                              : 4 * (shape.inputElements() + shape.outputElements()) / shape.images;
+      copied ? 4 * (shape.inputElements() + shape.outputElements()) / shape.images : 0;
   int64_t pieces = 1;
   if (rowsCanBeSplit(shape, layout)) {
     const bool data = shape.direction == Direction::Data;

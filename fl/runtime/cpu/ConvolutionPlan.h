@@ -34,6 +34,8 @@ struct ConvolutionShape {
   int64_t images, inChannels, outChannels, groups;
   ConvolutionAxis x, y;
   bool bias;
+  dtype type;
+  bool widened;  // computed in f32, though the operands are 16-bit floats
 
   bool pointwise() const;
   bool depthwise() const { return groups == inChannels && groups == outChannels; }

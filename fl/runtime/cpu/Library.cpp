@@ -45,13 +45,15 @@ Cache& cache() {
   return *instance;
 }
 
+// One dtype of f32, f16 and bf16, and nothing empty.
 bool typesFit(const LibraryCall& call) {
-  const auto fits = [](const ir::ValueType& type) {
-    const std::vector<Dim>& dims = type.shape.get();
-    return type.type == dtype::f32 &&
-           std::all_of(dims.begin(), dims.end(), [](Dim d) { return d > 0; });
+  const dtype type = call.result.type;
+  const auto fits = [&](const ir::ValueType& value) {
+    const std::vector<Dim>& dims = value.shape.get();
+    return value.type == type && std::all_of(dims.begin(), dims.end(), [](Dim d) { return d > 0; });
   };
-  return std::all_of(call.operands.begin(), call.operands.end(), fits) && fits(call.result);
+  return (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) &&
+         std::all_of(call.operands.begin(), call.operands.end(), fits) && fits(call.result);
 }
 
 // Null if the call is not supported.

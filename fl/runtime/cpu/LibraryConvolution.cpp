@@ -1,5 +1,8 @@
 // Convolution and its two gradients: blocks of images or rows (ConvolutionPlan.h), each reordered
 // into the layout that oneDNN is fast in, computed, and reordered back.
+//
+// 16-bit floats are added up in f32 and rounded once. oneDNN multiplies bf16 itself, taking
+// subnormal operands as 0; f16, and bf16 where it does not, is widened to f32 block by block.
 #include <algorithm>
 #include <optional>
 
@@ -7,6 +10,7 @@
 #include "fl/runtime/cpu/ConvolutionPlan.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
 #include "fl/runtime/cpu/OneDnn.h"
+#include "fl/runtime/cpu/Widening.h"
 
 namespace fl::runtime::cpu {
 
@@ -14,43 +18,118 @@ namespace {
 
 using dnnl::memory;
 
-constexpr auto kFloat = memory::data_type::f32;
 // Filter elements that one call adds over the slots.
 constexpr int64_t kSumGrain = 16384;
+
+// The dtype of activations while they are computed with, and of filters. Their gradients are sums.
+memory::data_type computedType(const ConvolutionShape& s) {
+  const bool brain = s.type == dtype::bf16 && !s.widened;
+  return brain ? memory::data_type::bf16 : memory::data_type::f32;
+}
+memory::data_type filterType(const ConvolutionShape& s) {
+  return s.direction == Direction::Filter ? memory::data_type::f32 : computedType(s);
+}
 
 // The descriptors of one primitive.
 struct Descs {
   Desc input, filter, bias, output;
 };
 
-Desc filterDesc(const ConvolutionShape& s, memory::format_tag tag) {
+Desc filterDesc(const ConvolutionShape& s, memory::data_type type, memory::format_tag tag) {
   const int64_t in = s.inChannels / s.groups;
   if (s.groups == 1) {
-    return {{s.outChannels, in, s.y.kernel, s.x.kernel}, kFloat, tag};
+    return {{s.outChannels, in, s.y.kernel, s.x.kernel}, type, tag};
   }
-  return {{s.groups, s.outChannels / s.groups, in, s.y.kernel, s.x.kernel}, kFloat, tag};
+  return {{s.groups, s.outChannels / s.groups, in, s.y.kernel, s.x.kernel}, type, tag};
 }
 
 Desc plainFilterDesc(const ConvolutionShape& s) {
-  return filterDesc(s, s.groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw);
+  return filterDesc(s, filterType(s),
+                    s.groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw);
 }
 
-// `rows` rows of `images` images within a plain tensor.
-Desc plainDesc(int64_t images, int64_t channels, int64_t rows, const ConvolutionAxis& y,
-               int64_t width, bool input) {
-  const int64_t height = input ? y.in : y.out;
-  return {{images, channels, rows, width},
-          kFloat,
-          memory::dims{channels * height * width, height * width, width, 1}};
+// The activations of one side of a block, in memory.
+struct Activations {
+  int64_t images, channels, rows, width;
+  int64_t height;  // rows of a whole plane
+
+  int64_t elements() const { return images * channels * rows * width; }
+};
+
+// As they lie in memory, or one behind the other.
+Desc plainDesc(const Activations& a, memory::data_type type, bool dense) {
+  const int64_t plane = (dense ? a.rows : a.height) * a.width;
+  return {{a.images, a.channels, a.rows, a.width},
+          type,
+          memory::dims{a.channels * plane, plane, a.width, 1}};
 }
 
 Desc computedDesc(const Desc& plain, Layout layout) {
   if (layout == Layout::Plain) {
     return plain;
   }
-  return {plain.dims(), kFloat,
+  return {plain.dims(), plain.data_type(),
           layout == Layout::Blocked ? memory::format_tag::any : memory::format_tag::nhwc};
 }
+
+// One side of a block, moved between memory and the layout in which it is computed.
+class Side {
+ public:
+  Side() = default;
+  Side(const ConvolutionShape& s, const Activations& plain) : plain_(plain) {
+    if (s.widened) {
+      widening_.emplace(s.type);
+    }
+    memory_ = plainDesc(plain, computedType(s), s.widened);
+  }
+
+  const Desc& memory() const { return memory_; }
+  size_t reorderBytes() const { return reorder_.scratchBytes(); }
+
+  void layOut(const Desc& computed, bool written, ScratchLayout* scratch) {
+    reorder_ = written ? Reorder(computed, memory_) : Reorder(memory_, computed);
+    computedOffset_ = scratch->add(reorder_.needed() ? computed.get_size() : 0);
+    wideOffset_ = scratch->add(widening_ ? memory_.get_size() : 0);
+  }
+
+  // Where the block is computed, if `data` is its first element in memory.
+  void* computed(void* data, void* scratch) const {
+    return reorder_.needed() ? at(scratch, computedOffset_) : dense(data, scratch);
+  }
+
+  void load(void* data, void* scratch, void* pad) const {
+    if (widening_) {
+      widening_->widenRuns(static_cast<float*>(dense(data, scratch)), data, planes(), runLength(),
+                           plain_.height * plain_.width);
+    }
+    if (reorder_.needed()) {
+      reorder_.run(dense(data, scratch), computed(data, scratch), pad);
+    }
+  }
+
+  void store(void* data, void* scratch, void* pad) const {
+    if (reorder_.needed()) {
+      reorder_.run(computed(data, scratch), dense(data, scratch), pad);
+    }
+    if (widening_) {
+      widening_->narrowRuns(data, static_cast<float*>(dense(data, scratch)), planes(), runLength(),
+                            plain_.height * plain_.width);
+    }
+  }
+
+ private:
+  void* dense(void* data, void* scratch) const {
+    return widening_ ? at(scratch, wideOffset_) : data;
+  }
+  int64_t planes() const { return plain_.images * plain_.channels; }
+  int64_t runLength() const { return plain_.rows * plain_.width; }
+
+  Activations plain_{};
+  std::optional<Widening> widening_;
+  Desc memory_;
+  Reorder reorder_;
+  size_t computedOffset_ = 0, wideOffset_ = 0;
+};
 
 struct Windows {
   memory::dims strides, dilations, before, after;
@@ -87,58 +166,61 @@ class BlockFunction {
   size_t scratchBytes() const { return scratch_.bytes(); }
 
   // Pointers are to the block's first elements; the filter is in the layout of filter().
-  void run(float* input, void* filter, void* bias, float* output, void* scratch) const {
-    void* x = inputReorder_.needed() ? at(scratch, inputOffset_) : input;
-    void* y = outputReorder_.needed() ? at(scratch, outputOffset_) : output;
+  void run(void* input, void* filter, void* bias, void* output, void* scratch) const {
+    void* x = input_.computed(input, scratch);
+    void* y = output_.computed(output, scratch);
     void* pad = at(scratch, padOffset_);
-    if (direction_ != Direction::Data && inputReorder_.needed()) {
-      inputReorder_.run(input, x, pad);
+    if (direction_ != Direction::Data) {
+      input_.load(input, scratch, pad);
     }
-    if (direction_ != Direction::Forward && outputReorder_.needed()) {
-      outputReorder_.run(output, y, pad);
+    if (direction_ != Direction::Forward) {
+      output_.load(output, scratch, pad);
     }
     compute(x, filter, bias, y, pad);
-    if (direction_ == Direction::Data && inputReorder_.needed()) {
-      inputReorder_.run(x, input, pad);
+    if (direction_ == Direction::Data) {
+      input_.store(input, scratch, pad);
     }
-    if (direction_ == Direction::Forward && outputReorder_.needed()) {
-      outputReorder_.run(y, output, pad);
+    if (direction_ == Direction::Forward) {
+      output_.store(output, scratch, pad);
     }
   }
 
  private:
   BlockFunction(const ConvolutionShape& s, Layout layout, const ConvolutionBlock& block,
                 const Desc& filter)
-      : direction_(s.direction), bias_(s.bias) {
-    const Desc input = plainDesc(block.images, s.inChannels, block.inRows, s.y, s.x.in, true);
-    const Desc output = plainDesc(block.images, s.outChannels, block.outRows, s.y, s.x.out, false);
-    used_ = {computedDesc(input, layout), filter, {}, computedDesc(output, layout)};
+      : direction_(s.direction),
+        bias_(s.bias),
+        input_(s, {block.images, s.inChannels, block.inRows, s.x.in, s.y.in}),
+        output_(s, {block.images, s.outChannels, block.outRows, s.x.out, s.y.out}) {
+    used_ = {
+        computedDesc(input_.memory(), layout), filter, {}, computedDesc(output_.memory(), layout)};
     if (bias_) {
-      used_.bias = {{s.outChannels}, kFloat, memory::format_tag::x};
+      used_.bias = {{s.outChannels}, computedType(s), memory::format_tag::x};
     }
-    makePrimitive(windows(s, block));
-    inputReorder_ =
-        s.direction == Direction::Data ? Reorder(used_.input, input) : Reorder(input, used_.input);
-    outputReorder_ = s.direction == Direction::Forward ? Reorder(used_.output, output)
-                                                       : Reorder(output, used_.output);
-    inputOffset_ = scratch_.add(inputReorder_.needed() ? used_.input.get_size() : 0);
-    outputOffset_ = scratch_.add(outputReorder_.needed() ? used_.output.get_size() : 0);
-    padOffset_ = scratch_.add(std::max(
-        {primitive_.scratchBytes(), inputReorder_.scratchBytes(), outputReorder_.scratchBytes()}));
+    makePrimitive(s, windows(s, block));
+    input_.layOut(used_.input, direction_ == Direction::Data, &scratch_);
+    output_.layOut(used_.output, direction_ == Direction::Forward, &scratch_);
+    padOffset_ = scratch_.add(
+        std::max({primitive_.scratchBytes(), input_.reorderBytes(), output_.reorderBytes()}));
   }
 
   // Chooses the implementation and replaces `any` in used_ by what it wants.
-  void makePrimitive(const Windows& w) {
+  void makePrimitive(const ConvolutionShape& s, const Windows& w) {
     constexpr auto kDirect = dnnl::algorithm::convolution_direct;
     const dnnl::engine& engine = dnnlEngine();
     const dnnl::primitive_attr& attributes = callerScratchpad();
+    constexpr auto kTraining = dnnl::prop_kind::forward_training;
+    // For a gradient, a hint that the library asks for.
+    const Desc filter = direction_ == Direction::Filter
+                            ? filterDesc(s, computedType(s), memory::format_tag::any)
+                            : used_.filter;
     const dnnl::convolution_forward::desc forwardDesc =
-        bias_ ? dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, kDirect,
-                                                used_.input, used_.filter, used_.bias, used_.output,
-                                                w.strides, w.dilations, w.before, w.after)
-              : dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, kDirect,
-                                                used_.input, used_.filter, used_.output, w.strides,
-                                                w.dilations, w.before, w.after);
+        bias_
+            ? dnnl::convolution_forward::desc(kTraining, kDirect, used_.input, filter, used_.bias,
+                                              used_.output, w.strides, w.dilations, w.before,
+                                              w.after)
+            : dnnl::convolution_forward::desc(kTraining, kDirect, used_.input, filter, used_.output,
+                                              w.strides, w.dilations, w.before, w.after);
     const dnnl::convolution_forward::primitive_desc forward(forwardDesc, attributes, engine);
     if (direction_ == Direction::Forward) {
       primitive_ = Primitive(forward);
@@ -195,9 +277,9 @@ class BlockFunction {
   bool bias_;
   Descs used_;
   Primitive primitive_;
-  Reorder inputReorder_, outputReorder_;
+  Side input_, output_;
   ScratchLayout scratch_;
-  size_t inputOffset_ = 0, outputOffset_ = 0, padOffset_ = 0;
+  size_t padOffset_ = 0;
 };
 
 class Convolution final : public LibraryFunction {
@@ -233,14 +315,20 @@ class Convolution final : public LibraryFunction {
 
  private:
   Convolution(const ConvolutionShape& shape, ConvolutionSplit split)
-      : shape_(shape), split_(std::move(split)) {}
+      : shape_(shape), split_(std::move(split)) {
+    if (shape.type != dtype::f32 && (shape.widened || filterGradient())) {
+      widening_.emplace(shape.type);
+    }
+  }
 
   bool filterGradient() const { return shape_.direction == Direction::Filter; }
 
   bool makeFunctions(Layout layout) {
     const Desc plain = plainFilterDesc(shape_);
     // The first block chooses the filter's layout, the others follow.
-    Desc filter = layout == Layout::Plain ? plain : filterDesc(shape_, memory::format_tag::any);
+    Desc filter = layout == Layout::Plain
+                      ? plain
+                      : filterDesc(shape_, filterType(shape_), memory::format_tag::any);
     std::vector<ConvolutionBlock> works;
     for (const ConvolutionBlock& block : split_.blocks) {
       const auto same = std::find_if(works.begin(), works.end(),
@@ -259,6 +347,7 @@ class Convolution final : public LibraryFunction {
     }
     filterReorder_ = filterGradient() ? Reorder(filter, plain) : Reorder(plain, filter);
     filterBytes_ = filter.get_size();
+    plainFilterBytes_ = plain.get_size();
     return true;
   }
 
@@ -277,6 +366,8 @@ class Convolution final : public LibraryFunction {
     slotBytes_ = slot.bytes();
     slotsOffset_ = scratch_.add(slotBytes_ * split_.slots);
     filterOffset_ = scratch_.add(!filterGradient() && filterReorder_.needed() ? filterBytes_ : 0);
+    wideFilterOffset_ = scratch_.add(widening_ ? plainFilterBytes_ : 0);
+    wideBiasOffset_ = scratch_.add(widening_ && shape_.bias ? 4 * shape_.outChannels : 0);
   }
 
   void* slotArea(void* scratch, int64_t slot) const {
@@ -287,17 +378,19 @@ class Convolution final : public LibraryFunction {
                 void* area) const {
     const ConvolutionBlock& block = split_.blocks[index];
     const auto offset = [&](int64_t channels, int64_t rows, int64_t width, int64_t first) {
-      return (block.firstImage * channels * rows + first) * width;
+      return (block.firstImage * channels * rows + first) * width * getTypeSize(shape_.type);
     };
-    float* x = static_cast<float*>(input) +
-               offset(shape_.inChannels, shape_.y.in, shape_.x.in, block.inBegin);
-    float* y = static_cast<float*>(output) +
-               offset(shape_.outChannels, shape_.y.out, shape_.x.out, block.outBegin);
+    void* x = at(input, offset(shape_.inChannels, shape_.y.in, shape_.x.in, block.inBegin));
+    void* y = at(output, offset(shape_.outChannels, shape_.y.out, shape_.x.out, block.outBegin));
     functions_[functionOfBlock_[index]].run(x, filter, bias, y, at(area, areaOffset_));
   }
 
   void runMap(void* input, void* filter, void* bias, void* output, void* scratch,
               ThreadPool& pool) const {
+    if (widening_) {
+      filter = widened(filter, shape_.filterElements(), at(scratch, wideFilterOffset_));
+      bias = shape_.bias ? widened(bias, shape_.outChannels, at(scratch, wideBiasOffset_)) : bias;
+    }
     if (filterReorder_.needed()) {
       SingleThread single;
       void* reordered = at(scratch, filterOffset_);
@@ -329,16 +422,29 @@ class Convolution final : public LibraryFunction {
         addTo(sumOf(0), sumOf(slot), begin, end);
       }
     });
+    float* plain = widening_ ? static_cast<float*>(at(scratch, wideFilterOffset_))
+                             : static_cast<float*>(result);
     if (filterReorder_.needed()) {
       SingleThread single;
-      filterReorder_.run(sumOf(0), result, slotArea(scratch, 0));
-    } else {
-      std::copy_n(sumOf(0), filterElements(), static_cast<float*>(result));
+      filterReorder_.run(sumOf(0), plain, slotArea(scratch, 0));
+    } else if (!widening_) {
+      std::copy_n(sumOf(0), filterElements(), plain);
+    }
+    if (widening_) {
+      widening_->narrow(result, filterReorder_.needed() ? plain : sumOf(0),
+                        shape_.filterElements());
     }
   }
 
-  // A single slot sums in place, unless the layouts differ.
-  bool oneSumIsResult() const { return split_.slots == 1 && !filterReorder_.needed(); }
+  void* widened(const void* values, int64_t count, void* wide) const {
+    widening_->widen(static_cast<float*>(wide), values, count);
+    return wide;
+  }
+
+  // A single slot sums in place, unless the layouts or the dtypes differ.
+  bool oneSumIsResult() const {
+    return split_.slots == 1 && !filterReorder_.needed() && !widening_;
+  }
 
   // Adds the filter gradients of a slot's blocks, in order.
   void sumBlocks(int64_t slot, void* input, float* sum, void* output, void* area) const {
@@ -373,28 +479,42 @@ class Convolution final : public LibraryFunction {
   std::vector<BlockFunction> functions_;
   std::vector<size_t> functionOfBlock_;
   Reorder filterReorder_;
-  size_t filterBytes_ = 0;
-  // Slots, each an area of BlockFunction and two filter gradients; then the reordered filter.
+  std::optional<Widening> widening_;  // of the filter and the bias, or of the filter's gradient
+  size_t filterBytes_ = 0, plainFilterBytes_ = 0;
+  // Slots, each an area of BlockFunction and two filter gradients; then the reordered filter, the
+  // plain one in f32, and the bias in f32.
   ScratchLayout scratch_;
   size_t slotsOffset_ = 0, slotBytes_ = 0, filterOffset_ = 0;
+  size_t wideFilterOffset_ = 0, wideBiasOffset_ = 0;
   size_t areaOffset_ = 0, sumOffset_ = 0, partOffset_ = 0;
 };
 
 }  // namespace
 
 std::shared_ptr<LibraryFunction> makeConvolution(const ConvolutionShape& shape, Layout layout) {
+  // oneDNN 2.6 reads scratch memory here that it has not written.
+  if (shape.direction == Direction::Filter && layout == Layout::ChannelsLast &&
+      computedType(shape) == memory::data_type::bf16 && shape.x.dilation * shape.y.dilation > 1) {
+    return nullptr;
+  }
   SingleThread single;
   return Convolution::make(shape, layout);
 }
 
 std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call) {
-  const ConvolutionShape shape = convolutionShape(call);
+  ConvolutionShape shape = convolutionShape(call);
   if (!shape.x.consistent() || !shape.y.consistent()) {
     return nullptr;
   }
-  for (const Layout layout : layoutsByCost(shape)) {
-    if (auto made = makeConvolution(shape, layout)) {
-      return made;
+  for (const bool widened : {false, true}) {
+    shape.widened = widened;
+    if (widened ? shape.type == dtype::f32 : shape.type == dtype::f16) {
+      continue;
+    }
+    for (const Layout layout : layoutsByCost(shape)) {
+      if (auto made = makeConvolution(shape, layout)) {
+        return made;
+      }
     }
   }
   return nullptr;

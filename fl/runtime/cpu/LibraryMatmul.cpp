@@ -1,11 +1,23 @@
 // Matrix product. Column-major (M,K) x (K,N) is row-major C^T = B^T A^T with the same memory, which
 // is how oneDNN, a row-major library, gets it.
+//
+// 16-bit floats are added up in f32, piece by piece, and rounded once. Products of bf16 are made by
+// instructions that take subnormal operands as 0; f16 is widened first.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "fl/base/Error.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
 #include "fl/runtime/cpu/OneDnn.h"
+#include "fl/runtime/cpu/Widening.h"
+
+// dnnl_sgemm of bf16 operands. libdnnl exports it, for its tests; its header leaves it out.
+extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transposeA, char transposeB, dnnl_dim_t m,
+                                               dnnl_dim_t n, dnnl_dim_t k, float alpha,
+                                               const uint16_t* a, dnnl_dim_t lda, const uint16_t* b,
+                                               dnnl_dim_t ldb, float beta, float* c,
+                                               dnnl_dim_t ldc);
 
 namespace fl::runtime::cpu {
 
@@ -15,6 +27,8 @@ using dnnl::memory;
 
 // Pieces of one product, and ranges of the loop: a bound on scratch memory.
 constexpr int64_t kMaxPieces = 8;
+// Bytes in f32 of a piece of 16-bit floats, which should stay in the second-level cache.
+constexpr int64_t kStagedBytes = 256 << 10;
 constexpr int64_t kMaxRanges = 16;
 // Narrower pieces would pack the other operand too often; of a matrix that is read once, for a
 // product with a vector, narrower pieces would read runs too short.
@@ -27,6 +41,8 @@ constexpr double kPrimitiveWork = 2e6;
 constexpr double kWorkPerPiece = 8e6;
 constexpr double kWorkPerRange = 2e6;
 constexpr double kWorkPerByte = 8;
+// Elements worth a range when an operand is widened.
+constexpr int64_t kWidenGrain = 1 << 15;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -77,39 +93,75 @@ struct Piece {
   int64_t size() const { return end - begin; }
 };
 
+enum class Arithmetic {
+  Single,   // f32
+  Brain,    // bf16, added up in f32
+  Widened,  // f32 copies of f16 or bf16
+};
+
+bool multipliesBrain() {
+  static const bool works = [] {
+    const uint16_t one = 0x3f80;
+    float product = 0;
+    return dnnl_gemm_bf16bf16f32('N', 'N', 1, 1, 1, 1.0f, &one, 1, &one, 1, 0.0f, &product, 1) ==
+           dnnl_success;
+  }();
+  return works;
+}
+
+Arithmetic arithmeticOf(dtype type) {
+  if (type == dtype::f32) {
+    return Arithmetic::Single;
+  }
+  return type == dtype::bf16 && multipliesBrain() ? Arithmetic::Brain : Arithmetic::Widened;
+}
+
 class Matmul final : public LibraryFunction {
  public:
-  explicit Matmul(const MatmulShape& shape)
+  Matmul(const MatmulShape& shape, dtype type)
       : shape_(shape),
-        primitives_(shape.transposeLhs && shape.n > 1 && shape.work() >= kPrimitiveWork),
+        elementBytes_(getTypeSize(type)),
+        arithmetic_(arithmeticOf(type)),
+        primitives_(arithmetic_ != Arithmetic::Brain && shape.transposeLhs && shape.n > 1 &&
+                    shape.work() >= kPrimitiveWork),
         byColumns_(shape.n >= shape.m && !(primitives_ && shape.transposeRhs)) {
+    if (type != dtype::f32) {
+      widening_.emplace(type);
+    }
     cut();
+    // oneDNN's fast implementation writes contiguous results only.
+    stagesResult_ = widening_ || (primitives_ && !byColumns_ && pieces_.size() > 1);
     if (primitives_) {
-      makePrimitives();
+      whole_ = makeProduct(pieces_.front().size());
+      last_ = makeProduct(pieces_.back().size());
     }
     groupItems();
+    layOutScratch();
   }
 
-  size_t scratchBytes() const override { return scratchPerRange_ * ranges_; }
+  size_t scratchBytes() const override { return rangesOffset_ + scratchPerRange_ * ranges_; }
 
   std::string implementation() const override {
-    return primitives_ ? whole_.primitive.name() : "dnnl_sgemm";
+    return primitives_                        ? whole_.primitive.name()
+           : arithmetic_ == Arithmetic::Brain ? "dnnl_gemm_bf16bf16f32"
+                                              : "dnnl_sgemm";
   }
 
   bool reference() const { return isReference(implementation()); }
 
   void run(void* const* operands, void* result, void* scratch, ThreadPool& pool) const override {
-    const auto* lhs = static_cast<const float*>(operands[0]);
-    const auto* rhs = static_cast<const float*>(operands[1]);
-    auto* out = static_cast<float*>(result);
-    const auto pieces = static_cast<int64_t>(pieces_.size());
-    pool.parallelFor(pieces * shape_.batch, grain_, [&](int64_t begin, int64_t end) {
+    if (widensSharedOnce()) {
+      pool.parallelFor(sharedElements_ * sharedCount(), kWidenGrain, [&](int64_t i, int64_t end) {
+        widening_->widen(static_cast<float*>(scratch) + i, element(operands[!byColumns_], i),
+                         end - i);
+      });
+    }
+    const auto items = static_cast<int64_t>(pieces_.size()) * shape_.batch;
+    pool.parallelFor(items, grain_, [&](int64_t begin, int64_t end) {
       SingleThread single;
-      void* area = at(scratch, scratchPerRange_ * (begin / grain_));
+      void* area = at(scratch, rangesOffset_ + scratchPerRange_ * (begin / grain_));
       for (int64_t item = begin; item < end; ++item) {
-        const int64_t batch = item / pieces;
-        runPiece(pieces_[item % pieces], lhs + batch * shape_.lhsStep, rhs + batch * shape_.rhsStep,
-                 out + batch * shape_.m * shape_.n, area);
+        runItem(item, operands, result, scratch, area);
       }
     });
   }
@@ -120,10 +172,14 @@ class Matmul final : public LibraryFunction {
     const int64_t extent = byColumns_ ? shape_.n : shape_.m;
     const bool vector = std::min(shape_.m, shape_.n) == 1;
     const bool acrossRuns = byColumns_ ? shape_.transposeRhs : !shape_.transposeLhs;
-    const double wanted =
-        std::min(shape_.work() / kWorkPerPiece,
-                 static_cast<double>(extent) / (vector && acrossRuns ? kMinRun : kMinWidth));
-    const auto count = static_cast<int64_t>(std::clamp<double>(wanted, 1, kMaxPieces));
+    const double most = static_cast<double>(extent) / (vector && acrossRuns ? kMinRun : kMinWidth);
+    double wanted = std::min<double>(shape_.work() / kWorkPerPiece, kMaxPieces);
+    if (widening_) {
+      const int64_t widened = arithmetic_ == Arithmetic::Widened ? shape_.k : 0;
+      const int64_t across = (byColumns_ ? shape_.m : shape_.n) + widened;
+      wanted = std::max(wanted, 4.0 * static_cast<double>(extent) * across / kStagedBytes);
+    }
+    const auto count = std::max<int64_t>(1, static_cast<int64_t>(std::min(wanted, most)));
     const int64_t width = count == 1 ? extent : ceilDiv(ceilDiv(extent, count), 16) * 16;
     for (int64_t begin = 0; begin < extent; begin += width) {
       pieces_.push_back({begin, std::min(begin + width, extent)});
@@ -139,30 +195,56 @@ class Matmul final : public LibraryFunction {
     ranges_ = ceilDiv(items, grain_);
   }
 
+  // The operand that is not cut into pieces, widened: once before the loop if several items use
+  // it, else by its item.
+  int64_t sharedStep() const { return byColumns_ ? shape_.lhsStep : shape_.rhsStep; }
+  int64_t sharedCount() const { return sharedStep() == 0 ? 1 : shape_.batch; }
+  bool widensSharedOnce() const {
+    return arithmetic_ == Arithmetic::Widened && (pieces_.size() > 1 || sharedStep() == 0);
+  }
+
+  void layOutScratch() {
+    const bool widened = arithmetic_ == Arithmetic::Widened;
+    const int64_t size = pieces_.front().size();
+    sharedElements_ = shape_.k * (byColumns_ ? shape_.m : shape_.n);
+    ScratchLayout before, range;
+    before.add(widensSharedOnce() ? 4 * sharedElements_ * sharedCount() : 0);
+    rangesOffset_ = before.bytes();
+    range.add(std::max(whole_.primitive.scratchBytes(), last_.primitive.scratchBytes()));
+    outOffset_ = range.add(stagesResult_ ? 4 * rowsOf(size) * columnsOf(size) : 0);
+    sharedOffset_ = range.add(widened && !widensSharedOnce() ? 4 * sharedElements_ : 0);
+    pieceOffset_ = range.add(widened ? 4 * shape_.k * size : 0);
+    scratchPerRange_ = range.bytes();
+  }
+
+  // The product of one piece, of `size` columns or rows.
+  int64_t rowsOf(int64_t size) const { return byColumns_ ? shape_.m : size; }
+  int64_t columnsOf(int64_t size) const { return byColumns_ ? size : shape_.n; }
+  // Row lengths in memory. A widened piece is contiguous.
+  int64_t lhsLeading(int64_t size) const {
+    const bool part = arithmetic_ == Arithmetic::Widened && !byColumns_ && !shape_.transposeLhs;
+    return part ? size : shape_.lhsLeading();
+  }
+  int64_t rhsLeading(int64_t size) const {
+    const bool part = arithmetic_ == Arithmetic::Widened && byColumns_ && shape_.transposeRhs;
+    return part ? size : shape_.rhsLeading();
+  }
+  int64_t outLeading(int64_t size) const { return stagesResult_ ? rowsOf(size) : shape_.m; }
+
   // A primitive for one size of piece.
   struct Product {
     Desc lhs, rhs, out;
     Primitive primitive;
   };
 
-  void makePrimitives() {
-    whole_ = makeProduct(pieces_.front().size());
-    last_ = makeProduct(pieces_.back().size());
-    ScratchLayout range;
-    range.add(std::max(whole_.primitive.scratchBytes(), last_.primitive.scratchBytes()));
-    outOffset_ = range.add(rowsOfResult() ? whole_.out.get_size() : 0);
-    scratchPerRange_ = range.bytes();
-  }
-
   Product makeProduct(int64_t size) const {
     constexpr auto kFloat = memory::data_type::f32;
     const auto strides = [](bool transposed, int64_t leading) {
       return transposed ? memory::dims{1, leading} : memory::dims{leading, 1};
     };
-    const int64_t m = byColumns_ ? shape_.m : size;
-    const int64_t n = byColumns_ ? size : shape_.n;
-    Product made{{{shape_.k, m}, kFloat, strides(shape_.transposeLhs, shape_.lhsLeading())},
-                 {{n, shape_.k}, kFloat, strides(shape_.transposeRhs, shape_.rhsLeading())},
+    const int64_t m = rowsOf(size), n = columnsOf(size);
+    Product made{{{shape_.k, m}, kFloat, strides(shape_.transposeLhs, lhsLeading(size))},
+                 {{n, shape_.k}, kFloat, strides(shape_.transposeRhs, rhsLeading(size))},
                  {{n, m}, kFloat, strides(false, m)},
                  {}};
     made.primitive = Primitive(dnnl::matmul::primitive_desc(
@@ -170,54 +252,102 @@ class Matmul final : public LibraryFunction {
     return made;
   }
 
-  void runPiece(Piece piece, const float* lhs, const float* rhs, float* out, void* area) const {
-    if (byColumns_) {
-      rhs += shape_.transposeRhs ? piece.begin : piece.begin * shape_.k;
-      out += piece.begin * shape_.m;
-    } else {
-      lhs += shape_.transposeLhs ? piece.begin * shape_.k : piece.begin;
-      out += piece.begin;
+  const void* element(const void* base, int64_t i) const {
+    return static_cast<const char*>(base) + i * elementBytes_;
+  }
+
+  void runItem(int64_t item, void* const* operands, void* result, void* scratch, void* area) const {
+    const auto pieces = static_cast<int64_t>(pieces_.size());
+    const int64_t batch = item / pieces;
+    const Piece piece = pieces_[item % pieces];
+    const int64_t lhsFirst = byColumns_ ? 0 : piece.begin * (shape_.transposeLhs ? shape_.k : 1);
+    const int64_t rhsFirst = byColumns_ ? piece.begin * (shape_.transposeRhs ? 1 : shape_.k) : 0;
+    const void* lhs = element(operands[0], batch * shape_.lhsStep + lhsFirst);
+    const void* rhs = element(operands[1], batch * shape_.rhsStep + rhsFirst);
+    if (arithmetic_ == Arithmetic::Widened) {
+      const float* shared = widensSharedOnce() ? static_cast<float*>(scratch) + batch * sharedStep()
+                                               : widenShared(byColumns_ ? lhs : rhs, area);
+      const float* part = widenPiece(piece, byColumns_ ? rhs : lhs, area);
+      lhs = byColumns_ ? shared : part;
+      rhs = byColumns_ ? part : shared;
     }
+    const int64_t first = batch * shape_.m * shape_.n + piece.begin * (byColumns_ ? shape_.m : 1);
+    void* out = at(result, first * elementBytes_);
+    auto* computed = static_cast<float*>(stagesResult_ ? at(area, outOffset_) : out);
+    multiply(piece, lhs, rhs, computed, area);
+    if (stagesResult_) {
+      copyResult(piece, computed, out);
+    }
+  }
+
+  const float* widenShared(const void* matrix, void* area) const {
+    auto* wide = static_cast<float*>(at(area, sharedOffset_));
+    widening_->widen(wide, matrix, sharedElements_);
+    return wide;
+  }
+
+  const float* widenPiece(Piece piece, const void* first, void* area) const {
+    auto* wide = static_cast<float*>(at(area, pieceOffset_));
+    const bool acrossRuns = byColumns_ ? shape_.transposeRhs : !shape_.transposeLhs;
+    if (acrossRuns) {
+      widening_->widenRuns(wide, first, shape_.k, piece.size(), byColumns_ ? shape_.n : shape_.m);
+    } else {
+      widening_->widen(wide, first, shape_.k * piece.size());
+    }
+    return wide;
+  }
+
+  void multiply(Piece piece, const void* lhs, const void* rhs, float* out, void* area) const {
     if (primitives_) {
-      runPrimitive(piece, lhs, rhs, out, area);
+      const Product& product = piece.end == pieces_.back().end ? last_ : whole_;
+      product.primitive.run({{DNNL_ARG_SRC, product.rhs, const_cast<void*>(rhs)},
+                             {DNNL_ARG_WEIGHTS, product.lhs, const_cast<void*>(lhs)},
+                             {DNNL_ARG_DST, product.out, out}},
+                            area);
+    } else if (arithmetic_ == Arithmetic::Brain) {
+      runGemm(dnnl_gemm_bf16bf16f32, piece.size(), static_cast<const uint16_t*>(lhs),
+              static_cast<const uint16_t*>(rhs), out);
     } else {
-      runSgemm(piece, lhs, rhs, out);
+      runGemm(dnnl_sgemm, piece.size(), static_cast<const float*>(lhs),
+              static_cast<const float*>(rhs), out);
     }
   }
 
-  // Pieces that are no contiguous part of the result: oneDNN's fast implementation writes
-  // contiguous results only.
-  bool rowsOfResult() const { return !byColumns_ && pieces_.size() > 1; }
-
-  void runPrimitive(Piece piece, const float* lhs, const float* rhs, float* out, void* area) const {
-    const Product& product = piece.end == pieces_.back().end ? last_ : whole_;
-    float* computed = rowsOfResult() ? static_cast<float*>(at(area, outOffset_)) : out;
-    product.primitive.run({{DNNL_ARG_SRC, product.rhs, const_cast<float*>(rhs)},
-                           {DNNL_ARG_WEIGHTS, product.lhs, const_cast<float*>(lhs)},
-                           {DNNL_ARG_DST, product.out, computed}},
-                          area);
-    for (int64_t column = 0; rowsOfResult() && column < shape_.n; ++column) {
-      std::copy_n(computed + column * piece.size(), piece.size(), out + column * shape_.m);
-    }
-  }
-
-  void runSgemm(Piece piece, const float* lhs, const float* rhs, float* out) const {
-    const int64_t m = byColumns_ ? shape_.m : piece.size();
-    const int64_t n = byColumns_ ? piece.size() : shape_.n;
+  template <class Gemm, class T>
+  void runGemm(Gemm gemm, int64_t size, const T* lhs, const T* rhs, float* out) const {
     const dnnl_status_t status =
-        dnnl_sgemm(shape_.transposeRhs ? 'T' : 'N', shape_.transposeLhs ? 'T' : 'N', n, m, shape_.k,
-                   1.0f, rhs, shape_.rhsLeading(), lhs, shape_.lhsLeading(), 0.0f, out, shape_.m);
-    FL_INTERNAL_CHECK(status == dnnl_success, "dnnl_sgemm status ", static_cast<int>(status));
+        gemm(shape_.transposeRhs ? 'T' : 'N', shape_.transposeLhs ? 'T' : 'N', columnsOf(size),
+             rowsOf(size), shape_.k, 1.0f, rhs, rhsLeading(size), lhs, lhsLeading(size), 0.0f, out,
+             outLeading(size));
+    FL_INTERNAL_CHECK(status == dnnl_success, implementation(), " status ",
+                      static_cast<int>(status));
+  }
+
+  void copyResult(Piece piece, const float* computed, void* out) const {
+    const int64_t rows = rowsOf(piece.size()), columns = columnsOf(piece.size());
+    if (widening_) {
+      return widening_->narrowRuns(out, computed, columns, rows, shape_.m);
+    }
+    for (int64_t column = 0; column < columns; ++column) {
+      std::copy_n(computed + column * rows, rows, static_cast<float*>(out) + column * shape_.m);
+    }
   }
 
   MatmulShape shape_;
+  int64_t elementBytes_;
+  Arithmetic arithmetic_;
   // dnnl_sgemm is the faster of the two, but for a transposed lhs (82 against 157 GFLOP/s at
   // M = K = 1024, N = 16), unless the rhs is a vector.
   bool primitives_;
   bool byColumns_;
+  std::optional<Widening> widening_;  // of 16-bit floats
   std::vector<Piece> pieces_;
+  bool stagesResult_ = false;
   Product whole_, last_;
-  size_t scratchPerRange_ = 0, outOffset_ = 0;
+  // The shared operand, then an area for each range.
+  int64_t sharedElements_ = 0;
+  size_t rangesOffset_ = 0, scratchPerRange_ = 0;
+  size_t outOffset_ = 0, sharedOffset_ = 0, pieceOffset_ = 0;
   int64_t grain_ = 1, ranges_ = 1;
 };
 
@@ -225,7 +355,7 @@ class Matmul final : public LibraryFunction {
 
 std::shared_ptr<LibraryFunction> prepareMatmul(const LibraryCall& call) {
   SingleThread single;
-  auto made = std::make_shared<Matmul>(matmulShape(call));
+  auto made = std::make_shared<Matmul>(matmulShape(call), call.result.type);
   return made->reference() ? nullptr : made;
 }
 

@@ -5,6 +5,8 @@
 //
 // oneDNN's maximum passes over NaN and starts at the lowest finite number, so planes that hold NaN
 // or -inf, which are looked for block by block, are pooled by loops of ours.
+//
+// 16-bit floats are widened to f32 block by block, added up there and rounded once.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,6 +15,7 @@
 #include "fl/base/Error.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
 #include "fl/runtime/cpu/OneDnn.h"
+#include "fl/runtime/cpu/Widening.h"
 
 namespace fl::runtime::cpu {
 
@@ -69,7 +72,7 @@ PoolShape poolShape(const LibraryCall& call) {
 }
 
 struct Pointers {
-  const float* input;       // null for the gradient of an average
+  const float* input;
   const float* gradOutput;  // null forward
   float* result;
 };
@@ -258,9 +261,12 @@ class BlockFunction {
 
 class Pool final : public LibraryFunction {
  public:
-  static std::shared_ptr<Pool> make(const PoolShape& shape, memory::format_tag layout) {
+  static std::shared_ptr<Pool> make(const PoolShape& shape, dtype type, memory::format_tag layout) {
     std::shared_ptr<Pool> made(new Pool(shape));
     const int64_t rest = shape.planes - (made->blocks_ - 1) * made->planesPerBlock_;
+    if (type != dtype::f32) {
+      made->widening_.emplace(type);
+    }
     auto whole = BlockFunction::make(shape, made->planesPerBlock_, layout);
     auto last = whole ? BlockFunction::make(shape, rest, layout) : std::nullopt;
     if (!last) {
@@ -268,9 +274,7 @@ class Pool final : public LibraryFunction {
     }
     made->whole_ = std::move(*whole);
     made->last_ = std::move(*last);
-    ScratchLayout slot;
-    slot.add(std::max(made->whole_->scratchBytes(), made->last_->scratchBytes()));
-    made->slotBytes_ = slot.bytes();
+    made->layOutScratch();
     return made;
   }
 
@@ -279,14 +283,10 @@ class Pool final : public LibraryFunction {
   std::string implementation() const override { return whole_->name(); }
 
   void run(void* const* operands, void* result, void* scratch, ThreadPool& pool) const override {
-    const bool backward = shape_.backward;
-    const Pointers all{static_cast<const float*>(operands[backward ? 1 : 0]),
-                       backward ? static_cast<const float*>(operands[0]) : nullptr,
-                       static_cast<float*>(result)};
     pool.parallelFor(slots_, 1, [&](int64_t slot, int64_t) {
       SingleThread single;
       for (int64_t i = blocks_ * slot / slots_; i < blocks_ * (slot + 1) / slots_; ++i) {
-        runBlock(i, all, at(scratch, slotBytes_ * slot));
+        runBlock(i, operands, result, at(scratch, slotBytes_ * slot));
       }
     });
   }
@@ -302,35 +302,77 @@ class Pool final : public LibraryFunction {
     slots_ = ceilDiv(blocks_, ceilDiv(blocks_, slots_));
   }
 
+  void layOutScratch() {
+    const int64_t planes = widening_ ? planesPerBlock_ : 0;
+    ScratchLayout slot;
+    slot.add(std::max(whole_->scratchBytes(), last_->scratchBytes()));
+    inOffset_ = slot.add(4 * planes * shape_.inElements());
+    outOffset_ = slot.add(4 * planes * shape_.outElements());
+    gradInOffset_ = slot.add(shape_.backward ? 4 * planes * shape_.inElements() : 0);
+    slotBytes_ = slot.bytes();
+  }
+
+  // Elements of a plane of the result.
+  int64_t resultElements() const {
+    return shape_.backward ? shape_.inElements() : shape_.outElements();
+  }
+
+  // `count` planes from `first` on, in memory or widened.
+  Pointers load(int64_t first, int64_t count, void* const* operands, void* result,
+                void* area) const {
+    const int64_t in = shape_.inElements(), out = shape_.outElements();
+    const void* input = operands[shape_.backward];
+    const void* gradOutput = shape_.backward ? operands[0] : nullptr;
+    if (!widening_) {
+      return from(first, {static_cast<const float*>(input), static_cast<const float*>(gradOutput),
+                          static_cast<float*>(result)});
+    }
+    auto* wideIn = static_cast<float*>(at(area, inOffset_));
+    auto* wideOut = static_cast<float*>(at(area, outOffset_));
+    if (!shape_.backward || shape_.maximum()) {
+      widening_->widen(wideIn, static_cast<const uint16_t*>(input) + first * in, count * in);
+    }
+    if (!shape_.backward) {
+      return {wideIn, nullptr, wideOut};
+    }
+    widening_->widen(wideOut, static_cast<const uint16_t*>(gradOutput) + first * out, count * out);
+    return {wideIn, wideOut, static_cast<float*>(at(area, gradInOffset_))};
+  }
+
   // Those of the planes from `first` on.
   Pointers from(int64_t first, const Pointers& all) const {
     const int64_t in = first * shape_.inElements();
     const int64_t out = first * shape_.outElements();
-    return {all.input ? all.input + in : nullptr, shape_.backward ? all.gradOutput + out : nullptr,
-            all.result + (shape_.backward ? in : out)};
+    return {all.input + in, shape_.backward ? all.gradOutput + out : nullptr,
+            all.result + first * resultElements()};
   }
 
-  void runBlock(int64_t index, const Pointers& all, void* area) const {
+  void runBlock(int64_t index, void* const* operands, void* result, void* area) const {
     const int64_t first = index * planesPerBlock_;
-    const int64_t last = std::min(first + planesPerBlock_, shape_.planes);
+    const int64_t count = std::min(planesPerBlock_, shape_.planes - first);
     const int64_t size = shape_.inElements();
-    const Pointers block = from(first, all);
+    const Pointers block = load(first, count, operands, result, area);
     // Looked for first, which also fetches what the library reads.
-    const bool special =
-        shape_.maximum() && holdsNanOrMinusInfinity(block.input, (last - first) * size);
+    const bool special = shape_.maximum() && holdsNanOrMinusInfinity(block.input, count * size);
     (index + 1 < blocks_ ? whole_ : last_)->run(block, area);
-    for (int64_t i = first; special && i < last; ++i) {
-      const Pointers plane = from(i, all);
+    for (int64_t i = 0; special && i < count; ++i) {
+      const Pointers plane = from(i, block);
       if (holdsNanOrMinusInfinity(plane.input, size)) {
         poolMaximum(shape_, plane);
       }
+    }
+    if (widening_) {
+      widening_->narrow(static_cast<uint16_t*>(result) + first * resultElements(), block.result,
+                        count * resultElements());
     }
   }
 
   PoolShape shape_;
   int64_t slots_, blocks_, planesPerBlock_;
   std::optional<BlockFunction> whole_, last_;
-  size_t slotBytes_ = 0;
+  std::optional<Widening> widening_;  // of 16-bit floats
+  // A slot: the area of a block's function, then its planes in f32.
+  size_t slotBytes_ = 0, inOffset_ = 0, outOffset_ = 0, gradInOffset_ = 0;
 };
 
 }  // namespace
@@ -340,7 +382,7 @@ std::shared_ptr<LibraryFunction> preparePool(const LibraryCall& call) {
   const PoolShape shape = poolShape(call);
   using Tag = memory::format_tag;
   for (const Tag layout : {Tag::nChw16c, Tag::nChw8c, Tag::nchw}) {
-    if (auto made = Pool::make(shape, layout)) {
+    if (auto made = Pool::make(shape, call.result.type, layout)) {
       return made;
     }
   }

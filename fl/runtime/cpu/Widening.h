@@ -1,0 +1,30 @@
+// 16-bit floats to f32 and back, for library functions that compute in f32. Relies on the tile
+// functions (fl/tile/TileOps.h), so that values are rounded as everywhere. Private to this folder.
+#pragma once
+
+#include <cstdint>
+
+#include "fl/base/Types.h"
+#include "fl/tile/TileOps.h"
+
+namespace fl::runtime::cpu {
+
+class Widening {
+ public:
+  // f16 or bf16.
+  explicit Widening(dtype type);
+
+  // `count` elements, any number at any address; nothing else is read or written.
+  void widen(float* to, const void* from, int64_t count) const;
+  void narrow(void* to, const float* from, int64_t count) const;
+
+  // The same for `runs` of `length` elements. In 16-bit memory each begins `stride` elements after
+  // the one before; in f32 they lie one behind the other.
+  void widenRuns(float* to, const void* from, int64_t runs, int64_t length, int64_t stride) const;
+  void narrowRuns(void* to, const float* from, int64_t runs, int64_t length, int64_t stride) const;
+
+ private:
+  tile::TileFunction widen_, narrow_;
+};
+
+}  // namespace fl::runtime::cpu
