@@ -1,7 +1,5 @@
 #include "fl/kernel/Lower.h"
 
-#include <algorithm>
-
 #include "fl/base/Error.h"
 
 namespace fl::ir {
@@ -210,30 +208,15 @@ class NodeLowering {
     }
   }
 
-  // An operand that stands in several places is read once.
   void concatenate() {
     const Dim axis = node_.attrs[0];
-    std::vector<Access> boxes;
     Access box = contiguousAccess(shape());
     for (size_t i = 0; i < node_.operands.size(); ++i) {
-      boxes.push_back(box);
-      box.offset.constant += operandType(i).shape[axis] * box.strides[axis];
-    }
-    const auto begin = node_.operands.begin();
-    for (size_t i = 0; i < boxes.size(); ++i) {
-      const bool isNew = std::find(begin, begin + i, node_.operands[i]) == begin + i;
-      if (operandType(i).shape.elements() == 0 || !isNew) {
-        continue;
+      const Shape& part = operandType(i).shape;
+      if (part.elements() > 0) {
+        copyInto(i, box);
       }
-      KernelBuilder builder = mapBuilder(operandType(i).shape);
-      const int value = read(builder, i, operandType(i).shape);
-      builder.beginStage(false);
-      for (size_t k = i; k < boxes.size(); ++k) {
-        if (node_.operands[k] == node_.operands[i]) {
-          builder.store(builder.addOutput(result_, node_.type.type, boxes[k]), value);
-        }
-      }
-      finish(builder);
+      box.offset.constant += part[axis] * box.strides[axis];
     }
   }
 
