@@ -16,7 +16,8 @@
 #include "fl/base/CommandLine.h"
 #include "fl/fl.h"
 
-ABSL_FLAG(uint32_t, stride, 1, "takes every so many-th number, for a quick pass; best odd");
+ABSL_FLAG(uint32_t, stride, 1,
+          "takes every so many-th number, for a quick pass that writes no file; best odd");
 ABSL_FLAG(std::string, function, "", "only this one; writes no file");
 ABSL_FLAG(std::string, output, "docs/accuracy.md", "the file, seen from the workspace's root");
 ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
@@ -43,22 +44,17 @@ Accuracy measure(const UnaryFunction& function, uint64_t stride) {
   return found;
 }
 
-std::string document(const std::string& table, uint64_t stride) {
-  const std::string option = stride == 1 ? "" : absl::StrFormat(" -- --stride=%d", stride);
-  const std::string numbers =
-      stride == 1 ? "all 2^32 f32 numbers" : absl::StrFormat("every %dth f32 number", stride);
-  return absl::StrFormat(
-      "# Accuracy\n\n"
-      "Made by `bazel run //benchmarks:vector_math%s`; do not edit.\n\n"
-      "The largest error of the unary functions over %s, NaN, infinities and subnormal numbers\n"
-      "among them, against the C library in double. An error is |result - correct| in units of "
-      "the\n"
-      "last place (ULP) of the correct result rounded to f32; a NaN, an infinity or the sign of a\n"
-      "zero that differs would be an infinite error. Compiled kernels and the tile interpreter "
-      "gave\n"
-      "the same bits for each number.\n\n%s",
-      option, numbers, table);
-}
+constexpr const char* kIntroduction = R"(# Accuracy
+
+Made by `bazel run //benchmarks:vector_math`; do not edit.
+
+The largest error of the unary functions over all 2^32 f32 numbers, NaN, infinities and subnormal
+numbers among them, against the C library in double. An error is |result - correct| in units of the
+last place (ULP) of the correct result rounded to f32; a NaN, an infinity or the sign of a
+zero that differs would be an infinite error. Compiled kernels and the tile interpreter gave
+the same bits for each number.
+
+)";
 
 void write(const std::string& text) {
   const char* root = std::getenv("BUILD_WORKSPACE_DIRECTORY");
@@ -95,8 +91,8 @@ int runAll() {
                  holds ? "" : ": BREAKS ITS BOUND");
     std::cout.flush();
   }
-  if (only.empty() && good) {
-    write(document(accuracyTable(functions, found), stride));
+  if (only.empty() && stride == 1 && good) {
+    write(kIntroduction + accuracyTable(functions, found));
   }
   return good ? 0 : 1;
 }
@@ -108,8 +104,7 @@ int main(int argc, char** argv) {
     if (fl::parseCommandLine(
             "Measures the error of every unary function over all f32 numbers and writes "
             "docs/accuracy.md. Takes about half an hour with 2 threads. Exit code 1, and no file, "
-            "if a "
-            "bound is broken.",
+            "if a bound is broken.",
             __FILE__, argc, argv)
             .size() > 1) {
       throw std::runtime_error("arguments are flags, which start with --");

@@ -6,12 +6,12 @@
 
 namespace fl::test {
 
-// The words of the std::invalid_argument that `call` throws; "" if it throws none.
-template <typename Call>
+// The words of the Error that `call` throws; "" if it throws nothing.
+template <typename Error = std::invalid_argument, typename Call>
 std::string errorOf(Call&& call) {
   try {
     call();
-  } catch (const std::invalid_argument& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "";

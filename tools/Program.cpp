@@ -59,6 +59,23 @@ class LoadedGraph : public LoadedProgram {
   std::vector<Tensor> results_;
 };
 
+// The value with the most bytes among those shown to it, in words.
+class Largest {
+ public:
+  void see(const std::string& name, const ir::ValueType& type) {
+    const size_t bytes = bytesOf(type.type, type.shape);
+    if (words_.empty() || bytes > bytes_) {
+      bytes_ = bytes;
+      words_ = detail::concat(name, " ", type.toString(), ", ", bytes, " bytes");
+    }
+  }
+  const std::string& words() const { return words_; }
+
+ private:
+  size_t bytes_ = 0;
+  std::string words_;
+};
+
 class GraphProgram : public Program {
  public:
   explicit GraphProgram(ir::Graph graph) : graph_(std::move(graph)) {}
@@ -74,6 +91,17 @@ class GraphProgram : public Program {
       bytes += bytesOf(graph_.type(result).type, graph_.type(result).shape);
     }
     return bytes;
+  }
+
+  std::string largestValue() const override {
+    Largest largest;
+    const int parameters = static_cast<int>(graph_.parameters().size());
+    for (ir::ValueId id = 0; id < graph_.valueCount(); ++id) {
+      largest.see(
+          graph_.isParameter(id) ? detail::concat("p", id) : detail::concat("%", id - parameters),
+          graph_.type(id));
+    }
+    return largest.words();
   }
 
   void fitDrawn(const std::vector<bool>& drawn, std::vector<NpyArray>* inputs) const override {
@@ -151,6 +179,17 @@ class ScheduleProgram : public Program {
       bytes += stepBytes(schedule_, step);
     }
     return bytes;
+  }
+
+  std::string largestValue() const override {
+    Largest largest;
+    for (size_t i = 0; i < schedule_.parameters.size(); ++i) {
+      largest.see(detail::concat("p", i), schedule_.parameters[i].type);
+    }
+    for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
+      largest.see(detail::concat("result ", i), schedule_.outputs[i].type);
+    }
+    return largest.words();
   }
 
   void fitDrawn(const std::vector<bool>& drawn, std::vector<NpyArray>* inputs) const override {

@@ -32,6 +32,8 @@ class Program {
   virtual const std::vector<ir::Parameter>& parameters() const = 0;
   // Bytes that a run moves: of a graph its inputs and results, of a schedule those of its steps.
   virtual size_t bytes() const = 0;
+  // "%3 f32[1000,1000], 4000000 bytes": what to look at where memory does not suffice.
+  virtual std::string largestValue() const = 0;
   // Makes drawn inputs fit (FitInputs.h).
   virtual void fitDrawn(const std::vector<bool>& drawn, std::vector<NpyArray>* inputs) const = 0;
   // Inputs have the parameters' types. `backend` is for graphs. Throws std::invalid_argument for a

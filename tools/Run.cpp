@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iomanip>
 #include <iostream>
+#include <new>
 #include <stdexcept>
 
 #include "absl/flags/flag.h"
@@ -116,6 +117,28 @@ void time(LoadedProgram* loaded, size_t bytes, int runs) {
             << " bytes\n";
 }
 
+// The exit code.
+int runProgram(const Program& program) {
+  const auto [inputs, someDrawn] = makeInputs(program);
+  const auto loaded =
+      program.load(absl::GetFlag(FLAGS_backend), absl::GetFlag(FLAGS_device), inputs);
+  const std::vector<NpyArray> results = firstResults(loaded.get(), someDrawn);
+  if (!absl::GetFlag(FLAGS_outputs).empty()) {
+    writeResults(absl::GetFlag(FLAGS_outputs), results);
+  }
+  bool good = true;
+  if (absl::GetFlag(FLAGS_check).empty()) {
+    printSums(results);
+  } else {
+    good = check(program, inputs, results);
+  }
+  const int runs = absl::GetFlag(FLAGS_time);
+  if (runs > 0) {
+    time(loaded.get(), program.bytes(), runs);
+  }
+  return good ? 0 : 2;
+}
+
 }  // namespace
 
 int runRun(int argc, char** argv) {
@@ -130,23 +153,12 @@ int runRun(int argc, char** argv) {
   flags().jit = flags().jit == "async" ? "sync" : flags().jit;
   const auto program =
       parseProgram(path, readInput(path), parseExtents(absl::GetFlag(FLAGS_extents)));
-  const auto [inputs, someDrawn] = makeInputs(*program);
-  const auto loaded =
-      program->load(absl::GetFlag(FLAGS_backend), absl::GetFlag(FLAGS_device), inputs);
-  const std::vector<NpyArray> results = firstResults(loaded.get(), someDrawn);
-  if (!absl::GetFlag(FLAGS_outputs).empty()) {
-    writeResults(absl::GetFlag(FLAGS_outputs), results);
+  try {
+    return runProgram(*program);
+  } catch (const std::bad_alloc&) {
+    throwUser(path, ": its values do not fit into memory; the largest is ",
+              program->largestValue());
   }
-  bool good = true;
-  if (reference.empty()) {
-    printSums(results);
-  } else {
-    good = check(*program, inputs, results);
-  }
-  if (runs > 0) {
-    time(loaded.get(), program->bytes(), runs);
-  }
-  return good ? 0 : 2;
 }
 
 }  // namespace fl::tools

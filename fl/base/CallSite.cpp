@@ -11,6 +11,8 @@ namespace fl {
 namespace {
 
 thread_local CallSite current;
+// Of the outermost function that tells.
+thread_local const detail::CallOperands* given = nullptr;
 
 // The line table lookup of libdw, opened once: opening costs milliseconds, a lookup microseconds.
 class LineTable {
@@ -78,20 +80,38 @@ std::string CallSite::toString() const {
 
 CallSite currentCallSite() { return current; }
 
+namespace {
+
+// Without template arguments; "" for an operator.
+std::string nameOf(const char* function) {
+  const std::string_view name = function ? function : "";
+  return name.starts_with("operator") ? "" : std::string(name.substr(0, name.find('<')));
+}
+
+}  // namespace
+
 std::string calledAs(const std::string& function) {
-  const std::string_view site = current.function ? current.function : "";
-  const std::string called(site.substr(0, site.find('<')));  // without template arguments
-  const bool named = !called.empty() && !called.starts_with("operator");
-  return named && called != function ? called + ": " + function : function;
+  const std::string called = nameOf(current.function);
+  return called.empty() || called == function ? function : called + ": " + function;
+}
+
+std::string describeCall(const std::string& function, const std::string& types) {
+  const std::string teller = given ? nameOf(given->function) : "";
+  const std::string words = given ? given->toString() : types;
+  return calledAs(teller.empty() ? function : teller) + (words.empty() ? "" : ": " + words);
 }
 
 namespace detail {
 
-CallSiteScope::CallSiteScope(const void* address, const char* function)
-    : outermost_(current.address == nullptr) {
+CallSiteScope::CallSiteScope(const void* address, const char* function,
+                             const CallOperands* operands)
+    : outermost_(current.address == nullptr), tells_(operands && !given) {
   if (outermost_) {
     current.address = address;
     current.function = function;
+  }
+  if (tells_) {
+    given = operands;
   }
 }
 
@@ -100,10 +120,19 @@ CallSiteScope::~CallSiteScope() {
     current.address = nullptr;
     current.function = nullptr;
   }
+  if (tells_) {
+    given = nullptr;
+  }
 }
 
-CallSiteOverride::CallSiteOverride(const CallSite& site) : outer_(current) { current = site; }
-CallSiteOverride::~CallSiteOverride() { current = outer_; }
+CallSiteOverride::CallSiteOverride(const CallSite& site) : outer_(current), outerGiven_(given) {
+  current = site;
+  given = nullptr;
+}
+CallSiteOverride::~CallSiteOverride() {
+  current = outer_;
+  given = outerGiven_;
+}
 
 }  // namespace detail
 

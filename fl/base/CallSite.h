@@ -12,6 +12,7 @@ struct CallSite {
   const void* address = nullptr;
   const char* function = nullptr;
   const char* scope = nullptr;
+  bool write = false;  // the call writes to a part of a tensor
 
   // "apps/mnist/Train.cpp:41 (in Linear)", or "" when nothing is known. Costs milliseconds.
   std::string toString() const;
@@ -24,17 +25,33 @@ CallSite currentCallSite();
 // that or an operator, which has no name to tell.
 std::string calledAs(const std::string& function);
 
+// The same with types of operands: "median: f32[3,4]". They and the name are those of the outermost
+// function that tells what it was given, and `function` and `types` where none does.
+std::string describeCall(const std::string& function, const std::string& types);
+
 namespace detail {
+
+// What a public function was given, which becomes words only for an error.
+class CallOperands {
+ public:
+  virtual std::string toString() const = 0;
+
+  const char* const function;
+
+ protected:
+  explicit CallOperands(const char* function) : function(function) {}
+  ~CallOperands() = default;
+};
 
 class CallSiteScope {
  public:
-  CallSiteScope(const void* address, const char* function);
+  CallSiteScope(const void* address, const char* function, const CallOperands* operands = nullptr);
   ~CallSiteScope();
   CallSiteScope(const CallSiteScope&) = delete;
   CallSiteScope& operator=(const CallSiteScope&) = delete;
 
  private:
-  bool outermost_;
+  bool outermost_, tells_;
 };
 
 // What is recorded in its life is the doing of another call than the outermost one of now.
@@ -47,6 +64,7 @@ class CallSiteOverride {
 
  private:
   const CallSite outer_;
+  const CallOperands* const outerGiven_;
 };
 
 }  // namespace detail

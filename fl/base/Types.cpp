@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
 
 namespace fl {
 namespace {
@@ -98,7 +100,8 @@ dtype stringToDtype(const std::string& name) {
       return static_cast<dtype>(i);
     }
   }
-  throw std::invalid_argument("stringToDtype: \"" + name + "\" is no dtype");
+  FL_API_ENTRY();
+  throwUser("stringToDtype: \"", name, "\" is no dtype");
 }
 
 std::ostream& operator<<(std::ostream& os, const dtype& type) { return os << info(type).name; }

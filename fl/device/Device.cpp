@@ -3,6 +3,8 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
 #include "fl/device/DeviceManager.h"
 #include "fl/device/SynchronousStream.h"
 
@@ -96,16 +98,19 @@ bool DeviceManager::isDeviceTypeAvailable(const DeviceType type) const {
 const std::vector<std::unique_ptr<Device>>& DeviceManager::devices(const DeviceType type) const {
   const auto found = devices_.find(type);
   if (found == devices_.end()) {
-    throw std::runtime_error("DeviceManager: no device of type " + deviceTypeToString(type));
+    throw std::runtime_error(
+        detail::withCallSite("DeviceManager: no device of type " + deviceTypeToString(type)));
   }
   return found->second;
 }
 
 unsigned DeviceManager::getDeviceCount(const DeviceType type) const {
+  FL_API_ENTRY();
   return static_cast<unsigned>(devices(type).size());
 }
 
 std::vector<Device*> DeviceManager::getDevicesOfType(const DeviceType type) {
+  FL_API_ENTRY();
   std::vector<Device*> all;
   for (const auto& device : devices(type)) {
     all.push_back(device.get());
@@ -114,6 +119,7 @@ std::vector<Device*> DeviceManager::getDevicesOfType(const DeviceType type) {
 }
 
 std::vector<const Device*> DeviceManager::getDevicesOfType(const DeviceType type) const {
+  FL_API_ENTRY();
   std::vector<const Device*> all;
   for (const auto& device : devices(type)) {
     all.push_back(device.get());
@@ -122,16 +128,20 @@ std::vector<const Device*> DeviceManager::getDevicesOfType(const DeviceType type
 }
 
 Device& DeviceManager::getDevice(const DeviceType type, int id) const {
+  FL_API_ENTRY();
   const auto& all = devices(type);
   if (id < 0 || id >= static_cast<int>(all.size())) {
-    throw std::runtime_error("DeviceManager: no device " + std::to_string(id) + " of type " +
-                             deviceTypeToString(type) + ", which has " +
-                             std::to_string(all.size()));
+    throw std::runtime_error(
+        detail::withCallSite(detail::concat("DeviceManager: no device ", id, " of type ",
+                                            deviceTypeToString(type), ", which has ", all.size())));
   }
   return *all[id];
 }
 
 // The CPU is the only device so far, and always active.
-Device& DeviceManager::getActiveDevice(const DeviceType type) const { return getDevice(type, 0); }
+Device& DeviceManager::getActiveDevice(const DeviceType type) const {
+  FL_API_ENTRY();
+  return getDevice(type, 0);
+}
 
 }  // namespace fl

@@ -107,11 +107,7 @@ class EagerBackend : public TensorBackend {
     try {
       return std::make_shared<EagerValue>(*this, type, schedule->run(buffers, numbers)[0]);
     } catch (const ir::IndexOutOfRange& error) {
-      std::vector<const ir::ValueType*> types;
-      for (const TensorValue& operand : operands) {
-        types.push_back(&operand->valueType());
-      }
-      throwUser(badIndexMessage(op, types, attrs, error.bad));
+      throwUser(ir::badIndexMessage(error.bad));
     }
   }
 

@@ -23,7 +23,7 @@ struct Call {
     for (const ValueType* type : operands) {
       types += (types.empty() ? "" : " x ") + type->toString();
     }
-    return calledAs(opName(op)) + (types.empty() ? "" : ": " + types);
+    return describeCall(opName(op), types);
   }
   template <typename... Args>
   [[noreturn]] void fail(const Args&... rule) const {
@@ -488,10 +488,9 @@ Dim windowCount(Dim in, Dim kernel, Dim stride, Dim pad, Dim dilation) {
   return span < 0 || stride < 1 ? 0 : 1 + span / stride;
 }
 
-std::string badIndexMessage(Op op, std::span<const ValueType* const> operands, const Attrs& attrs,
-                            const BadIndex& bad) {
-  return detail::concat(Call{op, operands, attrs}.describe(), ": index ", bad.index,
-                        " is out of range: axis ", attrs[0], " has ", bad.bound, " elements");
+std::string badIndexMessage(const BadIndex& bad) {
+  return detail::concat(calledAs("index"), ": ", bad.index, " is out of range for a dimension of ",
+                        bad.bound);
 }
 
 ValueType inferType(Op op, std::span<const ValueType* const> operands, const Attrs& attrs) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
@@ -17,10 +18,31 @@ namespace {
 // Plans beyond these are built again when they are needed again.
 constexpr size_t kMaxPlans = 1024;
 
-// Data held an index that is out of range; the words are the user's error.
+// Data held an index that is out of range, in node `bad` of `nodes`; the words are the user's
+// error.
 struct BadIndexError : std::invalid_argument {
-  using std::invalid_argument::invalid_argument;
+  BadIndexError(const std::string& words, LazyNode* bad, std::vector<LazyNode*> nodes)
+      : std::invalid_argument(words), bad(bad), nodes(std::move(nodes)) {}
+  LazyNode* bad;
+  std::vector<LazyNode*> nodes;  // in order of recording
 };
+
+// Takes back the writes that need the bad index, unless what they change needs it, too.
+void takeBackWrites(const BadIndexError& error) {
+  std::unordered_set<const LazyNode*> lost;
+  for (LazyNode* node : error.nodes) {
+    const auto isLost = [&](const LazyNodePtr& operand) { return lost.contains(operand.get()); };
+    if (node != error.bad && std::none_of(node->operands.begin(), node->operands.end(), isLost)) {
+      continue;
+    }
+    const bool write = node->site.write && ir::opKind(node->op) == ir::Kind::Update;
+    if (write && !isLost(node->operands[0])) {
+      node->takeBack();
+    } else {
+      lost.insert(node);
+    }
+  }
+}
 
 // Words that describe a segment.
 using Structure = absl::InlinedVector<int64_t, 64>;
@@ -103,7 +125,7 @@ void Engine::flush(LazyNode* node) {
   }
   segments.lastFlush = node->site.address;
   try {
-    realize(node);
+    realizePending(node);
   } catch (const std::exception& error) {
     // Everything is still pending, so the read that needs a value reports it to whoever can act.
     segments.recorded = {};
@@ -113,11 +135,27 @@ void Engine::flush(LazyNode* node) {
 
 void Engine::endSegment() { threadSegments(this).ended = true; }
 
-void Engine::realize(LazyNode* node) {
+template <typename Work>
+void Engine::reportingBadIndices(Work&& work) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  if (!node->pending()) {
-    return;
+  try {
+    work();
+  } catch (const BadIndexError& error) {
+    takeBackWrites(error);
+    throw;
   }
+}
+
+void Engine::realize(LazyNode* node) {
+  reportingBadIndices([&] {
+    if (node->pending()) {
+      realizePending(node);
+    }
+  });
+}
+
+// An error leaves everything pending as it is.
+void Engine::realizePending(LazyNode* node) {
   ThreadSegments& segments = threadSegments(this);
   try {
     for (uint64_t segment : segments.pending) {
@@ -139,17 +177,18 @@ void Engine::dropEmptySegments() {
 }
 
 void Engine::realizeAll() {
-  std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  // A node that another thread is destroying stays in its list until this lock is free, so a
-  // segment may be left with such nodes.
-  std::vector<uint64_t> segments;
-  for (const auto& [segment, nodes] : segments_) {
-    segments.push_back(segment);
-  }
-  for (uint64_t segment : segments) {
-    realizeSegment(segment);
-  }
-  dropEmptySegments();
+  reportingBadIndices([&] {
+    // A node that another thread is destroying stays in its list until this lock is free, so a
+    // segment may be left with such nodes.
+    std::vector<uint64_t> segments;
+    for (const auto& [segment, nodes] : segments_) {
+      segments.push_back(segment);
+    }
+    for (uint64_t segment : segments) {
+      realizeSegment(segment);
+    }
+    dropEmptySegments();
+  });
 }
 
 void Engine::realizeSegment(uint64_t segment) {
@@ -203,15 +242,6 @@ std::string describe(const ir::Schedule& schedule, size_t nodes, bool hit, int c
                         schedule.steps.size() - launches, " calls, compiled=", compiled, ", arena ",
                         schedule.arenaBytes, " B (bound ", schedule.arenaBound, " B), plan ",
                         hit ? "reused" : "built", where.empty() ? "" : ", at ", where);
-}
-
-[[noreturn]] void throwBadIndex(const LazyNode& node, const ir::BadIndex& bad) {
-  std::vector<const ir::ValueType*> types;
-  for (const LazyNodePtr& operand : node.operands) {
-    types.push_back(&operand->valueType());
-  }
-  const detail::CallSiteOverride recorded(node.site);
-  throw BadIndexError(detail::withCallSite(badIndexMessage(node.op, types, node.attrs, bad)));
 }
 
 }  // namespace
@@ -330,7 +360,10 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
   try {
     outputs = plan.run(buffers, numbers);
   } catch (const ir::IndexOutOfRange& error) {
-    throwBadIndex(*segment.nodes[error.origin], error.bad);
+    LazyNode* node = segment.nodes[error.origin];
+    const detail::CallSiteOverride recorded(node->site);
+    throw BadIndexError(detail::withCallSite(badIndexMessage(error.bad)), node,
+                        {segment.nodes.begin(), segment.nodes.end()});
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     segment.results[i]->realize(std::move(outputs[i]));

@@ -37,9 +37,11 @@ class Engine {
   void record(const LazyNodePtr& node);
   // Nodes recorded from now on belong to another plan.
   void endSegment();
-  // Makes sure that `node`, which the caller holds, has a buffer or a number.
+  // Makes sure that `node`, which the caller holds, has a buffer or a number. Throws the user's
+  // error of an index that is out of range in data. What has it stays pending, but a write that
+  // needs it is taken back: the error is thrown once, and then the tensor has its old elements.
   void realize(LazyNode* node);
-  // Realizes everything that is pending, of all threads.
+  // Realizes everything that is pending, of all threads; throws as realize() does.
   void realizeAll();
   // Waits until no kernel is waiting to be compiled.
   void waitForCompiler() { compiler_.wait(); }
@@ -49,6 +51,10 @@ class Engine {
   struct Segment;
   using Nodes = absl::InlinedVector<LazyNode*, 8>;
 
+  // Runs `work`, which may throw a BadIndexError, and then takes writes back.
+  template <typename Work>
+  void reportingBadIndices(Work&& work);
+  void realizePending(LazyNode* node);
   // Realizes `nodes` and everything pending that they reach, as one plan.
   void realizeTogether(Nodes nodes);
   void realizeSegment(uint64_t segment);

@@ -85,6 +85,14 @@ LazyNode::~LazyNode() {
   }
 }
 
+void LazyNode::takeBack() {
+  LazyOperands others(operands.begin() + 1, operands.end());
+  operands.resize(1);
+  op = ir::Op::Reshape;
+  attrs = ir::Attrs(shape().get());
+  release(std::move(others));
+}
+
 void LazyNode::realize(MemoryBlockPtr result) {
   buffer = std::move(result);
   release(std::move(operands));

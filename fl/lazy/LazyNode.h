@@ -1,5 +1,6 @@
 // A recorded operator, which is the backend's value of its result. Nodes are immutable but for
-// that: a node is pending until a realize gives it a buffer, and then drops its operands.
+// that: a node is pending until a realize gives it a buffer, and then drops its operands; and an
+// update that can never be computed is taken back.
 #pragma once
 
 #include <atomic>
@@ -54,6 +55,8 @@ class LazyNode final : public LazyTensor {
   }
   // Sets the result and lets go of the operands.
   void realize(MemoryBlockPtr result);
+  // Makes a pending Update the value that it was to change.
+  void takeBack();
 
   ir::Op op = ir::Op::Reshape;
   ir::Attrs attrs;

@@ -70,6 +70,7 @@ int getDevice() {
 }
 
 void setDevice(const int deviceId) {
+  FL_API_ENTRY();
   DeviceManager::getInstance().getDevice(kDefaultDeviceType, deviceId).setActive();
 }
 

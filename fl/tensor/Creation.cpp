@@ -36,7 +36,7 @@ Tensor arangeOf(T start, T end, T step, dtype type) {
   }                                                                  \
   template <>                                                        \
   Tensor full(const Shape& dims, const T& value, const dtype type) { \
-    FL_API_ENTRY();                                                  \
+    FL_API_ENTRY_OF();                                               \
     return detail::filled(dims, stored(value, type));                \
   }
 FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)

@@ -46,9 +46,28 @@ Tensor applyOp(ir::Op op, std::initializer_list<Operand> operands, const ir::Att
   return Tensor(applyOp(op, std::move(values), attrs));
 }
 
+std::string TensorOperands::toString() const {
+  std::string words;
+  const auto add = [&](dtype type, const Shape& shape) {
+    words += (words.empty() ? "" : " x ") + typeToString(type, shape);
+  };
+  for (int i = 0; i < count_; ++i) {
+    const Tensor* tensor = items_[i].tensor;
+    tensor ? add(tensor->type(), tensor->shape()) : add(items_[i].number, {});
+  }
+  for (size_t i = 0; list_ && i < list_->size(); ++i) {
+    add((*list_)[i].type(), (*list_)[i].shape());
+  }
+  return words;
+}
+
+std::string describe(const char* function, const Tensor& operand) {
+  return describeCall(function, typeToString(operand.type(), operand.shape()));
+}
+
 void checkAxis(const char* function, const Tensor& input, Dim axis) {
-  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), calledAs(function), ": ",
-                typeToString(input.type(), input.shape()), ": axis ", axis, " is out of range");
+  FL_USER_CHECK(axis >= 0 && axis < input.ndim(), describe(function, input), ": axis ", axis,
+                " is out of range");
 }
 
 Tensor filled(const Shape& shape, const Number& number) {

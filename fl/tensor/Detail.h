@@ -1,12 +1,54 @@
 // How functions of this room reach a backend: checked, inferred application of ops to tensors.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <vector>
 
 #include "fl/tensor/TensorBase.h"
 
 namespace fl::detail {
+
+// A number among operands: as a tensor it has this dtype.
+struct NumberOperand {
+  dtype type;
+};
+
+// The operands of a public function as its caller knows them, among arguments of any types. A
+// Tensor& is a result.
+class TensorOperands final : public CallOperands {
+ public:
+  template <typename... Args>
+  explicit TensorOperands(const char* function, Args&&... args) : CallOperands(function) {
+    (add(args), ...);
+  }
+  std::string toString() const override;
+
+ private:
+  struct Item {
+    const Tensor* tensor;
+    dtype number;
+  };
+  void add(const Tensor& tensor) { items_[count_++] = {&tensor, dtype::f32}; }
+  void add(const NumberOperand& number) { items_[count_++] = {nullptr, number.type}; }
+  void add(const std::vector<Tensor>& tensors) { list_ = &tensors; }
+  void add(Tensor&) {}
+  template <typename T>
+  void add(const T&) {}
+
+  std::array<Item, 3> items_;
+  int count_ = 0;
+  const std::vector<Tensor>* list_ = nullptr;
+};
+
+// FL_API_ENTRY of a function that tells its operands.
+#define FL_API_ENTRY_OF(...)                                                          \
+  const ::fl::detail::TensorOperands flOperands(__func__ __VA_OPT__(, ) __VA_ARGS__); \
+  asm volatile("" : : "i"(__COUNTER__));                                              \
+  ::fl::detail::CallSiteScope flCallSiteScope(__builtin_return_address(0), __func__, &flOperands)
+
+// describeCall() for a function whose operands are tensors.
+std::string describe(const char* function, const Tensor& operand);
 
 // A tensor in a list of operands, which would copy it.
 struct Operand {

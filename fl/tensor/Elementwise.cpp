@@ -25,13 +25,15 @@ Tensor unary(ir::Op op, const Tensor& tensor) {
 #define FL_REDUCE(Name, name)
 #include "fl/tensor/Functions.def"
 
+#define FL_EXPAND(...) __VA_ARGS__
 // The public function of every operator goes to the virtual of this thread's backend.
 #define FL_FUNCTION(Kind, Result, name, parameters, arguments) \
   Result name parameters {                                     \
-    FL_API_ENTRY();                                            \
+    FL_API_ENTRY_OF(FL_EXPAND arguments);                      \
     return defaultTensorBackend().name arguments;              \
   }
 #include "fl/tensor/Functions.def"
+#undef FL_EXPAND
 
 Tensor operator-(const Tensor& tensor) {
   FL_API_ENTRY();
@@ -57,12 +59,12 @@ Tensor TensorBackend::sigmoid(const Tensor& tensor) {
 
 #define FL_DEFINE_SCALAR(T, FUNC, OP)                                                          \
   Tensor FUNC(const Tensor& lhs, const T& rhs) {                                               \
-    FL_API_ENTRY();                                                                            \
+    FL_API_ENTRY_OF(lhs, detail::NumberOperand{dtype_traits<T>::ctype});                       \
     const dtype type = detail::scalarType<T>(lhs.type());                                      \
     return defaultTensorBackend().FUNC(lhs, detail::numberTensor(Number::of(rhs).cast(type))); \
   }                                                                                            \
   Tensor FUNC(const T& lhs, const Tensor& rhs) {                                               \
-    FL_API_ENTRY();                                                                            \
+    FL_API_ENTRY_OF(detail::NumberOperand{dtype_traits<T>::ctype}, rhs);                       \
     const dtype type = detail::scalarType<T>(rhs.type());                                      \
     return defaultTensorBackend().FUNC(detail::numberTensor(Number::of(lhs).cast(type)), rhs); \
   }                                                                                            \
@@ -76,7 +78,7 @@ Tensor TensorBackend::sigmoid(const Tensor& tensor) {
   }
 #define FL_DEFINE_BINARY(FUNC, OP)                           \
   Tensor operator OP(const Tensor& lhs, const Tensor& rhs) { \
-    FL_API_ENTRY();                                          \
+    FL_API_ENTRY_OF(lhs, rhs);                               \
     return defaultTensorBackend().FUNC(lhs, rhs);            \
   }                                                          \
   FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE_SCALAR, FUNC, OP)

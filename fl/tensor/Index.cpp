@@ -2,6 +2,9 @@
 
 #include <stdexcept>
 
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+
 namespace fl {
 
 const range span = range(-1, -1, 0);
@@ -15,7 +18,8 @@ range::range(const Dim& start, const idx& end, const Dim stride) : start_(start)
 
 Dim range::endVal() const {
   if (!end_) {
-    throw std::runtime_error("range::endVal: the range ends at fl::end");
+    FL_API_ENTRY();
+    throw std::runtime_error(detail::withCallSite("range::endVal: the range ends at fl::end"));
   }
   return *end_;
 }

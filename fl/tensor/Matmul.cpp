@@ -14,9 +14,8 @@ Tensor product2d(const Tensor& lhs, const Tensor& rhs, Dim transposeLhs, Dim tra
   const Tensor dense = transposeRhs ? transpose(rhs, {1, 0}) : rhs;
   FL_USER_CHECK(
       rhs.ndim() == 2 && lhs.dim(transposeLhs ? 0 : 1) == dense.dim(0) && lhs.type() == rhs.type(),
-      calledAs("matmul"), ": sparse ", typeToString(lhs.type(), lhs.shape()), " x ",
-      typeToString(rhs.type(), rhs.shape()),
-      ": needs a matrix of its dtype with an equal inner dimension");
+      describeCall("matmul", ""),
+      ": a sparse matrix needs a matrix of its dtype with an equal inner dimension");
   return detail::sparseMatmul(*sparse, transposeLhs, dense);
 }
 
@@ -25,8 +24,7 @@ Tensor product2d(const Tensor& lhs, const Tensor& rhs, Dim transposeLhs, Dim tra
 Tensor TensorBackend::matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp,
                              MatrixProperty rhsProp) {
   const bool row = lhs.ndim() == 1, column = rhs.ndim() == 1;
-  FL_USER_CHECK(lhs.ndim() >= 1 && rhs.ndim() >= 1, calledAs("matmul"), ": ",
-                typeToString(lhs.type(), lhs.shape()), " x ", typeToString(rhs.type(), rhs.shape()),
+  FL_USER_CHECK(lhs.ndim() >= 1 && rhs.ndim() >= 1, describeCall("matmul", ""),
                 ": scalars have no inner dimension");
   const Tensor left = row ? reshape(lhs, {1, lhs.dim(0)}) : lhs;
   const Tensor right = column ? reshape(rhs, {rhs.dim(0), 1}) : rhs;

@@ -66,8 +66,8 @@ void TensorBackend::sort(Tensor& values, Tensor& indices, const Tensor& input, c
 void TensorBackend::topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k,
                          const Dim axis, const SortMode sortMode) {
   detail::checkAxis("topk", input, axis);
-  FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= input.dim(axis), calledAs("topk"), ": ", k,
-                " of axis ", axis, " of ", typeToString(input.type(), input.shape()));
+  FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= input.dim(axis), detail::describe("topk", input),
+                ": axis ", axis, " has no first ", k, " elements");
   const Tensor index = order(input, axis, sortMode, k);
   values = lookUp(input, index, axis);
   indices = detail::castTo(index, dtype::u32);
@@ -86,8 +86,7 @@ Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
     count *= input.dim(axis);
     permutation.push_back(axis);
   }
-  FL_USER_CHECK(count > 0, calledAs("median"), ": ", typeToString(input.type(), input.shape()),
-                ": no elements");
+  FL_USER_CHECK(count > 0, detail::describe("median", input), ": no elements");
   for (Dim i = 0; i < input.ndim(); ++i) {
     if (std::find(reduced.begin(), reduced.end(), i) == reduced.end()) {
       permutation.push_back(i);

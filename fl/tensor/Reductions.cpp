@@ -34,8 +34,8 @@ Tensor firstIndex(const Tensor& input, const Tensor& extreme, unsigned axis, boo
 // Where an index is asked for, there must be one.
 void checkIndexed(const char* name, const Tensor& input, unsigned axis) {
   detail::checkAxis(name, input, axis);
-  FL_USER_CHECK(input.dim(axis) > 0, calledAs(name), ": ",
-                typeToString(input.type(), input.shape()), ": axis ", axis, " has no elements");
+  FL_USER_CHECK(input.dim(axis) > 0, detail::describe(name, input), ": axis ", axis,
+                " has no elements");
 }
 
 Tensor withoutAxis(const Tensor& kept, unsigned axis, bool keepDims) {

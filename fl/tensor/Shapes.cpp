@@ -7,6 +7,9 @@
 
 namespace fl {
 
+// A double among operands.
+static constexpr detail::NumberOperand kNumber = {dtype::f32};
+
 Tensor TensorBackend::reshape(const Tensor& tensor, const Shape& shape) {
   return Tensor(detail::reshapeValue(tensor.value(), shape));
 }
@@ -27,8 +30,8 @@ Tensor TensorBackend::tile(const Tensor& tensor, const Shape& shape) {
   for (int i = 0; i < std::max(tensor.ndim(), shape.ndim()); ++i) {
     const Dim size = i < tensor.ndim() ? tensor.dim(i) : 1;
     const Dim times = i < shape.ndim() ? shape[i] : 1;
-    FL_USER_CHECK(times >= 0, calledAs("tile"), ": ", typeToString(tensor.type(), tensor.shape()),
-                  " by ", shape, ": times must not be negative");
+    FL_USER_CHECK(times >= 0, detail::describe("tile", tensor), ": the times ", shape,
+                  " must not be negative");
     split.get().insert(split.get().end(), {size, 1});
     repeated.get().insert(repeated.get().end(), {size, times});
     result.get().push_back(size * times);
@@ -69,9 +72,8 @@ namespace {
 // `width` elements before and after along `axis`, mirrored (`symmetric`) or repeated from the edge.
 Tensor extend(const Tensor& input, int axis, int before, int after, bool symmetric) {
   const Dim size = input.dim(axis);
-  FL_USER_CHECK(!symmetric || (before <= size && after <= size), calledAs("pad"), ": ",
-                input.shape(), ": symmetric padding of (", before, ", ", after,
-                ") exceeds dimension ", axis);
+  FL_USER_CHECK(!symmetric || (before <= size && after <= size), detail::describe("pad", input),
+                ": symmetric padding of (", before, ", ", after, ") exceeds dimension ", axis);
   std::vector<Tensor> parts;
   auto edge = [&](Dim first, int width) {
     std::vector<Index> indices(axis, Index(span));
@@ -95,8 +97,8 @@ Tensor extend(const Tensor& input, int axis, int before, int after, bool symmetr
 
 Tensor TensorBackend::pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
                           const PadType type) {
-  FL_USER_CHECK(static_cast<int>(padWidths.size()) <= input.ndim(), calledAs("pad"), ": ",
-                padWidths.size(), " widths for ", input.shape());
+  FL_USER_CHECK(static_cast<int>(padWidths.size()) <= input.ndim(), detail::describe("pad", input),
+                ": ", padWidths.size(), " pairs of widths for ", input.ndim(), " dimensions");
   if (type == PadType::Constant) {
     std::vector<Dim> widths(2 * input.ndim(), 0);
     for (size_t i = 0; i < padWidths.size(); ++i) {
@@ -110,7 +112,7 @@ Tensor TensorBackend::pad(const Tensor& input, const std::vector<std::pair<int, 
   for (size_t i = 0; i < padWidths.size(); ++i) {
     const auto [before, after] = padWidths[i];
     FL_USER_CHECK(before >= 0 && after >= 0 && (input.dim(i) > 0 || (before == 0 && after == 0)),
-                  calledAs("pad"), ": ", typeToString(input.type(), input.shape()),
+                  detail::describe("pad", input),
                   ": widths must not be negative, and there is no edge in a dimension of 0");
     result = extend(result, static_cast<int>(i), before, after, type == PadType::Symmetric);
   }
@@ -159,8 +161,7 @@ Tensor TensorBackend::roll(const Tensor& tensor, const int shift, const unsigned
 namespace {
 
 Tensor triangle(const char* name, const Tensor& tensor, bool lower) {
-  FL_USER_CHECK(tensor.ndim() >= 2, calledAs(name), ": ",
-                typeToString(tensor.type(), tensor.shape()), " has no two dimensions");
+  FL_USER_CHECK(tensor.ndim() >= 2, detail::describe(name, tensor), ": has no two dimensions");
   const Tensor row = arange(Shape({tensor.dim(0), 1}), 0, dtype::s64);
   const Tensor column = arange(Shape({1, tensor.dim(1)}), 1, dtype::s64);
   const Tensor zero = detail::numberTensor(Number::fromSigned(0, tensor.type()));
@@ -177,11 +178,11 @@ Tensor TensorBackend::clip(const Tensor& tensor, const Tensor& low, const Tensor
   return minimum(maximum(tensor, low), high);
 }
 Tensor clip(const Tensor& tensor, const Tensor& low, const double& high) {
-  FL_API_ENTRY();
+  FL_API_ENTRY_OF(tensor, low, kNumber);
   return clip(tensor, low, detail::asF32(high));
 }
 Tensor clip(const Tensor& tensor, const double& low, const Tensor& high) {
-  FL_API_ENTRY();
+  FL_API_ENTRY_OF(tensor, kNumber, high);
   return clip(tensor, detail::asF32(low), high);
 }
 Tensor clip(const Tensor& tensor, const double& low, const double& high) {
@@ -193,11 +194,11 @@ Tensor TensorBackend::where(const Tensor& condition, const Tensor& x, const Tens
   return detail::applyOp(ir::Op::Where, {condition, x, y});
 }
 Tensor where(const Tensor& condition, const Tensor& x, const double& y) {
-  FL_API_ENTRY();
+  FL_API_ENTRY_OF(condition, x, kNumber);
   return where(condition, x, detail::numberTensor(Number::of(y).cast(x.type())));
 }
 Tensor where(const Tensor& condition, const double& x, const Tensor& y) {
-  FL_API_ENTRY();
+  FL_API_ENTRY_OF(condition, kNumber, y);
   return where(condition, detail::numberTensor(Number::of(x).cast(y.type())), y);
 }
 

@@ -59,7 +59,7 @@ Tensor pool2dBackward(const Tensor& gradOutput, const Tensor& input,
 }
 
 Tensor gather(const Tensor& x, const Tensor& index, int axis) {
-  FL_API_ENTRY();
+  FL_API_ENTRY_OF(x, index);
   return applyOp(ir::Op::Gather, {x, detail::castTo(index, dtype::s64)}, {axis});
 }
 

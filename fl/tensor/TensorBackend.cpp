@@ -48,11 +48,12 @@ TensorBackend& getBackend(const std::string& askedName, const std::string& asked
     }
     throwUser("backend \"", name, "\" does not exist; there are: ", known);
   }
-  auto& backend = registry().backends[{name, device}];
-  if (!backend) {
-    backend = factory->second(device);
+  auto& backends = registry().backends;
+  auto backend = backends.find({name, device});
+  if (backend == backends.end()) {
+    backend = backends.emplace(std::pair(name, device), factory->second(device)).first;
   }
-  return *backend;
+  return *backend->second;
 }
 
 void syncBackends() {

@@ -323,7 +323,11 @@ void Tensor::put(const Tensor& source, detail::Write write) {
   if (view_) {
     Tensor whole;
     whole.storage_ = storage_;
-    box = detail::writeView(whole.value(), *view_, box, write);
+    const TensorValue old = whole.value();
+    CallSite site = currentCallSite();
+    site.write = true;
+    const detail::CallSiteOverride writing(site);
+    box = detail::writeView(old, *view_, box, write);
   }
   setValue(std::move(box));
 }
@@ -378,7 +382,7 @@ Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
 
 #define FL_DEFINE_TENSOR(OP, Name)                    \
   Tensor& Tensor::operator OP(const Tensor & value) { \
-    FL_API_ENTRY();                                   \
+    FL_API_ENTRY_OF(std::as_const(*this), value);     \
     return updateInPlace(ir::Op::Name, value, #OP);   \
   }
 FL_DEFINE_TENSOR(+=, Add)

@@ -95,8 +95,10 @@ class Indexing {
   }
 
   void addTensor(Dim size, const Tensor& index) {
-    FL_USER_CHECK(index.type() != dtype::b8 || index.shape().elements() == size,
-                  "index: a mask of ", index.elements(), " elements for a dimension of ", size);
+    const Dim count = index.shape().elements();
+    FL_USER_CHECK(index.type() != dtype::b8 || count == size, "index: a mask of ", count,
+                  " elements for a dimension of ", size);
+    FL_USER_CHECK(size > 0 || count == 0, "index: ", count, " indices for a dimension of 0");
     lookups_.emplace_back(static_cast<int>(starts_.size()), flatIndices(index));
     addSpan(size);
   }

@@ -9,6 +9,7 @@
 #include "fl/base/Text.h"
 #include "fl/ir/Text.h"
 #include "fl/kernel/Schedule.h"
+#include "tests/ErrorOf.h"
 
 namespace fl::ir {
 namespace {
@@ -19,31 +20,29 @@ struct Case {
   const char* error;  // the first line of a ParseError, or the reason of an InternalError
 };
 
-std::string errorOf(const std::function<void()>& parse) {
-  try {
-    parse();
-  } catch (const ParseError& error) {
-    const std::string words = error.what();
-    return words.substr(0, words.find('\n'));
-  } catch (const InternalError& error) {
-    const std::string words = error.what(), before = " does not hold: ";
-    const size_t begin = words.find(before) + before.size();
-    return words.substr(begin, words.rfind(". Please report") - begin);
+std::string reasonOf(const std::function<void()>& parse) {
+  std::string malformed;
+  const std::string broken =
+      test::errorOf<InternalError>([&] { malformed = test::errorOf<ParseError>(parse); });
+  if (broken.empty()) {
+    return malformed.substr(0, malformed.find('\n'));
   }
-  return "no error";
+  const std::string before = " does not hold: ";
+  const size_t begin = broken.find(before) + before.size();
+  return broken.substr(begin, broken.rfind(". Please report") - begin);
 }
 
 template <size_t N>
 void expectRejected(const std::string& text, const Case (&cases)[N],
                     const std::function<void(const std::string&)>& parse) {
-  ASSERT_EQ(errorOf([&] { parse(text); }), "no error");
+  ASSERT_EQ(reasonOf([&] { parse(text); }), "");
   for (const Case& each : cases) {
     const size_t place = text.find(each.good);
     ASSERT_NE(place, std::string::npos) << each.good;
     ASSERT_EQ(text.find(each.good, place + 1), std::string::npos) << each.good;
     const std::string bad =
         std::string(text).replace(place, std::string(each.good).size(), each.bad);
-    EXPECT_EQ(errorOf([&] { parse(bad); }), each.error) << bad;
+    EXPECT_EQ(reasonOf([&] { parse(bad); }), each.error) << bad;
   }
 }
 

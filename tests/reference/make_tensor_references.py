@@ -300,7 +300,8 @@ def triangles(file):
         x = file.eighths(name, shape, dtype)
         if name == "wide":
             x[0, 4], x[3, 0], x[2, 2] = NAN, INF, NAN
-    for name in ["wide", "tall", "batch", "batches", "row"] + planes()[2:]:
+    matrices = [name for name in planes() if file.arrays[name].ndim > 1]
+    for name in ["wide", "tall", "batch", "batches", "row"] + matrices:
         x = file.arrays[name]
         row = np.arange(x.shape[0]).reshape((-1, 1) + (1,) * (x.ndim - 2))
         column = np.arange(x.shape[1]).reshape((1, -1) + (1,) * (x.ndim - 2))

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <sstream>
 
@@ -28,6 +29,7 @@ namespace {
 using test::errorOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(Numbers, ACharKeepsItsValue) {
   const Tensor x = Tensor::fromVector<float>({1, 2, 3});
@@ -85,6 +87,40 @@ TEST(TensorIndex, OfFloats) {
     y.toHostVector<float>();
   };
   EXPECT_THAT(errorOf(write), HasSubstr("is out of range"));
+}
+
+// Writes through one bad index, or one among several, in every way that a write is put together.
+TEST(TensorIndex, AWriteOutOfRangeDoesNotHappen) {
+  const Tensor bad = Tensor::fromVector<int>({0, 9}), good = Tensor::fromVector<int>({2, 1});
+  const std::function<void(Tensor&)> writes[] = {
+      [&](Tensor& x) { x(bad) = full({2, 3}, 7.0); },
+      [&](Tensor& x) { x(bad) += full({2, 3}, 7.0); },
+      [&](Tensor& x) { x(bad) *= full({2, 3}, 7.0); },
+      [&](Tensor& x) { x(range(1, 3), bad) = 7.0; },
+      [&](Tensor& x) { x(bad, good) = 7.0; },
+      [&](Tensor& x) { x(good, bad) -= full({2, 2}, 7.0); },
+      [&](Tensor& x) { x(bad)(0) = 7.0; },
+      [&](Tensor& x) { x.flat(bad + 9) = 7.0; },
+      [&](Tensor& x) { x(0) = x(bad)(1) + 7.0; },
+  };
+  int number = 0;
+  for (const auto& write : writes) {
+    SCOPED_TRACE(number++);
+    Tensor x = iota({4, 3});
+    const Tensor other = x * 2.0;
+    // Eagerly the write throws, lazily the first read that needs it, when "+=" is recorded, too.
+    const std::string error = errorOf([&] {
+      write(x);
+      x += 1.0;
+      x.toHostVector<float>();
+    });
+    EXPECT_THAT(error, StartsWith("index: "));
+    EXPECT_THAT(error, HasSubstr(" is out of range for a dimension of "));
+    const float added = x.asScalar<float>();
+    EXPECT_EQ(added, defaultTensorBackend().name() == "lazy" ? 1 : 0);
+    EXPECT_EQ((x - added).toHostVector<float>(), iota({4, 3}).toHostVector<float>());
+    EXPECT_EQ((other / 2.0).toHostVector<float>(), iota({4, 3}).toHostVector<float>());
+  }
 }
 
 TEST(Metadata, DimSaysWhatIsAskedOfWhat) {

@@ -88,12 +88,12 @@ TEST(Sparse, Misuse) {
               HasSubstr("a sparse matrix is CSR, CSC or COO"));
   const Tensor matrix(2, 2, values, ints({0, 1}), ints({0, 1}), StorageType::COO);
   EXPECT_THAT(errorOf([&] { matmul(matrix, iota({3, 2})); }),
-              HasSubstr("matmul: sparse f32[2,2] x f32[3,2]: needs a matrix"));
+              HasSubstr("matmul: f32[2,2] x f32[3,2]: a sparse matrix needs a matrix"));
   EXPECT_THAT(
       errorOf([&] {
         Tensor(2, 2, values, ints({0, 2}), ints({0, 1}), StorageType::COO).toHostVector<float>();
       }),
-      HasSubstr("index 2 is out of range: axis 0 has 2 elements"));
+      HasSubstr("index: 2 is out of range for a dimension of 2, at "));
 }
 
 }  // namespace

@@ -205,6 +205,7 @@ KernelPlan planLines(const Kernel& kernel, const KernelPlan& plan) {
   for (int gather : plan.lineGathers) marked[kernel.values[gather].args[0]] = true;
   KernelPlan lines = plan;
   lines.needed = {neededBy(kernel, std::move(marked))};
+  lines.rounded = {std::vector<int>()};
   return lines;
 }
 
