@@ -217,8 +217,11 @@ class ScheduleBuilder {
 
   bool tryLower(const Node& node, bool contiguous, const BufferRef& result) {
     std::vector<ir::OperandSource> operands;
-    for (ValueId operand : node.operands) {
-      operands.push_back(source(operand, contiguous));
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const ValueId operand = node.operands[i], base = plan_.values[operand].base;
+      const bool written = node.op == ir::Op::Update && i == 1 && !graph_.isNumber(operand);
+      operands.push_back(written && graph_.isNumber(base) ? ir::OperandSource{{}, {}, base}
+                                                          : source(operand, contiguous));
     }
     return lowerNode(graph_, node, operands, result, lowering_, &schedule_);
   }

@@ -59,8 +59,8 @@ class NodeLowering {
 
   bool contiguousOperands() const {
     for (size_t i = 0; i < operands_.size(); ++i) {
-      if (!graph_.isNumber(node_.operands[i]) &&
-          !isContiguous(operands_[i].layout, operandType(i).shape)) {
+      if (operands_[i].number || !(graph_.isNumber(node_.operands[i]) ||
+                                   isContiguous(operands_[i].layout, operandType(i).shape))) {
         return false;
       }
     }
@@ -74,20 +74,23 @@ class NodeLowering {
     return KernelBuilder(space, std::vector<bool>(space.ndim(), false));
   }
 
+  // The number that operand i is or repeats.
+  std::optional<ValueId> numberOf(size_t i) const {
+    const ValueId id = node_.operands[i];
+    return graph_.isNumber(id) ? std::optional(id) : operands_[i].number;
+  }
   // A value of operand i under `access`.
   int readAt(KernelBuilder& builder, size_t i, Access access) const {
-    const ValueId id = node_.operands[i];
-    return graph_.isNumber(id)
-               ? builder.number(id, graph_.type(id).type)
+    const std::optional<ValueId> number = numberOf(i);
+    return number
+               ? builder.number(*number, graph_.type(*number).type)
                : builder.load(builder.addInput(operands_[i].buffer, operandType(i).type, access));
   }
   // A value of operand i broadcast to `space`.
   int read(KernelBuilder& builder, size_t i, const Shape& space) const {
-    const ValueId id = node_.operands[i];
-    return readAt(builder, i,
-                  graph_.isNumber(id)
-                      ? Access{}
-                      : broadcastAccess(operands_[i].layout, operandType(i).shape, space));
+    return readAt(
+        builder, i,
+        numberOf(i) ? Access{} : broadcastAccess(operands_[i].layout, operandType(i).shape, space));
   }
 
   void finish(KernelBuilder& builder) {
@@ -147,7 +150,7 @@ class NodeLowering {
   }
 
   void view() {
-    const bool number = graph_.isNumber(node_.operands[0]);
+    const bool number = numberOf(0).has_value();
     const auto layout = viewLayout(graph_, node_, number ? StridedLayout{} : operands_[0].layout);
     FL_INTERNAL_CHECK(layout, "a reshape of this layout copies first");
     KernelBuilder builder = mapBuilder(shape());
@@ -163,15 +166,45 @@ class NodeLowering {
   }
 
   void pad() {
-    KernelBuilder builder = mapBuilder(shape());
-    const int value = read(builder, 1, shape());
-    storeMap(builder, value, contiguousAccess(shape()));
+    // A result that no cache holds is written once: what surrounds the box is filled in parts.
+    constexpr Dim kLarge = Dim{1} << 20;
+    if (shape().elements() < kLarge) {
+      fill(shape(), contiguousAccess(shape()));
+    } else {
+      fillAround();
+    }
     Access box = contiguousAccess(shape());
     for (int i = 0; i < shape().ndim(); ++i) {
       box.offset.constant += node_.attrs[i] * box.strides[i];
     }
     if (operandType(0).shape.elements() > 0) {
       copyInto(0, std::move(box));
+    }
+  }
+
+  void fill(const Shape& space, Access access) {
+    if (space.elements() > 0) {
+      KernelBuilder builder = mapBuilder(space);
+      storeMap(builder, read(builder, 1, space), std::move(access));
+    }
+  }
+
+  // From the last dimension on, what lies before and after the box in it, within the box's extent
+  // in the dimensions above.
+  void fillAround() {
+    Shape left = shape();
+    Access access = contiguousAccess(shape());
+    for (int i = shape().ndim(); i-- > 0;) {
+      const Dim before = node_.attrs[i], size = operandType(0).shape[i];
+      const Dim stride = access.strides[i];
+      Access after = access;
+      after.offset.constant += (before + size) * stride;
+      left[i] = before;
+      fill(left, access);
+      left[i] = shape()[i] - before - size;
+      fill(left, std::move(after));
+      left[i] = size;
+      access.offset.constant += before * stride;
     }
   }
 
@@ -188,6 +221,9 @@ class NodeLowering {
   }
 
   void update() {
+    if (numberOf(1) && replacesByNumber()) {
+      return chooseInBox();
+    }
     copyInto(0, contiguousAccess(shape()));
     Access box = contiguousAccess(shape());
     for (int i = 0; i < shape().ndim(); ++i) {
@@ -197,6 +233,41 @@ class NodeLowering {
     if (operandType(1).shape.elements() > 0) {
       copyInto(1, std::move(box));
     }
+  }
+
+  // A box without gaps, of elements that a choice moves as they are.
+  bool replacesByNumber() const {
+    bool dense = computeType(node_.type.type) == node_.type.type;
+    for (int i = 0; i < shape().ndim(); ++i) {
+      dense = dense && node_.attrs[1 + i] == 1;
+    }
+    return dense;
+  }
+
+  // In one pass: the number where the index is in the box, x elsewhere.
+  void chooseInBox() {
+    KernelBuilder builder = mapBuilder(shape());
+    int value = read(builder, 1, shape());
+    std::optional<int> inside;
+    for (int i = 0; i < shape().ndim(); ++i) {
+      const Dim size = operandType(1).shape[i];
+      if (size == shape()[i]) {
+        continue;
+      }
+      Access fromStart{{0, {{node_.operands[2 + i], -1}}}, std::vector<Dim>(shape().ndim(), 0)};
+      fromStart.strides[i] = 1;
+      const Access sizes{{size, {}}, std::vector<Dim>(shape().ndim(), 0)};
+      // As numbers without sign, those before the start are large.
+      const int place = builder.apply(Op::Cast, dtype::u64, {builder.index(std::move(fromStart))});
+      const int bound = builder.apply(Op::Cast, dtype::u64, {builder.index(sizes)});
+      const int within = builder.apply(Op::LessThan, dtype::b8, {place, bound});
+      inside = inside ? builder.apply(Op::LogicalAnd, dtype::b8, {*inside, within}) : within;
+    }
+    if (inside) {
+      const int x = read(builder, 0, shape());
+      value = builder.apply(Op::Where, node_.type.type, {*inside, value, x});
+    }
+    storeMap(builder, value, contiguousAccess(shape()));
   }
 
   void reduce() {

@@ -11,10 +11,12 @@ namespace fl::ir {
 // devices that interpret).
 enum class Lowering { Kernels, Calls };
 
-// Memory that holds an operand's elements. Operands that are numbers have none.
+// Memory that holds an operand's elements. Operands that are numbers have none, and one that
+// repeats a number may stand for it.
 struct OperandSource {
   BufferRef buffer;
   StridedLayout layout;
+  std::optional<ValueId> number = {};
 };
 
 // True if the op's steps need contiguous operands; otherwise any layout will do.

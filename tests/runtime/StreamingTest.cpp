@@ -32,9 +32,10 @@ class StreamingTest : public ::testing::Test {
   }
 
   // Compiled and interpreted give the same bytes.
-  void expectSameBits(Op op, const std::vector<ValueType>& operands, const ir::Attrs& attrs = {}) {
+  void expectSameBits(Op op, const std::vector<ValueType>& operands, const ir::Attrs& attrs = {},
+                      Stores stores = Stores::Streaming) {
     const auto plan = load(op, operands, attrs);
-    ASSERT_EQ(plan->kernels().at(0)->stores(), Stores::Streaming) << ir::opName(op);
+    ASSERT_EQ(plan->kernels().at(0)->stores(), stores) << ir::opName(op);
     std::vector<MemoryBlockPtr> buffers;
     for (const ValueType& operand : operands) {
       buffers.push_back(makeBlock(nullptr, bytesOf(operand.type, operand.shape)));
@@ -74,6 +75,18 @@ TEST_F(StreamingTest, OtherLayoutsDoNot) {
   // Runs that begin anywhere.
   EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {63, kLarge / 32}}, {dtype::f32, {63}}}),
             Stores::Cached);
+}
+
+// Long runs that begin anywhere find where they are aligned; short ones follow one another.
+TEST_F(StreamingTest, RunsAreAligned) {
+  for (const dtype type : {dtype::f64, dtype::f32, dtype::f16, dtype::u8}) {
+    const auto size = static_cast<Dim>(getTypeSize(type));
+    const Dim run = 2048 / size + 3;
+    expectSameBits(Op::Where, {{dtype::b8, {run}}, {type, {run, 40'000}}, {type, {run}}}, {},
+                   Stores::Aligning);
+    expectSameBits(Op::Transpose, {{type, {16, 16, 4, 64 * 1024 / size + 1}}}, {0, 2, 1, 3});
+    expectSameBits(Op::Transpose, {{type, {48, 3, 5, 96 * 1024 / size + 1}}}, {0, 2, 1, 3});
+  }
 }
 
 TEST_F(StreamingTest, BitsAreThoseOfOrdinaryStores) {

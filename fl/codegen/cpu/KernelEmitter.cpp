@@ -155,7 +155,8 @@ void KernelEmitter::walkDomain() {
 }
 
 KernelEmitter::Position KernelEmitter::walkStep(const Position& now) {
-  const size_t inner = plan_.nested ? 2 : plan_.tiled ? 1 : 0;  // axes that emitTiles or emitNest walk
+  // Axes that emitNest or emitTiles walks.
+  const size_t inner = plan_.nested ? 2 : plan_.tiled ? 1 : 0;
   for (size_t i = inner; i < walkedAxes_.size(); ++i) {
     values_.moveTo(walkedAxes_[i], now.indices[i]);
   }
@@ -223,7 +224,7 @@ void KernelEmitter::emitNest(const Position& now, llvm::Value* end, const Runs& 
   });
 }
 
-// Far enough that memory answers in time, near enough that a cache of level 1 keeps the answer.
+// Far enough that memory answers in time, near enough that a cache of level 2 keeps the answer.
 constexpr int64_t kElementsAhead = 2048;
 
 // Runs that lie apart in memory are not foreseen by the processor. What is asked for lies at the
@@ -249,10 +250,12 @@ std::vector<llvm::Value*> KernelEmitter::distancesAhead() {
   return distances;
 }
 
+// Into the cache of level 2: lines that lie a power of two apart would drive one another out of
+// level 1 before they are used.
 void KernelEmitter::fetch(llvm::Value* address) {
   builder_.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},
-      {address, builder_.getInt32(0), builder_.getInt32(3), builder_.getInt32(1)});
+      {address, builder_.getInt32(0), builder_.getInt32(2), builder_.getInt32(1)});
 }
 
 void KernelEmitter::fetchAhead() {
@@ -278,8 +281,8 @@ void KernelEmitter::fetchLines(const Position& now, llvm::Value* line, llvm::Val
     llvm::Value* elements = lines_.vector(value.args[0], 0).value;
     llvm::Value* begin = builder_.CreateGEP(math_.elementType(value.type), lines_.at(value.index),
                                             builder_.CreateExtractElement(elements, uint64_t{0}));
-    llvm::Value* bytes = builder_.CreateMul(
-        arguments_.extents[0], number(static_cast<int64_t>(getTypeSize(value.type))));
+    llvm::Value* bytes = builder_.CreateMul(arguments_.extents[0],
+                                            number(static_cast<int64_t>(getTypeSize(value.type))));
     emitFor(builder_, number(0), smaller(bytes, number(kMostBytes)), kCacheLine, {},
             [&](llvm::Value* byte, const Values&) {
               fetch(builder_.CreatePtrAdd(begin, byte));

@@ -29,8 +29,8 @@ class KernelEmitter {
 
   // Where the walk over the domain stands.
   struct Position {
-    llvm::Value* number = nullptr;     // in the domain
-    llvm::Value* along = nullptr;      // index of axis 0, if that is kept
+    llvm::Value* number = nullptr;  // in the domain
+    llvm::Value* along = nullptr;   // index of axis 0, if that is kept
     // Of axis 0 that lie ahead, if the walk takes several at a time.
     llvm::Value* wholeRuns = nullptr;
     Values indices;  // of the walked axes

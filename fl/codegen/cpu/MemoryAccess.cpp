@@ -82,6 +82,11 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
   return {builder_.CreateAlignedLoad(type, buffer_, alignOf(row.type)), row.type};
 }
 
+LlvmValue MemoryAccess::loadPair(const ElementRow& row, const Lanes& lanes) {
+  auto* type = llvm::FixedVectorType::get(math_.elementType(row.type), 2 * kLanes);
+  return {builder_.CreateAlignedLoad(type, address(row, lanes.index), alignOf(row.type)), row.type};
+}
+
 // The strides of a flip and of every second element are found when the code runs.
 LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
   llvm::VectorType* type = vectorType(row.type);
@@ -116,11 +121,6 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
   return {emitChoice(builder_, hasStride(-1), reversed,
                      [&] { return emitChoice(builder_, hasStride(2), everySecond, each); }),
           row.type};
-}
-
-LlvmValue MemoryAccess::loadPair(const ElementRow& row, const Lanes& lanes) {
-  auto* type = llvm::FixedVectorType::get(math_.elementType(row.type), 2 * kLanes);
-  return {builder_.CreateAlignedLoad(type, address(row, lanes.index), alignOf(row.type)), row.type};
 }
 
 void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {

@@ -1,7 +1,6 @@
 #include "fl/codegen/cpu/ValueScopes.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "fl/base/Error.h"
 
@@ -113,6 +112,12 @@ bool ValueScopes::isDue(int value, int vector) const {
                      [&](int arg) { return isKnown(tableOf(arg, vector), arg); });
 }
 
+bool ValueScopes::isIndex(int value) const {
+  const KernelValue& definition = kernel_.values[value];
+  return definition.form == Form::Load &&
+         kernel_.operands[definition.index].role == KernelOperand::Role::Index;
+}
+
 LlvmValue ValueScopes::scalarLoad(int operand) {
   const KernelOperand& described = kernel_.operands[operand];
   if (described.role == KernelOperand::Role::Index) {
@@ -131,13 +136,22 @@ LlvmValue ValueScopes::vectorLoad(int operand, const Lanes& lanes) {
     const bool contiguous = described.strides[0] == ir::Stride::One;
     return memory_.load({at_[operand], contiguous ? nullptr : stride, described.type}, lanes);
   }
+  return indices(operand, lanes, dtype::s64);
+}
+
+// The indices that an Index operand is, modulo the range of `type`, an integer of 32 or 64 bits.
+LlvmValue ValueScopes::indices(int operand, const Lanes& lanes, dtype type) {
   llvm::IRBuilder<>& builder = math_.ir();
-  uint64_t numbers[ir::kLanes];
-  std::iota(std::begin(numbers), std::end(numbers), 0);
-  llvm::Value* steps = llvm::ConstantDataVector::get(builder.getContext(), numbers);
-  steps = builder.CreateMul(steps, builder.CreateVectorSplat(ir::kLanes, stride));
+  llvm::Type* element = math_.elementType(type);
+  llvm::SmallVector<llvm::Constant*, ir::kLanes> numbers;
+  for (int i = 0; i < ir::kLanes; ++i) numbers.push_back(llvm::ConstantInt::get(element, i));
+  const auto spread = [&](llvm::Value* number) {
+    return builder.CreateVectorSplat(ir::kLanes, builder.CreateTrunc(number, element));
+  };
+  llvm::Value* stride = arguments_.operands[operand].strides[0];
   llvm::Value* first = builder.CreateAdd(at_[operand], builder.CreateMul(lanes.index, stride));
-  return {builder.CreateAdd(steps, builder.CreateVectorSplat(ir::kLanes, first)), dtype::s64};
+  llvm::Value* steps = builder.CreateMul(llvm::ConstantVector::get(numbers), spread(stride));
+  return {builder.CreateAdd(steps, spread(first)), type};
 }
 
 LlvmValue ValueScopes::applied(int value, int vector) {
@@ -146,6 +160,11 @@ LlvmValue ValueScopes::applied(int value, int vector) {
     args.push_back(tables_[tableOf(arg, vector)][arg]);
   }
   const KernelValue& definition = kernel_.values[value];
+  if (vector >= 0 && definition.op == ir::Op::Cast && getTypeSize(definition.type) == 4 &&
+      !isFloating(definition.type) && isIndex(definition.args[0])) {
+    const int operand = kernel_.values[definition.args[0]].index;
+    return indices(operand, lanes_[vector], definition.type);
+  }
   if (definition.form == Form::Gather) {
     return lookup_->lookUp(kernel_.gatherNumber(value), at_[definition.index], definition.type,
                            args, vector < 0 ? nullptr : lanes_[vector].mask);

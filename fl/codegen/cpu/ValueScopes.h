@@ -90,6 +90,8 @@ class ValueScopes {
   bool loadsPair(int operand, int vector) const;
   LlvmValue scalarLoad(int operand);
   LlvmValue vectorLoad(int operand, const Lanes& lanes);
+  bool isIndex(int value) const;
+  LlvmValue indices(int operand, const Lanes& lanes, dtype type);
   // The value of an Apply or a Gather.
   LlvmValue applied(int value, int vector);
   // Makes a value of KernelPlan::rounded known; returns the vectors joined.

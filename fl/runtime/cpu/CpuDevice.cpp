@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
 
 #include "fl/base/Error.h"
+#include "fl/kernel/RowChunks.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleRunner.h"
 #include "fl/runtime/ThreadPool.h"
@@ -15,6 +17,7 @@
 #include "fl/runtime/cpu/Library.h"
 #include "fl/tile/HostTarget.h"
 #include "fl/tile/TileInterpreter.h"
+#include "fl/tile/TileOps.h"
 
 namespace fl::runtime::cpu {
 namespace {
@@ -68,6 +71,15 @@ struct PreparedLaunch {
   int64_t grain;  // equal to domain if one thread does it
 };
 
+// A launch that reduces so much to one element that its chunks are worth threads of their own.
+struct ChunkedLaunch {
+  const CpuKernel* kernel;  // chunks.chunks
+  const ir::LaunchStep* step;
+  ir::RowChunks chunks;
+  tile::TileProgram finish;
+};
+constexpr int64_t kFewestChunks = 4;
+
 struct PreparedCall {
   const ir::LibraryStep* step;
   std::shared_ptr<LibraryFunction> function;  // null: the reference interpreter
@@ -77,6 +89,34 @@ struct PreparedCall {
 constexpr int64_t kSequentialElements = 1 << 14;
 constexpr int64_t kChunkElements = 1 << 13;
 constexpr int64_t kMaxChunks = 32;
+
+// The totals of a reduction: of its chunks in order, then in `folded`. Tile functions read and
+// write whole groups.
+class ChunkTotals {
+ public:
+  ChunkTotals(const ir::KernelStage::Reduce& reduce, dtype type, int64_t chunks)
+      : size_(static_cast<int64_t>(getTypeSize(type))),
+        combine_(tile::tileOps(tile::bestTileVariant())
+                     .apply[static_cast<int>(reduce.op)][static_cast<int>(type)]),
+        chunks_(chunks),
+        memory_(size_ * (chunks + 2 * tile::kTileGroup)) {
+    const uint64_t init = ir::reduceInit(reduce.op, type).bits();
+    std::memcpy(folded(), &init, size_);
+  }
+  char* at(int64_t chunk) { return memory_.data() + size_ * (tile::kTileGroup + chunk); }
+  char* folded() { return memory_.data(); }
+  void fold() {
+    for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
+      combine_(folded(), folded(), at(chunk), nullptr, tile::kTileGroup);
+    }
+  }
+
+ private:
+  int64_t size_;
+  tile::TileFunction combine_;
+  int64_t chunks_;
+  std::vector<char> memory_;
+};
 
 // Of the indices that parts of a launch found out of bounds, that of the first part.
 class FirstBadIndex {
@@ -150,7 +190,7 @@ bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
 // Bytes of a run of axis 0 that does not mind the parts of cache lines at its ends.
 constexpr size_t kLongRun = 2048;
 
-// How a step's results are best written: around the caches by maps that write along memory.
+// How a step's results are best written: around the caches by large maps that write along memory.
 ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step) {
   const ir::Kernel& kernel = schedule.kernels[step.kernel];
   if (kernel.reduced != 0 || stepBytes(schedule, step) < kStreamFrom) {
@@ -170,7 +210,7 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
       isLong = step.extents[0] * getTypeSize(operand.type) >= kLongRun;
     }
   }
-  return aligned                                               ? ir::Stores::Streaming
+  return aligned                                            ? ir::Stores::Streaming
          : outputs == 1 && isLong && !crossesMemory(kernel) ? ir::Stores::Aligning
                                                             : ir::Stores::Cached;
 }
@@ -181,8 +221,12 @@ class CpuSchedule : public ScheduleRunner {
     for (const ir::Step& step : schedule_.steps) {
       bytes_ += stepBytes(schedule_, step);
       if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
-        steps_.emplace_back(prepare(*launch, cache));
         ++launches_;
+        if (auto chunked = prepareChunked(*launch, cache)) {
+          steps_.emplace_back(std::move(*chunked));
+        } else {
+          steps_.emplace_back(prepare(*launch, cache));
+        }
       } else {
         steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
       }
@@ -200,6 +244,8 @@ class CpuSchedule : public ScheduleRunner {
     for (const auto& step : steps_) {
       if (const auto* launch = std::get_if<PreparedLaunch>(&step)) {
         runLaunch(*launch, frame);
+      } else if (const auto* chunked = std::get_if<ChunkedLaunch>(&step)) {
+        runChunked(*chunked, frame);
       } else {
         runCall(std::get<PreparedCall>(step), frame, scratch ? scratch->data() : nullptr);
       }
@@ -214,19 +260,37 @@ class CpuSchedule : public ScheduleRunner {
  private:
   // The variant of a launch's kernel.
   const CpuKernel* kernelOf(const ir::LaunchStep& step, KernelCache* cache) {
-    const ir::Kernel& kernel = schedule_.kernels[step.kernel];
     const ir::Stores stores = chooseStores(schedule_, step);
     const CpuKernel*& variant = variants_[{step.kernel, stores}];
     if (!variant) {
-      constexpr const char* kNames[] = {"k", "streaming", "aligning"};
-      DeviceKernelPtr& cached = (*cache)[printKernel(kernel, kNames[static_cast<int>(stores)])];
-      if (!cached) {
-        cached = std::make_shared<CpuKernel>(kernel, stores);
-      }
-      kernels_.push_back(cached);
-      variant = static_cast<const CpuKernel*>(cached.get());
+      variant = cachedKernel(schedule_.kernels[step.kernel], stores, cache);
     }
     return variant;
+  }
+
+  const CpuKernel* cachedKernel(const ir::Kernel& kernel, ir::Stores stores, KernelCache* cache) {
+    constexpr const char* kNames[] = {"k", "streaming", "aligning"};
+    DeviceKernelPtr& cached = (*cache)[printKernel(kernel, kNames[static_cast<int>(stores)])];
+    if (!cached) {
+      cached = std::make_shared<CpuKernel>(kernel, stores);
+    }
+    if (std::find(kernels_.begin(), kernels_.end(), cached) == kernels_.end()) {
+      kernels_.push_back(cached);
+    }
+    return static_cast<const CpuKernel*>(cached.get());
+  }
+
+  std::optional<ChunkedLaunch> prepareChunked(const ir::LaunchStep& step, KernelCache* cache) {
+    if (step.extents[0] < kFewestChunks * ir::kRowChunk) {
+      return std::nullopt;
+    }
+    auto chunks = ir::cutIntoChunks(schedule_.kernels[step.kernel]);
+    if (!chunks) {
+      return std::nullopt;
+    }
+    const CpuKernel* kernel = cachedKernel(chunks->chunks.kernel, ir::Stores::Cached, cache);
+    tile::TileProgram finish(chunks->finish.kernel);
+    return ChunkedLaunch{kernel, &step, std::move(*chunks), std::move(finish)};
   }
 
   PreparedLaunch prepare(const ir::LaunchStep& step, KernelCache* cache) {
@@ -277,6 +341,60 @@ class CpuSchedule : public ScheduleRunner {
     bad.check();
   }
 
+  void runChunked(const ChunkedLaunch& launch, const Frame& frame) const {
+    const ir::LaunchStep& step = *launch.step;
+    const ir::Kernel& whole = schedule_.kernels[step.kernel];
+    const LaunchData where = launchData(step, frame);
+    const int64_t length = step.extents[0], full = length / ir::kRowChunk;
+    const int64_t chunks = (length + ir::kRowChunk - 1) / ir::kRowChunk;
+    std::vector<ChunkTotals> totals;
+    for (const ir::KernelStage::Reduce& reduce : whole.stages[0].reduces) {
+      totals.emplace_back(reduce, whole.values[reduce.value].type, chunks);
+    }
+    threadPool().parallelFor(chunks, 1, [&](int64_t begin, int64_t end) {
+      runChunks(launch, where, begin, std::min(end, full), ir::kRowChunk, totals);
+      runChunks(launch, where, full, end, length - full * ir::kRowChunk, totals);
+    });
+    std::vector<void*> data;
+    for (ChunkTotals& total : totals) {
+      total.fold();
+    }
+    for (int operand : launch.chunks.finish.operands) {
+      data.push_back(operand < 0 ? totals[-1 - operand].folded() : where.data[operand]);
+    }
+    const std::vector<int64_t> strides(data.size(), 0);
+    const int64_t one = 1;
+    launch.finish.run({data.data(), &one, strides.data(), where.scalars.data()}, 0, 1);
+  }
+
+  // Chunks [begin, end), each of `length` elements.
+  static void runChunks(const ChunkedLaunch& launch, const LaunchData& where, int64_t begin,
+                        int64_t end, int64_t length, std::vector<ChunkTotals>& totals) {
+    if (begin >= end) {
+      return;
+    }
+    const ir::KernelPart& part = launch.chunks.chunks;
+    std::vector<void*> data;
+    std::vector<int64_t> strides;
+    for (size_t i = 0; i < part.operands.size(); ++i) {
+      const int from = part.operands[i];
+      if (from < 0) {
+        data.push_back(totals[-1 - from].at(begin));
+        strides.insert(strides.end(), {0, 1});
+        continue;
+      }
+      const ir::KernelOperand& operand = part.kernel.operands[i];
+      const bool isIndex = operand.role == ir::KernelOperand::Role::Index;
+      const int64_t size = isIndex ? 1 : static_cast<int64_t>(getTypeSize(operand.type));
+      const int64_t stride = launch.step->operands[from].strides[0];
+      data.push_back(static_cast<char*>(where.data[from]) + begin * ir::kRowChunk * stride * size);
+      strides.insert(strides.end(), {stride, stride * ir::kRowChunk});
+    }
+    const int64_t extents[] = {length, end - begin};
+    launch.kernel->run({data.data(), extents, strides.data(), where.scalars.data()}, 0,
+                       end - begin);
+  }
+
   void runCall(const PreparedCall& call, const Frame& frame, void* scratch) const {
     if (!call.function) {
       return interpretCall(*call.step, frame);
@@ -293,7 +411,7 @@ class CpuSchedule : public ScheduleRunner {
 
   std::vector<DeviceKernelPtr> kernels_;
   std::map<std::pair<int, ir::Stores>, const CpuKernel*> variants_;  // by number and stores
-  std::vector<std::variant<PreparedLaunch, PreparedCall>> steps_;
+  std::vector<std::variant<PreparedLaunch, ChunkedLaunch, PreparedCall>> steps_;
   size_t scratchBytes_ = 0;
   size_t launches_ = 0;
   size_t bytes_ = 0;

@@ -11,5 +11,6 @@ std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call);
 std::shared_ptr<LibraryFunction> preparePool(const LibraryCall& call);
 // Our own, for primitives that no kernel holds.
 std::shared_ptr<LibraryFunction> prepareRoutine(const LibraryCall& call);
+std::shared_ptr<LibraryFunction> prepareScatter(const LibraryCall& call);
 
 }  // namespace fl::runtime::cpu

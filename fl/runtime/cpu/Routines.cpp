@@ -1,99 +1,13 @@
-// Ops that the kernel form cannot hold, for any dtype: scatter, cumulative sums, sorting. Each
-// works on lines along one axis, which are independent, in the order that its row in Ops.def
-// states.
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <numeric>
-#include <optional>
+// Ops that the kernel form cannot hold, for any dtype: cumulative sums and sorting. Each works on
+// lines along one axis, which are independent, in the order that its row in Ops.def states.
+#include <utility>
+#include <vector>
 
-#include "fl/base/Error.h"
-#include "fl/kernel/Kernel.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
-#include "fl/runtime/cpu/Widening.h"
-#include "fl/tile/TileOps.h"
+#include "fl/runtime/cpu/Lines.h"
 
 namespace fl::runtime::cpu {
 namespace {
-
-// Elements that are worth a thread.
-constexpr int64_t kGrain = 1 << 14;
-// Lines that are worked on side by side: enough to use what the processor fetches ahead.
-constexpr int64_t kLeastWidth = 256, kMostWidth = 512;
-
-// A shape seen from one axis: [inner, length, outer].
-struct AxisShape {
-  AxisShape(const Shape& shape, Dim axis) : length(shape[axis]) {
-    for (int i = 0; i < shape.ndim(); ++i) {
-      (i < axis ? inner : outer) *= i == axis ? 1 : shape[i];
-    }
-  }
-  int64_t inner = 1;
-  int64_t length;
-  int64_t outer = 1;
-  int64_t elements() const { return inner * length * outer; }
-};
-
-// Calls body(first, last, o): lines [first, last) of inner, for each outer index, in parallel.
-template <class F>
-void forEachBlock(const AxisShape& shape, ThreadPool& pool, F&& body) {
-  const int64_t width =
-      std::clamp<int64_t>(kGrain / std::max<int64_t>(shape.length, 1), kLeastWidth, kMostWidth);
-  const int64_t blocks = (shape.inner + width - 1) / width;
-  const int64_t work = std::max<int64_t>(1, std::min(width, shape.inner) * shape.length);
-  pool.parallelFor(blocks * shape.outer, std::max<int64_t>(1, kGrain / work),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i) {
-                       const int64_t first = i % blocks * width;
-                       body(first, std::min(first + width, shape.inner), i / blocks);
-                     }
-                   });
-}
-
-template <typename T>
-T sumOf(T x, T y) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return x + y;
-  } else {
-    return T(static_cast<float>(x) + static_cast<float>(y));
-  }
-}
-
-// The type in which elements of type T are summed.
-template <typename T>
-using SumType = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
-
-// Moves elements between their dtype and the one they are summed in.
-class Widener {
- public:
-  explicit Widener(dtype type) {
-    if (computeType(type) != type) {
-      widening_.emplace(type);
-    }
-  }
-
-  template <typename T>
-  void widen(SumType<T>* to, const T* from, int64_t count) const {
-    if constexpr (std::is_arithmetic_v<T>) {
-      std::copy_n(from, count, to);
-    } else {
-      widening_->widen(to, from, count);
-    }
-  }
-  template <typename T>
-  void narrow(T* to, const SumType<T>* from, int64_t count) const {
-    if constexpr (std::is_arithmetic_v<T>) {
-      std::copy_n(from, count, to);
-    } else {
-      widening_->narrow(to, from, count);
-    }
-  }
-
- private:
-  std::optional<Widening> widening_;  // of 16-bit floats
-};
 
 class Routine : public LibraryFunction {
  public:
@@ -101,131 +15,101 @@ class Routine : public LibraryFunction {
   std::string implementation() const override { return "routine"; }
 };
 
-// result = x, then result[index] = y or += y in the order of y along the axis.
-class ScatterRoutine : public Routine {
- public:
-  explicit ScatterRoutine(const LibraryCall& call)
-      : type_(call.result.type),
-        adds_(call.op == ir::Op::ScatterAdd),
-        to_(call.result.shape, call.attrs[0]),
-        from_(call.operands[2].shape, call.attrs[0]),
-        index_(call.operands[1].shape, call.attrs[0]),
-        widener_(type_) {}
-
-  // The index is whole or one line on each side of the axis.
-  bool fits() const {
-    return (index_.inner == 1 || index_.inner == from_.inner) &&
-           (index_.outer == 1 || index_.outer == from_.outer);
-  }
-
-  void run(void* const* operands, void* result, void*, ThreadPool& pool) const override {
-    const size_t bytes = to_.elements() * getTypeSize(type_);
-    std::memcpy(result, operands[0], bytes);
-    dispatchType(type_, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const auto* index = static_cast<const int64_t*>(operands[1]);
-      forEachBlock(from_, pool, [&](int64_t first, int64_t last, int64_t o) {
-        scatterBlock(static_cast<const T*>(operands[2]), index, static_cast<T*>(result), first,
-                     last, o);
-      });
-    });
-  }
-
- private:
-  template <typename T>
-  void scatterBlock(const T* from, const int64_t* index, T* to, int64_t first, int64_t last,
-                    int64_t o) const {
-    const int64_t step = index_.inner == 1 ? 0 : 1;
-    for (int64_t i = 0; i < from_.length; ++i) {
-      const int64_t* at = index + index_.inner * (i + from_.length * (index_.outer == 1 ? 0 : o));
-      const T* line = from + from_.inner * (i + from_.length * o);
-      if (!std::is_arithmetic_v<T> && adds_ && step == 0 && last - first >= tile::kTileGroup / 4) {
-        addLine(line + first, to + first + to_.inner * to_.length * o, at[0], last - first);
-        continue;
-      }
-      for (int64_t k = first; k < last; ++k) {
-        const int64_t place = at[k * step];
-        if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(to_.length)) {
-          throw ir::IndexOutOfRange({place, to_.length});
-        }
-        T& target = to[k + to_.inner * (place + to_.length * o)];
-        target = adds_ ? sumOf(target, line[k]) : line[k];
-      }
-    }
-  }
-
-  // The same for `count` elements that go to one place of the axis.
-  template <typename T>
-  void addLine(const T* line, T* to, int64_t place, int64_t count) const {
-    if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(to_.length)) {
-      throw ir::IndexOutOfRange({place, to_.length});
-    }
-    T* const target = to + to_.inner * place;
-    SumType<T> sums[kMostWidth], values[kMostWidth];
-    widener_.widen(sums, target, count);
-    widener_.widen(values, line, count);
-    for (int64_t k = 0; k < count; ++k) {
-      sums[k] = sumOf(sums[k], values[k]);
-    }
-    widener_.narrow(target, sums, count);
-  }
-
-  const dtype type_;
-  const bool adds_;
-  const AxisShape to_, from_, index_;
-  const Widener widener_;
-};
-
 class CumsumRoutine : public Routine {
  public:
   explicit CumsumRoutine(const LibraryCall& call)
-      : type_(call.result.type), shape_(call.result.shape, call.attrs[0]), widener_(type_) {}
+      : type_(call.result.type), shape_(call.result.shape, call.attrs[0]), math_(type_) {}
 
   void run(void* const* operands, void* result, void*, ThreadPool& pool) const override {
+    if (shape_.elements() == 0) {
+      return;
+    }
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      forEachBlock(shape_, pool, [&](int64_t first, int64_t last, int64_t o) {
-        if (shape_.inner == 1) {
-          const int64_t line = shape_.length * o;
-          return sumLine(static_cast<const T*>(operands[0]) + line, static_cast<T*>(result) + line);
-        }
-        sumBlock(static_cast<const T*>(operands[0]), static_cast<T*>(result), first, last, o);
-      });
+      const T* const in = static_cast<const T*>(operands[0]);
+      T* const out = static_cast<T*>(result);
+      if (shape_.inner == 1) {
+        pool.parallelFor(shape_.outer, std::max<int64_t>(1, kGrain / shape_.length),
+                         [&](int64_t begin, int64_t end) { sumLines(in, out, begin, end); });
+      } else {
+        sumBlocks(in, out, pool);
+      }
     });
   }
 
  private:
-  // 16-bit floats are summed in f32.
+  // Lines whose elements are neighbours, some at a time: a sum waits for the one before it.
   template <typename T>
-  void sumBlock(const T* in, T* out, int64_t first, int64_t last, int64_t o) const {
-    SumType<T> totals[kMostWidth] = {}, values[kMostWidth];
-    for (int64_t i = 0; i < shape_.length; ++i) {
-      const int64_t line = first + shape_.inner * (i + shape_.length * o);
-      widener_.widen(values, in + line, last - first);
-      for (int64_t k = 0; k < last - first; ++k) {
-        totals[k] = sumOf(totals[k], values[k]);
-      }
-      widener_.narrow(out + line, totals, last - first);
+  void sumLines(const T* in, T* out, int64_t begin, int64_t end) const {
+    for (; begin + 4 <= end; begin += 4) {
+      sumTogether(in + begin * shape_.length, out + begin * shape_.length,
+                  std::make_index_sequence<4>());
+    }
+    for (; begin < end; ++begin) {
+      sumTogether(in + begin * shape_.length, out + begin * shape_.length,
+                  std::make_index_sequence<1>());
     }
   }
 
-  // The same for one line whose elements are neighbours.
-  template <typename T>
-  void sumLine(const T* in, T* out) const {
-    SumType<T> total(0), values[kMostWidth];
-    for (int64_t begin = 0; begin < shape_.length; begin += kMostWidth) {
-      const int64_t count = std::min(kMostWidth, shape_.length - begin);
-      widener_.widen(values, in + begin, count);
+  template <typename T, size_t... line>
+  void sumTogether(const T* in, T* out, std::index_sequence<line...>) const {
+    constexpr int64_t kPart = 256;
+    SumType<T> totals[sizeof...(line)] = {}, values[sizeof...(line)][kPart];
+    for (int64_t begin = 0; begin < shape_.length; begin += kPart) {
+      const int64_t count = std::min(kPart, shape_.length - begin);
+      (math_.widen(values[line], in + line * shape_.length + begin, count), ...);
+      // The totals are named one by one, which keeps them in registers.
       for (int64_t i = 0; i < count; ++i) {
-        values[i] = total = sumOf(total, values[i]);
+        ((values[line][i] = totals[line] = sumOf(totals[line], values[line][i])), ...);
       }
-      widener_.narrow(out + begin, values, count);
+      (math_.narrow(out + line * shape_.length + begin, values[line], count), ...);
     }
+  }
+
+  template <typename T>
+  void sumBlocks(const T* in, T* out, ThreadPool& pool) const {
+    constexpr int64_t kLeastWidth = 256;
+    const int64_t share = (shape_.inner / (2 * pool.threads()) + 63) / 64 * 64;
+    const int64_t width = std::clamp(share, kLeastWidth, kMostWidth);
+    const int64_t blocks = (shape_.inner + width - 1) / width;
+    const int64_t work = std::min(width, shape_.inner) * shape_.length;
+    pool.parallelFor(blocks * shape_.outer, std::max<int64_t>(1, kGrain / work),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t i = begin; i < end; ++i) {
+                         const int64_t first = i % blocks * width;
+                         const int64_t line = first + shape_.inner * shape_.length * (i / blocks);
+                         sumBlock(in + line, out + line, std::min(width, shape_.inner - first));
+                       }
+                     });
+  }
+
+  // `count` lines side by side.
+  template <typename T>
+  void sumBlock(const T* in, T* out, int64_t count) const {
+    const bool streams = isStreamed(shape_.elements() * static_cast<int64_t>(sizeof(T)));
+    alignas(64) SumType<T> totals[kMostWidth] = {};
+    alignas(64) SumType<T> values[kMostWidth];
+    alignas(64) T narrowed[kMostWidth];
+    for (int64_t i = 0; i < shape_.length; ++i, in += shape_.inner, out += shape_.inner) {
+      if (i + 1 < shape_.length) {
+        fetchBytes(in + shape_.inner, count * static_cast<int64_t>(sizeof(T)));
+      }
+      if constexpr (std::is_arithmetic_v<T>) {
+        math_.add(totals, in, count);
+        copyRun(out, totals, count * sizeof(T), streams);
+      } else {
+        math_.widen(values, in, count);
+        math_.add(totals, values, count);
+        math_.narrow(narrowed, totals, count);
+        copyRun(out, narrowed, count * sizeof(T), streams);
+      }
+    }
+    finishCopies(streams);
   }
 
   const dtype type_;
   const AxisShape shape_;
-  const Widener widener_;
+  const RunMath math_;
 };
 
 class ArgsortRoutine : public Routine {
@@ -238,8 +122,10 @@ class ArgsortRoutine : public Routine {
   void run(void* const* operands, void* result, void*, ThreadPool& pool) const override {
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      forEachBlock(shape_, pool, [&](int64_t first, int64_t last, int64_t o) {
-        for (int64_t k = first; k < last; ++k) {
+      const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(shape_.length, 1));
+      pool.parallelFor(shape_.inner * shape_.outer, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+          const int64_t k = line % shape_.inner, o = line / shape_.inner;
           sortLine(static_cast<const T*>(operands[0]) + k + shape_.inner * shape_.length * o,
                    static_cast<int64_t*>(result) + k + shape_.inner * count_ * o);
         }
@@ -283,10 +169,8 @@ class ArgsortRoutine : public Routine {
 std::shared_ptr<LibraryFunction> prepareRoutine(const LibraryCall& call) {
   switch (call.op) {
     case ir::Op::Scatter:
-    case ir::Op::ScatterAdd: {
-      auto scatter = std::make_shared<ScatterRoutine>(call);
-      return scatter->fits() ? scatter : nullptr;
-    }
+    case ir::Op::ScatterAdd:
+      return prepareScatter(call);
     case ir::Op::Cumsum:
       return std::make_shared<CumsumRoutine>(call);
     case ir::Op::Argsort:

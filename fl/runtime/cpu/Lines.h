@@ -1,0 +1,110 @@
+// What routines on lines along one axis share: the shape seen from that axis, and loops over runs
+// of elements that copy, add and convert them in vectors. Relies on the tile functions and
+// Widening.h; Routines.cpp and ScatterRoutine.cpp are the users.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+
+#include "fl/base/Shape.h"
+#include "fl/base/Types.h"
+#include "fl/runtime/cpu/Widening.h"
+#include "fl/tile/TileOps.h"
+
+namespace fl::runtime::cpu {
+
+// Elements that are worth a thread.
+inline constexpr int64_t kGrain = 1 << 14;
+// Elements that a block of lines side by side has at most.
+inline constexpr int64_t kMostWidth = 1024;
+
+// A shape seen from one axis: [inner, length, outer].
+struct AxisShape {
+  AxisShape(const Shape& shape, Dim axis) : length(shape[axis]) {
+    for (int i = 0; i < shape.ndim(); ++i) {
+      (i < axis ? inner : outer) *= i == axis ? 1 : shape[i];
+    }
+  }
+  int64_t inner = 1;
+  int64_t length;
+  int64_t outer = 1;
+  int64_t elements() const { return inner * length * outer; }
+};
+
+template <typename T>
+T sumOf(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return x + y;
+  } else {
+    return T(static_cast<float>(x) + static_cast<float>(y));
+  }
+}
+
+// The type in which elements of type T are summed.
+template <typename T>
+using SumType = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+
+// Loops over runs of elements of one dtype, at any address; nothing behind a run is read.
+class RunMath {
+ public:
+  explicit RunMath(dtype type) {
+    const dtype sum = computeType(type);
+    if (sum != type) {
+      widening_.emplace(type);
+    }
+    add_ = tile::tileOps(tile::bestTileVariant())
+               .apply[static_cast<int>(ir::Op::Add)][static_cast<int>(sum)];
+  }
+
+  template <typename T>
+  void widen(SumType<T>* to, const T* from, int64_t count) const {
+    if constexpr (std::is_arithmetic_v<T>) {
+      std::copy_n(from, count, to);
+    } else {
+      widening_->widen(to, from, count);
+    }
+  }
+  template <typename T>
+  void narrow(T* to, const SumType<T>* from, int64_t count) const {
+    if constexpr (std::is_arithmetic_v<T>) {
+      std::copy_n(from, count, to);
+    } else {
+      widening_->narrow(to, from, count);
+    }
+  }
+  // to[i] += from[i] in the type of sums.
+  template <typename S>
+  void add(S* to, const S* from, int64_t count) const {
+    const int64_t whole = count & -tile::kTileGroup;
+    add_(to, to, from, nullptr, whole);
+    for (int64_t i = whole; i < count; ++i) {
+      to[i] = sumOf(to[i], from[i]);
+    }
+  }
+
+ private:
+  std::optional<Widening> widening_;  // of 16-bit floats
+  tile::TileFunction add_;
+};
+
+// Asks for memory that is read soon. Inline in any case: GCC leaves out calls of functions that do
+// nothing else.
+[[gnu::always_inline]] inline void fetchBytes(const void* from, int64_t bytes) {
+  constexpr int64_t kCacheLine = 64;
+  for (int64_t i = 0; i < bytes; i += kCacheLine) {
+    __builtin_prefetch(static_cast<const char*>(from) + i);
+  }
+}
+
+// Copies a run to a result that no cache holds if `streams`, around the caches where it is aligned.
+void copyRun(void* to, const void* from, int64_t bytes, bool streams);
+// Before a thread hands over what it copied so.
+void finishCopies(bool streams);
+// Whether a result of so many bytes is better written around the caches.
+bool isStreamed(int64_t bytes);
+
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,218 @@
+// Scatter: result = x, then result[index] = y or += y in the order of y along the axis.
+//
+// Where an index stands for a whole line, each line of the result is written once: a list of the
+// lines of y that go to it is made first, and lines are independent then.
+#include <numeric>
+
+#include "fl/kernel/Kernel.h"
+#include "fl/runtime/cpu/LibraryFunctions.h"
+#include "fl/runtime/cpu/Lines.h"
+
+namespace fl::runtime::cpu {
+namespace {
+
+// Lines between one that is asked for and the one at work.
+constexpr int64_t kLinesAhead = 16;
+
+class ScatterRoutine : public LibraryFunction {
+ public:
+  explicit ScatterRoutine(const LibraryCall& call)
+      : type_(call.result.type),
+        adds_(call.op == ir::Op::ScatterAdd),
+        to_(call.result.shape, call.attrs[0]),
+        from_(call.operands[2].shape, call.attrs[0]),
+        index_(call.operands[1].shape, call.attrs[0]),
+        math_(type_) {}
+
+  // The index is whole or one line on each side of the axis.
+  bool fits() const {
+    return (index_.inner == 1 || index_.inner == from_.inner) &&
+           (index_.outer == 1 || index_.outer == from_.outer);
+  }
+  size_t scratchBytes() const override {
+    return hasLines() ? index_.outer * (to_.length + 2 + from_.length) * sizeof(int64_t) : 0;
+  }
+  std::string implementation() const override { return "routine"; }
+
+  void run(void* const* operands, void* result, void* scratch, ThreadPool& pool) const override {
+    const auto* index = static_cast<const int64_t*>(operands[1]);
+    dispatchType(type_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T *const x = static_cast<const T*>(operands[0]), *const y =
+                                                                 static_cast<const T*>(operands[2]);
+      if (hasLines()) {
+        writeLines(x, y, static_cast<T*>(result), index, static_cast<int64_t*>(scratch), pool);
+      } else {
+        std::memcpy(result, x, to_.elements() * sizeof(T));
+        writeElements(y, static_cast<T*>(result), index, pool);
+      }
+    });
+  }
+
+ private:
+  // Shorter lines are not worth a list.
+  bool hasLines() const {
+    constexpr int64_t kShort = 8;
+    return index_.inner == 1 && from_.inner >= kShort && from_.elements() > 0;
+  }
+
+  int64_t checked(int64_t place) const {
+    if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(to_.length)) {
+      throw ir::IndexOutOfRange({place, to_.length});
+    }
+    return place;
+  }
+
+  // ---- lines ----
+
+  // What goes where, for one index of the outer axes. The lines of y by the place they go to, in
+  // their order: those of place p are order[starts[p]] to order[starts[p + 1]]. Of lines that
+  // replace one another, starts[p] is the last itself, or -1.
+  struct Lists {
+    int64_t* starts;
+    int64_t* order;
+  };
+  Lists listsOf(int64_t* scratch, int64_t o) const {
+    int64_t* const starts = scratch + (index_.outer == 1 ? 0 : o) * (to_.length + 2 + from_.length);
+    return {starts, starts + to_.length + 2};
+  }
+
+  void makeLists(const int64_t* index, const Lists& lists) const {
+    std::fill_n(lists.starts, to_.length + 2, adds_ ? 0 : -1);
+    if (!adds_) {
+      for (int64_t i = 0; i < from_.length; ++i) {
+        lists.starts[checked(index[i])] = i;
+      }
+      return;
+    }
+    // The count of place p stands two further on, so that filling moves each start to its place.
+    for (int64_t i = 0; i < from_.length; ++i) {
+      ++lists.starts[checked(index[i]) + 2];
+    }
+    std::partial_sum(lists.starts, lists.starts + to_.length + 2, lists.starts);
+    for (int64_t i = 0; i < from_.length; ++i) {
+      lists.order[lists.starts[index[i] + 1]++] = i;
+    }
+  }
+
+  template <typename T>
+  void writeLines(const T* x, const T* y, T* result, const int64_t* index, int64_t* scratch,
+                  ThreadPool& pool) const {
+    pool.parallelFor(index_.outer, std::max<int64_t>(1, kGrain / from_.length),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t o = begin; o < end; ++o) {
+                         makeLists(index + o * from_.length, listsOf(scratch, o));
+                       }
+                     });
+    const bool streams = isStreamed(to_.elements() * static_cast<int64_t>(sizeof(T)));
+    pool.parallelFor(to_.length * to_.outer, std::max<int64_t>(1, kGrain / to_.inner),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t line = begin; line < end; ++line) {
+                         const int64_t o = line / to_.length, place = line % to_.length;
+                         const T* const of = y + to_.inner * from_.length * o;
+                         const int64_t at = to_.inner * line;
+                         const Lists lists = listsOf(scratch, o);
+                         adds_ ? addLines(x + at, of, result + at, lists, place, streams)
+                               : moveLine(x + at, of, result + at, lists, place, streams);
+                       }
+                       finishCopies(streams);
+                     });
+  }
+
+  // Asks for a line that is read soon.
+  template <typename T>
+  [[gnu::always_inline]] void fetchLine(const T* line) const {
+    constexpr int64_t kMostBytes = 512;
+    fetchBytes(line, std::min<int64_t>(kMostBytes, to_.inner * sizeof(T)));
+  }
+
+  template <typename T>
+  void moveLine(const T* x, const T* y, T* out, const Lists& lists, int64_t place,
+                bool streams) const {
+    if (place + kLinesAhead < to_.length && lists.starts[place + kLinesAhead] >= 0) {
+      fetchLine(y + to_.inner * lists.starts[place + kLinesAhead]);
+    }
+    const int64_t from = lists.starts[place];
+    copyRun(out, from < 0 ? x : y + to_.inner * from, to_.inner * sizeof(T), streams);
+  }
+
+  template <typename T>
+  void addLines(const T* x, const T* y, T* out, const Lists& lists, int64_t place,
+                bool streams) const {
+    const int64_t inner = to_.inner, first = lists.starts[place], last = lists.starts[place + 1];
+    for (int64_t i = first + kLinesAhead; i < std::min(last + kLinesAhead, from_.length); ++i) {
+      fetchLine(y + inner * lists.order[i]);
+    }
+    if (first == last) {
+      return copyRun(out, x, inner * sizeof(T), streams);
+    }
+    for (int64_t k = 0; k < inner; k += kMostWidth) {
+      const int64_t count = std::min(kMostWidth, inner - k);
+      alignas(64) T sums[kMostWidth];
+      std::copy_n(x + k, count, sums);
+      for (int64_t i = first; i < last; ++i) {
+        addRun(sums, y + inner * lists.order[i] + k, count);
+      }
+      copyRun(out + k, sums, count * sizeof(T), streams);
+    }
+  }
+
+  // Each sum is rounded to the type of the elements.
+  template <typename T>
+  void addRun(T* to, const T* from, int64_t count) const {
+    if constexpr (std::is_arithmetic_v<T>) {
+      math_.add(to, from, count);
+    } else {
+      alignas(64) float sums[kMostWidth], values[kMostWidth];
+      math_.widen(sums, to, count);
+      math_.widen(values, from, count);
+      math_.add(sums, values, count);
+      math_.narrow(to, sums, count);
+    }
+  }
+
+  // ---- elements ----
+
+  template <typename T>
+  void writeElements(const T* y, T* to, const int64_t* index, ThreadPool& pool) const {
+    const int64_t width = std::min(kMostWidth, from_.inner);
+    const int64_t blocks = width == 0 ? 0 : (from_.inner + width - 1) / width;
+    const int64_t work = std::max<int64_t>(1, width * from_.length);
+    pool.parallelFor(
+        blocks * from_.outer, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t first = i % blocks * width;
+            writeBlock(y, index, to, first, std::min(first + width, from_.inner), i / blocks);
+          }
+        });
+  }
+
+  // Elements [first, last) of each line, in the order of lines.
+  template <typename T>
+  void writeBlock(const T* y, const int64_t* index, T* to, int64_t first, int64_t last,
+                  int64_t o) const {
+    const int64_t step = index_.inner == 1 ? 0 : 1;
+    for (int64_t i = 0; i < from_.length; ++i) {
+      const int64_t* at = index + index_.inner * (i + from_.length * (index_.outer == 1 ? 0 : o));
+      const T* line = y + from_.inner * (i + from_.length * o);
+      for (int64_t k = first; k < last; ++k) {
+        T& target = to[k + to_.inner * (checked(at[k * step]) + to_.length * o)];
+        target = adds_ ? sumOf(target, line[k]) : line[k];
+      }
+    }
+  }
+
+  const dtype type_;
+  const bool adds_;
+  const AxisShape to_, from_, index_;
+  const RunMath math_;
+};
+
+}  // namespace
+
+std::shared_ptr<LibraryFunction> prepareScatter(const LibraryCall& call) {
+  auto scatter = std::make_shared<ScatterRoutine>(call);
+  return scatter->fits() ? scatter : nullptr;
+}
+
+}  // namespace fl::runtime::cpu
