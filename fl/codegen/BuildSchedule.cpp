@@ -219,7 +219,9 @@ class ScheduleBuilder {
     std::vector<ir::OperandSource> operands;
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const ValueId operand = node.operands[i], base = plan_.values[operand].base;
-      const bool written = node.op == ir::Op::Update && i == 1 && !graph_.isNumber(operand);
+      // A kernel that writes a number to a box may not hold all axes; routines take buffers.
+      const bool written =
+          !contiguous && node.op == ir::Op::Update && i == 1 && !graph_.isNumber(operand);
       operands.push_back(written && graph_.isNumber(base) ? ir::OperandSource{{}, {}, base}
                                                           : source(operand, contiguous));
     }

@@ -3,10 +3,10 @@
 //
 // There is no branch, table look-up, conversion between float and integer, or contraction: every
 // fused multiply-add is written out, so each executor computes the same bits (of a NaN: a NaN).
-// The one part that few arguments need, the reduction of huge angles, goes through b.rarely().
-// Arguments are reduced the classic way (Cody and Waite, "Software Manual for the Elementary
-// Functions", 1980; the logarithms follow Tang's series in s = f / (2 + f)). Polynomials are
-// minimax fits made with Sollya's fpminimax and remez for the intervals stated beside them.
+// What few arguments need, the reduction of huge angles and long quotients, goes through
+// b.rarely(). Arguments are reduced the classic way (Cody and Waite, "Software Manual for the
+// Elementary Functions", 1980; the logarithms follow Tang's series in s = f / (2 + f)). Polynomials
+// are minimax fits made with Sollya's fpminimax and remez for the intervals stated beside them.
 //
 // Largest errors, in units in the last place of the result: exp 0.98, log 0.85, erf 1 (f64 1.3),
 // pow 1.3, tanh 1.4, log1p 1.5, sin and cos 1.6; fmod is exact. tests/ir/VectorMathTest.cpp asserts
@@ -187,11 +187,13 @@ class Formulas {
   }
 
   // Subtracts multiples of |y| 2^k for falling k. Each step takes a quotient of one mantissa's
-  // width, so every difference is exact.
+  // width, so every difference is exact; few quotients are longer than one step's.
   V fmod(V x, V y) {
     constexpr int kSteps = (2 * Format::kBias + Format::kMantissa) / (Format::kMantissa + 1) + 1;
     const V a = b_.magnitude(x), d = b_.magnitude(y);
-    const V rest = remainder<kSteps>(a, d);
+    const V rest = b_.rarely(
+        b_.le(nextStep(d), a), [&] { return remainder<1>(a, d); },
+        [&] { return remainder<kSteps>(a, d); });
     const auto valid = b_.maskAnd(b_.lt(a, infinity()), b_.lt(real(0), d));
     return b_.select(valid, withSign(rest, x), real(__builtin_nan("")));
   }
@@ -429,10 +431,12 @@ class Formulas {
     return b_.fromBits(b_.bitXor(b_.bits(b_.select(odd, cos, sin)), sign));
   }
 
+  V nextStep(V d) { return b_.mul(d, real(2.0 * (int64_t{1} << Format::kMantissa))); }
+
   template <int steps>
   V remainder(V a, V d) {
     if constexpr (steps > 1) {
-      a = remainder<steps - 1>(a, b_.mul(d, real(2.0 * (int64_t{1} << Format::kMantissa))));
+      a = remainder<steps - 1>(a, nextStep(d));
     }
     const V quotient = b_.floor(b_.divide(a, d));
     const V rest = b_.fma(b_.negate(quotient), d, a);

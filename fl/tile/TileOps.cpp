@@ -45,21 +45,21 @@ constexpr int64_t wholeGroups(int64_t count) { return count & ~(kTileGroup - 1);
 
 // True if an element needs the rare part of the op's meaning; false at once for ops without one.
 template <Op op, class T>
-FL_TILE_FUNCTION bool needsRare(const T* x, int64_t count) {
+FL_TILE_FUNCTION bool needsRare(const T* x, const T* y, int64_t count) {
   Builder b(Rare::Note);
   FL_TILE_LOOP
   for (int64_t i = 0; i < count; ++i) {
-    Meaning<op>::apply(b, x[i], x[i], x[i]);
+    Meaning<op>::apply(b, x[i], y[i], y[i]);
   }
   return b.anyRare != 0;
 }
 
 template <Op op, Rare rare, class R, class T>
-FL_TILE_FUNCTION void applyUnary(R* out, const T* x, int64_t count) {
+FL_TILE_FUNCTION void applyToPairs(R* out, const T* x, const T* y, int64_t count) {
   Builder b(rare);
   FL_TILE_LOOP
   for (int64_t i = 0; i < count; ++i) {
-    out[i] = R(Meaning<op>::apply(b, x[i], x[i], x[i]));
+    out[i] = R(Meaning<op>::apply(b, x[i], y[i], y[i]));
   }
 }
 
@@ -78,18 +78,13 @@ FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void*
     for (int64_t i = 0; i < count; ++i) {
       to[i] = R(Meaning<op>::apply(b, mask[i] != 0, first[i], second[i]));
     }
-  } else if constexpr (kKind == Kind::Unary) {
-    const T* const first = static_cast<const T*>(x);
-    if (needsRare<op>(first, count)) {
-      applyUnary<op, Rare::Compute>(to, first, count);
-    } else {
-      applyUnary<op, Rare::LeaveOut>(to, first, count);
-    }
   } else {
-    const T *const first = static_cast<const T*>(x), *const second = static_cast<const T*>(y);
-    FL_TILE_LOOP
-    for (int64_t i = 0; i < count; ++i) {
-      to[i] = R(Meaning<op>::apply(b, first[i], second[i], second[i]));
+    const T* const first = static_cast<const T*>(x);
+    const T* const second = kKind == Kind::Unary ? first : static_cast<const T*>(y);
+    if (needsRare<op>(first, second, count)) {
+      applyToPairs<op, Rare::Compute>(to, first, second, count);
+    } else {
+      applyToPairs<op, Rare::LeaveOut>(to, first, second, count);
     }
   }
 }

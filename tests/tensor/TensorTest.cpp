@@ -370,5 +370,13 @@ TEST(Backends, ScopesMixTensors) {
               HasSubstr("device \"tpu\" does not exist; there are: cpu, null, ref"));
 }
 
+TEST(Tensor, NumbersAreWrittenToBoxesOfMoreAxesThanAKernelHas) {
+  Tensor x = full({3, 3, 3, 3, 3, 3}, 1.0F);
+  const range part(0, 2);
+  x(part, part, part, part, part, part) = 5;
+  EXPECT_EQ(sum(x).scalar<float>(), 729 + 4 * 64);
+  EXPECT_EQ(sum(x(part, part, part, part, part, part)).scalar<float>(), 5 * 64);
+}
+
 }  // namespace
 }  // namespace fl
