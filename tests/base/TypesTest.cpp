@@ -23,5 +23,15 @@ TEST(Shape, CountsElements) {
             "f32[4611686018427387904] has more bytes than can be counted");
 }
 
+TEST(Types, OthersAreErrors) {
+  for (const int number : {-1, kDtypeCount, 99}) {
+    const auto type = static_cast<dtype>(number);
+    const std::string message = std::to_string(number) + " is no dtype";
+    EXPECT_EQ(errorOf([&] { getTypeSize(type); }), message);
+    EXPECT_EQ(errorOf([&] { dtypeToString(type); }), message);
+    EXPECT_EQ(errorOf([&] { Number::fromSigned(1, type); }), message);
+  }
+}
+
 }  // namespace
 }  // namespace fl
