@@ -28,34 +28,23 @@ Tensor arangeOf(T start, T end, T step, dtype type) {
 
 }  // namespace
 
-#define FL_DEFINE(T)                                                 \
-  template <>                                                        \
-  Tensor fromScalar(const T& value, const dtype type) {              \
-    FL_API_ENTRY();                                                  \
-    return detail::numberTensor(Number::of(value).cast(type));       \
-  }                                                                  \
-  template <>                                                        \
-  Tensor full(const Shape& dims, const T& value, const dtype type) { \
-    FL_API_ENTRY_OF();                                               \
-    return detail::filled(dims, stored(value, type));                \
-  }
-FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
-#undef FL_DEFINE
-
 #define FL_DEFINE(T)                                                             \
+  template <>                                                                    \
+  Tensor fromScalar(const T& value, const dtype type) {                          \
+    FL_API_ENTRY();                                                              \
+    return detail::numberTensor(Number::of(value).cast(type));                   \
+  }                                                                              \
+  template <>                                                                    \
+  Tensor full(const Shape& dims, const T& value, const dtype type) {             \
+    FL_API_ENTRY_OF();                                                           \
+    return detail::filled(dims, stored(value, type));                            \
+  }                                                                              \
   template <>                                                                    \
   Tensor arange(const T& start, const T& end, const T& step, const dtype type) { \
     FL_API_ENTRY();                                                              \
     return arangeOf(start, end, step, type);                                     \
   }
-FL_DEFINE(double)
-FL_DEFINE(float)
-FL_DEFINE(int)
-FL_DEFINE(unsigned)
-FL_DEFINE(long)
-FL_DEFINE(unsigned long)
-FL_DEFINE(long long)
-FL_DEFINE(unsigned long long)
+FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 #undef FL_DEFINE
 
 Tensor TensorBackend::arange(const Shape& shape, const Dim seqDim, const dtype type) {

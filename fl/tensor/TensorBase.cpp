@@ -341,11 +341,6 @@ void Tensor::setValue(TensorValue value) const {
   }
 }
 
-void Tensor::fill(const Number& number) {
-  FL_USER_CHECK(storage_, "assignment: the tensor is empty");
-  write(detail::filled(shape(), number.cast(type())));
-}
-
 Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs, const char* name) {
   if (!view_) {
     Tensor updated = detail::binary(op, *this, rhs);
@@ -396,15 +391,15 @@ FL_DEFINE_TENSOR(/=, Div)
     FL_API_ENTRY();                                        \
     return updateInPlace(ir::Op::Name, Number::of(value)); \
   }
-#define FL_DEFINE(T)                          \
-  Tensor& Tensor::operator=(const T& value) { \
-    FL_API_ENTRY();                           \
-    fill(Number::of(value));                  \
-    return *this;                             \
-  }                                           \
-  FL_DEFINE_SCALAR(+=, Add, T)                \
-  FL_DEFINE_SCALAR(-=, Sub, T)                \
-  FL_DEFINE_SCALAR(*=, Mul, T)                \
+#define FL_DEFINE(T)                                               \
+  Tensor& Tensor::operator=(const T& value) {                      \
+    FL_API_ENTRY();                                                \
+    write(detail::filled(shape(), Number::of(value).cast(type()))); \
+    return *this;                                                  \
+  }                                                                \
+  FL_DEFINE_SCALAR(+=, Add, T)                                     \
+  FL_DEFINE_SCALAR(-=, Sub, T)                                     \
+  FL_DEFINE_SCALAR(*=, Mul, T)                                     \
   FL_DEFINE_SCALAR(/=, Div, T)
 FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 #undef FL_DEFINE

@@ -252,7 +252,6 @@ class Tensor {
   void write(const Tensor& value);
   void put(const Tensor& source, detail::Write write);
   bool accumulates(ir::Op op) const;
-  void fill(const Number& value);
   Tensor& updateInPlace(ir::Op op, const Tensor& rhs, const char* name);
   Tensor& updateInPlace(ir::Op op, const Number& rhs);
 
