@@ -32,7 +32,7 @@ Tensor arangeOf(T start, T end, T step, dtype type) {
   template <>                                                                    \
   Tensor fromScalar(const T& value, const dtype type) {                          \
     FL_API_ENTRY();                                                              \
-    return detail::numberTensor(Number::of(value).cast(type));                   \
+    return detail::numberTensor(stored(value, type));                            \
   }                                                                              \
   template <>                                                                    \
   Tensor full(const Shape& dims, const T& value, const dtype type) {             \

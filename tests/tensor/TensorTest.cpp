@@ -33,6 +33,7 @@ TEST(Creation, FullArangeIotaIdentity) {
 
 TEST(Creation, BytesOfB8AreWhatTheyAre) {
   EXPECT_EQ(full({1}, 42, dtype::b8).scalar<char>(), 42);
+  EXPECT_EQ(fromScalar(42, dtype::b8).scalar<char>(), 42);
   EXPECT_EQ(full({1}, 42).astype(dtype::b8).scalar<char>(), 1);
 }
 
