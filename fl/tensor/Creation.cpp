@@ -15,15 +15,16 @@ Number stored(T value, dtype type) {
                                                     : number.cast(type);
 }
 
-// Computed in T, as Flashlight does: index * step + start.
+// Computed in T, as Flashlight does: index * step + start. Integers are counted where they do not
+// overflow.
 template <typename T>
 Tensor arangeOf(T start, T end, T step, dtype type) {
+  using Wide = std::conditional_t<std::is_integral_v<T>, __int128, T>;
   FL_USER_CHECK(step != T(0), calledAs("arange"), ": the step is 0");
-  const bool wraps = std::is_unsigned_v<T> && end < start;
-  const auto count = wraps ? -1 : static_cast<Dim>((end - start) / step);
-  FL_USER_CHECK(count >= 0, calledAs("arange"), ": ", start, " to ", end, " by ", step,
-                " is empty");
-  return arange(Shape({count}), 0, type) * step + start;
+  const Wide count = (Wide(end) - Wide(start)) / Wide(step);
+  FL_USER_CHECK(count > -1 && count < 0x1p63, calledAs("arange"), ": ", start, " to ", end, " by ",
+                step, count <= -1 ? " is empty" : " has no number of elements");
+  return arange(Shape({static_cast<Dim>(count)}), 0, type) * step + start;
 }
 
 }  // namespace

@@ -95,6 +95,20 @@ TEST(Composite, RangesOfUnsignedNumbersDoNotWrap) {
   EXPECT_EQ(arange(2U, 8U, 3U).shape(), Shape({2}));
 }
 
+TEST(Composite, RangesAreCountedWithoutOverflow) {
+  EXPECT_THAT(arange(-2000000000, 2000000000, 1000000000).toHostVector<int>(),
+              ElementsAre(-2000000000, -1000000000, 0, 1000000000));
+  EXPECT_EQ(arange(0.f, -0.5f).shape(), Shape({0}));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(errorOf([&] { arange(0.f, nan); }),
+              HasSubstr("arange: 0 to nan by 1 has no number of elements"));
+  EXPECT_THAT(errorOf([&] { arange(0.f, infinity); }),
+              HasSubstr("arange: 0 to inf by 1 has no number of elements"));
+  EXPECT_THAT(errorOf([] { arange(0.0, 1e30); }), HasSubstr("has no number of elements"));
+  EXPECT_THAT(errorOf([] { arange(0ULL, ~0ULL); }), HasSubstr("has no number of elements"));
+}
+
 TEST(Composite, OffsetsOfSparseMatricesRise) {
   const Tensor values = of({1, 2, 3}, dtype::f32);
   const Tensor columns = of({0, 2, 1}, dtype::s32);
