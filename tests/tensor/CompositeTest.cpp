@@ -109,6 +109,23 @@ TEST(Composite, RangesAreCountedWithoutOverflow) {
   EXPECT_THAT(errorOf([] { arange(0ULL, ~0ULL); }), HasSubstr("has no number of elements"));
 }
 
+TEST(Composite, AllCloseTellsLargeIntegersApart) {
+  const auto close = [](auto a, auto b, double tolerance) {
+    return allClose(Tensor::fromVector(std::vector{a}), Tensor::fromVector(std::vector{b}),
+                    tolerance);
+  };
+  EXPECT_FALSE(close(9007199254740993LL, 9007199254740992LL, 0.5));
+  EXPECT_FALSE(close(9007199254740992LL, 9007199254740993LL, 0.5));
+  EXPECT_TRUE(close(9007199254740993LL, 9007199254740992LL, 1.5));
+  EXPECT_FALSE(close(~0ULL, ~0ULL - 1, 0.5));
+  EXPECT_FALSE(close(std::numeric_limits<long long>::min(), std::numeric_limits<long long>::max(),
+                     1e19));
+  EXPECT_TRUE(close(std::numeric_limits<long long>::min(), std::numeric_limits<long long>::max(),
+                    2e19));
+  EXPECT_TRUE(close(-3, -2, 1.5));
+  EXPECT_FALSE(close(-3, -2, 1.0));
+}
+
 TEST(Composite, OffsetsOfSparseMatricesRise) {
   const Tensor values = of({1, 2, 3}, dtype::f32);
   const Tensor columns = of({0, 2, 1}, dtype::s32);
