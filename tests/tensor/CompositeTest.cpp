@@ -126,6 +126,21 @@ TEST(Composite, AllCloseTellsLargeIntegersApart) {
   EXPECT_FALSE(close(-3, -2, 1.0));
 }
 
+TEST(Composite, ResultsAreNotTooLarge) {
+  const Dim large = 1LL << 40;
+  EXPECT_THAT(errorOf([&] { full({large, large}, 1.f); }),
+              HasSubstr("full: the result f32[1099511627776,1099511627776] has more bytes than can "
+                        "be counted, at tests/tensor/CompositeTest.cpp:"));
+  // As many elements as can be counted, but not their bytes.
+  EXPECT_THAT(errorOf([] { full({1LL << 61}, 1.f); }), HasSubstr("has more bytes than"));
+  EXPECT_THAT(errorOf([] { full({1LL << 60}, 1, dtype::u8).astype(dtype::f64); }),
+              HasSubstr("astype: u8[1152921504606846976]: the result f64["));
+  EXPECT_THAT(errorOf([] { Tensor(Shape({1LL << 62})); }), HasSubstr("has more bytes than"));
+  EXPECT_EQ(full({large, large, 0}, 1.f).elements(), 0);
+  EXPECT_THAT(errorOf([&] { sum(full({large, large, 0}, 1.f), {2}); }),
+              HasSubstr("sum: f32[1099511627776,1099511627776,0]: the result f32["));
+}
+
 TEST(Composite, OffsetsOfSparseMatricesRise) {
   const Tensor values = of({1, 2, 3}, dtype::f32);
   const Tensor columns = of({0, 2, 1}, dtype::s32);
