@@ -334,6 +334,7 @@ void Tensor::put(const Tensor& source, detail::Write write) {
 
 void Tensor::setValue(TensorValue value) const {
   if (storage_->locked) {
+    value = detail::castTo(std::move(value), storage_->value->type());
     defaultTensorBackend().toHost(value, storage_->value->data()->data());
   } else {
     storage_->value = std::move(value);
