@@ -171,18 +171,20 @@ class Tensor {
   template <typename T>
   [[gnu::noinline]] void host(T* ptr) const {
     FL_API_ENTRY();
+    checkHostType<T>("host");
     toHost(ptr);
   }
   template <typename T>
   [[gnu::noinline]] T* host() const {
     FL_API_ENTRY();
+    checkHostType<T>("host");
     return static_cast<T*>(hostCopy());
   }
   template <typename T>
   [[gnu::noinline]] std::vector<T> toHostVector() const {
     FL_API_ENTRY();
     std::vector<T> values(elements());
-    checkHostType(dtype_traits<T>::fl_type, "host");
+    checkHostType<T>("host");
     toHost(values.data());
     return values;
   }
@@ -195,9 +197,7 @@ class Tensor {
   template <typename T>
   [[gnu::noinline]] T* device() const {
     FL_API_ENTRY();
-    if constexpr (!std::is_void_v<T>) {
-      checkHostType(dtype_traits<T>::fl_type, "device");
-    }
+    checkHostType<T>("device");
     return static_cast<T*>(lock());
   }
   template <typename T>
@@ -244,6 +244,12 @@ class Tensor {
   TensorAdapterBase& adapter() const;
   void* lock() const;
   void setValue(TensorValue value) const;
+  template <typename T>
+  void checkHostType(const char* function) const {
+    if constexpr (!std::is_void_v<T>) {
+      checkHostType(dtype_traits<T>::fl_type, function);
+    }
+  }
   void checkHostType(dtype type, const char* function) const;
   void checkScalarRead(dtype type) const;
   detail::TensorView currentView() const;

@@ -77,6 +77,21 @@ TEST(DeviceMemory, Misuse) {
   EXPECT_THROW(full({2}, 1.0).device<int>(), std::invalid_argument);
 }
 
+TEST(HostMemory, IsOfTheTensorsType) {
+  const Tensor x = full({2}, 1.5, dtype::f64), y = full({2}, 7, dtype::u16);
+  float few[2];
+  EXPECT_THROW(x.host(few), std::invalid_argument);
+  EXPECT_THROW(x.host<float>(), std::invalid_argument);
+  double values[2];
+  x.host(values);
+  EXPECT_THAT(values, ElementsAre(1.5, 1.5));
+  x.host(static_cast<void*>(values));
+  EXPECT_THAT(values, ElementsAre(1.5, 1.5));
+  short integers[2];
+  y.host(integers);
+  EXPECT_THAT(integers, ElementsAre(7, 7));
+}
+
 TEST(Context, IsCarried) {
   Tensor x = full({2}, 1.0);
   EXPECT_EQ(x.getContext(), nullptr);
