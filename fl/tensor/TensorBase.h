@@ -118,7 +118,8 @@ class Tensor {
   Dim dim(const size_t dim) const;
   int ndim() const { return shape().ndim(); }
   bool isEmpty() const { return elements() == 0; }
-  // False for a tensor that is Tensor(), was moved from or whose value was released.
+  // False for a tensor that is Tensor(), was moved from or whose value was released, until it is
+  // written to, indexed or given a context.
   bool hasAdapter() const { return storage_ != nullptr; }
   // The backend's state of the value, as the class that the backend says it has; it lives until
   // this tensor is written to. A view becomes a tensor of its own.
@@ -239,6 +240,8 @@ class Tensor {
   friend TensorValue detail::releaseAdapterUnsafe(Tensor& tensor);
   void hold(TensorValue value);
   static Tensor fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to);
+  // Gives a Tensor() the storage of the empty tensor that it stands for.
+  void makeSureOfStorage() const;
   void toHost(void* data) const;
   void* hostCopy() const;
   TensorAdapterBase& adapter() const;
