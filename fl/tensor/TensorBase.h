@@ -212,7 +212,8 @@ class Tensor {
   void setContext(void* context);
   void* getContext() const;
 
-  // An lvalue is bound to another value; an rvalue (a view: x(idx) = y) writes through.
+  // An lvalue is bound to a copy of the other's value: after `Tensor v; v = x(0);` updates of x do
+  // not show in v, as they do in `Tensor v = x(0);`. An rvalue (a view: x(idx) = y) writes through.
   Tensor& operator=(Tensor&& other) &;
   Tensor& operator=(Tensor&& other) &&;
   Tensor& operator=(const Tensor& other) &;
@@ -298,6 +299,7 @@ Tensor reshape(const Tensor& tensor, const Shape& shape);
 Tensor transpose(const Tensor& tensor, const Shape& axes = {});
 Tensor tile(const Tensor& tensor, const Shape& shape);
 // Tensors of shape (0) are left out, unless all are.
+// The others must have one dtype, else std::invalid_argument names the two that differ.
 Tensor concatenate(const std::vector<Tensor>& tensors, const unsigned axis = 0);
 template <typename... Ts>
 [[gnu::noinline]] Tensor concatenate(unsigned axis, const Ts&... args) {
@@ -314,6 +316,7 @@ Tensor roll(const Tensor& tensor, const int shift, const unsigned axis);
 // The elements on and below (above) the diagonal of the first two dimensions, 0 elsewhere.
 Tensor tril(const Tensor& tensor);
 Tensor triu(const Tensor& tensor);
+// A number counts as a tensor of f32: integers and 16-bit floats become f32, f64 stays f64.
 Tensor clip(const Tensor& tensor, const Tensor& low, const Tensor& high);
 Tensor clip(const Tensor& tensor, const Tensor& low, const double& high);
 Tensor clip(const Tensor& tensor, const double& low, const Tensor& high);
@@ -368,6 +371,7 @@ FL_FOR_EACH_BINARY_OPERATOR(FL_DECLARE_BINARY)
 #undef FL_DECLARE_BINARY
 #undef FL_DECLARE_SCALAR
 
+// A number counts as a tensor of f32, as in clip().
 Tensor minimum(const Tensor& lhs, const double& rhs);
 Tensor minimum(const double& lhs, const Tensor& rhs);
 Tensor maximum(const Tensor& lhs, const double& rhs);
@@ -376,8 +380,9 @@ Tensor power(const Tensor& lhs, const double& rhs);
 Tensor power(const double& lhs, const Tensor& rhs);
 
 // (M,K) x (K,N) -> (M,N); 1-D operands are a row on the left and a column on the right; further
-// dimensions are a batch, equal on both sides or absent on one. Integers are multiplied and added
-// in their own dtype.
+// dimensions are a batch, equal on both sides or absent on one. Both sides must have one dtype, else
+// std::invalid_argument names the two. Integers are multiplied and added in their own dtype.
+// Subnormal operands of bf16 may count as 0 (oneDNN's products with AVX512_BF16).
 Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp = MatrixProperty::None,
               MatrixProperty rhsProp = MatrixProperty::None);
 
