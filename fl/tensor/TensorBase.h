@@ -445,15 +445,20 @@ bool areTensorTypesEqual(const Tensor& a, const Tensor& b, const Args&... args) 
   return areTensorTypesEqual(a, b) && areTensorTypesEqual(a, args...);
 }
 
+// For FL_TENSOR_DTYPES_MATCH_CHECK.
+[[noreturn]] void throwDtypesDiffer(const char* function, const std::vector<Tensor>& tensors);
+
 }  // namespace detail
 }  // namespace fl
 
-// Throws std::invalid_argument that names the calling function unless the tensors have one dtype.
-#define FL_TENSOR_DTYPES_MATCH_CHECK(...)                                                       \
-  do {                                                                                          \
-    if (!::fl::detail::areTensorTypesEqual(__VA_ARGS__)) {                                      \
-      throw std::invalid_argument(std::string(__func__) + ": tensors are of different dtypes"); \
-    }                                                                                           \
+// Throws std::invalid_argument that names the calling function, its line of call and the types
+// unless the tensors have one dtype.
+#define FL_TENSOR_DTYPES_MATCH_CHECK(...)                       \
+  do {                                                          \
+    if (!::fl::detail::areTensorTypesEqual(__VA_ARGS__)) {      \
+      FL_API_ENTRY();                                           \
+      ::fl::detail::throwDtypesDiffer(__func__, {__VA_ARGS__}); \
+    }                                                           \
   } while (false)
 
 // An Index holds a Tensor.

@@ -58,6 +58,10 @@ bool detail::areBackendsEqual(const Tensor& a, const Tensor& b) {
 
 bool detail::areTensorTypesEqual(const Tensor& a, const Tensor& b) { return a.type() == b.type(); }
 
+void detail::throwDtypesDiffer(const char* function, const std::vector<Tensor>& tensors) {
+  throwUser(function, ": ", TensorOperands(function, tensors).toString(), ": dtypes differ");
+}
+
 namespace {
 
 template <typename T>
