@@ -349,8 +349,8 @@ void Tensor::setValue(TensorValue value) const {
 Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs, const char* name) {
   if (!view_) {
     Tensor updated = detail::binary(op, *this, rhs);
-    FL_USER_CHECK(updated.shape() == shape(), name, ": ", typeToString(type(), shape()),
-                  " by ", typeToString(rhs.type(), rhs.shape()), ": the shape would change");
+    FL_USER_CHECK(updated.shape() == shape(), name, ": ", typeToString(type(), shape()), " by ",
+                  typeToString(rhs.type(), rhs.shape()), ": the shape would change");
     setValue(updated.value());
     return *this;
   }
@@ -396,15 +396,15 @@ FL_DEFINE_TENSOR(/=, Div)
     FL_API_ENTRY();                                        \
     return updateInPlace(ir::Op::Name, Number::of(value)); \
   }
-#define FL_DEFINE(T)                                               \
-  Tensor& Tensor::operator=(const T& value) {                      \
-    FL_API_ENTRY();                                                \
+#define FL_DEFINE(T)                                                \
+  Tensor& Tensor::operator=(const T& value) {                       \
+    FL_API_ENTRY();                                                 \
     write(detail::filled(shape(), Number::of(value).cast(type()))); \
-    return *this;                                                  \
-  }                                                                \
-  FL_DEFINE_SCALAR(+=, Add, T)                                     \
-  FL_DEFINE_SCALAR(-=, Sub, T)                                     \
-  FL_DEFINE_SCALAR(*=, Mul, T)                                     \
+    return *this;                                                   \
+  }                                                                 \
+  FL_DEFINE_SCALAR(+=, Add, T)                                      \
+  FL_DEFINE_SCALAR(-=, Sub, T)                                      \
+  FL_DEFINE_SCALAR(*=, Mul, T)                                      \
   FL_DEFINE_SCALAR(/=, Div, T)
 FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 #undef FL_DEFINE

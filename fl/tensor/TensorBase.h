@@ -380,8 +380,8 @@ Tensor power(const Tensor& lhs, const double& rhs);
 Tensor power(const double& lhs, const Tensor& rhs);
 
 // (M,K) x (K,N) -> (M,N); 1-D operands are a row on the left and a column on the right; further
-// dimensions are a batch, equal on both sides or absent on one. Both sides must have one dtype, else
-// std::invalid_argument names the two. Integers are multiplied and added in their own dtype.
+// dimensions are a batch, equal on both sides or absent on one. Both sides must have one dtype,
+// else std::invalid_argument names the two. Integers are multiplied and added in their own dtype.
 // Subnormal operands of bf16 may count as 0 (oneDNN's products with AVX512_BF16).
 Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp = MatrixProperty::None,
               MatrixProperty rhsProp = MatrixProperty::None);

@@ -1,9 +1,8 @@
 // Shapes and dtypes at the edge of what they hold.
-#include "fl/base/Types.h"
-
 #include <gtest/gtest.h>
 
 #include "fl/base/Shape.h"
+#include "fl/base/Types.h"
 #include "tests/ErrorOf.h"
 
 namespace fl {

@@ -62,7 +62,7 @@ TEST(Creation, ATensorOfNothingIsOneOfShape0) {
     z += none();
     EXPECT_EQ(z.shape(), Shape({0}));
     EXPECT_EQ(z.type(), dtype::f32);
-    EXPECT_THAT(errorOf([&] { z += full({2}, 1.0); }), HasSubstr("+=: f32[0] by f32[2]: "));
+    EXPECT_THAT(errorOf([&] { z += full({0, 2}, 1.0); }), HasSubstr("+=: f32[0] by f32[0,2]: "));
     none() = none();
     EXPECT_THAT(errorOf([&] { none() = full({2}, 1.0); }), HasSubstr("shapes differ"));
     EXPECT_EQ(none()(span).shape(), Shape({0}));
