@@ -68,7 +68,7 @@ void load(Archive& archive, fl::Shape& shape) {
 template <typename Archive>
 void save(Archive& archive, const fl::Tensor& tensor) {
   std::vector<uint8_t> bytes(tensor.bytes());
-  tensor.host(bytes.data());
+  tensor.host(static_cast<void*>(bytes.data()));
   archive(tensor.shape(), tensor.type(), bytes);
 }
 

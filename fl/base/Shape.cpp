@@ -1,11 +1,16 @@
 #include "fl/base/Shape.h"
 
+#include <algorithm>
+
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 
 namespace fl {
 
 Dim Shape::elements() const {
+  if (std::find(dims_.begin(), dims_.end(), 0) != dims_.end()) {
+    return 0;
+  }
   Dim product = 1;
   for (Dim dim : dims_) {
     if (__builtin_mul_overflow(product, dim, &product)) {
@@ -56,7 +61,11 @@ std::string typeToString(dtype type, const Shape& shape) {
 }
 
 size_t bytesOf(dtype type, const Shape& shape) {
-  return static_cast<size_t>(shape.elements()) * getTypeSize(type);
+  Dim bytes;
+  if (__builtin_mul_overflow(shape.elements(), getTypeSize(type), &bytes)) {
+    throwUser(typeToString(type, shape), " has more bytes than can be counted");
+  }
+  return static_cast<size_t>(bytes);
 }
 
 std::vector<Dim> contiguousStrides(const Shape& shape) {
@@ -64,7 +73,8 @@ std::vector<Dim> contiguousStrides(const Shape& shape) {
   Dim stride = 1;
   for (Dim dim : shape.get()) {
     strides.push_back(stride);
-    stride *= dim;
+    // Wraps only beside a dimension of 0, where nothing lies at any stride.
+    __builtin_mul_overflow(stride, dim, &stride);
   }
   return strides;
 }

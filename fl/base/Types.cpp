@@ -37,7 +37,11 @@ const std::array<TypeInfo, kDtypeCount>& types() {
   return table;
 }
 
-const TypeInfo& info(dtype type) { return types()[static_cast<int>(type)]; }
+const TypeInfo& info(dtype type) {
+  const auto index = static_cast<size_t>(type);
+  FL_USER_CHECK(index < types().size(), static_cast<int>(type), " is no dtype");
+  return types()[index];
+}
 
 template <typename T>
 Number store(T value, dtype type) {
@@ -65,6 +69,7 @@ T castValue(From value) {
 
 template <typename From>
 Number convert(From value, dtype type) {
+  info(type);  // throws for what dispatchType() takes no account of
   if (type == dtype::b8) {
     return store<char>(value != From(0), type);
   }

@@ -455,6 +455,56 @@ ValueType inferView(const Call& call) {
   }
 }
 
+ValueType infer(const Call& call) {
+  switch (opKind(call.op)) {
+    case Kind::Unary:
+    case Kind::Binary:
+    case Kind::Select:
+      return elementwise(call);
+    case Kind::Cast:
+      return {static_cast<dtype>(call.attrs[0]), call.shape(0)};
+    case Kind::Source:
+      return source(call);
+    case Kind::Random:
+      return {static_cast<dtype>(call.attrs[0]), extents(call, 1)};
+    case Kind::View:
+      return inferView(call);
+    case Kind::Index:
+      return gather(call);
+    case Kind::Join:
+      return call.op == Op::Pad ? pad(call) : concatenate(call);
+    case Kind::Update:
+      return inferUpdate(call);
+    case Kind::Reduce:
+      return reduce(call);
+    case Kind::Scan:
+      checkAxis(call);
+      return call.operand(0);
+    case Kind::Order:
+      return order(call);
+    case Kind::Contract:
+      return contract(call);
+    case Kind::Library:
+      return inferLibrary(call);
+  }
+  __builtin_unreachable();
+}
+
+// Checked at the call, because a backend that records asks for the memory much later.
+void checkBytes(const Call& call, const ValueType& result) {
+  Dim bytes = getTypeSize(result.type);
+  bool fits = true;
+  for (Dim dim : result.shape.get()) {
+    if (dim == 0) {
+      return;
+    }
+    fits = !__builtin_mul_overflow(bytes, dim, &bytes) && fits;
+  }
+  if (!fits) {
+    call.fail("the result ", result.toString(), " has more bytes than can be counted");
+  }
+}
+
 }  // namespace
 
 bool broadcastShapes(const Shape& lhs, const Shape& rhs, Shape* result) {
@@ -498,38 +548,9 @@ ValueType inferType(Op op, std::span<const ValueType* const> operands, const Att
   const int arity = opInfo(op).arity, count = static_cast<int>(operands.size());
   FL_INTERNAL_CHECK(arity < 0 ? count >= -arity : count == arity, opName(op), " takes ", arity,
                     " operands, not ", count);
-  switch (opKind(op)) {
-    case Kind::Unary:
-    case Kind::Binary:
-    case Kind::Select:
-      return elementwise(call);
-    case Kind::Cast:
-      return {static_cast<dtype>(attrs[0]), call.shape(0)};
-    case Kind::Source:
-      return source(call);
-    case Kind::Random:
-      return {static_cast<dtype>(attrs[0]), extents(call, 1)};
-    case Kind::View:
-      return inferView(call);
-    case Kind::Index:
-      return gather(call);
-    case Kind::Join:
-      return op == Op::Pad ? pad(call) : concatenate(call);
-    case Kind::Update:
-      return inferUpdate(call);
-    case Kind::Reduce:
-      return reduce(call);
-    case Kind::Scan:
-      checkAxis(call);
-      return call.operand(0);
-    case Kind::Order:
-      return order(call);
-    case Kind::Contract:
-      return contract(call);
-    case Kind::Library:
-      return inferLibrary(call);
-  }
-  __builtin_unreachable();
+  ValueType result = infer(call);
+  checkBytes(call, result);
+  return result;
 }
 
 }  // namespace fl::ir

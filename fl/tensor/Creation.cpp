@@ -15,47 +15,37 @@ Number stored(T value, dtype type) {
                                                     : number.cast(type);
 }
 
-// Computed in T, as Flashlight does: index * step + start.
+// Computed in T, as Flashlight does: index * step + start. Integers are counted where they do not
+// overflow.
 template <typename T>
 Tensor arangeOf(T start, T end, T step, dtype type) {
+  using Wide = std::conditional_t<std::is_integral_v<T>, __int128, T>;
   FL_USER_CHECK(step != T(0), calledAs("arange"), ": the step is 0");
-  const bool wraps = std::is_unsigned_v<T> && end < start;
-  const auto count = wraps ? -1 : static_cast<Dim>((end - start) / step);
-  FL_USER_CHECK(count >= 0, calledAs("arange"), ": ", start, " to ", end, " by ", step,
-                " is empty");
-  return arange(Shape({count}), 0, type) * step + start;
+  const Wide count = (Wide(end) - Wide(start)) / Wide(step);
+  FL_USER_CHECK(count > -1 && count < 0x1p63, calledAs("arange"), ": ", start, " to ", end, " by ",
+                step, count <= -1 ? " is empty" : " has no number of elements");
+  return arange(Shape({static_cast<Dim>(count)}), 0, type) * step + start;
 }
 
 }  // namespace
 
-#define FL_DEFINE(T)                                                 \
-  template <>                                                        \
-  Tensor fromScalar(const T& value, const dtype type) {              \
-    FL_API_ENTRY();                                                  \
-    return detail::numberTensor(Number::of(value).cast(type));       \
-  }                                                                  \
-  template <>                                                        \
-  Tensor full(const Shape& dims, const T& value, const dtype type) { \
-    FL_API_ENTRY_OF();                                               \
-    return detail::filled(dims, stored(value, type));                \
-  }
-FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
-#undef FL_DEFINE
-
 #define FL_DEFINE(T)                                                             \
+  template <>                                                                    \
+  Tensor fromScalar(const T& value, const dtype type) {                          \
+    FL_API_ENTRY();                                                              \
+    return detail::numberTensor(stored(value, type));                            \
+  }                                                                              \
+  template <>                                                                    \
+  Tensor full(const Shape& dims, const T& value, const dtype type) {             \
+    FL_API_ENTRY_OF();                                                           \
+    return detail::filled(dims, stored(value, type));                            \
+  }                                                                              \
   template <>                                                                    \
   Tensor arange(const T& start, const T& end, const T& step, const dtype type) { \
     FL_API_ENTRY();                                                              \
     return arangeOf(start, end, step, type);                                     \
   }
-FL_DEFINE(double)
-FL_DEFINE(float)
-FL_DEFINE(int)
-FL_DEFINE(unsigned)
-FL_DEFINE(long)
-FL_DEFINE(unsigned long)
-FL_DEFINE(long long)
-FL_DEFINE(unsigned long long)
+FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 #undef FL_DEFINE
 
 Tensor TensorBackend::arange(const Shape& shape, const Dim seqDim, const dtype type) {

@@ -88,25 +88,17 @@ FL_FOR_EACH_BINARY_OPERATOR(FL_DEFINE_BINARY)
 #undef FL_DEFINE_BINARY
 #undef FL_DEFINE_SCALAR
 
-#define FL_DEFINE(NAME)                                          \
-  Tensor NAME(const double& lhs, const Tensor& rhs) {            \
-    FL_API_ENTRY();                                              \
-    return defaultTensorBackend().NAME(detail::asF32(lhs), rhs); \
+#define FL_DEFINE(NAME, L, R, lhsOperand, rhsOperand)           \
+  Tensor NAME(const L& lhs, const R& rhs) {                     \
+    FL_API_ENTRY();                                             \
+    return defaultTensorBackend().NAME(lhsOperand, rhsOperand); \
   }
-FL_DEFINE(minimum)
-FL_DEFINE(maximum)
-FL_DEFINE(power)
+FL_DEFINE(minimum, double, Tensor, detail::asF32(lhs), rhs)
+FL_DEFINE(minimum, Tensor, double, lhs, detail::asF32(rhs))
+FL_DEFINE(maximum, double, Tensor, detail::asF32(lhs), rhs)
+FL_DEFINE(maximum, Tensor, double, lhs, detail::asF32(rhs))
+FL_DEFINE(power, double, Tensor, detail::asF32(lhs), rhs)
 #undef FL_DEFINE
-
-Tensor minimum(const Tensor& lhs, const double& rhs) {
-  FL_API_ENTRY();
-  return defaultTensorBackend().minimum(lhs, detail::asF32(rhs));
-}
-
-Tensor maximum(const Tensor& lhs, const double& rhs) {
-  FL_API_ENTRY();
-  return defaultTensorBackend().maximum(lhs, detail::asF32(rhs));
-}
 
 // The one operator that looks at a number when it records: common exponents are cheaper and exact.
 Tensor power(const Tensor& lhs, const double& rhs) {

@@ -93,6 +93,12 @@ Tensor Tensor::fromBuffer(Shape s, dtype t, const uint8_t* ptr, Location) {
   return fromHost(s, ptr, s.elements(), t, t);
 }
 
+void Tensor::makeSureOfStorage() const {
+  if (!storage_) {
+    storage_ = makeStorage(value());
+  }
+}
+
 TensorValue Tensor::value() const {
   if (!storage_) {
     return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
@@ -147,8 +153,7 @@ Tensor Tensor::astype(const dtype type) const {
 
 Tensor Tensor::operator()(const std::vector<Index>& indices) const {
   FL_API_ENTRY();
-  FL_USER_CHECK(storage_ && !indices.empty(),
-                "index: needs an index and a tensor that is not empty");
+  FL_USER_CHECK(!indices.empty(), "index: needs an index");
   detail::TensorView view = currentView();
   view.index(indices);
   return viewed(std::move(view));
@@ -156,7 +161,6 @@ Tensor Tensor::operator()(const std::vector<Index>& indices) const {
 
 Tensor Tensor::flat(const Index& idx) const {
   FL_API_ENTRY();
-  FL_USER_CHECK(storage_, "flat: the tensor is empty");
   detail::TensorView view = currentView();
   view.flat(idx);
   return viewed(std::move(view));
@@ -167,6 +171,7 @@ detail::TensorView Tensor::currentView() const {
 }
 
 Tensor Tensor::viewed(detail::TensorView view) const {
+  makeSureOfStorage();
   Tensor result;
   result.storage_ = storage_;
   view.site = currentCallSite();
@@ -270,9 +275,8 @@ void Tensor::unlock() const {
 bool Tensor::isLocked() const { return storage_ && storage_->locked; }
 
 void Tensor::setContext(void* context) {
-  if (storage_) {
-    storage_->context = context;
-  }
+  makeSureOfStorage();
+  storage_->context = context;
 }
 
 void* Tensor::getContext() const { return storage_ ? storage_->context : nullptr; }
@@ -311,7 +315,6 @@ Tensor& Tensor::operator=(const Tensor& other) && {
 }
 
 void Tensor::write(const Tensor& source) {
-  FL_USER_CHECK(storage_, "assignment: the tensor is empty");
   FL_USER_CHECK(withoutTrailingOnes(shape()) == withoutTrailingOnes(source.shape()),
                 "assignment: ", typeToString(type(), shape()), " = ",
                 typeToString(source.type(), source.shape()), ": shapes differ");
@@ -333,7 +336,9 @@ void Tensor::put(const Tensor& source, detail::Write write) {
 }
 
 void Tensor::setValue(TensorValue value) const {
+  makeSureOfStorage();
   if (storage_->locked) {
+    value = detail::castTo(std::move(value), storage_->value->type());
     defaultTensorBackend().toHost(value, storage_->value->data()->data());
   } else {
     storage_->value = std::move(value);
@@ -341,16 +346,11 @@ void Tensor::setValue(TensorValue value) const {
   }
 }
 
-void Tensor::fill(const Number& number) {
-  FL_USER_CHECK(storage_, "assignment: the tensor is empty");
-  write(detail::filled(shape(), number.cast(type())));
-}
-
 Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs, const char* name) {
   if (!view_) {
     Tensor updated = detail::binary(op, *this, rhs);
-    FL_USER_CHECK(storage_ && updated.shape() == shape(), name, ": ", typeToString(type(), shape()),
-                  " by ", typeToString(rhs.type(), rhs.shape()), ": the shape would change");
+    FL_USER_CHECK(updated.shape() == shape(), name, ": ", typeToString(type(), shape()), " by ",
+                  typeToString(rhs.type(), rhs.shape()), ": the shape would change");
     setValue(updated.value());
     return *this;
   }
@@ -396,15 +396,15 @@ FL_DEFINE_TENSOR(/=, Div)
     FL_API_ENTRY();                                        \
     return updateInPlace(ir::Op::Name, Number::of(value)); \
   }
-#define FL_DEFINE(T)                          \
-  Tensor& Tensor::operator=(const T& value) { \
-    FL_API_ENTRY();                           \
-    fill(Number::of(value));                  \
-    return *this;                             \
-  }                                           \
-  FL_DEFINE_SCALAR(+=, Add, T)                \
-  FL_DEFINE_SCALAR(-=, Sub, T)                \
-  FL_DEFINE_SCALAR(*=, Mul, T)                \
+#define FL_DEFINE(T)                                                \
+  Tensor& Tensor::operator=(const T& value) {                       \
+    FL_API_ENTRY();                                                 \
+    write(detail::filled(shape(), Number::of(value).cast(type()))); \
+    return *this;                                                   \
+  }                                                                 \
+  FL_DEFINE_SCALAR(+=, Add, T)                                      \
+  FL_DEFINE_SCALAR(-=, Sub, T)                                      \
+  FL_DEFINE_SCALAR(*=, Mul, T)                                      \
   FL_DEFINE_SCALAR(/=, Div, T)
 FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 #undef FL_DEFINE

@@ -118,7 +118,8 @@ class Tensor {
   Dim dim(const size_t dim) const;
   int ndim() const { return shape().ndim(); }
   bool isEmpty() const { return elements() == 0; }
-  // False for a tensor that is Tensor(), was moved from or whose value was released.
+  // False for a tensor that is Tensor(), was moved from or whose value was released, until it is
+  // written to, indexed or given a context.
   bool hasAdapter() const { return storage_ != nullptr; }
   // The backend's state of the value, as the class that the backend says it has; it lives until
   // this tensor is written to. A view becomes a tensor of its own.
@@ -171,32 +172,33 @@ class Tensor {
   template <typename T>
   [[gnu::noinline]] void host(T* ptr) const {
     FL_API_ENTRY();
+    checkHostType<T>("host");
     toHost(ptr);
   }
   template <typename T>
   [[gnu::noinline]] T* host() const {
     FL_API_ENTRY();
+    checkHostType<T>("host");
     return static_cast<T*>(hostCopy());
   }
   template <typename T>
   [[gnu::noinline]] std::vector<T> toHostVector() const {
     FL_API_ENTRY();
     std::vector<T> values(elements());
-    checkHostType(dtype_traits<T>::fl_type, "host");
+    checkHostType<T>("host");
     toHost(values.data());
     return values;
   }
 
   // The memory of the elements, nullptr for an empty tensor. It stays this tensor's, and what is
-  // written there is seen by later calls, until unlock(); meanwhile every read copies. A view
-  // becomes a tensor of its own. T is the type that stores type(), an integer of its size where
-  // that is an integer, or void; also in the functions above.
+  // written there is seen by later calls, until unlock(); meanwhile every read copies, and x op= y
+  // keeps the dtype, to which its result is cast. A view becomes a tensor of its own. T is the type
+  // that stores type(), an integer of its size where that is an integer, or void; also in the
+  // functions above.
   template <typename T>
   [[gnu::noinline]] T* device() const {
     FL_API_ENTRY();
-    if constexpr (!std::is_void_v<T>) {
-      checkHostType(dtype_traits<T>::fl_type, "device");
-    }
+    checkHostType<T>("device");
     return static_cast<T*>(lock());
   }
   template <typename T>
@@ -210,7 +212,8 @@ class Tensor {
   void setContext(void* context);
   void* getContext() const;
 
-  // An lvalue is bound to another value; an rvalue (a view: x(idx) = y) writes through.
+  // An lvalue is bound to a copy of the other's value: after `Tensor v; v = x(0);` updates of x do
+  // not show in v, as they do in `Tensor v = x(0);`. An rvalue (a view: x(idx) = y) writes through.
   Tensor& operator=(Tensor&& other) &;
   Tensor& operator=(Tensor&& other) &&;
   Tensor& operator=(const Tensor& other) &;
@@ -238,11 +241,19 @@ class Tensor {
   friend TensorValue detail::releaseAdapterUnsafe(Tensor& tensor);
   void hold(TensorValue value);
   static Tensor fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to);
+  // Gives a Tensor() the storage of the empty tensor that it stands for.
+  void makeSureOfStorage() const;
   void toHost(void* data) const;
   void* hostCopy() const;
   TensorAdapterBase& adapter() const;
   void* lock() const;
   void setValue(TensorValue value) const;
+  template <typename T>
+  void checkHostType(const char* function) const {
+    if constexpr (!std::is_void_v<T>) {
+      checkHostType(dtype_traits<T>::fl_type, function);
+    }
+  }
   void checkHostType(dtype type, const char* function) const;
   void checkScalarRead(dtype type) const;
   detail::TensorView currentView() const;
@@ -252,7 +263,6 @@ class Tensor {
   void write(const Tensor& value);
   void put(const Tensor& source, detail::Write write);
   bool accumulates(ir::Op op) const;
-  void fill(const Number& value);
   Tensor& updateInPlace(ir::Op op, const Tensor& rhs, const char* name);
   Tensor& updateInPlace(ir::Op op, const Number& rhs);
 
@@ -289,6 +299,7 @@ Tensor reshape(const Tensor& tensor, const Shape& shape);
 Tensor transpose(const Tensor& tensor, const Shape& axes = {});
 Tensor tile(const Tensor& tensor, const Shape& shape);
 // Tensors of shape (0) are left out, unless all are.
+// The others must have one dtype, else std::invalid_argument names the two that differ.
 Tensor concatenate(const std::vector<Tensor>& tensors, const unsigned axis = 0);
 template <typename... Ts>
 [[gnu::noinline]] Tensor concatenate(unsigned axis, const Ts&... args) {
@@ -305,6 +316,7 @@ Tensor roll(const Tensor& tensor, const int shift, const unsigned axis);
 // The elements on and below (above) the diagonal of the first two dimensions, 0 elsewhere.
 Tensor tril(const Tensor& tensor);
 Tensor triu(const Tensor& tensor);
+// A number counts as a tensor of f32: integers and 16-bit floats become f32, f64 stays f64.
 Tensor clip(const Tensor& tensor, const Tensor& low, const Tensor& high);
 Tensor clip(const Tensor& tensor, const Tensor& low, const double& high);
 Tensor clip(const Tensor& tensor, const double& low, const Tensor& high);
@@ -359,6 +371,7 @@ FL_FOR_EACH_BINARY_OPERATOR(FL_DECLARE_BINARY)
 #undef FL_DECLARE_BINARY
 #undef FL_DECLARE_SCALAR
 
+// A number counts as a tensor of f32, as in clip().
 Tensor minimum(const Tensor& lhs, const double& rhs);
 Tensor minimum(const double& lhs, const Tensor& rhs);
 Tensor maximum(const Tensor& lhs, const double& rhs);
@@ -367,8 +380,9 @@ Tensor power(const Tensor& lhs, const double& rhs);
 Tensor power(const double& lhs, const Tensor& rhs);
 
 // (M,K) x (K,N) -> (M,N); 1-D operands are a row on the left and a column on the right; further
-// dimensions are a batch, equal on both sides or absent on one. Integers are multiplied and added
-// in their own dtype.
+// dimensions are a batch, equal on both sides or absent on one. Both sides must have one dtype,
+// else std::invalid_argument names the two. Integers are multiplied and added in their own dtype.
+// Subnormal operands of bf16 may count as 0 (oneDNN's products with AVX512_BF16).
 Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp = MatrixProperty::None,
               MatrixProperty rhsProp = MatrixProperty::None);
 
@@ -431,15 +445,20 @@ bool areTensorTypesEqual(const Tensor& a, const Tensor& b, const Args&... args) 
   return areTensorTypesEqual(a, b) && areTensorTypesEqual(a, args...);
 }
 
+// For FL_TENSOR_DTYPES_MATCH_CHECK.
+[[noreturn]] void throwDtypesDiffer(const char* function, const std::vector<Tensor>& tensors);
+
 }  // namespace detail
 }  // namespace fl
 
-// Throws std::invalid_argument that names the calling function unless the tensors have one dtype.
-#define FL_TENSOR_DTYPES_MATCH_CHECK(...)                                                       \
-  do {                                                                                          \
-    if (!::fl::detail::areTensorTypesEqual(__VA_ARGS__)) {                                      \
-      throw std::invalid_argument(std::string(__func__) + ": tensors are of different dtypes"); \
-    }                                                                                           \
+// Throws std::invalid_argument that names the calling function, its line of call and the types
+// unless the tensors have one dtype.
+#define FL_TENSOR_DTYPES_MATCH_CHECK(...)                       \
+  do {                                                          \
+    if (!::fl::detail::areTensorTypesEqual(__VA_ARGS__)) {      \
+      FL_API_ENTRY();                                           \
+      ::fl::detail::throwDtypesDiffer(__func__, {__VA_ARGS__}); \
+    }                                                           \
   } while (false)
 
 // An Index holds a Tensor.

@@ -13,6 +13,19 @@ namespace fl {
 
 void init() { defaultTensorBackend(); }
 
+namespace {
+
+// |a - b| in f64. Integers are subtracted modulo 2^64, which is exact: f64 takes neighbours beyond
+// 2^53 for equal.
+Tensor distances(const Tensor& a, const Tensor& b) {
+  if (isFloating(a.type())) {
+    return absolute(a.astype(dtype::f64) - b.astype(dtype::f64));
+  }
+  return (maximum(a, b).astype(dtype::u64) - minimum(a, b).astype(dtype::u64)).astype(dtype::f64);
+}
+
+}  // namespace
+
 bool allClose(const Tensor& a, const Tensor& b, const double absTolerance) {
   FL_API_ENTRY();
   if (a.type() != b.type() || a.shape() != b.shape()) {
@@ -21,8 +34,7 @@ bool allClose(const Tensor& a, const Tensor& b, const double absTolerance) {
   if (a.isEmpty()) {
     return true;
   }
-  return amax(absolute(a.astype(dtype::f64) - b.astype(dtype::f64))).scalar<double>() <
-         absTolerance;
+  return amax(distances(a, b)).scalar<double>() < absTolerance;
 }
 
 bool isInvalidArray(const Tensor& tensor) {
@@ -45,6 +57,10 @@ bool detail::areBackendsEqual(const Tensor& a, const Tensor& b) {
 }
 
 bool detail::areTensorTypesEqual(const Tensor& a, const Tensor& b) { return a.type() == b.type(); }
+
+void detail::throwDtypesDiffer(const char* function, const std::vector<Tensor>& tensors) {
+  throwUser(function, ": ", TensorOperands(function, tensors).toString(), ": dtypes differ");
+}
 
 namespace {
 

@@ -85,7 +85,7 @@ std::string difference(const Tensor& actual, const NpyArray& expected, double ul
     using T = typename decltype(tag)::type;
     std::vector<T> values(expected.bytes.size() / sizeof(T)), wanted(values.size());
     std::copy(expected.bytes.begin(), expected.bytes.end(), reinterpret_cast<char*>(wanted.data()));
-    actual.host(reinterpret_cast<uint8_t*>(values.data()));
+    actual.host(static_cast<void*>(values.data()));
     for (size_t i = 0; i < values.size(); ++i) {
       if (!agree(values[i], wanted[i], expected.type, ulps)) {
         std::ostringstream os;

@@ -241,13 +241,16 @@ TEST(Adapters, AreReleased) {
   EXPECT_FALSE(view.hasAdapter());
 }
 
-void checkedCall(const Tensor& a, const Tensor& b) { FL_TENSOR_DTYPES_MATCH_CHECK(a, b, a); }
+[[gnu::noinline]] void checkedCall(const Tensor& a, const Tensor& b) {
+  FL_TENSOR_DTYPES_MATCH_CHECK(a, b, a);
+}
 
 TEST(Adapters, DtypesMatch) {
   const Tensor x = iota({3}), y = x.astype(dtype::f64);
   EXPECT_NO_THROW(checkedCall(x, x));
   EXPECT_THAT(errorOf([&] { checkedCall(x, y); }),
-              HasSubstr("checkedCall: tensors are of different dtypes"));
+              HasSubstr("checkedCall: f32[3] x f64[3] x f32[3]: dtypes differ, at "
+                        "tests/tensor/CompatibilityTest.cpp:"));
 }
 
 TEST(Streams, OfAProgramsOwn) {

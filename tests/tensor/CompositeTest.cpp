@@ -95,6 +95,52 @@ TEST(Composite, RangesOfUnsignedNumbersDoNotWrap) {
   EXPECT_EQ(arange(2U, 8U, 3U).shape(), Shape({2}));
 }
 
+TEST(Composite, RangesAreCountedWithoutOverflow) {
+  EXPECT_THAT(arange(-2000000000, 2000000000, 1000000000).toHostVector<int>(),
+              ElementsAre(-2000000000, -1000000000, 0, 1000000000));
+  EXPECT_EQ(arange(0.f, -0.5f).shape(), Shape({0}));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(errorOf([&] { arange(0.f, nan); }),
+              HasSubstr("arange: 0 to nan by 1 has no number of elements"));
+  EXPECT_THAT(errorOf([&] { arange(0.f, infinity); }),
+              HasSubstr("arange: 0 to inf by 1 has no number of elements"));
+  EXPECT_THAT(errorOf([] { arange(0.0, 1e30); }), HasSubstr("has no number of elements"));
+  EXPECT_THAT(errorOf([] { arange(0ULL, ~0ULL); }), HasSubstr("has no number of elements"));
+}
+
+TEST(Composite, AllCloseTellsLargeIntegersApart) {
+  const auto close = [](auto a, auto b, double tolerance) {
+    return allClose(Tensor::fromVector(std::vector{a}), Tensor::fromVector(std::vector{b}),
+                    tolerance);
+  };
+  EXPECT_FALSE(close(9007199254740993LL, 9007199254740992LL, 0.5));
+  EXPECT_FALSE(close(9007199254740992LL, 9007199254740993LL, 0.5));
+  EXPECT_TRUE(close(9007199254740993LL, 9007199254740992LL, 1.5));
+  EXPECT_FALSE(close(~0ULL, ~0ULL - 1, 0.5));
+  EXPECT_FALSE(
+      close(std::numeric_limits<long long>::min(), std::numeric_limits<long long>::max(), 1e19));
+  EXPECT_TRUE(
+      close(std::numeric_limits<long long>::min(), std::numeric_limits<long long>::max(), 2e19));
+  EXPECT_TRUE(close(-3, -2, 1.5));
+  EXPECT_FALSE(close(-3, -2, 1.0));
+}
+
+TEST(Composite, ResultsAreNotTooLarge) {
+  const Dim large = 1LL << 40;
+  EXPECT_THAT(errorOf([&] { full({large, large}, 1.f); }),
+              HasSubstr("full: the result f32[1099511627776,1099511627776] has more bytes than can "
+                        "be counted, at tests/tensor/CompositeTest.cpp:"));
+  // As many elements as can be counted, but not their bytes.
+  EXPECT_THAT(errorOf([] { full({1LL << 61}, 1.f); }), HasSubstr("has more bytes than"));
+  EXPECT_THAT(errorOf([&] { matmul(full({large, 0}, 1.f), full({0, large}, 1.f)); }),
+              HasSubstr("matmul: f32[1099511627776,0] x f32[0,1099511627776]: the result f32["));
+  EXPECT_THAT(errorOf([] { Tensor(Shape({1LL << 62})); }), HasSubstr("has more bytes than"));
+  EXPECT_EQ(full({large, large, 0}, 1.f).elements(), 0);
+  EXPECT_THAT(errorOf([&] { sum(full({large, large, 0}, 1.f), {2}); }),
+              HasSubstr("sum: f32[1099511627776,1099511627776,0]: the result f32["));
+}
+
 TEST(Composite, OffsetsOfSparseMatricesRise) {
   const Tensor values = of({1, 2, 3}, dtype::f32);
   const Tensor columns = of({0, 2, 1}, dtype::s32);

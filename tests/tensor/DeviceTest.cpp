@@ -42,6 +42,27 @@ TEST(DeviceMemory, KeepsItsPlaceWhileItIsLocked) {
   x.unlock();
 }
 
+TEST(DeviceMemory, KeepsItsDtypeWhileItIsLocked) {
+  Tensor x = full({1000}, 1.f);
+  const float* const floats = x.device<float>();
+  x += full({1000}, 1.5, dtype::f64);
+  EXPECT_EQ(x.type(), dtype::f32);
+  EXPECT_EQ(std::vector<float>(floats, floats + 1000), std::vector<float>(1000, 2.5f));
+  x.unlock();
+  x += full({1000}, 1.5, dtype::f64);
+  EXPECT_EQ(x.type(), dtype::f64);
+
+  Tensor y = full({3}, 1);
+  const int* const integers = y.device<int>();
+  y += full({3}, 1.5f);
+  EXPECT_EQ(y.type(), dtype::s32);
+  EXPECT_THAT(std::vector<int>(integers, integers + 3), ElementsAre(2, 2, 2));
+  Tensor v = y(range(1, 3));
+  v += full({2}, 2.5, dtype::f64);
+  EXPECT_THAT(std::vector<int>(integers, integers + 3), ElementsAre(2, 4, 4));
+  y.unlock();
+}
+
 TEST(DeviceMemory, OfAViewIsItsOwn) {
   Tensor x = iota({3, 2});
   const Tensor column = x(span, 1);
@@ -54,6 +75,21 @@ TEST(DeviceMemory, OfAViewIsItsOwn) {
 TEST(DeviceMemory, Misuse) {
   EXPECT_EQ(Tensor().device<float>(), nullptr);
   EXPECT_THROW(full({2}, 1.0).device<int>(), std::invalid_argument);
+}
+
+TEST(HostMemory, IsOfTheTensorsType) {
+  const Tensor x = full({2}, 1.5, dtype::f64), y = full({2}, 7, dtype::u16);
+  float few[2];
+  EXPECT_THROW(x.host(few), std::invalid_argument);
+  EXPECT_THROW(x.host<float>(), std::invalid_argument);
+  double values[2];
+  x.host(values);
+  EXPECT_THAT(values, ElementsAre(1.5, 1.5));
+  x.host(static_cast<void*>(values));
+  EXPECT_THAT(values, ElementsAre(1.5, 1.5));
+  short integers[2];
+  y.host(integers);
+  EXPECT_THAT(integers, ElementsAre(7, 7));
 }
 
 TEST(Context, IsCarried) {

@@ -277,7 +277,7 @@ Tensor makeTensor(const Shape& shape, const std::vector<uint64_t>& bits, dtype t
 std::vector<uint64_t> bitsOf(const Tensor& tensor) {
   const size_t size = getTypeSize(tensor.type());
   std::vector<uint8_t> bytes(tensor.bytes());
-  tensor.host(bytes.data());
+  tensor.host(static_cast<void*>(bytes.data()));
   std::vector<uint64_t> bits(tensor.elements());
   for (size_t i = 0; i < bits.size(); ++i) {
     std::memcpy(&bits[i], bytes.data() + i * size, size);

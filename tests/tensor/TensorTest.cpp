@@ -33,6 +33,7 @@ TEST(Creation, FullArangeIotaIdentity) {
 
 TEST(Creation, BytesOfB8AreWhatTheyAre) {
   EXPECT_EQ(full({1}, 42, dtype::b8).scalar<char>(), 42);
+  EXPECT_EQ(fromScalar(42, dtype::b8).scalar<char>(), 42);
   EXPECT_EQ(full({1}, 42).astype(dtype::b8).scalar<char>(), 1);
 }
 
@@ -45,6 +46,31 @@ TEST(Creation, HostMemoryIsCopied) {
               HasSubstr("Tensor: 1 elements for the shape (4), which has 4"));
   EXPECT_EQ(Tensor().shape(), Shape({0}));
   EXPECT_TRUE(Tensor().isEmpty());
+}
+
+TEST(Creation, ATensorOfNothingIsOneOfShape0) {
+  int context = 0;
+  for (const bool made : {false, true}) {
+    const auto none = [&] { return made ? Tensor(Shape{0}) : Tensor(); };
+    Tensor x = none(), y = none(), z = none(), w = none();
+    x = 5.0;
+    x += 1;
+    EXPECT_EQ(x.shape(), Shape({0}));
+    EXPECT_EQ(x.type(), dtype::f32);
+    y.setContext(&context);
+    EXPECT_EQ(y.getContext(), &context);
+    z += none();
+    EXPECT_EQ(z.shape(), Shape({0}));
+    EXPECT_EQ(z.type(), dtype::f32);
+    EXPECT_THAT(errorOf([&] { z += full({0, 2}, 1.0); }), HasSubstr("+=: f32[0] by f32[0,2]: "));
+    none() = none();
+    EXPECT_THAT(errorOf([&] { none() = full({2}, 1.0); }), HasSubstr("shapes differ"));
+    EXPECT_EQ(none()(span).shape(), Shape({0}));
+    EXPECT_EQ(w.flat(span).shape(), Shape({0}));
+    EXPECT_THAT(errorOf([&] { none()(0); }), HasSubstr("0 is out of range for a dimension of 0"));
+    w(span) = 3.0;
+    EXPECT_EQ(w.shape(), Shape({0}));
+  }
 }
 
 TEST(Elementwise, BroadcastsFromTheFirstDimension) {

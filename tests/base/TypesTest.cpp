@@ -1,0 +1,36 @@
+// Shapes and dtypes at the edge of what they hold.
+#include <gtest/gtest.h>
+
+#include "fl/base/Shape.h"
+#include "fl/base/Types.h"
+#include "tests/ErrorOf.h"
+
+namespace fl {
+namespace {
+
+using test::errorOf;
+
+TEST(Shape, CountsElements) {
+  const Dim large = 1LL << 40;
+  EXPECT_EQ(Shape({}).elements(), 1);
+  EXPECT_EQ(Shape({large, large, 0}).elements(), 0);
+  EXPECT_EQ(Shape({0, large, large}).elements(), 0);
+  EXPECT_EQ(errorOf([&] { Shape({large, large}).elements(); }),
+            "Shape: (1099511627776, 1099511627776) has too many elements");
+  EXPECT_EQ(bytesOf(dtype::f64, {large, large, 0}), 0u);
+  EXPECT_EQ(errorOf([] { bytesOf(dtype::f32, {1LL << 62}); }),
+            "f32[4611686018427387904] has more bytes than can be counted");
+}
+
+TEST(Types, OthersAreErrors) {
+  for (const int number : {-1, kDtypeCount, 99}) {
+    const auto type = static_cast<dtype>(number);
+    const std::string message = std::to_string(number) + " is no dtype";
+    EXPECT_EQ(errorOf([&] { getTypeSize(type); }), message);
+    EXPECT_EQ(errorOf([&] { dtypeToString(type); }), message);
+    EXPECT_EQ(errorOf([&] { Number::fromSigned(1, type); }), message);
+  }
+}
+
+}  // namespace
+}  // namespace fl
