@@ -3,6 +3,7 @@
 set -uo pipefail
 fl=$PWD/$1
 cd "$TEST_TMPDIR"
+unset BUILD_WORKING_DIRECTORY  # the tool would go there where `bazel run` runs this test
 failures=0
 
 fail() {

@@ -4,6 +4,7 @@
 set -euo pipefail
 fl=$PWD/$1
 cd "$TEST_TMPDIR"
+unset BUILD_WORKING_DIRECTORY  # the tool would go there where `bazel run` runs this test
 
 cat >softmax.flir <<'GRAPH'
 graph @softmax(%x: f32[40,7], %s: number f32, %i: number s64, %j: number s64) {
@@ -103,6 +104,12 @@ npy long.npy '<f4' '(4,)' 16
 expect 0 '^result 1 f32\[3\]: sum 0$' --inputs=zeros.npy,zeros.npy --outputs=r.npz pair.flir
 sed 's/pair(%a: f32\[3\], %b: f32\[3\])/pair(%a: f32[3], %b: f32[3], %c: f32[3])/' pair.flir >three.flir
 expect 1 '^fl: r.npz: "r0" is no parameter; there are: p0 f32\[3\], p1 f32\[3\]$' --inputs=r.npz pair.flir
+
+# `bazel run` starts the tool elsewhere; paths are meant from where the user stands.
+mkdir elsewhere
+(cd elsewhere && BUILD_WORKING_DIRECTORY=$TEST_TMPDIR expect 0 '^result 1 f32\[3\]: sum 0$' \
+  --inputs=zeros.npy,zeros.npy --outputs=from_elsewhere.npz pair.flir)
+[[ -e from_elsewhere.npz ]]
 
 # Input errors.
 expect 1 '^fl: --inputs: 1 file for p0 f32\[3\], p1 f32\[3\]$' --inputs=zeros.npy pair.flir
