@@ -150,7 +150,7 @@ Tensor Tensor::operator()(const std::vector<Index>& indices) const {
   FL_USER_CHECK(storage_ && !indices.empty(),
                 "index: needs an index and a tensor that is not empty");
   detail::TensorView view = currentView();
-  view.index(indices);
+  view.index(indices, type());
   return viewed(std::move(view));
 }
 
@@ -158,7 +158,7 @@ Tensor Tensor::flat(const Index& idx) const {
   FL_API_ENTRY();
   FL_USER_CHECK(storage_, "flat: the tensor is empty");
   detail::TensorView view = currentView();
-  view.flat(idx);
+  view.flat(idx, type());
   return viewed(std::move(view));
 }
 

@@ -200,23 +200,33 @@ TEST_F(Misuse, OfReductions) {
 }
 
 TEST_F(Misuse, OfIndices) {
-  EXPECT_MISUSE(f34(3), "index: 3 is out of range for a dimension of 3");
+  EXPECT_MISUSE(f34(3), "index: f32[3,4]: 3 is out of range for dimension 0 of 3 elements");
+  EXPECT_MISUSE(s34(0, 4), "index: s32[3,4]: 4 is out of range for dimension 1 of 4 elements");
+  EXPECT_MISUSE(s34(span, range(1, 3))(0, 2),
+                "index: s32[3,2]: 2 is out of range for dimension 1 of 2 elements");
   EXPECT_MISUSE(
       f34.flat(range(0, 13)),
-      "index: range [0, 13) with stride 1 is empty or out of range for a dimension of 12");
-  EXPECT_MISUSE(fromScalar(1.0)(0), "index: 1 indices for a tensor of shape ()");
-  EXPECT_MISUSE(f34(-4), "index: -4 is out of range for a dimension of 3");
-  EXPECT_MISUSE(f34(0, 0, 0), "index: 3 indices for a tensor of shape (3, 4)");
-  EXPECT_MISUSE(f34(range(2, 2)),
-                "index: range [2, 2) with stride 1 is empty or out of range for a dimension of 3");
-  EXPECT_MISUSE(f34(range(1, 9)),
-                "index: range [1, 9) with stride 1 is empty or out of range for a dimension of 3");
+      "flat: index: f32[3,4]: range [0, 13) with stride 1 is empty or out of range for its 12 "
+      "elements");
+  EXPECT_MISUSE(fromScalar(1.0)(0), "index: f32[]: 1 indices for 0 dimensions");
+  EXPECT_MISUSE(f34(-4), "index: f32[3,4]: -4 is out of range for dimension 0 of 3 elements");
+  EXPECT_MISUSE(f34(0, 0, 0), "index: f32[3,4]: 3 indices for 2 dimensions");
   EXPECT_MISUSE(
-      f34(range(0, 3, 0)),
-      "index: range [0, 3) with stride 0: must be positive, flip() reverses, for a dimension of 3");
-  EXPECT_MISUSE(f34.flat(12), "index: 12 is out of range for a dimension of 12");
-  EXPECT_MISUSE(f34(f7 > 0.0), "index: a mask of 7 elements for a dimension of 3");
-  EXPECT_MISUSE(full({0, 4}, 1.0)(full({2}, 0)), "index: 2 indices for a dimension of 0");
+      f34(range(2, 2)),
+      "index: f32[3,4]: range [2, 2) with stride 1 is empty or out of range for dimension 0 of 3 "
+      "elements");
+  EXPECT_MISUSE(
+      f34(range(1, 9)),
+      "index: f32[3,4]: range [1, 9) with stride 1 is empty or out of range for dimension 0 of 3 "
+      "elements");
+  EXPECT_MISUSE(f34(range(0, 3, 0)),
+                "index: f32[3,4]: range [0, 3) with stride 0: must be positive, flip() reverses, "
+                "for dimension 0 of 3 elements");
+  EXPECT_MISUSE(f34.flat(12), "flat: index: f32[3,4]: 12 is out of range for its 12 elements");
+  EXPECT_MISUSE(f34(f7 > 0.0),
+                "index: f32[3,4]: a mask of 7 elements for dimension 0 of 3 elements");
+  EXPECT_MISUSE(full({0, 4}, 1.0)(full({2}, 0)),
+                "index: f32[0,4]: 2 indices for dimension 0 of 0 elements");
   EXPECT_MISUSE(f34(range(1, 3), f7 + 3.0).toHostVector<float>(),
                 "index: 4 is out of range for a dimension of 4");
   EXPECT_MISUSE(f34(f7 + 3.0).toHostVector<float>(),
