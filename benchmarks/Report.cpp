@@ -1,8 +1,6 @@
 #include "benchmarks/Report.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -22,9 +20,6 @@ double millisecondsSince(Clock::time_point start) {
 }
 
 void prepare(int threads) {
-  if (const char* directory = std::getenv("BUILD_WORKING_DIRECTORY")) {
-    std::filesystem::current_path(directory);
-  }
   if (threads > 0) {
     runtime::setNumThreads(threads);
   }

@@ -18,9 +18,8 @@ using Clock = std::chrono::steady_clock;
 double median(std::vector<double> values);
 double millisecondsSince(Clock::time_point start);
 
-// What all programs do first: goes to where the user stands (`bazel run` starts a program
-// elsewhere), sets the number of threads (0: as it is), and has kernels compiled at their first
-// run, not beside the timed ones.
+// What all programs do before they time anything: sets the number of threads (0: as it is), and has
+// kernels compiled at their first run, not beside the timed ones.
 void prepare(int threads);
 
 // An object a line. Throws std::runtime_error if the file cannot be written.

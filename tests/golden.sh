@@ -3,6 +3,7 @@
 # the CHECK lines.
 set -euo pipefail
 fl=$1 file=$2
+unset BUILD_WORKING_DIRECTORY  # the tool would go there where `bazel run` runs this test
 flags=$(sed -n '1s|^// RUN: ||p' "$file")
 if [[ -z $flags ]]; then
   echo "$file: its first line is no // RUN: line" >&2

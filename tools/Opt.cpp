@@ -1,10 +1,10 @@
 #include "tools/Opt.h"
 
 #include <iostream>
-#include <stdexcept>
 
 #include "absl/flags/flag.h"
 #include "fl/base/CommandLine.h"
+#include "fl/base/Error.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/ir/Text.h"
@@ -21,6 +21,33 @@ ABSL_FLAG(std::string, emit, "", "with the whole pipeline: llvm or asm of every 
 namespace fl::tools {
 namespace {
 
+// Those that say what to print, of which there is one at most.
+std::vector<std::string> flagsGiven() {
+  std::vector<std::string> flags;
+  const auto add = [&](const char* flag, bool given) {
+    if (given) {
+      flags.push_back(flag);
+    }
+  };
+  add("--list", absl::GetFlag(FLAGS_list));
+  add("--verify", absl::GetFlag(FLAGS_verify));
+  add("--pass", !absl::GetFlag(FLAGS_pass).empty());
+  add("--stop_after", !absl::GetFlag(FLAGS_stop_after).empty());
+  add("--emit", !absl::GetFlag(FLAGS_emit).empty());
+  return flags;
+}
+
+void checkFlags(size_t files) {
+  const std::vector<std::string> flags = flagsGiven();
+  FL_USER_CHECK(flags.size() < 2, "opt: ", flags[0], " and ", flags[1], " do not go together");
+  const bool compiles = flags.empty() || flags[0] == "--stop_after" || flags[0] == "--emit";
+  FL_USER_CHECK(compiles || absl::GetFlag(FLAGS_fuse), "opt: ", flags[0],
+                " and --nofuse do not go together");
+  const bool lists = absl::GetFlag(FLAGS_list);
+  FL_USER_CHECK(files == (lists ? 0 : 1), "opt: ", lists ? "--list takes no" : "expected one",
+                " file");
+}
+
 std::string listPasses() {
   std::string text;
   for (const codegen::PassInfo& pass : codegen::passes()) {
@@ -30,9 +57,7 @@ std::string listPasses() {
 }
 
 std::string emitKernels(const ir::Schedule& schedule, const std::string& form) {
-  if (form != "llvm" && form != "asm") {
-    throw std::invalid_argument("--emit: \"" + form + "\" is not llvm or asm");
-  }
+  FL_USER_CHECK(form == "llvm" || form == "asm", "--emit: \"", form, "\" is not llvm or asm");
   const ir::Target target = tile::hostTarget();
   std::string text;
   for (size_t i = 0; i < schedule.kernels.size(); ++i) {
@@ -72,6 +97,11 @@ std::string verifyText(const std::string& path) {
 std::string optimize(const std::string& path) {
   const std::string text = readInput(path);
   const std::string form = parseInput(path, text, formOf);
+  if (form != "graph") {
+    const std::vector<std::string> flags = flagsGiven();
+    FL_USER_CHECK(flags.empty() && absl::GetFlag(FLAGS_fuse), path, ": is a ", form, "; ",
+                  flags.empty() ? "--nofuse" : flags[0], " is for a graph");
+  }
   if (form == "schedule") {
     return printSchedule(parseInput(path, text, ir::parseSchedule), "s");
   }
@@ -95,14 +125,14 @@ std::string optimize(const std::string& path) {
 }  // namespace
 
 int runOpt(int argc, char** argv) {
-  const std::vector<char*> arguments =
-      parseCommandLine("fl opt [flags] FILE.flir   (- reads standard input)", __FILE__, argc, argv);
+  const std::vector<char*> arguments = parseCommandLine(
+      "fl opt [flags] FILE.flir   (- reads standard input)\n\nTakes one flag, or "
+      "--nofuse with --stop_after or --emit; all but --list and --verify are for graphs.",
+      __FILE__, argc, argv);
+  checkFlags(arguments.size() - 1);
   if (absl::GetFlag(FLAGS_list)) {
     std::cout << listPasses();
     return 0;
-  }
-  if (arguments.size() != 2) {
-    throw std::invalid_argument("opt: expected one file");
   }
   std::cout << (absl::GetFlag(FLAGS_verify) ? verifyText(arguments[1]) : optimize(arguments[1]));
   return 0;

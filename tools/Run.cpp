@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iomanip>
 #include <iostream>
 #include <new>
@@ -13,6 +14,7 @@
 #include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/tensor/TensorBackend.h"
 #include "tools/Files.h"
 #include "tools/Program.h"
 #include "tools/Values.h"
@@ -56,10 +58,12 @@ Inputs makeInputs(const Program& program) {
   std::vector<NpyArray> inputs = drawInputs(program.parameters(), seed);
   const std::vector<bool> drawn = readInputs(files, program.parameters(), &inputs);
   program.fitDrawn(drawn, &inputs);
+  const std::vector<std::string> paths = absl::StrSplit(files, ',', absl::SkipEmpty());
   std::cout << "inputs:";
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::cout << (i ? ", p" : " p") << i << " " << typeToString(inputs[i].type, inputs[i].shape)
-              << (drawn[i] ? detail::concat(" drawn with seed ", seed) : " from " + files);
+              << (drawn[i] ? detail::concat(" drawn with seed ", seed)
+                           : " from " + paths[paths.size() == 1 ? 0 : i]);
   }
   std::cout << (inputs.empty() ? " none\n" : "\n");
   const bool someDrawn = std::find(drawn.begin(), drawn.end(), true) != drawn.end();
@@ -139,16 +143,28 @@ int runProgram(const Program& program) {
   return good ? 0 : 2;
 }
 
+void checkFlags() {
+  const std::string reference = absl::GetFlag(FLAGS_check);
+  FL_USER_CHECK(reference.empty() || reference == "ref", "--check: \"", reference, "\" is not ref");
+  FL_USER_CHECK(reference.empty() || absl::GetFlag(FLAGS_device) != "null",
+                "--check: the device null computes nothing to compare");
+  const double tolerance = absl::GetFlag(FLAGS_tolerance).value_or(0);
+  FL_USER_CHECK(tolerance >= 0 && std::isfinite(tolerance), "--tolerance: ", tolerance,
+                " is no number from 0 on");
+  const int runs = absl::GetFlag(FLAGS_time);
+  FL_USER_CHECK(runs >= 0, "--time: ", runs, " is negative");
+  // Throws for one that does not exist.
+  getBackend(absl::GetFlag(FLAGS_backend), absl::GetFlag(FLAGS_device));
+}
+
 }  // namespace
 
 int runRun(int argc, char** argv) {
   const std::vector<char*> arguments =
       parseCommandLine("fl run [flags] FILE.flir   (- reads standard input)", __FILE__, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "run: expected one file");
-  const std::string path = arguments[1], reference = absl::GetFlag(FLAGS_check);
-  FL_USER_CHECK(reference.empty() || reference == "ref", "--check: \"", reference, "\" is not ref");
-  const int runs = absl::GetFlag(FLAGS_time);
-  FL_USER_CHECK(runs >= 0, "--time: ", runs, " is negative");
+  const std::string path = arguments[1];
+  checkFlags();
   // What is timed is compiled code.
   flags().jit = flags().jit == "async" ? "sync" : flags().jit;
   const auto program =

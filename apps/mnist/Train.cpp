@@ -6,9 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
@@ -203,10 +201,6 @@ void run(int argc, char** argv) {
   parseFlags(argc, argv);
   selectBackend();
   fl::setSeed(absl::GetFlag(FLAGS_seed));
-  // `bazel run` starts a program elsewhere; paths are meant from where the user stands.
-  if (const char* directory = std::getenv("BUILD_WORKING_DIRECTORY")) {
-    std::filesystem::current_path(directory);
-  }
   const std::string data = absl::GetFlag(FLAGS_data);
   const std::string directory = data.empty() ? fl::app::digitsDirectory() : data;
   const auto [x, y] = fl::app::loadDataset(directory, /*test=*/true);

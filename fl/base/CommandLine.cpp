@@ -1,5 +1,7 @@
 #include "fl/base/CommandLine.h"
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "absl/flags/parse.h"
@@ -7,8 +9,23 @@
 #include "absl/flags/usage_config.h"
 
 namespace fl {
+namespace {
+
+// Under the name of this variable `bazel run` tells where the user stands.
+constexpr const char* kUserDirectory = "BUILD_WORKING_DIRECTORY";
+
+void goToUser() {
+  if (const char* directory = std::getenv(kUserDirectory)) {
+    std::filesystem::current_path(directory);
+    // What this program starts stands where it is started.
+    unsetenv(kUserDirectory);
+  }
+}
+
+}  // namespace
 
 std::vector<char*> parseCommandLine(const char* usage, const char* file, int argc, char** argv) {
+  goToUser();
   absl::SetProgramUsageMessage(usage);
   absl::FlagsUsageConfig config;
   config.contains_help_flags = [name = std::string(file)](absl::string_view flagsFile) {

@@ -231,7 +231,8 @@ ValueType pad(const Call& call) {
   Shape out = call.shape(0);
   for (size_t i = 0; i < rank; ++i) {
     if (call.attrs[i] < 0 || call.attrs[rank + i] < 0) {
-      call.fail("widths must not be negative");
+      call.fail("the widths (", call.attrs[i], ", ", call.attrs[rank + i], ") of dimension ", i,
+                " must not be negative");
     }
     out[i] += call.attrs[i] + call.attrs[rank + i];
   }

@@ -50,7 +50,7 @@ FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 
 Tensor TensorBackend::arange(const Shape& shape, const Dim seqDim, const dtype type) {
   FL_USER_CHECK(seqDim >= 0 && seqDim < shape.ndim(), calledAs("arange"), ": dimension ", seqDim,
-                " of ", shape);
+                " of ", shape, ", which has ", shape.ndim());
   const bool narrow = computeType(type) != type;
   const Tensor index(detail::applyOp(
       ir::Op::Iota, std::vector<TensorValue>{},

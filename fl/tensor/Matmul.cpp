@@ -11,12 +11,11 @@ Tensor product2d(const Tensor& lhs, const Tensor& rhs, Dim transposeLhs, Dim tra
   if (!sparse) {
     return detail::applyOp(ir::Op::Matmul, {lhs, rhs}, {transposeLhs, transposeRhs});
   }
-  const Tensor dense = transposeRhs ? transpose(rhs, {1, 0}) : rhs;
-  FL_USER_CHECK(
-      rhs.ndim() == 2 && lhs.dim(transposeLhs ? 0 : 1) == dense.dim(0) && lhs.type() == rhs.type(),
-      describeCall("matmul", ""),
-      ": a sparse matrix needs a matrix of its dtype with an equal inner dimension");
-  return detail::sparseMatmul(*sparse, transposeLhs, dense);
+  FL_USER_CHECK(rhs.ndim() == 2 && lhs.dim(transposeLhs ? 0 : 1) == rhs.dim(transposeRhs ? 1 : 0) &&
+                    lhs.type() == rhs.type(),
+                describeCall("matmul", ""),
+                ": a sparse matrix needs a matrix of its dtype with an equal inner dimension");
+  return detail::sparseMatmul(*sparse, transposeLhs, transposeRhs ? transpose(rhs, {1, 0}) : rhs);
 }
 
 }  // namespace

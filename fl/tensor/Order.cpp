@@ -67,7 +67,7 @@ void TensorBackend::topk(Tensor& values, Tensor& indices, const Tensor& input, c
                          const Dim axis, const SortMode sortMode) {
   detail::checkAxis("topk", input, axis);
   FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= input.dim(axis), detail::describe("topk", input),
-                ": axis ", axis, " has no first ", k, " elements");
+                ": k must be from 1 to the ", input.dim(axis), " of axis ", axis, ", not ", k);
   const Tensor index = order(input, axis, sortMode, k);
   values = lookUp(input, index, axis);
   indices = detail::castTo(index, dtype::u32);

@@ -112,8 +112,8 @@ Tensor TensorBackend::pad(const Tensor& input, const std::vector<std::pair<int, 
   for (size_t i = 0; i < padWidths.size(); ++i) {
     const auto [before, after] = padWidths[i];
     FL_USER_CHECK(before >= 0 && after >= 0 && (input.dim(i) > 0 || (before == 0 && after == 0)),
-                  detail::describe("pad", input),
-                  ": widths must not be negative, and there is no edge in a dimension of 0");
+                  detail::describe("pad", input), ": the widths (", before, ", ", after,
+                  ") of dimension ", i, " must not be negative, and 0 where it has no elements");
     result = extend(result, static_cast<int>(i), before, after, type == PadType::Symmetric);
   }
   return result;

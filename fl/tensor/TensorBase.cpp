@@ -155,14 +155,14 @@ Tensor Tensor::operator()(const std::vector<Index>& indices) const {
   FL_API_ENTRY();
   FL_USER_CHECK(!indices.empty(), "index: needs an index");
   detail::TensorView view = currentView();
-  view.index(indices);
+  view.index(indices, type());
   return viewed(std::move(view));
 }
 
 Tensor Tensor::flat(const Index& idx) const {
   FL_API_ENTRY();
   detail::TensorView view = currentView();
-  view.flat(idx);
+  view.flat(idx, type());
   return viewed(std::move(view));
 }
 

@@ -28,7 +28,9 @@ Tensor placesOf(const Tensor& index) {
 // Collects the indices of one call, dimension by dimension.
 class Indexing {
  public:
-  explicit Indexing(const Shape& shape) : in_(shape) {}
+  // In `shape`, that of the view or of its flattening. Errors show the view's shape and dtype.
+  Indexing(const Shape& shape, const Shape& shown, dtype type)
+      : in_(shape), shown_(shown), type_(type) {}
 
   void add(const Index& index) {
     const Dim size = in_[starts_.size()];
@@ -75,9 +77,17 @@ class Indexing {
     kept_.push_back(kept);
   }
 
+  // How an error begins, and how it ends.
+  std::string described() const {
+    return describeCall("index", typeToString(type_, shown_)) + ": ";
+  }
+  std::string place() const {
+    return concat(in_ == shown_ ? concat(" for dimension ", starts_.size(), " of ") : " for its ",
+                  in_[starts_.size()], " elements");
+  }
+
   void addLiteral(Dim size, Dim index) {
-    FL_USER_CHECK(-size <= index && index < size, "index: ", index,
-                  " is out of range for a dimension of ", size);
+    FL_USER_CHECK(-size <= index && index < size, described(), index, " is out of range", place());
     addBox(index < 0 ? index + size : index, 1, 1, false);
   }
 
@@ -87,23 +97,25 @@ class Indexing {
     const Dim end = last < 0 ? last + size : last;
     const bool inside = 0 <= start && start < end && end <= size;
     FL_USER_CHECK(
-        inside && r.stride() > 0, "index: range [", r.start(), ", ",
+        inside && r.stride() > 0, described(), "range [", r.start(), ", ",
         r.end() ? std::to_string(*r.end()) : "end", ") with stride ", r.stride(),
         r.stride() > 0 ? " is empty or out of range" : ": must be positive, flip() reverses,",
-        " for a dimension of ", size);
+        place());
     addBox(start, (end - start + r.stride() - 1) / r.stride(), r.stride(), true);
   }
 
   void addTensor(Dim size, const Tensor& index) {
     const Dim count = index.shape().elements();
-    FL_USER_CHECK(index.type() != dtype::b8 || count == size, "index: a mask of ", count,
-                  " elements for a dimension of ", size);
-    FL_USER_CHECK(size > 0 || count == 0, "index: ", count, " indices for a dimension of 0");
+    FL_USER_CHECK(index.type() != dtype::b8 || count == size, described(), "a mask of ", count,
+                  " elements", place());
+    FL_USER_CHECK(size > 0 || count == 0, described(), count, " indices", place());
     lookups_.emplace_back(static_cast<int>(starts_.size()), flatIndices(index));
     addSpan(size);
   }
 
   const Shape in_;
+  const Shape& shown_;
+  const dtype type_;
   std::vector<Dim> starts_, sizes_, strides_;
   std::vector<bool> kept_;
   std::vector<std::pair<int, Tensor>> lookups_;
@@ -142,31 +154,28 @@ bool TensorView::hasLookups() const {
                      [](const ViewMove& move) { return move.kind == Kind::Lookup; });
 }
 
-void TensorView::index(const std::vector<Index>& indices) {
-  FL_USER_CHECK(static_cast<int>(indices.size()) <= shape.ndim(), "index: ", indices.size(),
-                " indices for a tensor of shape ", shape);
+void TensorView::index(const std::vector<Index>& indices, dtype type) {
+  FL_USER_CHECK(std::ssize(indices) <= shape.ndim(),
+                describeCall("index", typeToString(type, shape)), ": ", indices.size(),
+                " indices for ", shape.ndim(), " dimensions");
   const bool filters = indices.size() == 1 && indices[0].type() == IndexType::Tensor &&
                        indices[0].get<Tensor>().shape().elements() == shape.elements();
   if (filters && shape.ndim() != 1) {
-    return flat(indices[0]);
+    return flat(indices[0], type);
   }
-  Indexing indexing(shape);
+  Indexing indexing(shape, shape, type);
   for (int i = 0; i < shape.ndim(); ++i) {
-    if (i < static_cast<int>(indices.size())) {
-      indexing.add(indices[i]);
-    } else {
-      indexing.addSpan(shape[i]);
-    }
+    i < std::ssize(indices) ? indexing.add(indices[i]) : indexing.addSpan(shape[i]);
   }
   indexing.appendTo(this);
 }
 
-void TensorView::flat(const Index& index) {
+void TensorView::flat(const Index& index, dtype type) {
   const Shape flattened({shape.elements()});
   if (flattened != shape) {
     moves.push_back({Kind::Reshape, flattened, {}, {}, 0, nullptr});
   }
-  Indexing indexing(flattened);
+  Indexing indexing(flattened, shape, type);
   indexing.add(index);
   indexing.appendTo(this);
 }

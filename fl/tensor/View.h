@@ -44,10 +44,11 @@ struct TensorView {
   // Indexes what the view shows. Tensors as indices are flattened and select along their dimension,
   // several of them every combination; those of b8 select where they hold, which reads them at the
   // call. A single one with as many elements as the shape indexes the flattening. Throws
-  // std::invalid_argument for too many indices, literals and ranges out of bounds, empty ranges.
-  void index(const std::vector<Index>& indices);
+  // std::invalid_argument for too many indices, literals and ranges out of bounds, empty ranges;
+  // `type` is the tensor's, for its words.
+  void index(const std::vector<Index>& indices, dtype type);
   // Indexes the column-major flattening.
-  void flat(const Index& index);
+  void flat(const Index& index, dtype type);
 };
 
 TensorValue readView(const TensorValue& value, const TensorView& view);

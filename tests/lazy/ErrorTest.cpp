@@ -147,14 +147,19 @@ TEST_F(Misuse, OfShapes) {
   EXPECT_MISUSE(concatenate(std::vector<Tensor>{}, 0), "concatenate: no tensors");
   EXPECT_MISUSE(pad(f34, {{1, 1}, {1, 1}, {1, 1}}),
                 "pad: f32[3,4]: 3 pairs of widths for 2 dimensions");
-  EXPECT_MISUSE(pad(f34, {{-1, 1}}), "pad: f32[3,4]: widths must not be negative");
+  EXPECT_MISUSE(pad(f34, {{-1, 1}}),
+                "pad: f32[3,4]: the widths (-1, 1) of dimension 0 must not be negative");
   EXPECT_MISUSE(concatenate({f34, f7, s34}, 1),
                 "concatenate: f32[3,4] x f32[7] x s32[3,4]: dtypes f32 and s32 differ");
   EXPECT_MISUSE(pad(f34, {{0, 2}, {1, 5}}, PadType::Symmetric),
                 "pad: f32[3,4]: symmetric padding of (1, 5) exceeds dimension 1");
-  EXPECT_MISUSE(pad(full({0, 3}, 1.0), {{1, 0}}, PadType::Edge),
-                "pad: f32[0,3]: widths must not be negative, and there is no edge in a dimension "
-                "of 0");
+  EXPECT_MISUSE(
+      pad(full({0, 3}, 1.0), {{1, 0}}, PadType::Edge),
+      "pad: f32[0,3]: the widths (1, 0) of dimension 0 must not be negative, and 0 where it "
+      "has no elements");
+  EXPECT_MISUSE(pad(f34, {{0, 0}, {2, -3}}, PadType::Edge),
+                "pad: f32[3,4]: the widths (2, -3) of dimension 1 must not be negative, and 0 "
+                "where it has no elements");
   EXPECT_MISUSE(pad(f34, {{4, 0}}, PadType::Symmetric),
                 "pad: f32[3,4]: symmetric padding of (4, 0) exceeds dimension 0");
   EXPECT_MISUSE(flip(f34, 2), "flip: f32[3,4]: axis 2 is out of range");
@@ -170,6 +175,10 @@ TEST_F(Misuse, OfProducts) {
   EXPECT_MISUSE(matmul(sparse, f34),
                 "matmul: f32[3,4] x f32[3,4]: a sparse matrix needs a matrix of its dtype with an "
                 "equal inner dimension");
+  EXPECT_MISUSE(
+      matmul(sparse, image, MatrixProperty::None, MatrixProperty::Transpose),
+      "matmul: f32[3,4] x f32[8,8,4,2]: a sparse matrix needs a matrix of its dtype with an "
+      "equal inner dimension");
   EXPECT_MISUSE(matmul(fromScalar(1.0), f34),
                 "matmul: f32[] x f32[3,4]: scalars have no inner dimension");
   EXPECT_MISUSE(matmul(full({3, 4, 2}, 1.0), full({4, 5, 3}, 1.0)),
@@ -200,23 +209,33 @@ TEST_F(Misuse, OfReductions) {
 }
 
 TEST_F(Misuse, OfIndices) {
-  EXPECT_MISUSE(f34(3), "index: 3 is out of range for a dimension of 3");
+  EXPECT_MISUSE(f34(3), "index: f32[3,4]: 3 is out of range for dimension 0 of 3 elements");
+  EXPECT_MISUSE(s34(0, 4), "index: s32[3,4]: 4 is out of range for dimension 1 of 4 elements");
+  EXPECT_MISUSE(s34(span, range(1, 3))(0, 2),
+                "index: s32[3,2]: 2 is out of range for dimension 1 of 2 elements");
   EXPECT_MISUSE(
       f34.flat(range(0, 13)),
-      "index: range [0, 13) with stride 1 is empty or out of range for a dimension of 12");
-  EXPECT_MISUSE(fromScalar(1.0)(0), "index: 1 indices for a tensor of shape ()");
-  EXPECT_MISUSE(f34(-4), "index: -4 is out of range for a dimension of 3");
-  EXPECT_MISUSE(f34(0, 0, 0), "index: 3 indices for a tensor of shape (3, 4)");
-  EXPECT_MISUSE(f34(range(2, 2)),
-                "index: range [2, 2) with stride 1 is empty or out of range for a dimension of 3");
-  EXPECT_MISUSE(f34(range(1, 9)),
-                "index: range [1, 9) with stride 1 is empty or out of range for a dimension of 3");
+      "flat: index: f32[3,4]: range [0, 13) with stride 1 is empty or out of range for its 12 "
+      "elements");
+  EXPECT_MISUSE(fromScalar(1.0)(0), "index: f32[]: 1 indices for 0 dimensions");
+  EXPECT_MISUSE(f34(-4), "index: f32[3,4]: -4 is out of range for dimension 0 of 3 elements");
+  EXPECT_MISUSE(f34(0, 0, 0), "index: f32[3,4]: 3 indices for 2 dimensions");
   EXPECT_MISUSE(
-      f34(range(0, 3, 0)),
-      "index: range [0, 3) with stride 0: must be positive, flip() reverses, for a dimension of 3");
-  EXPECT_MISUSE(f34.flat(12), "index: 12 is out of range for a dimension of 12");
-  EXPECT_MISUSE(f34(f7 > 0.0), "index: a mask of 7 elements for a dimension of 3");
-  EXPECT_MISUSE(full({0, 4}, 1.0)(full({2}, 0)), "index: 2 indices for a dimension of 0");
+      f34(range(2, 2)),
+      "index: f32[3,4]: range [2, 2) with stride 1 is empty or out of range for dimension 0 of 3 "
+      "elements");
+  EXPECT_MISUSE(
+      f34(range(1, 9)),
+      "index: f32[3,4]: range [1, 9) with stride 1 is empty or out of range for dimension 0 of 3 "
+      "elements");
+  EXPECT_MISUSE(f34(range(0, 3, 0)),
+                "index: f32[3,4]: range [0, 3) with stride 0: must be positive, flip() reverses, "
+                "for dimension 0 of 3 elements");
+  EXPECT_MISUSE(f34.flat(12), "flat: index: f32[3,4]: 12 is out of range for its 12 elements");
+  EXPECT_MISUSE(f34(f7 > 0.0),
+                "index: f32[3,4]: a mask of 7 elements for dimension 0 of 3 elements");
+  EXPECT_MISUSE(full({0, 4}, 1.0)(full({2}, 0)),
+                "index: f32[0,4]: 2 indices for dimension 0 of 0 elements");
   EXPECT_MISUSE(f34(range(1, 3), f7 + 3.0).toHostVector<float>(),
                 "index: 4 is out of range for a dimension of 4");
   EXPECT_MISUSE(f34(f7 + 3.0).toHostVector<float>(),
@@ -268,7 +287,8 @@ TEST_F(Misuse, OfOrders) {
   Tensor values, indices;
   EXPECT_MISUSE(topk(values, indices, f34, 1, 2), "topk: f32[3,4]: axis 2 is out of range");
   EXPECT_MISUSE(sort(values, indices, f34, 2), "sort: f32[3,4]: axis 2 is out of range");
-  EXPECT_MISUSE(topk(values, indices, f34, 5, 1), "topk: f32[3,4]: axis 1 has no first 5 elements");
+  EXPECT_MISUSE(topk(values, indices, f34, 5, 1),
+                "topk: f32[3,4]: k must be from 1 to the 4 of axis 1, not 5");
   EXPECT_MISUSE(median(f34, {2}), "median: f32[3,4]: axis 2 is out of range");
   EXPECT_MISUSE(median(full({0}, 1.0)), "median: f32[0]: no elements");
   EXPECT_MISUSE(roll(f34, 1, 2), "roll: f32[3,4]: axis 2 is out of range");
@@ -314,7 +334,7 @@ TEST_F(Misuse, OfCreation) {
                 "reshape: f32[3,4]: the shape (-3, -4) has a negative dimension");
   EXPECT_MISUSE(arange(0, 5, 0), "arange: the step is 0");
   EXPECT_MISUSE(arange(5, 0, 1), "arange: 5 to 0 by 1 is empty");
-  EXPECT_MISUSE(arange(Shape({2, 3}), 2), "arange: dimension 2 of (2, 3)");
+  EXPECT_MISUSE(arange(Shape({2, 3}), 2), "arange: dimension 2 of (2, 3), which has 2");
   EXPECT_MISUSE(identity(-1), "identity: a dimension of -1");
   EXPECT_MISUSE(randn({2}, dtype::s32), "randn: s32 is no floating dtype");
 }

@@ -162,7 +162,8 @@ TEST(Composite, NaNPrintsWithoutASign) {
 
 TEST(Composite, StridesOfRangesArePositive) {
   EXPECT_THAT(errorOf([] { arange({4})(range(3, 0, -1)); }),
-              HasSubstr("range [3, 0) with stride -1: must be positive, flip() reverses, for a"));
+              HasSubstr("range [3, 0) with stride -1: must be positive, flip() reverses, for "
+                        "dimension 0 of 4 elements"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 set -uo pipefail
 fl=$PWD/$1
 cd "$TEST_TMPDIR"
+unset BUILD_WORKING_DIRECTORY  # the tool would go there where `bazel run` runs this test
 failures=0
 
 fail() {
@@ -123,6 +124,32 @@ run 1 opt
 says err "expected one file"
 run 1 opt good.flir bad.flir
 says err "expected one file"
+
+# Flags that mean nothing together, or for the form, are refused, not ignored.
+refused() { # refused WORDS ARGUMENTS...
+  local words=$1
+  shift
+  run 1 opt "$@"
+  [[ $(<err) == "fl: $words" ]] || fail "$command_line: $(cat err)"
+  prints_nothing out
+}
+refused "opt: --stop_after and --emit do not go together" --stop_after=cse --emit=llvm good.flir
+refused "opt: --pass and --emit do not go together" --pass=dce --emit=llvm good.flir
+refused "opt: --pass and --stop_after do not go together" --pass=dce --stop_after=cse good.flir
+refused "opt: --pass and --nofuse do not go together" --pass=dce --nofuse good.flir
+refused "opt: --verify and --nofuse do not go together" --verify --nofuse good.flir
+refused "opt: --verify and --pass do not go together" --verify --pass=dce good.flir
+refused "opt: --list and --verify do not go together" --list --verify good.flir
+refused "opt: --list takes no file" --list good.flir
+for form in schedule kernel; do
+  for flag in --pass=dce --stop_after=cse --nofuse --emit=llvm; do
+    refused "$form.flir: is a $form; ${flag%=*} is for a graph" $flag $form.flir
+  done
+done
+run 0 opt --nofuse --stop_after=fuse good.flir
+run 0 opt --nofuse --emit=llvm good.flir
+[[ $(grep -c "^define i64 @k" out) == 3 ]] || fail "--nofuse --emit=llvm: $(cat out)"
+
 : >empty.flir
 run 1 opt empty.flir
 says err "fl: empty.flir:1:1: "

@@ -3,6 +3,7 @@
 set -euo pipefail
 fl=$PWD/$1
 cd "$TEST_TMPDIR"
+unset BUILD_WORKING_DIRECTORY  # the tool would go there where `bazel run` runs this test
 
 fail() {
   echo "FAIL: $*" >&2
@@ -56,6 +57,9 @@ cp out reduced.flir
 grep -q '24\|unused\|iota' out && fail "something stays that is not needed"
 reduce 0 --command='./both.sh {}' reduced.flir
 cmp -s out reduced.flir || fail "what was reduced is reduced further"
+# A command stands where the tool does: where the user stood is not handed on.
+BUILD_WORKING_DIRECTORY=$PWD reduce 0 \
+  --command='[ -z "$BUILD_WORKING_DIRECTORY" ] && [ -e {} ]' reduced.flir
 
 # A result that differs from the reference by more than nothing, which takes one function of the
 # vector math; the pipe's last command decides.

@@ -4,6 +4,7 @@
 set -euo pipefail
 fl=$PWD/$1
 cd "$TEST_TMPDIR"
+unset BUILD_WORKING_DIRECTORY  # the tool would go there where `bazel run` runs this test
 
 cat >softmax.flir <<'GRAPH'
 graph @softmax(%x: f32[40,7], %s: number f32, %i: number s64, %j: number s64) {
@@ -43,7 +44,8 @@ for file in softmax.flir schedule.flir kernel.flir; do
   expect 0 '^result 0 f32\[40,7\]: sum 0$' "${flags[@]}" --device=null $file
   expect 0 '^result 0 f32\[40,7\]: difference [0-9.e-]+$' "${flags[@]}" --check=ref $file
   expect 2 'difference [0-9.e-]+, too large$' "${flags[@]}" --check=ref --tolerance=0 $file
-  expect 2 'difference 1, too large$' "${flags[@]}" --device=null --check=ref $file
+  expect 1 '^fl: --check: the device null computes nothing to compare$' "${flags[@]}" \
+    --device=null --check=ref $file
   expect 0 '^time: [0-9.e+]+ us, median of 3 runs; [0-9.e+-]+ GB/s of [0-9]+ bytes$' \
     "${flags[@]}" --time=3 $file
 done
@@ -101,8 +103,17 @@ npy zeros.npy '<f4' '(3,)' 12
 npy wide.npy '<f8' '(3,)' 24
 npy long.npy '<f4' '(4,)' 16
 expect 0 '^result 1 f32\[3\]: sum 0$' --inputs=zeros.npy,zeros.npy --outputs=r.npz pair.flir
+cp zeros.npy also.npy
+expect 0 '^inputs: p0 f32\[3\] from zeros.npy, p1 f32\[3\] from also.npy$' \
+  --inputs=zeros.npy,also.npy pair.flir
 sed 's/pair(%a: f32\[3\], %b: f32\[3\])/pair(%a: f32[3], %b: f32[3], %c: f32[3])/' pair.flir >three.flir
 expect 1 '^fl: r.npz: "r0" is no parameter; there are: p0 f32\[3\], p1 f32\[3\]$' --inputs=r.npz pair.flir
+
+# `bazel run` starts the tool elsewhere; paths are meant from where the user stands.
+mkdir elsewhere
+(cd elsewhere && BUILD_WORKING_DIRECTORY=$TEST_TMPDIR expect 0 '^result 1 f32\[3\]: sum 0$' \
+  --inputs=zeros.npy,zeros.npy --outputs=from_elsewhere.npz pair.flir)
+[[ -e from_elsewhere.npz ]]
 
 # Input errors.
 expect 1 '^fl: --inputs: 1 file for p0 f32\[3\], p1 f32\[3\]$' --inputs=zeros.npy pair.flir
@@ -122,9 +133,14 @@ expect 1 '^fl: kernel.flir: --extents: one is negative$' --extents=3,-1 kernel.f
 expect 1 '^fl: --extents: "x" is no integer$' --extents=3,x kernel.flir
 expect 1 '^fl: --extents: is for a kernel, not a graph$' --extents=3,4 softmax.flir
 expect 1 '^fl: --check: "cpu" is not ref$' --check=cpu softmax.flir
+for tolerance in -1 nan inf; do
+  expect 1 "^fl: --tolerance: $tolerance is no number from 0 on$" --check=ref \
+    --tolerance=$tolerance softmax.flir
+done
 expect 1 '^fl: --time: -1 is negative$' --time=-1 softmax.flir
 for file in softmax.flir schedule.flir; do
   expect 1 '^fl: device "gpu" does not exist; there are: cpu, null, ref$' --device=gpu $file
+  expect 1 '^fl: backend "tape" does not exist; there are: eager, lazy$' --backend=tape $file
 done
 expect 1 '^fl: run: expected one file$'
 expect 1 '^fl: nowhere.flir: cannot be read$' nowhere.flir
@@ -207,6 +223,8 @@ words='its values do not fit into memory; the largest is'
 expect 1 "^fl: huge.flir: $words %1 f32\[1000000,1000000\], 4000000000000 bytes$" huge.flir
 echo 'graph @wide(%x: f64[1000000000000]) { return %x }' >wide.flir
 expect 1 "^fl: wide.flir: $words p0 f64\[1000000000000\], 8000000000000 bytes$" wide.flir
+# A wrong flag is found before anything is drawn.
+expect 1 '^fl: device "gpu" does not exist' --device=gpu wide.flir
 
 # Output that is lost is an error.
 if words=$("$fl" run softmax.flir 2>&1 >/dev/full) ||
