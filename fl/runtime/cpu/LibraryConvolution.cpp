@@ -316,7 +316,7 @@ class Convolution final : public LibraryFunction {
  private:
   Convolution(const ConvolutionShape& shape, ConvolutionSplit split)
       : shape_(shape), split_(std::move(split)) {
-    if (shape.type != dtype::f32 && (shape.widened || filterGradient())) {
+    if (shape.widened) {
       widening_.emplace(shape.type);
     }
   }
@@ -492,9 +492,8 @@ class Convolution final : public LibraryFunction {
 }  // namespace
 
 std::shared_ptr<LibraryFunction> makeConvolution(const ConvolutionShape& shape, Layout layout) {
-  // oneDNN 2.6 reads scratch memory here that it has not written.
-  if (shape.direction == Direction::Filter && layout == Layout::ChannelsLast &&
-      computedType(shape) == memory::data_type::bf16 && shape.x.dilation * shape.y.dilation > 1) {
+  // oneDNN 2.6 reads scratch memory here that it has not written, which may hold NaN.
+  if (shape.direction == Direction::Filter && computedType(shape) == memory::data_type::bf16) {
     return nullptr;
   }
   SingleThread single;
