@@ -199,10 +199,10 @@ double matmulRate() {
 // The step times of one run of the script, which is a process of its own.
 std::vector<double> runPeer(const Case& workload, const PeerRun& peer) {
   const std::string script = fl::app::runfile(kPeerScript);
-  const std::string command = absl::StrFormat(
-      "'%s' '%s' --size %d --batch %d --threads %d --warmup %d --steps %d %s", peer.python, script,
-      workload.size, workload.batch, fl::getNumThreads(), kWarmup, absl::GetFlag(FLAGS_steps),
-      peer.options);
+  const std::string command =
+      absl::StrFormat("'%s' '%s' --size %d --batch %d --threads %d --warmup %d --steps %d %s",
+                      peer.python, script, workload.size, workload.batch, fl::getNumThreads(),
+                      kWarmup, absl::GetFlag(FLAGS_steps), peer.options);
   std::string output;
   std::FILE* pipe = popen(command.c_str(), "r");
   for (int c; pipe != nullptr && (c = std::fgetc(pipe)) != EOF;) {

@@ -1,9 +1,10 @@
 // Indices of a tensor: literals, ranges, `span` and `end`, with Flashlight's semantics. Negative
 // literals and range ends count from the end; a literal removes its dimension, a range keeps it.
 // A tensor is flattened and selects along its dimension; floating elements are truncated toward 0.
-// Its elements are looked at when the result is computed: one out of range, or NaN, is an error then,
-// which names the line of the call. A write with such an index does not happen: where it was only
-// recorded, the first read that needs it throws, and after that the tensor has its old elements.
+// Its elements are looked at when the result is computed: one out of range, or NaN, is an error
+// then, which names the line of the call. A write with such an index does not happen: where it was
+// only recorded, the first read that needs it throws, and after that the tensor has its old
+// elements.
 #pragma once
 
 #include <optional>

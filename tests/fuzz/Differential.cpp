@@ -260,8 +260,7 @@ bool isMeant(ir::Op op, dtype type) {
     case ir::Op::Fold:
       return type == dtype::f64;  // images are floats
     default:
-      return ir::opKind(op) == ir::Kind::Library ? inLibraries
-                                                 : isOf(ir::opInfo(op).types, type);
+      return ir::opKind(op) == ir::Kind::Library ? inLibraries : isOf(ir::opInfo(op).types, type);
   }
 }
 

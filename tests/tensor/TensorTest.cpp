@@ -67,7 +67,8 @@ TEST(Creation, ATensorOfNothingIsOneOfShape0) {
     EXPECT_THAT(errorOf([&] { none() = full({2}, 1.0); }), HasSubstr("shapes differ"));
     EXPECT_EQ(none()(span).shape(), Shape({0}));
     EXPECT_EQ(w.flat(span).shape(), Shape({0}));
-    EXPECT_THAT(errorOf([&] { none()(0); }), HasSubstr("0 is out of range for dimension 0 of 0 elements"));
+    EXPECT_THAT(errorOf([&] { none()(0); }),
+                HasSubstr("0 is out of range for dimension 0 of 0 elements"));
     w(span) = 3.0;
     EXPECT_EQ(w.shape(), Shape({0}));
   }
