@@ -422,8 +422,10 @@ int64_t runStrips(const TilePlan& plan, const ir::KernelArgs& args, int64_t begi
       const bool isIndex = operand.role == ir::KernelOperand::Role::Index;
       const int64_t width = isIndex ? 1 : static_cast<int64_t>(getTypeSize(operand.type));
       const int64_t* const strides = args.strides + i * kernel.rank;
-      data[i] = static_cast<char*>(args.data[i]) +
-                width * std::inner_product(index, index + kernel.rank, strides, int64_t{0});
+      const int64_t offset =
+          width * std::inner_product(index, index + kernel.rank, strides, int64_t{0});
+      // That of an index operand is a number.
+      data[i] = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(args.data[i]) + offset);
     }
     const ir::KernelArgs strip{data, extents, args.strides, args.scalars, args.badIndex};
     const int64_t badGather = TileRun(plan, strip).run(0, extents[0] * runs);

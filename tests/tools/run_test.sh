@@ -214,15 +214,15 @@ expect 1 '^fl: the numbers given make step 0 touch elements 3 to 9 of 9$' \
 cat >huge.flir <<'GRAPH'
 graph @huge(%x: f32[1000000]) {
   %0 = reshape %x {shape=[1,1000000]} : f32[1,1000000]
-  %1 = broadcast %0 {shape=[1000000,1000000]} : f32[1000000,1000000]
-  %2 = cumsum %1 {axis=0} : f32[1000000,1000000]
+  %1 = broadcast %0 {shape=[100000000,1000000]} : f32[100000000,1000000]
+  %2 = cumsum %1 {axis=0} : f32[100000000,1000000]
   return %2
 }
 GRAPH
 words='its values do not fit into memory; the largest is'
-expect 1 "^fl: huge.flir: $words %1 f32\[1000000,1000000\], 4000000000000 bytes$" huge.flir
-echo 'graph @wide(%x: f64[1000000000000]) { return %x }' >wide.flir
-expect 1 "^fl: wide.flir: $words p0 f64\[1000000000000\], 8000000000000 bytes$" wide.flir
+expect 1 "^fl: huge.flir: $words %1 f32\[100000000,1000000\], 400000000000000 bytes$" huge.flir
+echo 'graph @wide(%x: f64[100000000000000]) { return %x }' >wide.flir
+expect 1 "^fl: wide.flir: $words p0 f64\[100000000000000\], 800000000000000 bytes$" wide.flir
 # A wrong flag is found before anything is drawn.
 expect 1 '^fl: device "gpu" does not exist' --device=gpu wide.flir
 
