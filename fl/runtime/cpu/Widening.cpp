@@ -8,37 +8,32 @@ namespace {
 
 constexpr int kFloat = static_cast<int>(dtype::f32);
 
+// Tile functions work on whole groups: the rest goes through a group of its own.
+template <typename To, typename From>
+void convert(tile::TileFunction function, To* to, const From* from, int64_t count) {
+  const int64_t whole = count & -tile::kTileGroup;
+  function(to, from, nullptr, nullptr, whole);
+  if (whole < count) {
+    From last[tile::kTileGroup] = {};
+    To result[tile::kTileGroup];
+    std::copy_n(from + whole, count - whole, last);
+    function(result, last, nullptr, nullptr, tile::kTileGroup);
+    std::copy_n(result, count - whole, to + whole);
+  }
+}
+
 }  // namespace
 
 Widening::Widening(dtype type)
     : widen_(tile::tileOps(tile::bestTileVariant()).cast[static_cast<int>(type)][kFloat]),
       narrow_(tile::tileOps(tile::bestTileVariant()).cast[kFloat][static_cast<int>(type)]) {}
 
-// Tile functions work on whole groups: the rest goes through a group of its own.
 void Widening::widen(float* to, const void* from, int64_t count) const {
-  const auto* source = static_cast<const uint16_t*>(from);
-  const int64_t whole = count & -tile::kTileGroup;
-  widen_(to, source, nullptr, nullptr, whole);
-  if (whole < count) {
-    uint16_t narrow[tile::kTileGroup] = {};
-    float wide[tile::kTileGroup];
-    std::copy_n(source + whole, count - whole, narrow);
-    widen_(wide, narrow, nullptr, nullptr, tile::kTileGroup);
-    std::copy_n(wide, count - whole, to + whole);
-  }
+  convert(widen_, to, static_cast<const uint16_t*>(from), count);
 }
 
 void Widening::narrow(void* to, const float* from, int64_t count) const {
-  auto* target = static_cast<uint16_t*>(to);
-  const int64_t whole = count & -tile::kTileGroup;
-  narrow_(target, from, nullptr, nullptr, whole);
-  if (whole < count) {
-    float wide[tile::kTileGroup] = {};
-    uint16_t narrow[tile::kTileGroup];
-    std::copy_n(from + whole, count - whole, wide);
-    narrow_(narrow, wide, nullptr, nullptr, tile::kTileGroup);
-    std::copy_n(narrow, count - whole, target + whole);
-  }
+  convert(narrow_, static_cast<uint16_t*>(to), from, count);
 }
 
 void Widening::widenRuns(float* to, const void* from, int64_t runs, int64_t length,
