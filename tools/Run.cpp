@@ -1,5 +1,7 @@
 #include "tools/Run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -51,8 +53,23 @@ struct Inputs {
   bool someDrawn;
 };
 
+// Before anything is drawn: the system may promise more memory than there is, and kill who writes
+// to it.
+void expectMemoryFor(const std::vector<ir::Parameter>& parameters) {
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  double bytes = 0;
+  for (const ir::Parameter& parameter : parameters) {
+    bytes += static_cast<double>(bytesOf(parameter.type.type, parameter.type.shape));
+  }
+  if (bytes > memory) {
+    throw std::bad_alloc();
+  }
+}
+
 // Says where each input comes from.
 Inputs makeInputs(const Program& program) {
+  expectMemoryFor(program.parameters());
   const uint32_t seed = absl::GetFlag(FLAGS_seed);
   const std::string files = absl::GetFlag(FLAGS_inputs);
   std::vector<NpyArray> inputs = drawInputs(program.parameters(), seed);
@@ -146,7 +163,8 @@ int runProgram(const Program& program) {
 void checkFlags() {
   const std::string reference = absl::GetFlag(FLAGS_check);
   FL_USER_CHECK(reference.empty() || reference == "ref", "--check: \"", reference, "\" is not ref");
-  FL_USER_CHECK(reference.empty() || absl::GetFlag(FLAGS_device) != "null",
+  const std::string device = absl::GetFlag(FLAGS_device);
+  FL_USER_CHECK(reference.empty() || (device.empty() ? flags().device : device) != "null",
                 "--check: the device null computes nothing to compare");
   const double tolerance = absl::GetFlag(FLAGS_tolerance).value_or(0);
   FL_USER_CHECK(tolerance >= 0 && std::isfinite(tolerance), "--tolerance: ", tolerance,
@@ -154,7 +172,7 @@ void checkFlags() {
   const int runs = absl::GetFlag(FLAGS_time);
   FL_USER_CHECK(runs >= 0, "--time: ", runs, " is negative");
   // Throws for one that does not exist.
-  getBackend(absl::GetFlag(FLAGS_backend), absl::GetFlag(FLAGS_device));
+  getBackend(absl::GetFlag(FLAGS_backend), device);
 }
 
 }  // namespace

@@ -46,6 +46,8 @@ for file in softmax.flir schedule.flir kernel.flir; do
   expect 2 'difference [0-9.e-]+, too large$' "${flags[@]}" --check=ref --tolerance=0 $file
   expect 1 '^fl: --check: the device null computes nothing to compare$' "${flags[@]}" \
     --device=null --check=ref $file
+  FL_DEVICE=null expect 1 '^fl: --check: the device null computes nothing to compare$' \
+    "${flags[@]}" --device= --check=ref $file
   expect 0 '^time: [0-9.e+]+ us, median of 3 runs; [0-9.e+-]+ GB/s of [0-9]+ bytes$' \
     "${flags[@]}" --time=3 $file
 done

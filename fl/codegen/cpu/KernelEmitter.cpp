@@ -303,10 +303,10 @@ void KernelEmitter::emitRun(llvm::Value* begin, llvm::Value* end) {
     llvm::Value* middle = endOfWhole(from, end, int64_t{kLanes} * plan_.unroll);
     emitFor(builder_, from, middle, int64_t{kLanes} * plan_.unroll, {},
             [&](llvm::Value* i, const Values&) { return block(fullLanes(i, plan_.unroll)); });
-    if (!plan_.singles) return middle;
-    llvm::Value* last = endOfWhole(middle, end, kLanes);
-    emitFor(builder_, middle, last, kLanes, {},
-            [&](llvm::Value* i, const Values&) { return block(fullLanes(i, 1)); });
+    if (plan_.rest == 0) return middle;
+    llvm::Value* last = endOfWhole(middle, end, int64_t{kLanes} * plan_.rest);
+    emitFor(builder_, middle, last, int64_t{kLanes} * plan_.rest, {},
+            [&](llvm::Value* i, const Values&) { return block(fullLanes(i, plan_.rest)); });
     return last;
   };
   const auto masked = [&](llvm::Value* from, llvm::Value* to) {

@@ -91,6 +91,7 @@ class KernelEmitter {
   Values sweepRowPart(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);
   Values sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end, const Values& pairs);
   Values sweepTail(int stage, llvm::Value* begin, llvm::Value* end, const Values& tails);
+  llvm::AllocaInst* allocate(llvm::Type* type);
   void sweepColumns(int stage);
   Values sweepColumnChunk(int stage, int axis, llvm::Value* begin, llvm::Value* end);
   // Loops over `axes`, the last one innermost.

@@ -1,6 +1,7 @@
 #include "fl/codegen/cpu/KernelPlan.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace fl::codegen::cpu {
 namespace {
@@ -128,7 +129,8 @@ int cost(const KernelValue& value) {
 }
 
 // Two vectors hide latencies in a map or row kernel; a column kernel also walks memory in runs of
-// that many vectors. More code than this only costs time to compile.
+// that many vectors, whose parts take half of the registers of AVX-512. More code than this only
+// costs time to compile.
 int chooseUnroll(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
   int costs = 0, vectors = 0, widest = 1;
   for (size_t value = 0; value < kernel.values.size(); ++value) {
@@ -142,7 +144,9 @@ int chooseUnroll(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
   if (costs > (registersEach > 1 ? 0 : kCostLimit)) return 1;
   const bool columns = kernel.reduced != 0 && !kernel.rows();
   if (!columns || costs > 0 || vectors > kSmallBody || registersEach > 2) return 2;
-  return registersEach > 1 ? 4 : 8;
+  const auto totals = [](const KernelStage& stage) { return stage.reduces.size(); };
+  const size_t most = std::ranges::max(kernel.stages | std::views::transform(totals));
+  return (most > 1 ? 8 : 16) / std::max(1, registersEach);
 }
 
 // Bytes that a tile takes in a row of memory: a shorter walk spends its time on finding pages. The
@@ -195,7 +199,12 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target) {
   plan.unroll = chooseUnroll(kernel, plan, target.vectorBits);
   plan.nested = kernel.reduced == 0 && kernel.rank > 1 && !plan.tiled;
   constexpr size_t kSmallBody = 12;
-  plan.singles = plan.nested && plan.unroll > 1 && kernel.values.size() <= kSmallBody;
+  const bool columns = kernel.reduced != 0 && !kernel.rows();
+  if (columns && plan.unroll > 2) {
+    plan.rest = plan.unroll / 4;
+  } else if (plan.nested && plan.unroll > 1 && kernel.values.size() <= kSmallBody) {
+    plan.rest = 1;
+  }
   if (plan.nested) plan.lineGathers = findLineGathers(kernel, plan);
   return plan;
 }

@@ -32,8 +32,9 @@ struct KernelPlan {
   // A map that walks along memory and takes as many whole runs of axis 0, and of axis 1, at a time
   // as it can: they may be short.
   bool nested = false;
-  // What full turns leave of a run is first handled one full vector at a time, not under masks.
-  bool singles = false;
+  // What full turns leave of a run is first handled in turns of so many full vectors, if not 0, and
+  // then under masks.
+  int rest = 0;
   // A map that crosses memory (fl/kernel/Kernel.h) is walked in tiles of axes 0 and 1.
   bool tiled = false;
   // A tile's elements along axis 0 and along axis 1: multiples of kLanes.

@@ -145,34 +145,46 @@ LlvmValue KernelEmitter::foldLanes(ir::Op op, LlvmValue first, LlvmValue second,
   return math_.combine(op, lane(0), lane(1));
 }
 
+llvm::AllocaInst* KernelEmitter::allocate(llvm::Type* type) {
+  llvm::BasicBlock& entry = builder_.GetInsertBlock()->getParent()->getEntryBlock();
+  return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type);
+}
+
 void KernelEmitter::sweepColumns(int stage) {
   const auto& stageReduces = reduces(stage);
   const size_t vectors = values_.lanes().size();
   std::vector<int> outer = outerReducedAxes();
   const int lowest = __builtin_ctz(kernel_.reduced);
-  Values totals;  // of each reduction: one a vector
-  for (const Reduce& reduce : stageReduces) totals.append(vectors, initial(reduce, true).value);
-  const auto chunk = [&](llvm::Value* begin, const Values& current) {
+  // Of each reduction one a vector. They wait in memory, as the chunks' parts need the registers.
+  std::vector<llvm::AllocaInst*> totals;
+  for (const Reduce& reduce : stageReduces) {
+    llvm::Value* init = initial(reduce, true).value;
+    for (size_t u = 0; u < vectors; ++u) {
+      totals.push_back(allocate(init->getType()));
+      builder_.CreateStore(init, totals.back());
+    }
+  }
+  const auto load = [&](size_t total) -> LlvmValue {
+    return {builder_.CreateLoad(totals[total]->getAllocatedType(), totals[total]),
+            typeOf(stageReduces[total / vectors])};
+  };
+  const auto chunk = [&](llvm::Value* begin, const Values&) {
     llvm::Value* limit = builder_.CreateAdd(begin, number(ir::kColumnChunk));
     const Values parts =
         sweepColumnChunk(stage, lowest, begin, smaller(limit, arguments_.extents[lowest]));
-    Values next;
     for (size_t i = 0; i < parts.size(); ++i) {
       const Reduce& reduce = stageReduces[i / vectors];
-      const dtype type = typeOf(reduce);
-      next.push_back(math_.combine(reduce.op, {current[i], type}, {parts[i], type}).value);
+      const LlvmValue sum = math_.combine(reduce.op, load(i), {parts[i], typeOf(reduce)});
+      builder_.CreateStore(sum.value, totals[i]);
     }
-    return next;
+    return Values{};
   };
-  totals = sweepOver(stage, outer, totals, [&](const Values& carried) {
-    return emitFor(builder_, number(0), arguments_.extents[lowest], ir::kColumnChunk, carried,
-                   chunk);
+  sweepOver(stage, outer, {}, [&](const Values&) {
+    return emitFor(builder_, number(0), arguments_.extents[lowest], ir::kColumnChunk, {}, chunk);
   });
   for (size_t r = 0; r < stageReduces.size(); ++r) {
     std::vector<LlvmValue> total;
-    for (size_t u = 0; u < vectors; ++u) {
-      total.push_back({totals[r * vectors + u], typeOf(stageReduces[r])});
-    }
+    for (size_t u = 0; u < vectors; ++u) total.push_back(load(r * vectors + u));
     values_.setTotal(stageReduces[r].index, total);
   }
 }

@@ -144,6 +144,8 @@ class FirstBadIndex {
 // axis 1, and of a part run it would use one element a row.
 constexpr int64_t kCrossingRuns = 16;
 constexpr int64_t kCrossingChunks = 16;
+// Along a kept axis 0 a reduction reads runs of memory, which short parts would make short.
+constexpr int64_t kColumnItems = 256;
 
 int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extents, int64_t domain,
                     int64_t elements) {
@@ -159,8 +161,15 @@ int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extent
   const int64_t perItem = std::max<int64_t>(elements / domain, 1);
   int64_t grain =
       std::max((domain + kMaxChunks - 1) / kMaxChunks, (kChunkElements + perItem - 1) / perItem);
+  if (kernel.rows()) {
+    return grain;
+  }
+  if (kernel.reduced != 0) {
+    grain = std::max(grain, std::min(kColumnItems, domain / threadPool().threads()));
+  }
   // Items along a kept axis 0 are elements of vectors.
-  return kernel.rows() ? grain : (grain + 63) / 64 * 64;
+  const int64_t unit = kernel.reduced != 0 && grain >= kColumnItems ? kColumnItems : 64;
+  return (grain + unit - 1) / unit * unit;
 }
 
 // Bytes of a step from which its results are written around the caches: more than they hold, as
