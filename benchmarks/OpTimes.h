@@ -25,7 +25,8 @@ struct OpTimes {
   double lazy;
   double eager;
   // A copy of as many bytes as inputs and results have, by the faster of plain and non-temporal
-  // stores, with the same threads.
+  // stores, with the same threads. Where there is more to read than to write it copies what is
+  // written and reads the rest: memory is read slower than it is copied, byte for byte.
   double limit;
   uint64_t compiled;  // kernels and plans made in the timed part: 0, or the times are wrong
   std::map<std::string, double> peers = {};  // of those that have the function and dtype
