@@ -248,6 +248,8 @@ bool isMeant(ir::Op op, dtype type) {
   const bool small = type == dtype::b8 || getTypeSize(type) < 4;
   const bool inLibraries = isFloating(type) && type != dtype::f64;
   switch (op) {
+    case ir::Op::Iota:
+      return !(isFloating(type) && small);  // counts of 16-bit floats are made in f32
     case ir::Op::RandomUniform:
       return type == dtype::u64;  // its seed's
     case ir::Op::Sum:
