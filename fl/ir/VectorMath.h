@@ -512,45 +512,52 @@ PhiloxWords<U> philoxRounds(B& b, PhiloxWords<U> counter, U key0, U key1) {
 
 }  // namespace detail
 
+// Block `block` of the numbers of RandomUniform: it and the offset are the counter, the seed is the
+// key. All are u64.
 template <class B, class U>
-PhiloxWords<U> philox(B& b, const PhiloxWords<U>& counter, U key0, U key1) {
-  return detail::philoxRounds<0>(b, counter, key0, key1);
+PhiloxWords<U> philoxBlock(B& b, U seed, U offset, U block) {
+  const auto low = [&](U x) { return b.bitAnd(x, b.integer(x, 0xffffffff)); };
+  const auto high = [&](U x) { return b.lshr(x, b.integer(x, 32)); };
+  return detail::philoxRounds<0>(
+      b, PhiloxWords<U>{{low(block), high(block), low(offset), high(offset)}}, low(seed),
+      high(seed));
 }
 
-// The value of RandomUniform: seed and offset are u64, the index is s64. The block number and the
-// offset are the counter, the seed is the key. u32 is one word of block index / 4; f32 takes 24
-// bits of that word, f64 53 bits of two words of block index / 2, both to (0, 1].
+// A number of `type` from a word, for f64 from two, the first of which is the upper half: u32 is
+// the word, f32 takes 24 bits of it, f64 53 bits of both, to (0, 1].
+template <dtype type, class B, class U>
+auto philoxNumberOf(B& b, U words) {
+  const auto unit = [&]<dtype whole>(auto bits, double step) {
+    const auto number = b.template castTo<whole>(b.add(bits, b.integer(bits, 1)));
+    const auto value = b.template castTo<type>(number);
+    return b.mul(value, b.real(value, step));
+  };
+  if constexpr (type == dtype::f64) {
+    return unit.template operator()<dtype::s64>(b.lshr(words, b.integer(words, 11)), 0x1p-53);
+  } else if constexpr (type == dtype::f32) {
+    return unit.template operator()<dtype::s32>(b.lshr(words, b.integer(words, 8)), 0x1p-24);
+  } else {
+    return b.template castTo<dtype::u32>(words);
+  }
+}
+
+// The value of RandomUniform: seed and offset are u64, the index is s64. Element i is word i % 4 of
+// block i / 4; f64 has words 2 * (i % 2) and the next of block i / 2.
 template <dtype type, class B, class U, class I>
 auto philoxNumber(B& b, U seed, U offset, I index) {
   constexpr bool kDouble = type == dtype::f64;
   const U i = b.template castTo<dtype::u64>(index);
   const auto constant = [&](int64_t value) { return b.integer(i, value); };
-  const auto low = [&](U x) { return b.bitAnd(x, constant(0xffffffff)); };
-  const auto high = [&](U x) { return b.lshr(x, constant(32)); };
-  const U block = b.lshr(i, constant(kDouble ? 1 : 2));
   const auto [w0, w1, w2, w3] =
-      philox(b, PhiloxWords<U>{{low(block), high(block), low(offset), high(offset)}}, low(seed),
-             high(seed))
-          .word;
+      philoxBlock(b, seed, offset, b.lshr(i, constant(kDouble ? 1 : 2))).word;
   const auto odd = b.ne(b.bitAnd(i, constant(1)), constant(0));
   const U first = b.select(odd, kDouble ? w2 : w1, w0),
           second = b.select(odd, w3, kDouble ? w1 : w2);
   if constexpr (kDouble) {
-    const U bits = b.lshr(b.bitOr(b.shl(first, constant(32)), second), constant(11));
-    const auto number = b.template castTo<dtype::s64>(b.add(bits, constant(1)));
-    const auto value = b.template castTo<dtype::f64>(number);
-    return b.mul(value, b.real(value, 0x1p-53));
+    return philoxNumberOf<type>(b, b.bitOr(b.shl(first, constant(32)), second));
   } else {
     const auto upper = b.ne(b.bitAnd(i, constant(2)), constant(0));
-    const U word = b.select(upper, second, first);
-    if constexpr (type == dtype::u32) {
-      return b.template castTo<dtype::u32>(word);
-    } else {
-      const U bits = b.lshr(word, constant(8));
-      const auto number = b.template castTo<dtype::s32>(b.add(bits, constant(1)));
-      const auto value = b.template castTo<dtype::f32>(number);
-      return b.mul(value, b.real(value, 0x1p-24));
-    }
+    return philoxNumberOf<type>(b, b.select(upper, second, first));
   }
 }
 

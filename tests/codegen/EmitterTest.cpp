@@ -326,17 +326,21 @@ TEST(Emitter, RandomNumbersAreThoseOfTheirIndex) {
     const int seed = maker.scalar(dtype::u64), offset = maker.scalar(dtype::u64);
     const int index = maker.index({kOne, kAny});
     maker.beginStage(false);
-    for (dtype type : {dtype::f32, dtype::f64}) {
+    for (dtype type : {dtype::f32, dtype::f64, dtype::u32}) {
       maker.store(maker.random(type, seed, offset, index), {kOne, kAny});
     }
+    const auto code = compile(maker.kernel(), target);
     std::mt19937_64 random(8);
-    KernelLaunch expected(maker.kernel(), {37, 5}, random);
-    expected.setScalar(0, Number::fromUnsigned(0x123456789abcdef0, dtype::u64));
-    expected.setScalar(1, Number::fromUnsigned(0xfedcba9876543210, dtype::u64));
-    const KernelLaunch actual(expected);
-    runReference(expected);
-    run(*compile(maker.kernel(), target), actual);
-    EXPECT_EQ(actual.difference(expected), "");
+    // Of the lines some begin with a block, others within one.
+    for (int launch = 0; launch < 8; ++launch) {
+      KernelLaunch expected(maker.kernel(), {67, 5}, random);
+      expected.setScalar(0, Number::fromUnsigned(0x123456789abcdef0, dtype::u64));
+      expected.setScalar(1, Number::fromUnsigned(0xfedcba9876543210, dtype::u64));
+      const KernelLaunch actual(expected);
+      runReference(expected);
+      run(*code, actual);
+      EXPECT_EQ(actual.difference(expected), "");
+    }
   }
 }
 

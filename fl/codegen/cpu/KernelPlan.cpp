@@ -122,7 +122,7 @@ constexpr int kCostLimit = 1;
 int cost(const KernelValue& value) {
   if (value.form != KernelValue::Form::Apply) return 0;
   const ir::OpInfo& info = ir::opInfo(value.op);
-  const bool isLong = value.op == ir::Op::Power || info.kind == ir::Kind::Random;
+  const bool isLong = value.op == ir::Op::Power;
   const bool isApproximated = (info.types == ir::Types::Float && info.ulp >= 1) ||
                               (value.op == ir::Op::Mod && isFloating(value.type));
   return isLong ? 2 : isApproximated ? 1 : 0;

@@ -1,5 +1,7 @@
 #include "fl/codegen/cpu/LlvmBuilder.h"
 
+#include <numeric>
+
 #include "fl/base/Error.h"
 #include "fl/ir/VectorMath.h"
 
@@ -185,6 +187,27 @@ V LlvmBuilder::apply(const ir::KernelValue& value, const std::vector<V>& args) {
   V result;
   ir::withMeaning(value.op, [&](auto meaning) { result = meaning.apply(*this, x, y, z); });
   return result;
+}
+
+V LlvmBuilder::randomRun(dtype type, V seed, V offset, V first, int vectors) {
+  const bool isDouble = type == dtype::f64;
+  const int numbers = ir::kLanes * vectors, blocks = numbers / numbersInBlock(type);
+  std::vector<uint64_t> steps(blocks);
+  std::iota(steps.begin(), steps.end(), 0);
+  const V block = add({llvm::ConstantDataVector::get(builder_.getContext(), steps), dtype::u64},
+                      spread(lshr(first, integer(first, isDouble ? 1 : 2)), blocks));
+  const auto [w0, w1, w2, w3] =
+      ir::vm::philoxBlock(*this, spread(seed, blocks), spread(offset, blocks), block).word;
+  const auto join = [&](V low, V high) { return bitOr(low, shl(high, integer(high, 32))); };
+  const V first2 = isDouble ? join(w1, w0) : join(w0, w1);
+  const V last2 = isDouble ? join(w3, w2) : join(w2, w3);
+  llvm::SmallVector<int> picked;
+  for (int i = 0; i < blocks; ++i) picked.append({i, blocks + i});
+  V words{builder_.CreateShuffleVector(first2.value, last2.value, picked), dtype::u64};
+  if (isDouble) return ir::vm::philoxNumberOf<dtype::f64>(*this, words);
+  auto* held = llvm::FixedVectorType::get(builder_.getInt32Ty(), numbers);
+  words = {builder_.CreateBitCast(words.value, held), dtype::u32};
+  return type == dtype::u32 ? words : ir::vm::philoxNumberOf<dtype::f32>(*this, words);
 }
 
 V LlvmBuilder::combine(ir::Op op, V x, V y) {

@@ -1,6 +1,7 @@
 #include "fl/codegen/cpu/ValueScopes.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "fl/base/Error.h"
 
@@ -197,6 +198,48 @@ bool ValueScopes::loadsPair(int operand, int vector) const {
          vector + 1 < static_cast<int>(lanes_.size()) && lanes_[vector].mask == nullptr;
 }
 
+bool ValueScopes::isRandomRun(int value) const {
+  const KernelValue& definition = kernel_.values[value];
+  if (definition.form != Form::Apply || definition.op != ir::Op::RandomUniform) return false;
+  const auto& args = definition.args;
+  return isIndex(args[2]) &&
+         kernel_.operands[kernel_.values[args[2]].index].strides[0] == ir::Stride::One &&
+         !plan_.isVector(args[0]) && !plan_.isVector(args[1]);
+}
+
+void ValueScopes::computeRandomRun(int value, int vector) {
+  const KernelValue& definition = kernel_.values[value];
+  const auto& args = definition.args;
+  const int operand = kernel_.values[args[2]].index;
+  const bool isPair = vector + 1 < static_cast<int>(lanes_.size()) && definition.type != dtype::f64;
+  const int count = isPair && !isKnown(kVectors + vector + 1, value) ? 2 : 1;
+  llvm::IRBuilder<>& builder = math_.ir();
+  llvm::Value* first = builder.CreateAdd(at_[operand], lanes_[vector].index);
+  llvm::Value* part = builder.CreateAnd(first, math_.numbersInBlock(definition.type) - uint64_t{1});
+  const auto run = [&] {
+    return math_
+        .randomRun(definition.type, scalar(args[0]), scalar(args[1]), {first, dtype::u64}, count)
+        .value;
+  };
+  const auto each = [&] {
+    const auto numbers = [&](const Lanes& lanes) {
+      const LlvmValue index = indices(operand, lanes, dtype::s64);
+      return math_.apply(definition, {tables_[kSpread][args[0]], tables_[kSpread][args[1]], index})
+          .value;
+    };
+    llvm::Value* one = numbers(lanes_[vector]);
+    if (count == 1) return one;
+    llvm::SmallVector<int> all(2 * ir::kLanes);
+    std::iota(all.begin(), all.end(), 0);
+    return builder.CreateShuffleVector(one, numbers(lanes_[vector + 1]), all);
+  };
+  const LlvmValue joined = {emitChoice(builder, builder.CreateIsNull(part), run, each),
+                            definition.type};
+  for (int u = 0; u < count; ++u) {
+    set(kVectors + vector + u, value, math_.part(joined, u));
+  }
+}
+
 void ValueScopes::computeVector(int stage, int vector) {
   for (int value : plan_.needed[stage]) {
     if (!isDue(value, vector)) continue;
@@ -206,6 +249,10 @@ void ValueScopes::computeVector(int stage, int vector) {
       const LlvmValue pair = memory_.loadPair(row, lanes_[vector]);
       set(kVectors + vector, value, math_.part(pair, 0));
       set(kVectors + vector + 1, value, math_.part(pair, 1));
+      continue;
+    }
+    if (isRandomRun(value)) {
+      computeRandomRun(value, vector);
       continue;
     }
     set(kVectors + vector, value,

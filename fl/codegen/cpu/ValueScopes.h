@@ -88,6 +88,9 @@ class ValueScopes {
   // True if the value is not known and can be computed from what is.
   bool isDue(int value, int vector) const;
   bool loadsPair(int operand, int vector) const;
+  // RandomUniform at the linear index of neighbours; makes one or two vectors known.
+  bool isRandomRun(int value) const;
+  void computeRandomRun(int value, int vector);
   LlvmValue scalarLoad(int operand);
   LlvmValue vectorLoad(int operand, const Lanes& lanes);
   bool isIndex(int value) const;
