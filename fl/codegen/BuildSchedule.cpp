@@ -172,18 +172,19 @@ class ScheduleBuilder {
     if (built) {
       appendLaunch(std::move(*built), {});
     } else {
-      callView(id, to);
+      viewContiguous(id, to);
     }
   }
 
-  // A view with more axes than a kernel holds: the op's own routine on a contiguous operand.
-  void callView(ValueId id, const BufferRef& to) {
+  // A view with more axes than a kernel holds: its last op alone, on a contiguous operand, where
+  // more of them merge.
+  void viewContiguous(ValueId id, const BufferRef& to) {
     const Node& node = graph_.node(id);
     std::vector<ir::OperandSource> operands;
     for (ValueId operand : node.operands) {
       operands.push_back(source(operand, true));
     }
-    lowerNode(graph_, node, operands, to, ir::Lowering::Calls, &schedule_);
+    lowerNode(graph_, node, operands, to, lowering_, &schedule_);
   }
 
   ir::OperandSource source(ValueId id, bool contiguous) {
