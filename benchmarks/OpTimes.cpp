@@ -18,12 +18,12 @@
 namespace fl::bench {
 namespace {
 
-constexpr double kBlockMicroseconds = 200;
+constexpr double kBlockMicroseconds = 1000;
 constexpr int kMostCalls = 1000;
 // Threads of a peer may spin for so long after a block.
 constexpr std::chrono::milliseconds kPeersSpin(5);
 // A block's first calls, which find the caches as another subject left them, are not timed.
-constexpr double kWarmupMicroseconds = 20;
+constexpr double kWarmupMicroseconds = 500;
 
 // Something to time, as it is seen in turns with others.
 class Subject {

@@ -34,7 +34,7 @@ struct OpTimes {
 
 using Peers = std::vector<std::unique_ptr<Peer>>;
 
-// `rounds` blocks of each, a block at least as long as a call and about 0.2 ms.
+// `rounds` blocks of each, a block at least as long as a call and about 1 ms.
 OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peers = {});
 
 // The row of the schema in Report.h, and "kernel".
