@@ -126,6 +126,16 @@ void LoadArchive::checkSize(cereal::size_type size) const {
   }
 }
 
+void load(LoadArchive& archive, bool& value) {
+  uint8_t byte = 0;
+  archive.loadBinary(&byte, sizeof(byte));
+  if (byte > 1) {
+    throw cereal::Exception(
+        concat("it holds something else than what is loaded from it: ", int{byte}, " as a bool"));
+  }
+  value = byte == 1;
+}
+
 void writeFile(const std::string& path, const std::function<void(std::ostream&)>& write) {
   AtomicFile file(path);
   std::fstream stream(file.partial(),

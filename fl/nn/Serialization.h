@@ -49,6 +49,8 @@ template <typename T>
 void load(LoadArchive& archive, T& value) {
   archive.loadBinary(&value, sizeof(value));
 }
+// A byte that is neither 0 nor 1 is no bool. Throws cereal::Exception.
+void load(LoadArchive& archive, bool& value);
 template <typename T>
 void load(LoadArchive& archive, cereal::BinaryData<T>& bytes) {
   archive.loadBinary(bytes.data, static_cast<std::streamsize>(bytes.size));

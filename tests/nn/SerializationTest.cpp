@@ -276,6 +276,23 @@ TEST(Serialization, TruncatedArchivesEndTooEarly) {
   }
 }
 
+TEST(Serialization, AByteThatIsNoBoolIsRefused) {
+  for (const auto& [byte, expected] : {std::pair('\0', false), std::pair('\1', true)}) {
+    std::istringstream stream(std::string(1, byte));
+    bool value = !expected;
+    load(stream, value);
+    EXPECT_EQ(value, expected);
+  }
+  std::istringstream stream("\3");
+  bool value = false;
+  try {
+    load(stream, value);
+    ADD_FAILURE() << "it was read";
+  } catch (const cereal::Exception& error) {
+    EXPECT_STREQ(error.what(), "it holds something else than what is loaded from it: 3 as a bool");
+  }
+}
+
 // A damaged size is a megabyte, gigabytes, or more than there is. None is believed.
 TEST(Serialization, DamagedArchivesTakeNoMemory) {
   const std::string bytes = archiveOfAModel();

@@ -184,6 +184,11 @@ struct PoolCase {
   }
 };
 
+inline void PrintTo(const PoolCase& c, std::ostream* os) {
+  *os << c.input().toString() << " window " << c.kw << "," << c.kh << " stride " << c.sx << ","
+      << c.sy << " pad " << c.px << "," << c.py;
+}
+
 enum Mode { kMax = 0, kIncludePadding = 1, kExcludePadding = 2 };
 
 }  // namespace fl::runtime::cpu

@@ -6,11 +6,6 @@
 namespace fl::runtime::cpu {
 namespace {
 
-void PrintTo(const PoolCase& c, std::ostream* os) {
-  *os << c.input().toString() << " window " << c.kw << "," << c.kh << " stride " << c.sx << ","
-      << c.sy << " pad " << c.px << "," << c.py;
-}
-
 // Forward, and the gradient of the input for `gradient`.
 struct PoolReference {
   PoolReference(const PoolCase& c, int mode, const Floats& input, const Floats& gradient)
