@@ -512,15 +512,19 @@ PhiloxWords<U> philoxRounds(B& b, PhiloxWords<U> counter, U key0, U key1) {
 
 }  // namespace detail
 
+template <class B, class U>
+PhiloxWords<U> philox(B& b, const PhiloxWords<U>& counter, U key0, U key1) {
+  return detail::philoxRounds<0>(b, counter, key0, key1);
+}
+
 // Block `block` of the numbers of RandomUniform: it and the offset are the counter, the seed is the
 // key. All are u64.
 template <class B, class U>
 PhiloxWords<U> philoxBlock(B& b, U seed, U offset, U block) {
   const auto low = [&](U x) { return b.bitAnd(x, b.integer(x, 0xffffffff)); };
   const auto high = [&](U x) { return b.lshr(x, b.integer(x, 32)); };
-  return detail::philoxRounds<0>(
-      b, PhiloxWords<U>{{low(block), high(block), low(offset), high(offset)}}, low(seed),
-      high(seed));
+  return philox(b, PhiloxWords<U>{{low(block), high(block), low(offset), high(offset)}}, low(seed),
+                high(seed));
 }
 
 // A number of `type` from a word, for f64 from two, the first of which is the upper half: u32 is
