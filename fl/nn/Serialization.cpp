@@ -126,6 +126,18 @@ void LoadArchive::checkSize(cereal::size_type size) const {
   }
 }
 
+void LoadArchive::complete(uint32_t id, std::type_index type) {
+  complete_.insert_or_assign(id, type);
+}
+
+void LoadArchive::checkShared(uint32_t id, std::type_index type) const {
+  const auto found = complete_.find(id);
+  if (id != 0 && (found == complete_.end() || found->second != type)) {
+    throw cereal::Exception(
+        concat("it holds something else than what is loaded from it: a pointer to object ", id));
+  }
+}
+
 void load(LoadArchive& archive, bool& value) {
   uint8_t byte = 0;
   archive.loadBinary(&byte, sizeof(byte));

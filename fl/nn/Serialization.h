@@ -15,13 +15,17 @@
 #pragma once
 
 #include <cereal/archives/binary.hpp>
+#include <cereal/types/memory.hpp>
 #include <cereal/types/polymorphic.hpp>
 #include <cereal/types/string.hpp>
 #include <functional>
 #include <istream>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <type_traits>
+#include <typeindex>
+#include <unordered_map>
 
 #include "fl/autograd/Serialization.h"
 
@@ -37,10 +41,14 @@ class LoadArchive : public cereal::InputArchive<LoadArchive, cereal::AllowEmptyC
   // Throw cereal::Exception.
   void loadBinary(void* data, std::streamsize size);
   void checkSize(cereal::size_type size) const;
+  // An object that pointers behind it may share is there; whether `id` is one of this type.
+  void complete(uint32_t id, std::type_index type);
+  void checkShared(uint32_t id, std::type_index type) const;
 
  private:
   std::istream& stream_;
   uint64_t left_;
+  std::unordered_map<uint32_t, std::type_index> complete_;
 };
 
 // Found by cereal, which looks here for how LoadArchive reads.
@@ -54,6 +62,25 @@ void load(LoadArchive& archive, bool& value);
 template <typename T>
 void load(LoadArchive& archive, cereal::BinaryData<T>& bytes) {
   archive.loadBinary(bytes.data, static_cast<std::streamsize>(bytes.size));
+}
+// As cereal does, which would also believe that an object is of the type that a pointer wants, and
+// that it may be its own part. Objects do not share themselves.
+template <typename T>
+  requires(!cereal::traits::has_load_and_construct<std::remove_const_t<T>, LoadArchive>::value)
+void load(LoadArchive& archive, cereal::memory_detail::PtrWrapper<std::shared_ptr<T>&>& wrapper) {
+  using Object = std::remove_const_t<T>;
+  uint32_t id = 0;
+  archive(id);
+  if (id & cereal::detail::msb_32bit) {
+    std::shared_ptr<Object> object(cereal::access::construct<Object>());
+    archive.registerSharedPointer(id, object);
+    archive(*object);
+    archive.complete(id & ~cereal::detail::msb_32bit, typeid(Object));
+    wrapper.ptr = std::move(object);
+  } else {
+    archive.checkShared(id, typeid(Object));
+    wrapper.ptr = std::static_pointer_cast<T>(archive.getSharedPointer(id));
+  }
 }
 template <typename T>
 void serialize(LoadArchive& archive, cereal::NameValuePair<T>& pair) {

@@ -293,6 +293,21 @@ TEST(Serialization, AByteThatIsNoBoolIsRefused) {
   }
 }
 
+TEST(Serialization, PointersShareObjectsOfTheirType) {
+  const auto five = std::make_shared<int>(5);
+  std::stringstream stream;
+  save(stream, five, five);
+  std::istringstream again(stream.str());
+  std::shared_ptr<int> first, second;
+  load(again, first, second);
+  EXPECT_EQ(*first, 5);
+  EXPECT_EQ(first, second);
+  std::istringstream wrong(stream.str());
+  std::shared_ptr<float> other;
+  EXPECT_EQ(messageOf<cereal::Exception>([&] { load(wrong, first, other); }),
+            "it holds something else than what is loaded from it: a pointer to object 1");
+}
+
 // A damaged size is a megabyte, gigabytes, or more than there is. None is believed.
 TEST(Serialization, DamagedArchivesTakeNoMemory) {
   const std::string bytes = archiveOfAModel();
