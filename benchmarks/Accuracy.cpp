@@ -45,29 +45,11 @@ std::vector<UnaryFunction> unaryFunctions() {
                          [=](const Tensor& x) { return apply(defaultTensorBackend(), x); },
                          reference});
   };
-#define FL_NONE
-#define FL_ROW_Unary(Name, name)                                                             \
+#define FL_UNARY(Name, name)                                                                 \
   add(                                                                                       \
       ir::Op::Name, [](TensorBackend& backend, const Tensor& x) { return backend.name(x); }, \
       meaning<ir::Op::Name>);
-#define FL_ROW_Source(Name, name)
-#define FL_ROW_Random(Name, name)
-#define FL_ROW_Binary(Name, name)
-#define FL_ROW_Select(Name, name)
-#define FL_ROW_Cast(Name, name)
-#define FL_ROW_View(Name, name)
-#define FL_ROW_Index(Name, name)
-#define FL_ROW_Join(Name, name)
-#define FL_ROW_Update(Name, name)
-#define FL_ROW_Reduce(Name, name)
-#define FL_ROW_Scan(Name, name)
-#define FL_ROW_Order(Name, name)
-#define FL_ROW_Contract(Name, name)
-#define FL_ROW_Library(Name, name)
-#define FL_OP(Name, name, kind, ...) FL_ROW_##kind(Name, name)
-#include "fl/ir/Ops.def"
-#undef FL_OP
-#undef FL_NONE
+#include "fl/tensor/Functions.def"
   functions.push_back({"sigmoid", 2.5, [](const Tensor& x) { return sigmoid(x); }, sigmoidOf});
   return functions;
 }

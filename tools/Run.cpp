@@ -171,8 +171,9 @@ void checkFlags() {
                 " is no number from 0 on");
   const int runs = absl::GetFlag(FLAGS_time);
   FL_USER_CHECK(runs >= 0, "--time: ", runs, " is negative");
-  // Throws for one that does not exist.
+  // Throws for one that does not exist; so does that of the process, which tensors use.
   getBackend(absl::GetFlag(FLAGS_backend), device);
+  getBackend();
 }
 
 }  // namespace

@@ -149,6 +149,18 @@ ValueType slice(const Call& call) {
   return {call.operand(0).type, sizes};
 }
 
+void checkSteps(const Call& call, Dim stride, Dim padding, Dim dilation) {
+  if (stride < 1) {
+    call.fail("a stride of ", stride, " is not positive");
+  }
+  if (dilation < 1) {
+    call.fail("a dilation of ", dilation, " is not positive");
+  }
+  if (padding < 0) {
+    call.fail("a padding of ", padding, " is negative");
+  }
+}
+
 ValueType window(const Call& call) {
   const Shape& in = call.shape(0);
   if (in.ndim() < 2) {
@@ -156,6 +168,7 @@ ValueType window(const Call& call) {
   }
   Shape out = {call.attrs[0], call.attrs[1]};
   for (int i = 0; i < 2; ++i) {
+    checkSteps(call, call.attrs[2 + i], 0, call.attrs[4 + i]);
     const Dim count = windowCount(in[i], call.attrs[i], call.attrs[2 + i], 0, call.attrs[4 + i]);
     if (count < 1) {
       call.fail("a window of ", call.attrs[i], " does not fit into ", in[i]);
@@ -277,8 +290,11 @@ ValueType reduce(const Call& call) {
   const std::vector<Dim> axes = call.attrs.list(1);
   std::vector<bool> seen(call.shape(0).ndim(), false);
   for (Dim axis : axes) {
-    if (axis < 0 || axis >= call.shape(0).ndim() || seen[axis]) {
-      call.fail("axis ", axis, " is out of range or given twice");
+    if (axis < 0 || axis >= call.shape(0).ndim()) {
+      call.fail("axis ", axis, " is out of range");
+    }
+    if (seen[axis]) {
+      call.fail("axis ", axis, " is given twice");
     }
     seen[axis] = true;
   }
@@ -358,8 +374,9 @@ ValueType conv2d(const Call& call) {
   }
   Shape out;
   for (int i = 0; i < 2; ++i) {
+    checkSteps(call, a[i], a[2 + i], a[4 + i]);
     const Dim count = windowCount(x[i], w[i], a[i], a[2 + i], a[4 + i]);
-    if (a[i] < 1 || a[2 + i] < 0 || a[4 + i] < 1 || count < 1) {
+    if (count < 1) {
       call.fail("a filter of ", w[i], " with stride ", a[i], ", padding ", a[2 + i], ", dilation ",
                 a[4 + i], " does not fit into ", x[i]);
     }
@@ -401,8 +418,12 @@ ValueType pool2d(const Call& call) {
   }
   Shape out = x;
   for (int i = 0; i < 2; ++i) {
+    checkSteps(call, a[2 + i], a[4 + i], 1);
+    if (2 * a[4 + i] > a[i]) {
+      call.fail("a padding of ", a[4 + i], " is more than half of a window of ", a[i]);
+    }
     out[i] = windowCount(x[i], a[i], a[2 + i], a[4 + i], 1);
-    if (a[i] < 1 || a[2 + i] < 1 || a[4 + i] < 0 || 2 * a[4 + i] > a[i] || out[i] < 1) {
+    if (a[i] < 1 || out[i] < 1) {
       call.fail("a window of ", a[i], " with stride ", a[2 + i], " and padding ", a[4 + i],
                 " does not fit into ", x[i]);
     }

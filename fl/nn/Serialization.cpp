@@ -126,13 +126,16 @@ void LoadArchive::checkSize(cereal::size_type size) const {
   }
 }
 
-void LoadArchive::complete(uint32_t id, std::type_index type) {
-  complete_.insert_or_assign(id, type);
+void LoadArchive::begin(uint32_t id) {
+  if (!objects_.try_emplace(id).second) {
+    throw cereal::Exception(
+        concat("it holds something else than what is loaded from it: object ", id, " twice"));
+  }
 }
 
 void LoadArchive::checkShared(uint32_t id, std::type_index type) const {
-  const auto found = complete_.find(id);
-  if (id != 0 && (found == complete_.end() || found->second != type)) {
+  const auto found = objects_.find(id);
+  if (id != 0 && (found == objects_.end() || found->second != type)) {
     throw cereal::Exception(
         concat("it holds something else than what is loaded from it: a pointer to object ", id));
   }

@@ -21,6 +21,7 @@
 #include <functional>
 #include <istream>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <type_traits>
@@ -41,14 +42,16 @@ class LoadArchive : public cereal::InputArchive<LoadArchive, cereal::AllowEmptyC
   // Throw cereal::Exception.
   void loadBinary(void* data, std::streamsize size);
   void checkSize(cereal::size_type size) const;
-  // An object that pointers behind it may share is there; whether `id` is one of this type.
-  void complete(uint32_t id, std::type_index type);
+  // An object that pointers behind it may share begins, and is there; whether `id` is one of this
+  // type that is. Throw cereal::Exception.
+  void begin(uint32_t id);
+  void complete(uint32_t id, std::type_index type) { objects_[id] = type; }
   void checkShared(uint32_t id, std::type_index type) const;
 
  private:
   std::istream& stream_;
   uint64_t left_;
-  std::unordered_map<uint32_t, std::type_index> complete_;
+  std::unordered_map<uint32_t, std::optional<std::type_index>> objects_;
 };
 
 // Found by cereal, which looks here for how LoadArchive reads.
@@ -72,10 +75,12 @@ void load(LoadArchive& archive, cereal::memory_detail::PtrWrapper<std::shared_pt
   uint32_t id = 0;
   archive(id);
   if (id & cereal::detail::msb_32bit) {
+    const uint32_t number = id & ~cereal::detail::msb_32bit;
+    archive.begin(number);
     std::shared_ptr<Object> object(cereal::access::construct<Object>());
     archive.registerSharedPointer(id, object);
     archive(*object);
-    archive.complete(id & ~cereal::detail::msb_32bit, typeid(Object));
+    archive.complete(number, typeid(Object));
     wrapper.ptr = std::move(object);
   } else {
     archive.checkShared(id, typeid(Object));

@@ -226,6 +226,7 @@ expect 1 "^fl: huge.flir: $words %1 f32\[100000000,1000000\], 400000000000000 by
 echo 'graph @wide(%x: f64[100000000000000]) { return %x }' >wide.flir
 expect 1 "^fl: wide.flir: $words p0 f64\[100000000000000\], 800000000000000 bytes$" wide.flir
 # A wrong flag is found before anything is drawn.
+FL_DEVICE=foo expect 1 '^fl: device "foo" does not exist[^;]*; there are: [^;]*$' wide.flir
 expect 1 '^fl: device "gpu" does not exist' --device=gpu wide.flir
 
 # Output that is lost is an error.
