@@ -3,6 +3,7 @@
 #include "fl/base/Error.h"
 #include "fl/ir/Interpreter.h"
 #include "fl/runtime/Counters.h"
+#include "fl/runtime/FloatEnvironment.h"
 
 namespace fl::runtime {
 
@@ -50,7 +51,10 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     arena = std::make_shared<Buffer>(schedule_.arenaBytes);
     frame.arena = static_cast<char*>(arena->data());
   }
-  runSteps(frame);
+  {
+    const FloatEnvironment environment;
+    runSteps(frame);
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ir::ScheduleOutput& output = schedule_.outputs[i];
     if (output.shared) {

@@ -15,6 +15,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/runtime/FloatEnvironment.h"
 
 namespace fl::runtime {
 
@@ -118,6 +119,7 @@ void ThreadPool::State::startHelpers() {
 }
 
 void ThreadPool::State::helperMain() {
+  const FloatEnvironment environment;  // a thread begins with that of the one that started it
   insideLoop = true;
   for (uint32_t seen = 0;;) {
     awaitChange(generation_, seen);

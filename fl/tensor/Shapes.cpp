@@ -45,14 +45,23 @@ Tensor TensorBackend::tile(const Tensor& tensor, const Shape& shape) {
   return Tensor(detail::reshapeValue(filled, result));
 }
 
+namespace {
+
+TensorValue ofRank(int rank, const Tensor& tensor) {
+  Shape shape = tensor.shape();
+  shape.get().resize(rank, 1);
+  return detail::reshapeValue(tensor.value(), shape);
+}
+
+}  // namespace
+
 Tensor TensorBackend::concatenate(const std::vector<Tensor>& tensors, const unsigned axis) {
-  FL_USER_CHECK(!tensors.empty(), calledAs("concatenate"), ": no tensors");
   // Tensor() joins with anything.
   std::vector<Tensor> parts;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(parts),
                [](const Tensor& tensor) { return tensor.shape() != Shape({0}); });
   if (parts.empty()) {
-    parts.push_back(tensors[0]);
+    parts.push_back(tensors.empty() ? Tensor() : tensors[0]);
   }
   int rank = static_cast<int>(axis) + 1;
   for (const Tensor& part : parts) {
@@ -60,9 +69,7 @@ Tensor TensorBackend::concatenate(const std::vector<Tensor>& tensors, const unsi
   }
   std::vector<TensorValue> values;
   for (const Tensor& tensor : parts) {
-    Shape padded = tensor.shape();
-    padded.get().resize(rank, 1);
-    values.push_back(detail::reshapeValue(tensor.value(), padded));
+    values.push_back(ofRank(rank, tensor));
   }
   return Tensor(detail::applyOp(ir::Op::Concatenate, std::move(values), {axis}));
 }
@@ -95,10 +102,10 @@ Tensor extend(const Tensor& input, int axis, int before, int after, bool symmetr
 
 }  // namespace
 
-Tensor TensorBackend::pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
+Tensor TensorBackend::pad(const Tensor& tensor, const std::vector<std::pair<int, int>>& padWidths,
                           const PadType type) {
-  FL_USER_CHECK(static_cast<int>(padWidths.size()) <= input.ndim(), detail::describe("pad", input),
-                ": ", padWidths.size(), " pairs of widths for ", input.ndim(), " dimensions");
+  const int rank = std::max(tensor.ndim(), static_cast<int>(padWidths.size()));
+  const Tensor input(ofRank(rank, tensor));
   if (type == PadType::Constant) {
     std::vector<Dim> widths(2 * input.ndim(), 0);
     for (size_t i = 0; i < padWidths.size(); ++i) {

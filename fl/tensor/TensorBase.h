@@ -298,7 +298,7 @@ Tensor reshape(const Tensor& tensor, const Shape& shape);
 // Dimension i of the result is dimension axes[i]; no axes reverse all.
 Tensor transpose(const Tensor& tensor, const Shape& axes = {});
 Tensor tile(const Tensor& tensor, const Shape& shape);
-// Tensors of shape (0) are left out, unless all are.
+// Tensors of shape (0) are left out, unless all are; of no tensors it is Tensor().
 // The others must have one dtype, else std::invalid_argument names the two that differ.
 Tensor concatenate(const std::vector<Tensor>& tensors, const unsigned axis = 0);
 template <typename... Ts>
@@ -308,6 +308,7 @@ template <typename... Ts>
 }
 // The u32 column-major indices of the elements that are not 0, in order. Reads the tensor.
 Tensor nonzero(const Tensor& tensor);
+// A pair (before, after) a dimension; those behind the last are of size 1.
 Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
            const PadType type = PadType::Constant);
 Tensor flip(const Tensor& tensor, const unsigned dim);

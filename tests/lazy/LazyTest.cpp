@@ -411,6 +411,19 @@ TEST_P(Environment, IsKeptByARealize) {
   }
 }
 
+// Every thread computes alike, with subnormal numbers.
+TEST_P(Environment, ChangesNoResult) {
+  for (const char* backend : {"lazy", "eager"}) {
+    for (int threads : {1, 2}) {
+      runtime::setNumThreads(threads);
+      const BackendScope scope(backend);
+      const Tensor smallest = exp(full({1 << 16}, -90.f));
+      EXPECT_EQ(countNonzero(smallest).scalar<unsigned>(), 1u << 16) << backend << " " << threads;
+      EXPECT_FLOAT_EQ(amax(smallest).scalar<float>(), 8.194013e-40f);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, Environment, ::testing::Values(0u, 0x8040u /* FTZ and DAZ */));
 
 TEST(Denormals, AreKept) {

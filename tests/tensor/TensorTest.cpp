@@ -129,6 +129,11 @@ TEST(Shapes, ReshapeTransposeTileConcatenate) {
   EXPECT_THAT(floats(tile(counting({2}), {2, 2})), ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
   EXPECT_THAT(floats(concatenate(0, counting({2}), counting({1}))), ElementsAre(0, 1, 0));
   EXPECT_EQ(concatenate(2, Tensor(), Tensor()).shape(), Shape({0, 1, 1}));
+  EXPECT_EQ(concatenate(std::vector<Tensor>()).shape(), Shape({0}));
+  const Tensor edged = pad(counting({2}), {{0, 0}, {1, 2}}, PadType::Edge);
+  EXPECT_EQ(edged.shape(), Shape({2, 4}));
+  EXPECT_THAT(floats(edged), ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
+  EXPECT_THAT(floats(pad(counting({2}), {{0, 0}, {1, 0}})), ElementsAre(0, 0, 0, 1));
   EXPECT_THAT(floats(flip(x, 1)), ElementsAre(4, 5, 2, 3, 0, 1));
   EXPECT_THAT(floats(pad(counting({2}), {{1, 2}})), ElementsAre(0, 0, 1, 0, 0));
   EXPECT_THAT(floats(pad(counting({3}), {{1, 2}}, PadType::Edge)), ElementsAre(0, 0, 1, 2, 2, 2));
