@@ -185,7 +185,7 @@ TEST(Iteration, VisitsEverySampleOnce) {
 TEST(Iteration, ErrorsNameTheLoop) {
   const BatchDataset batches(
       tensorsOf({counting({4})}), 2, BatchDatasetPolicy::INCLUDE_LAST,
-      {[](const std::vector<Tensor>&) { return concatenate(std::vector<Tensor>{}); }});
+      {[](const std::vector<Tensor>&) { return concatenate(0, full({1}, 1.f), full({1}, 1)); }});
   int line = 0;
   const std::string message = messageOf<std::invalid_argument>([&] {
     line = __LINE__ + 1;
