@@ -118,26 +118,32 @@ void LoadArchive::loadBinary(void* data, std::streamsize size) {
   left_ -= static_cast<uint64_t>(size);
 }
 
+namespace {
+
+template <typename... Words>
+[[noreturn]] void holdsElse(const Words&... words) {
+  throw cereal::Exception(
+      concat("it holds something else than what is loaded from it: ", words...));
+}
+
+}  // namespace
+
 void LoadArchive::checkSize(cereal::size_type size) const {
   if (size > left_) {
-    throw cereal::Exception(
-        concat("it holds something else than what is loaded from it: a size of ", size, " where ",
-               left_, " bytes are left"));
+    holdsElse("a size of ", size, " where ", left_, " bytes are left");
   }
 }
 
 void LoadArchive::begin(uint32_t id) {
   if (!objects_.try_emplace(id).second) {
-    throw cereal::Exception(
-        concat("it holds something else than what is loaded from it: object ", id, " twice"));
+    holdsElse("object ", id, " twice");
   }
 }
 
 void LoadArchive::checkShared(uint32_t id, std::type_index type) const {
   const auto found = objects_.find(id);
   if (id != 0 && (found == objects_.end() || found->second != type)) {
-    throw cereal::Exception(
-        concat("it holds something else than what is loaded from it: a pointer to object ", id));
+    holdsElse("a pointer to object ", id);
   }
 }
 
@@ -145,8 +151,7 @@ void load(LoadArchive& archive, bool& value) {
   uint8_t byte = 0;
   archive.loadBinary(&byte, sizeof(byte));
   if (byte > 1) {
-    throw cereal::Exception(
-        concat("it holds something else than what is loaded from it: ", int{byte}, " as a bool"));
+    holdsElse(int{byte}, " as a bool");
   }
   value = byte == 1;
 }
