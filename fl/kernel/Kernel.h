@@ -12,24 +12,27 @@
 //
 // Reductions follow one tree, which depends on extents alone. Executors must match it bit for bit:
 //
-// Rows (axis 0 is reduced). n = extent of axis 0; the other reduced axes, if any, are "outer".
+// n = extent of the lowest reduced axis. The combinations of indices of the other reduced axes, if
+// any, are the "turns", in column-major order. A chunk is kRowChunk elements of the lowest reduced
+// axis in rows (axis 0 is reduced) and kColumnChunk in columns (axis 0 is kept); the last may be
+// shorter. Totals have the type totalType(op, type) and are rounded to `type` at the end.
 //   total = init
-//   for each chunk of kRowChunk elements of axis 0 (the last may be shorter):
-//     a[0..31] = t[0..15] = init
-//     for each combination of outer reduced indices, in column-major order:
-//       m = chunk length rounded down to a multiple of 32
-//       for i < m:            a[i % 32] = op(a[i % 32], value(i))
-//       for m <= i < length:  t[(i - m) % 16] = op(t[(i - m) % 16], value(i))
-//     s[l] = op(op(a[l], a[l + 16]), t[l])                    for l < 16
-//     s[l] = op(s[l], s[l + w])  for w = 8, 4, 2, 1 and l < w
-//     total = op(total, s[0])
-// Columns (axis 0 is kept). n = extent of the lowest reduced axis; the others are "outer".
-//   total = init
-//   for each combination of outer reduced indices, in column-major order:
-//     for each chunk of kColumnChunk elements of the lowest reduced axis:
-//       p = init;  for each i of the chunk: p = op(p, value(i));  total = op(total, p)
+//   for each group of turnsTogether(n, chunk) turns (the last may be smaller):
+//     for each chunk:  total = op(total, part)
+// The part of a group and a chunk, in columns:
+//   p = init
+//   for each turn of the group, each i of the chunk:  p = op(p, value(i))
+// and in rows, where m is the chunk's length rounded down to a multiple of 32:
+//   a[0..31] = t[0..15] = init
+//   for each turn of the group:
+//     for i < m:            a[i % 32] = op(a[i % 32], value(i))
+//     for m <= i < length:  t[(i - m) % 16] = op(t[(i - m) % 16], value(i))
+//   s[l] = op(op(a[l], a[l + 16]), t[l])                    for l < 16
+//   s[l] = op(s[l], s[l + w])  for w = 8, 4, 2, 1 and l < w;  p = s[0]
+// So at most 128 values of f32 are added one after the other, and their sums in f64.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -47,8 +50,15 @@ inline constexpr int kMaxRank = 5;
 // More operands or numbers than this are no single kernel.
 inline constexpr int kMaxOperands = 96;
 inline constexpr int kLanes = 16;
-inline constexpr int64_t kRowChunk = 1 << 16;
+inline constexpr int64_t kRowChunk = 1 << 12;
 inline constexpr int64_t kColumnChunk = 128;
+inline constexpr int64_t kMaxTurnsTogether = 64;
+constexpr int64_t turnsTogether(int64_t length, int64_t chunk) {
+  return length == 0 ? 1 : std::clamp<int64_t>(chunk / length, 1, kMaxTurnsTogether);
+}
+constexpr dtype totalType(Op op, dtype type) {
+  return op == Op::Sum && type == dtype::f32 ? dtype::f64 : type;
+}
 
 // What code generation may assume of a stride; its value is a run-time argument in any case.
 enum class Stride : uint8_t { Zero, One, Any };

@@ -16,8 +16,8 @@ struct KernelPart {
   std::vector<int> operands;
 };
 
-// First `chunks` for each chunk of axis 0, which gives the totals of that chunk alone; then the
-// caller folds these in order from each reduction's init on; then `finish` on the folded totals.
+// First `chunks` for each chunk of axis 0, which gives the result of that chunk alone; then the
+// caller folds these in order from each reduction's init on; then `finish` on the folded results.
 struct RowChunks {
   KernelPart chunks;  // axis 0 within a chunk, reduced; axis 1 counts the chunks
   KernelPart finish;  // a map over one element

@@ -136,7 +136,7 @@ class TileRun {
         length_ = args_.extents[axis];
       }
     }
-    outer_ = length_ == 0 ? 0 : sweepSize_ / length_;
+    turns_ = length_ == 0 ? 0 : sweepSize_ / length_;
   }
 
   void prepare(const TileView& view, ViewState* state) const {
@@ -289,10 +289,19 @@ class TileRun {
 
   void setTotals(const TileStage& stage, int64_t count) {
     for (const TileReduce& reduce : stage.reduces) {
-      fillTile(place(reduce.total), &reduce.init, wholeGroups(count), width(reduce));
+      fillTile(place(reduce.total), &reduce.totalInit, wholeGroups(count),
+               plan_.locations[reduce.total].width);
     }
   }
-  int width(const TileReduce& reduce) const { return plan_.locations[reduce.total].width; }
+  void roundTotals(const TileStage& stage, int64_t count) {
+    for (const TileReduce& reduce : stage.reduces) {
+      if (reduce.round) {
+        reduce.round(place(reduce.result), place(reduce.total), nullptr, nullptr,
+                     wholeGroups(count));
+      }
+    }
+  }
+  int width(const TileReduce& reduce) const { return plan_.locations[reduce.result].width; }
 
   // One tile of a sweep. `reduce` comes before the stores, which may overwrite what it reads.
   template <class F>
@@ -310,9 +319,10 @@ class TileRun {
     const int64_t first = kept * sweepSize_;
     if (sweepSize_ == 0) {
       setTotals(stage, count);
+      roundTotals(stage, count);
     } else if (sweepSize_ <= kTile) {
       sweepTile(stage, {&sweepWalk_, first, count * sweepSize_}, [&](const TileReduce& reduce) {
-        reduce.rows.rows(place(reduce.total), place(reduce.location), count, outer_, length_,
+        reduce.rows.rows(place(reduce.result), place(reduce.location), count, turns_, length_,
                          &reduce.init);
       });
     } else if (stage.reduces.empty()) {
@@ -322,24 +332,38 @@ class TileRun {
       }
     } else {
       setTotals(stage, count);
-      for (int64_t chunk = 0; chunk < length_; chunk += ir::kRowChunk) {
-        sweepRowChunk(stage, first, chunk, std::min(ir::kRowChunk, length_ - chunk));
+      sweepParts(ir::kRowChunk, [&](int64_t start, int64_t turns, int64_t length) {
+        sweepRowPart(stage, first + start, turns, length);
+      });
+      roundTotals(stage, count);
+    }
+  }
+
+  // Calls f(first, turns, length) for the parts of the tree: `length` elements of the lowest
+  // reduced axis for each of `turns`, from the reduced element `first` on. They are whole axes,
+  // one behind the other, where there are several turns.
+  template <class F>
+  void sweepParts(int64_t chunk, F&& f) {
+    const int64_t together = ir::turnsTogether(length_, chunk);
+    for (int64_t turn = 0; turn < turns_; turn += together) {
+      for (int64_t begin = 0; begin < length_; begin += chunk) {
+        f(turn * length_ + begin, std::min(together, turns_ - turn),
+          std::min(chunk, length_ - begin));
       }
     }
   }
 
-  // Elements [chunk, chunk + length) of axis 0 for all outer indices. Short whole axes lie one
-  // behind the other, so that a tile takes several.
-  void sweepRowChunk(const TileStage& stage, int64_t first, int64_t chunk, int64_t length) {
+  void sweepRowPart(const TileStage& stage, int64_t first, int64_t turns, int64_t length) {
     for (const TileReduce& reduce : stage.reduces) {
       fillTile(place(reduce.partial), &reduce.init, kRowLanes, width(reduce));
     }
-    const int64_t groups = length == length_ ? std::max<int64_t>(1, kTile / length) : 1;
-    for (int64_t o = 0; o < outer_; o += groups) {
-      const int64_t runs = std::min(groups, outer_ - o);
+    // A tile takes several short turns.
+    const int64_t group = std::max<int64_t>(1, kTile / length);
+    for (int64_t turn = 0; turn < turns; turn += group) {
+      const int64_t runs = std::min(group, turns - turn);
       for (int64_t i = 0; i < length; i += kTile) {
         const int64_t part = std::min(kTile, length - i);
-        const Tile tile{&sweepWalk_, first + o * length_ + chunk + i, runs * part};
+        const Tile tile{&sweepWalk_, first + turn * length + i, runs * part};
         sweepTile(stage, tile, [&](const TileReduce& reduce) {
           reduce.rows.accumulate(place(reduce.partial), place(reduce.location), runs, part);
         });
@@ -352,16 +376,14 @@ class TileRun {
 
   void sweepColumns(const TileStage& stage, int64_t kept, int64_t count) {
     setTotals(stage, count);
-    for (int64_t o = 0; o < outer_; ++o) {
-      for (int64_t chunk = 0; chunk < length_; chunk += ir::kColumnChunk) {
-        sweepColumnChunk(stage, kept, count, o * length_ + chunk,
-                         std::min(ir::kColumnChunk, length_ - chunk));
-      }
-    }
+    sweepParts(ir::kColumnChunk, [&](int64_t first, int64_t turns, int64_t length) {
+      sweepColumnPart(stage, kept, count, first, turns * length);
+    });
+    roundTotals(stage, count);
   }
 
   // `length` reduced elements from `first` on: total = op(total, their partial).
-  void sweepColumnChunk(const TileStage& stage, int64_t kept, int64_t count, int64_t first,
+  void sweepColumnPart(const TileStage& stage, int64_t kept, int64_t count, int64_t first,
                         int64_t length) {
     const int64_t lanes = wholeGroups(count), all = keptWalk_.size();
     for (const TileReduce& reduce : stage.reduces) {
@@ -380,8 +402,13 @@ class TileRun {
       });
     }
     for (const TileReduce& reduce : stage.reduces) {
-      void* const total = place(reduce.total);
-      reduce.combine(total, total, place(reduce.partial), nullptr, lanes);
+      void *const total = place(reduce.total), *const partial = place(reduce.partial);
+      if (reduce.widen) {
+        reduce.widen(place(reduce.widened), partial, nullptr, nullptr, lanes);
+        reduce.add(total, total, place(reduce.widened), nullptr, lanes);
+      } else {
+        reduce.combine(total, total, partial, nullptr, lanes);
+      }
     }
   }
 
@@ -395,7 +422,7 @@ class TileRun {
   TileWalk sweepWalk_;
   int64_t sweepSize_ = 1;  // reduced elements of a kept element
   int64_t length_ = 1;     // of the lowest reduced axis
-  int64_t outer_ = 1;      // combinations of the other reduced axes
+  int64_t turns_ = 1;      // combinations of the other reduced axes
   int64_t groups_ = 1;     // reduced elements of one tile of a column kernel
   int64_t lanes_ = kTile;
   int64_t badGather_ = -1;

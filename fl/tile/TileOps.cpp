@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "fl/kernel/Kernel.h"
 #include "fl/tile/TileBuilder.h"
 
 #if defined(__clang__)
@@ -198,8 +199,9 @@ T combine(T x, T y) {
   return Meaning<op>::apply(b, x, y, y);
 }
 
-template <Op op, class T>
-FL_TILE_FUNCTION void accumulate(void* lanes, const void* x, int64_t groups, int64_t length) {
+template <Op op, dtype type>
+FL_TILE_FUNCTION void accumulate(void* lanes, const void* x, int64_t turns, int64_t length) {
+  using T = Compute<type>;
   T* const main = static_cast<T*>(lanes);
   T* const tail = main + 32;
   const T* values = static_cast<const T*>(x);
@@ -208,7 +210,7 @@ FL_TILE_FUNCTION void accumulate(void* lanes, const void* x, int64_t groups, int
   for (int l = 0; l < 32; ++l) {
     sums[l] = main[l];
   }
-  for (int64_t g = 0; g < groups; ++g, values += length) {
+  for (int64_t turn = 0; turn < turns; ++turn, values += length) {
     for (int64_t i = 0; i < whole; i += 32) {
       FL_TILE_LOOP
       for (int l = 0; l < 32; ++l) {
@@ -224,8 +226,12 @@ FL_TILE_FUNCTION void accumulate(void* lanes, const void* x, int64_t groups, int
   }
 }
 
-template <Op op, class T>
+template <Op op, dtype type>
+using Total = Compute<ir::totalType(op, type)>;
+
+template <Op op, dtype type>
 FL_TILE_FUNCTION void finish(void* total, const void* lanes) {
+  using T = Compute<type>;
   const T* const a = static_cast<const T*>(lanes);
   T s[16];
   for (int l = 0; l < 16; ++l) {
@@ -236,25 +242,41 @@ FL_TILE_FUNCTION void finish(void* total, const void* lanes) {
       s[l] = combine<op>(s[l], s[l + width]);
     }
   }
-  T* const result = static_cast<T*>(total);
-  *result = combine<op>(*result, s[0]);
+  auto* const result = static_cast<Total<op, type>*>(total);
+  *result = combine<op, Total<op, type>>(*result, s[0]);
 }
 
-template <Op op, class T>
-FL_TILE_FUNCTION void reduceRows(void* totals, const void* x, int64_t rows, int64_t groups,
+template <Op op, dtype type>
+FL_TILE_FUNCTION void reduceRows(void* results, const void* x, int64_t rows, int64_t turns,
                                  int64_t length, const void* init) {
-  T* const results = static_cast<T*>(totals);
-  const T* const values = static_cast<const T*>(x);
+  using T = Compute<type>;
+  const T* values = static_cast<const T*>(x);
   const T start = *static_cast<const T*>(init);
+  const int64_t together = ir::turnsTogether(length, ir::kRowChunk);
   for (int64_t r = 0; r < rows; ++r) {
-    T lanes[kRowLanes];
-    for (int l = 0; l < kRowLanes; ++l) {
-      lanes[l] = start;
+    Total<op, type> total = start;
+    for (int64_t turn = 0; turn < turns; turn += together) {
+      const int64_t group = turns - turn < together ? turns - turn : together;
+      T lanes[kRowLanes];
+      for (int l = 0; l < kRowLanes; ++l) {
+        lanes[l] = start;
+      }
+      accumulate<op, type>(lanes, values, group, length);
+      finish<op, type>(&total, lanes);
+      values += group * length;
     }
-    accumulate<op, T>(lanes, values + r * groups * length, groups, length);
-    results[r] = start;
-    finish<op, T>(results + r, lanes);
+    static_cast<T*>(results)[r] = T(total);
   }
+}
+
+template <Op op, dtype type>
+FL_TILE_FUNCTION void fold(void* result, const void* x, int64_t parts, const void* init) {
+  using T = Compute<type>;
+  Total<op, type> total = *static_cast<const T*>(init);
+  for (int64_t i = 0; i < parts; ++i) {
+    total = combine<op, Total<op, type>>(total, static_cast<const T*>(x)[i]);
+  }
+  *static_cast<T*>(result) = T(total);
 }
 
 // ---- the table ----
@@ -274,8 +296,8 @@ constexpr void fill(TileOps& table) {
     }
   }
   if constexpr (kInfo.kind == Kind::Reduce) {
-    using T = Compute<type>;
-    table.rows[kIndex][kType] = {accumulate<op, T>, finish<op, T>, reduceRows<op, T>};
+    table.rows[kIndex][kType] = {accumulate<op, type>, finish<op, type>, reduceRows<op, type>,
+                                 fold<op, type>};
   }
   if constexpr (kInfo.kind == Kind::Random && (isFloat(type) || type == dtype::u32)) {
     table.apply[kIndex][kType] = random<type>;

@@ -22,17 +22,20 @@ inline constexpr int64_t kTileGroup = 64;
 using TileFunction = void (*)(void* out, const void* x, const void* y, const void* z,
                               int64_t count);
 
-// The row tree of fl/kernel/Kernel.h. `lanes` are a[0..31] and t[0..15] of the element's type.
+// The row tree of fl/kernel/Kernel.h. `lanes` are a[0..31] and t[0..15] of the element's type; a
+// `total` has the type ir::totalType and is not rounded yet.
 inline constexpr int kRowLanes = 48;
 struct RowReduction {
-  // Adds `groups` runs of `length` elements, which lie one behind the other. Every run starts at a
+  // Adds `turns` runs of `length` elements, which lie one behind the other. Every run starts at a
   // multiple of 32 of its chunk and all but a chunk's last have a length that is one.
-  void (*accumulate)(void* lanes, const void* x, int64_t groups, int64_t length);
+  void (*accumulate)(void* lanes, const void* x, int64_t turns, int64_t length);
   // total = op(total, the tree over the lanes)
   void (*finish)(void* total, const void* lanes);
-  // totals[r] = op(init, the tree over groups * length elements of row r), for short rows.
-  void (*rows)(void* totals, const void* x, int64_t rows, int64_t groups, int64_t length,
+  // results[r] = the rounded total of turns * length elements of row r, for rows of one chunk.
+  void (*rows)(void* results, const void* x, int64_t rows, int64_t turns, int64_t length,
                const void* init);
+  // result = the rounded total of the parts x.
+  void (*fold)(void* result, const void* x, int64_t parts, const void* init);
 };
 
 // Null where the op has no meaning for the dtype.

@@ -68,7 +68,7 @@ class Planner {
   void run() {
     for (const KernelStage& stage : kernel_.stages) {
       for (const KernelStage::Reduce& reduce : stage.reduces) {
-        totals_.push_back(newLocation(kernel_.values[reduce.value].type));
+        results_.push_back(newLocation(kernel_.values[reduce.value].type));
       }
     }
     for (const KernelStage& stage : kernel_.stages) {
@@ -137,7 +137,7 @@ class Planner {
     const KernelValue& value = kernel_.values[v];
     const Level level = levels_[v];
     if (value.form == Form::Total) {
-      own_[v] = totals_[value.index];
+      own_[v] = results_[value.index];
       return;
     }
     own_[v] = newLocation(value.type);
@@ -178,15 +178,26 @@ class Planner {
   }
 
   void addReduce(const KernelStage::Reduce& reduce, TileStage* stage) {
-    const dtype type = kernel_.values[reduce.value].type;
+    const dtype type = kernel_.values[reduce.value].type, totalType = ir::totalType(reduce.op, type);
     const int op = static_cast<int>(reduce.op), t = static_cast<int>(type);
     FL_INTERNAL_CHECK(ops_.apply[op][t], opName(reduce.op), " does not reduce ", type);
-    stage->reduces.push_back({.combine = ops_.apply[op][t],
-                              .rows = ops_.rows[op][t],
-                              .location = readAt(reduce.value, Level::Swept, stage),
-                              .total = totals_[reduce.index],
-                              .partial = newLocation(type),
-                              .init = reduceInit(reduce.op, type).bits()});
+    TileReduce planned{.combine = ops_.apply[op][t],
+                       .rows = ops_.rows[op][t],
+                       .location = readAt(reduce.value, Level::Swept, stage),
+                       .result = results_[reduce.index],
+                       .partial = newLocation(type),
+                       .init = reduceInit(reduce.op, type).bits(),
+                       .total = results_[reduce.index],
+                       .totalInit = reduceInit(reduce.op, totalType).bits()};
+    if (totalType != type) {
+      const int w = static_cast<int>(totalType);
+      planned.total = newLocation(totalType);
+      planned.widened = newLocation(totalType);
+      planned.widen = ops_.cast[t][w];
+      planned.add = ops_.apply[op][w];
+      planned.round = ops_.cast[w][t];
+    }
+    stage->reduces.push_back(planned);
   }
 
   // An output may be the memory of an input, so a loaded value must not be read in place after the
@@ -219,7 +230,7 @@ class Planner {
   const std::vector<Level> levels_;
   std::vector<int> own_;       // location of each value, of swept ones in the present stage
   std::vector<int> expanded_;  // location of the copy for sweeps
-  std::vector<int> totals_;
+  std::vector<int> results_;   // locations of the reductions' results
 };
 
 // Gives locations their memory: one that is no longer read hands its place to a later one of the

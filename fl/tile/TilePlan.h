@@ -45,9 +45,16 @@ struct TileReduce {
   TileFunction combine;
   RowReduction rows;
   int location;  // of the value
-  int total;     // location
+  int result;    // location
   int partial;   // location: lanes of the row tree, or the column tree's p
   uint64_t init;
+  // Location of the total in its own type (ir::totalType); it is the result's if that is its type.
+  int total;
+  uint64_t totalInit;
+  // Otherwise: the location of a column kernel's partials in the type of the total, and the
+  // functions that make these, add them and round the total.
+  int widened = -1;
+  TileFunction widen = {}, add = {}, round = {};
 };
 
 struct TileStage {

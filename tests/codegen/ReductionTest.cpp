@@ -105,8 +105,8 @@ TEST(Reduction, RowsWithLongBodies) {
 
 TEST(Reduction, RowsLongerThanAChunk) {
   std::mt19937_64 random(testSeed(22));
-  check(reductions(1, 1, dtype::f32, kOne), {{65535}, {65536}, {65537}, {70000}, {140001}}, random);
-  check(reductions(2, 3, dtype::f32, kOne), {{65600, 3}}, random);
+  check(reductions(1, 1, dtype::f32, kOne), {{4095}, {4096}, {4097}, {8200}, {70001}}, random);
+  check(reductions(2, 3, dtype::f32, kOne), {{4130, 3}}, random);
 }
 
 TEST(Reduction, RowsOverSeveralAxes) {
@@ -115,6 +115,9 @@ TEST(Reduction, RowsOverSeveralAxes) {
         random);
   check(reductions(4, 0b1101, dtype::f64, kOne), {{20, 3, 2, 4}, {100, 1, 1, 3}}, random);
   check(reductions(5, 0b11111, dtype::f32, kOne), {{17, 2, 3, 2, 3}}, random);
+  // Groups of 4, of 64 and of 40 turns, the last one smaller.
+  check(reductions(2, 0b11, dtype::f32, kOne), {{1000, 10}, {3, 300}, {100, 90}}, random);
+  check(reductions(4, 0b1101, dtype::f32, kOne), {{100, 2, 7, 13}}, random);
 }
 
 TEST(Reduction, ColumnsOfEveryWidth) {
@@ -135,6 +138,7 @@ TEST(Reduction, ColumnsOfEveryHeight) {
   check(reductions(3, 0b110, dtype::f32, kOne), {{20, 5, 7}, {150, 130, 3}, {3, 0, 2}, {3, 2, 0}},
         random);
   check(reductions(4, 0b1010, dtype::f32, kOne), {{18, 5, 3, 4}, {5, 140, 2, 2}}, random);
+  check(reductions(4, 0b1110, dtype::f32, kOne), {{18, 3, 11, 9}, {40, 1, 130, 2}}, random);
 }
 
 // Plain loops in double, to hold the reference itself against something.

@@ -66,7 +66,7 @@ void expectBitsOfWhole(Op op, dtype type, Dim length, bool hasNan = false) {
 }
 
 TEST(RowChunks, BitsAreThoseOfTheWhole) {
-  for (const Dim length : {4 * ir::kRowChunk, 5 * ir::kRowChunk + 1234, 7 * ir::kRowChunk + 1}) {
+  for (const Dim length : {Dim{1} << 18, (Dim{1} << 18) + 5 * ir::kRowChunk + 1234, Dim{300001}}) {
     expectBitsOfWhole(Op::Sum, dtype::f32, length);
     expectBitsOfWhole(Op::Amax, dtype::f32, length);
     expectBitsOfWhole(Op::Amin, dtype::f32, length, true);

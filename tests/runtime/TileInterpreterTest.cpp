@@ -276,6 +276,8 @@ TEST(TileInterpreterTest, RowReductionsAreChunked) {
   const int64_t chunk = ir::kRowChunk;
   expectReference(KernelLaunch(makeReduction(1, 0b1, dtype::f32), {chunk + 1000}, random));
   expectReference(KernelLaunch(makeReduction(2, 0b11, dtype::f32), {chunk + 45, 2}, random));
+  expectReference(KernelLaunch(makeReduction(2, 0b11, dtype::f32), {chunk / 3, 14}, random));
+  expectReference(KernelLaunch(makeReduction(3, 0b101, dtype::f32), {3, 2, 300}, random));
 }
 
 TEST(TileInterpreterTest, ColumnReductionsFollowTheTree) {
@@ -288,6 +290,7 @@ TEST(TileInterpreterTest, ColumnReductionsFollowTheTree) {
     expectReference(KernelLaunch(makeReduction(3, 0b010, dtype::f64), {7, n, 3}, random));
   }
   expectReference(KernelLaunch(makeReduction(2, 0b10, dtype::f32), {700, 130}, random));
+  expectReference(KernelLaunch(makeReduction(4, 0b1110, dtype::f32), {6, 3, 7, 40}, random));
 }
 
 TEST(TileInterpreterTest, ReductionsOfEveryType) {

@@ -284,89 +284,101 @@ class Runner {
     }
     std::vector<Number> totals;
     for (const auto& reduce : stage.reduces) {
-      totals.push_back(initial(reduce));
+      totals.push_back(ir::reduceInit(reduce.op, ir::totalType(reduce.op, typeOf(reduce))));
     }
-    kernel_.rows() ? sweepRows(stage, &totals) : sweepColumns(stage, &totals);
-    totals_.insert(totals_.end(), totals.begin(), totals.end());
-  }
-
-  void sweepRows(const KernelStage& stage, std::vector<Number>* totals) {
-    const int64_t n = args_.extents[0];
-    for (int64_t begin = 0; begin < n; begin += ir::kRowChunk) {
-      const int64_t length = std::min(n - begin, ir::kRowChunk), whole = length / 32 * 32;
-      std::vector<std::vector<Number>> a, t;
-      for (const auto& reduce : stage.reduces) {
-        a.emplace_back(32, initial(reduce));
-        t.emplace_back(16, initial(reduce));
-      }
-      forOuter(0, [&] {
-        for (int64_t i = 0; i < length; ++i) {
-          index_[0] = begin + i;
-          visit(stage);
-          for (size_t r = 0; r < stage.reduces.size(); ++r) {
-            Number& sum = i < whole ? a[r][i % 32] : t[r][(i - whole) % 16];
-            sum = combine(stage.reduces[r], sum, current_[stage.reduces[r].value]);
-          }
-        }
-      });
-      for (size_t r = 0; r < stage.reduces.size(); ++r) {
-        const auto op = [&](Number x, Number y) { return combine(stage.reduces[r], x, y); };
-        for (int l = 0; l < 16; ++l) {
-          a[r][l] = op(op(a[r][l], a[r][l + 16]), t[r][l]);
-        }
-        for (int w = 8; w >= 1; w /= 2) {
-          for (int l = 0; l < w; ++l) {
-            a[r][l] = op(a[r][l], a[r][l + w]);
-          }
-        }
-        (*totals)[r] = op((*totals)[r], a[r][0]);
-      }
-    }
-  }
-
-  void sweepColumns(const KernelStage& stage, std::vector<Number>* totals) {
     const int lowest = __builtin_ctz(kernel_.reduced);
-    const int64_t n = args_.extents[lowest];
-    forOuter(lowest, [&] {
-      for (int64_t begin = 0; begin < n; begin += ir::kColumnChunk) {
-        std::vector<Number> parts;
-        for (const auto& reduce : stage.reduces) {
-          parts.push_back(initial(reduce));
-        }
-        for (int64_t i = begin; i < std::min(n, begin + ir::kColumnChunk); ++i) {
-          index_[lowest] = i;
-          visit(stage);
-          for (size_t r = 0; r < parts.size(); ++r) {
-            parts[r] = combine(stage.reduces[r], parts[r], current_[stage.reduces[r].value]);
-          }
-        }
-        for (size_t r = 0; r < parts.size(); ++r) {
-          (*totals)[r] = combine(stage.reduces[r], (*totals)[r], parts[r]);
+    const int64_t length = args_.extents[lowest], turns = countTurns(lowest);
+    const int64_t chunk = kernel_.rows() ? ir::kRowChunk : ir::kColumnChunk;
+    const int64_t together = ir::turnsTogether(length, chunk);
+    for (int64_t turn = 0; turn < turns; turn += together) {
+      for (int64_t begin = 0; begin < length; begin += chunk) {
+        const Part part{turn, std::min(turns, turn + together), begin,
+                        std::min(length, begin + chunk)};
+        const std::vector<Number> results =
+            kernel_.rows() ? rowPart(stage, part) : columnPart(stage, part);
+        for (size_t r = 0; r < totals.size(); ++r) {
+          totals[r] = combine(stage.reduces[r], totals[r], results[r].cast(totals[r].type()));
         }
       }
-    });
+    }
+    for (size_t r = 0; r < totals.size(); ++r) {
+      totals_.push_back(totals[r].cast(typeOf(stage.reduces[r])));
+    }
   }
 
-  // Calls body for each combination of reduced indices but that of `inner`, in column-major order.
+  // Turns and indices of the lowest reduced axis.
+  struct Part {
+    int64_t firstTurn, lastTurn;
+    int64_t begin, end;
+  };
+
+  std::vector<Number> rowPart(const KernelStage& stage, const Part& part) {
+    const int64_t length = part.end - part.begin, whole = length / 32 * 32;
+    std::vector<std::vector<Number>> a, t;
+    for (const auto& reduce : stage.reduces) {
+      a.emplace_back(32, initial(reduce));
+      t.emplace_back(16, initial(reduce));
+    }
+    visitPart(stage, part, 0, [&](int64_t i, size_t r, const Number& value) {
+      Number& sum = i < whole ? a[r][i % 32] : t[r][(i - whole) % 16];
+      sum = combine(stage.reduces[r], sum, value);
+    });
+    std::vector<Number> results;
+    for (size_t r = 0; r < stage.reduces.size(); ++r) {
+      const auto op = [&](Number x, Number y) { return combine(stage.reduces[r], x, y); };
+      for (int l = 0; l < 16; ++l) {
+        a[r][l] = op(op(a[r][l], a[r][l + 16]), t[r][l]);
+      }
+      for (int w = 8; w >= 1; w /= 2) {
+        for (int l = 0; l < w; ++l) {
+          a[r][l] = op(a[r][l], a[r][l + w]);
+        }
+      }
+      results.push_back(a[r][0]);
+    }
+    return results;
+  }
+
+  std::vector<Number> columnPart(const KernelStage& stage, const Part& part) {
+    std::vector<Number> results;
+    for (const auto& reduce : stage.reduces) {
+      results.push_back(initial(reduce));
+    }
+    visitPart(stage, part, __builtin_ctz(kernel_.reduced),
+              [&](int64_t, size_t r, const Number& value) {
+                results[r] = combine(stage.reduces[r], results[r], value);
+              });
+    return results;
+  }
+
+  // Calls take(i, r, value) with the values that reduction r takes, where i is the index of axis
+  // `lowest` in the part.
   template <typename F>
-  void forOuter(int inner, F&& body) {
-    std::vector<int> axes;
-    int64_t count = 1;
-    for (int axis = 0; axis < kernel_.rank; ++axis) {
-      if (!kernel_.isReduced(axis) || axis == inner) {
-        continue;
+  void visitPart(const KernelStage& stage, const Part& part, int lowest, F&& take) {
+    for (int64_t turn = part.firstTurn; turn < part.lastTurn; ++turn) {
+      int64_t rest = turn;
+      for (int axis = lowest + 1; axis < kernel_.rank; ++axis) {
+        if (kernel_.isReduced(axis)) {
+          index_[axis] = rest % args_.extents[axis];
+          rest /= args_.extents[axis];
+        }
       }
-      axes.push_back(axis);
-      count *= args_.extents[axis];
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t rest = i;
-      for (int axis : axes) {
-        index_[axis] = rest % args_.extents[axis];
-        rest /= args_.extents[axis];
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        index_[lowest] = i;
+        visit(stage);
+        for (size_t r = 0; r < stage.reduces.size(); ++r) {
+          take(i - part.begin, r, current_[stage.reduces[r].value]);
+        }
       }
-      body();
     }
+  }
+
+  int64_t countTurns(int lowest) const {
+    int64_t turns = 1;
+    for (int axis = lowest + 1; axis < kernel_.rank; ++axis) {
+      turns *= kernel_.isReduced(axis) ? args_.extents[axis] : 1;
+    }
+    return turns;
   }
 
   // Computes all values that can be known and stores the stage's.
@@ -457,8 +469,11 @@ class Runner {
     return static_cast<char*>(args_.data[operand]) + offset(operand) * size;
   }
 
+  dtype typeOf(const KernelStage::Reduce& reduce) const {
+    return kernel_.values[reduce.value].type;
+  }
   Number initial(const KernelStage::Reduce& reduce) const {
-    return ir::reduceInit(reduce.op, kernel_.values[reduce.value].type);
+    return ir::reduceInit(reduce.op, typeOf(reduce));
   }
   static Number combine(const KernelStage::Reduce& reduce, const Number& x, const Number& y) {
     return applyReference(reduce.op, x.type(), {x, y});

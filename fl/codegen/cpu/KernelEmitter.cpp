@@ -386,6 +386,10 @@ llvm::Value* KernelEmitter::smaller(llvm::Value* x, llvm::Value* y) {
   return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y);
 }
 
+llvm::Value* KernelEmitter::larger(llvm::Value* x, llvm::Value* y) {
+  return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y);
+}
+
 llvm::Value* KernelEmitter::endOfWhole(llvm::Value* begin, llvm::Value* end, int64_t step) {
   llvm::Value* whole = builder_.CreateAnd(builder_.CreateSub(end, begin), number(-step));
   return builder_.CreateAdd(begin, whole);

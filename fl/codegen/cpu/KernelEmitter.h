@@ -87,25 +87,38 @@ class KernelEmitter {
   void emitBody(int stage, TakeReduced takeReduced);
   void computeScalarsOfAllStages();
 
+  // A group of turns and a chunk of the lowest reduced axis; `turn` is null if there is only one.
+  struct SweepPart {
+    llvm::Value *turn, *lastTurn;
+    llvm::Value *begin, *end;
+  };
+  Values sweepParts(int64_t chunk, const Values& totals,
+                    llvm::function_ref<Values(const SweepPart&, const Values&)> body);
+  Values sweepTurns(int stage, const SweepPart& part, const Values& carried,
+                    llvm::function_ref<Values(const Values&)> body);
   void sweepRow(int stage);
-  Values sweepRowPart(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);
+  // total = op(total, part), in the type of the total.
+  llvm::Value* addToTotal(const ir::KernelStage::Reduce& reduce, llvm::Value* total,
+                          llvm::Value* part);
+  LlvmValue roundedTotal(const ir::KernelStage::Reduce& reduce, llvm::Value* total);
+  Values sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);
   Values sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end, const Values& pairs);
   Values sweepTail(int stage, llvm::Value* begin, llvm::Value* end, const Values& tails);
   llvm::AllocaInst* allocate(llvm::Type* type);
   void sweepColumns(int stage);
-  Values sweepColumnChunk(int stage, int axis, llvm::Value* begin, llvm::Value* end);
-  // Loops over `axes`, the last one innermost.
-  Values sweepOver(int stage, llvm::ArrayRef<int> axes, const Values& carried,
-                   llvm::function_ref<Values(const Values&)> body);
+  Values sweepColumnPart(int stage, const SweepPart& part);
 
-  std::vector<int> outerReducedAxes() const;
+  int lowestReducedAxis() const { return __builtin_ctz(kernel_.reduced); }
+  std::vector<int> turningAxes() const;
   const Reduces& reduces(int stage) const { return kernel_.stages[stage].reduces; }
   dtype typeOf(const ir::KernelStage::Reduce& reduce) const;
-  LlvmValue initial(const ir::KernelStage::Reduce& reduce, bool vector);
+  dtype totalTypeOf(const ir::KernelStage::Reduce& reduce) const;
+  LlvmValue initial(ir::Op op, dtype type, bool vector);
   LlvmValue foldLanes(ir::Op op, LlvmValue first, LlvmValue second, LlvmValue tail);
 
   llvm::Value* number(int64_t value) { return builder_.getInt64(value); }
   llvm::Value* smaller(llvm::Value* x, llvm::Value* y);
+  llvm::Value* larger(llvm::Value* x, llvm::Value* y);
   // begin plus the whole multiples of `step`, a power of two, below end.
   llvm::Value* endOfWhole(llvm::Value* begin, llvm::Value* end, int64_t step);
   std::vector<Lanes> fullLanes(llvm::Value* index, int vectors);

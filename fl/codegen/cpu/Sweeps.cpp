@@ -19,62 +19,112 @@ dtype KernelEmitter::typeOf(const Reduce& reduce) const {
   return kernel_.values[reduce.value].type;
 }
 
-LlvmValue KernelEmitter::initial(const Reduce& reduce, bool vector) {
-  const LlvmValue one = math_.constant(ir::reduceInit(reduce.op, typeOf(reduce)));
+dtype KernelEmitter::totalTypeOf(const Reduce& reduce) const {
+  return ir::totalType(reduce.op, typeOf(reduce));
+}
+
+LlvmValue KernelEmitter::initial(ir::Op op, dtype type, bool vector) {
+  const LlvmValue one = math_.constant(ir::reduceInit(op, type));
   return vector ? math_.spread(one, kLanes) : one;
 }
 
-std::vector<int> KernelEmitter::outerReducedAxes() const {
+llvm::Value* KernelEmitter::addToTotal(const Reduce& reduce, llvm::Value* total,
+                                       llvm::Value* part) {
+  const dtype type = totalTypeOf(reduce);
+  return math_.combine(reduce.op, {total, type}, math_.cast({part, typeOf(reduce)}, type)).value;
+}
+
+LlvmValue KernelEmitter::roundedTotal(const Reduce& reduce, llvm::Value* total) {
+  return math_.cast({total, totalTypeOf(reduce)}, typeOf(reduce));
+}
+
+std::vector<int> KernelEmitter::turningAxes() const {
   std::vector<int> axes;
-  for (int axis = kernel_.rank - 1; axis >= 0; --axis) {
+  for (int axis = lowestReducedAxis() + 1; axis < kernel_.rank; ++axis) {
     if (kernel_.isReduced(axis)) axes.push_back(axis);
   }
-  axes.pop_back();
   return axes;
 }
 
-Values KernelEmitter::sweepOver(int stage, llvm::ArrayRef<int> axes, const Values& carried,
-                                llvm::function_ref<Values(const Values&)> body) {
-  if (axes.empty()) return body(carried);
-  return emitFor(builder_, number(0), arguments_.extents[axes[0]], 1, carried,
-                 [&](llvm::Value* i, const Values& current) {
+Values KernelEmitter::sweepParts(int64_t chunk, const Values& totals,
+                                 llvm::function_ref<Values(const SweepPart&, const Values&)> body) {
+  llvm::Value* length = arguments_.extents[lowestReducedAxis()];
+  const auto chunks = [&](llvm::Value* turn, llvm::Value* lastTurn, const Values& carried) {
+    return emitFor(builder_, number(0), length, chunk, carried,
+                   [&](llvm::Value* begin, const Values& current) {
+                     llvm::Value* end = smaller(builder_.CreateAdd(begin, number(chunk)), length);
+                     return body({turn, lastTurn, begin, end}, current);
+                   });
+  };
+  llvm::Value* turns = nullptr;
+  for (int axis : turningAxes()) {
+    llvm::Value* extent = arguments_.extents[axis];
+    turns = turns ? builder_.CreateMul(turns, extent) : extent;
+  }
+  if (!turns) return chunks(nullptr, nullptr, totals);
+  // ir::turnsTogether, where nothing is divided by 0.
+  llvm::Value* fitting = builder_.CreateUDiv(number(chunk), larger(length, number(1)));
+  llvm::Value* together = smaller(larger(fitting, number(1)), number(ir::kMaxTurnsTogether));
+  Values carried = {number(0)};
+  carried.append(totals);
+  carried = emitWhile(builder_, turns, carried, [&](const Values& current) {
+    llvm::Value* next = builder_.CreateAdd(current[0], together);
+    Values moved =
+        chunks(current[0], smaller(next, turns), Values(current.begin() + 1, current.end()));
+    moved.insert(moved.begin(), next);
+    return moved;
+  });
+  return Values(carried.begin() + 1, carried.end());
+}
+
+Values KernelEmitter::sweepTurns(int stage, const SweepPart& part, const Values& carried,
+                                 llvm::function_ref<Values(const Values&)> body) {
+  if (!part.turn) return body(carried);
+  return emitFor(builder_, part.turn, part.lastTurn, 1, carried,
+                 [&](llvm::Value* turn, const Values& current) {
                    ValueScopes::Scope scope(values_);
-                   values_.moveTo(axes[0], i);
+                   const std::vector<int> axes = turningAxes();
+                   for (int axis : axes) {
+                     llvm::Value* extent = arguments_.extents[axis];
+                     const bool last = axis == axes.back();
+                     values_.moveTo(axis, last ? turn : builder_.CreateURem(turn, extent));
+                     if (!last) turn = builder_.CreateUDiv(turn, extent);
+                   }
                    values_.compute(stage);
-                   return sweepOver(stage, axes.drop_front(), current, body);
+                   return body(current);
                  });
 }
 
 void KernelEmitter::sweepRow(int stage) {
   const auto& stageReduces = reduces(stage);
-  const std::vector<int> outer = outerReducedAxes();
   Values totals;
-  for (const Reduce& reduce : stageReduces) totals.push_back(initial(reduce, false).value);
-  const auto chunk = [&](llvm::Value* begin, const Values& current) {
-    llvm::Value* limit = builder_.CreateAdd(begin, number(ir::kRowChunk));
-    llvm::Value* end = smaller(limit, arguments_.extents[0]);
+  for (const Reduce& reduce : stageReduces) {
+    totals.push_back(initial(reduce.op, totalTypeOf(reduce), false).value);
+  }
+  totals = sweepParts(ir::kRowChunk, totals, [&](const SweepPart& part, const Values& current) {
     Values lanes;  // of each reduction: a[0..15], a[16..31], t[0..15]
-    for (const Reduce& reduce : stageReduces) lanes.append(3, initial(reduce, true).value);
-    lanes = sweepOver(stage, outer, lanes, [&](const Values& carried) {
-      return sweepRowPart(stage, begin, end, carried);
+    for (const Reduce& reduce : stageReduces) {
+      lanes.append(3, initial(reduce.op, typeOf(reduce), true).value);
+    }
+    lanes = sweepTurns(stage, part, lanes, [&](const Values& carried) {
+      return sweepRowTurn(stage, part.begin, part.end, carried);
     });
     Values next;
     for (size_t r = 0; r < stageReduces.size(); ++r) {
-      const ir::Op op = stageReduces[r].op;
-      const dtype type = typeOf(stageReduces[r]);
-      const LlvmValue part =
-          foldLanes(op, {lanes[3 * r], type}, {lanes[3 * r + 1], type}, {lanes[3 * r + 2], type});
-      next.push_back(math_.combine(op, {current[r], type}, part).value);
+      const Reduce& reduce = stageReduces[r];
+      const dtype type = typeOf(reduce);
+      const LlvmValue folded = foldLanes(reduce.op, {lanes[3 * r], type}, {lanes[3 * r + 1], type},
+                                         {lanes[3 * r + 2], type});
+      next.push_back(addToTotal(reduce, current[r], folded.value));
     }
     return next;
-  };
-  totals = emitFor(builder_, number(0), arguments_.extents[0], ir::kRowChunk, totals, chunk);
+  });
   for (size_t r = 0; r < stageReduces.size(); ++r) {
-    values_.setTotal(stageReduces[r].index, {{totals[r], typeOf(stageReduces[r])}});
+    values_.setTotal(stageReduces[r].index, {roundedTotal(stageReduces[r], totals[r])});
   }
 }
 
-Values KernelEmitter::sweepRowPart(int stage, llvm::Value* begin, llvm::Value* end,
+Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end,
                                    const Values& lanes) {
   const size_t count = reduces(stage).size();
   Values pairs, tails;
@@ -153,56 +203,53 @@ llvm::AllocaInst* KernelEmitter::allocate(llvm::Type* type) {
 void KernelEmitter::sweepColumns(int stage) {
   const auto& stageReduces = reduces(stage);
   const size_t vectors = values_.lanes().size();
-  std::vector<int> outer = outerReducedAxes();
-  const int lowest = __builtin_ctz(kernel_.reduced);
-  // Of each reduction one a vector. They wait in memory, as the chunks' parts need the registers.
+  // Of each reduction one a vector. They wait in memory, as the parts need the registers.
   std::vector<llvm::AllocaInst*> totals;
   for (const Reduce& reduce : stageReduces) {
-    llvm::Value* init = initial(reduce, true).value;
+    llvm::Value* init = initial(reduce.op, totalTypeOf(reduce), true).value;
     for (size_t u = 0; u < vectors; ++u) {
       totals.push_back(allocate(init->getType()));
       builder_.CreateStore(init, totals.back());
     }
   }
-  const auto load = [&](size_t total) -> LlvmValue {
-    return {builder_.CreateLoad(totals[total]->getAllocatedType(), totals[total]),
-            typeOf(stageReduces[total / vectors])};
+  const auto load = [&](size_t total) -> llvm::Value* {
+    return builder_.CreateLoad(totals[total]->getAllocatedType(), totals[total]);
   };
-  const auto chunk = [&](llvm::Value* begin, const Values&) {
-    llvm::Value* limit = builder_.CreateAdd(begin, number(ir::kColumnChunk));
-    const Values parts =
-        sweepColumnChunk(stage, lowest, begin, smaller(limit, arguments_.extents[lowest]));
+  sweepParts(ir::kColumnChunk, {}, [&](const SweepPart& part, const Values&) {
+    const Values parts = sweepColumnPart(stage, part);
     for (size_t i = 0; i < parts.size(); ++i) {
-      const Reduce& reduce = stageReduces[i / vectors];
-      const LlvmValue sum = math_.combine(reduce.op, load(i), {parts[i], typeOf(reduce)});
-      builder_.CreateStore(sum.value, totals[i]);
+      builder_.CreateStore(addToTotal(stageReduces[i / vectors], load(i), parts[i]), totals[i]);
     }
     return Values{};
-  };
-  sweepOver(stage, outer, {}, [&](const Values&) {
-    return emitFor(builder_, number(0), arguments_.extents[lowest], ir::kColumnChunk, {}, chunk);
   });
   for (size_t r = 0; r < stageReduces.size(); ++r) {
     std::vector<LlvmValue> total;
-    for (size_t u = 0; u < vectors; ++u) total.push_back(load(r * vectors + u));
+    for (size_t u = 0; u < vectors; ++u) {
+      total.push_back(roundedTotal(stageReduces[r], load(r * vectors + u)));
+    }
     values_.setTotal(stageReduces[r].index, total);
   }
 }
 
-Values KernelEmitter::sweepColumnChunk(int stage, int axis, llvm::Value* begin, llvm::Value* end) {
+Values KernelEmitter::sweepColumnPart(int stage, const SweepPart& part) {
   const size_t vectors = values_.lanes().size();
-  Values parts;
-  for (const Reduce& reduce : reduces(stage)) parts.append(vectors, initial(reduce, true).value);
-  return emitFor(builder_, begin, end, 1, parts, [&](llvm::Value* i, const Values& current) {
+  Values inits;
+  for (const Reduce& reduce : reduces(stage)) {
+    inits.append(vectors, initial(reduce.op, typeOf(reduce), true).value);
+  }
+  const auto take = [&](llvm::Value* i, const Values& current) {
     ValueScopes::Scope scope(values_);
-    values_.moveTo(axis, i);
+    values_.moveTo(lowestReducedAxis(), i);
     Values next = current;
     emitBody(stage, [&](int vector, int r, LlvmValue value) {
       const Reduce& reduce = reduces(stage)[r];
-      llvm::Value*& part = next[r * vectors + vector];
-      part = math_.combine(reduce.op, {part, typeOf(reduce)}, value).value;
+      llvm::Value*& sum = next[r * vectors + vector];
+      sum = math_.combine(reduce.op, {sum, typeOf(reduce)}, value).value;
     });
     return next;
+  };
+  return sweepTurns(stage, part, inits, [&](const Values& carried) {
+    return emitFor(builder_, part.begin, part.end, 1, carried, take);
   });
 }
 

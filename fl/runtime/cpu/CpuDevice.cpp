@@ -78,7 +78,8 @@ struct ChunkedLaunch {
   ir::RowChunks chunks;
   tile::TileProgram finish;
 };
-constexpr int64_t kFewestChunks = 4;
+constexpr int64_t kChunkedElements = 1 << 18;
+constexpr int64_t kChunksOfThread = 16;  // at least
 
 struct PreparedCall {
   const ir::LibraryStep* step;
@@ -90,30 +91,26 @@ constexpr int64_t kSequentialElements = 1 << 14;
 constexpr int64_t kChunkElements = 1 << 13;
 constexpr int64_t kMaxChunks = 32;
 
-// The totals of a reduction: of its chunks in order, then in `folded`. Tile functions read and
-// write whole groups.
-class ChunkTotals {
+// The results of a reduction: of its chunks in order, and folded. Tile functions read whole groups.
+class ChunkResults {
  public:
-  ChunkTotals(const ir::KernelStage::Reduce& reduce, dtype type, int64_t chunks)
-      : size_(static_cast<int64_t>(getTypeSize(type))),
-        combine_(tile::tileOps(tile::bestTileVariant())
-                     .apply[static_cast<int>(reduce.op)][static_cast<int>(type)]),
+  ChunkResults(const ir::KernelStage::Reduce& reduce, dtype type, int64_t chunks)
+      : reduce_(reduce),
+        type_(type),
         chunks_(chunks),
-        memory_(size_ * (chunks + 2 * tile::kTileGroup)) {
-    const uint64_t init = ir::reduceInit(reduce.op, type).bits();
-    std::memcpy(folded(), &init, size_);
-  }
-  char* at(int64_t chunk) { return memory_.data() + size_ * (tile::kTileGroup + chunk); }
-  char* folded() { return memory_.data(); }
+        memory_(getTypeSize(type) * (chunks + tile::kTileGroup)) {}
+  char* at(int64_t chunk) { return memory_.data() + getTypeSize(type_) * chunk; }
+  char* folded() { return at(chunks_); }
   void fold() {
-    for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
-      combine_(folded(), folded(), at(chunk), nullptr, tile::kTileGroup);
-    }
+    const uint64_t init = ir::reduceInit(reduce_.op, type_).bits();
+    const tile::TileOps& ops = tile::tileOps(tile::bestTileVariant());
+    ops.rows[static_cast<int>(reduce_.op)][static_cast<int>(type_)].fold(folded(), at(0), chunks_,
+                                                                         &init);
   }
 
  private:
-  int64_t size_;
-  tile::TileFunction combine_;
+  ir::KernelStage::Reduce reduce_;
+  dtype type_;
   int64_t chunks_;
   std::vector<char> memory_;
 };
@@ -290,7 +287,7 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   std::optional<ChunkedLaunch> prepareChunked(const ir::LaunchStep& step, KernelCache* cache) {
-    if (step.extents[0] < kFewestChunks * ir::kRowChunk) {
+    if (step.extents[0] < kChunkedElements) {
       return std::nullopt;
     }
     auto chunks = ir::cutIntoChunks(schedule_.kernels[step.kernel]);
@@ -356,20 +353,20 @@ class CpuSchedule : public ScheduleRunner {
     const LaunchData where = launchData(step, frame);
     const int64_t length = step.extents[0], full = length / ir::kRowChunk;
     const int64_t chunks = (length + ir::kRowChunk - 1) / ir::kRowChunk;
-    std::vector<ChunkTotals> totals;
+    std::vector<ChunkResults> results;
     for (const ir::KernelStage::Reduce& reduce : whole.stages[0].reduces) {
-      totals.emplace_back(reduce, whole.values[reduce.value].type, chunks);
+      results.emplace_back(reduce, whole.values[reduce.value].type, chunks);
     }
-    threadPool().parallelFor(chunks, 1, [&](int64_t begin, int64_t end) {
-      runChunks(launch, where, begin, std::min(end, full), ir::kRowChunk, totals);
-      runChunks(launch, where, full, end, length - full * ir::kRowChunk, totals);
+    threadPool().parallelFor(chunks, kChunksOfThread, [&](int64_t begin, int64_t end) {
+      runChunks(launch, where, begin, std::min(end, full), ir::kRowChunk, results);
+      runChunks(launch, where, full, end, length - full * ir::kRowChunk, results);
     });
     std::vector<void*> data;
-    for (ChunkTotals& total : totals) {
-      total.fold();
+    for (ChunkResults& result : results) {
+      result.fold();
     }
     for (int operand : launch.chunks.finish.operands) {
-      data.push_back(operand < 0 ? totals[-1 - operand].folded() : where.data[operand]);
+      data.push_back(operand < 0 ? results[-1 - operand].folded() : where.data[operand]);
     }
     const std::vector<int64_t> strides(data.size(), 0);
     const int64_t one = 1;
@@ -378,7 +375,7 @@ class CpuSchedule : public ScheduleRunner {
 
   // Chunks [begin, end), each of `length` elements.
   static void runChunks(const ChunkedLaunch& launch, const LaunchData& where, int64_t begin,
-                        int64_t end, int64_t length, std::vector<ChunkTotals>& totals) {
+                        int64_t end, int64_t length, std::vector<ChunkResults>& results) {
     if (begin >= end) {
       return;
     }
@@ -388,7 +385,7 @@ class CpuSchedule : public ScheduleRunner {
     for (size_t i = 0; i < part.operands.size(); ++i) {
       const int from = part.operands[i];
       if (from < 0) {
-        data.push_back(totals[-1 - from].at(begin));
+        data.push_back(results[-1 - from].at(begin));
         strides.insert(strides.end(), {0, 1});
         continue;
       }

@@ -5,6 +5,7 @@
 // subnormal operands as 0; f16, and bf16 where it does not, is widened to f32 block by block.
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "fl/base/Error.h"
 #include "fl/runtime/cpu/ConvolutionPlan.h"
@@ -204,6 +205,16 @@ class BlockFunction {
         std::max({primitive_.scratchBytes(), input_.reorderBytes(), output_.reorderBytes()}));
   }
 
+  // The first implementation that does not use AMX. These multiply neighbours of a window by
+  // weights of 0, which is NaN if they are infinite.
+  template <class PrimitiveDesc>
+  static PrimitiveDesc exact(PrimitiveDesc desc) {
+    while (std::string_view(desc.impl_info_str()).find("amx") != std::string_view::npos &&
+           desc.next_impl()) {
+    }
+    return desc;
+  }
+
   // Chooses the implementation and replaces `any` in used_ by what it wants.
   void makePrimitive(const ConvolutionShape& s, const Windows& w) {
     constexpr auto kDirect = dnnl::algorithm::convolution_direct;
@@ -221,17 +232,19 @@ class BlockFunction {
                                               w.after)
             : dnnl::convolution_forward::desc(kTraining, kDirect, used_.input, filter, used_.output,
                                               w.strides, w.dilations, w.before, w.after);
-    const dnnl::convolution_forward::primitive_desc forward(forwardDesc, attributes, engine);
+    const dnnl::convolution_forward::primitive_desc forward =
+        exact(dnnl::convolution_forward::primitive_desc(forwardDesc, attributes, engine));
     if (direction_ == Direction::Forward) {
       primitive_ = Primitive(forward);
       used_.input = forward.src_desc();
       used_.filter = forward.weights_desc();
       used_.output = forward.dst_desc();
     } else if (direction_ == Direction::Data) {
-      const dnnl::convolution_backward_data::primitive_desc backward(
-          {kDirect, used_.input, used_.filter, used_.output, w.strides, w.dilations, w.before,
-           w.after},
-          attributes, engine, forward);
+      const dnnl::convolution_backward_data::primitive_desc backward =
+          exact(dnnl::convolution_backward_data::primitive_desc(
+              {kDirect, used_.input, used_.filter, used_.output, w.strides, w.dilations, w.before,
+               w.after},
+              attributes, engine, forward));
       primitive_ = Primitive(backward);
       used_.input = backward.diff_src_desc();
       used_.filter = backward.weights_desc();
