@@ -170,6 +170,9 @@ for file in gather.flir lookup.flir; do
     expect 0 '^result 2 f32\[1,8\]: difference 0$' --check=ref --seed=$seed $file
   done
 done
+# What is wrong with the log is no fault of the inputs.
+FL_LOG=x expect 1 '^fl: FL_LOG: "x" is no integer$' softmax.flir
+FL_LOG=1,/nowhere/log expect 1 '^fl: FL_LOG: cannot write /nowhere/log$' softmax.flir
 # An index that is computed may not fit what was drawn.
 cat >computed.flir <<'GRAPH'
 graph @computed(%x: f32[2,8], %i: s64[1,8]) {
