@@ -185,7 +185,7 @@ class Tensor {
   [[gnu::noinline]] std::vector<T> toHostVector() const {
     FL_API_ENTRY();
     std::vector<T> values(elements());
-    checkHostType<T>("host");
+    checkHostType<T>("toHostVector");
     toHost(values.data());
     return values;
   }

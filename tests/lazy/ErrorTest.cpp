@@ -54,6 +54,8 @@ const char* const kOtherFunctions[] = {"batchnorm",
                                        "index",
                                        "scalar",
                                        "host",
+                                       "toHostVector",
+                                       "astype",
                                        "device",
                                        "assignment",
                                        "+=",
@@ -311,12 +313,25 @@ TEST_F(Misuse, OfAssignment) {
 
 TEST_F(Misuse, OfHostMemory) {
   EXPECT_MISUSE(f34.scalar<int>(), "scalar: a tensor of f32 is not read as s32");
-  EXPECT_MISUSE(f34.toHostVector<double>(), "host: a tensor of f32 is not read as f64");
+  EXPECT_MISUSE(f34.toHostVector<double>(), "toHostVector: a tensor of f32 is not read as f64");
+  float element;
+  EXPECT_MISUSE(f7(0).host<int>(), "host: a tensor of f32 is not read as s32");
+  EXPECT_MISUSE(s34.host(&element), "host: a tensor of s32 is not read as f32");
   EXPECT_MISUSE(Tensor().scalar<float>(), "scalar: the tensor is empty");
   EXPECT_MISUSE(Tensor().asScalar<float>(), "scalar: the tensor is empty");
   EXPECT_MISUSE(f34.device<int>(), "device: a tensor of f32 is not read as s32");
   EXPECT_MISUSE(Tensor::fromVector(Shape({3}), std::vector<float>(2)),
                 "Tensor: 2 elements for the shape (3), which has 3");
+}
+
+TEST_F(Misuse, OfNoDtypes) {
+  const auto none = static_cast<dtype>(77);
+  EXPECT_MISUSE(f34.astype(none), "astype: 77 is no dtype");
+  EXPECT_MISUSE(s34(0).astype(none), "astype: 77 is no dtype");
+  EXPECT_MISUSE(full({2}, 1.0, none), "full: 77 is no dtype");
+  EXPECT_MISUSE(iota({2}, {1}, none), "iota: 77 is no dtype");
+  EXPECT_MISUSE(rand({2}, none), "rand: 77 is no dtype");
+  EXPECT_MISUSE(Tensor({2}, none), "Tensor: 77 is no dtype");
 }
 
 TEST_F(Misuse, OfCreation) {
