@@ -263,7 +263,7 @@ class Tensor {
   void write(const Tensor& value);
   void put(const Tensor& source, detail::Write write);
   bool accumulates(ir::Op op) const;
-  Tensor& updateInPlace(ir::Op op, const Tensor& rhs, const char* name);
+  Tensor& updateInPlace(ir::Op op, const Tensor& rhs);
   Tensor& updateInPlace(ir::Op op, const Number& rhs);
 
   // Mutable, because a view that is locked becomes a tensor of its own.

@@ -300,14 +300,24 @@ TEST_F(Misuse, OfOrders) {
 TEST_F(Misuse, OfAssignment) {
   Tensor x = f34.copy();
   EXPECT_MISUSE(x(0) = f7, "assignment: f32[4] = f32[7]: shapes differ");
-  EXPECT_MISUSE(x(0) += f7, "+=: f32[4] by f32[7]: shapes differ");
-  EXPECT_MISUSE(x -= full({3, 4, 2}, 1.0), "-=: f32[3,4] by f32[3,4,2]: the shape would change");
-  EXPECT_MISUSE(x *= full({3, 4, 2}, 1.0), "*=: f32[3,4] by f32[3,4,2]: the shape would change");
-  EXPECT_MISUSE(x /= full({3, 4, 2}, 1.0), "/=: f32[3,4] by f32[3,4,2]: the shape would change");
-  EXPECT_MISUSE(x += f7, "add: f32[3,4] x f32[7]: shapes do not broadcast");
+  EXPECT_MISUSE(x(0) += f7, "+=: f32[4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x -= full({3, 4, 2}, 1.0), "-=: f32[3,4] x f32[3,4,2]: the shape would change");
+  EXPECT_MISUSE(x *= full({3, 4, 2}, 1.0), "*=: f32[3,4] x f32[3,4,2]: the shape would change");
+  EXPECT_MISUSE(x /= full({3, 4, 2}, 1.0), "/=: f32[3,4] x f32[3,4,2]: the shape would change");
+  EXPECT_MISUSE(x += f7, "+=: f32[3,4] x f32[7]: shapes do not broadcast");
+  EXPECT_MISUSE(x -= f7, "-=: f32[3,4] x f32[7]: shapes do not broadcast");
+  EXPECT_MISUSE(x *= f7, "*=: f32[3,4] x f32[7]: shapes do not broadcast");
+  EXPECT_MISUSE(x /= f7, "/=: f32[3,4] x f32[7]: shapes do not broadcast");
   Tensor whole = s34;
-  EXPECT_MISUSE(whole += f7, "add: s32[3,4] x f32[7]: shapes do not broadcast");
-  EXPECT_MISUSE(x += full({3, 4, 2}, 1.0), "+=: f32[3,4] by f32[3,4,2]: the shape would change");
+  EXPECT_MISUSE(whole += f7, "+=: s32[3,4] x f32[7]: shapes do not broadcast");
+  const Tensor rows = Tensor::fromVector(std::vector<int>{0, 2});
+  EXPECT_MISUSE(x(0) -= f7, "-=: f32[4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x(0) *= f7, "*=: f32[4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x(0) /= f7, "/=: f32[4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x(rows) += f7, "+=: f32[2,4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x(rows) /= f7, "/=: f32[2,4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x.flat(rows) /= f7, "/=: f32[2] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x += full({3, 4, 2}, 1.0), "+=: f32[3,4] x f32[3,4,2]: the shape would change");
   EXPECT_EQ(sum(x).scalar<float>(), 12) << "a failed assignment changes nothing";
 }
 
