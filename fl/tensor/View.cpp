@@ -1,9 +1,9 @@
 #include "fl/tensor/View.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "fl/base/Error.h"
+#include "fl/ir/BadIndex.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl::detail {
@@ -18,11 +18,8 @@ Tensor flatIndices(const Tensor& tensor) {
 // The places that an index tensor names: NaN is none.
 Tensor placesOf(const Tensor& index) {
   const Tensor places = castTo(index, dtype::s64);
-  if (!isFloating(index.type())) {
-    return places;
-  }
-  const Number none = Number::of(std::numeric_limits<int64_t>::min(), dtype::s64);
-  return where(isnan(index), numberTensor(none), places);
+  const Number none = Number::of(ir::kNanIndex, dtype::s64);
+  return isFloating(index.type()) ? where(isnan(index), numberTensor(none), places) : places;
 }
 
 // Collects the indices of one call, dimension by dimension.

@@ -29,7 +29,6 @@ namespace {
 using test::errorOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 TEST(Numbers, ACharKeepsItsValue) {
   const Tensor x = Tensor::fromVector<float>({1, 2, 3});
@@ -114,8 +113,8 @@ TEST(TensorIndex, AWriteOutOfRangeDoesNotHappen) {
       x += 1.0;
       x.toHostVector<float>();
     });
-    EXPECT_THAT(error, StartsWith("index: "));
-    EXPECT_THAT(error, HasSubstr(" is out of range for a dimension of "));
+    EXPECT_THAT(error, HasSubstr("index: "));
+    EXPECT_THAT(error, HasSubstr(" is out of range for dimension "));
     const float added = x.asScalar<float>();
     EXPECT_EQ(added, defaultTensorBackend().name() == "lazy" ? 1 : 0);
     EXPECT_EQ((x - added).toHostVector<float>(), iota({4, 3}).toHostVector<float>());
