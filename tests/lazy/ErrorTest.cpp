@@ -278,6 +278,30 @@ TEST_F(Misuse, OfIndicesThatOthersRead) {
               EndsWith("ErrorTest.cpp:" + std::to_string(line)));
 }
 
+// Whoever reads a sparse matrix, the line is that of its construction.
+TEST_F(Misuse, OfIndicesOfSparseMatrices) {
+  const Tensor two = full({2}, 1.0), good = Tensor::fromVector(std::vector<int>{0, 1});
+  const Tensor bad = Tensor::fromVector(std::vector<int>{1, 9});
+  const std::string row =
+      "Tensor: row of a sparse matrix: index: s64[2]: 9 is out of range for dimension 0 of 2 "
+      "elements";
+  const std::string column =
+      "Tensor: column of a sparse matrix: index: s64[3]: 9 is out of range for dimension 0 of 3 "
+      "elements";
+  const Tensor image = full({3, 2}, 1.0), offsets = Tensor::fromVector(std::vector<int>{0, 1, 2});
+  EXPECT_MISUSE(Tensor(2, 3, two, bad, good, StorageType::COO).toHostVector<float>(), row);
+  EXPECT_MISUSE(Tensor(2, 3, two, good, bad, StorageType::COO).astype(dtype::f64).scalar<double>(),
+                column);
+  EXPECT_MISUSE(Tensor(2, 3, two, offsets, bad, StorageType::CSR).toHostVector<float>(), column);
+  EXPECT_MISUSE(matmul(Tensor(2, 3, two, bad, good, StorageType::COO), image).toHostVector<float>(),
+                row);
+  const int line = __LINE__ + 1;
+  const Tensor matrix(2, 3, two, bad, good, StorageType::COO);
+  const Tensor read = matrix.astype(dtype::f64);
+  EXPECT_EQ(errorOf([&] { read.toHostVector<double>(); }),
+            row + ", at tests/lazy/ErrorTest.cpp:" + std::to_string(line));
+}
+
 TEST_F(Misuse, OfEmptyAxes) {
   EXPECT_MISUSE(argmax(Tensor(), 0), "argmax: f32[0]: axis 0 has no elements");
   EXPECT_MISUSE(argmin(Tensor(), 0), "argmin: f32[0]: axis 0 has no elements");
