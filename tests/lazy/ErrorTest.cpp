@@ -219,9 +219,14 @@ TEST_F(Misuse, OfIndices) {
       f34.flat(range(0, 13)),
       "flat: index: f32[3,4]: range [0, 13) with stride 1 is empty or out of range for its 12 "
       "elements");
-  EXPECT_MISUSE(fromScalar(1.0)(0), "index: f32[]: 1 indices for 0 dimensions");
+  EXPECT_MISUSE(fromScalar(1.0)(1),
+                "index: f32[]: 1 is out of range for dimension 0 of 1 elements");
   EXPECT_MISUSE(f34(-4), "index: f32[3,4]: -4 is out of range for dimension 0 of 3 elements");
-  EXPECT_MISUSE(f34(0, 0, 0), "index: f32[3,4]: 3 indices for 2 dimensions");
+  EXPECT_MISUSE(f34(0, 0, 1), "index: f32[3,4]: 1 is out of range for dimension 2 of 1 elements");
+  EXPECT_MISUSE(
+      f34(span, span, range(0, 2)),
+      "index: f32[3,4]: range [0, 2) with stride 1 is empty or out of range for dimension "
+      "2 of 1 elements");
   EXPECT_MISUSE(
       f34(range(2, 2)),
       "index: f32[3,4]: range [2, 2) with stride 1 is empty or out of range for dimension 0 of 3 "
