@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -21,8 +20,8 @@
 #include "apps/mnist/Mnist.h"
 #include "apps/mnist/Runfile.h"
 #include "benchmarks/Peer.h"
+#include "benchmarks/Program.h"
 #include "benchmarks/Report.h"
-#include "fl/base/CommandLine.h"
 #include "fl/fl.h"
 #include "fl/runtime/Counters.h"
 
@@ -290,7 +289,7 @@ void appendRows(const Case& workload, const Result& result, std::vector<Json>& r
       row(workload, "bytes", static_cast<double>(lazy.bytes), static_cast<double>(eager.bytes)));
 }
 
-void runAll() {
+int runAll() {
   if (absl::GetFlag(FLAGS_rounds) < 1 || absl::GetFlag(FLAGS_steps) < 1) {
     throw std::runtime_error("--rounds and --steps: must be at least 1");
   }
@@ -307,21 +306,13 @@ void runAll() {
   if (const std::string path = absl::GetFlag(FLAGS_json); !path.empty()) {
     fl::bench::writeRows(rows, path);
   }
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    if (fl::parseCommandLine("Times the training step of apps/mnist, lazy and eager.", __FILE__,
-                             argc, argv)
-            .size() > 1) {
-      throw std::runtime_error("arguments are flags, which start with --");
-    }
-    runAll();
-    return 0;
-  } catch (const std::exception& error) {
-    std::cerr << "mnist_step: " << error.what() << std::endl;
-    return 1;
-  }
+  return fl::bench::runProgram("mnist_step",
+                               "Times the training step of apps/mnist, lazy and eager.", __FILE__,
+                               argc, argv, runAll);
 }

@@ -1,7 +1,6 @@
 // Times every operator at several sizes: its kernels alone, lazy, eager, beside a copy of the same
 // bytes, and lists what breaks a bound (OpTimes.h). About ten minutes in full.
 #include <cstdint>
-#include <exception>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -16,7 +15,7 @@
 #include "apps/mnist/Runfile.h"
 #include "benchmarks/OpTimes.h"
 #include "benchmarks/Peer.h"
-#include "fl/base/CommandLine.h"
+#include "benchmarks/Program.h"
 #include "fl/fl.h"
 
 ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains, as \"^exp f\"");
@@ -147,16 +146,7 @@ int runAll() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    if (fl::parseCommandLine(
-            "Times every operator: kernels alone, lazy, eager, and a copy of the same bytes.",
-            __FILE__, argc, argv)
-            .size() > 1) {
-      throw std::runtime_error("arguments are flags, which start with --");
-    }
-    return runAll();
-  } catch (const std::exception& error) {
-    std::cerr << "ops: " << error.what() << std::endl;
-    return 1;
-  }
+  return fl::bench::runProgram(
+      "ops", "Times every operator: kernels alone, lazy, eager, and a copy of the same bytes.",
+      __FILE__, argc, argv, runAll);
 }

@@ -2,7 +2,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
-#include <exception>
 #include <fstream>
 #include <iostream>
 #include <stdexcept>
@@ -12,8 +11,8 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_format.h"
 #include "benchmarks/Accuracy.h"
+#include "benchmarks/Program.h"
 #include "benchmarks/Report.h"
-#include "fl/base/CommandLine.h"
 #include "fl/fl.h"
 
 ABSL_FLAG(uint32_t, stride, 1,
@@ -100,18 +99,9 @@ int runAll() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    if (fl::parseCommandLine(
-            "Measures the error of every unary function over all f32 numbers and writes "
-            "docs/accuracy.md. Takes about half an hour with 2 threads. Exit code 1, and no file, "
-            "if a bound is broken.",
-            __FILE__, argc, argv)
-            .size() > 1) {
-      throw std::runtime_error("arguments are flags, which start with --");
-    }
-    return runAll();
-  } catch (const std::exception& error) {
-    std::cerr << "vector_math: " << error.what() << std::endl;
-    return 1;
-  }
+  return fl::bench::runProgram("vector_math",
+                               "Measures the error of every unary function over all f32 numbers "
+                               "and writes docs/accuracy.md. Takes about half an hour with 2 "
+                               "threads. Exit code 1, and no file, if a bound is broken.",
+                               __FILE__, argc, argv, runAll);
 }

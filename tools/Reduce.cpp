@@ -65,18 +65,22 @@ class Oracle {
     file_.write(text);
     const int status = std::system(command_.c_str());
     const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
-    stopped_ = killed || (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    stopped_ = killed || code == 128 + SIGINT;
+    missing_ = code == 126 || code == 127;
+    return code == 0;
   }
   size_t asked() const { return asked_.size(); }
   // Somebody interrupted the command, and means all of it.
   bool stopped() const { return stopped_; }
+  // There was nothing to run, when the command was asked last; a shell has two exit codes for it.
+  bool missing() const { return missing_; }
 
  private:
   const ScratchFile file_;
   std::string command_;
   std::unordered_set<std::string> asked_;
-  bool stopped_ = false;
+  bool stopped_ = false, missing_ = false;
 };
 
 // True where an attribute of a node is an extent.
@@ -95,8 +99,10 @@ class Reducer {
       : graph_(std::move(graph)), oracle_(command) {}
 
   ir::Graph run() {
-    FL_USER_CHECK(oracle_.failureShows(printGraph(graph_, "g")),
-                  "--command: the failure does not show for the input itself");
+    const bool shows = oracle_.failureShows(printGraph(graph_, "g"));
+    FL_USER_CHECK(!oracle_.missing(),
+                  "--command: the shell finds no such command, or may not run it");
+    FL_USER_CHECK(shows, "--command: the failure does not show for the input itself");
     report("the input");
     while (dropResults() || dropNodes() || liftResults() || mergeInputs() || makeNumbers() ||
            shrinkExtents()) {

@@ -16,6 +16,7 @@
 #include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/base/Log.h"
 #include "fl/tensor/TensorBackend.h"
 #include "tools/Files.h"
 #include "tools/Program.h"
@@ -171,6 +172,8 @@ void checkFlags() {
                 " is no number from 0 on");
   const int runs = absl::GetFlag(FLAGS_time);
   FL_USER_CHECK(runs >= 0, "--time: ", runs, " is negative");
+  // Throws for a log that cannot be: later, it would look like a fault of the inputs.
+  logEnabled(1);
   // Throws for one that does not exist; so does that of the process, which tensors use.
   getBackend(absl::GetFlag(FLAGS_backend), device);
   getBackend();

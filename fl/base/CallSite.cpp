@@ -82,10 +82,15 @@ CallSite currentCallSite() { return current; }
 
 namespace {
 
-// Without template arguments; "" for an operator.
+// Without template arguments; "+=" and its like, "" for any other operator.
 std::string nameOf(const char* function) {
-  const std::string_view name = function ? function : "";
-  return name.starts_with("operator") ? "" : std::string(name.substr(0, name.find('<')));
+  const std::string_view name = function ? function : "", kOperator = "operator";
+  if (!name.starts_with(kOperator)) {
+    return std::string(name.substr(0, name.find('<')));
+  }
+  const std::string_view symbol = name.substr(kOperator.size());
+  const bool updates = symbol == "+=" || symbol == "-=" || symbol == "*=" || symbol == "/=";
+  return updates ? std::string(symbol) : "";
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct CallSite {
 CallSite currentCallSite();
 
 // How a message begins that `function` words: "median: sort" if the user called median, "sort" if
-// that or an operator, which has no name to tell.
+// that or an operator, which has no name to tell; x += y and its like are named "+=".
 std::string calledAs(const std::string& function);
 
 // The same with types of operands: "median: f32[3,4]". They and the name are those of the outermost

@@ -39,7 +39,7 @@ const std::array<TypeInfo, kDtypeCount>& types() {
 
 const TypeInfo& info(dtype type) {
   const auto index = static_cast<size_t>(type);
-  FL_USER_CHECK(index < types().size(), static_cast<int>(type), " is no dtype");
+  FL_USER_CHECK(index < types().size(), calledAs(""), static_cast<int>(type), " is no dtype");
   return types()[index];
 }
 

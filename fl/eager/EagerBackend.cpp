@@ -107,7 +107,7 @@ class EagerBackend : public TensorBackend {
     try {
       return std::make_shared<EagerValue>(*this, type, schedule->run(buffers, numbers)[0]);
     } catch (const ir::IndexOutOfRange& error) {
-      throwUser(ir::badIndexMessage(error.bad));
+      throwUser(ir::badIndexMessage(error.bad, operands[0]->valueType(), attrs[0]));
     }
   }
 

@@ -7,6 +7,9 @@
 
 namespace fl::ir {
 
+// What NaN is among indices; every other index that is cast to s64 is another number.
+constexpr int64_t kNanIndex = INT64_MIN + 1;
+
 struct BadIndex {
   int64_t index;
   int64_t bound;

@@ -560,9 +560,10 @@ Dim windowCount(Dim in, Dim kernel, Dim stride, Dim pad, Dim dilation) {
   return span < 0 || stride < 1 ? 0 : 1 + span / stride;
 }
 
-std::string badIndexMessage(const BadIndex& bad) {
-  return detail::concat(calledAs("index"), ": ", bad.index, " is out of range for a dimension of ",
-                        bad.bound);
+std::string badIndexMessage(const BadIndex& bad, const ValueType& indexed, Dim axis) {
+  const std::string index = bad.index == kNanIndex ? "NaN" : std::to_string(bad.index);
+  return detail::concat(calledAs("index"), ": ", indexed.toString(), ": ", index,
+                        " is out of range for dimension ", axis, " of ", bad.bound, " elements");
 }
 
 ValueType inferType(Op op, std::span<const ValueType* const> operands, const Attrs& attrs) {

@@ -13,9 +13,9 @@ namespace fl::ir {
 // a dimension of 1 or a missing one repeats.
 ValueType inferType(Op op, std::span<const ValueType* const> operands, const Attrs& attrs);
 
-// The words for an index that data held. They tell of no types: the operator that finds it has
-// those of the elements that a view left, and an index cast to s64.
-std::string badIndexMessage(const BadIndex& bad);
+// The words for an index that data held, for dimension `axis` of `indexed`: of a view, what its
+// ranges and literals leave.
+std::string badIndexMessage(const BadIndex& bad, const ValueType& indexed, Dim axis);
 
 // The shape that `lhs` and `rhs` broadcast to; false if they do not.
 bool broadcastShapes(const Shape& lhs, const Shape& rhs, Shape* result);

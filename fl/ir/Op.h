@@ -69,7 +69,7 @@ inline Kind opKind(Op op) { return opInfo(op).kind; }
 bool isElementwise(Op op);
 // Finds an op by its text name; false if there is none.
 bool findOp(const std::string& name, Op* op);
-// The names in `attrs`, split; a trailing * is kept.
+// The names in `attrs`, split; a trailing * or ? is kept.
 const std::vector<std::string>& attrNames(Op op);
 
 // The value a reduction of `op` over elements of `type` starts from.

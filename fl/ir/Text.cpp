@@ -1,5 +1,7 @@
 #include "fl/ir/Text.h"
 
+#include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "fl/base/Text.h"
@@ -145,6 +147,33 @@ class GraphParser {
   std::unordered_map<std::string, ValueId> values_;
 };
 
+// Of a name in attrNames().
+bool isList(const std::string& name) { return name.back() == '*'; }
+std::string withoutMark(const std::string& name) {
+  return name.substr(0, name.find_first_of("*?"));
+}
+
+// Takes "name=value" of any attribute that is not given yet.
+void takeAttr(Lexer& lexer, Op op, std::vector<std::optional<std::vector<Dim>>>* given) {
+  const std::vector<std::string>& names = attrNames(op);
+  const size_t position = lexer.position();
+  const std::string name = lexer.takeName("an attribute");
+  const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& known) {
+    return withoutMark(known) == name;
+  });
+  if (found == names.end()) {
+    lexer.failAt(position, std::string(opName(op)) + " has no attribute \"" + name + "\"");
+  }
+  auto& values = (*given)[found - names.begin()];
+  if (values) {
+    lexer.failAt(position, "\"" + name + "\" is given twice");
+  }
+  lexer.expect("=");
+  values = isList(*found)    ? lexer.takeList()
+           : name == "dtype" ? std::vector<Dim>{static_cast<Dim>(lexer.takeDtype())}
+                             : std::vector<Dim>{lexer.takeInteger()};
+}
+
 }  // namespace
 
 std::string printAttrs(Op op, const Attrs& attrs) {
@@ -154,43 +183,35 @@ std::string printAttrs(Op op, const Attrs& attrs) {
   }
   std::string text = " {";
   for (size_t i = 0; i < names.size(); ++i) {
-    const std::string& name = names[i];
-    text += i ? ", " : "";
-    if (name.back() == '*') {
-      text += name.substr(0, name.size() - 1) + "=" + listToString(attrs.list(i));
-    } else if (name == "dtype") {
-      text += name + "=" + dtypeToString(static_cast<dtype>(attrs[i]));
-    } else {
-      text += name + "=" + std::to_string(attrs[i]);
-    }
+    const std::string name = withoutMark(names[i]);
+    text += (i ? ", " : "") + name + "=";
+    text += isList(names[i])  ? listToString(attrs.list(i))
+            : name == "dtype" ? dtypeToString(static_cast<dtype>(attrs[i]))
+                              : std::to_string(attrs[i]);
   }
   return text + "}";
 }
 
 Attrs parseAttrs(Lexer& lexer, Op op) {
   const std::vector<std::string>& names = attrNames(op);
+  std::vector<std::optional<std::vector<Dim>>> given(names.size());
+  size_t position = lexer.position();
+  if (!names.empty() && lexer.accept("{")) {
+    do {
+      takeAttr(lexer, op, &given);
+    } while (lexer.accept(","));
+    position = lexer.position();
+    lexer.expect("}");
+  }
   std::vector<Dim> values;
-  if (names.empty()) {
-    return Attrs();
-  }
-  lexer.expect("{");
   for (size_t i = 0; i < names.size(); ++i) {
-    if (i) {
-      lexer.expect(",");
+    if (!given[i] && names[i].back() != '?') {
+      lexer.failAt(position, std::string(opName(op)) + " needs the attribute \"" +
+                                 withoutMark(names[i]) + "\"");
     }
-    const std::string& name = names[i];
-    if (name.back() == '*') {
-      const auto list = lexer.takeListField(name.substr(0, name.size() - 1));
-      values.insert(values.end(), list.begin(), list.end());
-    } else if (name == "dtype") {
-      lexer.expect(name);
-      lexer.expect("=");
-      values.push_back(static_cast<Dim>(lexer.takeDtype()));
-    } else {
-      values.push_back(lexer.takeField(name));
-    }
+    const std::vector<Dim> none = {0}, &all = given[i] ? *given[i] : none;
+    values.insert(values.end(), all.begin(), all.end());
   }
-  lexer.expect("}");
   return Attrs(std::move(values));
 }
 

@@ -5,6 +5,8 @@
 //     %1 = sum %0 {keepDims=0, axes=[0]} : f32[8]
 //     return %1
 //   }
+//
+// Attributes stand in any order, and some may be left out, which means 0 (Op.h); all are printed.
 #pragma once
 
 #include <string>

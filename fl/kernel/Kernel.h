@@ -118,8 +118,9 @@ struct Kernel {
   std::vector<KernelStage> stages;
 
   bool isReduced(int axis) const { return reduced >> axis & 1; }
-  // True if reductions follow the row tree, false for the column tree.
+  // Which tree reductions follow, if there are any.
   bool rows() const { return isReduced(0); }
+  bool columns() const { return reduced != 0 && !rows(); }
   int reductionCount() const;
   int gatherCount() const { return gatherNumber(static_cast<int>(values.size())); }
   // How many Gathers stand before a value.

@@ -362,7 +362,9 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* node = segment.nodes[error.origin];
     const detail::CallSiteOverride recorded(node->site);
-    throw BadIndexError(detail::withCallSite(badIndexMessage(error.bad)), node,
+    const std::string words =
+        badIndexMessage(error.bad, node->operands[0]->valueType(), node->attrs[0]);
+    throw BadIndexError(detail::withCallSite(words), node,
                         {segment.nodes.begin(), segment.nodes.end()});
   }
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -14,6 +14,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -239,29 +240,35 @@ class GuardMemoryManager final : public MemoryManager {
   explicit GuardMemoryManager(Guard guard) : guard_(guard) {}
 
   void* allocate(size_t bytes) override {
-    const size_t pages = pageBytes(bytes);
-    void* mapped = bytes > kLargest ? MAP_FAILED
-                                    : mmap(nullptr, pages + page_, PROT_NONE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED) {
-      throw OutOfMemory(bytes);
-    }
-    char* usable = static_cast<char*>(mapped) + (guard_ == Guard::Begin ? page_ : 0);
-    if (mprotect(usable, pages, PROT_READ | PROT_WRITE) != 0) {
-      munmap(mapped, pages + page_);
-      throw OutOfMemory(bytes);
-    }
     std::lock_guard lock(mutex_);
+    const size_t pages = pageBytes(bytes), live = accounts_.stats().liveBytes;
+    if (bytes > kLargest || live + pages > memory_) {
+      throw OutOfMemory(bytes);
+    }
+    const bool guards = guarded_ < kMostGuardedBlocks;
+    void* block = guards ? map(bytes) : systemAllocate(pages);
+    if (block == nullptr) {
+      throw OutOfMemory(bytes);
+    }
+    guarded_ += guards;
+    if (!guards) {
+      unguarded_.insert(block);
+    }
     accounts_.take(pages);
-    return usable + (guard_ == Guard::End ? pages - bytes : 0);
+    return block;
   }
 
   void deallocate(void* pointer, size_t bytes) override {
     const size_t pages = pageBytes(bytes);
-    const size_t before = guard_ == Guard::End ? pages - bytes : page_;
-    munmap(static_cast<char*>(pointer) - before, pages + page_);
     std::lock_guard lock(mutex_);
     accounts_.giveBack(pages);
+    if (unguarded_.erase(pointer) > 0) {
+      std::free(pointer);
+      return;
+    }
+    const size_t before = guard_ == Guard::End ? pages - bytes : page_;
+    munmap(static_cast<char*>(pointer) - before, pages + page_);
+    --guarded_;
   }
 
   void release() override {}
@@ -274,9 +281,28 @@ class GuardMemoryManager final : public MemoryManager {
  private:
   size_t pageBytes(size_t bytes) const { return roundUp(std::max<size_t>(bytes, 1), page_); }
 
+  // A guarded block; null if there is none. The pages count as used before they are touched, so
+  // that the system refuses what it does not have, rather than killing who writes to it.
+  void* map(size_t bytes) const {
+    const size_t pages = pageBytes(bytes);
+    void* mapped = mmap(nullptr, pages + page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) {
+      return nullptr;
+    }
+    char* usable = static_cast<char*>(mapped) + (guard_ == Guard::Begin ? page_ : 0);
+    if (mprotect(usable, pages, PROT_READ | PROT_WRITE) != 0) {
+      munmap(mapped, pages + page_);
+      return nullptr;
+    }
+    return usable + (guard_ == Guard::End ? pages - bytes : 0);
+  }
+
   const Guard guard_;
   const size_t page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t memory_ = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * page_;
   mutable std::mutex mutex_;
+  size_t guarded_ = 0;                   // live blocks
+  std::unordered_set<void*> unguarded_;  // the others
   Accounts accounts_;
 };
 

@@ -48,6 +48,10 @@ enum class Guard { End, Begin };
 // writes outside faults at once, as does what reads a freed block. It finds the overruns of
 // compiled code, which AddressSanitizer cannot see. Blocks that end at a page begin wherever their
 // size puts them, aligned as their elements at least. The arena of a plan is one block.
+//
+// A system maps only so many pieces of memory: blocks beyond kMostGuardedBlocks live ones are
+// ordinary ones, without guards. Live blocks, in whole pages, never exceed the machine's memory.
+constexpr size_t kMostGuardedBlocks = 16384;
 std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard);
 
 // The manager of host memory, caching unless FL_CHECK asks for guards or it is replaced. Live

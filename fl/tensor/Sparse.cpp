@@ -28,8 +28,12 @@ Tensor expandOffsets(const Tensor& offsets, Dim lines, Dim n) {
   return n == 0 ? zeros({0}, dtype::s64) : cumsum(begins, 0)(range(0, n)).copy();
 }
 
-// The indices themselves; one that is not below `bound` is an error of the realize.
-Tensor checked(const Tensor& indices, Dim bound) {
+// The indices themselves; one that is not below `bound` is an error of the realize, which begins
+// with `name` and has the line of this call.
+Tensor checked(const char* name, const Tensor& indices, Dim bound) {
+  CallSite site = currentCallSite();
+  site.function = name;
+  const CallSiteOverride named(site);
   return applyOp(ir::Op::Gather, {arange(Shape({bound}), 0, dtype::s64), indices}, {0});
 }
 
@@ -54,17 +58,17 @@ SparseMatrix makeSparse(Dim rows, Dim columns, const Tensor& values, const Tenso
   const Tensor row = castTo(rowIdx.flatten(), dtype::s64);
   const Tensor column = castTo(colIdx.flatten(), dtype::s64);
   return {Shape({rows, columns}), values.flatten(),
-          storage == StorageType::CSR ? expandOffsets(row, rows, n) : row,
-          storage == StorageType::CSC ? expandOffsets(column, columns, n) : column};
+          storage == StorageType::CSR ? expandOffsets(row, rows, n)
+                                      : checked("Tensor: row of a sparse matrix", row, rows),
+          storage == StorageType::CSC
+              ? expandOffsets(column, columns, n)
+              : checked("Tensor: column of a sparse matrix", column, columns)};
 }
 
 TensorValue toDense(const SparseMatrix& matrix) {
-  const Tensor row = checked(matrix.rows, matrix.shape[0]);
-  const Tensor column = checked(matrix.columns, matrix.shape[1]);
   const Tensor flat = zeros({matrix.shape.elements()}, matrix.values.type());
-  const Tensor filled =
-      applyOp(ir::Op::ScatterAdd,
-              {flat, row + column * static_cast<long long>(matrix.shape[0]), matrix.values}, {0});
+  const Tensor places = matrix.rows + matrix.columns * static_cast<long long>(matrix.shape[0]);
+  const Tensor filled = applyOp(ir::Op::ScatterAdd, {flat, places, matrix.values}, {0});
   return reshapeValue(filled.value(), matrix.shape);
 }
 

@@ -346,17 +346,15 @@ void Tensor::setValue(TensorValue value) const {
   }
 }
 
-Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs, const char* name) {
+Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs) {
   if (!view_) {
     Tensor updated = detail::binary(op, *this, rhs);
-    FL_USER_CHECK(updated.shape() == shape(), name, ": ", typeToString(type(), shape()), " by ",
-                  typeToString(rhs.type(), rhs.shape()), ": the shape would change");
+    FL_USER_CHECK(updated.shape() == shape(), describeCall("", ""), ": the shape would change");
     setValue(updated.value());
     return *this;
   }
-  FL_USER_CHECK(withoutTrailingOnes(shape()) == withoutTrailingOnes(rhs.shape()), name, ": ",
-                typeToString(type(), shape()), " by ", typeToString(rhs.type(), rhs.shape()),
-                ": shapes differ");
+  FL_USER_CHECK(withoutTrailingOnes(shape()) == withoutTrailingOnes(rhs.shape()),
+                describeCall("", ""), ": shapes differ");
   const Tensor shaped(detail::castTo(detail::reshapeValue(rhs.value(), shape()), type()));
   if (accumulates(op)) {
     put(op == ir::Op::Sub ? negative(shaped) : shaped, detail::Write::Add);
@@ -373,7 +371,7 @@ bool Tensor::accumulates(ir::Op op) const {
 
 Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
   if (view_) {
-    return updateInPlace(op, detail::filled(shape(), rhs.cast(type())), "");
+    return updateInPlace(op, detail::filled(shape(), rhs.cast(type())));
   }
   const dtype common = isFloating(type()) || !isFloating(rhs.type()) ? type() : dtype::f32;
   write(detail::binary(op, detail::castTo(*this, common), detail::numberTensor(rhs.cast(common))));
@@ -383,7 +381,7 @@ Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
 #define FL_DEFINE_TENSOR(OP, Name)                    \
   Tensor& Tensor::operator OP(const Tensor & value) { \
     FL_API_ENTRY_OF(std::as_const(*this), value);     \
-    return updateInPlace(ir::Op::Name, value, #OP);   \
+    return updateInPlace(ir::Op::Name, value);        \
   }
 FL_DEFINE_TENSOR(+=, Add)
 FL_DEFINE_TENSOR(-=, Sub)

@@ -185,7 +185,7 @@ class Tensor {
   [[gnu::noinline]] std::vector<T> toHostVector() const {
     FL_API_ENTRY();
     std::vector<T> values(elements());
-    checkHostType<T>("host");
+    checkHostType<T>("toHostVector");
     toHost(values.data());
     return values;
   }
@@ -263,7 +263,7 @@ class Tensor {
   void write(const Tensor& value);
   void put(const Tensor& source, detail::Write write);
   bool accumulates(ir::Op op) const;
-  Tensor& updateInPlace(ir::Op op, const Tensor& rhs, const char* name);
+  Tensor& updateInPlace(ir::Op op, const Tensor& rhs);
   Tensor& updateInPlace(ir::Op op, const Number& rhs);
 
   // Mutable, because a view that is locked becomes a tensor of its own.

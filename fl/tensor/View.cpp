@@ -1,9 +1,9 @@
 #include "fl/tensor/View.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "fl/base/Error.h"
+#include "fl/ir/BadIndex.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl::detail {
@@ -18,19 +18,19 @@ Tensor flatIndices(const Tensor& tensor) {
 // The places that an index tensor names: NaN is none.
 Tensor placesOf(const Tensor& index) {
   const Tensor places = castTo(index, dtype::s64);
-  if (!isFloating(index.type())) {
-    return places;
-  }
-  const Number none = Number::of(std::numeric_limits<int64_t>::min(), dtype::s64);
-  return where(isnan(index), numberTensor(none), places);
+  const Number none = Number::of(ir::kNanIndex, dtype::s64);
+  return isFloating(index.type()) ? where(isnan(index), numberTensor(none), places) : places;
 }
 
 // Collects the indices of one call, dimension by dimension.
 class Indexing {
  public:
-  // In `shape`, that of the view or of its flattening. Errors show the view's shape and dtype.
-  Indexing(const Shape& shape, const Shape& shown, dtype type)
-      : in_(shape), shown_(shown), type_(type) {}
+  // Of what `view` shows in the shape `in`: its own, perhaps with further dimensions of 1, or its
+  // flattening. Errors show its own and the dtype.
+  Indexing(TensorView* view, Shape in, dtype type)
+      : view_(view), in_(std::move(in)), shown_(view->shape), type_(type) {
+    reshapeTo(in_);
+  }
 
   void add(const Index& index) {
     const Dim size = in_[starts_.size()];
@@ -47,29 +47,35 @@ class Indexing {
   }
   void addSpan(Dim size) { addBox(0, size, 1, true); }
 
-  void appendTo(TensorView* view) const {
+  // Makes the view show what was indexed.
+  void finish() {
     if (sizes_ != in_.get() || strides_ != std::vector<Dim>(in_.ndim(), 1)) {
-      view->moves.push_back({Kind::Box, Shape(sizes_), starts_, strides_, 0, nullptr});
+      view_->moves.push_back({Kind::Box, Shape(sizes_), starts_, strides_, 0, nullptr});
     }
     Shape shape(sizes_), left;
     for (const auto& [axis, index] : lookups_) {
       Shape along(std::vector<Dim>(in_.ndim(), 1));
       along[axis] = shape[axis] = index.elements();
-      view->moves.push_back(
+      view_->moves.push_back(
           {Kind::Lookup, shape, {}, {}, axis, reshape(placesOf(index), along).value()});
     }
     for (int i = 0; i < shape.ndim(); ++i) {
-      if (kept_[i]) {
+      if (kept_[i] && (i < std::max(shown_.ndim(), 1) || shape[i] != 1)) {
         left.get().push_back(shape[i]);
       }
     }
-    view->shape = left.ndim() == 0 ? Shape({1}) : left;
-    if (view->shape != shape) {
-      view->moves.push_back({Kind::Reshape, view->shape, {}, {}, 0, nullptr});
-    }
+    view_->shape = shape;
+    reshapeTo(left.ndim() == 0 ? Shape({1}) : left);
   }
 
  private:
+  void reshapeTo(const Shape& shape) {
+    if (view_->shape != shape) {
+      view_->moves.push_back({Kind::Reshape, shape, {}, {}, 0, nullptr});
+      view_->shape = shape;
+    }
+  }
+
   void addBox(Dim start, Dim size, Dim stride, bool kept) {
     starts_.push_back(start);
     sizes_.push_back(size);
@@ -82,7 +88,8 @@ class Indexing {
     return describeCall("index", typeToString(type_, shown_)) + ": ";
   }
   std::string place() const {
-    return concat(in_ == shown_ ? concat(" for dimension ", starts_.size(), " of ") : " for its ",
+    return concat(in_.ndim() >= shown_.ndim() ? concat(" for dimension ", starts_.size(), " of ")
+                                              : " for its ",
                   in_[starts_.size()], " elements");
   }
 
@@ -113,8 +120,8 @@ class Indexing {
     addSpan(size);
   }
 
-  const Shape in_;
-  const Shape& shown_;
+  TensorView* const view_;
+  const Shape in_, shown_;
   const dtype type_;
   std::vector<Dim> starts_, sizes_, strides_;
   std::vector<bool> kept_;
@@ -155,29 +162,24 @@ bool TensorView::hasLookups() const {
 }
 
 void TensorView::index(const std::vector<Index>& indices, dtype type) {
-  FL_USER_CHECK(std::ssize(indices) <= shape.ndim(),
-                describeCall("index", typeToString(type, shape)), ": ", indices.size(),
-                " indices for ", shape.ndim(), " dimensions");
   const bool filters = indices.size() == 1 && indices[0].type() == IndexType::Tensor &&
                        indices[0].get<Tensor>().shape().elements() == shape.elements();
   if (filters && shape.ndim() != 1) {
     return flat(indices[0], type);
   }
-  Indexing indexing(shape, shape, type);
-  for (int i = 0; i < shape.ndim(); ++i) {
-    i < std::ssize(indices) ? indexing.add(indices[i]) : indexing.addSpan(shape[i]);
+  Shape all = shape;
+  all.get().resize(std::max(indices.size(), all.get().size()), 1);
+  Indexing indexing(this, all, type);
+  for (int i = 0; i < all.ndim(); ++i) {
+    i < std::ssize(indices) ? indexing.add(indices[i]) : indexing.addSpan(all[i]);
   }
-  indexing.appendTo(this);
+  indexing.finish();
 }
 
 void TensorView::flat(const Index& index, dtype type) {
-  const Shape flattened({shape.elements()});
-  if (flattened != shape) {
-    moves.push_back({Kind::Reshape, flattened, {}, {}, 0, nullptr});
-  }
-  Indexing indexing(flattened, shape, type);
+  Indexing indexing(this, Shape({shape.elements()}), type);
   indexing.add(index);
-  indexing.appendTo(this);
+  indexing.finish();
 }
 
 namespace {

@@ -43,9 +43,9 @@ struct TensorView {
   bool hasLookups() const;
   // Indexes what the view shows. Tensors as indices are flattened and select along their dimension,
   // several of them every combination; those of b8 select where they hold, which reads them at the
-  // call. A single one with as many elements as the shape indexes the flattening. Throws
-  // std::invalid_argument for too many indices, literals and ranges out of bounds, empty ranges;
-  // `type` is the tensor's, for its words.
+  // call. A single one with as many elements as the shape indexes the flattening. Indices behind
+  // the last dimension are for dimensions of 1, which vanish. Throws std::invalid_argument for
+  // literals and ranges out of bounds and for empty ranges; `type` is the tensor's, for its words.
   void index(const std::vector<Index>& indices, dtype type);
   // Indexes the column-major flattening.
   void flat(const Index& index, dtype type);

@@ -85,8 +85,8 @@ TEST(LossFunctions, CategoricalCrossEntropyOfBadTargets) {
     } catch (const std::invalid_argument& thrown) {
       error = thrown.what();
     }
-    EXPECT_EQ(error, "categoricalCrossEntropy: index: " + std::to_string(bad) +
-                         " is out of range for a dimension of 2, at "
+    EXPECT_EQ(error, "categoricalCrossEntropy: index: f64[2,2]: " + std::to_string(bad) +
+                         " is out of range for dimension 0 of 2 elements, at "
                          "tests/autograd/LossFunctionsTest.cpp:" +
                          line);
     // What was not bad is not lost.

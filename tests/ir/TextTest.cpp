@@ -32,6 +32,40 @@ TEST(GraphText, NamesAreFreeAndNumberedOnPrinting) {
             "}\n");
 }
 
+TEST(GraphText, AttributesStandInAnyOrder) {
+  const Graph graph = parseGraph(
+      "graph @f(%x: f32[4,8], %i: number s64) {\n"
+      "  %0 = sum %x {axes=[0], keepDims=1} : f32[1,8]\n"
+      "  %1 = iota {shape=[4,8], axis=1, dtype=s32} : s32[4,8]\n"
+      "  %2 = slice %x, %i, %i {sizesThenStrides=[2,3,1,1], rank=2} : f32[2,3]\n"
+      "  return %0, %1, %2\n"
+      "}\n");
+  EXPECT_EQ(printGraph(graph, "f"),
+            "graph @f(%p0: f32[4,8], %p1: number s64) {\n"
+            "  %0 = sum %p0 {keepDims=1, axes=[0]} : f32[1,8]\n"
+            "  %1 = iota {dtype=s32, axis=1, shape=[4,8]} : s32[4,8]\n"
+            "  %2 = slice %p0, %p1, %p1 {rank=2, sizesThenStrides=[2,3,1,1]} : f32[2,3]\n"
+            "  return %0, %1, %2\n"
+            "}\n");
+}
+
+TEST(GraphText, SomeAttributesMayBeLeftOut) {
+  const Graph graph = parseGraph(
+      "graph @f(%x: f32[4,8], %w: f32[3,4]) {\n"
+      "  %0 = matmul %w, %x : f32[3,8]\n"
+      "  %1 = exp %0 : f32[3,8]\n"
+      "  %2 = sum %1 {axes=[0]} : f32[8]\n"
+      "  return %2\n"
+      "}\n");
+  EXPECT_EQ(printGraph(graph, "f"),
+            "graph @f(%p0: f32[4,8], %p1: f32[3,4]) {\n"
+            "  %0 = matmul %p1, %p0 {transposeLhs=0, transposeRhs=0} : f32[3,8]\n"
+            "  %1 = exp %0 : f32[3,8]\n"
+            "  %2 = sum %1 {keepDims=0, axes=[0]} : f32[8]\n"
+            "  return %2\n"
+            "}\n");
+}
+
 std::string parseError(const std::string& text) {
   try {
     parseGraph(text);
@@ -176,8 +210,7 @@ TEST(Inference, ErrorsNameOpTypesAndRule) {
             "reshape: f32[3,4]: has 12 elements, (5) has 5");
   EXPECT_EQ(inferenceError(Op::Transpose, {a}, Attrs(std::vector<Dim>{0, 0})),
             "transpose: f32[3,4]: axes (0, 0) are no permutation of its 2 dimensions");
-  EXPECT_EQ(inferenceError(Op::Sum, {a}, {0, 2}),
-            "sum: f32[3,4]: axis 2 is out of range");
+  EXPECT_EQ(inferenceError(Op::Sum, {a}, {0, 2}), "sum: f32[3,4]: axis 2 is out of range");
   EXPECT_EQ(inferenceError(Op::Concatenate, {a, b}, {0}),
             "concatenate: f32[3,4] x f32[5,2]: dimensions other than 0 differ");
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <limits>
 #include <set>
 
 #include "fl/autograd/tensor/AutogradExtension.h"
@@ -54,6 +55,8 @@ const char* const kOtherFunctions[] = {"batchnorm",
                                        "index",
                                        "scalar",
                                        "host",
+                                       "toHostVector",
+                                       "astype",
                                        "device",
                                        "assignment",
                                        "+=",
@@ -216,9 +219,14 @@ TEST_F(Misuse, OfIndices) {
       f34.flat(range(0, 13)),
       "flat: index: f32[3,4]: range [0, 13) with stride 1 is empty or out of range for its 12 "
       "elements");
-  EXPECT_MISUSE(fromScalar(1.0)(0), "index: f32[]: 1 indices for 0 dimensions");
+  EXPECT_MISUSE(fromScalar(1.0)(1),
+                "index: f32[]: 1 is out of range for dimension 0 of 1 elements");
   EXPECT_MISUSE(f34(-4), "index: f32[3,4]: -4 is out of range for dimension 0 of 3 elements");
-  EXPECT_MISUSE(f34(0, 0, 0), "index: f32[3,4]: 3 indices for 2 dimensions");
+  EXPECT_MISUSE(f34(0, 0, 1), "index: f32[3,4]: 1 is out of range for dimension 2 of 1 elements");
+  EXPECT_MISUSE(
+      f34(span, span, range(0, 2)),
+      "index: f32[3,4]: range [0, 2) with stride 1 is empty or out of range for dimension "
+      "2 of 1 elements");
   EXPECT_MISUSE(
       f34(range(2, 2)),
       "index: f32[3,4]: range [2, 2) with stride 1 is empty or out of range for dimension 0 of 3 "
@@ -236,9 +244,9 @@ TEST_F(Misuse, OfIndices) {
   EXPECT_MISUSE(full({0, 4}, 1.0)(full({2}, 0)),
                 "index: f32[0,4]: 2 indices for dimension 0 of 0 elements");
   EXPECT_MISUSE(f34(range(1, 3), f7 + 3.0).toHostVector<float>(),
-                "index: 4 is out of range for a dimension of 4");
+                "index: f32[2,4]: 4 is out of range for dimension 1 of 4 elements");
   EXPECT_MISUSE(f34(f7 + 3.0).toHostVector<float>(),
-                "index: 4 is out of range for a dimension of 3");
+                "index: f32[3,4]: 4 is out of range for dimension 0 of 3 elements");
 }
 
 // What data holds is checked when it is read; the line is that of the call.
@@ -246,26 +254,57 @@ TEST_F(Misuse, OfIndicesInData) {
   const Tensor index = Tensor::fromVector(std::vector<int>{0, 3});
   Tensor x = f34.copy();
   EXPECT_MISUSE((x(index) = full({2, 4}, 1.0), x.toHostVector<float>()),
-                "index: 3 is out of range for a dimension of 3");
+                "index: f32[3,4]: 3 is out of range for dimension 0 of 3 elements");
   x = f34.copy();
   EXPECT_MISUSE((x(index) += full({2, 4}, 1.0), x.toHostVector<float>()),
-                "index: 3 is out of range for a dimension of 3");
+                "+=: index: f32[3,4]: 3 is out of range for dimension 0 of 3 elements");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor nans = Tensor::fromVector(std::vector<float>{0, nan, 1});
+  EXPECT_MISUSE(s34(span, nans).toHostVector<int>(),
+                "index: s32[3,4]: NaN is out of range for dimension 1 of 4 elements");
+  EXPECT_MISUSE(f34.flat(nans).toHostVector<float>(),
+                "flat: index: f32[12]: NaN is out of range for dimension 0 of 12 elements");
 }
 
 // Whoever reads a view, the line is that of the index, and never one of ours.
 TEST_F(Misuse, OfIndicesThatOthersRead) {
   const Tensor bad = Tensor::fromVector(std::vector<int>{0, 9});
   std::ostringstream os;
-  EXPECT_MISUSE(os << f34(bad), "index: 9 is out of range for a dimension of 3");
-  EXPECT_MISUSE(f34(bad).toString(), "index: 9 is out of range for a dimension of 3");
+  EXPECT_MISUSE(os << f34(bad), "index: f32[3,4]: 9 is out of range for dimension 0 of 3 elements");
+  EXPECT_MISUSE(f34(bad).toString(),
+                "index: f32[3,4]: 9 is out of range for dimension 0 of 3 elements");
   Tensor y;
   EXPECT_MISUSE((y = f34(bad), y.toHostVector<float>()),
-                "index: 9 is out of range for a dimension of 3");
+                "index: f32[3,4]: 9 is out of range for dimension 0 of 3 elements");
   const int line = __LINE__ + 1;
   const Tensor view = f34(bad);
   const Tensor copy = view;
   EXPECT_THAT(errorOf([&] { copy.toHostVector<float>(); }),
               EndsWith("ErrorTest.cpp:" + std::to_string(line)));
+}
+
+// Whoever reads a sparse matrix, the line is that of its construction.
+TEST_F(Misuse, OfIndicesOfSparseMatrices) {
+  const Tensor two = full({2}, 1.0), good = Tensor::fromVector(std::vector<int>{0, 1});
+  const Tensor bad = Tensor::fromVector(std::vector<int>{1, 9});
+  const std::string row =
+      "Tensor: row of a sparse matrix: index: s64[2]: 9 is out of range for dimension 0 of 2 "
+      "elements";
+  const std::string column =
+      "Tensor: column of a sparse matrix: index: s64[3]: 9 is out of range for dimension 0 of 3 "
+      "elements";
+  const Tensor image = full({3, 2}, 1.0), offsets = Tensor::fromVector(std::vector<int>{0, 1, 2});
+  EXPECT_MISUSE(Tensor(2, 3, two, bad, good, StorageType::COO).toHostVector<float>(), row);
+  EXPECT_MISUSE(Tensor(2, 3, two, good, bad, StorageType::COO).astype(dtype::f64).scalar<double>(),
+                column);
+  EXPECT_MISUSE(Tensor(2, 3, two, offsets, bad, StorageType::CSR).toHostVector<float>(), column);
+  EXPECT_MISUSE(matmul(Tensor(2, 3, two, bad, good, StorageType::COO), image).toHostVector<float>(),
+                row);
+  const int line = __LINE__ + 1;
+  const Tensor matrix(2, 3, two, bad, good, StorageType::COO);
+  const Tensor read = matrix.astype(dtype::f64);
+  EXPECT_EQ(errorOf([&] { read.toHostVector<double>(); }),
+            row + ", at tests/lazy/ErrorTest.cpp:" + std::to_string(line));
 }
 
 TEST_F(Misuse, OfEmptyAxes) {
@@ -298,25 +337,48 @@ TEST_F(Misuse, OfOrders) {
 TEST_F(Misuse, OfAssignment) {
   Tensor x = f34.copy();
   EXPECT_MISUSE(x(0) = f7, "assignment: f32[4] = f32[7]: shapes differ");
-  EXPECT_MISUSE(x(0) += f7, "+=: f32[4] by f32[7]: shapes differ");
-  EXPECT_MISUSE(x -= full({3, 4, 2}, 1.0), "-=: f32[3,4] by f32[3,4,2]: the shape would change");
-  EXPECT_MISUSE(x *= full({3, 4, 2}, 1.0), "*=: f32[3,4] by f32[3,4,2]: the shape would change");
-  EXPECT_MISUSE(x /= full({3, 4, 2}, 1.0), "/=: f32[3,4] by f32[3,4,2]: the shape would change");
-  EXPECT_MISUSE(x += f7, "add: f32[3,4] x f32[7]: shapes do not broadcast");
+  EXPECT_MISUSE(x(0) += f7, "+=: f32[4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x -= full({3, 4, 2}, 1.0), "-=: f32[3,4] x f32[3,4,2]: the shape would change");
+  EXPECT_MISUSE(x *= full({3, 4, 2}, 1.0), "*=: f32[3,4] x f32[3,4,2]: the shape would change");
+  EXPECT_MISUSE(x /= full({3, 4, 2}, 1.0), "/=: f32[3,4] x f32[3,4,2]: the shape would change");
+  EXPECT_MISUSE(x += f7, "+=: f32[3,4] x f32[7]: shapes do not broadcast");
+  EXPECT_MISUSE(x -= f7, "-=: f32[3,4] x f32[7]: shapes do not broadcast");
+  EXPECT_MISUSE(x *= f7, "*=: f32[3,4] x f32[7]: shapes do not broadcast");
+  EXPECT_MISUSE(x /= f7, "/=: f32[3,4] x f32[7]: shapes do not broadcast");
   Tensor whole = s34;
-  EXPECT_MISUSE(whole += f7, "add: s32[3,4] x f32[7]: shapes do not broadcast");
-  EXPECT_MISUSE(x += full({3, 4, 2}, 1.0), "+=: f32[3,4] by f32[3,4,2]: the shape would change");
+  EXPECT_MISUSE(whole += f7, "+=: s32[3,4] x f32[7]: shapes do not broadcast");
+  const Tensor rows = Tensor::fromVector(std::vector<int>{0, 2});
+  EXPECT_MISUSE(x(0) -= f7, "-=: f32[4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x(0) *= f7, "*=: f32[4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x(0) /= f7, "/=: f32[4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x(rows) += f7, "+=: f32[2,4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x(rows) /= f7, "/=: f32[2,4] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x.flat(rows) /= f7, "/=: f32[2] x f32[7]: shapes differ");
+  EXPECT_MISUSE(x += full({3, 4, 2}, 1.0), "+=: f32[3,4] x f32[3,4,2]: the shape would change");
   EXPECT_EQ(sum(x).scalar<float>(), 12) << "a failed assignment changes nothing";
 }
 
 TEST_F(Misuse, OfHostMemory) {
   EXPECT_MISUSE(f34.scalar<int>(), "scalar: a tensor of f32 is not read as s32");
-  EXPECT_MISUSE(f34.toHostVector<double>(), "host: a tensor of f32 is not read as f64");
+  EXPECT_MISUSE(f34.toHostVector<double>(), "toHostVector: a tensor of f32 is not read as f64");
+  float element;
+  EXPECT_MISUSE(f7(0).host<int>(), "host: a tensor of f32 is not read as s32");
+  EXPECT_MISUSE(s34.host(&element), "host: a tensor of s32 is not read as f32");
   EXPECT_MISUSE(Tensor().scalar<float>(), "scalar: the tensor is empty");
   EXPECT_MISUSE(Tensor().asScalar<float>(), "scalar: the tensor is empty");
   EXPECT_MISUSE(f34.device<int>(), "device: a tensor of f32 is not read as s32");
   EXPECT_MISUSE(Tensor::fromVector(Shape({3}), std::vector<float>(2)),
                 "Tensor: 2 elements for the shape (3), which has 3");
+}
+
+TEST_F(Misuse, OfNoDtypes) {
+  const auto none = static_cast<dtype>(77);
+  EXPECT_MISUSE(f34.astype(none), "astype: 77 is no dtype");
+  EXPECT_MISUSE(s34(0).astype(none), "astype: 77 is no dtype");
+  EXPECT_MISUSE(full({2}, 1.0, none), "full: 77 is no dtype");
+  EXPECT_MISUSE(iota({2}, {1}, none), "iota: 77 is no dtype");
+  EXPECT_MISUSE(rand({2}, none), "rand: 77 is no dtype");
+  EXPECT_MISUSE(Tensor({2}, none), "Tensor: 77 is no dtype");
 }
 
 TEST_F(Misuse, OfCreation) {
@@ -507,7 +569,8 @@ TEST(Failures, LoseNothing) {
 TEST(Failures, AWriteThatFailsIsToldOnce) {
   Tensor x = arange(Shape({4}), 0);
   x(x + 1.0) = 0.0;
-  EXPECT_EQ(errorOf([] { sync(); }).find("index: 4 is out of range for a dimension of 4, at "), 0u);
+  EXPECT_THAT(errorOf([] { sync(); }),
+              StartsWith("index: f32[4]: 4 is out of range for dimension 0 of 4 elements, at "));
   sync();
   EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>{0, 1, 2, 3}));
 }

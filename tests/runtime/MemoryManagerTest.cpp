@@ -164,6 +164,43 @@ TEST(GuardMemoryManagerDeathTest, WhatTouchesTheOutsideDies) {
 }
 #endif
 
+TEST(GuardMemoryManager, GuardsSoManyBlocksAndNoMore) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  for (Guard guard : {Guard::End, Guard::Begin}) {
+    const auto manager = makeGuardMemoryManager(guard);
+    const auto isGuarded = [&](const unsigned char* block) {
+      return (reinterpret_cast<uintptr_t>(block) + (guard == Guard::End ? 100 : 0)) % page == 0;
+    };
+    std::vector<unsigned char*> blocks;
+    for (size_t i = 0; i < kMostGuardedBlocks + 100; ++i) {
+      blocks.push_back(static_cast<unsigned char*>(manager->allocate(100)));
+      std::memset(blocks.back(), static_cast<int>(i % 251), 100);
+    }
+    const size_t guarded = std::count_if(blocks.begin(), blocks.end(), isGuarded);
+    EXPECT_GE(guarded, kMostGuardedBlocks);
+    EXPECT_LT(guarded, kMostGuardedBlocks + 50) << "of 100 ordinary blocks, few end at a page";
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      EXPECT_EQ(blocks[i][99], i % 251);
+      manager->deallocate(blocks[i], 100);
+    }
+    EXPECT_EQ(manager->stats().liveBytes, 0u);
+    auto* block = static_cast<unsigned char*>(manager->allocate(100));
+    EXPECT_TRUE(isGuarded(block)) << "others were freed";
+    manager->deallocate(block, 100);
+  }
+}
+
+TEST(GuardMemoryManager, RefusesMoreThanTheMachineHas) {
+  const auto pages = static_cast<size_t>(sysconf(_SC_PHYS_PAGES));
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto manager = makeGuardMemoryManager(Guard::End);
+  void* third = manager->allocate(pages / 3 * page);  // never written to
+  EXPECT_THROW(manager->allocate(pages * page), std::bad_alloc);
+  EXPECT_THROW(manager->allocate(pages / 4 * 3 * page), std::bad_alloc);
+  manager->deallocate(third, pages / 3 * page);
+  EXPECT_EQ(manager->stats().liveBytes, 0u);
+}
+
 TEST(HostMemoryManager, GuardsWhenAskedTo) {
   const char* check = std::getenv("FL_CHECK");
   const Buffer buffer(100);

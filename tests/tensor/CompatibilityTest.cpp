@@ -29,7 +29,6 @@ namespace {
 using test::errorOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 TEST(Numbers, ACharKeepsItsValue) {
   const Tensor x = Tensor::fromVector<float>({1, 2, 3});
@@ -89,6 +88,30 @@ TEST(TensorIndex, OfFloats) {
   EXPECT_THAT(errorOf(write), HasSubstr("is out of range"));
 }
 
+// A tensor has as many dimensions of 1 behind its last one as it is indexed with.
+TEST(Index, BehindTheLastDimension) {
+  Tensor x = iota({3, 4});
+  const std::vector<float> all = x.toHostVector<float>();
+  const std::vector<std::vector<Index>> wholes = {{span, span, span},
+                                                  {span, span, 0},
+                                                  {span, span, -1, span, 0},
+                                                  {span, span, range(0, 1)},
+                                                  {span, span, range(0, end)}};
+  for (const std::vector<Index>& indices : wholes) {
+    EXPECT_EQ(x(indices).shape(), Shape({3, 4}));
+    EXPECT_EQ(x(indices).toHostVector<float>(), all);
+  }
+  EXPECT_EQ(x(1, 2, 0).shape(), Shape({1}));
+  EXPECT_EQ(x(1, 2, 0).scalar<float>(), x(1, 2).scalar<float>());
+  EXPECT_EQ(fromScalar(2.0)(0).scalar<float>(), 2);
+  const Tensor twice = x(2, span, Tensor::fromVector(std::vector<int>{0, 0}));
+  EXPECT_EQ(twice.shape(), Shape({4, 2}));
+  EXPECT_EQ(twice.toHostVector<float>(), (std::vector<float>{2, 5, 8, 11, 2, 5, 8, 11}));
+  x(2, span, 0) += 1.0;
+  x(span, range(0, 1), span, 0) = -1.0;
+  EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>{-1, -1, -1, 3, 4, 6, 6, 7, 9, 9, 10, 12}));
+}
+
 // Writes through one bad index, or one among several, in every way that a write is put together.
 TEST(TensorIndex, AWriteOutOfRangeDoesNotHappen) {
   const Tensor bad = Tensor::fromVector<int>({0, 9}), good = Tensor::fromVector<int>({2, 1});
@@ -114,8 +137,8 @@ TEST(TensorIndex, AWriteOutOfRangeDoesNotHappen) {
       x += 1.0;
       x.toHostVector<float>();
     });
-    EXPECT_THAT(error, StartsWith("index: "));
-    EXPECT_THAT(error, HasSubstr(" is out of range for a dimension of "));
+    EXPECT_THAT(error, HasSubstr("index: "));
+    EXPECT_THAT(error, HasSubstr(" is out of range for dimension "));
     const float added = x.asScalar<float>();
     EXPECT_EQ(added, defaultTensorBackend().name() == "lazy" ? 1 : 0);
     EXPECT_EQ((x - added).toHostVector<float>(), iota({4, 3}).toHostVector<float>());

@@ -93,7 +93,9 @@ TEST(Sparse, Misuse) {
       errorOf([&] {
         Tensor(2, 2, values, ints({0, 2}), ints({0, 1}), StorageType::COO).toHostVector<float>();
       }),
-      HasSubstr("index: 2 is out of range for a dimension of 2, at "));
+      HasSubstr(
+          "Tensor: row of a sparse matrix: index: s64[2]: 2 is out of range for dimension 0 of 2 "
+          "elements, at "));
 }
 
 }  // namespace

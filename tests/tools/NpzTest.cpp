@@ -180,8 +180,14 @@ TEST(Npz, BadFiles) {
     return errorOf([&] { readNpz(path); });
   };
   ASSERT_EQ(error(good), "");
-  EXPECT_EQ(error("PNG"), path + ": Not a zip archive");
-  EXPECT_EQ(error(good.substr(0, good.size() / 2)), path + ": Not a zip archive");
+  EXPECT_EQ(error("PNG"), path + ": is no .npz file: it is no zip archive");
+  EXPECT_EQ(error(""), path + ": is no .npz file: it is no zip archive");
+  for (size_t size : {size_t{4}, size_t{40}, good.size() / 2, good.size() - 20, good.size() - 1}) {
+    EXPECT_EQ(error(good.substr(0, size)),
+              path +
+                  ": is cut off: it begins as a .npz file, but its end with the list of arrays "
+                  "is missing");
+  }
   EXPECT_EQ(errorOf([] { readNpz("/nowhere/x.npz"); }), "/nowhere/x.npz: No such file");
   // One bit of a member.
   std::string flipped = good;

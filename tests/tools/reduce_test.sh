@@ -118,6 +118,11 @@ says() {
 }
 reduce 1 --command='false {}' long.flir
 says 'fl: --command: the failure does not show for the input itself'
+for command in 'no_such_command {}' './nowhere.sh {}' './long.flir {}' 'true {} | no_such_command'; do
+  reduce 1 --command="$command" long.flir
+  diff - err <<<'fl: --command: the shell finds no such command, or may not run it' ||
+    fail "\"$command\" is there"
+done
 reduce 1 --command='false' long.flir
 says 'fl: --command: expected a command with {} in it'
 reduce 1 long.flir

@@ -170,6 +170,9 @@ for file in gather.flir lookup.flir; do
     expect 0 '^result 2 f32\[1,8\]: difference 0$' --check=ref --seed=$seed $file
   done
 done
+# What is wrong with the log is no fault of the inputs.
+FL_LOG=x expect 1 '^fl: FL_LOG: "x" is no integer$' softmax.flir
+FL_LOG=1,/nowhere/log expect 1 '^fl: FL_LOG: cannot write /nowhere/log$' softmax.flir
 # An index that is computed may not fit what was drawn.
 cat >computed.flir <<'GRAPH'
 graph @computed(%x: f32[2,8], %i: s64[1,8]) {
@@ -179,14 +182,14 @@ graph @computed(%x: f32[2,8], %i: s64[1,8]) {
   return %2
 }
 GRAPH
-expect 1 '^fl: index: -?[0-9]+ is out of range for a dimension of [0-9]+; inputs that are drawn need not fit .*: give them by --inputs$' \
+expect 1 '^fl: index: f32\[2,8\]: -?[0-9]+ is out of range for dimension 0 of 2 elements; inputs that are drawn need not fit .*: give them by --inputs$' \
   --check=ref computed.flir
 npy table.npy '<f4' '(2, 8)' 64
 npy zeros8.npy '<i8' '(8,)' 64
 npy column.npy '<i8' '(1, 1)' 8
 { head -c 184 zeros8.npy && printf '\x03\0\0\0\0\0\0\0'; } >bad8.npy
 expect 0 '^result 0 f32\[1,8\]: sum 0$' --inputs=table.npy,zeros8.npy,column.npy lookup.flir
-expect 1 '^fl: index: 3 is out of range for a dimension of 2$' \
+expect 1 '^fl: index: f32\[2,8\]: 3 is out of range for dimension 0 of 2 elements$' \
   --inputs=table.npy,bad8.npy,column.npy gather.flir
 for device in cpu ref; do
   expect 1 '^fl: a lookup found the index 3, out of range for 2$' --device=$device \

@@ -226,7 +226,17 @@ Bytes contentOf(const std::string& file, const NpyArray& array) {
   return bytes;
 }
 
-std::string reasonOf(int zipError) {
+// Why an archive cannot be opened. Its list of members is its end, without which libzip takes it
+// for something else.
+std::string reasonOf(const std::string& path, int zipError) {
+  char begin[4] = {};
+  std::ifstream(path, std::ios::binary).read(begin, sizeof(begin));
+  if (zipError == ZIP_ER_NOZIP) {
+    return std::string_view(begin, 4) == std::string_view("PK\3\4")
+               ? "is cut off: it begins as a .npz file, but its end with the list of arrays is "
+                 "missing"
+               : "is no .npz file: it is no zip archive";
+  }
   zip_error_t error;
   zip_error_init_with_code(&error, zipError);
   const std::string reason = zip_error_strerror(&error);
@@ -248,7 +258,7 @@ std::map<std::string, NpyArray> readNpz(const std::string& path) {
   int code = 0;
   const std::unique_ptr<zip_t, ZipCloser> archive(
       zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
-  FL_USER_CHECK(archive, path, ": ", reasonOf(code));
+  FL_USER_CHECK(archive, path, ": ", reasonOf(path, code));
   std::map<std::string, NpyArray> arrays;
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
@@ -277,7 +287,7 @@ void writeNpz(const std::string& path, const std::map<std::string, NpyArray>& ar
   int code = 0;
   std::unique_ptr<zip_t, ZipCloser> archive(
       zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
-  FL_USER_CHECK(archive, path, ": ", reasonOf(code));
+  FL_USER_CHECK(archive, path, ": ", reasonOf(path, code));
   size_t next = 0;
   for (const auto& [name, array] : arrays) {
     const Bytes& content = contents[next++];

@@ -142,8 +142,7 @@ int chooseUnroll(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
   constexpr int kSmallBody = 8;
   const int registersEach = ir::kLanes * widest * 8 / vectorBits;
   if (costs > (registersEach > 1 ? 0 : kCostLimit)) return 1;
-  const bool columns = kernel.reduced != 0 && !kernel.rows();
-  if (!columns || costs > 0 || vectors > kSmallBody || registersEach > 2) return 2;
+  if (!kernel.columns() || costs > 0 || vectors > kSmallBody || registersEach > 2) return 2;
   const auto totals = [](const KernelStage& stage) { return stage.reduces.size(); };
   const size_t most = std::ranges::max(kernel.stages | std::views::transform(totals));
   return (most > 1 ? 8 : 16) / std::max(1, registersEach);
@@ -199,8 +198,7 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target) {
   plan.unroll = chooseUnroll(kernel, plan, target.vectorBits);
   plan.nested = kernel.reduced == 0 && kernel.rank > 1 && !plan.tiled;
   constexpr size_t kSmallBody = 12;
-  const bool columns = kernel.reduced != 0 && !kernel.rows();
-  if (columns && plan.unroll > 2) {
+  if (kernel.columns() && plan.unroll > 2) {
     plan.rest = plan.unroll / 4;
   } else if (plan.nested && plan.unroll > 1 && kernel.values.size() <= kSmallBody) {
     plan.rest = 1;

@@ -199,11 +199,12 @@ V LlvmBuilder::randomRun(dtype type, V seed, V offset, V first, int vectors) {
   const auto [w0, w1, w2, w3] =
       ir::vm::philoxBlock(*this, spread(seed, blocks), spread(offset, blocks), block).word;
   const auto join = [&](V low, V high) { return bitOr(low, shl(high, integer(high, 32))); };
-  const V first2 = isDouble ? join(w1, w0) : join(w0, w1);
-  const V last2 = isDouble ? join(w3, w2) : join(w2, w3);
+  // Of each block: words 0 and 1, words 2 and 3.
+  const V frontPairs = isDouble ? join(w1, w0) : join(w0, w1);
+  const V backPairs = isDouble ? join(w3, w2) : join(w2, w3);
   llvm::SmallVector<int> picked;
   for (int i = 0; i < blocks; ++i) picked.append({i, blocks + i});
-  V words{builder_.CreateShuffleVector(first2.value, last2.value, picked), dtype::u64};
+  V words{builder_.CreateShuffleVector(frontPairs.value, backPairs.value, picked), dtype::u64};
   if (isDouble) return ir::vm::philoxNumberOf<dtype::f64>(*this, words);
   auto* held = llvm::FixedVectorType::get(builder_.getInt32Ty(), numbers);
   words = {builder_.CreateBitCast(words.value, held), dtype::u32};

@@ -161,11 +161,11 @@ int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extent
   if (kernel.rows()) {
     return grain;
   }
-  if (kernel.reduced != 0) {
+  if (kernel.columns()) {
     grain = std::max(grain, std::min(kColumnItems, domain / threadPool().threads()));
   }
   // Items along a kept axis 0 are elements of vectors.
-  const int64_t unit = kernel.reduced != 0 && grain >= kColumnItems ? kColumnItems : 64;
+  const int64_t unit = kernel.columns() && grain >= kColumnItems ? kColumnItems : 64;
   return (grain + unit - 1) / unit * unit;
 }
 
