@@ -50,9 +50,7 @@ inline constexpr int kMaxRank = 5;
 // More operands or numbers than this are no single kernel.
 inline constexpr int kMaxOperands = 96;
 inline constexpr int kLanes = 16;
-inline constexpr int64_t kRowChunk = 1 << 12;
-inline constexpr int64_t kColumnChunk = 128;
-inline constexpr int64_t kMaxTurnsTogether = 64;
+inline constexpr int64_t kRowChunk = 1 << 12, kColumnChunk = 128, kMaxTurnsTogether = 64;
 constexpr int64_t turnsTogether(int64_t length, int64_t chunk) {
   return length == 0 ? 1 : std::clamp<int64_t>(chunk / length, 1, kMaxTurnsTogether);
 }

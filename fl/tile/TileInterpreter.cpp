@@ -384,7 +384,7 @@ class TileRun {
 
   // `length` reduced elements from `first` on: total = op(total, their partial).
   void sweepColumnPart(const TileStage& stage, int64_t kept, int64_t count, int64_t first,
-                        int64_t length) {
+                       int64_t length) {
     const int64_t lanes = wholeGroups(count), all = keptWalk_.size();
     for (const TileReduce& reduce : stage.reduces) {
       fillTile(place(reduce.partial), &reduce.init, lanes, width(reduce));

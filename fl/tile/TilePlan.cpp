@@ -178,7 +178,8 @@ class Planner {
   }
 
   void addReduce(const KernelStage::Reduce& reduce, TileStage* stage) {
-    const dtype type = kernel_.values[reduce.value].type, totalType = ir::totalType(reduce.op, type);
+    const dtype type = kernel_.values[reduce.value].type,
+                totalType = ir::totalType(reduce.op, type);
     const int op = static_cast<int>(reduce.op), t = static_cast<int>(type);
     FL_INTERNAL_CHECK(ops_.apply[op][t], opName(reduce.op), " does not reduce ", type);
     TileReduce planned{.combine = ops_.apply[op][t],
