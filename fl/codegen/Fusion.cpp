@@ -175,7 +175,11 @@ class Fuser {
   bool tryJoin(ValueId id, int index) {
     FusionGroup& group = plan_.groups[index];
     Fit fit;
-    if (!othersAreBefore(id, index) || !fits(id, group, &fit) || !fitsLimits(group, {id})) {
+    if (!fits(id, group, &fit)) {
+      return false;
+    }
+    absorbNeighbours(id, index);
+    if (!othersAreBefore(id, index) || !fitsLimits(group, {id})) {
       return false;
     }
     group.reduced = fit.reduced;
@@ -186,7 +190,18 @@ class Fuser {
     return true;
   }
 
-  // All operands from other groups must be computed before this group, or be absorbable.
+  // Neither of two groups of one depth depends on the other, so a map that stands beside the group
+  // may become part of it.
+  void absorbNeighbours(ValueId id, int index) {
+    for (ValueId operand : graph_.node(id).operands) {
+      const int source = plan_.groupOf[plan_.values[operand].base];
+      if (source >= 0 && source != index && groupDepth_[source] == groupDepth_[index]) {
+        tryAbsorb(id, source, index);
+      }
+    }
+  }
+
+  // All operands from other groups must be computed before this group.
   bool othersAreBefore(ValueId id, int index) const {
     for (ValueId operand : graph_.node(id).operands) {
       const ValueId base = plan_.values[operand].base;
@@ -439,7 +454,7 @@ class Fuser {
                        const FusionGroup& to) const {
     const int depth = groupDepth_[&to - plan_.groups.data()];
     return uses_.allUsers(graph_, member, [&](ValueId user) {
-      return user > placing || contains(from, user) || contains(to, user) || depthOf(user) > depth;
+      return user >= placing || contains(from, user) || contains(to, user) || depthOf(user) > depth;
     });
   }
 
