@@ -27,4 +27,11 @@ class MemoryBlock {
 };
 using MemoryBlockPtr = std::shared_ptr<MemoryBlock>;
 
+// True if its `holders` are all that the caller knows of. What others did with it is over then: the
+// copy waits for what they did before they let go, which the count alone does not.
+template <typename T>
+bool isHeldBy(long holders, const std::shared_ptr<T>& pointer) {
+  return pointer.use_count() == holders && std::shared_ptr<T>(pointer) != nullptr;
+}
+
 }  // namespace fl
