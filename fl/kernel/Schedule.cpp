@@ -222,24 +222,20 @@ void verifyOutputs(const Schedule& schedule, const WrittenBuffers& written) {
   for (size_t i = 0; i < schedule.outputs.size(); ++i) {
     const ScheduleOutput& output = schedule.outputs[i];
     const BufferRef self{BufferRef::Space::Output, static_cast<int>(i)};
-    if (output.over >= 0) {
-      const BufferRef from{BufferRef::Space::Parameter, output.over};
-      checkRef(schedule, from, 0);
-      checkType(schedule, from, output.type.type, 0);
-      FL_INTERNAL_CHECK(!output.shared && output.type.shape.elements() ==
-                                              bufferElements(schedule, from, output.type.type),
-                        refName(self), " is not as ", refName(from));
-    }
-    if (!output.shared) {
+    const bool over = output.over >= 0;
+    if (!output.shared && !over) {
       FL_INTERNAL_CHECK(written.has(self), "no step writes ", refName(self));
       continue;
     }
-    FL_INTERNAL_CHECK(output.source.space != BufferRef::Space::Temporary, refName(self), " shares ",
-                      refName(output.source));
-    checkRef(schedule, output.source, static_cast<int>(schedule.steps.size()));
-    const Dim count = bufferElements(schedule, output.source, output.type.type);
+    const BufferRef from =
+        over ? BufferRef{BufferRef::Space::Parameter, output.over} : output.source;
+    FL_INTERNAL_CHECK(from.space != BufferRef::Space::Temporary, refName(self), " shares ",
+                      refName(from));
+    checkRef(schedule, from, static_cast<int>(schedule.steps.size()));
+    checkType(schedule, from, output.type.type, static_cast<int>(schedule.steps.size()));
+    const Dim count = bufferElements(schedule, from, output.type.type);
     FL_INTERNAL_CHECK(output.type.shape.elements() == count, refName(self), " is ",
-                      output.type.toString(), " and shares ", refName(output.source),
+                      output.type.toString(), over ? " over " : " and shares ", refName(from),
                       ", which has ", count, " elements of it");
   }
 }
