@@ -27,8 +27,8 @@ class MemoryBlock {
 };
 using MemoryBlockPtr = std::shared_ptr<MemoryBlock>;
 
-// True if its `holders` are all that the caller knows of. What others did with it is over then: the
-// copy waits for what they did before they let go, which the count alone does not.
+// True if `holders`, whom the caller knows, are all that hold it. What others did with it before
+// they let go has happened then: the copy makes sure of that, which the count alone would not.
 template <typename T>
 bool isHeldBy(long holders, const std::shared_ptr<T>& pointer) {
   return pointer.use_count() == holders && std::shared_ptr<T>(pointer) != nullptr;

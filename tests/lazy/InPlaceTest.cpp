@@ -2,7 +2,6 @@
 // values either way.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <numeric>
 #include <sstream>
 #include <thread>
