@@ -12,7 +12,8 @@ struct CallSite {
   const void* address = nullptr;
   const char* function = nullptr;
   const char* scope = nullptr;
-  bool write = false;  // the call writes to a part of a tensor
+  bool write = false;     // the call writes to a part of a tensor
+  bool replaces = false;  // whose old value nobody else has: it may be overwritten
 
   // "apps/mnist/Train.cpp:41 (in Linear)", or "" when nothing is known. Costs milliseconds.
   std::string toString() const;

@@ -27,4 +27,11 @@ class MemoryBlock {
 };
 using MemoryBlockPtr = std::shared_ptr<MemoryBlock>;
 
+// True if `holders`, whom the caller knows, are all that hold it. What others did with it before
+// they let go has happened then: the copy makes sure of that, which the count alone would not.
+template <typename T>
+bool isHeldBy(long holders, const std::shared_ptr<T>& pointer) {
+  return pointer.use_count() == holders && std::shared_ptr<T>(pointer) != nullptr;
+}
+
 }  // namespace fl

@@ -38,7 +38,9 @@ class ScheduleBuilder {
     schedule_.parameters = graph_.parameters();
     assignParameters();
     assignOutputs();
-    for (const Unit& unit : orderedUnits()) {
+    const std::vector<Unit> units = orderedUnits();
+    placeUpdates(units);
+    for (const Unit& unit : units) {
       if (unit.group >= 0) {
         emitGroup(plan_.groups[unit.group]);
       } else {
@@ -91,6 +93,46 @@ class ScheduleBuilder {
       buffers_[base] = newTemporary(graph_.type(base));
     }
     return *buffers_[base];
+  }
+
+  // An update whose old value no later unit reads is written over it: in the buffer that the old
+  // value is given for that, or in the parameter's if the run may take it. From the last one on,
+  // so that all of a chain get the buffer of its end.
+  void placeUpdates(const std::vector<Unit>& units) {
+    const std::vector<int> lastReaders = findLastReaders(units);
+    for (size_t i = units.size(); i-- > 0;) {
+      const ValueId id = units[i].node;
+      if (id < 0 || !writesBox(graph_.node(id).op, lowering_)) {
+        continue;
+      }
+      const auto& operands = graph_.node(id).operands;
+      const ValueId base = plan_.values[operands[0]].base;
+      const bool free = isContiguous(operands[0]) && lastReaders[base] == static_cast<int>(i) &&
+                        plan_.values[operands[1]].base != base;
+      if (free && !buffers_[base]) {
+        buffers_[base] = bufferFor(id);
+      } else if (free && graph_.isParameter(base) && isOutput(buffers_[id])) {
+        schedule_.outputs[buffers_[id]->index].over = base;
+      }
+    }
+  }
+
+  static bool isOutput(const std::optional<BufferRef>& ref) {
+    return ref && ref->space == BufferRef::Space::Output;
+  }
+
+  // By base, the last of the units that reads it; -1 if none does.
+  std::vector<int> findLastReaders(const std::vector<Unit>& units) const {
+    std::vector<int> readers(graph_.valueCount(), -1);
+    for (size_t i = 0; i < units.size(); ++i) {
+      const bool alone = units[i].group < 0;
+      for (ValueId id : alone ? std::vector{units[i].node} : plan_.groups[units[i].group].nodes) {
+        for (ValueId operand : graph_.node(id).operands) {
+          readers[plan_.values[operand].base] = static_cast<int>(i);
+        }
+      }
+    }
+    return readers;
   }
 
   // ---- Order ----
@@ -210,19 +252,33 @@ class ScheduleBuilder {
       // Its strides could not express it, so its operand's elements are written out in order.
       return copyValue(node.operands[0], bufferFor(id));
     }
+    if (writesBox(node.op, lowering_) && !isInPlace(id)) {
+      copyValue(node.operands[0], bufferFor(id));
+    }
     const bool contiguous = needsContiguousOperands(node.op, lowering_);
     if (!tryLower(node, contiguous, bufferFor(id))) {
       FL_INTERNAL_CHECK(tryLower(node, true, bufferFor(id)), ir::opName(node.op));
     }
   }
 
+  // Whether the buffer of an update has the old value's elements already.
+  bool isInPlace(ValueId id) {
+    const ValueId base = plan_.values[graph_.node(id).operands[0]].base;
+    const BufferRef own = bufferFor(id);
+    return buffers_[base] == own || (isOutput(own) && schedule_.outputs[own.index].over == base);
+  }
+
   bool tryLower(const Node& node, bool contiguous, const BufferRef& result) {
     std::vector<ir::OperandSource> operands;
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const ValueId operand = node.operands[i], base = plan_.values[operand].base;
+      const bool update = writesBox(node.op, lowering_);
+      if (update && i == 0) {
+        operands.push_back({result, ir::contiguousLayout(node.type.shape)});
+        continue;
+      }
       // A kernel that writes a number to a box may not hold all axes; routines take buffers.
-      const bool written =
-          !contiguous && node.op == ir::Op::Update && i == 1 && !graph_.isNumber(operand);
+      const bool written = !contiguous && update && i == 1 && !graph_.isNumber(operand);
       operands.push_back(written && graph_.isNumber(base) ? ir::OperandSource{{}, {}, base}
                                                           : source(operand, contiguous));
     }

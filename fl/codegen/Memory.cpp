@@ -37,36 +37,10 @@ size_t mostAlive(const ir::Schedule& schedule) {
 
 }  // namespace
 
-StepBuffers stepBuffers(const ir::Schedule& schedule, const ir::Step& step) {
-  StepBuffers buffers;
-  auto isNumber = [&](const ir::BufferRef& ref) {
-    return ref.space == ir::BufferRef::Space::Parameter && schedule.parameters[ref.index].number;
-  };
-  if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
-    const ir::Kernel& kernel = schedule.kernels[launch->kernel];
-    for (size_t i = 0; i < launch->operands.size(); ++i) {
-      const auto role = kernel.operands[i].role;
-      if (role != ir::KernelOperand::Role::Index) {
-        (role == ir::KernelOperand::Role::Output ? buffers.writes : buffers.reads)
-            .push_back(*launch->operands[i].buffer);
-      }
-    }
-    return buffers;
-  }
-  const auto& call = std::get<ir::LibraryStep>(step);
-  for (const ir::BufferRef& ref : call.operands) {
-    if (!isNumber(ref)) {
-      buffers.reads.push_back(ref);
-    }
-  }
-  buffers.writes.push_back(call.result);
-  return buffers;
-}
-
 void computeLifetimes(ir::Schedule* schedule) {
   std::vector<bool> seen(schedule->temporaries.size(), false);
   for (size_t i = 0; i < schedule->steps.size(); ++i) {
-    const StepBuffers buffers = stepBuffers(*schedule, schedule->steps[i]);
+    const ir::StepBuffers buffers = stepBuffers(*schedule, schedule->steps[i]);
     for (const auto* refs : {&buffers.reads, &buffers.writes}) {
       for (const ir::BufferRef& ref : *refs) {
         if (ref.space != ir::BufferRef::Space::Temporary) {

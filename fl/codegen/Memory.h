@@ -7,13 +7,6 @@
 
 namespace fl::codegen {
 
-struct StepBuffers {
-  std::vector<ir::BufferRef> reads;
-  std::vector<ir::BufferRef> writes;
-};
-// What a step reads and writes; numbers and index operands are no buffers.
-StepBuffers stepBuffers(const ir::Schedule& schedule, const ir::Step& step);
-
 // Sets first and last of every temporary and arenaBound, the most bytes alive at one step.
 void computeLifetimes(ir::Schedule* schedule);
 

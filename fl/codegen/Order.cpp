@@ -12,27 +12,36 @@ namespace {
 // The greedy choice looks at all ready steps; beyond this many steps the recorded order stands.
 constexpr size_t kMaxOrderedSteps = 4000;
 
-// Step i must run after all of before[i]: readers after writers, writers after writers and readers.
+// Step i must run after all of before[i]: readers after the writer, writers after the writer and
+// its readers. What comes before a writer comes before those after it, too.
 std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
-  std::map<ir::BufferRef, std::vector<int>> writers, readers;
+  struct Users {
+    int writer = -1;
+    std::vector<int> readers;  // since then
+  };
+  std::map<ir::BufferRef, Users> users;
+  // An output that is over a parameter may be in its buffer.
+  const auto usersOf = [&](const ir::BufferRef& ref) -> Users& {
+    const int over =
+        ref.space == ir::BufferRef::Space::Output ? schedule.outputs[ref.index].over : -1;
+    return users[over < 0 ? ref : ir::BufferRef{ir::BufferRef::Space::Parameter, over}];
+  };
   std::vector<std::vector<int>> before(schedule.steps.size());
-  for (size_t i = 0; i < schedule.steps.size(); ++i) {
-    const StepBuffers buffers = stepBuffers(schedule, schedule.steps[i]);
-    auto after = [&](const std::vector<int>& steps) {
-      before[i].insert(before[i].end(), steps.begin(), steps.end());
+  for (int i = 0; i < std::ssize(schedule.steps); ++i) {
+    const ir::StepBuffers buffers = stepBuffers(schedule, schedule.steps[i]);
+    const auto after = [&](int step) {
+      if (step >= 0 && step != i) {
+        before[i].push_back(step);
+      }
     };
     for (const ir::BufferRef& ref : buffers.reads) {
-      after(writers[ref]);
-      readers[ref].push_back(static_cast<int>(i));
+      after(usersOf(ref).writer);
+      usersOf(ref).readers.push_back(i);
     }
     for (const ir::BufferRef& ref : buffers.writes) {
-      after(writers[ref]);
-      for (int reader : readers[ref]) {
-        if (reader != static_cast<int>(i)) {
-          before[i].push_back(reader);
-        }
-      }
-      writers[ref].push_back(static_cast<int>(i));
+      after(usersOf(ref).writer);
+      std::for_each(usersOf(ref).readers.begin(), usersOf(ref).readers.end(), after);
+      usersOf(ref) = {i, {}};
     }
     std::sort(before[i].begin(), before[i].end());
     before[i].erase(std::unique(before[i].begin(), before[i].end()), before[i].end());
@@ -88,7 +97,7 @@ class GreedyOrder {
  private:
   std::vector<int> temporariesOf(const ir::Step& step) const {
     std::vector<int> temporaries;
-    const StepBuffers buffers = stepBuffers(schedule_, step);
+    const ir::StepBuffers buffers = stepBuffers(schedule_, step);
     for (const auto* refs : {&buffers.reads, &buffers.writes}) {
       for (const ir::BufferRef& ref : *refs) {
         if (ref.space == ir::BufferRef::Space::Temporary) {

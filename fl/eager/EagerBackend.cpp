@@ -30,6 +30,7 @@ class EagerValue : public EagerTensor {
     const uint64_t bits = number_->bits();
     return runtime::makeBlock(&bits, bytes());
   }
+  bool ownsData() const override { return isHeldBy(1, buffer_); }
   const Number* number() const override { return number_ ? &*number_ : nullptr; }
 
  private:
@@ -104,8 +105,12 @@ class EagerBackend : public TensorBackend {
         numbers[i] = *number;
       }
     }
+    absl::InlinedVector<bool, 4> spare(operands.size(), false);
+    if (op == ir::Op::Update) {
+      spare[0] = currentCallSite().replaces;
+    }
     try {
-      return std::make_shared<EagerValue>(*this, type, schedule->run(buffers, numbers)[0]);
+      return std::make_shared<EagerValue>(*this, type, schedule->run(buffers, numbers, spare)[0]);
     } catch (const ir::IndexOutOfRange& error) {
       throwUser(ir::badIndexMessage(error.bad, operands[0]->valueType(), attrs[0]));
     }

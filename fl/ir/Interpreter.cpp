@@ -305,7 +305,7 @@ void interpretJoin(const Execution& e) {
 
 void interpretUpdate(const Execution& e) {
   std::vector<Dim> strides = contiguousStrides(e.type.shape);
-  std::memcpy(e.result, e.data(0), e.type.shape.elements() * e.size());
+  std::memmove(e.result, e.data(0), e.type.shape.elements() * e.size());  // may be the same memory
   Dim base = 0;
   for (size_t i = 0; i < strides.size(); ++i) {
     base += e.start(2 + i) * strides[i];

@@ -220,11 +220,8 @@ class NodeLowering {
     }
   }
 
+  // The old value is in the result already.
   void update() {
-    if (numberOf(1) && replacesByNumber()) {
-      return chooseInBox();
-    }
-    copyInto(0, contiguousAccess(shape()));
     Access box = contiguousAccess(shape());
     for (int i = 0; i < shape().ndim(); ++i) {
       box.offset.terms.push_back({node_.operands[2 + i], box.strides[i]});
@@ -233,41 +230,6 @@ class NodeLowering {
     if (operandType(1).shape.elements() > 0) {
       copyInto(1, std::move(box));
     }
-  }
-
-  // A box without gaps, of elements that a choice moves as they are.
-  bool replacesByNumber() const {
-    bool dense = computeType(node_.type.type) == node_.type.type;
-    for (int i = 0; i < shape().ndim(); ++i) {
-      dense = dense && node_.attrs[1 + i] == 1;
-    }
-    return dense;
-  }
-
-  // In one pass: the number where the index is in the box, x elsewhere.
-  void chooseInBox() {
-    KernelBuilder builder = mapBuilder(shape());
-    int value = read(builder, 1, shape());
-    std::optional<int> inside;
-    for (int i = 0; i < shape().ndim(); ++i) {
-      const Dim size = operandType(1).shape[i];
-      if (size == shape()[i]) {
-        continue;
-      }
-      Access fromStart{{0, {{node_.operands[2 + i], -1}}}, std::vector<Dim>(shape().ndim(), 0)};
-      fromStart.strides[i] = 1;
-      const Access sizes{{size, {}}, std::vector<Dim>(shape().ndim(), 0)};
-      // As numbers without sign, those before the start are large.
-      const int place = builder.apply(Op::Cast, dtype::u64, {builder.index(std::move(fromStart))});
-      const int bound = builder.apply(Op::Cast, dtype::u64, {builder.index(sizes)});
-      const int within = builder.apply(Op::LessThan, dtype::b8, {place, bound});
-      inside = inside ? builder.apply(Op::LogicalAnd, dtype::b8, {*inside, within}) : within;
-    }
-    if (inside) {
-      const int x = read(builder, 0, shape());
-      value = builder.apply(Op::Where, node_.type.type, {*inside, value, x});
-    }
-    storeMap(builder, value, contiguousAccess(shape()));
   }
 
   void reduce() {
@@ -346,6 +308,10 @@ bool needsContiguousOperands(Op op, Lowering lowering) {
          (kind == Kind::Update && op != Op::Update);
 }
 
+bool writesBox(Op op, Lowering lowering) {
+  return op == Op::Update && lowering == Lowering::Kernels;
+}
+
 bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
                const BufferRef& result, Lowering lowering, Schedule* schedule) {
   return NodeLowering(graph, node, operands, result, schedule).run(lowering);
@@ -362,7 +328,13 @@ Schedule scheduleSingleNode(const Graph& graph, Lowering lowering) {
     operands.push_back(
         {{BufferRef::Space::Parameter, operand}, contiguousLayout(graph.type(operand).shape)});
   }
-  lowerNode(graph, node, operands, {BufferRef::Space::Output, 0}, lowering, &schedule);
+  const BufferRef result{BufferRef::Space::Output, 0};
+  // A number's one element is the box.
+  if (writesBox(node.op, lowering) && !graph.isNumber(node.operands[0])) {
+    schedule.outputs[0].over = node.operands[0];
+    operands[0].buffer = result;
+  }
+  lowerNode(graph, node, operands, result, lowering, &schedule);
   return schedule;
 }
 

@@ -22,6 +22,10 @@ struct OperandSource {
 // True if the op's steps need contiguous operands; otherwise any layout will do.
 bool needsContiguousOperands(Op op, Lowering lowering);
 
+// True if the op's steps write a part of the result: it is its first operand, and the result has
+// that one's elements before.
+bool writesBox(Op op, Lowering lowering);
+
 // Appends the steps that compute `node` into the contiguous `result`. False, and no steps, if the
 // kernel form cannot hold these layouts; contiguous operands always succeed.
 bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,

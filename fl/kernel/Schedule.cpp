@@ -1,6 +1,7 @@
 #include "fl/kernel/Schedule.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "fl/base/Error.h"
@@ -177,7 +178,13 @@ void verifyCall(const Schedule& schedule, const LibraryStep& call, int step) {
 // Follows what the steps have written, which is all that they may read.
 class WrittenBuffers {
  public:
-  explicit WrittenBuffers(const Schedule& schedule) : schedule_(schedule) {}
+  explicit WrittenBuffers(const Schedule& schedule) : schedule_(schedule) {
+    for (size_t i = 0; i < schedule.outputs.size(); ++i) {
+      if (schedule.outputs[i].over >= 0) {
+        write({BufferRef::Space::Output, static_cast<int>(i)});
+      }
+    }
+  }
 
   void read(const BufferRef& ref, int step) const {
     FL_INTERNAL_CHECK(ref.space == BufferRef::Space::Parameter || has(ref), "step ", step,
@@ -195,20 +202,6 @@ class WrittenBuffers {
   const Schedule& schedule_;
   std::set<BufferRef> written_;
 };
-
-void followLaunch(const Kernel& kernel, const LaunchStep& launch, int step,
-                  WrittenBuffers* written) {
-  for (size_t i = 0; i < launch.operands.size(); ++i) {
-    if (kernel.operands[i].role == KernelOperand::Role::Input) {
-      written->read(*launch.operands[i].buffer, step);
-    }
-  }
-  for (size_t i = 0; i < launch.operands.size(); ++i) {
-    if (kernel.operands[i].role == KernelOperand::Role::Output) {
-      written->write(*launch.operands[i].buffer);
-    }
-  }
-}
 
 void verifyPacking(const Schedule& schedule) {
   const auto& all = schedule.temporaries;
@@ -229,16 +222,20 @@ void verifyOutputs(const Schedule& schedule, const WrittenBuffers& written) {
   for (size_t i = 0; i < schedule.outputs.size(); ++i) {
     const ScheduleOutput& output = schedule.outputs[i];
     const BufferRef self{BufferRef::Space::Output, static_cast<int>(i)};
-    if (!output.shared) {
+    const bool over = output.over >= 0;
+    if (!output.shared && !over) {
       FL_INTERNAL_CHECK(written.has(self), "no step writes ", refName(self));
       continue;
     }
-    FL_INTERNAL_CHECK(output.source.space != BufferRef::Space::Temporary, refName(self), " shares ",
-                      refName(output.source));
-    checkRef(schedule, output.source, static_cast<int>(schedule.steps.size()));
-    const Dim count = bufferElements(schedule, output.source, output.type.type);
+    const BufferRef from =
+        over ? BufferRef{BufferRef::Space::Parameter, output.over} : output.source;
+    FL_INTERNAL_CHECK(from.space != BufferRef::Space::Temporary, refName(self), " shares ",
+                      refName(from));
+    checkRef(schedule, from, static_cast<int>(schedule.steps.size()));
+    checkType(schedule, from, output.type.type, static_cast<int>(schedule.steps.size()));
+    const Dim count = bufferElements(schedule, from, output.type.type);
     FL_INTERNAL_CHECK(output.type.shape.elements() == count, refName(self), " is ",
-                      output.type.toString(), " and shares ", refName(output.source),
+                      output.type.toString(), over ? " over " : " and shares ", refName(from),
                       ", which has ", count, " elements of it");
   }
 }
@@ -271,6 +268,26 @@ Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type) {
   return static_cast<Dim>(bytes / getTypeSize(type));
 }
 
+StepBuffers stepBuffers(const Schedule& schedule, const Step& step) {
+  StepBuffers buffers;
+  if (const auto* launch = std::get_if<LaunchStep>(&step)) {
+    const Kernel& kernel = schedule.kernels[launch->kernel];
+    for (size_t i = 0; i < launch->operands.size(); ++i) {
+      const auto role = kernel.operands[i].role;
+      if (role != KernelOperand::Role::Index) {
+        (role == KernelOperand::Role::Output ? buffers.writes : buffers.reads)
+            .push_back(*launch->operands[i].buffer);
+      }
+    }
+    return buffers;
+  }
+  const auto& call = std::get<LibraryStep>(step);
+  std::copy_if(call.operands.begin(), call.operands.end(), std::back_inserter(buffers.reads),
+               [&](const BufferRef& ref) { return !isNumber(schedule, ref); });
+  buffers.writes.push_back(call.result);
+  return buffers;
+}
+
 size_t stepBytes(const Schedule& schedule, const Step& step) {
   size_t bytes = 0;
   if (const auto* launch = std::get_if<LaunchStep>(&step)) {
@@ -297,14 +314,15 @@ void verifySteps(const Schedule& schedule) {
     const int step = static_cast<int>(i);
     if (const auto* launch = std::get_if<LaunchStep>(&schedule.steps[i])) {
       verifyLaunch(schedule, *launch, step);
-      followLaunch(schedule.kernels[launch->kernel], *launch, step, &written);
     } else {
-      const auto& call = std::get<LibraryStep>(schedule.steps[i]);
-      verifyCall(schedule, call, step);
-      for (const BufferRef& ref : call.operands) {
-        written.read(ref, step);
-      }
-      written.write(call.result);
+      verifyCall(schedule, std::get<LibraryStep>(schedule.steps[i]), step);
+    }
+    const StepBuffers buffers = stepBuffers(schedule, schedule.steps[i]);
+    for (const BufferRef& ref : buffers.reads) {
+      written.read(ref, step);
+    }
+    for (const BufferRef& ref : buffers.writes) {
+      written.write(ref);
     }
   }
   verifyOutputs(schedule, written);

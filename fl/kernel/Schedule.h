@@ -78,6 +78,9 @@ struct ScheduleOutput {
   ValueType type;
   bool shared = false;
   BufferRef source;  // if shared: a Parameter or an Output that is not shared
+  // The parameter whose elements it has before the first step, so that steps need only write what
+  // changes; -1 if there is none. A run may write it in that parameter's own buffer.
+  int over = -1;
 };
 
 struct Schedule {
@@ -89,6 +92,13 @@ struct Schedule {
   size_t arenaBytes = 0;
   size_t arenaBound = 0;  // most bytes of temporaries live at one step
 };
+
+struct StepBuffers {
+  std::vector<BufferRef> reads;
+  std::vector<BufferRef> writes;
+};
+// What a step reads and writes; numbers and index operands are no buffers.
+StepBuffers stepBuffers(const Schedule& schedule, const Step& step);
 
 // Bytes read and written by a step's kernel or library call, each operand counted once.
 size_t stepBytes(const Schedule& schedule, const Step& step);

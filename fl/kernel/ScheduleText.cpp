@@ -5,6 +5,7 @@
 //     parameter number f32
 //     output f32[8]
 //     output f32[4,2] shares p0
+//     output f32[4,8] over p0
 //     temporary bytes=128 first=0 last=1 offset=0
 //     kernel rank=1 reduced=[] { ... }
 //     launch 0 extents=[32] operands(p0+0+1*p1[1], 5[1], t0+0[1]) numbers=[1]
@@ -17,8 +18,8 @@
 #include <limits>
 
 #include "fl/base/Text.h"
-#include "fl/kernel/Schedule.h"
 #include "fl/ir/Text.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::ir {
 namespace {
@@ -143,6 +144,8 @@ ScheduleOutput parseOutput(Lexer& lexer) {
   output.shared = lexer.accept("shares");
   if (output.shared) {
     output.source = parseRef(lexer);
+  } else if (lexer.accept("over")) {
+    output.over = lexer.takeNumbered('p', "a parameter (p and its index)");
   }
   return output;
 }
@@ -195,7 +198,8 @@ std::string printSchedule(const Schedule& schedule, const std::string& name) {
   }
   for (const ScheduleOutput& output : schedule.outputs) {
     text += "  output " + output.type.toString() +
-            (output.shared ? " shares " + printRef(output.source) : "") + "\n";
+            (output.shared ? " shares " + printRef(output.source) : "") +
+            (output.over >= 0 ? " over p" + std::to_string(output.over) : "") + "\n";
   }
   for (const Temporary& t : schedule.temporaries) {
     text += "  temporary bytes=" + std::to_string(t.bytes) + " first=" + std::to_string(t.first) +

@@ -207,8 +207,9 @@ void Engine::realizeSegment(uint64_t segment) {
 // program that reads each value realizes, fits inline. None of the nodes goes while the engine's
 // mutex is held: the destructor of a pending one waits for it, and until then it has its operands.
 struct Engine::Segment {
-  Nodes nodes;   // in order of recording
-  Nodes inputs;  // realized values and numbers, by first use
+  Nodes nodes;  // in order of recording
+  // Realized values and numbers by first use, where their first users hold them.
+  absl::InlinedVector<const LazyNodePtr*, 8> inputs;
   Nodes results;
   Structure structure;  // equal structures may share a plan
 };
@@ -273,20 +274,20 @@ void Engine::describeStructure(Segment* segment) {
   }
   for (LazyNode* node : segment->nodes) {
     for (const LazyNodePtr& operand : node->operands) {
-      if (operand->pending()) {
-        ++operand->innerUses;
-      } else if (operand->visit != visit_) {
+      if (!operand->pending() && operand->visit != visit_) {
         operand->visit = visit_;
+        operand->innerUses = 0;
         operand->value = static_cast<ir::ValueId>(segment->inputs.size());
-        segment->inputs.push_back(operand.get());
+        segment->inputs.push_back(&operand);
       }
+      ++operand->innerUses;
     }
   }
   Structure& words = segment->structure;
   words.push_back(static_cast<int64_t>(segment->inputs.size()));
-  for (const LazyNode* input : segment->inputs) {
-    words.push_back(input->number() != nullptr);
-    addType(&words, input->valueType());
+  for (const LazyNodePtr* input : segment->inputs) {
+    words.push_back((*input)->number() != nullptr);
+    addType(&words, (*input)->valueType());
   }
   ir::ValueId next = static_cast<ir::ValueId>(segment->inputs.size());
   for (LazyNode* node : segment->nodes) {
@@ -317,8 +318,8 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
 
 std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segment) {
   ir::Graph graph;
-  for (const LazyNode* input : segment.inputs) {
-    graph.addParameter({input->valueType(), input->number() != nullptr});
+  for (const LazyNodePtr* input : segment.inputs) {
+    graph.addParameter({(*input)->valueType(), (*input)->number() != nullptr});
   }
   int origin = 0;
   for (const LazyNode* node : segment.nodes) {
@@ -352,13 +353,21 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
 void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
   absl::InlinedVector<MemoryBlockPtr, 4> buffers;
   absl::InlinedVector<Number, 4> numbers;
-  for (const LazyNode* input : segment.inputs) {
-    buffers.push_back(input->buffer);
-    numbers.push_back(input->number() ? *input->number() : Number());
+  absl::InlinedVector<bool, 4> spare(segment.inputs.size(), false);
+  for (const ir::ScheduleOutput& output : plan.schedule().outputs) {
+    if (output.over >= 0) {
+      // Whoever holds it lets go of it after the run.
+      const LazyNodePtr& input = *segment.inputs[output.over];
+      spare[output.over] = isHeldBy(input->innerUses, input) && isHeldBy(1, input->buffer);
+    }
+  }
+  for (const LazyNodePtr* input : segment.inputs) {
+    buffers.push_back((*input)->buffer);
+    numbers.push_back((*input)->number() ? *(*input)->number() : Number());
   }
   runtime::LoadedSchedule::Outputs outputs;
   try {
-    outputs = plan.run(buffers, numbers);
+    outputs = plan.run(buffers, numbers, spare);
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* node = segment.nodes[error.origin];
     const detail::CallSiteOverride recorded(node->site);

@@ -46,6 +46,9 @@ class LazyNode final : public LazyTensor {
   ~LazyNode() override;
 
   MemoryBlockPtr data() override;
+  bool ownsData() const override {
+    return !list_.load(std::memory_order_acquire) && isHeldBy(1, buffer);
+  }
   const Number* number() const override { return number_ ? &*number_ : nullptr; }
 
   bool pending() const { return !buffer && !number_; }

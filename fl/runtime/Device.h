@@ -52,9 +52,11 @@ class LoadedSchedule {
 
   virtual ~LoadedSchedule() = default;
   // One buffer for each parameter (null for numbers), one number for each number parameter (by
-  // parameter index). Returns the outputs. Thread-safe. Throws ir::IndexOutOfRange.
-  virtual Outputs run(std::span<const MemoryBlockPtr> buffers,
-                      std::span<const Number> numbers) const = 0;
+  // parameter index). Returns the outputs. Thread-safe. Throws ir::IndexOutOfRange, and then has
+  // written to no parameter. One of a parameter that is spare may be given back as an output, with
+  // that one's elements; an empty list says that none is.
+  virtual Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
+                      std::span<const bool> spare = {}) const = 0;
   virtual const ir::Schedule& schedule() const = 0;
   virtual const std::vector<DeviceKernelPtr>& kernels() const = 0;
 };

@@ -1,9 +1,13 @@
 #include "fl/runtime/ScheduleRunner.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "fl/base/Error.h"
 #include "fl/ir/Interpreter.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/FloatEnvironment.h"
+#include "fl/runtime/ThreadPool.h"
 
 namespace fl::runtime {
 
@@ -29,8 +33,83 @@ const std::vector<DeviceKernelPtr>& ScheduleRunner::kernels() const {
   return none;
 }
 
+namespace {
+
+// A new buffer with the elements of another.
+MemoryBlockPtr copyOf(const MemoryBlock& block, size_t bytes) {
+  constexpr int64_t kCopyBytes = 1 << 18;  // worth a thread
+  auto copy = std::make_shared<Buffer>(bytes);
+  threadPool().parallelFor(
+      static_cast<int64_t>(bytes), kCopyBytes, [&](int64_t begin, int64_t end) {
+        std::memcpy(static_cast<char*>(copy->data()) + begin,
+                    static_cast<const char*>(block.data()) + begin, end - begin);
+      });
+  counters().bytesMoved += 2 * bytes;
+  return copy;
+}
+
+using ir::BufferRef;
+
+// Whether a step may find an index out of range.
+bool checksIndices(const ir::Schedule& schedule, const ir::Step& step) {
+  if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
+    return schedule.kernels[launch->kernel].gatherCount() > 0;
+  }
+  const ir::Op op = std::get<ir::LibraryStep>(step).op;
+  return opKind(op) == ir::Kind::Index || (opKind(op) == ir::Kind::Update && op != ir::Op::Update);
+}
+
+// Whether an output that is over a parameter may be in its buffer: once a step has written there,
+// no step reads the parameter, which no output shares, and none fails.
+bool mayTake(const ir::Schedule& schedule, size_t output) {
+  const BufferRef own{BufferRef::Space::Output, static_cast<int>(output)};
+  const BufferRef from{BufferRef::Space::Parameter, schedule.outputs[output].over};
+  const auto has = [](const std::vector<BufferRef>& refs, const BufferRef& ref) {
+    return std::find(refs.begin(), refs.end(), ref) != refs.end();
+  };
+  bool written = false;
+  const auto stops = [&](const ir::Step& step) {
+    const ir::StepBuffers buffers = stepBuffers(schedule, step);
+    written = written || has(buffers.writes, own);
+    return written && (checksIndices(schedule, step) || has(buffers.reads, from));
+  };
+  return std::none_of(schedule.steps.begin(), schedule.steps.end(), stops) &&
+         std::none_of(
+             schedule.outputs.begin(), schedule.outputs.end(),
+             [&](const ir::ScheduleOutput& other) { return other.shared && other.source == from; });
+}
+
+}  // namespace
+
+ScheduleRunner::ScheduleRunner(ir::Schedule schedule) : schedule_(std::move(schedule)) {
+  for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
+    mayTake_.push_back(schedule_.outputs[i].over >= 0 && mayTake(schedule_, i));
+  }
+}
+
+// Null for outputs that share a buffer.
+LoadedSchedule::Outputs ScheduleRunner::placeOutputs(std::span<const MemoryBlockPtr> buffers,
+                                                     std::span<const bool> spare) const {
+  Outputs outputs;
+  outputs.reserve(schedule_.outputs.size());
+  for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
+    const ir::ScheduleOutput& output = schedule_.outputs[i];
+    const size_t bytes = bytesOf(output.type.type, output.type.shape);
+    if (output.over < 0) {
+      outputs.push_back(output.shared ? nullptr : std::make_shared<Buffer>(bytes));
+      continue;
+    }
+    const MemoryBlockPtr& from = buffers[output.over];
+    const bool isTaken = std::find(outputs.begin(), outputs.end(), from) != outputs.end();
+    const bool takes = mayTake_[i] && !spare.empty() && spare[output.over] && !isTaken;
+    outputs.push_back(takes ? from : copyOf(*from, bytes));
+  }
+  return outputs;
+}
+
 LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buffers,
-                                            std::span<const Number> numbers) const {
+                                            std::span<const Number> numbers,
+                                            std::span<const bool> spare) const {
   Frame frame;
   frame.numberBits.resize(numbers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -39,12 +118,9 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
                                    ? static_cast<void*>(&frame.numberBits[i])
                                    : buffers[i]->data());
   }
-  Outputs outputs;
-  outputs.reserve(schedule_.outputs.size());
-  for (const ir::ScheduleOutput& output : schedule_.outputs) {
-    const size_t bytes = bytesOf(output.type.type, output.type.shape);
-    outputs.push_back(output.shared ? nullptr : std::make_shared<Buffer>(bytes));
-    frame.outputs.push_back(output.shared ? nullptr : outputs.back()->data());
+  Outputs outputs = placeOutputs(buffers, spare);
+  for (const MemoryBlockPtr& output : outputs) {
+    frame.outputs.push_back(output ? output->data() : nullptr);
   }
   MemoryBlockPtr arena;
   if (schedule_.arenaBytes > 0) {

@@ -11,9 +11,10 @@ namespace fl::runtime {
 
 class ScheduleRunner : public LoadedSchedule {
  public:
-  explicit ScheduleRunner(ir::Schedule schedule) : schedule_(std::move(schedule)) {}
+  explicit ScheduleRunner(ir::Schedule schedule);
 
-  Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers) const final;
+  Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
+              std::span<const bool> spare) const final;
   const ir::Schedule& schedule() const final { return schedule_; }
   const std::vector<DeviceKernelPtr>& kernels() const override;
 
@@ -49,6 +50,11 @@ class ScheduleRunner : public LoadedSchedule {
   void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
 
   const ir::Schedule schedule_;
+
+ private:
+  Outputs placeOutputs(std::span<const MemoryBlockPtr> buffers, std::span<const bool> spare) const;
+
+  std::vector<bool> mayTake_;  // by output: its parameter's buffer
 };
 
 }  // namespace fl::runtime

@@ -37,7 +37,8 @@ class TensorBackend {
   }
 
   // The value of `op`; `type` is the inferred result type, operands are checked already. An operand
-  // that is held by the vector alone may be overwritten.
+  // that is held by the vector alone may be overwritten, and so may the first of an Update whose
+  // call site replaces it (CallSite.h).
   virtual TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                             const ir::ValueType& type) = 0;
   // True if apply() takes this Library op as it is; otherwise its definition is used.

@@ -256,13 +256,11 @@ void* Tensor::lock() const {
   if (isEmpty()) {
     return nullptr;
   }
-  adapter();
-  if (!storage_->locked) {
-    // Other tensors may share the value.
-    const TensorValue shared = value();
-    setValue(defaultTensorBackend().fromHost(shared->data()->data(), shared->valueType()));
-    storage_->locked = true;
+  adapter().data();  // computes them
+  if (!storage_->locked && !storage_->ownsData()) {
+    setValue(defaultTensorBackend().fromHost(adapter().data()->data(), adapter().valueType()));
   }
+  storage_->locked = true;
   return storage_->value->data()->data();
 }
 
@@ -324,11 +322,12 @@ void Tensor::write(const Tensor& source) {
 void Tensor::put(const Tensor& source, detail::Write write) {
   TensorValue box = detail::castTo(detail::reshapeValue(source.value(), shape()), type());
   if (view_) {
+    CallSite site = currentCallSite();
+    site.write = true;
+    site.replaces = storage_->ownsData();
     Tensor whole;
     whole.storage_ = storage_;
     const TensorValue old = whole.value();
-    CallSite site = currentCallSite();
-    site.write = true;
     const detail::CallSiteOverride writing(site);
     box = detail::writeView(old, *view_, box, write);
   }

@@ -36,6 +36,8 @@ class TensorAdapterBase {
   // The elements, contiguous and column-major; computes them if they are pending. It is how a value
   // made by one backend is used by another.
   virtual MemoryBlockPtr data() = 0;
+  // True if no other value has the same memory: who alone holds this one may overwrite it.
+  virtual bool ownsData() const { return false; }
   // The value if it is a number that is known on the host, else null.
   virtual const Number* number() const { return nullptr; }
 

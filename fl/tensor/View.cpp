@@ -230,11 +230,11 @@ TensorValue writeView(const TensorValue& value, const TensorView& view, const Te
   }
   // What is added is spread over zeros on all levels but the outermost, whose value is updated.
   const auto& moves = view.moves;
-  const auto first = std::find_if(moves.begin(), moves.end(), isMove);
-  std::vector<TensorValue> levels = {value};  // before each move
-  for (auto move = moves.begin(); move != moves.end(); ++move) {
-    const bool spread = write == Write::Add && move >= first;
-    levels.push_back(spread ? nullptr : applyMove(levels.back(), *move));
+  const auto first = std::find_if(moves.begin(), moves.end(), isMove) - moves.begin();
+  const auto behind = std::find_if(moves.rbegin(), moves.rend(), isMove).base() - moves.begin();
+  std::vector<TensorValue> levels = {value};  // before each move, as far as it is written to
+  for (std::ptrdiff_t i = 0; i < (write == Write::Add ? first : behind - 1); ++i) {
+    levels.push_back(applyMove(levels.back(), moves[i]));
   }
   TensorValue current = box;
   for (size_t i = moves.size(); i-- > 0;) {
@@ -243,7 +243,7 @@ TensorValue writeView(const TensorValue& value, const TensorView& view, const Te
       current = reshapeValue(current, shape);
       continue;
     }
-    const TensorValue base = levels[i] ? levels[i] : zeros(shape, value->type()).value();
+    const TensorValue base = i < levels.size() ? levels[i] : zeros(shape, value->type()).value();
     current = writeMove(base, moves[i], current, write);
   }
   return current;

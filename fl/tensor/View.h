@@ -16,6 +16,9 @@ struct TensorStorage {
   // storage's alone, and whoever reads it takes a copy.
   bool locked = false;
   void* context = nullptr;
+
+  // Nobody else has the elements, which are computed.
+  bool ownsData() const { return value && isHeldBy(1, value) && value->ownsData(); }
 };
 
 // One move from a value to a part of it.

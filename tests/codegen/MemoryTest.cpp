@@ -163,7 +163,7 @@ TEST(Lifetimes, SpanFirstToLastUse) {
   EXPECT_EQ(std::pair(t[1].first, t[1].last), std::pair(1, 2));
   EXPECT_EQ(std::pair(t[2].first, t[2].last), std::pair(2, 4));
   EXPECT_EQ(schedule.arenaBound, 64u + 128 + 256);
-  const auto buffers = codegen::stepBuffers(schedule, schedule.steps[1]);
+  const auto buffers = ir::stepBuffers(schedule, schedule.steps[1]);
   EXPECT_EQ(buffers.reads, (std::vector<ir::BufferRef>{{ir::BufferRef::Space::Temporary, 0}}));
   EXPECT_EQ(buffers.writes, (std::vector<ir::BufferRef>{{ir::BufferRef::Space::Temporary, 1}}));
 }

@@ -1,0 +1,264 @@
+// Writes to a part of a tensor: in place if no other tensor has its elements, and with the same
+// values either way.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <sstream>
+#include <thread>
+
+#include "fl/runtime/MemoryManager.h"
+#include "fl/tensor/tensor.h"
+#include "tests/lazy/Counts.h"
+
+namespace fl::testing {
+namespace {
+
+using Values = std::vector<float>;
+
+constexpr Dim kSide = 1000;
+constexpr size_t kLarge = kSide * kSide * sizeof(float);
+
+// How many buffers of the tensor below, or larger ones, `work` makes.
+template <typename Work>
+int largeBuffers(Work&& work) {
+  std::stringstream log;
+  runtime::setMemoryLogStream(&log);
+  runtime::setMemoryLogging(true);
+  work();
+  runtime::setMemoryLogging(false);
+  runtime::setMemoryLogStream(nullptr);
+  int large = 0;
+  std::string event, address;
+  for (size_t bytes = 0; log >> event >> address >> bytes;) {
+    large += event == "alloc" && bytes >= kLarge;
+  }
+  return large;
+}
+
+// In memory, and nobody else's.
+Tensor largeTensor() {
+  Tensor x = iota({kSide, kSide});
+  x.scalar<float>();
+  return x;
+}
+
+float at(const Tensor& x, Dim i, Dim j) { return x(i, j).scalar<float>(); }
+
+class InPlace : public ::testing::TestWithParam<const char*> {
+ private:
+  const BackendScope scope_{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, InPlace, ::testing::Values("lazy", "eager"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(InPlace, WritesWhereTheElementsAre) {
+  Tensor x = largeTensor();
+  const Tensor row = full({kSide}, 7.0);
+  EXPECT_EQ(largeBuffers([&] {
+              x.flat(3) = -1.0;
+              EXPECT_EQ(at(x, 3, 0), -1);
+              x(5, 1) = row(0);
+              EXPECT_EQ(at(x, 5, 1), 7);
+              x(span, 2) = row;
+              x(range(0, 10), range(3, 9, 2)) += 0.5;
+              x(span, 4)(range(2, 4)) = 9.0;
+              EXPECT_EQ(at(x, 999, 2), 7);
+              EXPECT_EQ(at(x, 9, 5), 5009.5);
+              EXPECT_EQ(at(x, 3, 4), 9);
+            }),
+            0);
+  EXPECT_EQ(at(x, 4, 0), 4);
+  EXPECT_EQ(at(x, 4, 4), 4004);
+}
+
+TEST_P(InPlace, ASharedValueIsCopiedOnce) {
+  Tensor x = largeTensor();
+  Tensor copy = x;
+  EXPECT_EQ(largeBuffers([&] {
+              x.flat(3) = -1.0;
+              EXPECT_EQ(at(x, 3, 0), -1);
+              x.flat(4) = -1.0;
+              EXPECT_EQ(at(x, 4, 0), -1);
+            }),
+            1);
+  EXPECT_EQ(at(copy, 3, 0), 3);
+  EXPECT_EQ(at(copy, 4, 0), 4);
+  const Tensor flat = copy.flatten();
+  flat.scalar<float>();
+  copy.flat(3) = -2.0;
+  EXPECT_EQ(at(copy, 3, 0), -2);
+  EXPECT_EQ(flat(3).scalar<float>(), 3);
+}
+
+TEST_P(InPlace, BothOfTwoThatShareAreWritten) {
+  Tensor x = largeTensor(), y = x;
+  x.flat(3) = -1.0;
+  y.flat(4) = -2.0;
+  EXPECT_EQ(at(x, 3, 0), -1);
+  EXPECT_EQ(at(x, 4, 0), 4);
+  EXPECT_EQ(at(y, 3, 0), 3);
+  EXPECT_EQ(at(y, 4, 0), -2);
+}
+
+TEST_P(InPlace, ALoopOverABatchFillsOneBuffer) {
+  constexpr int kImages = 8;
+  const Tensor image = largeTensor();
+  Tensor batch;
+  EXPECT_LE(largeBuffers([&] {
+              batch = full({kSide, kSide, kImages}, 0.0);
+              for (int i = 0; i < kImages; ++i) {
+                batch(span, span, i) = image + static_cast<double>(i);
+              }
+              batch.scalar<float>();
+            }),
+            // the batch and, one after the other, what is written
+            1 + kImages);
+  for (int i = 0; i < kImages; ++i) {
+    EXPECT_EQ(batch(7, 1, i).scalar<float>(), 1007.0f + static_cast<float>(i));
+  }
+}
+
+TEST_P(InPlace, EarlierReadsDoNotSeeTheWrite) {
+  Tensor x = largeTensor();
+  const Tensor before = x(span, 0) * 2.0, sumBefore = sum(x(range(0, 3), 0));
+  x.flat(1) = 100.0;
+  const Tensor after = x(span, 0) * 2.0;
+  EXPECT_EQ(after(1).scalar<float>(), 200);
+  EXPECT_EQ(before(1).scalar<float>(), 2);
+  EXPECT_EQ(sumBefore.scalar<float>(), 3);
+  Tensor y = iota({4}) + 1.0;
+  const Tensor old = y.copy();
+  y(0) = 5.0;
+  const Tensor both = old + y;
+  EXPECT_EQ(both.toHostVector<float>(), (Values{6, 4, 6, 8}));
+}
+
+TEST_P(InPlace, AViewSeesTheWrite) {
+  Tensor x = largeTensor();
+  const auto column = x(span, 1);
+  x(2, 1) = -1.0;
+  EXPECT_EQ(column(2).scalar<float>(), -1);
+}
+
+TEST_P(InPlace, WhatIsWrittenMayBeOfTheSameTensor) {
+  for (const bool ready : {true, false}) {
+    const auto make = [&] {
+      Tensor x = iota({4, 4});
+      if (ready) {
+        x.scalar<float>();
+      }
+      return x;
+    };
+    Tensor x = make().flatten();
+    x(range(1, 5)) = x(range(0, 4));
+    EXPECT_EQ(x(range(0, 6)).toHostVector<float>(), (Values{0, 0, 1, 2, 3, 5}));
+    x = make().flatten();
+    x(range(0, 4)) = x(range(1, 5)) + x(range(0, 4));
+    EXPECT_EQ(x(range(0, 6)).toHostVector<float>(), (Values{1, 3, 5, 7, 4, 5}));
+    x = make();
+    x(range(0, 3), span) = transpose(x)(range(0, 3), span);
+    EXPECT_EQ(x.toHostVector<float>(),
+              (Values{0, 4, 8, 3, 1, 5, 9, 7, 2, 6, 10, 11, 3, 7, 11, 15}));
+    x = make();
+    x(span) = transpose(x);
+    EXPECT_EQ(x(span, 0).toHostVector<float>(), (Values{0, 4, 8, 12}));
+    x = make();
+    for (int i = 0; i < 4; ++i) {
+      x(i, 0) = x(3 - i, 0) * 2.0;
+    }
+    EXPECT_EQ(x(span, 0).toHostVector<float>(), (Values{6, 4, 8, 12}));
+  }
+}
+
+// What a failing plan wrote before would be lost, or counted twice when it is tried again.
+TEST_P(InPlace, ABadIndexLeavesTheElements) {
+  Tensor x = iota({4});
+  x.scalar<float>();
+  const Tensor bad = Tensor::fromVector(std::vector<int>{1, 4});
+  EXPECT_THROW((x(bad) = full({2}, 9.0), x.scalar<float>()), std::invalid_argument);
+  EXPECT_EQ(x.toHostVector<float>(), (Values{0, 1, 2, 3}));
+  x(0) += 1.0;
+  EXPECT_THROW(x(bad).scalar<float>(), std::invalid_argument);
+  EXPECT_THROW((x(bad) += full({2}, 9.0), x.scalar<float>()), std::invalid_argument);
+  EXPECT_EQ(x.toHostVector<float>(), (Values{1, 1, 2, 3}));
+  const Tensor y = x * 1.0;
+  EXPECT_THROW((x(2) = y(bad)(0), x.scalar<float>()), std::invalid_argument);
+  EXPECT_EQ(x.toHostVector<float>(), (Values{1, 1, 2, 3}));
+}
+
+TEST_P(InPlace, APointerNeedsNoCopyButOfWhatIsShared) {
+  Tensor x = largeTensor();
+  EXPECT_EQ(largeBuffers([&] { x.device<float>()[3] = -1; }), 0);
+  x.unlock();
+  EXPECT_EQ(at(x, 3, 0), -1);
+  const Tensor copy = x, pending = x + 1.0;
+  EXPECT_GE(largeBuffers([&] { x.device<float>()[3] = -2; }), 1);
+  const Tensor whileLocked = x;
+  x(4, 0) = -3.0;
+  x.unlock();
+  x(4, 0) = -4.0;
+  EXPECT_EQ(at(x, 3, 0), -2);
+  EXPECT_EQ(at(x, 4, 0), -4);
+  EXPECT_EQ(at(whileLocked, 4, 0), 4);
+  EXPECT_EQ(at(copy, 3, 0), -1);
+  EXPECT_EQ(at(pending, 3, 0), 0);
+}
+
+TEST_P(InPlace, MemoryOfTheHostIsNotWritten) {
+  Values values = {1, 2, 3};
+  Tensor x = Tensor::fromBuffer(Shape({3}), values.data(), MemoryLocation::Host);
+  x(0) = 9.0;
+  EXPECT_EQ(x.toHostVector<float>(), (Values{9, 2, 3}));
+  EXPECT_EQ(values, (Values{1, 2, 3}));
+}
+
+// A value of one backend is overwritten by the other.
+TEST_P(InPlace, AcrossBackends) {
+  for (const char* other : {"lazy", "eager"}) {
+    Tensor x = largeTensor();
+    const BackendScope scope(other);
+    EXPECT_EQ(largeBuffers([&] {
+                x.flat(3) = -1.0;
+                EXPECT_EQ(at(x, 3, 0), -1);
+              }),
+              0);
+    const Tensor copy = x;
+    x.flat(3) = -2.0;
+    EXPECT_EQ(at(x, 3, 0), -2);
+    EXPECT_EQ(at(copy, 3, 0), -1);
+  }
+}
+
+// What another thread has read of a copy is read before the copy goes and the write comes.
+TEST_P(InPlace, CopiesOnOtherThreadsKeepTheirElements) {
+  Tensor x = full({1000}, 0.0);
+  x.scalar<float>();
+  for (int i = 1; i <= 50; ++i) {
+    std::thread reader([copy = x, i, backend = GetParam()]() mutable {
+      const BackendScope scope(backend);
+      const Values values = copy.toHostVector<float>();
+      copy = Tensor();
+      EXPECT_EQ(std::accumulate(values.begin(), values.end(), 0.0f), static_cast<float>(i - 1));
+    });
+    x.flat(i) = 1.0;
+    EXPECT_EQ(x.flat(i).scalar<float>(), 1);
+    reader.join();
+  }
+}
+
+// A chain of updates in one plan writes each box once, and nothing else.
+TEST(InPlaceLazy, AChainRunsAKernelForEachBox) {
+  Tensor x = largeTensor();
+  const Counts counts;
+  const uint64_t moved = runtime::counters().bytesMoved;
+  for (int i = 0; i < 10; ++i) {
+    x.flat(i) = static_cast<double>(i);
+  }
+  x.scalar<float>();
+  EXPECT_LE(counts.launches(), 11u);
+  EXPECT_LE(runtime::counters().bytesMoved - moved, 1000u);
+}
+
+}  // namespace
+}  // namespace fl::testing
