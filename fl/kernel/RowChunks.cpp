@@ -77,8 +77,6 @@ KernelPart chunksOf(const Kernel& kernel) {
   KernelStage sweep{.sweep = true}, store;
   for (const KernelStage::Reduce& reduce : kernel.stages[0].reduces) {
     sweep.reduces.push_back({reduce.op, builder.value(reduce.value), reduce.index});
-  }
-  for (const KernelStage::Reduce& reduce : kernel.stages[0].reduces) {
     const dtype type = kernel.values[reduce.value].type;
     const int output = builder.operand(-1 - reduce.index, {Role::Output, type, {Stride::Zero}});
     builder.part().kernel.operands[output].strides[1] = Stride::One;

@@ -107,6 +107,8 @@ class KernelEmitter {
   llvm::AllocaInst* allocate(llvm::Type* type);
   void sweepColumns(int stage);
   Values sweepColumnPart(int stage, const SweepPart& part);
+  // Asks for what the block reads some indices of the lowest reduced axis on.
+  void fetchColumns();
 
   int lowestReducedAxis() const { return __builtin_ctz(kernel_.reduced); }
   std::vector<int> turningAxes() const;

@@ -231,6 +231,29 @@ void KernelEmitter::sweepColumns(int stage) {
   }
 }
 
+// Pieces of memory as short as a block's, far apart, are not foreseen by the processor.
+void KernelEmitter::fetchColumns() {
+  constexpr int64_t kBytesAhead = 1 << 13, kCacheLine = 64;
+  const std::vector<Lanes>& lanes = values_.lanes();
+  if (plan_.unroll <= 2 || lanes[0].mask) return;
+  for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+    const ir::KernelOperand& operand = kernel_.operands[i];
+    llvm::Value* stride = arguments_.operands[i].strides[lowestReducedAxis()];
+    if (operand.role != ir::KernelOperand::Role::Input || !stride ||
+        operand.strides[0] != ir::Stride::One) {
+      continue;
+    }
+    const auto size = static_cast<int64_t>(getTypeSize(operand.type));
+    const int64_t bytes = size * ir::kLanes * static_cast<int64_t>(lanes.size());
+    llvm::Value* ahead = builder_.CreateMul(stride, number(kBytesAhead / bytes));
+    ahead = builder_.CreateAdd(ahead, builder_.CreateMul(lanes[0].index, number(size)));
+    for (int64_t byte = 0; byte < bytes; byte += kCacheLine) {
+      fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)),
+                                  builder_.CreateAdd(ahead, number(byte))));
+    }
+  }
+}
+
 Values KernelEmitter::sweepColumnPart(int stage, const SweepPart& part) {
   const size_t vectors = values_.lanes().size();
   Values inits;
@@ -240,6 +263,7 @@ Values KernelEmitter::sweepColumnPart(int stage, const SweepPart& part) {
   const auto take = [&](llvm::Value* i, const Values& current) {
     ValueScopes::Scope scope(values_);
     values_.moveTo(lowestReducedAxis(), i);
+    fetchColumns();
     Values next = current;
     emitBody(stage, [&](int vector, int r, LlvmValue value) {
       const Reduce& reduce = reduces(stage)[r];
