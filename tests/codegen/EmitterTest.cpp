@@ -165,6 +165,30 @@ TEST(Emitter, RoundsToBfloat16) {
   }
 }
 
+// The root of a normal f64 may be a denormal f32.
+TEST(Emitter, RoundsRootsToBfloat16) {
+  std::vector<double> squares;
+  std::vector<uint16_t> expected;
+  for (uint32_t bits = 1; bits < 0x7f800000; bits += 54321) {
+    const auto x = std::bit_cast<float>(bits);
+    squares.push_back(static_cast<double>(x) * x);
+    expected.push_back(bfloat16(x).bits);
+  }
+  KernelMaker maker(1);
+  const int root = maker.apply(Op::Sqrt, {maker.input(dtype::f64, {kOne})});
+  maker.beginStage(false);
+  maker.store(maker.cast(root, dtype::bf16), {kOne});
+  for (const ir::Target& target : targets()) {
+    std::vector<uint16_t> rounded(squares.size());
+    void* data[] = {squares.data(), rounded.data()};
+    const auto count = static_cast<int64_t>(squares.size());
+    const int64_t strides[] = {1, 1};
+    const ir::KernelArgs args = {data, &count, strides, nullptr};
+    EXPECT_EQ(compile(maker.kernel(), target)->entry()(&args, 0, count), -1);
+    EXPECT_EQ(rounded, expected) << target.features;
+  }
+}
+
 TEST(Emitter, WidensEveryBfloat16) {
   std::vector<uint16_t> x(1 << 16);
   std::iota(x.begin(), x.end(), 0);

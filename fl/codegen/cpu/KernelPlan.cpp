@@ -90,8 +90,7 @@ std::vector<int> takeRounded(const Kernel& kernel, const KernelPlan& plan,
   std::erase_if(*needed, [&](int number) {
     const KernelValue& value = kernel.values[number];
     const bool last = value.form == KernelValue::Form::Apply && value.op == ir::Op::Cast &&
-                      value.type == dtype::bf16 && !used[number] && plan.isVector(number) &&
-                      kernel.values[value.args[0]].type == dtype::f32;
+                      value.type == dtype::bf16 && !used[number] && plan.isVector(number);
     if (last) rounded.push_back(number);
     return last;
   });

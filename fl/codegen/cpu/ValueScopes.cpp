@@ -277,10 +277,13 @@ void ValueScopes::storeScalars(int stage) {
 LlvmValue ValueScopes::roundVectors(int value, int first, int count) {
   const int arg = kernel_.values[value].args[0];
   const KernelValue& source = kernel_.values[arg];
-  const bool normal = source.form == Form::Apply && ir::opInfo(source.op).normal;
+  // Integers and numbers of f16 are no denormals of f32, but a normal number of f64 may become one.
+  const bool normal = source.type == dtype::f32
+                          ? source.form == Form::Apply && ir::opInfo(source.op).normal
+                          : source.type != dtype::f64;
   std::vector<LlvmValue> exact;
   for (int u = first; u < first + count; ++u) {
-    exact.push_back(vector(arg, u));
+    exact.push_back(math_.cast(vector(arg, u), dtype::f32));
   }
   const LlvmValue joined = math_.roundToBfloat16(exact, normal);
   for (int u = 0; u < count; ++u) {
