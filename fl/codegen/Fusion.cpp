@@ -175,12 +175,13 @@ class Fuser {
   bool tryJoin(ValueId id, int index) {
     FusionGroup& group = plan_.groups[index];
     Fit fit;
-    if (!fits(id, group, &fit)) {
+    std::vector<int> neighbours;
+    if (!fits(id, group, &fit) || !othersFit(id, index, fit.level, &neighbours) ||
+        !fitsLimits(group, withNodesOf(neighbours, id))) {
       return false;
     }
-    absorbNeighbours(id, index);
-    if (!othersAreBefore(id, index) || !fitsLimits(group, {id})) {
-      return false;
+    for (int neighbour : neighbours) {
+      moveInto(neighbour, index);
     }
     group.reduced = fit.reduced;
     group.nodes.push_back(id);
@@ -190,26 +191,37 @@ class Fuser {
     return true;
   }
 
-  // Neither of two groups of one depth depends on the other, so a map that stands beside the group
-  // may become part of it.
-  void absorbNeighbours(ValueId id, int index) {
-    for (ValueId operand : graph_.node(id).operands) {
-      const int source = plan_.groupOf[plan_.values[operand].base];
-      if (source >= 0 && source != index && groupDepth_[source] == groupDepth_[index]) {
-        tryAbsorb(id, source, index);
+  // All operands from other groups must be computed before this group or move into it: neither of
+  // two groups of one depth depends on the other.
+  bool othersFit(ValueId id, int index, Level level, std::vector<int>* neighbours) const {
+    const Node& node = graph_.node(id);
+    const FusionGroup& group = plan_.groups[index];
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const int source = plan_.groupOf[plan_.values[node.operands[i]].base];
+      if (source == index || depthOf(node.operands[i]) < groupDepth_[index]) {
+        continue;
       }
-    }
-  }
-
-  // All operands from other groups must be computed before this group.
-  bool othersAreBefore(ValueId id, int index) const {
-    for (ValueId operand : graph_.node(id).operands) {
-      const ValueId base = plan_.values[operand].base;
-      if (plan_.groupOf[base] != index && depthOf(operand) >= groupDepth_[index]) {
+      const bool moves =
+          source >= 0 && groupDepth_[source] == groupDepth_[index] && isReducing(group) &&
+          level == Level::Full && !isLookedUp(node, i) &&
+          operandAccess(graph_, plan_, group, node, i, level) == levelAccess(group, level) &&
+          canAbsorb(id, source, index);
+      if (!moves) {
         return false;
+      }
+      if (std::find(neighbours->begin(), neighbours->end(), source) == neighbours->end()) {
+        neighbours->push_back(source);
       }
     }
     return true;
+  }
+
+  std::vector<ValueId> withNodesOf(const std::vector<int>& groups, ValueId id) const {
+    std::vector<ValueId> nodes = {id};
+    for (int group : groups) {
+      nodes.insert(nodes.end(), plan_.groups[group].nodes.begin(), plan_.groups[group].nodes.end());
+    }
+    return nodes;
   }
 
   // Distinct values from outside that a kernel of `group` and `more` loads.
@@ -404,18 +416,18 @@ class Fuser {
     }
     for (ValueId operand : graph_.node(id).operands) {
       const int source = plan_.groupOf[plan_.values[operand].base];
-      if (source >= 0 && source != target) {
-        tryAbsorb(id, source, target);
+      if (source >= 0 && source != target && canAbsorb(id, source, target) &&
+          fitsLimits(plan_.groups[target], plan_.groups[source].nodes)) {
+        moveInto(source, target);
       }
     }
   }
 
-  void tryAbsorb(ValueId id, int source, int target) {
+  bool canAbsorb(ValueId id, int source, int target) const {
     const FusionGroup& from = plan_.groups[source];
     const FusionGroup& to = plan_.groups[target];
-    if (isReducing(from) || from.space != to.space || !readsInPlace(from, to) ||
-        !fitsLimits(to, from.nodes)) {
-      return;
+    if (isReducing(from) || from.space != to.space || !readsInPlace(from, to)) {
+      return false;
     }
     for (ValueId member : from.nodes) {
       const bool inside = uses_.allReaders(
@@ -424,10 +436,10 @@ class Fuser {
       const bool after =
           rowsOnly(to) || !isReducing(to) ? readersAreAfter(member, id, from, to) : false;
       if ((!inside && !after) || (isReducing(to) && !externalsMerge(to, graph_.node(member)))) {
-        return;
+        return false;
       }
     }
-    moveInto(source, target);
+    return true;
   }
 
   // True if whatever `to` reads of the map `from`, it reads element by element over the whole
