@@ -7,7 +7,7 @@
 
 namespace fl::ir {
 
-// What NaN is among indices; every other index that is cast to s64 is another number.
+// What NaN is among indices; no other float becomes this number.
 constexpr int64_t kNanIndex = INT64_MIN + 1;
 
 struct BadIndex {

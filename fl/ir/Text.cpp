@@ -197,11 +197,15 @@ Attrs parseAttrs(Lexer& lexer, Op op) {
   std::vector<std::optional<std::vector<Dim>>> given(names.size());
   size_t position = lexer.position();
   if (!names.empty() && lexer.accept("{")) {
-    do {
-      takeAttr(lexer, op, &given);
-    } while (lexer.accept(","));
     position = lexer.position();
-    lexer.expect("}");
+    while (!lexer.accept("}")) {
+      takeAttr(lexer, op, &given);
+      position = lexer.position();
+      if (!lexer.accept(",")) {
+        lexer.expect("}");
+        break;
+      }
+    }
   }
   std::vector<Dim> values;
   for (size_t i = 0; i < names.size(); ++i) {

@@ -72,8 +72,8 @@ struct Temporary {
   bool operator==(const Temporary&) const = default;
 };
 
-// A result of the plan: written by steps into an allocation of its own, or the same elements as
-// another buffer (a reshape), which it then shares.
+// A result of the plan: written by steps into an allocation of its own, or over a parameter's
+// elements, or the same elements as another buffer (a reshape), which it then shares.
 struct ScheduleOutput {
   ValueType type;
   bool shared = false;

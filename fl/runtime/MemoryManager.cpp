@@ -245,14 +245,13 @@ class GuardMemoryManager final : public MemoryManager {
     if (bytes > kLargest || live + pages > memory_) {
       throw OutOfMemory(bytes);
     }
-    const bool guards = guarded_ < kMostGuardedBlocks;
-    void* block = guards ? map(bytes) : systemAllocate(pages);
-    if (block == nullptr) {
-      throw OutOfMemory(bytes);
-    }
-    guarded_ += guards;
-    if (!guards) {
+    void* block = guarded_ < kMostGuardedBlocks ? map(bytes) : nullptr;
+    if (block != nullptr) {
+      ++guarded_;
+    } else if ((block = systemAllocate(pages)) != nullptr) {
       unguarded_.insert(block);
+    } else {
+      throw OutOfMemory(bytes);
     }
     accounts_.take(pages);
     return block;

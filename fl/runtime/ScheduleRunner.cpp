@@ -1,12 +1,12 @@
 #include "fl/runtime/ScheduleRunner.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "fl/base/Error.h"
 #include "fl/ir/Interpreter.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/FloatEnvironment.h"
+#include "fl/runtime/StreamingCopy.h"
 #include "fl/runtime/ThreadPool.h"
 
 namespace fl::runtime {
@@ -39,24 +39,28 @@ namespace {
 MemoryBlockPtr copyOf(const MemoryBlock& block, size_t bytes) {
   constexpr int64_t kCopyBytes = 1 << 18;  // worth a thread
   auto copy = std::make_shared<Buffer>(bytes);
-  threadPool().parallelFor(
-      static_cast<int64_t>(bytes), kCopyBytes, [&](int64_t begin, int64_t end) {
-        std::memcpy(static_cast<char*>(copy->data()) + begin,
-                    static_cast<const char*>(block.data()) + begin, end - begin);
-      });
+  const auto size = static_cast<int64_t>(bytes);
+  const bool streams = isStreamed(size);
+  threadPool().parallelFor(size, kCopyBytes, [&](int64_t begin, int64_t end) {
+    copyRun(static_cast<char*>(copy->data()) + begin,
+            static_cast<const char*>(block.data()) + begin, end - begin, streams);
+    finishCopies(streams);
+  });
   counters().bytesMoved += 2 * bytes;
   return copy;
 }
 
 using ir::BufferRef;
 
-// Whether a step may find an index out of range.
-bool checksIndices(const ir::Schedule& schedule, const ir::Step& step) {
+// Whether a step may find an index out of range or run out of memory. Other steps work in what the
+// run has before the first of them, but for some bytes.
+bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
   if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
     return schedule.kernels[launch->kernel].gatherCount() > 0;
   }
   const ir::Op op = std::get<ir::LibraryStep>(step).op;
-  return opKind(op) == ir::Kind::Index || (opKind(op) == ir::Kind::Update && op != ir::Op::Update);
+  const ir::Kind kind = opKind(op);
+  return kind == ir::Kind::Index || kind == ir::Kind::Update || op == ir::Op::Argsort;
 }
 
 // Whether an output that is over a parameter may be in its buffer: once a step has written there,
@@ -71,7 +75,7 @@ bool mayTake(const ir::Schedule& schedule, size_t output) {
   const auto stops = [&](const ir::Step& step) {
     const ir::StepBuffers buffers = stepBuffers(schedule, step);
     written = written || has(buffers.writes, own);
-    return written && (checksIndices(schedule, step) || has(buffers.reads, from));
+    return written && (mayFail(schedule, step) || has(buffers.reads, from));
   };
   return std::none_of(schedule.steps.begin(), schedule.steps.end(), stops) &&
          std::none_of(

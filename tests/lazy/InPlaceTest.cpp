@@ -248,6 +248,21 @@ TEST_P(InPlace, CopiesOnOtherThreadsKeepTheirElements) {
 }
 
 // A chain of updates in one plan writes each box once, and nothing else.
+// Sorting takes memory of its own: if there is none, the read that comes next must find the old
+// elements to write over.
+TEST(InPlaceLazy, CopiesBeforeWhatMayRunOutOfMemory) {
+  const BackendScope scope("lazy");
+  Tensor x = largeTensor();
+  const Tensor keys = largeTensor();
+  EXPECT_EQ(largeBuffers([&] {
+              x.flat(3) += 1.0;
+              const Tensor order = argsort(keys, 0);
+              EXPECT_EQ(at(x, 3, 0), 4);
+            }),
+            3)
+      << "of the order, in s64 and in s32, and of x";
+}
+
 TEST(InPlaceLazy, AChainRunsAKernelForEachBox) {
   Tensor x = largeTensor();
   const Counts counts;

@@ -1,5 +1,5 @@
-// Products and reductions are as precise as their dtype says, however long: f32 means f32, and
-// 16-bit ones are added up in f32 and rounded once. Held against sums in double.
+// Products and reductions are as precise as their dtype says, however long: f32 means f32 at least,
+// and 16-bit ones are added up in it and rounded at the end. Held against sums in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>

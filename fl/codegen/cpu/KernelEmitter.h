@@ -87,10 +87,12 @@ class KernelEmitter {
   void emitBody(int stage, TakeReduced takeReduced);
   void computeScalarsOfAllStages();
 
-  // A group of turns and a chunk of the lowest reduced axis; `turn` is null if there is only one.
+  // A group of turns and a chunk of the lowest reduced axis.
   struct SweepPart {
-    llvm::Value *turn, *lastTurn;
-    llvm::Value *begin, *end;
+    llvm::Value* turn;  // null if no other axis is reduced
+    llvm::Value* lastTurn;
+    llvm::Value* begin;
+    llvm::Value* end;
   };
   Values sweepParts(int64_t chunk, const Values& totals,
                     llvm::function_ref<Values(const SweepPart&, const Values&)> body);

@@ -231,20 +231,20 @@ void KernelEmitter::sweepColumns(int stage) {
   }
 }
 
-// Pieces of memory as short as a block's, far apart, are not foreseen by the processor.
+// Short pieces of memory, far apart, are not foreseen by the processor.
 void KernelEmitter::fetchColumns() {
-  constexpr int64_t kBytesAhead = 1 << 13, kCacheLine = 64;
+  constexpr int64_t kShortPiece = 512, kBytesAhead = 1 << 13, kCacheLine = 64;
   const std::vector<Lanes>& lanes = values_.lanes();
   if (plan_.unroll <= 2 || lanes[0].mask) return;
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel_.operands[i];
     llvm::Value* stride = arguments_.operands[i].strides[lowestReducedAxis()];
-    if (operand.role != ir::KernelOperand::Role::Input || !stride ||
-        operand.strides[0] != ir::Stride::One) {
-      continue;
-    }
     const auto size = static_cast<int64_t>(getTypeSize(operand.type));
     const int64_t bytes = size * ir::kLanes * static_cast<int64_t>(lanes.size());
+    if (operand.role != ir::KernelOperand::Role::Input || !stride ||
+        operand.strides[0] != ir::Stride::One || bytes > kShortPiece) {
+      continue;
+    }
     llvm::Value* ahead = builder_.CreateMul(stride, number(kBytesAhead / bytes));
     ahead = builder_.CreateAdd(ahead, builder_.CreateMul(lanes[0].index, number(size)));
     for (int64_t byte = 0; byte < bytes; byte += kCacheLine) {

@@ -205,8 +205,8 @@ class BlockFunction {
         std::max({primitive_.scratchBytes(), input_.reorderBytes(), output_.reorderBytes()}));
   }
 
-  // The first implementation that does not use AMX. These multiply neighbours of a window by
-  // weights of 0, which is NaN if they are infinite.
+  // The first implementation that does not use AMX, if there is one. Those that do multiply
+  // neighbours of a window by weights of 0, which is NaN if they are infinite.
   template <class PrimitiveDesc>
   static PrimitiveDesc exact(PrimitiveDesc desc) {
     while (std::string_view(desc.impl_info_str()).find("amx") != std::string_view::npos &&
@@ -250,10 +250,11 @@ class BlockFunction {
       used_.filter = backward.weights_desc();
       used_.output = backward.diff_dst_desc();
     } else {
-      const dnnl::convolution_backward_weights::primitive_desc backward(
-          {kDirect, used_.input, used_.filter, used_.output, w.strides, w.dilations, w.before,
-           w.after},
-          attributes, engine, forward);
+      const dnnl::convolution_backward_weights::primitive_desc backward =
+          exact(dnnl::convolution_backward_weights::primitive_desc(
+              {kDirect, used_.input, used_.filter, used_.output, w.strides, w.dilations, w.before,
+               w.after},
+              attributes, engine, forward));
       primitive_ = Primitive(backward);
       used_.input = backward.src_desc();
       used_.filter = backward.diff_weights_desc();

@@ -1,10 +1,9 @@
 // What routines on lines along one axis share: the shape seen from that axis, and loops over runs
-// of elements that copy, add and convert them in vectors. Relies on the tile functions and
+// of elements that add and convert them in vectors. Relies on the tile functions and
 // Widening.h; Routines.cpp and ScatterRoutine.cpp are the users.
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <type_traits>
 
@@ -99,12 +98,5 @@ class RunMath {
     __builtin_prefetch(static_cast<const char*>(from) + i);
   }
 }
-
-// Copies a run to a result that no cache holds if `streams`, around the caches where it is aligned.
-void copyRun(void* to, const void* from, int64_t bytes, bool streams);
-// Before a thread hands over what it copied so.
-void finishCopies(bool streams);
-// Whether a result of so many bytes is better written around the caches.
-bool isStreamed(int64_t bytes);
 
 }  // namespace fl::runtime::cpu

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "fl/runtime/StreamingCopy.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
 #include "fl/runtime/cpu/Lines.h"
 

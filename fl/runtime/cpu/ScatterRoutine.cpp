@@ -2,9 +2,11 @@
 //
 // Where an index stands for a whole line, each line of the result is written once: a list of the
 // lines of y that go to it is made first, and lines are independent then.
+#include <cstring>
 #include <numeric>
 
 #include "fl/kernel/Kernel.h"
+#include "fl/runtime/StreamingCopy.h"
 #include "fl/runtime/cpu/LibraryFunctions.h"
 #include "fl/runtime/cpu/Lines.h"
 

@@ -1,8 +1,10 @@
-#include "fl/runtime/cpu/Lines.h"
+#include "fl/runtime/StreamingCopy.h"
 
 #include <immintrin.h>
 
-namespace fl::runtime::cpu {
+#include <cstring>
+
+namespace fl::runtime {
 
 void copyRun(void* to, const void* from, int64_t bytes, bool streams) {
   constexpr int64_t kVector = sizeof(__m128i);
@@ -25,4 +27,4 @@ void finishCopies(bool streams) {
 
 bool isStreamed(int64_t bytes) { return bytes >= int64_t{24} << 20; }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::runtime
