@@ -137,6 +137,15 @@ TEST(Emitter, CastsBetweenAllTypes) {
   }
 }
 
+// Runs a map of one axis from `from` to `to`, both contiguous.
+void runMap(const ir::Kernel& kernel, const ir::Target& target, void* from, void* to,
+            int64_t count) {
+  void* data[] = {from, to};
+  const int64_t strides[] = {1, 1};
+  const ir::KernelArgs args = {data, &count, strides, nullptr};
+  EXPECT_EQ(compile(kernel, target)->entry()(&args, 0, count), -1);
+}
+
 // Every upper half of an f32 with lower halves below, at and above the middle, denormals and NaN
 // among their neighbours.
 TEST(Emitter, RoundsToBfloat16) {
@@ -153,11 +162,8 @@ TEST(Emitter, RoundsToBfloat16) {
   maker.store(maker.cast(input, dtype::bf16), {kOne});
   for (const ir::Target& target : targets()) {
     std::vector<uint16_t> rounded(x.size());
-    void* data[] = {x.data(), rounded.data()};
     const auto count = static_cast<int64_t>(x.size()) - 5;  // the last vector is not full
-    const int64_t strides[] = {1, 1};
-    const ir::KernelArgs args = {data, &count, strides, nullptr};
-    EXPECT_EQ(compile(maker.kernel(), target)->entry()(&args, 0, count), -1);
+    runMap(maker.kernel(), target, x.data(), rounded.data(), count);
     for (int64_t i = 0; i < count; ++i) {
       ASSERT_EQ(rounded[i], bfloat16(x[i]).bits)
           << std::hex << std::bit_cast<uint32_t>(x[i]) << " with " << target.features;
@@ -180,11 +186,7 @@ TEST(Emitter, RoundsRootsToBfloat16) {
   maker.store(maker.cast(root, dtype::bf16), {kOne});
   for (const ir::Target& target : targets()) {
     std::vector<uint16_t> rounded(squares.size());
-    void* data[] = {squares.data(), rounded.data()};
-    const auto count = static_cast<int64_t>(squares.size());
-    const int64_t strides[] = {1, 1};
-    const ir::KernelArgs args = {data, &count, strides, nullptr};
-    EXPECT_EQ(compile(maker.kernel(), target)->entry()(&args, 0, count), -1);
+    runMap(maker.kernel(), target, squares.data(), rounded.data(), std::ssize(squares));
     EXPECT_EQ(rounded, expected) << target.features;
   }
 }
@@ -198,11 +200,7 @@ TEST(Emitter, WidensEveryBfloat16) {
   maker.store(maker.cast(input, dtype::f32), {kOne});
   for (const ir::Target& target : targets()) {
     std::vector<uint32_t> wide(x.size());
-    void* data[] = {x.data(), wide.data()};
-    const auto count = static_cast<int64_t>(x.size());
-    const int64_t strides[] = {1, 1};
-    const ir::KernelArgs args = {data, &count, strides, nullptr};
-    EXPECT_EQ(compile(maker.kernel(), target)->entry()(&args, 0, count), -1);
+    runMap(maker.kernel(), target, x.data(), wide.data(), std::ssize(x));
     for (uint32_t i = 0; i < x.size(); ++i) ASSERT_EQ(wide[i], i << 16) << target.features;
   }
 }
