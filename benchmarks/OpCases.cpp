@@ -197,7 +197,11 @@ void addRearranging(std::vector<OpCase>* cases, dtype type) {
   add("tile", flat, [](const Tensor& x) { return tile(x, {2}); });
   add("tril", square, [](const Tensor& x) { return tril(x); });
   add("pad", square, [](const Tensor& x) { return pad(x, {{1, 1}, {1, 1}}); });
-  add("concatenate", flat, [](const Tensor& x) { return concatenate(0, x, x); });
+  cases->push_back({named("concatenate", type), type, true,
+                    [=](Dim elements) {
+                      return Tensors{numbers(flat(elements), type), numbers(flat(elements), type)};
+                    },
+                    [](const Tensors& x) { return Tensors{concatenate(0, x[0], x[1])}; }});
   add("assign to slice", flat, [](const Tensor& x) {
     Tensor y = x;
     y(range(0, x.dim(0) / 2)) = 1.5;

@@ -35,19 +35,69 @@ const std::vector<DeviceKernelPtr>& ScheduleRunner::kernels() const {
 
 namespace {
 
-// A new buffer with the elements of another.
-MemoryBlockPtr copyOf(const MemoryBlock& block, size_t bytes) {
-  constexpr int64_t kCopyBytes = 1 << 18;  // worth a thread
-  auto copy = std::make_shared<Buffer>(bytes);
-  const auto size = static_cast<int64_t>(bytes);
-  const bool streams = isStreamed(size);
-  threadPool().parallelFor(size, kCopyBytes, [&](int64_t begin, int64_t end) {
-    copyRun(static_cast<char*>(copy->data()) + begin,
-            static_cast<const char*>(block.data()) + begin, end - begin, streams);
-    finishCopies(streams);
-  });
-  counters().bytesMoved += 2 * bytes;
-  return copy;
+constexpr int64_t kCopyBytes = 1 << 18;  // worth a thread
+
+// Of a buffer.
+struct Bytes {
+  int64_t begin;
+  int64_t end;
+};
+
+// The first element of an operand.
+int64_t offsetOf(const ir::LaunchOperand& operand, std::span<const uint64_t> numberBits) {
+  int64_t offset = operand.offset.constant;
+  for (const ir::ElementOffset::Term& term : operand.offset.terms) {
+    offset += static_cast<int64_t>(numberBits[term.parameter]) * term.factor;
+  }
+  return offset;
+}
+
+// What lies around the runs of memory that an operand covers, if these are long and follow one
+// another; everything if not.
+std::vector<Bytes> bytesAround(const ir::LaunchStep& step, const ir::LaunchOperand& operand,
+                               int64_t offset, int64_t size, int64_t bytes) {
+  constexpr int64_t kLongRun = 1 << 12;
+  size_t axis = 0;
+  Dim run = 1, runs = 1;
+  for (; axis < step.extents.size() && operand.strides[axis] == run; ++axis) {
+    run *= step.extents[axis];
+  }
+  Dim reach = run;
+  for (size_t outer = axis; outer < step.extents.size(); ++outer) {
+    if (operand.strides[outer] < reach) {
+      return {{0, bytes}};
+    }
+    reach = operand.strides[outer] * step.extents[outer];
+    runs *= step.extents[outer];
+  }
+  if (run * size < kLongRun) {
+    return {{0, bytes}};
+  }
+  std::vector<Bytes> around;
+  int64_t end = 0;
+  for (Dim i = 0; i < runs; ++i) {
+    int64_t begin = offset;
+    Dim rest = i;
+    for (size_t outer = axis; outer < step.extents.size(); ++outer) {
+      begin += rest % step.extents[outer] * operand.strides[outer];
+      rest /= step.extents[outer];
+    }
+    around.push_back({end, begin * size});
+    end = (begin + run) * size;
+  }
+  around.push_back({end, bytes});
+  return around;
+}
+
+// Of no more than is worth a thread.
+std::vector<Bytes> piecesOf(const std::vector<Bytes>& all) {
+  std::vector<Bytes> pieces;
+  for (const Bytes& each : all) {
+    for (int64_t begin = each.begin; begin < each.end; begin += kCopyBytes) {
+      pieces.push_back({begin, std::min(begin + kCopyBytes, each.end)});
+    }
+  }
+  return pieces;
 }
 
 using ir::BufferRef;
@@ -87,26 +137,77 @@ bool mayTake(const ir::Schedule& schedule, size_t output) {
 
 ScheduleRunner::ScheduleRunner(ir::Schedule schedule) : schedule_(std::move(schedule)) {
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
-    mayTake_.push_back(schedule_.outputs[i].over >= 0 && mayTake(schedule_, i));
+    over_.push_back(schedule_.outputs[i].over >= 0 ? examine(i) : Over());
   }
 }
 
+ScheduleRunner::Over ScheduleRunner::examine(size_t output) const {
+  const BufferRef own{BufferRef::Space::Output, static_cast<int>(output)};
+  Over over{.mayTake = mayTake(schedule_, output)};
+  int uses = 0;
+  for (const ir::Step& step : schedule_.steps) {
+    const ir::StepBuffers buffers = stepBuffers(schedule_, step);
+    uses += static_cast<int>(std::ranges::count(buffers.reads, own));
+    uses += static_cast<int>(std::ranges::count(buffers.writes, own));
+    if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
+      const auto found = std::ranges::find(launch->operands, own, &ir::LaunchOperand::buffer);
+      if (found != launch->operands.end()) {
+        over.step = launch;
+        over.operand = found - launch->operands.begin();
+      }
+    }
+  }
+  if (uses != 1) {
+    over.step = nullptr;
+  }
+  return over;
+}
+
+// A new buffer with those elements of an output's parameter that no step overwrites.
+MemoryBlockPtr ScheduleRunner::copyOf(const MemoryBlock& block, size_t output,
+                                      const Frame& frame) const {
+  const ir::ValueType& type = schedule_.outputs[output].type;
+  const auto bytes = static_cast<int64_t>(bytesOf(type.type, type.shape));
+  auto copy = std::make_shared<Buffer>(bytes);
+  const bool streams = isStreamed(bytes);
+  std::vector<Bytes> wanted = {{0, bytes}};
+  if (const Over& over = over_[output]; over.step && bytes > kCopyBytes) {
+    const ir::LaunchOperand& operand = over.step->operands[over.operand];
+    wanted = bytesAround(*over.step, operand, offsetOf(operand, frame.numberBits),
+                         static_cast<int64_t>(getTypeSize(type.type)), bytes);
+  }
+  const std::vector<Bytes> pieces = piecesOf(wanted);
+  threadPool().parallelFor(static_cast<int64_t>(pieces.size()), 1, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      const auto [begin, end] = pieces[i];
+      copyRun(static_cast<char*>(copy->data()) + begin,
+              static_cast<const char*>(block.data()) + begin, end - begin, streams);
+    }
+    finishCopies(streams);
+  });
+  for (const auto& [begin, end] : pieces) {
+    counters().bytesMoved += 2 * (end - begin);
+  }
+  return copy;
+}
+
 // Null for outputs that share a buffer.
-LoadedSchedule::Outputs ScheduleRunner::placeOutputs(std::span<const MemoryBlockPtr> buffers,
+LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
+                                                     std::span<const MemoryBlockPtr> buffers,
                                                      std::span<const bool> spare) const {
   Outputs outputs;
   outputs.reserve(schedule_.outputs.size());
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
     const ir::ScheduleOutput& output = schedule_.outputs[i];
-    const size_t bytes = bytesOf(output.type.type, output.type.shape);
     if (output.over < 0) {
+      const size_t bytes = bytesOf(output.type.type, output.type.shape);
       outputs.push_back(output.shared ? nullptr : std::make_shared<Buffer>(bytes));
       continue;
     }
     const MemoryBlockPtr& from = buffers[output.over];
     const bool isTaken = std::find(outputs.begin(), outputs.end(), from) != outputs.end();
-    const bool takes = mayTake_[i] && !spare.empty() && spare[output.over] && !isTaken;
-    outputs.push_back(takes ? from : copyOf(*from, bytes));
+    const bool takes = over_[i].mayTake && !spare.empty() && spare[output.over] && !isTaken;
+    outputs.push_back(takes ? from : copyOf(*from, i, frame));
   }
   return outputs;
 }
@@ -122,7 +223,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
                                    ? static_cast<void*>(&frame.numberBits[i])
                                    : buffers[i]->data());
   }
-  Outputs outputs = placeOutputs(buffers, spare);
+  Outputs outputs = placeOutputs(frame, buffers, spare);
   for (const MemoryBlockPtr& output : outputs) {
     frame.outputs.push_back(output ? output->data() : nullptr);
   }
@@ -152,10 +253,7 @@ ScheduleRunner::LaunchData ScheduleRunner::launchData(const ir::LaunchStep& laun
   LaunchData result;
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     const ir::LaunchOperand& operand = launch.operands[i];
-    int64_t offset = operand.offset.constant;
-    for (const ir::ElementOffset::Term& term : operand.offset.terms) {
-      offset += static_cast<int64_t>(frame.numberBits[term.parameter]) * term.factor;
-    }
+    const int64_t offset = offsetOf(operand, frame.numberBits);
     result.data[i] = operand.buffer
                          ? static_cast<char*>(frame.address(*operand.buffer, schedule_)) +
                                offset * static_cast<int64_t>(getTypeSize(kernel.operands[i].type))

@@ -52,9 +52,19 @@ class ScheduleRunner : public LoadedSchedule {
   const ir::Schedule schedule_;
 
  private:
-  Outputs placeOutputs(std::span<const MemoryBlockPtr> buffers, std::span<const bool> spare) const;
+  // What the runner knows of an output that is over a parameter.
+  struct Over {
+    bool mayTake = false;  // the parameter's buffer
+    // The one operand that is written there, where no step reads it; null otherwise.
+    const ir::LaunchStep* step = nullptr;
+    size_t operand = 0;
+  };
+  Over examine(size_t output) const;
+  Outputs placeOutputs(const Frame& frame, std::span<const MemoryBlockPtr> buffers,
+                       std::span<const bool> spare) const;
+  MemoryBlockPtr copyOf(const MemoryBlock& block, size_t output, const Frame& frame) const;
 
-  std::vector<bool> mayTake_;  // by output: its parameter's buffer
+  std::vector<Over> over_;  // by output
 };
 
 }  // namespace fl::runtime

@@ -91,6 +91,51 @@ TEST_P(InPlace, ASharedValueIsCopiedOnce) {
   EXPECT_EQ(flat(3).scalar<float>(), 3);
 }
 
+// A box with a step of 1 or more in each dimension.
+struct Box {
+  Dim begin[3], end[3], step[3];
+};
+
+TEST_P(InPlace, OfASharedValueOnlyWhatStaysIsCopied) {
+  constexpr Dim kShape[] = {1200, 40, 7};
+  constexpr Dim kElements = 1200 * 40 * 7;
+  const Tensor old = iota({1200, 40, 7});
+  old.scalar<float>();
+  const Box boxes[] = {{{0, 0, 3}, {1200, 40, 4}, {1, 1, 1}},   // one run
+                       {{0, 10, 0}, {1200, 30, 7}, {1, 1, 1}},  // runs of lines
+                       {{0, 1, 2}, {1200, 40, 5}, {1, 1, 1}},   // in some planes
+                       {{100, 3, 1}, {1199, 9, 6}, {1, 1, 1}},  // parts of lines
+                       {{0, 0, 0}, {1200, 40, 7}, {1, 3, 2}},   // lines apart
+                       {{5, 0, 0}, {9, 40, 7}, {1, 1, 1}},      // short runs
+                       {{1, 0, 0}, {1200, 40, 7}, {2, 1, 1}}};  // single elements
+  for (const Box& box : boxes) {
+    Values expected = old.toHostVector<float>();
+    Dim written = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+      written *= (box.end[axis] - box.begin[axis] + box.step[axis] - 1) / box.step[axis];
+    }
+    for (Dim k = box.begin[2]; k < box.end[2]; k += box.step[2]) {
+      for (Dim j = box.begin[1]; j < box.end[1]; j += box.step[1]) {
+        for (Dim i = box.begin[0]; i < box.end[0]; i += box.step[0]) {
+          expected[i + kShape[0] * (j + kShape[1] * k)] = -1;
+        }
+      }
+    }
+    Tensor x = old;
+    const uint64_t moved = runtime::counters().bytesMoved;
+    x(range(box.begin[0], box.end[0], box.step[0]), range(box.begin[1], box.end[1], box.step[1]),
+      range(box.begin[2], box.end[2], box.step[2])) = -1.0;
+    EXPECT_EQ(x.toHostVector<float>(), expected);
+    const bool isLong = box.step[0] == 1 && box.end[0] - box.begin[0] > 1024;
+    const Dim copied = isLong ? kElements - written : kElements;
+    // In eager mode the number is first spread over a tensor of the box.
+    const Dim moves = GetParam() == std::string("eager") ? 3 : 1;
+    EXPECT_EQ(runtime::counters().bytesMoved - moved,
+              sizeof(float) * (2 * copied + moves * written));
+  }
+  EXPECT_EQ(old.flat(kElements - 1).scalar<float>(), static_cast<float>(kElements - 1));
+}
+
 TEST_P(InPlace, BothOfTwoThatShareAreWritten) {
   Tensor x = largeTensor(), y = x;
   x.flat(3) = -1.0;
@@ -247,7 +292,6 @@ TEST_P(InPlace, CopiesOnOtherThreadsKeepTheirElements) {
   }
 }
 
-// A chain of updates in one plan writes each box once, and nothing else.
 // Sorting takes memory of its own: if there is none, the read that comes next must find the old
 // elements to write over.
 TEST(InPlaceLazy, CopiesBeforeWhatMayRunOutOfMemory) {
@@ -263,6 +307,7 @@ TEST(InPlaceLazy, CopiesBeforeWhatMayRunOutOfMemory) {
       << "of the order, in s64 and in s32, and of x";
 }
 
+// A chain of updates in one plan writes each box once, and nothing else.
 TEST(InPlaceLazy, AChainRunsAKernelForEachBox) {
   Tensor x = largeTensor();
   const Counts counts;

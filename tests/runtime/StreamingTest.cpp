@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <numeric>
 
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/runtime/Device.h"
@@ -66,7 +67,25 @@ TEST_F(StreamingTest, LargeMapsAlongMemoryStream) {
   EXPECT_EQ(storesOf(Op::Exp, {{dtype::f32, {1024}}}), Stores::Cached);
   EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {64, kLarge / 64}}, {dtype::f32, {64}}}),
             Stores::Streaming);
-  EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {4096, 4096}}}, {1, 0}), Stores::Streaming);
+  EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {1024, 1024}}}, {1, 0}), Stores::Streaming);
+  EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {1024, 512}}}, {1, 0}), Stores::Cached);
+}
+
+// What is read again at each index of the last axis is taken in pieces, which end anywhere.
+TEST_F(StreamingTest, WhatIsReadAgainComesInTurns) {
+  constexpr Dim kLine = (Dim{1} << 20) + 5, kTimes = 3;
+  const auto plan = load(Op::Add, {{dtype::f32, {kLine, kTimes}}, {dtype::f32, {kLine}}});
+  std::vector<MemoryBlockPtr> buffers;
+  for (const Dim elements : {kLine * kTimes, kLine}) {
+    buffers.push_back(makeBlock(nullptr, elements * sizeof(float)));
+    auto* values = static_cast<float*>(buffers.back()->data());
+    std::iota(values, values + elements, 0.0f);
+  }
+  const MemoryBlockPtr sums = plan->run(buffers, std::vector<Number>(2))[0];
+  const auto* sum = static_cast<const float*>(sums->data());
+  for (Dim i = 0; i < kLine * kTimes; ++i) {
+    ASSERT_EQ(sum[i], static_cast<float>(i + i % kLine)) << i;
+  }
 }
 
 TEST_F(StreamingTest, OtherLayoutsDoNot) {

@@ -102,6 +102,9 @@ class KernelEmitter {
   // total = op(total, part), in the type of the total.
   llvm::Value* addToTotal(const ir::KernelStage::Reduce& reduce, llvm::Value* total,
                           llvm::Value* part);
+  // Asks for what the first sweep of the next kept element reads, while the last sweep of this one
+  // reads from the caches what the first has left there.
+  void fetchNextRow(int stage, llvm::Value* index);
   LlvmValue roundedTotal(const ir::KernelStage::Reduce& reduce, llvm::Value* total);
   Values sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);
   Values sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end, const Values& pairs);

@@ -1,4 +1,5 @@
 // Sweeps over the reduced axes: the row tree and the column tree of fl/kernel/Kernel.h.
+#include <algorithm>
 #include <numeric>
 
 #include "fl/codegen/cpu/KernelEmitter.h"
@@ -142,6 +143,34 @@ Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* e
   return result;
 }
 
+void KernelEmitter::fetchNextRow(int stage, llvm::Value* index) {
+  const auto sweeps = [&](int from, int to) {
+    return std::count_if(kernel_.stages.begin() + from, kernel_.stages.begin() + to,
+                         [](const ir::KernelStage& other) { return other.sweep; });
+  };
+  const int stages = static_cast<int>(kernel_.stages.size());
+  if (walkedAxes_.empty() || sweeps(0, stage) == 0 || sweeps(stage + 1, stages) > 0) return;
+  // Longer rows would not stay in the cache until they are read.
+  constexpr int64_t kMostBytes = 1 << 16, kCacheLine = 64;
+  for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+    const ir::KernelOperand& operand = kernel_.operands[i];
+    llvm::Value* stride = arguments_.operands[i].strides[walkedAxes_[0]];
+    if (operand.role != ir::KernelOperand::Role::Input || !stride ||
+        operand.strides[0] != ir::Stride::One) {
+      continue;
+    }
+    const auto size = static_cast<int64_t>(getTypeSize(operand.type));
+    llvm::Value* row = builder_.CreateMul(arguments_.extents[0], number(size));
+    llvm::Value* isShort = builder_.CreateICmpSLE(row, number(kMostBytes));
+    llvm::Value* ahead = builder_.CreateSelect(isShort, stride, number(0));
+    ahead = builder_.CreateAdd(ahead, builder_.CreateMul(index, number(size)));
+    for (int64_t byte = 0; byte < plan_.unroll * kLanes * size; byte += kCacheLine) {
+      fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)),
+                                  builder_.CreateAdd(ahead, number(byte))));
+    }
+  }
+}
+
 // With one vector a turn the two accumulators of a reduction change places each turn; their number
 // of turns is even, so that they end where they began.
 Values KernelEmitter::sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end,
@@ -151,6 +180,7 @@ Values KernelEmitter::sweepFullVectors(int stage, llvm::Value* begin, llvm::Valu
                  [&](llvm::Value* i, const Values& current) {
                    ValueScopes::Scope scope(values_);
                    values_.setLanes(fullLanes(i, plan_.unroll));
+                   fetchNextRow(stage, i);
                    Values next = current;
                    emitBody(stage, [&](int vector, int r, LlvmValue value) {
                      const Reduce& reduce = reduces(stage)[r];

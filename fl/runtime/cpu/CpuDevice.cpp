@@ -69,6 +69,7 @@ struct PreparedLaunch {
   std::vector<int64_t> extents;
   int64_t domain;
   int64_t grain;  // equal to domain if one thread does it
+  int64_t turns;  // parts of the domain whose pieces follow one another: turnsOf()
 };
 
 // A launch that reduces so much to one element that its chunks are worth threads of their own.
@@ -169,9 +170,29 @@ int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extent
   return (grain + unit - 1) / unit * unit;
 }
 
+// A map that reads the same memory at every index of its last axis, and more than caches hold,
+// takes a piece of it for each of these indices in turn; 1 for all others.
+int64_t turnsOf(const ir::Kernel& kernel, const ir::LaunchStep& step, int64_t domain) {
+  constexpr size_t kTooMuch = size_t{4} << 20;
+  const int last = kernel.rank - 1;
+  if (kernel.reduced != 0 || last == 0 || step.extents[last] < 2 || crossesMemory(kernel)) {
+    return 1;
+  }
+  const auto repeats = [&](const ir::KernelOperand& operand) {
+    return operand.role == ir::KernelOperand::Role::Input &&
+           operand.strides[0] != ir::Stride::Zero && operand.strides[last] == ir::Stride::Zero &&
+           domain / step.extents[last] * getTypeSize(operand.type) >= kTooMuch;
+  };
+  return std::ranges::any_of(kernel.operands, repeats) ? step.extents[last] : 1;
+}
+constexpr int64_t kTurnElements = 1 << 16;
+
 // Bytes of a step from which its results are written around the caches: more than they hold, as
 // the next step would find little of it there.
 constexpr size_t kStreamFrom = size_t{48} << 20;
+// The same for maps that cross memory: their rows drive one another out of the caches before whole
+// lines of the result are written.
+constexpr size_t kStreamCrossingFrom = size_t{8} << 20;
 constexpr Dim kStreamAlignment = 64;
 
 // Every whole vector of the output is aligned, wherever its parts and runs begin.
@@ -199,7 +220,8 @@ constexpr size_t kLongRun = 2048;
 // How a step's results are best written: around the caches by large maps that write along memory.
 ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step) {
   const ir::Kernel& kernel = schedule.kernels[step.kernel];
-  if (kernel.reduced != 0 || stepBytes(schedule, step) < kStreamFrom) {
+  const size_t streamFrom = crossesMemory(kernel) ? kStreamCrossingFrom : kStreamFrom;
+  if (kernel.reduced != 0 || stepBytes(schedule, step) < streamFrom) {
     return ir::Stores::Cached;
   }
   int outputs = 0;
@@ -314,6 +336,10 @@ class CpuSchedule : public ScheduleRunner {
     const ir::Kernel& kernel = launch.kernel->kernel();
     launch.domain = kernelDomain(kernel, launch.extents.data());
     launch.grain = chooseGrain(kernel, launch.extents, launch.domain, elements);
+    launch.turns = turnsOf(kernel, step, launch.domain);
+    if (launch.turns > 1) {
+      launch.grain = std::min(launch.grain, kTurnElements);
+    }
     return launch;
   }
 
@@ -341,8 +367,15 @@ class CpuSchedule : public ScheduleRunner {
     };
     if (launch.grain >= launch.domain) {
       part(0, launch.domain);
-    } else {
+    } else if (launch.turns == 1) {
       threadPool().parallelFor(launch.domain, launch.grain, part);
+    } else {
+      const int64_t turn = launch.domain / launch.turns;
+      threadPool().parallelFor(turn, launch.grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = 0; i < launch.turns; ++i) {
+          part(i * turn + begin, i * turn + end);
+        }
+      });
     }
     bad.check();
   }

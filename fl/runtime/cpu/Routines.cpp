@@ -87,13 +87,15 @@ class CumsumRoutine : public Routine {
   // `count` lines side by side.
   template <typename T>
   void sumBlock(const T* in, T* out, int64_t count) const {
-    const bool streams = isStreamed(shape_.elements() * static_cast<int64_t>(sizeof(T)));
+    // Rows that lie a power of two apart drive one another out of the caches.
+    constexpr int64_t kStreamFrom = 4 << 20, kRowsAhead = 2;
+    const bool streams = shape_.elements() * static_cast<int64_t>(sizeof(T)) >= kStreamFrom;
     alignas(64) SumType<T> totals[kMostWidth] = {};
     alignas(64) SumType<T> values[kMostWidth];
     alignas(64) T narrowed[kMostWidth];
     for (int64_t i = 0; i < shape_.length; ++i, in += shape_.inner, out += shape_.inner) {
-      if (i + 1 < shape_.length) {
-        fetchBytes(in + shape_.inner, count * static_cast<int64_t>(sizeof(T)));
+      if (i + kRowsAhead < shape_.length) {
+        fetchBytes(in + kRowsAhead * shape_.inner, count * static_cast<int64_t>(sizeof(T)));
       }
       if constexpr (std::is_arithmetic_v<T>) {
         math_.add(totals, in, count);
