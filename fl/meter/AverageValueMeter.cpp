@@ -16,10 +16,8 @@ void AverageValueMeter::add(const double val, const double w) {
 void AverageValueMeter::add(const Tensor& vals) {
   FL_API_ENTRY();
   const Tensor wide = vals.astype(dtype::f64);
-  const Tensor added = sum(wide);
-  const Tensor addedSquares = sum(wide * wide);
-  sum_ = sum_ ? *sum_ + added : added;
-  sumOfSquares_ = sumOfSquares_ ? *sumOfSquares_ + addedSquares : addedSquares;
+  sum_.add(sum(wide));
+  sumOfSquares_.add(sum(wide * wide));
   elements_ += static_cast<double>(vals.elements());
 }
 
@@ -28,9 +26,9 @@ std::vector<double> AverageValueMeter::value() const {
   const double total = weights_ + elements_;
   double mean = mean_;
   double meanOfSquares = meanOfSquares_;
-  if (sum_) {
-    mean = (mean_ * weights_ + sum_->scalar<double>()) / total;
-    meanOfSquares = (meanOfSquares_ * weights_ + sumOfSquares_->scalar<double>()) / total;
+  if (elements_ > 0) {
+    mean = (mean_ * weights_ + sum_.value()) / total;
+    meanOfSquares = (meanOfSquares_ * weights_ + sumOfSquares_.value()) / total;
   }
   const double squares = squaredWeights_ + elements_;
   return {mean, (meanOfSquares - mean * mean) / (1 - squares / (total * total)), total};

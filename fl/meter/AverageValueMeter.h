@@ -1,10 +1,9 @@
 // The mean and variance of a stream of values.
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "fl/tensor/TensorBase.h"
+#include "fl/meter/RecordedSum.h"
 
 namespace fl {
 
@@ -25,9 +24,9 @@ class AverageValueMeter {
   double meanOfSquares_ = 0;
   double weights_ = 0;
   double squaredWeights_ = 0;
-  // Of the elements of tensors, f64 scalars.
-  std::optional<Tensor> sum_;
-  std::optional<Tensor> sumOfSquares_;
+  // Of the elements of tensors.
+  detail::RecordedSum sum_;
+  detail::RecordedSum sumOfSquares_;
   double elements_ = 0;
 };
 

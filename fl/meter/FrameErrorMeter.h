@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
-#include "fl/tensor/TensorBase.h"
+#include "fl/meter/RecordedSum.h"
 
 namespace fl {
 
@@ -23,8 +22,7 @@ class FrameErrorMeter {
  private:
   bool accuracy_;
   int64_t count_ = 0;
-  // An s64 scalar; an error count of u32 would wrap after 2^32 frames.
-  std::optional<Tensor> errors_;
+  detail::RecordedSum errors_;
 };
 
 }  // namespace fl

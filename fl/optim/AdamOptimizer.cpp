@@ -1,7 +1,6 @@
 #include "fl/optim/AdamOptimizer.h"
 
 #include <cmath>
-#include <sstream>
 
 #include "fl/base/CallSite.h"
 
@@ -9,46 +8,24 @@ namespace fl {
 
 AdamOptimizer::AdamOptimizer(const std::vector<Variable>& parameters, double learningRate,
                              double beta1, double beta2, double epsilon, double weightDecay)
-    : FirstOrderOptimizer(parameters, learningRate),
-      beta1_(beta1),
-      beta2_(beta2),
-      epsilon_(epsilon),
-      weightDecay_(weightDecay) {
+    : MomentOptimizer(parameters, learningRate, beta1, beta2, epsilon, weightDecay) {
   FL_API_ENTRY();
-  biasedFirst_ = makeState();
-  biasedSecond_ = makeState();
+  makeState(2);
 }
 
-void AdamOptimizer::step() {
-  FL_API_ENTRY();
+void AdamOptimizer::beginStep() {
   ++count_;
-  const double correctedLr =
-      lr_ * std::sqrt(1 - std::pow(beta2_, count_)) / (1 - std::pow(beta1_, count_));
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].isGradAvailable()) {
-      continue;
-    }
-    Tensor& data = parameters_[i].tensor();
-    const Tensor grad = parameters_[i].grad().tensor();
-    if (weightDecay_ != 0) {
-      data = data - (weightDecay_ * lr_) * data;
-    }
-    Tensor& first = biasedFirst_[i];
-    Tensor& second = biasedSecond_[i];
-    first = beta1_ * first + (1 - beta1_) * grad;
-    second = beta2_ * second + (1 - beta2_) * (grad * grad);
-    data = data - correctedLr * first / (sqrt(second) + epsilon_);
-  }
-  evalParameters();
+  secondCorrection_ = std::sqrt(1 - std::pow(beta2_, count_));
+  correctedLr_ = lr_ * secondCorrection_ / (1 - std::pow(beta1_, count_));
 }
 
-std::string AdamOptimizer::prettyString() const {
-  std::ostringstream text;
-  text << "Adam";
-  if (weightDecay_ != 0) {
-    text << " (weight decay=" << weightDecay_ << ")";
-  }
-  return text.str();
+void AdamOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
+  Tensor& first = state[0];
+  Tensor& second = state[1];
+  decay(data, lr_);
+  first = beta1_ * first + (1 - beta1_) * grad;
+  second = beta2_ * second + (1 - beta2_) * (grad * grad);
+  data = data - correctedLr_ * first / (sqrt(second) + epsilonOfStep());
 }
 
 }  // namespace fl

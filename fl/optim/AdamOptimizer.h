@@ -1,7 +1,8 @@
-// Adam: Kingma and Ba, "Adam: a method for stochastic optimization", 2015.
+// Adam: Kingma and Ba, "Adam: a method for stochastic optimization", 2015. AdamW: Loshchilov and
+// Hutter, "Decoupled weight decay regularization", 2019.
 #pragma once
 
-#include "fl/optim/Optimizers.h"
+#include "fl/optim/MomentOptimizer.h"
 
 namespace fl {
 
@@ -9,21 +10,45 @@ namespace fl {
 //   w = w - weightDecay learningRate w
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   w = w - learningRate sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon)
-class AdamOptimizer : public FirstOrderOptimizer {
+class AdamOptimizer : public MomentOptimizer {
  public:
   AdamOptimizer(const std::vector<Variable>& parameters, double learningRate, double beta1 = 0.9,
                 double beta2 = 0.999, double epsilon = 1e-8, double weightDecay = 0);
-  void step() override;
-  std::string prettyString() const override;
+  std::string prettyString() const override { return withWeightDecay("Adam"); }
+
+ protected:
+  AdamOptimizer() = default;
+  void beginStep() override;
+  void update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) override;
+
+  virtual double epsilonOfStep() const { return epsilon_; }
+
+  // Of the step that is recorded: sqrt(1 - beta2^t).
+  double secondCorrection_ = 0;
 
  private:
-  double beta1_;
-  double beta2_;
-  double epsilon_;
-  double weightDecay_;
+  FL_SAVE_LOAD_WITH_BASE(MomentOptimizer, count_)
+
   int count_ = 0;
-  std::vector<Tensor> biasedFirst_;
-  std::vector<Tensor> biasedSecond_;
+  double correctedLr_ = 0;
+};
+
+// As PyTorch has it: v is corrected before epsilon is added,
+//   w = w - learningRate / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + epsilon)
+// and there is weight decay by default. That is Adam with epsilon sqrt(1 - beta2^t).
+class AdamWOptimizer : public AdamOptimizer {
+ public:
+  AdamWOptimizer(const std::vector<Variable>& parameters, double learningRate, double beta1 = 0.9,
+                 double beta2 = 0.999, double epsilon = 1e-8, double weightDecay = 1e-2)
+      : AdamOptimizer(parameters, learningRate, beta1, beta2, epsilon, weightDecay) {}
+  std::string prettyString() const override { return withWeightDecay("AdamW"); }
+
+ protected:
+  double epsilonOfStep() const override { return epsilon_ * secondCorrection_; }
+
+ private:
+  FL_SAVE_LOAD_WITH_BASE(AdamOptimizer)
+  AdamWOptimizer() = default;
 };
 
 }  // namespace fl

@@ -8,12 +8,14 @@
 // step() records the update of all parameters and ends the segment (fl::eval); it reads no value,
 // so nothing has to run in it. The learning rate and all other numbers are run-time arguments of
 // the recorded operators: a schedule that changes them reuses the same plan. Gradients are not
-// changed. Parameters without a gradient are left as they are.
+// changed. Parameters without a gradient are left as they are. An optimizer is saved with its
+// parameters and its state (fl/nn/Serialization.h), and goes on bit for bit where it was.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "fl/autograd/Serialization.h"
 #include "fl/autograd/Variable.h"
 
 namespace fl {
@@ -24,6 +26,10 @@ class FirstOrderOptimizer {
   virtual ~FirstOrderOptimizer() = default;
 
   virtual void step() = 0;
+  // step() if the b8 scalar `condition` is not 0; otherwise parameters and state keep their bits.
+  // The optimizers of fl/optim record both outcomes; here, for those of users, the condition is
+  // read.
+  virtual void stepIf(const Tensor& condition);
   double getLr() const { return lr_; }
   void setLr(double lr) { lr_ = lr; }
   // Drops the gradients of the parameters.
@@ -31,13 +37,13 @@ class FirstOrderOptimizer {
   virtual std::string prettyString() const = 0;
 
  protected:
-  // Zeros like each parameter, for the state of an update rule.
-  std::vector<Tensor> makeState() const;
-  // The end of every step().
-  void evalParameters();
+  FirstOrderOptimizer() = default;
 
   std::vector<Variable> parameters_;
-  double lr_;
+  double lr_ = 0;
+
+ private:
+  FL_SAVE_LOAD(lr_, parameters_)
 };
 
 }  // namespace fl

@@ -8,43 +8,26 @@ namespace fl {
 
 SGDOptimizer::SGDOptimizer(const std::vector<Variable>& parameters, double learningRate,
                            double momentum, double weightDecay, bool useNesterov)
-    : FirstOrderOptimizer(parameters, learningRate),
+    : PerParameterOptimizer(parameters, learningRate, weightDecay),
       momentum_(momentum),
-      weightDecay_(weightDecay),
       useNesterov_(useNesterov) {
   FL_API_ENTRY();
-  if (momentum_ != 0) {
-    velocities_ = makeState();
-  }
+  makeState(momentum != 0 ? 1 : 0);
 }
 
-void SGDOptimizer::step() {
-  FL_API_ENTRY();
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].isGradAvailable()) {
-      continue;
-    }
-    Tensor& data = parameters_[i].tensor();
-    Tensor grad = parameters_[i].grad().tensor();
-    if (weightDecay_ != 0) {
-      grad = grad + weightDecay_ * data;
-    }
-    if (momentum_ != 0) {
-      Tensor& velocity = velocities_[i];
-      velocity = momentum_ * velocity + grad;
-      grad = useNesterov_ ? grad + momentum_ * velocity : velocity;
-    }
-    data = data - lr_ * grad;
+void SGDOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
+  Tensor direction = weightDecay_ != 0 ? grad + weightDecay_ * data : grad;
+  if (momentum_ != 0) {
+    Tensor& velocity = state[0];
+    velocity = momentum_ * velocity + direction;
+    direction = useNesterov_ ? direction + momentum_ * velocity : velocity;
   }
-  evalParameters();
+  data = data - lr_ * direction;
 }
 
 std::string SGDOptimizer::prettyString() const {
   std::ostringstream text;
-  text << "SGD";
-  if (weightDecay_ != 0) {
-    text << " (weight decay=" << weightDecay_ << ")";
-  }
+  text << withWeightDecay("SGD");
   if (momentum_ != 0) {
     text << (useNesterov_ ? " (Nesterov momentum=" : " (momentum=") << momentum_ << ")";
   }

@@ -1,0 +1,21 @@
+#include "fl/optim/LionOptimizer.h"
+
+#include "fl/base/CallSite.h"
+
+namespace fl {
+
+LionOptimizer::LionOptimizer(const std::vector<Variable>& parameters, double learningRate,
+                             double beta1, double beta2, double weightDecay)
+    : MomentOptimizer(parameters, learningRate, beta1, beta2, /*epsilon=*/0, weightDecay) {
+  FL_API_ENTRY();
+  makeState(1);
+}
+
+void LionOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
+  Tensor& moment = state[0];
+  decay(data, lr_);
+  data = data - lr_ * sign(beta1_ * moment + (1 - beta1_) * grad);
+  moment = beta2_ * moment + (1 - beta2_) * grad;
+}
+
+}  // namespace fl

@@ -1,0 +1,74 @@
+#include "fl/optim/PerParameterOptimizer.h"
+
+#include <sstream>
+
+#include "fl/base/CallSite.h"
+#include "fl/optim/Utils.h"
+#include "fl/tensor/Compute.h"
+
+namespace fl {
+
+void PerParameterOptimizer::makeState(int tensors, int scalars) {
+  for (const Variable& parameter : parameters_) {
+    const dtype type = detail::atLeast32Bits(parameter.type());
+    std::vector<Tensor>& state = states_.emplace_back(tensors, full(parameter.shape(), 0.0, type));
+    state.resize(tensors + scalars, full(Shape(), 0.0, type));
+  }
+}
+
+void PerParameterOptimizer::step() {
+  FL_API_ENTRY();
+  updateAllIf(nullptr);
+}
+
+void PerParameterOptimizer::stepIf(const Tensor& condition) {
+  FL_API_ENTRY();
+  updateAllIf(&condition);
+}
+
+void PerParameterOptimizer::updateAllIf(const Tensor* condition) {
+  beginStep();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (parameters_[i].isGradAvailable()) {
+      updateIf(condition, parameters_[i], states_[i]);
+    }
+  }
+  for (Variable& parameter : parameters_) {
+    fl::eval(parameter.tensor());
+  }
+}
+
+void PerParameterOptimizer::updateIf(const Tensor* condition, Variable& parameter,
+                                     std::vector<Tensor>& state) {
+  const dtype type = parameter.type();
+  const Tensor before = parameter.tensor();
+  const std::vector<Tensor> stateBefore = condition ? state : std::vector<Tensor>();
+  const dtype wide = detail::atLeast32Bits(type);
+  Tensor data = before.astype(wide);
+  update(data, parameter.grad().tensor().astype(wide), state);
+  data = data.astype(type);
+  if (condition) {
+    data = where(*condition, data, before);
+    for (size_t i = 0; i < state.size(); ++i) {
+      state[i] = where(*condition, state[i], stateBefore[i]);
+    }
+  }
+  parameter.tensor() = std::move(data);
+}
+
+void PerParameterOptimizer::decay(Tensor& data, double factor) const {
+  if (weightDecay_ != 0) {
+    data = data - (weightDecay_ * factor) * data;
+  }
+}
+
+std::string PerParameterOptimizer::withWeightDecay(const std::string& name) const {
+  std::ostringstream text;
+  text << name;
+  if (weightDecay_ != 0) {
+    text << " (weight decay=" << weightDecay_ << ")";
+  }
+  return text.str();
+}
+
+}  // namespace fl

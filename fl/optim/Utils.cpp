@@ -1,0 +1,31 @@
+#include "fl/optim/Utils.h"
+
+#include "fl/base/CallSite.h"
+
+namespace fl {
+
+RecordedScalar<double> clipGradNorm(const std::vector<Variable>& parameters, double maxNorm) {
+  FL_API_ENTRY();
+  Tensor squares = full(Shape(), 0.0, dtype::f64);
+  for (const Variable& parameter : parameters) {
+    if (parameter.isGradAvailable()) {
+      const Tensor& grad = parameter.grad().tensor();
+      const Tensor wide = grad.astype(detail::atLeast32Bits(grad.type()));
+      squares = squares + sum(wide * wide).astype(dtype::f64);
+    }
+  }
+  const Tensor norm = sqrt(squares);
+  const Tensor scale = minimum(maxNorm / (norm + 1e-6), 1.0);
+  for (const Variable& parameter : parameters) {
+    if (parameter.isGradAvailable()) {
+      const Tensor& grad = parameter.grad().tensor();
+      const dtype wide = detail::atLeast32Bits(grad.type());
+      Tensor scaled = (grad.astype(wide) * scale.astype(wide)).astype(grad.type());
+      // A Variable of its own: a handle on the gradient that was handed out keeps its values.
+      parameter.grad() = Variable(std::move(scaled), false);
+    }
+  }
+  return RecordedScalar<double>(norm);
+}
+
+}  // namespace fl

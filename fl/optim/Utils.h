@@ -1,0 +1,38 @@
+// What training loops do with gradients between backward() and step().
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "fl/autograd/Variable.h"
+
+namespace fl {
+namespace detail {
+
+// f32 for 16-bit floats, else the type itself.
+inline dtype atLeast32Bits(dtype type) {
+  return type == dtype::f16 || type == dtype::bf16 ? dtype::f32 : type;
+}
+
+}  // namespace detail
+
+// A scalar that is recorded like any tensor and read where the program uses it as a number: `double
+// norm = clipGradNorm(...)` waits for the gradients, a call whose result is not used does not.
+template <typename T>
+class RecordedScalar {
+ public:
+  explicit RecordedScalar(Tensor scalar) : tensor_(std::move(scalar)) {}
+  operator T() const { return tensor_.asScalar<T>(); }
+  const Tensor& tensor() const { return tensor_; }
+
+ private:
+  Tensor tensor_;
+};
+
+// Scales the gradients by min(1, maxNorm / (norm + 1e-6)), where `norm` is the Euclidean norm of
+// all of them together, which is returned. Parameters without a gradient are passed over. Squares
+// are added in f32 where gradients are narrower. Pascanu et al., "On the difficulty of training
+// recurrent neural networks", 2013.
+RecordedScalar<double> clipGradNorm(const std::vector<Variable>& parameters, double maxNorm);
+
+}  // namespace fl
