@@ -14,8 +14,10 @@ LionOptimizer::LionOptimizer(const std::vector<Variable>& parameters, double lea
 void LionOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
   Tensor& moment = state[0];
   decay(data, lr_);
-  data = data - lr_ * sign(beta1_ * moment + (1 - beta1_) * grad);
-  moment = beta2_ * moment + (1 - beta2_) * grad;
+  // What the parameter and the moment share makes their updates one kernel.
+  const Tensor change = grad - moment;
+  data = data - lr_ * sign(moment + (1 - beta1_) * change);
+  moment = moment + (1 - beta2_) * change;
 }
 
 }  // namespace fl

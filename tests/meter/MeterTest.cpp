@@ -2,11 +2,16 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <list>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "fl/meter/meters.h"
+#include "tests/ErrorOf.h"
+#include "tests/ForwardingBackend.h"
 
 namespace fl::test {
 namespace {
@@ -92,6 +97,144 @@ TEST(FrameErrorMeter, Misuse) {
   }
   EXPECT_THROW(meter.add(full(Shape({2, 2}), 1.0), full(Shape({2, 2}), 1.0)),
                std::invalid_argument);
+}
+
+TEST(MSEMeter, AveragesOverSamples) {
+  MSEMeter meter;
+  EXPECT_EQ(meter.value(), 0);
+  const Tensor output = Tensor::fromVector(Shape({2, 2}), std::vector<float>{1, 2, 3, 4});
+  meter.add(output, output);
+  meter.add(output, output + 2);
+  EXPECT_DOUBLE_EQ(meter.value(), 8);
+  meter.add(Tensor::fromVector(std::vector<int>{5}), Tensor::fromVector(std::vector<unsigned>{7}));
+  EXPECT_DOUBLE_EQ(meter.value(), 20 / 3.0);
+  meter.reset();
+  EXPECT_EQ(meter.value(), 0);
+  EXPECT_EQ(errorOf([&] {
+              meter.add(output, full(Shape({4}), 1.0));
+            }).find("MSEMeter: output (2, 2) and target (4) must be of one shape"),
+            0u);
+}
+
+TEST(TopKMeter, CountsTargetsAmongTheFirst) {
+  // Scores of four classes, for three samples.
+  const Tensor output = Tensor::fromVector(
+      Shape({4, 3}), std::vector<float>{0.1, 0.4, 0.3, 0.2, 9, 8, 7, 6, -4, -3, -2, -1});
+  const Tensor target = Tensor::fromVector(std::vector<int>{2, 3, 3});
+  const std::vector<int> correct = {1, 2, 2, 3};
+  for (int k = 1; k <= 4; ++k) {
+    TopKMeter meter(k);
+    EXPECT_TRUE(std::isnan(meter.value()));
+    meter.add(output, target);
+    EXPECT_DOUBLE_EQ(meter.value(), 100 * correct[k - 1] / 3.0) << k;
+    meter.add(output, Tensor::fromVector(std::vector<int>{1, 0, 3}));
+    EXPECT_EQ(meter.getStats(), std::make_pair(correct[k - 1] + 3, 6)) << k;
+    meter.set(3, 4);
+    EXPECT_DOUBLE_EQ(meter.value(), 75);
+    meter.reset();
+    EXPECT_EQ(meter.getStats(), std::make_pair(0, 0));
+  }
+}
+
+TEST(TopKMeter, Misuse) {
+  EXPECT_EQ(errorOf([] { TopKMeter(0); }).find("TopKMeter: k must be greater than 0, not 0"), 0u);
+  TopKMeter meter(3);
+  const Tensor scores = full(Shape({4, 2}), 1.0);
+  for (const auto& [output, target] :
+       {std::pair(scores, full(Shape({3}), 1)), std::pair(scores, full(Shape({2, 1}), 1)),
+        std::pair(full(Shape({2}), 1.0), full(Shape({2}), 1)),
+        std::pair(full(Shape({2, 2}), 1.0), full(Shape({2}), 1))}) {
+    EXPECT_NE(errorOf([&] {
+                meter.add(output, target);
+              }).find("must be (classes, batch) and (batch), with at least 3 classes"),
+              std::string::npos);
+  }
+  EXPECT_EQ(errorOf([&] {
+              meter.add(scores, full(Shape({3}), 1));
+            }).find("TopKMeter: output (4, 2) and target (3) must be"),
+            0u);
+}
+
+std::vector<int64_t> distance(const std::string& output, const std::string& target) {
+  EditDistanceMeter meter;
+  meter.add(output.begin(), target.begin(), output.size(), target.size());
+  return meter.value();
+}
+
+TEST(EditDistanceMeter, CountsDeletionsInsertionsAndSubstitutions) {
+  // {errors, length, deletions, insertions, substitutions}
+  using Counts = std::vector<int64_t>;
+  EXPECT_EQ(distance("kitten", "kitten"), (Counts{0, 6, 0, 0, 0}));
+  EXPECT_EQ(distance("kitten", "sitting"), (Counts{3, 7, 1, 0, 2}));
+  EXPECT_EQ(distance("", "abc"), (Counts{3, 3, 3, 0, 0}));
+  EXPECT_EQ(distance("abc", ""), (Counts{3, 0, 0, 3, 0}));
+  EXPECT_EQ(distance("xabc", "abc"), (Counts{1, 3, 0, 1, 0}));
+  EXPECT_EQ(distance("ac", "abc"), (Counts{1, 3, 1, 0, 0}));
+  EXPECT_EQ(distance("intention", "execution"), (Counts{5, 9, 1, 1, 3}));
+}
+
+TEST(EditDistanceMeter, TakesSequencesTensorsAndCounts) {
+  const std::vector<int> output = {1, 2, 3, 5}, target = {1, 3, 4, 5, 6};
+  const int targetArray[] = {1, 3, 4, 5, 6};
+  EditDistanceMeter one, meter;
+  one.add(output, target);
+  const std::vector<int64_t> errors = one.value();
+  meter.add(Tensor::fromVector(output), Tensor::fromVector(target).astype(dtype::u8));
+  meter.add(std::list<int>(output.begin(), output.end()).begin(), targetArray, 0, 5);
+  EXPECT_EQ(meter.value(),
+            (std::vector<int64_t>{errors[0] + 5, 10, errors[2] + 5, errors[3], errors[4]}));
+  meter.reset();
+  meter.add(10, 1, 2, 3);
+  EditDistanceMeter::ErrorState more;
+  more.nsub = 4;
+  EXPECT_EQ(more.sum(), 4);
+  meter.add(more, 30);
+  EXPECT_EQ(meter.value(), (std::vector<int64_t>{10, 40, 1, 2, 7}));
+  EXPECT_EQ(meter.errorRate(), (std::vector<double>{25, 40, 2.5, 5, 17.5}));
+}
+
+TEST(EditDistanceMeter, RatesOfNothing) {
+  EditDistanceMeter meter;
+  EXPECT_EQ(meter.errorRate(), (std::vector<double>(5, 0)));
+  meter.add(0, 0, 2, 0);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(meter.errorRate(), (std::vector<double>{infinity, 0, 0, infinity, 0}));
+}
+
+TEST(EditDistanceMeter, Misuse) {
+  EditDistanceMeter meter;
+  const Tensor line = full(Shape({4}), 1);
+  EXPECT_EQ(errorOf([&] { meter.add(full(Shape({2, 2}), 1), line); })
+                .find("EditDistanceMeter: output s32[2,2] and target s32[4] must be 1-D and of "
+                      "integers"),
+            0u);
+  EXPECT_THROW(meter.add(line, full(Shape({2, 2}), 1)), std::invalid_argument);
+  EXPECT_THROW(meter.add(line, full(Shape({4}), 1.0)), std::invalid_argument);
+}
+
+TEST(Meters, NothingIsReadBeforeTheValue) {
+  testing::CountingBackend backend(defaultTensorBackend());
+  const BackendScope scope(backend);
+  AverageValueMeter average;
+  FrameErrorMeter frames;
+  EditDistanceMeter distances;
+  MSEMeter squares;
+  TopKMeter top(2);
+  for (int step = 0; step < 3; ++step) {
+    const Tensor scores = exp(full(Shape({4, 5}), 1.0)), classes = argmax(scores, 0);
+    average.add(scores);
+    frames.add(classes, classes);
+    distances.add(classes, classes);
+    squares.add(scores, scores);
+    top.add(scores, classes);
+  }
+  EXPECT_EQ(backend.reads, 0);
+  EXPECT_NEAR(average.value()[0], std::exp(1), 1e-6);
+  EXPECT_EQ(frames.value(), 0);
+  EXPECT_EQ(distances.value(), (std::vector<int64_t>{0, 15, 0, 0, 0}));
+  EXPECT_EQ(squares.value(), 0);
+  EXPECT_EQ(top.value(), 100);
+  EXPECT_GT(backend.reads, 0);
 }
 
 TEST(CountMeter, CountsByCategory) {

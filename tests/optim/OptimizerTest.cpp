@@ -9,6 +9,8 @@
 #include "fl/nn/nn.h"
 #include "fl/optim/optim.h"
 #include "fl/tensor/Random.h"
+#include "tests/ErrorOf.h"
+#include "tests/optim/AllOptimizers.h"
 
 namespace fl::test {
 namespace {
@@ -112,17 +114,76 @@ TEST(Optimizers, TheLearningRateChanges) {
 }
 
 TEST(Optimizers, ParametersWithoutGradientStay) {
-  Variable with(Tensor::fromVector(kStart), true);
-  Variable without(Tensor::fromVector(kStart), true);
-  SGDOptimizer sgd({without, with}, 0.1, 0.9, 0.1);
-  AdamOptimizer adam({without, with}, 0.1, 0.9, 0.999, 1e-8, 0.1);
-  loss(with).backward();
-  sgd.step();
-  adam.step();
-  EXPECT_EQ(valuesOf(without.tensor()), kStart);
-  EXPECT_NE(valuesOf(with.tensor()), kStart);
-  sgd.zeroGrad();
-  EXPECT_FALSE(with.isGradAvailable());
+  for (const MakeOptimizer& make : allOptimizers()) {
+    Variable with(Tensor::fromVector(kStart), true);
+    Variable without(Tensor::fromVector(kStart), true);
+    const auto optimizer = make({without, with});
+    loss(with).backward();
+    optimizer->step();
+    EXPECT_EQ(valuesOf(without.tensor()), kStart) << optimizer->prettyString();
+    EXPECT_NE(valuesOf(with.tensor()), kStart) << optimizer->prettyString();
+    optimizer->zeroGrad();
+    EXPECT_FALSE(with.isGradAvailable());
+  }
+}
+
+// A step of 16-bit parameters is one in f32 that is rounded at its end.
+TEST(Optimizers, NarrowParametersHaveWideState) {
+  for (const MakeOptimizer& make : allOptimizers()) {
+    for (const dtype type : {dtype::f16, dtype::bf16}) {
+      const Tensor start = Tensor::fromVector(kStart).astype(type);
+      Variable narrow(start, true), wide(start.astype(dtype::f32), true);
+      const auto optimizer = make({narrow}), other = make({wide});
+      SCOPED_TRACE(optimizer->prettyString());
+      for (int step = 0; step < 4; ++step) {
+        // Its square would be 0 in f16.
+        const Tensor grad = Tensor::fromVector(std::vector<float>{1e-4f, -3e-4f, 1}).astype(type);
+        narrow.zeroGrad();
+        wide.zeroGrad();
+        narrow.addGrad(Variable(grad, false));
+        wide.addGrad(Variable(grad.astype(dtype::f32), false));
+        optimizer->step();
+        other->step();
+        wide.tensor() = wide.tensor().astype(type).astype(dtype::f32);
+        EXPECT_EQ(narrow.type(), type);
+        EXPECT_EQ(narrow.tensor().astype(dtype::f32).toHostVector<float>(),
+                  wide.tensor().toHostVector<float>());
+      }
+    }
+  }
+}
+
+// Where the variance of RMSProp is 0 but for rounding.
+TEST(RMSProp, AGradientThatStaysIsNoSquareRootOfLessThanZero) {
+  Variable w(Tensor::fromVector(std::vector<float>{1, 1, 1}), true);
+  RMSPropOptimizer optimizer({w}, 1e-6, 0.5, 1e-3, 0, true);
+  for (int step = 0; step < 60; ++step) {
+    w.zeroGrad();
+    w.addGrad(Variable(Tensor::fromVector(std::vector<float>{0.1f, 0.3f, 0.7f}), false));
+    optimizer.step();
+  }
+  EXPECT_FALSE(isInvalidArray(w.tensor()));
+}
+
+// A schedule that begins at 0 leaves the velocity alone.
+TEST(NAG, ALearningRateOfZeroIsNoDivisor) {
+  Variable w(Tensor::fromVector(kStart), true);
+  NAGOptimizer optimizer({w}, 0, 0.9);
+  for (const double rate : {0.0, 0.1}) {
+    EXPECT_EQ(valuesOf(w.tensor()), kStart);
+    optimizer.setLr(rate);
+    giveGradient(w);
+    optimizer.step();
+  }
+  EXPECT_NEAR(valuesOf(w.tensor())[0], 1 - 0.1 * (4 + 0.9 * (0.9 * 4 + 4)), 1e-12);
+}
+
+TEST(NAG, Misuse) {
+  const std::vector<Variable> none;
+  EXPECT_EQ(errorOf<std::runtime_error>([&] {
+              NAGOptimizer(none, 0.1, 0);
+            }).find("NAGOptimizer: the momentum must be greater than 0, not 0"),
+            0u);
 }
 
 // A tensor read before a step keeps its values.
@@ -142,6 +203,37 @@ TEST(Optimizers, PrettyStrings) {
             "SGD (weight decay=0.5) (momentum=0.9)");
   EXPECT_EQ(SGDOptimizer(none, 1, 0.9, 0, true).prettyString(), "SGD (Nesterov momentum=0.9)");
   EXPECT_EQ(AdamOptimizer(none, 1).prettyString(), "Adam");
+  EXPECT_EQ(AdamOptimizer(none, 1, 0.9, 0.99, 1e-8, 0.5).prettyString(), "Adam (weight decay=0.5)");
+  EXPECT_EQ(AdamWOptimizer(none, 1).prettyString(), "AdamW (weight decay=0.01)");
+  EXPECT_EQ(AMSgradOptimizer(none, 1).prettyString(), "AMSgrad from ");
+  EXPECT_EQ(AMSgradOptimizer(none, 1, 0.9, 0.99, 1e-8, 0.5).prettyString(),
+            "AMSgrad from  (weight decay=0.5)");
+  EXPECT_EQ(NovogradOptimizer(none, 1).prettyString(), "Novograd");
+  EXPECT_EQ(LionOptimizer(none, 1, 0.9, 0.99, 0.5).prettyString(), "Lion (weight decay=0.5)");
+  EXPECT_EQ(RMSPropOptimizer(none, 1).prettyString(), "RMSProp");
+  EXPECT_EQ(RMSPropOptimizer(none, 1, 0.9, 1e-8, 0.5, true).prettyString(),
+            "RMSProp (weight decay=0.5) (use first moment)");
+  EXPECT_EQ(AdadeltaOptimizer(none).prettyString(), "Adadelta (rho=0.9) (epsilon=1e-08)");
+  EXPECT_EQ(AdadeltaOptimizer(none, 1, 0.9, 0, 0.5).prettyString(),
+            "Adadelta (weight decay=0.5) (rho=0.9)");
+  EXPECT_EQ(AdagradOptimizer(none, 1, 1e-8, 0.5).prettyString(), "Adagrad (epsilon=1e-08)");
+  NAGOptimizer nag(none, 1, 0.99, 0.5);
+  nag.setLr(2);
+  EXPECT_EQ(nag.prettyString(),
+            "NAG (lr=2 ); (previous lr=1); (weight decay=0.5); (Nesterov momentum=0.99)");
+}
+
+TEST(ClipGradNorm, NarrowGradientsAndHandles) {
+  Variable w(full(Shape({300}), 0.0, dtype::f16), true);
+  w.addGrad(Variable(full(Shape({300}), 1000.0, dtype::f16), false));
+  const Variable before = w.grad();
+  // The squares alone are beyond f16.
+  const double norm = clipGradNorm({w}, std::sqrt(300) / 2);
+  EXPECT_NEAR(norm, 1000 * std::sqrt(300), 1e-2);
+  EXPECT_EQ(w.grad().type(), dtype::f16);
+  EXPECT_EQ(w.grad().tensor().astype(dtype::f32).scalar<float>(), 0.5f);
+  EXPECT_EQ(before.tensor().astype(dtype::f32).scalar<float>(), 1000);
+  EXPECT_EQ(clipGradNorm({}, 1), 0.0);
 }
 
 // Exclusive or needs the hidden layer.

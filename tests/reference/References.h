@@ -1,7 +1,7 @@
-// Cases of the .npz files that make_tensor_references.py writes: inputs of tensor operators and
-// what NumPy makes of them. A case's name holds its operator and arguments, "sort x=ties axis=1
-// mode=up"; its results stand under "<case>/<result>". Relies on tools/npy;
-// tests/tensor/Reference*Test.cpp and tests/autograd use it.
+// Cases of the .npz files that make_*_references.py write: inputs of tensor operators and what
+// NumPy makes of them, steps of optimizers and what PyTorch does. A case's name holds its operator
+// and arguments, "sort x=ties axis=1 mode=up"; its results stand under "<case>/<result>". Relies on
+// tools/npy; tests/tensor/Reference*Test.cpp, tests/autograd and tests/optim use it.
 #pragma once
 
 #include <functional>
