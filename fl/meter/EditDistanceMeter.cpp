@@ -23,10 +23,13 @@ void EditDistanceMeter::add(const int64_t n, const int64_t ndel, const int64_t n
 }
 
 const EditDistanceMeter::Totals& EditDistanceMeter::totals() const {
-  for (const auto& [output, target] : std::exchange(pending_, {})) {
-    const auto given = output.toHostVector<long long>();
-    const auto wanted = target.toHostVector<long long>();
-    totals_.add(errors(given.data(), wanted.data(), given.size(), wanted.size()), wanted.size());
+  while (!pending_.empty()) {
+    // What cannot be read stays pending.
+    const auto output = pending_.back().first.toHostVector<long long>();
+    const auto target = pending_.back().second.toHostVector<long long>();
+    pending_.pop_back();
+    totals_.add(errors(output.data(), target.data(), output.size(), target.size()),
+                static_cast<int64_t>(target.size()));
   }
   return totals_;
 }

@@ -4,8 +4,8 @@
 //   for (int64_t step = 0; step < 10'500; ++step) {
 //     optimizer.setLr(schedule(step));
 //
-// A schedule has no state: training that is resumed asks for the step where it stands. Each throws
-// std::invalid_argument for a number of steps below 1 (oneCycle: 2), and nothing when it is called.
+// A schedule has no state: training that is resumed asks for the step where it stands. Making one
+// throws std::invalid_argument unless the number of its steps is at least 1.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ LrSchedule linearWarmup(int64_t steps, LrSchedule next, double startFactor = 0);
 // one down to maxLr / divFactor / finalDivFactor at step `steps` - 1, where it stays; Smith and
 // Topin, "Super-convergence: very fast training of neural networks using large learning rates",
 // 2018, in the form and with the defaults of PyTorch's OneCycleLR. Throws std::invalid_argument
-// also unless 1 <= warmupShare steps < steps.
+// unless 1 <= warmupShare steps < steps.
 LrSchedule oneCycle(double maxLr, int64_t steps, double warmupShare = 0.3, double divFactor = 25,
                     double finalDivFactor = 1e4);
 

@@ -8,11 +8,20 @@
 
 namespace fl {
 
+// Each is a value of its own, in a segment that ends here: the first step is the plan of all
+// others.
 void PerParameterOptimizer::makeState(int tensors, int scalars) {
   for (const Variable& parameter : parameters_) {
     const dtype type = detail::atLeast32Bits(parameter.type());
-    std::vector<Tensor>& state = states_.emplace_back(tensors, full(parameter.shape(), 0.0, type));
-    state.resize(tensors + scalars, full(Shape(), 0.0, type));
+    std::vector<Tensor>& state = states_.emplace_back();
+    for (int i = 0; i < tensors + scalars; ++i) {
+      state.push_back(full(i < tensors ? parameter.shape() : Shape(), 0.0, type));
+    }
+  }
+  for (std::vector<Tensor>& state : states_) {
+    for (Tensor& tensor : state) {
+      fl::eval(tensor);
+    }
   }
 }
 
