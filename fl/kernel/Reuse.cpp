@@ -18,10 +18,6 @@ bool mayFail(const Schedule& schedule, const Step& step) {
   return opKind(op) == Kind::Index || opKind(op) == Kind::Update || op == Op::Argsort;
 }
 
-bool isMapAlongMemory(const Kernel& kernel) {
-  return kernel.reduced == 0 && !crossesMemory(kernel);
-}
-
 class Reuse {
  public:
   explicit Reuse(const Schedule& schedule)
@@ -49,18 +45,14 @@ class Reuse {
       return isFree(described.over, writers[0]) ? std::vector{described.over} : std::vector<int>{};
     }
     const auto* map = std::get_if<LaunchStep>(&schedule_.steps[writers[0]]);
-    if (writers.size() > 1 || !map || !isMapAlongMemory(schedule_.kernels[map->kernel])) {
+    if (writers.size() > 1 || !map || schedule_.kernels[map->kernel].reduced != 0 ||
+        crossesMemory(schedule_.kernels[map->kernel])) {
       return {};
     }
     std::vector<int> found;
-    for (const LaunchOperand& operand : map->operands) {
-      if (!operand.buffer || operand.buffer->space != Space::Parameter) {
-        continue;
-      }
-      const int parameter = operand.buffer->index;
-      if (std::ranges::find(found, parameter) == found.end() && isFree(parameter, writers[0] + 1) &&
-          fits(parameter, output) && readsWhereItWrites(*map, parameter, output)) {
-        found.push_back(parameter);
+    for (int p = 0; p < static_cast<int>(schedule_.parameters.size()); ++p) {
+      if (isFree(p, writers[0] + 1) && readsWhereItWrites(*map, p, output)) {
+        found.push_back(p);
       }
     }
     return found;
@@ -89,28 +81,25 @@ class Reuse {
     return lastReader_[parameter] < step && !shared_[parameter];
   }
 
-  bool fits(int parameter, int output) const {
+  // It reads the parameter, which has the output's size, and all of it where it writes the output.
+  bool readsWhereItWrites(const LaunchStep& map, int parameter, int output) const {
     const ValueType& from = schedule_.parameters[parameter].type;
     const ValueType& to = schedule_.outputs[output].type;
-    return bytesOf(from.type, from.shape) == bytesOf(to.type, to.shape);
-  }
-
-  // All that the map reads of the parameter, it reads where it writes the output.
-  bool readsWhereItWrites(const LaunchStep& map, int parameter, int output) const {
     const std::vector<KernelOperand>& described = schedule_.kernels[map.kernel].operands;
     const auto target = std::ranges::find(
         map.operands, BufferRef{Space::Output, output},
         [](const LaunchOperand& operand) { return operand.buffer.value_or(BufferRef()); });
-    const size_t size = getTypeSize(described[target - map.operands.begin()].type);
+    const size_t size = getTypeSize(to.type);
+    bool reads = false, fits = bytesOf(from.type, from.shape) == bytesOf(to.type, to.shape);
     for (size_t i = 0; i < map.operands.size(); ++i) {
       const LaunchOperand& operand = map.operands[i];
-      if (operand.buffer == BufferRef{Space::Parameter, parameter} &&
-          (getTypeSize(described[i].type) != size || operand.offset != target->offset ||
-           operand.strides != target->strides)) {
-        return false;
+      if (operand.buffer == BufferRef{Space::Parameter, parameter}) {
+        reads = true;
+        fits = fits && getTypeSize(described[i].type) == size && operand.offset == target->offset &&
+               operand.strides == target->strides;
       }
     }
-    return true;
+    return reads && fits;
   }
 
   const Schedule& schedule_;
