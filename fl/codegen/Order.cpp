@@ -1,8 +1,8 @@
 // Orders steps so that less memory is alive at once. Tries a greedy order by bytes freed and keeps
 // it only if its peak is below the recorded order's.
 #include <algorithm>
-#include <map>
 
+#include "fl/codegen/Dependencies.h"
 #include "fl/codegen/Memory.h"
 #include "fl/codegen/Passes.h"
 
@@ -11,43 +11,6 @@ namespace {
 
 // The greedy choice looks at all ready steps; beyond this many steps the recorded order stands.
 constexpr size_t kMaxOrderedSteps = 4000;
-
-// Step i must run after all of before[i]: readers after the writer, writers after the writer and
-// its readers. What comes before a writer comes before those after it, too.
-std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
-  struct Users {
-    int writer = -1;
-    std::vector<int> readers;  // since then
-  };
-  std::map<ir::BufferRef, Users> users;
-  // An output that is over a parameter may be in its buffer.
-  const auto usersOf = [&](const ir::BufferRef& ref) -> Users& {
-    const int over =
-        ref.space == ir::BufferRef::Space::Output ? schedule.outputs[ref.index].over : -1;
-    return users[over < 0 ? ref : ir::BufferRef{ir::BufferRef::Space::Parameter, over}];
-  };
-  std::vector<std::vector<int>> before(schedule.steps.size());
-  for (int i = 0; i < std::ssize(schedule.steps); ++i) {
-    const ir::StepBuffers buffers = stepBuffers(schedule, schedule.steps[i]);
-    const auto after = [&](int step) {
-      if (step >= 0 && step != i) {
-        before[i].push_back(step);
-      }
-    };
-    for (const ir::BufferRef& ref : buffers.reads) {
-      after(usersOf(ref).writer);
-      usersOf(ref).readers.push_back(i);
-    }
-    for (const ir::BufferRef& ref : buffers.writes) {
-      after(usersOf(ref).writer);
-      std::for_each(usersOf(ref).readers.begin(), usersOf(ref).readers.end(), after);
-      usersOf(ref) = {i, {}};
-    }
-    std::sort(before[i].begin(), before[i].end());
-    before[i].erase(std::unique(before[i].begin(), before[i].end()), before[i].end());
-  }
-  return before;
-}
 
 class GreedyOrder {
  public:

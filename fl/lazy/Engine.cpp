@@ -354,12 +354,10 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
   absl::InlinedVector<MemoryBlockPtr, 4> buffers;
   absl::InlinedVector<Number, 4> numbers;
   absl::InlinedVector<bool, 4> spare(segment.inputs.size(), false);
-  for (const ir::ScheduleOutput& output : plan.schedule().outputs) {
-    if (output.over >= 0) {
-      // Whoever holds it lets go of it after the run.
-      const LazyNodePtr& input = *segment.inputs[output.over];
-      spare[output.over] = isHeldBy(input->innerUses, input) && isHeldBy(1, input->buffer);
-    }
+  for (int parameter : plan.reusable()) {
+    // Whoever holds it lets go of it after the run.
+    const LazyNodePtr& input = *segment.inputs[parameter];
+    spare[parameter] = isHeldBy(input->innerUses, input) && isHeldBy(1, input->buffer);
   }
   for (const LazyNodePtr* input : segment.inputs) {
     buffers.push_back((*input)->buffer);

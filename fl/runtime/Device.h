@@ -57,6 +57,8 @@ class LoadedSchedule {
   // that one's elements; an empty list says that none is.
   virtual Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
                       std::span<const bool> spare = {}) const = 0;
+  // The parameters that run() would make use of if they were spare.
+  virtual const std::vector<int>& reusable() const = 0;
   virtual const ir::Schedule& schedule() const = 0;
   virtual const std::vector<DeviceKernelPtr>& kernels() const = 0;
 };

@@ -4,6 +4,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/ir/Interpreter.h"
+#include "fl/kernel/Reuse.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/FloatEnvironment.h"
 #include "fl/runtime/StreamingCopy.h"
@@ -102,48 +103,21 @@ std::vector<Bytes> piecesOf(const std::vector<Bytes>& all) {
 
 using ir::BufferRef;
 
-// Whether a step may find an index out of range or run out of memory. Other steps work in what the
-// run has before the first of them, but for some bytes.
-bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
-  if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
-    return schedule.kernels[launch->kernel].gatherCount() > 0;
-  }
-  const ir::Op op = std::get<ir::LibraryStep>(step).op;
-  const ir::Kind kind = opKind(op);
-  return kind == ir::Kind::Index || kind == ir::Kind::Update || op == ir::Op::Argsort;
-}
-
-// Whether an output that is over a parameter may be in its buffer: once a step has written there,
-// no step reads the parameter, which no output shares, and none fails.
-bool mayTake(const ir::Schedule& schedule, size_t output) {
-  const BufferRef own{BufferRef::Space::Output, static_cast<int>(output)};
-  const BufferRef from{BufferRef::Space::Parameter, schedule.outputs[output].over};
-  const auto has = [](const std::vector<BufferRef>& refs, const BufferRef& ref) {
-    return std::find(refs.begin(), refs.end(), ref) != refs.end();
-  };
-  bool written = false;
-  const auto stops = [&](const ir::Step& step) {
-    const ir::StepBuffers buffers = stepBuffers(schedule, step);
-    written = written || has(buffers.writes, own);
-    return written && (mayFail(schedule, step) || has(buffers.reads, from));
-  };
-  return std::none_of(schedule.steps.begin(), schedule.steps.end(), stops) &&
-         std::none_of(
-             schedule.outputs.begin(), schedule.outputs.end(),
-             [&](const ir::ScheduleOutput& other) { return other.shared && other.source == from; });
-}
-
 }  // namespace
 
-ScheduleRunner::ScheduleRunner(ir::Schedule schedule) : schedule_(std::move(schedule)) {
+ScheduleRunner::ScheduleRunner(ir::Schedule schedule)
+    : schedule_(std::move(schedule)), reusable_(ir::reusableParameters(schedule_)) {
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
-    over_.push_back(schedule_.outputs[i].over >= 0 ? examine(i) : Over());
+    writers_.push_back(findWriter(static_cast<int>(i)));
+    wanted_.insert(wanted_.end(), reusable_[i].begin(), reusable_[i].end());
   }
+  std::ranges::sort(wanted_);
+  wanted_.erase(std::ranges::unique(wanted_).begin(), wanted_.end());
 }
 
-ScheduleRunner::Over ScheduleRunner::examine(size_t output) const {
-  const BufferRef own{BufferRef::Space::Output, static_cast<int>(output)};
-  Over over{.mayTake = mayTake(schedule_, output)};
+ScheduleRunner::Writer ScheduleRunner::findWriter(int output) const {
+  const BufferRef own{BufferRef::Space::Output, output};
+  Writer writer;
   int uses = 0;
   for (const ir::Step& step : schedule_.steps) {
     const ir::StepBuffers buffers = stepBuffers(schedule_, step);
@@ -152,15 +126,11 @@ ScheduleRunner::Over ScheduleRunner::examine(size_t output) const {
     if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
       const auto found = std::ranges::find(launch->operands, own, &ir::LaunchOperand::buffer);
       if (found != launch->operands.end()) {
-        over.step = launch;
-        over.operand = found - launch->operands.begin();
+        writer = {launch, static_cast<size_t>(found - launch->operands.begin())};
       }
     }
   }
-  if (uses != 1) {
-    over.step = nullptr;
-  }
-  return over;
+  return uses == 1 ? writer : Writer();
 }
 
 // A new buffer with those elements of an output's parameter that no step overwrites.
@@ -171,9 +141,9 @@ MemoryBlockPtr ScheduleRunner::copyOf(const MemoryBlock& block, size_t output,
   auto copy = std::make_shared<Buffer>(bytes);
   const bool streams = isStreamed(bytes);
   std::vector<Bytes> wanted = {{0, bytes}};
-  if (const Over& over = over_[output]; over.step && bytes > kCopyBytes) {
-    const ir::LaunchOperand& operand = over.step->operands[over.operand];
-    wanted = bytesAround(*over.step, operand, offsetOf(operand, frame.numberBits),
+  if (const Writer& writer = writers_[output]; writer.step && bytes > kCopyBytes) {
+    const ir::LaunchOperand& operand = writer.step->operands[writer.operand];
+    wanted = bytesAround(*writer.step, operand, offsetOf(operand, frame.numberBits),
                          static_cast<int64_t>(getTypeSize(type.type)), bytes);
   }
   const std::vector<Bytes> pieces = piecesOf(wanted);
@@ -199,15 +169,20 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
   outputs.reserve(schedule_.outputs.size());
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
     const ir::ScheduleOutput& output = schedule_.outputs[i];
-    if (output.over < 0) {
-      const size_t bytes = bytesOf(output.type.type, output.type.shape);
-      outputs.push_back(output.shared ? nullptr : std::make_shared<Buffer>(bytes));
-      continue;
+    const auto takes = [&](int parameter) {
+      return !spare.empty() && spare[parameter] &&
+             std::ranges::find(outputs, buffers[parameter]) == outputs.end();
+    };
+    const auto taken = std::ranges::find_if(reusable_[i], takes);
+    if (output.shared) {
+      outputs.push_back(nullptr);
+    } else if (taken != reusable_[i].end()) {
+      outputs.push_back(buffers[*taken]);
+    } else if (output.over >= 0) {
+      outputs.push_back(copyOf(*buffers[output.over], i, frame));
+    } else {
+      outputs.push_back(std::make_shared<Buffer>(bytesOf(output.type.type, output.type.shape)));
     }
-    const MemoryBlockPtr& from = buffers[output.over];
-    const bool isTaken = std::find(outputs.begin(), outputs.end(), from) != outputs.end();
-    const bool takes = over_[i].mayTake && !spare.empty() && spare[output.over] && !isTaken;
-    outputs.push_back(takes ? from : copyOf(*from, i, frame));
   }
   return outputs;
 }
@@ -263,6 +238,31 @@ ScheduleRunner::LaunchData ScheduleRunner::launchData(const ir::LaunchStep& laun
     result.scalars[i] = frame.numberBits[launch.numbers[i]];
   }
   return result;
+}
+
+bool ScheduleRunner::isApart(const ir::LaunchStep& a, const ir::LaunchStep& b) const {
+  const auto mayOverlap = [&](const BufferRef& written, const BufferRef& other) {
+    if (written.space == BufferRef::Space::Temporary && other.space == written.space) {
+      const ir::Temporary& x = schedule_.temporaries[written.index];
+      const ir::Temporary& y = schedule_.temporaries[other.index];
+      return x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+    }
+    const bool isReusable = written.space == BufferRef::Space::Output &&
+                            other.space == BufferRef::Space::Parameter &&
+                            std::ranges::count(reusable_[written.index], other.index) > 0;
+    return written == other || isReusable;
+  };
+  const auto disturbs = [&](const ir::StepBuffers& writer, const ir::StepBuffers& other) {
+    const auto hits = [&](const BufferRef& written) {
+      const auto overlaps = [&](const BufferRef& ref) { return mayOverlap(written, ref); };
+      return std::ranges::any_of(other.reads, overlaps) ||
+             std::ranges::any_of(other.writes, overlaps);
+    };
+    return std::ranges::any_of(writer.writes, hits);
+  };
+  const ir::StepBuffers buffersOfA = stepBuffers(schedule_, a);
+  const ir::StepBuffers buffersOfB = stepBuffers(schedule_, b);
+  return !disturbs(buffersOfA, buffersOfB) && !disturbs(buffersOfB, buffersOfA);
 }
 
 void ScheduleRunner::interpretCall(const ir::LibraryStep& call, const Frame& frame) const {

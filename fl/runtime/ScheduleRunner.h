@@ -16,6 +16,7 @@ class ScheduleRunner : public LoadedSchedule {
   Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
               std::span<const bool> spare) const final;
   const ir::Schedule& schedule() const final { return schedule_; }
+  const std::vector<int>& reusable() const final { return wanted_; }
   const std::vector<DeviceKernelPtr>& kernels() const override;
 
  protected:
@@ -46,25 +47,27 @@ class ScheduleRunner : public LoadedSchedule {
       throw ir::IndexOutOfRange(error.bad, call.origin);
     }
   }
+  // Whether two launches need nothing of one another, wherever outputs are placed.
+  bool isApart(const ir::LaunchStep& a, const ir::LaunchStep& b) const;
   // Runs a call by the reference interpreter.
   void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
 
   const ir::Schedule schedule_;
 
  private:
-  // What the runner knows of an output that is over a parameter.
-  struct Over {
-    bool mayTake = false;  // the parameter's buffer
-    // The one operand that is written there, where no step reads it; null otherwise.
+  // The one operand that is written to an output, where no step reads it; null otherwise.
+  struct Writer {
     const ir::LaunchStep* step = nullptr;
     size_t operand = 0;
   };
-  Over examine(size_t output) const;
+  Writer findWriter(int output) const;
   Outputs placeOutputs(const Frame& frame, std::span<const MemoryBlockPtr> buffers,
                        std::span<const bool> spare) const;
   MemoryBlockPtr copyOf(const MemoryBlock& block, size_t output, const Frame& frame) const;
 
-  std::vector<Over> over_;  // by output
+  const std::vector<std::vector<int>> reusable_;  // parameters, by output
+  std::vector<int> wanted_;                       // all of them
+  std::vector<Writer> writers_;                   // by output
 };
 
 }  // namespace fl::runtime

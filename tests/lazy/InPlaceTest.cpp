@@ -308,6 +308,77 @@ TEST(InPlaceLazy, CopiesBeforeWhatMayRunOutOfMemory) {
 }
 
 // A chain of updates in one plan writes each box once, and nothing else.
+TEST(InPlaceLazy, AMapTakesTheBufferOfWhatItReplaces) {
+  const BackendScope scope("lazy");
+  Tensor x = largeTensor();
+  const Tensor y = largeTensor();
+  EXPECT_EQ(largeBuffers([&] {
+              for (int i = 0; i < 3; ++i) {
+                x = (x + y) * 0.5;
+                EXPECT_EQ(at(x, 7, 1), 1007);
+              }
+            }),
+            0);
+  EXPECT_EQ(at(y, 7, 1), 1007);
+}
+
+TEST(InPlaceLazy, OnlyWhatNobodyNeedsIsTaken) {
+  const BackendScope scope("lazy");
+  const auto buffersOf = [](auto&& work) { return largeBuffers(work); };
+  Tensor x = largeTensor();
+  const Tensor copy = x;
+  EXPECT_EQ(buffersOf([&] { EXPECT_EQ(at(x = x + 1.0, 3, 0), 4); }), 1) << "a copy has it";
+  EXPECT_EQ(at(copy, 3, 0), 3);
+  EXPECT_EQ(buffersOf([&] { EXPECT_EQ(at(x = transpose(x), 3, 0), 3001); }), 1)
+      << "its elements are read after others are written";
+  EXPECT_EQ(buffersOf([&] { EXPECT_EQ(at(x = x + x(span, 0), 3, 0), 6002); }), 1)
+      << "one column is read by all";
+  EXPECT_EQ(buffersOf([&] { EXPECT_EQ((x = x.astype(dtype::f64))(3, 0).scalar<double>(), 6002); }),
+            1)
+      << "the elements are larger";
+  Tensor z = largeTensor() * 0.0 + 1.0, later;
+  z.scalar<float>();
+  EXPECT_EQ(buffersOf([&] {
+              later = matmul(z, full({kSide, 1}, 1.0));
+              z = z + 1.0;
+              EXPECT_EQ(at(z, 3, 0), 2);
+            }),
+            0)
+      << "what reads it comes before";
+  EXPECT_EQ(at(later, 0, 0), 1000);
+}
+
+// Each of two kernels reads both, so that the first must leave both and the second takes one.
+TEST(InPlaceLazy, WhatALaterKernelReadsStays) {
+  const BackendScope scope("lazy");
+  Tensor x = largeTensor(), y = largeTensor() * 2.0;
+  y.scalar<float>();
+  EXPECT_EQ(largeBuffers([&] {
+              for (int i = 0; i < 4; ++i) {
+                const Tensor sum = x + y;
+                y = x - y;
+                x = sum;
+                x.scalar<float>();
+              }
+            }),
+            4);
+  // (x + y, x - y) twice is (2 x, 2 y).
+  EXPECT_EQ(at(x, 5, 2), 4 * 2005);
+  EXPECT_EQ(at(y, 5, 2), 8 * 2005);
+}
+
+TEST(InPlaceLazy, AFailedPlanTakesNothing) {
+  const BackendScope scope("lazy");
+  Tensor x = largeTensor();
+  const Tensor bad = Tensor::fromVector(std::vector<int>{kSide});
+  x = x + 1.0;
+  const Tensor looked = x(bad, span);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THROW(looked.scalar<float>(), std::invalid_argument);
+  }
+  EXPECT_EQ(at(x, 3, 0), 4);
+}
+
 TEST(InPlaceLazy, AChainRunsAKernelForEachBox) {
   Tensor x = largeTensor();
   const Counts counts;

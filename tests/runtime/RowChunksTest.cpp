@@ -6,7 +6,7 @@
 
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/kernel/Lower.h"
-#include "fl/kernel/RowChunks.h"
+#include "fl/runtime/cpu/RowChunks.h"
 #include "fl/runtime/Device.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tile/TileInterpreter.h"
@@ -43,7 +43,7 @@ void expectBitsOfWhole(Op op, dtype type, Dim length, bool hasNan = false) {
   const ir::Graph graph = graphOf(op, type, length);
   const std::unique_ptr<Device> device = makeDevice("cpu");
   const ir::Schedule schedule = ir::scheduleSingleNode(graph, device->lowering());
-  ASSERT_TRUE(ir::cutIntoChunks(schedule.kernels.at(0)));
+  ASSERT_TRUE(cpu::cutIntoChunks(schedule.kernels.at(0)));
   const MemoryBlockPtr input = makeInput(type, length, hasNan);
 
   uint64_t expected = 0;
@@ -80,7 +80,7 @@ TEST(RowChunks, OtherKernelsStayWhole) {
     const ir::ValueId x = graph.addParameter({{dtype::f32, shape}, false});
     graph.setResults({graph.addNode(op, {x}, attrs)});
     const auto schedule = ir::scheduleSingleNode(graph, ir::Lowering::Kernels);
-    return ir::cutIntoChunks(schedule.kernels.at(0)).has_value();
+    return cpu::cutIntoChunks(schedule.kernels.at(0)).has_value();
   };
   EXPECT_TRUE(cut(Op::Sum, {1 << 20}, {0, 0}));
   EXPECT_FALSE(cut(Op::Sum, {1 << 20, 2}, {0, 0}));

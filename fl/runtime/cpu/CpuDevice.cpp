@@ -9,12 +9,12 @@
 #include <optional>
 
 #include "fl/base/Error.h"
-#include "fl/kernel/RowChunks.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleRunner.h"
 #include "fl/runtime/ThreadPool.h"
 #include "fl/runtime/cpu/CodeLoader.h"
 #include "fl/runtime/cpu/Library.h"
+#include "fl/runtime/cpu/RowChunks.h"
 #include "fl/tile/HostTarget.h"
 #include "fl/tile/TileInterpreter.h"
 #include "fl/tile/TileOps.h"
@@ -72,11 +72,23 @@ struct PreparedLaunch {
   int64_t turns;  // parts of the domain whose pieces follow one another: turnsOf()
 };
 
+// Launches of one kernel that do not need one another, run as one.
+struct LaunchGroup {
+  // Indices [begin, end) of a launch's domain.
+  struct Part {
+    size_t launch;
+    int64_t begin;
+    int64_t end;
+  };
+  std::vector<PreparedLaunch> launches;
+  std::vector<Part> parts;
+};
+
 // A launch that reduces so much to one element that its chunks are worth threads of their own.
 struct ChunkedLaunch {
   const CpuKernel* kernel;  // chunks.chunks
   const ir::LaunchStep* step;
-  ir::RowChunks chunks;
+  RowChunks chunks;
   tile::TileProgram finish;
 };
 constexpr int64_t kChunkedElements = 1 << 18;
@@ -249,12 +261,16 @@ class CpuSchedule : public ScheduleRunner {
     for (const ir::Step& step : schedule_.steps) {
       bytes_ += stepBytes(schedule_, step);
       if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
-        ++launches_;
         if (auto chunked = prepareChunked(*launch, cache)) {
           steps_.emplace_back(std::move(*chunked));
+        } else if (PreparedLaunch prepared = prepare(*launch, cache); joins(prepared)) {
+          addTo(&std::get<LaunchGroup>(steps_.back()), std::move(prepared));
+          continue;
         } else {
-          steps_.emplace_back(prepare(*launch, cache));
+          steps_.emplace_back(LaunchGroup());
+          addTo(&std::get<LaunchGroup>(steps_.back()), std::move(prepared));
         }
+        ++launches_;
       } else {
         steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
       }
@@ -270,8 +286,9 @@ class CpuSchedule : public ScheduleRunner {
       scratch = std::make_unique<Buffer>(scratchBytes_);
     }
     for (const auto& step : steps_) {
-      if (const auto* launch = std::get_if<PreparedLaunch>(&step)) {
-        runLaunch(*launch, frame);
+      if (const auto* group = std::get_if<LaunchGroup>(&step)) {
+        group->launches.size() == 1 ? runLaunch(group->launches[0], frame)
+                                    : runGroup(*group, frame);
       } else if (const auto* chunked = std::get_if<ChunkedLaunch>(&step)) {
         runChunked(*chunked, frame);
       } else {
@@ -312,7 +329,7 @@ class CpuSchedule : public ScheduleRunner {
     if (step.extents[0] < kChunkedElements) {
       return std::nullopt;
     }
-    auto chunks = ir::cutIntoChunks(schedule_.kernels[step.kernel]);
+    auto chunks = cutIntoChunks(schedule_.kernels[step.kernel]);
     if (!chunks) {
       return std::nullopt;
     }
@@ -341,6 +358,25 @@ class CpuSchedule : public ScheduleRunner {
       launch.grain = std::min(launch.grain, kTurnElements);
     }
     return launch;
+  }
+
+  static void addTo(LaunchGroup* group, PreparedLaunch launch) {
+    for (int64_t begin = 0; begin < launch.domain; begin += launch.grain) {
+      group->parts.push_back(
+          {group->launches.size(), begin, std::min(begin + launch.grain, launch.domain)});
+    }
+    group->launches.push_back(std::move(launch));
+  }
+
+  // Whether a launch may run at the same time as those of the last step.
+  bool joins(const PreparedLaunch& launch) const {
+    const auto* group = steps_.empty() ? nullptr : std::get_if<LaunchGroup>(&steps_.back());
+    const ir::Kernel& kernel = launch.kernel->kernel();
+    return group && kernel.gatherCount() == 0 && launch.turns == 1 &&
+           std::ranges::all_of(group->launches, [&](const PreparedLaunch& other) {
+             return other.step->kernel == launch.step->kernel && other.turns == 1 &&
+                    isApart(*other.step, *launch.step);
+           });
   }
 
   PreparedCall prepare(const ir::LibraryStep& step) {
@@ -380,6 +416,26 @@ class CpuSchedule : public ScheduleRunner {
     bad.check();
   }
 
+  // None of its kernels finds a bad index.
+  void runGroup(const LaunchGroup& group, const Frame& frame) const {
+    const auto run = [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const auto& [number, begin, end] = group.parts[i];
+        const PreparedLaunch& launch = group.launches[number];
+        const LaunchData where = launchData(*launch.step, frame);
+        launch.kernel->run(
+            {where.data.data(), launch.extents.data(), launch.strides.data(), where.scalars.data()},
+            begin, end);
+      }
+    };
+    const auto parts = static_cast<int64_t>(group.parts.size());
+    if (group.parts.size() == group.launches.size()) {
+      run(0, parts);  // all are small
+    } else {
+      threadPool().parallelFor(parts, 1, run);
+    }
+  }
+
   void runChunked(const ChunkedLaunch& launch, const Frame& frame) const {
     const ir::LaunchStep& step = *launch.step;
     const ir::Kernel& whole = schedule_.kernels[step.kernel];
@@ -412,7 +468,7 @@ class CpuSchedule : public ScheduleRunner {
     if (begin >= end) {
       return;
     }
-    const ir::KernelPart& part = launch.chunks.chunks;
+    const KernelPart& part = launch.chunks.chunks;
     std::vector<void*> data;
     std::vector<int64_t> strides;
     for (size_t i = 0; i < part.operands.size(); ++i) {
@@ -450,7 +506,7 @@ class CpuSchedule : public ScheduleRunner {
 
   std::vector<DeviceKernelPtr> kernels_;
   std::map<std::pair<int, ir::Stores>, const CpuKernel*> variants_;  // by number and stores
-  std::vector<std::variant<PreparedLaunch, ChunkedLaunch, PreparedCall>> steps_;
+  std::vector<std::variant<LaunchGroup, ChunkedLaunch, PreparedCall>> steps_;
   size_t scratchBytes_ = 0;
   size_t launches_ = 0;
   size_t bytes_ = 0;

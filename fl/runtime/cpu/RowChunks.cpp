@@ -1,10 +1,15 @@
-#include "fl/kernel/RowChunks.h"
+#include "fl/runtime/cpu/RowChunks.h"
 
 #include <algorithm>
 
-namespace fl::ir {
+namespace fl::runtime::cpu {
 namespace {
 
+using ir::Kernel;
+using ir::KernelOperand;
+using ir::KernelStage;
+using ir::KernelValue;
+using ir::Stride;
 using Form = KernelValue::Form;
 using Role = KernelOperand::Role;
 
@@ -111,4 +116,4 @@ std::optional<RowChunks> cutIntoChunks(const Kernel& kernel) {
   return RowChunks{chunksOf(kernel), finishOf(kernel)};
 }
 
-}  // namespace fl::ir
+}  // namespace fl::runtime::cpu

@@ -1,5 +1,5 @@
 // A reduction to one element, cut at the chunks of its tree (Kernel.h), so that many threads share
-// the work and the bits stay. Relies on the kernel form; the CPU device runs the parts.
+// the work and the bits stay. CpuDevice.cpp runs the parts.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,11 @@
 
 #include "fl/kernel/Kernel.h"
 
-namespace fl::ir {
+namespace fl::runtime::cpu {
 
 // A part of a kernel, and where its operands come from.
 struct KernelPart {
-  Kernel kernel;
+  ir::Kernel kernel;
   // One an operand: the operand of the whole kernel, or -1 - r for the total of its reduction r.
   std::vector<int> operands;
 };
@@ -25,6 +25,6 @@ struct RowChunks {
 
 // Nothing for kernels of another form than one sweep over one axis that stores nothing, and one
 // stage after it.
-std::optional<RowChunks> cutIntoChunks(const Kernel& kernel);
+std::optional<RowChunks> cutIntoChunks(const ir::Kernel& kernel);
 
-}  // namespace fl::ir
+}  // namespace fl::runtime::cpu

@@ -1,0 +1,54 @@
+#include "fl/codegen/Dependencies.h"
+
+#include <algorithm>
+#include <map>
+
+#include "fl/kernel/Reuse.h"
+
+namespace fl::codegen {
+
+std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
+  struct Users {
+    int writer = -1;
+    std::vector<int> readers;  // since then
+  };
+  using Space = ir::BufferRef::Space;
+  std::map<ir::BufferRef, Users> users;
+  // An output that is over a parameter may be in its buffer.
+  const auto usersOf = [&](const ir::BufferRef& ref) -> Users& {
+    const int over = ref.space == Space::Output ? schedule.outputs[ref.index].over : -1;
+    return users[over < 0 ? ref : ir::BufferRef{Space::Parameter, over}];
+  };
+  const std::vector<std::vector<int>> reusable = ir::reusableParameters(schedule);
+  std::vector<std::vector<int>> before(schedule.steps.size());
+  for (int i = 0; i < std::ssize(schedule.steps); ++i) {
+    const ir::StepBuffers buffers = stepBuffers(schedule, schedule.steps[i]);
+    const auto after = [&](int step) {
+      if (step >= 0 && step != i) {
+        before[i].push_back(step);
+      }
+    };
+    const auto afterReaders = [&](const Users& of) {
+      std::for_each(of.readers.begin(), of.readers.end(), after);
+    };
+    for (const ir::BufferRef& ref : buffers.reads) {
+      after(usersOf(ref).writer);
+      usersOf(ref).readers.push_back(i);
+    }
+    for (const ir::BufferRef& ref : buffers.writes) {
+      after(usersOf(ref).writer);
+      afterReaders(usersOf(ref));
+      usersOf(ref) = {i, {}};
+      if (ref.space == Space::Output) {
+        for (int parameter : reusable[ref.index]) {
+          afterReaders(users[{Space::Parameter, parameter}]);
+        }
+      }
+    }
+    std::sort(before[i].begin(), before[i].end());
+    before[i].erase(std::unique(before[i].begin(), before[i].end()), before[i].end());
+  }
+  return before;
+}
+
+}  // namespace fl::codegen

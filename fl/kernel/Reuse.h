@@ -1,0 +1,17 @@
+// Outputs in the memory of parameters that nobody needs any more, so that an update holds one copy
+// of what it updates. Relies on Schedule.h; the order of steps keeps what is found here possible,
+// and runners use it for parameters that are spare.
+#pragma once
+
+#include <vector>
+
+#include "fl/kernel/Schedule.h"
+
+namespace fl::ir {
+
+// For each output the parameters in whose memory a run may place it. Once a step writes there, no
+// step may find a bad index or run out of memory, as the caller would lose the parameter; and none
+// reads the parameter, but for a map that writes the whole output and reads the same element.
+std::vector<std::vector<int>> reusableParameters(const Schedule& schedule);
+
+}  // namespace fl::ir
