@@ -190,7 +190,7 @@ TEST(Dump, PlansTakeTheNextFreeNumber) {
   const Tree tree = readTree(folder);
   EXPECT_EQ(tree.size(), 1 + 2 * (codegen::passes().size() + 1));
   EXPECT_EQ(tree.at("plan0001/05_fuse.flir"), "of an earlier process");
-  EXPECT_EQ(tree.at("plan0000/09_pack.flir"), tree.at("plan0002/08_pack.flir"));
+  EXPECT_EQ(tree.at("plan0000/09_pack.flir"), tree.at("plan0002/09_pack.flir"));
 }
 
 // Builds two plans while FL_DUMP names `folder`; what standard error received meanwhile.
