@@ -17,8 +17,8 @@ class OptimModeTest : public ::testing::Test {
   }
 };
 
-// In what a function computes. Given: what it is given, at all levels. Short: 16 bits. Long: 32
-// bits at O1, and at the highest level that the name tells.
+// What a function computes in. Given: what it is given. Short: 16 bits at all levels but DEFAULT.
+// LongAtO1 and LongAtO2: the same, but 32 bits at O1, or at O1 and O2.
 enum Kind { Given, Short, LongAtO1, LongAtO2 };
 
 struct Row {
