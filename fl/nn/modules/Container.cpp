@@ -59,6 +59,7 @@ void Container::copyFrom(const Container& other) {
                          : modules[owner->second.first]->param(owner->second.second));
   }
   train_ = other.train_;
+  frozen_ = other.frozen_;
   owners_ = other.owners_;
   modules_ = std::move(modules);
   params_ = std::move(params);
@@ -82,6 +83,16 @@ ModulePtr Container::module(int id) const {
 
 std::vector<ModulePtr> Container::modules() const { return modules_; }
 
+std::unordered_map<int, Variable> Container::getOrphanedParamsIdxMap() const {
+  std::unordered_map<int, Variable> orphans;
+  for (int i = 0; i < numParamTensors(); ++i) {
+    if (!owners_.contains(i)) {
+      orphans.emplace(i, params_[i]);
+    }
+  }
+  return orphans;
+}
+
 void Container::train() {
   Module::train();
   for (const ModulePtr& module : modules_) {
@@ -93,6 +104,13 @@ void Container::eval() {
   Module::eval();
   for (const ModulePtr& module : modules_) {
     module->eval();
+  }
+}
+
+void Container::freeze() {
+  Module::freeze();
+  for (const ModulePtr& module : modules_) {
+    module->freeze();
   }
 }
 

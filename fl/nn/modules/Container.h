@@ -9,6 +9,7 @@
 #include <cereal/types/utility.hpp>
 #include <map>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 
 #include "fl/nn/modules/Module.h"
@@ -37,8 +38,12 @@ class Container : public Module {
   ModulePtr module(int id) const;
   std::vector<ModulePtr> modules() const;
 
+  // By their positions, the parameters that are the container's own and no child's.
+  std::unordered_map<int, Variable> getOrphanedParamsIdxMap() const;
+
   void train() override;
   void eval() override;
+  void freeze() override;
   // Also replaces the parameter of the child that owns it.
   void setParams(const Variable& var, int position) override;
   std::string prettyString() const override;
@@ -90,6 +95,7 @@ class Container : public Module {
   }
 
 // Feeds each module's output to the next one.
+// Shapes: the first module's to the last one's
 class Sequential : public Container {
  public:
   Sequential() = default;
