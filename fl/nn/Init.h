@@ -5,7 +5,8 @@
 // output and of outputs of an input; they must be positive.
 //
 // Kaiming: He et al., "Delving Deep into Rectifiers", 2015, with gain 1. Glorot: Glorot and Bengio,
-// "Understanding the difficulty of training deep feedforward neural networks", 2010.
+// "Understanding the difficulty of training deep feedforward neural networks", 2010. erfinv begins
+// with S. Winitzki's approximation (2008) and takes Halley's steps.
 #pragma once
 
 #include "fl/autograd/Variable.h"
@@ -23,6 +24,9 @@ Tensor kaimingNormal(const Shape& shape, int fanIn, dtype type = dtype::f32);
 // Standard deviation sqrt(2 / (fanIn + fanOut)).
 Tensor glorotUniform(const Shape& shape, int fanIn, int fanOut, dtype type = dtype::f32);
 Tensor glorotNormal(const Shape& shape, int fanIn, int fanOut, dtype type = dtype::f32);
+// The number whose erf is the element: +-inf for +-1, NaN beyond. Its erf is within a few
+// ulps of the element.
+Tensor erfinv(const Tensor& y);
 
 }  // namespace detail
 
@@ -58,5 +62,9 @@ Variable glorotUniform(const Shape& shape, int fanIn, int fanOut, dtype type = d
                        bool calcGrad = true);
 Variable glorotNormal(const Shape& shape, int fanIn, int fanOut, dtype type = dtype::f32,
                       bool calcGrad = true);
+// Normal numbers as they fall between the cut-offs, by inversion of their distribution. Throws
+// std::invalid_argument unless stdv > 0 and minCutOff < maxCutOff.
+Variable truncNormal(const Shape& shape, double stdv = 1, double mean = 0, double minCutOff = -2,
+                     double maxCutOff = 2, dtype type = dtype::f32, bool calcGrad = true);
 
 }  // namespace fl

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fl/autograd/Functions.h"
 #include "fl/autograd/Utils.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
@@ -42,6 +43,40 @@ void checkImages(const Module& module, const Variable& input) {
 
 Variable inType(const Variable& parameter, dtype type) {
   return parameter.type() == type ? parameter : parameter.astype(type);
+}
+
+dtype normalizingType(dtype input) { return getTypeSize(input) == 2 ? dtype::f32 : input; }
+
+Variable standardize(const Variable& input, const std::vector<int>& features, double eps) {
+  const Variable none(Tensor(normalizingType(input.type())), false);
+  Variable noMean, noVariance;
+  return batchnorm(input, none, none, noMean, noVariance, features, /*train=*/true, /*momentum=*/0,
+                   eps);
+}
+
+Variable scaleAndShift(const Variable& input, const Variable& weight, const Variable& bias,
+                       const Shape& shape) {
+  return input * moddims(inType(weight, input.type()), shape) +
+         moddims(inType(bias, input.type()), shape);
+}
+
+std::string axesToString(const std::vector<int>& axes) {
+  std::string text = "{ ";
+  for (const int axis : axes) {
+    text += std::to_string(axis) + " ";
+  }
+  return text + "}";
+}
+
+int64_t getNumRnnParams(int inputSize, int hiddenSize, int numLayers, RnnMode mode,
+                        bool bidirectional) {
+  const int64_t directions = bidirectional ? 2 : 1;
+  const int64_t gates = mode == RnnMode::LSTM ? 4 : mode == RnnMode::GRU ? 3 : 1;
+  const int64_t rows = directions * gates * hiddenSize;
+  // Of each: the columns of W and R, and two biases.
+  const int64_t first = inputSize + hiddenSize + 2;
+  const int64_t other = directions * hiddenSize + hiddenSize + 2;
+  return rows * (first + (numLayers - 1) * other);
 }
 
 }  // namespace detail

@@ -28,11 +28,29 @@ struct IntOrPadMode {
 
 std::string paddingToString(int padding);
 
+// The number of weights and biases of fl::rnn, as they are packed there.
+int64_t getNumRnnParams(int inputSize, int hiddenSize, int numLayers, RnnMode mode,
+                        bool bidirectional);
+
 // Throws std::invalid_argument naming the module unless its input is (W, H, C, N).
 void checkImages(const Module& module, const Variable& input);
 
 // The parameter in the dtype a module computes in: itself if it has it, else cast.
 Variable inType(const Variable& parameter, dtype type);
+
+// The dtype in which a module normalises inputs of this one: 16-bit floats are too coarse for it.
+dtype normalizingType(dtype input);
+
+// (input - mean) / sqrt(variance + eps), with a mean and a variance (divided by the count) for each
+// index along the neighbouring dimensions `features`.
+Variable standardize(const Variable& input, const std::vector<int>& features, double eps);
+
+// input * weight + bias, where those are parameters that take a shape which broadcasts.
+Variable scaleAndShift(const Variable& input, const Variable& weight, const Variable& bias,
+                       const Shape& shape);
+
+// "{ 0 2 }"
+std::string axesToString(const std::vector<int>& axes);
 
 }  // namespace detail
 

@@ -59,6 +59,7 @@ void Container::copyFrom(const Container& other) {
                          : modules[owner->second.first]->param(owner->second.second));
   }
   train_ = other.train_;
+  frozen_ = other.frozen_;
   owners_ = other.owners_;
   modules_ = std::move(modules);
   params_ = std::move(params);
@@ -93,6 +94,13 @@ void Container::eval() {
   Module::eval();
   for (const ModulePtr& module : modules_) {
     module->eval();
+  }
+}
+
+void Container::freeze() {
+  Module::freeze();
+  for (const ModulePtr& module : modules_) {
+    module->freeze();
   }
 }
 

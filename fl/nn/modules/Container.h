@@ -39,6 +39,7 @@ class Container : public Module {
 
   void train() override;
   void eval() override;
+  void freeze() override;
   // Also replaces the parameter of the child that owns it.
   void setParams(const Variable& var, int position) override;
   std::string prettyString() const override;
@@ -90,6 +91,7 @@ class Container : public Module {
   }
 
 // Feeds each module's output to the next one.
+// Shapes: the first module's to the last one's
 class Sequential : public Container {
  public:
   Sequential() = default;

@@ -10,6 +10,7 @@
 #include "fl/nn/Serialization.h"
 
 CEREAL_REGISTER_TYPE(fl::Conv2D)
+CEREAL_REGISTER_TYPE(fl::Conv1D)
 
 namespace fl {
 
@@ -30,11 +31,7 @@ Conv2D::Conv2D(int nIn, int nOut, int wx, int wy, int sx, int sy, IntOrPadMode p
       bias_(bias),
       groups_(groups) {
   FL_API_ENTRY();
-  FL_USER_CHECK(nIn > 0 && nOut > 0 && wx > 0 && wy > 0, "Conv2D: channels and filter must be ",
-                "positive, not ", nIn, "->", nOut, ", ", wx, "x", wy);
-  FL_USER_CHECK(groups > 0 && nIn % groups == 0 && nOut % groups == 0, "Conv2D: ", groups,
-                " groups do not divide ", nIn, "->", nOut, " channels");
-  drawParameters();
+  drawParameters("Conv2D");
 }
 
 Conv2D::Conv2D(const Variable& w, int sx, int sy, IntOrPadMode px, IntOrPadMode py, int dx, int dy,
@@ -63,7 +60,12 @@ Conv2D::Conv2D(const Variable& w, const Variable& b, int sx, int sy, IntOrPadMod
   bias_ = true;
 }
 
-void Conv2D::drawParameters() {
+void Conv2D::drawParameters(const char* name) {
+  FL_USER_CHECK(nIn_ > 0 && nOut_ > 0 && xFilter_ > 0 && yFilter_ > 0, name,
+                ": channels and filter must be positive, not ", nIn_, "->", nOut_, ", ", xFilter_,
+                "x", yFilter_);
+  FL_USER_CHECK(groups_ > 0 && nIn_ % groups_ == 0 && nOut_ % groups_ == 0, name, ": ", groups_,
+                " groups do not divide ", nIn_, "->", nOut_, " channels");
   const int fanIn = xFilter_ * yFilter_ * nIn_ / groups_;
   params_ = {kaimingUniform(Shape({xFilter_, yFilter_, nIn_ / groups_, nOut_}), fanIn)};
   if (bias_) {
@@ -94,6 +96,37 @@ std::string Conv2D::prettyString() const {
        << detail::paddingToString(yPad_) << ", " << xDilation_ << "," << yDilation_ << ")"
        << (bias_ ? " (with bias)" : " (without bias)");
   return text.str();
+}
+
+Conv1D::Conv1D(int nIn, int nOut, int wx, int sx, IntOrPadMode px, int dx, bool bias, int groups) {
+  FL_API_ENTRY();
+  nIn_ = nIn;
+  nOut_ = nOut;
+  xFilter_ = wx;
+  yFilter_ = 1;
+  xStride_ = sx;
+  xPad_ = px.padVal;
+  xDilation_ = dx;
+  bias_ = bias;
+  groups_ = groups;
+  drawParameters("Conv1D");
+}
+
+Variable Conv1D::forward(const Variable& input) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(input.ndim() == 3, prettyString(), ": the input must be (W, C, N), not ",
+                typeToString(input.type(), input.shape()));
+  const Variable output =
+      Conv2D::forward(moddims(input, {input.dim(0), 1, input.dim(1), input.dim(2)}));
+  return moddims(output, {output.dim(0), output.dim(2), output.dim(3)});
+}
+
+std::unique_ptr<Module> Conv1D::clone() const { return std::make_unique<Conv1D>(*this); }
+
+std::string Conv1D::prettyString() const {
+  return detail::concat("Conv1D (", nIn_, "->", nOut_, ", ", xFilter_, ", ", xStride_, ", ",
+                        detail::paddingToString(xPad_), ", ", xDilation_, ")",
+                        bias_ ? " (with bias)" : " (without bias)");
 }
 
 }  // namespace fl

@@ -8,15 +8,11 @@ namespace fl {
 
 // In training mode drops elements with probability `ratio` and scales the others by 1 / (1 -
 // ratio); in evaluation mode the identity. Throws std::invalid_argument for a ratio outside [0, 1].
+// Shapes: any, kept
 class Dropout : public CloneableUnaryModule<Dropout> {
  public:
   explicit Dropout(double ratio = 0.5);
-  using UnaryModule::forward;
-  Variable forward(const Variable& input) override;
-  std::string prettyString() const override;
-
- private:
-  FL_SAVE_LOAD_WITH_BASE(UnaryModule, ratio_)
+  FL_UNARY_MODULE(ratio_)
 
   double ratio_;
 };

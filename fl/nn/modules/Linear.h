@@ -5,22 +5,17 @@
 
 namespace fl {
 
-// (inputSize, ...) to (outputSize, ...). Parameters: the weight (outputSize, inputSize), drawn by
-// kaimingUniform, and the bias (outputSize), uniform within sqrt(1 / inputSize).
+// W x + b along the first dimension. Parameters: the weight W (outputSize, inputSize), drawn by
+// kaimingUniform, and the bias b (outputSize), uniform within sqrt(1 / inputSize).
+// Shapes: (inputSize, ...) to (outputSize, ...)
 class Linear : public CloneableUnaryModule<Linear> {
  public:
   Linear(int inputSize, int outputSize, bool bias = true);
   // Around given parameters. Throws std::invalid_argument if they do not fit each other.
   explicit Linear(const Variable& w);
   Linear(const Variable& w, const Variable& b);
-
-  using UnaryModule::forward;
-  Variable forward(const Variable& input) override;
-  std::string prettyString() const override;
-
- private:
+  FL_UNARY_MODULE(nIn_, nOut_, bias_)
   Linear() = default;
-  FL_SAVE_LOAD_WITH_BASE(UnaryModule, nIn_, nOut_, bias_)
 
   int nIn_ = 0;
   int nOut_ = 0;

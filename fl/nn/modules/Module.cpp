@@ -19,11 +19,13 @@ void checkPosition(int position, size_t count) {
 
 Module::Module(const std::vector<Variable>& params) : params_(params) {}
 
-Module::Module(const Module& other) : params_(other.Module::copyParams()), train_(other.train_) {}
+Module::Module(const Module& other)
+    : params_(other.Module::copyParams()), train_(other.train_), frozen_(other.frozen_) {}
 
 Module& Module::operator=(const Module& other) {
   params_ = other.Module::copyParams();
   train_ = other.train_;
+  frozen_ = other.frozen_;
   return *this;
 }
 
@@ -50,6 +52,10 @@ std::vector<Variable> Module::copyParams() const {
 }
 
 void Module::train() {
+  if (frozen_) {
+    eval();  // a container may have set the parameters, which it shares
+    return;
+  }
   train_ = true;
   for (Variable& param : params_) {
     param.setCalcGrad(true);
@@ -67,6 +73,11 @@ void Module::zeroGrad() {
   for (Variable& param : params_) {
     param.zeroGrad();
   }
+}
+
+void Module::freeze() {
+  frozen_ = true;
+  eval();
 }
 
 std::vector<Variable> Module::operator()(const std::vector<Variable>& inputs) {

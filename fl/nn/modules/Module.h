@@ -4,9 +4,10 @@
 // optimizer does to them is seen here. Copying a module (copy constructor, assignment, clone())
 // copies parameters deeply; moving keeps them. Every forward only records operators.
 //
-// A layer of one input derives from UnaryModule and overrides forward(const Variable&), clone() and
-// prettyString(); CloneableUnaryModule<Layer> supplies clone(). Write `using UnaryModule::forward;`
-// beside the override to keep the form for vectors. Saving: see fl/autograd/Serialization.h.
+// A layer of one input derives from CloneableUnaryModule<Layer>, names its saved members in
+// FL_UNARY_MODULE and defines forward(const Variable&) and prettyString(). Saving: see
+// fl/autograd/Serialization.h. The comment above a class ends in a line "Shapes: ..."; all of them
+// make docs/modules.md (tools/modules.py).
 #pragma once
 
 #include <memory>
@@ -37,6 +38,9 @@ class Module {
   virtual void eval();
   // Drops the gradients of the parameters.
   void zeroGrad();
+  // Evaluation mode for good: train(), also that of a container around it, leaves it there. Copies
+  // are frozen too; what is loaded from a file is not.
+  virtual void freeze();
 
   virtual std::vector<Variable> forward(const std::vector<Variable>& inputs) = 0;
   std::vector<Variable> operator()(const std::vector<Variable>& inputs);
@@ -55,12 +59,17 @@ class Module {
 
   std::vector<Variable> params_;
   bool train_ = true;
+  bool frozen_ = false;
 
  private:
   FL_SAVE_LOAD(params_, train_)
 };
 
 using ModulePtr = std::shared_ptr<Module>;
+
+// Module::freeze(): its parameters are constants from now on.
+inline void freeze(Module& module) { module.freeze(); }
+inline void freeze(const ModulePtr& module) { module->freeze(); }
 
 // One Variable in, one out. The form for vectors throws std::invalid_argument for other counts.
 class UnaryModule : public Module {
@@ -93,26 +102,42 @@ class BinaryModule : public Module {
 };
 
 // Supplies clone() by Derived's copy constructor.
-template <typename Derived>
-class CloneableUnaryModule : public UnaryModule {
+template <typename Base, typename Derived>
+class Cloneable : public Base {
  public:
   std::unique_ptr<Module> clone() const override {
     return std::make_unique<Derived>(static_cast<const Derived&>(*this));
   }
 
  protected:
-  using UnaryModule::UnaryModule;
+  using Base::Base;
 };
-
 template <typename Derived>
-class CloneableBinaryModule : public BinaryModule {
- public:
-  std::unique_ptr<Module> clone() const override {
-    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
-  }
-
- protected:
-  using BinaryModule::BinaryModule;
-};
+using CloneableModule = Cloneable<Module, Derived>;
+template <typename Derived>
+using CloneableUnaryModule = Cloneable<UnaryModule, Derived>;
+template <typename Derived>
+using CloneableBinaryModule = Cloneable<BinaryModule, Derived>;
 
 }  // namespace fl
+
+// What a module of one input declares, in its public and its private section: the functions it
+// overrides, beside the form for vectors, and the members that are saved.
+#define FL_UNARY_MODULE(...)                                \
+ public:                                                    \
+  using fl::UnaryModule::forward;                           \
+  fl::Variable forward(const fl::Variable& input) override; \
+  std::string prettyString() const override;                \
+                                                            \
+ private:                                                   \
+  FL_SAVE_LOAD_WITH_BASE(fl::UnaryModule __VA_OPT__(, ) __VA_ARGS__)
+
+// The same of a loss.
+#define FL_LOSS_MODULE(...)                                                               \
+ public:                                                                                  \
+  using fl::BinaryModule::forward;                                                        \
+  fl::Variable forward(const fl::Variable& inputs, const fl::Variable& targets) override; \
+  std::string prettyString() const override;                                              \
+                                                                                          \
+ private:                                                                                 \
+  FL_SAVE_LOAD_WITH_BASE(fl::BinaryModule __VA_OPT__(, ) __VA_ARGS__)

@@ -9,18 +9,13 @@ namespace fl {
 
 // The maximum or the average of windows of wx * wy elements, as fl::pool2d; paddings are numbers or
 // PaddingMode::SAME.
+// Shapes: (W,H,C,N) to (W',H',C,N)
 class Pool2D : public CloneableUnaryModule<Pool2D> {
  public:
   Pool2D(int wx, int wy, int sx = 1, int sy = 1, detail::IntOrPadMode px = 0,
          detail::IntOrPadMode py = 0, PoolingMode mode = PoolingMode::MAX);
-
-  using UnaryModule::forward;
-  Variable forward(const Variable& input) override;
-  std::string prettyString() const override;
-
- private:
+  FL_UNARY_MODULE(xFilter_, yFilter_, xStride_, yStride_, xPad_, yPad_, mode_)
   Pool2D() = default;
-  FL_SAVE_LOAD_WITH_BASE(UnaryModule, xFilter_, yFilter_, xStride_, yStride_, xPad_, yPad_, mode_)
 
   int xFilter_ = 1;
   int yFilter_ = 1;

@@ -8,8 +8,9 @@
 
 namespace fl {
 
-// Applies `func`; `name` is for prettyString(). Has no form on disk: saving a model that holds one
-// throws std::runtime_error.
+// Any function `func`; `name` is for prettyString(). Has no form on disk: saving a model that holds
+// one throws std::runtime_error.
+// Shapes: the function's
 class Transform : public CloneableUnaryModule<Transform> {
  public:
   explicit Transform(const std::function<Variable(const Variable&)>& func,
@@ -36,14 +37,11 @@ void Transform::load(Archive&, uint32_t) {
   throw std::runtime_error("a Transform holds a function, which cannot be loaded");
 }
 
+// The input as it is.
+// Shapes: any, kept
 class Identity : public CloneableUnaryModule<Identity> {
  public:
-  using UnaryModule::forward;
-  Variable forward(const Variable& input) override;
-  std::string prettyString() const override;
-
- private:
-  FL_SAVE_LOAD_WITH_BASE(UnaryModule)
+  FL_UNARY_MODULE()
 };
 
 }  // namespace fl

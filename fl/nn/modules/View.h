@@ -1,21 +1,17 @@
-// Another shape, the same elements.
+// The same elements in another shape.
 #pragma once
 
 #include "fl/nn/modules/Module.h"
 
 namespace fl {
 
-// As fl::moddims: 0 keeps the input's size in that dimension, one -1 takes what is left.
+// Another shape, as fl::moddims: 0 keeps the input's size in that dimension, one -1 takes the rest.
+// Shapes: any to the given one
 class View : public CloneableUnaryModule<View> {
  public:
   explicit View(Shape dims) : dims_(std::move(dims)) {}
-  using UnaryModule::forward;
-  Variable forward(const Variable& input) override;
-  std::string prettyString() const override;
-
- private:
+  FL_UNARY_MODULE(dims_)
   View() = default;
-  FL_SAVE_LOAD_WITH_BASE(UnaryModule, dims_)
 
   Shape dims_;
 };

@@ -1,0 +1,62 @@
+#include "fl/nn/modules/BatchNorm.h"
+
+#include "fl/autograd/Functions.h"
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/nn/Init.h"
+#include "fl/nn/Serialization.h"
+#include "fl/nn/Utils.h"
+
+CEREAL_REGISTER_TYPE(fl::BatchNorm)
+
+namespace fl {
+
+BatchNorm::BatchNorm(int featAxis, int featSize, double momentum, double eps, bool affine,
+                     bool trackStats)
+    : BatchNorm(std::vector<int>{featAxis}, featSize, momentum, eps, affine, trackStats) {}
+
+BatchNorm::BatchNorm(const std::vector<int>& featAxis, int featSize, double momentum, double eps,
+                     bool affine, bool trackStats)
+    : featAxis_(featAxis),
+      featSize_(featSize),
+      momentum_(momentum),
+      epsilon_(eps),
+      affine_(affine),
+      trackStats_(trackStats) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(featSize > 0, "BatchNorm: the number of features must be positive, not ", featSize);
+  if (trackStats) {
+    runningMean_ = full(Shape({featSize}), 0.0, dtype::f32);
+    runningVar_ = full(Shape({featSize}), 1.0, dtype::f32);
+  }
+  if (affine) {
+    params_ = {uniform(Shape({featSize})), constant(0.0, Shape({featSize}))};
+  }
+}
+
+Variable BatchNorm::forward(const Variable& input) {
+  FL_API_ENTRY();
+  const dtype type = detail::normalizingType(input.type());
+  const bool updates = train_ && trackStats_;
+  numBatchesTracked_ += updates;
+  const double factor = updates && momentum_ < 0 ? 1.0 / numBatchesTracked_ : momentum_;
+  const auto parameter = [&](int i) {
+    return affine_ ? detail::inType(params_[i], type) : Variable(Tensor(type), false);
+  };
+  Variable mean(runningMean_.astype(type), false);
+  Variable variance(runningVar_.astype(type), false);
+  Variable result = batchnorm(input, parameter(0), parameter(1), mean, variance, featAxis_,
+                              train_ || !trackStats_, factor, epsilon_);
+  if (updates) {
+    runningMean_ = mean.tensor().astype(dtype::f32);
+    runningVar_ = variance.tensor().astype(dtype::f32);
+  }
+  return result;
+}
+
+std::string BatchNorm::prettyString() const {
+  return detail::concat("BatchNorm ( axis : ", detail::axesToString(featAxis_),
+                        ", size : ", featSize_, " )");
+}
+
+}  // namespace fl

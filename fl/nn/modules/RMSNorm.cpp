@@ -1,0 +1,36 @@
+#include "fl/nn/modules/RMSNorm.h"
+
+#include "fl/autograd/Functions.h"
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/nn/Init.h"
+#include "fl/nn/Serialization.h"
+#include "fl/nn/Utils.h"
+
+CEREAL_REGISTER_TYPE(fl::RMSNorm)
+
+namespace fl {
+
+RMSNorm::RMSNorm(int size, double eps, bool affine) : size_(size), epsilon_(eps), affine_(affine) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(size > 0, "RMSNorm: the size must be positive, not ", size);
+  if (affine) {
+    params_ = {constant(1.0, Shape({size}))};
+  }
+}
+
+Variable RMSNorm::forward(const Variable& input) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(input.ndim() > 0 && input.dim(0) == size_, prettyString(), ": the input must be (",
+                size_, ", ...), not ", typeToString(input.type(), input.shape()));
+  const Variable x = detail::inType(input, detail::normalizingType(input.type()));
+  const Variable squares = mean(x * x, {0}, /*keepDims=*/true);
+  const Variable result = detail::inType(x / sqrt(squares + epsilon_), input.type());
+  return affine_ ? result * detail::inType(params_[0], input.type()) : result;
+}
+
+std::string RMSNorm::prettyString() const {
+  return detail::concat("RMSNorm ( size : ", size_, " )");
+}
+
+}  // namespace fl
