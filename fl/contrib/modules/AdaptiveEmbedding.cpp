@@ -47,7 +47,7 @@ Variable AdaptiveEmbedding::embed(const Tensor& words, size_t bucket) const {
     return all;
   }
   const Tensor inside = words >= number(low) && words < number(high);
-  return all * noGrad(reshape(inside, Shape({1, words.elements()})).astype(all.type()));
+  return all * noGrad(reshape(inside, Shape({1, words.dim(0)})).astype(all.type()));
 }
 
 Variable AdaptiveEmbedding::forward(const Variable& input) {

@@ -21,13 +21,8 @@ class AdaptiveEmbedding : public CloneableUnaryModule<AdaptiveEmbedding> {
   // Throws std::invalid_argument unless cutoffs rise from above 0 and every bucket's embeddings
   // have an element.
   explicit AdaptiveEmbedding(int embeddingDim, std::vector<int> cutoff, float divValue = 4);
-  using UnaryModule::forward;
-  Variable forward(const Variable& input) override;
-  std::string prettyString() const override;
-
- private:
+  FL_UNARY_MODULE(embeddingDim_, cutoff_, divValue_)
   AdaptiveEmbedding() = default;
-  FL_SAVE_LOAD_WITH_BASE(UnaryModule, embeddingDim_, cutoff_, divValue_)
   // The part of the result (embeddingDim, words) that is bucket number `bucket`, 0 elsewhere.
   Variable embed(const Tensor& words, size_t bucket) const;
 

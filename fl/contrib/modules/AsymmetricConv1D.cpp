@@ -12,56 +12,47 @@ namespace fl {
 
 using detail::IntOrPadMode;
 
-// What is loaded replaces the parameters.
-AsymmetricConv1D::AsymmetricConv1D() : Conv2D(noGrad(full(Shape({1, 1, 1, 1}), 0.0))) {}
-
 AsymmetricConv1D::AsymmetricConv1D(int nIn, int nOut, int wx, int sx, IntOrPadMode px,
                                    float futurePart, int dx, bool bias, int groups)
-    : Conv2D(nIn, nOut, wx, 1, sx, 1, px, 0, dx, 1, bias, groups) {
+    : Conv2D(nIn, nOut, wx, 1, sx, 1, px, 0, dx, 1, bias, groups), futurePart_(futurePart) {
   FL_API_ENTRY();
-  initialize(sx, px.padVal, futurePart, dx, groups);
+  check();
 }
 
 AsymmetricConv1D::AsymmetricConv1D(const Variable& w, int sx, IntOrPadMode px, float futurePart,
                                    int dx, int groups)
-    : Conv2D(w, sx, 1, px, 0, dx, 1, groups) {
+    : Conv2D(w, sx, 1, px, 0, dx, 1, groups), futurePart_(futurePart) {
   FL_API_ENTRY();
-  initialize(sx, px.padVal, futurePart, dx, groups);
+  check();
 }
 
 AsymmetricConv1D::AsymmetricConv1D(const Variable& w, const Variable& b, int sx, IntOrPadMode px,
                                    float futurePart, int dx, int groups)
-    : Conv2D(w, b, sx, 1, px, 0, dx, 1, groups) {
+    : Conv2D(w, b, sx, 1, px, 0, dx, 1, groups), futurePart_(futurePart) {
   FL_API_ENTRY();
-  initialize(sx, px.padVal, futurePart, dx, groups);
+  check();
 }
 
-void AsymmetricConv1D::initialize(int stride, int padding, float futurePart, int dilation,
-                                  int groups) {
-  FL_USER_CHECK(padding == 0 || padding == static_cast<int>(PaddingMode::SAME),
-                "AsymmetricConv1D: the padding must be 0 or SAME, not ", padding);
-  FL_USER_CHECK(futurePart >= 0 && futurePart <= 1,
-                "AsymmetricConv1D: futurePart must be in [0, 1], not ", futurePart);
-  FL_USER_CHECK(params_[0].dim(1) == 1, "AsymmetricConv1D: weights ", params_[0].shape(),
+void AsymmetricConv1D::check() const {
+  FL_USER_CHECK(xPad_ == 0 || xPad_ == static_cast<int>(PaddingMode::SAME),
+                "AsymmetricConv1D: the padding must be 0 or SAME, not ", xPad_);
+  FL_USER_CHECK(futurePart_ >= 0 && futurePart_ <= 1,
+                "AsymmetricConv1D: futurePart must be in [0, 1], not ", futurePart_);
+  FL_USER_CHECK(yFilter_ == 1, "AsymmetricConv1D: weights ", params_[0].shape(),
                 " do not have size 1 in the second dimension");
-  stride_ = stride;
-  padding_ = padding;
-  futurePart_ = futurePart;
-  dilation_ = dilation;
-  groups_ = groups;
 }
 
 Variable AsymmetricConv1D::forward(const Variable& input) {
   FL_API_ENTRY();
   detail::checkImages(*this, input);
-  const Variable weights = detail::inType(params_[0], input.type());
-  const int each = derivePadding(static_cast<int>(input.dim(0)), static_cast<int>(weights.dim(0)),
-                                 stride_, padding_, dilation_);
+  const int each =
+      derivePadding(static_cast<int>(input.dim(0)), xFilter_, xStride_, xPad_, xDilation_);
   const int moved = static_cast<int>((1 - 2 * futurePart_) * static_cast<float>(each));
   const Variable padded = padding(input, {{each + moved, each - moved}}, 0.0);
+  const Variable weights = detail::inType(params_[0], input.type());
   const Variable bias =
-      params_.size() > 1 ? detail::inType(params_[1], input.type()) : noGrad(Tensor(input.type()));
-  return conv2d(padded, weights, bias, stride_, 1, 0, 0, dilation_, 1, groups_);
+      bias_ ? detail::inType(params_[1], input.type()) : noGrad(Tensor(input.type()));
+  return conv2d(padded, weights, bias, xStride_, 1, 0, 0, xDilation_, 1, groups_);
 }
 
 std::unique_ptr<Module> AsymmetricConv1D::clone() const {

@@ -25,14 +25,10 @@ class AsymmetricConv1D : public Conv2D {
   std::string prettyString() const override;
 
  private:
-  AsymmetricConv1D();
-  FL_SAVE_LOAD_WITH_BASE(Conv2D, stride_, padding_, dilation_, groups_, futurePart_)
-  void initialize(int stride, int padding, float futurePart, int dilation, int groups);
+  AsymmetricConv1D() = default;
+  FL_SAVE_LOAD_WITH_BASE(Conv2D, futurePart_)
+  void check() const;
 
-  int stride_ = 1;
-  int padding_ = 0;
-  int dilation_ = 1;
-  int groups_ = 1;
   float futurePart_ = 0.5;
 };
 

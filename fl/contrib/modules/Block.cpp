@@ -54,7 +54,7 @@ void AttentionBlock::initialize(const char* module, int modelDim, int headDim, i
   nHeads_ = nHeads;
   context_ = context;
   if (context > 0) {
-    params_.push_back(uniform(2 * context - 1, headDim, -0.1, 0.1));
+    params_.push_back(fl::uniform(2 * context - 1, headDim, -0.1, 0.1));
   }
 }
 
@@ -68,7 +68,7 @@ void AttentionBlock::setDropouts(const char* module, double pDropout, double pLa
 
 void AttentionBlock::addLinear(int inputSize, int outputSize) {
   const double bound = std::sqrt(1.0 / inputSize);
-  add(Linear(uniform(outputSize, inputSize, -bound, bound)));
+  add(Linear(fl::uniform(outputSize, inputSize, -bound, bound)));
 }
 
 void AttentionBlock::addAttention(int headDim) {

@@ -42,7 +42,7 @@ Tensor lowPassFilter(double cutoff, int width) {
 RawWavSpecAugment::RawWavSpecAugment(int tWarpW, int fMaskF, int nFMask, int tMaskT, float tMaskP,
                                      int nTMask, int nMels, int lowFreqHz, int highFreqHz,
                                      int sampleRate, int maxKernelSize, MaskingStrategy mStrategy)
-    : Augmentation(tWarpW, fMaskF, nFMask, tMaskT, tMaskP, nTMask, mStrategy),
+    : Cloneable(tWarpW, fMaskF, nFMask, tMaskT, tMaskP, nTMask, mStrategy),
       nMels_(nMels),
       lowFreqHz_(lowFreqHz),
       highFreqHz_(highFreqHz),
@@ -106,10 +106,6 @@ Variable RawWavSpecAugment::forward(const Variable& input) {
     wave = removeBand(wave);
   }
   return moddims(replace(wave.tensor(), drawTimes(input.dim(0)), input), input.shape());
-}
-
-std::unique_ptr<Module> RawWavSpecAugment::clone() const {
-  return std::make_unique<RawWavSpecAugment>(*this);
 }
 
 std::string RawWavSpecAugment::prettyString() const {

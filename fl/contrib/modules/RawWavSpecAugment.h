@@ -15,7 +15,7 @@ namespace fl {
 // band is a quarter of the next lower bin's frequency. Bins whose filter would be longer than
 // maxKernelSize samples are never removed.
 // Shapes: (time,channel,batch), kept
-class RawWavSpecAugment : public detail::Augmentation {
+class RawWavSpecAugment : public Cloneable<detail::Augmentation, RawWavSpecAugment> {
  public:
   // Throws std::invalid_argument unless 0 <= lowFreqHz < highFreqHz <= sampleRate / 2, and if all
   // filters would be too long.
@@ -25,7 +25,6 @@ class RawWavSpecAugment : public detail::Augmentation {
                     MaskingStrategy mStrategy = MaskingStrategy::ZERO);
   using UnaryModule::forward;
   Variable forward(const Variable& input) override;
-  std::unique_ptr<Module> clone() const override;
   std::string prettyString() const override;
 
  private:

@@ -44,10 +44,6 @@ std::vector<Variable> SinusoidalPositionEmbedding::forward(const std::vector<Var
   return {x * inputScale_ + noGrad(sinusoids(layerDim_, x.dim(1), x.type()))};
 }
 
-std::unique_ptr<Module> SinusoidalPositionEmbedding::clone() const {
-  return std::make_unique<SinusoidalPositionEmbedding>(*this);
-}
-
 std::string SinusoidalPositionEmbedding::prettyString() const {
   return detail::concat("Sinusoidal Position Embedding Layer (embDim: ", layerDim_,
                         "), (input scale ", inputScale_, ")");

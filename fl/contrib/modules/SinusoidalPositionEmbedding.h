@@ -9,12 +9,11 @@ namespace fl {
 // floor(c / 2) / layerDim): Vaswani et al., "Attention is all you need", 2017. Takes and gives one
 // Variable; E is computed in f32 (f64 for f64) and has no parameters.
 // Shapes: (layerDim,T,...), kept
-class SinusoidalPositionEmbedding : public Module {
+class SinusoidalPositionEmbedding : public CloneableModule<SinusoidalPositionEmbedding> {
  public:
   explicit SinusoidalPositionEmbedding(int32_t layerDim, double inputScale = 1.);
 
   std::vector<Variable> forward(const std::vector<Variable>& input) override;
-  std::unique_ptr<Module> clone() const override;
   std::string prettyString() const override;
 
  private:

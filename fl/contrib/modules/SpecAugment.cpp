@@ -10,7 +10,7 @@ namespace fl {
 
 SpecAugment::SpecAugment(int tWarpW, int fMaskF, int nFMask, int tMaskT, float tMaskP, int nTMask,
                          MaskingStrategy mStrategy)
-    : Augmentation(tWarpW, fMaskF, nFMask, tMaskT, tMaskP, nTMask, mStrategy) {
+    : Cloneable(tWarpW, fMaskF, nFMask, tMaskT, tMaskP, nTMask, mStrategy) {
   FL_API_ENTRY();
   check("SpecAugment");
 }
@@ -27,8 +27,6 @@ Variable SpecAugment::forward(const Variable& input) {
   const Tensor frequencies = reshape(drawFrequencies(input.dim(1)), Shape({1, input.dim(1)}));
   return replace(input.tensor(), frequencies || drawTimes(input.dim(0)), input);
 }
-
-std::unique_ptr<Module> SpecAugment::clone() const { return std::make_unique<SpecAugment>(*this); }
 
 std::string SpecAugment::prettyString() const { return "SpecAugment ( " + describe() + " )"; }
 

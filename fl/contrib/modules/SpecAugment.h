@@ -10,13 +10,12 @@ namespace fl {
 // nFMask times 1 to fMaskF frequencies, and nTMask times 1 to tMaskT times, but at most tMaskP of
 // all; in evaluation mode the identity. The input wants no gradient. Draws: see Augmentation.
 // Shapes: (time,frequency,...), kept
-class SpecAugment : public detail::Augmentation {
+class SpecAugment : public Cloneable<detail::Augmentation, SpecAugment> {
  public:
   SpecAugment(int tWarpW, int fMaskF, int nFMask, int tMaskT, float tMaskP, int nTMask,
               MaskingStrategy mStrategy = MaskingStrategy::ZERO);
   using UnaryModule::forward;
   Variable forward(const Variable& input) override;
-  std::unique_ptr<Module> clone() const override;
   std::string prettyString() const override;
 
  private:
