@@ -4,18 +4,75 @@
 // for a value. Variables that meet in one function must have one dtype, else std::invalid_argument
 // names the function; a double takes the dtype of the Variable beside it. Binary functions
 // broadcast as tensors do (from the first dimension). The gradient of an input has its shape and
-// dtype.
+// dtype. In mixed precision (OptimMode.h) some functions cast what they are given.
 //
-// One file a theme: Unary-, Binary-, Shape-, Reduction-, Matrix-, Nn-, Rnn- and LossFunctions.cpp.
+// One file a theme: Unary-, Binary-, Shape-, Reduction-, Matrix-, Nn-, Rnn-, Attention- and
+// LossFunctions.cpp.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "fl/autograd/OptimMode.h"
 #include "fl/autograd/Variable.h"
+#include "fl/autograd/tensor/AutogradExtension.h"
+#include "fl/base/Error.h"
 #include "fl/tensor/Defines.h"
 
 namespace fl {
+
+// ---- For functions like these ----
+namespace detail {
+
+// What chooses among algorithms for conv2d's three gradients; null where there is no choice.
+struct ConvBenchmarks {
+  std::shared_ptr<DynamicBenchmark> bwdFilterBenchmark;
+  std::shared_ptr<DynamicBenchmark> bwdDataBenchmark;
+  std::shared_ptr<DynamicBenchmark> bwdBiasBenchmark;
+};
+
+// fl::tileAs and fl::sumAs of plain tensors, for gradients: sumAs undoes broadcasting. The dtype
+// stays.
+Tensor tileAs(const Tensor& input, const Shape& rdims);
+Tensor sumAs(const Tensor& input, const Shape& rdims);
+
+// The shape of `input`, what a reduction over `axes` left, with size 1 at these axes, in any order.
+// With keepDims it has that shape already.
+Shape expandedShapeFromReducedDims(const Tensor& input, const std::vector<int>& axes,
+                                   bool keepDims = false);
+
+bool areVariableTypesEqual(const Variable& a, const Variable& b);
+template <typename... Args>
+bool areVariableTypesEqual(const Variable& a, const Variable& b, const Args&... args) {
+  return areVariableTypesEqual(a, b) && (areVariableTypesEqual(a, args) && ...);
+}
+
+// Throws std::invalid_argument naming `function` unless all have one dtype.
+template <typename... Rest>
+void checkSameType(const char* function, const Variable& first, const Rest&... rest) {
+  const auto check = [&](const Variable& other) {
+    FL_USER_CHECK(areVariableTypesEqual(first, other), function, ": Variables of different types, ",
+                  typeToString(first.type(), first.shape()), " and ",
+                  typeToString(other.type(), other.shape()));
+  };
+  (check(rest), ...);
+}
+
+// What a function of fl/autograd/tensor keeps for its gradient; null if no input wants one.
+template <typename H, typename... T>
+std::shared_ptr<AutogradPayload> createAutogradPayload(const H& head, const T&... tail) {
+  return (head.isCalcGrad() || ... || tail.isCalcGrad()) ? std::make_shared<AutogradPayload>()
+                                                         : nullptr;
+}
+
+}  // namespace detail
+
+// Throws std::invalid_argument naming the function that says this unless all Variables have one
+// dtype.
+#define FL_VARIABLE_DTYPES_MATCH_CHECK(...) ::fl::detail::checkSameType(__func__, __VA_ARGS__)
 
 // ---- Arithmetic ----
 Variable operator+(const Variable& lhs, const Variable& rhs);
@@ -97,12 +154,16 @@ Variable concatenate(const std::vector<Variable>& concatInputs, int dim);
 // of the given sizes, which must add up to it.
 std::vector<Variable> split(const Variable& input, long splitSize, int dim);
 std::vector<Variable> split(const Variable& input, const std::vector<long>& splitSizes, int dim);
-// Repeats dims[i] times along dimension i.
+// Repeats dims[i] times along dimension i; with `precision` the result has that dtype.
 Variable tile(const Variable& input, const Shape& dims);
+Variable tile(const Variable& input, const Shape& dims, const dtype precision);
 // One dimension, in column-major order.
 Variable flat(const Variable& input);
 // Another shape, the same linear order: 0 keeps the input's size there, one -1 takes what is left.
 Variable moddims(const Variable& input, const Shape& dims);
+// pad[i].first elements `val` before and pad[i].second behind the input in dimension i; none in
+// dimensions that `pad` does not reach.
+Variable padding(const Variable& input, std::vector<std::pair<int, int>> pad, double val);
 
 // ---- Reductions; no axes means all. Reduced dimensions go unless keepDims ----
 Variable sum(const Variable& input, const std::vector<int>& axes, bool keepDims = false);
@@ -136,9 +197,11 @@ Variable linear(const Variable& input, const Variable& weight, const Variable& b
 // Cross-correlation with weights (KW,KH,C/groups,O), plus a bias (1,1,O,1) or empty:
 // out = 1 + (in + 2 pad - ((kernel - 1) dilation + 1)) / stride.
 Variable conv2d(const Variable& input, const Variable& weights, int sx = 1, int sy = 1, int px = 0,
-                int py = 0, int dx = 1, int dy = 1, int groups = 1);
+                int py = 0, int dx = 1, int dy = 1, int groups = 1,
+                std::shared_ptr<detail::ConvBenchmarks> benchmarks = nullptr);
 Variable conv2d(const Variable& input, const Variable& weights, const Variable& bias, int sx = 1,
-                int sy = 1, int px = 0, int py = 0, int dx = 1, int dy = 1, int groups = 1);
+                int sy = 1, int px = 0, int py = 0, int dx = 1, int dy = 1, int groups = 1,
+                std::shared_ptr<detail::ConvBenchmarks> benchmarks = nullptr);
 // Over windows of wx * wy elements; padding counts as -inf for MAX.
 Variable pool2d(const Variable& input, int wx, int wy, int sx = 1, int sy = 1, int px = 0,
                 int py = 0, PoolingMode mode = PoolingMode::MAX);
@@ -162,6 +225,26 @@ std::tuple<Variable, Variable, Variable> rnn(const Variable& input, const Variab
 Variable dropout(const Variable& input, double p);
 // The first half of dimension `dim` times the sigmoid of the second.
 Variable gatedlinearunit(const Variable& input, const int dim);
+// Columns of the table `embeddings` (size, count): result (size, ...) for indices `input` (...) of
+// any dtype but b8. An index outside [0, count) is an error of whatever reads the result. The
+// gradients of a column that was taken more than once add up.
+Variable embedding(const Variable& input, const Variable& embeddings);
+
+// ---- Attention ----
+// Column j moves down by j, and zeros come in: (P, T, ...) becomes (P + T - 1, T, ...) with
+// out[i, j] = input[i - j, j] (Shaw, Uszkoreit and Vaswani, arXiv 1803.02155).
+Variable relativePositionalEmbeddingRotate(const Variable& input);
+// For each of nHeads slices of the features softmax(query key' / sqrt(features a head)) value
+// (Vaswani et al., arXiv 1706.03762), over the keys. query (T, features, batch); key and value
+// (keys, features, batch); result like query. Empty Variables stand for what is left out:
+//   posEmb (P, features a head)  also scores key k for query t by query' posEmb[P / 2 + k - t -
+//                                offset], by 0 beyond its ends; it must reach key 0 and the last
+//   mask (T, keys)               is added to the scores, as -inf where no attention is to go
+//   padMask (keys, batch)        the same for all queries of a sequence
+// The softmax goes through dropout(pDropout). `offset` is the time of the first query.
+Variable multiheadAttention(const Variable& query, const Variable& key, const Variable& value,
+                            const Variable& posEmb, const Variable& mask, const Variable& padMask,
+                            const int32_t nHeads, const double pDropout, const int32_t offset = 0);
 
 // ---- Losses ----
 // -(y log(x) + (1 - y) log(1 - x)), elementwise; both in [0, 1].
@@ -173,5 +256,9 @@ Variable binaryCrossEntropy(const Variable& inputs, const Variable& targets);
 // because that would wait for the targets.
 Variable categoricalCrossEntropy(const Variable& input, const Variable& targets,
                                  ReduceMode reduction = ReduceMode::MEAN, int ignoreIndex = -1);
+// The mean of -input[target], each target counting as much as the `weight` (C) of its class.
+// Input, targets and ignoreIndex are categoricalCrossEntropy's.
+Variable weightedCategoricalCrossEntropy(const Variable& input, const Variable& targets,
+                                         const Variable& weight, int ignoreIndex);
 
 }  // namespace fl

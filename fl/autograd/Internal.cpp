@@ -1,10 +1,36 @@
 #include "fl/autograd/Internal.h"
 
+#include <algorithm>
 #include <numeric>
+
+#include "fl/base/CallSite.h"
 
 namespace fl::detail {
 
-Tensor sumTo(const Tensor& input, const Shape& shape) {
+bool areVariableTypesEqual(const Variable& a, const Variable& b) { return a.type() == b.type(); }
+
+Shape expandedShapeFromReducedDims(const Tensor& input, const std::vector<int>& axes,
+                                   bool keepDims) {
+  FL_API_ENTRY();
+  if (keepDims) {
+    return input.shape();
+  }
+  std::vector<int> sorted = axes;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<Dim> dims = input.shape().get();
+  int last = -1;
+  for (int axis : sorted) {
+    FL_USER_CHECK(axis > last && axis <= static_cast<int>(dims.size()),
+                  "expandedShapeFromReducedDims: no reduction over dimension ", axis, " leaves ",
+                  typeToString(input.type(), input.shape()));
+    dims.insert(dims.begin() + axis, 1);
+    last = axis;
+  }
+  return Shape(dims);
+}
+
+Tensor sumAs(const Tensor& input, const Shape& shape) {
+  FL_API_ENTRY();
   if (input.shape() == shape) {
     return input;
   }

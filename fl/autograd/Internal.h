@@ -6,27 +6,15 @@
 // changes no gradient, and nothing is kept alive that the gradient does not read.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "fl/autograd/Functions.h"
 #include "fl/autograd/Variable.h"
-#include "fl/autograd/tensor/AutogradExtension.h"
 #include "fl/base/Error.h"
 
 namespace fl::detail {
-
-// Throws std::invalid_argument naming `function` unless all have one dtype.
-template <typename... Rest>
-void checkSameType(const char* function, const Variable& first, const Rest&... rest) {
-  const auto check = [&](const Variable& other) {
-    FL_USER_CHECK(first.type() == other.type(), function, ": Variables of different types, ",
-                  typeToString(first.type(), first.shape()), " and ",
-                  typeToString(other.type(), other.shape()));
-  };
-  (check(rest), ...);
-}
 
 // Throws std::invalid_argument naming `function` unless `axis` is a dimension of `input`.
 inline void checkAxis(const char* function, const Variable& input, int axis) {
@@ -38,15 +26,14 @@ inline void checkAxis(const char* function, const Variable& input, int axis) {
 inline Tensor toType(Tensor tensor, dtype type) {
   return tensor.type() == type ? std::move(tensor) : tensor.astype(type);
 }
+inline Variable toType(const Variable& variable, dtype type) {
+  return variable.type() == type ? variable : variable.astype(type);
+}
 
 // For captures: a value is kept only if the gradient that reads it is wanted.
 inline std::optional<Tensor> keptIf(bool wanted, const Tensor& tensor) {
   return wanted ? std::optional<Tensor>(tensor) : std::nullopt;
 }
-
-// Sums over what broadcasting `shape` to input.shape() repeated; the result has shape `shape` and
-// the dtype of the input.
-Tensor sumTo(const Tensor& input, const Shape& shape);
 
 // Repeats `reduced`, what a reduction of a tensor of shape `shape` over `axes` (all, if none) left,
 // to that shape.
@@ -58,12 +45,6 @@ std::vector<int> normalizedAxes(const char* function, const Shape& shape,
 
 // `shape` with size 1 at `axes`.
 Shape withOnes(Shape shape, const std::vector<int>& axes);
-
-// What a function of fl/autograd/tensor keeps for its gradient; null if no input wants one.
-template <typename... Inputs>
-std::shared_ptr<AutogradPayload> createAutogradPayload(const Inputs&... inputs) {
-  return (inputs.isCalcGrad() || ...) ? std::make_shared<AutogradPayload>() : nullptr;
-}
 
 inline void addGrad(Variable& variable, Tensor grad) {
   variable.addGrad(Variable(std::move(grad), false));
@@ -96,10 +77,10 @@ Variable binaryResult(Tensor result, const Variable& lhs, const Variable& rhs,
           std::vector<Variable>& inputs, const Variable& gradOutput) {
         const Tensor& grad = gradOutput.tensor();
         if (inputs[0].isCalcGrad()) {
-          addGrad(inputs[0], toType(sumTo(lhsGradient(grad), inputs[0].shape()), inputs[0].type()));
+          addGrad(inputs[0], toType(sumAs(lhsGradient(grad), inputs[0].shape()), inputs[0].type()));
         }
         if (inputs[1].isCalcGrad()) {
-          addGrad(inputs[1], toType(sumTo(rhsGradient(grad), inputs[1].shape()), inputs[1].type()));
+          addGrad(inputs[1], toType(sumAs(rhsGradient(grad), inputs[1].shape()), inputs[1].type()));
         }
       });
 }

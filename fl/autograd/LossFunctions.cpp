@@ -7,6 +7,7 @@
 
 namespace fl {
 
+using detail::binaryResult;
 using detail::toType;
 using detail::unaryResult;
 
@@ -34,9 +35,9 @@ struct ClassTargets {
   Tensor counted;  // all that are not ignored
 };
 
-void checkTargets(const Variable& input, const Variable& targets) {
+void checkTargets(const char* function, const Variable& input, const Variable& targets) {
   const auto fail = [&](const std::string& rule) {
-    throwUser("categoricalCrossEntropy: targets ", typeToString(targets.type(), targets.shape()),
+    throwUser(function, ": targets ", typeToString(targets.type(), targets.shape()),
               " do not fit input ", typeToString(input.type(), input.shape()), ": ", rule);
   };
   if (input.ndim() != targets.ndim() + 1) {
@@ -53,14 +54,16 @@ void checkTargets(const Variable& input, const Variable& targets) {
 
 Variable binaryCrossEntropy(const Variable& inputs, const Variable& targets) {
   FL_API_ENTRY();
-  const Variable y = targets.astype(inputs.type());
-  return negate(y * log(inputs) + (1 - y) * log(1 - inputs));
+  const Variable logs = log(inputs);
+  const Variable y = toType(targets, logs.type());
+  return negate(y * logs + (1 - y) * log(1 - inputs));
 }
 
-Variable categoricalCrossEntropy(const Variable& input, const Variable& targets,
-                                 ReduceMode reduction, int ignoreIndex) {
+Variable categoricalCrossEntropy(const Variable& in, const Variable& targets, ReduceMode reduction,
+                                 int ignoreIndex) {
   FL_API_ENTRY();
-  checkTargets(input, targets);
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
+  checkTargets("categoricalCrossEntropy", input, targets);
   const Shape shape = input.shape();
   const Dim count = targets.elements();
   const ClassTargets classes(targets.tensor(), shape[0], ignoreIndex);
@@ -84,6 +87,30 @@ Variable categoricalCrossEntropy(const Variable& input, const Variable& targets,
                        const Tensor each = divisor ? grad / *divisor : grad;
                        return reshape(classes.picks() * -each, shape);
                      });
+}
+
+Variable weightedCategoricalCrossEntropy(const Variable& input, const Variable& targets,
+                                         const Variable& weight, int ignoreIndex) {
+  FL_API_ENTRY();
+  checkTargets("weightedCategoricalCrossEntropy", input, targets);
+  const Dim count = input.dim(0);
+  FL_USER_CHECK(weight.shape() == Shape({count}), "weightedCategoricalCrossEntropy: weight ",
+                typeToString(weight.type(), weight.shape()), " does not fit input ",
+                typeToString(input.type(), input.shape()), ": it must have shape (", count, ")");
+  const ClassTargets classes(targets.tensor(), count, ignoreIndex);
+
+  const Tensor losses = -classes.pick(reshape(input.tensor(), {count, targets.elements()}));
+  const Tensor weights = classes.pick(reshape(weight.tensor(), {count, 1}));
+  const Tensor total = sum(weights);
+  const Tensor loss = sum(losses * weights) / total;
+  return binaryResult(
+      toType(loss, input.type()), input, weight,
+      [=, shape = input.shape()](const Tensor& grad) {
+        return reshape(classes.picks() * -(weights * (grad / total)), shape);
+      },
+      [=](const Tensor& grad) {
+        return sum(classes.picks() * ((losses - loss) * (grad / total)), {1});
+      });
 }
 
 }  // namespace fl

@@ -7,7 +7,6 @@ namespace fl {
 using detail::addGrad;
 using detail::checkSameType;
 using detail::keptIf;
-using detail::sumTo;
 
 namespace {
 
@@ -40,12 +39,12 @@ struct Matrices {
   Tensor lhsGradient(const Tensor& grad) const {
     const Tensor result = lhsProperty == kPlain ? matmul(grad, rhs, kPlain, flipped(rhsProperty))
                                                 : matmul(rhs, grad, rhsProperty, kTransposed);
-    return sumTo(result, lhs.shape());
+    return detail::sumAs(result, lhs.shape());
   }
   Tensor rhsGradient(const Tensor& grad) const {
     const Tensor result = rhsProperty == kPlain ? matmul(lhs, grad, flipped(lhsProperty), kPlain)
                                                 : matmul(grad, lhs, kTransposed, lhsProperty);
-    return sumTo(result, rhs.shape());
+    return detail::sumAs(result, rhs.shape());
   }
 
   Tensor lhs;
@@ -114,8 +113,11 @@ Variable linear(const Variable& input, const Variable& weight) {
   return linear(input, weight, Variable(Tensor(input.type()), false));
 }
 
-Variable linear(const Variable& input, const Variable& weight, const Variable& bias) {
+Variable linear(const Variable& in, const Variable& wt, const Variable& bs) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
+  const Variable weight = FL_ADJUST_INPUT_TYPE(wt);
+  const Variable bias = FL_ADJUST_INPUT_TYPE(bs);
   checkSameType("linear", input, weight, bias);
   checkLinear(input, weight, bias);
   const Tensor x = asMatrix(input.tensor());
@@ -141,7 +143,7 @@ Variable linear(const Variable& input, const Variable& weight, const Variable& b
                       addGrad(inputs[1], matmul(grad, *x, kPlain, kTransposed));
                     }
                     if (inputs.size() > 2 && inputs[2].isCalcGrad()) {
-                      addGrad(inputs[2], sumTo(grad, inputs[2].shape()));
+                      addGrad(inputs[2], detail::sumAs(grad, inputs[2].shape()));
                     }
                   });
 }

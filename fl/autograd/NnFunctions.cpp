@@ -14,15 +14,19 @@ using detail::keptIf;
 using detail::unaryResult;
 
 Variable conv2d(const Variable& input, const Variable& weights, int sx, int sy, int px, int py,
-                int dx, int dy, int groups) {
+                int dx, int dy, int groups, std::shared_ptr<detail::ConvBenchmarks> benchmarks) {
   FL_API_ENTRY();
   return conv2d(input, weights, Variable(Tensor(input.type()), false), sx, sy, px, py, dx, dy,
-                groups);
+                groups, std::move(benchmarks));
 }
 
-Variable conv2d(const Variable& input, const Variable& weights, const Variable& bias, int sx,
-                int sy, int px, int py, int dx, int dy, int groups) {
+Variable conv2d(const Variable& in, const Variable& wt, const Variable& bs, int sx, int sy, int px,
+                int py, int dx, int dy, int groups,
+                std::shared_ptr<detail::ConvBenchmarks> benchmarks) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
+  const Variable weights = FL_ADJUST_INPUT_TYPE(wt);
+  const Variable bias = FL_ADJUST_INPUT_TYPE(bs);
   checkSameType("conv2d", input, weights, bias);
   const Tensor& x = input.tensor();
   const Tensor& w = weights.tensor();
@@ -33,31 +37,32 @@ Variable conv2d(const Variable& input, const Variable& weights, const Variable& 
     edges.push_back(bias.withoutData());
   }
   const bool wantsFilter = weights.isCalcGrad() || bias.isCalcGrad();
-  return Variable(
-      std::move(result), std::move(edges),
-      [=, x = keptIf(wantsFilter, x), w = keptIf(input.isCalcGrad(), w)](
-          std::vector<Variable>& inputs, const Variable& gradOutput) {
-        const Tensor& grad = gradOutput.tensor();
-        if (inputs[0].isCalcGrad()) {
-          // Of the input only its shape is read.
-          addGrad(inputs[0],
-                  detail::conv2dBackwardData(grad, x ? *x : inputs[0].tensor(), *w, sx, sy, px, py,
-                                             dx, dy, groups, nullptr, payload));
-        }
-        if (!wantsFilter) {
-          return;
-        }
-        const bool wantsBias = inputs.size() > 2 && inputs[2].isCalcGrad();
-        auto [filterGrad, biasGrad] = detail::conv2dBackwardFilterBias(
-            grad, *x, inputs[1].tensor(), wantsBias ? inputs[2].tensor() : Tensor(grad.type()), sx,
-            sy, px, py, dx, dy, groups, nullptr, nullptr, payload);
-        if (inputs[1].isCalcGrad()) {
-          addGrad(inputs[1], std::move(filterGrad));
-        }
-        if (wantsBias) {
-          addGrad(inputs[2], std::move(biasGrad));
-        }
-      });
+  const detail::ConvBenchmarks choices = benchmarks ? *benchmarks : detail::ConvBenchmarks();
+  return Variable(std::move(result), std::move(edges),
+                  [=, x = keptIf(wantsFilter, x), w = keptIf(input.isCalcGrad(), w)](
+                      std::vector<Variable>& inputs, const Variable& gradOutput) {
+                    const Tensor& grad = gradOutput.tensor();
+                    if (inputs[0].isCalcGrad()) {
+                      // Of the input only its shape is read.
+                      addGrad(inputs[0], detail::conv2dBackwardData(
+                                             grad, x ? *x : inputs[0].tensor(), *w, sx, sy, px, py,
+                                             dx, dy, groups, choices.bwdDataBenchmark, payload));
+                    }
+                    if (!wantsFilter) {
+                      return;
+                    }
+                    const bool wantsBias = inputs.size() > 2 && inputs[2].isCalcGrad();
+                    auto [filterGrad, biasGrad] = detail::conv2dBackwardFilterBias(
+                        grad, *x, inputs[1].tensor(),
+                        wantsBias ? inputs[2].tensor() : Tensor(grad.type()), sx, sy, px, py, dx,
+                        dy, groups, choices.bwdFilterBenchmark, choices.bwdBiasBenchmark, payload);
+                    if (inputs[1].isCalcGrad()) {
+                      addGrad(inputs[1], std::move(filterGrad));
+                    }
+                    if (wantsBias) {
+                      addGrad(inputs[2], std::move(biasGrad));
+                    }
+                  });
 }
 
 Variable pool2d(const Variable& input, int wx, int wy, int sx, int sy, int px, int py,
@@ -72,10 +77,11 @@ Variable pool2d(const Variable& input, int wx, int wy, int sx, int sy, int px, i
       });
 }
 
-Variable batchnorm(const Variable& input, const Variable& weight, const Variable& bias,
+Variable batchnorm(const Variable& in, const Variable& weight, const Variable& bias,
                    Variable& runningMean, Variable& runningVar, const std::vector<int>& axes,
                    bool train, double momentum, double epsilon) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const auto payload = createAutogradPayload(input, weight, bias);
   const Tensor &x = input.tensor(), &w = weight.tensor();
   Tensor saveMean, saveVar;
@@ -119,6 +125,17 @@ Variable gatedlinearunit(const Variable& input, const int dim) {
                 typeToString(input.type(), input.shape()), " must be even");
   const std::vector<Variable> halves = split(input, static_cast<long>(size / 2), dim);
   return halves[0] * sigmoid(halves[1]);
+}
+
+Variable embedding(const Variable& input, const Variable& embeddings) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(embeddings.ndim() == 2, "embedding: embeddings ",
+                typeToString(embeddings.type(), embeddings.shape()), " must be (size, count)");
+  FL_USER_CHECK(input.type() != dtype::b8, "embedding: input ",
+                typeToString(input.type(), input.shape()), " must hold indices, not a mask");
+  std::vector<Dim> dims = input.shape().get();
+  dims.insert(dims.begin(), embeddings.dim(0));
+  return moddims(embeddings(span, input.tensor().flatten()), Shape(dims));
 }
 
 }  // namespace fl

@@ -22,8 +22,9 @@ double countOf(const Shape& shape, const std::vector<int>& axes) {
 
 }  // namespace
 
-Variable sum(const Variable& input, const std::vector<int>& axes, bool keepDims) {
+Variable sum(const Variable& in, const std::vector<int>& axes, bool keepDims) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const Shape shape = input.shape();
   const std::vector<int> reduced = normalizedAxes("sum", shape, axes);
   return unaryResult(
@@ -31,8 +32,9 @@ Variable sum(const Variable& input, const std::vector<int>& axes, bool keepDims)
       [shape, reduced](const Tensor& grad) { return repeatTo(grad, shape, reduced); });
 }
 
-Variable mean(const Variable& input, const std::vector<int>& axes, bool keepDims) {
+Variable mean(const Variable& in, const std::vector<int>& axes, bool keepDims) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const Shape shape = input.shape();
   const std::vector<int> reduced = normalizedAxes("mean", shape, axes);
   return unaryResult(mean(input.tensor(), axes, keepDims), input,
@@ -41,9 +43,9 @@ Variable mean(const Variable& input, const std::vector<int>& axes, bool keepDims
                      });
 }
 
-Variable var(const Variable& input, const std::vector<int>& axes, const bool isbiased,
-             bool keepDims) {
+Variable var(const Variable& in, const std::vector<int>& axes, const bool isbiased, bool keepDims) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const Tensor x = input.tensor();
   const std::vector<int> reduced = normalizedAxes("var", x.shape(), axes);
   const double count = countOf(x.shape(), reduced);
@@ -57,8 +59,9 @@ Variable var(const Variable& input, const std::vector<int>& axes, const bool isb
                      });
 }
 
-Variable norm(const Variable& input, const std::vector<int>& axes, double p, bool keepDims) {
+Variable norm(const Variable& in, const std::vector<int>& axes, double p, bool keepDims) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   FL_USER_CHECK(p > 0, "norm: p must be positive, not ", p);
   const Tensor x = input.tensor();
   const std::vector<int> reduced = normalizedAxes("norm", x.shape(), axes);
@@ -72,13 +75,15 @@ Variable norm(const Variable& input, const std::vector<int>& axes, double p, boo
   });
 }
 
-Variable normalize(const Variable& input, const std::vector<int>& axes, double p, double eps) {
+Variable normalize(const Variable& in, const std::vector<int>& axes, double p, double eps) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   return input / max(norm(input, axes, p, /*keepDims=*/true), eps);
 }
 
-Variable softmax(const Variable& input, const int dim) {
+Variable softmax(const Variable& in, const int dim) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   checkAxis("softmax", input, dim);
   const Tensor& x = input.tensor();
   const Tensor weights = fl::exp(x - amax(x, {dim}, /*keepDims=*/true));
@@ -89,8 +94,9 @@ Variable softmax(const Variable& input, const int dim) {
   });
 }
 
-Variable logSoftmax(const Variable& input, const int dim) {
+Variable logSoftmax(const Variable& in, const int dim) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   checkAxis("logSoftmax", input, dim);
   const Tensor& x = input.tensor();
   const Tensor shifted = x - amax(x, {dim}, /*keepDims=*/true);

@@ -9,7 +9,7 @@ namespace fl {
 using detail::addGrad;
 using detail::checkAxis;
 using detail::checkSameType;
-using detail::sumTo;
+using detail::toType;
 using detail::unaryResult;
 
 namespace {
@@ -73,6 +73,11 @@ Shape inferredShape(const Shape& input, const Shape& dims) {
 
 }  // namespace
 
+Tensor detail::tileAs(const Tensor& input, const Shape& rdims) {
+  FL_API_ENTRY();
+  return tile(input, tileCounts(input.shape(), rdims));
+}
+
 Variable transpose(const Variable& input, const Shape& dims) {
   FL_API_ENTRY();
   return unaryResult(transpose(input.tensor(), dims), input, [dims](const Tensor& grad) {
@@ -104,12 +109,12 @@ Variable tileAs(const Variable& input, const Variable& reference) {
 Variable sumAs(const Variable& input, const Shape& rdims) {
   FL_API_ENTRY();
   const Shape shape = input.shape();
-  return unaryResult(sumTo(input.tensor(), rdims), input, [shape](const Tensor& grad) {
+  return unaryResult(detail::sumAs(input.tensor(), rdims), input, [shape](const Tensor& grad) {
     Shape ones(std::vector<Dim>(shape.ndim(), 1));
     for (int i = 0; i < std::min(grad.ndim(), shape.ndim()); ++i) {
       ones[i] = grad.dim(i);
     }
-    return tile(reshape(grad, ones), tileCounts(ones, shape));
+    return detail::tileAs(reshape(grad, ones), shape);
   });
 }
 
@@ -191,6 +196,12 @@ Variable tile(const Variable& input, const Shape& dims) {
                      [shape, dims](const Tensor& grad) { return sumCopies(grad, shape, dims); });
 }
 
+// The gradient is cast before it is summed over the copies: 16 bits would round the sum.
+Variable tile(const Variable& input, const Shape& dims, const dtype precision) {
+  FL_API_ENTRY();
+  return toType(tile(input, dims), precision);
+}
+
 Variable flat(const Variable& input) {
   FL_API_ENTRY();
   return moddims(input, {-1});
@@ -202,6 +213,29 @@ Variable moddims(const Variable& input, const Shape& dims) {
   const Shape result = inferredShape(shape, dims);
   return unaryResult(reshape(input.tensor(), result), input,
                      [shape](const Tensor& grad) { return reshape(grad, shape); });
+}
+
+Variable padding(const Variable& input, std::vector<std::pair<int, int>> pad, double val) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(pad.size() <= input.ndim(), "padding: ", pad.size(),
+                " pairs for the dimensions of ", typeToString(input.type(), input.shape()));
+  if (pad.empty()) {
+    return input;
+  }
+  Shape shape = input.shape();
+  std::vector<Index> inner(input.ndim(), span);
+  for (size_t i = 0; i < pad.size(); ++i) {
+    const auto [before, behind] = pad[i];
+    FL_USER_CHECK(before >= 0 && behind >= 0, "padding: ", before, " and ", behind,
+                  " elements at dimension ", i, " of ", typeToString(input.type(), input.shape()),
+                  " must not be negative");
+    inner[i] = range(before, before + shape[i]);
+    shape[i] += before + behind;
+  }
+  Tensor result = full(shape, val, input.type());
+  result(inner) = input.tensor();
+  return unaryResult(std::move(result), input,
+                     [inner](const Tensor& grad) -> Tensor { return grad(inner); });
 }
 
 }  // namespace fl

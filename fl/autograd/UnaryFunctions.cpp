@@ -33,33 +33,38 @@ Variable negate(const Variable& input) {
   return unaryResult(negative(input.tensor()), input, [](const Tensor& grad) { return -grad; });
 }
 
-Variable reciprocal(const Variable& input) {
+Variable reciprocal(const Variable& in) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const Tensor result = 1.0 / input.tensor();
   return unaryResult(result, input,
                      [result](const Tensor& grad) { return -(grad * result * result); });
 }
 
-Variable exp(const Variable& input) {
+Variable exp(const Variable& in) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const Tensor result = fl::exp(input.tensor());
   return unaryResult(result, input, [result](const Tensor& grad) { return grad * result; });
 }
 
-Variable log(const Variable& input) {
+Variable log(const Variable& in) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   return unaryResult(fl::log(input.tensor()), input,
                      [x = input.tensor()](const Tensor& grad) { return grad / x; });
 }
 
-Variable log1p(const Variable& input) {
+Variable log1p(const Variable& in) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   return unaryResult(fl::log1p(input.tensor()), input,
                      [x = input.tensor()](const Tensor& grad) { return grad / (1.0 + x); });
 }
 
-Variable pow(const Variable& input, double p) {
+Variable pow(const Variable& in, double p) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const Tensor x = input.tensor();
   const Tensor result = powerOf(x, p);
   return unaryResult(isFloating(x.type()) ? toType(result, x.type()) : result, input,
@@ -116,8 +121,9 @@ Variable swish(const Variable& input, double beta) {
   return input * sigmoid(beta * input);
 }
 
-Variable erf(const Variable& input) {
+Variable erf(const Variable& in) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   return unaryResult(fl::erf(input.tensor()), input, [x = input.tensor()](const Tensor& grad) {
     return grad * (2.0 * std::numbers::inv_sqrtpi * fl::exp(-(x * x)));
   });
@@ -136,8 +142,9 @@ Variable relu(const Variable& input) {
   return unaryResult(result, input, [result](const Tensor& grad) { return grad * (result > 0.0); });
 }
 
-Variable gelu(const Variable& input) {
+Variable gelu(const Variable& in) {
   FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const Tensor x = input.tensor();
   return unaryResult(0.5 * x * (1.0 + geluGate(x)), input, [x](const Tensor& grad) {
     const Tensor gate = geluGate(x);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fl/autograd/Functions.h"
+#include "fl/autograd/OptimMode.h"
 #include "fl/autograd/Serialization.h"
 #include "fl/autograd/Utils.h"
 #include "fl/autograd/Variable.h"

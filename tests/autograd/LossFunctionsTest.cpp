@@ -21,6 +21,9 @@ TEST(LossFunctions, BinaryCrossEntropy) {
         return binaryCrossEntropy(v[0], Variable(full(v[0].shape(), 0.3, dtype::f32), false));
       },
       {randomTensor({3, 2}, 0.2, 0.8)});
+  // Both sides.
+  expectGradients([](const std::vector<Variable>& v) { return binaryCrossEntropy(v[0], v[1]); },
+                  {randomTensor({3, 2}, 0.2, 0.8), randomTensor({3, 2}, 0.2, 0.8)});
 }
 
 TEST(LossFunctions, CategoricalCrossEntropyValues) {
@@ -123,6 +126,55 @@ TEST(LossFunctions, CategoricalCrossEntropyMisuse) {
               categoricalCrossEntropy(x, targetsOf({2}, {0, 0}));
             }).find("dimension 0 must be the input's dimension 1"),
             std::string::npos);
+}
+
+TEST(LossFunctions, WeightedCategoricalCrossEntropy) {
+  const Variable x(Tensor::fromVector(Shape({2, 3}), std::vector<double>{-1, -2, -3, -5, -8, -13}),
+                   false);
+  const Variable weight(Tensor::fromVector(std::vector<double>{0.5, 2}), false);
+  const auto loss = [&](std::vector<int> targets, int ignored) {
+    const Variable y =
+        weightedCategoricalCrossEntropy(x, targetsOf({3}, std::move(targets)), weight, ignored);
+    EXPECT_EQ(y.shape(), Shape());
+    return valuesOf(y.tensor())[0];
+  };
+  EXPECT_NEAR(loss({0, 1, 0}, -1), (0.5 * 1 + 2 * 5 + 0.5 * 8) / 3, 1e-15);
+  EXPECT_NEAR(loss({0, 1, 0}, 1), (0.5 * 1 + 0.5 * 8) / 1, 1e-15);
+  EXPECT_NEAR(loss({1, -1, 0}, -1), (2 * 2 + 0.5 * 8) / 2.5, 1e-15);
+
+  const auto check = [](const Shape& shape, const Variable& targets, int ignored) {
+    SCOPED_TRACE(shape.toString());
+    expectGradients(
+        [&](const std::vector<Variable>& v) {
+          return weightedCategoricalCrossEntropy(logSoftmax(v[0], 0), targets, v[1], ignored);
+        },
+        {randomTensor(shape), randomTensor({shape[0]}, 0.5, 2)});
+  };
+  check({4, 3}, targetsOf({3}, {3, 0, 2}), -1);
+  check({4, 3}, targetsOf({3}, {3, 0, 3}), 0);
+  check({3, 2, 2}, targetsOf({2, 2}, {0, 1, 1, 1}), 7);
+  check({3}, targetsOf({}, {2}), -1);
+}
+
+TEST(LossFunctions, WeightedCategoricalCrossEntropyMisuse) {
+  const Variable x(randomTensor({2, 3}), false);
+  const Variable weight(full(Shape({2}), 1.0), false);
+  const std::string name = "weightedCategoricalCrossEntropy: ";
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              weightedCategoricalCrossEntropy(x, targetsOf({2}, {0, 0}), weight, -1);
+            }).find(name + "targets s32[2] do not fit input f64[2,3]: dimension 0 must be"),
+            std::string::npos);
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              weightedCategoricalCrossEntropy(x, targetsOf({3}, {0, 0, 0}), x, -1);
+            }).find(name + "weight f64[2,3] does not fit input f64[2,3]: it must have shape (2)"),
+            std::string::npos);
+  const std::string message = messageOf<std::invalid_argument>([&] {
+    valuesOf(weightedCategoricalCrossEntropy(x, targetsOf({3}, {0, 2, 0}), weight, -1).tensor());
+  });
+  // Whichever is computed first, the loss or the weight, says so.
+  EXPECT_NE(message.find(name + "index: "), std::string::npos) << message;
+  EXPECT_NE(message.find("2 is out of range for dimension 0 of 2 elements"), std::string::npos)
+      << message;
 }
 
 }  // namespace

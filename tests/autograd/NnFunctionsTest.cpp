@@ -78,6 +78,16 @@ TEST(NnFunctions, Conv2dBias) {
   expectNear(valuesOf(conv2d(input, weights, bias).tensor()), {11, 11, 11, 11, 21, 21, 21, 21}, 0);
 }
 
+TEST(NnFunctions, Conv2dTakesBenchmarks) {
+  const Tensor input = randomTensor({3, 3, 1, 1}), weights = randomTensor({2, 2, 1, 1});
+  const auto gradient = [&](const std::shared_ptr<fl::detail::ConvBenchmarks>& benchmarks) {
+    Variable x(input, true), w(weights, true);
+    conv2d(x, w, 1, 1, 0, 0, 1, 1, 1, benchmarks).backward();
+    return valuesOf(w.grad().tensor());
+  };
+  EXPECT_EQ(gradient(std::make_shared<fl::detail::ConvBenchmarks>()), gradient(nullptr));
+}
+
 // Each gradient alone is what it is among all.
 TEST(NnFunctions, Conv2dOfFrozenParts) {
   const Tensor values[] = {randomTensor({5, 4, 2, 2}), randomTensor({3, 2, 2, 3}),
@@ -169,6 +179,56 @@ TEST(NnFunctions, GatedLinearUnit) {
               gatedlinearunit(Variable(randomTensor({3}), false), 0);
             }).find("gatedlinearunit: dimension 0 of f64[3] must be even"),
             std::string::npos);
+}
+
+TEST(NnFunctions, Embedding) {
+  const Variable table(Tensor::fromVector(Shape({2, 3}), std::vector<double>{0, 1, 10, 11, 20, 21}),
+                       false);
+  const auto indices = [](const Shape& shape, std::vector<int> values) {
+    return Variable(Tensor::fromVector(shape, std::move(values)), false);
+  };
+  const Variable found = embedding(indices({2, 2}, {2, 0, 1, 2}), table);
+  EXPECT_EQ(found.shape(), Shape({2, 2, 2}));
+  expectNear(valuesOf(found.tensor()), {20, 21, 0, 1, 10, 11, 20, 21}, 0);
+  EXPECT_EQ(embedding(indices({}, {1}), table).shape(), Shape({2}));
+  EXPECT_EQ(embedding(indices({1, 2, 1, 2}, {0, 0, 1, 1}), table).shape(), Shape({2, 1, 2, 1, 2}));
+  const Variable floats(Tensor::fromVector(std::vector<float>{1, 0}), false);
+  expectNear(valuesOf(embedding(floats, table).tensor()), {10, 11, 0, 1}, 0);
+
+  const std::pair<Shape, std::vector<int>> cases[] = {{{4}, {3, 0, 3, 3}},
+                                                      {{}, {2}},
+                                                      {{1}, {4}},
+                                                      {{2, 3}, {0, 1, 2, 3, 4, 0}},
+                                                      {{1, 1, 2, 1}, {1, 1}}};
+  for (const auto& [shape, values] : cases) {
+    SCOPED_TRACE(shape.toString());
+    for (Dim size : {1, 3}) {
+      expectGradients(
+          [&, shape = shape, values = values](const std::vector<Variable>& v) {
+            return embedding(indices(shape, values), v[0]);
+          },
+          {randomTensor({size, 5})});
+    }
+  }
+}
+
+TEST(NnFunctions, EmbeddingMisuse) {
+  const Variable table(randomTensor({2, 3}), false);
+  const auto words = [](const Variable& input, const Variable& embeddings) {
+    return messageOf<std::invalid_argument>(
+        [&] { valuesOf(embedding(input, embeddings).tensor()); });
+  };
+  const Variable indices(Tensor::fromVector(std::vector<int>{1, 3}), false);
+  EXPECT_NE(words(indices, Variable(randomTensor({6}), false))
+                .find("embedding: embeddings f64[6] must be (size, count)"),
+            std::string::npos);
+  EXPECT_NE(words(indices.astype(dtype::b8), table)
+                .find("embedding: input b8[2] must hold indices, not a mask"),
+            std::string::npos);
+  const std::string message = words(indices, table);
+  EXPECT_NE(message.find("embedding: "), std::string::npos) << message;
+  EXPECT_NE(message.find("3 is out of range for dimension 1 of 3 elements"), std::string::npos)
+      << message;
 }
 
 }  // namespace

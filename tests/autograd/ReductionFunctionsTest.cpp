@@ -78,6 +78,12 @@ TEST(ReductionFunctions, Norm) {
   }
   checkAll([](const Variable& x, const std::vector<int>& axes, bool) { return normalize(x, axes); },
            -1, -0.2);
+  // A norm below eps counts as eps.
+  for (double eps : {0.1, 100.0}) {
+    checkAll([eps](const Variable& x, const std::vector<int>& axes,
+                   bool) { return normalize(x, axes, 3, eps); },
+             0.2, 1);
+  }
   EXPECT_NE(messageOf<std::invalid_argument>([] {
               norm(small(), {0}, 0);
             }).find("norm: p must be positive, not 0"),
@@ -96,6 +102,30 @@ TEST(ReductionFunctions, Softmax) {
     const Tensor input = randomTensor({3, 4, 2}, -3, 3);
     expectGradients([&](const std::vector<Variable>& v) { return softmax(v[0], dim); }, {input});
     expectGradients([&](const std::vector<Variable>& v) { return logSoftmax(v[0], dim); }, {input});
+  }
+}
+
+TEST(ReductionFunctions, OddShapes) {
+  const std::pair<Shape, std::vector<int>> cases[] = {
+      {{}, {}}, {{1}, {0}}, {{7}, {0}}, {{1, 3, 1}, {0, 2}}, {{2, 1, 2, 1, 3}, {4, 1}}};
+  for (const auto& [shape, axes] : cases) {
+    for (bool keepDims : {false, true}) {
+      SCOPED_TRACE(shape.toString() + (keepDims ? " kept" : ""));
+      expectGradients(
+          [&, axes = axes](const std::vector<Variable>& v) {
+            return sum(v[0], axes, keepDims) * mean(v[0], axes, keepDims) *
+                       norm(v[0], axes, 2, keepDims) +
+                   var(v[0], axes, /*isbiased=*/true, keepDims);
+          },
+          {randomTensor(shape, 0.2, 1)});
+    }
+  }
+  for (const Shape& shape : {Shape({1}), Shape({1, 4}), Shape({17, 1, 3, 1, 2})}) {
+    SCOPED_TRACE(shape.toString());
+    expectGradients([](const std::vector<Variable>& v) { return softmax(v[0], 0); },
+                    {randomTensor(shape)});
+    expectGradients([](const std::vector<Variable>& v) { return logSoftmax(v[0], 0); },
+                    {randomTensor(shape)});
   }
 }
 

@@ -45,6 +45,8 @@ TEST(ShapeFunctions, TileAndSumAs) {
   check({2, 3, 4}, [](const Variable& x) { return sumAs(x, Shape({1, 3, 1})); });
   check({2, 3, 4}, [](const Variable& x) { return sumAs(x, counting({2})); });
   check({2, 3}, [](const Variable& x) { return sumAs(x, Shape({2, 3})); });
+  check({1, 3, 1}, [](const Variable& x) { return tile(x, {2, 1, 2}); });
+  check({1, 3, 1}, [](const Variable& x) { return sumAs(x, Shape({1, 1})); });
   EXPECT_NE(messageOf<std::invalid_argument>([] {
               tileAs(counting({2}), Shape({3}));
             }).find("tileAs: shape (2) does not tile to (3): dimension 0"),
@@ -53,6 +55,85 @@ TEST(ShapeFunctions, TileAndSumAs) {
               sumAs(counting({4}), Shape({2}));
             }).find("sumAs: f64[4] does not reduce to shape (2)"),
             std::string::npos);
+}
+
+TEST(ShapeFunctions, TileInAnotherType) {
+  Variable x(full(Shape({2}), 0.5), true);
+  Variable y = tile(x, {1, 4000}, dtype::f16);
+  EXPECT_EQ(y.type(), dtype::f16);
+  EXPECT_EQ(y.shape(), Shape({2, 4000}));
+  y.backward();
+  // In f16 the sum would stop at 2048.
+  EXPECT_EQ(valuesOf(x.grad().tensor()), (std::vector<double>{4000, 4000}));
+  EXPECT_EQ(tile(x, {2}, dtype::f32).type(), dtype::f32);
+  check({3, 2}, [](const Variable& v) { return tile(v, {2, 3}, dtype::f64); });
+}
+
+TEST(ShapeFunctions, OfPlainTensors) {
+  const Tensor x = counting({2, 1}).tensor();
+  expectNear(valuesOf(fl::detail::tileAs(x, {4, 2})), {0, 1, 0, 1, 0, 1, 0, 1}, 0);
+  EXPECT_EQ(fl::detail::sumAs(full({2, 3}, 1.0, dtype::f16), {2}).type(), dtype::f16);
+  expectNear(valuesOf(fl::detail::sumAs(full({2, 3}, 1.0), {2})), {3, 3}, 0);
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              fl::detail::tileAs(x, {3});
+            }).find("tileAs: shape (2, 1) has more dimensions than (3)"),
+            std::string::npos);
+
+  const Tensor reduced = full({3, 5}, 1.0);
+  using fl::detail::expandedShapeFromReducedDims;
+  EXPECT_EQ(expandedShapeFromReducedDims(reduced, {1}), Shape({3, 1, 5}));
+  EXPECT_EQ(expandedShapeFromReducedDims(reduced, {3, 0}), Shape({1, 3, 5, 1}));
+  EXPECT_EQ(expandedShapeFromReducedDims(full({}, 1.0), {1, 0}), Shape({1, 1}));
+  EXPECT_EQ(expandedShapeFromReducedDims(reduced, {0}, /*keepDims=*/true), Shape({3, 5}));
+  const std::vector<std::pair<std::vector<int>, int>> wrong = {{{3}, 3}, {{-1}, -1}, {{0, 0}, 0}};
+  for (const auto& [axes, axis] : wrong) {
+    const std::string message = messageOf<std::invalid_argument>(
+        [&, axes = axes] { expandedShapeFromReducedDims(reduced, axes); });
+    EXPECT_NE(message.find("expandedShapeFromReducedDims: no reduction over dimension " +
+                           std::to_string(axis) + " leaves f32[3,5]"),
+              std::string::npos)
+        << message;
+  }
+}
+
+TEST(ShapeFunctions, Padding) {
+  expectNear(valuesOf(padding(counting({2, 2}), {{1, 0}, {0, 2}}, 7).tensor()),
+             {7, 0, 1, 7, 2, 3, 7, 7, 7, 7, 7, 7}, 0);
+  expectNear(valuesOf(padding(counting({2, 2}), {{0, 1}}, -0.5).tensor()), {0, 1, -0.5, 2, 3, -0.5},
+             0);
+  EXPECT_EQ(padding(counting({}), {}, 1).shape(), Shape());
+  const Variable integers(full(Shape({1}), 3, dtype::s32), false);
+  EXPECT_EQ(padding(integers, {{1, 1}}, 2).type(), dtype::s32);
+  expectNear(valuesOf(padding(integers, {{1, 1}}, 2).tensor()), {2, 3, 2}, 0);
+
+  check({3}, [](const Variable& x) { return padding(x, {{2, 1}}, 0); });
+  check({3}, [](const Variable& x) { return padding(x, {}, 0) * x; });
+  check({1, 3, 2}, [](const Variable& x) { return padding(x, {{0, 0}, {1, 2}}, 5); });
+  check({2, 1, 2, 3}, [](const Variable& x) {
+    const Variable padded = padding(x, {{1, 1}, {0, 1}, {2, 0}, {0, 3}}, -1);
+    return padded * padded;
+  });
+  const auto words = [](std::vector<std::pair<int, int>> pad) {
+    return messageOf<std::invalid_argument>([&] { padding(counting({2, 3}), pad, 0); });
+  };
+  EXPECT_NE(words({{0, 0}, {0, 0}, {1, 1}}).find("padding: 3 pairs for the dimensions of f64[2,3]"),
+            std::string::npos);
+  EXPECT_NE(words({{0, 0}, {2, -1}})
+                .find("padding: 2 and -1 elements at dimension 1 of f64[2,3] must not be negative"),
+            std::string::npos);
+}
+
+// The gradients of parts of one gradient are values of their own.
+TEST(ShapeFunctions, SharedGradientsStay) {
+  Variable x(full(Shape({2}), 1.0, dtype::f64), true);
+  Variable y = padding(x, {{0, 0}}, 0);
+  Variable z = x + padding(y, {{0, 1}}, 0)(range(2));
+  const Variable grad(full(Shape({2}), 3.0, dtype::f64), false);
+  z.backward(grad);
+  Variable early = x.grad();
+  x.grad().tensor() *= 10;
+  expectNear(valuesOf(y.grad().tensor()), {3, 3}, 0);
+  expectNear(valuesOf(grad.tensor()), {3, 3}, 0);
 }
 
 TEST(ShapeFunctions, Concatenate) {

@@ -292,6 +292,29 @@ TEST(Variable, ErrorsNameTheUsersLine) {
   expectLine(messageOf<std::invalid_argument>(function), __LINE__ - 1);
 }
 
+// What a function of the user's own takes from ours.
+Variable sumOfEqualTypes(const Variable& a, const Variable& b, const Variable& c) {
+  FL_VARIABLE_DTYPES_MATCH_CHECK(a, b, c);
+  return a + b + c;
+}
+
+TEST(Variable, FunctionsOfTheUser) {
+  const Variable x = leaf({1, 2}), y = leaf({3, 4}).astype(dtype::f32);
+  const Variable fixed(x.tensor(), false);
+  expectNear(valuesOf(sumOfEqualTypes(x, x, x).tensor()), {3, 6}, 0);
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              sumOfEqualTypes(x, x, y);
+            }).find("sumOfEqualTypes: Variables of different types, f64[2] and f32[2]"),
+            std::string::npos);
+  EXPECT_TRUE(fl::detail::areVariableTypesEqual(x, fixed));
+  EXPECT_FALSE(fl::detail::areVariableTypesEqual(x, y));
+  EXPECT_TRUE(fl::detail::areVariableTypesEqual(x, x, fixed));
+  EXPECT_FALSE(fl::detail::areVariableTypesEqual(x, x, y));
+  EXPECT_NE(fl::detail::createAutogradPayload(x), nullptr);
+  EXPECT_NE(fl::detail::createAutogradPayload(fixed, x), nullptr);
+  EXPECT_EQ(fl::detail::createAutogradPayload(fixed, fixed), nullptr);
+}
+
 // ---- Depth ----
 
 using fl::testing::onSmallStack;
