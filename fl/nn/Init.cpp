@@ -64,7 +64,9 @@ Tensor erfinv(const Tensor& y) {
   constexpr double kA = 0.147;
   const Tensor logarithm = log((1.0 - y) * (1.0 + y));
   const Tensor half = 2 / (std::numbers::pi * kA) + 0.5 * logarithm;
-  const Tensor start = sign(y) * sqrt(sqrt(half * half - logarithm / kA) - half);
+  // Rounding may leave less than nothing near 0.
+  const Tensor square = maximum(sqrt(half * half - logarithm / kA) - half, 0.0);
+  const Tensor start = sign(y) * sqrt(square);
   Tensor x = start;
   // 2e-3 from the result at first; each step cubes that.
   for (int step = 0; step < 2; ++step) {

@@ -204,6 +204,17 @@ void ReferenceCase::expectAs(const Shape& shape, const std::string& result, cons
   }
 }
 
+void ReferenceCase::expectNear(const std::string& result, const Tensor& actual, double tolerance) {
+  const Tensor expected = toTensor(arrays_.at(name_ + "/" + result));
+  ++comparisons_.at(result);
+  EXPECT_EQ(actual.type(), expected.type()) << name_ << ": " << result;
+  ASSERT_EQ(actual.shape(), expected.shape()) << name_ << ": " << result;
+  const auto largest = [](const Tensor& x) {
+    return amax(absolute(x.astype(dtype::f64))).asScalar<double>();
+  };
+  EXPECT_LE(largest(actual - expected), tolerance * largest(expected)) << name_ << ": " << result;
+}
+
 void ReferenceCase::expectAllCompared() const {
   EXPECT_FALSE(comparisons_.empty()) << name_;
   for (const auto& [result, count] : comparisons_) {

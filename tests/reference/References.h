@@ -1,6 +1,6 @@
-// Cases of the .npz files that make_tensor_references.py writes: inputs of tensor operators and
-// what NumPy makes of them. A case's name holds its operator and arguments, "sort x=ties axis=1
-// mode=up"; its results stand under "<case>/<result>". Relies on tools/npy;
+// Cases of the .npz files that make_*_references.py write: inputs of operators and modules and
+// what NumPy or PyTorch makes of them. A case's name holds its operator and arguments, "sort x=ties
+// axis=1 mode=up"; its results stand under "<case>/<result>". Relies on tools/npy;
 // tests/tensor/Reference*Test.cpp and tests/autograd use it.
 #pragma once
 
@@ -42,6 +42,9 @@ class ReferenceCase {
   // The same with the result's shape replaced by one of as many elements.
   void expectAs(const Shape& shape, const std::string& result, const Tensor& actual,
                 double ulps = 0);
+  // Expects dtype and shape of the result, and elements that differ from its own by at most
+  // `tolerance` times the largest of them; counts it as compared.
+  void expectNear(const std::string& result, const Tensor& actual, double tolerance);
   // Fails the test for results that were not compared.
   void expectAllCompared() const;
 

@@ -1,0 +1,123 @@
+// Every module: outputs and gradients against PyTorch's, and what all modules have in common.
+#include <sstream>
+
+#include "fl/autograd/Functions.h"
+#include "fl/nn/Init.h"
+#include "fl/nn/Serialization.h"
+#include "tests/nn/ModuleCases.h"
+#include "tests/nn/ModuleChecks.h"
+#include "tests/reference/References.h"
+
+namespace fl::test {
+namespace {
+
+// Of the largest element: results are sums of terms that may cancel.
+constexpr double kTolerance = 1e-5;
+
+Variable numbered(const ReferenceCase& c, const char* kind, int i) {
+  const Tensor tensor = c.input(c.op() + "_" + kind + std::to_string(i));
+  return Variable(tensor, isFloating(tensor.type()));
+}
+
+void setParameters(const ReferenceCase& c, Module& module) {
+  for (int i = 0; i < module.numParamTensors(); ++i) {
+    const Variable parameter = numbered(c, "p", i);
+    EXPECT_EQ(module.param(i).shape(), parameter.shape()) << c.op() << ": parameter " << i;
+    EXPECT_EQ(module.param(i).type(), dtype::f32);
+    module.setParams(parameter, i);
+  }
+}
+
+std::vector<Variable> inputsOf(const ReferenceCase& c) {
+  std::vector<Variable> inputs;
+  for (size_t i = 0; i < c.tensors("x").size(); ++i) {
+    inputs.push_back(numbered(c, "x", static_cast<int>(i)));
+  }
+  return inputs;
+}
+
+void expectOutputsAndGradients(ReferenceCase& c, Module& module) {
+  const std::vector<Variable> inputs = inputsOf(c);
+  const std::vector<Variable> outputs = module(inputs);
+  Variable total(full(Shape(), 0.0), false);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string number = std::to_string(i);
+    c.expectNear("y" + number, outputs[i].tensor(), kTolerance);
+    total = total + sum(outputs[i] * input(c.input(c.op() + "_g" + number)), {});
+  }
+  total.backward();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].isCalcGrad()) {
+      c.expectNear("dx" + std::to_string(i), inputs[i].grad().tensor(), kTolerance);
+    }
+  }
+  for (int i = 0; i < module.numParamTensors(); ++i) {
+    c.expectNear("dp" + std::to_string(i), module.param(i).grad().tensor(), kTolerance);
+  }
+}
+
+std::vector<std::vector<float>> outputsOf(const ReferenceCase& c, Module& module) {
+  std::vector<std::vector<float>> values;
+  for (const Variable& output : module(inputsOf(c))) {
+    values.push_back(valuesOf(output.tensor()));
+  }
+  return values;
+}
+
+ModulePtr throughAnArchive(const ModulePtr& module) {
+  std::stringstream stream;
+  save(stream, module);
+  ModulePtr loaded;
+  load(stream, loaded);
+  return loaded;
+}
+
+void expectIndependentCopy(const ReferenceCase& c, Module& module, Module& copy, const char* how) {
+  SCOPED_TRACE(c.op() + " " + how);
+  EXPECT_EQ(copy.prettyString(), module.prettyString());
+  ASSERT_EQ(copy.numParamTensors(), module.numParamTensors());
+  const auto expected = outputsOf(c, module);
+  EXPECT_EQ(outputsOf(c, copy), expected);
+  // In training mode it goes on from the copied parameters.
+  copy.train();
+  for (int i = 0; i < copy.numParamTensors(); ++i) {
+    EXPECT_TRUE(copy.param(i).isCalcGrad());
+    EXPECT_FALSE(module.param(i).isCalcGrad());
+    copy.param(i).tensor() += 0.5;
+  }
+  outputsOf(c, copy);
+  EXPECT_EQ(outputsOf(c, module), expected);
+  copy.eval();
+  if (copy.numParamTensors() > 0) {
+    EXPECT_NE(outputsOf(c, copy), expected);
+  }
+}
+
+void checkModule(ReferenceCase& c) {
+  const ModuleCase& entry = moduleCases().at(c.op());
+  const ModulePtr module = entry.make();
+  EXPECT_EQ(module->prettyString(), entry.pretty);
+  setParameters(c, *module);
+  expectOutputsAndGradients(c, *module);
+
+  module->eval();
+  if (c.has("eval")) {
+    c.expectNear("eval", module->forward(inputsOf(c))[0].tensor(), kTolerance);
+  }
+  expectIndependentCopy(c, *module, *module->clone(), "cloned");
+  expectIndependentCopy(c, *module, *throughAnArchive(module), "saved and loaded");
+  const ModulePtr assigned = entry.make();
+  entry.assign(*assigned, *module);
+  expectIndependentCopy(c, *module, *assigned, "assigned");
+}
+
+TEST(Modules, AgreeWithPyTorchAndCopy) {
+  ReferenceHandlers handlers;
+  for (const auto& [name, entry] : moduleCases()) {
+    handlers[name] = checkModule;
+  }
+  runReferences("modules", handlers);
+}
+
+}  // namespace
+}  // namespace fl::test
