@@ -25,20 +25,16 @@ TDSBlock::TDSBlock(int channels, int kernelSize, int width, double dropout, int 
   FL_USER_CHECK(rightPadding >= -1 && rightPadding < kernelSize, "TDSBlock: rightPadding ",
                 rightPadding, " is not in [-1, ", kernelSize, "), for a kernel of ", kernelSize);
   const std::vector<int> axes = lNormIncludeTime ? std::vector{0, 1, 2} : std::vector{1, 2};
-  addConvolution(kernelSize, dropout, rightPadding);
-  add(LayerNorm(axes));
-  addLinears(innerLinearDim == 0 ? channels * width : innerLinearDim, dropout);
-  add(LayerNorm(axes));
-}
-
-void TDSBlock::addConvolution(int kernelSize, double dropout, int rightPadding) {
+  after_ = rightPadding == -1 ? (kernelSize - 1) / 2 : rightPadding;
+  before_ = kernelSize - 1 - after_;
   Sequential convolution;
-  const int right = rightPadding == -1 ? (kernelSize - 1) / 2 : rightPadding;
-  convolution.add(Padding({{kernelSize - 1 - right, right}}, 0.0));
-  convolution.add(Conv2D(channels_, channels_, kernelSize, 1));
+  convolution.add(Conv2D(channels, channels, kernelSize, 1));
   convolution.add(ReLU());
   convolution.add(Dropout(dropout));
   add(std::move(convolution));
+  add(LayerNorm(axes));
+  addLinears(innerLinearDim == 0 ? channels * width : innerLinearDim, dropout);
+  add(LayerNorm(axes));
 }
 
 void TDSBlock::addLinears(int inner, double dropout) {
@@ -62,7 +58,8 @@ std::vector<Variable> TDSBlock::forward(const std::vector<Variable>& inputs) {
   FL_USER_CHECK(x.ndim() == 4 && x.dim(1) == width_ && x.dim(2) == channels_, prettyString(),
                 ": the input must be (time, ", width_, ", ", channels_, ", batch), not ",
                 typeToString(x.type(), x.shape()));
-  const Variable h = apply(kConvolutionNorm, apply(kConvolution, x) + x);
+  const Variable padded = padding(x, {{before_, after_}}, 0.0);
+  const Variable h = apply(kConvolutionNorm, apply(kConvolution, padded) + x);
   return {apply(kLinearsNorm, apply(kLinears, h) + h)};
 }
 
