@@ -22,6 +22,9 @@ inline Variable outputOf(Module& module, const std::vector<Variable>& inputs) {
   return module.forward(inputs).at(0);
 }
 
+// A padding mask that is not there.
+inline Variable noMask() { return Variable(); }
+
 template <typename Call>
 void expectError(const std::string& words, Call&& call) {
   const std::string error = errorOf(call);

@@ -69,16 +69,15 @@ Residual residualOf(int size) {
   return residual;
 }
 
-const Variable kNoMask;
-
 TEST(ContribCopies, ComputeTheSame) {
   setSeed(5);
   const Variable x = input(rand({6, 5, 2}));
   expectCopies(Transformer(6, 3, 7, 2, 4, 0.2, 0.1, true, true), Transformer(2, 1, 2, 1, 0, 0, 0),
-               {x, kNoMask});
+               {x, noMask()});
   expectCopies(Transformer(6, 3, 7, 2, 0, 0.2, 0.1), Transformer(6, 3, 7, 2, 4, 0, 0),
-               {x, kNoMask});
-  expectCopies(Conformer(6, 3, 7, 2, 5, 3, 0.2, 0.1), Conformer(2, 1, 2, 1, 0, 4, 0), {x, kNoMask});
+               {x, noMask()});
+  expectCopies(Conformer(6, 3, 7, 2, 5, 3, 0.2, 0.1), Conformer(2, 1, 2, 1, 0, 4, 0),
+               {x, noMask()});
   expectCopies(PositionEmbedding(6, 8, 0.3), PositionEmbedding(2, 1), {x});
   expectCopies(SinusoidalPositionEmbedding(6, 2), SinusoidalPositionEmbedding(1), {x});
   expectCopies(residualOf(6), residualOf(2), {x});
@@ -102,14 +101,14 @@ TEST(ContribCopies, ParametersStayHandles) {
   load(path, loaded);
   for (Transformer* each : {block.get(), loaded.get()}) {
     ASSERT_EQ(each->numParamTensors(), 11);
-    outputOf(*each, {x, kNoMask}).backward();
+    outputOf(*each, {x, noMask()}).backward();
     for (int i = 0; i < each->numParamTensors(); ++i) {
       EXPECT_TRUE(each->param(i).isGradAvailable()) << i;
     }
     each->param(1).tensor() = full(Shape({7, 6}), 2.0);
     EXPECT_EQ(valuesOf(each->module(0)->param(0)), std::vector<float>(42, 2));
     each->eval();
-    EXPECT_FALSE(outputOf(*each, {x, kNoMask}).isCalcGrad());
+    EXPECT_FALSE(outputOf(*each, {x, noMask()}).isCalcGrad());
   }
 }
 

@@ -48,11 +48,12 @@ Variable AsymmetricConv1D::forward(const Variable& input) {
   const int each =
       derivePadding(static_cast<int>(input.dim(0)), xFilter_, xStride_, xPad_, xDilation_);
   const int moved = static_cast<int>((1 - 2 * futurePart_) * static_cast<float>(each));
-  const Variable padded = padding(input, {{each + moved, each - moved}}, 0.0);
+  const Variable padded = moved == 0 ? input : padding(input, {{each + moved, each - moved}}, 0.0);
   const Variable weights = detail::inType(params_[0], input.type());
   const Variable bias =
       bias_ ? detail::inType(params_[1], input.type()) : noGrad(Tensor(input.type()));
-  return conv2d(padded, weights, bias, xStride_, 1, 0, 0, xDilation_, 1, groups_);
+  return conv2d(padded, weights, bias, xStride_, 1, moved == 0 ? each : 0, 0, xDilation_, 1,
+                groups_);
 }
 
 std::unique_ptr<Module> AsymmetricConv1D::clone() const {

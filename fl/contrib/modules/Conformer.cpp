@@ -45,7 +45,8 @@ Conformer::Conformer(int32_t modelDim, int32_t headDim, int32_t mlpDim, int32_t 
   addNorm();
   addLinear(modelDim, 2 * modelDim);
   addLinear(modelDim, modelDim);
-  add(Conv2D(modelDim, modelDim, convKernelSize, 1, 1, 1, 0, 0, 1, 1, true, modelDim));
+  add(Conv2D(modelDim, modelDim, convKernelSize, 1, 1, 1, (convKernelSize - 1) / 2, 0, 1, 1, true,
+             modelDim));
   addNorm();
   addNorm();
   addNorm();
@@ -62,8 +63,8 @@ Variable Conformer::conv(const Variable& input) {
   const Dim time = input.dim(1), batch = input.dim(2);
   const Variable gated = gatedlinearunit(apply(kConvIn, apply(kConvNorm1, input)), 0);
   const Variable images = moddims(transpose(gated, Shape({1, 0, 2})), Shape({time, 1, -1, batch}));
-  const int after = (convKernelSize_ - 1) / 2;
-  const Variable padded = padding(images, {{convKernelSize_ - 1 - after, after}}, 0.0);
+  // The convolution pads both ends alike.
+  const Variable padded = convKernelSize_ % 2 == 1 ? images : padding(images, {{1, 0}}, 0.0);
   const Variable mixed = moddims(apply(kConvOverTime, padded), Shape({time, -1, batch}));
   const Variable inner = swish(apply(kConvNorm2, transpose(mixed, Shape({1, 0, 2}))), 1.0);
   return drop(apply(kConvOut, inner));

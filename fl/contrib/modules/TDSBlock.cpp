@@ -1,5 +1,7 @@
 #include "fl/contrib/modules/TDSBlock.h"
 
+#include <algorithm>
+
 #include "fl/autograd/Functions.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
@@ -25,10 +27,12 @@ TDSBlock::TDSBlock(int channels, int kernelSize, int width, double dropout, int 
   FL_USER_CHECK(rightPadding >= -1 && rightPadding < kernelSize, "TDSBlock: rightPadding ",
                 rightPadding, " is not in [-1, ", kernelSize, "), for a kernel of ", kernelSize);
   const std::vector<int> axes = lNormIncludeTime ? std::vector{0, 1, 2} : std::vector{1, 2};
-  after_ = rightPadding == -1 ? (kernelSize - 1) / 2 : rightPadding;
-  before_ = kernelSize - 1 - after_;
+  const int after = rightPadding == -1 ? (kernelSize - 1) / 2 : rightPadding;
+  const int before = kernelSize - 1 - after, both = std::min(before, after);
+  moreBefore_ = before - both;
+  moreAfter_ = after - both;
   Sequential convolution;
-  convolution.add(Conv2D(channels, channels, kernelSize, 1));
+  convolution.add(Conv2D(channels, channels, kernelSize, 1, 1, 1, both));
   convolution.add(ReLU());
   convolution.add(Dropout(dropout));
   add(std::move(convolution));
@@ -58,7 +62,8 @@ std::vector<Variable> TDSBlock::forward(const std::vector<Variable>& inputs) {
   FL_USER_CHECK(x.ndim() == 4 && x.dim(1) == width_ && x.dim(2) == channels_, prettyString(),
                 ": the input must be (time, ", width_, ", ", channels_, ", batch), not ",
                 typeToString(x.type(), x.shape()));
-  const Variable padded = padding(x, {{before_, after_}}, 0.0);
+  const Variable padded =
+      moreBefore_ == moreAfter_ ? x : padding(x, {{moreBefore_, moreAfter_}}, 0.0);
   const Variable h = apply(kConvolutionNorm, apply(kConvolution, padded) + x);
   return {apply(kLinearsNorm, apply(kLinears, h) + h)};
 }

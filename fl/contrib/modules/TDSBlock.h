@@ -25,14 +25,14 @@ class TDSBlock : public detail::Block {
 
  private:
   TDSBlock() = default;
-  FL_SAVE_LOAD_WITH_BASE(detail::Block, channels_, width_, before_, after_)
+  FL_SAVE_LOAD_WITH_BASE(detail::Block, channels_, width_, moreBefore_, moreAfter_)
   void addLinears(int inner, double dropout);
 
   int channels_ = 0;
   int width_ = 0;
-  // Zeros that keep the convolution's length.
-  int before_ = 0;
-  int after_ = 0;
+  // Zeros beyond the convolution's own, which are as many at both ends.
+  int moreBefore_ = 0;
+  int moreAfter_ = 0;
 };
 
 }  // namespace fl
