@@ -45,6 +45,7 @@ void Residual::addScale(int beforeLayer, float scale) {
 }
 
 void Residual::checkShortcut(int fromLayer, int toLayer) const {
+  FL_API_ENTRY();
   const auto count = static_cast<int>(layers().size());
   FL_USER_CHECK(fromLayer >= 0 && fromLayer + 1 < toLayer && toLayer <= count + 1,
                 "Residual: no shortcut goes from layer ", fromLayer, " to ", toLayer,
@@ -57,7 +58,6 @@ void Residual::checkShortcut(int fromLayer, int toLayer) const {
 }
 
 void Residual::addShortcut(int fromLayer, int toLayer) {
-  FL_API_ENTRY();
   checkShortcut(fromLayer, toLayer);
   shortcuts_[toLayer][fromLayer] = -1;
 }
