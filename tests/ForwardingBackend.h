@@ -38,4 +38,16 @@ class ForwardingBackend : public TensorBackend {
   TensorBackend& inner_;
 };
 
+// Counts what is read.
+class CountingBackend : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  void toHost(const TensorValue& value, void* data) override {
+    ++reads;
+    ForwardingBackend::toHost(value, data);
+  }
+
+  static inline int reads = 0;
+};
+
 }  // namespace fl::testing

@@ -80,16 +80,19 @@ class Variable {
   void eval() const;
   // Copies the elements to memory that the caller frees with free(), or to `ptr`.
   template <typename T>
-  T* host() const {
+  [[gnu::noinline]] T* host() const {
+    FL_API_ENTRY();
     return tensor().template host<T>();
   }
   template <typename T>
-  void host(T* ptr) const {
+  [[gnu::noinline]] void host(T* ptr) const {
+    FL_API_ENTRY();
     tensor().host(ptr);
   }
   // The first element.
   template <typename T>
-  T scalar() const {
+  [[gnu::noinline]] T scalar() const {
+    FL_API_ENTRY();
     return tensor().template scalar<T>();
   }
 

@@ -71,7 +71,9 @@ TEST(MatrixFunctions, Batches) {
   check(matmul, {3, 4}, {4, 5, 2});
   check(matmul, {3, 4, 2}, {4, 5});
   check(matmulTN, {4, 3}, {4, 5, 2});
+  check(matmulTN, {4, 3, 2}, {4, 5});
   check(matmulNT, {3, 4, 2}, {5, 4});
+  check(matmulNT, {3, 4}, {5, 4, 2, 3});
 }
 
 TEST(MatrixFunctions, Linear) {

@@ -1,6 +1,7 @@
 // Mixed precision: the type that each function computes in at each level.
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/OptimMode.h"
+#include "tests/ForwardingBackend.h"
 #include "tests/autograd/GradientCheck.h"
 
 namespace fl::test {
@@ -17,8 +18,8 @@ class OptimModeTest : public ::testing::Test {
   }
 };
 
-// In what a function computes. Given: what it is given, at all levels. Short: 16 bits. Long: 32
-// bits at O1, and at the highest level that the name tells.
+// What a function computes in. Given: what it is given. Short: 16 bits at all levels but DEFAULT.
+// LongAtO1 and LongAtO2: the same, but 32 bits at O1, or at O1 and O2.
 enum Kind { Given, Short, LongAtO1, LongAtO2 };
 
 struct Row {
@@ -124,7 +125,14 @@ dtype expected(Kind kind, OptimLevel level, dtype given, dtype chosen) {
   return given == dtype::f16 || given == dtype::bf16 ? dtype::f32 : given;
 }
 
+// Forward and backward only record: nothing is read.
 TEST_F(OptimModeTest, TypesOfResultsAndGradients) {
+  using testing::CountingBackend;
+  TensorBackend& inner = defaultTensorBackend();
+  registerBackend("counting",
+                  [&](const std::string&) { return std::make_unique<CountingBackend>(inner); });
+  const BackendScope scope("counting");
+  CountingBackend::reads = 0;
   for (dtype chosen : {dtype::f16, dtype::bf16}) {
     OptimMode::get().setType(chosen);
     for (OptimLevel level : kLevels) {
@@ -138,10 +146,13 @@ TEST_F(OptimModeTest, TypesOfResultsAndGradients) {
           EXPECT_EQ(y.type(), expected(row.kind, level, given, chosen));
           y.backward();
           EXPECT_EQ(x.grad().type(), given);
+          EXPECT_EQ(CountingBackend::reads, 0);
         }
       }
     }
   }
+  EXPECT_EQ(Variable(full(Shape({2}), 1.5), false).scalar<float>(), 1.5);
+  EXPECT_GT(CountingBackend::reads, 0);
 }
 
 // What is computed in 16 bits is near what is computed in 64.

@@ -1,4 +1,5 @@
 // The handle, the tape, and how backward() runs over it.
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 
@@ -290,6 +291,13 @@ TEST(Variable, ErrorsNameTheUsersLine) {
   expectLine(messageOf<std::logic_error>(grad), __LINE__ - 1);
   const auto function = [&] { logSoftmax(x, 3); };
   expectLine(messageOf<std::invalid_argument>(function), __LINE__ - 1);
+  const auto scalar = [&] { x.scalar<float>(); };
+  expectLine(messageOf<std::invalid_argument>(scalar), __LINE__ - 1);
+  const auto host = [&] { std::free(x.host<float>()); };
+  expectLine(messageOf<std::invalid_argument>(host), __LINE__ - 1);
+  float values[2];
+  const auto copy = [&] { x.host(values); };
+  expectLine(messageOf<std::invalid_argument>(copy), __LINE__ - 1);
 }
 
 // What a function of the user's own takes from ours.

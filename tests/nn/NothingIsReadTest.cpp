@@ -7,17 +7,7 @@
 namespace fl::test {
 namespace {
 
-// Counts what is read.
-class CountingBackend : public testing::ForwardingBackend {
- public:
-  using ForwardingBackend::ForwardingBackend;
-  void toHost(const TensorValue& value, void* data) override {
-    ++reads;
-    ForwardingBackend::toHost(value, data);
-  }
-
-  static inline int reads = 0;
-};
+using testing::CountingBackend;
 
 TEST(NothingIsRead, InATrainingStep) {
   TensorBackend& inner = defaultTensorBackend();
