@@ -3,9 +3,9 @@
 
 usage: tools/modules.py [--check]
 
-A module is a class that is registered for loading. The comment above it begins with a sentence
-that says what it does, and ends in a line "Shapes: ...". With --check nothing is written: it fails
-if the file is not what would be written.
+A module is a class that derives from another one and is registered for loading. The comment above
+it begins with a sentence that says what it does, and ends in a line "Shapes: ...". With --check
+nothing is written: it fails if the file is not what would be written.
 """
 
 import pathlib
@@ -15,6 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).absolute().parent.parent
 MODULES = "fl/nn/modules"
 TABLE = "docs/modules.md"
+BASES = {"UnaryModule", "BinaryModule", "Cloneable", "Container"}
 HEADING = """# Modules
 
 Written by `tools/modules.py` from the comments in the headers, which say more. Shapes are in the
@@ -25,11 +26,9 @@ API's order: features or width first, the batch last.
 """
 
 
-def registered():
-    names = set()
-    for path in (ROOT / MODULES).glob("*.cpp"):
-        names.update(re.findall(r"CEREAL_REGISTER_TYPE\(fl::(\w+)\)", path.read_text()))
-    return names
+def found(pattern, files):
+    text = "".join(path.read_text() for path in (ROOT / MODULES).glob(files))
+    return set(re.findall(pattern, text, re.MULTILINE))
 
 
 def documented():
@@ -45,7 +44,9 @@ def documented():
 
 def table():
     modules = documented()
-    wrong = registered() ^ modules.keys()
+    registered = found(r"^CEREAL_REGISTER_TYPE\(fl::(\w+)\)", "*.cpp")
+    derived = found(r"^class (\w+) : public", "*.h") - BASES
+    wrong = (modules.keys() | registered | derived) - (modules.keys() & registered & derived)
     if wrong:
         sys.exit(f"{', '.join(sorted(wrong))}: a module is registered and has its shapes above it")
     rows = ((f"`{name}`", f"[{header}](../{MODULES}/{header})", text, shapes)

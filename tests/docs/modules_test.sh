@@ -17,4 +17,5 @@ expect_failure() {
 sed -i 's/^\/\/ max(x, 0)$/\/\/ x, or 0/' fl/nn/modules/Activations.h
 expect_failure "$1" "docs/modules.md is stale"
 sed -i '/^class GELU/i\\' fl/nn/modules/Activations.h
-expect_failure "$1" "GELU: a module is registered and has its shapes above it"
+sed -i '/REGISTER_TYPE(fl::Tanh)/d' fl/nn/modules/Activations.cpp
+expect_failure "$1" "GELU, Tanh: a module is registered and has its shapes above it"

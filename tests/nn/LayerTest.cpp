@@ -249,7 +249,44 @@ TEST(Layers, RNNDropsInTrainingAlone) {
   EXPECT_EQ(valuesOf(layer(x).tensor()), valuesOf(layer(x).tensor()));
 }
 
+// ---- Attention ----
+
+TEST(Layers, MultiheadAttentionDropsInTrainingAlone) {
+  MultiheadAttention layer(6, 2, 0.5, /*bias=*/false);
+  ASSERT_EQ(layer.numParamTensors(), 4);
+  const std::vector<Variable> x = {input(rand({6, 50, 2}))};
+  const auto values = [&] { return valuesOf(layer.forward(x)[0].tensor()); };
+  EXPECT_NE(values(), values());
+  layer.eval();
+  EXPECT_EQ(values(), values());
+}
+
+TEST(Layers, MultiheadAttentionErrors) {
+  EXPECT_EQ(wordsOf([] { MultiheadAttention(6, 4); }),
+            "MultiheadAttention: 4 heads do not divide 6 features");
+  EXPECT_EQ(wordsOf([] { MultiheadAttention(6, 2, 2); }),
+            "MultiheadAttention: the ratio must be in [0, 1], not 2");
+  MultiheadAttention layer(6, 2);
+  const std::string name = layer.prettyString();
+  const Variable x = input(full(Shape({6, 4, 1}), 1.0)), other = input(full(Shape({4, 6}), 1.0));
+  EXPECT_EQ(wordsOf([&] { layer({x, x}); }), name + ": takes one, three or four inputs, not 2");
+  EXPECT_EQ(wordsOf([&] { layer.forward(x, other, x); }),
+            name + ": an input must be (6, T, N), not f32[4,6]");
+}
+
 // ---- Others ----
+
+TEST(Layers, EmbeddingBegins) {
+  setSeed(8);
+  const Embedding layer(25, 1000);
+  EXPECT_EQ(layer.param(0).shape(), Shape({25, 1000}));
+  expectUniform(layer.param(0).tensor(), std::sqrt(1.0 / 25), 0.99);
+  EXPECT_EQ(Embedding(param(full(Shape({2, 3}), 1.0))).prettyString(),
+            "Embedding (embeddings: 3) (dim: 2)");
+  EXPECT_EQ(wordsOf([] { Embedding(0, 3); }), "Embedding: sizes must be positive, not 0 and 3");
+  EXPECT_EQ(wordsOf([] { Embedding(param(full(Shape({2}), 1.0))); }),
+            "Embedding: the table f32[2] must have two dimensions");
+}
 
 TEST(Layers, PrecisionCastCastsThereAndBack) {
   PrecisionCast layer(dtype::f64);

@@ -40,6 +40,9 @@ Cases shapes() {
       {"PrecisionCast", caseOf<PrecisionCast>("PrecisionCast * -> f32", dtype::f32)},
       {"View", caseOf<View>("View (-1, 4)", Shape({-1, 4}))},
       {"Reorder", caseOf<Reorder>("Reorder (2, 0, 1)", Shape({2, 0, 1}))},
+      {"Padding", caseOf<Padding>("Padding (0.5, { (1, 2), (0, 3), })", std::pair(1, 2),
+                                  std::pair(0, 3), 0.5)},
+      {"Embedding", caseOf<Embedding>("Embedding (embeddings: 5) (dim: 3)", 3, 5)},
       {"Normalize", caseOf<Normalize>("Normalize ( axis : { 1 } , p : 3, eps : 1e-12, value : 2 )",
                                       std::vector<int>{1}, 3, 1e-12, 2)}};
 }
@@ -118,6 +121,17 @@ Cases recurrent() {
       {"GRU", caseOf<RNN>("GRU (3->4) (2-layer)", 3, 4, 2, RnnMode::GRU)}};
 }
 
+Cases attention() {
+  const ModuleCase entry = caseOf<MultiheadAttention>(
+      "MultiheadAttention (heads : 2, dropout : 0)\n\t(0): Linear (6->6) (with bias)\n"
+      "\t(1): Linear (6->6) (with bias)\n\t(2): Linear (6->6) (with bias)\n"
+      "\t(3): Linear (6->6) (with bias)",
+      6, 2);
+  return {{"MultiheadAttention", entry},
+          {"MultiheadAttentionOfThree", entry},
+          {"MultiheadAttentionMasked", entry}};
+}
+
 Cases losses() {
   const std::vector<int> cutoff = {2, 5, 9};
   const std::string adaptive = "Adaptive Softmax (2, 5, 9)";
@@ -138,8 +152,8 @@ Cases losses() {
 const Cases& moduleCases() {
   static const Cases cases = [] {
     Cases all;
-    for (Cases part :
-         {activations(), shapes(), layers(), normalizations(), recurrent(), losses()}) {
+    for (Cases part : {activations(), shapes(), layers(), normalizations(), recurrent(),
+                       attention(), losses()}) {
       all.merge(part);
     }
     return all;

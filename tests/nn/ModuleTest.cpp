@@ -271,6 +271,13 @@ TEST(Containers, CopiesAreIndependentAndKeepTheOrder) {
   EXPECT_EQ(valuesOf(copy.forward({x})[0].tensor()), expected);
 }
 
+TEST(Containers, KnowTheirOwnParameters) {
+  const auto orphans = Residual().getOrphanedParamsIdxMap();
+  ASSERT_EQ(orphans.size(), 2u);
+  EXPECT_EQ(orphans.at(0).scalar<float>(), 0.5);
+  EXPECT_EQ(orphans.at(3).scalar<float>(), 0.25);
+}
+
 TEST(Containers, AModuleAddedTwiceStaysOne) {
   auto layer = std::make_shared<Linear>(2, 2);
   Sequential model;

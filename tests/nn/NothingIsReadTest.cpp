@@ -2,18 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "fl/fl.h"
-#include "tests/ForwardingBackend.h"
+#include "tests/nn/CountingBackend.h"
 
 namespace fl::test {
 namespace {
 
-using testing::CountingBackend;
-
 TEST(NothingIsRead, InATrainingStep) {
-  TensorBackend& inner = defaultTensorBackend();
-  registerBackend("counting",
-                  [&](const std::string&) { return std::make_unique<CountingBackend>(inner); });
-  const BackendScope scope("counting");
+  const BackendScope scope(CountingBackend::registered());
   Sequential model;
   model.add(View({8, 8, 1, -1}));
   model.add(Conv2D(1, 4, 3, 3, 1, 1, PaddingMode::SAME, PaddingMode::SAME));

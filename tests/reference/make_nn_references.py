@@ -7,8 +7,8 @@
 A case is named after an entry of tests/nn/ModuleCases.cpp and names its inputs. Beside them stand
 the module's parameters ("<case>_p0"), the weights of its outputs' elements in the sum that is
 differentiated ("<case>_g0"), and as results the outputs, the gradients of the inputs and of the
-parameters, and where it says eval=1 what the module gives in evaluation mode afterwards. Answers
-are computed in f64 from inputs of f32.
+parameters, and where it says eval=1 what the module gives in evaluation mode afterwards. Of those
+that "zeros" names only rounding would stand there. Answers are computed in f64 from inputs of f32.
 
 All arrays have the API's shapes. PyTorch's are the reverse of those, in memory the same, so a
 function is written as r(f(r(x))).
@@ -59,8 +59,13 @@ class Cases:
         results.update({f"dp{i}": v.grad for i, v in enumerate(p)})
         if evaluated:
             results["eval"] = evaluated(*x, *p)
+        # Rounding is all there is of a gradient that is zero whatever the inputs.
+        zeros = [name for name, value in results.items() if value.abs().max() < 1e-15]
+        for name in zeros:
+            del results[name]
         names = ",".join(f"{key}_x{i}" for i in range(len(x)))
-        self.file.case(f"{key} x={names}" + (" eval=1" if evaluated else ""),
+        self.file.case(f"{key} x={names}" + (" eval=1" if evaluated else "")
+                       + (f" zeros={','.join(zeros)}" if zeros else ""),
                        **{name: value.detach().numpy().astype(np.float32)
                           for name, value in results.items()})
 
@@ -83,6 +88,9 @@ def activations(cases):
 def shapes(cases):
     cases.add("View", lambda x: r(r(x).reshape(4, 6)), [(2, 3, 4)])
     cases.add("Reorder", lambda x: x.permute(2, 0, 1), [(2, 3, 4)])
+    cases.add("Padding", lambda x: r(F.pad(r(x), (1, 2, 0, 3), value=0.5)), [(4, 3, 2)])
+    indices = cases.file.random.randint(0, 4, size=(4, 2))
+    cases.add("Embedding", lambda x, w: r(F.embedding(r(x).long(), w.T)), [indices], [(3, 5)])
     cases.add("Normalize", lambda x: 2 * F.normalize(x, p=3, dim=1), [(3, 5)])
 
 
@@ -199,6 +207,27 @@ def recurrent(cases):
     rnn(cases, "GRU", torch.gru, 3, 3, 4, 2, 1, states=1)
 
 
+def attend(query, key, value, mask, *p):
+    weights, biases = p[::2], p[1::2]
+
+    def times_first(x):
+        return r(x).transpose(0, 1)
+
+    y, _ = F.multi_head_attention_forward(
+        times_first(query), times_first(key), times_first(value), 6, 2, torch.cat(weights[:3]),
+        torch.cat(biases[:3]), None, None, False, 0.0, weights[3], biases[3], attn_mask=mask)
+    return r(y.transpose(0, 1))
+
+
+def attention(cases):
+    layers = [(6, 6), (6,)] * 4
+    cases.add("MultiheadAttention", lambda x, *p: attend(x, x, x, None, *p), [(6, 4, 2)], layers)
+    cases.add("MultiheadAttentionOfThree", lambda q, k, v, *p: attend(q, k, v, None, *p),
+              [(6, 3, 2), (6, 4, 2), (6, 4, 2)], layers)
+    cases.add("MultiheadAttentionMasked", attend, [(6, 3, 2), (6, 4, 2), (6, 4, 2), (3, 4)],
+              layers)
+
+
 def losses(cases):
     cases.add("MeanSquaredError", F.mse_loss, [(4, 3), (4, 3)])
     cases.add("MeanAbsoluteError", F.l1_loss, [(4, 3), (4, 3)])
@@ -245,7 +274,8 @@ def main():
     torch.manual_seed(1)
     file = Answers(seed=20261122)
     cases = Cases(file)
-    for part in (activations, shapes, layers, normalizations, recurrent, losses, adaptive):
+    for part in (activations, shapes, layers, normalizations, recurrent, attention, losses,
+                 adaptive):
         part(cases)
     file.write(os.path.join(os.path.dirname(os.path.abspath(__file__)), "modules.npz"))
 

@@ -1,15 +1,15 @@
-// Embeddings that are smaller for rare words.
+// Embeddings of a large vocabulary.
 #pragma once
 
 #include "fl/nn/modules/Module.h"
 
 namespace fl {
 
-// Baevski and Auli, "Adaptive input representations for neural language modeling", 2019. Words
-// [0, cutoff[0]) have embeddings of embeddingDim elements, each further bucket [cutoff[i - 1],
-// cutoff[i]) of embeddingDim / divValue^i; a matrix for each bucket makes them embeddingDim long.
-// The input holds words, integers or floats; one outside [0, last cutoff) is an error, when
-// the result is read at the latest.
+// Embeddings that are shorter for rare words: Baevski and Auli, "Adaptive input representations for
+// neural language modeling", 2019. Words [0, cutoff[0]) have embeddings of embeddingDim elements,
+// each further bucket [cutoff[i - 1], cutoff[i]) of embeddingDim / divValue^i; a matrix for each
+// bucket makes them embeddingDim long. The input holds words, integers or floats; one outside [0,
+// last cutoff) is an error, when the result is read at the latest.
 //
 // All words are looked up in all buckets, at most twice the work of the first one for a divValue of
 // 2 or more, so that nothing waits for the words. Parameters: for each bucket the embeddings

@@ -5,10 +5,10 @@
 
 namespace fl {
 
-// Gulati et al., "Conformer: convolution-augmented transformer for speech recognition", 2020, with
-// a LayerNorm where the paper has a batch normalization: half a feed-forward module,
-// self-attention, a convolution over time, the other half, each added to its input; a LayerNorm of
-// the sum.
+// Half a feed-forward module, self-attention, a convolution over time and the other half, each
+// added to its input, and a LayerNorm of the sum: Gulati et al., "Conformer: convolution-augmented
+// transformer for speech recognition", 2020, with a LayerNorm where the paper has a batch
+// normalization.
 //
 // forward takes {x, padMask} and gives one Variable like x (C,T,B). padMask: as for Transformer.
 // posEmbContextSize: as bptt there; its embeddings are the first parameter, if it is not 0. An even

@@ -1,4 +1,4 @@
-// A sequence of layers with shortcuts between them.
+// Layers with shortcuts.
 #pragma once
 
 #include <map>
@@ -9,8 +9,9 @@
 
 namespace fl {
 
-// He et al., "Deep residual learning for image recognition", 2015. Layers count from 1 in the order
-// of add(); 0 is the input, the number of layers + 1 the output.
+// A sequence of layers with shortcuts between them: He et al., "Deep residual learning for image
+// recognition", 2015. Layers count from 1 in the order of add(); 0 is the input, the number of
+// layers + 1 the output.
 //
 //   Residual block;
 //   block.add(Linear(8, 8));

@@ -5,9 +5,9 @@
 
 namespace fl {
 
-// Hannun et al., "Sequence-to-sequence speech recognition with time-depth separable convolutions",
-// 2019: a convolution over time of images (T,W,C,B), T the time, then two Linears over each time's
-// W * C values; each of the two parts with ReLU and dropout, added to its input and normalized.
+// A convolution over the time T, then two Linears over each time's W * C values, each of the two
+// parts with ReLU and dropout, added to its input and normalized: Hannun et al.,
+// "Sequence-to-sequence speech recognition with time-depth separable convolutions", 2019.
 //
 // The convolution keeps T: (kernelSize - 1) / 2 zeros after the end, or rightPadding if it is not
 // -1, and the rest before the start. The Linears have innerLinearDim values between them, W * C if

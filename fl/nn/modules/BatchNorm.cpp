@@ -26,13 +26,27 @@ BatchNorm::BatchNorm(const std::vector<int>& featAxis, int featSize, double mome
   FL_API_ENTRY();
   FL_USER_CHECK(featSize > 0, "BatchNorm: the number of features must be positive, not ", featSize);
   if (trackStats) {
-    runningMean_ = full(Shape({featSize}), 0.0, dtype::f32);
-    runningVar_ = full(Shape({featSize}), 1.0, dtype::f32);
+    runningMean_ = constant(0.0, Shape({featSize}), dtype::f32, false);
+    runningVar_ = constant(1.0, Shape({featSize}), dtype::f32, false);
   }
   if (affine) {
     params_ = {uniform(Shape({featSize})), constant(0.0, Shape({featSize}))};
   }
 }
+
+BatchNorm::BatchNorm(const BatchNorm& other)
+    : CloneableUnaryModule<BatchNorm>(other),
+      featAxis_(other.featAxis_),
+      featSize_(other.featSize_),
+      numBatchesTracked_(other.numBatchesTracked_),
+      runningMean_(other.runningMean_.copy()),
+      runningVar_(other.runningVar_.copy()),
+      momentum_(other.momentum_),
+      epsilon_(other.epsilon_),
+      affine_(other.affine_),
+      trackStats_(other.trackStats_) {}
+
+BatchNorm& BatchNorm::operator=(const BatchNorm& other) { return *this = BatchNorm(other); }
 
 Variable BatchNorm::forward(const Variable& input) {
   FL_API_ENTRY();
@@ -43,13 +57,12 @@ Variable BatchNorm::forward(const Variable& input) {
   const auto parameter = [&](int i) {
     return affine_ ? detail::inType(params_[i], type) : Variable(Tensor(type), false);
   };
-  Variable mean(runningMean_.astype(type), false);
-  Variable variance(runningVar_.astype(type), false);
+  Variable mean = runningMean_.astype(type), variance = runningVar_.astype(type);
   Variable result = batchnorm(input, parameter(0), parameter(1), mean, variance, featAxis_,
                               train_ || !trackStats_, factor, epsilon_);
   if (updates) {
-    runningMean_ = mean.tensor().astype(dtype::f32);
-    runningVar_ = variance.tensor().astype(dtype::f32);
+    runningMean_.tensor() = mean.tensor().astype(dtype::f32);
+    runningVar_.tensor() = variance.tensor().astype(dtype::f32);
   }
   return result;
 }

@@ -19,6 +19,10 @@ class BatchNorm : public CloneableUnaryModule<BatchNorm> {
             bool affine = true, bool trackStats = true);
   BatchNorm(const std::vector<int>& featAxis, int featSize, double momentum = 0.1,
             double eps = 1e-5, bool affine = true, bool trackStats = true);
+  BatchNorm(const BatchNorm& other);
+  BatchNorm& operator=(const BatchNorm& other);
+  BatchNorm(BatchNorm&& other) = default;
+  BatchNorm& operator=(BatchNorm&& other) = default;
   FL_UNARY_MODULE(featAxis_, featSize_, numBatchesTracked_, runningMean_, runningVar_, momentum_,
                   epsilon_, affine_, trackStats_)
 
@@ -28,8 +32,8 @@ class BatchNorm : public CloneableUnaryModule<BatchNorm> {
   std::vector<int> featAxis_;
   int featSize_ = 0;
   int numBatchesTracked_ = 0;
-  // Tensors, so that a copy of the module has its own.
-  Tensor runningMean_, runningVar_;
+  // f32; empty without trackStats.
+  Variable runningMean_, runningVar_;
   double momentum_ = 0.1;
   double epsilon_ = 1e-5;
   bool affine_ = true;

@@ -83,6 +83,16 @@ ModulePtr Container::module(int id) const {
 
 std::vector<ModulePtr> Container::modules() const { return modules_; }
 
+std::unordered_map<int, Variable> Container::getOrphanedParamsIdxMap() const {
+  std::unordered_map<int, Variable> orphans;
+  for (int i = 0; i < numParamTensors(); ++i) {
+    if (!owners_.contains(i)) {
+      orphans.emplace(i, params_[i]);
+    }
+  }
+  return orphans;
+}
+
 void Container::train() {
   Module::train();
   for (const ModulePtr& module : modules_) {

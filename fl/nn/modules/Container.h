@@ -9,6 +9,7 @@
 #include <cereal/types/utility.hpp>
 #include <map>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 
 #include "fl/nn/modules/Module.h"
@@ -36,6 +37,9 @@ class Container : public Module {
   // Throws std::out_of_range unless 0 <= id < modules().size().
   ModulePtr module(int id) const;
   std::vector<ModulePtr> modules() const;
+
+  // By their positions, the parameters that are the container's own and no child's.
+  std::unordered_map<int, Variable> getOrphanedParamsIdxMap() const;
 
   void train() override;
   void eval() override;

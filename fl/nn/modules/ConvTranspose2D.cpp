@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "fl/autograd/Functions.h"
-#include "fl/autograd/tensor/AutogradExtension.h"
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"

@@ -13,6 +13,24 @@
 CEREAL_REGISTER_TYPE(fl::RNN)
 
 namespace fl {
+namespace {
+
+// Of a damaged archive the mode may be none of them.
+const char* nameOf(RnnMode mode) {
+  switch (mode) {
+    case RnnMode::RELU:
+      return "RNN (relu)";
+    case RnnMode::TANH:
+      return "RNN (tanh)";
+    case RnnMode::LSTM:
+      return "LSTM";
+    case RnnMode::GRU:
+      return "GRU";
+  }
+  return "RNN";
+}
+
+}  // namespace
 
 RNN::RNN(int input_size, int hidden_size, int num_layers, RnnMode mode, bool bidirectional,
          float drop_prob)
@@ -87,10 +105,9 @@ std::tuple<Variable, Variable, Variable> RNN::operator()(const Variable& input,
 }
 
 std::string RNN::prettyString() const {
-  const char* const names[] = {"RNN (relu)", "RNN (tanh)", "LSTM", "GRU"};
   std::ostringstream text;
-  text << names[static_cast<int>(mode_)] << " (" << inputSize_ << "->"
-       << (bidirectional_ ? 2 : 1) * hiddenSize_ << ")";
+  text << nameOf(mode_) << " (" << inputSize_ << "->" << (bidirectional_ ? 2 : 1) * hiddenSize_
+       << ")";
   if (numLayers_ > 1) {
     text << " (" << numLayers_ << "-layer)";
   }
