@@ -153,19 +153,8 @@ TEST(ContribModules, SayWhatTheyAre) {
             "20000,  )");
 }
 
-// Counts what is read.
-class CountingBackend : public testing::ForwardingBackend {
- public:
-  using ForwardingBackend::ForwardingBackend;
-  void toHost(const TensorValue& value, void* data) override {
-    ++reads;
-    ForwardingBackend::toHost(value, data);
-  }
-
-  static inline int reads = 0;
-};
-
 TEST(ContribModules, ReadNothing) {
+  using testing::CountingBackend;
   TensorBackend& inner = defaultTensorBackend();
   registerBackend("contrib counting",
                   [&](const std::string&) { return std::make_unique<CountingBackend>(inner); });

@@ -10,7 +10,7 @@ namespace fl {
 // transformer for speech recognition", 2020, with a LayerNorm where the paper has a batch
 // normalization.
 //
-// forward takes {x, padMask} and gives one Variable like x (C,T,B). padMask: as for Transformer.
+// Takes {x, padMask} and gives one Variable like x (C,T,B). padMask: as for Transformer.
 // posEmbContextSize: as bptt there; its embeddings are the first parameter, if it is not 0. An even
 // convKernelSize looks one place farther back than forward.
 // Shapes: (modelDim,T,B), kept

@@ -8,7 +8,7 @@ namespace fl {
 // Self-attention, then two Linears with ReLU between them, each with a residual connection and a
 // LayerNorm over the features: of the sum, or with preLN of the part before it is added.
 //
-// forward takes {x, padMask} or {previous, x, padMask} and gives one Variable like x (C,T,B).
+// Takes {x, padMask} or {previous, x, padMask} and gives one Variable like x (C,T,B).
 // padMask (T,B), or of another time, which is resized: 1 where a place counts, 0 where it is
 // padding; or empty. An example that is all padding gives NaN. previous (C,T',B): what came before
 // x, which is attended to as well; T' < bptt, if bptt is not 0, and padMask must be empty.
