@@ -25,6 +25,7 @@ ROOM_LINES = {
     ("tile",): 2000,
     ("lazy", "eager"): 2000,
     ("autograd", "nn", "optim", "data", "meter"): 6000,
+    ("contrib",): 1200,
 }
 # The row; its gradient and the gradient's declaration. Binary operators are also what passes and
 # definitions build with, so their median counts.

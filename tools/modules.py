@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/modules.md, a table of the modules of fl/nn, from the comments above their classes.
+"""Writes docs/modules.md, a table of the modules of fl/nn and fl/contrib, from the comments above
+their classes.
 
 usage: tools/modules.py [--check]
 
@@ -13,9 +14,10 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).absolute().parent.parent
-MODULES = "fl/nn/modules"
+MODULES = ("fl/nn/modules", "fl/contrib/modules")
 TABLE = "docs/modules.md"
-BASES = {"UnaryModule", "BinaryModule", "Cloneable", "Container"}
+BASES = {"UnaryModule", "BinaryModule", "Cloneable", "Container", "Block", "AttentionBlock",
+         "Augmentation"}
 HEADING = """# Modules
 
 Written by `tools/modules.py` from the comments in the headers, which say more. Shapes are in the
@@ -26,8 +28,12 @@ API's order: features or width first, the batch last.
 """
 
 
+def sources(files):
+    return [path for folder in MODULES for path in (ROOT / folder).glob(files)]
+
+
 def found(pattern, files):
-    text = "".join(path.read_text() for path in (ROOT / MODULES).glob(files))
+    text = "".join(path.read_text() for path in sources(files))
     return set(re.findall(pattern, text, re.MULTILINE))
 
 
@@ -35,10 +41,10 @@ def documented():
     """Of each class with shapes above it: its header, its first sentence and its shapes."""
     modules = {}
     pattern = re.compile(r"((?://.*\n)+)// Shapes: (.*)\nclass (\w+)")
-    for path in (ROOT / MODULES).glob("*.h"):
+    for path in sources("*.h"):
         for comment, shapes, name in pattern.findall(path.read_text()):
             text = " ".join(line.removeprefix("//").strip() for line in comment.splitlines())
-            modules[name] = path.name, re.split(r"\.(?= +[A-Z]|$)", text)[0], shapes
+            modules[name] = path, re.split(r"\.(?= +[A-Z]|$)", text)[0], shapes
     return modules
 
 
@@ -49,7 +55,7 @@ def table():
     wrong = (modules.keys() | registered | derived) - (modules.keys() & registered & derived)
     if wrong:
         sys.exit(f"{', '.join(sorted(wrong))}: a module is registered and has its shapes above it")
-    rows = ((f"`{name}`", f"[{header}](../{MODULES}/{header})", text, shapes)
+    rows = ((f"`{name}`", f"[{header.name}](../{header.relative_to(ROOT)})", text, shapes)
             for name, (header, text, shapes) in sorted(modules.items()))
     return HEADING + "".join(
         "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows
