@@ -1,5 +1,6 @@
 // Every module: outputs and gradients against PyTorch's, and what all modules have in common. None
 // reads a value on the host.
+#include <optional>
 #include <sstream>
 
 #include "fl/autograd/Functions.h"
