@@ -31,10 +31,14 @@ void checkMask(const char* name, const Variable& mask, const Shape& shape) {
                 " must have shape ", shape);
 }
 
-// What posEmb adds to the scores (time, keys, batch) of the queries (time, features, batch).
+// What posEmb adds to the scores (time, keys, heads * batch) of the queries (time, features a head,
+// heads * batch).
 Variable positionScores(const Variable& posEmb, const Variable& query, Dim keys, int32_t offset) {
-  FL_USER_CHECK(posEmb.ndim() == 2 && posEmb.dim(1) == query.dim(1), "multiheadAttention: posEmb ",
-                words(posEmb), " must be (positions, ", query.dim(1), ")");
+  const bool isOneForAll = posEmb.ndim() == 2;
+  const bool isOneForEach = posEmb.ndim() == 3 && posEmb.dim(2) == query.dim(2);
+  FL_USER_CHECK((isOneForAll || isOneForEach) && posEmb.dim(1) == query.dim(1),
+                "multiheadAttention: posEmb ", words(posEmb), " must be (positions, ", query.dim(1),
+                ") or (positions, ", query.dim(1), ", ", query.dim(2), ")");
   const Variable products = matmulNT(toType(posEmb, query.type()), query);
   const Variable rotated = relativePositionalEmbeddingRotate(products);
   const Dim first = posEmb.dim(0) / 2 - offset;

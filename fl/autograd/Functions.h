@@ -238,7 +238,8 @@ Variable relativePositionalEmbeddingRotate(const Variable& input);
 // (Vaswani et al., arXiv 1706.03762), over the keys. query (T, features, batch); key and value
 // (keys, features, batch); result like query. Empty Variables stand for what is left out:
 //   posEmb (P, features a head)  also scores key k for query t by query' posEmb[P / 2 + k - t -
-//                                offset], by 0 beyond its ends; it must reach key 0 and the last
+//                                offset], by 0 beyond its ends; it must reach key 0 and the last;
+//                                or one for each head of each sequence, (..., nHeads * batch)
 //   mask (T, keys)               is added to the scores, as -inf where no attention is to go
 //   padMask (keys, batch)        the same for all queries of a sequence
 // The softmax goes through dropout(pDropout). `offset` is the time of the first query.

@@ -138,6 +138,16 @@ TEST(Attention, MasksHideKeys) {
              {10, 10, 20, 20}, 0);
 }
 
+// Flashlight's callers repeat the embedding for each head of each sequence.
+TEST(Attention, PositionsOfEachHead) {
+  const Variable query(randomTensor({3, 4, 2}), false), posEmb(randomTensor({7, 2}), false);
+  const auto attended = [&](const Variable& positions) {
+    return valuesOf(
+        multiheadAttention(query, query, query, positions, empty(), empty(), 2, 0).tensor());
+  };
+  expectNear(attended(tile(posEmb, {1, 1, 4})), attended(posEmb), 1e-12);
+}
+
 TEST(Attention, Dropout) {
   setSeed(11);
   const Variable ones(full(Shape({64, 2, 1}), 1.0, dtype::f64), false);
@@ -195,7 +205,9 @@ TEST(Attention, Misuse) {
   expectWords(words(q, k, k, no, no, no, 0), "0 heads do not divide");
   expectWords(words(q, k, k, no, of({5, 3}), no, 2), "mask f64[5,3] must have shape (3, 5)");
   expectWords(words(q, k, k, no, no, of({5}), 2), "padMask f64[5] must have shape (5, 2)");
-  expectWords(words(q, k, k, of({9, 4}), no, no, 2), "posEmb f64[9,4] must be (positions, 2)");
+  expectWords(words(q, k, k, of({9, 4}), no, no, 2),
+              "posEmb f64[9,4] must be (positions, 2) or (positions, 2, 4)");
+  expectWords(words(q, k, k, of({9, 2, 3}), no, no, 2), "posEmb f64[9,2,3] must be (positions, 2)");
   expectWords(words(q, k, k, of({4, 2}), no, no, 2),
               "posEmb f64[4,2] is too short for 3 queries at offset 0 and 5 keys");
   expectWords(words(q, k, k, of({9, 2}), no, no, 2, 5), "posEmb f64[9,2] is too short");
