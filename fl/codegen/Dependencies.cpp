@@ -21,6 +21,7 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
   };
   const std::vector<std::vector<int>> reusable = ir::reusableParameters(schedule);
   std::vector<std::vector<int>> before(schedule.steps.size());
+  std::vector<int> failing;
   for (int i = 0; i < std::ssize(schedule.steps); ++i) {
     const ir::StepBuffers buffers = stepBuffers(schedule, schedule.steps[i]);
     const auto after = [&](int step) {
@@ -42,8 +43,12 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
       if (ref.space == Space::Output) {
         for (int parameter : reusable[ref.index]) {
           afterReaders(users[{Space::Parameter, parameter}]);
+          std::for_each(failing.begin(), failing.end(), after);
         }
       }
+    }
+    if (ir::mayFail(schedule, schedule.steps[i])) {
+      failing.push_back(i);
     }
     std::sort(before[i].begin(), before[i].end());
     before[i].erase(std::unique(before[i].begin(), before[i].end()), before[i].end());

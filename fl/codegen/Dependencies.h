@@ -8,7 +8,8 @@
 namespace fl::codegen {
 
 // Step i must run after all of dependencies[i], in ascending order: readers after the writer,
-// writers after the writer and its readers, also of a parameter in whose memory they may write.
+// writers after the writer and its readers. What may be written in the memory of a parameter comes
+// after the parameter's readers and after steps that may fail.
 // What comes before a writer comes before those after it, too.
 std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule);
 

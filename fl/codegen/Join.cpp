@@ -48,8 +48,10 @@ class Joining {
   // Of launches that write nothing but results; -1 for other steps.
   int kernelOf(const ir::Step& step) const {
     const auto* launch = std::get_if<ir::LaunchStep>(&step);
+    // What may find a bad index runs alone.
     const bool writesResults =
-        launch && std::ranges::all_of(stepBuffers(schedule_, step).writes, [](const auto& ref) {
+        launch && schedule_.kernels[launch->kernel].gatherCount() == 0 &&
+        std::ranges::all_of(stepBuffers(schedule_, step).writes, [](const auto& ref) {
           return ref.space == ir::BufferRef::Space::Output;
         });
     return writesResults ? launch->kernel : -1;

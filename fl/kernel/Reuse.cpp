@@ -2,14 +2,8 @@
 
 #include <algorithm>
 
-#include "fl/base/Shape.h"
-
 namespace fl::ir {
-namespace {
 
-using Space = BufferRef::Space;
-
-// Other steps work in what the run has before the first of them, but for some bytes.
 bool mayFail(const Schedule& schedule, const Step& step) {
   if (const auto* launch = std::get_if<LaunchStep>(&step)) {
     return schedule.kernels[launch->kernel].gatherCount() > 0;
@@ -17,6 +11,10 @@ bool mayFail(const Schedule& schedule, const Step& step) {
   const Op op = std::get<LibraryStep>(step).op;
   return opKind(op) == Kind::Index || opKind(op) == Kind::Update || op == Op::Argsort;
 }
+
+namespace {
+
+using Space = BufferRef::Space;
 
 class Reuse {
  public:
@@ -50,9 +48,11 @@ class Reuse {
       return {};
     }
     std::vector<int> found;
-    for (int p = 0; p < static_cast<int>(schedule_.parameters.size()); ++p) {
-      if (isFree(p, writers[0] + 1) && readsWhereItWrites(*map, p, output)) {
-        found.push_back(p);
+    for (const BufferRef& ref : stepBuffers(schedule_, *map).reads) {
+      if (ref.space == Space::Parameter && isFree(ref.index, writers[0] + 1) &&
+          readsWhereItWrites(*map, ref.index, output) &&
+          std::ranges::count(found, ref.index) == 0) {
+        found.push_back(ref.index);
       }
     }
     return found;
@@ -81,7 +81,7 @@ class Reuse {
     return lastReader_[parameter] < step && !shared_[parameter];
   }
 
-  // It reads the parameter, which has the output's size, and all of it where it writes the output.
+  // Both have one size, and all that the map reads of the parameter it reads where it writes.
   bool readsWhereItWrites(const LaunchStep& map, int parameter, int output) const {
     const ValueType& from = schedule_.parameters[parameter].type;
     const ValueType& to = schedule_.outputs[output].type;
@@ -89,17 +89,15 @@ class Reuse {
     const auto target = std::ranges::find(
         map.operands, BufferRef{Space::Output, output},
         [](const LaunchOperand& operand) { return operand.buffer.value_or(BufferRef()); });
-    const size_t size = getTypeSize(to.type);
-    bool reads = false, fits = bytesOf(from.type, from.shape) == bytesOf(to.type, to.shape);
+    bool fits = bytesOf(from.type, from.shape) == bytesOf(to.type, to.shape);
     for (size_t i = 0; i < map.operands.size(); ++i) {
       const LaunchOperand& operand = map.operands[i];
       if (operand.buffer == BufferRef{Space::Parameter, parameter}) {
-        reads = true;
-        fits = fits && getTypeSize(described[i].type) == size && operand.offset == target->offset &&
-               operand.strides == target->strides;
+        fits = fits && getTypeSize(described[i].type) == getTypeSize(to.type) &&
+               operand.offset == target->offset && operand.strides == target->strides;
       }
     }
-    return reads && fits;
+    return fits;
   }
 
   const Schedule& schedule_;

@@ -9,6 +9,10 @@
 
 namespace fl::ir {
 
+// Whether a step may find a bad index or run out of memory. Other steps work in what the run has
+// before the first of them, but for some bytes.
+bool mayFail(const Schedule& schedule, const Step& step);
+
 // For each output the parameters in whose memory a run may place it. Once a step writes there, no
 // step may find a bad index or run out of memory, as the caller would lose the parameter; and none
 // reads the parameter, but for a map that writes the whole output and reads the same element.

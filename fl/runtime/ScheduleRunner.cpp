@@ -90,11 +90,12 @@ std::vector<Bytes> bytesAround(const ir::LaunchStep& step, const ir::LaunchOpera
   return around;
 }
 
-// Of no more than is worth a thread.
+// Of no more than is worth a thread, and aligned, as streaming wants it: what is copied before is
+// overwritten anyway.
 std::vector<Bytes> piecesOf(const std::vector<Bytes>& all) {
   std::vector<Bytes> pieces;
   for (const Bytes& each : all) {
-    for (int64_t begin = each.begin; begin < each.end; begin += kCopyBytes) {
+    for (int64_t begin = each.begin / 64 * 64; begin < each.end; begin += kCopyBytes) {
       pieces.push_back({begin, std::min(begin + kCopyBytes, each.end)});
     }
   }
@@ -106,13 +107,13 @@ using ir::BufferRef;
 }  // namespace
 
 ScheduleRunner::ScheduleRunner(ir::Schedule schedule)
-    : schedule_(std::move(schedule)), reusable_(ir::reusableParameters(schedule_)) {
+    : schedule_(std::move(schedule)), candidates_(ir::reusableParameters(schedule_)) {
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
-    writers_.push_back(findWriter(static_cast<int>(i)));
-    wanted_.insert(wanted_.end(), reusable_[i].begin(), reusable_[i].end());
+    writers_.push_back(schedule_.outputs[i].over < 0 ? Writer() : findWriter(static_cast<int>(i)));
+    reusable_.insert(reusable_.end(), candidates_[i].begin(), candidates_[i].end());
   }
-  std::ranges::sort(wanted_);
-  wanted_.erase(std::ranges::unique(wanted_).begin(), wanted_.end());
+  std::ranges::sort(reusable_);
+  reusable_.erase(std::ranges::unique(reusable_).begin(), reusable_.end());
 }
 
 ScheduleRunner::Writer ScheduleRunner::findWriter(int output) const {
@@ -155,33 +156,35 @@ MemoryBlockPtr ScheduleRunner::copyOf(const MemoryBlock& block, size_t output,
     }
     finishCopies(streams);
   });
-  for (const auto& [begin, end] : pieces) {
+  for (const auto& [begin, end] : wanted) {
     counters().bytesMoved += 2 * (end - begin);
   }
   return copy;
 }
 
-// Null for outputs that share a buffer.
+// Null for outputs that share a buffer. Those over a parameter choose first: they would have to
+// copy what another one takes.
 LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
                                                      std::span<const MemoryBlockPtr> buffers,
                                                      std::span<const bool> spare) const {
-  Outputs outputs;
-  outputs.reserve(schedule_.outputs.size());
-  for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
-    const ir::ScheduleOutput& output = schedule_.outputs[i];
-    const auto takes = [&](int parameter) {
-      return !spare.empty() && spare[parameter] &&
-             std::ranges::find(outputs, buffers[parameter]) == outputs.end();
-    };
-    const auto taken = std::ranges::find_if(reusable_[i], takes);
-    if (output.shared) {
-      outputs.push_back(nullptr);
-    } else if (taken != reusable_[i].end()) {
-      outputs.push_back(buffers[*taken]);
-    } else if (output.over >= 0) {
-      outputs.push_back(copyOf(*buffers[output.over], i, frame));
-    } else {
-      outputs.push_back(std::make_shared<Buffer>(bytesOf(output.type.type, output.type.shape)));
+  Outputs outputs(schedule_.outputs.size());
+  absl::InlinedVector<bool, 8> free(spare.begin(), spare.end());
+  free.resize(buffers.size(), false);
+  for (const bool isOver : {true, false}) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const ir::ScheduleOutput& output = schedule_.outputs[i];
+      if (output.shared || (output.over >= 0) != isOver) {
+        continue;
+      }
+      const auto taken = std::ranges::find_if(candidates_[i], [&](int p) { return free[p]; });
+      if (taken != candidates_[i].end()) {
+        outputs[i] = buffers[*taken];
+        free[*taken] = false;
+      } else {
+        outputs[i] = isOver
+                         ? copyOf(*buffers[output.over], i, frame)
+                         : std::make_shared<Buffer>(bytesOf(output.type.type, output.type.shape));
+      }
     }
   }
   return outputs;
@@ -240,29 +243,49 @@ ScheduleRunner::LaunchData ScheduleRunner::launchData(const ir::LaunchStep& laun
   return result;
 }
 
-bool ScheduleRunner::isApart(const ir::LaunchStep& a, const ir::LaunchStep& b) const {
-  const auto mayOverlap = [&](const BufferRef& written, const BufferRef& other) {
-    if (written.space == BufferRef::Space::Temporary && other.space == written.space) {
-      const ir::Temporary& x = schedule_.temporaries[written.index];
-      const ir::Temporary& y = schedule_.temporaries[other.index];
+bool ScheduleRunner::isApart(const Touched& others, const ir::Step& step) const {
+  const auto overlaps = [&](const BufferRef& ref, const std::vector<int>& temporaries) {
+    const ir::Temporary& x = schedule_.temporaries[ref.index];
+    return std::ranges::any_of(temporaries, [&](int other) {
+      const ir::Temporary& y = schedule_.temporaries[other];
       return x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
-    }
-    const bool isReusable = written.space == BufferRef::Space::Output &&
-                            other.space == BufferRef::Space::Parameter &&
-                            std::ranges::count(reusable_[written.index], other.index) > 0;
-    return written == other || isReusable;
+    });
   };
-  const auto disturbs = [&](const ir::StepBuffers& writer, const ir::StepBuffers& other) {
-    const auto hits = [&](const BufferRef& written) {
-      const auto overlaps = [&](const BufferRef& ref) { return mayOverlap(written, ref); };
-      return std::ranges::any_of(other.reads, overlaps) ||
-             std::ranges::any_of(other.writes, overlaps);
+  const ir::StepBuffers buffers = stepBuffers(schedule_, step);
+  const auto isTaken = [&](const BufferRef& read) {
+    return read.space == BufferRef::Space::Temporary ? overlaps(read, others.writtenTemporaries)
+                                                     : others.writes.contains(read);
+  };
+  const auto takes = [&](const BufferRef& written) {
+    const auto isRead = [&](int parameter) {
+      return others.reads.contains({BufferRef::Space::Parameter, parameter});
     };
-    return std::ranges::any_of(writer.writes, hits);
+    return written.space == BufferRef::Space::Temporary
+               ? overlaps(written, others.readTemporaries) ||
+                     overlaps(written, others.writtenTemporaries)
+               : others.writes.contains(written) || others.reads.contains(written) ||
+                     std::ranges::any_of(candidates_[written.index], isRead);
   };
-  const ir::StepBuffers buffersOfA = stepBuffers(schedule_, a);
-  const ir::StepBuffers buffersOfB = stepBuffers(schedule_, b);
-  return !disturbs(buffersOfA, buffersOfB) && !disturbs(buffersOfB, buffersOfA);
+  return std::ranges::none_of(buffers.reads, isTaken) &&
+         std::ranges::none_of(buffers.writes, takes);
+}
+
+void ScheduleRunner::addTo(Touched* touched, const ir::Step& step) const {
+  const ir::StepBuffers buffers = stepBuffers(schedule_, step);
+  for (const BufferRef& ref : buffers.reads) {
+    ref.space == BufferRef::Space::Temporary ? touched->readTemporaries.push_back(ref.index)
+                                             : void(touched->reads.insert(ref));
+  }
+  for (const BufferRef& ref : buffers.writes) {
+    if (ref.space == BufferRef::Space::Temporary) {
+      touched->writtenTemporaries.push_back(ref.index);
+      continue;
+    }
+    touched->writes.insert(ref);
+    for (int parameter : candidates_[ref.index]) {
+      touched->writes.insert({BufferRef::Space::Parameter, parameter});
+    }
+  }
 }
 
 void ScheduleRunner::interpretCall(const ir::LibraryStep& call, const Frame& frame) const {

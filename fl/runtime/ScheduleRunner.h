@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <set>
 
 #include "absl/container/inlined_vector.h"
 #include "fl/runtime/Device.h"
@@ -16,7 +17,7 @@ class ScheduleRunner : public LoadedSchedule {
   Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
               std::span<const bool> spare) const final;
   const ir::Schedule& schedule() const final { return schedule_; }
-  const std::vector<int>& reusable() const final { return wanted_; }
+  const std::vector<int>& reusable() const final { return reusable_; }
   const std::vector<DeviceKernelPtr>& kernels() const override;
 
  protected:
@@ -47,8 +48,14 @@ class ScheduleRunner : public LoadedSchedule {
       throw ir::IndexOutOfRange(error.bad, call.origin);
     }
   }
-  // Whether two launches need nothing of one another, wherever outputs are placed.
-  bool isApart(const ir::LaunchStep& a, const ir::LaunchStep& b) const;
+  // Memory that steps read and write, the parameters among it that outputs may be placed in.
+  struct Touched {
+    std::set<ir::BufferRef> reads, writes;
+    std::vector<int> readTemporaries, writtenTemporaries;
+  };
+  // Whether a step and others need nothing of one another, wherever outputs are placed.
+  bool isApart(const Touched& others, const ir::Step& step) const;
+  void addTo(Touched* touched, const ir::Step& step) const;
   // Runs a call by the reference interpreter.
   void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
 
@@ -65,9 +72,9 @@ class ScheduleRunner : public LoadedSchedule {
                        std::span<const bool> spare) const;
   MemoryBlockPtr copyOf(const MemoryBlock& block, size_t output, const Frame& frame) const;
 
-  const std::vector<std::vector<int>> reusable_;  // parameters, by output
-  std::vector<int> wanted_;                       // all of them
-  std::vector<Writer> writers_;                   // by output
+  const std::vector<std::vector<int>> candidates_;  // parameters, by output
+  std::vector<int> reusable_;                       // all of them
+  std::vector<Writer> writers_;                     // by output that is over a parameter
 };
 
 }  // namespace fl::runtime

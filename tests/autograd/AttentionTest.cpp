@@ -125,8 +125,9 @@ TEST(Attention, MasksHideKeys) {
   const Variable query(randomTensor({2, 2, 1}), false);
   Variable key(randomTensor({2, 2, 1}), true);
   Variable value(Tensor::fromVector(Shape({2, 2, 1}), std::vector<double>{1, 10, 2, 20}), true);
-  const Variable causal(Tensor::fromVector(Shape({2, 2}), std::vector<float>{0, 0, -inf, 0}),
-                        false);
+  const Variable causal(
+      Tensor::fromVector(Shape({2, 2}), std::vector<double>{0, 0, -inf, 0}).astype(dtype::f32),
+      false);
   Variable first = multiheadAttention(query, key, value, empty(), causal, empty(), 1, 0)(0);
   expectNear(valuesOf(first.tensor()), {1, 2}, 0);
   first.backward();

@@ -307,7 +307,6 @@ TEST(InPlaceLazy, CopiesBeforeWhatMayRunOutOfMemory) {
       << "of the order, in s64 and in s32, and of x";
 }
 
-// A chain of updates in one plan writes each box once, and nothing else.
 TEST(InPlaceLazy, AMapTakesTheBufferOfWhatItReplaces) {
   const BackendScope scope("lazy");
   Tensor x = largeTensor();
@@ -348,6 +347,53 @@ TEST(InPlaceLazy, OnlyWhatNobodyNeedsIsTaken) {
   EXPECT_EQ(at(later, 0, 0), 1000);
 }
 
+// A write would have to copy what the map took, and the map takes a buffer of its own instead.
+TEST(InPlaceLazy, AWriteGoesBeforeAMap) {
+  const BackendScope scope("lazy");
+  Tensor x = largeTensor();
+  const Tensor column = full({kSide}, 7.0);
+  column.scalar<float>();
+  const uint64_t moved = runtime::counters().bytesMoved;
+  const Tensor y = x * 2.0;
+  x(span, 3) = column;
+  EXPECT_EQ(at(y, 5, 3), 6010);
+  EXPECT_EQ(at(x, 5, 3), 7);
+  EXPECT_EQ(at(x, 5, 4), 4005);
+  EXPECT_LE(runtime::counters().bytesMoved - moved, 2 * kLarge + 4 * kSide * sizeof(float));
+}
+
+// Several results of one kernel are in the memory of what it reads; of sizes that leave parts of
+// vectors and tiles, on one thread and on several.
+TEST(InPlaceLazy, SeveralResultsOfAKernelTakeBuffers) {
+  for (const dtype type : {dtype::f32, dtype::bf16, dtype::f64}) {
+    for (const Dim size : {1, 31, 64, 65, 1000, 70001}) {
+      const auto run = [&](const char* backend) {
+        const BackendScope scope(backend);
+        std::vector<Tensor> state;
+        for (int i = 1; i <= 4; ++i) {
+          state.push_back(((iota({size}) + 1.0) / static_cast<double>(i)).astype(type));
+          fl::eval(state.back());
+        }
+        fl::sync();
+        for (int step = 0; step < 2; ++step) {
+          state[1] = state[1] * 0.5 + state[0];
+          state[2] = state[2] * 0.25 + state[0] * state[0];
+          state[3] = state[3] - state[1] / (sqrt(state[2]) + 1.0);
+          fl::eval(state[3]);
+          fl::sync();
+        }
+        Values values;
+        for (const Tensor& tensor : state) {
+          const Values all = tensor.astype(dtype::f32).toHostVector<float>();
+          values.insert(values.end(), all.begin(), all.end());
+        }
+        return values;
+      };
+      EXPECT_EQ(run("lazy"), run("eager")) << dtypeToString(type) << " " << size;
+    }
+  }
+}
+
 // Each of two kernels reads both, so that the first must leave both and the second takes one.
 TEST(InPlaceLazy, WhatALaterKernelReadsStays) {
   const BackendScope scope("lazy");
@@ -379,6 +425,7 @@ TEST(InPlaceLazy, AFailedPlanTakesNothing) {
   EXPECT_EQ(at(x, 3, 0), 4);
 }
 
+// A chain of updates in one plan writes each box once, and nothing else.
 TEST(InPlaceLazy, AChainRunsAKernelForEachBox) {
   Tensor x = largeTensor();
   const Counts counts;

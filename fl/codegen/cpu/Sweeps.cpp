@@ -149,7 +149,9 @@ void KernelEmitter::fetchNextRow(int stage, llvm::Value* index) {
                          [](const ir::KernelStage& other) { return other.sweep; });
   };
   const int stages = static_cast<int>(kernel_.stages.size());
-  if (walkedAxes_.empty() || sweeps(0, stage) == 0 || sweeps(stage + 1, stages) > 0) return;
+  if (walkedAxes_.empty() || !turningAxes().empty() || sweeps(0, stage) == 0 ||
+      sweeps(stage + 1, stages) > 0)
+    return;
   // Longer rows would not stay in the cache until they are read.
   constexpr int64_t kMostBytes = 1 << 16, kCacheLine = 64;
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {

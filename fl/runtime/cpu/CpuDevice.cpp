@@ -68,6 +68,7 @@ struct PreparedLaunch {
   std::vector<int64_t> strides;  // [operands][rank]
   std::vector<int64_t> extents;
   int64_t domain;
+  int64_t elements;
   int64_t grain;  // equal to domain if one thread does it
   int64_t turns;  // parts of the domain whose pieces follow one another: turnsOf()
 };
@@ -82,6 +83,7 @@ struct LaunchGroup {
   };
   std::vector<PreparedLaunch> launches;
   std::vector<Part> parts;
+  int64_t elements = 0;
 };
 
 // A launch that reduces so much to one element that its chunks are worth threads of their own.
@@ -264,11 +266,12 @@ class CpuSchedule : public ScheduleRunner {
         if (auto chunked = prepareChunked(*launch, cache)) {
           steps_.emplace_back(std::move(*chunked));
         } else if (PreparedLaunch prepared = prepare(*launch, cache); joins(prepared)) {
-          addTo(&std::get<LaunchGroup>(steps_.back()), std::move(prepared));
+          append(&std::get<LaunchGroup>(steps_.back()), std::move(prepared));
           continue;
         } else {
+          group_ = {};
           steps_.emplace_back(LaunchGroup());
-          addTo(&std::get<LaunchGroup>(steps_.back()), std::move(prepared));
+          append(&std::get<LaunchGroup>(steps_.back()), std::move(prepared));
         }
         ++launches_;
       } else {
@@ -346,13 +349,13 @@ class CpuSchedule : public ScheduleRunner {
       launch.strides.insert(launch.strides.end(), operand.strides.begin(), operand.strides.end());
     }
     launch.extents.assign(step.extents.begin(), step.extents.end());
-    int64_t elements = 1;
+    launch.elements = 1;
     for (int64_t extent : launch.extents) {
-      elements *= extent;
+      launch.elements *= extent;
     }
     const ir::Kernel& kernel = launch.kernel->kernel();
     launch.domain = kernelDomain(kernel, launch.extents.data());
-    launch.grain = chooseGrain(kernel, launch.extents, launch.domain, elements);
+    launch.grain = chooseGrain(kernel, launch.extents, launch.domain, launch.elements);
     launch.turns = turnsOf(kernel, step, launch.domain);
     if (launch.turns > 1) {
       launch.grain = std::min(launch.grain, kTurnElements);
@@ -360,11 +363,13 @@ class CpuSchedule : public ScheduleRunner {
     return launch;
   }
 
-  static void addTo(LaunchGroup* group, PreparedLaunch launch) {
+  void append(LaunchGroup* group, PreparedLaunch launch) {
     for (int64_t begin = 0; begin < launch.domain; begin += launch.grain) {
       group->parts.push_back(
           {group->launches.size(), begin, std::min(begin + launch.grain, launch.domain)});
     }
+    group->elements += launch.elements;
+    addTo(&group_, *launch.step);
     group->launches.push_back(std::move(launch));
   }
 
@@ -373,10 +378,8 @@ class CpuSchedule : public ScheduleRunner {
     const auto* group = steps_.empty() ? nullptr : std::get_if<LaunchGroup>(&steps_.back());
     const ir::Kernel& kernel = launch.kernel->kernel();
     return group && kernel.gatherCount() == 0 && launch.turns == 1 &&
-           std::ranges::all_of(group->launches, [&](const PreparedLaunch& other) {
-             return other.step->kernel == launch.step->kernel && other.turns == 1 &&
-                    isApart(*other.step, *launch.step);
-           });
+           group->launches[0].step->kernel == launch.step->kernel &&
+           group->launches[0].turns == 1 && isApart(group_, *launch.step);
   }
 
   PreparedCall prepare(const ir::LibraryStep& step) {
@@ -429,10 +432,11 @@ class CpuSchedule : public ScheduleRunner {
       }
     };
     const auto parts = static_cast<int64_t>(group.parts.size());
-    if (group.parts.size() == group.launches.size()) {
-      run(0, parts);  // all are small
+    if (group.elements <= kSequentialElements) {
+      run(0, parts);
     } else {
-      threadPool().parallelFor(parts, 1, run);
+      const int64_t perPart = group.elements / parts + 1;
+      threadPool().parallelFor(parts, std::max<int64_t>(1, kChunkElements / perPart), run);
     }
   }
 
@@ -506,6 +510,7 @@ class CpuSchedule : public ScheduleRunner {
 
   std::vector<DeviceKernelPtr> kernels_;
   std::map<std::pair<int, ir::Stores>, const CpuKernel*> variants_;  // by number and stores
+  Touched group_;  // by the last group, while steps are prepared
   std::vector<std::variant<LaunchGroup, ChunkedLaunch, PreparedCall>> steps_;
   size_t scratchBytes_ = 0;
   size_t launches_ = 0;
