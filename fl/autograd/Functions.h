@@ -248,13 +248,13 @@ Variable multiheadAttention(const Variable& query, const Variable& key, const Va
                             const int32_t nHeads, const double pDropout, const int32_t offset = 0);
 
 // ---- Losses ----
-// -(y log(x) + (1 - y) log(1 - x)), elementwise; both in [0, 1].
+// -(y log(x) + (1 - y) log(1 - x)), elementwise, for inputs x between 0 and 1 (at the ends 0 times
+// infinity is NaN) and targets y in [0, 1].
 Variable binaryCrossEntropy(const Variable& inputs, const Variable& targets);
 // The mean, the sum or each of -input[target]. input: log-probabilities (C, ...); targets: integer
 // classes, the shape of input without its first dimension. Targets equal to ignoreIndex count
 // nowhere: loss and gradient are zero, MEAN divides by the others. Any other target outside [0, C)
-// makes its loss NaN, and with it the mean and the sum; its gradient is zero. It is not thrown for,
-// because that would wait for the targets.
+// is an error of whatever reads the result, as looking for it here would wait for the targets.
 Variable categoricalCrossEntropy(const Variable& input, const Variable& targets,
                                  ReduceMode reduction = ReduceMode::MEAN, int ignoreIndex = -1);
 // The mean of -input[target], each target counting as much as the `weight` (C) of its class.

@@ -75,9 +75,11 @@ Variable product(const char* function, const Variable& lhs, const Variable& rhs,
 
 // (in, ...) as (in, all the rest).
 Tensor asMatrix(const Tensor& tensor) {
-  return tensor.ndim() == 2
-             ? tensor
-             : reshape(tensor, {tensor.dim(0), tensor.shape().elements() / tensor.dim(0)});
+  Dim rest = 1;
+  for (int i = 1; i < tensor.ndim(); ++i) {
+    rest *= tensor.dim(i);
+  }
+  return tensor.ndim() == 2 ? tensor : reshape(tensor, {tensor.dim(0), rest});
 }
 
 void checkLinear(const Variable& input, const Variable& weight, const Variable& bias) {

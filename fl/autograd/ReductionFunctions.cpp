@@ -67,11 +67,10 @@ Variable norm(const Variable& in, const std::vector<int>& axes, double p, bool k
   const std::vector<int> reduced = normalizedAxes("norm", x.shape(), axes);
   const Tensor result = toType(norm(x, axes, p, keepDims), input.type());
   return unaryResult(result, input, [x, reduced, result, p](const Tensor& grad) {
-    if (p == 2) {
-      return x * repeatTo(grad / result, x.shape(), reduced);
-    }
-    const Tensor slope = sign(x) * power(absolute(x), p - 1);
-    return slope * repeatTo(grad / power(result, p - 1), x.shape(), reduced);
+    // The slopes of a norm of 0 lie around 0.
+    const Tensor share = grad / (p == 2 ? result : power(result, p - 1));
+    const Tensor repeated = repeatTo(where(result == 0, 0, share), x.shape(), reduced);
+    return (p == 2 ? x : sign(x) * power(absolute(x), p - 1)) * repeated;
   });
 }
 

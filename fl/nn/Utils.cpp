@@ -83,6 +83,7 @@ int64_t getNumRnnParams(int inputSize, int hiddenSize, int numLayers, RnnMode mo
 
 int derivePadding(int inSz, int filterSz, int stride, int pad, int dilation) {
   FL_API_ENTRY();
+  FL_USER_CHECK(stride > 0, "derivePadding: the stride must be positive, not ", stride);
   if (pad == static_cast<int>(PaddingMode::SAME)) {
     const int last = inSz % stride == 0 ? stride : inSz % stride;
     const int total = (filterSz - 1) * dilation + 1 - last;

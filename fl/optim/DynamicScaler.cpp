@@ -33,7 +33,8 @@ RecordedScalar<bool> DynamicScaler::unscale(const std::vector<Variable>& paramet
       parameter.grad() = Variable(std::move(grad), false);
     }
   }
-  factor_ = where(finite, factor_, maximum(factor_ / 2, kAmpMinimumScaleFactorValue));
+  factor_ =
+      where(finite, factor_, minimum(factor_, maximum(factor_ / 2, kAmpMinimumScaleFactorValue)));
   finiteSteps_ = where(finite, finiteSteps_ + 1, 0.0);
   return RecordedScalar<bool>(finite);
 }

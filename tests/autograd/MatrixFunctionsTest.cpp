@@ -119,5 +119,12 @@ TEST(MatrixFunctions, Misuse) {
   EXPECT_THROW(matmul(x, x), std::invalid_argument);
 }
 
+TEST(MatrixFunctions, LinearOfNothing) {
+  const Variable y =
+      linear(Variable(full({0, 3, 2}, 1.0), false), Variable(full({5, 0}, 1.0), false));
+  EXPECT_EQ(y.shape(), Shape({5, 3, 2}));
+  EXPECT_EQ(y.tensor().toHostVector<float>(), std::vector<float>(30, 0));
+}
+
 }  // namespace
 }  // namespace fl::test

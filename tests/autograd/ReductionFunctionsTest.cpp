@@ -85,6 +85,15 @@ TEST(ReductionFunctions, Norm) {
         [eps](const std::vector<Variable>& v) { return normalize(v[0], {2, 0}, 3, eps); },
         {randomTensor({2, 3, 4}, 0.2, 1)});
   }
+  // So does that of a line of zeros, whose gradient is finite.
+  for (double p : {1.0, 2.0, 3.0}) {
+    Variable zeros(full({3, 2}, 0.0, dtype::f64), true);
+    normalize(zeros, {0}, p, 0.5).backward();
+    EXPECT_EQ(valuesOf(zeros.grad().tensor()), std::vector<double>(6, 2)) << p;
+    zeros.zeroGrad();
+    norm(zeros, {0}, p).backward();
+    EXPECT_EQ(valuesOf(zeros.grad().tensor()), std::vector<double>(6, 0)) << p;
+  }
   EXPECT_NE(messageOf<std::invalid_argument>([] {
               norm(small(), {0}, 0);
             }).find("norm: p must be positive, not 0"),

@@ -314,6 +314,10 @@ TEST(Utils, DerivePadding) {
   EXPECT_EQ(derivePadding(28, 1, 2, same, 1), 0);
   EXPECT_EQ(derivePadding(28, 5, 1, 3, 1), 3);
   EXPECT_THROW(derivePadding(28, 5, 1, -2, 1), std::invalid_argument);
+  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+              derivePadding(28, 5, 0, same, 1);
+            }).find("derivePadding: the stride must be positive, not 0"),
+            std::string::npos);
 }
 
 TEST(Utils, Join) {

@@ -1,6 +1,7 @@
 // The factor of the loss: when it grows and shrinks, and what steps that overflow leave behind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -42,14 +43,16 @@ TEST(DynamicScaler, TheFactorFollowsTheGradients) {
 }
 
 TEST(DynamicScaler, TheFactorStaysAboveItsMinimum) {
-  DynamicScaler scaler(3e-4, 1, 1);
-  Variable w = parameterOf({1});
-  for (int step = 0; step < 4; ++step) {
-    setGradient(w, {kInfinity});
-    scaler.unscale({w});
-    scaler.update();
+  for (const double first : {3e-4, 1e-5}) {
+    DynamicScaler scaler(first, 1, 1);
+    Variable w = parameterOf({1});
+    for (int step = 0; step < 4; ++step) {
+      setGradient(w, {kInfinity});
+      scaler.unscale({w});
+      scaler.update();
+    }
+    EXPECT_FLOAT_EQ(scaler.getScaleFactor(), std::min(first, kAmpMinimumScaleFactorValue));
   }
-  EXPECT_FLOAT_EQ(scaler.getScaleFactor(), kAmpMinimumScaleFactorValue);
 }
 
 // The gradients of a loss that was scaled are those of the loss, and wider.
