@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fl/autograd/Functions.h"
+#include "fl/autograd/Utils.h"
 #include "fl/autograd/Variable.h"
 #include "fl/base/Error.h"
 
@@ -20,14 +21,6 @@ namespace fl::detail {
 inline void checkAxis(const char* function, const Variable& input, int axis) {
   FL_USER_CHECK(axis >= 0 && axis < static_cast<int>(input.ndim()), function, ": no dimension ",
                 axis, " in ", typeToString(input.type(), input.shape()));
-}
-
-// `tensor` in `type`, itself if it is that already.
-inline Tensor toType(Tensor tensor, dtype type) {
-  return tensor.type() == type ? std::move(tensor) : tensor.astype(type);
-}
-inline Variable toType(const Variable& variable, dtype type) {
-  return variable.type() == type ? variable : variable.astype(type);
 }
 
 // For captures: a value is kept only if the gradient that reads it is wanted.

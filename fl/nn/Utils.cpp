@@ -41,14 +41,8 @@ void checkImages(const Module& module, const Variable& input) {
                 typeToString(input.type(), input.shape()));
 }
 
-Variable inType(const Variable& parameter, dtype type) {
-  return parameter.type() == type ? parameter : parameter.astype(type);
-}
-
-dtype normalizingType(dtype input) { return getTypeSize(input) == 2 ? dtype::f32 : input; }
-
 Variable standardize(const Variable& input, const std::vector<int>& features, double eps) {
-  const Variable none(Tensor(normalizingType(input.type())), false);
+  const Variable none(Tensor(computeType(input.type())), false);
   Variable noMean, noVariance;
   return batchnorm(input, none, none, noMean, noVariance, features, /*train=*/true, /*momentum=*/0,
                    eps);
@@ -56,8 +50,8 @@ Variable standardize(const Variable& input, const std::vector<int>& features, do
 
 Variable scaleAndShift(const Variable& input, const Variable& weight, const Variable& bias,
                        const Shape& shape) {
-  return input * moddims(inType(weight, input.type()), shape) +
-         moddims(inType(bias, input.type()), shape);
+  return input * moddims(toType(weight, input.type()), shape) +
+         moddims(toType(bias, input.type()), shape);
 }
 
 std::string axesToString(const std::vector<int>& axes) {

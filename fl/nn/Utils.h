@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fl/autograd/Utils.h"
 #include "fl/nn/modules/Module.h"
 #include "fl/tensor/Defines.h"
 
@@ -34,12 +35,6 @@ int64_t getNumRnnParams(int inputSize, int hiddenSize, int numLayers, RnnMode mo
 
 // Throws std::invalid_argument naming the module unless its input is (W, H, C, N).
 void checkImages(const Module& module, const Variable& input);
-
-// The parameter in the dtype a module computes in: itself if it has it, else cast.
-Variable inType(const Variable& parameter, dtype type);
-
-// The dtype in which a module normalises inputs of this one: 16-bit floats are too coarse for it.
-dtype normalizingType(dtype input);
 
 // (input - mean) / sqrt(variance + eps), with a mean and a variance (divided by the count) for each
 // index along the neighbouring dimensions `features`.

@@ -18,7 +18,7 @@ DynamicScaler::DynamicScaler(double initFactor, double maxFactor, unsigned updat
 
 Variable DynamicScaler::scale(const Variable& loss) {
   FL_API_ENTRY();
-  const dtype type = detail::atLeast32Bits(loss.type());
+  const dtype type = computeType(loss.type());
   return loss.astype(type) * Variable(factor_.astype(type), false);
 }
 
@@ -28,7 +28,7 @@ RecordedScalar<bool> DynamicScaler::unscale(const std::vector<Variable>& paramet
   for (const Variable& parameter : parameters) {
     if (parameter.isGradAvailable()) {
       Tensor grad = parameter.grad().tensor();
-      grad = grad.astype(detail::atLeast32Bits(grad.type())) / factor_;
+      grad = grad.astype(computeType(grad.type())) / factor_;
       finite = finite && !any(isnan(grad) || isinf(grad));
       parameter.grad() = Variable(std::move(grad), false);
     }

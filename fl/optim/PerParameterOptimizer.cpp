@@ -12,7 +12,7 @@ namespace fl {
 // others.
 void PerParameterOptimizer::makeState(int tensors, int scalars) {
   for (const Variable& parameter : parameters_) {
-    const dtype type = detail::atLeast32Bits(parameter.type());
+    const dtype type = computeType(parameter.type());
     std::vector<Tensor>& state = states_.emplace_back();
     for (int i = 0; i < tensors + scalars; ++i) {
       state.push_back(full(i < tensors ? parameter.shape() : Shape(), 0.0, type));
@@ -52,7 +52,7 @@ void PerParameterOptimizer::updateIf(const Tensor* condition, Variable& paramete
   const dtype type = parameter.type();
   const Tensor before = parameter.tensor();
   const std::vector<Tensor> stateBefore = condition ? state : std::vector<Tensor>();
-  const dtype wide = detail::atLeast32Bits(type);
+  const dtype wide = computeType(type);
   Tensor data = before.astype(wide);
   update(data, parameter.grad().tensor().astype(wide), state);
   data = data.astype(type);

@@ -10,7 +10,7 @@ RecordedScalar<double> clipGradNorm(const std::vector<Variable>& parameters, dou
   for (const Variable& parameter : parameters) {
     if (parameter.isGradAvailable()) {
       const Tensor& grad = parameter.grad().tensor();
-      const Tensor wide = grad.astype(detail::atLeast32Bits(grad.type()));
+      const Tensor wide = grad.astype(computeType(grad.type()));
       squares = squares + sum(wide * wide).astype(dtype::f64);
     }
   }
@@ -19,7 +19,7 @@ RecordedScalar<double> clipGradNorm(const std::vector<Variable>& parameters, dou
   for (const Variable& parameter : parameters) {
     if (parameter.isGradAvailable()) {
       const Tensor& grad = parameter.grad().tensor();
-      const dtype wide = detail::atLeast32Bits(grad.type());
+      const dtype wide = computeType(grad.type());
       Tensor scaled = (grad.astype(wide) * scale.astype(wide)).astype(grad.type());
       // A Variable of its own: a handle on the gradient that was handed out keeps its values.
       parameter.grad() = Variable(std::move(scaled), false);

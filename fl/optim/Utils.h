@@ -7,15 +7,6 @@
 #include "fl/autograd/Variable.h"
 
 namespace fl {
-namespace detail {
-
-// f32 for 16-bit floats, else the type itself.
-inline dtype atLeast32Bits(dtype type) {
-  return type == dtype::f16 || type == dtype::bf16 ? dtype::f32 : type;
-}
-
-}  // namespace detail
-
 // A scalar that is recorded like any tensor and read where the program uses it as a number: `double
 // norm = clipGradNorm(...)` waits for the gradients, a call whose result is not used does not.
 template <typename T>

@@ -2,12 +2,13 @@
 // values either way.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <numeric>
-#include <sstream>
 #include <thread>
 
-#include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/tensor.h"
+#include "tests/lazy/BufferLog.h"
 #include "tests/lazy/Counts.h"
 
 namespace fl::testing {
@@ -19,20 +20,9 @@ constexpr Dim kSide = 1000;
 constexpr size_t kLarge = kSide * kSide * sizeof(float);
 
 // How many buffers of the tensor below, or larger ones, `work` makes.
-template <typename Work>
-int largeBuffers(Work&& work) {
-  std::stringstream log;
-  runtime::setMemoryLogStream(&log);
-  runtime::setMemoryLogging(true);
-  work();
-  runtime::setMemoryLogging(false);
-  runtime::setMemoryLogStream(nullptr);
-  int large = 0;
-  std::string event, address;
-  for (size_t bytes = 0; log >> event >> address >> bytes;) {
-    large += event == "alloc" && bytes >= kLarge;
-  }
-  return large;
+int largeBuffers(const std::function<void()>& work) {
+  return static_cast<int>(
+      std::ranges::count_if(buffersMade(work), [](size_t bytes) { return bytes >= kLarge; }));
 }
 
 // In memory, and nobody else's.

@@ -135,6 +135,12 @@ TEST(Layers, Conv2D) {
             std::string::npos);
   EXPECT_THROW(Conv2D(3, 4, 1, 1, 1, 1, 0, 0, 1, 1, true, 2), std::invalid_argument);
   EXPECT_THROW(Conv2D(param(rand({3, 3, 2, 4})), param(rand({4}))), std::invalid_argument);
+  const auto words = [](int stride, int groups) {
+    return messageOf<std::invalid_argument>(
+        [&] { Conv2D(param(rand({3, 3, 2, 4})), stride, 1, 0, 0, 1, 1, groups); });
+  };
+  EXPECT_NE(words(0, 1).find("Conv2D: strides must be positive, not 0,1"), std::string::npos);
+  EXPECT_NE(words(1, 3).find("Conv2D: 3 groups do not divide 6->4 channels"), std::string::npos);
 }
 
 TEST(Layers, Pool2D) {

@@ -2,11 +2,11 @@
 // compiled before they run (FL_JIT=sync), so that the counters are exact.
 #include <gtest/gtest.h>
 
-#include <sstream>
+#include <numeric>
 
 #include "fl/autograd/Functions.h"
 #include "fl/fl.h"
-#include "fl/runtime/MemoryManager.h"
+#include "tests/lazy/BufferLog.h"
 #include "tests/lazy/Counts.h"
 #include "tests/optim/AllOptimizers.h"
 
@@ -90,23 +90,6 @@ TEST(StepGraph, OneLaunchUpdatesAllParameters) {
   }
 }
 
-// Bytes of the buffers that `work` makes.
-template <typename Work>
-size_t bytesMade(Work&& work) {
-  std::stringstream log;
-  runtime::setMemoryLogStream(&log);
-  runtime::setMemoryLogging(true);
-  work();
-  runtime::setMemoryLogging(false);
-  runtime::setMemoryLogStream(nullptr);
-  size_t made = 0;
-  std::string event, address;
-  for (size_t bytes = 0; log >> event >> address >> bytes;) {
-    made += event == "alloc" ? bytes : 0;
-  }
-  return made;
-}
-
 // No second copy of parameters or state.
 TEST(StepGraph, UpdatesInPlace) {
   for (const MakeOptimizer& make : allOptimizers()) {
@@ -118,11 +101,12 @@ TEST(StepGraph, UpdatesInPlace) {
     const auto optimizer = make(parameters);
     for (int step = 0; step < 3; ++step) {
       giveGradients(parameters);
-      const size_t made = bytesMade([&] {
+      const std::vector<size_t> made = testing::buffersMade([&] {
         optimizer->step();
         sync();
       });
-      EXPECT_LE(made, bytes / 20) << optimizer->prettyString() << " in step " << step;
+      EXPECT_LE(std::accumulate(made.begin(), made.end(), size_t{0}), bytes / 20)
+          << optimizer->prettyString() << " in step " << step;
     }
   }
 }

@@ -49,9 +49,9 @@ Variable AsymmetricConv1D::forward(const Variable& input) {
       derivePadding(static_cast<int>(input.dim(0)), xFilter_, xStride_, xPad_, xDilation_);
   const int moved = static_cast<int>((1 - 2 * futurePart_) * static_cast<float>(each));
   const Variable padded = moved == 0 ? input : padding(input, {{each + moved, each - moved}}, 0.0);
-  const Variable weights = detail::inType(params_[0], input.type());
+  const Variable weights = detail::toType(params_[0], input.type());
   const Variable bias =
-      bias_ ? detail::inType(params_[1], input.type()) : noGrad(Tensor(input.type()));
+      bias_ ? detail::toType(params_[1], input.type()) : noGrad(Tensor(input.type()));
   return conv2d(padded, weights, bias, xStride_, 1, moved == 0 ? each : 0, 0, xDilation_, 1,
                 groups_);
 }

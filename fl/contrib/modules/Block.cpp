@@ -40,7 +40,7 @@ Variable Block::apply(int id, const Variable& input) {
   const std::vector<Variable> output = module(id)->forward({input});
   FL_USER_CHECK(output.size() == 1, module(id)->prettyString(), ": gives ", output.size(),
                 " Variables inside a block, not one");
-  return inType(output[0], input.type());
+  return toType(output[0], input.type());
 }
 
 void AttentionBlock::initialize(const char* module, int modelDim, int headDim, int mlpDim,

@@ -29,7 +29,7 @@ std::vector<Variable> PositionEmbedding::forward(const std::vector<Variable>& in
   FL_USER_CHECK(x.ndim() == 3 && x.dim(0) == table.dim(0) && x.dim(1) <= table.dim(1),
                 "PositionEmbedding: the input must be (", table.dim(0), ", time, batch) with at ",
                 "most ", table.dim(1), " times, not ", typeToString(x.type(), x.shape()));
-  const Variable positions = detail::inType(table(span, range(x.dim(1))), x.type());
+  const Variable positions = detail::toType(table(span, range(x.dim(1))), x.type());
   if (!train_ || dropout_ == 0) {
     return {x + positions};
   }

@@ -68,7 +68,7 @@ Variable Residual::inputOf(int layer, const std::vector<Variable>& outputs) {
   if (sources != shortcuts_.end()) {
     for (const auto& [from, projection] : sources->second) {
       const Variable added = projection < 0 ? outputs[from] : apply(projection, outputs[from]);
-      input = input + detail::inType(added, input.type());
+      input = input + detail::toType(added, input.type());
     }
   }
   const auto scale = scales_.find(layer);

@@ -33,7 +33,7 @@ AdaptiveSoftMax::AdaptiveSoftMax(int inputSize, const std::vector<int>& cutoff, 
 }
 
 Variable AdaptiveSoftMax::logProbabilities(const Variable& inputs) const {
-  const auto weight = [&](size_t i) { return detail::inType(params_[i], inputs.type()); };
+  const auto weight = [&](size_t i) { return detail::toType(params_[i], inputs.type()); };
   const Dim inputSize = params_[0].dim(1);
   FL_USER_CHECK(inputs.ndim() > 0 && inputs.dim(0) == inputSize, prettyString(),
                 ": the input must be (", inputSize, ", ...), not ",

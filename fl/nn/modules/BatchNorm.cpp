@@ -50,12 +50,12 @@ BatchNorm& BatchNorm::operator=(const BatchNorm& other) { return *this = BatchNo
 
 Variable BatchNorm::forward(const Variable& input) {
   FL_API_ENTRY();
-  const dtype type = detail::normalizingType(input.type());
+  const dtype type = computeType(input.type());
   const bool updates = train_ && trackStats_;
   numBatchesTracked_ += updates;
   const double factor = updates && momentum_ < 0 ? 1.0 / numBatchesTracked_ : momentum_;
   const auto parameter = [&](int i) {
-    return affine_ ? detail::inType(params_[i], type) : Variable(Tensor(type), false);
+    return affine_ ? detail::toType(params_[i], type) : Variable(Tensor(type), false);
   };
   Variable mean = runningMean_.astype(type), variance = runningVar_.astype(type);
   Variable result = batchnorm(input, parameter(0), parameter(1), mean, variance, featAxis_,

@@ -47,7 +47,10 @@ Conv2D::Conv2D(const Variable& w, int sx, int sy, IntOrPadMode px, IntOrPadMode 
       yPad_(py.padVal),
       xDilation_(dx),
       yDilation_(dy),
-      groups_(groups) {}
+      groups_(groups) {
+  FL_API_ENTRY();
+  checkSettings("Conv2D");
+}
 
 Conv2D::Conv2D(const Variable& w, const Variable& b, int sx, int sy, IntOrPadMode px,
                IntOrPadMode py, int dx, int dy, int groups)
@@ -60,12 +63,18 @@ Conv2D::Conv2D(const Variable& w, const Variable& b, int sx, int sy, IntOrPadMod
   bias_ = true;
 }
 
-void Conv2D::drawParameters(const char* name) {
+void Conv2D::checkSettings(const char* name) const {
   FL_USER_CHECK(nIn_ > 0 && nOut_ > 0 && xFilter_ > 0 && yFilter_ > 0, name,
                 ": channels and filter must be positive, not ", nIn_, "->", nOut_, ", ", xFilter_,
                 "x", yFilter_);
   FL_USER_CHECK(groups_ > 0 && nIn_ % groups_ == 0 && nOut_ % groups_ == 0, name, ": ", groups_,
                 " groups do not divide ", nIn_, "->", nOut_, " channels");
+  FL_USER_CHECK(xStride_ > 0 && yStride_ > 0, name, ": strides must be positive, not ", xStride_,
+                ",", yStride_);
+}
+
+void Conv2D::drawParameters(const char* name) {
+  checkSettings(name);
   const int fanIn = xFilter_ * yFilter_ * nIn_ / groups_;
   params_ = {kaimingUniform(Shape({xFilter_, yFilter_, nIn_ / groups_, nOut_}), fanIn)};
   if (bias_) {
@@ -81,9 +90,9 @@ Variable Conv2D::forward(const Variable& input) {
       derivePadding(static_cast<int>(input.dim(0)), xFilter_, xStride_, xPad_, xDilation_);
   const int py =
       derivePadding(static_cast<int>(input.dim(1)), yFilter_, yStride_, yPad_, yDilation_);
-  const Variable weights = detail::inType(params_[0], input.type());
+  const Variable weights = detail::toType(params_[0], input.type());
   if (bias_) {
-    return conv2d(input, weights, detail::inType(params_[1], input.type()), xStride_, yStride_, px,
+    return conv2d(input, weights, detail::toType(params_[1], input.type()), xStride_, yStride_, px,
                   py, xDilation_, yDilation_, groups_);
   }
   return conv2d(input, weights, xStride_, yStride_, px, py, xDilation_, yDilation_, groups_);

@@ -24,7 +24,8 @@ class Conv2D : public CloneableUnaryModule<Conv2D> {
 
  protected:
   Conv2D() = default;
-  // Throws std::invalid_argument naming the module unless the settings fit each other.
+  // Throw std::invalid_argument naming the module unless the settings fit each other.
+  void checkSettings(const char* name) const;
   void drawParameters(const char* name);
 
   int nIn_ = 0;

@@ -94,8 +94,8 @@ Variable ConvTranspose2D::forward(const Variable& input) {
   detail::checkImages(*this, input);
   FL_USER_CHECK(input.dim(2) == nIn_, prettyString(), ": the input ",
                 typeToString(input.type(), input.shape()), " must have ", nIn_, " channels");
-  const Variable result = backwards(input, detail::inType(params_[0], input.type()));
-  return bias_ ? result + detail::inType(params_[1], input.type()) : result;
+  const Variable result = backwards(input, detail::toType(params_[0], input.type()));
+  return bias_ ? result + detail::toType(params_[1], input.type()) : result;
 }
 
 std::string ConvTranspose2D::prettyString() const {

@@ -43,8 +43,8 @@ Linear::Linear(const Variable& w, const Variable& b)
 
 Variable Linear::forward(const Variable& input) {
   FL_API_ENTRY();
-  const Variable weight = detail::inType(params_[0], input.type());
-  return bias_ ? linear(input, weight, detail::inType(params_[1], input.type()))
+  const Variable weight = detail::toType(params_[0], input.type());
+  return bias_ ? linear(input, weight, detail::toType(params_[1], input.type()))
                : linear(input, weight);
 }
 

@@ -23,10 +23,10 @@ Variable RMSNorm::forward(const Variable& input) {
   FL_API_ENTRY();
   FL_USER_CHECK(input.ndim() > 0 && input.dim(0) == size_, prettyString(), ": the input must be (",
                 size_, ", ...), not ", typeToString(input.type(), input.shape()));
-  const Variable x = detail::inType(input, detail::normalizingType(input.type()));
+  const Variable x = detail::toType(input, computeType(input.type()));
   const Variable squares = mean(x * x, {0}, /*keepDims=*/true);
-  const Variable result = detail::inType(x / sqrt(squares + epsilon_), input.type());
-  return affine_ ? result * detail::inType(params_[0], input.type()) : result;
+  const Variable result = detail::toType(x / sqrt(squares + epsilon_), input.type());
+  return affine_ ? result * detail::toType(params_[0], input.type()) : result;
 }
 
 std::string RMSNorm::prettyString() const {

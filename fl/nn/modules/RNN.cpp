@@ -56,11 +56,11 @@ std::vector<Variable> RNN::forward(const std::vector<Variable>& inputs) {
                 ": takes one to three inputs, not ", inputs.size());
   const dtype type = inputs[0].type();
   const auto state = [&](size_t i) {
-    return i < inputs.size() && !inputs[i].isEmpty() ? detail::inType(inputs[i], type)
+    return i < inputs.size() && !inputs[i].isEmpty() ? detail::toType(inputs[i], type)
                                                      : Variable(Tensor(type), false);
   };
   const auto [output, hidden, cell] =
-      rnn(inputs[0], state(1), state(2), detail::inType(params_[0], type), hiddenSize_, numLayers_,
+      rnn(inputs[0], state(1), state(2), detail::toType(params_[0], type), hiddenSize_, numLayers_,
           mode_, bidirectional_, train_ ? dropProb_ : 0);
   std::vector<Variable> outputs = {output, hidden, cell};
   outputs.resize(inputs.size());
