@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "absl/strings/str_format.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/ir/HostBuilder.h"
-#include "fl/runtime/ThreadPool.h"
 
 namespace fl::bench {
 namespace {
@@ -91,17 +91,17 @@ Accuracy measureAccuracy(const UnaryFunction& function, const std::vector<float>
   const std::vector<float> tiles = resultsOf(function, x, "eager");
   std::mutex mutex;
   Accuracy all;
-  runtime::threadPool().parallelFor(static_cast<int64_t>(x.size()), kGrain,
-                                    [&](int64_t begin, int64_t end) {
-                                      Accuracy part;
-                                      for (int64_t i = begin; i < end; ++i) {
-                                        const double want = function.reference(x[i]);
-                                        part.add({1, ulpError(kernel[i], want), x[i], kernel[i],
-                                                  want, !sameBits(kernel[i], tiles[i])});
-                                      }
-                                      const std::lock_guard<std::mutex> lock(mutex);
-                                      all.add(part);
-                                    });
+  host::threadPool().parallelFor(static_cast<int64_t>(x.size()), kGrain,
+                                 [&](int64_t begin, int64_t end) {
+                                   Accuracy part;
+                                   for (int64_t i = begin; i < end; ++i) {
+                                     const double want = function.reference(x[i]);
+                                     part.add({1, ulpError(kernel[i], want), x[i], kernel[i], want,
+                                               !sameBits(kernel[i], tiles[i])});
+                                   }
+                                   const std::lock_guard<std::mutex> lock(mutex);
+                                   all.add(part);
+                                 });
   return all;
 }
 

@@ -1,6 +1,6 @@
 // Library operators of the CPU: GFLOP/s by shape, direction, layout and threads. The layout
 // "chosen" is what the library takes; the others show what it decides against (see
-// fl/runtime/cpu/ConvolutionPlan.h).
+// fl/library/ConvolutionPlan.h).
 //
 //   bazel run //benchmarks:library -- --benchmark_filter=mnist
 #include <benchmark/benchmark.h>
@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "fl/host/ThreadPool.h"
 #include "fl/ir/Op.h"
-#include "fl/runtime/ThreadPool.h"
-#include "fl/runtime/cpu/ConvolutionPlan.h"
-#include "fl/runtime/cpu/Library.h"
+#include "fl/library/ConvolutionPlan.h"
+#include "fl/library/Library.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 namespace {
 
 using ir::Op;
@@ -38,7 +38,7 @@ size_t bytesOf(const ir::ValueType& type) { return type.shape.elements() * sizeo
 
 void runFunction(benchmark::State& state, const LibraryFunction& function, const LibraryCall& call,
                  double operations, int threads) {
-  ThreadPool pool(threads);
+  host::ThreadPool pool(threads);
   std::vector<Memory> operands;
   std::vector<void*> pointers;
   for (const ir::ValueType& operand : call.operands) {
@@ -150,10 +150,10 @@ void addAll() {
 }
 
 }  // namespace
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library
 
 int main(int argc, char** argv) {
-  fl::runtime::cpu::addAll();
+  fl::library::addAll();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

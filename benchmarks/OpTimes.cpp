@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "benchmarks/TracedPlan.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
-#include "fl/runtime/ThreadPool.h"
 
 namespace fl::bench {
 namespace {
@@ -99,11 +99,11 @@ Subject streaming(int64_t copied, int64_t read, Copy copy) {
   return Subject([=] {
     char* const out = static_cast<char*>(to->data());
     const char* const in = static_cast<const char*>(from->data());
-    runtime::threadPool().parallelFor(copied, kCopyGrain, [&](int64_t begin, int64_t end) {
+    host::threadPool().parallelFor(copied, kCopyGrain, [&](int64_t begin, int64_t end) {
       copy(out + begin, in + begin, end - begin);
     });
     const char* const rest = in + copied / kCacheLine * kCacheLine;
-    runtime::threadPool().parallelFor(read, kCopyGrain, [&](int64_t begin, int64_t end) {
+    host::threadPool().parallelFor(read, kCopyGrain, [&](int64_t begin, int64_t end) {
       readBytes(rest + begin, end - begin);
     });
   });
@@ -221,7 +221,7 @@ Json toRow(const OpTimes& times) {
   return {{"bench", "ops"},
           {"case", absl::StrCat(times.name, ", ", times.elements)},
           {"unit", "us"},
-          {"threads", runtime::getNumThreads()},
+          {"threads", host::getNumThreads()},
           {"ours", times.lazy},
           {"eager", times.eager},
           {"limit", times.limit},

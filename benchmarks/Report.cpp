@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "fl/base/Flags.h"
-#include "fl/runtime/ThreadPool.h"
+#include "fl/host/ThreadPool.h"
 
 namespace fl::bench {
 
@@ -21,7 +21,7 @@ double millisecondsSince(Clock::time_point start) {
 
 void prepare(int threads) {
   if (threads > 0) {
-    runtime::setNumThreads(threads);
+    host::setNumThreads(threads);
   }
   if (flags().jit == "async") {
     flags().jit = "sync";

@@ -6,8 +6,8 @@
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
 #include "fl/codegen/cpu/Emitter.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/runtime/Counters.h"
-#include "fl/runtime/ThreadPool.h"
 
 namespace fl::lazy {
 
@@ -87,8 +87,8 @@ int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels
     return 0;
   }
   if (mode_ == JitMode::Sync) {
-    runtime::threadPool().parallelFor(static_cast<int64_t>(fresh.size()), 1,
-                                      [&](int64_t begin, int64_t) { compileOne(fresh[begin]); });
+    host::threadPool().parallelFor(static_cast<int64_t>(fresh.size()), 1,
+                                   [&](int64_t begin, int64_t) { compileOne(fresh[begin]); });
   } else {
     compileLater(fresh);
   }

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "fl/base/Error.h"
+#include "fl/host/FloatEnvironment.h"
+#include "fl/host/StreamingCopy.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/ir/Interpreter.h"
 #include "fl/kernel/Reuse.h"
 #include "fl/runtime/Counters.h"
-#include "fl/runtime/FloatEnvironment.h"
-#include "fl/runtime/StreamingCopy.h"
-#include "fl/runtime/ThreadPool.h"
 
 namespace fl::runtime {
 
@@ -140,7 +140,7 @@ MemoryBlockPtr ScheduleRunner::copyOf(const MemoryBlock& block, size_t output,
   const ir::ValueType& type = schedule_.outputs[output].type;
   const auto bytes = static_cast<int64_t>(bytesOf(type.type, type.shape));
   auto copy = std::make_shared<Buffer>(bytes);
-  const bool streams = isStreamed(bytes);
+  const bool streams = host::isStreamed(bytes);
   std::vector<Bytes> wanted = {{0, bytes}};
   if (const Writer& writer = writers_[output]; writer.step && bytes > kCopyBytes) {
     const ir::LaunchOperand& operand = writer.step->operands[writer.operand];
@@ -148,14 +148,15 @@ MemoryBlockPtr ScheduleRunner::copyOf(const MemoryBlock& block, size_t output,
                          static_cast<int64_t>(getTypeSize(type.type)), bytes);
   }
   const std::vector<Bytes> pieces = piecesOf(wanted);
-  threadPool().parallelFor(static_cast<int64_t>(pieces.size()), 1, [&](int64_t from, int64_t to) {
-    for (int64_t i = from; i < to; ++i) {
-      const auto [begin, end] = pieces[i];
-      copyRun(static_cast<char*>(copy->data()) + begin,
-              static_cast<const char*>(block.data()) + begin, end - begin, streams);
-    }
-    finishCopies(streams);
-  });
+  host::threadPool().parallelFor(
+      static_cast<int64_t>(pieces.size()), 1, [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) {
+          const auto [begin, end] = pieces[i];
+          host::copyRun(static_cast<char*>(copy->data()) + begin,
+                        static_cast<const char*>(block.data()) + begin, end - begin, streams);
+        }
+        host::finishCopies(streams);
+      });
   for (const auto& [begin, end] : wanted) {
     counters().bytesMoved += 2 * (end - begin);
   }
@@ -211,7 +212,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     frame.arena = static_cast<char*>(arena->data());
   }
   {
-    const FloatEnvironment environment;
+    const host::FloatEnvironment environment;
     runSteps(frame);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -11,9 +11,9 @@
 #include "apps/mnist/Mnist.h"
 #include "fl/base/Flags.h"
 #include "fl/fl.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/Counters.h"
-#include "fl/runtime/ThreadPool.h"
 
 namespace fl {
 namespace {
@@ -125,9 +125,9 @@ TEST(Agreement, EagerOnTheReference) { expectAgreement("eager", "ref"); }
 TEST(Agreement, SameBitsAtEveryTierAndThreadCount) {
   const Reference& reference = lazyReference();
   EXPECT_LT(reference.losses.back(), 0.7f * reference.losses.front()) << "it learns";
-  const int threads = runtime::getNumThreads();
+  const int threads = host::getNumThreads();
   for (const int count : {1, 2}) {
-    runtime::setNumThreads(count);
+    host::setNumThreads(count);
     for (const char* backend : {"lazy", "tier0", "eager"}) {
       Training run(backend, "cpu");
       for (int step = 0; step < kSteps; ++step) {
@@ -136,7 +136,7 @@ TEST(Agreement, SameBitsAtEveryTierAndThreadCount) {
       }
     }
   }
-  runtime::setNumThreads(threads);
+  host::setNumThreads(threads);
 }
 
 // One step as a plan of its own: the loss is read after the update.

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "benchmarks/Accuracy.h"
-#include "fl/runtime/ThreadPool.h"
+#include "fl/host/ThreadPool.h"
 
 namespace fl::bench {
 namespace {
@@ -109,7 +109,7 @@ TEST(AccuracyTest, TheModeOfFloatsIsLeftAlone) {
     measureAccuracy(function, x);
     EXPECT_EQ(mode(), before) << function.name;
   }
-  runtime::threadPool().parallelFor(
+  host::threadPool().parallelFor(
       64, 1, [&](int64_t, int64_t) { EXPECT_EQ(mode(), before) << "in the pool"; });
 }
 

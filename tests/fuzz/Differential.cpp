@@ -6,10 +6,10 @@
 
 #include "fl/base/Flags.h"
 #include "fl/eager/EagerBackend.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
-#include "fl/runtime/ThreadPool.h"
 #include "tests/ForwardingBackend.h"
 #include "tests/fuzz/RandomProgram.h"
 
@@ -94,8 +94,8 @@ struct Run {
 };
 
 Run execute(const Mode& mode, const ProgramOptions& options) {
-  if (runtime::getNumThreads() != mode.threads) {
-    runtime::setNumThreads(mode.threads);
+  if (host::getNumThreads() != mode.threads) {
+    host::setNumThreads(mode.threads);
   }
   static const auto& usual = *new auto(runtime::hostMemoryManager());
   static const auto& poisoning =

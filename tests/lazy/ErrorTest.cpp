@@ -12,7 +12,7 @@
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/CallSite.h"
 #include "fl/device/DeviceManager.h"
-#include "fl/runtime/ThreadPool.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/tensor/tensor.h"
 #include "tests/ErrorOf.h"
 #include "tests/fuzz/TrackedValue.h"
@@ -434,7 +434,7 @@ TEST_F(Misuse, OfSettings) {
   EXPECT_MISUSE(BackendScope("zzz"), "backend \"zzz\" does not exist; there are: eager, lazy");
   EXPECT_ERROR(std::invalid_argument, BackendScope("lazy", "tpu"),
                "device \"tpu\" does not exist; there are: cpu, null, ref");
-  EXPECT_MISUSE(runtime::setNumThreads(0), "the number of threads must be from 1 to 4096, not 0");
+  EXPECT_MISUSE(host::setNumThreads(0), "the number of threads must be from 1 to 4096, not 0");
   EXPECT_MISUSE(stringToDtype("nope"), "stringToDtype: \"nope\" is no dtype");
   EXPECT_ERROR(std::runtime_error, range(1, end).endVal(),
                "range::endVal: the range ends at fl::end");
@@ -451,10 +451,10 @@ TEST_F(Misuse, OfBatchnorm) {
   const Tensor none, four = full({4}, 1.0), zeros = full({4}, 0.0);
   Tensor mean = zeros, variance = four, empty;
   const auto run = [&](const Tensor& x, const Tensor& weight, const std::vector<int>& axes)
-                       __attribute__((noinline)) {
-                         FL_API_ENTRY();  // errors name the line that calls this
-                         return batchnorm(x, weight, none, mean, variance, axes, true, 0.1, 1e-5);
-                       };
+      __attribute__((noinline)) {
+    FL_API_ENTRY();  // errors name the line that calls this
+    return batchnorm(x, weight, none, mean, variance, axes, true, 0.1, 1e-5);
+  };
   EXPECT_MISUSE(run(image.astype(dtype::s32), none, {2}),
                 "batchnorm: s32[8,8,4,2]: needs a floating dtype");
   EXPECT_MISUSE(run(image, none, {}), "batchnorm: f32[8,8,4,2]: needs feature axes");
@@ -489,10 +489,10 @@ TEST_F(Misuse, OfRecurrentNetworks) {
   const Tensor weights = full({4 * 4 * (3 + 4 + 2)}, 1.0);  // of an LSTM
   const auto run = [&](const Tensor& input, const Tensor& hidden, const Tensor& cell,
                        const Tensor& w, RnnMode mode = RnnMode::LSTM, int layers = 1)
-                       __attribute__((noinline)) {
-                         FL_API_ENTRY();  // errors name the line that calls this
-                         return rnn(input, hidden, cell, w, 4, layers, mode, false, 0);
-                       };
+      __attribute__((noinline)) {
+    FL_API_ENTRY();  // errors name the line that calls this
+    return rnn(input, hidden, cell, w, 4, layers, mode, false, 0);
+  };
   run(x, state, state, weights);
   EXPECT_MISUSE(run(s34, none, none, weights), "rnn: s32[3,4]: needs a floating dtype");
   EXPECT_MISUSE(run(image, none, none, weights),
@@ -529,14 +529,13 @@ TEST_F(Misuse, OfGradientsOfRecurrentNetworks) {
   const auto payload = std::make_shared<detail::AutogradPayload>();
   const Tensor y =
       std::get<0>(detail::rnn(x, none, none, weights, 4, 1, RnnMode::TANH, false, 0, payload));
-  const auto run =
-      [&](const detail::RNNGradData& grads, const std::shared_ptr<detail::AutogradPayload>& kept)
-          __attribute__((noinline)) {
-            FL_API_ENTRY();  // errors name the line that calls this
-            return detail::rnnBackward(x, none, none, weights,
-                                       std::make_shared<detail::RNNGradData>(grads), y, 1, 4,
-                                       RnnMode::TANH, false, 0, kept);
-          };
+  const auto run = [&](const detail::RNNGradData& grads,
+                       const std::shared_ptr<detail::AutogradPayload>& kept)
+      __attribute__((noinline)) {
+    FL_API_ENTRY();  // errors name the line that calls this
+    return detail::rnnBackward(x, none, none, weights, std::make_shared<detail::RNNGradData>(grads),
+                               y, 1, 4, RnnMode::TANH, false, 0, kept);
+  };
   run({y, {}, {}}, payload);
   EXPECT_MISUSE(run({y, {}, {}}, nullptr),
                 "rnnBackward: needs the payload of rnn() with the same arguments");

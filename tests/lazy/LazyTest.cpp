@@ -8,8 +8,8 @@
 
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/Flags.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/lazy/LazyBackend.h"
-#include "fl/runtime/ThreadPool.h"
 #include "fl/tensor/tensor.h"
 #include "tests/fuzz/RandomProgram.h"
 #include "tests/lazy/Counts.h"
@@ -401,7 +401,7 @@ class Environment : public ::testing::TestWithParam<unsigned> {
 TEST_P(Environment, IsKeptByARealize) {
   const unsigned control = _mm_getcsr() & kControl;
   for (int threads : {1, 2}) {
-    runtime::setNumThreads(threads);
+    host::setNumThreads(threads);
     const Tensor x = rand({200, 300}), image = rand({12, 12, 4, 2});
     const Tensor y = sum(exp(x), {0}) + sum(matmul(x, transpose(x)));
     const Tensor z = conv2d(image, rand({3, 3, 4, 8}));
@@ -415,7 +415,7 @@ TEST_P(Environment, IsKeptByARealize) {
 TEST_P(Environment, ChangesNoResult) {
   for (const char* backend : {"lazy", "eager"}) {
     for (int threads : {1, 2}) {
-      runtime::setNumThreads(threads);
+      host::setNumThreads(threads);
       const BackendScope scope(backend);
       const Tensor smallest = exp(full({1 << 16}, -90.f));
       EXPECT_EQ(countNonzero(smallest).scalar<unsigned>(), 1u << 16) << backend << " " << threads;

@@ -8,8 +8,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "fl/host/ThreadPool.h"
 #include "fl/ir/Graph.h"
-#include "fl/runtime/ThreadPool.h"
 #include "fl/tensor/GraphRunner.h"
 #include "fl/tensor/tensor.h"
 
@@ -165,7 +165,7 @@ void expectTheSameEverywhere(int seed, const std::string& what, Draw&& draw) {
   const auto want = drawOn("eager", "ref");
   EXPECT_EQ(drawOn("lazy", "ref"), want) << what;
   for (int threads : {1, 2, 3, 4}) {
-    runtime::setNumThreads(threads);
+    host::setNumThreads(threads);
     for (const char* backend : {"lazy", "eager"}) {
       EXPECT_EQ(drawOn(backend, "cpu"), want) << what << " " << backend << " " << threads;
     }
@@ -194,13 +194,15 @@ TEST(RandomBits, OfLargeSeeds) {
 // A view of the draw, read by what follows it in the same kernel.
 TEST(RandomBits, OfOtherOrders) {
   for (dtype type : {dtype::f32, dtype::f64, dtype::u32}) {
-    expectTheSameEverywhere(
-        3, "transposed", [&] { return transpose(rand({37, 91}, type)) + full({91, 37}, 1, type); });
+    expectTheSameEverywhere(3, "transposed", [&] {
+      return transpose(rand({37, 91}, type)) + full({91, 37}, 1, type);
+    });
     expectTheSameEverywhere(3, "sliced", [&] {
       return rand({37, 91}, type)(range(1, 36, 3), range(5, 90)) * full({1}, 3, type);
     });
-    expectTheSameEverywhere(3, "broadcast",
-                            [&] { return rand({1, 91}, type) + full({37, 1}, 1, type); });
+    expectTheSameEverywhere(3, "broadcast", [&] {
+      return rand({1, 91}, type) + full({37, 1}, 1, type);
+    });
   }
 }
 

@@ -9,11 +9,11 @@
 #include <optional>
 
 #include "fl/base/Error.h"
+#include "fl/host/ThreadPool.h"
+#include "fl/library/Library.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleRunner.h"
-#include "fl/runtime/ThreadPool.h"
 #include "fl/runtime/cpu/CodeLoader.h"
-#include "fl/runtime/cpu/Library.h"
 #include "fl/runtime/cpu/RowChunks.h"
 #include "fl/tile/HostTarget.h"
 #include "fl/tile/TileInterpreter.h"
@@ -98,7 +98,7 @@ constexpr int64_t kChunksOfThread = 16;  // at least
 
 struct PreparedCall {
   const ir::LibraryStep* step;
-  std::shared_ptr<LibraryFunction> function;  // null: the reference interpreter
+  std::shared_ptr<library::LibraryFunction> function;  // null: the reference interpreter
 };
 
 // Elements below which a kernel is not worth a second thread, and the least a thread should get.
@@ -177,7 +177,7 @@ int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extent
     return grain;
   }
   if (kernel.columns()) {
-    grain = std::max(grain, std::min(kColumnItems, domain / threadPool().threads()));
+    grain = std::max(grain, std::min(kColumnItems, domain / host::threadPool().threads()));
   }
   // Items along a kept axis 0 are elements of vectors.
   const int64_t unit = kernel.columns() && grain >= kColumnItems ? kColumnItems : 64;
@@ -383,8 +383,8 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   PreparedCall prepare(const ir::LibraryStep& step) {
-    const LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
-    PreparedCall prepared{&step, cachedLibrary(call)};
+    const library::LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
+    PreparedCall prepared{&step, library::cachedLibrary(call)};
     if (prepared.function) {
       scratchBytes_ = std::max(scratchBytes_, prepared.function->scratchBytes());
     }
@@ -407,10 +407,10 @@ class CpuSchedule : public ScheduleRunner {
     if (launch.grain >= launch.domain) {
       part(0, launch.domain);
     } else if (launch.turns == 1) {
-      threadPool().parallelFor(launch.domain, launch.grain, part);
+      host::threadPool().parallelFor(launch.domain, launch.grain, part);
     } else {
       const int64_t turn = launch.domain / launch.turns;
-      threadPool().parallelFor(turn, launch.grain, [&](int64_t begin, int64_t end) {
+      host::threadPool().parallelFor(turn, launch.grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = 0; i < launch.turns; ++i) {
           part(i * turn + begin, i * turn + end);
         }
@@ -436,7 +436,7 @@ class CpuSchedule : public ScheduleRunner {
       run(0, parts);
     } else {
       const int64_t perPart = group.elements / parts + 1;
-      threadPool().parallelFor(parts, std::max<int64_t>(1, kChunkElements / perPart), run);
+      host::threadPool().parallelFor(parts, std::max<int64_t>(1, kChunkElements / perPart), run);
     }
   }
 
@@ -450,7 +450,7 @@ class CpuSchedule : public ScheduleRunner {
     for (const ir::KernelStage::Reduce& reduce : whole.stages[0].reduces) {
       results.emplace_back(reduce, whole.values[reduce.value].type, chunks);
     }
-    threadPool().parallelFor(chunks, kChunksOfThread, [&](int64_t begin, int64_t end) {
+    host::threadPool().parallelFor(chunks, kChunksOfThread, [&](int64_t begin, int64_t end) {
       runChunks(launch, where, begin, std::min(end, full), ir::kRowChunk, results);
       runChunks(launch, where, full, end, length - full * ir::kRowChunk, results);
     });
@@ -504,7 +504,7 @@ class CpuSchedule : public ScheduleRunner {
     }
     withOrigin(*call.step, [&] {
       call.function->run(operands.data(), frame.address(call.step->result, schedule_), scratch,
-                         threadPool());
+                         host::threadPool());
     });
   }
 
@@ -524,7 +524,7 @@ class CpuDevice : public Device {
   ir::Target target() const override { return tile::hostTarget(); }
   bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
                        const ir::Attrs& attrs, const ir::ValueType& result) const override {
-    return librarySupports({op, attrs, operands, result});
+    return library::librarySupports({op, attrs, operands, result});
   }
   std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
     return std::make_unique<CpuSchedule>(std::move(schedule), cache);

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "fl/base/Flags.h"
-#include "fl/runtime/ThreadPool.h"
+#include "fl/host/ThreadPool.h"
 
-namespace fl::runtime {
+namespace fl::host {
 namespace {
 
 using Ranges = std::set<std::pair<int64_t, int64_t>>;
@@ -238,4 +238,4 @@ TEST(ThreadPool, ProcessPoolFollowsTheFlagAndSetNumThreads) {
 }
 
 }  // namespace
-}  // namespace fl::runtime
+}  // namespace fl::host

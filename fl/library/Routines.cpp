@@ -3,11 +3,11 @@
 #include <utility>
 #include <vector>
 
-#include "fl/runtime/StreamingCopy.h"
-#include "fl/runtime/cpu/LibraryFunctions.h"
-#include "fl/runtime/cpu/Lines.h"
+#include "fl/host/StreamingCopy.h"
+#include "fl/library/Functions.h"
+#include "fl/library/Lines.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 namespace {
 
 class Routine : public LibraryFunction {
@@ -21,7 +21,7 @@ class CumsumRoutine : public Routine {
   explicit CumsumRoutine(const LibraryCall& call)
       : type_(call.result.type), shape_(call.result.shape, call.attrs[0]), math_(type_) {}
 
-  void run(void* const* operands, void* result, void*, ThreadPool& pool) const override {
+  void run(void* const* operands, void* result, void*, host::ThreadPool& pool) const override {
     if (shape_.elements() == 0) {
       return;
     }
@@ -68,7 +68,7 @@ class CumsumRoutine : public Routine {
   }
 
   template <typename T>
-  void sumBlocks(const T* in, T* out, ThreadPool& pool) const {
+  void sumBlocks(const T* in, T* out, host::ThreadPool& pool) const {
     constexpr int64_t kLeastWidth = 256;
     const int64_t share = (shape_.inner / (2 * pool.threads()) + 63) / 64 * 64;
     const int64_t width = std::clamp(share, kLeastWidth, kMostWidth);
@@ -99,15 +99,15 @@ class CumsumRoutine : public Routine {
       }
       if constexpr (std::is_arithmetic_v<T>) {
         math_.add(totals, in, count);
-        copyRun(out, totals, count * sizeof(T), streams);
+        host::copyRun(out, totals, count * sizeof(T), streams);
       } else {
         math_.widen(values, in, count);
         math_.add(totals, values, count);
         math_.narrow(narrowed, totals, count);
-        copyRun(out, narrowed, count * sizeof(T), streams);
+        host::copyRun(out, narrowed, count * sizeof(T), streams);
       }
     }
-    finishCopies(streams);
+    host::finishCopies(streams);
   }
 
   const dtype type_;
@@ -122,7 +122,7 @@ class ArgsortRoutine : public Routine {
         shape_(call.operands[0].shape, call.attrs[0]),
         count_(call.attrs[1]) {}
 
-  void run(void* const* operands, void* result, void*, ThreadPool& pool) const override {
+  void run(void* const* operands, void* result, void*, host::ThreadPool& pool) const override {
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(shape_.length, 1));
@@ -183,4 +183,4 @@ std::shared_ptr<LibraryFunction> prepareRoutine(const LibraryCall& call) {
   }
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

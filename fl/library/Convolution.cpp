@@ -8,12 +8,12 @@
 #include <string_view>
 
 #include "fl/base/Error.h"
-#include "fl/runtime/cpu/ConvolutionPlan.h"
-#include "fl/runtime/cpu/LibraryFunctions.h"
-#include "fl/runtime/cpu/OneDnn.h"
-#include "fl/runtime/cpu/Widening.h"
+#include "fl/library/ConvolutionPlan.h"
+#include "fl/library/Functions.h"
+#include "fl/library/OneDnn.h"
+#include "fl/library/Widening.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 namespace {
 
@@ -312,7 +312,8 @@ class Convolution final : public LibraryFunction {
 
   std::string implementation() const override { return functions_.front().name(); }
 
-  void run(void* const* operands, void* result, void* scratch, ThreadPool& pool) const override {
+  void run(void* const* operands, void* result, void* scratch,
+           host::ThreadPool& pool) const override {
     switch (shape_.direction) {
       case Direction::Forward:
         runMap(operands[0], operands[1], shape_.bias ? operands[2] : nullptr, result, scratch,
@@ -400,7 +401,7 @@ class Convolution final : public LibraryFunction {
   }
 
   void runMap(void* input, void* filter, void* bias, void* output, void* scratch,
-              ThreadPool& pool) const {
+              host::ThreadPool& pool) const {
     if (widening_) {
       filter = widened(filter, shape_.filterElements(), at(scratch, wideFilterOffset_));
       bias = shape_.bias ? widened(bias, shape_.outChannels, at(scratch, wideBiasOffset_)) : bias;
@@ -419,7 +420,8 @@ class Convolution final : public LibraryFunction {
     });
   }
 
-  void runFilter(void* input, void* result, void* output, void* scratch, ThreadPool& pool) const {
+  void runFilter(void* input, void* result, void* output, void* scratch,
+                 host::ThreadPool& pool) const {
     const auto sumOf = [&](int64_t slot) {
       return static_cast<float*>(oneSumIsResult() ? result
                                                   : at(slotArea(scratch, slot), sumOffset_));
@@ -533,4 +535,4 @@ std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call) {
   return nullptr;
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

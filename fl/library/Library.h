@@ -3,8 +3,8 @@
 // results are the same bits for any number.
 //
 // A LibraryFunction is prepared once for an operator's types and attributes (primitives are created
-// then) and run many times from any thread. The files: LibraryMatmul, LibraryConvolution (with
-// ConvolutionPlan, which chooses slices and layouts), LibraryPool, OneDnn for what they share.
+// then) and run many times from any thread. The files: Matmul, Convolution (with
+// ConvolutionPlan, which chooses slices and layouts), Pool, OneDnn for what they share.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "fl/host/ThreadPool.h"
 #include "fl/ir/Graph.h"
-#include "fl/runtime/ThreadPool.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 // What a call computes: an op of kind Library, or one that no kernel holds, on contiguous
 // column-major operands.
@@ -34,7 +34,8 @@ class LibraryFunction {
   virtual size_t scratchBytes() const = 0;
   // Operands and result must not overlap. Thread-safe if each call has its own scratch memory.
   // No memory is allocated but oneDNN's small argument objects and dnnl_sgemm's packing buffers.
-  virtual void run(void* const* operands, void* result, void* scratch, ThreadPool& pool) const = 0;
+  virtual void run(void* const* operands, void* result, void* scratch,
+                   host::ThreadPool& pool) const = 0;
   // The implementation's name, as the library gives it; for logs and tests.
   virtual std::string implementation() const = 0;
 };
@@ -51,4 +52,4 @@ bool librarySupports(const LibraryCall& call);
 // Throws InternalError if !librarySupports(call).
 std::shared_ptr<LibraryFunction> prepareLibrary(const LibraryCall& call);
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "fl/runtime/cpu/Library.h"
+#include "fl/library/Library.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 using ir::Op;
 
@@ -86,11 +86,12 @@ inline Floats loaded(const void* memory, size_t count, dtype type) {
 // scratch start as NaN: a value not written or read too early shows.
 inline Floats runFunction(const LibraryFunction& function, const LibraryCall& call,
                           const std::vector<Floats>& operands) {
-  static ThreadPool* pools[] = {new ThreadPool(1), new ThreadPool(2), new ThreadPool(3)};
+  static host::ThreadPool* pools[] = {new host::ThreadPool(1), new host::ThreadPool(2),
+                                      new host::ThreadPool(3)};
   const dtype type = call.result.type;
   const size_t bytes = call.result.shape.elements() * getTypeSize(type);
   std::vector<unsigned char> first;
-  for (ThreadPool* pool : pools) {
+  for (host::ThreadPool* pool : pools) {
     std::vector<Guarded> copies;
     std::vector<void*> pointers;
     for (const Floats& operand : operands) {
@@ -191,4 +192,4 @@ inline void PrintTo(const PoolCase& c, std::ostream* os) {
 
 enum Mode { kMax = 0, kIncludePadding = 1, kExcludePadding = 2 };
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -1,10 +1,10 @@
 // Products and convolutions by the library against loops in double, over odd shapes and for every
 // dtype; and what the library takes.
 #include "fl/base/Error.h"
-#include "fl/runtime/cpu/ConvolutionPlan.h"
+#include "fl/library/ConvolutionPlan.h"
 #include "tests/runtime/LibraryHarness.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 namespace {
 
 // ---- matmul
@@ -298,4 +298,4 @@ TEST(Library, EqualCallsShareAFunction) {
 }
 
 }  // namespace
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

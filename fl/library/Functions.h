@@ -2,9 +2,9 @@
 // attributes are checked by inference before. Private to this folder; Library.h is the interface.
 #pragma once
 
-#include "fl/runtime/cpu/Library.h"
+#include "fl/library/Library.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 std::shared_ptr<LibraryFunction> prepareMatmul(const LibraryCall& call);
 std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call);
@@ -13,4 +13,4 @@ std::shared_ptr<LibraryFunction> preparePool(const LibraryCall& call);
 std::shared_ptr<LibraryFunction> prepareRoutine(const LibraryCall& call);
 std::shared_ptr<LibraryFunction> prepareScatter(const LibraryCall& call);
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <numeric>
 
+#include "fl/host/StreamingCopy.h"
 #include "fl/kernel/Kernel.h"
-#include "fl/runtime/StreamingCopy.h"
-#include "fl/runtime/cpu/LibraryFunctions.h"
-#include "fl/runtime/cpu/Lines.h"
+#include "fl/library/Functions.h"
+#include "fl/library/Lines.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 namespace {
 
 // Lines between one that is asked for and the one at work.
@@ -36,7 +36,8 @@ class ScatterRoutine : public LibraryFunction {
   }
   std::string implementation() const override { return "routine"; }
 
-  void run(void* const* operands, void* result, void* scratch, ThreadPool& pool) const override {
+  void run(void* const* operands, void* result, void* scratch,
+           host::ThreadPool& pool) const override {
     const auto* index = static_cast<const int64_t*>(operands[1]);
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -99,14 +100,14 @@ class ScatterRoutine : public LibraryFunction {
 
   template <typename T>
   void writeLines(const T* x, const T* y, T* result, const int64_t* index, int64_t* scratch,
-                  ThreadPool& pool) const {
+                  host::ThreadPool& pool) const {
     pool.parallelFor(index_.outer, std::max<int64_t>(1, kGrain / from_.length),
                      [&](int64_t begin, int64_t end) {
                        for (int64_t o = begin; o < end; ++o) {
                          makeLists(index + o * from_.length, listsOf(scratch, o));
                        }
                      });
-    const bool streams = isStreamed(to_.elements() * static_cast<int64_t>(sizeof(T)));
+    const bool streams = host::isStreamed(to_.elements() * static_cast<int64_t>(sizeof(T)));
     pool.parallelFor(to_.length * to_.outer, std::max<int64_t>(1, kGrain / to_.inner),
                      [&](int64_t begin, int64_t end) {
                        for (int64_t line = begin; line < end; ++line) {
@@ -117,7 +118,7 @@ class ScatterRoutine : public LibraryFunction {
                          adds_ ? addLines(x + at, of, result + at, lists, place, streams)
                                : moveLine(x + at, of, result + at, lists, place, streams);
                        }
-                       finishCopies(streams);
+                       host::finishCopies(streams);
                      });
   }
 
@@ -135,7 +136,7 @@ class ScatterRoutine : public LibraryFunction {
       fetchLine(y + to_.inner * lists.starts[place + kLinesAhead]);
     }
     const int64_t from = lists.starts[place];
-    copyRun(out, from < 0 ? x : y + to_.inner * from, to_.inner * sizeof(T), streams);
+    host::copyRun(out, from < 0 ? x : y + to_.inner * from, to_.inner * sizeof(T), streams);
   }
 
   template <typename T>
@@ -146,7 +147,7 @@ class ScatterRoutine : public LibraryFunction {
       fetchLine(y + inner * lists.order[i]);
     }
     if (first == last) {
-      return copyRun(out, x, inner * sizeof(T), streams);
+      return host::copyRun(out, x, inner * sizeof(T), streams);
     }
     for (int64_t k = 0; k < inner; k += kMostWidth) {
       const int64_t count = std::min(kMostWidth, inner - k);
@@ -155,7 +156,7 @@ class ScatterRoutine : public LibraryFunction {
       for (int64_t i = first; i < last; ++i) {
         addRun(sums, y + inner * lists.order[i] + k, count);
       }
-      copyRun(out + k, sums, count * sizeof(T), streams);
+      host::copyRun(out + k, sums, count * sizeof(T), streams);
     }
   }
 
@@ -176,7 +177,7 @@ class ScatterRoutine : public LibraryFunction {
   // ---- elements ----
 
   template <typename T>
-  void writeElements(const T* y, T* to, const int64_t* index, ThreadPool& pool) const {
+  void writeElements(const T* y, T* to, const int64_t* index, host::ThreadPool& pool) const {
     const int64_t width = std::min(kMostWidth, from_.inner);
     const int64_t blocks = width == 0 ? 0 : (from_.inner + width - 1) / width;
     const int64_t work = std::max<int64_t>(1, width * from_.length);
@@ -217,4 +218,4 @@ std::shared_ptr<LibraryFunction> prepareScatter(const LibraryCall& call) {
   return scatter->fits() ? scatter : nullptr;
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

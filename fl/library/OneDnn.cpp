@@ -1,4 +1,4 @@
-#include "fl/runtime/cpu/OneDnn.h"
+#include "fl/library/OneDnn.h"
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/Error.h"
@@ -9,7 +9,7 @@ void omp_set_num_threads(int threads);
 int omp_get_max_threads(void);
 }
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 const dnnl::engine& dnnlEngine() {
   // Never destroyed: functions in static caches refer to it.
@@ -63,4 +63,4 @@ void Reorder::run(const void* from, void* to, void* scratchpad) const {
                  scratchpad);
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -1,4 +1,4 @@
-#include "fl/runtime/ThreadPool.h"
+#include "fl/host/ThreadPool.h"
 
 #include <sched.h>
 
@@ -15,9 +15,9 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
-#include "fl/runtime/FloatEnvironment.h"
+#include "fl/host/FloatEnvironment.h"
 
-namespace fl::runtime {
+namespace fl::host {
 
 namespace {
 
@@ -248,4 +248,4 @@ void setNumThreads(int threads) {
 
 int getNumThreads() { return threadPool().threads(); }
 
-}  // namespace fl::runtime
+}  // namespace fl::host

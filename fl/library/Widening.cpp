@@ -1,8 +1,8 @@
-#include "fl/runtime/cpu/Widening.h"
+#include "fl/library/Widening.h"
 
 #include <algorithm>
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 namespace {
 
@@ -56,4 +56,4 @@ void Widening::narrowRuns(void* to, const float* from, int64_t runs, int64_t len
   }
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

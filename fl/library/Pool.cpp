@@ -13,11 +13,11 @@
 #include <optional>
 
 #include "fl/base/Error.h"
-#include "fl/runtime/cpu/LibraryFunctions.h"
-#include "fl/runtime/cpu/OneDnn.h"
-#include "fl/runtime/cpu/Widening.h"
+#include "fl/library/Functions.h"
+#include "fl/library/OneDnn.h"
+#include "fl/library/Widening.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 namespace {
 
@@ -282,7 +282,8 @@ class Pool final : public LibraryFunction {
 
   std::string implementation() const override { return whole_->name(); }
 
-  void run(void* const* operands, void* result, void* scratch, ThreadPool& pool) const override {
+  void run(void* const* operands, void* result, void* scratch,
+           host::ThreadPool& pool) const override {
     pool.parallelFor(slots_, 1, [&](int64_t slot, int64_t) {
       SingleThread single;
       for (int64_t i = blocks_ * slot / slots_; i < blocks_ * (slot + 1) / slots_; ++i) {
@@ -389,4 +390,4 @@ std::shared_ptr<LibraryFunction> preparePool(const LibraryCall& call) {
   return nullptr;
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -5,7 +5,7 @@
 
 #include <xmmintrin.h>
 
-namespace fl::runtime {
+namespace fl::host {
 
 // Of this thread, as long as it lives; then the caller's is back.
 class FloatEnvironment {
@@ -29,4 +29,4 @@ class FloatEnvironment {
   const unsigned callers_;
 };
 
-}  // namespace fl::runtime
+}  // namespace fl::host

@@ -1,13 +1,13 @@
-#include "fl/runtime/cpu/Library.h"
+#include "fl/library/Library.h"
 
 #include <algorithm>
 #include <mutex>
 
 #include "absl/container/flat_hash_map.h"
 #include "fl/base/Error.h"
-#include "fl/runtime/cpu/LibraryFunctions.h"
+#include "fl/library/Functions.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 namespace {
 
@@ -108,4 +108,4 @@ std::shared_ptr<LibraryFunction> cachedLibrary(const LibraryCall& call) {
   return all.functions.try_emplace(key, std::move(made)).first->second;
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -1,5 +1,5 @@
 // How a convolution is cut into blocks and in which layout it is computed: arithmetic on shapes
-// alone, so that the same call gives the same bits on any number of threads. LibraryConvolution.cpp
+// alone, so that the same call gives the same bits on any number of threads. Convolution.cpp
 // makes oneDNN primitives from it.
 #pragma once
 
@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "fl/runtime/cpu/Library.h"
+#include "fl/library/Library.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 enum class Direction { Forward, Data, Filter };
 
@@ -76,8 +76,8 @@ ConvolutionSplit splitConvolution(const ConvolutionShape& shape, Layout layout);
 // The three layouts, the one with the lowest estimated time first.
 std::vector<Layout> layoutsByCost(const ConvolutionShape& shape);
 
-// The convolution in one layout (LibraryConvolution.cpp); null if oneDNN refuses the layout or has
+// The convolution in one layout (Convolution.cpp); null if oneDNN refuses the layout or has
 // only a slow implementation for it.
 std::shared_ptr<LibraryFunction> makeConvolution(const ConvolutionShape& shape, Layout layout);
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -8,7 +8,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 using Desc = dnnl::memory::desc;
 
@@ -93,4 +93,4 @@ inline bool isReference(const std::string& implementation) {
 
 inline void* at(void* base, size_t bytes) { return static_cast<char*>(base) + bytes; }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -9,10 +9,10 @@
 
 #include "fl/base/Shape.h"
 #include "fl/base/Types.h"
-#include "fl/runtime/cpu/Widening.h"
+#include "fl/library/Widening.h"
 #include "fl/tile/TileOps.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 // Elements that are worth a thread.
 inline constexpr int64_t kGrain = 1 << 14;
@@ -99,4 +99,4 @@ class RunMath {
   }
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "fl/base/Error.h"
-#include "fl/runtime/cpu/LibraryFunctions.h"
-#include "fl/runtime/cpu/OneDnn.h"
-#include "fl/runtime/cpu/Widening.h"
+#include "fl/library/Functions.h"
+#include "fl/library/OneDnn.h"
+#include "fl/library/Widening.h"
 
 // dnnl_sgemm of bf16 operands. libdnnl exports it, for its tests; its header leaves it out.
 extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transposeA, char transposeB, dnnl_dim_t m,
@@ -19,7 +19,7 @@ extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transposeA, char transposeB,
                                                dnnl_dim_t ldb, float beta, float* c,
                                                dnnl_dim_t ldc);
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 namespace {
 
@@ -149,7 +149,8 @@ class Matmul final : public LibraryFunction {
 
   bool reference() const { return isReference(implementation()); }
 
-  void run(void* const* operands, void* result, void* scratch, ThreadPool& pool) const override {
+  void run(void* const* operands, void* result, void* scratch,
+           host::ThreadPool& pool) const override {
     if (widensSharedOnce()) {
       pool.parallelFor(sharedElements_ * sharedCount(), kWidenGrain, [&](int64_t i, int64_t end) {
         widening_->widen(static_cast<float*>(scratch) + i, element(operands[!byColumns_], i),
@@ -359,4 +360,4 @@ std::shared_ptr<LibraryFunction> prepareMatmul(const LibraryCall& call) {
   return made->reference() ? nullptr : made;
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

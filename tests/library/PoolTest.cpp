@@ -3,7 +3,7 @@
 
 #include "tests/runtime/LibraryHarness.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 namespace {
 
 // Forward, and the gradient of the input for `gradient`.
@@ -132,4 +132,4 @@ TEST(Pool, PaddingIsTheFirstOfMinusInfinities) {
 }
 
 }  // namespace
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -11,7 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 
-namespace fl::runtime {
+namespace fl::host {
 
 class ThreadPool {
  public:
@@ -49,4 +49,4 @@ ThreadPool& threadPool();
 void setNumThreads(int threads);
 int getNumThreads();
 
-}  // namespace fl::runtime
+}  // namespace fl::host

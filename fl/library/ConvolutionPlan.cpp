@@ -1,9 +1,9 @@
-#include "fl/runtime/cpu/ConvolutionPlan.h"
+#include "fl/library/ConvolutionPlan.h"
 
 #include <algorithm>
 #include <array>
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 namespace {
 
@@ -270,4 +270,4 @@ std::vector<Layout> layoutsByCost(const ConvolutionShape& shape) {
   return layouts;
 }
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

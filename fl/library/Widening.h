@@ -7,7 +7,7 @@
 #include "fl/base/Types.h"
 #include "fl/tile/TileOps.h"
 
-namespace fl::runtime::cpu {
+namespace fl::library {
 
 class Widening {
  public:
@@ -27,4 +27,4 @@ class Widening {
   tile::TileFunction widen_, narrow_;
 };
 
-}  // namespace fl::runtime::cpu
+}  // namespace fl::library

@@ -1,10 +1,10 @@
-#include "fl/runtime/StreamingCopy.h"
+#include "fl/host/StreamingCopy.h"
 
 #include <immintrin.h>
 
 #include <cstring>
 
-namespace fl::runtime {
+namespace fl::host {
 
 void copyRun(void* to, const void* from, int64_t bytes, bool streams) {
   constexpr int64_t kVector = sizeof(__m128i);
@@ -27,4 +27,4 @@ void finishCopies(bool streams) {
 
 bool isStreamed(int64_t bytes) { return bytes >= int64_t{24} << 20; }
 
-}  // namespace fl::runtime
+}  // namespace fl::host
