@@ -4,6 +4,7 @@
 
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
+#include "fl/definitions/Definitions.h"
 #include "fl/runtime/MemoryManager.h"
 
 namespace fl::bench {
@@ -38,10 +39,6 @@ class TracingBackend : public TensorBackend {
   // Extensions are to do what they do for the lazy backend.
   TensorBackendType backendType() const override { return TensorBackendType::Jit; }
   bool supportsDataType(const dtype&) const override { return true; }
-  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
-                       const ir::Attrs& attrs, const ir::ValueType& type) const override {
-    return device_->supportsLibrary(op, operands, attrs, type);
-  }
   TensorValue fromNumber(const Number& number) override {
     return parameter({{number.type(), Shape()}, true}, nullptr, number);
   }
@@ -56,6 +53,10 @@ class TracingBackend : public TensorBackend {
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     const ir::ValueType& type) override {
+    if (ir::opKind(op) == ir::Kind::Library &&
+        !device_->supportsLibrary(op, typesOf(operands), attrs, type)) {
+      return define(op, std::move(operands), attrs);
+    }
     std::vector<TracedId> ids;
     for (const TensorValue& operand : operands) {
       ids.push_back(static_cast<TracedValue&>(*operand).id);

@@ -22,10 +22,6 @@ class ForwardingBackend : public TensorBackend {
                     const ir::ValueType& type) override {
     return inner_.apply(op, std::move(operands), attrs, type);
   }
-  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
-                       const ir::Attrs& attrs, const ir::ValueType& type) const override {
-    return inner_.supportsLibrary(op, operands, attrs, type);
-  }
   TensorValue fromNumber(const Number& number) override { return inner_.fromNumber(number); }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {
     return inner_.fromHost(data, type);

@@ -20,6 +20,7 @@ ROOM_LINES = {
     ("ir",): 3000,
     ("kernel",): 2000,
     ("tensor",): 3000,
+    ("definitions",): 500,
     ("codegen",): 5000,
     ("host", "runtime"): 4000,
     ("library",): 3000,

@@ -3,9 +3,11 @@
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Internal.h"
 #include "fl/base/CallSite.h"
+#include "fl/tensor/TableOps.h"
 
 namespace fl {
 
+using detail::addGrad;
 using detail::checkSameType;
 using detail::toType;
 
@@ -31,9 +33,10 @@ void checkMask(const char* name, const Variable& mask, const Shape& shape) {
                 " must have shape ", shape);
 }
 
-// What posEmb adds to the scores (time, keys, heads * batch) of the queries (time, features a head,
-// heads * batch).
-Variable positionScores(const Variable& posEmb, const Variable& query, Dim keys, int32_t offset) {
+// What posEmb adds to the scores (time, keys, heads, batch) of the queries (time, features a head,
+// heads, batch).
+Variable positionScores(const Variable& posEmb, const Variable& queries, Dim keys, int32_t offset) {
+  const Variable query = moddims(queries, {0, queries.dim(1), queries.dim(2) * queries.dim(3)});
   const bool isOneForAll = posEmb.ndim() == 2;
   const bool isOneForEach = posEmb.ndim() == 3 && posEmb.dim(2) == query.dim(2);
   FL_USER_CHECK((isOneForAll || isOneForEach) && posEmb.dim(1) == query.dim(1),
@@ -45,7 +48,40 @@ Variable positionScores(const Variable& posEmb, const Variable& query, Dim keys,
   FL_USER_CHECK(first >= 0 && first + keys <= rotated.dim(0), "multiheadAttention: posEmb ",
                 words(posEmb), " is too short for ", query.dim(0), " queries at offset ", offset,
                 " and ", keys, " keys");
-  return transpose(rotated(range(first, first + keys)), {1, 0, 2});
+  return moddims(transpose(rotated(range(first, first + keys)), {1, 0, 2}),
+                 {query.dim(0), keys, queries.dim(2), queries.dim(3)});
+}
+
+// Queries and keys are multiplied by the op of the table, which holds no more scores than it must;
+// (time, features a head, heads, batch). The mask has no gradient.
+Variable attention(const Variable& query, const Variable& key, const Variable& value,
+                   const Tensor& mask) {
+  const Tensor q = query.tensor(), k = key.tensor(), v = value.tensor();
+  return Variable(table::attention(q, k, v, mask),
+                  {query.withoutData(), key.withoutData(), value.withoutData()},
+                  [q, k, v, mask](std::vector<Variable>& inputs, const Variable& gradOutput) {
+                    const auto gradients =
+                        table::attentionBackward(gradOutput.tensor(), q, k, v, mask);
+                    for (size_t i = 0; i < inputs.size(); ++i) {
+                      if (inputs[i].isCalcGrad()) {
+                        addGrad(inputs[i], gradients[i]);
+                      }
+                    }
+                  });
+}
+
+// What is added to all scores (time, keys, heads, batch), in one mask; empty without any.
+Tensor oneMask(const Variable& mask, const Variable& padMask, dtype type) {
+  Tensor result;
+  if (!mask.isEmpty()) {
+    result = reshape(mask.tensor(), {mask.dim(0), mask.dim(1), 1, 1}).astype(type);
+  }
+  if (!padMask.isEmpty()) {
+    const Tensor pad =
+        reshape(padMask.tensor(), {1, padMask.dim(0), 1, padMask.dim(1)}).astype(type);
+    result = mask.isEmpty() ? pad : result + pad;
+  }
+  return result;
 }
 
 }  // namespace
@@ -68,23 +104,31 @@ Variable multiheadAttention(const Variable& query, const Variable& key, const Va
                             const int32_t nHeads, const double pDropout, const int32_t offset) {
   FL_API_ENTRY();
   checkAttention(query, key, value, nHeads);
-  const Dim time = query.dim(0), keys = key.dim(0), batch = query.dim(2);
-  const Dim features = query.dim(1) / nHeads;
-  const auto heads = [&](const Variable& x) { return moddims(x, {0, features, nHeads * batch}); };
-
-  const Variable q = heads(query) / std::sqrt(static_cast<double>(features));
-  Variable scores = matmulNT(q, heads(key));
-  if (!posEmb.isEmpty()) {
-    scores = scores + positionScores(posEmb, q, keys, offset);
-  }
   if (!mask.isEmpty()) {
-    checkMask("mask", mask, {time, keys});
-    scores = scores + toType(mask, scores.type());
+    checkMask("mask", mask, {query.dim(0), key.dim(0)});
   }
   if (!padMask.isEmpty()) {
-    checkMask("padMask", padMask, {keys, batch});
-    const Variable each = moddims(toType(padMask, scores.type()), {1, keys, 1, batch});
-    scores = moddims(moddims(scores, {time, keys, nHeads, batch}) + each, scores.shape());
+    checkMask("padMask", padMask, {key.dim(0), key.dim(2)});
+  }
+  const Dim features = query.dim(1) / nHeads;
+  const auto heads = [&](const Variable& x) {
+    return moddims(x, {0, features, nHeads, query.dim(2)});
+  };
+  const Variable q = heads(query) / std::sqrt(static_cast<double>(features));
+  const bool onlyScores = posEmb.isEmpty() && pDropout == 0;
+  if (onlyScores && !mask.isCalcGrad() && !padMask.isCalcGrad()) {
+    const Tensor added = oneMask(mask, padMask, q.type());
+    return moddims(attention(q, heads(key), heads(value), added), query.shape());
+  }
+  Variable scores = matmulNT(q, heads(key));
+  if (!posEmb.isEmpty()) {
+    scores = scores + positionScores(posEmb, q, key.dim(0), offset);
+  }
+  if (!mask.isEmpty()) {
+    scores = scores + moddims(toType(mask, scores.type()), {0, 0, 1, 1});
+  }
+  if (!padMask.isEmpty()) {
+    scores = scores + moddims(toType(padMask, scores.type()), {1, key.dim(0), 1, key.dim(2)});
   }
   const Variable weights = dropout(softmax(scores, 1), pDropout);
   return moddims(matmul(toType(weights, value.type()), heads(value)), query.shape());

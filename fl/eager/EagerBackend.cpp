@@ -7,6 +7,7 @@
 #include "absl/container/inlined_vector.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/definitions/Definitions.h"
 #include "fl/base/WordCache.h"
 #include "fl/ir/Inference.h"
 #include "fl/runtime/Device.h"
@@ -66,10 +67,6 @@ class EagerBackend : public TensorBackend {
   std::string name() const override { return "eager"; }
   TensorBackendType backendType() const override { return TensorBackendType::Eager; }
   bool supportsDataType(const dtype&) const override { return true; }
-  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
-                       const ir::Attrs& attrs, const ir::ValueType& type) const override {
-    return device_->supportsLibrary(op, operands, attrs, type);
-  }
   TensorValue fromNumber(const Number& number) override {
     return std::make_shared<EagerValue>(*this, number);
   }
@@ -91,6 +88,10 @@ class EagerBackend : public TensorBackend {
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     const ir::ValueType& type) override {
+    if (ir::opKind(op) == ir::Kind::Library &&
+        !device_->supportsLibrary(op, typesOf(operands), attrs, type)) {
+      return define(op, std::move(operands), attrs);
+    }
     if (op == ir::Op::Reshape) {
       // Values are immutable: the same elements serve both shapes.
       return std::make_shared<EagerValue>(*this, type, operands[0]->data());

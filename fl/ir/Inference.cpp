@@ -431,6 +431,30 @@ ValueType pool2d(const Call& call) {
   return {call.operand(0).type, out};
 }
 
+// The last of the operands is the mask, if there is one.
+ValueType attention(const Call& call) {
+  call.requireSameTypes();
+  checkDtype(call, call.operand(0).type);
+  const size_t first = call.op == Op::AttentionBackward ? 1 : 0;
+  const Shape &query = call.shape(first), &key = call.shape(first + 1);
+  if (query.ndim() != 4 || key.ndim() != 4 || key != call.shape(first + 2) || query[1] != key[1] ||
+      query[2] != key[2] || query[3] != key[3] || call.shape(0) != query) {
+    call.fail("needs a query (time,D,heads,batch), and a key and a value (keys,D,heads,batch)");
+  }
+  const Shape scores = {query[0], key[0], query[2], query[3]};
+  const size_t masks = call.operands.size() - first - 3;
+  for (int i = 0; masks > 0 && i < 4; ++i) {
+    const Shape& mask = call.shape(first + 3);
+    if (masks > 1 || mask.ndim() != 4 || (mask[i] != 1 && mask[i] != scores[i])) {
+      call.fail("the mask must broadcast to ", scores);
+    }
+  }
+  if (first == 0) {
+    return {call.operand(0).type, query};
+  }
+  return {call.operand(0).type, Shape({query.elements() + 2 * key.elements()})};
+}
+
 ValueType inferLibrary(const Call& call) {
   switch (call.op) {
     case Op::Matmul:
@@ -444,6 +468,9 @@ ValueType inferLibrary(const Call& call) {
       return pool2d(call);
     case Op::Pool2dBackward:
       return call.operand(1);
+    case Op::Attention:
+    case Op::AttentionBackward:
+      return attention(call);
     default:
       FL_INTERNAL_CHECK(false, opName(call.op));
   }

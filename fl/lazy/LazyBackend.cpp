@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "fl/base/Error.h"
+#include "fl/definitions/Definitions.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/DefaultTensorType.h"
@@ -20,10 +21,6 @@ class LazyBackend : public TensorBackend {
   std::string name() const override { return "lazy"; }
   TensorBackendType backendType() const override { return TensorBackendType::Jit; }
   bool supportsDataType(const dtype&) const override { return true; }
-  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
-                       const ir::Attrs& attrs, const ir::ValueType& type) const override {
-    return engine_.device().supportsLibrary(op, operands, attrs, type);
-  }
   TensorValue fromNumber(const Number& number) override {
     return std::make_shared<LazyNode>(*this, engine_, number);
   }
@@ -45,6 +42,10 @@ class LazyBackend : public TensorBackend {
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     const ir::ValueType& type) override {
+    if (ir::opKind(op) == ir::Kind::Library &&
+        !engine_.device().supportsLibrary(op, typesOf(operands), attrs, type)) {
+      return define(op, std::move(operands), attrs);
+    }
     lazy::LazyOperands nodes;
     nodes.reserve(operands.size());
     for (TensorValue& operand : operands) {

@@ -71,6 +71,9 @@ std::shared_ptr<LibraryFunction> tryPrepare(const LibraryCall& call) {
     case ir::Op::Conv2dBackwardData:
     case ir::Op::Conv2dBackwardFilter:
       return prepareConvolution(call);
+    case ir::Op::Attention:
+    case ir::Op::AttentionBackward:
+      return isFasterInBlocks(call) ? prepareAttention(call) : nullptr;
     case ir::Op::Pool2d:
     case ir::Op::Pool2dBackward:
       return preparePool(call);

@@ -1,6 +1,6 @@
-// Library operators on the CPU: GEMM, convolution and pooling by oneDNN, run single-threaded on
-// slices in our thread pool. Slices depend on shapes only, never on the number of threads, so that
-// results are the same bits for any number.
+// Library operators on the CPU: GEMM, convolution, pooling and attention by oneDNN, run
+// single-threaded on slices in our thread pool. Slices depend on shapes only, never on the number
+// of threads, so that results are the same bits for any number.
 //
 // A LibraryFunction is prepared once for an operator's types and attributes (primitives are created
 // then) and run many times from any thread. The files: Matmul, Convolution (with

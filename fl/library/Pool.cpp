@@ -123,7 +123,7 @@ int64_t maximumOf(const PoolShape& s, const float* plane, int64_t outY, int64_t 
   return place;
 }
 
-// Pools one plane by its definition (fl/tensor/Definitions.cpp).
+// Pools one plane by its definition (fl/definitions/Definitions.cpp).
 void poolMaximum(const PoolShape& s, const Pointers& p) {
   if (s.backward) {
     std::fill_n(p.result, s.inElements(), 0.0f);

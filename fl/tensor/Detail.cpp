@@ -20,20 +20,7 @@ TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attr
   for (const TensorValue& operand : operands) {
     types.push_back(&operand->valueType());
   }
-  ir::ValueType type = ir::inferType(op, types, attrs);
-  if (ir::opKind(op) == ir::Kind::Library) {
-    std::vector<ir::ValueType> operandTypes;
-    for (const ir::ValueType* operand : types) {
-      operandTypes.push_back(*operand);
-    }
-    if (!backend.supportsLibrary(op, operandTypes, attrs, type)) {
-      std::vector<Tensor> tensors;
-      for (TensorValue& operand : operands) {
-        tensors.emplace_back(std::move(operand));
-      }
-      return define(op, tensors, attrs).value();
-    }
-  }
+  const ir::ValueType type = ir::inferType(op, types, attrs);
   return backend.apply(op, std::move(operands), attrs, type);
 }
 

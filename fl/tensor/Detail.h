@@ -56,8 +56,7 @@ struct Operand {
   const Tensor& tensor;
 };
 
-// The value of `op` on this thread's backend. Infers the type (and throws the user's errors), takes
-// the definition of a Library op that the backend does not support.
+// The value of `op` on this thread's backend. Infers the type (and throws the user's errors).
 Tensor applyOp(ir::Op op, std::initializer_list<Operand> operands, const ir::Attrs& attrs = {});
 TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs = {});
 
@@ -99,8 +98,5 @@ dtype scalarType(dtype array) {
     return promote(array, dtype_traits<T>::ctype);
   }
 }
-
-// The definition of a Library op in primitives.
-Tensor define(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs);
 
 }  // namespace fl::detail

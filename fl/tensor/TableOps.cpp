@@ -58,6 +58,27 @@ Tensor pool2dBackward(const Tensor& gradOutput, const Tensor& input,
   return applyOp(ir::Op::Pool2dBackward, {gradOutput, input}, attrsOf(parameters));
 }
 
+Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
+  FL_API_ENTRY();
+  return mask.isEmpty() ? applyOp(ir::Op::Attention, {query, key, value})
+                        : applyOp(ir::Op::Attention, {query, key, value, mask});
+}
+
+std::array<Tensor, 3> attentionBackward(const Tensor& gradOutput, const Tensor& query,
+                                        const Tensor& key, const Tensor& value,
+                                        const Tensor& mask) {
+  FL_API_ENTRY();
+  constexpr auto kOp = ir::Op::AttentionBackward;
+  const Tensor all = mask.isEmpty() ? applyOp(kOp, {gradOutput, query, key, value})
+                                    : applyOp(kOp, {gradOutput, query, key, value, mask});
+  const Dim first = query.elements(), second = first + key.elements();
+  const auto part = [&](Dim begin, Dim end, const Shape& shape) {
+    return reshape(all(range(begin, end)), shape);
+  };
+  return {part(0, first, query.shape()), part(first, second, key.shape()),
+          part(second, all.elements(), value.shape())};
+}
+
 Tensor gather(const Tensor& x, const Tensor& index, int axis) {
   FL_API_ENTRY_OF(x, index);
   return applyOp(ir::Op::Gather, {x, detail::castTo(index, dtype::s64)}, {axis});

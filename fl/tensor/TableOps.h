@@ -1,7 +1,9 @@
-// Operators of the op table that the tensor API has no function for: convolution, pooling and
-// gather. fl/autograd/tensor/AutogradOps.h offers the first two to users; the backend in scope runs
+// Operators of the op table that the tensor API has no function for: convolution, pooling,
+// attention and gather. fl/autograd offers all but the last to users; the backend in scope runs
 // them. Layouts: images (W,H,C,N), filters (KW,KH,C/groups,O), bias (1,1,O,1). Float types.
 #pragma once
+
+#include <array>
 
 #include "fl/tensor/Defines.h"
 #include "fl/tensor/TensorBase.h"
@@ -31,6 +33,14 @@ Tensor conv2dBackwardFilter(const Tensor& gradOutput, const Tensor& input,
 Tensor pool2d(const Tensor& input, const Pool2dParameters& parameters);
 Tensor pool2dBackward(const Tensor& gradOutput, const Tensor& input,
                       const Pool2dParameters& parameters);
+
+// softmax over the keys of query key^T + mask, times value: (time, D, heads, batch) of a query of
+// that shape and a key and a value (keys, D, heads, batch). The mask broadcasts to (time, keys,
+// heads, batch), or is empty. The query is not scaled.
+Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask);
+// The gradients of query, key and value.
+std::array<Tensor, 3> attentionBackward(const Tensor& gradOutput, const Tensor& query,
+                                        const Tensor& key, const Tensor& value, const Tensor& mask);
 
 // y[..., i, ...] = x[..., index[..., i, ...], ...] along `axis`. The integer index has as many
 // dimensions as x, and they broadcast in all but `axis`. An index outside x is an error that the

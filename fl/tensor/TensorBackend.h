@@ -38,12 +38,10 @@ class TensorBackend {
 
   // The value of `op`; `type` is the inferred result type, operands are checked already. An operand
   // that is held by the vector alone may be overwritten, and so may the first of an Update whose
-  // call site replaces it (CallSite.h).
+  // call site replaces it (CallSite.h). Where there is no library for an op of kind Library,
+  // fl/definitions has its value in terms of other ops.
   virtual TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                             const ir::ValueType& type) = 0;
-  // True if apply() takes this Library op as it is; otherwise its definition is used.
-  virtual bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
-                               const ir::Attrs& attrs, const ir::ValueType& type) const = 0;
   // A scalar value that is an argument, never a constant of a plan.
   virtual TensorValue fromNumber(const Number& number) = 0;
   // Copies contiguous column-major elements in and out. A null pointer means uninitialised.

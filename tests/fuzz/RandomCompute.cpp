@@ -297,4 +297,59 @@ bool RandomProgram::applyConvolution() {
   return true;
 }
 
+// What each key has of a query's sum of 1: (time, keys, heads, batch).
+Value RandomProgram::attentionWeights(const Value& query, const Value& key, const Value* mask) {
+  Value scores = tracker_.matmul(query, key, false, true);
+  if (mask) {
+    scores = tracker_.binary(binaryRow("add"), scores, *mask);
+  }
+  const Value most = tracker_.reduce(reduceRow("amax"), scores, {1}, true);
+  const Value powers =
+      tracker_.unary(unaryRow("exp"), tracker_.binary(binaryRow("sub"), scores, most));
+  const Value total = tracker_.reduce(reduceRow("sum"), powers, {1}, true);
+  return tracker_.cast(tracker_.binary(binaryRow("div"), powers, total), query.tensor.type());
+}
+
+// Short, and as long as it takes to be computed in blocks. Its error is that of what it is defined
+// by.
+bool RandomProgram::applyAttention() {
+  const dtype type = any().value.tensor.type();
+  if (!isFloating(type)) {
+    return false;
+  }
+  const auto length = [&] { return chance(50) ? 1 + below(9) : 128 + below(9); };
+  const Shape query = {length(), 1 + below(4), 1 + below(2), 1 + below(2)};
+  Shape key = query;
+  key[0] = length();
+  const auto drawn = [&](const Shape& shape) {
+    input(shape, type);
+    return variables_.back().value;
+  };
+  const Value q = drawn(query), k = drawn(key), v = drawn(key);
+  const bool masked = chance(50);
+  const Value mask = masked ? drawn({query[0], key[0], 1, chance(50) ? query[3] : 1}) : Value{};
+  const Value weights = attentionWeights(q, k, masked ? &mask : nullptr);
+  if (chance(50)) {
+    const Value plain = tracker_.matmul(weights, v, false, false);
+    const Tensor result = table::attention(q.tensor, k.tensor, v.tensor, mask.tensor);
+    define({result, false, plain.error}, "attention of the last inputs");
+    return true;
+  }
+  const Value gradient = drawn(query);
+  const Value gradWeights = tracker_.matmul(gradient, v, false, true);
+  const Value total = tracker_.reduce(
+      reduceRow("sum"), tracker_.binary(binaryRow("mul"), weights, gradWeights), {1}, true);
+  const Value centred = tracker_.binary(binaryRow("sub"), gradWeights, total);
+  const Value gradScores = tracker_.cast(tracker_.binary(binaryRow("mul"), weights, centred), type);
+  const Value plain[] = {tracker_.matmul(gradScores, k, false, false),
+                         tracker_.matmul(gradScores, q, true, false),
+                         tracker_.matmul(weights, gradient, true, false)};
+  const auto results =
+      table::attentionBackward(gradient.tensor, q.tensor, k.tensor, v.tensor, mask.tensor);
+  for (size_t i = 0; i < results.size(); ++i) {
+    define({results[i], false, plain[i].error}, "attentionBackward of the last inputs");
+  }
+  return true;
+}
+
 }  // namespace fl::testing

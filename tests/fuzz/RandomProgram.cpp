@@ -66,7 +66,7 @@ std::vector<HostValue> RandomProgram::run() {
       {&RandomProgram::applySort, 4},      {&RandomProgram::applyCumsum, 3},
       {&RandomProgram::applyMedian, 2},    {&RandomProgram::applyRoll, 2},
       {&RandomProgram::applyTriangle, 2},  {&RandomProgram::endSegment, 1},
-      {&RandomProgram::focus, 80}};
+      {&RandomProgram::applyAttention, 4}, {&RandomProgram::focus, 80}};
   input(base_, mainType_);
   input(relatedShape(), mainType_);
   const int statements = 4 + below(dense_ ? 120 : chance(15) ? 90 : 30);
@@ -112,10 +112,12 @@ bool RandomProgram::focus() {
       {&RandomProgram::applyTile, 2},        {&RandomProgram::applyLookup, 2},
       {&RandomProgram::updateLookup, 5},     {&RandomProgram::updateView, 4},
       {&RandomProgram::applySort, 2},        {&RandomProgram::applyCumsum, 2},
-      {&RandomProgram::applyPool, 4},        {&RandomProgram::applyConvolution, 4}};
+      {&RandomProgram::applyPool, 4},        {&RandomProgram::applyConvolution, 4},
+      {&RandomProgram::applyAttention, 4}};
   const Statement statement = kStatements[pick(kStatements)].statement;
-  const bool image =
-      statement == &RandomProgram::applyPool || statement == &RandomProgram::applyConvolution;
+  const bool image = statement == &RandomProgram::applyPool ||
+                     statement == &RandomProgram::applyConvolution ||
+                     statement == &RandomProgram::applyAttention;
   Shape shape = image ? Shape({1 + below(6), 1 + below(6), 1 + below(3), 1 + below(3)}) : base_;
   if (shape.elements() > 2000) {
     shape = {1 + below(40), 1 + below(20)};

@@ -81,6 +81,7 @@ class RandomProgram {
   // A small value that convolutions and pools take.
   static bool isImage(const Variable& variable);
   // x moved into the row's domain if the program is tame.
+  Value attentionWeights(const Value& query, const Value& key, const Value* mask);
   Value intoDomain(const UnaryRow& row, const Value& x);
 
   // ---- Statements; false if nothing fits ----
@@ -102,6 +103,7 @@ class RandomProgram {
   bool applyMatmul();
   bool applyPool();
   bool applyConvolution();
+  bool applyAttention();
   bool applyReshape();
   bool applyTranspose();
   bool applySlice();

@@ -2,7 +2,7 @@
 // dtype; and what the library takes.
 #include "fl/base/Error.h"
 #include "fl/library/ConvolutionPlan.h"
-#include "tests/runtime/LibraryHarness.h"
+#include "tests/library/LibraryHarness.h"
 
 namespace fl::library {
 namespace {

@@ -1,7 +1,7 @@
 // Pooling by the library against loops in double, over odd shapes and for every dtype.
 #include <limits>
 
-#include "tests/runtime/LibraryHarness.h"
+#include "tests/library/LibraryHarness.h"
 
 namespace fl::library {
 namespace {

@@ -24,10 +24,6 @@ class TypedBackend : public TensorBackend {
                     const ir::ValueType&) override {
     return nullptr;
   }
-  bool supportsLibrary(ir::Op, const std::vector<ir::ValueType>&, const ir::Attrs&,
-                       const ir::ValueType&) const override {
-    return false;
-  }
   TensorValue fromNumber(const Number&) override { return nullptr; }
   TensorValue fromHost(const void*, const ir::ValueType&) override { return nullptr; }
   void eval(const TensorValue&) override {}

@@ -131,12 +131,26 @@ Cases convolutions(Op op, const Extents& e) {
   return cases;
 }
 
+Cases attentions(Op op, const Extents& e) {
+  const CaseOperand query = values({e.a, 3, e.c, 2}), key = values({e.b, 3, e.c, 2});
+  Operands operands = {query, key, key};
+  if (op == Op::AttentionBackward) {
+    operands.insert(operands.begin(), query);
+  }
+  Operands masked = operands;
+  masked.push_back(values({e.a, e.b, 1, 1}));
+  return {{operands, {}}, {masked, {}}};
+}
+
 Cases libraries(Op op, const Extents& e) {
   if (op == Op::Matmul) {
     return {{{values({7, e.a, e.c}), values({e.a, e.b, e.c})}, {0, 0}},
             {{values({e.a, 7}), values({e.a, e.b, e.c})}, {1, 0}},
             {{values({7, e.a, e.c}), values({e.b, e.a})}, {0, 1}},
             {{values({e.a, e.b}), values({3, e.a})}, {1, 1}}};
+  }
+  if (op == Op::Attention || op == Op::AttentionBackward) {
+    return attentions(op, e);
   }
   if (op != Op::Pool2d && op != Op::Pool2dBackward) {
     return convolutions(op, e);

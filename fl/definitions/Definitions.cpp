@@ -1,6 +1,7 @@
-// Library ops in terms of primitives: what the reference device runs, and what stands in where a
-// library refuses a dtype or shape. Convolution and pooling are sliding windows (Op::Window) and
-// their transpose (Op::Fold) around one contraction.
+// Convolution and pooling are sliding windows (Op::Window) and their transpose (Op::Fold) around
+// one contraction.
+#include "fl/definitions/Definitions.h"
+
 #include <limits>
 
 #include "fl/base/Error.h"
@@ -8,8 +9,12 @@
 #include "fl/tensor/Defines.h"
 #include "fl/tensor/Detail.h"
 
-namespace fl::detail {
+namespace fl {
 namespace {
+
+using detail::applyOp;
+using detail::castTo;
+using detail::numberTensor;
 
 Tensor toAxes(const Tensor& tensor, const Shape& axes) { return transpose(tensor, axes); }
 
@@ -208,9 +213,51 @@ Tensor definePoolBackward(const Tensor& gradOutput, const Tensor& input, const i
   return castTo(cropImage(folded, p.px, p.py), input.type());
 }
 
-}  // namespace
+// ---- Attention ----
 
-Tensor define(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs) {
+// In f32 at least, which scores and their exponentials want.
+std::vector<Tensor> inComputeType(const std::vector<Tensor>& operands) {
+  std::vector<Tensor> result;
+  for (const Tensor& operand : operands) {
+    result.push_back(castTo(operand, computeType(operand.type())));
+  }
+  return result;
+}
+
+// (time, keys, heads, batch): what each query takes of each value; of (query, key, value[, mask])
+// from `operands` on.
+Tensor attentionWeights(const Tensor* operands, bool masked) {
+  Tensor scores = matmul(operands[0], operands[1], MatrixProperty::None, MatrixProperty::Transpose);
+  if (masked) {
+    scores = scores + operands[3];
+  }
+  const Tensor weights = exp(scores - amax(scores, {1}, true));
+  return weights / sum(weights, {1}, true);
+}
+
+Tensor defineAttention(const std::vector<Tensor>& given) {
+  const std::vector<Tensor> in = inComputeType(given);
+  return castTo(matmul(attentionWeights(&in[0], in.size() > 3), in[2]), given[0].type());
+}
+
+Tensor defineAttentionBackward(const std::vector<Tensor>& given) {
+  const std::vector<Tensor> in = inComputeType(given);
+  const Tensor &gradOutput = in[0], &query = in[1], &key = in[2], &value = in[3];
+  constexpr auto kPlain = MatrixProperty::None, kTransposed = MatrixProperty::Transpose;
+  const Tensor weights = attentionWeights(&in[1], in.size() > 4);
+  const Tensor gradWeights = matmul(gradOutput, value, kPlain, kTransposed);
+  const Tensor gradScores = weights * (gradWeights - sum(weights * gradWeights, {1}, true));
+  const Tensor gradients[] = {matmul(gradScores, key),
+                              matmul(gradScores, query, kTransposed, kPlain),
+                              matmul(weights, gradOutput, kTransposed, kPlain)};
+  std::vector<Tensor> parts;
+  for (const Tensor& gradient : gradients) {
+    parts.push_back(castTo(gradient, given[0].type()).flatten());
+  }
+  return concatenate(parts, 0);
+}
+
+Tensor definition(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs) {
   switch (op) {
     case ir::Op::Matmul:
       return defineMatmul(operands[0], operands[1], attrs);
@@ -224,9 +271,31 @@ Tensor define(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& a
       return definePool2d(operands[0], attrs);
     case ir::Op::Pool2dBackward:
       return definePoolBackward(operands[0], operands[1], attrs);
+    case ir::Op::Attention:
+      return defineAttention(operands);
+    case ir::Op::AttentionBackward:
+      return defineAttentionBackward(operands);
     default:
       FL_INTERNAL_CHECK(false, ir::opName(op), " has no definition");
   }
 }
 
-}  // namespace fl::detail
+}  // namespace
+
+TensorValue define(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs) {
+  std::vector<Tensor> tensors;
+  for (TensorValue& operand : operands) {
+    tensors.emplace_back(std::move(operand));
+  }
+  return definition(op, tensors, attrs).value();
+}
+
+std::vector<ir::ValueType> typesOf(const std::vector<TensorValue>& operands) {
+  std::vector<ir::ValueType> types;
+  for (const TensorValue& operand : operands) {
+    types.push_back(operand->valueType());
+  }
+  return types;
+}
+
+}  // namespace fl
