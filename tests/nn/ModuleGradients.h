@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <set>
@@ -14,6 +13,7 @@
 #include "fl/nn/modules/Module.h"
 #include "fl/tensor/Random.h"
 #include "tests/autograd/GradientCheck.h"
+#include "tests/nn/ModuleNames.h"
 
 namespace fl::test {
 
@@ -119,19 +119,6 @@ std::set<std::string> modulesIn(const Parts& parts) {
       names.insert(c.module);
     }
   }
-  return names;
-}
-
-// The modules of a room, "fl/nn", as docs/modules.md lists them.
-inline std::set<std::string> modulesOf(const std::string& room) {
-  std::ifstream file("docs/modules.md");
-  std::set<std::string> names;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("| `") && line.find("](../" + room + "/") != std::string::npos) {
-      names.insert(line.substr(3, line.find('`', 3) - 3));
-    }
-  }
-  EXPECT_FALSE(names.empty()) << room;
   return names;
 }
 
