@@ -44,8 +44,8 @@ Variable joined(const std::tuple<Variable, Variable, Variable>& results) {
     #call, [=](const std::vector<Variable>& v) { return joined(call); }, { __VA_ARGS__ } \
   }
 
-Tensor of(const Shape& shape) { return randomTensor(shape); }
-Tensor positive(const Shape& shape) { return randomTensor(shape, 0.3, 0.9); }
+Tensor of(const Shape& shape) { return spreadTensor(shape); }
+Tensor positive(const Shape& shape) { return spreadTensor(shape, 0.3, 0.9); }
 Variable none() { return Variable(Tensor(dtype::f64), false); }
 Variable integers(const Shape& shape, std::vector<int> values) {
   return Variable(Tensor::fromVector(shape, std::move(values)), false);

@@ -36,7 +36,7 @@ inline std::vector<Inputs> each(const std::vector<Shape>& shapes, double low = -
                                 double high = 1) {
   std::vector<Inputs> runs;
   for (const Shape& shape : shapes) {
-    runs.push_back({randomTensor(shape, low, high)});
+    runs.push_back({spreadTensor(shape, low, high)});
   }
   return runs;
 }
