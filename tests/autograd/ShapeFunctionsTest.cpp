@@ -213,6 +213,16 @@ TEST(ShapeFunctions, Index) {
   check({4, 3}, [](const Variable& v) { return v.flat(5); });
   // Elements that are chosen more than once.
   check({4, 3}, [](const Variable& v) { return v(range(0, 3)) * v(range(1, 4)); });
+  const Tensor rows = Tensor::fromVector(std::vector<int>{3, 0, 3});
+  const Tensor columns = Tensor::fromVector(std::vector<int>{1, 1, 2});
+  const Tensor pairs = Tensor::fromVector(Shape({2, 2}), std::vector<int>{3, 0, 0, 1});
+  check({4, 3}, [&](const Variable& v) { return v(rows); });
+  check({4, 3}, [&](const Variable& v) { return v(span, columns); });
+  check({4, 3}, [&](const Variable& v) { return v(range(1, 4, 2), columns); });
+  check({4, 3, 2}, [&](const Variable& v) { return v(rows, 1, range(1, 2)); });
+  check({4, 3}, [&](const Variable& v) { return v(rows, columns); });
+  check({4, 3}, [&](const Variable& v) { return v.flat(rows); });
+  check({4}, [&](const Variable& v) { return v(pairs); });
 }
 
 // The result is a value: an update of the source in place does not show.

@@ -142,9 +142,14 @@ Cases losses() {
            caseOf<CategoricalCrossEntropy>("CategoricalCrossEntropy", ReduceMode::MEAN, 3)},
           {"CategoricalCrossEntropyOfEach",
            caseOf<CategoricalCrossEntropy>("CategoricalCrossEntropy", ReduceMode::NONE)},
+          {"CategoricalCrossEntropySum",
+           caseOf<CategoricalCrossEntropy>("CategoricalCrossEntropy", ReduceMode::SUM, 3)},
           {"AdaptiveSoftMax", caseOf<AdaptiveSoftMax>(adaptive, 8, cutoff, 2)},
           {"AdaptiveSoftMaxLoss",
-           caseOf<AdaptiveSoftMaxLoss>(adaptive, std::make_shared<AdaptiveSoftMax>(8, cutoff, 2))}};
+           caseOf<AdaptiveSoftMaxLoss>(adaptive, std::make_shared<AdaptiveSoftMax>(8, cutoff, 2))},
+          {"AdaptiveSoftMaxLossOfEach",
+           caseOf<AdaptiveSoftMaxLoss>(adaptive, std::make_shared<AdaptiveSoftMax>(8, cutoff, 2),
+                                       ReduceMode::NONE, 6)}};
 }
 
 }  // namespace

@@ -9,12 +9,12 @@
 #include "tests/ForwardingBackend.h"
 #include "tests/nn/ModuleCases.h"
 #include "tests/nn/ModuleChecks.h"
+#include "tests/nn/ModuleNames.h"
 #include "tests/reference/References.h"
 
 namespace fl::test {
 namespace {
 
-// Of the largest element: results are sums of terms that may cancel.
 constexpr double kTolerance = 1e-5;
 
 Variable numbered(const ReferenceCase& c, const char* kind, int i) {
@@ -134,6 +134,16 @@ TEST(Modules, AgreeWithPyTorchAndCopy) {
     handlers[name] = checkModule;
   }
   runReferences("modules", handlers);
+}
+
+// The name of a case begins with that of its module. A Transform computes nothing of its own.
+TEST(Modules, AllAreCompared) {
+  for (const std::string& name : modulesOf("fl/nn")) {
+    const auto entry = moduleCases().lower_bound(name);
+    EXPECT_TRUE(name == "Transform" ||
+                (entry != moduleCases().end() && entry->first.starts_with(name)))
+        << name;
+  }
 }
 
 }  // namespace

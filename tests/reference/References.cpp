@@ -204,15 +204,22 @@ void ReferenceCase::expectAs(const Shape& shape, const std::string& result, cons
   }
 }
 
-void ReferenceCase::expectNear(const std::string& result, const Tensor& actual, double tolerance) {
+void ReferenceCase::expectNear(const std::string& result, const Tensor& actual, double tolerance,
+                               double floor) {
   const Tensor expected = toTensor(arrays_.at(name_ + "/" + result));
   ++comparisons_.at(result);
   EXPECT_EQ(actual.type(), expected.type()) << name_ << ": " << result;
   ASSERT_EQ(actual.shape(), expected.shape()) << name_ << ": " << result;
-  const auto largest = [](const Tensor& x) {
-    return amax(absolute(x.astype(dtype::f64))).asScalar<double>();
-  };
-  EXPECT_LE(largest(actual - expected), tolerance * largest(expected)) << name_ << ": " << result;
+  const auto values = [](const Tensor& x) { return x.astype(dtype::f64).toHostVector<double>(); };
+  const std::vector<double> found = values(actual), wanted = values(expected);
+  for (const double value : wanted) {
+    floor = std::max(floor, 0.1 * std::abs(value));
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_LE(std::abs(found[i] - wanted[i]), tolerance * std::max(std::abs(wanted[i]), floor))
+        << name_ << ": " << result << ": element " << i << " is " << found[i] << " instead of "
+        << wanted[i];
+  }
 }
 
 void ReferenceCase::expectAllCompared() const {

@@ -43,8 +43,11 @@ class ReferenceCase {
   void expectAs(const Shape& shape, const std::string& result, const Tensor& actual,
                 double ulps = 0);
   // Expects dtype and shape of the result, and elements that differ from its own by at most
-  // `tolerance` times the largest of them; counts it as compared.
-  void expectNear(const std::string& result, const Tensor& actual, double tolerance);
+  // `tolerance` relative to each; where an element is smaller, to a tenth of the largest, as terms
+  // of that size may have cancelled there (of 1e-5 that leaves eight roundings of f32), or to
+  // `floor` if that is more. Counts the result as compared.
+  void expectNear(const std::string& result, const Tensor& actual, double tolerance,
+                  double floor = 0);
   // Fails the test for results that were not compared.
   void expectAllCompared() const;
 

@@ -17,9 +17,9 @@ import torch.nn.functional as F
 from answers import Answers
 
 
-def draw(file, name, shape):
-    """In [-1, 1], few different numbers, so that the file stays small."""
-    return file.input(name, file.random.randint(-32, 33, size=shape) / 32, "f64")
+def draw(file, name, shape, mean=0.0):
+    """Within 1 of the mean, few different numbers, so that the file stays small."""
+    return file.input(name, mean + file.random.randint(-32, 33, size=shape) / 32, "f64")
 
 
 class Case:
@@ -29,12 +29,17 @@ class Case:
         self.file, self.name, self.params = file, name, []
         self.x = self.leaf("x", x_shape) if x_shape else None
 
-    def leaf(self, name, shape):
-        return torch.tensor(draw(self.file, f"{self.name}_{name}", shape), requires_grad=True)
+    def leaf(self, name, shape, mean=0.0):
+        values = draw(self.file, f"{self.name}_{name}", shape, mean)
+        return torch.tensor(values, requires_grad=True)
 
-    def param(self, *shape):
-        self.params.append(self.leaf(f"p{len(self.params)}", shape))
+    def param(self, *shape, mean=0.0):
+        self.params.append(self.leaf(f"p{len(self.params)}", shape, mean))
         return self.params[-1]
+
+    def norm(self, *shape):
+        """Weight and bias: a weight near 0 leaves f32 few digits of what is normed next."""
+        return self.param(*shape, mean=1.25), self.param(*shape)
 
     def write(self, op, y, arguments):
         weights = draw(self.file, f"{self.name}_weights", tuple(y.shape)) + 1.5
@@ -105,7 +110,7 @@ def transformer(file, name, context, use_mask, pre_norm, previous=0, padded=Fals
     positions = case.param(2 * context - 1, size) if context else None
     w1, w2 = case.param(inner, model), case.param(model, inner)
     w = [case.param(size * heads, model) for _ in range(3)] + [case.param(model, size * heads)]
-    scales = [case.param(1) for _ in range(4)]
+    norms = [case.norm(1), case.norm(1)]
     memory = case.x
     arguments = f"context={context} mask={int(use_mask)} pre={int(pre_norm)}"
     if previous:
@@ -123,7 +128,7 @@ def transformer(file, name, context, use_mask, pre_norm, previous=0, padded=Fals
     attended = attention(case.x, memory, *w, positions, heads, visible, counts)
 
     def norm(x, number):
-        return layer_norm(x, (0,), *scales[2 * number:2 * number + 2])
+        return layer_norm(x, (0,), *norms[number])
 
     def mlp(h):
         return linear(w2, torch.relu(linear(w1, h)))
@@ -263,6 +268,22 @@ def sinusoids(file, name, dim):
     case.write("sinusoids", 1.5 * case.x + torch.tensor(table)[:, :, None], "")
 
 
+# ---- Shortcuts ----
+
+
+def residual(file, name):
+    case = Case(file, name, (4, 3, 2))
+    w1, b1, w2, b2 = case.param(4, 4), case.param(4), case.param(3, 4), case.param(3)
+    projection = case.param(3, 4)
+
+    def affine(w, x, b):
+        return linear(w, x) + b[:, None, None]
+
+    first = affine(w1, case.x, b1)
+    last = affine(w2, 0.5 * (torch.tanh(first) + case.x), b2)
+    case.write("residual", 0.25 * (last + linear(projection, first)), "")
+
+
 def contrib(file):
     transformer(file, "tr_plain", 0, False, False)
     transformer(file, "tr_masked", 4, True, True)
@@ -283,6 +304,7 @@ def contrib(file):
     positions(file, "pe")
     sinusoids(file, "si_even", 4)
     sinusoids(file, "si_odd", 5)
+    residual(file, "re")
 
 
 def main():

@@ -241,6 +241,10 @@ def losses(cases):
     cases.add("CategoricalCrossEntropyOfEach",
               lambda x, y: r(F.nll_loss(r(x).transpose(1, 2), r(y).long(), reduction="none")),
               [(5, 3, 2), targets])
+    cases.add("CategoricalCrossEntropySum",
+              lambda x, y: F.nll_loss(r(x).transpose(1, 2), r(y).long(), ignore_index=3,
+                                      reduction="sum"),
+              [(5, 3, 2), targets])
 
 
 def adaptive(cases):
@@ -268,6 +272,10 @@ def adaptive(cases):
     cases.add("AdaptiveSoftMaxLoss",
               lambda x, y, *p: F.nll_loss(r(run(x, *p)).transpose(1, 2), r(y).long()),
               [(8, 3, 2), targets], shapes)
+    cases.add("AdaptiveSoftMaxLossOfEach",
+              lambda x, y, *p: r(F.nll_loss(r(run(x, *p)).transpose(1, 2), r(y).long(),
+                                            ignore_index=6, reduction="none")),
+              [(8, 3, 2), np.minimum(targets + 1, 6)], shapes)
 
 
 def main():

@@ -1,6 +1,7 @@
 #include "fl/nn/modules/WeightNorm.h"
 
 #include "fl/autograd/Functions.h"
+#include "fl/autograd/Utils.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/nn/Serialization.h"
@@ -46,7 +47,8 @@ std::vector<int> WeightNorm::normDim() const {
 }
 
 void WeightNorm::computeWeight() {
-  const Variable &v = params_[0], &g = params_[1];
+  const Variable& v = params_[0];
+  const Variable g = detail::toType(params_[1], v.type());
   module_->setParams(v * (g / norm(v, normDim(), 2, /*keepDims=*/true)), 0);
 }
 
