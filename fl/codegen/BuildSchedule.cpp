@@ -40,6 +40,7 @@ class ScheduleBuilder {
     assignOutputs();
     const std::vector<Unit> units = orderedUnits();
     placeUpdates(units);
+    findNeededOutside();
     for (const Unit& unit : units) {
       if (unit.group >= 0) {
         emitGroup(plan_.groups[unit.group]);
@@ -240,7 +241,7 @@ class ScheduleBuilder {
       copyValue(id, copy);
       return {copy, ir::contiguousLayout(graph_.type(id).shape)};
     }
-    if (plan_.inlined[value.base] && !buffers_[value.base]) {
+    if ((plan_.inlined[value.base] || recomputed_[value.base]) && !buffers_[value.base]) {
       emitAlone(value.base);
     }
     return {bufferFor(value.base), value.layout};
@@ -298,6 +299,9 @@ class ScheduleBuilder {
   void emitGroup(const FusionGroup& group) {
     GroupState state{group, ir::KernelBuilder(group.space, group.reduced),
                      std::vector<int>(group.nodes.size(), -1), storedNodes(group)};
+    if (std::ranges::count(state.stored, true) == 0) {
+      return;
+    }
     const int sweeps = *std::max_element(group.sweeps.begin(), group.sweeps.end());
     for (int sweep = 0; sweep < sweeps; ++sweep) {
       state.builder.beginStage(true);
@@ -330,10 +334,7 @@ class ScheduleBuilder {
   }
 
   // Members whose value somebody outside reads.
-  std::vector<bool> storedNodes(const FusionGroup& group) {
-    if (neededOutside_.empty()) {
-      findNeededOutside();
-    }
+  std::vector<bool> storedNodes(const FusionGroup& group) const {
     std::vector<bool> stored;
     for (ValueId node : group.nodes) {
       stored.push_back(neededOutside_[node]);
@@ -341,23 +342,69 @@ class ScheduleBuilder {
     return stored;
   }
 
+  // What is recomputed where others read it need not be stored.
   void findNeededOutside() {
     neededOutside_.assign(graph_.valueCount(), false);
+    recomputed_.assign(graph_.valueCount(), false);
+    std::vector<bool> readable(graph_.parameters().size(), true);
+    for (const ir::ScheduleOutput& output : schedule_.outputs) {
+      if (output.over >= 0) {
+        readable[output.over] = false;  // later readers would be in the way of the update
+      }
+    }
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      const ValueId id = graph_.idOfNode(i);
-      if (opKind(graph_.nodes()[i].op) == Kind::View && plan_.values[id].base != id) {
-        continue;  // a view needs its base only where it is read itself
-      }
-      for (ValueId operand : graph_.nodes()[i].operands) {
-        const ValueId base = plan_.values[operand].base;
-        if (plan_.groupOf[base] < 0 || plan_.groupOf[base] != plan_.groupOf[id]) {
-          neededOutside_[base] = true;
-        }
-      }
+      recomputed_[graph_.idOfNode(i)] = isCheap(graph_.idOfNode(i), readable);
+    }
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      noteReads(graph_.idOfNode(i));
     }
     for (ValueId result : graph_.results()) {
       neededOutside_[plan_.values[result].base] = true;
+      recomputed_[plan_.values[result].base] = false;
     }
+    for (ValueId id = 0; id < graph_.valueCount(); ++id) {
+      neededOutside_[id] = neededOutside_[id] && !recomputed_[id];
+    }
+  }
+
+  void noteReads(ValueId id) {
+    const Node& node = graph_.node(id);
+    if (opKind(node.op) == Kind::View && plan_.values[id].base != id) {
+      return;  // a view needs its base only where it is read itself
+    }
+    const bool computes = plan_.groupOf[id] >= 0 &&
+                          (ir::isElementwise(node.op) || ir::opKind(node.op) == Kind::Reduce);
+    for (ValueId operand : node.operands) {
+      const ValueId base = plan_.values[operand].base;
+      if (plan_.groupOf[base] < 0 || plan_.groupOf[base] != plan_.groupOf[id]) {
+        neededOutside_[base] = true;
+        recomputed_[base] = recomputed_[base] && computes && operand == base;
+      }
+    }
+  }
+
+  // Whether a value takes no more than one simple operation on readable parameters, one of them
+  // with the value's elements and no more bytes: to load it would cost as much, and it would be in
+  // the way of results in the memory of the parameter.
+  bool isCheap(ValueId id, const std::vector<bool>& readable) const {
+    const Node& node = graph_.node(id);
+    const bool simple = node.op == ir::Op::Cast || node.op == ir::Op::Add ||
+                        node.op == ir::Op::Sub || node.op == ir::Op::Mul || node.op == ir::Op::Div;
+    if (!simple || plan_.groupOf[id] < 0) {
+      return false;
+    }
+    int whole = 0;
+    for (ValueId operand : node.operands) {
+      const ValueId base = plan_.values[operand].base;
+      const bool scalar = graph_.type(base).shape.elements() == 1;
+      whole += scalar ? 0 : 1;
+      if (!graph_.isParameter(base) || !readable[base] ||
+          !(scalar || sameElements(graph_, plan_.values[operand], node.type.shape)) ||
+          getTypeSize(graph_.type(base).type) > getTypeSize(node.type.type)) {
+        return false;
+      }
+    }
+    return whole == 1;
   }
 
   static bool isStoredAt(const GroupState& state, size_t i, Level level, int sweep) {
@@ -443,8 +490,30 @@ class ScheduleBuilder {
     if (plan_.inlined[base]) {
       return indexValue(state, node, level, graph_.node(base));
     }
+    if (recomputed_[base]) {
+      return recompute(state, base, node, i, level);
+    }
     return state.builder.load(state.builder.addInput(
         bufferFor(base), type, operandAccess(graph_, plan_, state.group, node, i, level)));
+  }
+
+  // The value of another group that is operand `i` of `reader`.
+  int recompute(GroupState& state, ValueId id, const Node& reader, size_t i, Level level) {
+    const Node& node = graph_.node(id);
+    std::vector<int> args;
+    for (ValueId operand : node.operands) {
+      const auto& [base, layout] = plan_.values[operand];
+      const dtype type = graph_.type(base).type;
+      if (graph_.isNumber(base)) {
+        args.push_back(state.builder.number(base, type));
+        continue;
+      }
+      const ir::Access wide = broadcastAccess(layout, graph_.type(operand).shape, node.type.shape);
+      args.push_back(state.builder.load(state.builder.addInput(
+          bufferFor(base), type,
+          operandAccess(graph_, {wide.offset, wide.strides}, state.group, reader, i, level))));
+    }
+    return state.builder.apply(node.op, node.type.type, args);
   }
 
   int gatherValue(GroupState& state, const Node& node, Level level, int index) {
@@ -479,6 +548,7 @@ class ScheduleBuilder {
   ir::Schedule& schedule_;
   std::vector<std::optional<BufferRef>> buffers_;  // of bases
   std::vector<bool> neededOutside_;
+  std::vector<bool> recomputed_;
 };
 
 }  // namespace

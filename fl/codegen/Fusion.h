@@ -49,6 +49,9 @@ ir::Access groupAccess(const FusionGroup& group, const ir::Node& node, Level lev
 // a gather looks up is accessed as at index 0.
 ir::Access operandAccess(const ir::Graph& graph, const FusionPlan& plan, const FusionGroup& group,
                          const ir::Node& node, size_t i, Level level);
+// The same for another value of the operand's shape.
+ir::Access operandAccess(const ir::Graph& graph, const ir::StridedLayout& layout,
+                         const FusionGroup& group, const ir::Node& node, size_t i, Level level);
 // True if `node` reads operand `i` at places that data gives.
 bool isLookedUp(const ir::Node& node, size_t i);
 

@@ -25,7 +25,11 @@ bool isLookedUp(const Node& node, size_t i) {
 
 Access operandAccess(const Graph& graph, const FusionPlan& plan, const FusionGroup& group,
                      const Node& node, size_t i, Level level) {
-  const ir::StridedLayout& layout = plan.values[node.operands[i]].layout;
+  return operandAccess(graph, plan.values[node.operands[i]].layout, group, node, i, level);
+}
+
+Access operandAccess(const Graph& graph, const ir::StridedLayout& layout, const FusionGroup& group,
+                     const Node& node, size_t i, Level level) {
   const Shape& shape = graph.type(node.operands[i]).shape;
   if (ir::opKind(node.op) == ir::Kind::Reduce) {
     Access access{layout.offset, {}};

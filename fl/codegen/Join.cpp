@@ -1,7 +1,9 @@
 // Brings launches of one kernel that do not need one another together: a device runs neighbours as
-// one launch, so that the update of all parameters, which is many small maps, costs one.
+// one launch, so that the update of all parameters, which is many small maps, costs one, and as
+// many norms another.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "fl/codegen/Dependencies.h"
 #include "fl/codegen/Memory.h"
@@ -10,80 +12,163 @@
 namespace fl::codegen {
 namespace {
 
-// Puts steps off until another needs them: those that write results of the plan alone, whose kernel
-// others launch for that as well.
+// What a temporary of one number takes: little enough for all of them to be alive at once.
+constexpr size_t kNumberBytes = 64;
+
+bool isNumber(const ir::Temporary& temporary) { return temporary.bytes <= kNumberBytes; }
+
+// Puts steps off until one that is not put off needs them, if others launch their kernel as well:
+// those that write results of the plan alone, and those that make numbers of what is kept anyway.
 class Joining {
  public:
   explicit Joining(const ir::Schedule& schedule)
-      : schedule_(schedule), before_(dependencies(schedule)), waits_(schedule.steps.size(), false) {
+      : schedule_(schedule), before_(dependencies(schedule)), level_(schedule.steps.size(), -1) {
     for (const ir::Step& step : schedule.steps) {
       if (const int kernel = kernelOf(step); kernel >= 0) {
-        ++launches_[kernel];
+        ++users_[kernel];
       }
     }
   }
 
-  std::vector<int> run() {
+  // Returns the schedule in the new order, with lifetimes.
+  ir::Schedule run() {
     for (int i = 0; i < std::ssize(schedule_.steps); ++i) {
-      for (int earlier : before_[i]) {
-        if (waits_[earlier]) {
-          emitWaiting(kernelOf(schedule_.steps[earlier]));
-        }
-      }
       const int kernel = kernelOf(schedule_.steps[i]);
-      if (kernel >= 0 && launches_[kernel] > 1) {
-        waiting_[kernel].push_back(i);
-        waits_[i] = true;
+      if (kernel >= 0 && users_[kernel] > 1) {
+        wait(i, kernel);
       } else {
+        emitNeeded(i);
         order_.push_back(i);
       }
     }
     while (!waiting_.empty()) {
-      emitWaiting(waiting_.begin()->first);
+      emit(waiting_.begin()->first);
     }
-    return std::move(order_);
+    ir::Schedule joined = schedule_;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      joined.steps[i] = schedule_.steps[order_[i]];
+    }
+    computeLifetimes(&joined);
+    keepNumbersApart(&joined);
+    return joined;
   }
 
  private:
-  // Of launches that write nothing but results; -1 for other steps.
+  // Steps of a level need those of lower levels at most.
+  struct Group {
+    int level;
+    int kernel;
+    auto operator<=>(const Group&) const = default;
+  };
+
+  // Of launches that can be put off; -1 for other steps.
   int kernelOf(const ir::Step& step) const {
     const auto* launch = std::get_if<ir::LaunchStep>(&step);
     // What may find a bad index runs alone.
-    const bool writesResults =
-        launch && schedule_.kernels[launch->kernel].gatherCount() == 0 &&
-        std::ranges::all_of(stepBuffers(schedule_, step).writes, [](const auto& ref) {
-          return ref.space == ir::BufferRef::Space::Output;
-        });
-    return writesResults ? launch->kernel : -1;
+    if (!launch || schedule_.kernels[launch->kernel].gatherCount() > 0) {
+      return -1;
+    }
+    using Space = ir::BufferRef::Space;
+    const auto isResult = [](const auto& ref) { return ref.space == Space::Output; };
+    const auto isKept = [&](const auto& ref) {
+      return ref.space != Space::Temporary || isNumber(schedule_.temporaries[ref.index]);
+    };
+    const ir::StepBuffers buffers = stepBuffers(schedule_, step);
+    const bool waits =
+        std::ranges::all_of(buffers.writes, isResult) ||
+        (std::ranges::all_of(buffers.writes, isKept) && std::ranges::all_of(buffers.reads, isKept));
+    return waits ? launch->kernel : -1;
   }
 
-  void emitWaiting(int kernel) {
-    for (int step : waiting_[kernel]) {
-      waits_[step] = false;
+  void wait(int step, int kernel) {
+    int level = 0;
+    for (int earlier : before_[step]) {
+      level = std::max(level, level_[earlier] + 1);
+    }
+    level_[step] = level;
+    waiting_[{level, kernel}].push_back(step);
+  }
+
+  // The groups that a step needs, with those that they need.
+  void emitNeeded(int step) {
+    std::set<Group> needed;
+    std::vector<int> open = {step};
+    while (!open.empty()) {
+      const int next = open.back();
+      open.pop_back();
+      for (int earlier : before_[next]) {
+        if (level_[earlier] < 0) {
+          continue;
+        }
+        const Group group{level_[earlier], kernelOf(schedule_.steps[earlier])};
+        if (needed.insert(group).second) {
+          open.insert(open.end(), waiting_[group].begin(), waiting_[group].end());
+        }
+      }
+    }
+    for (const Group& group : needed) {
+      emit(group);
+    }
+  }
+
+  void emit(Group group) {
+    const int begin = static_cast<int>(order_.size());
+    for (int step : waiting_[group]) {
+      level_[step] = -1;
       order_.push_back(step);
     }
-    waiting_.erase(kernel);
+    waiting_.erase(group);
+    launches_.push_back({begin, static_cast<int>(order_.size()) - 1});
+  }
+
+  // What one step of a launch reads must not become the memory of what another one writes.
+  void keepNumbersApart(ir::Schedule* joined) const {
+    for (const auto& [first, last] : launches_) {
+      for (int i = first; i <= last; ++i) {
+        const ir::StepBuffers buffers = stepBuffers(*joined, joined->steps[i]);
+        for (const auto* refs : {&buffers.reads, &buffers.writes}) {
+          for (const ir::BufferRef& ref : *refs) {
+            keepNumber(joined, ref, first, last);
+          }
+        }
+      }
+    }
+    joined->arenaBound = mostAlive(*joined);
+  }
+
+  static void keepNumber(ir::Schedule* joined, const ir::BufferRef& ref, int first, int last) {
+    if (ref.space != ir::BufferRef::Space::Temporary) {
+      return;
+    }
+    if (ir::Temporary& number = joined->temporaries[ref.index]; isNumber(number)) {
+      number.first = std::min(number.first, first);
+      number.last = std::max(number.last, last);
+    }
   }
 
   const ir::Schedule& schedule_;
   const std::vector<std::vector<int>> before_;
-  std::map<int, int> launches_;              // by kernel
-  std::map<int, std::vector<int>> waiting_;  // by kernel
-  std::vector<bool> waits_;                  // by step
+  std::map<int, int> users_;                   // by kernel
+  std::map<Group, std::vector<int>> waiting_;  // lower levels first
+  std::vector<int> level_;                     // by step, -1 unless it waits
   std::vector<int> order_;
+  std::vector<std::pair<int, int>> launches_;  // the first and last step of each
 };
+
+size_t bytesOfNumbers(const ir::Schedule& schedule) {
+  size_t bytes = 0;
+  for (const ir::Temporary& temporary : schedule.temporaries) {
+    bytes += isNumber(temporary) ? temporary.bytes : 0;
+  }
+  return bytes;
+}
 
 }  // namespace
 
 void joinLaunches(Compilation& compilation) {
   ir::Schedule& schedule = compilation.schedule;
-  ir::Schedule joined = schedule;
-  joined.steps.clear();
-  for (int step : Joining(schedule).run()) {
-    joined.steps.push_back(schedule.steps[step]);
-  }
-  computeLifetimes(&joined);
-  if (joined.arenaBound <= schedule.arenaBound) {
+  ir::Schedule joined = Joining(schedule).run();
+  if (joined.arenaBound <= schedule.arenaBound + bytesOfNumbers(schedule)) {
     schedule = std::move(joined);
   }
 }

@@ -20,6 +20,8 @@ size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>
   return bytes;
 }
 
+}  // namespace
+
 size_t mostAlive(const ir::Schedule& schedule) {
   // Temporaries that no step uses (of size 0) count as alive at step 0, even if there is none.
   std::vector<int64_t> change(schedule.steps.size() + 2, 0);
@@ -34,8 +36,6 @@ size_t mostAlive(const ir::Schedule& schedule) {
   }
   return static_cast<size_t>(most);
 }
-
-}  // namespace
 
 void computeLifetimes(ir::Schedule* schedule) {
   std::vector<bool> seen(schedule->temporaries.size(), false);

@@ -9,6 +9,8 @@ namespace fl::codegen {
 
 // Sets first and last of every temporary and arenaBound, the most bytes alive at one step.
 void computeLifetimes(ir::Schedule* schedule);
+// By the lifetimes that it says.
+size_t mostAlive(const ir::Schedule& schedule);
 
 // Bytes alive over the closed interval of steps [first, last].
 struct Interval {

@@ -188,6 +188,7 @@ void Engine::realizeAll() {
       realizeSegment(segment);
     }
     dropEmptySegments();
+    threadSegments(this).realized();
   });
 }
 

@@ -12,14 +12,14 @@ DynamicScaler::DynamicScaler(double initFactor, double maxFactor, unsigned updat
   FL_USER_CHECK(initFactor > 0 && initFactor <= maxFactor && updateInterval > 0,
                 "DynamicScaler: needs 0 < initFactor <= maxFactor and updateInterval > 0, not ",
                 initFactor, ", ", maxFactor, " and ", updateInterval);
-  factor_ = full(Shape(), initFactor, dtype::f32);
-  finiteSteps_ = full(Shape(), 0.0, dtype::f32);
+  now_ = {full(Shape(), initFactor, dtype::f32), full(Shape(), 0.0, dtype::f32)};
+  next_ = now_;
 }
 
 Variable DynamicScaler::scale(const Variable& loss) {
   FL_API_ENTRY();
   const dtype type = computeType(loss.type());
-  return loss.astype(type) * Variable(factor_.astype(type), false);
+  return loss.astype(type) * Variable(now_.factor.astype(type), false);
 }
 
 RecordedScalar<bool> DynamicScaler::unscale(const std::vector<Variable>& parameters) {
@@ -28,27 +28,25 @@ RecordedScalar<bool> DynamicScaler::unscale(const std::vector<Variable>& paramet
   for (const Variable& parameter : parameters) {
     if (parameter.isGradAvailable()) {
       Tensor grad = parameter.grad().tensor();
-      grad = grad.astype(computeType(grad.type())) / factor_;
+      grad = grad.astype(computeType(grad.type())) / now_.factor;
       finite = finite && !any(isnan(grad) || isinf(grad));
       parameter.grad() = Variable(std::move(grad), false);
     }
   }
-  factor_ =
-      where(finite, factor_, minimum(factor_, maximum(factor_ / 2, kAmpMinimumScaleFactorValue)));
-  finiteSteps_ = where(finite, finiteSteps_ + 1, 0.0);
+  const Tensor halved = minimum(now_.factor, maximum(now_.factor / 2, kAmpMinimumScaleFactorValue));
+  const Tensor factor = where(finite, now_.factor, halved);
+  const Tensor steps = where(finite, now_.finiteSteps + 1, 0.0);
+  const Tensor grows = steps >= updateInterval_;
+  now_ = {factor, steps};
+  next_ = {where(grows, minimum(factor * 2, maxFactor_), factor), where(grows, 0.0, steps)};
   return RecordedScalar<bool>(finite);
 }
 
-void DynamicScaler::update() {
-  FL_API_ENTRY();
-  const Tensor grows = finiteSteps_ >= updateInterval_;
-  factor_ = where(grows, minimum(factor_ * 2, maxFactor_), factor_);
-  finiteSteps_ = where(grows, 0.0, finiteSteps_);
-}
+void DynamicScaler::update() { now_ = next_; }
 
 double DynamicScaler::getScaleFactor() const {
   FL_API_ENTRY();
-  return factor_.asScalar<double>();
+  return now_.factor.asScalar<double>();
 }
 
 }  // namespace fl

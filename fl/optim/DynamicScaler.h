@@ -35,17 +35,22 @@ class DynamicScaler {
   // halved. For all parameters at once, once a step.
   RecordedScalar<bool> unscale(const std::vector<Variable>& parameters);
   // Doubles the factor, up to maxFactor, after every updateInterval steps in a row whose gradients
-  // were finite.
+  // were finite. unscale() has recorded that already, so that the step's plan is all there is.
   void update();
   // Waits for the latest factor.
   double getScaleFactor() const;
 
  private:
-  FL_SAVE_LOAD(factor_, finiteSteps_, maxFactor_, updateInterval_)
+  FL_SAVE_LOAD(now_.factor, now_.finiteSteps, next_.factor, next_.finiteSteps, maxFactor_,
+               updateInterval_)
 
   // f32 scalars.
-  Tensor factor_;
-  Tensor finiteSteps_;  // in a row, since the factor changed
+  struct State {
+    Tensor factor;
+    Tensor finiteSteps;  // in a row, since the factor changed
+  };
+  State now_;
+  State next_;  // after update()
   double maxFactor_;
   unsigned updateInterval_;
 };

@@ -1,11 +1,14 @@
 // Training in 16 bits: with casts where OptimMode makes them and a scaled loss, models reach the
-// loss that they reach in f32, on digits and on the characters of a text.
+// loss that they reach in f32, on digits and on the characters of a text, also while the factor of
+// the loss overflows now and then.
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/mnist/Mnist.h"
 #include "fl/fl.h"
@@ -18,7 +21,14 @@ struct Batch {
   Tensor x;
   Tensor y;
 };
-using MakeBatch = std::function<Batch(int step)>;
+
+struct Task {
+  std::function<Sequential()> makeModel;
+  std::function<Batch(int step)> makeBatch;
+  int steps;
+  double learningRate;
+  double atMost;  // the loss of f32
+};
 
 // What a run computes in: f32 throughout, or 16 bits at a level of OptimMode.
 struct Precision {
@@ -27,63 +37,54 @@ struct Precision {
   dtype type;
 };
 
-class HalfTraining : public ::testing::TestWithParam<Precision> {
- protected:
-  ~HalfTraining() override { choose({"", OptimLevel::DEFAULT, dtype::f16}); }
+void choose(const Precision& precision) {
+  OptimMode::get().setOptimLevel(precision.level);
+  OptimMode::get().setType(precision.type);
+}
 
-  static void choose(const Precision& precision) {
-    OptimMode::get().setOptimLevel(precision.level);
-    OptimMode::get().setType(precision.type);
-  }
-
-  // The mean loss of the second half of the steps.
-  static double train(const std::function<Sequential()>& makeModel, const MakeBatch& makeBatch,
-                      int steps, const Precision& precision) {
-    choose(precision);
-    setSeed(1);
-    Sequential model = makeModel();
-    AdamOptimizer optimizer(model.params(), 2e-3);
-    DynamicScaler scaler(1024);  // not too large, which would cost the first steps
-    CategoricalCrossEntropy criterion;
-    AverageValueMeter average;
-    for (int step = 0; step < steps; ++step) {
-      const auto [x, y] = makeBatch(step);
-      optimizer.zeroGrad();
-      Variable loss = criterion(model(input(x)), noGrad(y));
-      scaler.scale(loss).backward();
-      const auto finite = scaler.unscale(model.params());
-      optimizer.stepIf(finite.tensor());
-      scaler.update();
-      if (step >= steps / 2) {
-        average.add(loss.tensor().astype(dtype::f32));
+// The mean loss of the second half of the steps. A batch whose gradients overflow is taken once
+// more, with the next factor; `factors` gets that of each attempt.
+double train(const Task& task, const Precision& precision, DynamicScaler scaler,
+             std::vector<double>* factors = nullptr) {
+  choose(precision);
+  setSeed(1);
+  Sequential model = task.makeModel();
+  AdamOptimizer optimizer(model.params(), task.learningRate);
+  CategoricalCrossEntropy criterion;
+  AverageValueMeter average;
+  for (int step = 0; step < task.steps;) {
+    const auto [x, y] = task.makeBatch(step);
+    optimizer.zeroGrad();
+    Variable loss = criterion(model(input(x)), noGrad(y));
+    scaler.scale(loss).backward();
+    const auto finite = scaler.unscale(model.params());
+    optimizer.stepIf(finite.tensor());
+    scaler.update();
+    if (factors) {
+      factors->push_back(scaler.getScaleFactor());
+      if (!finite) {
+        continue;
       }
     }
-    return average.value()[0];
+    if (step >= task.steps / 2) {
+      average.add(loss.tensor().astype(dtype::f32));
+    }
+    ++step;
   }
+  choose({"", OptimLevel::DEFAULT, dtype::f16});
+  return average.value()[0];
+}
 
-  static void expectLossOfSingle(const std::function<Sequential()>& makeModel,
-                                 const MakeBatch& makeBatch, int steps, double atMost) {
-    const double single = train(makeModel, makeBatch, steps, {"", OptimLevel::DEFAULT, dtype::f16});
-    const double half = train(makeModel, makeBatch, steps, GetParam());
-    std::cout << single << " in f32, " << half << " in 16 bits\n";
-    EXPECT_LT(single, atMost);
-    EXPECT_LE(half, 1.02 * single);
-    EXPECT_NE(half, single) << "nothing was computed in 16 bits";
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(Levels, HalfTraining,
-                         ::testing::Values(Precision{"f16_O1", OptimLevel::O1, dtype::f16},
-                                           Precision{"bf16_O1", OptimLevel::O1, dtype::bf16},
-                                           Precision{"f16_O2", OptimLevel::O2, dtype::f16}),
-                         [](const auto& test) { return std::string(test.param.name); });
+double lossInSingle(const Task& task) {
+  return train(task, {"", OptimLevel::DEFAULT, dtype::f16}, DynamicScaler(1024));
+}
 
 // Without dropout and in large batches, as a small difference must not grow by chance.
-TEST_P(HalfTraining, Digits) {
-  constexpr Dim kBatch = 359;
+Task digits() {
+  static constexpr Dim kBatch = 359;
   const auto [images, labels] = loadDataset(digitsDirectory());
   const Dim batches = images.dim(2) / kBatch;
-  const auto makeBatch = [&, &x = images, &y = labels](int step) -> Batch {
+  const auto makeBatch = [=, x = images, y = labels](int step) -> Batch {
     const Dim begin = step % batches * kBatch;
     return {x(span, span, range(begin, begin + kBatch)), y(range(begin, begin + kBatch))};
   };
@@ -99,11 +100,16 @@ TEST_P(HalfTraining, Digits) {
     model.add(LogSoftmax());
     return model;
   };
-  expectLossOfSingle(makeModel, makeBatch, 120, 0.6);
+  return {makeModel, makeBatch, 120, 2e-3, 0.6};
 }
 
 // A text that every Debian system has, as numbers of its characters.
-std::vector<int> readText(int* vocabulary) {
+struct Text {
+  Tensor characters;
+  int vocabulary;
+};
+
+Text readText() {
   std::ifstream file("/usr/share/common-licenses/GPL-3");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::map<char, int> numbers;
@@ -111,24 +117,26 @@ std::vector<int> readText(int* vocabulary) {
   for (char c : text) {
     characters.push_back(numbers.emplace(c, static_cast<int>(numbers.size())).first->second);
   }
-  *vocabulary = static_cast<int>(numbers.size());
-  return characters;
+  return {Tensor::fromVector(characters), static_cast<int>(numbers.size())};
 }
 
-TEST_P(HalfTraining, CharactersOfAText) {
-  constexpr Dim kContext = 8, kBatch = 128, kWidth = 24;
-  int vocabulary = 0;
-  const std::vector<int> text = readText(&vocabulary);
-  ASSERT_GT(text.size(), 30000u);
-  const Tensor characters = Tensor::fromVector(text);
-  const Dim count = static_cast<Dim>(text.size()) - kContext;
-  const auto makeBatch = [&](int step) -> Batch {
-    const Tensor starts = (arange({1, kBatch}, 1, dtype::s64) + step * kBatch) * 7 % count;
-    const Tensor places = starts + arange({kContext, 1}, 0, dtype::s64);
-    return {reshape(characters(places.flatten()), {kContext, kBatch}),
-            characters((starts + kContext).flatten())};
+// `count` strings of `length` characters (length, count), others in each step.
+Tensor stringsOf(const Tensor& characters, Dim length, Dim count, int step) {
+  const Dim starts = characters.elements() - length;
+  const Tensor start = (arange({1, count}, 1, dtype::s64) + step * count) * 7 % starts;
+  const Tensor places = start + arange({length, 1}, 0, dtype::s64);
+  return reshape(characters(places.flatten()), {length, count});
+}
+
+// The next character, of those before it.
+Task characters() {
+  static constexpr Dim kContext = 8, kBatch = 128, kWidth = 24;
+  const auto [text, vocabulary] = readText();
+  const auto makeBatch = [text = text](int step) -> Batch {
+    const Tensor strings = stringsOf(text, kContext + 1, kBatch, step);
+    return {strings(range(0, kContext)), strings(kContext)};
   };
-  const auto makeModel = [&] {
+  const auto makeModel = [vocabulary = vocabulary] {
     Sequential model;
     model.add(Embedding(kWidth, vocabulary));
     model.add(View({kContext * kWidth, -1}));
@@ -138,7 +146,79 @@ TEST_P(HalfTraining, CharactersOfAText) {
     model.add(LogSoftmax());
     return model;
   };
-  expectLossOfSingle(makeModel, makeBatch, 240, 2.6);
+  return {makeModel, makeBatch, 240, 2e-3, 2.6};
+}
+
+// The next character at each place of a string, by an LSTM.
+Task language() {
+  static constexpr Dim kLength = 16, kBatch = 32, kWidth = 24, kHidden = 64;
+  const auto [text, vocabulary] = readText();
+  const auto makeBatch = [text = text](int step) -> Batch {
+    const Tensor strings = transpose(stringsOf(text, kLength + 1, kBatch, step));
+    return {strings(span, range(0, kLength)), strings(span, range(1, kLength + 1))};
+  };
+  const auto makeModel = [vocabulary = vocabulary] {
+    Sequential model;
+    model.add(Embedding(kWidth, vocabulary));
+    model.add(RNN(kWidth, kHidden, 1, RnnMode::LSTM));
+    model.add(Linear(kHidden, vocabulary));
+    model.add(LogSoftmax());
+    return model;
+  };
+  return {makeModel, makeBatch, 200, 1e-2, 2.6};
+}
+
+const std::map<std::string, std::function<Task()>> kTasks = {
+    {"digits", digits}, {"characters", characters}, {"language", language}};
+
+// O3 is O2 but for the batch normalization of the digits.
+constexpr Precision kPrecisions[] = {
+    {"f16_O1", OptimLevel::O1, dtype::f16},   {"f16_O2", OptimLevel::O2, dtype::f16},
+    {"f16_O3", OptimLevel::O3, dtype::f16},   {"bf16_O1", OptimLevel::O1, dtype::bf16},
+    {"bf16_O2", OptimLevel::O2, dtype::bf16}, {"bf16_O3", OptimLevel::O3, dtype::bf16},
+};
+
+class HalfTraining : public ::testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Tasks, HalfTraining, ::testing::Values("digits", "characters", "language"),
+                         [](const auto& test) { return test.param; });
+
+TEST_P(HalfTraining, ReachesTheLossOfSingle) {
+  const Task task = kTasks.at(GetParam())();
+  const double single = lossInSingle(task);
+  EXPECT_LT(single, task.atMost);
+  for (const Precision& precision : kPrecisions) {
+    // A factor that is not too large, which would cost the first steps.
+    const double half = train(task, precision, DynamicScaler(1024));
+    std::cout << single << " in f32, " << half << " in " << precision.name << "\n";
+    EXPECT_LE(half, 1.02 * single) << precision.name;
+    EXPECT_NE(half, single) << precision.name << ": nothing was computed in 16 bits";
+  }
+}
+
+// The factor falls from one that overflows, and tries to grow every few steps. In bf16 no factor
+// overflows that f32 can hold.
+TEST_P(HalfTraining, ReachesItThroughOverflows) {
+  constexpr double kFactor = 1 << 24;
+  const Task task = kTasks.at(GetParam())();
+  const double single = lossInSingle(task);
+  for (const Precision& precision : {kPrecisions[0], kPrecisions[2]}) {
+    std::vector<double> factors;
+    const double half = train(task, precision, DynamicScaler(kFactor, kFactor, 8), &factors);
+    int doublings = 0, halvings = 0;
+    double before = kFactor;
+    for (const double after : factors) {
+      doublings += after == 2 * before;
+      halvings += after == before / 2;
+      before = after;
+    }
+    std::cout << single << " in f32, " << half << " in " << precision.name << " with " << halvings
+              << " halvings and " << doublings << " doublings\n";
+    EXPECT_EQ(static_cast<int>(factors.size()), task.steps + halvings) << precision.name;
+    EXPECT_GE(halvings, 3) << precision.name;
+    EXPECT_GE(doublings, 3) << precision.name;
+    EXPECT_LE(half, 1.02 * single) << precision.name;
+  }
 }
 
 }  // namespace

@@ -309,6 +309,22 @@ TEST(Flush, CountsTheBytesOfResultsButNotOfViews) {
   EXPECT_EQ(counts.plansBuilt(), 2u);
 }
 
+// What a sync realized is not pending any more.
+TEST(Flush, CountsWhatIsPendingSinceASync) {
+  const BackendScope scope("flushing", "cpu");
+  Tensor x = numbers(16);
+  sync();
+  const Counts counts;
+  for (int i = 0; i < 10; ++i) {
+    for (int k = 0; k < 15; ++k) {
+      x = exp(x);
+    }
+    sync();
+  }
+  EXPECT_EQ(counts.realizes(), 10u);
+  EXPECT_EQ(counts.plansBuilt(), 1u);
+}
+
 TEST(Flush, NeverHappensWithoutLimits) {
   const BackendScope scope("neverFlushing", "cpu");
   Tensor x = numbers(16);
