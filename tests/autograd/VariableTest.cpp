@@ -70,16 +70,16 @@ TEST(Variable, CalcGradComesFromTheInputs) {
 
 TEST(Variable, GradErrorsSayWhy) {
   const Variable fixed(Tensor::fromVector(std::vector<double>{2}), false);
-  EXPECT_NE(messageOf<std::logic_error>([&] { fixed.grad(); }).find("calcGrad is false"),
+  EXPECT_NE(errorOf<std::logic_error>([&] { fixed.grad(); }).find("calcGrad is false"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::logic_error>([&] { leaf({1}).grad(); }).find("is not available"),
+  EXPECT_NE(errorOf<std::logic_error>([&] { leaf({1}).grad(); }).find("is not available"),
             std::string::npos);
 }
 
 TEST(Variable, AddGradChecksShapeAndType) {
   Variable x = leaf({1, 2});
   const auto words = [&](const Tensor& grad) {
-    return messageOf<std::invalid_argument>([&] { x.addGrad(Variable(grad, false)); });
+    return errorOf([&] { x.addGrad(Variable(grad, false)); });
   };
   EXPECT_NE(words(full(Shape({2}), 1.0, dtype::f32))
                 .find("addGrad: a gradient of type f32[2] for a Variable of type f64[2]"),
@@ -149,7 +149,7 @@ TEST(Variable, SecondBackwardThrowsBeforeItComputes) {
   first.backward();
   EXPECT_EQ(gradOf(x), (std::vector<double>{12}));
   for (Variable* again : {&first, &second, &shared}) {
-    EXPECT_NE(messageOf<std::logic_error>([&] { again->backward(); }).find("retainGraph = true"),
+    EXPECT_NE(errorOf<std::logic_error>([&] { again->backward(); }).find("retainGraph = true"),
               std::string::npos);
   }
   EXPECT_EQ(gradOf(x), (std::vector<double>{12}));
@@ -265,7 +265,7 @@ TEST(Variable, AForgottenGradientIsReported) {
   Variable x = leaf({1});
   Variable y = x * 2.0;
   Variable z(y.tensor(), {y}, [](std::vector<Variable>&, const Variable&) {});
-  EXPECT_NE(messageOf<std::logic_error>([&] { z.backward(); }).find("no gradient was propagated"),
+  EXPECT_NE(errorOf<std::logic_error>([&] { z.backward(); }).find("no gradient was propagated"),
             std::string::npos);
 }
 
@@ -286,18 +286,18 @@ TEST(Variable, ErrorsNameTheUsersLine) {
     EXPECT_NE(message.find(here + std::to_string(line)), std::string::npos) << message;
   };
   const auto index = [&] { x(7); };
-  expectLine(messageOf<std::invalid_argument>(index), __LINE__ - 1);
+  expectLine(errorOf(index), __LINE__ - 1);
   const auto grad = [&] { x.grad(); };
-  expectLine(messageOf<std::logic_error>(grad), __LINE__ - 1);
+  expectLine(errorOf<std::logic_error>(grad), __LINE__ - 1);
   const auto function = [&] { logSoftmax(x, 3); };
-  expectLine(messageOf<std::invalid_argument>(function), __LINE__ - 1);
+  expectLine(errorOf(function), __LINE__ - 1);
   const auto scalar = [&] { x.scalar<float>(); };
-  expectLine(messageOf<std::invalid_argument>(scalar), __LINE__ - 1);
+  expectLine(errorOf(scalar), __LINE__ - 1);
   const auto host = [&] { std::free(x.host<float>()); };
-  expectLine(messageOf<std::invalid_argument>(host), __LINE__ - 1);
+  expectLine(errorOf(host), __LINE__ - 1);
   float values[2];
   const auto copy = [&] { x.host(values); };
-  expectLine(messageOf<std::invalid_argument>(copy), __LINE__ - 1);
+  expectLine(errorOf(copy), __LINE__ - 1);
 }
 
 // What a function of the user's own takes from ours.
@@ -310,7 +310,7 @@ TEST(Variable, FunctionsOfTheUser) {
   const Variable x = leaf({1, 2}), y = leaf({3, 4}).astype(dtype::f32);
   const Variable fixed(x.tensor(), false);
   expectNear(valuesOf(sumOfEqualTypes(x, x, x).tensor()), {3, 6}, 0);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               sumOfEqualTypes(x, x, y);
             }).find("sumOfEqualTypes: Variables of different types, f64[2] and f32[2]"),
             std::string::npos);

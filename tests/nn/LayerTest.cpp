@@ -22,7 +22,7 @@ Variable vectorOf(const std::vector<float>& values) {
 // Without the user's line.
 template <typename Call>
 std::string wordsOf(const Call& call) {
-  const std::string words = messageOf<std::invalid_argument>(call);
+  const std::string words = errorOf(call);
   return words.substr(0, words.find(", at "));
 }
 
