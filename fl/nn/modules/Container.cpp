@@ -19,6 +19,9 @@ void Container::append(ModulePtr module) {
     owners_[static_cast<int>(params_.size())] = {static_cast<int>(modules_.size()), i};
     params_.push_back(module->param(i));
   }
+  if (frozen_) {
+    module->freeze();
+  }
   modules_.push_back(std::move(module));
   nameModules();
 }
