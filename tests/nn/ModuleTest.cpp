@@ -1,5 +1,6 @@
 // Modules: parameters, modes, copies, containers, layers against the functions they wrap.
 #include <cmath>
+#include <set>
 #include <stdexcept>
 
 #include "fl/autograd/Functions.h"
@@ -276,10 +277,53 @@ TEST(Containers, CopiesAreIndependentAndKeepTheOrder) {
 
 // By the child that they stand behind.
 TEST(Containers, KnowTheirOwnParameters) {
-  const auto orphans = Residual().getOrphanedParamsIdxMap();
+  const Residual container;
+  const auto orphans = container.getOrphanedParamsIdxMap();
   ASSERT_EQ(orphans.size(), 2u);
-  EXPECT_EQ(orphans.at(0).scalar<float>(), 0.5);
-  EXPECT_EQ(orphans.at(3).scalar<float>(), 0.25);
+  EXPECT_EQ(orphans.find(-1)->second, 0);
+  EXPECT_EQ(orphans.find(0)->second, 3);
+  EXPECT_EQ(container.param(0).scalar<float>(), 0.5);
+  EXPECT_EQ(container.param(3).scalar<float>(), 0.25);
+}
+
+// As programs for Flashlight copy a container that holds more than its children.
+class CopiesItself : public Container {
+ public:
+  CopiesItself() {
+    for (const float value : {1, 2}) {
+      params_.push_back(fl::param(full({1}, value)));
+    }
+    add(Linear(2, 2));
+    add(ReLU());
+    params_.push_back(fl::param(full({1}, 3.0)));
+  }
+  CopiesItself(const CopiesItself& other) : Container() {
+    train_ = other.train_;
+    const auto own = other.getOrphanedParamsIdxMap();
+    for (int child = -1; child < static_cast<int>(other.modules_.size()); ++child) {
+      if (child >= 0) {
+        add(other.modules_[child]->clone());
+      }
+      const auto [first, last] = own.equal_range(child);
+      std::set<int> positions;
+      for (auto each = first; each != last; ++each) {
+        positions.insert(each->second);
+      }
+      for (const int position : positions) {
+        params_.push_back(other.params_[position].copy());
+      }
+    }
+  }
+  std::vector<Variable> forward(const std::vector<Variable>& inputs) override { return inputs; }
+  std::unique_ptr<Module> clone() const override { return std::make_unique<CopiesItself>(*this); }
+};
+
+TEST(Containers, AreCopiedChildByChild) {
+  const CopiesItself container;
+  const CopiesItself copy(container);
+  ASSERT_EQ(copy.numParamTensors(), 5);
+  EXPECT_TRUE(allParamsClose(container, copy, 1e-9));
+  EXPECT_EQ(copy.getOrphanedParamsIdxMap(), container.getOrphanedParamsIdxMap());
 }
 
 TEST(Containers, AModuleAddedTwiceStaysOne) {

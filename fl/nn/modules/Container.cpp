@@ -86,11 +86,15 @@ ModulePtr Container::module(int id) const {
 
 std::vector<ModulePtr> Container::modules() const { return modules_; }
 
-std::unordered_map<int, Variable> Container::getOrphanedParamsIdxMap() const {
-  std::unordered_map<int, Variable> orphans;
+std::unordered_multimap<int, int> Container::getOrphanedParamsIdxMap() const {
+  std::unordered_multimap<int, int> orphans;
+  int child = -1;
   for (int i = 0; i < numParamTensors(); ++i) {
-    if (!owners_.contains(i)) {
-      orphans.emplace(i, params_[i]);
+    const auto owner = owners_.find(i);
+    if (owner == owners_.end()) {
+      orphans.emplace(child, i);
+    } else {
+      child = owner->second.first;
     }
   }
   return orphans;
