@@ -2,6 +2,7 @@
 
 _BACKENDS = [
     ("lazy", "cpu"),
+    ("lazy", "poison"),
     ("eager", "cpu"),
     ("eager", "ref"),
 ]
@@ -12,11 +13,18 @@ ALL_BACKENDS = _BACKENDS + [
     ("lazy", "ref"),
 ]
 
-# Also code for AVX2, and every buffer at the edge of its pages: what covers the op table.
-OP_SUITE_BACKENDS = ALL_BACKENDS + [
+# Also code for AVX2, and every buffer at the edge of its pages or poisoned: what covers the op
+# table.
+OP_SUITE_BACKENDS = ALL_BACKENDS + [("eager", "poison")] + [
     (backend, setting)
     for backend in ["lazy", "eager"]
     for setting in ["v3", "guard", "guard-begin"]
+]
+
+# What tests of the recorder itself run on.
+LAZY_BACKENDS = [
+    ("lazy", "cpu"),
+    ("lazy", "poison"),
 ]
 
 def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends = _BACKENDS, **kwargs):

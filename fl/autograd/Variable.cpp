@@ -15,6 +15,12 @@ namespace {
   throw std::logic_error(detail::withCallSite(message));
 }
 
+void checkGrad(const char* function, const Variable& variable, const Variable& grad) {
+  FL_USER_CHECK(grad.type() == variable.type() && grad.shape() == variable.shape(), function,
+                ": a gradient of type ", typeToString(grad.type(), grad.shape()),
+                " for a Variable of type ", typeToString(variable.type(), variable.shape()));
+}
+
 }  // namespace
 
 Variable::Variable()
@@ -70,7 +76,9 @@ void Variable::eval() const {
 
 Variable Variable::copy() const {
   FL_API_ENTRY();
-  return Variable(tensor().copy(), isCalcGrad());
+  Variable result(tensor().copy(), isCalcGrad());
+  result.grad_->frozen = grad_->frozen;
+  return result;
 }
 
 Variable Variable::asContiguous() const {
@@ -137,12 +145,17 @@ Variable& Variable::grad() const {
 void Variable::zeroGrad() { grad_->grad.reset(); }
 
 void Variable::setCalcGrad(bool calcGrad) {
-  grad_->calcGrad = calcGrad;
-  if (!calcGrad) {
+  grad_->calcGrad = calcGrad && !grad_->frozen;
+  if (!grad_->calcGrad) {
     grad_->release();
     grad_->released = false;
     grad_->grad.reset();
   }
+}
+
+void Variable::freeze() {
+  grad_->frozen = true;
+  setCalcGrad(false);
 }
 
 void Variable::addGrad(const Variable& childGrad) {
@@ -150,11 +163,7 @@ void Variable::addGrad(const Variable& childGrad) {
     return;
   }
   FL_API_ENTRY();
-  const Shape own = shape();
-  const Shape given = childGrad.shape();
-  FL_USER_CHECK(childGrad.type() == type() && given == own, "addGrad: a gradient of type ",
-                typeToString(childGrad.type(), given), " for a Variable of type ",
-                typeToString(type(), own));
+  checkGrad("addGrad", *this, childGrad);
   Tensor sum = grad_->grad ? grad_->grad->tensor() + childGrad.tensor() : childGrad.tensor();
   grad_->grad = std::make_unique<Variable>(std::move(sum), false);
 }
@@ -197,7 +206,11 @@ void Variable::backward(bool retainGraph) {
 }
 
 void Variable::backward(const Variable& grad, bool retainGraph) {
+  if (!grad_->calcGrad) {
+    return;
+  }
   FL_API_ENTRY();
+  checkGrad("backward", *this, grad);  // before gradients are dropped
   Tape tape = buildTape();
   for (const auto& node : tape) {
     if (node->gradFunc) {

@@ -100,6 +100,9 @@ class Variable {
   void zeroGrad();
   // With false also drops the gradient and the history.
   void setCalcGrad(bool calcGrad);
+  // setCalcGrad(false) for good, in all handles: true is passed over from now on. Copies are frozen
+  // too; what is loaded from a file is not.
+  void freeze();
   // Adds `childGrad` to the gradient, out of place: a gradient that was handed out never changes.
   // Does nothing if no gradient is wanted. Throws std::invalid_argument unless shape and dtype are
   // those of the Variable.
@@ -148,6 +151,7 @@ class Variable {
     void release();
 
     bool calcGrad = false;
+    bool frozen = false;
     // backward() has dropped inputs and gradFunc.
     bool released = false;
     std::vector<Variable> inputs;

@@ -305,8 +305,27 @@ class GuardMemoryManager final : public MemoryManager {
   Accounts accounts_;
 };
 
+class PoisonMemoryManager final : public MemoryManager {
+ public:
+  void* allocate(size_t bytes) override {
+    return std::memset(inner_.allocate(bytes), kPoison, bytes);
+  }
+  void deallocate(void* pointer, size_t bytes) override {
+    std::memset(pointer, kPoison, bytes);
+    inner_.deallocate(pointer, bytes);
+  }
+  void release() override { inner_.release(); }
+  MemoryStats stats() const override { return inner_.stats(); }
+
+ private:
+  CachingMemoryManager inner_;
+};
+
 // The manager that FL_CHECK asks for.
 std::shared_ptr<MemoryManager> makeHostMemoryManager() {
+  if (flags().check == "poison") {
+    return makePoisonMemoryManager();
+  }
   if (flags().check == "guard" || flags().check == "guard-begin") {
     return makeGuardMemoryManager(flags().check == "guard" ? Guard::End : Guard::Begin);
   }
@@ -336,6 +355,10 @@ std::unique_ptr<MemoryManager> makeDefaultMemoryManager() {
 
 std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard) {
   return std::make_unique<GuardMemoryManager>(guard);
+}
+
+std::unique_ptr<MemoryManager> makePoisonMemoryManager() {
+  return std::make_unique<PoisonMemoryManager>();
 }
 
 std::shared_ptr<MemoryManager> hostMemoryManager() {

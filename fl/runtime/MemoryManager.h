@@ -54,7 +54,13 @@ enum class Guard { End, Begin };
 constexpr size_t kMostGuardedBlocks = 16384;
 std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard);
 
-// The manager of host memory, caching unless FL_CHECK asks for guards or it is replaced. Live
+// A caching manager whose memory is poison when it is handed out and after it is given back: a
+// value that depends on what its buffer held before, or on a buffer that was freed, differs.
+std::unique_ptr<MemoryManager> makePoisonMemoryManager();
+// Each byte is this one: NaN in every floating dtype, -1 in every signed one.
+constexpr unsigned char kPoison = 0xff;
+
+// The manager of host memory, caching unless FL_CHECK asks for another or it is replaced. Live
 // buffers keep theirs.
 std::shared_ptr<MemoryManager> hostMemoryManager();
 // Throws std::invalid_argument for a null pointer.

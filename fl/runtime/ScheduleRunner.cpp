@@ -1,8 +1,10 @@
 #include "fl/runtime/ScheduleRunner.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "fl/base/Error.h"
+#include "fl/base/Flags.h"
 #include "fl/host/FloatEnvironment.h"
 #include "fl/host/StreamingCopy.h"
 #include "fl/host/ThreadPool.h"
@@ -213,6 +215,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   }
   {
     const host::FloatEnvironment environment;
+    frame.poisons = arena != nullptr && flags().check == "poison";
     runSteps(frame);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -224,6 +227,14 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     }
   }
   return outputs;
+}
+
+void ScheduleRunner::poisonDead(const Frame& frame, int begin, int end) const {
+  for (const ir::Temporary& temporary : schedule_.temporaries) {
+    if (begin <= temporary.last && temporary.last < end) {
+      std::memset(frame.arena + temporary.offset, kPoison, temporary.bytes);
+    }
+  }
 }
 
 ScheduleRunner::LaunchData ScheduleRunner::launchData(const ir::LaunchStep& launch,

@@ -27,10 +27,18 @@ class ScheduleRunner : public LoadedSchedule {
     absl::InlinedVector<void*, 8> outputs;
     char* arena = nullptr;
     absl::InlinedVector<uint64_t, 8> numberBits;
+    bool poisons = false;  // FL_CHECK=poison
 
     void* address(const ir::BufferRef& ref, const ir::Schedule& schedule) const;
   };
   virtual void runSteps(const Frame& frame) const = 0;
+  // For runSteps() to call, in order: steps [begin, end) have run. Temporaries that no later step
+  // uses are poisoned, if memory is: what reads one whose place may be another's finds no value.
+  void afterSteps(const Frame& frame, size_t begin, size_t end) const {
+    if (frame.poisons) {
+      poisonDead(frame, static_cast<int>(begin), static_cast<int>(end));
+    }
+  }
 
   // Where the operands of a launch lie in one run, and the bits of its numbers (KernelArgs).
   struct LaunchData {
@@ -68,6 +76,7 @@ class ScheduleRunner : public LoadedSchedule {
     size_t operand = 0;
   };
   Writer findWriter(int output) const;
+  void poisonDead(const Frame& frame, int begin, int end) const;
   Outputs placeOutputs(const Frame& frame, std::span<const MemoryBlockPtr> buffers,
                        std::span<const bool> spare) const;
   MemoryBlockPtr copyOf(const MemoryBlock& block, size_t output, const Frame& frame) const;

@@ -22,15 +22,4 @@ std::string idxBytes(std::initializer_list<uint32_t> header, const std::vector<u
 void writeDataset(const std::filesystem::path& folder, uint32_t count, uint32_t width,
                   uint32_t height);
 
-// The message of the exception that `call` throws; "nothing thrown" if it does not.
-template <typename Call>
-std::string messageOf(Call call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
-
 }  // namespace fl::app

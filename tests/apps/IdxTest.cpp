@@ -7,6 +7,7 @@
 #include "apps/mnist/Idx.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/ErrorOf.h"
 #include "tests/apps/IdxFiles.h"
 
 namespace fl::app {
@@ -25,7 +26,7 @@ std::string messageFor(const std::string& bytes, size_t rank = 3,
                        const std::string& content = "images") {
   const std::string file = folder() / "file";
   writeFile(file, bytes);
-  const std::string message = messageOf([&] { readIdx(file, rank, content); });
+  const std::string message = test::errorOf<std::exception>([&] { readIdx(file, rank, content); });
   EXPECT_EQ(message.substr(0, file.size()), file) << message;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   return message.substr(std::min(file.size(), message.size()));
@@ -49,19 +50,19 @@ TEST(Idx, ReadsAllFourBytesOfAnExtent) {
 
 TEST(Idx, NamesAMissingFile) {
   const std::string file = folder() / "missing";
-  EXPECT_EQ(messageOf([&] { readIdx(file, 3, "images"); }),
+  EXPECT_EQ(test::errorOf<std::exception>([&] { readIdx(file, 3, "images"); }),
             file + ": cannot be opened: No such file or directory");
 }
 
 TEST(Idx, NamesADirectory) {
-  EXPECT_EQ(messageOf([&] { readIdx(folder(), 3, "images"); }),
+  EXPECT_EQ(test::errorOf<std::exception>([&] { readIdx(folder(), 3, "images"); }),
             folder().string() + ": cannot be read: Is a directory");
 }
 
 TEST(Idx, NamesAFifoRatherThanWaitForIt) {
   const std::string file = folder() / "fifo";
   ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
-  EXPECT_EQ(messageOf([&] { readIdx(file, 3, "images"); }),
+  EXPECT_EQ(test::errorOf<std::exception>([&] { readIdx(file, 3, "images"); }),
             file + ": cannot be read: it is no regular file");
 }
 

@@ -7,6 +7,7 @@
 #include "apps/mnist/Mnist.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/ErrorOf.h"
 #include "tests/apps/IdxFiles.h"
 
 namespace fl::app {
@@ -45,7 +46,7 @@ TEST(LoadDataset, NamesTheFileThatIsMissing) {
   const fs::path folder = makeFolder("missing");
   writeDataset(folder, 2, 4, 4);
   fs::remove(folder / "t10k-labels-idx1-ubyte");
-  EXPECT_EQ(messageOf([&] { loadDataset(folder, /*test=*/true); }),
+  EXPECT_EQ(test::errorOf<std::exception>([&] { loadDataset(folder, /*test=*/true); }),
             (folder / "t10k-labels-idx1-ubyte").string() +
                 ": cannot be opened: No such file or directory");
 }
@@ -55,7 +56,7 @@ TEST(LoadDataset, RefusesLabelsAndImagesThatDifferInNumber) {
   writeDataset(folder, 3, 4, 4);
   const fs::path labels = folder / "train-labels-idx1-ubyte";
   writeFile(labels, idxBytes({0x801, 2}, {0, 1}));
-  EXPECT_EQ(messageOf([&] { loadDataset(folder); }),
+  EXPECT_EQ(test::errorOf<std::exception>([&] { loadDataset(folder); }),
             labels.string() + ": 2 labels, but " + (folder / "train-images-idx3-ubyte").string() +
                 " has 3 images");
 }
@@ -65,7 +66,7 @@ TEST(LoadDataset, RefusesALabelAboveNine) {
   writeDataset(folder, 3, 4, 4);
   const fs::path labels = folder / "train-labels-idx1-ubyte";
   writeFile(labels, idxBytes({0x801, 3}, {9, 0, 10}));
-  EXPECT_EQ(messageOf([&] { loadDataset(folder); }),
+  EXPECT_EQ(test::errorOf<std::exception>([&] { loadDataset(folder); }),
             labels.string() + ": label 10 at index 2 is not in 0..9");
 }
 
@@ -98,7 +99,8 @@ TEST(Model, GivesLogProbabilities) {
 }
 
 TEST(Model, RefusesImagesThatPoolingWouldEmpty) {
-  EXPECT_EQ(messageOf([] { makeModel(8, 3); }), "images of 8x3: the model needs at least 4x4");
+  EXPECT_EQ(test::errorOf<std::exception>([] { makeModel(8, 3); }),
+            "images of 8x3: the model needs at least 4x4");
 }
 
 TEST(SavedModel, HoldsTheSameParameters) {
@@ -121,30 +123,32 @@ TEST(SavedModel, HoldsTheSameParameters) {
 TEST(SavedModel, IsRefusedUnlessItIsWholeAndFits) {
   const std::string file = makeFolder("model") / "model";
   saveModel(makeModel(8, 8), 8, 8, file);
-  EXPECT_EQ(messageOf([&] { loadModel(file, 8, 8); }), "nothing thrown");
-  EXPECT_EQ(messageOf([&] { loadModel(file, 28, 8); }),
+  EXPECT_EQ(test::errorOf<std::exception>([&] { loadModel(file, 8, 8); }), "");
+  EXPECT_EQ(test::errorOf<std::exception>([&] { loadModel(file, 28, 8); }),
             file + ": a model for images of 8x8, but the data's are 28x8");
   fs::resize_file(file, fs::file_size(file) - 1);
-  EXPECT_THAT(messageOf([&] { loadModel(file, 8, 8); }), StartsWith(file + ": ends too early"));
+  EXPECT_THAT(test::errorOf<std::exception>([&] { loadModel(file, 8, 8); }),
+              StartsWith(file + ": ends too early"));
   writeFile(file, "a text that is no model");
-  EXPECT_THAT(messageOf([&] { loadModel(file, 8, 8); }),
+  EXPECT_THAT(test::errorOf<std::exception>([&] { loadModel(file, 8, 8); }),
               StartsWith(file + ": is no file that fl::save has written"));
   // Whole files of fl::save, of other programs; the sizes in the first might be a model's.
   save(file, Dim{8}, Dim{8}, makeModel(8, 8));
   const std::string other = file + ": holds something else than a model of this program";
-  EXPECT_EQ(messageOf([&] { loadModel(file, 8, 8); }), other);
+  EXPECT_EQ(test::errorOf<std::exception>([&] { loadModel(file, 8, 8); }), other);
   save(file, makeModel(8, 8));
-  EXPECT_EQ(messageOf([&] { loadModel(file, 8, 8); }), other);
+  EXPECT_EQ(test::errorOf<std::exception>([&] { loadModel(file, 8, 8); }), other);
   save(file, 1);
-  EXPECT_THAT(messageOf([&] { loadModel(file, 8, 8); }), StartsWith(file + ": cannot be loaded: "));
+  EXPECT_THAT(test::errorOf<std::exception>([&] { loadModel(file, 8, 8); }),
+              StartsWith(file + ": cannot be loaded: "));
   fs::remove(file);
-  EXPECT_EQ(messageOf([&] { loadModel(file, 8, 8); }),
+  EXPECT_EQ(test::errorOf<std::exception>([&] { loadModel(file, 8, 8); }),
             file + ": cannot be opened: No such file or directory");
 }
 
 TEST(SavedModel, NamesTheFileThatItCannotWrite) {
   const std::string file = makeFolder("unwritable") / "no folder" / "model";
-  EXPECT_EQ(messageOf([&] { saveModel(makeModel(8, 8), 8, 8, file); }),
+  EXPECT_EQ(test::errorOf<std::exception>([&] { saveModel(makeModel(8, 8), 8, 8, file); }),
             file + ": cannot be written: No such file or directory");
 }
 

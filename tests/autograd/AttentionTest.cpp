@@ -175,7 +175,7 @@ TEST(Attention, Rotate) {
         [](const std::vector<Variable>& v) { return relativePositionalEmbeddingRotate(v[0]); },
         {randomTensor(shape)});
   }
-  EXPECT_NE(messageOf<std::invalid_argument>([] {
+  EXPECT_NE(errorOf([] {
               relativePositionalEmbeddingRotate(Variable(randomTensor({3}), false));
             }).find("relativePositionalEmbeddingRotate: input f64[3] must have two dimensions"),
             std::string::npos);
@@ -186,7 +186,7 @@ TEST(Attention, Misuse) {
   const auto words = [&](const Variable& query, const Variable& key, const Variable& value,
                          const Variable& posEmb, const Variable& mask, const Variable& padMask,
                          int heads, int offset = 0) {
-    return messageOf<std::invalid_argument>(
+    return errorOf(
         [&] { multiheadAttention(query, key, value, posEmb, mask, padMask, heads, 0, offset); });
   };
   const Variable q = of({3, 4, 2}), k = of({5, 4, 2}), no = empty();
@@ -212,7 +212,7 @@ TEST(Attention, Misuse) {
   expectWords(words(q, k, k, of({4, 2}), no, no, 2),
               "posEmb f64[4,2] is too short for 3 queries at offset 0 and 5 keys");
   expectWords(words(q, k, k, of({9, 2}), no, no, 2, 5), "posEmb f64[9,2] is too short");
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               multiheadAttention(q, k, k, no, no, no, 2, 2.0);
             }).find("dropout: the probability p must be in [0, 1], not 2"),
             std::string::npos);

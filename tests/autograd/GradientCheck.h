@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "fl/autograd/Variable.h"
+#include "tests/ErrorOf.h"
 
 namespace fl::test {
 
@@ -158,18 +159,6 @@ inline void expectGradients(const Function& f, const std::vector<Tensor>& inputs
     expectNear(valuesOf(variables[n].grad().tensor()), expected[n], 1e-6,
                std::max(floor, largest(expected[n])));
   }
-}
-
-// The message of the exception of type E that `call` throws; a failure if it throws none.
-template <typename E, typename Call>
-std::string messageOf(Call&& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing of the expected type was thrown";
-  return "";
 }
 
 }  // namespace fl::test

@@ -118,11 +118,11 @@ TEST(LossFunctions, CategoricalCrossEntropyOfManyClasses) {
 TEST(LossFunctions, CategoricalCrossEntropyMisuse) {
   const Variable x(randomTensor({2, 3}), false);
   EXPECT_NE(
-      messageOf<std::invalid_argument>([&] {
+      errorOf([&] {
         categoricalCrossEntropy(x, targetsOf({1, 3}, {0, 0, 0}));
       }).find("targets s32[1,3] do not fit input f64[2,3]: they must have one dimension less"),
       std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               categoricalCrossEntropy(x, targetsOf({2}, {0, 0}));
             }).find("dimension 0 must be the input's dimension 1"),
             std::string::npos);
@@ -160,15 +160,15 @@ TEST(LossFunctions, WeightedCategoricalCrossEntropyMisuse) {
   const Variable x(randomTensor({2, 3}), false);
   const Variable weight(full(Shape({2}), 1.0), false);
   const std::string name = "weightedCategoricalCrossEntropy: ";
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               weightedCategoricalCrossEntropy(x, targetsOf({2}, {0, 0}), weight, -1);
             }).find(name + "targets s32[2] do not fit input f64[2,3]: dimension 0 must be"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               weightedCategoricalCrossEntropy(x, targetsOf({3}, {0, 0, 0}), x, -1);
             }).find(name + "weight f64[2,3] does not fit input f64[2,3]: it must have shape (2)"),
             std::string::npos);
-  const std::string message = messageOf<std::invalid_argument>([&] {
+  const std::string message = errorOf([&] {
     valuesOf(weightedCategoricalCrossEntropy(x, targetsOf({3}, {0, 2, 0}), weight, -1).tensor());
   });
   // Whichever is computed first, the loss or the weight, says so.

@@ -60,7 +60,7 @@ TEST(ReductionFunctions, Var) {
       return var(x, axes, biased, keep);
     });
   }
-  EXPECT_NE(messageOf<std::invalid_argument>([] {
+  EXPECT_NE(errorOf([] {
               var(sum(small(), {0}, true), {0});
             }).find("var: no unbiased variance of one sample, in f64[1,3]"),
             std::string::npos);
@@ -94,9 +94,7 @@ TEST(ReductionFunctions, Norm) {
     norm(zeros, {0}, p).backward();
     EXPECT_EQ(valuesOf(zeros.grad().tensor()), std::vector<double>(6, 0)) << p;
   }
-  EXPECT_NE(messageOf<std::invalid_argument>([] {
-              norm(small(), {0}, 0);
-            }).find("norm: p must be positive, not 0"),
+  EXPECT_NE(errorOf([] { norm(small(), {0}, 0); }).find("norm: p must be positive, not 0"),
             std::string::npos);
 }
 
@@ -147,14 +145,11 @@ TEST(ReductionFunctions, SoftmaxOfLargeValues) {
 }
 
 TEST(ReductionFunctions, AxesAreChecked) {
-  EXPECT_NE(messageOf<std::invalid_argument>([] {
-              sum(small(), {2});
-            }).find("sum: no dimension 2 in shape (2, 3)"),
+  EXPECT_NE(errorOf([] { sum(small(), {2}); }).find("sum: no dimension 2 in shape (2, 3)"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([] {
-              logSoftmax(small(), -1);
-            }).find("logSoftmax: no dimension -1 in f64[2,3]"),
-            std::string::npos);
+  EXPECT_NE(
+      errorOf([] { logSoftmax(small(), -1); }).find("logSoftmax: no dimension -1 in f64[2,3]"),
+      std::string::npos);
 }
 
 }  // namespace

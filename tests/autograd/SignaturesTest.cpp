@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "fl/autograd/autograd.h"
+#include "tests/ExactTypes.h"
 
 namespace fl::test {
 namespace {
@@ -12,15 +13,6 @@ using V = const Variable&;
 using Axes = const std::vector<int>&;
 using std::declval;
 using std::is_same_v;
-
-// The address of the function, or method, of exactly this type.
-#define FL_SIGNATURE(name, ...) \
-  static_assert(                \
-      std::is_function_v<std::remove_pointer_t<decltype(static_cast<__VA_ARGS__>(&name))>>)
-#define FL_METHOD(name, ...) \
-  static_assert(std::is_member_function_pointer_v<decltype(static_cast<__VA_ARGS__>(&name))>)
-// The call compiles, and makes what `...` says.
-#define FL_CALL(call, ...) static_assert(is_same_v<decltype(call), __VA_ARGS__>)
 
 // ---- Variable ----
 static_assert(is_same_v<Variable::GradFunc, std::function<void(std::vector<Variable>&, V)>>);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fl/base/AtomicFile.h"
+#include "tests/ErrorOf.h"
 
 namespace fl {
 namespace {
@@ -33,21 +34,11 @@ void replace(const fs::path& path, const std::string& text) {
   file.commit();
 }
 
-template <typename Call>
-std::string messageOf(Call call) {
-  try {
-    call();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
-
 // What is at `path` is refused, by the check and by the file itself, with these words.
 void expectRefused(const fs::path& path, const std::string& reason) {
   const std::string message = path.string() + ": cannot be written: " + reason;
-  EXPECT_EQ(messageOf([&] { AtomicFile::checkWritable(path); }), message);
-  EXPECT_EQ(messageOf([&] { AtomicFile file(path); }), message);
+  EXPECT_EQ(test::errorOf<std::runtime_error>([&] { AtomicFile::checkWritable(path); }), message);
+  EXPECT_EQ(test::errorOf<std::runtime_error>([&] { AtomicFile file(path); }), message);
 }
 
 size_t filesIn(const fs::path& folder) {
@@ -109,9 +100,9 @@ TEST(AtomicFile, FindsOutBeforehandWhereItCannotWrite) {
   const fs::path folder = makeFolder("beforehand");
   replace(folder / "file", "no folder");
   const auto check = [](const fs::path& path) {
-    return messageOf([&] { AtomicFile::checkWritable(path); });
+    return test::errorOf<std::runtime_error>([&] { AtomicFile::checkWritable(path); });
   };
-  EXPECT_EQ(check(folder / "new"), "nothing thrown");
+  EXPECT_EQ(check(folder / "new"), "");
   EXPECT_EQ(
       check(folder / "no folder" / "file"),
       (folder / "no folder" / "file").string() + ": cannot be written: No such file or directory");

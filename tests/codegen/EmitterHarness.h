@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <random>
 #include <string>
@@ -16,6 +14,7 @@
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/runtime/cpu/CodeLoader.h"
 #include "fl/tile/HostTarget.h"
+#include "tests/Seed.h"
 #include "tests/codegen/KernelLaunch.h"
 #include "tests/codegen/KernelMaker.h"
 
@@ -47,14 +46,6 @@ inline std::shared_ptr<runtime::cpu::LoadedCode> compile(const ir::Kernel& kerne
 inline void run(const runtime::cpu::LoadedCode& code, const KernelLaunch& launch) {
   const ir::KernelArgs args = launch.args();
   EXPECT_EQ(code.entry()(&args, 0, launch.domain()), -1);
-}
-
-// The seed of a random test, which it prints; FL_TEST_SEED replays one.
-inline uint64_t testSeed(uint64_t initial) {
-  const char* given = std::getenv("FL_TEST_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : initial;
-  std::cout << "replay with FL_TEST_SEED=" << seed << "\n";
-  return seed;
 }
 
 }  // namespace fl::testing

@@ -2,27 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <numeric>
 #include <random>
 
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/Memory.h"
 #include "fl/kernel/Schedule.h"
+#include "tests/Seed.h"
 
 namespace fl::testing {
 namespace {
 
 using codegen::Interval;
-
-// The seed of a random test, which it prints; FL_TEST_SEED replays one.
-uint64_t testSeed(uint64_t initial) {
-  const char* given = std::getenv("FL_TEST_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : initial;
-  std::cout << "replay with FL_TEST_SEED=" << seed << "\n";
-  return seed;
-}
 
 bool together(const Interval& a, const Interval& b) {
   return a.first <= b.last && b.first <= a.last;

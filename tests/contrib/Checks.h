@@ -10,12 +10,11 @@
 #include "fl/nn/nn.h"
 #include "fl/tensor/Random.h"
 #include "tests/ErrorOf.h"
+#include "tests/Values.h"
 
 namespace fl::test {
 
-inline std::vector<float> valuesOf(const Variable& variable) {
-  return variable.tensor().astype(dtype::f32).toHostVector<float>();
-}
+inline std::vector<float> valuesOf(const Variable& variable) { return valuesOf(variable.tensor()); }
 
 // The one output of a module.
 inline Variable outputOf(Module& module, const std::vector<Variable>& inputs) {

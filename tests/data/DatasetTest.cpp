@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "fl/data/data.h"
+#include "tests/ErrorOf.h"
+#include "tests/Values.h"
 
 namespace fl::test {
 namespace {
-
-std::vector<float> valuesOf(const Tensor& tensor) {
-  return tensor.astype(dtype::f32).toHostVector<float>();
-}
 
 // 0, 1, 2, ... in column-major order.
 Tensor counting(const Shape& shape, dtype type = dtype::f32) {
@@ -27,17 +25,6 @@ Tensor counting(const Shape& shape, dtype type = dtype::f32) {
 
 std::shared_ptr<TensorDataset> tensorsOf(std::vector<Tensor> tensors) {
   return std::make_shared<TensorDataset>(tensors);
-}
-
-template <typename E, typename Call>
-std::string messageOf(Call&& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing of the expected type was thrown";
-  return "";
 }
 
 TEST(TensorDataset, SamplesLieAlongTheLastDimension) {
@@ -67,16 +54,12 @@ TEST(TensorDataset, SamplesAreValues) {
 TEST(TensorDataset, Misuse) {
   const auto dataset = tensorsOf({counting({2, 3})});
   EXPECT_NE(
-      messageOf<std::out_of_range>([&] { dataset->get(3); }).find("Dataset: no sample 3 among 3"),
+      errorOf<std::out_of_range>([&] { dataset->get(3); }).find("Dataset: no sample 3 among 3"),
       std::string::npos);
   EXPECT_THROW(dataset->get(-1), std::out_of_range);
-  EXPECT_NE(messageOf<std::invalid_argument>([] {
-              TensorDataset({});
-            }).find("TensorDataset: needs at least one tensor"),
+  EXPECT_NE(errorOf([] { TensorDataset({}); }).find("TensorDataset: needs at least one tensor"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([] {
-              TensorDataset({full(Shape(), 1.0)});
-            }).find("without dimensions"),
+  EXPECT_NE(errorOf([] { TensorDataset({full(Shape(), 1.0)}); }).find("without dimensions"),
             std::string::npos);
 }
 
@@ -91,7 +74,7 @@ TEST(MakeBatch, AddsALastDimension) {
   EXPECT_TRUE(makeBatch({}).isEmpty());
   const auto add = [](const std::vector<Tensor>& data) { return data[0] + data[1]; };
   EXPECT_EQ(valuesOf(makeBatch({counting({2}), counting({2})}, add)), (std::vector<float>{0, 2}));
-  EXPECT_NE(messageOf<std::invalid_argument>([] {
+  EXPECT_NE(errorOf([] {
               makeBatch({counting({2}), counting({3})});
             }).find("makeBatch: samples of shapes (2) and (3) do not batch"),
             std::string::npos);
@@ -107,14 +90,13 @@ TEST(BatchDataset, Policies) {
   EXPECT_EQ(BatchDataset(dataset, 4, BatchDatasetPolicy::SKIP_LAST).size(), 2);
   EXPECT_EQ(BatchDataset(dataset, 5, BatchDatasetPolicy::DIVISIBLE_ONLY).size(), 2);
   EXPECT_EQ(BatchDataset(dataset, 5, BatchDatasetPolicy::SKIP_LAST).size(), 2);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               BatchDataset(dataset, 4, BatchDatasetPolicy::DIVISIBLE_ONLY);
             }).find("BatchDataset: 10 samples are not divisible into batches of 4"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
-              BatchDataset(dataset, 0);
-            }).find("the batch size must be positive, not 0"),
-            std::string::npos);
+  EXPECT_NE(
+      errorOf([&] { BatchDataset(dataset, 0); }).find("the batch size must be positive, not 0"),
+      std::string::npos);
   EXPECT_THROW(BatchDataset(nullptr, 4), std::invalid_argument);
   EXPECT_THROW(all.get(3), std::out_of_range);
 }
@@ -187,7 +169,7 @@ TEST(Iteration, ErrorsNameTheLoop) {
       tensorsOf({counting({4})}), 2, BatchDatasetPolicy::INCLUDE_LAST,
       {[](const std::vector<Tensor>&) { return concatenate(0, full({1}, 1.f), full({1}, 1)); }});
   int line = 0;
-  const std::string message = messageOf<std::invalid_argument>([&] {
+  const std::string message = errorOf([&] {
     line = __LINE__ + 1;
     for (auto& batch : batches) {
       batch.clear();
@@ -258,9 +240,7 @@ TEST(SpanDataset, IsAPart) {
   EXPECT_EQ(orderOf(SpanDataset(dataset, 7)), (std::vector<float>{7, 8, 9}));
   EXPECT_EQ(orderOf(SpanDataset(dataset, 2, 3)), (std::vector<float>{2, 3, 4}));
   EXPECT_THROW(SpanDataset(dataset, 2, 3).get(3), std::out_of_range);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
-              SpanDataset(dataset, 8, 3);
-            }).find("SpanDataset: samples [8, 11) of 10"),
+  EXPECT_NE(errorOf([&] { SpanDataset(dataset, 8, 3); }).find("SpanDataset: samples [8, 11) of 10"),
             std::string::npos);
 }
 

@@ -49,23 +49,25 @@ const BackendRegistration counting("counting", [](const std::string& device) {
   return std::make_unique<CountingBackend>(makeEagerBackend(device));
 });
 
-// Memory is NaN, or -1, when it is handed out and after it is given back: a value that depends on
-// what its buffer held before, or on a buffer that was freed, differs.
-class PoisoningManager : public runtime::MemoryManager {
+// While there is one, memory is poisoned as FL_CHECK=poison asks for, if `poison` does.
+class PoisonScope {
  public:
-  void* allocate(size_t bytes) override {
-    return std::memset(inner_->allocate(bytes), kPoison, bytes);
+  explicit PoisonScope(bool poison) {
+    static const auto& poisoning =
+        *new std::shared_ptr<runtime::MemoryManager>(runtime::makePoisonMemoryManager());
+    if (poison) {
+      flags().check = "poison";
+      runtime::setHostMemoryManager(poisoning);
+    }
   }
-  void deallocate(void* pointer, size_t bytes) override {
-    std::memset(pointer, kPoison, bytes);
-    inner_->deallocate(pointer, bytes);
+  ~PoisonScope() {
+    flags().check = check_;
+    runtime::setHostMemoryManager(manager_);
   }
-  void release() override { inner_->release(); }
-  runtime::MemoryStats stats() const override { return inner_->stats(); }
 
  private:
-  static constexpr int kPoison = 0xff;
-  const std::unique_ptr<MemoryManager> inner_ = runtime::makeCachingMemoryManager();
+  const std::string check_ = flags().check;
+  const std::shared_ptr<runtime::MemoryManager> manager_ = runtime::hostMemoryManager();
 };
 
 struct Mode {
@@ -97,10 +99,7 @@ Run execute(const Mode& mode, const ProgramOptions& options) {
   if (host::getNumThreads() != mode.threads) {
     host::setNumThreads(mode.threads);
   }
-  static const auto& usual = *new auto(runtime::hostMemoryManager());
-  static const auto& poisoning =
-      *new std::shared_ptr<runtime::MemoryManager>(new PoisoningManager());
-  runtime::setHostMemoryManager(mode.poison ? poisoning : usual);
+  const PoisonScope poison(mode.poison);
   const BackendScope scope(mode.backend, mode.device);
   RandomProgram program(options);
   Run run;

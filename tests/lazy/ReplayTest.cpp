@@ -124,6 +124,78 @@ TEST(Replay, PendingGradientsOutliveTheStep) {
   }
 }
 
+// Results that share a buffer with an input, or with one another, when that input is updated.
+TEST(Replay, ResultsThatAliasInputsAreValues) {
+  Tensor x = arange(Shape({6}), 0);
+  x.scalar<float>();
+  std::vector<Tensor> same, shaped, flat, moved;
+  for (int step = 0; step < 6; ++step) {
+    same.push_back(x);
+    shaped.push_back(reshape(x, {2, 3}));
+    flat.push_back(shaped.back().flatten());
+    moved.push_back(x * 1.0);
+    x += 10.0;
+    x(0) = -1.0;
+    if (step % 2 == 1) {
+      x.scalar<float>();
+    }
+  }
+  for (int step = 0; step < 6; ++step) {
+    const float more = 10.0f * static_cast<float>(step);
+    const std::vector<float> expected = {
+        step == 0 ? 0 : -1.0f, 1 + more, 2 + more, 3 + more, 4 + more, 5 + more};
+    for (const auto* results : {&same, &shaped, &flat, &moved}) {
+      EXPECT_EQ((*results)[step].toHostVector<float>(), expected) << "step " << step;
+    }
+  }
+}
+
+// Each takes the other's buffer, whether one plan does it or one a step.
+TEST(Replay, TwoTensorsSwap) {
+  for (const int readEvery : {1, 2, 100}) {
+    Tensor a = full({64}, 1.0), b = full({64}, 2.0);
+    for (int step = 1; step <= 7; ++step) {
+      std::swap(a, b);
+      a = a + 10.0;
+      Tensor old = a;
+      a = b + 0.5;
+      b = old;
+      if (step % readEvery == 0) {
+        eval(a);
+        a.scalar<float>();
+      }
+    }
+    // (a, b) becomes (a + 0.5, b + 10).
+    EXPECT_EQ(a.toHostVector<float>(), std::vector<float>(64, 4.5)) << readEvery;
+    EXPECT_EQ(b.toHostVector<float>(), std::vector<float>(64, 72)) << readEvery;
+  }
+}
+
+// A tensor that becomes a view of itself, while earlier ones are kept.
+TEST(Replay, ATensorTakesAViewOfItself) {
+  constexpr Dim kSize = 32;
+  for (const bool reads : {true, false}) {
+    Tensor x = arange(Shape({kSize}), 0);
+    std::vector<Tensor> kept;
+    for (int step = 0; step < 5; ++step) {
+      kept.push_back(x);
+      x = x(range(1, x.dim(0)));
+      x(0) += 100.0;
+      if (reads) {
+        x.scalar<float>();
+      }
+    }
+    kept.push_back(x);
+    for (int step = 0; step <= 5; ++step) {
+      std::vector<float> expected;
+      for (Dim i = step; i < kSize; ++i) {
+        expected.push_back(static_cast<float>(i + (i == step && step > 0 ? 100 : 0)));
+      }
+      EXPECT_EQ(kept[step].toHostVector<float>(), expected) << "step " << step;
+    }
+  }
+}
+
 // Outputs of step k, compared after step k + 1 has run the same plan.
 TEST(Replay, OutputsStayWhatTheyWere) {
   Tensor w = rand({64, 32}), velocity = full({64, 32}, 0.0);

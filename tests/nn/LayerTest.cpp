@@ -22,7 +22,7 @@ Variable vectorOf(const std::vector<float>& values) {
 // Without the user's line.
 template <typename Call>
 std::string wordsOf(const Call& call) {
-  const std::string words = messageOf<std::invalid_argument>(call);
+  const std::string words = errorOf(call);
   return words.substr(0, words.find(", at "));
 }
 
@@ -358,6 +358,14 @@ TEST(Losses, BinaryCrossEntropyTakesWeights) {
 
 // ---- Freezing ----
 
+void descend(const std::vector<Variable>& parameters) {
+  for (const Variable& parameter : parameters) {
+    if (parameter.isGradAvailable()) {
+      parameter.tensor() -= parameter.grad().tensor();
+    }
+  }
+}
+
 TEST(Freeze, TrainingLeavesAFrozenModuleAlone) {
   Sequential model;
   const auto frozen = std::make_shared<Sequential>();
@@ -396,6 +404,65 @@ TEST(Freeze, TrainingLeavesAFrozenModuleAlone) {
   EXPECT_FALSE(loaded.param(0).isCalcGrad());
   loaded.train();
   EXPECT_TRUE(loaded.param(0).isCalcGrad());
+}
+
+// Also of a module that is held by one that is no container.
+TEST(Freeze, WhoeverHoldsAFrozenModule) {
+  const auto activation = std::make_shared<AdaptiveSoftMax>(8, std::vector<int>{2, 4});
+  AdaptiveSoftMaxLoss loss(activation);
+  Sequential model;
+  model.add(std::make_shared<AdaptiveSoftMaxLoss>(loss));
+  freeze(*activation);
+  loss.train();
+  AdaptiveSoftMaxLoss copy(loss), assigned;
+  copy.train();
+  assigned = loss;
+  assigned.train();
+  for (const AdaptiveSoftMaxLoss* each : {&loss, &copy, &assigned}) {
+    for (const Variable& parameter : each->params()) {
+      EXPECT_FALSE(parameter.isCalcGrad());
+    }
+  }
+  EXPECT_TRUE(model.param(0).isCalcGrad()) << "a copy from before";
+  freeze(*static_cast<AdaptiveSoftMaxLoss&>(*model.module(0)).getActivation());
+  model.train();
+  EXPECT_FALSE(model.param(0).isCalcGrad());
+}
+
+TEST(Freeze, TheModuleOfAWeightNorm) {
+  for (const bool runsBefore : {false, true}) {
+    const auto linear = std::make_shared<Linear>(3, 2);
+    WeightNorm layer(linear, 0);
+    const Variable x = input(rand({3, 4}));
+    if (runsBefore) {
+      layer.forward({x});
+    }
+    freeze(*linear);
+    layer.train();
+    const auto before = valuesOf(layer.forward({x})[0].tensor());
+    sum(layer.forward({param(x.tensor())})[0], {}).backward();
+    descend(layer.params());
+    EXPECT_EQ(valuesOf(layer.forward({x})[0].tensor()), before);
+    EXPECT_FALSE(linear->param(0).isCalcGrad());
+    EXPECT_FALSE(linear->param(1).isCalcGrad());
+  }
+}
+
+TEST(Freeze, ParametersThatOthersShare) {
+  Linear frozen(2, 2);
+  Linear tied(frozen.param(0), frozen.param(1));
+  freeze(frozen);
+  tied.train();
+  EXPECT_FALSE(tied.param(0).isCalcGrad());
+  const Variable other = param(rand({2, 2}));
+  frozen.setParams(other, 0);
+  EXPECT_FALSE(other.isCalcGrad());
+
+  Sequential model;
+  freeze(model);
+  model.add(Linear(2, 2));
+  model.train();
+  EXPECT_FALSE(model.param(0).isCalcGrad());
 }
 
 TEST(Freeze, TakesPointersToo) {

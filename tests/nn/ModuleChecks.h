@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "fl/tensor/TensorBase.h"
+#include "tests/ErrorOf.h"
+#include "tests/Values.h"
 
 namespace fl::test {
-
-inline std::vector<float> valuesOf(const Tensor& tensor) { return tensor.toHostVector<float>(); }
 
 // Within +-bound, the farthest beyond reach * bound on both sides, balanced around 0.
 inline void expectUniform(const Tensor& tensor, double bound, double reach) {
@@ -42,18 +41,6 @@ inline void expectNormal(const Tensor& tensor, double mean, double deviation) {
   }
   EXPECT_LE(std::abs(sum / count), 5 * deviation / std::sqrt(count));
   EXPECT_NEAR(std::sqrt(squares / count), deviation, 5 * deviation / std::sqrt(2 * count));
-}
-
-// The message of the exception of type E that `call` throws; a failure if it throws none.
-template <typename E, typename Call>
-std::string messageOf(Call&& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing of the expected type was thrown";
-  return "";
 }
 
 }  // namespace fl::test

@@ -7,6 +7,7 @@
 #include "fl/nn/Init.h"
 #include "fl/nn/Serialization.h"
 #include "tests/ForwardingBackend.h"
+#include "tests/ModuleCopies.h"
 #include "tests/nn/ModuleCases.h"
 #include "tests/nn/ModuleChecks.h"
 #include "tests/nn/ModuleNames.h"
@@ -73,41 +74,12 @@ void expectOutputsAndGradients(ReferenceCase& c, Module& module) {
   }
 }
 
-std::vector<std::vector<float>> outputsOf(const ReferenceCase& c, Module& module) {
-  std::vector<std::vector<float>> values;
-  for (const Variable& output : module(inputsOf(c))) {
-    values.push_back(valuesOf(output.tensor()));
-  }
-  return values;
-}
-
 ModulePtr throughAnArchive(const ModulePtr& module) {
   std::stringstream stream;
   save(stream, module);
   ModulePtr loaded;
   load(stream, loaded);
   return loaded;
-}
-
-void expectIndependentCopy(const ReferenceCase& c, Module& module, Module& copy, const char* how) {
-  SCOPED_TRACE(c.op() + " " + how);
-  EXPECT_EQ(copy.prettyString(), module.prettyString());
-  ASSERT_EQ(copy.numParamTensors(), module.numParamTensors());
-  const auto expected = outputsOf(c, module);
-  EXPECT_EQ(outputsOf(c, copy), expected);
-  // In training mode it goes on from the copied parameters.
-  copy.train();
-  for (int i = 0; i < copy.numParamTensors(); ++i) {
-    EXPECT_TRUE(copy.param(i).isCalcGrad());
-    EXPECT_FALSE(module.param(i).isCalcGrad());
-    copy.param(i).tensor() += 0.5;
-  }
-  outputsOf(c, copy);
-  EXPECT_EQ(outputsOf(c, module), expected);
-  copy.eval();
-  if (copy.numParamTensors() > 0) {
-    EXPECT_NE(outputsOf(c, copy), expected);
-  }
 }
 
 void checkModule(ReferenceCase& c) {
@@ -121,11 +93,15 @@ void checkModule(ReferenceCase& c) {
   if (c.has("eval")) {
     c.expectNear("eval", module->forward(inputsOf(c))[0].tensor(), kTolerance);
   }
-  expectIndependentCopy(c, *module, *module->clone(), "cloned");
-  expectIndependentCopy(c, *module, *throughAnArchive(module), "saved and loaded");
+  const auto expectCopy = [&](const char* how, Module& copy) {
+    SCOPED_TRACE(c.op() + " " + how);
+    expectIndependentCopy(*module, copy, inputsOf(c));
+  };
+  expectCopy("cloned", *module->clone());
+  expectCopy("saved and loaded", *throughAnArchive(module));
   const ModulePtr assigned = entry.make();
   entry.assign(*assigned, *module);
-  expectIndependentCopy(c, *module, *assigned, "assigned");
+  expectCopy("assigned", *assigned);
 }
 
 TEST(Modules, AgreeWithPyTorchAndCopy) {

@@ -1,5 +1,6 @@
 // Modules: parameters, modes, copies, containers, layers against the functions they wrap.
 #include <cmath>
+#include <set>
 #include <stdexcept>
 
 #include "fl/autograd/Functions.h"
@@ -24,7 +25,7 @@ TEST(Module, ParametersAreHandles) {
   layer.setParams(param(full(Shape({2}), 10.0)), 1);
   EXPECT_EQ(valuesOf(layer(constantInput({3}, 1)).tensor()), (std::vector<float>{13, 13}));
   EXPECT_NE(
-      messageOf<std::out_of_range>([&] { layer.param(2); }).find("Module: no parameter 2 among 2"),
+      errorOf<std::out_of_range>([&] { layer.param(2); }).find("Module: no parameter 2 among 2"),
       std::string::npos);
   EXPECT_THROW(layer.setParams(param(full(Shape({2}), 1.0)), -1), std::out_of_range);
 }
@@ -68,12 +69,12 @@ TEST(Module, InputCountsAreChecked) {
   Linear layer(3, 2);
   const Variable x = constantInput({3}, 1);
   EXPECT_EQ(layer(std::vector<Variable>{x}).size(), 1u);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               layer(std::vector<Variable>{x, x});
             }).find("Linear (3->2) (with bias): takes one input, not 2"),
             std::string::npos);
   MeanSquaredError loss;
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               loss(std::vector<Variable>{x});
             }).find("MeanSquaredError: takes two inputs, not 1"),
             std::string::npos);
@@ -99,7 +100,7 @@ TEST(Layers, LinearAroundParameters) {
   EXPECT_EQ(valuesOf(Linear(w)(constantInput({3}, 1)).tensor()), (std::vector<float>{6, 6}));
   const Variable b = param(full(Shape({2}), 1.0));
   EXPECT_EQ(valuesOf(Linear(w, b)(constantInput({3}, 1)).tensor()), (std::vector<float>{7, 7}));
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               Linear(w, param(full(Shape({3}), 1.0)));
             }).find("Linear: bias (3) does not fit weight (2, 3)"),
             std::string::npos);
@@ -129,15 +130,14 @@ TEST(Layers, Conv2D) {
 
   Conv2D strided(param(rand({3, 3, 2, 4})), 2, 2, 1, 1);
   EXPECT_EQ(strided(input(rand({8, 8, 2, 1}))).shape(), Shape({4, 4, 4, 1}));
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               strided(input(rand({8, 8})));
             }).find("the input must be (W, H, C, N), not f32[8,8]"),
             std::string::npos);
   EXPECT_THROW(Conv2D(3, 4, 1, 1, 1, 1, 0, 0, 1, 1, true, 2), std::invalid_argument);
   EXPECT_THROW(Conv2D(param(rand({3, 3, 2, 4})), param(rand({4}))), std::invalid_argument);
   const auto words = [](int stride, int groups) {
-    return messageOf<std::invalid_argument>(
-        [&] { Conv2D(param(rand({3, 3, 2, 4})), stride, 1, 0, 0, 1, 1, groups); });
+    return errorOf([&] { Conv2D(param(rand({3, 3, 2, 4})), stride, 1, 0, 0, 1, 1, groups); });
   };
   EXPECT_NE(words(0, 1).find("Conv2D: strides must be positive, not 0,1"), std::string::npos);
   EXPECT_NE(words(1, 3).find("Conv2D: 3 groups do not divide 6->4 channels"), std::string::npos);
@@ -179,7 +179,7 @@ TEST(Layers, DropoutTakesARatioFromZeroToOne) {
   EXPECT_EQ(valuesOf(Dropout(0)(x).tensor()), std::vector<float>(50, 1.0f));
   EXPECT_EQ(valuesOf(Dropout(1)(x).tensor()), std::vector<float>(50, 0.0f));
   const auto wordsFor = [](double ratio) {
-    const std::string words = messageOf<std::invalid_argument>([&] { Dropout layer(ratio); });
+    const std::string words = errorOf([&] { Dropout layer(ratio); });
     return words.substr(0, words.find(", at "));
   };
   EXPECT_EQ(wordsFor(-1), "Dropout: the ratio must be in [0, 1], not -1");
@@ -196,7 +196,7 @@ TEST(Losses, Values) {
   const Variable classes = input(Tensor::fromVector(std::vector<int>{1, 0}));
   EXPECT_FLOAT_EQ(CategoricalCrossEntropy()(x, classes).scalar<float>(), -2.5f);
   EXPECT_FLOAT_EQ(CategoricalCrossEntropy(ReduceMode::SUM, 0)(x, classes).scalar<float>(), -2.0f);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               MSE()(x, constantInput({2}, 1));
             }).find("MeanSquaredError: inputs f32[2,2] and targets f32[2] differ in shape"),
             std::string::npos);
@@ -237,11 +237,9 @@ TEST(Containers, ChildrenKeepTheirParameters) {
   EXPECT_EQ(model.modules().size(), 3u);
   EXPECT_EQ(numTotalParams(std::make_shared<Sequential>(model)), 2 * 3 + 2 + 2 + 1);
   EXPECT_NE(
-      messageOf<std::out_of_range>([&] { model.module(3); }).find("Container: no module 3 among 3"),
+      errorOf<std::out_of_range>([&] { model.module(3); }).find("Container: no module 3 among 3"),
       std::string::npos);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
-              model.add(std::shared_ptr<Linear>());
-            }).find("cannot add a null module"),
+  EXPECT_NE(errorOf([&] { model.add(std::shared_ptr<Linear>()); }).find("cannot add a null module"),
             std::string::npos);
 }
 
@@ -277,11 +275,55 @@ TEST(Containers, CopiesAreIndependentAndKeepTheOrder) {
   EXPECT_EQ(valuesOf(copy.forward({x})[0].tensor()), expected);
 }
 
+// By the child that they stand behind.
 TEST(Containers, KnowTheirOwnParameters) {
-  const auto orphans = Residual().getOrphanedParamsIdxMap();
+  const Residual container;
+  const auto orphans = container.getOrphanedParamsIdxMap();
   ASSERT_EQ(orphans.size(), 2u);
-  EXPECT_EQ(orphans.at(0).scalar<float>(), 0.5);
-  EXPECT_EQ(orphans.at(3).scalar<float>(), 0.25);
+  EXPECT_EQ(orphans.find(-1)->second, 0);
+  EXPECT_EQ(orphans.find(0)->second, 3);
+  EXPECT_EQ(container.param(0).scalar<float>(), 0.5);
+  EXPECT_EQ(container.param(3).scalar<float>(), 0.25);
+}
+
+// As programs for Flashlight copy a container that holds more than its children.
+class CopiesItself : public Container {
+ public:
+  CopiesItself() {
+    for (const float value : {1, 2}) {
+      params_.push_back(fl::param(full({1}, value)));
+    }
+    add(Linear(2, 2));
+    add(ReLU());
+    params_.push_back(fl::param(full({1}, 3.0)));
+  }
+  CopiesItself(const CopiesItself& other) : Container() {
+    train_ = other.train_;
+    const auto own = other.getOrphanedParamsIdxMap();
+    for (int child = -1; child < static_cast<int>(other.modules_.size()); ++child) {
+      if (child >= 0) {
+        add(other.modules_[child]->clone());
+      }
+      const auto [first, last] = own.equal_range(child);
+      std::set<int> positions;
+      for (auto each = first; each != last; ++each) {
+        positions.insert(each->second);
+      }
+      for (const int position : positions) {
+        params_.push_back(other.params_[position].copy());
+      }
+    }
+  }
+  std::vector<Variable> forward(const std::vector<Variable>& inputs) override { return inputs; }
+  std::unique_ptr<Module> clone() const override { return std::make_unique<CopiesItself>(*this); }
+};
+
+TEST(Containers, AreCopiedChildByChild) {
+  const CopiesItself container;
+  const CopiesItself copy(container);
+  ASSERT_EQ(copy.numParamTensors(), 5);
+  EXPECT_TRUE(allParamsClose(container, copy, 1e-9));
+  EXPECT_EQ(copy.getOrphanedParamsIdxMap(), container.getOrphanedParamsIdxMap());
 }
 
 TEST(Containers, AModuleAddedTwiceStaysOne) {
@@ -299,8 +341,7 @@ TEST(Containers, ErrorsNameTheLayer) {
   Sequential model;
   model.add(Linear(3, 2));
   model.add(Linear(5, 2));
-  const std::string message =
-      messageOf<std::invalid_argument>([&] { model(constantInput({3}, 1)); });
+  const std::string message = errorOf([&] { model(constantInput({3}, 1)); });
   EXPECT_NE(message.find("linear: input f32[2] does not fit weight f32[2,5]"), std::string::npos)
       << message;
   EXPECT_NE(message.find("(in Linear (5->2) (with bias))"), std::string::npos) << message;
@@ -320,7 +361,7 @@ TEST(Utils, DerivePadding) {
   EXPECT_EQ(derivePadding(28, 1, 2, same, 1), 0);
   EXPECT_EQ(derivePadding(28, 5, 1, 3, 1), 3);
   EXPECT_THROW(derivePadding(28, 5, 1, -2, 1), std::invalid_argument);
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
+  EXPECT_NE(errorOf([&] {
               derivePadding(28, 5, 0, same, 1);
             }).find("derivePadding: the stride must be positive, not 0"),
             std::string::npos);
@@ -336,9 +377,7 @@ TEST(Utils, Join) {
   EXPECT_EQ(join({reshape(a, {1, 3}), reshape(b, {1, 1})}, 0, 0).shape(), Shape({2, 3}));
   EXPECT_EQ(join({a, Tensor()}, 9).shape(), Shape({3, 2}));
   EXPECT_TRUE(join({}).isEmpty());
-  EXPECT_NE(messageOf<std::invalid_argument>([&] {
-              join({a, b}, 0, 0);
-            }).find("join: dimension 0 of (3) is not free"),
+  EXPECT_NE(errorOf([&] { join({a, b}, 0, 0); }).find("join: dimension 0 of (3) is not free"),
             std::string::npos);
 }
 

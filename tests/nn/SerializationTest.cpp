@@ -155,7 +155,7 @@ TEST(Serialization, SavingLeavesTheModelAlone) {
 
 std::string wordsOfLoading(const std::string& path) {
   Sequential model;
-  return messageOf<std::runtime_error>([&] { load(path, model); });
+  return errorOf<std::runtime_error>([&] { load(path, model); });
 }
 
 TEST(Serialization, FilesAreReplacedWholeOrNotAtAll) {
@@ -167,7 +167,7 @@ TEST(Serialization, FilesAreReplacedWholeOrNotAtAll) {
   Sequential unsavable;
   unsavable.add(Linear(2, 2));
   unsavable.add(Transform([](const Variable& v) { return v; }));
-  const std::string words = messageOf<std::runtime_error>([&] { save(path, unsavable); });
+  const std::string words = errorOf<std::runtime_error>([&] { save(path, unsavable); });
   EXPECT_NE(words.find(path + ": cannot be saved: a Transform"), std::string::npos) << words;
   EXPECT_EQ(std::filesystem::file_size(path), size);
   int files = 0;
@@ -222,7 +222,7 @@ TEST(Serialization, OtherFilesAreRefused) {
   EXPECT_EQ(wordsOfLoading(path), path + ": is no file that fl::save has written");
   EXPECT_NE(wordsOfLoading(pathOf("missing")).find("missing: cannot be opened: No such file"),
             std::string::npos);
-  EXPECT_NE(messageOf<std::runtime_error>([&] {
+  EXPECT_NE(errorOf<std::runtime_error>([&] {
               save(pathOf("no/such/folder/model"), smallModel());
             }).find("cannot be written"),
             std::string::npos);
@@ -233,7 +233,7 @@ TEST(Serialization, WhatIsNoRegularFileIsLeftAlone) {
   std::filesystem::remove(path);  // of an earlier run
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_EQ(wordsOfLoading(path), path + ": cannot be opened: it is no regular file");
-  EXPECT_EQ(messageOf<std::runtime_error>([&] { save(path, smallModel()); }),
+  EXPECT_EQ(errorOf<std::runtime_error>([&] { save(path, smallModel()); }),
             path + ": cannot be written: it is no regular file");
   EXPECT_TRUE(std::filesystem::is_fifo(path));
   EXPECT_EQ(wordsOfLoading(::testing::TempDir()),
@@ -270,7 +270,7 @@ TEST(Serialization, TruncatedArchivesEndTooEarly) {
     SCOPED_TRACE(size);
     std::istringstream stream(bytes.substr(0, size));
     Sequential model;
-    const std::string words = messageOf<cereal::Exception>([&] { load(stream, model); });
+    const std::string words = errorOf<cereal::Exception>([&] { load(stream, model); });
     EXPECT_TRUE(words == "it ends too early" || words.find(" bytes are left") != std::string::npos)
         << words;
   }
@@ -304,7 +304,7 @@ TEST(Serialization, PointersShareObjectsOfTheirType) {
   EXPECT_EQ(first, second);
   std::istringstream wrong(stream.str());
   std::shared_ptr<float> other;
-  EXPECT_EQ(messageOf<cereal::Exception>([&] { load(wrong, first, other); }),
+  EXPECT_EQ(errorOf<cereal::Exception>([&] { load(wrong, first, other); }),
             "it holds something else than what is loaded from it: a pointer to object 1");
 }
 

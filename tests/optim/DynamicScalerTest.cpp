@@ -8,6 +8,7 @@
 #include "fl/autograd/Functions.h"
 #include "fl/tensor/tensor.h"
 #include "tests/ErrorOf.h"
+#include "tests/Values.h"
 #include "tests/optim/AllOptimizers.h"
 
 namespace fl::test {
@@ -23,10 +24,6 @@ Variable parameterOf(std::vector<float> values, dtype type = dtype::f32) {
 void setGradient(Variable& parameter, const std::vector<float>& values) {
   parameter.zeroGrad();
   parameter.addGrad(Variable(Tensor::fromVector(values).astype(parameter.type()), false));
-}
-
-std::vector<float> valuesOf(const Tensor& tensor) {
-  return tensor.astype(dtype::f32).toHostVector<float>();
 }
 
 TEST(DynamicScaler, TheFactorFollowsTheGradients) {

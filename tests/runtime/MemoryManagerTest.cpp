@@ -41,7 +41,7 @@ std::unique_ptr<MemoryManager> guardAfter() { return makeGuardMemoryManager(Guar
 std::unique_ptr<MemoryManager> guardBefore() { return makeGuardMemoryManager(Guard::Begin); }
 INSTANTIATE_TEST_SUITE_P(Managers, MemoryManagerTest,
                          testing::Values(&makeCachingMemoryManager, &makeDefaultMemoryManager,
-                                         &guardAfter, &guardBefore));
+                                         &guardAfter, &guardBefore, &makePoisonMemoryManager));
 
 TEST_P(MemoryManagerTest, BlocksAreAlignedAndDisjoint) {
   std::vector<std::pair<unsigned char*, size_t>> blocks;
@@ -206,6 +206,31 @@ TEST(GuardMemoryManager, RefusesMoreThanTheMachineHas) {
   EXPECT_THROW(manager->allocate(pages / 4 * 3 * page), std::bad_alloc);
   manager->deallocate(third, pages / 3 * page);
   EXPECT_EQ(manager->stats().liveBytes, 0u);
+}
+
+bool isPoison(const void* block, size_t bytes) {
+  const auto* begin = static_cast<const unsigned char*>(block);
+  return std::all_of(begin, begin + bytes, [](unsigned char byte) { return byte == kPoison; });
+}
+
+TEST(PoisonMemoryManager, PoisonsWhatHoldsNoValue) {
+  const auto manager = makePoisonMemoryManager();
+  void* block = manager->allocate(1000);
+  EXPECT_TRUE(isPoison(block, 1000));
+  std::memset(block, 1, 1000);
+  manager->deallocate(block, 1000);
+#ifndef FL_ADDRESS_SANITIZER  // which lets nobody look
+  EXPECT_TRUE(isPoison(block, 1000)) << "after it was freed";
+#endif
+  float nan;
+  std::memset(&nan, kPoison, sizeof(nan));
+  EXPECT_NE(nan, nan);
+}
+
+TEST(HostMemoryManager, PoisonsWhenAskedTo) {
+  const char* check = std::getenv("FL_CHECK");
+  std::memset(Buffer(100).data(), 1, 100);
+  EXPECT_EQ(check && std::string(check) == "poison", isPoison(Buffer(100).data(), 100));
 }
 
 TEST(HostMemoryManager, GuardsWhenAskedTo) {

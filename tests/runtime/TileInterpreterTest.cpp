@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <random>
 #include <thread>
@@ -12,6 +11,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/tile/TileInterpreter.h"
+#include "tests/Seed.h"
 #include "tests/codegen/KernelLaunch.h"
 #include "tests/codegen/KernelMaker.h"
 #include "tests/codegen/RandomKernel.h"
@@ -28,14 +28,7 @@ using testing::KernelMaker;
 using testing::kOne;
 using testing::kZero;
 using testing::LaunchOptions;
-
-// The seed of a random test, which it prints; FL_TEST_SEED replays one.
-uint64_t testSeed(uint64_t initial) {
-  const char* given = std::getenv("FL_TEST_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : initial;
-  std::cout << "replay with FL_TEST_SEED=" << seed << "\n";
-  return seed;
-}
+using testing::testSeed;
 
 // Runs parts of `grain` kept elements (0: all in one), the last part first.
 void runTiles(const KernelLaunch& launch, TileVariant variant, int64_t grain = 0) {

@@ -16,20 +16,12 @@
 
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/tensor/tensor.h"
+#include "tests/ExactTypes.h"
 
 namespace fl::testing {
 
 using Axes = const std::vector<int>&;
 using T = const Tensor&;
-
-// The address of the function of exactly this type.
-#define FL_SIGNATURE(name, ...) \
-  static_assert(                \
-      std::is_function_v<std::remove_pointer_t<decltype(static_cast<__VA_ARGS__>(&name))>>)
-
-// The address of the method of exactly this type; a static one is a function.
-#define FL_METHOD(name, ...) \
-  static_assert(std::is_member_function_pointer_v<decltype(static_cast<__VA_ARGS__>(&name))>)
 
 // ---- TensorBase.h, Random.h: creation and random ----
 #define FL_OF_NUMBERS(N)                                              \

@@ -16,24 +16,24 @@ AsymmetricConv1D::AsymmetricConv1D(int nIn, int nOut, int wx, int sx, IntOrPadMo
                                    float futurePart, int dx, bool bias, int groups)
     : Conv2D(nIn, nOut, wx, 1, sx, 1, px, 0, dx, 1, bias, groups), futurePart_(futurePart) {
   FL_API_ENTRY();
-  check();
+  checkSides();
 }
 
 AsymmetricConv1D::AsymmetricConv1D(const Variable& w, int sx, IntOrPadMode px, float futurePart,
                                    int dx, int groups)
     : Conv2D(w, sx, 1, px, 0, dx, 1, groups), futurePart_(futurePart) {
   FL_API_ENTRY();
-  check();
+  checkSides();
 }
 
 AsymmetricConv1D::AsymmetricConv1D(const Variable& w, const Variable& b, int sx, IntOrPadMode px,
                                    float futurePart, int dx, int groups)
     : Conv2D(w, b, sx, 1, px, 0, dx, 1, groups), futurePart_(futurePart) {
   FL_API_ENTRY();
-  check();
+  checkSides();
 }
 
-void AsymmetricConv1D::check() const {
+void AsymmetricConv1D::checkSides() const {
   FL_USER_CHECK(xPad_ == 0 || xPad_ == static_cast<int>(PaddingMode::SAME),
                 "AsymmetricConv1D: the padding must be 0 or SAME, not ", xPad_);
   FL_USER_CHECK(futurePart_ >= 0 && futurePart_ <= 1,
@@ -45,8 +45,7 @@ void AsymmetricConv1D::check() const {
 Variable AsymmetricConv1D::forward(const Variable& input) {
   FL_API_ENTRY();
   detail::checkImages(*this, input);
-  const int each =
-      derivePadding(static_cast<int>(input.dim(0)), xFilter_, xStride_, xPad_, xDilation_);
+  const int each = paddings(input, xDilation_, 1).first;
   const int moved = static_cast<int>((1 - 2 * futurePart_) * static_cast<float>(each));
   const Variable padded = moved == 0 ? input : padding(input, {{each + moved, each - moved}}, 0.0);
   const Variable weights = detail::toType(params_[0], input.type());

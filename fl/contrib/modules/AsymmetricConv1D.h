@@ -27,7 +27,7 @@ class AsymmetricConv1D : public Conv2D {
  private:
   AsymmetricConv1D() = default;
   FL_SAVE_LOAD_WITH_BASE(Conv2D, futurePart_)
-  void check() const;
+  void checkSides() const;
 
   float futurePart_ = 0.5;
 };

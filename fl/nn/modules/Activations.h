@@ -45,7 +45,7 @@ class ReLU6 : public CloneableUnaryModule<ReLU6> {
 // Shapes: any, kept
 class LeakyReLU : public CloneableUnaryModule<LeakyReLU> {
  public:
-  explicit LeakyReLU(double slope = 0.0) : mSlope_(slope) {}
+  /* implicit */ LeakyReLU(double slope = 0.0) : mSlope_(slope) {}
   FL_UNARY_MODULE(mSlope_)
 
   double mSlope_;
@@ -65,7 +65,7 @@ class PReLU : public CloneableUnaryModule<PReLU> {
 // Shapes: any, kept
 class ELU : public CloneableUnaryModule<ELU> {
  public:
-  explicit ELU(double alpha = 1.0) : mAlpha_(alpha) {}
+  /* implicit */ ELU(double alpha = 1.0) : mAlpha_(alpha) {}
   FL_UNARY_MODULE(mAlpha_)
 
   double mAlpha_;
@@ -75,7 +75,7 @@ class ELU : public CloneableUnaryModule<ELU> {
 // Shapes: any, kept
 class ThresholdReLU : public CloneableUnaryModule<ThresholdReLU> {
  public:
-  explicit ThresholdReLU(double threshold = 1.0) : mThreshold_(threshold) {}
+  /* implicit */ ThresholdReLU(double threshold = 1.0) : mThreshold_(threshold) {}
   FL_UNARY_MODULE(mThreshold_)
 
   double mThreshold_;
@@ -85,7 +85,7 @@ class ThresholdReLU : public CloneableUnaryModule<ThresholdReLU> {
 // Shapes: any, half as large in dimension `dim`
 class GatedLinearUnit : public CloneableUnaryModule<GatedLinearUnit> {
  public:
-  explicit GatedLinearUnit(int dim = 0) : dim_(dim) {}
+  /* implicit */ GatedLinearUnit(int dim = 0) : dim_(dim) {}
   FL_UNARY_MODULE(dim_)
 
   int dim_;
@@ -95,7 +95,7 @@ class GatedLinearUnit : public CloneableUnaryModule<GatedLinearUnit> {
 // Shapes: any, kept
 class LogSoftmax : public CloneableUnaryModule<LogSoftmax> {
  public:
-  explicit LogSoftmax(int dim = 0) : dim_(dim) {}
+  /* implicit */ LogSoftmax(int dim = 0) : dim_(dim) {}
   FL_UNARY_MODULE(dim_)
 
   int dim_;
@@ -105,7 +105,7 @@ class LogSoftmax : public CloneableUnaryModule<LogSoftmax> {
 // Shapes: any, kept
 class Softmax : public CloneableUnaryModule<Softmax> {
  public:
-  explicit Softmax(int dim = 0) : dim_(dim) {}
+  /* implicit */ Softmax(int dim = 0) : dim_(dim) {}
   FL_UNARY_MODULE(dim_)
 
   int dim_;
@@ -115,7 +115,7 @@ class Softmax : public CloneableUnaryModule<Softmax> {
 // Shapes: any, kept
 class Swish : public CloneableUnaryModule<Swish> {
  public:
-  explicit Swish(double beta = 1.0) : beta_(beta) {}
+  /* implicit */ Swish(double beta = 1.0) : beta_(beta) {}
   FL_UNARY_MODULE(beta_)
 
   double beta_;

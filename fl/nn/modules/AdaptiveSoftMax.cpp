@@ -18,6 +18,8 @@ AdaptiveSoftMax::AdaptiveSoftMax(int inputSize, const std::vector<int>& cutoff, 
   FL_API_ENTRY();
   FL_USER_CHECK(!cutoff.empty() && cutoff[0] > 0, "AdaptiveSoftMax: needs positive cut-offs, not ",
                 detail::axesToString(cutoff));
+  FL_USER_CHECK(inputSize > 0 && divValue >= 1, "AdaptiveSoftMax: inputs must be positive and ",
+                "divValue at least 1, not ", inputSize, " and ", divValue);
   const int clusters = static_cast<int>(cutoff.size()) - 1;
   params_ = {kaimingUniform(Shape({cutoff[0] + clusters, inputSize}), inputSize)};
   for (int i = 0; i < clusters; ++i) {

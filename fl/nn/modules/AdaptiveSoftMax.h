@@ -15,7 +15,8 @@ namespace fl {
 class AdaptiveSoftMax : public CloneableUnaryModule<AdaptiveSoftMax> {
  public:
   AdaptiveSoftMax() = default;
-  // Throws std::invalid_argument unless the cut-offs are positive and ascend and every rank is.
+  // Throws std::invalid_argument unless the cut-offs are positive and ascend, divValue is at least
+  // 1 and every rank is positive.
   AdaptiveSoftMax(int inputSize, const std::vector<int>& cutoff, float divValue = 4);
   // The most probable class of each sample: (1, ...), without a gradient.
   Variable predict(const Variable& inputs) const;

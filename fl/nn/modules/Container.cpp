@@ -19,6 +19,9 @@ void Container::append(ModulePtr module) {
     owners_[static_cast<int>(params_.size())] = {static_cast<int>(modules_.size()), i};
     params_.push_back(module->param(i));
   }
+  if (frozen_) {
+    module->freeze();
+  }
   modules_.push_back(std::move(module));
   nameModules();
 }
@@ -83,11 +86,15 @@ ModulePtr Container::module(int id) const {
 
 std::vector<ModulePtr> Container::modules() const { return modules_; }
 
-std::unordered_map<int, Variable> Container::getOrphanedParamsIdxMap() const {
-  std::unordered_map<int, Variable> orphans;
+std::unordered_multimap<int, int> Container::getOrphanedParamsIdxMap() const {
+  std::unordered_multimap<int, int> orphans;
+  int child = -1;
   for (int i = 0; i < numParamTensors(); ++i) {
-    if (!owners_.contains(i)) {
-      orphans.emplace(i, params_[i]);
+    const auto owner = owners_.find(i);
+    if (owner == owners_.end()) {
+      orphans.emplace(child, i);
+    } else {
+      child = owner->second.first;
     }
   }
   return orphans;

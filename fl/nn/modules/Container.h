@@ -38,8 +38,9 @@ class Container : public Module {
   ModulePtr module(int id) const;
   std::vector<ModulePtr> modules() const;
 
-  // By their positions, the parameters that are the container's own and no child's.
-  std::unordered_map<int, Variable> getOrphanedParamsIdxMap() const;
+  // The positions of the parameters that are the container's own and no child's, by the child whose
+  // parameters they follow; -1 for those before the first.
+  std::unordered_multimap<int, int> getOrphanedParamsIdxMap() const;
 
   void train() override;
   void eval() override;

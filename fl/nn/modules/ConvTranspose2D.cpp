@@ -1,12 +1,9 @@
 #include "fl/nn/modules/ConvTranspose2D.h"
 
-#include <cmath>
-
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
-#include "fl/nn/Init.h"
 #include "fl/nn/Serialization.h"
 #include "fl/nn/Utils.h"
 
@@ -16,37 +13,18 @@ namespace fl {
 
 ConvTranspose2D::ConvTranspose2D(int nIn, int nOut, int wx, int wy, int sx, int sy, int px, int py,
                                  int dx, int dy, bool bias, int groups, int ex, int ey)
-    : nIn_(nIn),
-      nOut_(nOut),
-      xFilter_(wx),
-      yFilter_(wy),
-      xStride_(sx),
-      yStride_(sy),
-      xPad_(px),
-      yPad_(py),
-      xDilation_(dx),
-      yDilation_(dy),
-      bias_(bias),
-      groups_(groups),
+    : Convolution{{wx, wy, sx, sy, px, py}, nIn, nOut, dx, dy, bias, groups},
       xExtra_(ex),
       yExtra_(ey) {
   FL_API_ENTRY();
   checkSettings();
-  const int fanIn = wx * wy * nOut / groups;
-  params_ = {kaimingUniform(Shape({wx, wy, nOut / groups, nIn}), fanIn)};
-  if (bias) {
-    const double bound = std::sqrt(1.0 / fanIn);
-    params_.push_back(uniform(Shape({1, 1, nOut, 1}), -bound, bound));
-  }
+  params_ = drawParameters(nOut, nIn);
 }
 
 void ConvTranspose2D::checkSettings() const {
-  FL_USER_CHECK(nIn_ > 0 && nOut_ > 0 && xFilter_ > 0 && yFilter_ > 0,
-                "ConvTranspose2D: channels and filter must be positive, not ", nIn_, "->", nOut_,
-                ", ", xFilter_, "x", yFilter_);
-  FL_USER_CHECK(groups_ > 0 && nIn_ % groups_ == 0 && nOut_ % groups_ == 0,
-                "ConvTranspose2D: ", groups_, " groups do not divide ", nIn_, "->", nOut_,
-                " channels");
+  check("ConvTranspose2D");
+  FL_USER_CHECK(xPad_ >= 0 && yPad_ >= 0, "ConvTranspose2D: paddings must be numbers from 0 on, ",
+                "not ", xPad_, ",", yPad_);
   FL_USER_CHECK(xExtra_ >= 0 && xExtra_ < xStride_ && yExtra_ >= 0 && yExtra_ < yStride_,
                 "ConvTranspose2D: extra positions ", xExtra_, ",", yExtra_,
                 " must be smaller than the strides ", xStride_, ",", yStride_);
@@ -98,10 +76,6 @@ Variable ConvTranspose2D::forward(const Variable& input) {
   return bias_ ? result + detail::toType(params_[1], input.type()) : result;
 }
 
-std::string ConvTranspose2D::prettyString() const {
-  return detail::concat("ConvTranspose2D (", nIn_, "->", nOut_, ", ", xFilter_, "x", yFilter_, ", ",
-                        xStride_, ",", yStride_, ", ", xPad_, ",", yPad_, ", ", xDilation_, ",",
-                        yDilation_, ")", bias_ ? " (with bias)" : " (without bias)");
-}
+std::string ConvTranspose2D::prettyString() const { return describe("ConvTranspose2D"); }
 
 }  // namespace fl

@@ -1,6 +1,7 @@
 // What enlarges images as a strided convolution makes them smaller.
 #pragma once
 
+#include "fl/nn/modules/Convolution.h"
 #include "fl/nn/modules/Module.h"
 
 namespace fl {
@@ -12,29 +13,17 @@ namespace fl {
 // Parameters: the weights (wx,wy,nOut/groups,nIn), drawn by kaimingUniform with wx wy nOut / groups
 // as fanIn, and the bias (1,1,nOut,1), uniform within sqrt(1 / fanIn).
 // Shapes: (W,H,nIn,N) to (W',H',nOut,N)
-class ConvTranspose2D : public CloneableUnaryModule<ConvTranspose2D> {
+class ConvTranspose2D : public CloneableUnaryModule<ConvTranspose2D>, private detail::Convolution {
  public:
+  // Throws std::invalid_argument unless the settings fit each other.
   ConvTranspose2D(int nIn, int nOut, int wx, int wy, int sx = 1, int sy = 1, int px = 0, int py = 0,
                   int dx = 1, int dy = 1, bool bias = true, int groups = 1, int ex = 0, int ey = 0);
-  FL_UNARY_MODULE(nIn_, nOut_, xFilter_, yFilter_, xStride_, yStride_, xPad_, yPad_, xDilation_,
-                  yDilation_, bias_, groups_, xExtra_, yExtra_)
+  FL_UNARY_MODULE(FL_CONVOLUTION_MEMBERS, xExtra_, yExtra_)
   ConvTranspose2D() = default;
   void checkSettings() const;
   Shape outputShape(const Shape& input) const;
   Variable backwards(const Variable& input, const Variable& weights) const;
 
-  int nIn_ = 0;
-  int nOut_ = 0;
-  int xFilter_ = 0;
-  int yFilter_ = 0;
-  int xStride_ = 1;
-  int yStride_ = 1;
-  int xPad_ = 0;
-  int yPad_ = 0;
-  int xDilation_ = 1;
-  int yDilation_ = 1;
-  bool bias_ = false;
-  int groups_ = 1;
   int xExtra_ = 0;
   int yExtra_ = 0;
 };

@@ -11,7 +11,7 @@ namespace fl {
 // Shapes: any, kept
 class Dropout : public CloneableUnaryModule<Dropout> {
  public:
-  explicit Dropout(double ratio = 0.5);
+  /* implicit */ Dropout(double ratio = 0.5);
   FL_UNARY_MODULE(ratio_)
 
   double ratio_;

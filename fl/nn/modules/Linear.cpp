@@ -26,19 +26,24 @@ Linear::Linear(int inputSize, int outputSize, bool bias)
   }
 }
 
-Linear::Linear(const Variable& w)
-    : CloneableUnaryModule<Linear>({w}),
-      nIn_(static_cast<int>(w.dim(1))),
-      nOut_(static_cast<int>(w.dim(0))) {}
+Linear::Linear(const Variable& w) : CloneableUnaryModule<Linear>({w}) {
+  FL_API_ENTRY();
+  takeSizes(w);
+}
 
 Linear::Linear(const Variable& w, const Variable& b)
-    : CloneableUnaryModule<Linear>({w, b}),
-      nIn_(static_cast<int>(w.dim(1))),
-      nOut_(static_cast<int>(w.dim(0))),
-      bias_(true) {
+    : CloneableUnaryModule<Linear>({w, b}), bias_(true) {
   FL_API_ENTRY();
+  takeSizes(w);
   FL_USER_CHECK(b.shape() == Shape({w.dim(0)}), "Linear: bias ", b.shape(), " does not fit weight ",
                 w.shape());
+}
+
+void Linear::takeSizes(const Variable& w) {
+  FL_USER_CHECK(w.ndim() == 2, "Linear: the weight ", typeToString(w.type(), w.shape()),
+                " must have two dimensions");
+  nIn_ = static_cast<int>(w.dim(1));
+  nOut_ = static_cast<int>(w.dim(0));
 }
 
 Variable Linear::forward(const Variable& input) {

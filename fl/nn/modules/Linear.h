@@ -16,6 +16,7 @@ class Linear : public CloneableUnaryModule<Linear> {
   Linear(const Variable& w, const Variable& b);
   FL_UNARY_MODULE(nIn_, nOut_, bias_)
   Linear() = default;
+  void takeSizes(const Variable& w);
 
   int nIn_ = 0;
   int nOut_ = 0;

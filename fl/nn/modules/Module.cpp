@@ -41,6 +41,9 @@ Variable Module::param(int position) const {
 void Module::setParams(const Variable& var, int position) {
   checkPosition(position, params_.size());
   params_[position] = var;
+  if (frozen_) {
+    params_[position].freeze();
+  }
 }
 
 std::vector<Variable> Module::copyParams() const {
@@ -53,8 +56,7 @@ std::vector<Variable> Module::copyParams() const {
 
 void Module::train() {
   if (frozen_) {
-    eval();  // a container may have set the parameters, which it shares
-    return;
+    return freeze();  // and with it what became a parameter since
   }
   train_ = true;
   for (Variable& param : params_) {
@@ -78,6 +80,9 @@ void Module::zeroGrad() {
 void Module::freeze() {
   frozen_ = true;
   eval();
+  for (Variable& param : params_) {
+    param.freeze();
+  }
 }
 
 std::vector<Variable> Module::operator()(const std::vector<Variable>& inputs) {

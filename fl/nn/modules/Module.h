@@ -38,8 +38,9 @@ class Module {
   virtual void eval();
   // Drops the gradients of the parameters.
   void zeroGrad();
-  // Evaluation mode for good: train(), also that of a container around it, leaves it there. Copies
-  // are frozen too; what is loaded from a file is not.
+  // Evaluation mode for good: train() leaves it there, and no module that shares a parameter makes
+  // it want a gradient again (Variable::freeze). Copies are frozen too; what is loaded from a file
+  // is not.
   virtual void freeze();
 
   virtual std::vector<Variable> forward(const std::vector<Variable>& inputs) = 0;

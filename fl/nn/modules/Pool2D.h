@@ -1,7 +1,7 @@
 // 2-D pooling of images (W,H,C,N).
 #pragma once
 
-#include "fl/nn/Utils.h"
+#include "fl/nn/modules/Convolution.h"
 #include "fl/nn/modules/Module.h"
 #include "fl/tensor/Defines.h"
 
@@ -10,19 +10,15 @@ namespace fl {
 // The maximum or the average of windows of wx * wy elements, as fl::pool2d; paddings are numbers or
 // PaddingMode::SAME.
 // Shapes: (W,H,C,N) to (W',H',C,N)
-class Pool2D : public CloneableUnaryModule<Pool2D> {
+class Pool2D : public CloneableUnaryModule<Pool2D>, private detail::Windows {
  public:
+  // Throws std::invalid_argument unless windows and strides are positive and paddings numbers from
+  // 0 on, at most half of the window, or a PaddingMode.
   Pool2D(int wx, int wy, int sx = 1, int sy = 1, detail::IntOrPadMode px = 0,
          detail::IntOrPadMode py = 0, PoolingMode mode = PoolingMode::MAX);
-  FL_UNARY_MODULE(xFilter_, yFilter_, xStride_, yStride_, xPad_, yPad_, mode_)
+  FL_UNARY_MODULE(FL_WINDOW_MEMBERS, mode_)
   Pool2D() = default;
 
-  int xFilter_ = 1;
-  int yFilter_ = 1;
-  int xStride_ = 1;
-  int yStride_ = 1;
-  int xPad_ = 0;
-  int yPad_ = 0;
   PoolingMode mode_ = PoolingMode::MAX;
 };
 

@@ -44,6 +44,8 @@ RNN::RNN(int input_size, int hidden_size, int num_layers, RnnMode mode, bool bid
   FL_USER_CHECK(input_size > 0 && hidden_size > 0 && num_layers > 0,
                 "RNN: sizes and layers must be positive, not ", input_size, ", ", hidden_size,
                 " and ", num_layers);
+  FL_USER_CHECK(drop_prob >= 0 && drop_prob <= 1, "RNN: drop_prob must be in [0, 1], not ",
+                drop_prob);
   const int64_t count =
       detail::getNumRnnParams(input_size, hidden_size, num_layers, mode, bidirectional);
   const double bound = std::sqrt(1.0 / hidden_size);

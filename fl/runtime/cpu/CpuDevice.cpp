@@ -288,8 +288,11 @@ class CpuSchedule : public ScheduleRunner {
     if (scratchBytes_ > 0) {
       scratch = std::make_unique<Buffer>(scratchBytes_);
     }
+    size_t begin = 0;
     for (const auto& step : steps_) {
+      size_t end = begin + 1;
       if (const auto* group = std::get_if<LaunchGroup>(&step)) {
+        end = begin + group->launches.size();
         group->launches.size() == 1 ? runLaunch(group->launches[0], frame)
                                     : runGroup(*group, frame);
       } else if (const auto* chunked = std::get_if<ChunkedLaunch>(&step)) {
@@ -297,6 +300,8 @@ class CpuSchedule : public ScheduleRunner {
       } else {
         runCall(std::get<PreparedCall>(step), frame, scratch ? scratch->data() : nullptr);
       }
+      afterSteps(frame, begin, end);
+      begin = end;
     }
     counters().kernelLaunches += launches_;
     if (launches_ < steps_.size()) {

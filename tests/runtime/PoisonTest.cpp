@@ -1,0 +1,89 @@
+// FL_CHECK=poison in the midst of a plan: a temporary holds its value up to the last step that may
+// use it, and no longer.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fl/base/Flags.h"
+#include "fl/kernel/Schedule.h"
+#include "fl/runtime/Device.h"
+#include "fl/runtime/MemoryManager.h"
+
+namespace fl::runtime {
+namespace {
+
+// -(2 x) twice, each by a temporary of its own. The steps run two at a time, as each two are
+// launches of one kernel that need nothing of one another.
+constexpr const char* kSchedule = R"(schedule @s arena=128 bound=128 {
+  parameter f32[4]
+  output f32[4]
+  output f32[4]
+  temporary bytes=64 first=0 last=2 offset=0
+  temporary bytes=64 first=1 last=3 offset=64
+kernel @double rank=1 reduced=[] {
+  operand input f32 [1]
+  operand output f32 [1]
+  %0 = load 0 : f32
+  %1 = add %0, %0 : f32
+  stage { store 1 %1 }
+}
+kernel @negative rank=1 reduced=[] {
+  operand input f32 [1]
+  operand output f32 [1]
+  %0 = load 0 : f32
+  %1 = negative %0 : f32
+  stage { store 1 %1 }
+}
+  launch 0 extents=[4] operands(p0+0[1], t0+0[1]) numbers=[]
+  launch 0 extents=[4] operands(p0+0[1], t1+0[1]) numbers=[]
+  launch 1 extents=[4] operands(t0+0[1], o0+0[1]) numbers=[]
+  launch 1 extents=[4] operands(t1+0[1], o1+0[1]) numbers=[]
+})";
+
+struct Results {
+  std::vector<float> first, second;
+};
+
+// `lastOfFirst`: the last step of the first temporary, which step 2 reads, as the plan has it.
+Results run(const std::string& check, int lastOfFirst) {
+  const std::vector<float> x = {1, 2, 3, 4};
+  const std::vector<MemoryBlockPtr> buffers = {makeBlock(x.data(), sizeof(float) * x.size())};
+  KernelCache kernels;
+  const auto device = makeDevice("cpu");
+  ir::Schedule schedule = ir::parseSchedule(kSchedule);
+  schedule.temporaries[0].last = lastOfFirst;
+  const auto plan = device->load(std::move(schedule), &kernels);
+  const std::string before = flags().check;
+  flags().check = check;
+  const auto outputs = plan->run(buffers, std::vector<Number>(1));
+  flags().check = before;
+  const auto values = [](const MemoryBlock& block) {
+    const auto* begin = static_cast<const float*>(block.data());
+    return std::vector<float>(begin, begin + 4);
+  };
+  return {values(*outputs[0]), values(*outputs[1])};
+}
+
+const std::vector<float> kExpected = {-2, -4, -6, -8};
+
+TEST(Poison, LeavesWhatIsStillRead) {
+  const Results results = run("poison", 2);
+  EXPECT_EQ(results.first, kExpected);
+  EXPECT_EQ(results.second, kExpected);
+}
+
+// As if the plan took the temporary for dead before its last reader runs.
+TEST(Poison, ShowsWhatIsReadTooLate) {
+  EXPECT_EQ(run("", 1).first, kExpected) << "nothing happens to be in its place";
+  const Results results = run("poison", 1);
+  for (const float value : results.first) {
+    EXPECT_TRUE(std::isnan(value)) << value;
+  }
+  EXPECT_EQ(results.second, kExpected);
+}
+
+}  // namespace
+}  // namespace fl::runtime
