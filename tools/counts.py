@@ -61,13 +61,15 @@ def composites():
 
 
 def files_of_op(enumerator, name):
-    """Files that name the operator in its row, in a rule of its own or in its gradient."""
+    """Files that name the operator in its row, in a rule of its own or in its gradient; those of
+    fl/library compute other operators with it."""
     mention = re.compile(
         rf"^FL_OP\({enumerator},|\bOp::{enumerator}\b|^Variable {name}\(", re.MULTILINE
     )
     return sum(
         bool(mention.search(path.read_text()))
         for path in sources(ROOT / "fl")
+        if path.parent != ROOT / "fl/library"
     )
 
 
