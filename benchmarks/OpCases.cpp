@@ -5,6 +5,7 @@
 
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/ir/Op.h"
+#include "fl/tensor/TableOps.h"
 
 namespace fl::bench {
 namespace {
@@ -280,7 +281,7 @@ void addComposites(std::vector<OpCase>* cases, dtype type) {
   add("all", Memory, square, [](const Tensor& x) { return all(x); });
 }
 
-// Work grows with the elements alone: the right side is 64x64.
+// Work grows with the elements alone: the right side is 64x64, sequences are 128 long.
 void addLibrary(std::vector<OpCase>* cases, dtype type) {
   const auto add = [&](const char* name, auto inputs, auto run) {
     cases->push_back({named(name, type), type, false, inputs,
@@ -297,6 +298,14 @@ void addLibrary(std::vector<OpCase>* cases, dtype type) {
     half[0] = half[1] = 8;
     return Tensors{numbers(images(elements), type), numbers(half, type)};
   };
+  const auto sequences = [=](Dim elements) {
+    return Tensors{numbers({128, 8, elements / 1024, 1}, type)};
+  };
+  add("attention", sequences,
+      [](const Tensors& x) { return table::attention(x[0], x[0], x[0], Tensor()); });
+  add("attentionBackward", sequences, [](const Tensors& x) {
+    return table::attentionBackward(x[0], x[0], x[0], x[0], Tensor())[0];
+  });
   add("matmul", matrices, [](const Tensors& x) { return matmul(x[0], x[1]); });
   add("conv2d", convolved, [](const Tensors& x) { return conv2d(x[0], x[1], 1, 1, 1, 1); });
   add("conv2dBackwardData", convolved, [](const Tensors& x) {

@@ -188,6 +188,8 @@ void checkText(const ir::Graph& graph) {
 
 // ---- Elements ----
 
+bool isAttention(Op op) { return op == Op::Attention || op == Op::AttentionBackward; }
+
 bool isAccumulating(Op op) {
   const Kind kind = ir::opKind(op);
   return op == Op::Sum || op == Op::ScatterAdd || op == Op::Fold || kind == Kind::Scan ||
@@ -195,11 +197,12 @@ bool isAccumulating(Op op) {
 }
 
 // Special values go where EdgeTest.cpp has no rows: all of them through what moves elements, one at
-// a time, for which one layout is enough, through what adds them up.
+// a time, for which one layout is enough, through what adds them up. The exponential of a score in
+// f32 is near the one in double for small scores only.
 bool takesSpecials(Op op, Layout layout) {
   const bool elsewhere = ir::isElementwise(op) || ir::opKind(op) == Kind::Reduce ||
                          ir::opKind(op) == Kind::Source || ir::opKind(op) == Kind::Random;
-  return !elsewhere && (layout == Layout::Contiguous || !isAccumulating(op));
+  return !elsewhere && !isAttention(op) && (layout == Layout::Contiguous || !isAccumulating(op));
 }
 
 class Draw {
@@ -372,7 +375,7 @@ class Cell {
   // What errors are measured against: sums of magnitudes. Weights of attention are no sums, so that
   // its largest result stands for all.
   Elements scaleOf(const std::vector<Elements>& inputs, const Elements& want) const {
-    if (op_ != Op::Attention && op_ != Op::AttentionBackward) {
+    if (!isAttention(op_)) {
       return inDouble(inputs, true);
     }
     double largest = 0;
