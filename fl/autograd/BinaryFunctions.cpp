@@ -104,8 +104,10 @@ Variable operator/(const Variable& lhs, const double& rhs) {
 Variable operator/(const double& lhs, const Variable& rhs) {
   FL_API_ENTRY();
   const Tensor x = rhs.tensor();
-  return unaryResult(toType(lhs / x, rhs.type()), rhs,
-                     [x, lhs](const Tensor& grad) { return grad * -lhs / (x * x); });
+  const Tensor result = toType(lhs / x, rhs.type());
+  // Not by x * x, which may be too large where the result is not.
+  return unaryResult(result, rhs,
+                     [x, result](const Tensor& grad) { return -(grad * (result / x)); });
 }
 
 #define FL_DEFINE_COMPARISON(OP)                                     \

@@ -12,6 +12,11 @@ using detail::unaryResult;
 
 namespace {
 
+// A result in the type of a floating input; integers have results that are none.
+Tensor floatLike(Tensor result, dtype input) {
+  return isFloating(input) ? toType(std::move(result), input) : result;
+}
+
 double countOf(const Shape& shape, const std::vector<int>& axes) {
   Dim count = 1;
   for (int axis : axes) {
@@ -65,7 +70,7 @@ Variable norm(const Variable& in, const std::vector<int>& axes, double p, bool k
   FL_USER_CHECK(p > 0, "norm: p must be positive, not ", p);
   const Tensor x = input.tensor();
   const std::vector<int> reduced = normalizedAxes("norm", x.shape(), axes);
-  const Tensor result = toType(norm(x, axes, p, keepDims), input.type());
+  const Tensor result = floatLike(norm(x, axes, p, keepDims), input.type());
   return unaryResult(result, input, [x, reduced, result, p](const Tensor& grad) {
     // The slopes of a norm of 0 lie around 0.
     const Tensor share = grad / (p == 2 ? result : power(result, p - 1));
@@ -86,7 +91,7 @@ Variable softmax(const Variable& in, const int dim) {
   checkAxis("softmax", input, dim);
   const Tensor& x = input.tensor();
   const Tensor weights = fl::exp(x - amax(x, {dim}, /*keepDims=*/true));
-  const Tensor result = toType(weights / sum(weights, {dim}, /*keepDims=*/true), input.type());
+  const Tensor result = floatLike(weights / sum(weights, {dim}, /*keepDims=*/true), input.type());
   return unaryResult(result, input, [result, dim](const Tensor& grad) {
     const Tensor weighted = grad * result;
     return weighted - result * sum(weighted, {dim}, /*keepDims=*/true);
@@ -100,7 +105,7 @@ Variable logSoftmax(const Variable& in, const int dim) {
   const Tensor& x = input.tensor();
   const Tensor shifted = x - amax(x, {dim}, /*keepDims=*/true);
   const Tensor total = sum(fl::exp(shifted), {dim}, /*keepDims=*/true);
-  const Tensor result = toType(shifted - fl::log(total), input.type());
+  const Tensor result = floatLike(shifted - fl::log(total), input.type());
   return unaryResult(result, input, [result, dim](const Tensor& grad) {
     return grad - fl::exp(result) * sum(grad, {dim}, /*keepDims=*/true);
   });

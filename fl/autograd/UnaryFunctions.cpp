@@ -149,7 +149,9 @@ Variable gelu(const Variable& in) {
   return unaryResult(0.5 * x * (1.0 + geluGate(x)), input, [x](const Tensor& grad) {
     const Tensor gate = geluGate(x);
     const Tensor slope = kGeluScale * (1.0 + 3 * kGeluCubic * (x * x));
-    return grad * (0.5 * (1.0 + gate) + 0.5 * x * (1.0 - gate * gate) * slope);
+    const Tensor bend = 0.5 * x * (1.0 - gate * gate) * slope;
+    // Far from 0, where the slope may be infinite, the gate is flat.
+    return grad * (0.5 * (1.0 + gate) + where(absolute(gate) < 1.0, bend, 0.0));
   });
 }
 

@@ -27,6 +27,7 @@ constexpr int64_t kScoreBytes = 2 << 20;
 constexpr int64_t kMostQueries = 128;
 // A row of scores has room for whole groups.
 constexpr int64_t kGroup = tile::kTileGroup;
+static_assert(kTile % kMostQueries == 0 && kTile % kGroup == 0, "a tile holds whole rows");
 // Ranges of the loop, each with scratch memory of its own.
 constexpr int64_t kMaxRanges = 16;
 // Rows that are summed before the sum is added to the total.

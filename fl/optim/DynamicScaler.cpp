@@ -25,13 +25,11 @@ Variable DynamicScaler::scale(const Variable& loss) {
 RecordedScalar<bool> DynamicScaler::unscale(const std::vector<Variable>& parameters) {
   FL_API_ENTRY();
   Tensor finite = full(Shape(), true, dtype::b8);
-  for (const Variable& parameter : parameters) {
-    if (parameter.isGradAvailable()) {
-      Tensor grad = parameter.grad().tensor();
-      grad = grad.astype(computeType(grad.type())) / now_.factor;
-      finite = finite && !any(isnan(grad) || isinf(grad));
-      parameter.grad() = Variable(std::move(grad), false);
-    }
+  for (const Variable& parameter : detail::withGradients(parameters)) {
+    Tensor grad = parameter.grad().tensor();
+    grad = grad.astype(computeType(grad.type())) / now_.factor;
+    finite = finite && !any(isnan(grad) || isinf(grad));
+    parameter.grad() = Variable(std::move(grad), false);
   }
   const Tensor halved = minimum(now_.factor, maximum(now_.factor / 2, kAmpMinimumScaleFactorValue));
   const Tensor factor = where(finite, now_.factor, halved);

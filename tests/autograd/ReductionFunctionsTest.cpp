@@ -82,7 +82,9 @@ TEST(ReductionFunctions, Norm) {
   for (double eps : {0.1, 100.0}) {
     SCOPED_TRACE(eps);
     expectGradients(
-        [eps](const std::vector<Variable>& v) { return normalize(v[0], {2, 0}, 3, eps); },
+        [eps](const std::vector<Variable>& v) {
+          return normalize(v[0], {2, 0}, 3, eps);
+        },
         {randomTensor({2, 3, 4}, 0.2, 1)});
   }
   // So does that of a line of zeros, whose gradient is finite.
@@ -135,6 +137,15 @@ TEST(ReductionFunctions, OddShapes) {
     expectGradients([](const std::vector<Variable>& v) { return logSoftmax(v[0], 0); },
                     {randomTensor(shape)});
   }
+}
+
+TEST(ReductionFunctions, OfIntegersAreFloats) {
+  const Variable x(Tensor::fromVector(std::vector<int>{1, 1, 1}), false);
+  for (const Variable& result : {softmax(x, 0), logSoftmax(x, 0), norm(x, {0})}) {
+    EXPECT_EQ(result.type(), dtype::f32);
+  }
+  EXPECT_NEAR(norm(x, {0}).scalar<float>(), std::sqrt(3), 1e-6);
+  EXPECT_NEAR(softmax(x, 0).tensor()(1).scalar<float>(), 1.0 / 3, 1e-6);
 }
 
 TEST(ReductionFunctions, SoftmaxOfLargeValues) {

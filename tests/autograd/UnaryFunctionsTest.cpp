@@ -136,5 +136,17 @@ TEST(UnaryFunctions, GradientsAtTies) {
   EXPECT_EQ(gradientAt(0, [](const Variable& x) { return pow(x, 0); }), 0);
 }
 
+// Where a square of the input is no finite number, but the gradient is.
+TEST(UnaryFunctions, GradientsOfLargeHalves) {
+  for (const double sign : {-1.0, 1.0}) {
+    Variable x(full(Shape({1}), sign * 300, dtype::f16), true);
+    gelu(x).backward();
+    EXPECT_EQ(x.grad().tensor().astype(dtype::f32).scalar<float>(), sign > 0 ? 1 : 0);
+    x.zeroGrad();
+    (1.0 / x).backward();
+    EXPECT_NEAR(x.grad().tensor().astype(dtype::f32).scalar<float>(), -1.0 / 90000, 6e-8);
+  }
+}
+
 }  // namespace
 }  // namespace fl::test

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "fl/autograd/Functions.h"
+#include "fl/autograd/OptimMode.h"
 #include "fl/nn/Init.h"
 #include "fl/nn/Serialization.h"
 #include "tests/ForwardingBackend.h"
@@ -40,37 +41,46 @@ std::vector<Variable> inputsOf(const ReferenceCase& c) {
   return inputs;
 }
 
-void expectGradient(ReferenceCase& c, const std::string& name, const Variable& variable) {
+void expectGradient(ReferenceCase& c, const std::string& name, const Variable& variable,
+                    double tolerance) {
   const Tensor gradient = variable.grad().tensor();
   if (c.has("zeros") && c.text("zeros") == name) {
-    EXPECT_LE(amax(absolute(gradient)).scalar<float>(), kTolerance) << c.op() << ": " << name;
+    EXPECT_LE(amax(absolute(gradient)).scalar<float>(), tolerance) << c.op() << ": " << name;
   } else {
-    c.expectNear(name, gradient, kTolerance);
+    c.expectNear(name, gradient, tolerance);
   }
 }
 
-void expectOutputsAndGradients(ReferenceCase& c, Module& module) {
+void expectEvaluation(ReferenceCase& c, Module& module, double tolerance) {
+  if (c.has("eval")) {
+    const Tensor result = module.forward(inputsOf(c))[0].tensor();
+    c.expectNear("eval", result.astype(dtype::f32), tolerance);
+  }
+}
+
+void expectOutputsAndGradients(ReferenceCase& c, Module& module, double tolerance) {
   const std::vector<Variable> inputs = inputsOf(c);
   testing::CountingBackend backend(defaultTensorBackend());
   std::optional<BackendScope> scope(std::in_place, backend);
   const std::vector<Variable> outputs = module(inputs);
   Variable total(full(Shape(), 0.0), false);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    total = total + sum(outputs[i] * input(numbered(c, "g", static_cast<int>(i)).tensor()), {});
+    const Variable weights = input(numbered(c, "g", static_cast<int>(i)).tensor());
+    total = total + sum(outputs[i].astype(dtype::f32) * weights, {}).astype(dtype::f32);
   }
   total.backward();
   EXPECT_EQ(backend.reads, 0) << c.op();
   scope.reset();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    c.expectNear("y" + std::to_string(i), outputs[i].tensor(), kTolerance);
+    c.expectNear("y" + std::to_string(i), outputs[i].tensor().astype(dtype::f32), tolerance);
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].isCalcGrad()) {
-      expectGradient(c, "dx" + std::to_string(i), inputs[i]);
+      expectGradient(c, "dx" + std::to_string(i), inputs[i], tolerance);
     }
   }
   for (int i = 0; i < module.numParamTensors(); ++i) {
-    expectGradient(c, "dp" + std::to_string(i), module.param(i));
+    expectGradient(c, "dp" + std::to_string(i), module.param(i), tolerance);
   }
 }
 
@@ -87,12 +97,10 @@ void checkModule(ReferenceCase& c) {
   const ModulePtr module = entry.make();
   EXPECT_EQ(module->prettyString(), entry.pretty);
   setParameters(c, *module);
-  expectOutputsAndGradients(c, *module);
+  expectOutputsAndGradients(c, *module, kTolerance);
 
   module->eval();
-  if (c.has("eval")) {
-    c.expectNear("eval", module->forward(inputsOf(c))[0].tensor(), kTolerance);
-  }
+  expectEvaluation(c, *module, kTolerance);
   const auto expectCopy = [&](const char* how, Module& copy) {
     SCOPED_TRACE(c.op() + " " + how);
     expectIndependentCopy(*module, copy, inputsOf(c));
@@ -108,6 +116,33 @@ TEST(Modules, AgreeWithPyTorchAndCopy) {
   ReferenceHandlers handlers;
   for (const auto& [name, entry] : moduleCases()) {
     handlers[name] = checkModule;
+  }
+  runReferences("modules", handlers);
+}
+
+// Whatever each level of mixed precision casts, a module combines types that fit, and no gradient
+// is lost: in 16 bits of either kind, all are within a tenth of the largest.
+void checkLevels(ReferenceCase& c) {
+  const OptimMode before = OptimMode::get();
+  for (const OptimLevel level : {OptimLevel::O1, OptimLevel::O2, OptimLevel::O3}) {
+    for (const dtype type : {dtype::f16, dtype::bf16}) {
+      SCOPED_TRACE(c.op() + " at O" + std::to_string(static_cast<int>(level)));
+      const ModulePtr module = moduleCases().at(c.op()).make();
+      setParameters(c, *module);
+      OptimMode::get().setType(type);
+      OptimMode::get().setOptimLevel(level);
+      expectOutputsAndGradients(c, *module, 1);
+      module->eval();
+      expectEvaluation(c, *module, 1);
+      OptimMode::get() = before;
+    }
+  }
+}
+
+TEST(Modules, TakeEveryLevelOfMixedPrecision) {
+  ReferenceHandlers handlers;
+  for (const auto& [name, entry] : moduleCases()) {
+    handlers[name] = checkLevels;
   }
   runReferences("modules", handlers);
 }

@@ -223,6 +223,17 @@ TEST(Optimizers, PrettyStrings) {
             "NAG (lr=2 ); (previous lr=1); (weight decay=0.5); (Nesterov momentum=0.99)");
 }
 
+// As two modules list one that they share.
+TEST(ClipGradNorm, ASharedParameterCountsOnce) {
+  Variable w(full(Shape({2}), 1.0, dtype::f64), true);
+  w.addGrad(Variable(Tensor::fromVector(std::vector<double>{3, 4}), false));
+  DynamicScaler scaler(8);
+  scaler.unscale({w, w});
+  EXPECT_EQ(valuesOf(w.grad().tensor()), (std::vector<double>{0.375, 0.5}));
+  EXPECT_EQ(clipGradNorm({w, Variable(w)}, 10), 0.625);
+  EXPECT_EQ(valuesOf(w.grad().tensor()), (std::vector<double>{0.375, 0.5}));
+}
+
 TEST(ClipGradNorm, NarrowGradientsAndHandles) {
   Variable w(full(Shape({300}), 0.0, dtype::f16), true);
   w.addGrad(Variable(full(Shape({300}), 1000.0, dtype::f16), false));

@@ -63,7 +63,10 @@ FL_ACTIVATION(ReLU, relu(input))
 FL_ACTIVATION(ReLU6, clamp(input, 0.0, 6.0))
 FL_ACTIVATION(LeakyReLU, max(input, mSlope_* input), mSlope_)
 FL_ACTIVATION(PReLU, positive(input) + min(input, 0.0) * detail::toType(params_[0], input.type()))
-FL_ACTIVATION(ELU, positive(input) + mAlpha_ * (exp(min(input, 0.0)) - 1.0), mAlpha_)
+FL_ACTIVATION(ELU,
+              positive(input) +
+                  detail::toType(mAlpha_ * (exp(min(input, 0.0)) - 1.0), input.type()),
+              mAlpha_)
 FL_ACTIVATION(ThresholdReLU, input*(input >= mThreshold_), mThreshold_)
 FL_ACTIVATION(GatedLinearUnit, gatedlinearunit(input, dim_), dim_)
 FL_ACTIVATION(LogSoftmax, logSoftmax(input, dim_), dim_)

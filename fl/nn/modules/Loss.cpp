@@ -4,6 +4,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/nn/Serialization.h"
+#include "fl/nn/Utils.h"
 
 CEREAL_REGISTER_TYPE(fl::MeanSquaredError)
 CEREAL_REGISTER_TYPE(fl::MeanAbsoluteError)
@@ -53,7 +54,8 @@ Variable BinaryCrossEntropy::forward(const Variable& inputs, const Variable& tar
   FL_API_ENTRY();
   checkShapes("BinaryCrossEntropy", inputs, "targets", targets);
   checkShapes("BinaryCrossEntropy", inputs, "weights", weights);
-  return mean(weights * binaryCrossEntropy(inputs, targets), {});
+  const Variable losses = binaryCrossEntropy(inputs, targets);
+  return mean(detail::toType(weights, losses.type()) * losses, {});
 }
 
 std::string BinaryCrossEntropy::prettyString() const { return "BinaryCrossEntropy"; }

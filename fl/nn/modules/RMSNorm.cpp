@@ -24,7 +24,10 @@ Variable RMSNorm::forward(const Variable& input) {
   FL_USER_CHECK(input.ndim() > 0 && input.dim(0) == size_, prettyString(), ": the input must be (",
                 size_, ", ...), not ", typeToString(input.type(), input.shape()));
   const Variable x = detail::toType(input, computeType(input.type()));
-  const Variable squares = mean(x * x, {0}, /*keepDims=*/true);
+  Shape one = x.shape();
+  one[0] = 1;
+  // Not mean(), which mixed precision may take in 16 bits.
+  const Variable squares = sumAs(x * x, one) / static_cast<double>(size_);
   const Variable result = detail::toType(x / sqrt(squares + epsilon_), input.type());
   return affine_ ? result * detail::toType(params_[0], input.type()) : result;
 }

@@ -49,7 +49,9 @@ std::vector<int> WeightNorm::normDim() const {
 void WeightNorm::computeWeight() {
   const Variable& v = params_[0];
   const Variable g = detail::toType(params_[1], v.type());
-  module_->setParams(v * (g / norm(v, normDim(), 2, /*keepDims=*/true)), 0);
+  // In the weight's type, whatever mixed precision takes the norm in.
+  const Variable length = detail::toType(norm(v, normDim(), 2, /*keepDims=*/true), v.type());
+  module_->setParams(v * (g / length), 0);
 }
 
 void WeightNorm::train() {
