@@ -18,19 +18,27 @@ class AdamOptimizer : public MomentOptimizer {
 
  protected:
   AdamOptimizer() = default;
-  void beginStep() override;
+  void beginStep(const Tensor* condition) override;
   void update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) override;
 
-  virtual double epsilonOfStep() const { return epsilon_; }
-
-  // Of the step that is recorded: sqrt(1 - beta2^t).
-  double secondCorrection_ = 0;
+  // Whether epsilon, too, is times sqrt(1 - beta2^t).
+  virtual bool correctsEpsilon() const { return false; }
 
  private:
-  FL_SAVE_LOAD_WITH_BASE(MomentOptimizer, count_)
+  FL_SAVE_LOAD_WITH_BASE(MomentOptimizer, count_, skips_, skipped_)
 
-  int count_ = 0;
-  double correctedLr_ = 0;
+  // Takes 1 - beta1^t and 1 - beta2^t of the step that is recorded.
+  template <typename T>
+  void correct(const T& first, const T& second);
+
+  int count_ = 0;  // of step() and stepIf()
+  // Once stepIf() was called, t is known when its condition is: `skipped_`, an f64 scalar, counts
+  // the steps that did not happen.
+  bool skips_ = false;
+  Tensor skipped_;
+  // Of the step that is recorded, f64 scalars.
+  Tensor correctedLr_;
+  Tensor correctedEpsilon_;
 };
 
 // As PyTorch has it: v is corrected before epsilon is added,
@@ -44,7 +52,7 @@ class AdamWOptimizer : public AdamOptimizer {
   std::string prettyString() const override { return withWeightDecay("AdamW"); }
 
  protected:
-  double epsilonOfStep() const override { return epsilon_ * secondCorrection_; }
+  bool correctsEpsilon() const override { return true; }
 
  private:
   FL_SAVE_LOAD_WITH_BASE(AdamOptimizer)

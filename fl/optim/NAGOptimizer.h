@@ -20,7 +20,7 @@ class NAGOptimizer : public PerParameterOptimizer {
   std::string prettyString() const override;
 
  protected:
-  void beginStep() override { oldLr_ = lr_; }
+  void beginStep(const Tensor*) override { oldLr_ = lr_; }
   void update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) override;
 
  private:

@@ -36,7 +36,7 @@ void PerParameterOptimizer::stepIf(const Tensor& condition) {
 }
 
 void PerParameterOptimizer::updateAllIf(const Tensor* condition) {
-  beginStep();
+  beginStep(condition);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (parameters_[i].isGradAvailable()) {
       updateIf(condition, parameters_[i], states_[i]);

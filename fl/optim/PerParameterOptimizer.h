@@ -13,7 +13,6 @@ namespace fl {
 class PerParameterOptimizer : public FirstOrderOptimizer {
  public:
   void step() override;
-  // Numbers that follow the count of steps (Adam's bias correction, a schedule) go on all the same.
   void stepIf(const Tensor& condition) override;
 
  protected:
@@ -24,8 +23,8 @@ class PerParameterOptimizer : public FirstOrderOptimizer {
 
   // For each parameter `tensors` state tensors like it, then `scalars` of shape {}; all 0.
   void makeState(int tensors, int scalars = 0);
-  // Before the updates of a step.
-  virtual void beginStep() {}
+  // Before the updates of a step; a null condition holds.
+  virtual void beginStep(const Tensor* /*condition*/) {}
   virtual void update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) = 0;
   // data = data - weightDecay factor data; nothing is recorded without weight decay.
   void decay(Tensor& data, double factor) const;

@@ -82,9 +82,7 @@ TEST(ReductionFunctions, Norm) {
   for (double eps : {0.1, 100.0}) {
     SCOPED_TRACE(eps);
     expectGradients(
-        [eps](const std::vector<Variable>& v) {
-          return normalize(v[0], {2, 0}, 3, eps);
-        },
+        [eps](const std::vector<Variable>& v) { return normalize(v[0], {2, 0}, 3, eps); },
         {randomTensor({2, 3, 4}, 0.2, 1)});
   }
   // So does that of a line of zeros, whose gradient is finite.

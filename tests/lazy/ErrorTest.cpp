@@ -451,10 +451,10 @@ TEST_F(Misuse, OfBatchnorm) {
   const Tensor none, four = full({4}, 1.0), zeros = full({4}, 0.0);
   Tensor mean = zeros, variance = four, empty;
   const auto run = [&](const Tensor& x, const Tensor& weight, const std::vector<int>& axes)
-      __attribute__((noinline)) {
-    FL_API_ENTRY();  // errors name the line that calls this
-    return batchnorm(x, weight, none, mean, variance, axes, true, 0.1, 1e-5);
-  };
+                       __attribute__((noinline)) {
+                         FL_API_ENTRY();  // errors name the line that calls this
+                         return batchnorm(x, weight, none, mean, variance, axes, true, 0.1, 1e-5);
+                       };
   EXPECT_MISUSE(run(image.astype(dtype::s32), none, {2}),
                 "batchnorm: s32[8,8,4,2]: needs a floating dtype");
   EXPECT_MISUSE(run(image, none, {}), "batchnorm: f32[8,8,4,2]: needs feature axes");
@@ -489,10 +489,10 @@ TEST_F(Misuse, OfRecurrentNetworks) {
   const Tensor weights = full({4 * 4 * (3 + 4 + 2)}, 1.0);  // of an LSTM
   const auto run = [&](const Tensor& input, const Tensor& hidden, const Tensor& cell,
                        const Tensor& w, RnnMode mode = RnnMode::LSTM, int layers = 1)
-      __attribute__((noinline)) {
-    FL_API_ENTRY();  // errors name the line that calls this
-    return rnn(input, hidden, cell, w, 4, layers, mode, false, 0);
-  };
+                       __attribute__((noinline)) {
+                         FL_API_ENTRY();  // errors name the line that calls this
+                         return rnn(input, hidden, cell, w, 4, layers, mode, false, 0);
+                       };
   run(x, state, state, weights);
   EXPECT_MISUSE(run(s34, none, none, weights), "rnn: s32[3,4]: needs a floating dtype");
   EXPECT_MISUSE(run(image, none, none, weights),
@@ -529,13 +529,14 @@ TEST_F(Misuse, OfGradientsOfRecurrentNetworks) {
   const auto payload = std::make_shared<detail::AutogradPayload>();
   const Tensor y =
       std::get<0>(detail::rnn(x, none, none, weights, 4, 1, RnnMode::TANH, false, 0, payload));
-  const auto run = [&](const detail::RNNGradData& grads,
-                       const std::shared_ptr<detail::AutogradPayload>& kept)
-      __attribute__((noinline)) {
-    FL_API_ENTRY();  // errors name the line that calls this
-    return detail::rnnBackward(x, none, none, weights, std::make_shared<detail::RNNGradData>(grads),
-                               y, 1, 4, RnnMode::TANH, false, 0, kept);
-  };
+  const auto run =
+      [&](const detail::RNNGradData& grads, const std::shared_ptr<detail::AutogradPayload>& kept)
+          __attribute__((noinline)) {
+            FL_API_ENTRY();  // errors name the line that calls this
+            return detail::rnnBackward(x, none, none, weights,
+                                       std::make_shared<detail::RNNGradData>(grads), y, 1, 4,
+                                       RnnMode::TANH, false, 0, kept);
+          };
   run({y, {}, {}}, payload);
   EXPECT_MISUSE(run({y, {}, {}}, nullptr),
                 "rnnBackward: needs the payload of rnn() with the same arguments");

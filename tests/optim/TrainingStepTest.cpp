@@ -98,24 +98,9 @@ std::shared_ptr<Sequential> makeTransformer() {
 Tensor makeText() { return integers({kTime, kBatch}, kVocabulary); }
 
 const Task kTasks[] = {
-    {"perceptron",
-     makePerceptron,
-     [] {
-       return rand({12, kBatch});
-     },
-     {kBatch}},
-    {"convolutional",
-     makeConvolutional,
-     [] {
-       return rand({8, 8, 2, kBatch});
-     },
-     {kBatch}},
-    {"recurrent",
-     makeRecurrent,
-     [] {
-       return rand({6, kBatch, kTime});
-     },
-     {kBatch, kTime}},
+    {"perceptron", makePerceptron, [] { return rand({12, kBatch}); }, {kBatch}},
+    {"convolutional", makeConvolutional, [] { return rand({8, 8, 2, kBatch}); }, {kBatch}},
+    {"recurrent", makeRecurrent, [] { return rand({6, kBatch, kTime}); }, {kBatch, kTime}},
     {"attending", makeAttending, makeText, {kTime, kBatch}},
     {"transformer", makeTransformer, makeText, {kTime, kBatch}},
 };

@@ -194,15 +194,13 @@ TEST(RandomBits, OfLargeSeeds) {
 // A view of the draw, read by what follows it in the same kernel.
 TEST(RandomBits, OfOtherOrders) {
   for (dtype type : {dtype::f32, dtype::f64, dtype::u32}) {
-    expectTheSameEverywhere(3, "transposed", [&] {
-      return transpose(rand({37, 91}, type)) + full({91, 37}, 1, type);
-    });
+    expectTheSameEverywhere(
+        3, "transposed", [&] { return transpose(rand({37, 91}, type)) + full({91, 37}, 1, type); });
     expectTheSameEverywhere(3, "sliced", [&] {
       return rand({37, 91}, type)(range(1, 36, 3), range(5, 90)) * full({1}, 3, type);
     });
-    expectTheSameEverywhere(3, "broadcast", [&] {
-      return rand({1, 91}, type) + full({37, 1}, 1, type);
-    });
+    expectTheSameEverywhere(3, "broadcast",
+                            [&] { return rand({1, 91}, type) + full({37, 1}, 1, type); });
   }
 }
 
