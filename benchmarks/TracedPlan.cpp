@@ -53,8 +53,7 @@ class TracingBackend : public TensorBackend {
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     const ir::ValueType& type) override {
-    if (ir::opKind(op) == ir::Kind::Library &&
-        !device_->supportsLibrary(op, typesOf(operands), attrs, type)) {
+    if (mustDefine(*device_, op, operands, attrs, type)) {
       return define(op, std::move(operands), attrs);
     }
     std::vector<TracedId> ids;

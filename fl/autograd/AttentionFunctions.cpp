@@ -70,18 +70,13 @@ Variable attention(const Variable& query, const Variable& key, const Variable& v
                   });
 }
 
-// What is added to all scores (time, keys, heads, batch), in one mask; empty without any.
-Tensor oneMask(const Variable& mask, const Variable& padMask, dtype type) {
-  Tensor result;
-  if (!mask.isEmpty()) {
-    result = reshape(mask.tensor(), {mask.dim(0), mask.dim(1), 1, 1}).astype(type);
+// What is added to the scores (time, keys, heads, batch), in one mask; empty without any.
+Variable oneMask(const Variable& mask, const Variable& padMask, dtype type) {
+  if (padMask.isEmpty()) {
+    return mask.isEmpty() ? mask : moddims(toType(mask, type), {0, 0, 1, 1});
   }
-  if (!padMask.isEmpty()) {
-    const Tensor pad =
-        reshape(padMask.tensor(), {1, padMask.dim(0), 1, padMask.dim(1)}).astype(type);
-    result = mask.isEmpty() ? pad : result + pad;
-  }
-  return result;
+  const Variable pad = moddims(toType(padMask, type), {1, padMask.dim(0), 1, padMask.dim(1)});
+  return mask.isEmpty() ? pad : moddims(toType(mask, type), {0, 0, 1, 1}) + pad;
 }
 
 }  // namespace
@@ -115,20 +110,16 @@ Variable multiheadAttention(const Variable& query, const Variable& key, const Va
     return moddims(x, {0, features, nHeads, query.dim(2)});
   };
   const Variable q = heads(query) / std::sqrt(static_cast<double>(features));
-  const bool onlyScores = posEmb.isEmpty() && pDropout == 0;
-  if (onlyScores && !mask.isCalcGrad() && !padMask.isCalcGrad()) {
-    const Tensor added = oneMask(mask, padMask, q.type());
-    return moddims(attention(q, heads(key), heads(value), added), query.shape());
+  const Variable added = oneMask(mask, padMask, q.type());
+  if (posEmb.isEmpty() && pDropout == 0 && !added.isCalcGrad()) {
+    return moddims(attention(q, heads(key), heads(value), added.tensor()), query.shape());
   }
   Variable scores = matmulNT(q, heads(key));
   if (!posEmb.isEmpty()) {
     scores = scores + positionScores(posEmb, q, key.dim(0), offset);
   }
-  if (!mask.isEmpty()) {
-    scores = scores + moddims(toType(mask, scores.type()), {0, 0, 1, 1});
-  }
-  if (!padMask.isEmpty()) {
-    scores = scores + moddims(toType(padMask, scores.type()), {1, key.dim(0), 1, key.dim(2)});
+  if (!added.isEmpty()) {
+    scores = scores + added;
   }
   const Variable weights = dropout(softmax(scores, 1), pDropout);
   return moddims(matmul(toType(weights, value.type()), heads(value)), query.shape());

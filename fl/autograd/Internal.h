@@ -23,6 +23,11 @@ inline void checkAxis(const char* function, const Variable& input, int axis) {
                 axis, " in ", typeToString(input.type(), input.shape()));
 }
 
+// A result in the type of a floating input; integers have results that are none.
+inline Tensor floatLike(Tensor result, dtype input) {
+  return isFloating(input) ? toType(std::move(result), input) : result;
+}
+
 // For captures: a value is kept only if the gradient that reads it is wanted.
 inline std::optional<Tensor> keptIf(bool wanted, const Tensor& tensor) {
   return wanted ? std::optional<Tensor>(tensor) : std::nullopt;

@@ -5,17 +5,13 @@
 namespace fl {
 
 using detail::checkAxis;
+using detail::floatLike;
 using detail::normalizedAxes;
 using detail::repeatTo;
 using detail::toType;
 using detail::unaryResult;
 
 namespace {
-
-// A result in the type of a floating input; integers have results that are none.
-Tensor floatLike(Tensor result, dtype input) {
-  return isFloating(input) ? toType(std::move(result), input) : result;
-}
 
 double countOf(const Shape& shape, const std::vector<int>& axes) {
   Dim count = 1;

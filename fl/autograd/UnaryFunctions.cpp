@@ -6,6 +6,7 @@
 
 namespace fl {
 
+using detail::floatLike;
 using detail::toType;
 using detail::unaryResult;
 
@@ -67,11 +68,10 @@ Variable pow(const Variable& in, double p) {
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const Tensor x = input.tensor();
   const Tensor result = powerOf(x, p);
-  return unaryResult(isFloating(x.type()) ? toType(result, x.type()) : result, input,
-                     [x, p](const Tensor& grad) {
-                       // x^-1 is infinite at 0, where the derivative of the constant x^0 is 0.
-                       return p == 0 ? grad * 0.0 : grad * (p * powerOf(x, p - 1));
-                     });
+  return unaryResult(floatLike(result, x.type()), input, [x, p](const Tensor& grad) {
+    // x^-1 is infinite at 0, where the derivative of the constant x^0 is 0.
+    return p == 0 ? grad * 0.0 : grad * (p * powerOf(x, p - 1));
+  });
 }
 
 Variable sin(const Variable& input) {

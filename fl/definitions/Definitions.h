@@ -13,4 +13,12 @@ TensorValue define(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs
 
 std::vector<ir::ValueType> typesOf(const std::vector<TensorValue>& operands);
 
+// Whether a backend must define() an op, as its device (fl/runtime/Device.h) has no library for it.
+template <class Device>
+bool mustDefine(const Device& device, ir::Op op, const std::vector<TensorValue>& operands,
+                const ir::Attrs& attrs, const ir::ValueType& type) {
+  return ir::opKind(op) == ir::Kind::Library &&
+         !device.supportsLibrary(op, typesOf(operands), attrs, type);
+}
+
 }  // namespace fl

@@ -42,8 +42,7 @@ class LazyBackend : public TensorBackend {
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     const ir::ValueType& type) override {
-    if (ir::opKind(op) == ir::Kind::Library &&
-        !engine_.device().supportsLibrary(op, typesOf(operands), attrs, type)) {
+    if (mustDefine(engine_.device(), op, operands, attrs, type)) {
       return define(op, std::move(operands), attrs);
     }
     lazy::LazyOperands nodes;

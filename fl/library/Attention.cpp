@@ -81,55 +81,37 @@ class RowMath {
   // rows[i] = exp(rows[i] - m) for all rows, where m is their maximum; `totals` are the sums. An
   // excluded score is -inf; a query without any other has sums of 0.
   void softmax(float* rows, int64_t count, float* totals) const {
-    alignas(64) float most[kTile], sum[kTile], all[kTile];
+    alignas(64) float most[kTile], sums[kTile];
     std::fill_n(most, kTile, -FLT_MAX);
     overTiles(rows, count,
               [&](float* tile, int64_t size) { apply(ir::Op::Maximum, most, most, tile, size); });
     fold(ir::Op::Maximum, most);
-    std::fill_n(sum, kTile, 0.0f);
-    std::fill_n(all, kTile, 0.0f);
-    int64_t tiles = 0;
-    overTiles(rows, count, [&](float* tile, int64_t size) {
+    sum(rows, count, sums, [&](float* tile, int64_t size) {
       apply(ir::Op::Sub, tile, tile, most, size);
       apply(ir::Op::Exp, tile, tile, nullptr, size);
-      apply(ir::Op::Add, sum, sum, tile, size);
-      if (++tiles % kTilesOfSum == 0) {
-        apply(ir::Op::Add, all, all, sum, kTile);
-        std::fill_n(sum, kTile, 0.0f);
-      }
+      return tile;
     });
-    apply(ir::Op::Add, all, all, sum, kTile);
-    fold(ir::Op::Add, all);
-    std::copy_n(all, width_, totals);
+    std::copy_n(sums, width_, totals);
   }
 
-  // Every row times, or divided by, one row.
-  void scale(ir::Op op, float* rows, int64_t count, const float* by) const {
-    alignas(64) float factors[kTile];
-    repeat(by, factors);
+  // Every row by one row.
+  void divide(float* rows, int64_t count, const float* by) const {
+    alignas(64) float divisors[kTile];
+    repeat(by, divisors);
     overTiles(rows, count,
-              [&](float* tile, int64_t size) { apply(op, tile, tile, factors, size); });
+              [&](float* tile, int64_t size) { apply(ir::Op::Div, tile, tile, divisors, size); });
   }
 
   // gradients[i] = weights[i] * (gradients[i] - the sum over all i of weights[i] * gradients[i]):
   // from the gradient of a softmax's results to that of its inputs.
   void softmaxGradient(float* gradients, const float* weights, int64_t count) const {
-    alignas(64) float products[kTile], sum[kTile], all[kTile];
-    std::fill_n(sum, kTile, 0.0f);
-    std::fill_n(all, kTile, 0.0f);
-    int64_t tiles = 0;
-    overTiles(gradients, count, [&](float* tile, int64_t size) {
+    alignas(64) float products[kTile], sums[kTile];
+    sum(gradients, count, sums, [&](float* tile, int64_t size) {
       apply(ir::Op::Mul, products, tile, weights + (tile - gradients), size);
-      apply(ir::Op::Add, sum, sum, products, size);
-      if (++tiles % kTilesOfSum == 0) {
-        apply(ir::Op::Add, all, all, sum, kTile);
-        std::fill_n(sum, kTile, 0.0f);
-      }
+      return products;
     });
-    apply(ir::Op::Add, all, all, sum, kTile);
-    fold(ir::Op::Add, all);
     overTiles(gradients, count, [&](float* tile, int64_t size) {
-      apply(ir::Op::Sub, tile, tile, all, size);
+      apply(ir::Op::Sub, tile, tile, sums, size);
       apply(ir::Op::Mul, tile, tile, weights + (tile - gradients), size);
     });
   }
@@ -148,6 +130,24 @@ class RowMath {
     for (int64_t i = 0; i < elements; i += kTile) {
       body(rows + i, std::min(kTile, elements - i));
     }
+  }
+
+  // sums = the sum over all rows of what terms(tile, size) gives of each tile, in every row of a
+  // tile.
+  template <class Terms>
+  void sum(float* rows, int64_t count, float* sums, Terms&& terms) const {
+    alignas(64) float part[kTile] = {};
+    std::fill_n(sums, kTile, 0.0f);
+    int64_t tiles = 0;
+    overTiles(rows, count, [&](float* tile, int64_t size) {
+      apply(ir::Op::Add, part, part, terms(tile, size), size);
+      if (++tiles % kTilesOfSum == 0) {
+        apply(ir::Op::Add, sums, sums, part, kTile);
+        std::fill_n(part, kTile, 0.0f);
+      }
+    });
+    apply(ir::Op::Add, sums, sums, part, kTile);
+    fold(ir::Op::Add, sums);
   }
 
   // Combines the rows of a tile; each is the result then.
@@ -351,7 +351,7 @@ class Attention final : public BlockedAttention {
                       blocks_.shape.masked ? operands[3] : nullptr, head, number);
       blocks_.sumOverKeys(out, blocks_.matrix(operands[2], head, floats(area, values_)), scores,
                           number);
-      blocks_.math(number).scale(ir::Op::Div, out, blocks_.shape.features, totals);
+      blocks_.math(number).divide(out, blocks_.shape.features, totals);
       blocks_.store(result, out, head, number);
     });
   }
@@ -405,7 +405,7 @@ class AttentionBackward final : public BlockedAttention {
     blocks_.load(query, operands[1], head, number);
     blocks_.weights(weights, totals, keys, query, blocks_.shape.masked ? operands[4] : nullptr,
                     head, number);
-    blocks_.math(number).scale(ir::Op::Div, weights, count, totals);
+    blocks_.math(number).divide(weights, count, totals);
     blocks_.sumOverQueries(floats(area, gradValues_), gradOutput, weights, number);
     blocks_.productOfKeys(gradients, values, gradOutput, number);
     blocks_.math(number).softmaxGradient(gradients, weights, count);

@@ -1,0 +1,155 @@
+#include "fl/ir/InferenceCall.h"
+
+namespace fl::ir {
+namespace {
+
+ValueType matmul(const Call& call) {
+  call.requireSameTypes();
+  checkDtype(call, call.operand(0).type);
+  const Shape& x = call.shape(0);
+  const Shape& y = call.shape(1);
+  if (x.ndim() < 2 || y.ndim() < 2) {
+    call.fail("needs two dimensions");
+  }
+  const Dim m = x[call.attrs[0] ? 1 : 0], k = x[call.attrs[0] ? 0 : 1];
+  const Dim k2 = y[call.attrs[1] ? 1 : 0], n = y[call.attrs[1] ? 0 : 1];
+  if (k != k2) {
+    call.fail("inner dimensions ", k, " and ", k2, " differ");
+  }
+  const std::vector<Dim> xBatch(x.get().begin() + 2, x.get().end());
+  const std::vector<Dim> yBatch(y.get().begin() + 2, y.get().end());
+  if (xBatch != yBatch && !xBatch.empty() && !yBatch.empty()) {
+    call.fail("batch dimensions differ");
+  }
+  Shape out = {m, n};
+  const auto& batch = xBatch.empty() ? yBatch : xBatch;
+  out.get().insert(out.get().end(), batch.begin(), batch.end());
+  return {call.operand(0).type, out};
+}
+
+ValueType conv2d(const Call& call) {
+  call.requireSameTypes();
+  checkDtype(call, call.operand(0).type);
+  const Shape& x = call.shape(0);
+  const Shape& w = call.shape(1);
+  const Attrs& a = call.attrs;
+  if (x.ndim() != 4 || w.ndim() != 4) {
+    call.fail("needs an input (W,H,C,N) and a filter (KW,KH,C/groups,O)");
+  }
+  if (a[6] < 1 || x[2] != w[2] * a[6] || w[3] % a[6] != 0) {
+    call.fail("the input has ", x[2], " channels, the filter takes ", w[2], " in ", a[6],
+              " groups and makes ", w[3]);
+  }
+  if (call.operands.size() > 2) {
+    const Shape& bias = call.shape(2);
+    if (bias.ndim() < 3 || bias[2] != w[3] || bias.elements() != w[3]) {
+      call.fail("the bias must be (1,1,", w[3], ",1)");
+    }
+  }
+  Shape out;
+  for (int i = 0; i < 2; ++i) {
+    checkSteps(call, a[i], a[2 + i], a[4 + i]);
+    const Dim count = windowCount(x[i], w[i], a[i], a[2 + i], a[4 + i]);
+    if (count < 1) {
+      call.fail("a filter of ", w[i], " with stride ", a[i], ", padding ", a[2 + i], ", dilation ",
+                a[4 + i], " does not fit into ", x[i]);
+    }
+    out.get().push_back(count);
+  }
+  out.get().insert(out.get().end(), {w[3], x[3]});
+  return {call.operand(0).type, out};
+}
+
+ValueType conv2dBackward(const Call& call) {
+  call.requireSameTypes();
+  const Shape& gradient = call.shape(0);
+  const Shape& other = call.shape(1);
+  if (gradient.ndim() != 4 || other.ndim() != 4) {
+    call.fail("needs four dimensions");
+  }
+  const Dim groups = call.attrs[6];
+  const bool data = call.op == Op::Conv2dBackwardData;
+  const Dim outputs = data ? other[3] : gradient[2];
+  if (groups < 1 || outputs % groups != 0 ||
+      (data ? gradient[2] != other[3] : other[2] % groups != 0) ||
+      (!data && gradient[3] != other[3])) {
+    call.fail("channels, batches or ", groups, " groups do not match");
+  }
+  if (call.op == Op::Conv2dBackwardData) {
+    return {call.operand(0).type,
+            Shape({call.attrs[7], call.attrs[8], other[2] * groups, gradient[3]})};
+  }
+  return {call.operand(0).type,
+          Shape({call.attrs[7], call.attrs[8], other[2] / groups, gradient[2]})};
+}
+
+ValueType pool2d(const Call& call) {
+  const Shape& x = call.shape(0);
+  const Attrs& a = call.attrs;
+  checkDtype(call, call.operand(0).type);
+  if (x.ndim() != 4) {
+    call.fail("needs (W,H,C,N)");
+  }
+  Shape out = x;
+  for (int i = 0; i < 2; ++i) {
+    checkSteps(call, a[2 + i], a[4 + i], 1);
+    if (2 * a[4 + i] > a[i]) {
+      call.fail("a padding of ", a[4 + i], " is more than half of a window of ", a[i]);
+    }
+    out[i] = windowCount(x[i], a[i], a[2 + i], a[4 + i], 1);
+    if (a[i] < 1 || out[i] < 1) {
+      call.fail("a window of ", a[i], " with stride ", a[2 + i], " and padding ", a[4 + i],
+                " does not fit into ", x[i]);
+    }
+  }
+  return {call.operand(0).type, out};
+}
+
+// The last of the operands is the mask, if there is one.
+ValueType attention(const Call& call) {
+  call.requireSameTypes();
+  checkDtype(call, call.operand(0).type);
+  const size_t first = call.op == Op::AttentionBackward ? 1 : 0;
+  const Shape &query = call.shape(first), &key = call.shape(first + 1);
+  if (query.ndim() != 4 || key.ndim() != 4 || key != call.shape(first + 2) || query[1] != key[1] ||
+      query[2] != key[2] || query[3] != key[3] || call.shape(0) != query) {
+    call.fail("needs a query (time,D,heads,batch), and a key and a value (keys,D,heads,batch)");
+  }
+  const Shape scores = {query[0], key[0], query[2], query[3]};
+  const size_t masks = call.operands.size() - first - 3;
+  for (int i = 0; masks > 0 && i < 4; ++i) {
+    const Shape& mask = call.shape(first + 3);
+    if (masks > 1 || mask.ndim() != 4 || (mask[i] != 1 && mask[i] != scores[i])) {
+      call.fail("the mask must broadcast to ", scores);
+    }
+  }
+  if (first == 0) {
+    return {call.operand(0).type, query};
+  }
+  return {call.operand(0).type, Shape({query.elements() + 2 * key.elements()})};
+}
+
+}  // namespace
+
+ValueType inferLibrary(const Call& call) {
+  switch (call.op) {
+    case Op::Matmul:
+      return matmul(call);
+    case Op::Conv2d:
+      return conv2d(call);
+    case Op::Conv2dBackwardData:
+    case Op::Conv2dBackwardFilter:
+      return conv2dBackward(call);
+    case Op::Pool2d:
+      return pool2d(call);
+    case Op::Pool2dBackward:
+      return call.operand(1);
+    case Op::Attention:
+    case Op::AttentionBackward:
+      return attention(call);
+    default:
+      FL_INTERNAL_CHECK(false, opName(call.op));
+  }
+}
+
+}  // namespace fl::ir
