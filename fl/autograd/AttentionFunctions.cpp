@@ -28,11 +28,6 @@ void checkAttention(const Variable& query, const Variable& key, const Variable& 
                 " heads do not divide the ", query.dim(1), " features of query ", words(query));
 }
 
-void checkMask(const char* name, const Variable& mask, const Shape& shape) {
-  FL_USER_CHECK(mask.shape() == shape, "multiheadAttention: ", name, " ", words(mask),
-                " must have shape ", shape);
-}
-
 // What posEmb adds to the scores (time, keys, heads, batch) of the queries (time, features a head,
 // heads, batch).
 Variable positionScores(const Variable& posEmb, const Variable& queries, Dim keys, int32_t offset) {
@@ -70,13 +65,33 @@ Variable attention(const Variable& query, const Variable& key, const Variable& v
                   });
 }
 
-// What is added to the scores (time, keys, heads, batch), in one mask; empty without any.
-Variable oneMask(const Variable& mask, const Variable& padMask, dtype type) {
-  if (padMask.isEmpty()) {
-    return mask.isEmpty() ? mask : moddims(toType(mask, type), {0, 0, 1, 1});
+// A mask as it is added to the scores (time, keys, heads, batch).
+Variable maskOfScores(const Variable& mask, const Shape& scores) {
+  const bool isOneForEach = mask.ndim() == 3 && mask.dim(2) == scores[2] * scores[3];
+  const bool isOneForAll = mask.ndim() == 2 || (mask.ndim() == 3 && mask.dim(2) == 1);
+  FL_USER_CHECK(
+      (isOneForAll || isOneForEach) && mask.dim(0) == scores[0] && mask.dim(1) == scores[1],
+      "multiheadAttention: mask ", words(mask), " must be (", scores[0], ", ", scores[1], ") or (",
+      scores[0], ", ", scores[1], ", ", scores[2] * scores[3], ")");
+  return isOneForEach ? moddims(mask, scores) : moddims(mask, {scores[0], scores[1], 1, 1});
+}
+
+Variable padMaskOfScores(const Variable& padMask, const Shape& scores) {
+  FL_USER_CHECK(padMask.shape() == Shape({scores[1], scores[3]}), "multiheadAttention: padMask ",
+                words(padMask), " must have shape (", scores[1], ", ", scores[3], ")");
+  return moddims(padMask, {1, scores[1], 1, scores[3]});
+}
+
+// What is added to the scores, in one mask; empty without any.
+Variable oneMask(const Variable& mask, const Variable& padMask, const Shape& scores, dtype type) {
+  if (mask.isEmpty() && padMask.isEmpty()) {
+    return Variable();
   }
-  const Variable pad = moddims(toType(padMask, type), {1, padMask.dim(0), 1, padMask.dim(1)});
-  return mask.isEmpty() ? pad : moddims(toType(mask, type), {0, 0, 1, 1}) + pad;
+  if (mask.isEmpty() || padMask.isEmpty()) {
+    return toType(mask.isEmpty() ? padMaskOfScores(padMask, scores) : maskOfScores(mask, scores),
+                  type);
+  }
+  return toType(maskOfScores(mask, scores), type) + toType(padMaskOfScores(padMask, scores), type);
 }
 
 }  // namespace
@@ -99,18 +114,13 @@ Variable multiheadAttention(const Variable& query, const Variable& key, const Va
                             const int32_t nHeads, const double pDropout, const int32_t offset) {
   FL_API_ENTRY();
   checkAttention(query, key, value, nHeads);
-  if (!mask.isEmpty()) {
-    checkMask("mask", mask, {query.dim(0), key.dim(0)});
-  }
-  if (!padMask.isEmpty()) {
-    checkMask("padMask", padMask, {key.dim(0), key.dim(2)});
-  }
   const Dim features = query.dim(1) / nHeads;
   const auto heads = [&](const Variable& x) {
     return moddims(x, {0, features, nHeads, query.dim(2)});
   };
   const Variable q = heads(query) / std::sqrt(static_cast<double>(features));
-  const Variable added = oneMask(mask, padMask, q.type());
+  const Variable added =
+      oneMask(mask, padMask, {query.dim(0), key.dim(0), nHeads, query.dim(2)}, q.type());
   if (posEmb.isEmpty() && pDropout == 0 && !added.isCalcGrad()) {
     return moddims(attention(q, heads(key), heads(value), added.tensor()), query.shape());
   }

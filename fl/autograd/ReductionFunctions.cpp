@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Internal.h"
 #include "fl/base/CallSite.h"
@@ -68,10 +70,19 @@ Variable norm(const Variable& in, const std::vector<int>& axes, double p, bool k
   const std::vector<int> reduced = normalizedAxes("norm", x.shape(), axes);
   const Tensor result = floatLike(norm(x, axes, p, keepDims), input.type());
   return unaryResult(result, input, [x, reduced, result, p](const Tensor& grad) {
-    // The slopes of a norm of 0 lie around 0.
-    const Tensor share = grad / (p == 2 ? result : power(result, p - 1));
-    const Tensor repeated = repeatTo(where(result == 0, 0, share), x.shape(), reduced);
-    return (p == 2 ? x : sign(x) * power(absolute(x), p - 1)) * repeated;
+    const auto repeated = [&](const Tensor& tensor) {
+      return repeatTo(tensor, x.shape(), reduced);
+    };
+    if (std::isinf(p)) {  // the largest elements share the gradient
+      const Tensor largest = (absolute(x) == repeated(result)).astype(grad.type());
+      const Tensor count = sum(largest, reduced, /*keepDims=*/true);
+      return sign(x) * largest * repeated(grad) / count;
+    }
+    // The slopes of a norm of 0 lie around 0; so do those at an element of 0.
+    const Tensor share =
+        repeated(where(result == 0, 0, grad / (p == 2 ? result : power(result, p - 1))));
+    const Tensor slope = p == 2 ? x : sign(x) * power(absolute(x), p - 1);
+    return (p < 1 ? where(x == 0, 0, slope) : slope) * share;
   });
 }
 

@@ -10,6 +10,10 @@
 // members...) into that of a derived one; FL_SAVE_LOAD_DECLARE() only declares. A polymorphic class
 // also needs CEREAL_REGISTER_TYPE in one source file that includes fl/nn/Serialization.h. Loading
 // expects a default-constructed object; it may be private, for a friend of cereal::access.
+//
+// A class has version 0, or what CEREAL_CLASS_VERSION(Class, N) says; archives hold it. A member
+// may be listed as versioned(member, min, max), to be in archives of these versions only, or as
+// serializeAs<S>(member), to be in them as an S; or as one of the other.
 #pragma once
 
 #include <cereal/access.hpp>
@@ -18,6 +22,7 @@
 #include <cereal/types/memory.hpp>
 #include <cereal/types/vector.hpp>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -30,28 +35,92 @@
   template <class Archive>                     \
   void load(Archive& archive, uint32_t);
 
-#define FL_SAVE_LOAD(...)                                           \
-  friend class cereal::access;                                      \
-  template <class Archive>                                          \
-  void save(Archive& archive, uint32_t) const {                     \
-    ::fl::detail::applyArchive(archive __VA_OPT__(, ) __VA_ARGS__); \
-  }                                                                 \
-  template <class Archive>                                          \
-  void load(Archive& archive, uint32_t) {                           \
-    ::fl::detail::applyArchive(archive __VA_OPT__(, ) __VA_ARGS__); \
+#define FL_SAVE_LOAD(...)                                                    \
+  friend class cereal::access;                                               \
+  template <class Archive>                                                   \
+  void save(Archive& archive, uint32_t version) const {                      \
+    ::fl::detail::applyArchive(archive, version __VA_OPT__(, ) __VA_ARGS__); \
+  }                                                                          \
+  template <class Archive>                                                   \
+  void load(Archive& archive, uint32_t version) {                            \
+    ::fl::detail::applyArchive(archive, version __VA_OPT__(, ) __VA_ARGS__); \
   }
 
 #define FL_SAVE_LOAD_WITH_BASE(Base, ...) \
   FL_SAVE_LOAD(cereal::base_class<Base>(this) __VA_OPT__(, ) __VA_ARGS__)
 
-namespace fl::detail {
+namespace fl {
+namespace detail {
 
-template <typename Archive, typename... Members>
-void applyArchive(Archive& archive, Members&&... members) {
-  (archive(std::forward<Members>(members)), ...);
+template <typename T>
+struct Versioned {
+  T member;
+  uint32_t minVersion, maxVersion;
+};
+
+template <typename S, typename T, typename SaveConverter, typename LoadConverter>
+struct SerializeAs {
+  T& member;
+  SaveConverter saveConverter;
+  LoadConverter loadConverter;
+};
+
+template <typename Archive, typename T>
+void applyMember(Archive& archive, uint32_t, T&& member) {
+  archive(std::forward<T>(member));
 }
 
-}  // namespace fl::detail
+template <typename Archive, typename S, typename T, typename Save, typename Load>
+void applyMember(Archive& archive, uint32_t, SerializeAs<S, T, Save, Load>&& as) {
+  if constexpr (Archive::is_saving::value) {
+    const S value = as.saveConverter(as.member);
+    archive(value);
+  } else {
+    S value;
+    archive(value);
+    as.member = as.loadConverter(std::move(value));
+  }
+}
+
+template <typename Archive, typename T>
+void applyMember(Archive& archive, uint32_t version, Versioned<T>&& versioned) {
+  if (version >= versioned.minVersion && version <= versioned.maxVersion) {
+    applyMember(archive, version, std::forward<T>(versioned.member));
+  }
+}
+
+template <typename Archive, typename... Members>
+void applyArchive(Archive& archive, uint32_t version, Members&&... members) {
+  (applyMember(archive, version, std::forward<Members>(members)), ...);
+}
+
+}  // namespace detail
+
+// In FL_SAVE_LOAD: a member of the class's versions minVersion to maxVersion. Others' archives are
+// without it; loading one leaves it as the default constructor made it.
+template <typename T>
+detail::Versioned<T> versioned(T&& member, uint32_t minVersion, uint32_t maxVersion = UINT32_MAX) {
+  return {std::forward<T>(member), minVersion, maxVersion};
+}
+
+// In FL_SAVE_LOAD: a member that archives hold as an S, which saveConverter(member) makes; loading
+// assigns loadConverter(S).
+template <typename S, typename T, typename SaveConverter, typename LoadConverter>
+detail::SerializeAs<S, T, SaveConverter, LoadConverter> serializeAs(T& member,
+                                                                    SaveConverter saveConverter,
+                                                                    LoadConverter loadConverter) {
+  return {member, std::move(saveConverter), std::move(loadConverter)};
+}
+
+// The converters are static_cast.
+template <typename S, typename T>
+auto serializeAs(T& member) {
+  return serializeAs<S>(
+      member, [](const T& value) { return static_cast<S>(value); },
+      [](S&& value) { return static_cast<std::remove_const_t<T>>(std::move(value)); });
+}
+
+}  // namespace fl
 
 namespace cereal {
 

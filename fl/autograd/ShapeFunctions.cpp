@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Internal.h"
@@ -91,8 +92,12 @@ Variable transpose(const Variable& input, const Shape& dims) {
 
 Variable reorder(const Variable& input, const Shape& shape) {
   FL_API_ENTRY();
-  FL_USER_CHECK(shape.ndim() == static_cast<int>(input.ndim()), "reorder: ", shape, " names ",
-                shape.ndim(), " dimensions of ", typeToString(input.type(), input.shape()));
+  std::vector<Dim> order(input.ndim());
+  std::iota(order.begin(), order.end(), 0);
+  FL_USER_CHECK(
+      std::is_permutation(order.begin(), order.end(), shape.get().begin(), shape.get().end()),
+      "reorder: ", shape, " is no order of the dimensions of ",
+      typeToString(input.type(), input.shape()));
   return transpose(input, shape);
 }
 

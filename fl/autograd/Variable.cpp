@@ -213,8 +213,9 @@ void Variable::backward(const Variable& grad, bool retainGraph) {
   checkGrad("backward", *this, grad);  // before gradients are dropped
   Tape tape = buildTape();
   for (const auto& node : tape) {
-    if (node->gradFunc) {
+    if (node->passedOn) {
       node->grad.reset();
+      node->passedOn = false;
     }
   }
   addGrad(grad);
@@ -262,6 +263,7 @@ void Variable::runTape(Tape& tape, bool retainGraph) {
         throwLogicError("backward: no gradient was propagated to a Variable of the history");
       }
       current.gradFunc(current.inputs, *current.grad);
+      current.passedOn = true;
     }
     if (current.hook && current.grad) {
       current.hook(*current.grad);

@@ -112,10 +112,11 @@ class Variable {
   void clearGradHook();
 
   // Propagates `grad` (ones in the other form) back through the history. Leaves accumulate: two
-  // calls add up. Variables in between hold the gradient of the latest call alone. Unless
-  // retainGraph, history and the values it holds are released on the way; a second backward()
-  // through them throws std::logic_error before anything is computed. A function that leaves out
-  // the gradient of a computed input throws it too. Does nothing if no gradient is wanted.
+  // calls add up. Variables in between hold the gradient of the latest call, and what addGrad()
+  // gave them since the one before. Unless retainGraph, history and the values it holds are
+  // released on the way; a second backward() through them throws std::logic_error before anything
+  // is computed. A function that leaves out the gradient of a computed input throws it too. Does
+  // nothing if no gradient is wanted.
   void backward(const Variable& grad, bool retainGraph = false);
   void backward(bool retainGraph = false);
 
@@ -154,6 +155,8 @@ class Variable {
     bool frozen = false;
     // backward() has dropped inputs and gradFunc.
     bool released = false;
+    // backward() has given grad to the inputs, and goes on to own it: the next one starts anew.
+    bool passedOn = false;
     std::vector<Variable> inputs;
     std::unique_ptr<Variable> grad;
     GradFunc gradFunc;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
@@ -12,35 +13,32 @@ namespace fl {
 namespace {
 
 struct TypeInfo {
-  std::string name;
+  const char* name;
   size_t size;
   bool floating;
   bool isSigned;
   int rank;  // promotion: the larger wins
 };
 
-const std::array<TypeInfo, kDtypeCount>& types() {
-  static const std::array<TypeInfo, kDtypeCount> table = {{
-      {"f16", 2, true, true, 10},
-      {"f32", 4, true, true, 12},
-      {"f64", 8, true, true, 13},
-      {"b8", 1, false, true, 1},
-      {"s16", 2, false, true, 3},
-      {"s32", 4, false, true, 5},
-      {"s64", 8, false, true, 7},
-      {"u8", 1, false, false, 2},
-      {"u16", 2, false, false, 4},
-      {"u32", 4, false, false, 6},
-      {"u64", 8, false, false, 8},
-      {"bf16", 2, true, true, 11},
-  }};
-  return table;
-}
+constexpr std::array<TypeInfo, kDtypeCount> kTypes = {{
+    {"f16", 2, true, true, 10},
+    {"f32", 4, true, true, 12},
+    {"f64", 8, true, true, 13},
+    {"b8", 1, false, true, 1},
+    {"s16", 2, false, true, 3},
+    {"s32", 4, false, true, 5},
+    {"s64", 8, false, true, 7},
+    {"u8", 1, false, false, 2},
+    {"u16", 2, false, false, 4},
+    {"u32", 4, false, false, 6},
+    {"u64", 8, false, false, 8},
+    {"bf16", 2, true, true, 11},
+}};
 
 const TypeInfo& info(dtype type) {
   const auto index = static_cast<size_t>(type);
-  FL_USER_CHECK(index < types().size(), calledAs(""), static_cast<int>(type), " is no dtype");
-  return types()[index];
+  FL_USER_CHECK(index < kTypes.size(), calledAs(""), static_cast<int>(type), " is no dtype");
+  return kTypes[index];
 }
 
 template <typename T>
@@ -97,11 +95,21 @@ bfloat16::operator float() const {
 }
 
 size_t getTypeSize(dtype type) { return info(type).size; }
-const std::string& dtypeToString(dtype type) { return info(type).name; }
+const std::string& dtypeToString(dtype type) {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const TypeInfo& each : kTypes) {
+      all.push_back(each.name);
+    }
+    return all;
+  }();
+  info(type);
+  return names[static_cast<size_t>(type)];
+}
 
 dtype stringToDtype(const std::string& name) {
   for (int i = 0; i < kDtypeCount; ++i) {
-    if (types()[i].name == name) {
+    if (kTypes[i].name == name) {
       return static_cast<dtype>(i);
     }
   }

@@ -181,6 +181,45 @@ TEST(Attention, Rotate) {
             std::string::npos);
 }
 
+// A mask for each head of each sequence, with and without one of the sequences' ends.
+TEST(Attention, MasksOfEveryHead) {
+  const Case c = {3, 5, 2, 2, 2};
+  std::vector<Tensor> inputs = c.inputs();
+  const std::vector<double> mask = valuesOf(randomTensor({3, 5, 4}, -2, 2));
+  for (const bool padded : {false, true}) {
+    SCOPED_TRACE(padded);
+    const Variable pad(padded ? randomTensor({5, 2}, -2, 2) : Tensor(dtype::f64), false);
+    const auto whole = [&](const std::vector<Variable>& v) {
+      return multiheadAttention(v[0], v[1], v[2], empty(), v[3], pad, 2, 0);
+    };
+    const std::vector<Variable> fixed = {
+        Variable(inputs[0], false), Variable(inputs[1], false), Variable(inputs[2], false),
+        Variable(Tensor::fromVector(Shape({3, 5, 4}), mask), false)};
+    const std::vector<double> result = valuesOf(whole(fixed).tensor());
+    expectGradients(whole, {inputs[0], inputs[1], inputs[2], fixed[3].tensor()});
+    for (Dim b = 0; b < 2; ++b) {
+      for (Dim head = 0; head < 2; ++head) {
+        // Alone with its own mask, a head gives the same.
+        const auto part = [&](int i) {
+          return Variable(inputs[i](span, range(2 * head, 2 * head + 2), range(b, b + 1)), false);
+        };
+        const Variable own(fixed[3].tensor()(span, span, 2 * b + head), false);
+        const Variable ownPad = padded ? Variable(pad.tensor()(span, range(b, b + 1)), false) : pad;
+        const std::vector<double> alone = valuesOf(
+            multiheadAttention(part(0), part(1), part(2), empty(), own, ownPad, 1, 0).tensor());
+        const auto first = result.begin() + 3 * (2 * head + 4 * b);
+        expectNear(std::vector<double>(first, first + 6), alone, 1e-14);
+      }
+    }
+    const Variable shared(fixed[3].tensor()(span, span, range(1)), false);
+    const auto valuesWith = [&](const Variable& used) {
+      return valuesOf(
+          multiheadAttention(fixed[0], fixed[1], fixed[2], empty(), used, pad, 2, 0).tensor());
+    };
+    EXPECT_EQ(valuesWith(shared), valuesWith(moddims(shared, {3, 5})));
+  }
+}
+
 TEST(Attention, Misuse) {
   const auto of = [](const Shape& shape) { return Variable(randomTensor(shape), false); };
   const auto words = [&](const Variable& query, const Variable& key, const Variable& value,
@@ -204,7 +243,7 @@ TEST(Attention, Misuse) {
               "Variables of different types, f64[3,4,2] and f32[5,4,2]");
   expectWords(words(q, k, k, no, no, no, 3), "3 heads do not divide the 4 features of query f64");
   expectWords(words(q, k, k, no, no, no, 0), "0 heads do not divide");
-  expectWords(words(q, k, k, no, of({5, 3}), no, 2), "mask f64[5,3] must have shape (3, 5)");
+  expectWords(words(q, k, k, no, of({5, 3}), no, 2), "mask f64[5,3] must be (3, 5) or (3, 5, 4)");
   expectWords(words(q, k, k, no, no, of({5}), 2), "padMask f64[5] must have shape (5, 2)");
   expectWords(words(q, k, k, of({9, 4}), no, no, 2),
               "posEmb f64[9,4] must be (positions, 2) or (positions, 2, 4)");

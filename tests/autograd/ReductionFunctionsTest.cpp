@@ -70,7 +70,8 @@ TEST(ReductionFunctions, Norm) {
   expectNear(valuesOf(norm(small(), {0}).tensor()),
              {std::sqrt(5.0), std::sqrt(34.0), std::sqrt(233.0)}, 1e-15);
   expectNear(valuesOf(norm(small(), {0}, 1).tensor()), {3, 8, 21}, 1e-15);
-  for (double p : {1.0, 2.0, 3.0, 2.5}) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (double p : {0.5, 1.0, 2.0, 3.0, 2.5, inf}) {
     SCOPED_TRACE(p);
     checkAll([p](const Variable& x, const std::vector<int>& axes,
                  bool keep) { return norm(x, axes, p, keep); },
@@ -86,7 +87,7 @@ TEST(ReductionFunctions, Norm) {
         {randomTensor({2, 3, 4}, 0.2, 1)});
   }
   // So does that of a line of zeros, whose gradient is finite.
-  for (double p : {1.0, 2.0, 3.0}) {
+  for (double p : {0.5, 1.0, 2.0, 3.0, inf}) {
     Variable zeros(full({3, 2}, 0.0, dtype::f64), true);
     normalize(zeros, {0}, p, 0.5).backward();
     EXPECT_EQ(valuesOf(zeros.grad().tensor()), std::vector<double>(6, 2)) << p;
@@ -94,6 +95,14 @@ TEST(ReductionFunctions, Norm) {
     norm(zeros, {0}, p).backward();
     EXPECT_EQ(valuesOf(zeros.grad().tensor()), std::vector<double>(6, 0)) << p;
   }
+  // An element of 0 beside others has none, and equal largest elements share theirs.
+  const auto gradientOf = [](const std::vector<double>& elements, double p) {
+    Variable x(Tensor::fromVector(elements), true);
+    norm(x, {0}, p).backward();
+    return valuesOf(x.grad().tensor());
+  };
+  EXPECT_EQ(gradientOf({0, 4}, 0.5), (std::vector<double>{0, 1}));
+  EXPECT_EQ(gradientOf({-3, 2, 3}, inf), (std::vector<double>{-0.5, 0, 0.5}));
   EXPECT_NE(errorOf([] { norm(small(), {0}, 0); }).find("norm: p must be positive, not 0"),
             std::string::npos);
 }

@@ -27,7 +27,7 @@ TEST(ShapeFunctions, Transpose) {
   check({2, 3, 2, 2}, [](const Variable& x) { return reorder(x, {3, 0, 2, 1}); });
   EXPECT_NE(errorOf([] {
               reorder(counting({2, 3}), {0});
-            }).find("reorder: (0) names 1 dimensions of f64[2,3]"),
+            }).find("reorder: (0) is no order of the dimensions of f64[2,3]"),
             std::string::npos);
 }
 

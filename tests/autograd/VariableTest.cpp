@@ -170,6 +170,16 @@ TEST(Variable, RetainedGraphsRunAgain) {
   EXPECT_EQ(gradOf(x), (std::vector<double>{34}));
 }
 
+TEST(Variable, BackwardAddsToWhatWasAddedBefore) {
+  Variable x = leaf({2});
+  Variable y = x * x;
+  y.addGrad(Variable(full({1}, 0.5, x.type()), false));
+  y.backward(/*retainGraph=*/true);
+  EXPECT_EQ(gradOf(x), (std::vector<double>{6}));
+  y.backward();
+  EXPECT_EQ(gradOf(x), (std::vector<double>{10}));
+}
+
 TEST(Variable, BackwardReleasesWhatItRead) {
   const auto held = std::make_shared<int>(0);
   Variable x = leaf({1});

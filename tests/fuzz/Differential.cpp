@@ -126,6 +126,9 @@ std::string difference(const HostValue& actual, const HostValue& expected, bool 
     return "is " + typeToString(actual.type, actual.shape) + ", not " +
            typeToString(expected.type, expected.shape);
   }
+  if (actual.bytes == expected.bytes) {
+    return "";
+  }
   const size_t count = expected.bytes.size() / getTypeSize(expected.type);
   for (size_t i = 0; i < count; ++i) {
     const Number a = elementAt(actual, i), e = elementAt(expected, i);

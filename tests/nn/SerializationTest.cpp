@@ -33,8 +33,32 @@ class Scale : public CloneableUnaryModule<Scale> {
   double factor_ = 0;
 };
 
+// Two states of a user's class: what a program saved once, and what it has become.
+struct OldRecord {
+  int rate = 0;
+  float gone = 0;
+
+ private:
+  FL_SAVE_LOAD(rate, gone)
+};
+
+struct NewRecord {
+  int64_t rate = 0;
+  float gone = -1;
+  std::string name = "unnamed";
+  int64_t halves = 7;
+
+ private:
+  FL_SAVE_LOAD(serializeAs<int>(rate), versioned(gone, 0, 0), versioned(name, 1),
+               versioned(serializeAs<float>(
+                             halves, [](int64_t value) { return static_cast<float>(value) / 2; },
+                             [](float value) { return static_cast<int64_t>(value * 2); }),
+                         1, 1))
+};
+
 }  // namespace fl::test
 
+CEREAL_CLASS_VERSION(fl::test::NewRecord, 1)
 CEREAL_REGISTER_TYPE(fl::test::Scale)
 
 namespace fl::test {
@@ -98,6 +122,40 @@ TEST(Serialization, PointersKnowTheirClass) {
   const Variable x = input(Tensor::fromVector(Shape({3, 2}), std::vector<float>{1, 2, 3, 4, 5, 6}));
   const Variable y = input(Tensor::fromVector(std::vector<int>{1, 2}));
   EXPECT_EQ(loadedLoss->forward({x, y})[0].scalar<float>(), -2);  // the 2 is ignored
+}
+
+TEST(Serialization, MembersOfSomeVersions) {
+  OldRecord old;
+  old.rate = 5;
+  old.gone = 2.5;
+  std::stringstream stream;
+  save(stream, old, 11);
+  NewRecord record;
+  int after = 0;
+  load(stream, record, after);
+  EXPECT_EQ(record.rate, 5);
+  EXPECT_EQ(record.gone, 2.5);
+  EXPECT_EQ(record.name, "unnamed");
+  EXPECT_EQ(record.halves, 7);
+  EXPECT_EQ(after, 11);
+
+  record = {6, 3.5, "named", 9};
+  std::stringstream newer;
+  save(newer, record, 12);
+  NewRecord copy;
+  load(newer, copy, after);
+  EXPECT_EQ(copy.rate, 6);
+  EXPECT_EQ(copy.gone, -1);  // not in archives of version 1
+  EXPECT_EQ(copy.name, "named");
+  EXPECT_EQ(copy.halves, 9);
+  EXPECT_EQ(after, 12);
+
+  // As an int, a rate that is too large for one is cut off: it is an int that the archive holds.
+  record.rate = (int64_t{1} << 32) + 3;
+  std::stringstream cut;
+  save(cut, record);
+  load(cut, copy);
+  EXPECT_EQ(copy.rate, 3);
 }
 
 TEST(Serialization, TensorsOfEveryType) {

@@ -102,7 +102,7 @@ TEST(Settings, ErrorsOfCalls) {
       {"moddims", [&] { View({-1, -1})(x); }},
       {"moddims", [&] { View({4, 2})(x); }},
       {"moddims", [&] { View({-2, 3})(x); }},
-      {"transpose", [&] { Reorder({0, 0})(x); }},
+      {"reorder", [&] { Reorder({0, 0})(x); }},
       {"reorder", [&] { Reorder({0})(x); }},
       {"batchnorm", [&] { BatchNorm(2, 3)(x); }},
       {"batchnorm", [&] { BatchNorm(-1, 3)(x); }},
