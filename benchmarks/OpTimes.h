@@ -4,7 +4,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,15 +23,10 @@ struct OpTimes {
   std::optional<double> kernel;  // none if the case reads elements while it records
   double lazy;
   double eager;
-  // A copy of as many bytes as inputs and results have, by the faster of plain and non-temporal
-  // stores, with the same threads. Where there is more to read than to write it copies what is
-  // written and reads the rest: memory is read slower than it is copied, byte for byte.
-  double limit;
+  double limit;       // a CopyLimit of the bytes of inputs and results
   uint64_t compiled;  // kernels and plans made in the timed part: 0, or the times are wrong
   std::map<std::string, double> peers = {};  // of those that have the function and dtype
 };
-
-using Peers = std::vector<std::unique_ptr<Peer>>;
 
 // `rounds` blocks of each, a block at least as long as a call and about 1 ms.
 OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peers = {});

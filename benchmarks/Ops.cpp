@@ -51,17 +51,6 @@ std::vector<fl::Dim> sizes() {
   return sizes;
 }
 
-Peers makePeers() {
-  Peers peers;
-  if (absl::GetFlag(FLAGS_peers)) {
-    for (const char* name : {"torch", "jax", "mlx"}) {
-      peers.push_back(std::make_unique<fl::bench::Peer>(
-          name, fl::bench::peerPython(), fl::app::runfile(kPeerScript), fl::getNumThreads()));
-    }
-  }
-  return peers;
-}
-
 void printHeader(const Peers& peers) {
   absl::PrintF("%d threads; microseconds a call\n", fl::getNumThreads());
   absl::PrintF("%-38s %9s %11s %11s %11s %11s %6s %6s", "case", "elements", "kernel", "lazy",
@@ -129,7 +118,9 @@ int runAll() {
   }
   fl::bench::prepare(absl::GetFlag(FLAGS_threads));
   fl::init();
-  const Peers peers = makePeers();
+  const Peers peers =
+      fl::bench::startPeers(absl::GetFlag(FLAGS_peers), fl::app::runfile(kPeerScript),
+                            fl::getNumThreads(), /*compiled=*/false);
   printHeader(peers);
   const std::vector<OpTimes> all = measureAll(peers);
   const int broken = printBroken(all);

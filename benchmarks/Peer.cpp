@@ -5,27 +5,39 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
+#include <string_view>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "benchmarks/Report.h"
 
 namespace fl::bench {
 
-std::string peerPython() {
+namespace {
+
+constexpr std::chrono::milliseconds kSpin(5);
+constexpr char kDebianPython[] = "/usr/bin/python3";
+
+// The interpreter of the virtual environment.
+std::string newestPython() {
   const char* const home = std::getenv("HOME");
   return absl::StrCat(home != nullptr ? home : "", "/.cache/fl-peers/bin/python");
 }
+
+bool canRun(const std::string& python) { return access(python.c_str(), X_OK) == 0; }
+
+}  // namespace
 
 Peer::Peer(std::string name, const std::string& python, const std::string& script, int threads)
     : name_(std::move(name)) {
   const std::string count = absl::StrCat(threads);
   std::array<int, 2> in{}, out{};
   // Other peers' processes must not hold an end, or this one would never find that it is closed.
-  if (access(python.c_str(), X_OK) != 0 || pipe2(in.data(), O_CLOEXEC) != 0 ||
-      pipe2(out.data(), O_CLOEXEC) != 0) {
+  if (!canRun(python) || pipe2(in.data(), O_CLOEXEC) != 0 || pipe2(out.data(), O_CLOEXEC) != 0) {
     throw std::runtime_error("--peers: " + python + " is not there; ./setup.sh --peers makes it");
   }
   std::signal(SIGPIPE, SIG_IGN);  // a peer that has ended is an error of block()
@@ -57,6 +69,44 @@ std::optional<double> Peer::block(const std::string& opCase, Dim elements) {
   }
   const Json time = Json::parse(answer.data());
   return time.is_null() ? std::nullopt : std::optional(time.get<double>());
+}
+
+Peers startPeers(bool wanted, const std::string& script, int threads, bool compiled) {
+  Peers peers;
+  const auto start = [&](const char* name, const std::string& python) {
+    if (wanted && canRun(python)) {
+      peers.push_back(std::make_unique<Peer>(name, python, script, threads));
+    }
+  };
+  start("torch 1.13", kDebianPython);
+  for (const char* name : {"torch", "torch compile", "jax", "mlx"}) {
+    if (compiled || name != std::string_view("torch compile")) {
+      start(name, newestPython());
+    }
+  }
+  if (wanted && peers.empty()) {
+    throw std::runtime_error("--peers: none is there; ./setup.sh --peers installs them");
+  }
+  return peers;
+}
+
+void PeerTimes::block(const Peers& peers, const std::string& opCase, Dim elements) {
+  for (const std::unique_ptr<Peer>& peer : peers) {
+    if (const std::optional<double> time = peer->block(opCase, elements)) {
+      blocks_[peer->name()].push_back(*time);
+    }
+  }
+  if (!peers.empty()) {
+    std::this_thread::sleep_for(kSpin);
+  }
+}
+
+std::map<std::string, double> PeerTimes::medians() const {
+  std::map<std::string, double> medians;
+  for (const auto& [name, times] : blocks_) {
+    medians[name] = median(times);
+  }
+  return medians;
 }
 
 }  // namespace fl::bench

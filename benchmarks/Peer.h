@@ -1,10 +1,13 @@
-// Another library that times the cases of `ops` in a process of its own (benchmarks/peers/ops.py),
-// a block at a time, so that its blocks fall between ours.
+// Another library that times the cases of a benchmark in a process of its own (a script of
+// benchmarks/peers), a block at a time, so that its blocks fall between ours.
 #pragma once
 
 #include <cstdio>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "fl/base/Shape.h"
 
@@ -12,8 +15,7 @@ namespace fl::bench {
 
 class Peer {
  public:
-  // `name` is torch, jax or mlx, `script` the path of ops.py. Throws std::runtime_error if there is
-  // no such interpreter.
+  // Starts `python script name threads`. Throws std::runtime_error if there is no such interpreter.
   Peer(std::string name, const std::string& python, const std::string& script, int threads);
   ~Peer();
   Peer(const Peer&) = delete;
@@ -31,7 +33,23 @@ class Peer {
   std::FILE* answers_ = nullptr;
 };
 
-// The interpreter of the virtual environment that `./setup.sh --peers` makes.
-std::string peerPython();
+using Peers = std::vector<std::unique_ptr<Peer>>;
+
+// Those that `./setup.sh --peers` installs and whose interpreters are there, or none if not
+// `wanted`: Debian's PyTorch, and of a virtual environment PyTorch, the same with torch.compile if
+// `compiled`, JAX and MLX. Throws std::runtime_error if they are wanted and none is there.
+Peers startPeers(bool wanted, const std::string& script, int threads, bool compiled);
+
+// The blocks of one case in several peers.
+class PeerTimes {
+ public:
+  // One more of each, and a wait: threads of a peer may spin for a while after its block.
+  void block(const Peers& peers, const std::string& opCase, Dim elements);
+  // Microseconds a call, by the names of the peers that have the case.
+  std::map<std::string, double> medians() const;
+
+ private:
+  std::map<std::string, std::vector<double>> blocks_;
+};
 
 }  // namespace fl::bench

@@ -9,7 +9,7 @@
 namespace fl::bench {
 
 int runProgram(const char* name, const char* usage, const char* file, int argc, char** argv,
-               int (*run)()) {
+               const std::function<int()>& run) {
   try {
     if (parseCommandLine(usage, file, argc, argv).size() > 1) {
       throw std::runtime_error("arguments are flags, which start with --");

@@ -1,20 +1,15 @@
 #!/usr/bin/env python3
 """Times the cases of //benchmarks:ops in PyTorch, JAX or MLX, one block of calls a request.
 
-usage: ops.py {torch,jax,mlx} THREADS
+usage: ops.py {"torch 1.13",torch,jax,mlx} THREADS
 
-A request is a line "case<TAB>elements" on the standard input; the answer is a line: microseconds a
-call, each call waited for, or null if the peer has no such function or dtype. Shapes are those of
-the benchmark in row-major order. JAX's calls are compiled; PyTorch and MLX run as users call them.
+Shapes are those of the benchmark in row-major order. JAX's calls are compiled; PyTorch and MLX run as
+users call them.
 """
-import json
 import math
-import os
-import sys
-import time
 
-BLOCK_SECONDS = 200e-6
-MOST_CALLS = 1000
+from serving import serve
+
 LINE = 1024
 DTYPES = {
     "f16": "float16",
@@ -281,48 +276,10 @@ def make_call(peer, name, elements):
     return lambda: peer.wait(compiled(*inputs))
 
 
-def seconds(call, calls):
-    start = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return time.perf_counter() - start
-
-
-class Subject:
-    def __init__(self, call):
-        self.call = call
-        seconds(call, 2)
-        self.calls = min(max(int(BLOCK_SECONDS / seconds(call, 1)), 1), MOST_CALLS)
-
-    def microseconds(self):
-        self.call()
-        return seconds(self.call, self.calls) / self.calls * 1e6
-
-
-def make_subject(peer, case):
-    name, elements = case.split("\t")
-    try:
-        call = make_call(peer, name, int(elements))
-        return call and Subject(call)
-    except Exception as error:  # each peer has its own for a dtype that it does not take
-        print(f"ops.py: {sys.argv[1]}, {name}: {error}", file=sys.stderr)
-        return None
-
-
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    threads = int(sys.argv[2])
-    # For the peers that take as many threads as there are processors.
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    peer = {"torch": Torch, "jax": Jax, "mlx": Mlx}[sys.argv[1]](threads)
-    case, subject = None, None
-    for line in sys.stdin:
-        if line.rstrip("\n") != case:
-            case = line.rstrip("\n")
-            subject = make_subject(peer, case)
-        print(json.dumps(subject and subject.microseconds()), flush=True)
+def make_peer(name, threads):
+    peer = {"torch": Torch, "jax": Jax, "mlx": Mlx}[name.split()[0]](threads)
+    return lambda case, elements: make_call(peer, case, elements)
 
 
 if __name__ == "__main__":
-    main()
+    serve(__doc__, make_peer)

@@ -1,0 +1,46 @@
+// What benchmarks time, in turns with others, so that whatever else the machine does falls on all
+// of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace fl::bench {
+
+class Subject {
+ public:
+  // Calls `call` a few times, to learn how long it takes: what it compiles is compiled then. All of
+  // it must be done when it returns.
+  explicit Subject(std::function<void()> call);
+
+  // Times calls for about 1 ms, one at least, after some that are not timed: those find the caches
+  // as another subject left them.
+  void block();
+  // The median of the blocks, of a call.
+  double microseconds() const;
+
+ private:
+  double timed(int calls) const;
+
+  std::function<void()> call_;
+  int calls_ = 1;
+  int warmup_ = 0;
+  std::vector<double> times_;
+};
+
+// What no implementation can beat that reads and writes so many bytes: a copy of as many bytes, by
+// the faster of plain and non-temporal stores, with the same threads. Where there is more to read
+// than to write it copies what is written and reads the rest: memory is read slower than it is
+// copied, byte for byte.
+class CopyLimit {
+ public:
+  CopyLimit(int64_t bytesRead, int64_t bytesWritten);
+  void block();
+  double microseconds() const;
+
+ private:
+  Subject plain_, stream_;
+};
+
+}  // namespace fl::bench

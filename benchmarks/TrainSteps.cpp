@@ -1,0 +1,208 @@
+#include "benchmarks/TrainSteps.h"
+
+#include <cmath>
+#include <memory>
+#include <numbers>
+#include <utility>
+
+#include "apps/mnist/Mnist.h"
+#include "fl/contrib/contrib.h"
+#include "fl/fl.h"
+
+namespace fl::bench {
+namespace {
+
+constexpr double kLearningRate = 1e-3;
+
+// A tensor of its own with the elements of `view`, so that no step computes them again.
+template <typename T>
+Tensor computed(const Tensor& view) {
+  return Tensor::fromVector(view.shape(), view.toHostVector<T>());
+}
+
+Tensor numbers(const Shape& shape) { return computed<float>(rand(shape) - 0.5); }
+
+Tensor labels(const Shape& shape, int classes) {
+  return computed<int>((rand(shape) * (classes - 0.01)).astype(dtype::s32));
+}
+
+class Trainer {
+ public:
+  // The model's outputs are log-probabilities.
+  Trainer(Sequential model, Tensor x, Tensor y)
+      : model_(std::move(model)),
+        optimizer_(model_.params(), kLearningRate),
+        x_(std::move(x)),
+        y_(std::move(y)) {}
+
+  void step() {
+    const Variable loss = categoricalCrossEntropy(model_(noGrad(x_)), noGrad(y_));
+    Variable(loss).backward();
+    optimizer_.step();
+    optimizer_.zeroGrad();
+    loss_ = loss.tensor().scalar<float>();
+    sync();
+  }
+
+ private:
+  Sequential model_;
+  AdamOptimizer optimizer_;
+  Tensor x_, y_;
+  float loss_ = 0;
+};
+
+template <class... Arguments>
+std::function<void()> training(Arguments&&... arguments) {
+  const auto trainer = std::make_shared<Trainer>(std::forward<Arguments>(arguments)...);
+  return [trainer] { trainer->step(); };
+}
+
+Sequential logProbabilities(Sequential model) {
+  model.add(LogSoftmax());
+  return model;
+}
+
+// Floating-point operations of a step whose layers multiply and add so often forward: again for
+// the gradient of the weights, and of the inputs, but those of `first`, whose inputs are data.
+double stepOperations(double batch, double first, double others) {
+  return 2 * batch * (2 * first + 3 * others);
+}
+
+double mnistOperations(double batch, int size) {
+  const double pixels = size * size;
+  const double features = (size / 4) * (size / 4) * 64;
+  return stepOperations(batch, 25. * 32 * pixels,
+                        25. * 32 * 64 * pixels / 4 + features * 1024 + 1024. * app::kMnistClasses);
+}
+
+// ---- the residual network ----
+
+Conv2D convolution(int from, int to, int size, int stride) {
+  const int pad = size / 2;
+  return Conv2D(from, to, size, size, stride, stride, pad, pad, 1, 1, /*bias=*/false);
+}
+
+Residual residualBlock(int from, int to, int stride) {
+  constexpr int kChannelAxis = 2;
+  Residual block;
+  block.add(convolution(from, to, 3, stride));
+  block.add(BatchNorm(kChannelAxis, to));
+  block.add(ReLU());
+  block.add(convolution(to, to, 3, 1));
+  block.add(BatchNorm(kChannelAxis, to));
+  block.add(ReLU());
+  if (from == to) {
+    block.addShortcut(0, 6);
+  } else {
+    Sequential shortcut;
+    shortcut.add(convolution(from, to, 1, stride));
+    shortcut.add(BatchNorm(kChannelAxis, to));
+    block.addShortcut(0, 6, shortcut);
+  }
+  return block;
+}
+
+Sequential residualNetwork() {
+  Sequential model;
+  model.add(convolution(3, 32, 3, 1));
+  int from = 32;
+  for (const int to : {32, 64, 128}) {
+    model.add(residualBlock(from, to, from == to ? 1 : 2));
+    model.add(residualBlock(to, to, 1));
+    from = to;
+  }
+  model.add(Pool2D(8, 8, 8, 8, 0, 0, PoolingMode::AVG_INCLUDE_PADDING));
+  model.add(View({from, -1}));
+  model.add(Linear(from, 10));
+  return logProbabilities(std::move(model));
+}
+
+// ---- the transformer ----
+
+constexpr int kWidth = 256, kHeads = 4, kLayers = 4, kVocabulary = 1000, kLength = 128;
+
+// GELU by the error function, not by its approximation with tanh.
+Variable exactGelu(const Variable& x) { return x * (1 + erf(x * std::sqrt(0.5))) * 0.5; }
+
+Sequential transformer() {
+  Sequential model;
+  model.add(Embedding(kWidth, kVocabulary));
+  for (int layer = 0; layer < kLayers; ++layer) {
+    Residual attention;
+    attention.add(LayerNorm({0}, 1e-5, true, kWidth));
+    attention.add(MultiheadAttention(kWidth, kHeads));
+    attention.addShortcut(0, 3);
+    model.add(std::move(attention));
+    Residual feedForward;
+    feedForward.add(LayerNorm({0}, 1e-5, true, kWidth));
+    feedForward.add(Linear(kWidth, 4 * kWidth));
+    feedForward.add(Transform(exactGelu, "GELU"));
+    feedForward.add(Linear(4 * kWidth, kWidth));
+    feedForward.addShortcut(0, 5);
+    model.add(std::move(feedForward));
+  }
+  model.add(LayerNorm({0}, 1e-5, true, kWidth));
+  model.add(Linear(kWidth, kVocabulary));
+  return logProbabilities(std::move(model));
+}
+
+}  // namespace
+
+Workload perceptronStep() {
+  return {.name = "MLP 784-512-512-10, batch 128",
+          .make =
+              [] {
+                Sequential model;
+                model.add(Linear(784, 512));
+                model.add(ReLU());
+                model.add(Linear(512, 512));
+                model.add(ReLU());
+                model.add(Linear(512, 10));
+                return training(logProbabilities(std::move(model)), numbers({784, 128}),
+                                labels({128}, 10));
+              },
+          .operations = stepOperations(128, 784 * 512, 512 * 512 + 512 * 10)};
+}
+
+Workload mnistStep() {
+  return {
+      .name = "MNIST CNN 28x28, batch 64",
+      .make =
+          [] { return training(app::makeModel(28, 28), numbers({28, 28, 64}), labels({64}, 10)); },
+      .operations = mnistOperations(64, 28)};
+}
+
+Workload digitsStep() {
+  return {.name = "MNIST CNN, digits 8x8, batch 32",
+          .make =
+              [] {
+                const auto [x, y] = app::loadDataset(app::digitsDirectory());
+                const range batch(0, 32);
+                return training(app::makeModel(8, 8), computed<float>(x(span, span, batch)),
+                                computed<int>(y(batch)));
+              },
+          .operations = mnistOperations(32, 8)};
+}
+
+Workload residualStep() {
+  const double stage = 4. * 9 * 32 * 32 * 32 * 32;  // of equal multiply-adds, but for their first
+  return {
+      .name = "residual CNN 32-64-128, 3x32x32, batch 32",
+      .make =
+          [] { return training(residualNetwork(), numbers({32, 32, 3, 32}), labels({32}, 10)); },
+      .operations = stepOperations(32, 9. * 3 * 32 * 32 * 32,
+                                   stage * (1 + 2 * 7. / 8) + 2 * stage / (4 * 9 * 2))};
+}
+
+Workload transformerStep() {
+  const double layer = 12. * kWidth * kWidth + 2. * kLength * kWidth;
+  return {.name = "transformer 4 layers, width 256, 8 x 128",
+          .make =
+              [] {
+                const Tensor tokens = labels({kLength, 8}, kVocabulary);
+                return training(transformer(), tokens, computed<int>(roll(tokens, -1, 0)));
+              },
+          .operations = stepOperations(8 * kLength, 0, kLayers * layer + kWidth * kVocabulary)};
+}
+
+}  // namespace fl::bench

@@ -1,0 +1,17 @@
+// Training steps as workloads: forward, backward, the update of all parameters, and reading the
+// loss. Data is random, made beforehand, and the same in each step.
+#pragma once
+
+#include "benchmarks/Workload.h"
+
+namespace fl::bench {
+
+Workload perceptronStep();  // 784-512-512-10, ReLU, batch 128, Adam
+Workload mnistStep();       // the model of apps/mnist for 28x28, batch 64, Adam
+Workload digitsStep();      // the same on the digits of apps/mnist, 8x8, batch 32
+Workload residualStep();    // a convolution 3x3 of 3 to 32 channels, three stages of two residual
+                            // blocks with batch norm, 32, 64, 128 channels; 3x32x32, batch 32, Adam
+Workload transformerStep();  // pre-norm, 4 layers, width 256, 4 heads, length 128, vocabulary 1000,
+                             // batch 8, Adam
+
+}  // namespace fl::bench

@@ -1,0 +1,209 @@
+#include "benchmarks/Workload.h"
+
+#include <algorithm>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <regex>
+#include <stdexcept>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_format.h"
+#include "apps/mnist/Runfile.h"
+#include "benchmarks/Peer.h"
+#include "benchmarks/Program.h"
+#include "benchmarks/Report.h"
+#include "benchmarks/Subject.h"
+#include "fl/fl.h"
+#include "fl/runtime/Counters.h"
+
+ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains");
+ABSL_FLAG(int, rounds, 9, "blocks of each case in each mode and peer");
+ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
+ABSL_FLAG(bool, peers, false, "also PyTorch, JAX and MLX (./setup.sh --peers installs them)");
+ABSL_FLAG(std::string, json, "", "file for the results, a JSON object a line");
+
+namespace fl::bench {
+namespace {
+
+constexpr char kPeerScript[] = "benchmarks/peers/workloads.py";
+constexpr const char* kModes[] = {"lazy", "eager"};
+
+// Of one call.
+struct Counts {
+  uint64_t kernels, libraryCalls, bytes;
+};
+
+struct Result {
+  std::map<std::string, double> microseconds;  // by mode
+  std::map<std::string, Counts> counts;        // by mode
+  std::optional<double> limit;
+  std::map<std::string, double> peers;
+  uint64_t made;  // kernels and plans in the timed part: 0, or the times are wrong
+};
+
+// Floating-point operations a microsecond of the fastest of some 1024x1024 products.
+double matmulRate() {
+  constexpr int kSize = 1024;
+  const BackendScope scope("eager");
+  const Tensor x = rand({kSize, kSize});
+  double fastest = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 100; ++i) {
+    const auto start = Clock::now();
+    const Tensor product = matmul(x, x);
+    sync();
+    fastest = std::min(fastest, millisecondsSince(start) * 1e3);
+  }
+  return 2. * kSize * kSize * kSize / fastest;
+}
+
+Counts countsNow() {
+  const runtime::Counters& counters = runtime::counters();
+  return {counters.kernelLaunches, counters.libraryCalls, counters.bytesMoved};
+}
+
+uint64_t madeSoFar() {
+  return runtime::counters().kernelsCompiled + runtime::counters().plansBuilt;
+}
+
+// A call under one backend.
+class ModeSubject {
+ public:
+  ModeSubject(const Workload& workload, const char* backend) : backend_(backend) {
+    const BackendScope scope(backend);
+    setSeed(0);
+    const auto call = workload.make();
+    subject_.emplace(call);
+    const Counts before = countsNow();
+    call();
+    const Counts after = countsNow();
+    counts_ = {after.kernels - before.kernels, after.libraryCalls - before.libraryCalls,
+               after.bytes - before.bytes};
+  }
+  void block() {
+    const BackendScope scope(backend_);
+    subject_->block();
+  }
+  double microseconds() const { return subject_->microseconds(); }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  const char* backend_;
+  std::optional<Subject> subject_;
+  Counts counts_{};
+};
+
+Result compare(const Workload& workload, double rate, const Peers& peers) {
+  std::map<std::string, ModeSubject> modes;
+  for (const char* mode : kModes) {
+    modes.try_emplace(mode, workload, mode);
+  }
+  std::optional<CopyLimit> copy;
+  if (workload.bytesRead > 0) {
+    copy.emplace(workload.bytesRead, workload.bytesWritten);
+  }
+  PeerTimes peerTimes;
+  const uint64_t made = madeSoFar();
+  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
+    for (auto& [name, mode] : modes) {
+      mode.block();
+    }
+    if (copy) {
+      copy->block();
+    }
+    peerTimes.block(peers, workload.name, 0);
+  }
+  Result result;
+  result.made = madeSoFar() - made;
+  for (const auto& [name, mode] : modes) {
+    result.microseconds[name] = mode.microseconds();
+    result.counts[name] = mode.counts();
+  }
+  if (copy) {
+    result.limit = copy->microseconds();
+  } else if (workload.operations > 0) {
+    result.limit = workload.operations / rate;
+  }
+  result.peers = peerTimes.medians();
+  return result;
+}
+
+void print(const Workload& workload, const Result& result) {
+  const double lazy = result.microseconds.at("lazy");
+  absl::PrintF("%s%s\n", workload.name, result.made > 0 ? "  (COMPILED WHILE TIMED)" : "");
+  const auto line = [&](const std::string& name, double time) {
+    absl::PrintF("  %-16s %12.1f us  %6.2f x lazy", name, time, time / lazy);
+  };
+  for (const char* mode : kModes) {
+    const Counts& counts = result.counts.at(mode);
+    line(mode, result.microseconds.at(mode));
+    absl::PrintF("  %5d kernels, %4d library calls, %9.3f MB moved\n", counts.kernels,
+                 counts.libraryCalls, counts.bytes / 1e6);
+  }
+  for (const auto& [name, time] : result.peers) {
+    line(name, time);
+    absl::PrintF("\n");
+  }
+  if (result.limit) {
+    line("limit", *result.limit);
+    absl::PrintF("\n");
+  }
+  std::cout.flush();
+}
+
+void appendRows(const char* bench, const Workload& workload, const Result& result,
+                std::vector<Json>* rows) {
+  const auto row = [&](const char* unit, double ours, double eager) -> Json {
+    return {
+        {"bench", bench}, {"case", workload.name}, {"unit", unit},     {"threads", getNumThreads()},
+        {"ours", ours},   {"eager", eager},        {"limit", nullptr}, {"peers", Json::object()}};
+  };
+  const Counts &lazy = result.counts.at("lazy"), &eager = result.counts.at("eager");
+  Json time = row("us", result.microseconds.at("lazy"), result.microseconds.at("eager"));
+  if (result.limit) {
+    time["limit"] = *result.limit;
+  }
+  time["peers"] = result.peers;
+  rows->push_back(std::move(time));
+  rows->push_back(
+      row("kernels", static_cast<double>(lazy.kernels), static_cast<double>(eager.kernels)));
+  rows->push_back(row("bytes", static_cast<double>(lazy.bytes), static_cast<double>(eager.bytes)));
+}
+
+int runAll(const char* bench, const std::vector<Workload>& workloads) {
+  const Peers peers = startPeers(absl::GetFlag(FLAGS_peers), app::runfile(kPeerScript),
+                                 getNumThreads(), /*compiled=*/true);
+  const double rate = matmulRate();
+  absl::PrintF("%d threads; matmul 1024x1024: %.0f GFLOP/s\n", getNumThreads(), rate / 1e3);
+  const std::regex filter(absl::GetFlag(FLAGS_filter));
+  std::vector<Json> rows;
+  for (const Workload& workload : workloads) {
+    if (std::regex_search(workload.name, filter)) {
+      const Result result = compare(workload, rate, peers);
+      print(workload, result);
+      appendRows(bench, workload, result, &rows);
+    }
+  }
+  if (const std::string path = absl::GetFlag(FLAGS_json); !path.empty()) {
+    writeRows(rows, path);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int compareWorkloads(const char* bench, const char* usage, int argc, char** argv,
+                     std::vector<Workload> (*workloads)()) {
+  return runProgram(bench, usage, __FILE__, argc, argv, [=] {
+    if (absl::GetFlag(FLAGS_rounds) < 1) {
+      throw std::runtime_error("--rounds: must be at least 1");
+    }
+    prepare(absl::GetFlag(FLAGS_threads));
+    init();
+    return runAll(bench, workloads());
+  });
+}
+
+}  // namespace fl::bench

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Times the cases of //benchmarks:train_step and mnist_step in PyTorch, JAX or MLX.
+
+usage: workloads.py {"torch 1.13",torch,"torch compile",jax,mlx} THREADS
+
+Each peer at its best: PyTorch's convolutions in the faster of its layouts and its update in one call,
+JAX and MLX compiled as a whole step. All read the loss, and so wait for it, at the end of a step.
+"""
+from serving import serve
+
+# Of //benchmarks:train_steps; the names of the cases are those of its workloads.
+MLP = "MLP 784-512-512-10, batch 128"
+MNIST = "MNIST CNN 28x28, batch 64"
+DIGITS = "MNIST CNN, digits 8x8, batch 32"
+RESIDUAL = "residual CNN 32-64-128, 3x32x32, batch 32"
+TRANSFORMER = "transformer 4 layers, width 256, 8 x 128"
+LEARNING_RATE = 1e-3
+STAGES = (32, 64, 128)
+WIDTH, HEADS, LAYERS, LENGTH, VOCABULARY, SEQUENCES = 256, 4, 4, 128, 1000, 8
+
+
+def make_peer(name, threads):
+    if name.startswith("torch"):
+        from workloads_torch import make_cases
+
+        cases = make_cases(threads, compiled=name.endswith("compile"))
+    elif name == "jax":
+        from workloads_jax import make_cases
+
+        cases = make_cases()
+    else:
+        from workloads_mlx import make_cases
+
+        cases = make_cases()
+    return lambda case, elements: cases[case]() if case in cases else None
+
+
+if __name__ == "__main__":
+    serve(__doc__, make_peer)
