@@ -240,9 +240,9 @@ Variable relativePositionalEmbeddingRotate(const Variable& input);
 //   posEmb (P, features a head)  also scores key k for query t by query' posEmb[P / 2 + k - t -
 //                                offset], by 0 beyond its ends; it must reach key 0 and the last;
 //                                or one for each head of each sequence, (..., nHeads * batch)
-//   mask (T, keys)               is added to the scores, as -inf where no attention is to go; or
-//   one
-//                                for each head of each sequence, (..., nHeads * batch)
+//   mask (T, keys)               is added to the scores, as -inf where no attention is to go
+//   mask (T, keys, nHeads * batch)
+//                                the same for each head of each sequence
 //   padMask (keys, batch)        the same for all queries of a sequence
 // The softmax goes through dropout(pDropout). `offset` is the time of the first query.
 // Memory: the scores, T * keys * nHeads * batch, forward and backward; but in f32 and 16 bits,

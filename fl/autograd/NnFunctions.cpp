@@ -123,8 +123,18 @@ Variable gatedlinearunit(const Variable& input, const int dim) {
   const Dim size = input.dim(dim);
   FL_USER_CHECK(size % 2 == 0, "gatedlinearunit: dimension ", dim, " of ",
                 typeToString(input.type(), input.shape()), " must be even");
-  const std::vector<Variable> halves = split(input, static_cast<long>(size / 2), dim);
-  return halves[0] * sigmoid(halves[1]);
+  const auto half = [dim, size](const Tensor& x, int number) {
+    std::vector<Index> indices(x.ndim(), span);
+    indices[dim] = range(number * size / 2, (number + 1) * size / 2);
+    return Tensor(x(indices));
+  };
+  const Tensor x = input.tensor();
+  return unaryResult(half(x, 0) * fl::sigmoid(half(x, 1)), input,
+                     [x, half, dim](const Tensor& grad) {
+                       const Tensor gate = fl::sigmoid(half(x, 1));
+                       const Tensor gated = grad * gate;
+                       return concatenate({gated, gated * half(x, 0) * (1.0 - gate)}, dim);
+                     });
 }
 
 Variable embedding(const Variable& input, const Variable& embeddings) {

@@ -14,6 +14,9 @@
 
 namespace fl {
 
+// The functions that take part are matrix products, convolutions, reductions, norms, softmax,
+// losses and those that grow fast, such as exp and pow. All others, as pooling, rnn and arithmetic,
+// compute in the types that they are given, which are 16 bits behind one that takes part.
 enum class OptimLevel {
   // In the types of the inputs.
   DEFAULT = 0,
@@ -21,7 +24,7 @@ enum class OptimLevel {
   O1 = 1,
   // In 16 bits, except for batch normalization.
   O2 = 2,
-  // In 16 bits.
+  // In 16 bits, all of them.
   O3 = 3,
 };
 

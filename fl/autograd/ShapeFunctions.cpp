@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Internal.h"
@@ -161,6 +163,42 @@ Variable concatenate(const std::vector<Variable>& concatInputs, int dim) {
                   });
 }
 
+namespace {
+
+// Pieces that make up the input along `dim`: one function with several results. Each piece's
+// gradient is put into `grads`, and an empty Variable that all of them come from has the gradient
+// of the whole.
+std::vector<Variable> piecesOf(const Variable& input, std::vector<Tensor> values, int dim) {
+  std::vector<Shape> shapes;
+  for (const Tensor& value : values) {
+    shapes.push_back(value.shape());
+  }
+  const auto grads = std::make_shared<std::vector<Tensor>>(values.size());
+  const Variable shared(Tensor(input.type()), {input.withoutData()},
+                        [grads, shapes, dim](std::vector<Variable>& inputs, const Variable&) {
+                          // Another backward() may come, of other pieces.
+                          std::vector<Tensor> given =
+                              std::exchange(*grads, std::vector<Tensor>(shapes.size()));
+                          for (size_t i = 0; i < shapes.size(); ++i) {
+                            if (given[i].isEmpty()) {
+                              given[i] = full(shapes[i], 0.0, inputs[0].type());
+                            }
+                          }
+                          addGrad(inputs[0], concatenate(given, dim));
+                        });
+  std::vector<Variable> pieces;
+  for (size_t i = 0; i < values.size(); ++i) {
+    pieces.emplace_back(std::move(values[i]), std::vector<Variable>{shared},
+                        [grads, i](std::vector<Variable>& inputs, const Variable& gradOutput) {
+                          (*grads)[i] = gradOutput.tensor();
+                          addGrad(inputs[0], Tensor(inputs[0].shape(), inputs[0].type()));
+                        });
+  }
+  return pieces;
+}
+
+}  // namespace
+
 std::vector<Variable> split(const Variable& input, long splitSize, int dim) {
   FL_API_ENTRY();
   checkAxis("split", input, dim);
@@ -183,15 +221,15 @@ std::vector<Variable> split(const Variable& input, const std::vector<long>& spli
   FL_USER_CHECK(total == input.dim(dim), "split: pieces of ", total,
                 " elements in all do not make dimension ", dim, " of ",
                 typeToString(input.type(), input.shape()));
-  std::vector<Variable> pieces;
   std::vector<Index> slice(input.ndim(), span);
+  std::vector<Tensor> values;
   Dim start = 0;
   for (long size : splitSizes) {
     slice[dim] = range(start, start + size);
-    pieces.push_back(input(slice));
+    values.push_back(input.tensor()(slice));
     start += size;
   }
-  return pieces;
+  return piecesOf(input, std::move(values), dim);
 }
 
 Variable tile(const Variable& input, const Shape& dims) {

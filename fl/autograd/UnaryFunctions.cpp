@@ -12,9 +12,9 @@ using detail::unaryResult;
 
 namespace {
 
-// x^p with p in the dtype of x where f32 would round it.
+// x^p with p in f64 where f32 would round it.
 Tensor powerOf(const Tensor& x, double p) {
-  return static_cast<float>(p) == p ? power(x, p) : power(x, fromScalar(p, x.type()));
+  return x.type() == dtype::f64 ? power(x, fromScalar(p, dtype::f64)) : power(x, p);
 }
 
 constexpr double kGeluScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;

@@ -1,5 +1,6 @@
 #include "fl/autograd/Variable.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
@@ -20,6 +21,19 @@ void checkGrad(const char* function, const Variable& variable, const Variable& g
                 ": a gradient of type ", typeToString(grad.type(), grad.shape()),
                 " for a Variable of type ", typeToString(variable.type(), variable.shape()));
 }
+
+// The gradient of elements that `place` takes from a tensor like `input`: zeros elsewhere. Where
+// `mayRepeat`, an element may have been taken often: 16 bits would round the sum.
+template <class Place>
+Tensor gradientOfElements(const Variable& input, const Tensor& grad, bool mayRepeat,
+                          const Place& place) {
+  const dtype type = mayRepeat ? computeType(input.type()) : input.type();
+  Tensor sum = full(input.shape(), 0.0, type);
+  place(sum) += grad.astype(type);
+  return sum.astype(input.type());
+}
+
+bool mayRepeat(const Index& index) { return index.type() == detail::IndexType::Tensor; }
 
 }  // namespace
 
@@ -67,7 +81,10 @@ size_t Variable::bytes() const { return elements() * getTypeSize(type()); }
 
 unsigned Variable::ndim() const { return shape().ndim(); }
 
-Dim Variable::dim(unsigned dim) const { return shape().dim(dim); }
+Dim Variable::dim(unsigned dim) const {
+  FL_API_ENTRY();
+  return shape().dim(dim);
+}
 
 void Variable::eval() const {
   FL_API_ENTRY();
@@ -111,8 +128,10 @@ Variable Variable::operator()(const std::vector<Index>& indices) const {
   FL_API_ENTRY();
   return Variable(tensor()(indices), {withoutData()},
                   [indices](std::vector<Variable>& inputs, const Variable& gradOutput) {
-                    Tensor grad = full(inputs[0].shape(), 0.0, inputs[0].type());
-                    grad(indices) += gradOutput.tensor();
+                    Tensor grad =
+                        gradientOfElements(inputs[0], gradOutput.tensor(),
+                                           std::any_of(indices.begin(), indices.end(), mayRepeat),
+                                           [&](Tensor& sum) { return sum(indices); });
                     inputs[0].addGrad(Variable(std::move(grad), false));
                   });
 }
@@ -121,8 +140,9 @@ Variable Variable::flat(const Index& index) const {
   FL_API_ENTRY();
   return Variable(tensor().flat(index), {withoutData()},
                   [index](std::vector<Variable>& inputs, const Variable& gradOutput) {
-                    Tensor grad = full(inputs[0].shape(), 0.0, inputs[0].type());
-                    grad.flat(index) += gradOutput.tensor();
+                    Tensor grad =
+                        gradientOfElements(inputs[0], gradOutput.tensor(), mayRepeat(index),
+                                           [&](Tensor& sum) { return sum.flat(index); });
                     inputs[0].addGrad(Variable(std::move(grad), false));
                   });
 }

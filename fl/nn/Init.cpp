@@ -31,6 +31,7 @@ Tensor uniformOfDeviation(const Shape& shape, double deviation, dtype type) {
 
 Tensor uniform(const Shape& shape, double min, double max, dtype type) {
   FL_API_ENTRY();
+  FL_USER_CHECK(isFloating(type), "uniform: ", type, " is no floating dtype");
   return (max - min) * rand(shape, type) + min;
 }
 

@@ -40,6 +40,7 @@ LrSchedule cosineAnnealing(double lr, int64_t steps, double minLr) {
 LrSchedule linearWarmup(int64_t steps, LrSchedule next, double startFactor) {
   FL_API_ENTRY();
   checkSteps("linearWarmup", steps);
+  FL_USER_CHECK(next, "linearWarmup: no schedule follows");
   return [=, next = std::move(next)](int64_t step) {
     if (step >= steps) {
       return next(step - steps);

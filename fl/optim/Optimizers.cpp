@@ -1,6 +1,7 @@
 #include "fl/optim/Optimizers.h"
 
 #include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
 
 namespace fl {
 
@@ -10,9 +11,16 @@ FirstOrderOptimizer::FirstOrderOptimizer(const std::vector<Variable>& parameters
 
 void FirstOrderOptimizer::stepIf(const Tensor& condition) {
   FL_API_ENTRY();
-  if (condition.asScalar<bool>()) {
+  if (scalarCondition(condition).asScalar<bool>()) {
     step();
   }
+}
+
+Tensor FirstOrderOptimizer::scalarCondition(const Tensor& condition) {
+  FL_USER_CHECK(condition.type() == dtype::b8 && condition.elements() == 1,
+                "stepIf: the condition ", typeToString(condition.type(), condition.shape()),
+                " must be one b8 element");
+  return reshape(condition, {});
 }
 
 void FirstOrderOptimizer::zeroGrad() {

@@ -26,9 +26,9 @@ class FirstOrderOptimizer {
   virtual ~FirstOrderOptimizer() = default;
 
   virtual void step() = 0;
-  // step() if the b8 scalar `condition` is not 0; otherwise parameters and state keep their bits.
-  // The optimizers of fl/optim record both outcomes; here, for those of users, the condition is
-  // read.
+  // step() if `condition`, a b8 tensor of one element, is not 0; otherwise parameters and state keep
+  // their bits. The optimizers of fl/optim record both outcomes; here, for those of users, the
+  // condition is read. Throws std::invalid_argument for any other tensor.
   virtual void stepIf(const Tensor& condition);
   double getLr() const { return lr_; }
   void setLr(double lr) { lr_ = lr; }
@@ -38,6 +38,8 @@ class FirstOrderOptimizer {
 
  protected:
   FirstOrderOptimizer() = default;
+  // The condition of stepIf(), without dimensions.
+  static Tensor scalarCondition(const Tensor& condition);
 
   std::vector<Variable> parameters_;
   double lr_ = 0;

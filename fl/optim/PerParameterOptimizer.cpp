@@ -32,7 +32,8 @@ void PerParameterOptimizer::step() {
 
 void PerParameterOptimizer::stepIf(const Tensor& condition) {
   FL_API_ENTRY();
-  updateAllIf(&condition);
+  const Tensor scalar = scalarCondition(condition);
+  updateAllIf(&scalar);
 }
 
 void PerParameterOptimizer::updateAllIf(const Tensor* condition) {

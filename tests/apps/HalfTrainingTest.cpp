@@ -160,12 +160,13 @@ Task language() {
   const auto makeModel = [vocabulary = vocabulary] {
     Sequential model;
     model.add(Embedding(kWidth, vocabulary));
+    model.add(Linear(kWidth, kWidth));  // for the LSTM computes in the type of its input
     model.add(RNN(kWidth, kHidden, 1, RnnMode::LSTM));
     model.add(Linear(kHidden, vocabulary));
     model.add(LogSoftmax());
     return model;
   };
-  return {makeModel, makeBatch, 200, 1e-2, 2.6};
+  return {makeModel, makeBatch, 220, 1e-2, 2.6};
 }
 
 const std::map<std::string, std::function<Task()>> kTasks = {
@@ -194,6 +195,20 @@ TEST_P(HalfTraining, ReachesTheLossOfSingle) {
     EXPECT_LE(half, 1.02 * single) << precision.name;
     EXPECT_NE(half, single) << precision.name << ": nothing was computed in 16 bits";
   }
+}
+
+TEST(HalfTrainingOfALanguage, RunsTheNetworkIn16Bits) {
+  const Task task = language();
+  for (const Precision& precision : kPrecisions) {
+    choose(precision);
+    const Sequential model = task.makeModel();
+    Variable x = input(task.makeBatch(0).x);
+    for (int layer = 0; layer < 3; ++layer) {
+      x = model.module(layer)->forward({x})[0];
+    }
+    EXPECT_EQ(x.type(), precision.type) << precision.name;
+  }
+  choose({"", OptimLevel::DEFAULT, dtype::f16});
 }
 
 // The factor falls from one that overflows, and tries to grow every few steps. In bf16 no factor

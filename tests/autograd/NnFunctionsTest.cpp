@@ -212,6 +212,22 @@ TEST(NnFunctions, Embedding) {
   }
 }
 
+// 16 bits count to 2048 or 256 by ones.
+TEST(NnFunctions, GradientsOfEqualIndicesAddUp) {
+  constexpr Dim kTimes = 5000;
+  const Variable zeros(full({kTimes}, 0, dtype::s32), false);
+  for (const auto& [type, expected] : {std::pair(dtype::f16, 5000.0), {dtype::bf16, 4992.0}}) {
+    SCOPED_TRACE(type);
+    Variable table(full({1, 2}, 1.0, type), true);
+    embedding(zeros, table).backward();
+    EXPECT_EQ(valuesOf(table.grad().tensor()), (std::vector<double>{expected, 0}));
+    EXPECT_EQ(table.grad().type(), type);
+    Variable x(full({3}, 1.0, type), true);
+    x.flat(zeros.tensor()).backward();
+    EXPECT_EQ(valuesOf(x.grad().tensor()), (std::vector<double>{expected, 0, 0}));
+  }
+}
+
 TEST(NnFunctions, EmbeddingMisuse) {
   const Variable table(randomTensor({2, 3}), false);
   const auto words = [](const Variable& input, const Variable& embeddings) {

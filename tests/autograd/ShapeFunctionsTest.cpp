@@ -169,6 +169,18 @@ TEST(ShapeFunctions, Split) {
     const std::vector<Variable> p = split(x, std::vector<long>{1, 3}, 1);
     return concatenate({p[1] * 2.0, p[0]}, 1);
   });
+  // Pieces that nothing reads, and graphs that are kept.
+  check({3, 6}, [](const Variable& x) { return split(x, 2, 1)[1]; });
+  Variable x(counting({4}).tensor(), true);
+  const std::vector<Variable> parts = split(x, 2, 0);
+  Variable first = parts[0] * 2.0, both = parts[0] + 3.0 * parts[1];
+  first.backward(/*retainGraph=*/true);
+  expectNear(valuesOf(x.grad().tensor()), {2, 2, 0, 0}, 0);
+  both.backward(/*retainGraph=*/true);
+  expectNear(valuesOf(x.grad().tensor()), {3, 3, 3, 3}, 0);
+  Variable last = parts[1] * 1.0;
+  last.backward();
+  expectNear(valuesOf(x.grad().tensor()), {3, 3, 4, 4}, 0);
   EXPECT_NE(errorOf([] {
               split(counting({5}), std::vector<long>{2, 2}, 0);
             }).find("split: pieces of 4 elements in all do not make dimension 0 of f64[5]"),
@@ -223,7 +235,7 @@ TEST(ShapeFunctions, Index) {
 
 // The result is a value: an update of the source in place does not show.
 TEST(ShapeFunctions, IndexIsNoView) {
-  Variable x = counting({4});
+  Variable x(counting({4}).tensor(), true);
   const Variable part = x(range(0, 2));
   x.tensor() += 10;
   expectNear(valuesOf(part.tensor()), {0, 1}, 0);

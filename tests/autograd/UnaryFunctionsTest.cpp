@@ -136,6 +136,12 @@ TEST(UnaryFunctions, GradientsAtTies) {
   EXPECT_EQ(gradientAt(0, [](const Variable& x) { return pow(x, 0); }), 0);
 }
 
+TEST(UnaryFunctions, PowersOfIntegers) {
+  const Variable x(Tensor::fromVector(std::vector<int>{1, 4, 9}), false);
+  expectNear(valuesOf(pow(x, 0.3).tensor()), {1, std::pow(4, 0.3), std::pow(9, 0.3)}, 1e-6);
+  expectNear(valuesOf(pow(x, 2).tensor()), {1, 16, 81}, 0);
+}
+
 // Where a square of the input is no finite number, but the gradient is.
 TEST(UnaryFunctions, GradientsOfLargeHalves) {
   for (const double sign : {-1.0, 1.0}) {

@@ -25,7 +25,7 @@ TEST(Module, ParametersAreHandles) {
   layer.setParams(param(full(Shape({2}), 10.0)), 1);
   EXPECT_EQ(valuesOf(layer(constantInput({3}, 1)).tensor()), (std::vector<float>{13, 13}));
   EXPECT_NE(
-      errorOf<std::out_of_range>([&] { layer.param(2); }).find("Module: no parameter 2 among 2"),
+      errorOf<std::out_of_range>([&] { layer.param(2); }).find("Module: no parameter 2 among 2, at "),
       std::string::npos);
   EXPECT_THROW(layer.setParams(param(full(Shape({2}), 1.0)), -1), std::out_of_range);
 }
@@ -202,6 +202,15 @@ TEST(Losses, Values) {
             std::string::npos);
 }
 
+TEST(Losses, TakeWideTargetsOfNarrowOutputs) {
+  const Variable x = input(Tensor::fromVector(std::vector<float>{1, 3}).astype(dtype::f16));
+  const Variable y = input(Tensor::fromVector(std::vector<float>{0.5, 1}));
+  EXPECT_EQ(MSE()(x, y).astype(dtype::f32).scalar<float>(), (0.25f + 4) / 2);
+  EXPECT_EQ(MAE()(x, y).astype(dtype::f32).scalar<float>(), (0.5f + 2) / 2);
+  const Variable half = input(full({2}, 0.5, dtype::f16));
+  EXPECT_NEAR(BinaryCrossEntropy()(half, y).astype(dtype::f32).scalar<float>(), std::log(2), 1e-3);
+}
+
 // ---- Containers ----
 
 class Residual : public Container {
@@ -237,7 +246,7 @@ TEST(Containers, ChildrenKeepTheirParameters) {
   EXPECT_EQ(model.modules().size(), 3u);
   EXPECT_EQ(numTotalParams(std::make_shared<Sequential>(model)), 2 * 3 + 2 + 2 + 1);
   EXPECT_NE(
-      errorOf<std::out_of_range>([&] { model.module(3); }).find("Container: no module 3 among 3"),
+      errorOf<std::out_of_range>([&] { model.module(3); }).find("Container: no module 3 among 3, at "),
       std::string::npos);
   EXPECT_NE(errorOf([&] { model.add(std::shared_ptr<Linear>()); }).find("cannot add a null module"),
             std::string::npos);

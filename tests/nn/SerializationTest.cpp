@@ -201,6 +201,25 @@ TEST(Serialization, VariablesThatShareAreWrittenOnce) {
   EXPECT_FALSE(first.isGradAvailable());
 }
 
+TEST(Serialization, ParametersOfTwoModulesStayShared) {
+  const Variable w = param(rand({2, 2}));
+  Sequential model;
+  model.add(Linear(w));
+  model.add(Linear(w));
+  std::stringstream stream;
+  save(stream, model);
+  Sequential loaded;
+  load(stream, loaded);
+  const auto areShared = [](const Sequential& each) {
+    each.module(0)->param(0).tensor() += 1;
+    return valuesOf(each.module(0)->param(0).tensor()) ==
+           valuesOf(each.module(1)->param(0).tensor());
+  };
+  EXPECT_TRUE(areShared(loaded));
+  EXPECT_TRUE(areShared(model));
+  EXPECT_FALSE(areShared(Sequential(model)));  // a copy has copies
+}
+
 TEST(Serialization, SavingLeavesTheModelAlone) {
   Sequential model = smallModel();
   const std::vector<float> before = valuesOf(model.param(0).tensor());

@@ -127,6 +127,26 @@ TEST(StepIf, TheFirstStepThatHappensIsTheFirst) {
   }
 }
 
+TEST(StepIf, RefusesWhatIsNoConditionAndChangesNothing) {
+  for (const MakeOptimizer& make : allOptimizers()) {
+    Variable w = parameterOf({1, -2}), expected = parameterOf({1, -2});
+    const auto optimizer = make({w}), other = make({expected});
+    SCOPED_TRACE(optimizer->prettyString());
+    const auto wordsOf = [&](const Tensor& condition) {
+      setGradient(w, {1, 2});
+      return errorOf([&] { optimizer->stepIf(condition); });
+    };
+    const std::string rule = " must be one b8 element, at ";
+    EXPECT_EQ(wordsOf(full({2}, true, dtype::b8)).find("stepIf: the condition b8[2]" + rule), 0u);
+    EXPECT_EQ(wordsOf(full({0}, true, dtype::b8)).find("stepIf: the condition b8[0]" + rule), 0u);
+    EXPECT_EQ(wordsOf(full({}, 1.0f)).find("stepIf: the condition f32[]" + rule), 0u);
+    optimizer->stepIf(full({1, 1}, true, dtype::b8));
+    setGradient(expected, {1, 2});
+    other->stepIf(full({}, true, dtype::b8));
+    EXPECT_EQ(valuesOf(w.tensor()), valuesOf(expected.tensor()));
+  }
+}
+
 // A user's own optimizer.
 class FixedStep : public FirstOrderOptimizer {
  public:

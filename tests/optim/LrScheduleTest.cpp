@@ -43,6 +43,8 @@ TEST(LrSchedules, Misuse) {
             0u);
   EXPECT_EQ(errorOf([] { cosineAnnealing(1, -2); }).find("cosineAnnealing: the number of steps"),
             0u);
+  EXPECT_EQ(errorOf([] { linearWarmup(1, nullptr); }).find("linearWarmup: no schedule follows"),
+            0u);
   EXPECT_EQ(errorOf([] { linearWarmup(0, stepDecay(1, 1)); }).find("linearWarmup: the number of"),
             0u);
   for (const double share : {0.05, 1.0}) {

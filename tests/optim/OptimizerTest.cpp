@@ -187,6 +187,13 @@ TEST(NAG, Misuse) {
 }
 
 // A tensor read before a step keeps its values.
+TEST(Optimizers, StepWhatIsListedTwiceTwice) {
+  Variable w(full(Shape({2}), 1.0, dtype::f64), true);
+  w.addGrad(Variable(Tensor::fromVector(std::vector<double>{0.5, 0.25}), false));
+  SGDOptimizer({w, w}, 1).step();
+  EXPECT_EQ(valuesOf(w.tensor()), (std::vector<double>{0, 0.5}));
+}
+
 TEST(Optimizers, EarlierReadsStay) {
   Variable w(Tensor::fromVector(kStart), true);
   const Tensor before = w.tensor();

@@ -9,6 +9,7 @@
 #include "fl/autograd/Functions.h"
 #include "fl/contrib/contrib.h"
 #include "fl/fl.h"
+#include "tests/Values.h"
 #include "tests/lazy/Counts.h"
 
 namespace fl::test {
@@ -212,6 +213,33 @@ INSTANTIATE_TEST_SUITE_P(Models, TrainingStepTest,
 TEST_P(TrainingStepTest, IsOnePlanIfTheLossIsReadAfterIt) { expectRealizes(false, 1); }
 
 TEST_P(TrainingStepTest, IsTwoPlansIfTheLossIsReadBeforeTheGradients) { expectRealizes(true, 2); }
+
+TEST(TrainingSteps, BadDataBeforeTheStepLosesNothing) {
+  Sequential model;
+  model.add(Embedding(3, 4));
+  AdamOptimizer optimizer(model.params(), 0.1);
+  const auto lossOf = [&](int word) { return sum(model(noGrad(full({2}, word, dtype::s32))), {}); };
+  sync();
+  const std::vector<float> before = valuesOf(model.param(0).tensor());
+  for (const int word : {7, 2}) {
+    Variable loss = lossOf(word);
+    try {
+      loss.scalar<float>();
+    } catch (const std::invalid_argument&) {
+      EXPECT_EQ(word, 7);
+      continue;
+    }
+    loss.backward();
+    optimizer.step();
+  }
+  std::vector<float> expected = before;
+  for (size_t i = 6; i < 9; ++i) {
+    expected[i] -= 0.1f;
+  }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(valuesOf(model.param(0).tensor())[i], expected[i], 1e-5);
+  }
+}
 
 // The learning rate, the corrections of Adam's moments and the count of steps are arguments.
 TEST(TrainingSteps, AThousandWithAScheduleAreOnePlan) {

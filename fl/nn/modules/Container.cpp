@@ -23,14 +23,18 @@ void Container::append(ModulePtr module) {
     module->freeze();
   }
   modules_.push_back(std::move(module));
-  nameModules();
+  names_.push_back(nameOf(*modules_.back()));
+}
+
+std::string Container::nameOf(const Module& module) {
+  const std::string text = module.prettyString();
+  return text.substr(0, text.find('\n'));
 }
 
 void Container::nameModules() {
-  names_.resize(modules_.size());
-  for (size_t i = 0; i < modules_.size(); ++i) {
-    const std::string text = modules_[i]->prettyString();
-    names_[i] = text.substr(0, text.find('\n'));
+  names_.clear();
+  for (const ModulePtr& module : modules_) {
+    names_.push_back(nameOf(*module));
   }
 }
 
@@ -77,6 +81,7 @@ void Container::clear() {
 }
 
 ModulePtr Container::module(int id) const {
+  FL_API_ENTRY();
   if (id < 0 || id >= static_cast<int>(modules_.size())) {
     throw std::out_of_range(detail::withCallSite(
         detail::concat("Container: no module ", id, " among ", modules_.size())));

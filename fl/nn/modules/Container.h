@@ -77,6 +77,7 @@ class Container : public Module {
 
   void append(ModulePtr module);
   void copyFrom(const Container& other);
+  static std::string nameOf(const Module& module);
   void nameModules();
 
   // Of each parameter that belongs to a child: the child and the parameter's position in it.

@@ -67,8 +67,9 @@ Variable ConvTranspose2D::backwards(const Variable& input, const Variable& weigh
       });
 }
 
-Variable ConvTranspose2D::forward(const Variable& input) {
+Variable ConvTranspose2D::forward(const Variable& in) {
   FL_API_ENTRY();
+  const Variable input = detail::adjustInputType(in, "conv2d");
   detail::checkImages(*this, input);
   FL_USER_CHECK(input.dim(2) == nIn_, prettyString(), ": the input ",
                 typeToString(input.type(), input.shape()), " must have ", nIn_, " channels");

@@ -24,7 +24,7 @@ void checkShapes(const char* loss, const Variable& inputs, const char* what,
 
 Variable difference(const char* loss, const Variable& inputs, const Variable& targets) {
   checkShapes(loss, inputs, "targets", targets);
-  return inputs - targets;
+  return inputs - (isFloating(targets.type()) ? detail::toType(targets, inputs.type()) : targets);
 }
 
 }  // namespace

@@ -34,11 +34,13 @@ std::vector<Variable> Module::params() const { return params_; }
 int Module::numParamTensors() const { return static_cast<int>(params_.size()); }
 
 Variable Module::param(int position) const {
+  FL_API_ENTRY();
   checkPosition(position, params_.size());
   return params_[position];
 }
 
 void Module::setParams(const Variable& var, int position) {
+  FL_API_ENTRY();
   checkPosition(position, params_.size());
   params_[position] = var;
   if (frozen_) {
