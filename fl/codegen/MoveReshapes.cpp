@@ -1,0 +1,176 @@
+#include "fl/codegen/MoveReshapes.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace fl::codegen {
+namespace {
+
+using ir::Graph;
+using ir::Kind;
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
+// How a shape came from one with fewer dimensions: groupOf[i] is the dimension there that dimension
+// i is a part of, or a 1 beside.
+struct Split {
+  Shape merged;
+  std::vector<int> groupOf;
+};
+
+std::optional<Split> splitOf(const Shape& merged, const Shape& shape) {
+  if (merged.ndim() == 0 || merged.ndim() >= shape.ndim() || merged.elements() == 0) {
+    return std::nullopt;
+  }
+  Split split{merged, {}};
+  int group = 0;
+  Dim product = 1;
+  for (const Dim dim : shape.get()) {
+    if (product == merged[group] && group + 1 < merged.ndim() && dim > 1) {
+      ++group;
+      product = 1;
+    }
+    product *= dim;
+    split.groupOf.push_back(group);
+    if (merged[group] % product != 0) {
+      return std::nullopt;
+    }
+  }
+  const bool whole = group + 1 == merged.ndim() && product == merged[group];
+  return whole ? std::optional(split) : std::nullopt;
+}
+
+// The reshape that defines a value, if it splits what it reads.
+std::optional<Split> splitBefore(const Graph& graph, ValueId id) {
+  if (graph.isParameter(id) || graph.node(id).op != Op::Reshape ||
+      graph.isNumber(graph.node(id).operands[0])) {
+    return std::nullopt;
+  }
+  return splitOf(graph.type(graph.node(id).operands[0]).shape, graph.type(id).shape);
+}
+
+// The dimensions of an operand, which broadcasts to `shape`, after the merge; none if it broadcasts
+// along a part of a dimension.
+std::optional<Shape> mergedShape(const Shape& operand, const Shape& shape, const Split& split) {
+  std::vector<Dim> dims(split.merged.ndim(), 0);
+  for (int i = 0; i < shape.ndim(); ++i) {
+    if (shape[i] == 1) {
+      continue;
+    }
+    const int group = split.groupOf[i];
+    const bool varies = i < operand.ndim() && operand[i] != 1;
+    const Dim dim = varies ? split.merged[group] : 1;
+    if (dims[group] != 0 && dims[group] != dim) {
+      return std::nullopt;
+    }
+    dims[group] = dim;
+  }
+  for (Dim& dim : dims) {
+    dim = std::max<Dim>(dim, 1);
+  }
+  return Shape(dims);
+}
+
+// Whether another reshape of the value costs nothing that fusion would have saved.
+bool isBoundary(const Graph& graph, ValueId id) {
+  if (graph.isParameter(id)) {
+    return true;
+  }
+  const Op op = graph.node(id).op;
+  const Kind kind = ir::opKind(op);
+  return kind == Kind::Library || kind == Kind::Random || op == Op::Reshape;
+}
+
+// An operand in the merged shape.
+std::optional<ValueId> merge(Graph& graph, ValueId id, const Shape& shape, const Split& split,
+                             CallSite site) {
+  while (!graph.isParameter(id) && graph.node(id).op == Op::Broadcast) {
+    id = graph.node(id).operands[0];  // elementwise operators broadcast by themselves
+  }
+  const Shape given = graph.type(id).shape;
+  const std::optional<Shape> wanted = mergedShape(given, shape, split);
+  if (!wanted) {
+    return std::nullopt;
+  }
+  if (given.elements() == 1 && given.ndim() <= wanted->ndim()) {
+    return id;
+  }
+  if (!graph.isParameter(id) && graph.node(id).op == Op::Reshape &&
+      graph.type(graph.node(id).operands[0]).shape == *wanted) {
+    return graph.node(id).operands[0];
+  }
+  if (!isBoundary(graph, id)) {
+    return std::nullopt;
+  }
+  const ValueId source =
+      !graph.isParameter(id) && graph.node(id).op == Op::Reshape ? graph.node(id).operands[0] : id;
+  return graph.addNode(Op::Reshape, {source}, ir::Attrs(wanted->get()), site);
+}
+
+// The elementwise node in the shape before a reshape of one of its operands.
+ValueId moveBehindMap(Graph& graph, const Node& node) {
+  for (const ValueId reshaped : node.operands) {
+    const std::optional<Split> split = splitBefore(graph, reshaped);
+    if (!split || graph.type(reshaped).shape != node.type.shape) {
+      continue;
+    }
+    std::vector<ValueId> operands;
+    for (const ValueId operand : node.operands) {
+      if (const auto merged = merge(graph, operand, node.type.shape, *split, node.site)) {
+        operands.push_back(*merged);
+      }
+    }
+    if (operands.size() == node.operands.size()) {
+      const ValueId moved = graph.addNode(node.op, std::move(operands), node.attrs, node.site);
+      return graph.addNode(Op::Reshape, {moved}, ir::Attrs(node.type.shape.get()), node.site);
+    }
+  }
+  return -1;
+}
+
+// The reduction in the shape before the reshape of its operand, if its axes are whole dimensions
+// there.
+ValueId moveBehindReduce(Graph& graph, const Node& node) {
+  const std::optional<Split> split = splitBefore(graph, node.operands[0]);
+  if (!split) {
+    return -1;
+  }
+  const Shape& shape = graph.type(node.operands[0]).shape;
+  const std::vector<Dim> axes = node.attrs.list(1);
+  std::vector<Dim> merged;
+  for (int group = 0; group < split->merged.ndim(); ++group) {
+    int reduced = 0, kept = 0;
+    for (int i = 0; i < shape.ndim(); ++i) {
+      if (split->groupOf[i] == group && shape[i] != 1) {
+        const bool isReduced = std::find(axes.begin(), axes.end(), i) != axes.end();
+        ++(isReduced ? reduced : kept);
+      }
+    }
+    if (reduced > 0 && kept > 0) {
+      return -1;
+    }
+    if (reduced > 0) {
+      merged.push_back(group);
+    }
+  }
+  if (merged.empty()) {
+    return -1;
+  }
+  std::vector<Dim> attrs = {1};
+  attrs.insert(attrs.end(), merged.begin(), merged.end());
+  const ValueId source = graph.node(node.operands[0]).operands[0];
+  const ValueId moved = graph.addNode(node.op, {source}, ir::Attrs(attrs), node.site);
+  return graph.addNode(Op::Reshape, {moved}, ir::Attrs(node.type.shape.get()), node.site);
+}
+
+}  // namespace
+
+ValueId moveReshape(Graph& graph, const Node& node) {
+  if (ir::isElementwise(node.op)) {
+    return moveBehindMap(graph, node);
+  }
+  return ir::opKind(node.op) == Kind::Reduce ? moveBehindReduce(graph, node) : -1;
+}
+
+}  // namespace fl::codegen
