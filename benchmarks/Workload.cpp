@@ -173,9 +173,9 @@ void appendRows(const char* bench, const Workload& workload, const Result& resul
 }
 
 int runAll(const char* bench, const std::vector<Workload>& workloads) {
+  const double rate = matmulRate();  // before the peers, whose start takes the processors
   const Peers peers = startPeers(absl::GetFlag(FLAGS_peers), app::runfile(kPeerScript),
                                  getNumThreads(), /*compiled=*/true);
-  const double rate = matmulRate();
   absl::PrintF("%d threads; matmul 1024x1024: %.0f GFLOP/s\n", getNumThreads(), rate / 1e3);
   const std::regex filter(absl::GetFlag(FLAGS_filter));
   std::vector<Json> rows;

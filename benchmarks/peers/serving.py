@@ -46,8 +46,8 @@ def serve(usage, make_peer):
     if len(sys.argv) != 3:
         sys.exit(usage)
     name, threads = sys.argv[1], int(sys.argv[2])
-    if name.startswith("torch"):
-        restart_tuned(threads)
+    if name != "jax":
+        restart_tuned(name, threads)
     # For the peers that take as many threads as there are processors.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     make_call = make_peer(name, threads)
