@@ -129,19 +129,19 @@ Sequential transformer() {
   model.add(Embedding(kWidth, kVocabulary));
   for (int layer = 0; layer < kLayers; ++layer) {
     Residual attention;
-    attention.add(LayerNorm({0}, 1e-5, true, kWidth));
+    attention.add(LayerNorm(0, 1e-5, true, kWidth));
     attention.add(MultiheadAttention(kWidth, kHeads));
     attention.addShortcut(0, 3);
     model.add(std::move(attention));
     Residual feedForward;
-    feedForward.add(LayerNorm({0}, 1e-5, true, kWidth));
+    feedForward.add(LayerNorm(0, 1e-5, true, kWidth));
     feedForward.add(Linear(kWidth, 4 * kWidth));
     feedForward.add(Transform(exactGelu, "GELU"));
     feedForward.add(Linear(4 * kWidth, kWidth));
     feedForward.addShortcut(0, 5);
     model.add(std::move(feedForward));
   }
-  model.add(LayerNorm({0}, 1e-5, true, kWidth));
+  model.add(LayerNorm(0, 1e-5, true, kWidth));
   model.add(Linear(kWidth, kVocabulary));
   return logProbabilities(std::move(model));
 }
