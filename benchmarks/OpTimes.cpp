@@ -7,7 +7,6 @@
 #include "benchmarks/Subject.h"
 #include "benchmarks/TracedPlan.h"
 #include "fl/host/ThreadPool.h"
-#include "fl/runtime/Counters.h"
 
 namespace fl::bench {
 namespace {
@@ -35,10 +34,6 @@ Subject calling(const OpCase& opCase, const std::vector<Tensor>& inputs) {
       result.value()->data();
     }
   });
-}
-
-uint64_t madeSoFar() {
-  return runtime::counters().kernelsCompiled + runtime::counters().plansBuilt;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "benchmarks/Report.h"
 #include "fl/host/ThreadPool.h"
+#include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
 
 namespace fl::bench {
@@ -113,6 +114,10 @@ void CopyLimit::block() {
 
 double CopyLimit::microseconds() const {
   return std::min(plain_.microseconds(), stream_.microseconds());
+}
+
+uint64_t madeSoFar() {
+  return runtime::counters().kernelsCompiled + runtime::counters().plansBuilt;
 }
 
 }  // namespace fl::bench

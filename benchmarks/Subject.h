@@ -43,4 +43,7 @@ class CopyLimit {
   Subject plain_, stream_;
 };
 
+// Kernels and plans: where their number grows while something is timed, the time is wrong.
+uint64_t madeSoFar();
+
 }  // namespace fl::bench

@@ -64,10 +64,6 @@ Counts countsNow() {
   return {counters.kernelLaunches, counters.libraryCalls, counters.bytesMoved};
 }
 
-uint64_t madeSoFar() {
-  return runtime::counters().kernelsCompiled + runtime::counters().plansBuilt;
-}
-
 // A call under one backend.
 class ModeSubject {
  public:

@@ -12,11 +12,6 @@ using ir::Node;
 using ir::Op;
 using ir::ValueId;
 
-// The node that defines `id`, if it is one of `op`.
-const Node* producer(const Graph& graph, ValueId id, Op op) {
-  return !graph.isParameter(id) && graph.node(id).op == op ? &graph.node(id) : nullptr;
-}
-
 bool isIdentityOrder(const ir::Attrs& axes) {
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i] != static_cast<Dim>(i)) {

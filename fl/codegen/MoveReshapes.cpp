@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "fl/codegen/Rewrite.h"
+
 namespace fl::codegen {
 namespace {
 
@@ -43,11 +45,11 @@ std::optional<Split> splitOf(const Shape& merged, const Shape& shape) {
 
 // The reshape that defines a value, if it splits what it reads.
 std::optional<Split> splitBefore(const Graph& graph, ValueId id) {
-  if (graph.isParameter(id) || graph.node(id).op != Op::Reshape ||
-      graph.isNumber(graph.node(id).operands[0])) {
+  const Node* reshape = producer(graph, id, Op::Reshape);
+  if (!reshape || graph.isNumber(reshape->operands[0])) {
     return std::nullopt;
   }
-  return splitOf(graph.type(graph.node(id).operands[0]).shape, graph.type(id).shape);
+  return splitOf(graph.type(reshape->operands[0]).shape, reshape->type.shape);
 }
 
 // The dimensions of an operand, which broadcasts to `shape`, after the merge; none if it broadcasts
@@ -77,16 +79,15 @@ bool isBoundary(const Graph& graph, ValueId id) {
   if (graph.isParameter(id)) {
     return true;
   }
-  const Op op = graph.node(id).op;
-  const Kind kind = ir::opKind(op);
-  return kind == Kind::Library || kind == Kind::Random || op == Op::Reshape;
+  const Kind kind = ir::opKind(graph.node(id).op);
+  return kind == Kind::Library || kind == Kind::Random;
 }
 
 // An operand in the merged shape.
 std::optional<ValueId> merge(Graph& graph, ValueId id, const Shape& shape, const Split& split,
                              CallSite site) {
-  while (!graph.isParameter(id) && graph.node(id).op == Op::Broadcast) {
-    id = graph.node(id).operands[0];  // elementwise operators broadcast by themselves
+  while (const Node* broadcast = producer(graph, id, Op::Broadcast)) {
+    id = broadcast->operands[0];  // elementwise operators broadcast by themselves
   }
   const Shape given = graph.type(id).shape;
   const std::optional<Shape> wanted = mergedShape(given, shape, split);
@@ -96,15 +97,14 @@ std::optional<ValueId> merge(Graph& graph, ValueId id, const Shape& shape, const
   if (given.elements() == 1 && given.ndim() <= wanted->ndim()) {
     return id;
   }
-  if (!graph.isParameter(id) && graph.node(id).op == Op::Reshape &&
-      graph.type(graph.node(id).operands[0]).shape == *wanted) {
-    return graph.node(id).operands[0];
-  }
-  if (!isBoundary(graph, id)) {
+  const Node* reshape = producer(graph, id, Op::Reshape);
+  if (!reshape && !isBoundary(graph, id)) {
     return std::nullopt;
   }
-  const ValueId source =
-      !graph.isParameter(id) && graph.node(id).op == Op::Reshape ? graph.node(id).operands[0] : id;
+  const ValueId source = reshape ? reshape->operands[0] : id;
+  if (graph.type(source).shape == *wanted) {
+    return source;
+  }
   return graph.addNode(Op::Reshape, {source}, ir::Attrs(wanted->get()), site);
 }
 

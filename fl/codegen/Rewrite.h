@@ -7,6 +7,11 @@
 
 namespace fl::codegen {
 
+// The node that defines `id`, if it is one of `op`; until a node is added.
+inline const ir::Node* producer(const ir::Graph& graph, ir::ValueId id, ir::Op op) {
+  return !graph.isParameter(id) && graph.node(id).op == op ? &graph.node(id) : nullptr;
+}
+
 // `rewrite(graph, node)` receives each node with operands already renamed to the new graph, and
 // returns the value that takes its place: usually graph.addNode(std::move(node)).
 template <class F>
