@@ -19,6 +19,7 @@
 //   castTo<dtype::t>(x)    op Cast to t, by the rule of its row in Ops.def
 //   rarely(mask, usual, rare)   rare() where the mask holds, else usual(); executors may leave out
 //   the rare part where they see that no element needs it
+// and may supply repeat, where a loop costs less than its body many times.
 // The executor hands Where its condition as a mask.
 //
 // A builder states kStaticTypes. If true, its values are C++ types of the element's width and it
@@ -33,6 +34,13 @@ namespace fl::ir {
 template <class Derived>
 class MeaningBuilder {
  public:
+  // state = body(state), `times` times; a state is a std::array of values.
+  template <int times, class State, class Body>
+  State repeat(State state, Body body) {
+    for (int i = 0; i < times; ++i) state = body(state);
+    return state;
+  }
+
   template <class V>
   auto isZero(V x) {
     return self().eq(x, self().integer(x, 0));

@@ -8,8 +8,10 @@
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include <array>
 #include <vector>
 
+#include "fl/codegen/cpu/Loops.h"
 #include "fl/ir/Meaning.h"
 #include "fl/kernel/Kernel.h"
 
@@ -103,6 +105,23 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   }
   // Branches over rare() where no lane needs it.
   V rarely(V mask, llvm::function_ref<V()> usual, llvm::function_ref<V()> rare);
+  // A loop.
+  template <int times, size_t n, class Body>
+  std::array<V, n> repeat(const std::array<V, n>& start, Body body) {
+    const auto valuesOf = [](const std::array<V, n>& state) {
+      Values values;
+      for (const V& each : state) values.push_back(each.value);
+      return values;
+    };
+    const auto stateOf = [&](const Values& values) {
+      std::array<V, n> state = start;
+      for (size_t i = 0; i < n; ++i) state[i].value = values[i];
+      return state;
+    };
+    return stateOf(
+        emitFor(builder_, builder_.getInt64(0), builder_.getInt64(times), 1, valuesOf(start),
+                [&](llvm::Value*, const Values& now) { return valuesOf(body(stateOf(now))); }));
+  }
 
  private:
   static bool isMask(V x) { return x.value->getType()->getScalarType()->isIntegerTy(1); }
