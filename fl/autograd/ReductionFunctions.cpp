@@ -98,7 +98,9 @@ Variable softmax(const Variable& in, const int dim) {
   checkAxis("softmax", input, dim);
   const Tensor& x = input.tensor();
   const Tensor weights = fl::exp(x - amax(x, {dim}, /*keepDims=*/true));
-  const Tensor result = floatLike(weights / sum(weights, {dim}, /*keepDims=*/true), input.type());
+  // One division a line, not one an element.
+  const Tensor share = 1.0 / sum(weights, {dim}, /*keepDims=*/true);
+  const Tensor result = floatLike(weights * share, input.type());
   return unaryResult(result, input, [result, dim](const Tensor& grad) {
     const Tensor weighted = grad * result;
     return weighted - result * sum(weighted, {dim}, /*keepDims=*/true);

@@ -396,10 +396,12 @@ class ScheduleBuilder {
     int whole = 0;
     for (ValueId operand : node.operands) {
       const ValueId base = plan_.values[operand].base;
+      const Shape& shape = graph_.type(operand).shape;
       const bool scalar = graph_.type(base).shape.elements() == 1;
+      const bool same = shape.elements() == node.type.shape.elements() &&
+                        sameElements(graph_, plan_.values[operand], shape);
       whole += scalar ? 0 : 1;
-      if (!graph_.isParameter(base) || !readable[base] ||
-          !(scalar || sameElements(graph_, plan_.values[operand], node.type.shape)) ||
+      if (!graph_.isParameter(base) || !readable[base] || !(scalar || same) ||
           getTypeSize(graph_.type(base).type) > getTypeSize(node.type.type)) {
         return false;
       }

@@ -19,7 +19,8 @@
 //   castTo<dtype::t>(x)    op Cast to t, by the rule of its row in Ops.def
 //   rarely(mask, usual, rare)   rare() where the mask holds, else usual(); executors may leave out
 //   the rare part where they see that no element needs it
-// and may supply repeat, where a loop costs less than its body many times.
+// and may supply repeat, where a loop costs less than its body many times, and scaled, where there
+// is an instruction for it.
 // The executor hands Where its condition as a mask.
 //
 // A builder states kStaticTypes. If true, its values are C++ types of the element's width and it
@@ -39,6 +40,12 @@ class MeaningBuilder {
   State repeat(State state, Body body) {
     for (int i = 0; i < times; ++i) state = body(state);
     return state;
+  }
+
+  // x 2^n for an integer n, rounded once, as usual() computes it.
+  template <class V, class I, class Usual>
+  V scaled(V, I, Usual usual) {
+    return usual();
   }
 
   template <class V>

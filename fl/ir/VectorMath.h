@@ -269,10 +269,12 @@ class Formulas {
   // x 2^n by two factors, so that results overflow and underflow gradually with one rounding.
   template <class I>
   V scale(V x, I n) {
-    const I sum = plus(n, 2 * Format::kBias);
-    const I first = shiftRight(sum, 1);
-    const V scaled = b_.mul(x, b_.fromBits(shiftLeft(first, Format::kMantissa)));
-    return b_.mul(scaled, b_.fromBits(shiftLeft(b_.sub(sum, first), Format::kMantissa)));
+    return b_.scaled(x, n, [&] {
+      const I sum = plus(n, 2 * Format::kBias);
+      const I first = shiftRight(sum, 1);
+      const V scaled = b_.mul(x, b_.fromBits(shiftLeft(first, Format::kMantissa)));
+      return b_.mul(scaled, b_.fromBits(shiftLeft(b_.sub(sum, first), Format::kMantissa)));
+    });
   }
 
   // e^(x + rest) in parts, for x between kExpLow and kExpHigh and a rest below an ulp of x.

@@ -26,7 +26,10 @@ struct Target {
 // of kLanes on are contiguous and aligned as their size (64 bytes where that is more), and of a
 // launch that its parts begin at such multiples. Aligning code, for maps with one output that are
 // not tiled, asks for contiguous elements only and finds in each run where they are aligned.
-enum class Stores : uint8_t { Cached, Streaming, Aligning };
+// Keeping code, for row kernels, writes through the caches. It and streaming code of row kernels
+// ask for rows of at most kMaxKeptRow elements and for KernelArgs::scratch, where what is long to
+// compute waits for the sweeps that need it again.
+enum class Stores : uint8_t { Cached, Streaming, Aligning, Keeping };
 
 // Code of one kernel. On the CPU `bytes` is a relocatable ELF object without undefined symbols and
 // `entry` names its KernelFunction (Kernel.h).

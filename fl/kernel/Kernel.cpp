@@ -61,11 +61,9 @@ void verifyGather(const Kernel& kernel, const KernelValue& value) {
                     "operand ", value.index, " is gathered and no input of strides 0");
   FL_INTERNAL_CHECK(operand.type == value.type, "operand ", value.index, " is ", operand.type,
                     ", not ", value.type);
-  FL_INTERNAL_CHECK(value.args.size() == 3, "gather takes element, index and bound");
-  for (size_t i = 0; i < value.args.size(); ++i) {
-    FL_INTERNAL_CHECK(typeOf(kernel, value, i) == dtype::s64,
-                      "gather takes element, index and bound of s64");
-  }
+  const auto isS64 = [&](int arg) { return kernel.values[arg].type == dtype::s64; };
+  FL_INTERNAL_CHECK(value.args.size() == 3 && std::ranges::all_of(value.args, isS64),
+                    "gather takes element, index and bound of s64");
 }
 
 void verifyValue(const Kernel& kernel, size_t index) {
@@ -126,24 +124,6 @@ std::vector<int> availableStages(const Kernel& kernel) {
     stages.push_back(stage);
   }
   return stages;
-}
-
-// The axes along which each value varies.
-std::vector<uint32_t> variedAxes(const Kernel& kernel) {
-  std::vector<uint32_t> varied;
-  for (const KernelValue& value : kernel.values) {
-    uint32_t axes = 0;
-    if (value.form == KernelValue::Form::Load) {
-      axes = movingAxes(kernel.operands[value.index]);
-    } else if (value.form == KernelValue::Form::Total) {
-      axes = ~kernel.reduced;
-    }
-    for (int arg : value.args) {
-      axes |= varied[arg];
-    }
-    varied.push_back(axes);
-  }
-  return varied;
 }
 
 // What a stage's stores and reductions may use.
@@ -227,6 +207,21 @@ int Kernel::gatherNumber(int value) const {
   return static_cast<int>(std::count_if(
       values.begin(), values.begin() + value,
       [](const KernelValue& earlier) { return earlier.form == KernelValue::Form::Gather; }));
+}
+
+std::vector<uint32_t> variedAxes(const Kernel& kernel) {
+  std::vector<uint32_t> varied;
+  for (const KernelValue& value : kernel.values) {
+    uint32_t axes = 0;
+    if (value.form == KernelValue::Form::Load) {
+      axes = movingAxes(kernel.operands[value.index]);
+    } else if (value.form == KernelValue::Form::Total) {
+      axes = ~kernel.reduced & ((1u << kernel.rank) - 1);
+    }
+    for (int arg : value.args) axes |= varied[arg];
+    varied.push_back(axes);
+  }
+  return varied;
 }
 
 int64_t kernelDomain(const Kernel& kernel, const int64_t* extents) {

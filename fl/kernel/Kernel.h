@@ -51,6 +51,10 @@ inline constexpr int kMaxRank = 5;
 inline constexpr int kMaxOperands = 96;
 inline constexpr int kLanes = 16;
 inline constexpr int64_t kRowChunk = 1 << 12, kColumnChunk = 128, kMaxTurnsTogether = 64;
+// KernelArgs::scratch is kMaxKeptRows rows of values of up to 8 bytes, each with a vector behind
+// it.
+inline constexpr int64_t kMaxKeptRow = 1 << 14, kMaxKeptRows = 4;
+inline constexpr int64_t kKeptRowBytes = 8 * (kMaxKeptRow + kLanes);
 constexpr int64_t turnsTogether(int64_t length, int64_t chunk) {
   return length == 0 ? 1 : std::clamp<int64_t>(chunk / length, 1, kMaxTurnsTogether);
 }
@@ -136,11 +140,15 @@ struct KernelArgs {
   const int64_t* strides;        // [operands][rank], in elements
   const uint64_t* scalars;       // one a scalar, the element in the low bytes
   BadIndex* badIndex = nullptr;  // needed by kernels with a Gather
+  void* scratch = nullptr;       // where Artifact.h says so; undefined afterwards
 };
 
 // Returns -1, or the number of a Gather (counted over the kernel's values) that found an index out
 // of bounds, and which in *badIndex; outputs are then undefined.
 using KernelFunction = int64_t (*)(const KernelArgs* args, int64_t begin, int64_t end);
+
+// Bit a of each value: it varies along axis a.
+std::vector<uint32_t> variedAxes(const Kernel& kernel);
 
 // Number of kept elements.
 int64_t kernelDomain(const Kernel& kernel, const int64_t* extents);

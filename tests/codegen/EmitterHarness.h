@@ -38,9 +38,10 @@ inline std::vector<ir::Target> targets() {
 
 // LLVM's verifier looks at the module first.
 inline std::shared_ptr<runtime::cpu::LoadedCode> compile(const ir::Kernel& kernel,
-                                                         const ir::Target& target) {
+                                                         const ir::Target& target,
+                                                         ir::Stores stores = ir::Stores::Cached) {
   flags().check = "verify";
-  return runtime::cpu::LoadedCode::load(codegen::cpu::emitKernel(kernel, target, "kernel"));
+  return runtime::cpu::LoadedCode::load(codegen::cpu::emitKernel(kernel, target, "kernel", stores));
 }
 
 inline void run(const runtime::cpu::LoadedCode& code, const KernelLaunch& launch) {

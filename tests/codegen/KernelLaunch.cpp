@@ -160,7 +160,13 @@ void KernelLaunch::share(int output, int input) {
 }
 
 ir::KernelArgs KernelLaunch::args() const {
-  return {data_.data(), extents_.data(), strides_.data(), scalars_.data()};
+  static std::vector<unsigned char> scratch;
+  scratch.assign(ir::kMaxKeptRows * ir::kKeptRowBytes, kUnwritten);
+  return {.data = data_.data(),
+          .extents = extents_.data(),
+          .strides = strides_.data(),
+          .scalars = scalars_.data(),
+          .scratch = scratch.data()};
 }
 
 void runReference(const KernelLaunch& launch) {

@@ -41,7 +41,9 @@ class KernelLaunch {
   const ir::Kernel& kernel() const { return kernel_; }
   const std::vector<int64_t>& extents() const { return extents_; }
   int64_t domain() const { return ir::kernelDomain(kernel_, extents_.data()); }
+  // The scratch is one for all launches and holds kUnwritten.
   ir::KernelArgs args() const;
+  static constexpr unsigned char kUnwritten = 0xff;
   int64_t stride(int operand, int axis) const { return strides_[operand * kernel_.rank + axis]; }
   // Memory of the element at index 0 of all axes; of an Index operand: its base.
   void* data(int operand) const { return data_[operand]; }

@@ -1,10 +1,11 @@
-// Kernels whose results exceed the caches write around them: which launches do, and that the bits
-// are those of the tile interpreter, whose stores are ordinary.
+// Kernels whose results exceed the caches write around them, and row kernels keep short rows: which
+// launches do, and that the bits are those of the tile interpreter, which does neither.
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <numeric>
 
+#include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/runtime/Device.h"
 #include "fl/runtime/MemoryManager.h"
@@ -18,6 +19,18 @@ using ir::ValueType;
 
 class StreamingTest : public ::testing::Test {
  protected:
+  // Softmax along rows, by its definition.
+  std::unique_ptr<LoadedSchedule> loadSoftmax(Dim length, Dim rows) {
+    ir::Graph graph;
+    const Shape shape({length, rows});
+    const ir::ValueId x = graph.addParameter({{dtype::f32, shape}, false});
+    const ir::ValueId largest = graph.addNode(Op::Amax, {x}, {1, 0});
+    const ir::ValueId difference = graph.addNode(Op::Sub, {x, largest}, {});
+    const ir::ValueId power = graph.addNode(Op::Exp, {difference}, {});
+    const ir::ValueId sum = graph.addNode(Op::Sum, {power}, {1, 0});
+    graph.setResults({graph.addNode(Op::Div, {power, sum}, {})});
+    return device_->load(codegen::compile(graph, {}).schedule, &kernels_);
+  }
   std::unique_ptr<LoadedSchedule> load(Op op, const std::vector<ValueType>& operands,
                                        const ir::Attrs& attrs = {}) {
     ir::Graph graph;
@@ -37,6 +50,9 @@ class StreamingTest : public ::testing::Test {
                       Stores stores = Stores::Streaming) {
     const auto plan = load(op, operands, attrs);
     ASSERT_EQ(plan->kernels().at(0)->stores(), stores) << ir::opName(op);
+    expectSameBits(*plan, operands);
+  }
+  void expectSameBits(const LoadedSchedule& plan, const std::vector<ValueType>& operands) {
     std::vector<MemoryBlockPtr> buffers;
     for (const ValueType& operand : operands) {
       buffers.push_back(makeBlock(nullptr, bytesOf(operand.type, operand.shape)));
@@ -46,14 +62,14 @@ class StreamingTest : public ::testing::Test {
       }
     }
     const std::vector<Number> numbers(operands.size());
-    const MemoryBlockPtr interpreted = plan->run(buffers, numbers)[0];
-    DeviceKernel& kernel = *plan->kernels()[0];
+    const MemoryBlockPtr interpreted = plan.run(buffers, numbers)[0];
+    DeviceKernel& kernel = *plan.kernels()[0];
     kernel.setArtifact(
         codegen::cpu::emitKernel(kernel.kernel(), device_->target(), "kernel", kernel.stores()));
-    const MemoryBlockPtr compiled = plan->run(buffers, numbers)[0];
+    const MemoryBlockPtr compiled = plan.run(buffers, numbers)[0];
     ASSERT_EQ(compiled->bytes(), interpreted->bytes());
     EXPECT_EQ(std::memcmp(compiled->data(), interpreted->data(), compiled->bytes()), 0)
-        << ir::opName(op);
+        << printKernel(kernel.kernel(), "k");
   }
 
   std::unique_ptr<Device> device_ = makeDevice("cpu");
@@ -85,6 +101,23 @@ TEST_F(StreamingTest, WhatIsReadAgainComesInTurns) {
   const auto* sum = static_cast<const float*>(sums->data());
   for (Dim i = 0; i < kLine * kTimes; ++i) {
     ASSERT_EQ(sum[i], static_cast<float>(i + i % kLine)) << i;
+  }
+}
+
+TEST_F(StreamingTest, ShortRowsAreKept) {
+  const auto storesOfSoftmax = [&](Dim length, Dim rows) {
+    const auto plan = loadSoftmax(length, rows);
+    EXPECT_EQ(plan->kernels().size(), 1);
+    return plan->kernels()[0]->stores();
+  };
+  EXPECT_EQ(storesOfSoftmax(1000, 64), Stores::Keeping);
+  EXPECT_EQ(storesOfSoftmax(ir::kMaxKeptRow, 2), Stores::Keeping);
+  EXPECT_EQ(storesOfSoftmax(ir::kMaxKeptRow + 1, 2), Stores::Cached);
+  EXPECT_EQ(storesOfSoftmax(4096, 2048), Stores::Streaming);
+  EXPECT_EQ(storesOfSoftmax(4097, 2048), Stores::Keeping);
+  for (const auto& [length, rows] : {std::pair<Dim, Dim>{1000, 64}, {4096, 2048}}) {
+    const std::vector<ValueType> operands = {{dtype::f32, {length, rows}}};
+    expectSameBits(*loadSoftmax(length, rows), operands);
   }
 }
 

@@ -24,10 +24,10 @@ std::vector<int> keptAxesAbove0(const ir::Kernel& kernel) {
 KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
                              llvm::Function* function)
     : kernel_(kernel),
-      plan_(planKernel(kernel, target)),
+      plan_(planKernel(kernel, target, stores)),
       walkedAxes_(keptAxesAbove0(kernel)),
       builder_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
-      math_(builder_),
+      math_(builder_, target.vectorBits == 512),
       memory_(math_, target.vectorBits == 512, stores),
       arguments_(loadArguments(function)),
       begin_(function->getArg(1)),
@@ -52,13 +52,13 @@ KernelArguments KernelEmitter::loadArguments(llvm::Function* function) {
   const auto load = [&](llvm::Type* type, llvm::Value* from, size_t index) {
     return builder_.CreateLoad(type, builder_.CreateConstGEP1_64(word, from, index));
   };
-  llvm::Value* args =
-      function->getArg(0);  // fl/kernel/Kernel.h: data, extents, strides, scalars, badIndex
+  llvm::Value* args = function->getArg(0);  // fl/kernel/Kernel.h
   llvm::Value* data = load(pointer, args, 0);
   llvm::Value* extents = load(pointer, args, 1);
   llvm::Value* strides = load(pointer, args, 2);
   KernelArguments result;
   result.scalars = load(pointer, args, 3);
+  result.scratch = load(pointer, args, 5);
   if (kernel_.gatherCount() > 0) lookup_.emplace(math_, memory_, load(pointer, args, 4));
   for (int axis = 0; axis < kernel_.rank; ++axis) {
     result.extents.push_back(load(word, extents, axis));

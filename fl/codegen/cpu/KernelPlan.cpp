@@ -10,54 +10,31 @@ using ir::Kernel;
 using ir::KernelStage;
 using ir::KernelValue;
 
-AxisSet axesOf(const ir::KernelOperand& operand) {
-  AxisSet axes = 0;
-  for (size_t axis = 0; axis < operand.strides.size(); ++axis) {
-    axes |= (operand.strides[axis] != ir::Stride::Zero) << axis;
-  }
-  return axes;
-}
-
-std::vector<AxisSet> variation(const Kernel& kernel, AxisSet kept) {
-  std::vector<AxisSet> varies;
-  for (const KernelValue& value : kernel.values) {
-    AxisSet axes = 0;
-    if (value.form == KernelValue::Form::Load) {
-      axes = axesOf(kernel.operands[value.index]);
-    } else if (value.form == KernelValue::Form::Total) {
-      axes = kept;
-    }
-    for (int arg : value.args) {
-      axes |= varies[arg];
-    }
-    varies.push_back(axes);
-  }
-  return varies;
-}
-
-// The values that those marked depend on, and these.
-std::vector<int> neededBy(const Kernel& kernel, std::vector<bool> marked) {
+// The values that those marked depend on, and these; nothing of what those `given` depend on.
+std::vector<int> neededBy(const Kernel& kernel, std::vector<bool> marked,
+                          const std::vector<bool>& given) {
   std::vector<int> needed;
   for (int value = static_cast<int>(kernel.values.size()) - 1; value >= 0; --value) {
     if (!marked[value]) continue;
     needed.push_back(value);
+    if (given[value]) continue;
     for (int arg : kernel.values[value].args) marked[arg] = true;
   }
   std::reverse(needed.begin(), needed.end());
   return needed;
 }
 
-std::vector<int> neededBy(const Kernel& kernel, const KernelStage& stage) {
-  std::vector<bool> marked(kernel.values.size());
-  for (const auto& store : stage.stores) marked[store.value] = true;
-  for (const auto& reduce : stage.reduces) marked[reduce.value] = true;
-  return neededBy(kernel, std::move(marked));
+std::vector<bool> usedBy(const Kernel& kernel, const KernelStage& stage) {
+  std::vector<bool> used(kernel.values.size());
+  for (const auto& store : stage.stores) used[store.value] = true;
+  for (const auto& reduce : stage.reduces) used[reduce.value] = true;
+  return used;
 }
 
 std::vector<int> neededBy(const Kernel& kernel, int value) {
   std::vector<bool> marked(kernel.values.size());
   marked[value] = true;
-  return neededBy(kernel, std::move(marked));
+  return neededBy(kernel, std::move(marked), std::vector<bool>(kernel.values.size()));
 }
 
 // Nothing that varies along axis 0 is read from memory to find the element.
@@ -127,6 +104,54 @@ int cost(const KernelValue& value) {
   return isLong ? 2 : isApproximated ? 1 : 0;
 }
 
+// Values that take longer to compute again along a row than to write and read.
+std::vector<bool> longValues(const Kernel& kernel, const KernelPlan& plan,
+                             const std::vector<bool>& given) {
+  std::vector<bool> isLong(kernel.values.size());
+  for (size_t number = 0; number < kernel.values.size(); ++number) {
+    const KernelValue& value = kernel.values[number];
+    if (given[number] || !plan.isVector(static_cast<int>(number))) continue;
+    isLong[number] =
+        value.form == KernelValue::Form::Apply &&
+        (value.op == ir::Op::Div || value.op == ir::Op::RandomUniform || cost(value) > 0);
+    for (int arg : value.args) isLong[number] = isLong[number] || isLong[arg];
+  }
+  return isLong;
+}
+
+// Finds what each stage needs and, if rows are kept, what waits for later sweeps: of the values
+// that an earlier sweep has computed, those long to compute that are stored, reduced or read by a
+// value that no earlier sweep has.
+void planStages(const Kernel& kernel, const ir::Target& target, bool keepsRows, KernelPlan* plan) {
+  std::vector<bool> given(kernel.values.size());
+  std::vector<int> writer(kernel.values.size(), -1);  // the first sweep that computes each value
+  for (int stage = 0; stage < static_cast<int>(kernel.stages.size()); ++stage) {
+    std::vector<bool> used = usedBy(kernel, kernel.stages[stage]);
+    std::vector<int> needed = neededBy(kernel, used, given);
+    if (keepsRows && kernel.stages[stage].sweep) {
+      const std::vector<bool> isLong = longValues(kernel, *plan, given);
+      std::vector<bool> read = used;
+      for (int value : needed) {
+        for (int arg : kernel.values[value].args) read[arg] = read[arg] || writer[value] < 0;
+      }
+      for (int value : needed) {
+        if (writer[value] >= 0 && isLong[value] && read[value] &&
+            plan->keptRows.size() < ir::kMaxKeptRows) {
+          plan->keptRows.push_back({value, writer[value], stage});
+          given[value] = true;
+        }
+      }
+      needed = neededBy(kernel, std::move(used), given);
+      for (int value : needed) {
+        if (writer[value] < 0) writer[value] = stage;
+      }
+    }
+    plan->rounded.push_back(roundsBfloat16(target) ? takeRounded(kernel, *plan, &needed)
+                                                   : std::vector<int>());
+    plan->needed.push_back(std::move(needed));
+  }
+}
+
 // Two vectors hide latencies in a map or row kernel; a column kernel also walks memory in runs of
 // that many vectors, whose parts take half of the registers of AVX-512. More code than this only
 // costs time to compile.
@@ -180,16 +205,10 @@ bool roundsBfloat16(const ir::Target& target) {
   return target.features.find("+avx512bf16") != std::string::npos;
 }
 
-KernelPlan planKernel(const Kernel& kernel, const ir::Target& target) {
+KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores stores) {
   KernelPlan plan;
-  plan.kept = ~kernel.reduced & ((1u << kernel.rank) - 1);
-  plan.varies = variation(kernel, plan.kept);
-  for (const KernelStage& stage : kernel.stages) {
-    plan.needed.push_back(neededBy(kernel, stage));
-    std::vector<int>* needed = &plan.needed.back();
-    plan.rounded.push_back(roundsBfloat16(target) ? takeRounded(kernel, plan, needed)
-                                                  : std::vector<int>());
-  }
+  plan.varies = variedAxes(kernel);
+  planStages(kernel, target, kernel.reduced == 1 && stores != ir::Stores::Cached, &plan);
   plan.spread = spreadValues(kernel, plan);
   plan.loadsPairs = target.vectorBits == 512;
   plan.tiled = crossesMemory(kernel);
@@ -210,7 +229,7 @@ KernelPlan planLines(const Kernel& kernel, const KernelPlan& plan) {
   std::vector<bool> marked(kernel.values.size());
   for (int gather : plan.lineGathers) marked[kernel.values[gather].args[0]] = true;
   KernelPlan lines = plan;
-  lines.needed = {neededBy(kernel, std::move(marked))};
+  lines.needed = {neededBy(kernel, std::move(marked), std::vector<bool>(kernel.values.size()))};
   lines.rounded = {std::vector<int>()};
   return lines;
 }

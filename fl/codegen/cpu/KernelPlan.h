@@ -14,8 +14,15 @@ namespace fl::codegen::cpu {
 // Bit a stands for axis a.
 using AxisSet = uint32_t;
 
+// A value that sweeps of a row kernel read from KernelArgs::scratch, from stage `firstRead` on,
+// where stage `writer` leaves it.
+struct KeptRow {
+  int value;
+  int writer;
+  int firstRead;
+};
+
 struct KernelPlan {
-  AxisSet kept = 0;
   // Along which axes each value varies. A value without axis 0 is computed once for all lanes.
   std::vector<AxisSet> varies;
   // The values that each stage needs, in order of definition; Totals among them.
@@ -23,6 +30,8 @@ struct KernelPlan {
   // Those of them that are left for the end of the stage's body: vectors rounded from f32 to bf16
   // that no other value needs, where the target has an instruction for two vectors at once.
   std::vector<std::vector<int>> rounded;
+  // In the order of their rows in scratch; at most kMaxKeptRows.
+  std::vector<KeptRow> keptRows;
   // Values without axis 0 that vector code reads, so that they are spread over the lanes once.
   std::vector<bool> spread;
   // Neighbouring vectors of bf16 are loaded as one (AVX-512).
@@ -48,7 +57,7 @@ struct KernelPlan {
   bool isVector(int value) const { return varies[value] & 1; }
 };
 
-KernelPlan planKernel(const ir::Kernel& kernel, const ir::Target& target);
+KernelPlan planKernel(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores);
 // The plan of computing no more than where `plan`'s gathers of lines begin, as its one stage.
 KernelPlan planLines(const ir::Kernel& kernel, const KernelPlan& plan);
 

@@ -1,5 +1,7 @@
 #include "fl/codegen/cpu/LlvmBuilder.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <numeric>
 
 #include "fl/base/Error.h"
@@ -156,6 +158,18 @@ V LlvmBuilder::rarely(V mask, llvm::function_ref<V()> usual, llvm::function_ref<
   result->addIncoming(common.value, before);
   result->addIncoming(mixed.value, last);
   return {result, common.type};
+}
+
+V LlvmBuilder::scaled(V x, V n, llvm::function_ref<V()> usual) {
+  constexpr int kAllLanes = -1, kCurrentRounding = 4;
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(x.value->getType());
+  const bool isRegister = type != nullptr && type->getNumElements() == 16 && x.type == dtype::f32;
+  if (!hasAvx512_ || !isRegister) return usual();
+  llvm::Value* power = builder_.CreateSIToFP(n.value, type);
+  llvm::Value* args[] = {x.value, power, x.value, builder_.getInt16(kAllLanes),
+                         builder_.getInt32(kCurrentRounding)};
+  return {builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {}, args),
+          x.type};
 }
 
 V LlvmBuilder::extremum(V x, V y, V takeX) {

@@ -30,7 +30,9 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   using V = LlvmValue;
   static constexpr bool kStaticTypes = false;
 
-  explicit LlvmBuilder(llvm::IRBuilder<>& builder) : builder_(builder) {}
+  // `hasAvx512`: the target has the instructions of AVX-512 on whole registers.
+  LlvmBuilder(llvm::IRBuilder<>& builder, bool hasAvx512)
+      : builder_(builder), hasAvx512_(hasAvx512) {}
 
   llvm::IRBuilder<>& ir() { return builder_; }
   // How an element of `type` is held in memory and in registers.
@@ -105,6 +107,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   }
   // Branches over rare() where no lane needs it.
   V rarely(V mask, llvm::function_ref<V()> usual, llvm::function_ref<V()> rare);
+  V scaled(V x, V n, llvm::function_ref<V()> usual);
   // A loop.
   template <int times, size_t n, class Body>
   std::array<V, n> repeat(const std::array<V, n>& start, Body body) {
@@ -149,6 +152,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V truncate(V x, dtype type);
 
   llvm::IRBuilder<>& builder_;
+  const bool hasAvx512_;
 };
 
 }  // namespace fl::codegen::cpu

@@ -12,7 +12,10 @@ namespace fl::codegen::cpu {
 using ir::kLanes;
 
 MemoryAccess::MemoryAccess(LlvmBuilder& math, bool masksBytes, ir::Stores stores)
-    : math_(math), builder_(math.ir()), masksBytes_(masksBytes), stores_(stores) {
+    : math_(math),
+      builder_(math.ir()),
+      masksBytes_(masksBytes),
+      streams_(stores == ir::Stores::Streaming || stores == ir::Stores::Aligning) {
   auto* buffer = builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), kLanes));
   buffer->setAlignment(llvm::Align(64));
   buffer_ = buffer;
@@ -124,7 +127,7 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
 }
 
 void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
-  if (stores_ == ir::Stores::Cached) {
+  if (!streams_) {
     builder_.CreateAlignedStore(value.value, address, alignOf(value.type));
     return;
   }
@@ -136,9 +139,14 @@ void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
 }
 
 void MemoryAccess::finish() {
-  if (stores_ != ir::Stores::Cached) {
+  if (streams_) {
     builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   }
+}
+
+void MemoryAccess::keep(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
+  llvm::Value* to = address(row, lanes.index);
+  builder_.CreateAlignedStore(math_.bytes(value).value, to, alignOf(row.type));
 }
 
 void MemoryAccess::store(LlvmValue value, const ElementRow& row, const Lanes& lanes) {

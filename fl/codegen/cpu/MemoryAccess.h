@@ -40,9 +40,11 @@ class MemoryAccess {
   // 2 * kLanes elements from lanes.index on, contiguous and without a mask.
   LlvmValue loadPair(const ElementRow& row, const Lanes& lanes);
   void store(LlvmValue value, const ElementRow& row, const Lanes& lanes);
+  // The same through the caches in any case, without stride and mask.
+  void keep(LlvmValue value, const ElementRow& row, const Lanes& lanes);
   // Whether store() takes a longer vector too: the elements from lanes.index on, without a mask.
   bool storesJoined(const ElementRow& row, const Lanes& lanes) const {
-    return lanes.mask == nullptr && row.stride == nullptr && stores_ == ir::Stores::Cached;
+    return lanes.mask == nullptr && row.stride == nullptr && !streams_;
   }
   // Before the function returns: what was stored is seen by whoever sees that it has returned.
   void finish();
@@ -63,7 +65,7 @@ class MemoryAccess {
   LlvmBuilder& math_;
   llvm::IRBuilder<>& builder_;
   const bool masksBytes_;
-  const ir::Stores stores_;
+  const bool streams_;             // whole vectors
   llvm::Value* buffer_ = nullptr;  // kLanes elements of any type
 };
 

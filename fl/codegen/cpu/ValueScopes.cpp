@@ -240,7 +240,22 @@ void ValueScopes::computeRandomRun(int value, int vector) {
   }
 }
 
+ElementRow ValueScopes::keptRow(size_t number) const {
+  llvm::Value* offset = math_.ir().getInt64(number * ir::kKeptRowBytes);
+  const dtype type = kernel_.values[plan_.keptRows[number].value].type;
+  return {math_.ir().CreatePtrAdd(arguments_.scratch, offset), nullptr, type};
+}
+
+void ValueScopes::loadKept(int stage, int vector) {
+  for (size_t i = 0; i < plan_.keptRows.size(); ++i) {
+    const KeptRow& row = plan_.keptRows[i];
+    if (stage < row.firstRead || isKnown(kVectors + vector, row.value)) continue;
+    set(kVectors + vector, row.value, memory_.load(keptRow(i), {lanes_[vector].index}));
+  }
+}
+
 void ValueScopes::computeVector(int stage, int vector) {
+  loadKept(stage, vector);
   for (int value : plan_.needed[stage]) {
     if (!isDue(value, vector)) continue;
     const KernelValue& definition = kernel_.values[value];
@@ -309,6 +324,12 @@ void ValueScopes::storeVectors(int stage, int first, int count) {
     }
     for (int u = first; u < first + count; ++u) {
       memory_.store(vector(value, u), row, lanes_[u]);
+    }
+  }
+  for (size_t i = 0; i < plan_.keptRows.size(); ++i) {
+    if (plan_.keptRows[i].writer != stage) continue;
+    for (int u = first; u < first + count; ++u) {
+      memory_.keep(vector(plan_.keptRows[i].value, u), keptRow(i), lanes_[u]);
     }
   }
 }

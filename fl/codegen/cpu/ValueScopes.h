@@ -25,6 +25,7 @@ struct KernelArguments {
   std::vector<Operand> operands;
   std::vector<llvm::Value*> extents;
   llvm::Value* scalars = nullptr;  // address of the first
+  llvm::Value* scratch = nullptr;
 };
 
 class ValueScopes {
@@ -91,6 +92,9 @@ class ValueScopes {
   // RandomUniform at the linear index of neighbours; makes one or two vectors known.
   bool isRandomRun(int value) const;
   void computeRandomRun(int value, int vector);
+  ElementRow keptRow(size_t number) const;
+  // Makes what waits for the stage known in a vector.
+  void loadKept(int stage, int vector);
   LlvmValue scalarLoad(int operand);
   LlvmValue vectorLoad(int operand, const Lanes& lanes);
   bool isIndex(int value) const;

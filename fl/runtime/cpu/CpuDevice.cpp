@@ -22,6 +22,16 @@
 namespace fl::runtime::cpu {
 namespace {
 
+// Memory of this thread's own, kept until it ends; pages that no kernel has touched are not taken.
+void* threadScratch() {
+  struct alignas(64) Line {
+    char bytes[64];
+  };
+  constexpr size_t kBytes = ir::kMaxKeptRows * ir::kKeptRowBytes;
+  thread_local const auto lines = std::make_unique_for_overwrite<Line[]>(kBytes / sizeof(Line));
+  return lines.get();
+}
+
 class CpuKernel : public DeviceKernel {
  public:
   CpuKernel(const ir::Kernel& kernel, ir::Stores stores)
@@ -34,9 +44,15 @@ class CpuKernel : public DeviceKernel {
     code_ = LoadedCode::load(artifact);
     entry_.store(code_->entry(), std::memory_order_release);
   }
-  int64_t run(const ir::KernelArgs& args, int64_t begin, int64_t end) const {
+  int64_t run(ir::KernelArgs args, int64_t begin, int64_t end) const {
     const ir::KernelFunction entry = entry_.load(std::memory_order_acquire);
-    return entry && isPlaced(args) ? entry(&args, begin, end) : program_.run(args, begin, end);
+    if (!entry || !isPlaced(args)) {
+      return program_.run(args, begin, end);
+    }
+    if (kernel_.rows() && stores_ != ir::Stores::Cached) {
+      args.scratch = threadScratch();
+    }
+    return entry(&args, begin, end);
   }
 
  private:
@@ -231,12 +247,21 @@ bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
 // Bytes of a run of axis 0 that does not mind the parts of cache lines at its ends.
 constexpr size_t kLongRun = 2048;
 
-// How a step's results are best written: around the caches by large maps that write along memory.
+// Several sweeps over rows that are short enough to be kept.
+bool keepsRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
+  return kernel.reduced == 1 && step.extents[0] <= ir::kMaxKeptRow &&
+         std::ranges::count_if(kernel.stages, &ir::KernelStage::sweep) > 1;
+}
+
+// How a step's results are best written: around the caches by large maps, and kernels that keep
+// rows, that write along memory.
 ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step) {
   const ir::Kernel& kernel = schedule.kernels[step.kernel];
+  const bool keeps = keepsRows(kernel, step);
+  const ir::Stores cached = keeps ? ir::Stores::Keeping : ir::Stores::Cached;
   const size_t streamFrom = crossesMemory(kernel) ? kStreamCrossingFrom : kStreamFrom;
-  if (kernel.reduced != 0 || stepBytes(schedule, step) < streamFrom) {
-    return ir::Stores::Cached;
+  if ((kernel.reduced != 0 && !keeps) || stepBytes(schedule, step) < streamFrom) {
+    return cached;
   }
   int outputs = 0;
   bool aligned = true, isLong = true;
@@ -244,7 +269,7 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
     const ir::KernelOperand& operand = kernel.operands[i];
     const bool isOutput = operand.role == ir::KernelOperand::Role::Output;
     if (isOutput && operand.strides[0] != ir::Stride::One) {
-      return ir::Stores::Cached;
+      return cached;
     }
     if (isOutput) {
       ++outputs;
@@ -252,9 +277,9 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
       isLong = step.extents[0] * getTypeSize(operand.type) >= kLongRun;
     }
   }
-  return aligned                                            ? ir::Stores::Streaming
-         : outputs == 1 && isLong && !crossesMemory(kernel) ? ir::Stores::Aligning
-                                                            : ir::Stores::Cached;
+  return aligned                                                      ? ir::Stores::Streaming
+         : outputs == 1 && isLong && !crossesMemory(kernel) && !keeps ? ir::Stores::Aligning
+                                                                      : cached;
 }
 
 class CpuSchedule : public ScheduleRunner {
@@ -322,7 +347,7 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   const CpuKernel* cachedKernel(const ir::Kernel& kernel, ir::Stores stores, KernelCache* cache) {
-    constexpr const char* kNames[] = {"k", "streaming", "aligning"};
+    constexpr const char* kNames[] = {"k", "streaming", "aligning", "keeping"};
     DeviceKernelPtr& cached = (*cache)[printKernel(kernel, kNames[static_cast<int>(stores)])];
     if (!cached) {
       cached = std::make_shared<CpuKernel>(kernel, stores);
