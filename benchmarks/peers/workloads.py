@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Times the cases of //benchmarks:train_step and mnist_step in PyTorch, JAX or MLX.
+"""Times the cases of //benchmarks:train_step, mnist_step and kernels in PyTorch, JAX or MLX.
 
 usage: workloads.py {"torch 1.13",torch,"torch compile",jax,mlx} THREADS
 
 Each peer at its best: PyTorch's convolutions in the faster of its layouts and its update in one call,
 JAX and MLX compiled as a whole step. All read the loss, and so wait for it, at the end of a step.
+The cases of kernels are in kernels.py.
 """
 from serving import serve
 
@@ -21,17 +22,24 @@ WIDTH, HEADS, LAYERS, LENGTH, VOCABULARY, SEQUENCES = 256, 4, 4, 128, 1000, 8
 
 def make_peer(name, threads):
     if name.startswith("torch"):
-        from workloads_torch import make_cases
+        import kernels_torch
+        import workloads_torch
 
-        cases = make_cases(threads, compiled=name.endswith("compile"))
+        compiled = name.endswith("compile")
+        cases = {
+            **workloads_torch.make_cases(threads, compiled),
+            **kernels_torch.make_cases(compiled),
+        }
     elif name == "jax":
-        from workloads_jax import make_cases
+        import kernels_jax
+        import workloads_jax
 
-        cases = make_cases()
+        cases = {**workloads_jax.make_cases(), **kernels_jax.make_cases()}
     else:
-        from workloads_mlx import make_cases
+        import kernels_mlx
+        import workloads_mlx
 
-        cases = make_cases()
+        cases = {**workloads_mlx.make_cases(), **kernels_mlx.make_cases()}
     return lambda case, elements: cases[case]() if case in cases else None
 
 

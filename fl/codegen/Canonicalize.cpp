@@ -1,5 +1,6 @@
 // Simplifications that hold for every value, NaN included. Numbers are arguments, so no rule may
 // look at their values.
+#include "fl/codegen/MoveLookups.h"
 #include "fl/codegen/MoveReshapes.h"
 #include "fl/codegen/Passes.h"
 #include "fl/codegen/Rewrite.h"
@@ -71,8 +72,8 @@ ValueId doubleNegative(Graph& graph, const Node& node) {
   return inner ? inner->operands[0] : -1;
 }
 
-constexpr Rule kRules[] = {sameType,        identityTranspose, doubleReshape,
-                           doubleTranspose, doubleNegative,    moveReshape};
+constexpr Rule kRules[] = {sameType,       identityTranspose, doubleReshape, doubleTranspose,
+                           doubleNegative, moveReshape,       moveLookup};
 
 }  // namespace
 

@@ -25,6 +25,10 @@ using ir::ValueId;
 constexpr size_t kMaxNodes = 48;
 constexpr size_t kMaxLoads = 24;
 
+// What one thread does as fast as several.
+constexpr Dim kFewElements = Dim{1} << 16;
+constexpr Dim kFewRows = 16;
+
 // An index is cheaper to compute where it is read than to load.
 bool isInlined(const Graph& graph, const Uses& uses, ValueId id) {
   return !graph.isParameter(id) && graph.node(id).op == ir::Op::Iota && !uses.isResult(id) &&
@@ -181,6 +185,9 @@ class Fuser {
       return false;
     }
     for (int neighbour : neighbours) {
+      if (FusionGroup& from = plan_.groups[neighbour]; !isReducing(from)) {
+        from.levels.assign(from.nodes.size(), fit.level);
+      }
       moveInto(neighbour, index);
     }
     group.reduced = fit.reduced;
@@ -203,9 +210,9 @@ class Fuser {
       }
       const bool moves =
           source >= 0 && groupDepth_[source] == groupDepth_[index] && isReducing(group) &&
-          level == Level::Full && !isLookedUp(node, i) &&
+          !isLookedUp(node, i) &&
           operandAccess(graph_, plan_, group, node, i, level) == levelAccess(group, level) &&
-          canAbsorb(id, source, index);
+          (level == Level::Full ? canAbsorb(id, source, index) : canAbsorbRows(id, source, index));
       if (!moves) {
         return false;
       }
@@ -271,7 +278,7 @@ class Fuser {
     const Shape shape = squeezed(node.type.shape);
     const bool reduces = isReducing(group);
     // After a sweep the space is visited again, which only rows can do cheaply.
-    const bool visits = !reduces || (rowsOnly(group) && externalsMerge(group, node));
+    const bool visits = !reduces || (sweepsAgain(group) && externalsMerge(group, node));
     if (visits && shape == group.space && fitsLevel(node, group, Level::Full, fit)) {
       return true;
     }
@@ -325,7 +332,7 @@ class Fuser {
     }
     // A sweep along axis 0 can store as it goes; one across it would store with large strides.
     const bool along = axes.empty() || axes[0];
-    return rowsOnly(after) || (sweep == 0 && (along || storesNothingFull(group, node)));
+    return sweepsAgain(after) || (sweep == 0 && (along || storesNothingFull(group, node)));
   }
 
   // True if no full value of the group is needed outside of it and of `reader`.
@@ -353,6 +360,13 @@ class Fuser {
     }
     const auto kept = std::find(group.reduced.begin(), group.reduced.end(), false);
     return std::find(kept, group.reduced.end(), true) == group.reduced.end();
+  }
+
+  // A row is swept by one thread: few long ones are better swept by kernels of their own, which
+  // share each row among the threads.
+  static bool sweepsAgain(const FusionGroup& group) {
+    return rowsOnly(group) &&
+           (keptShape(group).elements() > kFewRows || group.space.elements() <= kFewElements);
   }
 
   static Shape keptShape(const FusionGroup& group) {
@@ -440,6 +454,20 @@ class Fuser {
       }
     }
     return true;
+  }
+
+  // The same for what `to` may compute for each row: a map over the kept axes, or other sums of the
+  // same sweep.
+  bool canAbsorbRows(ValueId id, int source, int target) const {
+    const FusionGroup& from = plan_.groups[source];
+    const FusionGroup& to = plan_.groups[target];
+    const bool isMap = !isReducing(from) && rowsOnly(to) && from.space == keptShape(to) &&
+                       from.space.elements() > 1;
+    const bool isSweep = isReducing(from) && from.space == to.space && from.reduced == to.reduced &&
+                         std::ranges::max(from.sweeps) == 1 && std::ranges::max(to.sweeps) == 1;
+    return (isMap || isSweep) && std::ranges::all_of(from.nodes, [&](ValueId member) {
+             return readersAreAfter(member, id, from, to);
+           });
   }
 
   // True if whatever `to` reads of the map `from`, it reads element by element over the whole

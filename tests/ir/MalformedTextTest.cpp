@@ -161,7 +161,7 @@ TEST(MalformedKernel, IsRejected) {
       {"gather 2", "gather 5", "operand 5 does not exist"},
       {"gather 2", "gather 0", "operand 0 is gathered and no input of strides 0"},
       {"%4, %4, %4 : f16", "%4, %4, %4 : f32", "operand 2 is f16, not f32"},
-      {"%4, %4, %4 :", "%4, %4 :", "gather takes element, index and bound"},
+      {"%4, %4, %4 :", "%4, %4 :", "gather takes element, index and bound of s64"},
       {"%4, %4, %4 :", "%4, %4, %3 :", "gather takes element, index and bound of s64"},
       {"rand %8, %8, %4", "rand %8, %4, %4",
        "rand takes a seed and an offset of u64 and an index of s64"},

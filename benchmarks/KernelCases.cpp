@@ -1,0 +1,162 @@
+#include "benchmarks/KernelCases.h"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "fl/fl.h"
+
+namespace fl::bench {
+namespace {
+
+constexpr Dim kRows = 4096;
+constexpr Dim kFloat = 4;
+
+Tensor numbers(const Shape& shape) {
+  const Tensor result = fl::rand(shape) * 4 - 2;
+  return Tensor::fromVector(shape, result.toHostVector<float>());
+}
+
+// Of the elements of all operands and results in f32; the rest of Workload.
+Workload workload(std::string name, std::function<std::function<void()>()> make, Dim read,
+                  Dim written) {
+  return {std::move(name), std::move(make), read * kFloat, written * kFloat};
+}
+
+template <class Function>
+Workload forward(std::string name, const std::vector<Shape>& shapes, const Shape& result,
+                 Function function) {
+  Dim read = 0;
+  for (const Shape& shape : shapes) {
+    read += shape.elements();
+  }
+  return workload(
+      std::move(name),
+      [=] {
+        std::vector<Variable> inputs;
+        for (const Shape& shape : shapes) {
+          inputs.emplace_back(numbers(shape), false);
+        }
+        return [=] { function(inputs).tensor().value()->data(); };
+      },
+      read, result.elements());
+}
+
+// The result and the gradients of all inputs, for one gradient of the result, which has the shape
+// of the first input.
+template <class Function>
+Workload backward(std::string name, const std::vector<Shape>& shapes, Function function) {
+  Dim elements = 0;
+  for (const Shape& shape : shapes) {
+    elements += shape.elements();
+  }
+  return workload(
+      std::move(name),
+      [=] {
+        const auto inputs = std::make_shared<std::vector<Variable>>();
+        for (const Shape& shape : shapes) {
+          inputs->emplace_back(numbers(shape), true);
+        }
+        const Variable gradient(numbers(shapes[0]), false);
+        return [=] {
+          Variable result = function(*inputs);
+          result.backward(gradient);
+          fl::sync();
+          for (Variable& input : *inputs) {
+            input.zeroGrad();
+          }
+        };
+      },
+      elements + shapes[0].elements(), elements + shapes[0].elements());
+}
+
+Variable gated(const std::vector<Variable>& v) {
+  return tanh(1.1 * v[0] + 0.3) * sigmoid(0.7 * v[0]);
+}
+
+Variable biasGelu(const std::vector<Variable>& v) {
+  const Variable x = v[0] + v[1];
+  return x * (1 + erf(x * std::sqrt(0.5))) * 0.5;
+}
+
+Variable biasGeluDropout(const std::vector<Variable>& v) { return fl::dropout(biasGelu(v), 0.1); }
+
+Variable softmax(const std::vector<Variable>& v) { return fl::softmax(v[0], 0); }
+
+// Over the first dimension, as LayerNorm computes it.
+Variable layerNorm(const std::vector<Variable>& v) {
+  const Variable centred = v[0] - mean(v[0], {0}, true);
+  const Variable variance = mean(centred * centred, {0}, true);
+  return centred * (1.0 / sqrt(variance + 1e-5)) * v[1] + v[2];
+}
+
+Variable dropoutResidualNorm(const std::vector<Variable>& v) {
+  return layerNorm({fl::dropout(v[0], 0.1) + v[3], v[1], v[2]});
+}
+
+Workload crossEntropy() {
+  constexpr Dim kClasses = 1000;
+  return workload(
+      "cross entropy, 4096x1000",
+      [=] {
+        const Variable scores(numbers({kClasses, kRows}), false);
+        const Variable labels((fl::rand({kRows}) * kClasses).astype(dtype::s32), false);
+        fl::sync();
+        return [=] {
+          const Variable losses =
+              categoricalCrossEntropy(logSoftmax(scores, 0), labels, ReduceMode::NONE);
+          losses.tensor().value()->data();
+        };
+      },
+      kClasses * kRows + kRows, kRows);
+}
+
+Workload adam() {
+  constexpr Dim kTensors = 100, kElements = 10000;
+  return workload(
+      "Adam, 100 x 10000",
+      [] {
+        const auto parameters = std::make_shared<std::vector<Variable>>();
+        for (Dim i = 0; i < kTensors; ++i) {
+          parameters->emplace_back(numbers({kElements}), true);
+          parameters->back().addGrad(Variable(numbers({kElements}), false));
+        }
+        const auto optimizer = std::make_shared<fl::AdamOptimizer>(*parameters, 1e-3);
+        return [=] {
+          optimizer->step();
+          fl::sync();
+        };
+      },
+      kTensors * kElements * 4, kTensors * kElements * 3);
+}
+
+}  // namespace
+
+std::vector<Workload> kernelCases() {
+  const Shape wide = {1024, kRows}, normal = {768, kRows}, large = {Dim{1} << 24};
+  const auto sumOver = [&](const std::vector<int>& axes, const Shape& result, const char* name) {
+    return forward(name, {wide}, result,
+                   [=](const std::vector<Variable>& v) { return sum(v[0], axes); });
+  };
+  return {forward("tanh(ax+b) sigmoid(cx), 1000", {{1000}}, {1000}, gated),
+          forward("tanh(ax+b) sigmoid(cx), 2^24", {large}, large, gated),
+          forward("bias + GELU, 4096x1024", {wide, {1024}}, wide, biasGelu),
+          forward("bias + GELU + dropout, 4096x1024", {wide, {1024}}, wide, biasGeluDropout),
+          forward("softmax, 4096x1000", {{1000, kRows}}, {1000, kRows}, softmax),
+          forward("softmax, 4096x8192", {{8192, kRows}}, {8192, kRows}, softmax),
+          crossEntropy(),
+          forward("layer norm, 4096x768", {normal, {768}, {768}}, normal, layerNorm),
+          forward("dropout + residual + layer norm, 4096x768", {normal, {768}, {768}, normal},
+                  normal, dropoutResidualNorm),
+          sumOver({1}, {1024}, "sum of 4096x1024 over rows"),
+          sumOver({0}, {kRows}, "sum of 4096x1024 over columns"),
+          sumOver({0, 1}, {}, "sum of 4096x1024"),
+          backward("tanh(ax+b) sigmoid(cx) and gradient, 2^24", {large}, gated),
+          backward("bias + GELU and gradients, 4096x1024", {wide, {1024}}, biasGelu),
+          backward("softmax and gradient, 4096x1000", {{1000, kRows}}, softmax),
+          backward("softmax and gradient, 4096x8192", {{8192, kRows}}, softmax),
+          backward("layer norm and gradients, 4096x768", {normal, {768}, {768}}, layerNorm),
+          adam()};
+}
+
+}  // namespace fl::bench
