@@ -247,7 +247,7 @@ Variable relativePositionalEmbeddingRotate(const Variable& input);
 // The softmax goes through dropout(pDropout). `offset` is the time of the first query.
 // Memory: the scores, T * keys * nHeads * batch, forward and backward; but in f32 and 16 bits,
 // without posEmb, dropout and gradients of the masks, T and keys for a block of queries if T * keys
-// is 2^14 at least (fl/library/Attention.cpp).
+// is 2^14 at least and neither is below 64 (fl/library/Attention.cpp).
 Variable multiheadAttention(const Variable& query, const Variable& key, const Variable& value,
                             const Variable& posEmb, const Variable& mask, const Variable& padMask,
                             const int32_t nHeads, const double pDropout, const int32_t offset = 0);

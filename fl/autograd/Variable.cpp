@@ -33,6 +33,13 @@ Tensor gradientOfElements(const Variable& input, const Tensor& grad, bool mayRep
   return sum.astype(input.type());
 }
 
+// A mask of `size` elements is read here, once for forward and backward: the places where it holds.
+Index withoutMask(const Index& index, Dim size) {
+  const Tensor* mask = index.type() == detail::IndexType::Tensor ? &index.get<Tensor>() : nullptr;
+  const bool isMask = mask && mask->type() == dtype::b8 && mask->elements() == size;
+  return isMask ? Index(nonzero(*mask)) : index;
+}
+
 bool mayRepeat(const Index& index) { return index.type() == detail::IndexType::Tensor; }
 
 }  // namespace
@@ -124,8 +131,13 @@ Variable Variable::astype(dtype newType) const {
                   });
 }
 
-Variable Variable::operator()(const std::vector<Index>& indices) const {
+Variable Variable::operator()(const std::vector<Index>& given) const {
   FL_API_ENTRY();
+  std::vector<Index> indices;
+  for (const Index& index : given) {
+    const auto axis = indices.size();
+    indices.push_back(withoutMask(index, axis < ndim() ? dim(axis) : 1));
+  }
   return Variable(tensor()(indices), {withoutData()},
                   [indices](std::vector<Variable>& inputs, const Variable& gradOutput) {
                     Tensor grad =
@@ -136,8 +148,9 @@ Variable Variable::operator()(const std::vector<Index>& indices) const {
                   });
 }
 
-Variable Variable::flat(const Index& index) const {
+Variable Variable::flat(const Index& given) const {
   FL_API_ENTRY();
+  const Index index = withoutMask(given, elements());
   return Variable(tensor().flat(index), {withoutData()},
                   [index](std::vector<Variable>& inputs, const Variable& gradOutput) {
                     Tensor grad =

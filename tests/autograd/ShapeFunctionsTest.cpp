@@ -1,5 +1,6 @@
 // Functions that rearrange, repeat or choose elements.
 #include "fl/autograd/Functions.h"
+#include "tests/ForwardingBackend.h"
 #include "tests/autograd/GradientCheck.h"
 
 namespace fl::test {
@@ -231,6 +232,22 @@ TEST(ShapeFunctions, Index) {
   check({4, 3}, [&](const Variable& v) { return v(rows, columns); });
   check({4, 3}, [&](const Variable& v) { return v.flat(rows); });
   check({4}, [&](const Variable& v) { return v(pairs); });
+  const Tensor mask = Tensor::fromVector(std::vector<char>{1, 0, 0, 1}).astype(dtype::b8);
+  check({4, 3}, [&](const Variable& v) { return v(mask) * v(mask); });
+  check({2, 2}, [&](const Variable& v) { return v.flat(mask); });
+}
+
+// Where a mask holds is found out in forward; backward only records.
+TEST(ShapeFunctions, AMaskIsReadOnce) {
+  testing::CountingBackend backend(defaultTensorBackend());
+  const BackendScope scope(backend);
+  Variable x(full({3}, 2.0), true);
+  const Tensor mask = Tensor::fromVector(std::vector<float>{1, 0, 1}) > 0.5;
+  Variable y = sum(x(mask) + x.flat(mask), {});
+  EXPECT_EQ(backend.reads, 2);
+  y.backward();
+  EXPECT_EQ(backend.reads, 2);
+  EXPECT_EQ(valuesOf(x.grad().tensor()), (std::vector<double>{2, 0, 2}));
 }
 
 // The result is a value: an update of the source in place does not show.

@@ -3,6 +3,7 @@
 #include <numbers>
 #include <numeric>
 #include <random>
+#include <sstream>
 
 #include "tests/contrib/Checks.h"
 
@@ -136,6 +137,23 @@ TEST(RawWavSpecAugment, RemovesABand) {
     (removed ? removedOnce : keptOnce) = true;
   }
   EXPECT_TRUE(removedOnce && keptOnce);
+}
+
+// What a module has drawn and computed by its former settings is gone when it is loaded.
+TEST(RawWavSpecAugment, IsWhatIsLoadedIntoIt) {
+  const Variable wave = tones({500, 3000, 5000}, 200);
+  const RawWavSpecAugment saved(0, 2, 1, 0, 0, 0, 2, 2000, 6000, 16000, 20000);
+  RawWavSpecAugment used(0, 1, 1, 0, 0, 0, 1, 3000, 7000, 16000, 20000);
+  for (int call = 0; call < 3; ++call) {
+    used(wave);
+  }
+  std::stringstream stream;
+  save(stream, saved);
+  load(stream, used);
+  RawWavSpecAugment fresh(saved);
+  for (int call = 0; call < 8; ++call) {
+    EXPECT_EQ(valuesOf(used(wave).tensor()), valuesOf(fresh(wave).tensor())) << call;
+  }
 }
 
 // Time masks come after the bands and take the mean of the input.

@@ -406,6 +406,19 @@ TEST(Freeze, TrainingLeavesAFrozenModuleAlone) {
   EXPECT_TRUE(loaded.param(0).isCalcGrad());
 }
 
+// Nor where it is loaded into one that is.
+TEST(Freeze, LoadingIntoAFrozenModuleThawsIt) {
+  Sequential model;
+  model.add(Linear(2, 2));
+  std::stringstream stream;
+  save(stream, model);
+  freeze(model);
+  load(stream, model);
+  model.train();
+  EXPECT_TRUE(model.param(0).isCalcGrad());
+  EXPECT_TRUE(model.module(0)->param(0).isCalcGrad());
+}
+
 // Also of a module that is held by one that is no container.
 TEST(Freeze, WhoeverHoldsAFrozenModule) {
   const auto activation = std::make_shared<AdaptiveSoftMax>(8, std::vector<int>{2, 4});

@@ -43,11 +43,22 @@ class Augmentation : public UnaryModule {
   MaskingStrategy maskStrategy_ = MaskingStrategy::ZERO;
 
  private:
-  FL_SAVE_LOAD_WITH_BASE(UnaryModule, timeWarpW_, freqMaskF_, numFreqMask_, timeMaskT_, timeMaskP_,
-                         numTimeMask_, maskStrategy_)
+  FL_SAVE_LOAD_DECLARE()
   Tensor drawRuns(Dim places, int count, int maxLength);
 
   std::mt19937 engine_{0};
 };
+
+template <class Archive>
+void Augmentation::save(Archive& archive, uint32_t version) const {
+  applyArchive(archive, version, cereal::base_class<UnaryModule>(this), timeWarpW_, freqMaskF_,
+               numFreqMask_, timeMaskT_, timeMaskP_, numTimeMask_, maskStrategy_);
+}
+template <class Archive>
+void Augmentation::load(Archive& archive, uint32_t version) {
+  applyArchive(archive, version, cereal::base_class<UnaryModule>(this), timeWarpW_, freqMaskF_,
+               numFreqMask_, timeMaskT_, timeMaskP_, numTimeMask_, maskStrategy_);
+  engine_.seed(0);
+}
 
 }  // namespace fl::detail

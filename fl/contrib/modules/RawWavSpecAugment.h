@@ -29,8 +29,7 @@ class RawWavSpecAugment : public Cloneable<detail::Augmentation, RawWavSpecAugme
 
  private:
   RawWavSpecAugment() = default;
-  FL_SAVE_LOAD_WITH_BASE(detail::Augmentation, nMels_, lowFreqHz_, highFreqHz_, sampleRate_,
-                         maxKernelSize_)
+  FL_SAVE_LOAD_DECLARE()
   void makeFilters();
   // `wave` (time,N,1,1) without what is above the lower end of bin `bin`.
   Variable lowPass(const Variable& wave, int bin) const;
@@ -47,5 +46,17 @@ class RawWavSpecAugment : public Cloneable<detail::Augmentation, RawWavSpecAugme
   std::vector<Tensor> filters_;
   int firstBin_ = 0;
 };
+
+template <class Archive>
+void RawWavSpecAugment::save(Archive& archive, uint32_t version) const {
+  detail::applyArchive(archive, version, cereal::base_class<detail::Augmentation>(this), nMels_,
+                       lowFreqHz_, highFreqHz_, sampleRate_, maxKernelSize_);
+}
+template <class Archive>
+void RawWavSpecAugment::load(Archive& archive, uint32_t version) {
+  detail::applyArchive(archive, version, cereal::base_class<detail::Augmentation>(this), nMels_,
+                       lowFreqHz_, highFreqHz_, sampleRate_, maxKernelSize_);
+  filters_.clear();
+}
 
 }  // namespace fl

@@ -27,7 +27,8 @@ class Module {
   int numParamTensors() const;
   // Throws std::out_of_range unless 0 <= position < numParamTensors().
   Variable param(int position) const;
-  // Replaces the handle at `position`. Throws as param() does.
+  // Replaces the handle at `position`; a container that holds the module keeps the former one, so
+  // call the container's. Throws as param() does.
   virtual void setParams(const Variable& var, int position);
   // Deep copies of the parameters, without gradients.
   virtual std::vector<Variable> copyParams() const;
@@ -63,8 +64,18 @@ class Module {
   bool frozen_ = false;
 
  private:
-  FL_SAVE_LOAD(params_, train_)
+  FL_SAVE_LOAD_DECLARE()
 };
+
+template <class Archive>
+void Module::save(Archive& archive, uint32_t version) const {
+  detail::applyArchive(archive, version, params_, train_);
+}
+template <class Archive>
+void Module::load(Archive& archive, uint32_t version) {
+  detail::applyArchive(archive, version, params_, train_);
+  frozen_ = false;
+}
 
 using ModulePtr = std::shared_ptr<Module>;
 
