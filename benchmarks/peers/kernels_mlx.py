@@ -66,18 +66,6 @@ class Library:
         return cls.layer_norm(dropout(x) + residual, weight, bias)
 
     @staticmethod
-    def sum_over_rows(x):
-        return x.sum(0)
-
-    @staticmethod
-    def sum_over_columns(x):
-        return x.sum(1)
-
-    @staticmethod
-    def sum_of_all(x):
-        return x.sum()
-
-    @staticmethod
     def adam():
         def tensors():
             return {str(i): numbers((k.ADAM_ELEMENTS,)) for i in range(k.ADAM_TENSORS)}

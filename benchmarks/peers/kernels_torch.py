@@ -62,18 +62,6 @@ class Library:
         dropped = functional.dropout(x, k.DROPPED) + residual
         return functional.layer_norm(dropped, weight.shape, weight, bias)
 
-    @staticmethod
-    def sum_over_rows(x):
-        return x.sum(0)
-
-    @staticmethod
-    def sum_over_columns(x):
-        return x.sum(1)
-
-    @staticmethod
-    def sum_of_all(x):
-        return x.sum()
-
     def adam(self):
         parameters = [numbers((k.ADAM_ELEMENTS,)) for _ in range(k.ADAM_TENSORS)]
         for each in parameters:
