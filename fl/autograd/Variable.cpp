@@ -36,7 +36,8 @@ Tensor gradientOfElements(const Variable& input, const Tensor& grad, bool mayRep
 // A mask of `size` elements is read here, once for forward and backward: the places where it holds.
 Index withoutMask(const Index& index, Dim size) {
   const Tensor* mask = index.type() == detail::IndexType::Tensor ? &index.get<Tensor>() : nullptr;
-  const bool isMask = mask && mask->type() == dtype::b8 && mask->elements() == size;
+  const bool isMask =
+      mask && mask->type() == dtype::b8 && static_cast<Dim>(mask->elements()) == size;
   return isMask ? Index(nonzero(*mask)) : index;
 }
 

@@ -39,6 +39,25 @@ TEST(Attention, ShortSequencesComputeTheirScoresOnce) { EXPECT_EQ(callsOfAStep(O
 
 TEST(Attention, LongSequencesAreOneCallEachWay) { EXPECT_EQ(callsOfAStep(Operands(200)), 2u); }
 
+// A mask is one operand more.
+TEST(Attention, AMaskOfZerosChangesNothing) {
+  for (const Dim time : {20, 200}) {
+    const Operands x(time);
+    std::vector<std::vector<float>> values;
+    for (const Tensor& mask : {Tensor(), full({time, time, 1, 1}, 0.0f)}) {
+      const auto gradients = table::attentionBackward(x.dy, x.q, x.k, x.v, mask);
+      values.push_back(table::attention(x.q, x.k, x.v, mask).toHostVector<float>());
+      for (const Tensor& gradient : gradients) {
+        values.push_back(gradient.toHostVector<float>());
+      }
+    }
+    const size_t each = values.size() / 2;
+    for (size_t i = 0; i < each; ++i) {
+      EXPECT_EQ(values[i], values[each + i]) << time << ", " << i;
+    }
+  }
+}
+
 TEST(Attention, LongSequencesHoldNoScores) {
   constexpr Dim kTime = 2048;
   const Operands x(kTime);

@@ -1,13 +1,13 @@
 #include "fl/runtime/cpu/CpuDevice.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
 
+#include "absl/container/inlined_vector.h"
 #include "fl/base/Error.h"
 #include "fl/host/ThreadPool.h"
 #include "fl/library/Library.h"
@@ -528,9 +528,9 @@ class CpuSchedule : public ScheduleRunner {
     if (!call.function) {
       return interpretCall(*call.step, frame);
     }
-    std::array<void*, 4> operands;
-    for (size_t i = 0; i < call.step->operands.size(); ++i) {
-      operands[i] = frame.address(call.step->operands[i], schedule_);
+    absl::InlinedVector<void*, 6> operands;
+    for (const ir::BufferRef& operand : call.step->operands) {
+      operands.push_back(frame.address(operand, schedule_));
     }
     withOrigin(*call.step, [&] {
       call.function->run(operands.data(), frame.address(call.step->result, schedule_), scratch,
