@@ -7,7 +7,7 @@
 
 namespace fl::codegen {
 
-// The node that defines `id`, if it is one of `op`; until a node is added.
+// The node that defines `id`, if it is one of `op`.
 inline const ir::Node* producer(const ir::Graph& graph, ir::ValueId id, ir::Op op) {
   return !graph.isParameter(id) && graph.node(id).op == op ? &graph.node(id) : nullptr;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -75,7 +76,8 @@ class Graph {
   void setResults(std::vector<ValueId> results) { results_ = std::move(results); }
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  const std::vector<Node>& nodes() const { return nodes_; }
+  // A reference to one stays valid while others are added.
+  const std::deque<Node>& nodes() const { return nodes_; }
   const std::vector<ValueId>& results() const { return results_; }
   int valueCount() const { return static_cast<int>(parameters_.size() + nodes_.size()); }
 
@@ -93,7 +95,7 @@ class Graph {
 
  private:
   std::vector<Parameter> parameters_;
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;
   std::vector<ValueId> results_;
 };
 
