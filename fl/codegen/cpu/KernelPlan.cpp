@@ -152,13 +152,27 @@ void planStages(const Kernel& kernel, const ir::Target& target, bool keepsRows, 
   }
 }
 
+// Values that are more than places of random numbers, which vectors are not made for.
+std::vector<bool> readAsVectors(const Kernel& kernel) {
+  std::vector<bool> read(kernel.values.size());
+  for (const KernelStage& stage : kernel.stages) {
+    for (const auto& store : stage.stores) read[store.value] = true;
+    for (const auto& reduce : stage.reduces) read[reduce.value] = true;
+  }
+  for (const KernelValue& value : kernel.values) {
+    for (int arg : value.args) read[arg] = read[arg] || value.op != ir::Op::RandomUniform;
+  }
+  return read;
+}
+
 // Two vectors hide latencies in a map or row kernel; a column kernel also walks memory in runs of
 // that many vectors, whose parts take half of the registers of AVX-512. More code than this only
 // costs time to compile.
 int chooseUnroll(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
+  const std::vector<bool> read = readAsVectors(kernel);
   int costs = 0, vectors = 0, widest = 1;
   for (size_t value = 0; value < kernel.values.size(); ++value) {
-    if (!plan.isVector(value)) continue;
+    if (!plan.isVector(value) || !read[value]) continue;
     ++vectors;
     costs += cost(kernel.values[value]);
     widest = std::max(widest, static_cast<int>(getTypeSize(kernel.values[value].type)));
