@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 #include <numbers>
+#include <string>
 #include <utility>
 
 #include "apps/mnist/Mnist.h"
@@ -119,15 +120,15 @@ Sequential residualNetwork() {
 
 // ---- the transformer ----
 
-constexpr int kWidth = 256, kHeads = 4, kLayers = 4, kVocabulary = 1000, kLength = 128;
+constexpr int kWidth = 256, kHeads = 4, kVocabulary = 1000, kLength = 128;
 
 // GELU by the error function, not by its approximation with tanh.
 Variable exactGelu(const Variable& x) { return x * (1 + erf(x * std::sqrt(0.5))) * 0.5; }
 
-Sequential transformer() {
+Sequential transformer(int layers) {
   Sequential model;
   model.add(Embedding(kWidth, kVocabulary));
-  for (int layer = 0; layer < kLayers; ++layer) {
+  for (int layer = 0; layer < layers; ++layer) {
     Residual attention;
     attention.add(LayerNorm(0, 1e-5, true, kWidth));
     attention.add(MultiheadAttention(kWidth, kHeads));
@@ -194,15 +195,15 @@ Workload residualStep() {
                                    stage * (1 + 2 * 7. / 8) + 2 * stage / (4 * 9 * 2))};
 }
 
-Workload transformerStep() {
+Workload transformerStep(int layers) {
   const double layer = 12. * kWidth * kWidth + 2. * kLength * kWidth;
-  return {.name = "transformer 4 layers, width 256, 8 x 128",
+  return {.name = "transformer " + std::to_string(layers) + " layers, width 256, 8 x 128",
           .make =
-              [] {
+              [=] {
                 const Tensor tokens = labels({kLength, 8}, kVocabulary);
-                return training(transformer(), tokens, computed<int>(roll(tokens, -1, 0)));
+                return training(transformer(layers), tokens, computed<int>(roll(tokens, -1, 0)));
               },
-          .operations = stepOperations(8 * kLength, 0, kLayers * layer + kWidth * kVocabulary)};
+          .operations = stepOperations(8 * kLength, 0, layers * layer + kWidth * kVocabulary)};
 }
 
 }  // namespace fl::bench

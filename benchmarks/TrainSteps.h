@@ -11,7 +11,7 @@ Workload mnistStep();       // the model of apps/mnist for 28x28, batch 64, Adam
 Workload digitsStep();      // the same on the digits of apps/mnist, 8x8, batch 32
 Workload residualStep();    // a convolution 3x3 of 3 to 32 channels, three stages of two residual
                             // blocks with batch norm, 32, 64, 128 channels; 3x32x32, batch 32, Adam
-Workload transformerStep();  // pre-norm, 4 layers, width 256, 4 heads, length 128, vocabulary 1000,
-                             // batch 8, Adam
+// Pre-norm, width 256, 4 heads, length 128, vocabulary 1000, batch 8, Adam.
+Workload transformerStep(int layers = 4);
 
 }  // namespace fl::bench

@@ -1,8 +1,10 @@
-"""The cases of kernels.py in JAX: each one compiled function."""
+"""The cases of kernels.py and gemm.py in JAX, each one compiled function, and of overhead.py."""
 import jax
 import jax.numpy as jnp
 
+import gemm
 import kernels as k
+import overhead
 from workloads_jax import KEYS, adam
 
 
@@ -78,4 +80,6 @@ class Library:
 
 
 def make_cases():
-    return k.cases(Library())
+    library = Library()
+    waited = overhead.cases(numbers, jax.block_until_ready, jnp.tanh)
+    return {**k.cases(library), **gemm.cases(library), **waited}

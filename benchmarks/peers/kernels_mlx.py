@@ -1,4 +1,4 @@
-"""The cases of kernels.py in MLX: each one compiled function."""
+"""The cases of kernels.py and gemm.py in MLX, each one compiled function, and of overhead.py."""
 import math
 from functools import partial
 
@@ -6,7 +6,9 @@ import mlx.core as mx
 import mlx.nn as nn
 import mlx.optimizers
 
+import gemm
 import kernels as k
+import overhead
 
 
 def numbers(shape):
@@ -88,4 +90,6 @@ class Library:
 
 
 def make_cases():
-    return k.cases(Library())
+    library = Library()
+    waited = overhead.cases(numbers, mx.eval, mx.tanh)
+    return {**k.cases(library), **gemm.cases(library), **waited}

@@ -1,8 +1,10 @@
-"""The cases of kernels.py in PyTorch."""
+"""The cases of kernels.py, gemm.py and overhead.py in PyTorch."""
 import torch
 from torch.nn import functional
 
+import gemm
 import kernels as k
+import overhead
 from workloads_torch import adam as optimizer_of
 
 
@@ -70,4 +72,8 @@ class Library:
 
 
 def make_cases(compiled):
-    return k.cases(Library(compiled))
+    library = Library(compiled)
+    cases = {**k.cases(library), **gemm.cases(library)}
+    if not compiled:
+        cases.update(overhead.cases(numbers, lambda x: x, torch.tanh))
+    return cases

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Times the cases of //benchmarks:train_step, mnist_step and kernels in PyTorch, JAX or MLX.
+"""Times the cases of //benchmarks: train_step, mnist_step, kernels, gemm and overhead, in PyTorch,
+JAX or MLX.
 
 usage: workloads.py {"torch 1.13",torch,"torch compile",jax,mlx} THREADS
 
 Each peer at its best: PyTorch's convolutions in the faster of its layouts and its update in one call,
 JAX and MLX compiled as a whole step. All read the loss, and so wait for it, at the end of a step.
-The cases of kernels are in kernels.py.
+The other cases are in kernels.py, gemm.py and overhead.py.
 """
 from serving import serve
 

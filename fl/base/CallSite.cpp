@@ -66,6 +66,11 @@ const char* intern(const std::string& name) {
 
 }  // namespace
 
+bool CallSites::insert(const CallSite& site) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return known_.insert(site.address).second;
+}
+
 std::string CallSite::toString() const {
   if (!address) {
     return "";

@@ -2,7 +2,9 @@
 // public function on a thread, turned into file:line only when it is printed.
 #pragma once
 
+#include <mutex>
 #include <string>
+#include <unordered_set>
 
 namespace fl {
 
@@ -21,6 +23,17 @@ struct CallSite {
 
 // The site in force on this thread.
 CallSite currentCallSite();
+
+// Places in the user's code, for what is told once for each. Thread-safe.
+class CallSites {
+ public:
+  // True if the site is new.
+  bool insert(const CallSite& site);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<const void*> known_;
+};
 
 // How a message begins that `function` words: "median: sort" if the user called median, "sort" if
 // that or an operator, which has no name to tell; x += y and its like are named "+=".

@@ -1,5 +1,5 @@
-// The log ladder: FL_LOG=level[,file]. 1 a line a realize, 3 a line a pass, 5 the graph after each
-// pass.
+// The log ladder: FL_LOG=level[,file]. 1 a line a realize, 3 a line a pass and kernel, 5 the graph
+// after each pass.
 #pragma once
 
 #include <string>

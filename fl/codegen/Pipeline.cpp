@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "fl/base/Error.h"
+#include "fl/base/Fault.h"
 #include "fl/base/Log.h"
 #include "fl/codegen/Passes.h"
 #include "fl/ir/Text.h"
@@ -43,11 +44,14 @@ void verifyStage(const Compilation& compilation, const PassInfo& pass) {
 
 void runPass(const PassRow& row, Compilation& compilation, const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
+  injectFault(row.info.name);
   row.run(compilation);
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;
-  if (logEnabled(3)) {
-    logLine(3,
+  constexpr double kSlow = 1000;  // told wherever a line a realize is
+  const int level = elapsed.count() > kSlow ? 1 : 3;
+  if (logEnabled(level)) {
+    logLine(level,
             std::string("pass ") + row.info.name + " " + std::to_string(elapsed.count()) + " ms");
   }
   if (options.verify) {

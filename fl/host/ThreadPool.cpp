@@ -1,12 +1,15 @@
 #include "fl/host/ThreadPool.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/host/CpuQuota.h"
 #include "fl/host/FloatEnvironment.h"
 
 namespace fl::host {
@@ -71,6 +75,8 @@ struct ThreadPool::State {
 
   void run(Body body, int64_t count, int64_t grain, int64_t ranges);
   void stopHelpers();
+  // In a child of fork(), which has none of the helpers.
+  void forgetHelpers() { new (&helpers_) std::vector<std::thread>(); }
 
   // Written under `loopMutex_`.
   std::atomic<int> threads_;
@@ -200,6 +206,15 @@ void ThreadPool::setThreads(int threads) {
   state_->threads_.store(threads, std::memory_order_relaxed);
 }
 
+void ThreadPool::beforeFork() { state_->loopMutex_.lock(); }
+
+void ThreadPool::afterFork(bool isChild) {
+  if (isChild) {
+    state_->forgetHelpers();
+  }
+  state_->loopMutex_.unlock();
+}
+
 void ThreadPool::parallelFor(int64_t count, int64_t grain, Body body) {
   if (count <= 0) {
     return;
@@ -219,6 +234,21 @@ void ThreadPool::parallelFor(int64_t count, int64_t grain, Body body) {
 
 namespace {
 
+// fork() waits until no loop runs. Inside a loop, where it would wait for itself, a child is left
+// that runs its loops alone.
+void keepForksSafe() {
+  const auto lock = [] {
+    if (!insideLoop) threadPool().beforeFork();
+  };
+  const auto unlock = [] {
+    if (!insideLoop) threadPool().afterFork(false);
+  };
+  const auto begin = [] {
+    if (!insideLoop) threadPool().afterFork(true);
+  };
+  pthread_atfork(lock, unlock, begin);
+}
+
 int defaultThreads() {
   const long asked = Flags::toInt("FL_NUM_THREADS", flags().threads);
   FL_USER_CHECK(asked >= 0 && asked <= kMaxThreads, "FL_NUM_THREADS must be from 0 to ",
@@ -227,17 +257,21 @@ int defaultThreads() {
     return static_cast<int>(asked);
   }
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
-    return std::max(1, CPU_COUNT(&allowed));
-  }
-  return std::max(1u, std::thread::hardware_concurrency());
+  const bool isKnown = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
+  const int processors =
+      isKnown ? CPU_COUNT(&allowed) : static_cast<int>(std::thread::hardware_concurrency());
+  const auto quota = std::ceil(cpuQuota("/").value_or(processors));
+  return std::max(1, std::min(processors, static_cast<int>(quota)));
 }
 
 }  // namespace
 
 ThreadPool& threadPool() {
   // Never destroyed: helpers may run until the process ends.
-  static auto& pool = *new ThreadPool(defaultThreads());
+  static auto& pool = *[] {
+    keepForksSafe();
+    return new ThreadPool(defaultThreads());
+  }();
   return pool;
 }
 

@@ -37,13 +37,18 @@ class ThreadPool {
   void parallelFor(int64_t count, int64_t grain,
                    absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 
+  // Around fork(): no loop runs meanwhile, and a child starts helpers of its own when it needs
+  // them. The process's pool sees to that itself.
+  void beforeFork();
+  void afterFork(bool isChild);
+
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
 // The process's pool, made at first use with FL_NUM_THREADS threads, else one for each processor
-// that the affinity mask allows.
+// that the affinity mask allows, and no more than the quota of a control group can keep busy.
 ThreadPool& threadPool();
 // threadPool().setThreads(): may be called while other threads compute.
 void setNumThreads(int threads);

@@ -9,7 +9,10 @@
 #include "fl/base/Log.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Inference.h"
+#include "fl/ir/Text.h"
 #include "fl/lazy/Dump.h"
+#include "fl/lazy/Failure.h"
+#include "fl/lazy/UnfusedPlan.h"
 #include "fl/runtime/Counters.h"
 
 namespace fl::lazy {
@@ -146,9 +149,22 @@ void Engine::reportingBadIndices(Work&& work) {
   }
 }
 
+void Engine::noteRead() const {
+  static auto& told = *new CallSites();
+  runtime::counters().reads++;
+  if (flags().onSync == "throw") {
+    throwUser("a read would run what is pending, which FL_ON_SYNC forbids");
+  }
+  const CallSite site = currentCallSite();
+  if (flags().onSync == "warn" && told.insert(site)) {
+    logWarning("a read runs what is pending, at " + site.toString());
+  }
+}
+
 void Engine::realize(LazyNode* node) {
   reportingBadIndices([&] {
     if (node->pending()) {
+      noteRead();
       realizePending(node);
     }
   });
@@ -335,6 +351,9 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
     results.push_back(node->value);
   }
   graph.setResults(std::move(results));
+  if (flags().cache == "explain") {
+    logWarning(history_.explain(graph));
+  }
   const PlanDump dump;
   codegen::CompileOptions options;
   options.lowering = device_->lowering();
@@ -343,11 +362,11 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
   runtime::counters().plansBuilt++;
   try {
     return device_->load(codegen::compile(graph, options).schedule, &kernels_);
-  } catch (const InternalError& error) {
-    runtime::counters().fallbacks++;
-    logWarning(std::string("a plan runs unfused: ") + error.what());
-    options.fuse = false;
-    return device_->load(codegen::compile(std::move(graph), options).schedule, &kernels_);
+  } catch (const std::exception& error) {
+    reportFailure(detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"),
+                  error.what(), ir::printGraph(graph, "g", {.callSites = true}),
+                  graph.nodes().back().site);
+    return makeUnfusedPlan(std::move(graph), *device_, &kernels_);
   }
 }
 
@@ -389,7 +408,7 @@ void Engine::realizeTogether(Nodes nodes) {
   describeStructure(&segment);
   bool hit = false;
   const runtime::LoadedSchedule& plan = findPlan(segment, &hit);
-  const int compiled = hit ? 0 : compiler_.request(plan.kernels());
+  const int compiled = hit ? 0 : compiler_.request(plan.kernels(), currentCallSite());
   runtime::counters().realizes++;
   if (logEnabled(1)) {
     logLine(1, describe(plan.schedule(), segment.nodes.size(), hit, compiled, currentCallSite()));

@@ -9,6 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/WordCache.h"
+#include "fl/lazy/Explain.h"
 #include "fl/lazy/KernelCompiler.h"
 #include "fl/lazy/LazyNode.h"
 #include "fl/runtime/Device.h"
@@ -54,6 +55,7 @@ class Engine {
   // Runs `work`, which may throw a BadIndexError, and then takes writes back.
   template <typename Work>
   void reportingBadIndices(Work&& work);
+  void noteRead() const;
   void realizePending(LazyNode* node);
   // Realizes `nodes` and everything pending that they reach, as one plan.
   void realizeTogether(Nodes nodes);
@@ -73,6 +75,7 @@ class Engine {
   std::map<uint64_t, PendingList> segments_;  // by number, those that may have pending nodes
   // By the structure they were built for.
   WordCache<std::unique_ptr<runtime::LoadedSchedule>> plans_;
+  PlanHistory history_;      // under FL_CACHE=explain
   size_t segmentsKept_ = 0;  // when empty ones were last dropped
   uint64_t nextId_ = 1;
   uint64_t nextSegment_ = 1;

@@ -1,12 +1,19 @@
 #include "fl/lazy/KernelCompiler.h"
 
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
 #include <exception>
+#include <new>
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/host/ThreadPool.h"
+#include "fl/lazy/Engine.h"
+#include "fl/lazy/Failure.h"
 #include "fl/runtime/Counters.h"
 
 namespace fl::lazy {
@@ -53,14 +60,48 @@ struct StopAtExit {
   return true;
 }();
 
-void stopAtExit(KernelCompiler* compiler) {
-  std::lock_guard<std::mutex> lock(started().mutex);
-  started().compilers.push_back(compiler);
+void beforeFork() {
+  engineMutex().lock();
+  for (KernelCompiler* compiler : started().compilers) {
+    compiler->beforeFork();
+  }
 }
+
+void afterFork(bool isChild) {
+  for (KernelCompiler* compiler : started().compilers) {
+    compiler->afterFork(isChild);
+  }
+  if (isChild) {
+    // It is a thread's that is not here: the child's has another number.
+    new (&engineMutex()) std::recursive_mutex();
+  } else {
+    engineMutex().unlock();
+  }
+}
+
+void keepForksSafe() {
+  [[maybe_unused]] static const int once =
+      pthread_atfork(beforeFork, [] { afterFork(false); }, [] { afterFork(true); });
+}
+
+void registerStarted(KernelCompiler* compiler) {
+  std::lock_guard<std::mutex> lock(started().mutex);
+  if (std::ranges::count(started().compilers, compiler) == 0) {
+    started().compilers.push_back(compiler);
+  }
+}
+
+constexpr const char* kEntry = "kernel";
 
 }  // namespace
 
-KernelCompiler::KernelCompiler(runtime::Device& device) : device_(device), mode_(jitMode()) {}
+KernelCompiler::KernelCompiler(runtime::Device& device) : device_(device), mode_(jitMode()) {
+  keepForksSafe();
+  const std::filesystem::path folder = runtime::cacheFolder();
+  if (flags().cache != "off" && !folder.empty()) {
+    store_.emplace(folder / "kernels", Flags::toInt("FL_CACHE_BYTES", flags().cacheBytes));
+  }
+}
 
 void KernelCompiler::stop() {
   {
@@ -73,14 +114,15 @@ void KernelCompiler::stop() {
   }
 }
 
-int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels) {
+int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels,
+                            const CallSite& site) {
   if (mode_ == JitMode::Off) {
     return 0;
   }
-  std::vector<runtime::DeviceKernelPtr> fresh;
+  std::vector<Request> fresh;
   for (const runtime::DeviceKernelPtr& kernel : kernels) {
-    if (kernel->claimCompilation()) {
-      fresh.push_back(kernel);
+    if (kernel->claimCompilation() && !loadKept(*kernel)) {
+      fresh.push_back({kernel, site});
     }
   }
   if (fresh.empty()) {
@@ -95,24 +137,71 @@ int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels
   return static_cast<int>(fresh.size());
 }
 
-void KernelCompiler::compileLater(const std::vector<runtime::DeviceKernelPtr>& kernels) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  queue_.insert(queue_.end(), kernels.begin(), kernels.end());
-  if (!thread_.joinable()) {
-    stopAtExit(this);
-    thread_ = std::thread([this] { work(); });
+std::string KernelCompiler::keyOf(const runtime::DeviceKernel& kernel) const {
+  static const std::string emitter = codegen::cpu::emitterVersion();
+  const ir::Target target = device_.target();
+  return detail::concat("emitter ", emitter, "\ntarget ", target.triple, " ", target.features, " ",
+                        target.tuning, " ", target.vectorBits, "\nstores ",
+                        static_cast<int>(kernel.stores()), "\n",
+                        ir::printKernel(kernel.kernel(), kEntry));
+}
+
+bool KernelCompiler::loadKept(runtime::DeviceKernel& kernel) {
+  if (!store_) {
+    return false;
   }
+  std::optional<std::string> code = store_->find(keyOf(kernel));
+  if (!code) {
+    return false;
+  }
+  try {
+    kernel.setArtifact({kEntry, std::move(*code)});
+  } catch (const InternalError&) {
+    return false;  // as if it were not there
+  }
+  runtime::counters().kernelsLoaded++;
+  return true;
+}
+
+void KernelCompiler::compileLater(const std::vector<Request>& requests) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  queue_.insert(queue_.end(), requests.begin(), requests.end());
+  startThread();
   changed_.notify_all();
 }
 
-void KernelCompiler::compileOne(const runtime::DeviceKernelPtr& kernel) {
+// Under mutex_.
+void KernelCompiler::startThread() {
+  if (!thread_.joinable() && !queue_.empty()) {
+    registerStarted(this);
+    thread_ = std::thread([this] { work(); });
+  }
+}
+
+void KernelCompiler::compileOne(const Request& request) {
+  runtime::DeviceKernel& kernel = *request.kernel;
+  const std::string key = store_ ? keyOf(kernel) : "";
+  const auto lock = store_ ? store_->lock(key) : runtime::Store::Lock();
+  if (lock.waited() && loadKept(kernel)) {
+    return;
+  }
   try {
-    kernel->setArtifact(
-        codegen::cpu::emitKernel(kernel->kernel(), device_.target(), "kernel", kernel->stores()));
+    const auto start = std::chrono::steady_clock::now();
+    const ir::Artifact artifact =
+        codegen::cpu::emitKernel(kernel.kernel(), device_.target(), kEntry, kernel.stores());
+    kernel.setArtifact(artifact);
+    const std::chrono::duration<double, std::milli> elapsed =
+        std::chrono::steady_clock::now() - start;
     runtime::counters().kernelsCompiled++;
+    if (logEnabled(3)) {
+      logLine(3, detail::concat("kernel compiled ", elapsed.count(), " ms"));
+    }
+    if (store_) {
+      store_->insert(key, artifact.bytes);
+    }
   } catch (const std::exception& error) {
-    runtime::counters().fallbacks++;
-    logWarning(std::string("a kernel stays interpreted: ") + error.what());
+    reportFailure("a kernel stays interpreted", error.what(),
+                  ir::printKernel(kernel.kernel(), kEntry), request.site);
   }
 }
 
@@ -123,11 +212,11 @@ void KernelCompiler::work() {
     if (stop_) {
       return;
     }
-    const runtime::DeviceKernelPtr kernel = queue_.front();
+    const Request request = queue_.front();
     queue_.pop_front();
     busy_ = true;
     lock.unlock();
-    compileOne(kernel);
+    compileOne(request);
     lock.lock();
     busy_ = false;
     changed_.notify_all();
@@ -136,7 +225,23 @@ void KernelCompiler::work() {
 
 void KernelCompiler::wait() {
   std::unique_lock<std::mutex> lock(mutex_);
+  startThread();
   changed_.wait(lock, [&] { return stop_ || (queue_.empty() && !busy_); });
+}
+
+void KernelCompiler::beforeFork() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return !busy_; });
+  lock.release();
+}
+
+void KernelCompiler::afterFork(bool isChild) {
+  if (isChild) {
+    // Made anew: both are of a thread that is not here.
+    new (&thread_) std::thread();
+    new (&changed_) std::condition_variable();
+  }
+  mutex_.unlock();
 }
 
 }  // namespace fl::lazy

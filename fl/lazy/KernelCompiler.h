@@ -1,14 +1,19 @@
 // Compiles kernels, at once or on a background thread, and hands the code to the device's kernels.
-// Until then, and if the emitter fails, a kernel runs on tier 0 with the same results.
+// Until then, and if the emitter fails, a kernel runs on tier 0 with the same results. Code is kept
+// on disk (FL_CACHE); what is found there is loaded at once, without the emitter.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "fl/base/CallSite.h"
 #include "fl/runtime/Device.h"
+#include "fl/runtime/Store.h"
 
 namespace fl::lazy {
 
@@ -16,29 +21,43 @@ enum class JitMode { Async, Sync, Off };
 // Lives as long as the process, as backends do.
 class KernelCompiler {
  public:
-  // Takes the mode from FL_JIT.
+  // Takes the mode from FL_JIT, the folder and size of what is kept from FL_CACHE and its like.
   explicit KernelCompiler(runtime::Device& device);
   // Stops the background thread; kernels still waiting stay on tier 0.
   void stop();
 
-  // Asks for code of kernels that have none and were not asked for before; returns how many.
-  int request(const std::vector<runtime::DeviceKernelPtr>& kernels);
+  // Asks for code of kernels that have none and were not asked for before; returns how many must be
+  // compiled. `site`, the user's line, is for messages.
+  int request(const std::vector<runtime::DeviceKernelPtr>& kernels, const CallSite& site);
   // Waits until nothing is being compiled or waiting.
   void wait();
+  // Around fork(), with the engine's mutex held: nothing is compiled meanwhile, and a child, which
+  // has no other thread than its own, starts another when it needs one.
+  void beforeFork();
+  void afterFork(bool isChild);
 
  private:
-  void compileLater(const std::vector<runtime::DeviceKernelPtr>& kernels);
-  void compileOne(const runtime::DeviceKernelPtr& kernel);
+  struct Request {
+    runtime::DeviceKernelPtr kernel;
+    CallSite site;
+  };
+  // What code is kept under: all that it depends on.
+  std::string keyOf(const runtime::DeviceKernel& kernel) const;
+  bool loadKept(runtime::DeviceKernel& kernel);
+  void startThread();
+  void compileLater(const std::vector<Request>& requests);
+  void compileOne(const Request& request);
   void work();
 
   runtime::Device& device_;
   const JitMode mode_;
+  std::optional<runtime::Store> store_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<runtime::DeviceKernelPtr> queue_;
+  std::deque<Request> queue_;
   bool busy_ = false;
   bool stop_ = false;
-  std::thread thread_;  // started with the first asynchronous request
+  std::thread thread_;  // started when there is something to do
 };
 
 }  // namespace fl::lazy

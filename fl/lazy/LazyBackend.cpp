@@ -1,8 +1,10 @@
 #include "fl/lazy/LazyBackend.h"
 
+#include <mutex>
 #include <ostream>
 
 #include "fl/base/Error.h"
+#include "fl/base/Flags.h"
 #include "fl/definitions/Definitions.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
@@ -84,6 +86,12 @@ const BackendRegistration registration("lazy", makeLazyBackend);
 
 std::unique_ptr<TensorBackend> makeLazyBackend(const std::string& device) {
   return std::make_unique<LazyBackend>(device);
+}
+
+void setOnSync(OnSync action) {
+  constexpr const char* kNames[] = {"allow", "warn", "throw"};
+  const std::lock_guard<std::recursive_mutex> lock(lazy::engineMutex());
+  flags().onSync = kNames[static_cast<int>(action)];
 }
 
 void waitForCompiler(TensorBackend& backend) {

@@ -16,4 +16,14 @@ std::unique_ptr<TensorBackend> makeLazyBackend(const std::string& device);
 // Throws std::invalid_argument if `backend` is no lazy backend.
 void waitForCompiler(TensorBackend& backend);
 
+// What a read does that runs pending operators, and so ends their plan. fl::sync() is none.
+enum class OnSync {
+  Allow,
+  Warn,   // once for each line
+  Throw,  // std::invalid_argument; what is pending stays so
+};
+
+// For all threads, in place of FL_ON_SYNC.
+void setOnSync(OnSync action);
+
 }  // namespace fl

@@ -13,7 +13,11 @@ struct Counters {
   // Operands and results of all steps, each counted once a step.
   std::atomic<uint64_t> bytesMoved = 0;
   std::atomic<uint64_t> kernelsCompiled = 0;
+  // From what earlier processes have compiled.
+  std::atomic<uint64_t> kernelsLoaded = 0;
   std::atomic<uint64_t> realizes = 0;
+  // Values that were read before anything else had them computed.
+  std::atomic<uint64_t> reads = 0;
   std::atomic<uint64_t> plansBuilt = 0;
   // Regions that ran unfused because a pass or the emitter failed.
   std::atomic<uint64_t> fallbacks = 0;

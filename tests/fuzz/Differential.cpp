@@ -179,7 +179,7 @@ std::string checkProgram(uint64_t seed, int statements) {
       const uint64_t fallbacks = counters.fallbacks, plans = counters.plansBuilt;
       const Run actual = execute(mode, options);
       std::string wrong = difference(actual, expected, false);
-      if (counters.fallbacks != fallbacks) {
+      if (flags().fault.empty() && counters.fallbacks != fallbacks) {
         wrong += " a region ran unfused";
       }
       if ((variant > 0 || mode.threads > 1 || mode.poison) && counters.plansBuilt != plans) {

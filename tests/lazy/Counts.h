@@ -9,6 +9,7 @@ class Counts {
  public:
   uint64_t plansBuilt() const { return runtime::counters().plansBuilt - plans_; }
   uint64_t kernelsCompiled() const { return runtime::counters().kernelsCompiled - kernels_; }
+  uint64_t kernelsLoaded() const { return runtime::counters().kernelsLoaded - loaded_; }
   uint64_t realizes() const { return runtime::counters().realizes - realizes_; }
   uint64_t launches() const { return runtime::counters().kernelLaunches - launches_; }
   uint64_t fallbacks() const { return runtime::counters().fallbacks - fallbacks_; }
@@ -16,6 +17,7 @@ class Counts {
  private:
   uint64_t plans_ = runtime::counters().plansBuilt;
   uint64_t kernels_ = runtime::counters().kernelsCompiled;
+  uint64_t loaded_ = runtime::counters().kernelsLoaded;
   uint64_t realizes_ = runtime::counters().realizes;
   uint64_t launches_ = runtime::counters().kernelLaunches;
   uint64_t fallbacks_ = runtime::counters().fallbacks;

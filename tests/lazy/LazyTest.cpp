@@ -365,7 +365,7 @@ TEST(Plans, NotUsedForLongestAreDroppedWithTheirKernels) {
   counts = Counts();
   EXPECT_EQ(old(), first);
   EXPECT_EQ(counts.plansBuilt(), 1u) << "dropped";
-  EXPECT_EQ(counts.kernelsCompiled(), 1u) << "its kernel too";
+  EXPECT_EQ(counts.kernelsLoaded(), 1u) << "its kernel too, but for what the disk keeps";
   used();
   other(21 + 1021);
   EXPECT_EQ(counts.plansBuilt(), 1u);

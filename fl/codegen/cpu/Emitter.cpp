@@ -1,5 +1,6 @@
 #include "fl/codegen/cpu/Emitter.h"
 
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
@@ -7,8 +8,10 @@
 #include <memory>
 
 #include "fl/base/Error.h"
+#include "fl/base/Fault.h"
 #include "fl/base/Flags.h"
 #include "fl/codegen/cpu/KernelEmitter.h"
+#include "fl/codegen/cpu/SourceHash.h"
 #include "fl/codegen/cpu/TargetMachine.h"
 
 namespace fl::codegen::cpu {
@@ -47,8 +50,11 @@ std::string compiled(const ir::Kernel& kernel, const ir::Target& target, const s
 
 }  // namespace
 
+std::string emitterVersion() { return std::string(LLVM_VERSION_STRING) + " " + kSourceHash; }
+
 ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
                         ir::Stores stores) {
+  injectFault("emit");
   return {name, compiled(kernel, target, name, stores, Output::Object)};
 }
 

@@ -25,4 +25,8 @@ std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,
 std::string emitAssemblyText(const ir::Kernel& kernel, const ir::Target& target,
                              const std::string& name);
 
+// Differs for emitters that may make other code of one kernel: LLVM's version, and a hash of the
+// sources that code is made by.
+std::string emitterVersion();
+
 }  // namespace fl::codegen::cpu

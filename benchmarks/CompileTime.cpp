@@ -1,0 +1,280 @@
+// Times what is paid before the first result: with nothing kept on disk, with the kernels of an
+// earlier process, and in eager mode, each in a process of its own, in turns; and how long kernels
+// take to compile. The program starts itself with --child.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <regex>
+#include <stdexcept>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "benchmarks/KernelCases.h"
+#include "benchmarks/OpCases.h"
+#include "benchmarks/Program.h"
+#include "benchmarks/Report.h"
+#include "benchmarks/TrainSteps.h"
+#include "fl/fl.h"
+#include "fl/lazy/LazyBackend.h"
+#include "fl/runtime/Counters.h"
+
+ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains");
+ABSL_FLAG(int, rounds, 5, "processes of each case in each mode");
+ABSL_FLAG(std::string, json, "", "file for the results, a JSON object a line");
+ABSL_FLAG(std::string, child, "", "of the program's own processes: the case to run");
+
+namespace fl::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kAllKernels[] = "all kernels";
+
+// Layers of four operators each, as one plan.
+Workload layered(int layers) {
+  return {absl::StrCat("graph of ", 4 * layers, " operators"), [=] {
+            const Tensor weights = rand({16, 16}) - 0.5, bias = rand({16, 1}), x = rand({16, 4});
+            sync();
+            return [=] {
+              Tensor y = x;
+              for (int i = 0; i < layers; ++i) {
+                y = tanh(matmul(weights, y) + bias) + y;
+              }
+              y.value()->data();
+            };
+          }};
+}
+
+std::vector<Workload> workloads() {
+  std::vector<Workload> result = {kernelCases().front(), mnistStep(), transformerStep(12),
+                                  layered(2500), layered(5000)};
+  result.front().name = "one kernel";
+  return result;
+}
+
+const Workload& workloadOf(const std::vector<Workload>& all, const std::string& name) {
+  const auto found = std::ranges::find(all, name, &Workload::name);
+  if (found == all.end()) {
+    throw std::runtime_error("--child: there is no " + name);
+  }
+  return *found;
+}
+
+// ---- in a process of its own ----
+
+// Prints the milliseconds of the first call, alone and with what makes data and model, and of later
+// ones, and how many kernels were compiled.
+void runOne(const Workload& workload) {
+  const auto start = Clock::now();
+  const auto call = workload.make();
+  const auto made = Clock::now();
+  call();
+  const double first = millisecondsSince(made), total = millisecondsSince(start);
+  if (defaultTensorBackend().backendType() == TensorBackendType::Jit) {
+    waitForCompiler(defaultTensorBackend());
+  }
+  const runtime::Counters& counters = runtime::counters();
+  const uint64_t compiled = counters.kernelsCompiled;
+  std::vector<double> later;
+  for (int i = 0; i < 5; ++i) {
+    const auto begin = Clock::now();
+    call();
+    later.push_back(millisecondsSince(begin));
+  }
+  const Json result = {
+      {"first", first}, {"total", total}, {"steady", median(later)}, {"compiled", compiled}};
+  std::cout << result.dump() << std::endl;
+}
+
+// Compiles the kernels of the benchmarks' steps, chains and operators; the log has the times.
+void compileAll() {
+  for (const Workload& step : {perceptronStep(), mnistStep(), residualStep(), transformerStep()}) {
+    step.make()();
+  }
+  for (const Workload& chain : kernelCases()) {
+    chain.make()();
+  }
+  for (const OpCase& each : opCases()) {
+    for (const Tensor& result : each.run(each.inputs(1 << 10))) {
+      result.value()->data();
+    }
+  }
+}
+
+int runChild(const std::string& name) {
+  init();
+  if (name == kAllKernels) {
+    compileAll();
+  } else {
+    const std::vector<Workload> all = workloads();
+    runOne(workloadOf(all, name));
+  }
+  return 0;
+}
+
+// ---- here ----
+
+// A folder that goes with this object.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "fl-compile-time-XXXXXX").string();
+    if (!mkdtemp(name.data())) {
+      throw std::runtime_error(name + ": cannot be made");
+    }
+    path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+using Settings = std::map<std::string, std::string>;
+
+// The output of this program as the child `name` with these variables set.
+std::string outputOf(const std::string& name, const Settings& settings) {
+  std::string command;
+  for (const auto& [variable, value] : settings) {
+    absl::StrAppend(&command, variable, "='", value, "' ");
+  }
+  absl::StrAppend(&command, "'", fs::read_symlink("/proc/self/exe").string(), "' --child='", name,
+                  "'");
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  std::string output;
+  for (std::array<char, 4096> part; pipe && std::fgets(part.data(), part.size(), pipe);) {
+    output += part.data();
+  }
+  if (!pipe || pclose(pipe) != 0) {
+    throw std::runtime_error(command + " failed");
+  }
+  return output;
+}
+
+// By mode: cold, warm (with the kernels of the cold one on disk) and eager.
+using Figures = std::map<std::string, std::vector<Json>>;
+
+Figures measure(const Workload& workload) {
+  Figures figures;
+  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
+    const Folder folder;
+    for (const char* mode : {"cold", "warm", "eager"}) {
+      const Settings settings = {
+          {"FL_BACKEND", mode == std::string("eager") ? "eager" : "lazy"},
+          {"FL_CACHE_DIR", folder.path() / "kept"},
+          {"FL_FLUSH_BYTES", "0"},
+          {"FL_FLUSH_NODES", "0"},
+      };
+      figures[mode].push_back(Json::parse(outputOf(workload.name, settings)));
+    }
+  }
+  return figures;
+}
+
+double medianOf(const std::vector<Json>& runs, const char* field) {
+  std::vector<double> values;
+  for (const Json& run : runs) {
+    values.push_back(run.at(field).get<double>());
+  }
+  return median(values);
+}
+
+Json row(const std::string& name, const char* unit, double ours, const Json& eager) {
+  return {{"bench", "compile_time"},    {"case", name},           {"unit", unit},
+          {"threads", getNumThreads()}, {"ours", ours},           {"eager", eager},
+          {"limit", nullptr},           {"peers", Json::object()}};
+}
+
+void report(const Workload& workload, const Figures& figures, std::vector<Json>* rows) {
+  const auto &cold = figures.at("cold"), &warm = figures.at("warm"), &eager = figures.at("eager");
+  absl::PrintF("%s\n", workload.name);
+  const auto line = [&](const char* what, const std::vector<Json>& runs, const char* field) {
+    const double ours = medianOf(runs, field), its = medianOf(eager, field);
+    absl::PrintF("  %-28s %10.2f ms   eager %10.2f ms   %6.2f x eager\n", what, ours, its,
+                 ours / its);
+    rows->push_back(row(absl::StrCat(workload.name, ", ", what), "ms", ours, its));
+  };
+  line("first result, cold", cold, "total");
+  line("first call, cold", cold, "first");
+  line("first call, kernels on disk", warm, "first");
+  line("later calls", warm, "steady");
+  const auto count = [&](const char* what, const std::vector<Json>& runs, const char* field) {
+    absl::PrintF("  %-28s %10.0f\n", what, medianOf(runs, field));
+    rows->push_back(
+        row(absl::StrCat(workload.name, ", ", what), "kernels", medianOf(runs, field), nullptr));
+  };
+  count("kernels compiled, cold", cold, "compiled");
+  count("kernels compiled, second run", warm, "compiled");
+  std::cout.flush();
+}
+
+// One at a time: two on the hyperthreads of one core take longer each.
+void reportKernels(std::vector<Json>* rows) {
+  const Folder folder;
+  const fs::path log = folder.path() / "log";
+  outputOf(kAllKernels, {{"FL_CACHE", "off"},
+                         {"FL_JIT", "sync"},
+                         {"FL_LOG", "3," + log.string()},
+                         {"FL_NUM_THREADS", "1"}});
+  std::ifstream file(log);
+  const std::string prefix = "kernel compiled ";
+  std::vector<double> times;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(prefix)) {
+      times.push_back(std::stod(line.substr(prefix.size())));
+    }
+  }
+  if (times.empty()) {
+    throw std::runtime_error("no kernel was compiled");
+  }
+  std::ranges::sort(times);
+  const double middle = times[times.size() / 2], late = times[times.size() * 95 / 100];
+  absl::PrintF("%d kernels of four steps, %d chains and the operators\n", times.size(),
+               kernelCases().size());
+  absl::PrintF("  median %.2f ms, 95 of 100 within %.2f ms\n", middle, late);
+  rows->push_back(row("a kernel, median", "ms", middle, nullptr));
+  rows->push_back(row("a kernel, 95th percentile", "ms", late, nullptr));
+}
+
+int run() {
+  if (const std::string child = absl::GetFlag(FLAGS_child); !child.empty()) {
+    return runChild(child);
+  }
+  if (absl::GetFlag(FLAGS_rounds) < 1) {
+    throw std::runtime_error("--rounds: must be at least 1");
+  }
+  const std::regex filter(absl::GetFlag(FLAGS_filter));
+  std::vector<Json> rows;
+  for (const Workload& workload : workloads()) {
+    if (std::regex_search(workload.name, filter)) {
+      report(workload, measure(workload), &rows);
+    }
+  }
+  if (std::regex_search(kAllKernels, filter)) {
+    reportKernels(&rows);
+  }
+  if (const std::string path = absl::GetFlag(FLAGS_json); !path.empty()) {
+    writeRows(rows, path);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace fl::bench
+
+int main(int argc, char** argv) {
+  return fl::bench::runProgram("compile_time", "Times what is paid before the first result.",
+                               __FILE__, argc, argv, fl::bench::run);
+}

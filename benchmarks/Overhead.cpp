@@ -1,0 +1,90 @@
+// Times what costs the same for tensors of any size: recording, finding a plan again, starting it.
+// Cases do a thing a thousand times, so that microseconds a case are nanoseconds a thing.
+#include <string>
+#include <vector>
+
+#include "benchmarks/Workload.h"
+#include "fl/fl.h"
+
+namespace fl::bench {
+namespace {
+
+constexpr int kTimes = 1000;
+constexpr Dim kFew = 16;
+
+Tensor numbers(const Shape& shape) {
+  const Tensor result = rand(shape);
+  result.value()->data();
+  return result;
+}
+
+// The values are dropped before anything needs them; eager mode computes them.
+Workload recording() {
+  return {"1000 additions that nothing reads", [] {
+            const Tensor x = numbers({kFew}), y = numbers({kFew});
+            return [=] {
+              for (int i = 0; i < kTimes; ++i) {
+                x + y;
+              }
+            };
+          }};
+}
+
+Workload chain() {
+  return {"a chain of 1000 additions that nothing reads", [] {
+            const Tensor x = numbers({kFew}), y = numbers({kFew});
+            return [=] {
+              Tensor sum = x;
+              for (int i = 0; i < kTimes; ++i) {
+                sum = sum + y;
+              }
+            };
+          }};
+}
+
+Workload reading() {
+  return {"1000 additions, each read", [] {
+            const Tensor x = numbers({kFew}), y = numbers({kFew});
+            return [=] {
+              for (int i = 0; i < kTimes; ++i) {
+                (x + y).value()->data();
+              }
+            };
+          }};
+}
+
+// Plans of more than one step: a product, a map, and so on.
+Workload layers(int count) {
+  return {"1000 times " + std::to_string(count) + " layers of 16, read", [=] {
+            const Tensor weights = numbers({kFew, kFew}), x = numbers({kFew, 1});
+            return [=] {
+              for (int i = 0; i < kTimes; ++i) {
+                Tensor y = x;
+                for (int layer = 0; layer < count; ++layer) {
+                  y = tanh(matmul(weights, y));
+                }
+                y.value()->data();
+              }
+            };
+          }};
+}
+
+Workload nothing() {
+  return {"1000 times nothing to realize", [] {
+            return [] {
+              for (int i = 0; i < kTimes; ++i) {
+                sync();
+              }
+            };
+          }};
+}
+
+}  // namespace
+}  // namespace fl::bench
+
+int main(int argc, char** argv) {
+  using namespace fl::bench;
+  return compareWorkloads(
+      "overhead", "Times what costs the same for tensors of any size, lazy and eager.", argc, argv,
+      [] { return std::vector{recording(), chain(), reading(), layers(1), layers(8), nothing()}; });
+}

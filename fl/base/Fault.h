@@ -1,0 +1,20 @@
+// FL_FAULT: a place that fails on purpose, so that tests see what stands in for it. A place is a
+// pass of the compiler, by its name, or "emit"; "hash" makes all hashes of plans equal
+// (WordCache.h).
+#pragma once
+
+#include <string>
+
+#include "fl/base/Error.h"
+#include "fl/base/Flags.h"
+
+namespace fl {
+
+// Throws InternalError if FL_FAULT names `place`.
+inline void injectFault(const char* place) {
+  if (flags().fault == place) {
+    throw InternalError(std::string("a fault that FL_FAULT put into ") + place);
+  }
+}
+
+}  // namespace fl

@@ -1,0 +1,54 @@
+#include "fl/lazy/Failure.h"
+
+#include <exception>
+#include <filesystem>
+#include <fstream>
+
+#include "fl/base/AtomicFile.h"
+#include "fl/base/Error.h"
+#include "fl/base/Hash.h"
+#include "fl/base/Log.h"
+#include "fl/runtime/Counters.h"
+#include "fl/runtime/Store.h"
+
+namespace fl::lazy {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The file's path; the reason in its place if it cannot be written.
+std::string save(const std::string& text) {
+  try {
+    const fs::path kept = runtime::cacheFolder();
+    const fs::path folder = (kept.empty() ? fs::temp_directory_path() / "fl" : kept) / "failures";
+    fs::create_directories(folder);
+    char name[32];
+    std::snprintf(name, sizeof(name), "%016llx.flir",
+                  static_cast<unsigned long long>(hashBytes(text.data(), text.size()).low));
+    AtomicFile file(folder / name);
+    std::ofstream stream(file.partial());
+    stream << text;
+    stream.close();
+    FL_INTERNAL_CHECK(stream, file.partial().string(), " cannot be written");
+    file.commit();
+    return (folder / name).string();
+  } catch (const std::exception& error) {
+    return std::string("(not saved: ") + error.what() + ")";
+  }
+}
+
+}  // namespace
+
+void reportFailure(const std::string& consequence, const std::string& reason,
+                   const std::string& text, const CallSite& site) {
+  runtime::counters().fallbacks++;
+  static auto& told = *new CallSites();
+  if (!told.insert(site)) {
+    return;
+  }
+  const std::string where = site.toString();
+  logWarning(consequence + (where.empty() ? "" : ", at " + where) + ": " + reason +
+             "; to repeat it: fl opt " + save(text));
+}
+
+}  // namespace fl::lazy

@@ -1,0 +1,17 @@
+// What a failure of the compiler leaves behind. The program goes on with what runs instead; the
+// failure is counted, and told once for each line of the user's, with a file that repeats it.
+#pragma once
+
+#include <string>
+
+#include "fl/base/CallSite.h"
+
+namespace fl::lazy {
+
+// `consequence` says what runs instead and `reason` why; `text`, the .flir that the compiler was
+// given, is saved under failures/ in the folder of what is kept between runs, else of temporary
+// files. May be called from any thread.
+void reportFailure(const std::string& consequence, const std::string& reason,
+                   const std::string& text, const CallSite& site);
+
+}  // namespace fl::lazy

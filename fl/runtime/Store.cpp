@@ -1,0 +1,244 @@
+#include "fl/runtime/Store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "fl/base/AtomicFile.h"
+#include "fl/base/Flags.h"
+#include "fl/base/Hash.h"
+#include "fl/base/Log.h"
+
+namespace fl::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The head of a file; key and value follow.
+struct Header {
+  char format[8];
+  uint64_t keyBytes;
+  uint64_t valueBytes;
+  Hash128 checksum;  // of key and value
+};
+constexpr char kFormat[sizeof(Header::format)] = "flkept1";
+
+[[noreturn]] void fail(const fs::path& path, const std::string& reason) {
+  throw std::runtime_error(path.string() + ": " + reason);
+}
+
+// True if nobody else could put code into the folder.
+bool isOurs(const fs::path& folder) {
+  struct stat status;
+  return stat(folder.c_str(), &status) == 0 && status.st_uid == geteuid() &&
+         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+void prepareFolder(const fs::path& folder) {
+  fs::create_directories(folder.parent_path());
+  if (mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+    fail(folder, std::strerror(errno));
+  }
+  if (!isOurs(folder)) {
+    fail(folder, "others may write to it");
+  }
+}
+
+// Empty if there is none.
+std::string readFile(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::string fileOf(const std::string& key, const std::string& value) {
+  const std::string body = key + value;
+  Header header{{}, key.size(), value.size(), hashBytes(body.data(), body.size())};
+  std::memcpy(header.format, kFormat, sizeof(kFormat));
+  return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + body;
+}
+
+// The key and value of a file; nothing if it is damaged.
+std::optional<std::pair<std::string, std::string>> entryOf(const std::string& file) {
+  Header header;
+  if (file.size() < sizeof(header)) {
+    return std::nullopt;
+  }
+  std::memcpy(&header, file.data(), sizeof(header));
+  const uint64_t body = file.size() - sizeof(header);
+  if (std::memcmp(header.format, kFormat, sizeof(kFormat)) != 0 || header.keyBytes > body ||
+      header.valueBytes != body - header.keyBytes ||
+      !(hashBytes(file.data() + sizeof(header), body) == header.checksum)) {
+    return std::nullopt;
+  }
+  return std::pair(file.substr(sizeof(header), header.keyBytes),
+                   file.substr(sizeof(header) + header.keyBytes));
+}
+
+struct File {
+  fs::file_time_type used;
+  uint64_t bytes;
+  fs::path path;
+};
+
+std::vector<File> filesIn(const fs::path& folder) {
+  std::vector<File> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;  // by another process
+    if (it->is_regular_file(gone)) {
+      const File file{it->last_write_time(gone), it->file_size(gone), it->path()};
+      if (!gone) {
+        files.push_back(file);
+      }
+    }
+  }
+  return files;
+}
+
+uint64_t totalOf(const std::vector<File>& files) {
+  uint64_t total = 0;
+  for (const File& file : files) {
+    total += file.bytes;
+  }
+  return total;
+}
+
+// Removes what was used longest ago; returns the bytes that are left.
+uint64_t shrink(const fs::path& folder, uint64_t limit) {
+  std::vector<File> files = filesIn(folder);
+  std::ranges::sort(files, {}, &File::used);
+  uint64_t total = totalOf(files);
+  for (const File& file : files) {
+    if (total <= limit) {
+      break;
+    }
+    std::error_code ignored;
+    fs::remove(file.path, ignored);
+    total -= file.bytes;
+  }
+  return total;
+}
+
+const char* environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+}  // namespace
+
+fs::path cacheFolder() {
+  if (!flags().cacheFolder.empty()) {
+    return flags().cacheFolder;
+  }
+  if (const char* cache = environment("XDG_CACHE_HOME")) {
+    return fs::path(cache) / "fl";
+  }
+  const char* home = environment("HOME");
+  return home ? fs::path(home) / ".cache" / "fl" : fs::path();
+}
+
+Store::Store(fs::path folder, uint64_t limit) : folder_(std::move(folder)), limit_(limit) {}
+
+fs::path Store::pathOf(const std::string& key) const {
+  const Hash128 hash = hashBytes(key.data(), key.size());
+  char name[33];
+  std::snprintf(name, sizeof(name), "%016llx%016llx", static_cast<unsigned long long>(hash.high),
+                static_cast<unsigned long long>(hash.low));
+  return folder_ / name;
+}
+
+std::optional<std::string> Store::find(const std::string& key) {
+  const fs::path path = pathOf(key);
+  const std::string file = isOurs(folder_) ? readFile(path) : std::string();
+  if (file.empty()) {
+    return std::nullopt;
+  }
+  std::error_code ignored;
+  auto entry = entryOf(file);
+  if (!entry) {
+    fs::remove(path, ignored);
+    return std::nullopt;
+  }
+  if (entry->first != key) {
+    return std::nullopt;
+  }
+  fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
+  return std::move(entry->second);
+}
+
+Store::Lock::~Lock() {
+  if (file_ >= 0) {
+    close(file_);
+  }
+}
+
+Store::Lock Store::lock(const std::string& key) {
+  constexpr uint64_t kLocks = 64;
+  const fs::path folder = folder_ / "locks";
+  try {
+    prepareFolder(folder_);
+    fs::create_directory(folder);
+  } catch (const std::exception&) {
+    return Lock();  // insert() tells why
+  }
+  const uint64_t number = hashBytes(key.data(), key.size()).low % kLocks;
+  const int file = open((folder / std::to_string(number)).c_str(), O_CREAT | O_RDWR | O_CLOEXEC,
+                        S_IRUSR | S_IWUSR);
+  const bool mustWait = file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (mustWait) {
+    flock(file, LOCK_EX);
+  }
+  return Lock(file, mustWait);
+}
+
+void Store::insert(const std::string& key, const std::string& value) {
+  if (failed_.load(std::memory_order_relaxed)) {
+    return;
+  }
+  try {
+    write(key, value);
+  } catch (const std::exception& error) {
+    if (!failed_.exchange(true)) {
+      logWarning(std::string("what was compiled is not kept: ") + error.what());
+    }
+  }
+}
+
+void Store::write(const std::string& key, const std::string& value) {
+  prepareFolder(folder_);
+  const std::string content = fileOf(key, value);
+  AtomicFile file(pathOf(key));
+  std::ofstream stream(file.partial(), std::ios::binary);
+  stream << content;
+  stream.close();
+  if (!stream) {
+    fail(file.partial(), std::strerror(errno));
+  }
+  file.commit();
+  count(content.size());
+}
+
+void Store::count(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bytes_ = bytes_ ? *bytes_ + bytes : totalOf(filesIn(folder_));
+  if (*bytes_ > limit_) {
+    bytes_ = shrink(folder_, limit_ / 4 * 3);
+  }
+}
+
+}  // namespace fl::runtime

@@ -1,0 +1,64 @@
+// What is kept on disk between runs, by text keys: one file an entry, in a folder that processes
+// share. The hash of a key names its file; the file holds the whole key, which is compared, and a
+// checksum of all.
+//
+// An entry that is damaged, of another format or of another key is none, and goes. Nothing here
+// throws: what cannot be written is warned about once, and nothing more is written. Files appear
+// complete or not at all, so that processes may be killed at any time. The folder, which code is
+// run from, is made for its owner alone; one that others may write to is not used.
+//
+// find() and insert() take about 30 us and may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace fl::runtime {
+
+// FL_CACHE_DIR, or fl in $XDG_CACHE_HOME or ~/.cache; empty if there is none of them.
+std::filesystem::path cacheFolder();
+
+class Store {
+ public:
+  // `limit` in bytes: beyond it, what has not been used for longest is removed, down to three
+  // quarters.
+  Store(std::filesystem::path folder, uint64_t limit);
+
+  std::optional<std::string> find(const std::string& key);
+  void insert(const std::string& key, const std::string& value);
+
+  // Held by who makes an entry, so that of many processes that want it one makes it. It goes with
+  // its process, however that ends. One that cannot be had is not held.
+  class Lock {
+   public:
+    explicit Lock(int file = -1, bool waited = false) : file_(file), waited_(waited) {}
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    // Somebody else had it, and may have made the entry.
+    bool waited() const { return waited_; }
+
+   private:
+    int file_;
+    bool waited_;
+  };
+  // Waits for it. Some keys share one: a thread must not hold two.
+  Lock lock(const std::string& key);
+
+ private:
+  std::filesystem::path pathOf(const std::string& key) const;
+  void write(const std::string& key, const std::string& value);
+  void count(uint64_t bytes);
+
+  const std::filesystem::path folder_;
+  const uint64_t limit_;
+  std::atomic<bool> failed_ = false;
+  std::mutex mutex_;
+  std::optional<uint64_t> bytes_;  // in the folder, as far as this process knows; guarded
+};
+
+}  // namespace fl::runtime

@@ -1,0 +1,112 @@
+// A child of fork() computes: with threads of its own, whatever those of its parent were doing.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "fl/base/Flags.h"
+#include "fl/host/ThreadPool.h"
+#include "fl/lazy/LazyBackend.h"
+#include "fl/tensor/tensor.h"
+
+namespace fl::testing {
+namespace {
+
+int threadsOfThisProcess() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    ++count;
+  }
+  return count;
+}
+
+// Large enough for the pool, and a kernel of its own for every `chain`.
+float compute(int chain) {
+  Tensor x = full({1 << 18}, 0.5f);
+  for (int i = 0; i <= chain; ++i) {
+    x = i % 2 == 0 ? sin(x) : x * 2 + 1;
+  }
+  return sum(x).scalar<float>();
+}
+
+float expected(int chain) {
+  const BackendScope scope("eager", "cpu");
+  return compute(chain);
+}
+
+// Runs `body` in a child, which has a minute; true if it returned true.
+template <typename Body>
+bool runInChild(Body&& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    bool isRight = false;
+    try {
+      isRight = body();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+    _exit(isRight ? 0 : 1);
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(Fork, BeforeAnythingHasRun) {
+  EXPECT_EQ(threadsOfThisProcess(), 1) << "threads start with the first work";
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(runInChild([&] { return compute(i) == expected(i); })) << i;
+  }
+  EXPECT_EQ(threadsOfThisProcess(), 1);
+}
+
+TEST(Fork, AfterUse) {
+  host::setNumThreads(3);
+  for (int i = 0; i < 8; ++i) {
+    // Left pending and being compiled in the parent.
+    const Tensor pending = full({1000}, 2.0f) * 3;
+    const float value = compute(20 + i);
+    EXPECT_EQ(value, expected(20 + i));
+    EXPECT_TRUE(runInChild([&] {
+      const bool isRight = compute(20 + i) == value && compute(40 + i) == expected(40 + i) &&
+                           sum(pending).scalar<float>() == 6000;
+      waitForCompiler(defaultTensorBackend());
+      return isRight && host::getNumThreads() == 3 && threadsOfThisProcess() > 1;
+    })) << i;
+    EXPECT_EQ(compute(60 + i), expected(60 + i)) << "in the parent";
+  }
+}
+
+TEST(Fork, WhileOthersCompute) {
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    for (int i = 0; !stop; ++i) {
+      compute(80 + i % 5);
+    }
+  });
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(runInChild([&] { return compute(90 + i) == expected(90 + i); })) << i;
+  }
+  stop = true;
+  other.join();
+}
+
+// What is computed inside a loop of the pool may fork, too.
+TEST(Fork, InsideALoop) {
+  std::atomic<int> right = 0;
+  host::threadPool().parallelFor(2, 1, [&](int64_t, int64_t) {
+    right += runInChild([] {
+      int64_t covered = 0;
+      host::threadPool().parallelFor(10, 1,
+                                     [&](int64_t begin, int64_t end) { covered += end - begin; });
+      return covered == 10;
+    });
+  });
+  EXPECT_EQ(right, 2);
+}
+
+}  // namespace
+}  // namespace fl::testing

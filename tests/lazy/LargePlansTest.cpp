@@ -1,0 +1,108 @@
+// Plans of many inputs and operators: split into kernels as large as a kernel may be, and equal
+// parts share one.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "fl/host/ThreadPool.h"
+#include "fl/tensor/tensor.h"
+#include "tests/lazy/Counts.h"
+
+namespace fl::testing {
+namespace {
+
+Tensor numbers(const Shape& shape, float first) {
+  std::vector<float> values(shape.elements());
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = first + static_cast<float>(i % 5) * 0.25f;
+  }
+  return Tensor::fromVector(shape, values);
+}
+
+class ManyInputs : public ::testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Counts, ManyInputs, ::testing::Values(2, 10, 24, 25, 500, 5000));
+
+// Kernels as few as allowed by what fusion lets one load, 24 values: the sum so far and others.
+TEST_P(ManyInputs, AreSplitAmongKernels) {
+  const int inputs = GetParam();
+  std::vector<Tensor> given;
+  std::vector<float> expected(7, 0);
+  for (int i = 0; i < inputs; ++i) {
+    given.push_back(numbers({7}, static_cast<float>(i % 3)));
+    const std::vector<float> values = given.back().toHostVector<float>();
+    for (size_t k = 0; k < expected.size(); ++k) {
+      expected[k] = i == 0 ? values[k] : expected[k] + values[k];
+    }
+  }
+  const Counts counts;
+  Tensor sum = given[0];
+  for (int i = 1; i < inputs; ++i) {
+    sum = sum + given[i];
+  }
+  EXPECT_EQ(sum.toHostVector<float>(), expected);
+  constexpr int kInputsOfAKernel = 23;
+  const int kernels = (inputs + kInputsOfAKernel - 1) / kInputsOfAKernel + 1;
+  EXPECT_LE(counts.launches(), static_cast<uint64_t>(kernels));
+  EXPECT_EQ(counts.realizes(), 1u);
+  EXPECT_EQ(counts.fallbacks(), 0u);
+}
+
+class ManyOperators : public ::testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Counts, ManyOperators, ::testing::Values(10, 1000, 100000));
+
+TEST_P(ManyOperators, Run) {
+  const Tensor x = numbers({5}, 1);
+  std::vector<float> expected = x.toHostVector<float>();
+  const Counts counts;
+  Tensor y = x;
+  for (int i = 0; i < GetParam(); ++i) {
+    y = i % 2 == 0 ? y + x : y - x;
+    for (size_t k = 0; k < expected.size(); ++k) {
+      const float step = 1 + static_cast<float>(k) * 0.25f;
+      expected[k] = i % 2 == 0 ? expected[k] + step : expected[k] - step;
+    }
+  }
+  EXPECT_EQ(y.toHostVector<float>(), expected);
+  EXPECT_EQ(counts.fallbacks(), 0u);
+}
+
+// More layers of one kind need no kernel that a few do not.
+TEST(EqualLayers, ShareTheirKernels) {
+  const Tensor weights = numbers({16, 16}, -0.5f), bias = numbers({16, 1}, 0),
+               x = numbers({16, 4}, 0);
+  const auto run = [&](int layers) {
+    const Counts counts;
+    Tensor y = x;
+    for (int i = 0; i < layers; ++i) {
+      y = tanh(matmul(weights, y) + bias) * 0.5 + y;
+    }
+    y.toHostVector<float>();
+    EXPECT_EQ(counts.plansBuilt(), 1u);
+    return counts.kernelsCompiled() + counts.kernelsLoaded();
+  };
+  EXPECT_GT(run(3), 0u);
+  EXPECT_EQ(run(100), 0u);
+}
+
+// Of ours and of the libraries that are called.
+TEST(Threads, OneIsAllThereIs) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(std::filesystem::begin(tasks), std::filesystem::end(tasks));
+  };
+  const auto work = [] {
+    const Tensor x = numbers({512, 512}, 0);
+    sum(exp(matmul(x, x) * 1e-6)).scalar<float>();
+  };
+  host::setNumThreads(3);
+  work();
+  EXPECT_EQ(threads(), 3);
+  host::setNumThreads(1);
+  work();
+  EXPECT_EQ(threads(), 1);
+}
+
+}  // namespace
+}  // namespace fl::testing
