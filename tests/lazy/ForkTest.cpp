@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <thread>
 
-#include "fl/base/Flags.h"
 #include "fl/host/ThreadPool.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/tensor/tensor.h"
