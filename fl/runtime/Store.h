@@ -7,7 +7,8 @@
 // complete or not at all, so that processes may be killed at any time. The folder, which code is
 // run from, is made for its owner alone; one that others may write to is not used.
 //
-// find() and insert() take about 30 us and may be called from any thread.
+// All may be called from any thread. find() takes about 40 us, 8 where there is nothing, insert()
+// 150.
 #pragma once
 
 #include <atomic>
