@@ -199,11 +199,10 @@ Store::Lock Store::lock(const std::string& key) {
   const uint64_t number = hashBytes(key.data(), key.size()).low % kLocks;
   const int file = open((folder / std::to_string(number)).c_str(), O_CREAT | O_RDWR | O_CLOEXEC,
                         S_IRUSR | S_IWUSR);
-  const bool mustWait = file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  if (mustWait) {
+  if (file >= 0) {
     flock(file, LOCK_EX);
   }
-  return Lock(file, mustWait);
+  return Lock(file);
 }
 
 void Store::insert(const std::string& key, const std::string& value) {

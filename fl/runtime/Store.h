@@ -36,18 +36,16 @@ class Store {
   // its process, however that ends. One that cannot be had is not held.
   class Lock {
    public:
-    explicit Lock(int file = -1, bool waited = false) : file_(file), waited_(waited) {}
+    explicit Lock(int file = -1) : file_(file) {}
     ~Lock();
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
-    // Somebody else had it, and may have made the entry.
-    bool waited() const { return waited_; }
 
    private:
     int file_;
-    bool waited_;
   };
-  // Waits for it. Some keys share one: a thread must not hold two.
+  // Waits for it. Whoever had it may have made the entry since the last find(). Some keys share
+  // one: a thread must not hold two.
   Lock lock(const std::string& key);
 
  private:
