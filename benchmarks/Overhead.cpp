@@ -69,6 +69,33 @@ Workload layers(int count) {
           }};
 }
 
+// What a compiled function costs whose kernels are next to nothing.
+Workload replays(int count) {
+  return {"1000 replays of " + std::to_string(count) + " layers of 16", [=] {
+            const Tensor weights = numbers({kFew, kFew}), x = numbers({kFew, 1});
+            auto layers = fl::compile([=](const Tensor& input) {
+              Tensor y = input;
+              for (int layer = 0; layer < count; ++layer) {
+                y = tanh(matmul(weights, y));
+              }
+              return y;
+            });
+            return [=]() mutable { layers.run(kTimes, x).value()->data(); };
+          }};
+}
+
+// The least that it costs: a kernel that writes over what it reads.
+Workload update() {
+  return {"1000 replays of an update of 16", [] {
+            const auto sum = std::make_shared<Tensor>(numbers({kFew}));
+            auto add = fl::compile([=] { *sum += 1; });
+            return [=]() mutable {
+              add.run(kTimes);
+              sum->value()->data();
+            };
+          }};
+}
+
 Workload nothing() {
   return {"1000 times nothing to realize", [] {
             return [] {
@@ -86,5 +113,8 @@ int main(int argc, char** argv) {
   using namespace fl::bench;
   return compareWorkloads(
       "overhead", "Times what costs the same for tensors of any size, lazy and eager.", argc, argv,
-      [] { return std::vector{recording(), chain(), reading(), layers(1), layers(8), nothing()}; });
+      [] {
+        return std::vector{recording(), chain(),    reading(), layers(1), layers(8),
+                           replays(1),  replays(8), update(),  nothing()};
+      });
 }

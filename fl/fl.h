@@ -1,10 +1,11 @@
-// Everything a program needs: tensors, gradients, modules, optimizers, datasets and meters, and the
-// number of threads.
+// Everything a program needs: tensors, gradients, modules, optimizers, datasets and meters, functions
+// compiled whole, and the number of threads.
 #pragma once
 
 #include "fl/autograd/autograd.h"
 #include "fl/data/data.h"
 #include "fl/host/ThreadPool.h"
+#include "fl/lazy/Compile.h"
 #include "fl/meter/meters.h"
 #include "fl/nn/nn.h"
 #include "fl/optim/optim.h"

@@ -54,6 +54,7 @@ using Structure = absl::InlinedVector<int64_t, 64>;
 struct ThreadSegments {
   std::vector<uint64_t> pending;
   bool ended = true;
+  bool recording = false;           // a function: nothing runs
   Recorded recorded;                // since this thread's last realize
   const void* lastFlush = nullptr;  // the site of the last automatic one
 
@@ -91,6 +92,12 @@ std::recursive_mutex& engineMutex() {
   return mutex;
 }
 
+std::string describeBadIndex(const ir::IndexOutOfRange& error, const CallSite& site,
+                             const ir::ValueType& table, const ir::Attrs& attrs) {
+  const detail::CallSiteOverride recorded(site);
+  return detail::withCallSite(badIndexMessage(error.bad, table, attrs[0]));
+}
+
 Engine::Engine(const std::string& device)
     : device_(runtime::makeDevice(device)),
       compiler_(*device_),
@@ -114,7 +121,7 @@ void Engine::record(const LazyNodePtr& node) {
   segments_[node->segment].append(node.get());
   ++segments.recorded.nodes;
   segments.recorded.bytes += resultBytes(*node);
-  if (segments.recorded.reaches(flushAt_, 1)) {
+  if (segments.recorded.reaches(flushAt_, 1) && !segments.recording) {
     flush(node.get());
   }
 }
@@ -136,7 +143,22 @@ void Engine::flush(LazyNode* node) {
   }
 }
 
-void Engine::endSegment() { threadSegments(this).ended = true; }
+void Engine::endSegment() {
+  ThreadSegments& segments = threadSegments(this);
+  segments.ended = segments.ended || !segments.recording;
+}
+
+void Engine::beginRecording() {
+  reportingBadIndices([&] { realizeMine(); });
+  ThreadSegments& segments = threadSegments(this);
+  segments.recording = segments.ended = true;
+}
+
+void Engine::endRecording() {
+  ThreadSegments& segments = threadSegments(this);
+  segments.recording = false;
+  segments.ended = true;
+}
 
 template <typename Work>
 void Engine::reportingBadIndices(Work&& work) {
@@ -147,6 +169,13 @@ void Engine::reportingBadIndices(Work&& work) {
     takeBackWrites(error);
     throw;
   }
+}
+
+void Engine::checkReadable() const {
+  FL_USER_CHECK(
+      !threadSegments(this).recording,
+      "a function that fl::compile records reads a value that it computes: it may only be "
+      "returned, and read after the call");
 }
 
 void Engine::noteRead() const {
@@ -164,6 +193,7 @@ void Engine::noteRead() const {
 void Engine::realize(LazyNode* node) {
   reportingBadIndices([&] {
     if (node->pending()) {
+      checkReadable();
       noteRead();
       realizePending(node);
     }
@@ -171,13 +201,17 @@ void Engine::realize(LazyNode* node) {
 }
 
 // An error leaves everything pending as it is.
-void Engine::realizePending(LazyNode* node) {
+void Engine::realizeMine() {
   ThreadSegments& segments = threadSegments(this);
+  for (uint64_t segment : segments.pending) {
+    realizeSegment(segment);
+  }
+  segments.realized();
+}
+
+void Engine::realizePending(LazyNode* node) {
   try {
-    for (uint64_t segment : segments.pending) {
-      realizeSegment(segment);
-    }
-    segments.realized();
+    realizeMine();
   } catch (const BadIndexError&) {
     // What has the bad index stays pending; `node` may do without it.
   }
@@ -193,6 +227,7 @@ void Engine::dropEmptySegments() {
 }
 
 void Engine::realizeAll() {
+  checkReadable();
   reportingBadIndices([&] {
     // A node that another thread is destroying stays in its list until this lock is free, so a
     // segment may be left with such nodes.
@@ -325,7 +360,7 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
     return **plan;
   }
   *hit = false;
-  auto plan = buildPlan(segment);
+  auto plan = buildPlan(graphOf(segment));
   const runtime::LoadedSchedule& built = *plan;
   if (plans_.insert(segment.structure, std::move(plan))) {
     runtime::dropUnused(&kernels_);
@@ -333,7 +368,7 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
   return built;
 }
 
-std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segment) {
+ir::Graph Engine::graphOf(const Segment& segment) {
   ir::Graph graph;
   for (const LazyNodePtr* input : segment.inputs) {
     graph.addParameter({(*input)->valueType(), (*input)->number() != nullptr});
@@ -351,6 +386,10 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
     results.push_back(node->value);
   }
   graph.setResults(std::move(results));
+  return graph;
+}
+
+std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph) {
   if (flags().cache == "explain") {
     logWarning(history_.explain(graph));
   }
@@ -366,8 +405,30 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const Segment& segmen
     reportFailure(detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"),
                   error.what(), ir::printGraph(graph, "g", {.callSites = true}),
                   graph.nodes().back().site);
-    return makeUnfusedPlan(std::move(graph), *device_, &kernels_);
+    return makeUnfusedPlan(graph, *device_, &kernels_);
   }
+}
+
+ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<LazyNodePtr>* inputs) {
+  const std::lock_guard<std::recursive_mutex> lock(engineMutex());
+  Segment segment{{results.begin(), results.end()}, {}, {}, {}};
+  const auto byId = [](const LazyNode* a, const LazyNode* b) { return a->id < b->id; };
+  std::sort(segment.nodes.begin(), segment.nodes.end(), byId);
+  segment.nodes.erase(std::unique(segment.nodes.begin(), segment.nodes.end()), segment.nodes.end());
+  collectReached(&segment.nodes);
+  describeStructure(&segment);
+  segment.results.assign(results.begin(), results.end());
+  for (const LazyNodePtr* input : segment.inputs) {
+    inputs->push_back(*input);
+  }
+  return graphOf(segment);
+}
+
+std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph) {
+  const std::lock_guard<std::recursive_mutex> lock(engineMutex());
+  auto plan = buildPlan(graph);
+  compiler_.request(plan->kernels(), currentCallSite());
+  return plan;
 }
 
 void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
@@ -388,11 +449,9 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
     outputs = plan.run(buffers, numbers, spare);
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* node = segment.nodes[error.origin];
-    const detail::CallSiteOverride recorded(node->site);
-    const std::string words =
-        badIndexMessage(error.bad, node->operands[0]->valueType(), node->attrs[0]);
-    throw BadIndexError(detail::withCallSite(words), node,
-                        {segment.nodes.begin(), segment.nodes.end()});
+    throw BadIndexError(
+        describeBadIndex(error, node->site, node->operands[0]->valueType(), node->attrs), node,
+        {segment.nodes.begin(), segment.nodes.end()});
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     segment.results[i]->realize(std::move(outputs[i]));

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/WordCache.h"
@@ -16,7 +18,16 @@
 
 namespace fl::lazy {
 
+class Engine;
+
 std::recursive_mutex& engineMutex();
+// That of a lazy backend, null for others.
+Engine* engineOf(TensorBackend& backend);
+
+// The user's error of an index that an operator with these attributes, recorded at `site`, looked
+// up in a table.
+std::string describeBadIndex(const ir::IndexOutOfRange& error, const CallSite& site,
+                             const ir::ValueType& table, const ir::Attrs& attrs);
 
 // What a thread has recorded, or may.
 struct Recorded {
@@ -47,6 +58,15 @@ class Engine {
   // Waits until no kernel is waiting to be compiled.
   void waitForCompiler() { compiler_.wait(); }
 
+  // Recording a function on this thread (Compile.h). What is pending is run first; then, until the
+  // recording ends, all nodes are of one segment, and reading what is pending throws.
+  void beginRecording();
+  void endRecording();
+  // The graph of `results`, which are pending, and the values it reads, in the parameters' order.
+  ir::Graph graphOf(const std::vector<LazyNode*>& results, std::vector<LazyNodePtr>* inputs);
+  // A plan of its own, whose kernels are asked for.
+  std::unique_ptr<runtime::LoadedSchedule> makePlan(const ir::Graph& graph);
+
  private:
   // One segment's graph as it is collected from nodes.
   struct Segment;
@@ -55,7 +75,9 @@ class Engine {
   // Runs `work`, which may throw a BadIndexError, and then takes writes back.
   template <typename Work>
   void reportingBadIndices(Work&& work);
+  void checkReadable() const;
   void noteRead() const;
+  void realizeMine();
   void realizePending(LazyNode* node);
   // Realizes `nodes` and everything pending that they reach, as one plan.
   void realizeTogether(Nodes nodes);
@@ -65,8 +87,9 @@ class Engine {
   void flush(LazyNode* node);
   void collectReached(Nodes* nodes);
   void describeStructure(Segment* segment);
+  static ir::Graph graphOf(const Segment& segment);
   const runtime::LoadedSchedule& findPlan(const Segment& segment, bool* hit);
-  std::unique_ptr<runtime::LoadedSchedule> buildPlan(const Segment& segment);
+  std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph);
   void run(const Segment& segment, const runtime::LoadedSchedule& plan);
 
   std::unique_ptr<runtime::Device> device_;

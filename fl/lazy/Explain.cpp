@@ -33,16 +33,6 @@ std::string describe(const ir::Parameter& parameter) {
   return (parameter.number ? "number " : "") + parameter.type.toString();
 }
 
-// The first operator that reads parameter `id`.
-std::string userOf(const ir::Graph& graph, ir::ValueId id) {
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (std::ranges::count(graph.nodes()[i].operands, id) > 0) {
-      return lineOf(graph, i);
-    }
-  }
-  return "nothing";
-}
-
 // The first of `some` that is not among `others`.
 std::optional<ir::ValueId> onlyIn(const std::vector<ir::ValueId>& some,
                                   const std::vector<ir::ValueId>& others) {
@@ -51,7 +41,18 @@ std::optional<ir::ValueId> onlyIn(const std::vector<ir::ValueId>& some,
   return found == some.end() ? std::nullopt : std::optional(*found);
 }
 
-std::string difference(const ir::Graph& now, const ir::Graph& before) {
+}  // namespace
+
+std::string userOf(const ir::Graph& graph, ir::ValueId parameter) {
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (std::ranges::count(graph.nodes()[i].operands, parameter) > 0) {
+      return lineOf(graph, i);
+    }
+  }
+  return "nothing";
+}
+
+std::string firstDifference(const ir::Graph& now, const ir::Graph& before) {
   const auto &params = now.parameters(), &oldParams = before.parameters();
   for (size_t i = 0; i < std::min(params.size(), oldParams.size()); ++i) {
     if (!(params[i] == oldParams[i])) {
@@ -81,10 +82,8 @@ std::string difference(const ir::Graph& now, const ir::Graph& before) {
   if (const auto id = onlyIn(before.results(), now.results())) {
     return "no handle holds any more the result of\n  " + lineOf(before, *id - params.size());
   }
-  return "its plan was dropped: too many others came after it";
+  return "";
 }
-
-}  // namespace
 
 const ir::Graph* PlanHistory::nearest(const ir::Graph& graph) const {
   const ir::Graph* best = nullptr;
@@ -104,7 +103,10 @@ const ir::Graph* PlanHistory::nearest(const ir::Graph& graph) const {
 
 std::string PlanHistory::explain(const ir::Graph& graph) {
   const ir::Graph* before = nearest(graph);
-  const std::string reason = before ? difference(graph, *before) : "it is the first";
+  std::string reason = before ? firstDifference(graph, *before) : "it is the first";
+  if (reason.empty()) {
+    reason = "its plan was dropped: too many others came after it";
+  }
   known_.push_back(graph);
   if (known_.size() > kMaxKnown) {
     known_.pop_front();

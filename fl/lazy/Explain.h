@@ -8,6 +8,11 @@
 
 namespace fl::lazy {
 
+// What of `now` `before` does not have, with the lines that recorded both; empty if they are equal.
+std::string firstDifference(const ir::Graph& now, const ir::Graph& before);
+// "%1 = exp %0 : f32[3]  // A.cpp:3": the first operator that reads a parameter.
+std::string userOf(const ir::Graph& graph, ir::ValueId parameter);
+
 class PlanHistory {
  public:
   // Says what of `graph` no earlier graph had, with the lines that recorded both; then remembers

@@ -8,6 +8,7 @@
 #include "fl/definitions/Definitions.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
+#include "fl/tensor/Capture.h"
 #include "fl/tensor/DefaultTensorType.h"
 
 namespace fl {
@@ -52,8 +53,9 @@ class LazyBackend : public TensorBackend {
     for (TensorValue& operand : operands) {
       nodes.push_back(nodeOf(std::move(operand)));
     }
-    if (op == ir::Op::Reshape) {
-      // Values are immutable: the same elements serve both shapes.
+    if (op == ir::Op::Reshape && !detail::activeCapture) {
+      // Values are immutable: the same elements serve both shapes. A function that is compiled
+      // reads them anew at each call.
       if (MemoryBlockPtr elements = nodes[0]->readyBuffer()) {
         return std::make_shared<LazyNode>(*this, engine_, type, std::move(elements));
       }
@@ -94,10 +96,15 @@ void setOnSync(OnSync action) {
   flags().onSync = kNames[static_cast<int>(action)];
 }
 
-void waitForCompiler(TensorBackend& backend) {
+lazy::Engine* lazy::engineOf(TensorBackend& backend) {
   auto* lazy = dynamic_cast<LazyBackend*>(&backend);
-  FL_USER_CHECK(lazy, "waitForCompiler: the backend \"", backend.name(), "\" compiles nothing");
-  lazy->engine().waitForCompiler();
+  return lazy ? &lazy->engine() : nullptr;
+}
+
+void waitForCompiler(TensorBackend& backend) {
+  lazy::Engine* engine = lazy::engineOf(backend);
+  FL_USER_CHECK(engine, "waitForCompiler: the backend \"", backend.name(), "\" compiles nothing");
+  engine->waitForCompiler();
 }
 
 }  // namespace fl

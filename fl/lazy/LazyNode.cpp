@@ -43,8 +43,12 @@ MemoryBlockPtr LazyNode::data() {
     const uint64_t bits = number_->bits();
     return runtime::makeBlock(&bits, bytes());
   }
-  engine_.realize(this);
-  return buffer;
+  MemoryBlockPtr ready = readyBuffer();
+  if (!ready) {
+    engine_.realize(this);
+    ready = buffer;
+  }
+  return ready;
 }
 
 namespace {

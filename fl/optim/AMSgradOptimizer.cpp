@@ -15,11 +15,11 @@ void AMSgradOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tens
   Tensor& first = state[0];
   Tensor& second = state[1];
   Tensor& largest = state[2];
-  decay(data, 1);
+  decay(data);
   first = beta1_ * first + (1 - beta1_) * grad;
   second = beta2_ * second + (1 - beta2_) * (grad * grad);
   largest = maximum(largest, second);
-  data = data - lr_ * first / (sqrt(largest) + epsilon_);
+  data = data - learningRate(data.type()) * first / (sqrt(largest) + epsilon_);
 }
 
 }  // namespace fl

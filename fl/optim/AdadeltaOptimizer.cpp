@@ -16,10 +16,10 @@ AdadeltaOptimizer::AdadeltaOptimizer(const std::vector<Variable>& parameters, do
 void AdadeltaOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
   Tensor& gradSquares = state[0];
   Tensor& deltaSquares = state[1];
-  decay(data, 1);
+  decay(data);
   gradSquares = rho_ * gradSquares + (1 - rho_) * (grad * grad);
   const Tensor delta = sqrt(deltaSquares + epsilon_) / sqrt(gradSquares + epsilon_) * grad;
-  data = data - lr_ * delta;
+  data = data - learningRate(data.type()) * delta;
   deltaSquares = rho_ * deltaSquares + (1 - rho_) * (delta * delta);
 }
 

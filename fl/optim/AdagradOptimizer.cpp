@@ -15,9 +15,9 @@ AdagradOptimizer::AdagradOptimizer(const std::vector<Variable>& parameters, doub
 
 void AdagradOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
   Tensor& squares = state[0];
-  decay(data, 1);
+  decay(data);
   squares = squares + grad * grad;
-  data = data - lr_ * grad / (sqrt(squares) + epsilon_);
+  data = data - learningRate(data.type()) * grad / (sqrt(squares) + epsilon_);
 }
 
 std::string AdagradOptimizer::prettyString() const {

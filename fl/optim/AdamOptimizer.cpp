@@ -3,12 +3,12 @@
 #include <cmath>
 
 #include "fl/base/CallSite.h"
+#include "fl/tensor/Capture.h"
 
 namespace fl {
 namespace {
 
-Tensor asScalar(double value) { return fromScalar(value, dtype::f64); }
-Tensor asScalar(const Tensor& value) { return value; }
+Number asNumber(double value) { return Number::of(value, dtype::f64); }
 
 }  // namespace
 
@@ -20,31 +20,34 @@ AdamOptimizer::AdamOptimizer(const std::vector<Variable>& parameters, double lea
   skipped_ = Tensor::fromVector(Shape(), std::vector<double>{0});
 }
 
-template <typename T>
-void AdamOptimizer::correct(const T& first, const T& second) {
-  using std::sqrt;
-  const T root = sqrt(second);
-  correctedLr_ = asScalar(lr_ * root / first);
-  correctedEpsilon_ = correctsEpsilon() ? asScalar(epsilon_ * root) : asScalar(epsilon_);
-}
-
 void AdamOptimizer::beginStep(const Tensor* condition) {
-  ++count_;
   if (condition) {
     skips_ = true;
     skipped_ = where(*condition, skipped_, skipped_ + 1.0);
   }
-  if (!skips_) {
-    return correct(1 - std::pow(beta1_, count_), 1 - std::pow(beta2_, count_));
+  const Tensor count = hostNumber([this] { return asNumber(++count_); });
+  if (skips_) {
+    const Tensor steps = count - skipped_;
+    const auto correction = [&](double beta) {
+      return 1.0 - power(fromScalar(beta, dtype::f64), steps);
+    };
+    const Tensor root = sqrt(correction(beta2_));
+    correctedLr_ = learningRate(dtype::f64) * root / correction(beta1_);
+    correctedEpsilon_ = correctsEpsilon() ? epsilon_ * root : fromScalar(epsilon_, dtype::f64);
+    return;
   }
-  const Tensor steps = static_cast<double>(count_) - skipped_;
-  correct(1.0 - power(asScalar(beta1_), steps), 1.0 - power(asScalar(beta2_), steps));
+  // Computed here, for an element each, they would cost a launch.
+  const auto root = [this] { return std::sqrt(1 - std::pow(beta2_, count_)); };
+  correctedLr_ =
+      hostNumber([this, root] { return asNumber(lr_ * root() / (1 - std::pow(beta1_, count_))); });
+  correctedEpsilon_ = hostNumber(
+      [this, root] { return asNumber(correctsEpsilon() ? epsilon_ * root() : epsilon_); });
 }
 
 void AdamOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
   Tensor& first = state[0];
   Tensor& second = state[1];
-  decay(data, lr_);
+  decayByRate(data);
   first = beta1_ * first + (1 - beta1_) * grad;
   second = beta2_ * second + (1 - beta2_) * (grad * grad);
   const dtype type = data.type();

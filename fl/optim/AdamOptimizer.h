@@ -27,10 +27,6 @@ class AdamOptimizer : public MomentOptimizer {
  private:
   FL_SAVE_LOAD_WITH_BASE(MomentOptimizer, count_, skips_, skipped_)
 
-  // Takes 1 - beta1^t and 1 - beta2^t of the step that is recorded.
-  template <typename T>
-  void correct(const T& first, const T& second);
-
   int count_ = 0;  // of step() and stepIf()
   // Once stepIf() was called, t is known when its condition is: `skipped_`, an f64 scalar, counts
   // the steps that did not happen.

@@ -13,10 +13,10 @@ LionOptimizer::LionOptimizer(const std::vector<Variable>& parameters, double lea
 
 void LionOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
   Tensor& moment = state[0];
-  decay(data, lr_);
+  decayByRate(data);
   // What the parameter and the moment share makes their updates one kernel.
   const Tensor change = grad - moment;
-  data = data - lr_ * sign(moment + (1 - beta1_) * change);
+  data = data - learningRate(data.type()) * sign(moment + (1 - beta1_) * change);
   moment = moment + (1 - beta2_) * change;
 }
 

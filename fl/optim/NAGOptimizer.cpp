@@ -22,10 +22,10 @@ NAGOptimizer::NAGOptimizer(const std::vector<Variable>& parameters, double learn
 }
 
 void NAGOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
-  decay(data, lr_);
+  decayByRate(data);
   Tensor& velocity = state[0];
   velocity = momentum_ * velocity + grad;
-  data = data - lr_ * (grad + momentum_ * velocity);
+  data = data - learningRate(data.type()) * (grad + momentum_ * velocity);
 }
 
 std::string NAGOptimizer::prettyString() const {

@@ -20,7 +20,7 @@ void NovogradOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Ten
     direction = direction + weightDecay_ * data;
   }
   moment = beta1_ * moment + (1 - beta1_) * direction;
-  data = data - lr_ * moment;
+  data = data - learningRate(data.type()) * moment;
 }
 
 }  // namespace fl

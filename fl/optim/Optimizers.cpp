@@ -2,6 +2,7 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/tensor/Capture.h"
 
 namespace fl {
 
@@ -14,6 +15,10 @@ void FirstOrderOptimizer::stepIf(const Tensor& condition) {
   if (scalarCondition(condition).asScalar<bool>()) {
     step();
   }
+}
+
+Tensor FirstOrderOptimizer::learningRate(dtype type) const {
+  return hostNumber([this, type] { return Number::of(lr_, type); });
 }
 
 Tensor FirstOrderOptimizer::scalarCondition(const Tensor& condition) {

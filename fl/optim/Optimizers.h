@@ -26,8 +26,8 @@ class FirstOrderOptimizer {
   virtual ~FirstOrderOptimizer() = default;
 
   virtual void step() = 0;
-  // step() if `condition`, a b8 tensor of one element, is not 0; otherwise parameters and state keep
-  // their bits. The optimizers of fl/optim record both outcomes; here, for those of users, the
+  // step() if `condition`, a b8 tensor of one element, is not 0; otherwise parameters and state
+  // keep their bits. The optimizers of fl/optim record both outcomes; here, for those of users, the
   // condition is read. Throws std::invalid_argument for any other tensor.
   virtual void stepIf(const Tensor& condition);
   double getLr() const { return lr_; }
@@ -38,6 +38,9 @@ class FirstOrderOptimizer {
 
  protected:
   FirstOrderOptimizer() = default;
+  // The learning rate as an operand, of the moment when the step runs: a compiled step
+  // (fl::compile) follows setLr().
+  Tensor learningRate(dtype type) const;
   // The condition of stepIf(), without dimensions.
   static Tensor scalarCondition(const Tensor& condition);
 

@@ -4,6 +4,7 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/optim/Utils.h"
+#include "fl/tensor/Capture.h"
 #include "fl/tensor/Compute.h"
 
 namespace fl {
@@ -66,9 +67,16 @@ void PerParameterOptimizer::updateIf(const Tensor* condition, Variable& paramete
   parameter.tensor() = std::move(data);
 }
 
-void PerParameterOptimizer::decay(Tensor& data, double factor) const {
+void PerParameterOptimizer::decay(Tensor& data) const {
   if (weightDecay_ != 0) {
-    data = data - (weightDecay_ * factor) * data;
+    data = data - weightDecay_ * data;
+  }
+}
+
+void PerParameterOptimizer::decayByRate(Tensor& data) const {
+  if (weightDecay_ != 0) {
+    const auto factor = [this, type = data.type()] { return Number::of(weightDecay_ * lr_, type); };
+    data = data - hostNumber(factor) * data;
   }
 }
 

@@ -26,8 +26,10 @@ class PerParameterOptimizer : public FirstOrderOptimizer {
   // Before the updates of a step; a null condition holds.
   virtual void beginStep(const Tensor* /*condition*/) {}
   virtual void update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) = 0;
-  // data = data - weightDecay factor data; nothing is recorded without weight decay.
-  void decay(Tensor& data, double factor) const;
+  // data = data - weightDecay data, or weightDecay learningRate data; nothing is recorded without
+  // weight decay.
+  void decay(Tensor& data) const;
+  void decayByRate(Tensor& data) const;
   // "name (weight decay=0.1)", or the name alone without one.
   std::string withWeightDecay(const std::string& name) const;
 

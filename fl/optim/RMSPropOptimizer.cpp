@@ -15,7 +15,7 @@ RMSPropOptimizer::RMSPropOptimizer(const std::vector<Variable>& parameters, doub
 }
 
 void RMSPropOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
-  decay(data, 1);
+  decay(data);
   Tensor& second = state[0];
   second = rho_ * second + (1 - rho_) * (grad * grad);
   Tensor moments = second;
@@ -25,7 +25,7 @@ void RMSPropOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tens
     // A variance; where the gradient hardly changes, rounding would make it negative.
     moments = maximum(second - first * first, 0.0);
   }
-  data = data - lr_ * grad / (sqrt(moments) + epsilon_);
+  data = data - learningRate(data.type()) * grad / (sqrt(moments) + epsilon_);
 }
 
 std::string RMSPropOptimizer::prettyString() const {

@@ -22,7 +22,7 @@ void SGDOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>&
     velocity = momentum_ * velocity + direction;
     direction = useNesterov_ ? direction + momentum_ * velocity : velocity;
   }
-  data = data - lr_ * direction;
+  data = data - learningRate(data.type()) * direction;
 }
 
 std::string SGDOptimizer::prettyString() const {

@@ -4,6 +4,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/ir/Inference.h"
+#include "fl/tensor/Capture.h"
 
 namespace fl::detail {
 namespace {
@@ -74,8 +75,14 @@ TensorValue castTo(TensorValue value, dtype type) {
     return value;
   }
   const Number* number = value->number();
-  return number ? defaultTensorBackend().fromNumber(number->cast(type))
-                : applyOp(ir::Op::Cast, {value}, {static_cast<Dim>(type)});
+  if (!number) {
+    return applyOp(ir::Op::Cast, {value}, {static_cast<Dim>(type)});
+  }
+  TensorValue cast = defaultTensorBackend().fromNumber(number->cast(type));
+  if (activeCapture) {
+    activeCapture->onCast(value, cast);
+  }
+  return cast;
 }
 
 Tensor castTo(const Tensor& tensor, dtype type) {

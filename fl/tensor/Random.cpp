@@ -5,6 +5,7 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/tensor/Capture.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl {
@@ -22,15 +23,16 @@ Stream& stream() {
 }
 
 Tensor uniform(const Shape& shape, dtype type) {
-  uint64_t seed, offset;
-  {
-    std::lock_guard<std::mutex> lock(stream().mutex);
-    seed = stream().seed;
-    offset = stream().offset++;
-  }
-  return detail::applyOp(ir::Op::RandomUniform,
-                         {detail::numberTensor(Number::of(seed, dtype::u64)),
-                          detail::numberTensor(Number::of(offset, dtype::u64))},
+  // One lock a number: setSeed() on another thread may come between the two.
+  const Tensor seed = hostNumber([] {
+    const std::lock_guard<std::mutex> lock(stream().mutex);
+    return Number::of(stream().seed, dtype::u64);
+  });
+  const Tensor offset = hostNumber([] {
+    const std::lock_guard<std::mutex> lock(stream().mutex);
+    return Number::of(stream().offset++, dtype::u64);
+  });
+  return detail::applyOp(ir::Op::RandomUniform, {seed, offset},
                          ir::Attrs({static_cast<Dim>(type)}, shape.get()));
 }
 

@@ -2,10 +2,12 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/device/DeviceManager.h"
+#include "fl/tensor/Capture.h"
 #include "fl/tensor/Detail.h"
 #include "fl/tensor/Sparse.h"
 #include "fl/tensor/View.h"
@@ -13,18 +15,16 @@
 namespace fl {
 namespace {
 
-std::shared_ptr<detail::TensorStorage> makeStorage(TensorValue value) {
-  return std::make_shared<detail::TensorStorage>(detail::TensorStorage{std::move(value)});
-}
-
 std::shared_ptr<detail::TensorStorage> makeStorage(
-    std::shared_ptr<const detail::SparseMatrix> sparse) {
-  return std::make_shared<detail::TensorStorage>(detail::TensorStorage{nullptr, std::move(sparse)});
+    TensorValue value, std::shared_ptr<const detail::SparseMatrix> sparse = nullptr) {
+  return std::make_shared<detail::TensorStorage>(
+      detail::TensorStorage{std::move(value), std::move(sparse)});
 }
 
 // A copy's: what is sparse stays so.
 std::shared_ptr<detail::TensorStorage> copyStorage(const Tensor& tensor) {
-  return tensor.isSparse() ? makeStorage(tensor.sparseMatrix()) : makeStorage(tensor.value());
+  return tensor.isSparse() ? makeStorage(nullptr, tensor.sparseMatrix())
+                           : makeStorage(tensor.value());
 }
 
 void checkExtents(const Shape& shape) {
@@ -64,8 +64,8 @@ Tensor::Tensor(dtype type) : Tensor(Shape({0}), type) {}
 Tensor::Tensor(const Dim nRows, const Dim nCols, const Tensor& values, const Tensor& rowIdx,
                const Tensor& colIdx, StorageType storageType) {
   FL_API_ENTRY();
-  storage_ = makeStorage(std::make_shared<const detail::SparseMatrix>(
-      detail::makeSparse(nRows, nCols, values, rowIdx, colIdx, storageType)));
+  storage_ = makeStorage(nullptr, std::make_shared<const detail::SparseMatrix>(detail::makeSparse(
+                                      nRows, nCols, values, rowIdx, colIdx, storageType)));
 }
 
 std::shared_ptr<const detail::SparseMatrix> Tensor::sparseMatrix() const {
@@ -103,9 +103,9 @@ TensorValue Tensor::value() const {
   if (!storage_) {
     return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
   }
-  TensorValue current = storage_->sparse ? toDense(*storage_->sparse) : storage_->value;
-  if (storage_->locked) {
-    current = defaultTensorBackend().fromHost(current->data()->data(), current->valueType());
+  TensorValue current = detail::readStorage(*storage_);
+  if (detail::activeCapture) {
+    detail::activeCapture->onRead(detail::TensorRef(storage_), current);
   }
   if (view_) {
     current = detail::readView(current, *view_);
@@ -281,12 +281,37 @@ void* Tensor::getContext() const { return storage_ ? storage_->context : nullptr
 
 // ---- Assignment ----
 
+namespace {
+
+void noteAssignment(const std::shared_ptr<detail::TensorStorage>& storage) {
+  if (detail::activeCapture && storage->recording != detail::activeRecording) {
+    detail::activeCapture->onAssign(detail::TensorRef(storage));
+  }
+}
+
+}  // namespace
+
+void Tensor::hold(std::shared_ptr<detail::TensorStorage> storage) {
+  if (storage_ && storage) {
+    if (storage->identity) {
+      storage->identity->storage.reset();  // of the tensor that was moved from
+    }
+    storage->recording = storage_->recording;
+    storage->identity = std::exchange(storage_->identity, nullptr);
+    if (storage->identity) {
+      storage->identity->storage = storage;
+    }
+    noteAssignment(storage);
+  }
+  storage_ = std::move(storage);
+  view_ = nullptr;
+}
+
 Tensor& Tensor::operator=(Tensor&& other) & {
   FL_API_ENTRY();
   if (this != &other) {
     // A view detaches: it is read now, as a copy would be.
-    storage_ = other.view_ ? makeStorage(other.value()) : std::move(other.storage_);
-    view_ = nullptr;
+    hold(other.view_ ? makeStorage(other.value()) : std::move(other.storage_));
   }
   return *this;
 }
@@ -294,8 +319,7 @@ Tensor& Tensor::operator=(Tensor&& other) & {
 Tensor& Tensor::operator=(const Tensor& other) & {
   FL_API_ENTRY();
   if (this != &other) {
-    storage_ = other.storage_ ? copyStorage(other) : nullptr;
-    view_ = nullptr;
+    hold(other.storage_ ? copyStorage(other) : nullptr);
   }
   return *this;
 }
@@ -336,12 +360,23 @@ void Tensor::put(const Tensor& source, detail::Write write) {
 
 void Tensor::setValue(TensorValue value) const {
   makeSureOfStorage();
-  if (storage_->locked) {
-    value = detail::castTo(std::move(value), storage_->value->type());
-    defaultTensorBackend().toHost(value, storage_->value->data()->data());
+  detail::writeStorage(*storage_, std::move(value));
+  noteAssignment(storage_);
+}
+
+TensorValue detail::readStorage(const TensorStorage& storage) {
+  const TensorValue value = storage.sparse ? toDense(*storage.sparse) : storage.value;
+  return storage.locked ? defaultTensorBackend().fromHost(value->data()->data(), value->valueType())
+                        : value;
+}
+
+void detail::writeStorage(TensorStorage& storage, TensorValue value) {
+  if (storage.locked) {
+    value = castTo(std::move(value), storage.value->type());
+    defaultTensorBackend().toHost(value, storage.value->data()->data());
   } else {
-    storage_->value = std::move(value);
-    storage_->sparse = nullptr;
+    storage.value = std::move(value);
+    storage.sparse = nullptr;
   }
 }
 

@@ -240,6 +240,8 @@ class Tensor {
  private:
   friend TensorValue detail::releaseAdapterUnsafe(Tensor& tensor);
   void hold(TensorValue value);
+  // Drops what this tensor is and shows; a recorded function knows it as the same (Capture.h).
+  void hold(std::shared_ptr<detail::TensorStorage> storage);
   static Tensor fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to);
   // Gives a Tensor() the storage of the empty tensor that it stands for.
   void makeSureOfStorage() const;

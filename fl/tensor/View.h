@@ -3,11 +3,14 @@
 
 #include <vector>
 
+#include "fl/tensor/Capture.h"
 #include "fl/tensor/TensorBase.h"
 
 namespace fl::detail {
 
 struct SparseMatrix;
+
+struct StorageIdentity;
 
 struct TensorStorage {
   TensorValue value;  // null while it is sparse
@@ -16,10 +19,22 @@ struct TensorStorage {
   // storage's alone, and whoever reads it takes a copy.
   bool locked = false;
   void* context = nullptr;
+  // Of the tensor that has it, once a recorded function met that (Capture.h).
+  std::shared_ptr<StorageIdentity> identity = nullptr;
+  uint64_t recording = activeRecording;  // that its tensor was made in, or 0
 
   // Nobody else has the elements, which are computed.
   bool ownsData() const { return value && isHeldBy(1, value) && value->ownsData(); }
 };
+
+// A tensor whichever storage it has: assignment gives it another, and that the identity.
+struct StorageIdentity {
+  std::weak_ptr<TensorStorage> storage;
+};
+
+// The value that a storage holds now.
+TensorValue readStorage(const TensorStorage& storage);
+void writeStorage(TensorStorage& storage, TensorValue value);
 
 // One move from a value to a part of it.
 struct ViewMove {

@@ -1,6 +1,7 @@
 // All of the tensor API.
 #pragma once
 
+#include "fl/device/runtime.h"
 #include "fl/tensor/Compute.h"
 #include "fl/tensor/DefaultTensorType.h"
 #include "fl/tensor/Defines.h"
@@ -14,4 +15,3 @@
 #include "fl/tensor/TensorBase.h"
 #include "fl/tensor/TensorExtension.h"
 #include "fl/tensor/Types.h"
-#include "fl/device/runtime.h"

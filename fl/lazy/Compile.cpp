@@ -1,0 +1,446 @@
+#include "fl/lazy/Compile.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/lazy/Engine.h"
+#include "fl/lazy/Explain.h"
+#include "fl/runtime/MemoryManager.h"
+
+namespace fl::lazy {
+namespace {
+
+using detail::TensorRef;
+
+// Calls that are recorded before it counts as hopeless that two record the same.
+constexpr int kMostRecorded = 4;
+
+// A number that each replay has anew: what `next` gives, or an earlier one of them in its dtype.
+struct HostNumber {
+  detail::NextNumber next;
+  size_t from = 0;
+  dtype type;
+};
+
+// What a recorded function does to tensors and numbers outside it.
+class Recorder final : public detail::Capture {
+ public:
+  void onRead(const TensorRef& tensor, const TensorValue& value) override {
+    const auto* node = dynamic_cast<const LazyNode*>(value.get());
+    if (!node || !node->pending()) {
+      reads_.emplace(value.get(), Read{value, tensor});
+    }
+  }
+  void onAssign(const TensorRef& tensor) override { assigned_.insert(tensor); }
+  void onNumber(const TensorValue& number, detail::NextNumber next) override {
+    addNumber(number, {std::move(next), 0, number->type()});
+  }
+  void onCast(const TensorValue& from, const TensorValue& number) override {
+    if (const auto source = numberOf_.find(from.get()); source != numberOf_.end()) {
+      addNumber(number, {nullptr, source->second, number->type()});
+    }
+  }
+
+  // The tensor that was read as `value`, unless it is gone.
+  std::optional<TensorRef> tensorOf(const TensorAdapterBase* value) const {
+    const auto read = reads_.find(value);
+    return read != reads_.end() && read->second.tensor.value() ? std::optional(read->second.tensor)
+                                                               : std::nullopt;
+  }
+  std::optional<size_t> numberOf(const TensorAdapterBase* value) const {
+    const auto found = numberOf_.find(value);
+    return found != numberOf_.end() ? std::optional(found->second) : std::nullopt;
+  }
+  const std::set<TensorRef>& assigned() const { return assigned_; }
+  std::vector<HostNumber> takeNumbers() { return std::move(numbers_); }
+
+ private:
+  // Values are held, so that no other gets their address.
+  struct Read {
+    TensorValue value;
+    TensorRef tensor;
+  };
+
+  void addNumber(const TensorValue& number, HostNumber source) {
+    numberOf_.emplace(number.get(), numbers_.size());
+    numberValues_.push_back(number);
+    numbers_.push_back(std::move(source));
+  }
+
+  std::unordered_map<const TensorAdapterBase*, Read> reads_;
+  std::set<TensorRef> assigned_;
+  std::unordered_map<const TensorAdapterBase*, size_t> numberOf_;
+  std::vector<TensorValue> numberValues_;
+  std::vector<HostNumber> numbers_;
+};
+
+// Where a parameter of the graph comes from.
+struct Input {
+  enum class Kind { Argument, Stored, HostNumber, Constant };
+  Kind kind = Kind::Constant;
+  size_t index = 0;  // of the argument or the number
+  std::optional<TensorRef> tensor;
+  bool assigned = false;  // the function assigns to that
+  LazyNodePtr value;      // when it was recorded
+};
+
+struct Recording {
+  ir::Graph graph;
+  std::vector<Input> inputs;
+  std::vector<HostNumber> numbers;
+  // Of the graph's results: what the function returned, then what is assigned to these.
+  size_t returned = 0;
+  std::vector<TensorRef> assigned;
+};
+
+bool sameElements(LazyNode& x, LazyNode& y) {
+  if (x.number() || y.number()) {
+    return x.number() && y.number() && x.number()->bits() == y.number()->bits();
+  }
+  return x.data() == y.data() || std::memcmp(x.data()->data(), y.data()->data(), x.bytes()) == 0;
+}
+
+// How parameter `i` differs from that of an equal graph, or "".
+std::string inputDifference(const Recording& now, const Recording& before, size_t i) {
+  const Input &input = now.inputs[i], &old = before.inputs[i];
+  const auto readBy = [&] {
+    return "; first read by\n  " + userOf(now.graph, static_cast<ir::ValueId>(i));
+  };
+  if (input.kind != old.kind || input.index != old.index || input.tensor != old.tensor) {
+    return "another tensor than at the call before is" + readBy();
+  }
+  if (input.kind != Input::Kind::Constant || sameElements(*input.value, *old.value)) {
+    return "";
+  }
+  const Number *number = input.value->number(), *oldNumber = old.value->number();
+  return number ? detail::concat("a number is ", number->toDouble(), " and was ",
+                                 oldNumber->toDouble(), " at the call before", readBy())
+                : "a tensor that the function makes has other elements" + readBy();
+}
+
+}  // namespace
+
+// The calls of one function.
+class CompiledFunction::Calls {
+ public:
+  explicit Calls(Function function) : function_(std::move(function)) {}
+
+  std::vector<Tensor> run(int64_t times, TensorList arguments) {
+    FL_USER_CHECK(times > 0, "fl::compile: run(", times, ") asks for no call");
+    TensorBackend& backend = defaultTensorBackend();
+    Engine* engine = engineOf(backend);
+    std::vector<Tensor> results;
+    for (; times > 0; --times) {
+      if (!engine || detail::activeCapture) {
+        results = function_(arguments);  // which records it itself
+        continue;
+      }
+      Replay& replay = findReplay(backend, *engine, arguments);
+      if (replay.plan && bind(&replay, arguments)) {
+        results = replayTimes(&replay, times);
+        break;
+      }
+      results = record(&replay, arguments);
+    }
+    return results;
+  }
+
+  size_t plans() const {
+    return std::ranges::count_if(replays_,
+                                 [](const auto& replay) { return replay->plan != nullptr; });
+  }
+
+ private:
+  // The function with arguments of certain types.
+  struct Replay {
+    TensorBackend& backend;
+    Engine& engine;
+    std::vector<ir::ValueType> arguments;
+    Recording recording;  // the latest
+    int recorded = 0;
+    std::unique_ptr<runtime::LoadedSchedule> plan;
+    // One a parameter, for the run.
+    std::vector<MemoryBlockPtr> buffers;
+    std::vector<Number> numbers;
+    std::vector<Number> hostNumbers;
+  };
+
+  Replay& findReplay(TensorBackend& backend, Engine& engine, TensorList arguments) {
+    const auto hasType = [](const ir::ValueType& type, const Tensor* tensor) {
+      return type.type == tensor->type() && type.shape == tensor->shape();
+    };
+    for (const auto& replay : replays_) {
+      if (&replay->backend == &backend &&
+          std::ranges::equal(replay->arguments, arguments, hasType)) {
+        return *replay;
+      }
+    }
+    std::vector<ir::ValueType> types;
+    for (const Tensor* argument : arguments) {
+      types.push_back({argument->type(), argument->shape()});
+    }
+    replays_.push_back(std::make_unique<Replay>(backend, engine, std::move(types)));
+    return *replays_.back();
+  }
+
+  // ---- Recording ----
+
+  std::vector<Tensor> record(Replay* replay, TensorList arguments) {
+    replay->plan = nullptr;
+    // Values of their own tell arguments from whatever else the function reads.
+    std::vector<Tensor> tensors;
+    std::unordered_map<const TensorAdapterBase*, size_t> indexOf;
+    for (const Tensor* argument : arguments) {
+      const TensorValue value = argument->value();
+      const auto node = makeNode(*replay, value->valueType(), value->data());
+      indexOf.emplace(node.get(), tensors.size());
+      tensors.emplace_back(TensorValue(node));
+    }
+    std::vector<const Tensor*> pointers;
+    for (const Tensor& tensor : tensors) {
+      pointers.push_back(&tensor);
+    }
+    Recorder recorder;
+    const RecordingScope scope(replay->engine);
+    std::vector<Tensor> results;
+    {
+      const detail::CaptureScope capture(recorder);
+      results = function_(pointers);
+    }
+    Recording recording = describe(replay, &recorder, results, indexOf);
+    const std::string difference =
+        replay->recorded == 0 ? "it is the first" : compare(recording, replay->recording);
+    replay->recording = std::move(recording);
+    ++replay->recorded;
+    if (difference.empty()) {
+      prepare(replay);
+    } else {
+      FL_USER_CHECK(replay->recorded < kMostRecorded, "fl::compile: ", kMostRecorded,
+                    " calls of a function recorded no two that are the same: ", difference);
+    }
+    return results;
+  }
+
+  struct RecordingScope {
+    explicit RecordingScope(Engine& engine) : engine(engine) { engine.beginRecording(); }
+    ~RecordingScope() { engine.endRecording(); }
+    Engine& engine;
+  };
+
+  static LazyNodePtr makeNode(const Replay& replay, const ir::ValueType& type,
+                              MemoryBlockPtr buffer) {
+    return std::make_shared<LazyNode>(replay.backend, replay.engine, type, std::move(buffer));
+  }
+
+  // The node of a value as a result of the graph: what was not computed is a view of itself.
+  static LazyNodePtr resultNode(const Replay& replay, const TensorValue& value) {
+    auto node = std::dynamic_pointer_cast<LazyNode>(value);
+    if (!node) {
+      node = makeNode(replay, value->valueType(), value->data());
+    }
+    if (node->pending()) {
+      return node;
+    }
+    auto view = std::make_shared<LazyNode>(replay.backend, replay.engine, ir::Op::Reshape,
+                                           LazyOperands{node}, ir::Attrs(node->shape().get()),
+                                           node->valueType());
+    replay.engine.record(view);
+    return view;
+  }
+
+  static Recording describe(
+      Replay* replay, Recorder* recorder, const std::vector<Tensor>& results,
+      const std::unordered_map<const TensorAdapterBase*, size_t>& argumentOf) {
+    Recording recording;
+    std::vector<LazyNodePtr> nodes;
+    for (const Tensor& result : results) {
+      nodes.push_back(resultNode(*replay, result.value()));
+    }
+    recording.returned = nodes.size();
+    for (const TensorRef& tensor : recorder->assigned()) {
+      if (const TensorValue value = tensor.value()) {
+        nodes.push_back(resultNode(*replay, value));
+        recording.assigned.push_back(tensor);
+      }
+    }
+    std::vector<LazyNode*> pointers;
+    for (const LazyNodePtr& node : nodes) {
+      pointers.push_back(node.get());
+    }
+    std::vector<LazyNodePtr> values;
+    recording.graph = replay->engine.graphOf(pointers, &values);
+    for (LazyNodePtr& value : values) {
+      Input input;
+      if (const auto argument = argumentOf.find(value.get()); argument != argumentOf.end()) {
+        input.kind = Input::Kind::Argument;
+        input.index = argument->second;
+      } else if (const auto number = recorder->numberOf(value.get())) {
+        input.kind = Input::Kind::HostNumber;
+        input.index = *number;
+      } else if ((input.tensor = recorder->tensorOf(value.get()))) {
+        input.kind = Input::Kind::Stored;
+        input.assigned = recorder->assigned().contains(*input.tensor);
+      }
+      input.value = std::move(value);
+      recording.inputs.push_back(std::move(input));
+    }
+    recording.numbers = recorder->takeNumbers();
+    return recording;
+  }
+
+  // What `now` records otherwise than `before`, or "". Throws if a number does.
+  static std::string compare(const Recording& now, const Recording& before) {
+    std::string difference = firstDifference(now.graph, before.graph);
+    if (!difference.empty()) {
+      return difference;
+    }
+    for (size_t i = 0; i < now.inputs.size(); ++i) {
+      difference = inputDifference(now, before, i);
+      const bool number = now.graph.parameters()[i].number;
+      FL_USER_CHECK(difference.empty() || !number || now.inputs[i].kind != Input::Kind::Constant,
+                    "fl::compile: ", difference,
+                    "\nA number that changes is an argument, a tensor of one element, or made by "
+                    "fl::hostNumber.");
+      if (!difference.empty()) {
+        return difference;
+      }
+    }
+    return now.returned == before.returned && now.assigned == before.assigned
+               ? ""
+               : "it assigns to other tensors";
+  }
+
+  // Makes the plan of the latest recording.
+  static void prepare(Replay* replay) {
+    Recording& recording = replay->recording;
+    replay->plan = replay->engine.makePlan(recording.graph);
+    replay->recorded = 0;  // of another one, should this come to an end
+    const size_t count = recording.inputs.size();
+    replay->buffers.assign(count, nullptr);
+    replay->numbers.assign(count, Number());
+    replay->hostNumbers.assign(recording.numbers.size(), Number());
+    for (size_t i = 0; i < count; ++i) {
+      Input& input = recording.inputs[i];
+      if (input.kind == Input::Kind::Constant) {
+        const Number* number = input.value->number();
+        replay->numbers[i] = number ? *number : Number();
+        replay->buffers[i] = number ? nullptr : input.value->data();
+      }
+      input.value = nullptr;
+    }
+  }
+
+  // ---- Replaying ----
+
+  // Takes the arguments, and makes sure of the stored tensors. False if one of these is gone or of
+  // another type than it was.
+  static bool bind(Replay* replay, TensorList arguments) {
+    for (size_t i = 0; i < replay->recording.inputs.size(); ++i) {
+      const Input& input = replay->recording.inputs[i];
+      if (input.kind == Input::Kind::Argument) {
+        replay->buffers[i] = arguments[input.index]->value()->data();
+      } else if (input.kind == Input::Kind::Stored) {
+        const TensorValue value = input.tensor->value();
+        const ir::Parameter& parameter = replay->recording.graph.parameters()[i];
+        if (!value || !(value->valueType() == parameter.type) ||
+            (value->number() != nullptr) != parameter.number) {
+          return false;
+        }
+        value->data();  // computes it
+      }
+    }
+    const auto isGone = [](const TensorRef& tensor) { return tensor.value() == nullptr; };
+    return std::ranges::none_of(replay->recording.assigned, isGone);
+  }
+
+  static std::vector<Tensor> replayTimes(Replay* replay, int64_t times) {
+    const Recording& recording = replay->recording;
+    runtime::LoadedSchedule::Outputs outputs;
+    for (; times > 0; --times) {
+      outputs = runOnce(replay);
+      for (size_t i = 0; i < recording.assigned.size(); ++i) {
+        const size_t output = recording.returned + i;
+        recording.assigned[i].assign(makeNode(*replay, typeOf(recording, output), outputs[output]));
+      }
+    }
+    letGo(replay, Input::Kind::Argument);
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < recording.returned; ++i) {
+      results.emplace_back(
+          TensorValue(makeNode(*replay, typeOf(recording, i), std::move(outputs[i]))));
+    }
+    return results;
+  }
+
+  static const ir::ValueType& typeOf(const Recording& recording, size_t output) {
+    return recording.graph.type(recording.graph.results()[output]);
+  }
+
+  static runtime::LoadedSchedule::Outputs runOnce(Replay* replay) {
+    const Recording& recording = replay->recording;
+    nextNumbers(replay);
+    absl::InlinedVector<bool, 64> spare(recording.inputs.size(), false);
+    for (int parameter : replay->plan->reusable()) {
+      // Whose place the result takes.
+      const Input& input = recording.inputs[parameter];
+      spare[parameter] = input.assigned && input.tensor->ownsData();
+    }
+    for (size_t i = 0; i < recording.inputs.size(); ++i) {
+      const Input& input = recording.inputs[i];
+      if (input.kind == Input::Kind::HostNumber) {
+        replay->numbers[i] = replay->hostNumbers[input.index];
+      } else if (input.kind == Input::Kind::Stored) {
+        const TensorValue value = input.tensor->value();
+        const Number* number = value->number();
+        replay->numbers[i] = number ? *number : Number();
+        replay->buffers[i] = number ? nullptr : value->data();
+      }
+    }
+    try {
+      runtime::LoadedSchedule::Outputs outputs =
+          replay->plan->run(replay->buffers, replay->numbers, spare);
+      letGo(replay, Input::Kind::Stored);
+      return outputs;
+    } catch (const ir::IndexOutOfRange& error) {
+      const ir::Node& node = recording.graph.nodes()[error.origin];
+      throw std::invalid_argument(
+          describeBadIndex(error, node.site, recording.graph.type(node.operands[0]), node.attrs));
+    }
+  }
+
+  // Of buffers, whose tensors may then give them to the next run.
+  static void letGo(Replay* replay, Input::Kind kind) {
+    for (size_t i = 0; i < replay->buffers.size(); ++i) {
+      if (replay->recording.inputs[i].kind == kind) {
+        replay->buffers[i] = nullptr;
+      }
+    }
+  }
+
+  static void nextNumbers(Replay* replay) {
+    for (size_t i = 0; i < replay->recording.numbers.size(); ++i) {
+      const HostNumber& number = replay->recording.numbers[i];
+      replay->hostNumbers[i] =
+          number.next ? number.next() : replay->hostNumbers[number.from].cast(number.type);
+    }
+  }
+
+  const Function function_;
+  std::vector<std::unique_ptr<Replay>> replays_;
+};
+
+CompiledFunction::CompiledFunction(Function function)
+    : calls_(std::make_shared<Calls>(std::move(function))) {}
+
+std::vector<Tensor> CompiledFunction::run(int64_t times, TensorList arguments) {
+  return calls_->run(times, arguments);
+}
+
+size_t CompiledFunction::plans() const { return calls_->plans(); }
+
+}  // namespace fl::lazy

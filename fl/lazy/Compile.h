@@ -1,0 +1,132 @@
+// fl::compile: a function of tensors becomes one plan, which later calls replay without running the
+// function.
+//
+//   auto step = fl::compile([&](const Tensor& x, const Tensor& y) {
+//     optimizer.zeroGrad();
+//     Variable loss = lossOf(model.forward(noGrad(x)), noGrad(y));
+//     loss.backward();
+//     optimizer.step();
+//     return loss.tensor();
+//   });
+//   Tensor loss = step(x, y);
+//   loss = step.run(100, x, y);  // a hundred steps, the last one's loss
+//
+// The function runs while it is recorded: until two calls in a row recorded the same, so at least
+// twice for each set of argument types and backend. A replay then takes
+// - its arguments as they are at the call;
+// - tensors that the function reads but does not make (parameters, tables) as they are at the call;
+// - numbers of fl::hostNumber, among them optimizers' rates and the place in the stream of random
+//   numbers, as they are at the call;
+// - everything else, all other numbers among it, as it was recorded.
+// It gives new values to what the function returns and to the tensors outside it that it assigns
+// to (parameters, statistics, an optimizer's state). Not to those that it makes anew and leaves
+// behind: gradients keep the values of the last recorded call. What else the function does, it does
+// only while it is recorded.
+//
+// Errors, std::invalid_argument: a number that differs between two calls, with the line that reads
+// it; calls that never record the same, with the first difference; a value that is read while the
+// function is recorded. Replays throw those of indices that are out of range in data, and then
+// nothing has changed. On backends that record nothing a call runs the function.
+//
+// A replay costs about a microsecond and what its kernels take; memory for what it returns included.
+// Calls of one function, or of its copies, may not overlap.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "fl/tensor/Capture.h"
+#include "fl/tensor/TensorBase.h"
+
+namespace fl {
+
+namespace lazy {
+
+using TensorList = std::span<const Tensor* const>;
+
+// What is behind Compiled, whatever the function's type.
+class CompiledFunction {
+ public:
+  using Function = std::function<std::vector<Tensor>(TensorList)>;
+  explicit CompiledFunction(Function function);
+
+  std::vector<Tensor> run(int64_t times, TensorList arguments);
+  size_t plans() const;
+
+ private:
+  class Calls;
+  std::shared_ptr<Calls> calls_;
+};
+
+}  // namespace lazy
+
+template <typename Signature>
+class Compiled;
+
+template <typename Result, typename... Arguments>
+class Compiled<Result(Arguments...)> {
+  static_assert((std::is_same_v<std::remove_cvref_t<Arguments>, Tensor> && ...),
+                "fl::compile: arguments are tensors");
+  static_assert(std::is_void_v<Result> || std::is_same_v<Result, Tensor> ||
+                    std::is_same_v<Result, std::vector<Tensor>>,
+                "fl::compile: a function returns nothing, a Tensor or a std::vector<Tensor>");
+
+  template <typename>
+  using AsTensor = const Tensor&;
+
+ public:
+  explicit Compiled(std::function<Result(Arguments...)> function)
+      : function_([function = std::move(function)](lazy::TensorList tensors) {
+          return call(function, tensors, std::index_sequence_for<Arguments...>());
+        }) {}
+
+  Result operator()(AsTensor<Arguments>... arguments) { return run(1, arguments...); }
+
+  // The last of `times` calls' results. Throws std::invalid_argument if `times` is below 1.
+  Result run(int64_t times, AsTensor<Arguments>... arguments) {
+    const std::array<const Tensor*, sizeof...(Arguments)> tensors = {&arguments...};
+    std::vector<Tensor> results = function_.run(times, tensors);
+    if constexpr (std::is_same_v<Result, Tensor>) {
+      return std::move(results[0]);
+    } else if constexpr (!std::is_void_v<Result>) {
+      return results;
+    }
+  }
+
+  // Recorded ones that replays use: one for each set of argument types.
+  size_t plans() const { return function_.plans(); }
+
+ private:
+  template <size_t... I>
+  static std::vector<Tensor> call(const std::function<Result(Arguments...)>& function,
+                                  lazy::TensorList tensors, std::index_sequence<I...>) {
+    if constexpr (std::is_void_v<Result>) {
+      function(Tensor(*tensors[I])...);
+      return {};
+    } else if constexpr (std::is_same_v<Result, Tensor>) {
+      std::vector<Tensor> results;
+      results.push_back(function(Tensor(*tensors[I])...));
+      return results;
+    } else {
+      return function(Tensor(*tensors[I])...);
+    }
+  }
+
+  lazy::CompiledFunction function_;
+};
+
+// `function` takes any number of tensors and returns nothing, a Tensor or a std::vector<Tensor>.
+template <typename Function>
+auto compile(Function function) {
+  std::function erased(std::move(function));
+  return [&]<typename Result, typename... Arguments>(std::function<Result(Arguments...)>& typed) {
+    return Compiled<Result(Arguments...)>(std::move(typed));
+  }(erased);
+}
+
+}  // namespace fl

@@ -1,0 +1,68 @@
+// What recording a function (fl/lazy/Compile.h) has to learn while the function runs: which tensors
+// it reads and assigns, and which of its numbers are new at each call.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "fl/tensor/TensorBase.h"
+
+namespace fl {
+namespace detail {
+
+struct StorageIdentity;
+struct TensorStorage;
+
+// A tensor, as one that is assigned to stays the same; keeps nothing alive.
+class TensorRef {
+ public:
+  explicit TensorRef(const std::shared_ptr<TensorStorage>& storage);
+
+  // What a read of it gives, a view's whole; null once it is gone.
+  TensorValue value() const;
+  void assign(TensorValue value) const;
+  // Nobody else has the elements, which are computed.
+  bool ownsData() const;
+
+  friend auto operator<=>(const TensorRef&, const TensorRef&) = default;
+
+ private:
+  std::shared_ptr<StorageIdentity> identity_;
+};
+
+using NextNumber = std::function<Number()>;
+
+// Hears of what happens on a thread while a CaptureScope lives there.
+class Capture {
+ public:
+  virtual void onRead(const TensorRef& tensor, const TensorValue& value) = 0;
+  // Of a tensor that was there before the scope.
+  virtual void onAssign(const TensorRef& tensor) = 0;
+  // `number` is what `next` gave, or `from` in another dtype.
+  virtual void onNumber(const TensorValue& number, NextNumber next) = 0;
+  virtual void onCast(const TensorValue& from, const TensorValue& number) = 0;
+
+ protected:
+  ~Capture() = default;
+};
+
+extern constinit thread_local Capture* activeCapture;
+extern constinit thread_local uint64_t activeRecording;  // the scope's number, or 0
+
+class CaptureScope {
+ public:
+  explicit CaptureScope(Capture& capture);
+  ~CaptureScope();
+  CaptureScope(const CaptureScope&) = delete;
+  CaptureScope& operator=(const CaptureScope&) = delete;
+};
+
+}  // namespace detail
+
+// A number of shape {} that the host computes: next()'s. A function that was compiled (fl::compile)
+// calls `next` again at each call, in the order of recording; it must live as long as the function.
+Tensor hostNumber(detail::NextNumber next);
+
+}  // namespace fl
