@@ -25,8 +25,8 @@
 //
 // Errors, std::invalid_argument: a number that differs between two calls, with the line that reads
 // it; calls that never record the same, with the first difference; a value that is read while the
-// function is recorded. Replays throw those of indices that are out of range in data, and then
-// nothing has changed. On backends that record nothing a call runs the function.
+// function is recorded. Replays throw those of indices that are out of range in data, and then no
+// tensor has changed. On backends that record nothing a call runs the function.
 //
 // A replay costs about a microsecond and what its kernels take; memory for what it returns included.
 // Calls of one function, or of its copies, may not overlap.

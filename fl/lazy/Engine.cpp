@@ -284,14 +284,14 @@ void addNode(Structure* words, const LazyNode& node) {
   words->insert(words->end(), node.attrs.values().begin(), node.attrs.values().end());
 }
 
-std::string describe(const ir::Schedule& schedule, size_t nodes, bool hit, int compiled,
-                     const CallSite& site) {
+std::string describe(const char* what, const ir::Schedule& schedule, size_t nodes, bool hit,
+                     int compiled, const CallSite& site) {
   size_t launches = 0;
   for (const ir::Step& step : schedule.steps) {
     launches += std::holds_alternative<ir::LaunchStep>(step);
   }
   const std::string where = site.toString();
-  return detail::concat("realize: ", nodes, " ops -> ", launches, " kernels + ",
+  return detail::concat(what, ": ", nodes, " ops -> ", launches, " kernels + ",
                         schedule.steps.size() - launches, " calls, compiled=", compiled, ", arena ",
                         schedule.arenaBytes, " B (bound ", schedule.arenaBound, " B), plan ",
                         hit ? "reused" : "built", where.empty() ? "" : ", at ", where);
@@ -427,7 +427,11 @@ ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<Laz
 std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph) {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
   auto plan = buildPlan(graph);
-  compiler_.request(plan->kernels(), currentCallSite());
+  const CallSite site = graph.nodes().empty() ? CallSite() : graph.nodes().back().site;
+  const int compiled = compiler_.request(plan->kernels(), site);
+  if (logEnabled(1)) {
+    logLine(1, describe("compile", plan->schedule(), graph.nodes().size(), false, compiled, site));
+  }
   return plan;
 }
 
@@ -470,7 +474,8 @@ void Engine::realizeTogether(Nodes nodes) {
   const int compiled = hit ? 0 : compiler_.request(plan.kernels(), currentCallSite());
   runtime::counters().realizes++;
   if (logEnabled(1)) {
-    logLine(1, describe(plan.schedule(), segment.nodes.size(), hit, compiled, currentCallSite()));
+    logLine(1, describe("realize", plan.schedule(), segment.nodes.size(), hit, compiled,
+                        currentCallSite()));
   }
   run(segment, plan);
 }

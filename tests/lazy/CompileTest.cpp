@@ -356,6 +356,13 @@ TEST(CompileTest, OtherBackendsRunTheFunction) {
   EXPECT_EQ(f.plans(), 0u);
 }
 
+TEST(CompileTest, AFunctionMayDoNothing) {
+  int calls = 0;
+  auto f = fl::compile([&] { ++calls; });
+  f.run(5);
+  EXPECT_EQ(calls, 2);
+}
+
 TEST(CompileTest, NoCallIsAnError) {
   auto f = fl::compile([](const Tensor& x) { return x; });
   EXPECT_THAT(errorOf([&] { f.run(0, of({1})); }),
