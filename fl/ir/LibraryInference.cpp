@@ -132,6 +132,8 @@ ValueType attention(const Call& call) {
 }  // namespace
 
 ValueType inferLibrary(const Call& call) {
+  FL_INTERNAL_CHECK(!isOnImages(call.op) || call.attrs.size() == attrNames(call.op).size(),
+                    opName(call.op), " has ", call.attrs.size(), " attributes");
   switch (call.op) {
     case Op::Matmul:
       return matmul(call);

@@ -1,5 +1,5 @@
 // Convolution and its two gradients: blocks of images or rows (ConvolutionPlan.h), each reordered
-// into the layout that oneDNN is fast in, computed, and reordered back.
+// into the layout that oneDNN is fast in, computed, and reordered back, unless they lie in it.
 //
 // 16-bit floats are added up in f32 and rounded once. oneDNN multiplies bf16 itself, taking
 // subnormal operands as 0; f16, and bf16 where it does not, is widened to f32 block by block.
