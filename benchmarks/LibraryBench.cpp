@@ -79,7 +79,9 @@ void addConvolution(const std::string& name, int64_t images, int64_t in, int64_t
   const ir::ValueType w = f32({kernel, kernel, in / groups, out});
   const ir::ValueType y = f32({outSize, outSize, out, images});
   const auto attrs = [&](const std::vector<Dim>& sizes) {
-    return ir::Attrs({stride, stride, pad, pad, 1, 1, groups}, sizes);
+    std::vector<Dim> tail = sizes;
+    tail.push_back(0);
+    return ir::Attrs({stride, stride, pad, pad, 1, 1, groups}, tail);
   };
   const double operations =
       2.0 * static_cast<double>(y.shape.elements()) * (in / groups) * kernel * kernel;
@@ -119,7 +121,7 @@ void addPool(const std::string& name, int64_t images, int64_t channels, int64_t 
   const ir::ValueType x = f32({size, size, channels, images});
   const ir::ValueType y = f32({outSize, outSize, channels, images});
   for (const int mode : {0, 1}) {
-    const ir::Attrs attrs = {kernel, kernel, stride, stride, pad, pad, mode};
+    const ir::Attrs attrs = {kernel, kernel, stride, stride, pad, pad, mode, 0};
     const std::string prefix = "pool/" + name + (mode == 0 ? "/max" : "/average");
     const LibraryCall forward{Op::Pool2d, attrs, {x}, y};
     const LibraryCall backward{Op::Pool2dBackward, attrs, {y, x}, x};

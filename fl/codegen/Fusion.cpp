@@ -29,6 +29,9 @@ constexpr size_t kMaxLoads = 24;
 constexpr Dim kFewElements = Dim{1} << 16;
 constexpr Dim kFewRows = 16;
 
+// Elements along axis 0 that lie close together.
+constexpr Dim kShortRun = 512;
+
 // An index is cheaper to compute where it is read than to load.
 bool isInlined(const Graph& graph, const Uses& uses, ValueId id) {
   return !graph.isParameter(id) && graph.node(id).op == ir::Op::Iota && !uses.isResult(id) &&
@@ -330,8 +333,9 @@ class Fuser {
         return false;
       }
     }
-    // A sweep along axis 0 can store as it goes; one across it would store with large strides.
-    const bool along = axes.empty() || axes[0];
+    // A sweep along axis 0 can store as it goes; one across it would store with large strides, but
+    // where it passes through a piece of memory in short runs, as over the pixels of an image.
+    const bool along = axes.empty() || axes[0] || (!axes.back() && group.space[0] <= kShortRun);
     return sweepsAgain(after) || (sweep == 0 && (along || storesNothingFull(group, node)));
   }
 

@@ -280,6 +280,17 @@ Tensor definition(ir::Op op, const std::vector<Tensor>& operands, const ir::Attr
   }
 }
 
+// With images of (C,W,H,N) made (W,H,C,N) for the definition, and back.
+Tensor channelsLast(ir::Op op, std::vector<Tensor> operands, const ir::Attrs& attrs) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (ir::isImage(op, i)) {
+      operands[i] = toAxes(operands[i], {1, 2, 0, 3});
+    }
+  }
+  const Tensor result = definition(op, operands, attrs);
+  return ir::resultIsImage(op) ? toAxes(result, {2, 0, 1, 3}) : result;
+}
+
 }  // namespace
 
 TensorValue define(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs) {
@@ -287,7 +298,8 @@ TensorValue define(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs
   for (TensorValue& operand : operands) {
     tensors.emplace_back(std::move(operand));
   }
-  return definition(op, tensors, attrs).value();
+  const bool last = ir::isOnImages(op) && ir::imageAxes(attrs).channel == 0;
+  return (last ? channelsLast(op, tensors, attrs) : definition(op, tensors, attrs)).value();
 }
 
 std::vector<ir::ValueType> typesOf(const std::vector<TensorValue>& operands) {

@@ -388,6 +388,26 @@ Dim windowCount(Dim in, Dim kernel, Dim stride, Dim pad, Dim dilation) {
   return span < 0 || stride < 1 ? 0 : 1 + span / stride;
 }
 
+Shape ImageAxes::shape(Dim width, Dim height, Dim channels, Dim images) const {
+  Shape shape = {1, 1, 1, images};
+  shape[x] = width;
+  shape[y] = height;
+  shape[channel] = channels;
+  return shape;
+}
+
+ImageAxes imageAxes(const Attrs& attrs) {
+  return attrs.values().back() ? ImageAxes{1, 2, 0} : ImageAxes{0, 1, 2};
+}
+
+bool isOnImages(Op op) { return !attrNames(op).empty() && attrNames(op).back() == "channelsLast?"; }
+
+bool isImage(Op op, size_t operand) {
+  return isOnImages(op) && (operand == 0 || (op != Op::Conv2d && op != Op::Conv2dBackwardData));
+}
+
+bool resultIsImage(Op op) { return isOnImages(op) && op != Op::Conv2dBackwardFilter; }
+
 std::string badIndexMessage(const BadIndex& bad, const ValueType& indexed, Dim axis) {
   const std::string index = bad.index == kNanIndex ? "NaN" : std::to_string(bad.index);
   return detail::concat(calledAs("index"), ": ", indexed.toString(), ": ", index,

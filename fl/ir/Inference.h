@@ -23,6 +23,21 @@ bool broadcastShapes(const Shape& lhs, const Shape& rhs, Shape* result);
 // The shape left when `axes` of `input` are reduced; axes must be valid. No axes means all.
 Shape reducedShape(const Shape& input, const std::vector<Dim>& axes, bool keepDims);
 
+// Which dimensions of a convolution's or a pooling's images are what: they are (W,H,C,N), or
+// (C,W,H,N) if its last attribute, channelsLast, is set.
+struct ImageAxes {
+  int x, y, channel;
+  static constexpr int image = 3;
+
+  Shape shape(Dim width, Dim height, Dim channels, Dim images) const;
+};
+ImageAxes imageAxes(const Attrs& attrs);
+// Convolutions and poolings, and which of their operands and results are images, not filters or
+// biases.
+bool isOnImages(Op op);
+bool isImage(Op op, size_t operand);
+bool resultIsImage(Op op);
+
 // out = 1 + (in + 2 pad - ((kernel - 1) dilation + 1)) / stride, rounded down.
 Dim windowCount(Dim in, Dim kernel, Dim stride, Dim pad, Dim dilation);
 

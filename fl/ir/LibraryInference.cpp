@@ -33,11 +33,13 @@ ValueType conv2d(const Call& call) {
   const Shape& x = call.shape(0);
   const Shape& w = call.shape(1);
   const Attrs& a = call.attrs;
+  const ImageAxes axes = imageAxes(a);
   if (x.ndim() != 4 || w.ndim() != 4) {
     call.fail("needs an input (W,H,C,N) and a filter (KW,KH,C/groups,O)");
   }
-  if (a[6] < 1 || x[2] != w[2] * a[6] || w[3] % a[6] != 0) {
-    call.fail("the input has ", x[2], " channels, the filter takes ", w[2], " in ", a[6],
+  const Dim channels = x[axes.channel];
+  if (a[6] < 1 || channels != w[2] * a[6] || w[3] % a[6] != 0) {
+    call.fail("the input has ", channels, " channels, the filter takes ", w[2], " in ", a[6],
               " groups and makes ", w[3]);
   }
   if (call.operands.size() > 2) {
@@ -46,18 +48,17 @@ ValueType conv2d(const Call& call) {
       call.fail("the bias must be (1,1,", w[3], ",1)");
     }
   }
-  Shape out;
+  Dim counts[2];
   for (int i = 0; i < 2; ++i) {
+    const Dim size = x[i == 0 ? axes.x : axes.y];
     checkSteps(call, a[i], a[2 + i], a[4 + i]);
-    const Dim count = windowCount(x[i], w[i], a[i], a[2 + i], a[4 + i]);
-    if (count < 1) {
+    counts[i] = windowCount(size, w[i], a[i], a[2 + i], a[4 + i]);
+    if (counts[i] < 1) {
       call.fail("a filter of ", w[i], " with stride ", a[i], ", padding ", a[2 + i], ", dilation ",
-                a[4 + i], " does not fit into ", x[i]);
+                a[4 + i], " does not fit into ", size);
     }
-    out.get().push_back(count);
   }
-  out.get().insert(out.get().end(), {w[3], x[3]});
-  return {call.operand(0).type, out};
+  return {call.operand(0).type, axes.shape(counts[0], counts[1], w[3], x[ImageAxes::image])};
 }
 
 ValueType conv2dBackward(const Call& call) {
@@ -67,20 +68,17 @@ ValueType conv2dBackward(const Call& call) {
   if (gradient.ndim() != 4 || other.ndim() != 4) {
     call.fail("needs four dimensions");
   }
-  const Dim groups = call.attrs[6];
+  const Dim groups = call.attrs[6], width = call.attrs[7], height = call.attrs[8];
   const bool data = call.op == Op::Conv2dBackwardData;
-  const Dim outputs = data ? other[3] : gradient[2];
+  const ImageAxes axes = imageAxes(call.attrs);
+  const Dim outputs = gradient[axes.channel], images = gradient[ImageAxes::image];
+  const Dim channels = other[data ? 2 : axes.channel];
   if (groups < 1 || outputs % groups != 0 ||
-      (data ? gradient[2] != other[3] : other[2] % groups != 0) ||
-      (!data && gradient[3] != other[3])) {
+      (data ? outputs != other[3] : channels % groups != 0 || images != other[ImageAxes::image])) {
     call.fail("channels, batches or ", groups, " groups do not match");
   }
-  if (call.op == Op::Conv2dBackwardData) {
-    return {call.operand(0).type,
-            Shape({call.attrs[7], call.attrs[8], other[2] * groups, gradient[3]})};
-  }
-  return {call.operand(0).type,
-          Shape({call.attrs[7], call.attrs[8], other[2] / groups, gradient[2]})};
+  return {call.operand(0).type, data ? axes.shape(width, height, channels * groups, images)
+                                     : Shape({width, height, channels / groups, outputs})};
 }
 
 ValueType pool2d(const Call& call) {
@@ -90,16 +88,18 @@ ValueType pool2d(const Call& call) {
   if (x.ndim() != 4) {
     call.fail("needs (W,H,C,N)");
   }
+  const ImageAxes axes = imageAxes(a);
   Shape out = x;
   for (int i = 0; i < 2; ++i) {
+    const int axis = i == 0 ? axes.x : axes.y;
     checkSteps(call, a[2 + i], a[4 + i], 1);
     if (2 * a[4 + i] > a[i]) {
       call.fail("a padding of ", a[4 + i], " is more than half of a window of ", a[i]);
     }
-    out[i] = windowCount(x[i], a[i], a[2 + i], a[4 + i], 1);
-    if (a[i] < 1 || out[i] < 1) {
+    out[axis] = windowCount(x[axis], a[i], a[2 + i], a[4 + i], 1);
+    if (a[i] < 1 || out[axis] < 1) {
       call.fail("a window of ", a[i], " with stride ", a[2 + i], " and padding ", a[4 + i],
-                " does not fit into ", x[i]);
+                " does not fit into ", x[axis]);
     }
   }
   return {call.operand(0).type, out};
@@ -132,6 +132,8 @@ ValueType attention(const Call& call) {
 }  // namespace
 
 ValueType inferLibrary(const Call& call) {
+  FL_INTERNAL_CHECK(!isOnImages(call.op) || call.attrs.size() == attrNames(call.op).size(),
+                    opName(call.op), " has ", call.attrs.size(), " attributes");
   switch (call.op) {
     case Op::Matmul:
       return matmul(call);

@@ -1,5 +1,5 @@
 // Convolution and its two gradients: blocks of images or rows (ConvolutionPlan.h), each reordered
-// into the layout that oneDNN is fast in, computed, and reordered back.
+// into the layout that oneDNN is fast in, computed, and reordered back, unless they lie in it.
 //
 // 16-bit floats are added up in f32 and rounded once. oneDNN multiplies bf16 itself, taking
 // subnormal operands as 0; f16, and bf16 where it does not, is widened to f32 block by block.
@@ -58,34 +58,43 @@ struct Activations {
 };
 
 // As they lie in memory, or one behind the other.
-Desc plainDesc(const Activations& a, memory::data_type type, bool dense) {
+Desc memoryDesc(const Activations& a, Layout layout, memory::data_type type, bool dense) {
+  const memory::dims dims = {a.images, a.channels, a.rows, a.width};
+  if (layout == Layout::ChannelsLast) {
+    return {dims, type, memory::format_tag::nhwc};  // a range of rows is of one image
+  }
   const int64_t plane = (dense ? a.rows : a.height) * a.width;
-  return {{a.images, a.channels, a.rows, a.width},
-          type,
-          memory::dims{a.channels * plane, plane, a.width, 1}};
+  return {dims, type, memory::dims{a.channels * plane, plane, a.width, 1}};
 }
 
-Desc computedDesc(const Desc& plain, Layout layout) {
-  if (layout == Layout::Plain) {
-    return plain;
+Desc computedDesc(const Desc& inMemory, Layout operands, Layout layout) {
+  if (layout == operands) {
+    return inMemory;
   }
-  return {plain.dims(), plain.data_type(),
-          layout == Layout::Blocked ? memory::format_tag::any : memory::format_tag::nhwc};
+  constexpr memory::format_tag kTags[] = {memory::format_tag::nchw, memory::format_tag::any,
+                                          memory::format_tag::nhwc};
+  return {inMemory.dims(), inMemory.data_type(), kTags[static_cast<int>(layout)]};
 }
 
 // One side of a block, moved between memory and the layout in which it is computed.
 class Side {
  public:
   Side() = default;
-  Side(const ConvolutionShape& s, const Activations& plain) : plain_(plain) {
+  Side(const ConvolutionShape& s, const Activations& activations) {
     if (s.widened) {
       widening_.emplace(s.type);
     }
-    memory_ = plainDesc(plain, computedType(s), s.widened);
+    memory_ = memoryDesc(activations, s.operands, computedType(s), s.widened);
+    const bool planes = s.operands == Layout::Plain;
+    const int64_t pixel = planes ? 1 : activations.channels;
+    runs_ = activations.images * (planes ? activations.channels : 1);
+    runLength_ = activations.rows * activations.width * pixel;
+    runStride_ = activations.height * activations.width * pixel;
   }
 
   const Desc& memory() const { return memory_; }
   size_t reorderBytes() const { return reorder_.scratchBytes(); }
+  bool reorders() const { return reorder_.needed(); }
 
   void layOut(const Desc& computed, bool written, ScratchLayout* scratch) {
     reorder_ = written ? Reorder(computed, memory_) : Reorder(memory_, computed);
@@ -100,8 +109,8 @@ class Side {
 
   void load(void* data, void* scratch, void* pad) const {
     if (widening_) {
-      widening_->widenRuns(static_cast<float*>(dense(data, scratch)), data, planes(), runLength(),
-                           plain_.height * plain_.width);
+      widening_->widenRuns(static_cast<float*>(dense(data, scratch)), data, runs_, runLength_,
+                           runStride_);
     }
     if (reorder_.needed()) {
       reorder_.run(dense(data, scratch), computed(data, scratch), pad);
@@ -113,8 +122,8 @@ class Side {
       reorder_.run(computed(data, scratch), dense(data, scratch), pad);
     }
     if (widening_) {
-      widening_->narrowRuns(data, static_cast<float*>(dense(data, scratch)), planes(), runLength(),
-                            plain_.height * plain_.width);
+      widening_->narrowRuns(data, static_cast<float*>(dense(data, scratch)), runs_, runLength_,
+                            runStride_);
     }
   }
 
@@ -122,11 +131,9 @@ class Side {
   void* dense(void* data, void* scratch) const {
     return widening_ ? at(scratch, wideOffset_) : data;
   }
-  int64_t planes() const { return plain_.images * plain_.channels; }
-  int64_t runLength() const { return plain_.rows * plain_.width; }
 
-  Activations plain_{};
   std::optional<Widening> widening_;
+  int64_t runs_ = 0, runLength_ = 0, runStride_ = 0;  // of neighbours in memory
   Desc memory_;
   Reorder reorder_;
   size_t computedOffset_ = 0, wideOffset_ = 0;
@@ -165,6 +172,7 @@ class BlockFunction {
   const Desc& filter() const { return used_.filter; }
   const std::string& name() const { return primitive_.name(); }
   size_t scratchBytes() const { return scratch_.bytes(); }
+  int imageReorders() const { return input_.reorders() + output_.reorders(); }
 
   // Pointers are to the block's first elements; the filter is in the layout of filter().
   void run(void* input, void* filter, void* bias, void* output, void* scratch) const {
@@ -193,8 +201,10 @@ class BlockFunction {
         bias_(s.bias),
         input_(s, {block.images, s.inChannels, block.inRows, s.x.in, s.y.in}),
         output_(s, {block.images, s.outChannels, block.outRows, s.x.out, s.y.out}) {
-    used_ = {
-        computedDesc(input_.memory(), layout), filter, {}, computedDesc(output_.memory(), layout)};
+    used_ = {computedDesc(input_.memory(), s.operands, layout),
+             filter,
+             {},
+             computedDesc(output_.memory(), s.operands, layout)};
     if (bias_) {
       used_.bias = {{s.outChannels}, computedType(s), memory::format_tag::x};
     }
@@ -310,6 +320,8 @@ class Convolution final : public LibraryFunction {
 
   size_t scratchBytes() const override { return scratch_.bytes(); }
 
+  int imageReorders() const override { return functions_.front().imageReorders(); }
+
   std::string implementation() const override { return functions_.front().name(); }
 
   void run(void* const* operands, void* result, void* scratch,
@@ -392,8 +404,10 @@ class Convolution final : public LibraryFunction {
   void runBlock(int64_t index, void* input, void* filter, void* bias, void* output,
                 void* area) const {
     const ConvolutionBlock& block = split_.blocks[index];
+    const bool planes = shape_.operands == Layout::Plain;
     const auto offset = [&](int64_t channels, int64_t rows, int64_t width, int64_t first) {
-      return (block.firstImage * channels * rows + first) * width * getTypeSize(shape_.type);
+      const int64_t firstRow = first * (planes ? 1 : channels);
+      return (block.firstImage * channels * rows + firstRow) * width * getTypeSize(shape_.type);
     };
     void* x = at(input, offset(shape_.inChannels, shape_.y.in, shape_.x.in, block.inBegin));
     void* y = at(output, offset(shape_.outChannels, shape_.y.out, shape_.x.out, block.outBegin));

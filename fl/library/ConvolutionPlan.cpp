@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "fl/ir/Inference.h"
+
 namespace fl::library {
 
 namespace {
@@ -136,17 +138,19 @@ ConvolutionShape convolutionShape(const LibraryCall& call) {
   const Shape& result = call.result.shape;
   const auto make = [&](Direction direction, const Shape& input, const Shape& filter,
                         const Shape& output) {
+    const ir::ImageAxes axes = ir::imageAxes(attrs);
     ConvolutionShape shape{};
     shape.direction = direction;
-    shape.images = input[3];
-    shape.inChannels = input[2];
-    shape.outChannels = output[2];
+    shape.images = input[ir::ImageAxes::image];
+    shape.inChannels = input[axes.channel];
+    shape.outChannels = output[axes.channel];
     shape.groups = attrs[6];
-    shape.x = {input[0], output[0], filter[0], attrs[0], attrs[2], attrs[4]};
-    shape.y = {input[1], output[1], filter[1], attrs[1], attrs[3], attrs[5]};
+    shape.x = {input[axes.x], output[axes.x], filter[0], attrs[0], attrs[2], attrs[4]};
+    shape.y = {input[axes.y], output[axes.y], filter[1], attrs[1], attrs[3], attrs[5]};
     shape.bias = call.op == ir::Op::Conv2d && call.operands.size() == 3;
     shape.type = call.result.type;
     shape.widened = shape.type == dtype::f16;
+    shape.operands = axes.channel == 0 ? Layout::ChannelsLast : Layout::Plain;
     return shape;
   };
   switch (call.op) {
@@ -168,7 +172,7 @@ ConvolutionSplit splitConvolution(const ConvolutionShape& shape, Layout layout) 
     const int64_t sums = kSumBytes / (4 * shape.filterElements());
     slots = std::clamp<int64_t>(std::min(shape.images * positions / perSum, sums), 1, slots);
   }
-  const bool copied = layout != Layout::Plain || shape.widened;
+  const bool copied = layout != shape.operands || shape.widened;
   const int64_t imageBytes =
       copied ? 4 * (shape.inputElements() + shape.outputElements()) / shape.images : 0;
   int64_t pieces = 1;
@@ -205,19 +209,26 @@ constexpr double kOperationsPerNs = 250;
 constexpr std::array<double, 3> kChannelsLastOperationsPerNs = {250, 230, 240};  // by direction
 constexpr double kGroupedOperationsPerNs = 60;  // groups that do not fill a vector
 constexpr double kDepthwiseOperationsPerNs = 130;
-constexpr double kBlockedBytesPerNs = 60;  // plain to blocked or back
-constexpr double kChannelsLastBytesPerNs = 20;
+constexpr double kBlockedBytesPerNs = 60;       // plain to blocked or back
+constexpr double kChannelsLastBytesPerNs = 20;  // likewise, or channels last to any other
 constexpr double kFilterBytesPerNs = 10;
 
 // GEMM on the matrix of windows; building or folding that matrix dominates unless there are many
 // output channels.
+double activationBytes(const ConvolutionShape& s) {
+  return 4.0 * static_cast<double>(s.inputElements() + s.outputElements());
+}
+
 double plainCost(const ConvolutionShape& s) {
   constexpr std::array<double, 3> kNsPerWindowElement = {0.3, 0.55, 0.6};
   const double compute = 2 * multiplications(s, denseTaps(s.x), denseTaps(s.y)) / kOperationsPerNs;
   const double windows =
       static_cast<double>(s.images) * s.inChannels * denseTaps(s.x) * denseTaps(s.y);
   const bool free = s.pointwise() && s.direction != Direction::Filter;
-  return compute + (free ? 0 : windows * kNsPerWindowElement[static_cast<int>(s.direction)]);
+  const double reorders =
+      s.operands == Layout::Plain ? 0 : activationBytes(s) / kChannelsLastBytesPerNs;
+  return compute + reorders +
+         (free ? 0 : windows * kNsPerWindowElement[static_cast<int>(s.direction)]);
 }
 
 // How much more is computed because channels are padded to whole vectors.
@@ -250,9 +261,12 @@ double directCost(const ConvolutionShape& s, Layout layout) {
   } else if (partial) {
     compute = operations / kGroupedOperationsPerNs;
   }
-  const double bytes = 4.0 * static_cast<double>(s.inputElements() + s.outputElements());
-  return compute + bytes / (last ? kChannelsLastBytesPerNs : kBlockedBytesPerNs) +
-         4.0 * static_cast<double>(s.filterElements()) / kFilterBytesPerNs;
+  const bool plainToBlocked = !last && s.operands == Layout::Plain;
+  const double reorders =
+      layout == s.operands
+          ? 0
+          : activationBytes(s) / (plainToBlocked ? kBlockedBytesPerNs : kChannelsLastBytesPerNs);
+  return compute + reorders + 4.0 * static_cast<double>(s.filterElements()) / kFilterBytesPerNs;
 }
 
 }  // namespace

@@ -13,9 +13,10 @@ namespace fl::library {
 
 enum class Direction { Forward, Data, Filter };
 
-// The layout of activations inside a block. Operands are plain (W fastest, then H, C, N); the other
-// layouts are made in scratch memory block by block, while the data is in the cache, because
-// oneDNN's direct kernels run at twice the speed of its plain path (im2col and GEMM) or more.
+// The layout of activations inside a block. Operands are plain (W fastest, then H, C, N) or, for a
+// channelsLast call, ChannelsLast; another layout is made in scratch memory block by block, while
+// the data is in the cache, because oneDNN's direct kernels run at twice the speed of its plain
+// path (im2col and GEMM) or more.
 enum class Layout { Plain, Blocked, ChannelsLast };
 
 // One spatial dimension.
@@ -35,7 +36,8 @@ struct ConvolutionShape {
   ConvolutionAxis x, y;
   bool bias;
   dtype type;
-  bool widened;  // computed in f32, though the operands are 16-bit floats
+  bool widened;     // computed in f32, though the operands are 16-bit floats
+  Layout operands;  // Plain or ChannelsLast
 
   bool pointwise() const;
   bool depthwise() const { return groups == inChannels && groups == outChannels; }

@@ -36,6 +36,8 @@ class LibraryFunction {
   // No memory is allocated but oneDNN's small argument objects and dnnl_sgemm's packing buffers.
   virtual void run(void* const* operands, void* result, void* scratch,
                    host::ThreadPool& pool) const = 0;
+  // How many of the images that a convolution or pooling reads and writes it reorders; for tests.
+  virtual int imageReorders() const { return 0; }
   // The implementation's name, as the library gives it; for logs and tests.
   virtual std::string implementation() const = 0;
 };

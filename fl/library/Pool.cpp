@@ -1,7 +1,7 @@
 // Pooling and its gradient. Planes (one channel of one image) are independent, so the operands are
 // taken as one image of C * N channels, cut into blocks of whole vectors of planes. A block is
 // reordered to the blocked layout in scratch memory, which is 1.3 times faster than oneDNN's plain
-// path, reorders included.
+// path, reorders included. Where channels are last, blocks are whole images, pooled as they lie.
 //
 // oneDNN's maximum passes over NaN and starts at the lowest finite number, so planes that hold NaN
 // or -inf, which are looked for block by block, are pooled by loops of ours.
@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "fl/base/Error.h"
+#include "fl/ir/Inference.h"
 #include "fl/library/Functions.h"
 #include "fl/library/OneDnn.h"
 #include "fl/library/Widening.h"
@@ -37,12 +38,17 @@ struct PoolShape {
   bool backward;
   dnnl::algorithm algorithm;
   int64_t planes;
+  int64_t step;  // elements from one of a plane to the next: the channels, if they are last, or 1
   // Each y, then x.
   memory::dims in, out, kernel, strides, before, after;
 
   bool maximum() const { return algorithm == dnnl::algorithm::pooling_max; }
   int64_t inElements() const { return in[0] * in[1]; }
   int64_t outElements() const { return out[0] * out[1]; }
+  // Where a plane of so many elements begins.
+  int64_t planeOffset(int64_t plane, int64_t elements) const {
+    return plane / step * step * elements + plane % step;
+  }
 };
 
 dnnl::algorithm algorithmOf(int64_t mode) {
@@ -62,8 +68,18 @@ PoolShape poolShape(const LibraryCall& call) {
   const Shape& in = call.operands[backward ? 1 : 0].shape;
   const Shape& out = backward ? call.operands[0].shape : call.result.shape;
   const ir::Attrs& a = call.attrs;
-  PoolShape shape{backward,     algorithmOf(a[6]), in[2] * in[3], {in[1], in[0]}, {out[1], out[0]},
-                  {a[1], a[0]}, {a[3], a[2]},      {a[5], a[4]},  {0, 0}};
+  const ir::ImageAxes axes = ir::imageAxes(a);
+  const int64_t channels = in[axes.channel];
+  PoolShape shape{backward,
+                  algorithmOf(a[6]),
+                  channels * in[ir::ImageAxes::image],
+                  axes.channel == 0 ? channels : 1,
+                  {in[axes.y], in[axes.x]},
+                  {out[axes.y], out[axes.x]},
+                  {a[1], a[0]},
+                  {a[3], a[2]},
+                  {a[5], a[4]},
+                  {0, 0}};
   for (int i = 0; i < 2; ++i) {
     const int64_t spanned = (shape.out[i] - 1) * shape.strides[i] + shape.kernel[i];
     shape.after[i] = std::max<int64_t>(0, spanned - shape.in[i] - shape.before[i]);
@@ -77,14 +93,14 @@ struct Pointers {
   float* result;
 };
 
-// True if oneDNN's maximum of the elements is not the definition's. Reads 100 GB/s and more, from
+// True if oneDNN's maximum of such an element is not the definition's.
+bool isSpecial(float value) { return !(value >= std::numeric_limits<float>::lowest()); }
+
+// Whether an element is special. Reads 100 GB/s and more, from
 // memory that pooling reads next. Every processor that fl runs on has AVX2 (fl/tile/TileOps.h);
 // without it this takes 2.5 times as long.
 __attribute__((target("avx2"))) bool holdsNanOrMinusInfinity(const float* values, int64_t count) {
   constexpr int kStep = 64;
-  const auto isSpecial = [](float value) {
-    return !(value >= std::numeric_limits<float>::lowest());
-  };
   int64_t i = 0;
   for (; i + kStep <= count; i += kStep) {
     int32_t special = 0;
@@ -108,7 +124,7 @@ int64_t maximumOf(const PoolShape& s, const float* plane, int64_t outY, int64_t 
   for (int64_t y = top; y < top + s.kernel[0]; ++y) {
     for (int64_t x = left; x < left + s.kernel[1]; ++x) {
       const bool inside = y >= 0 && y < s.in[0] && x >= 0 && x < s.in[1];
-      const int64_t here = inside ? y * s.in[1] + x : -1;
+      const int64_t here = inside ? (y * s.in[1] + x) * s.step : -1;
       const float value = inside ? plane[here] : -std::numeric_limits<float>::infinity();
       if (std::isnan(value)) {
         return here;
@@ -125,17 +141,25 @@ int64_t maximumOf(const PoolShape& s, const float* plane, int64_t outY, int64_t 
 
 // Pools one plane by its definition (fl/definitions/Definitions.cpp).
 void poolMaximum(const PoolShape& s, const Pointers& p) {
-  if (s.backward) {
-    std::fill_n(p.result, s.inElements(), 0.0f);
+  for (int64_t i = 0; s.backward && i < s.inElements(); ++i) {
+    p.result[i * s.step] = 0;
   }
-  for (int64_t out = 0; out < s.outElements(); ++out) {
-    const int64_t place = maximumOf(s, p.input, out / s.out[1], out % s.out[1]);
+  for (int64_t i = 0; i < s.outElements(); ++i) {
+    const int64_t place = maximumOf(s, p.input, i / s.out[1], i % s.out[1]), out = i * s.step;
     if (!s.backward) {
       p.result[out] = place < 0 ? -std::numeric_limits<float>::infinity() : p.input[place];
     } else if (place >= 0) {
       p.result[place] += p.gradOutput[out];
     }
   }
+}
+
+bool isPlaneSpecial(const PoolShape& s, const float* plane) {
+  int64_t i = 0;
+  while (i < s.inElements() && !isSpecial(plane[i * s.step])) {
+    ++i;
+  }
+  return i < s.inElements();
 }
 
 // Pools one block of planes; serves all blocks with as many.
@@ -146,8 +170,8 @@ class BlockFunction {
                                            memory::format_tag layout) {
     try {
       BlockFunction made(shape, planes, layout);
-      const bool plain = layout == memory::format_tag::nchw;
-      const bool good = plain ? !isReference(made.name()) : made.name().starts_with("jit");
+      const bool blocked = layout != memory::format_tag::nchw && layout != memory::format_tag::nhwc;
+      const bool good = blocked ? made.name().starts_with("jit") : !isReference(made.name());
       return good ? std::optional(std::move(made)) : std::nullopt;
     } catch (const dnnl::error&) {
       return std::nullopt;
@@ -156,6 +180,9 @@ class BlockFunction {
 
   const std::string& name() const { return backward_ ? gradient_.name() : pool_.name(); }
   size_t scratchBytes() const { return scratch_.bytes(); }
+  int imageReorders() const {
+    return toIn_.needed() + fromOut_.needed() + (backward_ ? fromIn_.needed() : 0);
+  }
 
   void run(const Pointers& p, void* scratch) const {
     void* pad = at(scratch, padOffset_);
@@ -194,17 +221,19 @@ class BlockFunction {
  private:
   BlockFunction(const PoolShape& s, int64_t planes, memory::format_tag layout)
       : backward_(s.backward), maximum_(s.maximum()) {
-    const memory::dims inDims = {1, planes, s.in[0], s.in[1]};
-    const memory::dims outDims = {1, planes, s.out[0], s.out[1]};
-    const Desc plainIn(inDims, kFloat, memory::format_tag::nchw);
-    const Desc plainOut(outDims, kFloat, memory::format_tag::nchw);
+    const bool last = s.step > 1;
+    const int64_t images = last ? planes / s.step : 1;
+    const memory::dims inDims = {images, planes / images, s.in[0], s.in[1]};
+    const memory::dims outDims = {images, planes / images, s.out[0], s.out[1]};
+    const auto given = last ? memory::format_tag::nhwc : memory::format_tag::nchw;
+    const Desc givenIn(inDims, kFloat, given), givenOut(outDims, kFloat, given);
     in_ = Desc(inDims, kFloat, layout);
     out_ = Desc(outDims, kFloat, layout);
     makePrimitives(s);
-    toIn_ = Reorder(plainIn, in_);
-    toOut_ = Reorder(plainOut, out_);
-    fromIn_ = Reorder(in_, plainIn);
-    fromOut_ = Reorder(out_, plainOut);
+    toIn_ = Reorder(givenIn, in_);
+    toOut_ = Reorder(givenOut, out_);
+    fromIn_ = Reorder(in_, givenIn);
+    fromOut_ = Reorder(out_, givenOut);
     layOutScratch();
   }
 
@@ -280,6 +309,8 @@ class Pool final : public LibraryFunction {
 
   size_t scratchBytes() const override { return slotBytes_ * slots_; }
 
+  int imageReorders() const override { return whole_->imageReorders(); }
+
   std::string implementation() const override { return whole_->name(); }
 
   void run(void* const* operands, void* result, void* scratch,
@@ -296,9 +327,10 @@ class Pool final : public LibraryFunction {
   explicit Pool(const PoolShape& shape) : shape_(shape) {
     const int64_t planeBytes = 4 * (shape.inElements() + shape.outElements());
     slots_ = std::clamp<int64_t>(shape.planes * planeBytes / kBytesPerSlot, 1, kMaxSlots);
-    const int64_t perSlot = ceilDiv(ceilDiv(shape.planes, slots_), kVector);
-    const int64_t most = std::max<int64_t>(1, kBlockBytes / planeBytes / kVector);
-    planesPerBlock_ = std::min(shape.planes, kVector * ceilDiv(perSlot, ceilDiv(perSlot, most)));
+    const int64_t together = shape.step > 1 ? shape.step : kVector;
+    const int64_t perSlot = ceilDiv(ceilDiv(shape.planes, slots_), together);
+    const int64_t most = std::max<int64_t>(1, kBlockBytes / planeBytes / together);
+    planesPerBlock_ = std::min(shape.planes, together * ceilDiv(perSlot, ceilDiv(perSlot, most)));
     blocks_ = ceilDiv(shape.planes, planesPerBlock_);
     slots_ = ceilDiv(blocks_, ceilDiv(blocks_, slots_));
   }
@@ -342,10 +374,10 @@ class Pool final : public LibraryFunction {
 
   // Those of the planes from `first` on.
   Pointers from(int64_t first, const Pointers& all) const {
-    const int64_t in = first * shape_.inElements();
-    const int64_t out = first * shape_.outElements();
+    const int64_t in = shape_.planeOffset(first, shape_.inElements());
+    const int64_t out = shape_.planeOffset(first, shape_.outElements());
     return {all.input + in, shape_.backward ? all.gradOutput + out : nullptr,
-            all.result + first * resultElements()};
+            all.result + (shape_.backward ? in : out)};
   }
 
   void runBlock(int64_t index, void* const* operands, void* result, void* area) const {
@@ -358,7 +390,7 @@ class Pool final : public LibraryFunction {
     (index + 1 < blocks_ ? whole_ : last_)->run(block, area);
     for (int64_t i = 0; special && i < count; ++i) {
       const Pointers plane = from(i, block);
-      if (holdsNanOrMinusInfinity(plane.input, size)) {
+      if (isPlaneSpecial(shape_, plane.input)) {
         poolMaximum(shape_, plane);
       }
     }
@@ -382,8 +414,9 @@ std::shared_ptr<LibraryFunction> preparePool(const LibraryCall& call) {
   SingleThread single;
   const PoolShape shape = poolShape(call);
   using Tag = memory::format_tag;
-  for (const Tag layout : {Tag::nChw16c, Tag::nChw8c, Tag::nchw}) {
-    if (auto made = Pool::make(shape, call.result.type, layout)) {
+  for (const Tag layout : {Tag::nhwc, Tag::nChw16c, Tag::nChw8c, Tag::nchw}) {
+    const bool tried = layout != Tag::nhwc || shape.step > 1;
+    if (auto made = tried ? Pool::make(shape, call.result.type, layout) : nullptr) {
       return made;
     }
   }

@@ -8,19 +8,23 @@ namespace {
 
 using detail::applyOp;
 
-std::vector<Dim> attrsOf(const Conv2dParameters& p) {
-  return {p.sx, p.sy, p.px, p.py, p.dx, p.dy, p.groups};
+// Images have their channels last in memory only where the layout pass says so.
+constexpr Dim kChannelsLast = 0;
+
+// With the sizes of the result that the operands do not determine.
+ir::Attrs attrsOf(const Conv2dParameters& p, const std::vector<Dim>& sizes) {
+  std::vector<Dim> attrs = {p.sx, p.sy, p.px, p.py, p.dx, p.dy, p.groups};
+  attrs.insert(attrs.end(), sizes.begin(), sizes.end());
+  attrs.push_back(kChannelsLast);
+  return ir::Attrs(attrs);
+}
+
+ir::Attrs attrsOf(const Conv2dParameters& p, const Shape& result) {
+  return attrsOf(p, std::vector<Dim>{result.dim(0), result.dim(1)});
 }
 
 ir::Attrs attrsOf(const Pool2dParameters& p) {
-  return {p.wx, p.wy, p.sx, p.sy, p.px, p.py, static_cast<Dim>(p.mode)};
-}
-
-// With the first two sizes of the result, which the operands do not determine.
-ir::Attrs attrsOf(const Conv2dParameters& p, const Shape& result) {
-  std::vector<Dim> attrs = attrsOf(p);
-  attrs.insert(attrs.end(), {result.dim(0), result.dim(1)});
-  return ir::Attrs(attrs);
+  return {p.wx, p.wy, p.sx, p.sy, p.px, p.py, static_cast<Dim>(p.mode), kChannelsLast};
 }
 
 }  // namespace
@@ -28,7 +32,7 @@ ir::Attrs attrsOf(const Conv2dParameters& p, const Shape& result) {
 Tensor conv2d(const Tensor& input, const Tensor& weights, const Tensor& bias,
               const Conv2dParameters& parameters) {
   FL_API_ENTRY();
-  const ir::Attrs attrs(attrsOf(parameters));
+  const ir::Attrs attrs = attrsOf(parameters, std::vector<Dim>{});
   return bias.isEmpty() ? applyOp(ir::Op::Conv2d, {input, weights}, attrs)
                         : applyOp(ir::Op::Conv2d, {input, weights, bias}, attrs);
 }

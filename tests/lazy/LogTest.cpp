@@ -146,7 +146,7 @@ TEST(Dump, EveryStageParsesBack) {
   const std::string& recorded = tree.at("plan0000/00_recorded.flir");
   EXPECT_THAT(recorded, ::testing::HasSubstr("matmul"));
   EXPECT_THAT(recorded, ::testing::HasSubstr("// tests/lazy/LogTest.cpp:"));
-  EXPECT_EQ(tree.count("plan0000/09_pack.flir"), 1u);
+  EXPECT_EQ(tree.count("plan0000/10_pack.flir"), 1u);
 }
 
 // What a dump holds can be run through the compiler again, with the same outcome.
@@ -155,7 +155,7 @@ TEST(Dump, TheRecordedGraphMakesTheSameSchedule) {
   for (const auto& [path, text] : tree) {
     if (path.find("00_recorded") != std::string::npos) {
       const auto schedule = codegen::compile(ir::parseGraph(text), {.verify = true}).schedule;
-      EXPECT_EQ(printSchedule(schedule, "s"), tree.at(path.substr(0, 9) + "09_pack.flir"));
+      EXPECT_EQ(printSchedule(schedule, "s"), tree.at(path.substr(0, 9) + "10_pack.flir"));
     }
   }
 }
@@ -180,7 +180,7 @@ TEST(Dump, PlansTakeTheNextFreeNumber) {
   const std::string folder = ::testing::TempDir() + "/shared";
   fs::remove_all(folder);
   fs::create_directories(folder + "/plan0001");
-  std::ofstream(folder + "/plan0001/05_fuse.flir") << "of an earlier process";
+  std::ofstream(folder + "/plan0001/06_fuse.flir") << "of an earlier process";
   flags().dump = folder;
   for (const char* engine : {"third", "fourth"}) {
     const BackendScope scope(engine, "cpu");
@@ -189,8 +189,8 @@ TEST(Dump, PlansTakeTheNextFreeNumber) {
   flags().dump.clear();
   const Tree tree = readTree(folder);
   EXPECT_EQ(tree.size(), 1 + 2 * (codegen::passes().size() + 1));
-  EXPECT_EQ(tree.at("plan0001/05_fuse.flir"), "of an earlier process");
-  EXPECT_EQ(tree.at("plan0000/09_pack.flir"), tree.at("plan0002/09_pack.flir"));
+  EXPECT_EQ(tree.at("plan0001/06_fuse.flir"), "of an earlier process");
+  EXPECT_EQ(tree.at("plan0000/10_pack.flir"), tree.at("plan0002/10_pack.flir"));
 }
 
 // Builds two plans while FL_DUMP names `folder`; what standard error received meanwhile.

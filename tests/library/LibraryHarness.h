@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "fl/ir/ChannelOrder.h"
+#include "fl/ir/Inference.h"
 #include "fl/library/Library.h"
 
 namespace fl::library {
@@ -170,6 +172,51 @@ inline void expectNear(const Floats& got, const Reference& want, dtype type = dt
   }
 }
 
+// A call and its values with images (C,W,H,N) for (W,H,C,N).
+inline LibraryCall channelsLast(LibraryCall call) {
+  std::vector<Dim> attrs = call.attrs.values();
+  attrs.back() = 1;
+  call.attrs = ir::Attrs(attrs);
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    if (ir::isImage(call.op, i)) {
+      call.operands[i].shape = ir::inFront(call.operands[i].shape, 2);
+    }
+  }
+  if (ir::resultIsImage(call.op)) {
+    call.result.shape = ir::inFront(call.result.shape, 2);
+  }
+  return call;
+}
+
+// Between the two orders of an image of (W,H,C,N).
+inline Floats reordered(const Floats& values, const Shape& shape, bool toLast) {
+  Floats result(values.size());
+  const int64_t plane = shape[0] * shape[1], channels = shape[2];
+  for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+    const int64_t c = i / plane % channels, n = i / plane / channels;
+    const int64_t last = c + channels * (i % plane + plane * n);
+    (toLast ? result[last] : result[i]) = values[toLast ? i : last];
+  }
+  return result;
+}
+
+// The plain result of a plain call, computed by `function`, that of channelsLast(call).
+inline Floats runLast(const LibraryFunction& function, const LibraryCall& call,
+                      std::vector<Floats> operands) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (ir::isImage(call.op, i)) {
+      operands[i] = reordered(operands[i], call.operands[i].shape, true);
+    }
+  }
+  const Floats result = runFunction(function, channelsLast(call), operands);
+  return ir::resultIsImage(call.op) ? reordered(result, call.result.shape, false) : result;
+}
+
+inline Floats runLast(const LibraryCall& call, const std::vector<Floats>& operands) {
+  EXPECT_TRUE(librarySupports(channelsLast(call)));
+  return runLast(*prepareLibrary(channelsLast(call)), call, operands);
+}
+
 struct PoolCase {
   int64_t w, h, c, n, kw, kh;
   int64_t sx = 1, sy = 1, px = 0, py = 0;
@@ -178,7 +225,7 @@ struct PoolCase {
   int64_t outH() const { return (h + 2 * py - kh) / sy + 1; }
   ir::ValueType input() const { return f32({w, h, c, n}); }
   ir::ValueType output() const { return f32({outW(), outH(), c, n}); }
-  ir::Attrs attrs(int mode) const { return {kw, kh, sx, sy, px, py, mode}; }
+  ir::Attrs attrs(int mode) const { return {kw, kh, sx, sy, px, py, mode, 0}; }
   LibraryCall forward(int mode) const { return {Op::Pool2d, attrs(mode), {input()}, output()}; }
   LibraryCall backward(int mode) const {
     return {Op::Pool2dBackward, attrs(mode), {output(), input()}, input()};

@@ -77,7 +77,9 @@ struct ConvolutionCase {
   ir::ValueType filter() const { return f32({kw, kh, c / groups, o}); }
   ir::ValueType output() const { return f32({outW(), outH(), o, n}); }
   ir::Attrs attrs(const std::vector<Dim>& sizes) const {
-    return {{sx, sy, px, py, dx, dy, groups}, sizes};
+    std::vector<Dim> tail = sizes;
+    tail.push_back(0);
+    return {{sx, sy, px, py, dx, dy, groups}, tail};
   }
   LibraryCall forward() const { return {Op::Conv2d, attrs({}), {input(), filter()}, output()}; }
   LibraryCall biased() const {
@@ -139,14 +141,18 @@ void checkLayouts(const LibraryCall& call, const std::vector<Floats>& operands,
                   const Reference& want) {
   const dtype type = call.result.type;
   expectNear(run(call, operands), want, type);
-  ConvolutionShape shape = convolutionShape(call);
+  expectNear(runLast(call, operands), want, type);
+  ConvolutionShape shape = convolutionShape(call), last = convolutionShape(channelsLast(call));
   for (const bool widened : {false, true}) {
-    shape.widened = widened;
+    shape.widened = last.widened = widened;
     for (const Layout layout : {Layout::Plain, Layout::Blocked, Layout::ChannelsLast}) {
       SCOPED_TRACE(testing::Message() << "layout " << static_cast<int>(layout) << ", " << widened);
       const bool possible = widened ? type != dtype::f32 : type != dtype::f16;
       if (const auto function = possible ? makeConvolution(shape, layout) : nullptr) {
         expectNear(runFunction(*function, call, operands), want, type);
+      }
+      if (const auto function = possible ? makeConvolution(last, layout) : nullptr) {
+        expectNear(runLast(*function, call, operands), want, type);
       }
     }
   }
@@ -246,6 +252,20 @@ TEST(Convolution, BlocksCoverEveryRowOnce) {
           EXPECT_LE(split.slots, static_cast<int64_t>(split.blocks.size()));
         }
       }
+    }
+  }
+}
+
+TEST(Convolution, ReordersNoImageWhoseChannelsAreLast) {
+  for (const ConvolutionCase& c : {ConvolutionCase{32, 32, 32, 32, 3, 3, 32, 1, 1, 1, 1},
+                                   // Cut by rows.
+                                   ConvolutionCase{32, 32, 32, 1, 3, 3, 32, 1, 1, 1, 1},
+                                   ConvolutionCase{16, 16, 64, 32, 3, 3, 128, 2, 2, 1, 1},
+                                   ConvolutionCase{16, 16, 64, 32, 1, 1, 128, 2, 2},
+                                   ConvolutionCase{14, 14, 32, 64, 5, 5, 64, 1, 1, 2, 2}}) {
+    for (const LibraryCall& call : {c.forward(), c.data(), c.filterGradient()}) {
+      EXPECT_EQ(prepareLibrary(channelsLast(call))->imageReorders(), 0)
+          << ir::opName(call.op) << " of " << call.operands[0].toString();
     }
   }
 }

@@ -56,6 +56,8 @@ TEST_P(PoolTest, AgreesWithLoops) {
   const PoolReference want(c, mode, input, gradient);
   expectNear(run(ofType(c.forward(mode), type), {input}), want.forward, type);
   expectNear(run(ofType(c.backward(mode), type), {gradient, input}), want.backward, type);
+  expectNear(runLast(ofType(c.forward(mode), type), {input}), want.forward, type);
+  expectNear(runLast(ofType(c.backward(mode), type), {gradient, input}), want.backward, type);
 }
 
 TEST_P(PoolTest, TheFirstOfEqualMaximaGetsTheGradient) {
@@ -70,6 +72,7 @@ TEST_P(PoolTest, TheFirstOfEqualMaximaGetsTheGradient) {
   const Floats gradient = randomFloats(c.output().shape.elements(), 10, type);
   const PoolReference want(c, mode, input, gradient);
   expectNear(run(ofType(c.backward(mode), type), {gradient, input}), want.backward, type);
+  expectNear(runLast(ofType(c.backward(mode), type), {gradient, input}), want.backward, type);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -100,8 +103,12 @@ TEST_P(PoolOfTypeTest, MaximumKeepsNanAndMinusInfinity) {
   for (const int64_t plane : {0, 7, 39}) {
     std::copy(special.begin(), special.end(), input.begin() + 6 * plane);
   }
-  const Floats pooled = run(ofType(c.forward(kMax), GetParam()), {input});
-  const Floats spread = run(ofType(c.backward(kMax), GetParam()), {gradient, input});
+  const LibraryCall forward = ofType(c.forward(kMax), GetParam());
+  const LibraryCall backward = ofType(c.backward(kMax), GetParam());
+  const Floats pooled = run(forward, {input}), spread = run(backward, {gradient, input});
+  const auto bits = [](const Floats& values) { return stored(values, dtype::f32); };
+  EXPECT_EQ(bits(runLast(forward, {input})), bits(pooled));
+  EXPECT_EQ(bits(runLast(backward, {gradient, input})), bits(spread));
   for (int64_t plane = 0; plane < 40; ++plane) {
     SCOPED_TRACE(plane);
     const float* y = pooled.data() + 3 * plane;
@@ -129,6 +136,14 @@ TEST(Pool, PaddingIsTheFirstOfMinusInfinities) {
   EXPECT_EQ(run(c.forward(kMax), {{-infinity, -infinity, 5}}),
             (Floats{-infinity, -infinity, 5, 5}));
   EXPECT_EQ(run(c.backward(kMax), {{1, 2, 4, 8}, {-infinity, -infinity, 5}}), (Floats{2, 0, 12}));
+}
+
+TEST(Pool, ReordersNoImageWhoseChannelsAreLast) {
+  const PoolCase c{28, 28, 32, 13, 2, 2, 2, 2};
+  for (const LibraryCall& call : {c.forward(kMax), c.backward(kMax)}) {
+    EXPECT_GT(prepareLibrary(call)->imageReorders(), 0);
+    EXPECT_EQ(prepareLibrary(channelsLast(call))->imageReorders(), 0);
+  }
 }
 
 }  // namespace

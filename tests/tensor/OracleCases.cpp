@@ -101,31 +101,31 @@ Cases updates(Op op, const Extents& e) {
 
 Cases convolutions(Op op, const Extents& e) {
   struct Variant {
-    Dim groups, pad;
+    Dim groups, pad, last;  // channels in memory
   };
   Cases cases;
   const bool one = e.width == 1;
-  for (const auto& [groups, pad] :
-       one ? std::vector<Variant>{{1, 0}} : std::vector<Variant>{{1, 0}, {1, 1}, {2, 1}}) {
+  for (const auto& [groups, pad, last] :
+       one ? std::vector<Variant>{{1, 0, 0}, {1, 0, 1}}
+           : std::vector<Variant>{{1, 0, 0}, {1, 1, 0}, {2, 1, 0}, {1, 1, 1}, {2, 1, 1}}) {
     const Dim kernel = one ? 1 : 3, stride = one ? 1 : 2, outputs = 2 * groups;
     const Dim width = ir::windowCount(e.width, kernel, stride, pad, 1);
     const Dim height = ir::windowCount(e.height, kernel, 1, pad, 1);
-    const CaseOperand image = values({e.width, e.height, e.channels, e.images});
+    const ir::ImageAxes axes = ir::imageAxes({last});
+    const CaseOperand image = values(axes.shape(e.width, e.height, e.channels, e.images));
     const CaseOperand filter = values({kernel, kernel, e.channels / groups, outputs});
-    const CaseOperand gradient = values({width, height, outputs, e.images});
-    const std::vector<Dim> attrs = {stride, 1, pad, pad, 1, 1, groups};
-    const auto with = [&](Dim x, Dim y) {
-      std::vector<Dim> more = attrs;
-      more.insert(more.end(), {x, y});
-      return ir::Attrs(more);
+    const CaseOperand gradient = values(axes.shape(width, height, outputs, e.images));
+    const auto with = [&, last = last, pad = pad, groups = groups](std::vector<Dim> sizes) {
+      sizes.push_back(last);
+      return ir::Attrs({stride, 1, pad, pad, 1, 1, groups}, sizes);
     };
     if (op == Op::Conv2d) {
-      cases.push_back({{image, filter}, ir::Attrs(attrs)});
-      cases.push_back({{image, filter, values({1, 1, outputs, 1})}, ir::Attrs(attrs)});
+      cases.push_back({{image, filter}, with({})});
+      cases.push_back({{image, filter, values({1, 1, outputs, 1})}, with({})});
     } else if (op == Op::Conv2dBackwardData) {
-      cases.push_back({{gradient, filter}, with(e.width, e.height)});
+      cases.push_back({{gradient, filter}, with({e.width, e.height})});
     } else {
-      cases.push_back({{gradient, image}, with(kernel, kernel)});
+      cases.push_back({{gradient, image}, with({kernel, kernel})});
     }
   }
   return cases;
@@ -158,13 +158,16 @@ Cases libraries(Op op, const Extents& e) {
   Cases cases;
   const bool one = e.width == 1;
   const Dim kernel = one ? 1 : 3, stride = one ? 1 : 2, pad = one ? 0 : 1;
-  const CaseOperand image = values({e.width, e.height, e.channels, e.images});
-  const CaseOperand gradient =
-      values({ir::windowCount(e.width, kernel, stride, pad, 1),
-              ir::windowCount(e.height, kernel, 1, pad, 1), e.channels, e.images});
-  for (Dim mode : {0, 1, 2}) {
-    const ir::Attrs attrs = {kernel, kernel, stride, 1, pad, pad, mode};
-    cases.push_back({op == Op::Pool2d ? Operands{image} : Operands{gradient, image}, attrs});
+  const Dim width = ir::windowCount(e.width, kernel, stride, pad, 1);
+  const Dim height = ir::windowCount(e.height, kernel, 1, pad, 1);
+  for (Dim last : {0, 1}) {
+    const ir::ImageAxes axes = ir::imageAxes({last});
+    const CaseOperand image = values(axes.shape(e.width, e.height, e.channels, e.images));
+    const CaseOperand gradient = values(axes.shape(width, height, e.channels, e.images));
+    for (Dim mode : {0, 1, 2}) {
+      const ir::Attrs attrs = {kernel, kernel, stride, 1, pad, pad, mode, last};
+      cases.push_back({op == Op::Pool2d ? Operands{image} : Operands{gradient, image}, attrs});
+    }
   }
   return cases;
 }
