@@ -15,8 +15,8 @@ packages=(
   nlohmann-json3-dev libcereal-dev libzip-dev
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev
-  # learning curves
-  gnuplot-nox
+  # learning curves, and charts of the benchmarks
+  gnuplot-nox python3-matplotlib
   # formatting
   clang-format-19
 )

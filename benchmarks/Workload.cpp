@@ -165,7 +165,11 @@ void appendRows(const char* bench, const Workload& workload, const Result& resul
   rows->push_back(std::move(time));
   rows->push_back(
       row("kernels", static_cast<double>(lazy.kernels), static_cast<double>(eager.kernels)));
-  rows->push_back(row("bytes", static_cast<double>(lazy.bytes), static_cast<double>(eager.bytes)));
+  Json bytes = row("bytes", static_cast<double>(lazy.bytes), static_cast<double>(eager.bytes));
+  if (workload.bytesRead > 0) {
+    bytes["limit"] = workload.bytesRead + workload.bytesWritten;
+  }
+  rows->push_back(std::move(bytes));
 }
 
 int runAll(const char* bench, const std::vector<Workload>& workloads) {

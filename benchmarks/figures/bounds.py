@@ -1,0 +1,183 @@
+"""What the figures must keep, and what of it they do: one table."""
+
+import dataclasses
+import re
+from collections.abc import Callable
+
+from figures.rows import amount, geometric_mean, ratio
+
+MNIST = "MNIST CNN 28x28, batch 64"
+MEMORY_BOUND = (
+    r"^(layer norm, |softmax, 4096x8192|sum of |Adam, |dropout \+ residual \+ layer norm)"
+)
+ONE_LAUNCH = r"^(softmax, |layer norm, |bias \+ GELU \+ dropout|cross entropy|Adam, )"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    measure: str
+    must: float | Callable  # or of the results
+    aim: float | Callable | None
+    figures: Callable | None  # of the results, by case; None: no benchmark writes them
+    unit: str = ""  # "": a ratio
+    formulas: tuple = ("", "")  # of must and aim, where they are no plain numbers
+
+    def text(self, value):
+        return ratio(value) if self.unit == "" else amount(value, self.unit)
+
+    def must_in(self, results):
+        return self.must(results) if callable(self.must) else self.must
+
+    def must_and_aim(self, results):
+        """As texts."""
+        texts = []
+        for value, formula in zip((self.must, self.aim), self.formulas):
+            if callable(value):
+                value = value(results) if self.measured(results) else None
+            texts.append(" = ".join(filter(None, [formula, self.text(value)])))
+        return texts
+
+    def measured(self, results):
+        """By case; empty if there are no results."""
+        figures = self.figures(results) if self.figures else {}
+        return {case: figure for case, figure in figures.items() if figure is not None}
+
+    def missed(self, results):
+        """Cases over `must`, the worst first."""
+        figures = self.measured(results)
+        must = self.must_in(results) if figures else None
+        worst_first = sorted(figures.items(), key=lambda each: -each[1])
+        return [(case, figure, must) for case, figure in worst_first if figure > must]
+
+
+def rows_of(results, bench, unit="us", pattern=""):
+    return [
+        row for row in results.get(bench, []) if row.unit == unit and re.search(pattern, row.case)
+    ]
+
+
+def tuned_torch(row):
+    """PyTorch's own eager mode, the faster of its versions."""
+    return min((row.peers[name] for name in ("torch", "torch 1.13") if name in row.peers),
+               default=None)
+
+
+def over(figure, other):
+    return figure / other if figure is not None and other else None
+
+
+def memory_bound(results):
+    return {row.case: row.over("limit") for row in rows_of(results, "kernels", "us", MEMORY_BOUND)}
+
+
+def best_peer(bench):
+    return lambda results: {row.case: row.over_best_peer() for row in rows_of(results, bench)}
+
+
+def torch_eager(results):
+    return {row.case: over(row.ours, tuned_torch(row)) for row in rows_of(results, "train_step")}
+
+
+def torch_eager_mean(results):
+    ratios = [each for each in torch_eager(results).values() if each is not None]
+    return {"geometric mean": geometric_mean(ratios)}
+
+
+def own_eager(results):
+    return {row.case: row.over("eager") for row in rows_of(results, "train_step")}
+
+
+def eager_baseline(results):
+    rows = rows_of(results, "kernels") + rows_of(results, "train_step")
+    return {row.case: over(row.eager, tuned_torch(row)) for row in rows}
+
+
+def cell(results, bench, unit, case, field="ours"):
+    rows = [row for row in rows_of(results, bench, unit) if row.case == case]
+    return getattr(rows[0], field) if rows else None
+
+
+def recording(results):
+    # A thousand of them, in us a call.
+    case = "1000 additions that nothing reads"
+    time = cell(results, "overhead", "us", case)
+    return {case: None if time is None else time / 1000}
+
+
+def replays(results):
+    # A thousand of them, in us a call, and the kernels of all.
+    kernels = {row.case: row.ours for row in rows_of(results, "overhead", "kernels")}
+    rows = rows_of(results, "overhead", "us", "^1000 replays of ")
+    return {row.case: (row.ours - 0.1 * kernels[row.case]) / 1000 for row in rows}
+
+
+def compiling(case):
+    return lambda results: {case: cell(results, "compile_time", "ms", case)}
+
+
+def mnist(what, unit="ms", field="ours"):
+    """The figure `what` of the MNIST step."""
+    return lambda results: cell(results, "compile_time", unit, f"{MNIST}, {what}", field)
+
+
+def of_mnist(figure):
+    return lambda results: {MNIST: figure(results)}
+
+
+def steady(factor, milliseconds):
+    return lambda results: factor * mnist("later calls")(results) + milliseconds
+
+
+def cold_over_eager(results):
+    what = "first result, cold"
+    return {MNIST: over(mnist(what)(results), mnist(what, field="eager")(results))}
+
+
+def growth(results):
+    """Of what the first call takes longer than later ones."""
+
+    def compile_time(nodes):
+        first, later = (
+            cell(results, "compile_time", "ms", f"graph of {nodes} operators, {what}")
+            for what in ("first call, cold", "later calls")
+        )
+        return None if first is None or later is None else first - later
+
+    return {"20000 / 10000 operators": over(compile_time(20000), compile_time(10000))}
+
+
+def launches(results):
+    return {row.case: row.ours for row in rows_of(results, "kernels", "kernels", ONE_LAUNCH)}
+
+
+def bytes_moved(results):
+    return {row.case: row.over("limit") for row in rows_of(results, "kernels", "bytes", ONE_LAUNCH)}
+
+
+BOUNDS = (
+    Bound("memory-bound kernels: lazy / copy of the same bytes", 1.18, 1.05, memory_bound),
+    Bound("kernels: lazy / best peer, each case", 1.0, 0.8, best_peer("kernels")),
+    Bound("train_step: lazy / PyTorch eager, tuned", 0.75, 0.6, torch_eager_mean),
+    Bound("train_step: lazy / PyTorch eager, tuned, any case", 0.95, 0.8, torch_eager),
+    Bound("train_step: lazy / best peer, each case", 1.0, 0.8, best_peer("train_step")),
+    Bound("train_step: lazy / own eager, each case", 0.8, 0.6, own_eager),
+    Bound("kernels and train_step: own eager / PyTorch eager, tuned", 1.2, 1.0, eager_baseline),
+    Bound("train_step / its floor: library calls alone + plan bytes / copy", 1.15, 1.08, None),
+    Bound("recording an operator", 0.3, 0.15, recording, "us"),
+    Bound("replay of a captured plan, less 100 ns a kernel", 2, 1, replays, "us"),
+    Bound("compiling a kernel: median", 5, 2.5, compiling("a kernel, median"), "ms"),
+    Bound("compiling a kernel: p95", 15, 8, compiling("a kernel, 95th percentile"), "ms"),
+    Bound("second process, MNIST step: kernels compiled", 0, 0,
+          of_mnist(mnist("kernels compiled, second run", "kernels")), "kernels"),
+    Bound("second process, MNIST step: LLVM target machines made", 0, 0, None, "machines"),
+    Bound("second process, MNIST step: first step", steady(1.3, 100), steady(1.1, 20),
+          of_mnist(mnist("first call, kernels on disk")), "ms",
+          ("1.3 x steady step + 100 ms", "1.1 x steady step + 20 ms")),
+    Bound("first result of a cold MNIST step / a cold eager step", 1.5, 1.1, cold_over_eager),
+    Bound("30 batch sizes of 1 to 4,096 with primes: kernels compiled after the first of each"
+          " class", 0, 0, None, "kernels"),
+    Bound("compile time 20,000 nodes / 10,000 nodes", 2.2, 2.0, growth),
+    Bound("softmax, layer norm, bias + GELU + dropout, cross entropy, Adam: launches", 1, None,
+          launches, "kernels"),
+    Bound("the same: bytes moved / inputs + outputs", 1.05, None, bytes_moved),
+)
