@@ -13,6 +13,7 @@
 #include "fl/base/Flags.h"
 #include "fl/fl.h"
 #include "fl/ir/Text.h"
+#include "fl/lazy/LazyBackend.h"
 #include "fl/library/Library.h"
 #include "fl/runtime/Counters.h"
 
@@ -53,11 +54,15 @@ TEST(TrainStepsTest, EveryStepIsOnePlanWhichIsMadeOnce) {
   }
 }
 
+// A plan is dumped when it is built, here by a backend that has built none.
+const BackendRegistration dumped("dumped", makeLazyBackend);
+
 // The final graphs of the plans that a step makes.
 std::vector<ir::Graph> graphsOf(const Workload& workload) {
   const std::string folder = ::testing::TempDir() + std::to_string(workload.operations);
+  std::filesystem::remove_all(folder);
   flags().dump = folder;
-  const BackendScope scope("lazy");
+  const BackendScope scope("dumped", "cpu");
   const auto step = workload.make();
   step();
   step();

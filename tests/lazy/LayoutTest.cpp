@@ -91,6 +91,7 @@ class Layout : public ::testing::TestWithParam<Case> {};
 TEST_P(Layout, IsSeenInNoValue) {
   static int number = 0;
   const std::string folder = ::testing::TempDir() + "layout" + std::to_string(number++);
+  std::filesystem::remove_all(folder);
   flags().dump = folder;
   const auto got = run(GetParam(), "lazy", "cpu");
   flags().dump.clear();
