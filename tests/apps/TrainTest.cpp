@@ -108,21 +108,20 @@ TEST(Train, LearnsTheDigitsAndKeepsWhatItLearned) {
   EXPECT_THAT(evaluation.files, ElementsAre("mnist_curve.svg", "mnist_model.bin"));
 }
 
-TEST(Train, GivesTheSameModelForTheSameSeedEagerOrLazyOnAnyThreads) {
+// Lazy and eager mode convolve in different layouts: their models agree (AgreementTest), but for
+// the last bits.
+TEST(Train, GivesTheSameModelForTheSameSeedOnAnyThreads) {
   const fs::path folder = makeFolder("same");
-  std::set<std::string> models;
-  for (const char* how : {"--backend=lazy --threads=1", "--backend=lazy --threads=2",
-                          "--backend=eager --threads=1", "--backend=eager --threads=2"}) {
-    const Outcome run = runTrain(std::string("--epochs=1 --seed=5 ") + how, folder);
-    EXPECT_EQ(run.exitCode, 0) << how;
+  const auto modelOf = [&](const std::string& arguments) {
+    EXPECT_EQ(runTrain("--epochs=1 " + arguments, folder).exitCode, 0) << arguments;
     std::ifstream stream(folder / "mnist_model.bin", std::ios::binary);
-    models.emplace(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+    return std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+  };
+  for (const std::string backend : {"--backend=lazy ", "--backend=eager "}) {
+    const std::string model = modelOf(backend + "--seed=5 --threads=1");
+    EXPECT_TRUE(model == modelOf(backend + "--seed=5 --threads=2")) << backend;
+    EXPECT_FALSE(model == modelOf(backend + "--seed=6")) << backend;
   }
-  EXPECT_EQ(models.size(), 1u);
-  runTrain("--epochs=1 --seed=6", folder);
-  std::ifstream stream(folder / "mnist_model.bin", std::ios::binary);
-  models.emplace(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
-  EXPECT_EQ(models.size(), 2u);
 }
 
 TEST(Train, ReadsImagesOfAnySize) {
