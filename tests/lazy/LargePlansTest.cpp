@@ -86,6 +86,19 @@ TEST(EqualLayers, ShareTheirKernels) {
   EXPECT_EQ(run(100), 0u);
 }
 
+TEST(Roll, ByAnotherShiftCompilesNothing) {
+  const Tensor x = numbers({3, 7}, 0);
+  const auto run = [&](int shift) {
+    const Counts counts;
+    EXPECT_EQ(roll(x, shift, 1)(0, 0).scalar<float>(), x(0, (35 - shift) % 7).scalar<float>());
+    return counts.kernelsCompiled() + counts.kernelsLoaded();
+  };
+  EXPECT_GT(run(1), 0u);
+  for (int shift = -6; shift < 20; ++shift) {
+    EXPECT_EQ(run(shift), 0u) << shift;
+  }
+}
+
 // Of ours and of the libraries that are called.
 TEST(Threads, OneIsAllThereIs) {
   const auto threads = [] {
