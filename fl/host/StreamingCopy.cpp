@@ -6,16 +6,38 @@
 
 namespace fl::host {
 
-void copyRun(void* to, const void* from, int64_t bytes, bool streams) {
-  constexpr int64_t kVector = sizeof(__m128i);
-  if (!streams || reinterpret_cast<uintptr_t>(to) % kVector != 0 || bytes % kVector != 0) {
-    std::memcpy(to, from, bytes);
-    return;
+namespace {
+
+// Whole lines are written at once where a vector is one.
+__attribute__((target("avx512f"))) void streamLines(char* to, const char* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += sizeof(__m512i)) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), _mm512_loadu_si512(from + i));
   }
-  auto* target = static_cast<__m128i*>(to);
-  const auto* source = static_cast<const __m128i*>(from);
-  for (int64_t i = 0; i < bytes / kVector; ++i) {
-    _mm_stream_si128(target + i, _mm_loadu_si128(source + i));
+}
+
+void streamVectors(char* to, const char* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += sizeof(__m128i)) {
+    const __m128i vector = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), vector);
+  }
+}
+
+bool isMultiple(const void* to, int64_t bytes, size_t of) {
+  return reinterpret_cast<uintptr_t>(to) % of == 0 && bytes % of == 0;
+}
+
+}  // namespace
+
+void copyRun(void* to, const void* from, int64_t bytes, bool streams) {
+  static const bool hasLines = __builtin_cpu_supports("avx512f");
+  auto* target = static_cast<char*>(to);
+  const auto* source = static_cast<const char*>(from);
+  if (!streams || !isMultiple(to, bytes, sizeof(__m128i))) {
+    std::memcpy(to, from, bytes);
+  } else if (hasLines && isMultiple(to, bytes, sizeof(__m512i))) {
+    streamLines(target, source, bytes);
+  } else {
+    streamVectors(target, source, bytes);
   }
 }
 

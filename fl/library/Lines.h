@@ -75,13 +75,13 @@ class RunMath {
       widening_->narrow(to, from, count);
     }
   }
-  // to[i] += from[i] in the type of sums.
+  // to[i] = x[i] + y[i] in the type of sums; `to` may be x.
   template <typename S>
-  void add(S* to, const S* from, int64_t count) const {
+  void add(S* to, const S* x, const S* y, int64_t count) const {
     const int64_t whole = count & -tile::kTileGroup;
-    add_(to, to, from, nullptr, whole);
+    add_(to, x, y, nullptr, whole);
     for (int64_t i = whole; i < count; ++i) {
-      to[i] = sumOf(to[i], from[i]);
+      to[i] = sumOf(x[i], y[i]);
     }
   }
 

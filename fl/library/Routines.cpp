@@ -70,8 +70,8 @@ class CumsumRoutine : public Routine {
   template <typename T>
   void sumBlocks(const T* in, T* out, host::ThreadPool& pool) const {
     constexpr int64_t kLeastWidth = 256;
-    const int64_t share = (shape_.inner / (2 * pool.threads()) + 63) / 64 * 64;
-    const int64_t width = std::clamp(share, kLeastWidth, kMostWidth);
+    const int64_t share = (shape_.inner / pool.threads() + 63) / 64 * 64;
+    const int64_t width = std::clamp(share, kLeastWidth, kWidest);
     const int64_t blocks = (shape_.inner + width - 1) / width;
     const int64_t work = std::min(width, shape_.inner) * shape_.length;
     pool.parallelFor(blocks * shape_.outer, std::max<int64_t>(1, kGrain / work),
@@ -84,31 +84,51 @@ class CumsumRoutine : public Routine {
                      });
   }
 
-  // `count` lines side by side.
+  // `count` lines side by side, some rows at a time, a piece of each: rows that lie a power of two
+  // apart drive one another out of the caches, and one row alone is too short to be foreseen.
   template <typename T>
   void sumBlock(const T* in, T* out, int64_t count) const {
-    // Rows that lie a power of two apart drive one another out of the caches.
-    constexpr int64_t kStreamFrom = 4 << 20, kRowsAhead = 2;
+    constexpr int64_t kStreamFrom = 4 << 20, kShortPiece = 64;
     const bool streams = shape_.elements() * static_cast<int64_t>(sizeof(T)) >= kStreamFrom;
-    alignas(64) SumType<T> totals[kMostWidth] = {};
-    alignas(64) SumType<T> values[kMostWidth];
-    alignas(64) T narrowed[kMostWidth];
-    for (int64_t i = 0; i < shape_.length; ++i, in += shape_.inner, out += shape_.inner) {
-      if (i + kRowsAhead < shape_.length) {
-        fetchBytes(in + kRowsAhead * shape_.inner, count * static_cast<int64_t>(sizeof(T)));
-      }
-      if constexpr (std::is_arithmetic_v<T>) {
-        math_.add(totals, in, count);
-        host::copyRun(out, totals, count * sizeof(T), streams);
-      } else {
-        math_.widen(values, in, count);
-        math_.add(totals, values, count);
-        math_.narrow(narrowed, totals, count);
-        host::copyRun(out, narrowed, count * sizeof(T), streams);
+    // What is read is best written at once; to convert more at a time is better still.
+    const int64_t piece = streams && std::is_arithmetic_v<T> ? kShortPiece : kLongPiece;
+    alignas(64) SumType<T> totals[kWidest] = {};
+    for (int64_t row = 0; row < shape_.length; row += kRowsTogether) {
+      const int64_t rows = std::min(kRowsTogether, shape_.length - row);
+      for (int64_t k = 0; k < count; k += piece) {
+        const int64_t at = row * shape_.inner + k;
+        sumPiece(in + at, out + at, totals + k, rows, std::min(piece, count - k), streams);
       }
     }
     host::finishCopies(streams);
   }
+
+  template <typename T>
+  void sumPiece(const T* in, T* out, SumType<T>* totals, int64_t rows, int64_t count,
+                bool streams) const {
+    alignas(64) SumType<T> sums[kRowsTogether][kLongPiece];
+    const SumType<T>* last = totals;
+    for (int64_t row = 0; row < rows; ++row, in += shape_.inner, out += shape_.inner) {
+      if constexpr (!std::is_arithmetic_v<T>) {
+        alignas(64) T narrowed[kLongPiece];
+        math_.widen(sums[row], in, count);
+        math_.add(sums[row], sums[row], last, count);
+        math_.narrow(narrowed, sums[row], count);
+        host::copyRun(out, narrowed, count * sizeof(T), streams);
+        last = sums[row];
+      } else if (streams) {
+        math_.add(sums[row], last, in, count);
+        host::copyRun(out, sums[row], count * sizeof(T), streams);
+        last = sums[row];
+      } else {
+        math_.add(out, last, in, count);
+        last = out;
+      }
+    }
+    std::copy_n(last, count, totals);
+  }
+
+  static constexpr int64_t kWidest = 2048, kRowsTogether = 4, kLongPiece = 256;
 
   const dtype type_;
   const AxisShape shape_;

@@ -2,8 +2,10 @@
 //
 // Where an index stands for a whole line, each line of the result is written once: a list of the
 // lines of y that go to it is made first, and lines are independent then.
+#include <algorithm>
 #include <cstring>
-#include <numeric>
+#include <limits>
+#include <utility>
 
 #include "fl/host/StreamingCopy.h"
 #include "fl/kernel/Kernel.h"
@@ -32,7 +34,7 @@ class ScatterRoutine : public LibraryFunction {
            (index_.outer == 1 || index_.outer == from_.outer);
   }
   size_t scratchBytes() const override {
-    return hasLines() ? index_.outer * (to_.length + 2 + from_.length) * sizeof(int64_t) : 0;
+    return hasLines() ? index_.outer * (to_.length + from_.length) * sizeof(int32_t) : 0;
   }
   std::string implementation() const override { return "routine"; }
 
@@ -44,7 +46,7 @@ class ScatterRoutine : public LibraryFunction {
       const T *const x = static_cast<const T*>(operands[0]), *const y =
                                                                  static_cast<const T*>(operands[2]);
       if (hasLines()) {
-        writeLines(x, y, static_cast<T*>(result), index, static_cast<int64_t*>(scratch), pool);
+        writeLines(x, y, static_cast<T*>(result), index, static_cast<int32_t*>(scratch), pool);
       } else {
         std::memcpy(result, x, to_.elements() * sizeof(T));
         writeElements(y, static_cast<T*>(result), index, pool);
@@ -53,10 +55,11 @@ class ScatterRoutine : public LibraryFunction {
   }
 
  private:
-  // Shorter lines are not worth a list.
+  // Shorter lines are not worth a list, whose numbers are small.
   bool hasLines() const {
-    constexpr int64_t kShort = 8;
-    return index_.inner == 1 && from_.inner >= kShort && from_.elements() > 0;
+    constexpr int64_t kShort = 8, kMany = std::numeric_limits<int32_t>::max();
+    return index_.inner == 1 && from_.inner >= kShort && from_.elements() > 0 &&
+           std::max(to_.length, from_.length) < kMany;
   }
 
   int64_t checked(int64_t place) const {
@@ -69,46 +72,59 @@ class ScatterRoutine : public LibraryFunction {
   // ---- lines ----
 
   // What goes where, for one index of the outer axes. The lines of y by the place they go to, in
-  // their order: those of place p are order[starts[p]] to order[starts[p + 1]]. Of lines that
-  // replace one another, starts[p] is the last itself, or -1.
+  // their order: those of place p are order[ends[p - 1]] to order[ends[p]]. Of lines that replace
+  // one another, ends[p] is the last itself, or -1.
   struct Lists {
-    int64_t* starts;
-    int64_t* order;
+    int32_t* ends;
+    int32_t* order;
+    int32_t begin(int64_t place) const { return place == 0 ? 0 : ends[place - 1]; }
   };
-  Lists listsOf(int64_t* scratch, int64_t o) const {
-    int64_t* const starts = scratch + (index_.outer == 1 ? 0 : o) * (to_.length + 2 + from_.length);
-    return {starts, starts + to_.length + 2};
+  Lists listsOf(int32_t* scratch, int64_t o) const {
+    int32_t* const ends = scratch + (index_.outer == 1 ? 0 : o) * (to_.length + from_.length);
+    return {ends, ends + to_.length};
   }
 
-  void makeLists(const int64_t* index, const Lists& lists) const {
-    std::fill_n(lists.starts, to_.length + 2, adds_ ? 0 : -1);
-    if (!adds_) {
+  // The lists of places [begin, end).
+  void makeLists(const int64_t* index, const Lists& lists, int64_t begin, int64_t end) const {
+    const auto forEach = [&](auto take) {
       for (int64_t i = 0; i < from_.length; ++i) {
-        lists.starts[checked(index[i])] = i;
+        if (const int64_t place = checked(index[i]); place >= begin && place < end) {
+          take(lists.ends[place], static_cast<int32_t>(i));
+        }
       }
-      return;
+    };
+    std::fill_n(lists.ends + begin, end - begin, adds_ ? 0 : -1);
+    if (!adds_) {
+      return forEach([](int32_t& last, int32_t i) { last = i; });
     }
-    // The count of place p stands two further on, so that filling moves each start to its place.
-    for (int64_t i = 0; i < from_.length; ++i) {
-      ++lists.starts[checked(index[i]) + 2];
+    forEach([](int32_t& count, int32_t) { ++count; });
+    int32_t next = static_cast<int32_t>(
+        std::count_if(index, index + from_.length, [&](int64_t place) { return place < begin; }));
+    for (int64_t place = begin; place < end; ++place) {
+      next += std::exchange(lists.ends[place], next);
     }
-    std::partial_sum(lists.starts, lists.starts + to_.length + 2, lists.starts);
-    for (int64_t i = 0; i < from_.length; ++i) {
-      lists.order[lists.starts[index[i] + 1]++] = i;
-    }
+    // Which makes each begin the end.
+    forEach([&](int32_t& place, int32_t i) { lists.order[place++] = i; });
   }
 
   template <typename T>
-  void writeLines(const T* x, const T* y, T* result, const int64_t* index, int64_t* scratch,
+  void writeLines(const T* x, const T* y, T* result, const int64_t* index, int32_t* scratch,
                   host::ThreadPool& pool) const {
-    pool.parallelFor(index_.outer, std::max<int64_t>(1, kGrain / from_.length),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t o = begin; o < end; ++o) {
-                         makeLists(index + o * from_.length, listsOf(scratch, o));
+    // Each part of the places reads the whole index.
+    constexpr int64_t kMostParts = 8, kLeastPlaces = 1 << 10;
+    const int64_t parts = std::clamp<int64_t>(to_.length / kLeastPlaces, 1,
+                                              std::min<int64_t>(kMostParts, pool.threads()));
+    pool.parallelFor(index_.outer * parts,
+                     parts > 1 ? 1 : std::max<int64_t>(1, kGrain / from_.length),
+                     [&](int64_t first, int64_t last) {
+                       for (int64_t i = first; i < last; ++i) {
+                         const int64_t o = i / parts, part = i % parts;
+                         makeLists(index + o * from_.length, listsOf(scratch, o),
+                                   to_.length * part / parts, to_.length * (part + 1) / parts);
                        }
                      });
     const bool streams = host::isStreamed(to_.elements() * static_cast<int64_t>(sizeof(T)));
-    pool.parallelFor(to_.length * to_.outer, std::max<int64_t>(1, kGrain / to_.inner),
+    pool.parallelFor(to_.length * to_.outer, std::max<int64_t>(1, 16 * kGrain / to_.inner),
                      [&](int64_t begin, int64_t end) {
                        for (int64_t line = begin; line < end; ++line) {
                          const int64_t o = line / to_.length, place = line % to_.length;
@@ -132,17 +148,20 @@ class ScatterRoutine : public LibraryFunction {
   template <typename T>
   void moveLine(const T* x, const T* y, T* out, const Lists& lists, int64_t place,
                 bool streams) const {
-    if (place + kLinesAhead < to_.length && lists.starts[place + kLinesAhead] >= 0) {
-      fetchLine(y + to_.inner * lists.starts[place + kLinesAhead]);
+    const auto source = [&](int64_t ahead) {
+      const int64_t from = lists.ends[place + ahead];
+      return from < 0 ? x + to_.inner * ahead : y + to_.inner * from;
+    };
+    if (place + kLinesAhead < to_.length) {
+      fetchLine(source(kLinesAhead));
     }
-    const int64_t from = lists.starts[place];
-    host::copyRun(out, from < 0 ? x : y + to_.inner * from, to_.inner * sizeof(T), streams);
+    host::copyRun(out, source(0), to_.inner * sizeof(T), streams);
   }
 
   template <typename T>
   void addLines(const T* x, const T* y, T* out, const Lists& lists, int64_t place,
                 bool streams) const {
-    const int64_t inner = to_.inner, first = lists.starts[place], last = lists.starts[place + 1];
+    const int64_t inner = to_.inner, first = lists.begin(place), last = lists.ends[place];
     for (int64_t i = first + kLinesAhead; i < std::min(last + kLinesAhead, from_.length); ++i) {
       fetchLine(y + inner * lists.order[i]);
     }
@@ -152,9 +171,9 @@ class ScatterRoutine : public LibraryFunction {
     for (int64_t k = 0; k < inner; k += kMostWidth) {
       const int64_t count = std::min(kMostWidth, inner - k);
       alignas(64) T sums[kMostWidth];
-      std::copy_n(x + k, count, sums);
-      for (int64_t i = first; i < last; ++i) {
-        addRun(sums, y + inner * lists.order[i] + k, count);
+      const T* sum = x + k;
+      for (int64_t i = first; i < last; ++i, sum = sums) {
+        addRuns(sums, sum, y + inner * lists.order[i] + k, count);
       }
       host::copyRun(out + k, sums, count * sizeof(T), streams);
     }
@@ -162,14 +181,14 @@ class ScatterRoutine : public LibraryFunction {
 
   // Each sum is rounded to the type of the elements.
   template <typename T>
-  void addRun(T* to, const T* from, int64_t count) const {
+  void addRuns(T* to, const T* x, const T* y, int64_t count) const {
     if constexpr (std::is_arithmetic_v<T>) {
-      math_.add(to, from, count);
+      math_.add(to, x, y, count);
     } else {
       alignas(64) float sums[kMostWidth], values[kMostWidth];
-      math_.widen(sums, to, count);
-      math_.widen(values, from, count);
-      math_.add(sums, values, count);
+      math_.widen(sums, x, count);
+      math_.widen(values, y, count);
+      math_.add(sums, sums, values, count);
       math_.narrow(to, sums, count);
     }
   }
