@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -15,11 +14,13 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "benchmarks/Folder.h"
 #include "benchmarks/KernelCases.h"
 #include "benchmarks/OpCases.h"
 #include "benchmarks/Program.h"
 #include "benchmarks/Report.h"
 #include "benchmarks/TrainSteps.h"
+#include "fl/codegen/cpu/Emitter.h"
 #include "fl/fl.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/Counters.h"
@@ -34,7 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kAllKernels[] = "all kernels";
+constexpr char kAllKernels[] = "all kernels", kBatchSizes[] = "batch sizes";
 
 // Layers of four operators each, as one plan.
 Workload layered(int layers) {
@@ -81,14 +82,18 @@ void runOne(const Workload& workload) {
   }
   const runtime::Counters& counters = runtime::counters();
   const uint64_t compiled = counters.kernelsCompiled;
+  const uint64_t machines = codegen::cpu::targetMachinesMade();
   std::vector<double> later;
   for (int i = 0; i < 5; ++i) {
     const auto begin = Clock::now();
     call();
     later.push_back(millisecondsSince(begin));
   }
-  const Json result = {
-      {"first", first}, {"total", total}, {"steady", median(later)}, {"compiled", compiled}};
+  const Json result = {{"first", first},
+                       {"total", total},
+                       {"steady", median(later)},
+                       {"compiled", compiled},
+                       {"machines", machines}};
   std::cout << result.dump() << std::endl;
 }
 
@@ -107,10 +112,35 @@ void compileAll() {
   }
 }
 
+// Up to 4096, primes among them. Kernels differ between three classes: 1, up to 16, larger.
+constexpr int kBatches[] = {1,   2,   3,   5,   7,    8,    11,   13,   16,   17,
+                            19,  23,  31,  32,  37,   61,   64,   97,   127,  128,
+                            251, 256, 509, 512, 1021, 1024, 2039, 2048, 4093, 4096};
+int classOf(int batch) { return batch == 1 ? 0 : batch <= 16 ? 1 : 2; }
+
+// Prints how many kernels training steps compile that are not the first of their class.
+void runBatches() {
+  const runtime::Counters& counters = runtime::counters();
+  uint64_t compiled = 0;
+  int known = -1;
+  for (const int batch : kBatches) {
+    const uint64_t before = counters.kernelsCompiled;
+    const auto step = perceptronStep(batch).make();
+    for (int i = 0; i < 3; ++i) {
+      step();
+    }
+    compiled += classOf(batch) == known ? counters.kernelsCompiled - before : 0;
+    known = classOf(batch);
+  }
+  std::cout << Json{{"compiled", compiled}}.dump() << std::endl;
+}
+
 int runChild(const std::string& name) {
   init();
   if (name == kAllKernels) {
     compileAll();
+  } else if (name == kBatchSizes) {
+    runBatches();
   } else {
     const std::vector<Workload> all = workloads();
     runOne(workloadOf(all, name));
@@ -119,28 +149,6 @@ int runChild(const std::string& name) {
 }
 
 // ---- here ----
-
-// A folder that goes with this object.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "fl-compile-time-XXXXXX").string();
-    if (!mkdtemp(name.data())) {
-      throw std::runtime_error(name + ": cannot be made");
-    }
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 using Settings = std::map<std::string, std::string>;
 
@@ -169,7 +177,7 @@ using Figures = std::map<std::string, std::vector<Json>>;
 Figures measure(const Workload& workload) {
   Figures figures;
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
-    const Folder folder;
+    const Folder folder("fl-compile-time");
     for (const char* mode : {"cold", "warm", "eager"}) {
       const Settings settings = {
           {"FL_BACKEND", mode == std::string("eager") ? "eager" : "lazy"},
@@ -213,16 +221,17 @@ void report(const Workload& workload, const Figures& figures, std::vector<Json>*
   const auto count = [&](const char* what, const std::vector<Json>& runs, const char* field) {
     absl::PrintF("  %-28s %10.0f\n", what, medianOf(runs, field));
     rows->push_back(
-        row(absl::StrCat(workload.name, ", ", what), "kernels", medianOf(runs, field), nullptr));
+        row(absl::StrCat(workload.name, ", ", what), "count", medianOf(runs, field), nullptr));
   };
   count("kernels compiled, cold", cold, "compiled");
   count("kernels compiled, second run", warm, "compiled");
+  count("LLVM target machines, second run", warm, "machines");
   std::cout.flush();
 }
 
 // One at a time: two on the hyperthreads of one core take longer each.
 void reportKernels(std::vector<Json>* rows) {
-  const Folder folder;
+  const Folder folder("fl-compile-time");
   const fs::path log = folder.path() / "log";
   outputOf(kAllKernels, {{"FL_CACHE", "off"},
                          {"FL_JIT", "sync"},
@@ -248,6 +257,15 @@ void reportKernels(std::vector<Json>* rows) {
   rows->push_back(row("a kernel, 95th percentile", "ms", late, nullptr));
 }
 
+void reportBatches(std::vector<Json>* rows) {
+  const Json child = Json::parse(outputOf(kBatchSizes, {{"FL_CACHE", "off"}, {"FL_JIT", "sync"}}));
+  const auto compiled = child.at("compiled").get<double>();
+  absl::PrintF("%d batch sizes\n  kernels compiled after the first of each class %6.0f\n",
+               std::size(kBatches), compiled);
+  rows->push_back(row(absl::StrCat(std::size(kBatches), " batch sizes, kernels compiled"), "count",
+                      compiled, nullptr));
+}
+
 int run() {
   if (const std::string child = absl::GetFlag(FLAGS_child); !child.empty()) {
     return runChild(child);
@@ -264,6 +282,9 @@ int run() {
   }
   if (std::regex_search(kAllKernels, filter)) {
     reportKernels(&rows);
+  }
+  if (std::regex_search(kBatchSizes, filter)) {
+    reportBatches(&rows);
   }
   if (const std::string path = absl::GetFlag(FLAGS_json); !path.empty()) {
     writeRows(rows, path);

@@ -1,5 +1,5 @@
-// Chains of operators that are one kernel each where they are fused, forward and with gradients; the
-// limit is a copy of the bytes that they must read and write.
+// Chains of operators that are one kernel each where they are fused, forward and with gradients;
+// the limit is a copy of the bytes that they must read and write.
 #pragma once
 
 #include <vector>

@@ -63,19 +63,6 @@ Sequential logProbabilities(Sequential model) {
   return model;
 }
 
-// Floating-point operations of a step whose layers multiply and add so often forward: again for
-// the gradient of the weights, and of the inputs, but those of `first`, whose inputs are data.
-double stepOperations(double batch, double first, double others) {
-  return 2 * batch * (2 * first + 3 * others);
-}
-
-double mnistOperations(double batch, int size) {
-  const double pixels = size * size;
-  const double features = (size / 4) * (size / 4) * 64;
-  return stepOperations(batch, 25. * 32 * pixels,
-                        25. * 32 * 64 * pixels / 4 + features * 1024 + 1024. * app::kMnistClasses);
-}
-
 // ---- the residual network ----
 
 Conv2D convolution(int from, int to, int size, int stride) {
@@ -149,20 +136,20 @@ Sequential transformer(int layers) {
 
 }  // namespace
 
-Workload perceptronStep() {
-  return {.name = "MLP 784-512-512-10, batch 128",
+Workload perceptronStep(int batch) {
+  return {.name = "MLP 784-512-512-10, batch " + std::to_string(batch),
           .make =
-              [] {
+              [=] {
                 Sequential model;
                 model.add(Linear(784, 512));
                 model.add(ReLU());
                 model.add(Linear(512, 512));
                 model.add(ReLU());
                 model.add(Linear(512, 10));
-                return training(logProbabilities(std::move(model)), numbers({784, 128}),
-                                labels({128}, 10));
+                return training(logProbabilities(std::move(model)), numbers({784, batch}),
+                                labels({batch}, 10));
               },
-          .operations = stepOperations(128, 784 * 512, 512 * 512 + 512 * 10)};
+          .hasFloor = true};
 }
 
 Workload mnistStep() {
@@ -170,7 +157,7 @@ Workload mnistStep() {
       .name = "MNIST CNN 28x28, batch 64",
       .make =
           [] { return training(app::makeModel(28, 28), numbers({28, 28, 64}), labels({64}, 10)); },
-      .operations = mnistOperations(64, 28)};
+      .hasFloor = true};
 }
 
 Workload digitsStep() {
@@ -182,28 +169,25 @@ Workload digitsStep() {
                 return training(app::makeModel(8, 8), computed<float>(x(span, span, batch)),
                                 computed<int>(y(batch)));
               },
-          .operations = mnistOperations(32, 8)};
+          .hasFloor = true};
 }
 
 Workload residualStep() {
-  const double stage = 4. * 9 * 32 * 32 * 32 * 32;  // of equal multiply-adds, but for their first
   return {
       .name = "residual CNN 32-64-128, 3x32x32, batch 32",
       .make =
           [] { return training(residualNetwork(), numbers({32, 32, 3, 32}), labels({32}, 10)); },
-      .operations = stepOperations(32, 9. * 3 * 32 * 32 * 32,
-                                   stage * (1 + 2 * 7. / 8) + 2 * stage / (4 * 9 * 2))};
+      .hasFloor = true};
 }
 
 Workload transformerStep(int layers) {
-  const double layer = 12. * kWidth * kWidth + 2. * kLength * kWidth;
   return {.name = "transformer " + std::to_string(layers) + " layers, width 256, 8 x 128",
           .make =
               [=] {
                 const Tensor tokens = labels({kLength, 8}, kVocabulary);
                 return training(transformer(layers), tokens, computed<int>(roll(tokens, -1, 0)));
               },
-          .operations = stepOperations(8 * kLength, 0, layers * layer + kWidth * kVocabulary)};
+          .hasFloor = true};
 }
 
 }  // namespace fl::bench

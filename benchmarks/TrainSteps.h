@@ -6,11 +6,11 @@
 
 namespace fl::bench {
 
-Workload perceptronStep();  // 784-512-512-10, ReLU, batch 128, Adam
-Workload mnistStep();       // the model of apps/mnist for 28x28, batch 64, Adam
-Workload digitsStep();      // the same on the digits of apps/mnist, 8x8, batch 32
-Workload residualStep();    // a convolution 3x3 of 3 to 32 channels, three stages of two residual
-                            // blocks with batch norm, 32, 64, 128 channels; 3x32x32, batch 32, Adam
+Workload perceptronStep(int batch = 128);  // 784-512-512-10, ReLU, Adam
+Workload mnistStep();                      // the model of apps/mnist for 28x28, batch 64, Adam
+Workload digitsStep();                     // the same on the digits of apps/mnist, 8x8, batch 32
+Workload residualStep();  // a convolution 3x3 of 3 to 32 channels, three stages of two residual
+                          // blocks with batch norm, 32, 64, 128 channels; 3x32x32, batch 32, Adam
 // Pre-norm, width 256, 4 heads, length 128, vocabulary 1000, batch 8, Adam.
 Workload transformerStep(int layers = 4);
 

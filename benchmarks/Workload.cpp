@@ -12,6 +12,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_format.h"
 #include "apps/mnist/Runfile.h"
+#include "benchmarks/Floor.h"
 #include "benchmarks/Peer.h"
 #include "benchmarks/Program.h"
 #include "benchmarks/Report.h"
@@ -100,6 +101,10 @@ Result compare(const Workload& workload, double rate, const Peers& peers) {
   if (workload.bytesRead > 0) {
     copy.emplace(workload.bytesRead, workload.bytesWritten);
   }
+  std::optional<Floor> floor;
+  if (workload.hasFloor) {
+    floor.emplace(steadyPlan(workload));
+  }
   PeerTimes peerTimes;
   const uint64_t made = madeSoFar();
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
@@ -108,6 +113,9 @@ Result compare(const Workload& workload, double rate, const Peers& peers) {
     }
     if (copy) {
       copy->block();
+    }
+    if (floor) {
+      floor->block();
     }
     peerTimes.block(peers, workload.name, 0);
   }
@@ -119,6 +127,8 @@ Result compare(const Workload& workload, double rate, const Peers& peers) {
   }
   if (copy) {
     result.limit = copy->microseconds();
+  } else if (floor) {
+    result.limit = floor->microseconds();
   } else if (workload.operations > 0) {
     result.limit = workload.operations / rate;
   }

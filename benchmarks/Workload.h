@@ -15,10 +15,11 @@ struct Workload {
   // work before it returns.
   std::function<std::function<void()>()> make;
   // The limit is a CopyLimit of these bytes, or the time of these floating-point operations at the
-  // rate of a large matrix product; none is known where all are 0.
+  // rate of a large matrix product, or the Floor; none is known where all are 0.
   int64_t bytesRead = 0;
   int64_t bytesWritten = 0;
   double operations = 0;
+  bool hasFloor = false;
 };
 
 // The main() of a benchmark `bench` that compares `workloads()` by the flags in Workload.cpp. The

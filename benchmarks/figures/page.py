@@ -173,14 +173,15 @@ def table_by_size(benchmark, rows):
 
 
 def count_table(rows):
-    """Kernels launched (or compiled) and bytes moved."""
+    """Kernels launched, or what else is counted, and bytes moved."""
     lines = collections.defaultdict(lambda: [""] * 4)
     for row in rows:
-        first = {"kernels": 0, "bytes": 2}.get(row.unit)
+        first = {"kernels": 0, "count": 0, "bytes": 2}.get(row.unit)
         if first is not None:
             lines[row.case][first] = amount(row.ours, row.unit)
             lines[row.case][first + 1] = amount(row.eager, row.unit)
-    header = ["", "kernels, lazy", "eager", "moved, lazy", "eager"]
+    counted = "kernels, lazy" if any(row.unit == "kernels" for row in rows) else "number"
+    header = ["", counted, "eager", "moved, lazy", "eager"]
     used = [i for i in range(4) if any(cells[i] for cells in lines.values())]
     if not used:
         return ""

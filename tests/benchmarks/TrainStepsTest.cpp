@@ -7,13 +7,15 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <variant>
 
 #include "apps/mnist/Runfile.h"
+#include "benchmarks/Floor.h"
+#include "benchmarks/Folder.h"
 #include "benchmarks/TrainSteps.h"
-#include "fl/base/Flags.h"
 #include "fl/fl.h"
 #include "fl/ir/Text.h"
-#include "fl/lazy/LazyBackend.h"
+#include "fl/kernel/Schedule.h"
 #include "fl/library/Library.h"
 #include "fl/runtime/Counters.h"
 
@@ -39,7 +41,6 @@ TEST(TrainStepsTest, EveryStepIsOnePlanWhichIsMadeOnce) {
   init();
   for (const Workload& workload : steps()) {
     SCOPED_TRACE(workload.name);
-    EXPECT_GT(workload.operations, 0);
     const BackendScope scope("lazy");
     const auto step = workload.make();
     step();
@@ -54,21 +55,37 @@ TEST(TrainStepsTest, EveryStepIsOnePlanWhichIsMadeOnce) {
   }
 }
 
-// A plan is dumped when it is built, here by a backend that has built none.
-const BackendRegistration dumped("dumped", makeLazyBackend);
+TEST(TrainStepsTest, FloorIsOfThePlanOfASteadyStep) {
+  init();
+  for (const Workload& workload : steps()) {
+    SCOPED_TRACE(workload.name);
+    const ir::Schedule plan = steadyPlan(workload);
+    const BackendScope scope("lazy");
+    const auto step = workload.make();
+    step();
+    step();
+    const runtime::Counters& counters = runtime::counters();
+    const uint64_t calls = counters.libraryCalls, moved = counters.bytesMoved;
+    step();
+    size_t callsOfPlan = 0, bytes = 0;
+    for (const ir::Step& each : plan.steps) {
+      callsOfPlan += std::holds_alternative<ir::LibraryStep>(each);
+      bytes += ir::stepBytes(plan, each);
+    }
+    EXPECT_EQ(counters.libraryCalls - calls, callsOfPlan);
+    EXPECT_EQ(counters.bytesMoved - moved, bytes);
+    Floor floor(plan);
+    floor.block();
+    EXPECT_GT(floor.microseconds(), 0);
+  }
+}
 
 // The final graphs of the plans that a step makes.
 std::vector<ir::Graph> graphsOf(const Workload& workload) {
-  const std::string folder = ::testing::TempDir() + std::to_string(workload.operations);
-  std::filesystem::remove_all(folder);
-  flags().dump = folder;
-  const BackendScope scope("dumped", "cpu");
-  const auto step = workload.make();
-  step();
-  step();
-  flags().dump.clear();
+  const Folder folder("fl-train-steps");
+  dumpPlans(workload, folder.path());
   std::vector<ir::Graph> graphs;
-  for (const auto& plan : std::filesystem::directory_iterator(folder)) {
+  for (const auto& plan : std::filesystem::directory_iterator(folder.path())) {
     std::ifstream file(plan.path() / "05_dce.flir");
     graphs.push_back(ir::parseGraph(std::string(std::istreambuf_iterator<char>(file), {})));
   }

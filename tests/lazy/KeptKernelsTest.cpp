@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "fl/base/Flags.h"
+#include "fl/codegen/cpu/Emitter.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/tensor/tensor.h"
 #include "tests/lazy/Counts.h"
@@ -77,6 +78,8 @@ TEST_F(KeptKernels, AreLoadedWithoutTheCompiler) {
     EXPECT_GE(compiled, 2u);
     EXPECT_EQ(counts.kernelsLoaded(), 0u);
   }
+  const uint64_t machines = codegen::cpu::targetMachinesMade();
+  EXPECT_GT(machines, 0u);
   EXPECT_EQ(files().size(), compiled);
   EXPECT_EQ(fs::status(folder_ / "kernels").permissions(), fs::perms::owner_all);
   for (const char* jit : {"sync", "async"}) {
@@ -87,6 +90,7 @@ TEST_F(KeptKernels, AreLoadedWithoutTheCompiler) {
     EXPECT_EQ(compute(), want);
     EXPECT_EQ(counts.kernelsLoaded(), compiled);
     EXPECT_EQ(counts.kernelsCompiled(), 0u);
+    EXPECT_EQ(codegen::cpu::targetMachinesMade(), machines);
     EXPECT_EQ(counts.fallbacks(), 0u);
   }
 }

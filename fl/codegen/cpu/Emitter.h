@@ -29,4 +29,7 @@ std::string emitAssemblyText(const ir::Kernel& kernel, const ir::Target& target,
 // sources that code is made by.
 std::string emitterVersion();
 
+// LLVM target machines that this process has made: none as long as it emits nothing.
+uint64_t targetMachinesMade();
+
 }  // namespace fl::codegen::cpu

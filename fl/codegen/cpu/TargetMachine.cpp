@@ -10,11 +10,13 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "fl/base/Error.h"
+#include "fl/codegen/cpu/Emitter.h"
 
 namespace fl::codegen::cpu {
 namespace {
@@ -43,8 +45,11 @@ struct Machine {
   std::unique_ptr<llvm::TargetMachine> machine;
 };
 
+std::atomic<uint64_t> machinesMade = 0;
+
 std::unique_ptr<llvm::TargetMachine> createMachine(const ir::Target& target) {
   initializeOnce();
+  ++machinesMade;
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
   FL_INTERNAL_CHECK(found != nullptr, error);
@@ -92,5 +97,7 @@ std::string compile(llvm::Module& module, const ir::Target& target, Output outpu
   passes.run(module);
   return std::string(bytes.begin(), bytes.end());
 }
+
+uint64_t targetMachinesMade() { return machinesMade; }
 
 }  // namespace fl::codegen::cpu
