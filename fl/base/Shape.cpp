@@ -60,6 +60,16 @@ std::string typeToString(dtype type, const Shape& shape) {
   return dtypeToString(type) + "[" + join(shape.get(), ",") + "]";
 }
 
+Shape squeezed(const Shape& shape) {
+  Shape result;
+  for (Dim dim : shape.get()) {
+    if (dim != 1) {
+      result.get().push_back(dim);
+    }
+  }
+  return result;
+}
+
 size_t bytesOf(dtype type, const Shape& shape) {
   Dim bytes;
   if (__builtin_mul_overflow(shape.elements(), getTypeSize(type), &bytes)) {

@@ -53,6 +53,9 @@ std::ostream& operator<<(std::ostream& os, const Shape& shape);
 // "f32[3,4]", the form of a type in error messages and in IR text.
 std::string typeToString(dtype type, const Shape& shape);
 
+// `shape` without dimensions of size 1.
+Shape squeezed(const Shape& shape);
+
 // Bytes of the elements of a value.
 size_t bytesOf(dtype type, const Shape& shape);
 

@@ -1,7 +1,6 @@
 // Simplifications that hold for every value, NaN included. Numbers are arguments, so no rule may
 // look at their values.
-#include "fl/codegen/MoveLookups.h"
-#include "fl/codegen/MoveReshapes.h"
+#include "fl/codegen/MoveRules.h"
 #include "fl/codegen/Passes.h"
 #include "fl/codegen/Rewrite.h"
 

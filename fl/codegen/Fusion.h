@@ -39,9 +39,6 @@ struct FusionPlan {
 // The groups as comments in front of the graph, so that it parses back as one.
 std::string printFusion(const ir::Graph& graph, const FusionPlan& plan);
 
-// `shape` without dimensions of size 1.
-Shape squeezed(const Shape& shape);
-
 // The access of a value of shape `shape` that `node` reads under the group's space.
 ir::Access groupAccess(const FusionGroup& group, const ir::Node& node, Level level,
                        const ir::StridedLayout& layout, const Shape& shape);

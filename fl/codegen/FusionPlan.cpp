@@ -9,16 +9,6 @@ using ir::Graph;
 using ir::Node;
 using ir::ValueId;
 
-Shape squeezed(const Shape& shape) {
-  Shape result;
-  for (Dim dim : shape.get()) {
-    if (dim != 1) {
-      result.get().push_back(dim);
-    }
-  }
-  return result;
-}
-
 bool isLookedUp(const Node& node, size_t i) {
   return ir::opKind(node.op) == ir::Kind::Index && i == 0;
 }

@@ -1,4 +1,4 @@
-#include "fl/codegen/MoveLookups.h"
+#include "fl/codegen/MoveRules.h"
 
 #include <map>
 #include <set>

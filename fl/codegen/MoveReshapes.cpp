@@ -1,4 +1,4 @@
-#include "fl/codegen/MoveReshapes.h"
+#include "fl/codegen/MoveRules.h"
 
 #include <algorithm>
 #include <optional>

@@ -105,6 +105,10 @@ class KernelEmitter {
   // Asks for what the first sweep of the next kept element reads, while the last sweep of this one
   // reads from the caches what the first has left there.
   void fetchNextRow(int stage, llvm::Value* index);
+  // Asks, of each input along memory, for so many vectors from `index` on, as many bytes ahead as
+  // ahead(stride along `axis`, size of an element) says.
+  void fetchBlocks(int axis, llvm::Value* index, int64_t vectors,
+                   llvm::function_ref<llvm::Value*(llvm::Value*, int64_t)> ahead);
   LlvmValue roundedTotal(const ir::KernelStage::Reduce& reduce, llvm::Value* total);
   Values sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);
   Values sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end, const Values& pairs);
@@ -112,8 +116,6 @@ class KernelEmitter {
   llvm::AllocaInst* allocate(llvm::Type* type);
   void sweepColumns(int stage);
   Values sweepColumnPart(int stage, const SweepPart& part);
-  // Asks for what the block reads some indices of the lowest reduced axis on.
-  void fetchColumns();
 
   int lowestReducedAxis() const { return __builtin_ctz(kernel_.reduced); }
   std::vector<int> turningAxes() const;

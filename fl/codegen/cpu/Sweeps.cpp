@@ -153,22 +153,30 @@ void KernelEmitter::fetchNextRow(int stage, llvm::Value* index) {
       sweeps(stage + 1, stages) > 0)
     return;
   // Longer rows would not stay in the cache until they are read.
-  constexpr int64_t kMostBytes = 1 << 16, kCacheLine = 64;
+  constexpr int64_t kMostBytes = 1 << 16;
+  fetchBlocks(walkedAxes_[0], index, plan_.unroll, [&](llvm::Value* stride, int64_t size) {
+    llvm::Value* row = builder_.CreateMul(arguments_.extents[0], number(size));
+    llvm::Value* isShort = builder_.CreateICmpSLE(row, number(kMostBytes));
+    return builder_.CreateSelect(isShort, stride, number(0));
+  });
+}
+
+void KernelEmitter::fetchBlocks(int axis, llvm::Value* index, int64_t vectors,
+                                llvm::function_ref<llvm::Value*(llvm::Value*, int64_t)> ahead) {
+  constexpr int64_t kCacheLine = 64;
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel_.operands[i];
-    llvm::Value* stride = arguments_.operands[i].strides[walkedAxes_[0]];
+    llvm::Value* stride = arguments_.operands[i].strides[axis];
     if (operand.role != ir::KernelOperand::Role::Input || !stride ||
         operand.strides[0] != ir::Stride::One) {
       continue;
     }
     const auto size = static_cast<int64_t>(getTypeSize(operand.type));
-    llvm::Value* row = builder_.CreateMul(arguments_.extents[0], number(size));
-    llvm::Value* isShort = builder_.CreateICmpSLE(row, number(kMostBytes));
-    llvm::Value* ahead = builder_.CreateSelect(isShort, stride, number(0));
-    ahead = builder_.CreateAdd(ahead, builder_.CreateMul(index, number(size)));
-    for (int64_t byte = 0; byte < plan_.unroll * kLanes * size; byte += kCacheLine) {
+    llvm::Value* at =
+        builder_.CreateAdd(ahead(stride, size), builder_.CreateMul(index, number(size)));
+    for (int64_t byte = 0; byte < vectors * kLanes * size; byte += kCacheLine) {
       fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)),
-                                  builder_.CreateAdd(ahead, number(byte))));
+                                  builder_.CreateAdd(at, number(byte))));
     }
   }
 }
@@ -263,39 +271,31 @@ void KernelEmitter::sweepColumns(int stage) {
   }
 }
 
-// Short pieces of memory, far apart, are not foreseen by the processor.
-void KernelEmitter::fetchColumns() {
-  constexpr int64_t kShortPiece = 512, kBytesAhead = 1 << 13, kCacheLine = 64;
-  const std::vector<Lanes>& lanes = values_.lanes();
-  if (plan_.unroll <= 2 || lanes[0].mask) return;
-  for (size_t i = 0; i < kernel_.operands.size(); ++i) {
-    const ir::KernelOperand& operand = kernel_.operands[i];
-    llvm::Value* stride = arguments_.operands[i].strides[lowestReducedAxis()];
-    const auto size = static_cast<int64_t>(getTypeSize(operand.type));
-    const int64_t bytes = size * ir::kLanes * static_cast<int64_t>(lanes.size());
-    if (operand.role != ir::KernelOperand::Role::Input || !stride ||
-        operand.strides[0] != ir::Stride::One || bytes > kShortPiece) {
-      continue;
-    }
-    llvm::Value* ahead = builder_.CreateMul(stride, number(kBytesAhead / bytes));
-    ahead = builder_.CreateAdd(ahead, builder_.CreateMul(lanes[0].index, number(size)));
-    for (int64_t byte = 0; byte < bytes; byte += kCacheLine) {
-      fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)),
-                                  builder_.CreateAdd(ahead, number(byte))));
-    }
-  }
-}
-
 Values KernelEmitter::sweepColumnPart(int stage, const SweepPart& part) {
   const size_t vectors = values_.lanes().size();
   Values inits;
   for (const Reduce& reduce : reduces(stage)) {
     inits.append(vectors, initial(reduce.op, typeOf(reduce), true).value);
   }
+  // Pieces of memory that lie far apart are not foreseen by the processor. Long ones are asked for
+  // several rows at a time, so that the memory stays at one place for longer.
+  constexpr int64_t kShortPiece = 512, kShortAhead = 1 << 13, kLongAhead = 1 << 15, kTogether = 8;
+  int64_t piece = 0;
+  for (const ir::KernelOperand& operand : kernel_.operands) {
+    const bool isInput = operand.role == ir::KernelOperand::Role::Input;
+    piece = std::max<int64_t>(piece, isInput ? getTypeSize(operand.type) * kLanes * vectors : 1);
+  }
+  const bool fetches = plan_.unroll > 2 && !values_.lanes()[0].mask, together = piece > kShortPiece;
+  const auto fetchRow = [&] {
+    const int64_t rows = (together ? kLongAhead : kShortAhead) / piece;
+    fetchBlocks(
+        lowestReducedAxis(), values_.lanes()[0].index, vectors,
+        [&](llvm::Value* stride, int64_t) { return builder_.CreateMul(stride, number(rows)); });
+  };
   const auto take = [&](llvm::Value* i, const Values& current) {
     ValueScopes::Scope scope(values_);
     values_.moveTo(lowestReducedAxis(), i);
-    fetchColumns();
+    if (fetches && !together) fetchRow();
     Values next = current;
     emitBody(stage, [&](int vector, int r, LlvmValue value) {
       const Reduce& reduce = reduces(stage)[r];
@@ -304,8 +304,20 @@ Values KernelEmitter::sweepColumnPart(int stage, const SweepPart& part) {
     });
     return next;
   };
+  const auto takeTogether = [&](llvm::Value* begin, const Values& current) {
+    llvm::Value* end = smaller(builder_.CreateAdd(begin, number(kTogether)), part.end);
+    emitFor(builder_, begin, end, 1, {}, [&](llvm::Value* i, const Values&) {
+      ValueScopes::Scope scope(values_);
+      values_.moveTo(lowestReducedAxis(), i);
+      fetchRow();
+      return Values{};
+    });
+    return emitFor(builder_, begin, end, 1, current, take);
+  };
   return sweepTurns(stage, part, inits, [&](const Values& carried) {
-    return emitFor(builder_, part.begin, part.end, 1, carried, take);
+    return fetches && together
+               ? emitFor(builder_, part.begin, part.end, kTogether, carried, takeTogether)
+               : emitFor(builder_, part.begin, part.end, 1, carried, take);
   });
 }
 

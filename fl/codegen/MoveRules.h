@@ -1,0 +1,22 @@
+// Rules of canonicalize that move an operator, so that what it parted is fused.
+#pragma once
+
+#include "fl/ir/Graph.h"
+
+namespace fl::codegen {
+
+// Moves lookups before the elementwise operators that made what they read: gather(map(x, y), i) =
+// map(gather(x, i), gather(y, i)), where y that is the same along the axis stays as it is. What is
+// looked up, as the scores of a cross entropy's labels, need not be computed everywhere and written
+// to memory first. What takes the place of a gather, or -1 if nothing is to be moved.
+ir::ValueId moveLookup(ir::Graph& graph, const ir::Node& node);
+
+// Moves reshapes behind the elementwise operators and reductions that read them, where these can
+// work in the shape before: map(reshape(x), y) = reshape(map(x, reshape(y))). A reshape between two
+// operators would keep them in different iteration spaces, and so in different kernels; behind the
+// last of them it is a view. Only reshapes that split dimensions are moved (or add some of 1), so
+// that all spaces become the merged one. The reshape of the moved node, or -1 if nothing is to be
+// moved.
+ir::ValueId moveReshape(ir::Graph& graph, const ir::Node& node);
+
+}  // namespace fl::codegen
