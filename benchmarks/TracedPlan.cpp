@@ -52,7 +52,7 @@ class TracingBackend : public TensorBackend {
   void sync() override {}
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
-                    const ir::ValueType& type) override {
+                    ir::ValueType type) override {
     if (mustDefine(*device_, op, operands, attrs, type)) {
       return define(op, std::move(operands), attrs);
     }

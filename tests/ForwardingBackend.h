@@ -19,8 +19,8 @@ class ForwardingBackend : public TensorBackend {
   TensorBackendType backendType() const override { return inner_.backendType(); }
   bool supportsDataType(const dtype& type) const override { return inner_.supportsDataType(type); }
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
-                    const ir::ValueType& type) override {
-    return inner_.apply(op, std::move(operands), attrs, type);
+                    ir::ValueType type) override {
+    return inner_.apply(op, std::move(operands), attrs, std::move(type));
   }
   TensorValue fromNumber(const Number& number) override { return inner_.fromNumber(number); }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {

@@ -87,13 +87,13 @@ class EagerBackend : public TensorBackend {
   }
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
-                    const ir::ValueType& type) override {
+                    ir::ValueType type) override {
     if (mustDefine(*device_, op, operands, attrs, type)) {
       return define(op, std::move(operands), attrs);
     }
     if (op == ir::Op::Reshape) {
       // Values are immutable: the same elements serve both shapes.
-      return std::make_shared<EagerValue>(*this, type, operands[0]->data());
+      return std::make_shared<EagerValue>(*this, std::move(type), operands[0]->data());
     }
     const SchedulePtr schedule = find(op, operands, attrs, type);
     absl::InlinedVector<MemoryBlockPtr, 4> buffers;
@@ -110,7 +110,8 @@ class EagerBackend : public TensorBackend {
       spare[0] = currentCallSite().replaces;
     }
     try {
-      return std::make_shared<EagerValue>(*this, type, schedule->run(buffers, numbers, spare)[0]);
+      auto elements = schedule->run(buffers, numbers, spare)[0];
+      return std::make_shared<EagerValue>(*this, std::move(type), std::move(elements));
     } catch (const ir::IndexOutOfRange& error) {
       throwUser(ir::badIndexMessage(error.bad, operands[0]->valueType(), attrs[0]));
     }

@@ -19,6 +19,9 @@ ValueType elementwise(const Call& call) {
   checkDtype(call, type);
   Shape shape = call.shape(0);
   for (size_t i = 1; i < call.operands.size(); ++i) {
+    if (call.shape(i) == shape) {
+      continue;
+    }
     Shape joined;
     if (!broadcastShapes(shape, call.shape(i), &joined)) {
       call.fail("shapes do not broadcast");

@@ -44,7 +44,7 @@ class LazyBackend : public TensorBackend {
   }
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
-                    const ir::ValueType& type) override {
+                    ir::ValueType type) override {
     if (mustDefine(engine_.device(), op, operands, attrs, type)) {
       return define(op, std::move(operands), attrs);
     }
@@ -57,10 +57,11 @@ class LazyBackend : public TensorBackend {
       // Values are immutable: the same elements serve both shapes. A function that is compiled
       // reads them anew at each call.
       if (MemoryBlockPtr elements = nodes[0]->readyBuffer()) {
-        return std::make_shared<LazyNode>(*this, engine_, type, std::move(elements));
+        return std::make_shared<LazyNode>(*this, engine_, std::move(type), std::move(elements));
       }
     }
-    auto node = std::make_shared<LazyNode>(*this, engine_, op, std::move(nodes), attrs, type);
+    auto node =
+        std::make_shared<LazyNode>(*this, engine_, op, std::move(nodes), attrs, std::move(type));
     engine_.record(node);
     return node;
   }

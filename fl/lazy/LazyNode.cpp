@@ -23,17 +23,17 @@ void PendingList::remove(LazyNode* node) {
 }
 
 LazyNode::LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperands operands,
-                   ir::Attrs attrs, const ir::ValueType& type)
-    : LazyTensor(backend, type),
+                   ir::Attrs attrs, ir::ValueType type)
+    : LazyTensor(backend, std::move(type)),
       op(op),
       attrs(std::move(attrs)),
       site(currentCallSite()),
       operands(std::move(operands)),
       engine_(engine) {}
 
-LazyNode::LazyNode(TensorBackend& backend, Engine& engine, const ir::ValueType& type,
+LazyNode::LazyNode(TensorBackend& backend, Engine& engine, ir::ValueType type,
                    MemoryBlockPtr buffer)
-    : LazyTensor(backend, type), buffer(std::move(buffer)), engine_(engine) {}
+    : LazyTensor(backend, std::move(type)), buffer(std::move(buffer)), engine_(engine) {}
 
 LazyNode::LazyNode(TensorBackend& backend, Engine& engine, const Number& number)
     : LazyTensor(backend, {number.type(), Shape()}), engine_(engine), number_(number) {}

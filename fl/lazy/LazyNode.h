@@ -37,10 +37,9 @@ class LazyNode final : public LazyTensor {
  public:
   // A pending operator, which Engine::record() has to see before it is used.
   LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperands operands,
-           ir::Attrs attrs, const ir::ValueType& type);
+           ir::Attrs attrs, ir::ValueType type);
   // A value that exists already.
-  LazyNode(TensorBackend& backend, Engine& engine, const ir::ValueType& type,
-           MemoryBlockPtr buffer);
+  LazyNode(TensorBackend& backend, Engine& engine, ir::ValueType type, MemoryBlockPtr buffer);
   LazyNode(TensorBackend& backend, Engine& engine, const Number& number);
   // Destroys chains of any length without recursion.
   ~LazyNode() override;

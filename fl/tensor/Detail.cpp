@@ -21,8 +21,7 @@ TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attr
   for (const TensorValue& operand : operands) {
     types.push_back(&operand->valueType());
   }
-  const ir::ValueType type = ir::inferType(op, types, attrs);
-  return backend.apply(op, std::move(operands), attrs, type);
+  return backend.apply(op, std::move(operands), attrs, ir::inferType(op, types, attrs));
 }
 
 Tensor applyOp(ir::Op op, std::initializer_list<Operand> operands, const ir::Attrs& attrs) {

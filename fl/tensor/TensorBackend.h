@@ -41,7 +41,7 @@ class TensorBackend {
   // call site replaces it (CallSite.h). Where there is no library for an op of kind Library,
   // fl/definitions has its value in terms of other ops.
   virtual TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
-                            const ir::ValueType& type) = 0;
+                            ir::ValueType type) = 0;
   // A scalar value that is an argument, never a constant of a plan.
   virtual TensorValue fromNumber(const Number& number) = 0;
   // Copies contiguous column-major elements in and out. A null pointer means uninitialised.

@@ -35,11 +35,11 @@ class CountingBackend : public ForwardingBackend {
       : ForwardingBackend(*inner), inner_(std::move(inner)) {}
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
-                    const ir::ValueType& type) override {
+                    ir::ValueType type) override {
     const bool select = ir::opKind(op) == ir::Kind::Select;
     const dtype typed = operands.empty() ? type.type : operands[select ? 1 : 0]->type();
     ++callCounts()[static_cast<int>(op)][static_cast<int>(typed)];
-    return ForwardingBackend::apply(op, std::move(operands), attrs, type);
+    return ForwardingBackend::apply(op, std::move(operands), attrs, std::move(type));
   }
 
  private:

@@ -20,8 +20,7 @@ class TypedBackend : public TensorBackend {
   std::string name() const override { return "typed"; }
   TensorBackendType backendType() const override { return type_; }
   bool supportsDataType(const dtype& type) const override { return type != dtype::b8; }
-  TensorValue apply(ir::Op, std::vector<TensorValue>, const ir::Attrs&,
-                    const ir::ValueType&) override {
+  TensorValue apply(ir::Op, std::vector<TensorValue>, const ir::Attrs&, ir::ValueType) override {
     return nullptr;
   }
   TensorValue fromNumber(const Number&) override { return nullptr; }
