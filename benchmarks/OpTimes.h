@@ -26,10 +26,16 @@ struct OpTimes {
   double limit;       // a CopyLimit of the bytes of inputs and results
   uint64_t compiled;  // kernels and plans made in the timed part: 0, or the times are wrong
   std::map<std::string, double> peers = {};  // of those that have the function and dtype
+  std::optional<double> single = {};         // lazy time of the case on f32, if timed in turns
 };
 
 // `rounds` blocks of each, a block at least as long as a call and about 1 ms.
 OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peers = {});
+// The same in turns with `single`, the case on f32.
+OpTimes timeBeside(const OpCase& single, const OpCase& opCase, Dim elements, int rounds,
+                   const Peers& peers);
+// Whether `single` is `other` on f32.
+bool isSingleOf(const OpCase& single, const OpCase& other);
 
 // The row of the schema in Report.h, and "kernel".
 Json toRow(const OpTimes& times);

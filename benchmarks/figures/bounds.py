@@ -21,6 +21,11 @@ class Bound:
     figures: Callable | None  # of the results, by case; None: no benchmark writes them
     unit: str = ""  # "": a ratio
     formulas: tuple = ("", "")  # of must and aim, where they are no plain numbers
+    causes: tuple = ()  # why cases miss it: (regular expression of cases, cause)
+    of_operators: bool = False
+
+    def cause(self, case):
+        return next((cause for cases, cause in self.causes if re.search(cases, case)), "")
 
     def text(self, value):
         return ratio(value) if self.unit == "" else amount(value, self.unit)
@@ -101,6 +106,31 @@ def cell(results, bench, unit, case, field="ours"):
     return getattr(rows[0], field) if rows else None
 
 
+def copies(results):
+    """Of the operators that memory bounds, where no cache holds their operands."""
+    rows = rows_of(results, "ops", pattern=", 16777216$")
+    return {row.case: row.over("limit") for row in rows if row.memory_bound}
+
+
+def operators_eager(results):
+    """Short ones without their recording."""
+    return {row.case: over(row.kernel or row.ours, row.eager) for row in rows_of(results, "ops")}
+
+
+def halves(type, pattern):
+    """Operators on 16-bit floats over the same on f32."""
+
+    def figures(results):
+        single = {row.case: row.ours for row in rows_of(results, "ops")}
+        return {
+            row.case: over(row.ours,
+                           row.single or single.get(row.case.replace(f" {type},", " f32,")))
+            for row in rows_of(results, "ops", pattern=f" {type}, ({pattern})$")
+        }
+
+    return figures
+
+
 def recording(results):
     # A thousand of them, in us a call.
     case = "1000 additions that nothing reads"
@@ -158,14 +188,44 @@ def bytes_moved(results):
     return {row.case: row.over("limit") for row in rows_of(results, "kernels", "bytes", ONE_LAUNCH)}
 
 
+# ---- why bounds are missed ----
+
+COPIES = (
+    (r"^(scatter|gather)", "lines in no order: memory gives lines of 256 bytes at a third of the"
+                           " rate of a copy"),
+    (r"^transpose", "each line of memory is visited in pieces"),
+    (r"^cumsum", "rows lie a power of two apart, in the same sets of the caches"),
+    (r"^(sum|amax|amin|argmax)", "reductions along memory in short runs"),
+    (r" u8, ", "a thread's start and end weigh as much as the copy itself"),
+    (r"^(sqrt|power|clip|mod|log1p)", "arithmetic: as long on f32"),
+)
+HALVES = (
+    (r"^(scatter-add|cumsum)", "each sum is rounded to 16 bits"),
+    (r"^(topk|median|sort|argsort)", "sorted as f32"),
+)
+CHAINS = (
+    (r"^softmax", "an exponential an element"),
+    (r"dropout", "a random number an element"),
+    (r"^Adam", "a square root and a quotient an element"),
+)
+STEPS = (
+    (r"", "the floor itself, library calls alone, is more than 0.75 of PyTorch's time"),
+)
+EAGER = (
+    (r"^(softmax|layer norm|bias|cross|Adam|tanh|dropout)",
+     "eager mode calls each operator; PyTorch has a kernel of its own for some chains"),
+)
+
 BOUNDS = (
-    Bound("memory-bound kernels: lazy / copy of the same bytes", 1.18, 1.05, memory_bound),
+    Bound("memory-bound kernels: lazy / copy of the same bytes", 1.18, 1.05, memory_bound,
+          causes=CHAINS),
     Bound("kernels: lazy / best peer, each case", 1.0, 0.8, best_peer("kernels")),
-    Bound("train_step: lazy / PyTorch eager, tuned", 0.75, 0.6, torch_eager_mean),
+    Bound("train_step: lazy / PyTorch eager, tuned", 0.75, 0.6, torch_eager_mean, causes=STEPS),
     Bound("train_step: lazy / PyTorch eager, tuned, any case", 0.95, 0.8, torch_eager),
     Bound("train_step: lazy / best peer, each case", 1.0, 0.8, best_peer("train_step")),
     Bound("train_step: lazy / own eager, each case", 0.8, 0.6, own_eager),
-    Bound("kernels and train_step: own eager / PyTorch eager, tuned", 1.2, 1.0, eager_baseline),
+    Bound("kernels and train_step: own eager / PyTorch eager, tuned", 1.2, 1.0, eager_baseline,
+          causes=EAGER),
     Bound("train_step / its floor: library calls alone + plan bytes / copy", 1.15, 1.08, floor),
     Bound("recording an operator", 0.3, 0.15, recording, "us"),
     Bound("replay of a captured plan, less 100 ns a kernel", 2, 1, replays, "us"),
@@ -185,4 +245,15 @@ BOUNDS = (
     Bound("softmax, layer norm, bias + GELU + dropout, cross entropy, Adam: launches", 1, None,
           launches, "kernels"),
     Bound("the same: bytes moved / inputs + outputs", 1.05, None, bytes_moved),
+    Bound("operators that memory bounds, 2^24 elements: lazy / copy of the same bytes", 1.18, None,
+          copies, causes=COPIES, of_operators=True),
+    Bound("operators: lazy without recording / own eager", 1.05, None, operators_eager,
+          of_operators=True),
+    # A tenth is for noise.
+    Bound("operators on f16 / on f32, up to 2^20 elements, and a tenth", 1.32, None,
+          halves("f16", "1024|65536|1048576"), causes=HALVES, of_operators=True),
+    Bound("operators on f16 / on f32, 2^24 elements, and a tenth", 1.1, None,
+          halves("f16", "16777216"), causes=HALVES, of_operators=True),
+    Bound("operators on bf16 / on f32, and a tenth", 1.1, None,
+          halves("bf16", "1024|65536|1048576|16777216"), causes=HALVES, of_operators=True),
 )

@@ -10,6 +10,7 @@ TIMES = ("us", "ms", "x")
 # Below, what recording takes is most of an operator's time, and stands under Overhead.
 LARGE_OP = 2**16
 # What one run in turns tells apart.
+LONG_TABLE = 40  # lines
 SLOWER_THAN_EAGER = 1.05
 
 INTRODUCTION = """# Performance
@@ -82,10 +83,11 @@ def bounds(results):
 # ---- where ours is behind ----
 
 
-def missed_bounds(results):
+def missed_bounds(results, of_operators):
     return [
-        [bound.measure, case, bound.text(figure), bound.text(must)]
+        [bound.measure, case, bound.cause(case), bound.text(figure), bound.text(must)]
         for bound in BOUNDS
+        if bound.of_operators == of_operators
         for case, figure, must in bound.missed(results)
     ]
 
@@ -114,14 +116,19 @@ def faster_eager(row):
 
 def losses(results):
     header = ["benchmark", "case", "lazy", "other", "lazy / other"]
+    missed = ["measure", "case", "cause", "figure", "must"]
     parts = (
-        ("Bounds that are missed", ["measure", "case", "figure", "must"], missed_bounds(results)),
+        ("Bounds that are missed", missed, missed_bounds(results, False)),
+        ("Bounds of operators that are missed", missed, missed_bounds(results, True)),
         ("Behind the best peer", header, behind(results, faster_peer)),
         (f"More than {SLOWER_THAN_EAGER} of eager mode", header, behind(results, faster_eager)),
     )
     text = "\n## Where we lose\n"
     for title, columns, rows in parts:
-        text += f"\n### {title}\n\n" + (table(columns, rows, 2) if rows else "Nowhere.\n")
+        lines = table(columns, rows, columns.index("figure") if "figure" in columns else 2)
+        if len(rows) > LONG_TABLE:
+            lines = f"<details><summary>{len(rows)} cases</summary>\n\n{lines}\n</details>\n"
+        text += f"\n### {title}\n\n" + (lines if rows else "Nowhere.\n")
     return text
 
 

@@ -32,7 +32,9 @@ class Row:
     eager: float | None
     limit: float | None
     peers: dict
-    kernel: float | None = None
+    kernel: float | None = None  # of an operator: lazy, without recording
+    single: float | None = None  # the same on f32, timed in turns
+    memory_bound: bool = False
 
     def times(self):
         """What ours is compared with, in the order of NAMES."""
