@@ -61,7 +61,20 @@ TEST(OpTimesTest, RowsFollowTheSchema) {
     EXPECT_GT(row[time].get<double>(), 0) << time;
   }
   EXPECT_EQ(row["peers"], Json::object());
-  EXPECT_EQ(row.size(), 9u);
+  EXPECT_EQ(row["single"], nullptr);
+  EXPECT_EQ(row["memory_bound"], true);
+  EXPECT_EQ(row.size(), 11u);
+}
+
+TEST(OpTimesTest, SixteenBitsAreTimedInTurnsWithTheSameOnSingle) {
+  const std::vector<OpCase> cases = opCases();
+  const OpCase &single = findCase(cases, "add f32"), &half = findCase(cases, "add f16");
+  EXPECT_TRUE(isSingleOf(single, half));
+  EXPECT_FALSE(isSingleOf(single, single));
+  EXPECT_FALSE(isSingleOf(findCase(cases, "sub f32"), half));
+  const OpTimes times = timeBeside(single, half, 1024, 1, {});
+  EXPECT_EQ(times.name, "add f16");
+  EXPECT_GT(times.single.value_or(0), 0);
 }
 
 TEST(OpTimesTest, WhatReadsWhileItRecordsHasNoKernelTime) {
@@ -110,6 +123,9 @@ TEST(OpTimesTest, BrokenBoundsAreNamed) {
             Texts{"1.20 of f32, at most 1.10"});
   EXPECT_EQ(broken(times("exp bf16", dtype::bf16, 1024, 60), all),
             Texts{"1.20 of f32, at most 1.10"});
+  OpTimes inTurns = times("exp bf16", dtype::bf16, 1024, 60);
+  inTurns.single = 58;
+  EXPECT_EQ(broken(inTurns, all), Texts());
 }
 
 }  // namespace
