@@ -1,6 +1,8 @@
 #include "benchmarks/KernelCases.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -111,23 +113,36 @@ Workload crossEntropy() {
       kClasses * kRows + kRows, kRows);
 }
 
-Workload adam() {
+std::function<void()> adamStep(Dim tensors, Dim elements) {
+  const auto parameters = std::make_shared<std::vector<Variable>>();
+  for (Dim i = 0; i < tensors; ++i) {
+    parameters->emplace_back(numbers({elements}), true);
+    parameters->back().addGrad(Variable(numbers({elements}), false));
+  }
+  const auto optimizer = std::make_shared<fl::AdamOptimizer>(*parameters, 1e-3);
+  return [=] { optimizer->step(); };
+}
+
+// Of a step that is recorded each time, recording more than a thousand operators takes as long as
+// the kernel.
+std::vector<Workload> adams() {
   constexpr Dim kTensors = 100, kElements = 10000;
-  return workload(
-      "Adam, 100 x 10000",
-      [] {
-        const auto parameters = std::make_shared<std::vector<Variable>>();
-        for (Dim i = 0; i < kTensors; ++i) {
-          parameters->emplace_back(numbers({kElements}), true);
-          parameters->back().addGrad(Variable(numbers({kElements}), false));
-        }
-        const auto optimizer = std::make_shared<fl::AdamOptimizer>(*parameters, 1e-3);
-        return [=] {
-          optimizer->step();
-          fl::sync();
-        };
-      },
-      kTensors * kElements * 4, kTensors * kElements * 3);
+  const auto adam = [](const char* name, auto make) {
+    return workload(name, make, kTensors * kElements * 4, kTensors * kElements * 3);
+  };
+  return {adam("Adam, 100 x 10000",
+               [] {
+                 return [step = adamStep(kTensors, kElements)] {
+                   step();
+                   fl::sync();
+                 };
+               }),
+          adam("compiled Adam, 100 x 10000", [] {
+            return [step = fl::compile(adamStep(kTensors, kElements))]() mutable {
+              step();
+              fl::sync();
+            };
+          })};
 }
 
 }  // namespace
@@ -138,25 +153,27 @@ std::vector<Workload> kernelCases() {
     return forward(name, {wide}, result,
                    [=](const std::vector<Variable>& v) { return sum(v[0], axes); });
   };
-  return {forward("tanh(ax+b) sigmoid(cx), 1000", {{1000}}, {1000}, gated),
-          forward("tanh(ax+b) sigmoid(cx), 2^24", {large}, large, gated),
-          forward("bias + GELU, 4096x1024", {wide, {1024}}, wide, biasGelu),
-          forward("bias + GELU + dropout, 4096x1024", {wide, {1024}}, wide, biasGeluDropout),
-          forward("softmax, 4096x1000", {{1000, kRows}}, {1000, kRows}, softmax),
-          forward("softmax, 4096x8192", {{8192, kRows}}, {8192, kRows}, softmax),
-          crossEntropy(),
-          forward("layer norm, 4096x768", {normal, {768}, {768}}, normal, layerNorm),
-          forward("dropout + residual + layer norm, 4096x768", {normal, {768}, {768}, normal},
-                  normal, dropoutResidualNorm),
-          sumOver({1}, {1024}, "sum of 4096x1024 over rows"),
-          sumOver({0}, {kRows}, "sum of 4096x1024 over columns"),
-          sumOver({0, 1}, {}, "sum of 4096x1024"),
-          backward("tanh(ax+b) sigmoid(cx) and gradient, 2^24", {large}, gated),
-          backward("bias + GELU and gradients, 4096x1024", {wide, {1024}}, biasGelu),
-          backward("softmax and gradient, 4096x1000", {{1000, kRows}}, softmax),
-          backward("softmax and gradient, 4096x8192", {{8192, kRows}}, softmax),
-          backward("layer norm and gradients, 4096x768", {normal, {768}, {768}}, layerNorm),
-          adam()};
+  std::vector<Workload> cases = {
+      forward("tanh(ax+b) sigmoid(cx), 1000", {{1000}}, {1000}, gated),
+      forward("tanh(ax+b) sigmoid(cx), 2^24", {large}, large, gated),
+      forward("bias + GELU, 4096x1024", {wide, {1024}}, wide, biasGelu),
+      forward("bias + GELU + dropout, 4096x1024", {wide, {1024}}, wide, biasGeluDropout),
+      forward("softmax, 4096x1000", {{1000, kRows}}, {1000, kRows}, softmax),
+      forward("softmax, 4096x8192", {{8192, kRows}}, {8192, kRows}, softmax),
+      crossEntropy(),
+      forward("layer norm, 4096x768", {normal, {768}, {768}}, normal, layerNorm),
+      forward("dropout + residual + layer norm, 4096x768", {normal, {768}, {768}, normal}, normal,
+              dropoutResidualNorm),
+      sumOver({1}, {1024}, "sum of 4096x1024 over rows"),
+      sumOver({0}, {kRows}, "sum of 4096x1024 over columns"),
+      sumOver({0, 1}, {}, "sum of 4096x1024"),
+      backward("tanh(ax+b) sigmoid(cx) and gradient, 2^24", {large}, gated),
+      backward("bias + GELU and gradients, 4096x1024", {wide, {1024}}, biasGelu),
+      backward("softmax and gradient, 4096x1000", {{1000, kRows}}, softmax),
+      backward("softmax and gradient, 4096x8192", {{8192, kRows}}, softmax),
+      backward("layer norm and gradients, 4096x768", {normal, {768}, {768}}, layerNorm)};
+  std::ranges::move(adams(), std::back_inserter(cases));
+  return cases;
 }
 
 }  // namespace fl::bench

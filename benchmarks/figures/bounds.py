@@ -8,7 +8,7 @@ from figures.rows import amount, geometric_mean, ratio
 
 MNIST = "MNIST CNN 28x28, batch 64"
 MEMORY_BOUND = (
-    r"^(layer norm, |softmax, 4096x8192|sum of |Adam, |dropout \+ residual \+ layer norm)"
+    r"^(layer norm, |softmax, 4096x8192|sum of |compiled Adam, |dropout \+ residual \+ layer norm)"
 )
 ONE_LAUNCH = r"^(softmax, |layer norm, |bias \+ GELU \+ dropout|cross entropy|Adam, )"
 
@@ -206,7 +206,6 @@ HALVES = (
 CHAINS = (
     (r"^softmax", "an exponential an element"),
     (r"dropout", "a random number an element"),
-    (r"^Adam", "a square root and a quotient an element"),
 )
 STEPS = (
     (r"", "the floor itself, library calls alone, is more than 0.75 of PyTorch's time"),

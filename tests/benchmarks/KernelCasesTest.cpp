@@ -25,6 +25,9 @@ Counts countsOf(const std::function<void()>& call) {
           counters.plansBuilt - before.plans};
 }
 
+// Numbers that a compiled function keeps are a launch of their own.
+bool isCompiled(const std::string& name) { return name.starts_with("compiled"); }
+
 // Sums over columns of what a map gives: the gradients of biases and weights.
 bool sumsColumns(const std::string& name) { return name.find("gradients") != std::string::npos; }
 
@@ -36,10 +39,13 @@ TEST(KernelCases, AreOneLaunchThatMovesWhatItMust) {
     const auto most = static_cast<uint64_t>(workload.bytesRead + workload.bytesWritten);
     if (most > kLargest) continue;
     const auto call = workload.make();
-    call();
+    // What is compiled is recorded until two calls agree.
+    for (int i = 0; i < 4; ++i) {
+      call();
+    }
     const Counts counts = countsOf(call);
     EXPECT_EQ(counts.plans, 0);
-    EXPECT_EQ(counts.launches, sumsColumns(workload.name) ? 2 : 1);
+    EXPECT_EQ(counts.launches, sumsColumns(workload.name) || isCompiled(workload.name) ? 2 : 1);
     if (!sumsColumns(workload.name)) {
       EXPECT_LE(counts.bytes, most * 1.05);
     }
