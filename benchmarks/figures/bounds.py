@@ -198,8 +198,7 @@ COPIES = (
     (r"^cumsum", "rows lie a power of two apart, in the same sets of the caches"),
     (r"^(sum|amax|amin) axis 1", "rows are read in pieces"),
     (r"^(full|arange)", "writes alone are slower than a copy of as many bytes"),
-    (r" u8, ", "a thread's start and end weigh as much as the copy itself"),
-    (r"^(sqrt|power|clip|mod|log1p)", "arithmetic: as long on f32"),
+    (r"^sqrt", "arithmetic: as long on f32"),
 )
 HALVES = (
     (r"^(scatter-add|cumsum)", "each sum is rounded to 16 bits"),
