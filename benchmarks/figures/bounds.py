@@ -197,7 +197,6 @@ COPIES = (
     (r"^transpose", "each line of memory is visited in pieces"),
     (r"^cumsum", "rows lie a power of two apart, in the same sets of the caches"),
     (r"^(sum|amax|amin) axis 1", "rows are read in pieces"),
-    (r"^(full|arange)", "writes alone are slower than a copy of as many bytes"),
     (r"^sqrt", "arithmetic: as long on f32"),
 )
 HALVES = (
