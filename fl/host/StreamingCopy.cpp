@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "fl/base/Flags.h"
+
 namespace fl::host {
 
 namespace {
@@ -34,7 +36,7 @@ void copyRun(void* to, const void* from, int64_t bytes, bool streams) {
   const auto* source = static_cast<const char*>(from);
   if (!streams || !isMultiple(to, bytes, sizeof(__m128i))) {
     std::memcpy(to, from, bytes);
-  } else if (hasLines && isMultiple(to, bytes, sizeof(__m512i))) {
+  } else if (hasLines && flags().cpu.empty() && isMultiple(to, bytes, sizeof(__m512i))) {
     streamLines(target, source, bytes);
   } else {
     streamVectors(target, source, bytes);

@@ -21,6 +21,9 @@ Tensor TensorBackend::transpose(const Tensor& tensor, const Shape& axes) {
       order.push_back(i);
     }
   }
+  if (tensor.ndim() == 0 && order.empty()) {
+    return tensor;  // perhaps a number, which lies nowhere
+  }
   return detail::applyOp(ir::Op::Transpose, {tensor}, ir::Attrs(order));
 }
 

@@ -15,6 +15,13 @@ TEST(Fuzz, EveryModeGivesTheSameBits) {
   }
 }
 
+// Their convolutions take images with the channels last.
+TEST(Fuzz, ConvolutionsThatAddInAnotherOrderStayWithinTheirErrors) {
+  for (const uint64_t seed : {987655655, 5005536}) {
+    EXPECT_EQ(checkProgram(seed), "");
+  }
+}
+
 TEST(Fuzz, CountsWhatItCalls) {
   checkProgram(1);
   EXPECT_NE(describe(callCounts()).find("\nadd: "), std::string::npos);

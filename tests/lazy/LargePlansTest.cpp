@@ -99,6 +99,12 @@ TEST(Roll, ByAnotherShiftCompilesNothing) {
   }
 }
 
+TEST(Transpose, OfANumberIsThat) {
+  const Counts counts;
+  EXPECT_EQ(transpose(fromScalar(1.5f)).toHostVector<float>(), std::vector<float>{1.5f});
+  EXPECT_EQ(counts.fallbacks(), 0u);
+}
+
 // Of ours and of the libraries that are called.
 TEST(Threads, OneIsAllThereIs) {
   const auto threads = [] {

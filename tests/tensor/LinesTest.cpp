@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "fl/host/ThreadPool.h"
 #include "fl/tensor/tensor.h"
 #include "tests/ErrorOf.h"
 
@@ -47,6 +48,48 @@ TEST(LinesTest, CumsumAddsInOrder) {
       EXPECT_EQ(read(cumsum(Tensor::fromVector(shape, x, type), 1)), rounded(want, shape, type))
           << dtypeToString(type) << shape;
     }
+  }
+}
+
+// Results that no cache holds are written around the caches; lines are a multiple of a cache line
+// long, or not.
+TEST(LinesTest, LargeCumsums) {
+  for (const Shape& shape : {Shape({1088, 1030}), Shape({1100, 1001}), Shape({1, 300, 9})}) {
+    const std::vector<float> x = values(shape.elements());
+    std::vector<float> want(x);
+    const Dim inner = shape[0], length = shape[1];
+    for (Dim at = 0; at < shape.elements(); ++at) {
+      want[at] += at / inner % length > 0 ? want[at - inner] : 0;
+    }
+    EXPECT_EQ(read(cumsum(Tensor::fromVector(shape, x), 1)), want) << shape;
+  }
+}
+
+// On several threads each lists a part of the places.
+TEST(LinesTest, ManyPlaces) {
+  host::setNumThreads(3);
+  constexpr Dim kInner = 64, kPlaces = 100000, kLines = 150000;
+  std::vector<long long> places(kLines);
+  for (Dim i = 0; i < kLines; ++i) {
+    places[i] = i * 7919 % (kPlaces - 5);
+  }
+  const std::vector<float> x = values(kInner * kLines);
+  const Tensor lines = Tensor::fromVector({kInner, kLines}, x), index = Tensor::fromVector(places);
+  for (const bool adds : {false, true}) {
+    std::vector<float> want(kInner * kPlaces, 1);
+    for (Dim i = 0; i < kLines; ++i) {
+      for (Dim k = 0; k < kInner; ++k) {
+        float& target = want[k + kInner * places[i]];
+        target = x[k + kInner * i] + (adds ? target : 0);
+      }
+    }
+    Tensor got = Tensor::fromVector({kInner, kPlaces}, std::vector<float>(want.size(), 1));
+    if (adds) {
+      got(span, index) += lines;
+    } else {
+      got(span, index) = lines;
+    }
+    EXPECT_TRUE(read(got) == want) << adds;
   }
 }
 
