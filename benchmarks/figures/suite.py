@@ -115,8 +115,8 @@ SUITE = (
         "ops",
         "Operators",
         "Every operator; the chart has those on f32. The limit is a copy of the bytes of operands"
-        " and results. What crosses memory (`transpose`), goes to lines in no order (`scatter`)"
-        " or sums along rows is slower than it.",
+        " and results. What crosses memory (`transpose`), looks up where neighbours are (`roll`),"
+        " scatters or sums along rows is slower than it.",
         {
             "1024": "2^10 elements",
             "65536": "2^16 elements",

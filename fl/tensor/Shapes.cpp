@@ -159,17 +159,13 @@ Tensor TensorBackend::roll(const Tensor& tensor, const int shift, const unsigned
   if (size == 0) {
     return tensor;
   }
-  const Dim first = (size - static_cast<Dim>(shift) % size) % size;
-  if (first == 0) {
-    return tensor;
-  }
-  const auto part = [&](Dim begin, Dim end) {
-    std::vector<Dim> starts(tensor.ndim(), 0), sizes = tensor.shape().get();
-    starts[axis] = begin;
-    sizes[axis] = end - begin;
-    return detail::sliceValue(tensor.value(), starts, sizes, std::vector<Dim>(tensor.ndim(), 1));
-  };
-  return Tensor(detail::applyOp(ir::Op::Concatenate, {part(first, size), part(0, first)}, {axis}));
+  // The shift is a number of the plan, so that every shift runs the same kernel.
+  Shape along(std::vector<Dim>(tensor.ndim(), 1));
+  along[axis] = size;
+  const Dim back = ((-static_cast<Dim>(shift)) % size + size) % size;
+  const Tensor place = arange(along, axis, dtype::s64) + back;
+  const Tensor index = where(place < size, place, place - size);
+  return detail::applyOp(ir::Op::Gather, {tensor, index}, {axis});
 }
 
 namespace {

@@ -314,8 +314,7 @@ Tensor nonzero(const Tensor& tensor);
 Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,
            const PadType type = PadType::Constant);
 Tensor flip(const Tensor& tensor, const unsigned dim);
-// Elements move up by `shift` along `axis` and come in again at the other end: two copies, whose
-// sizes the shift decides, so that another shift is another plan, of the same kernels.
+// Elements move up by `shift` along `axis` and come in again at the other end.
 Tensor roll(const Tensor& tensor, const int shift, const unsigned axis);
 // The elements on and below (above) the diagonal of the first two dimensions, 0 elsewhere.
 Tensor tril(const Tensor& tensor);

@@ -41,6 +41,7 @@ TEST(TrainStepsTest, EveryStepIsOnePlanWhichIsMadeOnce) {
   init();
   for (const Workload& workload : steps()) {
     SCOPED_TRACE(workload.name);
+    EXPECT_TRUE(workload.hasFloor);
     const BackendScope scope("lazy");
     const auto step = workload.make();
     step();

@@ -131,7 +131,7 @@ bool RandomProgram::applyRoll() {
     return false;
   }
   const int axis = below(x.value.tensor.ndim());
-  const int shift = below(41) - 20;  // of the structure, as the sizes of the two parts are
+  const int shift = static_cast<int>(data_() % 41) - 20;
   define(Tracker::moved(x.value, roll(x.value.tensor, shift, axis)),
          "roll(" + x.name + ", " + std::to_string(shift) + ", " + std::to_string(axis) + ")");
   return true;
