@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <queue>
+#include <ranges>
 
 #include "fl/base/Error.h"
 #include "fl/codegen/Memory.h"
@@ -415,12 +416,8 @@ class ScheduleBuilder {
   }
 
   static bool storesAt(const GroupState& state, Level level, int sweep) {
-    for (size_t i = 0; i < state.group.nodes.size(); ++i) {
-      if (isStoredAt(state, i, level, sweep)) {
-        return true;
-      }
-    }
-    return false;
+    return std::ranges::any_of(std::views::iota(size_t{0}, state.group.nodes.size()),
+                               [&](size_t i) { return isStoredAt(state, i, level, sweep); });
   }
 
   // Stores of one level that become known after `sweep` sweeps; -1 stands for all.

@@ -7,6 +7,7 @@
 #include "fl/codegen/Fusion.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "fl/codegen/FusionUses.h"
 #include "fl/codegen/Passes.h"
@@ -28,6 +29,9 @@ constexpr size_t kMaxLoads = 24;
 // What one thread does as fast as several.
 constexpr Dim kFewElements = Dim{1} << 16;
 constexpr Dim kFewRows = 16;
+
+// Lines that read the same one: copying it costs less than a read of theirs.
+constexpr Dim kManyLines = 4;
 
 // Elements along axis 0 that lie close together.
 constexpr Dim kShortRun = 512;
@@ -100,10 +104,22 @@ class Fuser {
     }
     const ResolvedValue view{plan_.values[operand].base, *layout};
     // One copy serves every reader that needs the elements in order.
-    const bool lookedUp = graph_.isNumber(view.base) && isTable(id);
-    if (sameElements(graph_, view, graph_.type(id).shape) || !(neededInMemory(id) || lookedUp)) {
+    const bool copied = neededInMemory(id) || (graph_.isNumber(view.base) && isTable(id)) ||
+                        isRereadAcrossLines(id, view.layout);
+    if (sameElements(graph_, view, graph_.type(id).shape) || !copied) {
       value = view;
     }
+  }
+
+  // True if a map reads a line of far elements once for each of many other lines: as it is, each of
+  // them takes a cache line every time.
+  bool isRereadAcrossLines(ValueId id, const ir::StridedLayout& layout) const {
+    const Shape& shape = graph_.type(id).shape;
+    return shape.ndim() > 0 && shape[0] > 1 && std::abs(layout.strides[0]) > 1 &&
+           uses_.anyUser(id, [&](ValueId user) {
+             return isFusable(graph_, user) &&
+                    graph_.type(user).shape.elements() >= kManyLines * shape.elements();
+           });
   }
 
   bool isTable(ValueId id) const {
@@ -140,14 +156,10 @@ class Fuser {
   void place(ValueId id) {
     std::vector<int> candidates;
     for (ValueId operand : graph_.node(id).operands) {
-      const int group = plan_.groupOf[plan_.values[operand].base];
-      if (group >= 0 &&
-          std::find(candidates.begin(), candidates.end(), group) == candidates.end()) {
-        candidates.push_back(group);
-      }
+      candidates.push_back(plan_.groupOf[plan_.values[operand].base]);
     }
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [&](int a, int b) { return groupDepth_[a] > groupDepth_[b]; });
+    std::erase(candidates, -1);
+    std::ranges::stable_sort(candidates, std::greater(), [&](int g) { return groupDepth_[g]; });
     for (int group : candidates) {
       if (tryJoin(id, group)) {
         absorbOperands(id);
@@ -237,7 +249,7 @@ class Fuser {
   // Distinct values from outside that a kernel of `group` and `more` loads.
   size_t loadsWith(const FusionGroup& group, const std::vector<ValueId>& more) const {
     std::vector<ValueId> loads;
-    auto isInside = [&](ValueId id) {
+    const auto isInside = [&](ValueId id) {
       return contains(group, id) || std::find(more.begin(), more.end(), id) != more.end();
     };
     for (const auto* nodes : {&group.nodes, &more}) {
@@ -250,8 +262,8 @@ class Fuser {
         }
       }
     }
-    std::sort(loads.begin(), loads.end());
-    return std::unique(loads.begin(), loads.end()) - loads.begin();
+    std::ranges::sort(loads);
+    return loads.size() - std::ranges::unique(loads).size();
   }
 
   bool fitsLimits(const FusionGroup& group, const std::vector<ValueId>& more) const {
@@ -569,16 +581,12 @@ class Fuser {
   }
 
   void dropEmptyGroups() {
-    std::vector<FusionGroup> kept;
-    for (FusionGroup& group : plan_.groups) {
-      if (!group.nodes.empty()) {
-        for (ValueId member : group.nodes) {
-          plan_.groupOf[member] = static_cast<int>(kept.size());
-        }
-        kept.push_back(std::move(group));
+    std::erase_if(plan_.groups, [](const FusionGroup& group) { return group.nodes.empty(); });
+    for (size_t i = 0; i < plan_.groups.size(); ++i) {
+      for (ValueId member : plan_.groups[i].nodes) {
+        plan_.groupOf[member] = static_cast<int>(i);
       }
     }
-    plan_.groups = std::move(kept);
   }
 
   const Graph& graph_;
