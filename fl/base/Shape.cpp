@@ -14,6 +14,7 @@ Dim Shape::elements() const {
   Dim product = 1;
   for (Dim dim : dims_) {
     if (__builtin_mul_overflow(product, dim, &product)) {
+      const detail::CallSiteScope site(__builtin_return_address(0), "Shape");
       throwUser("Shape: ", toString(), " has too many elements");
     }
   }
@@ -23,7 +24,8 @@ Dim Shape::elements() const {
 void Shape::check(size_t dim, const void* caller) const {
   if (dim >= dims_.size()) {
     const detail::CallSiteScope site(caller, "Shape");
-    throwUser("Shape: dimension ", dim, " of ", toString(), ", which has ", dims_.size());
+    // A negative number became a large one.
+    throwUser("Shape: dimension ", static_cast<Dim>(dim), " of ", toString(), ", which has ", dims_.size());
   }
 }
 

@@ -95,7 +95,7 @@ dtype scalarType(dtype array) {
   } else if constexpr (std::is_floating_point_v<T>) {
     return isFloating(array) ? array : dtype::f32;
   } else {
-    return promote(array, dtype_traits<T>::ctype);
+    return array == dtype_traits<T>::fl_type ? array : promote(array, dtype_traits<T>::ctype);
   }
 }
 

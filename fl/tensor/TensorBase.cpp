@@ -84,6 +84,7 @@ Tensor Tensor::fromHost(const Shape& shape, const void* data, size_t count, dtyp
   checkExtents(shape);
   FL_USER_CHECK(static_cast<size_t>(shape.elements()) == count, "Tensor: ", count,
                 " elements for the shape ", shape, ", which has ", shape.elements());
+  FL_USER_CHECK(data || count == 0, "Tensor: a null pointer for the shape ", shape);
   const TensorValue value = defaultTensorBackend().fromHost(data, {from, shape});
   return Tensor(detail::castTo(value, to));
 }
@@ -129,7 +130,8 @@ Dim Tensor::dim(const size_t dim) const {
   const std::vector<Dim>& dims = shape().get();
   if (dim >= dims.size()) {
     FL_API_ENTRY();
-    throwUser("dim: ", typeToString(type(), shape()), " has no dimension ", dim);
+    throwUser("dim: ", typeToString(type(), shape()), " has no dimension ",
+              static_cast<Dim>(dim));
   }
   return dims[dim];
 }

@@ -222,7 +222,8 @@ class Tensor {
   Tensor& operator-=(const Tensor& value);
   Tensor& operator*=(const Tensor& value);
   Tensor& operator/=(const Tensor& value);
-  // Scalars fill or update in place; shape and dtype stay.
+  // Scalars fill or update in place; shape and dtype stay. In a view the number is cast to that
+  // dtype first, so that `x(0) /= 0.5` divides integers by 0, which gives 0.
 #define FL_DECLARE(T)                 \
   Tensor& operator=(const T& value);  \
   Tensor& operator+=(const T& value); \
@@ -343,6 +344,9 @@ Tensor abs(const Tensor& tensor);
 Tensor sigmoid(const Tensor& tensor);
 
 // ---- Operators of binary functions, and their forms with each scalar type on either side ----
+// A number of the array's own dtype keeps it, and so does a floating one with a floating array;
+// another counts as its dtype_traits<>::ctype, so that a `long` wraps at 32 bits unless the array
+// has 64.
 #define FL_DECLARE_SCALAR(T, FUNC, OP)                 \
   Tensor FUNC(const Tensor& lhs, const T& rhs);        \
   Tensor FUNC(const T& lhs, const Tensor& rhs);        \

@@ -15,11 +15,8 @@ TEST(Fuzz, EveryModeGivesTheSameBits) {
   }
 }
 
-// Their convolutions take images with the channels last.
-TEST(Fuzz, ConvolutionsThatAddInAnotherOrderStayWithinTheirErrors) {
-  for (const uint64_t seed : {987655655, 5005536}) {
-    EXPECT_EQ(checkProgram(seed), "");
-  }
+TEST(Fuzz, AConvolutionThatAddsInAnotherOrderStaysWithinItsErrors) {
+  EXPECT_EQ(checkProgram(770014999), "");  // takes images with the channels last
 }
 
 TEST(Fuzz, CountsWhatItCalls) {

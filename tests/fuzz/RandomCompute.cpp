@@ -39,7 +39,12 @@ bool RandomProgram::makeRandom() {
 bool RandomProgram::makeSequence() {
   const Shape shape = relatedShape();
   const dtype type = focused_ ? any().value.tensor.type() : chance(50) ? mainType_ : anyType();
-  if (shape.ndim() == 0 || (!focused_ && chance(30))) {
+  if (chance(15)) {
+    const Dim size = 1 + below(30);
+    define({identity(size, type)}, "identity(" + std::to_string(size) + ")");
+  } else if (chance(15) && shape.elements() <= kMaxElements / 2) {
+    define({iota(shape, {1, 2}, type)}, "iota(" + shape.toString() + ", (1, 2))");
+  } else if (shape.ndim() == 0 || (!focused_ && chance(30))) {
     define({full(shape, anyNumber(), type)}, "full(" + shape.toString() + ")");
   } else {
     const int axis = below(shape.ndim());

@@ -5,8 +5,18 @@
 
 namespace fl::testing {
 
+// Every so many elements of `shape`: how many a mask picks decides shapes, so it is structure.
+Tensor RandomProgram::anyMask(const Shape& shape) {
+  const int period = 1 + below(4), phase = below(period);
+  const Tensor counted = arange(Shape({shape.elements()}), 0, dtype::s32);
+  return reshape(counted % period == phase, shape);
+}
+
 // Which elements is data; how many is structure.
 Tensor RandomProgram::anyPlaces(Dim size) {
+  if (chance(15)) {
+    return anyMask({size});
+  }
   std::vector<int> places(1 + below(static_cast<int>(std::min<Dim>(2 * size, 40))));
   for (int& place : places) {
     place = static_cast<int>(data_() % static_cast<uint64_t>(size));
@@ -42,6 +52,47 @@ bool RandomProgram::applyLookup() {
     return false;
   }
   define(Tracker::moved(x.value, found), text + ")");
+  return true;
+}
+
+bool RandomProgram::applyFlat() {
+  const Variable& x = any();
+  const Dim size = x.value.tensor.elements();
+  if (size == 0 || size > 3000) {
+    return false;
+  }
+  const int kind = below(4);
+  if (kind == 0) {
+    define(Tracker::moved(x.value, x.value.tensor.flatten()), x.name + ".flatten()");
+  } else if (kind == 1) {
+    const Tensor mask = anyMask(x.value.tensor.shape());
+    define({nonzero(mask)}, "nonzero of every few of " + x.name);
+  } else {
+    std::string text = x.name + ".flat(";
+    const Index index = kind == 2 ? Index(anyPlaces(size)) : anyIndices({size}, &text)[0];
+    define(Tracker::moved(x.value, x.value.tensor.flat(index).copy()), text + ")");
+  }
+  return true;
+}
+
+bool RandomProgram::updateFlat() {
+  Variable& x = any();
+  const Dim size = x.value.tensor.elements();
+  if (size == 0 || size > 3000) {
+    return false;
+  }
+  std::string text = x.name + ".flat(";
+  const Index index = chance(30) ? Index(anyMask({size})) : anyIndices({size}, &text)[0];
+  if (chance(60)) {
+    text_ += text + ") = number\n";
+    x.value.tensor.flat(index) = anyNumber();
+    return true;
+  }
+  input(x.value.tensor.flat(index).shape(), x.value.tensor.type());
+  const Value source = variables_.back().value;
+  text_ += text + ") = " + variables_.back().name + "\n";
+  written(x, source);
+  x.value.tensor.flat(index) = source.tensor;
   return true;
 }
 
@@ -94,6 +145,10 @@ bool RandomProgram::applySort() {
   if (chance(40) && x.value.exact) {
     define(Tracker::moved(x.value, argsort(x.value.tensor, axis, mode)),
            "argsort" + arguments + ")");
+    return true;
+  }
+  if (chance(30)) {
+    define(Tracker::moved(x.value, sort(x.value.tensor, axis, mode)), "sort" + arguments + ")");
     return true;
   }
   Tensor values, indices;

@@ -66,7 +66,10 @@ std::vector<HostValue> RandomProgram::run() {
       {&RandomProgram::applySort, 4},      {&RandomProgram::applyCumsum, 3},
       {&RandomProgram::applyMedian, 2},    {&RandomProgram::applyRoll, 2},
       {&RandomProgram::applyTriangle, 2},  {&RandomProgram::endSegment, 1},
-      {&RandomProgram::applyAttention, 4}, {&RandomProgram::focus, 80}};
+      {&RandomProgram::applyAttention, 4}, {&RandomProgram::applyFlat, 4},
+      {&RandomProgram::updateFlat, 4},     {&RandomProgram::applySparse, 2},
+      {&RandomProgram::applyBatchnorm, 2}, {&RandomProgram::applyRnn, 1},
+      {&RandomProgram::focus, 80}};
   input(base_, mainType_);
   input(relatedShape(), mainType_);
   const int statements = 4 + below(dense_ ? 120 : chance(15) ? 90 : 30);

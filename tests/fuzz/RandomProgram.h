@@ -104,6 +104,9 @@ class RandomProgram {
   bool applyPool();
   bool applyConvolution();
   bool applyAttention();
+  bool applySparse();
+  bool applyBatchnorm();
+  bool applyRnn();
   bool applyReshape();
   bool applyTranspose();
   bool applySlice();
@@ -113,6 +116,8 @@ class RandomProgram {
   bool applyFlip();
   bool applyLookup();
   bool updateLookup();
+  bool applyFlat();
+  bool updateFlat();
   bool applySort();
   bool applyCumsum();
   bool applyMedian();
@@ -126,6 +131,7 @@ class RandomProgram {
   bool endSegment();
   std::vector<Index> anyIndices(const Shape& shape, std::string* text);
   std::vector<Index> anyLookup(const Shape& shape, std::string* text);
+  Tensor anyMask(const Shape& shape);
   Tensor anyPlaces(Dim size);
 
   std::mt19937_64 structure_;

@@ -133,6 +133,10 @@ TEST_F(Misuse, OfSelection) {
 
 TEST_F(Misuse, OfShapes) {
   EXPECT_MISUSE(f34.dim(9), "dim: f32[3,4] has no dimension 9");
+  EXPECT_MISUSE(f34.dim(-1), "dim: f32[3,4] has no dimension -1");
+  EXPECT_MISUSE(f34.shape().dim(-1), "Shape: dimension -1 of (3, 4), which has 2");
+  EXPECT_MISUSE(Shape({Dim{1} << 40, Dim{1} << 40}).elements(),
+                "Shape: (1099511627776, 1099511627776) has too many elements");
   EXPECT_MISUSE(f34.shape().dim(2), "Shape: dimension 2 of (3, 4), which has 2");
   EXPECT_MISUSE(f34.shape()[2], "Shape: dimension 2 of (3, 4), which has 2");
   EXPECT_MISUSE(reshape(f34, {5, 2}), "reshape: f32[3,4]: has 12 elements, (5, 2) has 10");
@@ -369,6 +373,8 @@ TEST_F(Misuse, OfHostMemory) {
   EXPECT_MISUSE(f34.device<int>(), "device: a tensor of f32 is not read as s32");
   EXPECT_MISUSE(Tensor::fromVector(Shape({3}), std::vector<float>(2)),
                 "Tensor: 2 elements for the shape (3), which has 3");
+  EXPECT_MISUSE(Tensor::fromBuffer(Shape({3}), dtype::f32, nullptr, Location::Host),
+                "Tensor: a null pointer for the shape (3)");
 }
 
 TEST_F(Misuse, OfNoDtypes) {

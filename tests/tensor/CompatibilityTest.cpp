@@ -43,6 +43,19 @@ TEST(Numbers, ACharKeepsItsValue) {
   EXPECT_THAT(y.toHostVector<float>(), ElementsAre(3, 4, 5));
 }
 
+TEST(Numbers, MeetArraysOfTheirOwnDtypeInIt) {
+  const Tensor u = Tensor::fromVector<unsigned char>({100, 200});
+  const unsigned char three = 3;
+  EXPECT_THAT((u * three).toHostVector<unsigned char>(), ElementsAre(44, 88));
+  EXPECT_THAT((three + u).toHostVector<unsigned char>(), ElementsAre(103, 203));
+  EXPECT_EQ((u.astype(dtype::s16) * three).type(), dtype::u32);
+  const Tensor s = Tensor::fromVector<long long>({1});
+  EXPECT_THAT((s + 5'000'000'000L).toHostVector<long long>(), ElementsAre(5'000'000'001));
+  // Elsewhere a `long` is an s32, as in full(): it wraps.
+  EXPECT_THAT((s.astype(dtype::s32) * 5'000'000'000L).toHostVector<int>(),
+              ElementsAre(705032704));
+}
+
 TEST(Scalars, AreReducedOverAnyAxes) {
   const Tensor x = fromScalar(3.0);
   using Reduction = Tensor (*)(const Tensor&, const std::vector<int>&, const bool);
