@@ -4,6 +4,7 @@
 #include <optional>
 #include <queue>
 #include <ranges>
+#include <set>
 
 #include "fl/base/Error.h"
 #include "fl/codegen/Memory.h"
@@ -327,9 +328,7 @@ class ScheduleBuilder {
   }
 
   void emitUnfused(const FusionGroup& group) {
-    std::vector<ValueId> nodes = group.nodes;
-    std::sort(nodes.begin(), nodes.end());
-    for (ValueId node : nodes) {
+    for (ValueId node : std::set(group.nodes.begin(), group.nodes.end())) {
       emitAlone(node);
     }
   }

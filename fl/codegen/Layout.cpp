@@ -87,9 +87,15 @@ class Images {
   void note(ValueId id, int channel) {
     const Shape& shape = graph_.type(id).shape;
     if (channel_[id] < 0 && channel >= 0 && shape.elements() > 0 &&
-        ir::isReordered(shape, channel)) {
+        ir::isReordered(shape, channel) && !isPlainOnly(id)) {
       channel_[id] = channel;
     }
+  }
+
+  // The gradient of a filter lies as filters do in either layout.
+  bool isPlainOnly(ValueId id) const {
+    return !graph_.isParameter(id) && isPlainCall(graph_.node(id)) &&
+           !ir::resultIsImage(graph_.node(id).op);
   }
 
   int channelOfResult(const Node& node) const {
