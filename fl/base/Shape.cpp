@@ -14,7 +14,6 @@ Dim Shape::elements() const {
   Dim product = 1;
   for (Dim dim : dims_) {
     if (__builtin_mul_overflow(product, dim, &product)) {
-      const detail::CallSiteScope site(__builtin_return_address(0), "Shape");
       throwUser("Shape: ", toString(), " has too many elements");
     }
   }

@@ -103,8 +103,10 @@ int KernelBuilder::gather(BufferRef buffer, dtype type, Access layout, int index
   const Access whole{layout.offset, std::vector<Dim>(space_.ndim(), 0)};
   const int operand = addInput(buffer, type, whole);
   layout.offset = {};
-  const int steps = apply(Op::Mul, dtype::s64, {index, constant(stride)});
-  const int element = apply(Op::Add, dtype::s64, {this->index(std::move(layout)), steps});
+  int element = stride == 1 ? index : apply(Op::Mul, dtype::s64, {index, constant(stride)});
+  if (std::ranges::count(layout.strides, 0) != space_.ndim()) {
+    element = apply(Op::Add, dtype::s64, {this->index(std::move(layout)), element});
+  }
   const int limit = constant(bound), values = valueCount();
   const int value = addValue({.form = KernelValue::Form::Gather,
                               .type = type,
@@ -171,8 +173,7 @@ void KernelBuilder::orderAxes(std::vector<Axis>* axes) const {
     }
     return false;
   };
-  const bool isFree = gathers_.empty() && std::none_of(axes->begin(), axes->end(),
-                                                       [](const Axis& a) { return a.reduced; });
+  const bool isFree = gathers_.empty() && std::ranges::none_of(*axes, &Axis::reduced);
   for (size_t a = 1; isFree && a < axes->size(); ++a) {
     if (crossed(a)) {
       std::rotate(axes->begin() + 1, axes->begin() + a, axes->begin() + a + 1);
@@ -184,10 +185,8 @@ void KernelBuilder::orderAxes(std::vector<Axis>* axes) const {
 std::optional<BuiltKernel> KernelBuilder::finish() {
   std::vector<Axis> axes = mergedAxes();
   orderAxes(&axes);
-  const bool sweeps = std::any_of(kernel_.stages.begin(), kernel_.stages.end(),
-                                  [](const KernelStage& stage) { return stage.sweep; });
-  const bool anyReduced =
-      std::any_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.reduced; });
+  const bool sweeps = std::ranges::any_of(kernel_.stages, &KernelStage::sweep);
+  const bool anyReduced = std::ranges::any_of(axes, &Axis::reduced);
   // A reduction over axes of extent 1 still runs its stages once.
   if (axes.empty() || (sweeps && !anyReduced)) {
     axes.push_back({1, sweeps, std::vector<Dim>(accesses_.size(), 0)});

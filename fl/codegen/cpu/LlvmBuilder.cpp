@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "fl/base/Error.h"
+#include "fl/codegen/cpu/Loops.h"
 #include "fl/ir/VectorMath.h"
 
 namespace fl::codegen::cpu {
@@ -144,20 +145,8 @@ V LlvmBuilder::rarely(V mask, llvm::function_ref<V()> usual, llvm::function_ref<
   const V common = usual();
   llvm::Value* any =
       mask.value->getType()->isVectorTy() ? builder_.CreateOrReduce(mask.value) : mask.value;
-  llvm::BasicBlock* before = builder_.GetInsertBlock();
-  llvm::Function* function = before->getParent();
-  auto* rareBlock = llvm::BasicBlock::Create(builder_.getContext(), "rare", function);
-  auto* after = llvm::BasicBlock::Create(builder_.getContext(), "usual", function);
-  builder_.CreateCondBr(any, rareBlock, after);
-  builder_.SetInsertPoint(rareBlock);
-  const V mixed = select(mask, rare(), common);
-  llvm::BasicBlock* last = builder_.GetInsertBlock();
-  builder_.CreateBr(after);
-  builder_.SetInsertPoint(after);
-  llvm::PHINode* result = builder_.CreatePHI(common.value->getType(), 2);
-  result->addIncoming(common.value, before);
-  result->addIncoming(mixed.value, last);
-  return {result, common.type};
+  const auto mixed = [&] { return select(mask, rare(), common).value; };
+  return {emitChoice(builder_, any, mixed, [&] { return common.value; }), common.type};
 }
 
 V LlvmBuilder::scaled(V x, V n, llvm::function_ref<V()> usual) {

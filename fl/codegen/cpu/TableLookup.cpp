@@ -17,44 +17,17 @@ TableLookup::TableLookup(LlvmBuilder& math, MemoryAccess& memory, llvm::Value* b
 
 llvm::Value* TableLookup::result() { return builder_.CreateLoad(builder_.getInt64Ty(), result_); }
 
+// Neighbours in the result are often neighbours in the table: lines that are looked up whole. Where
+// these are neighbours of the index as well, the first and the last tell whether all are good.
 LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
                               const std::vector<LlvmValue>& args, llvm::Value* mask) {
-  llvm::Value* index = args[1].value;
-  llvm::Value* bound = args[2].value;
-  const bool vector = index->getType()->isVectorTy();
-  llvm::Value* isBad = builder_.CreateICmpUGE(index, bound);
-  if (mask != nullptr) isBad = builder_.CreateAnd(isBad, mask);
-  llvm::Value* anyBad = vector ? builder_.CreateOrReduce(isBad) : isBad;
-
-  llvm::Function* function = builder_.GetInsertBlock()->getParent();
-  auto* found = llvm::BasicBlock::Create(builder_.getContext(), "bad", function);
-  auto* next = llvm::BasicBlock::Create(builder_.getContext(), "looked", function);
-  builder_.CreateCondBr(anyBad, found, next);
-  builder_.SetInsertPoint(found);
-  if (vector) {
-    llvm::Value* bits = builder_.CreateBitCast(isBad, builder_.getInt16Ty());
-    llvm::Value* lane =
-        builder_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, builder_.getTrue());
-    keep(number, builder_.CreateExtractElement(index, lane),
-         builder_.CreateExtractElement(bound, lane));
-  } else {
-    keep(number, index, bound);
-  }
-  builder_.CreateBr(next);
-  builder_.SetInsertPoint(next);
-
-  // Lanes that do not exist may hold a good index, but lie beyond the table in another dimension.
-  llvm::Value* isGood = builder_.CreateICmpULT(index, bound);
-  if (mask != nullptr) isGood = builder_.CreateAnd(isGood, mask);
-  llvm::Value* element = builder_.CreateSelect(
-      isGood, args[0].value, llvm::Constant::getNullValue(args[0].value->getType()));
-  if (vector) return loadLanes(table, type, element);
-  return memory_.loadOne(builder_.CreateGEP(math_.elementType(type), table, element), type);
-}
-
-// Neighbours in the result are often neighbours in the table: lines that are looked up whole.
-LlvmValue TableLookup::loadLanes(llvm::Value* table, dtype type, llvm::Value* elements) {
   llvm::Type* held = math_.elementType(type);
+  if (!args[1].value->getType()->isVectorTy()) {
+    llvm::Value* element = goodElements(number, args, mask);
+    return memory_.loadOne(builder_.CreateGEP(held, table, element), type);
+  }
+  const bool isIndex = mask == nullptr && args[0].value == args[1].value;
+  llvm::Value* elements = isIndex ? args[0].value : goodElements(number, args, mask);
   auto* vectorType = llvm::FixedVectorType::get(held, kLanes);
   uint64_t numbers[kLanes];
   std::iota(std::begin(numbers), std::end(numbers), 0);
@@ -63,21 +36,56 @@ LlvmValue TableLookup::loadLanes(llvm::Value* table, dtype type, llvm::Value* el
       builder_.CreateAdd(builder_.CreateVectorSplat(kLanes, first),
                          llvm::ConstantDataVector::get(builder_.getContext(), numbers));
   llvm::Value* isLine = builder_.CreateAndReduce(builder_.CreateICmpEQ(elements, line));
-
+  if (isIndex) {
+    llvm::Value* bound = builder_.CreateExtractElement(args[2].value, uint64_t{0});
+    for (uint64_t lane : {0, kLanes - 1}) {
+      llvm::Value* one = builder_.CreateAdd(first, builder_.getInt64(lane));
+      isLine = builder_.CreateAnd(isLine, builder_.CreateICmpULT(one, bound));
+    }
+  }
   const auto whole = [&]() -> llvm::Value* {
     llvm::Value* from = builder_.CreateGEP(held, table, first);
     return builder_.CreateAlignedLoad(vectorType, from, llvm::Align(getTypeSize(type)));
   };
   const auto each = [&]() -> llvm::Value* {
     llvm::Value* vector = llvm::PoisonValue::get(vectorType);
+    llvm::Value* good = isIndex ? goodElements(number, args, mask) : elements;
     for (uint64_t i = 0; i < kLanes; ++i) {
-      llvm::Value* at = builder_.CreateExtractElement(elements, i);
-      llvm::Value* from = builder_.CreateGEP(held, table, at);
+      llvm::Value* from = builder_.CreateGEP(held, table, builder_.CreateExtractElement(good, i));
       vector = builder_.CreateInsertElement(vector, memory_.loadOne(from, type).value, i);
     }
     return vector;
   };
   return {emitChoice(builder_, isLine, whole, each), type};
+}
+
+// Lanes that do not exist may hold a good index, but lie beyond the table in another dimension.
+llvm::Value* TableLookup::goodElements(int number, const std::vector<LlvmValue>& args,
+                                       llvm::Value* mask) {
+  llvm::Value *element = args[0].value, *index = args[1].value, *bound = args[2].value;
+  const auto elementIf = [&](llvm::Value* isGood) {
+    return builder_.CreateSelect(isGood, element, llvm::Constant::getNullValue(element->getType()));
+  };
+  llvm::Value* isBad = builder_.CreateICmpUGE(index, bound);
+  if (mask != nullptr) {
+    isBad = builder_.CreateAnd(isBad, mask);
+    element = elementIf(mask);
+  }
+  const bool vector = index->getType()->isVectorTy();
+  const auto some = [&]() -> llvm::Value* {
+    if (!vector) {
+      keep(number, index, bound);
+      return elementIf(builder_.getFalse());
+    }
+    llvm::Value* bits = builder_.CreateBitCast(isBad, builder_.getInt16Ty());
+    llvm::Value* lane =
+        builder_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, builder_.getTrue());
+    keep(number, builder_.CreateExtractElement(index, lane),
+         builder_.CreateExtractElement(bound, lane));
+    return elementIf(builder_.CreateNot(isBad));
+  };
+  return emitChoice(builder_, vector ? builder_.CreateOrReduce(isBad) : isBad, some,
+                    [&] { return element; });
 }
 
 void TableLookup::keep(int number, llvm::Value* index, llvm::Value* bound) {

@@ -21,7 +21,8 @@ class TableLookup {
   llvm::Value* result();
 
  private:
-  LlvmValue loadLanes(llvm::Value* table, dtype type, llvm::Value* elements);
+  // Where to read: at the first element of the table in place of what is bad or does not exist.
+  llvm::Value* goodElements(int number, const std::vector<LlvmValue>& args, llvm::Value* mask);
   // Keeps `index` and `bound` if they are the first.
   void keep(int number, llvm::Value* index, llvm::Value* bound);
 
