@@ -295,13 +295,12 @@ class ScheduleBuilder {
     const FusionGroup& group;
     ir::KernelBuilder builder;
     std::vector<int> values;  // one a node of the group; -1 until known
-    std::vector<bool> stored;
   };
 
   void emitGroup(const FusionGroup& group) {
     GroupState state{group, ir::KernelBuilder(group.space, group.reduced),
-                     std::vector<int>(group.nodes.size(), -1), storedNodes(group)};
-    if (std::ranges::count(state.stored, true) == 0) {
+                     std::vector<int>(group.nodes.size(), -1)};
+    if (std::ranges::none_of(group.nodes, [&](ValueId id) { return neededOutside_[id]; })) {
       return;
     }
     const int sweeps = *std::max_element(group.sweeps.begin(), group.sweeps.end());
@@ -331,15 +330,6 @@ class ScheduleBuilder {
     for (ValueId node : std::set(group.nodes.begin(), group.nodes.end())) {
       emitAlone(node);
     }
-  }
-
-  // Members whose value somebody outside reads.
-  std::vector<bool> storedNodes(const FusionGroup& group) const {
-    std::vector<bool> stored;
-    for (ValueId node : group.nodes) {
-      stored.push_back(neededOutside_[node]);
-    }
-    return stored;
   }
 
   // What is recomputed where others read it need not be stored.
@@ -409,12 +399,12 @@ class ScheduleBuilder {
     return whole == 1;
   }
 
-  static bool isStoredAt(const GroupState& state, size_t i, Level level, int sweep) {
-    return state.stored[i] && state.group.levels[i] == level &&
+  bool isStoredAt(const GroupState& state, size_t i, Level level, int sweep) const {
+    return neededOutside_[state.group.nodes[i]] && state.group.levels[i] == level &&
            (sweep < 0 || state.group.sweeps[i] == sweep);
   }
 
-  static bool storesAt(const GroupState& state, Level level, int sweep) {
+  bool storesAt(const GroupState& state, Level level, int sweep) const {
     return std::ranges::any_of(std::views::iota(size_t{0}, state.group.nodes.size()),
                                [&](size_t i) { return isStoredAt(state, i, level, sweep); });
   }
@@ -545,7 +535,7 @@ class ScheduleBuilder {
   const ir::Lowering lowering_;
   ir::Schedule& schedule_;
   std::vector<std::optional<BufferRef>> buffers_;  // of bases
-  std::vector<bool> neededOutside_;
+  std::vector<bool> neededOutside_;  // whether somebody outside of its group reads a value
   std::vector<bool> recomputed_;
 };
 

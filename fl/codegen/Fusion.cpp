@@ -73,7 +73,7 @@ class Fuser {
         place(id);
       }
       if (!graph_.isParameter(id) && plan_.groupOf[id] < 0) {
-        setDepthAlone(id);
+        depth_[id] = depthAfter(graph_.node(id));
       }
     }
     absorbRows();
@@ -143,12 +143,12 @@ class Fuser {
     return group >= 0 ? groupDepth_[group] : depth_[base];
   }
 
-  void setDepthAlone(ValueId id) {
+  int depthAfter(const Node& node) const {
     int depth = 0;
-    for (ValueId operand : graph_.node(id).operands) {
+    for (ValueId operand : node.operands) {
       depth = std::max(depth, depthOf(operand) + 1);
     }
-    depth_[id] = depth;
+    return depth;
   }
 
   // ---- Groups ----
@@ -182,12 +182,8 @@ class Fuser {
     group.nodes = {id};
     group.levels = {reduces ? Level::Row : Level::Full};
     group.sweeps = {reduces ? 1 : 0};
-    int depth = 0;
-    for (ValueId operand : node.operands) {
-      depth = std::max(depth, depthOf(operand) + 1);
-    }
     plan_.groupOf[id] = static_cast<int>(plan_.groups.size());
-    groupDepth_.push_back(depth);
+    groupDepth_.push_back(depthAfter(node));
     plan_.groups.push_back(std::move(group));
   }
 
@@ -486,24 +482,28 @@ class Fuser {
            });
   }
 
-  // True if whatever `to` reads of the map `from`, it reads element by element over the whole
-  // space.
-  bool readsInPlace(const FusionGroup& from, const FusionGroup& to) const {
+  // True if `fits(node, level, k)` for every operand k that a node of `to` reads of `from`.
+  template <class F>
+  bool allReads(const FusionGroup& from, const FusionGroup& to, F&& fits) const {
     for (size_t i = 0; i < to.nodes.size(); ++i) {
       const Node& node = graph_.node(to.nodes[i]);
-      const bool reduces = ir::opKind(node.op) == Kind::Reduce;
       for (size_t k = 0; k < node.operands.size(); ++k) {
-        if (!contains(from, plan_.values[node.operands[k]].base)) {
-          continue;
-        }
-        if (isLookedUp(node, k) || (!reduces && to.levels[i] != Level::Full) ||
-            !(operandAccess(graph_, plan_, to, node, k, Level::Full) ==
-              levelAccess(to, Level::Full))) {
+        if (contains(from, plan_.values[node.operands[k]].base) &&
+            (isLookedUp(node, k) || !fits(node, to.levels[i], k))) {
           return false;
         }
       }
     }
     return true;
+  }
+
+  // True if whatever `to` reads of the map `from`, it reads element by element over the whole
+  // space.
+  bool readsInPlace(const FusionGroup& from, const FusionGroup& to) const {
+    return allReads(from, to, [&](const Node& node, Level level, size_t k) {
+      return (ir::opKind(node.op) == Kind::Reduce || level == Level::Full) &&
+             operandAccess(graph_, plan_, to, node, k, Level::Full) == levelAccess(to, Level::Full);
+    });
   }
 
   bool readersAreAfter(ValueId member, ValueId placing, const FusionGroup& from,
@@ -551,20 +551,10 @@ class Fuser {
   }
 
   bool readsAsRows(const FusionGroup& from, const FusionGroup& to) const {
-    for (size_t i = 0; i < to.nodes.size(); ++i) {
-      const Node& node = graph_.node(to.nodes[i]);
-      for (size_t k = 0; k < node.operands.size(); ++k) {
-        if (!contains(from, plan_.values[node.operands[k]].base)) {
-          continue;
-        }
-        if (ir::opKind(node.op) == Kind::Reduce || isLookedUp(node, k) ||
-            !(operandAccess(graph_, plan_, to, node, k, to.levels[i]) ==
-              levelAccess(to, Level::Row))) {
-          return false;
-        }
-      }
-    }
-    return true;
+    return allReads(from, to, [&](const Node& node, Level level, size_t k) {
+      return ir::opKind(node.op) != Kind::Reduce &&
+             operandAccess(graph_, plan_, to, node, k, level) == levelAccess(to, Level::Row);
+    });
   }
 
   void moveInto(int source, int target) {

@@ -167,10 +167,8 @@ std::vector<bool> chooseMoved(const Graph& graph, const Images& images) {
     read(result, MinimumCut::kSink);
   }
   const std::vector<bool> moved = cut.sourceSide();
-  std::vector<bool> chosen;
-  for (const int maker : makers) {
-    chosen.push_back(moved[maker]);
-  }
+  std::vector<bool> chosen(makers.size());
+  std::transform(makers.begin(), makers.end(), chosen.begin(), [&](int m) { return moved[m]; });
   return chosen;
 }
 

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "fl/base/Error.h"
-#include "fl/codegen/cpu/Loops.h"
 #include "fl/ir/VectorMath.h"
 
 namespace fl::codegen::cpu {
@@ -50,7 +49,23 @@ bool LlvmBuilder::isNull(V x) {
 }
 
 V LlvmBuilder::real(V like, double number) {
-  return {llvm::ConstantFP::get(like.value->getType(), number), like.type};
+  return {kept(llvm::ConstantFP::get(like.value->getType(), number)), like.type};
+}
+
+// Code generation would load a constant of a vector at each use.
+llvm::Value* LlvmBuilder::kept(llvm::Constant* constant) {
+  if (inRareCode_ || constant->isNullValue() || !constant->getType()->isVectorTy()) {
+    return constant;
+  }
+  llvm::Value*& register_ = kept_[constant];
+  if (register_ == nullptr) {
+    llvm::BasicBlock& entry = builder_.GetInsertBlock()->getParent()->getEntryBlock();
+    llvm::IRBuilder<> start(&entry, entry.begin());
+    auto* memory = new llvm::GlobalVariable(*entry.getModule(), constant->getType(), true,
+                                            llvm::GlobalValue::PrivateLinkage, constant);
+    register_ = start.CreateLoad(constant->getType(), memory);
+  }
+  return register_;
 }
 
 V LlvmBuilder::integer(V like, int64_t number) {
@@ -145,7 +160,12 @@ V LlvmBuilder::rarely(V mask, llvm::function_ref<V()> usual, llvm::function_ref<
   const V common = usual();
   llvm::Value* any =
       mask.value->getType()->isVectorTy() ? builder_.CreateOrReduce(mask.value) : mask.value;
-  const auto mixed = [&] { return select(mask, rare(), common).value; };
+  const auto mixed = [&] {
+    inRareCode_ = true;
+    llvm::Value* value = select(mask, rare(), common).value;
+    inRareCode_ = false;
+    return value;
+  };
   return {emitChoice(builder_, any, mixed, [&] { return common.value; }), common.type};
 }
 

@@ -5,6 +5,7 @@
 // computes the same bits. Relies on fl/ir/Meaning.h; KernelEmitter.h builds loops around it.
 #pragma once
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IRBuilder.h>
 
@@ -151,8 +152,12 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V exactReal(V x);
   V truncate(V x, dtype type);
 
+  llvm::Value* kept(llvm::Constant* constant);
+
   llvm::IRBuilder<>& builder_;
   const bool hasAvx512_;
+  bool inRareCode_ = false;
+  llvm::DenseMap<llvm::Constant*, llvm::Value*> kept_;  // by constant, loaded where functions begin
 };
 
 }  // namespace fl::codegen::cpu
