@@ -190,6 +190,7 @@ void addRearranging(std::vector<OpCase>* cases, dtype type) {
   add("reshape", flat, [](const Tensor& x) { return reshape(x, {x.dim(0) / 4, 4}); });
   add("transpose", square, [](const Tensor& x) { return transpose(x); });
   add("transpose axes 1 2", images, [](const Tensor& x) { return transpose(x, {0, 2, 1, 3}); });
+  add("add a row", square, [](const Tensor& x) { return x + x(0); });
   add("copy of slice", flat, [](const Tensor& x) { return x(range(1, x.dim(0))).copy(); });
   add("copy of every second", flat,
       [](const Tensor& x) { return x(range(0, x.dim(0), 2)).copy(); });
@@ -198,6 +199,12 @@ void addRearranging(std::vector<OpCase>* cases, dtype type) {
   add("tile", flat, [](const Tensor& x) { return tile(x, {2}); });
   add("tril", square, [](const Tensor& x) { return tril(x); });
   add("pad", square, [](const Tensor& x) { return pad(x, {{1, 1}, {1, 1}}); });
+  cases->push_back({named("add a transpose", type), type, true,
+                    [=](Dim elements) {
+                      return Tensors{numbers(square(elements), type),
+                                     numbers(square(elements), type)};
+                    },
+                    [](const Tensors& x) { return Tensors{x[0] + transpose(x[1])}; }});
   cases->push_back({named("concatenate", type), type, true,
                     [=](Dim elements) {
                       return Tensors{numbers(flat(elements), type), numbers(flat(elements), type)};

@@ -193,9 +193,8 @@ def bytes_moved(results):
 COPIES = (
     (r"^(scatter|gather)", "lines in no order: memory gives lines of 256 bytes at a third of the"
                            " rate of a copy"),
-    (r"^transpose", "each line of memory is visited in pieces"),
+    (r"^(add a )?transpose", "each line of memory is visited in pieces"),
     (r"^cumsum", "rows lie a power of two apart, in the same sets of the caches"),
-    (r"^(sum|amax|amin) axis 1", "rows are read in pieces"),
     (r"^sqrt", "arithmetic: as long on f32"),
 )
 HALVES = (

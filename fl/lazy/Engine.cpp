@@ -7,7 +7,6 @@
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
-#include "fl/codegen/Compilation.h"
 #include "fl/ir/Inference.h"
 #include "fl/ir/Text.h"
 #include "fl/lazy/Dump.h"
@@ -400,7 +399,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   options.observe = dump.observer();
   runtime::counters().plansBuilt++;
   try {
-    return device_->load(codegen::compile(graph, options).schedule, &kernels_);
+    return device_->load(kept_.scheduleOf(graph, options), &kernels_);
   } catch (const std::exception& error) {
     reportFailure(detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"),
                   error.what(), ir::printGraph(graph, "g", {.callSites = true}),

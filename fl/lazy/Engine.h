@@ -14,6 +14,7 @@
 #include "fl/lazy/Explain.h"
 #include "fl/lazy/KernelCompiler.h"
 #include "fl/lazy/LazyNode.h"
+#include "fl/lazy/PlanStore.h"
 #include "fl/runtime/Device.h"
 
 namespace fl::lazy {
@@ -98,6 +99,7 @@ class Engine {
   std::map<uint64_t, PendingList> segments_;  // by number, those that may have pending nodes
   // By the structure they were built for.
   WordCache<std::unique_ptr<runtime::LoadedSchedule>> plans_;
+  PlanStore kept_;
   PlanHistory history_;      // under FL_CACHE=explain
   size_t segmentsKept_ = 0;  // when empty ones were last dropped
   uint64_t nextId_ = 1;

@@ -95,12 +95,9 @@ constexpr const char* kEntry = "kernel";
 
 }  // namespace
 
-KernelCompiler::KernelCompiler(runtime::Device& device) : device_(device), mode_(jitMode()) {
+KernelCompiler::KernelCompiler(runtime::Device& device)
+    : device_(device), mode_(jitMode()), store_(runtime::openStore("kernels")) {
   keepForksSafe();
-  const std::filesystem::path folder = runtime::cacheFolder();
-  if (flags().cache != "off" && !folder.empty()) {
-    store_.emplace(folder / "kernels", Flags::toInt("FL_CACHE_BYTES", flags().cacheBytes));
-  }
 }
 
 void KernelCompiler::stop() {

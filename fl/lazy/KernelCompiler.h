@@ -51,7 +51,7 @@ class KernelCompiler {
 
   runtime::Device& device_;
   const JitMode mode_;
-  std::optional<runtime::Store> store_;
+  const std::unique_ptr<runtime::Store> store_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Request> queue_;

@@ -19,6 +19,8 @@ struct Counters {
   // Values that were read before anything else had them computed.
   std::atomic<uint64_t> reads = 0;
   std::atomic<uint64_t> plansBuilt = 0;
+  // Those of them that earlier processes have compiled.
+  std::atomic<uint64_t> plansLoaded = 0;
   // Regions that ran unfused because a pass or the emitter failed.
   std::atomic<uint64_t> fallbacks = 0;
 };

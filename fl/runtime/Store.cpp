@@ -141,6 +141,14 @@ const char* environment(const char* name) {
 
 }  // namespace
 
+std::unique_ptr<Store> openStore(const std::string& kind) {
+  const fs::path folder = cacheFolder();
+  if (flags().cache == "off" || folder.empty()) {
+    return nullptr;
+  }
+  return std::make_unique<Store>(folder / kind, Flags::toInt("FL_CACHE_BYTES", flags().cacheBytes));
+}
+
 fs::path cacheFolder() {
   if (!flags().cacheFolder.empty()) {
     return flags().cacheFolder;

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -22,6 +23,11 @@ namespace fl::runtime {
 
 // FL_CACHE_DIR, or fl in $XDG_CACHE_HOME or ~/.cache; empty if there is none of them.
 std::filesystem::path cacheFolder();
+
+class Store;
+// That of one kind of entries: a folder in cacheFolder(), of at most FL_CACHE_BYTES. Null if
+// FL_CACHE is off.
+std::unique_ptr<Store> openStore(const std::string& kind);
 
 class Store {
  public:

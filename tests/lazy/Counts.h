@@ -8,6 +8,7 @@ namespace fl::testing {
 class Counts {
  public:
   uint64_t plansBuilt() const { return runtime::counters().plansBuilt - plans_; }
+  uint64_t plansLoaded() const { return runtime::counters().plansLoaded - plansLoaded_; }
   uint64_t kernelsCompiled() const { return runtime::counters().kernelsCompiled - kernels_; }
   uint64_t kernelsLoaded() const { return runtime::counters().kernelsLoaded - loaded_; }
   uint64_t realizes() const { return runtime::counters().realizes - realizes_; }
@@ -16,6 +17,7 @@ class Counts {
 
  private:
   uint64_t plans_ = runtime::counters().plansBuilt;
+  uint64_t plansLoaded_ = runtime::counters().plansLoaded;
   uint64_t kernels_ = runtime::counters().kernelsCompiled;
   uint64_t loaded_ = runtime::counters().kernelsLoaded;
   uint64_t realizes_ = runtime::counters().realizes;

@@ -8,29 +8,14 @@
 
 #include "fl/base/Flags.h"
 #include "fl/codegen/cpu/Emitter.h"
-#include "fl/lazy/LazyBackend.h"
 #include "fl/tensor/tensor.h"
 #include "tests/lazy/Counts.h"
+#include "tests/lazy/FreshEngine.h"
 
 namespace fl::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-// An engine for one scope, with flags as they are then.
-class FreshEngine {
- public:
-  FreshEngine()
-      : name_("fresh" + std::to_string(next_++)),
-        registration_(name_, makeLazyBackend),
-        scope_(name_, "cpu") {}
-
- private:
-  static inline int next_ = 0;
-  const std::string name_;
-  const BackendRegistration registration_;
-  const BackendScope scope_;
-};
 
 class KeptKernels : public ::testing::Test {
  protected:

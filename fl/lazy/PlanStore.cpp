@@ -1,0 +1,39 @@
+#include "fl/lazy/PlanStore.h"
+
+#include "fl/base/Error.h"
+#include "fl/base/Flags.h"
+#include "fl/base/Log.h"
+#include "fl/ir/Text.h"
+#include "fl/lazy/PassesHash.h"
+#include "fl/runtime/Counters.h"
+#include "fl/runtime/ScheduleStore.h"
+
+namespace fl::lazy {
+namespace {
+
+constexpr size_t kFewOperators = 24;
+
+}  // namespace
+
+PlanStore::PlanStore() : store_(runtime::openStore("plans")) {}
+
+ir::Schedule PlanStore::scheduleOf(const ir::Graph& graph, const codegen::CompileOptions& options) {
+  // Whoever watches the passes, or has one fail, wants them to run.
+  const bool isWatched =
+      options.observe || options.verify || !flags().fault.empty() || logEnabled(3);
+  if (!store_ || isWatched || graph.nodes().size() < kFewOperators) {
+    return codegen::compile(graph, options).schedule;
+  }
+  const std::string key =
+      detail::concat("passes ", kSourceHash, "\nlowering ", static_cast<int>(options.lowering),
+                     "\n", ir::printGraph(graph, "g"));
+  if (auto kept = runtime::findSchedule(*store_, key)) {
+    runtime::counters().plansLoaded++;
+    return std::move(*kept);
+  }
+  ir::Schedule schedule = codegen::compile(graph, options).schedule;
+  runtime::insertSchedule(*store_, key, schedule);
+  return schedule;
+}
+
+}  // namespace fl::lazy

@@ -1,0 +1,27 @@
+// Plans on disk between runs: the text of a graph finds the text of its schedule, so that no pass
+// runs for what an earlier process has compiled. Plans of few operators are not kept: their passes
+// take less time than a file. Relies on fl/runtime/ScheduleStore.h; Engine.h asks it.
+#pragma once
+
+#include <memory>
+
+#include "fl/codegen/Compilation.h"
+#include "fl/kernel/Schedule.h"
+#include "fl/runtime/Store.h"
+
+namespace fl::lazy {
+
+class PlanStore {
+ public:
+  // As FL_CACHE, FL_CACHE_DIR and FL_CACHE_BYTES are then.
+  PlanStore();
+
+  // The schedule of `graph`, kept or compiled; its steps have no call sites if it was kept.
+  // Throws what a pass throws.
+  ir::Schedule scheduleOf(const ir::Graph& graph, const codegen::CompileOptions& options);
+
+ private:
+  const std::unique_ptr<runtime::Store> store_;  // null with FL_CACHE=off
+};
+
+}  // namespace fl::lazy
