@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "fl/autograd/tensor/AutogradOps.h"
-#include "fl/autograd/tensor/RnnWeights.h"
 #include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
@@ -93,20 +92,26 @@ bool RandomProgram::applyRnn() {
     return false;
   }
   const auto mode = static_cast<RnnMode>(below(4));
-  const detail::RnnParameters p{1 + below(4), 1 + below(4), 1 + below(2), mode, chance(50)};
+  const Dim inputs = 1 + below(4), size = 1 + below(4), layers = 1 + below(2);
+  const bool bothWays = chance(50);
+  const Dim directions = bothWays ? 2 : 1, states = layers * directions;
+  const Dim rows = size * (mode == RnnMode::LSTM ? 4 : mode == RnnMode::GRU ? 3 : 1);
+  // As rnn() states.
+  const Dim weightCount = directions * rows * (inputs + size + 2) +
+                          (layers - 1) * directions * rows * (directions * size + size + 2);
   const Dim batch = 1 + below(3), time = 1 + below(4);
   const auto drawn = [&](const Shape& shape) {
     input(shape, type);
     return variables_.back().value.tensor;
   };
-  const Tensor sequence = drawn({p.inSize, batch, time}), weights = drawn({p.weightCount()});
-  const Tensor hidden = chance(50) ? drawn({p.hiddenSize, batch, p.states()}) : Tensor();
+  const Tensor sequence = drawn({inputs, batch, time}), weights = drawn({weightCount});
+  const Tensor hidden = chance(50) ? drawn({size, batch, states}) : Tensor();
   const auto [output, lastHidden, lastCell] =
-      rnn(sequence, hidden, Tensor(), weights, static_cast<int>(p.hiddenSize), p.numLayers, mode,
-          p.bidirectional, 0);
+      rnn(sequence, hidden, Tensor(), weights, static_cast<int>(size), static_cast<int>(layers),
+          mode, bothWays, 0);
   const std::string text = "rnn of mode " + std::to_string(static_cast<int>(mode)) + ", " +
-                           std::to_string(p.numLayers) + " layers of " +
-                           std::to_string(p.hiddenSize) + (p.bidirectional ? ", both ways" : "");
+                           std::to_string(layers) + " layers of " + std::to_string(size) +
+                           (bothWays ? ", both ways" : "");
   define({output, false}, text);
   define({lastHidden, false}, "its hidden state");
   if (mode == RnnMode::LSTM) {
