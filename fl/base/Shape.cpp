@@ -24,7 +24,8 @@ void Shape::check(size_t dim, const void* caller) const {
   if (dim >= dims_.size()) {
     const detail::CallSiteScope site(caller, "Shape");
     // A negative number became a large one.
-    throwUser("Shape: dimension ", static_cast<Dim>(dim), " of ", toString(), ", which has ", dims_.size());
+    throwUser("Shape: dimension ", static_cast<Dim>(dim), " of ", toString(), ", which has ",
+              dims_.size());
   }
 }
 

@@ -130,8 +130,7 @@ Dim Tensor::dim(const size_t dim) const {
   const std::vector<Dim>& dims = shape().get();
   if (dim >= dims.size()) {
     FL_API_ENTRY();
-    throwUser("dim: ", typeToString(type(), shape()), " has no dimension ",
-              static_cast<Dim>(dim));
+    throwUser("dim: ", typeToString(type(), shape()), " has no dimension ", static_cast<Dim>(dim));
   }
   return dims[dim];
 }

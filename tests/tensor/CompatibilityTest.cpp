@@ -52,8 +52,7 @@ TEST(Numbers, MeetArraysOfTheirOwnDtypeInIt) {
   const Tensor s = Tensor::fromVector<long long>({1});
   EXPECT_THAT((s + 5'000'000'000L).toHostVector<long long>(), ElementsAre(5'000'000'001));
   // Elsewhere a `long` is an s32, as in full(): it wraps.
-  EXPECT_THAT((s.astype(dtype::s32) * 5'000'000'000L).toHostVector<int>(),
-              ElementsAre(705032704));
+  EXPECT_THAT((s.astype(dtype::s32) * 5'000'000'000L).toHostVector<int>(), ElementsAre(705032704));
 }
 
 TEST(Scalars, AreReducedOverAnyAxes) {
