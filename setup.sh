@@ -12,7 +12,7 @@ packages=(
   llvm-19 llvm-19-dev llvm-19-tools
   # libraries
   libdnnl-dev libabsl-dev libxxhash-dev libdw-dev libzstd-dev zlib1g-dev
-  nlohmann-json3-dev libcereal-dev libzip-dev
+  nlohmann-json3-dev libcereal-dev libzip-dev libhwy-dev
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev
   # learning curves, and charts of the benchmarks

@@ -77,6 +77,14 @@ def system_repositories():
         },
     )
     system_library(
+        name = "hwy",
+        build = "//third_party:hwy.BUILD",
+        needs = {
+            "include/hwy/contrib/sort/vqsort.h": "libhwy-dev",
+            _LIB + "libhwy_contrib.so": "libhwy-dev",
+        },
+    )
+    system_library(
         name = "libzip",
         build = "//third_party:libzip.BUILD",
         needs = {

@@ -193,13 +193,23 @@ def bytes_moved(results):
 COPIES = (
     (r"^(scatter|gather)", "lines in no order: memory gives lines of 256 bytes at a third of the"
                            " rate of a copy"),
-    (r"^(add a )?transpose", "each line of memory is visited in pieces"),
+    (r"^add a transpose", "the matrix is read by rows and by columns, which the copy counts once"),
+    (r"^transpose", "each line of memory is visited in pieces"),
     (r"^cumsum", "rows lie a power of two apart, in the same sets of the caches"),
     (r"^sqrt", "arithmetic: as long on f32"),
+    (r"^(full|arange|tile|astype from (b8|u8) to f32|astype from b?f16 to [fs]32"
+     r"|astype from f32 to [fs]64)",
+     "more is written than read: memory takes writes alone at 0.7 of the rate of a copy, and a bare"
+     " loop that fills takes 1.4 of it"),
+    (r"^arg(max|min) b?f16", "each element is widened and compared with its index"),
+    (r"^(var|std)", "two sweeps over each line: the mean, then the squares"),
+    (r"^(clip|power 2|roll|pad|copy of every second) b?f16",
+     "32 MB each, a copy of which stays half in the last cache; elements are widened, or move by"
+     " two bytes"),
 )
 HALVES = (
-    (r"^(scatter-add|cumsum)", "each sum is rounded to 16 bits"),
-    (r"^(topk|median|sort|argsort)", "sorted as f32"),
+    (r"^scatter-add", "each sum is rounded to 16 bits"),
+    (r"^cumsum .*bf16", "rounding to bf16 takes six instructions"),
 )
 CHAINS = (
     (r"^softmax", "an exponential an element"),

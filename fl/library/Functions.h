@@ -14,8 +14,9 @@ bool isFasterInBlocks(const LibraryCall& call);
 std::shared_ptr<LibraryFunction> prepareMatmul(const LibraryCall& call);
 std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call);
 std::shared_ptr<LibraryFunction> preparePool(const LibraryCall& call);
-// Our own, for primitives that no kernel holds.
-std::shared_ptr<LibraryFunction> prepareRoutine(const LibraryCall& call);
+// Our own, of any dtype, for primitives that no kernel holds.
+std::shared_ptr<LibraryFunction> prepareArgsort(const LibraryCall& call);
+std::shared_ptr<LibraryFunction> prepareCumsum(const LibraryCall& call);
 std::shared_ptr<LibraryFunction> prepareScatter(const LibraryCall& call);
 
 }  // namespace fl::library

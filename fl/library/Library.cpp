@@ -56,14 +56,7 @@ bool typesFit(const LibraryCall& call) {
          std::all_of(call.operands.begin(), call.operands.end(), fits) && fits(call.result);
 }
 
-// Null if the call is not supported.
-std::shared_ptr<LibraryFunction> tryPrepare(const LibraryCall& call) {
-  if (opKind(call.op) != ir::Kind::Library) {
-    return prepareRoutine(call);
-  }
-  if (!typesFit(call)) {
-    return nullptr;
-  }
+std::shared_ptr<LibraryFunction> tryOneDnn(const LibraryCall& call) {
   switch (call.op) {
     case ir::Op::Matmul:
       return prepareMatmul(call);
@@ -79,6 +72,21 @@ std::shared_ptr<LibraryFunction> tryPrepare(const LibraryCall& call) {
       return preparePool(call);
     default:
       return nullptr;
+  }
+}
+
+// Null if the call is not supported.
+std::shared_ptr<LibraryFunction> tryPrepare(const LibraryCall& call) {
+  switch (call.op) {
+    case ir::Op::Cumsum:
+      return prepareCumsum(call);
+    case ir::Op::Argsort:
+      return prepareArgsort(call);
+    case ir::Op::Scatter:
+    case ir::Op::ScatterAdd:
+      return prepareScatter(call);
+    default:
+      return typesFit(call) ? tryOneDnn(call) : nullptr;
   }
 }
 

@@ -1,6 +1,6 @@
 // What routines on lines along one axis share: the shape seen from that axis, and loops over runs
 // of elements that add and convert them in vectors. Relies on the tile functions and
-// Widening.h; Routines.cpp and ScatterRoutine.cpp are the users.
+// Widening.h; the routines are the users.
 #pragma once
 
 #include <algorithm>
@@ -51,12 +51,12 @@ using SumType = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
 class RunMath {
  public:
   explicit RunMath(dtype type) {
-    const dtype sum = computeType(type);
-    if (sum != type) {
+    const tile::TileOps& ops = tile::tileOps(tile::bestTileVariant());
+    if (computeType(type) != type) {
       widening_.emplace(type);
     }
-    add_ = tile::tileOps(tile::bestTileVariant())
-               .apply[static_cast<int>(ir::Op::Add)][static_cast<int>(sum)];
+    add_ = ops.apply[static_cast<int>(ir::Op::Add)][static_cast<int>(type)];
+    sum_ = ops.sum[static_cast<int>(type)];
   }
 
   template <typename T>
@@ -75,19 +75,35 @@ class RunMath {
       widening_->narrow(to, from, count);
     }
   }
-  // to[i] = x[i] + y[i] in the type of sums; `to` may be x.
-  template <typename S>
-  void add(S* to, const S* x, const S* y, int64_t count) const {
+  // to[i] = x[i] + y[i], rounded; `to` may be x.
+  template <typename T>
+  void add(T* to, const T* x, const T* y, int64_t count) const {
     const int64_t whole = count & -tile::kTileGroup;
     add_(to, x, y, nullptr, whole);
     for (int64_t i = whole; i < count; ++i) {
       to[i] = sumOf(x[i], y[i]);
     }
   }
+  // totals[i] += x[i]; to[i] = totals[i], rounded. Of 16-bit floats.
+  template <typename T>
+  void sum(T* to, const T* x, float* totals, int64_t count) const {
+    const int64_t whole = count & -tile::kTileGroup, rest = count - whole;
+    sum_(to, x, totals, whole);
+    if (rest > 0) {
+      T values[tile::kTileGroup] = {};
+      float sums[tile::kTileGroup] = {};
+      std::copy_n(x + whole, rest, values);
+      std::copy_n(totals + whole, rest, sums);
+      sum_(values, values, sums, tile::kTileGroup);
+      std::copy_n(values, rest, to + whole);
+      std::copy_n(sums, rest, totals + whole);
+    }
+  }
 
  private:
   std::optional<Widening> widening_;  // of 16-bit floats
   tile::TileFunction add_;
+  tile::SumFunction sum_;
 };
 
 // Asks for memory that is read soon. Inline in any case: GCC leaves out calls of functions that do

@@ -173,23 +173,9 @@ class ScatterRoutine : public LibraryFunction {
       alignas(64) T sums[kMostWidth];
       const T* sum = x + k;
       for (int64_t i = first; i < last; ++i, sum = sums) {
-        addRuns(sums, sum, y + inner * lists.order[i] + k, count);
+        math_.add(sums, sum, y + inner * lists.order[i] + k, count);
       }
       host::copyRun(out + k, sums, count * sizeof(T), streams);
-    }
-  }
-
-  // Each sum is rounded to the type of the elements.
-  template <typename T>
-  void addRuns(T* to, const T* x, const T* y, int64_t count) const {
-    if constexpr (std::is_arithmetic_v<T>) {
-      math_.add(to, x, y, count);
-    } else {
-      alignas(64) float sums[kMostWidth], values[kMostWidth];
-      math_.widen(sums, x, count);
-      math_.widen(values, y, count);
-      math_.add(sums, sums, values, count);
-      math_.narrow(to, sums, count);
     }
   }
 

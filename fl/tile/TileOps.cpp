@@ -144,49 +144,112 @@ FL_TILE_FUNCTION void castGroups(void* out, const void* x, int64_t count) {
   }
 }
 
-void decodeHalfGroup(float* out, const void* x) {
-  const __m128i* const source = static_cast<const __m128i*>(x);
-  for (int64_t i = 0; i < kTileGroup / 8; ++i) {
-    _mm256_storeu_ps(out + 8 * i, _mm256_cvtph_ps(_mm_loadu_si128(source + i)));
+// A vector of f16.
+#ifdef __AVX512F__
+constexpr int64_t kHalves = 16;
+using Floats = __m512;
+constexpr __mmask16 kAll = 0xffff;  // GCC takes what is not masked for uninitialised
+Floats loadHalves(const uint16_t* x) {
+  return _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
+}
+void storeHalves(uint16_t* out, Floats x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                      _mm512_maskz_cvtps_ph(kAll, x, _MM_FROUND_TO_NEAREST_INT));
+}
+Floats loadFloats(const float* x) { return _mm512_loadu_ps(x); }
+void storeFloats(float* out, Floats x) { _mm512_storeu_ps(out, x); }
+#else
+constexpr int64_t kHalves = 8;
+using Floats = __m256;
+Floats loadHalves(const uint16_t* x) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+}
+void storeHalves(uint16_t* out, Floats x) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+Floats loadFloats(const float* x) { return _mm256_loadu_ps(x); }
+void storeFloats(float* out, Floats x) { _mm256_storeu_ps(out, x); }
+#endif
+
+void decodeHalves(float* out, const uint16_t* x, int64_t count) {
+  for (int64_t i = 0; i < count; i += kHalves) {
+    storeFloats(out + i, loadHalves(x + i));
   }
 }
-void encodeHalfGroup(void* out, const float* x) {
-  __m128i* const target = static_cast<__m128i*>(out);
-  for (int64_t i = 0; i < kTileGroup / 8; ++i) {
-    const __m256 values = _mm256_loadu_ps(x + 8 * i);
-    _mm_storeu_si128(target + i, _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+void encodeHalves(uint16_t* out, const float* x, int64_t count) {
+  for (int64_t i = 0; i < count; i += kHalves) {
+    storeHalves(out + i, loadFloats(x + i));
   }
 }
 
 template <dtype from, dtype to>
 FL_TILE_FUNCTION void cast(void* out, const void* x, const void*, const void*, int64_t count) {
   constexpr bool kFromHalf = from == dtype::f16, kToHalf = to == dtype::f16;
+  const auto* const source = static_cast<const typename Stored<from>::Type*>(x);
+  auto* const target = static_cast<typename Stored<to>::Type*>(out);
+  count = wholeGroups(count);
   if constexpr (!kFromHalf && !kToHalf) {
-    castGroups<from, to>(out, x, wholeGroups(count));
+    castGroups<from, to>(out, x, count);
   } else if constexpr (kFromHalf && to == dtype::f32) {
-    for (int64_t i = 0; i < count; i += kTileGroup) {
-      decodeHalfGroup(static_cast<float*>(out) + i, static_cast<const uint16_t*>(x) + i);
-    }
+    decodeHalves(target, source, count);
   } else if constexpr (from == dtype::f32 && kToHalf) {
-    for (int64_t i = 0; i < count; i += kTileGroup) {
-      encodeHalfGroup(static_cast<uint16_t*>(out) + i, static_cast<const float*>(x) + i);
-    }
+    encodeHalves(target, source, count);
   } else {
     constexpr dtype kFrom = kFromHalf ? dtype::f32 : from, kTo = kToHalf ? dtype::f32 : to;
-    const auto* source = static_cast<const typename Stored<from>::Type*>(x);
-    auto* target = static_cast<typename Stored<to>::Type*>(out);
     for (int64_t i = 0; i < count; i += kTileGroup) {
       float decoded[kTileGroup], encoded[kTileGroup];
       const void* values = source + i;
       if constexpr (kFromHalf) {
-        decodeHalfGroup(decoded, source + i);
+        decodeHalves(decoded, source + i, kTileGroup);
         values = decoded;
       }
       castGroups<kFrom, kTo>(kToHalf ? static_cast<void*>(encoded) : target + i, values,
                              kTileGroup);
       if constexpr (kToHalf) {
-        encodeHalfGroup(target + i, encoded);
+        encodeHalves(target + i, encoded, kTileGroup);
       }
+    }
+  }
+}
+
+// ---- sums of 16-bit floats ----
+
+template <dtype type>
+FL_TILE_FUNCTION void addRounded(void* out, const void* x, const void* y, const void*,
+                                 int64_t count) {
+  const auto *const first = static_cast<const uint16_t*>(x), *const second =
+                                                                 static_cast<const uint16_t*>(y);
+  auto* const to = static_cast<uint16_t*>(out);
+  count = wholeGroups(count);
+  if constexpr (type == dtype::f16) {
+    for (int64_t i = 0; i < count; i += kHalves) {
+      storeHalves(to + i, loadHalves(first + i) + loadHalves(second + i));
+    }
+  } else {
+    FL_TILE_LOOP
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] =
+          Stored<type>::encode(Stored<type>::decode(first[i]) + Stored<type>::decode(second[i]));
+    }
+  }
+}
+
+template <dtype type>
+FL_TILE_FUNCTION void sum(void* out, const void* x, float* totals, int64_t count) {
+  const auto* const values = static_cast<const uint16_t*>(x);
+  auto* const to = static_cast<uint16_t*>(out);
+  count = wholeGroups(count);
+  if constexpr (type == dtype::f16) {
+    for (int64_t i = 0; i < count; i += kHalves) {
+      const Floats total = loadFloats(totals + i) + loadHalves(values + i);
+      storeFloats(totals + i, total);
+      storeHalves(to + i, total);
+    }
+  } else {
+    FL_TILE_LOOP
+    for (int64_t i = 0; i < count; ++i) {
+      totals[i] += Stored<type>::decode(values[i]);
+      to[i] = Stored<type>::encode(totals[i]);
     }
   }
 }
@@ -339,6 +402,12 @@ constexpr TileOps makeTable() {
 #undef FL_TYPE
 #define FL_TYPE(type) fillCasts<dtype::type>(table);
   FL_FOR_EACH_DTYPE(FL_TYPE)
+  FL_TYPE(f16)
+  FL_TYPE(bf16)
+#undef FL_TYPE
+#define FL_TYPE(type)                                                                              \
+  table.apply[static_cast<int>(Op::Add)][static_cast<int>(dtype::type)] = addRounded<dtype::type>; \
+  table.sum[static_cast<int>(dtype::type)] = sum<dtype::type>;
   FL_TYPE(f16)
   FL_TYPE(bf16)
 #undef FL_TYPE

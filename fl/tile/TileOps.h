@@ -38,11 +38,15 @@ struct RowReduction {
   void (*fold)(void* result, const void* x, int64_t parts, const void* init);
 };
 
+// totals[i] += x[i] and out[i] = totals[i], rounded, for 16-bit x and out.
+using SumFunction = void (*)(void* out, const void* x, float* totals, int64_t count);
+
 // Null where the op has no meaning for the dtype.
 struct TileOps {
   // By the type of the operands (Where: of y; RandomUniform: of the result). A reduction's entry
-  // combines two values.
+  // combines two values. Of 16-bit floats there is Add alone.
   TileFunction apply[ir::kOpCount][kDtypeCount];
+  SumFunction sum[kDtypeCount];                 // of f16 and bf16
   TileFunction cast[kDtypeCount][kDtypeCount];  // [from][to]
   RowReduction rows[ir::kOpCount][kDtypeCount];
 };

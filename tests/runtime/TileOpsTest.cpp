@@ -416,6 +416,40 @@ void expectCasts(dtype from) {
   }
 }
 
+// ---- sums of 16-bit floats ----
+
+// Every value of T with some others; float sums of two of T, rounded to T, are rounded once.
+template <class T>
+void expectSums(dtype type) {
+  const std::vector<T> x = castSources<T>(type);
+  std::vector<T> y(x.size());
+  std::vector<float> totals(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    y[i] = x[(i * 40503 + 12345) % x.size()];
+    totals[i] = static_cast<float>(numberOf(y[i])) * 1.001f;
+  }
+  const auto count = static_cast<int64_t>(x.size());
+  for (TileVariant variant : testing::tileVariants()) {
+    const TileOps& ops = tileOps(variant);
+    std::vector<T> sums(x.size()), running(x.size());
+    std::vector<float> wide = totals;
+    ops.apply[static_cast<int>(Op::Add)][static_cast<int>(type)](sums.data(), x.data(), y.data(),
+                                                                 nullptr, count);
+    ops.sum[static_cast<int>(type)](running.data(), x.data(), wide.data(), count);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double total = totals[i] + static_cast<float>(numberOf(x[i]));
+      ASSERT_TRUE(same(numberOf(sums[i]), castToFloat<T>(numberOf(x[i]) + numberOf(y[i])))) << i;
+      ASSERT_TRUE(same(static_cast<double>(wide[i]), total)) << i;
+      ASSERT_TRUE(same(numberOf(running[i]), castToFloat<T>(total))) << i;
+    }
+  }
+}
+
+TEST(TileOpsTest, SumsOf16BitFloats) {
+  expectSums<half>(dtype::f16);
+  expectSums<bfloat16>(dtype::bf16);
+}
+
 TEST(TileOpsTest, CastsOfEveryPair) {
   for (int from = 0; from < kDtypeCount; ++from) {
     dispatchType(static_cast<dtype>(from), [&](auto tag) {

@@ -1,7 +1,5 @@
-// Ops that the kernel form cannot hold, for any dtype: cumulative sums and sorting. Each works on
-// lines along one axis, which are independent, in the order that its row in Ops.def states.
+// Cumulative sums of any dtype: on lines along one axis, which are independent, in order.
 #include <utility>
-#include <vector>
 
 #include "fl/host/StreamingCopy.h"
 #include "fl/library/Functions.h"
@@ -10,16 +8,13 @@
 namespace fl::library {
 namespace {
 
-class Routine : public LibraryFunction {
- public:
-  size_t scratchBytes() const override { return 0; }
-  std::string implementation() const override { return "routine"; }
-};
-
-class CumsumRoutine : public Routine {
+class CumsumRoutine : public LibraryFunction {
  public:
   explicit CumsumRoutine(const LibraryCall& call)
       : type_(call.result.type), shape_(call.result.shape, call.attrs[0]), math_(type_) {}
+
+  size_t scratchBytes() const override { return 0; }
+  std::string implementation() const override { return "routine"; }
 
   void run(void* const* operands, void* result, void*, host::ThreadPool& pool) const override {
     if (shape_.elements() == 0) {
@@ -106,26 +101,25 @@ class CumsumRoutine : public Routine {
   template <typename T>
   void sumPiece(const T* in, T* out, SumType<T>* totals, int64_t rows, int64_t count,
                 bool streams) const {
-    alignas(64) SumType<T> sums[kRowsTogether][kLongPiece];
-    const SumType<T>* last = totals;
-    for (int64_t row = 0; row < rows; ++row, in += shape_.inner, out += shape_.inner) {
-      if constexpr (!std::is_arithmetic_v<T>) {
-        alignas(64) T narrowed[kLongPiece];
-        math_.widen(sums[row], in, count);
-        math_.add(sums[row], sums[row], last, count);
-        math_.narrow(narrowed, sums[row], count);
-        host::copyRun(out, narrowed, count * sizeof(T), streams);
-        last = sums[row];
-      } else if (streams) {
-        math_.add(sums[row], last, in, count);
-        host::copyRun(out, sums[row], count * sizeof(T), streams);
-        last = sums[row];
-      } else {
-        math_.add(out, last, in, count);
-        last = out;
+    if constexpr (std::is_arithmetic_v<T>) {
+      alignas(64) T sums[kRowsTogether][kLongPiece];
+      const T* last = totals;
+      for (int64_t row = 0; row < rows; ++row, in += shape_.inner, out += shape_.inner) {
+        T* const to = streams ? sums[row] : out;
+        math_.add(to, last, in, count);
+        if (streams) {
+          host::copyRun(out, to, count * sizeof(T), streams);
+        }
+        last = to;
+      }
+      std::copy_n(last, count, totals);
+    } else {
+      alignas(64) T sums[kLongPiece];
+      for (int64_t row = 0; row < rows; ++row, in += shape_.inner, out += shape_.inner) {
+        math_.sum(sums, in, totals, count);
+        host::copyRun(out, sums, count * sizeof(T), streams);
       }
     }
-    std::copy_n(last, count, totals);
   }
 
   static constexpr int64_t kWidest = 2048, kRowsTogether = 4, kLongPiece = 256;
@@ -135,72 +129,10 @@ class CumsumRoutine : public Routine {
   const RunMath math_;
 };
 
-class ArgsortRoutine : public Routine {
- public:
-  explicit ArgsortRoutine(const LibraryCall& call)
-      : type_(call.operands[0].type),
-        shape_(call.operands[0].shape, call.attrs[0]),
-        count_(call.attrs[1]) {}
-
-  void run(void* const* operands, void* result, void*, host::ThreadPool& pool) const override {
-    dispatchType(type_, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(shape_.length, 1));
-      pool.parallelFor(shape_.inner * shape_.outer, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t line = begin; line < end; ++line) {
-          const int64_t k = line % shape_.inner, o = line / shape_.inner;
-          sortLine(static_cast<const T*>(operands[0]) + k + shape_.inner * shape_.length * o,
-                   static_cast<int64_t*>(result) + k + shape_.inner * count_ * o);
-        }
-      });
-    });
-  }
-
- private:
-  template <typename T>
-  void sortLine(const T* in, int64_t* out) const {
-    using Key = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
-    std::vector<std::pair<Key, int64_t>> pairs(shape_.length);
-    for (int64_t i = 0; i < shape_.length; ++i) {
-      pairs[i] = {static_cast<Key>(in[i * shape_.inner]), i};
-    }
-    // A total order, so that selecting gives what sorting would.
-    const auto before = [](const auto& x, const auto& y) {
-      const bool xNan = x.first != x.first, yNan = y.first != y.first;
-      if (xNan || yNan) {
-        return xNan == yNan ? x.second < y.second : yNan;
-      }
-      return x.first != y.first ? x.first < y.first : x.second < y.second;
-    };
-    const auto end = pairs.begin() + count_;
-    if (count_ < shape_.length) {
-      std::nth_element(pairs.begin(), end, pairs.end(), before);
-    }
-    std::sort(pairs.begin(), end, before);
-    for (int64_t i = 0; i < count_; ++i) {
-      out[i * shape_.inner] = pairs[i].second;
-    }
-  }
-
-  const dtype type_;
-  const AxisShape shape_;
-  const int64_t count_;
-};
-
 }  // namespace
 
-std::shared_ptr<LibraryFunction> prepareRoutine(const LibraryCall& call) {
-  switch (call.op) {
-    case ir::Op::Scatter:
-    case ir::Op::ScatterAdd:
-      return prepareScatter(call);
-    case ir::Op::Cumsum:
-      return std::make_shared<CumsumRoutine>(call);
-    case ir::Op::Argsort:
-      return std::make_shared<ArgsortRoutine>(call);
-    default:
-      return nullptr;
-  }
+std::shared_ptr<LibraryFunction> prepareCumsum(const LibraryCall& call) {
+  return std::make_shared<CumsumRoutine>(call);
 }
 
 }  // namespace fl::library

@@ -1,0 +1,116 @@
+// The indices that sort lines along one axis. An element and its index make one unsigned number, so
+// that Highway's vectorised sort, which is not stable, gives the one order that Ops.def states.
+#include <hwy/contrib/sort/vqsort.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "fl/library/Functions.h"
+#include "fl/library/Lines.h"
+
+namespace fl::library {
+namespace {
+
+template <typename T>
+using BitsOf = std::conditional_t<sizeof(T) == 8, uint64_t,
+                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+template <typename T>
+const auto kInfinity = std::bit_cast<BitsOf<T>>(T(std::numeric_limits<float>::infinity()));
+
+// Unsigned numbers in the order of the elements.
+template <typename T>
+auto orderedKey(T x) {
+  using Key = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  if constexpr (std::is_integral_v<T>) {
+    constexpr Key kSign = std::is_signed_v<T> ? Key{1} << (8 * sizeof(Key) - 1) : 0;
+    return static_cast<Key>(x) ^ kSign;
+  } else {
+    // Floats: -0 is 0, NaN come last.
+    using Bits = BitsOf<T>;
+    constexpr Bits kSign = Bits{1} << (8 * sizeof(T) - 1);
+    const Bits bits = std::bit_cast<Bits>(x);
+    const Bits magnitude = bits & static_cast<Bits>(~kSign);
+    const Bits key = bits == magnitude ? bits | kSign : static_cast<Bits>(kSign - magnitude);
+    return Key{magnitude > kInfinity<T> ? std::numeric_limits<Bits>::max() : key};
+  }
+}
+
+// The key above, the index below.
+uint64_t join(uint32_t key, uint64_t index) { return uint64_t{key} << 32 | index; }
+hwy::uint128_t join(uint64_t key, uint64_t index) { return {.lo = index, .hi = key}; }
+int64_t indexOf(uint64_t joined) { return joined & std::numeric_limits<uint32_t>::max(); }
+int64_t indexOf(hwy::uint128_t joined) { return static_cast<int64_t>(joined.lo); }
+
+struct Before {
+  bool operator()(uint64_t x, uint64_t y) const { return x < y; }
+  bool operator()(const hwy::uint128_t& x, const hwy::uint128_t& y) const {
+    return x.hi != y.hi ? x.hi < y.hi : x.lo < y.lo;
+  }
+};
+
+class ArgsortRoutine : public LibraryFunction {
+ public:
+  explicit ArgsortRoutine(const LibraryCall& call)
+      : type_(call.operands[0].type),
+        shape_(call.operands[0].shape, call.attrs[0]),
+        count_(call.attrs[1]) {}
+
+  size_t scratchBytes() const override { return 0; }
+  std::string implementation() const override { return "routine"; }
+
+  void run(void* const* operands, void* result, void*, host::ThreadPool& pool) const override {
+    dispatchType(type_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(shape_.length, 1));
+      using Key = decltype(orderedKey(T()));
+      const bool isShort = shape_.length <= int64_t{std::numeric_limits<uint32_t>::max()};
+      const auto sort =
+          isShort ? &ArgsortRoutine::sortLines<T, Key> : &ArgsortRoutine::sortLines<T, uint64_t>;
+      pool.parallelFor(shape_.inner * shape_.outer, grain, [&](int64_t begin, int64_t end) {
+        (this->*sort)(static_cast<const T*>(operands[0]), static_cast<int64_t*>(result), begin,
+                      end);
+      });
+    });
+  }
+
+ private:
+  static constexpr int64_t kShort = 32;  // Highway's is slower up to here
+
+  // Whole, though only the first may be asked for: selecting these takes as long.
+  template <typename T, typename Key>
+  void sortLines(const T* in, int64_t* out, int64_t begin, int64_t end) const {
+    std::vector<decltype(join(Key(), 0))> line(shape_.length);
+    const hwy::Sorter sorter;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t k = i % shape_.inner, o = i / shape_.inner;
+      const T* const from = in + k + shape_.inner * shape_.length * o;
+      int64_t* const to = out + k + shape_.inner * count_ * o;
+      for (int64_t j = 0; j < shape_.length; ++j) {
+        line[j] = join(Key{orderedKey(from[j * shape_.inner])}, j);
+      }
+      if (shape_.length <= kShort) {
+        std::ranges::sort(line, Before());
+      } else {
+        sorter(line.data(), line.size(), hwy::SortAscending());
+      }
+      for (int64_t j = 0; j < count_; ++j) {
+        to[j * shape_.inner] = indexOf(line[j]);
+      }
+    }
+  }
+
+  const dtype type_;
+  const AxisShape shape_;
+  const int64_t count_;
+};
+
+}  // namespace
+
+std::shared_ptr<LibraryFunction> prepareArgsort(const LibraryCall& call) {
+  return std::make_shared<ArgsortRoutine>(call);
+}
+
+}  // namespace fl::library

@@ -1,0 +1,107 @@
+// The order of lines of every dtype, short and long, against a stable sort of their values.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "fl/library/Library.h"
+
+namespace fl::library {
+namespace {
+
+template <typename T>
+using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+
+template <typename T>
+T special(int i) {
+  using Limits = std::numeric_limits<Wide<T>>;
+  if constexpr (std::is_integral_v<T>) {
+    const T values[] = {0, 1, Limits::max(), Limits::lowest(), T(Limits::max() / 2 + 1)};
+    return values[i % 5];
+  } else {
+    const Wide<T> values[] = {0,
+                              Wide<T>(-0.0),
+                              Limits::infinity(),
+                              -Limits::infinity(),
+                              Limits::quiet_NaN(),
+                              -Limits::quiet_NaN(),
+                              Limits::denorm_min(),
+                              -Limits::denorm_min(),
+                              1,
+                              -1};
+    return T(values[i % 10]);
+  }
+}
+
+// Half of them special, so that many are equal.
+template <typename T>
+std::vector<T> makeElements(int64_t count) {
+  std::mt19937_64 random(count);
+  std::vector<T> elements(count);
+  for (T& element : elements) {
+    const uint64_t drawn = random();
+    element = drawn % 2 ? special<T>(static_cast<int>(drawn % 1009))
+                        : T(static_cast<float>(static_cast<int64_t>(drawn >> 1) % 2001 - 1000));
+  }
+  return elements;
+}
+
+template <typename T>
+std::vector<int64_t> sorted(const std::vector<T>& elements, int64_t first, int64_t step,
+                            int64_t length) {
+  const auto value = [&](int64_t i) { return elements[first + step * i]; };
+  std::vector<int64_t> order(length);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int64_t x, int64_t y) {
+    if constexpr (std::is_integral_v<T>) {
+      return value(x) < value(y);
+    } else {
+      const auto a = static_cast<Wide<T>>(value(x)), b = static_cast<Wide<T>>(value(y));
+      return a < b || (a == a && b != b);
+    }
+  });
+  return order;
+}
+
+// Lines along axis 1 of [inner, length, outer], the first `count` of each.
+template <typename T>
+void expectOrder(dtype type, int64_t inner, int64_t length, int64_t outer, int64_t count) {
+  std::vector<T> elements = makeElements<T>(inner * length * outer);
+  const LibraryCall call{ir::Op::Argsort,
+                         {1, count},
+                         {{type, {inner, length, outer}}},
+                         {dtype::s64, {inner, count, outer}}};
+  std::vector<int64_t> got(inner * count * outer, -1);
+  void* operand = elements.data();
+  host::ThreadPool pool(2);
+  prepareLibrary(call)->run(&operand, got.data(), nullptr, pool);
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t k = 0; k < inner; ++k) {
+      const auto want = sorted(elements, k + inner * length * o, inner, length);
+      for (int64_t i = 0; i < count; ++i) {
+        ASSERT_EQ(got[k + inner * (i + count * o)], want[i])
+            << dtypeToString(type) << " " << length << " line " << k << "," << o << " at " << i;
+      }
+    }
+  }
+}
+
+TEST(ArgsortTest, EveryTypeInTheOrderOfAStableSort) {
+  for (int i = 0; i < kDtypeCount; ++i) {
+    const auto type = static_cast<dtype>(i);
+    dispatchType(type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (int64_t length : {1, 2, 31, 32, 33, 257, 5000}) {
+        expectOrder<T>(type, 1, length, 3, length);
+        expectOrder<T>(type, 3, length, 2, (length + 1) / 2);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace fl::library
