@@ -21,6 +21,7 @@ ROOM_LINES = {
     ("kernel",): 2000,
     ("tensor",): 3000,
     ("definitions",): 500,
+    ("planner",): 1500,
     ("codegen",): 5000,
     ("host", "runtime"): 4000,
     ("library",): 3000,

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "fl/base/Error.h"
-#include "fl/codegen/Memory.h"
 #include "fl/codegen/Passes.h"
+#include "fl/planner/Memory.h"
 
 namespace fl::codegen {
 namespace {
@@ -50,7 +50,7 @@ class ScheduleBuilder {
         emitAlone(unit.node);
       }
     }
-    computeLifetimes(&schedule_);
+    planner::computeLifetimes(&schedule_);
   }
 
  private:

@@ -1,12 +1,16 @@
-// The passes of Pipeline.def, one .cpp file each.
+// The passes of Pipeline.def that are made here, one .cpp file each.
 #pragma once
 
 #include "fl/codegen/Compilation.h"
 
 namespace fl::codegen {
 
-#define FL_PASS(stage, name, function, why) void function(Compilation& compilation);
-#include "fl/codegen/Pipeline.def"
-#undef FL_PASS
+void canonicalize(Compilation& compilation);
+void chooseLayouts(Compilation& compilation);
+void mergeEqualNodes(Compilation& compilation);
+void matchLibrary(Compilation& compilation);
+void removeDeadNodes(Compilation& compilation);
+void fuse(Compilation& compilation);
+void buildSchedule(Compilation& compilation);
 
 }  // namespace fl::codegen

@@ -6,6 +6,7 @@
 #include "fl/base/Log.h"
 #include "fl/codegen/Passes.h"
 #include "fl/ir/Text.h"
+#include "fl/planner/Planner.h"
 
 namespace fl::codegen {
 namespace {
@@ -15,9 +16,18 @@ struct PassRow {
   void (*run)(Compilation&);
 };
 
+template <void (*pass)(Compilation&)>
+void run(Compilation& compilation) {
+  pass(compilation);
+}
+template <void (*pass)(ir::Schedule*)>
+void run(Compilation& compilation) {
+  pass(&compilation.schedule);
+}
+
 const std::vector<PassRow>& rows() {
   static const auto& table = *new std::vector<PassRow>{
-#define FL_PASS(stage, name, function, why) {{#stage, #name, why}, function},
+#define FL_PASS(stage, name, function, why) {{#stage, #name, why}, run<function>},
 #include "fl/codegen/Pipeline.def"
 #undef FL_PASS
   };

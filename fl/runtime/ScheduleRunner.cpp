@@ -9,7 +9,7 @@
 #include "fl/host/StreamingCopy.h"
 #include "fl/host/ThreadPool.h"
 #include "fl/ir/Interpreter.h"
-#include "fl/kernel/Reuse.h"
+#include "fl/planner/Reuse.h"
 #include "fl/runtime/Counters.h"
 
 namespace fl::runtime {
@@ -109,7 +109,7 @@ using ir::BufferRef;
 }  // namespace
 
 ScheduleRunner::ScheduleRunner(ir::Schedule schedule)
-    : schedule_(std::move(schedule)), candidates_(ir::reusableParameters(schedule_)) {
+    : schedule_(std::move(schedule)), candidates_(planner::reusableParameters(schedule_)) {
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
     writers_.push_back(schedule_.outputs[i].over < 0 ? Writer() : findWriter(static_cast<int>(i)));
     reusable_.insert(reusable_.end(), candidates_[i].begin(), candidates_[i].end());

@@ -1,24 +1,25 @@
-#include "fl/kernel/Reuse.h"
+#include "fl/planner/Reuse.h"
 
 #include <algorithm>
 
-namespace fl::ir {
+namespace fl::planner {
 
-bool mayFail(const Schedule& schedule, const Step& step) {
-  if (const auto* launch = std::get_if<LaunchStep>(&step)) {
+bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
+  if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
     return schedule.kernels[launch->kernel].gatherCount() > 0;
   }
-  const Op op = std::get<LibraryStep>(step).op;
-  return opKind(op) == Kind::Index || opKind(op) == Kind::Update || op == Op::Argsort;
+  const ir::Op op = std::get<ir::LibraryStep>(step).op;
+  return ir::opKind(op) == ir::Kind::Index || ir::opKind(op) == ir::Kind::Update ||
+         op == ir::Op::Argsort;
 }
 
 namespace {
 
-using Space = BufferRef::Space;
+using Space = ir::BufferRef::Space;
 
 class Reuse {
  public:
-  explicit Reuse(const Schedule& schedule)
+  explicit Reuse(const ir::Schedule& schedule)
       : schedule_(schedule),
         lastReader_(schedule.parameters.size(), -1),
         shared_(schedule.parameters.size(), false),
@@ -26,7 +27,7 @@ class Reuse {
     for (int i = 0; i < static_cast<int>(schedule.steps.size()); ++i) {
       noteStep(i);
     }
-    for (const ScheduleOutput& output : schedule.outputs) {
+    for (const ir::ScheduleOutput& output : schedule.outputs) {
       if (output.shared && output.source.space == Space::Parameter) {
         shared_[output.source.index] = true;
       }
@@ -34,7 +35,7 @@ class Reuse {
   }
 
   std::vector<int> of(int output) const {
-    const ScheduleOutput& described = schedule_.outputs[output];
+    const ir::ScheduleOutput& described = schedule_.outputs[output];
     const std::vector<int>& writers = writers_[output];
     if (described.shared || writers.empty() || lastFailing_ >= writers[0]) {
       return {};
@@ -42,13 +43,13 @@ class Reuse {
     if (described.over >= 0) {
       return isFree(described.over, writers[0]) ? std::vector{described.over} : std::vector<int>{};
     }
-    const auto* map = std::get_if<LaunchStep>(&schedule_.steps[writers[0]]);
+    const auto* map = std::get_if<ir::LaunchStep>(&schedule_.steps[writers[0]]);
     if (writers.size() > 1 || !map || schedule_.kernels[map->kernel].reduced != 0 ||
         crossesMemory(schedule_.kernels[map->kernel])) {
       return {};
     }
     std::vector<int> found;
-    for (const BufferRef& ref : stepBuffers(schedule_, *map).reads) {
+    for (const ir::BufferRef& ref : stepBuffers(schedule_, *map).reads) {
       if (ref.space == Space::Parameter && isFree(ref.index, writers[0] + 1) &&
           readsWhereItWrites(*map, ref.index, output) &&
           std::ranges::count(found, ref.index) == 0) {
@@ -60,13 +61,13 @@ class Reuse {
 
  private:
   void noteStep(int step) {
-    const StepBuffers buffers = stepBuffers(schedule_, schedule_.steps[step]);
-    for (const BufferRef& ref : buffers.reads) {
+    const ir::StepBuffers buffers = stepBuffers(schedule_, schedule_.steps[step]);
+    for (const ir::BufferRef& ref : buffers.reads) {
       if (ref.space == Space::Parameter) {
         lastReader_[ref.index] = step;
       }
     }
-    for (const BufferRef& ref : buffers.writes) {
+    for (const ir::BufferRef& ref : buffers.writes) {
       if (ref.space == Space::Output) {
         writers_[ref.index].push_back(step);
       }
@@ -82,17 +83,17 @@ class Reuse {
   }
 
   // Both have one size, and all that the map reads of the parameter it reads where it writes.
-  bool readsWhereItWrites(const LaunchStep& map, int parameter, int output) const {
-    const ValueType& from = schedule_.parameters[parameter].type;
-    const ValueType& to = schedule_.outputs[output].type;
-    const std::vector<KernelOperand>& described = schedule_.kernels[map.kernel].operands;
+  bool readsWhereItWrites(const ir::LaunchStep& map, int parameter, int output) const {
+    const ir::ValueType& from = schedule_.parameters[parameter].type;
+    const ir::ValueType& to = schedule_.outputs[output].type;
+    const std::vector<ir::KernelOperand>& described = schedule_.kernels[map.kernel].operands;
     const auto target = std::ranges::find(
-        map.operands, BufferRef{Space::Output, output},
-        [](const LaunchOperand& operand) { return operand.buffer.value_or(BufferRef()); });
+        map.operands, ir::BufferRef{Space::Output, output},
+        [](const ir::LaunchOperand& operand) { return operand.buffer.value_or(ir::BufferRef()); });
     bool fits = bytesOf(from.type, from.shape) == bytesOf(to.type, to.shape);
     for (size_t i = 0; i < map.operands.size(); ++i) {
-      const LaunchOperand& operand = map.operands[i];
-      if (operand.buffer == BufferRef{Space::Parameter, parameter}) {
+      const ir::LaunchOperand& operand = map.operands[i];
+      if (operand.buffer == ir::BufferRef{Space::Parameter, parameter}) {
         fits = fits && getTypeSize(described[i].type) == getTypeSize(to.type) &&
                operand.offset == target->offset && operand.strides == target->strides;
       }
@@ -100,7 +101,7 @@ class Reuse {
     return fits;
   }
 
-  const Schedule& schedule_;
+  const ir::Schedule& schedule_;
   std::vector<int> lastReader_;            // by parameter
   std::vector<bool> shared_;               // by parameter: with an output
   std::vector<std::vector<int>> writers_;  // by output
@@ -109,7 +110,7 @@ class Reuse {
 
 }  // namespace
 
-std::vector<std::vector<int>> reusableParameters(const Schedule& schedule) {
+std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule) {
   const Reuse reuse(schedule);
   std::vector<std::vector<int>> parameters;
   for (int output = 0; output < static_cast<int>(schedule.outputs.size()); ++output) {
@@ -118,4 +119,4 @@ std::vector<std::vector<int>> reusableParameters(const Schedule& schedule) {
   return parameters;
 }
 
-}  // namespace fl::ir
+}  // namespace fl::planner

@@ -1,12 +1,12 @@
-#include "fl/codegen/Memory.h"
+#include "fl/planner/Memory.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-#include "fl/codegen/Passes.h"
+#include "fl/planner/Planner.h"
 
-namespace fl::codegen {
+namespace fl::planner {
 namespace {
 
 // Comparing every pair is worth it up to here.
@@ -114,10 +114,9 @@ std::vector<size_t> packByBirth(const std::vector<Interval>& intervals) {
   return offsets;
 }
 
-void packTemporaries(Compilation& compilation) {
-  ir::Schedule& schedule = compilation.schedule;
+void packTemporaries(ir::Schedule* schedule) {
   std::vector<Interval> intervals;
-  for (const ir::Temporary& t : schedule.temporaries) {
+  for (const ir::Temporary& t : schedule->temporaries) {
     intervals.push_back({t.bytes, t.first, t.last});
   }
   std::vector<size_t> best = packByBirth(intervals);
@@ -126,9 +125,9 @@ void packTemporaries(Compilation& compilation) {
     best = arenaOf(intervals, bySize) < arenaOf(intervals, best) ? bySize : best;
   }
   for (size_t i = 0; i < best.size(); ++i) {
-    schedule.temporaries[i].offset = best[i];
+    schedule->temporaries[i].offset = best[i];
   }
-  schedule.arenaBytes = arenaOf(intervals, best);
+  schedule->arenaBytes = arenaOf(intervals, best);
 }
 
-}  // namespace fl::codegen
+}  // namespace fl::planner

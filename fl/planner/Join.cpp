@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
-#include "fl/codegen/Dependencies.h"
-#include "fl/codegen/Memory.h"
-#include "fl/codegen/Passes.h"
+#include "fl/planner/Dependencies.h"
+#include "fl/planner/Memory.h"
+#include "fl/planner/Planner.h"
 
-namespace fl::codegen {
+namespace fl::planner {
 namespace {
 
 // What a temporary of one number takes: little enough for all of them to be alive at once.
@@ -165,12 +165,11 @@ size_t bytesOfNumbers(const ir::Schedule& schedule) {
 
 }  // namespace
 
-void joinLaunches(Compilation& compilation) {
-  ir::Schedule& schedule = compilation.schedule;
-  ir::Schedule joined = Joining(schedule).run();
-  if (joined.arenaBound <= schedule.arenaBound + bytesOfNumbers(schedule)) {
-    schedule = std::move(joined);
+void joinLaunches(ir::Schedule* schedule) {
+  ir::Schedule joined = Joining(*schedule).run();
+  if (joined.arenaBound <= schedule->arenaBound + bytesOfNumbers(*schedule)) {
+    *schedule = std::move(joined);
   }
 }
 
-}  // namespace fl::codegen
+}  // namespace fl::planner

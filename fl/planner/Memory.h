@@ -5,7 +5,7 @@
 
 #include "fl/kernel/Schedule.h"
 
-namespace fl::codegen {
+namespace fl::planner {
 
 // Sets first and last of every temporary and arenaBound, the most bytes alive at one step.
 void computeLifetimes(ir::Schedule* schedule);
@@ -26,4 +26,4 @@ std::vector<size_t> packBySize(const std::vector<Interval>& intervals);
 // In order of birth, each into the lowest gap that takes it; n log n.
 std::vector<size_t> packByBirth(const std::vector<Interval>& intervals);
 
-}  // namespace fl::codegen
+}  // namespace fl::planner

@@ -7,15 +7,15 @@
 
 #include "fl/kernel/Schedule.h"
 
-namespace fl::ir {
+namespace fl::planner {
 
 // Whether a step may find a bad index or run out of memory. Other steps work in what the run has
 // before the first of them, but for some bytes.
-bool mayFail(const Schedule& schedule, const Step& step);
+bool mayFail(const ir::Schedule& schedule, const ir::Step& step);
 
 // For each output the parameters in whose memory a run may place it. Once a step writes there, no
 // step may find a bad index or run out of memory, as the caller would lose the parameter; and none
 // reads the parameter, but for a map that writes the whole output and reads the same element.
-std::vector<std::vector<int>> reusableParameters(const Schedule& schedule);
+std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule);
 
-}  // namespace fl::ir
+}  // namespace fl::planner

@@ -6,14 +6,14 @@
 #include <random>
 
 #include "fl/codegen/Compilation.h"
-#include "fl/codegen/Memory.h"
 #include "fl/kernel/Schedule.h"
+#include "fl/planner/Memory.h"
 #include "tests/Seed.h"
 
 namespace fl::testing {
 namespace {
 
-using codegen::Interval;
+using planner::Interval;
 
 bool together(const Interval& a, const Interval& b) {
   return a.first <= b.last && b.first <= a.last;
@@ -88,8 +88,8 @@ TEST(Packers, AreNearTheOptimum) {
   constexpr int kSets = 200;
   for (int set = 0; set < kSets; ++set) {
     const auto intervals = randomIntervals(random, 2 + set % 6);
-    const auto bySize = codegen::packBySize(intervals);
-    const auto byBirth = codegen::packByBirth(intervals);
+    const auto bySize = planner::packBySize(intervals);
+    const auto byBirth = planner::packByBirth(intervals);
     expectApart(intervals, bySize);
     expectApart(intervals, byBirth);
     const size_t best = std::min(arenaOf(intervals, bySize), arenaOf(intervals, byBirth));
@@ -111,21 +111,21 @@ TEST(Packers, ManyIntervalsNeverOverlap) {
       intervals.push_back(
           {random() % 5 * 64 * (random() % 40), first, first + static_cast<int>(random() % 30)});
     }
-    expectApart(intervals, codegen::packBySize(intervals));
-    expectApart(intervals, codegen::packByBirth(intervals));
+    expectApart(intervals, planner::packBySize(intervals));
+    expectApart(intervals, planner::packByBirth(intervals));
   }
 }
 
 TEST(Packers, TakeNothing) {
-  EXPECT_TRUE(codegen::packBySize({}).empty());
-  EXPECT_TRUE(codegen::packByBirth({}).empty());
+  EXPECT_TRUE(planner::packBySize({}).empty());
+  EXPECT_TRUE(planner::packByBirth({}).empty());
 }
 
 // Each alone would waste where the other is best.
 TEST(Packers, EachHasItsCase) {
   const std::vector<Interval> chain = {{400, 0, 1}, {800, 1, 2}, {480, 2, 3}};
-  EXPECT_EQ(arenaOf(chain, codegen::packByBirth(chain)), 1680u);
-  EXPECT_EQ(arenaOf(chain, codegen::packBySize(chain)), 1280u);
+  EXPECT_EQ(arenaOf(chain, planner::packByBirth(chain)), 1680u);
+  EXPECT_EQ(arenaOf(chain, planner::packBySize(chain)), 1280u);
   EXPECT_EQ(boundOf(chain), 1280u);
 }
 
@@ -148,7 +148,7 @@ TEST(Lifetimes, SpanFirstToLastUse) {
   launch 0 extents=[16] operands(t0+0[1], t2+0[1]) numbers=[]
   launch 0 extents=[16] operands(t2+0[1], o0+0[1]) numbers=[]
 })");
-  codegen::computeLifetimes(&schedule);
+  planner::computeLifetimes(&schedule);
   const auto& t = schedule.temporaries;
   EXPECT_EQ(std::pair(t[0].first, t[0].last), std::pair(0, 3));
   EXPECT_EQ(std::pair(t[1].first, t[1].last), std::pair(1, 2));

@@ -5,7 +5,7 @@
 
 #include "fl/kernel/Schedule.h"
 
-namespace fl::codegen {
+namespace fl::planner {
 
 // Step i must run after all of dependencies[i], in ascending order: readers after the writer,
 // writers after the writer and its readers. What may be written in the memory of a parameter comes
@@ -13,4 +13,4 @@ namespace fl::codegen {
 // What comes before a writer comes before those after it, too.
 std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule);
 
-}  // namespace fl::codegen
+}  // namespace fl::planner

@@ -2,11 +2,11 @@
 // it only if its peak is below the recorded order's.
 #include <algorithm>
 
-#include "fl/codegen/Dependencies.h"
-#include "fl/codegen/Memory.h"
-#include "fl/codegen/Passes.h"
+#include "fl/planner/Dependencies.h"
+#include "fl/planner/Memory.h"
+#include "fl/planner/Planner.h"
 
-namespace fl::codegen {
+namespace fl::planner {
 namespace {
 
 // The greedy choice looks at all ready steps; beyond this many steps the recorded order stands.
@@ -98,21 +98,20 @@ class GreedyOrder {
 
 }  // namespace
 
-void orderSteps(Compilation& compilation) {
-  ir::Schedule& schedule = compilation.schedule;
-  computeLifetimes(&schedule);
-  if (schedule.steps.size() > kMaxOrderedSteps || schedule.temporaries.empty()) {
+void orderSteps(ir::Schedule* schedule) {
+  computeLifetimes(schedule);
+  if (schedule->steps.size() > kMaxOrderedSteps || schedule->temporaries.empty()) {
     return;
   }
-  ir::Schedule reordered = schedule;
+  ir::Schedule reordered = *schedule;
   reordered.steps.clear();
-  for (int step : GreedyOrder(schedule).run()) {
-    reordered.steps.push_back(schedule.steps[step]);
+  for (int step : GreedyOrder(*schedule).run()) {
+    reordered.steps.push_back(schedule->steps[step]);
   }
   computeLifetimes(&reordered);
-  if (reordered.arenaBound < schedule.arenaBound) {
-    schedule = std::move(reordered);
+  if (reordered.arenaBound < schedule->arenaBound) {
+    *schedule = std::move(reordered);
   }
 }
 
-}  // namespace fl::codegen
+}  // namespace fl::planner

@@ -1,11 +1,11 @@
-#include "fl/codegen/Dependencies.h"
+#include "fl/planner/Dependencies.h"
 
 #include <algorithm>
 #include <map>
 
-#include "fl/kernel/Reuse.h"
+#include "fl/planner/Reuse.h"
 
-namespace fl::codegen {
+namespace fl::planner {
 
 std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
   struct Users {
@@ -19,7 +19,7 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
     const int over = ref.space == Space::Output ? schedule.outputs[ref.index].over : -1;
     return users[over < 0 ? ref : ir::BufferRef{Space::Parameter, over}];
   };
-  const std::vector<std::vector<int>> reusable = ir::reusableParameters(schedule);
+  const std::vector<std::vector<int>> reusable = reusableParameters(schedule);
   std::vector<std::vector<int>> before(schedule.steps.size());
   std::vector<int> failing;
   for (int i = 0; i < std::ssize(schedule.steps); ++i) {
@@ -47,7 +47,7 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
         }
       }
     }
-    if (ir::mayFail(schedule, schedule.steps[i])) {
+    if (mayFail(schedule, schedule.steps[i])) {
       failing.push_back(i);
     }
     std::sort(before[i].begin(), before[i].end());
@@ -56,4 +56,4 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
   return before;
 }
 
-}  // namespace fl::codegen
+}  // namespace fl::planner
