@@ -6,6 +6,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/ir/Inference.h"
+#include "fl/kernel/Strided.h"
 
 namespace fl::ir {
 namespace {
@@ -175,6 +176,16 @@ void verifyCall(const Schedule& schedule, const LibraryStep& call, int step) {
                     expected.toString(), ", not ", call.resultType.toString());
 }
 
+// The call's operands must live until its epilogue ends.
+void verifyEpilogue(const Schedule& schedule, const LaunchStep& launch, int step) {
+  const auto* call = step > 0 ? std::get_if<LibraryStep>(&schedule.steps[step - 1]) : nullptr;
+  FL_INTERNAL_CHECK(call && fitsAsEpilogue(schedule, launch, *call), "step ", step,
+                    " is no epilogue of the step before it");
+  for (const BufferRef& ref : stepBuffers(schedule, *call).reads) {
+    checkRef(schedule, ref, step);
+  }
+}
+
 // Follows what the steps have written, which is all that they may read.
 class WrittenBuffers {
  public:
@@ -260,6 +271,23 @@ ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim
   return range;
 }
 
+bool fitsAsEpilogue(const Schedule& schedule, const LaunchStep& launch, const LibraryStep& call) {
+  const Kernel& kernel = schedule.kernels[launch.kernel];
+  const Shape space(launch.extents);
+  // Of reductions, those of whole runs.
+  const bool inOrder = !crossesMemory(kernel) && kernel.reduced <= 1 && kernel.gatherCount() == 0 &&
+                       space.elements() == call.resultType.shape.elements();
+  bool reads = false, fits = inOrder;
+  for (const LaunchOperand& operand : launch.operands) {
+    if (operand.buffer == call.result) {
+      reads = true;
+      fits = fits && operand.offset == ElementOffset() &&
+             operand.strides == contiguousLayout(space).strides;
+    }
+  }
+  return reads && fits;
+}
+
 Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type) {
   const size_t bytes =
       ref.space == BufferRef::Space::Parameter ? typeBytes(schedule.parameters[ref.index].type)
@@ -314,6 +342,9 @@ void verifySteps(const Schedule& schedule) {
     const int step = static_cast<int>(i);
     if (const auto* launch = std::get_if<LaunchStep>(&schedule.steps[i])) {
       verifyLaunch(schedule, *launch, step);
+      if (launch->epilogue) {
+        verifyEpilogue(schedule, *launch, step);
+      }
     } else {
       verifyCall(schedule, std::get<LibraryStep>(schedule.steps[i]), step);
     }

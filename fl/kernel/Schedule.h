@@ -47,6 +47,8 @@ struct LaunchStep {
   std::vector<int> numbers;  // parameters, one a scalar of the kernel
   CallSite site;
   std::vector<int> gathers;  // Node::origin, one a Gather of the kernel; not part of the text
+  // Runs on each part of the result of the library call before it as soon as that is made.
+  bool epilogue = false;
 };
 
 // A library call on whole contiguous buffers.
@@ -112,6 +114,9 @@ struct ElementRange {
 };
 ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim>& extents,
                              const std::vector<Number>& numbers);
+// Whether a launch may be the epilogue of a call: it takes every element of the call's result once,
+// in order, and finds no bad index.
+bool fitsAsEpilogue(const Schedule& schedule, const LaunchStep& launch, const LibraryStep& call);
 // How many elements of `type` a buffer has.
 Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type);
 

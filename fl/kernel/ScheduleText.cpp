@@ -79,7 +79,8 @@ std::string printStep(const LaunchStep& launch) {
     text += (i ? ", " : "") + printLaunchOperand(launch.operands[i]);
   }
   return text + ") numbers=" +
-         listToString(std::vector<Dim>(launch.numbers.begin(), launch.numbers.end())) + "\n";
+         listToString(std::vector<Dim>(launch.numbers.begin(), launch.numbers.end())) +
+         (launch.epilogue ? " epilogue\n" : "\n");
 }
 
 LaunchStep parseLaunch(Lexer& lexer) {
@@ -99,6 +100,7 @@ LaunchStep parseLaunch(Lexer& lexer) {
     }
     launch.numbers.push_back(static_cast<int>(number));
   }
+  launch.epilogue = lexer.accept("epilogue");
   return launch;
 }
 

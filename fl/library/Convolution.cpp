@@ -306,7 +306,7 @@ class BlockFunction {
   size_t padOffset_ = 0;
 };
 
-class Convolution final : public LibraryFunction {
+class Convolution final : public PartedFunction {
  public:
   // Null where BlockFunction::make is for a block of the split.
   static std::shared_ptr<Convolution> make(const ConvolutionShape& shape, Layout layout) {
@@ -324,15 +324,23 @@ class Convolution final : public LibraryFunction {
 
   std::string implementation() const override { return functions_.front().name(); }
 
-  void run(void* const* operands, void* result, void* scratch,
-           host::ThreadPool& pool) const override {
+  // Whole images.
+  int64_t partElements() const override {
+    const bool whole = std::ranges::none_of(split_.blocks, [&](const ConvolutionBlock& block) {
+      return block.outRows != shape_.y.out || block.inRows != shape_.y.in;
+    });
+    return filterGradient() || !whole ? 0 : resultElements() / shape_.images;
+  }
+
+  void runInParts(void* const* operands, void* result, void* scratch, host::ThreadPool& pool,
+                  PartDone done) const override {
     switch (shape_.direction) {
       case Direction::Forward:
-        runMap(operands[0], operands[1], shape_.bias ? operands[2] : nullptr, result, scratch,
-               pool);
+        runMap(operands[0], operands[1], shape_.bias ? operands[2] : nullptr, result, scratch, pool,
+               done);
         break;
       case Direction::Data:
-        runMap(result, operands[1], nullptr, operands[0], scratch, pool);
+        runMap(result, operands[1], nullptr, operands[0], scratch, pool, done);
         break;
       case Direction::Filter:
         runFilter(operands[1], result, operands[0], scratch, pool);
@@ -414,8 +422,14 @@ class Convolution final : public LibraryFunction {
     functions_[functionOfBlock_[index]].run(x, filter, bias, y, at(area, areaOffset_));
   }
 
+  // Of the image that runMap() makes.
+  int64_t resultElements() const {
+    return shape_.direction == Direction::Forward ? shape_.outputElements()
+                                                  : shape_.inputElements();
+  }
+
   void runMap(void* input, void* filter, void* bias, void* output, void* scratch,
-              host::ThreadPool& pool) const {
+              host::ThreadPool& pool, PartDone done) const {
     if (widening_) {
       filter = widened(filter, shape_.filterElements(), at(scratch, wideFilterOffset_));
       bias = shape_.bias ? widened(bias, shape_.outChannels, at(scratch, wideBiasOffset_)) : bias;
@@ -430,6 +444,9 @@ class Convolution final : public LibraryFunction {
       SingleThread single;
       for (int64_t i = split_.firstBlock(begin); i < split_.firstBlock(end); ++i) {
         runBlock(i, input, filter, bias, output, slotArea(scratch, begin));
+        const ConvolutionBlock& block = split_.blocks[i];
+        const int64_t image = resultElements() / shape_.images;
+        done(block.firstImage * image, (block.firstImage + block.images) * image);
       }
     });
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "fl/host/ThreadPool.h"
 #include "fl/ir/Graph.h"
 
@@ -40,6 +41,22 @@ class LibraryFunction {
   virtual int imageReorders() const { return 0; }
   // The implementation's name, as the library gives it; for logs and tests.
   virtual std::string implementation() const = 0;
+};
+
+// A function that makes its result in parts, so that what follows can take each part while it is in
+// the caches of the thread that has made it.
+class PartedFunction : public LibraryFunction {
+ public:
+  // Elements of which every part is a multiple; 0: parts are no runs of the result's memory.
+  virtual int64_t partElements() const = 0;
+  // Told of elements [begin, end) of the result by the thread that has just made them.
+  using PartDone = absl::FunctionRef<void(int64_t begin, int64_t end)>;
+  // As run(); `done` is told of every element once, unless partElements() is 0.
+  virtual void runInParts(void* const* operands, void* result, void* scratch,
+                          host::ThreadPool& pool, PartDone done) const = 0;
+  void run(void* const* operands, void* result, void* scratch, host::ThreadPool& pool) const final {
+    runInParts(operands, result, scratch, pool, [](int64_t, int64_t) {});
+  }
 };
 
 // The function of a call, from a process-wide cache; null where the definition (for primitives: the

@@ -116,7 +116,7 @@ Arithmetic arithmeticOf(dtype type) {
   return type == dtype::bf16 && multipliesBrain() ? Arithmetic::Brain : Arithmetic::Widened;
 }
 
-class Matmul final : public LibraryFunction {
+class Matmul final : public PartedFunction {
  public:
   Matmul(const MatmulShape& shape, dtype type)
       : shape_(shape),
@@ -149,8 +149,11 @@ class Matmul final : public LibraryFunction {
 
   bool reference() const { return isReference(implementation()); }
 
-  void run(void* const* operands, void* result, void* scratch,
-           host::ThreadPool& pool) const override {
+  // Columns are runs, and so is a whole product; pieces of its rows are none.
+  int64_t partElements() const override { return byColumns_ || pieces_.size() == 1 ? shape_.m : 0; }
+
+  void runInParts(void* const* operands, void* result, void* scratch, host::ThreadPool& pool,
+                  PartDone done) const override {
     if (widensSharedOnce()) {
       pool.parallelFor(sharedElements_ * sharedCount(), kWidenGrain, [&](int64_t i, int64_t end) {
         widening_->widen(static_cast<float*>(scratch) + i, element(operands[!byColumns_], i),
@@ -163,6 +166,7 @@ class Matmul final : public LibraryFunction {
       void* area = at(scratch, rangesOffset_ + scratchPerRange_ * (begin / grain_));
       for (int64_t item = begin; item < end; ++item) {
         runItem(item, operands, result, scratch, area);
+        done(firstElement(item), firstElement(item) + elementsOf(item));
       }
     });
   }
@@ -257,10 +261,20 @@ class Matmul final : public LibraryFunction {
     return static_cast<const char*>(base) + i * elementBytes_;
   }
 
+  int64_t batchOf(int64_t item) const { return item / static_cast<int64_t>(pieces_.size()); }
+  Piece pieceOf(int64_t item) const { return pieces_[item % pieces_.size()]; }
+  // Of the result.
+  int64_t firstElement(int64_t item) const {
+    const int64_t step = byColumns_ ? shape_.m : 1;
+    return batchOf(item) * shape_.m * shape_.n + pieceOf(item).begin * step;
+  }
+  int64_t elementsOf(int64_t item) const {
+    return rowsOf(pieceOf(item).size()) * columnsOf(pieceOf(item).size());
+  }
+
   void runItem(int64_t item, void* const* operands, void* result, void* scratch, void* area) const {
-    const auto pieces = static_cast<int64_t>(pieces_.size());
-    const int64_t batch = item / pieces;
-    const Piece piece = pieces_[item % pieces];
+    const int64_t batch = batchOf(item);
+    const Piece piece = pieceOf(item);
     const int64_t lhsFirst = byColumns_ ? 0 : piece.begin * (shape_.transposeLhs ? shape_.k : 1);
     const int64_t rhsFirst = byColumns_ ? piece.begin * (shape_.transposeRhs ? 1 : shape_.k) : 0;
     const void* lhs = element(operands[0], batch * shape_.lhsStep + lhsFirst);
@@ -272,8 +286,7 @@ class Matmul final : public LibraryFunction {
       lhs = byColumns_ ? shared : part;
       rhs = byColumns_ ? part : shared;
     }
-    const int64_t first = batch * shape_.m * shape_.n + piece.begin * (byColumns_ ? shape_.m : 1);
-    void* out = at(result, first * elementBytes_);
+    void* out = at(result, firstElement(item) * elementBytes_);
     auto* computed = static_cast<float*>(stagesResult_ ? at(area, outOffset_) : out);
     multiply(piece, lhs, rhs, computed, area);
     if (stagesResult_) {

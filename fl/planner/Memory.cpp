@@ -22,19 +22,19 @@ size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>
 
 }  // namespace
 
-size_t mostAlive(const ir::Schedule& schedule) {
+std::vector<int64_t> bytesAlive(const ir::Schedule& schedule) {
   // Temporaries that no step uses (of size 0) count as alive at step 0, even if there is none.
-  std::vector<int64_t> change(schedule.steps.size() + 2, 0);
+  std::vector<int64_t> bytes(schedule.steps.size() + 2, 0);
   for (const ir::Temporary& t : schedule.temporaries) {
-    change[t.first] += static_cast<int64_t>(t.bytes);
-    change[t.last + 1] -= static_cast<int64_t>(t.bytes);
+    bytes[t.first] += static_cast<int64_t>(t.bytes);
+    bytes[t.last + 1] -= static_cast<int64_t>(t.bytes);
   }
-  int64_t alive = 0, most = 0;
-  for (int64_t bytes : change) {
-    alive += bytes;
-    most = std::max(most, alive);
-  }
-  return static_cast<size_t>(most);
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
+  return bytes;
+}
+
+size_t mostAlive(const ir::Schedule& schedule) {
+  return static_cast<size_t>(std::ranges::max(bytesAlive(schedule)));
 }
 
 void computeLifetimes(ir::Schedule* schedule) {

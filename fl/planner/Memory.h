@@ -9,7 +9,8 @@ namespace fl::planner {
 
 // Sets first and last of every temporary and arenaBound, the most bytes alive at one step.
 void computeLifetimes(ir::Schedule* schedule);
-// By the lifetimes that it says.
+// By the lifetimes that it says: at each step, and most of all.
+std::vector<int64_t> bytesAlive(const ir::Schedule& schedule);
 size_t mostAlive(const ir::Schedule& schedule);
 
 // Bytes alive over the closed interval of steps [first, last].

@@ -10,6 +10,8 @@ namespace fl::planner {
 void orderSteps(ir::Schedule* schedule);
 // Brings launches of one kernel that do not need one another together.
 void joinLaunches(ir::Schedule* schedule);
+// Makes launches that follow a library call its epilogue, where that needs no more memory.
+void attachEpilogues(ir::Schedule* schedule);
 // Places temporaries in the arena.
 void packTemporaries(ir::Schedule* schedule);
 

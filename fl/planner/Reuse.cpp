@@ -41,7 +41,9 @@ class Reuse {
       return {};
     }
     if (described.over >= 0) {
-      return isFree(described.over, writers[0]) ? std::vector{described.over} : std::vector<int>{};
+      const bool free =
+          isFree(described.over, writers[0]) && !isReadBeside(described.over, writers);
+      return free ? std::vector{described.over} : std::vector<int>{};
     }
     const auto* map = std::get_if<ir::LaunchStep>(&schedule_.steps[writers[0]]);
     if (writers.size() > 1 || !map || schedule_.kernels[map->kernel].reduced != 0 ||
@@ -51,7 +53,7 @@ class Reuse {
     std::vector<int> found;
     for (const ir::BufferRef& ref : stepBuffers(schedule_, *map).reads) {
       if (ref.space == Space::Parameter && isFree(ref.index, writers[0] + 1) &&
-          readsWhereItWrites(*map, ref.index, output) &&
+          readsWhereItWrites(*map, ref.index, output) && !isReadBeside(ref.index, writers) &&
           std::ranges::count(found, ref.index) == 0) {
         found.push_back(ref.index);
       }
@@ -80,6 +82,16 @@ class Reuse {
   // From a step on nobody reads it.
   bool isFree(int parameter, int step) const {
     return lastReader_[parameter] < step && !shared_[parameter];
+  }
+
+  // The call reads it whose epilogue one of the steps is.
+  bool isReadBeside(int parameter, const std::vector<int>& steps) const {
+    return std::ranges::any_of(steps, [&](int step) {
+      const auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[step]);
+      return launch && launch->epilogue &&
+             std::ranges::count(stepBuffers(schedule_, schedule_.steps[step - 1]).reads,
+                                ir::BufferRef{Space::Parameter, parameter}) > 0;
+    });
   }
 
   // Both have one size, and all that the map reads of the parameter it reads where it writes.

@@ -287,6 +287,11 @@ TEST(MalformedSchedule, IsRejected) {
       {"bytes=64", "bytes=9223372036854775807", "temporary 1 ends behind the arena's 192 bytes"},
       {"arena=192", "arena=-1", "1:19: arena is negative"},
       {"arena=192", "arena=0", "temporary 0 ends behind the arena's 0 bytes"},
+      // An epilogue takes the result of the call before it, once and in order.
+      {"t0+0[1]) numbers=[2]", "t0+0[1]) numbers=[2] epilogue",
+       "step 0 is no epilogue of the step before it"},
+      {"o0+3[-1]) numbers=[2]", "o0+3[-1]) numbers=[2] epilogue",
+       "step 2 is no epilogue of the step before it"},
       // A kernel inside.
       {"mul %0, %1", "mul %0, %3", "%3 is not defined before %2, which uses it"},
       {"store 2 %2", "store 1 %2", "operand 1 is no output and stored"},

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -84,6 +85,32 @@ inline Floats loaded(const void* memory, size_t count, dtype type) {
   return values;
 }
 
+// Runs a function; if it makes its result in parts, copies each when it is done. The copies must be
+// the whole result, of parts that the function allows.
+inline void runAndFollow(const LibraryFunction& function, const LibraryCall& call,
+                         void* const* operands, Guarded& result, void* scratch,
+                         host::ThreadPool& pool) {
+  const auto* parted = dynamic_cast<const PartedFunction*>(&function);
+  const int64_t unit = parted ? parted->partElements() : 0;
+  if (unit == 0) {
+    return function.run(operands, result.data(), scratch, pool);
+  }
+  const int64_t size = static_cast<int64_t>(getTypeSize(call.result.type));
+  const int64_t elements = call.result.shape.elements();
+  std::vector<char> copy(elements * size);
+  std::atomic<int64_t> copied = 0;
+  const auto* from = static_cast<const char*>(result.data());
+  parted->runInParts(operands, result.data(), scratch, pool, [&](int64_t begin, int64_t end) {
+    EXPECT_EQ(begin % unit, 0);
+    EXPECT_EQ(end % unit, 0);
+    EXPECT_TRUE(0 <= begin && begin < end && end <= elements) << begin << " " << end;
+    std::copy(from + begin * size, from + end * size, copy.begin() + begin * size);
+    copied += end - begin;
+  });
+  EXPECT_EQ(copied, elements);
+  EXPECT_EQ(std::memcmp(copy.data(), result.data(), copy.size()), 0);
+}
+
 // Runs with 1, 2 and 3 threads, checks guards and equality, and returns the result. Result and
 // scratch start as NaN: a value not written or read too early shows.
 inline Floats runFunction(const LibraryFunction& function, const LibraryCall& call,
@@ -105,7 +132,7 @@ inline Floats runFunction(const LibraryFunction& function, const LibraryCall& ca
       pointers.push_back(copy.data());
     }
     Guarded result(bytes, 0xFF), scratch(function.scratchBytes(), 0xFF);
-    function.run(pointers.data(), result.data(), scratch.data(), *pool);
+    runAndFollow(function, call, pointers.data(), result, scratch.data(), *pool);
     EXPECT_TRUE(result.guardsIntact());
     EXPECT_TRUE(scratch.guardsIntact());
     for (size_t i = 0; i < operands.size(); ++i) {

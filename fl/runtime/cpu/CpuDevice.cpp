@@ -115,6 +115,9 @@ constexpr int64_t kChunksOfThread = 16;  // at least
 struct PreparedCall {
   const ir::LibraryStep* step;
   std::shared_ptr<library::LibraryFunction> function;  // null: the reference interpreter
+  // What runs on each part of the result; needs the function as one that makes parts.
+  std::optional<PreparedLaunch> epilogue = {};
+  const library::PartedFunction* parts = nullptr;
 };
 
 // Elements below which a kernel is not worth a second thread, and the least a thread should get.
@@ -290,7 +293,10 @@ class CpuSchedule : public ScheduleRunner {
       if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
         if (auto chunked = prepareChunked(*launch, cache)) {
           steps_.emplace_back(std::move(*chunked));
-        } else if (PreparedLaunch prepared = prepare(*launch, cache); joins(prepared)) {
+        } else if (PreparedLaunch prepared = prepare(*launch, cache); attaches(prepared)) {
+          std::get<PreparedCall>(steps_.back()).epilogue = std::move(prepared);
+          continue;
+        } else if (joins(prepared)) {
           append(&std::get<LaunchGroup>(steps_.back()), std::move(prepared));
           continue;
         } else {
@@ -323,7 +329,9 @@ class CpuSchedule : public ScheduleRunner {
       } else if (const auto* chunked = std::get_if<ChunkedLaunch>(&step)) {
         runChunked(*chunked, frame);
       } else {
-        runCall(std::get<PreparedCall>(step), frame, scratch ? scratch->data() : nullptr);
+        const auto& call = std::get<PreparedCall>(step);
+        end += call.epilogue ? 1 : 0;
+        runCall(call, frame, scratch ? scratch->data() : nullptr);
       }
       afterSteps(frame, begin, end);
       begin = end;
@@ -412,9 +420,24 @@ class CpuSchedule : public ScheduleRunner {
            group->launches[0].turns == 1 && isApart(group_, *launch.step);
   }
 
+  // Whether a launch may run on parts of the last step's result: whole rows of its own, which begin
+  // where its stores may.
+  bool attaches(const PreparedLaunch& launch) const {
+    const auto* call = steps_.empty() ? nullptr : std::get_if<PreparedCall>(&steps_.back());
+    if (!launch.step->epilogue || !call || !call->parts || call->epilogue || launch.turns != 1 ||
+        launch.domain == 0) {
+      return false;
+    }
+    const int64_t unit = call->parts->partElements();
+    const bool isPlaced =
+        launch.kernel->stores() != ir::Stores::Streaming || unit % kStreamAlignment == 0;
+    return unit > 0 && unit % (launch.elements / launch.domain) == 0 && isPlaced;
+  }
+
   PreparedCall prepare(const ir::LibraryStep& step) {
     const library::LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
     PreparedCall prepared{&step, library::cachedLibrary(call)};
+    prepared.parts = dynamic_cast<const library::PartedFunction*>(prepared.function.get());
     if (prepared.function) {
       scratchBytes_ = std::max(scratchBytes_, prepared.function->scratchBytes());
     }
@@ -532,10 +555,24 @@ class CpuSchedule : public ScheduleRunner {
     for (const ir::BufferRef& operand : call.step->operands) {
       operands.push_back(frame.address(operand, schedule_));
     }
+    void* const result = frame.address(call.step->result, schedule_);
     withOrigin(*call.step, [&] {
-      call.function->run(operands.data(), frame.address(call.step->result, schedule_), scratch,
-                         host::threadPool());
+      call.epilogue ? runWithEpilogue(call, operands.data(), result, scratch, frame)
+                    : call.function->run(operands.data(), result, scratch, host::threadPool());
     });
+  }
+
+  void runWithEpilogue(const PreparedCall& call, void* const* operands, void* result, void* scratch,
+                       const Frame& frame) const {
+    const PreparedLaunch& launch = *call.epilogue;
+    const LaunchData where = launchData(*launch.step, frame);
+    const int64_t perItem = launch.elements / launch.domain;
+    const ir::KernelArgs args{where.data.data(), launch.extents.data(), launch.strides.data(),
+                              where.scalars.data()};
+    call.parts->runInParts(operands, result, scratch, host::threadPool(),
+                           [&](int64_t begin, int64_t end) {
+                             launch.kernel->run(args, begin / perItem, end / perItem);
+                           });
   }
 
   std::vector<DeviceKernelPtr> kernels_;
