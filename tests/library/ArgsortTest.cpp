@@ -44,8 +44,8 @@ std::vector<T> makeElements(int64_t count) {
   std::vector<T> elements(count);
   for (T& element : elements) {
     const uint64_t drawn = random();
-    element = drawn % 2 ? special<T>(static_cast<int>(drawn % 1009))
-                        : T(static_cast<float>(static_cast<int64_t>(drawn >> 1) % 2001 - 1000));
+    const auto number = static_cast<int64_t>((drawn >> 1) % 2001) - 1000;
+    element = drawn % 2 ? special<T>(static_cast<int>(drawn % 1009)) : T(Wide<T>(number));
   }
   return elements;
 }
