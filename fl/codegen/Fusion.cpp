@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "fl/codegen/FusionCost.h"
 #include "fl/codegen/FusionUses.h"
 #include "fl/codegen/Passes.h"
 
@@ -21,10 +22,13 @@ using ir::Kind;
 using ir::Node;
 using ir::ValueId;
 
-// Limits of one kernel: beyond these compile time and registers grow faster than memory traffic
-// shrinks.
-constexpr size_t kMaxNodes = 48;
-constexpr size_t kMaxLoads = 24;
+// Limits of one kernel. What takes longer to compile keeps the first run waiting, every load wants
+// an address in a register, and fusion itself looks at the nodes of a group again and again.
+// Vectors that do not fit in registers are none: 60 alive at once take a quarter longer for each
+// operation, and a second kernel would have to write and read them.
+constexpr double kMostMilliseconds = 10;
+constexpr size_t kMostLoads = 24;
+constexpr size_t kMostNodes = 128;
 
 // What one thread does as fast as several.
 constexpr Dim kFewElements = Dim{1} << 16;
@@ -263,7 +267,11 @@ class Fuser {
   }
 
   bool fitsLimits(const FusionGroup& group, const std::vector<ValueId>& more) const {
-    return group.nodes.size() + more.size() <= kMaxNodes && loadsWith(group, more) <= kMaxLoads;
+    const size_t loads = loadsWith(group, more);
+    std::vector<ValueId> nodes = group.nodes;
+    nodes.insert(nodes.end(), more.begin(), more.end());
+    return nodes.size() <= kMostNodes && loads <= kMostLoads &&
+           compileMilliseconds(graph_, nodes, loads) <= kMostMilliseconds;
   }
 
   bool contains(const FusionGroup& group, ValueId id) const {

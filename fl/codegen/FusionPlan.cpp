@@ -1,5 +1,6 @@
 // What a fusion plan says about values and accesses, and its text.
 #include "fl/codegen/Fusion.h"
+#include "fl/codegen/FusionCost.h"
 #include "fl/ir/Text.h"
 
 namespace fl::codegen {
@@ -74,6 +75,7 @@ Access levelAccess(const FusionGroup& group, Level level) {
 
 std::string printFusion(const Graph& graph, const FusionPlan& plan) {
   const auto parameters = static_cast<ValueId>(graph.parameters().size());
+  const Uses uses(graph, plan);
   std::string text;
   for (const FusionGroup& group : plan.groups) {
     text += "// fuse space=" + group.space.toString() + " reduced=[";
@@ -89,7 +91,7 @@ std::string printFusion(const Graph& graph, const FusionPlan& plan) {
       text +=
           std::string(" ") + ir::opName(graph.node(id).op) + "%" + std::to_string(id - parameters);
     }
-    text += "\n";
+    text += "\n//   " + costOf(graph, plan, uses, group).toString() + "\n";
   }
   return text + printGraph(graph, "g", {.callSites = true});
 }

@@ -1,0 +1,182 @@
+#include "fl/codegen/FusionCost.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_format.h"
+
+namespace fl::codegen {
+namespace {
+
+using ir::Graph;
+using ir::Kind;
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
+// Milliseconds of compiling: any kernel, a sweep along memory, one across it, a load, a node.
+constexpr double kAny = 2, kSweep = 0.4, kSweepAcross = 4, kLoad = 0.06, kNode = 0.01;
+
+double millisecondsOf(Op op) {
+  switch (op) {
+    case Op::Sin:
+    case Op::Cos:
+      return 2;
+    case Op::Power:
+      return 1.5;
+    case Op::Tanh:
+    case Op::Erf:
+    case Op::Log:
+    case Op::Log1p:
+    case Op::Mod:
+    case Op::RandomUniform:
+      return 0.5;
+    case Op::Exp:
+      return 0.1;
+    default:
+      return kNode;
+  }
+}
+
+bool isIn(const std::vector<ValueId>& nodes, ValueId id) {
+  return std::ranges::binary_search(nodes, id);
+}
+
+// Calls f(base, operand) for what a node reads in registers or memory: numbers and indices are
+// neither.
+template <class F>
+void forEachRead(const Graph& graph, const FusionPlan& plan, const Node& node, F&& f) {
+  for (ValueId operand : node.operands) {
+    const ValueId base = plan.values[operand].base;
+    if (!graph.isNumber(base) && !plan.inlined[base]) {
+      f(base, operand);
+    }
+  }
+}
+
+bool reducesAcross(const Graph& graph, const Node& node) {
+  const std::vector<Dim> axes = node.attrs.list(1);
+  return !axes.empty() && std::ranges::count(axes, 0) == 0 &&
+         graph.type(node.operands[0]).shape[0] != 1;
+}
+
+// The nodes of the whole space that sweep `sweep` evaluates.
+std::set<ValueId> evaluatedIn(const Graph& graph, const FusionPlan& plan, const Uses& uses,
+                              const FusionGroup& group, int sweep) {
+  std::map<ValueId, size_t> place;
+  std::vector<ValueId> pending;
+  const auto isInside = [&](ValueId user) { return place.contains(user); };
+  for (size_t i = 0; i < group.nodes.size(); ++i) {
+    place[group.nodes[i]] = i;
+  }
+  for (size_t i = 0; i < group.nodes.size(); ++i) {
+    const bool reduces = ir::opKind(graph.node(group.nodes[i]).op) == Kind::Reduce;
+    const bool stored = group.levels[i] == Level::Full && group.sweeps[i] == sweep &&
+                        !uses.allReaders(graph, group.nodes[i], isInside);
+    if (stored) {
+      pending.push_back(group.nodes[i]);
+    } else if (reduces && group.sweeps[i] == sweep + 1) {
+      pending.push_back(plan.values[graph.node(group.nodes[i]).operands[0]].base);
+    }
+  }
+  std::set<ValueId> evaluated;
+  while (!pending.empty()) {
+    const ValueId id = pending.back();
+    pending.pop_back();
+    const auto found = place.find(id);
+    if (found != place.end() && group.levels[found->second] == Level::Full &&
+        evaluated.insert(id).second) {
+      forEachRead(graph, plan, graph.node(id),
+                  [&](ValueId base, ValueId) { pending.push_back(base); });
+    }
+  }
+  return evaluated;
+}
+
+int64_t recomputedBy(const Graph& graph, const FusionPlan& plan, const Uses& uses,
+                     const FusionGroup& group) {
+  size_t evaluations = 0;
+  std::set<ValueId> distinct;
+  for (int sweep = 0; sweep <= std::ranges::max(group.sweeps); ++sweep) {
+    const std::set<ValueId> evaluated = evaluatedIn(graph, plan, uses, group, sweep);
+    evaluations += evaluated.size();
+    distinct.insert(evaluated.begin(), evaluated.end());
+  }
+  return static_cast<int64_t>(evaluations - distinct.size()) * group.space.elements();
+}
+
+// The nodes are in ascending order.
+int registersOf(const Graph& graph, const FusionPlan& plan, const std::vector<ValueId>& nodes) {
+  std::map<ValueId, ValueId> first, last;  // the nodes that make or load a value, and read it
+  for (ValueId id : nodes) {
+    first[id] = last[id] = id;
+    forEachRead(graph, plan, graph.node(id), [&](ValueId base, ValueId operand) {
+      const ValueId value = isIn(nodes, base) ? base : operand;
+      first.try_emplace(value, id);
+      last[value] = id;
+    });
+  }
+  std::map<ValueId, int> change;
+  for (const auto& [value, node] : first) {
+    ++change[node];
+    --change[last[value] + 1];
+  }
+  int alive = 0, most = 0;
+  for (const auto& [node, by] : change) {
+    alive += by;
+    most = std::max(most, alive);
+  }
+  return most;
+}
+
+int64_t bytesOf(const Graph& graph, ValueId id) {
+  const ir::ValueType& type = graph.type(id);
+  return type.shape.elements() * static_cast<int64_t>(getTypeSize(type.type));
+}
+
+}  // namespace
+
+std::string FusionCost::toString() const {
+  return absl::StrFormat("bytes=%d recomputed=%d registers=%d compile=%.1fms", bytes, recomputed,
+                         registers, milliseconds);
+}
+
+double compileMilliseconds(const Graph& graph, const std::vector<ValueId>& nodes, size_t loads) {
+  double milliseconds = kAny + kLoad * static_cast<double>(loads);
+  for (ValueId id : nodes) {
+    const Node& node = graph.node(id);
+    const bool reduces = ir::opKind(node.op) == Kind::Reduce;
+    milliseconds += millisecondsOf(node.op) + (!reduces                     ? 0
+                                               : reducesAcross(graph, node) ? kSweepAcross
+                                                                            : kSweep);
+  }
+  return milliseconds;
+}
+
+FusionCost costOf(const Graph& graph, const FusionPlan& plan, const Uses& uses,
+                  const FusionGroup& group) {
+  std::vector<ValueId> nodes = group.nodes;
+  std::ranges::sort(nodes);
+  std::set<ValueId> loads, moved;
+  for (ValueId id : nodes) {
+    if (!uses.allReaders(graph, id, [&](ValueId user) { return isIn(nodes, user); })) {
+      moved.insert(id);
+    }
+    forEachRead(graph, plan, graph.node(id), [&](ValueId base, ValueId operand) {
+      if (!isIn(nodes, base)) {
+        loads.insert(operand);
+        moved.insert(base);
+      }
+    });
+  }
+  FusionCost cost{.recomputed = recomputedBy(graph, plan, uses, group),
+                  .registers = registersOf(graph, plan, nodes),
+                  .milliseconds = compileMilliseconds(graph, nodes, loads.size())};
+  for (ValueId id : moved) {
+    cost.bytes += bytesOf(graph, id);
+  }
+  return cost;
+}
+
+}  // namespace fl::codegen

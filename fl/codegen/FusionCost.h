@@ -1,0 +1,27 @@
+// What a kernel of a fusion plan costs, as a model of its nodes: what fusion weighs, and prints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fl/codegen/Fusion.h"
+#include "fl/codegen/FusionUses.h"
+
+namespace fl::codegen {
+
+struct FusionCost {
+  int64_t bytes = 0;        // read from memory and written to it, each element once
+  int64_t recomputed = 0;   // operations beyond one for each element of each node
+  int registers = 0;        // vectors alive at once, without those inside one operator
+  double milliseconds = 0;  // of compiling it; measured on Zen 4
+  std::string toString() const;
+};
+
+double compileMilliseconds(const ir::Graph& graph, const std::vector<ir::ValueId>& nodes,
+                           size_t loads);
+// All of a group's. Linear in its nodes for each of its sweeps.
+FusionCost costOf(const ir::Graph& graph, const FusionPlan& plan, const Uses& uses,
+                  const FusionGroup& group);
+
+}  // namespace fl::codegen
