@@ -81,6 +81,7 @@ def system_repositories():
         build = "//third_party:hwy.BUILD",
         needs = {
             "include/hwy/contrib/sort/vqsort.h": "libhwy-dev",
+            _LIB + "libhwy.so": "libhwy-dev",
             _LIB + "libhwy_contrib.so": "libhwy-dev",
         },
     )

@@ -28,7 +28,7 @@ using ir::ValueId;
 // operation, and a second kernel would have to write and read them.
 constexpr double kMostMilliseconds = 10;
 constexpr size_t kMostLoads = 24;
-constexpr size_t kMostNodes = 128;
+constexpr size_t kMostNodes = 64;
 
 // What one thread does as fast as several.
 constexpr Dim kFewElements = Dim{1} << 16;
@@ -246,30 +246,11 @@ class Fuser {
     return nodes;
   }
 
-  // Distinct values from outside that a kernel of `group` and `more` loads.
-  size_t loadsWith(const FusionGroup& group, const std::vector<ValueId>& more) const {
-    std::vector<ValueId> loads;
-    const auto isInside = [&](ValueId id) {
-      return contains(group, id) || std::find(more.begin(), more.end(), id) != more.end();
-    };
-    for (const auto* nodes : {&group.nodes, &more}) {
-      for (ValueId node : *nodes) {
-        for (ValueId operand : graph_.node(node).operands) {
-          const ValueId base = plan_.values[operand].base;
-          if (!graph_.isNumber(base) && !isInside(base)) {
-            loads.push_back(operand);
-          }
-        }
-      }
-    }
-    std::ranges::sort(loads);
-    return loads.size() - std::ranges::unique(loads).size();
-  }
-
   bool fitsLimits(const FusionGroup& group, const std::vector<ValueId>& more) const {
-    const size_t loads = loadsWith(group, more);
     std::vector<ValueId> nodes = group.nodes;
     nodes.insert(nodes.end(), more.begin(), more.end());
+    std::ranges::sort(nodes);
+    const size_t loads = loadsOf(graph_, plan_, nodes).size();
     return nodes.size() <= kMostNodes && loads <= kMostLoads &&
            compileMilliseconds(graph_, nodes, loads) <= kMostMilliseconds;
   }

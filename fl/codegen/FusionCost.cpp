@@ -15,8 +15,9 @@ using ir::Node;
 using ir::Op;
 using ir::ValueId;
 
-// Milliseconds of compiling: any kernel, a sweep along memory, one across it, a load, a node.
-constexpr double kAny = 2, kSweep = 0.4, kSweepAcross = 4, kLoad = 0.06, kNode = 0.01;
+// Milliseconds of compiling: any kernel, one that sweeps across memory, a reduction, a load, a
+// node.
+constexpr double kAny = 2, kAcross = 4, kReduction = 0.4, kLoad = 0.06, kNode = 0.01;
 
 double millisecondsOf(Op op) {
   switch (op) {
@@ -57,8 +58,10 @@ void forEachRead(const Graph& graph, const FusionPlan& plan, const Node& node, F
 
 bool reducesAcross(const Graph& graph, const Node& node) {
   const std::vector<Dim> axes = node.attrs.list(1);
-  return !axes.empty() && std::ranges::count(axes, 0) == 0 &&
-         graph.type(node.operands[0]).shape[0] != 1;
+  const std::vector<Dim>& dims = graph.type(node.operands[0]).shape.get();
+  const auto first = std::ranges::find_if(dims, [](Dim dim) { return dim != 1; });
+  return !axes.empty() && first != dims.end() &&
+         std::ranges::count(axes, first - dims.begin()) == 0;
 }
 
 // The nodes of the whole space that sweep `sweep` evaluates.
@@ -142,33 +145,46 @@ std::string FusionCost::toString() const {
                          registers, milliseconds);
 }
 
+std::vector<ValueId> loadsOf(const Graph& graph, const FusionPlan& plan,
+                             const std::vector<ValueId>& nodes) {
+  std::vector<ValueId> loads;
+  for (ValueId id : nodes) {
+    forEachRead(graph, plan, graph.node(id), [&](ValueId base, ValueId operand) {
+      if (!isIn(nodes, base)) {
+        loads.push_back(operand);
+      }
+    });
+  }
+  std::ranges::sort(loads);
+  loads.erase(std::ranges::unique(loads).begin(), loads.end());
+  return loads;
+}
+
 double compileMilliseconds(const Graph& graph, const std::vector<ValueId>& nodes, size_t loads) {
   double milliseconds = kAny + kLoad * static_cast<double>(loads);
+  bool across = false;
   for (ValueId id : nodes) {
     const Node& node = graph.node(id);
     const bool reduces = ir::opKind(node.op) == Kind::Reduce;
-    milliseconds += millisecondsOf(node.op) + (!reduces                     ? 0
-                                               : reducesAcross(graph, node) ? kSweepAcross
-                                                                            : kSweep);
+    across = across || (reduces && reducesAcross(graph, node));
+    milliseconds += reduces ? kReduction : millisecondsOf(node.op);
   }
-  return milliseconds;
+  return milliseconds + (across ? kAcross : 0);
 }
 
 FusionCost costOf(const Graph& graph, const FusionPlan& plan, const Uses& uses,
                   const FusionGroup& group) {
   std::vector<ValueId> nodes = group.nodes;
   std::ranges::sort(nodes);
-  std::set<ValueId> loads, moved;
+  const std::vector<ValueId> loads = loadsOf(graph, plan, nodes);
+  std::set<ValueId> moved;
   for (ValueId id : nodes) {
     if (!uses.allReaders(graph, id, [&](ValueId user) { return isIn(nodes, user); })) {
       moved.insert(id);
     }
-    forEachRead(graph, plan, graph.node(id), [&](ValueId base, ValueId operand) {
-      if (!isIn(nodes, base)) {
-        loads.insert(operand);
-        moved.insert(base);
-      }
-    });
+  }
+  for (ValueId load : loads) {
+    moved.insert(plan.values[load].base);
   }
   FusionCost cost{.recomputed = recomputedBy(graph, plan, uses, group),
                   .registers = registersOf(graph, plan, nodes),

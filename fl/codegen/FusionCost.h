@@ -18,6 +18,10 @@ struct FusionCost {
   std::string toString() const;
 };
 
+// The distinct values that a kernel of `nodes`, in ascending order, reads from memory.
+std::vector<ir::ValueId> loadsOf(const ir::Graph& graph, const FusionPlan& plan,
+                                 const std::vector<ir::ValueId>& nodes);
+// Nodes that several sweeps evaluate count once.
 double compileMilliseconds(const ir::Graph& graph, const std::vector<ir::ValueId>& nodes,
                            size_t loads);
 // All of a group's. Linear in its nodes for each of its sweeps.

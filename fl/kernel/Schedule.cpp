@@ -274,14 +274,20 @@ ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim
 bool fitsAsEpilogue(const Schedule& schedule, const LaunchStep& launch, const LibraryStep& call) {
   const Kernel& kernel = schedule.kernels[launch.kernel];
   const Shape space(launch.extents);
-  // Of reductions, those of whole runs.
-  const bool inOrder = !crossesMemory(kernel) && kernel.reduced <= 1 && kernel.gatherCount() == 0 &&
-                       space.elements() == call.resultType.shape.elements();
-  bool reads = false, fits = inOrder;
-  for (const LaunchOperand& operand : launch.operands) {
+  // No axis is reduced, or axis 0 alone.
+  bool fits = !crossesMemory(kernel) && (kernel.reduced == 0 || kernel.reduced == 1) &&
+              kernel.gatherCount() == 0 && space.elements() == call.resultType.shape.elements();
+  bool reads = false;
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    const LaunchOperand& operand = launch.operands[i];
+    const bool writes = kernel.operands[i].role == KernelOperand::Role::Output;
+    if (writes && std::ranges::count(call.operands, *operand.buffer) > 0) {
+      return false;  // other parts of the call still read it
+    }
     if (operand.buffer == call.result) {
       reads = true;
-      fits = fits && operand.offset == ElementOffset() &&
+      fits = fits && !writes && kernel.operands[i].type == call.resultType.type &&
+             operand.offset == ElementOffset() &&
              operand.strides == contiguousLayout(space).strides;
     }
   }

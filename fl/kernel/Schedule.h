@@ -115,14 +115,14 @@ struct ElementRange {
 ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim>& extents,
                              const std::vector<Number>& numbers);
 // Whether a launch may be the epilogue of a call: it takes every element of the call's result once,
-// in order, and finds no bad index.
+// in order, writes nothing that the call reads, and finds no bad index.
 bool fitsAsEpilogue(const Schedule& schedule, const LaunchStep& launch, const LibraryStep& call);
 // How many elements of `type` a buffer has.
 Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type);
 
 // Throws InternalError unless steps use defined buffers of the right types, in range (where no
 // number decides it) and in their lifetimes, read nothing before it is written, and write every
-// output.
+// output; and unless epilogues follow calls that they fit, whose operands outlive them.
 void verifySteps(const Schedule& schedule);
 // The same, and that temporaries which live together do not overlap.
 void verify(const Schedule& schedule);

@@ -1,10 +1,12 @@
 // The indices that sort lines along one axis. An element and its index make one unsigned number, so
 // that Highway's vectorised sort, which is not stable, gives the one order that Ops.def states.
 #include <hwy/contrib/sort/vqsort.h>
+#include <hwy/targets.h>
 
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -83,7 +85,10 @@ class ArgsortRoutine : public LibraryFunction {
   template <typename T, typename Key>
   void sortLines(const T* in, int64_t* out, int64_t begin, int64_t end) const {
     std::vector<decltype(join(Key(), 0))> line(shape_.length);
-    const hwy::Sorter sorter;
+    std::optional<hwy::Sorter> sorter;
+    if (shape_.length > kShort) {
+      sorter.emplace();
+    }
     for (int64_t i = begin; i < end; ++i) {
       const int64_t k = i % shape_.inner, o = i / shape_.inner;
       const T* const from = in + k + shape_.inner * shape_.length * o;
@@ -91,10 +96,10 @@ class ArgsortRoutine : public LibraryFunction {
       for (int64_t j = 0; j < shape_.length; ++j) {
         line[j] = join(Key{orderedKey(from[j * shape_.inner])}, j);
       }
-      if (shape_.length <= kShort) {
-        std::ranges::sort(line, Before());
+      if (sorter) {
+        (*sorter)(line.data(), line.size(), hwy::SortAscending());
       } else {
-        sorter(line.data(), line.size(), hwy::SortAscending());
+        std::ranges::sort(line, Before());
       }
       for (int64_t j = 0; j < count_; ++j) {
         to[j * shape_.inner] = indexOf(line[j]);
@@ -110,6 +115,15 @@ class ArgsortRoutine : public LibraryFunction {
 }  // namespace
 
 std::shared_ptr<LibraryFunction> prepareArgsort(const LibraryCall& call) {
+  // FL_CPU holds for Highway as well.
+  static const bool limited = [] {
+    const bool isV3 = tile::bestTileVariant() == tile::TileVariant::V3;
+    if (isV3) {
+      hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL);
+    }
+    return isV3;
+  }();
+  (void)limited;
   return std::make_shared<ArgsortRoutine>(call);
 }
 

@@ -332,6 +332,8 @@ class Convolution final : public PartedFunction {
     return filterGradient() || !whole ? 0 : resultElements() / shape_.images;
   }
 
+  int64_t parts() const override { return split_.slots; }
+
   void runInParts(void* const* operands, void* result, void* scratch, host::ThreadPool& pool,
                   PartDone done) const override {
     switch (shape_.direction) {

@@ -34,7 +34,8 @@ class LibraryFunction {
   // Bytes of scratch memory, 64-byte aligned, that run() needs.
   virtual size_t scratchBytes() const = 0;
   // Operands and result must not overlap. Thread-safe if each call has its own scratch memory.
-  // No memory is allocated but oneDNN's small argument objects and dnnl_sgemm's packing buffers.
+  // No memory is allocated but oneDNN's small argument objects, dnnl_sgemm's packing buffers and
+  // a line for sorting.
   virtual void run(void* const* operands, void* result, void* scratch,
                    host::ThreadPool& pool) const = 0;
   // How many of the images that a convolution or pooling reads and writes it reorders; for tests.
@@ -49,6 +50,8 @@ class PartedFunction : public LibraryFunction {
  public:
   // Elements of which every part is a multiple; 0: parts are no runs of the result's memory.
   virtual int64_t partElements() const = 0;
+  // How many parts may be made at the same time.
+  virtual int64_t parts() const = 0;
   // Told of elements [begin, end) of the result by the thread that has just made them.
   using PartDone = absl::FunctionRef<void(int64_t begin, int64_t end)>;
   // As run(); `done` is told of every element once, unless partElements() is 0.

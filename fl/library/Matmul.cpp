@@ -152,6 +152,8 @@ class Matmul final : public PartedFunction {
   // Columns are runs, and so is a whole product; pieces of its rows are none.
   int64_t partElements() const override { return byColumns_ || pieces_.size() == 1 ? shape_.m : 0; }
 
+  int64_t parts() const override { return ranges_; }
+
   void runInParts(void* const* operands, void* result, void* scratch, host::ThreadPool& pool,
                   PartDone done) const override {
     if (widensSharedOnce()) {

@@ -1,9 +1,12 @@
 // Launches that take each element of a library call's result once, in order, become its epilogue: a
 // device may run them on a part of the result while it is in the caches of the thread that made it.
+#include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "fl/planner/Memory.h"
 #include "fl/planner/Planner.h"
+#include "fl/planner/Reuse.h"
 
 namespace fl::planner {
 namespace {
@@ -20,14 +23,30 @@ std::vector<int> lastReadBy(const ir::Schedule& schedule, int step) {
   return found;
 }
 
+// Whether a run may write a result of the launch over a parameter that the call reads.
+bool writesOverOperand(const ir::Schedule& schedule, int launch,
+                       const std::vector<std::vector<int>>& reusable) {
+  using Space = ir::BufferRef::Space;
+  const auto isRead = [&](int parameter) {
+    return std::ranges::count(stepBuffers(schedule, schedule.steps[launch - 1]).reads,
+                              ir::BufferRef{Space::Parameter, parameter}) > 0;
+  };
+  return std::ranges::any_of(
+      stepBuffers(schedule, schedule.steps[launch]).writes, [&](const ir::BufferRef& ref) {
+        return ref.space == Space::Output && std::ranges::any_of(reusable[ref.index], isRead);
+      });
+}
+
 }  // namespace
 
 void attachEpilogues(ir::Schedule* schedule) {
   const std::vector<int64_t> alive = bytesAlive(*schedule);
+  const std::vector<std::vector<int>> reusable = reusableParameters(*schedule);
   for (int i = 1; i < std::ssize(schedule->steps); ++i) {
     const auto* call = std::get_if<ir::LibraryStep>(&schedule->steps[i - 1]);
     auto* launch = std::get_if<ir::LaunchStep>(&schedule->steps[i]);
-    if (!call || !launch || !fitsAsEpilogue(*schedule, *launch, *call)) {
+    if (!call || !launch || !fitsAsEpilogue(*schedule, *launch, *call) ||
+        writesOverOperand(*schedule, i, reusable)) {
       continue;
     }
     const std::vector<int> kept = lastReadBy(*schedule, i - 1);

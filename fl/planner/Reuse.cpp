@@ -84,7 +84,7 @@ class Reuse {
     return lastReader_[parameter] < step && !shared_[parameter];
   }
 
-  // The call reads it whose epilogue one of the steps is.
+  // One of the steps is the epilogue of a call that reads the parameter meanwhile.
   bool isReadBeside(int parameter, const std::vector<int>& steps) const {
     return std::ranges::any_of(steps, [&](int step) {
       const auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[step]);

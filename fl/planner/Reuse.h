@@ -15,7 +15,8 @@ bool mayFail(const ir::Schedule& schedule, const ir::Step& step);
 
 // For each output the parameters in whose memory a run may place it. Once a step writes there, no
 // step may find a bad index or run out of memory, as the caller would lose the parameter; and none
-// reads the parameter, but for a map that writes the whole output and reads the same element.
+// reads the parameter, but for a map that writes the whole output and reads the same element. A call
+// reads until its epilogue ends.
 std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule);
 
 }  // namespace fl::planner

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "fl/autograd/tensor/AutogradExtension.h"
+#include "fl/autograd/tensor/AutogradOps.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/tensor/tensor.h"
 #include "tests/lazy/Counts.h"
 
@@ -36,6 +39,7 @@ std::vector<Case> cases() {
       {"rows", {{4000, 64}, {64, 24}, {4000, 1}}, dense, 1},
       {"vector", {{512, 300}, {300}, {512}}, dense, 0},
       {"batch", {{48, 32, 20}, {32, 40, 20}, {48, 40, 20}}, dense, 0},
+      {"odd batch", {{5, 4, 9}, {4, 7, 9}, {5, 7, 9}}, dense, 0},
       {"f16", {{96, 64}, {64, 4000}, {96, 1}}, dense, 0, dtype::f16},
       {"bf16", {{96, 64}, {64, 4000}, {96, 1}}, dense, 0, dtype::bf16},
       {"softmax of columns", {{100, 64}, {64, 3000}}, softmaxOf, 0},
@@ -48,6 +52,19 @@ std::vector<Case> cases() {
        {{64, 32}, {32, 1}, {64, 90}},
        [](const Inputs& x) { return matmul(x[0], x[1]) + x[2]; },
        1},
+      // One piece, of which one thread would make all sines.
+      {"few pieces",
+       {{64, 4}, {4, 4096}},
+       [](const Inputs& x) { return sin(matmul(x[0], x[1])); },
+       1},
+      {"over an operand",
+       {{512, 512}, {512, 256}},
+       [](const Inputs& x) {
+         Tensor updated = tanh(x[0]);
+         updated(span, range(128, 384)) = matmul(updated, x[1]);
+         return updated;
+       },
+       2},
       {"two results",
        {{64, 64}, {64, 64}},
        [](const Inputs& x) {
@@ -85,6 +102,59 @@ TEST(EpilogueTest, HasTheBitsOfEagerModeAndNoLaunch) {
     EXPECT_EQ(counts.fallbacks(), 0u);
     const auto bits = [](const Tensor& x) { return x.astype(dtype::f32).toHostVector<float>(); };
     EXPECT_EQ(bits(got), bits(want));
+  }
+}
+
+TEST(EpilogueTest, IsTheSameOnAnyNumberOfThreads) {
+  const Case dense = cases().front();
+  const Inputs inputs = makeInputs(dense);
+  const int before = host::getNumThreads();
+  std::vector<std::vector<float>> results;
+  for (int threads : {1, 2, 5}) {
+    host::setNumThreads(threads);
+    results.push_back(dense.compute(inputs).toHostVector<float>());
+  }
+  host::setNumThreads(before);
+  EXPECT_EQ(results[1], results[0]);
+  EXPECT_EQ(results[2], results[0]);
+}
+
+// A state that a step updates stays in its memory.
+TEST(EpilogueTest, StepsOfARecurrence) {
+  const auto compute = [](const char* backend) {
+    const BackendScope scope(backend);
+    const Inputs inputs = makeInputs({"", {{300, 300}, {300, 64}}, nullptr, 0});
+    Tensor state = inputs[1].copy();
+    for (int step = 0; step < 5; ++step) {
+      state = 0.5 * state + tanh(matmul(inputs[0], state));
+      eval(state);
+    }
+    return state.toHostVector<float>();
+  };
+  EXPECT_EQ(compute("lazy"), compute("eager"));
+}
+
+TEST(EpilogueTest, OfConvolutions) {
+  const auto compute = [](const char* backend, dtype type, bool gradient) {
+    const BackendScope scope(backend);
+    const Inputs x =
+        makeInputs({"", {{33, 21, 16, 16}, {3, 3, 16, 32}, {33, 21, 32, 16}}, nullptr, 0, type});
+    sync();
+    const Tensor y = gradient ? detail::conv2dBackwardData(x[2], x[0], x[1], 1, 1, 1, 1, 1, 1, 1,
+                                                           nullptr, nullptr)
+                              : conv2d(x[0], x[1], 1, 1, 1, 1, 1, 1, 1);
+    const Counts counts;
+    const auto values = tanh(y).astype(dtype::f32).toHostVector<float>();
+    if (std::string(backend) == "lazy") {
+      EXPECT_EQ(counts.launches(), 0u) << gradient;
+      EXPECT_EQ(counts.fallbacks(), 0u);
+    }
+    return values;
+  };
+  for (dtype type : {dtype::f32, dtype::f16}) {
+    for (bool gradient : {false, true}) {
+      EXPECT_EQ(compute("lazy", type, gradient), compute("eager", type, gradient)) << gradient;
+    }
   }
 }
 

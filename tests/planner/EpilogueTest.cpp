@@ -12,9 +12,10 @@
 namespace fl::testing {
 namespace {
 
-// o0 = p0 p1; o1 = o0 + p1, of the size of all.
-std::string schedule(const std::string& epilogue) {
+// o0 = p0 p1; o1 = o0 + `addend`, of the size of all.
+std::string schedule(const std::string& addend, const std::string& epilogue) {
   return "schedule @s arena=0 bound=0 {\n"
+         "  parameter f32[8,8]\n"
          "  parameter f32[8,8]\n"
          "  parameter f32[8,8]\n"
          "  output f32[8,8]\n"
@@ -30,27 +31,37 @@ std::string schedule(const std::string& epilogue) {
          "}\n"
          "  library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[8,8], p1: f32[8,8]) -> o0: "
          "f32[8,8]\n"
-         "  launch 0 extents=[64] operands(o0+0[1], p1+0[1], o1+0[1]) numbers=[]" +
-         epilogue + "\n}\n";
+         "  launch 0 extents=[64] operands(o0+0[1], " +
+         addend + "+0[1], o1+0[1]) numbers=[]" + epilogue + "\n}\n";
+}
+
+ir::Schedule planned(const std::string& addend) {
+  ir::Schedule schedule = ir::parseSchedule(testing::schedule(addend, ""));
+  planner::attachEpilogues(&schedule);
+  return schedule;
 }
 
 TEST(EpilogueTest, IsPartOfTheText) {
-  ir::Schedule planned = ir::parseSchedule(schedule(""));
-  planner::attachEpilogues(&planned);
-  EXPECT_EQ(printSchedule(planned, "s"), schedule(" epilogue"));
-  EXPECT_EQ(printSchedule(ir::parseSchedule(schedule(" epilogue")), "s"), schedule(" epilogue"));
+  const std::string text = schedule("p2", " epilogue");
+  EXPECT_EQ(printSchedule(planned("p2"), "s"), text);
+  EXPECT_EQ(printSchedule(ir::parseSchedule(text), "s"), text);
 }
 
 // Parts of the call still read the parameter while the epilogue writes.
 TEST(EpilogueTest, WritesNotWhereTheCallReads) {
   using Parameters = std::vector<std::vector<int>>;
-  EXPECT_EQ(planner::reusableParameters(ir::parseSchedule(schedule(""))), (Parameters{{}, {1}}));
-  EXPECT_EQ(planner::reusableParameters(ir::parseSchedule(schedule(" epilogue"))),
-            (Parameters{{}, {}}));
+  const auto reusable = [](const std::string& addend, const std::string& epilogue) {
+    return planner::reusableParameters(ir::parseSchedule(schedule(addend, epilogue)));
+  };
+  EXPECT_EQ(reusable("p2", " epilogue"), (Parameters{{}, {2}}));
+  EXPECT_EQ(reusable("p1", ""), (Parameters{{}, {1}}));
+  EXPECT_EQ(reusable("p1", " epilogue"), (Parameters{{}, {}}));
+  // A launch of its own, which needs no new memory.
+  EXPECT_EQ(printSchedule(planned("p1"), "s"), schedule("p1", ""));
 }
 
 TEST(EpilogueTest, KeepsTheOperandsOfTheCallAlive) {
-  std::string text = schedule(" epilogue");
+  std::string text = schedule("p2", " epilogue");
   const auto replace = [&](const std::string& from, const std::string& to) {
     text.replace(text.find(from), from.size(), to);
   };

@@ -431,7 +431,11 @@ class CpuSchedule : public ScheduleRunner {
     const int64_t unit = call->parts->partElements();
     const bool isPlaced =
         launch.kernel->stores() != ir::Stores::Streaming || unit % kStreamAlignment == 0;
-    return unit > 0 && unit % (launch.elements / launch.domain) == 0 && isPlaced;
+    // As many threads take part as would in a launch of its own.
+    const int64_t ranges = (launch.domain + launch.grain - 1) / launch.grain;
+    const bool isSpread =
+        call->parts->parts() >= std::min<int64_t>(ranges, host::threadPool().threads());
+    return unit > 0 && unit % (launch.elements / launch.domain) == 0 && isPlaced && isSpread;
   }
 
   PreparedCall prepare(const ir::LibraryStep& step) {
