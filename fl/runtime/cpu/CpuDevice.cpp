@@ -301,6 +301,9 @@ class CpuSchedule : public ScheduleRunner {
           continue;
         } else {
           group_ = {};
+          if (launch->epilogue) {
+            addTo(&group_, *(&step - 1));  // what the call reads dies with this step
+          }
           steps_.emplace_back(LaunchGroup());
           append(&std::get<LaunchGroup>(steps_.back()), std::move(prepared));
         }
