@@ -12,32 +12,15 @@ namespace {
 using ir::Graph;
 using ir::Kind;
 using ir::Node;
-using ir::Op;
 using ir::ValueId;
 
 // Milliseconds of compiling: any kernel, one that sweeps across memory, a reduction, a load, a
-// node.
-constexpr double kAny = 2, kAcross = 4, kReduction = 0.4, kLoad = 0.06, kNode = 0.01;
+// node; an approximation by the error that it is allowed, which tells the long ones from the short.
+constexpr double kAny = 2, kAcross = 4, kReduction = 0.4, kLoad = 0.06, kNode = 0.01, kUlp = 0.6;
 
-double millisecondsOf(Op op) {
-  switch (op) {
-    case Op::Sin:
-    case Op::Cos:
-      return 2;
-    case Op::Power:
-      return 1.5;
-    case Op::Tanh:
-    case Op::Erf:
-    case Op::Log:
-    case Op::Log1p:
-    case Op::Mod:
-    case Op::RandomUniform:
-      return 0.5;
-    case Op::Exp:
-      return 0.1;
-    default:
-      return kNode;
-  }
+double millisecondsOf(ir::Op op) {
+  const double ulp = ir::opInfo(op).ulp;
+  return ulp >= 1 ? kUlp * ulp : kNode;
 }
 
 bool isIn(const std::vector<ValueId>& nodes, ValueId id) {
