@@ -37,7 +37,8 @@ void verifyApply(const Kernel& kernel, const KernelValue& value) {
   }
   const size_t first = opKind(value.op) == Kind::Select ? 1 : 0;
   const dtype type = typeOf(kernel, value, first);
-  FL_INTERNAL_CHECK(computeType(type) == type, "arithmetic on ", type, " is explicit");
+  FL_INTERNAL_CHECK(first == 1 || computeType(type) == type, "arithmetic on ", type,
+                    " is explicit");
   FL_INTERNAL_CHECK(first == 0 || typeOf(kernel, value, 0) == dtype::b8, opName(value.op),
                     ": the condition must be b8");
   for (size_t i = first; i < value.args.size(); ++i) {

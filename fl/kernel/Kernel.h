@@ -130,8 +130,8 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-// 16-bit floats are loaded and stored as they are; arithmetic on them is explicit: values of type
-// f16 or bf16 appear only as operands and results of Cast, as results of Load and in stores.
+// 16-bit floats are loaded, selected and stored as they are; arithmetic on them is explicit: no
+// other ops than Cast and Where take or give values of type f16 or bf16.
 
 // The run-time arguments of one launch.
 struct KernelArgs {

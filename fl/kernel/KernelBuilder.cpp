@@ -69,21 +69,39 @@ int KernelBuilder::number(int parameter, dtype type) {
   return addValue({.form = KernelValue::Form::Scalar, .type = type, .index = index, .args = {}});
 }
 
+int KernelBuilder::cast(dtype to, int value) {
+  if (type(value) == to) {
+    return value;
+  }
+  const int source = value < std::ssize(rounded_) ? rounded_[value] : -1;
+  return source >= 0 && type(source) == to
+             ? source
+             : addValue(
+                   {.form = KernelValue::Form::Apply, .op = Op::Cast, .type = to, .args = {value}});
+}
+
 int KernelBuilder::apply(Op op, dtype result, const std::vector<int>& args) {
-  auto add = [&](Op which, dtype as, std::vector<int> with) {
-    return addValue(
-        {.form = KernelValue::Form::Apply, .op = which, .type = as, .args = std::move(with)});
-  };
   if (op == Op::Cast) {
-    return type(args[0]) == result ? args[0] : add(op, result, args);
+    return cast(result, args[0]);
+  }
+  if (opKind(op) == Kind::Select) {
+    return addValue({.form = KernelValue::Form::Apply, .op = op, .type = result, .args = args});
   }
   std::vector<int> wide;
   for (int arg : args) {
-    const dtype computed = computeType(type(arg));
-    wide.push_back(type(arg) == computed ? arg : add(Op::Cast, computed, {arg}));
+    wide.push_back(cast(computeType(type(arg)), arg));
   }
-  const int value = add(op, computeType(result), std::move(wide));
-  return computeType(result) == result ? value : add(Op::Cast, result, {value});
+  const int computed = addValue({.form = KernelValue::Form::Apply,
+                                 .op = op,
+                                 .type = computeType(result),
+                                 .args = std::move(wide)});
+  const int value = cast(result, computed);
+  // An op without error makes of 16-bit numbers one of those: rounding it changes nothing.
+  if (value != computed && opInfo(op).ulp == 0) {
+    rounded_.resize(valueCount(), -1);
+    rounded_[value] = computed;
+  }
+  return value;
 }
 
 int KernelBuilder::random(dtype type, int seed, int offset, int index) {

@@ -35,7 +35,8 @@ class KernelBuilder {
   int load(int operand);
   int index(Access access);  // s64
   int number(int parameter, dtype type);
-  // An elementwise op. 16-bit floats are computed in f32 and rounded after each op.
+  // An elementwise op. 16-bit floats are selected as they are, else computed in f32 and rounded
+  // after each op that may make something else of them.
   int apply(Op op, dtype type, const std::vector<int>& args);
   int random(dtype type, int seed, int offset, int index);
   // The element of `buffer` at `layout`, an access in which the gathered axis has stride 0, and
@@ -66,6 +67,7 @@ class KernelBuilder {
   int addOperand(KernelOperand::Role role, std::optional<BufferRef> buffer, dtype type,
                  Access access);
   int addValue(KernelValue value);
+  int cast(dtype to, int value);
   int constant(Dim value);
   std::vector<Axis> mergedAxes() const;
   void orderAxes(std::vector<Axis>* axes) const;
@@ -75,6 +77,7 @@ class KernelBuilder {
   Kernel kernel_;
   std::vector<std::optional<BufferRef>> buffers_;
   std::vector<Access> accesses_;
+  std::vector<int> rounded_;  // the number that each value is the 16-bit form of, or -1
   std::vector<int> numbers_;
   std::vector<int> gathers_;  // origins
 };

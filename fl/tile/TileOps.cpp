@@ -374,7 +374,7 @@ constexpr void fillType(TileOps& table) {
 #undef FL_OP
 }
 
-// Calls f<type>() for the types of ir values; 16-bit floats only have casts.
+// Calls f<type>() for the types of ir values; 16-bit floats have casts and what is listed below.
 #define FL_FOR_EACH_DTYPE(X) \
   X(f32)                     \
   X(f64)                     \
@@ -407,6 +407,8 @@ constexpr TileOps makeTable() {
 #undef FL_TYPE
 #define FL_TYPE(type)                                                                              \
   table.apply[static_cast<int>(Op::Add)][static_cast<int>(dtype::type)] = addRounded<dtype::type>; \
+  table.apply[static_cast<int>(Op::Where)][static_cast<int>(dtype::type)] =                        \
+      apply<Op::Where, dtype::u16>;                                                                \
   table.sum[static_cast<int>(dtype::type)] = sum<dtype::type>;
   FL_TYPE(f16)
   FL_TYPE(bf16)

@@ -44,7 +44,7 @@ using SumFunction = void (*)(void* out, const void* x, float* totals, int64_t co
 // Null where the op has no meaning for the dtype.
 struct TileOps {
   // By the type of the operands (Where: of y; RandomUniform: of the result). A reduction's entry
-  // combines two values. Of 16-bit floats there is Add alone.
+  // combines two values. Of 16-bit floats there are Add and Where.
   TileFunction apply[ir::kOpCount][kDtypeCount];
   SumFunction sum[kDtypeCount];                 // of f16 and bf16
   TileFunction cast[kDtypeCount][kDtypeCount];  // [from][to]

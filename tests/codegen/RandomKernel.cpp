@@ -43,7 +43,7 @@ class Drawing {
   uint32_t drawReduced() { return below(3) == 0 ? 0 : random_() % (1u << rank_); }
   uint32_t axes() const { return (1u << rank_) - 1; }
 
-  // Types of arithmetic, f32 most of all; 16-bit floats are only loaded, cast and stored.
+  // Types of arithmetic, f32 most of all; 16-bit floats are loaded, cast, selected and stored.
   dtype drawType() {
     const dtype types[] = {dtype::f32, dtype::f32, dtype::f32, dtype::f64, dtype::b8,  dtype::s16,
                            dtype::s32, dtype::s64, dtype::u8,  dtype::u16, dtype::u32, dtype::u64};
@@ -97,11 +97,11 @@ class Drawing {
 
   void addApply() {
     if (below(12) == 0) return addRandom();
-    const dtype type = drawType();
-    const ir::OpInfo* info = nullptr;
-    do {
+    const dtype type = drawAnyType();
+    const ir::OpInfo* info = &ir::opInfo(Op::Where);
+    while (computeType(type) == type && !isUsable(*info, type)) {
       info = &ir::opInfo(static_cast<Op>(below(ir::kOpCount)));
-    } while (!isUsable(*info, type));
+    }
     std::vector<int> args;
     uint32_t varies = 0;
     for (int i = 0; i < info->arity; ++i) {
