@@ -2,10 +2,18 @@
 // between backends and devices; fl/runtime/MemoryManager.h makes blocks.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
 
 namespace fl {
+
+class MemoryBlock;
+using MemoryBlockPtr = std::shared_ptr<MemoryBlock>;
 
 class MemoryBlock {
  public:
@@ -18,14 +26,28 @@ class MemoryBlock {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
+  // The elements in another form, kept for all reads that want it until the elements change. It is
+  // made at the second request, so that none is kept of elements that are read once; null at the
+  // first, and while another thread asks.
+  MemoryBlockPtr inForm(const std::string& form, const std::function<MemoryBlockPtr()>& make) const;
+  // Called before the elements change, by the only one who reads or writes them then.
+  void willChange();
+
  protected:
   MemoryBlock(void* data, size_t bytes) : data_(data), bytes_(bytes) {}
 
  private:
+  struct Form {
+    std::string name;
+    MemoryBlockPtr elements;  // null until the second request
+  };
+
   void* data_;
   size_t bytes_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Form> forms_;
+  mutable std::atomic<bool> hasForms_ = false;
 };
-using MemoryBlockPtr = std::shared_ptr<MemoryBlock>;
 
 // True if `holders`, whom the caller knows, are all that hold it. What others did with it before
 // they let go has happened then: the copy makes sure of that, which the count alone would not.

@@ -315,6 +315,7 @@ class Convolution final : public PartedFunction {
       return nullptr;
     }
     made->layOutScratch();
+    made->offerPacking();
     return made;
   }
 
@@ -333,6 +334,20 @@ class Convolution final : public PartedFunction {
   }
 
   int64_t parts() const override { return split_.slots; }
+
+  const Packing* packing() const override { return packing_ ? &*packing_ : nullptr; }
+
+  void pack(const void* filter, void* packed, void* scratch) const override {
+    const bool reorders = filterReorder_.needed();
+    if (widening_) {
+      filter = widened(filter, shape_.filterElements(),
+                       reorders ? at(scratch, wideFilterOffset_) : packed);
+    }
+    if (reorders) {
+      SingleThread single;
+      filterReorder_.run(filter, packed, slotArea(scratch, 0));
+    }
+  }
 
   void runInParts(void* const* operands, void* result, void* scratch, host::ThreadPool& pool,
                   PartDone done) const override {
@@ -402,9 +417,22 @@ class Convolution final : public PartedFunction {
     }
     slotBytes_ = slot.bytes();
     slotsOffset_ = scratch_.add(slotBytes_ * split_.slots);
-    filterOffset_ = scratch_.add(!filterGradient() && filterReorder_.needed() ? filterBytes_ : 0);
-    wideFilterOffset_ = scratch_.add(widening_ ? plainFilterBytes_ : 0);
+    filterOffset_ = scratch_.add(packsFilter() ? packedBytes() : 0);
+    const bool widensApart = widening_ && (filterGradient() || filterReorder_.needed());
+    wideFilterOffset_ = scratch_.add(widensApart ? plainFilterBytes_ : 0);
     wideBiasOffset_ = scratch_.add(widening_ && shape_.bias ? 4 * shape_.outChannels : 0);
+  }
+
+  bool packsFilter() const { return !filterGradient() && (filterReorder_.needed() || widening_); }
+  size_t packedBytes() const { return filterReorder_.needed() ? filterBytes_ : plainFilterBytes_; }
+
+  void offerPacking() {
+    if (packsFilter()) {
+      const dnnl_memory_desc_t& layout = functions_.front().filter().data;
+      packing_ = {1, packedBytes(),
+                  std::string(reinterpret_cast<const char*>(&layout), sizeof(layout)),
+                  std::shared_ptr<Convolution>(new Convolution(*this))};
+    }
   }
 
   void* slotArea(void* scratch, int64_t slot) const {
@@ -432,15 +460,13 @@ class Convolution final : public PartedFunction {
 
   void runMap(void* input, void* filter, void* bias, void* output, void* scratch,
               host::ThreadPool& pool, PartDone done) const {
-    if (widening_) {
-      filter = widened(filter, shape_.filterElements(), at(scratch, wideFilterOffset_));
-      bias = shape_.bias ? widened(bias, shape_.outChannels, at(scratch, wideBiasOffset_)) : bias;
+    if (packing_) {
+      void* const packed = at(scratch, filterOffset_);
+      pack(filter, packed, scratch);
+      filter = packed;
     }
-    if (filterReorder_.needed()) {
-      SingleThread single;
-      void* reordered = at(scratch, filterOffset_);
-      filterReorder_.run(filter, reordered, slotArea(scratch, 0));
-      filter = reordered;
+    if (widening_ && shape_.bias) {
+      bias = widened(bias, shape_.outChannels, at(scratch, wideBiasOffset_));
     }
     pool.parallelFor(split_.slots, 1, [&](int64_t begin, int64_t end) {
       SingleThread single;
@@ -525,12 +551,13 @@ class Convolution final : public PartedFunction {
 
   ConvolutionShape shape_;
   ConvolutionSplit split_;
+  std::optional<Packing> packing_;  // none where filters lie as the blocks want them
   std::vector<BlockFunction> functions_;
   std::vector<size_t> functionOfBlock_;
   Reorder filterReorder_;
   std::optional<Widening> widening_;  // of the filter and the bias, or of the filter's gradient
   size_t filterBytes_ = 0, plainFilterBytes_ = 0;
-  // Slots, each an area of BlockFunction and two filter gradients; then the reordered filter, the
+  // Slots, each an area of BlockFunction and two filter gradients; then the packed filter, the
   // plain one in f32, and the bias in f32.
   ScratchLayout scratch_;
   size_t slotsOffset_ = 0, slotBytes_ = 0, filterOffset_ = 0;

@@ -28,6 +28,18 @@ struct LibraryCall {
   bool operator==(const LibraryCall&) const = default;
 };
 
+class LibraryFunction;
+
+// How a function wants an operand that is the same from run to run, a filter: packed once.
+struct Packing {
+  int operand;
+  size_t bytes;  // of the packed operand
+  // Names the layout: where it is the same, equal operands are the same bytes.
+  std::string form;
+  // What runs with the packed operand in the place of the operand.
+  std::shared_ptr<LibraryFunction> function;
+};
+
 class LibraryFunction {
  public:
   virtual ~LibraryFunction() = default;
@@ -38,6 +50,10 @@ class LibraryFunction {
   // a line for sorting.
   virtual void run(void* const* operands, void* result, void* scratch,
                    host::ThreadPool& pool) const = 0;
+  // Null if all operands are used as they lie.
+  virtual const Packing* packing() const { return nullptr; }
+  // Packs the operand that packing() names; `scratch` is as run()'s.
+  virtual void pack(const void*, void* /*packed*/, void* /*scratch*/) const {}
   // How many of the images that a convolution or pooling reads and writes it reorders; for tests.
   virtual int imageReorders() const { return 0; }
   // The implementation's name, as the library gives it; for logs and tests.

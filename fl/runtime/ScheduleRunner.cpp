@@ -14,6 +14,8 @@
 
 namespace fl::runtime {
 
+using ir::BufferRef;
+
 Counters& counters() {
   static auto& instance = *new Counters();
   return instance;
@@ -29,6 +31,14 @@ void* ScheduleRunner::Frame::address(const ir::BufferRef& ref, const ir::Schedul
       return arena + schedule.temporaries[ref.index].offset;
   }
   __builtin_unreachable();
+}
+
+const MemoryBlock* ScheduleRunner::Frame::constant(const ir::BufferRef& ref) const {
+  if (ref.space != BufferRef::Space::Parameter || !blocks[ref.index] ||
+      std::ranges::find(outputs, parameters[ref.index]) != outputs.end()) {
+    return nullptr;
+  }
+  return blocks[ref.index].get();
 }
 
 const std::vector<DeviceKernelPtr>& ScheduleRunner::kernels() const {
@@ -103,8 +113,6 @@ std::vector<Bytes> piecesOf(const std::vector<Bytes>& all) {
   }
   return pieces;
 }
-
-using ir::BufferRef;
 
 }  // namespace
 
@@ -182,6 +190,7 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
       const auto taken = std::ranges::find_if(candidates_[i], [&](int p) { return free[p]; });
       if (taken != candidates_[i].end()) {
         outputs[i] = buffers[*taken];
+        outputs[i]->willChange();
         free[*taken] = false;
       } else {
         outputs[i] = isOver
@@ -197,6 +206,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
                                             std::span<const Number> numbers,
                                             std::span<const bool> spare) const {
   Frame frame;
+  frame.blocks = buffers;
   frame.numberBits.resize(numbers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
     frame.numberBits[i] = numbers[i].bits();

@@ -25,11 +25,14 @@ class ScheduleRunner : public LoadedSchedule {
   struct Frame {
     absl::InlinedVector<void*, 8> parameters;  // a number's is that of its element
     absl::InlinedVector<void*, 8> outputs;
+    std::span<const MemoryBlockPtr> blocks;  // of the parameters
     char* arena = nullptr;
     absl::InlinedVector<uint64_t, 8> numberBits;
     bool poisons = false;  // FL_CHECK=poison
 
     void* address(const ir::BufferRef& ref, const ir::Schedule& schedule) const;
+    // The block of a parameter whose elements stay as they are during this run; null for others.
+    const MemoryBlock* constant(const ir::BufferRef& ref) const;
   };
   virtual void runSteps(const Frame& frame) const = 0;
   // For runSteps() to call, in order: steps [begin, end) have run. Temporaries that no later step

@@ -262,7 +262,9 @@ void* Tensor::lock() const {
     setValue(defaultTensorBackend().fromHost(adapter().data()->data(), adapter().valueType()));
   }
   storage_->locked = true;
-  return storage_->value->data()->data();
+  const MemoryBlockPtr block = storage_->value->data();
+  block->willChange();
+  return block->data();
 }
 
 void Tensor::unlock() const {

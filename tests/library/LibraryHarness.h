@@ -111,6 +111,24 @@ inline void runAndFollow(const LibraryFunction& function, const LibraryCall& cal
   EXPECT_EQ(std::memcmp(copy.data(), result.data(), copy.size()), 0);
 }
 
+// An operand that is packed before gives the bits that it gives as it lies.
+inline void expectSamePacked(const LibraryFunction& function, std::vector<void*> operands,
+                             const void* want, size_t bytes, host::ThreadPool& pool) {
+  const Packing* packing = function.packing();
+  if (!packing) {
+    return;
+  }
+  Guarded packed(packing->bytes, 0xFF), scratch(function.scratchBytes(), 0xFF);
+  function.pack(operands[packing->operand], packed.data(), scratch.data());
+  EXPECT_TRUE(packed.guardsIntact());
+  EXPECT_TRUE(scratch.guardsIntact());
+  operands[packing->operand] = packed.data();
+  Guarded result(bytes, 0xFF), again(packing->function->scratchBytes(), 0xFF);
+  packing->function->run(operands.data(), result.data(), again.data(), pool);
+  EXPECT_TRUE(again.guardsIntact());
+  EXPECT_EQ(std::memcmp(result.data(), want, bytes), 0);
+}
+
 // Runs with 1, 2 and 3 threads, checks guards and equality, and returns the result. Result and
 // scratch start as NaN: a value not written or read too early shows.
 inline Floats runFunction(const LibraryFunction& function, const LibraryCall& call,
@@ -140,6 +158,7 @@ inline Floats runFunction(const LibraryFunction& function, const LibraryCall& ca
       EXPECT_EQ(std::memcmp(copies[i].data(), values.data(), values.size()), 0)
           << "operand " << i << " was written";
     }
+    expectSamePacked(function, pointers, result.data(), bytes, *pool);
     const auto* computed = static_cast<const unsigned char*>(result.data());
     if (first.empty()) {
       first.assign(computed, computed + bytes);

@@ -270,6 +270,25 @@ TEST(Convolution, ReordersNoImageWhoseChannelsAreLast) {
   }
 }
 
+// The filter of a layer that is applied to several sizes is packed once for all of them.
+TEST(Convolution, PacksAFilterTheSameForAnyBatch) {
+  const auto packing = [](int64_t images, dtype type) {
+    const ConvolutionCase c{16, 16, 32, images, 3, 3, 64, 1, 1, 1, 1};
+    const auto function = prepareLibrary(ofType(c.forward(), type));
+    return function->packing() ? *function->packing() : Packing();
+  };
+  for (const dtype type : kTypes) {
+    const Packing one = packing(1, type), many = packing(32, type);
+    EXPECT_EQ(one.operand, 1);
+    EXPECT_GE(one.bytes, 9u * 32 * 64 * (type == dtype::bf16 ? 2 : 4));
+    EXPECT_EQ(one.form, many.form);
+    EXPECT_EQ(one.function->packing(), nullptr);
+  }
+  // Nothing of a filter's gradient is packed.
+  const ConvolutionCase c{16, 16, 32, 4, 3, 3, 64, 1, 1, 1, 1};
+  EXPECT_EQ(prepareLibrary(c.filterGradient())->packing(), nullptr);
+}
+
 // ---- what is supported
 
 TEST(Library, MnistShapesHaveFastImplementations) {

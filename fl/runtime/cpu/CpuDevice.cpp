@@ -112,12 +112,22 @@ struct ChunkedLaunch {
 constexpr int64_t kChunkedElements = 1 << 18;
 constexpr int64_t kChunksOfThread = 16;  // at least
 
+// A function, and itself as one that makes parts, if it does.
+struct CallFunction {
+  explicit CallFunction(std::shared_ptr<library::LibraryFunction> called)
+      : whole(std::move(called)),
+        parts(dynamic_cast<const library::PartedFunction*>(whole.get())) {}
+
+  std::shared_ptr<library::LibraryFunction> whole;
+  const library::PartedFunction* parts;
+};
+
 struct PreparedCall {
   const ir::LibraryStep* step;
-  std::shared_ptr<library::LibraryFunction> function;  // null: the reference interpreter
-  // What runs on each part of the result; needs the function as one that makes parts.
+  CallFunction function;  // null: the reference interpreter
+  CallFunction packed;    // for an operand that is packed; null without Packing
+  // What runs on each part of the result.
   std::optional<PreparedLaunch> epilogue = {};
-  const library::PartedFunction* parts = nullptr;
 };
 
 // Elements below which a kernel is not worth a second thread, and the least a thread should get.
@@ -427,28 +437,26 @@ class CpuSchedule : public ScheduleRunner {
   // where its stores may.
   bool attaches(const PreparedLaunch& launch) const {
     const auto* call = steps_.empty() ? nullptr : std::get_if<PreparedCall>(&steps_.back());
-    if (!launch.step->epilogue || !call || !call->parts || call->epilogue || launch.turns != 1 ||
+    const library::PartedFunction* parts = call ? call->function.parts : nullptr;
+    if (!launch.step->epilogue || !parts || call->epilogue || launch.turns != 1 ||
         launch.domain == 0) {
       return false;
     }
-    const int64_t unit = call->parts->partElements();
+    const int64_t unit = parts->partElements();
     const bool isPlaced =
         launch.kernel->stores() != ir::Stores::Streaming || unit % kStreamAlignment == 0;
     // As many threads take part as would in a launch of its own.
     const int64_t ranges = (launch.domain + launch.grain - 1) / launch.grain;
-    const bool isSpread =
-        call->parts->parts() >= std::min<int64_t>(ranges, host::threadPool().threads());
+    const bool isSpread = parts->parts() >= std::min<int64_t>(ranges, host::threadPool().threads());
     return unit > 0 && unit % (launch.elements / launch.domain) == 0 && isPlaced && isSpread;
   }
 
   PreparedCall prepare(const ir::LibraryStep& step) {
     const library::LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
-    PreparedCall prepared{&step, library::cachedLibrary(call)};
-    prepared.parts = dynamic_cast<const library::PartedFunction*>(prepared.function.get());
-    if (prepared.function) {
-      scratchBytes_ = std::max(scratchBytes_, prepared.function->scratchBytes());
-    }
-    return prepared;
+    const auto function = library::cachedLibrary(call);
+    const library::Packing* packing = function ? function->packing() : nullptr;
+    scratchBytes_ = std::max(scratchBytes_, function ? function->scratchBytes() : 0);
+    return {&step, CallFunction(function), CallFunction(packing ? packing->function : nullptr)};
   }
 
   void runLaunch(const PreparedLaunch& launch, const Frame& frame) const {
@@ -555,31 +563,59 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   void runCall(const PreparedCall& call, const Frame& frame, void* scratch) const {
-    if (!call.function) {
+    if (!call.function.whole) {
       return interpretCall(*call.step, frame);
     }
     absl::InlinedVector<void*, 6> operands;
     for (const ir::BufferRef& operand : call.step->operands) {
       operands.push_back(frame.address(operand, schedule_));
     }
+    const MemoryBlockPtr packed = packOperand(call, frame, scratch);
+    if (packed) {
+      operands[call.function.whole->packing()->operand] = packed->data();
+    }
+    const CallFunction& function = packed ? call.packed : call.function;
     void* const result = frame.address(call.step->result, schedule_);
     withOrigin(*call.step, [&] {
-      call.epilogue ? runWithEpilogue(call, operands.data(), result, scratch, frame)
-                    : call.function->run(operands.data(), result, scratch, host::threadPool());
+      call.epilogue ? runWithEpilogue(*function.parts, *call.epilogue, operands.data(), result,
+                                      scratch, frame)
+                    : function.whole->run(operands.data(), result, scratch, host::threadPool());
     });
   }
 
-  void runWithEpilogue(const PreparedCall& call, void* const* operands, void* result, void* scratch,
+  // The packed form of an operand that has not changed since it was last read; null for others, and
+  // where there is no memory for it.
+  MemoryBlockPtr packOperand(const PreparedCall& call, const Frame& frame, void* scratch) const {
+    const library::LibraryFunction& function = *call.function.whole;
+    const library::Packing* packing = function.packing();
+    const MemoryBlock* block =
+        packing ? frame.constant(call.step->operands[packing->operand]) : nullptr;
+    if (!block) {
+      return nullptr;
+    }
+    const auto pack = [&]() -> MemoryBlockPtr {
+      try {
+        auto packed = std::make_shared<Buffer>(packing->bytes);
+        function.pack(block->data(), packed->data(), scratch);
+        return packed;
+      } catch (const std::bad_alloc&) {
+        return nullptr;
+      }
+    };
+    return block->inForm(packing->form, pack);
+  }
+
+  void runWithEpilogue(const library::PartedFunction& function, const PreparedLaunch& launch,
+                       void* const* operands, void* result, void* scratch,
                        const Frame& frame) const {
-    const PreparedLaunch& launch = *call.epilogue;
     const LaunchData where = launchData(*launch.step, frame);
     const int64_t perItem = launch.elements / launch.domain;
     const ir::KernelArgs args{where.data.data(), launch.extents.data(), launch.strides.data(),
                               where.scalars.data()};
-    call.parts->runInParts(operands, result, scratch, host::threadPool(),
-                           [&](int64_t begin, int64_t end) {
-                             launch.kernel->run(args, begin / perItem, end / perItem);
-                           });
+    function.runInParts(operands, result, scratch, host::threadPool(),
+                        [&](int64_t begin, int64_t end) {
+                          launch.kernel->run(args, begin / perItem, end / perItem);
+                        });
   }
 
   std::vector<DeviceKernelPtr> kernels_;
