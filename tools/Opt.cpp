@@ -15,7 +15,8 @@ ABSL_FLAG(bool, list, false, "print every pass with its reason and exit");
 ABSL_FLAG(bool, verify, false, "only say whether the file, of any form, may run");
 ABSL_FLAG(std::string, pass, "", "run this graph pass alone");
 ABSL_FLAG(std::string, stop_after, "", "stop the pipeline after this pass");
-ABSL_FLAG(bool, fuse, true, "fuse; --nofuse gives every node a step of its own");
+ABSL_FLAG(std::string, skip, "",
+          "leave these passes out, apart by commas; without fuse every node has a step of its own");
 ABSL_FLAG(std::string, emit, "", "with the whole pipeline: llvm or asm of every kernel");
 
 namespace fl::tools {
@@ -41,8 +42,8 @@ void checkFlags(size_t files) {
   const std::vector<std::string> flags = flagsGiven();
   FL_USER_CHECK(flags.size() < 2, "opt: ", flags[0], " and ", flags[1], " do not go together");
   const bool compiles = flags.empty() || flags[0] == "--stop_after" || flags[0] == "--emit";
-  FL_USER_CHECK(compiles || absl::GetFlag(FLAGS_fuse), "opt: ", flags[0],
-                " and --nofuse do not go together");
+  FL_USER_CHECK(compiles || absl::GetFlag(FLAGS_skip).empty(), "opt: ", flags[0],
+                " and --skip do not go together");
   const bool lists = absl::GetFlag(FLAGS_list);
   FL_USER_CHECK(files == (lists ? 0 : 1), "opt: ", lists ? "--list takes no" : "expected one",
                 " file");
@@ -99,8 +100,8 @@ std::string optimize(const std::string& path) {
   const std::string form = parseInput(path, text, formOf);
   if (form != "graph") {
     const std::vector<std::string> flags = flagsGiven();
-    FL_USER_CHECK(flags.empty() && absl::GetFlag(FLAGS_fuse), path, ": is a ", form, "; ",
-                  flags.empty() ? "--nofuse" : flags[0], " is for a graph");
+    FL_USER_CHECK(flags.empty() && absl::GetFlag(FLAGS_skip).empty(), path, ": is a ", form, "; ",
+                  flags.empty() ? "--skip" : flags[0], " is for a graph");
   }
   if (form == "schedule") {
     return printSchedule(parseInput(path, text, ir::parseSchedule), "s");
@@ -114,7 +115,7 @@ std::string optimize(const std::string& path) {
   }
   codegen::CompileOptions options;
   options.stopAfter = absl::GetFlag(FLAGS_stop_after);
-  options.fuse = absl::GetFlag(FLAGS_fuse);
+  options.skip = absl::GetFlag(FLAGS_skip);
   options.verify = true;
   const codegen::Compilation compilation = codegen::compile(std::move(graph), options);
   const std::string emit = absl::GetFlag(FLAGS_emit);
@@ -127,7 +128,7 @@ std::string optimize(const std::string& path) {
 int runOpt(int argc, char** argv) {
   const std::vector<char*> arguments = parseCommandLine(
       "fl opt [flags] FILE.flir   (- reads standard input)\n\nTakes one flag, or "
-      "--nofuse with --stop_after or --emit; all but --list and --verify are for graphs.",
+      "--skip with --stop_after or --emit; all but --list and --verify are for graphs.",
       __FILE__, argc, argv);
   checkFlags(arguments.size() - 1);
   if (absl::GetFlag(FLAGS_list)) {

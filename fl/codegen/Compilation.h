@@ -19,8 +19,8 @@ struct Compilation {
 
 struct CompileOptions {
   ir::Lowering lowering = ir::Lowering::Kernels;
-  // Every node in steps of its own.
-  bool fuse = true;
+  // Passes that are left out, apart by commas. Without `fuse` every node is in steps of its own.
+  std::string skip;
   // The text after each pass, for dumps; the pass's number counts from 1, 0 is the input.
   std::function<void(int number, const std::string& pass, const std::string& text)> observe;
   // Passes run up to and including this one; empty means all.
@@ -29,7 +29,7 @@ struct CompileOptions {
 };
 
 // Runs the pipeline. Throws InternalError if an invariant breaks, std::invalid_argument if
-// stopAfter names no pass.
+// stopAfter or skip names no pass, or skip one that nothing runs without.
 Compilation compile(ir::Graph graph, const CompileOptions& options);
 
 // Runs the one graph pass `pass` (those that rewrite the graph), as `fl opt --pass=` does.

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <sstream>
 
 #include "fl/base/Error.h"
 #include "fl/base/Fault.h"
@@ -69,6 +71,21 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   }
 }
 
+bool isPass(const std::string& name) {
+  return std::ranges::any_of(rows(), [&](const PassRow& row) { return name == row.info.name; });
+}
+
+std::set<std::string> parseSkipped(const std::string& list) {
+  std::set<std::string> skipped;
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',');) {
+    FL_USER_CHECK(isPass(name), "skip: \"", name, "\" is no pass");
+    FL_USER_CHECK(name != "build" && name != "pack", "skip: nothing runs without ", name);
+    skipped.insert(name);
+  }
+  return skipped;
+}
+
 }  // namespace
 
 const std::vector<PassInfo>& passes() {
@@ -83,14 +100,14 @@ const std::vector<PassInfo>& passes() {
 }
 
 Compilation compile(ir::Graph graph, const CompileOptions& options) {
-  const bool known = options.stopAfter.empty() ||
-                     std::any_of(rows().begin(), rows().end(), [&](const PassRow& row) {
-                       return options.stopAfter == row.info.name;
-                     });
-  FL_USER_CHECK(known, "\"", options.stopAfter, "\" is no pass");
+  FL_USER_CHECK(options.stopAfter.empty() || isPass(options.stopAfter), "\"", options.stopAfter,
+                "\" is no pass");
+  std::set<std::string> skipped = parseSkipped(options.skip);
   Compilation compilation;
   compilation.lowering = options.lowering;
-  compilation.fusion.enabled = options.fuse && options.lowering == ir::Lowering::Kernels;
+  // The pass still makes the plan: of nodes alone.
+  compilation.fusion.enabled =
+      skipped.erase("fuse") == 0 && options.lowering == ir::Lowering::Kernels;
   compilation.graph = std::move(graph);
   int number = 0;
   auto observe = [&](const std::string& pass, const std::string& text) {
@@ -106,8 +123,10 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
     observe("recorded", printGraph(compilation.graph, "g", {.callSites = true}));
   }
   for (const PassRow& row : rows()) {
-    runPass(row, compilation, options);
     ++number;
+    if (!skipped.contains(row.info.name)) {
+      runPass(row, compilation, options);
+    }
     if (observed) {
       observe(row.info.name, currentText(compilation, row.info));
     }

@@ -396,6 +396,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   codegen::CompileOptions options;
   options.lowering = device_->lowering();
   options.verify = flags().check == "verify";
+  options.skip = flags().skip;
   options.observe = dump.observer();
   runtime::counters().plansBuilt++;
   try {

@@ -18,9 +18,9 @@ constexpr size_t kFewOperators = 24;
 PlanStore::PlanStore() : store_(runtime::openStore("plans")) {}
 
 ir::Schedule PlanStore::scheduleOf(const ir::Graph& graph, const codegen::CompileOptions& options) {
-  // Whoever watches the passes, or has one fail, wants them to run.
-  const bool isWatched =
-      options.observe || options.verify || !flags().fault.empty() || logEnabled(3);
+  // Whoever watches the passes, chooses them or has one fail, wants them to run.
+  const bool isWatched = options.observe || options.verify || !options.skip.empty() ||
+                         !flags().fault.empty() || logEnabled(3);
   if (!store_ || isWatched || graph.nodes().size() < kFewOperators) {
     return codegen::compile(graph, options).schedule;
   }

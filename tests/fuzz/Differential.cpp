@@ -25,6 +25,10 @@ std::unique_ptr<TensorBackend> makeLazy(const std::string& jit, const std::strin
 const BackendRegistration compiled("compiled", [](const std::string& device) {
   return makeLazy("sync", device);
 });
+// Runs with FL_SKIP=layout.
+const BackendRegistration planar("planar", [](const std::string& device) {
+  return makeLazy("sync", device);
+});
 const BackendRegistration interpreted("interpreted", [](const std::string& device) {
   return makeLazy("off", device);
 });
@@ -71,6 +75,15 @@ class PoisonScope {
   const std::shared_ptr<runtime::MemoryManager> manager_ = runtime::hostMemoryManager();
 };
 
+class SkipScope {
+ public:
+  explicit SkipScope(const std::string& passes) { flags().skip = passes; }
+  ~SkipScope() { flags().skip = before_; }
+
+ private:
+  const std::string before_ = flags().skip;
+};
+
 struct Mode {
   const char* backend;
   const char* device;
@@ -82,6 +95,7 @@ constexpr Mode kSameBits[] = {
     {"eager", "cpu", 2},       {"compiled", "cpu", 1},    {"compiled", "cpu", 2},
     {"interpreted", "cpu", 1}, {"interpreted", "cpu", 2}, {"compiled", "cpu", 1, true},
 };
+constexpr Mode kPlanar = {"planar", "cpu", 2};
 constexpr Mode kReference = {"eager", "ref", 1};
 
 std::string nameOf(const Mode& mode) {
@@ -101,6 +115,7 @@ Run execute(const Mode& mode, const ProgramOptions& options) {
     host::setNumThreads(mode.threads);
   }
   const PoisonScope poison(mode.poison);
+  const SkipScope skip(std::string(mode.backend) == kPlanar.backend ? "layout" : "");
   const BackendScope scope(mode.backend, mode.device);
   RandomProgram program(options);
   Run run;
@@ -166,18 +181,25 @@ std::string difference(const Run& actual, const Run& expected, bool near) {
   return "";
 }
 
-// Lazily, convolutions may take images with their channels last, and add in another order then.
 bool convolves(const Run& run) { return run.text.find("conv2d") != std::string::npos; }
 
 }  // namespace
 
-std::string checkProgram(uint64_t seed, int statements) {
+std::string checkProgram(uint64_t seed, const Cut& cut) {
   runtime::Counters& counters = runtime::counters();
   for (uint64_t variant = 0; variant < 2; ++variant) {
-    const ProgramOptions options{seed, variant, false, statements};
+    const ProgramOptions options{seed, variant, false, cut};
     const Run expected = execute(kExpected, options);
     if (!expected.failure.empty()) {
       return "threw " + expected.failure + "\n" + expected.text;
+    }
+    if (convolves(expected)) {
+      const Run actual = execute(kPlanar, options);
+      const std::string wrong = difference(actual, expected, false);
+      if (!wrong.empty()) {
+        return nameOf(kPlanar) + ", variant " + std::to_string(variant) + ": " + wrong + "\n" +
+               actual.text;
+      }
     }
     // The first lazy run of a program that convolves, whose bits all others have.
     std::optional<Run> relaid;
@@ -189,10 +211,9 @@ std::string checkProgram(uint64_t seed, int statements) {
       if (mayBeRelaid && !relaid) {
         if (!wrong.empty()) {
           // Of a program that is not tame nobody knows how far its values may be apart.
-          wrong =
-              expected.tame
-                  ? difference(actual, execute(kReference, {seed, variant, true, statements}), true)
-                  : actual.failure;
+          wrong = expected.tame
+                      ? difference(actual, execute(kReference, {seed, variant, true, cut}), true)
+                      : actual.failure;
         }
         relaid = actual;
       }
@@ -208,7 +229,7 @@ std::string checkProgram(uint64_t seed, int statements) {
       }
     }
     if (expected.tame && variant == 0) {
-      const Run reference = execute(kReference, {seed, variant, true, statements});
+      const Run reference = execute(kReference, {seed, variant, true, cut});
       const std::string wrong = difference(expected, reference, true);
       if (!wrong.empty()) {
         return "against the reference: " + wrong + "\n" + expected.text;
@@ -218,21 +239,28 @@ std::string checkProgram(uint64_t seed, int statements) {
   return "";
 }
 
-int shrinkProgram(uint64_t seed) {
-  int statements = 1;
-  while (statements < kAllStatements && checkProgram(seed, statements).empty()) {
-    ++statements;
+Cut shrinkProgram(uint64_t seed) {
+  Cut cut{1, {}};
+  while (cut.statements < kMostStatements && checkProgram(seed, cut).empty()) {
+    ++cut.statements;
   }
-  return statements;
+  for (int number = cut.statements - 2; number >= 0; --number) {
+    Cut less = cut;
+    less.without.insert(number);
+    if (!checkProgram(seed, less).empty()) {
+      cut = less;
+    }
+  }
+  return cut;
 }
 
-void dumpProgram(uint64_t seed, int statements, const std::string& folder) {
+void dumpProgram(uint64_t seed, const Cut& cut, const std::string& folder) {
   const std::string before = flags().dump;
   flags().dump = folder;
   {
     const BackendRegistration dumped(
         "dumped " + folder, [](const std::string& device) { return makeLazy("sync", device); });
-    execute({("dumped " + folder).c_str(), "cpu", 1}, {seed, 0, false, statements});
+    execute({("dumped " + folder).c_str(), "cpu", 1}, {seed, 0, false, cut});
   }
   flags().dump = before;
 }

@@ -1,28 +1,28 @@
 // Differential fuzzing: random programs give the same bits compiled, on tier 0 and eagerly, with
 // one thread and with two, and on memory that is poisoned; and nearly the same values on the
-// reference device. No program may fail in the compiler (a fallback), and a second run with other
-// numbers builds no plan. Relies on RandomProgram.h; FuzzTest.cpp and Fuzz.cpp run it.
+// reference device. Where convolutions take images with the channels last they add in another
+// order: such a program has eager's bits without the pass that chooses layouts, its own with it. No
+// program may fail in the compiler (a fallback), and a second run with other numbers builds no
+// plan. Relies on RandomProgram.h; FuzzTest.cpp and Fuzz.cpp run it.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "fl/base/Types.h"
 #include "fl/ir/Op.h"
+#include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
 
-inline constexpr int kAllStatements = std::numeric_limits<int>::max();
-
-// Runs the first statements of a program everywhere; what is wrong with it, or "".
-std::string checkProgram(uint64_t seed, int statements = kAllStatements);
-// How many statements of a program that is wrong are enough for it to be.
-int shrinkProgram(uint64_t seed);
+// Runs what is left of a program everywhere; what is wrong with it, or "".
+std::string checkProgram(uint64_t seed, const Cut& cut = {});
+// What is enough of a program that is wrong: no statement of it can go.
+Cut shrinkProgram(uint64_t seed);
 // Writes every stage of the program's plans into the folder, as FL_DUMP does.
-void dumpProgram(uint64_t seed, int statements, const std::string& folder);
+void dumpProgram(uint64_t seed, const Cut& cut, const std::string& folder);
 // How often the programs so far called every op, by the dtype of its first operand.
 using CallCounts = std::array<std::array<uint64_t, kDtypeCount>, ir::kOpCount>;
 CallCounts& callCounts();

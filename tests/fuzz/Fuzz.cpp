@@ -35,12 +35,14 @@ struct Progress {
 };
 
 void report(uint64_t seed, const std::string& wrong) {
-  const int statements = shrinkProgram(seed);
+  const Cut cut = shrinkProgram(seed);
   const std::string folder = absl::GetFlag(FLAGS_dump) + "/seed" + std::to_string(seed);
-  dumpProgram(seed, statements, folder);
+  dumpProgram(seed, cut, folder);
   std::ostringstream os;
-  os << "\nprogram " << seed << ": " << wrong << "its first " << statements
-     << " statements are enough; their plans are in " << folder
+  os << "\nprogram " << seed << ": " << wrong << "\n"
+     << cut.statements - static_cast<int>(cut.without.size()) << " statements are enough:\n"
+     << checkProgram(seed, cut) << "their plans are in " << folder
+     << "; `fl reduce` makes those smaller"
      << "\nreplay with --programs=1 --seed=" << seed << "\n";
   std::cout << os.str() << std::flush;
 }

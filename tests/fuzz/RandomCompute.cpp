@@ -93,20 +93,126 @@ bool RandomProgram::applyBinary() {
   return true;
 }
 
+template <class F>
+Tensor RandomProgram::withNumber(bool mayBeZero, F f) {
+  const double real = anyNumber();
+  const auto whole = static_cast<int64_t>(data_() % 21) - 10;
+  const auto numbered = [&](auto number) {
+    return f(number == decltype(number){} && !mayBeZero ? decltype(number){1} : number);
+  };
+  switch (below(6)) {
+    case 0:
+      return numbered(static_cast<float>(real));
+    case 1:
+      return numbered(static_cast<int>(whole));
+    case 2:
+      return numbered(static_cast<long long>(whole));
+    case 3:
+      return numbered(static_cast<unsigned char>(whole));
+    case 4:
+      return numbered(whole > 0);
+    default:
+      return numbered(real);
+  }
+}
+
 bool RandomProgram::applyScalar() {
   const Variable& x = any();
-  const BinaryRow& row = binaryRows()[below(6)];
-  const double operand = row.rule == BinaryRow::Rule::Div && tame_ ? 1.5 : anyNumber();
-  const Tensor scalar =
-      fromScalar(operand, isFloating(x.value.tensor.type())
-                              ? x.value.tensor.type()
-                              : (chance(50) ? dtype::f32 : x.value.tensor.type()));
-  const bool reversed = row.rule != BinaryRow::Rule::Div && chance(40);
-  Value value =
-      reversed ? tracker_.binary(row, {scalar}, x.value) : tracker_.binary(row, x.value, {scalar});
+  const int kind = below(6);
+  const BinaryRow& row = binaryRows()[kind];
+  const bool divides = row.rule == BinaryRow::Rule::Div, reversed = !divides && chance(40);
+  const Tensor& t = x.value.tensor;
+  Value value;
+  withNumber(!(divides && tame_), [&](auto n) {
+    switch (kind) {
+      case 0:
+        value.tensor = reversed ? n + t : t + n;
+        break;
+      case 1:
+        value.tensor = reversed ? n - t : t - n;
+        break;
+      case 2:
+        value.tensor = reversed ? n * t : t * n;
+        break;
+      case 3:
+        value.tensor = t / n;
+        break;
+      case 4:
+        value.tensor = reversed ? minimum(static_cast<double>(n), t) : minimum(t, n);
+        break;
+      default:
+        value.tensor = reversed ? maximum(static_cast<double>(n), t) : maximum(t, n);
+    }
+    const Value number{fromScalar(static_cast<double>(n), value.tensor.type())};
+    const Value tracked = tracker_.binary(row, x.value, number);
+    value = {value.tensor, tracked.exact, tracked.error};
+    return value.tensor;
+  });
   const std::string pair = reversed ? "number, " + x.name : x.name + ", number";
   define(std::move(value), std::string(row.name) + "(" + pair + ")");
   return true;
+}
+
+bool RandomProgram::updateScalar() {
+  Variable& x = any();
+  const int kind = below(4);
+  const BinaryRow& row = binaryRows()[kind];
+  const bool divides = row.rule == BinaryRow::Rule::Div;
+  Tensor& t = x.value.tensor;
+  Value changed;
+  withNumber(!(divides && tame_), [&](auto n) {
+    changed = tracker_.binary(row, x.value, {fromScalar(static_cast<double>(n), t.type())});
+    switch (kind) {
+      case 0:
+        return t += n;
+      case 1:
+        return t -= n;
+      case 2:
+        return t *= n;
+      default:
+        return t /= n;
+    }
+  });
+  text_ += x.name + " = " + row.name + "(" + x.name + ", number) in place\n";
+  written(x, changed);
+  return true;
+}
+
+// Functions that take a number for a tensor.
+bool RandomProgram::applyNumberForms() {
+  const Variable& x = any();
+  const Tensor& t = x.value.tensor;
+  const double n = anyNumber();
+  const Value number{fromScalar(n, t.type())};
+  switch (below(4)) {
+    case 0: {
+      if (tame_) return false;
+      const Value raised = tracker_.binary(binaryRow("power"), x.value, number);
+      define({chance(50) ? power(t, n) : power(n, t), false, raised.error},
+             "power(" + x.name + ")");
+      return true;
+    }
+    case 1: {
+      const Value bounded = tracker_.binary(binaryRow("minimum"), x.value, number);
+      const Tensor low = t - 1.0;
+      const Tensor result = chance(50) ? clip(t, -1.5, n) : clip(t, low.astype(t.type()), n);
+      if (result.type() != t.type()) return false;
+      define({result, bounded.exact, bounded.error}, "clip(" + x.name + ")");
+      return true;
+    }
+    default: {
+      const Variable* y = compatible(x, true);
+      if (!y || (tame_ && !y->value.exact)) return false;
+      const Value condition = tracker_.cast(y->value, dtype::b8);
+      const Value chosen = tracker_.where(condition, x.value, number);
+      const bool first = chance(50);
+      define(
+          {first ? where(condition.tensor, t, n) : where(condition.tensor, n, t), chosen.exact,
+           chosen.error},
+          "where(" + y->name + ", " + (first ? x.name + ", number)" : "number, " + x.name + ")"));
+      return true;
+    }
+  }
 }
 
 bool RandomProgram::applyCast() {
@@ -139,7 +245,7 @@ bool RandomProgram::applyWhere() {
 // ---- Reductions and products ----
 
 bool RandomProgram::applyReduce() {
-  const ReduceRow& row = reduceRows()[!focused_ && chance(60) ? below(4) : below(11)];
+  const ReduceRow& row = reduceRows()[!focused_ && chance(60) ? below(4) : below(12)];
   const Variable& x = any();
   const Shape& shape = x.value.tensor.shape();
   const bool index = row.name[0] == 'a' && row.name[1] == 'r';
@@ -220,9 +326,7 @@ bool RandomProgram::applyMatmul() {
     return false;
   }
   const std::string name = x.name;
-  // A product that took over its operand's transpose would add in another order.
-  const Value lhs =
-      tracker_.binary(binaryRow("add"), x.value, {fromScalar(0.25, x.value.tensor.type())});
+  const Value lhs = x.value;
   input(other, lhs.tensor.type());
   const Variable& y = variables_.back();
   const std::string text =

@@ -147,13 +147,41 @@ bool RandomProgram::applySort() {
            "argsort" + arguments + ")");
     return true;
   }
-  if (chance(30)) {
+  if (chance(20)) {
     define(Tracker::moved(x.value, sort(x.value.tensor, axis, mode)), "sort" + arguments + ")");
     return true;
   }
   Tensor values, indices;
-  topk(values, indices, x.value.tensor, k, axis, mode);
-  define(Tracker::moved(x.value, values), "topk" + arguments + ", " + std::to_string(k) + ")");
+  const bool exact = x.value.exact, sorts = chance(30);
+  const Value source = x.value;
+  if (sorts) {
+    sort(values, indices, source.tensor, axis, mode);
+  } else {
+    topk(values, indices, source.tensor, k, axis, mode);
+  }
+  define(Tracker::moved(source, values),
+         (sorts ? "sort" : "topk") + arguments + ", " + std::to_string(k) + ")");
+  if (exact) {
+    define({indices}, "its indices");
+  }
+  return true;
+}
+
+bool RandomProgram::applyExtremes() {
+  const Variable& x = any();
+  const Tensor t = x.value.tensor;
+  if (t.ndim() == 0 || t.isEmpty()) {
+    return false;
+  }
+  const int axis = below(t.ndim());
+  const bool least = chance(50), keepDims = chance(50), exact = x.value.exact;
+  const std::string text = (least ? "min(" : "max(") + x.name + ", " + std::to_string(axis) + ")";
+  Tensor values, indices;
+  least ? min(values, indices, t, axis, keepDims) : max(values, indices, t, axis, keepDims);
+  define(Tracker::moved(x.value, values), text);
+  if (exact) {
+    define({indices}, "its indices");
+  }
   return true;
 }
 

@@ -1,5 +1,6 @@
 // Statements of random programs that rearrange, write, read and drop values.
 #include <algorithm>
+#include <cstring>
 
 #include "tests/fuzz/RandomProgram.h"
 
@@ -183,7 +184,7 @@ bool RandomProgram::copyVariable() {
 
 bool RandomProgram::updateWhole() {
   Variable& x = any();
-  const int kind = below(3);
+  const int kind = below(tame_ ? 3 : 4);
   const BinaryRow& row = binaryRows()[kind];
   const Variable* y = nullptr;
   for (const Variable& other : variables_) {
@@ -203,8 +204,11 @@ bool RandomProgram::updateWhole() {
     case 1:
       x.value.tensor -= y->value.tensor;
       break;
-    default:
+    case 2:
       x.value.tensor *= y->value.tensor;
+      break;
+    default:
+      x.value.tensor /= y->value.tensor;
       break;
   }
   text_ += x.name + " = " + row.name + "(" + x.name + ", " + y->name + ") in place\n";
@@ -228,14 +232,65 @@ bool RandomProgram::updateView() {
   }
   input(view.tensor.shape(), x.value.tensor.type());
   const Value source = tracker_.unary(unaryRow("negative"), variables_.back().value);
-  text_ += text + ") -= negative(" + variables_.back().name + ")\n";
-  written(x, tracker_.binary(binaryRow("sub"), view, source));
-  x.value.tensor(indices) -= source.tensor;
+  const char* const kForms[] = {"add", "sub", "mul", "="};
+  const int form = below(4);
+  text_ += text + ") " + kForms[form] + " negative(" + variables_.back().name + ")\n";
+  written(x, form == 3 ? source : tracker_.binary(binaryRow(kForms[form]), view, source));
+  switch (form) {
+    case 0:
+      x.value.tensor(indices) += source.tensor;
+      break;
+    case 1:
+      x.value.tensor(indices) -= source.tensor;
+      break;
+    case 2:
+      x.value.tensor(indices) *= source.tensor;
+      break;
+    default:
+      x.value.tensor(indices) = source.tensor;
+  }
   return true;
 }
 
 bool RandomProgram::readAny() {
   read(any());
+  return true;
+}
+
+bool RandomProgram::readScalar() {
+  Variable& x = any();
+  const Tensor& tensor = x.value.tensor;
+  if (tensor.isEmpty() || (tame_ && !x.value.exact)) {
+    return false;
+  }
+  const Dim place = static_cast<Dim>(data_() % static_cast<uint64_t>(tensor.elements()));
+  const double read = tensor.flat(place).asScalar<double>();
+  text_ += "asScalar of " + x.name + "\n";
+  reads_.push_back({"an element of " + x.name,
+                    dtype::f64,
+                    {},
+                    std::string(sizeof read, '\0'),
+                    x.value.exact,
+                    0});
+  std::memcpy(reads_.back().bytes.data(), &read, sizeof read);
+  return true;
+}
+
+// Writes a byte of every element's where it stands: 1, which makes no NaN.
+bool RandomProgram::lockAny() {
+  Variable& x = any();
+  Tensor& tensor = x.value.tensor;
+  const dtype type = tensor.type();
+  if (tensor.isEmpty() || isFloating(type)) {
+    return false;
+  }
+  void* elements = nullptr;
+  tensor.device(&elements);
+  for (Dim i = 0; i < tensor.elements(); i += 3) {
+    static_cast<char*>(elements)[static_cast<size_t>(i) * getTypeSize(type)] = 1;
+  }
+  tensor.unlock();
+  text_ += "write into the memory of " + x.name + "\n";
   return true;
 }
 

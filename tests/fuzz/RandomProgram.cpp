@@ -21,10 +21,10 @@ double specialNumber(uint64_t word) {
 }  // namespace
 
 RandomProgram::RandomProgram(const ProgramOptions& options)
-    : structure_(options.seed),
+    : options_(options),
+      structure_(options.seed),
       data_(options.seed * 1000003 + options.variant + 1),
       tracker_(options.measure),
-      limit_(options.statements),
       tame_(chance(60)),
       dense_(chance(25)) {
   static const Dim kSizes[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 32, 33, 70};
@@ -48,6 +48,21 @@ RandomProgram::RandomProgram(const ProgramOptions& options)
 }
 
 std::vector<HostValue> RandomProgram::run() {
+  input(base_, mainType_);
+  input(relatedShape(), mainType_);
+  const int statements = 10 + below(dense_ ? 110 : chance(15) ? 190 : 20);
+  for (int number = 0; number < std::min(statements, options_.cut.statements); ++number) {
+    if (!options_.cut.without.contains(number)) {
+      runStatement(number);
+    }
+  }
+  for (const Variable& variable : variables_) {
+    read(variable);
+  }
+  return std::move(reads_);
+}
+
+void RandomProgram::runStatement(int number) {
   static const auto& kStatements = *new std::vector<Weighted>{
       {&RandomProgram::applyUnary, 20},    {&RandomProgram::applyBinary, 25},
       {&RandomProgram::applyScalar, 8},    {&RandomProgram::applyWhere, 5},
@@ -69,24 +84,22 @@ std::vector<HostValue> RandomProgram::run() {
       {&RandomProgram::applyAttention, 4}, {&RandomProgram::applyFlat, 4},
       {&RandomProgram::updateFlat, 4},     {&RandomProgram::applySparse, 2},
       {&RandomProgram::applyBatchnorm, 2}, {&RandomProgram::applyRnn, 1},
-      {&RandomProgram::focus, 80}};
-  input(base_, mainType_);
-  input(relatedShape(), mainType_);
-  const int statements = 4 + below(dense_ ? 120 : chance(15) ? 90 : 30);
-  for (int done = 0, tried = 0; done < std::min(statements, limit_) && tried < 10 * statements;
-       ++tried) {
+      {&RandomProgram::updateScalar, 4},   {&RandomProgram::applyNumberForms, 4},
+      {&RandomProgram::applyExtremes, 3},  {&RandomProgram::readScalar, 1},
+      {&RandomProgram::lockAny, 1},        {&RandomProgram::focus, 80}};
+  constexpr int kTries = 10;
+  constexpr uint64_t kNext = 0x9e3779b97f4a7c15;
+  structure_.seed(options_.seed * 1000003 + static_cast<uint64_t>(number) * kNext);
+  data_.seed(~options_.seed * 1000003 + options_.variant + static_cast<uint64_t>(number) * kNext);
+  for (int tried = 0, done = 0; !done && tried < kTries; ++tried) {
     const size_t chosen = pick(kStatements);
     if (!dense_ || chosen < kDenseStatements || chance(5)) {
-      done += (this->*kStatements[chosen].statement)();
-    }
-    while (variables_.size() > kMaxVariables) {
-      dropAny();
+      done = (this->*kStatements[chosen].statement)();
     }
   }
-  for (const Variable& variable : variables_) {
-    read(variable);
+  while (variables_.size() > kMaxVariables) {
+    dropAny();
   }
-  return std::move(reads_);
 }
 
 // ---- Choices ----

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,12 +25,20 @@ struct HostValue {
   double error;  // see TrackedValue.h; only if measured
 };
 
+// At most so many statements are in a program.
+inline constexpr int kMostStatements = 200;
+
+// What is left of a program: its first statements but some.
+struct Cut {
+  int statements = kMostStatements;
+  std::set<int> without;  // by number, from 0
+};
+
 struct ProgramOptions {
   uint64_t seed = 0;
   uint64_t variant = 0;
   bool measure = false;
-  // Ends after this many, as if the program had no more.
-  int statements = std::numeric_limits<int>::max();
+  Cut cut = {};
 };
 
 class RandomProgram {
@@ -72,6 +80,9 @@ class RandomProgram {
   const Variable* compatible(const Variable& with, bool sameType);
   std::vector<int> anyAxes(int rank);
   double anyNumber();
+  // f(number) of any of the types that operators take, not 0 unless it may be.
+  template <class F>
+  Tensor withNumber(bool mayBeZero, F f);
 
   // ---- Variables ----
   std::string define(Value value, const std::string& text);
@@ -87,6 +98,9 @@ class RandomProgram {
   // ---- Statements; false if nothing fits ----
   // One of the statements, by weight.
   size_t pick(const std::vector<Weighted>& statements);
+  // Statement `number`; each draws from streams of its own, so that it stays what it is where
+  // others are left out.
+  void runStatement(int number);
   // Another statement on an input of its own, so that every operator meets every dtype.
   bool focus();
   bool makeInput();
@@ -95,6 +109,8 @@ class RandomProgram {
   bool applyUnary();
   bool applyBinary();
   bool applyScalar();
+  bool updateScalar();
+  bool applyNumberForms();
   bool applyCast();
   bool applyWhere();
   bool applyReduce();
@@ -119,6 +135,7 @@ class RandomProgram {
   bool applyFlat();
   bool updateFlat();
   bool applySort();
+  bool applyExtremes();
   bool applyCumsum();
   bool applyMedian();
   bool applyRoll();
@@ -127,6 +144,8 @@ class RandomProgram {
   bool updateWhole();
   bool updateView();
   bool readAny();
+  bool readScalar();
+  bool lockAny();
   bool dropAny();
   bool endSegment();
   std::vector<Index> anyIndices(const Shape& shape, std::string* text);
@@ -134,10 +153,10 @@ class RandomProgram {
   Tensor anyMask(const Shape& shape);
   Tensor anyPlaces(Dim size);
 
+  const ProgramOptions options_;
   std::mt19937_64 structure_;
   std::mt19937_64 data_;
   Tracker tracker_;
-  const int limit_;
   bool tame_;
   bool dense_;
   bool focused_ = false;

@@ -48,7 +48,7 @@ void expectOtherSchedulesReadBack(const ir::Graph& graph) {
   for (const ir::Lowering lowering : {ir::Lowering::Calls, ir::Lowering::Kernels}) {
     codegen::CompileOptions options;
     options.lowering = lowering;
-    options.fuse = false;
+    options.skip = "fuse";
     options.verify = true;
     expectScheduleReadsBack(printSchedule(codegen::compile(graph, options).schedule, "s"));
   }
@@ -81,7 +81,7 @@ TEST(Fuzz, TextReadsBackAsItWas) {
     SCOPED_TRACE("replay with --dump and seed " + std::to_string(seed));
     const std::string folder = ::testing::TempDir() + "/texts" + std::to_string(seed);
     std::filesystem::create_directories(folder);  // a program that computes nothing has no plan
-    dumpProgram(seed, kAllStatements, folder);
+    dumpProgram(seed, {}, folder);
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
       if (entry.is_regular_file()) {
         SCOPED_TRACE(entry.path());

@@ -13,6 +13,9 @@ using Reduce = Tensor (*)(const Tensor&, const std::vector<int>&, bool);
 Tensor varOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
   return var(x, axes, false, keepDims);
 }
+Tensor stdOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
+  return fl::std(x, axes, keepDims);
+}
 Tensor normOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
   return norm(x, axes, 2, keepDims);
 }
@@ -113,6 +116,7 @@ const std::vector<ReduceRow>& reduceRows() {
       {"argmax", &argmaxOf, Step},
       {"argmin", &argminOf, Step},
       {"var", &varOf, Wild},
+      {"std", &stdOf, Wild},
       {"norm", &normOf, Wild},
   };
   return rows;

@@ -72,8 +72,16 @@ run 0 opt --pass=cse good.flir
 says out "%1 = add %0, %0 : f32[4,8]"
 run 0 opt --stop_after=fuse good.flir
 says out "// fuse space=(4, 8) reduced=[0]: mul%0 add%1 sum%2"
-run 0 opt --nofuse good.flir
-[[ $(grep -c launch out) == 3 ]] || fail "--nofuse: a launch for each node: $(cat out)"
+run 0 opt --skip=fuse good.flir
+[[ $(grep -c launch out) == 3 ]] || fail "--skip=fuse: a launch for each node: $(cat out)"
+run 0 opt --skip=canonicalize,layout,cse,library,dce,order,join,epilogue good.flir
+says out "launch"
+run 0 opt --skip=cse --stop_after=cse good.flir
+says out "%1 = mul"
+run 1 opt --skip=cse,frobnicate good.flir
+says err 'skip: "frobnicate" is no pass'
+run 1 opt --skip=pack good.flir
+says err 'skip: nothing runs without pack'
 
 # Every pass with its reason, in order.
 run 0 opt --list
@@ -136,19 +144,19 @@ refused() { # refused WORDS ARGUMENTS...
 refused "opt: --stop_after and --emit do not go together" --stop_after=cse --emit=llvm good.flir
 refused "opt: --pass and --emit do not go together" --pass=dce --emit=llvm good.flir
 refused "opt: --pass and --stop_after do not go together" --pass=dce --stop_after=cse good.flir
-refused "opt: --pass and --nofuse do not go together" --pass=dce --nofuse good.flir
-refused "opt: --verify and --nofuse do not go together" --verify --nofuse good.flir
+refused "opt: --pass and --skip do not go together" --pass=dce --skip=cse good.flir
+refused "opt: --verify and --skip do not go together" --verify --skip=cse good.flir
 refused "opt: --verify and --pass do not go together" --verify --pass=dce good.flir
 refused "opt: --list and --verify do not go together" --list --verify good.flir
 refused "opt: --list takes no file" --list good.flir
 for form in schedule kernel; do
-  for flag in --pass=dce --stop_after=cse --nofuse --emit=llvm; do
+  for flag in --pass=dce --stop_after=cse --skip=cse --emit=llvm; do
     refused "$form.flir: is a $form; ${flag%=*} is for a graph" $flag $form.flir
   done
 done
-run 0 opt --nofuse --stop_after=fuse good.flir
-run 0 opt --nofuse --emit=llvm good.flir
-[[ $(grep -c "^define i64 @k" out) == 3 ]] || fail "--nofuse --emit=llvm: $(cat out)"
+run 0 opt --skip=fuse --stop_after=fuse good.flir
+run 0 opt --skip=fuse --emit=llvm good.flir
+[[ $(grep -c "^define i64 @k" out) == 3 ]] || fail "--skip=fuse --emit=llvm: $(cat out)"
 
 : >empty.flir
 run 1 opt empty.flir
