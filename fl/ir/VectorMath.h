@@ -3,15 +3,15 @@
 //
 // There is no branch, table look-up, conversion between float and integer, or contraction: every
 // fused multiply-add is written out, so each executor computes the same bits (of a NaN: a NaN).
-// What few arguments need, the reduction of huge angles and long quotients, goes through
-// b.rarely(). Arguments are reduced the classic way (Cody and Waite, "Software Manual for the
-// Elementary Functions", 1980; the logarithms follow Tang's series in s = f / (2 + f)). Polynomials
-// are minimax fits made with Sollya's fpminimax and remez for the intervals stated beside them.
+// What few arguments need, the reduction of huge angles (the one that converts) and long quotients,
+// goes through b.rarely(). Arguments are reduced the classic way (Cody and Waite, "Software Manual
+// for the Elementary Functions", 1980; the logarithms follow Tang's series in s = f / (2 + f)).
+// Polynomials are minimax fits made with Sollya's fpminimax and remez for the intervals stated
+// beside them.
 //
 // Largest errors, in units in the last place of the result: exp 0.98, log 0.85, erf 1 (f64 1.3),
 // pow 1.3, tanh 1.4, log1p 1.5, sin and cos 1.6; fmod is exact. tests/ir/VectorMathTest.cpp asserts
-// bounds; docs/accuracy.md is a table over all f32 numbers. sin and cos in f64 are so for
-// |x| <= 1e9; beyond, results lose accuracy but stay in [-1, 1].
+// bounds; docs/accuracy.md is a table over all f32 numbers.
 #pragma once
 
 #include <array>
@@ -79,6 +79,28 @@ struct Double {
   static constexpr double kLn2Hi = 0x1.62e42fefp-1, kLn2Lo = 0x1.473de6af278edp-34;
   static constexpr double kHalfPi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54,
                                        -0x1.f1976b7ed8fbcp-110};
+  // From here on an angle is huge. These are 64 zeros, then the bits of 1 / (2 pi).
+  static constexpr double kHugeAngle = 0x1p29;
+  static constexpr uint64_t kInverseTurn[] = {0,
+                                              0x28be60db9391054a,
+                                              0x7f09d5f47d4d3770,
+                                              0x36d8a5664f10e410,
+                                              0x7f9458eaf7aef158,
+                                              0x6dc91b8e909374b8,
+                                              0x01924bba82746487,
+                                              0x3f877ac72c4a69cf,
+                                              0xba208d7d4baed121,
+                                              0x3a671c09ad17df90,
+                                              0x4e64758e60d4ce7d,
+                                              0x272117e2ef7e4a0e,
+                                              0xc7fe25fff7816603,
+                                              0xfbcbc462d6829b47,
+                                              0xdb4d9fb3c9f2c26d,
+                                              0xd3d18fd9a797fa8b,
+                                              0x5d49eeb1faf97c5e,
+                                              0xcf41ce7de294a4ba,
+                                              0x9afed7ec47e35742,
+                                              0x1580cc11bf1edaea};
   static constexpr double kThirdHi = 0x1.5555555555555p-2, kThirdLo = 0x1.5555555555555p-56;
   static constexpr double kExpLow = -746, kExpHigh = 710;
   static constexpr double kExp[] = {
@@ -412,15 +434,80 @@ class Formulas {
             b_.template castTo<dtype::f32>(b_.mul(rest, number(0x1.921fb54442d18p+2)))};
   }
 
+  // The upper half of the product of two u64.
+  template <class U>
+  U highProduct(U x, U y) {
+    const auto low = [&](U z) { return b_.bitAnd(z, b_.integer(z, 0xffffffff)); };
+    const auto high = [&](U z) { return b_.lshr(z, b_.integer(z, 32)); };
+    const U cross1 = b_.mul(high(x), low(y)), cross2 = b_.mul(low(x), high(y));
+    const U middle = b_.add(b_.add(high(b_.mul(low(x), low(y))), low(cross1)), low(cross2));
+    return b_.add(b_.add(b_.mul(high(x), high(y)), b_.add(high(cross1), high(cross2))),
+                  high(middle));
+  }
+
+  // The same for f64, in integers: of 1 / (2 pi), the 192 bits behind those whose products with x
+  // are whole turns, times x's mantissa. 128 bits of the product's fraction tell an angle as near
+  // to a quarter turn as any f64 comes, 2^-62, to all its digits.
+  Angle reduceHugeAngleInWords(V x) {
+    constexpr int kWords = std::size(Format::kInverseTurn), kTaken = 4;
+    const auto word = b_.template castTo<dtype::u64>(b_.bits(b_.magnitude(x)));
+    using U = std::remove_const_t<decltype(word)>;
+    const auto number = [&](uint64_t value) {
+      return b_.integer(word, static_cast<int64_t>(value));
+    };
+    const U mantissa =
+        b_.bitOr(b_.bitAnd(word, number((uint64_t{1} << 52) - 1)), number(uint64_t{1} << 52));
+    const U first = b_.sub(b_.lshr(word, number(52)), number(1023 + 52 - 64));
+    std::array<U, kWords> words;
+    for (int i = 0; i < kWords; ++i) words[i] = number(Format::kInverseTurn[i]);
+    for (int step = 16; step > 0; step /= 2) {
+      const auto skips = b_.isNonZero(b_.bitAnd(first, number(uint64_t{64} * step)));
+      for (int i = 0; i < kTaken - 1 + step && i + step < kWords; ++i) {
+        words[i] = b_.select(skips, words[i + step], words[i]);
+      }
+    }
+    const U shift = b_.bitAnd(first, number(63)), back = b_.sub(number(63), shift);
+    const auto taken = [&](int i) {
+      return b_.bitOr(b_.shl(words[i], shift), b_.lshr(b_.lshr(words[i + 1], number(1)), back));
+    };
+    const U product = b_.mul(mantissa, taken(1));
+    const U lower = b_.add(product, highProduct(mantissa, taken(2)));
+    const U carry = b_.select(b_.lt(lower, product), number(1), number(0));
+    const U upper =
+        b_.add(b_.add(b_.mul(mantissa, taken(0)), highProduct(mantissa, taken(1))), carry);
+    const U quarters = b_.lshr(b_.add(upper, number(uint64_t{1} << 61)), number(62));
+    const U rest = b_.sub(upper, b_.shl(quarters, number(62)));
+    const auto real64 = [&](U bits, double unit) {
+      const auto signedBits = b_.template castTo<dtype::s64>(bits);
+      return b_.mul(b_.template castTo<dtype::f64>(signedBits), real(unit));
+    };
+    // The upper 53 bits, which are a f64, and what is below.
+    const V below = b_.add(real64(b_.bitAnd(rest, number(0x7ff)), 0x1p-64),
+                           real64(b_.lshr(lower, number(11)), 0x1p-117));
+    const V exact = real64(b_.bitAnd(rest, number(~uint64_t{0x7ff})), 0x1p-64);
+    const V turn = real(0x1.921fb54442d18p+2);
+    const V angle =
+        b_.fma(exact, turn, b_.fma(below, turn, b_.mul(exact, real(0x1.1a62633145c07p-52))));
+    const auto isNegative = b_.lt(x, real(0));
+    const V number64 = b_.fromBits(b_.template castTo<dtype::s64>(
+        b_.select(isNegative, b_.sub(number(0), quarters), quarters)));
+    // NaN for infinity.
+    return {number64, b_.add(b_.select(isNegative, b_.negate(angle), angle), b_.sub(x, x))};
+  }
+
   // sin(x + quarters pi / 2)
   V sinOfTurned(V x, int64_t quarters) {
-    const auto usual = [&] { return sinOfAngle(reduceAngle(x), quarters); };
-    if constexpr (Format::kWidth == 32) {
-      return b_.rarely(b_.le(real(Format::kHugeAngle), b_.magnitude(x)), usual,
-                       [&] { return sinOfAngle(reduceHugeAngle(x), quarters); });
-    } else {
-      return usual();
-    }
+    const auto huge = [&] {
+      if constexpr (Format::kWidth == 32) {
+        return reduceHugeAngle(x);
+      } else {
+        return reduceHugeAngleInWords(x);
+      }
+    };
+    return b_.rarely(
+        b_.le(real(Format::kHugeAngle), b_.magnitude(x)),
+        [&] { return sinOfAngle(reduceAngle(x), quarters); },
+        [&] { return sinOfAngle(huge(), quarters); });
   }
 
   V sinOfAngle(Angle angle, int64_t quarters) {

@@ -43,10 +43,6 @@ template <typename I>
 EdgeRow integral(const char* name, Tensor (*apply)(const Tensor&, const Tensor&), I whole) {
   return {name, binary(apply), EdgeRow::Exact, {}, whole};
 }
-EdgeRow withLimitF64(EdgeRow row, double limit) {
-  row.limitF64 = limit;
-  return row;
-}
 bool eitherNan(Reals v) { return std::isnan(v.x) || std::isnan(v.y); }
 
 // The low 64 bits, which is all that any dtype keeps.
@@ -73,8 +69,8 @@ std::vector<EdgeRow> unaryRows() {
       function("exp", &fl::exp, std::exp),
       function("log", &fl::log, std::log),
       function("log1p", &fl::log1p, std::log1p),
-      withLimitF64(function("sin", &fl::sin, std::sin), 1e9),
-      withLimitF64(function("cos", &fl::cos, std::cos), 1e9),
+      function("sin", &fl::sin, std::sin),
+      function("cos", &fl::cos, std::cos),
       rounded("sqrt", &fl::sqrt, std::sqrt),
       function("tanh", &fl::tanh, std::tanh),
       function("erf", &fl::erf, std::erf),

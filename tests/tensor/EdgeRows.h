@@ -29,8 +29,6 @@ struct EdgeRow {
   // Empty where the operator takes no such dtype. Rounded or wrapped by the caller.
   std::function<double(const Operands<double>&)> real;
   std::function<Whole(const Operands<Whole>&)> whole;
-  // Results in f64 for |x| above it only stay in [-1, 1]; 0: there is no limit.
-  double limitF64 = 0;
 };
 
 // nullptr if there is no row for `op`.
