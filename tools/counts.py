@@ -26,6 +26,7 @@ ROOM_LINES = {
     ("host", "runtime"): 4000,
     ("library",): 3000,
     ("tile",): 2000,
+    ("check",): 500,
     ("lazy", "eager"): 2000,
     ("autograd",): 3000,
     ("nn", "optim", "data", "meter"): 5000,

@@ -280,68 +280,77 @@ ValueType contract(const Call& call) {
   return {call.operand(0).type, Shape({x[1], y[1], x[2]})};
 }
 
-ValueType inferUpdate(const Call& call) {
-  switch (call.op) {
-    case Op::Update:
-      return update(call);
-    case Op::Fold:
-      return fold(call);
-    default:
-      return scatter(call);
-  }
+ValueType cast(const Call& call) { return {static_cast<dtype>(call.attrs[0]), call.shape(0)}; }
+ValueType random(const Call& call) { return {static_cast<dtype>(call.attrs[0]), extents(call, 1)}; }
+ValueType scan(const Call& call) {
+  checkAxis(call);
+  return call.operand(0);
 }
 
-ValueType inferView(const Call& call) {
-  switch (call.op) {
-    case Op::Broadcast:
-      return broadcast(call);
-    case Op::Reshape:
-      return reshape(call);
-    case Op::Transpose:
-      return transpose(call);
-    case Op::Slice:
-      return slice(call);
-    case Op::Window:
-      return window(call);
-    default:
-      FL_INTERNAL_CHECK(false, opName(call.op));
-  }
-}
+using Rule = ValueType (*)(const Call&);
 
-ValueType infer(const Call& call) {
-  switch (opKind(call.op)) {
+// Of all ops of a kind, or of an op whose kind has no one rule; null if there is none.
+constexpr Rule ruleOf(Op op, Kind kind) {
+  switch (kind) {
     case Kind::Unary:
     case Kind::Binary:
     case Kind::Select:
-      return elementwise(call);
+      return elementwise;
     case Kind::Cast:
-      return {static_cast<dtype>(call.attrs[0]), call.shape(0)};
+      return cast;
     case Kind::Source:
-      return source(call);
+      return source;
     case Kind::Random:
-      return {static_cast<dtype>(call.attrs[0]), extents(call, 1)};
-    case Kind::View:
-      return inferView(call);
+      return random;
     case Kind::Index:
-      return gather(call);
-    case Kind::Join:
-      return call.op == Op::Pad ? pad(call) : concatenate(call);
-    case Kind::Update:
-      return inferUpdate(call);
+      return gather;
     case Kind::Reduce:
-      return reduce(call);
+      return reduce;
     case Kind::Scan:
-      checkAxis(call);
-      return call.operand(0);
+      return scan;
     case Kind::Order:
-      return order(call);
+      return order;
     case Kind::Contract:
-      return contract(call);
+      return contract;
     case Kind::Library:
-      return inferLibrary(call);
+      return inferLibrary;
+    case Kind::View:
+    case Kind::Join:
+    case Kind::Update:
+      break;
   }
-  __builtin_unreachable();
+  switch (op) {
+    case Op::Broadcast:
+      return broadcast;
+    case Op::Reshape:
+      return reshape;
+    case Op::Transpose:
+      return transpose;
+    case Op::Slice:
+      return slice;
+    case Op::Window:
+      return window;
+    case Op::Pad:
+      return pad;
+    case Op::Concatenate:
+      return concatenate;
+    case Op::Update:
+      return update;
+    case Op::Fold:
+      return fold;
+    case Op::Scatter:
+    case Op::ScatterAdd:
+      return scatter;
+    default:
+      return nullptr;
+  }
 }
+#define FL_OP(Name, name, kind, ...) \
+  static_assert(ruleOf(Op::Name, Kind::kind) != nullptr, #name ": write its rule of inference");
+#include "fl/ir/Ops.def"
+#undef FL_OP
+
+ValueType infer(const Call& call) { return ruleOf(call.op, opKind(call.op))(call); }
 
 // Checked at the call, because a backend that records asks for the memory much later.
 void checkBytes(const Call& call, const ValueType& result) {

@@ -129,29 +129,42 @@ ValueType attention(const Call& call) {
   return {call.operand(0).type, Shape({query.elements() + 2 * key.elements()})};
 }
 
+ValueType poolBackward(const Call& call) { return call.operand(1); }
+
+using Rule = ValueType (*)(const Call&);
+
+constexpr Rule ruleOf(Op op) {
+  switch (op) {
+    case Op::Matmul:
+      return matmul;
+    case Op::Conv2d:
+      return conv2d;
+    case Op::Conv2dBackwardData:
+    case Op::Conv2dBackwardFilter:
+      return conv2dBackward;
+    case Op::Pool2d:
+      return pool2d;
+    case Op::Pool2dBackward:
+      return poolBackward;
+    case Op::Attention:
+    case Op::AttentionBackward:
+      return attention;
+    default:
+      return nullptr;
+  }
+}
+#define FL_OP(Name, name, kind, ...)                                        \
+  static_assert(Kind::kind != Kind::Library || ruleOf(Op::Name) != nullptr, \
+                #name ": write its rule of inference");
+#include "fl/ir/Ops.def"
+#undef FL_OP
+
 }  // namespace
 
 ValueType inferLibrary(const Call& call) {
   FL_INTERNAL_CHECK(!isOnImages(call.op) || call.attrs.size() == attrNames(call.op).size(),
                     opName(call.op), " has ", call.attrs.size(), " attributes");
-  switch (call.op) {
-    case Op::Matmul:
-      return matmul(call);
-    case Op::Conv2d:
-      return conv2d(call);
-    case Op::Conv2dBackwardData:
-    case Op::Conv2dBackwardFilter:
-      return conv2dBackward(call);
-    case Op::Pool2d:
-      return pool2d(call);
-    case Op::Pool2dBackward:
-      return call.operand(1);
-    case Op::Attention:
-    case Op::AttentionBackward:
-      return attention(call);
-    default:
-      FL_INTERNAL_CHECK(false, opName(call.op));
-  }
+  return ruleOf(call.op)(call);
 }
 
 }  // namespace fl::ir

@@ -7,11 +7,12 @@
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
+#include "fl/check/CheckedPlan.h"
+#include "fl/check/UnfusedPlan.h"
 #include "fl/ir/Inference.h"
 #include "fl/ir/Text.h"
 #include "fl/lazy/Dump.h"
 #include "fl/lazy/Failure.h"
-#include "fl/lazy/UnfusedPlan.h"
 #include "fl/runtime/Counters.h"
 
 namespace fl::lazy {
@@ -211,8 +212,8 @@ void Engine::realizeMine() {
 void Engine::realizePending(LazyNode* node) {
   try {
     realizeMine();
-  } catch (const BadIndexError&) {
-    // What has the bad index stays pending; `node` may do without it.
+  } catch (const std::exception&) {
+    // What has a bad index, lacks memory or is found wrong stays pending; `node` may do without it.
   }
   if (node->pending()) {
     realizeTogether({node});  // or another thread recorded it
@@ -400,12 +401,16 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   options.observe = dump.observer();
   runtime::counters().plansBuilt++;
   try {
-    return device_->load(kept_.scheduleOf(graph, options), &kernels_);
+    auto plan = device_->load(kept_.scheduleOf(graph, options), &kernels_);
+    const bool checks = check::isWanted(flags().check) && device_->name() != "null";
+    return checks
+               ? check::makeCheckedPlan(graph, std::move(plan), flags().check, *device_, &kernels_)
+               : std::move(plan);
   } catch (const std::exception& error) {
     reportFailure(detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"),
                   error.what(), ir::printGraph(graph, "g", {.callSites = true}),
                   graph.nodes().back().site);
-    return makeUnfusedPlan(graph, *device_, &kernels_);
+    return check::makeUnfusedPlan(graph, *device_, &kernels_);
   }
 }
 

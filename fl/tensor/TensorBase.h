@@ -163,6 +163,8 @@ class Tensor {
     FL_API_ENTRY();
     if constexpr (std::is_same_v<T, bool>) {
       return astype(dtype::b8).template scalar<char>() != 0;
+    } else if constexpr (std::is_same_v<T, char>) {
+      return static_cast<char>(astype(dtype::s64).template scalar<long long>());  // b8 is no number
     } else {
       return astype(dtype_traits<T>::fl_type).template scalar<T>();
     }

@@ -184,6 +184,7 @@ TEST(Host, AsScalarCasts) {
   EXPECT_TRUE(fromScalar(0.5).asScalar<bool>());
   EXPECT_FALSE(fromScalar(0).asScalar<bool>());
   EXPECT_EQ(fromScalar(2.9).asScalar<int>(), 2);
+  EXPECT_EQ(fromScalar(42.f).asScalar<char>(), 42);
   EXPECT_EQ(full({1}, 3, dtype::f16).asScalar<double>(), 3);
 }
 

@@ -265,6 +265,12 @@ const char* finiteReason(Op op, const OracleCase& c) {
                 : nullptr;
 }
 
+const char* bitsReason(Op op, Layout layout) {
+  return op == Op::Matmul && layout == Layout::Transposed
+             ? "large products take over transposes and add in another order then"
+             : nullptr;
+}
+
 std::vector<const char*> skipReasons() {
   std::vector<const char*> reasons;
   for (const Skip& skip : kSkips) {

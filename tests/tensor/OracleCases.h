@@ -50,6 +50,9 @@ std::vector<OracleCase> casesOf(ir::Op op, dtype type, const Extents& extents);
 const char* skipReason(ir::Op op, dtype type, Layout layout);
 // Why a case takes no infinity and no NaN; nullptr if it does.
 const char* finiteReason(ir::Op op, const OracleCase& c);
+// Why the bits of a cell may be others run lazily, eagerly and fused, where all are near the
+// oracle; nullptr if they are the same.
+const char* bitsReason(ir::Op op, Layout layout);
 // All that skipReason() may give.
 std::vector<const char*> skipReasons();
 

@@ -1,16 +1,16 @@
-#include "fl/lazy/UnfusedPlan.h"
+#include "fl/check/UnfusedPlan.h"
 
 #include <utility>
 
 #include "fl/kernel/Lower.h"
 
-namespace fl::lazy {
+namespace fl::check {
 namespace {
 
 class UnfusedPlan final : public runtime::LoadedSchedule {
  public:
-  UnfusedPlan(ir::Graph graph, runtime::Device& device, runtime::KernelCache* kernels)
-      : graph_(std::move(graph)), lastUses_(graph_.nodes().size()) {
+  UnfusedPlan(ir::Graph graph, runtime::Device& device, runtime::KernelCache* kernels, Watch watch)
+      : graph_(std::move(graph)), lastUses_(graph_.nodes().size()), watch_(std::move(watch)) {
     std::vector<bool> used(graph_.valueCount(), false);
     for (ir::ValueId id : graph_.results()) {
       used[id] = true;
@@ -40,8 +40,12 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
         operands.push_back(values[id]);
         scalars.push_back(graph_.isParameter(id) ? numbers[id] : Number());
       }
-      values[graph_.idOfNode(i)] = steps_[i] ? steps_[i]->run(operands, scalars, {})[0]
-                                             : reshaped(node, operands[0], scalars[0]);
+      MemoryBlockPtr& result = values[graph_.idOfNode(i)];
+      result = steps_[i] ? steps_[i]->run(operands, scalars, {})[0]
+                         : reshaped(node, operands[0], scalars[0]);
+      if (watch_) {
+        watch(node, operands, scalars, result->data());
+      }
       for (ir::ValueId id : lastUses_[i]) {
         values[id] = nullptr;
       }
@@ -71,6 +75,21 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
     return device.load(ir::scheduleSingleNode(alone, device.lowering()), kernels);
   }
 
+  void watch(const ir::Node& node, const std::vector<MemoryBlockPtr>& blocks,
+             const std::vector<Number>& scalars, const void* result) const {
+    std::vector<uint64_t> numbers;
+    numbers.reserve(scalars.size());
+    std::vector<ir::ValueType> types;
+    types.reserve(scalars.size());
+    std::vector<ir::HostOperand> operands;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      types.push_back(graph_.type(node.operands[i]));
+      numbers.push_back(blocks[i] ? 0 : scalars[i].bits());
+      operands.push_back({&types[i], blocks[i] ? blocks[i]->data() : &numbers[i]});
+    }
+    watch_(node, operands, result);
+  }
+
   // The same elements: values are immutable.
   static MemoryBlockPtr reshaped(const ir::Node& node, const MemoryBlockPtr& elements,
                                  const Number& number) {
@@ -84,6 +103,7 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
   const ir::Graph graph_;
   std::vector<std::vector<ir::ValueId>> lastUses_;               // by node: what no later one needs
   std::vector<std::unique_ptr<runtime::LoadedSchedule>> steps_;  // null for a reshape
+  const Watch watch_;
   const std::vector<int> none_;
   const ir::Schedule empty_;
   const std::vector<runtime::DeviceKernelPtr> noKernels_;
@@ -92,8 +112,9 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
 }  // namespace
 
 std::unique_ptr<runtime::LoadedSchedule> makeUnfusedPlan(ir::Graph graph, runtime::Device& device,
-                                                         runtime::KernelCache* kernels) {
-  return std::make_unique<UnfusedPlan>(std::move(graph), device, kernels);
+                                                         runtime::KernelCache* kernels,
+                                                         Watch watch) {
+  return std::make_unique<UnfusedPlan>(std::move(graph), device, kernels, std::move(watch));
 }
 
-}  // namespace fl::lazy
+}  // namespace fl::check

@@ -1,0 +1,26 @@
+// FL_CHECK=ref and FL_CHECK=nan: a plan beside which its graph runs operator by operator, to find
+// the first operator that is wrong. Two to a hundred times as slow.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fl/ir/Graph.h"
+#include "fl/runtime/Device.h"
+
+namespace fl::check {
+
+// Whether FL_CHECK asks for it.
+bool isWanted(const std::string& flag);
+
+// `plan` is of `graph`, and `flag` ref or nan. Its run() throws std::runtime_error, which names the
+// operator, the line that recorded it and the element,
+// - with ref, if an operator alone is further from the reference interpreter than its row's ulp
+//   allows (4 units more for 16-bit floats and sums; calls of libraries are left out), or the plan
+//   gives other bits than its operators one by one (with calls of libraries: values not near);
+// - with nan, if an operator makes a NaN of operands without one.
+std::unique_ptr<runtime::LoadedSchedule> makeCheckedPlan(
+    const ir::Graph& graph, std::unique_ptr<runtime::LoadedSchedule> plan, const std::string& flag,
+    runtime::Device& device, runtime::KernelCache* kernels);
+
+}  // namespace fl::check

@@ -1,0 +1,148 @@
+// FL_CHECK=ref and FL_CHECK=nan find the operator that is wrong, and nothing in programs that are
+// right.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "fl/base/Flags.h"
+#include "fl/check/UnfusedPlan.h"
+#include "fl/check/CheckedPlan.h"
+#include "fl/ir/Text.h"
+#include "fl/kernel/Lower.h"
+#include "fl/lazy/LazyBackend.h"
+#include "fl/runtime/MemoryManager.h"
+#include "fl/tensor/tensor.h"
+#include "tests/ErrorOf.h"
+
+namespace fl::check {
+namespace {
+
+using runtime::LoadedSchedule;
+
+// Changes the first element of what a schedule gives.
+class WrongSchedule : public LoadedSchedule {
+ public:
+  WrongSchedule(std::unique_ptr<LoadedSchedule> right, float factor)
+      : right_(std::move(right)), factor_(factor) {}
+  Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
+              std::span<const bool> spare) const override {
+    Outputs outputs = right_->run(buffers, numbers, spare);
+    static_cast<float*>(outputs[0]->data())[0] *= factor_;
+    return outputs;
+  }
+  const std::vector<int>& reusable() const override { return right_->reusable(); }
+  const ir::Schedule& schedule() const override { return right_->schedule(); }
+  const std::vector<runtime::DeviceKernelPtr>& kernels() const override {
+    return right_->kernels();
+  }
+
+ private:
+  const std::unique_ptr<LoadedSchedule> right_;
+  const float factor_;
+};
+
+// The CPU, on which schedules that have `word` in their text are wrong.
+class WrongDevice : public runtime::Device {
+ public:
+  WrongDevice(std::string word, float factor) : word_(std::move(word)), factor_(factor) {}
+  std::string name() const override { return "wrong"; }
+  ir::Lowering lowering() const override { return cpu_->lowering(); }
+  ir::Target target() const override { return cpu_->target(); }
+  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
+                       const ir::Attrs& attrs, const ir::ValueType& result) const override {
+    return cpu_->supportsLibrary(op, operands, attrs, result);
+  }
+  std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule,
+                                       runtime::KernelCache* cache) override {
+    const bool isWrong = printSchedule(schedule, "s").find(word_) != std::string::npos;
+    auto loaded = cpu_->load(std::move(schedule), cache);
+    return isWrong ? std::make_unique<WrongSchedule>(std::move(loaded), factor_)
+                   : std::move(loaded);
+  }
+
+ private:
+  const std::unique_ptr<runtime::Device> cpu_ = runtime::makeDevice("cpu");
+  const std::string word_;
+  const float factor_;
+};
+
+constexpr const char* kGraph = R"(graph @f(%x: f32[4]) {
+  %0 = exp %x : f32[4]
+  %1 = mul %0, %x : f32[4]
+  %2 = sum %1 {keepDims=0, axes=[]} : f32[]
+  return %2
+})";
+
+// What checking a graph says on a device on which `word` is wrong; of the plan, if `planFactor`.
+std::string errorOf(const char* word, float factor, float planFactor = 1) {
+  const ir::Graph graph = ir::parseGraph(kGraph);
+  WrongDevice device(word, factor);
+  runtime::KernelCache kernels;
+  auto right = check::makeUnfusedPlan(graph, *runtime::makeDevice("cpu"), &kernels);
+  auto plan = makeCheckedPlan(graph, std::make_unique<WrongSchedule>(std::move(right), planFactor),
+                              "ref", device, &kernels);
+  const float x[] = {0.5f, 1, 2, 3};
+  const MemoryBlockPtr blocks[] = {runtime::makeBlock(x, sizeof x)};
+  const Number numbers[] = {Number()};
+  return test::errorOf<std::runtime_error>([&] { plan->run(blocks, numbers); });
+}
+
+TEST(CheckedPlan, FindsTheOperatorThatIsWrong) {
+  EXPECT_EQ(errorOf("nothing", 1), "");
+  EXPECT_NE(errorOf("= exp", 1.001f).find("FL_CHECK=ref: exp f32[4]"), std::string::npos)
+      << errorOf("= exp", 1.001f);
+  EXPECT_NE(errorOf("= exp", 1.001f).find("element 0 is 1.65"), std::string::npos);
+  EXPECT_NE(errorOf("= exp", 1.001f).find(" ulp apart"), std::string::npos);
+  EXPECT_NE(errorOf("= mul", 1.001f).find("FL_CHECK=ref: mul f32[4]"), std::string::npos);
+  EXPECT_NE(errorOf("reduce sum", 1.001f).find("FL_CHECK=ref: sum f32[]"), std::string::npos);
+}
+
+TEST(CheckedPlan, AllowsWhatTheTableAllows) { EXPECT_EQ(errorOf("= exp", 1 + 0x1p-23f), ""); }
+
+TEST(CheckedPlan, FindsAPlanThatDiffersFromItsOperators) {
+  const std::string error = errorOf("nothing", 1, 1.001f);
+  EXPECT_NE(error.find("FL_CHECK=ref: sum f32[]"), std::string::npos) << error;
+  EXPECT_NE(error.find("in the plan and"), std::string::npos) << error;
+}
+
+class Checking : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { flags().check = GetParam(); }
+  void TearDown() override { flags().check = ""; }
+};
+INSTANTIATE_TEST_SUITE_P(Flags, Checking, ::testing::Values("ref", "nan"));
+
+TEST_P(Checking, LeavesRightProgramsAlone) {
+  const BackendScope scope("lazy", "cpu");
+  setSeed(5);
+  Tensor x = rand({30, 20});
+  for (int step = 0; step < 3; ++step) {
+    x(range(2, 9), span) += 1.5;
+    const Tensor y = matmul(transpose(x), x).astype(dtype::f16);
+    x = x * 0.5 + tanh(mean(y.astype(dtype::f32))) + cumsum(x, 0) / 30.0;
+    x = sort(where(x > 1.0, x, sin(x)), 1);
+  }
+  EXPECT_FALSE(std::isnan(sum(x).scalar<float>()));
+}
+
+TEST(CheckNan, NamesTheOperatorAndTheLine) {
+  flags().check = "nan";
+  const BackendScope scope("lazy", "cpu");
+  const Tensor x = iota({8}, {1}, dtype::f32) - 3.0;
+  const Tensor roots = sqrt(x + 1.0);
+  const int line = __LINE__ - 1;
+  const Tensor later = exp(roots) * 2.0;
+  const std::string error = test::errorOf<std::runtime_error>([&] { later.toHostVector<float>(); });
+  EXPECT_NE(error.find("FL_CHECK=nan: sqrt f32[8] at "), std::string::npos) << error;
+  EXPECT_NE(error.find("CheckedPlanTest.cpp:" + std::to_string(line)), std::string::npos) << error;
+  EXPECT_NE(error.find("element 0 is NaN"), std::string::npos) << error;
+  // What came before can still be read; a NaN of the user's own is no finding.
+  EXPECT_EQ(x.toHostVector<float>()[0], -3);
+  const Tensor own = full({4}, NAN);
+  EXPECT_TRUE(std::isnan((own + 1.0).toHostVector<float>()[0]));
+  flags().check = "";
+}
+
+}  // namespace
+}  // namespace fl::check
