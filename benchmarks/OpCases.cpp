@@ -181,6 +181,11 @@ void addCreation(std::vector<OpCase>* cases) {
   }
   create("randn", Arithmetic, dtype::f32,
          [](const Shape& shape, dtype type) { return randn(shape, type); });
+  create("iota", Memory, dtype::f32, [](const Shape& shape, dtype type) {
+    return iota({side(shape.elements())}, {1, side(shape.elements())}, type);
+  });
+  create("identity", Memory, dtype::f32,
+         [](const Shape& shape, dtype type) { return identity(side(shape.elements()), type); });
 }
 
 void addRearranging(std::vector<OpCase>* cases, dtype type) {
@@ -332,6 +337,63 @@ void addLibrary(std::vector<OpCase>* cases, dtype type) {
   });
 }
 
+// What is made of the operators above, or differs from one of them in a mode.
+void addVariants(std::vector<OpCase>* cases) {
+  constexpr dtype kType = dtype::f32;
+  const auto add = [&](const char* name, Cost cost, Shape (*shape)(Dim),
+                       std::function<Tensors(const Tensor&)> run) {
+    cases->push_back({named(name, kType), kType, cost == Memory,
+                      [=](Dim elements) { return Tensors{numbers(shape(elements), kType)}; },
+                      [=](const Tensors& x) { return run(x[0]); }});
+  };
+  add("triu", Memory, square, [](const Tensor& x) { return Tensors{triu(x)}; });
+  for (const auto& [name, mode] :
+       {std::pair{"pad edge", PadType::Edge}, {"pad symmetric", PadType::Symmetric}}) {
+    add(name, Memory, square,
+        [mode = mode](const Tensor& x) { return Tensors{pad(x, {{1, 1}, {1, 1}}, mode)}; });
+  }
+  add("argmin", Memory, lines, [](const Tensor& x) { return Tensors{argmin(x, 0)}; });
+  add("max and its places", Memory, lines, [](const Tensor& x) {
+    Tensors result(2);
+    max(result[0], result[1], x, 0);
+    return result;
+  });
+  add("sort and its places", Arithmetic, lines, [](const Tensor& x) {
+    Tensors result(2);
+    sort(result[0], result[1], x, 0);
+    return result;
+  });
+  add("batchnorm", Memory, images, [](const Tensor& x) {
+    const Tensor one = full({4}, 1.0), zero = full({4}, 0.0);
+    Tensor mean = zero, variance = one;
+    return Tensors{batchnorm(x, one, zero, mean, variance, {2}, true, 0.1, 1e-5)};
+  });
+  // Sequences of 4 steps of 8 numbers, many at every size.
+  cases->push_back({"rnn LSTM f32", kType, false,
+                    [](Dim elements) {
+                      constexpr Dim kSize = 8, kSteps = 4;
+                      return Tensors{numbers({kSize, elements / kSize / kSteps, kSteps}, kType),
+                                     numbers({4 * kSize * (2 * kSize + 2)}, kType, -1, 1)};
+                    },
+                    [](const Tensors& x) {
+                      return Tensors{std::get<0>(
+                          rnn(x[0], Tensor(), Tensor(), x[1], 8, 1, RnnMode::LSTM, false, 0))};
+                    }});
+  // As many elements that are not 0 as rows, times 64 columns.
+  cases->push_back({"matmul of sparse f32", kType, false,
+                    [](Dim elements) {
+                      const Dim rows = elements / 64;
+                      const Tensor places = indices(flat(rows), rows).astype(dtype::s32);
+                      return Tensors{numbers(flat(rows), kType), places,
+                                     numbers({rows, 64}, kType)};
+                    },
+                    [](const Tensors& x) {
+                      const Dim rows = x[0].dim(0);
+                      const Tensor matrix(rows, rows, x[0], x[1], x[1], StorageType::COO);
+                      return Tensors{matmul(matrix, x[2])};
+                    }});
+}
+
 }  // namespace
 
 std::vector<OpCase> opCases() {
@@ -345,6 +407,7 @@ std::vector<OpCase> opCases() {
     addOrders(&cases, type);
     addComposites(&cases, type);
   }
+  addVariants(&cases);
   // oneDNN takes no f64 on a CPU: these run the definitions, in primitives.
   for (dtype type : {dtype::f32, dtype::f16, dtype::bf16, dtype::f64}) {
     addLibrary(&cases, type);

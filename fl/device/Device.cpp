@@ -48,8 +48,10 @@ const std::unordered_set<DeviceType>& getDeviceTypes() {
 }
 
 void Device::addStream(std::shared_ptr<Stream> stream) {
+  FL_API_ENTRY();
   if (&stream->device() != this) {
-    throw std::runtime_error("Device::addStream: the stream is another device's");
+    throw std::runtime_error(
+        detail::withCallSite("Device::addStream: the stream is another device's"));
   }
   streams_.insert(std::move(stream));
 }
@@ -72,10 +74,9 @@ void Device::addSetActiveCallback(std::function<void(int)> callback) {
 }
 
 void deviceImplTypeCheck(DeviceType expect, DeviceType actual) {
-  if (expect != actual) {
-    throw std::invalid_argument("Device::impl: a device of " + deviceTypeToString(actual) +
-                                " is no " + deviceTypeToString(expect));
-  }
+  FL_API_ENTRY();
+  FL_USER_CHECK(expect == actual, "Device::impl: a device of ", deviceTypeToString(actual),
+                " is no ", deviceTypeToString(expect));
 }
 
 X64Device::X64Device() { addStream(std::make_shared<SynchronousStream>(*this)); }

@@ -5,6 +5,9 @@
 #include <stdexcept>
 #include <unordered_set>
 
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+
 namespace fl {
 
 class Device;
@@ -30,10 +33,9 @@ class Stream {
 
   // This stream as a T; throws std::invalid_argument if it is none.
   template <typename T>
-  const T& impl() const {
-    if (T::type != type()) {
-      throw std::invalid_argument("Stream::impl: the stream has another type");
-    }
+  [[gnu::noinline]] const T& impl() const {
+    FL_API_ENTRY();
+    FL_USER_CHECK(T::type == type(), "Stream::impl: the stream has another type");
     return static_cast<const T&>(*this);
   }
 };
@@ -46,9 +48,11 @@ class StreamTrait : public Stream {
   virtual void relativeSync(const Derived& waitOn) const = 0;
 
   StreamType type() const override { return Derived::type; }
-  void relativeSync(const Stream& waitOn) const override {
+  [[gnu::noinline]] void relativeSync(const Stream& waitOn) const override {
+    FL_API_ENTRY();
     if (waitOn.type() != Derived::type) {
-      throw std::runtime_error("Stream::relativeSync: streams of different types");
+      throw std::runtime_error(
+          detail::withCallSite("Stream::relativeSync: streams of different types"));
     }
     relativeSync(waitOn.impl<Derived>());
   }

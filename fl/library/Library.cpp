@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "fl/base/Error.h"
+#include "fl/base/ForkSafeMutex.h"
 #include "fl/library/Functions.h"
 
 namespace fl::library {
@@ -35,7 +36,7 @@ Key keyOf(const LibraryCall& call) {
 }
 
 struct Cache {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   // Null: the call is not supported.
   absl::flat_hash_map<Key, std::shared_ptr<LibraryFunction>> functions;
 };

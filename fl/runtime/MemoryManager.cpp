@@ -20,6 +20,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/base/ForkSafeMutex.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define FL_ADDRESS_SANITIZER 1
@@ -198,7 +199,7 @@ class CachingMemoryManager final : public MemoryManager {
     }
   }
 
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::array<std::vector<Block>, 64 * 4> free_;
   Accounts accounts_;
 };
@@ -231,7 +232,7 @@ class DefaultMemoryManager final : public MemoryManager {
  private:
   static size_t blockBytes(size_t bytes) { return roundUp(std::max<size_t>(bytes, 1), kAlignment); }
 
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   Accounts accounts_;
 };
 
@@ -299,7 +300,7 @@ class GuardMemoryManager final : public MemoryManager {
   const Guard guard_;
   const size_t page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t memory_ = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * page_;
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   size_t guarded_ = 0;                   // live blocks
   std::unordered_set<void*> unguarded_;  // the others
   Accounts accounts_;
@@ -334,7 +335,7 @@ std::shared_ptr<MemoryManager> makeHostMemoryManager() {
 
 // Never destroyed: buffers in static objects may outlive it.
 struct Host {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::shared_ptr<MemoryManager> manager = makeHostMemoryManager();
 };
 

@@ -5,6 +5,7 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/base/ForkSafeMutex.h"
 #include "fl/tensor/Capture.h"
 #include "fl/tensor/Detail.h"
 
@@ -12,7 +13,7 @@ namespace fl {
 namespace {
 
 struct Stream {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   uint64_t seed = 0;
   uint64_t offset = 0;
 };
@@ -25,11 +26,11 @@ Stream& stream() {
 Tensor uniform(const Shape& shape, dtype type) {
   // One lock a number: setSeed() on another thread may come between the two.
   const Tensor seed = hostNumber([] {
-    const std::lock_guard<std::mutex> lock(stream().mutex);
+    const std::lock_guard lock(stream().mutex);
     return Number::of(stream().seed, dtype::u64);
   });
   const Tensor offset = hostNumber([] {
-    const std::lock_guard<std::mutex> lock(stream().mutex);
+    const std::lock_guard lock(stream().mutex);
     return Number::of(stream().offset++, dtype::u64);
   });
   return detail::applyOp(ir::Op::RandomUniform, {seed, offset},
@@ -52,7 +53,7 @@ Tensor integers(const Shape& shape, dtype type) {
 }  // namespace
 
 void setSeed(const int seed) {
-  std::lock_guard<std::mutex> lock(stream().mutex);
+  std::lock_guard lock(stream().mutex);
   stream().seed = static_cast<uint64_t>(seed);
   stream().offset = 0;
 }

@@ -286,8 +286,8 @@ bool RandomProgram::lockAny() {
   }
   void* elements = nullptr;
   tensor.device(&elements);
-  for (Dim i = 0; i < tensor.elements(); i += 3) {
-    static_cast<char*>(elements)[static_cast<size_t>(i) * getTypeSize(type)] = 1;
+  for (size_t at = 0; at < tensor.bytes(); at += 3 * getTypeSize(type)) {
+    static_cast<char*>(elements)[at] = 1;
   }
   tensor.unlock();
   text_ += "write into the memory of " + x.name + "\n";

@@ -57,7 +57,7 @@ TEST(Depth, ChainDiesUnevaluated) {
 TEST(Depth, SiblingsEvaluate) {
   onSmallStack([] {
     const Counts counts;
-    const Tensor x = siblings(kOperators / 4 - 1);  // an odd number of exchanges
+    const Tensor x = siblings(kOperators - 1);  // an odd number of exchanges
     EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>{2, 3, 0, 1}));
     EXPECT_EQ(counts.realizes(), 1u);
     EXPECT_EQ(counts.fallbacks(), 0u);

@@ -9,6 +9,7 @@
 
 #include "fl/host/ThreadPool.h"
 #include "fl/lazy/LazyBackend.h"
+#include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/tensor.h"
 
 namespace fl::testing {
@@ -88,6 +89,20 @@ TEST(Fork, WhileOthersCompute) {
   });
   for (int i = 0; i < 8; ++i) {
     EXPECT_TRUE(runInChild([&] { return compute(90 + i) == expected(90 + i); })) << i;
+  }
+  stop = true;
+  other.join();
+}
+
+TEST(Fork, WhileOthersTakeMemory) {
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    while (!stop) {
+      runtime::makeBlock(nullptr, 64);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_TRUE(runInChild([] { return runtime::makeBlock(nullptr, 64) != nullptr; })) << i;
   }
   stop = true;
   other.join();

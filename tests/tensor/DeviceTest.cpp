@@ -4,10 +4,12 @@
 #include <sstream>
 
 #include "fl/fl.h"
+#include "tests/ErrorOf.h"
 
 namespace fl {
 namespace {
 
+using test::errorOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -74,14 +76,17 @@ TEST(DeviceMemory, OfAViewIsItsOwn) {
 
 TEST(DeviceMemory, Misuse) {
   EXPECT_EQ(Tensor().device<float>(), nullptr);
-  EXPECT_THROW(full({2}, 1.0).device<int>(), std::invalid_argument);
+  EXPECT_THAT(errorOf([&] { full({2}, 1.0).device<int>(); }),
+              HasSubstr("device: a tensor of f32 is not read as s32, at tests/tensor/"));
 }
 
 TEST(HostMemory, IsOfTheTensorsType) {
   const Tensor x = full({2}, 1.5, dtype::f64), y = full({2}, 7, dtype::u16);
   float few[2];
-  EXPECT_THROW(x.host(few), std::invalid_argument);
-  EXPECT_THROW(x.host<float>(), std::invalid_argument);
+  EXPECT_THAT(errorOf([&] { x.host(few); }),
+              HasSubstr("host: a tensor of f64 is not read as f32, at tests/tensor/"));
+  EXPECT_THAT(errorOf([&] { x.host<float>(); }),
+              HasSubstr("host: a tensor of f64 is not read as f32, at tests/tensor/"));
   double values[2];
   x.host(values);
   EXPECT_THAT(values, ElementsAre(1.5, 1.5));
@@ -116,8 +121,10 @@ TEST(Devices, TheCpu) {
   setDevice(0);
   EXPECT_EQ(active, 0);
   EXPECT_EQ(getDevice(), 0);
-  EXPECT_THROW(setDevice(1), std::runtime_error);
-  EXPECT_THROW(manager.getDevice(DeviceType::x64, 1), std::runtime_error);
+  const char* const words = "DeviceManager: no device 1 of type x64, which has 1, at tests/tensor/";
+  EXPECT_THAT(errorOf<std::runtime_error>([&] { setDevice(1); }), HasSubstr(words));
+  EXPECT_THAT(errorOf<std::runtime_error>([&] { manager.getDevice(DeviceType::x64, 1); }),
+              HasSubstr(words));
 }
 
 TEST(Streams, OrderWhatIsPending) {
@@ -135,7 +142,8 @@ TEST(Streams, OrderWhatIsPending) {
   sync(std::unordered_set<DeviceType>{DeviceType::x64});
   sync(std::unordered_set<const Device*>{&stream.device()});
   EXPECT_THAT(y.toHostVector<float>(), ElementsAre(2, 2, 2, 2));
-  EXPECT_THROW(sync(1), std::runtime_error);
+  EXPECT_THAT(errorOf<std::runtime_error>([] { sync(1); }),
+              HasSubstr("DeviceManager: no device 1 of type x64, which has 1, at tests/tensor/"));
 }
 
 TEST(MemoryManager, Describes) {

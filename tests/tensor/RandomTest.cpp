@@ -137,6 +137,7 @@ TEST(RandomStreams, SeedsAndOffsetsDoNotCorrelate) {
     setSeed(seed);
     streams.push_back(doubles(rand({kSamples})));  // offset 0
     streams.push_back(doubles(rand({kSamples})));  // offset 1
+    streams.push_back(doubles(randn({kSamples})));
   }
   for (size_t i = 0; i < streams.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
@@ -249,6 +250,27 @@ TEST(RandomNormal, AgreesWithTheOracle) {
       worst = std::max(worst, std::fabs(lazy[i] - want[i]) / (unit * size));
     }
     EXPECT_LE(worst, ulps);
+  }
+}
+
+TEST(RandomNormal, HasTheSameBitsOnAnyNumberOfThreadsFusedOrAlone) {
+  const auto drawOn = [](const char* backend, int threads, dtype type, Dim count) {
+    const BackendScope scope(backend, "cpu");
+    host::setNumThreads(threads);
+    setSeed(29);
+    const Tensor drawn = randn({count}, type);
+    return std::pair(bytesOf(drawn * 0.5), bytesOf(drawn));
+  };
+  for (dtype type : kFloats) {
+    for (Dim count : {1, 2, 3, 5, 1000, 4099, 200'001}) {
+      const auto want = drawOn("eager", 1, type, count);
+      for (int threads : {1, 2, 3, 4}) {
+        for (const char* backend : {"lazy", "eager"}) {
+          EXPECT_EQ(drawOn(backend, threads, type, count), want)
+              << dtypeToString(type) << " " << count << " " << backend << " " << threads;
+        }
+      }
+    }
   }
 }
 

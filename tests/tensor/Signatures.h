@@ -183,6 +183,13 @@ FL_SIGNATURE(fl::operator<<, std::ostream& (*)(std::ostream&, const TensorBacken
 FL_SIGNATURE(fl::detail::areTensorTypesEqual, bool (*)(T, T));
 FL_SIGNATURE(fl::detail::areBackendsEqual, bool (*)(T, T));
 FL_SIGNATURE(fl::defaultTensorBackend, TensorBackend& (*)());
+using Registrar = detail::TensorExtensionRegistrar;
+FL_SIGNATURE(Registrar::getInstance, Registrar& (*)());
+FL_METHOD(Registrar::registerTensorExtension,
+          bool (Registrar::*)(TensorBackendType, TensorExtensionType,
+                              detail::TensorExtensionCallback&&));
+FL_METHOD(Registrar::isTensorExtensionRegistered,
+          bool (Registrar::*)(TensorBackendType, TensorExtensionType) const);
 FL_SIGNATURE(fl::to<DefaultTensorType_t>, Tensor (*)(Tensor&&));
 FL_SIGNATURE(fl::toTensorType<DefaultTensorType_t>, Tensor (*)(Tensor&&));
 FL_SIGNATURE(fl::setDefaultTensorType<DefaultTensorType_t>, void (*)());

@@ -14,6 +14,7 @@
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleRunner.h"
 #include "fl/runtime/cpu/CodeLoader.h"
+#include "fl/runtime/cpu/LaunchShape.h"
 #include "fl/runtime/cpu/RowChunks.h"
 #include "fl/tile/HostTarget.h"
 #include "fl/tile/TileInterpreter.h"
@@ -130,11 +131,6 @@ struct PreparedCall {
   std::optional<PreparedLaunch> epilogue = {};
 };
 
-// Elements below which a kernel is not worth a second thread, and the least a thread should get.
-constexpr int64_t kSequentialElements = 1 << 14;
-constexpr int64_t kChunkElements = 1 << 13;
-constexpr int64_t kMaxChunks = 32;
-
 // The results of a reduction: of its chunks in order, and folded. Tile functions read whole groups.
 class ChunkResults {
  public:
@@ -180,120 +176,6 @@ class FirstBadIndex {
   int64_t begin_ = 0;
   std::optional<ir::IndexOutOfRange> error_;
 };
-
-// A kernel that crosses memory wants parts of many whole runs of axis 0: what it crosses lies along
-// axis 1, and of a part run it would use one element a row.
-constexpr int64_t kCrossingRuns = 16;
-constexpr int64_t kCrossingChunks = 16;
-// Along a kept axis 0 a reduction reads runs of memory, which short parts would make short.
-constexpr int64_t kColumnItems = 256;
-
-int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extents, int64_t domain,
-                    int64_t elements) {
-  if (elements <= kSequentialElements || domain <= 1) {
-    return std::max<int64_t>(domain, 1);
-  }
-  if (crossesMemory(kernel)) {
-    const int64_t runs = kCrossingRuns * extents[0];
-    if (domain >= 2 * runs) {
-      return (domain / kCrossingChunks + runs - 1) / runs * runs;
-    }
-  }
-  const int64_t perItem = std::max<int64_t>(elements / domain, 1);
-  int64_t grain =
-      std::max((domain + kMaxChunks - 1) / kMaxChunks, (kChunkElements + perItem - 1) / perItem);
-  if (kernel.rows()) {
-    return grain;
-  }
-  if (kernel.columns()) {
-    grain = std::max(grain, std::min(kColumnItems, domain / host::threadPool().threads()));
-  }
-  // Items along a kept axis 0 are elements of vectors.
-  const int64_t unit = kernel.columns() && grain >= kColumnItems ? kColumnItems : 64;
-  return (grain + unit - 1) / unit * unit;
-}
-
-// A map that reads the same memory at every index of its last axis, and more than caches hold,
-// takes a piece of it for each of these indices in turn; 1 for all others.
-int64_t turnsOf(const ir::Kernel& kernel, const ir::LaunchStep& step, int64_t domain) {
-  constexpr size_t kTooMuch = size_t{4} << 20;
-  const int last = kernel.rank - 1;
-  if (kernel.reduced != 0 || last == 0 || step.extents[last] < 2 || crossesMemory(kernel)) {
-    return 1;
-  }
-  const auto repeats = [&](const ir::KernelOperand& operand) {
-    return operand.role == ir::KernelOperand::Role::Input &&
-           operand.strides[0] != ir::Stride::Zero && operand.strides[last] == ir::Stride::Zero &&
-           domain / step.extents[last] * getTypeSize(operand.type) >= kTooMuch;
-  };
-  return std::ranges::any_of(kernel.operands, repeats) ? step.extents[last] : 1;
-}
-constexpr int64_t kTurnElements = 1 << 16;
-
-// Bytes of a step from which its results are written around the caches: more than they hold, as
-// the next step would find little of it there.
-constexpr size_t kStreamFrom = size_t{48} << 20;
-// The same for maps that cross memory: their rows drive one another out of the caches before whole
-// lines of the result are written.
-constexpr size_t kStreamCrossingFrom = size_t{8} << 20;
-constexpr Dim kStreamAlignment = 64;
-
-// Every whole vector of the output is aligned, wherever its parts and runs begin.
-bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
-               const ir::LaunchOperand& output) {
-  const bool isPlaced = output.buffer->space != ir::BufferRef::Space::Temporary ||
-                        schedule.temporaries[output.buffer->index].offset % 64 == 0;
-  if (!isPlaced || !output.offset.terms.empty() || output.offset.constant % kStreamAlignment != 0) {
-    return false;
-  }
-  // Whole vectors that follow one another may share cache lines.
-  Dim dense = step.extents[0];
-  bool isDense = true, isSpread = dense % kStreamAlignment == 0;
-  for (size_t axis = 1; axis < step.extents.size(); ++axis) {
-    isDense = isDense && output.strides[axis] == dense;
-    isSpread = isSpread && output.strides[axis] % kStreamAlignment == 0;
-    dense *= step.extents[axis];
-  }
-  return step.extents.size() == 1 || isSpread || (isDense && step.extents[0] % ir::kLanes == 0);
-}
-
-// Bytes of a run of axis 0 that does not mind the parts of cache lines at its ends.
-constexpr size_t kLongRun = 2048;
-
-// Several sweeps over rows that are short enough to be kept.
-bool keepsRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
-  return kernel.reduced == 1 && step.extents[0] <= ir::kMaxKeptRow &&
-         std::ranges::count_if(kernel.stages, &ir::KernelStage::sweep) > 1;
-}
-
-// How a step's results are best written: around the caches by large maps, and kernels that keep
-// rows, that write along memory.
-ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step) {
-  const ir::Kernel& kernel = schedule.kernels[step.kernel];
-  const bool keeps = keepsRows(kernel, step);
-  const ir::Stores cached = keeps ? ir::Stores::Keeping : ir::Stores::Cached;
-  const size_t streamFrom = crossesMemory(kernel) ? kStreamCrossingFrom : kStreamFrom;
-  if ((kernel.reduced != 0 && !keeps) || stepBytes(schedule, step) < streamFrom) {
-    return cached;
-  }
-  int outputs = 0;
-  bool aligned = true, isLong = true;
-  for (size_t i = 0; i < kernel.operands.size(); ++i) {
-    const ir::KernelOperand& operand = kernel.operands[i];
-    const bool isOutput = operand.role == ir::KernelOperand::Role::Output;
-    if (isOutput && operand.strides[0] != ir::Stride::One) {
-      return cached;
-    }
-    if (isOutput) {
-      ++outputs;
-      aligned = aligned && isAligned(schedule, step, step.operands[i]);
-      isLong = step.extents[0] * getTypeSize(operand.type) >= kLongRun;
-    }
-  }
-  return aligned                                                      ? ir::Stores::Streaming
-         : outputs == 1 && isLong && !crossesMemory(kernel) && !keeps ? ir::Stores::Aligning
-                                                                      : cached;
-}
 
 class CpuSchedule : public ScheduleRunner {
  public:

@@ -1,0 +1,51 @@
+#include "fl/base/ForkSafeMutex.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace fl {
+namespace {
+
+struct All {
+  std::mutex mutex;
+  std::vector<ForkSafeMutex*> each;
+};
+
+All& all() {
+  static auto& instance = *new All();
+  return instance;
+}
+
+void beforeFork() {
+  all().mutex.lock();
+  for (ForkSafeMutex* mutex : all().each) {
+    mutex->lock();
+  }
+}
+
+void afterFork() {
+  for (ForkSafeMutex* mutex : all().each) {
+    mutex->unlock();
+  }
+  all().mutex.unlock();
+}
+
+// What is registered first runs last before fork(): when this one runs, who holds a mutex of
+// another kind has let go of all of these.
+[[maybe_unused]] const int registered = pthread_atfork(beforeFork, afterFork, afterFork);
+
+}  // namespace
+
+ForkSafeMutex::ForkSafeMutex() {
+  const std::lock_guard<std::mutex> lock(all().mutex);
+  all().each.push_back(this);
+}
+
+ForkSafeMutex::~ForkSafeMutex() {
+  const std::lock_guard<std::mutex> lock(all().mutex);
+  std::erase(all().each, this);
+}
+
+}  // namespace fl
