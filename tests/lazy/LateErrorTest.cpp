@@ -1,0 +1,59 @@
+// What data holds that is out of range is told by whoever reads the result, with the line that
+// recorded it: of lazy tensors, whose values are computed after the call.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fl/tensor/tensor.h"
+#include "tests/ErrorOf.h"
+
+namespace fl::testing {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::StartsWith;
+
+using test::errorOf;
+
+TEST(LateErrors, OfAViewNameTheIndex) {
+  const Tensor f34 = full({3, 4}, 1.0), bad = Tensor::fromVector(std::vector<int>{0, 9});
+  const int line = __LINE__ + 1;
+  const Tensor view = f34(bad);
+  const Tensor copy = view;
+  EXPECT_THAT(errorOf([&] { copy.toHostVector<float>(); }),
+              EndsWith("LateErrorTest.cpp:" + std::to_string(line)));
+}
+
+TEST(LateErrors, OfASparseMatrixNameItsConstruction) {
+  const Tensor two = full({2}, 1.0), good = Tensor::fromVector(std::vector<int>{0, 1});
+  const Tensor bad = Tensor::fromVector(std::vector<int>{1, 9});
+  const int line = __LINE__ + 1;
+  const Tensor matrix(2, 3, two, bad, good, StorageType::COO);
+  const Tensor read = matrix.astype(dtype::f64);
+  EXPECT_EQ(errorOf([&] { read.toHostVector<double>(); }),
+            "Tensor: row of a sparse matrix: index: s64[2]: 9 is out of range for dimension 0 of 2 "
+            "elements, at tests/lazy/LateErrorTest.cpp:" +
+                std::to_string(line));
+}
+
+// Waiting for all work is a read, too.
+TEST(LateErrors, AWriteThatFailsIsToldOnce) {
+  Tensor x = arange(Shape({4}), 0);
+  x(x + 1.0) = 0.0;
+  EXPECT_THAT(errorOf([] { sync(); }),
+              StartsWith("index: f32[4]: 4 is out of range for dimension 0 of 4 elements, at "));
+  sync();
+  EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>{0, 1, 2, 3}));
+}
+
+// No write by the user, so there are no old elements to go back to.
+TEST(LateErrors, AValueThatCannotBeComputedStaysUnreadable) {
+  const Tensor row = Tensor::fromVector(std::vector<int>{0, 9});
+  const Tensor sparse(2, 3, full({2}, 1.0), row, row - row, StorageType::COO);
+  const Tensor dense = sparse + 0.0;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NE(errorOf([&] { dense.toHostVector<float>(); }), "");
+  }
+}
+
+}  // namespace
+}  // namespace fl::testing
