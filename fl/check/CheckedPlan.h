@@ -16,8 +16,9 @@ bool isWanted(const std::string& flag);
 // `plan` is of `graph`, and `flag` ref or nan. Its run() throws std::runtime_error, which names the
 // operator, the line that recorded it and the element,
 // - with ref, if an operator alone is further from the reference interpreter than its row's ulp
-//   allows (4 units more for 16-bit floats and sums; calls of libraries are left out), or the plan
-//   gives other bits than its operators one by one (with calls of libraries: values not near);
+//   allows (4 units more for 16-bit floats, 64 for sums, in units of the sum of magnitudes; calls
+//   of libraries are left out), or the plan gives other bits than its operators one by one (with
+//   calls of libraries: values not near);
 // - with nan, if an operator makes a NaN of operands without one.
 std::unique_ptr<runtime::LoadedSchedule> makeCheckedPlan(
     const ir::Graph& graph, std::unique_ptr<runtime::LoadedSchedule> plan, const std::string& flag,

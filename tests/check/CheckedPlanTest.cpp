@@ -6,14 +6,15 @@
 #include <functional>
 
 #include "fl/base/Flags.h"
-#include "fl/check/UnfusedPlan.h"
 #include "fl/check/CheckedPlan.h"
+#include "fl/check/UnfusedPlan.h"
 #include "fl/ir/Text.h"
 #include "fl/kernel/Lower.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/tensor.h"
 #include "tests/ErrorOf.h"
+#include "tests/fuzz/RandomProgram.h"
 
 namespace fl::check {
 namespace {
@@ -124,6 +125,19 @@ TEST_P(Checking, LeavesRightProgramsAlone) {
     x = sort(where(x > 1.0, x, sin(x)), 1);
   }
   EXPECT_FALSE(std::isnan(sum(x).scalar<float>()));
+}
+
+// Programs over the whole API, with NaN, infinities and sums of anything.
+TEST(CheckReference, FindsNothingInRandomPrograms) {
+  flags().check = "ref";
+  const BackendScope scope("lazy", "cpu");
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    testing::RandomProgram program({seed});
+    EXPECT_EQ(test::errorOf<std::runtime_error>([&] { program.run(); }), "")
+        << "seed " << seed << "\n"
+        << program.text();
+  }
+  flags().check = "";
 }
 
 TEST(CheckNan, NamesTheOperatorAndTheLine) {
