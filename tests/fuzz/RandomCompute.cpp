@@ -186,9 +186,13 @@ bool RandomProgram::applyNumberForms() {
   const Value number{fromScalar(n, t.type())};
   switch (below(4)) {
     case 0: {
+      // Structure: small whole exponents are products.
+      const double exponents[] = {2, 3, -1, 0.5, -2.7};
+      const double exponent = exponents[below(5)];
       if (tame_) return false;
-      const Value raised = tracker_.binary(binaryRow("power"), x.value, number);
-      define({chance(50) ? power(t, n) : power(n, t), false, raised.error},
+      const Value raised =
+          tracker_.binary(binaryRow("power"), x.value, {fromScalar(exponent, t.type())});
+      define({chance(50) ? power(t, exponent) : power(n, t), false, raised.error},
              "power(" + x.name + ")");
       return true;
     }
