@@ -221,9 +221,9 @@ TEST(Values, EarlierReadsDoNotSeeLaterWrites) {
   EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>{100, 12, 26, 28}));
 }
 
-// A transpose that a large product takes over makes another library call, which may add in another
-// order; the values are near.
-TEST(Values, FoldedTransposesOfLargeProductsAreNear) {
+// A transpose that a product takes over makes another library call, which may add in another order;
+// the values are near.
+TEST(Values, FoldedTransposesAreNear) {
   const Tensor x = rand({700, 300}), y = rand({200, 700});
   const Tensor lazy = matmul(transpose(x), transpose(y));
   const auto actual = lazy.toHostVector<float>();

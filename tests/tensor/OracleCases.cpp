@@ -267,7 +267,7 @@ const char* finiteReason(Op op, const OracleCase& c) {
 
 const char* bitsReason(Op op, Layout layout) {
   return op == Op::Matmul && layout == Layout::Transposed
-             ? "large products take over transposes and add in another order then"
+             ? "products take over transposes and may add in another order then"
              : nullptr;
 }
 
