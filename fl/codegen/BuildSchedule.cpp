@@ -1,6 +1,7 @@
 // Applies the fusion plan: a kernel for each group, steps for every node that runs alone, buffers
 // for what crosses between them. No decisions are taken here.
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <queue>
 #include <ranges>
@@ -33,7 +34,8 @@ class ScheduleBuilder {
         plan_(compilation.fusion),
         lowering_(compilation.lowering),
         schedule_(compilation.schedule),
-        buffers_(graph_.valueCount()) {}
+        buffers_(graph_.valueCount()),
+        stored_(storedValues(graph_, plan_)) {}
 
   void run() {
     schedule_ = {};
@@ -42,7 +44,6 @@ class ScheduleBuilder {
     assignOutputs();
     const std::vector<Unit> units = orderedUnits();
     placeUpdates(units);
-    findNeededOutside();
     for (const Unit& unit : units) {
       if (unit.group >= 0) {
         emitGroup(plan_.groups[unit.group]);
@@ -243,7 +244,7 @@ class ScheduleBuilder {
       copyValue(id, copy);
       return {copy, ir::contiguousLayout(graph_.type(id).shape)};
     }
-    if ((plan_.inlined[value.base] || recomputed_[value.base]) && !buffers_[value.base]) {
+    if (!stored_[value.base] && !buffers_[value.base]) {
       emitAlone(value.base);
     }
     return {bufferFor(value.base), value.layout};
@@ -300,7 +301,7 @@ class ScheduleBuilder {
   void emitGroup(const FusionGroup& group) {
     GroupState state{group, ir::KernelBuilder(group.space, group.reduced),
                      std::vector<int>(group.nodes.size(), -1)};
-    if (std::ranges::none_of(group.nodes, [&](ValueId id) { return neededOutside_[id]; })) {
+    if (std::ranges::none_of(group.nodes, [&](ValueId id) { return stored_[id]; })) {
       return;
     }
     const int sweeps = *std::max_element(group.sweeps.begin(), group.sweeps.end());
@@ -332,75 +333,8 @@ class ScheduleBuilder {
     }
   }
 
-  // What is recomputed where others read it need not be stored.
-  void findNeededOutside() {
-    neededOutside_.assign(graph_.valueCount(), false);
-    recomputed_.assign(graph_.valueCount(), false);
-    std::vector<bool> readable(graph_.parameters().size(), true);
-    for (const ir::ScheduleOutput& output : schedule_.outputs) {
-      if (output.over >= 0) {
-        readable[output.over] = false;  // later readers would be in the way of the update
-      }
-    }
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      recomputed_[graph_.idOfNode(i)] = isCheap(graph_.idOfNode(i), readable);
-    }
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      noteReads(graph_.idOfNode(i));
-    }
-    for (ValueId result : graph_.results()) {
-      neededOutside_[plan_.values[result].base] = true;
-      recomputed_[plan_.values[result].base] = false;
-    }
-    for (ValueId id = 0; id < graph_.valueCount(); ++id) {
-      neededOutside_[id] = neededOutside_[id] && !recomputed_[id];
-    }
-  }
-
-  void noteReads(ValueId id) {
-    const Node& node = graph_.node(id);
-    if (opKind(node.op) == Kind::View && plan_.values[id].base != id) {
-      return;  // a view needs its base only where it is read itself
-    }
-    const bool computes = plan_.groupOf[id] >= 0 &&
-                          (ir::isElementwise(node.op) || ir::opKind(node.op) == Kind::Reduce);
-    for (ValueId operand : node.operands) {
-      const ValueId base = plan_.values[operand].base;
-      if (plan_.groupOf[base] < 0 || plan_.groupOf[base] != plan_.groupOf[id]) {
-        neededOutside_[base] = true;
-        recomputed_[base] = recomputed_[base] && computes && operand == base;
-      }
-    }
-  }
-
-  // Whether a value takes no more than one simple operation on readable parameters, one of them
-  // with the value's elements and no more bytes: to load it would cost as much, and it would be in
-  // the way of results in the memory of the parameter.
-  bool isCheap(ValueId id, const std::vector<bool>& readable) const {
-    const Node& node = graph_.node(id);
-    const bool simple = node.op == ir::Op::Cast || node.op == ir::Op::Add ||
-                        node.op == ir::Op::Sub || node.op == ir::Op::Mul || node.op == ir::Op::Div;
-    if (!simple || plan_.groupOf[id] < 0) {
-      return false;
-    }
-    int whole = 0;
-    for (ValueId operand : node.operands) {
-      const ValueId base = plan_.values[operand].base;
-      const Shape& shape = graph_.type(operand).shape;
-      const bool scalar = graph_.type(base).shape.elements() == 1;
-      const bool same = shape.elements() == node.type.shape.elements() &&
-                        sameElements(graph_, plan_.values[operand], shape);
-      whole += scalar ? 0 : 1;
-      if (!graph_.isParameter(base) || !readable[base] || !(scalar || same) ||
-          getTypeSize(graph_.type(base).type) > getTypeSize(node.type.type)) {
-        return false;
-      }
-    }
-    return whole == 1;
-  }
-
   bool isStoredAt(const GroupState& state, size_t i, Level level, int sweep) const {
-    return neededOutside_[state.group.nodes[i]] && state.group.levels[i] == level &&
+    return stored_[state.group.nodes[i]] && state.group.levels[i] == level &&
            (sweep < 0 || state.group.sweeps[i] == sweep);
   }
 
@@ -449,7 +383,9 @@ class ScheduleBuilder {
     }
     switch (ir::opKind(node.op)) {
       case Kind::Source:
-        state.values[i] = indexValue(state, node, level, node);
+        state.values[i] = indexValue(state, node, [&](const ir::StridedLayout& layout) {
+          return groupAccess(state.group, node, level, layout, node.type.shape);
+        });
         break;
       case Kind::Random:
         state.values[i] = state.builder.random(
@@ -465,41 +401,46 @@ class ScheduleBuilder {
   }
 
   int operandValue(GroupState& state, const Node& node, Level level, size_t i) {
-    const ValueId base = plan_.values[node.operands[i]].base;
+    const auto& nodes = state.group.nodes;
+    const auto found = std::ranges::find(nodes, plan_.values[node.operands[i]].base);
+    if (found != nodes.end()) {
+      return evaluate(state, found - nodes.begin());
+    }
+    return valueOf(state, node.operands[i], [&](const ir::StridedLayout& layout) {
+      return operandAccess(graph_, layout, state.group, node, i, level);
+    });
+  }
+
+  // The access under the group's space of a layout of a value's shape.
+  using AccessOf = std::function<ir::Access(const ir::StridedLayout&)>;
+
+  // A value of another group or of none.
+  int valueOf(GroupState& state, ValueId id, const AccessOf& accessOf) {
+    const auto& [base, layout] = plan_.values[id];
     const dtype type = graph_.type(base).type;
     if (graph_.isNumber(base)) {
       return state.builder.number(base, type);
     }
-    const auto& nodes = state.group.nodes;
-    const auto found = std::find(nodes.begin(), nodes.end(), base);
-    if (found != nodes.end()) {
-      return evaluate(state, found - nodes.begin());
-    }
     if (plan_.inlined[base]) {
-      return indexValue(state, node, level, graph_.node(base));
+      return indexValue(state, graph_.node(base), accessOf);
     }
-    if (recomputed_[base]) {
-      return recompute(state, base, node, i, level);
+    if (std::ranges::binary_search(state.group.again, base)) {
+      return recompute(state, graph_.node(base), [&](const ir::StridedLayout& whole) {
+        return accessOf(*reshapedLayout(whole, graph_.type(base).shape, graph_.type(id).shape));
+      });
     }
-    return state.builder.load(state.builder.addInput(
-        bufferFor(base), type, operandAccess(graph_, plan_, state.group, node, i, level)));
+    return state.builder.load(state.builder.addInput(bufferFor(base), type, accessOf(layout)));
   }
 
-  // The value of another group that is operand `i` of `reader`.
-  int recompute(GroupState& state, ValueId id, const Node& reader, size_t i, Level level) {
-    const Node& node = graph_.node(id);
+  // The depth of this recursion is bounded by the values that the group computes again.
+  int recompute(GroupState& state, const Node& node, const AccessOf& accessOf) {
     std::vector<int> args;
     for (ValueId operand : node.operands) {
-      const auto& [base, layout] = plan_.values[operand];
-      const dtype type = graph_.type(base).type;
-      if (graph_.isNumber(base)) {
-        args.push_back(state.builder.number(base, type));
-        continue;
-      }
-      const ir::Access wide = broadcastAccess(layout, graph_.type(operand).shape, node.type.shape);
-      args.push_back(state.builder.load(state.builder.addInput(
-          bufferFor(base), type,
-          operandAccess(graph_, {wide.offset, wide.strides}, state.group, reader, i, level))));
+      args.push_back(valueOf(state, operand, [&](const ir::StridedLayout& layout) {
+        const ir::Access wide =
+            broadcastAccess(layout, graph_.type(operand).shape, node.type.shape);
+        return accessOf({wide.offset, wide.strides});
+      }));
     }
     return state.builder.apply(node.op, node.type.type, args);
   }
@@ -513,14 +454,13 @@ class ScheduleBuilder {
                                 table.layout.strides[axis], shape[axis], node.origin);
   }
 
-  // The index that `iota` makes, where `node` reads it (or is it).
-  int indexValue(GroupState& state, const Node& node, Level level, const Node& iota) {
-    const Shape& shape = iota.type.shape;
-    ir::StridedLayout index{{}, std::vector<Dim>(shape.ndim(), 0)};
-    if (shape.ndim() > 0) {
+  int indexValue(GroupState& state, const Node& iota, const AccessOf& accessOf) {
+    const int axes = iota.type.shape.ndim();
+    ir::StridedLayout index{{}, std::vector<Dim>(axes, 0)};
+    if (axes > 0) {
       index.strides[iota.attrs[1]] = 1;
     }
-    const int value = state.builder.index(groupAccess(state.group, node, level, index, shape));
+    const int value = state.builder.index(accessOf(index));
     return state.builder.apply(ir::Op::Cast, iota.type.type, {value});
   }
 
@@ -535,8 +475,7 @@ class ScheduleBuilder {
   const ir::Lowering lowering_;
   ir::Schedule& schedule_;
   std::vector<std::optional<BufferRef>> buffers_;  // of bases
-  std::vector<bool> neededOutside_;  // whether somebody outside of its group reads a value
-  std::vector<bool> recomputed_;
+  const std::vector<bool> stored_;
 };
 
 }  // namespace

@@ -22,12 +22,11 @@ using ir::Kind;
 using ir::Node;
 using ir::ValueId;
 
-// Limits of one kernel. What takes longer to compile keeps the first run waiting, every load wants
-// an address in a register, and fusion itself looks at the nodes of a group again and again.
-// Vectors that do not fit in registers are none: 60 alive at once take a quarter longer for each
-// operation, and a second kernel would have to write and read them.
+// Limits of one kernel, beside its loads. What takes longer to compile keeps the first run waiting,
+// and fusion itself looks at the nodes of a group again and again. Vectors that do not fit in
+// registers are none: 60 alive at once take a quarter longer for each operation, and a second
+// kernel would have to write and read them.
 constexpr double kMostMilliseconds = 10;
-constexpr size_t kMostLoads = 24;
 constexpr size_t kMostNodes = 64;
 
 // What one thread does as fast as several.
@@ -250,7 +249,7 @@ class Fuser {
     std::vector<ValueId> nodes = group.nodes;
     nodes.insert(nodes.end(), more.begin(), more.end());
     std::ranges::sort(nodes);
-    const size_t loads = loadsOf(graph_, plan_, nodes).size();
+    const size_t loads = loadsOf(graph_, plan_, nodes, {}).size();
     return nodes.size() <= kMostNodes && loads <= kMostLoads &&
            compileMilliseconds(graph_, nodes, loads) <= kMostMilliseconds;
   }
@@ -409,16 +408,6 @@ class Fuser {
 
   bool operandsMerge(const FusionGroup& group, const Node& reduce) const {
     return mergesWhereReduced(group, operandAccess(graph_, plan_, group, reduce, 0, Level::Full));
-  }
-
-  static bool mergesWhereReduced(const FusionGroup& group, const Access& access) {
-    for (int a = 1; a < group.space.ndim(); ++a) {
-      if (group.reduced[a] && group.reduced[a - 1] &&
-          access.strides[a] != access.strides[a - 1] * group.space[a - 1]) {
-        return false;
-      }
-    }
-    return true;
   }
 
   // ---- Absorbing operand groups ----

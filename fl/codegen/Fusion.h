@@ -26,6 +26,8 @@ struct FusionGroup {
   std::vector<ir::ValueId> nodes;
   std::vector<Level> levels;  // one a node
   std::vector<int> sweeps;  // one a node: how many sweeps must have ended before its value is known
+  // Values of other groups that this one computes again instead of reading them, ascending.
+  std::vector<ir::ValueId> again;
 };
 
 struct FusionPlan {
@@ -35,6 +37,22 @@ struct FusionPlan {
   std::vector<int> groupOf;  // one a value; -1 for parameters, views and nodes that run alone
   std::vector<FusionGroup> groups;
 };
+
+// What a group that computes the values `again` of others reads to have `operand`: views of bases
+// in memory, each seen as a value of the operand's shape. Numbers and indices are left out.
+struct GroupRead {
+  ir::ValueId operand;
+  ir::StridedLayout layout;  // in the operand's base
+};
+std::vector<GroupRead> readsOf(const ir::Graph& graph, const FusionPlan& plan,
+                               const std::vector<ir::ValueId>& again, ir::ValueId operand);
+// The same, appended to `reads`; false if strides cannot express one.
+bool findReads(const ir::Graph& graph, const FusionPlan& plan,
+               const std::vector<ir::ValueId>& again, ir::ValueId operand,
+               std::vector<GroupRead>* reads);
+
+// One a value: whether it is kept in memory, if a group computes it.
+std::vector<bool> storedValues(const ir::Graph& graph, const FusionPlan& plan);
 
 // The groups as comments in front of the graph, so that it parses back as one.
 std::string printFusion(const ir::Graph& graph, const FusionPlan& plan);
@@ -49,6 +67,9 @@ ir::Access operandAccess(const ir::Graph& graph, const FusionPlan& plan, const F
 // The same for another value of the operand's shape.
 ir::Access operandAccess(const ir::Graph& graph, const ir::StridedLayout& layout,
                          const FusionGroup& group, const ir::Node& node, size_t i, Level level);
+// True if what a kernel loads so can be swept by the group: the reduction tree is defined on merged
+// axes.
+bool mergesWhereReduced(const FusionGroup& group, const ir::Access& access);
 // True if `node` reads operand `i` at places that data gives.
 bool isLookedUp(const ir::Node& node, size_t i);
 

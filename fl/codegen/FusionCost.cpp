@@ -23,21 +23,31 @@ double millisecondsOf(ir::Op op) {
   return ulp >= 1 ? kUlp * ulp : kNode;
 }
 
-bool isIn(const std::vector<ValueId>& nodes, ValueId id) {
-  return std::ranges::binary_search(nodes, id);
-}
+// A kernel as its cost sees it.
+struct Reader {
+  const Graph& graph;
+  const FusionPlan& plan;
+  const std::vector<ValueId>& nodes;  // in ascending order
+  const std::vector<ValueId>& again;
 
-// Calls f(base, operand) for what a node reads in registers or memory: numbers and indices are
-// neither.
-template <class F>
-void forEachRead(const Graph& graph, const FusionPlan& plan, const Node& node, F&& f) {
-  for (ValueId operand : node.operands) {
-    const ValueId base = plan.values[operand].base;
-    if (!graph.isNumber(base) && !plan.inlined[base]) {
-      f(base, operand);
+  bool contains(ValueId id) const { return std::ranges::binary_search(nodes, id); }
+
+  // Calls f(base, operand) for what `id` reads in registers or memory: numbers and indices are
+  // neither.
+  template <class F>
+  void forEachRead(ValueId id, F&& f) const {
+    for (ValueId operand : graph.node(id).operands) {
+      const ValueId base = plan.values[operand].base;
+      if (contains(base)) {
+        f(base, operand);
+        continue;
+      }
+      for (const GroupRead& read : readsOf(graph, plan, again, operand)) {
+        f(plan.values[read.operand].base, read.operand);
+      }
     }
   }
-}
+};
 
 bool reducesAcross(const Graph& graph, const Node& node) {
   const std::vector<Dim> axes = node.attrs.list(1);
@@ -48,22 +58,18 @@ bool reducesAcross(const Graph& graph, const Node& node) {
 }
 
 // The nodes of the whole space that sweep `sweep` evaluates.
-std::set<ValueId> evaluatedIn(const Graph& graph, const FusionPlan& plan, const Uses& uses,
+std::set<ValueId> evaluatedIn(const Reader& reader, const std::vector<bool>& stored,
                               const FusionGroup& group, int sweep) {
   std::map<ValueId, size_t> place;
   std::vector<ValueId> pending;
-  const auto isInside = [&](ValueId user) { return place.contains(user); };
   for (size_t i = 0; i < group.nodes.size(); ++i) {
-    place[group.nodes[i]] = i;
-  }
-  for (size_t i = 0; i < group.nodes.size(); ++i) {
-    const bool reduces = ir::opKind(graph.node(group.nodes[i]).op) == Kind::Reduce;
-    const bool stored = group.levels[i] == Level::Full && group.sweeps[i] == sweep &&
-                        !uses.allReaders(graph, group.nodes[i], isInside);
-    if (stored) {
-      pending.push_back(group.nodes[i]);
-    } else if (reduces && group.sweeps[i] == sweep + 1) {
-      pending.push_back(plan.values[graph.node(group.nodes[i]).operands[0]].base);
+    const ValueId id = group.nodes[i];
+    const Node& node = reader.graph.node(id);
+    place[id] = i;
+    if (stored[id] && group.levels[i] == Level::Full && group.sweeps[i] == sweep) {
+      pending.push_back(id);
+    } else if (ir::opKind(node.op) == Kind::Reduce && group.sweeps[i] == sweep + 1) {
+      pending.push_back(reader.plan.values[node.operands[0]].base);
     }
   }
   std::set<ValueId> evaluated;
@@ -73,32 +79,31 @@ std::set<ValueId> evaluatedIn(const Graph& graph, const FusionPlan& plan, const 
     const auto found = place.find(id);
     if (found != place.end() && group.levels[found->second] == Level::Full &&
         evaluated.insert(id).second) {
-      forEachRead(graph, plan, graph.node(id),
-                  [&](ValueId base, ValueId) { pending.push_back(base); });
+      reader.forEachRead(id, [&](ValueId base, ValueId) { pending.push_back(base); });
     }
   }
   return evaluated;
 }
 
-int64_t recomputedBy(const Graph& graph, const FusionPlan& plan, const Uses& uses,
+// Operations on values that other groups compute too, and on nodes that several sweeps evaluate.
+int64_t recomputedBy(const Reader& reader, const std::vector<bool>& stored,
                      const FusionGroup& group) {
-  size_t evaluations = 0;
+  size_t evaluations = group.again.size();
   std::set<ValueId> distinct;
   for (int sweep = 0; sweep <= std::ranges::max(group.sweeps); ++sweep) {
-    const std::set<ValueId> evaluated = evaluatedIn(graph, plan, uses, group, sweep);
+    const std::set<ValueId> evaluated = evaluatedIn(reader, stored, group, sweep);
     evaluations += evaluated.size();
     distinct.insert(evaluated.begin(), evaluated.end());
   }
   return static_cast<int64_t>(evaluations - distinct.size()) * group.space.elements();
 }
 
-// The nodes are in ascending order.
-int registersOf(const Graph& graph, const FusionPlan& plan, const std::vector<ValueId>& nodes) {
+int registersOf(const Reader& reader) {
   std::map<ValueId, ValueId> first, last;  // the nodes that make or load a value, and read it
-  for (ValueId id : nodes) {
+  for (ValueId id : reader.nodes) {
     first[id] = last[id] = id;
-    forEachRead(graph, plan, graph.node(id), [&](ValueId base, ValueId operand) {
-      const ValueId value = isIn(nodes, base) ? base : operand;
+    reader.forEachRead(id, [&](ValueId base, ValueId operand) {
+      const ValueId value = reader.contains(base) ? base : operand;
       first.try_emplace(value, id);
       last[value] = id;
     });
@@ -129,11 +134,12 @@ std::string FusionCost::toString() const {
 }
 
 std::vector<ValueId> loadsOf(const Graph& graph, const FusionPlan& plan,
-                             const std::vector<ValueId>& nodes) {
+                             const std::vector<ValueId>& nodes, const std::vector<ValueId>& again) {
+  const Reader reader{graph, plan, nodes, again};
   std::vector<ValueId> loads;
   for (ValueId id : nodes) {
-    forEachRead(graph, plan, graph.node(id), [&](ValueId base, ValueId operand) {
-      if (!isIn(nodes, base)) {
+    reader.forEachRead(id, [&](ValueId base, ValueId operand) {
+      if (!reader.contains(base)) {
         loads.push_back(operand);
       }
     });
@@ -155,22 +161,23 @@ double compileMilliseconds(const Graph& graph, const std::vector<ValueId>& nodes
   return milliseconds + (across ? kAcross : 0);
 }
 
-FusionCost costOf(const Graph& graph, const FusionPlan& plan, const Uses& uses,
+FusionCost costOf(const Graph& graph, const FusionPlan& plan, const std::vector<bool>& stored,
                   const FusionGroup& group) {
   std::vector<ValueId> nodes = group.nodes;
   std::ranges::sort(nodes);
-  const std::vector<ValueId> loads = loadsOf(graph, plan, nodes);
+  const Reader reader{graph, plan, nodes, group.again};
+  const std::vector<ValueId> loads = loadsOf(graph, plan, nodes, group.again);
   std::set<ValueId> moved;
   for (ValueId id : nodes) {
-    if (!uses.allReaders(graph, id, [&](ValueId user) { return isIn(nodes, user); })) {
+    if (stored[id]) {
       moved.insert(id);
     }
   }
   for (ValueId load : loads) {
     moved.insert(plan.values[load].base);
   }
-  FusionCost cost{.recomputed = recomputedBy(graph, plan, uses, group),
-                  .registers = registersOf(graph, plan, nodes),
+  FusionCost cost{.recomputed = recomputedBy(reader, stored, group),
+                  .registers = registersOf(reader),
                   .milliseconds = compileMilliseconds(graph, nodes, loads.size())};
   for (ValueId id : moved) {
     cost.bytes += bytesOf(graph, id);

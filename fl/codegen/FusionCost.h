@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "fl/codegen/Fusion.h"
-#include "fl/codegen/FusionUses.h"
 
 namespace fl::codegen {
+
+// The most that a kernel loads: every load wants an address in a register.
+inline constexpr size_t kMostLoads = 24;
 
 struct FusionCost {
   int64_t bytes = 0;        // read from memory and written to it, each element once
@@ -18,14 +20,16 @@ struct FusionCost {
   std::string toString() const;
 };
 
-// The distinct values that a kernel of `nodes`, in ascending order, reads from memory.
+// The distinct values that a kernel of `nodes`, in ascending order, reads from memory where it
+// computes the values `again` of others.
 std::vector<ir::ValueId> loadsOf(const ir::Graph& graph, const FusionPlan& plan,
-                                 const std::vector<ir::ValueId>& nodes);
+                                 const std::vector<ir::ValueId>& nodes,
+                                 const std::vector<ir::ValueId>& again);
 // Nodes that several sweeps evaluate count once.
 double compileMilliseconds(const ir::Graph& graph, const std::vector<ir::ValueId>& nodes,
                            size_t loads);
-// All of a group's. Linear in its nodes for each of its sweeps.
-FusionCost costOf(const ir::Graph& graph, const FusionPlan& plan, const Uses& uses,
+// All of a group's, `stored` by storedValues(). Linear in its nodes for each of its sweeps.
+FusionCost costOf(const ir::Graph& graph, const FusionPlan& plan, const std::vector<bool>& stored,
                   const FusionGroup& group);
 
 }  // namespace fl::codegen

@@ -1,4 +1,7 @@
 // What a fusion plan says about values and accesses, and its text.
+#include <algorithm>
+
+#include "fl/base/Error.h"
 #include "fl/codegen/Fusion.h"
 #include "fl/codegen/FusionCost.h"
 #include "fl/ir/Text.h"
@@ -57,6 +60,79 @@ Access groupAccess(const FusionGroup& group, const Node& node, Level level,
   return access;
 }
 
+bool mergesWhereReduced(const FusionGroup& group, const Access& access) {
+  for (int a = 1; a < group.space.ndim(); ++a) {
+    if (group.reduced[a] && group.reduced[a - 1] &&
+        access.strides[a] != access.strides[a - 1] * group.space[a - 1]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::vector<GroupRead> readsOf(const Graph& graph, const FusionPlan& plan,
+                               const std::vector<ValueId>& again, ValueId operand) {
+  std::vector<GroupRead> reads;
+  FL_INTERNAL_CHECK(findReads(graph, plan, again, operand, &reads), "reads have strides");
+  return reads;
+}
+
+bool findReads(const Graph& graph, const FusionPlan& plan, const std::vector<ValueId>& again,
+               ValueId operand, std::vector<GroupRead>* reads) {
+  const ResolvedValue& value = plan.values[operand];
+  if (graph.isNumber(value.base) || plan.inlined[value.base]) {
+    return true;
+  }
+  if (!std::ranges::binary_search(again, value.base)) {
+    reads->push_back({operand, value.layout});
+    return true;
+  }
+  const Shape& shape = graph.type(operand).shape;
+  const Node& node = graph.node(value.base);
+  bool found = sameElements(graph, value, shape);
+  for (size_t i = 0; found && i < node.operands.size(); ++i) {
+    const ValueId source = node.operands[i];
+    const size_t first = reads->size();
+    found = findReads(graph, plan, again, source, reads);
+    for (size_t k = first; found && k < reads->size(); ++k) {
+      ir::StridedLayout& layout = (*reads)[k].layout;
+      Access wide = broadcastAccess(layout, graph.type(source).shape, node.type.shape);
+      auto seen =
+          ir::reshapedLayout({wide.offset, std::move(wide.strides)}, node.type.shape, shape);
+      found = seen.has_value();
+      if (found) {
+        layout = std::move(*seen);
+      }
+    }
+  }
+  return found;
+}
+
+std::vector<bool> storedValues(const Graph& graph, const FusionPlan& plan) {
+  std::vector<bool> stored(graph.valueCount(), false);
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const ValueId id = graph.idOfNode(i);
+    const int group = plan.groupOf[id];
+    if (ir::opKind(graph.node(id).op) == ir::Kind::View && plan.values[id].base != id) {
+      continue;  // a view needs its base only where it is read itself
+    }
+    for (ValueId operand : graph.node(id).operands) {
+      const ValueId base = plan.values[operand].base;
+      if (group < 0) {
+        stored[base] = true;
+      } else if (plan.groupOf[base] != group) {
+        for (const GroupRead& read : readsOf(graph, plan, plan.groups[group].again, operand)) {
+          stored[plan.values[read.operand].base] = true;
+        }
+      }
+    }
+  }
+  for (ValueId result : graph.results()) {
+    stored[plan.values[result].base] = true;
+  }
+  return stored;
+}
+
 bool sameElements(const Graph& graph, const ResolvedValue& value, const Shape& shape) {
   return !graph.isNumber(value.base) && ir::isContiguous(value.layout, shape) &&
          shape.elements() == graph.type(value.base).shape.elements();
@@ -75,7 +151,7 @@ Access levelAccess(const FusionGroup& group, Level level) {
 
 std::string printFusion(const Graph& graph, const FusionPlan& plan) {
   const auto parameters = static_cast<ValueId>(graph.parameters().size());
-  const Uses uses(graph, plan);
+  const std::vector<bool> stored = storedValues(graph, plan);
   std::string text;
   for (const FusionGroup& group : plan.groups) {
     text += "// fuse space=" + group.space.toString() + " reduced=[";
@@ -87,11 +163,16 @@ std::string printFusion(const Graph& graph, const FusionPlan& plan) {
       }
     }
     text += "]:";
-    for (ValueId id : group.nodes) {
+    const auto append = [&](ValueId id) {
       text +=
           std::string(" ") + ir::opName(graph.node(id).op) + "%" + std::to_string(id - parameters);
+    };
+    std::ranges::for_each(group.nodes, append);
+    if (!group.again.empty()) {
+      text += "; again:";
+      std::ranges::for_each(group.again, append);
     }
-    text += "\n//   " + costOf(graph, plan, uses, group).toString() + "\n";
+    text += "\n//   " + costOf(graph, plan, stored, group).toString() + "\n";
   }
   return text + printGraph(graph, "g", {.callSites = true});
 }

@@ -11,6 +11,7 @@ void mergeEqualNodes(Compilation& compilation);
 void matchLibrary(Compilation& compilation);
 void removeDeadNodes(Compilation& compilation);
 void fuse(Compilation& compilation);
+void recompute(Compilation& compilation);
 void buildSchedule(Compilation& compilation);
 
 }  // namespace fl::codegen

@@ -100,6 +100,12 @@ bool isContiguous(const StridedLayout& layout, const Shape& shape) {
   return layout.offset == ElementOffset{};
 }
 
+std::optional<StridedLayout> reshapedLayout(const StridedLayout& layout, const Shape& from,
+                                            const Shape& to) {
+  auto strides = reshapeStrides(from, layout.strides, to);
+  return strides ? std::optional(StridedLayout{layout.offset, std::move(*strides)}) : std::nullopt;
+}
+
 std::optional<StridedLayout> viewLayout(const Graph& graph, const Node& node,
                                         const StridedLayout& operand) {
   const Shape& in = graph.type(node.operands[0]).shape;
@@ -119,11 +125,8 @@ std::optional<StridedLayout> viewLayout(const Graph& graph, const Node& node,
       return sliceLayout(node, operand);
     case Op::Window:
       return windowLayout(node, operand);
-    case Op::Reshape: {
-      auto strides = reshapeStrides(in, operand.strides, node.type.shape);
-      return strides ? std::optional(StridedLayout{operand.offset, std::move(*strides)})
-                     : std::nullopt;
-    }
+    case Op::Reshape:
+      return reshapedLayout(operand, in, node.type.shape);
     default:
       FL_INTERNAL_CHECK(false, opName(node.op), " is no view");
   }

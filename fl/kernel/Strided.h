@@ -25,6 +25,11 @@ bool isContiguous(const StridedLayout& layout, const Shape& shape);
 std::optional<StridedLayout> viewLayout(const Graph& graph, const Node& node,
                                         const StridedLayout& operand);
 
+// The layout of the same elements, in the same order, as a value of shape `to`. Nothing if strides
+// cannot express it.
+std::optional<StridedLayout> reshapedLayout(const StridedLayout& layout, const Shape& from,
+                                            const Shape& to);
+
 // How a Gather reads its operand: from the elements at index 0 of its axis, an index of `stride`
 // elements each and below `bound` away.
 struct GatherAccess {

@@ -146,7 +146,7 @@ TEST(Dump, EveryStageParsesBack) {
   const std::string& recorded = tree.at("plan0000/00_recorded.flir");
   EXPECT_THAT(recorded, ::testing::HasSubstr("matmul"));
   EXPECT_THAT(recorded, ::testing::HasSubstr("// tests/lazy/LogTest.cpp:"));
-  EXPECT_EQ(tree.count("plan0000/11_pack.flir"), 1u);
+  EXPECT_EQ(tree.count("plan0000/12_pack.flir"), 1u);
 }
 
 // What a dump holds can be run through the compiler again, with the same outcome.
@@ -155,7 +155,7 @@ TEST(Dump, TheRecordedGraphMakesTheSameSchedule) {
   for (const auto& [path, text] : tree) {
     if (path.find("00_recorded") != std::string::npos) {
       const auto schedule = codegen::compile(ir::parseGraph(text), {.verify = true}).schedule;
-      EXPECT_EQ(printSchedule(schedule, "s"), tree.at(path.substr(0, 9) + "11_pack.flir"));
+      EXPECT_EQ(printSchedule(schedule, "s"), tree.at(path.substr(0, 9) + "12_pack.flir"));
     }
   }
 }
@@ -190,7 +190,7 @@ TEST(Dump, PlansTakeTheNextFreeNumber) {
   const Tree tree = readTree(folder);
   EXPECT_EQ(tree.size(), 1 + 2 * (codegen::passes().size() + 1));
   EXPECT_EQ(tree.at("plan0001/06_fuse.flir"), "of an earlier process");
-  EXPECT_EQ(tree.at("plan0000/11_pack.flir"), tree.at("plan0002/11_pack.flir"));
+  EXPECT_EQ(tree.at("plan0000/12_pack.flir"), tree.at("plan0002/12_pack.flir"));
 }
 
 // Builds two plans while FL_DUMP names `folder`; what standard error received meanwhile.

@@ -1,0 +1,276 @@
+// Decides which values groups compute again instead of reading them from memory: maps of a few
+// simple operators on what the group reads anyway, or on what is no larger than the value and is in
+// memory anyway. Between the forward and the backward pass of a network that are the tensors that a
+// group makes on its way: the centered input of a batch norm, the mask of a ReLU. A value that all
+// its readers compute again is never written.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "fl/codegen/FusionCost.h"
+#include "fl/codegen/FusionUses.h"
+#include "fl/codegen/Passes.h"
+
+namespace fl::codegen {
+namespace {
+
+using ir::Graph;
+using ir::Kind;
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
+// Operators that a group computes again: on vectors in the cache they take about as long as a load
+// or two, and less than one from memory.
+constexpr size_t kMostAgain = 8;
+
+class Recomputer {
+ public:
+  explicit Recomputer(Compilation& compilation)
+      : graph_(compilation.graph),
+        plan_(compilation.fusion),
+        uses_(graph_, plan_),
+        stored_(storedValues(graph_, plan_)),
+        overwritten_(graph_.valueCount(), false) {
+    for (const Node& node : graph_.nodes()) {
+      if (writesBox(node.op, compilation.lowering)) {
+        overwritten_[plan_.values[node.operands[0]].base] = true;
+      }
+    }
+  }
+
+  void run() {
+    for (ValueId id = 0; id < graph_.valueCount(); ++id) {
+      if (plan_.groupOf[id] >= 0 && stored_[id]) {
+        consider(id);
+      }
+    }
+  }
+
+ private:
+  // A way for a group to have a value without reading it.
+  struct Way {
+    std::set<ValueId> again = {};  // what it computes for it
+    size_t bytes = 0;              // an element, that it does not read anyway
+    std::set<ValueId> kept = {};   // what is stored for it alone
+    size_t written = 0;            // bytes an element of that
+
+    // In operators: as many take as long as a byte of an element that comes through memory.
+    static constexpr size_t kByte = 4;
+    size_t cost() const { return again.size() + kByte * (bytes + written); }
+    void add(const Way& other) {
+      bytes += other.bytes;
+      written += other.written;
+      again.insert(other.again.begin(), other.again.end());
+      kept.insert(other.kept.begin(), other.kept.end());
+    }
+  };
+
+  // A group that reads the value `id`, and the bases of what it loads.
+  struct Reader {
+    int group;
+    ValueId id;
+    std::set<ValueId> loads = {};
+  };
+
+  // All readers have to find a way.
+  void consider(ValueId id) {
+    const std::optional<std::set<int>> readers = readersOf(id);
+    if (!readers) {
+      return;
+    }
+    std::map<int, std::vector<ValueId>> before;
+    std::set<ValueId> kept;
+    bool found = true;
+    for (int group : *readers) {
+      before[group] = plan_.groups[group].again;
+      const std::optional<Way> way = bestWay({group, id, loadedBases(group)});
+      found = found && way && apply(*way, group);
+      if (found) {
+        kept.insert(way->kept.begin(), way->kept.end());
+      }
+    }
+    if (!found) {
+      for (auto& [group, again] : before) {
+        plan_.groups[group].again = std::move(again);
+      }
+      return;
+    }
+    stored_[id] = false;
+    for (ValueId value : kept) {
+      stored_[value] = true;
+    }
+  }
+
+  // The groups that read a value of another, if all who do only compute with its elements, each
+  // once and in place.
+  std::optional<std::set<int>> readersOf(ValueId id) const {
+    const int own = plan_.groupOf[id];
+    std::set<int> groups;
+    const bool others = !uses_.allReaders(graph_, id, [&](ValueId user) {
+      const Node& node = graph_.node(user);
+      const int group = plan_.groupOf[user];
+      if (group == own) {
+        return true;
+      }
+      groups.insert(group);
+      const auto isInPlace = [&](ValueId operand) {
+        const ResolvedValue& value = plan_.values[operand];
+        return value.base != id || sameElements(graph_, value, graph_.type(operand).shape);
+      };
+      return group >= 0 && (ir::isElementwise(node.op) || ir::opKind(node.op) == Kind::Reduce) &&
+             plan_.groups[group].space.elements() == graph_.type(id).shape.elements() &&
+             std::ranges::all_of(node.operands, isInPlace);
+    });
+    return others || groups.empty() ? std::nullopt : std::optional(groups);
+  }
+
+  std::vector<ValueId> loadsOfGroup(int group) const {
+    std::vector<ValueId> nodes = plan_.groups[group].nodes;
+    std::ranges::sort(nodes);
+    return loadsOf(graph_, plan_, nodes, plan_.groups[group].again);
+  }
+
+  std::set<ValueId> loadedBases(int group) const {
+    std::set<ValueId> bases;
+    for (ValueId load : loadsOfGroup(group)) {
+      bases.insert(plan_.values[load].base);
+    }
+    return bases;
+  }
+
+  // ---- Ways ----
+
+  std::optional<Way> bestWay(const Reader& reader) const {
+    const size_t size = getTypeSize(graph_.type(reader.id).type);
+    std::optional<Way> way = computed(reader.id, reader, kMostAgain);
+    const bool saves = way && (way->bytes < size || (way->bytes == size && way->kept.empty()));
+    return saves ? way : std::nullopt;
+  }
+
+  bool isSimple(ValueId id) const {
+    if (plan_.groupOf[id] < 0) {
+      return false;
+    }
+    const Op op = graph_.node(id).op;
+    const bool whole = !isFloating(graph_.type(id).type);
+    return ir::isElementwise(op) && ir::opInfo(op).ulp <= 0.5 && op != Op::Sqrt && op != Op::Mod &&
+           !(op == Op::Div && whole);
+  }
+
+  // With at most `depth` operators one on another.
+  std::optional<Way> computed(ValueId id, const Reader& reader, size_t depth) const {
+    if (depth == 0 || !isSimple(id)) {
+      return std::nullopt;
+    }
+    Way way{{id}};
+    for (ValueId operand : graph_.node(id).operands) {
+      const std::optional<Way> read = had(operand, reader, depth - 1);
+      if (!read) {
+        return std::nullopt;
+      }
+      way.add(*read);
+    }
+    return way.again.size() <= kMostAgain ? std::optional(way) : std::nullopt;
+  }
+
+  // The best way to have an operand of what is computed.
+  std::optional<Way> had(ValueId operand, const Reader& reader, size_t depth) const {
+    const ValueId base = plan_.values[operand].base;
+    const bool inPlace = sameElements(graph_, plan_.values[operand], graph_.type(operand).shape);
+    const bool again = std::ranges::binary_search(plan_.groups[reader.group].again, base);
+    if (graph_.isNumber(base)) {
+      return Way{};
+    }
+    if (plan_.inlined[base] || again) {
+      return inPlace ? std::optional(Way{}) : std::nullopt;
+    }
+    const std::optional<Way> load = loaded(operand, reader);
+    const std::optional<Way> way = inPlace ? computed(base, reader, depth) : std::nullopt;
+    return way && (!load || way->cost() < load->cost()) ? way : load;
+  }
+
+  std::optional<Way> loaded(ValueId operand, const Reader& reader) const {
+    const ResolvedValue& value = plan_.values[operand];
+    const Shape& shape = graph_.type(operand).shape;
+    const Dim elements = graph_.type(reader.id).shape.elements();
+    // What repeats along an axis counts for nothing, however short that is: kernels are made for
+    // all extents.
+    const bool few = graph_.type(value.base).shape.elements() < elements;
+    const bool whole = shape.elements() == elements && sameElements(graph_, value, shape);
+    const bool inMemory = plan_.groupOf[value.base] < 0 || stored_[value.base];
+    if (overwritten_[value.base] || !(few || whole) ||
+        !(few || inMemory || isKnownWith(value.base, reader.id))) {
+      return std::nullopt;
+    }
+    const size_t size = few ? 0 : getTypeSize(graph_.type(value.base).type);
+    Way way;
+    if (!reader.loads.contains(value.base)) {
+      way.bytes = size;
+    }
+    if (!inMemory) {
+      way.written = size;
+      way.kept = {value.base};
+    }
+    return way;
+  }
+
+  // True if `id` can be stored where `value` is.
+  bool isKnownWith(ValueId id, ValueId value) const {
+    const FusionGroup& group = plan_.groups[plan_.groupOf[value]];
+    const auto place = [&](ValueId member) {
+      const size_t i = std::ranges::find(group.nodes, member) - group.nodes.begin();
+      return std::pair(group.levels[i], group.sweeps[i]);
+    };
+    return plan_.groupOf[id] == plan_.groupOf[value] && place(id) == place(value);
+  }
+
+  // ---- Applying them ----
+
+  // False if the group would not be a kernel then.
+  bool apply(const Way& way, int index) {
+    FusionGroup& group = plan_.groups[index];
+    group.again.insert(group.again.end(), way.again.begin(), way.again.end());
+    std::ranges::sort(group.again);
+    return group.again.size() <= kMostAgain && isKernel(group) &&
+           loadsOfGroup(index).size() <= kMostLoads;
+  }
+
+  // Whether a kernel can hold what the group reads for what it computes again.
+  bool isKernel(const FusionGroup& group) const {
+    for (size_t i = 0; i < group.nodes.size(); ++i) {
+      const Node& node = graph_.node(group.nodes[i]);
+      for (size_t k = 0; k < node.operands.size(); ++k) {
+        const ValueId operand = node.operands[k];
+        if (!std::ranges::binary_search(group.again, plan_.values[operand].base)) {
+          continue;
+        }
+        std::vector<GroupRead> reads;
+        const auto fits = [&](const GroupRead& read) {
+          return ir::isContiguous(read.layout, graph_.type(operand).shape) ||
+                 (group.space.ndim() <= ir::kMaxRank &&
+                  mergesWhereReduced(
+                      group, operandAccess(graph_, read.layout, group, node, k, group.levels[i])));
+        };
+        if (!findReads(graph_, plan_, group.again, operand, &reads) ||
+            !std::ranges::all_of(reads, fits)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  FusionPlan& plan_;
+  const Uses uses_;
+  std::vector<bool> stored_;
+  std::vector<bool> overwritten_;  // whether an update may be written over the value
+};
+
+}  // namespace
+
+void recompute(Compilation& compilation) { Recomputer(compilation).run(); }
+
+}  // namespace fl::codegen
