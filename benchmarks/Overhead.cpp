@@ -96,6 +96,17 @@ Workload update() {
           }};
 }
 
+// What every public function does to know the user's line.
+Workload callSites() {
+  return {"1000 call sites", [] {
+            return [] {
+              for (int i = 0; i < kTimes; ++i) {
+                const detail::CallSiteScope site(__builtin_return_address(0), __func__);
+              }
+            };
+          }};
+}
+
 Workload nothing() {
   return {"1000 times nothing to realize", [] {
             return [] {
@@ -114,7 +125,7 @@ int main(int argc, char** argv) {
   return compareWorkloads(
       "overhead", "Times what costs the same for tensors of any size, lazy and eager.", argc, argv,
       [] {
-        return std::vector{recording(), chain(),    reading(), layers(1), layers(8),
-                           replays(1),  replays(8), update(),  nothing()};
+        return std::vector{recording(), chain(),    reading(), layers(1),   layers(8),
+                           replays(1),  replays(8), update(),  callSites(), nothing()};
       });
 }

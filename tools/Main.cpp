@@ -35,9 +35,7 @@ int main(int argc, char** argv) {
   // The user typed a command and wrote no line: a place outside all code keeps ours out of
   // messages.
   static const char nowhere = 0;
-  fl::CallSite site;
-  site.address = &nowhere;
-  const fl::detail::CallSiteOverride typed(site);
+  const fl::detail::CallSiteOverride typed(fl::CallSite(&nowhere, nullptr));
   try {
     const int code = runCommand(argc, argv);
     fl::tools::flushOutput();

@@ -3,9 +3,10 @@
 #include <elfutils/libdwfl.h>
 #include <unistd.h>
 
+#include <map>
 #include <mutex>
-#include <set>
 #include <string_view>
+#include <vector>
 
 namespace fl {
 namespace {
@@ -57,28 +58,52 @@ class LineTable {
   Dwfl* dwfl_ = nullptr;
 };
 
-const char* intern(const std::string& name) {
-  static std::mutex mutex;
-  static auto& names = *new std::set<std::string>();
-  std::lock_guard<std::mutex> lock(mutex);
-  return names.insert(name).first->c_str();
+// Names of modules, by number. 0 stands for none.
+class Names {
+ public:
+  uint64_t numberOf(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    const auto [found, isNew] = numbers_.try_emplace(name, names_.size());
+    if (isNew && names_.size() <= UINT16_MAX) {
+      names_.push_back(found->first.c_str());
+    } else if (isNew) {
+      found->second = 0;
+    }
+    return found->second;
+  }
+  const char* operator[](uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    return names_[number];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, uint64_t> numbers_;
+  std::vector<const char*> names_ = {nullptr};
+};
+
+Names& names() {
+  static auto& instance = *new Names();
+  return instance;
 }
 
 }  // namespace
 
 bool CallSites::insert(const CallSite& site) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return known_.insert(site.address).second;
+  return known_.insert(site.address()).second;
 }
 
+const char* CallSite::scope() const { return names()[scope_]; }
+
 std::string CallSite::toString() const {
-  if (!address) {
+  if (!address_) {
     return "";
   }
   static auto& lines = *new LineTable();
-  std::string text = lines.find(address);
-  if (scope) {
-    text += std::string(text.empty() ? "" : " ") + "(in " + scope + ")";
+  std::string text = lines.find(address());
+  if (const char* module = scope()) {
+    text += std::string(text.empty() ? "" : " ") + "(in " + module + ")";
   }
   return text;
 }
@@ -101,7 +126,7 @@ std::string nameOf(const char* function) {
 }  // namespace
 
 std::string calledAs(const std::string& function) {
-  const std::string called = nameOf(current.function);
+  const std::string called = nameOf(current.function());
   return called.empty() || called == function ? function : called + ": " + function;
 }
 
@@ -115,10 +140,9 @@ namespace detail {
 
 CallSiteScope::CallSiteScope(const void* address, const char* function,
                              const CallOperands* operands)
-    : outermost_(current.address == nullptr), tells_(operands && !given) {
+    : outermost_(current.address() == nullptr), tells_(operands && !given) {
   if (outermost_) {
-    current.address = address;
-    current.function = function;
+    current.set(address, function);
   }
   if (tells_) {
     given = operands;
@@ -127,8 +151,7 @@ CallSiteScope::CallSiteScope(const void* address, const char* function,
 
 CallSiteScope::~CallSiteScope() {
   if (outermost_) {
-    current.address = nullptr;
-    current.function = nullptr;
+    current.set(nullptr, nullptr);
   }
   if (tells_) {
     given = nullptr;
@@ -146,10 +169,10 @@ CallSiteOverride::~CallSiteOverride() {
 
 }  // namespace detail
 
-ModuleScope::ModuleScope(const std::string& name) : outer_(current.scope) {
-  current.scope = intern(name);
+ModuleScope::ModuleScope(const std::string& name) : outer_(current.scope_) {
+  current.scope_ = names().numberOf(name);
 }
 
-ModuleScope::~ModuleScope() { current.scope = outer_; }
+ModuleScope::~ModuleScope() { current.scope_ = outer_; }
 
 }  // namespace fl

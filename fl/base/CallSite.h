@@ -2,6 +2,7 @@
 // public function on a thread, turned into file:line only when it is printed.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <unordered_set>
@@ -9,17 +10,42 @@
 namespace fl {
 
 // An address in the user's code, the public function that was called there, and the name of the
-// module that was running, all optional. The strings live as long as the program.
-struct CallSite {
-  const void* address = nullptr;
-  const char* function = nullptr;
-  const char* scope = nullptr;
-  bool write = false;     // the call writes to a part of a tensor
-  bool replaces = false;  // whose old value nobody else has: it may be overwritten
+// module that was running, all optional. The strings live as long as the program. Every recorded
+// operator has one, so it takes 16 bytes: pointers to user space have 48 bits.
+class CallSite {
+ public:
+  CallSite() = default;
+  CallSite(const void* address, const char* function) { set(address, function); }
+
+  const void* address() const { return reinterpret_cast<const void*>(address_); }
+  const char* function() const { return reinterpret_cast<const char*>(function_); }
+  const char* scope() const;  // null outside of modules, and of all but the first 65,535 names
+  void set(const void* address, const char* function) {
+    address_ = reinterpret_cast<uintptr_t>(address);
+    function_ = reinterpret_cast<uintptr_t>(function);
+  }
+
+  // Whether the call writes to a part of a tensor, and if so, whether nobody else has that tensor's
+  // old value: it may be overwritten.
+  bool writes() const { return writes_; }
+  bool replaces() const { return replaces_; }
+  void setWrites(bool replaces) {
+    writes_ = true;
+    replaces_ = replaces;
+  }
 
   // "apps/mnist/Train.cpp:41 (in Linear)", or "" when nothing is known. Costs milliseconds.
   std::string toString() const;
+
+ private:
+  friend class ModuleScope;
+  uint64_t address_ : 48 = 0;
+  uint64_t scope_ : 16 = 0;  // the name's number
+  uint64_t function_ : 48 = 0;
+  uint64_t writes_ : 1 = false;
+  uint64_t replaces_ : 1 = false;
 };
+static_assert(sizeof(CallSite) == 16);
 
 // The site in force on this thread.
 CallSite currentCallSite();
@@ -83,7 +109,7 @@ class CallSiteOverride {
 
 }  // namespace detail
 
-// Names the module that is running, for messages and dumps. `name` is interned.
+// Names the module that is running, for messages and dumps. `name` is kept.
 class ModuleScope {
  public:
   explicit ModuleScope(const std::string& name);
@@ -92,7 +118,7 @@ class ModuleScope {
   ModuleScope& operator=(const ModuleScope&) = delete;
 
  private:
-  const char* outer_;
+  const uint64_t outer_;
 };
 
 }  // namespace fl

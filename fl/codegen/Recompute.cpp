@@ -53,62 +53,52 @@ class Recomputer {
   struct Way {
     std::set<ValueId> again = {};  // what it computes for it
     size_t bytes = 0;              // an element, that it does not read anyway
-    std::set<ValueId> kept = {};   // what is stored for it alone
-    size_t written = 0;            // bytes an element of that
+    size_t written = 0;            // bytes an element that are stored for it alone
 
     // In operators: as many take as long as a byte of an element that comes through memory.
     static constexpr size_t kByte = 4;
     size_t cost() const { return again.size() + kByte * (bytes + written); }
     void add(const Way& other) {
+      again.insert(other.again.begin(), other.again.end());
       bytes += other.bytes;
       written += other.written;
-      again.insert(other.again.begin(), other.again.end());
-      kept.insert(other.kept.begin(), other.kept.end());
     }
   };
 
-  // A group that reads the value `id`, and the bases of what it loads.
+  // A group that reads the value `id`, and what it loads.
   struct Reader {
     int group;
     ValueId id;
-    std::set<ValueId> loads = {};
+    std::vector<ValueId> loads;
   };
 
   // All readers have to find a way.
   void consider(ValueId id) {
-    const std::optional<std::set<int>> readers = readersOf(id);
-    if (!readers) {
-      return;
-    }
     std::map<int, std::vector<ValueId>> before;
-    std::set<ValueId> kept;
-    bool found = true;
-    for (int group : *readers) {
+    for (int group : readersOf(id)) {
       before[group] = plan_.groups[group].again;
-      const std::optional<Way> way = bestWay({group, id, loadedBases(group)});
-      found = found && way && apply(*way, group);
-      if (found) {
-        kept.insert(way->kept.begin(), way->kept.end());
+      const std::optional<Way> way = bestWay({group, id, loadsOfGroup(group)});
+      if (!way || !apply(*way, group)) {
+        for (auto& [changed, again] : before) {
+          plan_.groups[changed].again = std::move(again);
+        }
+        return;
       }
     }
-    if (!found) {
-      for (auto& [group, again] : before) {
-        plan_.groups[group].again = std::move(again);
+    stored_[id] = before.empty();
+    for (const auto& [group, again] : before) {
+      for (const GroupRead& read : readsOf(graph_, plan_, plan_.groups[group].again, id)) {
+        stored_[plan_.values[read.operand].base] = true;
       }
-      return;
-    }
-    stored_[id] = false;
-    for (ValueId value : kept) {
-      stored_[value] = true;
     }
   }
 
   // The groups that read a value of another, if all who do only compute with its elements, each
-  // once and in place.
-  std::optional<std::set<int>> readersOf(ValueId id) const {
+  // once and in place; else none.
+  std::set<int> readersOf(ValueId id) const {
     const int own = plan_.groupOf[id];
     std::set<int> groups;
-    const bool others = !uses_.allReaders(graph_, id, [&](ValueId user) {
+    const bool computed = uses_.allReaders(graph_, id, [&](ValueId user) {
       const Node& node = graph_.node(user);
       const int group = plan_.groupOf[user];
       if (group == own) {
@@ -123,7 +113,7 @@ class Recomputer {
              plan_.groups[group].space.elements() == graph_.type(id).shape.elements() &&
              std::ranges::all_of(node.operands, isInPlace);
     });
-    return others || groups.empty() ? std::nullopt : std::optional(groups);
+    return computed ? groups : std::set<int>();
   }
 
   std::vector<ValueId> loadsOfGroup(int group) const {
@@ -132,20 +122,12 @@ class Recomputer {
     return loadsOf(graph_, plan_, nodes, plan_.groups[group].again);
   }
 
-  std::set<ValueId> loadedBases(int group) const {
-    std::set<ValueId> bases;
-    for (ValueId load : loadsOfGroup(group)) {
-      bases.insert(plan_.values[load].base);
-    }
-    return bases;
-  }
-
   // ---- Ways ----
 
   std::optional<Way> bestWay(const Reader& reader) const {
     const size_t size = getTypeSize(graph_.type(reader.id).type);
     std::optional<Way> way = computed(reader.id, reader, kMostAgain);
-    const bool saves = way && (way->bytes < size || (way->bytes == size && way->kept.empty()));
+    const bool saves = way && (way->bytes < size || (way->bytes == size && way->written == 0));
     return saves ? way : std::nullopt;
   }
 
@@ -154,9 +136,8 @@ class Recomputer {
       return false;
     }
     const Op op = graph_.node(id).op;
-    const bool whole = !isFloating(graph_.type(id).type);
-    return ir::isElementwise(op) && ir::opInfo(op).ulp <= 0.5 && op != Op::Sqrt && op != Op::Mod &&
-           !(op == Op::Div && whole);
+    const bool divides = op == Op::Div && !isFloating(graph_.type(id).type);
+    return ir::isElementwise(op) && ir::opInfo(op).ulp <= 0.5 && op != Op::Mod && !divides;
   }
 
   // With at most `depth` operators one on another.
@@ -205,15 +186,9 @@ class Recomputer {
       return std::nullopt;
     }
     const size_t size = few ? 0 : getTypeSize(graph_.type(value.base).type);
-    Way way;
-    if (!reader.loads.contains(value.base)) {
-      way.bytes = size;
-    }
-    if (!inMemory) {
-      way.written = size;
-      way.kept = {value.base};
-    }
-    return way;
+    const bool isLoaded = std::ranges::any_of(
+        reader.loads, [&](ValueId load) { return plan_.values[load].base == value.base; });
+    return Way{{}, isLoaded ? 0 : size, inMemory ? 0 : size};
   }
 
   // True if `id` can be stored where `value` is.

@@ -107,7 +107,7 @@ class EagerBackend : public TensorBackend {
     }
     absl::InlinedVector<bool, 4> spare(operands.size(), false);
     if (op == ir::Op::Update) {
-      spare[0] = currentCallSite().replaces;
+      spare[0] = currentCallSite().replaces();
     }
     try {
       auto elements = schedule->run(buffers, numbers, spare)[0];

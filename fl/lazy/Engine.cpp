@@ -38,7 +38,7 @@ void takeBackWrites(const BadIndexError& error) {
     if (node != error.bad && std::none_of(node->operands.begin(), node->operands.end(), isLost)) {
       continue;
     }
-    const bool write = node->site.write && ir::opKind(node->op) == ir::Kind::Update;
+    const bool write = node->site.writes() && ir::opKind(node->op) == ir::Kind::Update;
     if (write && !isLost(node->operands[0])) {
       node->takeBack();
     } else {
@@ -130,10 +130,10 @@ void Engine::flush(LazyNode* node) {
   // Flushing where the previous flush happened lets a loop reuse its plan.
   ThreadSegments& segments = threadSegments(this);
   const bool late = segments.recorded.reaches(flushAt_, 2);
-  if (segments.lastFlush && segments.lastFlush != node->site.address && !late) {
+  if (segments.lastFlush && segments.lastFlush != node->site.address() && !late) {
     return;
   }
-  segments.lastFlush = node->site.address;
+  segments.lastFlush = node->site.address();
   try {
     realizePending(node);
   } catch (const std::exception& error) {

@@ -32,7 +32,7 @@ Tensor expandOffsets(const Tensor& offsets, Dim lines, Dim n) {
 // with `name` and has the line of this call.
 Tensor checked(const char* name, const Tensor& indices, Dim bound) {
   CallSite site = currentCallSite();
-  site.function = name;
+  site.set(site.address(), name);
   const CallSiteOverride named(site);
   return applyOp(ir::Op::Gather, {arange(Shape({bound}), 0, dtype::s64), indices}, {0});
 }

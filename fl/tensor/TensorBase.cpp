@@ -350,8 +350,7 @@ void Tensor::put(const Tensor& source, detail::Write write) {
   TensorValue box = detail::castTo(detail::reshapeValue(source.value(), shape()), type());
   if (view_) {
     CallSite site = currentCallSite();
-    site.write = true;
-    site.replaces = storage_->ownsData();
+    site.setWrites(storage_->ownsData());
     Tensor whole;
     whole.storage_ = storage_;
     const TensorValue old = whole.value();
