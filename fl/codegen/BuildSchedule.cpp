@@ -389,7 +389,7 @@ class ScheduleBuilder {
         break;
       case Kind::Random:
         state.values[i] = state.builder.random(
-            node.type.type, args[0], args[1], state.builder.index(levelAccess(state.group, level)));
+            node.type.type, args, state.builder.index(levelAccess(state.group, level)));
         break;
       case Kind::Index:
         state.values[i] = gatherValue(state, node, level, args[0]);

@@ -15,12 +15,15 @@ using ir::Node;
 using ir::ValueId;
 
 // Milliseconds of compiling: any kernel, one that sweeps across memory, a reduction, a load, a
-// node; an approximation by the error that it is allowed, which tells the long ones from the short.
-constexpr double kAny = 2, kAcross = 4, kReduction = 0.4, kLoad = 0.06, kNode = 0.01, kUlp = 0.6;
+// node; an approximation by the error that it is allowed, which tells the long ones from the short;
+// normal numbers.
+constexpr double kAny = 2, kAcross = 4, kReduction = 0.4, kLoad = 0.06, kNode = 0.01, kUlp = 0.6,
+                 kNormal = 2;
 
-double millisecondsOf(ir::Op op) {
-  const double ulp = ir::opInfo(op).ulp;
-  return ulp >= 1 ? kUlp * ulp : kNode;
+double millisecondsOf(const Node& node) {
+  const double ulp = ir::opInfo(node.op).ulp;
+  const bool isNormal = ir::opKind(node.op) == Kind::Random && node.operands.size() > 2;
+  return isNormal ? kNormal : ulp >= 1 ? kUlp * ulp : kNode;
 }
 
 // A kernel as its cost sees it.
@@ -156,7 +159,7 @@ double compileMilliseconds(const Graph& graph, const std::vector<ValueId>& nodes
     const Node& node = graph.node(id);
     const bool reduces = ir::opKind(node.op) == Kind::Reduce;
     across = across || (reduces && reducesAcross(graph, node));
-    milliseconds += reduces ? kReduction : millisecondsOf(node.op);
+    milliseconds += reduces ? kReduction : millisecondsOf(node);
   }
   return milliseconds + (across ? kAcross : 0);
 }

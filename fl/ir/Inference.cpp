@@ -281,7 +281,14 @@ ValueType contract(const Call& call) {
 }
 
 ValueType cast(const Call& call) { return {static_cast<dtype>(call.attrs[0]), call.shape(0)}; }
-ValueType random(const Call& call) { return {static_cast<dtype>(call.attrs[0]), extents(call, 1)}; }
+ValueType random(const Call& call) {
+  const auto type = static_cast<dtype>(call.attrs[0]);
+  const size_t most = isFloating(type) ? 3 : 2;
+  if (call.operands.size() > most) {
+    call.fail(type, " numbers take ", most - 1, most == 2 ? " offset" : " offsets");
+  }
+  return {type, extents(call, 1)};
+}
 ValueType scan(const Call& call) {
   checkAxis(call);
   return call.operand(0);

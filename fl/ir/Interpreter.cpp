@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "fl/base/Error.h"
 #include "fl/ir/HostBuilder.h"
@@ -214,26 +216,88 @@ std::array<uint32_t, 4> philox(uint64_t seed, uint64_t offset, uint64_t block) {
   return c;
 }
 
-void interpretRandom(const Execution& e) {
-  const uint64_t seed = static_cast<uint64_t>(e.start(0)),
-                 offset = static_cast<uint64_t>(e.start(1));
-  const bool isDouble = e.type.type == dtype::f64;
-  if (e.type.type == dtype::u32) {
-    for (Dim i = 0; i < e.type.shape.elements(); ++i) {
-      store<uint32_t>(e.result, i, philox(seed, offset, i >> 2)[i & 3]);
-    }
-    return;
-  }
-  for (Dim i = 0; i < e.type.shape.elements(); ++i) {
-    if (isDouble) {
-      const auto words = philox(seed, offset, i >> 1);
-      const uint64_t word =
-          static_cast<uint64_t>(words[2 * (i & 1)]) << 32 | words[2 * (i & 1) + 1];
-      store<double>(e.result, i, static_cast<double>((word >> 11) + 1) * 0x1p-53);
+// Number `i` of a type, in (0, 1] for floats.
+template <class T>
+T uniformNumber(uint64_t seed, uint64_t offset, Dim i) {
+  if constexpr (std::is_same_v<T, double>) {
+    const auto words = philox(seed, offset, i >> 1);
+    const uint64_t word = static_cast<uint64_t>(words[2 * (i & 1)]) << 32 | words[2 * (i & 1) + 1];
+    return static_cast<double>((word >> 11) + 1) * 0x1p-53;
+  } else {
+    const uint32_t word = philox(seed, offset, i >> 2)[i & 3];
+    if constexpr (std::is_same_v<T, float>) {
+      return static_cast<float>(static_cast<double>((word >> 8) + 1) * 0x1p-24);
     } else {
-      const uint32_t word = philox(seed, offset, i >> 2)[i & 3];
-      store<float>(e.result, i, static_cast<double>((word >> 8) + 1) * 0x1p-24);
+      return word;
     }
+  }
+}
+
+// Our vector math in the element's own precision: random numbers are defined by their bits.
+class BitwiseBuilder : public HostBuilder {
+ public:
+  template <class V>
+  static V negate(V x) {
+    return -x;
+  }
+  template <class V>
+  static V magnitude(V x) {
+    return std::fabs(x);
+  }
+  template <class V>
+  static V fma(V x, V y, V z) {
+    return std::fma(x, y, z);
+  }
+  template <class V>
+  static V bitNot(V x) {
+    return ~x;
+  }
+  template <dtype type, class V>
+  static auto castTo(V x) {
+    if constexpr (type == dtype::f32) {
+      return static_cast<float>(x);
+    } else if constexpr (type == dtype::f64) {
+      return static_cast<double>(x);
+    } else if constexpr (type == dtype::s64) {
+      return static_cast<int64_t>(x);
+    } else {
+      return static_cast<uint64_t>(x);
+    }
+  }
+  static int32_t bits(float x) { return std::bit_cast<int32_t>(x); }
+  static int64_t bits(double x) { return std::bit_cast<int64_t>(x); }
+  static float fromBits(int32_t x) { return std::bit_cast<float>(x); }
+  static double fromBits(int64_t x) { return std::bit_cast<double>(x); }
+  // No angle of a random number is huge.
+  template <class Usual, class Rare>
+  static auto rarely(bool, Usual&& usual, Rare&&) {
+    return usual();
+  }
+};
+
+template <class T>
+void fillRandom(const Execution& e) {
+  const auto number = [&](int k) { return static_cast<uint64_t>(e.start(k)); };
+  BitwiseBuilder b;
+  for (Dim i = 0; i < e.type.shape.elements(); ++i) {
+    T value = uniformNumber<T>(number(0), number(1), i);
+    if constexpr (std::is_floating_point_v<T>) {
+      if (e.operands.size() > 2) {
+        value = vm::normalNumber(b, value, uniformNumber<T>(number(0), number(2), i));
+      }
+    }
+    store<T>(e.result, i, value);
+  }
+}
+
+void interpretRandom(const Execution& e) {
+  switch (e.type.type) {
+    case dtype::u32:
+      return fillRandom<uint32_t>(e);
+    case dtype::f32:
+      return fillRandom<float>(e);
+    default:
+      return fillRandom<double>(e);
   }
 }
 

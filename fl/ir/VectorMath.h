@@ -17,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numbers>
 #include <type_traits>
 #include <utility>
 
@@ -604,7 +605,7 @@ PhiloxWords<U> philox(B& b, const PhiloxWords<U>& counter, U key0, U key1) {
   return {{low(end[0]), low(end[1]), low(end[2]), low(end[3])}};
 }
 
-// Block `block` of the numbers of RandomUniform: it and the offset are the counter, the seed is the
+// Block `block` of the numbers of Random: it and the offset are the counter, the seed is the
 // key. All are u64.
 template <class B, class U>
 PhiloxWords<U> philoxBlock(B& b, U seed, U offset, U block) {
@@ -630,8 +631,8 @@ auto philoxNumberOf(B& b, U words) {
   }
 }
 
-// The value of RandomUniform: seed and offset are u64, the index is s64. Element i is word i % 4 of
-// block i / 4; f64 has words 2 * (i % 2) and the next of block i / 2.
+// The uniform value of Random: seed and offset are u64, the index is s64. Element i is word i % 4
+// of block i / 4; f64 has words 2 * (i % 2) and the next of block i / 2.
 template <dtype type, class B, class U, class I>
 auto philoxNumber(B& b, U seed, U offset, I index) {
   constexpr bool kDouble = type == dtype::f64;
@@ -648,6 +649,14 @@ auto philoxNumber(B& b, U seed, U offset, I index) {
     const auto upper = b.ne(b.bitAnd(i, constant(2)), constant(0));
     return philoxNumberOf<type>(b, b.select(upper, second, first));
   }
+}
+
+// A normal number of two uniform ones in (0, 1] (G. Box and M. Muller, "A note on the generation of
+// random normal deviates", 1958).
+template <class B, class V>
+V normalNumber(B& b, V first, V second) {
+  const V radius = b.sqrt(b.mul(b.real(first, -2), log(b, first)));
+  return b.mul(radius, cos(b, b.mul(b.real(second, 2 * std::numbers::pi), second)));
 }
 
 }  // namespace fl::ir::vm

@@ -22,11 +22,16 @@ dtype typeOf(const Kernel& kernel, const KernelValue& value, size_t arg) {
 }
 
 void verifyApply(const Kernel& kernel, const KernelValue& value) {
-  if (value.op == Op::RandomUniform) {
-    FL_INTERNAL_CHECK(value.args.size() == 3 && typeOf(kernel, value, 0) == dtype::u64 &&
-                          typeOf(kernel, value, 1) == dtype::u64 &&
-                          typeOf(kernel, value, 2) == dtype::s64,
-                      "rand takes a seed and an offset of u64 and an index of s64");
+  if (value.op == Op::Random) {
+    const bool uniform = value.args.size() == 3 && typeOf(kernel, value, 0) == dtype::u64 &&
+                         typeOf(kernel, value, 1) == dtype::u64 &&
+                         typeOf(kernel, value, 2) == dtype::s64;
+    const bool normal = value.args.size() == 2 && typeOf(kernel, value, 0) == value.type &&
+                        typeOf(kernel, value, 1) == value.type &&
+                        (value.type == dtype::f32 || value.type == dtype::f64);
+    FL_INTERNAL_CHECK(uniform || normal,
+                      "rand takes a seed and an offset of u64 and an index of "
+                      "s64, or two numbers of its own float type");
     return;
   }
   FL_INTERNAL_CHECK(isElementwise(value.op), opName(value.op), " is not elementwise");

@@ -79,7 +79,7 @@ struct KernelValue {
   enum class Form : uint8_t {
     Load,    // element of operand `index` (Input or Index)
     Scalar,  // run-time number `index`
-    Apply,   // `op` of `args`: elementwise kinds, Cast to `type`, or RandomUniform
+    Apply,   // `op` of `args`: elementwise kinds, Cast to `type`, or Random
     Gather,  // element args[0] of operand `index`, an Input whose strides are all Zero
     Total,   // result of reduction `index`, available after its stage
   };
@@ -87,11 +87,17 @@ struct KernelValue {
   Op op = Op::Add;
   dtype type = dtype::f32;
   int index = -1;
-  // RandomUniform takes (seed: u64, offset: u64, linear index: s64). Gather takes (element, index,
+  // Random takes (seed: u64, offset: u64, linear index: s64), or two numbers in (0, 1] of its own
+  // type, of which it makes a normal one. Gather takes (element, index,
   // bound), all s64; it reads nothing and reports the index unless 0 <= index < bound.
   std::vector<int> args;
   bool operator==(const KernelValue&) const = default;
 };
+
+// True if the op Random draws a number here, rather than making a normal one of two.
+inline bool drawsNumber(const KernelValue& value) {
+  return value.form == KernelValue::Form::Apply && value.op == Op::Random && value.args.size() == 3;
+}
 
 struct KernelStage {
   struct Store {

@@ -104,11 +104,15 @@ int KernelBuilder::apply(Op op, dtype result, const std::vector<int>& args) {
   return value;
 }
 
-int KernelBuilder::random(dtype type, int seed, int offset, int index) {
-  return addValue({.form = KernelValue::Form::Apply,
-                   .op = Op::RandomUniform,
-                   .type = type,
-                   .args = {seed, offset, index}});
+int KernelBuilder::random(dtype type, const std::vector<int>& operands, int index) {
+  const auto add = [&](std::vector<int> args) {
+    return addValue({.form = KernelValue::Form::Apply,
+                     .op = Op::Random,
+                     .type = type,
+                     .args = std::move(args)});
+  };
+  const int uniform = add({operands[0], operands[1], index});
+  return operands.size() == 2 ? uniform : add({uniform, add({operands[0], operands[2], index})});
 }
 
 // A number that is part of the launch, not of the kernel.

@@ -38,7 +38,8 @@ class KernelBuilder {
   // An elementwise op. 16-bit floats are selected as they are, else computed in f32 and rounded
   // after each op that may make something else of them.
   int apply(Op op, dtype type, const std::vector<int>& args);
-  int random(dtype type, int seed, int offset, int index);
+  // One number of the op Random; `operands` are the node's.
+  int random(dtype type, const std::vector<int>& operands, int index);
   // The element of `buffer` at `layout`, an access in which the gathered axis has stride 0, and
   // `index` (s64) steps of `stride` from there; `bound` is the axis's size. `origin` is the node's.
   int gather(BufferRef buffer, dtype type, Access layout, int index, Dim stride, Dim bound,

@@ -142,11 +142,12 @@ class NodeLowering {
 
   void random() {
     KernelBuilder builder = mapBuilder(shape());
-    const int seed = read(builder, 0, shape());
-    const int offset = read(builder, 1, shape());
+    std::vector<int> operands;
+    for (size_t i = 0; i < node_.operands.size(); ++i) {
+      operands.push_back(read(builder, i, shape()));
+    }
     const int index = builder.index(contiguousAccess(shape()));
-    const int value = builder.random(node_.type.type, seed, offset, index);
-    storeMap(builder, value, contiguousAccess(shape()));
+    storeMap(builder, builder.random(node_.type.type, operands, index), contiguousAccess(shape()));
   }
 
   void view() {

@@ -1,7 +1,6 @@
 #include "fl/tensor/Random.h"
 
 #include <mutex>
-#include <numbers>
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
@@ -23,23 +22,29 @@ Stream& stream() {
   return instance;
 }
 
-Tensor uniform(const Shape& shape, dtype type) {
-  // One lock a number: setSeed() on another thread may come between the two.
+Tensor nextOffset() {
+  return hostNumber([] {
+    const std::lock_guard lock(stream().mutex);
+    return Number::of(stream().offset++, dtype::u64);
+  });
+}
+
+// Uniform numbers, or normal ones. One lock a number of the stream: setSeed() on another thread may
+// come between them.
+Tensor draw(const Shape& shape, dtype type, bool normal = false) {
   const Tensor seed = hostNumber([] {
     const std::lock_guard lock(stream().mutex);
     return Number::of(stream().seed, dtype::u64);
   });
-  const Tensor offset = hostNumber([] {
-    const std::lock_guard lock(stream().mutex);
-    return Number::of(stream().offset++, dtype::u64);
-  });
-  return detail::applyOp(ir::Op::RandomUniform, {seed, offset},
-                         ir::Attrs({static_cast<Dim>(type)}, shape.get()));
+  const Tensor offset = nextOffset();
+  const ir::Attrs attrs({static_cast<Dim>(type)}, shape.get());
+  return normal ? detail::applyOp(ir::Op::Random, {seed, offset, nextOffset()}, attrs)
+                : detail::applyOp(ir::Op::Random, {seed, offset}, attrs);
 }
 
 // Every value of an integer type is as likely; 64-bit ones take two draws.
 Tensor integers(const Shape& shape, dtype type) {
-  const Tensor word = uniform(shape, dtype::u32);
+  const Tensor word = draw(shape, dtype::u32);
   if (type == dtype::b8) {
     return detail::castTo(word & 1, type);
   }
@@ -47,7 +52,7 @@ Tensor integers(const Shape& shape, dtype type) {
     return detail::castTo(word, type);
   }
   const Tensor high = detail::castTo(word, dtype::u64) << 32;
-  return detail::castTo(high | detail::castTo(uniform(shape, dtype::u32), dtype::u64), type);
+  return detail::castTo(high | detail::castTo(draw(shape, dtype::u32), dtype::u64), type);
 }
 
 }  // namespace
@@ -60,16 +65,13 @@ void setSeed(const int seed) {
 
 Tensor TensorBackend::rand(const Shape& shape, dtype type) {
   // 16-bit floats are drawn as f32 and rounded.
-  return isFloating(type) ? detail::castTo(uniform(shape, computeType(type)), type)
+  return isFloating(type) ? detail::castTo(draw(shape, computeType(type)), type)
                           : integers(shape, type);
 }
 
-// G. Box and M. Muller, "A note on the generation of random normal deviates", 1958.
 Tensor TensorBackend::randn(const Shape& shape, dtype type) {
   FL_USER_CHECK(isFloating(type), calledAs("randn"), ": ", type, " is no floating dtype");
-  const dtype drawn = computeType(type);
-  const Tensor radius = sqrt(-2.0 * log(uniform(shape, drawn)));
-  return detail::castTo(radius * cos(2 * std::numbers::pi * uniform(shape, drawn)), type);
+  return detail::castTo(draw(shape, computeType(type), /*normal=*/true), type);
 }
 
 }  // namespace fl

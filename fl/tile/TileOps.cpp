@@ -91,8 +91,8 @@ FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void*
 }
 
 template <dtype type>
-FL_TILE_FUNCTION void random(void* out, const void* seed, const void* offset, const void* index,
-                             int64_t count) {
+FL_TILE_FUNCTION void uniform(void* out, const void* seed, const void* offset, const void* index,
+                              int64_t count) {
   Compute<type>* const to = static_cast<Compute<type>*>(out);
   const uint64_t* const seeds = static_cast<const uint64_t*>(seed);
   const uint64_t* const offsets = static_cast<const uint64_t*>(offset);
@@ -102,6 +102,19 @@ FL_TILE_FUNCTION void random(void* out, const void* seed, const void* offset, co
   FL_TILE_LOOP
   for (int64_t i = 0; i < count; ++i) {
     to[i] = ir::vm::philoxNumber<type>(b, seeds[i], offsets[i], indices[i]);
+  }
+}
+
+template <dtype type>
+FL_TILE_FUNCTION void normal(void* out, const void* x, const void* y, const void*, int64_t count) {
+  Compute<type>* const to = static_cast<Compute<type>*>(out);
+  const Compute<type>* const first = static_cast<const Compute<type>*>(x);
+  const Compute<type>* const second = static_cast<const Compute<type>*>(y);
+  Builder b(Rare::LeaveOut);  // no angle is huge
+  count = wholeGroups(count);
+  FL_TILE_LOOP
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = ir::vm::normalNumber(b, first[i], second[i]);
   }
 }
 
@@ -362,9 +375,6 @@ constexpr void fill(TileOps& table) {
     table.rows[kIndex][kType] = {accumulate<op, type>, finish<op, type>, reduceRows<op, type>,
                                  fold<op, type>};
   }
-  if constexpr (kInfo.kind == Kind::Random && (isFloat(type) || type == dtype::u32)) {
-    table.apply[kIndex][kType] = random<type>;
-  }
 }
 
 template <dtype type>
@@ -399,6 +409,15 @@ constexpr TileOps makeTable() {
   TileOps table = {};
 #define FL_TYPE(type) fillType<dtype::type>(table);
   FL_FOR_EACH_DTYPE(FL_TYPE)
+#undef FL_TYPE
+#define FL_TYPE(type) table.uniform[static_cast<int>(dtype::type)] = uniform<dtype::type>;
+  FL_TYPE(u32)
+  FL_TYPE(f32)
+  FL_TYPE(f64)
+#undef FL_TYPE
+#define FL_TYPE(type) table.normal[static_cast<int>(dtype::type)] = normal<dtype::type>;
+  FL_TYPE(f32)
+  FL_TYPE(f64)
 #undef FL_TYPE
 #define FL_TYPE(type) fillCasts<dtype::type>(table);
   FL_FOR_EACH_DTYPE(FL_TYPE)

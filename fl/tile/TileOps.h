@@ -43,9 +43,11 @@ using SumFunction = void (*)(void* out, const void* x, float* totals, int64_t co
 
 // Null where the op has no meaning for the dtype.
 struct TileOps {
-  // By the type of the operands (Where: of y; RandomUniform: of the result). A reduction's entry
-  // combines two values. Of 16-bit floats there are Add and Where.
+  // By the type of the operands (Where: of y). A reduction's entry combines two values. Of 16-bit
+  // floats there are Add and Where.
   TileFunction apply[ir::kOpCount][kDtypeCount];
+  TileFunction uniform[kDtypeCount];            // of a seed, an offset and an index
+  TileFunction normal[kDtypeCount];             // of two uniform numbers
   SumFunction sum[kDtypeCount];                 // of f16 and bf16
   TileFunction cast[kDtypeCount][kDtypeCount];  // [from][to]
   RowReduction rows[ir::kOpCount][kDtypeCount];

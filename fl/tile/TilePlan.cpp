@@ -44,8 +44,8 @@ TileFunction findFunction(const Kernel& kernel, const KernelValue& value, const 
   TileFunction function = nullptr;
   if (value.op == ir::Op::Cast) {
     function = ops.cast[typeOf(0)][static_cast<int>(value.type)];
-  } else if (value.op == ir::Op::RandomUniform) {
-    function = ops.apply[static_cast<int>(value.op)][static_cast<int>(value.type)];
+  } else if (value.op == ir::Op::Random) {
+    function = (drawsNumber(value) ? ops.uniform : ops.normal)[static_cast<int>(value.type)];
   } else {
     const int typed = opKind(value.op) == ir::Kind::Select ? 1 : 0;
     function = ops.apply[static_cast<int>(value.op)][typeOf(typed)];

@@ -42,7 +42,7 @@ class KernelMaker {
   }
   int random(dtype type, int seed, int offset, int index) {
     return add({.form = ir::KernelValue::Form::Apply,
-                .op = ir::Op::RandomUniform,
+                .op = ir::Op::Random,
                 .type = type,
                 .args = {seed, offset, index}});
   }

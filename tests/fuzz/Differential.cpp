@@ -302,7 +302,7 @@ bool isMeant(ir::Op op, dtype type) {
   switch (op) {
     case ir::Op::Iota:
       return !(isFloating(type) && small);  // counts of 16-bit floats are made in f32
-    case ir::Op::RandomUniform:
+    case ir::Op::Random:
       return type == dtype::u64;  // its seed's
     case ir::Op::Sum:
     case ir::Op::Cumsum:

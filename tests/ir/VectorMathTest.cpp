@@ -326,9 +326,8 @@ TEST(VectorMathTest, RandomUniformIsPhilox) {
                           {block & 0xffffffff, block >> 32, kOffset & 0xffffffff, kOffset >> 32}},
                       kSeed & 0xffffffff, kSeed >> 32);
   };
-  constexpr int kRandom = static_cast<int>(Op::RandomUniform);
   for (TileVariant variant : testing::tileVariants()) {
-    const auto& table = tile::tileOps(variant).apply[kRandom];
+    const auto& table = tile::tileOps(variant).uniform;
     std::vector<float> single(256);
     std::vector<double> wide(256);
     table[static_cast<int>(dtype::f32)](single.data(), seed.data(), offset.data(), index.data(),

@@ -211,9 +211,16 @@ Cases casesOf(Op op, dtype type, const Extents& e) {
     case Kind::Source:
       return {{{}, ir::Attrs({static_cast<Dim>(type), 0}, shape.get())},
               {{}, ir::Attrs({static_cast<Dim>(type), 2}, shape.get())}};
-    case Kind::Random:
-      return {{{{Role::Seed, Shape(), (Dim{1} << 40) + 5}, {Role::Seed, Shape(), 7}},
-               ir::Attrs({static_cast<Dim>(type)}, shape.get())}};
+    case Kind::Random: {
+      const CaseOperand seed = {Role::Seed, Shape(), (Dim{1} << 40) + 5},
+                        offset = {Role::Seed, Shape(), 7};
+      const ir::Attrs attrs({static_cast<Dim>(type)}, shape.get());
+      Cases cases = {{{seed, offset}, attrs}};
+      if (isFloating(type)) {
+        cases.push_back({{seed, offset, {Role::Seed, Shape(), 8}}, attrs});  // normal numbers
+      }
+      return cases;
+    }
     case Kind::Unary:
       return {{{values(shape)}, {}}};
     case Kind::Binary:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numbers>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -223,13 +224,19 @@ Number randomReference(dtype type, const std::vector<Number>& args) {
   return Number::fromDouble(static_cast<double>((bits >> 11) + 1) / (int64_t{1} << 53), type);
 }
 
+// Box and Muller's formula.
+Number normalReference(dtype type, const std::vector<Number>& args) {
+  const double radius = std::sqrt(-2 * std::log(args[0].toDouble()));
+  return Number::fromDouble(radius * std::cos(2 * std::numbers::pi * args[1].toDouble()), type);
+}
+
 // Op `op` on numbers, giving one of `type`.
 Number applyReference(Op op, dtype type, const std::vector<Number>& args) {
   if (op == Op::Cast) {
     return castReference(args[0], type);
   }
-  if (op == Op::RandomUniform) {
-    return randomReference(type, args);
+  if (op == Op::Random) {
+    return args.size() == 3 ? randomReference(type, args) : normalReference(type, args);
   }
   if (op == Op::Where) {
     return args[0].bits() != 0 ? args[1] : args[2];

@@ -98,7 +98,8 @@ constexpr int kCostLimit = 1;
 int cost(const KernelValue& value) {
   if (value.form != KernelValue::Form::Apply) return 0;
   const ir::OpInfo& info = ir::opInfo(value.op);
-  const bool isLong = value.op == ir::Op::Power;
+  const bool isLong =
+      value.op == ir::Op::Power || (value.op == ir::Op::Random && !drawsNumber(value));
   const bool isApproximated = (info.types == ir::Types::Float && info.ulp >= 1) ||
                               (value.op == ir::Op::Mod && isFloating(value.type));
   return isLong ? 2 : isApproximated ? 1 : 0;
@@ -111,9 +112,8 @@ std::vector<bool> longValues(const Kernel& kernel, const KernelPlan& plan,
   for (size_t number = 0; number < kernel.values.size(); ++number) {
     const KernelValue& value = kernel.values[number];
     if (given[number] || !plan.isVector(static_cast<int>(number))) continue;
-    isLong[number] =
-        value.form == KernelValue::Form::Apply &&
-        (value.op == ir::Op::Div || value.op == ir::Op::RandomUniform || cost(value) > 0);
+    isLong[number] = value.form == KernelValue::Form::Apply &&
+                     (value.op == ir::Op::Div || value.op == ir::Op::Random || cost(value) > 0);
     for (int arg : value.args) isLong[number] = isLong[number] || isLong[arg];
   }
   return isLong;
@@ -160,7 +160,7 @@ std::vector<bool> readAsVectors(const Kernel& kernel) {
     for (const auto& reduce : stage.reduces) read[reduce.value] = true;
   }
   for (const KernelValue& value : kernel.values) {
-    for (int arg : value.args) read[arg] = read[arg] || value.op != ir::Op::RandomUniform;
+    for (int arg : value.args) read[arg] = read[arg] || !drawsNumber(value);
   }
   return read;
 }

@@ -51,7 +51,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V part(V joined, int u);
   // The value of an Apply (fl/kernel/Kernel.h).
   V apply(const ir::KernelValue& value, const std::vector<V>& args);
-  // Joined vectors of RandomUniform's numbers at `first` and the indices behind it; `first` is a
+  // Joined vectors of Random's numbers at `first` and the indices behind it; `first` is a
   // multiple of numbersInBlock(type). Every block is computed once for all of its numbers.
   V randomRun(dtype type, V seed, V offset, V first, int vectors);
   static int numbersInBlock(dtype type) { return type == dtype::f64 ? 2 : 4; }

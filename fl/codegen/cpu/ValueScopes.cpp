@@ -200,9 +200,8 @@ bool ValueScopes::loadsPair(int operand, int vector) const {
 
 bool ValueScopes::isRandomRun(int value) const {
   const KernelValue& definition = kernel_.values[value];
-  if (definition.form != Form::Apply || definition.op != ir::Op::RandomUniform) return false;
   const auto& args = definition.args;
-  return isIndex(args[2]) &&
+  return drawsNumber(definition) && isIndex(args[2]) &&
          kernel_.operands[kernel_.values[args[2]].index].strides[0] == ir::Stride::One &&
          !plan_.isVector(args[0]) && !plan_.isVector(args[1]);
 }

@@ -89,7 +89,7 @@ class ValueScopes {
   // True if the value is not known and can be computed from what is.
   bool isDue(int value, int vector) const;
   bool loadsPair(int operand, int vector) const;
-  // RandomUniform at the linear index of neighbours; makes one or two vectors known.
+  // Random at the linear index of neighbours; makes one or two vectors known.
   bool isRandomRun(int value) const;
   void computeRandomRun(int value, int vector);
   ElementRow keptRow(size_t number) const;
