@@ -99,21 +99,33 @@ class Recomputer {
     const int own = plan_.groupOf[id];
     std::set<int> groups;
     const bool computed = uses_.allReaders(graph_, id, [&](ValueId user) {
-      const Node& node = graph_.node(user);
       const int group = plan_.groupOf[user];
-      if (group == own) {
-        return true;
+      if (group != own) {
+        groups.insert(group);
       }
-      groups.insert(group);
-      const auto isInPlace = [&](ValueId operand) {
-        const ResolvedValue& value = plan_.values[operand];
-        return value.base != id || sameElements(graph_, value, graph_.type(operand).shape);
-      };
-      return group >= 0 && (ir::isElementwise(node.op) || ir::opKind(node.op) == Kind::Reduce) &&
-             plan_.groups[group].space.elements() == graph_.type(id).shape.elements() &&
-             std::ranges::all_of(node.operands, isInPlace);
+      return group == own || (group >= 0 && readsInPlace(user, id));
     });
     return computed ? groups : std::set<int>();
+  }
+
+  bool readsInPlace(ValueId user, ValueId id) const {
+    const Node& node = graph_.node(user);
+    const FusionGroup& group = plan_.groups[plan_.groupOf[user]];
+    const bool reduces = ir::opKind(node.op) == Kind::Reduce;
+    const Level level = reduces ? Level::Full : group.levels[position(group, user)];
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+      const ResolvedValue& value = plan_.values[node.operands[k]];
+      if (value.base == id &&
+          (!sameElements(graph_, value, graph_.type(node.operands[k]).shape) ||
+           !(operandAccess(graph_, plan_, group, node, k, level) == levelAccess(group, level)))) {
+        return false;
+      }
+    }
+    return reduces || ir::isElementwise(node.op);
+  }
+
+  static size_t position(const FusionGroup& group, ValueId id) {
+    return std::ranges::find(group.nodes, id) - group.nodes.begin();
   }
 
   std::vector<ValueId> loadsOfGroup(int group) const {
@@ -194,11 +206,11 @@ class Recomputer {
   // True if `id` can be stored where `value` is.
   bool isKnownWith(ValueId id, ValueId value) const {
     const FusionGroup& group = plan_.groups[plan_.groupOf[value]];
-    const auto place = [&](ValueId member) {
-      const size_t i = std::ranges::find(group.nodes, member) - group.nodes.begin();
-      return std::pair(group.levels[i], group.sweeps[i]);
-    };
-    return plan_.groupOf[id] == plan_.groupOf[value] && place(id) == place(value);
+    if (plan_.groupOf[id] != plan_.groupOf[value]) {
+      return false;
+    }
+    const size_t i = position(group, id), k = position(group, value);
+    return group.levels[i] == group.levels[k] && group.sweeps[i] == group.sweeps[k];
   }
 
   // ---- Applying them ----

@@ -168,8 +168,13 @@ TEST(MalformedKernel, IsRejected) {
       {"%4, %4, %4 :", "%4, %4 :", "gather takes element, index and bound of s64"},
       {"%4, %4, %4 :", "%4, %4, %3 :", "gather takes element, index and bound of s64"},
       {"rand %8, %8, %4", "rand %8, %4, %4",
-       "rand takes a seed and an offset of u64 and an index of s64"},
-      {"rand %8, %8, %4", "rand %8, %8", "or two numbers of its own float type"},
+       "rand takes a seed and an offset of u64 and an index of s64, or two numbers of its own "
+       "float "
+       "type"},
+      {"rand %8, %8, %4", "rand %8, %8",
+       "rand takes a seed and an offset of u64 and an index of s64, or two numbers of its own "
+       "float "
+       "type"},
       {"reduce sum", "reduce add", "add is no reduction"},
       {"reduce sum", "reduce summ", "21:18: \"summ\" is no op"},
       {"reduce sum %2", "reduce sum %11", "stage 0 uses %11 before its total"},
