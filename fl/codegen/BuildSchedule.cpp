@@ -455,12 +455,7 @@ class ScheduleBuilder {
   }
 
   int indexValue(GroupState& state, const Node& iota, const AccessOf& accessOf) {
-    const int axes = iota.type.shape.ndim();
-    ir::StridedLayout index{{}, std::vector<Dim>(axes, 0)};
-    if (axes > 0) {
-      index.strides[iota.attrs[1]] = 1;
-    }
-    const int value = state.builder.index(accessOf(index));
+    const int value = state.builder.index(accessOf(indexLayout(iota)));
     return state.builder.apply(ir::Op::Cast, iota.type.type, {value});
   }
 

@@ -179,7 +179,8 @@ class Fuser {
     const bool reduces = ir::opKind(node.op) == Kind::Reduce;
     group.space = squeezed(reduces ? graph_.type(node.operands[0]).shape : node.type.shape);
     group.reduced = reduces ? reducedAxes(node) : std::vector<bool>(group.space.ndim(), false);
-    if (reduces && !operandsMerge(group, node)) {
+    if (reduces &&
+        !mergesWhereReduced(group, operandAccess(graph_, plan_, group, node, 0, Level::Full))) {
       return;  // stays alone; its operand is made contiguous first
     }
     group.nodes = {id};
@@ -260,10 +261,6 @@ class Fuser {
 
   Level levelOf(const FusionGroup& group, ValueId id) const {
     return group.levels[position(group, id)];
-  }
-
-  static size_t position(const FusionGroup& group, ValueId id) {
-    return std::find(group.nodes.begin(), group.nodes.end(), id) - group.nodes.begin();
   }
 
   // ---- Fitting a node into a group ----
@@ -404,10 +401,6 @@ class Fuser {
       }
     }
     return true;
-  }
-
-  bool operandsMerge(const FusionGroup& group, const Node& reduce) const {
-    return mergesWhereReduced(group, operandAccess(graph_, plan_, group, reduce, 0, Level::Full));
   }
 
   // ---- Absorbing operand groups ----

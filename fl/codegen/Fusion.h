@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ struct FusionGroup {
   std::vector<ir::ValueId> again;
 };
 
+// Of one of the group's nodes.
+inline size_t position(const FusionGroup& group, ir::ValueId id) {
+  return std::ranges::find(group.nodes, id) - group.nodes.begin();
+}
+
 struct FusionPlan {
   bool enabled = true;
   std::vector<ResolvedValue> values;  // one a value of the graph
@@ -39,17 +45,21 @@ struct FusionPlan {
 };
 
 // What a group that computes the values `again` of others reads to have `operand`: views of bases
-// in memory, each seen as a value of the operand's shape. Numbers and indices are left out.
+// in memory, each seen as a value of the operand's shape. Numbers and indices are none.
 struct GroupRead {
   ir::ValueId operand;
   ir::StridedLayout layout;  // in the operand's base
 };
 std::vector<GroupRead> readsOf(const ir::Graph& graph, const FusionPlan& plan,
                                const std::vector<ir::ValueId>& again, ir::ValueId operand);
-// The same, appended to `reads`; false if strides cannot express one.
+// The same with indices, whose layout is indexLayout(), appended to `reads`. False if strides
+// cannot express one.
 bool findReads(const ir::Graph& graph, const FusionPlan& plan,
                const std::vector<ir::ValueId>& again, ir::ValueId operand,
                std::vector<GroupRead>* reads);
+
+// How the elements of `iota` are an index: the stride of each dimension.
+ir::StridedLayout indexLayout(const ir::Node& iota);
 
 // One a value: whether it is kept in memory, if a group computes it.
 std::vector<bool> storedValues(const ir::Graph& graph, const FusionPlan& plan);

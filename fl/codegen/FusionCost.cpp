@@ -1,6 +1,7 @@
 #include "fl/codegen/FusionCost.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -124,11 +125,6 @@ int registersOf(const Reader& reader) {
   return most;
 }
 
-int64_t bytesOf(const Graph& graph, ValueId id) {
-  const ir::ValueType& type = graph.type(id);
-  return type.shape.elements() * static_cast<int64_t>(getTypeSize(type.type));
-}
-
 }  // namespace
 
 std::string FusionCost::toString() const {
@@ -171,11 +167,8 @@ FusionCost costOf(const Graph& graph, const FusionPlan& plan, const std::vector<
   const Reader reader{graph, plan, nodes, group.again};
   const std::vector<ValueId> loads = loadsOf(graph, plan, nodes, group.again);
   std::set<ValueId> moved;
-  for (ValueId id : nodes) {
-    if (stored[id]) {
-      moved.insert(id);
-    }
-  }
+  std::ranges::copy_if(nodes, std::inserter(moved, moved.end()),
+                       [&](ValueId id) { return stored[id]; });
   for (ValueId load : loads) {
     moved.insert(plan.values[load].base);
   }
@@ -183,7 +176,8 @@ FusionCost costOf(const Graph& graph, const FusionPlan& plan, const std::vector<
                   .registers = registersOf(reader),
                   .milliseconds = compileMilliseconds(graph, nodes, loads.size())};
   for (ValueId id : moved) {
-    cost.bytes += bytesOf(graph, id);
+    const ir::ValueType& type = graph.type(id);
+    cost.bytes += type.shape.elements() * static_cast<int64_t>(getTypeSize(type.type));
   }
   return cost;
 }

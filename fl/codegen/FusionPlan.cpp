@@ -74,13 +74,18 @@ std::vector<GroupRead> readsOf(const Graph& graph, const FusionPlan& plan,
                                const std::vector<ValueId>& again, ValueId operand) {
   std::vector<GroupRead> reads;
   FL_INTERNAL_CHECK(findReads(graph, plan, again, operand, &reads), "reads have strides");
+  std::erase_if(reads, [&](const GroupRead& read) { return plan.inlined[read.operand]; });
   return reads;
 }
 
 bool findReads(const Graph& graph, const FusionPlan& plan, const std::vector<ValueId>& again,
                ValueId operand, std::vector<GroupRead>* reads) {
   const ResolvedValue& value = plan.values[operand];
-  if (graph.isNumber(value.base) || plan.inlined[value.base]) {
+  if (graph.isNumber(value.base)) {
+    return true;
+  }
+  if (plan.inlined[value.base]) {
+    reads->push_back({operand, indexLayout(graph.node(value.base))});
     return true;
   }
   if (!std::ranges::binary_search(again, value.base)) {
@@ -106,6 +111,14 @@ bool findReads(const Graph& graph, const FusionPlan& plan, const std::vector<Val
     }
   }
   return found;
+}
+
+ir::StridedLayout indexLayout(const Node& iota) {
+  ir::StridedLayout layout{{}, std::vector<Dim>(iota.type.shape.ndim(), 0)};
+  if (!layout.strides.empty()) {
+    layout.strides[iota.attrs[1]] = 1;
+  }
+  return layout;
 }
 
 std::vector<bool> storedValues(const Graph& graph, const FusionPlan& plan) {

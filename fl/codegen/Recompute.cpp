@@ -124,10 +124,6 @@ class Recomputer {
     return reduces || ir::isElementwise(node.op);
   }
 
-  static size_t position(const FusionGroup& group, ValueId id) {
-    return std::ranges::find(group.nodes, id) - group.nodes.begin();
-  }
-
   std::vector<ValueId> loadsOfGroup(int group) const {
     std::vector<ValueId> nodes = plan_.groups[group].nodes;
     std::ranges::sort(nodes);
@@ -143,18 +139,14 @@ class Recomputer {
     return saves ? way : std::nullopt;
   }
 
-  bool isSimple(ValueId id) const {
-    if (plan_.groupOf[id] < 0) {
-      return false;
-    }
-    const Op op = graph_.node(id).op;
-    const bool divides = op == Op::Div && !isFloating(graph_.type(id).type);
-    return ir::isElementwise(op) && ir::opInfo(op).ulp <= 0.5 && op != Op::Mod && !divides;
+  static bool isSimple(const Node& node) {
+    const bool divides = node.op == Op::Mod || (node.op == Op::Div && !isFloating(node.type.type));
+    return ir::isElementwise(node.op) && ir::opInfo(node.op).ulp <= 0.5 && !divides;
   }
 
   // With at most `depth` operators one on another.
   std::optional<Way> computed(ValueId id, const Reader& reader, size_t depth) const {
-    if (depth == 0 || !isSimple(id)) {
+    if (depth == 0 || plan_.groupOf[id] < 0 || !isSimple(graph_.node(id))) {
       return std::nullopt;
     }
     Way way{{id}};

@@ -23,8 +23,7 @@ size_t peakOf(const Workload& step, const char* backend) {
 }
 
 TEST(PeakMemory, OfLazyStepsIsThatOfEagerOnes) {
-  for (const Workload& step :
-       {perceptronStep(), mnistStep(), residualStep(), transformerStep(2)}) {
+  for (const Workload& step : {perceptronStep(), mnistStep(), residualStep(), transformerStep(2)}) {
     const size_t eager = peakOf(step, "eager"), lazy = peakOf(step, "lazy");
     std::cout << step.name << ": " << lazy << " of " << eager << " bytes\n";
     EXPECT_LE(static_cast<double>(lazy), 1.1 * static_cast<double>(eager)) << step.name;
