@@ -102,8 +102,9 @@ class KernelEmitter {
   // total = op(total, part), in the type of the total.
   llvm::Value* addToTotal(const ir::KernelStage::Reduce& reduce, llvm::Value* total,
                           llvm::Value* part);
-  // Asks for what the first sweep of the next kept element reads, while the last sweep of this one
-  // reads from the caches what the first has left there.
+  // Asks for what the first sweep of the next kept element reads, while the later sweeps of this
+  // one read from the caches what the first has left there. What one of them asks for again costs
+  // little; what is asked for in one alone comes too fast for the memory.
   void fetchNextRow(int stage, llvm::Value* index);
   // Asks, of each input along memory, for so many vectors from `index` on, as many bytes ahead as
   // ahead(stride along `axis`, size of an element) says.

@@ -144,13 +144,9 @@ Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* e
 }
 
 void KernelEmitter::fetchNextRow(int stage, llvm::Value* index) {
-  const auto sweeps = [&](int from, int to) {
-    return std::count_if(kernel_.stages.begin() + from, kernel_.stages.begin() + to,
-                         [](const ir::KernelStage& other) { return other.sweep; });
-  };
-  const int stages = static_cast<int>(kernel_.stages.size());
-  if (walkedAxes_.empty() || !turningAxes().empty() || sweeps(0, stage) == 0 ||
-      sweeps(stage + 1, stages) > 0)
+  const auto isSweep = [](const ir::KernelStage& other) { return other.sweep; };
+  const auto first = kernel_.stages.begin();
+  if (walkedAxes_.empty() || !turningAxes().empty() || std::none_of(first, first + stage, isSweep))
     return;
   // Longer rows would not stay in the cache until they are read.
   constexpr int64_t kMostBytes = 1 << 16;
