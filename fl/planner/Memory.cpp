@@ -23,7 +23,7 @@ size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>
 }  // namespace
 
 std::vector<int64_t> bytesAlive(const ir::Schedule& schedule) {
-  // Temporaries that no step uses (of size 0) count as alive at step 0, even if there is none.
+  // Temporaries that no step uses, of size 0, count as alive at step 0, even if there is none.
   std::vector<int64_t> bytes(schedule.steps.size() + 2, 0);
   for (const ir::Temporary& t : schedule.temporaries) {
     bytes[t.first] += static_cast<int64_t>(t.bytes);
@@ -54,6 +54,10 @@ void computeLifetimes(ir::Schedule* schedule) {
         temporary.last = static_cast<int>(i);
       }
     }
+  }
+  for (size_t i = 0; i < seen.size(); ++i) {
+    // Of what only results without elements would read, no step is left.
+    if (!seen[i]) schedule->temporaries[i].bytes = 0;
   }
   schedule->arenaBound = mostAlive(*schedule);
 }
