@@ -70,6 +70,8 @@ class Recomputer {
     int group;
     ValueId id;
     std::vector<ValueId> loads;
+    // What is known of the ways it has: by value and depth. There may be thousands of paths to one.
+    std::map<std::pair<ValueId, size_t>, std::optional<Way>> ways = {};
   };
 
   // All readers have to find a way.
@@ -77,7 +79,8 @@ class Recomputer {
     std::map<int, std::vector<ValueId>> before;
     for (int group : readersOf(id)) {
       before[group] = plan_.groups[group].again;
-      const std::optional<Way> way = bestWay({group, id, loadsOfGroup(group)});
+      Reader reader{group, id, loadsOfGroup(group)};
+      const std::optional<Way> way = bestWay(&reader);
       if (!way || !apply(*way, group)) {
         for (auto& [changed, again] : before) {
           plan_.groups[changed].again = std::move(again);
@@ -132,9 +135,9 @@ class Recomputer {
 
   // ---- Ways ----
 
-  std::optional<Way> bestWay(const Reader& reader) const {
-    const size_t size = getTypeSize(graph_.type(reader.id).type);
-    std::optional<Way> way = computed(reader.id, reader, kMostAgain);
+  std::optional<Way> bestWay(Reader* reader) const {
+    const size_t size = getTypeSize(graph_.type(reader->id).type);
+    std::optional<Way> way = computed(reader->id, reader, kMostAgain);
     const bool saves = way && (way->bytes < size || (way->bytes == size && way->written == 0));
     return saves ? way : std::nullopt;
   }
@@ -145,10 +148,16 @@ class Recomputer {
   }
 
   // With at most `depth` operators one on another.
-  std::optional<Way> computed(ValueId id, const Reader& reader, size_t depth) const {
+  std::optional<Way> computed(ValueId id, Reader* reader, size_t depth) const {
     if (depth == 0 || plan_.groupOf[id] < 0 || !isSimple(graph_.node(id))) {
       return std::nullopt;
     }
+    const auto known = reader->ways.find({id, depth});
+    return known != reader->ways.end() ? known->second
+                                       : reader->ways[{id, depth}] = computedOf(id, reader, depth);
+  }
+
+  std::optional<Way> computedOf(ValueId id, Reader* reader, size_t depth) const {
     Way way{{id}};
     for (ValueId operand : graph_.node(id).operands) {
       const std::optional<Way> read = had(operand, reader, depth - 1);
@@ -161,17 +170,17 @@ class Recomputer {
   }
 
   // The best way to have an operand of what is computed.
-  std::optional<Way> had(ValueId operand, const Reader& reader, size_t depth) const {
+  std::optional<Way> had(ValueId operand, Reader* reader, size_t depth) const {
     const ValueId base = plan_.values[operand].base;
     const bool inPlace = sameElements(graph_, plan_.values[operand], graph_.type(operand).shape);
-    const bool again = std::ranges::binary_search(plan_.groups[reader.group].again, base);
+    const bool again = std::ranges::binary_search(plan_.groups[reader->group].again, base);
     if (graph_.isNumber(base)) {
       return Way{};
     }
     if (plan_.inlined[base] || again) {
       return inPlace ? std::optional(Way{}) : std::nullopt;
     }
-    const std::optional<Way> load = loaded(operand, reader);
+    const std::optional<Way> load = loaded(operand, *reader);
     const std::optional<Way> way = inPlace ? computed(base, reader, depth) : std::nullopt;
     return way && (!load || way->cost() < load->cost()) ? way : load;
   }
