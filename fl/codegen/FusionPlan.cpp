@@ -97,6 +97,9 @@ bool findReads(const Graph& graph, const FusionPlan& plan, const std::vector<Val
   bool found = sameElements(graph, value, shape);
   for (size_t i = 0; found && i < node.operands.size(); ++i) {
     const ValueId source = node.operands[i];
+    // Or values of one value twice, one on another, would take exponential time.
+    const auto here = node.operands.begin() + i;
+    if (std::find(node.operands.begin(), here, source) != here) continue;
     const size_t first = reads->size();
     found = findReads(graph, plan, again, source, reads);
     for (size_t k = first; found && k < reads->size(); ++k) {
