@@ -1,6 +1,9 @@
 // Orders steps so that less memory is alive at once. Tries a greedy order by bytes freed and keeps
 // it only if its peak is below the recorded order's.
 #include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "fl/planner/Dependencies.h"
 #include "fl/planner/Memory.h"
@@ -9,48 +12,50 @@
 namespace fl::planner {
 namespace {
 
-// The greedy choice looks at all ready steps; beyond this many steps the recorded order stands.
+// Beyond this many steps the recorded order stands.
 constexpr size_t kMaxOrderedSteps = 4000;
 
 class GreedyOrder {
  public:
   explicit GreedyOrder(const ir::Schedule& schedule)
       : schedule_(schedule),
-        uses_(schedule.temporaries.size(), 0),
+        growth_(schedule.steps.size(), 0),
+        users_(schedule.temporaries.size()),
         alive_(schedule.temporaries.size(), false) {
-    for (const ir::Step& step : schedule.steps) {
-      for (int temporary : temporariesOf(step)) {
-        ++uses_[temporary];
+    for (size_t i = 0; i < schedule.steps.size(); ++i) {
+      touches_.push_back(temporariesOf(schedule.steps[i]));
+      for (int temporary : touches_[i]) {
+        users_[temporary].push_back(static_cast<int>(i));
       }
+    }
+    for (size_t temporary = 0; temporary < users_.size(); ++temporary) {
+      uses_.push_back(users_[temporary].size());
+      grow(static_cast<int>(temporary), uses_.back() == 1 ? 0 : sizeOf(temporary));
     }
   }
 
   std::vector<int> run() {
     const auto before = dependencies(schedule_);
     std::vector<std::vector<int>> after(before.size());
-    std::vector<int> waiting(before.size());
-    std::vector<int> ready, order;
+    std::vector<int> waiting(before.size()), order;
     for (size_t i = 0; i < before.size(); ++i) {
+      const int step = static_cast<int>(i);
       waiting[i] = static_cast<int>(before[i].size());
-      for (int step : before[i]) {
-        after[step].push_back(static_cast<int>(i));
+      for (int earlier : before[i]) {
+        after[earlier].push_back(step);
       }
       if (before[i].empty()) {
-        ready.push_back(static_cast<int>(i));
+        ready_.emplace(growth_[i], step);
       }
     }
-    while (!ready.empty()) {
+    while (!ready_.empty()) {
       // Ties go to the step recorded first.
-      const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
-        return std::pair(growth(a), a) < std::pair(growth(b), b);
-      });
-      const int step = *best;
-      ready.erase(best);
+      const int step = ready_.extract(ready_.begin()).value().second;
       order.push_back(step);
       finish(step);
       for (int next : after[step]) {
         if (--waiting[next] == 0) {
-          ready.push_back(next);
+          ready_.emplace(growth_[next], next);
         }
       }
     }
@@ -73,26 +78,40 @@ class GreedyOrder {
     return temporaries;
   }
 
-  // Bytes that become alive by this step less those that die with it.
-  int64_t growth(int step) const {
-    int64_t bytes = 0;
-    for (int temporary : temporariesOf(schedule_.steps[step])) {
-      const auto size = static_cast<int64_t>(schedule_.temporaries[temporary].bytes);
-      bytes += alive_[temporary] ? 0 : size;
-      bytes -= uses_[temporary] == 1 ? size : 0;
+  int64_t sizeOf(size_t temporary) const {
+    return static_cast<int64_t>(schedule_.temporaries[temporary].bytes);
+  }
+
+  // The steps that use it make so many bytes more alive.
+  void grow(int temporary, int64_t bytes) {
+    for (int step : users_[temporary]) {
+      const bool isReady = ready_.erase({growth_[step], step}) > 0;
+      growth_[step] += bytes;
+      if (isReady) {
+        ready_.emplace(growth_[step], step);
+      }
     }
-    return bytes;
   }
 
   void finish(int step) {
-    for (int temporary : temporariesOf(schedule_.steps[step])) {
-      alive_[temporary] = true;
-      --uses_[temporary];
+    for (int temporary : touches_[step]) {
+      if (!alive_[temporary]) {
+        alive_[temporary] = true;
+        grow(temporary, -sizeOf(temporary));
+      }
+      if (--uses_[temporary] == 1) {
+        grow(temporary, -sizeOf(temporary));
+      }
     }
   }
 
   const ir::Schedule& schedule_;
-  std::vector<int> uses_;
+  std::vector<std::vector<int>> touches_;  // of each step: the temporaries it uses
+  // Of each step: bytes that become alive by it less those that die with it.
+  std::vector<int64_t> growth_;
+  std::set<std::pair<int64_t, int>> ready_;  // growth and step
+  std::vector<std::vector<int>> users_;      // of each temporary
+  std::vector<size_t> uses_;                 // those of them that are not done
   std::vector<bool> alive_;
 };
 
