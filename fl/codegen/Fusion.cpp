@@ -430,8 +430,7 @@ class Fuser {
       const bool inside = uses_.allReaders(
           graph_, member, [&](ValueId user) { return contains(from, user) || contains(to, user); });
       // Other readers must come after the target; those not placed yet will.
-      const bool after =
-          rowsOnly(to) || !isReducing(to) ? readersAreAfter(member, id, from, to) : false;
+      const bool after = (rowsOnly(to) || !isReducing(to)) && readersAreAfter(member, id, from, to);
       if ((!inside && !after) || (isReducing(to) && !externalsMerge(to, graph_.node(member)))) {
         return false;
       }

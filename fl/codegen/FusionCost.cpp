@@ -1,7 +1,6 @@
 #include "fl/codegen/FusionCost.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 
@@ -166,18 +165,20 @@ FusionCost costOf(const Graph& graph, const FusionPlan& plan, const std::vector<
   std::ranges::sort(nodes);
   const Reader reader{graph, plan, nodes, group.again};
   const std::vector<ValueId> loads = loadsOf(graph, plan, nodes, group.again);
-  std::set<ValueId> moved;
-  std::ranges::copy_if(nodes, std::inserter(moved, moved.end()),
-                       [&](ValueId id) { return stored[id]; });
+  const auto elements = [&](ValueId id) { return graph.type(id).shape.elements(); };
+  std::map<ValueId, Dim> moved;  // elements of each value
   for (ValueId load : loads) {
-    moved.insert(plan.values[load].base);
+    Dim& read = moved[plan.values[load].base];
+    read = std::min(read + elements(load), elements(plan.values[load].base));
+  }
+  for (ValueId id : nodes) {
+    moved[id] = stored[id] ? elements(id) : 0;
   }
   FusionCost cost{.recomputed = recomputedBy(reader, stored, group),
                   .registers = registersOf(reader),
                   .milliseconds = compileMilliseconds(graph, nodes, loads.size())};
-  for (ValueId id : moved) {
-    const ir::ValueType& type = graph.type(id);
-    cost.bytes += type.shape.elements() * static_cast<int64_t>(getTypeSize(type.type));
+  for (const auto& [id, count] : moved) {
+    cost.bytes += count * static_cast<Dim>(getTypeSize(graph.type(id).type));
   }
   return cost;
 }

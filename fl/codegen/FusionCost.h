@@ -1,4 +1,4 @@
-// What a kernel of a fusion plan costs, as a model of its nodes: what fusion weighs, and prints.
+// What a kernel of a fusion plan costs, as a model of its nodes: what is printed, and its limits.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <set>
-#include <sstream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "fl/base/Error.h"
 #include "fl/base/Fault.h"
 #include "fl/base/Log.h"
@@ -62,10 +64,7 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
       std::chrono::steady_clock::now() - start;
   constexpr double kSlow = 1000;  // told wherever a line a realize is
   const int level = elapsed.count() > kSlow ? 1 : 3;
-  if (logEnabled(level)) {
-    logLine(level,
-            std::string("pass ") + row.info.name + " " + std::to_string(elapsed.count()) + " ms");
-  }
+  logLine(level, absl::StrCat("pass ", row.info.name, " ", elapsed.count(), " ms"));
   if (options.verify) {
     verifyStage(compilation, row.info);
   }
@@ -76,12 +75,10 @@ bool isPass(const std::string& name) {
 }
 
 std::set<std::string> parseSkipped(const std::string& list) {
-  std::set<std::string> skipped;
-  std::istringstream names(list);
-  for (std::string name; std::getline(names, name, ',');) {
+  const std::set<std::string> skipped = absl::StrSplit(list, ',', absl::SkipEmpty());
+  for (const std::string& name : skipped) {
     FL_USER_CHECK(isPass(name), "skip: \"", name, "\" is no pass");
     FL_USER_CHECK(name != "build" && name != "pack", "skip: nothing runs without ", name);
-    skipped.insert(name);
   }
   return skipped;
 }
@@ -91,9 +88,7 @@ std::set<std::string> parseSkipped(const std::string& list) {
 const std::vector<PassInfo>& passes() {
   static const auto& infos = *[] {
     auto* list = new std::vector<PassInfo>();
-    for (const PassRow& row : rows()) {
-      list->push_back(row.info);
-    }
+    std::ranges::transform(rows(), std::back_inserter(*list), &PassRow::info);
     return list;
   }();
   return infos;
@@ -114,9 +109,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
     if (options.observe) {
       options.observe(number, pass, text);
     }
-    if (logEnabled(5)) {
-      logLine(5, "after " + pass + ":\n" + text);
-    }
+    logLine(5, "after " + pass + ":\n" + text);
   };
   const bool observed = options.observe || logEnabled(5);
   if (observed) {

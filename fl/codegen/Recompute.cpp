@@ -5,7 +5,9 @@
 // its readers compute again is never written.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "fl/codegen/FusionCost.h"
@@ -52,16 +54,20 @@ class Recomputer {
   // A way for a group to have a value without reading it.
   struct Way {
     std::set<ValueId> again = {};  // what it computes for it
-    size_t bytes = 0;              // an element, that it does not read anyway
-    size_t written = 0;            // bytes an element that are stored for it alone
+    // Bytes an element that it does not read anyway, and those that are stored for it alone.
+    std::map<ValueId, size_t> read = {}, written = {};
 
     // In operators: as many take as long as a byte of an element that comes through memory.
     static constexpr size_t kByte = 4;
-    size_t cost() const { return again.size() + kByte * (bytes + written); }
+    size_t cost() const { return again.size() + kByte * (sum(read) + sum(written)); }
+    static size_t sum(const std::map<ValueId, size_t>& bytes) {
+      auto sizes = std::views::values(bytes);
+      return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
+    }
     void add(const Way& other) {
       again.insert(other.again.begin(), other.again.end());
-      bytes += other.bytes;
-      written += other.written;
+      read.insert(other.read.begin(), other.read.end());
+      written.insert(other.written.begin(), other.written.end());
     }
   };
 
@@ -138,7 +144,8 @@ class Recomputer {
   std::optional<Way> bestWay(Reader* reader) const {
     const size_t size = getTypeSize(graph_.type(reader->id).type);
     std::optional<Way> way = computed(reader->id, reader, kMostAgain);
-    const bool saves = way && (way->bytes < size || (way->bytes == size && way->written == 0));
+    const size_t bytes = way ? Way::sum(way->read) : 0;
+    const bool saves = bytes < size || (bytes == size && Way::sum(way->written) == 0);
     return saves ? way : std::nullopt;
   }
 
@@ -201,7 +208,7 @@ class Recomputer {
     const size_t size = few ? 0 : getTypeSize(graph_.type(value.base).type);
     const bool isLoaded = std::ranges::any_of(
         reader.loads, [&](ValueId load) { return plan_.values[load].base == value.base; });
-    return Way{{}, isLoaded ? 0 : size, inMemory ? 0 : size};
+    return Way{{}, {{value.base, isLoaded ? 0 : size}}, {{value.base, inMemory ? 0 : size}}};
   }
 
   // True if `id` can be stored where `value` is.

@@ -47,8 +47,8 @@ class Lexer;
 namespace fl::ir {
 
 inline constexpr int kMaxRank = 5;
-// More operands or numbers than this are no single kernel.
-inline constexpr int kMaxOperands = 96;
+// More operands or numbers than this are no single kernel; what fusion groups never has as many.
+inline constexpr int kMaxOperands = 256;
 inline constexpr int kLanes = 16;
 inline constexpr int64_t kRowChunk = 1 << 12, kColumnChunk = 128, kMaxTurnsTogether = 64;
 // KernelArgs::scratch is kMaxKeptRows rows of values of up to 8 bytes, each with a vector behind
