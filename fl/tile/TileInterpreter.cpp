@@ -322,8 +322,8 @@ class TileRun {
       roundTotals(stage, count);
     } else if (sweepSize_ <= kTile) {
       sweepTile(stage, {&sweepWalk_, first, count * sweepSize_}, [&](const TileReduce& reduce) {
-        reduce.rows.rows(place(reduce.result), place(reduce.location), count, turns_, length_,
-                         &reduce.init);
+        reduce.functions.rows(place(reduce.result), place(reduce.location), count, turns_, length_,
+                              &reduce.init);
       });
     } else if (stage.reduces.empty()) {
       for (int64_t i = 0; i < sweepSize_; i += kTile) {
@@ -365,12 +365,12 @@ class TileRun {
         const int64_t part = std::min(kTile, length - i);
         const Tile tile{&sweepWalk_, first + turn * length + i, runs * part};
         sweepTile(stage, tile, [&](const TileReduce& reduce) {
-          reduce.rows.accumulate(place(reduce.partial), place(reduce.location), runs, part);
+          reduce.functions.accumulate(place(reduce.partial), place(reduce.location), runs, part);
         });
       }
     }
     for (const TileReduce& reduce : stage.reduces) {
-      reduce.rows.finish(place(reduce.total), place(reduce.partial));
+      reduce.functions.finish(place(reduce.total), place(reduce.partial));
     }
   }
 
@@ -389,17 +389,14 @@ class TileRun {
     for (const TileReduce& reduce : stage.reduces) {
       fillTile(place(reduce.partial), &reduce.init, lanes, width(reduce));
     }
-    for (int64_t i = 0; i < length; i += groups_) {
-      const int64_t groups = std::min(groups_, length - i);
-      const Tile tile{&sweepWalk_, (first + i) * all + kept, groups * count,
-                      groups == 1 || count % kTileGroup == 0};
-      sweepTile(stage, tile, [&](const TileReduce& reduce) {
-        const char* value = static_cast<const char*>(place(reduce.location));
-        void* const partial = place(reduce.partial);
-        for (int64_t g = 0; g < groups; ++g, value += count * width(reduce)) {
-          reduce.combine(partial, partial, value, nullptr, lanes);
-        }
-      });
+    if (const void* rows = rowsInMemory(stage, {&sweepWalk_, first * all + kept, count})) {
+      const ViewState& view = views_[stage.swept[0].source];
+      for (const TileReduce& reduce : stage.reduces) {
+        reduce.functions.columns(place(reduce.partial), rows, length,
+                                 view.strides[keptWalk_.rank] * view.width, lanes);
+      }
+    } else {
+      sweepColumnTiles(stage, kept, count, first, length);
     }
     for (const TileReduce& reduce : stage.reduces) {
       void *const total = place(reduce.total), *const partial = place(reduce.partial);
@@ -409,6 +406,32 @@ class TileRun {
       } else {
         reduce.combine(total, total, partial, nullptr, lanes);
       }
+    }
+  }
+
+  // The first row of a sweep that only reduces what lies in memory; else null.
+  const void* rowsInMemory(const TileStage& stage, const Tile& row) const {
+    if (stage.swept.size() != 1 || !stage.stores.empty() || sweepWalk_.rank != keptWalk_.rank + 1) {
+      return nullptr;
+    }
+    const TileStep& load = stage.swept[0];
+    const bool reads = load.kind == TileStep::Kind::Load && load.inPlace &&
+                       views_[load.source].walk == &sweepWalk_;
+    const bool all = std::ranges::all_of(
+        stage.reduces, [&](const TileReduce& reduce) { return reduce.location == load.target; });
+    return reads && all ? contiguous(views_[load.source], row) : nullptr;
+  }
+
+  void sweepColumnTiles(const TileStage& stage, int64_t kept, int64_t count, int64_t first,
+                        int64_t length) {
+    for (int64_t i = 0; i < length; i += groups_) {
+      const int64_t groups = std::min(groups_, length - i);
+      const Tile tile{&sweepWalk_, (first + i) * keptWalk_.size() + kept, groups * count,
+                      groups == 1 || count % kTileGroup == 0};
+      sweepTile(stage, tile, [&](const TileReduce& reduce) {
+        reduce.functions.columns(place(reduce.partial), place(reduce.location), groups,
+                                 count * width(reduce), wholeGroups(count));
+      });
     }
   }
 

@@ -267,7 +267,7 @@ FL_TILE_FUNCTION void sum(void* out, const void* x, float* totals, int64_t count
   }
 }
 
-// ---- row reductions ----
+// ---- reductions ----
 
 template <Op op, class T>
 T combine(T x, T y) {
@@ -345,6 +345,33 @@ FL_TILE_FUNCTION void reduceRows(void* results, const void* x, int64_t rows, int
   }
 }
 
+// Several rows at a time: one alone is too short for memory to keep up, and each sum would wait for
+// the one that was stored before.
+template <Op op, dtype type>
+FL_TILE_FUNCTION void reduceColumns(void* partial, const void* x, int64_t rows, int64_t stride,
+                                    int64_t count) {
+  using T = Compute<type>;
+  auto* const sums = static_cast<T*>(partial);
+  const char* first = static_cast<const char*>(x);
+  const auto row = [&](int64_t r) { return reinterpret_cast<const T*>(first + r * stride); };
+  count = wholeGroups(count);
+  for (; rows >= 4; rows -= 4, first += 4 * stride) {
+    const T *const a = row(0), *const b = row(1), *const c = row(2), *const d = row(3);
+    FL_TILE_LOOP
+    for (int64_t i = 0; i < count; ++i) {
+      const T two = combine<op>(combine<op>(sums[i], a[i]), b[i]);
+      sums[i] = combine<op>(combine<op>(two, c[i]), d[i]);
+    }
+  }
+  for (; rows > 0; --rows, first += stride) {
+    const T* const a = row(0);
+    FL_TILE_LOOP
+    for (int64_t i = 0; i < count; ++i) {
+      sums[i] = combine<op>(sums[i], a[i]);
+    }
+  }
+}
+
 template <Op op, dtype type>
 FL_TILE_FUNCTION void fold(void* result, const void* x, int64_t parts, const void* init) {
   using T = Compute<type>;
@@ -372,8 +399,8 @@ constexpr void fill(TileOps& table) {
     }
   }
   if constexpr (kInfo.kind == Kind::Reduce) {
-    table.rows[kIndex][kType] = {accumulate<op, type>, finish<op, type>, reduceRows<op, type>,
-                                 fold<op, type>};
+    table.reductions[kIndex][kType] = {accumulate<op, type>, finish<op, type>, reduceRows<op, type>,
+                                       reduceColumns<op, type>, fold<op, type>};
   }
 }
 

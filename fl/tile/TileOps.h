@@ -22,10 +22,10 @@ inline constexpr int64_t kTileGroup = 64;
 using TileFunction = void (*)(void* out, const void* x, const void* y, const void* z,
                               int64_t count);
 
-// The row tree of fl/kernel/Kernel.h. `lanes` are a[0..31] and t[0..15] of the element's type; a
-// `total` has the type ir::totalType and is not rounded yet.
+// The trees of fl/kernel/Kernel.h. `lanes` are the row tree's, a[0..31] and t[0..15] of the
+// element's type; a `total` has the type ir::totalType and is not rounded yet.
 inline constexpr int kRowLanes = 48;
-struct RowReduction {
+struct TileReduction {
   // Adds `turns` runs of `length` elements, which lie one behind the other. Every run starts at a
   // multiple of 32 of its chunk and all but a chunk's last have a length that is one.
   void (*accumulate)(void* lanes, const void* x, int64_t turns, int64_t length);
@@ -34,6 +34,9 @@ struct RowReduction {
   // results[r] = the rounded total of turns * length elements of row r, for rows of one chunk.
   void (*rows)(void* results, const void* x, int64_t rows, int64_t turns, int64_t length,
                const void* init);
+  // partial[i] = op(partial[i], x[i] of one row after another) for i < count, a multiple of
+  // kTileGroup. Rows lie `stride` bytes apart.
+  void (*columns)(void* partial, const void* x, int64_t rows, int64_t stride, int64_t count);
   // result = the rounded total of the parts x.
   void (*fold)(void* result, const void* x, int64_t parts, const void* init);
 };
@@ -50,7 +53,7 @@ struct TileOps {
   TileFunction normal[kDtypeCount];             // of two uniform numbers
   SumFunction sum[kDtypeCount];                 // of f16 and bf16
   TileFunction cast[kDtypeCount][kDtypeCount];  // [from][to]
-  RowReduction rows[ir::kOpCount][kDtypeCount];
+  TileReduction reductions[ir::kOpCount][kDtypeCount];
 };
 
 enum class TileVariant : uint8_t { V3, V4 };

@@ -183,7 +183,7 @@ class Planner {
     const int op = static_cast<int>(reduce.op), t = static_cast<int>(type);
     FL_INTERNAL_CHECK(ops_.apply[op][t], opName(reduce.op), " does not reduce ", type);
     TileReduce planned{.combine = ops_.apply[op][t],
-                       .rows = ops_.rows[op][t],
+                       .functions = ops_.reductions[op][t],
                        .location = readAt(reduce.value, Level::Swept, stage),
                        .result = results_[reduce.index],
                        .partial = newLocation(type),

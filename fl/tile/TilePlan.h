@@ -43,7 +43,7 @@ struct TileStore {
 
 struct TileReduce {
   TileFunction combine;
-  RowReduction rows;
+  TileReduction functions;
   int location;  // of the value
   int result;    // location
   int partial;   // location: lanes of the row tree, or the column tree's p

@@ -144,8 +144,8 @@ class ChunkResults {
   void fold() {
     const uint64_t init = ir::reduceInit(reduce_.op, type_).bits();
     const tile::TileOps& ops = tile::tileOps(tile::bestTileVariant());
-    ops.rows[static_cast<int>(reduce_.op)][static_cast<int>(type_)].fold(folded(), at(0), chunks_,
-                                                                         &init);
+    ops.reductions[static_cast<int>(reduce_.op)][static_cast<int>(type_)].fold(folded(), at(0),
+                                                                               chunks_, &init);
   }
 
  private:
