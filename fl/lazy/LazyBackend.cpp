@@ -5,6 +5,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/base/PooledAllocator.h"
 #include "fl/definitions/Definitions.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
@@ -17,6 +18,12 @@ namespace {
 using lazy::LazyNode;
 using lazy::LazyNodePtr;
 
+template <class... Arguments>
+LazyNodePtr makeNode(Arguments&&... arguments) {
+  return std::allocate_shared<LazyNode>(PooledAllocator<LazyNode>(),
+                                        std::forward<Arguments>(arguments)...);
+}
+
 class LazyBackend : public TensorBackend {
  public:
   explicit LazyBackend(const std::string& device) : engine_(device) {}
@@ -24,12 +31,9 @@ class LazyBackend : public TensorBackend {
   std::string name() const override { return "lazy"; }
   TensorBackendType backendType() const override { return TensorBackendType::Jit; }
   bool supportsDataType(const dtype&) const override { return true; }
-  TensorValue fromNumber(const Number& number) override {
-    return std::make_shared<LazyNode>(*this, engine_, number);
-  }
+  TensorValue fromNumber(const Number& number) override { return makeNode(*this, engine_, number); }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {
-    return std::make_shared<LazyNode>(*this, engine_, type,
-                                      runtime::makeBlock(data, bytesOf(type.type, type.shape)));
+    return makeNode(*this, engine_, type, runtime::makeBlock(data, bytesOf(type.type, type.shape)));
   }
   void eval(const TensorValue&) override { engine_.endSegment(); }
   void sync() override { engine_.realizeAll(); }
@@ -57,11 +61,10 @@ class LazyBackend : public TensorBackend {
       // Values are immutable: the same elements serve both shapes. A function that is compiled
       // reads them anew at each call.
       if (MemoryBlockPtr elements = nodes[0]->readyBuffer()) {
-        return std::make_shared<LazyNode>(*this, engine_, std::move(type), std::move(elements));
+        return makeNode(*this, engine_, std::move(type), std::move(elements));
       }
     }
-    auto node =
-        std::make_shared<LazyNode>(*this, engine_, op, std::move(nodes), attrs, std::move(type));
+    auto node = makeNode(*this, engine_, op, std::move(nodes), attrs, std::move(type));
     engine_.record(node);
     return node;
   }
@@ -75,9 +78,9 @@ class LazyBackend : public TensorBackend {
       return std::static_pointer_cast<LazyNode>(std::move(value));
     }
     if (value->number()) {
-      return std::make_shared<LazyNode>(*this, engine_, *value->number());
+      return makeNode(*this, engine_, *value->number());
     }
-    return std::make_shared<LazyNode>(*this, engine_, value->valueType(), value->data());
+    return makeNode(*this, engine_, value->valueType(), value->data());
   }
 
   mutable lazy::Engine engine_;

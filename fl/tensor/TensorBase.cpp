@@ -6,6 +6,7 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/base/PooledAllocator.h"
 #include "fl/device/DeviceManager.h"
 #include "fl/tensor/Capture.h"
 #include "fl/tensor/Detail.h"
@@ -17,7 +18,8 @@ namespace {
 
 std::shared_ptr<detail::TensorStorage> makeStorage(
     TensorValue value, std::shared_ptr<const detail::SparseMatrix> sparse = nullptr) {
-  return std::make_shared<detail::TensorStorage>(
+  return std::allocate_shared<detail::TensorStorage>(
+      PooledAllocator<detail::TensorStorage>(),
       detail::TensorStorage{std::move(value), std::move(sparse)});
 }
 
