@@ -5,7 +5,7 @@
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/ir/Text.h"
 #include "fl/runtime/Device.h"
-#include "fl/tensor/GraphRunner.h"
+#include "fl/definitions/GraphRunner.h"
 #include "fl/tensor/tensor.h"
 #include "tools/Files.h"
 #include "tools/FitInputs.h"

@@ -1,5 +1,5 @@
 // What `fl run` runs: a graph, a schedule, or a kernel, on a device, with inputs of the host.
-// Relies on fl/tensor/GraphRunner.h for graphs and on fl/runtime for the other two.
+// Relies on fl/definitions/GraphRunner.h for graphs and on fl/runtime for the other two.
 //
 // A graph runs as a tensor program on a backend, op by op or compiled anew. A schedule runs as it
 // stands; on the CPU its kernels are compiled first, unless FL_JIT=off. A kernel runs as a schedule

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "fl/tensor/GraphRunner.h"
+#include "fl/definitions/GraphRunner.h"
 #include "fl/tensor/tensor.h"
 #include "tools/reference/KernelReference.h"
 

@@ -14,6 +14,7 @@
 #include "fl/autograd/Utils.h"
 #include "fl/autograd/Variable.h"
 #include "fl/base/Error.h"
+#include "fl/tensor/Composite.h"
 
 namespace fl::detail {
 
@@ -48,17 +49,18 @@ inline void addGrad(Variable& variable, Tensor grad) {
   variable.addGrad(Variable(std::move(grad), false));
 }
 
-// `result`, a function of `input` whose gradient is gradient(const Tensor& gradOutput).
-template <typename Gradient>
-Variable unaryResult(Tensor result, const Variable& input, Gradient gradient) {
+// `result`, a function of `input` whose gradient is gradient(gradOutput, saved...), a composite.
+template <typename Gradient, typename... Saved>
+Variable unaryResult(Tensor result, const Variable& input, Gradient gradient,
+                     const Saved&... saved) {
   if (!input.isCalcGrad()) {
     return Variable(std::move(result), false);
   }
-  return Variable(
-      std::move(result), {input.withoutData()},
-      [gradient = std::move(gradient)](std::vector<Variable>& inputs, const Variable& gradOutput) {
-        addGrad(inputs[0], toType(gradient(gradOutput.tensor()), inputs[0].type()));
-      });
+  return Variable(std::move(result), {input.withoutData()},
+                  [=](std::vector<Variable>& inputs, const Variable& gradOutput) {
+                    Tensor grad = composite("gradient", gradient, gradOutput.tensor(), saved...);
+                    addGrad(inputs[0], toType(std::move(grad), inputs[0].type()));
+                  });
 }
 
 // `result`, a function of two broadcast inputs. The gradients are functions of gradOutput in the

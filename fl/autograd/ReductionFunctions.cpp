@@ -51,15 +51,16 @@ Variable var(const Variable& in, const std::vector<int>& axes, const bool isbias
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const Tensor x = input.tensor();
   const std::vector<int> reduced = normalizedAxes("var", x.shape(), axes);
-  const double count = countOf(x.shape(), reduced);
-  FL_USER_CHECK(isbiased || count != 1, "var: no unbiased variance of one sample, in ",
-                typeToString(x.type(), x.shape()));
-  const double scale = 2 / (isbiased ? count : count - 1);
-  return unaryResult(var(x, axes, /*bias=*/!isbiased, keepDims), input,
-                     [x, reduced, scale](const Tensor& grad) {
-                       const Tensor deviation = x - mean(x, reduced, /*keepDims=*/true);
-                       return repeatTo(grad * scale, x.shape(), reduced) * deviation;
-                     });
+  FL_USER_CHECK(isbiased || countOf(x.shape(), reduced) != 1,
+                "var: no unbiased variance of one sample, in ", typeToString(x.type(), x.shape()));
+  const auto gradient = [](const Tensor& grad, const Tensor& x, const std::vector<int>& reduced,
+                           bool isbiased) {
+    const double count = countOf(x.shape(), reduced);
+    const Tensor deviation = x - mean(x, reduced, /*keepDims=*/true);
+    return repeatTo(grad * (2 / (isbiased ? count : count - 1)), x.shape(), reduced) * deviation;
+  };
+  return unaryResult(var(x, axes, /*bias=*/!isbiased, keepDims), input, gradient, x, reduced,
+                     isbiased);
 }
 
 Variable norm(const Variable& in, const std::vector<int>& axes, double p, bool keepDims) {
@@ -96,28 +97,34 @@ Variable softmax(const Variable& in, const int dim) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
   checkAxis("softmax", input, dim);
-  const Tensor& x = input.tensor();
-  const Tensor weights = fl::exp(x - amax(x, {dim}, /*keepDims=*/true));
-  // One division a line, not one an element.
-  const Tensor share = 1.0 / sum(weights, {dim}, /*keepDims=*/true);
-  const Tensor result = floatLike(weights * share, input.type());
-  return unaryResult(result, input, [result, dim](const Tensor& grad) {
+  const auto shares = [](const Tensor& x, int dim) {
+    const Tensor weights = fl::exp(x - amax(x, {dim}, /*keepDims=*/true));
+    // One division a line, not one an element.
+    const Tensor share = 1.0 / sum(weights, {dim}, /*keepDims=*/true);
+    return floatLike(weights * share, x.type());
+  };
+  const Tensor result = composite("softmax", shares, input.tensor(), dim);
+  const auto gradient = [](const Tensor& grad, const Tensor& result, int dim) {
     const Tensor weighted = grad * result;
     return weighted - result * sum(weighted, {dim}, /*keepDims=*/true);
-  });
+  };
+  return unaryResult(result, input, gradient, result, dim);
 }
 
 Variable logSoftmax(const Variable& in, const int dim) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
   checkAxis("logSoftmax", input, dim);
-  const Tensor& x = input.tensor();
-  const Tensor shifted = x - amax(x, {dim}, /*keepDims=*/true);
-  const Tensor total = sum(fl::exp(shifted), {dim}, /*keepDims=*/true);
-  const Tensor result = floatLike(shifted - fl::log(total), input.type());
-  return unaryResult(result, input, [result, dim](const Tensor& grad) {
+  const auto logShares = [](const Tensor& x, int dim) {
+    const Tensor shifted = x - amax(x, {dim}, /*keepDims=*/true);
+    const Tensor total = sum(fl::exp(shifted), {dim}, /*keepDims=*/true);
+    return floatLike(shifted - fl::log(total), x.type());
+  };
+  const Tensor result = composite("logSoftmax", logShares, input.tensor(), dim);
+  const auto gradient = [](const Tensor& grad, const Tensor& result, int dim) {
     return grad - fl::exp(result) * sum(grad, {dim}, /*keepDims=*/true);
-  });
+  };
+  return unaryResult(result, input, gradient, result, dim);
 }
 
 }  // namespace fl

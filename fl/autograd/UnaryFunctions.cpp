@@ -12,6 +12,19 @@ using detail::unaryResult;
 
 namespace {
 
+using In = const Tensor&;
+
+// `result`, a function of `input` whose gradient is gradient(grad, x) of the input itself.
+template <typename Gradient>
+Variable ofInput(Tensor result, const Variable& input, Gradient gradient) {
+  return unaryResult(std::move(result), input, gradient, input.tensor());
+}
+// The same with gradient(grad, y) of the result.
+template <typename Gradient>
+Variable ofResult(const Tensor& result, const Variable& input, Gradient gradient) {
+  return unaryResult(result, input, gradient, result);
+}
+
 // x^p with p in f64 where f32 would round it.
 Tensor powerOf(const Tensor& x, double p) {
   return x.type() == dtype::f64 ? power(x, fromScalar(p, dtype::f64)) : power(x, p);
@@ -21,6 +34,14 @@ constexpr double kGeluScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 constexpr double kGeluCubic = 0.044715;
 
 Tensor geluGate(const Tensor& x) { return fl::tanh(kGeluScale * (x + kGeluCubic * (x * x * x))); }
+
+constexpr auto geluGradient = [](In grad, In x) {
+  const Tensor gate = geluGate(x);
+  const Tensor slope = kGeluScale * (1.0 + 3 * kGeluCubic * (x * x));
+  const Tensor bend = 0.5 * x * (1.0 - gate * gate) * slope;
+  // Far from 0, where the slope may be infinite, the gate is flat.
+  return grad * (0.5 * (1.0 + gate) + where(absolute(gate) < 1.0, bend, 0.0));
+};
 
 }  // namespace
 
@@ -37,30 +58,25 @@ Variable negate(const Variable& input) {
 Variable reciprocal(const Variable& in) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
-  const Tensor result = 1.0 / input.tensor();
-  return unaryResult(result, input,
-                     [result](const Tensor& grad) { return -(grad * result * result); });
+  return ofResult(1.0 / input.tensor(), input, [](In grad, In y) { return -(grad * y * y); });
 }
 
 Variable exp(const Variable& in) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
-  const Tensor result = fl::exp(input.tensor());
-  return unaryResult(result, input, [result](const Tensor& grad) { return grad * result; });
+  return ofResult(fl::exp(input.tensor()), input, [](In grad, In y) { return grad * y; });
 }
 
 Variable log(const Variable& in) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
-  return unaryResult(fl::log(input.tensor()), input,
-                     [x = input.tensor()](const Tensor& grad) { return grad / x; });
+  return ofInput(fl::log(input.tensor()), input, [](In grad, In x) { return grad / x; });
 }
 
 Variable log1p(const Variable& in) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
-  return unaryResult(fl::log1p(input.tensor()), input,
-                     [x = input.tensor()](const Tensor& grad) { return grad / (1.0 + x); });
+  return ofInput(fl::log1p(input.tensor()), input, [](In grad, In x) { return grad / (1.0 + x); });
 }
 
 Variable pow(const Variable& in, double p) {
@@ -76,27 +92,24 @@ Variable pow(const Variable& in, double p) {
 
 Variable sin(const Variable& input) {
   FL_API_ENTRY();
-  return unaryResult(fl::sin(input.tensor()), input,
-                     [x = input.tensor()](const Tensor& grad) { return grad * fl::cos(x); });
+  return ofInput(fl::sin(input.tensor()), input, [](In grad, In x) { return grad * fl::cos(x); });
 }
 
 Variable cos(const Variable& input) {
   FL_API_ENTRY();
-  return unaryResult(fl::cos(input.tensor()), input,
-                     [x = input.tensor()](const Tensor& grad) { return -(grad * fl::sin(x)); });
+  return ofInput(fl::cos(input.tensor()), input,
+                 [](In grad, In x) { return -(grad * fl::sin(x)); });
 }
 
 Variable sqrt(const Variable& input) {
   FL_API_ENTRY();
-  const Tensor result = fl::sqrt(input.tensor());
-  return unaryResult(result, input, [result](const Tensor& grad) { return grad / (2.0 * result); });
+  return ofResult(fl::sqrt(input.tensor()), input, [](In grad, In y) { return grad / (2.0 * y); });
 }
 
 Variable tanh(const Variable& input) {
   FL_API_ENTRY();
-  const Tensor result = fl::tanh(input.tensor());
-  return unaryResult(result, input,
-                     [result](const Tensor& grad) { return grad * (1.0 - result * result); });
+  return ofResult(fl::tanh(input.tensor()), input,
+                  [](In grad, In y) { return grad * (1.0 - y * y); });
 }
 
 Variable clamp(const Variable& input, const double min, const double max) {
@@ -104,16 +117,14 @@ Variable clamp(const Variable& input, const double min, const double max) {
   const Tensor low = fromScalar(min, input.type());
   const Tensor high = fromScalar(max, input.type());
   const Tensor result = clip(input.tensor(), low, high);
-  return unaryResult(result, input, [result, low, high](const Tensor& grad) {
-    return grad * (result > low && result < high);
-  });
+  const auto inside = [](In grad, In y, In low, In high) { return grad * (y > low && y < high); };
+  return unaryResult(result, input, inside, result, low, high);
 }
 
 Variable sigmoid(const Variable& input) {
   FL_API_ENTRY();
-  const Tensor result = fl::sigmoid(input.tensor());
-  return unaryResult(result, input,
-                     [result](const Tensor& grad) { return grad * result * (1.0 - result); });
+  return ofResult(fl::sigmoid(input.tensor()), input,
+                  [](In grad, In y) { return grad * y * (1.0 - y); });
 }
 
 Variable swish(const Variable& input, double beta) {
@@ -124,35 +135,28 @@ Variable swish(const Variable& input, double beta) {
 Variable erf(const Variable& in) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
-  return unaryResult(fl::erf(input.tensor()), input, [x = input.tensor()](const Tensor& grad) {
+  return ofInput(fl::erf(input.tensor()), input, [](In grad, In x) {
     return grad * (2.0 * std::numbers::inv_sqrtpi * fl::exp(-(x * x)));
   });
 }
 
 Variable abs(const Variable& input) {
   FL_API_ENTRY();
-  return unaryResult(absolute(input.tensor()), input,
-                     [x = input.tensor()](const Tensor& grad) { return grad * sign(x); });
+  return ofInput(absolute(input.tensor()), input, [](In grad, In x) { return grad * sign(x); });
 }
 
 // Positive where the input is: the input itself need not be kept for the gradient.
 Variable relu(const Variable& input) {
   FL_API_ENTRY();
-  const Tensor result = maximum(input.tensor(), fromScalar(0, input.type()));
-  return unaryResult(result, input, [result](const Tensor& grad) { return grad * (result > 0.0); });
+  return ofResult(maximum(input.tensor(), fromScalar(0, input.type())), input,
+                  [](In grad, In y) { return grad * (y > 0.0); });
 }
 
 Variable gelu(const Variable& in) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
-  const Tensor x = input.tensor();
-  return unaryResult(0.5 * x * (1.0 + geluGate(x)), input, [x](const Tensor& grad) {
-    const Tensor gate = geluGate(x);
-    const Tensor slope = kGeluScale * (1.0 + 3 * kGeluCubic * (x * x));
-    const Tensor bend = 0.5 * x * (1.0 - gate * gate) * slope;
-    // Far from 0, where the slope may be infinite, the gate is flat.
-    return grad * (0.5 * (1.0 + gate) + where(absolute(gate) < 1.0, bend, 0.0));
-  });
+  const auto gated = [](const Tensor& x) { return 0.5 * x * (1.0 + geluGate(x)); };
+  return ofInput(composite("gelu", gated, input.tensor()), input, geluGradient);
 }
 
 }  // namespace fl

@@ -5,10 +5,15 @@
 #include <ostream>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/base/Flags.h"
+#include "fl/base/Log.h"
 #include "fl/base/WordCache.h"
+#include "fl/codegen/Compilation.h"
 #include "fl/definitions/Definitions.h"
+#include "fl/definitions/Trace.h"
 #include "fl/ir/Inference.h"
 #include "fl/runtime/Device.h"
 #include "fl/runtime/MemoryManager.h"
@@ -41,16 +46,25 @@ class EagerValue : public EagerTensor {
 
 using SchedulePtr = std::shared_ptr<const runtime::LoadedSchedule>;
 
+// A composite as one schedule of its operands and the constants; without one, its operators run
+// one by one.
+struct CompositePlan {
+  SchedulePtr schedule;
+  std::vector<Number> constants;
+};
+using CompositePtr = std::shared_ptr<const CompositePlan>;
+
 // Schedules beyond these are built again when they are needed again.
 constexpr size_t kMaxSchedules = 4096;
 
 // Everything a schedule of one op depends on. Few ops have more words than fit inline.
 using ScheduleKey = absl::InlinedVector<int64_t, 32>;
 
-ScheduleKey scheduleKey(ir::Op op, const std::vector<TensorValue>& operands,
-                        const ir::Attrs& attrs) {
-  ScheduleKey key = {static_cast<int64_t>(op), static_cast<int64_t>(attrs.size())};
-  key.insert(key.end(), attrs.values().begin(), attrs.values().end());
+// `words` tell what is computed of the operands.
+ScheduleKey scheduleKey(int64_t kind, const std::vector<Dim>& words,
+                        const std::vector<TensorValue>& operands) {
+  ScheduleKey key = {kind, static_cast<int64_t>(words.size())};
+  key.insert(key.end(), words.begin(), words.end());
   for (const TensorValue& operand : operands) {
     const std::vector<Dim>& dims = operand->shape().get();
     key.push_back(operand->number() ? -1 : operand->shape().ndim());
@@ -96,32 +110,96 @@ class EagerBackend : public TensorBackend {
       return std::make_shared<EagerValue>(*this, std::move(type), operands[0]->data());
     }
     const SchedulePtr schedule = find(op, operands, attrs, type);
-    absl::InlinedVector<MemoryBlockPtr, 4> buffers;
-    absl::InlinedVector<Number, 4> numbers(operands.size());
-    for (size_t i = 0; i < operands.size(); ++i) {
-      const Number* number = operands[i]->number();
-      buffers.push_back(number ? nullptr : operands[i]->data());
-      if (number) {
-        numbers[i] = *number;
-      }
-    }
+    const Arguments arguments(operands);
     absl::InlinedVector<bool, 4> spare(operands.size(), false);
     if (op == ir::Op::Update) {
       spare[0] = currentCallSite().replaces();
     }
     try {
-      auto elements = schedule->run(buffers, numbers, spare)[0];
+      auto elements = schedule->run(arguments.buffers, arguments.numbers, spare)[0];
       return std::make_shared<EagerValue>(*this, std::move(type), std::move(elements));
     } catch (const ir::IndexOutOfRange& error) {
       throwUser(ir::badIndexMessage(error.bad, operands[0]->valueType(), attrs[0]));
     }
   }
 
+  bool runsComposites() const override { return device_->lowering() == ir::Lowering::Kernels; }
+  std::vector<Tensor> applyComposite(const CompositeCall& call) override {
+    const CompositePtr plan = findComposite(call);
+    if (!plan->schedule) {
+      return TensorBackend::applyComposite(call);
+    }
+    Arguments arguments(call.operands);
+    arguments.buffers.resize(arguments.buffers.size() + plan->constants.size());
+    arguments.numbers.insert(arguments.numbers.end(), plan->constants.begin(),
+                             plan->constants.end());
+    runtime::LoadedSchedule::Outputs elements;
+    try {
+      elements = plan->schedule->run(arguments.buffers, arguments.numbers);
+    } catch (const ir::IndexOutOfRange&) {
+      return TensorBackend::applyComposite(call);  // the operator itself words the error
+    }
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < elements.size(); ++i) {
+      const TensorValue value = std::make_shared<EagerValue>(
+          *this, plan->schedule->schedule().outputs[i].type, std::move(elements[i]));
+      results.emplace_back(value);
+    }
+    return results;
+  }
+
  private:
+  // What a schedule runs on: a buffer or a number for each operand.
+  struct Arguments {
+    explicit Arguments(const std::vector<TensorValue>& operands) {
+      for (const TensorValue& operand : operands) {
+        const Number* number = operand->number();
+        buffers.push_back(number ? nullptr : operand->data());
+        numbers.push_back(number ? *number : Number());
+      }
+    }
+    absl::InlinedVector<MemoryBlockPtr, 4> buffers;
+    absl::InlinedVector<Number, 4> numbers;
+  };
+
+  CompositePtr findComposite(const CompositeCall& call) {
+    const ScheduleKey key = scheduleKey(-1, call.words, call.operands);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (const CompositePtr* found = composites_.find(key)) {
+        return *found;
+      }
+    }
+    std::optional<Trace> traced = trace(call);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (const CompositePtr* found = composites_.find(key)) {
+      return *found;  // another thread's
+    }
+    auto plan = std::make_shared<CompositePlan>();
+    if (traced) {
+      load(call.name, std::move(*traced), plan.get());
+    }
+    if (composites_.insert(key, plan)) {
+      runtime::dropUnused(&kernels_);
+    }
+    return plan;
+  }
+
+  void load(const char* name, Trace traced, CompositePlan* plan) {
+    try {
+      ir::Schedule schedule =
+          codegen::compile(std::move(traced.graph), {device_->lowering(), flags().skip}).schedule;
+      plan->schedule = device_->load(std::move(schedule), &kernels_);
+      plan->constants = std::move(traced.constants);
+    } catch (const InternalError& error) {
+      logLine(1, absl::StrCat(name, " runs operator by operator: ", error.what()));
+    }
+  }
+
   // The schedule of one op, which another thread may drop from the cache while it runs.
   SchedulePtr find(ir::Op op, const std::vector<TensorValue>& operands, const ir::Attrs& attrs,
                    const ir::ValueType& type) {
-    const ScheduleKey key = scheduleKey(op, operands, attrs);
+    const ScheduleKey key = scheduleKey(static_cast<int64_t>(op), attrs.values(), operands);
     std::lock_guard<std::mutex> lock(mutex_);
     if (const SchedulePtr* found = schedules_.find(key)) {
       return *found;
@@ -144,6 +222,7 @@ class EagerBackend : public TensorBackend {
   std::unique_ptr<runtime::Device> device_;
   std::mutex mutex_;
   WordCache<SchedulePtr> schedules_{kMaxSchedules};
+  WordCache<CompositePtr> composites_{kMaxSchedules};
   runtime::KernelCache kernels_;
 };
 

@@ -6,6 +6,7 @@
 #include "fl/autograd/Utils.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/tensor/Composite.h"
 
 namespace fl {
 
@@ -50,8 +51,28 @@ Variable standardize(const Variable& input, const std::vector<int>& features, do
 
 Variable scaleAndShift(const Variable& input, const Variable& weight, const Variable& bias,
                        const Shape& shape) {
-  return input * moddims(toType(weight, input.type()), shape) +
-         moddims(toType(bias, input.type()), shape);
+  const auto scaled = [](const Tensor& x, const Tensor& w, const Tensor& b, const Shape& shape) {
+    return x * reshape(w.astype(x.type()), shape) + reshape(b.astype(x.type()), shape);
+  };
+  const auto gradients = [](const Tensor& grad, const Tensor& x, const Tensor& w,
+                            const Shape& shape) {
+    return std::vector<Tensor>{grad * reshape(w.astype(x.type()), shape),
+                               sumAs(grad * x, shape).astype(w.type()),
+                               sumAs(grad, shape).astype(w.type())};
+  };
+  const Tensor &x = input.tensor(), &w = weight.tensor();
+  return Variable(
+      composite("scaleAndShift", scaled, x, w, bias.tensor(), shape),
+      {input.withoutData(), weight.withoutData(), bias.withoutData()},
+      [=](std::vector<Variable>& inputs, const Variable& gradOutput) {
+        std::vector<Tensor> grads =
+            composite("gradient", gradients, gradOutput.tensor(), x, w, shape);
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          if (inputs[i].isCalcGrad()) {
+            inputs[i].addGrad(Variable(reshape(grads[i], inputs[i].shape()), /*calcGrad=*/false));
+          }
+        }
+      });
 }
 
 std::string axesToString(const std::vector<int>& axes) {

@@ -4,6 +4,7 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/tensor/Capture.h"
+#include "fl/tensor/Composite.h"
 
 namespace fl {
 namespace {
@@ -45,13 +46,24 @@ void AdamOptimizer::beginStep(const Tensor* condition) {
 }
 
 void AdamOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
-  Tensor& first = state[0];
-  Tensor& second = state[1];
   decayByRate(data);
-  first = beta1_ * first + (1 - beta1_) * grad;
-  second = beta2_ * second + (1 - beta2_) * (grad * grad);
+  const auto updated = [](const Tensor& data, const Tensor& grad, const Tensor& first,
+                          const Tensor& second, const Tensor& rate, const Tensor& epsilon,
+                          const Tensor& keepFirst, const Tensor& takeFirst,
+                          const Tensor& keepSecond, const Tensor& takeSecond) {
+    const Tensor mean = keepFirst * first + takeFirst * grad;
+    const Tensor square = keepSecond * second + takeSecond * (grad * grad);
+    return std::vector<Tensor>{data - rate * mean / (sqrt(square) + epsilon), mean, square};
+  };
   const dtype type = data.type();
-  data = data - correctedLr_.astype(type) * first / (sqrt(second) + correctedEpsilon_.astype(type));
+  const auto number = [&](double value) { return fromScalar(value, type); };
+  std::vector<Tensor> results =
+      composite("Adam", updated, data, grad, state[0], state[1], correctedLr_.astype(type),
+                correctedEpsilon_.astype(type), number(beta1_), number(1 - beta1_), number(beta2_),
+                number(1 - beta2_));
+  data = std::move(results[0]);
+  state[0] = std::move(results[1]);
+  state[1] = std::move(results[2]);
 }
 
 }  // namespace fl

@@ -48,7 +48,7 @@ bool TensorRef::ownsData() const {
 }  // namespace detail
 
 Tensor hostNumber(detail::NextNumber next) {
-  const Tensor number = detail::numberTensor(next());
+  const Tensor number(defaultTensorBackend().fromHostNumber(next));
   if (detail::activeCapture) {
     detail::activeCapture->onNumber(number.value(), std::move(next));
   }

@@ -3,6 +3,7 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/tensor/Composite.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl {
@@ -25,15 +26,22 @@ Tensor unary(ir::Op op, const Tensor& tensor) {
 #define FL_REDUCE(Name, name)
 #include "fl/tensor/Functions.def"
 
+// The public function of every operator goes to the virtual of this thread's backend, which is
+// offered those that are made of others as one.
 #define FL_EXPAND(...) __VA_ARGS__
-// The public function of every operator goes to the virtual of this thread's backend.
+#define FL_CALL_Primitive_Tensor(name, arguments) defaultTensorBackend().name arguments
+#define FL_CALL_Library_Tensor FL_CALL_Primitive_Tensor
+#define FL_CALL_Composite_void FL_CALL_Primitive_Tensor
+#define FL_CALL_Composite_Tensor(name, arguments)                                        \
+  composite(                                                                             \
+      #name, [](const auto&... given) { return defaultTensorBackend().name(given...); }, \
+      FL_EXPAND arguments)
 #define FL_FUNCTION(Kind, Result, name, parameters, arguments) \
   Result name parameters {                                     \
     FL_API_ENTRY_OF(FL_EXPAND arguments);                      \
-    return defaultTensorBackend().name arguments;              \
+    return FL_CALL_##Kind##_##Result(name, arguments);         \
   }
 #include "fl/tensor/Functions.def"
-#undef FL_EXPAND
 
 Tensor operator-(const Tensor& tensor) {
   FL_API_ENTRY();

@@ -22,24 +22,22 @@ Stream& stream() {
   return instance;
 }
 
-Tensor nextOffset() {
-  return hostNumber([] {
+// One lock a number of the stream: setSeed() on another thread may come between two.
+Tensor streamNumber(uint64_t (*take)(Stream&)) {
+  return hostNumber([take] {
     const std::lock_guard lock(stream().mutex);
-    return Number::of(stream().offset++, dtype::u64);
+    return Number::of(take(stream()), dtype::u64);
   });
 }
 
-// Uniform numbers, or normal ones. One lock a number of the stream: setSeed() on another thread may
-// come between them.
+// Uniform numbers, or normal ones.
 Tensor draw(const Shape& shape, dtype type, bool normal = false) {
-  const Tensor seed = hostNumber([] {
-    const std::lock_guard lock(stream().mutex);
-    return Number::of(stream().seed, dtype::u64);
-  });
-  const Tensor offset = nextOffset();
+  const auto next = [](Stream& stream) { return stream.offset++; };
+  const Tensor seed = streamNumber([](Stream& stream) { return stream.seed; });
+  const Tensor first = streamNumber(next);
   const ir::Attrs attrs({static_cast<Dim>(type)}, shape.get());
-  return normal ? detail::applyOp(ir::Op::Random, {seed, offset, nextOffset()}, attrs)
-                : detail::applyOp(ir::Op::Random, {seed, offset}, attrs);
+  return normal ? detail::applyOp(ir::Op::Random, {seed, first, streamNumber(next)}, attrs)
+                : detail::applyOp(ir::Op::Random, {seed, first}, attrs);
 }
 
 // Every value of an integer type is as likely; 64-bit ones take two draws.

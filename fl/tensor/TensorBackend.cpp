@@ -8,6 +8,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/tensor/Composite.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl {
@@ -94,6 +95,10 @@ BackendScope::~BackendScope() { scoped = outer_; }
 
 bool TensorBackend::isDataTypeSupported(const dtype& type) const {
   return supportsDataType(type) && extensions_.supportDataType(type);
+}
+
+std::vector<Tensor> TensorBackend::applyComposite(const CompositeCall& call) {
+  return call.run({call.operands.begin(), call.operands.end()});
 }
 
 void TensorBackend::toHost(const TensorValue& value, void* data) {

@@ -15,6 +15,7 @@
 namespace fl {
 
 class Tensor;
+struct CompositeCall;
 enum class MatrixProperty;
 enum class PadType;
 enum class SortMode;
@@ -42,8 +43,15 @@ class TensorBackend {
   // fl/definitions has its value in terms of other ops.
   virtual TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                             ir::ValueType type) = 0;
+  // What composite() (Composite.h) computes, for a backend that says that it runs these at once.
+  virtual bool runsComposites() const { return false; }
+  virtual std::vector<Tensor> applyComposite(const CompositeCall& call);
   // A scalar value that is an argument, never a constant of a plan.
   virtual TensorValue fromNumber(const Number& number) = 0;
+  // One that is another at each call of the function it is made in: hostNumber()'s.
+  virtual TensorValue fromHostNumber(const std::function<Number()>& next) {
+    return fromNumber(next());
+  }
   // Copies contiguous column-major elements in and out. A null pointer means uninitialised.
   virtual TensorValue fromHost(const void* data, const ir::ValueType& type) = 0;
   virtual void toHost(const TensorValue& value, void* data);

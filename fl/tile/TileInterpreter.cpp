@@ -16,6 +16,24 @@ using ir::BadIndex;
 constexpr int64_t kAlignment = 64;
 constexpr TileWalk kNoAxes;
 
+// Rows of more bytes than these are computed again rather than kept.
+constexpr int64_t kMostRowBytes = 256 << 10;
+
+// Reduced elements of a kept element.
+int64_t sweepSize(const ir::Kernel& kernel, const ir::KernelArgs& args) {
+  int64_t size = 1;
+  for (int axis = 0; axis < kernel.rank; ++axis) {
+    size *= kernel.isReduced(axis) ? args.extents[axis] : 1;
+  }
+  return size;
+}
+
+// What is left of a row or its part in tiles that end with it or with a group, so that all but its
+// last elements are read and written where they lie.
+int64_t tileLength(int64_t left) {
+  return left >= kTile ? kTile : left < kTileGroup ? left : left - left % kTileGroup;
+}
+
 int64_t wholeGroups(int64_t count) { return (count + kTileGroup - 1) & ~(kTileGroup - 1); }
 
 // Memory of a thread, kept for its next runs.
@@ -89,10 +107,14 @@ struct Tile {
 class TileRun {
  public:
   TileRun(const TilePlan& plan, const ir::KernelArgs& args)
-      : plan_(plan), kernel_(plan.kernel), args_(args) {
-    Arena arena(scratch.reserve(plan.scratchBytes + Arena::bytes<void*>(plan.locations.size()) +
+      : plan_(plan), kernel_(plan.kernel), args_(args), sweepSize_(sweepSize(kernel_, args)) {
+    rowSize_ = wholeGroups(std::max(kTile, sweepSize_)) + kTileGroup;
+    const int64_t rowBytes = plan.rowBytes * rowSize_;
+    Arena arena(scratch.reserve(plan.scratchBytes + Arena::bytes<char>(rowBytes) +
+                                Arena::bytes<void*>(plan.locations.size()) +
                                 Arena::bytes<ViewState>(plan.views.size())));
     memory_ = arena.take<char>(plan.scratchBytes);
+    rows_ = arena.take<char>(rowBytes);
     places_ = arena.take<void*>(plan.locations.size());
     views_ = arena.take<ViewState>(plan.views.size());
   }
@@ -102,7 +124,7 @@ class TileRun {
     // A scalar value fills a tile, but not more of it than is used.
     lanes_ = sweepSize_ == 0 ? kTile : wholeGroups(std::min(kTile, (end - begin) * sweepSize_));
     for (size_t i = 0; i < plan_.locations.size(); ++i) {
-      places_[i] = memory_ + plan_.locations[i].offset;
+      places_[i] = own(i, 0);
     }
     for (size_t i = 0; i < plan_.views.size(); ++i) {
       prepare(plan_.views[i], &views_[i]);
@@ -132,7 +154,6 @@ class TileRun {
     add(&sweepWalk_, !kernel_.rows());
     for (int axis = kernel_.rank - 1; axis >= 0; --axis) {
       if (kernel_.isReduced(axis)) {
-        sweepSize_ *= args_.extents[axis];
         length_ = args_.extents[axis];
       }
     }
@@ -165,7 +186,7 @@ class TileRun {
       switch (step.kind) {
         case TileStep::Kind::Apply: {
           void* const out = step.direct >= 0 ? contiguous(views_[step.direct], tile) : nullptr;
-          places_[step.target] = out ? out : own(step.target);
+          places_[step.target] = out ? out : own(step.target, tile.start);
           step.function(places_[step.target], place(step.args[0]), place(step.args[1]),
                         place(step.args[2]), count);
           break;
@@ -189,11 +210,19 @@ class TileRun {
         case TileStep::Kind::Expand:
           expand(step, tile.count);
           break;
+        case TileStep::Kind::Row:
+          places_[step.target] = own(step.target, tile.start);
+          break;
       }
     }
   }
 
-  void* own(int location) const { return memory_ + plan_.locations[location].offset; }
+  // The scratch memory of a location, for a tile that starts at `start` of its walk.
+  void* own(int location, int64_t start = 0) const {
+    const TileLocation& it = plan_.locations[location];
+    return it.row ? rows_ + it.offset * rowSize_ + (start - firstOfRows_) * it.width
+                  : memory_ + it.offset;
+  }
   void* place(int location) const { return location < 0 ? nullptr : places_[location]; }
 
   static TileRegion region(const ViewState& view, const Tile& tile) {
@@ -272,6 +301,7 @@ class TileRun {
     const Tile tile{&keptWalk_, kept, count};
     // A short block that is the whole kept domain is swept several reduced elements at a time.
     const bool all = count == keptWalk_.size();
+    firstOfRows_ = kept * sweepSize_;
     groups_ = all ? std::clamp<int64_t>(kTile / count, 1, ir::kColumnChunk) : 1;
     for (const TileStage& stage : plan_.stages) {
       execute(stage.kept, tile);
@@ -326,9 +356,9 @@ class TileRun {
                               &reduce.init);
       });
     } else if (stage.reduces.empty()) {
-      for (int64_t i = 0; i < sweepSize_; i += kTile) {
-        const Tile tile{&sweepWalk_, first + i, std::min(kTile, sweepSize_ - i)};
-        sweepTile(stage, tile, [](const TileReduce&) {});
+      for (int64_t i = 0, count; i < sweepSize_; i += count) {
+        count = tileLength(sweepSize_ - i);
+        sweepTile(stage, {&sweepWalk_, first + i, count}, [](const TileReduce&) {});
       }
     } else {
       setTotals(stage, count);
@@ -361,8 +391,8 @@ class TileRun {
     const int64_t group = std::max<int64_t>(1, kTile / length);
     for (int64_t turn = 0; turn < turns; turn += group) {
       const int64_t runs = std::min(group, turns - turn);
-      for (int64_t i = 0; i < length; i += kTile) {
-        const int64_t part = std::min(kTile, length - i);
+      for (int64_t i = 0, part; i < length; i += part) {
+        part = runs > 1 ? length : tileLength(length - i);
         const Tile tile{&sweepWalk_, first + turn * length + i, runs * part};
         sweepTile(stage, tile, [&](const TileReduce& reduce) {
           reduce.functions.accumulate(place(reduce.partial), place(reduce.location), runs, part);
@@ -439,14 +469,17 @@ class TileRun {
   const ir::Kernel& kernel_;
   const ir::KernelArgs& args_;
   char* memory_;
+  char* rows_;
   void** places_;  // where each location's tile is now
   ViewState* views_;
   TileWalk keptWalk_;
   TileWalk sweepWalk_;
-  int64_t sweepSize_ = 1;  // reduced elements of a kept element
-  int64_t length_ = 1;     // of the lowest reduced axis
-  int64_t turns_ = 1;      // combinations of the other reduced axes
-  int64_t groups_ = 1;     // reduced elements of one tile of a column kernel
+  const int64_t sweepSize_;  // reduced elements of a kept element
+  int64_t rowSize_;          // elements that a row's location holds
+  int64_t firstOfRows_ = 0;  // the element of the sweep that it begins with
+  int64_t length_ = 1;       // of the lowest reduced axis
+  int64_t turns_ = 1;        // combinations of the other reduced axes
+  int64_t groups_ = 1;       // reduced elements of one tile of a column kernel
   int64_t lanes_ = kTile;
   int64_t badGather_ = -1;
 };
@@ -508,14 +541,26 @@ int64_t runCrossing(const TilePlan& plan, const ir::KernelArgs& args, int64_t be
 }  // namespace
 
 TileProgram::TileProgram(const ir::Kernel& kernel, TileVariant variant)
-    : plan_(std::make_shared<TilePlan>(planTiles(kernel, tileOps(variant)))) {}
+    : plan_(std::make_shared<TilePlan>(planTiles(kernel, tileOps(variant), false))) {
+  auto keeping = std::make_shared<TilePlan>(planTiles(kernel, tileOps(variant), true));
+  if (keeping->rowBytes > 0) {
+    keepingRows_ = std::move(keeping);
+  }
+}
+
+const TilePlan& TileProgram::planFor(const ir::KernelArgs& args) const {
+  const bool keeps =
+      keepingRows_ && keepingRows_->rowBytes * sweepSize(plan_->kernel, args) <= kMostRowBytes;
+  return keeps ? *keepingRows_ : *plan_;
+}
 
 int64_t TileProgram::run(const ir::KernelArgs& args, int64_t begin, int64_t end) const {
   if (begin >= end) {
     return -1;
   }
-  return crossesMemory(plan_->kernel) ? runCrossing(*plan_, args, begin, end)
-                                      : TileRun(*plan_, args).run(begin, end);
+  const TilePlan& plan = planFor(args);
+  return crossesMemory(plan.kernel) ? runCrossing(plan, args, begin, end)
+                                    : TileRun(plan, args).run(begin, end);
 }
 
 }  // namespace fl::tile

@@ -26,11 +26,14 @@ class TileProgram {
   // very memory of an input with the same strides and element size, if they agree element by
   // element; otherwise outputs overlap nothing. Any number of threads may run a program; each keeps
   // scratch memory for its life, as much as its largest program needs (about 2 KB for each f32
-  // value alive at a time).
+  // value alive at a time, and up to 256 KB for rows that several sweeps read).
   int64_t run(const ir::KernelArgs& args, int64_t begin, int64_t end) const;
 
  private:
+  const TilePlan& planFor(const ir::KernelArgs& args) const;
+
   std::shared_ptr<const TilePlan> plan_;
+  std::shared_ptr<const TilePlan> keepingRows_;  // null if it would be the same
 };
 
 }  // namespace fl::tile

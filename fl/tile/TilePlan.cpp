@@ -54,16 +54,26 @@ TileFunction findFunction(const Kernel& kernel, const KernelValue& value, const 
   return function;
 }
 
+// Whether computing a value again takes longer than reading it.
+bool isSlow(const KernelValue& value) {
+  return value.form == Form::Apply && (value.op == ir::Op::Random || ir::opInfo(value.op).ulp >= 1);
+}
+
 // Turns a kernel's values into steps. Every location is a new one; Allocation shares their memory.
 class Planner {
  public:
-  Planner(const Kernel& kernel, const TileOps& ops, TilePlan* plan)
+  Planner(const Kernel& kernel, const TileOps& ops, bool keepsRows, TilePlan* plan)
       : kernel_(kernel),
         ops_(ops),
         plan_(*plan),
         levels_(findLevels(kernel)),
         own_(kernel.values.size(), -1),
-        expanded_(kernel.values.size(), -1) {}
+        expanded_(kernel.values.size(), -1),
+        rows_(kernel.values.size(), -1) {
+    if (keepsRows && kernel.rows()) {
+      findRows();
+    }
+  }
 
   void run() {
     for (const KernelStage& stage : kernel_.stages) {
@@ -80,6 +90,26 @@ class Planner {
   int newLocation(dtype type) {
     plan_.locations.push_back({static_cast<int>(getTypeSize(type))});
     return static_cast<int>(plan_.locations.size()) - 1;
+  }
+
+  // Gives a row to each slow value that more than one sweep needs.
+  void findRows() {
+    std::vector<int> sweeps(kernel_.values.size(), 0);
+    for (const KernelStage& stage : kernel_.stages) {
+      const std::vector<bool> needed = findNeeded(stage);
+      for (size_t v = 0; v < needed.size(); ++v) {
+        sweeps[v] += stage.sweep && needed[v];
+      }
+    }
+    for (size_t v = 0; v < sweeps.size(); ++v) {
+      if (levels_[v] == Level::Swept && sweeps[v] > 1 && isSlow(kernel_.values[v])) {
+        rows_[v] = newLocation(kernel_.values[v].type);
+        TileLocation& row = plan_.locations.back();
+        row.row = true;
+        row.offset = plan_.rowBytes;
+        plan_.rowBytes += row.width;
+      }
+    }
   }
 
   int newView(int operand, Level level) {
@@ -114,6 +144,9 @@ class Planner {
     keepLoadsFromStores(stage.sweep ? &planned.swept : &planned.kept, planned);
   }
 
+  // Whether an earlier sweep has left the value in its row.
+  bool isInRow(size_t v) const { return rows_[v] >= 0 && own_[v] == rows_[v]; }
+
   // The values that a stage depends on.
   std::vector<bool> findNeeded(const KernelStage& stage) const {
     std::vector<bool> needed(kernel_.values.size(), false);
@@ -124,6 +157,9 @@ class Planner {
       needed[store.value] = true;
     }
     for (size_t v = needed.size(); v-- > 0;) {
+      if (isInRow(v)) {
+        continue;
+      }
       for (int arg : kernel_.values[v].args) {
         needed[arg] = needed[arg] || needed[v];
       }
@@ -140,7 +176,11 @@ class Planner {
       own_[v] = results_[value.index];
       return;
     }
-    own_[v] = newLocation(value.type);
+    if (isInRow(v)) {
+      stage->swept.push_back({TileStep::Kind::Row, own_[v]});
+      return;
+    }
+    own_[v] = rows_[v] >= 0 ? rows_[v] : newLocation(value.type);
     TileStep step{TileStep::Kind::Scalar, own_[v], value.index};
     if (value.form == Form::Load) {
       const bool index = kernel_.operands[value.index].role == KernelOperand::Role::Index;
@@ -218,6 +258,7 @@ class Planner {
         step.inPlace = false;
       }
     }
+    direct = direct && !plan_.locations[steps->back().target].row;
     for (const TileStore& store : stage.stores) {
       if (direct && store.location == steps->back().target) {
         steps->back().direct = store.view;
@@ -231,6 +272,7 @@ class Planner {
   const std::vector<Level> levels_;
   std::vector<int> own_;       // location of each value, of swept ones in the present stage
   std::vector<int> expanded_;  // location of the copy for sweeps
+  std::vector<int> rows_;      // location of the row of each value that is kept
   std::vector<int> results_;   // locations of the reductions' results
 };
 
@@ -317,6 +359,9 @@ class Allocation {
 
   void place(const TileStep& step, int position) {
     TileLocation& target = plan_.locations[step.target];
+    if (target.row) {
+      return releaseUpTo(position);
+    }
     if (step.kind == TileStep::Kind::Apply) {
       for (int arg : step.args) {  // the result may replace an operand of its width
         if (arg >= 0 && lastUse_[arg] == position && plan_.locations[arg].width == target.width) {
@@ -377,11 +422,11 @@ class Allocation {
 
 }  // namespace
 
-TilePlan planTiles(const Kernel& kernel, const TileOps& ops) {
+TilePlan planTiles(const Kernel& kernel, const TileOps& ops, bool keepsRows) {
   verify(kernel);
   TilePlan plan;
   plan.kernel = kernel;
-  Planner(kernel, ops, &plan).run();
+  Planner(kernel, ops, keepsRows, &plan).run();
   Allocation(&plan).run();
   return plan;
 }

@@ -23,7 +23,8 @@ struct TileView {
 };
 
 struct TileStep {
-  enum class Kind : uint8_t { Load, Index, Scalar, Apply, Gather, Expand };
+  // Row: what an earlier sweep left for this tile.
+  enum class Kind : uint8_t { Load, Index, Scalar, Apply, Gather, Expand, Row };
   Kind kind;
   int target;       // location
   int source = -1;  // Load, Index: view; Scalar: number; Gather: operand; Expand: location
@@ -65,10 +66,12 @@ struct TileStage {
   std::vector<TileStore> stores;
 };
 
-// A place for kTile elements in the scratch memory; several values may use it in turn.
+// A place for kTile elements in the scratch memory; several values may use it in turn. That of a
+// row has a place for each element of the rows that are swept together, which later sweeps read.
 struct TileLocation {
-  int width;  // bytes of an element
-  int64_t offset = -1;
+  int width;            // bytes of an element
+  int64_t offset = -1;  // of a row, for each of its elements
+  bool row = false;
 };
 
 struct TilePlan {
@@ -78,8 +81,11 @@ struct TilePlan {
   std::vector<TileStage> stages;
   std::vector<TileLocation> locations;
   int64_t scratchBytes = 0;
+  int64_t rowBytes = 0;  // for each element of the rows, of all locations together
 };
 
-TilePlan planTiles(const ir::Kernel& kernel, const TileOps& ops);
+// With `keepsRows`, a value that is slow to compute and read by several sweeps of a row kernel is
+// computed once.
+TilePlan planTiles(const ir::Kernel& kernel, const TileOps& ops, bool keepsRows);
 
 }  // namespace fl::tile

@@ -16,7 +16,7 @@
 
 #include "fl/ir/Text.h"
 #include "fl/runtime/Counters.h"
-#include "fl/tensor/GraphRunner.h"
+#include "fl/definitions/GraphRunner.h"
 #include "tests/tensor/EdgeValues.h"
 #include "tests/tensor/OracleCases.h"
 

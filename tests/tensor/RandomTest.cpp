@@ -10,7 +10,7 @@
 
 #include "fl/host/ThreadPool.h"
 #include "fl/ir/Graph.h"
-#include "fl/tensor/GraphRunner.h"
+#include "fl/definitions/GraphRunner.h"
 #include "fl/tensor/tensor.h"
 
 namespace fl::testing {

@@ -8,9 +8,12 @@
 
 #include "fl/autograd/tensor/ComposedAutogradExtension.h"
 #include "fl/base/Error.h"
+#include "fl/tensor/Composite.h"
 
 namespace fl {
 namespace {
+
+using In = const Tensor&;
 
 // How a tensor is seen as (before, features, after).
 struct FeatureAxes {
@@ -61,11 +64,67 @@ Tensor sumOverBatch(const Tensor& view) { return sum(view, {0, 2}, /*keepDims=*/
 
 // running + momentum (batch - running), in the shape of `running`. Every operator of it reads the
 // batch's value, so that all fuse with the reduction.
-void updateRunning(Tensor& running, const Tensor& batch, const FeatureAxes& features,
-                   double momentum) {
+Tensor updatedRunning(const Tensor& running, const Tensor& batch, const FeatureAxes& features,
+                      const Tensor& momentum) {
   const Tensor row = features.row(running);
-  running = reshape(row + (batch - row) * momentum, running.shape());
+  return reshape(row + (batch - row) * momentum, running.shape());
 }
+
+// The result, the mean and the reciprocal deviation; of statistics that training keeps, the new
+// ones.
+constexpr auto normalizeBatch = [](In input, In weight, In bias, In runningMean, In runningVar,
+                                   In momentum, In epsilon, const std::vector<int>& axes,
+                                   bool train) {
+  const FeatureAxes features(input, axes);
+  const Tensor x = features.view(input);
+  Tensor mean, variance;
+  std::vector<Tensor> statistics;
+  if (train) {
+    const auto count = static_cast<double>(features.count());
+    mean = sumOverBatch(x) / count;
+    const Tensor centered = x - mean;
+    const Tensor squares = sumOverBatch(centered * centered);
+    variance = squares / count;
+    if (!runningMean.isEmpty()) {
+      statistics = {
+          updatedRunning(runningMean, mean, features, momentum),
+          updatedRunning(runningVar, squares / std::max(count - 1, 1.0), features, momentum)};
+    }
+  } else {
+    mean = features.row(runningMean);
+    variance = features.row(runningVar);
+  }
+  const Tensor inverse = 1.0 / sqrt(variance + epsilon);
+  const Tensor scale = weight.isEmpty() ? inverse : inverse * features.row(weight);
+  const Tensor shift = bias.isEmpty() ? -(mean * scale) : features.row(bias) - mean * scale;
+  std::vector<Tensor> results = {reshape(x * scale + shift, input.shape()).astype(input.type()),
+                                 mean.flatten(), inverse.flatten()};
+  results.insert(results.end(), statistics.begin(), statistics.end());
+  return results;
+};
+
+// The gradients of the input, the weight and the bias.
+constexpr auto batchGradients = [](In gradOutput, In saveMean, In saveVar, In input, In weight,
+                                   const std::vector<int>& axes, bool train) {
+  const FeatureAxes features(input, axes);
+  const Tensor mean = features.row(saveMean), inverse = features.row(saveVar);
+  const Tensor x = features.view(input), grad = features.view(gradOutput);
+  const Tensor gradBias = sumOverBatch(grad);
+  const Tensor gradWeight = sumOverBatch(grad * (x - mean)) * inverse;
+
+  Tensor gradInput = grad;
+  if (train) {  // mean and variance follow the input too
+    const auto count = static_cast<double>(features.count());
+    const Tensor slope = gradWeight * inverse / count;
+    gradInput = grad - gradBias / count - (x * slope - mean * slope);
+  }
+  gradInput = gradInput * inverse;
+  if (!weight.isEmpty()) {
+    gradInput = gradInput * features.row(weight);
+  }
+  return std::vector<Tensor>{reshape(gradInput, input.shape()).astype(input.type()),
+                             gradWeight.flatten(), gradBias.flatten()};
+};
 
 }  // namespace
 
@@ -86,56 +145,29 @@ Tensor ComposedAutogradExtension::batchnorm(Tensor& saveMean, Tensor& saveVar, c
   FL_USER_CHECK(train || keepsStatistics,
                 "batchnorm: needs running statistics where it does not train");
 
-  const Tensor x = features.view(input);
-  Tensor mean, variance;
-  if (train) {
-    const auto count = static_cast<double>(features.count());
-    mean = sumOverBatch(x) / count;
-    const Tensor centered = x - mean;
-    const Tensor squares = sumOverBatch(centered * centered);
-    variance = squares / count;
-    if (keepsStatistics) {
-      updateRunning(runningMean, mean, features, momentum);
-      updateRunning(runningVar, squares / std::max(count - 1, 1.0), features, momentum);
-    }
-  } else {
-    mean = features.row(runningMean);
-    variance = features.row(runningVar);
+  const dtype type = computeType(input.type());
+  std::vector<Tensor> results =
+      composite("batchnorm", normalizeBatch, input, weight, bias, runningMean, runningVar,
+                fromScalar(momentum, type), fromScalar(epsilon, type), axes, train);
+  saveMean = results[1];
+  saveVar = results[2];
+  if (train && keepsStatistics) {
+    runningMean = results[3];
+    runningVar = results[4];
   }
-  const Tensor inverse = 1.0 / sqrt(variance + epsilon);
-  saveMean = mean.flatten();
-  saveVar = inverse.flatten();
-
-  const Tensor scale = weight.isEmpty() ? inverse : inverse * features.row(weight);
-  const Tensor shift = bias.isEmpty() ? -(mean * scale) : features.row(bias) - mean * scale;
-  return reshape(x * scale + shift, input.shape()).astype(input.type());
+  return results[0];
 }
 
 std::tuple<Tensor, Tensor, Tensor> ComposedAutogradExtension::batchnormBackward(
     const Tensor& gradOutput, const Tensor& saveMean, const Tensor& saveVar, const Tensor& input,
     const Tensor& weight, const std::vector<int>& axes, const bool train, const float,
     std::shared_ptr<detail::AutogradPayload>) {
-  const FeatureAxes features(input, axes);
   FL_USER_CHECK(gradOutput.shape() == input.shape(), "batchnormBackward: a gradient ",
                 typeToString(gradOutput.type(), gradOutput.shape()), " of a result of shape ",
                 input.shape());
-  const Tensor mean = features.row(saveMean), inverse = features.row(saveVar);
-  const Tensor x = features.view(input), grad = features.view(gradOutput);
-  const Tensor gradBias = sumOverBatch(grad);
-  const Tensor gradWeight = sumOverBatch(grad * (x - mean)) * inverse;
-
-  Tensor gradInput = grad;
-  if (train) {  // mean and variance follow the input too
-    const auto count = static_cast<double>(features.count());
-    const Tensor slope = gradWeight * inverse / count;
-    gradInput = grad - gradBias / count - (x * slope - mean * slope);
-  }
-  gradInput = gradInput * inverse;
-  if (!weight.isEmpty()) {
-    gradInput = gradInput * features.row(weight);
-  }
-  return {reshape(gradInput, input.shape()).astype(input.type()), gradWeight.flatten(),
-          gradBias.flatten()};
+  const auto grads = composite("batchnormBackward", batchGradients, gradOutput, saveMean, saveVar,
+                               input, weight, axes, train);
+  return {grads[0], grads[1], grads[2]};
 }
 
 }  // namespace fl

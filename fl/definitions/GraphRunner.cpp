@@ -1,4 +1,4 @@
-#include "fl/tensor/GraphRunner.h"
+#include "fl/definitions/GraphRunner.h"
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"

@@ -1,0 +1,140 @@
+#include "fl/definitions/Trace.h"
+
+#include <utility>
+
+namespace fl {
+namespace {
+
+struct Untraceable {};
+
+enum class Role { Operand, Constant, Node };
+
+// Parameters precede nodes in a graph, and constants are found among these: so a value is known by
+// its place among those of its role until all are there.
+class TracedValue : public TensorAdapterBase {
+ public:
+  TracedValue(TensorBackend& backend, ir::ValueType type, Role role, int place)
+      : TensorAdapterBase(backend, std::move(type)), role(role), place(place) {}
+  TracedValue(TensorBackend& backend, const Number& number)
+      : TensorAdapterBase(backend, {number.type(), Shape()}),
+        role(Role::Constant),
+        number_(number) {}
+
+  MemoryBlockPtr data() override { throw Untraceable(); }
+  const Number* number() const override { return number_ ? &*number_ : nullptr; }
+
+  const Role role;
+  int place = -1;  // of a constant that no operator reads, -1
+
+ private:
+  std::optional<Number> number_;
+};
+
+class Tracer : public TensorBackend {
+ public:
+  std::string name() const override { return "tracer"; }
+  TensorBackendType backendType() const override { return TensorBackendType::Tracer; }
+  bool supportsDataType(const dtype&) const override { return true; }
+  TensorValue fromNumber(const Number& number) override {
+    return std::make_shared<TracedValue>(*this, number);
+  }
+  TensorValue fromHostNumber(const std::function<Number()>&) override { throw Untraceable(); }
+  TensorValue fromHost(const void*, const ir::ValueType&) override { throw Untraceable(); }
+  void eval(const TensorValue&) override {}
+  void sync() override {}
+
+  TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
+                    ir::ValueType type) override {
+    if (ir::opKind(op) == ir::Kind::Library) {
+      throw Untraceable();
+    }
+    Call call{{op, {}, attrs, type, currentCallSite()}, {}};
+    for (const TensorValue& operand : operands) {
+      call.operands.push_back(reference(operand));
+    }
+    calls_.push_back(std::move(call));
+    return value(std::move(type), Role::Node, calls_.size() - 1);
+  }
+
+  std::vector<Tensor> addOperands(const std::vector<TensorValue>& operands) {
+    std::vector<Tensor> traced;
+    for (const TensorValue& operand : operands) {
+      operands_.push_back({operand->valueType(), operand->number() != nullptr});
+      traced.emplace_back(value(operand->valueType(), Role::Operand, operands_.size() - 1));
+    }
+    return traced;
+  }
+
+  Trace finish(const std::vector<Tensor>& results) {
+    std::vector<Reference> references;
+    for (const Tensor& result : results) {
+      references.push_back(reference(result.value()));
+    }
+    Trace trace{{}, std::move(constants_)};
+    for (const ir::Parameter& operand : operands_) {
+      trace.graph.addParameter(operand);
+    }
+    for (const Number& constant : trace.constants) {
+      trace.graph.addParameter({{constant.type(), Shape()}, true});
+    }
+    const auto idsOf = [&](const std::vector<Reference>& references) {
+      std::vector<ir::ValueId> ids;
+      for (const auto& [role, place] : references) {
+        ids.push_back(role == Role::Node       ? trace.graph.idOfNode(place)
+                      : role == Role::Constant ? static_cast<int>(operands_.size()) + place
+                                               : place);
+      }
+      return ids;
+    };
+    for (Call& call : calls_) {
+      call.node.operands = idsOf(call.operands);
+      trace.graph.addNode(std::move(call.node));
+    }
+    trace.graph.setResults(idsOf(references));
+    return trace;
+  }
+
+ private:
+  struct Reference {
+    Role role;
+    int place;
+  };
+  struct Call {
+    ir::Node node;
+    std::vector<Reference> operands;
+  };
+
+  TensorValue value(ir::ValueType type, Role role, size_t place) {
+    return std::make_shared<TracedValue>(*this, std::move(type), role, static_cast<int>(place));
+  }
+
+  Reference reference(const TensorValue& value) {
+    if (&value->backend() != this) {
+      throw Untraceable();
+    }
+    auto& traced = static_cast<TracedValue&>(*value);
+    if (traced.role == Role::Constant && traced.place < 0) {
+      traced.place = static_cast<int>(constants_.size());
+      constants_.push_back(*traced.number());
+    }
+    return {traced.role, traced.place};
+  }
+
+  std::vector<ir::Parameter> operands_;
+  std::vector<Number> constants_;
+  std::vector<Call> calls_;
+};
+
+}  // namespace
+
+std::optional<Trace> trace(const CompositeCall& call) {
+  Tracer tracer;
+  BackendScope scope(tracer);
+  try {
+    return tracer.finish(call.run(tracer.addOperands(call.operands)));
+  } catch (const Untraceable&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace fl

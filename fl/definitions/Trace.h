@@ -1,0 +1,23 @@
+// The operators of a function of tensors as a graph, found by running the function on a backend
+// that computes nothing.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "fl/ir/Graph.h"
+#include "fl/tensor/Composite.h"
+
+namespace fl {
+
+struct Trace {
+  ir::Graph graph;                // of the call's operands and, behind them, the constants
+  std::vector<Number> constants;  // numbers that the function makes
+};
+
+// Nothing if no graph can stand for the call: it reads elements, asks for a number that changes
+// from call to call (hostNumber(), random numbers), calls a library, or uses a tensor that is none
+// of its operands. Throws what the function throws.
+std::optional<Trace> trace(const CompositeCall& call);
+
+}  // namespace fl
