@@ -8,11 +8,12 @@
 
 namespace fl::lazy {
 
-void PendingList::append(LazyNode* node) {
+void PendingList::insertAfter(LazyNode* before, LazyNode* node) {
   node->list_.store(this, std::memory_order_relaxed);
-  node->previous_ = last_;
-  (last_ ? last_->next_ : first_) = node;
-  last_ = node;
+  node->previous_ = before;
+  node->next_ = before ? before->next_ : first_;
+  (node->next_ ? node->next_->previous_ : last_) = node;
+  (before ? before->next_ : first_) = node;
 }
 
 void PendingList::remove(LazyNode* node) {
