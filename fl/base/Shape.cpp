@@ -14,7 +14,7 @@ Dim Shape::elements() const {
   Dim product = 1;
   for (Dim dim : dims_) {
     if (__builtin_mul_overflow(product, dim, &product)) {
-      throwUser("Shape: ", toString(), " has too many elements");
+      throwUser(calledAs("Shape"), ": ", toString(), " has too many elements");
     }
   }
   return product;

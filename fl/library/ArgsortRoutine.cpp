@@ -81,10 +81,12 @@ class ArgsortRoutine : public LibraryFunction {
  private:
   static constexpr int64_t kShort = 32;  // Highway's is slower up to here
 
-  // Whole, though only the first may be asked for: selecting these takes as long.
+  // Sorting a whole line takes as long as selecting more than this part of it.
+  static constexpr int64_t kFewOf = 16;
+
   template <typename T, typename Key>
   void sortLines(const T* in, int64_t* out, int64_t begin, int64_t end) const {
-    std::vector<decltype(join(Key(), 0))> line(shape_.length);
+    std::vector<decltype(join(Key(), 0))> line;
     std::optional<hwy::Sorter> sorter;
     if (shape_.length > kShort) {
       sorter.emplace();
@@ -93,9 +95,7 @@ class ArgsortRoutine : public LibraryFunction {
       const int64_t k = i % shape_.inner, o = i / shape_.inner;
       const T* const from = in + k + shape_.inner * shape_.length * o;
       int64_t* const to = out + k + shape_.inner * count_ * o;
-      for (int64_t j = 0; j < shape_.length; ++j) {
-        line[j] = join(Key{orderedKey(from[j * shape_.inner])}, j);
-      }
+      gather<T, Key>(from, &line);
       if (sorter) {
         (*sorter)(line.data(), line.size(), hwy::SortAscending());
       } else {
@@ -103,6 +103,27 @@ class ArgsortRoutine : public LibraryFunction {
       }
       for (int64_t j = 0; j < count_; ++j) {
         to[j * shape_.inner] = indexOf(line[j]);
+      }
+    }
+  }
+
+  // The elements of a line that may be among its first `count_`, in any order.
+  template <typename T, typename Key, typename Joined>
+  void gather(const T* from, std::vector<Joined>* line) const {
+    line->clear();
+    const bool few = count_ > 0 && kFewOf * count_ < shape_.length;
+    const size_t most = few ? 2 * count_ + kShort : shape_.length + 1;
+    std::optional<Joined> last;  // of the first ones among those seen
+    for (int64_t j = 0; j < shape_.length; ++j) {
+      const Joined joined = join(Key{orderedKey(from[j * shape_.inner])}, j);
+      if (last && !Before()(joined, *last)) {
+        continue;
+      }
+      line->push_back(joined);
+      if (line->size() == most) {
+        std::ranges::nth_element(*line, line->begin() + (count_ - 1), Before());
+        line->resize(count_);
+        last = line->back();
       }
     }
   }

@@ -83,6 +83,8 @@ Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
   Dim count = 1;
   for (Dim axis : reduced) {
     detail::checkAxis("median", input, axis);
+    FL_USER_CHECK(std::ranges::count(reduced, axis) == 1, detail::describe("median", input),
+                  ": axis ", axis, " is given twice");
     count *= input.dim(axis);
     permutation.push_back(axis);
   }

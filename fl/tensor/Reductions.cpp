@@ -64,9 +64,10 @@ Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool
                            : detail::applyOp(op, {input}, attrs);
 }
 
-// `input` in the dtype that its means and norms are computed in.
+// `input` in the dtype that its means and norms are computed in; what holds counts 1, as in sums.
 Tensor widened(const Tensor& input) {
-  return detail::castTo(input, computeType(detail::meanType(input.type())));
+  const Tensor counted = input.type() == dtype::b8 ? input != false : input;
+  return detail::castTo(counted, computeType(detail::meanType(input.type())));
 }
 
 // Before it is rounded to the dtype of the input, which may not hold a square.
@@ -117,7 +118,7 @@ Tensor TensorBackend::argmin(const Tensor& input, const unsigned axis, const boo
 
 Tensor TensorBackend::mean(const Tensor& input, const std::vector<int>& axes, const bool keepDims) {
   const dtype type = detail::meanType(input.type());
-  const Tensor total = sum(detail::castTo(input, computeType(type)), axes, keepDims);
+  const Tensor total = sum(widened(input), axes, keepDims);
   return detail::castTo(total / static_cast<double>(reducedCount(input, axes)), type);
 }
 

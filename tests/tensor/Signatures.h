@@ -190,6 +190,14 @@ FL_METHOD(Registrar::registerTensorExtension,
                               detail::TensorExtensionCallback&&));
 FL_METHOD(Registrar::isTensorExtensionRegistered,
           bool (Registrar::*)(TensorBackendType, TensorExtensionType) const);
+FL_METHOD(Registrar::getTensorExtensionCreationFunc,
+          detail::TensorExtensionCallback (Registrar::*)(TensorBackendType, TensorExtensionType)
+              const);
+FL_METHOD(TensorBackend::isDataTypeSupported, bool (TensorBackend::*)(const dtype&) const);
+FL_METHOD(TensorExtensionBase::isDataTypeSupported,
+          bool (TensorExtensionBase::*)(const dtype&) const);
+FL_SIGNATURE(fl::detail::releaseAdapter, TensorValue (*)(Tensor&&));
+FL_SIGNATURE(fl::detail::releaseAdapterUnsafe, TensorValue (*)(Tensor&));
 FL_SIGNATURE(fl::to<DefaultTensorType_t>, Tensor (*)(Tensor&&));
 FL_SIGNATURE(fl::toTensorType<DefaultTensorType_t>, Tensor (*)(Tensor&&));
 FL_SIGNATURE(fl::setDefaultTensorType<DefaultTensorType_t>, void (*)());
