@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fl/device/runtime.h"
+#include "fl/tensor/Composite.h"
 #include "fl/tensor/Compute.h"
 #include "fl/tensor/DefaultTensorType.h"
 #include "fl/tensor/Defines.h"
