@@ -142,6 +142,8 @@ TEST_F(Misuse, OfShapes) {
                 "transpose: f32[3,4]: axes (0) are no permutation of its 2 dimensions");
   EXPECT_MISUSE(transpose(f34, {0, 2}),
                 "transpose: f32[3,4]: axes (0, 2) are no permutation of its 2 dimensions");
+  EXPECT_MISUSE(tile(f34, {Dim{1} << 40, Dim{1} << 40}),
+                "tile: Shape: (3298534883328, 4398046511104) has too many elements");
   EXPECT_MISUSE(tile(f34, {2, -1}), "tile: f32[3,4]: the times (2, -1) must not be negative");
   EXPECT_MISUSE(concatenate({f34, f45}, 0),
                 "concatenate: f32[3,4] x f32[4,5]: dimensions other than 0 differ");
@@ -318,6 +320,7 @@ TEST_F(Misuse, OfOrders) {
   EXPECT_MISUSE(topk(values, indices, f34, 5, 1),
                 "topk: f32[3,4]: k must be from 1 to the 4 of axis 1, not 5");
   EXPECT_MISUSE(median(f34, {2}), "median: f32[3,4]: axis 2 is out of range");
+  EXPECT_MISUSE(median(f34, {0, 0}), "median: f32[3,4]: axis 0 is given twice");
   EXPECT_MISUSE(median(full({0}, 1.0)), "median: f32[0]: no elements");
   EXPECT_MISUSE(roll(f34, 1, 2), "roll: f32[3,4]: axis 2 is out of range");
   EXPECT_MISUSE(tril(f7), "tril: f32[7]: has no two dimensions");

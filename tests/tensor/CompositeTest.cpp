@@ -68,6 +68,16 @@ TEST(Composite, NormsOf16BitFloatsAreComputedInF32) {
   EXPECT_NEAR(number(norm(of({312, 300, 300, 300}, dtype::bf16))), 606.0891, 1e-3);
 }
 
+TEST(Composite, MeansOfTruthValuesCountWhatHolds) {
+  const Tensor x = Tensor::fromVector(std::vector<int>{3, 0, 1, 7}).astype(dtype::b8);
+  const Tensor bytes = Tensor::fromVector(std::vector<char>{3, 0, 1, 7});
+  for (const Tensor& mask : {x, bytes}) {
+    EXPECT_EQ(number(mean(mask)), 0.75);
+    EXPECT_EQ(number(norm(mask, {}, 1)), 3);
+    EXPECT_EQ(number(var(mask, {}, true)), 0.25);
+  }
+}
+
 TEST(Composite, NormsOfEveryOrder) {
   const Tensor x = of({3, -7, 0}, dtype::f64);
   EXPECT_EQ(number(norm(x, {}, 0)), 2);

@@ -370,6 +370,22 @@ TEST(Order, TopkIsTheFrontOfSort) {
   }
 }
 
+// In the order of the line, against it, and with many equal elements.
+TEST(Order, TopkOfFewInALongLine) {
+  const Tensor rising = arange(Shape({3000}), 0);
+  for (const Tensor& line : {rising, -rising, rint(sin(rising) * 20.0)}) {
+    for (const SortMode mode : {SortMode::Ascending, SortMode::Descending}) {
+      const Tensor order = argsort(line, 0, mode);
+      for (const int k : {1, 7, 100, 187, 188}) {
+        Tensor values, indices;
+        topk(values, indices, line, k, 0, mode);
+        EXPECT_EQ(indices.toHostVector<unsigned>(), order(range(0, k)).toHostVector<unsigned>());
+        EXPECT_EQ(floats(values), floats(line(order(range(0, k)))));
+      }
+    }
+  }
+}
+
 TEST(Empty, OperatorsTakeSizeZero) {
   const Tensor x(Shape({0, 3}));
   EXPECT_EQ((x + 1.0).shape(), Shape({0, 3}));
