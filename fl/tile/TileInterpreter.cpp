@@ -131,8 +131,11 @@ class TileRun {
     }
     execute(plan_.uniform, Tile{&kNoAxes, 0, lanes_});
     // Rows fill a tile together if they are short.
-    const bool rows = kernel_.rows() && sweepSize_ > 0;
-    const int64_t step = rows ? std::max<int64_t>(1, kTile / sweepSize_) : kTile;
+    const bool tiled = kernel_.rows() && sweepSize_ > 0 &&
+                       std::ranges::any_of(plan_.stages, [&](const TileStage& stage) {
+                         return stage.sweep && !rowsAreInMemory(stage);
+                       });
+    const int64_t step = tiled ? std::max<int64_t>(1, kTile / sweepSize_) : kTile;
     for (int64_t kept = begin; kept < end; kept += step) {
       runKept(kept, std::min(step, end - kept));
     }
@@ -350,6 +353,12 @@ class TileRun {
     if (sweepSize_ == 0) {
       setTotals(stage, count);
       roundTotals(stage, count);
+    } else if (rowsAreInMemory(stage)) {
+      const ViewState& view = views_[stage.swept[0].source];
+      for (const TileReduce& reduce : stage.reduces) {
+        reduce.functions.rows(place(reduce.result), view.base + first * view.width, count, turns_,
+                              length_, &reduce.init);
+      }
     } else if (sweepSize_ <= kTile) {
       sweepTile(stage, {&sweepWalk_, first, count * sweepSize_}, [&](const TileReduce& reduce) {
         reduce.functions.rows(place(reduce.result), place(reduce.location), count, turns_, length_,
@@ -439,17 +448,30 @@ class TileRun {
     }
   }
 
-  // The first row of a sweep that only reduces what lies in memory; else null.
-  const void* rowsInMemory(const TileStage& stage, const Tile& row) const {
-    if (stage.swept.size() != 1 || !stage.stores.empty() || sweepWalk_.rank != keptWalk_.rank + 1) {
-      return nullptr;
+  // True if a sweep does nothing but reduce what it loads in place.
+  bool onlyReducesMemory(const TileStage& stage) const {
+    if (stage.swept.size() != 1 || !stage.stores.empty()) {
+      return false;
     }
     const TileStep& load = stage.swept[0];
-    const bool reads = load.kind == TileStep::Kind::Load && load.inPlace &&
-                       views_[load.source].walk == &sweepWalk_;
-    const bool all = std::ranges::all_of(
-        stage.reduces, [&](const TileReduce& reduce) { return reduce.location == load.target; });
-    return reads && all ? contiguous(views_[load.source], row) : nullptr;
+    return load.kind == TileStep::Kind::Load && load.inPlace &&
+           views_[load.source].walk == &sweepWalk_ &&
+           std::ranges::all_of(stage.reduces, [&](const TileReduce& reduce) {
+             return reduce.location == load.target;
+           });
+  }
+
+  // True if the rows of such a sweep lie one behind the other, each a chunk of the tree.
+  bool rowsAreInMemory(const TileStage& stage) const {
+    return length_ <= ir::kRowChunk && onlyReducesMemory(stage) &&
+           views_[stage.swept[0].source].dense;
+  }
+
+  // The first row of such a sweep over columns, if its rows can be read whole; else null.
+  const void* rowsInMemory(const TileStage& stage, const Tile& row) const {
+    return sweepWalk_.rank == keptWalk_.rank + 1 && onlyReducesMemory(stage)
+               ? contiguous(views_[stage.swept[0].source], row)
+               : nullptr;
   }
 
   void sweepColumnTiles(const TileStage& stage, int64_t kept, int64_t count, int64_t first,
