@@ -85,11 +85,12 @@ Variable biasGeluDropout(const std::vector<Variable>& v) { return fl::dropout(bi
 
 Variable softmax(const std::vector<Variable>& v) { return fl::softmax(v[0], 0); }
 
-// Over the first dimension, as LayerNorm computes it.
+// Over the first dimension. Made once: a module begins with parameters of its own.
 Variable layerNorm(const std::vector<Variable>& v) {
-  const Variable centred = v[0] - mean(v[0], {0}, true);
-  const Variable variance = mean(centred * centred, {0}, true);
-  return centred * (1.0 / sqrt(variance + 1e-5)) * v[1] + v[2];
+  static LayerNorm module(/*axis=*/0, /*eps=*/1e-5, /*affine=*/true, /*axisSize=*/768);
+  module.setParams(v[1], 0);
+  module.setParams(v[2], 1);
+  return module(v[0]);
 }
 
 Variable dropoutResidualNorm(const std::vector<Variable>& v) {
