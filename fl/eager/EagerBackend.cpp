@@ -9,13 +9,14 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
-#include "fl/base/Log.h"
 #include "fl/base/WordCache.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/definitions/Definitions.h"
 #include "fl/definitions/Trace.h"
 #include "fl/ir/Inference.h"
+#include "fl/ir/Text.h"
 #include "fl/runtime/Device.h"
+#include "fl/runtime/Failure.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/DefaultTensorType.h"
 
@@ -177,7 +178,7 @@ class EagerBackend : public TensorBackend {
     }
     auto plan = std::make_shared<CompositePlan>();
     if (traced) {
-      load(call.name, std::move(*traced), plan.get());
+      load(call.name, *traced, plan.get());
     }
     if (composites_.insert(key, plan)) {
       runtime::dropUnused(&kernels_);
@@ -185,14 +186,16 @@ class EagerBackend : public TensorBackend {
     return plan;
   }
 
-  void load(const char* name, Trace traced, CompositePlan* plan) {
+  void load(const char* name, Trace& traced, CompositePlan* plan) {
     try {
       ir::Schedule schedule =
-          codegen::compile(std::move(traced.graph), {device_->lowering(), flags().skip}).schedule;
+          codegen::compile(traced.graph, {device_->lowering(), flags().skip}).schedule;
       plan->schedule = device_->load(std::move(schedule), &kernels_);
       plan->constants = std::move(traced.constants);
     } catch (const InternalError& error) {
-      logLine(1, absl::StrCat(name, " runs operator by operator: ", error.what()));
+      runtime::reportFailure(absl::StrCat(name, " runs operator by operator"), error.what(),
+                             ir::printGraph(traced.graph, "g", {.callSites = true}),
+                             currentCallSite());
     }
   }
 

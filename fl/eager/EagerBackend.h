@@ -1,6 +1,7 @@
 // Runs every operator when it is called: the op's own kernel in the tile interpreter, or a library
-// call. No compiler is involved. Registered as "eager"; programs reach it by that name
-// (FL_BACKEND=eager, BackendScope("eager")), so nothing else needs this header.
+// call; a composite (fl/tensor/Composite.h) as one plan, which the compiler's passes fuse. No
+// machine code is made. Registered as "eager"; programs reach it by that name (FL_BACKEND=eager,
+// BackendScope("eager")), so nothing else needs this header.
 #pragma once
 
 #include <memory>

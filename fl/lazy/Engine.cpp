@@ -12,8 +12,8 @@
 #include "fl/ir/Inference.h"
 #include "fl/ir/Text.h"
 #include "fl/lazy/Dump.h"
-#include "fl/lazy/Failure.h"
 #include "fl/runtime/Counters.h"
+#include "fl/runtime/Failure.h"
 
 namespace fl::lazy {
 namespace {
@@ -428,9 +428,9 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
                ? check::makeCheckedPlan(graph, std::move(plan), flags().check, *device_, &kernels_)
                : std::move(plan);
   } catch (const std::exception& error) {
-    reportFailure(detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"),
-                  error.what(), ir::printGraph(graph, "g", {.callSites = true}),
-                  graph.nodes().back().site);
+    runtime::reportFailure(
+        detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"), error.what(),
+        ir::printGraph(graph, "g", {.callSites = true}), graph.nodes().back().site);
     return check::makeUnfusedPlan(graph, *device_, &kernels_);
   }
 }

@@ -13,8 +13,8 @@
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/host/ThreadPool.h"
 #include "fl/lazy/Engine.h"
-#include "fl/lazy/Failure.h"
 #include "fl/runtime/Counters.h"
+#include "fl/runtime/Failure.h"
 
 namespace fl::lazy {
 
@@ -197,8 +197,8 @@ void KernelCompiler::compileOne(const Request& request) {
       store_->insert(key, artifact.bytes);
     }
   } catch (const std::exception& error) {
-    reportFailure("a kernel stays interpreted", error.what(),
-                  ir::printKernel(kernel.kernel(), kEntry), request.site);
+    runtime::reportFailure("a kernel stays interpreted", error.what(),
+                           ir::printKernel(kernel.kernel(), kEntry), request.site);
   }
 }
 

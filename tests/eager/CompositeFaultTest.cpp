@@ -13,6 +13,7 @@ TEST(EagerComposite, RunsOperatorByOperatorIfAPassFails) {
   const uint64_t before = runtime::counters().kernelLaunches;
   const Tensor deviation = fl::std(x, {0});
   EXPECT_GT(runtime::counters().kernelLaunches - before, 3u);
+  EXPECT_EQ(runtime::counters().fallbacks, 2u);  // of std, and of the mean in it
   const Tensor centered = x - mean(x, {0}, true);
   EXPECT_EQ(deviation.toHostVector<float>(),
             sqrt(sum(centered * centered, {0}) / 100.0).toHostVector<float>());

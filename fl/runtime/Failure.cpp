@@ -1,4 +1,4 @@
-#include "fl/lazy/Failure.h"
+#include "fl/runtime/Failure.h"
 
 #include <exception>
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Store.h"
 
-namespace fl::lazy {
+namespace fl::runtime {
 namespace {
 
 namespace fs = std::filesystem;
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 // The file's path; the reason in its place if it cannot be written.
 std::string save(const std::string& text) {
   try {
-    const fs::path kept = runtime::cacheFolder();
+    const fs::path kept = cacheFolder();
     const fs::path folder = (kept.empty() ? fs::temp_directory_path() / "fl" : kept) / "failures";
     fs::create_directories(folder);
     char name[32];
@@ -41,7 +41,7 @@ std::string save(const std::string& text) {
 
 void reportFailure(const std::string& consequence, const std::string& reason,
                    const std::string& text, const CallSite& site) {
-  runtime::counters().fallbacks++;
+  counters().fallbacks++;
   static auto& told = *new CallSites();
   if (!told.insert(site)) {
     return;
@@ -51,4 +51,4 @@ void reportFailure(const std::string& consequence, const std::string& reason,
              "; to repeat it: fl opt " + save(text));
 }
 
-}  // namespace fl::lazy
+}  // namespace fl::runtime

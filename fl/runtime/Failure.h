@@ -6,7 +6,7 @@
 
 #include "fl/base/CallSite.h"
 
-namespace fl::lazy {
+namespace fl::runtime {
 
 // `consequence` says what runs instead and `reason` why; `text`, the .flir that the compiler was
 // given, is saved under failures/ in the folder of what is kept between runs, else of temporary
@@ -14,4 +14,4 @@ namespace fl::lazy {
 void reportFailure(const std::string& consequence, const std::string& reason,
                    const std::string& text, const CallSite& site);
 
-}  // namespace fl::lazy
+}  // namespace fl::runtime
