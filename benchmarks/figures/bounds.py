@@ -199,7 +199,7 @@ COPIES = (
     (r"^transpose", "each line of memory is visited in pieces"),
     (r"^cumsum", "rows lie a power of two apart, in the same sets of the caches"),
     (r"^sqrt", "arithmetic: as long on f32"),
-    (r"^pad (edge|symmetric)", "each element is looked up by an index"),
+    (r"^pad (edge|symmetric)", "written once for each padded dimension, of which there are two"),
     (r"^batchnorm", "the images are read three times: for the mean, the variance and the result"),
     (r"^(full|arange|iota|identity|tile|astype from (b8|u8) to f32|astype from b?f16 to [fs]32"
      r"|astype from f32 to [fs]64)",
