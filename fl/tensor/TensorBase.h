@@ -195,8 +195,8 @@ class Tensor {
   // The memory of the elements, nullptr for an empty tensor. It stays this tensor's, and what is
   // written there is seen by later calls, until unlock(), or until the tensor is assigned another's
   // value, which frees it; meanwhile every read copies, and x op= y keeps the dtype, to which its
-  // result is cast. A view becomes a tensor of its own. T is the type that stores type(), an integer
-  // of its size where that is an integer, or void; also in the functions above.
+  // result is cast. A view becomes a tensor of its own. T is the type that stores type(), or an
+  // integer of its size where that is an integer, or void; also in the functions above.
   template <typename T>
   [[gnu::noinline]] T* device() const {
     FL_API_ENTRY();
