@@ -30,9 +30,21 @@ struct BadIndexError : std::invalid_argument {
   std::vector<LazyNode*> nodes;  // in order of recording
 };
 
-// Whether the user wrote to a part of a tensor.
-bool isWrite(const LazyNode& node) {
-  return node.site.writes() && ir::opKind(node.op) == ir::Kind::Update;
+// Takes back the writes that need the bad index, unless what they change needs it, too.
+void takeBackWrites(const BadIndexError& error) {
+  std::unordered_set<const LazyNode*> lost;
+  for (LazyNode* node : error.nodes) {
+    const auto isLost = [&](const LazyNodePtr& operand) { return lost.contains(operand.get()); };
+    if (node != error.bad && std::none_of(node->operands.begin(), node->operands.end(), isLost)) {
+      continue;
+    }
+    const bool write = node->site.writes() && ir::opKind(node->op) == ir::Kind::Update;
+    if (write && !isLost(node->operands[0])) {
+      node->takeBack();
+    } else {
+      lost.insert(node);
+    }
+  }
 }
 
 // Words that describe a segment.
@@ -154,42 +166,9 @@ void Engine::reportingBadIndices(Work&& work) {
   try {
     work();
   } catch (const BadIndexError& error) {
-    takeBackWrites(error.nodes, error.bad);
+    takeBackWrites(error);
     throw;
   }
-}
-
-void Engine::takeBackWrites(const std::vector<LazyNode*>& nodes, const LazyNode* bad) {
-  std::vector<LazyNodePtr> alive;
-  for (LazyNode* node : nodes) {
-    alive.push_back(node->self.lock());
-  }
-  std::unordered_set<const LazyNode*> lost;
-  for (LazyNode* node : nodes) {
-    const auto isLost = [&](const LazyNodePtr& operand) { return lost.contains(operand.get()); };
-    if (node == bad || std::ranges::any_of(node->operands, isLost)) {
-      lost.insert(isWrite(*node) && !isLost(node->operands[0]) ? takeBack(node) : node);
-    }
-  }
-}
-
-const LazyNode* Engine::takeBack(LazyNode* write) {
-  const auto failed = std::make_shared<LazyNode>(write->backend(), *this, write->op,
-                                                 write->operands, write->attrs, write->valueType());
-  failed->site = write->site;
-  failed->id = write->id;
-  failed->segment = write->segment;
-  failed->self = failed;
-  segments_[write->segment].insertAfter(write, failed.get());
-  for (auto& [segment, nodes] : segments_) {
-    for (LazyNode* node = nodes.first(); node; node = node->next()) {
-      std::replace_if(
-          node->operands.begin() + isWrite(*node), node->operands.end(),
-          [&](const LazyNodePtr& operand) { return operand.get() == write; }, failed);
-    }
-  }
-  write->takeBack();
-  return failed.get();
 }
 
 void Engine::checkReadable() const {

@@ -51,9 +51,8 @@ class Engine {
   // Nodes recorded from now on belong to another plan.
   void endSegment();
   // Makes sure that `node`, which the caller holds, has a buffer or a number. Throws the user's
-  // error of an index that is out of range in data. What needs it stays pending, and throws at each
-  // read, but a write is taken back: the error is thrown once, and then the tensor has its old
-  // elements.
+  // error of an index that is out of range in data. What has it stays pending, but a write that
+  // needs it is taken back: the error is thrown once, and then the tensor has its old elements.
   void realize(LazyNode* node);
   // Realizes everything that is pending, of all threads; throws as realize() does.
   void realizeAll();
@@ -77,11 +76,6 @@ class Engine {
   // Runs `work`, which may throw a BadIndexError, and then takes writes back.
   template <typename Work>
   void reportingBadIndices(Work&& work);
-  // Those of `nodes`, in order of recording, that need `bad`, unless what they change needs it,
-  // too.
-  void takeBackWrites(const std::vector<LazyNode*>& nodes, const LazyNode* bad);
-  // What was computed from the write goes on to need it: the node that is returned.
-  const LazyNode* takeBack(LazyNode* write);
   void checkReadable() const;
   void noteRead() const;
   void realizeMine();

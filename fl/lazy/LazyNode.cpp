@@ -8,12 +8,11 @@
 
 namespace fl::lazy {
 
-void PendingList::insertAfter(LazyNode* before, LazyNode* node) {
+void PendingList::append(LazyNode* node) {
   node->list_.store(this, std::memory_order_relaxed);
-  node->previous_ = before;
-  node->next_ = before ? before->next_ : first_;
-  (node->next_ ? node->next_->previous_ : last_) = node;
-  (before ? before->next_ : first_) = node;
+  node->previous_ = last_;
+  (last_ ? last_->next_ : first_) = node;
+  last_ = node;
 }
 
 void PendingList::remove(LazyNode* node) {

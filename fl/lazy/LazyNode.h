@@ -25,8 +25,7 @@ class PendingList {
  public:
   LazyNode* first() const { return first_; }
   bool empty() const { return !first_; }
-  void append(LazyNode* node) { insertAfter(last_, node); }
-  void insertAfter(LazyNode* before, LazyNode* node);
+  void append(LazyNode* node);
   void remove(LazyNode* node);
 
  private:

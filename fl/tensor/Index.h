@@ -4,8 +4,9 @@
 // Its elements are looked at when the result is computed: one out of range, or NaN, is an error
 // then, which names the line of the call. A write with such an index does not happen: where it was
 // only recorded, the first read that needs it throws, and after that the tensor has its old
-// elements; what was computed from the write throws at each read. For equal indices x(index) += y
-// adds in the dtype of x, where 16 bits lose small terms of large sums.
+// elements, and what was recorded since is computed from these, as if the write alone had thrown.
+// For equal indices x(index) += y adds in the dtype of x, where 16 bits lose small terms of large
+// sums.
 #pragma once
 
 #include <optional>

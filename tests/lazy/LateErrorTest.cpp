@@ -45,38 +45,6 @@ TEST(LateErrors, AWriteThatFailsIsToldOnce) {
   EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>{0, 1, 2, 3}));
 }
 
-// What was computed from the elements that were to be written has none.
-TEST(LateErrors, WhatReadsAFailedWriteStaysUnreadable) {
-  Tensor x = arange(Shape({3}), 0);
-  const Tensor bad = Tensor::fromVector(std::vector<int>{9});
-  x(bad) = 1.0;
-  const Tensor twice = x * 2.0;
-  Tensor thrice = x * 3.0;
-  Tensor target = full({3}, 7.0);
-  target(range(1, 3)) = twice(range(0, 2));
-  x(0) = 5.0;
-  const Tensor later = x + 0.0;
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_THAT(errorOf([&] { twice.toHostVector<float>(); }), StartsWith("index: f32[3]: 9 is"));
-    EXPECT_THAT(errorOf([&] { thrice.toHostVector<float>(); }), StartsWith("index: f32[3]: 9 is"));
-  }
-  EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>{5, 1, 2}));
-  EXPECT_EQ(later.toHostVector<float>(), (std::vector<float>{5, 1, 2}));
-  EXPECT_THAT(errorOf([&] { target.toHostVector<float>(); }), StartsWith("index: f32[3]: 9 is"));
-  EXPECT_EQ(target.toHostVector<float>(), (std::vector<float>{7, 7, 7}));
-  thrice = x * 3.0;
-  EXPECT_EQ(thrice.toHostVector<float>(), (std::vector<float>{15, 3, 6}));
-}
-
-TEST(LateErrors, AFailedWriteThatIsAddedToStaysUnreadable) {
-  Tensor x = arange(Shape({3}), 0);
-  x(Tensor::fromVector(std::vector<int>{9})) += 1.0;
-  x += 1.0;
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_THAT(errorOf([&] { x.toHostVector<float>(); }), StartsWith("+=: index: f32[3]: 9 is"));
-  }
-}
-
 // No write by the user, so there are no old elements to go back to.
 TEST(LateErrors, AValueThatCannotBeComputedStaysUnreadable) {
   const Tensor row = Tensor::fromVector(std::vector<int>{0, 9});
