@@ -6,12 +6,10 @@
 #include <cmath>
 #include <vector>
 
-#include "fl/base/Flags.h"
 #include "fl/definitions/Trace.h"
 #include "fl/fl.h"
 #include "fl/ir/Text.h"
 #include "fl/runtime/Counters.h"
-#include "fl/tensor/Composite.h"
 #include "tests/ErrorOf.h"
 
 namespace fl {
