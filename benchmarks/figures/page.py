@@ -23,7 +23,7 @@ benchmarks/performance.py run --peers && benchmarks/performance.py draw
 ```
 
 Times are medians of blocks of calls that alternate between all columns of a row, in one run. `lazy`
-is the compiler, `eager` the same program operator by operator. Ratios are lazy over the other:
+is the compiler, `eager` the same program call by call, interpreted. Ratios are lazy over the other:
 below 1 lazy is faster. `best peer` is the fastest of the others in that row, each at its best
 settings.
 """
