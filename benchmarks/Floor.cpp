@@ -17,11 +17,13 @@ namespace {
 // What a copy moves whose rate is taken; no cache holds it.
 constexpr int64_t kCopyBytes = int64_t{64} << 20;
 
-// Plans are numbered, and so are the stages of each.
-std::filesystem::path lastIn(const std::filesystem::path& folder) {
+// Of those with `part` in their names. Plans are numbered, and so are the stages of each.
+std::filesystem::path lastIn(const std::filesystem::path& folder, const std::string& part = "") {
   std::set<std::filesystem::path> entries;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    entries.insert(entry.path());
+    if (entry.path().filename().string().find(part) != std::string::npos) {
+      entries.insert(entry.path());
+    }
   }
   return *entries.rbegin();
 }
@@ -64,10 +66,10 @@ void dumpPlans(const Workload& workload, const std::filesystem::path& folder) {
   flags().dump.clear();
 }
 
-ir::Schedule steadyPlan(const Workload& workload) {
+ir::Schedule steadyPlan(const Workload& workload, const std::string& stage) {
   const Folder folder("fl-floor");
   dumpPlans(workload, folder.path());
-  std::ifstream file(lastIn(lastIn(folder.path())));
+  std::ifstream file(lastIn(lastIn(folder.path()), stage));
   return ir::parseSchedule(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 

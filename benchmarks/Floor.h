@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "benchmarks/Subject.h"
@@ -16,8 +17,9 @@ namespace fl::bench {
 // Has every plan that first calls of `workload` make on the lazy backend dumped (FL_DUMP) below
 // `folder`.
 void dumpPlans(const Workload& workload, const std::filesystem::path& folder);
-// The last of them: that of its steady calls, which have one.
-ir::Schedule steadyPlan(const Workload& workload);
+// The last of them, that of its steady calls, which have one; as the schedule pass `stage` leaves
+// it, or the last one.
+ir::Schedule steadyPlan(const Workload& workload, const std::string& stage = "");
 
 class Floor {
  public:

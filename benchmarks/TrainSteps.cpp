@@ -63,31 +63,46 @@ Sequential logProbabilities(Sequential model) {
   return model;
 }
 
-// ---- the residual network ----
+// ---- the residual networks ----
 
 Conv2D convolution(int from, int to, int size, int stride) {
   const int pad = size / 2;
   return Conv2D(from, to, size, size, stride, stride, pad, pad, 1, 1, /*bias=*/false);
 }
 
-Residual residualBlock(int from, int to, int stride) {
+struct ConvolutionShape {
+  int to, size, stride;
+};
+
+// Convolutions with norms and ReLUs, the last of which takes the shortcut, too.
+Residual residualBlock(int from, const std::vector<ConvolutionShape>& shapes, int stride) {
   constexpr int kChannelAxis = 2;
   Residual block;
-  block.add(convolution(from, to, 3, stride));
-  block.add(BatchNorm(kChannelAxis, to));
-  block.add(ReLU());
-  block.add(convolution(to, to, 3, 1));
-  block.add(BatchNorm(kChannelAxis, to));
-  block.add(ReLU());
-  if (from == to) {
-    block.addShortcut(0, 6);
+  int channels = from;
+  for (const ConvolutionShape& shape : shapes) {
+    block.add(convolution(channels, shape.to, shape.size, shape.stride));
+    block.add(BatchNorm(kChannelAxis, shape.to));
+    block.add(ReLU());
+    channels = shape.to;
+  }
+  const int last = 3 * static_cast<int>(shapes.size());
+  if (from == channels && stride == 1) {
+    block.addShortcut(0, last);
   } else {
     Sequential shortcut;
-    shortcut.add(convolution(from, to, 1, stride));
-    shortcut.add(BatchNorm(kChannelAxis, to));
-    block.addShortcut(0, 6, shortcut);
+    shortcut.add(convolution(from, channels, 1, stride));
+    shortcut.add(BatchNorm(kChannelAxis, channels));
+    block.addShortcut(0, last, shortcut);
   }
   return block;
+}
+
+Residual basicBlock(int from, int to, int stride) {
+  return residualBlock(from, {{to, 3, stride}, {to, 3, 1}}, stride);
+}
+
+Residual bottleneck(int from, int width, int stride) {
+  return residualBlock(from, {{width, 1, 1}, {width, 3, stride}, {4 * width, 1, 1}}, stride);
 }
 
 Sequential residualNetwork() {
@@ -95,13 +110,34 @@ Sequential residualNetwork() {
   model.add(convolution(3, 32, 3, 1));
   int from = 32;
   for (const int to : {32, 64, 128}) {
-    model.add(residualBlock(from, to, from == to ? 1 : 2));
-    model.add(residualBlock(to, to, 1));
+    model.add(basicBlock(from, to, from == to ? 1 : 2));
+    model.add(basicBlock(to, to, 1));
     from = to;
   }
   model.add(Pool2D(8, 8, 8, 8, 0, 0, PoolingMode::AVG_INCLUDE_PADDING));
   model.add(View({from, -1}));
   model.add(Linear(from, 10));
+  return logProbabilities(std::move(model));
+}
+
+Sequential deepResidualNetwork() {
+  constexpr int kChannelAxis = 2;
+  Sequential model;
+  model.add(convolution(3, 64, 7, 2));
+  model.add(BatchNorm(kChannelAxis, 64));
+  model.add(ReLU());
+  model.add(Pool2D(3, 3, 2, 2, 1, 1));
+  int from = 64, width = 64;
+  for (const int blocks : {3, 4, 6, 3}) {
+    for (int i = 0; i < blocks; ++i) {
+      model.add(bottleneck(from, width, i == 0 && width > 64 ? 2 : 1));
+      from = 4 * width;
+    }
+    width *= 2;
+  }
+  model.add(Pool2D(7, 7, 7, 7, 0, 0, PoolingMode::AVG_INCLUDE_PADDING));
+  model.add(View({from, -1}));
+  model.add(Linear(from, 1000));
   return logProbabilities(std::move(model));
 }
 
@@ -153,11 +189,12 @@ Workload perceptronStep(int batch) {
 }
 
 Workload mnistStep() {
-  return {
-      .name = "MNIST CNN 28x28, batch 64",
-      .make =
-          [] { return training(app::makeModel(28, 28), numbers({28, 28, 64}), labels({64}, 10)); },
-      .hasFloor = true};
+  return {.name = "MNIST CNN 28x28, batch 64",
+          .make =
+              [] {
+                return training(app::makeModel(28, 28), numbers({28, 28, 64}), labels({64}, 10));
+              },
+          .hasFloor = true};
 }
 
 Workload digitsStep() {
@@ -173,11 +210,18 @@ Workload digitsStep() {
 }
 
 Workload residualStep() {
-  return {
-      .name = "residual CNN 32-64-128, 3x32x32, batch 32",
-      .make =
-          [] { return training(residualNetwork(), numbers({32, 32, 3, 32}), labels({32}, 10)); },
-      .hasFloor = true};
+  return {.name = "residual CNN 32-64-128, 3x32x32, batch 32",
+          .make =
+              [] {
+                return training(residualNetwork(), numbers({32, 32, 3, 32}), labels({32}, 10));
+              },
+          .hasFloor = true};
+}
+
+Workload deepResidualStep() {
+  return {.name = "ResNet-50, 3x224x224, batch 4", .make = [] {
+            return training(deepResidualNetwork(), numbers({224, 224, 3, 4}), labels({4}, 1000));
+          }};
 }
 
 Workload transformerStep(int layers) {

@@ -11,6 +11,9 @@ Workload mnistStep();                      // the model of apps/mnist for 28x28,
 Workload digitsStep();                     // the same on the digits of apps/mnist, 8x8, batch 32
 Workload residualStep();  // a convolution 3x3 of 3 to 32 channels, three stages of two residual
                           // blocks with batch norm, 32, 64, 128 channels; 3x32x32, batch 32, Adam
+// The shapes of ResNet-50 (K. He et al., "Deep residual learning for image recognition", 2016):
+// four stages of 3, 4, 6 and 3 bottlenecks; 3x224x224, 1000 classes, batch 4, Adam.
+Workload deepResidualStep();
 // Pre-norm, width 256, 4 heads, length 128, vocabulary 1000, batch 8, Adam.
 Workload transformerStep(int layers = 4);
 

@@ -1,5 +1,5 @@
-// Everything a program needs: tensors, gradients, modules, optimizers, datasets and meters, functions
-// compiled whole, and the number of threads.
+// Everything a program needs: tensors, gradients, modules, optimizers, datasets and meters,
+// functions compiled whole, the number of threads and the memory budget.
 #pragma once
 
 #include "fl/autograd/autograd.h"
@@ -9,6 +9,7 @@
 #include "fl/meter/meters.h"
 #include "fl/nn/nn.h"
 #include "fl/optim/optim.h"
+#include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/tensor.h"
 
 namespace fl {
@@ -17,5 +18,8 @@ namespace fl {
 // each processor, until it is set. May be changed at any time: results do not depend on it.
 using host::getNumThreads;
 using host::setNumThreads;
+
+using runtime::getMemoryBudget;
+using runtime::setMemoryBudget;
 
 }  // namespace fl

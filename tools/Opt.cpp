@@ -13,7 +13,10 @@
 
 ABSL_FLAG(bool, list, false, "print every pass with its reason and exit");
 ABSL_FLAG(bool, verify, false, "only say whether the file, of any form, may run");
-ABSL_FLAG(std::string, pass, "", "run this graph pass alone");
+ABSL_FLAG(std::string, pass, "",
+          "run this pass alone: of graphs, or of schedules, which may be\n"
+          "temporaries alone: intervals that --pass=pack places");
+ABSL_FLAG(uint64_t, budget, 0, "bytes that the temporaries may take; 0: any");
 ABSL_FLAG(std::string, stop_after, "", "stop the pipeline after this pass");
 ABSL_FLAG(std::string, skip, "",
           "leave these passes out, apart by commas; without fuse every node has a step of its own");
@@ -95,27 +98,44 @@ std::string verifyText(const std::string& path) {
   return path + ": ok, a " + form + "\n";
 }
 
+std::string optimizeSchedule(ir::Schedule schedule) {
+  codegen::Compilation compilation;
+  compilation.schedule = std::move(schedule);
+  compilation.schedule.budget = absl::GetFlag(FLAGS_budget);
+  const std::string pass = absl::GetFlag(FLAGS_pass);
+  if (!pass.empty()) {
+    FL_USER_CHECK(pass != "build", "opt: build makes a schedule of a graph");
+    runPassAlone(pass, "schedule", compilation);
+  }
+  return printSchedule(compilation.schedule, "s");
+}
+
 std::string optimize(const std::string& path) {
   const std::string text = readInput(path);
   const std::string form = parseInput(path, text, formOf);
-  if (form != "graph") {
-    const std::vector<std::string> flags = flagsGiven();
+  const std::vector<std::string> flags = flagsGiven();
+  const bool isPass = !flags.empty() && flags[0] == "--pass";
+  if (form != "graph" && !(form == "schedule" && isPass)) {
     FL_USER_CHECK(flags.empty() && absl::GetFlag(FLAGS_skip).empty(), path, ": is a ", form, "; ",
                   flags.empty() ? "--skip" : flags[0], " is for a graph");
   }
   if (form == "schedule") {
-    return printSchedule(parseInput(path, text, ir::parseSchedule), "s");
+    return optimizeSchedule(parseInput(path, text, ir::parseSchedule));
   }
   if (form == "kernel") {
     return printKernel(parseInput<ir::Kernel>(path, text, ir::parseKernel), "k");
   }
   ir::Graph graph = parseInput(path, text, ir::parseGraph);
-  if (!absl::GetFlag(FLAGS_pass).empty()) {
-    return printGraph(codegen::runGraphPass(std::move(graph), absl::GetFlag(FLAGS_pass)), "g");
+  if (isPass) {
+    codegen::Compilation compilation;
+    compilation.graph = std::move(graph);
+    runPassAlone(absl::GetFlag(FLAGS_pass), "graph", compilation);
+    return printGraph(compilation.graph, "g");
   }
   codegen::CompileOptions options;
   options.stopAfter = absl::GetFlag(FLAGS_stop_after);
   options.skip = absl::GetFlag(FLAGS_skip);
+  options.budget = absl::GetFlag(FLAGS_budget);
   options.verify = true;
   const codegen::Compilation compilation = codegen::compile(std::move(graph), options);
   const std::string emit = absl::GetFlag(FLAGS_emit);
@@ -128,7 +148,8 @@ std::string optimize(const std::string& path) {
 int runOpt(int argc, char** argv) {
   const std::vector<char*> arguments = parseCommandLine(
       "fl opt [flags] FILE.flir   (- reads standard input)\n\nTakes one flag, or "
-      "--skip with --stop_after or --emit; all but --list and --verify are for graphs.",
+      "--skip with --stop_after or --emit, and --budget with any but --list and --verify. Those\n"
+      "are for all forms, --pass is for graphs and schedules, the others for graphs.",
       __FILE__, argc, argv);
   checkFlags(arguments.size() - 1);
   if (absl::GetFlag(FLAGS_list)) {

@@ -106,6 +106,37 @@ def residual(compiled):
     return faster_layout(model, torch.rand(32, 3, 32, 32) - 0.5, torch.randint(10, (32,)), compiled)
 
 
+class Bottleneck(nn.Module):
+    def __init__(self, source, width, stride):
+        super().__init__()
+        self.reduced = normalized_conv(source, width, 1)
+        self.middle = normalized_conv(width, width, 3, stride)
+        self.widened = normalized_conv(width, 4 * width, 1)
+        same = source == 4 * width
+        self.shortcut = nn.Identity() if same else normalized_conv(source, 4 * width, 1, stride)
+
+    def forward(self, x):
+        y = functional.relu(self.middle(functional.relu(self.reduced(x))))
+        return functional.relu(self.widened(y) + self.shortcut(x))
+
+
+def deep_residual(compiled):
+    def model():
+        layers = [normalized_conv(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        channels = 64
+        for width, blocks in w.DEEP_STAGES:
+            for block in range(blocks):
+                stride = 2 if block == 0 and width > 64 else 1
+                layers.append(Bottleneck(channels, width, stride))
+                channels = 4 * width
+        return nn.Sequential(
+            *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000)
+        )
+
+    x = torch.rand(4, 3, 224, 224) - 0.5
+    return faster_layout(model, x, torch.randint(1000, (4,)), compiled)
+
+
 class Layer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -129,10 +160,10 @@ class Layer(nn.Module):
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
 
-def transformer(compiled):
+def transformer(layers, compiled):
     model = nn.Sequential(
         nn.Embedding(w.VOCABULARY, w.WIDTH),
-        *[Layer() for _ in range(w.LAYERS)],
+        *[Layer() for _ in range(layers)],
         nn.LayerNorm(w.WIDTH),
         nn.Linear(w.WIDTH, w.VOCABULARY),
     )
@@ -148,5 +179,7 @@ def make_cases(threads, compiled):
         w.MNIST: lambda: mnist(28, 64, compiled),
         w.DIGITS: lambda: mnist(8, 32, compiled),
         w.RESIDUAL: lambda: residual(compiled),
-        w.TRANSFORMER: lambda: transformer(compiled),
+        w.TRANSFORMER: lambda: transformer(w.LAYERS, compiled),
+        w.DEEP_TRANSFORMER: lambda: transformer(w.DEEP_LAYERS, compiled),
+        w.DEEP_RESIDUAL: lambda: deep_residual(compiled),
     }

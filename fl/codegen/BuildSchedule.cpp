@@ -38,7 +38,6 @@ class ScheduleBuilder {
         stored_(storedValues(graph_, plan_)) {}
 
   void run() {
-    schedule_ = {};
     schedule_.parameters = graph_.parameters();
     assignParameters();
     assignOutputs();

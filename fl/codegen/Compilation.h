@@ -21,6 +21,8 @@ struct CompileOptions {
   ir::Lowering lowering = ir::Lowering::Kernels;
   // Passes that are left out, apart by commas. Without `fuse` every node is in steps of its own.
   std::string skip;
+  // Bytes that the temporaries may take together; 0: any. Throws planner::OverBudget beyond.
+  size_t budget = 0;
   // The text after each pass, for dumps; the pass's number counts from 1, 0 is the input.
   std::function<void(int number, const std::string& pass, const std::string& text)> observe;
   // Passes run up to and including this one; empty means all.
@@ -32,8 +34,9 @@ struct CompileOptions {
 // stopAfter or skip names no pass, or skip one that nothing runs without.
 Compilation compile(ir::Graph graph, const CompileOptions& options);
 
-// Runs the one graph pass `pass` (those that rewrite the graph), as `fl opt --pass=` does.
-ir::Graph runGraphPass(ir::Graph graph, const std::string& pass);
+// Runs the one pass `pass` of a stage over what the compilation has of it, as `fl opt --pass=`
+// does. Throws std::invalid_argument if the stage has no such pass.
+void runPassAlone(const std::string& pass, const char* stage, Compilation& compilation);
 
 struct PassInfo {
   const char* stage;  // graph, fusion or schedule: what the pass changes

@@ -65,9 +65,7 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   constexpr double kSlow = 1000;  // told wherever a line a realize is
   const int level = elapsed.count() > kSlow ? 1 : 3;
   logLine(level, absl::StrCat("pass ", row.info.name, " ", elapsed.count(), " ms"));
-  if (options.verify) {
-    verifyStage(compilation, row.info);
-  }
+  if (options.verify) verifyStage(compilation, row.info);
 }
 
 bool isPass(const std::string& name) {
@@ -103,6 +101,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
   // The pass still makes the plan: of nodes alone.
   compilation.fusion.enabled =
       skipped.erase("fuse") == 0 && options.lowering == ir::Lowering::Kernels;
+  compilation.schedule.budget = options.budget;
   compilation.graph = std::move(graph);
   int number = 0;
   auto observe = [&](const std::string& pass, const std::string& text) {
@@ -127,23 +126,18 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
       return compilation;
     }
   }
-  if (options.verify) {
-    verify(compilation.schedule);
-  }
+  if (options.verify) verify(compilation.schedule);
   return compilation;
 }
 
-ir::Graph runGraphPass(ir::Graph graph, const std::string& pass) {
+void runPassAlone(const std::string& pass, const char* stage, Compilation& compilation) {
   for (const PassRow& row : rows()) {
-    if (pass == row.info.name && isStage(row.info, "graph")) {
-      Compilation compilation;
-      compilation.graph = std::move(graph);
+    if (pass == row.info.name && isStage(row.info, stage)) {
       row.run(compilation);
-      verify(compilation.graph);
-      return std::move(compilation.graph);
+      return verifyStage(compilation, row.info);
     }
   }
-  throwUser("\"", pass, "\" is no graph pass");
+  throwUser("\"", pass, "\" is no ", stage, " pass");
 }
 
 }  // namespace fl::codegen

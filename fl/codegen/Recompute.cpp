@@ -1,8 +1,8 @@
 // Decides which values groups compute again instead of reading them from memory: maps of a few
-// simple operators on what the group reads anyway, or on what is no larger than the value and is in
+// short operators on what the group reads anyway, or on what is no larger than the value and is in
 // memory anyway. Between the forward and the backward pass of a network that are the tensors that a
-// group makes on its way: the centered input of a batch norm, the mask of a ReLU. A value that all
-// its readers compute again is never written.
+// group makes on its way: the centered input of a batch norm, the mask of a ReLU, the error
+// function of a GELU. A value that all its readers compute again is never written.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -23,9 +23,10 @@ using ir::Node;
 using ir::Op;
 using ir::ValueId;
 
-// Operators that a group computes again: on vectors in the cache they take about as long as a load
-// or two, and less than one from memory.
-constexpr size_t kMostAgain = 8;
+// The work that a group does again, in simple operators, and how many stand one on another: on
+// vectors in the cache it takes about as long as a few loads, and less than one from memory.
+constexpr size_t kMostAgain = 16, kMostDepth = 8;
+constexpr size_t kFunction = 4;  // the work of an exponential, a logarithm, an error function
 
 class Recomputer {
  public:
@@ -53,15 +54,15 @@ class Recomputer {
  private:
   // A way for a group to have a value without reading it.
   struct Way {
-    std::set<ValueId> again = {};  // what it computes for it
+    std::map<ValueId, size_t> again = {};  // what it computes for it, and the work
     // Bytes an element that it does not read anyway, and those that are stored for it alone.
     std::map<ValueId, size_t> read = {}, written = {};
 
-    // In operators: as many take as long as a byte of an element that comes through memory.
+    // In simple operators: as many take as long as a byte of an element that comes through memory.
     static constexpr size_t kByte = 4;
-    size_t cost() const { return again.size() + kByte * (sum(read) + sum(written)); }
-    static size_t sum(const std::map<ValueId, size_t>& bytes) {
-      auto sizes = std::views::values(bytes);
+    size_t cost() const { return sum(again) + kByte * (sum(read) + sum(written)); }
+    static size_t sum(const std::map<ValueId, size_t>& of) {
+      auto sizes = std::views::values(of);
       return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
     }
     void add(const Way& other) {
@@ -143,20 +144,22 @@ class Recomputer {
 
   std::optional<Way> bestWay(Reader* reader) const {
     const size_t size = getTypeSize(graph_.type(reader->id).type);
-    std::optional<Way> way = computed(reader->id, reader, kMostAgain);
+    std::optional<Way> way = computed(reader->id, reader, kMostDepth);
     const size_t bytes = way ? Way::sum(way->read) : 0;
     const bool saves = bytes < size || (bytes == size && Way::sum(way->written) == 0);
     return saves ? way : std::nullopt;
   }
 
-  static bool isSimple(const Node& node) {
+  // 0: too much.
+  static size_t workOf(const Node& node) {
     const bool divides = node.op == Op::Mod || (node.op == Op::Div && !isFloating(node.type.type));
-    return ir::isElementwise(node.op) && ir::opInfo(node.op).ulp <= 0.5 && !divides;
+    const double ulp = ir::opInfo(node.op).ulp;
+    return !ir::isElementwise(node.op) || divides || ulp > 1 ? 0 : ulp > 0.5 ? kFunction : 1;
   }
 
   // With at most `depth` operators one on another.
   std::optional<Way> computed(ValueId id, Reader* reader, size_t depth) const {
-    if (depth == 0 || plan_.groupOf[id] < 0 || !isSimple(graph_.node(id))) {
+    if (depth == 0 || plan_.groupOf[id] < 0 || workOf(graph_.node(id)) == 0) {
       return std::nullopt;
     }
     const auto known = reader->ways.find({id, depth});
@@ -165,7 +168,7 @@ class Recomputer {
   }
 
   std::optional<Way> computedOf(ValueId id, Reader* reader, size_t depth) const {
-    Way way{{id}};
+    Way way{{{id, workOf(graph_.node(id))}}};
     for (ValueId operand : graph_.node(id).operands) {
       const std::optional<Way> read = had(operand, reader, depth - 1);
       if (!read) {
@@ -173,7 +176,7 @@ class Recomputer {
       }
       way.add(*read);
     }
-    return way.again.size() <= kMostAgain ? std::optional(way) : std::nullopt;
+    return Way::sum(way.again) <= kMostAgain ? std::optional(way) : std::nullopt;
   }
 
   // The best way to have an operand of what is computed.
@@ -226,10 +229,11 @@ class Recomputer {
   // False if the group would not be a kernel then.
   bool apply(const Way& way, int index) {
     FusionGroup& group = plan_.groups[index];
-    group.again.insert(group.again.end(), way.again.begin(), way.again.end());
+    std::ranges::copy(std::views::keys(way.again), std::back_inserter(group.again));
     std::ranges::sort(group.again);
-    return group.again.size() <= kMostAgain && isKernel(group) &&
-           loadsOfGroup(index).size() <= kMostLoads;
+    const auto add = [&](size_t sum, ValueId id) { return sum + workOf(graph_.node(id)); };
+    const size_t work = std::accumulate(group.again.begin(), group.again.end(), size_t{0}, add);
+    return work <= kMostAgain && isKernel(group) && loadsOfGroup(index).size() <= kMostLoads;
   }
 
   // Whether a kernel can hold what the group reads for what it computes again.

@@ -46,7 +46,7 @@ class Lexer;
 
 namespace fl::ir {
 
-inline constexpr int kMaxRank = 5;
+inline constexpr int kMaxRank = 8;
 // More operands or numbers than this are no single kernel; what fusion groups never has as many.
 inline constexpr int kMaxOperands = 256;
 inline constexpr int kLanes = 16;

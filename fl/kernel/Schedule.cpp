@@ -285,8 +285,8 @@ bool fitsAsEpilogue(const Schedule& schedule, const LaunchStep& launch, const Li
       return false;  // other parts of the call still read it
     }
     if (operand.buffer == call.result) {
-      reads = true;
-      fits = fits && !writes && kernel.operands[i].type == call.resultType.type &&
+      reads = reads || !writes;
+      fits = fits && kernel.operands[i].type == call.resultType.type &&
              operand.offset == ElementOffset() &&
              operand.strides == contiguousLayout(space).strides;
     }

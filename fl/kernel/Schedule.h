@@ -92,7 +92,10 @@ struct Schedule {
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
   size_t arenaBytes = 0;
-  size_t arenaBound = 0;  // most bytes of temporaries live at one step
+  size_t arenaBound = 0;      // most bytes of temporaries live at one step
+  size_t recordedBound = 0;   // the same in the order of recording
+  size_t unplannedBytes = 0;  // of all temporaries, each in memory of its own
+  size_t budget = 0;          // the arena may take no more, unless it is 0; not part of the text
 };
 
 struct StepBuffers {
@@ -115,7 +118,8 @@ struct ElementRange {
 ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim>& extents,
                              const std::vector<Number>& numbers);
 // Whether a launch may be the epilogue of a call: it takes every element of the call's result once,
-// in order, writes nothing that the call reads, and finds no bad index.
+// in order, and writes none but in its place; writes nothing that the call reads, and finds no bad
+// index.
 bool fitsAsEpilogue(const Schedule& schedule, const LaunchStep& launch, const LibraryStep& call);
 // How many elements of `type` a buffer has.
 Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type);

@@ -1,6 +1,6 @@
 // Text of schedules:
 //
-//   schedule @s arena=4096 bound=4096 {
+//   schedule @s arena=4096 bound=4096 recorded=8192 unplanned=16384 {
 //     parameter f32[4,8]
 //     parameter number f32
 //     output f32[8]
@@ -194,7 +194,12 @@ void parseEntry(Lexer& lexer, Schedule* schedule) {
 
 std::string printSchedule(const Schedule& schedule, const std::string& name) {
   std::string text = "schedule @" + name + " arena=" + std::to_string(schedule.arenaBytes) +
-                     " bound=" + std::to_string(schedule.arenaBound) + " {\n";
+                     " bound=" + std::to_string(schedule.arenaBound);
+  if (schedule.unplannedBytes > 0) {
+    text += " recorded=" + std::to_string(schedule.recordedBound) +
+            " unplanned=" + std::to_string(schedule.unplannedBytes);
+  }
+  text += " {\n";
   for (const Parameter& parameter : schedule.parameters) {
     text += printParameter(parameter);
   }
@@ -223,6 +228,10 @@ Schedule parseSchedule(const std::string& text) {
   lexer.takeSigil('@', "the schedule's name");
   schedule.arenaBytes = lexer.takeSizeField("arena");
   schedule.arenaBound = lexer.takeSizeField("bound");
+  if (lexer.peek() == "recorded") {
+    schedule.recordedBound = lexer.takeSizeField("recorded");
+    schedule.unplannedBytes = lexer.takeSizeField("unplanned");
+  }
   lexer.expect("{");
   while (!lexer.accept("}")) {
     parseEntry(lexer, &schedule);

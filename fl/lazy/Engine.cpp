@@ -1,5 +1,7 @@
 #include "fl/lazy/Engine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <limits>
 #include <unordered_set>
@@ -12,6 +14,7 @@
 #include "fl/ir/Inference.h"
 #include "fl/ir/Text.h"
 #include "fl/lazy/Dump.h"
+#include "fl/planner/Planner.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
 
@@ -80,7 +83,15 @@ size_t resultBytes(const LazyNode& node) {
   return ir::opKind(node.op) == ir::Kind::View ? 0 : node.bytes();
 }
 
+size_t halfOfMemory() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) / 2 *
+         static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
 size_t flushLimit(const char* env, const std::string& value) {
+  if (value.empty()) {
+    return halfOfMemory();
+  }
   const long limit = Flags::toInt(env, value);
   return limit > 0 ? static_cast<size_t>(limit) : std::numeric_limits<size_t>::max() / 2;
 }
@@ -121,6 +132,12 @@ void Engine::record(const LazyNodePtr& node) {
   segments_[node->segment].append(node.get());
   ++segments.recorded.nodes;
   segments.recorded.bytes += resultBytes(*node);
+  for (const LazyNodePtr& operand : node->operands) {
+    if (operand->buffer && operand->segment != node->segment) {
+      operand->segment = node->segment;  // counts once
+      segments.recorded.bytes += operand->bytes();
+    }
+  }
   if (segments.recorded.reaches(flushAt_, 1) && !segments.recording) {
     flush(node.get());
   }
@@ -212,6 +229,8 @@ void Engine::realizeMine() {
 void Engine::realizePending(LazyNode* node) {
   try {
     realizeMine();
+  } catch (const planner::OverBudget&) {
+    throw;  // alone, `node` might leave more in memory than all together
   } catch (const std::exception&) {
     // What has a bad index, lacks memory or is found wrong stays pending; `node` may do without it.
   }
@@ -293,8 +312,10 @@ std::string describe(const char* what, const ir::Schedule& schedule, size_t node
   const std::string where = site.toString();
   return detail::concat(what, ": ", nodes, " ops -> ", launches, " kernels + ",
                         schedule.steps.size() - launches, " calls, compiled=", compiled, ", arena ",
-                        schedule.arenaBytes, " B (bound ", schedule.arenaBound, " B), plan ",
-                        hit ? "reused" : "built", where.empty() ? "" : ", at ", where);
+                        schedule.arenaBytes, " B (bound ", schedule.arenaBound, " B, recorded ",
+                        schedule.recordedBound, " B, unplanned ", schedule.unplannedBytes,
+                        " B), plan ", hit ? "reused" : "built", where.empty() ? "" : ", at ",
+                        where);
 }
 
 }  // namespace
@@ -336,6 +357,7 @@ void Engine::describeStructure(Segment* segment) {
     }
   }
   Structure& words = segment->structure;
+  words.push_back(static_cast<int64_t>(runtime::getMemoryBudget()));
   words.push_back(static_cast<int64_t>(segment->inputs.size()));
   for (const LazyNodePtr* input : segment->inputs) {
     words.push_back((*input)->number() != nullptr);
@@ -398,6 +420,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   options.lowering = device_->lowering();
   options.verify = flags().check == "verify";
   options.skip = flags().skip;
+  options.budget = runtime::getMemoryBudget();
   options.observe = dump.observer();
   runtime::counters().plansBuilt++;
   try {
@@ -406,6 +429,8 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
     return checks
                ? check::makeCheckedPlan(graph, std::move(plan), flags().check, *device_, &kernels_)
                : std::move(plan);
+  } catch (const planner::OverBudget&) {
+    throw;
   } catch (const std::exception& error) {
     runtime::reportFailure(
         detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"), error.what(),

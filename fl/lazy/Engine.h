@@ -33,7 +33,7 @@ std::string describeBadIndex(const ir::IndexOutOfRange& error, const CallSite& s
 // What a thread has recorded, or may.
 struct Recorded {
   size_t nodes = 0;
-  size_t bytes = 0;  // of their results
+  size_t bytes = 0;  // of their results, and of the values that they keep in memory
 
   // True if either is `times` the limit's.
   bool reaches(const Recorded& limit, size_t times) const {

@@ -68,7 +68,7 @@ class LazyNode final : public LazyTensor {
 
   std::weak_ptr<LazyNode> self;  // while it is pending
   uint64_t id = 0;               // grows with recording; operands have smaller ones
-  uint64_t segment = 0;          // of the recording thread
+  uint64_t segment = 0;          // of the recording thread; of a value, that which read it last
   // Scratch of the realize that runs.
   uint64_t visit = 0;
   ir::ValueId value = -1;

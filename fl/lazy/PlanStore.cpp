@@ -26,7 +26,7 @@ ir::Schedule PlanStore::scheduleOf(const ir::Graph& graph, const codegen::Compil
   }
   const std::string key =
       detail::concat("passes ", kSourceHash, "\nlowering ", static_cast<int>(options.lowering),
-                     "\n", ir::printGraph(graph, "g"));
+                     "\nbudget ", options.budget, "\n", ir::printGraph(graph, "g"));
   if (auto kept = runtime::findSchedule(*store_, key)) {
     runtime::counters().plansLoaded++;
     return std::move(*kept);

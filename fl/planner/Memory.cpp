@@ -1,9 +1,12 @@
 #include "fl/planner/Memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <random>
 
+#include "absl/strings/str_cat.h"
 #include "fl/planner/Planner.h"
 
 namespace fl::planner {
@@ -11,6 +14,10 @@ namespace {
 
 // Comparing every pair is worth it up to here.
 constexpr size_t kMaxPairwise = 2000;
+// So many other orders are tried, fewer of many intervals: pairs times orders are bounded.
+constexpr size_t kMoreOrders = 300, kMorePairs = 200'000;
+
+using Order = std::vector<size_t>;
 
 size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets) {
   size_t bytes = 0;
@@ -19,6 +26,87 @@ size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>
   }
   return bytes;
 }
+
+// Each into the smallest gap between those placed before.
+std::vector<size_t> packInOrder(const std::vector<Interval>& intervals, const Order& order) {
+  std::vector<size_t> offsets(intervals.size(), 0);
+  std::vector<size_t> placed;
+  std::vector<std::pair<size_t, size_t>> taken;  // [begin, end) of those alive together
+  for (size_t i : order) {
+    taken.clear();
+    for (size_t j : placed) {
+      if (intervals[i].first <= intervals[j].last && intervals[j].first <= intervals[i].last) {
+        taken.emplace_back(offsets[j], offsets[j] + intervals[j].bytes);
+      }
+    }
+    std::sort(taken.begin(), taken.end());
+    size_t end = 0, bestGap = SIZE_MAX, best = 0;
+    for (const auto& [begin, stop] : taken) {
+      if (begin >= end + intervals[i].bytes && begin - end < bestGap) {
+        bestGap = begin - end;
+        best = end;
+      }
+      end = std::max(end, stop);
+    }
+    offsets[i] = bestGap == SIZE_MAX ? end : best;
+    placed.push_back(i);
+  }
+  return offsets;
+}
+
+size_t stepsOf(const Interval& interval) {
+  return static_cast<size_t>(interval.last - interval.first) + 1;
+}
+size_t bytesOf(const Interval& interval) { return interval.bytes; }
+size_t areaOf(const Interval& interval) { return interval.bytes * stepsOf(interval); }
+
+// Those of which `key` is large come first.
+Order orderBy(const std::vector<Interval>& intervals, size_t (*key)(const Interval&)) {
+  Order order(intervals.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return key(intervals[i]); });
+  return order;
+}
+
+// Moves what reaches the top to a place before, again and again.
+class Climb {
+ public:
+  Climb(const std::vector<Interval>& intervals, std::vector<size_t> offsets)
+      : intervals_(intervals), offsets_(std::move(offsets)), order_(intervals.size()) {
+    std::iota(order_.begin(), order_.end(), 0);
+    std::ranges::stable_sort(order_, {}, [&](size_t i) { return offsets_[i]; });
+    arena_ = arenaOf(intervals_, offsets_);
+  }
+
+  std::vector<size_t> run(size_t bound) {
+    const size_t pairs = intervals_.size() * intervals_.size();
+    const size_t orders = std::min(kMoreOrders, kMorePairs / std::max<size_t>(1, pairs));
+    for (size_t i = 0; i < orders && arena_ > bound; ++i) {
+      Order next = order_;
+      const auto isTop = [&](size_t k) { return offsets_[k] + intervals_[k].bytes == arena_; };
+      const auto top = std::ranges::find_if(next, isTop);
+      const auto ahead = static_cast<size_t>(top - next.begin());
+      std::rotate(next.begin() + static_cast<std::ptrdiff_t>(random_() % (ahead + 1)), top,
+                  top + 1);
+      // And another one, so that no two orders follow each other in turns.
+      std::swap(next[random_() % next.size()], next[random_() % next.size()]);
+      std::vector<size_t> offsets = packInOrder(intervals_, next);
+      if (const size_t arena = arenaOf(intervals_, offsets); arena <= arena_) {
+        arena_ = arena;
+        order_ = std::move(next);
+        offsets_ = std::move(offsets);
+      }
+    }
+    return std::move(offsets_);
+  }
+
+ private:
+  const std::vector<Interval>& intervals_;
+  std::vector<size_t> offsets_;
+  Order order_;
+  size_t arena_;
+  std::minstd_rand random_;
+};
 
 }  // namespace
 
@@ -63,31 +151,13 @@ void computeLifetimes(ir::Schedule* schedule) {
 }
 
 std::vector<size_t> packBySize(const std::vector<Interval>& intervals) {
-  std::vector<size_t> order(intervals.size()), offsets(intervals.size(), 0);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return intervals[a].bytes > intervals[b].bytes; });
-  std::vector<size_t> placed;
-  for (size_t i : order) {
-    std::vector<std::pair<size_t, size_t>> taken;  // [begin, end) of those alive together
-    for (size_t j : placed) {
-      if (intervals[i].first <= intervals[j].last && intervals[j].first <= intervals[i].last) {
-        taken.emplace_back(offsets[j], offsets[j] + intervals[j].bytes);
-      }
-    }
-    std::sort(taken.begin(), taken.end());
-    size_t end = 0, bestGap = SIZE_MAX, best = 0;
-    for (const auto& [begin, stop] : taken) {
-      if (begin >= end + intervals[i].bytes && begin - end < bestGap) {
-        bestGap = begin - end;
-        best = end;
-      }
-      end = std::max(end, stop);
-    }
-    offsets[i] = bestGap == SIZE_MAX ? end : best;
-    placed.push_back(i);
-  }
-  return offsets;
+  return packInOrder(intervals, orderBy(intervals, bytesOf));
+}
+std::vector<size_t> packByArea(const std::vector<Interval>& intervals) {
+  return packInOrder(intervals, orderBy(intervals, areaOf));
+}
+std::vector<size_t> packByLength(const std::vector<Interval>& intervals) {
+  return packInOrder(intervals, orderBy(intervals, stepsOf));
 }
 
 std::vector<size_t> packByBirth(const std::vector<Interval>& intervals) {
@@ -118,20 +188,51 @@ std::vector<size_t> packByBirth(const std::vector<Interval>& intervals) {
   return offsets;
 }
 
-void packTemporaries(ir::Schedule* schedule) {
+size_t lowerBound(const std::vector<Interval>& intervals) {
+  std::map<int, int64_t> changes;  // by step
+  for (const Interval& interval : intervals) {
+    changes[interval.first] += static_cast<int64_t>(interval.bytes);
+    changes[interval.last + 1] -= static_cast<int64_t>(interval.bytes);
+  }
+  int64_t alive = 0, most = 0;
+  for (const auto& [step, change] : changes) {
+    alive += change;
+    most = std::max(most, alive);
+  }
+  return static_cast<size_t>(most);
+}
+
+std::vector<size_t> pack(const std::vector<Interval>& intervals) {
+  const size_t bound = lowerBound(intervals);
+  std::vector<size_t> best = packByBirth(intervals);
+  const bool isPairwise = intervals.size() <= kMaxPairwise;
+  for (const Packer packer : {packBySize, packByArea, packByLength}) {
+    if (isPairwise && arenaOf(intervals, best) > bound) {
+      std::vector<size_t> other = packer(intervals);
+      best = arenaOf(intervals, other) < arenaOf(intervals, best) ? std::move(other) : best;
+    }
+  }
+  return Climb(intervals, std::move(best)).run(bound);
+}
+
+void placeTemporaries(ir::Schedule* schedule) {
   std::vector<Interval> intervals;
   for (const ir::Temporary& t : schedule->temporaries) {
     intervals.push_back({t.bytes, t.first, t.last});
   }
-  std::vector<size_t> best = packByBirth(intervals);
-  if (intervals.size() <= kMaxPairwise) {
-    const std::vector<size_t> bySize = packBySize(intervals);
-    best = arenaOf(intervals, bySize) < arenaOf(intervals, best) ? bySize : best;
+  const std::vector<size_t> offsets = pack(intervals);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    schedule->temporaries[i].offset = offsets[i];
   }
-  for (size_t i = 0; i < best.size(); ++i) {
-    schedule->temporaries[i].offset = best[i];
+  schedule->arenaBytes = arenaOf(intervals, offsets);
+}
+
+void packTemporaries(ir::Schedule* schedule) {
+  placeTemporaries(schedule);
+  if (schedule->budget > 0 && schedule->arenaBytes > schedule->budget) {
+    throw OverBudget(absl::StrCat("a plan's temporaries take ", schedule->arenaBytes,
+                                  " bytes, and the budget is ", schedule->budget));
   }
-  schedule->arenaBytes = arenaOf(intervals, best);
 }
 
 }  // namespace fl::planner

@@ -22,9 +22,19 @@ struct Interval {
 
 // Places intervals so that none that live together overlap; returns offsets, one an interval.
 using Packer = std::vector<size_t> (*)(const std::vector<Interval>& intervals);
-// Largest first, each into the smallest gap that takes it.
+// One after the other in an order, each into the smallest gap that takes it: the largest first,
+// those with the most bytes times steps first, those that live longest first. n^2.
 std::vector<size_t> packBySize(const std::vector<Interval>& intervals);
+std::vector<size_t> packByArea(const std::vector<Interval>& intervals);
+std::vector<size_t> packByLength(const std::vector<Interval>& intervals);
 // In order of birth, each into the lowest gap that takes it; n log n.
 std::vector<size_t> packByBirth(const std::vector<Interval>& intervals);
+// The best of all, and where there are few, of some hundred orders near the best one: what lies
+// highest is placed earlier, until nothing is wasted. The same for the same intervals.
+std::vector<size_t> pack(const std::vector<Interval>& intervals);
+// The most bytes alive at once, below which nothing is packed.
+size_t lowerBound(const std::vector<Interval>& intervals);
+// pack() for temporaries.
+void placeTemporaries(ir::Schedule* schedule);
 
 }  // namespace fl::planner

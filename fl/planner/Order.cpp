@@ -1,10 +1,15 @@
-// Orders steps so that less memory is alive at once. Tries a greedy order by bytes freed and keeps
-// it only if its peak is below the recorded order's.
+// Orders steps so that less memory is alive at once. Tries several orders and keeps the one with
+// the lowest peak, the recorded one if none is lower.
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "fl/base/Log.h"
+#include "fl/planner/Buffers.h"
 #include "fl/planner/Dependencies.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Planner.h"
@@ -14,48 +19,81 @@ namespace {
 
 // Beyond this many steps the recorded order stands.
 constexpr size_t kMaxOrderedSteps = 4000;
+constexpr size_t kAnyWidth = std::numeric_limits<size_t>::max(), kNarrow = 8;
 
-class GreedyOrder {
- public:
-  explicit GreedyOrder(const ir::Schedule& schedule)
-      : schedule_(schedule),
-        growth_(schedule.steps.size(), 0),
-        users_(schedule.temporaries.size()),
-        alive_(schedule.temporaries.size(), false) {
-    for (size_t i = 0; i < schedule.steps.size(); ++i) {
-      touches_.push_back(temporariesOf(schedule.steps[i]));
-      for (int temporary : touches_[i]) {
-        users_[temporary].push_back(static_cast<int>(i));
-      }
+using Order = std::vector<int>;
+
+// What orders need to know of a schedule.
+struct Steps {
+  explicit Steps(const ir::Schedule& schedule)
+      : before(dependencies(schedule)), after(before.size()), users(schedule.temporaries.size()) {
+    for (const ir::Temporary& temporary : schedule.temporaries) {
+      bytes.push_back(static_cast<int64_t>(temporary.bytes));
     }
-    for (size_t temporary = 0; temporary < users_.size(); ++temporary) {
-      uses_.push_back(users_[temporary].size());
-      grow(static_cast<int>(temporary), uses_.back() == 1 ? 0 : sizeOf(temporary));
+    for (int i = 0; i < std::ssize(schedule.steps); ++i) {
+      touches.push_back(temporariesOf(schedule, schedule.steps[i]));
+      for (int temporary : touches[i]) {
+        users[temporary].push_back(i);
+      }
+      for (int earlier : before[i]) {
+        after[earlier].push_back(i);
+      }
     }
   }
 
-  std::vector<int> run() {
-    const auto before = dependencies(schedule_);
-    std::vector<std::vector<int>> after(before.size());
-    std::vector<int> waiting(before.size()), order;
-    for (size_t i = 0; i < before.size(); ++i) {
-      const int step = static_cast<int>(i);
-      waiting[i] = static_cast<int>(before[i].size());
-      for (int earlier : before[i]) {
-        after[earlier].push_back(step);
-      }
-      if (before[i].empty()) {
-        ready_.emplace(growth_[i], step);
+  size_t size() const { return before.size(); }
+
+  std::vector<std::vector<int>> before, after;
+  std::vector<std::vector<int>> touches;  // of each step: the temporaries it uses
+  std::vector<std::vector<int>> users;    // of each temporary
+  std::vector<int64_t> bytes;             // of each temporary
+};
+
+// The most bytes that are alive at one step.
+int64_t peakOf(const Steps& steps, const Order& order) {
+  std::vector<size_t> left(steps.users.size());
+  std::ranges::transform(steps.users, left.begin(), &std::vector<int>::size);
+  int64_t alive = 0, peak = 0;
+  for (int step : order) {
+    for (int temporary : steps.touches[step]) {
+      alive += left[temporary] == steps.users[temporary].size() ? steps.bytes[temporary] : 0;
+    }
+    peak = std::max(peak, alive);
+    for (int temporary : steps.touches[step]) {
+      alive -= --left[temporary] == 0 ? steps.bytes[temporary] : 0;
+    }
+  }
+  return peak;
+}
+
+// Of the steps that may run next, among the `width` of them recorded first, the one by which the
+// least memory becomes alive. Unlimited, it is greedy; a narrow one stays near the recorded order.
+class GreedyOrder {
+ public:
+  GreedyOrder(const Steps& steps, size_t width)
+      : steps_(steps), width_(width), growth_(steps.size(), 0), alive_(steps.users.size(), false) {
+    for (size_t temporary = 0; temporary < steps.users.size(); ++temporary) {
+      uses_.push_back(steps.users[temporary].size());
+      grow(static_cast<int>(temporary), uses_.back() == 1 ? 0 : steps.bytes[temporary]);
+    }
+  }
+
+  Order run() {
+    std::vector<size_t> waiting(steps_.size());
+    std::ranges::transform(steps_.before, waiting.begin(), &std::vector<int>::size);
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      if (waiting[i] == 0) {
+        add(static_cast<int>(i));
       }
     }
+    Order order;
     while (!ready_.empty()) {
-      // Ties go to the step recorded first.
-      const int step = ready_.extract(ready_.begin()).value().second;
+      const int step = take();
       order.push_back(step);
       finish(step);
-      for (int next : after[step]) {
+      for (int next : steps_.after[step]) {
         if (--waiting[next] == 0) {
-          ready_.emplace(growth_[next], next);
+          add(next);
         }
       }
     }
@@ -63,28 +101,29 @@ class GreedyOrder {
   }
 
  private:
-  std::vector<int> temporariesOf(const ir::Step& step) const {
-    std::vector<int> temporaries;
-    const ir::StepBuffers buffers = stepBuffers(schedule_, step);
-    for (const auto* refs : {&buffers.reads, &buffers.writes}) {
-      for (const ir::BufferRef& ref : *refs) {
-        if (ref.space == ir::BufferRef::Space::Temporary) {
-          temporaries.push_back(ref.index);
-        }
-      }
+  void add(int step) {
+    ready_.emplace(growth_[step], step);
+    if (width_ != kAnyWidth) {
+      recorded_.insert(step);
     }
-    std::sort(temporaries.begin(), temporaries.end());
-    temporaries.erase(std::unique(temporaries.begin(), temporaries.end()), temporaries.end());
-    return temporaries;
   }
 
-  int64_t sizeOf(size_t temporary) const {
-    return static_cast<int64_t>(schedule_.temporaries[temporary].bytes);
+  // Ties go to the step recorded first.
+  int take() {
+    int step = ready_.begin()->second;
+    if (recorded_.size() > width_) {
+      step = *std::min_element(recorded_.begin(),
+                               std::next(recorded_.begin(), static_cast<std::ptrdiff_t>(width_)),
+                               [&](int a, int b) { return growth_[a] < growth_[b]; });
+    }
+    ready_.erase({growth_[step], step});
+    recorded_.erase(step);
+    return step;
   }
 
   // The steps that use it make so many bytes more alive.
   void grow(int temporary, int64_t bytes) {
-    for (int step : users_[temporary]) {
+    for (int step : steps_.users[temporary]) {
       const bool isReady = ready_.erase({growth_[step], step}) > 0;
       growth_[step] += bytes;
       if (isReady) {
@@ -94,42 +133,118 @@ class GreedyOrder {
   }
 
   void finish(int step) {
-    for (int temporary : touches_[step]) {
+    for (int temporary : steps_.touches[step]) {
       if (!alive_[temporary]) {
         alive_[temporary] = true;
-        grow(temporary, -sizeOf(temporary));
+        grow(temporary, -steps_.bytes[temporary]);
       }
       if (--uses_[temporary] == 1) {
-        grow(temporary, -sizeOf(temporary));
+        grow(temporary, -steps_.bytes[temporary]);
       }
     }
   }
 
-  const ir::Schedule& schedule_;
-  std::vector<std::vector<int>> touches_;  // of each step: the temporaries it uses
+  const Steps& steps_;
+  const size_t width_;
   // Of each step: bytes that become alive by it less those that die with it.
   std::vector<int64_t> growth_;
   std::set<std::pair<int64_t, int>> ready_;  // growth and step
-  std::vector<std::vector<int>> users_;      // of each temporary
-  std::vector<size_t> uses_;                 // those of them that are not done
+  std::set<int> recorded_;                   // the same steps, where there is a width
+  std::vector<size_t> uses_;                 // of each temporary: users that are not done
   std::vector<bool> alive_;
 };
+
+// What a step needs runs right before it, and of that what takes the most memory first, as with
+// registers (R. Sethi and J. Ullman, "The generation of optimal code for arithmetic expressions",
+// 1970).
+class DepthFirstOrder {
+ public:
+  explicit DepthFirstOrder(const Steps& steps) : before_(steps.before) {
+    // Bytes that are alive at once while a step and all it needs are computed, and those left then.
+    std::vector<int64_t> needed(steps.size(), 0), left(steps.size(), 0);
+    for (size_t temporary = 0; temporary < steps.users.size(); ++temporary) {
+      if (!steps.users[temporary].empty()) {
+        left[steps.users[temporary][0]] += steps.bytes[temporary];
+      }
+    }
+    for (size_t step = 0; step < steps.size(); ++step) {
+      std::ranges::stable_sort(before_[step], std::greater(),
+                               [&](int i) { return needed[i] - left[i]; });
+      int64_t held = 0;
+      for (int earlier : before_[step]) {
+        needed[step] = std::max(needed[step], held + needed[earlier]);
+        held += left[earlier];
+      }
+      needed[step] = std::max(needed[step], held + left[step]);
+    }
+    seen_.resize(steps.size(), false);
+    for (int step = 0; step < std::ssize(steps.after); ++step) {
+      if (steps.after[step].empty()) {
+        visit(step);
+      }
+    }
+  }
+
+  const Order& order() const { return order_; }
+
+ private:
+  void visit(int last) {
+    std::vector<std::pair<int, size_t>> open = {{last, 0}};  // a step and how much of what it needs
+    while (!open.empty()) {
+      auto& [step, next] = open.back();
+      if (next == before_[step].size()) {
+        order_.push_back(step);
+        open.pop_back();
+      } else if (const int earlier = before_[step][next++]; !seen_[earlier]) {
+        seen_[earlier] = true;
+        open.emplace_back(earlier, 0);
+      }
+    }
+  }
+
+  std::vector<std::vector<int>> before_;
+  std::vector<bool> seen_;
+  Order order_;
+};
+
+void reorder(const Order& order, ir::Schedule* schedule) {
+  std::vector<ir::Step> steps;
+  for (int step : order) {
+    steps.push_back(std::move(schedule->steps[step]));
+  }
+  schedule->steps = std::move(steps);
+  computeLifetimes(schedule);
+}
 
 }  // namespace
 
 void orderSteps(ir::Schedule* schedule) {
   computeLifetimes(schedule);
+  schedule->recordedBound = schedule->arenaBound;
+  schedule->unplannedBytes = std::accumulate(
+      schedule->temporaries.begin(), schedule->temporaries.end(), size_t{0},
+      [](size_t sum, const ir::Temporary& temporary) { return sum + temporary.bytes; });
   if (schedule->steps.size() > kMaxOrderedSteps || schedule->temporaries.empty()) {
     return;
   }
-  ir::Schedule reordered = *schedule;
-  reordered.steps.clear();
-  for (int step : GreedyOrder(*schedule).run()) {
-    reordered.steps.push_back(schedule->steps[step]);
-  }
-  computeLifetimes(&reordered);
-  if (reordered.arenaBound < schedule->arenaBound) {
-    *schedule = std::move(reordered);
+  const Steps steps(*schedule);
+  Order best;
+  auto lowest = static_cast<int64_t>(schedule->recordedBound);
+  std::string peaks = absl::StrCat("bytes alive at most: recorded ", lowest);
+  const auto consider = [&](const char* name, Order order) {
+    const int64_t peak = peakOf(steps, order);
+    absl::StrAppend(&peaks, ", ", name, " ", peak);
+    if (peak < lowest) {
+      lowest = peak;
+      best = std::move(order);
+    }
+  };
+  consider("greedy", GreedyOrder(steps, kAnyWidth).run());
+  consider("narrow", GreedyOrder(steps, kNarrow).run());
+  consider("depth first", DepthFirstOrder(steps).order());
+  logLine(3, peaks);
+  if (!best.empty()) {
+    reorder(best, schedule);
   }
 }
 

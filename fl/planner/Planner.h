@@ -2,17 +2,31 @@
 // and where its temporaries lie. Each changes the schedule and keeps what it computes.
 #pragma once
 
+#include <stdexcept>
+
 #include "fl/kernel/Schedule.h"
 
 namespace fl::planner {
 
-// An order in which less memory is alive at once, if one is found; sets lifetimes.
+// No order and no recomputation that was found keeps a plan within its budget: says how much it
+// needs at which step and line, and which values are the largest there.
+struct OverBudget : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// An order in which less memory is alive at once, if one is found; sets lifetimes, and what would
+// be alive in the recorded order and without any plan.
 void orderSteps(ir::Schedule* schedule);
+// Computes values again rather than keep them, until the arena takes no more than the schedule's
+// budget, if that has one. Throws OverBudget if there is no way.
+void meetBudget(ir::Schedule* schedule);
 // Brings launches of one kernel that do not need one another together.
 void joinLaunches(ir::Schedule* schedule);
+// Maps write in the memory of temporaries that they are the last to read.
+void shareMemory(ir::Schedule* schedule);
 // Makes launches that follow a library call its epilogue, where that needs no more memory.
 void attachEpilogues(ir::Schedule* schedule);
-// Places temporaries in the arena.
+// Places temporaries in the arena. Throws OverBudget if that takes more than the budget.
 void packTemporaries(ir::Schedule* schedule);
 
 }  // namespace fl::planner

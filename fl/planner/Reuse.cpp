@@ -13,6 +13,35 @@ bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
          op == ir::Op::Argsort;
 }
 
+bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& map,
+                        const ir::BufferRef& from, const ir::BufferRef& to) {
+  const ir::Kernel& kernel = schedule.kernels[map.kernel];
+  if (kernel.reduced != 0 || crossesMemory(kernel)) {
+    return false;
+  }
+  const auto find = [&](size_t begin, const ir::BufferRef& buffer) {
+    while (begin < map.operands.size() && map.operands[begin].buffer != buffer) {
+      ++begin;
+    }
+    return begin;
+  };
+  const size_t target = find(0, to);
+  for (size_t i = find(0, from); i < map.operands.size(); i = find(i + 1, from)) {
+    if (getTypeSize(kernel.operands[i].type) != getTypeSize(kernel.operands[target].type) ||
+        map.operands[i].offset != map.operands[target].offset ||
+        map.operands[i].strides != map.operands[target].strides) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool isReadBeside(const ir::Schedule& schedule, int launch, const ir::BufferRef& buffer) {
+  const auto* step = std::get_if<ir::LaunchStep>(&schedule.steps[launch]);
+  return step && step->epilogue &&
+         std::ranges::count(stepBuffers(schedule, schedule.steps[launch - 1]).reads, buffer) > 0;
+}
+
 namespace {
 
 using Space = ir::BufferRef::Space;
@@ -46,15 +75,15 @@ class Reuse {
       return free ? std::vector{described.over} : std::vector<int>{};
     }
     const auto* map = std::get_if<ir::LaunchStep>(&schedule_.steps[writers[0]]);
-    if (writers.size() > 1 || !map || schedule_.kernels[map->kernel].reduced != 0 ||
-        crossesMemory(schedule_.kernels[map->kernel])) {
+    if (writers.size() > 1 || !map) {
       return {};
     }
     std::vector<int> found;
     for (const ir::BufferRef& ref : stepBuffers(schedule_, *map).reads) {
       if (ref.space == Space::Parameter && isFree(ref.index, writers[0] + 1) &&
-          readsWhereItWrites(*map, ref.index, output) && !isReadBeside(ref.index, writers) &&
-          std::ranges::count(found, ref.index) == 0) {
+          isAsLarge(ref.index, output) &&
+          readsWhereItWrites(schedule_, *map, ref, {Space::Output, output}) &&
+          !isReadBeside(ref.index, writers) && std::ranges::count(found, ref.index) == 0) {
         found.push_back(ref.index);
       }
     }
@@ -84,33 +113,16 @@ class Reuse {
     return lastReader_[parameter] < step && !shared_[parameter];
   }
 
-  // One of the steps is the epilogue of a call that reads the parameter meanwhile.
   bool isReadBeside(int parameter, const std::vector<int>& steps) const {
     return std::ranges::any_of(steps, [&](int step) {
-      const auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[step]);
-      return launch && launch->epilogue &&
-             std::ranges::count(stepBuffers(schedule_, schedule_.steps[step - 1]).reads,
-                                ir::BufferRef{Space::Parameter, parameter}) > 0;
+      return planner::isReadBeside(schedule_, step, {Space::Parameter, parameter});
     });
   }
 
-  // Both have one size, and all that the map reads of the parameter it reads where it writes.
-  bool readsWhereItWrites(const ir::LaunchStep& map, int parameter, int output) const {
+  bool isAsLarge(int parameter, int output) const {
     const ir::ValueType& from = schedule_.parameters[parameter].type;
     const ir::ValueType& to = schedule_.outputs[output].type;
-    const std::vector<ir::KernelOperand>& described = schedule_.kernels[map.kernel].operands;
-    const auto target = std::ranges::find(
-        map.operands, ir::BufferRef{Space::Output, output},
-        [](const ir::LaunchOperand& operand) { return operand.buffer.value_or(ir::BufferRef()); });
-    bool fits = bytesOf(from.type, from.shape) == bytesOf(to.type, to.shape);
-    for (size_t i = 0; i < map.operands.size(); ++i) {
-      const ir::LaunchOperand& operand = map.operands[i];
-      if (operand.buffer == ir::BufferRef{Space::Parameter, parameter}) {
-        fits = fits && getTypeSize(described[i].type) == getTypeSize(to.type) &&
-               operand.offset == target->offset && operand.strides == target->strides;
-      }
-    }
-    return fits;
+    return bytesOf(from.type, from.shape) == bytesOf(to.type, to.shape);
   }
 
   const ir::Schedule& schedule_;

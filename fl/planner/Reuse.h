@@ -13,10 +13,19 @@ namespace fl::planner {
 // before the first of them, but for some bytes.
 bool mayFail(const ir::Schedule& schedule, const ir::Step& step);
 
+// Whether a map that writes all that anybody needs of `to` may do so in the memory of `from`, which
+// has as many bytes and which nobody needs afterwards: of that it reads each element only where it
+// writes one.
+bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& map,
+                        const ir::BufferRef& from, const ir::BufferRef& to);
+
+// Whether a launch is the epilogue of a call that reads the buffer meanwhile.
+bool isReadBeside(const ir::Schedule& schedule, int launch, const ir::BufferRef& buffer);
+
 // For each output the parameters in whose memory a run may place it. Once a step writes there, no
 // step may find a bad index or run out of memory, as the caller would lose the parameter; and none
-// reads the parameter, but for a map that writes the whole output and reads the same element. A call
-// reads until its epilogue ends.
+// reads the parameter, but for a map that writes the whole output and reads the same element. A
+// call reads until its epilogue ends.
 std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule);
 
 }  // namespace fl::planner

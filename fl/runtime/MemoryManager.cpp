@@ -368,6 +368,17 @@ std::shared_ptr<MemoryManager> hostMemoryManager() {
   return all.manager;
 }
 
+namespace {
+std::atomic<size_t>& memoryBudget() {
+  static std::atomic<size_t> bytes =
+      static_cast<size_t>(Flags::toInt("FL_MEMORY_BUDGET", flags().memoryBudget));
+  return bytes;
+}
+}  // namespace
+
+void setMemoryBudget(size_t bytes) { memoryBudget() = bytes; }
+size_t getMemoryBudget() { return memoryBudget(); }
+
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
   FL_USER_CHECK(manager != nullptr, "setHostMemoryManager: the manager must not be null");
   Host& all = host();

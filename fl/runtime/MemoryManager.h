@@ -66,6 +66,14 @@ std::shared_ptr<MemoryManager> hostMemoryManager();
 // Throws std::invalid_argument for a null pointer.
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
 
+// Bytes that the temporaries of one plan may take, 0 for any; FL_MEMORY_BUDGET at first. It holds
+// for plans that are made from then on: their values are computed again rather than kept until they
+// fit, to the same bits. A realize whose plan cannot fit throws std::runtime_error before anything
+// runs, with the largest values and their lines; what it would have computed stays pending.
+// Results, and eager mode, have no budget. Thread-safe.
+void setMemoryBudget(size_t bytes);
+size_t getMemoryBudget();
+
 // A line with what the manager of host memory holds.
 std::string describeHostMemory();
 

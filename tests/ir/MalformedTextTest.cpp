@@ -131,7 +131,7 @@ const char* const kKernel =
 
 TEST(MalformedKernel, IsRejected) {
   const Case cases[] = {
-      {"rank=2", "rank=6", "rank 6 is not 1 to 5"},
+      {"rank=2", "rank=9", "rank 9 is not 1 to 8"},
       {"rank=2", "rank=3", "operand 0 has 2 strides, not one an axis"},
       {"rank=2", "rank=-1", "1:16: -1 is no index"},
       {"rank=2", "rank=4294967298", "1:16: 4294967298 is no index"},

@@ -13,8 +13,8 @@
 #include "fl/base/Flags.h"
 #include "fl/base/Text.h"
 #include "fl/codegen/Compilation.h"
-#include "fl/kernel/Schedule.h"
 #include "fl/ir/Text.h"
+#include "fl/kernel/Schedule.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/tensor/tensor.h"
 
@@ -52,7 +52,8 @@ TEST(Log, ALineARealize) {
   const auto lines = linesOf(logFile());
   ASSERT_EQ(lines.size(), before + 2);
   const std::string words =
-      "realize: 5 ops -> 3 kernels \\+ 1 calls, compiled=@, arena [0-9]+ B \\(bound [0-9]+ B\\), "
+      "realize: 5 ops -> 3 kernels \\+ 1 calls, compiled=@, arena [0-9]+ B \\(bound [0-9]+ B, "
+      "recorded [0-9]+ B, unplanned [0-9]+ B\\), "
       "plan #, at tests/lazy/LogTest.cpp:" +
       std::to_string(line);
   auto expected = [&](const char* compiled, const char* plan) {
@@ -141,12 +142,12 @@ TEST(Dump, EveryStageParsesBack) {
   }
   const size_t plans = 2;  // the second step reads other memory and writes at another place
   EXPECT_EQ(graphs + schedules, plans * (codegen::passes().size() + 1));
-  EXPECT_EQ(schedules, plans * 5);
+  EXPECT_EQ(schedules, plans * 7);
   ASSERT_TRUE(tree.count("plan0000/00_recorded.flir"));
   const std::string& recorded = tree.at("plan0000/00_recorded.flir");
   EXPECT_THAT(recorded, ::testing::HasSubstr("matmul"));
   EXPECT_THAT(recorded, ::testing::HasSubstr("// tests/lazy/LogTest.cpp:"));
-  EXPECT_EQ(tree.count("plan0000/12_pack.flir"), 1u);
+  EXPECT_EQ(tree.count("plan0000/14_pack.flir"), 1u);
 }
 
 // What a dump holds can be run through the compiler again, with the same outcome.
@@ -155,7 +156,7 @@ TEST(Dump, TheRecordedGraphMakesTheSameSchedule) {
   for (const auto& [path, text] : tree) {
     if (path.find("00_recorded") != std::string::npos) {
       const auto schedule = codegen::compile(ir::parseGraph(text), {.verify = true}).schedule;
-      EXPECT_EQ(printSchedule(schedule, "s"), tree.at(path.substr(0, 9) + "12_pack.flir"));
+      EXPECT_EQ(printSchedule(schedule, "s"), tree.at(path.substr(0, 9) + "14_pack.flir"));
     }
   }
 }
@@ -190,7 +191,7 @@ TEST(Dump, PlansTakeTheNextFreeNumber) {
   const Tree tree = readTree(folder);
   EXPECT_EQ(tree.size(), 1 + 2 * (codegen::passes().size() + 1));
   EXPECT_EQ(tree.at("plan0001/06_fuse.flir"), "of an earlier process");
-  EXPECT_EQ(tree.at("plan0000/12_pack.flir"), tree.at("plan0002/12_pack.flir"));
+  EXPECT_EQ(tree.at("plan0000/14_pack.flir"), tree.at("plan0002/14_pack.flir"));
 }
 
 // Builds two plans while FL_DUMP names `folder`; what standard error received meanwhile.

@@ -151,9 +151,18 @@ refused "opt: --list and --verify do not go together" --list --verify good.flir
 refused "opt: --list takes no file" --list good.flir
 for form in schedule kernel; do
   for flag in --pass=dce --stop_after=cse --skip=cse --emit=llvm; do
-    refused "$form.flir: is a $form; ${flag%=*} is for a graph" $flag $form.flir
+    [[ $form$flag == schedule--pass* ]] ||
+      refused "$form.flir: is a $form; ${flag%=*} is for a graph" $flag $form.flir
   done
 done
+refused '"dce" is no schedule pass' --pass=dce schedule.flir
+refused '"pack" is no graph pass' --pass=pack good.flir
+refused "opt: build makes a schedule of a graph" --pass=build schedule.flir
+run 0 opt --pass=order schedule.flir
+says out "schedule @s"
+run 1 opt --budget=1 --skip=fuse good.flir
+says err "bytes while"
+says err "and the budget is 1; the largest of them:"
 run 0 opt --skip=fuse --stop_after=fuse good.flir
 run 0 opt --skip=fuse --emit=llvm good.flir
 [[ $(grep -c "^define i64 @k" out) == 3 ]] || fail "--skip=fuse --emit=llvm: $(cat out)"
@@ -168,8 +177,8 @@ prints_nothing out
 
 # Text that parses and holds what cannot be is the user's, not an error of the program.
 sed 's/extents=\[4,8\]/extents=[4,8,2]/' schedule.flir >mutated_extents.flir
-sed 's/rank=2/rank=6/' schedule.flir >mutated_rank.flir
-sed 's/rank=2/rank=6/' kernel.flir >mutated_kernel.flir
+sed 's/rank=2/rank=9/' schedule.flir >mutated_rank.flir
+sed 's/rank=2/rank=9/' kernel.flir >mutated_kernel.flir
 sed -E 's/(store [0-9]+ )%[0-9]+/\1%99/' kernel.flir >mutated_store.flir
 for mutated in mutated_*.flir; do
   run 1 opt $mutated

@@ -1,0 +1,237 @@
+// The memory of training steps: the most that a step holds beyond what lives between steps, lazy,
+// eager and in PyTorch, beside what its plan says of it; and what less memory costs in time.
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <mutex>
+#include <regex>
+#include <stdexcept>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_format.h"
+#include "apps/mnist/Runfile.h"
+#include "benchmarks/Floor.h"
+#include "benchmarks/Peer.h"
+#include "benchmarks/Program.h"
+#include "benchmarks/Report.h"
+#include "benchmarks/Subject.h"
+#include "benchmarks/TrainSteps.h"
+#include "fl/fl.h"
+#include "fl/planner/Planner.h"
+
+ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains");
+ABSL_FLAG(bool, budgets, true, "also the time of a step within parts of its memory");
+ABSL_FLAG(int, rounds, 9, "blocks of steps within each budget");
+ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
+ABSL_FLAG(bool, peers, false, "also PyTorch (./setup.sh --peers installs it)");
+ABSL_FLAG(std::string, json, "", "file for the results, a JSON object a line");
+
+namespace fl::bench {
+namespace {
+
+constexpr char kPeerScript[] = "benchmarks/peers/memory.py";
+constexpr int kStepsUntilSteady = 3;
+constexpr int kLayers = 12;  // of the transformer that has budgets
+
+// Counts bytes as they are asked for.
+class CountingManager final : public runtime::MemoryManager {
+ public:
+  void* allocate(size_t bytes) override {
+    void* block = inner_->allocate(bytes);
+    const std::lock_guard lock(mutex_);
+    alive_ += bytes;
+    most_ = std::max(most_, alive_);
+    return block;
+  }
+  void deallocate(void* pointer, size_t bytes) override {
+    inner_->deallocate(pointer, bytes);
+    const std::lock_guard lock(mutex_);
+    alive_ -= bytes;
+  }
+  void release() override { inner_->release(); }
+  runtime::MemoryStats stats() const override { return inner_->stats(); }
+
+  // The most bytes alive in `work` beyond those alive before it.
+  size_t growth(const std::function<void()>& work) {
+    const size_t before = alive_;
+    most_ = before;
+    work();
+    return most_ - before;
+  }
+
+ private:
+  const std::unique_ptr<runtime::MemoryManager> inner_ = runtime::makeCachingMemoryManager();
+  std::mutex mutex_;
+  size_t alive_ = 0, most_ = 0;
+};
+
+CountingManager& memory() {
+  static const auto& manager = *new std::shared_ptr<CountingManager>([] {
+    auto made = std::make_shared<CountingManager>();
+    runtime::setHostMemoryManager(made);
+    return made;
+  }());
+  return *manager;
+}
+
+// In bytes.
+size_t growthOf(const Workload& workload, const char* backend) {
+  const BackendScope scope(backend);
+  setSeed(0);
+  const auto step = workload.make();
+  for (int i = 0; i < kStepsUntilSteady; ++i) {
+    step();
+  }
+  return memory().growth(step);
+}
+
+double planningMilliseconds(ir::Schedule schedule) {
+  std::vector<double> times;
+  for (int i = 0; i < 5; ++i) {
+    ir::Schedule plan = schedule;
+    const auto start = Clock::now();
+    planner::orderSteps(&plan);
+    planner::joinLaunches(&plan);
+    planner::shareMemory(&plan);
+    planner::attachEpilogues(&plan);
+    planner::packTemporaries(&plan);
+    times.push_back(millisecondsSince(start));
+  }
+  return median(times);
+}
+
+Json row(const std::string& name, const char* unit, double ours) {
+  return {{"bench", "memory"}, {"case", name},     {"unit", unit},     {"threads", getNumThreads()},
+          {"ours", ours},      {"eager", nullptr}, {"limit", nullptr}, {"peers", Json::object()}};
+}
+
+Json measure(const Workload& workload, const Peers& peers) {
+  Json result = row(workload.name, "bytes", static_cast<double>(growthOf(workload, "lazy")));
+  result["eager"] = static_cast<double>(growthOf(workload, "eager"));
+  for (const auto& peer : peers) {
+    if (const auto bytes = peer->block(workload.name, 0)) {
+      result["peers"][peer->name()] = *bytes;
+    }
+  }
+  const ir::Schedule plan = steadyPlan(workload);
+  result["arena"] = plan.arenaBytes;
+  result["bound"] = plan.arenaBound;
+  result["recorded"] = plan.recordedBound;
+  result["unplanned"] = plan.unplannedBytes;
+  result["plan_ms"] = planningMilliseconds(steadyPlan(workload, "build"));
+  return result;
+}
+
+std::string megabytes(const Json& row, const char* field) {
+  return row.contains(field) && !row[field].is_null()
+             ? absl::StrFormat("%9.1f", row[field].get<double>() / 1e6)
+             : "        -";
+}
+
+void print(const Json& row) {
+  std::cout << absl::StrFormat("%-44s", row["case"].get<std::string>());
+  for (const char* field : {"ours", "eager", "arena", "bound", "recorded", "unplanned"}) {
+    std::cout << " " << megabytes(row, field);
+  }
+  std::cout << absl::StrFormat(" %8.2f ms", row["plan_ms"].get<double>());
+  for (const auto& [name, bytes] : row["peers"].items()) {
+    std::cout << absl::StrFormat("  %s %.1f", name, bytes.get<double>() / 1e6);
+  }
+  std::cout << std::endl;
+}
+
+// A step within a budget.
+class BudgetSubject {
+ public:
+  BudgetSubject(const Workload& workload, size_t budget) : budget_(budget) {
+    within([&] {
+      setSeed(0);
+      const auto step = workload.make();
+      subject_.emplace(step);
+      growth_ = memory().growth(step);
+    });
+  }
+  void block() {
+    within([&] { subject_->block(); });
+  }
+  double microseconds() const { return subject_->microseconds(); }
+  size_t growth() const { return growth_; }
+
+ private:
+  void within(const std::function<void()>& work) const {
+    const BackendScope scope("lazy");
+    setMemoryBudget(budget_);
+    work();
+    setMemoryBudget(0);
+  }
+
+  const size_t budget_;
+  std::optional<Subject> subject_;
+  size_t growth_ = 0;
+};
+
+// Rows in units of the step without a budget: time, and as "arena" the bytes.
+void measureBudgets(const Workload& workload, std::vector<Json>* rows) {
+  const auto arena = static_cast<double>(steadyPlan(workload).arenaBytes);
+  std::map<double, BudgetSubject, std::greater<>> subjects;
+  subjects.try_emplace(1, workload, 0);
+  for (int tenths = 9; tenths >= 3; --tenths) {
+    const double part = tenths / 10.0;
+    try {
+      subjects.try_emplace(part, workload, static_cast<size_t>(part * arena));
+    } catch (const std::runtime_error& refusal) {
+      std::cout << absl::StrFormat("budget %.1f: %s\n", part, refusal.what());
+    }
+  }
+  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
+    for (auto& [part, subject] : subjects) {
+      subject.block();
+    }
+  }
+  const BudgetSubject& whole = subjects.at(1);
+  for (const auto& [part, subject] : subjects) {
+    Json result = row(absl::StrFormat("%s, budget %.1f", workload.name, part), "x",
+                      subject.microseconds() / whole.microseconds());
+    result["arena"] = static_cast<double>(subject.growth()) / static_cast<double>(whole.growth());
+    std::cout << absl::StrFormat("budget %.1f: memory %.2f, time %.2f\n", part,
+                                 result["arena"].get<double>(), result["ours"].get<double>());
+    rows->push_back(std::move(result));
+  }
+}
+
+int runAll() {
+  const Peers peers = startPeers(absl::GetFlag(FLAGS_peers), app::runfile(kPeerScript),
+                                 getNumThreads(), /*compiled=*/false);
+  const std::regex filter(absl::GetFlag(FLAGS_filter));
+  std::vector<Json> rows;
+  std::cout << absl::StrFormat("%-44s %9s %9s %9s %9s %9s %9s   planning\n", "MB", "lazy", "eager",
+                               "arena", "bound", "recorded", "unplanned");
+  for (const Workload& workload : {perceptronStep(), mnistStep(), residualStep(), transformerStep(),
+                                   transformerStep(kLayers), deepResidualStep()}) {
+    if (std::regex_search(workload.name, filter)) {
+      rows.push_back(measure(workload, peers));
+      print(rows.back());
+    }
+  }
+  if (absl::GetFlag(FLAGS_budgets)) {
+    measureBudgets(transformerStep(kLayers), &rows);
+  }
+  if (const std::string path = absl::GetFlag(FLAGS_json); !path.empty()) {
+    writeRows(rows, path);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace fl::bench
+
+int main(int argc, char** argv) {
+  using namespace fl::bench;
+  return runProgram("memory", "Measures the memory of training steps.", __FILE__, argc, argv, [] {
+    prepare(absl::GetFlag(FLAGS_threads));
+    fl::init();
+    memory();
+    return runAll();
+  });
+}

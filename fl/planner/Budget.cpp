@@ -1,0 +1,395 @@
+// Keeps the arena within a budget: runs the steps in order, and where their values would take more
+// memory, drops those that are cheap to compute again for the bytes and the time that they would
+// lie unused, and computes them again, of the same operands and so to the same bits, where a step
+// reads them. This is the eviction rule of M. Kirisame et al., "Dynamic tensor rematerialization",
+// ICLR 2021, with the next use, which a plan knows, in the place of the last one.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "fl/base/Log.h"
+#include "fl/planner/Buffers.h"
+#include "fl/planner/Memory.h"
+#include "fl/planner/Planner.h"
+#include "fl/planner/Reuse.h"
+
+namespace fl::planner {
+namespace {
+
+using Space = ir::BufferRef::Space;
+
+constexpr int kForever = std::numeric_limits<int>::max();
+// How many of these take as long as moving a byte.
+constexpr double kMultipliesInAByte = 10;
+// A value of which more others have to be computed first is never dropped.
+constexpr int kMostAgain = 200;
+// A plan with more steps than this for each of its own is no better than none.
+constexpr size_t kMostSteps = 4;
+// Packing wastes some bytes, so that values may have to take less than the budget.
+constexpr int kTries = 6;
+
+double multipliesOf(const ir::LibraryStep& call) {
+  const auto elements = [](const ir::ValueType& type) {
+    return static_cast<double>(type.shape.elements());
+  };
+  if (call.operandTypes.size() < 2) {
+    return 0;
+  }
+  const ir::ValueType &x = call.operandTypes[0], &y = call.operandTypes[1];
+  // Exact for a product of matrices, of the right order for convolutions and attention.
+  return std::sqrt(elements(x) * elements(y) * elements(call.resultType));
+}
+
+// In the time that it takes to move a byte.
+double costOf(const ir::Schedule& schedule, const ir::Step& step) {
+  const auto* call = std::get_if<ir::LibraryStep>(&step);
+  return static_cast<double>(stepBytes(schedule, step)) +
+         (call ? multipliesOf(*call) / kMultipliesInAByte : 0);
+}
+
+// A temporary of the schedule: a value, which is in memory at times.
+struct Value {
+  int64_t bytes = 0;
+  std::vector<int> writers;  // steps
+  std::vector<int> uses;     // steps that read or write it
+  // Steps at and behind this one must find it in memory, if it was there before: what it is
+  // computed of is gone. Nothing computes it again if that is 0.
+  int deadline = 0;
+};
+
+// What can be computed again, and until when.
+class Values {
+ public:
+  explicit Values(const ir::Schedule& schedule) : values(schedule.temporaries.size()) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i].bytes = static_cast<int64_t>(schedule.temporaries[i].bytes);
+    }
+    for (int i = 0; i < std::ssize(schedule.steps); ++i) {
+      buffers.push_back(stepBuffers(schedule, schedule.steps[i]));
+      for (const ir::BufferRef& ref : buffers[i].writes) {
+        if (ref.space == Space::Temporary) {
+          addOnce(&values[ref.index].writers, i);
+        }
+      }
+      for (int temporary : temporariesOf(schedule, schedule.steps[i])) {
+        values[temporary].uses.push_back(i);
+      }
+      costs.push_back(costOf(schedule, schedule.steps[i]));
+    }
+    findOverwriting(schedule);
+    for (int i = 0; i < std::ssize(schedule.steps); ++i) {
+      for (const ir::BufferRef& ref : buffers[i].writes) {
+        if (ref.space == Space::Temporary && values[ref.index].writers.back() == i) {
+          values[ref.index].deadline = deadlineOf(schedule, values[ref.index]);
+        }
+      }
+    }
+  }
+
+  std::vector<Value> values;
+  std::vector<ir::StepBuffers> buffers;  // of each step
+  std::vector<double> costs;             // of each step
+
+ private:
+  static void addOnce(std::vector<int>* list, int step) {
+    if (list->empty() || list->back() != step) {
+      list->push_back(step);
+    }
+  }
+
+  // The first step that may write in the memory of each parameter, and the first of all.
+  void findOverwriting(const ir::Schedule& schedule) {
+    const std::vector<std::vector<int>> reusable = reusableParameters(schedule);
+    for (int i = std::ssize(schedule.steps); i-- > 0;) {
+      for (const ir::BufferRef& ref : buffers[i].writes) {
+        if (ref.space == Space::Output && !reusable[ref.index].empty()) {
+          firstOverwriting_ = i;
+          for (int parameter : reusable[ref.index]) {
+            overwritten_[parameter] = i;
+          }
+        }
+      }
+    }
+  }
+
+  int deadlineOf(const ir::Schedule& schedule, const Value& value) const {
+    // Nobody reads it before it is complete.
+    const std::span first = std::span(value.uses).first(value.writers.size());
+    int deadline = std::ranges::equal(value.writers, first) ? kForever : 0;
+    for (int writer : value.writers) {
+      for (const ir::BufferRef& ref : buffers[writer].writes) {
+        deadline = isWrittenAgain(value, ref) ? deadline : 0;
+      }
+      for (const ir::BufferRef& ref : buffers[writer].reads) {
+        const bool isOwn = ref.space == Space::Temporary && &values[ref.index] == &value;
+        deadline = std::min(deadline, isOwn ? 0 : availableUntil(schedule, ref));
+      }
+      deadline = mayFail(schedule, schedule.steps[writer]) ? std::min(deadline, firstOverwriting_)
+                                                           : deadline;
+    }
+    return deadline;
+  }
+
+  // Whether a writer of `value` may write it again, for the sake of that.
+  bool isWrittenAgain(const Value& value, const ir::BufferRef& written) const {
+    return written.space == Space::Temporary &&
+           (&values[written.index] == &value || values[written.index].writers.size() == 1);
+  }
+
+  int availableUntil(const ir::Schedule& schedule, const ir::BufferRef& ref) const {
+    if (ref.space == Space::Parameter) {
+      const auto found = overwritten_.find(ref.index);
+      return found == overwritten_.end() ? kForever : found->second;
+    }
+    if (ref.space == Space::Output) {
+      return schedule.outputs[ref.index].over < 0 ? kForever : 0;
+    }
+    const Value& value = values[ref.index];
+    return value.deadline > 0 ? value.deadline : value.uses.back() + 1;
+  }
+
+  std::map<int, int> overwritten_;  // by parameter
+  int firstOverwriting_ = kForever;
+};
+
+// One run of the steps within `target` bytes.
+class Rematerialization {
+ public:
+  Rematerialization(const ir::Schedule& schedule, const Values& values, int64_t target)
+      : schedule_(schedule),
+        all_(values.values),
+        buffers_(values.buffers),
+        costs_(values.costs),
+        target_(target),
+        places_(all_.size(), -1),
+        locks_(all_.size(), 0) {}
+
+  // Nothing if there is no way.
+  std::optional<ir::Schedule> run() {
+    for (now_ = 0; now_ < std::ssize(schedule_.steps) && !failed_; ++now_) {
+      runStep(now_);
+    }
+    if (failed_) {
+      return std::nullopt;
+    }
+    ir::Schedule result = schedule_;
+    result.steps = std::move(steps_);
+    result.temporaries = std::move(temporaries_);
+    computeLifetimes(&result);
+    return result;
+  }
+
+  // Why there is no way.
+  std::string explain() const {
+    std::vector<int> largest;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      if (places_[i] >= 0 || static_cast<int>(i) == asked_) {
+        largest.push_back(static_cast<int>(i));
+      }
+    }
+    std::ranges::stable_sort(largest, std::greater(), [&](int i) { return all_[i].bytes; });
+    constexpr size_t kTold = 10;
+    largest.resize(std::min(largest.size(), kTold));
+    std::string text = absl::StrCat(
+        "a plan's temporaries take at least ", alive_ + all_[asked_].bytes, " bytes while ",
+        describe(now_), " runs, and the budget is ", schedule_.budget, "; the largest of them:");
+    for (int i : largest) {
+      absl::StrAppend(&text, "\n  ", all_[i].bytes, " bytes of ", describe(all_[i].writers[0]));
+    }
+    return text;
+  }
+
+ private:
+  // The step's operator, or the last one of its kernel, and the line that recorded it.
+  std::string describe(int step) const {
+    const auto name = [&]() -> std::string {
+      if (const auto* call = std::get_if<ir::LibraryStep>(&schedule_.steps[step])) {
+        return ir::opName(call->op);
+      }
+      const auto& launch = std::get<ir::LaunchStep>(schedule_.steps[step]);
+      const ir::Kernel& kernel = schedule_.kernels[launch.kernel];
+      for (auto value = kernel.values.rbegin(); value != kernel.values.rend(); ++value) {
+        if (value->form == ir::KernelValue::Form::Apply && value->op != ir::Op::Cast) {
+          return ir::opName(value->op);
+        }
+      }
+      return kernel.reductionCount() > 0 ? "a reduction" : "a copy";
+    };
+    const std::string where =
+        std::visit([](const auto& s) { return s.site.toString(); }, schedule_.steps[step]);
+    return where.empty() ? name() : absl::StrCat(name(), " at ", where);
+  }
+
+  // Runs a step of the schedule, for the first time or again.
+  void runStep(int step) {
+    std::vector<int> held;
+    const auto lock = [&](const ir::BufferRef& ref) {
+      if (ref.space == Space::Temporary) {
+        ++locks_[ref.index];
+        held.push_back(ref.index);
+      }
+    };
+    const std::vector<ir::BufferRef>& reads = buffers_[step].reads;
+    std::ranges::for_each(reads, lock);
+    for (const ir::BufferRef& ref : reads) {
+      if (ref.space == Space::Temporary && places_[ref.index] < 0) {
+        std::ranges::for_each(all_[ref.index].writers, [&](int writer) { runStep(writer); });
+      }
+    }
+    std::ranges::for_each(buffers_[step].writes, lock);
+    for (const ir::BufferRef& ref : buffers_[step].writes) {
+      if (ref.space == Space::Temporary && places_[ref.index] < 0) {
+        reserve(ref.index);
+      }
+    }
+    failed_ = failed_ || steps_.size() > kMostSteps * schedule_.steps.size();
+    if (failed_) {
+      return;
+    }
+    steps_.push_back(schedule_.steps[step]);
+    renameTemporaries(&steps_.back(), places_);
+    for (int value : held) {
+      --locks_[value];
+    }
+    for (int value : held) {
+      release(value, step);
+    }
+  }
+
+  // A value whose writers have not all run, or that a step still reads, stays.
+  void release(int value, int step) {
+    const bool isWritten = step >= all_[value].writers.back();
+    if (locks_[value] == 0 && places_[value] >= 0 && isWritten && nextUse(value) == kForever) {
+      drop(value);
+    }
+  }
+
+  void drop(int value) {
+    places_[value] = -1;
+    alive_ -= all_[value].bytes;
+  }
+
+  // The first step behind the current one that uses it.
+  int nextUse(int value) const {
+    const std::vector<int>& uses = all_[value].uses;
+    const auto next = std::ranges::upper_bound(uses, now_);
+    return next == uses.end() ? kForever : *next;
+  }
+
+  void reserve(int value) {
+    const int64_t bytes = all_[value].bytes;
+    while (!failed_ && alive_ + bytes > target_) {
+      const int victim = cheapest();
+      failed_ = victim < 0;
+      if (!failed_) {
+        drop(victim);
+      }
+    }
+    asked_ = value;
+    if (!failed_) {
+      alive_ += bytes;
+      places_[value] = static_cast<int>(temporaries_.size());
+      temporaries_.push_back({static_cast<size_t>(all_[value].bytes)});
+    }
+  }
+
+  int cheapest() const {
+    int best = -1;
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < std::ssize(all_); ++i) {
+      if (!mayDrop(i)) {
+        continue;
+      }
+      std::set<int> again;
+      const double cost = costAgain(i, &again);
+      const double score = cost / (static_cast<double>(all_[i].bytes) * (nextUse(i) - now_));
+      if (again.size() <= kMostAgain && score < least) {
+        least = score;
+        best = i;
+      }
+    }
+    return best;
+  }
+
+  bool mayDrop(int value) const {
+    const Value& it = all_[value];
+    return places_[value] >= 0 && locks_[value] == 0 && it.bytes > 0 && it.writers.back() < now_ &&
+           it.uses.back() < it.deadline;
+  }
+
+  // What computing a value takes, with all that is not in memory and is computed before.
+  double costAgain(int value, std::set<int>* again) const {
+    double cost = 0;
+    for (int writer : all_[value].writers) {
+      if (again->size() > kMostAgain || !again->insert(writer).second) {
+        continue;
+      }
+      cost += costs_[writer];
+      for (const ir::BufferRef& ref : buffers_[writer].reads) {
+        if (ref.space == Space::Temporary && places_[ref.index] < 0) {
+          cost += costAgain(ref.index, again);
+        }
+      }
+    }
+    return cost;
+  }
+
+  const ir::Schedule& schedule_;
+  const std::vector<Value>& all_;
+  const std::vector<ir::StepBuffers>& buffers_;
+  const std::vector<double>& costs_;
+  const int64_t target_;
+  std::vector<int>
+      places_;              // of each value: its temporary of the result, -1 if it is not in memory
+  std::vector<int> locks_;  // of each value: running steps that need it
+  std::vector<ir::Step> steps_;
+  std::vector<ir::Temporary> temporaries_;
+  int now_ = 0;
+  int64_t alive_ = 0;
+  int asked_ = 0;  // the value that memory was last asked for
+  bool failed_ = false;
+};
+
+// What the rest of the passes makes of it.
+size_t arenaOf(ir::Schedule schedule) {
+  joinLaunches(&schedule);
+  shareMemory(&schedule);
+  attachEpilogues(&schedule);
+  placeTemporaries(&schedule);
+  return schedule.arenaBytes;
+}
+
+}  // namespace
+
+void meetBudget(ir::Schedule* schedule) {
+  if (schedule->budget == 0 || arenaOf(*schedule) <= schedule->budget) {
+    return;
+  }
+  const Values values(*schedule);
+  auto target = static_cast<int64_t>(schedule->budget);
+  for (int i = 0; i < kTries; ++i) {
+    Rematerialization within(*schedule, values, target);
+    std::optional<ir::Schedule> found = within.run();
+    if (!found) {
+      throw OverBudget(within.explain());
+    }
+    const size_t arena = arenaOf(*found);
+    logLine(3, absl::StrCat("budget: ", found->steps.size() - schedule->steps.size(),
+                            " steps run again, arena ", arena, " B"));
+    if (arena <= schedule->budget) {
+      *schedule = *std::move(found);
+      return;
+    }
+    target = target * static_cast<int64_t>(schedule->budget) / static_cast<int64_t>(arena);
+  }
+  throw OverBudget(absl::StrCat("a plan's temporaries take more than the budget of ",
+                                schedule->budget, " bytes, however they are packed"));
+}
+
+}  // namespace fl::planner

@@ -1,0 +1,133 @@
+// A memory budget: a plan meets it, to the same bits, or is refused before it runs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fl/fl.h"
+#include "tests/ErrorOf.h"
+#include "tests/lazy/BufferLog.h"
+#include "tests/lazy/Counts.h"
+
+namespace fl::testing {
+namespace {
+
+using Values = std::vector<float>;
+
+constexpr Dim kWidth = 64, kBatch = 2048;
+constexpr int kLayers = 12;
+// Of an activation; weights and what they need are smaller.
+constexpr size_t kActivation = kWidth * kBatch * sizeof(float);
+
+// A deep network, whose backward pass reads what each layer of the forward pass made.
+class Budget : public ::testing::Test {
+ protected:
+  Budget() : x_(computed(rand({kWidth, kBatch}))) { makeWeights(); }
+  ~Budget() override { setMemoryBudget(0); }
+
+  static Tensor computed(Tensor x) {
+    eval(x);
+    sync();
+    return x;
+  }
+
+  void makeWeights() {
+    setSeed(11);
+    weights_.clear();
+    for (int i = 0; i < kLayers; ++i) {
+      weights_.emplace_back(computed((rand({kWidth, kWidth}) - 0.5) * 0.3), true);
+    }
+  }
+
+  // The loss, and the weights after a step of gradient descent in place.
+  Variable step() {
+    Variable x(x_, false);
+    for (const Variable& weight : weights_) {
+      x = tanh(matmul(weight, x));
+    }
+    Variable loss = mean(x * x, {0, 1});
+    loss.backward();
+    for (Variable& weight : weights_) {
+      weight.tensor() -= 0.1 * weight.grad().tensor();
+      weight.zeroGrad();
+    }
+    return loss;
+  }
+
+  // The losses of `steps` steps, and the weights then.
+  Values train(int steps) {
+    Values values;
+    for (int i = 0; i < steps; ++i) {
+      values.push_back(step().scalar<float>());
+    }
+    for (const Variable& weight : weights_) {
+      const Values trained = weight.tensor().toHostVector<float>();
+      values.insert(values.end(), trained.begin(), trained.end());
+    }
+    return values;
+  }
+
+  std::vector<size_t> buffersOfAStep() {
+    return buffersMade([&] { step().scalar<float>(); });
+  }
+  // The largest buffer of a step.
+  size_t arena() { return std::ranges::max(buffersOfAStep()); }
+
+  const Tensor x_;
+  std::vector<Variable> weights_;
+};
+
+TEST_F(Budget, IsMetToTheSameBits) {
+  const Values want = train(3);
+  const size_t whole = arena();
+  ASSERT_GT(whole, kLayers * kActivation);
+  size_t last = whole;
+  for (const double part : {0.9, 0.7, 0.5, 0.4}) {
+    const auto budget = static_cast<size_t>(part * static_cast<double>(whole));
+    setMemoryBudget(budget);
+    const Counts counts;
+    makeWeights();
+    EXPECT_TRUE(train(3) == want) << part;
+    const size_t taken = arena();
+    EXPECT_LE(taken, budget) << part;
+    EXPECT_LT(taken, last) << part;
+    EXPECT_EQ(counts.fallbacks(), 0u);
+    last = taken;
+  }
+  // Other plans, not those that a budget made.
+  setMemoryBudget(0);
+  EXPECT_EQ(arena(), whole);
+}
+
+TEST_F(Budget, LeavesUpdatesInPlace) {
+  train(2);
+  const auto small = [&] {
+    std::vector<size_t> made = buffersOfAStep();
+    std::erase_if(made, [](size_t bytes) { return bytes > kActivation; });
+    return made;
+  };
+  const std::vector<size_t> want = small();
+  EXPECT_EQ(std::ranges::count(want, kWidth * kWidth * sizeof(float)), 0);
+  setMemoryBudget(arena() / 2);
+  EXPECT_EQ(small(), want);
+}
+
+TEST_F(Budget, IsRefusedBeforeAnythingRuns) {
+  const Values want = train(1);
+  makeWeights();
+  const Variable loss = step();
+  setMemoryBudget(2 * kActivation - 1);
+  const Counts counts;
+  const std::string error = test::errorOf<std::runtime_error>([&] { loss.scalar<float>(); });
+  EXPECT_NE(error.find("take at least 1048576 bytes while matmul at "), std::string::npos) << error;
+  EXPECT_NE(error.find("the budget is 1048575"), std::string::npos) << error;
+  EXPECT_NE(error.find("\n  524288 bytes of tanh at tests/lazy/BudgetTest.cpp:"), std::string::npos)
+      << error;
+  EXPECT_EQ(counts.launches(), 0u);
+  EXPECT_EQ(counts.fallbacks(), 0u);
+  // Nothing is lost.
+  setMemoryBudget(0);
+  EXPECT_EQ(loss.scalar<float>(), want[0]);
+}
+
+}  // namespace
+}  // namespace fl::testing
