@@ -46,7 +46,11 @@ def draw_charts(results, charted):
     """{path: bytes}."""
     from figures import charts  # here, as the page alone needs no matplotlib
 
-    return {CHARTS / f"{each.name}.svg": charts.draw(each, results[each.name]) for each in charted}
+    drawn = {CHARTS / f"{each.name}.svg": charts.draw(each, results[each.name]) for each in charted}
+    for each in charted:
+        if curve := charts.draw_curve(each, results[each.name]):
+            drawn[CHARTS / f"{each.name}_curve.svg"] = curve
+    return drawn
 
 
 def make_files(with_charts):

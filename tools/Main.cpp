@@ -5,6 +5,7 @@
 
 #include "fl/base/CallSite.h"
 #include "tools/Files.h"
+#include "tools/Memory.h"
 #include "tools/Opt.h"
 #include "tools/Reduce.h"
 #include "tools/Run.h"
@@ -20,12 +21,15 @@ int runCommand(int argc, char** argv) {
   if (command == "run") {
     return fl::tools::runRun(argc - 1, argv + 1);
   }
+  if (command == "memory") {
+    return fl::tools::runMemory(argc - 1, argv + 1);
+  }
   if (command == "reduce") {
     return fl::tools::runReduce(argc - 1, argv + 1);
   }
   const bool asked = command == "--help";
   (asked ? std::cout : std::cerr)
-      << "usage: fl opt|run|reduce [flags] FILE.flir   (fl opt --help lists the flags of opt)\n";
+      << "usage: fl opt|run|memory|reduce [flags] FILE.flir   (fl opt --help lists the flags of opt)\n";
   return asked ? 0 : 1;
 }
 

@@ -190,6 +190,16 @@ def bytes_moved(results):
     return {row.case: row.over("limit") for row in rows_of(results, "kernels", "bytes", ONE_LAUNCH)}
 
 
+def memory(figure):
+    """By case, figure(row) of the steps whose memory is measured."""
+    return lambda results: {row.case: figure(row) for row in rows_of(results, "memory", "bytes")}
+
+
+def within_half(results):
+    rows = rows_of(results, "memory", "x", ", budget 0.5$")
+    return {row.case: row.ours for row in rows}
+
+
 # ---- why bounds are missed ----
 
 COPIES = (
@@ -238,6 +248,9 @@ EAGER = (
     (r"^(softmax|layer norm|cross)",
      "one kernel, but interpreted: each of its operators sweeps a tile in the first cache"),
 )
+HELD = (
+    (r"", "what the backward pass reads is most of it, in all modes; a budget takes less"),
+)
 OWN = (
     (r"", "library calls, the same in both modes, are most of a step"),
 )
@@ -272,6 +285,14 @@ BOUNDS = (
     Bound("softmax, layer norm, bias + GELU + dropout, cross entropy, Adam: launches", 1, None,
           launches, "kernels"),
     Bound("the same: bytes moved / inputs + outputs", 1.05, None, bytes_moved),
+    Bound("memory of a step: arena / bound", 1.05, None,
+          memory(lambda row: over(row.arena, row.bound))),
+    Bound("memory of a step: planning", 50, None, memory(lambda row: row.plan_ms), "ms"),
+    Bound("memory of a step: lazy / own eager", 0.75, None, memory(lambda row: row.over("eager")),
+          causes=HELD),
+    Bound("memory of a step: lazy / PyTorch", 0.9, None,
+          memory(lambda row: over(row.ours, tuned_torch(row))), causes=HELD),
+    Bound("half of a step's memory: time", 1.25, None, within_half),
     Bound("operators that memory bounds, 2^24 elements: lazy / copy of the same bytes", 1.18, None,
           copies, causes=COPIES, of_operators=True),
     Bound("operators: lazy without recording / own eager", 1.05, None, operators_eager,

@@ -122,15 +122,36 @@ def figure_of(benchmark, panels):
     return figure
 
 
-def draw(benchmark, rows, form="svg"):
-    """The bytes of a chart; none if there is nothing to compare."""
-    panels = benchmark.chart(rows)
-    if not panels:
-        return None
+def curve_of(rows):
+    figure = Figure(figsize=(5.4, 3.2), facecolor="white")
+    axes = figure.subplots()
+    axes.grid(color="#E4E4E4", linewidth=0.8)
+    axes.plot([row.arena for row in rows], [row.ours for row in rows], "o-", color="#0072B2",
+              markersize=5)
+    axes.set_xlabel("memory of a step / without a budget")
+    axes.set_ylabel("time / without a budget")
+    axes.set_ylim(bottom=min(0.95, *(row.ours for row in rows)) - 0.02)
+    axes.invert_xaxis()
+    return figure
+
+
+def save(make_figure, form):
     with matplotlib.rc_context(SETTINGS):
         out = io.BytesIO()
         # Without the date of the clock.
         metadata = {"Date": None} if form == "svg" else None
-        figure_of(benchmark, panels).savefig(out, format=form, metadata=metadata, dpi=100,
-                                             bbox_inches="tight", pad_inches=0.12)
+        make_figure().savefig(out, format=form, metadata=metadata, dpi=100, bbox_inches="tight",
+                              pad_inches=0.12)
     return out.getvalue()
+
+
+def draw(benchmark, rows, form="svg"):
+    """The bytes of a chart; none if there is nothing to compare."""
+    panels = benchmark.chart(rows)
+    return save(lambda: figure_of(benchmark, panels), form) if panels else None
+
+
+def draw_curve(benchmark, rows, form="svg"):
+    """The bytes of the curve of time against memory; none if there are no points."""
+    points = benchmark.points(rows)
+    return save(lambda: curve_of(points), form) if points else None

@@ -179,6 +179,29 @@ def table_by_size(benchmark, rows):
     ])
 
 
+def memory_tables(benchmark, rows):
+    """Steps, then one of them within budgets."""
+    steps = [row for row in rows if row.unit == "bytes"]
+    present = {name for row in steps for name in row.times()}
+    shown = [name for name in NAMES if name in present]
+    fields = ("arena", "bound", "recorded", "unplanned")
+    header = ["", "lazy", *(NAMES[name] for name in shown), *fields, "arena / bound", "planning"]
+    lines = [
+        [row.case, amount(row.ours, "bytes"),
+         *(amount(row.times().get(name), "bytes") for name in shown),
+         *(amount(getattr(row, field), "bytes") for field in fields),
+         ratio(row.arena / row.bound), amount(row.plan_ms, "ms")]
+        for row in steps
+    ]
+    budgets = benchmark.points(rows)
+    text = table(header, lines)
+    if budgets:
+        text += f"\n![memory against time](performance/{benchmark.name}_curve.svg)\n\n"
+        text += table(["", "memory", "time"],
+                      [[row.case, ratio(row.arena), ratio(row.ours)] for row in budgets])
+    return text
+
+
 def count_table(rows):
     """Kernels launched, or what else is counted, and bytes moved."""
     lines = collections.defaultdict(lambda: [""] * 4)
@@ -197,6 +220,8 @@ def count_table(rows):
 
 
 def tables(benchmark, rows):
+    if benchmark.budgets:
+        return memory_tables(benchmark, rows)
     sizes = len(benchmark.panels) > 1 and benchmark.folded
     text = (table_by_size if sizes else plain_table)(benchmark, rows) + count_table(rows)
     if not benchmark.folded:

@@ -35,6 +35,14 @@ class Row:
     kernel: float | None = None  # of an operator: lazy, without recording
     single: float | None = None  # the same on f32, timed in turns
     memory_bound: bool = False
+    # Of a plan: bytes of its arena, the least that any packing of its order takes, that of the
+    # recorded order, of all temporaries; and milliseconds of planning. Of a step within a budget the
+    # arena is in units of that without one.
+    arena: float | None = None
+    bound: float | None = None
+    recorded: float | None = None
+    unplanned: float | None = None
+    plan_ms: float | None = None
 
     def times(self):
         """What ours is compared with, in the order of NAMES."""

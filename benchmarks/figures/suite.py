@@ -20,6 +20,7 @@ class Benchmark:
     limit: str = "limit"  # what the limit is
     drawn: str = ""  # regular expression of the cases in the chart, without what it matches
     folded: bool = False  # the table is long, and opens at a click
+    budgets: str = ""  # regular expression of the cases that are points of a curve, memory and time
 
     def command(self, *more):
         arguments = " ".join([*self.arguments, *more])
@@ -35,6 +36,10 @@ class Benchmark:
             if case != row.case and re.search(self.drawn, case):
                 return title, re.sub(self.drawn, "", case)
         return None
+
+    def points(self, rows):
+        """The rows of the curve."""
+        return [row for row in rows if self.budgets and re.search(self.budgets, row.case)]
 
     def chart(self, rows):
         """{panel: {case: row}} in the order of `panels`, of those that compare something."""
@@ -73,6 +78,18 @@ SUITE = (
         COUNTS,
         peers=True,
         limit="copy",
+    ),
+    Benchmark(
+        "memory",
+        "Memory of training steps",
+        "The most bytes that a step holds beyond those that live between steps: activations,"
+        " gradients, results. PyTorch's are the allocations that its profiler counts. The arena holds"
+        " the temporaries of the step's plan; the bound is what is alive at once in its order; beside"
+        " them the same as recorded, and all temporaries without a plan. The curve is a step within"
+        " budgets: what does not fit is computed again.",
+        {"bytes": "memory of a step"},
+        peers=True,
+        budgets=r", budget [\d.]+$",
     ),
     Benchmark(
         "gemm",

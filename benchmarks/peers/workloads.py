@@ -15,14 +15,13 @@ MLP = "MLP 784-512-512-10, batch 128"
 MNIST = "MNIST CNN 28x28, batch 64"
 DIGITS = "MNIST CNN, digits 8x8, batch 32"
 RESIDUAL = "residual CNN 32-64-128, 3x32x32, batch 32"
-LAYERS, DEEP_LAYERS = 4, 12
-TRANSFORMER, DEEP_TRANSFORMER = (
-    f"transformer {layers} layers, width 256, 8 x 128" for layers in (LAYERS, DEEP_LAYERS)
-)
+TRANSFORMER = "transformer 4 layers, width 256, 8 x 128"
+DEEP_TRANSFORMER = "transformer 12 layers, width 256, 8 x 128"
 DEEP_RESIDUAL = "ResNet-50, 3x224x224, batch 4"
 LEARNING_RATE = 1e-3
 STAGES = (32, 64, 128)
 DEEP_STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
+LAYERS, DEEP_LAYERS = 4, 12
 WIDTH, HEADS, LENGTH, VOCABULARY, SEQUENCES = 256, 4, 128, 1000, 8
 
 

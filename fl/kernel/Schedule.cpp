@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <set>
 
 #include "fl/base/Error.h"
@@ -300,6 +301,19 @@ Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type) {
       : ref.space == BufferRef::Space::Output  ? typeBytes(schedule.outputs[ref.index].type)
                                                : schedule.temporaries[ref.index].bytes;
   return static_cast<Dim>(bytes / getTypeSize(type));
+}
+
+const char* stepName(const Schedule& schedule, const Step& step) {
+  if (const auto* call = std::get_if<LibraryStep>(&step)) {
+    return opName(call->op);
+  }
+  const Kernel& kernel = schedule.kernels[std::get<LaunchStep>(step).kernel];
+  for (const KernelValue& value : std::views::reverse(kernel.values)) {
+    if (value.form == KernelValue::Form::Apply && value.op != Op::Cast) {
+      return opName(value.op);
+    }
+  }
+  return kernel.reductionCount() > 0 ? "a reduction" : "a copy";
 }
 
 StepBuffers stepBuffers(const Schedule& schedule, const Step& step) {

@@ -105,6 +105,12 @@ struct StepBuffers {
 // What a step reads and writes; numbers and index operands are no buffers.
 StepBuffers stepBuffers(const Schedule& schedule, const Step& step);
 
+// A step's operator, or the last one of its kernel, in words; and the line that recorded it.
+const char* stepName(const Schedule& schedule, const Step& step);
+inline const CallSite& stepSite(const Step& step) {
+  return std::visit([](const auto& s) -> const CallSite& { return s.site; }, step);
+}
+
 // Bytes read and written by a step's kernel or library call, each operand counted once.
 size_t stepBytes(const Schedule& schedule, const Step& step);
 

@@ -206,24 +206,10 @@ class Rematerialization {
   }
 
  private:
-  // The step's operator, or the last one of its kernel, and the line that recorded it.
   std::string describe(int step) const {
-    const auto name = [&]() -> std::string {
-      if (const auto* call = std::get_if<ir::LibraryStep>(&schedule_.steps[step])) {
-        return ir::opName(call->op);
-      }
-      const auto& launch = std::get<ir::LaunchStep>(schedule_.steps[step]);
-      const ir::Kernel& kernel = schedule_.kernels[launch.kernel];
-      for (auto value = kernel.values.rbegin(); value != kernel.values.rend(); ++value) {
-        if (value->form == ir::KernelValue::Form::Apply && value->op != ir::Op::Cast) {
-          return ir::opName(value->op);
-        }
-      }
-      return kernel.reductionCount() > 0 ? "a reduction" : "a copy";
-    };
-    const std::string where =
-        std::visit([](const auto& s) { return s.site.toString(); }, schedule_.steps[step]);
-    return where.empty() ? name() : absl::StrCat(name(), " at ", where);
+    const std::string where = stepSite(schedule_.steps[step]).toString();
+    return absl::StrCat(stepName(schedule_, schedule_.steps[step]), where.empty() ? "" : " at ",
+                        where);
   }
 
   // Runs a step of the schedule, for the first time or again.

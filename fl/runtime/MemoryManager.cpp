@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <limits>
 #include <mutex>
@@ -110,9 +111,7 @@ class Accounts {
 
 class OutOfMemory : public std::bad_alloc {
  public:
-  explicit OutOfMemory(size_t bytes)
-      : message_(
-            detail::withCallSite(detail::concat("host memory: ", bytes, " bytes cannot be had"))) {}
+  explicit OutOfMemory(std::string message = "no memory") : message_(std::move(message)) {}
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:
@@ -125,7 +124,7 @@ class CachingMemoryManager final : public MemoryManager {
 
   void* allocate(size_t bytes) override {
     if (bytes > kLargest) {
-      throw OutOfMemory(bytes);
+      throw OutOfMemory();
     }
     const SizeClass size = sizeClass(bytes);
     std::lock_guard lock(mutex_);
@@ -149,7 +148,14 @@ class CachingMemoryManager final : public MemoryManager {
 
   void release() override {
     std::lock_guard lock(mutex_);
-    releaseLocked();
+    for (std::vector<Block>& blocks : free_) {
+      for (const Block& block : blocks) {
+        unpoison(block.pointer, block.bytes);
+        std::free(block.pointer);
+        accounts_.uncache(block.bytes);
+      }
+      blocks.clear();
+    }
   }
 
   MemoryStats stats() const override {
@@ -175,28 +181,12 @@ class CachingMemoryManager final : public MemoryManager {
   }
 
   void* takeFromSystem(SizeClass size) {
-    const size_t bytes = size.bytes;
     void* block = systemAllocate(size.bytes);
     if (block == nullptr) {
-      releaseLocked();
-      block = systemAllocate(size.bytes);
-    }
-    if (block == nullptr) {
-      throw OutOfMemory(bytes);
+      throw OutOfMemory();
     }
     poison(block, size.bytes);
     return block;
-  }
-
-  void releaseLocked() {
-    for (std::vector<Block>& blocks : free_) {
-      for (const Block& block : blocks) {
-        unpoison(block.pointer, block.bytes);
-        std::free(block.pointer);
-        accounts_.uncache(block.bytes);
-      }
-      blocks.clear();
-    }
   }
 
   mutable ForkSafeMutex mutex_;
@@ -209,7 +199,7 @@ class DefaultMemoryManager final : public MemoryManager {
   void* allocate(size_t bytes) override {
     void* block = bytes > kLargest ? nullptr : systemAllocate(blockBytes(bytes));
     if (block == nullptr) {
-      throw OutOfMemory(bytes);
+      throw OutOfMemory();
     }
     std::lock_guard lock(mutex_);
     accounts_.take(blockBytes(bytes));
@@ -244,7 +234,7 @@ class GuardMemoryManager final : public MemoryManager {
     std::lock_guard lock(mutex_);
     const size_t pages = pageBytes(bytes), live = accounts_.stats().liveBytes;
     if (bytes > kLargest || live + pages > memory_) {
-      throw OutOfMemory(bytes);
+      throw OutOfMemory();
     }
     void* block = guarded_ < kMostGuardedBlocks ? map(bytes) : nullptr;
     if (block != nullptr) {
@@ -252,7 +242,7 @@ class GuardMemoryManager final : public MemoryManager {
     } else if ((block = systemAllocate(pages)) != nullptr) {
       unguarded_.insert(block);
     } else {
-      throw OutOfMemory(bytes);
+      throw OutOfMemory();
     }
     accounts_.take(pages);
     return block;
@@ -444,14 +434,106 @@ void setMemoryLogStream(std::ostream* stream) { memoryLog().setStream(stream); }
 void setMemoryLogging(bool enabled) { memoryLog().setEnabled(enabled); }
 void setMemoryLogInterval(size_t interval) { memoryLog().setInterval(interval); }
 
-Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes)
-    : MemoryBlock(manager->allocate(bytes), bytes), manager_(std::move(manager)) {
+// All buffers, for those who run out of memory.
+class LiveBuffers {
+ public:
+  struct Live {
+    size_t bytes;
+    BufferOrigin origin;
+  };
+
+  void add(Buffer* buffer) {
+    std::lock_guard lock(mutex_);
+    buffer->next_ = first_;
+    if (first_) {
+      first_->previous_ = buffer;
+    }
+    first_ = buffer;
+  }
+
+  void remove(Buffer* buffer) {
+    std::lock_guard lock(mutex_);
+    (buffer->previous_ ? buffer->previous_->next_ : first_) = buffer->next_;
+    if (buffer->next_) {
+      buffer->next_->previous_ = buffer->previous_;
+    }
+  }
+
+  std::vector<Live> largest(size_t count) const {
+    std::vector<Live> all;
+    {
+      std::lock_guard lock(mutex_);
+      for (const Buffer* buffer = first_; buffer; buffer = buffer->next_) {
+        all.push_back({buffer->bytes(), buffer->origin_});
+      }
+    }
+    std::ranges::stable_sort(all, std::greater(), &Live::bytes);
+    all.resize(std::min(all.size(), count));
+    return all;
+  }
+
+ private:
+  mutable ForkSafeMutex mutex_;
+  Buffer* first_ = nullptr;
+};
+
+namespace {
+
+// Never destroyed, as buffers in static objects may outlive it.
+LiveBuffers& liveBuffers() {
+  static auto* buffers = new LiveBuffers;
+  return *buffers;
+}
+
+std::string describe(const char* what, const CallSite& site) {
+  const std::string where = site.toString();
+  return detail::concat(what, where.empty() ? "" : " at ", where);
+}
+
+std::string describeLack(const MemoryManager& manager, size_t bytes, const BufferOrigin& origin) {
+  constexpr size_t kTold = 10;
+  const MemoryStats stats = manager.stats();
+  const auto free =
+      static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::string text = detail::withCallSite(
+      detail::concat("host memory: ", bytes, " bytes cannot be had for ",
+                     describe(origin.what, origin.site), "; ", stats.liveBytes, " are in use, ",
+                     stats.cachedBytes, " kept for reuse, ", free, " free in the system"));
+  text += "\nThe largest buffers in use:";
+  for (const LiveBuffers::Live& live : liveBuffers().largest(kTold)) {
+    text += detail::concat("\n  ", live.bytes, " bytes of ",
+                           describe(live.origin.what, live.origin.site));
+  }
+  return text;
+}
+
+void* allocateFor(MemoryManager& manager, size_t bytes, const BufferOrigin& origin) {
+  try {
+    return manager.allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    manager.release();
+  }
+  try {
+    return manager.allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(describeLack(manager, bytes, origin));
+  }
+}
+
+}  // namespace
+
+Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes, const BufferOrigin& origin)
+    : MemoryBlock(allocateFor(*manager, bytes, origin), bytes),
+      manager_(std::move(manager)),
+      origin_(origin) {
+  liveBuffers().add(this);
   if (memoryLog().enabled()) {
     memoryLog().add("alloc", data(), bytes);
   }
 }
 
 Buffer::~Buffer() {
+  liveBuffers().remove(this);
   if (memoryLog().enabled()) {
     memoryLog().add("free", data(), bytes());
   }

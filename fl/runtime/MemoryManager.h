@@ -10,6 +10,7 @@
 #include <ostream>
 #include <string>
 
+#include "fl/base/CallSite.h"
 #include "fl/base/MemoryBlock.h"
 
 namespace fl::runtime {
@@ -27,7 +28,8 @@ class MemoryManager {
   virtual ~MemoryManager() = default;
   // At least `bytes` bytes, aligned to 64 but for a guarding manager's; never null. Nothing may be
   // read or written past them.
-  // Throws std::bad_alloc that says how much was asked for, and the user's line. Thread-safe.
+  // Throws std::bad_alloc if it has none, upon which a buffer releases and asks once more.
+  // Thread-safe.
   virtual void* allocate(size_t bytes) = 0;
   // `bytes` is what allocate() was asked for.
   virtual void deallocate(void* pointer, size_t bytes) = 0;
@@ -36,8 +38,7 @@ class MemoryManager {
   virtual MemoryStats stats() const = 0;
 };
 
-// Keeps freed blocks by size class (powers of two in four steps) and gives them out again; when the
-// system has no more it releases the cache and tries once more.
+// Keeps freed blocks by size class (powers of two in four steps) and gives them out again.
 std::unique_ptr<MemoryManager> makeCachingMemoryManager();
 // Every allocation goes to the system.
 std::unique_ptr<MemoryManager> makeDefaultMemoryManager();
@@ -85,15 +86,28 @@ void setMemoryLogStream(std::ostream* stream);
 void setMemoryLogging(bool enabled);
 void setMemoryLogInterval(size_t interval);
 
-// One allocation of the manager of host memory.
+// What a buffer is for, a word that lives as long as the program, and the line that asked for it.
+struct BufferOrigin {
+  const char* what = "data";
+  CallSite site = currentCallSite();
+};
+
+// One allocation of the manager of host memory. Where there is none, even after the manager
+// released what it kept, throws std::bad_alloc: it says how much was asked for, is in use, kept and
+// free, and names the ten largest buffers with their operators and lines. Nothing else has changed
+// then.
 class Buffer final : public MemoryBlock {
  public:
-  explicit Buffer(size_t bytes) : Buffer(hostMemoryManager(), bytes) {}
+  explicit Buffer(size_t bytes, const BufferOrigin& origin = {})
+      : Buffer(hostMemoryManager(), bytes, origin) {}
   ~Buffer() override;
 
  private:
-  Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes);
-  std::shared_ptr<MemoryManager> manager_;
+  friend class LiveBuffers;
+  Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes, const BufferOrigin& origin);
+  const std::shared_ptr<MemoryManager> manager_;
+  const BufferOrigin origin_;
+  Buffer *previous_ = nullptr, *next_ = nullptr;  // of all that live
 };
 // A block with a copy of `bytes` bytes; uninitialised if `data` is null.
 MemoryBlockPtr makeBlock(const void* data, size_t bytes);

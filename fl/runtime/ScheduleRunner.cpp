@@ -117,10 +117,22 @@ std::vector<Bytes> piecesOf(const std::vector<Bytes>& all) {
 }  // namespace
 
 ScheduleRunner::ScheduleRunner(ir::Schedule schedule)
-    : schedule_(std::move(schedule)), candidates_(planner::reusableParameters(schedule_)) {
+    : schedule_(std::move(schedule)),
+      candidates_(planner::reusableParameters(schedule_)),
+      origins_(schedule_.outputs.size()) {
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
     writers_.push_back(schedule_.outputs[i].over < 0 ? Writer() : findWriter(static_cast<int>(i)));
     reusable_.insert(reusable_.end(), candidates_[i].begin(), candidates_[i].end());
+  }
+  for (const ir::Step& step : schedule_.steps) {
+    for (const BufferRef& ref : stepBuffers(schedule_, step).writes) {
+      if (ref.space == BufferRef::Space::Output) {
+        // A plan that was kept on disk has no lines.
+        const CallSite site = stepSite(step);
+        origins_[ref.index] = {stepName(schedule_, step),
+                               site.address() ? site : currentCallSite()};
+      }
+    }
   }
   std::ranges::sort(reusable_);
   reusable_.erase(std::ranges::unique(reusable_).begin(), reusable_.end());
@@ -149,7 +161,7 @@ MemoryBlockPtr ScheduleRunner::copyOf(const MemoryBlock& block, size_t output,
                                       const Frame& frame) const {
   const ir::ValueType& type = schedule_.outputs[output].type;
   const auto bytes = static_cast<int64_t>(bytesOf(type.type, type.shape));
-  auto copy = std::make_shared<Buffer>(bytes);
+  auto copy = std::make_shared<Buffer>(bytes, origins_[output]);
   const bool streams = host::isStreamed(bytes);
   std::vector<Bytes> wanted = {{0, bytes}};
   if (const Writer& writer = writers_[output]; writer.step && bytes > kCopyBytes) {
@@ -193,9 +205,9 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
         outputs[i]->willChange();
         free[*taken] = false;
       } else {
-        outputs[i] = isOver
-                         ? copyOf(*buffers[output.over], i, frame)
-                         : std::make_shared<Buffer>(bytesOf(output.type.type, output.type.shape));
+        outputs[i] = isOver ? copyOf(*buffers[output.over], i, frame)
+                            : std::make_shared<Buffer>(bytesOf(output.type.type, output.type.shape),
+                                                       origins_[i]);
       }
     }
   }
@@ -220,7 +232,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   }
   MemoryBlockPtr arena;
   if (schedule_.arenaBytes > 0) {
-    arena = std::make_shared<Buffer>(schedule_.arenaBytes);
+    arena = std::make_shared<Buffer>(schedule_.arenaBytes, BufferOrigin{"temporaries of a plan"});
     frame.arena = static_cast<char*>(arena->data());
   }
   {

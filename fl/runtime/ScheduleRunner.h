@@ -87,6 +87,7 @@ class ScheduleRunner : public LoadedSchedule {
   const std::vector<std::vector<int>> candidates_;  // parameters, by output
   std::vector<int> reusable_;                       // all of them
   std::vector<Writer> writers_;                     // by output that is over a parameter
+  std::vector<BufferOrigin> origins_;               // of outputs
 };
 
 }  // namespace fl::runtime

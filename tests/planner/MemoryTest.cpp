@@ -1,13 +1,15 @@
 // Packers against the best packing that exists, lifetimes, and the order that lowers the peak.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iostream>
 #include <random>
 
 #include "fl/codegen/Compilation.h"
 #include "fl/kernel/Schedule.h"
 #include "fl/planner/Memory.h"
+#include "fl/planner/Planner.h"
+#include "fl/runtime/Device.h"
 #include "tests/Seed.h"
 
 namespace fl::testing {
@@ -90,7 +92,7 @@ std::vector<Interval> randomIntervals(std::mt19937_64& random, size_t count) {
   std::vector<Interval> intervals;
   for (size_t i = 0; i < count; ++i) {
     const int first = static_cast<int>(random() % 12);
-    intervals.push_back({(1 + random() % 40) * 64, first, first + static_cast<int>(random() % 5)});
+    intervals.push_back({(1 + random() % 40) * 64, first, first + static_cast<int>(random() % 7)});
   }
   return intervals;
 }
@@ -114,7 +116,7 @@ TEST(Packers, AreNearTheOptimum) {
       ASSERT_LE(static_cast<double>(arena), 1.1 * static_cast<double>(optimum)) << "set " << set;
     }
   }
-  std::cout << above << std::endl;
+  EXPECT_GT(above, 0) << "nothing was left to search";
 }
 
 TEST(Packers, EachIsAPacking) {
@@ -232,6 +234,60 @@ TEST(Order, NeverRaisesTheBound) {
     lowered += ordered.arenaBound < recorded.arenaBound;
   }
   EXPECT_GT(lowered, 0);
+}
+
+// ---- Budgets ----
+
+using Results = std::vector<std::vector<uint32_t>>;  // bits
+
+// Of the program on matrices of small integers.
+Results run(const ir::Schedule& schedule) {
+  const auto device = runtime::makeDevice("cpu");
+  runtime::KernelCache kernels;
+  const auto plan = device->load(schedule, &kernels);
+  std::vector<MemoryBlockPtr> buffers;
+  for (const ir::Parameter& parameter : schedule.parameters) {
+    std::vector<float> elements(parameter.type.shape.elements());
+    for (size_t i = 0; i < elements.size(); ++i) {
+      elements[i] = static_cast<float>(i * 7 % 5) - 2;
+    }
+    buffers.push_back(runtime::makeBlock(elements.data(), elements.size() * sizeof(float)));
+  }
+  Results results;
+  for (const MemoryBlockPtr& output : plan->run(buffers, std::vector<Number>(buffers.size()))) {
+    const auto* elements = static_cast<const uint32_t*>(output->data());
+    results.emplace_back(elements, elements + output->bytes() / sizeof(uint32_t));
+  }
+  return results;
+}
+
+TEST(Budget, IsMetOrRefusedAndChangesNoResult) {
+  std::mt19937_64 random(testSeed(9));
+  int met = 0, refused = 0;
+  for (int program = 0; program < 200; ++program) {
+    const ir::Graph graph = randomProducts(random);
+    const ir::Schedule whole = codegen::compile(graph, {.verify = true}).schedule;
+    const Results want = run(whole);
+    for (const size_t percent : {90, 75, 60, 45}) {
+      const size_t budget = whole.arenaBytes * percent / 100;
+      if (budget == 0) {
+        continue;
+      }
+      try {
+        const ir::Schedule within =
+            codegen::compile(graph, {.budget = budget, .verify = true}).schedule;
+        ASSERT_LE(within.arenaBytes, budget);
+        ASSERT_GT(within.steps.size(), whole.steps.size());
+        ASSERT_TRUE(run(within) == want) << "program " << program;
+        ++met;
+      } catch (const planner::OverBudget& error) {
+        ASSERT_THAT(error.what(), ::testing::HasSubstr(std::to_string(budget)));
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(met, 50);
+  EXPECT_GT(refused, 50);
 }
 
 }  // namespace

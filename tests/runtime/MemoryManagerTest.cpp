@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -134,9 +136,75 @@ TEST(CachingMemoryManager, GivesItsCacheBack) {
   EXPECT_GT(manager->stats().cachedBytes, 0u);
   manager->release();
   EXPECT_EQ(manager->stats().cachedBytes, 0u);
-  manager->deallocate(manager->allocate(5000), 5000);
-  EXPECT_THROW(manager->allocate(kTooMuch), std::bad_alloc);
-  EXPECT_EQ(manager->stats().cachedBytes, 0u) << "the cache was not released first";
+}
+
+// Of the manager that is given, for a scope.
+class HostMemory {
+ public:
+  explicit HostMemory(std::shared_ptr<MemoryManager> manager) : before_(hostMemoryManager()) {
+    setHostMemoryManager(std::move(manager));
+  }
+  ~HostMemory() { setHostMemoryManager(before_); }
+
+ private:
+  const std::shared_ptr<MemoryManager> before_;
+};
+
+// Has memory only after it released what it keeps, and no more than so many bytes.
+class Stingy final : public MemoryManager {
+ public:
+  explicit Stingy(size_t most) : most_(most) {}
+  void* allocate(size_t bytes) override {
+    if (!released_ || live_ + bytes > most_) {
+      throw std::bad_alloc();
+    }
+    live_ += bytes;
+    return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  }
+  void deallocate(void* pointer, size_t bytes) override {
+    live_ -= bytes;
+    std::free(pointer);
+  }
+  void release() override { released_ = true; }
+  MemoryStats stats() const override { return {.liveBytes = live_}; }
+
+ private:
+  const size_t most_;
+  size_t live_ = 0;
+  bool released_ = false;
+};
+
+TEST(Buffers, ReleaseTheCacheBeforeTheyGiveUp) {
+  const HostMemory memory(std::make_shared<Stingy>(1000));
+  EXPECT_NO_THROW(Buffer(100));
+}
+
+TEST(Buffers, NameTheLargestWhereThereIsNoMemory) {
+  const HostMemory memory(std::make_shared<Stingy>(7000));
+  const Buffer large(3000, {"matmul", CallSite()}), small(1000, {"exp", CallSite()});
+  std::vector<std::unique_ptr<Buffer>> others;
+  for (size_t bytes = 100; bytes < 109; ++bytes) {
+    others.push_back(std::make_unique<Buffer>(bytes, BufferOrigin{"tanh", CallSite()}));
+  }
+  std::string message;
+  try {
+    Buffer(5000, {"add", CallSite()});
+  } catch (const std::bad_alloc& error) {
+    message = error.what();
+  }
+  EXPECT_EQ(
+      message.find("host memory: 5000 bytes cannot be had for add; 4936 are in use, 0 kept for "
+                   "reuse, "),
+      0u)
+      << message;
+  EXPECT_NE(message.find(" free in the system\nThe largest buffers in use:\n"
+                         "  3000 bytes of matmul\n"
+                         "  1000 bytes of exp\n"
+                         "  108 bytes of tanh\n"),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(message.find(" 100 bytes of tanh"), std::string::npos) << "an eleventh";
+  EXPECT_NO_THROW(Buffer(2000));
 }
 
 #ifdef FL_ADDRESS_SANITIZER

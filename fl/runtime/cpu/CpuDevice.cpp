@@ -477,7 +477,7 @@ class CpuSchedule : public ScheduleRunner {
     }
     const auto pack = [&]() -> MemoryBlockPtr {
       try {
-        auto packed = std::make_shared<Buffer>(packing->bytes);
+        auto packed = std::make_shared<Buffer>(packing->bytes, BufferOrigin{"a packed filter"});
         function.pack(block->data(), packed->data(), scratch);
         return packed;
       } catch (const std::bad_alloc&) {

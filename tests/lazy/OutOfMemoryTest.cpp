@@ -1,0 +1,91 @@
+// Memory that cannot be had, at every allocation of a training step: an error that says so, after
+// which a smaller batch trains.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "fl/fl.h"
+#include "tests/ErrorOf.h"
+
+namespace fl::testing {
+namespace {
+
+// Has no memory from the `left`-th allocation on, if that is not negative.
+class Failing final : public runtime::MemoryManager {
+ public:
+  void* allocate(size_t bytes) override {
+    if (left == 0) {
+      throw std::bad_alloc();
+    }
+    left -= left > 0;
+    return inner_->allocate(bytes);
+  }
+  void deallocate(void* pointer, size_t bytes) override { inner_->deallocate(pointer, bytes); }
+  void release() override { inner_->release(); }
+  runtime::MemoryStats stats() const override { return inner_->stats(); }
+
+  long left = -1;
+
+ private:
+  const std::unique_ptr<runtime::MemoryManager> inner_ = runtime::makeCachingMemoryManager();
+};
+
+class OutOfMemory : public ::testing::TestWithParam<const char*> {
+ protected:
+  OutOfMemory() : before_(runtime::hostMemoryManager()) {
+    runtime::setHostMemoryManager(memory_);
+    setSeed(3);
+    model_.add(Linear(20, 64));
+    model_.add(ReLU());
+    model_.add(Linear(64, 10));
+    model_.add(LogSoftmax());
+    optimizer_ = std::make_unique<AdamOptimizer>(model_.params(), 1e-3);
+  }
+  ~OutOfMemory() override { runtime::setHostMemoryManager(before_); }
+
+  float step(int batch) {
+    const Variable x = noGrad(rand({20, batch})), y = noGrad(full({batch}, 3, dtype::s32));
+    Variable loss = categoricalCrossEntropy(model_(x), y);
+    loss.backward();
+    optimizer_->step();
+    optimizer_->zeroGrad();
+    return loss.scalar<float>();
+  }
+
+  const BackendScope scope_{GetParam(), "cpu"};
+  const std::shared_ptr<runtime::MemoryManager> before_;
+  const std::shared_ptr<Failing> memory_ = std::make_shared<Failing>();
+  Sequential model_;
+  std::unique_ptr<AdamOptimizer> optimizer_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, OutOfMemory, ::testing::Values("lazy", "eager"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(OutOfMemory, AtEveryAllocationOfAStepIsToldAndSurvived) {
+  const float first = step(8);
+  step(64);
+  const uint64_t before = memory_->stats().allocations;
+  step(64);
+  const auto allocations = static_cast<long>(memory_->stats().allocations - before);
+  ASSERT_GT(allocations, 0);
+  for (long i = 0; i < allocations; ++i) {
+    SCOPED_TRACE("allocation " + std::to_string(i));
+    memory_->left = i;
+    const std::string error = test::errorOf<std::bad_alloc>([&] { step(64); });
+    memory_->left = -1;
+    ASSERT_EQ(error.find("host memory: "), 0u) << error;
+    EXPECT_NE(error.find(" bytes cannot be had for "), std::string::npos) << error;
+    EXPECT_NE(error.find("tests/lazy/OutOfMemoryTest.cpp:"), std::string::npos) << error;
+    EXPECT_NE(error.find("\nThe largest buffers in use:\n  "), std::string::npos) << error;
+    optimizer_->zeroGrad();
+    ASSERT_TRUE(std::isfinite(step(8)));
+  }
+  for (int i = 0; i < 100; ++i) {
+    step(8);
+  }
+  EXPECT_LT(step(8), first);
+}
+
+}  // namespace
+}  // namespace fl::testing

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# memory_test.sh FL TIMELINE: what `fl memory` prints of a plan, and its drawing.
+set -euo pipefail
+fl=$PWD/$1
+timeline=$PWD/$2
+cd "$(mktemp -d)"
+fail() {
+  echo "FAIL: $*"
+  exit 1
+}
+
+cat >plan.flir <<'END'
+graph @f(%x: f32[25,20], %w: f32[20,40], %w2: f32[50,25], %w3: f32[30,50], %w4: f32[2,30]) {
+  %a = matmul %x, %w {transposeLhs=0, transposeRhs=0} : f32[25,40]
+  %b = matmul %w2, %a {transposeLhs=0, transposeRhs=0} : f32[50,40]
+  %c = matmul %w3, %b {transposeLhs=0, transposeRhs=0} : f32[30,40]
+  %d = matmul %w4, %c {transposeLhs=0, transposeRhs=0} : f32[2,40]
+  return %d
+}
+END
+"$fl" memory plan.flir >plan.json
+tr -d ' \n' <plan.json >plain
+step() { echo "{\"name\":\"matmul\",\"alive\":$1}"; }
+buffer() { echo "{\"name\":\"matmul\",\"bytes\":$1,\"first\":$2,\"last\":$3,\"offset\":$4}"; }
+wanted='{"arena":12800,"bound":12800,"recorded":12800,"unplanned":16832,'
+wanted+="\"steps\":[$(step 4032),$(step 12032),$(step 12800),$(step 4800)],"
+wanted+="\"buffers\":[$(buffer 4032 0 1 8000),$(buffer 8000 1 2 0),$(buffer 4800 2 3 8000)]}"
+[[ $(<plain) == "$wanted" ]] || fail "$(<plain) is not $wanted"
+
+# A schedule gives the same.
+"$fl" opt plan.flir >schedule.flir
+"$fl" memory schedule.flir | cmp - plan.json
+
+echo 'kernel @k rank=1 reduced=[] { operand output f32 [1] scalar f32 %0 = scalar 0 : f32 stage { store 0 %0 } }' >kernel.flir
+"$fl" memory kernel.flir 2>err && fail "a kernel has no memory"
+grep -q "kernel.flir: is a kernel, which has no temporaries" err || fail "$(<err)"
+"$fl" memory 2>err && fail "no file"
+grep -q "memory: expected one file" err || fail "$(<err)"
+
+if ! /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
+  echo "matplotlib is not installed, so nothing is drawn"
+  exit 0
+fi
+"$timeline" plan.json plan.svg
+grep -q "arena 12.8 kB, bound 12.8" plan.svg || fail "the title of $(head -c 2000 plan.svg)"
+grep -q ">bound<" plan.svg || fail "no bound"
+"$timeline" plan.json again.svg
+cmp plan.svg again.svg
