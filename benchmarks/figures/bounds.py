@@ -251,6 +251,10 @@ EAGER = (
 HELD = (
     (r"", "what the backward pass reads is most of it, in all modes; a budget takes less"),
 )
+OPERATORS = (
+    (r"axis 1 u8", "sixteen bytes a vector, where eager mode takes sixty-four"),
+    (r"axis 1", "rows lie a power of two apart, in the same sets of the caches"),
+)
 OWN = (
     (r"", "library calls, the same in both modes, are most of a step"),
 )
@@ -296,7 +300,7 @@ BOUNDS = (
     Bound("operators that memory bounds, 2^24 elements: lazy / copy of the same bytes", 1.18, None,
           copies, causes=COPIES, of_operators=True),
     Bound("operators: lazy without recording / own eager", 1.05, None, operators_eager,
-          of_operators=True),
+          causes=OPERATORS, of_operators=True),
     Bound("operators on f16 / on f32, up to 2^20 elements", 1.2, None,
           halves("f16", "1024|65536|1048576"), causes=HALVES, of_operators=True),
     Bound("operators on f16 / on f32, 2^24 elements", 1.0, None,
