@@ -16,6 +16,7 @@
 #include "fl/base/Log.h"
 #include "fl/planner/Buffers.h"
 #include "fl/planner/Memory.h"
+#include "fl/planner/Order.h"
 #include "fl/planner/Planner.h"
 #include "fl/planner/Reuse.h"
 
@@ -172,11 +173,11 @@ class Rematerialization {
 
   // Nothing if there is no way.
   std::optional<ir::Schedule> run() {
-    for (now_ = 0; now_ < std::ssize(schedule_.steps) && !failed_; ++now_) {
+    for (; now_ < std::ssize(schedule_.steps); ++now_) {
       runStep(now_);
-    }
-    if (failed_) {
-      return std::nullopt;
+      if (failed_) {
+        return std::nullopt;
+      }
     }
     ir::Schedule result = schedule_;
     result.steps = std::move(steps_);
@@ -184,6 +185,9 @@ class Rematerialization {
     computeLifetimes(&result);
     return result;
   }
+
+  // Of the steps that run again.
+  double costAgain() const { return costAgain_; }
 
   // Why there is no way.
   std::string explain() const {
@@ -238,6 +242,7 @@ class Rematerialization {
     if (failed_) {
       return;
     }
+    costAgain_ += step < now_ ? costs_[step] : 0;
     steps_.push_back(schedule_.steps[step]);
     renameTemporaries(&steps_.back(), places_);
     for (int value : held) {
@@ -338,6 +343,7 @@ class Rematerialization {
   std::vector<ir::Temporary> temporaries_;
   int now_ = 0;
   int64_t alive_ = 0;
+  double costAgain_ = 0;
   int asked_ = 0;  // the value that memory was last asked for
   bool failed_ = false;
 };
@@ -357,19 +363,35 @@ void meetBudget(ir::Schedule* schedule) {
   if (schedule->budget == 0 || arenaOf(*schedule) <= schedule->budget) {
     return;
   }
-  const Values values(*schedule);
+  std::vector<ir::Schedule> orders;
+  std::vector<Values> values;
+  for (const Order& order : ordersOf(*schedule)) {
+    reorder(order, &orders.emplace_back(*schedule));
+    values.emplace_back(orders.back());
+  }
   auto target = static_cast<int64_t>(schedule->budget);
   for (int i = 0; i < kTries; ++i) {
-    Rematerialization within(*schedule, values, target);
-    std::optional<ir::Schedule> found = within.run();
-    if (!found) {
-      throw OverBudget(within.explain());
+    std::optional<ir::Schedule> best;
+    std::string refusal;
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t k = 0; k < orders.size(); ++k) {
+      Rematerialization within(orders[k], values[k], target);
+      std::optional<ir::Schedule> found = within.run();
+      if (found && within.costAgain() < least) {
+        least = within.costAgain();
+        best = std::move(found);
+      } else if (!found && refusal.empty()) {
+        refusal = within.explain();
+      }
     }
-    const size_t arena = arenaOf(*found);
-    logLine(3, absl::StrCat("budget: ", found->steps.size() - schedule->steps.size(),
+    if (!best) {
+      throw OverBudget(refusal);
+    }
+    const size_t arena = arenaOf(*best);
+    logLine(3, absl::StrCat("budget: ", best->steps.size() - schedule->steps.size(),
                             " steps run again, arena ", arena, " B"));
     if (arena <= schedule->budget) {
-      *schedule = *std::move(found);
+      *schedule = *std::move(best);
       return;
     }
     target = target * static_cast<int64_t>(schedule->budget) / static_cast<int64_t>(arena);

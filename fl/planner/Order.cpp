@@ -1,6 +1,7 @@
-// Orders steps so that less memory is alive at once. Tries several orders and keeps the one with
-// the lowest peak, the recorded one if none is lower.
+#include "fl/planner/Order.h"
+
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -21,7 +22,7 @@ namespace {
 constexpr size_t kMaxOrderedSteps = 4000;
 constexpr size_t kAnyWidth = std::numeric_limits<size_t>::max(), kNarrow = 8;
 
-using Order = std::vector<int>;
+using StepList = std::vector<int>;
 
 // What orders need to know of a schedule.
 struct Steps {
@@ -50,7 +51,7 @@ struct Steps {
 };
 
 // The most bytes that are alive at one step.
-int64_t peakOf(const Steps& steps, const Order& order) {
+int64_t peakOf(const Steps& steps, const StepList& order) {
   std::vector<size_t> left(steps.users.size());
   std::ranges::transform(steps.users, left.begin(), &std::vector<int>::size);
   int64_t alive = 0, peak = 0;
@@ -78,7 +79,7 @@ class GreedyOrder {
     }
   }
 
-  Order run() {
+  StepList run() {
     std::vector<size_t> waiting(steps_.size());
     std::ranges::transform(steps_.before, waiting.begin(), &std::vector<int>::size);
     for (size_t i = 0; i < waiting.size(); ++i) {
@@ -86,7 +87,7 @@ class GreedyOrder {
         add(static_cast<int>(i));
       }
     }
-    Order order;
+    StepList order;
     while (!ready_.empty()) {
       const int step = take();
       order.push_back(step);
@@ -185,7 +186,7 @@ class DepthFirstOrder {
     }
   }
 
-  const Order& order() const { return order_; }
+  const StepList& order() const { return order_; }
 
  private:
   void visit(int last) {
@@ -204,19 +205,37 @@ class DepthFirstOrder {
 
   std::vector<std::vector<int>> before_;
   std::vector<bool> seen_;
-  Order order_;
+  StepList order_;
 };
+
+}  // namespace
+
+std::vector<Order> ordersOf(const ir::Schedule& schedule) {
+  std::vector<Order> orders;
+  const Steps steps(schedule);
+  const auto add = [&](const char* name, StepList order) {
+    const int64_t peak = peakOf(steps, order);
+    orders.push_back({name, std::move(order), peak});
+  };
+  StepList recorded(steps.size());
+  std::iota(recorded.begin(), recorded.end(), 0);
+  add("recorded", std::move(recorded));
+  if (steps.size() <= kMaxOrderedSteps && !schedule.temporaries.empty()) {
+    add("greedy", GreedyOrder(steps, kAnyWidth).run());
+    add("narrow", GreedyOrder(steps, kNarrow).run());
+    add("depth first", DepthFirstOrder(steps).order());
+  }
+  return orders;
+}
 
 void reorder(const Order& order, ir::Schedule* schedule) {
   std::vector<ir::Step> steps;
-  for (int step : order) {
+  for (int step : order.steps) {
     steps.push_back(std::move(schedule->steps[step]));
   }
   schedule->steps = std::move(steps);
   computeLifetimes(schedule);
 }
-
-}  // namespace
 
 void orderSteps(ir::Schedule* schedule) {
   computeLifetimes(schedule);
@@ -224,27 +243,15 @@ void orderSteps(ir::Schedule* schedule) {
   schedule->unplannedBytes = std::accumulate(
       schedule->temporaries.begin(), schedule->temporaries.end(), size_t{0},
       [](size_t sum, const ir::Temporary& temporary) { return sum + temporary.bytes; });
-  if (schedule->steps.size() > kMaxOrderedSteps || schedule->temporaries.empty()) {
-    return;
+  const std::vector<Order> orders = ordersOf(*schedule);
+  std::string peaks = "bytes alive at most:";
+  for (const Order& order : orders) {
+    absl::StrAppend(&peaks, " ", order.name, " ", order.peak);
   }
-  const Steps steps(*schedule);
-  Order best;
-  auto lowest = static_cast<int64_t>(schedule->recordedBound);
-  std::string peaks = absl::StrCat("bytes alive at most: recorded ", lowest);
-  const auto consider = [&](const char* name, Order order) {
-    const int64_t peak = peakOf(steps, order);
-    absl::StrAppend(&peaks, ", ", name, " ", peak);
-    if (peak < lowest) {
-      lowest = peak;
-      best = std::move(order);
-    }
-  };
-  consider("greedy", GreedyOrder(steps, kAnyWidth).run());
-  consider("narrow", GreedyOrder(steps, kNarrow).run());
-  consider("depth first", DepthFirstOrder(steps).order());
   logLine(3, peaks);
-  if (!best.empty()) {
-    reorder(best, schedule);
+  const auto lowest = std::ranges::min_element(orders, {}, &Order::peak);
+  if (lowest != orders.begin()) {
+    reorder(*lowest, schedule);
   }
 }
 

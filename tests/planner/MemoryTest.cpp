@@ -277,7 +277,7 @@ TEST(Budget, IsMetOrRefusedAndChangesNoResult) {
         const ir::Schedule within =
             codegen::compile(graph, {.budget = budget, .verify = true}).schedule;
         ASSERT_LE(within.arenaBytes, budget);
-        ASSERT_GT(within.steps.size(), whole.steps.size());
+        ASSERT_GE(within.steps.size(), whole.steps.size());
         ASSERT_TRUE(run(within) == want) << "program " << program;
         ++met;
       } catch (const planner::OverBudget& error) {
