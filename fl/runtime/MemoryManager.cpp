@@ -495,11 +495,10 @@ std::string describeLack(const MemoryManager& manager, size_t bytes, const Buffe
   const MemoryStats stats = manager.stats();
   const auto free =
       static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  std::string text = detail::withCallSite(
-      detail::concat("host memory: ", bytes, " bytes cannot be had for ",
-                     describe(origin.what, origin.site), "; ", stats.liveBytes, " are in use, ",
-                     stats.cachedBytes, " kept for reuse, ", free, " free in the system"));
-  text += "\nThe largest buffers in use:";
+  std::string text = detail::concat(
+      detail::withCallSite(detail::concat("host memory: ", bytes, " bytes cannot be had")),
+      "\nThey are for ", describe(origin.what, origin.site), "; ", stats.liveBytes, " are in use, ",
+      stats.cachedBytes, " kept for reuse, ", free, " free in the system. The largest in use:");
   for (const LiveBuffers::Live& live : liveBuffers().largest(kTold)) {
     text += detail::concat("\n  ", live.bytes, " bytes of ",
                            describe(live.origin.what, live.origin.site));

@@ -193,11 +193,11 @@ TEST(Buffers, NameTheLargestWhereThereIsNoMemory) {
     message = error.what();
   }
   EXPECT_EQ(
-      message.find("host memory: 5000 bytes cannot be had for add; 4936 are in use, 0 kept for "
-                   "reuse, "),
+      message.find("host memory: 5000 bytes cannot be had\nThey are for add; 4936 are in use, 0 "
+                   "kept for reuse, "),
       0u)
       << message;
-  EXPECT_NE(message.find(" free in the system\nThe largest buffers in use:\n"
+  EXPECT_NE(message.find(" free in the system. The largest in use:\n"
                          "  3000 bytes of matmul\n"
                          "  1000 bytes of exp\n"
                          "  108 bytes of tanh\n"),
