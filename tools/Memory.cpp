@@ -30,8 +30,12 @@ Json describe(const ir::Schedule& plan) {
   Json steps = Json::array(), buffers = Json::array();
   const std::vector<int64_t> alive = planner::bytesAlive(plan);
   std::vector<const char*> makers(plan.temporaries.size(), "");
+  // A schedule may be nothing but temporaries, whose steps have no names.
+  for (size_t i = 0; i + 2 < alive.size(); ++i) {
+    const char* name = i < plan.steps.size() ? stepName(plan, plan.steps[i]) : "";
+    steps.push_back({{"name", name}, {"alive", alive[i]}});
+  }
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    steps.push_back({{"name", stepName(plan, plan.steps[i])}, {"alive", alive[i]}});
     for (const ir::BufferRef& ref : stepBuffers(plan, plan.steps[i]).writes) {
       if (ref.space == ir::BufferRef::Space::Temporary &&
           plan.temporaries[ref.index].first == static_cast<int>(i)) {

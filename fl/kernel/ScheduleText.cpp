@@ -166,8 +166,13 @@ Parameter parseParameter(Lexer& lexer) {
 Temporary parseTemporary(Lexer& lexer) {
   Temporary temporary;
   temporary.bytes = lexer.takeSizeField("bytes");
-  temporary.first = static_cast<int>(lexer.takeField("first"));
-  temporary.last = static_cast<int>(lexer.takeField("last"));
+  const size_t position = lexer.position();
+  const int64_t first = lexer.takeField("first"), last = lexer.takeField("last");
+  if (first < 0 || last >= std::numeric_limits<int>::max()) {
+    lexer.failAt(position, "a step is out of range");
+  }
+  temporary.first = static_cast<int>(first);
+  temporary.last = std::max(static_cast<int>(last), temporary.first - 1);  // none is before it
   temporary.offset = lexer.takeSizeField("offset");
   return temporary;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <limits>
 #include <unordered_set>
 
@@ -57,6 +58,7 @@ using Structure = absl::InlinedVector<int64_t, 64>;
 struct ThreadSegments {
   std::vector<uint64_t> pending;
   bool ended = true;
+  uint64_t refused = 0;             // the one that a realize ran last
   bool recording = false;           // a function: nothing runs
   Recorded recorded;                // since this thread's last realize
   const void* lastFlush = nullptr;  // the site of the last automatic one
@@ -83,9 +85,15 @@ size_t resultBytes(const LazyNode& node) {
   return ir::opKind(node.op) == ir::Kind::View ? 0 : node.bytes();
 }
 
+// Of the machine's, or of what a control group may have of it.
 size_t halfOfMemory() {
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) / 2 *
-         static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  size_t bytes =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  size_t limit = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) {
+    bytes = std::min(bytes, limit);
+  }
+  return bytes / 2;
 }
 
 size_t flushLimit(const char* env, const std::string& value) {
@@ -221,6 +229,7 @@ void Engine::realize(LazyNode* node) {
 void Engine::realizeMine() {
   ThreadSegments& segments = threadSegments(this);
   for (uint64_t segment : segments.pending) {
+    segments.refused = segment;  // if it throws
     realizeSegment(segment);
   }
   segments.realized();
@@ -230,7 +239,11 @@ void Engine::realizePending(LazyNode* node) {
   try {
     realizeMine();
   } catch (const planner::OverBudget&) {
-    throw;  // alone, `node` might leave more in memory than all together
+    ThreadSegments& segments = threadSegments(this);
+    segments.ended = true;  // what is recorded from now on may fit
+    if (node->segment <= segments.refused) {
+      throw;  // alone, `node` might leave more in memory than all together
+    }
   } catch (const std::exception&) {
     // What has a bad index, lacks memory or is found wrong stays pending; `node` may do without it.
   }
@@ -283,6 +296,7 @@ struct Engine::Segment {
   absl::InlinedVector<const LazyNodePtr*, 8> inputs;
   Nodes results;
   Structure structure;  // equal structures may share a plan
+  size_t budget = runtime::getMemoryBudget();
 };
 
 namespace {
@@ -357,7 +371,7 @@ void Engine::describeStructure(Segment* segment) {
     }
   }
   Structure& words = segment->structure;
-  words.push_back(static_cast<int64_t>(runtime::getMemoryBudget()));
+  words.push_back(static_cast<int64_t>(segment->budget));
   words.push_back(static_cast<int64_t>(segment->inputs.size()));
   for (const LazyNodePtr* input : segment->inputs) {
     words.push_back((*input)->number() != nullptr);
@@ -382,7 +396,7 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
     return **plan;
   }
   *hit = false;
-  auto plan = buildPlan(graphOf(segment));
+  auto plan = buildPlan(graphOf(segment), segment.budget);
   const runtime::LoadedSchedule& built = *plan;
   if (plans_.insert(segment.structure, std::move(plan))) {
     runtime::dropUnused(&kernels_);
@@ -411,7 +425,7 @@ ir::Graph Engine::graphOf(const Segment& segment) {
   return graph;
 }
 
-std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph) {
+std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph, size_t budget) {
   if (flags().cache == "explain") {
     logWarning(history_.explain(graph));
   }
@@ -420,7 +434,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   options.lowering = device_->lowering();
   options.verify = flags().check == "verify";
   options.skip = flags().skip;
-  options.budget = runtime::getMemoryBudget();
+  options.budget = budget;
   options.observe = dump.observer();
   runtime::counters().plansBuilt++;
   try {
@@ -441,7 +455,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
 
 ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<LazyNodePtr>* inputs) {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  Segment segment{{results.begin(), results.end()}, {}, {}, {}};
+  Segment segment{.nodes = {results.begin(), results.end()}};
   const auto byId = [](const LazyNode* a, const LazyNode* b) { return a->id < b->id; };
   std::sort(segment.nodes.begin(), segment.nodes.end(), byId);
   segment.nodes.erase(std::unique(segment.nodes.begin(), segment.nodes.end()), segment.nodes.end());
@@ -456,7 +470,7 @@ ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<Laz
 
 std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph) {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  auto plan = buildPlan(graph);
+  auto plan = buildPlan(graph, runtime::getMemoryBudget());
   const CallSite site = graph.nodes().empty() ? CallSite() : graph.nodes().back().site;
   const int compiled = compiler_.request(plan->kernels(), site);
   if (logEnabled(1)) {
@@ -496,7 +510,7 @@ void Engine::realizeTogether(Nodes nodes) {
   if (nodes.empty()) {
     return;
   }
-  Segment segment{std::move(nodes), {}, {}, {}};
+  Segment segment{.nodes = std::move(nodes)};
   collectReached(&segment.nodes);
   describeStructure(&segment);
   bool hit = false;

@@ -90,7 +90,7 @@ class Engine {
   void describeStructure(Segment* segment);
   static ir::Graph graphOf(const Segment& segment);
   const runtime::LoadedSchedule& findPlan(const Segment& segment, bool* hit);
-  std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph);
+  std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget);
   void run(const Segment& segment, const runtime::LoadedSchedule& plan);
 
   std::unique_ptr<runtime::Device> device_;

@@ -74,6 +74,7 @@ class Values {
     for (int i = 0; i < std::ssize(schedule.steps); ++i) {
       buffers.push_back(stepBuffers(schedule, schedule.steps[i]));
       for (const ir::BufferRef& ref : buffers[i].writes) {
+        addOnce(&writes_[ref], i);
         if (ref.space == Space::Temporary) {
           addOnce(&values[ref.index].writers, i);
         }
@@ -129,7 +130,7 @@ class Values {
       }
       for (const ir::BufferRef& ref : buffers[writer].reads) {
         const bool isOwn = ref.space == Space::Temporary && &values[ref.index] == &value;
-        deadline = std::min(deadline, isOwn ? 0 : availableUntil(schedule, ref));
+        deadline = std::min(deadline, isOwn ? 0 : availableUntil(schedule, ref, writer));
       }
       deadline = mayFail(schedule, schedule.steps[writer]) ? std::min(deadline, firstOverwriting_)
                                                            : deadline;
@@ -143,7 +144,12 @@ class Values {
            (&values[written.index] == &value || values[written.index].writers.size() == 1);
   }
 
-  int availableUntil(const ir::Schedule& schedule, const ir::BufferRef& ref) const {
+  // Until when the buffer has what `reader` finds in it.
+  int availableUntil(const ir::Schedule& schedule, const ir::BufferRef& ref, int reader) const {
+    const auto writes = writes_.find(ref);
+    if (writes != writes_.end() && writes->second.back() > reader) {
+      return *std::ranges::upper_bound(writes->second, reader);
+    }
     if (ref.space == Space::Parameter) {
       const auto found = overwritten_.find(ref.index);
       return found == overwritten_.end() ? kForever : found->second;
@@ -152,10 +158,13 @@ class Values {
       return schedule.outputs[ref.index].over < 0 ? kForever : 0;
     }
     const Value& value = values[ref.index];
-    return value.deadline > 0 ? value.deadline : value.uses.back() + 1;
+    return value.writers.empty() ? kForever  // without elements
+           : value.deadline > 0  ? value.deadline
+                                 : value.uses.back() + 1;
   }
 
-  std::map<int, int> overwritten_;  // by parameter
+  std::map<ir::BufferRef, std::vector<int>> writes_;  // steps that write a buffer
+  std::map<int, int> overwritten_;                    // by parameter
   int firstOverwriting_ = kForever;
 };
 
@@ -193,16 +202,19 @@ class Rematerialization {
   std::string explain() const {
     std::vector<int> largest;
     for (size_t i = 0; i < all_.size(); ++i) {
-      if (places_[i] >= 0 || static_cast<int>(i) == asked_) {
+      const bool isThere = places_[i] >= 0 || static_cast<int>(i) == asked_;
+      if (isThere && !all_[i].writers.empty()) {
         largest.push_back(static_cast<int>(i));
       }
     }
     std::ranges::stable_sort(largest, std::greater(), [&](int i) { return all_[i].bytes; });
     constexpr size_t kTold = 10;
     largest.resize(std::min(largest.size(), kTold));
-    std::string text = absl::StrCat(
-        "a plan's temporaries take at least ", alive_ + all_[asked_].bytes, " bytes while ",
-        describe(now_), " runs, and the budget is ", schedule_.budget, "; the largest of them:");
+    const int64_t needed = alive_ + (places_[asked_] < 0 ? all_[asked_].bytes : 0);
+    std::string text =
+        absl::StrCat("a plan's temporaries do not fit the budget of ", schedule_.budget,
+                     " bytes: ", needed, " are needed while ", describe(now_), " runs",
+                     isLong() ? ", or too much is computed again" : "", "; the largest of them:");
     for (int i : largest) {
       absl::StrAppend(&text, "\n  ", all_[i].bytes, " bytes of ", describe(all_[i].writers[0]));
     }
@@ -215,6 +227,8 @@ class Rematerialization {
     return absl::StrCat(stepName(schedule_, schedule_.steps[step]), where.empty() ? "" : " at ",
                         where);
   }
+
+  bool isLong() const { return steps_.size() > kMostSteps * schedule_.steps.size(); }
 
   // Runs a step of the schedule, for the first time or again.
   void runStep(int step) {
@@ -229,6 +243,9 @@ class Rematerialization {
     std::ranges::for_each(reads, lock);
     for (const ir::BufferRef& ref : reads) {
       if (ref.space == Space::Temporary && places_[ref.index] < 0) {
+        if (all_[ref.index].writers.empty()) {
+          reserve(ref.index);  // has no elements
+        }
         std::ranges::for_each(all_[ref.index].writers, [&](int writer) { runStep(writer); });
       }
     }
@@ -238,7 +255,7 @@ class Rematerialization {
         reserve(ref.index);
       }
     }
-    failed_ = failed_ || steps_.size() > kMostSteps * schedule_.steps.size();
+    failed_ = failed_ || isLong();
     if (failed_) {
       return;
     }
@@ -255,7 +272,8 @@ class Rematerialization {
 
   // A value whose writers have not all run, or that a step still reads, stays.
   void release(int value, int step) {
-    const bool isWritten = step >= all_[value].writers.back();
+    const std::vector<int>& writers = all_[value].writers;
+    const bool isWritten = writers.empty() || step >= writers.back();
     if (locks_[value] == 0 && places_[value] >= 0 && isWritten && nextUse(value) == kForever) {
       drop(value);
     }
@@ -370,6 +388,7 @@ void meetBudget(ir::Schedule* schedule) {
     values.emplace_back(orders.back());
   }
   auto target = static_cast<int64_t>(schedule->budget);
+  ir::Schedule last;
   for (int i = 0; i < kTries; ++i) {
     std::optional<ir::Schedule> best;
     std::string refusal;
@@ -394,10 +413,11 @@ void meetBudget(ir::Schedule* schedule) {
       *schedule = *std::move(best);
       return;
     }
-    target = target * static_cast<int64_t>(schedule->budget) / static_cast<int64_t>(arena);
+    target -= static_cast<int64_t>(arena - schedule->budget);
+    last = *std::move(best);
   }
-  throw OverBudget(absl::StrCat("a plan's temporaries take more than the budget of ",
-                                schedule->budget, " bytes, however they are packed"));
+  placeTemporaries(&last);
+  throw OverBudget(describeExcess(last));
 }
 
 }  // namespace fl::planner

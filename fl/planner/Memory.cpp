@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <random>
@@ -111,8 +112,13 @@ class Climb {
 }  // namespace
 
 std::vector<int64_t> bytesAlive(const ir::Schedule& schedule) {
-  // Temporaries that no step uses, of size 0, count as alive at step 0, even if there is none.
-  std::vector<int64_t> bytes(schedule.steps.size() + 2, 0);
+  // Temporaries that no step uses, of size 0, count as alive at step 0, even if there is none; and
+  // there may be nothing but temporaries.
+  size_t steps = schedule.steps.size();
+  for (const ir::Temporary& t : schedule.temporaries) {
+    steps = std::max(steps, static_cast<size_t>(t.last) + 1);
+  }
+  std::vector<int64_t> bytes(steps + 2, 0);
   for (const ir::Temporary& t : schedule.temporaries) {
     bytes[t.first] += static_cast<int64_t>(t.bytes);
     bytes[t.last + 1] -= static_cast<int64_t>(t.bytes);
@@ -227,11 +233,32 @@ void placeTemporaries(ir::Schedule* schedule) {
   schedule->arenaBytes = arenaOf(intervals, offsets);
 }
 
+std::string describeExcess(const ir::Schedule& schedule) {
+  const std::vector<int64_t> alive = bytesAlive(schedule);
+  const auto peak = static_cast<int>(std::ranges::max_element(alive) - alive.begin());
+  std::vector<ir::Temporary> largest;
+  std::ranges::copy_if(schedule.temporaries, std::back_inserter(largest),
+                       [&](const auto& t) { return t.first <= peak && peak <= t.last; });
+  std::ranges::stable_sort(largest, std::greater(), &ir::Temporary::bytes);
+  constexpr size_t kTold = 10;
+  largest.resize(std::min(largest.size(), kTold));
+  std::string text =
+      absl::StrCat("a plan's temporaries do not fit the budget of ", schedule.budget,
+                   " bytes: packed they take ", schedule.arenaBytes, "; the largest of them:");
+  for (const ir::Temporary& t : largest) {
+    const bool isMade = static_cast<size_t>(t.first) < schedule.steps.size();
+    const std::string where = isMade ? stepSite(schedule.steps[t.first]).toString() : "";
+    absl::StrAppend(&text, "\n  ", t.bytes, " bytes of ",
+                    isMade ? stepName(schedule, schedule.steps[t.first]) : "an interval",
+                    where.empty() ? "" : " at ", where);
+  }
+  return text;
+}
+
 void packTemporaries(ir::Schedule* schedule) {
   placeTemporaries(schedule);
   if (schedule->budget > 0 && schedule->arenaBytes > schedule->budget) {
-    throw OverBudget(absl::StrCat("a plan's temporaries take ", schedule->arenaBytes,
-                                  " bytes, and the budget is ", schedule->budget));
+    throw OverBudget(describeExcess(*schedule));
   }
 }
 

@@ -1,6 +1,7 @@
 // Lifetimes of temporaries and their places in the arena.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "fl/kernel/Schedule.h"
@@ -27,13 +28,15 @@ using Packer = std::vector<size_t> (*)(const std::vector<Interval>& intervals);
 std::vector<size_t> packBySize(const std::vector<Interval>& intervals);
 std::vector<size_t> packByArea(const std::vector<Interval>& intervals);
 std::vector<size_t> packByLength(const std::vector<Interval>& intervals);
-// In order of birth, each into the lowest gap that takes it; n log n.
+// In order of birth, each into the lowest gap that takes it: n times those alive at once.
 std::vector<size_t> packByBirth(const std::vector<Interval>& intervals);
 // The best of all, and where there are few, of some hundred orders near the best one: what lies
 // highest is placed earlier, until nothing is wasted. The same for the same intervals.
 std::vector<size_t> pack(const std::vector<Interval>& intervals);
 // The most bytes alive at once, below which nothing is packed.
 size_t lowerBound(const std::vector<Interval>& intervals);
+// How a packed schedule exceeds its budget, with the largest values at the step where most is alive.
+std::string describeExcess(const ir::Schedule& schedule);
 // pack() for temporaries.
 void placeTemporaries(ir::Schedule* schedule);
 

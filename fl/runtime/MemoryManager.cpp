@@ -525,10 +525,10 @@ Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes, const Buffe
     : MemoryBlock(allocateFor(*manager, bytes, origin), bytes),
       manager_(std::move(manager)),
       origin_(origin) {
-  liveBuffers().add(this);
   if (memoryLog().enabled()) {
     memoryLog().add("alloc", data(), bytes);
   }
+  liveBuffers().add(this);  // last: what throws before it leaves no trace
 }
 
 Buffer::~Buffer() {

@@ -10,7 +10,7 @@ fail() {
 }
 [[ $(head -1 <<<"$output") =~ ^([0-9.e-]+)\ ([0-9.e-]+)$ ]] || fail "no two losses"
 [[ ${BASH_REMATCH[1]} == "${BASH_REMATCH[2]}" ]] || fail "the losses differ"
-grep -q "the budget is 102400; the largest of them:" <<<"$output" || fail "no refusal"
+grep -q "do not fit the budget of 102400 bytes: " <<<"$output" || fail "no refusal"
 
 cd "$TEST_TMPDIR"
 if ! /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then

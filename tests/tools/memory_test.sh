@@ -31,6 +31,11 @@ wanted+="\"buffers\":[$(buffer 4032 0 1 8000),$(buffer 8000 1 2 0),$(buffer 4800
 "$fl" opt plan.flir >schedule.flir
 "$fl" memory schedule.flir | cmp - plan.json
 
+# Intervals alone have steps without names.
+echo 'schedule @s arena=0 bound=64 { temporary bytes=64 first=0 last=1 offset=0 }' >intervals.flir
+"$fl" opt --pass=pack intervals.flir | "$fl" memory - | tr -d ' \n' >plain
+grep -qF '"steps":[{"name":"","alive":64},{"name":"","alive":64}]' plain || fail "$(<plain)"
+
 echo 'kernel @k rank=1 reduced=[] { operand output f32 [1] scalar f32 %0 = scalar 0 : f32 stage { store 0 %0 } }' >kernel.flir
 "$fl" memory kernel.flir 2>err && fail "a kernel has no memory"
 grep -q "kernel.flir: is a kernel, which has no temporaries" err || fail "$(<err)"

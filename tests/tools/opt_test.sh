@@ -161,8 +161,9 @@ refused "opt: build makes a schedule of a graph" --pass=build schedule.flir
 run 0 opt --pass=order schedule.flir
 says out "schedule @s"
 run 1 opt --budget=1 --skip=fuse good.flir
-says err "bytes while"
-says err "and the budget is 1; the largest of them:"
+says err "a plan's temporaries do not fit the budget of 1 bytes: "
+says err " are needed while "
+says err "; the largest of them:"
 run 0 opt --skip=fuse --stop_after=fuse good.flir
 run 0 opt --skip=fuse --emit=llvm good.flir
 [[ $(grep -c "^define i64 @k" out) == 3 ]] || fail "--skip=fuse --emit=llvm: $(cat out)"

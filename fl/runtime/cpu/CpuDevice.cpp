@@ -212,7 +212,7 @@ class CpuSchedule : public ScheduleRunner {
   void runSteps(const Frame& frame) const override {
     std::unique_ptr<Buffer> scratch;
     if (scratchBytes_ > 0) {
-      scratch = std::make_unique<Buffer>(scratchBytes_);
+      scratch = std::make_unique<Buffer>(scratchBytes_, BufferOrigin{"scratch memory of calls"});
     }
     size_t begin = 0;
     for (const auto& step : steps_) {
