@@ -208,7 +208,7 @@ class EagerBackend : public TensorBackend {
       return *found;
     }
     ir::Graph graph;
-    ir::Node node{op, {}, attrs, type, currentCallSite()};
+    ir::Node node{op, {}, attrs, type};  // of no line: others will run it
     for (const TensorValue& operand : operands) {
       node.operands.push_back(
           graph.addParameter({operand->valueType(), operand->number() != nullptr}));

@@ -127,15 +127,18 @@ ScheduleRunner::ScheduleRunner(ir::Schedule schedule)
   for (const ir::Step& step : schedule_.steps) {
     for (const BufferRef& ref : stepBuffers(schedule_, step).writes) {
       if (ref.space == BufferRef::Space::Output) {
-        // A plan that was kept on disk has no lines.
-        const CallSite site = stepSite(step);
-        origins_[ref.index] = {stepName(schedule_, step),
-                               site.address() ? site : currentCallSite()};
+        origins_[ref.index] = {stepName(schedule_, step), stepSite(step)};
       }
     }
   }
   std::ranges::sort(reusable_);
   reusable_.erase(std::ranges::unique(reusable_).begin(), reusable_.end());
+}
+
+// Operators of eager mode, and plans that were kept on disk, have no lines but those of their runs.
+BufferOrigin ScheduleRunner::originOf(size_t output) const {
+  const BufferOrigin& known = origins_[output];
+  return {known.what, known.site.address() ? known.site : currentCallSite()};
 }
 
 ScheduleRunner::Writer ScheduleRunner::findWriter(int output) const {
@@ -161,7 +164,7 @@ MemoryBlockPtr ScheduleRunner::copyOf(const MemoryBlock& block, size_t output,
                                       const Frame& frame) const {
   const ir::ValueType& type = schedule_.outputs[output].type;
   const auto bytes = static_cast<int64_t>(bytesOf(type.type, type.shape));
-  auto copy = std::make_shared<Buffer>(bytes, origins_[output]);
+  auto copy = std::make_shared<Buffer>(bytes, originOf(output));
   const bool streams = host::isStreamed(bytes);
   std::vector<Bytes> wanted = {{0, bytes}};
   if (const Writer& writer = writers_[output]; writer.step && bytes > kCopyBytes) {
@@ -207,7 +210,7 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
       } else {
         outputs[i] = isOver ? copyOf(*buffers[output.over], i, frame)
                             : std::make_shared<Buffer>(bytesOf(output.type.type, output.type.shape),
-                                                       origins_[i]);
+                                                       originOf(i));
       }
     }
   }

@@ -78,6 +78,7 @@ class ScheduleRunner : public LoadedSchedule {
     const ir::LaunchStep* step = nullptr;
     size_t operand = 0;
   };
+  BufferOrigin originOf(size_t output) const;
   Writer findWriter(int output) const;
   void poisonDead(const Frame& frame, int begin, int end) const;
   Outputs placeOutputs(const Frame& frame, std::span<const MemoryBlockPtr> buffers,
