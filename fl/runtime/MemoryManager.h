@@ -71,7 +71,7 @@ void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
 // for plans that are made from then on: their values are computed again rather than kept until they
 // fit, to the same bits. A realize whose plan cannot fit throws std::runtime_error before anything
 // runs, with the largest values and their lines; what it would have computed stays pending.
-// Results, and eager mode, have no budget. Thread-safe.
+// Results, eager mode, and plans that run unfused after a failure have no budget. Thread-safe.
 void setMemoryBudget(size_t bytes);
 size_t getMemoryBudget();
 
