@@ -168,11 +168,11 @@ Temporary parseTemporary(Lexer& lexer) {
   temporary.bytes = lexer.takeSizeField("bytes");
   const size_t position = lexer.position();
   const int64_t first = lexer.takeField("first"), last = lexer.takeField("last");
-  if (first < 0 || last >= std::numeric_limits<int>::max()) {
-    lexer.failAt(position, "a step is out of range");
+  if (first < 0 || last < first || last >= std::numeric_limits<int>::max()) {
+    lexer.failAt(position, "first and last are no steps in order");
   }
   temporary.first = static_cast<int>(first);
-  temporary.last = std::max(static_cast<int>(last), temporary.first - 1);  // none is before it
+  temporary.last = static_cast<int>(last);
   temporary.offset = lexer.takeSizeField("offset");
   return temporary;
 }
