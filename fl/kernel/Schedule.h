@@ -137,7 +137,12 @@ void verifySteps(const Schedule& schedule);
 // The same, and that temporaries which live together do not overlap.
 void verify(const Schedule& schedule);
 
-std::string printSchedule(const Schedule& schedule, const std::string& name);
+struct SchedulePrintOptions {
+  bool callSites = false;  // of steps, as trailing comments; costs milliseconds a new line
+};
+
+std::string printSchedule(const Schedule& schedule, const std::string& name,
+                          const SchedulePrintOptions& options = {});
 // Throws ParseError.
 Schedule parseSchedule(const std::string& text);
 
