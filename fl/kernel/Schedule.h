@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fl/ir/Graph.h"
+#include "fl/ir/Text.h"
 #include "fl/kernel/Kernel.h"
 
 namespace fl::ir {
@@ -137,12 +138,8 @@ void verifySteps(const Schedule& schedule);
 // The same, and that temporaries which live together do not overlap.
 void verify(const Schedule& schedule);
 
-struct SchedulePrintOptions {
-  bool callSites = false;  // of steps, as trailing comments; costs milliseconds a new line
-};
-
 std::string printSchedule(const Schedule& schedule, const std::string& name,
-                          const SchedulePrintOptions& options = {});
+                          const PrintOptions& options = {});
 // Throws ParseError.
 Schedule parseSchedule(const std::string& text);
 

@@ -198,7 +198,7 @@ void parseEntry(Lexer& lexer, Schedule* schedule) {
 }  // namespace
 
 std::string printSchedule(const Schedule& schedule, const std::string& name,
-                          const SchedulePrintOptions& options) {
+                          const PrintOptions& options) {
   std::string text = "schedule @" + name + " arena=" + std::to_string(schedule.arenaBytes) +
                      " bound=" + std::to_string(schedule.arenaBound);
   if (schedule.unplannedBytes > 0) {
