@@ -1,10 +1,10 @@
 #include "fl/view/Stage.h"
 
 #include <map>
-#include <sstream>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "fl/base/Error.h"
@@ -16,7 +16,9 @@ namespace {
 
 using absl::StrCat;
 
-std::vector<std::string> linesOf(const std::string& text) { return absl::StrSplit(text, '\n'); }
+std::vector<absl::string_view> linesOf(const std::string& text) {
+  return absl::StrSplit(text, '\n');
+}
 
 bool definesItem(const std::string& form, absl::string_view line) {
   line = absl::StripLeadingAsciiWhitespace(line);
@@ -27,44 +29,51 @@ bool definesItem(const std::string& form, absl::string_view line) {
 // The comments behind nodes or steps, each on a line of its own as it is printed.
 std::vector<std::string> commentsBehind(const std::string& form, const std::string& text) {
   std::vector<std::string> comments;
-  for (const std::string& line : linesOf(text)) {
+  constexpr absl::string_view kComment = "  // ";
+  for (absl::string_view line : linesOf(text)) {
     if (definesItem(form, line)) {
-      const size_t found = line.find("  // ");
-      comments.push_back(found == std::string::npos ? "" : line.substr(found + 5));
+      const size_t found = line.find(kComment);
+      comments.emplace_back(found == line.npos ? "" : line.substr(found + kComment.size()));
     }
   }
   return comments;
 }
 
-// A text that was written by hand may have several on a line; then nothing is said of lines.
 void setLines(const std::string& text, size_t parameters, Stage* stage) {
   const std::vector<std::string> comments = commentsBehind(stage->form, text);
-  for (size_t i = 0; comments.size() + parameters == stage->items.size() && i < comments.size();
-       ++i) {
+  if (comments.size() + parameters != stage->items.size()) {
+    return;  // written by hand, with several on a line
+  }
+  for (size_t i = 0; i < comments.size(); ++i) {
     stage->items[parameters + i].line = comments[i];
   }
 }
 
-// "// fuse <title>: exp%9 sum%8; again: iota%3", and a line of costs behind it.
+// Of "exp%9 sum%8". Throws ParseError for what names no node.
+void addGroup(const std::string& text, absl::string_view nodes, size_t parameters, Stage* stage) {
+  for (absl::string_view node : absl::StrSplit(nodes, ' ')) {
+    size_t index = 0;
+    if (!absl::SimpleAtoi(node.substr(node.find('%') + 1), &index) ||
+        parameters + index >= stage->items.size()) {
+      Lexer(text).failAt(node.data() - text.data(), StrCat("\"", node, "\" is no node"));
+    }
+    stage->items[parameters + index].group = static_cast<int>(stage->groups.size());
+  }
+  stage->groups.emplace_back();
+}
+
+// "// fuse space=(10, 32) reduced=[0]: exp%9 sum%8; again: iota%3", and costs on a line behind it.
 void readGroups(const std::string& text, size_t parameters, Stage* stage) {
-  constexpr char kFuse[] = "// fuse ", kCost[] = "//   ";
-  for (const std::string& line : linesOf(text)) {
-    absl::string_view rest = line;
-    if (absl::ConsumePrefix(&rest, kFuse)) {
-      const std::pair<absl::string_view, absl::string_view> halves =
-          absl::StrSplit(rest, absl::MaxSplits("]: ", 1));
-      const std::pair<absl::string_view, absl::string_view> nodes =
-          absl::StrSplit(halves.second, absl::MaxSplits("; again: ", 1));
-      for (absl::string_view node : absl::StrSplit(nodes.first, ' ')) {
-        size_t index = 0;
-        const bool isNode = absl::SimpleAtoi(node.substr(node.find('%') + 1), &index) &&
-                            parameters + index < stage->items.size();
-        FL_USER_CHECK(isNode, "a group has ", std::string(node), ", which is no node");
-        stage->items[parameters + index].group = static_cast<int>(stage->groups.size());
-      }
-      stage->groups.push_back({StrCat(halves.first, "]"), std::string(nodes.second), ""});
-    } else if (absl::ConsumePrefix(&rest, kCost) && !stage->groups.empty()) {
-      stage->groups.back().cost = std::string(rest);
+  using Halves = std::pair<absl::string_view, absl::string_view>;
+  for (absl::string_view line : linesOf(text)) {
+    if (absl::ConsumePrefix(&line, "// fuse space=")) {
+      const Halves halves = absl::StrSplit(line, absl::MaxSplits("]: ", 1));
+      const Halves nodes = absl::StrSplit(halves.second, absl::MaxSplits("; again: ", 1));
+      addGroup(text, nodes.first, parameters, stage);
+      stage->groups.back() = {.title = StrCat("space=", halves.first, "]"),
+                              .again = std::string(nodes.second)};
+    } else if (absl::ConsumePrefix(&line, "//   ") && !stage->groups.empty()) {
+      stage->groups.back().cost = std::string(line);
     }
   }
 }

@@ -92,14 +92,31 @@ class Browser:
             self._call("Input.dispatchKeyEvent", type=kind, key=key)
 
     def click(self, selector):
-        """With the mouse, in the middle of the first element that the selector finds."""
-        box = self.run(
+        """With the mouse, near the top of the first element that the selector finds."""
+        place = self._place_of(selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            self._mouse(kind, place, button="left", clickCount=1)
+
+    def drag(self, selector, right, down):
+        place = self._place_of(selector)
+        self._mouse("mousePressed", place, button="left", clickCount=1)
+        place = {"x": place["x"] + right, "y": place["y"] + down}
+        self._mouse("mouseMoved", place, button="left")
+        self._mouse("mouseReleased", place, button="left", clickCount=1)
+
+    def turn_wheel(self, selector, down):
+        self._mouse("mouseWheel", self._place_of(selector), deltaX=0, deltaY=down)
+
+    def _place_of(self, selector):
+        place = self.run(
             f"(r => r && {{x: r.x + r.width / 2, y: r.y + Math.min(r.height / 2, 10)}})"
             f"(document.querySelector({json.dumps(selector)})?.getBoundingClientRect())"
         )
-        assert box, f"no {selector}"
-        for kind in ("mousePressed", "mouseReleased"):
-            self._call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **box)
+        assert place, f"no {selector}"
+        return place
+
+    def _mouse(self, kind, place, **parameters):
+        self._call("Input.dispatchMouseEvent", type=kind, **place, **parameters)
 
     def screenshot(self, path):
         data = self._call("Page.captureScreenshot", format="png")["data"]

@@ -104,10 +104,18 @@ class Page:
         if PICTURES:
             self.browser.screenshot(os.path.join(PICTURES, name))
 
+    def place(self, pane):
+        """How the pane's drawing is scaled (a) and moved (e, f)."""
+        return self.browser.run(
+            "(m => ({a: m.a, e: m.e, f: m.f}))"
+            f"(document.querySelector({json.dumps(pane + ' svg > g')}).getCTM())"
+        )
+
     def off_centre(self, selector):
         """How far, in pixels, the element is from the middle of its pane."""
         return self.browser.run(
-            "(e => { const a = e.getBoundingClientRect(), b = e.closest('svg').getBoundingClientRect();"
+            "(e => { const a = e.getBoundingClientRect();"
+            " const b = e.closest('svg').getBoundingClientRect();"
             " return Math.hypot(a.x + a.width / 2 - b.x - b.width / 2,"
             " a.y + a.height / 2 - b.y - b.height / 2); })"
             f"(document.querySelector({json.dumps(selector)}))"
@@ -123,7 +131,7 @@ def check_stages(page, plan):
         expect(page.count("#after g.unit"), closed_units(plan, index))
         assert plan["stages"][index]["name"] in page.text("#after h2"), page.text("#after h2")
         if "same" in plan["stages"][index]:
-            assert "No change" in page.text("#after h2"), page.text("#after h2")
+            assert "no change" in page.text("#after h2"), page.text("#after h2")
         elif not stage.get("groups"):
             for kind in ("new", "changed"):
                 wanted = [item for item in stage["items"] if item.get("change") == kind]
@@ -182,9 +190,22 @@ def check_timeline(page, plan):
     expect(page.count("#timeline rect.buffer"), len(plan["memory"]["buffers"]))
     expect(page.count("#timeline line.bound"), 1)
     page.go_to(1)
-    buffer = plan["memory"]["buffers"][0]
-    page.browser.run("document.querySelector('#timeline rect.buffer').dispatchEvent(new Event('click'))")
+    buffers = plan["memory"]["buffers"]
+    buffer = max(buffers, key=lambda each: each["bytes"])
+    page.browser.click(f"#timeline rect.buffer:nth-of-type({buffers.index(buffer) + 1})")
     expect(page.text("#after g.unit.selected text"), f"s{buffer['first']} {buffer['name']}")
+
+
+def check_zoom(page, plan):
+    """The wheel zooms, and a drag pans, one pane."""
+    places = [page.place(pane) for pane in ("#before", "#after")]
+    page.browser.turn_wheel("#after svg", -200)
+    zoomed = page.place("#after")
+    assert zoomed["a"] > places[1]["a"], (zoomed, places)
+    page.browser.drag("#after svg", 30, 40)
+    moved = page.place("#after")
+    expect([round(moved[key] - zoomed[key]) for key in "ef"], [30, 40])
+    expect(page.place("#before"), places[0])
 
 
 def check_inputs(page, plan):
@@ -204,7 +225,8 @@ def test_training_step(browser):
     page = Page(browser, "page.html")
     expect(page.count("#plan option"), len(plans))
     page.choose_plan(1)
-    for check in (check_stages, check_search, check_kernel, check_timeline, check_inputs):
+    checks = (check_stages, check_search, check_kernel, check_timeline, check_zoom, check_inputs)
+    for check in checks:
         check(page, plans[1])
     # A running program's page is that of its dump.
     run(FL, "view", "dump")
@@ -287,7 +309,8 @@ def test_other_forms(browser):
 def test_errors():
     os.makedirs("empty/plan0000")
     os.makedirs("broken/plan0000")
-    pathlib.Path("broken/plan0000/00_recorded.flir").write_text("graph @g(%x: f32[2]) {\n  frob\n}\n")
+    broken = pathlib.Path("broken/plan0000/00_recorded.flir")
+    broken.write_text("graph @g(%x: f32[2]) {\n  frob\n}\n")
     pathlib.Path("groups.flir").write_text("// fuse space=(3, 8) reduced=[0]: exp%7\n" + GRAPH)
     for arguments, words in (
         ([], "view: expected one folder or file"),
@@ -295,7 +318,7 @@ def test_errors():
         (["empty"], "empty: no dump: neither it nor a folder in it has .flir files"),
         (["broken"], "broken/plan0000/00_recorded.flir:2:3: "),
         (["--dot", "empty"], "empty: is a folder; --dot is for a file"),
-        (["--dot", "groups.flir"], "a group has exp%7, which is no node"),
+        (["--dot", "groups.flir"], 'groups.flir:1:35: "exp%7" is no node'),
         (["--page=nowhere/page.html", "graph.flir"], "nowhere/page.html: cannot be written: "),
         (["--time=-1", "graph.flir"], "--time: -1 is negative"),
         (["--time=1", "kernel.flir"], "--time: kernel.flir has no schedule to run"),

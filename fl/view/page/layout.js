@@ -1,6 +1,12 @@
 // Places of units: dagre lays out the units of each open unit by themselves, the inner ones first.
 
-const LAYOUT = {nodesep: 14, ranksep: 26, marginx: 10, marginy: 10, ranker: 'tight-tree'};
+const LAYOUT = {
+  nodesep: 14,
+  ranksep: 26,
+  marginx: 10,
+  marginy: 10,
+  ranker: 'tight-tree'
+};
 const TITLE_HEIGHT = 22;
 // dagre makes a node of each layer that an edge crosses. Edges that span the fewest units take part
 // in the layout, up to so many units together; the others are drawn beside it.
@@ -28,12 +34,16 @@ function layoutOf(unit, open) {
   dagre.layout(graph);
   const {width, height} = graph.graph();
   const title = unit.key === undefined ? 0 : TITLE_HEIGHT;
-  children.forEach(child => { child.y += title; });
+  children.forEach(child => {
+    child.y += title;
+  });
   edges.forEach(edge => {
     if (edge.far) {
       edge.points = bentPoints(children[edge.from], children[edge.to], FAR_BEND * spanOf(edge));
     } else {
-      edge.points.forEach(point => { point.y += title; });
+      edge.points.forEach(point => {
+        point.y += title;
+      });
     }
   });
   const minimum = title ? widthOfText(titleOf(unit), 12) + 16 : 0;

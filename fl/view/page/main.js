@@ -2,7 +2,12 @@
 
 const plans = readPlans();
 const details = d3.select('#details');
-const state = {plan: plans[0], stage: plans[0].stages.length > 1 ? 1 : 0, hits: [], hit: -1};
+const state = {
+  plan: plans[0],
+  stage: plans[0].stages.length > 1 ? 1 : 0,
+  hits: [],
+  hit: -1
+};
 const panes = {
   before: new Pane(document.getElementById('before'), onClick),
   after: new Pane(document.getElementById('after'), onClick),
@@ -18,10 +23,12 @@ function showStage(index) {
   const {before, after} = stages();
   const withInputs = d3.select('#inputs').property('checked');
   d3.select('#before').style('display', before ? null : 'none');
-  panes.before.show(state.plan, before, withInputs, item => after.gone.has(item.id) ? 'gone' : undefined, false);
-  panes.after.show(state.plan, after, withInputs, item => after.compares && changeOf(after, item), true);
+  panes.before.show(
+      state.plan, before, withInputs, item => after.gone.has(item.id) ? 'gone' : undefined, false);
+  panes.after.show(
+      state.plan, after, withInputs, item => after.compares && changeOf(after, item), true);
   panes.before.element.select('h2').text(before ? headingOf(before) : '');
-  panes.after.element.select('h2').text(headingOf(after) + changesInWords(after));
+  panes.after.element.select('h2').text(headingOf(after, changesOf(after)));
   panes.before.fit();
   panes.after.fit();
   d3.selectAll('#passes button').classed('shown', (_, i) => i === state.stage);
@@ -29,17 +36,22 @@ function showStage(index) {
   search();
 }
 
-function headingOf(stage) {
+// "06_fuse: 67 nodes, 13 kernels new. Why the pass is where it is."
+function headingOf(stage, changes = []) {
   const nodes = stage.items.filter(item => !item.parameter).length;
-  return `${stage.name}: ${nodes} ${stage.form === 'schedule' ? 'steps' : 'nodes'}. ${stage.why}`;
+  const counts = [`${nodes} ${stage.form === 'schedule' ? 'steps' : 'nodes'}`, ...changes];
+  return `${stage.name}: ${counts.join(', ')}. ${stage.why}`;
 }
 
-function changesInWords(stage) {
-  if (stage.same) return '. No change.';
-  if (!stage.compares) return '.';
-  const count = kind => stage.items.filter(item => item.change === kind).length;
-  const kernels = stage.newGroups.size > 0 ? `, ${stage.newGroups.size} kernels new` : '';
-  return `. ${count('new')} new, ${count('changed')} changed, ${stage.gone.size} gone${kernels}.`;
+function changesOf(stage) {
+  if (stage.same) return ['no change'];
+  const counts = [
+    ...['new', 'changed'].map(
+        kind => [stage.items.filter(item => item.change === kind).length, kind]),
+    [stage.gone.size, 'gone'],
+    [stage.newGroups.size, 'kernels new'],
+  ];
+  return counts.filter(([count]) => count > 0).map(([count, kind]) => `${count} ${kind}`);
 }
 
 function onClick(pane, unit) {
@@ -92,7 +104,8 @@ function selectStep(id) {
 }
 
 function textOf(item) {
-  const inside = item.kernel === undefined ? [] : state.plan.kernels[item.kernel].items.map(each => each.op);
+  const inside =
+      item.kernel === undefined ? [] : state.plan.kernels[item.kernel].items.map(each => each.op);
   return [item.name, item.op, item.line, item.type, ...inside].join(' ').toLowerCase();
 }
 
@@ -122,23 +135,37 @@ function nextHit() {
 function showPlanNumber(index) {
   state.plan = plans[index];
   const {plan} = state;
-  const buttons = d3.select('#passes').selectAll('button').data(plan.stages, (stage, i) => `${index} ${i}`);
+  const buttons =
+      d3.select('#passes').selectAll('button').data(plan.stages, (stage, i) => `${index} ${i}`);
   buttons.exit().remove();
-  buttons.enter().append('button').text(stage => stage.name.replace(/^\d+_/, '')).attr('title', stage => stage.why)
-    .classed('same', stage => stage.same).on('click', (_, i) => showStage(i));
+  buttons.enter()
+      .append('button')
+      .text(stage => stage.name.replace(/^\d+_/, ''))
+      .attr('title', stage => stage.why)
+      .classed('same', stage => stage.same)
+      .on('click', (_, i) => showStage(i));
   const firstStep = plan.stages[plan.stages.length - 1].items.filter(item => item.parameter).length;
-  drawTimeline(document.getElementById('timeline'), plan.memory, step => selectStep(firstStep + step));
+  drawTimeline(
+      document.getElementById('timeline'), plan.memory, step => selectStep(firstStep + step));
   showStage(plan.stages.length > 1 ? 1 : 0);
 }
 
-d3.select('#plan').selectAll('option').data(plans).enter().append('option').attr('value', (_, i) => i).text(plan => plan.name);
-d3.select('#plan').on('change', function() { showPlanNumber(+this.value); });
+d3.select('#plan')
+    .selectAll('option')
+    .data(plans)
+    .enter()
+    .append('option')
+    .attr('value', (_, i) => i)
+    .text(plan => plan.name);
+d3.select('#plan').on('change', function() {
+  showPlanNumber(+this.value);
+});
 d3.select('#search').on('input', search).on('keydown', () => {
-  d3.event.stopPropagation();
   if (d3.event.key === 'Enter') nextHit();
 });
 d3.select('#inputs').on('change', () => showStage(state.stage));
 d3.select(document).on('keydown', () => {
+  if (d3.event.target.closest('select, #search')) return;  // where arrows have a meaning
   if (d3.event.key === 'ArrowRight') showStage(state.stage + 1);
   if (d3.event.key === 'ArrowLeft') showStage(state.stage - 1);
 });

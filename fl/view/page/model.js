@@ -6,7 +6,8 @@
 const MOST_UNITS = 100;
 
 function readPlans() {
-  return [...document.querySelectorAll('script.plan')].map(element => readPlan(JSON.parse(element.textContent)));
+  return [...document.querySelectorAll('script.plan')].map(
+      element => readPlan(JSON.parse(element.textContent)));
 }
 
 function readPlan(plan) {
@@ -21,7 +22,8 @@ function readPlan(plan) {
   plan.stages.forEach((stage, i) => {
     const before = plan.stages[i - 1];
     if (stage.same) {
-      Object.assign(stage, {...before, name: stage.name, why: stage.why, same: true, compares: true});
+      Object.assign(
+          stage, {...before, name: stage.name, why: stage.why, same: true, compares: true});
     } else {
       expand(stage.items);
     }
@@ -56,24 +58,30 @@ const beforeOf = (stage, id) => stage.same ? id : stage.items[id].before;
 const afterOf = (stage, id) => stage.same ? id : stage.items.findIndex(item => item.before === id);
 const changeOf = (stage, item) => stage.same ? undefined : item.change;
 
-// The items of a kernel that the unit opens to, of whichever kind.
+// The units of a stage, each behind those that it reads.
 function unitsOf(plan, stage, withInputs) {
   const key = text => `${stage.form} ${text}`;
   const members = (stage.groups || []).map(() => []);
   const units = [];
   for (const item of stage.items) {
     if (item.parameter && !withInputs) continue;
-    const unit = {key: key(`item ${item.id}`), kind: kindOf(item), item, ids: [item.id], items: stage.items};
+    const unit =
+        {key: key(`item ${item.id}`), kind: kindOf(item), item, ids: [item.id], items: stage.items};
     if (item.group !== undefined) {
       members[item.group].push(unit);
       continue;
     }
-    if (item.kernel !== undefined) unit.children = kernelUnits(unit.key, plan.kernels[item.kernel].items);
+    if (item.kernel !== undefined)
+      unit.children = kernelUnits(unit.key, plan.kernels[item.kernel].items);
     units.push(unit);
   }
   members.forEach((children, i) => units.push({
-    key: key(`group ${i}`), kind: 'kernel', group: stage.groups[i], children,
-    ids: children.map(unit => unit.item.id), items: stage.items,
+    key: key(`group ${i}`),
+    kind: 'kernel',
+    group: stage.groups[i],
+    children,
+    ids: children.map(unit => unit.item.id),
+    items: stage.items,
   }));
   return bundled(inOrder(units), key('all'));
 }
@@ -85,7 +93,8 @@ function kindOf(item) {
 }
 
 function kernelUnits(key, items) {
-  return items.map(item => ({key: `${key} ${item.id}`, kind: 'item', item, inner: true, ids: [item.id], items}));
+  return items.map(
+      item => ({key: `${key} ${item.id}`, kind: 'item', item, inner: true, ids: [item.id], items}));
 }
 
 // Which of the units, if any, holds an item.
@@ -140,8 +149,11 @@ function bundled(units, key) {
     const part = units.slice(i, i + size);
     const name = `${key} ${i}`;
     sections.push({
-      key: name, kind: 'section', children: bundled(part, name),
-      ids: part.flatMap(unit => unit.ids), items: part[0].items,
+      key: name,
+      kind: 'section',
+      children: bundled(part, name),
+      ids: part.flatMap(unit => unit.ids),
+      items: part[0].items,
     });
   }
   return sections;
@@ -163,10 +175,11 @@ const UNITS_OF_BYTES = [[1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB']];
 
 function bytesInWords(bytes) {
   const [scale, unit] = UNITS_OF_BYTES.find(([size]) => bytes >= size) || [1, 'B'];
-  return `${+(bytes / scale).toPrecision(3)} ${unit}`;
+  return `${+ (bytes / scale).toPrecision(3)} ${unit}`;
 }
 
-const timeInWords = us => us < 1000 ? `${us.toPrecision(3)} us` : `${(us / 1000).toPrecision(3)} ms`;
+const timeInWords = us =>
+    us < 1000 ? `${us.toPrecision(3)} us` : `${(us / 1000).toPrecision(3)} ms`;
 
 const shortened = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
 
