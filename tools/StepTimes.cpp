@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 
+#include "fl/base/Error.h"
 #include "fl/runtime/Device.h"
 #include "tools/Program.h"
 #include "tools/Values.h"
@@ -47,7 +48,11 @@ std::vector<view::StepTime> timeSteps(const std::string& name, const ir::Schedul
   std::vector<NpyArray> inputs = drawInputs(program->parameters(), /*seed=*/0);
   program->fitDrawn(std::vector<bool>(inputs.size(), true), &inputs);
   const auto loaded = program->load("lazy", "cpu", inputs);
-  loaded->run();
+  try {
+    loaded->run();
+  } catch (const std::invalid_argument& error) {
+    throwUser("--time: ", name, " does not run on drawn inputs: ", error.what());
+  }
   StepClock clock;
   runtime::stepObserver() = &clock;
   for (int i = 0; i < runs; ++i) {

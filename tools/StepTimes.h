@@ -9,7 +9,7 @@
 namespace fl::tools {
 
 // Medians of `runs` runs on the CPU after a warm-up, one a step or steps that run together. Inputs
-// are drawn. Throws std::invalid_argument, beginning with `name`, for a schedule that cannot run.
+// are drawn. Throws std::exception, with `name`, for a schedule that does not run on them.
 std::vector<view::StepTime> timeSteps(const std::string& name, const ir::Schedule& schedule,
                                       int runs);
 

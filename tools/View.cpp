@@ -96,9 +96,9 @@ void timePlan(view::Plan* plan, int runs) {
 int runView(int argc, char** argv) {
   const std::vector<char*> arguments = parseCommandLine(
       "fl view [flags] DIR|FILE.flir   (- reads standard input)\n\nShows what FL_DUMP wrote below "
-      "DIR, or a graph and what each pass makes of it, in a page for a browser. --time=N runs each "
-      "plan "
-      "N times on drawn inputs and shows the median time of each step.",
+      "DIR, or a graph and what each pass makes of it, in a page for a browser.\n--time=N runs "
+      "each "
+      "plan N times on drawn inputs and shows the median time of each step.",
       __FILE__, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "view: expected one folder or file");
   const std::string path = arguments[1];

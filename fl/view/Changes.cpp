@@ -39,7 +39,7 @@ class Unmatched {
 class Matching {
  public:
   Matching(const Stage& before, const Stage& after)
-      : before_(before), after_(after), changes_(after.items.size()), taken_(before.items.size()) {
+      : after_(after), changes_(after.items.size()), taken_(before.items.size()) {
     for (size_t i = 0; i < before.items.size(); ++i) {
       const Item& item = before.items[i];
       const std::string looks = looksOf(before, item);
@@ -102,7 +102,6 @@ class Matching {
     }
   }
 
-  const Stage& before_;
   const Stage& after_;
   std::vector<Change> changes_;
   std::vector<bool> taken_;

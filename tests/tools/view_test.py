@@ -26,6 +26,21 @@ GRAPH = """graph @f(%x: f32[4,8], %w: f32[3,4]) {
   return %2
 }
 """
+EQUAL = """graph @f(%x: f32[4,8]) {
+  %0 = mul %x, %x : f32[4,8]
+  %1 = mul %x, %x : f32[4,8]
+  %2 = add %0, %1 : f32[4,8]
+  %3 = exp %2 : f32[4,8]
+  return %3
+}
+"""
+LOOKUP = """graph @f(%x: f32[4], %i: s64[64]) {
+  %0 = add %i, %i : s64[64]
+  %1 = add %0, %0 : s64[64]
+  %2 = gather %x, %1 {axis=0} : f32[64]
+  return %2
+}
+"""
 KERNEL = """kernel @k rank=1 reduced=[] {
   operand input f32 [1]
   operand output f32 [1]
@@ -132,7 +147,12 @@ def check_stages(page, plan):
         assert plan["stages"][index]["name"] in page.text("#after h2"), page.text("#after h2")
         if "same" in plan["stages"][index]:
             assert "no change" in page.text("#after h2"), page.text("#after h2")
+            expect(page.count("#before g.unit.gone"), 0)
         elif not stage.get("groups"):
+            if index > 1 and stage["compares"]:
+                kept = {item.get("before") for item in stage["items"]}
+                before = whole_stage(plan, index - 1)["items"]
+                expect(page.count("#before g.unit.gone"), len(set(range(len(before))) - kept))
             for kind in ("new", "changed"):
                 wanted = [item for item in stage["items"] if item.get("change") == kind]
                 expect(page.count(f"#after g.unit.{kind}"), len(wanted))
@@ -235,6 +255,16 @@ def test_training_step(browser):
     expect(page.count("#after g.unit"), closed_units(plans[0], 1))
 
 
+def test_changes():
+    """cse merges equal products: the second is gone, and what read it changed."""
+    pathlib.Path("equal.flir").write_text(EQUAL)
+    run(FL, "view", "--page=equal.html", "equal.flir")
+    (plan,) = plans_of("equal.html")
+    cse = whole_stage(plan, stage_number(plan, "cse"))["items"]
+    shown = [(item["name"], item.get("before"), item.get("change")) for item in cse]
+    expect(shown, [("%p0", 0, None), ("%0", 1, None), ("%1", 3, "changed"), ("%2", 4, None)])
+
+
 def large_graph(layers):
     """A training step of a perceptron: 11 nodes a layer."""
     lines, results = [], []
@@ -311,6 +341,7 @@ def test_errors():
     os.makedirs("broken/plan0000")
     broken = pathlib.Path("broken/plan0000/00_recorded.flir")
     broken.write_text("graph @g(%x: f32[2]) {\n  frob\n}\n")
+    pathlib.Path("lookup.flir").write_text(LOOKUP)
     pathlib.Path("groups.flir").write_text("// fuse space=(3, 8) reduced=[0]: exp%7\n" + GRAPH)
     for arguments, words in (
         ([], "view: expected one folder or file"),
@@ -322,6 +353,7 @@ def test_errors():
         (["--page=nowhere/page.html", "graph.flir"], "nowhere/page.html: cannot be written: "),
         (["--time=-1", "graph.flir"], "--time: -1 is negative"),
         (["--time=1", "kernel.flir"], "--time: kernel.flir has no schedule to run"),
+        (["--time=1", "lookup.flir"], "--time: lookup.flir does not run on drawn inputs: a lookup"),
     ):
         error = run(FL, "view", *arguments, code=1).stderr
         assert error.startswith(f"fl: {words}"), (arguments, error)
@@ -337,6 +369,7 @@ def main():
     pathlib.Path("kernel.flir").write_text(KERNEL)
     test_dot()
     test_errors()
+    test_changes()
     with Browser() as browser:
         test_training_step(browser)
         test_large_graph(browser)

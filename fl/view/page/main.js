@@ -2,12 +2,7 @@
 
 const plans = readPlans();
 const details = d3.select('#details');
-const state = {
-  plan: plans[0],
-  stage: plans[0].stages.length > 1 ? 1 : 0,
-  hits: [],
-  hit: -1
-};
+const state = {};  // plan, stage: its number, hits: items, hit: which of them, isHit(item)
 const panes = {
   before: new Pane(document.getElementById('before'), onClick),
   after: new Pane(document.getElementById('after'), onClick),
@@ -159,6 +154,7 @@ d3.select('#plan')
     .text(plan => plan.name);
 d3.select('#plan').on('change', function() {
   showPlanNumber(+this.value);
+  this.blur();  // or it would take the arrow keys
 });
 d3.select('#search').on('input', search).on('keydown', () => {
   if (d3.event.key === 'Enter') nextHit();
