@@ -45,7 +45,7 @@ std::string currentText(const Compilation& compilation, const PassInfo& pass) {
     return printGraph(compilation.graph, "g", {.callSites = true});
   }
   return isStage(pass, "fusion") ? printFusion(compilation.graph, compilation.fusion)
-                                 : printSchedule(compilation.schedule, "s");
+                                 : printSchedule(compilation.schedule, "s", {.callSites = true});
 }
 
 void verifyStage(const Compilation& compilation, const PassInfo& pass) {

@@ -18,6 +18,7 @@
 #include "fl/planner/Planner.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
+#include "fl/view/LivePage.h"
 
 namespace fl::lazy {
 namespace {
@@ -430,12 +431,13 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
     logWarning(history_.explain(graph));
   }
   const PlanDump dump;
+  view::LivePlan viewed(device_->target());
   codegen::CompileOptions options;
   options.lowering = device_->lowering();
   options.verify = flags().check == "verify";
   options.skip = flags().skip;
   options.budget = budget;
-  options.observe = dump.observer();
+  options.observe = viewed.observer(dump.observer());
   runtime::counters().plansBuilt++;
   try {
     auto plan = device_->load(kept_.scheduleOf(graph, options), &kernels_);

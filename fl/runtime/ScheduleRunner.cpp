@@ -217,6 +217,11 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
   return outputs;
 }
 
+StepObserver*& stepObserver() {
+  thread_local StepObserver* observer = nullptr;
+  return observer;
+}
+
 LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buffers,
                                             std::span<const Number> numbers,
                                             std::span<const bool> spare) const {
@@ -240,6 +245,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   }
   {
     const host::FloatEnvironment environment;
+    frame.observer = stepObserver();
     frame.poisons = arena != nullptr && flags().check == "poison";
     runSteps(frame);
   }
