@@ -27,6 +27,7 @@ ROOM_LINES = {
     ("library",): 3000,
     ("tile",): 2000,
     ("check",): 500,
+    ("profile",): 300,
     ("view",): 800,
     ("lazy", "eager"): 2000,
     ("autograd",): 3000,

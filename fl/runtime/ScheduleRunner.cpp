@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
@@ -226,6 +227,11 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
                                             std::span<const Number> numbers,
                                             std::span<const bool> spare) const {
   Frame frame;
+  frame.observer = stepObserver();
+  std::optional<ProfiledRun> profiled;
+  if (profile::isActive()) {
+    frame.observer = &profiled.emplace(schedule_, labels_, frame.observer);
+  }
   frame.blocks = buffers;
   frame.numberBits.resize(numbers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -245,7 +251,6 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   }
   {
     const host::FloatEnvironment environment;
-    frame.observer = stepObserver();
     frame.poisons = arena != nullptr && flags().check == "poison";
     runSteps(frame);
   }

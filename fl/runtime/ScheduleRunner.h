@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "fl/runtime/Device.h"
+#include "fl/runtime/StepLabel.h"
 
 namespace fl::runtime {
 
@@ -94,6 +95,7 @@ class ScheduleRunner : public LoadedSchedule {
   std::vector<int> reusable_;                       // all of them
   std::vector<Writer> writers_;                     // by output that is over a parameter
   std::vector<BufferOrigin> origins_;               // of outputs
+  mutable StepLabels labels_;
 };
 
 }  // namespace fl::runtime
