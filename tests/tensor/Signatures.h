@@ -182,7 +182,7 @@ FL_SIGNATURE(fl::stringToDtype, dtype (*)(const std::string&));
 
 // ---- backend/af/mem: memory managers, where dim_t is Dim ----
 static_assert(std::is_same_v<Dim, long long>);
-using Device = std::shared_ptr<MemoryManagerDeviceInterface>;
+using MemoryDevice = std::shared_ptr<MemoryManagerDeviceInterface>;
 FL_CALL(std::declval<MemoryManagerDeviceInterface>().getActiveDeviceId, GetActiveDeviceIdFn);
 FL_CALL(std::declval<MemoryManagerDeviceInterface>().getMaxMemorySize, GetMaxMemorySizeFn);
 FL_CALL(std::declval<MemoryManagerDeviceInterface>().nativeAlloc, NativeAllocFn);
@@ -221,12 +221,12 @@ FL_METHOD(MemoryManagerAdapter::setLogStream, void (MemoryManagerAdapter::*)(std
 FL_METHOD(MemoryManagerAdapter::getLogStream, std::ostream* (MemoryManagerAdapter::*)() const);
 FL_METHOD(MemoryManagerAdapter::setLoggingEnabled, void (MemoryManagerAdapter::*)(bool));
 FL_METHOD(MemoryManagerAdapter::setLogFlushInterval, void (MemoryManagerAdapter::*)(size_t));
-static_assert(std::is_same_v<decltype(MemoryManagerAdapter::deviceInterface), const Device>);
+static_assert(std::is_same_v<decltype(MemoryManagerAdapter::deviceInterface), const MemoryDevice>);
 static_assert(std::is_abstract_v<MemoryManagerAdapter>);
-FL_TAKES(CachingMemoryManager, 2, int, Device);
+FL_TAKES(CachingMemoryManager, 2, int, MemoryDevice);
 FL_METHOD(CachingMemoryManager::setRecyclingSizeLimit, void (CachingMemoryManager::*)(size_t));
 FL_METHOD(CachingMemoryManager::setSplitSizeLimit, void (CachingMemoryManager::*)(size_t));
-FL_TAKES(DefaultMemoryManager, 4, int, unsigned, bool, Device);
+FL_TAKES(DefaultMemoryManager, 4, int, unsigned, bool, MemoryDevice);
 FL_METHOD(DefaultMemoryManager::setMaxMemorySize, void (DefaultMemoryManager::*)());
 FL_METHOD(DefaultMemoryManager::getMaxBytes, size_t (DefaultMemoryManager::*)());
 FL_METHOD(DefaultMemoryManager::getMaxBuffers, unsigned (DefaultMemoryManager::*)());
