@@ -13,14 +13,12 @@ constexpr size_t kMost = std::numeric_limits<size_t>::max() / 4;
 constexpr size_t kMostSmall = size_t{1} << 20;
 constexpr int kAlignmentPower = 6;
 static_assert(kAlignment == size_t{1} << kAlignmentPower);
-// The class of blocks that are not small, and of pieces.
-constexpr size_t kLarge = std::numeric_limits<size_t>::max();
 
 // Four sizes between neighbouring powers of two, so that a block is at most a quarter larger than
 // asked for (below 256 bytes: one more unit of 64).
 struct SizeClass {
   size_t bytes;
-  size_t index;
+  uint16_t index;
 };
 
 SizeClass smallSize(size_t bytes) {
@@ -28,11 +26,9 @@ SizeClass smallSize(size_t bytes) {
   const int power = std::bit_width(wanted - 1) - 1;       // 2^power < wanted <= 2^(power + 1)
   const int step = std::max(power - 2, kAlignmentPower);  // 2^step
   const size_t steps = ((wanted - 1) >> step) + 1;
-  return {steps << step, static_cast<size_t>(power) * 4 + steps - (size_t{1} << (power - step))};
+  const size_t index = static_cast<size_t>(power) * 4 + steps - (size_t{1} << (power - step));
+  return {steps << step, static_cast<uint16_t>(index)};
 }
-
-// Blocks that are not small.
-constexpr SizeClass largeSize(size_t bytes) { return {roundUp(bytes, kPage), kLarge}; }
 
 // What is left over is a block of its own then, also where it is of no use but to its neighbour.
 bool isWorthSplitting(size_t bytes, size_t wanted) {
@@ -45,7 +41,8 @@ Block& BlockCache::take(size_t bytes) {
   if (bytes > kMost) {
     throw OutOfMemory();
   }
-  const SizeClass size = bytes <= kMostSmall ? smallSize(bytes) : largeSize(bytes);
+  const SizeClass size =
+      bytes <= kMostSmall ? smallSize(bytes) : SizeClass{roundUp(bytes, kPage), kLarge};
   Block* block = size.index == kLarge ? takeLarge(size.bytes) : takeSmall(size.index);
   if (block == nullptr) {
     block = &takeFromSystem(size.bytes, size.index);
@@ -85,13 +82,13 @@ Block* BlockCache::find(const void* pointer) const {
   return found != blocks_.end() && found->second->isLocked() ? found->second.get() : nullptr;
 }
 
-Block* BlockCache::takeSmall(size_t index) {
-  if (small_[index].empty()) {
+Block* BlockCache::takeSmall(uint16_t sizeClass) {
+  Block* const newest = unused_[sizeClass].older;
+  if (newest == &unused_[sizeClass]) {
     return nullptr;
   }
-  Block* block = small_[index].back();
-  unkeep(*block);
-  return block;
+  unkeep(*newest);
+  return newest;
 }
 
 Block* BlockCache::takeLarge(size_t bytes) {
@@ -111,7 +108,7 @@ Block* BlockCache::takeLarge(size_t bytes) {
   return block;
 }
 
-Block& BlockCache::takeFromSystem(size_t bytes, size_t sizeClass) {
+Block& BlockCache::takeFromSystem(size_t bytes, uint16_t sizeClass) {
   const size_t held = stats_.liveBytes + stats_.cachedBytes;
   const double most = static_cast<double>(functions_->getMemoryPressureThreshold()) *
                       static_cast<double>(functions_->getMaxMemorySize(device_));
@@ -126,7 +123,7 @@ Block& BlockCache::takeFromSystem(size_t bytes, size_t sizeClass) {
   return add(pointer, bytes, sizeClass);
 }
 
-Block& BlockCache::add(char* pointer, size_t bytes, size_t sizeClass) {
+Block& BlockCache::add(char* pointer, size_t bytes, uint16_t sizeClass) {
   auto& block = blocks_[pointer] = std::make_unique<Block>();
   block->pointer = pointer;
   block->bytes = bytes;
@@ -157,12 +154,28 @@ Block& BlockCache::merge(Block& first, Block& second) {
 }
 
 void BlockCache::trim(size_t mostCached) {
-  for (Block* block = unused_.newer; stats_.cachedBytes > mostCached && block != &unused_;) {
-    Block& oldest = *std::exchange(block, block->newer);
-    if (!oldest.isPiece()) {
-      giveToSystem(oldest);
+  while (stats_.cachedBytes > mostCached) {
+    Block* block = oldest();
+    if (block == nullptr) {
+      return;
+    }
+    giveToSystem(*block);
+  }
+}
+
+// Of the unused blocks that are no pieces; null if there are none.
+Block* BlockCache::oldest() {
+  Block* found = nullptr;
+  for (Block& ends : unused_) {
+    Block* block = ends.newer;
+    while (block != &ends && block->isPiece()) {
+      block = block->newer;
+    }
+    if (block != &ends && (found == nullptr || block->freedAt < found->freedAt)) {
+      found = block;
     }
   }
+  return found;
 }
 
 void BlockCache::giveToSystem(Block& block) {
@@ -175,13 +188,13 @@ void BlockCache::giveToSystem(Block& block) {
 
 void BlockCache::keep(Block& block) {
   stats_.cachedBytes += block.bytes;
+  block.freedAt = freed_++;
   if (block.sizeClass == kLarge) {
     large_.insert(&block);
-  } else {
-    small_[block.sizeClass].push_back(&block);
   }
-  block.newer = &unused_;
-  block.older = std::exchange(unused_.older, &block);
+  Block& ends = unused_[block.sizeClass];
+  block.newer = &ends;
+  block.older = std::exchange(ends.older, &block);
   block.older->newer = &block;
 }
 
@@ -189,10 +202,6 @@ void BlockCache::unkeep(Block& block) {
   stats_.cachedBytes -= block.bytes;
   if (block.sizeClass == kLarge) {
     large_.erase(&block);
-  } else if (auto& same = small_[block.sizeClass]; same.back() == &block) {
-    same.pop_back();
-  } else {
-    same.pop_front();  // as only the first that was freed of all is not taken from the end
   }
   block.older->newer = block.newer;
   block.newer->older = block.older;

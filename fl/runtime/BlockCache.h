@@ -4,7 +4,7 @@
 
 #include <array>
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <set>
@@ -20,12 +20,13 @@ struct Block {
   bool isLocked() const { return managerLock || userLock; }
   bool isPiece() const { return before || after; }
 
-  char* pointer;
-  size_t bytes;
-  size_t sizeClass;  // of small ones
+  char* pointer = nullptr;
+  size_t bytes = 0;
+  uint16_t sizeClass = 0;
   bool managerLock = false, userLock = false;
+  uint64_t freedAt = 0;                // the number of blocks that were freed before it
+  Block *older = this, *newer = this;  // of the unused ones of its class, by when they were freed
   Block *before = nullptr, *after = nullptr;  // neighbouring pieces
-  Block *older = this, *newer = this;         // of those that are unused, by when they were freed
 };
 
 // Not thread-safe.
@@ -56,6 +57,12 @@ class BlockCache {
   size_t splitLimit = std::numeric_limits<size_t>::max();
 
  private:
+  // Addresses are multiples of 64; a map looks at the lowest bits of a hash.
+  struct AddressHash {
+    size_t operator()(const void* pointer) const {
+      return __builtin_bswap64(reinterpret_cast<uintptr_t>(pointer) * 0x9e3779b97f4a7c15);
+    }
+  };
   struct Smaller {
     using is_transparent = void;
     bool operator()(const Block* a, const Block* b) const {
@@ -64,23 +71,28 @@ class BlockCache {
     bool operator()(const Block* a, size_t bytes) const { return a->bytes < bytes; }
   };
 
-  Block* takeSmall(size_t index);
+  // Small blocks, of up to 2^20 bytes, have four classes a power of two, below this one, which is
+  // that of large ones and of pieces.
+  static constexpr uint16_t kLarge = 20 * 4 + 1;
+
+  Block* takeSmall(uint16_t sizeClass);
   Block* takeLarge(size_t bytes);
-  Block& takeFromSystem(size_t bytes, size_t sizeClass);
-  Block& add(char* pointer, size_t bytes, size_t sizeClass);
+  Block& takeFromSystem(size_t bytes, uint16_t sizeClass);
+  Block& add(char* pointer, size_t bytes, uint16_t sizeClass);
   void split(Block& block, size_t bytes);
   Block& merge(Block& first, Block& second);
   void trim(size_t mostCached);
+  Block* oldest();
   void giveToSystem(Block& block);
   void keep(Block& block);
   void unkeep(Block& block);
 
   const std::shared_ptr<MemoryManagerDeviceInterface> functions_;
   const int device_;
-  absl::flat_hash_map<const void*, std::unique_ptr<Block>> blocks_;
-  std::array<std::deque<Block*>, 20 * 4 + 1> small_;  // unused ones by size, the last freed last
-  std::set<Block*, Smaller> large_;                   // unused ones
-  Block unused_{};  // between the one that was freed last and the one that was freed first
+  absl::flat_hash_map<const void*, std::unique_ptr<Block>, AddressHash> blocks_;
+  std::array<Block, kLarge + 1> unused_;  // by class: between the newest and the oldest
+  std::set<Block*, Smaller> large_;       // unused ones
+  uint64_t freed_ = 0;                    // blocks
   MemoryStats stats_;
   CacheLimit limit_;
 };

@@ -24,6 +24,19 @@ Block& liveBlock(const BlockCache& cache, const char* caller, const void* ptr) {
 }
 }  // namespace
 
+inline BlockCache& CachingMemoryManager::cache(int device) const {
+  if (const auto i = static_cast<size_t>(device); i < caches_.size() && caches_[i]) {
+    return *caches_[i];
+  }
+  throw std::runtime_error(
+      detail::concat("CachingMemoryManager: device ", device, " is not managed"));
+}
+
+inline BlockCache& CachingMemoryManager::activeCache() const {
+  runtime::checkDeviceFunctions(*deviceInterface);
+  return cache(deviceInterface->getActiveDeviceId());
+}
+
 CachingMemoryManager::CachingMemoryManager(int numDevices,
                                            std::shared_ptr<MemoryManagerDeviceInterface> functions)
     : MemoryManagerAdapter(std::move(functions)),
@@ -147,19 +160,6 @@ void CachingMemoryManager::setSplitSizeLimit(size_t bytes) {
       each->splitLimit = bytes;
     }
   }
-}
-
-BlockCache& CachingMemoryManager::cache(int device) const {
-  if (device < 0 || device >= static_cast<int>(caches_.size()) || !caches_[device]) {
-    throw std::runtime_error(
-        detail::concat("CachingMemoryManager: device ", device, " is not managed"));
-  }
-  return *caches_[device];
-}
-
-BlockCache& CachingMemoryManager::activeCache() const {
-  runtime::checkDeviceFunctions(*deviceInterface);
-  return cache(deviceInterface->getActiveDeviceId());
 }
 
 void CachingMemoryManager::add(int device) {

@@ -35,7 +35,7 @@ class MemoryManagerInstaller {
   static void unsetMemoryManager();
 
  private:
-  const std::shared_ptr<MemoryManagerAdapter> impl_;
+  std::shared_ptr<MemoryManagerAdapter> impl_;
 };
 
 }  // namespace fl

@@ -151,6 +151,22 @@ TEST_F(CachingManager, LargeBlocksAreSplitAndGrowTogether) {
   EXPECT_EQ(device_.allocations, 1u);
 }
 
+TEST_F(CachingManager, PiecesAreSplitBetweenOthers) {
+  auto* whole = static_cast<char*>(take(12 * kMB));
+  giveBack(whole);
+  void* first = take(8 * kMB);
+  void* third = take(4 * kMB);
+  giveBack(first);
+  EXPECT_EQ(take(3 * kMB), whole);
+  void* second = take(5 * kMB);
+  EXPECT_EQ(second, whole + 3 * kMB);
+  giveBack(whole), giveBack(third);
+  EXPECT_EQ(manager_->allocated(second), 5 * kMB);
+  EXPECT_EQ(take(4 * kMB), third) << "the first has not grown into it";
+  giveBack(second), giveBack(third);
+  EXPECT_EQ(take(12 * kMB), whole);
+}
+
 TEST_F(CachingManager, TheSmallestLargeBlockServes) {
   void* four = take(4 * kMB);
   void* six = take(6 * kMB);
@@ -336,13 +352,20 @@ TEST_F(CachingManager, ChainsKeepOneBlockMore) {
   giveBack(block);
 }
 
-TEST_F(CachingManager, WhatIsUnusedLongestGoesFirst) {
-  void* first = take(6 * kMB);
-  void* second = take(7 * kMB);
-  void* third = take(kMB * 11 / 2);
-  giveBack(second), giveBack(first), giveBack(third);  // beyond kFloor
-  EXPECT_EQ(device_.frees, 1u);
-  EXPECT_FALSE(device_.sizes.contains(second));
+// By the block that is freed first.
+class CachingManagerFreeing : public CachingManager,
+                              public ::testing::WithParamInterface<size_t> {};
+INSTANTIATE_TEST_SUITE_P(First, CachingManagerFreeing, ::testing::Values(0, 1, 2));
+
+TEST_P(CachingManagerFreeing, WhatIsUnusedLongestGoesFirst) {
+  const size_t first = GetParam();
+  void* const blocks[] = {take(kMB), take(7 * kMB), take(kMB * 17 / 2)};  // more than kFloor
+  for (size_t i = first; i < first + 3; ++i) {
+    giveBack(blocks[i % 3]);
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(device_.sizes.contains(blocks[i]), i != first) << i;
+  }
 }
 
 TEST_F(CachingManager, AnEarlyPeakIsForgotten) {
@@ -407,7 +430,7 @@ class Traffic {
   using Blocks = std::map<uintptr_t, Block>;
 
   void take() {
-    const size_t most = size_t{64} << generator_() % 17;
+    const size_t most = size_t{256} << generator_() % 17;
     Dim bytes = static_cast<Dim>(sizeof(unsigned) + generator_() % most);
     auto* block = static_cast<char*>(manager_->alloc(false, 1, &bytes, 1));
     const auto address = reinterpret_cast<uintptr_t>(block);
