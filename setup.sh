@@ -13,6 +13,8 @@ packages=(
   # libraries
   libdnnl-dev libabsl-dev libxxhash-dev libdw-dev libzstd-dev zlib1g-dev
   nlohmann-json3-dev libcereal-dev libzip-dev libhwy-dev
+  # the page of `fl view`, and what its test opens it and its DOT with
+  node-d3 node-dagre-layout chromium-headless-shell graphviz
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev
   # learning curves, and charts of the benchmarks

@@ -1,5 +1,5 @@
 // Everything a program needs: tensors, gradients, modules, optimizers, datasets and meters,
-// functions compiled whole, memory managers, the number of threads and the memory budget.
+// functions compiled whole, profiles, memory managers, the number of threads and the memory budget.
 #pragma once
 
 #include "fl/autograd/autograd.h"
@@ -9,6 +9,7 @@
 #include "fl/meter/meters.h"
 #include "fl/nn/nn.h"
 #include "fl/optim/optim.h"
+#include "fl/profile/Profile.h"
 #include "fl/runtime/CachingMemoryManager.h"
 #include "fl/runtime/DefaultMemoryManager.h"
 #include "fl/runtime/MemoryManager.h"

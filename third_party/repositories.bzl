@@ -46,6 +46,30 @@ def system_repositories():
         needs = {"include/cereal/cereal.hpp": "libcereal-dev"},
     )
     system_library(
+        name = "d3",
+        build = "//third_party:d3.BUILD",
+        links = [
+            "share/doc/node-d3/copyright",
+            "share/nodejs/d3/dist/d3.min.js",
+        ],
+        needs = {
+            "share/doc/node-d3/copyright": "node-d3",
+            "share/nodejs/d3/dist/d3.min.js": "node-d3",
+        },
+    )
+    system_library(
+        name = "dagre",
+        build = "//third_party:dagre.BUILD",
+        links = [
+            "share/doc/node-dagre-layout/copyright",
+            "share/nodejs/dagre/dist/dagre.min.js",
+        ],
+        needs = {
+            "share/doc/node-dagre-layout/copyright": "node-dagre-layout",
+            "share/nodejs/dagre/dist/dagre.min.js": "node-dagre-layout",
+        },
+    )
+    system_library(
         name = "dnnl",
         build = "//third_party:dnnl.BUILD",
         needs = {

@@ -9,6 +9,7 @@
 #include "tools/Opt.h"
 #include "tools/Reduce.h"
 #include "tools/Run.h"
+#include "tools/View.h"
 
 namespace {
 
@@ -27,9 +28,12 @@ int runCommand(int argc, char** argv) {
   if (command == "reduce") {
     return fl::tools::runReduce(argc - 1, argv + 1);
   }
+  if (command == "view") {
+    return fl::tools::runView(argc - 1, argv + 1);
+  }
   const bool asked = command == "--help";
-  (asked ? std::cout : std::cerr)
-      << "usage: fl opt|run|memory|reduce [flags] FILE.flir   (fl opt --help lists the flags of opt)\n";
+  (asked ? std::cout : std::cerr) << "usage: fl opt|run|memory|view|reduce [flags] FILE.flir   (fl "
+                                     "opt --help lists the flags of opt)\n";
   return asked ? 0 : 1;
 }
 

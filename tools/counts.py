@@ -27,6 +27,8 @@ ROOM_LINES = {
     ("library",): 3000,
     ("tile",): 2000,
     ("check",): 500,
+    ("profile",): 300,
+    ("view",): 800,
     ("lazy", "eager"): 2000,
     ("autograd",): 3000,
     ("nn", "optim", "data", "meter"): 5000,

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -63,6 +64,17 @@ void AtomicFile::commit() {
   if (error) {
     fail(path_, error.message());
   }
+}
+
+void AtomicFile::write(const fs::path& path, const std::string& text) {
+  AtomicFile file(path);
+  std::ofstream stream(file.partial());
+  stream << text;
+  stream.close();
+  if (!stream) {
+    fail(path, std::error_code(errno, std::generic_category()).message());
+  }
+  file.commit();
 }
 
 void AtomicFile::checkWritable(const fs::path& path) {

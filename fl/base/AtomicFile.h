@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace fl {
 
@@ -22,6 +23,9 @@ class AtomicFile {
   const std::filesystem::path& partial() const { return partial_; }
   // Gives the file its name, replacing what had it. Throws std::runtime_error naming it.
   void commit();
+
+  // A file with the text. Throws std::runtime_error naming the path where it cannot be.
+  static void write(const std::filesystem::path& path, const std::string& text);
 
   // Throws std::runtime_error, naming the path, where such a file could not be written: so that a
   // program finds out before its work is done, not after.

@@ -100,7 +100,8 @@ class ScheduleBuilder {
 
   // An update whose old value no later unit reads is written over it: in the buffer that the old
   // value is given for that, or in the parameter's if the run may take it. From the last one on,
-  // so that all of a chain get the buffer of its end.
+  // so that all of a chain get the buffer of its end. What it writes there is copied first if it is
+  // read from there.
   void placeUpdates(const std::vector<Unit>& units) {
     const std::vector<int> lastReaders = findLastReaders(units);
     for (size_t i = units.size(); i-- > 0;) {
@@ -110,8 +111,7 @@ class ScheduleBuilder {
       }
       const auto& operands = graph_.node(id).operands;
       const ValueId base = plan_.values[operands[0]].base;
-      const bool free = isContiguous(operands[0]) && lastReaders[base] == static_cast<int>(i) &&
-                        plan_.values[operands[1]].base != base;
+      const bool free = isContiguous(operands[0]) && lastReaders[base] == static_cast<int>(i);
       if (free && !buffers_[base]) {
         buffers_[base] = bufferFor(id);
       } else if (free && graph_.isParameter(base) && isOutput(buffers_[id])) {
@@ -232,18 +232,19 @@ class ScheduleBuilder {
     lowerNode(graph_, node, operands, to, lowering_, &schedule_);
   }
 
+  ir::OperandSource copied(ValueId id) {
+    const BufferRef copy = newTemporary(graph_.type(id));
+    copyValue(id, copy);
+    return {copy, ir::contiguousLayout(graph_.type(id).shape)};
+  }
+
   ir::OperandSource source(ValueId id, bool contiguous) {
+    const ResolvedValue& value = plan_.values[id];
     if (graph_.isNumber(id)) {
       return {{BufferRef::Space::Parameter, id}, {}};
-    }
-    const ResolvedValue& value = plan_.values[id];
-    const bool number = graph_.isNumber(value.base);
-    if (number || (contiguous && !isContiguous(id))) {
-      const BufferRef copy = newTemporary(graph_.type(id));
-      copyValue(id, copy);
-      return {copy, ir::contiguousLayout(graph_.type(id).shape)};
-    }
-    if (!stored_[value.base] && !buffers_[value.base]) {
+    } else if (graph_.isNumber(value.base) || (contiguous && !isContiguous(id))) {
+      return copied(id);
+    } else if (!stored_[value.base] && !buffers_[value.base]) {
       emitAlone(value.base);
     }
     return {bufferFor(value.base), value.layout};
@@ -255,12 +256,13 @@ class ScheduleBuilder {
       // Its strides could not express it, so its operand's elements are written out in order.
       return copyValue(node.operands[0], bufferFor(id));
     }
-    if (writesBox(node.op, lowering_) && !isInPlace(id)) {
+    const bool inPlace = writesBox(node.op, lowering_) && isInPlace(id);
+    if (writesBox(node.op, lowering_) && !inPlace) {
       copyValue(node.operands[0], bufferFor(id));
     }
     const bool contiguous = needsContiguousOperands(node.op, lowering_);
-    if (!tryLower(node, contiguous, bufferFor(id))) {
-      FL_INTERNAL_CHECK(tryLower(node, true, bufferFor(id)), ir::opName(node.op));
+    if (!tryLower(node, contiguous, inPlace, bufferFor(id))) {
+      FL_INTERNAL_CHECK(tryLower(node, true, inPlace, bufferFor(id)), ir::opName(node.op));
     }
   }
 
@@ -271,7 +273,7 @@ class ScheduleBuilder {
     return buffers_[base] == own || (isOutput(own) && schedule_.outputs[own.index].over == base);
   }
 
-  bool tryLower(const Node& node, bool contiguous, const BufferRef& result) {
+  bool tryLower(const Node& node, bool contiguous, bool inPlace, const BufferRef& result) {
     std::vector<ir::OperandSource> operands;
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const ValueId operand = node.operands[i], base = plan_.values[operand].base;
@@ -282,8 +284,10 @@ class ScheduleBuilder {
       }
       // A kernel that writes a number to a box may not hold all axes; routines take buffers.
       const bool written = !contiguous && update && i == 1 && !graph_.isNumber(operand);
-      operands.push_back(written && graph_.isNumber(base) ? ir::OperandSource{{}, {}, base}
-                                                          : source(operand, contiguous));
+      const bool over = inPlace && base == plan_.values[node.operands[0]].base;
+      operands.push_back(over                               ? copied(operand)
+                         : written && graph_.isNumber(base) ? ir::OperandSource{{}, {}, base}
+                                                            : source(operand, contiguous));
     }
     return lowerNode(graph_, node, operands, result, lowering_, &schedule_);
   }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "fl/codegen/Passes.h"
 #include "fl/ir/Text.h"
 #include "fl/planner/Planner.h"
+#include "fl/profile/Profile.h"
 
 namespace fl::codegen {
 namespace {
@@ -45,7 +45,7 @@ std::string currentText(const Compilation& compilation, const PassInfo& pass) {
     return printGraph(compilation.graph, "g", {.callSites = true});
   }
   return isStage(pass, "fusion") ? printFusion(compilation.graph, compilation.fusion)
-                                 : printSchedule(compilation.schedule, "s");
+                                 : printSchedule(compilation.schedule, "s", {.callSites = true});
 }
 
 void verifyStage(const Compilation& compilation, const PassInfo& pass) {
@@ -57,14 +57,17 @@ void verifyStage(const Compilation& compilation, const PassInfo& pass) {
 }
 
 void runPass(const PassRow& row, Compilation& compilation, const CompileOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const int64_t begin = profile::now();
   injectFault(row.info.name);
   row.run(compilation);
-  const std::chrono::duration<double, std::milli> elapsed =
-      std::chrono::steady_clock::now() - start;
-  constexpr double kSlow = 1000;  // told wherever a line a realize is
-  const int level = elapsed.count() > kSlow ? 1 : 3;
-  logLine(level, absl::StrCat("pass ", row.info.name, " ", elapsed.count(), " ms"));
+  const int64_t end = profile::now();
+  if (profile::isActive()) {
+    profile::add(profile::label(profile::Lane::Planning, profile::Extent::Part, row.info.name),
+                 begin, end);
+  }
+  constexpr int64_t kSlow = 1'000'000'000;  // told wherever a line a realize is
+  const double elapsed = static_cast<double>(end - begin) / 1e6;
+  logLine(end - begin > kSlow ? 1 : 3, absl::StrCat("pass ", row.info.name, " ", elapsed, " ms"));
   if (options.verify) verifyStage(compilation, row.info);
 }
 
@@ -105,9 +108,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
   compilation.graph = std::move(graph);
   int number = 0;
   auto observe = [&](const std::string& pass, const std::string& text) {
-    if (options.observe) {
-      options.observe(number, pass, text);
-    }
+    if (options.observe) options.observe(number, pass, text);
     logLine(5, "after " + pass + ":\n" + text);
   };
   const bool observed = options.observe || logEnabled(5);
@@ -119,9 +120,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
     if (!skipped.contains(row.info.name)) {
       runPass(row, compilation, options);
     }
-    if (observed) {
-      observe(row.info.name, currentText(compilation, row.info));
-    }
+    if (observed) observe(row.info.name, currentText(compilation, row.info));
     if (options.stopAfter == row.info.name) {
       return compilation;
     }

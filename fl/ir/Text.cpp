@@ -220,7 +220,7 @@ Attrs parseAttrs(Lexer& lexer, Op op) {
 }
 
 std::string printGraph(const Graph& graph, const std::string& name,
-                       const GraphPrintOptions& options) {
+                       const PrintOptions& options) {
   std::string text = "graph @" + name + "(";
   for (size_t i = 0; i < graph.parameters().size(); ++i) {
     const Parameter& parameter = graph.parameters()[i];

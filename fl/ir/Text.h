@@ -19,12 +19,12 @@ class Lexer;
 
 namespace fl::ir {
 
-struct GraphPrintOptions {
-  bool callSites = false;  // as trailing comments; costs milliseconds a new line
+struct PrintOptions {
+  bool callSites = false;  // of nodes or steps, as trailing comments; costs milliseconds a new line
 };
 
 std::string printGraph(const Graph& graph, const std::string& name,
-                       const GraphPrintOptions& options = {});
+                       const PrintOptions& options = {});
 // Throws ParseError with line, column and a caret, or for a type that is not the inferred one.
 Graph parseGraph(const std::string& text);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fl/ir/Graph.h"
+#include "fl/ir/Text.h"
 #include "fl/kernel/Kernel.h"
 
 namespace fl::ir {
@@ -137,7 +138,8 @@ void verifySteps(const Schedule& schedule);
 // The same, and that temporaries which live together do not overlap.
 void verify(const Schedule& schedule);
 
-std::string printSchedule(const Schedule& schedule, const std::string& name);
+std::string printSchedule(const Schedule& schedule, const std::string& name,
+                          const PrintOptions& options = {});
 // Throws ParseError.
 Schedule parseSchedule(const std::string& text);
 

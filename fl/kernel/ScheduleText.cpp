@@ -80,7 +80,7 @@ std::string printStep(const LaunchStep& launch) {
   }
   return text + ") numbers=" +
          listToString(std::vector<Dim>(launch.numbers.begin(), launch.numbers.end())) +
-         (launch.epilogue ? " epilogue\n" : "\n");
+         (launch.epilogue ? " epilogue" : "");
 }
 
 LaunchStep parseLaunch(Lexer& lexer) {
@@ -110,7 +110,7 @@ std::string printStep(const LibraryStep& call) {
   for (size_t i = 0; i < call.operands.size(); ++i) {
     text += (i ? ", " : "") + printRef(call.operands[i]) + ": " + call.operandTypes[i].toString();
   }
-  return text + ") -> " + printRef(call.result) + ": " + call.resultType.toString() + "\n";
+  return text + ") -> " + printRef(call.result) + ": " + call.resultType.toString();
 }
 
 void parseTypedRef(Lexer& lexer, BufferRef* ref, ValueType* type) {
@@ -197,7 +197,8 @@ void parseEntry(Lexer& lexer, Schedule* schedule) {
 
 }  // namespace
 
-std::string printSchedule(const Schedule& schedule, const std::string& name) {
+std::string printSchedule(const Schedule& schedule, const std::string& name,
+                          const PrintOptions& options) {
   std::string text = "schedule @" + name + " arena=" + std::to_string(schedule.arenaBytes) +
                      " bound=" + std::to_string(schedule.arenaBound);
   if (schedule.unplannedBytes > 0) {
@@ -221,7 +222,9 @@ std::string printSchedule(const Schedule& schedule, const std::string& name) {
     text += printKernel(schedule.kernels[i], "k" + std::to_string(i));
   }
   for (const Step& step : schedule.steps) {
-    text += std::visit([](const auto& s) { return printStep(s); }, step);
+    const std::string site = options.callSites ? stepSite(step).toString() : "";
+    text += std::visit([](const auto& s) { return printStep(s); }, step) +
+            (site.empty() ? "" : "  // " + site) + "\n";
   }
   return text + "}\n";
 }

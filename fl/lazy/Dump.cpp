@@ -1,12 +1,8 @@
 #include "fl/lazy/Dump.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
-#include <stdexcept>
 #include <unordered_map>
 
 #include "fl/base/AtomicFile.h"
@@ -56,17 +52,6 @@ std::string makePlanFolder(const std::string& path) {
   return folder;
 }
 
-void writeFile(const std::string& path, const std::string& text) {
-  AtomicFile file(path);
-  std::ofstream stream(file.partial());
-  stream << text;
-  stream.close();
-  if (!stream) {
-    throw std::runtime_error(path + ": cannot be written: " + std::strerror(errno));
-  }
-  file.commit();
-}
-
 }  // namespace
 
 PlanDump::PlanDump() {
@@ -82,8 +67,9 @@ std::function<void(int, const std::string&, const std::string&)> PlanDump::obser
   }
   return [path = flags().dump, folder = folder_](int number, const std::string& pass,
                                                  const std::string& text) {
-    attempt(path,
-            [&] { writeFile(folder + "/" + numbered("%02d_", number) + pass + ".flir", text); });
+    attempt(path, [&] {
+      AtomicFile::write(folder + "/" + numbered("%02d_", number) + pass + ".flir", text);
+    });
   };
 }
 

@@ -13,9 +13,11 @@
 #include "fl/ir/Text.h"
 #include "fl/lazy/Dump.h"
 #include "fl/planner/Planner.h"
+#include "fl/profile/Profile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
 #include "fl/runtime/SystemMemory.h"
+#include "fl/view/LivePage.h"
 
 namespace fl::lazy {
 namespace {
@@ -59,6 +61,7 @@ struct ThreadSegments {
   uint64_t refused = 0;             // the one that a realize ran last
   bool recording = false;           // a function: nothing runs
   Recorded recorded;                // since this thread's last realize
+  int64_t since = 0;                // of a profile: when its first operator was recorded
   const void* lastFlush = nullptr;  // the site of the last automatic one
 
   // Nothing is pending. The segment that records goes on: it is another when it is realized.
@@ -125,7 +128,9 @@ void Engine::record(const LazyNodePtr& node) {
   node->segment = segments.pending.back();
   node->self = node;
   segments_[node->segment].append(node.get());
-  ++segments.recorded.nodes;
+  if (segments.recorded.nodes++ == 0 && profile::isActive()) {
+    segments.since = profile::now();
+  }
   segments.recorded.bytes += resultBytes(*node);
   for (const LazyNodePtr& operand : node->operands) {
     if (operand->buffer && operand->segment != node->segment) {
@@ -215,6 +220,12 @@ void Engine::realize(LazyNode* node) {
 // An error leaves everything pending as it is.
 void Engine::realizeMine() {
   ThreadSegments& segments = threadSegments(this);
+  if (profile::isActive() && segments.recorded.nodes > 0 && segments.since > 0) {
+    const std::string name = detail::concat(segments.recorded.nodes, " operators");
+    profile::add(
+        profile::label(profile::Lane::Recording, profile::Extent::Whole, name, currentCallSite()),
+        std::exchange(segments.since, 0), profile::now());
+  }
   for (uint64_t segment : segments.pending) {
     segments.refused = segment;  // if it throws
     realizeSegment(segment);
@@ -416,13 +427,19 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   if (flags().cache == "explain") {
     logWarning(history_.explain(graph));
   }
+  const profile::Scope scope([&] {
+    return profile::label(profile::Lane::Planning, profile::Extent::Whole,
+                          detail::concat("plan of ", graph.nodes().size(), " operators"),
+                          graph.nodes().empty() ? CallSite() : graph.nodes().back().site);
+  });
   const PlanDump dump;
+  view::LivePlan viewed(device_->target());
   codegen::CompileOptions options;
   options.lowering = device_->lowering();
   options.verify = flags().check == "verify";
   options.skip = flags().skip;
   options.budget = budget;
-  options.observe = dump.observer();
+  options.observe = viewed.observer(dump.observer());
   runtime::counters().plansBuilt++;
   try {
     auto plan = device_->load(kept_.scheduleOf(graph, options), &kernels_);

@@ -15,6 +15,7 @@
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
+#include "fl/runtime/StepLabel.h"
 
 namespace fl::lazy {
 
@@ -182,6 +183,10 @@ void KernelCompiler::compileOne(const Request& request) {
   if (loadKept(kernel)) {
     return;  // another process was faster
   }
+  const profile::Scope scope([&] {
+    return profile::label(profile::Lane::Compiling, profile::Extent::Whole,
+                          runtime::kernelLabel(kernel.kernel()), request.site);
+  });
   try {
     const auto start = std::chrono::steady_clock::now();
     const ir::Artifact artifact =

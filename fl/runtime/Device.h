@@ -46,6 +46,15 @@ inline void dropUnused(KernelCache* cache) {
 }
 
 // A schedule made ready to run: everything that can be computed before the inputs are known.
+// Told by the runs of this thread that steps [begin, end) have run, together if they are several.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual void afterSteps(size_t begin, size_t end) = 0;
+};
+// That of this thread, none at first; it outlives the runs.
+StepObserver*& stepObserver();
+
 class LoadedSchedule {
  public:
   using Outputs = absl::InlinedVector<MemoryBlockPtr, 2>;

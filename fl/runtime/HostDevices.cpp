@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "fl/base/Error.h"
+#include "fl/profile/Profile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleRunner.h"
 #include "fl/runtime/cpu/CpuDevice.h"
@@ -63,6 +64,7 @@ class InterpretingDevice : public Device {
 }  // namespace
 
 std::unique_ptr<Device> makeDevice(const std::string& name) {
+  profile::startIfAsked();
   if (name == "cpu") {
     return cpu::makeCpuDevice();
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
@@ -217,10 +218,20 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
   return outputs;
 }
 
+StepObserver*& stepObserver() {
+  thread_local StepObserver* observer = nullptr;
+  return observer;
+}
+
 LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buffers,
                                             std::span<const Number> numbers,
                                             std::span<const bool> spare) const {
   Frame frame;
+  frame.observer = stepObserver();
+  std::optional<ProfiledRun> profiled;
+  if (profile::isActive()) {
+    frame.observer = &profiled.emplace(schedule_, labels_, frame.observer);
+  }
   frame.blocks = buffers;
   frame.numberBits.resize(numbers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {

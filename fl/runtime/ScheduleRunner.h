@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "fl/runtime/Device.h"
+#include "fl/runtime/StepLabel.h"
 
 namespace fl::runtime {
 
@@ -29,15 +30,20 @@ class ScheduleRunner : public LoadedSchedule {
     char* arena = nullptr;
     absl::InlinedVector<uint64_t, 8> numberBits;
     bool poisons = false;  // FL_CHECK=poison
+    StepObserver* observer = nullptr;
 
     void* address(const ir::BufferRef& ref, const ir::Schedule& schedule) const;
     // The block of a parameter whose elements stay as they are during this run; null for others.
     const MemoryBlock* constant(const ir::BufferRef& ref) const;
   };
   virtual void runSteps(const Frame& frame) const = 0;
-  // For runSteps() to call, in order: steps [begin, end) have run. Temporaries that no later step
-  // uses are poisoned, if memory is: what reads one whose place may be another's finds no value.
+  // For runSteps() to call, in order: steps [begin, end) have run. The observer is told.
+  // Temporaries that no later step uses are poisoned, if memory is: what reads one whose place may
+  // be another's finds no value.
   void afterSteps(const Frame& frame, size_t begin, size_t end) const {
+    if (frame.observer) {
+      frame.observer->afterSteps(begin, end);
+    }
     if (frame.poisons) {
       poisonDead(frame, static_cast<int>(begin), static_cast<int>(end));
     }
@@ -89,6 +95,7 @@ class ScheduleRunner : public LoadedSchedule {
   std::vector<int> reusable_;                       // all of them
   std::vector<Writer> writers_;                     // by output that is over a parameter
   std::vector<BufferOrigin> origins_;               // of outputs
+  mutable StepLabels labels_;
 };
 
 }  // namespace fl::runtime

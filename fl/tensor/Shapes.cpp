@@ -79,28 +79,27 @@ Tensor TensorBackend::concatenate(const std::vector<Tensor>& tensors, const unsi
 
 namespace {
 
-// `width` elements before and after along `axis`, mirrored (`symmetric`) or repeated from the edge.
-Tensor extend(const Tensor& input, int axis, int before, int after, bool symmetric) {
-  const Dim size = input.dim(axis);
-  FL_USER_CHECK(!symmetric || (before <= size && after <= size), detail::describe("pad", input),
-                ": symmetric padding of (", before, ", ", after, ") exceeds dimension ", axis);
-  std::vector<Tensor> parts;
-  auto edge = [&](Dim first, int width) {
-    std::vector<Index> indices(axis, Index(span));
-    indices.push_back(symmetric ? range(first, first + width) : range(first, first + 1));
-    Tensor part = input(indices);
-    Shape repeat(std::vector<Dim>(input.ndim(), 1));
-    repeat[axis] = width;
-    return symmetric ? flip(part, axis) : tile(part, repeat);
+// The indices of elements [first, first + count) along `axis`.
+std::vector<Index> along(int axis, Dim first, Dim count) {
+  std::vector<Index> indices(axis, Index(span));
+  indices.push_back(range(first, first + count));
+  return indices;
+}
+
+// Fills the elements before and after `inner` of them along `axis` with what lies within: mirrored
+// (`symmetric`), or the edge again.
+void fillBorders(Tensor& padded, int axis, Dim before, Dim inner, bool symmetric) {
+  const Dim after = padded.dim(axis) - before - inner;
+  const auto fill = [&](Dim first, Dim source, Dim count) {
+    if (count > 0) {
+      const Tensor part = padded(along(axis, source, symmetric ? count : 1));
+      Shape repeat(std::vector<Dim>(padded.ndim(), 1));
+      repeat[axis] = count;
+      padded(along(axis, first, count)) = symmetric ? flip(part, axis) : tile(part, repeat);
+    }
   };
-  if (before > 0) {
-    parts.push_back(edge(0, before));
-  }
-  parts.push_back(input);
-  if (after > 0) {
-    parts.push_back(edge(symmetric ? size - after : size - 1, after));
-  }
-  return concatenate(parts, axis);
+  fill(0, before, before);
+  fill(before + inner, before + inner - (symmetric ? after : 1), after);
 }
 
 }  // namespace
@@ -109,22 +108,22 @@ Tensor TensorBackend::pad(const Tensor& tensor, const std::vector<std::pair<int,
                           const PadType type) {
   const int rank = std::max(tensor.ndim(), static_cast<int>(padWidths.size()));
   const Tensor input(ofRank(rank, tensor));
-  if (type == PadType::Constant) {
-    std::vector<Dim> widths(2 * input.ndim(), 0);
-    for (size_t i = 0; i < padWidths.size(); ++i) {
-      widths[i] = padWidths[i].first;
-      widths[input.ndim() + i] = padWidths[i].second;
-    }
-    const Tensor zero = detail::numberTensor(Number::fromSigned(0, input.type()));
-    return detail::applyOp(ir::Op::Pad, {input, zero}, ir::Attrs(widths));
-  }
-  Tensor result = input;
+  const bool symmetric = type == PadType::Symmetric;
+  std::vector<Dim> widths(2 * input.ndim(), 0);
   for (size_t i = 0; i < padWidths.size(); ++i) {
-    const auto [before, after] = padWidths[i];
-    FL_USER_CHECK(before >= 0 && after >= 0 && (input.dim(i) > 0 || (before == 0 && after == 0)),
+    const Dim before = widths[i] = padWidths[i].first, size = input.dim(i);
+    const Dim after = widths[input.ndim() + i] = padWidths[i].second;
+    FL_USER_CHECK(type == PadType::Constant ||
+                      (before >= 0 && after >= 0 && (size > 0 || (before == 0 && after == 0))),
                   detail::describe("pad", input), ": the widths (", before, ", ", after,
                   ") of dimension ", i, " must not be negative, and 0 where it has no elements");
-    result = extend(result, static_cast<int>(i), before, after, type == PadType::Symmetric);
+    FL_USER_CHECK(!symmetric || (before <= size && after <= size), detail::describe("pad", input),
+                  ": symmetric padding of (", before, ", ", after, ") exceeds dimension ", i);
+  }
+  const Tensor zero = detail::numberTensor(Number::fromSigned(0, input.type()));
+  Tensor result = detail::applyOp(ir::Op::Pad, {input, zero}, ir::Attrs(widths));
+  for (int i = 0; type != PadType::Constant && i < input.ndim(); ++i) {
+    fillBorders(result, i, widths[i], input.dim(i), symmetric);
   }
   return result;
 }

@@ -136,7 +136,7 @@ TEST(Dump, EveryStageParsesBack) {
       EXPECT_EQ(printGraph(ir::parseGraph(text), "g"), withoutComments(text));
       ++graphs;
     } else {
-      EXPECT_EQ(printSchedule(ir::parseSchedule(text), "s"), text);
+      EXPECT_EQ(printSchedule(ir::parseSchedule(text), "s"), withoutComments(text));
       ++schedules;
     }
   }
@@ -147,7 +147,9 @@ TEST(Dump, EveryStageParsesBack) {
   const std::string& recorded = tree.at("plan0000/00_recorded.flir");
   EXPECT_THAT(recorded, ::testing::HasSubstr("matmul"));
   EXPECT_THAT(recorded, ::testing::HasSubstr("// tests/lazy/LogTest.cpp:"));
-  EXPECT_EQ(tree.count("plan0000/14_pack.flir"), 1u);
+  ASSERT_TRUE(tree.count("plan0000/14_pack.flir"));
+  EXPECT_THAT(tree.at("plan0000/14_pack.flir"),
+              ::testing::HasSubstr("numbers=[]  // tests/lazy/LogTest.cpp:"));
 }
 
 // What a dump holds can be run through the compiler again, with the same outcome.
@@ -156,7 +158,8 @@ TEST(Dump, TheRecordedGraphMakesTheSameSchedule) {
   for (const auto& [path, text] : tree) {
     if (path.find("00_recorded") != std::string::npos) {
       const auto schedule = codegen::compile(ir::parseGraph(text), {.verify = true}).schedule;
-      EXPECT_EQ(printSchedule(schedule, "s"), tree.at(path.substr(0, 9) + "14_pack.flir"));
+      EXPECT_EQ(printSchedule(schedule, "s"),
+                withoutComments(tree.at(path.substr(0, 9) + "14_pack.flir")));
     }
   }
 }

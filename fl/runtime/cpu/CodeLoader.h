@@ -25,6 +25,8 @@ class LoadedCode {
 
   // Valid while this object lives.
   ir::KernelFunction entry() const { return entry_; }
+  // Where it lies.
+  const void* memory() const { return memory_; }
   // Memory taken, in whole pages.
   size_t bytes() const { return size_; }
 

@@ -9,11 +9,14 @@
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/Error.h"
+#include "fl/base/Flags.h"
 #include "fl/host/ThreadPool.h"
 #include "fl/library/Library.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleRunner.h"
+#include "fl/runtime/StepLabel.h"
 #include "fl/runtime/cpu/CodeLoader.h"
+#include "fl/runtime/cpu/CodeNames.h"
 #include "fl/runtime/cpu/LaunchShape.h"
 #include "fl/runtime/cpu/RowChunks.h"
 #include "fl/tile/HostTarget.h"
@@ -43,6 +46,9 @@ class CpuKernel : public DeviceKernel {
   bool compiled() const override { return entry_.load(std::memory_order_acquire) != nullptr; }
   void setArtifact(const ir::Artifact& artifact) override {
     code_ = LoadedCode::load(artifact);
+    if (flags().jitNames == "on") {
+      name_.emplace(kernelLabel(kernel_), code_->memory(), code_->bytes());
+    }
     entry_.store(code_->entry(), std::memory_order_release);
   }
   int64_t run(ir::KernelArgs args, int64_t begin, int64_t end) const {
@@ -75,6 +81,7 @@ class CpuKernel : public DeviceKernel {
   const ir::Stores stores_;
   const tile::TileProgram program_;
   std::shared_ptr<LoadedCode> code_;
+  std::optional<NamedCode> name_;  // FL_JIT_NAMES=on
   std::atomic<ir::KernelFunction> entry_ = nullptr;
 };
 

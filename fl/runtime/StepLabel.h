@@ -1,0 +1,47 @@
+// What profiles, perf and gdb call the steps of plans.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "fl/kernel/Schedule.h"
+#include "fl/profile/Profile.h"
+#include "fl/runtime/Device.h"
+
+namespace fl::runtime {
+
+// "map mul+add+tanh", "rows sub+exp+sum": the kind of the kernel (rows and columns reduce) and its
+// operators in order, casts left out.
+std::string kernelLabel(const ir::Kernel& kernel);
+
+// The labels of one plan, made when it runs under a profile for the first time. Thread-safe.
+class StepLabels {
+ public:
+  // Of steps [begin, end), which run together: launches of one kernel, or a call and its epilogue.
+  profile::Label* of(const ir::Schedule& schedule, size_t begin, size_t end);
+  // Of a whole run.
+  profile::Label* ofRun(const ir::Schedule& schedule);
+
+ private:
+  std::mutex mutex_;
+  std::vector<profile::Label*> labels_;  // by first step; the last is that of the run
+};
+
+// Adds one run and its steps to the profile, and hands the steps on to `next`, if that is one.
+class ProfiledRun final : public StepObserver {
+ public:
+  ProfiledRun(const ir::Schedule& schedule, StepLabels& labels, StepObserver* next)
+      : schedule_(schedule), labels_(labels), next_(next) {}
+  ~ProfiledRun() override { profile::add(labels_.ofRun(schedule_), begin_, profile::now()); }
+  void afterSteps(size_t begin, size_t end) override;
+
+ private:
+  const ir::Schedule& schedule_;
+  StepLabels& labels_;
+  StepObserver* const next_;
+  const int64_t begin_ = profile::now();
+  int64_t last_ = begin_;
+};
+
+}  // namespace fl::runtime

@@ -1,0 +1,13 @@
+// A stage as text in Graphviz's DOT language.
+#pragma once
+
+#include <string>
+
+#include "fl/view/Stage.h"
+
+namespace fl::view {
+
+// Items are nodes; groups of a fusion plan, and the bodies of launched kernels, are clusters.
+std::string printDot(const Stage& stage);
+
+}  // namespace fl::view

@@ -1,0 +1,67 @@
+#include "fl/view/LivePage.h"
+
+#include <cstdlib>
+#include <exception>
+
+#include "absl/strings/str_format.h"
+#include "fl/base/AtomicFile.h"
+#include "fl/base/Flags.h"
+#include "fl/base/Log.h"
+#include "fl/view/Page.h"
+
+namespace fl::view {
+namespace {
+
+struct LivePage {
+  std::string path;
+  Page page;
+  int plans = 0;
+};
+
+template <typename Function>
+void attempt(Function function) {
+  try {
+    function();
+  } catch (const std::exception& error) {
+    logWarning(std::string("FL_VIEW: ") + error.what());
+  }
+}
+
+// Never destroyed: it is written when other objects already are.
+LivePage& livePage(const ir::Target& target) {
+  static LivePage* page = nullptr;
+  if (!page) {
+    page = new LivePage{flags().view, Page(target)};
+    std::atexit([] { attempt([] { AtomicFile::write(page->path, page->page.html()); }); });
+  }
+  return *page;
+}
+
+}  // namespace
+
+LivePlan::Observer LivePlan::observer(Observer next) {
+  if (flags().view.empty()) {
+    return next;
+  }
+  return
+      [this, next = std::move(next)](int number, const std::string& pass, const std::string& text) {
+        stages_.emplace_back(absl::StrFormat("%02d_%s", number, pass), text);
+        if (next) next(number, pass, text);
+      };
+}
+
+LivePlan::~LivePlan() {
+  if (stages_.empty()) {
+    return;
+  }
+  attempt([&] {
+    LivePage& live = livePage(target_);
+    Plan plan{.name = absl::StrFormat("plan%04d", live.plans++)};
+    for (const auto& [name, text] : stages_) {
+      plan.stages.push_back({name, readStage(text)});
+    }
+    live.page.add(plan);
+  });
+}
+
+}  // namespace fl::view

@@ -1,0 +1,178 @@
+#include "fl/view/Page.h"
+
+#include <unordered_map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "fl/codegen/Compilation.h"
+#include "fl/codegen/cpu/Emitter.h"
+#include "fl/view/PageTemplate.h"
+#include "fl/view/Timeline.h"
+#include "nlohmann/json.hpp"
+
+namespace fl::view {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Texts that many items share, as numbers.
+class Texts {
+ public:
+  size_t numberOf(const std::string& text) {
+    const auto [found, isNew] = numbers_.try_emplace(text, texts_.size());
+    if (isNew) texts_.push_back(text);
+    return found->second;
+  }
+  const std::vector<std::string>& all() const { return texts_; }
+
+ private:
+  std::unordered_map<std::string, size_t> numbers_;
+  std::vector<std::string> texts_;
+};
+
+bool saysTheSame(const Stage& x, const Stage& y) {
+  const bool areSchedules = x.schedule && y.schedule;
+  return x.form == y.form && x.items == y.items && x.groups == y.groups &&
+         (!areSchedules || x.schedule->kernels == y.schedule->kernels);
+}
+
+class PlanWriter {
+ public:
+  PlanWriter(const Plan& plan, const ir::Target& target) : plan_(plan), target_(target) {}
+
+  Json write() {
+    Json stages = Json::array();
+    for (size_t i = 0; i < plan_.stages.size(); ++i) {
+      stages.push_back(writeStage(i));
+    }
+    const auto& last = plan_.stages.back().stage.schedule;
+    return {{"name", plan_.name},
+            {"stages", stages},
+            {"kernels", kernels_},
+            {"memory", last && !last->temporaries.empty() ? timelineOf(*last) : Json()},
+            {"texts", texts_.all()}};
+  }
+
+ private:
+  Json writeStage(size_t index) {
+    const auto& [name, stage] = plan_.stages[index];
+    Json json{{"name", name}, {"why", reasonOf(name.substr(name.find('_') + 1))}};
+    const Stage* before = index > 0 ? &plan_.stages[index - 1].stage : nullptr;
+    const bool isTimed = index + 1 == plan_.stages.size() && !plan_.times.empty();
+    if (!isTimed && before && saysTheSame(*before, stage)) {
+      json["same"] = true;  // as the stage before
+      return json;
+    }
+    // A schedule of steps has no item of a graph.
+    const bool compares = before && before->form == stage.form;
+    const std::vector<Change> changes =
+        compares ? changesBetween(*before, stage) : std::vector<Change>();
+    json["form"] = stage.form;
+    json["compares"] = compares;
+    json["items"] = Json::array();
+    for (size_t i = 0; i < stage.items.size(); ++i) {
+      json["items"].push_back(writeItem(stage, stage.items[i]));
+      if (compares) addChange(changes[i], &json["items"].back());
+    }
+    if (isTimed) addTimes(stage, &json["items"]);
+    for (const Group& group : stage.groups) {
+      json["groups"].push_back(
+          {{"title", group.title}, {"again", group.again}, {"cost", group.cost}});
+    }
+    json["results"] = stage.results;
+    return json;
+  }
+
+  static std::string reasonOf(const std::string& pass) {
+    for (const codegen::PassInfo& info : codegen::passes()) {
+      if (pass == info.name) return info.why;
+    }
+    return "";
+  }
+
+  Json writeItem(const Stage& stage, const Item& item) {
+    Json json{{"name", item.name}, {"op", texts_.numberOf(item.op)}, {"bytes", item.bytes}};
+    const auto add = [&](const char* key, const std::string& text) {
+      if (!text.empty()) json[key] = texts_.numberOf(text);
+    };
+    add("attrs", item.attrs);
+    add("type", item.type);
+    add("line", item.line);
+    add("buffers", item.buffers);
+    if (!item.operands.empty()) json["in"] = item.operands;
+    if (item.parameter) json["parameter"] = true;
+    if (item.library) json["library"] = true;
+    if (item.group >= 0) json["group"] = item.group;
+    if (item.kernel >= 0) json["kernel"] = numberOf(stage.schedule->kernels[item.kernel]);
+    return json;
+  }
+
+  static void addChange(const Change& change, Json* item) {
+    if (change.before >= 0) (*item)["before"] = change.before;
+    if (change.kind != Change::Kind::None) {
+      (*item)["change"] = change.kind == Change::Kind::New ? "new" : "changed";
+    }
+  }
+
+  void addTimes(const Stage& stage, Json* items) const {
+    for (const StepTime& time : plan_.times) {
+      Json& item = (*items)[stage.schedule->parameters.size() + time.begin];
+      item["us"] = time.microseconds;
+      item["together"] = time.end - time.begin;
+    }
+  }
+
+  // Where the kernel stands in `kernels_`.
+  size_t numberOf(const ir::Kernel& kernel) {
+    const std::string text = ir::printKernel(kernel, "k");
+    const auto [found, isNew] = numbers_.try_emplace(text, kernels_.size());
+    if (isNew) kernels_.push_back(writeKernel(kernel, text));
+    return found->second;
+  }
+
+  Json writeKernel(const ir::Kernel& kernel, const std::string& text) {
+    Json items = Json::array();
+    for (const Item& item : kernelItems(kernel)) {
+      items.push_back(writeItem({}, item));
+    }
+    Json json{{"text", text}, {"items", items}};
+    if (isLast(kernel) && target_.vectorBits > 0) {
+      json["llvm"] = codegen::cpu::emitLlvmText(kernel, target_, "k");
+      json["asm"] = codegen::cpu::emitAssemblyText(kernel, target_, "k");
+    }
+    return json;
+  }
+
+  // Passes make kernels that later ones replace: code is made of those that run.
+  bool isLast(const ir::Kernel& kernel) const {
+    const auto& last = plan_.stages.back().stage.schedule;
+    return last && std::ranges::find(last->kernels, kernel) != last->kernels.end();
+  }
+
+  const Plan& plan_;
+  const ir::Target& target_;
+  Texts texts_;
+  Json kernels_ = Json::array();
+  std::unordered_map<std::string, size_t> numbers_;
+};
+
+}  // namespace
+
+void Page::add(const Plan& plan) {
+  // No text in it ends the element of the page that it is in.
+  plans_.push_back(
+      absl::StrReplaceAll(PlanWriter(plan, target_).write().dump(), {{"<", "\\u003c"}}));
+}
+
+std::string Page::html() const {
+  std::string elements;
+  for (const std::string& plan : plans_) {
+    absl::StrAppend(&elements, "<script type=\"application/json\" class=\"plan\">", plan,
+                    "</script>\n");
+  }
+  std::string page = kPageTemplate;
+  constexpr char kPlace[] = "<!-- plans -->";
+  return page.replace(page.find(kPlace), sizeof(kPlace) - 1, elements);
+}
+
+}  // namespace fl::view

@@ -1,0 +1,136 @@
+// A pane: the units of one stage, drawn and moved by D3.
+
+const SMALLEST_START = 0.7;  // below it, text cannot be read
+
+class Pane {
+  // onClick(pane, unit)
+  constructor(element, onClick) {
+    this.element = d3.select(element);
+    this.svg = this.element.select('svg');
+    this.onClick = onClick;
+    this.canvas = this.svg.append('g');
+    this.zoom = d3.zoom().scaleExtent([0.02, 4]).on(
+        'zoom', () => this.canvas.attr('transform', d3.event.transform));
+    this.svg.call(this.zoom).on('dblclick.zoom', null);
+  }
+
+  // `marks(item)` gives an item's class, `hasNewGroups` says whether new kernels are marked.
+  show(plan, stage, withInputs, marks, hasNewGroups) {
+    this.hasNewGroups = hasNewGroups;
+    this.stage = stage;
+    this.marks = marks;
+    this.plan = plan;
+    this.units = stage ? unitsOf(plan, stage, withInputs) : [];
+    this.draw();
+  }
+
+  draw() {
+    this.layout = layoutOf({children: this.units, ids: []}, this.plan.open);
+    this.canvas.selectAll('*').remove();
+    this.drawInside(this.canvas, this.layout);
+  }
+
+  drawInside(parent, layout) {
+    const line = d3.line().x(point => point.x).y(point => point.y).curve(d3.curveBasis);
+    parent.selectAll('path.edge')
+        .data(layout.edges)
+        .enter()
+        .append('path')
+        .attr('class', edge => `edge${edge.far ? ' far' : ''}`)
+        .attr('d', edge => line(edge.points));
+    const pane = this;
+    parent.selectAll('g.unit')
+        .data(layout.children)
+        .enter()
+        .append('g')
+        .attr(
+            'transform',
+            child => `translate(${child.x - child.width / 2},${child.y - child.height / 2})`)
+        .on('click',
+            child => {
+              d3.event.stopPropagation();
+              this.onClick(this, child.unit);
+            })
+        .each(function(child) {
+          pane.drawUnit(d3.select(this), child);
+        });
+  }
+
+  drawUnit(group, layout) {
+    const {unit} = layout;
+    const isOpen = layout.children.length > 0;
+    group.attr('class', `unit ${unit.kind}${isOpen ? ' open' : ''} ${this.classesOf(unit)}`)
+        .attr('data-key', unit.key);
+    group.append('rect').attr('width', layout.width).attr('height', layout.height);
+    group.append('text').text(titleOf(unit)).attr('y', 15).attr('x', isOpen ? 8 : layout.width / 2);
+    if (isOpen) {
+      this.drawInside(group, layout);
+    } else {
+      group.append('text')
+          .attr('class', 'sub')
+          .text(subtitleOf(unit))
+          .attr('y', 29)
+          .attr('x', layout.width / 2);
+    }
+  }
+
+  classesOf(unit) {
+    if (unit.inner) return '';
+    const all = unit.ids.map(id => this.marks(unit.items[id]));
+    if (this.hasNewGroups && unit.group && this.stage.newGroups.has(unit.group)) all.push('new');
+    return ['gone', 'new', 'changed'].filter(kind => all.includes(kind))[0] || '';
+  }
+
+  // Gives a class to the units, as far as they are drawn, that hold items of which `test` is true.
+  mark(name, test) {
+    this.canvas.selectAll('g.unit').classed(
+        name,
+        layout => !layout.unit.inner && (layout.unit.item || !this.isOpen(layout)) &&
+            layout.unit.ids.some(id => test(layout.unit.items[id])));
+  }
+
+  isOpen(layout) {
+    return layout.children.length > 0;
+  }
+
+  // Opens what an item is in; whether anything was closed.
+  reveal(id) {
+    const closed =
+        pathTo(this.units, id)
+            .filter(unit => unit.children && !unit.item && !this.plan.open.has(unit.key));
+    closed.forEach(unit => this.plan.open.add(unit.key));
+    return closed.length > 0;
+  }
+
+  // The place of an item's innermost unit that is drawn, if there is one.
+  placeOf(id) {
+    let x = 0, y = 0, layout = this.layout;
+    for (;;) {
+      const child = layout.children.find(each => each.unit.ids.includes(id) && !each.unit.inner);
+      if (!child)
+        return layout === this.layout ? undefined :
+                                        {x: x + layout.width / 2, y: y + layout.height / 2};
+      x += child.x - child.width / 2;
+      y += child.y - child.height / 2;
+      layout = child;
+    }
+  }
+
+  centre(id) {
+    const place = this.placeOf(id);
+    if (place) this.svg.call(this.zoom.translateTo, place.x, place.y);
+  }
+
+  // All of it, or as much of the top as can be read.
+  fit() {
+    if (this.units.length === 0) return;
+    const {width, height} = this.svg.node().getBoundingClientRect();
+    const {layout} = this;
+    const scale = Math.min(
+        1, Math.max(SMALLEST_START, Math.min(width / layout.width, height / layout.height)));
+    const isWide = scale * layout.width > width;
+    const middle = isWide ? layout.children[0].x : layout.width / 2;
+    this.svg.call(
+        this.zoom.transform, d3.zoomIdentity.translate(width / 2 - scale * middle, 4).scale(scale));
+  }
+}

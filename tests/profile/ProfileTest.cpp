@@ -1,0 +1,174 @@
+// startProfile() and stopProfile(): the trace's events, lanes, names and lines, and the table.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <regex>
+#include <thread>
+
+#include "fl/base/Flags.h"
+#include "fl/lazy/LazyBackend.h"
+#include "fl/profile/Profile.h"
+#include "fl/tensor/tensor.h"
+#include "nlohmann/json.hpp"
+#include "tests/ErrorOf.h"
+
+namespace fl::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Flags are read when the first tensor is made.
+const bool compiles = [] {
+  flags().jit = "sync";
+  flags().cache = "off";
+  return true;
+}();
+
+std::string traceFile() { return ::testing::TempDir() + "/trace.json"; }
+
+struct Profiled {
+  nlohmann::json events;
+  std::string table;
+};
+
+Profiled profiled(const std::function<void()>& work) {
+  startProfile(traceFile());
+  work();
+  ::testing::internal::CaptureStderr();
+  stopProfile();
+  Profiled result{{}, ::testing::internal::GetCapturedStderr()};
+  std::ifstream(traceFile()) >> result.events;
+  return result;
+}
+
+std::vector<nlohmann::json> ofLane(const nlohmann::json& events, const std::string& lane) {
+  std::vector<nlohmann::json> found;
+  for (const nlohmann::json& event : events) {
+    if (event.value("cat", "") == lane) {
+      found.push_back(event);
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> namesOf(const std::vector<nlohmann::json>& events) {
+  std::vector<std::string> names;
+  for (const nlohmann::json& event : events) {
+    names.push_back(event["name"]);
+  }
+  return names;
+}
+
+bool isInside(const nlohmann::json& inner, const nlohmann::json& outer) {
+  constexpr double kRounding = 1e-3;  // microseconds
+  return inner["tid"] == outer["tid"] && inner["ts"] >= outer["ts"] &&
+         inner["ts"].get<double>() + inner["dur"].get<double>() <=
+             outer["ts"].get<double>() + outer["dur"].get<double>() + kRounding;
+}
+
+// A product and, in one kernel, what follows it.
+void step() {
+  const Tensor x = full({64, 64}, 0.5f), y = full({64, 64}, 0.25f);
+  Tensor z = matmul(x, y);
+  z = tanh(z * 2) + y;
+  z.toHostVector<float>();
+}
+
+TEST(ProfileTest, LanesHaveTheirEvents) {
+  const auto [events, table] = profiled([] { step(); });
+  const auto recorded = ofLane(events, "recording"), planned = ofLane(events, "planning");
+  ASSERT_EQ(recorded.size(), 1);
+  EXPECT_EQ(recorded[0]["name"], "6 operators");
+  EXPECT_THAT(recorded[0]["args"]["line"], HasSubstr("ProfileTest.cpp:"));
+  EXPECT_THAT(namesOf(planned), AllOf(Contains("cse"), Contains("fuse"), Contains("pack"),
+                                      Contains("plan of 6 operators")));
+  for (const nlohmann::json& pass : planned) {
+    EXPECT_TRUE(isInside(pass, planned.back())) << pass;
+  }
+  EXPECT_THAT(namesOf(ofLane(events, "compiling")), Contains("map mul+tanh+add"));
+  const auto ran = ofLane(events, "running");
+  EXPECT_THAT(namesOf(ran),
+              AllOf(Contains("library matmul and map mul+tanh+add"), Contains("plan of 4 steps")));
+  for (const nlohmann::json& event : ran) {
+    EXPECT_THAT(event["args"]["line"], HasSubstr("ProfileTest.cpp:")) << event;
+    EXPECT_TRUE(isInside(event, ran.back())) << event;
+  }
+}
+
+// Of the trace; the table prints the same.
+TEST(ProfileTest, TotalsAreThoseOfTheTable) {
+  const auto [events, table] = profiled([] {
+    for (int i = 0; i < 50; ++i) {
+      step();
+    }
+  });
+  double steps = 0;
+  int products = 0;
+  for (const nlohmann::json& event : ofLane(events, "running")) {
+    const std::string name = event["name"];
+    if (!name.starts_with("plan")) {
+      steps += event["dur"].get<double>() / 1e3;
+      products += name.starts_with("library matmul");
+    }
+  }
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(table, match, std::regex("of it steps ([0-9.]+) ms"))) << table;
+  EXPECT_NEAR(std::stod(match[1]), steps, 0.02 * steps);
+  EXPECT_EQ(products, 50);
+  EXPECT_THAT(table, ::testing::ContainsRegex("\n +50 .*library matmul and .* at .*ProfileTest.cpp:"));
+}
+
+TEST(ProfileTest, WhatRunsBetweenProfilesIsInNone) {
+  profiled([] { step(); });
+  step();
+  const auto [events, table] = profiled([] {});
+  EXPECT_EQ(events.size(), 1) << "the process's name alone";
+  EXPECT_THAT(table, Not(HasSubstr("matmul")));
+}
+
+TEST(ProfileTest, ThreadsHaveLanesOfTheirOwn) {
+  const auto [events, table] = profiled([] {
+    step();
+    std::thread(step).join();
+  });
+  const auto ran = ofLane(events, "running");
+  EXPECT_NE(ran.front()["tid"], ran.back()["tid"]);
+  std::vector<std::string> names;
+  for (const nlohmann::json& event : events) {
+    if (event["ph"] == "M" && event["name"] == "thread_name") {
+      names.push_back(event["args"]["name"]);
+    }
+  }
+  EXPECT_THAT(names, AllOf(Contains(::testing::StartsWith("running, thread")),
+                           Contains(::testing::StartsWith("recording, thread"))));
+}
+
+TEST(ProfileTest, EagerOperatorsAreSteps) {
+  const auto [events, table] = profiled([] {
+    const BackendScope eager("eager");
+    const Tensor x = full({256}, 0.5f);
+    (exp(x) + x).toHostVector<float>();
+  });
+  EXPECT_THAT(namesOf(ofLane(events, "running")), AllOf(Contains("map exp"), Contains("map add")));
+  EXPECT_TRUE(ofLane(events, "planning").empty());
+}
+
+TEST(ProfileTest, Errors) {
+  EXPECT_THAT(test::errorOf<std::runtime_error>([] { startProfile("/nowhere/trace.json"); }),
+              HasSubstr("/nowhere"));
+  EXPECT_FALSE(profile::isActive());
+  startProfile(traceFile());
+  EXPECT_THAT(test::errorOf([] { startProfile("other.json"); }),
+              AllOf(HasSubstr("startProfile(\"other.json\")"), HasSubstr("has not been stopped")));
+  stopProfile();
+  EXPECT_NO_THROW(stopProfile());
+}
+
+}  // namespace
+}  // namespace fl::testing

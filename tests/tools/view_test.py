@@ -1,0 +1,381 @@
+#!/usr/bin/python3
+"""view_test.py FL TRAIN: the page of `fl view`, in a headless Chromium; that of FL_VIEW; DOT.
+
+Pictures of the page go to the folder of Bazel's undeclared outputs, or to FL_PICTURES.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from browser import Browser
+
+FL, TRAIN = (os.path.abspath(path) for path in sys.argv[1:3])
+PICTURES = os.environ.get("FL_PICTURES") or os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
+PICTURES = PICTURES and os.path.abspath(PICTURES)
+MOST_UNITS = 100
+
+GRAPH = """graph @f(%x: f32[4,8], %w: f32[3,4]) {
+  %0 = matmul %w, %x {transposeLhs=0, transposeRhs=0} : f32[3,8]
+  %1 = exp %0 : f32[3,8]
+  %2 = sum %1 {keepDims=0, axes=[0]} : f32[8]
+  return %2
+}
+"""
+EQUAL = """graph @f(%x: f32[4,8]) {
+  %0 = mul %x, %x : f32[4,8]
+  %1 = mul %x, %x : f32[4,8]
+  %2 = add %0, %1 : f32[4,8]
+  %3 = exp %2 : f32[4,8]
+  return %3
+}
+"""
+LOOKUP = """graph @f(%x: f32[4], %i: s64[64]) {
+  %0 = add %i, %i : s64[64]
+  %1 = add %0, %0 : s64[64]
+  %2 = gather %x, %1 {axis=0} : f32[64]
+  return %2
+}
+"""
+KERNEL = """kernel @k rank=1 reduced=[] {
+  operand input f32 [1]
+  operand output f32 [1]
+  %0 = load 0 : f32
+  %1 = exp %0 : f32
+  stage { store 1 %1 }
+}
+"""
+
+
+def run(*command, code=0, **environment):
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert done.returncode == code, (command, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def expect(actual, wanted):
+    assert actual == wanted, f"{actual!r} is not {wanted!r}"
+
+
+def plans_of(page):
+    text = pathlib.Path(page).read_text()
+    plans = re.findall(r'<script type="application/json" class="plan">(.*)</script>', text)
+    return [json.loads(plan) for plan in plans]
+
+
+def whole_stage(plan, index):
+    while "same" in plan["stages"][index]:
+        index -= 1
+    return plan["stages"][index]
+
+
+def closed_units(plan, index):
+    """How many units a stage is drawn as if nothing is open."""
+    stage = whole_stage(plan, index)
+    alone = [item for item in stage["items"] if "parameter" not in item and "group" not in item]
+    units = len(alone) + len(stage.get("groups", []))
+    return units if units <= MOST_UNITS else -(-units // MOST_UNITS)
+
+
+def stage_number(plan, name):
+    return [stage["name"].split("_")[1] for stage in plan["stages"]].index(name)
+
+
+class Page:
+    """What a user sees and does."""
+
+    def __init__(self, browser, path):
+        self.browser = browser
+        self.seconds = browser.open(path)
+
+    def count(self, selector):
+        return self.browser.run(f"document.querySelectorAll({json.dumps(selector)}).length")
+
+    def text(self, selector):
+        return self.browser.run(f"document.querySelector({json.dumps(selector)})?.textContent")
+
+    def choose_plan(self, number):
+        self.browser.run(
+            f"(e => {{ e.value = {number}; e.dispatchEvent(new Event('change')); }})"
+            "(document.querySelector('#plan'))"
+        )
+
+    def go_to(self, number):
+        self.browser.run(f"document.querySelectorAll('#passes button')[{number}].click()")
+
+    def search(self, text):
+        self.browser.run(
+            "(e => { e.focus(); e.value = %s; e.dispatchEvent(new Event('input')); })"
+            "(document.querySelector('#search'))" % json.dumps(text)
+        )
+
+    def picture(self, name):
+        if PICTURES:
+            self.browser.screenshot(os.path.join(PICTURES, name))
+
+    def place(self, pane):
+        """How the pane's drawing is scaled (a) and moved (e, f)."""
+        return self.browser.run(
+            "(m => ({a: m.a, e: m.e, f: m.f}))"
+            f"(document.querySelector({json.dumps(pane + ' svg > g')}).getCTM())"
+        )
+
+    def off_centre(self, selector):
+        """How far, in pixels, the element is from the middle of its pane."""
+        return self.browser.run(
+            "(e => { const a = e.getBoundingClientRect();"
+            " const b = e.closest('svg').getBoundingClientRect();"
+            " return Math.hypot(a.x + a.width / 2 - b.x - b.width / 2,"
+            " a.y + a.height / 2 - b.y - b.height / 2); })"
+            f"(document.querySelector({json.dumps(selector)}))"
+        )
+
+
+def check_stages(page, plan):
+    """Steps through all stages and compares what is shown with the JSON."""
+    page.go_to(1)
+    for index in range(1, len(plan["stages"])):
+        stage = whole_stage(plan, index)
+        expect(page.count("#before g.unit"), closed_units(plan, index - 1))
+        expect(page.count("#after g.unit"), closed_units(plan, index))
+        assert plan["stages"][index]["name"] in page.text("#after h2"), page.text("#after h2")
+        if "same" in plan["stages"][index]:
+            assert "no change" in page.text("#after h2"), page.text("#after h2")
+            expect(page.count("#before g.unit.gone"), 0)
+        elif not stage.get("groups"):
+            if index > 1 and stage["compares"]:
+                kept = {item.get("before") for item in stage["items"]}
+                before = whole_stage(plan, index - 1)["items"]
+                expect(page.count("#before g.unit.gone"), len(set(range(len(before))) - kept))
+            for kind in ("new", "changed"):
+                wanted = [item for item in stage["items"] if item.get("change") == kind]
+                expect(page.count(f"#after g.unit.{kind}"), len(wanted))
+        page.browser.press("ArrowRight")
+    page.browser.press("ArrowLeft")
+    expect(page.text("#passes button.shown"), plan["stages"][-2]["name"].split("_")[1])
+
+
+def check_search(page, plan):
+    """A hit in a fused kernel opens it, is selected in both panes and in the middle."""
+    index = stage_number(plan, "fuse")
+    page.go_to(index)
+    closed = page.count("#after g.unit")
+    page.search("exp")
+    expect(page.text("#hits"), "1 found")
+    page.browser.press("Enter")
+    expect(page.text("#hits"), "1 of 1")
+    items = whole_stage(plan, index)["items"]
+    exp = next(item for item in items if plan["texts"][item["op"]] == "exp")
+    members = [item for item in items if item.get("group") == exp["group"]]
+    expect(page.count("#after g.unit"), closed + len(members))
+    for pane in ("#before", "#after"):
+        expect(page.text(f"{pane} g.unit.selected text"), exp["name"] + " exp")
+        assert page.off_centre(f"{pane} g.unit.selected") < 20, pane
+    assert "apps/mnist/Train.cpp:" in page.text("#details"), page.text("#details")
+    page.picture("viewer.png")
+    page.search("Train.cpp:101")
+    updates = [item for item in items if "Train.cpp:101" in plan["texts"][item.get("line", 0)]]
+    assert len(updates) > 1
+    expect(page.text("#hits"), f"{len(updates)} found")
+    page.search("")
+    page.browser.click("#after g.unit.kernel.open")
+    expect(page.count("#after g.unit"), closed)
+
+
+def check_kernel(page, plan):
+    """A launch opens to its kernel, whose code is there at each level."""
+    page.go_to(len(plan["stages"]) - 1)
+    closed = page.count("#after g.unit")
+    page.browser.click("#after g.unit.kernel")
+    key = page.browser.run("document.querySelector('#after g.unit.kernel.open').dataset.key")
+    step = plan["stages"][-1]["items"][int(key.split()[-1])]
+    kernel = plan["kernels"][step["kernel"]]
+    expect(page.count("#after g.unit"), closed + len(kernel["items"]))
+    expect(page.text("#details pre.code"), kernel["text"])
+    for button, level, word in ((2, "llvm", "define "), (3, "asm", ".globl")):
+        page.browser.click(f"#details button.level:nth-of-type({button})")
+        expect(page.text("#details pre.code"), kernel[level])
+        assert word in kernel[level], kernel[level]
+    assert re.search(r"time[0-9.]+ [um]s", page.text("#details")), page.text("#details")
+    page.picture("viewer_kernel.png")
+
+
+def check_timeline(page, plan):
+    expect(page.count("#timeline rect.buffer"), len(plan["memory"]["buffers"]))
+    expect(page.count("#timeline line.bound"), 1)
+    page.go_to(1)
+    buffers = plan["memory"]["buffers"]
+    buffer = max(buffers, key=lambda each: each["bytes"])
+    page.browser.click(f"#timeline rect.buffer:nth-of-type({buffers.index(buffer) + 1})")
+    expect(page.text("#after g.unit.selected text"), f"s{buffer['first']} {buffer['name']}")
+
+
+def check_zoom(page, plan):
+    """The wheel zooms, and a drag pans, one pane."""
+    places = [page.place(pane) for pane in ("#before", "#after")]
+    page.browser.turn_wheel("#after svg", -200)
+    zoomed = page.place("#after")
+    assert zoomed["a"] > places[1]["a"], (zoomed, places)
+    page.browser.drag("#after svg", 30, 40)
+    moved = page.place("#after")
+    expect([round(moved[key] - zoomed[key]) for key in "ef"], [30, 40])
+    expect(page.place("#before"), places[0])
+
+
+def check_inputs(page, plan):
+    page.go_to(1)
+    without = page.count("#after g.unit")
+    page.browser.click("#inputs")
+    items = whole_stage(plan, 1)["items"]
+    expect(page.count("#after g.unit"), without + sum("parameter" in item for item in items))
+    page.browser.click("#inputs")
+
+
+def test_training_step(browser):
+    run(TRAIN, "--epochs=1", FL_DUMP="dump", FL_VIEW="live.html")
+    expect(run(FL, "view", "--time=3", "--page=page.html", "dump").stdout, "page.html\n")
+    plans = plans_of("page.html")
+    expect([plan["name"] for plan in plans], sorted(os.listdir("dump")))
+    page = Page(browser, "page.html")
+    expect(page.count("#plan option"), len(plans))
+    page.choose_plan(1)
+    checks = (check_stages, check_search, check_kernel, check_timeline, check_zoom, check_inputs)
+    for check in checks:
+        check(page, plans[1])
+    # A running program's page is that of its dump.
+    run(FL, "view", "dump")
+    expect(plans_of("live.html"), plans_of("view.html"))
+    page = Page(browser, "live.html")
+    expect(page.count("#after g.unit"), closed_units(plans[0], 1))
+
+
+def test_changes():
+    """cse merges equal products: the second is gone, and what read it changed."""
+    pathlib.Path("equal.flir").write_text(EQUAL)
+    run(FL, "view", "--page=equal.html", "equal.flir")
+    (plan,) = plans_of("equal.html")
+    cse = whole_stage(plan, stage_number(plan, "cse"))["items"]
+    shown = [(item["name"], item.get("before"), item.get("change")) for item in cse]
+    expect(shown, [("%p0", 0, None), ("%0", 1, None), ("%1", 3, "changed"), ("%2", 4, None)])
+
+
+def large_graph(layers):
+    """A training step of a perceptron: 11 nodes a layer."""
+    lines, results = [], []
+
+    def node(text, shape):
+        lines.append(f"  %{len(lines)} = {text} : f32[{shape}]\n")
+        return f"%{len(lines) - 1}"
+
+    values = ["%x"]
+    for i in range(layers):
+        product = node(f"matmul %w{i}, {values[-1]} {{transposeLhs=0, transposeRhs=0}}", "8,4")
+        values.append(node(f"tanh {node(f'add {product}, %b{i}', '8,4')}", "8,4"))
+    gradient = node(f"sub {values[-1]}, %x", "8,4")
+    for i in reversed(range(layers)):
+        square = node(f"mul {values[i + 1]}, {values[i + 1]}", "8,4")
+        change = node(f"sub {gradient}, {node(f'mul {square}, {gradient}', '8,4')}", "8,4")
+        weights = node(f"matmul {change}, {values[i]} {{transposeLhs=0, transposeRhs=1}}", "8,8")
+        bias = node(f"sum {change} {{keepDims=1, axes=[1]}}", "8,1")
+        results += [node(f"sub %w{i}, {weights}", "8,8"), node(f"sub %b{i}, {bias}", "8,1")]
+        gradient = node(f"matmul %w{i}, {change} {{transposeLhs=1, transposeRhs=0}}", "8,4")
+    parameters = "".join(f", %w{i}: f32[8,8], %b{i}: f32[8,1]" for i in range(layers))
+    head = f"graph @large(%x: f32[8,4]{parameters}) {{\n"
+    return head + "".join(lines) + f"  return {', '.join(results)}\n}}\n", len(lines)
+
+
+def test_large_graph(browser):
+    text, nodes = large_graph(500)
+    pathlib.Path("large.flir").write_text(text)
+    run(FL, "view", "--page=large.html", "large.flir")
+    (plan,) = plans_of("large.html")
+    page = Page(browser, "large.html")
+    print(f"{nodes} nodes open in {page.seconds:.2f} s")
+    expect(page.count("#after g.unit"), closed_units(plan, 1))
+    page.browser.click("#after g.unit.section")
+    expect(page.count("#after g.unit"), closed_units(plan, 1) + MOST_UNITS)
+    page.search("%2500 ")
+    page.browser.press("Enter")
+    expect(page.count("#after g.unit"), closed_units(plan, 1) + 2 * MOST_UNITS)
+    assert page.off_centre("#after g.unit.selected") < 20
+
+
+def svg_of(path, dot):
+    pathlib.Path(path).write_text(dot)
+    return run("dot", "-Tsvg", path).stdout
+
+
+def test_dot():
+    def check(name, clusters, nodes, edges):
+        svg = svg_of("stage.dot", run(FL, "view", "--dot", name).stdout)
+        counts = [svg.count(f'class="{kind}"') for kind in ("cluster", "node", "edge")]
+        expect((name, *counts), (name, clusters, nodes, edges))
+
+    check("graph.flir", 0, 5, 4)
+    run(FL, "run", "graph.flir", FL_DUMP="dots")
+    check("dots/plan0000/06_fuse.flir", 1, 5, 4)
+    # Two parameters, a call, a launch and the three values of its kernel.
+    pathlib.Path("schedule.flir").write_text(run(FL, "opt", "graph.flir").stdout)
+    check("schedule.flir", 1, 2 + 2 + 3, 3 + 2)
+    check("kernel.flir", 0, 2, 1)
+    expect(run(FL, "view", "--dot", "kernel.flir").stdout, (
+        'digraph {\n  node [shape=box];\n  "%0" [label="%0 load 0\nf32"];\n'
+        '  "%1" [label="%1 exp store 1\nf32"];\n  "%0" -> "%1";\n}\n'
+    ))
+
+
+def test_other_forms(browser):
+    for name, units in (("kernel.flir", 2), ("schedule.flir", 2)):
+        run(FL, "view", "--page=form.html", name)
+        expect(Page(browser, "form.html").count("#after g.unit"), units)
+
+
+def test_errors():
+    os.makedirs("empty/plan0000")
+    os.makedirs("broken/plan0000")
+    broken = pathlib.Path("broken/plan0000/00_recorded.flir")
+    broken.write_text("graph @g(%x: f32[2]) {\n  frob\n}\n")
+    pathlib.Path("lookup.flir").write_text(LOOKUP)
+    pathlib.Path("groups.flir").write_text("// fuse space=(3, 8) reduced=[0]: exp%7\n" + GRAPH)
+    for arguments, words in (
+        ([], "view: expected one folder or file"),
+        (["nowhere"], "nowhere: cannot be read"),
+        (["empty"], "empty: no dump: neither it nor a folder in it has .flir files"),
+        (["broken"], "broken/plan0000/00_recorded.flir:2:3: "),
+        (["--dot", "empty"], "empty: is a folder; --dot is for a file"),
+        (["--dot", "groups.flir"], 'groups.flir:1:35: "exp%7" is no node'),
+        (["--page=nowhere/page.html", "graph.flir"], "nowhere/page.html: cannot be written: "),
+        (["--time=-1", "graph.flir"], "--time: -1 is negative"),
+        (["--time=1", "kernel.flir"], "--time: kernel.flir has no schedule to run"),
+        (["--time=1", "lookup.flir"], "--time: lookup.flir does not run on drawn inputs: a lookup"),
+    ):
+        error = run(FL, "view", *arguments, code=1).stderr
+        assert error.startswith(f"fl: {words}"), (arguments, error)
+    # A page that cannot be written stops no program.
+    error = run(FL, "run", "graph.flir", FL_VIEW="nowhere/page.html").stderr
+    assert "fl: FL_VIEW: nowhere/page.html: cannot be written: " in error, error
+
+
+def main():
+    os.chdir(os.environ.get("TEST_TMPDIR") or tempfile.mkdtemp())
+    os.environ.pop("BUILD_WORKING_DIRECTORY", None)  # to which the tool would go
+    pathlib.Path("graph.flir").write_text(GRAPH)
+    pathlib.Path("kernel.flir").write_text(KERNEL)
+    test_dot()
+    test_errors()
+    test_changes()
+    with Browser() as browser:
+        test_training_step(browser)
+        test_large_graph(browser)
+        test_other_forms(browser)
+        expect(browser.errors, [])
+
+
+if __name__ == "__main__":
+    main()
