@@ -1,5 +1,7 @@
 // The memory of training steps: the most that a step holds beyond what lives between steps, lazy,
 // eager and in PyTorch, beside what its plan says of it; and what less memory costs in time.
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -21,6 +23,7 @@
 #include "fl/planner/Planner.h"
 
 ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains");
+ABSL_FLAG(bool, growth, true, "also what is resident of tensors that grow");
 ABSL_FLAG(bool, budgets, true, "also the time of a step within parts of its memory");
 ABSL_FLAG(int, rounds, 9, "blocks of steps within each budget");
 ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
@@ -50,7 +53,7 @@ class CountingManager final : public runtime::MemoryManager {
     alive_ -= bytes;
   }
   void release() override { inner_->release(); }
-  runtime::MemoryStats stats() const override { return inner_->stats(); }
+  MemoryStats stats() const override { return inner_->stats(); }
 
   // The most bytes alive in `work` beyond those alive before it.
   size_t growth(const std::function<void()>& work) {
@@ -200,6 +203,35 @@ void measureBudgets(const Workload& workload, std::vector<Json>* rows) {
   }
 }
 
+size_t residentBytes() {
+  size_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Of tensors from 1 to 200 MB that grow by a hundredth, of which one is alive at a time: what is
+// resident at the end that was not before, for each byte of the last one.
+double residentOfGrowing(const char* backend) {
+  const BackendScope scope(backend);
+  memory().release();
+  const size_t before = residentBytes();
+  Tensor last;
+  for (double elements = 250e3; elements < 50e6; elements *= 1.01) {
+    Tensor next = full({static_cast<Dim>(elements)}, 1.0);
+    next.value()->data();
+    last = std::move(next);
+  }
+  return static_cast<double>(residentBytes() - before) / static_cast<double>(last.bytes());
+}
+
+Json measureGrowth() {
+  Json result = row("tensors that grow", "resident / live", residentOfGrowing("lazy"));
+  result["eager"] = residentOfGrowing("eager");
+  std::cout << absl::StrFormat("tensors that grow: resident / live %.3f, eager %.3f\n",
+                               result["ours"].get<double>(), result["eager"].get<double>());
+  return result;
+}
+
 int runAll() {
   const Peers peers = startPeers(absl::GetFlag(FLAGS_peers), app::runfile(kPeerScript),
                                  getNumThreads(), /*compiled=*/false);
@@ -213,6 +245,9 @@ int runAll() {
       rows.push_back(measure(workload, peers));
       print(rows.back());
     }
+  }
+  if (absl::GetFlag(FLAGS_growth)) {
+    rows.push_back(measureGrowth());
   }
   if (absl::GetFlag(FLAGS_budgets)) {
     measureBudgets(transformerStep(kLayers), &rows);

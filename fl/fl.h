@@ -1,5 +1,5 @@
 // Everything a program needs: tensors, gradients, modules, optimizers, datasets and meters,
-// functions compiled whole, profiles, the number of threads and the memory budget.
+// functions compiled whole, profiles, memory managers, the number of threads and the memory budget.
 #pragma once
 
 #include "fl/autograd/autograd.h"
@@ -10,7 +10,10 @@
 #include "fl/nn/nn.h"
 #include "fl/optim/optim.h"
 #include "fl/profile/Profile.h"
+#include "fl/runtime/CachingMemoryManager.h"
+#include "fl/runtime/DefaultMemoryManager.h"
 #include "fl/runtime/MemoryManager.h"
+#include "fl/runtime/MemoryManagerInstaller.h"
 #include "fl/tensor/tensor.h"
 
 namespace fl {

@@ -1,74 +1,76 @@
 // A memory manager of one's own, installed while the program runs: blocks are kept by their exact
 // size, and what is kept never exceeds a quarter of what is in use at most.
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <vector>
 
 #include "fl/fl.h"
-#include "fl/runtime/MemoryManager.h"
 
-class ExactSizes final : public fl::runtime::MemoryManager {
+class ExactSizes final : public fl::MemoryManagerAdapter {
  public:
-  ~ExactSizes() override { release(); }
+  using MemoryManagerAdapter::MemoryManagerAdapter;
 
-  void* allocate(size_t bytes) override {
+  void initialize() override {}
+  void shutdown() override { signalMemoryCleanup(); }
+  void* alloc(bool, const unsigned ndims, fl::Dim* dims, const unsigned elSize) override {
+    size_t bytes = elSize;
+    std::for_each(dims, dims + ndims, [&](fl::Dim dim) { bytes *= dim; });
     const std::lock_guard lock(mutex_);
-    void* block = take(bytes);
-    if (block == nullptr) {
-      throw std::bad_alloc();  // upon which the engine releases, and asks once more
+    std::vector<void*>& kept = kept_[bytes];
+    if (kept.empty()) {
+      kept.push_back(deviceInterface->nativeAlloc(bytes));  // or throws std::bad_alloc
+      keptBytes_ += bytes;
     }
-    stats_.allocations += 1;
-    stats_.liveBytes += bytes;
-    stats_.peakBytes = std::max(stats_.peakBytes, stats_.liveBytes + stats_.cachedBytes);
-    mostLive_ = std::max(mostLive_, stats_.liveBytes);
+    void* block = kept.back();
+    kept.pop_back();
+    keptBytes_ -= bytes;
+    live_[block] = bytes;
+    liveBytes_ += bytes;
+    mostLive = std::max(mostLive, liveBytes_);
+    ++allocations;
     return block;
   }
-
-  void deallocate(void* pointer, size_t bytes) override {
+  void unlock(void* block, bool) override {
     const std::lock_guard lock(mutex_);
-    stats_.liveBytes -= bytes;
-    if (stats_.cachedBytes + bytes > mostLive_ / 4) {
-      return std::free(pointer);
+    const size_t bytes = live_.extract(block).mapped();
+    liveBytes_ -= bytes;
+    if (keptBytes_ + bytes > mostLive / 4) {
+      return deviceInterface->nativeFree(block);
     }
-    kept_[bytes].push_back(pointer);
-    stats_.cachedBytes += bytes;
+    kept_[bytes].push_back(block);
+    keptBytes_ += bytes;
   }
-
-  void release() override {
+  void signalMemoryCleanup() override {
     const std::lock_guard lock(mutex_);
-    for (auto& [bytes, blocks] : kept_) {
-      std::for_each(blocks.begin(), blocks.end(), std::free);
+    for (const auto& [bytes, blocks] : kept_) {
+      std::for_each(blocks.begin(), blocks.end(), deviceInterface->nativeFree);
     }
     kept_.clear();
-    stats_.cachedBytes = 0;
+    keptBytes_ = 0;
   }
+  // Nobody calls these while tensors are computed, and nobody but tensors takes blocks.
+  size_t allocated(void* block) override { return live_.contains(block) ? live_[block] : 0; }
+  void printInfo(const char* msg, const int, std::ostream* stream) override {
+    *stream << msg << ": " << liveBytes_ << " bytes in use, " << keptBytes_ << " kept\n";
+  }
+  void userLock(const void*) override {}
+  void userUnlock(const void*) override {}
+  bool isUserLocked(const void*) override { return false; }
+  float getMemoryPressure() override { return 0; }
+  bool jitTreeExceedsMemoryPressure(size_t) override { return false; }
+  void addMemoryManagement(int) override {}
+  void removeMemoryManagement(int) override {}
 
-  fl::runtime::MemoryStats stats() const override {
-    const std::lock_guard lock(mutex_);
-    return stats_;
-  }
+  size_t allocations = 0, mostLive = 0;
 
  private:
-  void* take(size_t bytes) {
-    std::vector<void*>& blocks = kept_[bytes];
-    if (blocks.empty()) {
-      return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    }
-    void* block = blocks.back();
-    blocks.pop_back();
-    stats_.cachedBytes -= bytes;
-    return block;
-  }
-
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
+  std::map<void*, size_t> live_;
   std::map<size_t, std::vector<void*>> kept_;
-  fl::runtime::MemoryStats stats_;
-  size_t mostLive_ = 0;
+  size_t liveBytes_ = 0, keptBytes_ = 0;
 };
 
 float train() {
@@ -87,11 +89,11 @@ float train() {
 
 int main() {
   const float before = train();
-  const auto manager = std::make_shared<ExactSizes>();
-  fl::runtime::setHostMemoryManager(manager);
+  const auto manager =
+      std::make_shared<ExactSizes>(std::make_shared<fl::MemoryManagerDeviceInterface>());
+  fl::MemoryManagerInstaller(manager).setAsMemoryManager();
   const float after = train();
-  const fl::runtime::MemoryStats stats = manager->stats();
-  std::cout << "loss " << before << ", with our manager " << after << "; " << stats.allocations
-            << " allocations, at most " << stats.peakBytes << " bytes\n";
+  std::cout << "loss " << before << ", with our manager " << after << "; " << manager->allocations
+            << " allocations, at most " << manager->mostLive << " bytes\n";
   return before == after ? 0 : 1;
 }

@@ -92,8 +92,8 @@ class EagerBackend : public TensorBackend {
   void eval(const TensorValue&) override {}
   void sync() override {}
 
-  void getMemMgrInfo(const char* msg, const int, std::ostream* ostream) override {
-    *ostream << msg << "\n" << runtime::describeHostMemory() << std::endl;
+  void getMemMgrInfo(const char* msg, const int device, std::ostream* ostream) override {
+    runtime::printHostMemory(msg, device, ostream);
   }
   void setMemMgrLogStream(std::ostream* stream) override { runtime::setMemoryLogStream(stream); }
   void setMemMgrLoggingEnabled(const bool enabled) override { runtime::setMemoryLogging(enabled); }

@@ -1,9 +1,6 @@
 #include "fl/lazy/Engine.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <unordered_set>
 
@@ -19,6 +16,7 @@
 #include "fl/profile/Profile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
+#include "fl/runtime/SystemMemory.h"
 #include "fl/view/LivePage.h"
 
 namespace fl::lazy {
@@ -88,20 +86,9 @@ size_t resultBytes(const LazyNode& node) {
   return ir::opKind(node.op) == ir::Kind::View ? 0 : node.bytes();
 }
 
-// Of the machine's, or of what a control group may have of it.
-size_t halfOfMemory() {
-  size_t bytes =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  size_t limit = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) {
-    bytes = std::min(bytes, limit);
-  }
-  return bytes / 2;
-}
-
 size_t flushLimit(const char* env, const std::string& value) {
   if (value.empty()) {
-    return halfOfMemory();
+    return runtime::systemMemory() / 2;
   }
   const long limit = Flags::toInt(env, value);
   return limit > 0 ? static_cast<size_t>(limit) : std::numeric_limits<size_t>::max() / 2;

@@ -38,8 +38,8 @@ class LazyBackend : public TensorBackend {
   void eval(const TensorValue&) override { engine_.endSegment(); }
   void sync() override { engine_.realizeAll(); }
 
-  void getMemMgrInfo(const char* msg, const int, std::ostream* ostream) override {
-    *ostream << msg << "\n" << runtime::describeHostMemory() << std::endl;
+  void getMemMgrInfo(const char* msg, const int device, std::ostream* ostream) override {
+    runtime::printHostMemory(msg, device, ostream);
   }
   void setMemMgrLogStream(std::ostream* stream) override { runtime::setMemoryLogStream(stream); }
   void setMemMgrLoggingEnabled(const bool enabled) override { runtime::setMemoryLogging(enabled); }

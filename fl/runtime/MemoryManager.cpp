@@ -4,277 +4,78 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <iostream>
 #include <limits>
 #include <mutex>
 #include <new>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/ForkSafeMutex.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define FL_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FL_ADDRESS_SANITIZER 1
-#endif
-#endif
-#ifdef FL_ADDRESS_SANITIZER
-#include <sanitizer/asan_interface.h>
-#endif
+#include "fl/runtime/AdaptedMemoryManager.h"
+#include "fl/runtime/CachingMemoryManager.h"
+#include "fl/runtime/DefaultMemoryManager.h"
+#include "fl/runtime/SystemMemory.h"
 
 namespace fl::runtime {
 
 namespace {
 
-constexpr size_t kAlignment = 64;
-constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 4;
-constexpr size_t kHugePage = size_t{1} << 21;
-// From here on, the part of the last huge page that nobody uses is small.
-constexpr size_t kHugeFrom = 4 * kHugePage;
-// More than a process can have.
-constexpr size_t kAddressSpace = size_t{1} << 47;
-
-size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
-
-// A block of the system, whole units of the alignment; null if there is none. Large ones ask for
-// huge pages: with small ones, a walk across memory spends most of its time on finding pages.
-void* systemAllocate(size_t bytes) {
-  if (bytes >= kAddressSpace) {
-    return nullptr;
-  }
-  if (bytes < kHugeFrom) {
-    return std::aligned_alloc(kAlignment, bytes);
-  }
-  const size_t size = roundUp(bytes, kHugePage);
-  void* block = std::aligned_alloc(kHugePage, size);
-  if (block != nullptr) {
-    madvise(block, size, MADV_HUGEPAGE);  // a hint: small pages will do
-  }
-  return block;
-}
-
-void poison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
-#ifdef FL_ADDRESS_SANITIZER
-  __asan_poison_memory_region(block, bytes);
-#endif
-}
-
-void unpoison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
-#ifdef FL_ADDRESS_SANITIZER
-  __asan_unpoison_memory_region(block, bytes);
-#endif
-}
-
-// Blocks of one size: four sizes between neighbouring powers of two, so that a block is at most a
-// quarter larger than asked for (below 256 bytes: one more unit of 64).
-struct SizeClass {
-  size_t bytes;
-  size_t index;
-};
-
-SizeClass sizeClass(size_t bytes) {
-  const size_t wanted = std::max(bytes, kAlignment);
-  const int power = std::bit_width(wanted - 1) - 1;  // 2^power < wanted <= 2^(power + 1)
-  const size_t step = std::max<size_t>(kAlignment, size_t{1} << (power - 2));
-  const size_t rounded = roundUp(wanted, step);
-  return {rounded, static_cast<size_t>(power) * 4 + (rounded - (size_t{1} << power)) / step};
-}
-
-// Keeps the books of a manager; not thread-safe.
-class Accounts {
+// Blocks with pages of their own, as a device interface hands them out.
+class GuardedBlocks {
  public:
-  void take(size_t bytes) {
-    ++stats_.allocations;
-    stats_.liveBytes += bytes;
-    stats_.peakBytes = std::max(stats_.peakBytes, stats_.liveBytes + stats_.cachedBytes);
-  }
-  void giveBack(size_t bytes) { stats_.liveBytes -= bytes; }
-  void cache(size_t bytes) { stats_.cachedBytes += bytes; }
-  void uncache(size_t bytes) { stats_.cachedBytes -= bytes; }
-  const MemoryStats& stats() const { return stats_; }
+  explicit GuardedBlocks(Guard guard) : guard_(guard) {}
 
- private:
-  MemoryStats stats_;
-};
-
-class OutOfMemory : public std::bad_alloc {
- public:
-  explicit OutOfMemory(std::string message = "no memory") : message_(std::move(message)) {}
-  const char* what() const noexcept override { return message_.c_str(); }
-
- private:
-  const std::string message_;
-};
-
-class CachingMemoryManager final : public MemoryManager {
- public:
-  ~CachingMemoryManager() override { release(); }
-
-  void* allocate(size_t bytes) override {
-    if (bytes > kLargest) {
+  void* allocate(size_t bytes) {
+    if (bytes > systemMemory()) {
       throw OutOfMemory();
     }
-    const SizeClass size = sizeClass(bytes);
+    const size_t pages = roundUp(bytes, page_);
     std::lock_guard lock(mutex_);
-    void* block = takeCached(size);
-    if (block == nullptr) {
-      block = takeFromSystem(size);
+    if (live_ + pages > systemMemory()) {
+      throw OutOfMemory();
     }
-    accounts_.take(size.bytes);
-    unpoison(block, bytes);
+    void* block = guarded_ < kMostGuardedBlocks ? map(bytes) : nullptr;
+    const bool isGuarded = block != nullptr;
+    if (!isGuarded && (block = systemAllocate(pages)) == nullptr) {
+      throw OutOfMemory();
+    }
+    blocks_[block] = {bytes, isGuarded};
+    guarded_ += isGuarded;
+    live_ += pages;
     return block;
   }
 
-  void deallocate(void* pointer, size_t bytes) override {
-    const SizeClass size = sizeClass(bytes);
-    poison(pointer, size.bytes);
+  void free(void* pointer) {
     std::lock_guard lock(mutex_);
-    free_[size.index].push_back({pointer, size.bytes});
-    accounts_.giveBack(size.bytes);
-    accounts_.cache(size.bytes);
-  }
-
-  void release() override {
-    std::lock_guard lock(mutex_);
-    for (std::vector<Block>& blocks : free_) {
-      for (const Block& block : blocks) {
-        unpoison(block.pointer, block.bytes);
-        std::free(block.pointer);
-        accounts_.uncache(block.bytes);
-      }
-      blocks.clear();
+    const Block block = blocks_.extract(pointer).mapped();
+    const size_t pages = roundUp(block.bytes, page_);
+    live_ -= pages;
+    guarded_ -= block.isGuarded;
+    if (!block.isGuarded) {
+      systemFree(pointer);
+      return;
     }
-  }
-
-  MemoryStats stats() const override {
-    std::lock_guard lock(mutex_);
-    return accounts_.stats();
+    const size_t before = guard_ == Guard::End ? pages - block.bytes : page_;
+    munmap(static_cast<char*>(pointer) - before, pages + page_);
   }
 
  private:
   struct Block {
-    void* pointer;
     size_t bytes;
+    bool isGuarded;
   };
-
-  void* takeCached(SizeClass size) {
-    std::vector<Block>& blocks = free_[size.index];
-    if (blocks.empty()) {
-      return nullptr;
-    }
-    void* block = blocks.back().pointer;
-    blocks.pop_back();
-    accounts_.uncache(size.bytes);
-    return block;
-  }
-
-  void* takeFromSystem(SizeClass size) {
-    void* block = systemAllocate(size.bytes);
-    if (block == nullptr) {
-      throw OutOfMemory();
-    }
-    poison(block, size.bytes);
-    return block;
-  }
-
-  mutable ForkSafeMutex mutex_;
-  std::array<std::vector<Block>, 64 * 4> free_;
-  Accounts accounts_;
-};
-
-class DefaultMemoryManager final : public MemoryManager {
- public:
-  void* allocate(size_t bytes) override {
-    void* block = bytes > kLargest ? nullptr : systemAllocate(blockBytes(bytes));
-    if (block == nullptr) {
-      throw OutOfMemory();
-    }
-    std::lock_guard lock(mutex_);
-    accounts_.take(blockBytes(bytes));
-    return block;
-  }
-
-  void deallocate(void* pointer, size_t bytes) override {
-    std::free(pointer);
-    std::lock_guard lock(mutex_);
-    accounts_.giveBack(blockBytes(bytes));
-  }
-
-  void release() override {}
-
-  MemoryStats stats() const override {
-    std::lock_guard lock(mutex_);
-    return accounts_.stats();
-  }
-
- private:
-  static size_t blockBytes(size_t bytes) { return roundUp(std::max<size_t>(bytes, 1), kAlignment); }
-
-  mutable ForkSafeMutex mutex_;
-  Accounts accounts_;
-};
-
-class GuardMemoryManager final : public MemoryManager {
- public:
-  explicit GuardMemoryManager(Guard guard) : guard_(guard) {}
-
-  void* allocate(size_t bytes) override {
-    std::lock_guard lock(mutex_);
-    const size_t pages = pageBytes(bytes), live = accounts_.stats().liveBytes;
-    if (bytes > kLargest || live + pages > memory_) {
-      throw OutOfMemory();
-    }
-    void* block = guarded_ < kMostGuardedBlocks ? map(bytes) : nullptr;
-    if (block != nullptr) {
-      ++guarded_;
-    } else if ((block = systemAllocate(pages)) != nullptr) {
-      unguarded_.insert(block);
-    } else {
-      throw OutOfMemory();
-    }
-    accounts_.take(pages);
-    return block;
-  }
-
-  void deallocate(void* pointer, size_t bytes) override {
-    const size_t pages = pageBytes(bytes);
-    std::lock_guard lock(mutex_);
-    accounts_.giveBack(pages);
-    if (unguarded_.erase(pointer) > 0) {
-      std::free(pointer);
-      return;
-    }
-    const size_t before = guard_ == Guard::End ? pages - bytes : page_;
-    munmap(static_cast<char*>(pointer) - before, pages + page_);
-    --guarded_;
-  }
-
-  void release() override {}
-
-  MemoryStats stats() const override {
-    std::lock_guard lock(mutex_);
-    return accounts_.stats();
-  }
-
- private:
-  size_t pageBytes(size_t bytes) const { return roundUp(std::max<size_t>(bytes, 1), page_); }
 
   // A guarded block; null if there is none. The pages count as used before they are touched, so
   // that the system refuses what it does not have, rather than killing who writes to it.
   void* map(size_t bytes) const {
-    const size_t pages = pageBytes(bytes);
+    const size_t pages = roundUp(bytes, page_);
     void* mapped = mmap(nullptr, pages + page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) {
       return nullptr;
@@ -289,28 +90,40 @@ class GuardMemoryManager final : public MemoryManager {
 
   const Guard guard_;
   const size_t page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t memory_ = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * page_;
-  mutable ForkSafeMutex mutex_;
-  size_t guarded_ = 0;                   // live blocks
-  std::unordered_set<void*> unguarded_;  // the others
-  Accounts accounts_;
+  ForkSafeMutex mutex_;
+  std::unordered_map<void*, Block> blocks_;
+  size_t guarded_ = 0;  // blocks
+  size_t live_ = 0;     // bytes, in whole pages
 };
 
 class PoisonMemoryManager final : public MemoryManager {
  public:
   void* allocate(size_t bytes) override {
-    return std::memset(inner_.allocate(bytes), kPoison, bytes);
+    return std::memset(inner_->allocate(bytes), kPoison, bytes);
   }
   void deallocate(void* pointer, size_t bytes) override {
     std::memset(pointer, kPoison, bytes);
-    inner_.deallocate(pointer, bytes);
+    inner_->deallocate(pointer, bytes);
   }
-  void release() override { inner_.release(); }
-  MemoryStats stats() const override { return inner_.stats(); }
+  void release() override { inner_->release(); }
+  MemoryStats stats() const override { return inner_->stats(); }
+  MemoryManagerAdapter* adapter() const override { return inner_->adapter(); }
 
  private:
-  CachingMemoryManager inner_;
+  const std::unique_ptr<MemoryManager> inner_ = makeCachingMemoryManager();
 };
+
+std::unique_ptr<MemoryManager> adapted(std::shared_ptr<MemoryManagerAdapter> adapter) {
+  setDeviceFunctions(adapter);
+  return std::make_unique<AdaptedMemoryManager>(std::move(adapter));
+}
+
+std::unique_ptr<MemoryManager> withoutCache(
+    std::shared_ptr<MemoryManagerDeviceInterface> functions) {
+  return adapted(std::make_shared<DefaultMemoryManager>(
+      /*numDevices=*/1, /*maxBuffers=*/std::numeric_limits<unsigned>::max(), /*debug=*/false,
+      std::move(functions)));
+}
 
 // The manager that FL_CHECK asks for.
 std::shared_ptr<MemoryManager> makeHostMemoryManager() {
@@ -326,7 +139,8 @@ std::shared_ptr<MemoryManager> makeHostMemoryManager() {
 // Never destroyed: buffers in static objects may outlive it.
 struct Host {
   ForkSafeMutex mutex;
-  std::shared_ptr<MemoryManager> manager = makeHostMemoryManager();
+  const std::shared_ptr<MemoryManager> first = makeHostMemoryManager();
+  std::shared_ptr<MemoryManager> manager = first;
 };
 
 Host& host() {
@@ -337,15 +151,20 @@ Host& host() {
 }  // namespace
 
 std::unique_ptr<MemoryManager> makeCachingMemoryManager() {
-  return std::make_unique<CachingMemoryManager>();
+  return adapted(std::make_shared<CachingMemoryManager>(
+      /*numDevices=*/1, std::make_shared<MemoryManagerDeviceInterface>()));
 }
 
 std::unique_ptr<MemoryManager> makeDefaultMemoryManager() {
-  return std::make_unique<DefaultMemoryManager>();
+  return withoutCache(std::make_shared<MemoryManagerDeviceInterface>());
 }
 
 std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard) {
-  return std::make_unique<GuardMemoryManager>(guard);
+  const auto blocks = std::make_shared<GuardedBlocks>(guard);
+  auto functions = std::make_shared<MemoryManagerDeviceInterface>();
+  functions->nativeAlloc = [blocks](size_t bytes) { return blocks->allocate(bytes); };
+  functions->nativeFree = [blocks](void* block) { blocks->free(block); };
+  return withoutCache(std::move(functions));
 }
 
 std::unique_ptr<MemoryManager> makePoisonMemoryManager() {
@@ -376,63 +195,42 @@ void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
   all.manager.swap(manager);
 }
 
+void resetHostMemoryManager() { setHostMemoryManager(host().first); }
+
+std::string describe(const MemoryStats& stats) {
+  return detail::concat(stats.liveBytes, " B in use, ", stats.cachedBytes, " B kept for reuse, ",
+                        stats.peakBytes, " B at most, ", stats.allocations, " allocations");
+}
+
+void printHostMemory(const char* message, int device, std::ostream* stream) {
+  const auto manager = hostMemoryManager();
+  if (MemoryManagerAdapter* adapter = manager->adapter()) {
+    adapter->printInfo(message, device, stream);
+  } else {
+    *stream << message << "\ndevice " << device << ": " << describe(manager->stats()) << std::endl;
+  }
+}
+
 namespace {
 
-class MemoryLog {
- public:
-  bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
-
-  void add(const char* event, const void* block, size_t bytes) {
-    std::lock_guard lock(mutex_);
-    pending_ += detail::concat(event, " ", block, " ", bytes, "\n");
-    if (++lines_ >= interval_) {
-      write();
-    }
+void withLog(const std::function<void(MemoryManagerAdapter&)>& change) {
+  const auto manager = hostMemoryManager();
+  if (MemoryManagerAdapter* adapter = manager->adapter()) {
+    change(*adapter);
   }
-
-  void setStream(std::ostream* stream) {
-    std::lock_guard lock(mutex_);
-    write();
-    stream_ = stream ? stream : &std::cerr;
-  }
-
-  void setEnabled(bool enabled) {
-    std::lock_guard lock(mutex_);
-    write();
-    enabled_ = enabled;
-  }
-
-  void setInterval(size_t interval) {
-    std::lock_guard lock(mutex_);
-    interval_ = interval;
-  }
-
- private:
-  void write() {
-    *stream_ << pending_ << std::flush;
-    pending_.clear();
-    lines_ = 0;
-  }
-
-  std::mutex mutex_;
-  std::atomic<bool> enabled_ = false;
-  std::ostream* stream_ = &std::cerr;
-  size_t interval_ = 50;
-  size_t lines_ = 0;
-  std::string pending_;
-};
-
-// Never destroyed, as buffers in static objects may outlive it.
-MemoryLog& memoryLog() {
-  static auto* log = new MemoryLog;
-  return *log;
 }
 
 }  // namespace
 
-void setMemoryLogStream(std::ostream* stream) { memoryLog().setStream(stream); }
-void setMemoryLogging(bool enabled) { memoryLog().setEnabled(enabled); }
-void setMemoryLogInterval(size_t interval) { memoryLog().setInterval(interval); }
+void setMemoryLogStream(std::ostream* stream) {
+  withLog([stream](MemoryManagerAdapter& adapter) { adapter.setLogStream(stream); });
+}
+void setMemoryLogging(bool enabled) {
+  withLog([enabled](MemoryManagerAdapter& adapter) { adapter.setLoggingEnabled(enabled); });
+}
+void setMemoryLogInterval(size_t interval) {
+  withLog([interval](MemoryManagerAdapter& adapter) { adapter.setLogFlushInterval(interval); });
+}
 
 // All buffers, for those who run out of memory.
 class LiveBuffers {
@@ -459,7 +257,8 @@ class LiveBuffers {
     }
   }
 
-  std::vector<Live> largest(size_t count) const {
+  // The largest first.
+  std::vector<Live> sorted() const {
     std::vector<Live> all;
     {
       std::lock_guard lock(mutex_);
@@ -468,7 +267,6 @@ class LiveBuffers {
       }
     }
     std::ranges::stable_sort(all, std::greater(), &Live::bytes);
-    all.resize(std::min(all.size(), count));
     return all;
   }
 
@@ -492,16 +290,22 @@ std::string describe(const char* what, const CallSite& site) {
 
 std::string describeLack(const MemoryManager& manager, size_t bytes, const BufferOrigin& origin) {
   constexpr size_t kTold = 10;
-  const MemoryStats stats = manager.stats();
+  std::vector<LiveBuffers::Live> live = liveBuffers().sorted();
+  size_t inUse = 0;
+  for (const LiveBuffers::Live& each : live) {
+    inUse += each.bytes;
+  }
+  live.resize(std::min(live.size(), kTold));
   const auto free =
       static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
   std::string text = detail::concat(
       detail::withCallSite(detail::concat("host memory: ", bytes, " bytes cannot be had")),
-      "\nThey are for ", describe(origin.what, origin.site), "; ", stats.liveBytes, " are in use, ",
-      stats.cachedBytes, " kept for reuse, ", free, " free in the system. The largest in use:");
-  for (const LiveBuffers::Live& live : liveBuffers().largest(kTold)) {
-    text += detail::concat("\n  ", live.bytes, " bytes of ",
-                           describe(live.origin.what, live.origin.site));
+      "\nThey are for ", describe(origin.what, origin.site), "; ", inUse, " are in use, ",
+      manager.stats().cachedBytes, " kept for reuse, ", free,
+      " free in the system. The largest in use:");
+  for (const LiveBuffers::Live& each : live) {
+    text += detail::concat("\n  ", each.bytes, " bytes of ",
+                           describe(each.origin.what, each.origin.site));
   }
   return text;
 }
@@ -525,25 +329,12 @@ Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes, const Buffe
     : MemoryBlock(allocateFor(*manager, bytes, origin), bytes),
       manager_(std::move(manager)),
       origin_(origin) {
-  if (memoryLog().enabled()) {
-    memoryLog().add("alloc", data(), bytes);
-  }
   liveBuffers().add(this);  // last: what throws before it leaves no trace
 }
 
 Buffer::~Buffer() {
   liveBuffers().remove(this);
-  if (memoryLog().enabled()) {
-    memoryLog().add("free", data(), bytes());
-  }
   manager_->deallocate(data(), bytes());
-}
-
-std::string describeHostMemory() {
-  const MemoryStats stats = hostMemoryManager()->stats();
-  return detail::concat("host memory: ", stats.liveBytes, " B in use, ", stats.cachedBytes,
-                        " B kept for reuse, ", stats.peakBytes, " B at most, ", stats.allocations,
-                        " allocations");
 }
 
 MemoryBlockPtr makeBlock(const void* data, size_t bytes) {

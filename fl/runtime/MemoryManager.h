@@ -12,17 +12,11 @@
 
 #include "fl/base/CallSite.h"
 #include "fl/base/MemoryBlock.h"
+#include "fl/runtime/MemoryManagerAdapter.h"
 
 namespace fl::runtime {
 
-// Bytes count whole blocks, rounded up as the manager does.
-struct MemoryStats {
-  size_t liveBytes = 0;    // handed out
-  size_t cachedBytes = 0;  // kept for reuse
-  size_t peakBytes = 0;    // highest live + cached
-  uint64_t allocations = 0;
-};
-
+// What the engine needs of a memory manager. Programs write a MemoryManagerAdapter.
 class MemoryManager {
  public:
   virtual ~MemoryManager() = default;
@@ -36,11 +30,12 @@ class MemoryManager {
   // Gives cached memory back to the system.
   virtual void release() = 0;
   virtual MemoryStats stats() const = 0;
+  // The one that serves, if it is one; it has the log.
+  virtual MemoryManagerAdapter* adapter() const { return nullptr; }
 };
 
-// Keeps freed blocks by size class (powers of two in four steps) and gives them out again.
+// Of a CachingMemoryManager and a DefaultMemoryManager.
 std::unique_ptr<MemoryManager> makeCachingMemoryManager();
-// Every allocation goes to the system.
 std::unique_ptr<MemoryManager> makeDefaultMemoryManager();
 
 // Which side of a block touches memory that must not be touched.
@@ -66,6 +61,8 @@ constexpr unsigned char kPoison = 0xff;
 std::shared_ptr<MemoryManager> hostMemoryManager();
 // Throws std::invalid_argument for a null pointer.
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
+// Goes back to the one that the program started with.
+void resetHostMemoryManager();
 
 // Bytes that the temporaries of one plan may take, 0 for any; FL_MEMORY_BUDGET at first. It holds
 // for plans that are made from then on: their values are computed again rather than kept until they
@@ -75,13 +72,12 @@ void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
 void setMemoryBudget(size_t bytes);
 size_t getMemoryBudget();
 
-// A line with what the manager of host memory holds.
-std::string describeHostMemory();
+// "1000 B in use, 24 B kept for reuse, 2048 B at most, 3 allocations"
+std::string describe(const MemoryStats& stats);
 
-// The log of host memory: a line "alloc ADDRESS BYTES" or "free ADDRESS BYTES" for each buffer made
-// and destroyed while logging is on (off at first). Lines are collected and written `interval` at a
-// time (50 at first), to standard error until there is a stream; what is left is written when the
-// stream changes or logging ends. Thread-safe; a null stream means standard error.
+// What the adapter of host memory prints of itself; the numbers of a manager that is none.
+void printHostMemory(const char* message, int device, std::ostream* stream);
+// The log of the adapter of host memory (fl/runtime/MemoryManagerAdapter.h), if it is one.
 void setMemoryLogStream(std::ostream* stream);
 void setMemoryLogging(bool enabled);
 void setMemoryLogInterval(size_t interval);

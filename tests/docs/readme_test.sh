@@ -13,7 +13,7 @@ fi
 
 cd "$TEST_TMPDIR"
 # A program written for Flashlight, for the line that changes its includes.
-printf '#include "flashlight/fl/%s.h"\n' runtime/Stream tensor/Index >program.cpp
+printf '#include "flashlight/fl/%s.h"\n' runtime/Stream tensor/backend/af/mem/MemoryManagerAdapter tensor/Index >program.cpp
 touch program.h
 commands=$(sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' |
   sed "s|/tmp/|$TEST_TMPDIR/|g; s|bazel run //apps/mnist:train --|$train|; s|bazel run //tools:fl --|$fl|")
@@ -27,7 +27,7 @@ while read -r command; do
 done <<<"$commands"
 
 changed=$(cat program.cpp)
-if [[ $changed != $'#include "fl/device/Stream.h"\n#include "fl/tensor/Index.h"' ]]; then
+if [[ $changed != $'#include "fl/device/Stream.h"\n#include "fl/runtime/MemoryManagerAdapter.h"\n#include "fl/tensor/Index.h"' ]]; then
   echo "the includes of a program for Flashlight become: $changed" >&2
   exit 1
 fi

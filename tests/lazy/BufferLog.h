@@ -21,9 +21,15 @@ inline std::vector<int64_t> bufferChanges(const std::function<void()>& work) {
   runtime::setMemoryLogging(false);
   runtime::setMemoryLogStream(nullptr);
   std::vector<int64_t> changes;
-  std::string event, address;
-  for (int64_t bytes = 0; log >> event >> address >> bytes;) {
-    changes.push_back(event == "alloc" ? bytes : -bytes);
+  std::string line, event, address, lock;
+  for (int64_t bytes = 0; std::getline(log, line);) {
+    std::istringstream words(line);
+    words >> event;
+    if (event == "alloc" && words >> bytes) {
+      changes.push_back(bytes);
+    } else if (event == "unlock" && words >> address >> lock >> bytes) {
+      changes.push_back(-bytes);
+    }
   }
   return changes;
 }

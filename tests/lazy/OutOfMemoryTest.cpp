@@ -22,7 +22,7 @@ class Failing final : public runtime::MemoryManager {
   }
   void deallocate(void* pointer, size_t bytes) override { inner_->deallocate(pointer, bytes); }
   void release() override { inner_->release(); }
-  runtime::MemoryStats stats() const override { return inner_->stats(); }
+  MemoryStats stats() const override { return inner_->stats(); }
 
   long left = -1;
 

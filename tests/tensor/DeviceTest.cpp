@@ -151,7 +151,7 @@ TEST(MemoryManager, Describes) {
   x.toHostVector<float>();
   std::ostringstream os;
   detail::getMemMgrInfo("after one tensor", 0, &os);
-  EXPECT_THAT(os.str(), HasSubstr("after one tensor\nhost memory: "));
+  EXPECT_THAT(os.str(), HasSubstr("after one tensor\ndevice 0: "));
   EXPECT_THAT(os.str(), HasSubstr(" B in use"));
 }
 

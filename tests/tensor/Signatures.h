@@ -15,6 +15,9 @@
 #include <vector>
 
 #include "fl/autograd/tensor/AutogradOps.h"
+#include "fl/runtime/CachingMemoryManager.h"
+#include "fl/runtime/DefaultMemoryManager.h"
+#include "fl/runtime/MemoryManagerInstaller.h"
 #include "fl/tensor/tensor.h"
 #include "tests/ExactTypes.h"
 
@@ -176,6 +179,67 @@ FL_SIGNATURE(fl::tensorBackendTypeToString, std::string (*)(const TensorBackendT
 FL_SIGNATURE(fl::getTypeSize, size_t (*)(dtype));
 FL_SIGNATURE(fl::dtypeToString, const std::string& (*)(dtype));
 FL_SIGNATURE(fl::stringToDtype, dtype (*)(const std::string&));
+
+// ---- backend/af/mem: memory managers, where dim_t is Dim ----
+static_assert(std::is_same_v<Dim, long long>);
+using MemoryDevice = std::shared_ptr<MemoryManagerDeviceInterface>;
+FL_CALL(std::declval<MemoryManagerDeviceInterface>().getActiveDeviceId, GetActiveDeviceIdFn);
+FL_CALL(std::declval<MemoryManagerDeviceInterface>().getMaxMemorySize, GetMaxMemorySizeFn);
+FL_CALL(std::declval<MemoryManagerDeviceInterface>().nativeAlloc, NativeAllocFn);
+FL_CALL(std::declval<MemoryManagerDeviceInterface>().nativeFree, NativeFreeFn);
+FL_CALL(std::declval<MemoryManagerDeviceInterface>().getMemoryPressureThreshold,
+        GetMemoryPressureThresholdFn);
+FL_CALL(std::declval<MemoryManagerDeviceInterface>().setMemoryPressureThreshold,
+        SetMemoryPressureThresholdFn);
+static_assert(std::is_same_v<GetMaxMemorySizeFn, std::function<size_t(int)>>);
+static_assert(std::is_same_v<NativeAllocFn, std::function<void*(size_t)>>);
+static_assert(std::is_same_v<NativeFreeFn, std::function<void(void*)>>);
+
+#define FL_OF_MANAGER(M)                                                         \
+  FL_METHOD(M::initialize, void (M::*)());                                       \
+  FL_METHOD(M::shutdown, void (M::*)());                                         \
+  FL_METHOD(M::alloc, void* (M::*)(bool, const unsigned, Dim*, const unsigned)); \
+  FL_METHOD(M::allocated, size_t (M::*)(void*));                                 \
+  FL_METHOD(M::unlock, void (M::*)(void*, bool));                                \
+  FL_METHOD(M::signalMemoryCleanup, void (M::*)());                              \
+  FL_METHOD(M::printInfo, void (M::*)(const char*, const int, std::ostream*));   \
+  FL_METHOD(M::userLock, void (M::*)(const void*));                              \
+  FL_METHOD(M::userUnlock, void (M::*)(const void*));                            \
+  FL_METHOD(M::isUserLocked, bool (M::*)(const void*));                          \
+  FL_METHOD(M::getMemoryPressure, float (M::*)());                               \
+  FL_METHOD(M::jitTreeExceedsMemoryPressure, bool (M::*)(size_t));               \
+  FL_METHOD(M::addMemoryManagement, void (M::*)(int));                           \
+  FL_METHOD(M::removeMemoryManagement, void (M::*)(int));
+FL_OF_MANAGER(MemoryManagerAdapter)
+FL_OF_MANAGER(CachingMemoryManager)
+FL_OF_MANAGER(DefaultMemoryManager)
+#undef FL_OF_MANAGER
+FL_METHOD(MemoryManagerAdapter::getMemStepSize, size_t (MemoryManagerAdapter::*)());
+FL_METHOD(MemoryManagerAdapter::setMemStepSize, void (MemoryManagerAdapter::*)(size_t));
+FL_METHOD(MemoryManagerAdapter::log<int>, void (MemoryManagerAdapter::*)(std::string, int));
+FL_METHOD(MemoryManagerAdapter::setLogStream, void (MemoryManagerAdapter::*)(std::ostream*));
+FL_METHOD(MemoryManagerAdapter::getLogStream, std::ostream* (MemoryManagerAdapter::*)() const);
+FL_METHOD(MemoryManagerAdapter::setLoggingEnabled, void (MemoryManagerAdapter::*)(bool));
+FL_METHOD(MemoryManagerAdapter::setLogFlushInterval, void (MemoryManagerAdapter::*)(size_t));
+static_assert(std::is_same_v<decltype(MemoryManagerAdapter::deviceInterface), const MemoryDevice>);
+static_assert(std::is_abstract_v<MemoryManagerAdapter>);
+FL_TAKES(CachingMemoryManager, 2, int, MemoryDevice);
+FL_METHOD(CachingMemoryManager::setRecyclingSizeLimit, void (CachingMemoryManager::*)(size_t));
+FL_METHOD(CachingMemoryManager::setSplitSizeLimit, void (CachingMemoryManager::*)(size_t));
+FL_TAKES(DefaultMemoryManager, 4, int, unsigned, bool, MemoryDevice);
+FL_METHOD(DefaultMemoryManager::setMaxMemorySize, void (DefaultMemoryManager::*)());
+FL_METHOD(DefaultMemoryManager::getMaxBytes, size_t (DefaultMemoryManager::*)());
+FL_METHOD(DefaultMemoryManager::getMaxBuffers, unsigned (DefaultMemoryManager::*)());
+FL_METHOD(DefaultMemoryManager::checkMemoryLimit, bool (DefaultMemoryManager::*)());
+using Installer = MemoryManagerInstaller;
+FL_TAKES(Installer, 1, std::shared_ptr<MemoryManagerAdapter>);
+FL_METHOD(Installer::getMemoryManager<DefaultMemoryManager>,
+          std::shared_ptr<DefaultMemoryManager> (Installer::*)() const);
+FL_METHOD(Installer::setAsMemoryManager, void (Installer::*)());
+FL_METHOD(Installer::setAsMemoryManagerPinned, void (Installer::*)());
+FL_SIGNATURE(Installer::currentlyInstalledMemoryManager, MemoryManagerAdapter* (*)());
+FL_SIGNATURE(Installer::installDefaultMemoryManager, void (*)());
+FL_SIGNATURE(Installer::unsetMemoryManager, void (*)());
 
 // ---- TensorBase.h: helpers of functions that take several tensors ----
 FL_SIGNATURE(fl::concatenate, Tensor (*)(unsigned, T, T, T));

@@ -1,0 +1,93 @@
+#include "fl/runtime/AdaptedMemoryManager.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "fl/runtime/SystemMemory.h"
+
+namespace fl::runtime {
+namespace {
+
+uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+template <typename Function>
+void setIfUnset(Function* function, Function value) {
+  if (*function == nullptr) {
+    *function = std::move(value);
+  }
+}
+
+}  // namespace
+
+AdaptedMemoryManager::AdaptedMemoryManager(std::shared_ptr<MemoryManagerAdapter> adapter)
+    : adapter_(std::move(adapter)) {
+  adapter_->log("initialize");
+  adapter_->initialize();
+}
+
+AdaptedMemoryManager::~AdaptedMemoryManager() {
+  adapter_->log("shutdown");
+  adapter_->shutdown();
+}
+
+void* AdaptedMemoryManager::allocate(size_t bytes) {
+  if (bytes > static_cast<size_t>(std::numeric_limits<Dim>::max())) {
+    throw OutOfMemory();
+  }
+  Dim dims = static_cast<Dim>(std::max<size_t>(bytes, 1));  // nothing is asked for by null
+  void* block = adapter_->alloc(/*userLock=*/false, /*ndims=*/1, &dims, /*elSize=*/1);
+  if (block == nullptr) {
+    throw OutOfMemory();
+  }
+  if (adapter_->isLogging()) {  // not even the name costs anything otherwise
+    adapter_->log("alloc", bytes, 0, address(block));
+  }
+  return block;
+}
+
+void AdaptedMemoryManager::deallocate(void* pointer, size_t bytes) {
+  if (adapter_->isLogging()) {
+    adapter_->log("unlock", address(pointer), 0, bytes);
+  }
+  adapter_->unlock(pointer, /*userLock=*/false);
+}
+
+void AdaptedMemoryManager::release() {
+  adapter_->log("signalMemoryCleanup");
+  adapter_->signalMemoryCleanup();
+}
+
+void setDeviceFunctions(const std::shared_ptr<MemoryManagerAdapter>& adapter) {
+  // The functions may outlive the adapter, whose log they write to.
+  const std::weak_ptr<MemoryManagerAdapter> weak = adapter;
+  const auto log = [weak](auto... values) {
+    if (const auto alive = weak.lock()) {
+      alive->log(values...);
+    }
+  };
+  MemoryManagerDeviceInterface& functions = *adapter->deviceInterface;
+  setIfUnset<GetActiveDeviceIdFn>(&functions.getActiveDeviceId, [] { return 0; });
+  setIfUnset<GetMaxMemorySizeFn>(&functions.getMaxMemorySize, [](int) { return systemMemory(); });
+  setIfUnset<NativeAllocFn>(&functions.nativeAlloc, [log](size_t bytes) {
+    void* block = systemAllocate(bytes);
+    if (block == nullptr) {
+      throw OutOfMemory();
+    }
+    log("nativeAlloc", bytes, address(block));
+    return block;
+  });
+  setIfUnset<NativeFreeFn>(&functions.nativeFree, [log](void* block) {
+    log("nativeFree", address(block));
+    systemFree(block);
+  });
+  const auto threshold = std::make_shared<std::atomic<float>>(1.0F);
+  setIfUnset<GetMemoryPressureThresholdFn>(&functions.getMemoryPressureThreshold,
+                                           [threshold] { return threshold->load(); });
+  setIfUnset<SetMemoryPressureThresholdFn>(&functions.setMemoryPressureThreshold,
+                                           [threshold](float value) { *threshold = value; });
+}
+
+}  // namespace fl::runtime

@@ -1,0 +1,73 @@
+// How much freed memory a cache may keep: what the program was seen to take again, within a quarter
+// of the most that was live.
+//
+// A quarter of what is live may always be kept. What the program takes again is seen even where it
+// was given back to the system: what a cache without a limit would hold is counted along, and how
+// far that falls is what a cache is good for, and a quarter more, as blocks seldom fit exactly. So
+// a training step keeps its memory from the second or third step on, whereas blocks that only ever
+// grow, of which none is taken again, go back at once. Both are forgotten after two windows,
+// stretches in which the program allocates many times what it had live at most: an early peak is
+// not kept for good.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace fl::runtime {
+
+// Of one device. Pure numbers, not thread-safe.
+class CacheLimit {
+ public:
+  static constexpr size_t kFloor = size_t{16} << 20;  // so much may be kept by any program
+  static constexpr size_t kWindow = 16;               // times the most that was live
+
+  // Bytes that may be kept while so many are live: kept and live are never more than 1.25 times the
+  // most that was live in this window and the one before, or kFloor more than it.
+  size_t mostCached(size_t live) const {
+    const size_t peak = std::max(live, peakLive());
+    const size_t seen = std::max({kFloor, live / 4, (drawn_ + drawnBefore_) / 4 * 5});
+    return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
+  }
+
+  // So many were allocated, from the cache or not, after which so many are live and cached.
+  void allocated(size_t bytes, size_t live, size_t cached) {
+    peak_ = std::max(peak_, live);
+    drawn_ = std::max(drawn_, top_ - std::min(top_, cached + givenBack_));
+    window_ += bytes;
+    if (window_ > kWindow * std::max(kFloor, peakLive())) {
+      beginWindow(live, cached);
+    }
+  }
+  // So many are cached after a block was freed, before any is given back.
+  void freed(size_t cached) { top_ = std::max(top_, cached + givenBack_); }
+  // A block was given back to the system, as it may not be kept.
+  void gaveBack(size_t bytes) {
+    givenBack_ += bytes;
+    largestGivenBack_ = std::max(largestGivenBack_, bytes);
+  }
+  // A block was taken from the system: had all been kept, one of them would have served.
+  void took(size_t bytes) {
+    if (bytes <= largestGivenBack_) {
+      givenBack_ -= std::min(givenBack_, bytes);
+    }
+  }
+
+ private:
+  size_t peakLive() const { return std::max(peak_, peakBefore_); }
+
+  void beginWindow(size_t live, size_t cached) {
+    window_ = givenBack_ = largestGivenBack_ = 0;
+    peakBefore_ = std::exchange(peak_, live);
+    drawnBefore_ = std::exchange(drawn_, 0);
+    top_ = cached;
+  }
+
+  size_t window_ = 0;  // bytes allocated in it
+  size_t peak_ = 0, peakBefore_ = 0;
+  size_t givenBack_ = 0, largestGivenBack_ = 0;
+  size_t top_ = 0;                      // the most that a cache without a limit held
+  size_t drawn_ = 0, drawnBefore_ = 0;  // how far it fell from there
+};
+
+}  // namespace fl::runtime

@@ -1,0 +1,124 @@
+#include "fl/runtime/SystemMemory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define FL_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FL_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifdef FL_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace fl::runtime {
+namespace {
+
+// More than a process can have.
+constexpr size_t kAddressSpace = size_t{1} << 47;
+constexpr size_t kMappedFrom = size_t{1} << 20;
+constexpr size_t kHugePage = size_t{1} << 21;
+// From here on, what lies beyond the last whole huge page is a small part.
+constexpr size_t kHugeFrom = 4 * kHugePage;
+// Blocks that are not mapped begin at an odd multiple of their alignment, where no page begins.
+constexpr size_t kHeapAlignment = 2 * kAlignment;
+
+bool isMapped(const void* block) { return reinterpret_cast<uintptr_t>(block) % kPage == 0; }
+
+// The page before a mapped block holds its size.
+size_t& mappedSize(char* block) { return *reinterpret_cast<size_t*>(block - kPage); }
+
+void* map(size_t bytes) {
+  const size_t alignment = bytes < kHugeFrom ? kPage : kHugePage;
+  const size_t size = roundUp(bytes, kPage), reserved = size + alignment;
+  void* mapped =
+      mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) {
+    return nullptr;
+  }
+  char* const begin = static_cast<char*>(mapped);
+  char* const block =
+      reinterpret_cast<char*>(roundUp(reinterpret_cast<uintptr_t>(begin) + kPage, alignment));
+  if (alignment == kHugePage) {
+    const auto before = static_cast<size_t>(block - kPage - begin);
+    if (before > 0) {
+      munmap(begin, before);
+    }
+    if (const size_t after = alignment - kPage - before; after > 0) {
+      munmap(block + size, after);
+    }
+    // With small pages, a walk across memory spends most of its time on finding them. A hint.
+    madvise(block, size, MADV_HUGEPAGE);
+  }
+  mappedSize(block) = size;
+  return block;
+}
+
+}  // namespace
+
+void* systemAllocate(size_t bytes) {
+  if (bytes >= kAddressSpace) {
+    return nullptr;
+  }
+  if (bytes >= kMappedFrom) {
+    return map(bytes);
+  }
+  auto* heap = static_cast<char*>(
+      std::aligned_alloc(kHeapAlignment, roundUp(bytes + kAlignment, kHeapAlignment)));
+  return heap ? heap + kAlignment : nullptr;
+}
+
+void systemFree(void* block) {
+  auto* begin = static_cast<char*>(block);
+  if (begin == nullptr) {
+    return;
+  }
+  if (isMapped(begin)) {
+    munmap(begin - kPage, mappedSize(begin) + kPage);
+  } else {
+    std::free(begin - kAlignment);
+  }
+}
+
+size_t systemMemory() {
+  static const size_t bytes = [] {
+    const auto machine =
+        static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    size_t limit = 0;
+    return std::ifstream("/sys/fs/cgroup/memory.max") >> limit ? std::min(machine, limit) : machine;
+  }();
+  return bytes;
+}
+
+size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {
+  size_t bytes = elSize;
+  for (unsigned i = 0; i < ndims; ++i) {
+    if (dims[i] < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(dims[i]), &bytes)) {
+      return std::numeric_limits<size_t>::max();
+    }
+  }
+  return bytes;
+}
+
+void poison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
+#ifdef FL_ADDRESS_SANITIZER
+  __asan_poison_memory_region(block, bytes);
+#endif
+}
+
+void unpoison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
+#ifdef FL_ADDRESS_SANITIZER
+  __asan_unpoison_memory_region(block, bytes);
+#endif
+}
+
+}  // namespace fl::runtime

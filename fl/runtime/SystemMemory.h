@@ -1,0 +1,44 @@
+// Memory of the machine, as memory managers take it.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "fl/base/Types.h"
+
+namespace fl::runtime {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kPage = 4096;
+
+constexpr size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// At least `bytes` bytes aligned to 64, null if there are none. Blocks of a megabyte and more are
+// mapped, so that none of them stays with the process once it is freed; large ones ask for huge
+// pages and are aligned to them. Thread-safe.
+void* systemAllocate(size_t bytes);
+// Null is no block.
+void systemFree(void* block);
+
+// Bytes of the machine, or what a control group may have of it.
+size_t systemMemory();
+
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::string message = "no memory") : message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  const std::string message_;
+};
+
+// The product, or the largest number if it is no size.
+size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize);
+
+// For AddressSanitizer: nobody may read or write there, until they may again.
+void poison(void* block, size_t bytes);
+void unpoison(void* block, size_t bytes);
+
+}  // namespace fl::runtime

@@ -1,0 +1,501 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <new>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "fl/runtime/CacheLimit.h"
+#include "fl/runtime/CachingMemoryManager.h"
+#include "fl/runtime/MemoryManagerInstaller.h"
+#include "tests/ErrorOf.h"
+
+namespace fl::testing {
+namespace {
+
+using runtime::CacheLimit;
+using ::testing::HasSubstr;
+
+constexpr size_t kMB = size_t{1} << 20;
+
+// Host memory that is counted.
+struct CountedDevice {
+  CountedDevice() {
+    functions->getActiveDeviceId = [this] { return active; };
+    functions->getMaxMemorySize = [this](int) { return memory; };
+  }
+  // Once the other functions are set.
+  void count() {
+    functions->nativeAlloc = [this, native = functions->nativeAlloc](size_t bytes) {
+      void* block = native(bytes);
+      std::lock_guard lock(mutex);
+      ++allocations;
+      held += sizes[block] = bytes;
+      return block;
+    };
+    functions->nativeFree = [this, native = functions->nativeFree](void* block) {
+      {
+        std::lock_guard lock(mutex);
+        ++frees;
+        held -= sizes.extract(block).mapped();
+      }
+      native(block);
+    };
+  }
+
+  const std::shared_ptr<MemoryManagerDeviceInterface> functions =
+      std::make_shared<MemoryManagerDeviceInterface>();
+  int active = 0;
+  size_t memory = size_t{1} << 40;
+  std::mutex mutex;
+  std::map<void*, size_t> sizes;
+  size_t allocations = 0, frees = 0, held = 0;
+};
+
+class CachingManager : public ::testing::Test {
+ protected:
+  CachingManager() {
+    MemoryManagerInstaller{manager_};
+    device_.count();
+  }
+
+  void* take(size_t bytes, bool userLock = false) {
+    Dim dims = static_cast<Dim>(bytes);
+    return manager_->alloc(userLock, 1, &dims, 1);
+  }
+  void giveBack(void* block) { manager_->unlock(block, false); }
+  // All at once, then all back.
+  void cycle(const std::vector<size_t>& sizes) {
+    std::vector<void*> blocks;
+    for (const size_t bytes : sizes) {
+      blocks.push_back(take(bytes));
+    }
+    std::ranges::for_each(blocks, [this](void* block) { giveBack(block); });
+  }
+
+  CountedDevice device_;
+  const std::shared_ptr<CachingMemoryManager> manager_ =
+      std::make_shared<CachingMemoryManager>(1, device_.functions);
+};
+
+TEST_F(CachingManager, AllocatesTheProductOfItsArguments) {
+  Dim dims[] = {3, 5, 7};
+  void* block = manager_->alloc(false, 3, dims, 8);
+  EXPECT_EQ(manager_->allocated(block), 896u) << "the next size from 840";
+  EXPECT_EQ(manager_->allocated(nullptr), 0u);
+  EXPECT_EQ(manager_->allocated(static_cast<char*>(block) + 64), 0u);
+  giveBack(block);
+  EXPECT_EQ(manager_->allocated(block), 0u);
+  dims[1] = 0;
+  EXPECT_EQ(manager_->alloc(false, 3, dims, 8), nullptr);
+  giveBack(nullptr);
+  dims[1] = -1;
+  EXPECT_THROW(manager_->alloc(false, 3, dims, 8), std::bad_alloc);
+  dims[1] = std::numeric_limits<Dim>::max();
+  EXPECT_THROW(manager_->alloc(false, 3, dims, 8), std::bad_alloc);
+  EXPECT_EQ(manager_->getMemoryStats().allocations, 1u);
+}
+
+TEST_F(CachingManager, BlocksAreAlignedAndAtMostAQuarterTooLarge) {
+  for (size_t bytes = 1; bytes < 100 * kMB; bytes += bytes / 13 + 1) {
+    void* block = take(bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u);
+    EXPECT_GE(manager_->allocated(block), bytes);
+    EXPECT_LE(manager_->allocated(block), bytes + std::max<size_t>(64, bytes / 4));
+    giveBack(block);
+  }
+}
+
+TEST_F(CachingManager, SmallBlocksServeTheirSizeOnly) {
+  void* block = take(1000);
+  giveBack(block);
+  EXPECT_EQ(take(1024), block);
+  void* larger = take(1025);
+  EXPECT_EQ(manager_->allocated(larger), 1280u);
+  EXPECT_EQ(device_.allocations, 2u);
+  giveBack(larger);
+  void* smaller = take(600);
+  EXPECT_NE(smaller, larger);
+  giveBack(smaller), giveBack(block);
+}
+
+TEST_F(CachingManager, LargeBlocksAreSplitAndGrowTogether) {
+  auto* whole = static_cast<char*>(take(12 * kMB));
+  giveBack(whole);
+  std::vector<void*> pieces;
+  for (size_t i = 0; i < 3; ++i) {
+    pieces.push_back(take(4 * kMB));
+    EXPECT_EQ(pieces[i], whole + i * 4 * kMB);
+    EXPECT_EQ(manager_->allocated(pieces[i]), 4 * kMB);
+  }
+  EXPECT_EQ(device_.allocations, 1u);
+  // All orders: with the neighbour before, behind, both.
+  std::ranges::sort(pieces);
+  do {
+    std::ranges::for_each(pieces, [this](void* piece) { giveBack(piece); });
+    EXPECT_EQ(manager_->getMemoryStats().cachedBytes, 12 * kMB);
+    ASSERT_EQ(take(12 * kMB), whole);
+    giveBack(whole);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(take(4 * kMB), whole + i * 4 * kMB);
+    }
+  } while (std::ranges::next_permutation(pieces).found);
+  EXPECT_EQ(device_.allocations, 1u);
+}
+
+TEST_F(CachingManager, PiecesAreSplitBetweenOthers) {
+  auto* whole = static_cast<char*>(take(12 * kMB));
+  giveBack(whole);
+  void* first = take(8 * kMB);
+  void* third = take(4 * kMB);
+  giveBack(first);
+  EXPECT_EQ(take(3 * kMB), whole);
+  void* second = take(5 * kMB);
+  EXPECT_EQ(second, whole + 3 * kMB);
+  giveBack(whole), giveBack(third);
+  EXPECT_EQ(manager_->allocated(second), 5 * kMB);
+  EXPECT_EQ(take(4 * kMB), third) << "the first has not grown into it";
+  giveBack(second), giveBack(third);
+  EXPECT_EQ(take(12 * kMB), whole);
+}
+
+TEST_F(CachingManager, TheSmallestLargeBlockServes) {
+  void* four = take(4 * kMB);
+  void* six = take(6 * kMB);
+  giveBack(six), giveBack(four);
+  EXPECT_EQ(take(5 * kMB + kMB / 2), six);
+  EXPECT_EQ(manager_->allocated(six), 6 * kMB) << "too little is left over";
+  EXPECT_EQ(take(2 * kMB), four);
+  EXPECT_EQ(manager_->allocated(four), 2 * kMB);
+  EXPECT_EQ(device_.allocations, 2u);
+}
+
+TEST_F(CachingManager, BlocksStayWhileAPieceIsInUse) {
+  giveBack(take(12 * kMB));
+  void* piece = take(4 * kMB);
+  manager_->signalMemoryCleanup();
+  EXPECT_EQ(device_.frees, 0u);
+  EXPECT_EQ(manager_->getMemoryStats().cachedBytes, 8 * kMB);
+  giveBack(piece);
+  manager_->shutdown();
+  EXPECT_EQ(device_.held, 0u);
+  EXPECT_EQ(manager_->getMemoryStats().cachedBytes, 0u);
+}
+
+TEST_F(CachingManager, RecyclesAndSplitsUpToItsLimits) {
+  manager_->setRecyclingSizeLimit(2 * kMB);
+  giveBack(take(2 * kMB));
+  giveBack(take(3 * kMB));
+  EXPECT_EQ(device_.frees, 1u);
+  EXPECT_EQ(device_.held, 2 * kMB);
+  manager_->setRecyclingSizeLimit(100 * kMB);
+  manager_->setSplitSizeLimit(8 * kMB);
+  void* large = take(10 * kMB);
+  giveBack(large);
+  EXPECT_NE(take(4 * kMB), large) << "it would have to be split";
+  EXPECT_EQ(take(9 * kMB + kMB / 2), large) << "next to nothing is left over";
+  manager_->setSplitSizeLimit(10 * kMB);
+  giveBack(large);
+  EXPECT_EQ(take(4 * kMB + kMB / 2), large);
+}
+
+TEST_F(CachingManager, LocksOfManagerAndUser) {
+  void* block = take(100, /*userLock=*/true);
+  EXPECT_TRUE(manager_->isUserLocked(block));
+  manager_->unlock(block, /*userLock=*/false);
+  EXPECT_EQ(manager_->getMemoryStats().liveBytes, 128u) << "the user's lock is left";
+  manager_->userUnlock(block);
+  EXPECT_EQ(manager_->getMemoryStats().liveBytes, 0u);
+  EXPECT_FALSE(manager_->isUserLocked(block));
+  EXPECT_EQ(take(100), block);
+  EXPECT_FALSE(manager_->isUserLocked(block));
+  manager_->userLock(block);
+  giveBack(block);
+  EXPECT_TRUE(manager_->isUserLocked(block));
+  manager_->unlock(block, /*userLock=*/true);
+  EXPECT_EQ(manager_->getMemoryStats().liveBytes, 0u);
+}
+
+TEST_F(CachingManager, RefusesWhatIsNoLiveBlock) {
+  int local = 0;
+  void* freed = take(10);
+  giveBack(freed);
+  for (void* block : {static_cast<void*>(&local), freed}) {
+    EXPECT_THAT(test::errorOf([&] { giveBack(block); }),
+                ::testing::ContainsRegex("CachingMemoryManager::unlock: 0x[0-9a-f]+ is no live"));
+    EXPECT_THAT(test::errorOf([&] { manager_->userLock(block); }),
+                HasSubstr("CachingMemoryManager::userLock: 0x"));
+    EXPECT_FALSE(manager_->isUserLocked(block));
+  }
+}
+
+TEST_F(CachingManager, MemoryPressure) {
+  device_.memory = 64 * kMB;
+  EXPECT_EQ(device_.functions->getMemoryPressureThreshold(), 1.0F);
+  void* block = take(16 * kMB);
+  giveBack(take(8 * kMB));
+  EXPECT_EQ(manager_->getMemoryPressure(), 24.0F / 64);
+  EXPECT_FALSE(manager_->jitTreeExceedsMemoryPressure(48 * kMB));
+  EXPECT_TRUE(manager_->jitTreeExceedsMemoryPressure(49 * kMB));
+  device_.functions->setMemoryPressureThreshold(0.5F);
+  EXPECT_TRUE(manager_->jitTreeExceedsMemoryPressure(17 * kMB));
+  giveBack(take(2 * kMB));
+  EXPECT_EQ(device_.frees, 0u);
+  void* other = take(12 * kMB);
+  EXPECT_EQ(device_.frees, 1u) << "16 + 8 + 12 is more than half of 64";
+  EXPECT_EQ(manager_->getMemoryPressure(), 28.0F / 64);
+  giveBack(block), giveBack(other);
+}
+
+TEST_F(CachingManager, ADeviceAtATime) {
+  void* of0 = take(100);
+  device_.active = 1;
+  EXPECT_THAT(test::errorOf<std::runtime_error>([&] { take(100); }),
+              HasSubstr("CachingMemoryManager: device 1 is not managed"));
+  manager_->addMemoryManagement(1);
+  manager_->addMemoryManagement(1);
+  void* of1 = take(1000);
+  EXPECT_EQ(manager_->getMemoryStats().liveBytes, 1024u);
+  EXPECT_EQ(manager_->allocated(of0), 0u);
+  EXPECT_THAT(test::errorOf([&] { manager_->removeMemoryManagement(1); }),
+              HasSubstr("removeMemoryManagement: 1024 bytes of device 1 are in use"));
+  giveBack(of1);
+  manager_->removeMemoryManagement(1);
+  EXPECT_EQ(device_.frees, 1u);
+  EXPECT_THAT(test::errorOf<std::runtime_error>([&] { manager_->removeMemoryManagement(1); }),
+              HasSubstr("device 1 is not managed"));
+  EXPECT_THAT(test::errorOf([&] { manager_->addMemoryManagement(-1); }),
+              HasSubstr("CachingMemoryManager: there is no device -1"));
+  device_.active = 0;
+  giveBack(of0);
+}
+
+TEST_F(CachingManager, SaysWhatItHolds) {
+  device_.memory = 5000;
+  void* block = take(1000);
+  giveBack(take(100));
+  std::ostringstream text;
+  manager_->printInfo("so far", 0, &text);
+  EXPECT_EQ(text.str(),
+            "so far\ndevice 0: 1024 B in use, 128 B kept for reuse, 1152 B at most, 2 allocations "
+            "of 5000 B\n");
+  EXPECT_THROW(manager_->printInfo("", 1, &text), std::runtime_error);
+  giveBack(block);
+}
+
+TEST(CachingMemoryManager, NeedsTheFunctionsOfItsDevice) {
+  CachingMemoryManager manager(1, std::make_shared<MemoryManagerDeviceInterface>());
+  EXPECT_THAT(test::errorOf<std::runtime_error>([&] { manager.signalMemoryCleanup(); }),
+              HasSubstr("functions of its device are not set; a MemoryManagerInstaller sets them"));
+  EXPECT_THAT(test::errorOf([] { CachingMemoryManager(1, nullptr); }),
+              HasSubstr("MemoryManagerAdapter: the device interface must not be null"));
+}
+
+// ---- what is kept ----
+
+TEST_F(CachingManager, BlocksThatGrowAreNotKept) {
+  for (const bool isFreedFirst : {false, true}) {
+    void* block = nullptr;
+    size_t bytes = kMB;
+    for (; bytes < 200 * kMB; bytes += bytes / 100) {
+      if (isFreedFirst) {
+        giveBack(block);
+        block = nullptr;
+      }
+      void* next = take(bytes);
+      giveBack(block);
+      block = next;
+      const size_t live = manager_->allocated(block);
+      ASSERT_LE(device_.held, live + std::max(live / 4, CacheLimit::kFloor));
+    }
+    EXPECT_LE(device_.held, bytes / 4 * 5);
+    giveBack(block);
+    EXPECT_LE(device_.held, CacheLimit::kFloor) << "of blocks that were never taken again";
+  }
+}
+
+TEST_F(CachingManager, RepeatedStepsKeepTheirMemory) {
+  std::mt19937 generator(1);
+  for (const size_t most : {kMB / 4, 4 * kMB, 60 * kMB}) {
+    std::vector<size_t> sizes;
+    for (int i = 0; i < 100; ++i) {
+      sizes.push_back(most / 10 + generator() % most);
+    }
+    cycle(sizes), cycle(sizes), cycle(sizes);
+    const size_t before = device_.allocations;
+    for (int i = 0; i < 200; ++i) {
+      cycle(sizes);
+    }
+    EXPECT_EQ(device_.allocations, before);
+    manager_->signalMemoryCleanup();
+  }
+}
+
+// As layers do: the next value is made before the last one dies.
+TEST_F(CachingManager, ChainsKeepOneBlockMore) {
+  void* block = take(50 * kMB);
+  for (int i = 0; i < 100; ++i) {
+    void* next = take(50 * kMB);
+    giveBack(block);
+    block = next;
+  }
+  EXPECT_EQ(device_.allocations, 3u);
+  EXPECT_EQ(device_.held, 100 * kMB);
+  giveBack(block);
+}
+
+// By the block that is freed first.
+class CachingManagerFreeing : public CachingManager,
+                              public ::testing::WithParamInterface<size_t> {};
+INSTANTIATE_TEST_SUITE_P(First, CachingManagerFreeing, ::testing::Values(0, 1, 2));
+
+TEST_P(CachingManagerFreeing, WhatIsUnusedLongestGoesFirst) {
+  const size_t first = GetParam();
+  void* const blocks[] = {take(kMB), take(7 * kMB), take(kMB * 17 / 2)};  // more than kFloor
+  for (size_t i = first; i < first + 3; ++i) {
+    giveBack(blocks[i % 3]);
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(device_.sizes.contains(blocks[i]), i != first) << i;
+  }
+}
+
+TEST_F(CachingManager, AnEarlyPeakIsForgotten) {
+  const std::vector<size_t> large(10, 50 * kMB);
+  cycle(large), cycle(large);
+  EXPECT_EQ(device_.held, 500 * kMB);
+  const size_t window = CacheLimit::kWindow * 500;
+  for (size_t i = 0; i < 2 * window / 8 + 2; ++i) {
+    cycle({8 * kMB});
+  }
+  EXPECT_LE(device_.held, CacheLimit::kFloor);
+}
+
+TEST(CacheLimit, IsWhatIsTakenAgainWithinAQuarterOfThePeak) {
+  constexpr size_t kGB = 1000 * kMB;
+  CacheLimit limit;
+  EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor);
+  EXPECT_EQ(limit.mostCached(kGB), kGB / 4);
+  limit.allocated(kGB, kGB, 0);
+  limit.freed(kGB);
+  EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor) << "nothing was taken again";
+  limit.gaveBack(kGB);
+  limit.took(kGB + 1);
+  limit.allocated(kGB + 1, kGB, 0);
+  EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor) << "it would not have served";
+  limit.took(kGB / 2);
+  limit.allocated(kGB / 2, kGB, 0);
+  EXPECT_EQ(limit.mostCached(0), kGB / 8 * 5) << "half of it would have been taken again";
+  limit.took(kGB / 2);
+  limit.allocated(kGB / 2, kGB, 0);
+  EXPECT_EQ(limit.mostCached(0), kGB / 4 * 5);
+  EXPECT_EQ(limit.mostCached(kGB), kGB / 4);
+  EXPECT_EQ(limit.mostCached(kGB / 2), kGB / 4 * 3);
+}
+
+// ---- against a model ----
+
+// Blocks of random sizes, written at both ends.
+class Traffic {
+ public:
+  Traffic(CachingMemoryManager* manager, unsigned seed) : manager_(manager), generator_(seed) {}
+  ~Traffic() {
+    while (!blocks_.empty()) {
+      giveBack(blocks_.begin());
+    }
+  }
+
+  void step() {
+    if (blocks_.size() < 40 && generator_() % 2 == 0) {
+      return take();
+    }
+    if (!blocks_.empty()) {
+      giveBack(std::next(blocks_.begin(), generator_() % blocks_.size()));
+    }
+  }
+
+ private:
+  struct Block {
+    size_t bytes;
+    unsigned stamp;
+  };
+  using Blocks = std::map<uintptr_t, Block>;
+
+  void take() {
+    const size_t most = size_t{256} << generator_() % 17;
+    Dim bytes = static_cast<Dim>(sizeof(unsigned) + generator_() % most);
+    auto* block = static_cast<char*>(manager_->alloc(false, 1, &bytes, 1));
+    const auto address = reinterpret_cast<uintptr_t>(block);
+    const auto next = blocks_.lower_bound(address);
+    ASSERT_EQ(address % 64, 0u);
+    ASSERT_TRUE(next == blocks_.end() || address + bytes <= next->first);
+    ASSERT_TRUE(next == blocks_.begin() ||
+                std::prev(next)->first + std::prev(next)->second.bytes <= address);
+    const Block made = {static_cast<size_t>(bytes), static_cast<unsigned>(generator_())};
+    std::memcpy(block, &made.stamp, sizeof(made.stamp));
+    std::memcpy(block + bytes - sizeof(made.stamp), &made.stamp, sizeof(made.stamp));
+    blocks_[address] = made;
+  }
+
+  void giveBack(Blocks::iterator which) {
+    auto* block = reinterpret_cast<char*>(which->first);
+    const auto [bytes, stamp] = which->second;
+    blocks_.erase(which);
+    EXPECT_EQ(std::memcmp(block + bytes - sizeof(stamp), &stamp, sizeof(stamp)), 0);
+    if (bytes >= 2 * sizeof(stamp)) {
+      EXPECT_EQ(std::memcmp(block, &stamp, sizeof(stamp)), 0);
+    }
+    EXPECT_GE(manager_->allocated(block), bytes);
+    manager_->unlock(block, false);
+  }
+
+  CachingMemoryManager* const manager_;
+  std::mt19937 generator_;
+  Blocks blocks_;
+};
+
+TEST_F(CachingManager, RandomBlocksAreDisjointAndTheBooksAreRight) {
+  {
+    Traffic traffic(manager_.get(), 1);
+    size_t peak = 0;
+    for (int i = 0; i < 100000 && !HasFatalFailure(); ++i) {
+      traffic.step();
+      const MemoryStats stats = manager_->getMemoryStats();
+      peak = std::max(peak, stats.liveBytes);
+      ASSERT_EQ(stats.liveBytes + stats.cachedBytes, device_.held);
+      ASSERT_LE(stats.cachedBytes, CacheLimit().mostCached(0) + peak / 4 * 5 - stats.liveBytes);
+    }
+    EXPECT_GT(peak, 10 * kMB);
+  }
+  EXPECT_EQ(manager_->getMemoryStats().liveBytes, 0u);
+  manager_->signalMemoryCleanup();
+  EXPECT_EQ(device_.held, 0u) << "all pieces have grown together";
+}
+
+TEST_F(CachingManager, RandomBlocksOfThreads) {
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([this, seed] {
+      Traffic traffic(manager_.get(), seed);
+      for (int i = 0; i < 25000 && !HasFatalFailure(); ++i) {
+        traffic.step();
+      }
+    });
+  }
+  std::ranges::for_each(threads, &std::thread::join);
+  EXPECT_EQ(manager_->getMemoryStats().liveBytes, 0u);
+  manager_->signalMemoryCleanup();
+  EXPECT_EQ(device_.held, 0u);
+  EXPECT_EQ(device_.allocations, device_.frees);
+}
+
+}  // namespace
+}  // namespace fl::testing
