@@ -52,6 +52,8 @@ __device__ T shiftRight(T x, T count) {
   return T((W(x) & (~W(0) >> (8 * (sizeof(W) - sizeof(T))))) >> count);
 }
 
+__device__ f32 mulAdd(f32 x, f32 y, f32 z) { return fmaf(x, y, z); }
+__device__ f64 mulAdd(f64 x, f64 y, f64 z) { return fma(x, y, z); }
 __device__ f32 magnitude(f32 x) { return fabsf(x); }
 __device__ f64 magnitude(f64 x) { return fabs(x); }
 __device__ f32 squareRoot(f32 x) { return sqrtf(x); }
