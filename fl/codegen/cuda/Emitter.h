@@ -41,7 +41,7 @@ struct Launch {
 };
 Launch launchOf(const ir::Kernel& kernel, const int64_t* extents);
 
-// Where the kernels of a launch report an index out of bounds; see lookUp in Prelude.cpp.
+// Where the kernels of a launch report an index out of bounds; see Lookups in Prelude.cpp.
 struct GatherReport {
   int64_t gather = -1;  // its number among the kernel's values; -1: all were good
   ir::BadIndex bad = {};

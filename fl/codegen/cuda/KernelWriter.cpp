@@ -52,11 +52,14 @@ std::string KernelWriter::write() {
   writeArguments();
   text_.open("extern \"C\" __global__ void __launch_bounds__(", kBlockThreads, ") ", name_,
              "(const ", name_, "_arguments a)");
+  const bool looksUp = kernel_.gatherCount() > 0;
+  if (looksUp) text_.line("Lookups lookups;");
   if (kernel_.reduced == 0) {
     writeMap();
   } else {
     writeReduction();
   }
+  if (looksUp) text_.line("lookups.end(a.report);");
   text_.close();
   return text_.take();
 }
@@ -179,8 +182,8 @@ std::string KernelWriter::definition(int value, const std::string& index0,
     case Form::Apply:
       return functions_.ofApply(defined, types) + "(" + args + ")";
     case Form::Gather:
-      return detail::concat("lookUp(", data, ", ", args, ", ", exists, ", ",
-                            kernel_.gatherNumber(value), ", a.report)");
+      return detail::concat("lookups.find(", data, ", ", args, ", ", exists, ", ",
+                            kernel_.gatherNumber(value), ")");
     case Form::Total:
       break;  // defineTotals() has named it
   }
@@ -376,9 +379,14 @@ void KernelWriter::writePart(const KernelStage& stage) {
 }
 
 void KernelWriter::writeLoops(const KernelStage& stage) {
-  // Several elements are read before the first is added, where that is no long code.
+  // Several elements are read before the first is added, where that is no long code; four of f64
+  // spill.
   constexpr size_t kShortBody = 12;
-  const int unroll = neededBy(stage).size() <= kShortBody ? 4 : 1;
+  const std::vector<int> needed = neededBy(stage);
+  const bool isWide = std::any_of(needed.begin(), needed.end(), [&](int value) {
+    return kernel_.values[value].type == dtype::f64;
+  });
+  const int unroll = needed.size() > kShortBody ? 1 : isWide ? 2 : 4;
   const auto call = [&](const char* sums) {
     std::string args;
     for (int axis : axesWhere(true)) args += (args.empty() ? "i" : ", i") + std::to_string(axis);

@@ -120,9 +120,21 @@ struct Word<f64> {
 // ---- indices ----
 
 __device__ s64 smaller(s64 x, s64 y) { return x < y ? x : y; }
-// Division of 64 bits takes some 70 instructions, of 32 bits 20. Neither number is negative.
+// Of numbers that are not negative. Those of 32 bits take some 20 instructions; larger ones, which
+// are rare, one step for each bit of the result: the compiler's own division would be a call, and
+// calls spill registers.
 __device__ s64 quotient(s64 x, s64 y) {
-  return ((x | y) >> 32) == 0 ? s64(u32(x) / u32(y)) : x / y;
+  if (((x | y) >> 32) == 0) return u32(x) / u32(y);
+  s64 result = 0;
+#pragma unroll 1
+  for (int shift = __clzll(y) - __clzll(x); shift >= 0; --shift) {
+    result *= 2;
+    if (x >= y << shift) {
+      x -= y << shift;
+      ++result;
+    }
+  }
+  return result;
 }
 // rest / extent stays in `rest`; the remainder is the index along the axis.
 __device__ s64 takeIndex(s64& rest, s64 extent) {
@@ -179,18 +191,27 @@ __device__ void storeStrided(T* to, const T (&from)[n], s64 stride, int count) {
 struct GatherReport {
   s64 gather, index, bound;
 };
-// Element `element` of the table, or 0 where the index is bad, of which the launch reports one.
-template <class T>
-__device__ T lookUp(const T* table, s64 element, s64 index, s64 bound, bool exists, s64 gather,
-                    GatherReport* report) {
-  if (!exists) return T(0);
-  if (u64(index) < u64(bound)) return table[element];
-  if (atomicCAS(reinterpret_cast<u64*>(&report->gather), ~u64(0), u64(gather)) == ~u64(0)) {
+// What a thread looks up, and one index of its own that was bad. A launch reports one of all; a
+// branch at each lookup instead of one at the end would spill.
+struct Lookups {
+  s64 gather = -1, index = 0, bound = 0;
+  // Element `element` of the table, or 0 if the index is bad or there is no such element here.
+  template <class T>
+  __device__ T find(const T* table, s64 element, s64 index, s64 bound, bool exists, s64 gather) {
+    const bool good = u64(index) < u64(bound), bad = exists && !good;
+    this->gather = bad ? gather : this->gather;
+    this->index = bad ? index : this->index;
+    this->bound = bad ? bound : this->bound;
+    return exists && good ? table[element] : T(0);
+  }
+  __device__ void end(GatherReport* report) const {
+    if (gather < 0) return;
+    u64* const first = reinterpret_cast<u64*>(&report->gather);
+    if (atomicCAS(first, ~u64(0), u64(gather)) != ~u64(0)) return;
     report->index = index;
     report->bound = bound;
   }
-  return T(0);
-}
+};
 
 // ---- threads ----
 

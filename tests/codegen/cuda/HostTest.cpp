@@ -263,6 +263,78 @@ TEST(CudaOnHost, Gathers) {
   }
 }
 
+// The sum of what each line of a sweep looks up, along rows and along columns.
+TEST(CudaOnHost, GathersInSweeps) {
+  constexpr int64_t kTable = 50, kX = 37, kY = 70;
+  std::vector<double> table(kTable);
+  for (int64_t i = 0; i < kTable; ++i) table[i] = static_cast<double>(i * i);
+  std::vector<int64_t> index(kX * kY);
+  for (int64_t i = 0; i < kX * kY; ++i) index[i] = i * 7 % kTable;
+  for (const uint32_t reduced : {1u, 2u}) {
+    KernelMaker maker(2, reduced);
+    const int from = maker.input(dtype::s64, {kOne, kAny}), bound = maker.scalar(dtype::s64);
+    const int found = maker.gather(dtype::f64, from, from, bound);
+    maker.beginStage(true);
+    const int total = maker.total(maker.reduce(Op::Sum, found), dtype::f64);
+    maker.beginStage(false);
+    maker.store(total, {reduced == 1 ? kZero : kOne, reduced == 1 ? kAny : kZero});
+    const ir::Kernel& kernel = maker.kernel();
+    const HostModule module({{"gather", &kernel}});
+    std::vector<double> result(reduced == 1 ? kY : kX), expected(result.size());
+    for (int64_t i = 0; i < kX * kY; ++i)
+      expected[reduced == 1 ? i / kX : i % kX] += table[index[i]];
+    const int64_t extents[] = {kX, kY}, strides[] = {1, kX, 0, 0, reduced == 2, reduced == 1};
+    const uint64_t size = kTable;
+    void* data[] = {index.data(), table.data(), result.data()};
+    const ir::KernelArgs args{data, extents, strides, &size};
+    const auto run = [&] {
+      GatherReport report;
+      module.launch("gather", launchOf(kernel, extents), packArguments(kernel, args, &report),
+                    false);
+      return report;
+    };
+    EXPECT_EQ(run().gather, -1);
+    EXPECT_EQ(result, expected);  // whole numbers, so in any order
+    index[kX * kY - 1] = kTable;
+    EXPECT_EQ(run().bad.index, kTable);
+    index[kX * kY - 1] = 0;
+  }
+}
+
+// Indices beyond 32 bits, which no test has memory for.
+TEST(CudaOnHost, Quotients) {
+  const HostModule module(codegen::cuda::emitCuda({}) +
+                              "struct k_arguments { s64 x, y; s64* result; };\n"
+                              "extern \"C\" __global__ void k(const k_arguments a) { *a.result = "
+                              "quotient(a.x, a.y); }\n",
+                          {"k"});
+  const int64_t numbers[] = {0,
+                             1,
+                             3,
+                             7,
+                             1000,
+                             INT32_MAX,
+                             UINT32_MAX,
+                             1LL << 32,
+                             1LL << 40,
+                             (1LL << 40) - 1,
+                             3LL << 35,
+                             INT64_MAX,
+                             INT64_MAX / 3,
+                             123456789012345};
+  for (const int64_t x : numbers) {
+    for (const int64_t y : numbers) {
+      if (y == 0) continue;
+      int64_t result = -1;
+      module.launch(
+          "k", {1, {1, 1, 1}},
+          {static_cast<uint64_t>(x), static_cast<uint64_t>(y), reinterpret_cast<uint64_t>(&result)},
+          false);
+      EXPECT_EQ(result, x / y) << x << " / " << y;
+    }
+  }
+}
+
 // The shim itself.
 
 TEST(HostModule, FindsADivergentBarrier) {
