@@ -7,6 +7,7 @@
 #include "fl/base/Error.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
+#include "fl/codegen/cuda/Emitter.h"
 #include "fl/ir/Text.h"
 #include "fl/tile/HostTarget.h"
 #include "tools/Files.h"
@@ -20,7 +21,9 @@ ABSL_FLAG(uint64_t, budget, 0, "bytes that the temporaries may take; 0: any");
 ABSL_FLAG(std::string, stop_after, "", "stop the pipeline after this pass");
 ABSL_FLAG(std::string, skip, "",
           "leave these passes out, apart by commas; without fuse every node has a step of its own");
-ABSL_FLAG(std::string, emit, "", "with the whole pipeline: llvm or asm of every kernel");
+ABSL_FLAG(std::string, emit, "",
+          "with the whole pipeline: llvm or asm of every kernel, or cuda, one\n"
+          "module of all");
 
 namespace fl::tools {
 namespace {
@@ -60,8 +63,18 @@ std::string listPasses() {
   return text;
 }
 
+std::string emitModule(const ir::Schedule& schedule) {
+  std::vector<codegen::cuda::NamedKernel> kernels;
+  for (const ir::Kernel& kernel : schedule.kernels) {
+    kernels.push_back({"k" + std::to_string(kernels.size()), &kernel});
+  }
+  return codegen::cuda::emitCuda(kernels);
+}
+
 std::string emitKernels(const ir::Schedule& schedule, const std::string& form) {
-  FL_USER_CHECK(form == "llvm" || form == "asm", "--emit: \"", form, "\" is not llvm or asm");
+  FL_USER_CHECK(form == "llvm" || form == "asm" || form == "cuda", "--emit: \"", form,
+                "\" is not llvm, asm or cuda");
+  if (form == "cuda") return emitModule(schedule);
   const ir::Target target = tile::hostTarget();
   std::string text;
   for (size_t i = 0; i < schedule.kernels.size(); ++i) {

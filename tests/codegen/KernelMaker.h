@@ -46,6 +46,22 @@ class KernelMaker {
                 .type = type,
                 .args = {seed, offset, index}});
   }
+  // A normal number of two uniform ones of its type.
+  int normal(int first, int second) {
+    return add({.form = ir::KernelValue::Form::Apply,
+                .op = ir::Op::Random,
+                .type = typeOf(first),
+                .args = {first, second}});
+  }
+  // Of a table of its own; all three are s64.
+  int gather(dtype type, int element, int index, int bound) {
+    kernel_.operands.push_back({ir::KernelOperand::Role::Input, type,
+                                std::vector<ir::Stride>(kernel_.rank, ir::Stride::Zero)});
+    return add({.form = ir::KernelValue::Form::Gather,
+                .type = type,
+                .index = static_cast<int>(kernel_.operands.size()) - 1,
+                .args = {element, index, bound}});
+  }
   int total(int reduction, dtype type) {
     return add({.form = ir::KernelValue::Form::Total, .type = type, .index = reduction});
   }

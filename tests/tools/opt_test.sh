@@ -101,6 +101,8 @@ llvm-as-19 -o /dev/null out || fail "--emit=llvm: LLVM does not read it"
 run 0 opt --emit=asm good.flir
 says out "k0:"
 says out "retq"
+run 0 opt --emit=cuda good.flir
+says out 'extern "C" __global__ void __launch_bounds__(256) k0(const k0_arguments a) {'
 
 # Errors: one message, where and why, nothing on standard output.
 run 1 opt bad.flir
@@ -125,7 +127,7 @@ says err '"pack" is no graph pass'
 run 1 opt --stop_after=frobnicate good.flir
 says err '"frobnicate" is no pass'
 run 1 opt --emit=tape good.flir
-says err '--emit: "tape" is not llvm or asm'
+says err '--emit: "tape" is not llvm, asm or cuda'
 run 1 opt --frobnicate good.flir
 says err "frobnicate"
 run 1 opt

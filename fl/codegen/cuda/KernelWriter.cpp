@@ -1,0 +1,454 @@
+#include "fl/codegen/cuda/KernelWriter.h"
+
+#include <algorithm>
+
+namespace fl::codegen::cuda {
+
+using ir::Kernel;
+using ir::KernelOperand;
+using ir::KernelStage;
+using ir::KernelValue;
+using ir::Stride;
+using Form = KernelValue::Form;
+using Role = KernelOperand::Role;
+
+int packLength(const Kernel& kernel) {
+  // Bytes of one access, and of what a thread may hold in registers of the elements of all.
+  constexpr int kAccess = 16, kHeld = 256;
+  int widest = kAccess, held = 0;
+  bool contiguous = false;
+  for (const KernelOperand& operand : kernel.operands) {
+    if (operand.role == Role::Index || operand.strides[0] == Stride::Zero) continue;
+    const int size = static_cast<int>(getTypeSize(operand.type));
+    held += std::max<int>(size, sizeof(uint32_t));
+    if (operand.strides[0] == Stride::Any) continue;
+    widest = contiguous ? std::max(widest, size) : size;
+    contiguous = true;
+  }
+  int length = kAccess / widest;
+  while (length > 1 && length * held > kHeld) length /= 2;
+  return length;
+}
+
+class KernelWriter::Scope {
+ public:
+  explicit Scope(KernelWriter& writer) : writer_(writer), names_(writer.names_) {}
+  ~Scope() { writer_.names_ = std::move(names_); }
+
+ private:
+  KernelWriter& writer_;
+  std::vector<std::string> names_;
+};
+
+KernelWriter::KernelWriter(const Kernel& kernel, std::string name, Functions& functions)
+    : kernel_(kernel),
+      name_(std::move(name)),
+      functions_(functions),
+      varies_(variedAxes(kernel)),
+      pack_(packLength(kernel)),
+      names_(kernel.values.size()) {}
+
+std::string KernelWriter::write() {
+  writeArguments();
+  text_.open("extern \"C\" __global__ void __launch_bounds__(", kBlockThreads, ") ", name_,
+             "(const ", name_, "_arguments a)");
+  const bool looksUp = kernel_.gatherCount() > 0;
+  if (looksUp) text_.line("Lookups lookups;");
+  if (kernel_.reduced == 0) {
+    writeMap();
+  } else {
+    writeReduction();
+  }
+  if (looksUp) text_.line("lookups.end(a.report);");
+  text_.close();
+  return text_.take();
+}
+
+void KernelWriter::writeArguments() {
+  text_.open("struct ", name_, "_arguments");
+  for (int axis = 0; axis < kernel_.rank; ++axis) text_.line("s64 extent", axis, ";");
+  for (size_t i = 0; i < kernel_.scalars.size(); ++i) text_.line("u64 scalar", i, ";");
+  for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+    const KernelOperand& operand = kernel_.operands[i];
+    std::string declared = operand.role == Role::Index ? "s64 data"
+                           : operand.role == Role::Output
+                               ? detail::concat(operand.type, "* data")
+                               : detail::concat("const ", operand.type, "* data");
+    declared += std::to_string(i) + ";";
+    for (int axis = 0; axis < kernel_.rank; ++axis) {
+      if (operand.strides[axis] != Stride::Any) continue;
+      declared += detail::concat(" s64 stride", i, "_", axis, ";");
+    }
+    text_.line(declared);
+  }
+  if (kernel_.gatherCount() > 0) text_.line("GatherReport* report;");
+  text_.close("};");
+}
+
+void KernelWriter::writeIndices(const std::string& number, const std::vector<int>& axes,
+                                const std::vector<std::string>& extents) {
+  if (axes.size() > 1) text_.line("s64 rest = ", number, ";");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const std::string index = axes.size() == 1       ? number
+                              : i + 1 == axes.size() ? "rest"
+                                                     : "takeIndex(rest, " + extents[i] + ")";
+    const bool isPack = kernel_.reduced == 0 && axes[i] == 0 && pack_ > 1;
+    text_.line("const s64 i", axes[i], " = ", index, isPack ? detail::concat(" * ", pack_) : "",
+               ";");
+  }
+}
+
+std::string KernelWriter::extent(int axis) const { return "a.extent" + std::to_string(axis); }
+
+std::string KernelWriter::product(const std::vector<int>& axes) const {
+  std::string text;
+  for (int axis : axes) text += (text.empty() ? "" : " * ") + extent(axis);
+  return text.empty() ? "1" : text;
+}
+
+std::vector<int> KernelWriter::axesWhere(bool reduced, int from) const {
+  std::vector<int> axes;
+  for (int axis = from; axis < kernel_.rank; ++axis) {
+    if (kernel_.isReduced(axis) == reduced) axes.push_back(axis);
+  }
+  return axes;
+}
+
+std::string KernelWriter::stride(int operand, int axis) const {
+  const Stride stride = kernel_.operands[operand].strides[axis];
+  return stride == Stride::Any   ? detail::concat("a.stride", operand, "_", axis)
+         : stride == Stride::One ? "1"
+                                 : "0";
+}
+
+std::string KernelWriter::offset(int operand, const std::string& index0) const {
+  std::string text;
+  for (int axis = 0; axis < kernel_.rank; ++axis) {
+    const Stride class_ = kernel_.operands[operand].strides[axis];
+    if (class_ == Stride::Zero) continue;
+    text += text.empty() ? "" : " + ";
+    text += axis == 0 ? index0 : "i" + std::to_string(axis);
+    if (class_ == Stride::Any) text += " * " + stride(operand, axis);
+  }
+  return text.empty() ? "0" : text;
+}
+
+std::vector<int> KernelWriter::neededBy(const KernelStage& stage) const {
+  std::vector<bool> marked(kernel_.values.size());
+  for (const auto& store : stage.stores) marked[store.value] = true;
+  for (const auto& reduce : stage.reduces) marked[reduce.value] = true;
+  std::vector<int> needed;
+  for (int value = static_cast<int>(marked.size()) - 1; value >= 0; --value) {
+    if (!marked[value]) continue;
+    needed.push_back(value);
+    for (int arg : kernel_.values[value].args) marked[arg] = true;
+  }
+  std::reverse(needed.begin(), needed.end());
+  return needed;
+}
+
+bool KernelWriter::isIndex(int value) const {
+  const KernelValue& load = kernel_.values[value];
+  return load.form == Form::Load && kernel_.operands[load.index].role == Role::Index;
+}
+
+void KernelWriter::defineValues(const std::vector<int>& needed, uint32_t axes,
+                                const std::string& index0, const std::string& exists) {
+  for (int value : needed) {
+    if (!names_[value].empty() || !variesWithin(value, axes)) continue;
+    const std::string name = "v" + std::to_string(value);
+    text_.line("const ", kernel_.values[value].type, " ", name, " = ",
+               definition(value, index0, exists), ";");
+    names_[value] = name;
+  }
+}
+
+std::string KernelWriter::definition(int value, const std::string& index0,
+                                     const std::string& exists) {
+  const KernelValue& defined = kernel_.values[value];
+  std::string args;
+  std::vector<dtype> types;
+  for (int arg : defined.args) {
+    args += (args.empty() ? "" : ", ") + names_[arg];
+    types.push_back(kernel_.values[arg].type);
+  }
+  const std::string data = detail::concat("a.data", defined.index);
+  switch (defined.form) {
+    case Form::Load:
+      return isIndex(value) ? data + " + " + offset(defined.index, index0)
+                            : data + "[" + offset(defined.index, index0) + "]";
+    case Form::Scalar:
+      return detail::concat("Word<", defined.type, ">::to(a.scalar", defined.index, ")");
+    case Form::Apply:
+      return functions_.ofApply(defined, types) + "(" + args + ")";
+    case Form::Gather:
+      return detail::concat("lookups.find(", data, ", ", args, ", ", exists, ", ",
+                            kernel_.gatherNumber(value), ")");
+    case Form::Total:
+      break;  // defineTotals() has named it
+  }
+  FL_INTERNAL_CHECK(false, "%", value, " is used before its sweep");
+}
+
+// ---- maps ----
+
+void KernelWriter::writeMap() {
+  const std::vector<int> axes = axesWhere(false);
+  std::vector<std::string> extents;
+  for (int axis : axes) extents.push_back(extent(axis));
+  if (pack_ > 1) {
+    text_.line("const s64 packs = (a.extent0 + ", pack_ - 1, ") / ", pack_, ";");
+    extents[0] = "packs";
+  }
+  std::string items = extents[0];
+  for (int axis = 1; axis < kernel_.rank; ++axis) items += " * " + extent(axis);
+  text_.line("const s64 items = ", items, ", threads = s64(gridDim.x) * blockDim.x;");
+  text_.open("for (s64 item = s64(blockIdx.x) * blockDim.x + threadIdx.x; item < items; ",
+             "item += threads)");
+  writeIndices("item", axes, extents);
+  text_.line("const int count = int(smaller(a.extent0 - i0, ", pack_, "));");
+  const std::vector<int> needed = neededBy(kernel_.stages[0]);
+  defineValues(needed, ~1u, "i0", "true");
+  loadPacks(needed);
+  for (const auto& store : kernel_.stages[0].stores) {
+    text_.line(kernel_.values[store.value].type, " to", store.operand, "[", pack_, "];");
+  }
+  text_.line("#pragma unroll");
+  text_.open("for (int j = 0; j < ", pack_, "; ++j)");
+  defineValues(needed, ~0u, "(i0 + j)", "j < count");
+  for (const auto& store : kernel_.stages[0].stores) {
+    text_.line("to", store.operand, "[j] = ", names_[store.value], ";");
+  }
+  text_.close();
+  storePacks();
+  text_.close();
+}
+
+void KernelWriter::accessPack(const char* function, const std::string& array, int operand,
+                              bool store) {
+  const bool contiguous = kernel_.operands[operand].strides[0] == Stride::One;
+  const std::string address = detail::concat("a.data", operand, " + ", offset(operand, "i0"));
+  text_.line(function, contiguous ? "Pack(" : "Strided(", store ? address : array, ", ",
+             store ? array : address, contiguous ? "" : ", " + stride(operand, 0), ", count);");
+}
+
+void KernelWriter::loadPacks(const std::vector<int>& needed) {
+  for (int value : needed) {
+    const KernelValue& load = kernel_.values[value];
+    if (load.form != Form::Load || isIndex(value) || !names_[value].empty()) continue;
+    const std::string array = "from" + std::to_string(value);
+    text_.line(load.type, " ", array, "[", pack_, "];");
+    accessPack("load", array, load.index, false);
+    names_[value] = array + "[j]";
+  }
+}
+
+void KernelWriter::storePacks() {
+  for (const auto& store : kernel_.stages[0].stores) {
+    accessPack("store", "to" + std::to_string(store.operand), store.operand, true);
+  }
+}
+
+// ---- reductions ----
+
+void KernelWriter::writeReduction() {
+  text_.line("__shared__ u64 slots[", kernel_.rows() ? kBlockWarps : kBlockThreads, "];");
+  text_.line(
+      "const int lane = int(threadIdx.x), warp = int(threadIdx.y), warps = int(blockDim.y);");
+  text_.line("const s64 domain = ", product(axesWhere(false)), ";");
+  const std::vector<int> turning = turningAxes();
+  const std::string groups =
+      turning.empty() ? "" : detail::concat(", ", product(turning), ", ", ir::kMaxTurnsTogether);
+  text_.line("const Parts<", chunk(), "> parts(", extent(lowestReduced()), groups, ");");
+  beginKept();
+  for (const KernelStage& stage : kernel_.stages) {
+    writeStage(stage, &stage == &kernel_.stages.back());
+  }
+  text_.close();
+}
+
+// A row's lanes share a kept element; a column's have neighbouring ones, the last one repeated.
+void KernelWriter::beginKept() {
+  if (kernel_.rows()) {
+    text_.line("const int firstSlot = int(threadIdx.z) * warps;");
+    text_.line("const s64 teams = s64(gridDim.x) * blockDim.z;");
+    text_.open("for (s64 kept = s64(blockIdx.x) * blockDim.z + threadIdx.z; kept < domain; ",
+               "kept += teams)");
+  } else {
+    text_.open("for (s64 first = s64(blockIdx.x) * ", kWarp, "; first < domain; ",
+               "first += s64(gridDim.x) * ", kWarp, ")");
+    text_.line("const bool exists = first + lane < domain;");
+    text_.line("const s64 kept = exists ? first + lane : domain - 1;");
+  }
+  const std::vector<int> axes = axesWhere(false);
+  std::vector<std::string> extents;
+  for (int axis : axes) extents.push_back(extent(axis));
+  writeIndices("kept", axes, extents);
+}
+
+void KernelWriter::writeStage(const KernelStage& stage, bool isLast) {
+  defineValues(neededBy(stage), ~kernel_.reduced, "i0", "true");
+  if (stage.sweep) {
+    writeSweep(stage, isLast);
+  } else {
+    text_.open("if (", kernel_.rows() ? "lane == 0" : "exists", " && warp == 0)");
+    writeStores(stage);
+    text_.close();
+  }
+}
+
+void KernelWriter::writeStores(const KernelStage& stage) {
+  for (const auto& store : stage.stores) {
+    text_.line("a.data", store.operand, "[", offset(store.operand, "i0"),
+               "] = ", names_[store.value], ";");
+  }
+}
+
+// What a sweep stores may be memory that others of the team still read; that ends with the sweep.
+void KernelWriter::writeSweep(const KernelStage& stage, bool isLast) {
+  for (const Reduce& reduce : stage.reduces) {
+    text_.line(totalTypeOf(reduce), " total", reduce.index, " = ",
+               literal(reduceInit(reduce.op, totalTypeOf(reduce))), ";");
+  }
+  text_.open();
+  writeVisit(stage);
+  writeRounds(stage);
+  text_.close();
+  if (stage.reduces.empty() && !isLast) text_.line("syncTeam();");
+  for (const Reduce& reduce : stage.reduces) defineTotals(reduce);
+}
+
+void KernelWriter::writeVisit(const KernelStage& stage) {
+  Scope scope(*this);
+  std::string parameters;
+  for (int axis : axesWhere(true)) {
+    parameters += detail::concat(parameters.empty() ? "" : ", ", "s64 i", axis);
+  }
+  for (const Reduce& reduce : stage.reduces) {
+    parameters += detail::concat(", ", typeOf(reduce), "& sum", reduce.index);
+  }
+  text_.open("const auto visit = [&](", parameters, ")");
+  defineValues(neededBy(stage), ~0u, "i0", kernel_.rows() ? "true" : "exists");
+  if (!stage.stores.empty() && !kernel_.rows()) {
+    text_.open("if (exists)");
+    writeStores(stage);
+    text_.close();
+  } else {
+    writeStores(stage);
+  }
+  for (const Reduce& reduce : stage.reduces) {
+    text_.line("sum", reduce.index, " = ", functions_.ofReduce(reduce.op, typeOf(reduce)), "(sum",
+               reduce.index, ", ", names_[reduce.value], ");");
+  }
+  text_.close("};");
+}
+
+void KernelWriter::writeRounds(const KernelStage& stage) {
+  text_.open("for (s64 round = 0; round < parts.count; round += warps)");
+  for (const Reduce& reduce : stage.reduces) {
+    text_.line(typeOf(reduce), " sum", reduce.index, " = ",
+               literal(reduceInit(reduce.op, typeOf(reduce))), ";");
+  }
+  text_.open("if (round + warp < parts.count)");
+  writePart(stage);
+  text_.close();
+  for (const Reduce& reduce : stage.reduces) addParts(reduce);
+  text_.close();
+}
+
+void KernelWriter::writePart(const KernelStage& stage) {
+  const std::vector<int> turning = turningAxes();
+  text_.line("const ", turning.empty() ? "Chunk<" : "Part<", chunk(),
+             "> part(parts, round + warp);");
+  if (kernel_.rows()) {
+    text_.line("const s64 middle = part.end - (part.end - part.begin) % ", kWarp, ";");
+    for (const Reduce& reduce : stage.reduces) {
+      text_.line(typeOf(reduce), " tail", reduce.index, " = sum", reduce.index, ";");
+    }
+  }
+  if (!turning.empty()) {
+    text_.open("for (s64 turn = part.firstTurn; turn < part.lastTurn; ++turn)");
+    std::vector<std::string> extents;
+    for (int axis : turning) extents.push_back(extent(axis));
+    writeIndices("turn", turning, extents);
+  }
+  writeLoops(stage);
+  if (!turning.empty()) text_.close();
+  if (!kernel_.rows()) return;
+  for (const Reduce& reduce : stage.reduces) foldRow(reduce);
+}
+
+void KernelWriter::writeLoops(const KernelStage& stage) {
+  // Several elements are read before the first is added, where that is no long code; four of f64
+  // spill.
+  constexpr size_t kShortBody = 12;
+  const std::vector<int> needed = neededBy(stage);
+  const bool isWide = std::any_of(needed.begin(), needed.end(), [&](int value) {
+    return kernel_.values[value].type == dtype::f64;
+  });
+  const int unroll = needed.size() > kShortBody ? 1 : isWide ? 2 : 4;
+  const auto call = [&](const char* sums) {
+    std::string args;
+    for (int axis : axesWhere(true)) args += (args.empty() ? "i" : ", i") + std::to_string(axis);
+    for (const Reduce& reduce : stage.reduces) args += detail::concat(", ", sums, reduce.index);
+    return "visit(" + args + ");";
+  };
+  text_.line("#pragma unroll ", unroll);
+  if (!kernel_.rows()) {
+    const std::string i = "i" + std::to_string(lowestReduced());
+    text_.line("for (s64 ", i, " = part.begin; ", i, " < part.end; ++", i, ") ", call("sum"));
+    return;
+  }
+  constexpr int kTail = ir::kLanes;
+  text_.line("for (s64 i0 = part.begin + lane; i0 < middle; i0 += ", kWarp, ") ", call("sum"));
+  text_.open("if (lane < ", kTail, ")");
+  text_.line("#pragma unroll 1");
+  text_.line("for (s64 i0 = middle + lane; i0 < part.end; i0 += ", kTail, ") ", call("tail"));
+  text_.close();
+}
+
+// The sum of the warp's lanes, in lane 0.
+void KernelWriter::foldRow(const Reduce& reduce) {
+  const std::string function = functions_.ofReduce(reduce.op, typeOf(reduce));
+  const std::string sum = "sum" + std::to_string(reduce.index);
+  const auto folded = [&](int lanes) {
+    return detail::concat(function, "(", sum, ", shuffleDown(", sum, ", ", lanes, "))");
+  };
+  text_.line(sum, " = ", function, "(", folded(ir::kLanes), ", tail", reduce.index, ");");
+  for (int lanes = ir::kLanes / 2; lanes > 0; lanes /= 2) {
+    text_.line(sum, " = ", folded(lanes), ";");
+  }
+}
+
+// Each thread adds the round's parts to its own total.
+void KernelWriter::addParts(const Reduce& reduce) {
+  const dtype type = typeOf(reduce), total = totalTypeOf(reduce);
+  const std::string sum = "sum" + std::to_string(reduce.index);
+  const char* slot = kernel_.rows() ? "firstSlot + " : "lane + 32 * ";
+  text_.line(kernel_.rows() ? "if (lane == 0) " : "", "slots[", slot, "warp] = Word<", type,
+             ">::of(", sum, ");");
+  text_.line("syncTeam();");
+  text_.open("for (int other = 0; other < warps && round + other < parts.count; ++other)");
+  std::string part = detail::concat("Word<", type, ">::to(slots[", slot, "other])");
+  if (type != total) part = functions_.ofCast(type, total) + "(" + part + ")";
+  text_.line("total", reduce.index, " = ", functions_.ofReduce(reduce.op, total), "(total",
+             reduce.index, ", ", part, ");");
+  text_.close();
+  text_.line("syncTeam();");
+}
+
+void KernelWriter::defineTotals(const Reduce& reduce) {
+  const dtype type = typeOf(reduce), total = totalTypeOf(reduce);
+  std::string name = "total" + std::to_string(reduce.index);
+  if (type != total) {
+    const std::string rounded = functions_.ofCast(total, type) + "(" + name + ")";
+    name = "rounded" + std::to_string(reduce.index);
+    text_.line("const ", type, " ", name, " = ", rounded, ";");
+  }
+  for (size_t value = 0; value < kernel_.values.size(); ++value) {
+    const KernelValue& defined = kernel_.values[value];
+    if (defined.form == Form::Total && defined.index == reduce.index) names_[value] = name;
+  }
+}
+
+}  // namespace fl::codegen::cuda

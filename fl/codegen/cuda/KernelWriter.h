@@ -1,0 +1,87 @@
+// The text of one kernel.
+//
+// A map's threads each take a pack: neighbours along axis 0, loaded first, computed in an unrolled
+// loop and stored last. A sweep's body is a lambda, which the loops of a part call; what does not
+// vary along reduced axes is computed before it. Every value of the kernel form is one line, v and
+// its number. Relies on Functions.h and Prelude.h.
+#pragma once
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "fl/codegen/cuda/CodeText.h"
+#include "fl/codegen/cuda/Functions.h"
+#include "fl/kernel/Kernel.h"
+
+namespace fl::codegen::cuda {
+
+inline constexpr int kWarp = 32, kBlockWarps = 8, kBlockThreads = kWarp * kBlockWarps;
+
+// Elements of a map that a thread takes at once.
+int packLength(const ir::Kernel& kernel);
+
+class KernelWriter {
+ public:
+  KernelWriter(const ir::Kernel& kernel, std::string name, Functions& functions);
+  std::string write();
+
+ private:
+  using Reduce = ir::KernelStage::Reduce;
+  // Forgets, at its end, the values that have been defined since.
+  class Scope;
+
+  void writeArguments();
+  // s64 index of each axis, of `rest`, which runs over them in column-major order.
+  void writeIndices(const std::string& number, const std::vector<int>& axes,
+                    const std::vector<std::string>& extents);
+  std::string extent(int axis) const;
+  std::string product(const std::vector<int>& axes) const;
+  std::vector<int> axesWhere(bool reduced, int from = 0) const;
+  int lowestReduced() const { return std::countr_zero(kernel_.reduced); }
+  std::vector<int> turningAxes() const { return axesWhere(true, lowestReduced() + 1); }
+  int64_t chunk() const { return kernel_.rows() ? ir::kRowChunk : ir::kColumnChunk; }
+  // Of the operand's element from its data, in elements, where axis 0 stands at `index0`.
+  std::string offset(int operand, const std::string& index0) const;
+  std::string stride(int operand, int axis) const;
+
+  // The values that a stage needs, in order of definition.
+  std::vector<int> neededBy(const ir::KernelStage& stage) const;
+  bool variesWithin(int value, uint32_t axes) const { return (varies_[value] & ~axes) == 0; }
+  // Defines those not yet known that vary along no other axes; `exists` says whether the element
+  // does.
+  void defineValues(const std::vector<int>& needed, uint32_t axes, const std::string& index0,
+                    const std::string& exists);
+  std::string definition(int value, const std::string& index0, const std::string& exists);
+  bool isIndex(int value) const;
+
+  void writeMap();
+  void loadPacks(const std::vector<int>& needed);
+  void storePacks();
+  void accessPack(const char* function, const std::string& array, int operand, bool store);
+
+  void writeReduction();
+  void beginKept();
+  void writeStage(const ir::KernelStage& stage, bool isLast);
+  void writeStores(const ir::KernelStage& stage);
+  void writeSweep(const ir::KernelStage& stage, bool isLast);
+  void writeVisit(const ir::KernelStage& stage);
+  void writeRounds(const ir::KernelStage& stage);
+  void writePart(const ir::KernelStage& stage);
+  void writeLoops(const ir::KernelStage& stage);
+  void foldRow(const Reduce& reduce);
+  void addParts(const Reduce& reduce);
+  void defineTotals(const Reduce& reduce);
+  dtype typeOf(const Reduce& reduce) const { return kernel_.values[reduce.value].type; }
+  dtype totalTypeOf(const Reduce& reduce) const { return totalType(reduce.op, typeOf(reduce)); }
+
+  const ir::Kernel& kernel_;
+  const std::string name_;
+  Functions& functions_;
+  const std::vector<uint32_t> varies_;
+  const int pack_;
+  CodeText text_;
+  std::vector<std::string> names_;  // of values; empty where not defined
+};
+
+}  // namespace fl::codegen::cuda

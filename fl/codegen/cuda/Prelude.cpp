@@ -1,0 +1,266 @@
+#include "fl/codegen/cuda/Prelude.h"
+
+namespace fl::codegen::cuda {
+
+const char kPrelude[] = R"cuda(typedef unsigned short f16;
+typedef unsigned short bf16;
+typedef float f32;
+typedef double f64;
+typedef signed char b8;
+typedef short s16;
+typedef int s32;
+typedef long long s64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned u32;
+typedef unsigned long long u64;
+
+// ---- arithmetic ----
+
+// Of at least 32 bits, so that nothing is promoted to int, where overflow is undefined.
+template <class T, bool isLong = sizeof(T) == 8>
+struct Wide {
+  typedef u32 type;
+};
+template <class T>
+struct Wide<T, true> {
+  typedef u64 type;
+};
+template <class T>
+__device__ T wrapAdd(T x, T y) {
+  typedef typename Wide<T>::type W;
+  return T(W(x) + W(y));
+}
+template <class T>
+__device__ T wrapSub(T x, T y) {
+  typedef typename Wide<T>::type W;
+  return T(W(x) - W(y));
+}
+template <class T>
+__device__ T wrapMul(T x, T y) {
+  typedef typename Wide<T>::type W;
+  return T(W(x) * W(y));
+}
+template <class T>
+__device__ T shiftLeft(T x, T count) {
+  return T(typename Wide<T>::type(x) << count);
+}
+// Zeros come in from above.
+template <class T>
+__device__ T shiftRight(T x, T count) {
+  typedef typename Wide<T>::type W;
+  return T((W(x) & (~W(0) >> (8 * (sizeof(W) - sizeof(T))))) >> count);
+}
+
+__device__ f32 mulAdd(f32 x, f32 y, f32 z) { return fmaf(x, y, z); }
+__device__ f64 mulAdd(f64 x, f64 y, f64 z) { return fma(x, y, z); }
+__device__ f32 magnitude(f32 x) { return fabsf(x); }
+__device__ f64 magnitude(f64 x) { return fabs(x); }
+__device__ f32 squareRoot(f32 x) { return sqrtf(x); }
+__device__ f64 squareRoot(f64 x) { return sqrt(x); }
+__device__ f32 roundDown(f32 x) { return floorf(x); }
+__device__ f64 roundDown(f64 x) { return floor(x); }
+__device__ f32 roundUp(f32 x) { return ceilf(x); }
+__device__ f64 roundUp(f64 x) { return ceil(x); }
+__device__ f32 roundToEven(f32 x) { return rintf(x); }
+__device__ f64 roundToEven(f64 x) { return rint(x); }
+__device__ s32 bitsOf(f32 x) { return __float_as_int(x); }
+__device__ s64 bitsOf(f64 x) { return __double_as_longlong(x); }
+__device__ f32 fromBits(s32 x) { return __int_as_float(x); }
+__device__ f64 fromBits(s64 x) { return __longlong_as_double(x); }
+
+#ifdef __CUDACC_RTC__
+__device__ f32 widenHalf(f16 x) {
+  f32 result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x));
+  return result;
+}
+__device__ f16 narrowToHalf(f32 x) {
+  f16 result;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
+  return result;
+}
+#endif
+__device__ f32 widenBfloat16(bf16 x) { return fromBits(s32(u32(x) << 16)); }
+__device__ bf16 narrowToBfloat16(f32 x) {
+  const u32 word = u32(bitsOf(x));
+  const u32 rounded = word + 0x7fff + (word >> 16 & 1);
+  return bf16((x != x ? word | 0x400000 : rounded) >> 16);
+}
+
+// Truncates; what lies beyond T becomes its limit and NaN 0.
+template <class T, class F>
+__device__ T saturate(F x) {
+  const bool isSigned = T(-1) < T(0);
+  const int bits = 8 * sizeof(T) - isSigned;
+  const F end = F(2) * F(u64(1) << (bits - 1)), low = isSigned ? -end : F(0);
+  const T largest = T((u64(2) << (bits - 1)) - 1), smallest = isSigned ? T(-largest - 1) : T(0);
+  const T inside = T(x > low && x < end ? x : F(0));
+  return x >= end ? largest : x <= low ? smallest : inside;
+}
+
+// ---- numbers in words of 64 bits ----
+
+template <class T>
+struct Word {
+  static __device__ u64 of(T x) { return u64(x); }
+  static __device__ T to(u64 word) { return T(word); }
+};
+template <>
+struct Word<f32> {
+  static __device__ u64 of(f32 x) { return u32(bitsOf(x)); }
+  static __device__ f32 to(u64 word) { return fromBits(s32(u32(word))); }
+};
+template <>
+struct Word<f64> {
+  static __device__ u64 of(f64 x) { return u64(bitsOf(x)); }
+  static __device__ f64 to(u64 word) { return fromBits(s64(word)); }
+};
+
+// ---- indices ----
+
+__device__ s64 smaller(s64 x, s64 y) { return x < y ? x : y; }
+// Of numbers that are not negative. Those of 32 bits take some 20 instructions; larger ones, which
+// are rare, one step for each bit of the result: the compiler's own division would be a call, and
+// calls spill registers.
+__device__ s64 quotient(s64 x, s64 y) {
+  if (((x | y) >> 32) == 0) return u32(x) / u32(y);
+  s64 result = 0;
+#pragma unroll 1
+  for (int shift = __clzll(y) - __clzll(x); shift >= 0; --shift) {
+    result *= 2;
+    if (x >= y << shift) {
+      x -= y << shift;
+      ++result;
+    }
+  }
+  return result;
+}
+// rest / extent stays in `rest`; the remainder is the index along the axis.
+__device__ s64 takeIndex(s64& rest, s64 extent) {
+  const s64 next = quotient(rest, extent), index = rest - next * extent;
+  rest = next;
+  return index;
+}
+
+// ---- memory ----
+
+template <class T, int n>
+struct alignas(sizeof(T) * n) Pack {
+  T at[n];
+};
+// `count` neighbours, at most n, by one access where they are n and begin at a multiple of n.
+template <int n, class T>
+__device__ void loadPack(T (&to)[n], const T* from, int count) {
+  if (count == n && u64(from) % sizeof(Pack<T, n>) == 0) {
+    const Pack<T, n> pack = *reinterpret_cast<const Pack<T, n>*>(from);
+#pragma unroll
+    for (int j = 0; j < n; ++j) to[j] = pack.at[j];
+  } else {
+#pragma unroll
+    for (int j = 0; j < n; ++j) to[j] = j < count ? from[j] : T(0);
+  }
+}
+template <int n, class T>
+__device__ void storePack(T* to, const T (&from)[n], int count) {
+  if (count == n && u64(to) % sizeof(Pack<T, n>) == 0) {
+    Pack<T, n> pack;
+#pragma unroll
+    for (int j = 0; j < n; ++j) pack.at[j] = from[j];
+    *reinterpret_cast<Pack<T, n>*>(to) = pack;
+  } else {
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      if (j < count) to[j] = from[j];
+    }
+  }
+}
+template <int n, class T>
+__device__ void loadStrided(T (&to)[n], const T* from, s64 stride, int count) {
+#pragma unroll
+  for (int j = 0; j < n; ++j) to[j] = j < count ? from[j * stride] : T(0);
+}
+template <int n, class T>
+__device__ void storeStrided(T* to, const T (&from)[n], s64 stride, int count) {
+#pragma unroll
+  for (int j = 0; j < n; ++j) {
+    if (j < count) to[j * stride] = from[j];
+  }
+}
+
+struct GatherReport {
+  s64 gather, index, bound;
+};
+// What a thread looks up, and one index of its own that was bad. A launch reports one of all; a
+// branch at each lookup instead of one at the end would spill.
+struct Lookups {
+  s64 gather = -1, index = 0, bound = 0;
+  // Element `element` of the table, or 0 if the index is bad or there is no such element here.
+  template <class T>
+  __device__ T find(const T* table, s64 element, s64 index, s64 bound, bool exists, s64 gather) {
+    const bool good = u64(index) < u64(bound), bad = exists && !good;
+    this->gather = bad ? gather : this->gather;
+    this->index = bad ? index : this->index;
+    this->bound = bad ? bound : this->bound;
+    return exists && good ? table[element] : T(0);
+  }
+  __device__ void end(GatherReport* report) const {
+    if (gather < 0) return;
+    u64* const first = reinterpret_cast<u64*>(&report->gather);
+    if (atomicCAS(first, ~u64(0), u64(gather)) != ~u64(0)) return;
+    report->index = index;
+    report->bound = bound;
+  }
+};
+
+// ---- threads ----
+
+template <class T>
+__device__ T shuffleDown(T x, int lanes) {
+  if constexpr (sizeof(T) == 8) {
+    return Word<T>::to(__shfl_down_sync(~0u, Word<T>::of(x), lanes));
+  } else {
+    return Word<T>::to(__shfl_down_sync(~0u, u32(Word<T>::of(x)), lanes));
+  }
+}
+// The warps of one kept element, one or all of the block, wait for each other.
+__device__ void syncTeam() {
+  if (blockDim.y > 1) {
+    __syncthreads();
+  } else {
+    __syncwarp();
+  }
+}
+
+// How the tree of fl/kernel/Kernel.h cuts a sweep into parts, each of a group of turns and a chunk
+// of the lowest reduced axis.
+template <int chunk>
+struct Parts {
+  s64 length, turns, chunks, together, count;
+  // Of one turn.
+  __device__ Parts(s64 length)
+      : length(length), turns(1), chunks((length + chunk - 1) / chunk), together(1), count(chunks) {}
+  __device__ Parts(s64 length, s64 turns, s64 mostTogether) : Parts(length) {
+    const s64 fitting = length == 0 ? 1 : quotient(chunk, length);
+    this->turns = turns;
+    together = fitting < 1 ? 1 : smaller(fitting, mostTogether);
+    count = quotient(turns + together - 1, together) * chunks;
+  }
+};
+template <int chunk>
+struct Chunk {
+  s64 begin, end;
+  __device__ Chunk(const Parts<chunk>& parts, s64 number)
+      : begin(number * chunk), end(smaller(begin + chunk, parts.length)) {}
+};
+template <int chunk>
+struct Part : Chunk<chunk> {
+  s64 firstTurn, lastTurn;
+  __device__ Part(const Parts<chunk>& parts, s64 number)
+      : Chunk<chunk>(parts, takeIndex(number, parts.chunks)),
+        firstTurn(number * parts.together),
+        lastTurn(smaller(firstTurn + parts.together, parts.turns)) {}
+};
+)cuda";
+
+}  // namespace fl::codegen::cuda

@@ -1,0 +1,200 @@
+#include "tests/codegen/cuda/HostModule.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "fl/base/Error.h"
+#define FL_HOST_MODULE
+#include "tests/codegen/cuda/KernelSide.h"
+
+namespace fl::testing {
+namespace {
+
+constexpr int kWarp = 32;
+
+ShimBlock block;
+
+// ---- fibers ----
+
+enum class State { Ready, WaitsForBlock, WaitsForWarp, Ended };
+
+struct Fiber {
+  void* stack = nullptr;  // its top while another runs
+  State state = State::Ready;
+  ShimThread thread = {};
+  std::vector<unsigned char> memory = std::vector<unsigned char>(64 << 10);
+};
+
+std::vector<Fiber> fibers;
+void* schedulerStack;
+std::function<void()> body;
+
+// Saves what the System V ABI asks a callee to keep, and goes on on the other stack.
+extern "C" void flSwitchStack(void** save, void* load);
+asm(R"(
+.text
+flSwitchStack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+)");
+
+void pause(State state) {
+  Fiber& fiber = fibers[block.thread->rank];
+  fiber.state = state;
+  flSwitchStack(&fiber.stack, schedulerStack);
+}
+
+void runBody() {
+  body();
+  pause(State::Ended);
+  std::abort();
+}
+
+void start(Fiber& fiber, unsigned rank) {
+  const ShimIndex size = block.size;
+  fiber.thread = {{rank % size.x, rank / size.x % size.y, rank / size.x / size.y}, rank, 0};
+  fiber.state = State::Ready;
+  unsigned char* const end = fiber.memory.data() + fiber.memory.size();
+  void** top = reinterpret_cast<void**>(reinterpret_cast<uintptr_t>(end) & ~uintptr_t{15});
+  *--top = nullptr;  // the stack is aligned as behind a call
+  *--top = reinterpret_cast<void*>(&runBody);
+  constexpr int kSaved = 6;
+  for (int i = 0; i < kSaved; ++i) *--top = nullptr;
+  fiber.stack = top;
+}
+
+// ---- a block ----
+
+size_t countOf(State state) { return std::ranges::count(fibers, state, &Fiber::state); }
+
+// Runs every ready thread of the warp once; false if none was.
+bool runWarp(size_t first, size_t last, bool reversed) {
+  bool ran = false;
+  for (size_t i = first; i < last; ++i) {
+    Fiber& fiber = fibers[reversed ? first + last - 1 - i : i];
+    if (fiber.state != State::Ready) continue;
+    block.thread = &fiber.thread;
+    flSwitchStack(&schedulerStack, fiber.stack);
+    ran = true;
+  }
+  const auto waits = [](const Fiber& fiber) { return fiber.state == State::WaitsForWarp; };
+  const auto begin = fibers.begin() + first, end = fibers.begin() + last;
+  if (std::all_of(begin, end, waits)) {
+    std::for_each(begin, end, [](Fiber& fiber) { fiber.state = State::Ready; });
+  }
+  return ran;
+}
+
+void runBlock(bool reversed) {
+  const size_t threads = fibers.size(), warps = (threads + kWarp - 1) / kWarp;
+  for (size_t i = 0; i < threads; ++i) start(fibers[i], static_cast<unsigned>(i));
+  while (countOf(State::Ended) < threads) {
+    bool ran = false;
+    for (size_t i = 0; i < warps; ++i) {
+      const size_t first = (reversed ? warps - 1 - i : i) * kWarp;
+      while (runWarp(first, std::min(first + kWarp, threads), reversed)) ran = true;
+    }
+    const size_t waiting = countOf(State::WaitsForBlock);
+    if (waiting == threads) {
+      for (Fiber& fiber : fibers) fiber.state = State::Ready;
+    } else {
+      FL_INTERNAL_CHECK(ran, waiting, " of ", threads, " threads wait at __syncthreads(), ",
+                        countOf(State::WaitsForWarp), " for their warp, ", countOf(State::Ended),
+                        " have ended");
+    }
+  }
+}
+
+// ---- modules ----
+
+std::string readFile(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::string pathOfNext() {
+  static int modules = 0;
+  const char* folder = std::getenv("TEST_TMPDIR");
+  return detail::concat(folder != nullptr ? folder : "/tmp", "/module", getpid(), "_", modules++);
+}
+
+// Calls a kernel with the words of its parameter, whose number it gives.
+std::string caller(const std::string& name) {
+  return detail::concat("extern \"C\" u64 call_", name, "(const u64* words) {\n  if (words) ", name,
+                        "(*reinterpret_cast<const ", name,
+                        "_arguments*>(words));\n  return sizeof(", name, "_arguments) / 8;\n}\n");
+}
+
+void* compile(std::string source, const std::vector<std::string>& names) {
+  for (const std::string& name : names) source += caller(name);
+  const std::string path = pathOfNext();
+  std::ofstream(path + ".cpp") << source;
+  const std::string command =
+      "g++ -std=c++20 -O1 -w -mfma -mf16c -ffp-contract=off -fno-strict-aliasing -shared -fPIC "
+      "-include tests/codegen/cuda/KernelSide.h -o " +
+      path + ".so " + path + ".cpp 2> " + path + ".log";
+  FL_INTERNAL_CHECK(std::system(command.c_str()) == 0, readFile(path + ".log"));
+  void* library = dlopen((path + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  FL_INTERNAL_CHECK(library != nullptr, dlerror());
+  *static_cast<ShimBlock**>(dlsym(library, "shimBlock")) = &block;
+  return library;
+}
+
+std::vector<std::string> namesOf(const std::vector<codegen::cuda::NamedKernel>& kernels) {
+  std::vector<std::string> names;
+  for (const auto& each : kernels) names.push_back(each.name);
+  return names;
+}
+
+}  // namespace
+
+HostModule::HostModule(const std::vector<codegen::cuda::NamedKernel>& kernels)
+    : HostModule(codegen::cuda::emitCuda(kernels), namesOf(kernels)) {}
+
+HostModule::HostModule(const std::string& source, const std::vector<std::string>& names)
+    : library_(compile(source, names)) {}
+
+HostModule::~HostModule() { dlclose(library_); }
+
+void HostModule::launch(const std::string& name, const codegen::cuda::Launch& launch,
+                        const std::vector<uint64_t>& words, bool reversed) const {
+  const auto call =
+      reinterpret_cast<uint64_t (*)(const uint64_t*)>(dlsym(library_, ("call_" + name).c_str()));
+  FL_INTERNAL_CHECK(call(nullptr) == words.size(), name, " has ", call(nullptr), " words, not ",
+                    words.size());
+  const auto [x, y, z] = std::to_array(launch.threads);
+  const auto size = [](int64_t count) { return static_cast<unsigned>(count); };
+  block.size = {size(x), size(y), size(z)};
+  block.grid = {size(launch.blocks), 1, 1};
+  block.syncBlock = [] { pause(State::WaitsForBlock); };
+  block.syncWarp = [] { pause(State::WaitsForWarp); };
+  fibers.resize(x * y * z);
+  body = [&] { call(words.data()); };
+  for (int64_t i = 0; i < launch.blocks; ++i) {
+    block.index = {size(reversed ? launch.blocks - 1 - i : i), 0, 0};
+    runBlock(reversed);
+  }
+}
+
+}  // namespace fl::testing

@@ -1,0 +1,34 @@
+// Runs generated CUDA C++ on the CPU, for tests on machines without a GPU.
+//
+// A module is compiled by g++ against KernelSide.h and loaded. Blocks run one after the other; a
+// block's threads are fibers on this thread that switch where they synchronise, so a run is
+// deterministic: warps and their lanes go in forward or, to show what order hides, in reversed
+// order. What synchronises wrongly ends in an InternalError; what reads beyond its operands ends
+// the test, as KernelLaunch.h says. One thread at a time may launch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fl/codegen/cuda/Emitter.h"
+
+namespace fl::testing {
+
+class HostModule {
+ public:
+  // Throws InternalError with the compiler's words. Half a second for a dozen kernels.
+  explicit HostModule(const std::vector<codegen::cuda::NamedKernel>& kernels);
+  // The same for text that was written by hand.
+  HostModule(const std::string& source, const std::vector<std::string>& names);
+  ~HostModule();
+  HostModule(const HostModule&) = delete;
+
+  void launch(const std::string& name, const codegen::cuda::Launch& launch,
+              const std::vector<uint64_t>& words, bool reversed) const;
+
+ private:
+  void* library_ = nullptr;
+};
+
+}  // namespace fl::testing

@@ -1,0 +1,375 @@
+// Generated CUDA C++, run on the CPU, against the tile interpreter, bit for bit, with the warps of
+// a block in forward and in reversed order.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "fl/base/Error.h"
+#include "fl/tile/TileInterpreter.h"
+#include "tests/ErrorOf.h"
+#include "tests/Seed.h"
+#include "tests/codegen/KernelLaunch.h"
+#include "tests/codegen/KernelMaker.h"
+#include "tests/codegen/RandomKernel.h"
+#include "tests/codegen/cuda/HostModule.h"
+
+namespace fl::testing {
+namespace {
+
+using codegen::cuda::GatherReport;
+using codegen::cuda::launchOf;
+using codegen::cuda::NamedKernel;
+using codegen::cuda::packArguments;
+using ir::Op;
+
+// A kernel, its launches and what the tile interpreter made of them.
+struct Case {
+  std::string name;
+  ir::Kernel kernel;
+  std::vector<std::unique_ptr<KernelLaunch>> launches;
+};
+
+// Many kernels share a module: compiling takes longer than all else.
+class Cases {
+ public:
+  explicit Cases(uint64_t seed) : random_(seed) {}
+  std::mt19937_64& random() { return random_; }
+
+  // Neighbours of one kernel share its code.
+  void add(const std::string& what, const ir::Kernel& kernel, std::vector<int64_t> extents,
+           LaunchOptions options = {}) {
+    if (cases_.empty() || !(cases_.back().kernel == kernel)) cases_.push_back({what, kernel, {}});
+    cases_.back().launches.push_back(
+        std::make_unique<KernelLaunch>(kernel, std::move(extents), random_, options));
+  }
+
+  void check() {
+    constexpr size_t kTogether = 24;
+    for (size_t first = 0; first < cases_.size() && !::testing::Test::HasFailure();
+         first += kTogether) {
+      const size_t last = std::min(first + kTogether, cases_.size());
+      std::vector<NamedKernel> kernels;
+      for (size_t i = first; i < last; ++i) {
+        kernels.push_back({"k" + std::to_string(i), &cases_[i].kernel});
+      }
+      const HostModule module(kernels);
+      for (size_t i = first; i < last; ++i) {
+        for (const auto& launch : cases_[i].launches) {
+          check(module, kernels[i - first].name, cases_[i], *launch);
+        }
+      }
+    }
+  }
+
+ private:
+  static void check(const HostModule& module, const std::string& name, const Case& tested,
+                    const KernelLaunch& launch) {
+    const KernelLaunch expected(launch);
+    ASSERT_EQ(tile::TileProgram(tested.kernel).run(expected.args(), 0, expected.domain()), -1);
+    for (const bool reversed : {false, true}) {
+      const KernelLaunch actual(launch);
+      module.launch(name, launchOf(tested.kernel, actual.extents().data()),
+                    packArguments(tested.kernel, actual.args(), nullptr), reversed);
+      ASSERT_EQ(actual.difference(expected), "")
+          << tested.name << ", extents " << ::testing::PrintToString(actual.extents())
+          << (reversed ? ", reversed" : "");
+    }
+  }
+
+  std::mt19937_64 random_;
+  std::deque<Case> cases_;
+};
+
+TEST(CudaOnHost, RandomKernels) {
+  Cases cases(testSeed(51));
+  for (int i = 0; i < 144; ++i) {
+    const ir::Kernel kernel = drawKernel(cases.random(), {.exact = false});
+    for (int launch = 0; launch < 3; ++launch) {
+      cases.add("kernel " + std::to_string(i), kernel, drawExtents(kernel, cases.random()),
+                {.special = launch > 0, .guardAfter = launch != 1});
+    }
+  }
+  cases.check();
+}
+
+TEST(CudaOnHost, EveryOpOfEveryType) {
+  Cases cases(1);
+  for (int i = 0; i < ir::kOpCount; ++i) {
+    const ir::OpInfo& info = ir::opInfo(static_cast<Op>(i));
+    if (!ir::isElementwise(info.op) || info.kind == ir::Kind::Cast) continue;
+    for (int t = 0; t < kDtypeCount; ++t) {
+      const dtype type = static_cast<dtype>(t);
+      const bool allowed =
+          info.types == ir::Types::All || (info.types == ir::Types::Float) == isFloating(type);
+      if (!allowed || (computeType(type) != type && info.kind != ir::Kind::Select)) continue;
+      KernelMaker maker(1);
+      std::vector<int> args;
+      for (int a = 0; a < info.arity; ++a) {
+        const bool condition = info.kind == ir::Kind::Select && a == 0;
+        args.push_back(maker.input(condition ? dtype::b8 : type, {kOne}));
+      }
+      maker.beginStage(false);
+      maker.store(maker.apply(info.op, args), {kOne});
+      cases.add(detail::concat(info.name, " of ", type), maker.kernel(), {4001},
+                {.special = true, .low = 2 * info.lo, .high = 2 * info.hi});
+    }
+  }
+  cases.check();
+}
+
+TEST(CudaOnHost, EveryCast) {
+  Cases cases(2);
+  for (int from = 0; from < kDtypeCount; ++from) {
+    KernelMaker maker(1);
+    const int x = maker.input(static_cast<dtype>(from), {kOne});
+    maker.beginStage(false);
+    for (int to = 0; to < kDtypeCount; ++to) {
+      maker.store(maker.cast(x, static_cast<dtype>(to)), {kOne});
+    }
+    cases.add(detail::concat("cast of ", static_cast<dtype>(from)), maker.kernel(), {3001},
+              {.special = true, .low = -1e5, .high = 1e5});
+  }
+  cases.check();
+}
+
+// More parts of a row or column than warps, turns in groups, tails of every length.
+TEST(CudaOnHost, Reductions) {
+  Cases cases(3);
+  for (const Op op : {Op::Sum, Op::Amax, Op::Amin}) {
+    for (const dtype type : {dtype::f32, dtype::f64, dtype::s16, dtype::s64, dtype::b8}) {
+      const auto reduction = [&](int rank, uint32_t reduced, std::vector<ir::Stride> in,
+                                 std::vector<ir::Stride> out) {
+        KernelMaker maker(rank, reduced);
+        const int x = maker.input(type, std::move(in));
+        maker.beginStage(true);
+        const int total = maker.total(maker.reduce(op, x), type);
+        maker.beginStage(false);
+        maker.store(total, std::move(out));
+        return maker.kernel();
+      };
+      const std::string what = detail::concat(ir::opName(op), " of ", type);
+      const ir::Kernel row = reduction(2, 1, {kOne, kAny}, {kZero, kAny});
+      for (const int64_t length : {0, 1, 15, 16, 31, 32, 33, 47, 4095, 4096, 4129, 50000}) {
+        cases.add(what + " of rows", row, {length, 3}, {.special = length % 2 == 1});
+      }
+      cases.add(what + " of all", reduction(1, 1, {kOne}, {kZero}), {70001});
+      const ir::Kernel column = reduction(2, 2, {kOne, kAny}, {kOne, kZero});
+      for (const int64_t length : {0, 1, 127, 128, 129, 1025}) {
+        cases.add(what + " of columns", column, {37, length});
+      }
+      const ir::Kernel turns = reduction(3, 5, {kOne, kAny, kAny}, {kZero, kOne, kZero});
+      for (const int64_t length : {0, 1, 50, 3000}) {
+        cases.add(what + " of rows in turns", turns, {length, 2, 130});
+      }
+      cases.add(what + " of columns in turns",
+                reduction(4, 10, {kOne, kAny, kAny, kAny}, {kOne, kZero, kAny, kZero}),
+                {9, 30, 4, 70});
+    }
+  }
+  cases.check();
+}
+
+// Several sweeps, the last of which writes over what the first has read.
+ir::Kernel softmaxKernel(dtype type) {
+  KernelMaker maker(2, 1);
+  const int x = maker.cast(maker.input(type, {kOne, kAny}), dtype::f32);
+  maker.beginStage(true);
+  const int largest = maker.total(maker.reduce(Op::Amax, x), dtype::f32);
+  const int power = maker.apply(Op::Exp, {maker.apply(Op::Sub, {x, largest})});
+  maker.beginStage(true);
+  const int sum = maker.total(maker.reduce(Op::Sum, power), dtype::f32);
+  maker.beginStage(true);
+  maker.store(maker.cast(maker.apply(Op::Div, {power, sum}), type), {kOne, kAny});
+  return maker.kernel();
+}
+
+TEST(CudaOnHost, SeveralSweepsInPlace) {
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    const ir::Kernel kernel = softmaxKernel(type);
+    const HostModule module({{"softmax", &kernel}});
+    for (const std::vector<int64_t>& extents :
+         {std::vector<int64_t>{100, 19}, std::vector<int64_t>{40000, 2}}) {
+      std::mt19937_64 random(4);
+      KernelLaunch expected(kernel, extents, random);
+      KernelLaunch actual(expected);
+      expected.share(1, 0);
+      actual.share(1, 0);
+      tile::TileProgram(kernel).run(expected.args(), 0, expected.domain());
+      module.launch("softmax", launchOf(kernel, extents.data()),
+                    packArguments(kernel, actual.args(), nullptr), false);
+      EXPECT_EQ(actual.difference(expected), "");
+    }
+  }
+}
+
+TEST(CudaOnHost, RandomNumbers) {
+  Cases cases(5);
+  for (const dtype type : {dtype::f32, dtype::f64, dtype::u32}) {
+    KernelMaker maker(2);
+    const int seed = maker.scalar(dtype::u64), offset = maker.scalar(dtype::u64);
+    const int drawn = maker.random(type, seed, offset, maker.index({kOne, kAny}));
+    maker.beginStage(false);
+    maker.store(drawn, {kOne, kAny});
+    if (type != dtype::u32) {
+      maker.store(maker.normal(drawn, drawn), {kOne, kAny});
+    }
+    cases.add(detail::concat("rand of ", type), maker.kernel(), {101, 7});
+  }
+  cases.check();
+}
+
+ir::Kernel gatherKernel(dtype type) {
+  KernelMaker maker(2);
+  const int index = maker.input(dtype::s64, {kOne, kZero});
+  const int bound = maker.scalar(dtype::s64);
+  const int line = maker.index({kZero, kAny});
+  const int element = maker.apply(Op::Add, {index, line});
+  const int found = maker.gather(type, element, index, bound);
+  maker.beginStage(false);
+  maker.store(found, {kOne, kAny});
+  return maker.kernel();
+}
+
+TEST(CudaOnHost, Gathers) {
+  constexpr int64_t kRows = 50, kLines = 5, kFound = 33;
+  const ir::Kernel kernel = gatherKernel(dtype::f32);
+  const HostModule module({{"gather", &kernel}});
+  std::vector<float> table(kRows * kLines), result(kFound * kLines);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i);
+  std::vector<int64_t> index(kFound);
+  for (int64_t i = 0; i < kFound; ++i) index[i] = i * 7 % kRows;
+  const int64_t extents[] = {kFound, kLines};
+  const int64_t strides[] = {1, 0, 0, kRows, 0, 0, 1, kFound};
+  const uint64_t bound = kRows;
+  void* data[] = {index.data(), nullptr, table.data(), result.data()};
+  const ir::KernelArgs args{data, extents, strides, &bound};
+  const auto run = [&] {
+    GatherReport report;
+    module.launch("gather", launchOf(kernel, extents), packArguments(kernel, args, &report), false);
+    return report;
+  };
+  EXPECT_EQ(run().gather, -1);
+  for (int64_t j = 0; j < kLines; ++j) {
+    for (int64_t i = 0; i < kFound; ++i) {
+      ASSERT_EQ(result[i + j * kFound], table[index[i] + j * kRows]);
+    }
+  }
+  for (const int64_t bad : {int64_t{-1}, kRows, INT64_MAX, ir::kNanIndex}) {
+    index[kFound - 1] = bad;
+    const GatherReport report = run();
+    EXPECT_EQ(report.gather, 0);
+    EXPECT_EQ(report.bad.index, bad);
+    EXPECT_EQ(report.bad.bound, kRows);
+  }
+}
+
+// The sum of what each line of a sweep looks up, along rows and along columns.
+TEST(CudaOnHost, GathersInSweeps) {
+  constexpr int64_t kTable = 50, kX = 37, kY = 70;
+  std::vector<double> table(kTable);
+  for (int64_t i = 0; i < kTable; ++i) table[i] = static_cast<double>(i * i);
+  std::vector<int64_t> index(kX * kY);
+  for (int64_t i = 0; i < kX * kY; ++i) index[i] = i * 7 % kTable;
+  for (const uint32_t reduced : {1u, 2u}) {
+    KernelMaker maker(2, reduced);
+    const int from = maker.input(dtype::s64, {kOne, kAny}), bound = maker.scalar(dtype::s64);
+    const int found = maker.gather(dtype::f64, from, from, bound);
+    maker.beginStage(true);
+    const int total = maker.total(maker.reduce(Op::Sum, found), dtype::f64);
+    maker.beginStage(false);
+    maker.store(total, {reduced == 1 ? kZero : kOne, reduced == 1 ? kAny : kZero});
+    const ir::Kernel& kernel = maker.kernel();
+    const HostModule module({{"gather", &kernel}});
+    std::vector<double> result(reduced == 1 ? kY : kX), expected(result.size());
+    for (int64_t i = 0; i < kX * kY; ++i)
+      expected[reduced == 1 ? i / kX : i % kX] += table[index[i]];
+    const int64_t extents[] = {kX, kY}, strides[] = {1, kX, 0, 0, reduced == 2, reduced == 1};
+    const uint64_t size = kTable;
+    void* data[] = {index.data(), table.data(), result.data()};
+    const ir::KernelArgs args{data, extents, strides, &size};
+    const auto run = [&] {
+      GatherReport report;
+      module.launch("gather", launchOf(kernel, extents), packArguments(kernel, args, &report),
+                    false);
+      return report;
+    };
+    EXPECT_EQ(run().gather, -1);
+    EXPECT_EQ(result, expected);  // whole numbers, so in any order
+    index[kX * kY - 1] = kTable;
+    EXPECT_EQ(run().bad.index, kTable);
+    index[kX * kY - 1] = 0;
+  }
+}
+
+// Indices beyond 32 bits, which no test has memory for.
+TEST(CudaOnHost, Quotients) {
+  const HostModule module(codegen::cuda::emitCuda({}) +
+                              "struct k_arguments { s64 x, y; s64* result; };\n"
+                              "extern \"C\" __global__ void k(const k_arguments a) { *a.result = "
+                              "quotient(a.x, a.y); }\n",
+                          {"k"});
+  const int64_t numbers[] = {0,
+                             1,
+                             3,
+                             7,
+                             1000,
+                             INT32_MAX,
+                             UINT32_MAX,
+                             1LL << 32,
+                             1LL << 40,
+                             (1LL << 40) - 1,
+                             3LL << 35,
+                             INT64_MAX,
+                             INT64_MAX / 3,
+                             123456789012345};
+  for (const int64_t x : numbers) {
+    for (const int64_t y : numbers) {
+      if (y == 0) continue;
+      int64_t result = -1;
+      module.launch(
+          "k", {1, {1, 1, 1}},
+          {static_cast<uint64_t>(x), static_cast<uint64_t>(y), reinterpret_cast<uint64_t>(&result)},
+          false);
+      EXPECT_EQ(result, x / y) << x << " / " << y;
+    }
+  }
+}
+
+// The shim itself.
+
+TEST(HostModule, FindsADivergentBarrier) {
+  const HostModule module(
+      "typedef unsigned long long u64;\nstruct k_arguments { u64 word; };\n"
+      "extern \"C\" __global__ void k(const k_arguments a) { if (threadIdx.x != 7) "
+      "__syncthreads(); }\n",
+      {"k"});
+  EXPECT_NE(test::errorOf<InternalError>([&] {
+              module.launch("k", {1, {256, 1, 1}}, {0}, false);
+            }).find("255 of 256 threads wait at __syncthreads(), 0 for their warp, 1 have ended"),
+            std::string::npos);
+}
+
+TEST(HostModule, ShowsAMissingBarrierInOneOrder) {
+  const HostModule module(
+      "typedef unsigned long long u64;\nstruct k_arguments { u64* result; };\n"
+      "extern \"C\" __global__ void k(const k_arguments a) {\n"
+      "  __shared__ u64 given[64];\n"
+      "  given[threadIdx.x] = 0;\n  __syncthreads();\n"
+      "  given[threadIdx.x] = threadIdx.x;\n"
+      "  a.result[threadIdx.x] = given[63 - threadIdx.x];\n}\n",
+      {"k"});
+  std::vector<uint64_t> results[2] = {std::vector<uint64_t>(64), std::vector<uint64_t>(64)};
+  for (const bool reversed : {false, true}) {
+    module.launch("k", {1, {64, 1, 1}}, {reinterpret_cast<uint64_t>(results[reversed].data())},
+                  reversed);
+  }
+  EXPECT_NE(results[0], results[1]);
+}
+
+TEST(HostModule, CarriesTheCompilersWords) {
+  EXPECT_NE(test::errorOf<InternalError>([] { HostModule("frobnicate", {}); }).find("frobnicate"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace fl::testing

@@ -1,0 +1,102 @@
+// Every kernel of the suite compiles for the architectures in use, and nothing is spilled.
+//
+// The registers of each are left in the test's outputs (bazel-testlogs/.../test.outputs).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+
+#include "fl/base/Error.h"
+#include "fl/codegen/cuda/Emitter.h"
+#include "fl/codegen/cuda/Nvrtc.h"
+#include "tests/ErrorOf.h"
+#include "tests/codegen/cuda/SuiteKernels.h"
+
+namespace fl::testing {
+namespace {
+
+using codegen::cuda::compileCuda;
+using codegen::cuda::KernelResources;
+using codegen::cuda::NamedKernel;
+using codegen::cuda::resourcesOf;
+
+class EveryKernel : public ::testing::TestWithParam<const char*> {};
+
+std::vector<KernelResources> compiled(const std::vector<ir::Kernel>& kernels, size_t first,
+                                      const std::string& architecture) {
+  constexpr size_t kTogether = 16;
+  std::vector<NamedKernel> named;
+  for (size_t i = first; i < std::min(first + kTogether, kernels.size()); ++i) {
+    named.push_back({"k" + std::to_string(i), &kernels[i]});
+  }
+  const auto module = compileCuda(emitCuda(named), named[0].name, architecture);
+  EXPECT_EQ(module.cubin.substr(0, 4), "\177ELF");
+  std::vector<KernelResources> resources = resourcesOf(module.log);
+  EXPECT_EQ(resources.size(), named.size()) << module.log;
+  return resources;
+}
+
+TEST_P(EveryKernel, CompilesWithoutSpills) {
+  ASSERT_EQ(codegen::cuda::nvrtcProblem(), "");
+  const std::vector<ir::Kernel> kernels = suiteKernels();
+  std::vector<KernelResources> all;
+  while (all.size() < kernels.size() && !HasFailure()) {
+    const auto some = compiled(kernels, all.size(), GetParam());
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  std::ofstream table(std::string(std::getenv("TEST_UNDECLARED_OUTPUTS_DIR")) + "/registers.txt");
+  for (const KernelResources& each : all) {
+    const ir::Kernel& kernel = kernels[std::stoi(each.kernel.substr(1))];
+    table << each.registers << " registers, " << each.sharedBytes << " bytes shared\n"
+          << printKernel(kernel, each.kernel);
+    EXPECT_EQ(each.spilledBytes, 0) << printKernel(kernel, each.kernel);
+    EXPECT_EQ(each.stackBytes, 0) << printKernel(kernel, each.kernel);
+  }
+  const auto fewer = [](const KernelResources& x, const KernelResources& y) {
+    return x.registers < y.registers;
+  };
+  std::sort(all.begin(), all.end(), fewer);
+  std::cout << all.size() << " kernels for " << GetParam() << ": " << all[all.size() / 2].registers
+            << " registers in the middle, " << all.back().registers << " at most\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Nvrtc, EveryKernel, ::testing::Values("sm_80", "sm_90", "sm_120"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Nvrtc, ErrorsNameTheModuleAndCarryTheLog) {
+  const auto error = [](const char* source, const char* architecture) {
+    return test::errorOf<InternalError>([&] { compileCuda(source, "k7", architecture); });
+  };
+  EXPECT_NE(error("__device__ int x = frobnicate;", "sm_90").find("k7 for sm_90: k7.cu(1): error"),
+            std::string::npos);
+  EXPECT_NE(error("", "sm_1").find("k7 for sm_1: "), std::string::npos);
+}
+
+TEST(Nvrtc, IdentityHasVersionAndOptions) {
+  const std::string identity = codegen::cuda::nvrtcIdentity();
+  EXPECT_EQ(identity.substr(0, 8), "NVRTC 13") << identity;
+  EXPECT_NE(identity.find("--fmad=false"), std::string::npos);
+}
+
+// A kernel that holds more than 255 registers' worth spills, and the log says so.
+TEST(Nvrtc, ResourcesShowSpills) {
+  const auto module = compileCuda(
+      "extern \"C\" __global__ void __launch_bounds__(1024) k(float* x, int n) {\n"
+      "  float held[128];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < 128; ++i) held[i] = x[i * n];\n"
+      "  __syncthreads();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < 128; ++i) x[(127 - i) * n + 1] = held[i];\n}\n",
+      "k", "sm_90");
+  const std::vector<KernelResources> resources = resourcesOf(module.log);
+  ASSERT_EQ(resources.size(), 1u);
+  EXPECT_EQ(resources[0].kernel, "k");
+  EXPECT_EQ(resources[0].registers, 64);
+  EXPECT_GT(resources[0].spilledBytes, 0);
+  EXPECT_GT(resources[0].stackBytes, 0);
+}
+
+}  // namespace
+}  // namespace fl::testing
