@@ -17,7 +17,8 @@ namespace {
 // Without the lines of a fusion plan and the places of calls.
 std::string withoutComments(const std::string& text) {
   const std::string whole = std::regex_replace(text, std::regex("(^|\n)//[^\n]*(?=\n)"), "");
-  return std::regex_replace(whole.substr(whole.find("graph")), std::regex(" *//[^\n]*"), "");
+  const std::string code = whole.substr(whole.find_first_not_of('\n'));
+  return std::regex_replace(code, std::regex(" *//[^\n]*"), "");
 }
 
 void expectKernelReadsBack(const ir::Kernel& kernel) {
