@@ -120,7 +120,8 @@ std::vector<Bytes> piecesOf(const std::vector<Bytes>& all) {
 ScheduleRunner::ScheduleRunner(ir::Schedule schedule)
     : schedule_(std::move(schedule)),
       candidates_(planner::reusableParameters(schedule_)),
-      origins_(schedule_.outputs.size()) {
+      origins_(schedule_.outputs.size()),
+      arenaBytes_(schedule_.arenaBytes) {
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
     writers_.push_back(schedule_.outputs[i].over < 0 ? Writer() : findWriter(static_cast<int>(i)));
     reusable_.insert(reusable_.end(), candidates_[i].begin(), candidates_[i].end());
@@ -245,8 +246,8 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     frame.outputs.push_back(output ? output->data() : nullptr);
   }
   MemoryBlockPtr arena;
-  if (schedule_.arenaBytes > 0) {
-    arena = std::make_shared<Buffer>(schedule_.arenaBytes, BufferOrigin{"temporaries of a plan"});
+  if (arenaBytes_ > 0) {
+    arena = std::make_shared<Buffer>(arenaBytes_, BufferOrigin{"temporaries of a plan"});
     frame.arena = static_cast<char*>(arena->data());
   }
   {
@@ -263,6 +264,28 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     }
   }
   return outputs;
+}
+
+size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
+  constexpr size_t kAlignment = 64;  // of temporaries, too
+  const size_t wanted = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  std::vector<std::pair<size_t, size_t>> taken;
+  for (const ir::Temporary& temporary : schedule_.temporaries) {
+    if (static_cast<size_t>(temporary.first) < end &&
+        begin <= static_cast<size_t>(temporary.last)) {
+      taken.emplace_back(temporary.offset, temporary.offset + temporary.bytes);
+    }
+  }
+  std::ranges::sort(taken);
+  size_t place = 0;
+  for (const auto& [from, to] : taken) {
+    if (place + wanted <= from) {
+      break;
+    }
+    place = std::max(place, to);
+  }
+  arenaBytes_ = std::max(arenaBytes_, place + wanted);
+  return place;
 }
 
 void ScheduleRunner::poisonDead(const Frame& frame, int begin, int end) const {

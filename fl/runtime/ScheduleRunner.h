@@ -73,6 +73,9 @@ class ScheduleRunner : public LoadedSchedule {
   // Whether a step and others need nothing of one another, wherever outputs are placed.
   bool isApart(const Touched& others, const ir::Step& step) const;
   void addTo(Touched* touched, const ir::Step& step) const;
+  // Where in the arena steps [begin, end) have `bytes` of scratch memory, 64-byte aligned: among
+  // the temporaries, or behind them in an arena that grows. For constructors to call.
+  size_t placeScratch(size_t bytes, size_t begin, size_t end);
   // Runs a call by the reference interpreter.
   void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
 
@@ -95,6 +98,7 @@ class ScheduleRunner : public LoadedSchedule {
   std::vector<int> reusable_;                       // all of them
   std::vector<Writer> writers_;                     // by output that is over a parameter
   std::vector<BufferOrigin> origins_;               // of outputs
+  size_t arenaBytes_;                               // with scratch memory
   mutable StepLabels labels_;
 };
 

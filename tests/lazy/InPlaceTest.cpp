@@ -428,5 +428,21 @@ TEST(InPlaceLazy, AChainRunsAKernelForEachBox) {
   EXPECT_LE(runtime::counters().bytesMoved - moved, 1000u);
 }
 
+// The product of 16-bit floats works on f32 copies, for which there is room where the sines
+// were.
+TEST(ScratchMemory, LiesWhereTemporariesWere) {
+  const BackendScope lazy("lazy");
+  const Tensor x = largeTensor(), y = full({kSide}, 1.0);
+  y.scalar<float>();
+  const size_t peak = peakGrowth([&] {
+    const Tensor sums = matmul(sin(x), y)(range(0, 500)).astype(dtype::f16);
+    const Tensor product = matmul(reshape(sums, {500, 1}), reshape(sums, {1, 500}));
+    sum(product.astype(dtype::f32)).scalar<float>();
+  });
+  EXPECT_GE(peak, kLarge);
+  EXPECT_LT(peak, kLarge + kLarge / 2)
+      << "the copies, a quarter of kLarge, are not beside the sines";
+}
+
 }  // namespace
 }  // namespace fl::testing

@@ -136,7 +136,12 @@ struct PreparedCall {
   CallFunction packed;    // for an operand that is packed; null without Packing
   // What runs on each part of the result.
   std::optional<PreparedLaunch> epilogue = {};
+  size_t scratch = 0;  // where in the arena
+
+  size_t scratchBytes() const { return function.whole ? function.whole->scratchBytes() : 0; }
 };
+
+using PreparedStep = std::variant<LaunchGroup, ChunkedLaunch, PreparedCall>;
 
 // The results of a reduction: of its chunks in order, and folded. Tile functions read whole groups.
 class ChunkResults {
@@ -211,29 +216,24 @@ class CpuSchedule : public ScheduleRunner {
         steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
       }
     }
+    placeScratch();
   }
 
   const std::vector<DeviceKernelPtr>& kernels() const override { return kernels_; }
 
  protected:
   void runSteps(const Frame& frame) const override {
-    std::unique_ptr<Buffer> scratch;
-    if (scratchBytes_ > 0) {
-      scratch = std::make_unique<Buffer>(scratchBytes_, BufferOrigin{"scratch memory of calls"});
-    }
     size_t begin = 0;
     for (const auto& step : steps_) {
-      size_t end = begin + 1;
+      const size_t end = begin + stepsIn(step);
       if (const auto* group = std::get_if<LaunchGroup>(&step)) {
-        end = begin + group->launches.size();
         group->launches.size() == 1 ? runLaunch(group->launches[0], frame)
                                     : runGroup(*group, frame);
       } else if (const auto* chunked = std::get_if<ChunkedLaunch>(&step)) {
         runChunked(*chunked, frame);
       } else {
         const auto& call = std::get<PreparedCall>(step);
-        end += call.epilogue ? 1 : 0;
-        runCall(call, frame, scratch ? scratch->data() : nullptr);
+        runCall(call, frame, frame.arena + call.scratch);
       }
       afterSteps(frame, begin, end);
       begin = end;
@@ -246,6 +246,25 @@ class CpuSchedule : public ScheduleRunner {
   }
 
  private:
+  // How many of the schedule's.
+  static size_t stepsIn(const PreparedStep& step) {
+    const auto* group = std::get_if<LaunchGroup>(&step);
+    const auto* call = std::get_if<PreparedCall>(&step);
+    return group ? group->launches.size() : call && call->epilogue ? 2 : 1;
+  }
+
+  void placeScratch() {
+    size_t begin = 0;
+    for (PreparedStep& step : steps_) {
+      const size_t end = begin + stepsIn(step);
+      auto* call = std::get_if<PreparedCall>(&step);
+      if (const size_t bytes = call ? call->scratchBytes() : 0; bytes > 0) {
+        call->scratch = ScheduleRunner::placeScratch(bytes, begin, end);
+      }
+      begin = end;
+    }
+  }
+
   // The variant of a launch's kernel.
   const CpuKernel* kernelOf(const ir::LaunchStep& step, KernelCache* cache) {
     const ir::Stores stores = chooseStores(schedule_, step);
@@ -344,7 +363,6 @@ class CpuSchedule : public ScheduleRunner {
     const library::LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
     const auto function = library::cachedLibrary(call);
     const library::Packing* packing = function ? function->packing() : nullptr;
-    scratchBytes_ = std::max(scratchBytes_, function ? function->scratchBytes() : 0);
     return {&step, CallFunction(function), CallFunction(packing ? packing->function : nullptr)};
   }
 
@@ -510,8 +528,7 @@ class CpuSchedule : public ScheduleRunner {
   std::vector<DeviceKernelPtr> kernels_;
   std::map<std::pair<int, ir::Stores>, const CpuKernel*> variants_;  // by number and stores
   Touched group_;  // by the last group, while steps are prepared
-  std::vector<std::variant<LaunchGroup, ChunkedLaunch, PreparedCall>> steps_;
-  size_t scratchBytes_ = 0;
+  std::vector<PreparedStep> steps_;
   size_t launches_ = 0;
   size_t bytes_ = 0;
 };
