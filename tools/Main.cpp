@@ -4,6 +4,8 @@
 #include <string>
 
 #include "fl/base/CallSite.h"
+#include "tools/Bisect.h"
+#include "tools/Doc.h"
 #include "tools/Files.h"
 #include "tools/Memory.h"
 #include "tools/Opt.h"
@@ -13,27 +15,29 @@
 
 namespace {
 
+struct Command {
+  const char* name;
+  int (*run)(int argc, char** argv);
+};
+constexpr Command kCommands[] = {
+    {"opt", fl::tools::runOpt},       {"run", fl::tools::runRun},
+    {"memory", fl::tools::runMemory}, {"view", fl::tools::runView},
+    {"reduce", fl::tools::runReduce}, {"bisect", fl::tools::runBisect},
+    {"doc", fl::tools::runDoc},
+};
+
 // The exit code; throws what a user is told.
 int runCommand(int argc, char** argv) {
-  const std::string command = argc > 1 ? argv[1] : "";
-  if (command == "opt") {
-    return fl::tools::runOpt(argc - 1, argv + 1);
+  const std::string name = argc > 1 ? argv[1] : "";
+  for (const Command& command : kCommands) {
+    if (name == command.name) {
+      return command.run(argc - 1, argv + 1);
+    }
   }
-  if (command == "run") {
-    return fl::tools::runRun(argc - 1, argv + 1);
-  }
-  if (command == "memory") {
-    return fl::tools::runMemory(argc - 1, argv + 1);
-  }
-  if (command == "reduce") {
-    return fl::tools::runReduce(argc - 1, argv + 1);
-  }
-  if (command == "view") {
-    return fl::tools::runView(argc - 1, argv + 1);
-  }
-  const bool asked = command == "--help";
-  (asked ? std::cout : std::cerr) << "usage: fl opt|run|memory|view|reduce [flags] FILE.flir   (fl "
-                                     "opt --help lists the flags of opt)\n";
+  const bool asked = name == "--help";
+  (asked ? std::cout : std::cerr)
+      << "usage: fl opt|run|memory|view|reduce|bisect [flags] FILE.flir, or fl "
+         "doc PAGE   (fl opt --help lists the flags of opt)\n";
   return asked ? 0 : 1;
 }
 

@@ -49,11 +49,6 @@ std::vector<Dim> parseExtents(const std::string& text) {
   return extents;
 }
 
-struct Inputs {
-  std::vector<NpyArray> arrays;
-  bool someDrawn;
-};
-
 // Before anything is drawn: the system may promise more memory than there is, and kill who writes
 // to it.
 void expectMemoryFor(const std::vector<ir::Parameter>& parameters) {
@@ -66,26 +61,6 @@ void expectMemoryFor(const std::vector<ir::Parameter>& parameters) {
   if (bytes > memory) {
     throw std::bad_alloc();
   }
-}
-
-// Says where each input comes from.
-Inputs makeInputs(const Program& program) {
-  expectMemoryFor(program.parameters());
-  const uint32_t seed = absl::GetFlag(FLAGS_seed);
-  const std::string files = absl::GetFlag(FLAGS_inputs);
-  std::vector<NpyArray> inputs = drawInputs(program.parameters(), seed);
-  const std::vector<bool> drawn = readInputs(files, program.parameters(), &inputs);
-  program.fitDrawn(drawn, &inputs);
-  const std::vector<std::string> paths = absl::StrSplit(files, ',', absl::SkipEmpty());
-  std::cout << "inputs:";
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    std::cout << (i ? ", p" : " p") << i << " " << typeToString(inputs[i].type, inputs[i].shape)
-              << (drawn[i] ? detail::concat(" drawn with seed ", seed)
-                           : " from " + paths[paths.size() == 1 ? 0 : i]);
-  }
-  std::cout << (inputs.empty() ? " none\n" : "\n");
-  const bool someDrawn = std::find(drawn.begin(), drawn.end(), true) != drawn.end();
-  return {std::move(inputs), someDrawn};
 }
 
 // A lookup may find an index in what the program computes from its inputs.
@@ -102,7 +77,7 @@ std::vector<NpyArray> firstResults(LoadedProgram* loaded, bool someDrawn) {
 
 bool check(const Program& program, const std::vector<NpyArray>& inputs,
            const std::vector<NpyArray>& results) {
-  const std::optional<double> tolerance = absl::GetFlag(FLAGS_tolerance);
+  const std::optional<double> tolerance = runTolerance();
   const auto reference = program.load("eager", "ref", inputs);
   reference->run();
   const std::vector<NpyArray> expected = reference->results();
@@ -141,7 +116,7 @@ void time(LoadedProgram* loaded, size_t bytes, int runs) {
 
 // The exit code.
 int runProgram(const Program& program) {
-  const auto [inputs, someDrawn] = makeInputs(program);
+  const auto [inputs, someDrawn] = makeInputs(program, std::cout);
   const auto loaded =
       program.load(absl::GetFlag(FLAGS_backend), absl::GetFlag(FLAGS_device), inputs);
   const std::vector<NpyArray> results = firstResults(loaded.get(), someDrawn);
@@ -167,7 +142,7 @@ void checkFlags() {
   const std::string device = absl::GetFlag(FLAGS_device);
   FL_USER_CHECK(reference.empty() || (device.empty() ? flags().device : device) != "null",
                 "--check: the device null computes nothing to compare");
-  const double tolerance = absl::GetFlag(FLAGS_tolerance).value_or(0);
+  const double tolerance = runTolerance().value_or(0);
   FL_USER_CHECK(tolerance >= 0 && std::isfinite(tolerance), "--tolerance: ", tolerance,
                 " is no number from 0 on");
   const int runs = absl::GetFlag(FLAGS_time);
@@ -180,6 +155,27 @@ void checkFlags() {
 }
 
 }  // namespace
+
+Inputs makeInputs(const Program& program, std::ostream& log) {
+  expectMemoryFor(program.parameters());
+  const uint32_t seed = absl::GetFlag(FLAGS_seed);
+  const std::string files = absl::GetFlag(FLAGS_inputs);
+  std::vector<NpyArray> inputs = drawInputs(program.parameters(), seed);
+  const std::vector<bool> drawn = readInputs(files, program.parameters(), &inputs);
+  program.fitDrawn(drawn, &inputs);
+  const std::vector<std::string> paths = absl::StrSplit(files, ',', absl::SkipEmpty());
+  log << "inputs:";
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    log << (i ? ", p" : " p") << i << " " << typeToString(inputs[i].type, inputs[i].shape)
+        << (drawn[i] ? detail::concat(" drawn with seed ", seed)
+                     : " from " + paths[paths.size() == 1 ? 0 : i]);
+  }
+  log << (inputs.empty() ? " none\n" : "\n");
+  const bool someDrawn = std::find(drawn.begin(), drawn.end(), true) != drawn.end();
+  return {std::move(inputs), someDrawn};
+}
+
+std::optional<double> runTolerance() { return absl::GetFlag(FLAGS_tolerance); }
 
 int runRun(int argc, char** argv) {
   const std::vector<char*> arguments =

@@ -1,6 +1,6 @@
 // FL_FAULT: a place that fails on purpose, so that tests see what stands in for it. A place is a
 // pass of the compiler, by its name, or "emit"; "hash" makes all hashes of plans equal
-// (WordCache.h).
+// (WordCache.h), and "wrong:NAME" makes a rule or the machine code of an operator wrong.
 #pragma once
 
 #include <string>
@@ -15,6 +15,11 @@ inline void injectFault(const char* place) {
   if (flags().fault == place) {
     throw InternalError(std::string("a fault that FL_FAULT put into ") + place);
   }
+}
+
+// True if FL_FAULT has the rule or operator of this name compute something else.
+inline bool isWrong(const char* name) {
+  return !flags().fault.empty() && flags().fault == std::string("wrong:") + name;
 }
 
 }  // namespace fl

@@ -1,5 +1,8 @@
 // Simplifications that hold for every value, NaN included. Numbers are arguments, so no rule may
 // look at their values.
+#include <algorithm>
+
+#include "fl/base/Fault.h"
 #include "fl/codegen/MoveRules.h"
 #include "fl/codegen/Passes.h"
 #include "fl/codegen/Rewrite.h"
@@ -12,18 +15,6 @@ using ir::Node;
 using ir::Op;
 using ir::ValueId;
 
-bool isIdentityOrder(const ir::Attrs& axes) {
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] != static_cast<Dim>(i)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Each rule returns the value that replaces the node, or -1.
-using Rule = ValueId (*)(Graph& graph, const Node& node);
-
 // cast(x) to its own dtype = x; reshape and broadcast to its own shape = x
 ValueId sameType(Graph& graph, const Node& node) {
   const bool candidate = node.op == Op::Cast || node.op == Op::Reshape || node.op == Op::Broadcast;
@@ -34,16 +25,15 @@ ValueId sameType(Graph& graph, const Node& node) {
 
 // transpose with the axes in order = x
 ValueId identityTranspose(Graph&, const Node& node) {
-  return node.op == Op::Transpose && isIdentityOrder(node.attrs) ? node.operands[0] : -1;
+  return node.op == Op::Transpose && std::ranges::is_sorted(node.attrs.values()) ? node.operands[0]
+                                                                                 : -1;
 }
 
 // reshape(reshape(x)) = reshape(x)
 ValueId doubleReshape(Graph& graph, const Node& node) {
   const Node* inner =
       node.op == Op::Reshape ? producer(graph, node.operands[0], Op::Reshape) : nullptr;
-  if (!inner) {
-    return -1;
-  }
+  if (!inner) return -1;
   const ValueId source = inner->operands[0];
   return graph.type(source) == node.type && !graph.isNumber(source)
              ? source
@@ -54,9 +44,7 @@ ValueId doubleReshape(Graph& graph, const Node& node) {
 ValueId doubleTranspose(Graph& graph, const Node& node) {
   const Node* inner =
       node.op == Op::Transpose ? producer(graph, node.operands[0], Op::Transpose) : nullptr;
-  if (!inner) {
-    return -1;
-  }
+  if (!inner) return -1;
   std::vector<Dim> axes;
   for (Dim axis : node.attrs.values()) {
     axes.push_back(inner->attrs[axis]);
@@ -71,17 +59,26 @@ ValueId doubleNegative(Graph& graph, const Node& node) {
   return inner ? inner->operands[0] : -1;
 }
 
-constexpr Rule kRules[] = {sameType,       identityTranspose, doubleReshape, doubleTranspose,
-                           doubleNegative, moveReshape,       moveLookup};
+struct Rule {
+  const char* name;
+  // Returns the value that replaces the node, or -1.
+  ValueId (*run)(Graph& graph, const Node& node);
+};
+#define FL_RULE(name) \
+  Rule { #name, name }
+constexpr Rule kRules[] = {FL_RULE(sameType),       FL_RULE(identityTranspose),
+                           FL_RULE(doubleReshape),  FL_RULE(doubleTranspose),
+                           FL_RULE(doubleNegative), FL_RULE(moveReshape),
+                           FL_RULE(moveLookup)};
+#undef FL_RULE
 
 }  // namespace
 
 void canonicalize(Compilation& compilation) {
   rewriteGraph(&compilation.graph, [](Graph& graph, Node node) {
-    for (Rule rule : kRules) {
-      const ValueId replacement = rule(graph, node);
-      if (replacement >= 0) {
-        return replacement;
+    for (const Rule& rule : kRules) {
+      if (const ValueId replacement = rule.run(graph, node); replacement >= 0) {
+        return isWrong(rule.name) ? graph.addNode(Op::Negative, {replacement}, {}) : replacement;
       }
     }
     return graph.addNode(std::move(node));

@@ -143,7 +143,8 @@ const char* environment(const char* name) {
 
 std::unique_ptr<Store> openStore(const std::string& kind) {
   const fs::path folder = cacheFolder();
-  if (flags().cache == "off" || folder.empty()) {
+  const bool isWrong = flags().fault.starts_with("wrong:");
+  if (flags().cache == "off" || isWrong || folder.empty()) {
     return nullptr;
   }
   return std::make_unique<Store>(folder / kind, Flags::toInt("FL_CACHE_BYTES", flags().cacheBytes));

@@ -26,7 +26,7 @@ std::filesystem::path cacheFolder();
 
 class Store;
 // That of one kind of entries: a folder in cacheFolder(), of at most FL_CACHE_BYTES. Null if
-// FL_CACHE is off.
+// FL_CACHE is off, or if FL_FAULT makes code wrong.
 std::unique_ptr<Store> openStore(const std::string& kind);
 
 class Store {

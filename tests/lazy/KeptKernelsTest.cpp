@@ -138,6 +138,17 @@ TEST_F(KeptKernels, AreCompiledByOneProcess) {
   EXPECT_EQ(total, files().size());
 }
 
+TEST_F(KeptKernels, AreNoneThatAFaultMakesWrong) {
+  const std::vector<float> right = compute();
+  fs::remove_all(folder_);
+  flags().fault = "wrong:tanh";
+  {
+    const FreshEngine engine;
+    EXPECT_NE(compute(), right);
+  }
+  EXPECT_FALSE(fs::exists(folder_));
+}
+
 TEST_F(KeptKernels, AreNoneIfTheCacheIsOff) {
   flags().cache = "off";
   for (int i = 0; i < 2; ++i) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "fl/base/Error.h"
+#include "fl/base/Fault.h"
 #include "fl/ir/VectorMath.h"
 
 namespace fl::codegen::cpu {
@@ -208,9 +209,14 @@ V LlvmBuilder::apply(const ir::KernelValue& value, const std::vector<V>& args) {
   }
   if (value.op == ir::Op::Random) return ir::vm::normalNumber(*this, x, y);
   FL_INTERNAL_CHECK(ir::isElementwise(value.op), ir::opName(value.op));
+  return meaning(value.op, x, y, z);
+}
+
+V LlvmBuilder::meaning(ir::Op op, V x, V y, V z) {
   V result;
-  ir::withMeaning(value.op, [&](auto meaning) { result = meaning.apply(*this, x, y, z); });
-  return result;
+  ir::withMeaning(op, [&](auto meaning) { result = meaning.apply(*this, x, y, z); });
+  if (!isWrong(ir::opName(op))) return result;
+  return result.type == dtype::b8 ? logicalNot(result) : add(result, integer(result, 1));
 }
 
 V LlvmBuilder::randomRun(dtype type, V seed, V offset, V first, int vectors) {
@@ -233,12 +239,6 @@ V LlvmBuilder::randomRun(dtype type, V seed, V offset, V first, int vectors) {
   auto* held = llvm::FixedVectorType::get(builder_.getInt32Ty(), numbers);
   words = {builder_.CreateBitCast(words.value, held), dtype::u32};
   return type == dtype::u32 ? words : ir::vm::philoxNumberOf<dtype::f32>(*this, words);
-}
-
-V LlvmBuilder::combine(ir::Op op, V x, V y) {
-  V result;
-  ir::withMeaning(op, [&](auto meaning) { result = meaning.apply(*this, x, y, y); });
-  return result;
 }
 
 }  // namespace fl::codegen::cpu

@@ -56,7 +56,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V randomRun(dtype type, V seed, V offset, V first, int vectors);
   static int numbersInBlock(dtype type) { return type == dtype::f64 ? 2 : 4; }
   // op(x, y) of a reduction.
-  V combine(ir::Op op, V x, V y);
+  V combine(ir::Op op, V x, V y) { return meaning(op, x, y, y); }
 
   // The primitives that fl/ir/Meaning.h lists.
   V real(V like, double number);
@@ -131,6 +131,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   static bool isMask(V x) { return x.value->getType()->getScalarType()->isIntegerTy(1); }
   static bool isNull(V x);
   static V mask(llvm::Value* value) { return {value, dtype::b8}; }
+  V meaning(ir::Op op, V x, V y, V z);
   // `element` with as many lanes as x has.
   llvm::Type* likeType(V x, llvm::Type* element);
   V unary(llvm::Intrinsic::ID id, V x) {

@@ -1,0 +1,218 @@
+#include "tools/Bisect.h"
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "fl/base/CommandLine.h"
+#include "fl/base/Error.h"
+#include "fl/base/Flags.h"
+#include "fl/codegen/Compilation.h"
+#include "tools/Files.h"
+#include "tools/GraphEdit.h"
+#include "tools/Program.h"
+#include "tools/Run.h"
+#include "tools/Values.h"
+
+namespace fl::tools {
+namespace {
+
+// How far a graph is compiled; what results is run by the references, or as machine code.
+struct Stage {
+  std::string name;
+  bool isGraph = false;
+  bool isCode = false;
+  codegen::CompileOptions options;
+};
+
+// In the order of suspicion: each differs from the one before by its pass alone. What passes before
+// `build` decide about fusion is seen in a schedule only, of which there is one without them first.
+std::vector<Stage> stages() {
+  std::vector<Stage> graphs, decisions, schedules;
+  for (const codegen::PassInfo& pass : codegen::passes()) {
+    const std::string of = pass.stage;
+    Stage stage{.name = pass.name, .isGraph = of == "graph"};
+    stage.options.stopAfter = of == "fusion" ? "build" : pass.name;
+    (of == "graph" ? graphs : of == "fusion" ? decisions : schedules).push_back(std::move(stage));
+  }
+  // Of the decisions, those behind each are skipped.
+  std::vector<std::string> skipped;
+  for (Stage& decision : std::views::reverse(decisions)) {
+    decision.options.skip = absl::StrJoin(skipped, ",");
+    skipped.push_back(decision.name);
+  }
+  schedules.front().options.skip = absl::StrJoin(skipped, ",");
+  std::vector<Stage> all = std::move(graphs);
+  all.push_back(schedules.front());
+  all.insert(all.end(), decisions.begin(), decisions.end());
+  all.insert(all.end(), schedules.begin() + 1, schedules.end());
+  all.push_back({.name = "emit", .isCode = true, .options = {}});
+  return all;
+}
+
+// Before `pack` has run: each temporary has memory of its own.
+void placeApart(ir::Schedule* schedule) {
+  schedule->arenaBytes = 0;
+  for (ir::Temporary& temporary : schedule->temporaries) {
+    temporary.offset = schedule->arenaBytes;
+    schedule->arenaBytes += temporary.bytes;
+  }
+}
+
+std::string textAfter(const Stage& stage, const ir::Graph& graph) {
+  codegen::Compilation compilation = codegen::compile(graph, stage.options);
+  if (stage.isGraph) {
+    return printGraph(compilation.graph, "g");
+  }
+  if (!stage.options.stopAfter.empty() && stage.name != "pack") {
+    placeApart(&compilation.schedule);
+  }
+  return printSchedule(compilation.schedule, "s");
+}
+
+std::vector<NpyArray> resultsOf(const std::string& text, const std::string& device,
+                                const std::vector<NpyArray>& inputs) {
+  const auto program = parseProgram("the stage", text, {});
+  const auto loaded = program->load("eager", device, inputs);
+  loaded->run();
+  return loaded->results();
+}
+
+// By parameter, whether the value depends on it.
+std::vector<bool> neededFor(const ir::Graph& graph, ir::ValueId id) {
+  std::vector<bool> needed(graph.valueCount());
+  needed[id] = true;
+  for (ir::ValueId value = id; !graph.isParameter(value); --value) {
+    if (needed[value]) {
+      for (ir::ValueId operand : graph.node(value).operands) {
+        needed[operand] = true;
+      }
+    }
+  }
+  return needed;
+}
+
+// A graph whose one result is a value of another, with the inputs that it needs.
+struct Cut {
+  ir::Graph graph;
+  std::vector<NpyArray> inputs;
+};
+
+class Bisection {
+ public:
+  Bisection(ir::Graph graph, std::vector<NpyArray> inputs)
+      : graph_(std::move(graph)), inputs_(std::move(inputs)) {}
+
+  // The exit code.
+  int run() const {
+    for (const Stage& stage : stages()) {
+      const std::optional<std::string> difference = findDifference(stage, graph_, inputs_);
+      std::cerr << "bisect: after " << stage.name << ": " << difference.value_or("as recorded")
+                << std::endl;
+      if (difference) {
+        report(stage, *difference);
+        return 2;
+      }
+    }
+    std::cout << "// no pass changes a result\n";
+    return 0;
+  }
+
+ private:
+  // In words, if what is compiled so far gives other results than the graph on the device ref.
+  static std::optional<std::string> findDifference(const Stage& stage, const ir::Graph& graph,
+                                                   const std::vector<NpyArray>& inputs) {
+    try {
+      const auto expected = resultsOf(printGraph(graph, "g"), "ref", inputs);
+      const auto actual = resultsOf(textAfter(stage, graph), stage.isCode ? "cpu" : "ref", inputs);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const Difference found =
+            compare(actual[i], expected[i], graph.parameters(), runTolerance());
+        if (!found.accepted) {
+          return detail::concat("result ", i, " differs by ", found.value);
+        }
+      }
+      return std::nullopt;
+    } catch (const InternalError& error) {
+      return detail::concat("fails: ", reasonOf(error));
+    }
+  }
+
+  void report(const Stage& stage, const std::string& difference) const {
+    std::cout << "// pass " << stage.name << ": " << difference << "\n";
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const ir::ValueId id = graph_.idOfNode(i);
+      if (const auto cut = cutAt(id); cut && findDifference(stage, cut->graph, cut->inputs)) {
+        std::cout << "// first wrong value: %" << i << ", " << ir::opName(graph_.node(id).op)
+                  << "; it alone is computed below\n"
+                  << regionOf(stage, cut->graph) << printGraph(cut->graph, "g");
+        return;
+      }
+    }
+    std::cout << "// only all results together show it\n" << printGraph(graph_, "g");
+  }
+
+  std::optional<Cut> cutAt(ir::ValueId id) const {
+    GraphEdit edit;
+    edit.results = {id};
+    std::optional<ir::Graph> graph = applyEdit(graph_, edit);
+    if (!graph) {
+      return std::nullopt;
+    }
+    const std::vector<bool> needed = neededFor(graph_, id);
+    Cut cut{std::move(*graph), {}};
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (needed[i]) {
+        cut.inputs.push_back(inputs_[i]);
+      }
+    }
+    return cut;
+  }
+
+  // The kernel that computes the one result, as comments; empty where there is none.
+  static std::string regionOf(const Stage& stage, const ir::Graph& graph) {
+    if (stage.isGraph) {
+      return "";
+    }
+    try {
+      const ir::Schedule schedule = codegen::compile(graph, stage.options).schedule;
+      const auto* launch =
+          schedule.steps.empty() ? nullptr : std::get_if<ir::LaunchStep>(&schedule.steps.back());
+      if (launch == nullptr) {
+        return "";
+      }
+      const std::string text = printKernel(schedule.kernels[launch->kernel], "k");
+      return "// by the kernel\n// " + absl::StrReplaceAll(text, {{"\n", "\n// "}}) + "\n";
+    } catch (const InternalError&) {
+      return "";  // the pass fails, as was said
+    }
+  }
+
+  const ir::Graph graph_;
+  const std::vector<NpyArray> inputs_;
+};
+
+}  // namespace
+
+int runBisect(int argc, char** argv) {
+  const std::vector<char*> arguments = parseCommandLine(
+      "fl bisect [flags] GRAPH.flir\n\nFinds the first pass after which the graph's results are "
+      "not those of the device ref, or emit,\nthe making of machine code, and the first value "
+      "that is wrong then.\nInputs and tolerance are given as to fl run.",
+      __FILE__, argc, argv);
+  FL_USER_CHECK(arguments.size() == 2, "bisect: expected one file");
+  const std::string path = arguments[1], text = readInput(path);
+  const std::string form = parseInput(path, text, formOf);
+  FL_USER_CHECK(form == "graph", path, ": is a ", form, "; passes start from a graph");
+  flags().jit = "sync";
+  std::vector<NpyArray> inputs = makeInputs(*parseProgram(path, text, {}), std::cerr).arrays;
+  return Bisection(parseInput(path, text, ir::parseGraph), std::move(inputs)).run();
+}
+
+}  // namespace fl::tools
