@@ -106,9 +106,7 @@ class ScheduleBuilder {
     const std::vector<int> lastReaders = findLastReaders(units);
     for (size_t i = units.size(); i-- > 0;) {
       const ValueId id = units[i].node;
-      if (id < 0 || !writesBox(graph_.node(id).op, lowering_)) {
-        continue;
-      }
+      if (id < 0 || !writesBox(graph_.node(id).op, lowering_)) continue;
       const auto& operands = graph_.node(id).operands;
       const ValueId base = plan_.values[operands[0]].base;
       const bool free = isContiguous(operands[0]) && lastReaders[base] == static_cast<int>(i);
@@ -201,9 +199,7 @@ class ScheduleBuilder {
   void copyValue(ValueId id, const BufferRef& to) {
     const ResolvedValue& value = plan_.values[id];
     const Shape& shape = graph_.type(id).shape;
-    if (shape.elements() == 0) {
-      return;
-    }
+    if (shape.elements() == 0) return;
     ir::KernelBuilder builder(shape, std::vector<bool>(shape.ndim(), false));
     const dtype type = graph_.type(id).type;
     const int loaded =
@@ -304,9 +300,7 @@ class ScheduleBuilder {
   void emitGroup(const FusionGroup& group) {
     GroupState state{group, ir::KernelBuilder(group.space, group.reduced),
                      std::vector<int>(group.nodes.size(), -1)};
-    if (std::ranges::none_of(group.nodes, [&](ValueId id) { return stored_[id]; })) {
-      return;
-    }
+    if (std::ranges::none_of(group.nodes, [&](ValueId id) { return stored_[id]; })) return;
     const int sweeps = *std::max_element(group.sweeps.begin(), group.sweeps.end());
     for (int sweep = 0; sweep < sweeps; ++sweep) {
       state.builder.beginStage(true);
@@ -362,9 +356,7 @@ class ScheduleBuilder {
   void reduceSweep(GroupState& state, int sweep) {
     for (size_t i = 0; i < state.group.nodes.size(); ++i) {
       const Node& node = graph_.node(state.group.nodes[i]);
-      if (ir::opKind(node.op) != Kind::Reduce || state.group.sweeps[i] != sweep + 1) {
-        continue;
-      }
+      if (ir::opKind(node.op) != Kind::Reduce || state.group.sweeps[i] != sweep + 1) continue;
       const dtype computed = computeType(node.type.type);
       const int operand =
           state.builder.apply(ir::Op::Cast, computed, {operandValue(state, node, Level::Full, 0)});
@@ -375,9 +367,7 @@ class ScheduleBuilder {
 
   // The depth of this recursion is bounded by the nodes of a group.
   int evaluate(GroupState& state, size_t i) {
-    if (state.values[i] >= 0) {
-      return state.values[i];
-    }
+    if (state.values[i] >= 0) return state.values[i];
     const Node& node = graph_.node(state.group.nodes[i]);
     const Level level = state.group.levels[i];
     std::vector<int> args;
@@ -406,9 +396,7 @@ class ScheduleBuilder {
   int operandValue(GroupState& state, const Node& node, Level level, size_t i) {
     const auto& nodes = state.group.nodes;
     const auto found = std::ranges::find(nodes, plan_.values[node.operands[i]].base);
-    if (found != nodes.end()) {
-      return evaluate(state, found - nodes.begin());
-    }
+    if (found != nodes.end()) return evaluate(state, found - nodes.begin());
     return valueOf(state, node.operands[i], [&](const ir::StridedLayout& layout) {
       return operandAccess(graph_, layout, state.group, node, i, level);
     });
@@ -421,12 +409,8 @@ class ScheduleBuilder {
   int valueOf(GroupState& state, ValueId id, const AccessOf& accessOf) {
     const auto& [base, layout] = plan_.values[id];
     const dtype type = graph_.type(base).type;
-    if (graph_.isNumber(base)) {
-      return state.builder.number(base, type);
-    }
-    if (plan_.inlined[base]) {
-      return indexValue(state, graph_.node(base), accessOf);
-    }
+    if (graph_.isNumber(base)) return state.builder.number(base, type);
+    if (plan_.inlined[base]) return indexValue(state, graph_.node(base), accessOf);
     if (std::ranges::binary_search(state.group.again, base)) {
       return recompute(state, graph_.node(base), [&](const ir::StridedLayout& whole) {
         return accessOf(*reshapedLayout(whole, graph_.type(base).shape, graph_.type(id).shape));

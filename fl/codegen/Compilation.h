@@ -39,10 +39,11 @@ Compilation compile(ir::Graph graph, const CompileOptions& options);
 void runPassAlone(const std::string& pass, const char* stage, Compilation& compilation);
 
 struct PassInfo {
-  const char* stage;  // graph, fusion or schedule: what the pass changes
-  const char* name;
-  const char* why;
+  std::string stage;  // graph, fusion or schedule: what the pass changes
+  std::string name;
+  std::string why;
 };
-const std::vector<PassInfo>& passes();
+// In order, with those that were added (Extensions.h).
+std::vector<PassInfo> passes();
 
 }  // namespace fl::codegen

@@ -28,9 +28,7 @@ std::string nodeKey(const ir::Node& node) {
 void mergeEqualNodes(Compilation& compilation) {
   std::unordered_map<std::string, ir::ValueId> seen;
   rewriteGraph(&compilation.graph, [&](ir::Graph& graph, ir::Node node) {
-    if (opKind(node.op) == ir::Kind::Random) {
-      return graph.addNode(std::move(node));
-    }
+    if (opKind(node.op) == ir::Kind::Random) return graph.addNode(std::move(node));
     const auto [entry, added] = seen.emplace(nodeKey(node), -1);
     if (added) {
       entry->second = graph.addNode(std::move(node));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "fl/codegen/Extensions.h"
 #include "fl/codegen/FusionCost.h"
 #include "fl/codegen/FusionUses.h"
 #include "fl/codegen/Passes.h"
@@ -46,9 +47,7 @@ bool isInlined(const Graph& graph, const Uses& uses, ValueId id) {
 }
 
 bool isFusable(const Graph& graph, ValueId id) {
-  if (graph.isParameter(id) || graph.type(id).shape.elements() == 0) {
-    return false;
-  }
+  if (graph.isParameter(id) || graph.type(id).shape.elements() == 0) return false;
   const ir::Op op = graph.node(id).op;
   const Kind kind = ir::opKind(op);
   return ir::isElementwise(op) || kind == Kind::Reduce || kind == Kind::Source ||
@@ -102,9 +101,7 @@ class Fuser {
     const Node& node = graph_.node(id);
     const ValueId operand = node.operands[0];
     const auto layout = viewLayout(graph_, node, plan_.values[operand].layout);
-    if (!layout) {
-      return;
-    }
+    if (!layout) return;
     const ResolvedValue view{plan_.values[operand].base, *layout};
     // One copy serves every reader that needs the elements in order.
     const bool copied = neededInMemory(id) || (graph_.isNumber(view.base) && isTable(id)) ||
@@ -220,17 +217,13 @@ class Fuser {
     const FusionGroup& group = plan_.groups[index];
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const int source = plan_.groupOf[plan_.values[node.operands[i]].base];
-      if (source == index || depthOf(node.operands[i]) < groupDepth_[index]) {
-        continue;
-      }
+      if (source == index || depthOf(node.operands[i]) < groupDepth_[index]) continue;
       const bool moves =
           source >= 0 && groupDepth_[source] == groupDepth_[index] && isReducing(group) &&
           !isLookedUp(node, i) &&
           operandAccess(graph_, plan_, group, node, i, level) == levelAccess(group, level) &&
           (level == Level::Full ? canAbsorb(id, source, index) : canAbsorbRows(id, source, index));
-      if (!moves) {
-        return false;
-      }
+      if (!moves) return false;
       if (std::find(neighbours->begin(), neighbours->end(), source) == neighbours->end()) {
         neighbours->push_back(source);
       }
@@ -252,7 +245,8 @@ class Fuser {
     std::ranges::sort(nodes);
     const size_t loads = loadsOf(graph_, plan_, nodes, {}).size();
     return nodes.size() <= kMostNodes && loads <= kMostLoads &&
-           compileMilliseconds(graph_, nodes, loads) <= kMostMilliseconds;
+           compileMilliseconds(graph_, nodes, loads) <= kMostMilliseconds &&
+           rulesAllow(graph_, nodes);
   }
 
   bool contains(const FusionGroup& group, ValueId id) const {
@@ -267,17 +261,13 @@ class Fuser {
 
   bool fits(ValueId id, const FusionGroup& group, Fit* fit) const {
     const Node& node = graph_.node(id);
-    if (ir::opKind(node.op) == Kind::Reduce) {
-      return fitsReduce(node, group, fit);
-    }
+    if (ir::opKind(node.op) == Kind::Reduce) return fitsReduce(node, group, fit);
     fit->reduced = group.reduced;
     const Shape shape = squeezed(node.type.shape);
     const bool reduces = isReducing(group);
     // After a sweep the space is visited again, which only rows can do cheaply.
     const bool visits = !reduces || (sweepsAgain(group) && externalsMerge(group, node));
-    if (visits && shape == group.space && fitsLevel(node, group, Level::Full, fit)) {
-      return true;
-    }
+    if (visits && shape == group.space && fitsLevel(node, group, Level::Full, fit)) return true;
     return reduces && shape == keptShape(group) && fitsLevel(node, group, Level::Row, fit);
   }
 
@@ -287,13 +277,9 @@ class Fuser {
     fit->sweep = 0;
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const ResolvedValue& value = plan_.values[node.operands[i]];
-      if (!contains(group, value.base)) {
-        continue;
-      }
+      if (!contains(group, value.base)) continue;
       const Level from = levelOf(group, value.base);
-      if (isLookedUp(node, i) || (level == Level::Row && from == Level::Full)) {
-        return false;
-      }
+      if (isLookedUp(node, i) || (level == Level::Row && from == Level::Full)) return false;
       if (!(operandAccess(graph_, plan_, group, node, i, level) == levelAccess(group, from))) {
         return false;
       }
@@ -322,9 +308,7 @@ class Fuser {
     fit->sweep = sweep + 1;
     fit->reduced = axes;
     for (ValueId member : group.nodes) {
-      if (!externalsMerge(after, graph_.node(member))) {
-        return false;
-      }
+      if (!externalsMerge(after, graph_.node(member))) return false;
     }
     // A sweep along axis 0 can store as it goes; one across it would store with large strides, but
     // where it passes through a piece of memory in short runs, as over the pixels of an image.
@@ -338,9 +322,7 @@ class Fuser {
       const bool inside = uses_.allReaders(graph_, group.nodes[i], [&](ValueId user) {
         return contains(group, user) || &graph_.node(user) == &reader;
       });
-      if (group.levels[i] == Level::Full && !inside) {
-        return false;
-      }
+      if (group.levels[i] == Level::Full && !inside) return false;
     }
     return true;
   }
@@ -352,9 +334,7 @@ class Fuser {
 
   // Axis 0 and its neighbours are reduced and no others: the row-wise kind (softmax, layer norm).
   static bool rowsOnly(const FusionGroup& group) {
-    if (group.reduced.empty() || !group.reduced[0]) {
-      return false;
-    }
+    if (group.reduced.empty() || !group.reduced[0]) return false;
     const auto kept = std::find(group.reduced.begin(), group.reduced.end(), false);
     return std::find(kept, group.reduced.end(), true) == group.reduced.end();
   }
@@ -393,9 +373,7 @@ class Fuser {
     const bool full = squeezed(node.type.shape) == group.space;
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const ValueId base = plan_.values[node.operands[i]].base;
-      if (!full || graph_.isNumber(base) || contains(group, base)) {
-        continue;
-      }
+      if (!full || graph_.isNumber(base) || contains(group, base)) continue;
       if (!mergesWhereReduced(group, operandAccess(graph_, plan_, group, node, i, Level::Full))) {
         return false;
       }
@@ -408,9 +386,7 @@ class Fuser {
   // Maps whose values only this node's group reads are computed there instead of through memory.
   void absorbOperands(ValueId id) {
     const int target = plan_.groupOf[id];
-    if (target < 0) {
-      return;
-    }
+    if (target < 0) return;
     for (ValueId operand : graph_.node(id).operands) {
       const int source = plan_.groupOf[plan_.values[operand].base];
       if (source >= 0 && source != target && canAbsorb(id, source, target) &&
@@ -423,9 +399,7 @@ class Fuser {
   bool canAbsorb(ValueId id, int source, int target) const {
     const FusionGroup& from = plan_.groups[source];
     const FusionGroup& to = plan_.groups[target];
-    if (isReducing(from) || from.space != to.space || !readsInPlace(from, to)) {
-      return false;
-    }
+    if (isReducing(from) || from.space != to.space || !readsInPlace(from, to)) return false;
     for (ValueId member : from.nodes) {
       const bool inside = uses_.allReaders(
           graph_, member, [&](ValueId user) { return contains(from, user) || contains(to, user); });
@@ -488,9 +462,7 @@ class Fuser {
   void absorbRows() {
     for (size_t source = plan_.groups.size(); source-- > 0;) {
       const int target = soleReader(static_cast<int>(source));
-      if (target < 0) {
-        continue;
-      }
+      if (target < 0) continue;
       FusionGroup& from = plan_.groups[source];
       const FusionGroup& to = plan_.groups[target];
       if (!isReducing(from) && rowsOnly(to) && from.space == keptShape(to) &&
@@ -507,15 +479,11 @@ class Fuser {
     for (ValueId member : plan_.groups[source].nodes) {
       const bool sole = uses_.allReaders(graph_, member, [&](ValueId user) {
         const int group = plan_.groupOf[user];
-        if (group == source) {
-          return true;
-        }
+        if (group == source) return true;
         reader = reader < 0 ? group : reader;
         return group >= 0 && group == reader;
       });
-      if (!sole) {
-        return -1;
-      }
+      if (!sole) return -1;
     }
     return reader;
   }
@@ -558,6 +526,16 @@ class Fuser {
 };
 
 }  // namespace
+
+ir::Slot<FusionRule>& fusionRules() {
+  static auto& slot = *new ir::Slot<FusionRule>;
+  return slot;
+}
+
+bool rulesAllow(const Graph& graph, const std::vector<ValueId>& nodes) {
+  const auto allows = [&](const FusionRule& rule) { return rule.allows(graph, nodes); };
+  return std::ranges::all_of(*fusionRules().all(), allows);
+}
 
 void fuse(Compilation& compilation) { Fuser(compilation).run(); }
 

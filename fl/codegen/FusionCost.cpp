@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_format.h"
+#include "fl/codegen/Extensions.h"
 
 namespace fl::codegen {
 namespace {
@@ -156,7 +157,16 @@ double compileMilliseconds(const Graph& graph, const std::vector<ValueId>& nodes
     across = across || (reduces && reducesAcross(graph, node));
     milliseconds += reduces ? kReduction : millisecondsOf(node);
   }
-  return milliseconds + (across ? kAcross : 0);
+  milliseconds += across ? kAcross : 0;
+  for (const CostModel& model : *costModels().all()) {
+    milliseconds = std::max(milliseconds, model.milliseconds(graph, nodes, loads));
+  }
+  return milliseconds;
+}
+
+ir::Slot<CostModel>& costModels() {
+  static auto& slot = *new ir::Slot<CostModel>;
+  return slot;
 }
 
 FusionCost costOf(const Graph& graph, const FusionPlan& plan, const std::vector<bool>& stored,

@@ -25,7 +25,9 @@ struct FusionCost {
 std::vector<ir::ValueId> loadsOf(const ir::Graph& graph, const FusionPlan& plan,
                                  const std::vector<ir::ValueId>& nodes,
                                  const std::vector<ir::ValueId>& again);
-// Nodes that several sweeps evaluate count once.
+// Whether the rules that were added (Extensions.h) let nodes, in ascending order, share a kernel.
+bool rulesAllow(const ir::Graph& graph, const std::vector<ir::ValueId>& nodes);
+// By the largest model (Extensions.h). Nodes that several sweeps evaluate count once.
 double compileMilliseconds(const ir::Graph& graph, const std::vector<ir::ValueId>& nodes,
                            size_t loads);
 // All of a group's, `stored` by storedValues(). Linear in its nodes for each of its sweeps.

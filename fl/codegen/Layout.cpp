@@ -63,9 +63,7 @@ class Images {
 
   // Whether a node computes with images, in either layout.
   bool isFree(ValueId id) const {
-    if (graph_.isParameter(id) || graph_.node(id).operands.empty()) {
-      return false;
-    }
+    if (graph_.isParameter(id) || graph_.node(id).operands.empty()) return false;
     const Node& node = graph_.node(id);
     const int first = channel_[node.operands[0]];
     if (isReduction(node.op)) {
@@ -99,14 +97,10 @@ class Images {
   }
 
   int channelOfResult(const Node& node) const {
-    if (isPlainCall(node)) {
-      return ir::resultIsImage(node.op) ? kImageChannel : -1;
-    }
+    if (isPlainCall(node)) return ir::resultIsImage(node.op) ? kImageChannel : -1;
     for (const ValueId operand : node.operands) {
       const int channel = channel_[operand];
-      if (channel >= 0 && isMap(node.op)) {
-        return channel;
-      }
+      if (channel >= 0 && isMap(node.op)) return channel;
       if (channel >= 0 && node.op == Op::Reshape) {
         return ir::afterReshape(graph_.type(operand).shape, channel, node.type.shape);
       }
@@ -115,9 +109,7 @@ class Images {
   }
 
   int channelOfOperand(const Node& node, size_t i, int channelOfResult) const {
-    if (isPlainCall(node)) {
-      return ir::isImage(node.op, i) ? kImageChannel : -1;
-    }
+    if (isPlainCall(node)) return ir::isImage(node.op, i) ? kImageChannel : -1;
     if (channelOfResult >= 0 && node.op == Op::Reshape) {
       return ir::afterReshape(node.type.shape, channelOfResult,
                               graph_.type(node.operands[i]).shape);
@@ -231,9 +223,7 @@ class Mover {
 
   ValueId toFront(Graph& graph, ValueId id, int channel, CallSite site) {
     const Shape shape = graph.type(id).shape;
-    if (shape.elements() == 1) {
-      return id;
-    }
+    if (shape.elements() == 1) return id;
     if (!ir::isReordered(shape, channel)) {
       return reshape(graph, id, ir::inFront(shape, channel), site);
     }
@@ -273,9 +263,7 @@ class Mover {
 
 void chooseLayouts(Compilation& compilation) {
   Graph& graph = compilation.graph;
-  if (std::ranges::none_of(graph.nodes(), isPlainCall)) {
-    return;
-  }
+  if (std::ranges::none_of(graph.nodes(), isPlainCall)) return;
   const Images images(graph);
   const std::vector<bool> chosen = chooseMoved(graph, images);
   Mover mover(graph, images);

@@ -1,9 +1,8 @@
-#include "fl/codegen/MoveRules.h"
-
 #include <map>
 #include <set>
 
 #include "fl/base/Error.h"
+#include "fl/codegen/MoveRules.h"
 #include "fl/ir/Graph.h"
 
 namespace fl::codegen {
@@ -66,9 +65,7 @@ ValueId lookUp(Graph& graph, ValueId table, const Node& gather) {
 }  // namespace
 
 ValueId moveLookup(Graph& graph, const Node& node) {
-  if (node.op != Op::Gather) {
-    return -1;
-  }
+  if (node.op != Op::Gather) return -1;
   const ValueId source = node.operands[0];
   const Shape from = graph.type(source).shape;
   const Axis axis{node.attrs[0], from[node.attrs[0]]};
@@ -78,9 +75,7 @@ ValueId moveLookup(Graph& graph, const Node& node) {
   }
   std::map<ValueId, ValueId> moved;
   const auto lookedUp = [&](ValueId id) {
-    if (!axis.isOf(graph, id)) {
-      return id;
-    }
+    if (!axis.isOf(graph, id)) return id;
     const auto [place, isNew] = moved.try_emplace(id, -1);
     if (isNew) {
       place->second = lookUp(graph, id, node);

@@ -1,8 +1,7 @@
-#include "fl/codegen/MoveRules.h"
-
 #include <algorithm>
 #include <optional>
 
+#include "fl/codegen/MoveRules.h"
 #include "fl/codegen/Rewrite.h"
 
 namespace fl::codegen {
@@ -35,9 +34,7 @@ std::optional<Split> splitOf(const Shape& merged, const Shape& shape) {
     }
     product *= dim;
     split.groupOf.push_back(group);
-    if (merged[group] % product != 0) {
-      return std::nullopt;
-    }
+    if (merged[group] % product != 0) return std::nullopt;
   }
   const bool whole = group + 1 == merged.ndim() && product == merged[group];
   return whole ? std::optional(split) : std::nullopt;
@@ -46,9 +43,7 @@ std::optional<Split> splitOf(const Shape& merged, const Shape& shape) {
 // The reshape that defines a value, if it splits what it reads.
 std::optional<Split> splitBefore(const Graph& graph, ValueId id) {
   const Node* reshape = producer(graph, id, Op::Reshape);
-  if (!reshape || graph.isNumber(reshape->operands[0])) {
-    return std::nullopt;
-  }
+  if (!reshape || graph.isNumber(reshape->operands[0])) return std::nullopt;
   return splitOf(graph.type(reshape->operands[0]).shape, reshape->type.shape);
 }
 
@@ -57,15 +52,11 @@ std::optional<Split> splitBefore(const Graph& graph, ValueId id) {
 std::optional<Shape> mergedShape(const Shape& operand, const Shape& shape, const Split& split) {
   std::vector<Dim> dims(split.merged.ndim(), 0);
   for (int i = 0; i < shape.ndim(); ++i) {
-    if (shape[i] == 1) {
-      continue;
-    }
+    if (shape[i] == 1) continue;
     const int group = split.groupOf[i];
     const bool varies = i < operand.ndim() && operand[i] != 1;
     const Dim dim = varies ? split.merged[group] : 1;
-    if (dims[group] != 0 && dims[group] != dim) {
-      return std::nullopt;
-    }
+    if (dims[group] != 0 && dims[group] != dim) return std::nullopt;
     dims[group] = dim;
   }
   for (Dim& dim : dims) {
@@ -76,9 +67,7 @@ std::optional<Shape> mergedShape(const Shape& operand, const Shape& shape, const
 
 // Whether another reshape of the value costs nothing that fusion would have saved.
 bool isBoundary(const Graph& graph, ValueId id) {
-  if (graph.isParameter(id)) {
-    return true;
-  }
+  if (graph.isParameter(id)) return true;
   const Kind kind = ir::opKind(graph.node(id).op);
   return kind == Kind::Library || kind == Kind::Random;
 }
@@ -91,20 +80,12 @@ std::optional<ValueId> merge(Graph& graph, ValueId id, const Shape& shape, const
   }
   const Shape given = graph.type(id).shape;
   const std::optional<Shape> wanted = mergedShape(given, shape, split);
-  if (!wanted) {
-    return std::nullopt;
-  }
-  if (given.elements() == 1 && given.ndim() <= wanted->ndim()) {
-    return id;
-  }
+  if (!wanted) return std::nullopt;
+  if (given.elements() == 1 && given.ndim() <= wanted->ndim()) return id;
   const Node* reshape = producer(graph, id, Op::Reshape);
-  if (!reshape && !isBoundary(graph, id)) {
-    return std::nullopt;
-  }
+  if (!reshape && !isBoundary(graph, id)) return std::nullopt;
   const ValueId source = reshape ? reshape->operands[0] : id;
-  if (graph.type(source).shape == *wanted) {
-    return source;
-  }
+  if (graph.type(source).shape == *wanted) return source;
   return graph.addNode(Op::Reshape, {source}, ir::Attrs(wanted->get()), site);
 }
 
@@ -112,9 +93,7 @@ std::optional<ValueId> merge(Graph& graph, ValueId id, const Shape& shape, const
 ValueId moveBehindMap(Graph& graph, const Node& node) {
   for (const ValueId reshaped : node.operands) {
     const std::optional<Split> split = splitBefore(graph, reshaped);
-    if (!split || graph.type(reshaped).shape != node.type.shape) {
-      continue;
-    }
+    if (!split || graph.type(reshaped).shape != node.type.shape) continue;
     std::vector<ValueId> operands;
     for (const ValueId operand : node.operands) {
       if (const auto merged = merge(graph, operand, node.type.shape, *split, node.site)) {
@@ -133,9 +112,7 @@ ValueId moveBehindMap(Graph& graph, const Node& node) {
 // there.
 ValueId moveBehindReduce(Graph& graph, const Node& node) {
   const std::optional<Split> split = splitBefore(graph, node.operands[0]);
-  if (!split) {
-    return -1;
-  }
+  if (!split) return -1;
   const Shape& shape = graph.type(node.operands[0]).shape;
   const std::vector<Dim> axes = node.attrs.list(1);
   std::vector<Dim> merged;
@@ -147,16 +124,12 @@ ValueId moveBehindReduce(Graph& graph, const Node& node) {
         ++(isReduced ? reduced : kept);
       }
     }
-    if (reduced > 0 && kept > 0) {
-      return -1;
-    }
+    if (reduced > 0 && kept > 0) return -1;
     if (reduced > 0) {
       merged.push_back(group);
     }
   }
-  if (merged.empty()) {
-    return -1;
-  }
+  if (merged.empty()) return -1;
   std::vector<Dim> attrs = {1};
   attrs.insert(attrs.end(), merged.begin(), merged.end());
   const ValueId source = graph.node(node.operands[0]).operands[0];
@@ -167,9 +140,7 @@ ValueId moveBehindReduce(Graph& graph, const Node& node) {
 }  // namespace
 
 ValueId moveReshape(Graph& graph, const Node& node) {
-  if (ir::isElementwise(node.op)) {
-    return moveBehindMap(graph, node);
-  }
+  if (ir::isElementwise(node.op)) return moveBehindMap(graph, node);
   return ir::opKind(node.op) == Kind::Reduce ? moveBehindReduce(graph, node) : -1;
 }
 

@@ -7,8 +7,10 @@
 #include "fl/base/Error.h"
 #include "fl/base/Fault.h"
 #include "fl/base/Log.h"
+#include "fl/codegen/Extensions.h"
 #include "fl/codegen/Passes.h"
 #include "fl/ir/Text.h"
+#include "fl/planner/Extensions.h"
 #include "fl/planner/Planner.h"
 #include "fl/profile/Profile.h"
 
@@ -17,8 +19,11 @@ namespace {
 
 struct PassRow {
   PassInfo info;
-  void (*run)(Compilation&);
+  std::function<void(Compilation&)> run;
+  bool isAdded = false;
+  std::string after = {};  // of one that was added
 };
+using Rows = std::vector<PassRow>;
 
 template <void (*pass)(Compilation&)>
 void run(Compilation& compilation) {
@@ -29,36 +34,52 @@ void run(Compilation& compilation) {
   pass(&compilation.schedule);
 }
 
-const std::vector<PassRow>& rows() {
-  static const auto& table = *new std::vector<PassRow>{
+Rows::const_iterator find(const Rows& rows, const std::string& pass) {
+  return std::ranges::find_if(rows, [&](const PassRow& row) { return row.info.name == pass; });
+}
+
+void insert(const PassExtension& pass, Rows* rows) {
+  const std::string& beside = pass.after.empty() ? pass.before : pass.after;
+  const auto anchor = find(*rows, beside), own = find(*rows, pass.name);
+  FL_USER_CHECK(own == rows->end(), "addPass: there is a pass \"", pass.name, "\" already");
+  FL_USER_CHECK(anchor != rows->end(), "addPass: ", pass.name, ": there is no pass \"", beside,
+                "\"");
+  auto place = pass.after.empty() ? anchor : anchor + 1;
+  const auto isSame = [&](const PassRow& row) { return row.isAdded && row.after == pass.after; };
+  while (place != rows->end() && !pass.after.empty() && isSame(*place)) ++place;
+  FL_USER_CHECK(pass.before.empty() || place <= find(*rows, pass.before), "addPass: ", pass.name,
+                ": behind ", pass.after, " is not ahead of ", pass.before);
+  rows->insert(place, {{anchor->info.stage, pass.name, pass.why}, pass.run, true, pass.after});
+}
+
+// Ours, and those added where they belong.
+Rows pipeline() {
+  Rows rows = {
 #define FL_PASS(stage, name, function, why) {{#stage, #name, why}, run<function>},
 #include "fl/codegen/Pipeline.def"
 #undef FL_PASS
   };
-  return table;
+  for (const PassExtension& pass : *addedPasses().all()) insert(pass, &rows);
+  return rows;
 }
 
-bool isStage(const PassInfo& pass, const char* stage) { return std::string(pass.stage) == stage; }
-
 std::string currentText(const Compilation& compilation, const PassInfo& pass) {
-  if (isStage(pass, "graph")) {
-    return printGraph(compilation.graph, "g", {.callSites = true});
-  }
-  return isStage(pass, "fusion") ? printFusion(compilation.graph, compilation.fusion)
-                                 : printSchedule(compilation.schedule, "s", {.callSites = true});
+  if (pass.stage == "graph") return printGraph(compilation.graph, "g", {.callSites = true});
+  return pass.stage == "fusion" ? printFusion(compilation.graph, compilation.fusion)
+                                : printSchedule(compilation.schedule, "s", {.callSites = true});
 }
 
 void verifyStage(const Compilation& compilation, const PassInfo& pass) {
-  if (isStage(pass, "graph")) {
+  if (pass.stage == "graph") {
     verify(compilation.graph);
-  } else if (isStage(pass, "schedule")) {
+  } else if (pass.stage == "schedule") {
     verifySteps(compilation.schedule);
   }
 }
 
 void runPass(const PassRow& row, Compilation& compilation, const CompileOptions& options) {
   const int64_t begin = profile::now();
-  injectFault(row.info.name);
+  injectFault(row.info.name.c_str());
   row.run(compilation);
   const int64_t end = profile::now();
   if (profile::isActive()) {
@@ -68,17 +89,13 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   constexpr int64_t kSlow = 1'000'000'000;  // told wherever a line a realize is
   const double elapsed = static_cast<double>(end - begin) / 1e6;
   logLine(end - begin > kSlow ? 1 : 3, absl::StrCat("pass ", row.info.name, " ", elapsed, " ms"));
-  if (options.verify) verifyStage(compilation, row.info);
+  if (options.verify || row.isAdded) verifyStage(compilation, row.info);
 }
 
-bool isPass(const std::string& name) {
-  return std::ranges::any_of(rows(), [&](const PassRow& row) { return name == row.info.name; });
-}
-
-std::set<std::string> parseSkipped(const std::string& list) {
+std::set<std::string> parseSkipped(const Rows& rows, const std::string& list) {
   const std::set<std::string> skipped = absl::StrSplit(list, ',', absl::SkipEmpty());
   for (const std::string& name : skipped) {
-    FL_USER_CHECK(isPass(name), "skip: \"", name, "\" is no pass");
+    FL_USER_CHECK(find(rows, name) != rows.end(), "skip: \"", name, "\" is no pass");
     FL_USER_CHECK(name != "build" && name != "pack", "skip: nothing runs without ", name);
   }
   return skipped;
@@ -86,19 +103,33 @@ std::set<std::string> parseSkipped(const std::string& list) {
 
 }  // namespace
 
-const std::vector<PassInfo>& passes() {
-  static const auto& infos = *[] {
-    auto* list = new std::vector<PassInfo>();
-    std::ranges::transform(rows(), std::back_inserter(*list), &PassRow::info);
-    return list;
-  }();
+ir::Slot<PassExtension>& addedPasses() {
+  static auto& slot = *new ir::Slot<PassExtension>;
+  return slot;
+}
+
+void addPass(PassExtension pass) {
+  Rows rows = pipeline();
+  insert(pass, &rows);
+  addedPasses().add(std::move(pass));
+}
+
+std::string extensionsKey() {
+  return absl::StrCat(addedPasses().key(), fusionRules().key(), costModels().key(),
+                      planner::packers().key(), planner::orders().key());
+}
+
+std::vector<PassInfo> passes() {
+  std::vector<PassInfo> infos;
+  std::ranges::transform(pipeline(), std::back_inserter(infos), &PassRow::info);
   return infos;
 }
 
 Compilation compile(ir::Graph graph, const CompileOptions& options) {
-  FL_USER_CHECK(options.stopAfter.empty() || isPass(options.stopAfter), "\"", options.stopAfter,
-                "\" is no pass");
-  std::set<std::string> skipped = parseSkipped(options.skip);
+  const Rows rows = pipeline();
+  FL_USER_CHECK(options.stopAfter.empty() || find(rows, options.stopAfter) != rows.end(), "\"",
+                options.stopAfter, "\" is no pass");
+  std::set<std::string> skipped = parseSkipped(rows, options.skip);
   Compilation compilation;
   compilation.lowering = options.lowering;
   // The pass still makes the plan: of nodes alone.
@@ -115,23 +146,21 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
   if (observed) {
     observe("recorded", printGraph(compilation.graph, "g", {.callSites = true}));
   }
-  for (const PassRow& row : rows()) {
+  for (const PassRow& row : rows) {
     ++number;
     if (!skipped.contains(row.info.name)) {
       runPass(row, compilation, options);
     }
     if (observed) observe(row.info.name, currentText(compilation, row.info));
-    if (options.stopAfter == row.info.name) {
-      return compilation;
-    }
+    if (options.stopAfter == row.info.name) return compilation;
   }
   if (options.verify) verify(compilation.schedule);
   return compilation;
 }
 
 void runPassAlone(const std::string& pass, const char* stage, Compilation& compilation) {
-  for (const PassRow& row : rows()) {
-    if (pass == row.info.name && isStage(row.info, stage)) {
+  for (const PassRow& row : pipeline()) {
+    if (pass == row.info.name && row.info.stage == stage) {
       row.run(compilation);
       return verifyStage(compilation, row.info);
     }

@@ -159,9 +159,7 @@ class Recomputer {
 
   // With at most `depth` operators one on another.
   std::optional<Way> computed(ValueId id, Reader* reader, size_t depth) const {
-    if (depth == 0 || plan_.groupOf[id] < 0 || workOf(graph_.node(id)) == 0) {
-      return std::nullopt;
-    }
+    if (depth == 0 || plan_.groupOf[id] < 0 || workOf(graph_.node(id)) == 0) return std::nullopt;
     const auto known = reader->ways.find({id, depth});
     return known != reader->ways.end() ? known->second
                                        : reader->ways[{id, depth}] = computedOf(id, reader, depth);
@@ -171,9 +169,7 @@ class Recomputer {
     Way way{{{id, workOf(graph_.node(id))}}};
     for (ValueId operand : graph_.node(id).operands) {
       const std::optional<Way> read = had(operand, reader, depth - 1);
-      if (!read) {
-        return std::nullopt;
-      }
+      if (!read) return std::nullopt;
       way.add(*read);
     }
     return Way::sum(way.again) <= kMostAgain ? std::optional(way) : std::nullopt;
@@ -184,12 +180,8 @@ class Recomputer {
     const ValueId base = plan_.values[operand].base;
     const bool inPlace = sameElements(graph_, plan_.values[operand], graph_.type(operand).shape);
     const bool again = std::ranges::binary_search(plan_.groups[reader->group].again, base);
-    if (graph_.isNumber(base)) {
-      return Way{};
-    }
-    if (plan_.inlined[base] || again) {
-      return inPlace ? std::optional(Way{}) : std::nullopt;
-    }
+    if (graph_.isNumber(base)) return Way{};
+    if (plan_.inlined[base] || again) return inPlace ? std::optional(Way{}) : std::nullopt;
     const std::optional<Way> load = loaded(operand, *reader);
     const std::optional<Way> way = inPlace ? computed(base, reader, depth) : std::nullopt;
     return way && (!load || way->cost() < load->cost()) ? way : load;
@@ -217,9 +209,7 @@ class Recomputer {
   // True if `id` can be stored where `value` is.
   bool isKnownWith(ValueId id, ValueId value) const {
     const FusionGroup& group = plan_.groups[plan_.groupOf[value]];
-    if (plan_.groupOf[id] != plan_.groupOf[value]) {
-      return false;
-    }
+    if (plan_.groupOf[id] != plan_.groupOf[value]) return false;
     const size_t i = position(group, id), k = position(group, value);
     return group.levels[i] == group.levels[k] && group.sweeps[i] == group.sweeps[k];
   }
@@ -233,7 +223,11 @@ class Recomputer {
     std::ranges::sort(group.again);
     const auto add = [&](size_t sum, ValueId id) { return sum + workOf(graph_.node(id)); };
     const size_t work = std::accumulate(group.again.begin(), group.again.end(), size_t{0}, add);
-    return work <= kMostAgain && isKernel(group) && loadsOfGroup(index).size() <= kMostLoads;
+    std::vector<ValueId> nodes = group.nodes;
+    nodes.insert(nodes.end(), group.again.begin(), group.again.end());
+    std::ranges::sort(nodes);
+    return work <= kMostAgain && isKernel(group) && loadsOfGroup(index).size() <= kMostLoads &&
+           rulesAllow(graph_, nodes);
   }
 
   // Whether a kernel can hold what the group reads for what it computes again.
@@ -242,9 +236,7 @@ class Recomputer {
       const Node& node = graph_.node(group.nodes[i]);
       for (size_t k = 0; k < node.operands.size(); ++k) {
         const ValueId operand = node.operands[k];
-        if (!std::ranges::binary_search(group.again, plan_.values[operand].base)) {
-          continue;
-        }
+        if (!std::ranges::binary_search(group.again, plan_.values[operand].base)) continue;
         std::vector<GroupRead> reads;
         const auto fits = [&](const GroupRead& read) {
           return ir::isContiguous(read.layout, graph_.type(operand).shape) ||

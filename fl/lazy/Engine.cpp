@@ -10,6 +10,7 @@
 #include "fl/check/CheckedPlan.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/ir/Inference.h"
+#include "fl/ir/Slot.h"
 #include "fl/ir/Text.h"
 #include "fl/lazy/Dump.h"
 #include "fl/planner/Planner.h"
@@ -370,6 +371,7 @@ void Engine::describeStructure(Segment* segment) {
   }
   Structure& words = segment->structure;
   words.push_back(static_cast<int64_t>(segment->budget));
+  words.push_back(ir::slotChanges());
   words.push_back(static_cast<int64_t>(segment->inputs.size()));
   for (const LazyNodePtr* input : segment->inputs) {
     words.push_back((*input)->number() != nullptr);

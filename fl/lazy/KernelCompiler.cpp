@@ -81,8 +81,8 @@ void afterFork(bool isChild) {
 }
 
 void keepForksSafe() {
-  [[maybe_unused]] static const int once =
-      pthread_atfork(beforeFork, [] { afterFork(false); }, [] { afterFork(true); });
+  [[maybe_unused]] static const int once = pthread_atfork(
+      beforeFork, [] { afterFork(false); }, [] { afterFork(true); });
 }
 
 void registerStarted(KernelCompiler* compiler) {
@@ -136,10 +136,9 @@ int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels
 }
 
 std::string KernelCompiler::keyOf(const runtime::DeviceKernel& kernel) const {
-  static const std::string emitter = codegen::cpu::emitterVersion();
   const ir::Target target = device_.target();
-  return detail::concat("emitter ", emitter, "\ntarget ", target.triple, " ", target.features, " ",
-                        target.tuning, " ", target.vectorBits, "\nstores ",
+  return detail::concat("emitter ", codegen::cpu::emitterVersion(), "\ntarget ", target.triple, " ",
+                        target.features, " ", target.tuning, " ", target.vectorBits, "\nstores ",
                         static_cast<int>(kernel.stores()), "\n",
                         ir::printKernel(kernel.kernel(), kEntry));
 }

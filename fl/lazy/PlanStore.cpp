@@ -3,6 +3,7 @@
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
+#include "fl/codegen/Extensions.h"
 #include "fl/ir/Text.h"
 #include "fl/lazy/PassesHash.h"
 #include "fl/runtime/Counters.h"
@@ -25,8 +26,9 @@ ir::Schedule PlanStore::scheduleOf(const ir::Graph& graph, const codegen::Compil
     return codegen::compile(graph, options).schedule;
   }
   const std::string key =
-      detail::concat("passes ", kSourceHash, "\nlowering ", static_cast<int>(options.lowering),
-                     "\nbudget ", options.budget, "\n", ir::printGraph(graph, "g"));
+      detail::concat("passes ", kSourceHash, "\n", codegen::extensionsKey(), "lowering ",
+                     static_cast<int>(options.lowering), "\nbudget ", options.budget, "\n",
+                     ir::printGraph(graph, "g"));
   if (auto kept = runtime::findSchedule(*store_, key)) {
     runtime::counters().plansLoaded++;
     return std::move(*kept);

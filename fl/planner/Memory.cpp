@@ -8,6 +8,8 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "fl/base/Error.h"
+#include "fl/planner/Extensions.h"
 #include "fl/planner/Planner.h"
 
 namespace fl::planner {
@@ -67,6 +69,24 @@ Order orderBy(const std::vector<Interval>& intervals, size_t (*key)(const Interv
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return key(intervals[i]); });
   return order;
+}
+
+// Of offsets that come from outside.
+void checkOffsets(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets,
+                  const std::string& packer) {
+  FL_INTERNAL_CHECK(offsets.size() == intervals.size(), "packer ", packer, ": ", offsets.size(),
+                    " offsets of ", intervals.size(), " intervals");
+  for (size_t i = 0; i < intervals.size(); ++i) {
+    FL_INTERNAL_CHECK(offsets[i] % 64 == 0, "packer ", packer, ": offset ", i, " is ", offsets[i],
+                      ", no multiple of 64");
+    for (size_t k = 0; k < i; ++k) {
+      const Interval &a = intervals[i], &b = intervals[k];
+      FL_INTERNAL_CHECK(a.last < b.first || b.last < a.first ||
+                            offsets[i] + a.bytes <= offsets[k] ||
+                            offsets[k] + b.bytes <= offsets[i],
+                        "packer ", packer, ": intervals ", k, " and ", i, " overlap");
+    }
+  }
 }
 
 // Moves what reaches the top to a place before, again and again.
@@ -218,7 +238,18 @@ std::vector<size_t> pack(const std::vector<Interval>& intervals) {
       best = arenaOf(intervals, other) < arenaOf(intervals, best) ? std::move(other) : best;
     }
   }
-  return Climb(intervals, std::move(best)).run(bound);
+  best = Climb(intervals, std::move(best)).run(bound);
+  for (const PackerExtension& packer : *packers().all()) {
+    std::vector<size_t> other = packer.pack(intervals);
+    checkOffsets(intervals, other, packer.name);
+    best = arenaOf(intervals, other) < arenaOf(intervals, best) ? std::move(other) : best;
+  }
+  return best;
+}
+
+ir::Slot<PackerExtension>& packers() {
+  static auto& slot = *new ir::Slot<PackerExtension>;
+  return slot;
 }
 
 void placeTemporaries(ir::Schedule* schedule) {

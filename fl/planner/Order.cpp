@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "fl/base/Error.h"
 #include "fl/base/Log.h"
 #include "fl/planner/Buffers.h"
 #include "fl/planner/Dependencies.h"
+#include "fl/planner/Extensions.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Planner.h"
 
@@ -65,6 +67,21 @@ int64_t peakOf(const Steps& steps, const StepList& order) {
     }
   }
   return peak;
+}
+
+// Of an order that comes from outside.
+void checkOrder(const Steps& steps, const StepList& order, const std::string& name) {
+  FL_INTERNAL_CHECK(order.size() == steps.size(), "order ", name, ": ", order.size(), " steps of ",
+                    steps.size());
+  std::vector<bool> done(steps.size(), false);
+  for (int step : order) {
+    const bool isNew = step >= 0 && step < std::ssize(steps.before) && !done[step];
+    FL_INTERNAL_CHECK(isNew, "order ", name, ": step ", step, " is none, or comes twice");
+    for (int earlier : steps.before[step]) {
+      FL_INTERNAL_CHECK(done[earlier], "order ", name, ": step ", step, " before step ", earlier);
+    }
+    done[step] = true;
+  }
 }
 
 // Of the steps that may run next, among the `width` of them recorded first, the one by which the
@@ -213,7 +230,7 @@ class DepthFirstOrder {
 std::vector<Order> ordersOf(const ir::Schedule& schedule) {
   std::vector<Order> orders;
   const Steps steps(schedule);
-  const auto add = [&](const char* name, StepList order) {
+  const auto add = [&](const std::string& name, StepList order) {
     const int64_t peak = peakOf(steps, order);
     orders.push_back({name, std::move(order), peak});
   };
@@ -224,8 +241,18 @@ std::vector<Order> ordersOf(const ir::Schedule& schedule) {
     add("greedy", GreedyOrder(steps, kAnyWidth).run());
     add("narrow", GreedyOrder(steps, kNarrow).run());
     add("depth first", DepthFirstOrder(steps).order());
+    for (const OrderExtension& other : *planner::orders().all()) {
+      StepList order = other.order(schedule);
+      checkOrder(steps, order, other.name);
+      add(other.name, std::move(order));
+    }
   }
   return orders;
+}
+
+ir::Slot<OrderExtension>& orders() {
+  static auto& slot = *new ir::Slot<OrderExtension>;
+  return slot;
 }
 
 void reorder(const Order& order, ir::Schedule* schedule) {

@@ -9,7 +9,7 @@
 namespace fl::planner {
 
 struct Order {
-  const char* name;
+  std::string name;
   std::vector<int> steps;
   int64_t peak;  // the most bytes alive at one step
 };

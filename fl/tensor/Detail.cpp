@@ -70,13 +70,9 @@ Tensor numberTensor(const Number& number) {
 Tensor asF32(double value) { return numberTensor(Number::of(value, dtype::f32)); }
 
 TensorValue castTo(TensorValue value, dtype type) {
-  if (value->type() == type) {
-    return value;
-  }
+  if (value->type() == type) return value;
   const Number* number = value->number();
-  if (!number) {
-    return applyOp(ir::Op::Cast, {value}, {static_cast<Dim>(type)});
-  }
+  if (!number) return applyOp(ir::Op::Cast, {value}, {static_cast<Dim>(type)});
   TensorValue cast = defaultTensorBackend().fromNumber(number->cast(type));
   if (activeCapture) {
     activeCapture->onCast(value, cast);
@@ -130,9 +126,7 @@ Tensor widenForSum(const Tensor& input) {
 }
 
 dtype meanType(dtype type) {
-  if (isFloating(type)) {
-    return type;
-  }
+  if (isFloating(type)) return type;
   return type == dtype::s64 || type == dtype::u64 ? dtype::f64 : dtype::f32;
 }
 

@@ -112,15 +112,9 @@ FL_DEFINE(power, double, Tensor, detail::asF32(lhs), rhs)
 Tensor power(const Tensor& lhs, const double& rhs) {
   FL_API_ENTRY();
   const Tensor base = detail::castTo(lhs, promote(lhs.type(), dtype::f32));
-  if (rhs == 2) {
-    return base * base;
-  }
-  if (rhs == 3) {
-    return base * base * base;
-  }
-  if (rhs == -1) {
-    return 1.0 / base;
-  }
+  if (rhs == 2) return base * base;
+  if (rhs == 3) return base * base * base;
+  if (rhs == -1) return 1.0 / base;
   return defaultTensorBackend().power(base, detail::asF32(rhs));
 }
 

@@ -103,9 +103,7 @@ void Tensor::makeSureOfStorage() const {
 }
 
 TensorValue Tensor::value() const {
-  if (!storage_) {
-    return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
-  }
+  if (!storage_) return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
   TensorValue current = detail::readStorage(*storage_);
   if (detail::activeCapture) {
     detail::activeCapture->onRead(detail::TensorRef(storage_), current);
@@ -120,9 +118,7 @@ Tensor Tensor::copy() const { return Tensor(*this); }
 
 const Shape& Tensor::shape() const {
   static const Shape& empty = *new Shape({0});
-  if (!storage_) {
-    return empty;
-  }
+  if (!storage_) return empty;
   return view_              ? view_->shape
          : storage_->sparse ? storage_->sparse->shape
                             : storage_->value->shape();
@@ -221,9 +217,7 @@ void Tensor::toHost(void* data) const {
 
 void* Tensor::hostCopy() const {
   FL_API_ENTRY();
-  if (isEmpty()) {
-    return nullptr;
-  }
+  if (isEmpty()) return nullptr;
   void* data = std::malloc(bytes());
   if (!data) {
     throw std::bad_alloc();
@@ -256,9 +250,7 @@ TensorValue detail::releaseAdapterUnsafe(Tensor& tensor) {
 TensorValue detail::releaseAdapter(Tensor&& tensor) { return releaseAdapterUnsafe(tensor); }
 
 void* Tensor::lock() const {
-  if (isEmpty()) {
-    return nullptr;
-  }
+  if (isEmpty()) return nullptr;
   adapter().data();  // computes them
   if (!storage_->locked && !storage_->ownsData()) {
     setValue(defaultTensorBackend().fromHost(adapter().data()->data(), adapter().valueType()));
@@ -408,9 +400,7 @@ bool Tensor::accumulates(ir::Op op) const {
 }
 
 Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
-  if (view_) {
-    return updateInPlace(op, detail::filled(shape(), rhs.cast(type())));
-  }
+  if (view_) return updateInPlace(op, detail::filled(shape(), rhs.cast(type())));
   const dtype common = isFloating(type()) || !isFloating(rhs.type()) ? type() : dtype::f32;
   write(detail::binary(op, detail::castTo(*this, common), detail::numberTensor(rhs.cast(common))));
   return *this;

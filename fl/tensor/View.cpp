@@ -164,9 +164,7 @@ bool TensorView::hasLookups() const {
 void TensorView::index(const std::vector<Index>& indices, dtype type) {
   const bool filters = indices.size() == 1 && indices[0].type() == IndexType::Tensor &&
                        indices[0].get<Tensor>().shape().elements() == shape.elements();
-  if (filters && shape.ndim() != 1) {
-    return flat(indices[0], type);
-  }
+  if (filters && shape.ndim() != 1) return flat(indices[0], type);
   Shape all = shape;
   all.get().resize(std::max(indices.size(), all.get().size()), 1);
   Indexing indexing(this, all, type);
@@ -190,9 +188,7 @@ bool choosesAfterLookup(const std::vector<ViewMove>& moves) {
   bool reshaped = false;
   for (const ViewMove& move : moves) {
     const bool further = move.kind == Kind::Lookup && !reshaped && move.axis > looked;
-    if (looked >= 0 && isMove(move) && !further) {
-      return true;
-    }
+    if (looked >= 0 && isMove(move) && !further) return true;
     looked = move.kind == Kind::Lookup ? move.axis : looked;
     reshaped = looked >= 0 && (reshaped || !isMove(move));
   }

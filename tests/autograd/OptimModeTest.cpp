@@ -1,7 +1,7 @@
 // Mixed precision: the type that each function computes in at each level.
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/OptimMode.h"
-#include "tests/ForwardingBackend.h"
+#include "tests/CountingBackend.h"
 #include "tests/autograd/GradientCheck.h"
 
 namespace fl::test {

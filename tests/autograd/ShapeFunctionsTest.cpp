@@ -1,6 +1,6 @@
 // Functions that rearrange, repeat or choose elements.
 #include "fl/autograd/Functions.h"
-#include "tests/ForwardingBackend.h"
+#include "tests/CountingBackend.h"
 #include "tests/autograd/GradientCheck.h"
 
 namespace fl::test {

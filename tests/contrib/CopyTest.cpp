@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "fl/nn/Serialization.h"
-#include "tests/ForwardingBackend.h"
+#include "tests/CountingBackend.h"
 #include "tests/ModuleCopies.h"
 #include "tests/contrib/Checks.h"
 

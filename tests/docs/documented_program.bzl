@@ -10,5 +10,5 @@ def documented_program(name, document):
     native.cc_binary(
         name = name,
         srcs = [name + ".cpp"],
-        deps = ["//fl"],
+        deps = ["//fl", "//fl:research"],
     )

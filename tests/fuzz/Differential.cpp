@@ -11,7 +11,7 @@
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
-#include "tests/ForwardingBackend.h"
+#include "tests/CountingBackend.h"
 #include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {

@@ -11,7 +11,7 @@
 
 #include "fl/meter/meters.h"
 #include "tests/ErrorOf.h"
-#include "tests/ForwardingBackend.h"
+#include "tests/CountingBackend.h"
 
 namespace fl::test {
 namespace {

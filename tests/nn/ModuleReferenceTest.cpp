@@ -7,7 +7,7 @@
 #include "fl/autograd/OptimMode.h"
 #include "fl/nn/Init.h"
 #include "fl/nn/Serialization.h"
-#include "tests/ForwardingBackend.h"
+#include "tests/CountingBackend.h"
 #include "tests/ModuleCopies.h"
 #include "tests/nn/ModuleCases.h"
 #include "tests/nn/ModuleChecks.h"

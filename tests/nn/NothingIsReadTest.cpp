@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "fl/fl.h"
-#include "tests/ForwardingBackend.h"
+#include "tests/CountingBackend.h"
 
 namespace fl::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "fl/autograd/Functions.h"
 #include "fl/tensor/tensor.h"
-#include "tests/ForwardingBackend.h"
+#include "tests/CountingBackend.h"
 #include "tests/optim/AllOptimizers.h"
 
 namespace fl::test {

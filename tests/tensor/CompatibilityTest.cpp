@@ -21,7 +21,7 @@
 #include "fl/tensor/TensorBase.h"
 #include "fl/tensor/Types.h"
 #include "tests/ErrorOf.h"
-#include "tests/ForwardingBackend.h"
+#include "fl/tensor/ForwardingBackend.h"
 
 namespace fl {
 namespace {

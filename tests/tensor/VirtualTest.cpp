@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/ForwardingBackend.h"
+#include "fl/tensor/ForwardingBackend.h"
 
 namespace fl::testing {
 namespace {

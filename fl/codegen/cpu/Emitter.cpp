@@ -50,11 +50,21 @@ std::string compiled(const ir::Kernel& kernel, const ir::Target& target, const s
 
 }  // namespace
 
-std::string emitterVersion() { return std::string(LLVM_VERSION_STRING) + " " + kSourceHash; }
+std::string emitterVersion() {
+  return detail::concat(LLVM_VERSION_STRING, " ", kSourceHash, "\n", emitters().key());
+}
+
+ir::Slot<EmitterExtension>& emitters() {
+  static auto& slot = *new ir::Slot<EmitterExtension>;
+  return slot;
+}
 
 ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
                         ir::Stores stores) {
   injectFault("emit");
+  for (const EmitterExtension& emitter : *emitters().all()) {
+    if (auto artifact = emitter.emit(kernel, target, name, stores)) return std::move(*artifact);
+  }
   return {name, compiled(kernel, target, name, stores, Output::Object)};
 }
 

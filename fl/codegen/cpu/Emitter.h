@@ -7,8 +7,11 @@
 // result is returned.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 
+#include "fl/ir/Slot.h"
 #include "fl/kernel/Artifact.h"
 #include "fl/kernel/Kernel.h"
 
@@ -19,14 +22,26 @@ namespace fl::codegen::cpu {
 ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
                         ir::Stores stores = ir::Stores::Cached);
 
+// An emitter from outside of the tree: emitKernel() takes the first object that one of them has for
+// a kernel, in the order in which they were added, or emits it itself. `emit` is called by several
+// threads at once; what it throws is an InternalError, upon which the kernel stays interpreted.
+struct EmitterExtension {
+  std::string name;
+  int version = 1;
+  std::function<std::optional<ir::Artifact>(const ir::Kernel& kernel, const ir::Target& target,
+                                            const std::string& name, ir::Stores stores)>
+      emit;
+};
+ir::Slot<EmitterExtension>& emitters();
+
 // The same as text, for dumps: LLVM IR, and assembly.
 std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,
                          const std::string& name);
 std::string emitAssemblyText(const ir::Kernel& kernel, const ir::Target& target,
                              const std::string& name);
 
-// Differs for emitters that may make other code of one kernel: LLVM's version, and a hash of the
-// sources that code is made by.
+// Differs for emitters that may make other code of one kernel: LLVM's version, a hash of the
+// sources that code is made by, and the emitters that were added.
 std::string emitterVersion();
 
 // LLVM target machines that this process has made: none as long as it emits nothing.

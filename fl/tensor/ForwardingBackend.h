@@ -1,14 +1,14 @@
-// A backend that passes everything on to another one, for tests that watch or change a part.
+// A backend that passes everything on to another one: to derive from, for one that watches or
+// replaces a part. An operator that is overridden calls ForwardingBackend's for what it did before.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fl/tensor/tensor.h"
 
-namespace fl::testing {
+namespace fl {
 
 class ForwardingBackend : public TensorBackend {
  public:
@@ -34,16 +34,4 @@ class ForwardingBackend : public TensorBackend {
   TensorBackend& inner_;
 };
 
-// Counts what is read on the host.
-class CountingBackend : public ForwardingBackend {
- public:
-  using ForwardingBackend::ForwardingBackend;
-  void toHost(const TensorValue& value, void* data) override {
-    ++reads;
-    ForwardingBackend::toHost(value, data);
-  }
-
-  int reads = 0;
-};
-
-}  // namespace fl::testing
+}  // namespace fl

@@ -1,0 +1,53 @@
+// What may be added to the compiler from outside of the tree, beside packers and orders of steps
+// (fl/planner/Extensions.h) and emitters (fl/codegen/cpu/Emitter.h).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fl/codegen/Compilation.h"
+#include "fl/ir/Slot.h"
+
+namespace fl::codegen {
+
+// A pass. It changes what the pass that it stands beside changes: the graph, the fusion plan or the
+// schedule. What it leaves is verified each time; where that does not hold, or if it throws
+// InternalError, the plan runs operator by operator.
+struct PassExtension {
+  std::string name;
+  int version = 1;
+  // Right behind the pass of this name, and what was added there before; or, if it is empty, right
+  // ahead of the pass `before`. Given both, it must lie between them. Passes of the table, or added
+  // before.
+  std::string after, before;
+  std::string why;  // a sentence for `fl opt --list`
+  std::function<void(Compilation&)> run;
+};
+// Throws std::invalid_argument for a name that is taken, and if there is no such place.
+void addPass(PassExtension pass);
+ir::Slot<PassExtension>& addedPasses();
+
+// Whether nodes, in ascending order, may share a kernel: all rules have to allow it. Asked for
+// every kernel that fusion thinks of, also with nodes that a kernel would compute again.
+struct FusionRule {
+  std::string name;
+  int version = 1;
+  std::function<bool(const ir::Graph& graph, const std::vector<ir::ValueId>& nodes)> allows;
+};
+ir::Slot<FusionRule>& fusionRules();
+
+// Milliseconds of compiling a kernel of these nodes and so many loads; kernels beyond ten are not
+// fused. Of several models and ours the largest holds.
+struct CostModel {
+  std::string name;
+  int version = 1;
+  std::function<double(const ir::Graph& graph, const std::vector<ir::ValueId>& nodes, size_t loads)>
+      milliseconds;
+};
+ir::Slot<CostModel>& costModels();
+
+// Names and versions of all that takes part in making plans.
+std::string extensionsKey();
+
+}  // namespace fl::codegen

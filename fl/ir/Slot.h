@@ -1,0 +1,73 @@
+// Slots: places of the compiler where code from outside of the tree takes part. Each is a function
+// that returns a Slot, beside what it extends; docs/researching.md lists them.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fl/base/Error.h"
+
+namespace fl::ir {
+
+// Changes whenever an extension is added or removed: what was planned before is planned anew.
+inline std::atomic<int64_t>& slotChanges() {
+  static std::atomic<int64_t> changes = 0;
+  return changes;
+}
+
+// Extensions of one kind, in the order in which they were added. An `Extension` has a `name` and an
+// `int version`: both are part of the keys under which plans and kernels are kept on disk, so that
+// a new version does not meet what an old one made. Thread-safe.
+template <class Extension>
+class Slot {
+ public:
+  using List = std::vector<Extension>;
+
+  // Throws std::invalid_argument for a name that is empty or taken.
+  void add(Extension extension) {
+    std::lock_guard lock(mutex_);
+    FL_USER_CHECK(!extension.name.empty(), "an extension of the compiler needs a name");
+    FL_USER_CHECK(std::ranges::count(*list_, extension.name, &Extension::name) == 0,
+                  "an extension named \"", extension.name, "\" is there already");
+    auto longer = std::make_shared<List>(*list_);
+    longer->push_back(std::move(extension));
+    list_ = std::move(longer);
+    ++slotChanges();
+  }
+
+  // Nothing if there is none of that name.
+  void remove(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    auto shorter = std::make_shared<List>(*list_);
+    std::erase_if(*shorter, [&](const Extension& each) { return each.name == name; });
+    list_ = std::move(shorter);
+    ++slotChanges();
+  }
+
+  // As they are now.
+  std::shared_ptr<const List> all() const {
+    std::lock_guard lock(mutex_);
+    return list_;
+  }
+
+  // Names and versions.
+  std::string key() const {
+    std::string text;
+    for (const Extension& each : *all()) {
+      text += each.name + " " + std::to_string(each.version) + "\n";
+    }
+    return text;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const List> list_ = std::make_shared<List>();
+};
+
+}  // namespace fl::ir

@@ -1,0 +1,214 @@
+// What is added to the compiler from outside takes part in plans, is verified, and is part of the
+// keys of what is kept on disk.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "fl/base/Flags.h"
+#include "fl/research.h"
+#include "fl/tensor/tensor.h"
+#include "tests/ErrorOf.h"
+#include "tests/lazy/Counts.h"
+#include "tests/lazy/FreshEngine.h"
+
+namespace fl::testing {
+namespace {
+
+using test::errorOf;
+using ::testing::HasSubstr;
+
+class Extensions : public ::testing::Test {
+ protected:
+  Extensions() {
+    flags().jit = "sync";
+    flags().cache = "off";
+  }
+  ~Extensions() override {
+    flags().cache = "on";
+    codegen::addedPasses().remove("ours");
+    codegen::addedPasses().remove("theirs");
+    codegen::fusionRules().remove("ours");
+    codegen::costModels().remove("ours");
+    planner::packers().remove("ours");
+    planner::orders().remove("ours");
+    codegen::cpu::emitters().remove("ours");
+  }
+
+  // Some kernels with temporaries between them.
+  static std::vector<float> compute() {
+    const Tensor x = arange(0, 4096, 1, dtype::f32), y = sort(cos(x), 0);
+    return concatenate(std::vector<Tensor>{sort(y * x, 0), sort(y - x, 0), cumsum(y, 0)}, 0)
+        .toHostVector<float>();
+  }
+  // Computed as without any extension, with so many fallbacks.
+  void expectSame(uint64_t fallbacks) {
+    const FreshEngine engine;
+    const Counts counts;
+    EXPECT_EQ(compute(), want_);
+    EXPECT_EQ(counts.fallbacks(), fallbacks);
+  }
+
+  const FreshEngine engine_;
+  const std::vector<float> want_ = compute();
+};
+
+std::vector<std::string> passNames() {
+  std::vector<std::string> names;
+  std::ranges::transform(codegen::passes(), std::back_inserter(names), &codegen::PassInfo::name);
+  return names;
+}
+
+TEST_F(Extensions, PassesStandWhereTheySay) {
+  const auto nothing = [](codegen::Compilation&) {};
+  codegen::addPass({.name = "ours", .after = "cse", .before = "dce", .run = nothing});
+  codegen::addPass({.name = "theirs", .after = "cse", .run = nothing});
+  const std::vector<std::string> names = passNames();
+  const auto first = std::ranges::find(names, "cse");
+  EXPECT_EQ(std::vector<std::string>(first, first + 4),
+            (std::vector<std::string>{"cse", "ours", "theirs", "library"}));
+  codegen::addedPasses().remove("theirs");
+  codegen::addPass({.name = "theirs", .before = "canonicalize", .run = nothing});
+  EXPECT_EQ(passNames().front(), "theirs");
+  EXPECT_EQ(codegen::passes().front().stage, "graph");
+  expectSame(0);
+}
+
+TEST_F(Extensions, PassesHaveAPlace) {
+  const auto add = [](const std::string& name, const std::string& after,
+                      const std::string& before) {
+    return errorOf([&] { codegen::addPass({.name = name, .after = after, .before = before}); });
+  };
+  EXPECT_THAT(add("ours", "nowhere", ""), HasSubstr("addPass: ours: there is no pass \"nowhere\""));
+  EXPECT_THAT(add("ours", "", ""), HasSubstr("addPass: ours: there is no pass \"\""));
+  EXPECT_THAT(add("ours", "dce", "cse"),
+              HasSubstr("addPass: ours: behind dce is not ahead of cse"));
+  EXPECT_THAT(add("fuse", "dce", ""), HasSubstr("addPass: there is a pass \"fuse\" already"));
+  EXPECT_TRUE(codegen::addedPasses().all()->empty());
+  EXPECT_THAT(errorOf([] { planner::packers().add({}); }),
+              HasSubstr("an extension of the compiler needs a name"));
+  planner::orders().add({.name = "ours", .order = [](const ir::Schedule& schedule) {
+                           std::vector<int> order(schedule.steps.size());
+                           std::iota(order.begin(), order.end(), 0);
+                           return order;
+                         }});
+  EXPECT_THAT(errorOf([] { planner::orders().add({.name = "ours"}); }),
+              HasSubstr("an extension named \"ours\" is there already"));
+}
+
+TEST_F(Extensions, PassesAreVerified) {
+  codegen::addPass({.name = "ours", .after = "build", .run = [](codegen::Compilation& compilation) {
+                      compilation.schedule.steps.clear();
+                    }});
+  expectSame(1);
+}
+
+TEST_F(Extensions, PassesMayBeSkipped) {
+  int runs = 0;
+  codegen::addPass({.name = "ours", .after = "order", .run = [&](auto&) { ++runs; }});
+  expectSame(0);
+  EXPECT_GT(runs, 0);
+  flags().skip = "ours";
+  runs = 0;
+  expectSame(0);
+  flags().skip = "";
+  EXPECT_EQ(runs, 0);
+}
+
+TEST_F(Extensions, RulesAndModelsDecideAboutFusion) {
+  const Tensor x = arange(0, 4096, 1, dtype::f32);
+  const auto launches = [&] {
+    const Counts counts;
+    EXPECT_GT(sum(exp(x * -1) + 2).scalar<float>(), 0);
+    return counts.launches();
+  };
+  EXPECT_EQ(launches(), 1u);
+  // A plan that was made before is made anew.
+  codegen::fusionRules().add({.name = "ours", .allows = [](const ir::Graph&, const auto& nodes) {
+                                return nodes.size() < 2;
+                              }});
+  EXPECT_EQ(launches(), 4u);
+  codegen::fusionRules().remove("ours");
+  EXPECT_EQ(launches(), 1u);
+  codegen::costModels().add(
+      {.name = "ours", .milliseconds = [](const ir::Graph&, const auto& nodes, size_t) {
+         return nodes.size() > 2 ? 1000.0 : 0.0;
+       }});
+  EXPECT_EQ(launches(), 2u);
+}
+
+TEST_F(Extensions, PackersAndOrdersAreVerified) {
+  size_t most = 0;
+  planner::packers().add({.name = "ours", .pack = [&](const std::vector<planner::Interval>& all) {
+                            most = std::max(most, all.size());
+                            return planner::packByBirth(all);
+                          }});
+  expectSame(0);
+  EXPECT_GT(most, 1u);
+  planner::packers().remove("ours");
+  planner::packers().add({.name = "ours", .pack = [](const std::vector<planner::Interval>& all) {
+                            return std::vector<size_t>(all.size(), 0);
+                          }});
+  expectSame(1);
+  planner::packers().remove("ours");
+  planner::orders().add({.name = "ours", .order = [](const ir::Schedule& schedule) {
+                           std::vector<int> order(schedule.steps.size());
+                           std::iota(order.rbegin(), order.rend(), 0);
+                           return order;
+                         }});
+  expectSame(1);
+}
+
+TEST_F(Extensions, EmittersAreAskedFirst) {
+  std::atomic<int> asked = 0;
+  codegen::cpu::emitters().add({.name = "ours", .emit = [&](const auto&...) {
+                                  ++asked;
+                                  return std::optional<ir::Artifact>();
+                                }});
+  expectSame(0);
+  EXPECT_GT(asked, 0);
+  codegen::cpu::emitters().remove("ours");
+  codegen::cpu::emitters().add({.name = "ours", .emit = [](const auto&...) {
+                                  return std::optional(ir::Artifact{"kernel", "no object"});
+                                }});
+  const FreshEngine engine;
+  const Counts counts;
+  EXPECT_EQ(compute(), want_);
+  EXPECT_GT(counts.fallbacks(), 0u);
+  EXPECT_EQ(counts.kernelsCompiled(), 0u);
+}
+
+TEST_F(Extensions, VersionsArePartOfKeys) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "versions";
+  std::filesystem::remove_all(folder);
+  flags().cacheFolder = folder;
+  flags().cache = "on";
+  // Plans of few operators are not kept.
+  const auto computeMore = [] {
+    const FreshEngine engine;
+    const Counts counts;
+    Tensor x = arange(0, 100, 1, dtype::f32);
+    for (int i = 0; i < 30; ++i) {
+      x = cumsum(x * 0.5, 0);
+    }
+    EXPECT_GT(sum(x).scalar<float>(), 0);
+    return counts.plansLoaded();
+  };
+  const auto withVersion = [](int version) {
+    codegen::addedPasses().remove("ours");
+    codegen::addPass({.name = "ours", .version = version, .after = "cse", .run = [](auto&) {}});
+  };
+  withVersion(1);
+  EXPECT_EQ(computeMore(), 0u);
+  EXPECT_EQ(computeMore(), 1u);
+  withVersion(2);
+  EXPECT_EQ(computeMore(), 0u);
+  withVersion(1);
+  EXPECT_EQ(computeMore(), 1u);
+  flags().cacheFolder = "";
+}
+
+}  // namespace
+}  // namespace fl::testing
