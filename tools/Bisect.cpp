@@ -56,24 +56,10 @@ std::vector<Stage> stages() {
   return all;
 }
 
-// Before `pack` has run: each temporary has memory of its own.
-void placeApart(ir::Schedule* schedule) {
-  schedule->arenaBytes = 0;
-  for (ir::Temporary& temporary : schedule->temporaries) {
-    temporary.offset = schedule->arenaBytes;
-    schedule->arenaBytes += temporary.bytes;
-  }
-}
-
 std::string textAfter(const Stage& stage, const ir::Graph& graph) {
-  codegen::Compilation compilation = codegen::compile(graph, stage.options);
-  if (stage.isGraph) {
-    return printGraph(compilation.graph, "g");
-  }
-  if (!stage.options.stopAfter.empty() && stage.name != "pack") {
-    placeApart(&compilation.schedule);
-  }
-  return printSchedule(compilation.schedule, "s");
+  const codegen::Compilation compilation = codegen::compile(graph, stage.options);
+  return stage.isGraph ? printGraph(compilation.graph, "g")
+                       : printSchedule(compilation.schedule, "s");
 }
 
 std::vector<NpyArray> resultsOf(const std::string& text, const std::string& device,

@@ -43,6 +43,12 @@ std::string formOf(const std::string& text) {
 
 ir::Schedule parsePackedSchedule(const std::string& text) {
   ir::Schedule schedule = ir::parseSchedule(text);
+  if (schedule.arenaBytes == 0) {
+    for (ir::Temporary& temporary : schedule.temporaries) {
+      temporary.offset = schedule.arenaBytes;
+      schedule.arenaBytes += temporary.bytes;
+    }
+  }
   verify(schedule);
   return schedule;
 }

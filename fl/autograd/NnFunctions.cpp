@@ -48,9 +48,7 @@ Variable conv2d(const Variable& in, const Variable& wt, const Variable& bs, int 
                                              grad, x ? *x : inputs[0].tensor(), *w, sx, sy, px, py,
                                              dx, dy, groups, choices.bwdDataBenchmark, payload));
                     }
-                    if (!wantsFilter) {
-                      return;
-                    }
+                    if (!wantsFilter) return;
                     const bool wantsBias = inputs.size() > 2 && inputs[2].isCalcGrad();
                     auto [filterGrad, biasGrad] = detail::conv2dBackwardFilterBias(
                         grad, *x, inputs[1].tensor(),
@@ -108,9 +106,7 @@ Variable batchnorm(const Variable& in, const Variable& weight, const Variable& b
 Variable dropout(const Variable& input, double p) {
   FL_API_ENTRY();
   FL_USER_CHECK(p >= 0 && p <= 1, "dropout: the probability p must be in [0, 1], not ", p);
-  if (p == 0) {
-    return input;
-  }
+  if (p == 0) return input;
   const Tensor kept = rand(input.shape()) > p;
   const double scale = p < 1 ? 1 / (1 - p) : 0;
   return unaryResult(input.tensor() * kept * scale, input,

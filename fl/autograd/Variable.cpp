@@ -193,9 +193,7 @@ void Variable::freeze() {
 }
 
 void Variable::addGrad(const Variable& childGrad) {
-  if (!grad_->calcGrad) {
-    return;
-  }
+  if (!grad_->calcGrad) return;
   FL_API_ENTRY();
   checkGrad("addGrad", *this, childGrad);
   Tensor sum = grad_->grad ? grad_->grad->tensor() + childGrad.tensor() : childGrad.tensor();
@@ -217,9 +215,7 @@ void Variable::SharedGrad::release() {
 Variable::SharedGrad::~SharedGrad() {
   using Owned = std::pair<std::vector<Variable>, GradFunc>;
   static thread_local std::vector<Owned>* dying = nullptr;
-  if (inputs.empty() && !gradFunc) {
-    return;
-  }
+  if (inputs.empty() && !gradFunc) return;
   if (dying) {
     dying->emplace_back(std::move(inputs), std::move(gradFunc));
     return;
@@ -240,9 +236,7 @@ void Variable::backward(bool retainGraph) {
 }
 
 void Variable::backward(const Variable& grad, bool retainGraph) {
-  if (!grad_->calcGrad) {
-    return;
-  }
+  if (!grad_->calcGrad) return;
   FL_API_ENTRY();
   checkGrad("backward", *this, grad);  // before gradients are dropped
   Tape tape = buildTape();
@@ -266,9 +260,7 @@ Variable::Tape Variable::buildTape() const {
   std::unordered_set<const SharedGrad*> seen;
   std::vector<Visit> stack;
   const auto enter = [&](const std::shared_ptr<SharedGrad>& node) {
-    if (!node->calcGrad || !seen.insert(node.get()).second) {
-      return;
-    }
+    if (!node->calcGrad || !seen.insert(node.get()).second) return;
     if (node->released) {
       throwLogicError(
           "backward: an earlier backward() has released this history; call that one with "

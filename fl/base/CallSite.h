@@ -109,6 +109,17 @@ class CallSiteOverride {
 
 }  // namespace detail
 
+// While one lives, the thread's pending operators are run, if they have become too many, only where
+// next() was called: a loop whose body calls it in one place is cut there, into equal plans.
+class StepScope {
+ public:
+  StepScope() { ++depth; }
+  ~StepScope() { --depth; }
+  static void next() { isDue = true; }
+  inline static thread_local int depth = 0;
+  inline static thread_local bool isDue = false;
+};
+
 // Names the module that is running, for messages and dumps. `name` is kept.
 class ModuleScope {
  public:

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "fl/base/Error.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/ir/Interpreter.h"
@@ -114,9 +115,8 @@ void checkReference(const ir::Node& node, const std::vector<HostOperand>& operan
     const double apart = std::fabs(x - y) / unit;
     if (!(apart <= units)) {
       fail("ref", node,
-           detail::concat(
-               "element ", i, " is ", x, ", not ", y,
-               isFloating(type) ? detail::concat(", ", apart, " ulp apart") : std::string()));
+           absl::StrFormat("element %d is %.17g, not %.17g", i, x, y) +
+               (isFloating(type) ? detail::concat(", ", apart, " ulp apart") : std::string()));
     }
   }
 }
@@ -167,8 +167,9 @@ class CheckedPlan final : public runtime::LoadedSchedule {
       const bool isSame = got.bits() == want.bits() || (std::isnan(x) && std::isnan(y));
       if (!isSame && !(callsLibraries_ && std::fabs(x - y) <= kNear * most)) {
         fail("ref", node,
-             detail::concat("element ", i, " is ", x, " in the plan and ", y,
-                            " where operators run one by one"));
+             absl::StrFormat("element %d is %.17g in the plan and %.17g where operators run one "
+                             "by one",
+                             i, x, y));
       }
     }
   }

@@ -34,6 +34,9 @@ struct CompileOptions {
 // stopAfter or skip names no pass, or skip one that nothing runs without.
 Compilation compile(ir::Graph graph, const CompileOptions& options);
 
+// Throws std::invalid_argument for what CompileOptions::skip may not be.
+void checkSkip(const std::string& skip);
+
 // Runs the one pass `pass` of a stage over what the compilation has of it, as `fl opt --pass=`
 // does. Throws std::invalid_argument if the stage has no such pass.
 void runPassAlone(const std::string& pass, const char* stage, Compilation& compilation);

@@ -125,6 +125,8 @@ std::vector<PassInfo> passes() {
   return infos;
 }
 
+void checkSkip(const std::string& skip) { parseSkipped(pipeline(), skip); }
+
 Compilation compile(ir::Graph graph, const CompileOptions& options) {
   const Rows rows = pipeline();
   FL_USER_CHECK(options.stopAfter.empty() || find(rows, options.stopAfter) != rows.end(), "\"",

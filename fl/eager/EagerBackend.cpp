@@ -229,7 +229,8 @@ class EagerBackend : public TensorBackend {
   runtime::KernelCache kernels_;
 };
 
-const BackendRegistration registration("eager", makeEagerBackend);
+// Before the static objects of programs, which may be tensors.
+[[gnu::init_priority(200)]] const BackendRegistration registration("eager", makeEagerBackend);
 
 }  // namespace
 

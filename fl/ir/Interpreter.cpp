@@ -21,6 +21,22 @@ namespace {
 template <typename T>
 using Wide = std::conditional_t<std::is_integral_v<T>, T, double>;
 
+// A sum of doubles without the errors of a long one (A. Neumaier, "Rundungsfehleranalyse einiger
+// Verfahren zur Summation endlicher Summen", 1974).
+class LongSum {
+ public:
+  explicit LongSum(double first = 0) : sum_(first) {}
+  void add(double x) {
+    const double sum = sum_ + x;
+    lost_ += std::fabs(sum_) >= std::fabs(x) ? (sum_ - sum) + x : (x - sum) + sum_;
+    sum_ = sum;
+  }
+  explicit operator double() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }
+
+ private:
+  double sum_, lost_ = 0;
+};
+
 template <typename T>
 Wide<T> load(const void* data, Dim index) {
   const T& element = static_cast<const T*>(data)[index];
@@ -457,14 +473,20 @@ void reduce(const Execution& e) {
     } else {
       first = init.toDouble();
     }
-    std::vector<Wide<T>> totals(e.type.shape.elements(), first);
+    constexpr bool kIsLong = M::info.op == Op::Sum && !std::is_integral_v<T>;
+    using Total = std::conditional_t<kIsLong, LongSum, Wide<T>>;
+    std::vector<Total> totals(e.type.shape.elements(), Total(first));
     for (Dim i = 0; i < e.shape(0).elements(); ++i, odometer.next()) {
-      Wide<T>& total = totals[odometer.offsets()[0]];
+      Total& total = totals[odometer.offsets()[0]];
       const Wide<T> value = load<T>(e.data(0), i);
-      total = M::apply(builder, total, value, value);
+      if constexpr (kIsLong) {
+        total.add(value);
+      } else {
+        total = M::apply(builder, total, value, value);
+      }
     }
     for (size_t i = 0; i < totals.size(); ++i) {
-      store<T>(e.result, i, totals[i]);
+      store<T>(e.result, i, Wide<T>(totals[i]));
     }
   });
 }
@@ -535,11 +557,16 @@ void interpretContract(const Execution& e) {
       const Dim b = i / (m * n);
       const T* row = x + (b * m + i % m) * k;
       const T* column = y + (b * n + i / m % n) * k;
-      Wide<T> total = 0;
+      std::conditional_t<std::is_integral_v<T>, Wide<T>, LongSum> total(0);
       for (Dim j = 0; j < k; ++j) {
-        total = HostBuilder::add(total, HostBuilder::mul(load<T>(row, j), load<T>(column, j)));
+        const Wide<T> product = HostBuilder::mul(load<T>(row, j), load<T>(column, j));
+        if constexpr (std::is_integral_v<T>) {
+          total = HostBuilder::add(total, product);
+        } else {
+          total.add(product);
+        }
       }
-      store<T>(e.result, i, total);
+      store<T>(e.result, i, Wide<T>(total));
     }
   });
 }

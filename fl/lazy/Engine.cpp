@@ -113,11 +113,19 @@ Engine::Engine(const std::string& device)
       compiler_(*device_),
       plans_(kMaxPlans),
       flushAt_{flushLimit("FL_FLUSH_NODES", flags().flushNodes),
-               flushLimit("FL_FLUSH_BYTES", flags().flushBytes)} {}
+               flushLimit("FL_FLUSH_BYTES", flags().flushBytes)} {
+  codegen::checkSkip(flags().skip);
+}
 
 void Engine::record(const LazyNodePtr& node) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   ThreadSegments& segments = threadSegments(this);
+  const auto flushIfDue = [&](LazyNode* last) {
+    if (last && segments.recorded.reaches(flushAt_, 1) && !segments.recording) flush(last);
+  };
+  if (std::exchange(StepScope::isDue, false) && !segments.pending.empty()) {
+    flushIfDue(segments_[segments.pending.back()].last());
+  }
   if (segments.ended) {
     segments.pending.push_back(nextSegment_++);
     segments.ended = false;
@@ -139,9 +147,7 @@ void Engine::record(const LazyNodePtr& node) {
       segments.recorded.bytes += operand->bytes();
     }
   }
-  if (segments.recorded.reaches(flushAt_, 1) && !segments.recording) {
-    flush(node.get());
-  }
+  if (StepScope::depth == 0) flushIfDue(node.get());
 }
 
 void Engine::flush(LazyNode* node) {

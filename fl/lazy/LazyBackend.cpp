@@ -86,7 +86,8 @@ class LazyBackend : public TensorBackend {
   mutable lazy::Engine engine_;
 };
 
-const BackendRegistration registration("lazy", makeLazyBackend);
+// Before the static objects of programs, which may be tensors.
+[[gnu::init_priority(200)]] const BackendRegistration registration("lazy", makeLazyBackend);
 
 }  // namespace
 

@@ -24,6 +24,7 @@ using LazyOperands = absl::InlinedVector<LazyNodePtr, 3>;
 class PendingList {
  public:
   LazyNode* first() const { return first_; }
+  LazyNode* last() const { return last_; }
   bool empty() const { return !first_; }
   void append(LazyNode* node);
   void remove(LazyNode* node);

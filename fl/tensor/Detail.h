@@ -62,6 +62,8 @@ TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attr
 
 // Throws the user's error of `function` unless `axis` is a dimension of `input`.
 void checkAxis(const char* function, const Tensor& input, Dim axis);
+// Along axis 0 a scalar is a line of one element.
+inline bool isScalarAlong(const Tensor& input, Dim axis) { return input.ndim() == 0 && axis == 0; }
 // A scalar argument of operators.
 Tensor numberTensor(const Number& number);
 // A number in every element.

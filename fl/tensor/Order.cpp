@@ -12,9 +12,7 @@ namespace {
 
 // Keys whose upward order is the order asked for: reversed ones keep NaN last and ties in order.
 Tensor keys(const Tensor& input, SortMode mode) {
-  if (mode == SortMode::Ascending) {
-    return input;
-  }
+  if (mode == SortMode::Ascending) return input;
   return isFloating(input.type()) ? negative(input) : bitwiseXor(input, -1LL);
 }
 
@@ -25,12 +23,13 @@ Tensor order(const Tensor& input, Dim axis, SortMode mode, Dim count) {
 
 // All of them.
 Tensor order(const char* name, const Tensor& input, Dim axis, SortMode mode) {
+  if (detail::isScalarAlong(input, axis)) return full({}, 0, dtype::s64);
   detail::checkAxis(name, input, axis);
   return order(input, axis, mode, input.dim(axis));
 }
 
 Tensor lookUp(const Tensor& input, const Tensor& index, Dim axis) {
-  return detail::applyOp(ir::Op::Gather, {input, index}, {axis});
+  return input.ndim() == 0 ? input : detail::applyOp(ir::Op::Gather, {input, index}, {axis});
 }
 
 // Elements [first, first + count) along axis 0.
@@ -43,8 +42,9 @@ Tensor front(const Tensor& input, Dim first, Dim count) {
 }  // namespace
 
 Tensor TensorBackend::cumsum(const Tensor& input, const unsigned axis) {
-  detail::checkAxis("cumsum", input, axis);
   const Tensor wide = isFloating(input.type()) ? input : detail::widenForSum(input);
+  if (detail::isScalarAlong(input, axis)) return wide;
+  detail::checkAxis("cumsum", input, axis);
   return detail::applyOp(ir::Op::Cumsum, {wide}, {axis});
 }
 

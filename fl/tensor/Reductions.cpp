@@ -12,9 +12,7 @@ namespace {
 
 // How many elements a reduction over `axes` folds into one.
 Dim reducedCount(const Tensor& input, const std::vector<int>& axes) {
-  if (axes.empty() || input.ndim() == 0) {
-    return input.elements();
-  }
+  if (axes.empty() || input.ndim() == 0) return input.elements();
   Dim count = 1;
   for (int axis : axes) {
     count *= input.dim(axis);
@@ -24,6 +22,7 @@ Dim reducedCount(const Tensor& input, const std::vector<int>& axes) {
 
 // The first index along `axis` where `input` is its extreme or NaN; both have kept dimensions.
 Tensor firstIndex(const Tensor& input, const Tensor& extreme, unsigned axis, bool keepDims) {
+  if (input.ndim() == 0) return full({}, 0, dtype::u32);
   const Tensor index = arange(input.shape(), axis, dtype::s32);
   const Tensor none =
       detail::numberTensor(Number::of(std::numeric_limits<int32_t>::max(), dtype::s32));
@@ -33,6 +32,7 @@ Tensor firstIndex(const Tensor& input, const Tensor& extreme, unsigned axis, boo
 
 // Where an index is asked for, there must be one.
 void checkIndexed(const char* name, const Tensor& input, unsigned axis) {
+  if (detail::isScalarAlong(input, axis)) return;
   detail::checkAxis(name, input, axis);
   FL_USER_CHECK(input.dim(axis) > 0, detail::describe(name, input), ": axis ", axis,
                 " has no elements");
@@ -40,7 +40,7 @@ void checkIndexed(const char* name, const Tensor& input, unsigned axis) {
 
 Tensor withoutAxis(const Tensor& kept, unsigned axis, bool keepDims) {
   Shape shape = kept.shape();
-  if (!keepDims) {
+  if (!keepDims && kept.ndim() > 0) {
     shape.get().erase(shape.get().begin() + axis);
   }
   return reshape(kept, shape);
@@ -135,15 +135,9 @@ Tensor TensorBackend::std(const Tensor& input, const std::vector<int>& axes, con
 Tensor TensorBackend::norm(const Tensor& input, const std::vector<int>& axes, double p,
                            const bool keepDims) {
   const Tensor wide = widened(input);
-  if (p == 0) {
-    return sum((wide != 0).astype(wide.type()), axes, keepDims);
-  }
-  if (p == 1) {
-    return sum(absolute(wide), axes, keepDims);
-  }
-  if (p == 2) {
-    return sqrt(sum(wide * wide, axes, keepDims));
-  }
+  if (p == 0) return sum((wide != 0).astype(wide.type()), axes, keepDims);
+  if (p == 1) return sum(absolute(wide), axes, keepDims);
+  if (p == 2) return sqrt(sum(wide * wide, axes, keepDims));
   if (std::isinf(p)) {
     return p > 0 ? amax(absolute(wide), axes, keepDims) : amin(absolute(wide), axes, keepDims);
   }

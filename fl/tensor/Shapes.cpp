@@ -39,9 +39,7 @@ Tensor TensorBackend::tile(const Tensor& tensor, const Shape& shape) {
     repeated.get().insert(repeated.get().end(), {size, times});
     result.get().push_back(size * times);
   }
-  if (result.elements() == tensor.shape().elements()) {
-    return reshape(tensor, result);
-  }
+  if (result.elements() == tensor.shape().elements()) return reshape(tensor, result);
   const TensorValue spread = detail::reshapeValue(tensor.value(), split);
   const TensorValue filled =
       detail::applyOp(ir::Op::Broadcast, {spread}, ir::Attrs(repeated.get()));
@@ -145,6 +143,7 @@ Tensor TensorBackend::nonzero(const Tensor& tensor) {
 }
 
 Tensor TensorBackend::flip(const Tensor& tensor, const unsigned dim) {
+  if (detail::isScalarAlong(tensor, dim)) return tensor;
   detail::checkAxis("flip", tensor, dim);
   std::vector<Dim> starts(tensor.ndim(), 0), strides(tensor.ndim(), 1);
   starts[dim] = std::max<Dim>(tensor.dim(dim) - 1, 0);
@@ -153,11 +152,10 @@ Tensor TensorBackend::flip(const Tensor& tensor, const unsigned dim) {
 }
 
 Tensor TensorBackend::roll(const Tensor& tensor, const int shift, const unsigned axis) {
+  if (detail::isScalarAlong(tensor, axis)) return tensor;
   detail::checkAxis("roll", tensor, axis);
   const Dim size = tensor.dim(axis);
-  if (size == 0) {
-    return tensor;
-  }
+  if (size == 0) return tensor;
   // The shift is a number of the plan, so that every shift runs the same kernel.
   Shape along(std::vector<Dim>(tensor.ndim(), 1));
   along[axis] = size;

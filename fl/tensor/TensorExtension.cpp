@@ -31,7 +31,8 @@ bool TensorExtensionRegistrar::registerTensorExtension(TensorBackendType backend
                                                        TensorExtensionType extensionType,
                                                        TensorExtensionCallback&& creationFunc) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return creators_.insert_or_assign({backend, extensionType}, std::move(creationFunc)).second;
+  creators_.try_emplace({backend, extensionType}, std::move(creationFunc));
+  return true;
 }
 
 bool TensorExtensionRegistrar::isTensorExtensionRegistered(

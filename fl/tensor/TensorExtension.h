@@ -46,8 +46,7 @@ class TensorExtensionRegistrar {
  public:
   static TensorExtensionRegistrar& getInstance();
 
-  // A later registration replaces an earlier one, for backends that have not made theirs yet.
-  // Returns true if it is the first.
+  // The first registration stays. Returns true.
   bool registerTensorExtension(TensorBackendType backend, TensorExtensionType extensionType,
                                TensorExtensionCallback&& creationFunc);
   template <typename T>

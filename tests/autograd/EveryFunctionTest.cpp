@@ -159,6 +159,7 @@ Calls images() {
           FL_GRADIENT(conv2d(v[0], v[1], none(), 3, 3), image, of({1, 1, 4, 2})),
           FL_GRADIENT(conv2d(v[0], v[1]), of({2, 1, 1, 1}), of({2, 1, 1, 1})),
           FL_GRADIENT(pool2d(v[0], 3, 2, 2, 3, 1, 1), image),
+          FL_GRADIENT(pool2d(v[0](span, span, 0, 0), 3, 2, 2, 3, 1, 1), image),
           FL_GRADIENT(pool2d(v[0], 1, 4, 1, 1, 0, 2, most), image),
           FL_GRADIENT(pool2d(v[0], 3, 2, 2, 3, 1, 1, including), image),
           FL_GRADIENT(pool2d(v[0], 3, 2, 2, 3, 1, 1, excluding), image),

@@ -158,5 +158,18 @@ TEST(CheckNan, NamesTheOperatorAndTheLine) {
   flags().check = "";
 }
 
+// The reference adds without the errors of a long sum.
+TEST(CheckedPlan, LongSumsAreRight) {
+  flags().check = "ref";
+  registerBackend("checked sums", makeLazyBackend);
+  const BackendScope scope("checked sums", "cpu");
+  const Tensor tenths = full({1 << 16}, 0.1, dtype::f64);
+  EXPECT_NEAR(sum(tenths).scalar<double>(), 6553.6, 1e-9);
+  EXPECT_NEAR(norm(rand({1 << 16}, dtype::f64)).scalar<double>(), 147.8, 2);
+  const Tensor row = reshape(tenths, {1, 1 << 16});
+  EXPECT_NEAR(matmul(row, transpose(row)).scalar<double>(), 655.36, 1e-9);
+  flags().check = "";
+}
+
 }  // namespace
 }  // namespace fl::check

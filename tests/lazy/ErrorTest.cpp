@@ -212,6 +212,19 @@ TEST_F(Misuse, OfReductions) {
   EXPECT_MISUSE(min(values, indices, f34, 2), "min: f32[3,4]: axis 2 is out of range");
 }
 
+// The last statement of a function is a call, too, and no jump (.bazelrc).
+[[gnu::noinline]] void addAtTheEnd(Tensor& x, const Tensor& y) {
+  x += y;
+}
+constexpr int kLineOfAddition = __LINE__ - 2;
+
+TEST_F(Misuse, AtTheEndOfAFunction) {
+  Tensor x = f34;
+  EXPECT_EQ(errorOf([&] { addAtTheEnd(x, f45); }),
+            "+=: f32[3,4] x f32[4,5]: shapes do not broadcast, at tests/lazy/ErrorTest.cpp:" +
+                std::to_string(kLineOfAddition));
+}
+
 TEST_F(Misuse, OfIndices) {
   EXPECT_MISUSE(f34(3), "index: f32[3,4]: 3 is out of range for dimension 0 of 3 elements");
   EXPECT_MISUSE(s34(0, 4), "index: s32[3,4]: 4 is out of range for dimension 1 of 4 elements");
@@ -416,7 +429,8 @@ TEST_F(Misuse, OfConvolutionsAndPools) {
   EXPECT_MISUSE(conv2d(image, filter, f7),
                 "conv2d: f32[8,8,4,2] x f32[3,3,4,6] x f32[7]: the bias must be (1,1,6,1)");
   EXPECT_MISUSE(conv2d(image, s34), "conv2d: f32[8,8,4,2] x s32[3,4]: dtypes f32 and s32 differ");
-  EXPECT_MISUSE(pool2d(f34, 2, 2), "pool2d: f32[3,4]: needs (W,H,C,N)");
+  EXPECT_MISUSE(pool2d(reshape(image, {8, 8, 4, 2, 1}), 2, 2),
+                "pool2d: f32[8,8,4,2,1]: needs (W,H,C,N)");
   EXPECT_MISUSE(
       pool2d(image, 9, 9),
       "pool2d: f32[8,8,4,2]: a window of 9 with stride 1 and padding 0 does not fit into 8");

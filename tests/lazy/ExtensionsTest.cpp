@@ -117,6 +117,12 @@ TEST_F(Extensions, PassesMayBeSkipped) {
   EXPECT_EQ(runs, 0);
 }
 
+TEST_F(Extensions, SkippedPassesExist) {
+  flags().skip = "nopass";
+  EXPECT_THAT(errorOf([] { const FreshEngine engine; }), HasSubstr("skip: \"nopass\" is no pass"));
+  flags().skip = "";
+}
+
 TEST_F(Extensions, RulesAndModelsDecideAboutFusion) {
   const Tensor x = arange(0, 4096, 1, dtype::f32);
   const auto launches = [&] {

@@ -4,8 +4,10 @@
 
 #include "fl/autograd/tensor/AutogradExtension.h"
 #include "fl/autograd/tensor/AutogradOps.h"
+#include "fl/base/Flags.h"
 #include "fl/tensor/tensor.h"
 #include "tests/lazy/Counts.h"
+#include "tests/lazy/FreshEngine.h"
 
 namespace fl::testing {
 namespace {
@@ -107,6 +109,23 @@ TEST_P(Rnn, CompilesNothingForAnotherLength) {
       EXPECT_EQ(before_.kernelsCompiled(), 0u) << time << " steps, backward " << backward;
       EXPECT_EQ(before_.realizes(), 1u);
       EXPECT_EQ(before_.fallbacks(), 0u);
+    }
+  }
+}
+
+// A long one is run in pieces, which end where a step does.
+TEST_P(Rnn, CompilesNothingForALengthThatIsFlushed) {
+  flags().jit = "sync";
+  flags().flushNodes = "700";
+  const FreshEngine engine;
+  flags().flushNodes = "20000";
+  for (bool backward : {false, true}) {
+    run(7, backward);
+    run(60, backward);
+    for (Dim time : {83, 121, 200}) {
+      run(time, backward);
+      EXPECT_GT(before_.realizes(), 1u);
+      EXPECT_EQ(before_.kernelsCompiled(), 0u) << time << " steps, backward " << backward;
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "fl/device/runtime.h"
 #include "fl/tensor/Compute.h"
 #include "fl/tensor/DefaultTensorType.h"
+#include "fl/tensor/ForwardingBackend.h"
 #include "fl/tensor/Index.h"
 #include "fl/tensor/Init.h"
 #include "fl/tensor/Profile.h"
@@ -21,7 +22,6 @@
 #include "fl/tensor/TensorBase.h"
 #include "fl/tensor/Types.h"
 #include "tests/ErrorOf.h"
-#include "fl/tensor/ForwardingBackend.h"
 
 namespace fl {
 namespace {
@@ -53,6 +53,53 @@ TEST(Numbers, MeetArraysOfTheirOwnDtypeInIt) {
   EXPECT_THAT((s + 5'000'000'000L).toHostVector<long long>(), ElementsAre(5'000'000'001));
   // Elsewhere a `long` is an s32, as in full(): it wraps.
   EXPECT_THAT((s.astype(dtype::s32) * 5'000'000'000L).toHostVector<int>(), ElementsAre(705032704));
+}
+
+TEST(Numbers, NanIsAnExtreme) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = Tensor::fromVector<float>({5, 0, nan, -1, nan});
+  EXPECT_TRUE(std::isnan(amin(x).scalar<float>()) && std::isnan(amax(x).scalar<float>()));
+  EXPECT_EQ(argmin(x, 0).scalar<unsigned>(), 2u);
+  EXPECT_EQ(argmax(x, 0).scalar<unsigned>(), 2u);
+  Tensor values, indices;
+  max(values, indices, x, 0);
+  EXPECT_TRUE(std::isnan(values.scalar<float>()));
+  EXPECT_EQ(indices.scalar<unsigned>(), 2u);
+}
+
+TEST(Numbers, RintTiesToEven) {
+  EXPECT_THAT(rint(Tensor::fromVector<float>({0.5, 1.5, 2.5, -0.5})).toHostVector<float>(),
+              ElementsAre(0, 2, 2, 0));
+}
+
+TEST(Scalars, AreLinesOfOneElement) {
+  const Tensor x = fromScalar(10u);
+  for (const Tensor& index : {argmin(x, 0), argmax(x, 0), argmin(x, 0, true), argsort(x, 0)}) {
+    EXPECT_EQ(index.shape(), Shape());
+    EXPECT_EQ(index.scalar<unsigned>(), 0u);
+  }
+  for (const Tensor& same : {sort(x, 0), flip(x, 0), roll(x, 3, 0), cumsum(x, 0)}) {
+    EXPECT_EQ(same.shape(), Shape());
+    EXPECT_EQ(same.type(), dtype::u32);
+    EXPECT_EQ(same.scalar<unsigned>(), 10u);
+  }
+  for (const auto extreme : {&fl::min, &fl::max}) {
+    Tensor values, indices;
+    extreme(values, indices, x, 0, false);
+    EXPECT_EQ(values.scalar<unsigned>(), 10u);
+    EXPECT_EQ(indices.scalar<unsigned>(), 0u);
+  }
+  EXPECT_THAT(errorOf([&] { argmin(x, 1); }), HasSubstr("argmin: u32[]: axis 1 is out of range"));
+  EXPECT_THAT(errorOf([&] { roll(x, 1, 1); }), HasSubstr("roll: u32[]: axis 1 is out of range"));
+}
+
+TEST(Matmul, ABatchOfOneIsNone) {
+  const Tensor x = arange({2, 3, 1}, 1), y = arange({3, 2, 5}, 2);
+  const Tensor product = matmul(x, y);
+  EXPECT_EQ(product.shape(), Shape({2, 2, 5}));
+  EXPECT_TRUE(all(product == matmul(reshape(x, {2, 3}), y)).scalar<char>());
+  EXPECT_EQ(matmul(y, arange({2, 4, 1, 1}, 0)).shape(), Shape({3, 4, 5}));
+  EXPECT_EQ(matmul(x, arange({3, 2, 1}, 0)).shape(), Shape({2, 2, 1}));
 }
 
 TEST(Scalars, AreReducedOverAnyAxes) {
@@ -243,8 +290,8 @@ TEST(Adapters, ByType) {
   setDefaultTensorBackend(before);
 }
 
-testing::ForwardingBackend& borrowing() {
-  static auto& backend = *new testing::ForwardingBackend(getBackend("eager"));
+ForwardingBackend& borrowing() {
+  static auto& backend = *new ForwardingBackend(getBackend("eager"));
   return backend;
 }
 

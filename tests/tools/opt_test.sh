@@ -191,7 +191,7 @@ for mutated in mutated_*.flir; do
   prints_nothing out
 done
 
-# --verify says whether a file may run; before the pass `pack`, temporaries have no places yet.
+# --verify says whether a file may run; before the pass `pack`, each temporary gets memory of its own.
 for form in graph schedule kernel; do
   [[ $form == graph ]] && file=good.flir || file=$form.flir
   run 0 opt --verify $file
@@ -208,8 +208,11 @@ END
 "$fl" opt --stop_after=order chain.flir >unpacked.flir
 run 0 opt unpacked.flir
 cmp -s out unpacked.flir || fail "a schedule without places does not print as it was read"
-run 1 opt --verify unpacked.flir
-says err "fl: unpacked.flir: not valid: temporary 0 ends behind the arena's 0 bytes"
+run 0 opt --verify unpacked.flir
+run 0 run --check=ref unpacked.flir
+sed 's/arena=0/arena=1/' unpacked.flir >small.flir
+run 1 opt --verify small.flir
+says err "fl: small.flir: not valid: temporary 0 ends behind the arena's 1 bytes"
 sed 's/arena=0/arena=64/' unpacked.flir >overlapping.flir
 run 1 opt --verify overlapping.flir
 says err "fl: overlapping.flir: not valid: temporaries 0 and 1 overlap"

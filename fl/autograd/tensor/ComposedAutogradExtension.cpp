@@ -8,6 +8,16 @@ namespace fl {
 FL_REGISTER_TENSOR_EXTENSION(ComposedAutogradExtension, Eager);
 FL_REGISTER_TENSOR_EXTENSION(ComposedAutogradExtension, Jit);
 
+namespace {
+// Dimensions that are missing are 1.
+Tensor asImages(const Tensor& input) {
+  Shape shape = input.shape();
+  if (shape.ndim() >= 4) return input;
+  shape.get().resize(4, 1);
+  return reshape(input, shape);
+}
+}  // namespace
+
 Tensor ComposedAutogradExtension::conv2d(const Tensor& input, const Tensor& weights,
                                          const Tensor& bias, const int sx, const int sy,
                                          const int px, const int py, const int dx, const int dy,
@@ -20,7 +30,7 @@ Tensor ComposedAutogradExtension::pool2d(const Tensor& input, const int wx, cons
                                          const int sx, const int sy, const int px, const int py,
                                          const PoolingMode mode,
                                          std::shared_ptr<detail::AutogradPayload>) {
-  return table::pool2d(input, {wx, wy, sx, sy, px, py, mode});
+  return table::pool2d(asImages(input), {wx, wy, sx, sy, px, py, mode});
 }
 
 Tensor ComposedAutogradExtension::conv2dBackwardData(const Tensor& gradOutput, const Tensor& input,
@@ -52,7 +62,9 @@ Tensor ComposedAutogradExtension::pool2dBackward(const Tensor& gradOutput, const
                                                  const int sx, const int sy, const int px,
                                                  const int py, const PoolingMode mode,
                                                  std::shared_ptr<detail::AutogradPayload>) {
-  return table::pool2dBackward(gradOutput, input, {wx, wy, sx, sy, px, py, mode});
+  const Tensor grad =
+      table::pool2dBackward(gradOutput, asImages(input), {wx, wy, sx, sy, px, py, mode});
+  return reshape(grad, input.shape());
 }
 
 }  // namespace fl

@@ -7,6 +7,7 @@
 #include "fl/autograd/tensor/ComposedAutogradExtension.h"
 #include "fl/autograd/tensor/RnnCells.h"
 #include "fl/autograd/tensor/RnnWeights.h"
+#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/tensor/Random.h"
 
@@ -49,9 +50,7 @@ struct Network {
 
 void checkState(const std::string& call, const char* name, const Tensor& state,
                 const Network& network) {
-  if (state.isEmpty()) {
-    return;
-  }
+  if (state.isEmpty()) return;
   Shape shape = state.shape();
   while (shape.ndim() < 3) {
     shape.get().push_back(1);
@@ -117,6 +116,7 @@ std::vector<RnnStep> runDirection(const Network& network, const RnnCellWeights& 
   std::vector<RnnStep> steps(network.time);
   for (Dim n = 0; n < network.time; ++n) {
     const Dim t = network.timeOf(direction, n);
+    if (n > 1) StepScope::next();  // the first steps have kernels of their own
     const Tensor recurrent = transposedProduct(weights.recurrent, state.hidden);
     steps[t] = forwardStep(
         network.parameters.mode,
@@ -142,6 +142,7 @@ DirectionGradient backDirection(const Network& network, const RnnCellWeights& we
   std::vector<Tensor> a(network.time), q(network.time), before(network.time);
   for (Dim n = 0; n < network.time; ++n) {
     const Dim t = network.timeOf(1 - direction, n);
+    if (n > 1) StepScope::next();  // the first steps have kernels of their own
     grad.hidden = grad.hidden + gradOutput(span, span, t);
     detail::RnnStepGradient step = backwardStep(network.parameters.mode, steps[t], grad);
     const Tensor recurrent = matmul(weights.recurrent, step.q);
@@ -181,6 +182,7 @@ std::tuple<Tensor, Tensor, Tensor> ComposedAutogradExtension::rnn(
     const Tensor& input, const Tensor& hiddenState, const Tensor& cellState, const Tensor& weights,
     const int hiddenSize, const int numLayers, const RnnMode mode, const bool bidirectional,
     const float dropout, std::shared_ptr<detail::AutogradPayload> payload) {
+  const StepScope scope;
   const Network network(input, hiddenState, cellState, weights, hiddenSize, numLayers, mode,
                         bidirectional);
   FL_USER_CHECK(dropout >= 0 && dropout <= 1,
@@ -225,6 +227,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> ComposedAutogradExtension::rnnBackwar
     const std::shared_ptr<detail::RNNGradData> gradData, const Tensor&, const int numLayers,
     const int hiddenSize, const RnnMode mode, const bool bidirectional, const float,
     std::shared_ptr<detail::AutogradPayload> payload) {
+  const StepScope scope;
   const Network network(input, hiddenState, cellState, weights, hiddenSize, numLayers, mode,
                         bidirectional);
   const auto* kept = payload ? dynamic_cast<const RnnPayload*>(payload->data.get()) : nullptr;
