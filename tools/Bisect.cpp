@@ -136,7 +136,7 @@ class Bisection {
       const ir::ValueId id = graph_.idOfNode(i);
       if (const auto cut = cutAt(id); cut && findDifference(stage, cut->graph, cut->inputs)) {
         std::cout << "// first wrong value: %" << i << ", " << ir::opName(graph_.node(id).op)
-                  << "; it alone is computed below\n"
+                  << ", which this graph computes alone\n"
                   << regionOf(stage, cut->graph) << printGraph(cut->graph, "g");
         return;
       }
@@ -173,8 +173,9 @@ class Bisection {
       if (launch == nullptr) {
         return "";
       }
-      const std::string text = printKernel(schedule.kernels[launch->kernel], "k");
-      return "// by the kernel\n// " + absl::StrReplaceAll(text, {{"\n", "\n// "}}) + "\n";
+      std::string text = printKernel(schedule.kernels[launch->kernel], "k");
+      text.pop_back();  // the newline
+      return "// " + absl::StrReplaceAll(text, {{"\n", "\n// "}}) + "\n";
     } catch (const InternalError&) {
       return "";  // the pass fails, as was said
     }

@@ -17,7 +17,7 @@ INTRODUCTION = """# Performance
 
 Made by `benchmarks/performance.py` from `benchmarks/results/`; do not edit. To measure again:
 
-```
+```bash
 ./setup.sh --peers
 benchmarks/performance.py run --peers && benchmarks/performance.py draw
 ```
@@ -232,7 +232,7 @@ def tables(benchmark, rows):
 def section(benchmark, rows, run, has_chart):
     text = f"\n## {benchmark.title}\n\n{benchmark.about}\n"
     command = run.get("command") or benchmark.command(*["--peers"] * benchmark.peers)
-    text += f"\n```\n{command}\n```\n"
+    text += f"\n```bash\n{command}\n```\n"
     if not rows:
         return text + "\nNot measured yet.\n"
     facts = [run["date"], f"{rows[0].threads} threads", f"machine {run['machine'] + 1}"]

@@ -111,7 +111,7 @@ def graph_of_rule(name):
 def expect(path, fault, stage, operator):
     found = run(FL, "bisect", path, fault=fault, code=2)
     assert f"// pass {stage}: result " in found.stdout, found.stdout + found.stderr
-    wrong = re.search(r"^// first wrong value: %\d+, (\w+);", found.stdout, re.M)
+    wrong = re.search(r"^// first wrong value: %\d+, (\w+), which", found.stdout, re.M)
     assert wrong and operator in (None, wrong[1]), found.stdout + found.stderr
     # What it prints is a graph that fails the same way.
     with open("cut.flir", "w") as file:
