@@ -26,7 +26,7 @@ SizeClass smallSize(size_t bytes) {
   const int power = std::bit_width(wanted - 1) - 1;       // 2^power < wanted <= 2^(power + 1)
   const int step = std::max(power - 2, kAlignmentPower);  // 2^step
   const size_t steps = ((wanted - 1) >> step) + 1;
-  const size_t index = static_cast<size_t>(power) * 4 + steps - (size_t{1} << (power - step));
+  const size_t index = static_cast<size_t>(power) * 4 + steps - ((size_t{1} << power) >> step);
   return {steps << step, static_cast<uint16_t>(index)};
 }
 
