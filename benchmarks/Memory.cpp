@@ -24,6 +24,7 @@
 
 ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains");
 ABSL_FLAG(bool, growth, true, "also what is resident of tensors that grow");
+ABSL_FLAG(bool, alone, true, "also an optimizer's step, and the planning of thousands of buffers");
 ABSL_FLAG(bool, budgets, true, "also the time of a step within parts of its memory");
 ABSL_FLAG(int, rounds, 9, "blocks of steps within each budget");
 ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
@@ -55,6 +56,7 @@ class CountingManager final : public runtime::MemoryManager {
   void release() override { inner_->release(); }
   MemoryStats stats() const override { return inner_->stats(); }
 
+  size_t alive() const { return alive_; }
   // The most bytes alive in `work` beyond those alive before it.
   size_t growth(const std::function<void()>& work) {
     const size_t before = alive_;
@@ -232,6 +234,71 @@ Json measureGrowth() {
   return result;
 }
 
+// Of a step of Adam on 32 MB of parameters: the most alive, for each byte of parameters, gradients
+// and state.
+double peakOfOptimizer(const char* backend) {
+  const BackendScope scope(backend);
+  const size_t before = memory().alive();
+  std::vector<Variable> parameters;
+  for (int i = 0; i < 8; ++i) {
+    parameters.emplace_back(rand({1024, 1024}), /*calcGrad=*/true);
+    parameters.back().addGrad(Variable(rand({1024, 1024}), /*calcGrad=*/false));
+  }
+  AdamOptimizer optimizer(parameters, 1e-3);
+  const auto step = [&] {
+    optimizer.step();
+    for (Variable& parameter : parameters) {
+      eval(parameter.tensor());
+    }
+    sync();
+  };
+  for (int i = 0; i < kStepsUntilSteady; ++i) {
+    step();
+  }
+  const size_t live = memory().alive() - before;
+  return static_cast<double>(live + memory().growth(step)) / static_cast<double>(live);
+}
+
+Json measureOptimizer() {
+  Json result = row("step of Adam", "peak / live", peakOfOptimizer("lazy"));
+  result["eager"] = peakOfOptimizer("eager");
+  std::cout << absl::StrFormat("step of Adam: peak / live %.3f, eager %.3f\n",
+                               result["ours"].get<double>(), result["eager"].get<double>());
+  return result;
+}
+
+// A step with some thousands of temporaries.
+Workload deepStep() {
+  constexpr int kDepth = 700, kWidth = 16;
+  return {"planning of a perceptron of 700 layers", [] {
+            const auto model = std::make_shared<Sequential>();
+            for (int i = 0; i < kDepth; ++i) {
+              model->add(Linear(kWidth, kWidth));
+              model->add(Tanh());
+            }
+            const Variable x = noGrad(rand({kWidth, 8}));
+            eval(x.tensor());
+            return [model, x] {
+              Variable loss = sum((*model)(x), {0, 1});
+              loss.backward();
+              for (Variable& parameter : model->params()) {
+                parameter.tensor() -= parameter.grad().tensor() * 1e-3;
+                parameter.zeroGrad();
+              }
+              loss.scalar<float>();
+            };
+          }};
+}
+
+Json measurePlanning() {
+  const Workload workload = deepStep();
+  const ir::Schedule schedule = steadyPlan(workload, "build");
+  Json result = row(workload.name, "ms", planningMilliseconds(schedule));
+  std::cout << absl::StrFormat("%s: %d buffers, %.1f ms\n", workload.name,
+                               schedule.temporaries.size(), result["ours"].get<double>());
+  return result;
+}
+
 int runAll() {
   const Peers peers = startPeers(absl::GetFlag(FLAGS_peers), app::runfile(kPeerScript),
                                  getNumThreads(), /*compiled=*/false);
@@ -248,6 +315,10 @@ int runAll() {
   }
   if (absl::GetFlag(FLAGS_growth)) {
     rows.push_back(measureGrowth());
+  }
+  if (absl::GetFlag(FLAGS_alone)) {
+    rows.push_back(measureOptimizer());
+    rows.push_back(measurePlanning());
   }
   if (absl::GetFlag(FLAGS_budgets)) {
     measureBudgets(transformerStep(kLayers), &rows);

@@ -200,6 +200,11 @@ def within_half(results):
     return {row.case: row.ours for row in rows}
 
 
+def memory_alone(unit, pattern):
+    """By case, what a row of the memory benchmark that is no step says."""
+    return lambda results: {row.case: row.ours for row in rows_of(results, "memory", unit, pattern)}
+
+
 # ---- why bounds are missed ----
 
 COPIES = (
@@ -292,6 +297,12 @@ BOUNDS = (
     Bound("memory of a step: arena / bound", 1.05, None,
           memory(lambda row: over(row.arena, row.bound))),
     Bound("memory of a step: planning", 50, None, memory(lambda row: row.plan_ms), "ms"),
+    Bound("memory: planning of thousands of buffers", 50, None,
+          memory_alone("ms", "^planning"), "ms"),
+    Bound("memory of a step of an optimizer / parameters, gradients and state", 1.05, None,
+          memory_alone("peak / live", "")),
+    Bound("memory that is resident / alive, of tensors that grow", 1.25, None,
+          memory_alone("resident / live", "")),
     Bound("memory of a step: lazy / own eager", 0.75, None, memory(lambda row: row.over("eager")),
           causes=HELD),
     Bound("memory of a step: lazy / PyTorch", 0.9, None,

@@ -1,5 +1,6 @@
 #include "fl/check/CheckedPlan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -8,7 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/base/Log.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/ir/Interpreter.h"
 
@@ -26,13 +29,35 @@ Number elementAt(const ValueType& type, const void* data, Dim i) {
   return Number(type.type, bits);
 }
 
-std::optional<Dim> firstNan(const ValueType& type, const void* data) {
-  for (Dim i = 0; isFloating(type.type) && i < type.shape.elements(); ++i) {
-    if (std::isnan(elementAt(type, data, i).toDouble())) {
-      return i;
-    }
+template <typename T>
+std::optional<Dim> firstOf(const T* elements, Dim count, bool (*is)(double)) {
+  const T* found = std::find_if(elements, elements + count, [&](T x) { return is(x); });
+  return found == elements + count ? std::nullopt : std::optional<Dim>(found - elements);
+}
+
+// The first element of a floating dtype that `is`.
+std::optional<Dim> firstOf(const ValueType& type, const void* data, bool (*is)(double)) {
+  const Dim count = isFloating(type.type) ? type.shape.elements() : 0;
+  if (type.type == dtype::f32) return firstOf(static_cast<const float*>(data), count, is);
+  if (type.type == dtype::f64) return firstOf(static_cast<const double*>(data), count, is);
+  for (Dim i = 0; i < count; ++i) {
+    if (is(elementAt(type, data, i).toDouble())) return i;
   }
   return std::nullopt;
+}
+
+bool isNan(double x) { return std::isnan(x); }
+bool isNotFinite(double x) { return !std::isfinite(x); }
+
+// "f32[8] from -3 to 4"
+std::string rangeOf(const HostOperand& operand) {
+  double lowest = std::numeric_limits<double>::infinity(), highest = -lowest;
+  for (Dim i = 0; i < operand.type->shape.elements(); ++i) {
+    const double x = elementAt(*operand.type, operand.data, i).toDouble();
+    lowest = std::min(lowest, x);
+    highest = std::max(highest, x);
+  }
+  return absl::StrFormat("%s from %g to %g", operand.type->toString(), lowest, highest);
 }
 
 // The distance to the next number of the dtype, from |x| on.
@@ -48,22 +73,43 @@ double unitAt(dtype type, double x) {
   return std::ldexp(1, std::max(x == 0 ? lowest : std::ilogb(x) + 1 - digits, lowest));
 }
 
-[[noreturn]] void fail(const char* flag, const ir::Node& node, const std::string& what) {
-  throw std::runtime_error(detail::concat("FL_CHECK=", flag, ": ", ir::opName(node.op), " ",
-                                          node.type.toString(), " at ", node.site.toString(), ": ",
-                                          what));
+std::string finding(const std::string& flag, const ir::Node& node, const std::string& what) {
+  return detail::concat("FL_CHECK=", flag, ": ", ir::opName(node.op), " ", node.type.toString(),
+                        " at ", node.site.toString(), ": ", what);
 }
 
-void checkNan(const ir::Node& node, const std::vector<HostOperand>& operands, const void* result) {
-  const std::optional<Dim> nan = firstNan(node.type, result);
+[[noreturn]] void fail(const char* flag, const ir::Node& node, const std::string& what) {
+  throw std::runtime_error(finding(flag, node, what));
+}
+
+// What an operator makes that is no number, of operands that are; empty if it does not.
+std::string describeNan(const ir::Node& node, const std::vector<HostOperand>& operands,
+                        const void* result) {
+  if (!firstOf(node.type, result, isNotFinite)) return "";
+  const std::optional<Dim> nan = firstOf(node.type, result, isNan);
+  // An extreme of nothing is infinite.
+  if (!nan && ir::opKind(node.op) == Kind::Reduce && node.op != ir::Op::Sum) return "";
+  std::string ranges;
   for (const HostOperand& operand : operands) {
-    if (!nan || firstNan(*operand.type, operand.data)) {
-      return;
-    }
+    if (firstOf(*operand.type, operand.data, nan ? isNan : isNotFinite)) return "";
+    ranges += (ranges.empty() ? "; " : ", ") + rangeOf(operand);
   }
-  if (nan) {
-    fail("nan", node, detail::concat("element ", *nan, " is NaN and no operand holds one"));
-  }
+  const Dim first = nan ? *nan : *firstOf(node.type, result, isNotFinite);
+  return detail::concat("element ", first,
+                        nan ? " is NaN and no operand holds one"
+                            : " is infinite and all operands are finite",
+                        ranges);
+}
+
+// The rest of a walk of operators goes on from a warning, one a line.
+Watch nanWatch(const std::string& flag) {
+  const auto told = std::make_shared<CallSites>();
+  return [=](const ir::Node& node, const std::vector<HostOperand>& operands, const void* result) {
+    const std::string what = describeNan(node, operands, result);
+    if (what.empty()) return;
+    if (flag == "nan") fail("nan", node, what);
+    if (told->insert(node.site)) logWarning(finding(flag, node, what));
+  };
 }
 
 // What `node` gives by the interpreter, of its operands or of their magnitudes.
@@ -127,7 +173,7 @@ class CheckedPlan final : public runtime::LoadedSchedule {
               const std::string& flag, runtime::Device& device, runtime::KernelCache* kernels)
       : plan_(std::move(plan)),
         alone_(makeUnfusedPlan(graph, device, kernels,
-                               flag == "nan" ? Watch(checkNan) : Watch(checkReference))),
+                               flag == "ref" ? Watch(checkReference) : nanWatch(flag))),
         compares_(flag == "ref") {
     for (const ir::Node& node : graph.nodes()) {
       callsLibraries_ = callsLibraries_ || ir::opKind(node.op) == Kind::Library;
@@ -140,9 +186,10 @@ class CheckedPlan final : public runtime::LoadedSchedule {
   Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
               std::span<const bool> spare) const override {
     // First, as the plan may write over its parameters.
-    const Outputs alone = alone_->run(buffers, numbers, {});
+    Outputs alone = alone_->run(buffers, numbers, {});
+    if (!compares_) return alone;
     Outputs outputs = plan_->run(buffers, numbers, spare);
-    for (size_t i = 0; compares_ && i < outputs.size(); ++i) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
       compare(results_[i], outputs[i]->data(), alone[i]->data());
     }
     return outputs;
@@ -182,7 +229,9 @@ class CheckedPlan final : public runtime::LoadedSchedule {
 
 }  // namespace
 
-bool isWanted(const std::string& flag) { return flag == "ref" || flag == "nan"; }
+bool isWanted(const std::string& flag) {
+  return flag == "ref" || flag == "nan" || flag == "nan-log";
+}
 
 std::unique_ptr<runtime::LoadedSchedule> makeCheckedPlan(
     const ir::Graph& graph, std::unique_ptr<runtime::LoadedSchedule> plan, const std::string& flag,

@@ -8,6 +8,7 @@
 #include "fl/base/AtomicFile.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
+#include "fl/codegen/cpu/Emitter.h"
 
 namespace fl::lazy {
 namespace {
@@ -71,6 +72,18 @@ std::function<void(int, const std::string&, const std::string&)> PlanDump::obser
       AtomicFile::write(folder + "/" + numbered("%02d_", number) + pass + ".flir", text);
     });
   };
+}
+
+void PlanDump::writeCode(const ir::Schedule& schedule, const ir::Target& target) const {
+  if (folder_.empty()) return;
+  attempt(flags().dump, [&] {
+    for (size_t i = 0; i < schedule.kernels.size(); ++i) {
+      const std::string name = numbered("k%d", static_cast<int>(i)), path = folder_ + "/" + name;
+      const ir::Kernel& kernel = schedule.kernels[i];
+      AtomicFile::write(path + ".ll", codegen::cpu::emitLlvmText(kernel, target, name));
+      AtomicFile::write(path + ".s", codegen::cpu::emitAssemblyText(kernel, target, name));
+    }
+  });
 }
 
 }  // namespace fl::lazy

@@ -1,4 +1,5 @@
-// FL_DUMP=dir: every stage of every plan as numbered .flir files that parse back.
+// FL_DUMP=dir: every stage of every plan as numbered .flir files that parse back, and the code of its
+// kernels.
 //
 // A dump never stops the program: what cannot be written is warned about once, and nothing more is
 // written to that folder. Each file appears complete or not at all.
@@ -6,6 +7,9 @@
 
 #include <functional>
 #include <string>
+
+#include "fl/kernel/Artifact.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::lazy {
 
@@ -17,6 +21,9 @@ class PlanDump {
   // Writes <stage>_<pass>.flir there; empty if nothing is dumped.
   std::function<void(int number, const std::string& pass, const std::string& text)> observer()
       const;
+
+  // Writes k<number>.ll and k<number>.s there, of each kernel LLVM IR and assembly.
+  void writeCode(const ir::Schedule& schedule, const ir::Target& target) const;
 
  private:
   std::string folder_;

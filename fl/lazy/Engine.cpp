@@ -451,6 +451,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   runtime::counters().plansBuilt++;
   try {
     auto plan = device_->load(kept_.scheduleOf(graph, options), &kernels_);
+    dump.writeCode(plan->schedule(), device_->target());
     const bool checks = check::isWanted(flags().check) && device_->name() != "null";
     return checks
                ? check::makeCheckedPlan(graph, std::move(plan), flags().check, *device_, &kernels_)

@@ -158,6 +158,41 @@ TEST(CheckNan, NamesTheOperatorAndTheLine) {
   flags().check = "";
 }
 
+TEST(CheckNan, NamesInfinitiesAndRanges) {
+  flags().check = "nan";
+  const BackendScope scope("lazy", "cpu");
+  const Tensor x = iota({8}, {1}, dtype::f32) - 2.0;
+  const auto errorOf = [](const Tensor& tensor) {
+    return test::errorOf<std::runtime_error>([&] { tensor.toHostVector<float>(); });
+  };
+  EXPECT_NE(errorOf(exp(x * 100.0)).find("exp f32[8] at "), std::string::npos);
+  EXPECT_NE(errorOf(exp(x * 100.0))
+                .find("element 3 is infinite and all operands are finite; f32[8] from -200 to 500"),
+            std::string::npos)
+      << errorOf(exp(x * 100.0));
+  EXPECT_NE(errorOf(sqrt(x)).find("element 0 is NaN and no operand holds one; f32[8] from -2 to 5"),
+            std::string::npos)
+      << errorOf(sqrt(x));
+  // An infinity of the user's own is none of ours, and neither is an extreme of nothing.
+  EXPECT_EQ(errorOf(full({4}, INFINITY) * 2.0), "");
+  EXPECT_EQ(errorOf(amax(full({0, 3}, 1.0), {0})), "");
+  flags().check = "";
+}
+
+TEST(CheckNan, MayGoOn) {
+  flags().check = "nan-log";
+  const BackendScope scope("lazy", "cpu");
+  const Tensor x = iota({8}, {1}, dtype::f32) - 2.0;
+  ::testing::internal::CaptureStderr();
+  const std::vector<float> values = (sqrt(x) + 1.0 / x).toHostVector<float>();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(std::isnan(values[0]));
+  EXPECT_EQ(values[3], 2);
+  EXPECT_NE(log.find("FL_CHECK=nan-log: sqrt f32[8] at "), std::string::npos) << log;
+  EXPECT_NE(log.find("FL_CHECK=nan-log: div f32[8] at "), std::string::npos) << log;
+  flags().check = "";
+}
+
 // The reference adds without the errors of a long sum.
 TEST(CheckedPlan, LongSumsAreRight) {
   flags().check = "ref";
