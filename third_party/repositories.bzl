@@ -9,7 +9,7 @@ def system_repositories():
     """Declares one repository a library; nothing is looked for until a target needs it."""
     llvm_repository(
         name = "llvm",
-        build = "//third_party:llvm.BUILD",
+        build = Label("//third_party:llvm.BUILD"),
         components = [
             "asmprinter",
             "codegen",
@@ -26,7 +26,7 @@ def system_repositories():
     system_library(
         name = "absl",
         archives = _LIB + "libabsl_",
-        build = "//third_party:absl.BUILD",
+        build = Label("//third_party:absl.BUILD"),
         needs = {
             "include/absl/base/config.h": "libabsl-dev",
             _LIB + "libabsl_base.a": "libabsl-dev",
@@ -34,7 +34,7 @@ def system_repositories():
     )
     system_library(
         name = "benchmark",
-        build = "//third_party:benchmark.BUILD",
+        build = Label("//third_party:benchmark.BUILD"),
         needs = {
             "include/benchmark/benchmark.h": "libbenchmark-dev",
             _LIB + "libbenchmark.so": "libbenchmark-dev",
@@ -42,12 +42,12 @@ def system_repositories():
     )
     system_library(
         name = "cereal",
-        build = "//third_party:cereal.BUILD",
+        build = Label("//third_party:cereal.BUILD"),
         needs = {"include/cereal/cereal.hpp": "libcereal-dev"},
     )
     system_library(
         name = "d3",
-        build = "//third_party:d3.BUILD",
+        build = Label("//third_party:d3.BUILD"),
         links = [
             "share/doc/node-d3/copyright",
             "share/nodejs/d3/dist/d3.min.js",
@@ -59,7 +59,7 @@ def system_repositories():
     )
     system_library(
         name = "dagre",
-        build = "//third_party:dagre.BUILD",
+        build = Label("//third_party:dagre.BUILD"),
         links = [
             "share/doc/node-dagre-layout/copyright",
             "share/nodejs/dagre/dist/dagre.min.js",
@@ -71,7 +71,7 @@ def system_repositories():
     )
     system_library(
         name = "dnnl",
-        build = "//third_party:dnnl.BUILD",
+        build = Label("//third_party:dnnl.BUILD"),
         needs = {
             "include/oneapi/dnnl/dnnl.hpp": "libdnnl-dev",
             _LIB + "libdnnl.so": "libdnnl-dev",
@@ -79,7 +79,7 @@ def system_repositories():
     )
     system_library(
         name = "elfutils",
-        build = "//third_party:elfutils.BUILD",
+        build = Label("//third_party:elfutils.BUILD"),
         needs = {
             "include/elfutils/libdwfl.h": "libdw-dev",
             _LIB + "libdw.so": "libdw-dev",
@@ -87,12 +87,12 @@ def system_repositories():
     )
     system_library(
         name = "gnuplot",
-        build = "//third_party:gnuplot.BUILD",
+        build = Label("//third_party:gnuplot.BUILD"),
         needs = {"bin/gnuplot": "gnuplot-nox"},
     )
     system_library(
         name = "gtest",
-        build = "//third_party:gtest.BUILD",
+        build = Label("//third_party:gtest.BUILD"),
         needs = {
             "include/gmock/gmock.h": "libgmock-dev",
             "include/gtest/gtest.h": "libgtest-dev",
@@ -102,7 +102,7 @@ def system_repositories():
     )
     system_library(
         name = "hwy",
-        build = "//third_party:hwy.BUILD",
+        build = Label("//third_party:hwy.BUILD"),
         needs = {
             "include/hwy/contrib/sort/vqsort.h": "libhwy-dev",
             _LIB + "libhwy.so": "libhwy-dev",
@@ -111,7 +111,7 @@ def system_repositories():
     )
     system_library(
         name = "libzip",
-        build = "//third_party:libzip.BUILD",
+        build = Label("//third_party:libzip.BUILD"),
         needs = {
             "include/zip.h": "libzip-dev",
             _LIB + "libzip.so": "libzip-dev",
@@ -119,12 +119,12 @@ def system_repositories():
     )
     system_library(
         name = "nlohmann_json",
-        build = "//third_party:nlohmann_json.BUILD",
+        build = Label("//third_party:nlohmann_json.BUILD"),
         needs = {"include/nlohmann/json.hpp": "nlohmann-json3-dev"},
     )
     system_library(
         name = "xxhash",
-        build = "//third_party:xxhash.BUILD",
+        build = Label("//third_party:xxhash.BUILD"),
         needs = {
             "include/xxhash.h": "libxxhash-dev",
             _LIB + "libxxhash.a": "libxxhash-dev",
@@ -134,7 +134,7 @@ def system_repositories():
     # All five headers or none: the CUDA backend opens all five libraries.
     system_library(
         name = "cuda",
-        build = "//third_party:cuda.BUILD",
+        build = Label("//third_party:cuda.BUILD"),
         env = "CUDA_HOME",
         links = ["include"],
         needs = {
@@ -149,7 +149,7 @@ def system_repositories():
     )
     system_library(
         name = "gloo",
-        build = "//third_party:gloo.BUILD",
+        build = Label("//third_party:gloo.BUILD"),
         env = "GLOO_ROOT",
         links = [
             "include/gloo",
