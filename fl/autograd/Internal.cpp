@@ -12,9 +12,7 @@ bool areVariableTypesEqual(const Variable& a, const Variable& b) { return a.type
 Shape expandedShapeFromReducedDims(const Tensor& input, const std::vector<int>& axes,
                                    bool keepDims) {
   FL_API_ENTRY();
-  if (keepDims) {
-    return input.shape();
-  }
+  if (keepDims) return input.shape();
   std::vector<int> sorted = axes;
   std::sort(sorted.begin(), sorted.end());
   std::vector<Dim> dims = input.shape().get();
@@ -31,9 +29,7 @@ Shape expandedShapeFromReducedDims(const Tensor& input, const std::vector<int>& 
 
 Tensor sumAs(const Tensor& input, const Shape& shape) {
   FL_API_ENTRY();
-  if (input.shape() == shape) {
-    return input;
-  }
+  if (input.shape() == shape) return input;
   std::vector<int> axes;
   for (int i = 0; i < input.ndim(); ++i) {
     const Dim wanted = i < shape.ndim() ? shape[i] : 1;
@@ -49,9 +45,7 @@ Tensor sumAs(const Tensor& input, const Shape& shape) {
 }
 
 Tensor repeatTo(const Tensor& reduced, const Shape& shape, const std::vector<int>& axes) {
-  if (reduced.shape() == shape) {
-    return reduced;
-  }
+  if (reduced.shape() == shape) return reduced;
   Shape counts(std::vector<Dim>(shape.ndim(), 1));
   for (int axis : axes) {
     counts[axis] = shape[axis];

@@ -152,7 +152,7 @@ Tensor Tensor::astype(const dtype type) const {
 
 Tensor Tensor::operator()(const std::vector<Index>& indices) const {
   FL_API_ENTRY();
-  FL_USER_CHECK(!indices.empty(), "index: needs an index");
+  FL_USER_CHECK(!indices.empty(), detail::describe("index", *this), ": needs an index");
   detail::TensorView view = currentView();
   view.index(indices, type());
   return viewed(std::move(view));
@@ -188,12 +188,12 @@ Tensor Tensor::flatten() const {
 void Tensor::checkHostType(dtype wanted, const char* function) const {
   const bool integers = !isFloating(wanted) && !isFloating(type());
   FL_USER_CHECK(wanted == type() || (integers && getTypeSize(wanted) == getTypeSize(type())),
-                function, ": a tensor of ", type(), " is not read as ", wanted);
+                detail::describe(function, *this), " is not read as ", wanted);
 }
 
 void Tensor::checkScalarRead(dtype wanted) const {
-  FL_USER_CHECK(!isEmpty(), "scalar: the tensor is empty");
-  FL_USER_CHECK(wanted == type(), "scalar: a tensor of ", type(), " is not read as ", wanted);
+  FL_USER_CHECK(!isEmpty(), detail::describe("scalar", *this), ": the tensor is empty");
+  FL_USER_CHECK(wanted == type(), detail::describe("scalar", *this), " is not read as ", wanted);
 }
 
 #define FL_DEFINE(T)                                     \

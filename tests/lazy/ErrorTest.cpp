@@ -367,14 +367,14 @@ TEST_F(Misuse, OfAssignment) {
 }
 
 TEST_F(Misuse, OfHostMemory) {
-  EXPECT_MISUSE(f34.scalar<int>(), "scalar: a tensor of f32 is not read as s32");
-  EXPECT_MISUSE(f34.toHostVector<double>(), "toHostVector: a tensor of f32 is not read as f64");
+  EXPECT_MISUSE(f34.scalar<int>(), "scalar: f32[3,4] is not read as s32");
+  EXPECT_MISUSE(f34.toHostVector<double>(), "toHostVector: f32[3,4] is not read as f64");
   float element;
-  EXPECT_MISUSE(f7(0).host<int>(), "host: a tensor of f32 is not read as s32");
-  EXPECT_MISUSE(s34.host(&element), "host: a tensor of s32 is not read as f32");
-  EXPECT_MISUSE(Tensor().scalar<float>(), "scalar: the tensor is empty");
-  EXPECT_MISUSE(Tensor().asScalar<float>(), "scalar: the tensor is empty");
-  EXPECT_MISUSE(f34.device<int>(), "device: a tensor of f32 is not read as s32");
+  EXPECT_MISUSE(f7(0).host<int>(), "host: f32[] is not read as s32");
+  EXPECT_MISUSE(s34.host(&element), "host: s32[3,4] is not read as f32");
+  EXPECT_MISUSE(Tensor().scalar<float>(), "scalar: f32[0]: the tensor is empty");
+  EXPECT_MISUSE(Tensor().asScalar<float>(), "scalar: f32[0]: the tensor is empty");
+  EXPECT_MISUSE(f34.device<int>(), "device: f32[3,4] is not read as s32");
   EXPECT_MISUSE(Tensor::fromVector(Shape({3}), std::vector<float>(2)),
                 "Tensor: 2 elements for the shape (3), which has 3");
   EXPECT_MISUSE(Tensor::fromBuffer(Shape({3}), dtype::f32, nullptr, Location::Host),
@@ -488,7 +488,7 @@ TEST_F(Misuse, OfBatchnorm) {
   EXPECT_MISUSE(batchnorm(image, none, none, mean, empty, {2}, true, 0.1, 1e-5),
                 "batchnorm: running mean and variance must be both empty or neither");
   EXPECT_MISUSE(batchnorm(image, none, none, empty, empty, {2}, false, 0.1, 1e-5),
-                "batchnorm: needs running statistics where it does not train");
+                "batchnorm: f32[8,8,4,2]: needs running statistics where it does not train");
   EXPECT_MISUSE(
       detail::batchnormBackward(f34, mean, variance, image, none, {2}, true, 1e-5, nullptr),
       "batchnormBackward: a gradient f32[3,4] of a result of shape (8, 8, 4, 2)");

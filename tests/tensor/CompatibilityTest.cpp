@@ -224,10 +224,10 @@ TEST(Host, IntegersOfOneSizeReadEachOther) {
   const Tensor x = Tensor::fromVector<unsigned>({1, 2});
   EXPECT_THAT(x.toHostVector<int>(), ElementsAre(1, 2));
   EXPECT_THAT(errorOf([&] { x.toHostVector<float>(); }),
-              HasSubstr("toHostVector: a tensor of u32 is not read as f32, at tests/tensor/"));
+              HasSubstr("toHostVector: u32[2] is not read as f32, at tests/tensor/"));
   EXPECT_THAT(errorOf([&] { x.toHostVector<long long>(); }),
-              HasSubstr("toHostVector: a tensor of u32 is not read as s64"));
-  EXPECT_THAT(errorOf([&] { x(std::vector<Index>()); }), HasSubstr("index: needs an index"));
+              HasSubstr("toHostVector: u32[2] is not read as s64"));
+  EXPECT_THAT(errorOf([&] { x(std::vector<Index>()); }), HasSubstr("index: u32[2]: needs an index"));
 }
 
 TEST(Host, AsScalarCasts) {

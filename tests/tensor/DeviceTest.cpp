@@ -77,7 +77,7 @@ TEST(DeviceMemory, OfAViewIsItsOwn) {
 TEST(DeviceMemory, Misuse) {
   EXPECT_EQ(Tensor().device<float>(), nullptr);
   EXPECT_THAT(errorOf([&] { full({2}, 1.0).device<int>(); }),
-              HasSubstr("device: a tensor of f32 is not read as s32, at tests/tensor/"));
+              HasSubstr("device: f32[2] is not read as s32, at tests/tensor/"));
 }
 
 TEST(HostMemory, IsOfTheTensorsType) {

@@ -297,8 +297,7 @@ TEST(Matmul, TransposesVectorsAndBatches) {
 
 TEST(Host, ReadsCheckTheType) {
   const Tensor x = counting({2});
-  EXPECT_THAT(errorOf([&] { x.scalar<int>(); }),
-              HasSubstr("scalar: a tensor of f32 is not read as s32"));
+  EXPECT_THAT(errorOf([&] { x.scalar<int>(); }), HasSubstr("scalar: f32[2] is not read as s32"));
   EXPECT_THAT(errorOf([&] { x.toHostVector<double>(); }), HasSubstr("not read as f64"));
   EXPECT_THAT(errorOf([] { Tensor().scalar<float>(); }), HasSubstr("the tensor is empty"));
   EXPECT_EQ(x.asScalar<int>(), 0);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "fl/autograd/tensor/ComposedAutogradExtension.h"
+#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/tensor/Composite.h"
 
@@ -143,7 +144,8 @@ Tensor ComposedAutogradExtension::batchnorm(Tensor& saveMean, Tensor& saveVar, c
   FL_USER_CHECK(runningVar.isEmpty() != keepsStatistics,
                 "batchnorm: running mean and variance must be both empty or neither");
   FL_USER_CHECK(train || keepsStatistics,
-                "batchnorm: needs running statistics where it does not train");
+                describeCall("batchnorm", typeToString(input.type(), input.shape())),
+                ": needs running statistics where it does not train");
 
   const dtype type = computeType(input.type());
   std::vector<Tensor> results =
