@@ -115,8 +115,9 @@ void addPass(PassExtension pass) {
 }
 
 std::string extensionsKey() {
-  return absl::StrCat(addedPasses().key(), fusionRules().key(), costModels().key(),
-                      planner::packers().key(), planner::orders().key());
+  return absl::StrCat(addedPasses().key(), "rules\n", fusionRules().key(), "models\n",
+                      costModels().key(), "packers\n", planner::packers().key(), "orders\n",
+                      planner::orders().key());
 }
 
 std::vector<PassInfo> passes() {
