@@ -29,6 +29,7 @@ using ::testing::StrEq;
 class PlainManager : public MemoryManagerAdapter {
  public:
   using MemoryManagerAdapter::MemoryManagerAdapter;
+  ~PlainManager() override { PlainManager::signalMemoryCleanup(); }
 
   void initialize() override {}
   void shutdown() override {}
