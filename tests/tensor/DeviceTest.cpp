@@ -84,9 +84,9 @@ TEST(HostMemory, IsOfTheTensorsType) {
   const Tensor x = full({2}, 1.5, dtype::f64), y = full({2}, 7, dtype::u16);
   float few[2];
   EXPECT_THAT(errorOf([&] { x.host(few); }),
-              HasSubstr("host: a tensor of f64 is not read as f32, at tests/tensor/"));
+              HasSubstr("host: f64[2] is not read as f32, at tests/tensor/"));
   EXPECT_THAT(errorOf([&] { x.host<float>(); }),
-              HasSubstr("host: a tensor of f64 is not read as f32, at tests/tensor/"));
+              HasSubstr("host: f64[2] is not read as f32, at tests/tensor/"));
   double values[2];
   x.host(values);
   EXPECT_THAT(values, ElementsAre(1.5, 1.5));
