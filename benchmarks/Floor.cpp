@@ -69,7 +69,7 @@ void dumpPlans(const Workload& workload, const std::filesystem::path& folder) {
 ir::Schedule steadyPlan(const Workload& workload, const std::string& stage) {
   const Folder folder("fl-floor");
   dumpPlans(workload, folder.path());
-  std::ifstream file(lastIn(lastIn(folder.path()), stage));
+  std::ifstream file(lastIn(lastIn(folder.path()), stage + ".flir"));
   return ir::parseSchedule(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
