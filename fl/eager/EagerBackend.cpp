@@ -229,8 +229,7 @@ class EagerBackend : public TensorBackend {
   runtime::KernelCache kernels_;
 };
 
-// Before the static objects of programs, which may be tensors.
-[[gnu::init_priority(200)]] const BackendRegistration registration("eager", makeEagerBackend);
+const BackendRegistration registration("eager", makeEagerBackend);
 
 }  // namespace
 

@@ -86,8 +86,7 @@ class LazyBackend : public TensorBackend {
   mutable lazy::Engine engine_;
 };
 
-// Before the static objects of programs, which may be tensors.
-[[gnu::init_priority(200)]] const BackendRegistration registration("lazy", makeLazyBackend);
+const BackendRegistration registration("lazy", makeLazyBackend);
 
 }  // namespace
 

@@ -47,7 +47,8 @@ TensorBackend& getBackend(const std::string& askedName, const std::string& asked
     for (const auto& entry : registry().factories) {
       known += (known.empty() ? "" : ", ") + entry.first;
     }
-    throwUser("backend \"", name, "\" does not exist; there are: ", known);
+    throwUser("backend \"", name, "\" does not exist; there are: ",
+              known.empty() ? "none before main() has begun" : known);
   }
   auto& backends = registry().backends;
   auto backend = backends.find({name, device});
