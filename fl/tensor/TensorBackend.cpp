@@ -44,9 +44,7 @@ TensorBackend& getBackend(const std::string& askedName, const std::string& asked
   const auto factory = registry().factories.find(name);
   if (factory == registry().factories.end()) {
     std::string known;
-    for (const auto& entry : registry().factories) {
-      known += (known.empty() ? "" : ", ") + entry.first;
-    }
+    for (const auto& [each, _] : registry().factories) known += (known.empty() ? "" : ", ") + each;
     throwUser("backend \"", name, "\" does not exist; there are: ",
               known.empty() ? "none before main() has begun" : known);
   }
