@@ -267,10 +267,10 @@ Json measureOptimizer() {
   return result;
 }
 
-// A step with some thousands of temporaries.
+// A step with 5,000 temporaries, five a layer.
 Workload deepStep() {
-  constexpr int kDepth = 700, kWidth = 16;
-  return {"planning of a perceptron of 700 layers", [] {
+  constexpr int kDepth = 1001, kWidth = 16;
+  return {absl::StrFormat("planning of a perceptron of %d layers", kDepth), [] {
             const auto model = std::make_shared<Sequential>();
             for (int i = 0; i < kDepth; ++i) {
               model->add(Linear(kWidth, kWidth));

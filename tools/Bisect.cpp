@@ -70,35 +70,26 @@ std::vector<NpyArray> resultsOf(const std::string& text, const std::string& devi
   return loaded->results();
 }
 
-// By parameter, whether the value depends on it.
-std::vector<bool> neededFor(const ir::Graph& graph, ir::ValueId id) {
-  std::vector<bool> needed(graph.valueCount());
-  needed[id] = true;
-  for (ir::ValueId value = id; !graph.isParameter(value); --value) {
-    if (needed[value]) {
-      for (ir::ValueId operand : graph.node(value).operands) {
-        needed[operand] = true;
-      }
-    }
-  }
-  return needed;
-}
+// A graph with inputs, and its results by the device ref.
+struct Case {
+  Case(ir::Graph recorded, std::vector<NpyArray> arrays)
+      : graph(std::move(recorded)),
+        inputs(std::move(arrays)),
+        expected(resultsOf(printGraph(graph, "g"), "ref", inputs)) {}
 
-// A graph whose one result is a value of another, with the inputs that it needs.
-struct Cut {
-  ir::Graph graph;
-  std::vector<NpyArray> inputs;
+  const ir::Graph graph;
+  const std::vector<NpyArray> inputs, expected;
 };
 
 class Bisection {
  public:
   Bisection(ir::Graph graph, std::vector<NpyArray> inputs)
-      : graph_(std::move(graph)), inputs_(std::move(inputs)) {}
+      : whole_(std::move(graph), std::move(inputs)) {}
 
   // The exit code.
   int run() const {
     for (const Stage& stage : stages()) {
-      const std::optional<std::string> difference = findDifference(stage, graph_, inputs_);
+      const std::optional<std::string> difference = findDifference(stage, whole_);
       std::cerr << "bisect: after " << stage.name << ": " << difference.value_or("as recorded")
                 << std::endl;
       if (difference) {
@@ -112,14 +103,13 @@ class Bisection {
 
  private:
   // In words, if what is compiled so far gives other results than the graph on the device ref.
-  static std::optional<std::string> findDifference(const Stage& stage, const ir::Graph& graph,
-                                                   const std::vector<NpyArray>& inputs) {
+  static std::optional<std::string> findDifference(const Stage& stage, const Case& of) {
     try {
-      const auto expected = resultsOf(printGraph(graph, "g"), "ref", inputs);
-      const auto actual = resultsOf(textAfter(stage, graph), stage.isCode ? "cpu" : "ref", inputs);
-      for (size_t i = 0; i < expected.size(); ++i) {
+      const auto actual =
+          resultsOf(textAfter(stage, of.graph), stage.isCode ? "cpu" : "ref", of.inputs);
+      for (size_t i = 0; i < actual.size(); ++i) {
         const Difference found =
-            compare(actual[i], expected[i], graph.parameters(), runTolerance());
+            compare(actual[i], of.expected[i], of.graph.parameters(), runTolerance());
         if (!found.accepted) {
           return detail::concat("result ", i, " differs by ", found.value);
         }
@@ -132,33 +122,31 @@ class Bisection {
 
   void report(const Stage& stage, const std::string& difference) const {
     std::cout << "// pass " << stage.name << ": " << difference << "\n";
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      const ir::ValueId id = graph_.idOfNode(i);
-      if (const auto cut = cutAt(id); cut && findDifference(stage, cut->graph, cut->inputs)) {
-        std::cout << "// first wrong value: %" << i << ", " << ir::opName(graph_.node(id).op)
+    const ir::Graph& graph = whole_.graph;
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      const std::optional<Case> cut = cutAt(graph.idOfNode(i));
+      if (cut && findDifference(stage, *cut)) {
+        std::cout << "// first wrong value: %" << i << ", " << ir::opName(graph.nodes()[i].op)
                   << ", which this graph computes alone\n"
                   << regionOf(stage, cut->graph) << printGraph(cut->graph, "g");
         return;
       }
     }
-    std::cout << "// only all results together show it\n" << printGraph(graph_, "g");
+    std::cout << "// only all results together show it\n" << printGraph(graph, "g");
   }
 
-  std::optional<Cut> cutAt(ir::ValueId id) const {
+  // Of that value alone, with the inputs that it needs.
+  std::optional<Case> cutAt(ir::ValueId id) const {
     GraphEdit edit;
     edit.results = {id};
-    std::optional<ir::Graph> graph = applyEdit(graph_, edit);
-    if (!graph) {
-      return std::nullopt;
+    std::optional<ir::Graph> graph = applyEdit(whole_.graph, edit);
+    if (!graph) return std::nullopt;
+    const std::vector<bool> needed = neededValues(whole_.graph, edit);
+    std::vector<NpyArray> inputs;
+    for (size_t i = 0; i < whole_.inputs.size(); ++i) {
+      if (needed[i]) inputs.push_back(whole_.inputs[i]);
     }
-    const std::vector<bool> needed = neededFor(graph_, id);
-    Cut cut{std::move(*graph), {}};
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (needed[i]) {
-        cut.inputs.push_back(inputs_[i]);
-      }
-    }
-    return cut;
+    return std::make_optional<Case>(std::move(*graph), std::move(inputs));
   }
 
   // The kernel that computes the one result, as comments; empty where there is none.
@@ -181,8 +169,7 @@ class Bisection {
     }
   }
 
-  const ir::Graph graph_;
-  const std::vector<NpyArray> inputs_;
+  const Case whole_;
 };
 
 }  // namespace

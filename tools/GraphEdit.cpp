@@ -13,11 +13,8 @@ class Editor {
       : graph_(graph), edit_(edit), names_(graph.valueCount(), -1) {}
 
   ir::Graph run() {
-    std::vector<ir::ValueId> results = edit_.results.value_or(graph_.results());
-    for (ir::ValueId& result : results) {
-      result = resolve(result);
-    }
-    const std::vector<bool> needed = findNeeded(results);
+    std::vector<ir::ValueId> results = this->results();
+    const std::vector<bool> needed = findNeeded();
     for (ir::ValueId id = 0; id < graph_.valueCount(); ++id) {
       if (needed[id] && isInput(id)) {
         addInput(id);
@@ -38,20 +35,9 @@ class Editor {
     return std::move(edited_);
   }
 
- private:
-  bool isInput(ir::ValueId id) const { return graph_.isParameter(id) || edit_.inputs.contains(id); }
-
-  ir::ValueId resolve(ir::ValueId id) const {
-    for (auto found = edit_.replaced.find(id); found != edit_.replaced.end();
-         found = edit_.replaced.find(id)) {
-      id = found->second;
-    }
-    return id;
-  }
-
-  std::vector<bool> findNeeded(const std::vector<ir::ValueId>& results) const {
+  std::vector<bool> findNeeded() const {
     std::vector<bool> needed(graph_.valueCount(), false);
-    for (ir::ValueId result : results) {
+    for (ir::ValueId result : results()) {
       needed[result] = true;
     }
     for (ir::ValueId id = graph_.valueCount(); id-- > 0;) {
@@ -62,6 +48,25 @@ class Editor {
       }
     }
     return needed;
+  }
+
+ private:
+  std::vector<ir::ValueId> results() const {
+    std::vector<ir::ValueId> results = edit_.results.value_or(graph_.results());
+    for (ir::ValueId& result : results) {
+      result = resolve(result);
+    }
+    return results;
+  }
+
+  bool isInput(ir::ValueId id) const { return graph_.isParameter(id) || edit_.inputs.contains(id); }
+
+  ir::ValueId resolve(ir::ValueId id) const {
+    for (auto found = edit_.replaced.find(id); found != edit_.replaced.end();
+         found = edit_.replaced.find(id)) {
+      id = found->second;
+    }
+    return id;
   }
 
   void addInput(ir::ValueId id) {
@@ -100,6 +105,10 @@ class Editor {
 };
 
 }  // namespace
+
+std::vector<bool> neededValues(const ir::Graph& graph, const GraphEdit& edit) {
+  return Editor(graph, edit).findNeeded();
+}
 
 std::optional<ir::Graph> applyEdit(const ir::Graph& graph, const GraphEdit& edit) {
   try {

@@ -24,6 +24,9 @@ struct GraphEdit {
   std::map<std::pair<ir::ValueId, size_t>, Dim> attrs = {};
 };
 
+// By value, whether the edited graph's results depend on it.
+std::vector<bool> neededValues(const ir::Graph& graph, const GraphEdit& edit);
+
 // Nothing if types do not fit: a changed extent, say, where two operands must have equal ones.
 std::optional<ir::Graph> applyEdit(const ir::Graph& graph, const GraphEdit& edit);
 

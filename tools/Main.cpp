@@ -35,9 +35,12 @@ int runCommand(int argc, char** argv) {
     }
   }
   const bool asked = name == "--help";
-  (asked ? std::cout : std::cerr)
-      << "usage: fl opt|run|memory|view|reduce|bisect [flags] FILE.flir, or fl "
-         "doc PAGE   (fl opt --help lists the flags of opt)\n";
+  std::ostream& out = asked ? std::cout : std::cerr;
+  out << "usage: fl ";
+  for (const Command& command : kCommands) {
+    out << (&command == kCommands ? "" : "|") << command.name;
+  }
+  out << " ...   (fl opt --help says what opt takes)\n";
   return asked ? 0 : 1;
 }
 

@@ -17,9 +17,8 @@ inline void injectFault(const char* place) {
   }
 }
 
-// True if FL_FAULT has the rule or operator of this name compute something else.
-inline bool isWrong(const char* name) {
-  return !flags().fault.empty() && flags().fault == std::string("wrong:") + name;
-}
+// True if FL_FAULT has a rule or operator compute something else; and that of this name.
+inline bool isAnyWrong() { return flags().fault.starts_with("wrong:"); }
+inline bool isWrong(const char* name) { return isAnyWrong() && flags().fault.substr(6) == name; }
 
 }  // namespace fl

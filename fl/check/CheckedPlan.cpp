@@ -95,10 +95,10 @@ std::string describeNan(const ir::Node& node, const std::vector<HostOperand>& op
     ranges += (ranges.empty() ? "; " : ", ") + rangeOf(operand);
   }
   const Dim first = nan ? *nan : *firstOf(node.type, result, isNotFinite);
-  return detail::concat("element ", first,
-                        nan ? " is NaN and no operand holds one"
-                            : " is infinite and all operands are finite",
-                        ranges);
+  return detail::concat(
+      "element ", first,
+      nan ? " is NaN and no operand holds one" : " is infinite and all operands are finite",
+      ranges);
 }
 
 // The rest of a walk of operators goes on from a warning, one a line.
@@ -170,11 +170,8 @@ void checkReference(const ir::Node& node, const std::vector<HostOperand>& operan
 class CheckedPlan final : public runtime::LoadedSchedule {
  public:
   CheckedPlan(const ir::Graph& graph, std::unique_ptr<runtime::LoadedSchedule> plan,
-              const std::string& flag, runtime::Device& device, runtime::KernelCache* kernels)
-      : plan_(std::move(plan)),
-        alone_(makeUnfusedPlan(graph, device, kernels,
-                               flag == "ref" ? Watch(checkReference) : nanWatch(flag))),
-        compares_(flag == "ref") {
+              runtime::Device& device, runtime::KernelCache* kernels)
+      : plan_(std::move(plan)), alone_(makeUnfusedPlan(graph, device, kernels, checkReference)) {
     for (const ir::Node& node : graph.nodes()) {
       callsLibraries_ = callsLibraries_ || ir::opKind(node.op) == Kind::Library;
     }
@@ -186,8 +183,7 @@ class CheckedPlan final : public runtime::LoadedSchedule {
   Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
               std::span<const bool> spare) const override {
     // First, as the plan may write over its parameters.
-    Outputs alone = alone_->run(buffers, numbers, {});
-    if (!compares_) return alone;
+    const Outputs alone = alone_->run(buffers, numbers, {});
     Outputs outputs = plan_->run(buffers, numbers, spare);
     for (size_t i = 0; i < outputs.size(); ++i) {
       compare(results_[i], outputs[i]->data(), alone[i]->data());
@@ -222,7 +218,6 @@ class CheckedPlan final : public runtime::LoadedSchedule {
   }
 
   const std::unique_ptr<runtime::LoadedSchedule> plan_, alone_;
-  const bool compares_;
   bool callsLibraries_ = false;
   std::vector<ir::Node> results_;  // the nodes that make the outputs
 };
@@ -236,7 +231,8 @@ bool isWanted(const std::string& flag) {
 std::unique_ptr<runtime::LoadedSchedule> makeCheckedPlan(
     const ir::Graph& graph, std::unique_ptr<runtime::LoadedSchedule> plan, const std::string& flag,
     runtime::Device& device, runtime::KernelCache* kernels) {
-  return std::make_unique<CheckedPlan>(graph, std::move(plan), flag, device, kernels);
+  if (flag != "ref") return makeUnfusedPlan(graph, device, kernels, nanWatch(flag));
+  return std::make_unique<CheckedPlan>(graph, std::move(plan), device, kernels);
 }
 
 }  // namespace fl::check

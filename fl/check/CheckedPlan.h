@@ -1,6 +1,6 @@
 // FL_CHECK=ref and FL_CHECK=nan: a plan beside which, or in place of which, its graph runs operator
 // by operator, to find the first operator that is wrong. With nan it takes as long as eager mode and
-// two looks at every value, with ref two to a hundred times as long.
+// a look at every value, with ref two to a hundred times as long.
 #pragma once
 
 #include <memory>

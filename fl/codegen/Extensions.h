@@ -26,7 +26,7 @@ struct PassExtension {
 };
 // Throws std::invalid_argument for a name that is taken, and if there is no such place.
 void addPass(PassExtension pass);
-ir::Slot<PassExtension>& addedPasses();
+inline ir::Slot<PassExtension>& addedPasses() { return ir::slotOf<PassExtension>(); }
 
 // Whether nodes, in ascending order, may share a kernel: all rules have to allow it. Asked for
 // every kernel that fusion thinks of, also with nodes that a kernel would compute again.
@@ -35,7 +35,7 @@ struct FusionRule {
   int version = 1;
   std::function<bool(const ir::Graph& graph, const std::vector<ir::ValueId>& nodes)> allows;
 };
-ir::Slot<FusionRule>& fusionRules();
+inline ir::Slot<FusionRule>& fusionRules() { return ir::slotOf<FusionRule>(); }
 
 // Milliseconds of compiling a kernel of these nodes and so many loads; kernels beyond ten are not
 // fused. Of several models and ours the largest holds.
@@ -45,7 +45,7 @@ struct CostModel {
   std::function<double(const ir::Graph& graph, const std::vector<ir::ValueId>& nodes, size_t loads)>
       milliseconds;
 };
-ir::Slot<CostModel>& costModels();
+inline ir::Slot<CostModel>& costModels() { return ir::slotOf<CostModel>(); }
 
 // Names and versions of all that takes part in making plans.
 std::string extensionsKey();

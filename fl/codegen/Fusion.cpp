@@ -527,11 +527,6 @@ class Fuser {
 
 }  // namespace
 
-ir::Slot<FusionRule>& fusionRules() {
-  static auto& slot = *new ir::Slot<FusionRule>;
-  return slot;
-}
-
 bool rulesAllow(const Graph& graph, const std::vector<ValueId>& nodes) {
   const auto allows = [&](const FusionRule& rule) { return rule.allows(graph, nodes); };
   return std::ranges::all_of(*fusionRules().all(), allows);

@@ -164,11 +164,6 @@ double compileMilliseconds(const Graph& graph, const std::vector<ValueId>& nodes
   return milliseconds;
 }
 
-ir::Slot<CostModel>& costModels() {
-  static auto& slot = *new ir::Slot<CostModel>;
-  return slot;
-}
-
 FusionCost costOf(const Graph& graph, const FusionPlan& plan, const std::vector<bool>& stored,
                   const FusionGroup& group) {
   std::vector<ValueId> nodes = group.nodes;

@@ -47,8 +47,11 @@ void insert(const PassExtension& pass, Rows* rows) {
   auto place = pass.after.empty() ? anchor : anchor + 1;
   const auto isSame = [&](const PassRow& row) { return row.isAdded && row.after == pass.after; };
   while (place != rows->end() && !pass.after.empty() && isSame(*place)) ++place;
-  FL_USER_CHECK(pass.before.empty() || place <= find(*rows, pass.before), "addPass: ", pass.name,
-                ": behind ", pass.after, " is not ahead of ", pass.before);
+  const auto end = pass.before.empty() ? rows->end() : find(*rows, pass.before);
+  FL_USER_CHECK(pass.before.empty() || end != rows->end(), "addPass: ", pass.name,
+                ": there is no pass \"", pass.before, "\"");
+  FL_USER_CHECK(place <= end, "addPass: ", pass.name, ": behind ", pass.after, " is not ahead of ",
+                pass.before);
   rows->insert(place, {{anchor->info.stage, pass.name, pass.why}, pass.run, true, pass.after});
 }
 
@@ -102,11 +105,6 @@ std::set<std::string> parseSkipped(const Rows& rows, const std::string& list) {
 }
 
 }  // namespace
-
-ir::Slot<PassExtension>& addedPasses() {
-  static auto& slot = *new ir::Slot<PassExtension>;
-  return slot;
-}
 
 void addPass(PassExtension pass) {
   Rows rows = pipeline();

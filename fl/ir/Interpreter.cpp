@@ -12,6 +12,7 @@
 #include "fl/base/Error.h"
 #include "fl/ir/HostBuilder.h"
 #include "fl/ir/Inference.h"
+#include "fl/ir/LongSum.h"
 #include "fl/ir/Meaning.h"
 
 namespace fl::ir {
@@ -20,22 +21,6 @@ namespace {
 // Elements of one dtype, widened: floats to double.
 template <typename T>
 using Wide = std::conditional_t<std::is_integral_v<T>, T, double>;
-
-// A sum of doubles without the errors of a long one (A. Neumaier, "Rundungsfehleranalyse einiger
-// Verfahren zur Summation endlicher Summen", 1974).
-class LongSum {
- public:
-  explicit LongSum(double first = 0) : sum_(first) {}
-  void add(double x) {
-    const double sum = sum_ + x;
-    lost_ += std::fabs(sum_) >= std::fabs(x) ? (sum_ - sum) + x : (x - sum) + sum_;
-    sum_ = sum;
-  }
-  explicit operator double() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }
-
- private:
-  double sum_, lost_ = 0;
-};
 
 template <typename T>
 Wide<T> load(const void* data, Dim index) {

@@ -1,5 +1,5 @@
-// Slots: places of the compiler where code from outside of the tree takes part. Each is a function
-// that returns a Slot, beside what it extends; docs/researching.md lists them.
+// Slots: places of the compiler where code from outside of the tree takes part, one a type of
+// extension. Each has a function of its own beside what it extends; docs/researching.md lists them.
 #pragma once
 
 #include <algorithm>
@@ -69,5 +69,12 @@ class Slot {
   mutable std::mutex mutex_;
   std::shared_ptr<const List> list_ = std::make_shared<List>();
 };
+
+// The one of its type; never destroyed.
+template <class Extension>
+Slot<Extension>& slotOf() {
+  static auto& slot = *new Slot<Extension>;
+  return slot;
+}
 
 }  // namespace fl::ir

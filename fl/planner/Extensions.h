@@ -18,7 +18,7 @@ struct PackerExtension {
   int version = 1;
   std::function<std::vector<size_t>(const std::vector<Interval>& intervals)> pack;
 };
-ir::Slot<PackerExtension>& packers();
+inline ir::Slot<PackerExtension>& packers() { return ir::slotOf<PackerExtension>(); }
 
 // The steps in another order; that of the lowest peak of all is taken. Throws InternalError out of
 // the pass if a step is missing or comes before one that it needs (fl/planner/Dependencies.h).
@@ -27,6 +27,6 @@ struct OrderExtension {
   int version = 1;
   std::function<std::vector<int>(const ir::Schedule& schedule)> order;
 };
-ir::Slot<OrderExtension>& orders();
+inline ir::Slot<OrderExtension>& orders() { return ir::slotOf<OrderExtension>(); }
 
 }  // namespace fl::planner

@@ -247,11 +247,6 @@ std::vector<size_t> pack(const std::vector<Interval>& intervals) {
   return best;
 }
 
-ir::Slot<PackerExtension>& packers() {
-  static auto& slot = *new ir::Slot<PackerExtension>;
-  return slot;
-}
-
 void placeTemporaries(ir::Schedule* schedule) {
   std::vector<Interval> intervals;
   for (const ir::Temporary& t : schedule->temporaries) {

@@ -250,11 +250,6 @@ std::vector<Order> ordersOf(const ir::Schedule& schedule) {
   return orders;
 }
 
-ir::Slot<OrderExtension>& orders() {
-  static auto& slot = *new ir::Slot<OrderExtension>;
-  return slot;
-}
-
 void reorder(const Order& order, ir::Schedule* schedule) {
   std::vector<ir::Step> steps;
   for (int step : order.steps) {

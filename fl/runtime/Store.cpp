@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "fl/base/AtomicFile.h"
+#include "fl/base/Fault.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Hash.h"
 #include "fl/base/Log.h"
@@ -143,8 +144,7 @@ const char* environment(const char* name) {
 
 std::unique_ptr<Store> openStore(const std::string& kind) {
   const fs::path folder = cacheFolder();
-  const bool isWrong = flags().fault.starts_with("wrong:");
-  if (flags().cache == "off" || isWrong || folder.empty()) {
+  if (flags().cache == "off" || isAnyWrong() || folder.empty()) {
     return nullptr;
   }
   return std::make_unique<Store>(folder / kind, Flags::toInt("FL_CACHE_BYTES", flags().cacheBytes));

@@ -82,6 +82,8 @@ TEST_F(Extensions, PassesHaveAPlace) {
     return errorOf([&] { codegen::addPass({.name = name, .after = after, .before = before}); });
   };
   EXPECT_THAT(add("ours", "nowhere", ""), HasSubstr("addPass: ours: there is no pass \"nowhere\""));
+  EXPECT_THAT(add("ours", "cse", "nowhere"),
+              HasSubstr("addPass: ours: there is no pass \"nowhere\""));
   EXPECT_THAT(add("ours", "", ""), HasSubstr("addPass: ours: there is no pass \"\""));
   EXPECT_THAT(add("ours", "dce", "cse"),
               HasSubstr("addPass: ours: behind dce is not ahead of cse"));

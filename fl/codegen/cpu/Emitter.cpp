@@ -54,11 +54,6 @@ std::string emitterVersion() {
   return detail::concat(LLVM_VERSION_STRING, " ", kSourceHash, "\n", emitters().key());
 }
 
-ir::Slot<EmitterExtension>& emitters() {
-  static auto& slot = *new ir::Slot<EmitterExtension>;
-  return slot;
-}
-
 ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
                         ir::Stores stores) {
   injectFault("emit");

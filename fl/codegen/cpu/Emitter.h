@@ -32,7 +32,7 @@ struct EmitterExtension {
                                             const std::string& name, ir::Stores stores)>
       emit;
 };
-ir::Slot<EmitterExtension>& emitters();
+inline ir::Slot<EmitterExtension>& emitters() { return ir::slotOf<EmitterExtension>(); }
 
 // The same as text, for dumps: LLVM IR, and assembly.
 std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,
