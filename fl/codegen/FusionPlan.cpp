@@ -81,9 +81,7 @@ std::vector<GroupRead> readsOf(const Graph& graph, const FusionPlan& plan,
 bool findReads(const Graph& graph, const FusionPlan& plan, const std::vector<ValueId>& again,
                ValueId operand, std::vector<GroupRead>* reads) {
   const ResolvedValue& value = plan.values[operand];
-  if (graph.isNumber(value.base)) {
-    return true;
-  }
+  if (graph.isNumber(value.base)) return true;
   if (plan.inlined[value.base]) {
     reads->push_back({operand, indexLayout(graph.node(value.base))});
     return true;

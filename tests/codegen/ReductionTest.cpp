@@ -2,6 +2,7 @@
 // stages, several axes; against the reference, bit for bit.
 #include <cmath>
 
+#include "fl/codegen/cpu/KernelPlan.h"
 #include "tests/codegen/EmitterHarness.h"
 
 namespace fl::testing {
@@ -39,6 +40,32 @@ ir::Kernel reductions(int rank, uint32_t reduced, dtype type, ir::Stride first) 
   for (int r = 0; r < 4; ++r) totals.push_back(maker.total(r, type));
   maker.beginStage(false);
   for (int total : totals) maker.store(total, keptClasses(maker.kernel()));
+  return maker.kernel();
+}
+
+// exp stands for any function: 1 / (1 + x^2) keeps the comparison exact.
+int bump(KernelMaker& maker, int x, int one) {
+  return maker.apply(Op::Div, {one, maker.apply(Op::Add, {one, maker.apply(Op::Mul, {x, x})})});
+}
+
+// Three sweeps as in softmax; the second one stores too, and a stage without sweep follows.
+ir::Kernel normalization(int rank, uint32_t reduced) {
+  KernelMaker maker(rank, reduced);
+  const auto all = classes(rank, kOne, kAny);
+  const int x = maker.input(dtype::f32, all), one = maker.scalar(dtype::f32);
+  const int perKept = maker.input(dtype::f32, keptClasses(maker.kernel()));
+  maker.beginStage(true);
+  maker.reduce(Op::Amax, x);
+  const int shifted = maker.apply(Op::Sub, {x, maker.total(0, dtype::f32)});
+  const int part = bump(maker, shifted, one);
+  maker.beginStage(true);
+  maker.reduce(Op::Sum, part);
+  maker.store(shifted, all);
+  const int inverse = maker.apply(Op::Div, {perKept, maker.total(1, dtype::f32)});
+  maker.beginStage(false);
+  maker.store(inverse, keptClasses(maker.kernel()));
+  maker.beginStage(true);
+  maker.store(maker.apply(Op::Mul, {part, inverse}), all);
   return maker.kernel();
 }
 
@@ -124,9 +151,34 @@ TEST(Reduction, ColumnsOfEveryWidth) {
   std::mt19937_64 random(testSeed(24));
   std::vector<std::vector<int64_t>> extents;
   for (int64_t n : {1, 15, 16, 17, 31, 32, 100, 127, 128, 129, 300}) extents.push_back({n, 5});
-  for (dtype type : {dtype::f32, dtype::f64, dtype::s16, dtype::u32, dtype::b8}) {
+  for (dtype type : {dtype::f32, dtype::f64, dtype::s16, dtype::u32, dtype::u8, dtype::b8}) {
     check(reductions(2, 2, type, kOne), extents, random);
     check(reductions(2, 2, type, kAny), extents, random);
+  }
+}
+
+// More columns than a tile has sums for; what several sweeps read is cut by its height, too.
+TEST(Reduction, ColumnsOfSeveralTiles) {
+  std::mt19937_64 random(testSeed(28));
+  for (dtype type : {dtype::f32, dtype::f64, dtype::u8}) {
+    check(reductions(2, 2, type, kOne), {{4100, 3}, {2049, 140}, {1024, 9}}, random);
+  }
+  check(normalization(2, 2), {{1500, 300}, {1025, 2}}, random);
+}
+
+TEST(Reduction, BytesFillARegister) {
+  const auto lanes = [](const ir::Kernel& kernel, const ir::Target& target) {
+    return codegen::cpu::planKernel(kernel, target, ir::Stores::Cached).lanes;
+  };
+  KernelMaker filled(1, 0);
+  const int number = filled.scalar(dtype::f32);
+  filled.beginStage(false);
+  filled.store(number, {kZero});
+  for (const ir::Target& target : targets()) {
+    EXPECT_EQ(lanes(reductions(2, 2, dtype::u8, kOne), target), target.vectorBits / 8);
+    EXPECT_EQ(lanes(reductions(2, 2, dtype::u8, kAny), target), ir::kLanes);
+    EXPECT_EQ(lanes(reductions(2, 2, dtype::s16, kOne), target), ir::kLanes);
+    EXPECT_EQ(lanes(filled.kernel(), target), ir::kLanes);
   }
 }
 
@@ -165,32 +217,6 @@ TEST(Reduction, SumsAreSums) {
     }
     for (int64_t i = 0; i < launch.domain(); ++i) EXPECT_NEAR(out[i], sums[i], 1e-9);
   }
-}
-
-// exp stands for any function: 1 / (1 + x^2) keeps the comparison exact.
-int bump(KernelMaker& maker, int x, int one) {
-  return maker.apply(Op::Div, {one, maker.apply(Op::Add, {one, maker.apply(Op::Mul, {x, x})})});
-}
-
-// Three sweeps as in softmax; the second one stores too, and a stage without sweep follows.
-ir::Kernel normalization(int rank, uint32_t reduced) {
-  KernelMaker maker(rank, reduced);
-  const auto all = classes(rank, kOne, kAny);
-  const int x = maker.input(dtype::f32, all), one = maker.scalar(dtype::f32);
-  const int perKept = maker.input(dtype::f32, keptClasses(maker.kernel()));
-  maker.beginStage(true);
-  maker.reduce(Op::Amax, x);
-  const int shifted = maker.apply(Op::Sub, {x, maker.total(0, dtype::f32)});
-  const int part = bump(maker, shifted, one);
-  maker.beginStage(true);
-  maker.reduce(Op::Sum, part);
-  maker.store(shifted, all);
-  const int inverse = maker.apply(Op::Div, {perKept, maker.total(1, dtype::f32)});
-  maker.beginStage(false);
-  maker.store(inverse, keptClasses(maker.kernel()));
-  maker.beginStage(true);
-  maker.store(maker.apply(Op::Mul, {part, inverse}), all);
-  return maker.kernel();
 }
 
 TEST(Reduction, SeveralStages) {

@@ -6,7 +6,6 @@
 namespace fl::codegen::cpu {
 
 using ir::KernelOperand;
-using ir::kLanes;
 using ir::Stride;
 
 namespace {
@@ -28,7 +27,7 @@ KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target,
       walkedAxes_(keptAxesAbove0(kernel)),
       builder_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       math_(builder_, target.vectorBits == 512),
-      memory_(math_, target.vectorBits == 512, stores),
+      memory_(math_, plan_.lanes, target.vectorBits == 512, stores),
       arguments_(loadArguments(function)),
       begin_(function->getArg(1)),
       end_(function->getArg(2)),
@@ -169,7 +168,7 @@ KernelEmitter::Position KernelEmitter::walkStep(const Position& now) {
   llvm::Value* end = builder_.CreateAdd(now.along, length);
   if (inner == 0) {
     computeScalarsOfAllStages();
-    emitRun(now.along, end);
+    kernel_.columns() ? emitColumns(now.along, end) : emitMap(now.along, end);
     return advanced(now, length, {number(1), number(1)});
   }
   const Runs runs = runsAhead(now);
@@ -208,7 +207,7 @@ void KernelEmitter::emitNest(const Position& now, llvm::Value* end, const Runs& 
       computeScalarsOfAllStages();
       fetchAhead();
       fetchLines(now, line, plane);
-      emitRun(now.along, end);
+      emitMap(now.along, end);
       return Values{};
     });
   };
@@ -291,26 +290,31 @@ void KernelEmitter::fetchLines(const Position& now, llvm::Value* line, llvm::Val
   }
 }
 
-void KernelEmitter::emitRun(llvm::Value* begin, llvm::Value* end) {
+void KernelEmitter::emitMap(llvm::Value* begin, llvm::Value* end) {
+  forBlocks(begin, end, [&] { emitBody(0, [](int, int, LlvmValue) {}); });
+}
+
+void KernelEmitter::forBlocks(llvm::Value* begin, llvm::Value* end,
+                              llvm::function_ref<void()> body) {
   const auto block = [&](const std::vector<Lanes>& lanes) {
     ValueScopes::Scope scope(values_);
     values_.setLanes(lanes);
-    emitBlock();
+    body();
     return Values{};
   };
-  // Full vectors from `from` on, then the rest up to `to` under masks; returns where it stands.
-  const auto full = [&](llvm::Value* from) {
-    llvm::Value* middle = endOfWhole(from, end, int64_t{kLanes} * plan_.unroll);
-    emitFor(builder_, from, middle, int64_t{kLanes} * plan_.unroll, {},
-            [&](llvm::Value* i, const Values&) { return block(fullLanes(i, plan_.unroll)); });
-    if (plan_.rest == 0) return middle;
-    llvm::Value* last = endOfWhole(middle, end, int64_t{kLanes} * plan_.rest);
-    emitFor(builder_, middle, last, int64_t{kLanes} * plan_.rest, {},
-            [&](llvm::Value* i, const Values&) { return block(fullLanes(i, plan_.rest)); });
+  const auto turns = [&](llvm::Value* from, int vectors) {
+    const int64_t step = int64_t{plan_.lanes} * vectors;
+    llvm::Value* last = endOfWhole(from, end, step);
+    emitFor(builder_, from, last, step, {},
+            [&](llvm::Value* i, const Values&) { return block(fullLanes(i, vectors)); });
     return last;
   };
+  const auto full = [&](llvm::Value* from) {
+    llvm::Value* last = turns(from, plan_.unroll);
+    return plan_.rest ? turns(last, 1) : last;
+  };
   const auto masked = [&](llvm::Value* from, llvm::Value* to) {
-    emitFor(builder_, from, to, kLanes, {},
+    emitFor(builder_, from, to, plan_.lanes, {},
             [&](llvm::Value* i, const Values&) { return block({maskedLanes(i, to)}); });
   };
   if (stores_ != ir::Stores::Aligning) return masked(full(begin), end);
@@ -333,20 +337,9 @@ llvm::Value* KernelEmitter::alignedIndex(llvm::Value* index) {
   llvm::Value* row = values_.at(static_cast<int>(output - kernel_.operands.begin()));
   llvm::Value* address = builder_.CreatePtrToInt(row, builder_.getInt64Ty());
   address = builder_.CreateAdd(address, builder_.CreateMul(index, number(size)));
-  const int64_t alignment = std::min<int64_t>(64, kLanes * size);
+  const int64_t alignment = std::min<int64_t>(64, plan_.lanes * size);
   llvm::Value* bytes = builder_.CreateAnd(builder_.CreateNeg(address), number(alignment - 1));
   return builder_.CreateAdd(index, builder_.CreateUDiv(bytes, number(size)));
-}
-
-void KernelEmitter::emitBlock() {
-  for (int stage = 0; stage < static_cast<int>(kernel_.stages.size()); ++stage) {
-    if (kernel_.stages[stage].sweep) {
-      values_.compute(stage);
-      sweepColumns(stage);
-    } else {
-      emitBody(stage, [](int, int, LlvmValue) {});
-    }
-  }
 }
 
 void KernelEmitter::emitElement() {
@@ -382,14 +375,6 @@ void KernelEmitter::computeScalarsOfAllStages() {
   }
 }
 
-llvm::Value* KernelEmitter::smaller(llvm::Value* x, llvm::Value* y) {
-  return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y);
-}
-
-llvm::Value* KernelEmitter::larger(llvm::Value* x, llvm::Value* y) {
-  return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y);
-}
-
 llvm::Value* KernelEmitter::endOfWhole(llvm::Value* begin, llvm::Value* end, int64_t step) {
   llvm::Value* whole = builder_.CreateAnd(builder_.CreateSub(end, begin), number(-step));
   return builder_.CreateAdd(begin, whole);
@@ -398,19 +383,20 @@ llvm::Value* KernelEmitter::endOfWhole(llvm::Value* begin, llvm::Value* end, int
 std::vector<Lanes> KernelEmitter::fullLanes(llvm::Value* index, int vectors) {
   std::vector<Lanes> lanes;
   for (int vector = 0; vector < vectors; ++vector) {
-    lanes.push_back({builder_.CreateAdd(index, number(int64_t{vector} * kLanes))});
+    lanes.push_back({builder_.CreateAdd(index, number(int64_t{vector} * plan_.lanes))});
   }
   return lanes;
 }
 
 Lanes KernelEmitter::maskedLanes(llvm::Value* index, llvm::Value* end) {
-  uint32_t numbers[kLanes];
-  std::iota(std::begin(numbers), std::end(numbers), 0);
+  llvm::SmallVector<uint32_t> numbers(plan_.lanes);
+  std::iota(numbers.begin(), numbers.end(), 0);
   llvm::Value* rest = builder_.CreateSub(end, index);
-  llvm::Value* limit = builder_.CreateTrunc(smaller(rest, number(kLanes)), builder_.getInt32Ty());
+  llvm::Value* limit =
+      builder_.CreateTrunc(smaller(rest, number(plan_.lanes)), builder_.getInt32Ty());
   llvm::Value* mask =
       builder_.CreateICmpULT(llvm::ConstantDataVector::get(builder_.getContext(), numbers),
-                             builder_.CreateVectorSplat(kLanes, limit));
+                             builder_.CreateVectorSplat(plan_.lanes, limit));
   return {index, mask, rest};
 }
 

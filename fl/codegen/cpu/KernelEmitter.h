@@ -24,7 +24,8 @@ class KernelEmitter {
   void emit();
 
  private:
-  using Reduces = std::vector<ir::KernelStage::Reduce>;
+  using Reduce = ir::KernelStage::Reduce;
+  using Reduces = std::vector<Reduce>;
   using TakeReduced = llvm::function_ref<void(int vector, int reduction, LlvmValue value)>;
 
   // Where the walk over the domain stands.
@@ -60,10 +61,11 @@ class KernelEmitter {
   void fetchLines(const Position& now, llvm::Value* line, llvm::Value* plane);
   void fetch(llvm::Value* address);
 
-  // Maps and column kernels: indices [begin, end) of axis 0.
-  void emitRun(llvm::Value* begin, llvm::Value* end);
+  // Maps: indices [begin, end) of axis 0.
+  void emitMap(llvm::Value* begin, llvm::Value* end);
+  // Runs `body` with the lanes of each block of [begin, end): full vectors, then masked ones.
+  void forBlocks(llvm::Value* begin, llvm::Value* end, llvm::function_ref<void()> body);
   llvm::Value* alignedIndex(llvm::Value* index);
-  void emitBlock();
 
   // Tiled maps: indices [begin, end) of axis 0 for `runs` indices of axis 1 from `first` on.
   void emitTiles(llvm::Value* begin, llvm::Value* end, llvm::Value* first, llvm::Value* runs);
@@ -100,35 +102,48 @@ class KernelEmitter {
                     llvm::function_ref<Values(const Values&)> body);
   void sweepRow(int stage);
   // total = op(total, part), in the type of the total.
-  llvm::Value* addToTotal(const ir::KernelStage::Reduce& reduce, llvm::Value* total,
-                          llvm::Value* part);
+  llvm::Value* addToTotal(const Reduce& reduce, llvm::Value* total, llvm::Value* part);
   // Asks for what the first sweep of the next kept element reads, while the later sweeps of this
   // one read from the caches what the first has left there. What one of them asks for again costs
   // little; what is asked for in one alone comes too fast for the memory.
   void fetchNextRow(int stage, llvm::Value* index);
-  // Asks, of each input along memory, for so many vectors from `index` on, as many bytes ahead as
-  // ahead(stride along `axis`, size of an element) says.
-  void fetchBlocks(int axis, llvm::Value* index, int64_t vectors,
-                   llvm::function_ref<llvm::Value*(llvm::Value*, int64_t)> ahead);
-  LlvmValue roundedTotal(const ir::KernelStage::Reduce& reduce, llvm::Value* total);
   Values sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);
   Values sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end, const Values& pairs);
   Values sweepTail(int stage, llvm::Value* begin, llvm::Value* end, const Values& tails);
-  llvm::AllocaInst* allocate(llvm::Type* type);
-  void sweepColumns(int stage);
-  Values sweepColumnPart(int stage, const SweepPart& part);
+
+  // Of a reduction, for each element of a tile of columns.
+  struct TileSums {
+    ElementRow parts;
+    ElementRow totals;
+  };
+  // How many columns are swept together: long pieces of memory, or, where a later sweep reads them
+  // again, what the cache keeps for it.
+  llvm::Value* columnTile();
+  // Column kernels: indices [begin, end) of axis 0.
+  void emitColumns(llvm::Value* begin, llvm::Value* end);
+  // Gives the sums of a tile memory, which is addressed by the index of axis 0.
+  void placeSums(llvm::Value* tileBegin);
+  // Makes the totals known, for the current lanes, that the stage needs of earlier sweeps.
+  void setTotals(int stage);
+  void sweepColumns(int stage, llvm::Value* begin, llvm::Value* end);
+  // Adds indices [first, last) of the lowest reduced axis to the parts of the current lanes.
+  void sweepBlock(int stage, llvm::Value* first, llvm::Value* last);
 
   int lowestReducedAxis() const { return __builtin_ctz(kernel_.reduced); }
   std::vector<int> turningAxes() const;
   const Reduces& reduces(int stage) const { return kernel_.stages[stage].reduces; }
-  dtype typeOf(const ir::KernelStage::Reduce& reduce) const;
-  dtype totalTypeOf(const ir::KernelStage::Reduce& reduce) const;
+  dtype typeOf(const Reduce& reduce) const { return kernel_.values[reduce.value].type; }
+  dtype totalTypeOf(const Reduce& reduce) const { return ir::totalType(reduce.op, typeOf(reduce)); }
   LlvmValue initial(ir::Op op, dtype type, bool vector);
   LlvmValue foldLanes(ir::Op op, LlvmValue first, LlvmValue second, LlvmValue tail);
 
   llvm::Value* number(int64_t value) { return builder_.getInt64(value); }
-  llvm::Value* smaller(llvm::Value* x, llvm::Value* y);
-  llvm::Value* larger(llvm::Value* x, llvm::Value* y);
+  llvm::Value* smaller(llvm::Value* x, llvm::Value* y) {
+    return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y);
+  }
+  llvm::Value* larger(llvm::Value* x, llvm::Value* y) {
+    return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y);
+  }
   // begin plus the whole multiples of `step`, a power of two, below end.
   llvm::Value* endOfWhole(llvm::Value* begin, llvm::Value* end, int64_t step);
   std::vector<Lanes> fullLanes(llvm::Value* index, int vectors);
@@ -151,6 +166,7 @@ class KernelEmitter {
   const ir::Stores stores_;
   const int vectorBits_;
   const std::vector<TileCopy> copies_;  // of tiled maps
+  std::vector<TileSums> sums_;          // of column kernels, by reduction
 };
 
 }  // namespace fl::codegen::cpu

@@ -1,7 +1,6 @@
 #include "fl/codegen/cpu/KernelPlan.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace fl::codegen::cpu {
 namespace {
@@ -165,9 +164,23 @@ std::vector<bool> readAsVectors(const Kernel& kernel) {
   return read;
 }
 
-// Two vectors hide latencies in a map or row kernel; a column kernel also walks memory in runs of
-// that many vectors, whose parts take half of the registers of AVX-512. More code than this only
-// costs time to compile.
+// Streaming code writes lines of memory, whose bounds are stated for kLanes. Under strides elements
+// are moved one by one.
+int chooseLanes(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
+  bool areBytes = !plan.tiled;
+  for (size_t i = 0; i < kernel.values.size(); ++i) {
+    const KernelValue& value = kernel.values[i];
+    const bool isByte = value.form != KernelValue::Form::Gather && getTypeSize(value.type) == 1;
+    areBytes = areBytes && (isByte || !(plan.isVector(static_cast<int>(i)) || plan.spread[i]));
+  }
+  for (const ir::KernelOperand& operand : kernel.operands) {
+    areBytes = areBytes && operand.strides[0] != ir::Stride::Any;
+  }
+  return areBytes ? std::max(ir::kLanes, vectorBits / 8) : ir::kLanes;
+}
+
+// Two vectors hide latencies in a map or row kernel, four in a column kernel, which also passes
+// from row to row. More code than this only costs time to compile.
 int chooseUnroll(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
   const std::vector<bool> read = readAsVectors(kernel);
   int costs = 0, vectors = 0, widest = 1;
@@ -178,12 +191,24 @@ int chooseUnroll(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
     widest = std::max(widest, static_cast<int>(getTypeSize(kernel.values[value].type)));
   }
   constexpr int kSmallBody = 8;
-  const int registersEach = ir::kLanes * widest * 8 / vectorBits;
+  const int registersEach = plan.lanes * widest * 8 / vectorBits;
   if (costs > (registersEach > 1 ? 0 : kCostLimit)) return 1;
-  if (!kernel.columns() || costs > 0 || vectors > kSmallBody || registersEach > 2) return 2;
-  const auto totals = [](const KernelStage& stage) { return stage.reduces.size(); };
-  const size_t most = std::ranges::max(kernel.stages | std::views::transform(totals));
-  return (most > 1 ? 8 : 16) / std::max(1, registersEach);
+  const bool isShort = costs == 0 && vectors <= kSmallBody && registersEach <= 2;
+  return kernel.columns() && isShort ? 4 : 2;
+}
+
+// Pages of memory are read whole, as far as the sums stay in the cache of level 1.
+void planColumns(const Kernel& kernel, KernelPlan* plan) {
+  constexpr int64_t kPageBytes = 1 << 12, kSumBytes = 1 << 15, kBytesEach = 2 * sizeof(double);
+  int64_t widest = 1;
+  for (const ir::KernelOperand& operand : kernel.operands) {
+    if (operand.role != ir::KernelOperand::Role::Input) continue;
+    widest = std::max<int64_t>(widest, getTypeSize(operand.type));
+  }
+  plan->columnsStay = std::ranges::count_if(kernel.stages, &KernelStage::sweep) > 1;
+  plan->columnTile = kPageBytes / widest;
+  while (plan->columnTile * kernel.reductionCount() * kBytesEach > kSumBytes) plan->columnTile /= 2;
+  plan->columnTile = std::max<int64_t>(plan->columnTile, plan->lanes * plan->unroll);
 }
 
 // Bytes that a tile takes in a row of memory: a shorter walk spends its time on finding pages. The
@@ -227,14 +252,12 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
   plan.loadsPairs = target.vectorBits == 512;
   plan.tiled = crossesMemory(kernel);
   if (plan.tiled) planTiles(kernel, &plan);
+  if (stores == ir::Stores::Cached) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
   plan.unroll = chooseUnroll(kernel, plan, target.vectorBits);
+  if (kernel.columns()) planColumns(kernel, &plan);
   plan.nested = kernel.reduced == 0 && kernel.rank > 1 && !plan.tiled;
   constexpr size_t kSmallBody = 12;
-  if (kernel.columns() && plan.unroll > 2) {
-    plan.rest = plan.unroll / 4;
-  } else if (plan.nested && plan.unroll > 1 && kernel.values.size() <= kSmallBody) {
-    plan.rest = 1;
-  }
+  plan.rest = plan.unroll > (plan.nested && kernel.values.size() <= kSmallBody ? 1 : 2);
   if (plan.nested) plan.lineGathers = findLineGathers(kernel, plan);
   return plan;
 }

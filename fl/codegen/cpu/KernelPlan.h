@@ -36,14 +36,20 @@ struct KernelPlan {
   std::vector<bool> spread;
   // Neighbouring vectors of bf16 are loaded as one (AVX-512).
   bool loadsPairs = false;
+  // Elements of a vector along axis 0: kLanes, which the trees of reductions are stated for, or
+  // what fills a register where all are bytes, whose reductions any tree gives the same result.
+  int lanes = ir::kLanes;
   // Vectors handled by one turn of an inner loop without masks. In row kernels 1 or 2.
   int unroll = 1;
+  // Elements of axis 0 that a column kernel has sums for at most, a multiple of unrolled vectors,
+  // and whether several sweeps read them.
+  int64_t columnTile = 0;
+  bool columnsStay = false;
   // A map that walks along memory and takes as many whole runs of axis 0, and of axis 1, at a time
   // as it can: they may be short.
   bool nested = false;
-  // What full turns leave of a run is first handled in turns of so many full vectors, if not 0, and
-  // then under masks.
-  int rest = 0;
+  // What full turns leave of a run is first handled in full vectors, and then under masks.
+  bool rest = false;
   // A map that crosses memory (fl/kernel/Kernel.h) is walked in tiles of axes 0 and 1.
   bool tiled = false;
   // A tile's elements along axis 0 and along axis 1: multiples of kLanes.

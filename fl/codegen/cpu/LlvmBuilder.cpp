@@ -11,7 +11,6 @@
 namespace fl::codegen::cpu {
 
 using llvm::CmpInst;
-using llvm::Instruction;
 using V = LlvmValue;
 
 llvm::Type* LlvmBuilder::elementType(dtype type) {
@@ -31,17 +30,9 @@ V LlvmBuilder::constant(const Number& number) {
   return {builder_.CreateBitCast(integer, type), number.type()};
 }
 
-V LlvmBuilder::spread(V x, int lanes) {
-  return {builder_.CreateVectorSplat(lanes, x.value), x.type};
-}
-
 V LlvmBuilder::bytes(V x) {
   if (!isMask(x)) return x;
   return {builder_.CreateZExt(x.value, likeType(x, builder_.getInt8Ty())), x.type};
-}
-
-llvm::Value* LlvmBuilder::truth(V x) {
-  return isMask(x) ? x.value : builder_.CreateIsNotNull(x.value);
 }
 
 bool LlvmBuilder::isNull(V x) {
@@ -55,9 +46,7 @@ V LlvmBuilder::real(V like, double number) {
 
 // Code generation would load a constant of a vector at each use.
 llvm::Value* LlvmBuilder::kept(llvm::Constant* constant) {
-  if (inRareCode_ || constant->isNullValue() || !constant->getType()->isVectorTy()) {
-    return constant;
-  }
+  if (inRareCode_ || constant->isNullValue() || !constant->getType()->isVectorTy()) return constant;
   llvm::Value*& register_ = kept_[constant];
   if (register_ == nullptr) {
     llvm::BasicBlock& entry = builder_.GetInsertBlock()->getParent()->getEntryBlock();
@@ -79,20 +68,13 @@ V LlvmBuilder::binary(Instruction::BinaryOps op, V x, V y) {
   return {builder_.CreateBinOp(op, bytes(x).value, bytes(y).value), x.type};
 }
 
-V LlvmBuilder::add(V x, V y) {
-  return binary(isFloat(x) ? Instruction::FAdd : Instruction::Add, x, y);
-}
-V LlvmBuilder::sub(V x, V y) {
-  return binary(isFloat(x) ? Instruction::FSub : Instruction::Sub, x, y);
-}
 V LlvmBuilder::mul(V x, V y) {
   llvm::Type* type = x.value->getType();
   if (type->isIntOrIntVectorTy(8)) {
     // No instruction multiplies bytes; instruction selection would do it one by one.
     llvm::Type* wide = type->getWithNewBitWidth(16);
-    llvm::Value* product =
-        builder_.CreateMul(builder_.CreateZExt(x.value, wide), builder_.CreateZExt(y.value, wide));
-    return {builder_.CreateTrunc(product, type), x.type};
+    const auto widened = [&](V factor) { return builder_.CreateZExt(factor.value, wide); };
+    return {builder_.CreateTrunc(builder_.CreateMul(widened(x), widened(y)), type), x.type};
   }
   return binary(isFloat(x) ? Instruction::FMul : Instruction::Mul, x, y);
 }

@@ -29,6 +29,7 @@ struct LlvmValue {
 class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
  public:
   using V = LlvmValue;
+  using Instruction = llvm::Instruction;
   static constexpr bool kStaticTypes = false;
 
   // `hasAvx512`: the target has the instructions of AVX-512 on whole registers.
@@ -41,9 +42,9 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   // A number given by its stored bits.
   V constant(const Number& number);
   // The same number in all lanes.
-  V spread(V x, int lanes);
+  V spread(V x, int lanes) { return {builder_.CreateVectorSplat(lanes, x.value), x.type}; }
   V bytes(V x);
-  llvm::Value* truth(V x);
+  llvm::Value* truth(V x) { return isMask(x) ? x.value : builder_.CreateIsNotNull(x.value); }
   V cast(V x, dtype type);
   // One or two vectors of f32 cast to bf16, joined, by AVX512_BF16; `normal` if none is denormal.
   // And the u-th of them.
@@ -66,8 +67,8 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   bool isSigned(V x) const { return fl::isSigned(x.type); }
   int width(V x) const { return static_cast<int>(getTypeSize(x.type)) * 8; }
 
-  V add(V x, V y);
-  V sub(V x, V y);
+  V add(V x, V y) { return binary(isFloat(x) ? Instruction::FAdd : Instruction::Add, x, y); }
+  V sub(V x, V y) { return binary(isFloat(x) ? Instruction::FSub : Instruction::Sub, x, y); }
   V mul(V x, V y);
   V divide(V x, V y) { return {builder_.CreateFDiv(x.value, y.value), x.type}; }
   V fma(V x, V y, V z);
@@ -80,13 +81,13 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V divideInteger(V x, V y);
   V remainderInteger(V x, V y);
 
-  V bitAnd(V x, V y) { return binary(llvm::Instruction::And, x, y); }
-  V bitOr(V x, V y) { return binary(llvm::Instruction::Or, x, y); }
-  V bitXor(V x, V y) { return binary(llvm::Instruction::Xor, x, y); }
+  V bitAnd(V x, V y) { return binary(Instruction::And, x, y); }
+  V bitOr(V x, V y) { return binary(Instruction::Or, x, y); }
+  V bitXor(V x, V y) { return binary(Instruction::Xor, x, y); }
   V bitNot(V x) { return {builder_.CreateNot(bytes(x).value), x.type}; }
-  V shl(V x, V count) { return binary(llvm::Instruction::Shl, x, count); }
-  V lshr(V x, V count) { return binary(llvm::Instruction::LShr, x, count); }
-  V ashr(V x, V count) { return binary(llvm::Instruction::AShr, x, count); }
+  V shl(V x, V count) { return binary(Instruction::Shl, x, count); }
+  V lshr(V x, V count) { return binary(Instruction::LShr, x, count); }
+  V ashr(V x, V count) { return binary(Instruction::AShr, x, count); }
 
   V lt(V x, V y);
   V le(V x, V y);
@@ -137,7 +138,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V unary(llvm::Intrinsic::ID id, V x) {
     return {builder_.CreateUnaryIntrinsic(id, x.value), x.type};
   }
-  V binary(llvm::Instruction::BinaryOps op, V x, V y);
+  V binary(Instruction::BinaryOps op, V x, V y);
   V compare(llvm::CmpInst::Predicate ifFloat, llvm::CmpInst::Predicate ifSigned,
             llvm::CmpInst::Predicate ifUnsigned, V x, V y);
   V extremum(V x, V y, V takeX);

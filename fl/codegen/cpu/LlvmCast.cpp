@@ -98,9 +98,7 @@ V LlvmBuilder::widenFloat(V x) {
     llvm::Value* half = builder_.CreateBitCast(x.value, likeType(x, builder_.getHalfTy()));
     return {builder_.CreateFPExt(half, to), dtype::f32};
   }
-  if (llvm::Value* wide = widenPart(x.value)) {
-    return {builder_.CreateBitCast(wide, to), dtype::f32};
-  }
+  if (llvm::Value* wide = widenPart(x.value)) return {builder_.CreateBitCast(wide, to), dtype::f32};
   llvm::Value* wide = builder_.CreateZExt(x.value, likeType(x, builder_.getInt32Ty()));
   return {builder_.CreateBitCast(builder_.CreateShl(wide, 16), to), dtype::f32};
 }

@@ -9,20 +9,20 @@
 
 namespace fl::codegen::cpu {
 
-using ir::kLanes;
-
-MemoryAccess::MemoryAccess(LlvmBuilder& math, bool masksBytes, ir::Stores stores)
+MemoryAccess::MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::Stores stores)
     : math_(math),
       builder_(math.ir()),
       masksBytes_(masksBytes),
+      lanes_(lanes),
       streams_(stores == ir::Stores::Streaming || stores == ir::Stores::Aligning) {
-  auto* buffer = builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), kLanes));
+  auto* buffer =
+      builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), ir::kLanes));
   buffer->setAlignment(llvm::Align(64));
   buffer_ = buffer;
 }
 
 llvm::VectorType* MemoryAccess::vectorType(dtype type) {
-  return llvm::FixedVectorType::get(math_.elementType(type), kLanes);
+  return llvm::FixedVectorType::get(math_.elementType(type), lanes_);
 }
 
 llvm::Value* MemoryAccess::address(const ElementRow& row, llvm::Value* index) {
@@ -33,11 +33,11 @@ llvm::Value* MemoryAccess::address(const ElementRow& row, llvm::Value* index) {
 }
 
 llvm::Value* MemoryAccess::addresses(const ElementRow& row, llvm::Value* index) {
-  uint64_t numbers[kLanes];
-  std::iota(std::begin(numbers), std::end(numbers), 0);
+  llvm::SmallVector<uint64_t> numbers(lanes_);
+  std::iota(numbers.begin(), numbers.end(), 0);
   llvm::Value* along =
       builder_.CreateMul(llvm::ConstantDataVector::get(builder_.getContext(), numbers),
-                         builder_.CreateVectorSplat(kLanes, row.stride));
+                         builder_.CreateVectorSplat(lanes_, row.stride));
   return builder_.CreatePtrAdd(address(row, index), along);
 }
 
@@ -53,7 +53,7 @@ void MemoryAccess::forEachActive(
     const ElementRow& row, const Lanes& lanes,
     llvm::function_ref<void(llvm::Value* element, llvm::Value* place)> body) {
   llvm::Value* count =
-      builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, lanes.rest, builder_.getInt64(kLanes));
+      builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, lanes.rest, builder_.getInt64(lanes_));
   emitFor(builder_, builder_.getInt64(0), count, 1, {}, [&](llvm::Value* i, const Values&) {
     llvm::Value* place = builder_.CreateGEP(math_.elementType(row.type), buffer_, i);
     body(address(row, builder_.CreateAdd(lanes.index, i)), place);
@@ -86,7 +86,7 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
 }
 
 LlvmValue MemoryAccess::loadPair(const ElementRow& row, const Lanes& lanes) {
-  auto* type = llvm::FixedVectorType::get(math_.elementType(row.type), 2 * kLanes);
+  auto* type = llvm::FixedVectorType::get(math_.elementType(row.type), 2 * lanes_);
   return {builder_.CreateAlignedLoad(type, address(row, lanes.index), alignOf(row.type)), row.type};
 }
 
@@ -100,19 +100,19 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
     return builder_.CreateAlignedLoad(type, begin, alignOf(row.type));
   };
   const auto reversed = [&]() -> llvm::Value* {
-    int picked[kLanes];
-    for (int i = 0; i < kLanes; ++i) picked[i] = kLanes - 1 - i;
-    return builder_.CreateShuffleVector(whole(1 - kLanes), picked);
+    llvm::SmallVector<int> picked(lanes_);
+    for (int i = 0; i < lanes_; ++i) picked[i] = lanes_ - 1 - i;
+    return builder_.CreateShuffleVector(whole(1 - lanes_), picked);
   };
   const auto everySecond = [&]() -> llvm::Value* {
-    int picked[kLanes];  // of elements 0 to 15 and 15 to 30
-    for (int i = 0; i < kLanes; ++i) picked[i] = 2 * i + (i < kLanes / 2 ? 0 : 1);
-    return builder_.CreateShuffleVector(whole(0), whole(kLanes - 1), picked);
+    llvm::SmallVector<int> picked(lanes_);  // of 16: of elements 0 to 15 and 15 to 30
+    for (int i = 0; i < lanes_; ++i) picked[i] = 2 * i + (i < lanes_ / 2 ? 0 : 1);
+    return builder_.CreateShuffleVector(whole(0), whole(lanes_ - 1), picked);
   };
   const auto each = [&]() -> llvm::Value* {
     llvm::Value* vector = llvm::PoisonValue::get(type);
     llvm::Value* element = from;
-    for (uint64_t i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < lanes_; ++i) {
       if (i > 0) element = builder_.CreatePtrAdd(element, row.stride);
       vector = builder_.CreateInsertElement(vector, loadOne(element, row.type).value, i);
     }
@@ -131,7 +131,7 @@ void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
     builder_.CreateAlignedStore(value.value, address, alignOf(value.type));
     return;
   }
-  const uint64_t bytes = std::min<uint64_t>(64, kLanes * getTypeSize(value.type));
+  const uint64_t bytes = std::min<uint64_t>(64, lanes_ * getTypeSize(value.type));
   llvm::StoreInst* store = builder_.CreateAlignedStore(value.value, address, llvm::Align(bytes));
   llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
   store->setMetadata(llvm::LLVMContext::MD_nontemporal,
@@ -155,7 +155,7 @@ void MemoryAccess::store(LlvmValue value, const ElementRow& row, const Lanes& la
   if (lanes.mask == nullptr && row.stride == nullptr) {
     storeContiguous(value, to);
   } else if (lanes.mask == nullptr) {
-    for (uint64_t i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < lanes_; ++i) {
       if (i > 0) to = builder_.CreatePtrAdd(to, row.stride);
       storeOne({builder_.CreateExtractElement(value.value, i), row.type}, to);
     }

@@ -12,12 +12,12 @@
 
 namespace fl::codegen::cpu {
 
-// kLanes elements of axis 0 from `index` (i64) on.
+// The elements of a vector along axis 0, from `index` (i64) on.
 struct Lanes {
   llvm::Value* index = nullptr;
-  // Null if all elements exist; else <kLanes x i1>, true for the first `rest` of them.
+  // Null if all elements exist; else a vector of i1, true for the first `rest` of them.
   llvm::Value* mask = nullptr;
-  llvm::Value* rest = nullptr;  // i64, at least 1; it may exceed kLanes
+  llvm::Value* rest = nullptr;  // i64, at least 1; it may exceed the vector
 };
 
 // The elements of an operand along axis 0.
@@ -31,13 +31,13 @@ class MemoryAccess {
  public:
   // Made at the start of a function. `masksBytes`: the target masks elements of 8 and 16 bits too,
   // and gathers (AVX-512).
-  MemoryAccess(LlvmBuilder& math, bool masksBytes, ir::Stores stores);
+  MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::Stores stores);
 
   LlvmValue loadOne(llvm::Value* address, dtype type);
   void storeOne(LlvmValue value, llvm::Value* address);
 
   LlvmValue load(const ElementRow& row, const Lanes& lanes);
-  // 2 * kLanes elements from lanes.index on, contiguous and without a mask.
+  // Two vectors' elements from lanes.index on, contiguous and without a mask.
   LlvmValue loadPair(const ElementRow& row, const Lanes& lanes);
   void store(LlvmValue value, const ElementRow& row, const Lanes& lanes);
   // The same through the caches in any case, without stride and mask.
@@ -53,7 +53,7 @@ class MemoryAccess {
   llvm::VectorType* vectorType(dtype type);
   llvm::Align alignOf(dtype type) const { return llvm::Align(getTypeSize(type)); }
   llvm::Value* address(const ElementRow& row, llvm::Value* index);
-  // Of kLanes elements under a stride.
+  // Of a vector under a stride.
   llvm::Value* addresses(const ElementRow& row, llvm::Value* index);
   LlvmValue loadStrided(const ElementRow& row, const Lanes& lanes);
   void storeContiguous(LlvmValue value, llvm::Value* address);
@@ -65,8 +65,9 @@ class MemoryAccess {
   LlvmBuilder& math_;
   llvm::IRBuilder<>& builder_;
   const bool masksBytes_;
-  const bool streams_;             // whole vectors
-  llvm::Value* buffer_ = nullptr;  // kLanes elements of any type
+  const bool streams_;  // whole vectors
+  const int lanes_;
+  llvm::Value* buffer_ = nullptr;  // a vector of any type
 };
 
 }  // namespace fl::codegen::cpu

@@ -6,37 +6,24 @@
 
 namespace fl::codegen::cpu {
 
-using ir::kLanes;
-using Reduce = ir::KernelStage::Reduce;
-
 namespace {
 
-// Elements that a row's full vectors come in: the tree has this many accumulators.
-constexpr int64_t kRowStep = 2 * kLanes;
+// Rows of a tile of columns that are added to its sums in registers before the next block of it.
+constexpr int64_t kRowsTogether = 8;
+// Elements of columns that a cache of level 2 keeps from one sweep to the next.
+constexpr int64_t kStayingElements = 1 << 18;
 
 }  // namespace
 
-dtype KernelEmitter::typeOf(const Reduce& reduce) const {
-  return kernel_.values[reduce.value].type;
-}
-
-dtype KernelEmitter::totalTypeOf(const Reduce& reduce) const {
-  return ir::totalType(reduce.op, typeOf(reduce));
-}
-
 LlvmValue KernelEmitter::initial(ir::Op op, dtype type, bool vector) {
   const LlvmValue one = math_.constant(ir::reduceInit(op, type));
-  return vector ? math_.spread(one, kLanes) : one;
+  return vector ? math_.spread(one, plan_.lanes) : one;
 }
 
 llvm::Value* KernelEmitter::addToTotal(const Reduce& reduce, llvm::Value* total,
                                        llvm::Value* part) {
   const dtype type = totalTypeOf(reduce);
   return math_.combine(reduce.op, {total, type}, math_.cast({part, typeOf(reduce)}, type)).value;
-}
-
-LlvmValue KernelEmitter::roundedTotal(const Reduce& reduce, llvm::Value* total) {
-  return math_.cast({total, totalTypeOf(reduce)}, typeOf(reduce));
 }
 
 std::vector<int> KernelEmitter::turningAxes() const {
@@ -121,7 +108,8 @@ void KernelEmitter::sweepRow(int stage) {
     return next;
   });
   for (size_t r = 0; r < stageReduces.size(); ++r) {
-    values_.setTotal(stageReduces[r].index, {roundedTotal(stageReduces[r], totals[r])});
+    const LlvmValue total = {totals[r], totalTypeOf(stageReduces[r])};
+    values_.setTotal(stageReduces[r].index, {math_.cast(total, typeOf(stageReduces[r]))});
   }
 }
 
@@ -133,7 +121,7 @@ Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* e
     pairs.append({lanes[3 * r], lanes[3 * r + 1]});
     tails.push_back(lanes[3 * r + 2]);
   }
-  llvm::Value* middle = endOfWhole(begin, end, kRowStep);
+  llvm::Value* middle = endOfWhole(begin, end, int64_t{2} * plan_.lanes);
   pairs = sweepFullVectors(stage, begin, middle, pairs);
   tails = sweepTail(stage, middle, end, tails);
   Values result;
@@ -150,27 +138,20 @@ void KernelEmitter::fetchNextRow(int stage, llvm::Value* index) {
     return;
   // Longer rows would not stay in the cache until they are read.
   constexpr int64_t kMostBytes = 1 << 16;
-  fetchBlocks(walkedAxes_[0], index, plan_.unroll, [&](llvm::Value* stride, int64_t size) {
-    llvm::Value* row = builder_.CreateMul(arguments_.extents[0], number(size));
-    llvm::Value* isShort = builder_.CreateICmpSLE(row, number(kMostBytes));
-    return builder_.CreateSelect(isShort, stride, number(0));
-  });
-}
-
-void KernelEmitter::fetchBlocks(int axis, llvm::Value* index, int64_t vectors,
-                                llvm::function_ref<llvm::Value*(llvm::Value*, int64_t)> ahead) {
   constexpr int64_t kCacheLine = 64;
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel_.operands[i];
-    llvm::Value* stride = arguments_.operands[i].strides[axis];
+    llvm::Value* stride = arguments_.operands[i].strides[walkedAxes_[0]];
     if (operand.role != ir::KernelOperand::Role::Input || !stride ||
         operand.strides[0] != ir::Stride::One) {
       continue;
     }
     const auto size = static_cast<int64_t>(getTypeSize(operand.type));
-    llvm::Value* at =
-        builder_.CreateAdd(ahead(stride, size), builder_.CreateMul(index, number(size)));
-    for (int64_t byte = 0; byte < vectors * kLanes * size; byte += kCacheLine) {
+    llvm::Value* row = builder_.CreateMul(arguments_.extents[0], number(size));
+    llvm::Value* isShort = builder_.CreateICmpSLE(row, number(kMostBytes));
+    llvm::Value* at = builder_.CreateAdd(builder_.CreateSelect(isShort, stride, number(0)),
+                                         builder_.CreateMul(index, number(size)));
+    for (int64_t byte = 0; byte < plan_.unroll * plan_.lanes * size; byte += kCacheLine) {
       fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)),
                                   builder_.CreateAdd(at, number(byte))));
     }
@@ -182,7 +163,7 @@ void KernelEmitter::fetchBlocks(int axis, llvm::Value* index, int64_t vectors,
 Values KernelEmitter::sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end,
                                        const Values& pairs) {
   const bool rotates = plan_.unroll == 1;
-  return emitFor(builder_, begin, end, int64_t{kLanes} * plan_.unroll, pairs,
+  return emitFor(builder_, begin, end, int64_t{plan_.lanes} * plan_.unroll, pairs,
                  [&](llvm::Value* i, const Values& current) {
                    ValueScopes::Scope scope(values_);
                    values_.setLanes(fullLanes(i, plan_.unroll));
@@ -201,25 +182,26 @@ Values KernelEmitter::sweepFullVectors(int stage, llvm::Value* begin, llvm::Valu
 
 Values KernelEmitter::sweepTail(int stage, llvm::Value* begin, llvm::Value* end,
                                 const Values& tails) {
-  return emitFor(builder_, begin, end, kLanes, tails, [&](llvm::Value* i, const Values& current) {
-    ValueScopes::Scope scope(values_);
-    const Lanes lanes = maskedLanes(i, end);
-    values_.setLanes({lanes});
-    Values next;
-    emitBody(stage, [&](int, int r, LlvmValue value) {
-      const LlvmValue sum{current[r], typeOf(reduces(stage)[r])};
-      const LlvmValue moved = math_.combine(reduces(stage)[r].op, sum, value);
-      next.push_back(builder_.CreateSelect(lanes.mask, moved.value, sum.value));
-    });
-    return next;
-  });
+  return emitFor(builder_, begin, end, plan_.lanes, tails,
+                 [&](llvm::Value* i, const Values& current) {
+                   ValueScopes::Scope scope(values_);
+                   const Lanes lanes = maskedLanes(i, end);
+                   values_.setLanes({lanes});
+                   Values next;
+                   emitBody(stage, [&](int, int r, LlvmValue value) {
+                     const LlvmValue sum{current[r], typeOf(reduces(stage)[r])};
+                     const LlvmValue moved = math_.combine(reduces(stage)[r].op, sum, value);
+                     next.push_back(builder_.CreateSelect(lanes.mask, moved.value, sum.value));
+                   });
+                   return next;
+                 });
 }
 
 LlvmValue KernelEmitter::foldLanes(ir::Op op, LlvmValue first, LlvmValue second, LlvmValue tail) {
   LlvmValue sum = math_.combine(op, math_.combine(op, first, second), tail);
-  for (int width = kLanes / 2; width > 1; width /= 2) {
+  for (int width = plan_.lanes / 2; width > 1; width /= 2) {
     const auto half = [&](int from) -> LlvmValue {
-      llvm::SmallVector<int, kLanes> picked(width);
+      llvm::SmallVector<int> picked(width);
       std::iota(picked.begin(), picked.end(), from);
       return {builder_.CreateShuffleVector(sum.value, picked), sum.type};
     };
@@ -231,90 +213,123 @@ LlvmValue KernelEmitter::foldLanes(ir::Op op, LlvmValue first, LlvmValue second,
   return math_.combine(op, lane(0), lane(1));
 }
 
-llvm::AllocaInst* KernelEmitter::allocate(llvm::Type* type) {
-  llvm::BasicBlock& entry = builder_.GetInsertBlock()->getParent()->getEntryBlock();
-  return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type);
+llvm::Value* KernelEmitter::columnTile() {
+  if (!plan_.columnsStay) return number(plan_.columnTile);
+  const int64_t shortest = int64_t{plan_.lanes} * plan_.unroll;
+  llvm::Value* rows = number(1);
+  for (int axis = 0; axis < kernel_.rank; ++axis) {
+    if (kernel_.isReduced(axis)) rows = builder_.CreateMul(rows, arguments_.extents[axis]);
+  }
+  llvm::Value* fitting = builder_.CreateUDiv(number(kStayingElements), larger(rows, number(1)));
+  fitting = smaller(endOfWhole(number(0), fitting, shortest), number(plan_.columnTile));
+  return larger(fitting, number(shortest));
 }
 
-void KernelEmitter::sweepColumns(int stage) {
-  const auto& stageReduces = reduces(stage);
-  const size_t vectors = values_.lanes().size();
-  // Of each reduction one a vector. They wait in memory, as the parts need the registers.
-  std::vector<llvm::AllocaInst*> totals;
-  for (const Reduce& reduce : stageReduces) {
-    llvm::Value* init = initial(reduce.op, totalTypeOf(reduce), true).value;
-    for (size_t u = 0; u < vectors; ++u) {
-      totals.push_back(allocate(init->getType()));
-      builder_.CreateStore(init, totals.back());
+void KernelEmitter::placeSums(llvm::Value* tileBegin) {
+  llvm::BasicBlock& entry = builder_.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> atEntry(&entry, entry.begin());
+  const auto row = [&](dtype type) -> ElementRow {
+    const auto size = static_cast<int64_t>(getTypeSize(type));
+    auto* memory =
+        atEntry.CreateAlloca(llvm::ArrayType::get(builder_.getInt8Ty(), plan_.columnTile * size));
+    memory->setAlignment(llvm::Align(64));
+    return {builder_.CreatePtrAdd(memory, builder_.CreateMul(tileBegin, number(-size))), nullptr,
+            type};
+  };
+  for (const ir::KernelStage& stage : kernel_.stages) {
+    for (const Reduce& reduce : stage.reduces) {
+      sums_.push_back({row(typeOf(reduce)), row(totalTypeOf(reduce))});
     }
   }
-  const auto load = [&](size_t total) -> llvm::Value* {
-    return builder_.CreateLoad(totals[total]->getAllocatedType(), totals[total]);
-  };
-  sweepParts(ir::kColumnChunk, {}, [&](const SweepPart& part, const Values&) {
-    const Values parts = sweepColumnPart(stage, part);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      builder_.CreateStore(addToTotal(stageReduces[i / vectors], load(i), parts[i]), totals[i]);
+}
+
+void KernelEmitter::emitColumns(llvm::Value* begin, llvm::Value* end) {
+  llvm::Value* tile = columnTile();
+  emitWhile(builder_, end, {begin}, [&](const Values& at) {
+    placeSums(at[0]);
+    llvm::Value* tileEnd = smaller(builder_.CreateAdd(at[0], tile), end);
+    for (int stage = 0; stage < static_cast<int>(kernel_.stages.size()); ++stage) {
+      if (kernel_.stages[stage].sweep) {
+        sweepColumns(stage, at[0], tileEnd);
+      } else {
+        forBlocks(at[0], tileEnd, [&] {
+          setTotals(stage);
+          emitBody(stage, [](int, int, LlvmValue) {});
+        });
+      }
     }
+    return Values{tileEnd};
+  });
+}
+
+void KernelEmitter::setTotals(int stage) {
+  for (int value : plan_.needed[stage]) {
+    const ir::KernelValue& total = kernel_.values[value];
+    if (total.form != ir::KernelValue::Form::Total) continue;
+    std::vector<LlvmValue> vectors;
+    for (const Lanes& lanes : values_.lanes()) {
+      const LlvmValue sum = memory_.load(sums_[total.index].totals, {lanes.index});
+      vectors.push_back(math_.cast(sum, total.type));
+    }
+    values_.setTotal(total.index, vectors);
+  }
+}
+
+void KernelEmitter::sweepColumns(int stage, llvm::Value* begin, llvm::Value* end) {
+  const auto each = [&](llvm::function_ref<void(const Reduce&, const TileSums&, Lanes)> body) {
+    emitFor(builder_, begin, end, plan_.lanes, {}, [&](llvm::Value* i, const Values&) {
+      for (const Reduce& reduce : reduces(stage)) body(reduce, sums_[reduce.index], {i});
+      return Values{};
+    });
+  };
+  const auto clear = [&](ElementRow TileSums::* row) {
+    each([&](const Reduce& reduce, const TileSums& sums, Lanes lanes) {
+      memory_.keep(initial(reduce.op, (sums.*row).type, true), sums.*row, lanes);
+    });
+  };
+  clear(&TileSums::totals);
+  sweepParts(ir::kColumnChunk, {}, [&](const SweepPart& part, const Values&) {
+    clear(&TileSums::parts);
+    sweepTurns(stage, part, {}, [&](const Values&) {
+      const auto group = [&](llvm::Value* first, const Values&) {
+        llvm::Value* last = smaller(builder_.CreateAdd(first, number(kRowsTogether)), part.end);
+        forBlocks(begin, end, [&] { sweepBlock(stage, first, last); });
+        return Values{};
+      };
+      return emitFor(builder_, part.begin, part.end, kRowsTogether, {}, group);
+    });
+    each([&](const Reduce& reduce, const TileSums& sums, Lanes lanes) {
+      llvm::Value* total = memory_.load(sums.totals, lanes).value;
+      total = addToTotal(reduce, total, memory_.load(sums.parts, lanes).value);
+      memory_.keep({total, sums.totals.type}, sums.totals, lanes);
+    });
     return Values{};
   });
-  for (size_t r = 0; r < stageReduces.size(); ++r) {
-    std::vector<LlvmValue> total;
-    for (size_t u = 0; u < vectors; ++u) {
-      total.push_back(roundedTotal(stageReduces[r], load(r * vectors + u)));
-    }
-    values_.setTotal(stageReduces[r].index, total);
-  }
 }
 
-Values KernelEmitter::sweepColumnPart(int stage, const SweepPart& part) {
-  const size_t vectors = values_.lanes().size();
-  Values inits;
-  for (const Reduce& reduce : reduces(stage)) {
-    inits.append(vectors, initial(reduce.op, typeOf(reduce), true).value);
+void KernelEmitter::sweepBlock(int stage, llvm::Value* first, llvm::Value* last) {
+  setTotals(stage);
+  values_.compute(stage);
+  const std::vector<Lanes> lanes = values_.lanes();
+  const auto row = [&](size_t i) { return sums_[reduces(stage)[i / lanes.size()].index].parts; };
+  Values sums;
+  for (size_t i = 0; i < reduces(stage).size() * lanes.size(); ++i) {
+    sums.push_back(memory_.load(row(i), {lanes[i % lanes.size()].index}).value);
   }
-  // Pieces of memory that lie far apart are not foreseen by the processor. Long ones are asked for
-  // several rows at a time, so that the memory stays at one place for longer.
-  constexpr int64_t kShortPiece = 512, kShortAhead = 1 << 13, kLongAhead = 1 << 15, kTogether = 8;
-  int64_t piece = 0;
-  for (const ir::KernelOperand& operand : kernel_.operands) {
-    const bool isInput = operand.role == ir::KernelOperand::Role::Input;
-    piece = std::max<int64_t>(piece, isInput ? getTypeSize(operand.type) * kLanes * vectors : 1);
-  }
-  const bool fetches = plan_.unroll > 2 && !values_.lanes()[0].mask, together = piece > kShortPiece;
-  const auto fetchRow = [&] {
-    const int64_t rows = (together ? kLongAhead : kShortAhead) / piece;
-    fetchBlocks(
-        lowestReducedAxis(), values_.lanes()[0].index, vectors,
-        [&](llvm::Value* stride, int64_t) { return builder_.CreateMul(stride, number(rows)); });
-  };
-  const auto take = [&](llvm::Value* i, const Values& current) {
+  sums = emitFor(builder_, first, last, 1, sums, [&](llvm::Value* index, const Values& current) {
     ValueScopes::Scope scope(values_);
-    values_.moveTo(lowestReducedAxis(), i);
-    if (fetches && !together) fetchRow();
+    values_.moveTo(lowestReducedAxis(), index);
     Values next = current;
     emitBody(stage, [&](int vector, int r, LlvmValue value) {
       const Reduce& reduce = reduces(stage)[r];
-      llvm::Value*& sum = next[r * vectors + vector];
+      llvm::Value*& sum = next[r * lanes.size() + vector];
       sum = math_.combine(reduce.op, {sum, typeOf(reduce)}, value).value;
     });
     return next;
-  };
-  const auto takeTogether = [&](llvm::Value* begin, const Values& current) {
-    llvm::Value* end = smaller(builder_.CreateAdd(begin, number(kTogether)), part.end);
-    emitFor(builder_, begin, end, 1, {}, [&](llvm::Value* i, const Values&) {
-      ValueScopes::Scope scope(values_);
-      values_.moveTo(lowestReducedAxis(), i);
-      fetchRow();
-      return Values{};
-    });
-    return emitFor(builder_, begin, end, 1, current, take);
-  };
-  return sweepTurns(stage, part, inits, [&](const Values& carried) {
-    return fetches && together
-               ? emitFor(builder_, part.begin, part.end, kTogether, carried, takeTogether)
-               : emitFor(builder_, part.begin, part.end, 1, carried, take);
   });
+  for (size_t i = 0; i < sums.size(); ++i) {
+    memory_.keep({sums[i], row(i).type}, row(i), lanes[i % lanes.size()]);
+  }
 }
 
 }  // namespace fl::codegen::cpu

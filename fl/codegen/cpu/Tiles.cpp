@@ -89,7 +89,7 @@ void KernelEmitter::emitTile(llvm::Value* begin, llvm::Value* end, llvm::Value* 
                          builder_.CreateGEP(math_.elementType(copy.type), copy.columns, elements));
       }
       computeScalarsOfAllStages();
-      emitRun(begin, end);
+      emitMap(begin, end);
       return Values{};
     });
   });

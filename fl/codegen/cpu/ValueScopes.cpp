@@ -86,7 +86,7 @@ void ValueScopes::set(int table, int value, LlvmValue result) {
 void ValueScopes::setScalar(int value, LlvmValue result) {
   set(kScalars, value, result);
   if (plan_.spread[value]) {
-    set(kSpread, value, math_.spread(result, ir::kLanes));
+    set(kSpread, value, math_.spread(result, plan_.lanes));
   }
 }
 
@@ -121,9 +121,7 @@ bool ValueScopes::isIndex(int value) const {
 
 LlvmValue ValueScopes::scalarLoad(int operand) {
   const KernelOperand& described = kernel_.operands[operand];
-  if (described.role == KernelOperand::Role::Index) {
-    return {at_[operand], dtype::s64};
-  }
+  if (described.role == KernelOperand::Role::Index) return {at_[operand], dtype::s64};
   return memory_.loadOne(at_[operand], described.type);
 }
 

@@ -13,7 +13,7 @@ constexpr int64_t kMaxChunks = 32;
 constexpr int64_t kCrossingRuns = 16;
 constexpr int64_t kCrossingChunks = 16;
 // Along a kept axis 0 a reduction reads runs of memory, which short parts would make short.
-constexpr int64_t kColumnItems = 256;
+constexpr int64_t kColumnItems = 1024;
 
 // Bytes of a step from which its results are written around the caches: more than they hold, as
 // the next step would find little of it there.
