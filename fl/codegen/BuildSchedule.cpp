@@ -92,9 +92,7 @@ class ScheduleBuilder {
   }
 
   BufferRef bufferFor(ValueId base) {
-    if (!buffers_[base]) {
-      buffers_[base] = newTemporary(graph_.type(base));
-    }
+    if (!buffers_[base]) buffers_[base] = newTemporary(graph_.type(base));
     return *buffers_[base];
   }
 
@@ -175,9 +173,7 @@ class ScheduleBuilder {
     auto later = [&](int a, int b) { return units[a].last > units[b].last; };
     std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
     for (size_t u = 0; u < units.size(); ++u) {
-      if (waiting[u] == 0) {
-        ready.push(static_cast<int>(u));
-      }
+      if (waiting[u] == 0) ready.push(static_cast<int>(u));
     }
     std::vector<Unit> ordered;
     while (!ready.empty()) {
@@ -185,9 +181,7 @@ class ScheduleBuilder {
       ready.pop();
       ordered.push_back(units[unit]);
       for (int reader : readers[unit]) {
-        if (--waiting[reader] == 0) {
-          ready.push(reader);
-        }
+        if (--waiting[reader] == 0) ready.push(reader);
       }
     }
     FL_INTERNAL_CHECK(ordered.size() == units.size(), "the fusion plan has a cycle");
@@ -253,9 +247,7 @@ class ScheduleBuilder {
       return copyValue(node.operands[0], bufferFor(id));
     }
     const bool inPlace = writesBox(node.op, lowering_) && isInPlace(id);
-    if (writesBox(node.op, lowering_) && !inPlace) {
-      copyValue(node.operands[0], bufferFor(id));
-    }
+    if (writesBox(node.op, lowering_) && !inPlace) copyValue(node.operands[0], bufferFor(id));
     const bool contiguous = needsContiguousOperands(node.op, lowering_);
     if (!tryLower(node, contiguous, inPlace, bufferFor(id))) {
       FL_INTERNAL_CHECK(tryLower(node, true, inPlace, bufferFor(id)), ir::opName(node.op));

@@ -30,9 +30,7 @@ void mergeEqualNodes(Compilation& compilation) {
   rewriteGraph(&compilation.graph, [&](ir::Graph& graph, ir::Node node) {
     if (opKind(node.op) == ir::Kind::Random) return graph.addNode(std::move(node));
     const auto [entry, added] = seen.emplace(nodeKey(node), -1);
-    if (added) {
-      entry->second = graph.addNode(std::move(node));
-    }
+    if (added) entry->second = graph.addNode(std::move(node));
     return entry->second;
   });
 }

@@ -106,9 +106,7 @@ class Fuser {
     // One copy serves every reader that needs the elements in order.
     const bool copied = neededInMemory(id) || (graph_.isNumber(view.base) && isTable(id)) ||
                         isRereadAcrossLines(id, view.layout);
-    if (sameElements(graph_, view, graph_.type(id).shape) || !copied) {
-      value = view;
-    }
+    if (sameElements(graph_, view, graph_.type(id).shape) || !copied) value = view;
   }
 
   // True if a map reads a line of far elements once for each of many other lines: as it is, each of
@@ -349,9 +347,7 @@ class Fuser {
   static Shape keptShape(const FusionGroup& group) {
     Shape shape;
     for (int i = 0; i < group.space.ndim(); ++i) {
-      if (!group.reduced[i]) {
-        shape.get().push_back(group.space[i]);
-      }
+      if (!group.reduced[i]) shape.get().push_back(group.space[i]);
     }
     return shape;
   }

@@ -64,6 +64,11 @@ ir::StridedLayout indexLayout(const ir::Node& iota);
 // One a value: whether it is kept in memory, if a group computes it.
 std::vector<bool> storedValues(const ir::Graph& graph, const FusionPlan& plan);
 
+// Throws InternalError unless every member of a group is in it alone and once, behind what it reads
+// there, with an element for each point of what its level says. Cycles among groups are found by
+// the pass `build`.
+void verify(const ir::Graph& graph, const FusionPlan& plan);
+
 // The groups as comments in front of the graph, so that it parses back as one.
 std::string printFusion(const ir::Graph& graph, const FusionPlan& plan);
 

@@ -138,9 +138,7 @@ std::vector<ValueId> loadsOf(const Graph& graph, const FusionPlan& plan,
   std::vector<ValueId> loads;
   for (ValueId id : nodes) {
     reader.forEachRead(id, [&](ValueId base, ValueId operand) {
-      if (!reader.contains(base)) {
-        loads.push_back(operand);
-      }
+      if (!reader.contains(base)) loads.push_back(operand);
     });
   }
   std::ranges::sort(loads);

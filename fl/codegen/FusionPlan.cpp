@@ -28,9 +28,7 @@ Access operandAccess(const Graph& graph, const ir::StridedLayout& layout, const 
   if (ir::opKind(node.op) == ir::Kind::Reduce) {
     Access access{layout.offset, {}};
     for (int d = 0; d < shape.ndim(); ++d) {
-      if (shape[d] != 1) {
-        access.strides.push_back(layout.strides[d]);
-      }
+      if (shape[d] != 1) access.strides.push_back(layout.strides[d]);
     }
     return access;
   }
@@ -106,9 +104,7 @@ bool findReads(const Graph& graph, const FusionPlan& plan, const std::vector<Val
       auto seen =
           ir::reshapedLayout({wide.offset, std::move(wide.strides)}, node.type.shape, shape);
       found = seen.has_value();
-      if (found) {
-        layout = std::move(*seen);
-      }
+      if (found) layout = std::move(*seen);
     }
   }
   return found;
@@ -116,9 +112,7 @@ bool findReads(const Graph& graph, const FusionPlan& plan, const std::vector<Val
 
 ir::StridedLayout indexLayout(const Node& iota) {
   ir::StridedLayout layout{{}, std::vector<Dim>(iota.type.shape.ndim(), 0)};
-  if (!layout.strides.empty()) {
-    layout.strides[iota.attrs[1]] = 1;
-  }
+  if (!layout.strides.empty()) layout.strides[iota.attrs[1]] = 1;
   return layout;
 }
 
@@ -161,6 +155,42 @@ Access levelAccess(const FusionGroup& group, Level level) {
     stride *= skipped ? 1 : group.space[i];
   }
   return access;
+}
+
+void verify(const Graph& graph, const FusionPlan& plan) {
+  const size_t count = graph.valueCount();
+  FL_INTERNAL_CHECK(
+      plan.values.size() == count && plan.inlined.size() == count && plan.groupOf.size() == count,
+      "the fusion plan is of another graph");
+  size_t members = 0;
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    const FusionGroup& group = plan.groups[g];
+    const size_t nodes = group.nodes.size();
+    members += nodes;
+    FL_INTERNAL_CHECK(nodes > 0 && group.levels.size() == nodes && group.sweeps.size() == nodes,
+                      "group ", g, " needs a level and sweeps for each node");
+    FL_INTERNAL_CHECK(static_cast<int>(group.reduced.size()) == group.space.ndim(), "group ", g,
+                      " needs to say of each axis whether it is reduced");
+    Dim kept = 1;
+    for (int axis = 0; axis < group.space.ndim(); ++axis) {
+      kept *= group.reduced[axis] ? 1 : group.space[axis];
+    }
+    for (size_t i = 0; i < nodes; ++i) {
+      const ValueId id = group.nodes[i];
+      FL_INTERNAL_CHECK(plan.groupOf[id] == static_cast<int>(g), "value ", id, " is in group ", g,
+                        " and in group ", plan.groupOf[id]);
+      const Dim points = group.levels[i] == Level::Row ? kept : group.space.elements();
+      FL_INTERNAL_CHECK(graph.type(id).shape.elements() == points, "value ", id,
+                        " has no element for each point of group ", g);
+      for (ValueId operand : graph.node(id).operands) {
+        const ValueId base = plan.values[operand].base;
+        FL_INTERNAL_CHECK(plan.groupOf[base] != plan.groupOf[id] || position(group, base) < i,
+                          "value ", id, " stands ahead of what it reads in group ", g);
+      }
+    }
+  }
+  const auto outside = std::ranges::count_if(plan.groupOf, [](int group) { return group < 0; });
+  FL_INTERNAL_CHECK(count - outside == members, "a value's group does not have it");
 }
 
 std::string printFusion(const Graph& graph, const FusionPlan& plan) {

@@ -60,9 +60,7 @@ class Uses {
     while (!pending.empty()) {
       const ir::ValueId value = pending.back();
       pending.pop_back();
-      if (noResult && isResult_[value]) {
-        return false;
-      }
+      if (noResult && isResult_[value]) return false;
       for (int i = begin_[value]; i < begin_[value + 1]; ++i) {
         const ir::ValueId user = users_[i];
         const bool copied = plan_.values[user].base == user;

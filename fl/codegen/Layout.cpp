@@ -151,9 +151,7 @@ std::vector<bool> chooseMoved(const Graph& graph, const Images& images) {
       read(operand, makers[id]);
       bytes += images.bytes(operand);
     }
-    if (isPlainCall(graph.nodes()[i])) {
-      cut.addEdge(MinimumCut::kSource, makers[id], bytes);
-    }
+    if (isPlainCall(graph.nodes()[i])) cut.addEdge(MinimumCut::kSource, makers[id], bytes);
   }
   for (const ValueId result : graph.results()) {
     read(result, MinimumCut::kSink);
@@ -184,9 +182,7 @@ class Mover {
       }
     }
     moved.attrs = attrsInFront(node, channel);
-    if (isReduction(node.op)) {
-      moved.operands[0] = reduceImages(graph, moved);
-    }
+    if (isReduction(node.op)) moved.operands[0] = reduceImages(graph, moved);
     const ValueId made = graph.addNode(moved.op, moved.operands, moved.attrs, node.site);
     return own >= 0 ? toPlain(graph, made, own, node.site)
                     : reshape(graph, made, node.type.shape, node.site);

@@ -77,9 +77,7 @@ ValueId moveLookup(Graph& graph, const Node& node) {
   const auto lookedUp = [&](ValueId id) {
     if (!axis.isOf(graph, id)) return id;
     const auto [place, isNew] = moved.try_emplace(id, -1);
-    if (isNew) {
-      place->second = lookUp(graph, id, node);
-    }
+    if (isNew) place->second = lookUp(graph, id, node);
     return place->second;
   };
   for (const ValueId id : maps) {

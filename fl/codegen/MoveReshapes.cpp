@@ -125,9 +125,7 @@ ValueId moveBehindReduce(Graph& graph, const Node& node) {
       }
     }
     if (reduced > 0 && kept > 0) return -1;
-    if (reduced > 0) {
-      merged.push_back(group);
-    }
+    if (reduced > 0) merged.push_back(group);
   }
   if (merged.empty()) return -1;
   std::vector<Dim> attrs = {1};

@@ -75,7 +75,9 @@ std::string currentText(const Compilation& compilation, const PassInfo& pass) {
 void verifyStage(const Compilation& compilation, const PassInfo& pass) {
   if (pass.stage == "graph") {
     verify(compilation.graph);
-  } else if (pass.stage == "schedule") {
+  } else if (pass.stage == "fusion") {
+    verify(compilation.graph, compilation.fusion);
+  } else {
     verifySteps(compilation.schedule);
   }
 }
@@ -92,7 +94,9 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   constexpr int64_t kSlow = 1'000'000'000;  // told wherever a line a realize is
   const double elapsed = static_cast<double>(end - begin) / 1e6;
   logLine(end - begin > kSlow ? 1 : 3, absl::StrCat("pass ", row.info.name, " ", elapsed, " ms"));
-  if (options.verify || row.isAdded) verifyStage(compilation, row.info);
+  const bool isRuled =
+      row.info.stage == "fusion" && !(fusionRules().all()->empty() && costModels().all()->empty());
+  if (options.verify || row.isAdded || isRuled) verifyStage(compilation, row.info);
 }
 
 std::set<std::string> parseSkipped(const Rows& rows, const std::string& list) {
@@ -149,9 +153,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
   }
   for (const PassRow& row : rows) {
     ++number;
-    if (!skipped.contains(row.info.name)) {
-      runPass(row, compilation, options);
-    }
+    if (!skipped.contains(row.info.name)) runPass(row, compilation, options);
     if (observed) observe(row.info.name, currentText(compilation, row.info));
     if (options.stopAfter == row.info.name) return compilation;
   }

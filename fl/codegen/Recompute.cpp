@@ -45,9 +45,7 @@ class Recomputer {
 
   void run() {
     for (ValueId id = 0; id < graph_.valueCount(); ++id) {
-      if (plan_.groupOf[id] >= 0 && stored_[id]) {
-        consider(id);
-      }
+      if (plan_.groupOf[id] >= 0 && stored_[id]) consider(id);
     }
   }
 
@@ -110,9 +108,7 @@ class Recomputer {
     std::set<int> groups;
     const bool computed = uses_.allReaders(graph_, id, [&](ValueId user) {
       const int group = plan_.groupOf[user];
-      if (group != own) {
-        groups.insert(group);
-      }
+      if (group != own) groups.insert(group);
       return group == own || (group >= 0 && readsInPlace(user, id));
     });
     return computed ? groups : std::set<int>();

@@ -18,6 +18,7 @@ namespace fl::testing {
 namespace {
 
 using test::errorOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class Extensions : public ::testing::Test {
@@ -105,6 +106,40 @@ TEST_F(Extensions, PassesAreVerified) {
                       compilation.schedule.steps.clear();
                     }});
   expectSame(1);
+}
+
+TEST_F(Extensions, FusionPlansAreVerified) {
+  std::vector<std::string> errors;
+  codegen::addPass(
+      {.name = "ours", .after = "fuse", .run = [&](codegen::Compilation& compilation) {
+         const auto breakPlan = [&](auto change) {
+           codegen::FusionPlan plan = compilation.fusion;
+           change(plan, plan.groups[0]);
+           errors.push_back(errorOf<InternalError>([&] { verify(compilation.graph, plan); }));
+         };
+         breakPlan([](auto& plan, auto&) { plan.groupOf.pop_back(); });
+         breakPlan([](auto&, auto& group) { group.levels.pop_back(); });
+         breakPlan([](auto&, auto& group) { group.reduced.push_back(false); });
+         breakPlan([](auto&, auto& group) { std::swap(group.nodes[0], group.nodes[1]); });
+         breakPlan([](auto& plan, auto& group) { plan.groupOf[group.nodes[0]] = 7; });
+         breakPlan([](auto&, auto& group) { group.space = {3}; });
+         breakPlan([](auto&, auto& group) {
+           group.nodes.pop_back();
+           group.levels.pop_back();
+           group.sweeps.pop_back();
+         });
+         compilation.fusion.groupOf.pop_back();
+       }});
+  const Counts counts;
+  EXPECT_EQ(sum(full({5}, 1, dtype::s32) * arange({5}, 0, dtype::s32)).scalar<int>(), 10);
+  EXPECT_EQ(counts.fallbacks(), 1u);
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("the fusion plan is of another graph"),
+                                  HasSubstr("group 0 needs a level and sweeps for each node"),
+                                  HasSubstr("group 0 needs to say of each axis"),
+                                  HasSubstr("stands ahead of what it reads in group 0"),
+                                  HasSubstr("is in group 0 and in group 7"),
+                                  HasSubstr("has no element for each point of group 0"),
+                                  HasSubstr("a value's group does not have it")));
 }
 
 TEST_F(Extensions, PassesMayBeSkipped) {

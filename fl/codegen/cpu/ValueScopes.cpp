@@ -85,9 +85,7 @@ void ValueScopes::set(int table, int value, LlvmValue result) {
 
 void ValueScopes::setScalar(int value, LlvmValue result) {
   set(kScalars, value, result);
-  if (plan_.spread[value]) {
-    set(kSpread, value, math_.spread(result, plan_.lanes));
-  }
+  if (plan_.spread[value]) set(kSpread, value, math_.spread(result, plan_.lanes));
 }
 
 void ValueScopes::setTotal(int reduction, const std::vector<LlvmValue>& totals) {
