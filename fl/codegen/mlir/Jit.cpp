@@ -1,0 +1,181 @@
+#include "fl/codegen/mlir/Jit.h"
+
+#include <llvm/Support/TargetSelect.h>
+#include <mlir/Conversion/Passes.h>
+#include <mlir/Dialect/Affine/Passes.h>
+#include <mlir/Dialect/Arith/Transforms/BufferDeallocationOpInterfaceImpl.h>
+#include <mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h>
+#include <mlir/Dialect/Arith/Transforms/Passes.h>
+#include <mlir/Dialect/Bufferization/IR/Bufferization.h>
+#include <mlir/Dialect/Bufferization/Pipelines/Passes.h>
+#include <mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h>
+#include <mlir/Dialect/Bufferization/Transforms/Passes.h>
+#include <mlir/Dialect/ControlFlow/Transforms/BufferDeallocationOpInterfaceImpl.h>
+#include <mlir/Dialect/Func/IR/FuncOps.h>
+#include <mlir/Dialect/LLVMIR/Transforms/Passes.h>
+#include <mlir/Dialect/Linalg/Passes.h>
+#include <mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h>
+#include <mlir/Dialect/Math/IR/Math.h>
+#include <mlir/Dialect/MemRef/Transforms/AllocationOpInterfaceImpl.h>
+#include <mlir/Dialect/MemRef/Transforms/Passes.h>
+#include <mlir/Dialect/SCF/Transforms/BufferDeallocationOpInterfaceImpl.h>
+#include <mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h>
+#include <mlir/Dialect/SCF/Transforms/Passes.h>
+#include <mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h>
+#include <mlir/ExecutionEngine/ExecutionEngine.h>
+#include <mlir/ExecutionEngine/OptUtils.h>
+#include <mlir/IR/BuiltinOps.h>
+#include <mlir/Parser/Parser.h>
+#include <mlir/Pass/PassManager.h>
+#include <mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h>
+#include <mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h>
+#include <mlir/Transforms/Passes.h>
+
+#include "fl/base/Error.h"
+
+namespace fl::codegen::mlir {
+
+const char kPipeline[] =
+    "builtin.module("
+    "arith-expand{include-bf16=true},"
+    "one-shot-bufferize{bufferize-function-boundaries"
+    " function-boundary-type-conversion=identity-layout-map},"
+    "buffer-results-to-out-params,"
+    "func.func(buffer-deallocation-pipeline),"
+    "convert-bufferization-to-memref,"
+    "func.func(convert-linalg-to-loops),"
+    "func.func(llvm-request-c-wrappers),"
+    "expand-strided-metadata,"
+    "lower-affine,"
+    "convert-scf-to-cf,"
+    "convert-math-to-llvm,"
+    "finalize-memref-to-llvm,"
+    "convert-func-to-llvm,"
+    "convert-arith-to-llvm,"
+    "convert-cf-to-llvm,"
+    "reconcile-unrealized-casts)";
+
+namespace {
+
+// Those that make sense between linalg on tensors and LLVM: a list, as registering all of MLIR's
+// would link compilers for GPUs.
+void registerPasses() {
+  ::mlir::registerTransformsPasses();
+  ::mlir::registerLinalgPasses();
+  ::mlir::registerSCFPasses();
+  ::mlir::affine::registerAffinePasses();
+  ::mlir::arith::registerArithPasses();
+  ::mlir::memref::registerMemRefPasses();
+  ::mlir::bufferization::registerBufferizationPasses();
+  ::mlir::bufferization::registerBufferizationPipelines();
+  ::mlir::LLVM::registerLLVMPasses();
+  ::mlir::registerArithToLLVMConversionPass();
+  ::mlir::registerConvertBufferizationToMemRef();
+  ::mlir::registerConvertControlFlowToLLVMPass();
+  ::mlir::registerConvertFuncToLLVMPass();
+  ::mlir::registerConvertLinalgToStandard();
+  ::mlir::registerConvertMathToLLVMPass();
+  ::mlir::registerConvertVectorToLLVMPass();
+  ::mlir::registerConvertVectorToSCF();
+  ::mlir::registerFinalizeMemRefToLLVMConversionPass();
+  ::mlir::registerConvertAffineToStandard();
+  ::mlir::registerReconcileUnrealizedCasts();
+  ::mlir::registerSCFToControlFlowPass();
+}
+
+::mlir::DialectRegistry dialects() {
+  ::mlir::DialectRegistry registry;
+  registry
+      .insert<::mlir::arith::ArithDialect, ::mlir::func::FuncDialect, ::mlir::linalg::LinalgDialect,
+              ::mlir::math::MathDialect, ::mlir::scf::SCFDialect, ::mlir::tensor::TensorDialect>();
+  ::mlir::arith::registerBufferizableOpInterfaceExternalModels(registry);
+  ::mlir::arith::registerBufferDeallocationOpInterfaceExternalModels(registry);
+  ::mlir::bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
+  ::mlir::cf::registerBufferDeallocationOpInterfaceExternalModels(registry);
+  ::mlir::linalg::registerBufferizableOpInterfaceExternalModels(registry);
+  ::mlir::memref::registerAllocationOpInterfaceExternalModels(registry);
+  ::mlir::scf::registerBufferizableOpInterfaceExternalModels(registry);
+  ::mlir::scf::registerBufferDeallocationOpInterfaceExternalModels(registry);
+  ::mlir::tensor::registerBufferizableOpInterfaceExternalModels(registry);
+  ::mlir::registerBuiltinDialectTranslation(registry);
+  ::mlir::registerLLVMDialectTranslation(registry);
+  return registry;
+}
+
+// A descriptor of a memref, as its C wrappers take it: two pointers, an offset, sizes and strides.
+std::vector<int64_t> descriptorOf(const Buffer& buffer) {
+  const auto address = reinterpret_cast<int64_t>(buffer.data);
+  std::vector<int64_t> words = {address, address, 0};
+  const std::vector<Dim>& extents = buffer.shape.get();
+  words.insert(words.end(), extents.rbegin(), extents.rend());
+  const std::vector<Dim> strides = contiguousStrides(buffer.shape);
+  words.insert(words.end(), strides.rbegin(), strides.rend());
+  return words;
+}
+
+}  // namespace
+
+struct Jit::Impl {
+  // What MLIR says is wrong; nothing goes to standard error.
+  [[noreturn]] void fail(const std::string& doing) {
+    throw std::invalid_argument("mlir: " + doing + ": " + (words.empty() ? "it fails" : words));
+  }
+
+  ::mlir::MLIRContext context{dialects(), ::mlir::MLIRContext::Threading::DISABLED};
+  std::string words;
+  std::unique_ptr<::mlir::ExecutionEngine> engine;
+};
+
+Jit::Jit(const std::string& text, const std::string& pipeline) : impl_(std::make_unique<Impl>()) {
+  static const bool once = [] {
+    registerPasses();
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)once;
+  ::mlir::MLIRContext& context = impl_->context;
+  const ::mlir::ScopedDiagnosticHandler handler(&context, [&](::mlir::Diagnostic& diagnostic) {
+    if (diagnostic.getSeverity() == ::mlir::DiagnosticSeverity::Error && impl_->words.empty()) {
+      impl_->words = diagnostic.str();
+    }
+    return ::mlir::success();
+  });
+  const auto module = ::mlir::parseSourceString<::mlir::ModuleOp>(text, &context);
+  if (!module) impl_->fail("the text");
+  llvm::raw_string_ostream errors(impl_->words);
+  auto passes = ::mlir::parsePassPipeline(pipeline, errors);
+  if (failed(passes)) impl_->fail("the pipeline");
+  auto manager = ::mlir::PassManager::on<::mlir::ModuleOp>(&context);
+  if (passes->getOpAnchorName() != manager.getOpAnchorName()) {
+    impl_->words = "it is none of builtin.module(...)";
+    impl_->fail("the pipeline");
+  }
+  static_cast<::mlir::OpPassManager&>(manager) = std::move(*passes);
+  if (failed(manager.run(*module))) impl_->fail("lowering");
+  ::mlir::ExecutionEngineOptions options;
+  options.transformer = ::mlir::makeOptimizingTransformer(1, 0, nullptr);
+  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Less;
+  auto engine = ::mlir::ExecutionEngine::create(*module, options);
+  if (!engine) {
+    impl_->words += (impl_->words.empty() ? "" : "; ") + llvm::toString(engine.takeError());
+    impl_->fail("compiling");
+  }
+  impl_->engine = std::move(*engine);
+}
+
+Jit::~Jit() = default;
+
+void Jit::run(const std::string& function, const std::vector<Buffer>& buffers) const {
+  std::vector<std::vector<int64_t>> descriptors;
+  std::vector<void*> pointers, arguments;
+  for (const Buffer& buffer : buffers) descriptors.push_back(descriptorOf(buffer));
+  for (std::vector<int64_t>& each : descriptors) pointers.push_back(each.data());
+  for (void*& each : pointers) arguments.push_back(&each);
+  auto error = impl_->engine->invokePacked("_mlir_ciface_" + function, arguments);
+  if (error)
+    throw std::invalid_argument("mlir: running " + function + ": " +
+                                llvm::toString(std::move(error)));
+}
+
+}  // namespace fl::codegen::mlir
