@@ -1,13 +1,16 @@
-// A graph through MLIR: its text (fl/codegen/mlir/Emitter.h).
+// Graphs through MLIR in the place of our emitters: what FL_EMITTER=mlir has `fl run` run.
 #pragma once
 
-#include <string>
+#include <memory>
+#include <vector>
 
-#include "fl/ir/Graph.h"
+#include "tools/Program.h"
 
 namespace fl::tools {
 
-// One function, g; operators of libraries in terms of others.
-std::string printMlir(const ir::Graph& graph);
+// The graph as the passes over graphs leave it. Throws std::invalid_argument for what
+// FL_MLIR_PIPELINE may not be.
+std::unique_ptr<LoadedProgram> loadMlir(const ir::Graph& graph,
+                                        const std::vector<NpyArray>& inputs);
 
 }  // namespace fl::tools

@@ -11,7 +11,7 @@
 #include "fl/ir/Text.h"
 #include "fl/tile/HostTarget.h"
 #include "tools/Files.h"
-#include "tools/Mlir.h"
+#include "tools/mlir/GraphJit.h"
 
 ABSL_FLAG(bool, list, false, "print every pass with its reason and exit");
 ABSL_FLAG(bool, verify, false, "only say whether the file, of any form, may run");
@@ -77,7 +77,7 @@ std::string emitCode(const codegen::Compilation& compilation, const std::string&
                 form, "\" is not llvm, asm, cuda or mlir");
   const ir::Schedule& schedule = compilation.schedule;
   if (form == "cuda") return emitModule(schedule);
-  if (form == "mlir") return printMlir(compilation.graph);
+  if (form == "mlir") return printMlir({compilation.graph});
   const ir::Target target = tile::hostTarget();
   std::string text;
   for (size_t i = 0; i < schedule.kernels.size(); ++i) {

@@ -57,6 +57,8 @@ const char kPipeline[] =
 
 namespace {
 
+constexpr llvm::StringRef kModule = "builtin.module(";
+
 // Those that make sense between linalg on tensors and LLVM: a list, as registering all of MLIR's
 // would link compilers for GPUs.
 void registerPasses() {
@@ -81,6 +83,12 @@ void registerPasses() {
   ::mlir::registerConvertAffineToStandard();
   ::mlir::registerReconcileUnrealizedCasts();
   ::mlir::registerSCFToControlFlowPass();
+  static const ::mlir::PassPipelineRegistration<> ours(
+      "fl-lower", "The pipeline of fl", [](::mlir::OpPassManager& manager) {
+        const llvm::StringRef passes = llvm::StringRef(kPipeline).drop_front(kModule.size());
+        const bool parsed = succeeded(::mlir::parsePassPipeline(passes.drop_back(), manager));
+        FL_INTERNAL_CHECK(parsed, kPipeline);
+      });
 }
 
 ::mlir::DialectRegistry dialects() {

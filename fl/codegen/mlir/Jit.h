@@ -12,10 +12,10 @@
 
 namespace fl::codegen::mlir {
 
-// A pipeline as `mlir-opt --pass-pipeline=` takes it. Whatever is put in its place must leave
-// functions in the LLVM dialect that take a descriptor for each parameter and behind them one for
-// each result, and have C wrappers, as buffer-results-to-out-params and llvm-request-c-wrappers
-// make them.
+// A pipeline as `mlir-opt --pass-pipeline=` takes it; within others its passes are `fl-lower`.
+// Whatever is put in its place must leave functions in the LLVM dialect that take a descriptor for
+// each parameter and behind them one for each result, and have C wrappers, as
+// buffer-results-to-out-params and llvm-request-c-wrappers make them.
 extern const char kPipeline[];
 
 // Contiguous, the first dimension fastest.
