@@ -30,9 +30,9 @@ std::string print(const std::vector<Trace>& graphs) {
 
 std::string printMlir(const std::vector<ir::Graph>& graphs) { return print(expand(graphs)); }
 
-GraphJit::GraphJit(const std::vector<ir::Graph>& graphs, const std::string& pipeline)
+GraphJit::GraphJit(const std::vector<ir::Graph>& graphs, const std::string& pipeline, int level)
     : expanded_(expand(graphs)),
-      jit_(print(expanded_), pipeline.empty() ? codegen::mlir::kPipeline : pipeline) {}
+      jit_(print(expanded_), pipeline.empty() ? codegen::mlir::kPipeline : pipeline, level) {}
 
 GraphJit::~GraphJit() = default;
 

@@ -18,7 +18,8 @@ class GraphJit {
  public:
   // One module of all. Throws std::invalid_argument for a pipeline that MLIR does not take; an
   // empty one is codegen::mlir::kPipeline.
-  explicit GraphJit(const std::vector<ir::Graph>& graphs, const std::string& pipeline = "");
+  explicit GraphJit(const std::vector<ir::Graph>& graphs, const std::string& pipeline = "",
+                    int level = 2);
   ~GraphJit();
 
   // The elements of a graph's results, of those of its parameters, numbers too; all column-major.

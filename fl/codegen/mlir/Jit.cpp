@@ -134,7 +134,8 @@ struct Jit::Impl {
   std::unique_ptr<::mlir::ExecutionEngine> engine;
 };
 
-Jit::Jit(const std::string& text, const std::string& pipeline) : impl_(std::make_unique<Impl>()) {
+Jit::Jit(const std::string& text, const std::string& pipeline, int level)
+    : impl_(std::make_unique<Impl>()) {
   static const bool once = [] {
     registerPasses();
     llvm::InitializeNativeTarget();
@@ -162,8 +163,8 @@ Jit::Jit(const std::string& text, const std::string& pipeline) : impl_(std::make
   static_cast<::mlir::OpPassManager&>(manager) = std::move(*passes);
   if (failed(manager.run(*module))) impl_->fail("lowering");
   ::mlir::ExecutionEngineOptions options;
-  options.transformer = ::mlir::makeOptimizingTransformer(1, 0, nullptr);
-  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Less;
+  options.transformer = ::mlir::makeOptimizingTransformer(level, 0, nullptr);
+  options.jitCodeGenOptLevel = static_cast<llvm::CodeGenOptLevel>(level);
   auto engine = ::mlir::ExecutionEngine::create(*module, options);
   if (!engine) {
     impl_->words += (impl_->words.empty() ? "" : "; ") + llvm::toString(engine.takeError());
