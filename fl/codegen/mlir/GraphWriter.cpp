@@ -139,7 +139,7 @@ void GraphWriter::printGeneric(const std::string& result, const Generic& generic
   if (!inputs.empty()) code_.line("    ins(", join(inputs), " : ", join(inputTypes), ")");
   const std::string outputType = tensorType(generic.output.type);
   code_.open("    outs(", generic.output.name, " : ", outputType, ")");
-  code_.line("^bb0(", join(arguments), "):");
+  code_.label("^bb0(", join(arguments), "):");
   CodeText lines(code_.depth());
   TextBuilder builder(lines);
   const TextValue element = builder.bytes(body(builder, values, before));

@@ -1,7 +1,17 @@
 #include "fl/codegen/mlir/Jit.h"
 
 #include <llvm/Support/TargetSelect.h>
-#include <mlir/Conversion/Passes.h>
+#include <mlir/Conversion/AffineToStandard/AffineToStandard.h>
+#include <mlir/Conversion/ArithToLLVM/ArithToLLVM.h>
+#include <mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h>
+#include <mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h>
+#include <mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h>
+#include <mlir/Conversion/MathToLLVM/MathToLLVM.h>
+#include <mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h>
+#include <mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h>
+#include <mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h>
+#include <mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h>
+#include <mlir/Conversion/VectorToSCF/VectorToSCF.h>
 #include <mlir/Dialect/Affine/Passes.h>
 #include <mlir/Dialect/Arith/Transforms/BufferDeallocationOpInterfaceImpl.h>
 #include <mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h>
@@ -71,18 +81,21 @@ void registerPasses() {
   ::mlir::bufferization::registerBufferizationPasses();
   ::mlir::bufferization::registerBufferizationPipelines();
   ::mlir::LLVM::registerLLVMPasses();
-  ::mlir::registerArithToLLVMConversionPass();
-  ::mlir::registerConvertBufferizationToMemRef();
-  ::mlir::registerConvertControlFlowToLLVMPass();
-  ::mlir::registerConvertFuncToLLVMPass();
-  ::mlir::registerConvertLinalgToStandard();
-  ::mlir::registerConvertMathToLLVMPass();
-  ::mlir::registerConvertVectorToLLVMPass();
-  ::mlir::registerConvertVectorToSCF();
-  ::mlir::registerFinalizeMemRefToLLVMConversionPass();
-  ::mlir::registerConvertAffineToStandard();
-  ::mlir::registerReconcileUnrealizedCasts();
-  ::mlir::registerSCFToControlFlowPass();
+  using Pass = std::unique_ptr<::mlir::Pass>;
+  constexpr Pass (*kConversions[])() = {
+      [] { return ::mlir::createArithToLLVMConversionPass(); },
+      [] { return ::mlir::createBufferizationToMemRefPass(); },
+      [] { return ::mlir::createConvertControlFlowToLLVMPass(); },
+      [] { return ::mlir::createConvertFuncToLLVMPass(); },
+      [] { return ::mlir::createConvertMathToLLVMPass(); },
+      [] { return ::mlir::createConvertSCFToCFPass(); },
+      [] { return ::mlir::createConvertVectorToLLVMPass(); },
+      [] { return ::mlir::createConvertVectorToSCFPass(); },
+      [] { return ::mlir::createFinalizeMemRefToLLVMConversionPass(); },
+      [] { return ::mlir::createLowerAffinePass(); },
+      [] { return ::mlir::createReconcileUnrealizedCastsPass(); },
+  };
+  for (const auto& conversion : kConversions) ::mlir::registerPass(conversion);
   static const ::mlir::PassPipelineRegistration<> ours(
       "fl-lower", "The pipeline of fl", [](::mlir::OpPassManager& manager) {
         const llvm::StringRef passes = llvm::StringRef(kPipeline).drop_front(kModule.size());

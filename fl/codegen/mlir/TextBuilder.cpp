@@ -157,9 +157,9 @@ V TextBuilder::rarely(const V& mask, const std::function<V()>& usual,
   std::swap(code_, outer);
   code_.open(name, " = scf.if ", condition, " -> (", typeOf(result), ")");
   code_.append(rareLines);
-  code_.close("} else {");
+  code_.label("} else {");
   code_.append(usualLines);
-  code_.line("}");
+  code_.close();
   return {name, result.type};
 }
 
