@@ -251,6 +251,12 @@ wrong 'canonicalize' "the pipeline: expected pass pipeline to be wrapped with th
 wrong 'builtin.module(frob)' "the pipeline: .*'frob' does not refer to a registered pass"
 wrong 'func.func(canonicalize)' 'the pipeline: it is none of builtin.module'
 wrong 'builtin.module(canonicalize)' 'compiling: cannot be converted to LLVM IR'
+# What cannot be called is not.
+for pass in 'func.func(llvm-request-c-wrappers),' 'buffer-results-to-out-params,'; do
+  FL_MLIR_PIPELINE=$("$fl" run --help | grep '^builtin.module(' | sed "s/$pass//") \
+    expect 1 '^fl: mlir: the pipeline: it leaves no function g that returns nothing and has a C wrapper of 6 descriptors$' \
+    softmax.flir
+done
 for arguments in schedule.flir "--extents=40,7 kernel.flir"; do
   expect 1 '^fl: FL_EMITTER=mlir: runs graphs, no schedule or kernel$' $arguments
 done

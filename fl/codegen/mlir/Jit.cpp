@@ -1,6 +1,8 @@
 #include "fl/codegen/mlir/Jit.h"
 
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
 #include <mlir/Conversion/AffineToStandard/AffineToStandard.h>
 #include <mlir/Conversion/ArithToLLVM/ArithToLLVM.h>
 #include <mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h>
@@ -22,6 +24,7 @@
 #include <mlir/Dialect/Bufferization/Transforms/Passes.h>
 #include <mlir/Dialect/ControlFlow/Transforms/BufferDeallocationOpInterfaceImpl.h>
 #include <mlir/Dialect/Func/IR/FuncOps.h>
+#include <mlir/Dialect/LLVMIR/LLVMDialect.h>
 #include <mlir/Dialect/LLVMIR/Transforms/Passes.h>
 #include <mlir/Dialect/Linalg/Passes.h>
 #include <mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h>
@@ -40,6 +43,8 @@
 #include <mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h>
 #include <mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h>
 #include <mlir/Transforms/Passes.h>
+
+#include <map>
 
 #include "fl/base/Error.h"
 
@@ -68,6 +73,7 @@ const char kPipeline[] =
 namespace {
 
 constexpr llvm::StringRef kModule = "builtin.module(";
+constexpr llvm::StringRef kWrapper = "_mlir_ciface_";
 
 // Those that make sense between linalg on tensors and LLVM: a list, as registering all of MLIR's
 // would link compilers for GPUs.
@@ -137,15 +143,62 @@ std::vector<int64_t> descriptorOf(const Buffer& buffer) {
 }  // namespace
 
 struct Jit::Impl {
+  using Module = ::mlir::OwningOpRef<::mlir::ModuleOp>;
+
   // What MLIR says is wrong; nothing goes to standard error.
   [[noreturn]] void fail(const std::string& doing) {
     throw std::invalid_argument("mlir: " + doing + ": " + (words.empty() ? "it fails" : words));
   }
+  Module lower(const std::string& text, const std::string& pipeline);
+  void findWrappers(::mlir::ModuleOp module);
+  void compile(::mlir::ModuleOp module, int level);
 
   ::mlir::MLIRContext context{dialects(), ::mlir::MLIRContext::Threading::DISABLED};
   std::string words;
+  std::map<std::string, size_t> wrappers;  // how many descriptors they take, by function
   std::unique_ptr<::mlir::ExecutionEngine> engine;
 };
+
+Jit::Impl::Module Jit::Impl::lower(const std::string& text, const std::string& pipeline) {
+  Module module = ::mlir::parseSourceString<::mlir::ModuleOp>(text, &context);
+  if (!module) fail("the text");
+  llvm::raw_string_ostream errors(words);
+  auto passes = ::mlir::parsePassPipeline(pipeline, errors);
+  if (failed(passes)) fail("the pipeline");
+  auto manager = ::mlir::PassManager::on<::mlir::ModuleOp>(&context);
+  if (passes->getOpAnchorName() != manager.getOpAnchorName()) {
+    words = "it is none of builtin.module(...)";
+    fail("the pipeline");
+  }
+  static_cast<::mlir::OpPassManager&>(manager) = std::move(*passes);
+  if (failed(manager.run(*module))) fail("lowering");
+  return module;
+}
+
+// A function that returns what it computes has a wrapper that takes other things.
+void Jit::Impl::findWrappers(::mlir::ModuleOp module) {
+  for (auto function : module.getOps<::mlir::LLVM::LLVMFuncOp>()) {
+    const bool returns =
+        !llvm::isa<::mlir::LLVM::LLVMVoidType>(function.getFunctionType().getReturnType());
+    auto wrapper =
+        module.lookupSymbol<::mlir::LLVM::LLVMFuncOp>((kWrapper + function.getName()).str());
+    if (wrapper && !returns) wrappers[function.getName().str()] = wrapper.getNumArguments();
+  }
+}
+
+void Jit::Impl::compile(::mlir::ModuleOp module, int level) {
+  auto host = llvm::cantFail(llvm::orc::JITTargetMachineBuilder::detectHost());
+  host.setCodeGenOptLevel(static_cast<llvm::CodeGenOptLevel>(level));
+  auto machine = llvm::cantFail(host.createTargetMachine());
+  ::mlir::ExecutionEngineOptions options;
+  options.transformer = ::mlir::makeOptimizingTransformer(level, 0, machine.get());
+  auto made = ::mlir::ExecutionEngine::create(module, options, std::move(machine));
+  if (!made) {
+    words += (words.empty() ? "" : "; ") + llvm::toString(made.takeError());
+    fail("compiling");
+  }
+  engine = std::move(*made);
+}
 
 Jit::Jit(const std::string& text, const std::string& pipeline, int level)
     : impl_(std::make_unique<Impl>()) {
@@ -156,48 +209,33 @@ Jit::Jit(const std::string& text, const std::string& pipeline, int level)
     return true;
   }();
   (void)once;
-  ::mlir::MLIRContext& context = impl_->context;
-  const ::mlir::ScopedDiagnosticHandler handler(&context, [&](::mlir::Diagnostic& diagnostic) {
-    if (diagnostic.getSeverity() == ::mlir::DiagnosticSeverity::Error && impl_->words.empty()) {
-      impl_->words = diagnostic.str();
-    }
-    return ::mlir::success();
-  });
-  const auto module = ::mlir::parseSourceString<::mlir::ModuleOp>(text, &context);
-  if (!module) impl_->fail("the text");
-  llvm::raw_string_ostream errors(impl_->words);
-  auto passes = ::mlir::parsePassPipeline(pipeline, errors);
-  if (failed(passes)) impl_->fail("the pipeline");
-  auto manager = ::mlir::PassManager::on<::mlir::ModuleOp>(&context);
-  if (passes->getOpAnchorName() != manager.getOpAnchorName()) {
-    impl_->words = "it is none of builtin.module(...)";
-    impl_->fail("the pipeline");
-  }
-  static_cast<::mlir::OpPassManager&>(manager) = std::move(*passes);
-  if (failed(manager.run(*module))) impl_->fail("lowering");
-  ::mlir::ExecutionEngineOptions options;
-  options.transformer = ::mlir::makeOptimizingTransformer(level, 0, nullptr);
-  options.jitCodeGenOptLevel = static_cast<llvm::CodeGenOptLevel>(level);
-  auto engine = ::mlir::ExecutionEngine::create(*module, options);
-  if (!engine) {
-    impl_->words += (impl_->words.empty() ? "" : "; ") + llvm::toString(engine.takeError());
-    impl_->fail("compiling");
-  }
-  impl_->engine = std::move(*engine);
+  std::string& words = impl_->words;
+  const ::mlir::ScopedDiagnosticHandler handler(
+      &impl_->context, [&](::mlir::Diagnostic& diagnostic) {
+        const bool isError = diagnostic.getSeverity() == ::mlir::DiagnosticSeverity::Error;
+        if (isError && words.empty()) words = diagnostic.str();
+        return ::mlir::success();
+      });
+  const Impl::Module module = impl_->lower(text, pipeline);
+  impl_->findWrappers(*module);
+  impl_->compile(*module, level);
 }
 
 Jit::~Jit() = default;
 
 void Jit::run(const std::string& function, const std::vector<Buffer>& buffers) const {
+  const auto wrapper = impl_->wrappers.find(function);
+  if (wrapper == impl_->wrappers.end() || wrapper->second != buffers.size()) {
+    throw std::runtime_error(detail::concat("mlir: the pipeline: it leaves no function ", function,
+                                            " that returns nothing and has a C wrapper of ",
+                                            buffers.size(), " descriptors"));
+  }
   std::vector<std::vector<int64_t>> descriptors;
   std::vector<void*> pointers, arguments;
   for (const Buffer& buffer : buffers) descriptors.push_back(descriptorOf(buffer));
   for (std::vector<int64_t>& each : descriptors) pointers.push_back(each.data());
   for (void*& each : pointers) arguments.push_back(&each);
-  auto error = impl_->engine->invokePacked("_mlir_ciface_" + function, arguments);
-  if (error)
-    throw std::invalid_argument("mlir: running " + function + ": " +
-                                llvm::toString(std::move(error)));
+  llvm::cantFail(impl_->engine->invokePacked((kWrapper + function).str(), arguments));
 }
 
 }  // namespace fl::codegen::mlir
