@@ -10,6 +10,8 @@ packages=(
   bazel-bootstrap g++ clang-19 lld-19 libclang-rt-19-dev git python3
   # compiler inside the library, and FileCheck for its tests
   llvm-19 llvm-19-dev llvm-19-tools
+  # the second emitter of the tool, and what verifies its text
+  libmlir-19-dev mlir-19-tools
   # libraries
   libdnnl-dev libabsl-dev libxxhash-dev libdw-dev libzstd-dev zlib1g-dev
   nlohmann-json3-dev libcereal-dev libzip-dev libhwy-dev

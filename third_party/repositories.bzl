@@ -15,6 +15,10 @@ def system_repositories():
             "codegen",
             "core",
             "mc",
+            # The next three for mlir.
+            "orcjit",
+            "passes",
+            "perfjitevents",
             "support",
             "target",
             "x86asmparser",
@@ -116,6 +120,17 @@ def system_repositories():
             "include/zip.h": "libzip-dev",
             _LIB + "libzip.so": "libzip-dev",
         },
+    )
+    system_library(
+        name = "mlir",
+        archives = "lib/libMLIR",
+        build = Label("//third_party:mlir.BUILD"),
+        env = "LLVM_ROOT",
+        needs = {
+            "include/mlir/IR/MLIRContext.h": "libmlir-19-dev",
+            "lib/libMLIRIR.a": "libmlir-19-dev",
+        },
+        roots = ["/usr/lib/llvm-19"],
     )
     system_library(
         name = "nlohmann_json",

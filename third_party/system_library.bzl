@@ -69,6 +69,6 @@ The library's target bears the repository's name: `@dnnl` is `@dnnl//:dnnl`.""",
         "roots": attr.string_list(default = ["/usr"]),
     },
     configure = True,
-    environ = ["CUDA_HOME", "GLOO_ROOT"],
+    environ = ["CUDA_HOME", "GLOO_ROOT", "LLVM_ROOT"],
     local = True,
 )

@@ -11,6 +11,7 @@
 #include "fl/ir/Text.h"
 #include "fl/tile/HostTarget.h"
 #include "tools/Files.h"
+#include "tools/mlir/GraphJit.h"
 
 ABSL_FLAG(bool, list, false, "print every pass with its reason and exit");
 ABSL_FLAG(bool, verify, false, "only say whether the file, of any form, may run");
@@ -22,8 +23,8 @@ ABSL_FLAG(std::string, stop_after, "", "stop the pipeline after this pass");
 ABSL_FLAG(std::string, skip, "",
           "leave these passes out, apart by commas; without fuse every node has a step of its own");
 ABSL_FLAG(std::string, emit, "",
-          "with the whole pipeline: llvm or asm of every kernel, or cuda, one\n"
-          "module of all");
+          "with the whole pipeline: llvm or asm of every kernel, cuda, one\n"
+          "module of all, or mlir, of the graph as its passes leave it");
 
 namespace fl::tools {
 namespace {
@@ -71,10 +72,12 @@ std::string emitModule(const ir::Schedule& schedule) {
   return codegen::cuda::emitCuda(kernels);
 }
 
-std::string emitKernels(const ir::Schedule& schedule, const std::string& form) {
-  FL_USER_CHECK(form == "llvm" || form == "asm" || form == "cuda", "--emit: \"", form,
-                "\" is not llvm, asm or cuda");
+std::string emitCode(const codegen::Compilation& compilation, const std::string& form) {
+  FL_USER_CHECK(form == "llvm" || form == "asm" || form == "cuda" || form == "mlir", "--emit: \"",
+                form, "\" is not llvm, asm, cuda or mlir");
+  const ir::Schedule& schedule = compilation.schedule;
   if (form == "cuda") return emitModule(schedule);
+  if (form == "mlir") return printMlir({compilation.graph});
   const ir::Target target = tile::hostTarget();
   std::string text;
   for (size_t i = 0; i < schedule.kernels.size(); ++i) {
@@ -152,8 +155,7 @@ std::string optimize(const std::string& path) {
   options.verify = true;
   const codegen::Compilation compilation = codegen::compile(std::move(graph), options);
   const std::string emit = absl::GetFlag(FLAGS_emit);
-  return emit.empty() ? printStage(compilation, options.stopAfter)
-                      : emitKernels(compilation.schedule, emit);
+  return emit.empty() ? printStage(compilation, options.stopAfter) : emitCode(compilation, emit);
 }
 
 }  // namespace

@@ -3,18 +3,24 @@
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/codegen/cpu/Emitter.h"
+#include "fl/definitions/GraphRunner.h"
 #include "fl/ir/Text.h"
 #include "fl/runtime/Device.h"
-#include "fl/definitions/GraphRunner.h"
 #include "fl/tensor/tensor.h"
 #include "tools/Files.h"
 #include "tools/FitInputs.h"
 #include "tools/KernelLaunch.h"
+#include "tools/Mlir.h"
 #include "tools/ReferenceSchedule.h"
 #include "tools/Values.h"
 
 namespace fl::tools {
 namespace {
+
+// Where our emitters would make machine code.
+bool throughMlir(const std::string& backend, const std::string& device) {
+  return flags().emitter == "mlir" && backend == "lazy" && device == "cpu";
+}
 
 class LoadedGraph : public LoadedProgram {
  public:
@@ -110,6 +116,7 @@ class GraphProgram : public Program {
 
   std::unique_ptr<LoadedProgram> load(const std::string& backend, const std::string& device,
                                       const std::vector<NpyArray>& inputs) const override {
+    if (throughMlir(backend, device)) return loadMlir(graph_, inputs);
     return std::make_unique<LoadedGraph>(graph_, backend, device, inputs);
   }
 
@@ -196,8 +203,11 @@ class ScheduleProgram : public Program {
     fitInputs(schedule_, drawn, inputs);
   }
 
-  std::unique_ptr<LoadedProgram> load(const std::string&, const std::string& device,
+  std::unique_ptr<LoadedProgram> load(const std::string& backend, const std::string& device,
                                       const std::vector<NpyArray>& inputs) const override {
+    FL_USER_CHECK(!throughMlir(backend, device),
+                  "FL_EMITTER=mlir: runs graphs, no schedule or "
+                  "kernel");
     checkBoxes(schedule_, inputs);
     return std::make_unique<LoadedLaunches>(schedule_, device, inputs);
   }

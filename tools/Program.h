@@ -1,7 +1,8 @@
 // What `fl run` runs: a graph, a schedule, or a kernel, on a device, with inputs of the host.
 // Relies on fl/definitions/GraphRunner.h for graphs and on fl/runtime for the other two.
 //
-// A graph runs as a tensor program on a backend, op by op or compiled anew. A schedule runs as it
+// A graph runs as a tensor program on a backend, op by op or compiled anew, or with FL_EMITTER=mlir
+// through MLIR where it would be compiled. A schedule runs as it
 // stands; on the CPU its kernels are compiled first, unless FL_JIT=off. A kernel runs as a schedule
 // of one launch: each input operand is a parameter in order, each scalar a number behind them, each
 // output operand a result; memory is dense, an axis of stride class 1 fastest.

@@ -17,6 +17,7 @@
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
+#include "fl/codegen/mlir/Jit.h"
 #include "fl/tensor/TensorBackend.h"
 #include "tools/Files.h"
 #include "tools/Program.h"
@@ -178,8 +179,11 @@ Inputs makeInputs(const Program& program, std::ostream& log) {
 std::optional<double> runTolerance() { return absl::GetFlag(FLAGS_tolerance); }
 
 int runRun(int argc, char** argv) {
-  const std::vector<char*> arguments =
-      parseCommandLine("fl run [flags] FILE.flir   (- reads standard input)", __FILE__, argc, argv);
+  const std::string usage = std::string("fl run [flags] FILE.flir   (- reads standard input)\n\n") +
+                            "With FL_EMITTER=mlir it runs graphs through MLIR, lowered by what "
+                            "FL_MLIR_PIPELINE says. Ours, which\nis fl-lower within others:\n" +
+                            codegen::mlir::kPipeline;
+  const std::vector<char*> arguments = parseCommandLine(usage.c_str(), __FILE__, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "run: expected one file");
   const std::string path = arguments[1];
   checkFlags();

@@ -24,6 +24,7 @@ ROOM_LINES = {
     ("planner",): 1500,
     ("codegen",): 5000,
     ("codegen/cuda",): 2000,
+    ("codegen/mlir",): 1500,
     ("host", "runtime"): 4000,
     ("library",): 3000,
     ("tile",): 2000,

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "fl/definitions/Definitions.h"
+#include "fl/definitions/GraphRunner.h"
+
 namespace fl {
 namespace {
 
@@ -32,6 +35,8 @@ class TracedValue : public TensorAdapterBase {
 
 class Tracer : public TensorBackend {
  public:
+  explicit Tracer(bool expandsLibrary) : expandsLibrary_(expandsLibrary) {}
+
   std::string name() const override { return "tracer"; }
   TensorBackendType backendType() const override { return TensorBackendType::Tracer; }
   bool supportsDataType(const dtype&) const override { return true; }
@@ -46,7 +51,7 @@ class Tracer : public TensorBackend {
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     ir::ValueType type) override {
     if (ir::opKind(op) == ir::Kind::Library) {
-      throw Untraceable();
+      return expandsLibrary_ ? define(op, std::move(operands), attrs) : throw Untraceable();
     }
     Call call{{op, {}, attrs, type, currentCallSite()}, {}};
     for (const TensorValue& operand : operands) {
@@ -56,13 +61,9 @@ class Tracer : public TensorBackend {
     return value(std::move(type), Role::Node, calls_.size() - 1);
   }
 
-  std::vector<Tensor> addOperands(const std::vector<TensorValue>& operands) {
-    std::vector<Tensor> traced;
-    for (const TensorValue& operand : operands) {
-      operands_.push_back({operand->valueType(), operand->number() != nullptr});
-      traced.emplace_back(value(operand->valueType(), Role::Operand, operands_.size() - 1));
-    }
-    return traced;
+  Tensor addOperand(ir::Parameter operand) {
+    operands_.push_back(operand);
+    return Tensor(value(operand.type, Role::Operand, operands_.size() - 1));
   }
 
   Trace finish(const std::vector<Tensor>& results) {
@@ -120,6 +121,7 @@ class Tracer : public TensorBackend {
     return {traced.role, traced.place};
   }
 
+  const bool expandsLibrary_;
   std::vector<ir::Parameter> operands_;
   std::vector<Number> constants_;
   std::vector<Call> calls_;
@@ -128,13 +130,27 @@ class Tracer : public TensorBackend {
 }  // namespace
 
 std::optional<Trace> trace(const CompositeCall& call) {
-  Tracer tracer;
+  Tracer tracer(false);
   BackendScope scope(tracer);
+  std::vector<Tensor> operands;
+  for (const TensorValue& operand : call.operands) {
+    operands.push_back(tracer.addOperand({operand->valueType(), operand->number() != nullptr}));
+  }
   try {
-    return tracer.finish(call.run(tracer.addOperands(call.operands)));
+    return tracer.finish(call.run(operands));
   } catch (const Untraceable&) {
     return std::nullopt;
   }
+}
+
+Trace expandLibrary(const ir::Graph& graph) {
+  Tracer tracer(true);
+  BackendScope scope(tracer);
+  std::vector<Tensor> parameters;
+  for (const ir::Parameter& parameter : graph.parameters()) {
+    parameters.push_back(tracer.addOperand(parameter));
+  }
+  return tracer.finish(runGraph(graph, parameters));
 }
 
 }  // namespace fl

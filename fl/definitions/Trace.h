@@ -20,4 +20,7 @@ struct Trace {
 // of its operands. Throws what the function throws.
 std::optional<Trace> trace(const CompositeCall& call);
 
+// The graph with its ops of kind Library replaced by their definitions in primitive ones.
+Trace expandLibrary(const ir::Graph& graph);
+
 }  // namespace fl

@@ -244,6 +244,16 @@ std::string checkProgram(uint64_t seed, const Cut& cut) {
   return "";
 }
 
+std::optional<std::string> compareWithReference(uint64_t seed, const char* backend) {
+  const Run reference = execute(kReference, {seed, 0, true, {}});
+  if (!reference.tame) {
+    return std::nullopt;
+  }
+  const Run actual = execute({backend, "cpu", 1}, {seed, 0, false, {}});
+  const std::string wrong = difference(actual, reference, true);
+  return wrong.empty() ? "" : wrong + "\n" + actual.text;
+}
+
 Cut shrinkProgram(uint64_t seed) {
   Cut cut{1, {}};
   while (cut.statements < kMostStatements && checkProgram(seed, cut).empty()) {

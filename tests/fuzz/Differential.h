@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ namespace fl::testing {
 
 // Runs what is left of a program everywhere; what is wrong with it, or "".
 std::string checkProgram(uint64_t seed, const Cut& cut = {});
+// What differs in a run on this backend, for the device cpu, from one on the reference device, or
+// ""; nothing for a program that is not tame (RandomProgram.h).
+std::optional<std::string> compareWithReference(uint64_t seed, const char* backend);
 // What is enough of a program that is wrong: no statement of it can go.
 Cut shrinkProgram(uint64_t seed);
 // Writes every stage of the program's plans into the folder, as FL_DUMP does.

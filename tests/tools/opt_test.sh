@@ -103,6 +103,9 @@ says out "k0:"
 says out "retq"
 run 0 opt --emit=cuda good.flir
 says out 'extern "C" __global__ void __launch_bounds__(256) k0(const k0_arguments a) {'
+run 0 opt --emit=mlir good.flir
+says out 'func.func @g(%p0: tensor<8x4xf32> {bufferization.writable = false}, '
+mlir-opt-19 -o /dev/null out || fail "--emit=mlir: MLIR does not take it"
 
 # Errors: one message, where and why, nothing on standard output.
 run 1 opt bad.flir
@@ -127,7 +130,7 @@ says err '"pack" is no graph pass'
 run 1 opt --stop_after=frobnicate good.flir
 says err '"frobnicate" is no pass'
 run 1 opt --emit=tape good.flir
-says err '--emit: "tape" is not llvm, asm or cuda'
+says err '--emit: "tape" is not llvm, asm, cuda or mlir'
 run 1 opt --frobnicate good.flir
 says err "frobnicate"
 run 1 opt

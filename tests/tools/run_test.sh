@@ -232,6 +232,37 @@ expect 1 "^fl: wide.flir: $words p0 f64\[100000000000000\], 800000000000000 byte
 FL_DEVICE=foo expect 1 '^fl: device "foo" does not exist[^;]*; there are: [^;]*$' wide.flir
 expect 1 '^fl: device "gpu" does not exist' --device=gpu wide.flir
 
+# Through MLIR run graphs that would be compiled, lowered by any pipeline that leaves functions to call.
+export FL_EMITTER=mlir
+expect 0 "$ones" --seed=3 softmax.flir
+for file in softmax.flir gather.flir; do
+  expect 0 '^result 1 .*: difference [0-9.e-]+$' --check=ref --seed=3 $file
+  FL_MLIR_PIPELINE='builtin.module(func.func(linalg-fuse-elementwise-ops),fl-lower)' \
+    expect 0 '^result 1 .*: difference [0-9.e-]+$' --check=ref --seed=3 $file
+done
+expect 1 '^fl: index: f32\[2,8\]: 3 is out of range for dimension 0 of 2 elements$' \
+  --inputs=table.npy,bad8.npy,column.npy gather.flir
+FL_MLIR_PIPELINE="$("$fl" run --help | grep '^builtin.module(')" expect 0 "$ones" --seed=3 softmax.flir
+wrong() { # wrong PIPELINE WORDS
+  FL_MLIR_PIPELINE=$1 expect 1 "^fl: mlir: $2" softmax.flir
+  FL_MLIR_PIPELINE=$1 expect 0 "$ones" --backend=eager --seed=3 softmax.flir
+}
+wrong 'canonicalize' "the pipeline: expected pass pipeline to be wrapped with the anchor operation type"
+wrong 'builtin.module(frob)' "the pipeline: .*'frob' does not refer to a registered pass"
+wrong 'func.func(canonicalize)' 'the pipeline: it is none of builtin.module'
+wrong 'builtin.module(canonicalize)' 'compiling: cannot be converted to LLVM IR'
+# What cannot be called is not.
+for pass in 'func.func(llvm-request-c-wrappers),' 'buffer-results-to-out-params,'; do
+  FL_MLIR_PIPELINE=$("$fl" run --help | grep '^builtin.module(' | sed "s/$pass//") \
+    expect 1 '^fl: mlir: the pipeline: it leaves no function g that returns nothing and has a C wrapper of 6 descriptors$' \
+    softmax.flir
+done
+for arguments in schedule.flir "--extents=40,7 kernel.flir"; do
+  expect 1 '^fl: FL_EMITTER=mlir: runs graphs, no schedule or kernel$' $arguments
+done
+FL_EMITTER=gcc expect 1 '^fl: FL_EMITTER: "gcc" is not one of llvm\|mlir$' softmax.flir
+unset FL_EMITTER
+
 # Output that is lost is an error.
 if words=$("$fl" run softmax.flir 2>&1 >/dev/full) ||
   [[ $words != "fl: standard output: cannot be written; not all of it is there" ]]; then

@@ -18,6 +18,13 @@ class CodeText {
     text_.append(2 * depth_, ' ');
     text_ += detail::concat(parts..., "\n");
   }
+  // A line of the block that is open, as far out as the one that began it.
+  template <class... Parts>
+  void label(const Parts&... parts) {
+    --depth_;
+    line(parts...);
+    ++depth_;
+  }
   // A line that begins a block, up to close().
   template <class... Parts>
   void open(const Parts&... parts) {

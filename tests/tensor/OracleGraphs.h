@@ -1,0 +1,86 @@
+// Cells of the oracle tests: graphs around one operator, the numbers that go through them, and
+// what may come out by the oracle, the interpreter in double. OracleCases.h says what there is,
+// OracleTest.cpp runs it on every device.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/tensor/EdgeValues.h"
+#include "tests/tensor/OracleCases.h"
+
+namespace fl::testing {
+
+using Elements = std::vector<Scalar>;
+
+// A graph, and what each of its parameters holds.
+struct Recorded {
+  ir::Graph graph;
+  std::vector<CaseOperand> sources;
+};
+// Views that lay the operands out, then the operator; if it is `fused`, neighbours that change
+// nothing stand around it.
+Recorded recordCell(ir::Op op, const OracleCase& c, dtype type, Layout layout, bool fused = false);
+
+bool isAttention(ir::Op op);
+bool isAccumulating(ir::Op op);
+// Special values go where EdgeTest.cpp has no rows: all of them through what moves elements, one at
+// a time, for which one layout is enough, through what adds them up. The exponential of a score in
+// f32 is near the one in double for small scores only.
+bool takesSpecials(ir::Op op, Layout layout);
+
+class Draw {
+ public:
+  Draw(ir::Op op, dtype type) : info_(ir::opInfo(op)), type_(type), random_(29) {}
+
+  // Elements of every parameter; `special` is put among the first one's.
+  std::vector<Elements> all(const Recorded& recorded, const Scalar* special = nullptr);
+
+ private:
+  Scalar one(const CaseOperand& source);
+  Scalar value();
+
+  const ir::OpInfo& info_;
+  const dtype type_;
+  std::mt19937_64 random_;
+};
+
+// The stored elements of a parameter, of their magnitudes if that is asked for.
+std::vector<uint64_t> bitsOf(const Elements& elements, dtype type, bool magnitudes = false);
+
+struct Device {
+  const char *backend, *name;
+};
+Elements run(const Recorded& recorded, const std::vector<Elements>& inputs, const Device& device,
+             bool magnitudes = false);
+
+bool sameElement(const Scalar& x, const Scalar& y);
+
+// What a cell gives for inputs, by the oracle.
+class Expected {
+ public:
+  Expected(ir::Op op, dtype type, Layout layout, const OracleCase& c,
+           const std::vector<Elements>& inputs);
+
+  size_t size() const { return want_.size(); }
+  // "", or how element i is wrong: it is no exact one's, or further from it than the row's ulp.
+  // Raises *worst to its error in ulps, if they are those of f32.
+  std::string wrong(size_t i, const Scalar& got, double* worst) const;
+
+ private:
+  Elements inDouble(const std::vector<Elements>& inputs, bool magnitudes) const;
+  Elements scaleOf(const std::vector<Elements>& inputs) const;
+  double error(const Scalar& got, double want, double scale) const;
+  double bound() const;
+
+  const ir::Op op_;
+  const dtype type_;
+  const Layout layout_;
+  const OracleCase& case_;
+  const bool exact_;
+  Elements want_;   // rounded if exact, else in double
+  Elements scale_;  // what errors are measured against; of no elements: want_
+};
+
+}  // namespace fl::testing
