@@ -25,7 +25,7 @@ ROOM_LINES = {
     ("codegen",): 5000,
     ("codegen/cuda",): 2000,
     ("host", "runtime"): 4000,
-    ("runtime/cuda",): 2000,
+    ("kernel/cuda", "runtime/cuda"): 2000,
     ("library",): 3000,
     ("tile",): 2000,
     ("check",): 500,

@@ -1,0 +1,93 @@
+// Every operator and composite (benchmarks/OpCases.h) on the device `cuda` of a GPU that is none
+// (FakeGpu.h): its values are those of the CPU's kernels, to the bit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "benchmarks/OpCases.h"
+#include "fl/fl.h"
+#include "fl/runtime/Counters.h"
+#include "tests/runtime/cuda/FakeGpu.h"
+#include "tests/runtime/cuda/WithoutLibraries.h"
+
+namespace fl::testing {
+namespace {
+
+constexpr Dim kElements = 4096;
+
+const std::vector<bench::OpCase>& cases() {
+  static const auto& all = *new std::vector<bench::OpCase>([] {
+    init();
+    return bench::opCases();
+  }());
+  return all;
+}
+
+// What has no kernel yet, by how the names of its cases begin.
+bool isOnHost(const std::string& name) {
+  constexpr const char* kOnHost[] = {"argsort", "conv2dBackwardData", "cumsum",  "matmul of sparse",
+                                     "median",  "pool2dBackward",     "scatter", "sort",
+                                     "topk"};
+  return std::ranges::any_of(kOnHost, [&](const char* begin) { return name.rfind(begin, 0) == 0; });
+}
+
+using Values = std::vector<std::vector<double>>;
+Values valuesOf(const std::vector<Tensor>& tensors) {
+  Values values;
+  for (const Tensor& tensor : tensors) {
+    values.push_back(tensor.astype(dtype::f64).toHostVector<double>());
+  }
+  return values;
+}
+
+void expectEqual(const std::vector<double>& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const double x = actual[i], y = expected[i];
+    ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y)))
+        << "element " << i << " is " << x << ", not " << y;
+  }
+}
+
+class CudaSuite : public ::testing::TestWithParam<size_t> {};
+
+Values run(const bench::OpCase& tested, const std::vector<Tensor>& inputs, TensorBackend& backend) {
+  const BackendScope scope(backend);
+  setSeed(4);
+  return valuesOf(tested.run(inputs));
+}
+
+TEST_P(CudaSuite, HasTheCpusValues) {
+  FakeGpu& gpu = FakeGpu::install();
+  gpu.reset();
+  const bench::OpCase& tested = cases()[GetParam()];
+  std::vector<Tensor> inputs;
+  {
+    const BackendScope cpu(cpuWithoutLibraries());
+    setSeed(3);
+    inputs = tested.inputs(kElements);
+    sync();
+  }
+  const Values expected = run(tested, inputs, cpuWithoutLibraries());
+  const uint64_t hostCalls = runtime::counters().hostCalls;
+  const BackendScope scope("lazy", "cuda");
+  const Values actual = run(tested, inputs, defaultTensorBackend());
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) expectEqual(actual[i], expected[i]);
+  EXPECT_THAT(gpu.misuse(), ::testing::ElementsAre());
+  EXPECT_EQ(runtime::counters().hostCalls > hostCalls, isOnHost(tested.name));
+  EXPECT_TRUE(gpu.counts().launchesDone > 0 || isOnHost(tested.name));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, CudaSuite, ::testing::Range(size_t{0}, cases().size()),
+                         [](const auto& info) {
+                           std::string name = cases()[info.param].name;
+                           std::ranges::replace_if(
+                               name, [](char c) { return !std::isalnum(c); }, '_');
+                           return name + "_" + std::to_string(info.param);
+                         });
+
+}  // namespace
+}  // namespace fl::testing
