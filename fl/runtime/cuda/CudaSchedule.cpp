@@ -56,10 +56,7 @@ CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memo
     if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
       steps_.emplace_back(prepare(*launch, cache));
     } else {
-      const auto& call = std::get<ir::LibraryStep>(step);
-      steps_.emplace_back(PreparedCall{
-          &call,
-          library::cachedLibrary({call.op, call.attrs, call.operandTypes, call.resultType})});
+      steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
     }
   }
   if (!reporting_.empty()) {
@@ -87,6 +84,12 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step, K
     reporting_.push_back(&step);
   }
   return launch;
+}
+
+CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
+  const library::LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
+  auto product = findProduct(context_, step.op, step.operandTypes, step.attrs, step.resultType);
+  return {&step, product, product ? nullptr : library::cachedLibrary(call)};
 }
 
 size_t CudaSchedule::bytesOfBuffer(const BufferRef& ref) const {
@@ -119,7 +122,7 @@ void CudaSchedule::runSteps(const Frame& frame) const {
   }
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (const auto* call = std::get_if<PreparedCall>(&steps_[i])) {
-      runOnHost(*call, frame);
+      call->product ? runProduct(*call, frame) : runOnHost(*call, frame);
     } else if (const auto& launch = std::get<PreparedLaunch>(steps_[i]);
                launch.kernel->compiled()) {
       runLaunch(launch, frame);
@@ -142,6 +145,15 @@ void CudaSchedule::runLaunch(const PreparedLaunch& launch, const Frame& frame) c
   context_.launch(launch.kernel->function(), launch.shape, words, launch.kernel->label(),
                   launch.step->site);
   counters().kernelLaunches++;
+}
+
+void CudaSchedule::runProduct(const PreparedCall& call, const Frame& frame) const {
+  const ir::LibraryStep& step = *call.step;
+  const detail::CallSiteOverride recorded(step.site);
+  call.product->run(context_, frame.address(step.operands[0], schedule_),
+                    frame.address(step.operands[1], schedule_),
+                    frame.address(step.result, schedule_), gpu_.workspace(Matmul::kWorkspaceBytes));
+  counters().libraryCalls++;
 }
 
 void CudaSchedule::runOnHost(const PreparedLaunch& launch, const Frame& frame) const {

@@ -1,4 +1,5 @@
-// A schedule on a GPU: its launches in the stream, and on the host what has no kernel or no code.
+// A schedule on a GPU: its launches and products in the stream, and on the host what has no kernel
+// or no code.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include "fl/library/Library.h"
 #include "fl/runtime/ScheduleRunner.h"
 #include "fl/runtime/cuda/CudaKernel.h"
+#include "fl/runtime/cuda/Matmul.h"
 #include "fl/runtime/cuda/Memory.h"
 
 namespace fl::runtime::cuda {
@@ -34,15 +36,18 @@ class CudaSchedule final : public ScheduleRunner {
   };
   struct PreparedCall {
     const ir::LibraryStep* step;
+    std::shared_ptr<const Matmul> product;               // null: it runs on the host
     std::shared_ptr<library::LibraryFunction> function;  // null: the reference interpreter
   };
   class HostCopies;
 
   const CudaKernel* cachedKernel(const ir::Kernel& kernel, KernelCache* cache);
+  PreparedCall prepare(const ir::LibraryStep& step);
   PreparedLaunch prepare(const ir::LaunchStep& step, KernelCache* cache);
   ir::cuda::GatherReport* reportsOf(const Frame& frame) const;
   void checkReports(const Frame& frame) const;
   void runLaunch(const PreparedLaunch& launch, const Frame& frame) const;
+  void runProduct(const PreparedCall& call, const Frame& frame) const;
   void runOnHost(const PreparedLaunch& launch, const Frame& frame) const;
   void runOnHost(const PreparedCall& call, const Frame& frame) const;
   size_t bytesOfBuffer(const ir::BufferRef& ref) const;

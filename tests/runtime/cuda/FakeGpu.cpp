@@ -12,6 +12,7 @@
 #include "fl/codegen/cuda/NvrtcApi.h"
 #include "fl/runtime/cuda/Driver.h"
 #include "tests/codegen/cuda/HostModule.h"
+#include "tests/runtime/cuda/FakeCublasLt.h"
 
 namespace fl::testing {
 namespace {
@@ -380,6 +381,7 @@ FakeGpu& FakeGpu::install() {
   static FakeGpu& gpu = [] {
     runtime::cuda::installDriver(driverTable());
     codegen::cuda::installNvrtc(compilerTable());
+    installFakeCublasLt();
     return std::ref(*new FakeGpu());
   }();
   return gpu;
@@ -392,6 +394,15 @@ auto locked(Body body) {
   return body(state());
 }
 }  // namespace
+
+void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run) {
+  locked([&](State&) {
+    return put(stream, "", name, [run = std::move(run)] {
+      run();
+      return CUDA_SUCCESS;
+    });
+  });
+}
 
 FakeGpu::Counts FakeGpu::counts() const {
   return locked([](State& s) { return s.counts; });

@@ -8,6 +8,7 @@
 
 #include <cuda.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,5 +44,8 @@ class FakeGpu {
   void failCall(const std::string& function, CUresult result);
   void failLater(const std::string& function, CUresult result);
 };
+
+// For libraries that come with it: `run` is done when the stream gets to it.
+void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run);
 
 }  // namespace fl::testing

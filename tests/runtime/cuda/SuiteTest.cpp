@@ -1,5 +1,5 @@
 // Every operator and composite (benchmarks/OpCases.h) on the device `cuda` (Gpu.h): its values are
-// those of the CPU's kernels, to the bit.
+// those of the CPU's kernels, to the bit where no library makes them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,11 +42,22 @@ Values valuesOf(const std::vector<Tensor>& tensors) {
   return values;
 }
 
-void expectEqual(const std::vector<double>& actual, const std::vector<double>& expected) {
+// A library adds in another order: apart by so much of the largest value.
+double nearness(dtype type) {
+  return type == dtype::f64 ? 1e-13 : type == dtype::f32 ? 1e-5 : type == dtype::f16 ? 2e-3 : 2e-2;
+}
+
+void expectEqual(const std::vector<double>& actual, const std::vector<double>& expected,
+                 double near) {
   ASSERT_EQ(actual.size(), expected.size());
+  double largest = 0;
+  for (const double x : expected) {
+    largest = std::isfinite(x) ? std::max(largest, std::fabs(x)) : largest;
+  }
   for (size_t i = 0; i < actual.size(); ++i) {
     const double x = actual[i], y = expected[i];
-    ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y)))
+    const bool isSame = x == y || (std::isnan(x) && std::isnan(y));
+    ASSERT_TRUE(isSame || std::fabs(x - y) <= near * largest)
         << "element " << i << " is " << x << ", not " << y;
   }
 }
@@ -71,14 +82,18 @@ TEST_P(CudaSuite, HasTheCpusValues) {
   }
   const Values expected = run(tested, inputs, cpuWithoutLibraries());
   const uint64_t hostCalls = runtime::counters().hostCalls;
+  const uint64_t libraryCalls = runtime::counters().libraryCalls;
   const uint64_t launches = runtime::counters().kernelLaunches;
   const BackendScope scope("lazy", "cuda");
   const Values actual = run(tested, inputs, defaultTensorBackend());
   ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) expectEqual(actual[i], expected[i]);
+  const bool isExact = runtime::counters().libraryCalls == libraryCalls;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    expectEqual(actual[i], expected[i], isExact ? 0 : nearness(tested.type));
+  }
   EXPECT_THAT(takeMisuse(), ::testing::ElementsAre());
   EXPECT_EQ(runtime::counters().hostCalls > hostCalls, isOnHost(tested.name));
-  EXPECT_TRUE(runtime::counters().kernelLaunches > launches || isOnHost(tested.name));
+  EXPECT_TRUE(runtime::counters().kernelLaunches > launches || !isExact || isOnHost(tested.name));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, CudaSuite, ::testing::Range(size_t{0}, cases().size()),

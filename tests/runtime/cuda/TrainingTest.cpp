@@ -1,4 +1,5 @@
-// Training on the device `cuda` (Gpu.h): the losses of the CPU's kernels, to the bit.
+// Training on the device `cuda` (Gpu.h): the losses of the CPU's kernels, to the bit where no
+// library makes products.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +41,12 @@ void expectCpusLosses(const MakeModel& makeModel, const MakeOptimizer& makeOptim
   const std::vector<float> expected =
       train(cpuWithoutLibraries(), makeModel, makeOptimizer, batch, steps);
   const BackendScope cuda("lazy", "cuda");
-  EXPECT_EQ(train(defaultTensorBackend(), makeModel, makeOptimizer, batch, steps), expected);
+  const uint64_t libraryCalls = runtime::counters().libraryCalls;
+  const auto actual = train(defaultTensorBackend(), makeModel, makeOptimizer, batch, steps);
+  const bool isExact = runtime::counters().libraryCalls == libraryCalls;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(actual[i], expected[i], isExact ? 0 : 1e-5 * expected[i]) << "step " << i;
+  }
   EXPECT_LT(expected.back(), expected.front());
   EXPECT_THAT(takeMisuse(), ::testing::ElementsAre());
 }
