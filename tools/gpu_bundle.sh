@@ -14,6 +14,7 @@ trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/fl_gpu/lib"
 cp -rL $built/gpu $built/gpu.runfiles "$folder/fl_gpu/"
 rm -f "$folder"/fl_gpu/gpu.runfiles/*/tests/runtime/cuda/gpu  # the program, once more
+rm -f "$folder"/fl_gpu/gpu.runfiles/MANIFEST                    # paths of this machine
 strip "$folder/fl_gpu/gpu"
 # What every Linux machine has stays out: mixing C libraries fails.
 ldd $built/gpu | awk '$3 ~ /^\// { print $3 }' |

@@ -52,6 +52,10 @@ void Context::launch(CUfunction function, const ir::cuda::Launch& launch,
     const detail::CallSiteOverride recorded(site);
     fail(result, "a launch of " + *label);
   }
+  note(label, site);
+}
+
+void Context::note(const std::shared_ptr<const std::string>& label, const CallSite& site) {
   const std::lock_guard<std::mutex> lock(mutex_);
   launched_[launches_++ % kTold] = {label, site};
 }

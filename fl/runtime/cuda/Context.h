@@ -41,6 +41,8 @@ class Context {
   // what goes wrong.
   void launch(CUfunction function, const ir::cuda::Launch& launch, std::vector<uint64_t>& words,
               const std::shared_ptr<const std::string>& label, const CallSite& site);
+  // One was put in by other means than launch().
+  void note(const std::shared_ptr<const std::string>& label, const CallSite& site);
   // How many there were.
   size_t launches() const { return launches_; }
   // Wait for all that is in the stream, or for what was put in before the event was recorded, when

@@ -62,6 +62,7 @@ CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memo
   if (!reporting_.empty()) {
     reportsAt_ = placeScratch(reporting_.size() * sizeof(GatherReport), 0, steps_.size());
   }
+  findChains();
 }
 
 const CudaKernel* CudaSchedule::cachedKernel(const ir::Kernel& kernel, KernelCache* cache) {
@@ -120,31 +121,80 @@ void CudaSchedule::runSteps(const Frame& frame) const {
   if (!reporting_.empty()) {
     gpu_.fill(reportsOf(frame), 0xff, reporting_.size() * sizeof(GatherReport));
   }
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    if (const auto* call = std::get_if<PreparedCall>(&steps_[i])) {
-      call->product ? runProduct(*call, frame) : runOnHost(*call, frame);
-    } else if (const auto& launch = std::get<PreparedLaunch>(steps_[i]);
-               launch.kernel->compiled()) {
-      runLaunch(launch, frame);
+  for (size_t i = 0; i < steps_.size();) {
+    if (Chain* chain = chains_[i].get(); chain && runsAsGraph(chain, frame)) {
+      runChain(*chain, frame);
+      i = chain->end;
     } else {
-      runOnHost(launch, frame);
+      runStep(i, frame);
+      afterSteps(frame, i, i + 1);
+      ++i;
     }
-    afterSteps(frame, i, i + 1);
   }
   counters().bytesMoved += bytes_;
   checkReports(frame);
 }
 
-void CudaSchedule::runLaunch(const PreparedLaunch& launch, const Frame& frame) const {
-  if (launch.shape.blocks == 0) return;
+void CudaSchedule::runStep(size_t number, const Frame& frame) const {
+  if (const auto* call = std::get_if<PreparedCall>(&steps_[number])) {
+    return call->product ? runProduct(*call, frame) : runOnHost(*call, frame);
+  }
+  const auto& launch = std::get<PreparedLaunch>(steps_[number]);
+  launch.kernel->compiled() ? runLaunch(launch, frame) : runOnHost(launch, frame);
+}
+
+std::vector<uint64_t> CudaSchedule::wordsOf(const PreparedLaunch& launch,
+                                            const Frame& frame) const {
   const LaunchData where = launchData(*launch.step, frame);
-  std::vector<uint64_t> words = ir::cuda::packArguments(
+  return ir::cuda::packArguments(
       launch.kernel->kernel(),
       {where.data.data(), launch.extents.data(), launch.strides.data(), where.scalars.data()},
       launch.report < 0 ? nullptr : reportsOf(frame) + launch.report);
+}
+
+void CudaSchedule::runLaunch(const PreparedLaunch& launch, const Frame& frame) const {
+  if (launch.shape.blocks == 0) return;
+  std::vector<uint64_t> words = wordsOf(launch, frame);
   context_.launch(launch.kernel->function(), launch.shape, words, launch.kernel->label(),
                   launch.step->site);
   counters().kernelLaunches++;
+}
+
+void CudaSchedule::findChains() {
+  constexpr size_t kFewest = 3;  // fewer cost less one by one
+  const auto isLaunch = [&](size_t i) {
+    const auto* launch = std::get_if<PreparedLaunch>(&steps_[i]);
+    return launch && launch->shape.blocks > 0;
+  };
+  chains_.resize(steps_.size());
+  for (size_t begin = 0, end = 0; begin < steps_.size(); begin = end + 1) {
+    for (end = begin; end < steps_.size() && isLaunch(end);) ++end;
+    if (end >= begin + kFewest) chains_[begin] = std::make_unique<Chain>(context_, begin, end);
+  }
+}
+
+// Who looks at every step sees them one by one.
+bool CudaSchedule::runsAsGraph(Chain* chain, const Frame& frame) const {
+  for (size_t i = chain->begin; i < chain->end; ++i) {
+    if (!std::get<PreparedLaunch>(steps_[i]).kernel->compiled()) return false;
+  }
+  return !frame.observer && !frame.poisons && chain->hasRun.exchange(true);
+}
+
+void CudaSchedule::runChain(Chain& chain, const Frame& frame) const {
+  std::vector<GraphLaunch> launches;
+  for (size_t i = chain.begin; i < chain.end; ++i) {
+    const auto& launch = std::get<PreparedLaunch>(steps_[i]);
+    launches.push_back({launch.kernel->function(), launch.shape, wordsOf(launch, frame)});
+  }
+  const detail::CallSiteOverride recorded(
+      std::get<PreparedLaunch>(steps_[chain.end - 1]).step->site);
+  chain.graph.launch(std::move(launches));
+  for (size_t i = chain.begin; i < chain.end; ++i) {
+    const auto& launch = std::get<PreparedLaunch>(steps_[i]);
+    context_.note(launch.kernel->label(), launch.step->site);
+  }
+  counters().kernelLaunches += chain.end - chain.begin;
 }
 
 void CudaSchedule::runProduct(const PreparedCall& call, const Frame& frame) const {

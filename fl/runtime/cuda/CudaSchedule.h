@@ -2,6 +2,7 @@
 // or no code.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "fl/library/Library.h"
 #include "fl/runtime/ScheduleRunner.h"
 #include "fl/runtime/cuda/CudaKernel.h"
+#include "fl/runtime/cuda/LaunchGraph.h"
 #include "fl/runtime/cuda/Matmul.h"
 #include "fl/runtime/cuda/Memory.h"
 
@@ -39,7 +41,20 @@ class CudaSchedule final : public ScheduleRunner {
     std::shared_ptr<const Matmul> product;               // null: it runs on the host
     std::shared_ptr<library::LibraryFunction> function;  // null: the reference interpreter
   };
+  // Neighbouring launches [begin, end), which are a graph from their second run on.
+  struct Chain {
+    Chain(Context& context, size_t begin, size_t end) : begin(begin), end(end), graph(context) {}
+    const size_t begin, end;
+    LaunchGraph graph;
+    std::atomic<bool> hasRun = false;
+  };
   class HostCopies;
+
+  void findChains();
+  bool runsAsGraph(Chain* chain, const Frame& frame) const;
+  void runChain(Chain& chain, const Frame& frame) const;
+  void runStep(size_t number, const Frame& frame) const;
+  std::vector<uint64_t> wordsOf(const PreparedLaunch& launch, const Frame& frame) const;
 
   const CudaKernel* cachedKernel(const ir::Kernel& kernel, KernelCache* cache);
   PreparedCall prepare(const ir::LibraryStep& step);
@@ -56,9 +71,10 @@ class CudaSchedule final : public ScheduleRunner {
   Memory& gpu_;
   std::vector<DeviceKernelPtr> kernels_;
   std::vector<std::variant<PreparedLaunch, PreparedCall>> steps_;  // as in the schedule
-  std::vector<const ir::LaunchStep*> reporting_;                   // launches with lookups
-  size_t reportsAt_ = 0;                                           // in the arena
-  size_t bytes_ = 0;                                               // that a run moves
+  std::vector<std::unique_ptr<Chain>> chains_;    // by their first step; null for others
+  std::vector<const ir::LaunchStep*> reporting_;  // launches with lookups
+  size_t reportsAt_ = 0;                          // in the arena
+  size_t bytes_ = 0;                              // that a run moves
 };
 
 }  // namespace fl::runtime::cuda

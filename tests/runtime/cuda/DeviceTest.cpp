@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <optional>
 
 #include "fl/base/Flags.h"
@@ -245,6 +246,48 @@ TEST_F(CudaDevice, CompiledFunctionsReplay) {
   for (int i = 0; i < 5; ++i) last = Tensor(step(vectorOf({1, 1}))).scalar<float>();
   EXPECT_THAT(floats(state), ElementsAre(63, 95));
   EXPECT_EQ(last, 158);
+}
+
+// Launches one by one at first, then as one graph, of which a run sets what is another than before.
+TEST_F(CudaDevice, ReplaysAreGraphs) {
+  const Tensor x = Tensor::fromVector<float>({2, 2}, {1, 2, 3, 4});
+  const auto run = [&](float factor) {
+    const FakeGpu::Counts before = gpu.counts();
+    std::vector<float> sums;
+    {
+      const Tensor y = x * factor;
+      const Tensor rows = sum(y, {0}), columns = sum(y, {1}), all = sum(exp(y - y));
+      sums = {floats(rows)[1], floats(columns)[1], floats(all)[0]};
+    }
+    EXPECT_THAT(sums, ElementsAre(7 * factor, 6 * factor, 4));
+    const FakeGpu::Counts after = gpu.counts();
+    return std::array{after.launches - before.launches, after.graphs - before.graphs,
+                      after.graphLaunches - before.graphLaunches,
+                      after.changedNodes - before.changedNodes};
+  };
+  const auto first = run(1);
+  EXPECT_GE(first[0], 3u);
+  EXPECT_THAT(first, ElementsAre(first[0], 0, 0, 0));
+  EXPECT_THAT(run(1), ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(run(1), ElementsAre(0, 0, 1, 0));
+  const auto other = run(2);
+  EXPECT_THAT(other, ElementsAre(0, 0, 1, other[3]));
+  EXPECT_GT(other[3], 0u);
+}
+
+TEST_F(CudaDevice, AGraphThatFailsNamesItsLineAndMayBeTriedAgain) {
+  const Tensor x = Tensor::fromVector<float>({2, 2}, {1, 2, 3, 4});
+  auto step = compile([](const Tensor& x) {
+    return std::vector<Tensor>{sum(x, {0}), sum(x, {1}), sum(exp(x - x))};
+  });
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(floats(step(x)[2])[0], 4);
+  EXPECT_GT(gpu.counts().graphLaunches, 0u);
+  gpu.failCall("cuGraphLaunch", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(
+      test::errorOf<std::runtime_error>([&] { step(x); }),
+      "CUDA: a graph of launches: told to fail (CUDA_ERROR_OF_A_TEST), " + here(__LINE__ - 6));
+  gpu.reset();
+  EXPECT_EQ(floats(step(x)[2])[0], 4);
 }
 
 // A write into a tensor that nobody else has needs no copy; one into a shared one does.

@@ -213,6 +213,16 @@ std::shared_ptr<HostModule> compiled(const std::string& source, const std::strin
   return modules[source] = module;
 }
 
+void runKernel(State& s, const Function& kernel, const ir::cuda::Launch& shape,
+               const std::vector<uint64_t>& words) {
+  for (const uint64_t word : words) {
+    const bool isGone = find(s.freed, word, 1) && !find(s.blocks, word, 1);
+    if (isGone) s.misuse.push_back("a launch on memory that was freed");
+  }
+  kernel.module->launch(kernel.name, shape, words, /*reversed=*/false);
+  ++s.counts.launchesDone;
+}
+
 CUresult launch(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned x, unsigned y,
                 unsigned z, unsigned, CUstream stream, void** parameters, void**) {
   return call("cuLaunchKernel", [&](State& s) {
@@ -223,12 +233,71 @@ CUresult launch(CUfunction function, unsigned blocks, unsigned, unsigned, unsign
     const ir::cuda::Launch shape{blocks,
                                  {static_cast<int>(x), static_cast<int>(y), static_cast<int>(z)}};
     return put(stream, "cuLaunchKernel", "launch", [&s, kernel, words, shape] {
-      for (const uint64_t word : words) {
-        const bool isGone = find(s.freed, word, 1) && !find(s.blocks, word, 1);
-        if (isGone) s.misuse.push_back("a launch on memory that was freed");
+      runKernel(s, kernel, shape, words);
+      return CUDA_SUCCESS;
+    });
+  });
+}
+
+// ---- graphs ----
+
+struct GraphNode {
+  const Function* kernel;
+  ir::cuda::Launch shape;
+  std::vector<uint64_t> words;
+};
+struct Graph {
+  std::deque<GraphNode> nodes;
+};
+
+GraphNode nodeOf(const CUDA_KERNEL_NODE_PARAMS& parameters) {
+  const auto* kernel = reinterpret_cast<const Function*>(parameters.func);
+  const auto* first = static_cast<const uint64_t*>(parameters.kernelParams[0]);
+  const auto size = [](unsigned threads) { return static_cast<int>(threads); };
+  return {kernel,
+          {parameters.gridDimX,
+           {size(parameters.blockDimX), size(parameters.blockDimY), size(parameters.blockDimZ)}},
+          {first, first + kernel->module->words(kernel->name)}};
+}
+
+// A node's handle is its number, from 1 on.
+CUresult addNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
+                 const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  return call("cuGraphAddKernelNode", [&](State& s) {
+    auto& nodes = reinterpret_cast<Graph*>(graph)->nodes;
+    const auto number = nodes.size();
+    const bool isChain =
+        number == 0 ? count == 0 : count == 1 && reinterpret_cast<size_t>(*before) == number;
+    if (!isChain) s.misuse.push_back("a graph that is no chain");
+    nodes.push_back(nodeOf(*parameters));
+    *node = reinterpret_cast<CUgraphNode>(number + 1);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult instantiate(CUgraphExec* made, CUgraph graph, unsigned long long) {
+  return call("cuGraphInstantiate", [&](State& s) {
+    ++s.counts.graphs;
+    *made = reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<Graph*>(graph)));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult changeNode(CUgraphExec made, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  return call("cuGraphExecKernelNodeSetParams", [&](State& s) {
+    ++s.counts.changedNodes;
+    reinterpret_cast<Graph*>(made)->nodes[reinterpret_cast<size_t>(node) - 1] = nodeOf(*parameters);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult launchGraph(CUgraphExec made, CUstream stream) {
+  return call("cuGraphLaunch", [&](State& s) {
+    ++s.counts.graphLaunches;
+    return put(stream, "cuGraphLaunch", "graph", [&s, graph = *reinterpret_cast<Graph*>(made)] {
+      for (const GraphNode& node : graph.nodes) {
+        runKernel(s, *node.kernel, node.shape, node.words);
       }
-      kernel.module->launch(kernel.name, shape, words, /*reversed=*/false);
-      ++s.counts.launchesDone;
       return CUDA_SUCCESS;
     });
   });
@@ -337,6 +406,22 @@ runtime::cuda::Driver driverTable() {
     return CUDA_SUCCESS;
   };
   table.cuLaunchKernel = launch;
+  table.cuGraphCreate = [](CUgraph* graph, unsigned) {
+    *graph = reinterpret_cast<CUgraph>(new Graph());
+    return CUDA_SUCCESS;
+  };
+  table.cuGraphDestroy = [](CUgraph graph) {
+    delete reinterpret_cast<Graph*>(graph);
+    return CUDA_SUCCESS;
+  };
+  table.cuGraphExecDestroy = [](CUgraphExec made) {
+    delete reinterpret_cast<Graph*>(made);
+    return CUDA_SUCCESS;
+  };
+  table.cuGraphAddKernelNode = addNode;
+  table.cuGraphInstantiate = instantiate;
+  table.cuGraphExecKernelNodeSetParams = changeNode;
+  table.cuGraphLaunch = launchGraph;
   return table;
 }
 
