@@ -27,9 +27,19 @@ LAZY_BACKENDS = [
     ("lazy", "poison"),
 ]
 
+# A GPU that is none (tests/runtime/cuda/FakeGpu.h), where there are CUDA's headers: each kernel takes a
+# third of a second to compile.
+FAKE_GPU = [("lazy", "fake-gpu")]
+
 def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends = _BACKENDS, **kwargs):
     """A GoogleTest program on //fl, and the tests <name>_<backend>_<device>; <name> is all of them."""
     program = name + "_program"
+    gpu = []
+    if FAKE_GPU[0] in backends:
+        gpu = select({
+            "//third_party/cuda:enabled": ["//tests/runtime/cuda:fake_gpu_at_start"],
+            "//conditions:default": [],
+        })
     native.cc_binary(
         name = program,
         testonly = True,
@@ -37,7 +47,7 @@ def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends =
         deps = deps + [
             "//fl",
             "@gtest//:gtest_main",
-        ],
+        ] + gpu,
     )
     tests = []
     for backend, device in backends:
@@ -52,6 +62,10 @@ def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends =
                 "$(location :%s)" % program,
             ],
             data = data + [":" + program],
+            target_compatible_with = select({
+                "//third_party/cuda:enabled": [],
+                "//conditions:default": ["//third_party:incompatible"],
+            }) if device == "fake-gpu" else [],
             **kwargs
         )
         tests.append(":" + test)

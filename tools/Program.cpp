@@ -159,7 +159,8 @@ class LoadedLaunches : public LoadedProgram {
     std::vector<NpyArray> arrays;
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const ir::ValueType& type = loaded_->schedule().outputs[i].type;
-      const auto* begin = static_cast<const uint8_t*>(outputs_[i]->data());
+      const MemoryBlockPtr elements = outputs_[i]->onHost();
+      const auto* begin = static_cast<const uint8_t*>(elements->data());
       arrays.push_back({type.type, type.shape, {begin, begin + bytesOf(type.type, type.shape)}});
     }
     return arrays;

@@ -26,6 +26,7 @@ ROOM_LINES = {
     ("codegen/cuda",): 2000,
     ("codegen/mlir",): 1500,
     ("host", "runtime"): 4000,
+    ("kernel/cuda", "runtime/cuda"): 2000,
     ("library",): 3000,
     ("tile",): 2000,
     ("check",): 500,

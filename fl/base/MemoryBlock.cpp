@@ -16,9 +16,7 @@ MemoryBlockPtr MemoryBlock::inForm(const std::string& form,
     hasForms_ = true;
     return nullptr;
   }
-  if (!found->elements) {
-    found->elements = make();
-  }
+  if (!found->elements) found->elements = make();
   return found->elements;
 }
 

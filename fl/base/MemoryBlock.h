@@ -3,7 +3,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -15,16 +15,25 @@ namespace fl {
 class MemoryBlock;
 using MemoryBlockPtr = std::shared_ptr<MemoryBlock>;
 
-class MemoryBlock {
+class MemoryBlock : public std::enable_shared_from_this<MemoryBlock> {
  public:
   // Whoever makes a block says in a subclass how its memory is given back.
   virtual ~MemoryBlock() = default;
   MemoryBlock(const MemoryBlock&) = delete;
   MemoryBlock& operator=(const MemoryBlock&) = delete;
 
-  // 64-byte aligned, but under FL_CHECK=guard as its elements are.
+  // 64-byte aligned, but under FL_CHECK=guard as its elements are. Memory of a device that the host
+  // cannot read has addresses of the device's: onHost() is for the host.
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
+
+  // Tells the memories of devices apart; null is the host's.
+  virtual const void* memory() const { return nullptr; }
+  // The block itself where the host can read it, else a copy there, made now: what writes the
+  // elements is waited for.
+  virtual MemoryBlockPtr onHost() { return shared_from_this(); }
+  // Takes elements that lie on the host, as many bytes as it has.
+  virtual void assign(const void* elements) { std::memcpy(data_, elements, bytes_); }
 
   // The elements in another form, kept for all reads that want it until the elements change. It is
   // made at the second request, so that none is kept of elements that are read once; null at the

@@ -186,7 +186,7 @@ class CheckedPlan final : public runtime::LoadedSchedule {
     const Outputs alone = alone_->run(buffers, numbers, {});
     Outputs outputs = plan_->run(buffers, numbers, spare);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      compare(results_[i], outputs[i]->data(), alone[i]->data());
+      compare(results_[i], outputs[i]->onHost()->data(), alone[i]->onHost()->data());
     }
     return outputs;
   }

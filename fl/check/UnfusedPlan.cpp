@@ -44,7 +44,7 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
       result = steps_[i] ? steps_[i]->run(operands, scalars, {})[0]
                          : reshaped(node, operands[0], scalars[0]);
       if (watch_) {
-        watch(node, operands, scalars, result->data());
+        watch(node, operands, scalars, *result);
       }
       for (ir::ValueId id : lastUses_[i]) {
         values[id] = nullptr;
@@ -76,18 +76,20 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
   }
 
   void watch(const ir::Node& node, const std::vector<MemoryBlockPtr>& blocks,
-             const std::vector<Number>& scalars, const void* result) const {
+             const std::vector<Number>& scalars, MemoryBlock& result) const {
     std::vector<uint64_t> numbers;
     numbers.reserve(scalars.size());
     std::vector<ir::ValueType> types;
     types.reserve(scalars.size());
     std::vector<ir::HostOperand> operands;
+    std::vector<MemoryBlockPtr> read;
     for (size_t i = 0; i < blocks.size(); ++i) {
+      read.push_back(blocks[i] ? blocks[i]->onHost() : nullptr);
       types.push_back(graph_.type(node.operands[i]));
       numbers.push_back(blocks[i] ? 0 : scalars[i].bits());
-      operands.push_back({&types[i], blocks[i] ? blocks[i]->data() : &numbers[i]});
+      operands.push_back({&types[i], blocks[i] ? read[i]->data() : &numbers[i]});
     }
-    watch_(node, operands, result);
+    watch_(node, operands, result.onHost()->data());
   }
 
   // The same elements: values are immutable.

@@ -86,11 +86,11 @@ class EagerBackend : public TensorBackend {
     return std::make_shared<EagerValue>(*this, number);
   }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {
-    return std::make_shared<EagerValue>(*this, type,
-                                        runtime::makeBlock(data, bytesOf(type.type, type.shape)));
+    return std::make_shared<EagerValue>(
+        *this, type, device_->memory().make(data, bytesOf(type.type, type.shape)));
   }
   void eval(const TensorValue&) override {}
-  void sync() override {}
+  void sync() override { device_->memory().finish(); }
 
   void getMemMgrInfo(const char* msg, const int device, std::ostream* ostream) override {
     runtime::printHostMemory(msg, device, ostream);

@@ -102,7 +102,8 @@ bool sameElements(LazyNode& x, LazyNode& y) {
   if (x.number() || y.number()) {
     return x.number() && y.number() && x.number()->bits() == y.number()->bits();
   }
-  return x.data() == y.data() || std::memcmp(x.data()->data(), y.data()->data(), x.bytes()) == 0;
+  return x.data() == y.data() ||
+         std::memcmp(x.data()->onHost()->data(), y.data()->onHost()->data(), x.bytes()) == 0;
 }
 
 // How parameter `i` differs from that of an equal graph, or "".

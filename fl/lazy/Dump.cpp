@@ -9,6 +9,8 @@
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
 #include "fl/codegen/cpu/Emitter.h"
+#include "fl/codegen/cuda/Emitter.h"
+#include "fl/kernel/cuda/Launch.h"
 
 namespace fl::lazy {
 namespace {
@@ -80,6 +82,10 @@ void PlanDump::writeCode(const ir::Schedule& schedule, const ir::Target& target)
     for (size_t i = 0; i < schedule.kernels.size(); ++i) {
       const std::string name = numbered("k%d", static_cast<int>(i)), path = folder_ + "/" + name;
       const ir::Kernel& kernel = schedule.kernels[i];
+      if (ir::cuda::isGpu(target)) {
+        AtomicFile::write(path + ".cu", codegen::cuda::emitCuda({{name, &kernel}}));
+        continue;
+      }
       AtomicFile::write(path + ".ll", codegen::cpu::emitLlvmText(kernel, target, name));
       AtomicFile::write(path + ".s", codegen::cpu::emitAssemblyText(kernel, target, name));
     }

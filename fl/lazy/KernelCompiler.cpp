@@ -11,7 +11,9 @@
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
 #include "fl/codegen/cpu/Emitter.h"
+#include "fl/codegen/cuda/KernelCode.h"
 #include "fl/host/ThreadPool.h"
+#include "fl/kernel/cuda/Launch.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
@@ -21,11 +23,16 @@ namespace fl::lazy {
 
 namespace {
 
-// FL_JIT.
-JitMode jitMode() {
+// FL_JIT. A GPU interprets nothing: it waits for code rather than leave kernels to the host.
+JitMode jitMode(bool interprets) {
   flags().validate();
-  const std::string& mode = flags().jit;
-  return mode == "async" ? JitMode::Async : mode == "sync" ? JitMode::Sync : JitMode::Off;
+  if (flags().jit == "off") return JitMode::Off;
+  return flags().jit == "async" && interprets ? JitMode::Async : JitMode::Sync;
+}
+
+// What code for a target depends on beside the kernel.
+std::string versionFor(const ir::Target& target) {
+  return ir::cuda::isGpu(target) ? codegen::cuda::codeVersion() : codegen::cpu::emitterVersion();
 }
 
 // The compilers that have started a thread; never destroyed.
@@ -81,8 +88,8 @@ void afterFork(bool isChild) {
 }
 
 void keepForksSafe() {
-  [[maybe_unused]] static const int once = pthread_atfork(
-      beforeFork, [] { afterFork(false); }, [] { afterFork(true); });
+  [[maybe_unused]] static const int once =
+      pthread_atfork(beforeFork, [] { afterFork(false); }, [] { afterFork(true); });
 }
 
 void registerStarted(KernelCompiler* compiler) {
@@ -97,7 +104,10 @@ constexpr const char* kEntry = "kernel";
 }  // namespace
 
 KernelCompiler::KernelCompiler(runtime::Device& device)
-    : device_(device), mode_(jitMode()), store_(runtime::openStore("kernels")) {
+    : device_(device),
+      mode_(jitMode(!ir::cuda::isGpu(device.target()))),
+      store_(runtime::openStore("kernels")) {
+  versionFor(device.target());  // throws if nothing can be compiled
   keepForksSafe();
 }
 
@@ -137,7 +147,7 @@ int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels
 
 std::string KernelCompiler::keyOf(const runtime::DeviceKernel& kernel) const {
   const ir::Target target = device_.target();
-  return detail::concat("emitter ", codegen::cpu::emitterVersion(), "\ntarget ", target.triple, " ",
+  return detail::concat("emitter ", versionFor(target), "\ntarget ", target.triple, " ",
                         target.features, " ", target.tuning, " ", target.vectorBits, "\nstores ",
                         static_cast<int>(kernel.stores()), "\n",
                         ir::printKernel(kernel.kernel(), kEntry));
@@ -188,8 +198,11 @@ void KernelCompiler::compileOne(const Request& request) {
   });
   try {
     const auto start = std::chrono::steady_clock::now();
+    const ir::Target target = device_.target();
     const ir::Artifact artifact =
-        codegen::cpu::emitKernel(kernel.kernel(), device_.target(), kEntry, kernel.stores());
+        ir::cuda::isGpu(target)
+            ? codegen::cuda::compileKernel(kernel.kernel(), target, kEntry)
+            : codegen::cpu::emitKernel(kernel.kernel(), target, kEntry, kernel.stores());
     kernel.setArtifact(artifact);
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - start;

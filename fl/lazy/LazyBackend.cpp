@@ -33,10 +33,14 @@ class LazyBackend : public TensorBackend {
   bool supportsDataType(const dtype&) const override { return true; }
   TensorValue fromNumber(const Number& number) override { return makeNode(*this, engine_, number); }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {
-    return makeNode(*this, engine_, type, runtime::makeBlock(data, bytesOf(type.type, type.shape)));
+    return makeNode(*this, engine_, type,
+                    engine_.device().memory().make(data, bytesOf(type.type, type.shape)));
   }
   void eval(const TensorValue&) override { engine_.endSegment(); }
-  void sync() override { engine_.realizeAll(); }
+  void sync() override {
+    engine_.realizeAll();
+    engine_.device().memory().finish();
+  }
 
   void getMemMgrInfo(const char* msg, const int device, std::ostream* ostream) override {
     runtime::printHostMemory(msg, device, ostream);

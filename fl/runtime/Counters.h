@@ -10,6 +10,8 @@ namespace fl::runtime {
 struct Counters {
   std::atomic<uint64_t> kernelLaunches = 0;
   std::atomic<uint64_t> libraryCalls = 0;
+  // Steps that a device with memory of its own left to the host.
+  std::atomic<uint64_t> hostCalls = 0;
   // Operands and results of all steps, each counted once a step.
   std::atomic<uint64_t> bytesMoved = 0;
   std::atomic<uint64_t> kernelsCompiled = 0;

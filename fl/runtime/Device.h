@@ -13,7 +13,7 @@
 #include "fl/kernel/Artifact.h"
 #include "fl/kernel/Lower.h"
 #include "fl/kernel/Schedule.h"
-#include "fl/runtime/MemoryManager.h"
+#include "fl/runtime/DeviceMemory.h"
 
 namespace fl::runtime {
 
@@ -76,6 +76,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
+  // Where its plans find and leave values; those of other memory are brought there for a run.
+  virtual DeviceMemory& memory() { return hostMemory(); }
   // How nodes are lowered for it, and whether fusion makes sense.
   virtual ir::Lowering lowering() const = 0;
   // The target that code is generated for; only for Lowering::Kernels.

@@ -6,6 +6,9 @@
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleRunner.h"
 #include "fl/runtime/cpu/CpuDevice.h"
+#ifdef FL_HAS_CUDA
+#include "fl/runtime/cuda/CudaDevice.h"
+#endif
 
 namespace fl::runtime {
 namespace {
@@ -71,7 +74,17 @@ std::unique_ptr<Device> makeDevice(const std::string& name) {
   if (name == "ref" || name == "null") {
     return std::make_unique<InterpretingDevice>(name, name == "ref");
   }
-  throwUser("device \"", name, "\" does not exist; there are: cpu, null, ref");
+#ifdef FL_HAS_CUDA
+  if (name == "cuda") {
+    return cuda::makeCudaDevice();
+  }
+  const char* all = "cpu, cuda, null, ref";
+#else
+  FL_USER_CHECK(name != "cuda",
+                "device \"cuda\": fl was built without CUDA, whose headers were not there");
+  const char* all = "cpu, null, ref";
+#endif
+  throwUser("device \"", name, "\" does not exist; there are: ", all);
 }
 
 }  // namespace fl::runtime

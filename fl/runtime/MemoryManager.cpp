@@ -151,8 +151,17 @@ Host& host() {
 }  // namespace
 
 std::unique_ptr<MemoryManager> makeCachingMemoryManager() {
-  return adapted(std::make_shared<CachingMemoryManager>(
-      /*numDevices=*/1, std::make_shared<MemoryManagerDeviceInterface>()));
+  return makeCachingMemoryManagerOf(std::make_shared<MemoryManagerDeviceInterface>());
+}
+
+std::unique_ptr<MemoryManager> makeCachingMemoryManagerOf(
+    std::shared_ptr<MemoryManagerDeviceInterface> functions) {
+  return adapted(std::make_shared<CachingMemoryManager>(/*numDevices=*/1, std::move(functions)));
+}
+
+size_t MemoryManager::freeBytes() const {
+  return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) *
+         static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::unique_ptr<MemoryManager> makeDefaultMemoryManager() {
@@ -296,12 +305,10 @@ std::string describeLack(const MemoryManager& manager, size_t bytes, const Buffe
     inUse += each.bytes;
   }
   live.resize(std::min(live.size(), kTold));
-  const auto free =
-      static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
   std::string text = detail::concat(
-      detail::withCallSite(detail::concat("host memory: ", bytes, " bytes cannot be had")),
+      detail::withCallSite(detail::concat(manager.name(), ": ", bytes, " bytes cannot be had")),
       "\nThey are for ", describe(origin.what, origin.site), "; ", inUse, " are in use, ",
-      manager.stats().cachedBytes, " kept for reuse, ", free,
+      manager.stats().cachedBytes, " kept for reuse, ", manager.freeBytes(),
       " free in the system. The largest in use:");
   for (const LiveBuffers::Live& each : live) {
     text += detail::concat("\n  ", each.bytes, " bytes of ",

@@ -30,6 +30,9 @@ class MemoryManager {
   // Gives cached memory back to the system.
   virtual void release() = 0;
   virtual MemoryStats stats() const = 0;
+  // For those who run out of it: what it is called, and how much of it nobody has.
+  virtual std::string name() const { return "host memory"; }
+  virtual size_t freeBytes() const;
   // The one that serves, if it is one; it has the log.
   virtual MemoryManagerAdapter* adapter() const { return nullptr; }
 };
@@ -37,6 +40,10 @@ class MemoryManager {
 // Of a CachingMemoryManager and a DefaultMemoryManager.
 std::unique_ptr<MemoryManager> makeCachingMemoryManager();
 std::unique_ptr<MemoryManager> makeDefaultMemoryManager();
+
+// A caching one over other memory than the host's.
+std::unique_ptr<MemoryManager> makeCachingMemoryManagerOf(
+    std::shared_ptr<MemoryManagerDeviceInterface> functions);
 
 // Which side of a block touches memory that must not be touched.
 enum class Guard { End, Begin };
@@ -88,19 +95,21 @@ struct BufferOrigin {
   CallSite site = currentCallSite();
 };
 
-// One allocation of the manager of host memory. Where there is none, even after the manager
-// released what it kept, throws std::bad_alloc: it says how much was asked for, is in use, kept and
-// free, and names the ten largest buffers with their operators and lines. Nothing else has changed
-// then.
-class Buffer final : public MemoryBlock {
+// One allocation of the manager of host memory, or of a device's. Where there is none, even after
+// the manager released what it kept, throws std::bad_alloc: it says how much was asked for, is in
+// use, kept and free, and names the ten largest buffers with their operators and lines. Nothing
+// else has changed then.
+class Buffer : public MemoryBlock {
  public:
   explicit Buffer(size_t bytes, const BufferOrigin& origin = {})
       : Buffer(hostMemoryManager(), bytes, origin) {}
   ~Buffer() override;
 
+ protected:
+  Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes, const BufferOrigin& origin);
+
  private:
   friend class LiveBuffers;
-  Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes, const BufferOrigin& origin);
   const std::shared_ptr<MemoryManager> manager_;
   const BufferOrigin origin_;
   Buffer *previous_ = nullptr, *next_ = nullptr;  // of all that live

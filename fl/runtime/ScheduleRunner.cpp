@@ -1,14 +1,11 @@
 #include "fl/runtime/ScheduleRunner.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/host/FloatEnvironment.h"
-#include "fl/host/StreamingCopy.h"
-#include "fl/host/ThreadPool.h"
 #include "fl/ir/Interpreter.h"
 #include "fl/planner/Reuse.h"
 #include "fl/runtime/Counters.h"
@@ -36,6 +33,7 @@ void* ScheduleRunner::Frame::address(const ir::BufferRef& ref, const ir::Schedul
 
 const MemoryBlock* ScheduleRunner::Frame::constant(const ir::BufferRef& ref) const {
   if (ref.space != BufferRef::Space::Parameter || !blocks[ref.index] ||
+      blocks[ref.index]->data() != parameters[ref.index] ||  // brought from other memory
       std::ranges::find(outputs, parameters[ref.index]) != outputs.end()) {
     return nullptr;
   }
@@ -48,14 +46,6 @@ const std::vector<DeviceKernelPtr>& ScheduleRunner::kernels() const {
 }
 
 namespace {
-
-constexpr int64_t kCopyBytes = 1 << 18;  // worth a thread
-
-// Of a buffer.
-struct Bytes {
-  int64_t begin;
-  int64_t end;
-};
 
 // The first element of an operand.
 int64_t offsetOf(const ir::LaunchOperand& operand, std::span<const uint64_t> numberBits) {
@@ -103,22 +93,11 @@ std::vector<Bytes> bytesAround(const ir::LaunchStep& step, const ir::LaunchOpera
   return around;
 }
 
-// Of no more than is worth a thread, and aligned, as streaming wants it: what is copied before is
-// overwritten anyway.
-std::vector<Bytes> piecesOf(const std::vector<Bytes>& all) {
-  std::vector<Bytes> pieces;
-  for (const Bytes& each : all) {
-    for (int64_t begin = each.begin / 64 * 64; begin < each.end; begin += kCopyBytes) {
-      pieces.push_back({begin, std::min(begin + kCopyBytes, each.end)});
-    }
-  }
-  return pieces;
-}
-
 }  // namespace
 
-ScheduleRunner::ScheduleRunner(ir::Schedule schedule)
+ScheduleRunner::ScheduleRunner(ir::Schedule schedule, DeviceMemory& memory)
     : schedule_(std::move(schedule)),
+      memory_(memory),
       candidates_(planner::reusableParameters(schedule_)),
       origins_(schedule_.outputs.size()),
       arenaBytes_(schedule_.arenaBytes) {
@@ -162,28 +141,18 @@ ScheduleRunner::Writer ScheduleRunner::findWriter(int output) const {
 }
 
 // A new buffer with those elements of an output's parameter that no step overwrites.
-MemoryBlockPtr ScheduleRunner::copyOf(const MemoryBlock& block, size_t output,
+MemoryBlockPtr ScheduleRunner::copyOf(const void* elements, size_t output,
                                       const Frame& frame) const {
   const ir::ValueType& type = schedule_.outputs[output].type;
   const auto bytes = static_cast<int64_t>(bytesOf(type.type, type.shape));
-  auto copy = std::make_shared<Buffer>(bytes, originOf(output));
-  const bool streams = host::isStreamed(bytes);
+  MemoryBlockPtr copy = memory_.allocate(bytes, originOf(output));
   std::vector<Bytes> wanted = {{0, bytes}};
   if (const Writer& writer = writers_[output]; writer.step && bytes > kCopyBytes) {
     const ir::LaunchOperand& operand = writer.step->operands[writer.operand];
     wanted = bytesAround(*writer.step, operand, offsetOf(operand, frame.numberBits),
                          static_cast<int64_t>(getTypeSize(type.type)), bytes);
   }
-  const std::vector<Bytes> pieces = piecesOf(wanted);
-  host::threadPool().parallelFor(
-      static_cast<int64_t>(pieces.size()), 1, [&](int64_t from, int64_t to) {
-        for (int64_t i = from; i < to; ++i) {
-          const auto [begin, end] = pieces[i];
-          host::copyRun(static_cast<char*>(copy->data()) + begin,
-                        static_cast<const char*>(block.data()) + begin, end - begin, streams);
-        }
-        host::finishCopies(streams);
-      });
+  memory_.copy(copy->data(), elements, wanted);
   for (const auto& [begin, end] : wanted) {
     counters().bytesMoved += 2 * (end - begin);
   }
@@ -198,21 +167,23 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
   Outputs outputs(schedule_.outputs.size());
   absl::InlinedVector<bool, 8> free(spare.begin(), spare.end());
   free.resize(buffers.size(), false);
+  // What was brought from other memory goes after the run.
+  const auto isFree = [&](int p) { return free[p] && buffers[p]->data() == frame.parameters[p]; };
   for (const bool isOver : {true, false}) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const ir::ScheduleOutput& output = schedule_.outputs[i];
       if (output.shared || (output.over >= 0) != isOver) {
         continue;
       }
-      const auto taken = std::ranges::find_if(candidates_[i], [&](int p) { return free[p]; });
+      const auto taken = std::ranges::find_if(candidates_[i], isFree);
       if (taken != candidates_[i].end()) {
         outputs[i] = buffers[*taken];
         outputs[i]->willChange();
         free[*taken] = false;
       } else {
-        outputs[i] = isOver ? copyOf(*buffers[output.over], i, frame)
-                            : std::make_shared<Buffer>(bytesOf(output.type.type, output.type.shape),
-                                                       originOf(i));
+        outputs[i] =
+            isOver ? copyOf(frame.parameters[output.over], i, frame)
+                   : memory_.allocate(bytesOf(output.type.type, output.type.shape), originOf(i));
       }
     }
   }
@@ -234,12 +205,16 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     frame.observer = &profiled.emplace(schedule_, labels_, frame.observer);
   }
   frame.blocks = buffers;
+  absl::InlinedVector<MemoryBlockPtr, 2> brought;
+  const auto addressOf = [&](const MemoryBlockPtr& block) {
+    return memory_.has(*block) ? block->data() : brought.emplace_back(memory_.bring(block))->data();
+  };
   frame.numberBits.resize(numbers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
     frame.numberBits[i] = numbers[i].bits();
     frame.parameters.push_back(schedule_.parameters[i].number
                                    ? static_cast<void*>(&frame.numberBits[i])
-                                   : buffers[i]->data());
+                                   : addressOf(buffers[i]));
   }
   Outputs outputs = placeOutputs(frame, buffers, spare);
   for (const MemoryBlockPtr& output : outputs) {
@@ -247,7 +222,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   }
   MemoryBlockPtr arena;
   if (arenaBytes_ > 0) {
-    arena = std::make_shared<Buffer>(arenaBytes_, BufferOrigin{"temporaries of a plan"});
+    arena = memory_.allocate(arenaBytes_, BufferOrigin{"temporaries of a plan"});
     frame.arena = static_cast<char*>(arena->data());
   }
   {
@@ -291,7 +266,7 @@ size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
 void ScheduleRunner::poisonDead(const Frame& frame, int begin, int end) const {
   for (const ir::Temporary& temporary : schedule_.temporaries) {
     if (begin <= temporary.last && temporary.last < end) {
-      std::memset(frame.arena + temporary.offset, kPoison, temporary.bytes);
+      memory_.poison(frame.arena + temporary.offset, temporary.bytes);
     }
   }
 }

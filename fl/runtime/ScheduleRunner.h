@@ -1,5 +1,5 @@
-// What running a schedule has in common on devices whose memory is the host's: buffers and their
-// addresses, outputs, the arena.
+// What running a schedule has in common on all devices: buffers and their addresses, outputs, the
+// arena.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace fl::runtime {
 
 class ScheduleRunner : public LoadedSchedule {
  public:
-  explicit ScheduleRunner(ir::Schedule schedule);
+  explicit ScheduleRunner(ir::Schedule schedule, DeviceMemory& memory = hostMemory());
 
   Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
               std::span<const bool> spare) const final;
@@ -80,6 +80,7 @@ class ScheduleRunner : public LoadedSchedule {
   void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
 
   const ir::Schedule schedule_;
+  DeviceMemory& memory_;
 
  private:
   // The one operand that is written to an output, where no step reads it; null otherwise.
@@ -92,7 +93,7 @@ class ScheduleRunner : public LoadedSchedule {
   void poisonDead(const Frame& frame, int begin, int end) const;
   Outputs placeOutputs(const Frame& frame, std::span<const MemoryBlockPtr> buffers,
                        std::span<const bool> spare) const;
-  MemoryBlockPtr copyOf(const MemoryBlock& block, size_t output, const Frame& frame) const;
+  MemoryBlockPtr copyOf(const void* elements, size_t output, const Frame& frame) const;
 
   const std::vector<std::vector<int>> candidates_;  // parameters, by output
   std::vector<int> reusable_;                       // all of them

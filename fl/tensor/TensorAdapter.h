@@ -31,7 +31,7 @@ Tensor toTensorType(Tensor&& tensor) {
     return std::move(tensor);
   }
   const TensorValue value = detail::releaseAdapter(std::move(tensor));
-  return Tensor(backend.fromHost(value->data()->data(), value->valueType()));
+  return Tensor(backend.fromHost(value->data()->onHost()->data(), value->valueType()));
 }
 
 // The same.

@@ -101,7 +101,7 @@ std::vector<Tensor> TensorBackend::applyComposite(const CompositeCall& call) {
 }
 
 void TensorBackend::toHost(const TensorValue& value, void* data) {
-  std::memcpy(data, value->data()->data(), value->bytes());
+  std::memcpy(data, value->data()->onHost()->data(), value->bytes());
 }
 
 }  // namespace fl

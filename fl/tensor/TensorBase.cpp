@@ -228,6 +228,10 @@ void* Tensor::hostCopy() const {
 
 // ---- Device memory ----
 
+static TensorValue copyOf(TensorAdapterBase& value) {
+  return defaultTensorBackend().fromHost(value.data()->onHost()->data(), value.valueType());
+}
+
 const Stream& Tensor::stream() const {
   return **DeviceManager::getInstance().getActiveDevice(kDefaultDeviceType).getStreams().begin();
 }
@@ -253,12 +257,11 @@ void* Tensor::lock() const {
   if (isEmpty()) return nullptr;
   adapter().data();  // computes them
   if (!storage_->locked && !storage_->ownsData()) {
-    setValue(defaultTensorBackend().fromHost(adapter().data()->data(), adapter().valueType()));
+    setValue(copyOf(adapter()));
   }
   storage_->locked = true;
-  const MemoryBlockPtr block = storage_->value->data();
-  block->willChange();
-  return block->data();
+  storage_->value->data()->willChange();
+  return storage_->value->data()->data();
 }
 
 void Tensor::unlock() const {
@@ -362,14 +365,13 @@ void Tensor::setValue(TensorValue value) const {
 
 TensorValue detail::readStorage(const TensorStorage& storage) {
   const TensorValue value = storage.sparse ? toDense(*storage.sparse) : storage.value;
-  return storage.locked ? defaultTensorBackend().fromHost(value->data()->data(), value->valueType())
-                        : value;
+  return storage.locked ? copyOf(*value) : value;
 }
 
 void detail::writeStorage(TensorStorage& storage, TensorValue value) {
   if (storage.locked) {
     value = castTo(std::move(value), storage.value->type());
-    defaultTensorBackend().toHost(value, storage.value->data()->data());
+    storage.value->data()->assign(value->data()->onHost()->data());
   } else {
     storage.value = std::move(value);
     storage.sparse = nullptr;

@@ -1,5 +1,6 @@
 // Runs apps/mnist:train as a user does, each time in an empty folder of its own, and looks at what
 // it prints, its exit code and the files that it leaves.
+#include <dlfcn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -172,6 +173,16 @@ TEST(Train, RefusesWrongFlags) {
   expectRefusal("digits", "digits: not a flag; flags start with --");
   expectRefusal("--backend=fast", "fast");
   expectRefusal("--device=tpu", "tpu");
+}
+
+// One sentence where the driver is missing, another where fl was built without CUDA's headers.
+TEST(Train, SaysWhyThereIsNoGpu) {
+  if (dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "there is a driver";
+  const Outcome run = runTrain("--epochs=1", makeFolder("refusal"), "FL_DEVICE=cuda");
+  EXPECT_EQ(run.exitCode, 1);
+  EXPECT_THAT(run.err, ElementsAre(HasSubstr(FL_NO_GPU)));
+  EXPECT_THAT(run.out, IsEmpty());
+  EXPECT_THAT(run.files, IsEmpty());
 }
 
 TEST(Train, RefusesBadData) {

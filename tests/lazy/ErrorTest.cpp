@@ -443,8 +443,9 @@ TEST_F(Misuse, OfConvolutionsAndPools) {
 
 TEST_F(Misuse, OfSettings) {
   EXPECT_MISUSE(BackendScope("zzz"), "backend \"zzz\" does not exist; there are: eager, lazy");
-  EXPECT_ERROR(std::invalid_argument, BackendScope("lazy", "tpu"),
-               "device \"tpu\" does not exist; there are: cpu, null, ref");
+  EXPECT_EQ(errorOf([] { BackendScope("lazy", "tpu"); })
+                .rfind("device \"tpu\" does not exist; there are: cpu, ", 0),
+            0u);
   EXPECT_MISUSE(host::setNumThreads(0), "the number of threads must be from 1 to 4096, not 0");
   EXPECT_MISUSE(stringToDtype("nope"), "stringToDtype: \"nope\" is no dtype");
   EXPECT_ERROR(std::runtime_error, range(1, end).endVal(),

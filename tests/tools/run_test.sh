@@ -141,7 +141,7 @@ for tolerance in -1 nan inf; do
 done
 expect 1 '^fl: --time: -1 is negative$' --time=-1 softmax.flir
 for file in softmax.flir schedule.flir; do
-  expect 1 '^fl: device "gpu" does not exist; there are: cpu, null, ref$' --device=gpu $file
+  expect 1 '^fl: device "gpu" does not exist; there are: cpu,( cuda,)? null, ref$' --device=gpu $file
   expect 1 '^fl: backend "tape" does not exist; there are: eager, lazy$' --backend=tape $file
 done
 expect 1 '^fl: run: expected one file$'

@@ -1,34 +1,10 @@
 #include "fl/codegen/cuda/Emitter.h"
 
-#include <algorithm>
-#include <bit>
-
-#include "fl/base/Error.h"
 #include "fl/codegen/cuda/Functions.h"
 #include "fl/codegen/cuda/KernelWriter.h"
 #include "fl/codegen/cuda/Prelude.h"
 
 namespace fl::codegen::cuda {
-namespace {
-
-// More do not run at once anywhere; threads take several items then.
-constexpr int64_t kMostBlocks = 1 << 20;
-
-int64_t divideUp(int64_t x, int64_t y) { return (x + y - 1) / y; }
-
-// Parts of a sweep, as Parts in Prelude.cpp counts them.
-int64_t partsOf(const ir::Kernel& kernel, const int64_t* extents) {
-  const int lowest = std::countr_zero(kernel.reduced);
-  const int64_t chunk = kernel.rows() ? ir::kRowChunk : ir::kColumnChunk;
-  int64_t turns = 1;
-  for (int axis = lowest + 1; axis < kernel.rank; ++axis) {
-    turns *= kernel.isReduced(axis) ? extents[axis] : 1;
-  }
-  return divideUp(turns, ir::turnsTogether(extents[lowest], chunk)) *
-         divideUp(extents[lowest], chunk);
-}
-
-}  // namespace
 
 std::string emitCuda(const std::vector<NamedKernel>& kernels) {
   Functions functions;
@@ -38,40 +14,6 @@ std::string emitCuda(const std::vector<NamedKernel>& kernels) {
     text += "\n" + KernelWriter(*each.kernel, each.name, functions).write();
   }
   return kPrelude + ("\n" + functions.text()) + text;
-}
-
-Launch launchOf(const ir::Kernel& kernel, const int64_t* extents) {
-  const int64_t domain = kernelDomain(kernel, extents);
-  if (domain == 0) return {0, {1, 1, 1}};
-  const auto blocksFor = [](int64_t items, int64_t each) {
-    return std::min(divideUp(items, each), kMostBlocks);
-  };
-  if (kernel.reduced == 0) {
-    const int64_t packs = divideUp(extents[0], packLength(kernel));
-    return {blocksFor(domain / extents[0] * packs, kBlockThreads), {kBlockThreads, 1, 1}};
-  }
-  const uint64_t parts = std::clamp<int64_t>(partsOf(kernel, extents), 1, kBlockWarps);
-  const int warps = static_cast<int>(std::bit_ceil(parts));
-  if (!kernel.rows()) return {blocksFor(domain, kWarp), {kWarp, warps, 1}};
-  // Teams of one warp share a block.
-  const int teams = warps == 1 ? kBlockWarps : 1;
-  return {blocksFor(domain, teams), {kWarp, warps, teams}};
-}
-
-std::vector<uint64_t> packArguments(const ir::Kernel& kernel, const ir::KernelArgs& args,
-                                    GatherReport* report) {
-  std::vector<uint64_t> words(args.extents, args.extents + kernel.rank);
-  words.insert(words.end(), args.scalars, args.scalars + kernel.scalars.size());
-  for (size_t i = 0; i < kernel.operands.size(); ++i) {
-    words.push_back(reinterpret_cast<uint64_t>(args.data[i]));
-    for (int axis = 0; axis < kernel.rank; ++axis) {
-      if (kernel.operands[i].strides[axis] == ir::Stride::Any) {
-        words.push_back(static_cast<uint64_t>(args.strides[i * kernel.rank + axis]));
-      }
-    }
-  }
-  if (kernel.gatherCount() > 0) words.push_back(reinterpret_cast<uint64_t>(report));
-  return words;
 }
 
 }  // namespace fl::codegen::cuda

@@ -1,5 +1,5 @@
-// The CUDA emitter: kernels (fl/kernel/Kernel.h) to CUDA C++ that includes nothing, and what it
-// takes to launch one.
+// The CUDA emitter: kernels (fl/kernel/Kernel.h) to CUDA C++ that includes nothing.
+// fl/kernel/cuda/Launch.h has what it takes to launch one.
 //
 // Relies on ir for meanings and on the kernel form alone; no CUDA header, library or GPU. Nvrtc.h
 // compiles the text. Every function may be called from any thread and costs some microseconds, but
@@ -17,7 +17,6 @@
 // output may be the very memory of an input with the same strides and element size.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -31,26 +30,7 @@ struct NamedKernel {
 };
 
 // One module of all kernels, each a __global__ function of its name with one parameter, a struct
-// of 64-bit words (packArguments).
+// of 64-bit words (ir::cuda::packArguments).
 std::string emitCuda(const std::vector<NamedKernel>& kernels);
-
-// A launch of the whole domain. No blocks: there is nothing to do, and CUDA would refuse.
-struct Launch {
-  int64_t blocks;
-  int threads[3];
-};
-Launch launchOf(const ir::Kernel& kernel, const int64_t* extents);
-
-// Where the kernels of a launch report an index out of bounds; see Lookups in Prelude.cpp.
-struct GatherReport {
-  int64_t gather = -1;  // its number among the kernel's values; -1: all were good
-  ir::BadIndex bad = {};
-};
-
-// The words of the kernel's parameter. Pointers in `args` and `report` are the device's; args
-// has no bad index or scratch of its own. At most 32764 bytes, which a launch takes since CUDA
-// 12.1.
-std::vector<uint64_t> packArguments(const ir::Kernel& kernel, const ir::KernelArgs& args,
-                                    GatherReport* report);
 
 }  // namespace fl::codegen::cuda

@@ -12,24 +12,6 @@ using ir::Stride;
 using Form = KernelValue::Form;
 using Role = KernelOperand::Role;
 
-int packLength(const Kernel& kernel) {
-  // Bytes of one access, and of what a thread may hold in registers of the elements of all.
-  constexpr int kAccess = 16, kHeld = 256;
-  int widest = kAccess, held = 0;
-  bool contiguous = false;
-  for (const KernelOperand& operand : kernel.operands) {
-    if (operand.role == Role::Index || operand.strides[0] == Stride::Zero) continue;
-    const int size = static_cast<int>(getTypeSize(operand.type));
-    held += std::max<int>(size, sizeof(uint32_t));
-    if (operand.strides[0] == Stride::Any) continue;
-    widest = contiguous ? std::max(widest, size) : size;
-    contiguous = true;
-  }
-  int length = kAccess / widest;
-  while (length > 1 && length * held > kHeld) length /= 2;
-  return length;
-}
-
 class KernelWriter::Scope {
  public:
   explicit Scope(KernelWriter& writer) : writer_(writer), names_(writer.names_) {}
@@ -45,7 +27,7 @@ KernelWriter::KernelWriter(const Kernel& kernel, std::string name, Functions& fu
       name_(std::move(name)),
       functions_(functions),
       varies_(variedAxes(kernel)),
-      pack_(packLength(kernel)),
+      pack_(ir::cuda::packLength(kernel)),
       names_(kernel.values.size()) {}
 
 std::string KernelWriter::write() {

@@ -13,13 +13,13 @@
 #include "fl/codegen/cuda/CodeText.h"
 #include "fl/codegen/cuda/Functions.h"
 #include "fl/kernel/Kernel.h"
+#include "fl/kernel/cuda/Launch.h"
 
 namespace fl::codegen::cuda {
 
-inline constexpr int kWarp = 32, kBlockWarps = 8, kBlockThreads = kWarp * kBlockWarps;
-
-// Elements of a map that a thread takes at once.
-int packLength(const ir::Kernel& kernel);
+using ir::cuda::kBlockThreads;
+using ir::cuda::kBlockWarps;
+using ir::cuda::kWarp;
 
 class KernelWriter {
  public:

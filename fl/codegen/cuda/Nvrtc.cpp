@@ -1,27 +1,27 @@
 #include "fl/codegen/cuda/Nvrtc.h"
 
 #include <cuda.h>
-#include <nvrtc.h>
 
 #include <sstream>
 #include <stdexcept>
 
 #include "fl/base/CudaLibrary.h"
 #include "fl/base/Error.h"
+#include "fl/codegen/cuda/NvrtcApi.h"
 
 namespace fl::codegen::cuda {
 namespace {
 
 constexpr int kFileVersion = CUDA_VERSION / 1000;
 
-struct Api {
-#define FL_NVRTC(function) decltype(&::function) function = nullptr;
-#include "fl/codegen/cuda/Nvrtc.def"
-#undef FL_NVRTC
+struct Api : NvrtcApi {
   std::string problem;
 };
 
+const NvrtcApi* installed = nullptr;  // by a test
+
 Api loadApi() {
+  if (installed != nullptr) return {*installed, ""};
   CudaLibrary library("nvrtc", kFileVersion, CUDA_VERSION);
   Api api;
 #define FL_NVRTC(function) \
@@ -93,6 +93,8 @@ class Program {
 };
 
 }  // namespace
+
+void installNvrtc(const NvrtcApi& table) { installed = new NvrtcApi(table); }
 
 std::string nvrtcProblem() { return api().problem; }
 

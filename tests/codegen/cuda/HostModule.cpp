@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -134,7 +135,7 @@ std::string readFile(const std::string& path) {
 }
 
 std::string pathOfNext() {
-  static int modules = 0;
+  static std::atomic<int> modules = 0;
   const char* folder = std::getenv("TEST_TMPDIR");
   return detail::concat(folder != nullptr ? folder : "/tmp", "/module", getpid(), "_", modules++);
 }
@@ -177,12 +178,17 @@ HostModule::HostModule(const std::string& source, const std::vector<std::string>
 
 HostModule::~HostModule() { dlclose(library_); }
 
-void HostModule::launch(const std::string& name, const codegen::cuda::Launch& launch,
+size_t HostModule::words(const std::string& name) const {
+  return reinterpret_cast<uint64_t (*)(const uint64_t*)>(dlsym(library_, ("call_" + name).c_str()))(
+      nullptr);
+}
+
+void HostModule::launch(const std::string& name, const ir::cuda::Launch& launch,
                         const std::vector<uint64_t>& words, bool reversed) const {
   const auto call =
       reinterpret_cast<uint64_t (*)(const uint64_t*)>(dlsym(library_, ("call_" + name).c_str()));
-  FL_INTERNAL_CHECK(call(nullptr) == words.size(), name, " has ", call(nullptr), " words, not ",
-                    words.size());
+  FL_INTERNAL_CHECK(this->words(name) == words.size(), name, " has ", this->words(name),
+                    " words, not ", words.size());
   const auto [x, y, z] = std::to_array(launch.threads);
   const auto size = [](int64_t count) { return static_cast<unsigned>(count); };
   block.size = {size(x), size(y), size(z)};

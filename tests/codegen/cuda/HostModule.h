@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fl/codegen/cuda/Emitter.h"
+#include "fl/kernel/cuda/Launch.h"
 
 namespace fl::testing {
 
@@ -24,7 +25,9 @@ class HostModule {
   ~HostModule();
   HostModule(const HostModule&) = delete;
 
-  void launch(const std::string& name, const codegen::cuda::Launch& launch,
+  // How many a kernel's parameter has.
+  size_t words(const std::string& name) const;
+  void launch(const std::string& name, const ir::cuda::Launch& launch,
               const std::vector<uint64_t>& words, bool reversed) const;
 
  private:

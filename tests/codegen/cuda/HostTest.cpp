@@ -16,11 +16,11 @@
 namespace fl::testing {
 namespace {
 
-using codegen::cuda::GatherReport;
-using codegen::cuda::launchOf;
 using codegen::cuda::NamedKernel;
-using codegen::cuda::packArguments;
 using ir::Op;
+using ir::cuda::GatherReport;
+using ir::cuda::launchOf;
+using ir::cuda::packArguments;
 
 // A kernel, its launches and what the tile interpreter made of them.
 struct Case {

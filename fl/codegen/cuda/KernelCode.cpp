@@ -1,0 +1,37 @@
+#include "fl/codegen/cuda/KernelCode.h"
+
+#include <stdexcept>
+
+#include "fl/base/Error.h"
+#ifdef FL_HAS_CUDA
+#include "fl/codegen/cuda/Emitter.h"
+#include "fl/codegen/cuda/Nvrtc.h"
+#include "fl/codegen/cuda/SourceHash.h"
+#endif
+
+namespace fl::codegen::cuda {
+
+#ifdef FL_HAS_CUDA
+
+std::string codeVersion() {
+  if (!nvrtcProblem().empty()) throw std::runtime_error(nvrtcProblem());
+  return detail::concat(kSourceHash, " ", nvrtcIdentity());
+}
+
+ir::Artifact compileKernel(const ir::Kernel& kernel, const ir::Target& target,
+                           const std::string& entry) {
+  const std::string source = emitCuda({{entry, &kernel}});
+  return {entry, compileCuda(source, entry, target.features).cubin};
+}
+
+#else  // no device has such a target
+
+std::string codeVersion() { return ""; }
+
+ir::Artifact compileKernel(const ir::Kernel&, const ir::Target&, const std::string&) {
+  throw std::runtime_error("fl was built without CUDA");
+}
+
+#endif
+
+}  // namespace fl::codegen::cuda

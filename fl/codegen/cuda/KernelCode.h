@@ -1,0 +1,20 @@
+// Kernels to what a GPU's driver loads: fl/codegen/cuda/Emitter.h and NVRTC in one step.
+#pragma once
+
+#include <string>
+
+#include "fl/kernel/Artifact.h"
+#include "fl/kernel/Kernel.h"
+
+namespace fl::codegen::cuda {
+
+// What code depends on beside the kernel and the target. Throws std::runtime_error, in one
+// sentence, where kernels cannot be compiled.
+std::string codeVersion();
+
+// A cubin for target.features. Takes some 25 ms; throws as codeVersion() does, and InternalError
+// for what NVRTC refuses.
+ir::Artifact compileKernel(const ir::Kernel& kernel, const ir::Target& target,
+                           const std::string& entry);
+
+}  // namespace fl::codegen::cuda

@@ -1,0 +1,89 @@
+#include "fl/runtime/cuda/Context.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace fl::runtime::cuda {
+
+Context& Context::first() {
+  static Context& context = *new Context();
+  return context;
+}
+
+Context::Context() : driver_(driver()), launched_(kTold) {
+  CUdevice device = 0;
+  check(driver_.cuDeviceGet(&device, 0), "the first GPU");
+  check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "the GPU's context");
+  use();
+  check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "a stream");
+  int major = 0, minor = 0;
+  const auto attribute = [&](int* value, CUdevice_attribute which) {
+    check(driver_.cuDeviceGetAttribute(value, which, device), "the GPU's architecture");
+  };
+  attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  architecture_ = detail::concat("sm_", major, minor);
+  check(driver_.cuDeviceTotalMem(&totalBytes_, device), "the GPU's memory");
+}
+
+const Driver& Context::use() const {
+  thread_local const Context* current = nullptr;
+  if (current != this) {
+    check(driver_.cuCtxSetCurrent(context_), "the GPU's context");
+    current = this;
+  }
+  return driver_;
+}
+
+void Context::fail(CUresult result, const std::string& words) const {
+  throw std::runtime_error(
+      detail::withCallSite(detail::concat("CUDA: ", words, ": ", describe(driver_, result))));
+}
+
+void Context::launch(CUfunction function, const ir::cuda::Launch& launch,
+                     std::vector<uint64_t>& words, const std::shared_ptr<const std::string>& label,
+                     const CallSite& site) {
+  void* parameter = words.data();
+  const auto size = [&](int axis) { return static_cast<unsigned>(launch.threads[axis]); };
+  const CUresult result =
+      use().cuLaunchKernel(function, static_cast<unsigned>(launch.blocks), 1, 1, size(0), size(1),
+                           size(2), /*sharedMemBytes=*/0, stream_, &parameter, /*extra=*/nullptr);
+  if (result != CUDA_SUCCESS) {
+    const detail::CallSiteOverride recorded(site);
+    fail(result, "a launch of " + *label);
+  }
+  note(label, site);
+}
+
+void Context::note(const std::shared_ptr<const std::string>& label, const CallSite& site) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  launched_[launches_++ % kTold] = {label, site};
+}
+
+void Context::finish() {
+  const size_t launches = launches_;
+  checkLate(use().cuStreamSynchronize(stream_), launches);
+}
+
+void Context::finish(CUevent event, size_t launches) {
+  checkLate(use().cuEventSynchronize(event), launches);
+}
+
+void Context::checkLate(CUresult result, size_t launches) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (result == CUDA_SUCCESS) {
+    done_ = std::max(done_, launches);
+    return;
+  }
+  std::string text = detail::concat("CUDA: ", describe(driver_, result));
+  const size_t all = launches_, told = std::min(all - done_, kTold);
+  if (told > 0) text += ", in one of these launches or what came after them, the newest last:";
+  for (size_t i = all - told; i < all; ++i) {
+    const Launched& each = launched_[i % kTold];
+    const std::string where = each.site.toString();
+    text += detail::concat("\n  ", *each.label, where.empty() ? "" : " at ", where);
+  }
+  throw std::runtime_error(text);
+}
+
+}  // namespace fl::runtime::cuda

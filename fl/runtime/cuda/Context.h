@@ -1,0 +1,77 @@
+// One GPU: its context and the stream that everything on it runs in.
+//
+// The host puts work into the stream, and the GPU does it later, in order. So memory that is given
+// back may be given out at once: what was put in before uses it before. What goes wrong in work
+// that was put in is found when the stream is waited for.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "fl/base/CallSite.h"
+#include "fl/base/Error.h"
+#include "fl/kernel/cuda/Launch.h"
+#include "fl/runtime/cuda/Driver.h"
+
+namespace fl::runtime::cuda {
+
+class Context {
+ public:
+  // The first GPU's; the first call takes some tenths of a second. Throws std::runtime_error if
+  // there is none. Never destroyed: blocks may outlive devices.
+  static Context& first();
+
+  // The driver, for calls of this thread on this GPU.
+  const Driver& use() const;
+  CUstream stream() const { return stream_; }
+  // "sm_90"
+  const std::string& architecture() const { return architecture_; }
+  size_t totalBytes() const { return totalBytes_; }
+
+  // Throws std::runtime_error "CUDA: WORDS: what the driver says, at the user's line".
+  template <class... Words>
+  void check(CUresult result, const Words&... words) const {
+    if (result != CUDA_SUCCESS) fail(result, detail::concat(words...));
+  }
+
+  // Puts a launch into the stream. `label` names its operators and `site` is the user's line, for
+  // what goes wrong.
+  void launch(CUfunction function, const ir::cuda::Launch& launch, std::vector<uint64_t>& words,
+              const std::shared_ptr<const std::string>& label, const CallSite& site);
+  // One was put in by other means than launch().
+  void note(const std::shared_ptr<const std::string>& label, const CallSite& site);
+  // How many there were.
+  size_t launches() const { return launches_; }
+  // Wait for all that is in the stream, or for what was put in before the event was recorded, when
+  // there had been so many launches. Throw std::runtime_error that names the launches that were not
+  // known to have gone well.
+  void finish();
+  void finish(CUevent event, size_t launches);
+
+ private:
+  struct Launched {
+    std::shared_ptr<const std::string> label;
+    CallSite site;
+  };
+  static constexpr size_t kTold = 16;  // launches that an error names
+
+  Context();
+  [[noreturn]] void fail(CUresult result, const std::string& words) const;
+  // Of a wait for so many launches.
+  void checkLate(CUresult result, size_t launches);
+
+  const Driver& driver_;
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  std::string architecture_;
+  size_t totalBytes_ = 0;
+  std::mutex mutex_;
+  std::vector<Launched> launched_;  // the last ones, in a ring
+  std::atomic<size_t> launches_ = 0;
+  size_t done_ = 0;  // of them, that is known
+};
+
+}  // namespace fl::runtime::cuda

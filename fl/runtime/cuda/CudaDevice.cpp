@@ -1,0 +1,40 @@
+#include "fl/runtime/cuda/CudaDevice.h"
+
+#include "fl/runtime/cuda/CudaSchedule.h"
+
+namespace fl::runtime::cuda {
+namespace {
+
+// Never destroyed, as blocks may outlive devices.
+Memory& memoryOf(Context& context) {
+  static Memory& memory = *new Memory(context);
+  return memory;
+}
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice() : context_(Context::first()), memory_(memoryOf(context_)) {}
+
+  std::string name() const override { return "cuda"; }
+  DeviceMemory& memory() override { return memory_; }
+  ir::Lowering lowering() const override { return ir::Lowering::Kernels; }
+  ir::Target target() const override { return {ir::cuda::kTriple, context_.architecture(), "", 0}; }
+  // For others than products, definitions in kernels stand in.
+  bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
+                       const ir::Attrs& attrs, const ir::ValueType& result) const override {
+    return findProduct(context_, op, operands, attrs, result) != nullptr;
+  }
+  std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
+    return std::make_unique<CudaSchedule>(std::move(schedule), context_, memory_, cache);
+  }
+
+ private:
+  Context& context_;
+  Memory& memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> makeCudaDevice() { return std::make_unique<CudaDevice>(); }
+
+}  // namespace fl::runtime::cuda

@@ -1,0 +1,43 @@
+#include "fl/runtime/cuda/CudaKernel.h"
+
+#include <stdexcept>
+
+#include "fl/base/Log.h"
+#include "fl/runtime/StepLabel.h"
+
+namespace fl::runtime::cuda {
+
+CudaKernel::CudaKernel(Context& context, const ir::Kernel& kernel)
+    : context_(context),
+      kernel_(kernel),
+      label_(std::make_shared<const std::string>(kernelLabel(kernel))) {}
+
+// Launches of it may still be in the stream.
+CudaKernel::~CudaKernel() {
+  if (module_ == nullptr) return;
+  try {
+    context_.finish();
+    context_.use().cuModuleUnload(module_);
+  } catch (const std::runtime_error& error) {
+    logWarning(error.what());
+  }
+}
+
+void CudaKernel::setArtifact(const ir::Artifact& artifact) {
+  const Driver& driver = context_.use();
+  CUfunction function = nullptr;
+  CUresult result = driver.cuModuleLoadData(&module_, artifact.bytes.c_str());
+  if (result == CUDA_SUCCESS) {
+    result = driver.cuModuleGetFunction(&function, module_, artifact.entry.c_str());
+  }
+  FL_INTERNAL_CHECK(result == CUDA_SUCCESS, "the code of ", *label_,
+                    " cannot be loaded: ", describe(driver, result));
+  function_.store(function, std::memory_order_release);
+}
+
+const tile::TileProgram& CudaKernel::interpreted() const {
+  std::call_once(once_, [&] { program_.emplace(kernel_); });
+  return *program_;
+}
+
+}  // namespace fl::runtime::cuda

@@ -1,0 +1,43 @@
+// One kernel on a GPU.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "fl/runtime/Device.h"
+#include "fl/runtime/cuda/Context.h"
+#include "fl/tile/TileInterpreter.h"
+
+namespace fl::runtime::cuda {
+
+class CudaKernel final : public DeviceKernel {
+ public:
+  CudaKernel(Context& context, const ir::Kernel& kernel);
+  ~CudaKernel() override;
+
+  const ir::Kernel& kernel() const override { return kernel_; }
+  bool compiled() const override { return function() != nullptr; }
+  // Throws InternalError for code that the driver does not take.
+  void setArtifact(const ir::Artifact& artifact) override;
+
+  // Null until there is code.
+  CUfunction function() const { return function_.load(std::memory_order_acquire); }
+  // Its operators, for errors.
+  const std::shared_ptr<const std::string>& label() const { return label_; }
+  // What runs on the host while there is no code, and where it cannot be made.
+  const tile::TileProgram& interpreted() const;
+
+ private:
+  Context& context_;
+  const ir::Kernel kernel_;
+  const std::shared_ptr<const std::string> label_;
+  CUmodule module_ = nullptr;
+  std::atomic<CUfunction> function_ = nullptr;
+  mutable std::once_flag once_;
+  mutable std::optional<tile::TileProgram> program_;
+};
+
+}  // namespace fl::runtime::cuda

@@ -1,0 +1,270 @@
+#include "fl/runtime/cuda/CudaSchedule.h"
+
+#include <algorithm>
+#include <map>
+
+#include "fl/host/ThreadPool.h"
+#include "fl/ir/Interpreter.h"
+#include "fl/runtime/Counters.h"
+
+namespace fl::runtime::cuda {
+
+using ir::BufferRef;
+using ir::cuda::GatherReport;
+
+// Copies on the host of the buffers that one step reads and writes.
+class CudaSchedule::HostCopies {
+ public:
+  explicit HostCopies(Memory& memory) : memory_(memory) {}
+
+  // The step uses the buffer that begins there on the GPU. All uses come before of().
+  void use(void* buffer, size_t bytes, bool isRead, bool isWritten) {
+    Copy& copy = copies_[buffer];
+    copy.bytes = std::max(copy.bytes, bytes);
+    copy.isRead |= isRead;
+    copy.isWritten |= isWritten;
+  }
+  char* of(void* buffer) {
+    Copy& copy = copies_.at(buffer);
+    if (!copy.elements) {
+      copy.elements = std::make_shared<Buffer>(copy.bytes, BufferOrigin{"a copy on the host"});
+      if (copy.isRead) memory_.download(copy.elements->data(), buffer, copy.bytes);
+    }
+    return static_cast<char*>(copy.elements->data());
+  }
+  void giveBack() {
+    for (const auto& [buffer, copy] : copies_) {
+      if (copy.isWritten) memory_.upload(buffer, copy.elements->data(), copy.bytes);
+    }
+  }
+
+ private:
+  struct Copy {
+    size_t bytes = 0;
+    bool isRead = false, isWritten = false;
+    MemoryBlockPtr elements;
+  };
+  Memory& memory_;
+  std::map<void*, Copy> copies_;
+};
+
+CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memory,
+                           KernelCache* cache)
+    : ScheduleRunner(std::move(schedule), memory), context_(context), gpu_(memory) {
+  for (const ir::Step& step : schedule_.steps) {
+    bytes_ += stepBytes(schedule_, step);
+    if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
+      steps_.emplace_back(prepare(*launch, cache));
+    } else {
+      steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
+    }
+  }
+  if (!reporting_.empty()) {
+    reportsAt_ = placeScratch(reporting_.size() * sizeof(GatherReport), 0, steps_.size());
+  }
+  findChains();
+}
+
+const CudaKernel* CudaSchedule::cachedKernel(const ir::Kernel& kernel, KernelCache* cache) {
+  DeviceKernelPtr& cached = (*cache)[printKernel(kernel, "k")];
+  if (!cached) cached = std::make_shared<CudaKernel>(context_, kernel);
+  if (std::ranges::find(kernels_, cached) == kernels_.end()) kernels_.push_back(cached);
+  return static_cast<const CudaKernel*>(cached.get());
+}
+
+CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step, KernelCache* cache) {
+  PreparedLaunch launch{cachedKernel(schedule_.kernels[step.kernel], cache), &step, {}, {}, {}};
+  launch.extents.assign(step.extents.begin(), step.extents.end());
+  for (const ir::LaunchOperand& operand : step.operands) {
+    launch.strides.insert(launch.strides.end(), operand.strides.begin(), operand.strides.end());
+  }
+  const ir::Kernel& kernel = launch.kernel->kernel();
+  launch.shape = ir::cuda::launchOf(kernel, launch.extents.data());
+  if (kernel.gatherCount() > 0) {
+    launch.report = static_cast<int>(reporting_.size());
+    reporting_.push_back(&step);
+  }
+  return launch;
+}
+
+CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
+  const library::LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
+  auto product = findProduct(context_, step.op, step.operandTypes, step.attrs, step.resultType);
+  return {&step, product, product ? nullptr : library::cachedLibrary(call)};
+}
+
+size_t CudaSchedule::bytesOfBuffer(const BufferRef& ref) const {
+  if (ref.space == BufferRef::Space::Temporary) return schedule_.temporaries[ref.index].bytes;
+  const ir::ValueType& type = ref.space == BufferRef::Space::Parameter
+                                  ? schedule_.parameters[ref.index].type
+                                  : schedule_.outputs[ref.index].type;
+  return bytesOf(type.type, type.shape);
+}
+
+GatherReport* CudaSchedule::reportsOf(const Frame& frame) const {
+  return reinterpret_cast<GatherReport*>(frame.arena + reportsAt_);
+}
+
+// Each says that nothing was found while its first word is -1.
+void CudaSchedule::checkReports(const Frame& frame) const {
+  if (reporting_.empty()) return;
+  std::vector<GatherReport> reports(reporting_.size());
+  gpu_.download(reports.data(), reportsOf(frame), reports.size() * sizeof(GatherReport));
+  for (size_t i = 0; i < reports.size(); ++i) {
+    if (const auto& [gather, bad] = reports[i]; gather >= 0) {
+      throw ir::IndexOutOfRange(bad, reporting_[i]->gathers[gather]);
+    }
+  }
+}
+
+void CudaSchedule::runSteps(const Frame& frame) const {
+  if (!reporting_.empty()) {
+    gpu_.fill(reportsOf(frame), 0xff, reporting_.size() * sizeof(GatherReport));
+  }
+  for (size_t i = 0; i < steps_.size();) {
+    if (Chain* chain = chains_[i].get(); chain && runsAsGraph(chain, frame)) {
+      runChain(*chain, frame);
+      i = chain->end;
+    } else {
+      runStep(i, frame);
+      afterSteps(frame, i, i + 1);
+      ++i;
+    }
+  }
+  counters().bytesMoved += bytes_;
+  checkReports(frame);
+}
+
+void CudaSchedule::runStep(size_t number, const Frame& frame) const {
+  if (const auto* call = std::get_if<PreparedCall>(&steps_[number])) {
+    return call->product ? runProduct(*call, frame) : runOnHost(*call, frame);
+  }
+  const auto& launch = std::get<PreparedLaunch>(steps_[number]);
+  launch.kernel->compiled() ? runLaunch(launch, frame) : runOnHost(launch, frame);
+}
+
+std::vector<uint64_t> CudaSchedule::wordsOf(const PreparedLaunch& launch,
+                                            const Frame& frame) const {
+  const LaunchData where = launchData(*launch.step, frame);
+  return ir::cuda::packArguments(
+      launch.kernel->kernel(),
+      {where.data.data(), launch.extents.data(), launch.strides.data(), where.scalars.data()},
+      launch.report < 0 ? nullptr : reportsOf(frame) + launch.report);
+}
+
+void CudaSchedule::runLaunch(const PreparedLaunch& launch, const Frame& frame) const {
+  if (launch.shape.blocks == 0) return;
+  std::vector<uint64_t> words = wordsOf(launch, frame);
+  context_.launch(launch.kernel->function(), launch.shape, words, launch.kernel->label(),
+                  launch.step->site);
+  counters().kernelLaunches++;
+}
+
+void CudaSchedule::findChains() {
+  constexpr size_t kFewest = 3;  // fewer cost less one by one
+  const auto isLaunch = [&](size_t i) {
+    const auto* launch = std::get_if<PreparedLaunch>(&steps_[i]);
+    return launch && launch->shape.blocks > 0;
+  };
+  chains_.resize(steps_.size());
+  for (size_t begin = 0, end = 0; begin < steps_.size(); begin = end + 1) {
+    for (end = begin; end < steps_.size() && isLaunch(end);) ++end;
+    if (end >= begin + kFewest) chains_[begin] = std::make_unique<Chain>(context_, begin, end);
+  }
+}
+
+// Who looks at every step sees them one by one.
+bool CudaSchedule::runsAsGraph(Chain* chain, const Frame& frame) const {
+  for (size_t i = chain->begin; i < chain->end; ++i) {
+    if (!std::get<PreparedLaunch>(steps_[i]).kernel->compiled()) return false;
+  }
+  return !frame.observer && !frame.poisons && chain->hasRun.exchange(true);
+}
+
+void CudaSchedule::runChain(Chain& chain, const Frame& frame) const {
+  std::vector<GraphLaunch> launches;
+  for (size_t i = chain.begin; i < chain.end; ++i) {
+    const auto& launch = std::get<PreparedLaunch>(steps_[i]);
+    launches.push_back({launch.kernel->function(), launch.shape, wordsOf(launch, frame)});
+  }
+  const detail::CallSiteOverride recorded(
+      std::get<PreparedLaunch>(steps_[chain.end - 1]).step->site);
+  chain.graph.launch(std::move(launches));
+  for (size_t i = chain.begin; i < chain.end; ++i) {
+    const auto& launch = std::get<PreparedLaunch>(steps_[i]);
+    context_.note(launch.kernel->label(), launch.step->site);
+  }
+  counters().kernelLaunches += chain.end - chain.begin;
+}
+
+void CudaSchedule::runProduct(const PreparedCall& call, const Frame& frame) const {
+  const ir::LibraryStep& step = *call.step;
+  const detail::CallSiteOverride recorded(step.site);
+  call.product->run(context_, frame.address(step.operands[0], schedule_),
+                    frame.address(step.operands[1], schedule_),
+                    frame.address(step.result, schedule_), gpu_.workspace(Matmul::kWorkspaceBytes));
+  counters().libraryCalls++;
+}
+
+void CudaSchedule::runOnHost(const PreparedLaunch& launch, const Frame& frame) const {
+  checkReports(frame);
+  const ir::Kernel& kernel = launch.kernel->kernel();
+  const ir::LaunchStep& step = *launch.step;
+  LaunchData where = launchData(step, frame);
+  HostCopies copies(gpu_);
+  const auto addressOf = [&](size_t operand) {
+    return frame.address(*step.operands[operand].buffer, schedule_);
+  };
+  for (size_t i = 0; i < step.operands.size(); ++i) {
+    if (!step.operands[i].buffer) continue;
+    const bool isWritten = kernel.operands[i].role == ir::KernelOperand::Role::Output;
+    copies.use(addressOf(i), bytesOfBuffer(*step.operands[i].buffer), true, isWritten);
+  }
+  for (size_t i = 0; i < step.operands.size(); ++i) {
+    if (!step.operands[i].buffer) continue;
+    auto* begin = static_cast<char*>(addressOf(i));
+    where.data[i] = copies.of(begin) + (static_cast<char*>(where.data[i]) - begin);
+  }
+  ir::BadIndex bad;
+  const ir::KernelArgs args{where.data.data(), launch.extents.data(), launch.strides.data(),
+                            where.scalars.data(), &bad};
+  const int64_t gather =
+      launch.kernel->interpreted().run(args, 0, kernelDomain(kernel, launch.extents.data()));
+  if (gather >= 0) throw ir::IndexOutOfRange(bad, step.gathers[gather]);
+  copies.giveBack();
+  counters().hostCalls++;
+}
+
+void CudaSchedule::runOnHost(const PreparedCall& call, const Frame& frame) const {
+  checkReports(frame);
+  const ir::LibraryStep& step = *call.step;
+  HostCopies copies(gpu_);
+  const auto isNumber = [&](const BufferRef& ref) {  // which is on the host
+    return ref.space == BufferRef::Space::Parameter && schedule_.parameters[ref.index].number;
+  };
+  for (const BufferRef& ref : step.operands) {
+    if (!isNumber(ref)) copies.use(frame.address(ref, schedule_), bytesOfBuffer(ref), true, false);
+  }
+  void* result = frame.address(step.result, schedule_);
+  copies.use(result, bytesOfBuffer(step.result), false, true);
+  result = copies.of(result);
+  std::vector<void*> operands;
+  std::vector<ir::HostOperand> typed;
+  for (size_t i = 0; i < step.operands.size(); ++i) {
+    void* address = frame.address(step.operands[i], schedule_);
+    operands.push_back(isNumber(step.operands[i]) ? address : copies.of(address));
+    typed.push_back({&step.operandTypes[i], operands.back()});
+  }
+  withOrigin(step, [&] {
+    if (call.function) {
+      const Buffer scratch(call.function->scratchBytes(), BufferOrigin{"scratch of a call"});
+      call.function->run(operands.data(), result, scratch.data(), host::threadPool());
+    } else {
+      ir::interpret(step.op, typed, step.attrs, step.resultType, result);
+    }
+  });
+  copies.giveBack();
+  counters().hostCalls++;
+}
+
+}  // namespace fl::runtime::cuda

@@ -1,0 +1,80 @@
+// A schedule on a GPU: its launches and products in the stream, and on the host what has no kernel
+// or no code.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "fl/library/Library.h"
+#include "fl/runtime/ScheduleRunner.h"
+#include "fl/runtime/cuda/CudaKernel.h"
+#include "fl/runtime/cuda/LaunchGraph.h"
+#include "fl/runtime/cuda/Matmul.h"
+#include "fl/runtime/cuda/Memory.h"
+
+namespace fl::runtime::cuda {
+
+// A run puts its steps into the stream and returns. It waits only for steps that run on the host,
+// on copies of their buffers (Counters::hostCalls), and at the end of a plan with lookups, for what
+// they report.
+class CudaSchedule final : public ScheduleRunner {
+ public:
+  CudaSchedule(ir::Schedule schedule, Context& context, Memory& memory, KernelCache* cache);
+  const std::vector<DeviceKernelPtr>& kernels() const override { return kernels_; }
+
+ protected:
+  void runSteps(const Frame& frame) const override;
+
+ private:
+  // A launch with all that does not depend on the run.
+  struct PreparedLaunch {
+    const CudaKernel* kernel;
+    const ir::LaunchStep* step;
+    std::vector<int64_t> extents, strides;  // the strides of all operands
+    ir::cuda::Launch shape;
+    int report = -1;  // where its lookups report; -1 if it has none
+  };
+  struct PreparedCall {
+    const ir::LibraryStep* step;
+    std::shared_ptr<const Matmul> product;               // null: it runs on the host
+    std::shared_ptr<library::LibraryFunction> function;  // null: the reference interpreter
+  };
+  // Neighbouring launches [begin, end), which are a graph from their second run on.
+  struct Chain {
+    Chain(Context& context, size_t begin, size_t end) : begin(begin), end(end), graph(context) {}
+    const size_t begin, end;
+    LaunchGraph graph;
+    std::atomic<bool> hasRun = false;
+  };
+  class HostCopies;
+
+  void findChains();
+  bool runsAsGraph(Chain* chain, const Frame& frame) const;
+  void runChain(Chain& chain, const Frame& frame) const;
+  void runStep(size_t number, const Frame& frame) const;
+  std::vector<uint64_t> wordsOf(const PreparedLaunch& launch, const Frame& frame) const;
+
+  const CudaKernel* cachedKernel(const ir::Kernel& kernel, KernelCache* cache);
+  PreparedCall prepare(const ir::LibraryStep& step);
+  PreparedLaunch prepare(const ir::LaunchStep& step, KernelCache* cache);
+  ir::cuda::GatherReport* reportsOf(const Frame& frame) const;
+  void checkReports(const Frame& frame) const;
+  void runLaunch(const PreparedLaunch& launch, const Frame& frame) const;
+  void runProduct(const PreparedCall& call, const Frame& frame) const;
+  void runOnHost(const PreparedLaunch& launch, const Frame& frame) const;
+  void runOnHost(const PreparedCall& call, const Frame& frame) const;
+  size_t bytesOfBuffer(const ir::BufferRef& ref) const;
+
+  Context& context_;
+  Memory& gpu_;
+  std::vector<DeviceKernelPtr> kernels_;
+  std::vector<std::variant<PreparedLaunch, PreparedCall>> steps_;  // as in the schedule
+  std::vector<std::unique_ptr<Chain>> chains_;    // by their first step; null for others
+  std::vector<const ir::LaunchStep*> reporting_;  // launches with lookups
+  size_t reportsAt_ = 0;                          // in the arena
+  size_t bytes_ = 0;                              // that a run moves
+};
+
+}  // namespace fl::runtime::cuda

@@ -1,0 +1,169 @@
+#include "fl/runtime/cuda/Memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "fl/runtime/SystemMemory.h"
+
+namespace fl::runtime::cuda {
+namespace {
+
+CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+void* allocateBlock(Context& context, size_t bytes) {
+  CUdeviceptr block = 0;
+  const CUresult result = context.use().cuMemAllocAsync(&block, bytes, context.stream());
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) throw OutOfMemory();
+  context.check(result, bytes, " bytes of the GPU's memory");
+  return reinterpret_cast<void*>(block);
+}
+
+// What goes wrong here went wrong before, and is told where that is waited for.
+void freeBlock(const Context& context, void* block) {
+  if (block != nullptr) context.use().cuMemFreeAsync(address(block), context.stream());
+}
+
+std::unique_ptr<MemoryManager> makeCache(Context& context) {
+  auto functions = std::make_shared<MemoryManagerDeviceInterface>();
+  functions->getMaxMemorySize = [&](int) { return context.totalBytes(); };
+  functions->nativeAlloc = [&](size_t bytes) { return allocateBlock(context, bytes); };
+  functions->nativeFree = [&](void* block) { freeBlock(context, block); };
+  return makeCachingMemoryManagerOf(std::move(functions));
+}
+
+class GpuMemoryManager final : public MemoryManager {
+ public:
+  explicit GpuMemoryManager(Context& context) : context_(context), cache_(makeCache(context)) {}
+  void* allocate(size_t bytes) override { return cache_->allocate(bytes); }
+  void deallocate(void* pointer, size_t bytes) override { cache_->deallocate(pointer, bytes); }
+  void release() override { cache_->release(); }
+  MemoryStats stats() const override { return cache_->stats(); }
+  MemoryManagerAdapter* adapter() const override { return cache_->adapter(); }
+  std::string name() const override { return "memory of the GPU"; }
+  size_t freeBytes() const override {
+    size_t free = 0, total = 0;
+    context_.use().cuMemGetInfo(&free, &total);
+    return free;
+  }
+
+ private:
+  Context& context_;
+  const std::unique_ptr<MemoryManager> cache_;
+};
+
+class GpuBlock final : public Buffer {
+ public:
+  GpuBlock(Memory& memory, std::shared_ptr<MemoryManager> manager, size_t bytes,
+           const BufferOrigin& origin)
+      : Buffer(std::move(manager), bytes, origin), memory_(memory) {}
+
+  const void* memory() const override { return static_cast<const DeviceMemory*>(&memory_); }
+  MemoryBlockPtr onHost() override {
+    MemoryBlockPtr copy = std::make_shared<Buffer>(bytes(), BufferOrigin{"a copy on the host"});
+    memory_.download(copy->data(), data(), bytes());
+    return copy;
+  }
+  void assign(const void* elements) override { memory_.upload(data(), elements, bytes()); }
+
+ private:
+  Memory& memory_;
+};
+
+}  // namespace
+
+Staging::Slot& Staging::next() {
+  Slot& slot = slots_[turn_++ % slots_.size()];
+  const Driver& driver = context_.use();
+  if (slot.memory == nullptr) {
+    void* memory = nullptr;
+    context_.check(driver.cuEventCreate(&slot.done, CU_EVENT_DISABLE_TIMING), "an event");
+    context_.check(driver.cuMemAllocHost(&memory, kSlotBytes), kSlotBytes,
+                   " bytes of pinned memory");
+    slot.memory = static_cast<char*>(memory);
+  } else if (slot.isUsed) {
+    context_.finish(slot.done, slot.launches);
+  }
+  slot.isUsed = false;
+  return slot;
+}
+
+void Staging::record(Slot& slot) {
+  const size_t launches = context_.launches();
+  context_.check(context_.use().cuEventRecord(slot.done, context_.stream()), "an event");
+  slot.isUsed = true;
+  slot.launches = launches;
+}
+
+void Staging::upload(CUdeviceptr to, const void* from, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t done = 0; done < bytes; done += kSlotBytes) {
+    const size_t part = std::min(kSlotBytes, bytes - done);
+    Slot& slot = next();
+    std::memcpy(slot.memory, static_cast<const char*>(from) + done, part);
+    context_.check(
+        context_.use().cuMemcpyHtoDAsync(to + done, slot.memory, part, context_.stream()),
+        "a copy of ", bytes, " bytes to the GPU");
+    record(slot);
+  }
+}
+
+// While one part is copied out of its slot, the next one arrives.
+void Staging::download(void* to, CUdeviceptr from, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Slot* arriving = nullptr;
+  size_t arrived = 0;
+  const auto take = [&](size_t end) {
+    context_.finish(arriving->done, arriving->launches);
+    std::memcpy(static_cast<char*>(to) + arrived, arriving->memory, end - arrived);
+    arriving->isUsed = false;
+    arrived = end;
+  };
+  for (size_t done = 0; done < bytes; done += kSlotBytes) {
+    Slot& slot = next();
+    context_.check(
+        context_.use().cuMemcpyDtoHAsync(slot.memory, from + done,
+                                         std::min(kSlotBytes, bytes - done), context_.stream()),
+        "a copy of ", bytes, " bytes from the GPU");
+    record(slot);
+    if (arriving != nullptr) take(done);
+    arriving = &slot;
+  }
+  if (arriving != nullptr) take(bytes);
+}
+
+Memory::Memory(Context& context)
+    : context_(context), manager_(std::make_shared<GpuMemoryManager>(context)), staging_(context) {}
+
+MemoryBlockPtr Memory::allocate(size_t bytes, const BufferOrigin& origin) {
+  return std::make_shared<GpuBlock>(*this, manager_, bytes, origin);
+}
+
+void* Memory::workspace(size_t bytes) {
+  std::call_once(once_, [&] { workspace_ = allocate(bytes, {"scratch of a library"}); });
+  return workspace_->data();
+}
+
+void Memory::copy(void* to, const void* from, std::span<const Bytes> runs) {
+  for (const auto& [begin, end] : runs) {
+    if (begin == end) continue;
+    context_.check(context_.use().cuMemcpyDtoDAsync(address(to) + begin, address(from) + begin,
+                                                    end - begin, context_.stream()),
+                   "a copy of ", end - begin, " bytes on the GPU");
+  }
+}
+
+void Memory::fill(void* memory, unsigned char byte, size_t bytes) {
+  if (bytes == 0) return;
+  context_.check(context_.use().cuMemsetD8Async(address(memory), byte, bytes, context_.stream()),
+                 "filling ", bytes, " bytes of the GPU's memory");
+}
+
+void Memory::upload(void* to, const void* from, size_t bytes) {
+  staging_.upload(address(to), from, bytes);
+}
+
+void Memory::download(void* to, const void* from, size_t bytes) {
+  staging_.download(to, address(from), bytes);
+}
+
+}  // namespace fl::runtime::cuda

@@ -1,0 +1,67 @@
+// Memory of a GPU. It is given out and taken back in the order of the stream, and kept for reuse by
+// a caching manager; copies from and to the host go through pinned memory.
+#pragma once
+
+#include <array>
+#include <mutex>
+
+#include "fl/runtime/DeviceMemory.h"
+#include "fl/runtime/cuda/Context.h"
+
+namespace fl::runtime::cuda {
+
+// Pinned memory, in slots that take turns.
+class Staging {
+ public:
+  static constexpr size_t kSlotBytes = size_t{1} << 22;
+
+  explicit Staging(Context& context) : context_(context) {}
+
+  // Returns as soon as `from` has been read: the copy is in the stream.
+  void upload(CUdeviceptr to, const void* from, size_t bytes);
+  // Waits for what is in the stream and the copy.
+  void download(void* to, CUdeviceptr from, size_t bytes);
+
+ private:
+  struct Slot {
+    char* memory = nullptr;
+    CUevent done = nullptr;
+    size_t launches = 0;  // before it
+    bool isUsed = false;
+  };
+  // One that no copy uses any more.
+  Slot& next();
+  void record(Slot& slot);
+
+  Context& context_;
+  std::mutex mutex_;
+  std::array<Slot, 4> slots_;
+  size_t turn_ = 0;
+};
+
+class Memory final : public DeviceMemory {
+ public:
+  explicit Memory(Context& context);
+
+  MemoryBlockPtr allocate(size_t bytes, const BufferOrigin& origin) override;
+  void copy(void* to, const void* from, std::span<const Bytes> runs) override;
+  void poison(void* memory, size_t bytes) override { fill(memory, kPoison, bytes); }
+  void finish() override { context_.finish(); }
+  std::string name() const override { return manager_->name(); }
+
+  void fill(void* memory, unsigned char byte, size_t bytes);
+  void upload(void* to, const void* from, size_t bytes);
+  void download(void* to, const void* from, size_t bytes);
+  // Scratch memory for what runs in the stream, one step after the other. The same block each time,
+  // of as many bytes as were first asked for.
+  void* workspace(size_t bytes);
+
+ private:
+  Context& context_;
+  const std::shared_ptr<MemoryManager> manager_;
+  Staging staging_;
+  std::once_flag once_;
+  MemoryBlockPtr workspace_;
+};
+
+}  // namespace fl::runtime::cuda

@@ -1,0 +1,304 @@
+// The device `cuda` on a GPU that is none (FakeGpu.h): the order of its work, its memory, its
+// errors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+
+#include "fl/base/Flags.h"
+#include "fl/fl.h"
+#include "fl/lazy/Compile.h"
+#include "fl/lazy/LazyBackend.h"
+#include "fl/runtime/Counters.h"
+#include "tests/ErrorOf.h"
+#include "tests/runtime/cuda/FakeGpu.h"
+
+namespace fl::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::vector<float> floats(const Tensor& tensor) { return tensor.toHostVector<float>(); }
+Tensor vectorOf(std::vector<float> values) { return Tensor::fromVector(values); }
+
+std::string here(int line) {
+  return "at tests/runtime/cuda/DeviceTest.cpp:" + std::to_string(line);
+}
+
+class CudaDevice : public ::testing::Test {
+ protected:
+  CudaDevice() {
+    gpu.reset();
+    scope_.emplace("lazy", "cuda");
+    hostCallsBefore_ = runtime::counters().hostCalls;
+  }
+  ~CudaDevice() override { EXPECT_THAT(gpu.misuse(), ElementsAre()); }
+
+  uint64_t hostCalls() const { return runtime::counters().hostCalls - hostCallsBefore_; }
+
+  FakeGpu& gpu = FakeGpu::install();
+
+ private:
+  std::optional<BackendScope> scope_;
+  uint64_t hostCallsBefore_ = 0;
+};
+
+TEST_F(CudaDevice, WorkIsPutIntoTheStreamAndDoneWhenItIsWaitedFor) {
+  const Tensor x = vectorOf({1, 2, 3, 4});
+  const Tensor y = x * 2 + 1, z = exp(y);
+  EXPECT_EQ(gpu.counts().launches, 0u);
+  y.value()->data();  // computes it
+  EXPECT_EQ(gpu.counts().launches, 1u);
+  EXPECT_THAT(gpu.done(), ElementsAre());
+  EXPECT_THAT(floats(y), ElementsAre(3, 5, 7, 9));
+  EXPECT_THAT(gpu.done(), ElementsAre("upload", "event", "launch", "download", "event"));
+  EXPECT_EQ(gpu.counts().launches, 1u);
+  EXPECT_EQ(gpu.counts().bytesUp, 16u);
+  EXPECT_EQ(gpu.counts().bytesDown, 16u);
+}
+
+TEST_F(CudaDevice, SyncWaitsForTheGpu) {
+  const Tensor y = vectorOf({1, 2}) + 1;
+  sync();
+  EXPECT_EQ(gpu.counts().launchesDone, 1u);
+  EXPECT_EQ(gpu.counts().bytesDown, 0u);
+}
+
+// Larger than all slots of pinned memory together.
+TEST_F(CudaDevice, LargeCopiesGoThroughPinnedMemoryInParts) {
+  std::vector<float> values(9 << 20);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 65536);
+  const Tensor x = Tensor::fromVector(values);
+  EXPECT_EQ(floats(x), values);
+  EXPECT_EQ(gpu.counts().bytesUp, values.size() * 4);
+  EXPECT_EQ(gpu.counts().bytesDown, values.size() * 4);
+}
+
+TEST_F(CudaDevice, AStepKeepsItsMemory) {
+  Tensor x = vectorOf(std::vector<float>(1 << 18, 1));
+  const auto step = [&] {
+    x = tanh(x * 0.5) + amax(x, {0}, /*keepDims=*/true);
+    return x(0).scalar<float>();
+  };
+  for (int i = 0; i < 4; ++i) step();
+  const size_t allocations = gpu.counts().allocations, live = gpu.liveBlocks();
+  for (int i = 0; i < 8; ++i) step();
+  EXPECT_EQ(gpu.counts().allocations, allocations);
+  EXPECT_EQ(gpu.liveBlocks(), live);
+}
+
+// What the manager keeps goes back, in the stream, when there is no other memory.
+TEST_F(CudaDevice, KeptMemoryIsGivenBackWhenThereIsNoOther) {
+  constexpr size_t kBytes = 24 << 20;
+  {
+    const Tensor x = vectorOf(std::vector<float>(kBytes / 4, 1)) + 1;
+    sync();
+  }
+  gpu.setMemory(3 * kBytes);
+  const Tensor y = vectorOf(std::vector<float>(kBytes / 2, 3));
+  EXPECT_EQ(floats(y)[5], 3);
+  EXPECT_THAT(gpu.done(), ::testing::Contains("free"));
+}
+
+TEST_F(CudaDevice, SaysWhatItLacksMemoryFor) {
+  gpu.setMemory(1 << 20);
+  const std::vector<float> values(1 << 20);
+  const std::string error = test::errorOf<std::bad_alloc>([&] { Tensor::fromVector(values); });
+  EXPECT_THAT(error, StartsWith("memory of the GPU: 4194304 bytes cannot be had, " +
+                                here(__LINE__ - 2) + "\nThey are for data"));
+  EXPECT_THAT(error, HasSubstr(" 1048576 free in the system"));
+}
+
+TEST_F(CudaDevice, ALaunchThatFailsNamesItsOperatorsAndLine) {
+  const Tensor x = vectorOf({1, 2});
+  const Tensor y = exp(x) + 1;
+  gpu.failCall("cuLaunchKernel", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(
+      test::errorOf<std::runtime_error>([&] { floats(y); }),
+      "CUDA: a launch of map exp+add: told to fail (CUDA_ERROR_OF_A_TEST), " + here(__LINE__ - 4));
+  gpu.reset();
+  EXPECT_FLOAT_EQ(floats(y)[0], std::exp(1.0f) + 1);  // it may be tried again
+}
+
+// When the GPU finds it, the call is long over.
+TEST_F(CudaDevice, WhatFailsLaterNamesTheLaunchesSinceTheLastWait) {
+  const Tensor x = vectorOf({1, 2});
+  const Tensor first = x + 1;
+  EXPECT_EQ(floats(first)[0], 2);  // and is no suspect any more
+  const Tensor y = exp(x) * 3;
+  gpu.failLater("cuLaunchKernel", CUDA_ERROR_ILLEGAL_ADDRESS);
+  y.value()->data();
+  EXPECT_EQ(test::errorOf<std::runtime_error>([&] { floats(y); }),
+            "CUDA: told to fail (CUDA_ERROR_OF_A_TEST), in one of these launches or what came "
+            "after them, the newest last:\n  map exp+mul " +
+                here(__LINE__ - 6));
+  EXPECT_EQ(test::errorOf<std::runtime_error>([] { sync(); }).substr(0, 53),
+            "CUDA: told to fail (CUDA_ERROR_OF_A_TEST), in one of ");
+  gpu.reset();
+}
+
+TEST_F(CudaDevice, CopiesThatFailSaySo) {
+  gpu.failCall("cuMemcpyHtoDAsync", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(test::errorOf<std::runtime_error>([] { vectorOf({1, 2, 3, 4}); }).substr(0, 70),
+            "CUDA: a copy of 16 bytes to the GPU: told to fail (CUDA_ERROR_OF_A_TES");
+  gpu.reset();
+  const Tensor x = vectorOf({1, 2});
+  gpu.failCall("cuMemcpyDtoHAsync", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(test::errorOf<std::runtime_error>([&] { x.toHostVector<float>(); }),
+            "CUDA: a copy of 8 bytes from the GPU: told to fail (CUDA_ERROR_OF_A_TEST), " +
+                here(__LINE__ - 2));
+  gpu.reset();
+}
+
+// Its words, and the line, are those of the CPU.
+TEST_F(CudaDevice, BadIndicesComeBackAsTheUsersError) {
+  const Tensor table = vectorOf({10, 20, 30});
+  const auto lookUp = [](const Tensor& table, int index) {
+    const Tensor found = table(Tensor::fromVector(std::vector<int>{0, index}));
+    return floats(found * 2)[1];
+  };
+  EXPECT_EQ(lookUp(table, 2), 60);
+  const std::string error = test::errorOf([&] { lookUp(table, 7); });
+  std::string onCpu;
+  {
+    const BackendScope cpu("lazy", "cpu");
+    onCpu = test::errorOf([&] { lookUp(vectorOf({10, 20, 30}), 7); });
+  }
+  EXPECT_EQ(error, onCpu);
+  EXPECT_THAT(error, HasSubstr("7"));
+  EXPECT_EQ(lookUp(table, 1), 40);
+}
+
+TEST_F(CudaDevice, WhatHasNoKernelRunsOnTheHost) {
+  const Tensor x = vectorOf({3, 1, 2});
+  EXPECT_THAT(floats(sort(x * 2, 0) + 1), ElementsAre(3, 5, 7));
+  EXPECT_EQ(hostCalls(), 1u);
+  EXPECT_EQ(gpu.counts().launches, 2u);
+}
+
+TEST_F(CudaDevice, ProductsAreKernels) {
+  const Tensor x = Tensor::fromVector<float>({2, 2}, {1, 2, 3, 4});
+  EXPECT_THAT(floats(matmul(x, x)), ElementsAre(7, 10, 15, 22));
+  EXPECT_EQ(hostCalls(), 0u);
+}
+
+TEST_F(CudaDevice, WithoutACompilerKernelsRunOnTheHost) {
+  flags().jit = "off";
+  const auto backend = makeLazyBackend("cuda");
+  flags().jit = "sync";
+  const BackendScope scope(*backend);
+  const Tensor table = vectorOf({1, 2, 3, 4});
+  EXPECT_THAT(floats(table * 2 + 1), ElementsAre(3, 5, 7, 9));
+  EXPECT_EQ(hostCalls(), 1u);
+  EXPECT_EQ(gpu.counts().launches, 0u);
+  EXPECT_THAT(test::errorOf([&] { floats(table(Tensor::fromVector(std::vector<int>{9}))); }),
+              HasSubstr("9"));
+}
+
+TEST_F(CudaDevice, EagerModeRunsOnTheHost) {
+  const BackendScope scope("eager", "cuda");
+  Tensor x = vectorOf({1, 2, 3, 4});
+  x(range(1, 3)) = x(range(2, 4)) * 10;
+  EXPECT_THAT(floats(x), ElementsAre(1, 30, 40, 4));
+  EXPECT_THAT(floats(softmax(Variable(x * 0, false), 0).tensor()),
+              ElementsAre(0.25, 0.25, 0.25, 0.25));
+  EXPECT_EQ(gpu.counts().launches, 0u);
+  EXPECT_GT(hostCalls(), 0u);
+}
+
+// The pointer is one of the GPU's, which only its kernels can use; on this one the host can, too.
+TEST_F(CudaDevice, TensorsGiveTheirPointersOnTheGpu) {
+  Tensor x = vectorOf({1, 2, 3});
+  auto* elements = x.device<float>();
+  sync();
+  elements[1] = 20;
+  EXPECT_THAT(floats(x * 2), ElementsAre(2, 40, 6));
+  x(0) = 7;
+  sync();
+  EXPECT_EQ(elements[0], 7);
+  x.unlock();
+  EXPECT_THAT(floats(x), ElementsAre(7, 20, 3));
+}
+
+TEST_F(CudaDevice, OtherDevicesTakeItsValuesAndItTakesTheirs) {
+  const Tensor x = vectorOf({1, 2, 3}) * 2;
+  const BackendScope cpu("lazy", "cpu");
+  const Tensor y = x + 1, onCpu = vectorOf({1, 1, 1}) * 3;
+  EXPECT_THAT(floats(y), ElementsAre(3, 5, 7));
+  const BackendScope back("lazy", "cuda");
+  const size_t before = gpu.counts().bytesUp;
+  EXPECT_THAT(floats(onCpu + x), ElementsAre(5, 7, 9));
+  EXPECT_THAT(floats(onCpu * x), ElementsAre(6, 12, 18));
+  EXPECT_THAT(floats(onCpu - x), ElementsAre(1, -1, -3));
+  EXPECT_EQ(gpu.counts().bytesUp - before, 24u);  // it is kept from the second time on
+}
+
+TEST_F(CudaDevice, CompiledFunctionsReplay) {
+  Tensor state = vectorOf({1, 2});
+  auto step = compile([&](const Tensor& x) {
+    state = state * 2 + x;
+    return sum(state);
+  });
+  float last = 0;
+  for (int i = 0; i < 5; ++i) last = Tensor(step(vectorOf({1, 1}))).scalar<float>();
+  EXPECT_THAT(floats(state), ElementsAre(63, 95));
+  EXPECT_EQ(last, 158);
+}
+
+// Launches one by one at first, then as one graph, of which a run sets what is another than before.
+TEST_F(CudaDevice, ReplaysAreGraphs) {
+  const Tensor x = Tensor::fromVector<float>({2, 2}, {1, 2, 3, 4});
+  const auto run = [&](float factor) {
+    const FakeGpu::Counts before = gpu.counts();
+    std::vector<float> sums;
+    {
+      const Tensor y = x * factor;
+      const Tensor rows = sum(y, {0}), columns = sum(y, {1}), all = sum(exp(y - y));
+      sums = {floats(rows)[1], floats(columns)[1], floats(all)[0]};
+    }
+    EXPECT_THAT(sums, ElementsAre(7 * factor, 6 * factor, 4));
+    const FakeGpu::Counts after = gpu.counts();
+    return std::array{after.launches - before.launches, after.graphs - before.graphs,
+                      after.graphLaunches - before.graphLaunches,
+                      after.changedNodes - before.changedNodes};
+  };
+  const auto first = run(1);
+  EXPECT_GE(first[0], 3u);
+  EXPECT_THAT(first, ElementsAre(first[0], 0, 0, 0));
+  EXPECT_THAT(run(1), ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(run(1), ElementsAre(0, 0, 1, 0));
+  const auto other = run(2);
+  EXPECT_THAT(other, ElementsAre(0, 0, 1, other[3]));
+  EXPECT_GT(other[3], 0u);
+}
+
+TEST_F(CudaDevice, AGraphThatFailsNamesItsLineAndMayBeTriedAgain) {
+  const Tensor x = Tensor::fromVector<float>({2, 2}, {1, 2, 3, 4});
+  auto step = compile([](const Tensor& x) {
+    return std::vector<Tensor>{sum(x, {0}), sum(x, {1}), sum(exp(x - x))};
+  });
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(floats(step(x)[2])[0], 4);
+  EXPECT_GT(gpu.counts().graphLaunches, 0u);
+  gpu.failCall("cuGraphLaunch", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(
+      test::errorOf<std::runtime_error>([&] { step(x); }),
+      "CUDA: a graph of launches: told to fail (CUDA_ERROR_OF_A_TEST), " + here(__LINE__ - 6));
+  gpu.reset();
+  EXPECT_EQ(floats(step(x)[2])[0], 4);
+}
+
+// A write into a tensor that nobody else has needs no copy; one into a shared one does.
+TEST_F(CudaDevice, WritesKeepValuesApart) {
+  Tensor x = vectorOf({1, 2, 3, 4});
+  sync();
+  Tensor y = x.copy();
+  x(range(0, 2)) = 9;
+  EXPECT_THAT(floats(x), ElementsAre(9, 9, 3, 4));
+  EXPECT_THAT(floats(y), ElementsAre(1, 2, 3, 4));
+}
+
+}  // namespace
+}  // namespace fl::testing

@@ -1,0 +1,150 @@
+#include "tests/runtime/cuda/FakeCublasLt.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "fl/base/Types.h"
+#include "fl/runtime/cuda/CublasLt.h"
+#include "tests/runtime/cuda/FakeGpu.h"
+
+namespace fl::testing {
+namespace {
+
+std::atomic<bool> offers = false;
+
+struct Operation {
+  int32_t transposeLhs = CUBLAS_OP_N, transposeRhs = CUBLAS_OP_N;
+};
+struct Layout {
+  dtype type;
+  int64_t rows, columns, leading, step = 0;
+  int32_t batch = 1;
+};
+
+template <class T, class Handle>
+T& as(Handle handle) {
+  return *reinterpret_cast<T*>(handle);
+}
+
+dtype typeOf(cudaDataType type) {
+  return type == CUDA_R_64F   ? dtype::f64
+         : type == CUDA_R_32F ? dtype::f32
+         : type == CUDA_R_16F ? dtype::f16
+                              : dtype::bf16;
+}
+
+// Element (row, column) of one of a batch of matrices, or of their transposes.
+size_t offsetOf(const Layout& layout, bool transposed, int64_t row, int64_t column,
+                int64_t number) {
+  if (transposed) std::swap(row, column);
+  return getTypeSize(layout.type) * (number * layout.step + column * layout.leading + row);
+}
+double read(const char* elements, const Layout& layout, bool transposed, int64_t row,
+            int64_t column, int64_t number) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, elements + offsetOf(layout, transposed, row, column, number),
+              getTypeSize(layout.type));
+  return Number(layout.type, bits).toDouble();
+}
+
+void multiply(const Operation& operation, const char* lhs, const Layout& left, const char* rhs,
+              const Layout& right, char* result, const Layout& to) {
+  const bool transposeLhs = operation.transposeLhs == CUBLAS_OP_T;
+  const bool transposeRhs = operation.transposeRhs == CUBLAS_OP_T;
+  const int64_t terms = transposeLhs ? left.rows : left.columns;
+  for (int64_t number = 0; number < to.batch; ++number) {
+    for (int64_t column = 0; column < to.columns; ++column) {
+      for (int64_t row = 0; row < to.rows; ++row) {
+        double sum = 0;
+        for (int64_t i = 0; i < terms; ++i) {
+          sum += read(lhs, left, transposeLhs, row, i, number) *
+                 read(rhs, right, transposeRhs, i, column, number);
+        }
+        const uint64_t bits = Number::fromDouble(sum, to.type).bits();
+        std::memcpy(result + offsetOf(to, false, row, column, number), &bits, getTypeSize(to.type));
+      }
+    }
+  }
+}
+
+runtime::cuda::CublasLt table() {
+  runtime::cuda::CublasLt table;
+  table.cublasLtGetStatusString = [](cublasStatus_t) { return "told to fail"; };
+  table.cublasLtCreate = [](cublasLtHandle_t* handle) {
+    *handle = reinterpret_cast<cublasLtHandle_t>(&offers);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  table.cublasLtMatmulDescCreate = [](cublasLtMatmulDesc_t* operation, cublasComputeType_t,
+                                      cudaDataType_t) {
+    *operation = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation());
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  table.cublasLtMatmulDescDestroy = [](cublasLtMatmulDesc_t operation) {
+    delete &as<Operation>(operation);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  table.cublasLtMatmulDescSetAttribute = [](cublasLtMatmulDesc_t operation,
+                                            cublasLtMatmulDescAttributes_t which, const void* value,
+                                            size_t bytes) {
+    auto& own = as<Operation>(operation);
+    std::memcpy(which == CUBLASLT_MATMUL_DESC_TRANSA ? &own.transposeLhs : &own.transposeRhs, value,
+                bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  table.cublasLtMatrixLayoutCreate = [](cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                        uint64_t rows, uint64_t columns, int64_t leading) {
+    *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{
+        typeOf(type), static_cast<int64_t>(rows), static_cast<int64_t>(columns), leading});
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  table.cublasLtMatrixLayoutDestroy = [](cublasLtMatrixLayout_t layout) {
+    delete &as<Layout>(layout);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  table.cublasLtMatrixLayoutSetAttribute = [](cublasLtMatrixLayout_t layout,
+                                              cublasLtMatrixLayoutAttribute_t which,
+                                              const void* value, size_t bytes) {
+    auto& own = as<Layout>(layout);
+    std::memcpy(
+        which == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? static_cast<void*>(&own.batch) : &own.step,
+        value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  table.cublasLtMatmulPreferenceCreate = [](cublasLtMatmulPreference_t*) {
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  table.cublasLtMatmulPreferenceDestroy = [](cublasLtMatmulPreference_t) {
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  table.cublasLtMatmulPreferenceSetAttribute = [](cublasLtMatmulPreference_t,
+                                                  cublasLtMatmulPreferenceAttributes_t, const void*,
+                                                  size_t) { return CUBLAS_STATUS_SUCCESS; };
+  table.cublasLtMatmulAlgoGetHeuristic =
+      [](cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+         cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
+         cublasLtMatmulHeuristicResult_t*, int* found) {
+        *found = offers ? 1 : 0;
+        return CUBLAS_STATUS_SUCCESS;
+      };
+  table.cublasLtMatmul = [](cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void*,
+                            const void* lhs, cublasLtMatrixLayout_t left, const void* rhs,
+                            cublasLtMatrixLayout_t right, const void*, const void*,
+                            cublasLtMatrixLayout_t, void* result, cublasLtMatrixLayout_t to,
+                            const cublasLtMatmulAlgo_t*, void*, size_t, cudaStream_t stream) {
+    putIntoStream(reinterpret_cast<CUstream>(stream), "product",
+                  [=, operation = as<Operation>(operation), left = as<Layout>(left),
+                   right = as<Layout>(right), to = as<Layout>(to)] {
+                    multiply(operation, static_cast<const char*>(lhs), left,
+                             static_cast<const char*>(rhs), right, static_cast<char*>(result), to);
+                  });
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  return table;
+}
+
+}  // namespace
+
+void installFakeCublasLt() { runtime::cuda::installCublasLt(table()); }
+void offerProducts(bool does) { offers = does; }
+
+}  // namespace fl::testing

@@ -1,0 +1,52 @@
+// A GPU for tests on machines without one.
+//
+// Its driver's memory is the host's; its streams do what is put into them when they are waited for
+// and not before, in order; kernels are compiled by the host's compiler and run by fibers
+// (tests/codegen/cuda/HostModule.h). Its NVRTC hands the source on in place of a cubin. It notes
+// what a real driver would not forgive, and may be told to fail. All may be called from any thread.
+#pragma once
+
+#include <cuda.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fl::testing {
+
+class FakeGpu {
+ public:
+  // Installs it for this process, before anything asks for a driver; the same one each time.
+  static FakeGpu& install();
+
+  // What happened since the last reset().
+  struct Counts {
+    size_t launches = 0;      // asked for
+    size_t launchesDone = 0;  // run
+    size_t graphs = 0, graphLaunches = 0, changedNodes = 0;
+    size_t waits = 0;  // for streams or events
+    size_t bytesUp = 0, bytesDown = 0;
+    size_t allocations = 0;  // of the system of the GPU, not of a manager's cache
+  };
+  Counts counts() const;
+  // The name of everything that was done, in order: "launch", "upload", "free", ...
+  std::vector<std::string> done() const;
+  // What programs must not do: "a copy to memory that was freed", ...
+  std::vector<std::string> misuse() const;
+  // Forgets all that, and errors.
+  void reset();
+
+  // Blocks that were not given back.
+  size_t liveBlocks() const;
+  void setMemory(size_t bytes);
+
+  // Until reset(), the driver's function fails; or what its next call puts into the stream does
+  // when it is done, as does everything from then on.
+  void failCall(const std::string& function, CUresult result);
+  void failLater(const std::string& function, CUresult result);
+};
+
+// For libraries that come with it: `run` is done when the stream gets to it.
+void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run);
+
+}  // namespace fl::testing

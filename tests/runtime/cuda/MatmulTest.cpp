@@ -1,0 +1,144 @@
+// Products of the device `cuda` by cuBLASLt: what the library itself is told, which needs no GPU,
+// and their values with one that is none (FakeCublasLt.h).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "fl/base/CudaLibrary.h"
+#include "fl/fl.h"
+#include "fl/runtime/Counters.h"
+#include "fl/runtime/cuda/Matmul.h"
+#include "tests/runtime/cuda/FakeCublasLt.h"
+#include "tests/runtime/cuda/FakeGpu.h"
+
+namespace fl::testing {
+namespace {
+
+using runtime::cuda::CublasLt;
+using runtime::cuda::MatmulDescription;
+using runtime::cuda::MatmulShape;
+using runtime::cuda::matmulShape;
+
+std::optional<MatmulShape> shapeOf(dtype type, Shape lhs, Shape rhs, Shape result,
+                                   bool transposeLhs = false, bool transposeRhs = false) {
+  return matmulShape({{type, lhs}, {type, rhs}}, {transposeLhs, transposeRhs}, {type, result});
+}
+
+TEST(CudaMatmul, ShapesAreThoseOfTheMatrices) {
+  EXPECT_EQ(shapeOf(dtype::f32, {2, 3}, {3, 4}, {2, 4}),
+            (MatmulShape{dtype::f32, 2, 4, 3, 1, false, false, 0, 0}));
+  EXPECT_EQ(shapeOf(dtype::f16, {3, 2, 5}, {4, 3}, {2, 4, 5}, true, true),
+            (MatmulShape{dtype::f16, 2, 4, 3, 5, true, true, 6, 0}));
+  EXPECT_EQ(shapeOf(dtype::f64, {2, 3}, {3, 4, 5, 6}, {2, 4, 5, 6}),
+            (MatmulShape{dtype::f64, 2, 4, 3, 30, false, false, 0, 12}));
+}
+
+TEST(CudaMatmul, WhatTheLibraryCannotDoHasNoShape) {
+  EXPECT_EQ(shapeOf(dtype::s32, {2, 3}, {3, 4}, {2, 4}), std::nullopt);
+  EXPECT_EQ(shapeOf(dtype::f32, {2, 0}, {0, 4}, {2, 4}), std::nullopt);
+  EXPECT_EQ(shapeOf(dtype::f32, {2, 3, 5, 1}, {3, 4, 5, 6}, {2, 4, 5, 6}), std::nullopt);
+}
+
+// The toolkit's own library, which describes without a GPU what it computes on one.
+const CublasLt& realLibrary() {
+  static const CublasLt& table = *[] {
+    auto* table = new CublasLt();
+    CudaLibrary library("cublasLt", CUDA_VERSION / 1000, CUDA_VERSION);
+#define FL_CUBLASLT(function) \
+  table->function = reinterpret_cast<decltype(table->function)>(library.find(#function));
+#include "fl/runtime/cuda/CublasLt.def"
+#undef FL_CUBLASLT
+    EXPECT_EQ(library.problem(), "");
+    return table;
+  }();
+  return table;
+}
+
+template <class T>
+T attribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t which) {
+  T value = {};
+  size_t written = 0;
+  EXPECT_EQ(realLibrary().cublasLtMatrixLayoutGetAttribute(layout, which, &value, sizeof(value),
+                                                           &written),
+            CUBLAS_STATUS_SUCCESS);
+  return value;
+}
+template <class T>
+T attribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t which) {
+  T value = {};
+  size_t written = 0;
+  EXPECT_EQ(realLibrary().cublasLtMatmulDescGetAttribute(operation, which, &value, sizeof(value),
+                                                         &written),
+            CUBLAS_STATUS_SUCCESS);
+  return value;
+}
+
+void expectLayout(cublasLtMatrixLayout_t layout, cudaDataType type, uint64_t rows, uint64_t columns,
+                  int32_t batch, int64_t step) {
+  EXPECT_EQ(attribute<uint32_t>(layout, CUBLASLT_MATRIX_LAYOUT_TYPE), static_cast<uint32_t>(type));
+  EXPECT_EQ(attribute<int32_t>(layout, CUBLASLT_MATRIX_LAYOUT_ORDER), CUBLASLT_ORDER_COL);
+  EXPECT_EQ(attribute<uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_ROWS), rows);
+  EXPECT_EQ(attribute<uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_COLS), columns);
+  EXPECT_EQ(attribute<int64_t>(layout, CUBLASLT_MATRIX_LAYOUT_LD), static_cast<int64_t>(rows));
+  EXPECT_EQ(attribute<int32_t>(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT), batch);
+  EXPECT_EQ(attribute<int64_t>(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET), step);
+}
+
+TEST(CudaMatmul, TheLibraryIsToldMatricesAsTheyLie) {
+  const MatmulDescription told(realLibrary(), {dtype::bf16, 2, 4, 3, 5, true, false, 6, 0});
+  expectLayout(told.lhs, CUDA_R_16BF, 3, 2, 5, 6);
+  expectLayout(told.rhs, CUDA_R_16BF, 3, 4, 5, 0);
+  expectLayout(told.result, CUDA_R_16BF, 2, 4, 5, 8);
+  EXPECT_EQ(attribute<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_TRANSA), CUBLAS_OP_T);
+  EXPECT_EQ(attribute<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_TRANSB), CUBLAS_OP_N);
+}
+
+// Nothing is cut to TF32 or added up in 16 bits.
+TEST(CudaMatmul, TheLibraryComputesInFullPrecision) {
+  for (const dtype type : {dtype::f16, dtype::bf16, dtype::f32, dtype::f64}) {
+    const MatmulDescription told(realLibrary(), {type, 2, 4, 3, 1, false, false, 0, 0});
+    const bool isDouble = type == dtype::f64;
+    EXPECT_EQ(attribute<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE),
+              isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F);
+    EXPECT_EQ(attribute<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_SCALE_TYPE),
+              isDouble ? CUDA_R_64F : CUDA_R_32F);
+  }
+}
+
+// On the CPU and by the library of the GPU that is none.
+void expectCpusProduct(dtype type, const Shape& lhs, const Shape& rhs, MatrixProperty left,
+                       MatrixProperty right, double near) {
+  Tensor x, y;
+  std::vector<double> expected;
+  const auto product = [&] {
+    return matmul(x, y, left, right).astype(dtype::f64).toHostVector<double>();
+  };
+  {
+    const BackendScope cpu("lazy", "cpu");
+    setSeed(1);
+    x = rand(lhs).astype(type);
+    y = rand(rhs).astype(type);
+    expected = product();
+  }
+  const BackendScope cuda("lazy", "cuda");
+  const uint64_t calls = runtime::counters().libraryCalls;
+  EXPECT_THAT(product(), ::testing::Pointwise(::testing::DoubleNear(near), expected));
+  EXPECT_EQ(runtime::counters().libraryCalls, calls + 1);
+}
+
+TEST(CudaMatmul, ProductsAreTheLibrarys) {
+  FakeGpu::install();
+  offerProducts(true);
+  constexpr auto kAsIs = MatrixProperty::None, kTransposed = MatrixProperty::Transpose;
+  expectCpusProduct(dtype::f32, {7, 5}, {5, 9}, kAsIs, kAsIs, 1e-5);
+  expectCpusProduct(dtype::f64, {5, 7}, {5, 9}, kTransposed, kAsIs, 1e-13);
+  expectCpusProduct(dtype::f32, {7, 5, 3}, {9, 5, 3}, kAsIs, kTransposed, 1e-5);
+  expectCpusProduct(dtype::f32, {7, 5}, {5, 9, 3}, kAsIs, kAsIs, 1e-5);
+  expectCpusProduct(dtype::f16, {7, 5, 2}, {5, 9}, kAsIs, kAsIs, 4e-3);
+  expectCpusProduct(dtype::bf16, {5, 7}, {9, 5}, kTransposed, kTransposed, 4e-2);
+  EXPECT_THAT(FakeGpu::install().misuse(), ::testing::ElementsAre());
+}
+
+}  // namespace
+}  // namespace fl::testing
