@@ -68,9 +68,7 @@ T castValue(From value) {
 template <typename From>
 Number convert(From value, dtype type) {
   info(type);  // throws for what dispatchType() takes no account of
-  if (type == dtype::b8) {
-    return store<char>(value != From(0), type);
-  }
+  if (type == dtype::b8) return store<char>(value != From(0), type);
   return dispatchType(
       type, [&](auto tag) { return store(castValue<typename decltype(tag)::type>(value), type); });
 }
@@ -109,9 +107,7 @@ const std::string& dtypeToString(dtype type) {
 
 dtype stringToDtype(const std::string& name) {
   for (int i = 0; i < kDtypeCount; ++i) {
-    if (kTypes[i].name == name) {
-      return static_cast<dtype>(i);
-    }
+    if (kTypes[i].name == name) return static_cast<dtype>(i);
   }
   FL_API_ENTRY();
   throwUser("stringToDtype: \"", name, "\" is no dtype");
@@ -125,9 +121,7 @@ bool isSigned(dtype type) { return info(type).isSigned; }
 dtype promote(dtype lhs, dtype rhs) {
   const bool mixed16 =
       (lhs == dtype::f16 && rhs == dtype::bf16) || (lhs == dtype::bf16 && rhs == dtype::f16);
-  if (mixed16) {
-    return dtype::f32;
-  }
+  if (mixed16) return dtype::f32;
   return info(lhs).rank >= info(rhs).rank ? lhs : rhs;
 }
 
@@ -152,9 +146,7 @@ double Number::toDouble() const {
 }
 
 int64_t Number::toInt() const {
-  if (isFloating(type_)) {
-    return castValue<int64_t>(toDouble());
-  }
+  if (isFloating(type_)) return castValue<int64_t>(toDouble());
   return dispatchType(type_, [&](auto tag) -> int64_t {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_integral_v<T>) {
@@ -167,12 +159,8 @@ int64_t Number::toInt() const {
 }
 
 Number Number::cast(dtype type) const {
-  if (type == type_) {
-    return *this;
-  }
-  if (isFloating(type_)) {
-    return fromDouble(toDouble(), type);
-  }
+  if (type == type_) return *this;
+  if (isFloating(type_)) return fromDouble(toDouble(), type);
   return type_ == dtype::u64 ? fromUnsigned(bits_, type) : fromSigned(toInt(), type);
 }
 
