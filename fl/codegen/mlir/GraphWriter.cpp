@@ -246,8 +246,8 @@ TextValue GraphWriter::extract(TextBuilder& b, const std::string& name, const Va
           type.type};
 }
 
-std::string GraphWriter::printStart(TextBuilder& b, size_t operand_) {
-  return b.toIndex(extract(b, operand(operand_), operandType(operand_), {}));
+std::string GraphWriter::printStart(TextBuilder& b, size_t start) {
+  return b.toIndex(extract(b, operand(start), operandType(start), {}));
 }
 
 std::string GraphWriter::printInRange(TextBuilder& b, const TextValue& index, Dim bound) {

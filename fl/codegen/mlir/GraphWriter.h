@@ -42,7 +42,9 @@ class GraphWriter {
   using Body =
       std::function<TextValue(TextBuilder&, const Values& inputs, const TextValue& before)>;
   void printGeneric(const std::string& result, const Generic& generic, const Body& body);
-  // Loops over a space, axis 0 innermost, that carry a tensor and set one element each time.
+  // Loops over a space, axis 0 innermost, that carry a tensor and set one element each time; they
+  // begin with `init`. Returns the name of what they end with, which is `result` unless there are
+  // none.
   struct Element {
     Names place;
     TextValue value;
@@ -84,14 +86,14 @@ class GraphWriter {
   void printMap(std::vector<Seen> inputs, const Body& body);
   std::string printEmpty(const std::string& name, const ir::ValueType& type);
   std::string printFilled(const std::string& name, const ir::ValueType& type, const Number& number);
-  // Names the node's value, which is `name`, of its shape and dtype `from`, before a cast.
+  // The node's value is `name`, of its shape, cast from dtype `from`.
   void printRounded(const std::string& name, dtype from);
-  // The loops of a node that writes elements of an operand to places that start + stride * index
-  // gives, into `init`.
+  // Loops that write the elements of an operand into `init`, at start + stride * index; an empty
+  // start is 0.
   std::string printBox(const std::string& result, size_t source, const std::string& init,
                        const Names& starts, const std::vector<Dim>& strides);
-  // start as an index, outside of loops.
-  std::string printStart(TextBuilder& b, size_t operand);
+  // The number that an operand is, as an index, outside of loops.
+  std::string printStart(TextBuilder& b, size_t start);
   // Adds the result that tells of indices out of range. False if no element can be looked up.
   bool printLookupCheck();
   static std::string printInRange(TextBuilder& b, const TextValue& index, Dim bound);

@@ -296,15 +296,15 @@ void GraphWriter::printArgsort() {
   const Number zero = Number::fromSigned(0, dtype::s64);
   std::vector<bool> reduced(rank + 1);
   reduced[0] = true;
-  std::vector<int> own_ = firstAxes(rank, 1), other = own_;
+  std::vector<int> itself = firstAxes(rank, 1), other = itself;
   other[axis] = 0;
   const auto indexOf = [&](TextBuilder& b, int spaceAxis) {
     return b.fromIndex(b.define(detail::concat("linalg.index ", rank - spaceAxis, " : index")));
   };
   const Generic rankOf{withAxis(length, from.shape),
                        reduced,
-                       {{operand(0), from, own_}, {operand(0), from, other}},
-                       {printFilled(own("zero"), places, zero), places, own_}};
+                       {{operand(0), from, itself}, {operand(0), from, other}},
+                       {printFilled(own("zero"), places, zero), places, itself}};
   printGeneric(own("places"), rankOf,
                [&](TextBuilder& b, const Values& values, const TextValue& before) {
                  const TextValue x = b.cast(values[0], computeType(from.type));
@@ -320,7 +320,7 @@ void GraphWriter::printArgsort() {
   const Generic pick{withAxis(length, type().shape),
                      reduced,
                      {{own("places"), places, other}},
-                     {printFilled(own("none"), type(), zero), type(), own_}};
+                     {printFilled(own("none"), type(), zero), type(), itself}};
   printGeneric(names_[node_], pick,
                [&](TextBuilder& b, const Values& values, const TextValue& before) {
                  const TextValue here = b.eq(values[0], indexOf(b, axis + 1));
