@@ -3,8 +3,10 @@
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/codegen/cpu/Emitter.h"
+#include "fl/codegen/cuda/KernelCode.h"
 #include "fl/definitions/GraphRunner.h"
 #include "fl/ir/Text.h"
+#include "fl/kernel/cuda/Launch.h"
 #include "fl/runtime/Device.h"
 #include "fl/tensor/tensor.h"
 #include "tools/Files.h"
@@ -141,7 +143,10 @@ class LoadedLaunches : public LoadedProgram {
     }
     for (const runtime::DeviceKernelPtr& kernel : loaded_->kernels()) {
       if (flags().jit != "off") {
-        kernel->setArtifact(codegen::cpu::emitKernel(kernel->kernel(), device_->target(), "k"));
+        const ir::Target target = device_->target();
+        kernel->setArtifact(ir::cuda::isGpu(target)
+                                ? codegen::cuda::compileKernel(kernel->kernel(), target, "k")
+                                : codegen::cpu::emitKernel(kernel->kernel(), target, "k"));
       }
     }
   }
