@@ -73,16 +73,19 @@ std::string currentText(const Compilation& compilation, const PassInfo& pass) {
 }
 
 void verifyStage(const Compilation& compilation, const PassInfo& pass) {
-  if (pass.stage == "graph") {
+  if (pass.stage != "schedule") {
     verify(compilation.graph);
-  } else if (pass.stage == "fusion") {
-    verify(compilation.graph, compilation.fusion);
+    const FusionPlan& plan = compilation.fusion;  // none before the pass `fuse`
+    if (pass.stage == "fusion" && !plan.values.empty()) verify(compilation.graph, plan);
   } else {
     verifySteps(compilation.schedule);
   }
 }
 
 void runPass(const PassRow& row, Compilation& compilation, const CompileOptions& options) {
+  using Types = std::vector<ir::ValueType>;
+  const auto types = [&] { return row.isAdded ? ir::interfaceOf(compilation.graph) : Types(); };
+  const Types before = types();
   const int64_t begin = profile::now();
   injectFault(row.info.name.c_str());
   row.run(compilation);
@@ -97,6 +100,8 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   const bool isRuled =
       row.info.stage == "fusion" && !(fusionRules().all()->empty() && costModels().all()->empty());
   if (options.verify || row.isAdded || isRuled) verifyStage(compilation, row.info);
+  FL_INTERNAL_CHECK(types() == before, "pass ", row.info.name,
+                    " changes what the graph takes or gives");
 }
 
 std::set<std::string> parseSkipped(const Rows& rows, const std::string& list) {
@@ -157,7 +162,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
     if (observed) observe(row.info.name, currentText(compilation, row.info));
     if (options.stopAfter == row.info.name) return compilation;
   }
-  if (options.verify) verify(compilation.schedule);
+  if (options.verify || std::ranges::any_of(rows, &PassRow::isAdded)) verify(compilation.schedule);
   return compilation;
 }
 

@@ -69,6 +69,13 @@ void verify(const Graph& graph) {
   }
 }
 
+std::vector<ValueType> interfaceOf(const Graph& graph) {
+  std::vector<ValueType> types;
+  for (const Parameter& parameter : graph.parameters()) types.push_back(parameter.type);
+  for (ValueId result : graph.results()) types.push_back(graph.type(result));
+  return types;
+}
+
 std::vector<int> useCounts(const Graph& graph) {
   std::vector<int> uses(graph.valueCount(), 0);
   for (const Node& node : graph.nodes()) {

@@ -102,6 +102,9 @@ class Graph {
 // Throws InternalError unless operands precede their users and every type is the inferred one.
 void verify(const Graph& graph);
 
+// The types of the parameters, then of the results.
+std::vector<ValueType> interfaceOf(const Graph& graph);
+
 // How often each value is used as an operand or result.
 std::vector<int> useCounts(const Graph& graph);
 

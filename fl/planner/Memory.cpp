@@ -77,6 +77,8 @@ void checkOffsets(const std::vector<Interval>& intervals, const std::vector<size
   FL_INTERNAL_CHECK(offsets.size() == intervals.size(), "packer ", packer, ": ", offsets.size(),
                     " offsets of ", intervals.size(), " intervals");
   for (size_t i = 0; i < intervals.size(); ++i) {
+    FL_INTERNAL_CHECK(offsets[i] < size_t{1} << 62, "packer ", packer, ": offset ", i, " is ",
+                      offsets[i], ", beyond all memory");
     FL_INTERNAL_CHECK(offsets[i] % 64 == 0, "packer ", packer, ": offset ", i, " is ", offsets[i],
                       ", no multiple of 64");
     for (size_t k = 0; k < i; ++k) {

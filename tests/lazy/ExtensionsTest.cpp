@@ -108,6 +108,33 @@ TEST_F(Extensions, PassesAreVerified) {
   expectSame(1);
 }
 
+TEST_F(Extensions, PassesKeepWhatGraphsGive) {
+  codegen::addPass({.name = "ours", .after = "cse", .run = [](codegen::Compilation& compilation) {
+                      const auto results = compilation.graph.results();
+                      compilation.graph.setResults({results.begin(), results.end() - 1});
+                    }});
+  expectSame(1);
+}
+
+TEST_F(Extensions, SchedulesAreVerifiedAfterAll) {
+  codegen::addPass({.name = "ours", .after = "pack", .run = [](codegen::Compilation& compilation) {
+                      compilation.schedule.arenaBytes = 0;
+                    }});
+  expectSame(1);
+}
+
+TEST_F(Extensions, PassesMayStandAheadOfFusion) {
+  codegen::addPass({.name = "ours", .before = "fuse", .run = [](codegen::Compilation&) {}});
+  expectSame(0);
+}
+
+TEST_F(Extensions, PackersStayInMemory) {
+  planner::packers().add({.name = "ours", .pack = [](const std::vector<planner::Interval>& all) {
+                            return std::vector<size_t>(all.size(), ~size_t{63});
+                          }});
+  expectSame(1);
+}
+
 TEST_F(Extensions, FusionPlansAreVerified) {
   std::vector<std::string> errors;
   codegen::addPass(

@@ -10,7 +10,6 @@
 
 namespace fl::codegen::cpu {
 
-using llvm::CmpInst;
 using V = LlvmValue;
 
 llvm::Type* LlvmBuilder::elementType(dtype type) {
@@ -108,14 +107,6 @@ V LlvmBuilder::compare(CmpInst::Predicate ifFloat, CmpInst::Predicate ifSigned,
   y = bytes(y);
   if (isFloat(x)) return mask(builder_.CreateFCmp(ifFloat, x.value, y.value));
   return mask(builder_.CreateICmp(isSigned(x) ? ifSigned : ifUnsigned, x.value, y.value));
-}
-
-V LlvmBuilder::lt(V x, V y) {
-  return compare(CmpInst::FCMP_OLT, CmpInst::ICMP_SLT, CmpInst::ICMP_ULT, x, y);
-}
-
-V LlvmBuilder::le(V x, V y) {
-  return compare(CmpInst::FCMP_OLE, CmpInst::ICMP_SLE, CmpInst::ICMP_ULE, x, y);
 }
 
 V LlvmBuilder::eq(V x, V y) {

@@ -30,6 +30,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
  public:
   using V = LlvmValue;
   using Instruction = llvm::Instruction;
+  using CmpInst = llvm::CmpInst;
   static constexpr bool kStaticTypes = false;
 
   // `hasAvx512`: the target has the instructions of AVX-512 on whole registers.
@@ -89,8 +90,8 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V lshr(V x, V count) { return binary(Instruction::LShr, x, count); }
   V ashr(V x, V count) { return binary(Instruction::AShr, x, count); }
 
-  V lt(V x, V y);
-  V le(V x, V y);
+  V lt(V x, V y) { return compare(CmpInst::FCMP_OLT, CmpInst::ICMP_SLT, CmpInst::ICMP_ULT, x, y); }
+  V le(V x, V y) { return compare(CmpInst::FCMP_OLE, CmpInst::ICMP_SLE, CmpInst::ICMP_ULE, x, y); }
   V eq(V x, V y);
   V ne(V x, V y);
   V maskAnd(V x, V y) { return mask(builder_.CreateAnd(truth(x), truth(y))); }
@@ -139,8 +140,8 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
     return {builder_.CreateUnaryIntrinsic(id, x.value), x.type};
   }
   V binary(Instruction::BinaryOps op, V x, V y);
-  V compare(llvm::CmpInst::Predicate ifFloat, llvm::CmpInst::Predicate ifSigned,
-            llvm::CmpInst::Predicate ifUnsigned, V x, V y);
+  V compare(CmpInst::Predicate ifFloat, CmpInst::Predicate ifSigned, CmpInst::Predicate ifUnsigned,
+            V x, V y);
   V extremum(V x, V y, V takeX);
 
   V widenFloat(V x);

@@ -130,10 +130,11 @@ function nextHit() {
 function showPlanNumber(index) {
   state.plan = plans[index];
   const {plan} = state;
-  const buttons =
-      d3.select('#passes').selectAll('button').data(plan.stages, (stage, i) => `${index} ${i}`);
-  buttons.exit().remove();
-  buttons.enter()
+  d3.select('#passes').selectAll('button').remove();
+  d3.select('#passes')
+      .selectAll('button')
+      .data(plan.stages)
+      .enter()
       .append('button')
       .text(stage => stage.name.replace(/^\d+_/, ''))
       .attr('title', stage => stage.why)
