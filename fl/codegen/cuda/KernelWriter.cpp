@@ -170,6 +170,7 @@ std::string KernelWriter::definition(int value, const std::string& index0,
       break;  // defineTotals() has named it
   }
   FL_INTERNAL_CHECK(false, "%", value, " is used before its sweep");
+  __builtin_unreachable();
 }
 
 // ---- maps ----
