@@ -1,5 +1,7 @@
 """Tests that run on every backend: one program, linked once, and one test for each backend."""
 
+load("//third_party/cuda:requirement.bzl", "NEEDS_CUDA")
+
 _BACKENDS = [
     ("lazy", "cpu"),
     ("lazy", "poison"),
@@ -62,10 +64,7 @@ def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends =
                 "$(location :%s)" % program,
             ],
             data = data + [":" + program],
-            target_compatible_with = select({
-                "//third_party/cuda:enabled": [],
-                "//conditions:default": ["//third_party:incompatible"],
-            }) if device == "fake-gpu" else [],
+            target_compatible_with = NEEDS_CUDA if device == "fake-gpu" else [],
             **kwargs
         )
         tests.append(":" + test)

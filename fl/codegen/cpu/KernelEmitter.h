@@ -3,7 +3,8 @@
 // The function decomposes `begin` once by division and then walks its part of the domain with an
 // odometer over the kept axes. Maps and column kernels step along axis 0 in blocks of full vectors
 // and finish each run with one masked vector at a time; maps take whole axes 1 and 2 in plain loops
-// and ask for what later runs read. Row kernels handle one kept element at a time and vectorise
+// and ask for what later runs read; column kernels sweep a tile of such blocks together, whose sums
+// lie in memory. Row kernels handle one kept element at a time and vectorise
 // along axis 0 inside. Maps that cross memory walk tiles of axes 0 and 1 (Tiles.cpp). Reductions
 // follow the trees of fl/kernel/Kernel.h exactly.
 // Relies on ValueScopes.h for everything inside the loops; Emitter.h makes objects of the result.
