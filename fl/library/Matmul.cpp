@@ -34,6 +34,8 @@ constexpr int64_t kMaxRanges = 16;
 // product with a vector, narrower pieces would read runs too short.
 constexpr int64_t kMinWidth = 64;
 constexpr int64_t kMinRun = 512;
+// The same for a piece of 16-bit floats, where the other operand is larger than kStagedBytes.
+constexpr int64_t kMinStagedWidth = 256;
 // Below this the overhead of a primitive costs more than dnnl_sgemm's slower code.
 constexpr double kPrimitiveWork = 2e6;
 // Floating-point operations worth a piece, and a range of the loop; a byte of operands counts as
@@ -179,7 +181,9 @@ class Matmul final : public PartedFunction {
     const int64_t extent = byColumns_ ? shape_.n : shape_.m;
     const bool vector = std::min(shape_.m, shape_.n) == 1;
     const bool acrossRuns = byColumns_ ? shape_.transposeRhs : !shape_.transposeLhs;
-    const double most = static_cast<double>(extent) / (vector && acrossRuns ? kMinRun : kMinWidth);
+    const int64_t other = shape_.k * (byColumns_ ? shape_.m : shape_.n);
+    const int64_t width = widening_ && 4 * other > kStagedBytes ? kMinStagedWidth : kMinWidth;
+    const double most = static_cast<double>(extent) / (vector && acrossRuns ? kMinRun : width);
     double wanted = std::min<double>(shape_.work() / kWorkPerPiece, kMaxPieces);
     if (widening_) {
       const int64_t widened = arithmetic_ == Arithmetic::Widened ? shape_.k : 0;
@@ -187,9 +191,9 @@ class Matmul final : public PartedFunction {
       wanted = std::max(wanted, 4.0 * static_cast<double>(extent) * across / kStagedBytes);
     }
     const auto count = std::max<int64_t>(1, static_cast<int64_t>(std::min(wanted, most)));
-    const int64_t width = count == 1 ? extent : ceilDiv(ceilDiv(extent, count), 16) * 16;
-    for (int64_t begin = 0; begin < extent; begin += width) {
-      pieces_.push_back({begin, std::min(begin + width, extent)});
+    const int64_t cut = count == 1 ? extent : ceilDiv(ceilDiv(extent, count), 16) * 16;
+    for (int64_t begin = 0; begin < extent; begin += cut) {
+      pieces_.push_back({begin, std::min(begin + cut, extent)});
     }
   }
 
