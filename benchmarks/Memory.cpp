@@ -97,6 +97,7 @@ double planningMilliseconds(ir::Schedule schedule) {
     ir::Schedule plan = schedule;
     const auto start = Clock::now();
     planner::orderSteps(&plan);
+    planner::meetBudget(&plan);
     planner::joinLaunches(&plan);
     planner::shareMemory(&plan);
     planner::attachEpilogues(&plan);

@@ -143,9 +143,7 @@ class Fuser {
 
   int depthAfter(const Node& node) const {
     int depth = 0;
-    for (ValueId operand : node.operands) {
-      depth = std::max(depth, depthOf(operand) + 1);
-    }
+    for (ValueId operand : node.operands) depth = std::max(depth, depthOf(operand) + 1);
     return depth;
   }
 
@@ -265,8 +263,21 @@ class Fuser {
     const bool reduces = isReducing(group);
     // After a sweep the space is visited again, which only rows can do cheaply.
     const bool visits = !reduces || (sweepsAgain(group) && externalsMerge(group, node));
-    if (visits && shape == group.space && fitsLevel(node, group, Level::Full, fit)) return true;
+    if (shape == group.space && (visits || isSwept(id, group)) &&
+        fitsLevel(node, group, Level::Full, fit) && (visits || fit->sweep == 0)) {
+      return true;
+    }
     return reduces && shape == keptShape(group) && fitsLevel(node, group, Level::Row, fit);
+  }
+
+  // A map that a sum of the group's only sweep will read, as the second sum of a batch norm's
+  // gradient.
+  bool isSwept(ValueId id, const FusionGroup& group) const {
+    const bool summed = uses_.anyUser(id, [&](ValueId user) {
+      const Node& node = graph_.node(user);
+      return ir::opKind(node.op) == Kind::Reduce && reducedAxes(node) == group.reduced;
+    });
+    return summed && storesInSweep(group) && externalsMerge(group, graph_.node(id));
   }
 
   // Every operand that the group computes is read at this node's own elements.
@@ -308,10 +319,15 @@ class Fuser {
     for (ValueId member : group.nodes) {
       if (!externalsMerge(after, graph_.node(member))) return false;
     }
-    // A sweep along axis 0 can store as it goes; one across it would store with large strides, but
-    // where it passes through a piece of memory in short runs, as over the pixels of an image.
-    const bool along = axes.empty() || axes[0] || (!axes.back() && group.space[0] <= kShortRun);
-    return sweepsAgain(after) || (sweep == 0 && (along || storesNothingFull(group, node)));
+    return sweepsAgain(after) ||
+           (sweep == 0 && (storesInSweep(after) || storesNothingFull(group, node)));
+  }
+
+  // A sweep along axis 0 can store as it goes; one across it would store with large strides, but
+  // where it passes through a piece of memory in short runs, as over the pixels of an image.
+  static bool storesInSweep(const FusionGroup& group) {
+    const std::vector<bool>& axes = group.reduced;
+    return axes.empty() || axes[0] || (!axes.back() && group.space[0] <= kShortRun);
   }
 
   // True if no full value of the group is needed outside of it and of `reader`.
@@ -397,8 +413,9 @@ class Fuser {
     const FusionGroup& to = plan_.groups[target];
     if (isReducing(from) || from.space != to.space || !readsInPlace(from, to)) return false;
     for (ValueId member : from.nodes) {
-      const bool inside = uses_.allReaders(
-          graph_, member, [&](ValueId user) { return contains(from, user) || contains(to, user); });
+      const bool inside = uses_.allReaders(graph_, member, [&](ValueId user) {
+        return user == id || contains(from, user) || contains(to, user);
+      });
       // Other readers must come after the target; those not placed yet will.
       const bool after = (rowsOnly(to) || !isReducing(to)) && readersAreAfter(member, id, from, to);
       if ((!inside && !after) || (isReducing(to) && !externalsMerge(to, graph_.node(member)))) {
@@ -494,9 +511,7 @@ class Fuser {
   void moveInto(int source, int target) {
     FusionGroup& from = plan_.groups[source];
     FusionGroup& to = plan_.groups[target];
-    for (ValueId member : from.nodes) {
-      plan_.groupOf[member] = target;
-    }
+    for (ValueId member : from.nodes) plan_.groupOf[member] = target;
     to.nodes.insert(to.nodes.begin(), from.nodes.begin(), from.nodes.end());
     to.levels.insert(to.levels.begin(), from.levels.begin(), from.levels.end());
     to.sweeps.insert(to.sweeps.begin(), from.sweeps.begin(), from.sweeps.end());
@@ -507,9 +522,7 @@ class Fuser {
   void dropEmptyGroups() {
     std::erase_if(plan_.groups, [](const FusionGroup& group) { return group.nodes.empty(); });
     for (size_t i = 0; i < plan_.groups.size(); ++i) {
-      for (ValueId member : plan_.groups[i].nodes) {
-        plan_.groupOf[member] = static_cast<int>(i);
-      }
+      for (ValueId member : plan_.groups[i].nodes) plan_.groupOf[member] = static_cast<int>(i);
     }
   }
 

@@ -59,9 +59,7 @@ std::optional<Shape> mergedShape(const Shape& operand, const Shape& shape, const
     if (dims[group] != 0 && dims[group] != dim) return std::nullopt;
     dims[group] = dim;
   }
-  for (Dim& dim : dims) {
-    dim = std::max<Dim>(dim, 1);
-  }
+  for (Dim& dim : dims) dim = std::max<Dim>(dim, 1);
   return Shape(dims);
 }
 
@@ -71,6 +69,8 @@ bool isBoundary(const Graph& graph, ValueId id) {
   const Kind kind = ir::opKind(graph.node(id).op);
   return kind == Kind::Library || kind == Kind::Random;
 }
+
+std::optional<ValueId> mergeMap(Graph& graph, Node map, const Split& split);
 
 // An operand in the merged shape.
 std::optional<ValueId> merge(Graph& graph, ValueId id, const Shape& shape, const Split& split,
@@ -83,10 +83,25 @@ std::optional<ValueId> merge(Graph& graph, ValueId id, const Shape& shape, const
   if (!wanted) return std::nullopt;
   if (given.elements() == 1 && given.ndim() <= wanted->ndim()) return id;
   const Node* reshape = producer(graph, id, Op::Reshape);
-  if (!reshape && !isBoundary(graph, id)) return std::nullopt;
+  if (!reshape && !isBoundary(graph, id)) return mergeMap(graph, graph.node(id), split);
   const ValueId source = reshape ? reshape->operands[0] : id;
   if (graph.type(source).shape == *wanted) return source;
   return graph.addNode(Op::Reshape, {source}, ir::Attrs(wanted->get()), site);
+}
+
+// An operator on two results of libraries, such as the sum of two gradients, which seldom has
+// another reader.
+std::optional<ValueId> mergeMap(Graph& graph, Node map, const Split& split) {
+  if (!ir::isElementwise(map.op) || map.operands.size() < 2) return std::nullopt;
+  for (ValueId& operand : map.operands) {
+    const bool fits = graph.type(operand).shape == map.type.shape && !graph.isParameter(operand) &&
+                      isBoundary(graph, operand);
+    const auto merged =
+        fits ? merge(graph, operand, map.type.shape, split, map.site) : std::nullopt;
+    if (!merged) return std::nullopt;
+    operand = *merged;
+  }
+  return graph.addNode(map.op, std::move(map.operands), map.attrs, map.site);
 }
 
 // The elementwise node in the shape before a reshape of one of its operands.

@@ -41,6 +41,7 @@ constexpr double kPrimitiveWork = 2e6;
 // Floating-point operations worth a piece, and a range of the loop; a byte of operands counts as
 // kWorkPerByte of them.
 constexpr double kWorkPerPiece = 8e6;
+constexpr double kWorkPerCopiedPiece = 24e6;  // of a result that oneDNN writes apart
 constexpr double kWorkPerRange = 2e6;
 constexpr double kWorkPerByte = 8;
 // Elements worth a range when an operand is widened.
@@ -184,7 +185,9 @@ class Matmul final : public PartedFunction {
     const int64_t other = shape_.k * (byColumns_ ? shape_.m : shape_.n);
     const int64_t width = widening_ && 4 * other > kStagedBytes ? kMinStagedWidth : kMinWidth;
     const double most = static_cast<double>(extent) / (vector && acrossRuns ? kMinRun : width);
-    double wanted = std::min<double>(shape_.work() / kWorkPerPiece, kMaxPieces);
+    const bool copied = primitives_ && !byColumns_;
+    const double perPiece = copied ? kWorkPerCopiedPiece : kWorkPerPiece;
+    double wanted = std::min<double>(shape_.work() / perPiece, kMaxPieces);
     if (widening_) {
       const int64_t widened = arithmetic_ == Arithmetic::Widened ? shape_.k : 0;
       const int64_t across = (byColumns_ ? shape_.m : shape_.n) + widened;

@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <span>
 
@@ -30,6 +31,12 @@ constexpr int kForever = std::numeric_limits<int>::max();
 constexpr double kMultipliesInAByte = 10;
 // A value of which more others have to be computed first is never dropped.
 constexpr int kMostAgain = 200;
+// The part of a plan's time that less memory is worth without a budget, and the bytes from which on
+// it is.
+constexpr double kFreeShare = 0.03;
+constexpr int64_t kWorthTrimming = 1 << 20;
+// Values this many times smaller than what is computed of them stay for it.
+constexpr int64_t kSmall = 64;
 // A plan with more steps than this for each of its own is no better than none.
 constexpr size_t kMostSteps = 4;
 // Packing wastes some bytes, so that values may have to take less than the budget.
@@ -39,12 +46,15 @@ double multipliesOf(const ir::LibraryStep& call) {
   const auto elements = [](const ir::ValueType& type) {
     return static_cast<double>(type.shape.elements());
   };
-  if (call.operandTypes.size() < 2) {
-    return 0;
+  if (call.operandTypes.size() < 2) return 0;
+  const ir::ValueType &x = call.operandTypes[0], &y = call.operandTypes[1], &z = call.resultType;
+  const bool isForward = call.op == ir::Op::Conv2d;
+  if (isForward || call.op == ir::Op::Conv2dBackwardData ||
+      call.op == ir::Op::Conv2dBackwardFilter) {
+    const ir::ValueType& filter = call.op == ir::Op::Conv2dBackwardFilter ? z : y;
+    return elements(isForward ? z : x) * elements(filter) / filter.shape[3];
   }
-  const ir::ValueType &x = call.operandTypes[0], &y = call.operandTypes[1];
-  // Exact for a product of matrices, of the right order for convolutions and attention.
-  return std::sqrt(elements(x) * elements(y) * elements(call.resultType));
+  return std::sqrt(elements(x) * elements(y) * elements(z));  // exact for a product of matrices
 }
 
 // In the time that it takes to move a byte.
@@ -58,7 +68,7 @@ double costOf(const ir::Schedule& schedule, const ir::Step& step) {
 struct Value {
   int64_t bytes = 0;
   std::vector<int> writers;  // steps
-  std::vector<int> uses;     // steps that read or write it
+  std::vector<int> uses;     // steps that read or write it, or may have to
   // Steps at and behind this one must find it in memory, if it was there before: what it is
   // computed of is gone. Nothing computes it again if that is 0.
   int deadline = 0;
@@ -84,6 +94,7 @@ class Values {
       }
       costs.push_back(costOf(schedule, schedule.steps[i]));
     }
+    keepSmallOperands();
     findOverwriting(schedule);
     for (int i = 0; i < std::ssize(schedule.steps); ++i) {
       for (const ir::BufferRef& ref : buffers[i].writes) {
@@ -102,6 +113,22 @@ class Values {
   static void addOnce(std::vector<int>* list, int step) {
     if (list->empty() || list->back() != step) {
       list->push_back(step);
+    }
+  }
+
+  // What computes a large value again finds its small operands, such as the mean of each channel.
+  void keepSmallOperands() {
+    for (const ir::StepBuffers& step : buffers | std::views::reverse) {
+      for (const ir::BufferRef& written : step.writes) {
+        for (const ir::BufferRef& read : step.reads) {
+          if (written.space != Space::Temporary || read.space != Space::Temporary) continue;
+          const Value& large = values[written.index];
+          Value& small = values[read.index];
+          if (small.bytes * kSmall <= large.bytes && small.uses.back() < large.uses.back()) {
+            small.uses.push_back(large.uses.back());
+          }
+        }
+      }
     }
   }
 
@@ -168,15 +195,17 @@ class Values {
   int firstOverwriting_ = kForever;
 };
 
-// One run of the steps within `target` bytes.
+// One run of the steps within `target` bytes, and for `mostAgain` in the time of what runs again.
 class Rematerialization {
  public:
-  Rematerialization(const ir::Schedule& schedule, const Values& values, int64_t target)
+  Rematerialization(const ir::Schedule& schedule, const Values& values, int64_t target,
+                    double mostAgain = std::numeric_limits<double>::infinity())
       : schedule_(schedule),
         all_(values.values),
         buffers_(values.buffers),
         costs_(values.costs),
         target_(target),
+        mostAgain_(mostAgain),
         places_(all_.size(), -1),
         locks_(all_.size(), 0) {}
 
@@ -255,11 +284,9 @@ class Rematerialization {
         reserve(ref.index);
       }
     }
-    failed_ = failed_ || isLong();
-    if (failed_) {
-      return;
-    }
     costAgain_ += step < now_ ? costs_[step] : 0;
+    failed_ = failed_ || isLong() || costAgain_ > mostAgain_;
+    if (failed_) return;
     steps_.push_back(schedule_.steps[step]);
     renameTemporaries(&steps_.back(), places_);
     for (int value : held) {
@@ -280,6 +307,7 @@ class Rematerialization {
   }
 
   void drop(int value) {
+    std::erase(present_, value);
     places_[value] = -1;
     alive_ -= all_[value].bytes;
   }
@@ -303,6 +331,7 @@ class Rematerialization {
     asked_ = value;
     if (!failed_) {
       alive_ += bytes;
+      present_.push_back(value);
       places_[value] = static_cast<int>(temporaries_.size());
       temporaries_.push_back({static_cast<size_t>(all_[value].bytes)});
     }
@@ -311,13 +340,12 @@ class Rematerialization {
   int cheapest() const {
     int best = -1;
     double least = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < std::ssize(all_); ++i) {
-      if (!mayDrop(i)) {
-        continue;
-      }
+    for (int i : present_) {
+      if (!mayDrop(i)) continue;
+      const double unused = static_cast<double>(all_[i].bytes) * (nextUse(i) - now_);
+      if (costs_[all_[i].writers[0]] >= least * unused) continue;
       std::set<int> again;
-      const double cost = costAgain(i, &again);
-      const double score = cost / (static_cast<double>(all_[i].bytes) * (nextUse(i) - now_));
+      const double score = costAgain(i, &again) / unused;
       if (again.size() <= kMostAgain && score < least) {
         least = score;
         best = i;
@@ -328,7 +356,7 @@ class Rematerialization {
 
   bool mayDrop(int value) const {
     const Value& it = all_[value];
-    return places_[value] >= 0 && locks_[value] == 0 && it.bytes > 0 && it.writers.back() < now_ &&
+    return locks_[value] == 0 && it.bytes > 0 && it.writers.back() < now_ &&
            it.uses.back() < it.deadline;
   }
 
@@ -354,9 +382,11 @@ class Rematerialization {
   const std::vector<ir::StepBuffers>& buffers_;
   const std::vector<double>& costs_;
   const int64_t target_;
+  const double mostAgain_;
   std::vector<int>
-      places_;              // of each value: its temporary of the result, -1 if it is not in memory
-  std::vector<int> locks_;  // of each value: running steps that need it
+      places_;  // of each value: its temporary of the result, -1 if it is not in memory
+  std::vector<int> present_;  // values in memory, oldest first
+  std::vector<int> locks_;    // of each value: running steps that need it
   std::vector<ir::Step> steps_;
   std::vector<ir::Temporary> temporaries_;
   int now_ = 0;
@@ -375,12 +405,29 @@ size_t arenaOf(ir::Schedule schedule) {
   return schedule.arenaBytes;
 }
 
+// Without a budget: the least memory that takes hardly more time.
+void trim(ir::Schedule* schedule) {
+  const auto peak = static_cast<int64_t>(mostAlive(*schedule));
+  if (peak < kWorthTrimming) return;
+  const Values values(*schedule);
+  const double total = std::accumulate(values.costs.begin(), values.costs.end(), 0.0);
+  std::optional<ir::Schedule> best;
+  int64_t low = 0, high = peak;
+  while (high - low > peak / 16) {
+    const int64_t target = (low + high) / 2;
+    std::optional<ir::Schedule> found =
+        Rematerialization(*schedule, values, target, kFreeShare * total).run();
+    (found ? high : low) = target;
+    if (found) best = std::move(found);
+  }
+  if (best) *schedule = *std::move(best);
+}
+
 }  // namespace
 
 void meetBudget(ir::Schedule* schedule) {
-  if (schedule->budget == 0 || arenaOf(*schedule) <= schedule->budget) {
-    return;
-  }
+  if (schedule->budget == 0) return trim(schedule);
+  if (arenaOf(*schedule) <= schedule->budget) return;
   std::vector<ir::Schedule> orders;
   std::vector<Values> values;
   for (const Order& order : ordersOf(*schedule)) {

@@ -20,9 +20,7 @@ ValueScopes::ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmB
       memory_(memory),
       lookup_(lookup),
       arguments_(arguments) {
-  for (const auto& operand : arguments.operands) {
-    at_.push_back(operand.base);
-  }
+  for (const auto& operand : arguments.operands) at_.push_back(operand.base);
   copies_.resize(at_.size());
   tables_.assign(kVectors + plan.unroll, std::vector<LlvmValue>(kernel.values.size()));
 }
@@ -96,9 +94,7 @@ void ValueScopes::setTotal(int reduction, const std::vector<LlvmValue>& totals) 
       setScalar(value, totals[0]);
       continue;
     }
-    for (size_t u = 0; u < totals.size(); ++u) {
-      set(kVectors + u, value, totals[u]);
-    }
+    for (size_t u = 0; u < totals.size(); ++u) set(kVectors + u, value, totals[u]);
   }
 }
 
@@ -153,9 +149,7 @@ LlvmValue ValueScopes::indices(int operand, const Lanes& lanes, dtype type) {
 
 LlvmValue ValueScopes::applied(int value, int vector) {
   std::vector<LlvmValue> args;
-  for (int arg : kernel_.values[value].args) {
-    args.push_back(tables_[tableOf(arg, vector)][arg]);
-  }
+  for (int arg : kernel_.values[value].args) args.push_back(tables_[tableOf(arg, vector)][arg]);
   const KernelValue& definition = kernel_.values[value];
   if (vector >= 0 && definition.op == ir::Op::Cast && getTypeSize(definition.type) == 4 &&
       !isFloating(definition.type) && isIndex(definition.args[0])) {
@@ -230,9 +224,7 @@ void ValueScopes::computeRandomRun(int value, int vector) {
   };
   const LlvmValue joined = {emitChoice(builder, builder.CreateIsNull(part), run, each),
                             definition.type};
-  for (int u = 0; u < count; ++u) {
-    set(kVectors + vector + u, value, math_.part(joined, u));
-  }
+  for (int u = 0; u < count; ++u) set(kVectors + vector + u, value, math_.part(joined, u));
 }
 
 ElementRow ValueScopes::keptRow(size_t number) const {
@@ -296,17 +288,13 @@ LlvmValue ValueScopes::roundVectors(int value, int first, int count) {
     exact.push_back(math_.cast(vector(arg, u), dtype::f32));
   }
   const LlvmValue joined = math_.roundToBfloat16(exact, normal);
-  for (int u = 0; u < count; ++u) {
-    set(kVectors + first + u, value, math_.part(joined, u));
-  }
+  for (int u = 0; u < count; ++u) set(kVectors + first + u, value, math_.part(joined, u));
   return joined;
 }
 
 void ValueScopes::storeVectors(int stage, int first, int count) {
   std::vector<LlvmValue> joined(kernel_.values.size());
-  for (int value : plan_.rounded[stage]) {
-    joined[value] = roundVectors(value, first, count);
-  }
+  for (int value : plan_.rounded[stage]) joined[value] = roundVectors(value, first, count);
   for (const auto& [operand, value] : kernel_.stages[stage].stores) {
     const KernelOperand& described = kernel_.operands[operand];
     const bool contiguous = described.strides[0] == ir::Stride::One;
@@ -317,9 +305,7 @@ void ValueScopes::storeVectors(int stage, int first, int count) {
       memory_.store(joined[value], row, lanes_[first]);
       continue;
     }
-    for (int u = first; u < first + count; ++u) {
-      memory_.store(vector(value, u), row, lanes_[u]);
-    }
+    for (int u = first; u < first + count; ++u) memory_.store(vector(value, u), row, lanes_[u]);
   }
   for (size_t i = 0; i < plan_.keptRows.size(); ++i) {
     if (plan_.keptRows[i].writer != stage) continue;
