@@ -288,6 +288,11 @@ ValueType random(const Call& call) {
     call.fail(type, " numbers take ", most - 1, most == 2 ? " offset" : " offsets");
   }
   return {type, extents(call, 1)};
+  for (const ValueType* operand : call.operands) {
+    if (operand->type != dtype::u64 || operand->shape.ndim() != 0) {
+      call.fail("the seed and offsets are scalars of u64");
+    }
+  }
 }
 ValueType scan(const Call& call) {
   checkAxis(call);
