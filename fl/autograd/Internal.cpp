@@ -56,7 +56,7 @@ Tensor repeatTo(const Tensor& reduced, const Shape& shape, const std::vector<int
 std::vector<int> normalizedAxes(const char* function, const Shape& shape,
                                 const std::vector<int>& axes) {
   std::vector<int> result = axes;
-  if (axes.empty()) {
+  if (axes.empty() || shape.ndim() == 0) {
     result.resize(shape.ndim());
     std::iota(result.begin(), result.end(), 0);
   }

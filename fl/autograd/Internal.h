@@ -38,7 +38,8 @@ inline std::optional<Tensor> keptIf(bool wanted, const Tensor& tensor) {
 // to that shape.
 Tensor repeatTo(const Tensor& reduced, const Shape& shape, const std::vector<int>& axes);
 
-// `axes`, or all dimensions of `shape` if there are none. Throws for an axis that does not exist.
+// `axes`, or all dimensions of `shape` if there are none; a scalar is reduced over any axes. Throws
+// for an axis that does not exist.
 std::vector<int> normalizedAxes(const char* function, const Shape& shape,
                                 const std::vector<int>& axes);
 

@@ -137,7 +137,11 @@ std::optional<Trace> trace(const CompositeCall& call) {
     operands.push_back(tracer.addOperand({operand->valueType(), operand->number() != nullptr}));
   }
   try {
-    return tracer.finish(call.run(operands));
+    Trace traced = tracer.finish(call.run(operands));
+    for (const ir::ValueId result : traced.graph.results()) {
+      if (traced.graph.isNumber(result)) return std::nullopt;
+    }
+    return traced;
   } catch (const Untraceable&) {
     return std::nullopt;
   }

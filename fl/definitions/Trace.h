@@ -16,8 +16,8 @@ struct Trace {
 };
 
 // Nothing if no graph can stand for the call: it reads elements, asks for a number that changes
-// from call to call (hostNumber(), random numbers), calls a library, or uses a tensor that is none
-// of its operands. Throws what the function throws.
+// from call to call (hostNumber(), random numbers), calls a library, uses a tensor that is none of
+// its operands, or returns a number, which is in no memory. Throws what the function throws.
 std::optional<Trace> trace(const CompositeCall& call);
 
 // The graph with its ops of kind Library replaced by their definitions in primitive ones.

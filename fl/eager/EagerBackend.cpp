@@ -31,16 +31,26 @@ class EagerValue : public EagerTensor {
       : EagerTensor(backend, {number.type(), Shape()}), number_(number) {}
 
   MemoryBlockPtr data() override {
-    if (!number_) {
-      return buffer_;
-    }
+    if (!number_) return buffer_;
     const uint64_t bits = number_->bits();
     return runtime::makeBlock(&bits, bytes());
   }
   bool ownsData() const override { return isHeldBy(1, buffer_); }
   const Number* number() const override { return number_ ? &*number_ : nullptr; }
 
+  // In one dimension, by the call of now: `before` is what it was.
+  void setFlattened(const ir::ValueType& before) {
+    flattened_ = before;
+    flattenedAt_ = currentCallSite().address();
+  }
+  // What an error of a call there shows of this table: what that call flattened as it was before.
+  const ir::ValueType& shownAt(const CallSite& site) const {
+    return flattened_ && flattenedAt_ == site.address() ? *flattened_ : valueType();
+  }
+
  private:
+  std::optional<ir::ValueType> flattened_;
+  const void* flattenedAt_ = nullptr;
   MemoryBlockPtr buffer_;
   std::optional<Number> number_;
 };
@@ -108,28 +118,30 @@ class EagerBackend : public TensorBackend {
     }
     if (op == ir::Op::Reshape) {
       // Values are immutable: the same elements serve both shapes.
-      return std::make_shared<EagerValue>(*this, std::move(type), operands[0]->data());
+      const bool flattens = type.shape.ndim() == 1;
+      auto value = std::make_shared<EagerValue>(*this, std::move(type), operands[0]->data());
+      if (flattens) value->setFlattened(operands[0]->valueType());
+      return value;
     }
     const SchedulePtr schedule = find(op, operands, attrs, type);
     const Arguments arguments(operands);
     absl::InlinedVector<bool, 4> spare(operands.size(), false);
-    if (op == ir::Op::Update) {
-      spare[0] = currentCallSite().replaces();
-    }
+    if (op == ir::Op::Update) spare[0] = currentCallSite().replaces();
     try {
       auto elements = schedule->run(arguments.buffers, arguments.numbers, spare)[0];
       return std::make_shared<EagerValue>(*this, std::move(type), std::move(elements));
     } catch (const ir::IndexOutOfRange& error) {
-      throwUser(ir::badIndexMessage(error.bad, operands[0]->valueType(), attrs[0]));
+      const auto* table = dynamic_cast<EagerValue*>(operands[0].get());
+      throwUser(ir::badIndexMessage(
+          error.bad, table ? table->shownAt(currentCallSite()) : operands[0]->valueType(),
+          attrs[0]));
     }
   }
 
   bool runsComposites() const override { return device_->lowering() == ir::Lowering::Kernels; }
   std::vector<Tensor> applyComposite(const CompositeCall& call) override {
     const CompositePtr plan = findComposite(call);
-    if (!plan->schedule) {
-      return TensorBackend::applyComposite(call);
-    }
+    if (!plan->schedule) return TensorBackend::applyComposite(call);
     Arguments arguments(call.operands);
     arguments.buffers.resize(arguments.buffers.size() + plan->constants.size());
     arguments.numbers.insert(arguments.numbers.end(), plan->constants.begin(),
@@ -167,9 +179,7 @@ class EagerBackend : public TensorBackend {
     const ScheduleKey key = scheduleKey(-1, call.words, call.operands);
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      if (const CompositePtr* found = composites_.find(key)) {
-        return *found;
-      }
+      if (const CompositePtr* found = composites_.find(key)) return *found;
     }
     std::optional<Trace> traced = trace(call);
     std::lock_guard<std::mutex> lock(mutex_);
@@ -177,12 +187,8 @@ class EagerBackend : public TensorBackend {
       return *found;  // another thread's
     }
     auto plan = std::make_shared<CompositePlan>();
-    if (traced) {
-      load(call.name, *traced, plan.get());
-    }
-    if (composites_.insert(key, plan)) {
-      runtime::dropUnused(&kernels_);
-    }
+    if (traced) load(call.name, *traced, plan.get());
+    if (composites_.insert(key, plan)) runtime::dropUnused(&kernels_);
     return plan;
   }
 
@@ -204,9 +210,7 @@ class EagerBackend : public TensorBackend {
                    const ir::ValueType& type) {
     const ScheduleKey key = scheduleKey(static_cast<int64_t>(op), attrs.values(), operands);
     std::lock_guard<std::mutex> lock(mutex_);
-    if (const SchedulePtr* found = schedules_.find(key)) {
-      return *found;
-    }
+    if (const SchedulePtr* found = schedules_.find(key)) return *found;
     ir::Graph graph;
     ir::Node node{op, {}, attrs, type};  // of no line: others will run it
     for (const TensorValue& operand : operands) {
@@ -216,9 +220,7 @@ class EagerBackend : public TensorBackend {
     graph.setResults({graph.addNode(std::move(node))});
     SchedulePtr schedule =
         device_->load(ir::scheduleSingleNode(graph, device_->lowering()), &kernels_);
-    if (schedules_.insert(key, schedule)) {
-      runtime::dropUnused(&kernels_);
-    }
+    if (schedules_.insert(key, schedule)) runtime::dropUnused(&kernels_);
     return schedule;
   }
 

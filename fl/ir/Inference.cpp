@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "fl/base/Error.h"
 #include "fl/ir/InferenceCall.h"
@@ -287,6 +288,11 @@ ValueType random(const Call& call) {
   if (call.operands.size() > most) {
     call.fail(type, " numbers take ", most - 1, most == 2 ? " offset" : " offsets");
   }
+  for (const ValueType* operand : call.operands) {
+    if (operand->type != dtype::u64 || operand->shape.ndim() != 0) {
+      call.fail("the seed and offsets are scalars of u64");
+    }
+  }
   return {type, extents(call, 1)};
 }
 ValueType scan(const Call& call) {
@@ -429,10 +435,19 @@ bool isImage(Op op, size_t operand) {
 
 bool resultIsImage(Op op) { return isOnImages(op) && op != Op::Conv2dBackwardFilter; }
 
+std::string describeIndexed(const ValueType& indexed) {
+  const std::string called = calledAs("");
+  return (called.empty() ? "index: " : called) + indexed.toString();
+}
+
 std::string badIndexMessage(const BadIndex& bad, const ValueType& indexed, Dim axis) {
-  const std::string index = bad.index == kNanIndex ? "NaN" : std::to_string(bad.index);
-  return detail::concat(calledAs("index"), ": ", indexed.toString(), ": ", index,
-                        " is out of range for dimension ", axis, " of ", bad.bound, " elements");
+  std::string index = bad.index == kNanIndex ? "NaN" : std::to_string(bad.index);
+  // What s64 does not hold is cut to this before it is looked up.
+  index += bad.index == std::numeric_limits<int64_t>::max() ? " or more" : "";
+  const bool whole = axis < indexed.shape.ndim() && indexed.shape[axis] == bad.bound;
+  return detail::concat(describeIndexed(indexed), ": ", index, " is out of range for ",
+                        whole ? detail::concat("dimension ", axis, " of ") : "its ", bad.bound,
+                        " elements");
 }
 
 ValueType inferType(Op op, std::span<const ValueType* const> operands, const Attrs& attrs) {

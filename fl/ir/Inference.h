@@ -13,8 +13,12 @@ namespace fl::ir {
 // a dimension of 1 or a missing one repeats.
 ValueType inferType(Op op, std::span<const ValueType* const> operands, const Attrs& attrs);
 
-// The words for an index that data held, for dimension `axis` of `indexed`: of a view, what its
-// ranges and literals leave.
+// How the words for an index of `indexed` begin: with the function that was given it, or "index" if
+// that is an operator without a name.
+std::string describeIndexed(const ValueType& indexed);
+
+// The words for an index that data held, for dimension `axis` of `indexed`, of a view what its
+// ranges and literals leave, or for the flattening of `indexed`.
 std::string badIndexMessage(const BadIndex& bad, const ValueType& indexed, Dim axis);
 
 // The shape that `lhs` and `rhs` broadcast to; false if they do not.

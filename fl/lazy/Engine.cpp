@@ -88,9 +88,7 @@ size_t resultBytes(const LazyNode& node) {
 }
 
 size_t flushLimit(const char* env, const std::string& value) {
-  if (value.empty()) {
-    return runtime::systemMemory() / 2;
-  }
+  if (value.empty()) return runtime::systemMemory() / 2;
   const long limit = Flags::toInt(env, value);
   return limit > 0 ? static_cast<size_t>(limit) : std::numeric_limits<size_t>::max() / 2;
 }
@@ -100,6 +98,13 @@ size_t flushLimit(const char* env, const std::string& value) {
 std::recursive_mutex& engineMutex() {
   static auto& mutex = *new std::recursive_mutex();
   return mutex;
+}
+
+// What an error shows of a lookup's table: that which the same call flattened as it was before.
+static ir::ValueType tableOf(const LazyNode& lookup) {
+  const LazyNode& table = *lookup.operands[0];
+  const bool flattens = table.flattened && table.site.address() == lookup.site.address();
+  return flattens ? ir::ValueType{table.type(), *table.flattened} : table.valueType();
 }
 
 std::string describeBadIndex(const ir::IndexOutOfRange& error, const CallSite& site,
@@ -129,17 +134,13 @@ void Engine::record(const LazyNodePtr& node) {
   if (segments.ended) {
     segments.pending.push_back(nextSegment_++);
     segments.ended = false;
-    if (segments_.size() > 2 * segmentsKept_ + 100) {
-      dropEmptySegments();
-    }
+    if (segments_.size() > 2 * segmentsKept_ + 100) dropEmptySegments();
   }
   node->id = nextId_++;
   node->segment = segments.pending.back();
   node->self = node;
   segments_[node->segment].append(node.get());
-  if (segments.recorded.nodes++ == 0 && profile::isActive()) {
-    segments.since = profile::now();
-  }
+  if (segments.recorded.nodes++ == 0 && profile::isActive()) segments.since = profile::now();
   segments.recorded.bytes += resultBytes(*node);
   for (const LazyNodePtr& operand : node->operands) {
     if (operand->buffer && operand->segment != node->segment) {
@@ -154,9 +155,7 @@ void Engine::flush(LazyNode* node) {
   // Flushing where the previous flush happened lets a loop reuse its plan.
   ThreadSegments& segments = threadSegments(this);
   const bool late = segments.recorded.reaches(flushAt_, 2);
-  if (segments.lastFlush && segments.lastFlush != node->site.address() && !late) {
-    return;
-  }
+  if (segments.lastFlush && segments.lastFlush != node->site.address() && !late) return;
   segments.lastFlush = node->site.address();
   try {
     realizePending(node);
@@ -269,12 +268,8 @@ void Engine::realizeAll() {
     // A node that another thread is destroying stays in its list until this lock is free, so a
     // segment may be left with such nodes.
     std::vector<uint64_t> segments;
-    for (const auto& [segment, nodes] : segments_) {
-      segments.push_back(segment);
-    }
-    for (uint64_t segment : segments) {
-      realizeSegment(segment);
-    }
+    for (const auto& [segment, nodes] : segments_) segments.push_back(segment);
+    for (uint64_t segment : segments) realizeSegment(segment);
     dropEmptySegments();
     threadSegments(this).realized();
   });
@@ -282,13 +277,9 @@ void Engine::realizeAll() {
 
 void Engine::realizeSegment(uint64_t segment) {
   const auto found = segments_.find(segment);
-  if (found == segments_.end()) {
-    return;
-  }
+  if (found == segments_.end()) return;
   Nodes nodes;
-  for (LazyNode* node = found->second.first(); node; node = node->next()) {
-    nodes.push_back(node);
-  }
+  for (LazyNode* node = found->second.first(); node; node = node->next()) nodes.push_back(node);
   realizeTogether(std::move(nodes));
 }
 
@@ -315,9 +306,7 @@ void addType(Structure* words, const ir::ValueType& type) {
 void addNode(Structure* words, const LazyNode& node) {
   words->push_back(static_cast<int64_t>(node.op));
   words->push_back(static_cast<int64_t>(node.operands.size()));
-  for (const LazyNodePtr& operand : node.operands) {
-    words->push_back(operand->value);
-  }
+  for (const LazyNodePtr& operand : node.operands) words->push_back(operand->value);
   words->push_back(static_cast<int64_t>(node.attrs.size()));
   words->insert(words->end(), node.attrs.values().begin(), node.attrs.values().end());
 }
@@ -341,9 +330,7 @@ std::string describe(const char* what, const ir::Schedule& schedule, size_t node
 
 void Engine::collectReached(Nodes* nodes) {
   ++visit_;
-  for (LazyNode* node : *nodes) {
-    node->visit = visit_;
-  }
+  for (LazyNode* node : *nodes) node->visit = visit_;
   const size_t given = nodes->size();
   for (size_t i = 0; i < nodes->size(); ++i) {
     for (const LazyNodePtr& operand : (*nodes)[i]->operands) {
@@ -361,9 +348,7 @@ void Engine::collectReached(Nodes* nodes) {
 
 // Numbers inputs and nodes, finds the results, and writes down all that a plan depends on.
 void Engine::describeStructure(Segment* segment) {
-  for (LazyNode* node : segment->nodes) {
-    node->innerUses = 0;
-  }
+  for (LazyNode* node : segment->nodes) node->innerUses = 0;
   for (LazyNode* node : segment->nodes) {
     for (const LazyNodePtr& operand : node->operands) {
       if (!operand->pending() && operand->visit != visit_) {
@@ -404,9 +389,7 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
   *hit = false;
   auto plan = buildPlan(graphOf(segment), segment.budget);
   const runtime::LoadedSchedule& built = *plan;
-  if (plans_.insert(segment.structure, std::move(plan))) {
-    runtime::dropUnused(&kernels_);
-  }
+  if (plans_.insert(segment.structure, std::move(plan))) runtime::dropUnused(&kernels_);
   return built;
 }
 
@@ -418,23 +401,17 @@ ir::Graph Engine::graphOf(const Segment& segment) {
   int origin = 0;
   for (const LazyNode* node : segment.nodes) {
     ir::Node copy{node->op, {}, node->attrs, node->valueType(), node->site, origin++};
-    for (const LazyNodePtr& operand : node->operands) {
-      copy.operands.push_back(operand->value);
-    }
+    for (const LazyNodePtr& operand : node->operands) copy.operands.push_back(operand->value);
     graph.addNode(std::move(copy));
   }
   std::vector<ir::ValueId> results;
-  for (const LazyNode* node : segment.results) {
-    results.push_back(node->value);
-  }
+  for (const LazyNode* node : segment.results) results.push_back(node->value);
   graph.setResults(std::move(results));
   return graph;
 }
 
 std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph, size_t budget) {
-  if (flags().cache == "explain") {
-    logWarning(history_.explain(graph));
-  }
+  if (flags().cache == "explain") logWarning(history_.explain(graph));
   const profile::Scope scope([&] {
     return profile::label(profile::Lane::Planning, profile::Extent::Whole,
                           detail::concat("plan of ", graph.nodes().size(), " operators"),
@@ -475,9 +452,7 @@ ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<Laz
   collectReached(&segment.nodes);
   describeStructure(&segment);
   segment.results.assign(results.begin(), results.end());
-  for (const LazyNodePtr* input : segment.inputs) {
-    inputs->push_back(*input);
-  }
+  for (const LazyNodePtr* input : segment.inputs) inputs->push_back(*input);
   return graphOf(segment);
 }
 
@@ -510,19 +485,14 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
     outputs = plan.run(buffers, numbers, spare);
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* node = segment.nodes[error.origin];
-    throw BadIndexError(
-        describeBadIndex(error, node->site, node->operands[0]->valueType(), node->attrs), node,
-        {segment.nodes.begin(), segment.nodes.end()});
+    throw BadIndexError(describeBadIndex(error, node->site, tableOf(*node), node->attrs), node,
+                        {segment.nodes.begin(), segment.nodes.end()});
   }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    segment.results[i]->realize(std::move(outputs[i]));
-  }
+  for (size_t i = 0; i < outputs.size(); ++i) segment.results[i]->realize(std::move(outputs[i]));
 }
 
 void Engine::realizeTogether(Nodes nodes) {
-  if (nodes.empty()) {
-    return;
-  }
+  if (nodes.empty()) return;
   Segment segment{.nodes = std::move(nodes)};
   collectReached(&segment.nodes);
   describeStructure(&segment);

@@ -61,15 +61,19 @@ class LazyBackend : public TensorBackend {
     for (TensorValue& operand : operands) {
       nodes.push_back(nodeOf(std::move(operand)));
     }
-    if (op == ir::Op::Reshape && !detail::activeCapture) {
-      // Values are immutable: the same elements serve both shapes. A function that is compiled
-      // reads them anew at each call.
-      if (MemoryBlockPtr elements = nodes[0]->readyBuffer()) {
-        return makeNode(*this, engine_, std::move(type), std::move(elements));
-      }
+    std::unique_ptr<const Shape> flattened;
+    if (op == ir::Op::Reshape && type.shape.ndim() == 1) {
+      flattened = std::make_unique<const Shape>(nodes[0]->shape());
     }
-    auto node = makeNode(*this, engine_, op, std::move(nodes), attrs, std::move(type));
-    engine_.record(node);
+    // Values are immutable: the same elements serve both shapes. A function that is compiled reads
+    // them anew at each call.
+    const bool shares = op == ir::Op::Reshape && !detail::activeCapture;
+    MemoryBlockPtr elements = shares ? nodes[0]->readyBuffer() : nullptr;
+    const bool ready = elements != nullptr;
+    auto node = ready ? makeNode(*this, engine_, std::move(type), std::move(elements))
+                      : makeNode(*this, engine_, op, std::move(nodes), attrs, std::move(type));
+    node->flattened = std::move(flattened);
+    ready ? void(node->site = currentCallSite()) : engine_.record(node);
     return node;
   }
 

@@ -16,16 +16,22 @@ Tensor keys(const Tensor& input, SortMode mode) {
   return isFloating(input.type()) ? negative(input) : bitwiseXor(input, -1LL);
 }
 
+// How many elements a line along the axis has.
+Dim lengthOf(const char* name, const Tensor& input, Dim axis) {
+  if (detail::isScalarAlong(input, axis)) return 1;
+  detail::checkAxis(name, input, axis);
+  return input.dim(axis);
+}
+
 // The first `count` of the s64 indices that sort.
 Tensor order(const Tensor& input, Dim axis, SortMode mode, Dim count) {
+  if (input.ndim() == 0) return full({}, 0, dtype::s64);
   return detail::applyOp(ir::Op::Argsort, {keys(input, mode)}, {axis, count});
 }
 
 // All of them.
 Tensor order(const char* name, const Tensor& input, Dim axis, SortMode mode) {
-  if (detail::isScalarAlong(input, axis)) return full({}, 0, dtype::s64);
-  detail::checkAxis(name, input, axis);
-  return order(input, axis, mode, input.dim(axis));
+  return order(input, axis, mode, lengthOf(name, input, axis));
 }
 
 Tensor lookUp(const Tensor& input, const Tensor& index, Dim axis) {
@@ -65,9 +71,9 @@ void TensorBackend::sort(Tensor& values, Tensor& indices, const Tensor& input, c
 
 void TensorBackend::topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k,
                          const Dim axis, const SortMode sortMode) {
-  detail::checkAxis("topk", input, axis);
-  FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= input.dim(axis), detail::describe("topk", input),
-                ": k must be from 1 to the ", input.dim(axis), " of axis ", axis, ", not ", k);
+  const Dim length = lengthOf("topk", input, axis);
+  FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= length, detail::describe("topk", input),
+                ": k must be from 1 to the ", length, " of axis ", axis, ", not ", k);
   const Tensor index = order(input, axis, sortMode, k);
   values = lookUp(input, index, axis);
   indices = detail::castTo(index, dtype::u32);
@@ -90,9 +96,7 @@ Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
   }
   FL_USER_CHECK(count > 0, detail::describe("median", input), ": no elements");
   for (Dim i = 0; i < input.ndim(); ++i) {
-    if (std::find(reduced.begin(), reduced.end(), i) == reduced.end()) {
-      permutation.push_back(i);
-    }
+    if (std::find(reduced.begin(), reduced.end(), i) == reduced.end()) permutation.push_back(i);
   }
   const dtype type = detail::meanType(input.type());
   const Tensor lines = reshape(transpose(detail::castTo(input, type), Shape(permutation)),

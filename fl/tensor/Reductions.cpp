@@ -14,9 +14,7 @@ namespace {
 Dim reducedCount(const Tensor& input, const std::vector<int>& axes) {
   if (axes.empty() || input.ndim() == 0) return input.elements();
   Dim count = 1;
-  for (int axis : axes) {
-    count *= input.dim(axis);
-  }
+  for (int axis : axes) count *= input.dim(axis);
   return count;
 }
 
@@ -40,9 +38,7 @@ void checkIndexed(const char* name, const Tensor& input, unsigned axis) {
 
 Tensor withoutAxis(const Tensor& kept, unsigned axis, bool keepDims) {
   Shape shape = kept.shape();
-  if (!keepDims && kept.ndim() > 0) {
-    shape.get().erase(shape.get().begin() + axis);
-  }
+  if (!keepDims && kept.ndim() > 0) shape.get().erase(shape.get().begin() + axis);
   return reshape(kept, shape);
 }
 
@@ -136,7 +132,8 @@ Tensor TensorBackend::norm(const Tensor& input, const std::vector<int>& axes, do
                            const bool keepDims) {
   const Tensor wide = widened(input);
   if (p == 0) return sum((wide != 0).astype(wide.type()), axes, keepDims);
-  if (p == 1) return sum(absolute(wide), axes, keepDims);
+  // No elements are zeros, of which there is no largest.
+  if (p == 1 || (p > 0 && input.isEmpty())) return sum(absolute(wide), axes, keepDims);
   if (p == 2) return sqrt(sum(wide * wide, axes, keepDims));
   if (std::isinf(p)) {
     return p > 0 ? amax(absolute(wide), axes, keepDims) : amin(absolute(wide), axes, keepDims);

@@ -35,10 +35,9 @@ void checkExtents(const Shape& shape) {
   }
 }
 
-Shape withoutTrailingOnes(Shape shape) {
-  while (shape.ndim() > 0 && shape.get().back() == 1) {
-    shape.get().pop_back();
-  }
+// Of the dimensions behind `rank`.
+Shape withoutTrailingOnes(Shape shape, int rank = 0) {
+  while (shape.ndim() > rank && shape.get().back() == 1) shape.get().pop_back();
   return shape;
 }
 
@@ -50,9 +49,7 @@ Tensor::Tensor(Tensor&& tensor) noexcept = default;
 
 Tensor::Tensor(const Tensor& tensor) {
   FL_API_ENTRY();
-  if (tensor.storage_) {
-    storage_ = copyStorage(tensor);
-  }
+  if (tensor.storage_) storage_ = copyStorage(tensor);
 }
 
 Tensor::Tensor(const Shape& shape, dtype type) {
@@ -97,20 +94,14 @@ Tensor Tensor::fromBuffer(Shape s, dtype t, const uint8_t* ptr, Location) {
 }
 
 void Tensor::makeSureOfStorage() const {
-  if (!storage_) {
-    storage_ = makeStorage(value());
-  }
+  if (!storage_) storage_ = makeStorage(value());
 }
 
 TensorValue Tensor::value() const {
   if (!storage_) return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
   TensorValue current = detail::readStorage(*storage_);
-  if (detail::activeCapture) {
-    detail::activeCapture->onRead(detail::TensorRef(storage_), current);
-  }
-  if (view_) {
-    current = detail::readView(current, *view_);
-  }
+  if (detail::activeCapture) detail::activeCapture->onRead(detail::TensorRef(storage_), current);
+  if (view_) current = detail::readView(current, *view_);
   return current;
 }
 
@@ -210,18 +201,14 @@ FL_FOR_EACH_HOST_TYPE(FL_DEFINE)
 
 void Tensor::toHost(void* data) const {
   FL_API_ENTRY();
-  if (!isEmpty()) {
-    defaultTensorBackend().toHost(value(), data);
-  }
+  if (!isEmpty()) defaultTensorBackend().toHost(value(), data);
 }
 
 void* Tensor::hostCopy() const {
   FL_API_ENTRY();
   if (isEmpty()) return nullptr;
   void* data = std::malloc(bytes());
-  if (!data) {
-    throw std::bad_alloc();
-  }
+  if (!data) throw std::bad_alloc();
   toHost(data);
   return data;
 }
@@ -256,18 +243,14 @@ TensorValue detail::releaseAdapter(Tensor&& tensor) { return releaseAdapterUnsaf
 void* Tensor::lock() const {
   if (isEmpty()) return nullptr;
   adapter().data();  // computes them
-  if (!storage_->locked && !storage_->ownsData()) {
-    setValue(copyOf(adapter()));
-  }
+  if (!storage_->locked && !storage_->ownsData()) setValue(copyOf(adapter()));
   storage_->locked = true;
   storage_->value->data()->willChange();
   return storage_->value->data()->data();
 }
 
 void Tensor::unlock() const {
-  if (storage_) {
-    storage_->locked = false;
-  }
+  if (storage_) storage_->locked = false;
 }
 
 bool Tensor::isLocked() const { return storage_ && storage_->locked; }
@@ -298,9 +281,7 @@ void Tensor::hold(std::shared_ptr<detail::TensorStorage> storage) {
     }
     storage->recording = storage_->recording;
     storage->identity = std::exchange(storage_->identity, nullptr);
-    if (storage->identity) {
-      storage->identity->storage = storage;
-    }
+    if (storage->identity) storage->identity->storage = storage;
     noteAssignment(storage);
   }
   storage_ = std::move(storage);
@@ -318,9 +299,7 @@ Tensor& Tensor::operator=(Tensor&& other) & {
 
 Tensor& Tensor::operator=(const Tensor& other) & {
   FL_API_ENTRY();
-  if (this != &other) {
-    hold(other.storage_ ? copyStorage(other) : nullptr);
-  }
+  if (this != &other) hold(other.storage_ ? copyStorage(other) : nullptr);
   return *this;
 }
 
@@ -379,6 +358,10 @@ void detail::writeStorage(TensorStorage& storage, TensorValue value) {
 }
 
 Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs) {
+  if (rhs.ndim() > ndim() && rhs.shape().get().back() == 1) {
+    const Shape shape = withoutTrailingOnes(rhs.shape(), ndim());
+    return updateInPlace(op, Tensor(detail::reshapeValue(rhs.value(), shape)));
+  }
   if (!view_) {
     Tensor updated = detail::binary(op, *this, rhs);
     FL_USER_CHECK(updated.shape() == shape(), describeCall("", ""), ": the shape would change");

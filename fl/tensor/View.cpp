@@ -1,9 +1,10 @@
 #include "fl/tensor/View.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "fl/base/Error.h"
-#include "fl/ir/BadIndex.h"
+#include "fl/ir/Inference.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl::detail {
@@ -15,9 +16,12 @@ Tensor flatIndices(const Tensor& tensor) {
   return tensor.type() == dtype::b8 ? nonzero(tensor) : tensor.flatten();
 }
 
-// The places that an index tensor names: NaN is none.
+// The places that an index tensor names: NaN is none, nor is what s64 does not hold.
 Tensor placesOf(const Tensor& index) {
-  const Tensor places = castTo(index, dtype::s64);
+  const Number most = Number::of(std::numeric_limits<int64_t>::max(), dtype::u64);
+  const bool mayOverflow = index.type() == dtype::u64;
+  const Tensor places =
+      castTo(mayOverflow ? minimum(index, numberTensor(most)) : index, dtype::s64);
   const Number none = Number::of(ir::kNanIndex, dtype::s64);
   return isFloating(index.type()) ? where(isnan(index), numberTensor(none), places) : places;
 }
@@ -84,9 +88,7 @@ class Indexing {
   }
 
   // How an error begins, and how it ends.
-  std::string described() const {
-    return describeCall("index", typeToString(type_, shown_)) + ": ";
-  }
+  std::string described() const { return ir::describeIndexed({type_, shown_}) + ": "; }
   std::string place() const {
     return concat(in_.ndim() >= shown_.ndim() ? concat(" for dimension ", starts_.size(), " of ")
                                               : " for its ",
@@ -211,9 +213,7 @@ TensorValue replacePlaces(const TensorValue& value, const TensorView& view,
 TensorValue readView(const TensorValue& value, const TensorView& view) {
   const CallSiteOverride indexing(view.site);
   TensorValue current = value;
-  for (const ViewMove& move : view.moves) {
-    current = applyMove(current, move);
-  }
+  for (const ViewMove& move : view.moves) current = applyMove(current, move);
   return current;
 }
 

@@ -146,6 +146,28 @@ TEST(ReductionFunctions, OddShapes) {
   }
 }
 
+// A scalar is reduced over any axes, as of tensors.
+TEST(ReductionFunctions, OfAScalar) {
+  const auto gradientOf = [](auto reduce) {
+    Variable x(fromScalar(-3.0, dtype::f32), true);
+    Variable result = reduce(x);
+    EXPECT_EQ(result.shape(), Shape());
+    result.backward();
+    return std::pair(result.scalar<float>(), x.grad().scalar<float>());
+  };
+  for (const bool keepDims : {false, true}) {
+    EXPECT_EQ(gradientOf([&](auto& x) { return sum(x, {0}, keepDims); }), std::pair(-3.0F, 1.0F));
+    EXPECT_EQ(gradientOf([&](auto& x) { return mean(x, {0, 1}, keepDims); }),
+              std::pair(-3.0F, 1.0F));
+    EXPECT_EQ(gradientOf([&](auto& x) { return var(x, {0}, true, keepDims); }),
+              std::pair(0.0F, 0.0F));
+    for (const double p : {1.0, 2.0, 3.0, static_cast<double>(INFINITY)}) {
+      EXPECT_EQ(gradientOf([&](auto& x) { return norm(x, {0}, p, keepDims); }),
+                std::pair(3.0F, -1.0F));
+    }
+  }
+}
+
 TEST(ReductionFunctions, OfIntegersAreFloats) {
   const Variable x(Tensor::fromVector(std::vector<int>{1, 1, 1}), false);
   for (const Variable& result : {softmax(x, 0), logSoftmax(x, 0), norm(x, {0})}) {

@@ -128,6 +128,28 @@ TEST_F(EagerComposite, WhatNoPlanSaysRunsOperatorByOperator) {
   }
 }
 
+// A number is in no buffer, so a plan has none to give.
+TEST_F(EagerComposite, ANumberMayBeTheResult) {
+  const uint64_t before = runtime::counters().fallbacks;
+  for (const dtype type : {dtype::f32, dtype::f64, dtype::bf16, dtype::s32, dtype::u64}) {
+    const Tensor x = fromScalar(3, type);
+    Tensor values, indices;
+    sort(values, indices, x, 0);
+    const auto made = [](const Tensor&) { return fromScalar(3, dtype::s16); };
+    for (const Tensor& same : {tile(x, {}), sort(x, 0), flip(x, 0), roll(x, 1, 0), values}) {
+      EXPECT_EQ(same.type(), type);
+      EXPECT_EQ(same.shape(), Shape());
+      EXPECT_EQ(same.asScalar<double>(), 3);
+    }
+    EXPECT_EQ(indices.scalar<unsigned>(), 0u);
+    EXPECT_EQ(composite("made", made, x).asScalar<int>(), 3);
+  }
+  Variable input(fromScalar(3.0, dtype::f32), true);
+  sum(input, {}).backward();
+  EXPECT_EQ(input.grad().tensor().scalar<float>(), 1);
+  EXPECT_EQ(runtime::counters().fallbacks, before);
+}
+
 TEST_F(EagerComposite, ABadIndexIsWordedByTheOperatorThatReadsIt) {
   const Tensor index = Tensor::fromVector(std::vector<int>{0, 64});
   const auto rows = [](const Tensor& x, const Tensor& index) { return x(span, index) * 2; };

@@ -20,6 +20,10 @@ std::string joined(const std::vector<int>& values) {
 // ---- Sources ----
 
 bool RandomProgram::makeInput() {
+  if (chance(15)) {
+    define({fromScalar(anyNumber(), chance(60) ? mainType_ : anyType())}, "number");
+    return true;
+  }
   input(relatedShape(), chance(60) ? mainType_ : anyType());
   return true;
 }

@@ -134,12 +134,12 @@ bool RandomProgram::updateLookup() {
 bool RandomProgram::applySort() {
   const Variable& x = any();
   const Shape& shape = x.value.tensor.shape();
-  if (shape.ndim() == 0 || shape.elements() == 0) {
+  if (shape.elements() == 0) {
     return false;
   }
-  const int axis = below(shape.ndim());
+  const int axis = anyAxis(shape);
   const SortMode mode = chance(50) ? SortMode::Ascending : SortMode::Descending;
-  const auto k = static_cast<unsigned>(1 + below(static_cast<int>(shape[axis])));
+  const auto k = static_cast<unsigned>(1 + below(static_cast<int>(lengthOf(shape, axis))));
   const std::string arguments =
       "(" + x.name + ", " + std::to_string(axis) + ", " + std::to_string(static_cast<int>(mode));
   if (chance(40) && x.value.exact) {
@@ -170,10 +170,10 @@ bool RandomProgram::applySort() {
 bool RandomProgram::applyExtremes() {
   const Variable& x = any();
   const Tensor t = x.value.tensor;
-  if (t.ndim() == 0 || t.isEmpty()) {
+  if (t.isEmpty()) {
     return false;
   }
-  const int axis = below(t.ndim());
+  const int axis = anyAxis(t.shape());
   const bool least = chance(50), keepDims = chance(50), exact = x.value.exact;
   const std::string text = (least ? "min(" : "max(") + x.name + ", " + std::to_string(axis) + ")";
   Tensor values, indices;
@@ -188,12 +188,9 @@ bool RandomProgram::applyExtremes() {
 bool RandomProgram::applyCumsum() {
   const Variable& x = any();
   const Shape& shape = x.value.tensor.shape();
-  if (shape.ndim() == 0) {
-    return false;
-  }
-  const int axis = below(shape.ndim());
+  const int axis = anyAxis(shape);
   const Tensor result = cumsum(x.value.tensor, axis);
-  define(tracker_.sums(result, x.value, static_cast<double>(shape[axis])),
+  define(tracker_.sums(result, x.value, static_cast<double>(lengthOf(shape, axis))),
          "cumsum(" + x.name + ", " + std::to_string(axis) + ")");
   return true;
 }
@@ -210,10 +207,7 @@ bool RandomProgram::applyMedian() {
 
 bool RandomProgram::applyRoll() {
   const Variable& x = any();
-  if (x.value.tensor.ndim() == 0) {
-    return false;
-  }
-  const int axis = below(x.value.tensor.ndim());
+  const int axis = anyAxis(x.value.tensor.shape());
   const int shift = static_cast<int>(data_() % 41) - 20;
   define(Tracker::moved(x.value, roll(x.value.tensor, shift, axis)),
          "roll(" + x.name + ", " + std::to_string(shift) + ", " + std::to_string(axis) + ")");

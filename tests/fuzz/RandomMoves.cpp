@@ -152,7 +152,7 @@ bool RandomProgram::applyPad() {
 bool RandomProgram::applyTile() {
   const Variable& x = any();
   Shape times;
-  for (int i = 0; i < std::min(x.value.tensor.ndim() + 1, 4); ++i) {
+  for (int i = below(2); i < std::min(x.value.tensor.ndim() + 1, 4); ++i) {
     times.get().push_back(chance(60) ? 1 : 2);
   }
   if (x.value.tensor.elements() > 3000) {
@@ -165,10 +165,7 @@ bool RandomProgram::applyTile() {
 
 bool RandomProgram::applyFlip() {
   const Variable& x = any();
-  if (x.value.tensor.ndim() == 0) {
-    return false;
-  }
-  const int axis = below(x.value.tensor.ndim());
+  const int axis = anyAxis(x.value.tensor.shape());
   define(Tracker::moved(x.value, flip(x.value.tensor, axis)),
          "flip(" + x.name + ", " + std::to_string(axis) + ")");
   return true;
@@ -184,11 +181,18 @@ bool RandomProgram::copyVariable() {
 
 bool RandomProgram::updateWhole() {
   Variable& x = any();
+  const auto withoutTrailingOnes = [](Shape shape) {
+    while (shape.ndim() > 0 && shape.get().back() == 1) {
+      shape.get().pop_back();
+    }
+    return shape;
+  };
+  const Shape shape = withoutTrailingOnes(x.value.tensor.shape());
   const int kind = below(tame_ ? 3 : 4);
   const BinaryRow& row = binaryRows()[kind];
   const Variable* y = nullptr;
   for (const Variable& other : variables_) {
-    if (other.value.tensor.shape() == x.value.tensor.shape() &&
+    if (withoutTrailingOnes(other.value.tensor.shape()) == shape &&
         other.value.tensor.type() == x.value.tensor.type() && chance(70)) {
       y = &other;
     }

@@ -4,6 +4,7 @@
 // same structure and other numbers. Differential.h compares the runs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -79,6 +80,11 @@ class RandomProgram {
   static std::optional<Shape> broadcastOf(const Shape& a, const Shape& b);
   const Variable* compatible(const Variable& with, bool sameType);
   std::vector<int> anyAxes(int rank);
+  // Along axis 0 a scalar is a line of one element.
+  int anyAxis(const Shape& shape) { return below(std::max(shape.ndim(), 1)); }
+  static Dim lengthOf(const Shape& shape, int axis) {
+    return axis < shape.ndim() ? shape[axis] : 1;
+  }
   double anyNumber();
   // f(number) of any of the types that operators take, not 0 unless it may be.
   template <class F>

@@ -73,6 +73,8 @@ TEST(MalformedGraph, IsRejected) {
        "2:8: rand: s64[] x s64[] x s64[] x s64[]: f32 numbers take 2 offsets"},
       {"mul %x, %n", "rand %i, %i, %i {dtype=s32, shape=[4,8]}",
        "2:8: rand: s64[] x s64[] x s64[]: s32 numbers take 1 offset"},
+      {"mul %x, %n", "rand %i, %i {dtype=f32, shape=[4,8]}",
+       "2:8: rand: s64[] x s64[]: the seed and offsets are scalars of u64"},
       {"%n : f32[4,8]", "%n : f32[8,4]", "2:8: the type is f32[4,8], not f32[8,4]"},
       {"%n : f32[4,8]", "%n : f64[4,8]", "2:8: the type is f32[4,8], not f64[4,8]"},
       {"%n : f32[4,8]", "%n : f32[4,8", "3:3: expected \"]\", not \"%1\""},

@@ -210,6 +210,14 @@ TEST(Inference, ErrorsNameOpTypesAndRule) {
             "reshape: f32[3,4]: has 12 elements, (5) has 5");
   EXPECT_EQ(inferenceError(Op::Transpose, {a}, Attrs(std::vector<Dim>{0, 0})),
             "transpose: f32[3,4]: axes (0, 0) are no permutation of its 2 dimensions");
+  const ValueType seed{dtype::u64, {}}, words{dtype::u64, {1}}, truth{dtype::b8, {}};
+  const Attrs drawn({static_cast<Dim>(dtype::f32), 4, 8});
+  const std::string rule = ": the seed and offsets are scalars of u64";
+  EXPECT_EQ(inferenceError(Op::Random, {seed, seed, seed}, drawn), "no error");
+  EXPECT_EQ(inferenceError(Op::Random, {seed, truth}, drawn), "rand: u64[] x b8[]" + rule);
+  EXPECT_EQ(inferenceError(Op::Random, {c, seed}, drawn), "rand: s32[3,4] x u64[]" + rule);
+  EXPECT_EQ(inferenceError(Op::Random, {seed, seed, words}, drawn),
+            "rand: u64[] x u64[] x u64[1]" + rule);
   EXPECT_EQ(inferenceError(Op::Sum, {a}, {0, 2}), "sum: f32[3,4]: axis 2 is out of range");
   EXPECT_EQ(inferenceError(Op::Concatenate, {a, b}, {0}),
             "concatenate: f32[3,4] x f32[5,2]: dimensions other than 0 differ");

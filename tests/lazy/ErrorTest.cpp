@@ -232,7 +232,7 @@ TEST_F(Misuse, OfIndices) {
                 "index: s32[3,2]: 2 is out of range for dimension 1 of 2 elements");
   EXPECT_MISUSE(
       f34.flat(range(0, 13)),
-      "flat: index: f32[3,4]: range [0, 13) with stride 1 is empty or out of range for its 12 "
+      "flat: f32[3,4]: range [0, 13) with stride 1 is empty or out of range for its 12 "
       "elements");
   EXPECT_MISUSE(fromScalar(1.0)(1),
                 "index: f32[]: 1 is out of range for dimension 0 of 1 elements");
@@ -253,7 +253,7 @@ TEST_F(Misuse, OfIndices) {
   EXPECT_MISUSE(f34(range(0, 3, 0)),
                 "index: f32[3,4]: range [0, 3) with stride 0: must be positive, flip() reverses, "
                 "for dimension 0 of 3 elements");
-  EXPECT_MISUSE(f34.flat(12), "flat: index: f32[3,4]: 12 is out of range for its 12 elements");
+  EXPECT_MISUSE(f34.flat(12), "flat: f32[3,4]: 12 is out of range for its 12 elements");
   EXPECT_MISUSE(f34(f7 > 0.0),
                 "index: f32[3,4]: a mask of 7 elements for dimension 0 of 3 elements");
   EXPECT_MISUSE(full({0, 4}, 1.0)(full({2}, 0)),
@@ -272,13 +272,31 @@ TEST_F(Misuse, OfIndicesInData) {
                 "index: f32[3,4]: 3 is out of range for dimension 0 of 3 elements");
   x = f34.copy();
   EXPECT_MISUSE((x(index) += full({2, 4}, 1.0), x.toHostVector<float>()),
-                "+=: index: f32[3,4]: 3 is out of range for dimension 0 of 3 elements");
+                "+=: f32[3,4]: 3 is out of range for dimension 0 of 3 elements");
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor nans = Tensor::fromVector(std::vector<float>{0, nan, 1});
   EXPECT_MISUSE(s34(span, nans).toHostVector<int>(),
                 "index: s32[3,4]: NaN is out of range for dimension 1 of 4 elements");
   EXPECT_MISUSE(f34.flat(nans).toHostVector<float>(),
-                "flat: index: f32[12]: NaN is out of range for dimension 0 of 12 elements");
+                "flat: f32[3,4]: NaN is out of range for its 12 elements");
+  const Tensor twelve = Tensor::fromVector(std::vector<int>{12});
+  EXPECT_MISUSE(f34.flat(twelve).toHostVector<float>(),
+                "flat: f32[3,4]: 12 is out of range for its 12 elements");
+  x = f34.copy();
+  EXPECT_MISUSE((x.flat(twelve) = 1.0, x.toHostVector<float>()),
+                "index: f32[3,4]: 12 is out of range for its 12 elements");
+  x = f34.copy();
+  EXPECT_MISUSE((x.flat(twelve) += 1.0, x.toHostVector<float>()),
+                "+=: f32[3,4]: 12 is out of range for its 12 elements");
+  EXPECT_MISUSE(f34(range(0, 2)).flat(twelve).toHostVector<float>(),
+                "flat: f32[2,4]: 12 is out of range for its 8 elements");
+  const Tensor line = f34.flatten();
+  EXPECT_MISUSE(line(twelve).toHostVector<float>(),
+                "index: f32[12]: 12 is out of range for dimension 0 of 12 elements");
+  const Tensor largest = Tensor::fromVector(std::vector<unsigned long long>{~0ULL});
+  EXPECT_MISUSE(s34(largest).toHostVector<int>(),
+                "index: s32[3,4]: 9223372036854775807 or more is out of range for dimension 0 of 3 "
+                "elements");
 }
 
 // Whoever reads a view, the line is that of the index, and never one of ours.
@@ -298,10 +316,10 @@ TEST_F(Misuse, OfIndicesOfSparseMatrices) {
   const Tensor two = full({2}, 1.0), good = Tensor::fromVector(std::vector<int>{0, 1});
   const Tensor bad = Tensor::fromVector(std::vector<int>{1, 9});
   const std::string row =
-      "Tensor: row of a sparse matrix: index: s64[2]: 9 is out of range for dimension 0 of 2 "
+      "Tensor: row of a sparse matrix: s64[2]: 9 is out of range for dimension 0 of 2 "
       "elements";
   const std::string column =
-      "Tensor: column of a sparse matrix: index: s64[3]: 9 is out of range for dimension 0 of 3 "
+      "Tensor: column of a sparse matrix: s64[3]: 9 is out of range for dimension 0 of 3 "
       "elements";
   const Tensor image = full({3, 2}, 1.0), offsets = Tensor::fromVector(std::vector<int>{0, 1, 2});
   EXPECT_MISUSE(Tensor(2, 3, two, bad, good, StorageType::COO).toHostVector<float>(), row);

@@ -30,7 +30,7 @@ TEST(LateErrors, OfASparseMatrixNameItsConstruction) {
   const Tensor matrix(2, 3, two, bad, good, StorageType::COO);
   const Tensor read = matrix.astype(dtype::f64);
   EXPECT_EQ(errorOf([&] { read.toHostVector<double>(); }),
-            "Tensor: row of a sparse matrix: index: s64[2]: 9 is out of range for dimension 0 of 2 "
+            "Tensor: row of a sparse matrix: s64[2]: 9 is out of range for dimension 0 of 2 "
             "elements, at tests/lazy/LateErrorTest.cpp:" +
                 std::to_string(line));
 }

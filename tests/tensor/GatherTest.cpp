@@ -131,7 +131,7 @@ TEST(Gather, OutOfRangeIsAnErrorOfTheRead) {
         const Tensor y = gather(x, indices({count}, at), 0);
         (y + 1.0).toHostVector<float>();
       });
-      EXPECT_EQ(error, "gather: index: f32[50]: " + std::to_string(bad) +
+      EXPECT_EQ(error, "gather: f32[50]: " + std::to_string(bad) +
                            " is out of range for dimension 0 of 50 elements, at "
                            "tests/tensor/GatherTest.cpp:" +
                            line);

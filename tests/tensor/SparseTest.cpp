@@ -93,9 +93,8 @@ TEST(Sparse, Misuse) {
       errorOf([&] {
         Tensor(2, 2, values, ints({0, 2}), ints({0, 1}), StorageType::COO).toHostVector<float>();
       }),
-      HasSubstr(
-          "Tensor: row of a sparse matrix: index: s64[2]: 2 is out of range for dimension 0 of 2 "
-          "elements, at "));
+      HasSubstr("Tensor: row of a sparse matrix: s64[2]: 2 is out of range for dimension 0 of 2 "
+                "elements, at "));
 }
 
 }  // namespace

@@ -216,6 +216,35 @@ TEST(Values, AssignmentKeepsShapeAndDtypeOrThrows) {
 }
 
 // What is written through an index is cast first, whatever the index.
+TEST(Values, UpdatesKeepTheirShapeWhateverOnesAreBehind) {
+  const Tensor x = counting({2, 3});
+  Tensor number = fromScalar(0.0), total = sum(x);
+  number += x(0, 1);
+  EXPECT_EQ(number.shape(), Shape());
+  EXPECT_EQ(number.scalar<float>(), 2);
+  total += x(1, 0);
+  total -= x(0, 1);
+  total *= x(0, 2);
+  total /= x(0, 1);
+  EXPECT_EQ(total.shape(), Shape());
+  EXPECT_EQ(total.scalar<float>(), 28);
+  Tensor line = counting({3}), column = counting({3, 1});
+  line += column;
+  EXPECT_EQ(line.shape(), Shape({3}));
+  EXPECT_THAT(floats(line), ElementsAre(0, 2, 4));
+  column *= line;
+  EXPECT_EQ(column.shape(), Shape({3, 1}));
+  EXPECT_THAT(floats(column), ElementsAre(0, 2, 8));
+  line += full({1, 1, 1}, 1.0);
+  EXPECT_THAT(floats(line), ElementsAre(1, 3, 5));
+  line(span) -= column;
+  EXPECT_THAT(floats(line), ElementsAre(1, 1, -3));
+  EXPECT_THAT(errorOf([&] { line += full({3, 2, 1}, 1.0); }),
+              HasSubstr("+=: f32[3] x f32[3,2,1]: the shape would change"));
+  EXPECT_THAT(errorOf([&] { number += full({2}, 1.0); }),
+              HasSubstr("+=: f32[] x f32[2]: the shape would change"));
+}
+
 TEST(Values, UpdatesThroughIndicesCastToTheTensor) {
   const Tensor at = Tensor::fromVector(std::vector<int>{0, 1});
   for (const Index& index : {Index(at), Index(range(0, 2))}) {

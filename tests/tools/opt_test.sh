@@ -221,6 +221,16 @@ run 1 opt --verify overlapping.flir
 says err "fl: overlapping.flir: not valid: temporaries 0 and 1 overlap"
 run 1 opt --verify bad.flir
 says err 'fl: bad.flir:3:8: "frob" is no op'
+cat >draw.flir <<'END'
+graph @f(%seed: number u64, %offset: number b8) {
+  %0 = rand %seed, %offset {dtype=f32, shape=[4,8]} : f32[4,8]
+  return %0
+}
+END
+run 1 opt --verify draw.flir
+says err "fl: draw.flir:2:8: rand: u64[] x b8[]: the seed and offsets are scalars of u64"
+says err "  %0 = rand %seed, %offset {dtype=f32, shape=[4,8]} : f32[4,8]"
+says err "       ^"
 run 1 opt --verify mutated_store.flir
 says err "fl: mutated_store.flir: not valid: %99 is not defined and a stage uses it"
 prints_nothing out
