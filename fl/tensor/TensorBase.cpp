@@ -219,9 +219,7 @@ void* Tensor::hostCopy() const {
   FL_API_ENTRY();
   if (isEmpty()) return nullptr;
   void* data = std::malloc(bytes());
-  if (!data) {
-    throw std::bad_alloc();
-  }
+  if (!data) throw std::bad_alloc();
   toHost(data);
   return data;
 }
@@ -378,9 +376,21 @@ void detail::writeStorage(TensorStorage& storage, TensorValue value) {
   }
 }
 
+namespace {
+
+// By the backend's virtual, which may be a researcher's own.
+Tensor updated(ir::Op op, const Tensor& lhs, const Tensor& rhs) {
+  TensorBackend& backend = defaultTensorBackend();
+  if (op == ir::Op::Add) return backend.add(lhs, rhs);
+  if (op == ir::Op::Sub) return backend.sub(lhs, rhs);
+  return op == ir::Op::Mul ? backend.mul(lhs, rhs) : backend.div(lhs, rhs);
+}
+
+}  // namespace
+
 Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs) {
   if (!view_) {
-    Tensor updated = detail::binary(op, *this, rhs);
+    const Tensor updated = fl::updated(op, *this, rhs);
     FL_USER_CHECK(updated.shape() == shape(), describeCall("", ""), ": the shape would change");
     setValue(updated.value());
     return *this;
@@ -391,7 +401,7 @@ Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs) {
   if (accumulates(op)) {
     put(op == ir::Op::Sub ? negative(shaped) : shaped, detail::Write::Add);
   } else {
-    write(detail::binary(op, *this, shaped));
+    write(updated(op, *this, shaped));
   }
   return *this;
 }
@@ -404,7 +414,7 @@ bool Tensor::accumulates(ir::Op op) const {
 Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
   if (view_) return updateInPlace(op, detail::filled(shape(), rhs.cast(type())));
   const dtype common = isFloating(type()) || !isFloating(rhs.type()) ? type() : dtype::f32;
-  write(detail::binary(op, detail::castTo(*this, common), detail::numberTensor(rhs.cast(common))));
+  write(updated(op, detail::castTo(*this, common), detail::numberTensor(rhs.cast(common))));
   return *this;
 }
 
