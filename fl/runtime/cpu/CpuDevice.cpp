@@ -18,6 +18,7 @@
 #include "fl/runtime/cpu/CodeLoader.h"
 #include "fl/runtime/cpu/CodeNames.h"
 #include "fl/runtime/cpu/LaunchShape.h"
+#include "fl/runtime/cpu/PerfDump.h"
 #include "fl/runtime/cpu/RowChunks.h"
 #include "fl/tile/HostTarget.h"
 #include "fl/tile/TileInterpreter.h"
@@ -48,6 +49,7 @@ class CpuKernel : public DeviceKernel {
     code_ = LoadedCode::load(artifact);
     if (flags().jitNames == "on") {
       name_.emplace(kernelLabel(kernel_), code_->memory(), code_->bytes());
+      dumpForPerf(kernelLabel(kernel_), code_->memory(), code_->bytes());
     }
     entry_.store(code_->entry(), std::memory_order_release);
   }
