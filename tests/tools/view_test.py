@@ -306,6 +306,72 @@ def test_large_graph(browser):
     assert page.off_centre("#after g.unit.selected") < 20
 
 
+def node_data(path, plan, name):
+    """Of the last stage of the plan: {node: value}."""
+    data = json.loads(pathlib.Path(path).read_text())[f"{plan['name']} {plan['stages'][-1]['name']}"]
+    expect(data["name"], name)
+    expect([item["stop"] for item in data["gradient"]], [0, 1])
+    return {node: result["value"] for node, result in data["results"].items()}
+
+
+def test_model_explorer():
+    """The graphs are the page's stages; launches lead to kernels, and data names nodes that exist."""
+    run(FL, "run", "graph.flir", FL_DUMP="explored")
+    command = (FL, "view", "--time=2", "--model_explorer=plans.json", "explored")
+    expect(run(*command).stdout, "plans.json\nplans.bytes.json\nplans.times.json\n")
+    run(FL, "view", "--page=explored.html", "explored")
+    (plan,) = plans_of("explored.html")
+    collection = json.loads(pathlib.Path("plans.json").read_text())
+    expect(collection["label"], "fl")
+    graphs = {graph["id"]: graph for graph in collection["graphs"]}
+    expect(len(graphs), len(collection["graphs"]))
+    last = len(plan["stages"]) - 1
+    stages = [i for i, stage in enumerate(plan["stages"]) if "same" not in stage or i == last]
+    names = [f"plan0000 {plan['stages'][i]['name']}" for i in stages]
+    expect([name for name in graphs if not re.search(r" k\d+$", name)], names)
+    for index, name in zip(stages, names):
+        items = whole_stage(plan, index)["items"]
+        nodes = {node["id"]: node for node in graphs[name]["nodes"]}
+        expect(list(nodes), [item["name"] for item in items])
+        for item, node in zip(items, nodes.values()):
+            sources = [edge["sourceNodeId"] for edge in node["incomingEdges"]]
+            expect(sources, [items[operand]["name"] for operand in item.get("in", [])])
+            expect(node["namespace"], f"kernel {item['group']}" if "group" in item else "")
+            for kernel in node.get("subgraphIds", []):
+                bodies = plan["kernels"][item["kernel"]]["items"]
+                expect([each["id"] for each in graphs[kernel]["nodes"]],
+                       [each["name"] for each in bodies])
+    fused = graphs[f"plan0000 {plan['stages'][stage_number(plan, 'fuse')]['name']}"]
+    expect(fused["groupNodeAttributes"]["kernel 0"]["space"], "space=(3, 8) reduced=[0]")
+    product = next(node for node in fused["nodes"] if node["label"] == "matmul")
+    expect(product["outputsMetadata"][0]["attrs"], [{"key": "type", "value": "f32[3,8]"}])
+    steps = {item["name"]: item["bytes"] for item in whole_stage(plan, last)["items"]}
+    expect(node_data("plans.bytes.json", plan, "bytes"), steps)
+    times = node_data("plans.times.json", plan, "microseconds")
+    assert times and set(times) <= set(steps) and all(time > 0 for time in times.values()), times
+    # Without times there are none.
+    expect(run(FL, "view", "--model_explorer=one.json", "graph.flir").stdout,
+           "one.json\none.bytes.json\n")
+
+
+def test_help():
+    """Each subcommand tells of its own flags and of no others, and takes no others."""
+    for command, flags in (
+        ("opt", "budget emit list pass skip stop_after verify"),
+        ("run", "backend check device extents inputs outputs seed time tolerance"),
+        ("memory", ""), ("view", "dot model_explorer page time"), ("reduce", "command"),
+        ("bisect", "inputs seed tolerance"), ("doc", ""),
+    ):
+        text = run(FL, command, "--help").stdout
+        assert text.startswith(f"usage: fl {command} "), text
+        expect(re.findall(r"^  --(\w+)=", text, re.MULTILINE), flags.split())
+    for command, flag in (("view", "seed=3"), ("bisect", "time=3"), ("memory", "dot"),
+                          ("bisect", "emit=llvm"), ("run", "page=x.html")):
+        name = flag.split("=")[0]
+        words = f"fl: --{name}: is no flag of fl {command}; fl {command} --help lists them"
+        expect(run(FL, command, f"--{flag}", "graph.flir", code=1).stderr.strip(), words)
+
+
 def svg_of(path, dot):
     pathlib.Path(path).write_text(dot)
     return run("dot", "-Tsvg", path).stdout
@@ -352,6 +418,10 @@ def test_errors():
         (["--dot", "groups.flir"], 'groups.flir:1:35: "exp%7" is no node'),
         (["--page=nowhere/page.html", "graph.flir"], "nowhere/page.html: cannot be written: "),
         (["--time=-1", "graph.flir"], "--time: -1 is negative"),
+        (["--dot", "--time=1", "graph.flir"], "--dot: takes no other flag"),
+        (["--model_explorer=x.json", "--page=x.html", "graph.flir"],
+         "--model_explorer: writes no page"),
+        (["--model_explorer=x", "graph.flir"], "--model_explorer: x: not a .json"),
         (["--time=1", "kernel.flir"], "--time: kernel.flir has no schedule to run"),
         (["--time=1", "lookup.flir"], "--time: lookup.flir does not run on drawn inputs: a lookup"),
     ):
@@ -369,7 +439,9 @@ def main():
     pathlib.Path("kernel.flir").write_text(KERNEL)
     test_dot()
     test_errors()
+    test_help()
     test_changes()
+    test_model_explorer()
     with Browser() as browser:
         test_training_step(browser)
         test_large_graph(browser)
