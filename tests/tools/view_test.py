@@ -126,6 +126,16 @@ class Page:
             f"(document.querySelector({json.dumps(pane + ' svg > g')}).getCTM())"
         )
 
+    def in_sight(self, pane, selector):
+        """The keys of the elements that lie, in part at least, in the pane."""
+        return self.browser.run(
+            "((a, b) => [...document.querySelectorAll(b)].filter(e => {"
+            " const r = e.getBoundingClientRect(), s = document.querySelector(a + ' svg')"
+            ".getBoundingClientRect(); return r.bottom > s.top && r.top < s.bottom"
+            " && r.right > s.left && r.left < s.right; }).map(e => e.dataset.key))"
+            f"({json.dumps(pane)}, {json.dumps(selector)})"
+        )
+
     def off_centre(self, selector):
         """How far, in pixels, the element is from the middle of its pane."""
         return self.browser.run(
@@ -263,6 +273,45 @@ def test_changes():
     cse = whole_stage(plan, stage_number(plan, "cse"))["items"]
     shown = [(item["name"], item.get("before"), item.get("change")) for item in cse]
     expect(shown, [("%p0", 0, None), ("%0", 1, None), ("%1", 3, "changed"), ("%2", 4, None)])
+
+
+def far_changes():
+    """A chain of which cse changes two places, both below what is in sight at first."""
+    lines = []
+
+    def node(text):
+        lines.append(f"  %{len(lines)} = {text} : f32[4,8]\n")
+        return f"%{len(lines) - 1}"
+
+    last = "%x"
+    for i in range(80):
+        last = node(f"{('exp', 'tanh')[i % 2]} {last}")
+        if i in (40, 70):
+            last = node("add {}, {}".format(*(node(f"mul {last}, {last}") for _ in range(2))))
+    return f"graph @f(%x: f32[4,8]) {{\n{''.join(lines)}  return {last}\n}}\n"
+
+
+def test_changes_in_sight(browser):
+    """One that changed is in sight, how many are not is said, and a click goes to them in turn."""
+    pathlib.Path("far.flir").write_text(far_changes())
+    run(FL, "view", "--page=far.html", "far.flir")
+    (plan,) = plans_of("far.html")
+    page = Page(browser, "far.html")
+    page.go_to(stage_number(plan, "cse"))
+    for pane, kind in (("#before", "gone"), ("#after", "changed")):
+        units = f"{pane} g.unit.{kind}"
+        expect(page.count(units), 2)
+        (first,) = page.in_sight(pane, units)
+        expect(page.text(f"{pane} button.outside"), "1 marked outside")
+        page.browser.click(f"{pane} button.outside")
+        (second,) = page.in_sight(pane, units)
+        assert first != second, (first, second)
+        page.browser.click(f"{pane} button.outside")
+        expect(page.in_sight(pane, units), [first])
+    page.browser.turn_wheel("#after svg", 2000)
+    expect(len(page.in_sight("#after", "#after g.unit.changed")), 2)
+    shown = "getComputedStyle(document.querySelector('#after button.outside')).display"
+    expect(page.browser.run(shown), "none")
 
 
 def large_graph(layers):
@@ -444,6 +493,7 @@ def main():
     test_model_explorer()
     with Browser() as browser:
         test_training_step(browser)
+        test_changes_in_sight(browser)
         test_large_graph(browser)
         test_other_forms(browser)
         expect(browser.errors, [])
