@@ -31,9 +31,7 @@ std::pair<const void*, const char*> placeOf(const CallSite& site) {
 std::optional<ir::Schedule> findSchedule(Store& store, const std::string& key,
                                          const ir::Graph& graph) {
   const std::optional<std::string> entry = store.find(key);
-  if (!entry) {
-    return std::nullopt;
-  }
+  if (!entry) return std::nullopt;
   const size_t line = entry->find('\n') + 1;
   std::istringstream nodes(entry->substr(0, line));
   ir::Schedule schedule = ir::parseSchedule(entry->substr(line));
