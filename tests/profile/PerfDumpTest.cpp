@@ -70,6 +70,8 @@ TEST(PerfDumpTest, HasTheKernelsOfAProgramByName) {
   const std::string dump = dumpOf(folder);
   const auto header = structAt<FileHeader>(dump, 0);
   EXPECT_EQ(header.magic, 0x4A695444u);
+  EXPECT_EQ(header.totalSize, sizeof(FileHeader));
+  EXPECT_EQ(header.flags, 0u);
   EXPECT_EQ(header.process, static_cast<uint32_t>(getpid()));
   std::map<std::string, CodeLoad> kernels;
   for (size_t at = header.totalSize; at < dump.size();) {

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 
 #include "fl/base/Log.h"
 #include "llvm/ExecutionEngine/Orc/Shared/PerfSharedStructs.h"
@@ -38,6 +40,18 @@ uint32_t sizeOf(const PerfJITCodeLoadRecord& record) {
   return static_cast<uint32_t>(fixed + record.Name.size() + 1 + record.CodeSize);
 }
 
+// LLVM 19 leaves the flags undefined that end the head of the file; perf takes none but 0.
+void clearFlags() {
+  constexpr char kNone[8] = {};
+  const std::string name = "/jit-" + std::to_string(getpid()) + ".dump";
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // the folder's own descriptor
+    const std::string path = std::filesystem::read_symlink(entry, gone);
+    if (!path.ends_with(name)) continue;
+    std::fstream(path, std::ios::in | std::ios::out).seekp(32).write(kNone, sizeof(kNone));
+  }
+}
+
 }  // namespace
 
 void dumpForPerf(const std::string& name, const void* address, size_t size) {
@@ -55,6 +69,7 @@ void dumpForPerf(const std::string& name, const void* address, size_t size) {
   PerfJITRecordBatch batch = {};
   batch.CodeLoadRecords.push_back(std::move(record));
   call<shared::SPSError(shared::SPSPerfJITRecordBatch)>(llvm_orc_registerJITLoaderPerfImpl, batch);
+  [[maybe_unused]] static const bool isValid = (clearFlags(), true);  // now that the head is there
 }
 
 }  // namespace fl::runtime::cpu
