@@ -2,7 +2,7 @@
 //
 // `perf record -k mono PROGRAM`, then `perf inject --jit -i perf.data -o named.data`, and perf
 // knows the code of named.data, also where one kernel lay after another in the same memory. The
-// file is .debug/jit/*/jit-PID.dump in the folder JITDUMPDIR, or else the home folder.
+// file is .debug/jit/*/jit-PID.dump of the folder JITDUMPDIR, a whole path, or of the home folder.
 #pragma once
 
 #include <cstddef>
