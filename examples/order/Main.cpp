@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "fl/fl.h"
-#include "fl/planner/Dependencies.h"
 #include "fl/research.h"
 
 std::vector<int> newestFirst(const fl::ir::Schedule& schedule) {
