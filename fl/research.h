@@ -7,6 +7,7 @@
 #include "fl/codegen/Rewrite.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/ir/Op.h"
+#include "fl/planner/Dependencies.h"
 #include "fl/planner/Extensions.h"
 #include "fl/runtime/Counters.h"
 #include "fl/tensor/ForwardingBackend.h"

@@ -10,10 +10,10 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/codegen/Compilation.h"
+#include "tools/Arguments.h"
 #include "tools/Files.h"
 #include "tools/GraphEdit.h"
 #include "tools/Program.h"
@@ -185,11 +185,11 @@ class Bisection {
 }  // namespace
 
 int runBisect(int argc, char** argv) {
-  const std::vector<char*> arguments = parseCommandLine(
+  const std::vector<char*> arguments = parseArguments(
       "fl bisect [flags] GRAPH.flir\n\nFinds the first pass after which the graph's results are "
       "not those of the device ref, or emit,\nthe making of machine code, and the first value "
-      "that is wrong then.\nInputs and tolerance are given as to fl run.",
-      __FILE__, argc, argv);
+      "that is wrong then.",
+      __FILE__, {"inputs", "seed", "tolerance"}, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "bisect: expected one file");
   const std::string path = arguments[1], text = readInput(path);
   const std::string form = parseInput(path, text, formOf);

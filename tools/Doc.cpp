@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Op.h"
+#include "tools/Arguments.h"
 
 namespace fl::tools {
 namespace {
@@ -145,9 +145,9 @@ constexpr Page kPages[] = {
 }  // namespace
 
 int runDoc(int argc, char** argv) {
-  const std::vector<char*> arguments = parseCommandLine(
+  const std::vector<char*> arguments = parseArguments(
       "fl doc ops|passes|flags\n\nPrints a page of docs/ that a table of the source makes.",
-      __FILE__, argc, argv);
+      __FILE__, {}, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "doc: expected one of ops, passes and flags");
   for (const Page& page : kPages) {
     if (std::string(arguments[1]) == page.name) {

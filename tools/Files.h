@@ -22,8 +22,8 @@ std::string reasonOf(const InternalError& error);
 
 // What a text begins with: graph, schedule or kernel. Throws ParseError for anything else.
 std::string formOf(const std::string& text);
-// A schedule that may run: also its temporaries have places that do not overlap. They have them from
-// the pass `pack` on; before, each gets memory of its own. Throws as ir::parseSchedule.
+// A schedule that may run: also its temporaries have places that do not overlap. They have them
+// from the pass `pack` on; before, each gets memory of its own. Throws as ir::parseSchedule.
 ir::Schedule parsePackedSchedule(const std::string& text);
 
 // parse(text), for text that was read from `path`. Throws std::runtime_error that says where it is

@@ -26,19 +26,28 @@ bool takesIndices(ir::Op op) {
   return op == ir::Op::Gather || op == ir::Op::Scatter || op == ir::Op::ScatterAdd;
 }
 
-// A box begins at 0, or where one that runs backwards reaches 0.
-void fitBox(const ir::Graph& graph, const ir::Node& node, const std::vector<bool>& drawn,
-            std::vector<NpyArray>* inputs) {
+// Calls visit(start, size, stride, dimension) for each dimension of the box of a slice or update.
+template <typename Visit>
+void forEachStart(const ir::Graph& graph, const ir::Node& node, Visit&& visit) {
   const bool slices = node.op == ir::Op::Slice;
   const Shape& sizes = slices ? node.type.shape : graph.type(node.operands[1]).shape;
   const int rank = sizes.ndim();
   for (int i = 0; i < rank; ++i) {
-    const ir::ValueId start = node.operands[(slices ? 1 : 2) + i];
-    const Dim stride = node.attrs[1 + (slices ? rank : 0) + i];
-    if (graph.isParameter(start) && drawn[start]) {
-      setStart(&(*inputs)[start], stride < 0 ? std::max<Dim>(sizes[i] - 1, 0) * -stride : 0);
-    }
+    visit(node.operands[(slices ? 1 : 2) + i], sizes[i], node.attrs[1 + (slices ? rank : 0) + i],
+          i);
   }
+}
+
+bool hasBox(ir::Op op) { return op == ir::Op::Slice || op == ir::Op::Update; }
+
+// A box begins at 0, or where one that runs backwards reaches 0.
+void fitBox(const ir::Graph& graph, const ir::Node& node, const std::vector<bool>& drawn,
+            std::vector<NpyArray>* inputs) {
+  forEachStart(graph, node, [&](ir::ValueId start, Dim size, Dim stride, int) {
+    if (graph.isParameter(start) && drawn[start]) {
+      setStart(&(*inputs)[start], stride < 0 ? std::max<Dim>(size - 1, 0) * -stride : 0);
+    }
+  });
 }
 
 // The parameter whose elements a value has, under another index or dtype.
@@ -126,7 +135,7 @@ void fitGathers(const ir::Schedule& schedule, const Launch& launch, const std::v
 void fitInputs(const ir::Graph& graph, const std::vector<bool>& drawn,
                std::vector<NpyArray>* inputs) {
   for (const ir::Node& node : graph.nodes()) {
-    if (node.op == ir::Op::Slice || node.op == ir::Op::Update) {
+    if (hasBox(node.op)) {
       fitBox(graph, node, drawn, inputs);
     } else if (takesIndices(node.op)) {
       const std::optional<ir::ValueId> source = sourceOf(graph, node.operands[1]);
@@ -159,6 +168,26 @@ void fitInputs(const ir::Schedule& schedule, const std::vector<bool>& drawn,
         drawn[call.operands[1].index]) {
       wrapIndices(&(*inputs)[call.operands[1].index], call.operandTypes[0].shape[call.attrs[0]]);
     }
+  }
+}
+
+void checkBoxes(const ir::Graph& graph, const std::vector<NpyArray>& inputs) {
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const ir::Node& node = graph.nodes()[i];
+    if (!hasBox(node.op)) continue;
+    const Shape& shape = graph.type(node.operands[0]).shape;
+    forEachStart(graph, node, [&](ir::ValueId start, Dim size, Dim stride, int dimension) {
+      FL_USER_CHECK(graph.isParameter(start) && graph.parameters()[start].number,
+                    ir::opName(node.op), " %", i,
+                    ": its starts have to be parameters that are numbers");
+      const Dim first = numberOf(inputs[start]).toInt(), extent = shape[dimension];
+      const Dim reach = stride * (size - 1);  // no more than the extent
+      const bool fits =
+          first >= std::max<Dim>(0, -reach) && first < extent - std::max<Dim>(0, reach);
+      FL_USER_CHECK(fits || node.type.shape.elements() == 0 || size == 0, "the number given as p",
+                    start, ", ", first, ", lets ", ir::opName(node.op), " %", i,
+                    " reach out of the ", extent, " elements of dimension ", dimension);
+    });
   }
 }
 

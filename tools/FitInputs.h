@@ -16,8 +16,9 @@ void fitInputs(const ir::Graph& graph, const std::vector<bool>& drawn,
 void fitInputs(const ir::Schedule& schedule, const std::vector<bool>& drawn,
                std::vector<NpyArray>* inputs);
 
-// Throws std::invalid_argument if the inputs that are numbers make a launch touch elements outside
-// a buffer.
+// Throws std::invalid_argument if the inputs that are numbers make a slice, an update or a launch
+// touch elements outside of what it reads or writes; and if a start is no such input.
+void checkBoxes(const ir::Graph& graph, const std::vector<NpyArray>& inputs);
 void checkBoxes(const ir::Schedule& schedule, const std::vector<NpyArray>& inputs);
 
 }  // namespace fl::tools

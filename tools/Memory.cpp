@@ -3,12 +3,12 @@
 #include <iostream>
 #include <vector>
 
-#include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Text.h"
 #include "fl/view/Timeline.h"
 #include "nlohmann/json.hpp"
+#include "tools/Arguments.h"
 #include "tools/Files.h"
 
 namespace fl::tools {
@@ -27,10 +27,10 @@ ir::Schedule readPlan(const std::string& path) {
 }  // namespace
 
 int runMemory(int argc, char** argv) {
-  const std::vector<char*> arguments = parseCommandLine(
+  const std::vector<char*> arguments = parseArguments(
       "fl memory FILE.flir   (- reads standard input)\n\nPrints what a schedule, or that of "
       "a graph, has in its arena at each step, as JSON,\nwhich tools/memory_timeline.py draws.",
-      __FILE__, argc, argv);
+      __FILE__, {}, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "memory: expected one file");
   std::cout << view::timelineOf(readPlan(arguments[1])).dump(1) << "\n";
   return 0;

@@ -3,13 +3,13 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
-#include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/codegen/cuda/Emitter.h"
 #include "fl/ir/Text.h"
 #include "fl/tile/HostTarget.h"
+#include "tools/Arguments.h"
 #include "tools/Files.h"
 #include "tools/mlir/GraphJit.h"
 
@@ -161,11 +161,11 @@ std::string optimize(const std::string& path) {
 }  // namespace
 
 int runOpt(int argc, char** argv) {
-  const std::vector<char*> arguments = parseCommandLine(
+  const std::vector<char*> arguments = parseArguments(
       "fl opt [flags] FILE.flir   (- reads standard input)\n\nTakes one flag, or "
       "--skip with --stop_after or --emit, and --budget with any but --list and --verify. Those\n"
       "are for all forms, --pass is for graphs and schedules, the others for graphs.",
-      __FILE__, argc, argv);
+      __FILE__, {}, argc, argv);
   checkFlags(arguments.size() - 1);
   if (absl::GetFlag(FLAGS_list)) {
     std::cout << listPasses();

@@ -118,6 +118,7 @@ class GraphProgram : public Program {
 
   std::unique_ptr<LoadedProgram> load(const std::string& backend, const std::string& device,
                                       const std::vector<NpyArray>& inputs) const override {
+    checkBoxes(graph_, inputs);
     if (throughMlir(backend, device)) return loadMlir(graph_, inputs);
     return std::make_unique<LoadedGraph>(graph_, backend, device, inputs);
   }

@@ -15,9 +15,9 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_replace.h"
-#include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/ir/Text.h"
+#include "tools/Arguments.h"
 #include "tools/Files.h"
 #include "tools/GraphEdit.h"
 
@@ -327,10 +327,10 @@ class Reducer {
 }  // namespace
 
 int runReduce(int argc, char** argv) {
-  const std::vector<char*> arguments = parseCommandLine(
+  const std::vector<char*> arguments = parseArguments(
       "fl reduce --command='COMMAND {}' GRAPH.flir\n\nThe command runs in a shell, {} being the "
       "path of a candidate, and exits with 0 if the failure shows for it.",
-      __FILE__, argc, argv);
+      __FILE__, {}, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "reduce: expected one file");
   const std::string path = arguments[1], command = absl::GetFlag(FLAGS_command);
   FL_USER_CHECK(command.find("{}") != std::string::npos,

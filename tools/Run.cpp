@@ -13,18 +13,18 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
 #include "fl/codegen/mlir/Jit.h"
 #include "fl/tensor/TensorBackend.h"
+#include "tools/Arguments.h"
 #include "tools/Files.h"
 #include "tools/Program.h"
 #include "tools/Values.h"
 
 ABSL_FLAG(std::string, backend, "lazy", "backend that runs a graph: lazy or eager");
-ABSL_FLAG(std::string, device, "cpu", "device to run on: cpu, ref or null");
+ABSL_FLAG(std::string, device, "cpu", "device to run on: cpu, cuda, ref or null");
 ABSL_FLAG(uint32_t, seed, 0, "seed of the inputs that are drawn: floats normal, integers 0 to 3");
 ABSL_FLAG(std::string, inputs, "",
           "a .npy for each parameter, separated by commas, or a .npz with p0, p1, ...");
@@ -183,7 +183,7 @@ int runRun(int argc, char** argv) {
                             "With FL_EMITTER=mlir it runs graphs through MLIR, lowered by what "
                             "FL_MLIR_PIPELINE says. Ours, which\nis fl-lower within others:\n" +
                             codegen::mlir::kPipeline;
-  const std::vector<char*> arguments = parseCommandLine(usage.c_str(), __FILE__, argc, argv);
+  const std::vector<char*> arguments = parseArguments(usage, __FILE__, {}, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "run: expected one file");
   const std::string path = arguments[1];
   checkFlags();

@@ -8,18 +8,22 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_format.h"
 #include "fl/base/AtomicFile.h"
-#include "fl/base/CommandLine.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Text.h"
 #include "fl/tile/HostTarget.h"
 #include "fl/view/Dot.h"
 #include "fl/view/Page.h"
+#include "tools/Arguments.h"
 #include "tools/Files.h"
+#include "tools/ModelExplorer.h"
 #include "tools/StepTimes.h"
 
 ABSL_FLAG(bool, dot, false, "print a file, of any form, as Graphviz's DOT");
 ABSL_DECLARE_FLAG(int, time);
 ABSL_FLAG(std::string, page, "view.html", "the page to write");
+ABSL_FLAG(std::string, model_explorer, "",
+          "a .json to write in place of a page, for Model Explorer; bytes and times, to colour its "
+          "nodes by, are written beside it, as NAME.bytes.json and NAME.times.json");
 
 namespace fl::tools {
 namespace {
@@ -91,16 +95,48 @@ void timePlan(view::Plan* plan, int runs) {
   plan->times = timeSteps(plan->name, *schedule, runs);
 }
 
+void writePage(const std::vector<view::Plan>& plans) {
+  view::Page page(tile::hostTarget());
+  for (const view::Plan& plan : plans) {
+    page.add(plan);
+  }
+  AtomicFile::write(absl::GetFlag(FLAGS_page), page.html());
+  std::cout << absl::GetFlag(FLAGS_page) << "\n";
+}
+
+void writeForModelExplorer(const std::vector<view::Plan>& plans, const fs::path& path) {
+  FL_USER_CHECK(path.extension() == ".json", "--model_explorer: ", path.string(), ": not a .json");
+  const ModelExplorerFiles files = modelExplorerFiles(plans);
+  const std::pair<const char*, const std::string*> parts[] = {
+      {".json", &files.graphs}, {".bytes.json", &files.bytes}, {".times.json", &files.times}};
+  for (const auto& [extension, text] : parts) {
+    if (text->empty()) continue;
+    const std::string part = fs::path(path).replace_extension(extension);
+    AtomicFile::write(part, *text);
+    std::cout << part << "\n";
+  }
+}
+
+// Of flags that exclude one another.
+void checkFlags() {
+  const bool isPage = absl::GetFlag(FLAGS_page) != "view.html", isTimed = absl::GetFlag(FLAGS_time);
+  const bool explores = !absl::GetFlag(FLAGS_model_explorer).empty();
+  FL_USER_CHECK(!absl::GetFlag(FLAGS_dot) || !(isPage || isTimed || explores),
+                "--dot: takes no other flag");
+  FL_USER_CHECK(!explores || !isPage, "--model_explorer: writes no page");
+}
+
 }  // namespace
 
 int runView(int argc, char** argv) {
-  const std::vector<char*> arguments = parseCommandLine(
+  const std::vector<char*> arguments = parseArguments(
       "fl view [flags] DIR|FILE.flir   (- reads standard input)\n\nShows what FL_DUMP wrote below "
       "DIR, or a graph and what each pass makes of it, in a page for a browser.\n--time=N runs "
       "each "
       "plan N times on drawn inputs and shows the median time of each step.",
-      __FILE__, argc, argv);
+      __FILE__, {"time"}, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "view: expected one folder or file");
+  checkFlags();
   const std::string path = arguments[1];
   if (absl::GetFlag(FLAGS_dot)) {
     FL_USER_CHECK(!fs::is_directory(path), path, ": is a folder; --dot is for a file");
@@ -109,13 +145,13 @@ int runView(int argc, char** argv) {
   }
   const int runs = absl::GetFlag(FLAGS_time);
   FL_USER_CHECK(runs >= 0, "--time: ", runs, " is negative");
-  view::Page page(tile::hostTarget());
-  for (view::Plan& plan : fs::is_directory(path) ? readDump(path) : std::vector{planOf(path)}) {
+  std::vector<view::Plan> plans =
+      fs::is_directory(path) ? readDump(path) : std::vector{planOf(path)};
+  for (view::Plan& plan : plans) {
     if (runs > 0) timePlan(&plan, runs);
-    page.add(plan);
   }
-  AtomicFile::write(absl::GetFlag(FLAGS_page), page.html());
-  std::cout << absl::GetFlag(FLAGS_page) << "\n";
+  const std::string explorer = absl::GetFlag(FLAGS_model_explorer);
+  explorer.empty() ? writePage(plans) : writeForModelExplorer(plans, explorer);
   return 0;
 }
 

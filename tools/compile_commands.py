@@ -37,6 +37,9 @@ def clean(arguments, output_base):
 
 
 def main():
+    if "--help" in sys.argv:
+        print(__doc__)
+        return
     root = pathlib.Path(bazel("info", "workspace"))
     output_base = bazel("info", "output_base")
     graph = json.loads(

@@ -75,6 +75,10 @@ def memory_bound(results):
     return {row.case: row.over("limit") for row in rows_of(results, "kernels", "us", MEMORY_BOUND)}
 
 
+def profiled(results):
+    return {row.case: row.over("limit") for row in rows_of(results, "profile")}
+
+
 def best_peer(bench):
     return lambda results: {row.case: row.over_best_peer() for row in rows_of(results, bench)}
 
@@ -277,6 +281,7 @@ BOUNDS = (
     Bound("train_step / its floor: library calls alone + plan bytes / copy", 1.15, 1.08, floor),
     Bound("recording an operator", 0.3, 0.15, each_of("1000 additions that nothing reads"), "us"),
     Bound("noting the user's line", 0.02, None, each_of("1000 call sites"), "us"),
+    Bound("training step under a profile / without", 1.03, None, profiled),
     Bound("replay of a captured plan, less 100 ns a kernel", 2, 1, replays, "us"),
     Bound("compiling a kernel: median", 5, 2.5, compiling("a kernel, median"), "ms"),
     Bound("compiling a kernel: p95", 15, 8, compiling("a kernel, 95th percentile"), "ms"),

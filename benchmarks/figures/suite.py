@@ -107,6 +107,13 @@ SUITE = (
         peers=True,
     ),
     Benchmark(
+        "profile",
+        "Profiling",
+        "Training steps under a profile (`FL_PROFILE`), in turns with the same without one.",
+        {},
+        limit="without",
+    ),
+    Benchmark(
         "compile_time",
         "First results",
         "Each call in a process of its own: with nothing kept, with the kernels of an earlier"

@@ -29,12 +29,12 @@ ir::Schedule PlanStore::scheduleOf(const ir::Graph& graph, const codegen::Compil
       detail::concat("passes ", kSourceHash, "\n", codegen::extensionsKey(), "lowering ",
                      static_cast<int>(options.lowering), "\nbudget ", options.budget, "\n",
                      ir::printGraph(graph, "g"));
-  if (auto kept = runtime::findSchedule(*store_, key)) {
+  if (auto kept = runtime::findSchedule(*store_, key, graph)) {
     runtime::counters().plansLoaded++;
     return std::move(*kept);
   }
   ir::Schedule schedule = codegen::compile(graph, options).schedule;
-  runtime::insertSchedule(*store_, key, schedule);
+  runtime::insertSchedule(*store_, key, schedule, graph);
   return schedule;
 }
 

@@ -16,7 +16,7 @@ class PlanStore {
   // As FL_CACHE, FL_CACHE_DIR and FL_CACHE_BYTES are then.
   PlanStore();
 
-  // The schedule of `graph`, kept or compiled; its steps have no call sites if it was kept.
+  // The schedule of `graph`, kept or compiled, with call sites of its nodes.
   // Throws what a pass throws.
   ir::Schedule scheduleOf(const ir::Graph& graph, const codegen::CompileOptions& options);
 

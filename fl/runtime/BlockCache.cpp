@@ -38,9 +38,7 @@ bool isWorthSplitting(size_t bytes, size_t wanted) {
 }  // namespace
 
 Block& BlockCache::take(size_t bytes) {
-  if (bytes > kMost) {
-    throw OutOfMemory();
-  }
+  if (bytes > kMost) throw OutOfMemory();
   const SizeClass size =
       bytes <= kMostSmall ? smallSize(bytes) : SizeClass{roundUp(bytes, kPage), kLarge};
   Block* block = size.index == kLarge ? takeLarge(size.bytes) : takeSmall(size.index);
@@ -84,23 +82,17 @@ Block* BlockCache::find(const void* pointer) const {
 
 Block* BlockCache::takeSmall(uint16_t sizeClass) {
   Block* const newest = unused_[sizeClass].older;
-  if (newest == &unused_[sizeClass]) {
-    return nullptr;
-  }
+  if (newest == &unused_[sizeClass]) return nullptr;
   unkeep(*newest);
   return newest;
 }
 
 Block* BlockCache::takeLarge(size_t bytes) {
   const auto found = large_.lower_bound(bytes);
-  if (found == large_.end()) {
-    return nullptr;
-  }
+  if (found == large_.end()) return nullptr;
   Block* block = *found;
   const bool splits = isWorthSplitting(block->bytes, bytes);
-  if (splits && block->bytes > splitLimit) {
-    return nullptr;
-  }
+  if (splits && block->bytes > splitLimit) return nullptr;
   unkeep(*block);
   if (splits) {
     split(*block, bytes);
@@ -115,9 +107,7 @@ Block& BlockCache::takeFromSystem(size_t bytes, uint16_t sizeClass) {
   const bool isShort = static_cast<double>(held + bytes) > most;
   trim(isShort ? 0 : limit_.mostCached(stats_.liveBytes + bytes));
   auto* pointer = static_cast<char*>(functions_->nativeAlloc(bytes));
-  if (pointer == nullptr) {
-    throw OutOfMemory();
-  }
+  if (pointer == nullptr) throw OutOfMemory();
   limit_.took(bytes);
   poison(pointer, bytes);
   return add(pointer, bytes, sizeClass);
@@ -156,9 +146,7 @@ Block& BlockCache::merge(Block& first, Block& second) {
 void BlockCache::trim(size_t mostCached) {
   while (stats_.cachedBytes > mostCached) {
     Block* block = oldest();
-    if (block == nullptr) {
-      return;
-    }
+    if (block == nullptr) return;
     giveToSystem(*block);
   }
 }

@@ -76,9 +76,7 @@ std::string fileOf(const std::string& key, const std::string& value) {
 // The key and value of a file; nothing if it is damaged.
 std::optional<std::pair<std::string, std::string>> entryOf(const std::string& file) {
   Header header;
-  if (file.size() < sizeof(header)) {
-    return std::nullopt;
-  }
+  if (file.size() < sizeof(header)) return std::nullopt;
   std::memcpy(&header, file.data(), sizeof(header));
   const uint64_t body = file.size() - sizeof(header);
   if (std::memcmp(header.format, kFormat, sizeof(kFormat)) != 0 || header.keyBytes > body ||
@@ -125,9 +123,7 @@ uint64_t shrink(const fs::path& folder, uint64_t limit) {
   std::ranges::sort(files, {}, &File::used);
   uint64_t total = totalOf(files);
   for (const File& file : files) {
-    if (total <= limit) {
-      break;
-    }
+    if (total <= limit) break;
     std::error_code ignored;
     fs::remove(file.path, ignored);
     total -= file.bytes;
@@ -144,19 +140,13 @@ const char* environment(const char* name) {
 
 std::unique_ptr<Store> openStore(const std::string& kind) {
   const fs::path folder = cacheFolder();
-  if (flags().cache == "off" || isAnyWrong() || folder.empty()) {
-    return nullptr;
-  }
+  if (flags().cache == "off" || isAnyWrong() || folder.empty()) return nullptr;
   return std::make_unique<Store>(folder / kind, Flags::toInt("FL_CACHE_BYTES", flags().cacheBytes));
 }
 
 fs::path cacheFolder() {
-  if (!flags().cacheFolder.empty()) {
-    return flags().cacheFolder;
-  }
-  if (const char* cache = environment("XDG_CACHE_HOME")) {
-    return fs::path(cache) / "fl";
-  }
+  if (!flags().cacheFolder.empty()) return flags().cacheFolder;
+  if (const char* cache = environment("XDG_CACHE_HOME")) return fs::path(cache) / "fl";
   const char* home = environment("HOME");
   return home ? fs::path(home) / ".cache" / "fl" : fs::path();
 }
@@ -174,18 +164,14 @@ fs::path Store::pathOf(const std::string& key) const {
 std::optional<std::string> Store::find(const std::string& key) {
   const fs::path path = pathOf(key);
   const std::string file = isOurs(folder_) ? readFile(path) : std::string();
-  if (file.empty()) {
-    return std::nullopt;
-  }
+  if (file.empty()) return std::nullopt;
   std::error_code ignored;
   auto entry = entryOf(file);
   if (!entry) {
     fs::remove(path, ignored);
     return std::nullopt;
   }
-  if (entry->first != key) {
-    return std::nullopt;
-  }
+  if (entry->first != key) return std::nullopt;
   fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
   return std::move(entry->second);
 }
@@ -215,9 +201,7 @@ Store::Lock Store::lock(const std::string& key) {
 }
 
 void Store::insert(const std::string& key, const std::string& value) {
-  if (failed_.load(std::memory_order_relaxed)) {
-    return;
-  }
+  if (failed_.load(std::memory_order_relaxed)) return;
   try {
     write(key, value);
   } catch (const std::exception& error) {

@@ -10,9 +10,7 @@ namespace {
 
 Tensor product2d(const Tensor& lhs, const Tensor& rhs, Dim transposeLhs, Dim transposeRhs) {
   const auto sparse = lhs.sparseMatrix();
-  if (!sparse) {
-    return detail::applyOp(ir::Op::Matmul, {lhs, rhs}, {transposeLhs, transposeRhs});
-  }
+  if (!sparse) return detail::applyOp(ir::Op::Matmul, {lhs, rhs}, {transposeLhs, transposeRhs});
   FL_USER_CHECK(rhs.ndim() == 2 && lhs.dim(transposeLhs ? 0 : 1) == rhs.dim(transposeRhs ? 1 : 0) &&
                     lhs.type() == rhs.type(),
                 describeCall("matmul", ""),
@@ -43,9 +41,7 @@ Tensor TensorBackend::matmul(const Tensor& lhs, const Tensor& rhs, MatrixPropert
   const Dim transposeLhs = !row && lhsProp == MatrixProperty::Transpose;
   const Dim transposeRhs = !column && rhsProp == MatrixProperty::Transpose;
   const Tensor product = product2d(left, right, transposeLhs, transposeRhs);
-  if (!row && !column) {
-    return product;
-  }
+  if (!row && !column) return product;
   // A vector's own dimension goes; two vectors leave (1).
   Shape shape = product.shape();
   if (column) {

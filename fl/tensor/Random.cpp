@@ -43,12 +43,8 @@ Tensor draw(const Shape& shape, dtype type, bool normal = false) {
 // Every value of an integer type is as likely; 64-bit ones take two draws.
 Tensor integers(const Shape& shape, dtype type) {
   const Tensor word = draw(shape, dtype::u32);
-  if (type == dtype::b8) {
-    return detail::castTo(word & 1, type);
-  }
-  if (getTypeSize(type) < 8) {
-    return detail::castTo(word, type);
-  }
+  if (type == dtype::b8) return detail::castTo(word & 1, type);
+  if (getTypeSize(type) < 8) return detail::castTo(word, type);
   const Tensor high = detail::castTo(word, dtype::u64) << 32;
   return detail::castTo(high | detail::castTo(draw(shape, dtype::u32), dtype::u64), type);
 }

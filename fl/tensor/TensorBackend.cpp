@@ -15,7 +15,7 @@ namespace fl {
 namespace {
 
 struct Registry {
-  std::mutex mutex;
+  std::recursive_mutex mutex;  // a factory may ask for the backend that it wraps
   std::map<std::string, BackendFactory> factories;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<TensorBackend>> backends;
 };
@@ -31,7 +31,7 @@ std::atomic<TensorBackend*> processDefault = nullptr;
 }  // namespace
 
 void registerBackend(const std::string& name, BackendFactory factory) {
-  std::lock_guard<std::mutex> lock(registry().mutex);
+  std::lock_guard lock(registry().mutex);
   FL_USER_CHECK(registry().factories.emplace(name, std::move(factory)).second,
                 "registerBackend: \"", name, "\" is registered already");
 }
@@ -40,7 +40,7 @@ TensorBackend& getBackend(const std::string& askedName, const std::string& asked
   FL_API_ENTRY();
   const std::string name = askedName.empty() ? flags().backend : askedName;
   const std::string device = askedDevice.empty() ? flags().device : askedDevice;
-  std::lock_guard<std::mutex> lock(registry().mutex);
+  std::lock_guard lock(registry().mutex);
   const auto factory = registry().factories.find(name);
   if (factory == registry().factories.end()) {
     std::string known;
@@ -49,30 +49,31 @@ TensorBackend& getBackend(const std::string& askedName, const std::string& asked
               known.empty() ? "none before main() has begun" : known);
   }
   auto& backends = registry().backends;
-  auto backend = backends.find({name, device});
-  if (backend == backends.end()) {
-    backend = backends.emplace(std::pair(name, device), factory->second(device)).first;
+  const auto [backend, isNew] = backends.try_emplace({name, device});
+  try {
+    if (isNew) backend->second = factory->second(device);
+  } catch (...) {
+    backends.erase(backend);
+    throw;
   }
+  FL_USER_CHECK(backend->second, "backend \"", name, "\": its factory asks for the default, or by ",
+                "name, for the backend that it is to make; it has to name another one");
   return *backend->second;
 }
 
 void syncBackends() {
   std::vector<TensorBackend*> backends;
   {
-    std::lock_guard<std::mutex> lock(registry().mutex);
-    for (const auto& entry : registry().backends) {
-      backends.push_back(entry.second.get());
+    std::lock_guard lock(registry().mutex);
+    for (const auto& [_, backend] : registry().backends) {
+      if (backend) backends.push_back(backend.get());
     }
   }
-  for (TensorBackend* backend : backends) {
-    backend->sync();
-  }
+  for (TensorBackend* backend : backends) backend->sync();
 }
 
 TensorBackend& defaultTensorBackend() {
-  if (scoped) {
-    return *scoped;
-  }
+  if (scoped) return *scoped;
   TensorBackend* backend = processDefault.load(std::memory_order_acquire);
   if (!backend) {
     backend = &getBackend();

@@ -357,13 +357,25 @@ void detail::writeStorage(TensorStorage& storage, TensorValue value) {
   }
 }
 
+namespace {
+
+// By the backend's virtual, which may be a researcher's own.
+Tensor updated(ir::Op op, const Tensor& lhs, const Tensor& rhs) {
+  TensorBackend& backend = defaultTensorBackend();
+  if (op == ir::Op::Add) return backend.add(lhs, rhs);
+  if (op == ir::Op::Sub) return backend.sub(lhs, rhs);
+  return op == ir::Op::Mul ? backend.mul(lhs, rhs) : backend.div(lhs, rhs);
+}
+
+}  // namespace
+
 Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs) {
   if (rhs.ndim() > ndim() && rhs.shape().get().back() == 1) {
     const Shape shape = withoutTrailingOnes(rhs.shape(), ndim());
     return updateInPlace(op, Tensor(detail::reshapeValue(rhs.value(), shape)));
   }
   if (!view_) {
-    Tensor updated = detail::binary(op, *this, rhs);
+    const Tensor updated = fl::updated(op, *this, rhs);
     FL_USER_CHECK(updated.shape() == shape(), describeCall("", ""), ": the shape would change");
     setValue(updated.value());
     return *this;
@@ -374,7 +386,7 @@ Tensor& Tensor::updateInPlace(ir::Op op, const Tensor& rhs) {
   if (accumulates(op)) {
     put(op == ir::Op::Sub ? negative(shaped) : shaped, detail::Write::Add);
   } else {
-    write(detail::binary(op, *this, shaped));
+    write(updated(op, *this, shaped));
   }
   return *this;
 }
@@ -387,7 +399,7 @@ bool Tensor::accumulates(ir::Op op) const {
 Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
   if (view_) return updateInPlace(op, detail::filled(shape(), rhs.cast(type())));
   const dtype common = isFloating(type()) || !isFloating(rhs.type()) ? type() : dtype::f32;
-  write(detail::binary(op, detail::castTo(*this, common), detail::numberTensor(rhs.cast(common))));
+  write(updated(op, detail::castTo(*this, common), detail::numberTensor(rhs.cast(common))));
   return *this;
 }
 

@@ -64,9 +64,7 @@ TensorExtensionBase& TensorExtensionCache::get(TensorBackendType backend,
 bool TensorExtensionCache::supportDataType(const dtype& type) const {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [extensionType, extension] : extensions_) {
-    if (extension && !extension->isDataTypeSupported(type)) {
-      return false;
-    }
+    if (extension && !extension->isDataTypeSupported(type)) return false;
   }
   return true;
 }

@@ -18,9 +18,7 @@ namespace {
 // |a - b| in f64. Integers are subtracted modulo 2^64, which is exact: f64 takes neighbours beyond
 // 2^53 for equal.
 Tensor distances(const Tensor& a, const Tensor& b) {
-  if (isFloating(a.type())) {
-    return absolute(a.astype(dtype::f64) - b.astype(dtype::f64));
-  }
+  if (isFloating(a.type())) return absolute(a.astype(dtype::f64) - b.astype(dtype::f64));
   return (maximum(a, b).astype(dtype::u64) - minimum(a, b).astype(dtype::u64)).astype(dtype::f64);
 }
 
@@ -28,12 +26,8 @@ Tensor distances(const Tensor& a, const Tensor& b) {
 
 bool allClose(const Tensor& a, const Tensor& b, const double absTolerance) {
   FL_API_ENTRY();
-  if (a.type() != b.type() || a.shape() != b.shape()) {
-    return false;
-  }
-  if (a.isEmpty()) {
-    return true;
-  }
+  if (a.type() != b.type() || a.shape() != b.shape()) return false;
+  if (a.isEmpty()) return true;
   return amax(distances(a, b)).scalar<double>() < absTolerance;
 }
 
@@ -75,12 +69,8 @@ std::vector<std::string> wordsOf(const std::vector<T>& values) {
 
 // The elements as text, integers in full and floats to six digits.
 std::vector<std::string> elementWords(const Tensor& tensor) {
-  if (isFloating(tensor.type())) {
-    return wordsOf(tensor.astype(dtype::f64).toHostVector<double>());
-  }
-  if (tensor.type() == dtype::u64) {
-    return wordsOf(tensor.toHostVector<unsigned long long>());
-  }
+  if (isFloating(tensor.type())) return wordsOf(tensor.astype(dtype::f64).toHostVector<double>());
+  if (tensor.type() == dtype::u64) return wordsOf(tensor.toHostVector<unsigned long long>());
   return wordsOf(tensor.astype(dtype::s64).toHostVector<long long>());
 }
 

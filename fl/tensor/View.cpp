@@ -151,8 +151,10 @@ TensorValue writeMove(const TensorValue& base, const ViewMove& move, const Tenso
     const ir::Op op = write == Write::Add ? ir::Op::ScatterAdd : ir::Op::Scatter;
     return applyOp(op, {base, move.index, part}, {move.axis});
   }
-  const TensorValue box =
-      write == Write::Add ? applyOp(ir::Op::Add, {applyMove(base, move), part}) : part;
+  const auto sum = [&] {
+    return defaultTensorBackend().add(Tensor(applyMove(base, move)), Tensor(part)).value();
+  };
+  const TensorValue box = write == Write::Add ? sum() : part;
   return updateValue(base, box, move.starts, move.strides);
 }
 

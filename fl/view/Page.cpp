@@ -30,12 +30,6 @@ class Texts {
   std::vector<std::string> texts_;
 };
 
-bool saysTheSame(const Stage& x, const Stage& y) {
-  const bool areSchedules = x.schedule && y.schedule;
-  return x.form == y.form && x.items == y.items && x.groups == y.groups &&
-         (!areSchedules || x.schedule->kernels == y.schedule->kernels);
-}
-
 class PlanWriter {
  public:
   PlanWriter(const Plan& plan, const ir::Target& target) : plan_(plan), target_(target) {}

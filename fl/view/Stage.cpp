@@ -215,6 +215,12 @@ Item valueItem(const ir::KernelValue& value) {
 
 }  // namespace
 
+bool saysTheSame(const Stage& x, const Stage& y) {
+  const bool areSchedules = x.schedule && y.schedule;
+  return x.form == y.form && x.items == y.items && x.groups == y.groups &&
+         (!areSchedules || x.schedule->kernels == y.schedule->kernels);
+}
+
 std::vector<Item> kernelItems(const ir::Kernel& kernel) {
   std::vector<Item> items;
   for (const ir::KernelValue& value : kernel.values) {

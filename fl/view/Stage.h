@@ -47,6 +47,9 @@ struct Stage {
   std::optional<ir::Schedule> schedule;  // if it is one
 };
 
+// Whether their items, groups and kernels are equal.
+bool saysTheSame(const Stage& x, const Stage& y);
+
 // Throws ParseError, or InternalError for a form that breaks a rule.
 Stage readStage(const std::string& text);
 // The body of a kernel.

@@ -68,6 +68,34 @@ ir::Artifact altered(uint32_t sectionType, F&& change) {
   return artifact;
 }
 
+// But for empty ones, which compilers of C leave.
+TEST(CodeLoader, RefusesWritableSections) {
+  for (const bool isEmpty : {false, true}) {
+    ir::Artifact artifact = goodArtifact();
+    Elf64_Ehdr header;
+    std::memcpy(&header, artifact.bytes.data(), sizeof(header));
+    bool isThere = false;
+    for (int i = 0; i < header.e_shnum && !isThere; ++i) {
+      char* place = &artifact.bytes[header.e_shoff + i * sizeof(Elf64_Shdr)];
+      Elf64_Shdr section;
+      std::memcpy(&section, place, sizeof(section));
+      // One that nothing refers to, made what .data is.
+      isThere = section.sh_type != SHT_NULL && !(section.sh_flags & SHF_ALLOC) &&
+                section.sh_type == SHT_PROGBITS;
+      if (!isThere) continue;
+      section.sh_flags |= SHF_ALLOC | SHF_WRITE;
+      section.sh_size = isEmpty ? 0 : 1;
+      std::memcpy(place, &section, sizeof(section));
+    }
+    ASSERT_TRUE(isThere);
+    if (isEmpty) {
+      EXPECT_NO_THROW(LoadedCode::load(artifact));
+    } else {
+      EXPECT_THROW(LoadedCode::load(artifact), InternalError);
+    }
+  }
+}
+
 TEST(CodeLoader, RefusesUndefinedSymbols) {
   const auto artifact =
       altered<Elf64_Sym>(SHT_SYMTAB, [](Elf64_Sym& symbol) { symbol.st_shndx = SHN_UNDEF; });

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "fl/base/Flags.h"
+#include "fl/profile/Profile.h"
 #include "tests/ErrorOf.h"
 #include "tests/lazy/Counts.h"
 #include "tests/lazy/FreshEngine.h"
@@ -14,7 +15,10 @@ namespace fl::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class KeptPlans : public ::testing::Test {
  protected:
@@ -100,6 +104,58 @@ TEST_F(KeptPlans, KnowTheLookupsOfABadIndex) {
   EXPECT_THAT(errors[0], HasSubstr("KeptPlansTest.cpp"));
   EXPECT_EQ(errors[1], errors[0]);
   EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(KeptPlans, KnowTheWriteOfABadIndex) {
+  const auto write = [] {
+    Tensor y = arange({8, 8});
+    for (int i = 0; i < 8; ++i) {
+      y = y * 2.0 + exp(y);
+    }
+    y(Tensor::fromVector<int>({1, 9}), span) = 3.0;
+    return test::errorOf([&] { sum(y).toHostVector<float>(); });
+  };
+  std::string errors[2];
+  for (std::string& error : errors) {
+    const FreshEngine engine;
+    const Counts counts;
+    error = write();
+    EXPECT_EQ(counts.plansLoaded(), &error == &errors[1]);
+  }
+  EXPECT_THAT(errors[0], HasSubstr("9 is out of range for dimension 0 of 8"));
+  EXPECT_THAT(errors[0], HasSubstr("KeptPlansTest.cpp"));
+  EXPECT_EQ(errors[1], errors[0]);
+}
+
+// Not those of who had it compiled.
+TEST_F(KeptPlans, HaveTheLinesOfWhoRunsThem) {
+  const auto tableOf = [](const auto& work) {
+    const FreshEngine engine;
+    startProfile(::testing::TempDir() + "/trace.json");
+    work(arange({8, 8}) / 40.0).template toHostVector<float>();
+    ::testing::internal::CaptureStderr();
+    stopProfile();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const auto at = [](int line) { return HasSubstr("KeptPlansTest.cpp:" + std::to_string(line)); };
+  const int firstLine = __LINE__ + 3;
+  const std::string first = tableOf([](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < 9; ++i) y = matmul(tanh(y) + x, x);
+    return y;
+  });
+  const int secondLine = __LINE__ + 4;
+  const std::string second = tableOf([](const Tensor& x) {
+    asm volatile("");  // or the compiler folds the two functions into one
+    Tensor y = x;
+    for (int i = 0; i < 9; ++i) y = matmul(tanh(y) + x, x);
+    return y;
+  });
+  EXPECT_EQ(files(), 1u);
+  EXPECT_THAT(first, AllOf(at(firstLine), Not(at(secondLine))));
+  EXPECT_THAT(second, AllOf(at(secondLine), Not(at(firstLine))));
+  EXPECT_THAT(second, ContainsRegex("library matmul.* at .*KeptPlansTest.cpp"));
+  EXPECT_THAT(second, ContainsRegex("map .*tanh\\+add at .*KeptPlansTest.cpp"));
 }
 
 TEST_F(KeptPlans, AreNotThoseOfFewOperators) {

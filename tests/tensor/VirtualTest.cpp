@@ -1,15 +1,21 @@
 // Every operator of fl/tensor/Functions.def reaches the virtual of its name, so that a backend may
 // replace it alone.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "fl/base/Flags.h"
 #include "fl/tensor/ForwardingBackend.h"
+#include "tests/ErrorOf.h"
 
 namespace fl::testing {
 namespace {
+
+using ::testing::HasSubstr;
 
 // Counts the calls of every virtual, and computes as the default does.
 class VirtualsBackend : public ForwardingBackend {
@@ -94,6 +100,60 @@ TEST(Virtual, OneMayBeReplacedAlone) {
   EXPECT_EQ((x * x).toHostVector<float>(), (std::vector<float>{1, 4, 9}));
   // sigmoid() is made of add().
   EXPECT_FLOAT_EQ(sigmoid(x * 0).toHostVector<float>()[0], 0.25F);
+}
+
+TEST(Virtual, AssignmentsReachThem) {
+  Replaced<VirtualsBackend> replaced("assigned");
+  auto& calls = (*replaced).calls;
+  const auto countOf = [&](const std::string& name) {
+    return std::exchange(calls[name + "(const Tensor& lhs, const Tensor& rhs)"], 0);
+  };
+  const Tensor x = Tensor::fromVector<float>({3}, {1, 2, 3});
+  Tensor y = x.copy();
+  calls.clear();
+  y += x, y += 1;
+  EXPECT_EQ(countOf("add"), 2);
+  y -= x, y -= 1;
+  EXPECT_EQ(countOf("sub"), 2);
+  y *= x, y *= 2;
+  EXPECT_EQ(countOf("mul"), 2);
+  y /= x, y /= 4;
+  EXPECT_EQ(countOf("div"), 2);
+  EXPECT_EQ(y.toHostVector<float>(), (std::vector<float>{0.5, 1, 1.5}));
+  y(range(0, 2)) += x(range(1, 3)), y(2) += 1;
+  EXPECT_EQ(countOf("add"), 2);
+  // A lookup of a slice adds what it gathered to the slice.
+  y(range(0, 2))(Tensor::fromVector<int>({0, 0})) += x(range(0, 2));
+  EXPECT_EQ(countOf("add"), 1);
+  EXPECT_EQ(y.toHostVector<float>(), (std::vector<float>{5.5, 4, 2.5}));
+}
+
+// As FL_BACKEND chooses it: the factory asks for another backend while it makes this one.
+TEST(Virtual, AFactoryMayAskForTheBackendThatItWraps) {
+  const std::string inner = flags().backend;
+  registerBackend("wrapping", [inner](const std::string& device) {
+    return std::make_unique<AddBackend>(getBackend(inner, device));
+  });
+  flags().backend = "wrapping";
+  TensorBackend& backend = getBackend();
+  flags().backend = inner;
+  EXPECT_EQ(&backend, &getBackend("wrapping"));
+  const BackendScope scope(backend);
+  const Tensor x = Tensor::fromVector<float>({2}, {1, 2});
+  EXPECT_EQ((x + x).toHostVector<float>(), (std::vector<float>{4, 8}));
+  syncBackends();
+}
+
+TEST(Virtual, AFactoryMayNotAskForItself) {
+  registerBackend("itself", [](const std::string&) {
+    return std::make_unique<AddBackend>(getBackend("itself"));
+  });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(
+        test::errorOf([] { getBackend("itself"); }),
+        HasSubstr("backend \"itself\": its factory asks for the default, or by name, for the "
+                  "backend that it is to make; it has to name another one"));
+  }
 }
 
 }  // namespace

@@ -251,9 +251,9 @@ says err "usage: fl opt"
 run 0 --help
 says out "usage: fl opt"
 # Each command lists its own flags.
-run 1 opt --help
+run 0 opt --help
 says out "--stop_after"
-run 1 run --help
+run 0 run --help
 says out "--inputs"
 
 ((failures == 0))

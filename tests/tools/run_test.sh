@@ -232,6 +232,40 @@ expect 1 "^fl: wide.flir: $words p0 f64\[100000000000000\], 800000000000000 byte
 FL_DEVICE=foo expect 1 '^fl: device "foo" does not exist[^;]*; there are: [^;]*$' wide.flir
 expect 1 '^fl: device "gpu" does not exist' --device=gpu wide.flir
 
+# Starts that are given have to fit, in every mode; those that are drawn do.
+cat >starts.flir <<'GRAPH'
+graph @starts(%x: f32[8], %y: f32[3], %i: number s64, %j: number s64) {
+  %0 = slice %x, %i {rank=1, sizesThenStrides=[4,-2]} : f32[4]
+  %1 = update %x, %y, %j {rank=1, strides=[2]} : f32[8]
+  return %0, %1
+}
+GRAPH
+sed 's/%0 = slice %x, %i/%0 = add %i, %i : s64[]\n  %1 = slice %x, %0/; s/%1 = update/%2 = update/; s/return .*/return %1, %2/' \
+  starts.flir >computed.flir
+npy eight.npy '<f4' '(8,)' 32
+npy three.npy '<f4' '(3,)' 12
+number() { # number NAME BYTES
+  npy "$1" '<i8' '()' 0
+  printf "$2" >>"$1"
+}
+number six.npy '\6\0\0\0\0\0\0\0'
+number five.npy '\5\0\0\0\0\0\0\0'
+number three_.npy '\3\0\0\0\0\0\0\0'
+number far.npy '\0\0\0\0\0\0\0\177'
+number minus.npy '\377\377\377\377\377\377\377\377'
+for how in --backend=lazy --backend=eager --device=ref; do
+  expect 0 '^result 0 f32\[4\]: sum 0$' $how --inputs=eight.npy,three.npy,six.npy,three_.npy starts.flir
+  for start in five far minus; do
+    expect 1 "^fl: the number given as p2, -?[0-9]+, lets slice %0 reach out of the 8 elements of dimension 0$" \
+      $how --inputs=eight.npy,three.npy,$start.npy,three_.npy starts.flir
+    [[ $start == five ]] && continue
+    expect 1 "^fl: the number given as p3, -?[0-9]+, lets update %1 reach out of the 8 elements of dimension 0$" \
+      $how --inputs=eight.npy,three.npy,six.npy,$start.npy starts.flir
+  done
+  expect 1 '^fl: slice %1: its starts have to be parameters that are numbers$' $how computed.flir
+done
+expect 0 '^result 1 f32\[8\]: difference 0$' --check=ref starts.flir
+
 # Through MLIR run graphs that would be compiled, lowered by any pipeline that leaves functions to call.
 export FL_EMITTER=mlir
 expect 0 "$ones" --seed=3 softmax.flir
@@ -250,6 +284,7 @@ wrong() { # wrong PIPELINE WORDS
 wrong 'canonicalize' "the pipeline: expected pass pipeline to be wrapped with the anchor operation type"
 wrong 'builtin.module(frob)' "the pipeline: .*'frob' does not refer to a registered pass"
 wrong 'func.func(canonicalize)' 'the pipeline: it is none of builtin.module'
+wrong 'builtin.module(func.func(fl-lower))' 'the pipeline: .*fl-lower has passes over modules: it stands in builtin.module alone'
 wrong 'builtin.module(canonicalize)' 'compiling: cannot be converted to LLVM IR'
 # What cannot be called is not.
 for pass in 'func.func(llvm-request-c-wrappers),' 'buffer-results-to-out-params,'; do

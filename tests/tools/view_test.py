@@ -126,6 +126,16 @@ class Page:
             f"(document.querySelector({json.dumps(pane + ' svg > g')}).getCTM())"
         )
 
+    def in_sight(self, pane, selector):
+        """The keys of the elements that lie, in part at least, in the pane."""
+        return self.browser.run(
+            "((a, b) => [...document.querySelectorAll(b)].filter(e => {"
+            " const r = e.getBoundingClientRect(), s = document.querySelector(a + ' svg')"
+            ".getBoundingClientRect(); return r.bottom > s.top && r.top < s.bottom"
+            " && r.right > s.left && r.left < s.right; }).map(e => e.dataset.key))"
+            f"({json.dumps(pane)}, {json.dumps(selector)})"
+        )
+
     def off_centre(self, selector):
         """How far, in pixels, the element is from the middle of its pane."""
         return self.browser.run(
@@ -265,6 +275,45 @@ def test_changes():
     expect(shown, [("%p0", 0, None), ("%0", 1, None), ("%1", 3, "changed"), ("%2", 4, None)])
 
 
+def far_changes():
+    """A chain of which cse changes two places, both below what is in sight at first."""
+    lines = []
+
+    def node(text):
+        lines.append(f"  %{len(lines)} = {text} : f32[4,8]\n")
+        return f"%{len(lines) - 1}"
+
+    last = "%x"
+    for i in range(80):
+        last = node(f"{('exp', 'tanh')[i % 2]} {last}")
+        if i in (40, 70):
+            last = node("add {}, {}".format(*(node(f"mul {last}, {last}") for _ in range(2))))
+    return f"graph @f(%x: f32[4,8]) {{\n{''.join(lines)}  return {last}\n}}\n"
+
+
+def test_changes_in_sight(browser):
+    """One that changed is in sight, how many are not is said, and a click goes to them in turn."""
+    pathlib.Path("far.flir").write_text(far_changes())
+    run(FL, "view", "--page=far.html", "far.flir")
+    (plan,) = plans_of("far.html")
+    page = Page(browser, "far.html")
+    page.go_to(stage_number(plan, "cse"))
+    for pane, kind in (("#before", "gone"), ("#after", "changed")):
+        units = f"{pane} g.unit.{kind}"
+        expect(page.count(units), 2)
+        (first,) = page.in_sight(pane, units)
+        expect(page.text(f"{pane} button.outside"), "1 marked outside")
+        page.browser.click(f"{pane} button.outside")
+        (second,) = page.in_sight(pane, units)
+        assert first != second, (first, second)
+        page.browser.click(f"{pane} button.outside")
+        expect(page.in_sight(pane, units), [first])
+    page.browser.turn_wheel("#after svg", 2000)
+    expect(len(page.in_sight("#after", "#after g.unit.changed")), 2)
+    shown = "getComputedStyle(document.querySelector('#after button.outside')).display"
+    expect(page.browser.run(shown), "none")
+
+
 def large_graph(layers):
     """A training step of a perceptron: 11 nodes a layer."""
     lines, results = [], []
@@ -304,6 +353,72 @@ def test_large_graph(browser):
     page.browser.press("Enter")
     expect(page.count("#after g.unit"), closed_units(plan, 1) + 2 * MOST_UNITS)
     assert page.off_centre("#after g.unit.selected") < 20
+
+
+def node_data(path, plan, name):
+    """Of the last stage of the plan: {node: value}."""
+    data = json.loads(pathlib.Path(path).read_text())[f"{plan['name']} {plan['stages'][-1]['name']}"]
+    expect(data["name"], name)
+    expect([item["stop"] for item in data["gradient"]], [0, 1])
+    return {node: result["value"] for node, result in data["results"].items()}
+
+
+def test_model_explorer():
+    """The graphs are the page's stages; launches lead to kernels, and data names nodes that exist."""
+    run(FL, "run", "graph.flir", FL_DUMP="explored")
+    command = (FL, "view", "--time=2", "--model_explorer=plans.json", "explored")
+    expect(run(*command).stdout, "plans.json\nplans.bytes.json\nplans.times.json\n")
+    run(FL, "view", "--page=explored.html", "explored")
+    (plan,) = plans_of("explored.html")
+    collection = json.loads(pathlib.Path("plans.json").read_text())
+    expect(collection["label"], "fl")
+    graphs = {graph["id"]: graph for graph in collection["graphs"]}
+    expect(len(graphs), len(collection["graphs"]))
+    last = len(plan["stages"]) - 1
+    stages = [i for i, stage in enumerate(plan["stages"]) if "same" not in stage or i == last]
+    names = [f"plan0000 {plan['stages'][i]['name']}" for i in stages]
+    expect([name for name in graphs if not re.search(r" k\d+$", name)], names)
+    for index, name in zip(stages, names):
+        items = whole_stage(plan, index)["items"]
+        nodes = {node["id"]: node for node in graphs[name]["nodes"]}
+        expect(list(nodes), [item["name"] for item in items])
+        for item, node in zip(items, nodes.values()):
+            sources = [edge["sourceNodeId"] for edge in node["incomingEdges"]]
+            expect(sources, [items[operand]["name"] for operand in item.get("in", [])])
+            expect(node["namespace"], f"kernel {item['group']}" if "group" in item else "")
+            for kernel in node.get("subgraphIds", []):
+                bodies = plan["kernels"][item["kernel"]]["items"]
+                expect([each["id"] for each in graphs[kernel]["nodes"]],
+                       [each["name"] for each in bodies])
+    fused = graphs[f"plan0000 {plan['stages'][stage_number(plan, 'fuse')]['name']}"]
+    expect(fused["groupNodeAttributes"]["kernel 0"]["space"], "space=(3, 8) reduced=[0]")
+    product = next(node for node in fused["nodes"] if node["label"] == "matmul")
+    expect(product["outputsMetadata"][0]["attrs"], [{"key": "type", "value": "f32[3,8]"}])
+    steps = {item["name"]: item["bytes"] for item in whole_stage(plan, last)["items"]}
+    expect(node_data("plans.bytes.json", plan, "bytes"), steps)
+    times = node_data("plans.times.json", plan, "microseconds")
+    assert times and set(times) <= set(steps) and all(time > 0 for time in times.values()), times
+    # Without times there are none.
+    expect(run(FL, "view", "--model_explorer=one.json", "graph.flir").stdout,
+           "one.json\none.bytes.json\n")
+
+
+def test_help():
+    """Each subcommand tells of its own flags and of no others, and takes no others."""
+    for command, flags in (
+        ("opt", "budget emit list pass skip stop_after verify"),
+        ("run", "backend check device extents inputs outputs seed time tolerance"),
+        ("memory", ""), ("view", "dot model_explorer page time"), ("reduce", "command"),
+        ("bisect", "inputs seed tolerance"), ("doc", ""),
+    ):
+        text = run(FL, command, "--help").stdout
+        assert text.startswith(f"usage: fl {command} "), text
+        expect(re.findall(r"^  --(\w+)=", text, re.MULTILINE), flags.split())
+    for command, flag in (("view", "seed=3"), ("bisect", "time=3"), ("memory", "dot"),
+                          ("bisect", "emit=llvm"), ("run", "page=x.html")):
+        name = flag.split("=")[0]
+        words = f"fl: --{name}: is no flag of fl {command}; fl {command} --help lists them"
+        expect(run(FL, command, f"--{flag}", "graph.flir", code=1).stderr.strip(), words)
 
 
 def svg_of(path, dot):
@@ -352,6 +467,10 @@ def test_errors():
         (["--dot", "groups.flir"], 'groups.flir:1:35: "exp%7" is no node'),
         (["--page=nowhere/page.html", "graph.flir"], "nowhere/page.html: cannot be written: "),
         (["--time=-1", "graph.flir"], "--time: -1 is negative"),
+        (["--dot", "--time=1", "graph.flir"], "--dot: takes no other flag"),
+        (["--model_explorer=x.json", "--page=x.html", "graph.flir"],
+         "--model_explorer: writes no page"),
+        (["--model_explorer=x", "graph.flir"], "--model_explorer: x: not a .json"),
         (["--time=1", "kernel.flir"], "--time: kernel.flir has no schedule to run"),
         (["--time=1", "lookup.flir"], "--time: lookup.flir does not run on drawn inputs: a lookup"),
     ):
@@ -369,9 +488,12 @@ def main():
     pathlib.Path("kernel.flir").write_text(KERNEL)
     test_dot()
     test_errors()
+    test_help()
     test_changes()
+    test_model_explorer()
     with Browser() as browser:
         test_training_step(browser)
+        test_changes_in_sight(browser)
         test_large_graph(browser)
         test_other_forms(browser)
         expect(browser.errors, [])

@@ -1,8 +1,11 @@
 #include "fl/codegen/mlir/Jit.h"
 
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/IPO/LoopExtractor.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
 #include <mlir/Conversion/AffineToStandard/AffineToStandard.h>
 #include <mlir/Conversion/ArithToLLVM/ArithToLLVM.h>
 #include <mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h>
@@ -102,12 +105,16 @@ void registerPasses() {
       [] { return ::mlir::createReconcileUnrealizedCastsPass(); },
   };
   for (const auto& conversion : kConversions) ::mlir::registerPass(conversion);
-  static const ::mlir::PassPipelineRegistration<> ours(
-      "fl-lower", "The pipeline of fl", [](::mlir::OpPassManager& manager) {
+  ::mlir::registerPassPipeline(
+      "fl-lower", "The pipeline of fl",
+      [](::mlir::OpPassManager& manager, llvm::StringRef, auto fail) -> ::mlir::LogicalResult {
+        if (manager.getOpAnchorName() != ::mlir::ModuleOp::getOperationName()) {
+          return fail("fl-lower has passes over modules: it stands in builtin.module alone");
+        }
         const llvm::StringRef passes = llvm::StringRef(kPipeline).drop_front(kModule.size());
-        const bool parsed = succeeded(::mlir::parsePassPipeline(passes.drop_back(), manager));
-        FL_INTERNAL_CHECK(parsed, kPipeline);
-      });
+        return ::mlir::parsePassPipeline(passes.drop_back(), manager);
+      },
+      [](auto) {});
 }
 
 ::mlir::DialectRegistry dialects() {
@@ -130,6 +137,28 @@ void registerPasses() {
 }
 
 // A descriptor of a memref, as its C wrappers take it: two pointers, an offset, sizes and strides.
+// Makes each loop nest a function of its own: what LLVM does with one that has many takes time that
+// grows with their square.
+void extractLoops(llvm::Module* module) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::LoopSimplifyPass()));
+  passes.addPass(llvm::LoopExtractorPass());
+  passes.run(*module, modules);
+  for (llvm::Function& function : *module) {
+    if (function.hasInternalLinkage()) function.addFnAttr(llvm::Attribute::NoInline);
+  }
+}
+
 std::vector<int64_t> descriptorOf(const Buffer& buffer) {
   const auto address = reinterpret_cast<int64_t>(buffer.data);
   std::vector<int64_t> words = {address, address, 0};
@@ -191,7 +220,11 @@ void Jit::Impl::compile(::mlir::ModuleOp module, int level) {
   host.setCodeGenOptLevel(static_cast<llvm::CodeGenOptLevel>(level));
   auto machine = llvm::cantFail(host.createTargetMachine());
   ::mlir::ExecutionEngineOptions options;
-  options.transformer = ::mlir::makeOptimizingTransformer(level, 0, machine.get());
+  options.transformer = [level, optimize = ::mlir::makeOptimizingTransformer(
+                                    level, 0, machine.get())](llvm::Module* code) {
+    if (level > 0) extractLoops(code);
+    return optimize(code);
+  };
   auto made = ::mlir::ExecutionEngine::create(module, options, std::move(machine));
   if (!made) {
     words += (words.empty() ? "" : "; ") + llvm::toString(made.takeError());

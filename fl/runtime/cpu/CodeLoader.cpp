@@ -92,7 +92,7 @@ Layout layOut(const ElfObject& object) {
   Layout layout;
   for (const Elf64_Shdr& section : object.sections()) {
     layout.places.push_back(kNoPlace);
-    if (!(section.sh_flags & SHF_ALLOC)) continue;
+    if (!(section.sh_flags & SHF_ALLOC) || section.sh_size == 0) continue;
     const size_t alignment = section.sh_addralign == 0 ? 1 : section.sh_addralign;
     FL_INTERNAL_CHECK(alignment <= page && !(section.sh_flags & (SHF_WRITE | SHF_TLS)) &&
                           section.sh_size < kLargestSection,

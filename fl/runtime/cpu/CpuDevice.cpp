@@ -18,6 +18,7 @@
 #include "fl/runtime/cpu/CodeLoader.h"
 #include "fl/runtime/cpu/CodeNames.h"
 #include "fl/runtime/cpu/LaunchShape.h"
+#include "fl/runtime/cpu/PerfDump.h"
 #include "fl/runtime/cpu/RowChunks.h"
 #include "fl/tile/HostTarget.h"
 #include "fl/tile/TileInterpreter.h"
@@ -48,14 +49,13 @@ class CpuKernel : public DeviceKernel {
     code_ = LoadedCode::load(artifact);
     if (flags().jitNames == "on") {
       name_.emplace(kernelLabel(kernel_), code_->memory(), code_->bytes());
+      dumpForPerf(kernelLabel(kernel_), code_->memory(), code_->bytes());
     }
     entry_.store(code_->entry(), std::memory_order_release);
   }
   int64_t run(ir::KernelArgs args, int64_t begin, int64_t end) const {
     const ir::KernelFunction entry = entry_.load(std::memory_order_acquire);
-    if (!entry || !isPlaced(args)) {
-      return program_.run(args, begin, end);
-    }
+    if (!entry || !isPlaced(args)) return program_.run(args, begin, end);
     if (kernel_.rows() && stores_ != ir::Stores::Cached) {
       args.scratch = threadScratch();
     }
@@ -65,9 +65,7 @@ class CpuKernel : public DeviceKernel {
  private:
   // Streaming code asks for alignment, which memory that guards its ends does not have.
   bool isPlaced(const ir::KernelArgs& args) const {
-    if (stores_ != ir::Stores::Streaming) {
-      return true;
-    }
+    if (stores_ != ir::Stores::Streaming) return true;
     for (size_t i = 0; i < kernel_.operands.size(); ++i) {
       if (kernel_.operands[i].role == ir::KernelOperand::Role::Output &&
           reinterpret_cast<uintptr_t>(args.data[i]) % 64 != 0) {
@@ -178,9 +176,7 @@ class FirstBadIndex {
     }
   }
   void check() const {
-    if (error_) {
-      throw *error_;
-    }
+    if (error_) throw *error_;
   }
 
  private:
@@ -288,13 +284,9 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   std::optional<ChunkedLaunch> prepareChunked(const ir::LaunchStep& step, KernelCache* cache) {
-    if (step.extents[0] < kChunkedElements) {
-      return std::nullopt;
-    }
+    if (step.extents[0] < kChunkedElements) return std::nullopt;
     auto chunks = cutIntoChunks(schedule_.kernels[step.kernel]);
-    if (!chunks) {
-      return std::nullopt;
-    }
+    if (!chunks) return std::nullopt;
     const CpuKernel* kernel = cachedKernel(chunks->chunks.kernel, ir::Stores::Cached, cache);
     tile::TileProgram finish(chunks->finish.kernel);
     return ChunkedLaunch{kernel, &step, std::move(*chunks), std::move(finish)};
@@ -444,9 +436,7 @@ class CpuSchedule : public ScheduleRunner {
   // Chunks [begin, end), each of `length` elements.
   static void runChunks(const ChunkedLaunch& launch, const LaunchData& where, int64_t begin,
                         int64_t end, int64_t length, std::vector<ChunkResults>& results) {
-    if (begin >= end) {
-      return;
-    }
+    if (begin >= end) return;
     const KernelPart& part = launch.chunks.chunks;
     std::vector<void*> data;
     std::vector<int64_t> strides;
@@ -470,9 +460,7 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   void runCall(const PreparedCall& call, const Frame& frame, void* scratch) const {
-    if (!call.function.whole) {
-      return interpretCall(*call.step, frame);
-    }
+    if (!call.function.whole) return interpretCall(*call.step, frame);
     absl::InlinedVector<void*, 6> operands;
     for (const ir::BufferRef& operand : call.step->operands) {
       operands.push_back(frame.address(operand, schedule_));
@@ -497,9 +485,7 @@ class CpuSchedule : public ScheduleRunner {
     const library::Packing* packing = function.packing();
     const MemoryBlock* block =
         packing ? frame.constant(call.step->operands[packing->operand]) : nullptr;
-    if (!block) {
-      return nullptr;
-    }
+    if (!block) return nullptr;
     const auto pack = [&]() -> MemoryBlockPtr {
       try {
         auto packed = std::make_shared<Buffer>(packing->bytes, BufferOrigin{"a packed filter"});

@@ -54,21 +54,15 @@ bool keepsRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
 
 int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extents, int64_t domain,
                     int64_t elements) {
-  if (elements <= kSequentialElements || domain <= 1) {
-    return std::max<int64_t>(domain, 1);
-  }
+  if (elements <= kSequentialElements || domain <= 1) return std::max<int64_t>(domain, 1);
   if (crossesMemory(kernel)) {
     const int64_t runs = kCrossingRuns * extents[0];
-    if (domain >= 2 * runs) {
-      return (domain / kCrossingChunks + runs - 1) / runs * runs;
-    }
+    if (domain >= 2 * runs) return (domain / kCrossingChunks + runs - 1) / runs * runs;
   }
   const int64_t perItem = std::max<int64_t>(elements / domain, 1);
   int64_t grain =
       std::max((domain + kMaxChunks - 1) / kMaxChunks, (kChunkElements + perItem - 1) / perItem);
-  if (kernel.rows()) {
-    return grain;
-  }
+  if (kernel.rows()) return grain;
   if (kernel.columns()) {
     grain = std::max(grain, std::min(kColumnItems, domain / host::threadPool().threads()));
   }
@@ -80,9 +74,7 @@ int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extent
 int64_t turnsOf(const ir::Kernel& kernel, const ir::LaunchStep& step, int64_t domain) {
   constexpr size_t kTooMuch = size_t{4} << 20;
   const int last = kernel.rank - 1;
-  if (kernel.reduced != 0 || last == 0 || step.extents[last] < 2 || crossesMemory(kernel)) {
-    return 1;
-  }
+  if (kernel.reduced != 0 || last == 0 || step.extents[last] < 2 || crossesMemory(kernel)) return 1;
   const auto repeats = [&](const ir::KernelOperand& operand) {
     return operand.role == ir::KernelOperand::Role::Input &&
            operand.strides[0] != ir::Stride::Zero && operand.strides[last] == ir::Stride::Zero &&
@@ -96,17 +88,13 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
   const bool keeps = keepsRows(kernel, step);
   const ir::Stores cached = keeps ? ir::Stores::Keeping : ir::Stores::Cached;
   const size_t streamFrom = crossesMemory(kernel) ? kStreamCrossingFrom : kStreamFrom;
-  if ((kernel.reduced != 0 && !keeps) || stepBytes(schedule, step) < streamFrom) {
-    return cached;
-  }
+  if ((kernel.reduced != 0 && !keeps) || stepBytes(schedule, step) < streamFrom) return cached;
   int outputs = 0;
   bool aligned = true, isLong = true;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel.operands[i];
     const bool isOutput = operand.role == ir::KernelOperand::Role::Output;
-    if (isOutput && operand.strides[0] != ir::Stride::One) {
-      return cached;
-    }
+    if (isOutput && operand.strides[0] != ir::Stride::One) return cached;
     if (isOutput) {
       ++outputs;
       aligned = aligned && isAligned(schedule, step, step.operands[i]);

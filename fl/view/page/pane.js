@@ -9,9 +9,12 @@ class Pane {
     this.svg = this.element.select('svg');
     this.onClick = onClick;
     this.canvas = this.svg.append('g');
-    this.zoom = d3.zoom().scaleExtent([0.02, 4]).on(
-        'zoom', () => this.canvas.attr('transform', d3.event.transform));
+    this.zoom = d3.zoom().scaleExtent([0.02, 4]).on('zoom', () => {
+      this.canvas.attr('transform', d3.event.transform);
+      this.countOutside();
+    });
     this.svg.call(this.zoom).on('dblclick.zoom', null);
+    this.outside = this.element.select('button.outside').on('click', () => this.seekMarked());
   }
 
   // `marks(item)` gives an item's class, `hasNewGroups` says whether new kernels are marked.
@@ -21,6 +24,7 @@ class Pane {
     this.marks = marks;
     this.plan = plan;
     this.units = stage ? unitsOf(plan, stage, withInputs) : [];
+    this.sought = -1;
     this.draw();
   }
 
@@ -28,6 +32,7 @@ class Pane {
     this.layout = layoutOf({children: this.units, ids: []}, this.plan.open);
     this.canvas.selectAll('*').remove();
     this.drawInside(this.canvas, this.layout);
+    this.countOutside();
   }
 
   drawInside(parent, layout) {
@@ -121,7 +126,7 @@ class Pane {
     if (place) this.svg.call(this.zoom.translateTo, place.x, place.y);
   }
 
-  // All of it, or as much of the top as can be read.
+  // All of it, or as much of the top as can be read; of what changed, at least one in sight.
   fit() {
     if (this.units.length === 0) return;
     const {width, height} = this.svg.node().getBoundingClientRect();
@@ -132,5 +137,35 @@ class Pane {
     const middle = isWide ? layout.children[0].x : layout.width / 2;
     this.svg.call(
         this.zoom.transform, d3.zoomIdentity.translate(width / 2 - scale * middle, 4).scale(scale));
+    if (this.marked().every(node => this.isOutside(node))) this.seekMarked();
+  }
+
+  // What is drawn of what changed.
+  marked() {
+    return this.canvas.selectAll('g.new, g.changed, g.gone').nodes();
+  }
+
+  isOutside(node) {
+    const box = node.getBoundingClientRect(), seen = this.svg.node().getBoundingClientRect();
+    return box.right < seen.left || box.left > seen.right || box.bottom < seen.top ||
+        box.top > seen.bottom;
+  }
+
+  countOutside() {
+    const count = this.marked().filter(node => this.isOutside(node)).length;
+    this.outside.text(`${count} marked outside`).style('display', count > 0 ? null : 'none');
+  }
+
+  // Moves to the next of them, in turn.
+  seekMarked() {
+    const marked = this.marked(), outside = marked.filter(node => this.isOutside(node));
+    if (outside.length === 0) return;
+    const next = outside.find(node => marked.indexOf(node) > this.sought) || outside[0];
+    this.sought = marked.indexOf(next);
+    const box = next.getBoundingClientRect(), seen = this.svg.node().getBoundingClientRect();
+    const {k} = d3.zoomTransform(this.svg.node());
+    this.svg.call(
+        this.zoom.translateBy, (seen.left + seen.right - box.left - box.right) / 2 / k,
+        (seen.top + seen.bottom - box.top - box.bottom) / 2 / k);
   }
 }
