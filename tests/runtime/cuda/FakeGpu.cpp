@@ -13,6 +13,7 @@
 #include "fl/runtime/cuda/Driver.h"
 #include "tests/codegen/cuda/HostModule.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
+#include "tests/runtime/cuda/FakeCudnn.h"
 
 namespace fl::testing {
 namespace {
@@ -467,6 +468,7 @@ FakeGpu& FakeGpu::install() {
     runtime::cuda::installDriver(driverTable());
     codegen::cuda::installNvrtc(compilerTable());
     installFakeCublasLt();
+    installFakeCudnn();
     return std::ref(*new FakeGpu());
   }();
   return gpu;
