@@ -1,6 +1,7 @@
 #include "fl/runtime/cuda/Convolution.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "fl/base/Log.h"
@@ -35,53 +36,56 @@ Handle& handleOf(Context& context) {
   return made;
 }
 
-bool hasCudnn() {
-  static const bool there = [] {
-    const std::string& problem = cudnn().problem();
-    if (!problem.empty()) logWarning(problem + "; convolutions are made of kernels");
-    return problem.empty();
-  }();
-  return there;
-}
+constexpr int64_t kResult = -1;
 
-// A cuDNN tensor's sizes are in the order of images, channels, rows, columns.
-struct Described {
-  std::vector<int64_t> sizes, strides;
-};
-
-Described imageOf(const Shape& shape, const ir::ImageAxes& axes) {
-  Described image;
-  for (const int axis : {ir::ImageAxes::image, axes.channel, axes.y, axes.x}) {
-    int64_t stride = 1;
-    for (int before = 0; before < axis; ++before) stride *= shape[before];
-    image.sizes.push_back(shape[axis]);
-    image.strides.push_back(stride);
-  }
-  return image;
-}
-
-// What an operation of cuDNN calls its operands.
-struct Names {
+// What an operation of cuDNN calls its operands, and which they are of the call's.
+struct Operands {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t input, filter, output, convolution, alpha, beta;
+  int64_t inputNumber, filterNumber, outputNumber;
 };
 
-#define FL_NAMES(direction, prefix, input, filter, output)        \
-  Names {                                                         \
-    CUDNN_BACKEND_OPERATION_CONVOLUTION_##direction##_DESCRIPTOR, \
-        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##input,      \
-        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##filter,     \
-        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##output,     \
-        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_CONV_DESC,    \
-        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_ALPHA,        \
-        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_BETA          \
+#define FL_OPERANDS(direction, prefix, input, filter, output, ...)    \
+  Operands {                                                          \
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_##direction##_DESCRIPTOR,     \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##input,          \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##filter,         \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##output,         \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_CONV_DESC,        \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_ALPHA,            \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_BETA, __VA_ARGS__ \
   }
-Names namesOf(Op op) {
-  return op == Op::Conv2d               ? FL_NAMES(FORWARD, FORWARD, X, W, Y)
-         : op == Op::Conv2dBackwardData ? FL_NAMES(BACKWARD_DATA, BWD_DATA, DX, W, DY)
-                                        : FL_NAMES(BACKWARD_FILTER, BWD_FILTER, X, DW, DY);
+Operands operandsOf(Op op) {
+  return op == Op::Conv2d ? FL_OPERANDS(FORWARD, FORWARD, X, W, Y, 0, 1, kResult)
+         : op == Op::Conv2dBackwardData
+             ? FL_OPERANDS(BACKWARD_DATA, BWD_DATA, DX, W, DY, kResult, 1, 0)
+             : FL_OPERANDS(BACKWARD_FILTER, BWD_FILTER, X, DW, DY, 1, kResult, 0);
 }
-#undef FL_NAMES
+#undef FL_OPERANDS
+
+// A tensor of the call; cuDNN orders images, channels, rows, columns. A virtual one has not been
+// rounded.
+const CudnnDescriptor& addTensor(CudnnGraph& graph, const ConvolutionCall& call, int64_t number,
+                                 bool isVirtual = false) {
+  const bool isResult = number == kResult;
+  const Shape& shape = isResult ? call.result.shape : call.operands[number].shape;
+  // Filters (KW,KH,C,O) and biases lie as plain images do.
+  const bool isImage = isResult ? resultIsImage(call.op) : ir::isImage(call.op, number);
+  const ir::ImageAxes axes = isImage ? ir::imageAxes(call.attrs) : ir::ImageAxes{0, 1, 2};
+  std::vector<int64_t> sizes, strides;
+  for (const int axis : {ir::ImageAxes::image, axes.channel, axes.y, axes.x}) {
+    int64_t stride = 1;
+    for (int before = 0; before < std::min(axis, shape.ndim()); ++before) stride *= shape[before];
+    sizes.push_back(axis < shape.ndim() ? shape[axis] : 1);
+    strides.push_back(stride);
+  }
+  const dtype type = call.result.type;
+  const auto count = std::ssize(call.operands);
+  return graph.addTensor(isVirtual  ? count + 1
+                         : isResult ? count
+                                    : number,
+                         isVirtual ? computeType(type) : type, sizes, strides, isVirtual);
+}
 
 void addBias(CudnnGraph& graph, const CudnnDescriptor& product, const CudnnDescriptor& bias,
              const CudnnDescriptor& result, dtype type) {
@@ -128,88 +132,72 @@ bool fits(const ConvolutionCall& call) {
 
 void describe(CudnnGraph& graph, const ConvolutionCall& call) {
   const dtype type = call.result.type;
-  const ir::ImageAxes axes = ir::imageAxes(call.attrs);
-  const auto count = static_cast<int64_t>(call.operands.size());
-  const auto image = [&](int64_t number, const ir::ValueType& value) -> const CudnnDescriptor& {
-    const Described image = imageOf(value.shape, axes);
-    return graph.addTensor(number, type, image.sizes, image.strides);
+  const bool isBiased = call.op == Op::Conv2d && call.operands.size() == 3;
+  const Operands operands = operandsOf(call.op);
+  const CudnnDescriptor& output = addTensor(graph, call, operands.outputNumber, isBiased);
+  CudnnDescriptor& operation =
+      graph.add(operands.operation)
+          .set(operands.input, addTensor(graph, call, operands.inputNumber))
+          .set(operands.filter, addTensor(graph, call, operands.filterNumber))
+          .set(operands.output, output)
+          .set(operands.convolution, describeWindows(graph, call.attrs, type));
+  const auto scale = [&](cudnnBackendAttributeType_t as, auto one) {
+    operation.set(operands.alpha, as, one).set(operands.beta, as, one - one);
   };
-  // (KW,KH,C,O), as plain images are (W,H,C,N).
-  const auto filter = [&](int64_t number, const ir::ValueType& value) -> const CudnnDescriptor& {
-    const Described filter = imageOf(value.shape, {0, 1, 2});
-    return graph.addTensor(number, type, filter.sizes, filter.strides);
-  };
-  const bool biased = call.op == Op::Conv2d && count == 3;
-  const Names names = namesOf(call.op);
-  CudnnDescriptor& operation = graph.add(names.operation);
-  const CudnnDescriptor* output = nullptr;
-  if (call.op == Op::Conv2dBackwardData) {
-    output = &image(0, call.operands[0]);
-    operation.set(names.filter, filter(1, call.operands[1]))
-        .set(names.input, image(count, call.result));
-  } else if (call.op == Op::Conv2dBackwardFilter) {
-    output = &image(0, call.operands[0]);
-    operation.set(names.input, image(1, call.operands[1]))
-        .set(names.filter, filter(count, call.result));
-  } else {
-    operation.set(names.input, image(0, call.operands[0]))
-        .set(names.filter, filter(1, call.operands[1]));
-    const Described made = imageOf(call.result.shape, axes);
-    // Before the bias it is in no buffer, and has not been rounded.
-    output = &graph.addTensor(biased ? count + 1 : count, biased ? computeType(type) : type,
-                              made.sizes, made.strides, biased);
-  }
-  operation.set(names.output, *output)
-      .set(names.convolution, describeWindows(graph, call.attrs, type));
-  if (type == dtype::f64) {
-    operation.set(names.alpha, CUDNN_TYPE_DOUBLE, 1.0).set(names.beta, CUDNN_TYPE_DOUBLE, 0.0);
-  } else {
-    operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f).set(names.beta, CUDNN_TYPE_FLOAT, 0.0f);
-  }
+  type == dtype::f64 ? scale(CUDNN_TYPE_DOUBLE, 1.0) : scale(CUDNN_TYPE_FLOAT, 1.0f);
   graph.addOperation(operation.finish());
-  if (biased) {
-    const int64_t channels = call.operands[2].shape.elements();
-    const CudnnDescriptor& bias =
-        graph.addTensor(2, type, {1, channels, 1, 1}, {channels, 1, channels, channels});
-    addBias(graph, *output, bias, image(count, call.result), type);
+  if (isBiased) {
+    addBias(graph, output, addTensor(graph, call, 2), addTensor(graph, call, kResult), type);
   }
 }
 
-Convolution::Convolution(const ConvolutionCall& call)
-    : operands_(call.operands.size()), graph_(cudnn().table()) {
-  describe(graph_, call);
-}
+namespace {
 
-std::shared_ptr<const Convolution> Convolution::find(Context& context,
-                                                     const ConvolutionCall& call) {
-  if (!fits(call) || !hasCudnn()) return nullptr;
-  static std::mutex mutex;
-  static auto& known =
-      *new std::vector<std::pair<ConvolutionCall, std::shared_ptr<const Convolution>>>();
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto found = std::ranges::find(known, call, [](const auto& each) { return each.first; });
-  if (found != known.end()) return found->second;
-  std::shared_ptr<const Convolution> result;
-  try {
-    std::shared_ptr<Convolution> made(new Convolution(call));
+class Convolution final : public DeviceCall {
+ public:
+  explicit Convolution(const ConvolutionCall& call) : operands_(call.operands.size()) {
+    describe(graph_, call);
+  }
+  bool plan(Context& context, dtype type) {
     Handle& handle = handleOf(context);
     const std::lock_guard<std::mutex> turn(handle.mutex);
     context.use();
-    if (made->graph_.plan({handle.value}, call.result.type)) result = std::move(made);
+    return graph_.plan({handle.value}, type);
+  }
+  size_t workspaceBytes() const override { return static_cast<size_t>(graph_.workspaceBytes()); }
+  void run(Context& context, void* const* operands, void* result, void* workspace) const override {
+    std::vector<void*> buffers(operands, operands + operands_);
+    buffers.push_back(result);
+    Handle& handle = handleOf(context);
+    const std::lock_guard<std::mutex> turn(handle.mutex);
+    context.use();
+    graph_.run(handle.value, buffers, workspace);
+  }
+
+ private:
+  const size_t operands_;
+  CudnnGraph graph_{cudnn().table()};
+};
+
+}  // namespace
+
+std::shared_ptr<const DeviceCall> findConvolution(Context& context, const ConvolutionCall& call) {
+  if (!fits(call) || !cudnn().isThere()) return nullptr;
+  static std::mutex mutex;
+  static auto& known =
+      *new std::vector<std::pair<ConvolutionCall, std::shared_ptr<const DeviceCall>>>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = std::ranges::find(
+      known, call, &std::pair<ConvolutionCall, std::shared_ptr<const DeviceCall>>::first);
+  if (found != known.end()) return found->second;
+  std::shared_ptr<const DeviceCall> result;
+  try {
+    auto made = std::make_shared<Convolution>(call);
+    if (made->plan(context, call.result.type)) result = std::move(made);
   } catch (const CudnnRefusal& refusal) {
     logWarning(std::string(refusal.what()) + "; a convolution is made of kernels");
   }
   return known.emplace_back(call, std::move(result)).second;
-}
-
-void Convolution::run(Context& context, void* const* operands, void* result,
-                      void* workspace) const {
-  std::vector<void*> buffers(operands, operands + operands_);
-  buffers.push_back(result);
-  Handle& handle = handleOf(context);
-  const std::lock_guard<std::mutex> turn(handle.mutex);
-  context.use();
-  graph_.run(handle.value, buffers, workspace);
 }
 
 }  // namespace fl::runtime::cuda

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <vector>
 
 #include "fl/runtime/cuda/CudnnGraph.h"
@@ -24,21 +22,8 @@ struct ConvolutionCall {
 // Needs no GPU. Throws CudnnRefusal.
 void describe(CudnnGraph& graph, const ConvolutionCall& call);
 
-class Convolution final : public DeviceCall {
- public:
-  // From a cache of the process; null for other operators, and where cuDNN has none or is not
-  // there.
-  static std::shared_ptr<const Convolution> find(Context& context, const ConvolutionCall& call);
-
-  size_t workspaceBytes() const override { return static_cast<size_t>(graph_.workspaceBytes()); }
-  void run(Context& context, void* const* operands, void* result, void* workspace) const override;
-
- private:
-  explicit Convolution(const ConvolutionCall& call);
-
-  const size_t operands_;
-  CudnnGraph graph_;
-  bool isPlanned_ = false;
-};
+// From a cache of the process; null for other operators, and where cuDNN has no plan or is not
+// there.
+std::shared_ptr<const DeviceCall> findConvolution(Context& context, const ConvolutionCall& call);
 
 }  // namespace fl::runtime::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cublasLt.h>
+#include <cuda.h>
 
 #include "fl/runtime/cuda/LibraryTable.h"
 
@@ -13,6 +14,16 @@ struct CublasLt {
 #undef FL_CUBLASLT
 };
 
-LibraryTable<CublasLt>& cublasLt();
+inline LibraryTable<CublasLt>& cublasLt() {
+  static auto& table =
+      *new LibraryTable<CublasLt>("cublasLt", CUDA_VERSION / 1000, CUDA_VERSION, "products",
+                                  [](CudaLibrary& library, CublasLt& table) {
+#define FL_CUBLASLT(function) \
+  table.function = reinterpret_cast<decltype(table.function)>(library.find(#function));
+#include "fl/runtime/cuda/CublasLt.def"
+#undef FL_CUBLASLT
+                                  });
+  return table;
+}
 
 }  // namespace fl::runtime::cuda

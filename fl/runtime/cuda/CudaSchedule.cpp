@@ -63,7 +63,6 @@ CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memo
     reportsAt_ = placeScratch(reporting_.size() * sizeof(GatherReport), 0, steps_.size());
   }
   fuseProducts();
-  placeWorkspaces();
   findChains();
 }
 
@@ -91,9 +90,14 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step, K
 
 CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
   auto call = findCall(context_, step.op, step.operandTypes, step.attrs, step.resultType);
-  if (call) return {&step, std::move(call), nullptr};
+  const size_t number = steps_.size();
+  if (call) return {&step, call, nullptr, {}, placeWorkspace(*call, number, number + 1)};
   return {&step, nullptr,
           library::cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType})};
+}
+
+size_t CudaSchedule::placeWorkspace(const DeviceCall& call, size_t begin, size_t end) {
+  return call.workspaceBytes() > 0 ? placeScratch(call.workspaceBytes(), begin, end) : 0;
 }
 
 void CudaSchedule::fuseProducts() {
@@ -107,21 +111,9 @@ void CudaSchedule::fuseProducts() {
     shape->epilogue = epilogue->form;
     if (auto product = Matmul::find(context_, *shape)) {
       const auto& launch = std::get<ir::LaunchStep>(schedule_.steps[i]);
-      call->fused = {std::move(product), &launch, std::move(*epilogue)};
+      const size_t workspace = placeWorkspace(*product, i - 1, i + 1);
+      call->fused = {std::move(product), &launch, std::move(*epilogue), workspace};
     }
-  }
-}
-
-void CudaSchedule::placeWorkspaces() {
-  const auto place = [&](const DeviceCall* call, size_t begin, size_t end) {
-    const size_t bytes = call ? call->workspaceBytes() : 0;
-    return bytes > 0 ? placeScratch(bytes, begin, end) : 0;
-  };
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    auto* call = std::get_if<PreparedCall>(&steps_[i]);
-    if (!call) continue;
-    call->workspace = place(call->call.get(), i, i + 1);
-    if (call->fused) call->fused->workspace = place(call->fused->product.get(), i, i + 2);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "fl/base/CudaLibrary.h"
+#include "fl/base/Log.h"
 
 namespace fl::runtime::cuda {
 
@@ -14,13 +15,14 @@ class LibraryTable {
  public:
   using Fill = void (*)(CudaLibrary& library, Table& table);
 
-  // libNAME.so.VERSION of CUDA `builtFor`.
-  constexpr LibraryTable(const char* name, int version, int builtFor, Fill fill)
-      : name_(name), version_(version), builtFor_(builtFor), fill_(fill) {}
+  // libNAME.so.VERSION of CUDA `builtFor`, which makes `makes`.
+  LibraryTable(const char* name, int version, int builtFor, const char* makes, Fill fill)
+      : name_(name), version_(version), builtFor_(builtFor), makes_(makes), fill_(fill) {}
 
-  // "" if the library can be used; else why not, in one sentence.
+  // "" if the library can be used; else why not, in one sentence, of which the log warns once.
   const std::string& problem() { return loaded().problem; }
-  // Only where there is no problem.
+  bool isThere() { return problem().empty(); }
+  // Only where it is there.
   const Table& table() { return loaded().table; }
   // Before any other call.
   void install(const Table& table) { loaded_ = new Loaded{table, ""}; }
@@ -38,12 +40,16 @@ class LibraryTable {
       CudaLibrary library(name_, version_, builtFor_);
       fill_(library, loaded_->table);
       loaded_->problem = library.problem();
+      if (!loaded_->problem.empty()) {
+        logWarning(loaded_->problem + "; " + makes_ + " are made of kernels");
+      }
     }
     return *loaded_;
   }
 
   const char* const name_;
   const int version_, builtFor_;
+  const char* const makes_;
   const Fill fill_;
   std::mutex mutex_;
   Loaded* loaded_ = nullptr;  // for the process's life

@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "fl/base/Error.h"
-#include "fl/base/Log.h"
 
 namespace fl::runtime::cuda {
 namespace {
@@ -35,16 +34,6 @@ cublasLtHandle_t handle() {
   return made;
 }
 
-// Where there is no library, products are made of kernels, which are slower; that is told once.
-bool hasCublasLt() {
-  static const bool there = [] {
-    const std::string& problem = cublasLt().problem();
-    if (!problem.empty()) logWarning(problem + "; products are made of kernels");
-    return problem.empty();
-  }();
-  return there;
-}
-
 cublasLtEpilogue_t epilogueOf(const Epilogue& epilogue) {
   constexpr int kAuxiliary = CUBLASLT_EPILOGUE_GELU_AUX & ~CUBLASLT_EPILOGUE_GELU;
   const int activation = epilogue.activation == Activation::Relu           ? CUBLASLT_EPILOGUE_RELU
@@ -56,30 +45,25 @@ cublasLtEpilogue_t epilogueOf(const Epilogue& epilogue) {
   return all == 0 ? CUBLASLT_EPILOGUE_DEFAULT : static_cast<cublasLtEpilogue_t>(all);
 }
 
-class Preference {
- public:
-  explicit Preference(const CublasLt& library) : library_(library) {
-    check(library, library.cublasLtMatmulPreferenceCreate(&value), "a preference");
+// One for all, too.
+cublasLtMatmulPreference_t preference(const CublasLt& library) {
+  static const cublasLtMatmulPreference_t made = [&] {
+    cublasLtMatmulPreference_t made = nullptr;
+    check(library, library.cublasLtMatmulPreferenceCreate(&made), "a preference");
+    const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto to) {
+      check(library, library.cublasLtMatmulPreferenceSetAttribute(made, which, &to, sizeof(to)),
+            "a preference");
+    };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{32} << 20);
     for (const auto which :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
       set(which, MatmulDescription::kAlignment);
     }
-  }
-  ~Preference() { library_.cublasLtMatmulPreferenceDestroy(value); }
-  Preference(const Preference&) = delete;
-
-  cublasLtMatmulPreference_t value = nullptr;
-
- private:
-  template <class T>
-  void set(cublasLtMatmulPreferenceAttributes_t which, T to) {
-    check(library_, library_.cublasLtMatmulPreferenceSetAttribute(value, which, &to, sizeof(to)),
-          "a preference");
-  }
-  const CublasLt& library_;
-};
+    return made;
+  }();
+  return made;
+}
 
 }  // namespace
 
@@ -168,19 +152,18 @@ Matmul::Matmul(const CublasLt& library, const MatmulShape& shape)
     : library_(library), shape_(shape), description_(library, shape) {}
 
 bool Matmul::chooseAlgorithm() {
-  const Preference preference(library_);
   cublasLtMatmulHeuristicResult_t best = {};
   int found = 0;
   const cublasStatus_t status = library_.cublasLtMatmulAlgoGetHeuristic(
       handle(), description_.operation, description_.lhs, description_.rhs, description_.result,
-      description_.result, preference.value, 1, &best, &found);
+      description_.result, preference(library_), 1, &best, &found);
   algorithm_ = best.algo;
   workspaceBytes_ = best.workspaceSize;
   return status == CUBLAS_STATUS_SUCCESS && found > 0;
 }
 
 std::shared_ptr<const Matmul> Matmul::find(Context& context, const MatmulShape& shape) {
-  if (!hasCublasLt()) return nullptr;
+  if (!cublasLt().isThere()) return nullptr;
   static std::mutex mutex;
   static auto& known = *new std::map<MatmulShape, std::shared_ptr<const Matmul>>();
   const std::lock_guard<std::mutex> lock(mutex);

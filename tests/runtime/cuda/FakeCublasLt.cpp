@@ -159,9 +159,6 @@ runtime::cuda::CublasLt table() {
   table.cublasLtMatmulPreferenceCreate = [](cublasLtMatmulPreference_t*) {
     return CUBLAS_STATUS_SUCCESS;
   };
-  table.cublasLtMatmulPreferenceDestroy = [](cublasLtMatmulPreference_t) {
-    return CUBLAS_STATUS_SUCCESS;
-  };
   table.cublasLtMatmulPreferenceSetAttribute = [](cublasLtMatmulPreference_t,
                                                   cublasLtMatmulPreferenceAttributes_t, const void*,
                                                   size_t) { return CUBLAS_STATUS_SUCCESS; };
