@@ -117,7 +117,7 @@ GpuLimits measureLimits(int64_t copyBytes, Dim productSize, int rounds) {
   const auto bytes = static_cast<size_t>(copyBytes);
   const MemoryBlockPtr from = memory.allocate(bytes, {"a copy's source"});
   const MemoryBlockPtr to = memory.allocate(bytes, {"a copy"});
-  const runtime::Bytes all[] = {{0, bytes}};
+  const runtime::Bytes all[] = {{0, copyBytes}};
   GpuSubject copy([&] { memory.copy(to->data(), from->data(), all); });
   const Tensor x = numbers({productSize, productSize});
   GpuSubject product([&] { matmul(x, x).value()->data(); });
