@@ -15,6 +15,8 @@ MOST_CALLS = 1000
 
 
 def seconds(call, calls):
+    if hasattr(call, "seconds"):  # it has a clock of its own
+        return call.seconds(calls)
     start = time.perf_counter()
     for _ in range(calls):
         call()

@@ -1,10 +1,10 @@
-// cuBLASLt's functions as a table, opened at run time, which takes 0.2 s; a test may put its own in
-// their place. May be used from any thread.
+// cuBLASLt's functions as a table (LibraryTable.h); opening it takes 0.2 s.
 #pragma once
 
 #include <cublasLt.h>
+#include <cuda.h>
 
-#include <string>
+#include "fl/runtime/cuda/LibraryTable.h"
 
 namespace fl::runtime::cuda {
 
@@ -14,12 +14,16 @@ struct CublasLt {
 #undef FL_CUBLASLT
 };
 
-// "" if the library can be used; else why not, in one sentence.
-const std::string& cublasLtProblem();
-// Only where there is no problem.
-const CublasLt& cublasLt();
-
-// For tests: before any other call.
-void installCublasLt(const CublasLt& table);
+inline LibraryTable<CublasLt>& cublasLt() {
+  static auto& table =
+      *new LibraryTable<CublasLt>("cublasLt", CUDA_VERSION / 1000, CUDA_VERSION, "products",
+                                  [](CudaLibrary& library, CublasLt& table) {
+#define FL_CUBLASLT(function) \
+  table.function = reinterpret_cast<decltype(table.function)>(library.find(#function));
+#include "fl/runtime/cuda/CublasLt.def"
+#undef FL_CUBLASLT
+                                  });
+  return table;
+}
 
 }  // namespace fl::runtime::cuda

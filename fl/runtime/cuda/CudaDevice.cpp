@@ -19,10 +19,10 @@ class CudaDevice final : public Device {
   DeviceMemory& memory() override { return memory_; }
   ir::Lowering lowering() const override { return ir::Lowering::Kernels; }
   ir::Target target() const override { return {ir::cuda::kTriple, context_.architecture(), "", 0}; }
-  // For others than products, definitions in kernels stand in.
+  // For others, definitions in kernels stand in.
   bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
                        const ir::Attrs& attrs, const ir::ValueType& result) const override {
-    return findProduct(context_, op, operands, attrs, result) != nullptr;
+    return findCall(context_, op, operands, attrs, result) != nullptr;
   }
   std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
     return std::make_unique<CudaSchedule>(std::move(schedule), context_, memory_, cache);

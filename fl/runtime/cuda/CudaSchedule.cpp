@@ -62,6 +62,7 @@ CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memo
   if (!reporting_.empty()) {
     reportsAt_ = placeScratch(reporting_.size() * sizeof(GatherReport), 0, steps_.size());
   }
+  fuseProducts();
   findChains();
 }
 
@@ -88,9 +89,46 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step, K
 }
 
 CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
-  const library::LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
-  auto product = findProduct(context_, step.op, step.operandTypes, step.attrs, step.resultType);
-  return {&step, product, product ? nullptr : library::cachedLibrary(call)};
+  auto call = findCall(context_, step.op, step.operandTypes, step.attrs, step.resultType);
+  const size_t number = steps_.size();
+  if (call) return {&step, call, nullptr, {}, placeWorkspace(*call, number, number + 1)};
+  return {&step, nullptr,
+          library::cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType})};
+}
+
+size_t CudaSchedule::placeWorkspace(const DeviceCall& call, size_t begin, size_t end) {
+  return call.workspaceBytes() > 0 ? placeScratch(call.workspaceBytes(), begin, end) : 0;
+}
+
+void CudaSchedule::fuseProducts() {
+  for (size_t i = 1; i < steps_.size(); ++i) {
+    auto* call = std::get_if<PreparedCall>(&steps_[i - 1]);
+    if (!call || !call->call || call->step->op != ir::Op::Matmul) continue;
+    std::optional<MatchedEpilogue> epilogue = matchEpilogue(schedule_, i);
+    if (!epilogue) continue;
+    const ir::LibraryStep& step = *call->step;
+    std::optional<MatmulShape> shape = matmulShape(step.operandTypes, step.attrs, step.resultType);
+    shape->epilogue = epilogue->form;
+    if (auto product = Matmul::find(context_, *shape)) {
+      const auto& launch = std::get<ir::LaunchStep>(schedule_.steps[i]);
+      const size_t workspace = placeWorkspace(*product, i - 1, i + 1);
+      call->fused = {std::move(product), &launch, std::move(*epilogue), workspace};
+    }
+  }
+}
+
+// What the numbers are, and where outputs lie, is known now.
+const CudaSchedule::FusedProduct* CudaSchedule::fusedAt(size_t step, const Frame& frame) const {
+  const auto* call = std::get_if<PreparedCall>(&steps_[step]);
+  if (!call || !call->fused) return nullptr;
+  const auto& [form, result, bias, auxiliary, numbers] = call->fused->epilogue;
+  const auto isAt = [&](const std::optional<BufferRef>& operand, const BufferRef& place) {
+    return operand && frame.address(*operand, schedule_) == frame.address(place, schedule_);
+  };
+  const bool holds = std::ranges::all_of(numbers, [&](const auto& number) {
+    return frame.numberBits[call->fused->launch->numbers[number.first]] == number.second.bits();
+  });
+  return holds && !isAt(bias, result) && !isAt(auxiliary, result) ? &*call->fused : nullptr;
 }
 
 size_t CudaSchedule::bytesOfBuffer(const BufferRef& ref) const {
@@ -125,6 +163,10 @@ void CudaSchedule::runSteps(const Frame& frame) const {
     if (Chain* chain = chains_[i].get(); chain && runsAsGraph(chain, frame)) {
       runChain(*chain, frame);
       i = chain->end;
+    } else if (const FusedProduct* fused = fusedAt(i, frame)) {
+      runCall(std::get<PreparedCall>(steps_[i]), fused, frame);
+      afterSteps(frame, i, i + 2);
+      i += 2;
     } else {
       runStep(i, frame);
       afterSteps(frame, i, i + 1);
@@ -137,7 +179,7 @@ void CudaSchedule::runSteps(const Frame& frame) const {
 
 void CudaSchedule::runStep(size_t number, const Frame& frame) const {
   if (const auto* call = std::get_if<PreparedCall>(&steps_[number])) {
-    return call->product ? runProduct(*call, frame) : runOnHost(*call, frame);
+    return call->call ? runCall(*call, nullptr, frame) : runOnHost(*call, frame);
   }
   const auto& launch = std::get<PreparedLaunch>(steps_[number]);
   launch.kernel->compiled() ? runLaunch(launch, frame) : runOnHost(launch, frame);
@@ -164,7 +206,8 @@ void CudaSchedule::findChains() {
   constexpr size_t kFewest = 3;  // fewer cost less one by one
   const auto isLaunch = [&](size_t i) {
     const auto* launch = std::get_if<PreparedLaunch>(&steps_[i]);
-    return launch && launch->shape.blocks > 0;
+    const auto* call = i > 0 ? std::get_if<PreparedCall>(&steps_[i - 1]) : nullptr;
+    return launch && launch->shape.blocks > 0 && !(call && call->fused);
   };
   chains_.resize(steps_.size());
   for (size_t begin = 0, end = 0; begin < steps_.size(); begin = end + 1) {
@@ -197,12 +240,24 @@ void CudaSchedule::runChain(Chain& chain, const Frame& frame) const {
   counters().kernelLaunches += chain.end - chain.begin;
 }
 
-void CudaSchedule::runProduct(const PreparedCall& call, const Frame& frame) const {
+void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,
+                           const Frame& frame) const {
   const ir::LibraryStep& step = *call.step;
   const detail::CallSiteOverride recorded(step.site);
-  call.product->run(context_, frame.address(step.operands[0], schedule_),
-                    frame.address(step.operands[1], schedule_),
-                    frame.address(step.result, schedule_), gpu_.workspace(Matmul::kWorkspaceBytes));
+  const auto address = [&](const BufferRef& ref) { return frame.address(ref, schedule_); };
+  const auto addressIf = [&](const std::optional<BufferRef>& ref) -> const void* {
+    return ref ? address(*ref) : nullptr;
+  };
+  std::vector<void*> operands;
+  for (const BufferRef& ref : step.operands) operands.push_back(address(ref));
+  if (fused) {
+    const MatchedEpilogue& epilogue = fused->epilogue;
+    fused->product->run(context_, operands.data(), address(epilogue.result),
+                        frame.arena + fused->workspace, addressIf(epilogue.bias),
+                        addressIf(epilogue.auxiliary));
+  } else {
+    call.call->run(context_, operands.data(), address(step.result), frame.arena + call.workspace);
+  }
   counters().libraryCalls++;
 }
 

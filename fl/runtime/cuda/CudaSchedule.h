@@ -1,9 +1,10 @@
-// A schedule on a GPU: its launches and products in the stream, and on the host what has no kernel
-// or no code.
+// A schedule on a GPU: its launches and library calls in the stream, and on the host what has no
+// kernel or no code.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -36,10 +37,19 @@ class CudaSchedule final : public ScheduleRunner {
     ir::cuda::Launch shape;
     int report = -1;  // where its lookups report; -1 if it has none
   };
+  // A product that makes the launch behind it, too.
+  struct FusedProduct {
+    std::shared_ptr<const Matmul> product;
+    const ir::LaunchStep* launch;
+    MatchedEpilogue epilogue;
+    size_t workspace = 0;  // where in the arena
+  };
   struct PreparedCall {
     const ir::LibraryStep* step;
-    std::shared_ptr<const Matmul> product;               // null: it runs on the host
+    std::shared_ptr<const DeviceCall> call;              // null: it runs on the host
     std::shared_ptr<library::LibraryFunction> function;  // null: the reference interpreter
+    std::optional<FusedProduct> fused = {};
+    size_t workspace = 0;  // where in the arena
   };
   // Neighbouring launches [begin, end), which are a graph from their second run on.
   struct Chain {
@@ -58,11 +68,15 @@ class CudaSchedule final : public ScheduleRunner {
 
   const CudaKernel* cachedKernel(const ir::Kernel& kernel, KernelCache* cache);
   PreparedCall prepare(const ir::LibraryStep& step);
+  size_t placeWorkspace(const DeviceCall& call, size_t begin, size_t end);
+  void fuseProducts();
+  // Whether the step, in this run, is a product that makes the launch behind it.
+  const FusedProduct* fusedAt(size_t step, const Frame& frame) const;
   PreparedLaunch prepare(const ir::LaunchStep& step, KernelCache* cache);
   ir::cuda::GatherReport* reportsOf(const Frame& frame) const;
   void checkReports(const Frame& frame) const;
   void runLaunch(const PreparedLaunch& launch, const Frame& frame) const;
-  void runProduct(const PreparedCall& call, const Frame& frame) const;
+  void runCall(const PreparedCall& call, const FusedProduct* fused, const Frame& frame) const;
   void runOnHost(const PreparedLaunch& launch, const Frame& frame) const;
   void runOnHost(const PreparedCall& call, const Frame& frame) const;
   size_t bytesOfBuffer(const ir::BufferRef& ref) const;

@@ -1,14 +1,14 @@
 #include "fl/runtime/cuda/Matmul.h"
 
 #include <map>
-#include <mutex>
 #include <stdexcept>
 
 #include "fl/base/Error.h"
-#include "fl/base/Log.h"
 
 namespace fl::runtime::cuda {
 namespace {
+
+constexpr char kDescribing[] = "describing a product";
 
 void check(const CublasLt& library, cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -26,48 +26,44 @@ cudaDataType_t cudaType(dtype type) {
 // One for all: it holds nothing that a product changes.
 cublasLtHandle_t handle() {
   static const cublasLtHandle_t made = [] {
+    const CublasLt& library = cublasLt().table();
     cublasLtHandle_t handle = nullptr;
-    check(cublasLt(), cublasLt().cublasLtCreate(&handle), "starting");
+    check(library, library.cublasLtCreate(&handle), "starting");
     return handle;
   }();
   return made;
 }
 
-// Where there is no library, products are made of kernels, which are slower; that is told once.
-bool hasCublasLt() {
-  static const bool there = [] {
-    const std::string& problem = cublasLtProblem();
-    if (!problem.empty()) logWarning(problem + "; products are made of kernels");
-    return problem.empty();
-  }();
-  return there;
+cublasLtEpilogue_t epilogueOf(const Epilogue& epilogue) {
+  constexpr int kAuxiliary = CUBLASLT_EPILOGUE_GELU_AUX & ~CUBLASLT_EPILOGUE_GELU;
+  const int activation = epilogue.activation == Activation::Relu           ? CUBLASLT_EPILOGUE_RELU
+                         : epilogue.activation == Activation::Gelu         ? CUBLASLT_EPILOGUE_GELU
+                         : epilogue.activation == Activation::GeluGradient ? CUBLASLT_EPILOGUE_DGELU
+                                                                           : 0;
+  const int all = activation | (epilogue.bias ? CUBLASLT_EPILOGUE_BIAS : 0) |
+                  (epilogue.auxiliary ? kAuxiliary : 0);
+  return all == 0 ? CUBLASLT_EPILOGUE_DEFAULT : static_cast<cublasLtEpilogue_t>(all);
 }
 
-class Preference {
- public:
-  explicit Preference(const CublasLt& library) : library_(library) {
-    check(library, library.cublasLtMatmulPreferenceCreate(&value), "a preference");
-    const uint64_t workspace = Matmul::kWorkspaceBytes;
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
+// One for all, too.
+cublasLtMatmulPreference_t preference(const CublasLt& library) {
+  static const cublasLtMatmulPreference_t made = [&] {
+    cublasLtMatmulPreference_t made = nullptr;
+    check(library, library.cublasLtMatmulPreferenceCreate(&made), "a preference");
+    const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto to) {
+      check(library, library.cublasLtMatmulPreferenceSetAttribute(made, which, &to, sizeof(to)),
+            "a preference");
+    };
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{32} << 20);
     for (const auto which :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      set(which, Matmul::kAlignment);
+      set(which, MatmulDescription::kAlignment);
     }
-  }
-  ~Preference() { library_.cublasLtMatmulPreferenceDestroy(value); }
-  Preference(const Preference&) = delete;
-
-  cublasLtMatmulPreference_t value = nullptr;
-
- private:
-  template <class T>
-  void set(cublasLtMatmulPreferenceAttributes_t which, T to) {
-    check(library_, library_.cublasLtMatmulPreferenceSetAttribute(value, which, &to, sizeof(to)),
-          "a preference");
-  }
-  const CublasLt& library_;
-};
+    return made;
+  }();
+  return made;
+}
 
 }  // namespace
 
@@ -93,24 +89,39 @@ std::optional<MatmulShape> matmulShape(const std::vector<ir::ValueType>& operand
 }
 
 MatmulDescription::MatmulDescription(const CublasLt& library, const MatmulShape& shape)
-    : library_(library) {
+    : library_(library), epilogue_(shape.epilogue) {
   const bool isDouble = shape.type == dtype::f64;
   check(library,
         library.cublasLtMatmulDescCreate(&operation,
                                          isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
                                          isDouble ? CUDA_R_64F : CUDA_R_32F),
-        "describing a product");
-  const auto transpose = [&](cublasLtMatmulDescAttributes_t which, bool does) {
-    const int32_t how = does ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check(library, library.cublasLtMatmulDescSetAttribute(operation, which, &how, sizeof(how)),
-          "describing a product");
-  };
-  transpose(CUBLASLT_MATMUL_DESC_TRANSA, shape.transposeLhs);
-  transpose(CUBLASLT_MATMUL_DESC_TRANSB, shape.transposeRhs);
+        kDescribing);
+  const auto transpose = [](bool does) { return int32_t{does ? CUBLAS_OP_T : CUBLAS_OP_N}; };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, transpose(shape.transposeLhs));
+  set(CUBLASLT_MATMUL_DESC_TRANSB, transpose(shape.transposeRhs));
   const auto [m, n, k] = std::tuple(shape.m, shape.n, shape.k);
   lhs = layoutOf(shape, shape.transposeLhs ? k : m, shape.transposeLhs ? m : k, shape.lhsStep);
   rhs = layoutOf(shape, shape.transposeRhs ? n : k, shape.transposeRhs ? k : n, shape.rhsStep);
   result = layoutOf(shape, m, n, m * n);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(epilogueOf(epilogue_)));
+  if (epilogue_.auxiliary) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, m);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, m * n);
+  }
+  // For the choice of an algorithm, which looks at alignment.
+  const void* const aligned = reinterpret_cast<void*>(uintptr_t{kAlignment});
+  setEpilogue(aligned, aligned);
+}
+
+template <class T>
+void MatmulDescription::set(cublasLtMatmulDescAttributes_t which, T value) {
+  check(library_, library_.cublasLtMatmulDescSetAttribute(operation, which, &value, sizeof(value)),
+        kDescribing);
+}
+
+void MatmulDescription::setEpilogue(const void* bias, const void* auxiliary) {
+  if (epilogue_.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (epilogue_.auxiliary) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, auxiliary);
 }
 
 MatmulDescription::~MatmulDescription() {
@@ -141,49 +152,45 @@ Matmul::Matmul(const CublasLt& library, const MatmulShape& shape)
     : library_(library), shape_(shape), description_(library, shape) {}
 
 bool Matmul::chooseAlgorithm() {
-  const Preference preference(library_);
   cublasLtMatmulHeuristicResult_t best = {};
   int found = 0;
   const cublasStatus_t status = library_.cublasLtMatmulAlgoGetHeuristic(
       handle(), description_.operation, description_.lhs, description_.rhs, description_.result,
-      description_.result, preference.value, 1, &best, &found);
+      description_.result, preference(library_), 1, &best, &found);
   algorithm_ = best.algo;
+  workspaceBytes_ = best.workspaceSize;
   return status == CUBLAS_STATUS_SUCCESS && found > 0;
 }
 
 std::shared_ptr<const Matmul> Matmul::find(Context& context, const MatmulShape& shape) {
+  if (!cublasLt().isThere()) return nullptr;
   static std::mutex mutex;
   static auto& known = *new std::map<MatmulShape, std::shared_ptr<const Matmul>>();
   const std::lock_guard<std::mutex> lock(mutex);
   const auto [entry, isNew] = known.try_emplace(shape);
   if (isNew) {
     context.use();
-    std::shared_ptr<Matmul> made(new Matmul(cublasLt(), shape));
+    std::shared_ptr<Matmul> made(new Matmul(cublasLt().table(), shape));
     if (made->chooseAlgorithm()) entry->second = std::move(made);
   }
   return entry->second;
 }
 
-std::shared_ptr<const Matmul> findProduct(Context& context, ir::Op op,
-                                          const std::vector<ir::ValueType>& operands,
-                                          const ir::Attrs& attrs, const ir::ValueType& result) {
-  if (op != ir::Op::Matmul || !hasCublasLt()) return nullptr;
-  const std::optional<MatmulShape> shape = matmulShape(operands, attrs, result);
-  return shape ? Matmul::find(context, *shape) : nullptr;
-}
-
-void Matmul::run(Context& context, const void* lhs, const void* rhs, void* result,
-                 void* workspace) const {
+void Matmul::run(Context& context, void* const* operands, void* result, void* workspace,
+                 const void* bias, const void* auxiliary) const {
   context.use();
   const float one = 1, zero = 0;
   const double oneDouble = 1, zeroDouble = 0;
   const bool isDouble = shape_.type == dtype::f64;
   const void* alpha = isDouble ? static_cast<const void*>(&oneDouble) : &one;
   const void* beta = isDouble ? static_cast<const void*>(&zeroDouble) : &zero;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  description_.setEpilogue(bias, auxiliary);
   check(library_,
-        library_.cublasLtMatmul(handle(), description_.operation, alpha, lhs, description_.lhs, rhs,
-                                description_.rhs, beta, result, description_.result, result,
-                                description_.result, &algorithm_, workspace, kWorkspaceBytes,
+        library_.cublasLtMatmul(handle(), description_.operation, alpha, operands[0],
+                                description_.lhs, operands[1], description_.rhs, beta, result,
+                                description_.result, result, description_.result, &algorithm_,
+                                workspace, workspaceBytes_,
                                 reinterpret_cast<cudaStream_t>(context.stream())),
         "a product");
 }

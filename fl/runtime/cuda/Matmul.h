@@ -1,15 +1,16 @@
 // Matrix products by cuBLASLt, in full precision: 16-bit floats are added up in f32, and f32 is not
-// cut to TF32.
+// cut to TF32. With a product may come what follows it element by element (Epilogue.h).
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
-#include "fl/ir/Graph.h"
-#include "fl/runtime/cuda/Context.h"
 #include "fl/runtime/cuda/CublasLt.h"
+#include "fl/runtime/cuda/DeviceCall.h"
+#include "fl/runtime/cuda/Epilogue.h"
 
 namespace fl::runtime::cuda {
 
@@ -20,6 +21,7 @@ struct MatmulShape {
   bool transposeLhs, transposeRhs;
   // Elements from one of the batch to the next; 0 repeats a matrix.
   int64_t lhsStep, rhsStep;
+  Epilogue epilogue = {};
   auto operator<=>(const MatmulShape&) const = default;
 };
 
@@ -31,9 +33,15 @@ std::optional<MatmulShape> matmulShape(const std::vector<ir::ValueType>& operand
 // What cuBLASLt is told of a product. Needs no GPU.
 class MatmulDescription {
  public:
+  // What it may expect of addresses: every buffer begins at a multiple.
+  static constexpr uint32_t kAlignment = 64;
+
   MatmulDescription(const CublasLt& library, const MatmulShape& shape);
   ~MatmulDescription();
   MatmulDescription(const MatmulDescription&) = delete;
+
+  // Where the epilogue's operands lie in the next call.
+  void setEpilogue(const void* bias, const void* auxiliary);
 
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t lhs = nullptr, rhs = nullptr, result = nullptr;
@@ -41,22 +49,25 @@ class MatmulDescription {
  private:
   cublasLtMatrixLayout_t layoutOf(const MatmulShape& shape, int64_t rows, int64_t columns,
                                   int64_t step);
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t which, T value);
 
   const CublasLt& library_;
+  const Epilogue epilogue_;
 };
 
-// A product with the algorithm that the library thinks best. Thread-safe.
-class Matmul {
+// A product with the algorithm that the library thinks best.
+class Matmul final : public DeviceCall {
  public:
-  static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-  // What cuBLASLt may expect of addresses: every buffer begins at a multiple.
-  static constexpr uint32_t kAlignment = 64;
-
-  // From a cache of the process; null if the library has none for it.
+  // From a cache of the process; null if the library has none for it, or is not there.
   static std::shared_ptr<const Matmul> find(Context& context, const MatmulShape& shape);
 
-  // Puts it into the stream; `workspace` has kWorkspaceBytes. Throws std::runtime_error.
-  void run(Context& context, const void* lhs, const void* rhs, void* result, void* workspace) const;
+  size_t workspaceBytes() const override { return workspaceBytes_; }
+  void run(Context& context, void* const* operands, void* result, void* workspace) const override {
+    run(context, operands, result, workspace, nullptr, nullptr);
+  }
+  void run(Context& context, void* const* operands, void* result, void* workspace, const void* bias,
+           const void* auxiliary) const;
 
  private:
   Matmul(const CublasLt& library, const MatmulShape& shape);
@@ -64,13 +75,10 @@ class Matmul {
 
   const CublasLt& library_;
   const MatmulShape shape_;
-  const MatmulDescription description_;
+  mutable std::mutex mutex_;  // of the description, which a call with an epilogue changes
+  mutable MatmulDescription description_;
   cublasLtMatmulAlgo_t algorithm_ = {};
+  size_t workspaceBytes_ = 0;
 };
-
-// Of a call; null for other operators, and where the library is not there or has none.
-std::shared_ptr<const Matmul> findProduct(Context& context, ir::Op op,
-                                          const std::vector<ir::ValueType>& operands,
-                                          const ir::Attrs& attrs, const ir::ValueType& result);
 
 }  // namespace fl::runtime::cuda

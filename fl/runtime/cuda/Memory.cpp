@@ -138,11 +138,6 @@ MemoryBlockPtr Memory::allocate(size_t bytes, const BufferOrigin& origin) {
   return std::make_shared<GpuBlock>(*this, manager_, bytes, origin);
 }
 
-void* Memory::workspace(size_t bytes) {
-  std::call_once(once_, [&] { workspace_ = allocate(bytes, {"scratch of a library"}); });
-  return workspace_->data();
-}
-
 void Memory::copy(void* to, const void* from, std::span<const Bytes> runs) {
   for (const auto& [begin, end] : runs) {
     if (begin == end) continue;

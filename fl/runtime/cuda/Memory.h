@@ -52,16 +52,11 @@ class Memory final : public DeviceMemory {
   void fill(void* memory, unsigned char byte, size_t bytes);
   void upload(void* to, const void* from, size_t bytes);
   void download(void* to, const void* from, size_t bytes);
-  // Scratch memory for what runs in the stream, one step after the other. The same block each time,
-  // of as many bytes as were first asked for.
-  void* workspace(size_t bytes);
 
  private:
   Context& context_;
   const std::shared_ptr<MemoryManager> manager_;
   Staging staging_;
-  std::once_flag once_;
-  MemoryBlockPtr workspace_;
 };
 
 }  // namespace fl::runtime::cuda

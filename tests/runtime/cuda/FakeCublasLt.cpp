@@ -1,6 +1,7 @@
 #include "tests/runtime/cuda/FakeCublasLt.h"
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 
 #include "fl/base/Types.h"
@@ -14,6 +15,22 @@ std::atomic<bool> offers = false;
 
 struct Operation {
   int32_t transposeLhs = CUBLAS_OP_N, transposeRhs = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const char* bias = nullptr;
+  char* auxiliary = nullptr;
+  int64_t leading = 0, step = 0;  // of the auxiliary matrix
+
+  void set(cublasLtMatmulDescAttributes_t which, const void* value, size_t bytes) {
+    std::memcpy(which == CUBLASLT_MATMUL_DESC_TRANSA            ? static_cast<void*>(&transposeLhs)
+                : which == CUBLASLT_MATMUL_DESC_TRANSB          ? static_cast<void*>(&transposeRhs)
+                : which == CUBLASLT_MATMUL_DESC_EPILOGUE        ? static_cast<void*>(&epilogue)
+                : which == CUBLASLT_MATMUL_DESC_BIAS_POINTER    ? static_cast<void*>(&bias)
+                : which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD ? static_cast<void*>(&leading)
+                : which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER
+                    ? static_cast<void*>(&auxiliary)
+                    : static_cast<void*>(&step),
+                value, bytes);
+  }
 };
 struct Layout {
   dtype type;
@@ -39,12 +56,43 @@ size_t offsetOf(const Layout& layout, bool transposed, int64_t row, int64_t colu
   if (transposed) std::swap(row, column);
   return getTypeSize(layout.type) * (number * layout.step + column * layout.leading + row);
 }
+double read(const char* element, dtype type) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, element, getTypeSize(type));
+  return Number(type, bits).toDouble();
+}
 double read(const char* elements, const Layout& layout, bool transposed, int64_t row,
             int64_t column, int64_t number) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, elements + offsetOf(layout, transposed, row, column, number),
-              getTypeSize(layout.type));
-  return Number(layout.type, bits).toDouble();
+  return read(elements + offsetOf(layout, transposed, row, column, number), layout.type);
+}
+void write(double value, char* element, dtype type) {
+  const uint64_t bits = Number::fromDouble(value, type).bits();
+  std::memcpy(element, &bits, getTypeSize(type));
+}
+
+// By tanh, and its derivative.
+double gateOf(double x) { return std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }
+double gelu(double x) { return 0.5 * x * (1 + gateOf(x)); }
+double slopeOfGelu(double x) {
+  const double gate = gateOf(x);
+  const double inner = std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+  return 0.5 * (1 + gate) + 0.5 * x * (1 - gate * gate) * inner;
+}
+
+// What becomes of one element of the product.
+double finished(double value, const Operation& operation, dtype type, int64_t row, int64_t column,
+                int64_t number) {
+  const auto has = [&](int bits) {
+    return (operation.epilogue & bits) == static_cast<uint32_t>(bits);
+  };
+  char* auxiliary = operation.auxiliary + getTypeSize(type) * (number * operation.step +
+                                                               column * operation.leading + row);
+  if (operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return value;
+  if (has(CUBLASLT_EPILOGUE_DGELU)) return value * slopeOfGelu(read(auxiliary, type));
+  if (has(CUBLASLT_EPILOGUE_BIAS)) value += read(operation.bias + row * getTypeSize(type), type);
+  if (has(CUBLASLT_EPILOGUE_GELU_AUX)) write(value, auxiliary, type);
+  if (has(CUBLASLT_EPILOGUE_RELU)) return value < 0 ? 0 : value;
+  return has(CUBLASLT_EPILOGUE_GELU) ? gelu(value) : value;
 }
 
 void multiply(const Operation& operation, const char* lhs, const Layout& left, const char* rhs,
@@ -60,8 +108,8 @@ void multiply(const Operation& operation, const char* lhs, const Layout& left, c
           sum += read(lhs, left, transposeLhs, row, i, number) *
                  read(rhs, right, transposeRhs, i, column, number);
         }
-        const uint64_t bits = Number::fromDouble(sum, to.type).bits();
-        std::memcpy(result + offsetOf(to, false, row, column, number), &bits, getTypeSize(to.type));
+        write(finished(sum, operation, to.type, row, column, number),
+              result + offsetOf(to, false, row, column, number), to.type);
       }
     }
   }
@@ -86,9 +134,7 @@ runtime::cuda::CublasLt table() {
   table.cublasLtMatmulDescSetAttribute = [](cublasLtMatmulDesc_t operation,
                                             cublasLtMatmulDescAttributes_t which, const void* value,
                                             size_t bytes) {
-    auto& own = as<Operation>(operation);
-    std::memcpy(which == CUBLASLT_MATMUL_DESC_TRANSA ? &own.transposeLhs : &own.transposeRhs, value,
-                bytes);
+    as<Operation>(operation).set(which, value, bytes);
     return CUBLAS_STATUS_SUCCESS;
   };
   table.cublasLtMatrixLayoutCreate = [](cublasLtMatrixLayout_t* layout, cudaDataType type,
@@ -111,9 +157,6 @@ runtime::cuda::CublasLt table() {
     return CUBLAS_STATUS_SUCCESS;
   };
   table.cublasLtMatmulPreferenceCreate = [](cublasLtMatmulPreference_t*) {
-    return CUBLAS_STATUS_SUCCESS;
-  };
-  table.cublasLtMatmulPreferenceDestroy = [](cublasLtMatmulPreference_t) {
     return CUBLAS_STATUS_SUCCESS;
   };
   table.cublasLtMatmulPreferenceSetAttribute = [](cublasLtMatmulPreference_t,
@@ -144,7 +187,7 @@ runtime::cuda::CublasLt table() {
 
 }  // namespace
 
-void installFakeCublasLt() { runtime::cuda::installCublasLt(table()); }
+void installFakeCublasLt() { runtime::cuda::cublasLt().install(table()); }
 void offerProducts(bool does) { offers = does; }
 
 }  // namespace fl::testing

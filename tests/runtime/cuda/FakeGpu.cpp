@@ -13,6 +13,7 @@
 #include "fl/runtime/cuda/Driver.h"
 #include "tests/codegen/cuda/HostModule.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
+#include "tests/runtime/cuda/FakeCudnn.h"
 
 namespace fl::testing {
 namespace {
@@ -31,6 +32,7 @@ struct Stream {
 struct Event {
   Stream* stream = nullptr;
   size_t recorded = 0, done = 0;
+  size_t before = 0;  // what the GPU had done by then
 };
 struct Module {
   std::string source;
@@ -360,6 +362,7 @@ runtime::cuda::Driver driverTable() {
       e->stream = reinterpret_cast<Stream*>(stream);
       return put(stream, "cuEventRecord", "event", [e, number = ++e->recorded] {
         e->done = number;
+        e->before = state().done.size();
         return CUDA_SUCCESS;
       });
     });
@@ -369,6 +372,11 @@ runtime::cuda::Driver driverTable() {
       auto* e = reinterpret_cast<Event*>(event);
       return work(s, *e->stream, [e] { return e->done == e->recorded; });
     });
+  };
+  table.cuEventElapsedTime = [](float* milliseconds, CUevent begin, CUevent end) {
+    const auto before = [](CUevent event) { return reinterpret_cast<Event*>(event)->before; };
+    *milliseconds = static_cast<float>(before(end) - before(begin) - 1);
+    return CUDA_SUCCESS;
   };
   table.cuMemAllocAsync = allocate;
   table.cuMemFreeAsync = giveBack;
@@ -467,6 +475,7 @@ FakeGpu& FakeGpu::install() {
     runtime::cuda::installDriver(driverTable());
     codegen::cuda::installNvrtc(compilerTable());
     installFakeCublasLt();
+    installFakeCudnn();
     return std::ref(*new FakeGpu());
   }();
   return gpu;

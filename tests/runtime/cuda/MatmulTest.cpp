@@ -5,17 +5,16 @@
 
 #include <cmath>
 
-#include "fl/base/CudaLibrary.h"
 #include "fl/fl.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/cuda/Matmul.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
 #include "tests/runtime/cuda/FakeGpu.h"
+#include "tests/runtime/cuda/RealCublasLt.h"
 
 namespace fl::testing {
 namespace {
 
-using runtime::cuda::CublasLt;
 using runtime::cuda::MatmulDescription;
 using runtime::cuda::MatmulShape;
 using runtime::cuda::matmulShape;
@@ -40,68 +39,35 @@ TEST(CudaMatmul, WhatTheLibraryCannotDoHasNoShape) {
   EXPECT_EQ(shapeOf(dtype::f32, {2, 3, 5, 1}, {3, 4, 5, 6}, {2, 4, 5, 6}), std::nullopt);
 }
 
-// The toolkit's own library, which describes without a GPU what it computes on one.
-const CublasLt& realLibrary() {
-  static const CublasLt& table = *[] {
-    auto* table = new CublasLt();
-    CudaLibrary library("cublasLt", CUDA_VERSION / 1000, CUDA_VERSION);
-#define FL_CUBLASLT(function) \
-  table->function = reinterpret_cast<decltype(table->function)>(library.find(#function));
-#include "fl/runtime/cuda/CublasLt.def"
-#undef FL_CUBLASLT
-    EXPECT_EQ(library.problem(), "");
-    return table;
-  }();
-  return table;
-}
-
-template <class T>
-T attribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t which) {
-  T value = {};
-  size_t written = 0;
-  EXPECT_EQ(realLibrary().cublasLtMatrixLayoutGetAttribute(layout, which, &value, sizeof(value),
-                                                           &written),
-            CUBLAS_STATUS_SUCCESS);
-  return value;
-}
-template <class T>
-T attribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t which) {
-  T value = {};
-  size_t written = 0;
-  EXPECT_EQ(realLibrary().cublasLtMatmulDescGetAttribute(operation, which, &value, sizeof(value),
-                                                         &written),
-            CUBLAS_STATUS_SUCCESS);
-  return value;
-}
-
 void expectLayout(cublasLtMatrixLayout_t layout, cudaDataType type, uint64_t rows, uint64_t columns,
                   int32_t batch, int64_t step) {
-  EXPECT_EQ(attribute<uint32_t>(layout, CUBLASLT_MATRIX_LAYOUT_TYPE), static_cast<uint32_t>(type));
-  EXPECT_EQ(attribute<int32_t>(layout, CUBLASLT_MATRIX_LAYOUT_ORDER), CUBLASLT_ORDER_COL);
-  EXPECT_EQ(attribute<uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_ROWS), rows);
-  EXPECT_EQ(attribute<uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_COLS), columns);
-  EXPECT_EQ(attribute<int64_t>(layout, CUBLASLT_MATRIX_LAYOUT_LD), static_cast<int64_t>(rows));
-  EXPECT_EQ(attribute<int32_t>(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT), batch);
-  EXPECT_EQ(attribute<int64_t>(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET), step);
+  EXPECT_EQ(attributeOf<uint32_t>(layout, CUBLASLT_MATRIX_LAYOUT_TYPE),
+            static_cast<uint32_t>(type));
+  EXPECT_EQ(attributeOf<int32_t>(layout, CUBLASLT_MATRIX_LAYOUT_ORDER), CUBLASLT_ORDER_COL);
+  EXPECT_EQ(attributeOf<uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_ROWS), rows);
+  EXPECT_EQ(attributeOf<uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_COLS), columns);
+  EXPECT_EQ(attributeOf<int64_t>(layout, CUBLASLT_MATRIX_LAYOUT_LD), static_cast<int64_t>(rows));
+  EXPECT_EQ(attributeOf<int32_t>(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT), batch);
+  EXPECT_EQ(attributeOf<int64_t>(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET), step);
 }
 
 TEST(CudaMatmul, TheLibraryIsToldMatricesAsTheyLie) {
-  const MatmulDescription told(realLibrary(), {dtype::bf16, 2, 4, 3, 5, true, false, 6, 0});
+  const MatmulDescription told(realCublasLt(), {dtype::bf16, 2, 4, 3, 5, true, false, 6, 0});
   expectLayout(told.lhs, CUDA_R_16BF, 3, 2, 5, 6);
   expectLayout(told.rhs, CUDA_R_16BF, 3, 4, 5, 0);
   expectLayout(told.result, CUDA_R_16BF, 2, 4, 5, 8);
-  EXPECT_EQ(attribute<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_TRANSA), CUBLAS_OP_T);
-  EXPECT_EQ(attribute<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_TRANSB), CUBLAS_OP_N);
+  EXPECT_EQ(attributeOf<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_TRANSA), CUBLAS_OP_T);
+  EXPECT_EQ(attributeOf<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_TRANSB), CUBLAS_OP_N);
 }
 
 // Nothing is cut to TF32 or added up in 16 bits.
 TEST(CudaMatmul, TheLibraryComputesInFullPrecision) {
   for (const dtype type : {dtype::f16, dtype::bf16, dtype::f32, dtype::f64}) {
-    const MatmulDescription told(realLibrary(), {type, 2, 4, 3, 1, false, false, 0, 0});
+    const MatmulDescription told(realCublasLt(), {type, 2, 4, 3, 1, false, false, 0, 0});
     const bool isDouble = type == dtype::f64;
-    EXPECT_EQ(attribute<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE),
+    EXPECT_EQ(attributeOf<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE),
               isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F);
-    EXPECT_EQ(attribute<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_SCALE_TYPE),
+    EXPECT_EQ(attributeOf<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_SCALE_TYPE),
               isDouble ? CUDA_R_64F : CUDA_R_32F);
   }
 }

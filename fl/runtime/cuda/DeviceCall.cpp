@@ -1,0 +1,16 @@
+#include "fl/runtime/cuda/DeviceCall.h"
+
+#include "fl/runtime/cuda/Convolution.h"
+#include "fl/runtime/cuda/Matmul.h"
+
+namespace fl::runtime::cuda {
+
+std::shared_ptr<const DeviceCall> findCall(Context& context, ir::Op op,
+                                           const std::vector<ir::ValueType>& operands,
+                                           const ir::Attrs& attrs, const ir::ValueType& result) {
+  if (op != ir::Op::Matmul) return findConvolution(context, {op, operands, attrs, result});
+  const std::optional<MatmulShape> shape = matmulShape(operands, attrs, result);
+  return shape ? Matmul::find(context, *shape) : nullptr;
+}
+
+}  // namespace fl::runtime::cuda
