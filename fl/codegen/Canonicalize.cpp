@@ -5,7 +5,7 @@
 #include "fl/base/Fault.h"
 #include "fl/codegen/MoveRules.h"
 #include "fl/codegen/Passes.h"
-#include "fl/codegen/Rewrite.h"
+#include "fl/ir/Rewrite.h"
 
 namespace fl::codegen {
 namespace {
@@ -46,9 +46,7 @@ ValueId doubleTranspose(Graph& graph, const Node& node) {
       node.op == Op::Transpose ? producer(graph, node.operands[0], Op::Transpose) : nullptr;
   if (!inner) return -1;
   std::vector<Dim> axes;
-  for (Dim axis : node.attrs.values()) {
-    axes.push_back(inner->attrs[axis]);
-  }
+  for (Dim axis : node.attrs.values()) axes.push_back(inner->attrs[axis]);
   return std::ranges::is_sorted(axes)
              ? inner->operands[0]
              : graph.addNode(Op::Transpose, {inner->operands[0]}, ir::Attrs(axes), node.site);

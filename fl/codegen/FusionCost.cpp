@@ -174,9 +174,7 @@ FusionCost costOf(const Graph& graph, const FusionPlan& plan, const std::vector<
     Dim& read = moved[plan.values[load].base];
     read = std::min(read + elements(load), elements(plan.values[load].base));
   }
-  for (ValueId id : nodes) {
-    moved[id] = stored[id] ? elements(id) : 0;
-  }
+  for (ValueId id : nodes) moved[id] = stored[id] ? elements(id) : 0;
   FusionCost cost{.recomputed = recomputedBy(reader, stored, group),
                   .registers = registersOf(reader),
                   .milliseconds = compileMilliseconds(graph, nodes, loads.size())};

@@ -50,9 +50,7 @@ Access groupAccess(const FusionGroup& group, const Node& node, Level level,
       access.strides.push_back(0);
       continue;
     }
-    while (shape[axis] == 1) {
-      ++axis;
-    }
+    while (shape[axis] == 1) ++axis;
     access.strides.push_back(wide.strides[axis++]);
   }
   return access;
@@ -135,9 +133,7 @@ std::vector<bool> storedValues(const Graph& graph, const FusionPlan& plan) {
       }
     }
   }
-  for (ValueId result : graph.results()) {
-    stored[plan.values[result].base] = true;
-  }
+  for (ValueId result : graph.results()) stored[plan.values[result].base] = true;
   return stored;
 }
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "fl/codegen/Passes.h"
-#include "fl/codegen/Rewrite.h"
+#include "fl/ir/Rewrite.h"
 
 namespace fl::codegen {
 namespace {
@@ -16,9 +16,7 @@ bool isMatrixTranspose(const Graph& graph, ir::ValueId id) {
   if (graph.isParameter(id) || graph.node(id).op != Op::Transpose) return false;
   const ir::Attrs& axes = graph.node(id).attrs;
   bool swaps = axes.size() >= 2 && axes[0] == 1 && axes[1] == 0;
-  for (size_t i = 2; i < axes.size(); ++i) {
-    swaps = swaps && axes[i] == static_cast<Dim>(i);
-  }
+  for (size_t i = 2; i < axes.size(); ++i) swaps = swaps && axes[i] == static_cast<Dim>(i);
   return swaps;
 }
 

@@ -83,9 +83,7 @@ ValueId moveLookup(Graph& graph, const Node& node) {
   for (const ValueId id : maps) {
     const Node map = graph.node(id);
     std::vector<ValueId> operands;
-    for (const ValueId operand : map.operands) {
-      operands.push_back(lookedUp(operand));
-    }
+    for (const ValueId operand : map.operands) operands.push_back(lookedUp(operand));
     moved[id] = graph.addNode(map.op, std::move(operands), map.attrs, map.site);
   }
   FL_INTERNAL_CHECK(graph.type(moved.at(source)) == node.type, "a moved gather has another type");

@@ -87,9 +87,7 @@ class Recomputer {
       Reader reader{group, id, loadsOfGroup(group)};
       const std::optional<Way> way = bestWay(&reader);
       if (!way || !apply(*way, group)) {
-        for (auto& [changed, again] : before) {
-          plan_.groups[changed].again = std::move(again);
-        }
+        for (auto& [changed, again] : before) plan_.groups[changed].again = std::move(again);
         return;
       }
     }

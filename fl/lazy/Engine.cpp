@@ -88,9 +88,7 @@ size_t resultBytes(const LazyNode& node) {
 }
 
 size_t flushLimit(const char* env, const std::string& value) {
-  if (value.empty()) {
-    return runtime::systemMemory() / 2;
-  }
+  if (value.empty()) return runtime::systemMemory() / 2;
   const long limit = Flags::toInt(env, value);
   return limit > 0 ? static_cast<size_t>(limit) : std::numeric_limits<size_t>::max() / 2;
 }
@@ -154,9 +152,7 @@ void Engine::flush(LazyNode* node) {
   // Flushing where the previous flush happened lets a loop reuse its plan.
   ThreadSegments& segments = threadSegments(this);
   const bool late = segments.recorded.reaches(flushAt_, 2);
-  if (segments.lastFlush && segments.lastFlush != node->site.address() && !late) {
-    return;
-  }
+  if (segments.lastFlush && segments.lastFlush != node->site.address() && !late) return;
   segments.lastFlush = node->site.address();
   try {
     realizePending(node);
@@ -282,9 +278,7 @@ void Engine::realizeAll() {
 
 void Engine::realizeSegment(uint64_t segment) {
   const auto found = segments_.find(segment);
-  if (found == segments_.end()) {
-    return;
-  }
+  if (found == segments_.end()) return;
   Nodes nodes;
   for (LazyNode* node = found->second.first(); node; node = node->next()) {
     nodes.push_back(node);
@@ -448,14 +442,16 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   options.skip = flags().skip;
   options.budget = budget;
   options.observe = viewed.observer(dump.observer());
+  const bool checks = check::isWanted(flags().check) && device_->name() != "null";
+  if (checks) check::prepareOptions(&options.skip, &options.budget);
   runtime::counters().plansBuilt++;
   try {
-    auto plan = device_->load(kept_.scheduleOf(graph, options), &kernels_);
+    codegen::Compilation compiled = kept_.compile(graph, options);
+    auto plan = device_->load(std::move(compiled.schedule), &kernels_);
     dump.writeCode(plan->schedule(), device_->target());
-    const bool checks = check::isWanted(flags().check) && device_->name() != "null";
-    return checks
-               ? check::makeCheckedPlan(graph, std::move(plan), flags().check, *device_, &kernels_)
-               : std::move(plan);
+    return checks ? check::makeCheckedPlan(graph, std::move(compiled.graph), std::move(plan),
+                                           flags().check, *device_, &kernels_)
+                  : std::move(plan);
   } catch (const planner::OverBudget&) {
     throw;
   } catch (const std::exception& error) {
@@ -520,9 +516,7 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
 }
 
 void Engine::realizeTogether(Nodes nodes) {
-  if (nodes.empty()) {
-    return;
-  }
+  if (nodes.empty()) return;
   Segment segment{.nodes = std::move(nodes)};
   collectReached(&segment.nodes);
   describeStructure(&segment);

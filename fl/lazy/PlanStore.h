@@ -16,9 +16,9 @@ class PlanStore {
   // As FL_CACHE, FL_CACHE_DIR and FL_CACHE_BYTES are then.
   PlanStore();
 
-  // The schedule of `graph`, kept or compiled; its steps have no call sites if it was kept.
-  // Throws what a pass throws.
-  ir::Schedule scheduleOf(const ir::Graph& graph, const codegen::CompileOptions& options);
+  // The schedule of `graph`, kept or compiled, and what else compiling made; if it was kept, that
+  // is nothing, and its steps have no call sites. Throws what a pass throws.
+  codegen::Compilation compile(const ir::Graph& graph, const codegen::CompileOptions& options);
 
  private:
   const std::unique_ptr<runtime::Store> store_;  // null with FL_CACHE=off

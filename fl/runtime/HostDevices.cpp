@@ -31,12 +31,12 @@ class InterpretedSchedule : public ScheduleRunner {
         std::memset(frame.outputs[i], 0, bytesOf(type.type, type.shape));
       }
     }
-    for (const ir::Step& step : schedule_.steps) {
+    for (size_t i = 0; i < schedule_.steps.size(); ++i) {
       counters().libraryCalls++;
-      counters().bytesMoved += stepBytes(schedule_, step);
-      if (runs_) {
-        interpretCall(std::get<ir::LibraryStep>(step), frame);
-      }
+      counters().bytesMoved += stepBytes(schedule_, schedule_.steps[i]);
+      if (!runs_) continue;
+      interpretCall(std::get<ir::LibraryStep>(schedule_.steps[i]), frame);
+      afterSteps(frame, i, i + 1);
     }
   }
 

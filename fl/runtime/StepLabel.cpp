@@ -22,13 +22,7 @@ std::string kernelLabel(const ir::Kernel& kernel) {
     } else if (value.form == ir::KernelValue::Form::Gather) {
       add(ir::Op::Gather);
     } else if (value.form == ir::KernelValue::Form::Total) {
-      for (const ir::KernelStage& stage : kernel.stages) {
-        for (const ir::KernelStage::Reduce& reduce : stage.reduces) {
-          if (reduce.index == value.index) {
-            add(reduce.op);
-          }
-        }
-      }
+      add(kernel.reductionOf(value).op);
     }
   }
   if (count == 0) {
@@ -82,10 +76,8 @@ profile::Label* StepLabels::ofRun(const ir::Schedule& schedule) {
   return label;
 }
 
-void ProfiledRun::afterSteps(size_t begin, size_t end) {
-  if (next_) {
-    next_->afterSteps(begin, end);
-  }
+void ProfiledRun::afterSteps(size_t begin, size_t end, const StepMemory& memory) {
+  if (next_) next_->afterSteps(begin, end, memory);
   profile::Label* label = labels_.of(schedule_, begin, end);
   const int64_t now = profile::now();
   profile::add(label, last_, now);

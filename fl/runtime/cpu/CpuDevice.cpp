@@ -38,11 +38,12 @@ void* threadScratch() {
 
 class CpuKernel : public DeviceKernel {
  public:
-  CpuKernel(const ir::Kernel& kernel, ir::Stores stores)
-      : kernel_(kernel), stores_(stores), program_(kernel) {}
+  CpuKernel(const ir::Kernel& kernel, ir::Stores stores, bool findsNan)
+      : kernel_(kernel), stores_(stores), findsNan_(findsNan), program_(kernel) {}
 
   const ir::Kernel& kernel() const override { return kernel_; }
   ir::Stores stores() const override { return stores_; }
+  bool findsNan() const override { return findsNan_; }
   bool compiled() const override { return entry_.load(std::memory_order_acquire) != nullptr; }
   void setArtifact(const ir::Artifact& artifact) override {
     code_ = LoadedCode::load(artifact);
@@ -54,20 +55,19 @@ class CpuKernel : public DeviceKernel {
   int64_t run(ir::KernelArgs args, int64_t begin, int64_t end) const {
     const ir::KernelFunction entry = entry_.load(std::memory_order_acquire);
     if (!entry || !isPlaced(args)) {
+      for (size_t i = 0; args.found && i < kernel_.values.size(); ++i) {
+        std::atomic_ref(args.found[i]).store(StepMemory::kNotLooked, std::memory_order_relaxed);
+      }
       return program_.run(args, begin, end);
     }
-    if (kernel_.rows() && stores_ != ir::Stores::Cached) {
-      args.scratch = threadScratch();
-    }
+    if (kernel_.rows() && stores_ != ir::Stores::Cached) args.scratch = threadScratch();
     return entry(&args, begin, end);
   }
 
  private:
   // Streaming code asks for alignment, which memory that guards its ends does not have.
   bool isPlaced(const ir::KernelArgs& args) const {
-    if (stores_ != ir::Stores::Streaming) {
-      return true;
-    }
+    if (stores_ != ir::Stores::Streaming) return true;
     for (size_t i = 0; i < kernel_.operands.size(); ++i) {
       if (kernel_.operands[i].role == ir::KernelOperand::Role::Output &&
           reinterpret_cast<uintptr_t>(args.data[i]) % 64 != 0) {
@@ -79,6 +79,7 @@ class CpuKernel : public DeviceKernel {
 
   const ir::Kernel kernel_;
   const ir::Stores stores_;
+  const bool findsNan_;
   const tile::TileProgram program_;
   std::shared_ptr<LoadedCode> code_;
   std::optional<NamedCode> name_;  // FL_JIT_NAMES=on
@@ -93,8 +94,10 @@ struct PreparedLaunch {
   std::vector<int64_t> extents;
   int64_t domain;
   int64_t elements;
-  int64_t grain;  // equal to domain if one thread does it
-  int64_t turns;  // parts of the domain whose pieces follow one another: turnsOf()
+  int64_t grain;                // equal to domain if one thread does it
+  int64_t turns;                // parts of the domain whose pieces follow one another: turnsOf()
+  std::vector<int64_t> places;  // KernelArgs::places
+  size_t number;                // of the step in its schedule
 };
 
 // Launches of one kernel that do not need one another, run as one.
@@ -178,9 +181,7 @@ class FirstBadIndex {
     }
   }
   void check() const {
-    if (error_) {
-      throw *error_;
-    }
+    if (error_) throw *error_;
   }
 
  private:
@@ -223,6 +224,7 @@ class CpuSchedule : public ScheduleRunner {
 
  protected:
   void runSteps(const Frame& frame) const override {
+    prepareFound(frame);
     size_t begin = 0;
     for (const auto& step : steps_) {
       const size_t end = begin + stepsIn(step);
@@ -253,6 +255,23 @@ class CpuSchedule : public ScheduleRunner {
     return group ? group->launches.size() : call && call->epilogue ? 2 : 1;
   }
 
+  void prepareFound(const Frame& frame) const {
+    for (size_t i = 0; findsNan_ && i < schedule_.steps.size(); ++i) {
+      const auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[i]);
+      const size_t values = launch ? schedule_.kernels[launch->kernel].values.size() : 0;
+      frame.found.emplace_back(values, StepMemory::kNotFound);
+    }
+  }
+
+  ir::KernelArgs argsOf(const PreparedLaunch& launch, const LaunchData& where, const Frame& frame,
+                        ir::BadIndex* badIndex = nullptr) const {
+    ir::KernelArgs args{where.data.data(), launch.extents.data(), launch.strides.data(),
+                        where.scalars.data(), badIndex};
+    args.places = launch.places.data();
+    if (findsNan_) args.found = frame.found[launch.number].data();
+    return args;
+  }
+
   void placeScratch() {
     size_t begin = 0;
     for (PreparedStep& step : steps_) {
@@ -277,10 +296,10 @@ class CpuSchedule : public ScheduleRunner {
 
   const CpuKernel* cachedKernel(const ir::Kernel& kernel, ir::Stores stores, KernelCache* cache) {
     constexpr const char* kNames[] = {"k", "streaming", "aligning", "keeping"};
-    DeviceKernelPtr& cached = (*cache)[printKernel(kernel, kNames[static_cast<int>(stores)])];
-    if (!cached) {
-      cached = std::make_shared<CpuKernel>(kernel, stores);
-    }
+    const std::string name =
+        std::string(kNames[static_cast<int>(stores)]) + (findsNan_ ? "_nan" : "");
+    DeviceKernelPtr& cached = (*cache)[printKernel(kernel, name)];
+    if (!cached) cached = std::make_shared<CpuKernel>(kernel, stores, findsNan_);
     if (std::find(kernels_.begin(), kernels_.end(), cached) == kernels_.end()) {
       kernels_.push_back(cached);
     }
@@ -288,13 +307,9 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   std::optional<ChunkedLaunch> prepareChunked(const ir::LaunchStep& step, KernelCache* cache) {
-    if (step.extents[0] < kChunkedElements) {
-      return std::nullopt;
-    }
+    if (step.extents[0] < kChunkedElements || findsNan_) return std::nullopt;
     auto chunks = cutIntoChunks(schedule_.kernels[step.kernel]);
-    if (!chunks) {
-      return std::nullopt;
-    }
+    if (!chunks) return std::nullopt;
     const CpuKernel* kernel = cachedKernel(chunks->chunks.kernel, ir::Stores::Cached, cache);
     tile::TileProgram finish(chunks->finish.kernel);
     return ChunkedLaunch{kernel, &step, std::move(*chunks), std::move(finish)};
@@ -316,6 +331,9 @@ class CpuSchedule : public ScheduleRunner {
     launch.domain = kernelDomain(kernel, launch.extents.data());
     launch.grain = chooseGrain(kernel, launch.extents, launch.domain, launch.elements);
     launch.turns = turnsOf(kernel, step, launch.domain);
+    launch.places = placesOf(kernel, step);
+    const auto isOwn = [&](const ir::Step& s) { return std::get_if<ir::LaunchStep>(&s) == &step; };
+    launch.number = std::ranges::find_if(schedule_.steps, isOwn) - schedule_.steps.begin();
     if (launch.turns > 1) {
       launch.grain = std::min(launch.grain, kTurnElements);
     }
@@ -372,8 +390,7 @@ class CpuSchedule : public ScheduleRunner {
     FirstBadIndex bad;
     const auto part = [&](int64_t begin, int64_t end) {
       ir::BadIndex badIndex;
-      const ir::KernelArgs args{where.data.data(), launch.extents.data(), launch.strides.data(),
-                                where.scalars.data(), &badIndex};
+      const ir::KernelArgs args = argsOf(launch, where, frame, &badIndex);
       const int64_t gather = launch.kernel->run(args, begin, end);
       if (gather >= 0) {
         bad.note(begin, {badIndex, step.gathers[gather]});
@@ -401,9 +418,7 @@ class CpuSchedule : public ScheduleRunner {
         const auto& [number, begin, end] = group.parts[i];
         const PreparedLaunch& launch = group.launches[number];
         const LaunchData where = launchData(*launch.step, frame);
-        launch.kernel->run(
-            {where.data.data(), launch.extents.data(), launch.strides.data(), where.scalars.data()},
-            begin, end);
+        launch.kernel->run(argsOf(launch, where, frame), begin, end);
       }
     };
     const auto parts = static_cast<int64_t>(group.parts.size());
@@ -444,9 +459,7 @@ class CpuSchedule : public ScheduleRunner {
   // Chunks [begin, end), each of `length` elements.
   static void runChunks(const ChunkedLaunch& launch, const LaunchData& where, int64_t begin,
                         int64_t end, int64_t length, std::vector<ChunkResults>& results) {
-    if (begin >= end) {
-      return;
-    }
+    if (begin >= end) return;
     const KernelPart& part = launch.chunks.chunks;
     std::vector<void*> data;
     std::vector<int64_t> strides;
@@ -470,9 +483,7 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   void runCall(const PreparedCall& call, const Frame& frame, void* scratch) const {
-    if (!call.function.whole) {
-      return interpretCall(*call.step, frame);
-    }
+    if (!call.function.whole) return interpretCall(*call.step, frame);
     absl::InlinedVector<void*, 6> operands;
     for (const ir::BufferRef& operand : call.step->operands) {
       operands.push_back(frame.address(operand, schedule_));
@@ -497,9 +508,7 @@ class CpuSchedule : public ScheduleRunner {
     const library::Packing* packing = function.packing();
     const MemoryBlock* block =
         packing ? frame.constant(call.step->operands[packing->operand]) : nullptr;
-    if (!block) {
-      return nullptr;
-    }
+    if (!block) return nullptr;
     const auto pack = [&]() -> MemoryBlockPtr {
       try {
         auto packed = std::make_shared<Buffer>(packing->bytes, BufferOrigin{"a packed filter"});
@@ -517,8 +526,7 @@ class CpuSchedule : public ScheduleRunner {
                        const Frame& frame) const {
     const LaunchData where = launchData(*launch.step, frame);
     const int64_t perItem = launch.elements / launch.domain;
-    const ir::KernelArgs args{where.data.data(), launch.extents.data(), launch.strides.data(),
-                              where.scalars.data()};
+    const ir::KernelArgs args = argsOf(launch, where, frame);
     function.runInParts(operands, result, scratch, host::threadPool(),
                         [&](int64_t begin, int64_t end) {
                           launch.kernel->run(args, begin / perItem, end / perItem);
@@ -531,6 +539,7 @@ class CpuSchedule : public ScheduleRunner {
   std::vector<PreparedStep> steps_;
   size_t launches_ = 0;
   size_t bytes_ = 0;
+  const bool findsNan_ = flags().check.starts_with("nan");
 };
 
 class CpuDevice : public Device {
