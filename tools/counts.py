@@ -29,7 +29,7 @@ ROOM_LINES = {
     ("kernel/cuda", "runtime/cuda"): 2000,
     ("library",): 3000,
     ("tile",): 2000,
-    ("check",): 800,
+    ("check",): 900,
     ("profile",): 300,
     ("view",): 800,
     ("lazy", "eager"): 2000,

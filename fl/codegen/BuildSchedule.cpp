@@ -234,6 +234,7 @@ class ScheduleBuilder {
     for (size_t i = before; i < schedule_.steps.size(); ++i) {
       auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[i]);
       if (launch) std::ranges::replace(launch->nodes, -1, id);
+      if (!launch) std::get<ir::LibraryStep>(schedule_.steps[i]).node = id;
     }
   }
 

@@ -64,7 +64,8 @@ struct LibraryStep {
   std::vector<BufferRef> operands;
   BufferRef result;
   CallSite site;
-  int origin = -1;  // Node::origin
+  int origin = -1;    // Node::origin
+  ValueId node = -1;  // as LaunchStep::nodes
 };
 
 using Step = std::variant<LaunchStep, LibraryStep>;

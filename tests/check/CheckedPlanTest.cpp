@@ -8,6 +8,7 @@
 #include "fl/base/Flags.h"
 #include "fl/check/CheckedPlan.h"
 #include "fl/check/UnfusedPlan.h"
+#include "fl/codegen/Compilation.h"
 #include "fl/ir/Text.h"
 #include "fl/kernel/Lower.h"
 #include "fl/lazy/LazyBackend.h"
@@ -82,10 +83,11 @@ std::string errorOf(const char* word, float factor, float planFactor = 1) {
   const ir::Graph graph = ir::parseGraph(kGraph);
   WrongDevice device(word, factor);
   runtime::KernelCache kernels;
-  auto right = check::makeUnfusedPlan(graph, *runtime::makeDevice("cpu"), &kernels);
-  auto plan =
-      makeCheckedPlan(graph, graph, std::make_unique<WrongSchedule>(std::move(right), planFactor),
-                      "ref", device, &kernels);
+  codegen::Compilation compiled = codegen::compile(graph, {});
+  auto right = runtime::makeDevice("cpu")->load(std::move(compiled.schedule), &kernels);
+  auto plan = makeCheckedPlan(graph, compiled.graph,
+                              std::make_unique<WrongSchedule>(std::move(right), planFactor), "ref",
+                              device, &kernels);
   const float x[] = {0.5f, 1, 2, 3};
   const MemoryBlockPtr blocks[] = {runtime::makeBlock(x, sizeof x)};
   const Number numbers[] = {Number()};
@@ -107,7 +109,53 @@ TEST(CheckedPlan, AllowsWhatTheTableAllows) { EXPECT_EQ(errorOf("= exp", 1 + 0x1
 TEST(CheckedPlan, FindsAPlanThatDiffersFromItsOperators) {
   const std::string error = errorOf("nothing", 1, 1.001f);
   EXPECT_NE(error.find("FL_CHECK=ref: sum f32[]"), std::string::npos) << error;
-  EXPECT_NE(error.find("in the plan and"), std::string::npos) << error;
+  EXPECT_NE(error.find("as passes changed it and"), std::string::npos) << error;
+  EXPECT_NE(error.find(" ulp apart"), std::string::npos) << error;
+}
+
+// The message of a read under FL_CHECK=ref and a fault.
+std::string referenceError(const char* fault, const std::function<Tensor()>& compute) {
+  flags().check = "ref";
+  flags().fault = fault;
+  const BackendScope scope("lazy", "cpu");
+  const std::string error =
+      test::errorOf<std::runtime_error>([&] { compute().toHostVector<float>(); });
+  flags().check = flags().fault = "";
+  return error;
+}
+
+// The first kernel: later ones compute of what it gave.
+TEST(CheckReference, NamesTheFirstKernelThatDiffers) {
+  int line = 0;
+  const std::string error = referenceError("wrong:tanh", [&] {
+    const Tensor x = rand({8, 16});
+    line = __LINE__ + 1;
+    const Tensor y = tanh(x) * 2.0;
+    return matmul(y, transpose(x)) + sum(y * x);
+  });
+  EXPECT_NE(error.find("FL_CHECK=ref: mul f32[8,16] at "), std::string::npos) << error;
+  EXPECT_NE(error.find("CheckedPlanTest.cpp:" + std::to_string(line)), std::string::npos) << error;
+  EXPECT_NE(error.find("in the kernel \"rows rand+tanh+mul"), std::string::npos) << error;
+  EXPECT_NE(error.find("where its operators run one by one, "), std::string::npos) << error;
+  EXPECT_NE(error.find(" ulp apart"), std::string::npos) << error;
+}
+
+// Convolutions lie with their channels in front and add in another order: less than a percent of
+// what they should be is still seen.
+TEST(CheckReference, SeesWhatPassesChangeBesideLibraries) {
+  // Of other shapes, as plans are kept.
+  const auto compute = [](Dim count) {
+    return [count] {
+      const Tensor images = rand({8, 8, 3, count}), filter = rand({3, 3, 3, 4});
+      const Tensor y = table::conv2d(images, filter, Tensor(), {}) * 1e3, z = -(-y);
+      const Shape matrix({36, 4 * count});
+      return matmul(transpose(reshape(y, matrix)), reshape(z, matrix));
+    };
+  };
+  EXPECT_EQ(referenceError("", compute(3)), "");
+  const std::string error = referenceError("wrong:doubleNegative", compute(2));
+  EXPECT_NE(error.find("FL_CHECK=ref: matmul f32[8,8]"), std::string::npos) << error;
+  EXPECT_NE(error.find("as passes changed it and"), std::string::npos) << error;
 }
 
 class Checking : public ::testing::TestWithParam<const char*> {

@@ -57,9 +57,8 @@ void ValueScopes::noteFound(int value, llvm::Value* lanes, int vector) {
     if (index == nullptr) continue;
     place = builder.CreateAdd(place, builder.CreateMul(index, arguments_.places[axis]));
   }
-  llvm::Value* any = lanes;
+  llvm::Value* any = vector >= 0 ? builder.CreateOrReduce(lanes) : lanes;
   if (vector >= 0) {
-    any = builder.CreateOrReduce(lanes);
     llvm::Value* bits = builder.CreateBitCast(lanes, builder.getIntNTy(plan_.lanes));
     llvm::Value* lane =
         builder.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, builder.getFalse());
