@@ -2,7 +2,6 @@
 // look at their values.
 #include <algorithm>
 
-#include "fl/base/Fault.h"
 #include "fl/codegen/MoveRules.h"
 #include "fl/codegen/Passes.h"
 #include "fl/ir/Rewrite.h"
@@ -78,7 +77,7 @@ void canonicalize(Compilation& compilation) {
   rewriteGraph(&compilation.graph, [](Graph& graph, Node node) {
     for (const Rule& rule : kRules) {
       if (const ValueId replacement = rule.run(graph, node); replacement >= 0) {
-        return isWrong(rule.name) ? graph.addNode(Op::Negative, {replacement}, {}) : replacement;
+        return unlessWrong(graph, rule.name, replacement);
       }
     }
     return graph.addNode(std::move(node));

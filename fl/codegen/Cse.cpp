@@ -26,8 +26,8 @@ void mergeEqualNodes(Compilation& compilation) {
   rewriteGraph(&compilation.graph, [&](ir::Graph& graph, ir::Node node) {
     if (opKind(node.op) == ir::Kind::Random) return graph.addNode(std::move(node));
     const auto [entry, added] = seen.emplace(nodeKey(node), -1);
-    if (added) entry->second = graph.addNode(std::move(node));
-    return entry->second;
+    if (added) return entry->second = graph.addNode(std::move(node));
+    return unlessWrong(graph, "cse", entry->second);
   });
 }
 

@@ -181,8 +181,8 @@ class Mover {
     }
     moved.attrs = attrsInFront(node, channel);
     if (isReduction(node.op)) moved.operands[0] = reduceImages(graph, moved);
-    const ValueId made =
-        graph.addNode(moved.op, moved.operands, moved.attrs, node.site, node.origin);
+    ValueId made = graph.addNode(moved.op, moved.operands, moved.attrs, node.site, node.origin);
+    made = unlessWrong(graph, "layout", made);
     return own >= 0 ? toPlain(graph, made, own, node.site)
                     : reshape(graph, made, node.type.shape, node.site);
   }

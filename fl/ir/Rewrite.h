@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "fl/base/Fault.h"
 #include "fl/ir/Graph.h"
 
 namespace fl::ir {
@@ -10,6 +11,12 @@ namespace fl::ir {
 // The node that defines `id`, if it is one of `op`.
 inline const Node* producer(const Graph& graph, ValueId id, Op op) {
   return !graph.isParameter(id) && graph.node(id).op == op ? &graph.node(id) : nullptr;
+}
+
+// `id`, or something else if FL_FAULT has `rule` be wrong.
+inline ValueId unlessWrong(Graph& graph, const char* rule, ValueId id) {
+  if (!isWrong(rule)) return id;
+  return graph.addNode(graph.type(id).type == dtype::b8 ? Op::LogicalNot : Op::Negative, {id}, {});
 }
 
 // `rewrite(graph, node)` receives each node with operands already renamed to the new graph, and
