@@ -454,10 +454,11 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
                   : std::move(plan);
   } catch (const planner::OverBudget&) {
     throw;
-  } catch (const std::exception& error) {
+  } catch (...) {
     runtime::reportFailure(
-        detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"), error.what(),
-        ir::printGraph(graph, "g", {.callSites = true}), graph.nodes().back().site);
+        detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"),
+        runtime::caughtError(), ir::printGraph(graph, "g", {.callSites = true}),
+        graph.nodes().back().site);
     return check::makeUnfusedPlan(graph, *device_, &kernels_);
   }
 }

@@ -207,8 +207,8 @@ void KernelCompiler::compileOne(const Request& request) {
     if (store_) {
       store_->insert(key, artifact.bytes);
     }
-  } catch (const std::exception& error) {
-    runtime::reportFailure("a kernel stays interpreted", error.what(),
+  } catch (...) {
+    runtime::reportFailure("a kernel stays interpreted", runtime::caughtError(),
                            ir::printKernel(kernel.kernel(), kEntry), request.site);
   }
 }

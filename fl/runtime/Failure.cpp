@@ -39,6 +39,16 @@ std::string save(const std::string& text) {
 
 }  // namespace
 
+std::string caughtError() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "what was thrown is no std::exception";
+  }
+}
+
 void reportFailure(const std::string& consequence, const std::string& reason,
                    const std::string& text, const CallSite& site) {
   counters().fallbacks++;
