@@ -4,7 +4,7 @@
 #pragma once
 
 #include "fl/codegen/Extensions.h"
-#include "fl/codegen/Rewrite.h"
+#include "fl/ir/Rewrite.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/ir/Op.h"
 #include "fl/planner/Dependencies.h"

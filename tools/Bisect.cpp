@@ -4,15 +4,18 @@
 #include <iostream>
 #include <optional>
 #include <ranges>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/codegen/Compilation.h"
+#include "fl/ir/Rewrite.h"
 #include "tools/Arguments.h"
 #include "tools/Files.h"
 #include "tools/GraphEdit.h"
@@ -138,7 +141,7 @@ class Bisection {
       if (cut && findDifference(stage, *cut)) {
         std::cout << "// first wrong value: %" << i << ", " << ir::opName(graph.nodes()[i].op)
                   << ", which this graph computes alone\n"
-                  << regionOf(stage, cut->graph) << printGraph(cut->graph, "g");
+                  << regionOf(stage, static_cast<int>(i)) << printGraph(cut->graph, "g");
         return;
       }
     }
@@ -159,24 +162,43 @@ class Bisection {
     return std::make_optional<Case>(std::move(*graph), std::move(inputs));
   }
 
-  // The kernel that computes the one result, as comments; empty where there is none.
-  static std::string regionOf(const Stage& stage, const ir::Graph& graph) {
-    if (stage.isGraph) {
-      return "";
-    }
+  // As comments, what of the plan that fails computes the value of a node: the operators that share
+  // its kernel, as they were recorded, and the kernel; empty where there is none.
+  std::string regionOf(const Stage& stage, int wrong) const {
+    if (stage.isGraph) return "";
     try {
-      const ir::Schedule schedule = codegen::compile(graph, stage.options).schedule;
-      const auto* launch =
-          schedule.steps.empty() ? nullptr : std::get_if<ir::LaunchStep>(&schedule.steps.back());
-      if (launch == nullptr) {
-        return "";
+      const codegen::Compilation plan = codegen::compile(whole_.graph, stage.options);
+      const auto originOf = [&](ir::ValueId id) {
+        return id < 0 ? -1 : plan.graph.node(id).origin;
+      };
+      for (const ir::Step& step : plan.schedule.steps) {
+        const auto* launch = std::get_if<ir::LaunchStep>(&step);
+        std::set<int> origins;
+        for (ir::ValueId id : launch ? launch->nodes : std::vector<ir::ValueId>()) {
+          origins.insert(originOf(id));
+        }
+        if (origins.contains(wrong)) {
+          return regionText(origins, plan.schedule.kernels[launch->kernel]);
+        }
       }
-      std::string text = printKernel(schedule.kernels[launch->kernel], "k");
-      text.pop_back();  // the newline
-      return "// " + absl::StrReplaceAll(text, {{"\n", "\n// "}}) + "\n";
+      return "";
     } catch (const InternalError&) {
       return "";  // the pass fails, as was said
     }
+  }
+
+  std::string regionText(const std::set<int>& origins, const ir::Kernel& kernel) const {
+    std::string text = "// in the plan, one kernel computes together:\n";
+    const std::vector<std::string> lines =
+        absl::StrSplit(printGraph(whole_.graph, "g", {.callSites = true}), '\n');
+    for (const std::string& line : lines) {
+      for (int origin : origins) {
+        if (line.starts_with(detail::concat("  %", origin, " = "))) text += "// " + line + "\n";
+      }
+    }
+    std::string body = printKernel(kernel, "k");
+    body.pop_back();  // the newline
+    return text + "// " + absl::StrReplaceAll(body, {{"\n", "\n// "}}) + "\n";
   }
 
   const Case whole_;
@@ -196,7 +218,13 @@ int runBisect(int argc, char** argv) {
   FL_USER_CHECK(form == "graph", path, ": is a ", form, "; passes start from a graph");
   flags().jit = "sync";
   std::vector<NpyArray> inputs = makeInputs(*parseProgram(path, text, {}), std::cerr).arrays;
-  return Bisection(parseInput(path, text, ir::parseGraph), std::move(inputs)).run();
+  ir::Graph graph = parseInput(path, text, ir::parseGraph);
+  int origin = 0;
+  rewriteGraph(&graph, [&](ir::Graph& made, ir::Node node) {
+    node.origin = origin++;
+    return made.addNode(std::move(node));
+  });
+  return Bisection(std::move(graph), std::move(inputs)).run();
 }
 
 }  // namespace fl::tools

@@ -18,7 +18,7 @@ class StepClock : public runtime::StepObserver {
 
   void start() { last_ = Clock::now(); }
 
-  void afterSteps(size_t begin, size_t end) override {
+  void afterSteps(size_t begin, size_t end, const runtime::StepMemory&) override {
     const Clock::time_point now = Clock::now();
     const std::chrono::duration<double, std::micro> elapsed = now - last_;
     times_[{begin, end}].push_back(elapsed.count());

@@ -9,10 +9,10 @@ int rewritten = 0;
 
 void dropSigns(fl::codegen::Compilation& compilation) {
   using fl::ir::Graph, fl::ir::Node, fl::ir::Op;
-  fl::codegen::rewriteGraph(&compilation.graph, [](Graph& graph, Node node) {
+  fl::ir::rewriteGraph(&compilation.graph, [](Graph& graph, Node node) {
     // Operands are those of the new graph; the negation stays in it until the pass dce.
     const Node* negation = node.op == Op::Absolute
-                               ? fl::codegen::producer(graph, node.operands[0], Op::Negative)
+                               ? fl::ir::producer(graph, node.operands[0], Op::Negative)
                                : nullptr;
     if (negation) {
       node.operands[0] = negation->operands[0];

@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
-#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
-#include "fl/base/Log.h"
+#include "fl/check/NanFinder.h"
 #include "fl/check/UnfusedPlan.h"
-#include "fl/ir/Interpreter.h"
+#include "fl/check/Values.h"
+#include "fl/runtime/StepLabel.h"
 
 namespace fl::check {
 namespace {
@@ -22,94 +21,14 @@ using ir::HostOperand;
 using ir::Kind;
 using ir::ValueType;
 
-Number elementAt(const ValueType& type, const void* data, Dim i) {
-  const size_t size = getTypeSize(type.type);
-  uint64_t bits = 0;
-  std::memcpy(&bits, static_cast<const char*>(data) + static_cast<size_t>(i) * size, size);
-  return Number(type.type, bits);
+[[noreturn]] void fail(const ir::Node& node, const std::string& what) {
+  throw std::runtime_error(finding("ref", node.op, node.type, node.site, what));
 }
 
-template <typename T>
-std::optional<Dim> firstOf(const T* elements, Dim count, bool (*is)(double)) {
-  const T* found = std::find_if(elements, elements + count, [&](T x) { return is(x); });
-  return found == elements + count ? std::nullopt : std::optional<Dim>(found - elements);
-}
-
-// The first element of a floating dtype that `is`.
-std::optional<Dim> firstOf(const ValueType& type, const void* data, bool (*is)(double)) {
-  const Dim count = isFloating(type.type) ? type.shape.elements() : 0;
-  if (type.type == dtype::f32) return firstOf(static_cast<const float*>(data), count, is);
-  if (type.type == dtype::f64) return firstOf(static_cast<const double*>(data), count, is);
-  for (Dim i = 0; i < count; ++i) {
-    if (is(elementAt(type, data, i).toDouble())) return i;
-  }
-  return std::nullopt;
-}
-
-bool isNan(double x) { return std::isnan(x); }
-bool isNotFinite(double x) { return !std::isfinite(x); }
-
-// "f32[8] from -3 to 4"
-std::string rangeOf(const HostOperand& operand) {
-  double lowest = std::numeric_limits<double>::infinity(), highest = -lowest;
-  for (Dim i = 0; i < operand.type->shape.elements(); ++i) {
-    const double x = elementAt(*operand.type, operand.data, i).toDouble();
-    lowest = std::min(lowest, x);
-    highest = std::max(highest, x);
-  }
-  return absl::StrFormat("%s from %g to %g", operand.type->toString(), lowest, highest);
-}
-
-// The distance to the next number of the dtype, from |x| on.
-double unitAt(dtype type, double x) {
-  const int digits = type == dtype::f64   ? 53
-                     : type == dtype::f32 ? 24
-                     : type == dtype::f16 ? 11
-                                          : 8;
-  const int lowest = type == dtype::f64   ? -1074
-                     : type == dtype::f32 ? -149
-                     : type == dtype::f16 ? -24
-                                          : -133;
-  return std::ldexp(1, std::max(x == 0 ? lowest : std::ilogb(x) + 1 - digits, lowest));
-}
-
-std::string finding(const std::string& flag, const ir::Node& node, const std::string& what) {
-  return detail::concat("FL_CHECK=", flag, ": ", ir::opName(node.op), " ", node.type.toString(),
-                        " at ", node.site.toString(), ": ", what);
-}
-
-[[noreturn]] void fail(const char* flag, const ir::Node& node, const std::string& what) {
-  throw std::runtime_error(finding(flag, node, what));
-}
-
-// What an operator makes that is no number, of operands that are; empty if it does not.
-std::string describeNan(const ir::Node& node, const std::vector<HostOperand>& operands,
-                        const void* result) {
-  if (!firstOf(node.type, result, isNotFinite)) return "";
-  const std::optional<Dim> nan = firstOf(node.type, result, isNan);
-  // An extreme of nothing is infinite.
-  if (!nan && ir::opKind(node.op) == Kind::Reduce && node.op != ir::Op::Sum) return "";
-  std::string ranges;
-  for (const HostOperand& operand : operands) {
-    if (firstOf(*operand.type, operand.data, nan ? isNan : isNotFinite)) return "";
-    ranges += (ranges.empty() ? "; " : ", ") + rangeOf(operand);
-  }
-  const Dim first = nan ? *nan : *firstOf(node.type, result, isNotFinite);
-  return detail::concat(
-      "element ", first,
-      nan ? " is NaN and no operand holds one" : " is infinite and all operands are finite",
-      ranges);
-}
-
-// The rest of a walk of operators goes on from a warning, one a line.
-Watch nanWatch(const std::string& flag) {
-  const auto told = std::make_shared<CallSites>();
-  return [=](const ir::Node& node, const std::vector<HostOperand>& operands, const void* result) {
-    const std::string what = describeNan(node, operands, result);
-    if (what.empty()) return;
-    if (flag == "nan") fail("nan", node, what);
-    if (told->insert(node.site)) logWarning(finding(flag, node, what));
-  };
+// ", 3 ulp apart", for floats.
+std::string apart(dtype type, double x, double y) {
+  return isFloating(type) ? detail::concat(", ", std::fabs(x - y) / unitAt(type, y), " ulp apart")
+                          : "";
 }
 
 // What `node` gives by the interpreter, of its operands or of their magnitudes.
@@ -137,9 +56,7 @@ bool addsUp(ir::Op op) {
 
 void checkReference(const ir::Node& node, const std::vector<HostOperand>& operands,
                     const void* result) {
-  if (ir::opKind(node.op) == Kind::Library) {
-    return;
-  }
+  if (ir::opKind(node.op) == Kind::Library) return;
   const dtype type = node.type.type;
   const bool sums = isFloating(type) && addsUp(node.op);
   const std::vector<char> want = interpreted(node, operands, false);
@@ -149,77 +66,274 @@ void checkReference(const ir::Node& node, const std::vector<HostOperand>& operan
   // half a unit at most (fl/kernel/Kernel.h).
   const double units = ir::opInfo(node.op).ulp + (sums ? 64 : narrow ? 4 : 1);
   for (Dim i = 0; i < node.type.shape.elements(); ++i) {
-    const Number got = elementAt(node.type, result, i),
-                 right = elementAt(node.type, want.data(), i);
+    const Number got = elementAt(node.type.type, result, i),
+                 right = elementAt(node.type.type, want.data(), i);
     const double x = got.toDouble(), y = right.toDouble();
     if (got.bits() == right.bits() || (std::isnan(x) && std::isnan(y)) || x == y) {
       continue;
     }
     const double unit =
-        isFloating(type) ? unitAt(type, sums ? elementAt(node.type, scale.data(), i).toDouble() : y)
-                         : 0;
-    const double apart = std::fabs(x - y) / unit;
-    if (!(apart <= units)) {
-      fail("ref", node,
-           absl::StrFormat("element %d is %.17g, not %.17g", i, x, y) +
-               (isFloating(type) ? detail::concat(", ", apart, " ulp apart") : std::string()));
+        isFloating(type)
+            ? unitAt(type, sums ? elementAt(node.type.type, scale.data(), i).toDouble() : y)
+            : 0;
+    if (!(std::fabs(x - y) / unit <= units)) {
+      fail(node, absl::StrFormat("element %d is %.17g, not %.17g", i, x, y) + apart(type, x, y));
     }
   }
 }
 
-class CheckedPlan final : public runtime::LoadedSchedule {
+// How far two of a product's results may lie apart that add its terms in different orders: for each
+// of the terms the rounding of a sum of magnitudes, and that of the result.
+double productBound(const ir::Node& node, const std::vector<HostOperand>& operands,
+                    double magnitudes) {
+  const auto count = [](const ValueType& type) {
+    return static_cast<double>(std::max<Dim>(type.shape.elements(), 1));
+  };
+  const double pairs = count(*operands[0].type) * count(*operands[operands.size() > 1].type);
+  const double terms = operands.size() < 2 ? count(*operands[0].type) / count(node.type)
+                                           : std::sqrt(pairs / count(node.type));
+  const dtype type = node.type.type, sum = computeType(type);
+  return 2 * (terms + 1) * unitAt(sum, magnitudes) + (sum == type ? 0 : unitAt(type, magnitudes));
+}
+
+// A plan whose steps are looked at.
+class ObservedPlan : public runtime::LoadedSchedule {
  public:
-  CheckedPlan(const ir::Graph& graph, std::unique_ptr<runtime::LoadedSchedule> plan,
-              runtime::Device& device, runtime::KernelCache* kernels)
-      : plan_(std::move(plan)), alone_(makeUnfusedPlan(graph, device, kernels, checkReference)) {
-    for (const ir::Node& node : graph.nodes()) {
-      callsLibraries_ = callsLibraries_ || ir::opKind(node.op) == Kind::Library;
-    }
-    for (ir::ValueId id : graph.results()) {
-      results_.push_back(graph.isParameter(id) ? ir::Node() : graph.node(id));
-    }
-  }
+  ObservedPlan(const ir::Graph& recorded, ir::Graph compiled,
+               std::unique_ptr<runtime::LoadedSchedule> plan)
+      : recorded_(recorded), compiled_(std::move(compiled)), plan_(std::move(plan)) {}
 
-  Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
-              std::span<const bool> spare) const override {
-    // First, as the plan may write over its parameters.
-    const Outputs alone = alone_->run(buffers, numbers, {});
-    Outputs outputs = plan_->run(buffers, numbers, spare);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      compare(results_[i], outputs[i]->onHost()->data(), alone[i]->onHost()->data());
-    }
-    return outputs;
-  }
-
-  const std::vector<int>& reusable() const override { return plan_->reusable(); }
+  // What a step reads must be there when it has run.
+  const std::vector<int>& reusable() const override { return none_; }
   const ir::Schedule& schedule() const override { return plan_->schedule(); }
   const std::vector<runtime::DeviceKernelPtr>& kernels() const override { return plan_->kernels(); }
 
+ protected:
+  Outputs runObserved(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
+                      runtime::StepObserver* observer) const {
+    const absl::Cleanup restore = [before = std::exchange(runtime::stepObserver(), observer)] {
+      runtime::stepObserver() = before;
+    };
+    return plan_->run(buffers, numbers);
+  }
+
+  const ir::Graph recorded_, compiled_;
+
  private:
-  // Calls of libraries may add in another order where a plan takes over a transpose or a layout.
-  void compare(const ir::Node& node, const void* fused, const void* alone) const {
-    constexpr double kNear = 1e-2;
-    double most = 0;
-    for (Dim i = 0; callsLibraries_ && i < node.type.shape.elements(); ++i) {
-      const double x = std::fabs(elementAt(node.type, alone, i).toDouble());
-      most = std::isfinite(x) ? std::max(most, x) : most;
+  const std::unique_ptr<runtime::LoadedSchedule> plan_;
+  const std::vector<int> none_;
+};
+
+class NanPlan final : public ObservedPlan {
+ public:
+  NanPlan(const ir::Graph& recorded, ir::Graph compiled,
+          std::unique_ptr<runtime::LoadedSchedule> plan, std::string flag)
+      : ObservedPlan(recorded, std::move(compiled), std::move(plan)), flag_(std::move(flag)) {}
+
+  Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
+              std::span<const bool>) const override {
+    NanFinder finder(flag_, recorded_, compiled_, schedule(), runtime::stepObserver());
+    return runObserved(buffers, numbers, &finder);
+  }
+
+ private:
+  const std::string flag_;
+};
+
+// By node, values that operators made one by one.
+using Values = std::vector<MemoryBlockPtr>;
+
+// After each step, whether what it stored has the bits of its operators one by one.
+class StepComparison final : public runtime::StepObserver {
+ public:
+  StepComparison(const ir::Graph& graph, const ir::Schedule& schedule, const Values& right)
+      : graph_(graph), schedule_(schedule), right_(right), next_(runtime::stepObserver()) {}
+
+  void afterSteps(size_t begin, size_t end, const runtime::StepMemory& memory) override {
+    if (next_) next_->afterSteps(begin, end, memory);
+    for (size_t i = begin; i < end; ++i) {
+      const auto* call = std::get_if<ir::LibraryStep>(&schedule_.steps[i]);
+      if (call && call->node >= 0) compare(call->node, *memory.read(call->result), "the call");
+      if (!call) checkLaunch(std::get<ir::LaunchStep>(schedule_.steps[i]), memory);
     }
-    for (Dim i = 0; i < node.type.shape.elements(); ++i) {
-      const Number got = elementAt(node.type, fused, i), want = elementAt(node.type, alone, i);
-      const double x = got.toDouble(), y = want.toDouble();
-      const bool isSame = got.bits() == want.bits() || (std::isnan(x) && std::isnan(y));
-      if (!isSame && !(callsLibraries_ && std::fabs(x - y) <= kNear * most)) {
-        fail("ref", node,
-             absl::StrFormat("element %d is %.17g in the plan and %.17g where operators run one "
-                             "by one",
-                             i, x, y));
+  }
+
+ private:
+  // What is only copied is compared where it was made.
+  void checkLaunch(const ir::LaunchStep& launch, const runtime::StepMemory& memory) const {
+    const ir::Kernel& kernel = schedule_.kernels[launch.kernel];
+    for (const ir::KernelStage& stage : kernel.stages) {
+      for (const auto& [operand, value] : stage.stores) {
+        const auto form = kernel.values[value].form;
+        const ir::ValueId id = launch.nodes.empty() ? -1 : launch.nodes[value];
+        const ir::LaunchOperand& to = launch.operands[operand];
+        const bool isMade =
+            form != ir::KernelValue::Form::Load && form != ir::KernelValue::Form::Scalar;
+        if (!isMade || id < 0 || memory.offset(to) != 0) continue;
+        const MemoryBlockPtr stored = memory.read(*to.buffer);
+        const ValueType& type = graph_.type(id);
+        Dim count = 1;
+        for (int axis = 0; axis < kernel.rank; ++axis) {
+          count *= to.strides[axis] == 0 ? 1 : launch.extents[axis];
+        }
+        if (count == type.shape.elements()) {
+          compare(id, *stored, "the kernel \"" + runtime::kernelLabel(kernel) + "\"");
+        }
       }
     }
   }
 
-  const std::unique_ptr<runtime::LoadedSchedule> plan_, alone_;
-  bool callsLibraries_ = false;
-  std::vector<ir::Node> results_;  // the nodes that make the outputs
+  void compare(ir::ValueId id, const MemoryBlock& stored, const std::string& where) const {
+    const ir::Node& node = graph_.node(id);
+    const MemoryBlockPtr& right = right_[id];
+    const dtype type = node.type.type;
+    for (Dim i = 0; right && i < node.type.shape.elements(); ++i) {
+      const Number got = elementAt(type, stored.data(), i),
+                   want = elementAt(type, right->data(), i);
+      const double x = got.toDouble(), y = want.toDouble();
+      if (got.bits() == want.bits() || (std::isnan(x) && std::isnan(y))) continue;
+      fail(node, absl::StrFormat("element %d is %.17g in %s and %.17g where its operators run one "
+                                 "by one",
+                                 i, x, where, y) +
+                     apart(type, x, y));
+    }
+  }
+
+  const ir::Graph& graph_;
+  const ir::Schedule& schedule_;
+  const Values& right_;
+  runtime::StepObserver* const next_;
+};
+
+class CheckedPlan final : public ObservedPlan {
+ public:
+  CheckedPlan(const ir::Graph& recorded, ir::Graph compiled,
+              std::unique_ptr<runtime::LoadedSchedule> plan, runtime::Device& device,
+              runtime::KernelCache* kernels)
+      : ObservedPlan(recorded, compiled, std::move(plan)),
+        recordedAlone_(makeUnfusedPlan(recorded, device, kernels)),
+        compiledAlone_(makeUnfusedPlan(std::move(compiled), device, kernels)) {}
+
+  Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
+              std::span<const bool>) const override {
+    Values values(compiled_.valueCount());
+    compiledAlone_->runWatched(
+        buffers, numbers, [&](size_t number, const auto& operands, const MemoryBlockPtr& result) {
+          checkReference(compiled_.nodes()[number], operands, result->data());
+          values[compiled_.idOfNode(number)] = result;
+          return nullptr;
+        });
+    StepComparison comparison(compiled_, schedule(), values);
+    const Outputs outputs = runObserved(buffers, numbers, &comparison);
+    checkPasses(buffers, numbers, values, outputs);
+    return outputs;
+  }
+
+ private:
+  // The graph as it was recorded gives what the compiled one does. Where passes have products and
+  // sums added in another order, their values, if they are near enough, are what the rest is
+  // computed of, whose bits then have to be the same.
+  void checkPasses(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
+                   const Values& values, const Outputs& outputs) const {
+    std::vector<ir::ValueId> madeOf(recorded_.nodes().size(), -1);
+    for (size_t i = 0; i < compiled_.nodes().size(); ++i) {
+      const ir::Node& node = compiled_.nodes()[i];
+      if (node.origin < 0 || !isSum(node)) continue;
+      const ValueType& type = recorded_.nodes()[node.origin].type;
+      const bool isSame =
+          type.type == node.type.type && type.shape.elements() == node.type.shape.elements();
+      if (isSame) madeOf[node.origin] = compiled_.idOfNode(i);
+    }
+    const auto isCall = [](const ir::Node& node) { return ir::opKind(node.op) == Kind::Library; };
+    const bool calls = std::ranges::any_of(recorded_.nodes(), isCall);
+    bool isExact = true;
+    const auto follow = [&](size_t number, const std::vector<HostOperand>& operands,
+                            const MemoryBlockPtr& result) -> MemoryBlockPtr {
+      const ir::Node& node = recorded_.nodes()[number];
+      if (!isSum(node)) return nullptr;
+      if (madeOf[number] < 0) {
+        isExact = isExact && !calls;
+        return nullptr;
+      }
+      const MemoryBlockPtr other =
+          inOrder(node, compiled_.node(madeOf[number]), *values[madeOf[number]]);
+      return checkSum(number, operands, *result, *other) ? other : nullptr;
+    };
+    const Outputs alone = recordedAlone_->runWatched(buffers, numbers, follow);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const ir::ValueId id = recorded_.results()[i];
+      if (recorded_.isParameter(id)) continue;
+      compare(recorded_.node(id), outputs[i]->onHost()->data(), alone[i]->onHost()->data(),
+              isExact);
+    }
+  }
+
+  static bool isSum(const ir::Node& node) {
+    return isFloating(node.type.type) && (ir::opKind(node.op) == Kind::Library || addsUp(node.op));
+  }
+
+  static MemoryBlockPtr inOrder(const ir::Node& recorded, const ir::Node& compiled,
+                                const MemoryBlock& value) {
+    const size_t size = getTypeSize(compiled.type.type);
+    const MemoryBlockPtr result = runtime::makeBlock(value.data(), value.bytes());
+    for (Dim i = 0; i < compiled.type.shape.elements(); ++i) {
+      const Dim at = recordedElement(i, recorded.type.shape, compiled.type.shape);
+      std::memcpy(static_cast<char*>(result->data()) + at * size,
+                  static_cast<const char*>(value.data()) + i * size, size);
+    }
+    return result;
+  }
+
+  // False if all bits are the same.
+  bool checkSum(size_t number, const std::vector<HostOperand>& operands, const MemoryBlock& alone,
+                const MemoryBlock& other) const {
+    const ir::Node& node = recorded_.nodes()[number];
+    const dtype type = node.type.type;
+    if (std::memcmp(alone.data(), other.data(), bytesOf(type, node.type.shape)) == 0) return false;
+    std::vector<MemoryBlockPtr> magnitudes;
+    std::vector<Number> none(operands.size());
+    for (const HostOperand& operand : operands) {
+      const auto& [of, shape] = *operand.type;
+      magnitudes.push_back(runtime::makeBlock(operand.data, bytesOf(of, shape)));
+      if (!isFloating(of)) continue;
+      ir::interpret(ir::Op::Absolute, {operand}, {}, *operand.type, magnitudes.back()->data());
+    }
+    const MemoryBlockPtr scale = recordedAlone_->runAlone(number, magnitudes, none)->onHost();
+    for (Dim i = 0; i < node.type.shape.elements(); ++i) {
+      const double x = elementAt(type, other.data(), i).toDouble(),
+                   y = elementAt(type, alone.data(), i).toDouble(),
+                   sum = std::fabs(elementAt(type, scale->data(), i).toDouble());
+      if (x == y || (std::isnan(x) && std::isnan(y)) || !std::isfinite(sum)) continue;
+      if (!(std::fabs(x - y) <= productBound(node, operands, sum))) {
+        fail(node, absl::StrFormat("element %d is %.17g as passes changed it and %.17g as recorded",
+                                   i, x, y) +
+                       apart(type, x, y));
+      }
+    }
+    return true;
+  }
+
+  static void compare(const ir::Node& node, const void* compiled, const void* recorded,
+                      bool isExact) {
+    constexpr double kNear = 1e-2;
+    const dtype type = node.type.type;
+    double most = 0;
+    for (Dim i = 0; !isExact && i < node.type.shape.elements(); ++i) {
+      const double x = std::fabs(elementAt(type, recorded, i).toDouble());
+      most = std::isfinite(x) ? std::max(most, x) : most;
+    }
+    for (Dim i = 0; i < node.type.shape.elements(); ++i) {
+      const Number got = elementAt(type, compiled, i), want = elementAt(type, recorded, i);
+      const double x = got.toDouble(), y = want.toDouble();
+      const bool isSame = got.bits() == want.bits() || (std::isnan(x) && std::isnan(y));
+      if (isSame || (!isExact && std::fabs(x - y) <= kNear * most)) continue;
+      fail(node, absl::StrFormat("element %d is %.17g as passes changed it and %.17g as recorded",
+                                 i, x, y) +
+                     apart(type, x, y));
+    }
+  }
+
+  const std::unique_ptr<UnfusedPlan> recordedAlone_, compiledAlone_;
 };
 
 }  // namespace
@@ -228,11 +342,19 @@ bool isWanted(const std::string& flag) {
   return flag == "ref" || flag == "nan" || flag == "nan-log";
 }
 
+void prepareOptions(std::string* skip, size_t* budget) {
+  *skip += skip->empty() ? "share" : ",share";
+  *budget = 0;
+}
+
 std::unique_ptr<runtime::LoadedSchedule> makeCheckedPlan(
-    const ir::Graph& graph, std::unique_ptr<runtime::LoadedSchedule> plan, const std::string& flag,
-    runtime::Device& device, runtime::KernelCache* kernels) {
-  if (flag != "ref") return makeUnfusedPlan(graph, device, kernels, nanWatch(flag));
-  return std::make_unique<CheckedPlan>(graph, std::move(plan), device, kernels);
+    const ir::Graph& recorded, ir::Graph compiled, std::unique_ptr<runtime::LoadedSchedule> plan,
+    const std::string& flag, runtime::Device& device, runtime::KernelCache* kernels) {
+  if (flag == "ref") {
+    return std::make_unique<CheckedPlan>(recorded, std::move(compiled), std::move(plan), device,
+                                         kernels);
+  }
+  return std::make_unique<NanPlan>(recorded, std::move(compiled), std::move(plan), flag);
 }
 
 }  // namespace fl::check

@@ -1,6 +1,6 @@
-// FL_CHECK=ref and FL_CHECK=nan: a plan beside which, or in place of which, its graph runs operator
-// by operator, to find the first operator that is wrong. With nan it takes as long as eager mode and
-// a look at every value, with ref two to a hundred times as long.
+// FL_CHECK=ref and FL_CHECK=nan: plans that find the first operator that is wrong. With nan the
+// plan itself runs, of code that looks at every value; with ref its graph runs beside it operator
+// by operator, two to a hundred times as long.
 #pragma once
 
 #include <memory>
@@ -14,16 +14,23 @@ namespace fl::check {
 // Whether FL_CHECK asks for it.
 bool isWanted(const std::string& flag);
 
-// `plan` is of `graph`, and `flag` ref, nan or nan-log. Its run() throws std::runtime_error, which names the
-// operator, the line that recorded it and the element,
+// What plans are to be compiled with: what a step reads must be there when it has run.
+void prepareOptions(std::string* skip, size_t* budget);
+
+// `plan` is of `compiled`, which passes made of `recorded`; `flag` is ref, nan or nan-log. Its
+// run() throws std::runtime_error, which names the operator, the line that recorded it and the
+// element,
 // - with ref, if an operator alone is further from the reference interpreter than its row's ulp
 //   allows (4 units more for 16-bit floats, 64 for sums, in units of the sum of magnitudes; calls
-//   of libraries are left out), or the plan gives other bits than its operators one by one (with
-//   calls of libraries: values not near);
-// - with nan, if an operator makes a NaN of operands without one, or an infinity of finite ones; the
-//   message has the ranges of the operands. nan-log warns, once a line, and goes on.
+//   of libraries are left out); if what a kernel or call stores has other bits than its operators
+//   one by one; or if passes over the graph changed a result: products and sums that they have
+//   added in another order by more than the roundings of so many terms of such magnitudes, all else
+//   in a bit (where such a product cannot be found again, 1 % of the largest element of a result);
+// - with nan, if an element is NaN and the operator's operands there are not, or infinite and they
+//   are finite (of sums and calls of libraries: all of their operands); the message has the ranges
+//   of the operands. nan-log warns, once a line, and goes on.
 std::unique_ptr<runtime::LoadedSchedule> makeCheckedPlan(
-    const ir::Graph& graph, std::unique_ptr<runtime::LoadedSchedule> plan, const std::string& flag,
-    runtime::Device& device, runtime::KernelCache* kernels);
+    const ir::Graph& recorded, ir::Graph compiled, std::unique_ptr<runtime::LoadedSchedule> plan,
+    const std::string& flag, runtime::Device& device, runtime::KernelCache* kernels);
 
 }  // namespace fl::check

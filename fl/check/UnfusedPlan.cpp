@@ -7,10 +7,10 @@
 namespace fl::check {
 namespace {
 
-class UnfusedPlan final : public runtime::LoadedSchedule {
+class OperatorPlan final : public UnfusedPlan {
  public:
-  UnfusedPlan(ir::Graph graph, runtime::Device& device, runtime::KernelCache* kernels, Watch watch)
-      : graph_(std::move(graph)), lastUses_(graph_.nodes().size()), watch_(std::move(watch)) {
+  OperatorPlan(ir::Graph graph, runtime::Device& device, runtime::KernelCache* kernels)
+      : graph_(std::move(graph)), lastUses_(graph_.nodes().size()) {
     std::vector<bool> used(graph_.valueCount(), false);
     for (ir::ValueId id : graph_.results()) {
       used[id] = true;
@@ -30,6 +30,11 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
 
   Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
               std::span<const bool>) const override {
+    return runWatched(buffers, numbers, nullptr);
+  }
+
+  Outputs runWatched(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
+                     const Watch& watch) const override {
     std::vector<MemoryBlockPtr> values(buffers.begin(), buffers.end());
     values.resize(graph_.valueCount());
     for (size_t i = 0; i < steps_.size(); ++i) {
@@ -41,11 +46,8 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
         scalars.push_back(graph_.isParameter(id) ? numbers[id] : Number());
       }
       MemoryBlockPtr& result = values[graph_.idOfNode(i)];
-      result = steps_[i] ? steps_[i]->run(operands, scalars, {})[0]
-                         : reshaped(node, operands[0], scalars[0]);
-      if (watch_) {
-        watch(node, operands, scalars, *result);
-      }
+      result = runAlone(i, operands, scalars);
+      if (watch) show(i, operands, scalars, watch, &result);
       for (ir::ValueId id : lastUses_[i]) {
         values[id] = nullptr;
       }
@@ -55,6 +57,12 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
       outputs.push_back(values[id]);
     }
     return outputs;
+  }
+
+  MemoryBlockPtr runAlone(size_t number, std::span<const MemoryBlockPtr> operands,
+                          std::span<const Number> numbers) const override {
+    return steps_[number] ? steps_[number]->run(operands, numbers, {})[0]
+                          : reshaped(graph_.nodes()[number], operands[0], numbers[0]);
   }
 
   const std::vector<int>& reusable() const override { return none_; }
@@ -75,8 +83,9 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
     return device.load(ir::scheduleSingleNode(alone, device.lowering()), kernels);
   }
 
-  void watch(const ir::Node& node, const std::vector<MemoryBlockPtr>& blocks,
-             const std::vector<Number>& scalars, MemoryBlock& result) const {
+  void show(size_t number, const std::vector<MemoryBlockPtr>& blocks,
+            const std::vector<Number>& scalars, const Watch& watch, MemoryBlockPtr* result) const {
+    const ir::Node& node = graph_.nodes()[number];
     std::vector<uint64_t> numbers;
     numbers.reserve(scalars.size());
     std::vector<ir::ValueType> types;
@@ -89,7 +98,9 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
       numbers.push_back(blocks[i] ? 0 : scalars[i].bits());
       operands.push_back({&types[i], blocks[i] ? read[i]->data() : &numbers[i]});
     }
-    watch_(node, operands, result.onHost()->data());
+    if (MemoryBlockPtr other = watch(number, operands, (*result)->onHost())) {
+      *result = std::move(other);
+    }
   }
 
   // The same elements: values are immutable.
@@ -105,7 +116,6 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
   const ir::Graph graph_;
   std::vector<std::vector<ir::ValueId>> lastUses_;               // by node: what no later one needs
   std::vector<std::unique_ptr<runtime::LoadedSchedule>> steps_;  // null for a reshape
-  const Watch watch_;
   const std::vector<int> none_;
   const ir::Schedule empty_;
   const std::vector<runtime::DeviceKernelPtr> noKernels_;
@@ -113,10 +123,9 @@ class UnfusedPlan final : public runtime::LoadedSchedule {
 
 }  // namespace
 
-std::unique_ptr<runtime::LoadedSchedule> makeUnfusedPlan(ir::Graph graph, runtime::Device& device,
-                                                         runtime::KernelCache* kernels,
-                                                         Watch watch) {
-  return std::make_unique<UnfusedPlan>(std::move(graph), device, kernels, std::move(watch));
+std::unique_ptr<UnfusedPlan> makeUnfusedPlan(ir::Graph graph, runtime::Device& device,
+                                             runtime::KernelCache* kernels) {
+  return std::make_unique<OperatorPlan>(std::move(graph), device, kernels);
 }
 
 }  // namespace fl::check

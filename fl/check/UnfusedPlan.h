@@ -11,14 +11,23 @@
 
 namespace fl::check {
 
-// Told of every operator that has run: its operands and result, contiguous on the host. What it
-// throws ends the run.
-using Watch = std::function<void(const ir::Node& node, const std::vector<ir::HostOperand>& operands,
-                                 const void* result)>;
+// Told of every operator that has run: its number in the graph, its operands and result, contiguous
+// on the host. What it throws ends the run; what it gives back, unless that is null, takes the
+// place of the result.
+using Watch = std::function<MemoryBlockPtr(
+    size_t number, const std::vector<ir::HostOperand>& operands, const MemoryBlockPtr& result)>;
+
+class UnfusedPlan : public runtime::LoadedSchedule {
+ public:
+  virtual Outputs runWatched(std::span<const MemoryBlockPtr> buffers,
+                             std::span<const Number> numbers, const Watch& watch) const = 0;
+  // One of the operators, on other buffers; `numbers` are those of its operands.
+  virtual MemoryBlockPtr runAlone(size_t number, std::span<const MemoryBlockPtr> operands,
+                                  std::span<const Number> numbers) const = 0;
+};
 
 // The plan holds each value until its last use, in memory of its own.
-std::unique_ptr<runtime::LoadedSchedule> makeUnfusedPlan(ir::Graph graph, runtime::Device& device,
-                                                         runtime::KernelCache* kernels,
-                                                         Watch watch = nullptr);
+std::unique_ptr<UnfusedPlan> makeUnfusedPlan(ir::Graph graph, runtime::Device& device,
+                                             runtime::KernelCache* kernels);
 
 }  // namespace fl::check

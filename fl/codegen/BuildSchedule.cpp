@@ -44,11 +44,7 @@ class ScheduleBuilder {
     const std::vector<Unit> units = orderedUnits();
     placeUpdates(units);
     for (const Unit& unit : units) {
-      if (unit.group >= 0) {
-        emitGroup(plan_.groups[unit.group]);
-      } else {
-        emitAlone(unit.node);
-      }
+      unit.group >= 0 ? emitGroup(plan_.groups[unit.group]) : emitAlone(unit.node);
     }
     planner::computeLifetimes(&schedule_);
   }
@@ -172,17 +168,15 @@ class ScheduleBuilder {
     }
     auto later = [&](int a, int b) { return units[a].last > units[b].last; };
     std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
-    for (size_t u = 0; u < units.size(); ++u) {
+    for (size_t u = 0; u < units.size(); ++u)
       if (waiting[u] == 0) ready.push(static_cast<int>(u));
-    }
     std::vector<Unit> ordered;
     while (!ready.empty()) {
       const int unit = ready.top();
       ready.pop();
       ordered.push_back(units[unit]);
-      for (int reader : readers[unit]) {
+      for (int reader : readers[unit])
         if (--waiting[reader] == 0) ready.push(reader);
-      }
     }
     FL_INTERNAL_CHECK(ordered.size() == units.size(), "the fusion plan has a cycle");
     return ordered;
@@ -204,11 +198,7 @@ class ScheduleBuilder {
     builder.beginStage(false);
     builder.store(builder.addOutput(to, type, ir::contiguousAccess(shape)), loaded);
     auto built = builder.finish();
-    if (built) {
-      appendLaunch(std::move(*built), {});
-    } else {
-      viewContiguous(id, to);
-    }
+    built ? appendLaunch(std::move(*built), {}) : viewContiguous(id, to);
   }
 
   // A view with more axes than a kernel holds: its last op alone, on a contiguous operand, where
@@ -216,9 +206,7 @@ class ScheduleBuilder {
   void viewContiguous(ValueId id, const BufferRef& to) {
     const Node& node = graph_.node(id);
     std::vector<ir::OperandSource> operands;
-    for (ValueId operand : node.operands) {
-      operands.push_back(source(operand, true));
-    }
+    for (ValueId operand : node.operands) operands.push_back(source(operand, true));
     lowerNode(graph_, node, operands, to, lowering_, &schedule_);
   }
 
@@ -241,6 +229,16 @@ class ScheduleBuilder {
   }
 
   void emitAlone(ValueId id) {
+    const size_t before = schedule_.steps.size();
+    lowerAlone(id);
+    for (size_t i = before; i < schedule_.steps.size(); ++i) {
+      auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[i]);
+      if (launch) std::ranges::replace(launch->nodes, -1, id);
+      if (!launch) std::get<ir::LibraryStep>(schedule_.steps[i]).node = id;
+    }
+  }
+
+  void lowerAlone(ValueId id) {
     const Node& node = graph_.node(id);
     if (node.op == ir::Op::Reshape && lowering_ == ir::Lowering::Kernels) {
       // Its strides could not express it, so its operand's elements are written out in order.
@@ -309,17 +307,8 @@ class ScheduleBuilder {
       storeLevel(state, last, -1);
     }
     std::optional<ir::BuiltKernel> built = state.builder.finish();
-    if (built) {
-      appendLaunch(std::move(*built), graph_.node(group.nodes.back()).site);
-    } else {
-      emitUnfused(group);
-    }
-  }
-
-  void emitUnfused(const FusionGroup& group) {
-    for (ValueId node : std::set(group.nodes.begin(), group.nodes.end())) {
-      emitAlone(node);
-    }
+    if (built) return appendLaunch(std::move(*built), graph_.node(group.nodes.back()).site);
+    for (ValueId node : std::set(group.nodes.begin(), group.nodes.end())) emitAlone(node);
   }
 
   bool isStoredAt(const GroupState& state, size_t i, Level level, int sweep) const {
@@ -350,8 +339,9 @@ class ScheduleBuilder {
       const Node& node = graph_.node(state.group.nodes[i]);
       if (ir::opKind(node.op) != Kind::Reduce || state.group.sweeps[i] != sweep + 1) continue;
       const dtype computed = computeType(node.type.type);
-      const int operand =
-          state.builder.apply(ir::Op::Cast, computed, {operandValue(state, node, Level::Full, 0)});
+      const int read = operandValue(state, node, Level::Full, 0);
+      state.builder.beginNode(state.group.nodes[i]);
+      const int operand = state.builder.apply(ir::Op::Cast, computed, {read});
       const int total = state.builder.total(state.builder.reduce(node.op, operand), computed);
       state.values[i] = state.builder.apply(ir::Op::Cast, node.type.type, {total});
     }
@@ -366,6 +356,7 @@ class ScheduleBuilder {
     for (size_t k = isLookedUp(node, 0) ? 1 : 0; k < node.operands.size(); ++k) {
       args.push_back(operandValue(state, node, level, k));
     }
+    state.builder.beginNode(state.group.nodes[i]);
     switch (ir::opKind(node.op)) {
       case Kind::Source:
         state.values[i] = indexValue(state, node, [&](const ir::StridedLayout& layout) {
@@ -404,7 +395,7 @@ class ScheduleBuilder {
     if (graph_.isNumber(base)) return state.builder.number(base, type);
     if (plan_.inlined[base]) return indexValue(state, graph_.node(base), accessOf);
     if (std::ranges::binary_search(state.group.again, base)) {
-      return recompute(state, graph_.node(base), [&](const ir::StridedLayout& whole) {
+      return recompute(state, base, [&](const ir::StridedLayout& whole) {
         return accessOf(*reshapedLayout(whole, graph_.type(base).shape, graph_.type(id).shape));
       });
     }
@@ -412,7 +403,8 @@ class ScheduleBuilder {
   }
 
   // The depth of this recursion is bounded by the values that the group computes again.
-  int recompute(GroupState& state, const Node& node, const AccessOf& accessOf) {
+  int recompute(GroupState& state, ValueId again, const AccessOf& accessOf) {
+    const Node& node = graph_.node(again);
     std::vector<int> args;
     for (ValueId operand : node.operands) {
       args.push_back(valueOf(state, operand, [&](const ir::StridedLayout& layout) {
@@ -421,6 +413,7 @@ class ScheduleBuilder {
         return accessOf({wide.offset, wide.strides});
       }));
     }
+    state.builder.beginNode(again);
     return state.builder.apply(node.op, node.type.type, args);
   }
 

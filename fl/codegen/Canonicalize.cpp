@@ -2,10 +2,9 @@
 // look at their values.
 #include <algorithm>
 
-#include "fl/base/Fault.h"
 #include "fl/codegen/MoveRules.h"
 #include "fl/codegen/Passes.h"
-#include "fl/codegen/Rewrite.h"
+#include "fl/ir/Rewrite.h"
 
 namespace fl::codegen {
 namespace {
@@ -46,9 +45,7 @@ ValueId doubleTranspose(Graph& graph, const Node& node) {
       node.op == Op::Transpose ? producer(graph, node.operands[0], Op::Transpose) : nullptr;
   if (!inner) return -1;
   std::vector<Dim> axes;
-  for (Dim axis : node.attrs.values()) {
-    axes.push_back(inner->attrs[axis]);
-  }
+  for (Dim axis : node.attrs.values()) axes.push_back(inner->attrs[axis]);
   return std::ranges::is_sorted(axes)
              ? inner->operands[0]
              : graph.addNode(Op::Transpose, {inner->operands[0]}, ir::Attrs(axes), node.site);
@@ -80,7 +77,7 @@ void canonicalize(Compilation& compilation) {
   rewriteGraph(&compilation.graph, [](Graph& graph, Node node) {
     for (const Rule& rule : kRules) {
       if (const ValueId replacement = rule.run(graph, node); replacement >= 0) {
-        return isWrong(rule.name) ? graph.addNode(Op::Negative, {replacement}, {}) : replacement;
+        return unlessWrong(graph, rule.name, replacement);
       }
     }
     return graph.addNode(std::move(node));

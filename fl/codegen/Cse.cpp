@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "fl/codegen/Passes.h"
-#include "fl/codegen/Rewrite.h"
+#include "fl/ir/Rewrite.h"
 
 namespace fl::codegen {
 namespace {
@@ -13,13 +13,9 @@ std::string nodeKey(const ir::Node& node) {
   std::string key;
   auto add = [&](Dim value) { key.append(reinterpret_cast<const char*>(&value), sizeof(value)); };
   add(static_cast<Dim>(node.op));
-  for (ir::ValueId operand : node.operands) {
-    add(operand);
-  }
+  for (ir::ValueId operand : node.operands) add(operand);
   add(-1);
-  for (Dim attr : node.attrs.values()) {
-    add(attr);
-  }
+  for (Dim attr : node.attrs.values()) add(attr);
   return key;
 }
 
@@ -30,22 +26,18 @@ void mergeEqualNodes(Compilation& compilation) {
   rewriteGraph(&compilation.graph, [&](ir::Graph& graph, ir::Node node) {
     if (opKind(node.op) == ir::Kind::Random) return graph.addNode(std::move(node));
     const auto [entry, added] = seen.emplace(nodeKey(node), -1);
-    if (added) entry->second = graph.addNode(std::move(node));
-    return entry->second;
+    if (added) return entry->second = graph.addNode(std::move(node));
+    return unlessWrong(graph, "cse", entry->second);
   });
 }
 
 void removeDeadNodes(Compilation& compilation) {
   const ir::Graph& graph = compilation.graph;
   std::vector<bool> alive(graph.valueCount(), false);
-  for (ir::ValueId result : graph.results()) {
-    alive[result] = true;
-  }
+  for (ir::ValueId result : graph.results()) alive[result] = true;
   for (size_t i = graph.nodes().size(); i-- > 0;) {
     if (alive[graph.idOfNode(i)]) {
-      for (ir::ValueId operand : graph.nodes()[i].operands) {
-        alive[operand] = true;
-      }
+      for (ir::ValueId operand : graph.nodes()[i].operands) alive[operand] = true;
     }
   }
   size_t index = 0;

@@ -156,13 +156,7 @@ class Fuser {
     }
     std::erase(candidates, -1);
     std::ranges::stable_sort(candidates, std::greater(), [&](int g) { return groupDepth_[g]; });
-    for (int group : candidates) {
-      if (tryJoin(id, group)) {
-        absorbOperands(id);
-        return;
-      }
-    }
-    start(id);
+    if (std::ranges::none_of(candidates, [&](int g) { return tryJoin(id, g); })) start(id);
     absorbOperands(id);
   }
 
@@ -288,8 +282,8 @@ class Fuser {
       const ResolvedValue& value = plan_.values[node.operands[i]];
       if (!contains(group, value.base)) continue;
       const Level from = levelOf(group, value.base);
-      if (isLookedUp(node, i) || (level == Level::Row && from == Level::Full)) return false;
-      if (!(operandAccess(graph_, plan_, group, node, i, level) == levelAccess(group, from))) {
+      if (isLookedUp(node, i) || (level == Level::Row && from == Level::Full) ||
+          operandAccess(graph_, plan_, group, node, i, level) != levelAccess(group, from)) {
         return false;
       }
       fit->sweep = std::max(fit->sweep, group.sweeps[position(group, value.base)]);
@@ -303,11 +297,9 @@ class Fuser {
     const std::vector<bool> axes = reducedAxes(node);
     if (squeezed(graph_.type(operand).shape) != group.space ||
         (isReducing(group) && axes != group.reduced) || !contains(group, value.base) ||
-        levelOf(group, value.base) != Level::Full) {
-      return false;
-    }
-    if (!(operandAccess(graph_, plan_, group, node, 0, Level::Full) ==
-          levelAccess(group, Level::Full))) {
+        levelOf(group, value.base) != Level::Full ||
+        operandAccess(graph_, plan_, group, node, 0, Level::Full) !=
+            levelAccess(group, Level::Full)) {
       return false;
     }
     FusionGroup after = group;
@@ -342,8 +334,8 @@ class Fuser {
   }
 
   static bool isReducing(const FusionGroup& group) {
-    return std::find(group.reduced.begin(), group.reduced.end(), true) != group.reduced.end() ||
-           std::any_of(group.sweeps.begin(), group.sweeps.end(), [](int s) { return s > 0; });
+    return std::ranges::count(group.reduced, true) > 0 ||
+           std::ranges::any_of(group.sweeps, [](int sweeps) { return sweeps > 0; });
   }
 
   // Axis 0 and its neighbours are reduced and no others: the row-wise kind (softmax, layer norm).
@@ -373,9 +365,7 @@ class Fuser {
     const std::vector<Dim> axes = node.attrs.list(1);
     std::vector<bool> reduced;
     for (int i = 0; i < in.ndim(); ++i) {
-      if (in[i] != 1) {
-        reduced.push_back(axes.empty() || std::find(axes.begin(), axes.end(), i) != axes.end());
-      }
+      if (in[i] != 1) reduced.push_back(axes.empty() || std::ranges::count(axes, i) > 0);
     }
     return reduced;
   }

@@ -14,13 +14,9 @@ class Uses {
   Uses(const ir::Graph& graph, const FusionPlan& plan)
       : plan_(plan), begin_(graph.valueCount() + 1, 0) {
     for (const ir::Node& node : graph.nodes()) {
-      for (ir::ValueId operand : node.operands) {
-        ++begin_[operand + 1];
-      }
+      for (ir::ValueId operand : node.operands) ++begin_[operand + 1];
     }
-    for (size_t i = 1; i < begin_.size(); ++i) {
-      begin_[i] += begin_[i - 1];
-    }
+    for (size_t i = 1; i < begin_.size(); ++i) begin_[i] += begin_[i - 1];
     users_.resize(begin_.back());
     std::vector<int> next(begin_.begin(), begin_.end() - 1);
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -29,9 +25,7 @@ class Uses {
       }
     }
     isResult_.resize(graph.valueCount(), false);
-    for (ir::ValueId result : graph.results()) {
-      isResult_[result] = true;
-    }
+    for (ir::ValueId result : graph.results()) isResult_[result] = true;
   }
 
   bool isResult(ir::ValueId id) const { return isResult_[id]; }

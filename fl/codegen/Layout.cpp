@@ -10,9 +10,9 @@
 
 #include "fl/base/MinimumCut.h"
 #include "fl/codegen/Passes.h"
-#include "fl/codegen/Rewrite.h"
 #include "fl/ir/ChannelOrder.h"
 #include "fl/ir/Inference.h"
+#include "fl/ir/Rewrite.h"
 
 namespace fl::codegen {
 namespace {
@@ -153,9 +153,7 @@ std::vector<bool> chooseMoved(const Graph& graph, const Images& images) {
     }
     if (isPlainCall(graph.nodes()[i])) cut.addEdge(MinimumCut::kSource, makers[id], bytes);
   }
-  for (const ValueId result : graph.results()) {
-    read(result, MinimumCut::kSink);
-  }
+  for (const ValueId result : graph.results()) read(result, MinimumCut::kSink);
   const std::vector<bool> moved = cut.sourceSide();
   std::vector<bool> chosen(makers.size());
   std::transform(makers.begin(), makers.end(), chosen.begin(), [&](int m) { return moved[m]; });
@@ -183,7 +181,8 @@ class Mover {
     }
     moved.attrs = attrsInFront(node, channel);
     if (isReduction(node.op)) moved.operands[0] = reduceImages(graph, moved);
-    const ValueId made = graph.addNode(moved.op, moved.operands, moved.attrs, node.site);
+    ValueId made = graph.addNode(moved.op, moved.operands, moved.attrs, node.site, node.origin);
+    made = unlessWrong(graph, "layout", made);
     return own >= 0 ? toPlain(graph, made, own, node.site)
                     : reshape(graph, made, node.type.shape, node.site);
   }
@@ -226,9 +225,7 @@ class Mover {
     const auto [place, isNew] = inFront_.try_emplace(id, -1);
     if (isNew) {
       std::vector<Dim> axes(shape.ndim());
-      for (int i = 0; i < shape.ndim(); ++i) {
-        axes[ir::placeInFront(i, channel)] = i;
-      }
+      for (int i = 0; i < shape.ndim(); ++i) axes[ir::placeInFront(i, channel)] = i;
       place->second = graph.addNode(Op::Transpose, {id}, ir::Attrs(axes), site);
     }
     return place->second;

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "fl/codegen/Passes.h"
-#include "fl/codegen/Rewrite.h"
+#include "fl/ir/Rewrite.h"
 
 namespace fl::codegen {
 namespace {
@@ -28,7 +28,8 @@ void matchLibrary(Compilation& compilation) {
       std::vector<Dim> flags = node.attrs.values();
       for (int i = 0; i < 2; ++i) {
         if (isMatrixTranspose(graph, node.operands[i])) {
-          node.operands[i] = graph.node(node.operands[i]).operands[0];
+          const ir::ValueId plain = graph.node(node.operands[i]).operands[0];
+          node.operands[i] = unlessWrong(graph, "library", plain);
           flags[i] = !flags[i];
         }
       }

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "fl/codegen/MoveRules.h"
-#include "fl/codegen/Rewrite.h"
+#include "fl/ir/Rewrite.h"
 
 namespace fl::codegen {
 namespace {
@@ -116,7 +116,8 @@ ValueId moveBehindMap(Graph& graph, const Node& node) {
       }
     }
     if (operands.size() == node.operands.size()) {
-      const ValueId moved = graph.addNode(node.op, std::move(operands), node.attrs, node.site);
+      const ValueId moved =
+          graph.addNode(node.op, std::move(operands), node.attrs, node.site, node.origin);
       return graph.addNode(Op::Reshape, {moved}, ir::Attrs(node.type.shape.get()), node.site);
     }
   }
@@ -146,7 +147,7 @@ ValueId moveBehindReduce(Graph& graph, const Node& node) {
   std::vector<Dim> attrs = {1};
   attrs.insert(attrs.end(), merged.begin(), merged.end());
   const ValueId source = graph.node(node.operands[0]).operands[0];
-  const ValueId moved = graph.addNode(node.op, {source}, ir::Attrs(attrs), node.site);
+  const ValueId moved = graph.addNode(node.op, {source}, ir::Attrs(attrs), node.site, node.origin);
   return graph.addNode(Op::Reshape, {moved}, ir::Attrs(node.type.shape.get()), node.site);
 }
 

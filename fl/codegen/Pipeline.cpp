@@ -73,13 +73,10 @@ std::string currentText(const Compilation& compilation, const PassInfo& pass) {
 }
 
 void verifyStage(const Compilation& compilation, const PassInfo& pass) {
-  if (pass.stage != "schedule") {
-    verify(compilation.graph);
-    const FusionPlan& plan = compilation.fusion;  // none before the pass `fuse`
-    if (pass.stage == "fusion" && !plan.values.empty()) verify(compilation.graph, plan);
-  } else {
-    verifySteps(compilation.schedule);
-  }
+  if (pass.stage == "schedule") return verifySteps(compilation.schedule);
+  verify(compilation.graph);
+  const FusionPlan& plan = compilation.fusion;  // none before the pass `fuse`
+  if (pass.stage == "fusion" && !plan.values.empty()) verify(compilation.graph, plan);
 }
 
 void runPass(const PassRow& row, Compilation& compilation, const CompileOptions& options) {

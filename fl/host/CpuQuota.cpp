@@ -37,9 +37,7 @@ Quota leastAround(const fs::path& top, const std::string& group, Limit&& limit) 
     if (const Quota own = limit(top / path)) {
       least = std::min(own.value(), least.value_or(own.value()));
     }
-    if (path.empty()) {
-      return least;
-    }
+    if (path.empty()) return least;
   }
 }
 
@@ -56,18 +54,14 @@ std::optional<double> cpuQuota(const fs::path& root) {
   Quota least;
   for (std::string line; std::getline(file, line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) {
-      continue;
-    }
+    if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string group = line.substr(second + 1);
     const Quota quota = controllers.empty() ? leastAround(groups, group, limitOfUnified)
                         : names(controllers, "cpu")
                             ? leastAround(groups / "cpu", group, limitOfController)
                             : std::nullopt;
-    if (quota) {
-      least = std::min(*quota, least.value_or(*quota));
-    }
+    if (quota) least = std::min(*quota, least.value_or(*quota));
   }
   return least;
 }

@@ -11,14 +11,10 @@ namespace fl::host {
 class FloatEnvironment {
  public:
   FloatEnvironment() : callers_(_mm_getcsr()) {
-    if ((callers_ & ~kSticky) != kComputing) {
-      _mm_setcsr(kComputing);
-    }
+    if ((callers_ & ~kSticky) != kComputing) _mm_setcsr(kComputing);
   }
   ~FloatEnvironment() {
-    if ((callers_ & ~kSticky) != kComputing) {
-      _mm_setcsr(callers_);
-    }
+    if ((callers_ & ~kSticky) != kComputing) _mm_setcsr(callers_);
   }
   FloatEnvironment(const FloatEnvironment&) = delete;
   FloatEnvironment& operator=(const FloatEnvironment&) = delete;

@@ -44,9 +44,7 @@ void copyRun(void* to, const void* from, int64_t bytes, bool streams) {
 }
 
 void finishCopies(bool streams) {
-  if (streams) {
-    _mm_sfence();
-  }
+  if (streams) _mm_sfence();
 }
 
 bool isStreamed(int64_t bytes) { return bytes >= int64_t{24} << 20; }

@@ -43,9 +43,7 @@ inline void pause() {
 // Spins, then sleeps until `value` differs from `old`. Whoever changes it notifies.
 void awaitChange(const std::atomic<uint32_t>& value, uint32_t old) {
   for (int i = 0; i < kSpins; ++i) {
-    if (value.load(std::memory_order_acquire) != old) {
-      return;
-    }
+    if (value.load(std::memory_order_acquire) != old) return;
     pause();
   }
   value.wait(old, std::memory_order_acquire);
@@ -58,9 +56,7 @@ void runRange(Body body, int64_t count, int64_t grain, int64_t index) {
 }
 
 void runAlone(Body body, int64_t count, int64_t grain, int64_t ranges) {
-  for (int64_t i = 0; i < ranges; ++i) {
-    runRange(body, count, grain, i);
-  }
+  for (int64_t i = 0; i < ranges; ++i) runRange(body, count, grain, i);
 }
 
 }  // namespace
@@ -110,9 +106,7 @@ void ThreadPool::State::stopHelpers() {
   stop_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
-  for (std::thread& helper : helpers_) {
-    helper.join();
-  }
+  for (std::thread& helper : helpers_) helper.join();
   helpers_.clear();
   stop_.store(false, std::memory_order_relaxed);
 }
@@ -130,9 +124,7 @@ void ThreadPool::State::helperMain() {
   for (uint32_t seen = 0;;) {
     awaitChange(generation_, seen);
     seen = generation_.load(std::memory_order_acquire);
-    if (stop_.load(std::memory_order_relaxed)) {
-      return;
-    }
+    if (stop_.load(std::memory_order_relaxed)) return;
     work();
   }
 }
@@ -140,9 +132,7 @@ void ThreadPool::State::helperMain() {
 void ThreadPool::State::work() {
   while (unclaimed_.load(std::memory_order_relaxed) > 0) {
     const int64_t left = unclaimed_.fetch_sub(1, std::memory_order_acq_rel);
-    if (left > 0) {
-      runClaimed(ranges_ - left);
-    }
+    if (left > 0) runClaimed(ranges_ - left);
   }
 }
 
@@ -151,14 +141,10 @@ void ThreadPool::State::runClaimed(int64_t index) {
     try {
       runRange(*body_, count_, grain_, index);
     } catch (...) {
-      if (!failed_.exchange(true)) {
-        failure_ = std::current_exception();
-      }
+      if (!failed_.exchange(true)) failure_ = std::current_exception();
     }
   }
-  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    unfinished_.notify_one();
-  }
+  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
 }
 
 void ThreadPool::State::run(Body body, int64_t count, int64_t grain, int64_t ranges) {
@@ -209,16 +195,12 @@ void ThreadPool::setThreads(int threads) {
 void ThreadPool::beforeFork() { state_->loopMutex_.lock(); }
 
 void ThreadPool::afterFork(bool isChild) {
-  if (isChild) {
-    state_->forgetHelpers();
-  }
+  if (isChild) state_->forgetHelpers();
   state_->loopMutex_.unlock();
 }
 
 void ThreadPool::parallelFor(int64_t count, int64_t grain, Body body) {
-  if (count <= 0) {
-    return;
-  }
+  if (count <= 0) return;
   FL_INTERNAL_CHECK(grain >= 1, "grain ", grain);
   const int64_t ranges = (count - 1) / grain + 1;
   FL_INTERNAL_CHECK(ranges <= std::numeric_limits<uint32_t>::max(), ranges, " ranges");
@@ -253,9 +235,7 @@ int defaultThreads() {
   const long asked = Flags::toInt("FL_NUM_THREADS", flags().threads);
   FL_USER_CHECK(asked >= 0 && asked <= kMaxThreads, "FL_NUM_THREADS must be from 0 to ",
                 kMaxThreads, ", not ", asked);
-  if (asked > 0) {
-    return static_cast<int>(asked);
-  }
+  if (asked > 0) return static_cast<int>(asked);
   cpu_set_t allowed;
   const bool isKnown = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
   const int processors =

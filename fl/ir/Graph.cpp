@@ -23,9 +23,10 @@ ValueId Graph::addParameter(Parameter parameter) {
   return static_cast<ValueId>(parameters_.size()) - 1;
 }
 
-ValueId Graph::addNode(Op op, std::vector<ValueId> operands, Attrs attrs, CallSite site) {
+ValueId Graph::addNode(Op op, std::vector<ValueId> operands, Attrs attrs, CallSite site,
+                       int origin) {
   ValueType type = inferNode(*this, op, operands, attrs);
-  return addNode(Node{op, std::move(operands), std::move(attrs), std::move(type), site});
+  return addNode(Node{op, std::move(operands), std::move(attrs), std::move(type), site, origin});
 }
 
 ValueId Graph::addNode(Node node) {

@@ -70,7 +70,8 @@ class Graph {
  public:
   ValueId addParameter(Parameter parameter);
   // Infers the type. Operands must exist already. Parameters are added before nodes.
-  ValueId addNode(Op op, std::vector<ValueId> operands, Attrs attrs, CallSite site = {});
+  ValueId addNode(Op op, std::vector<ValueId> operands, Attrs attrs, CallSite site = {},
+                  int origin = -1);
   // For callers that have inferred the type already.
   ValueId addNode(Node node);
   void setResults(std::vector<ValueId> results) { results_ = std::move(results); }

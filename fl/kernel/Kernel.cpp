@@ -37,9 +37,7 @@ void verifyApply(const Kernel& kernel, const KernelValue& value) {
   FL_INTERNAL_CHECK(isElementwise(value.op), opName(value.op), " is not elementwise");
   FL_INTERNAL_CHECK(static_cast<int>(value.args.size()) == opInfo(value.op).arity, opName(value.op),
                     " has ", value.args.size(), " operands");
-  if (value.op == Op::Cast) {
-    return;
-  }
+  if (value.op == Op::Cast) return;
   const size_t first = opKind(value.op) == Kind::Select ? 1 : 0;
   const dtype type = typeOf(kernel, value, first);
   FL_INTERNAL_CHECK(first == 1 || computeType(type) == type, "arithmetic on ", type,
@@ -124,9 +122,7 @@ std::vector<int> availableStages(const Kernel& kernel) {
   std::vector<int> stages;
   for (const KernelValue& value : kernel.values) {
     int stage = value.form == KernelValue::Form::Total ? totalStage[value.index] : 0;
-    for (int arg : value.args) {
-      stage = std::max(stage, stages[arg]);
-    }
+    for (int arg : value.args) stage = std::max(stage, stages[arg]);
     stages.push_back(stage);
   }
   return stages;
@@ -201,11 +197,17 @@ void verifyStages(const Kernel& kernel) {
 
 }  // namespace
 
+const KernelStage::Reduce& Kernel::reductionOf(const KernelValue& total) const {
+  int before = 0;
+  size_t stage = 0;
+  const auto count = [&] { return static_cast<int>(stages[stage].reduces.size()); };
+  for (; total.index >= before + count(); ++stage) before += count();
+  return stages[stage].reduces[total.index - before];
+}
+
 int Kernel::reductionCount() const {
   int count = 0;
-  for (const KernelStage& stage : stages) {
-    count += static_cast<int>(stage.reduces.size());
-  }
+  for (const KernelStage& stage : stages) count += static_cast<int>(stage.reduces.size());
   return count;
 }
 
@@ -256,9 +258,7 @@ void verify(const Kernel& kernel) {
                     kernel.operands.size(), " operands and ", kernel.scalars.size(),
                     " scalars are more than ", kMaxOperands);
   verifyOperands(kernel);
-  for (size_t i = 0; i < kernel.values.size(); ++i) {
-    verifyValue(kernel, i);
-  }
+  for (size_t i = 0; i < kernel.values.size(); ++i) verifyValue(kernel, i);
   verifyStages(kernel);
 }
 

@@ -130,6 +130,8 @@ struct Kernel {
   bool rows() const { return isReduced(0); }
   bool columns() const { return reduced != 0 && !rows(); }
   int reductionCount() const;
+  // The one whose result a Total is.
+  const KernelStage::Reduce& reductionOf(const KernelValue& total) const;
   int gatherCount() const { return gatherNumber(static_cast<int>(values.size())); }
   // How many Gathers stand before a value.
   int gatherNumber(int value) const;
@@ -147,6 +149,11 @@ struct KernelArgs {
   const uint64_t* scalars;       // one a scalar, the element in the low bytes
   BadIndex* badIndex = nullptr;  // needed by kernels with a Gather
   void* scratch = nullptr;       // where Artifact.h says so; undefined afterwards
+  // Of code that finds NaN (DeviceKernel::findsNan): one a value, the least place so far at which
+  // it is NaN though no argument is or infinite though all are finite; of a sum, at which it is
+  // either.
+  uint64_t* found = nullptr;
+  const int64_t* places = nullptr;  // [rank], from a place to the next along each axis
 };
 
 // Returns -1, or the number of a Gather (counted over the kernel's values) that found an index out

@@ -36,10 +36,9 @@ int KernelBuilder::addOutput(BufferRef buffer, dtype type, Access access) {
 int KernelBuilder::addValue(KernelValue value) {
   const auto& values = kernel_.values;
   const auto found = std::find(values.begin(), values.end(), value);
-  if (found != values.end()) {
-    return static_cast<int>(found - values.begin());
-  }
+  if (found != values.end()) return static_cast<int>(found - values.begin());
   kernel_.values.push_back(std::move(value));
+  nodes_.push_back(node_);
   return valueCount() - 1;
 }
 
@@ -70,9 +69,7 @@ int KernelBuilder::number(int parameter, dtype type) {
 }
 
 int KernelBuilder::cast(dtype to, int value) {
-  if (type(value) == to) {
-    return value;
-  }
+  if (type(value) == to) return value;
   const int source = value < std::ssize(rounded_) ? rounded_[value] : -1;
   return source >= 0 && type(source) == to
              ? source
@@ -81,16 +78,12 @@ int KernelBuilder::cast(dtype to, int value) {
 }
 
 int KernelBuilder::apply(Op op, dtype result, const std::vector<int>& args) {
-  if (op == Op::Cast) {
-    return cast(result, args[0]);
-  }
+  if (op == Op::Cast) return cast(result, args[0]);
   if (opKind(op) == Kind::Select) {
     return addValue({.form = KernelValue::Form::Apply, .op = op, .type = result, .args = args});
   }
   std::vector<int> wide;
-  for (int arg : args) {
-    wide.push_back(cast(computeType(type(arg)), arg));
-  }
+  for (int arg : args) wide.push_back(cast(computeType(type(arg)), arg));
   const int computed = addValue({.form = KernelValue::Form::Apply,
                                  .op = op,
                                  .type = computeType(result),
@@ -162,13 +155,9 @@ int KernelBuilder::reduce(Op op, int value) {
 std::vector<KernelBuilder::Axis> KernelBuilder::mergedAxes() const {
   std::vector<Axis> axes;
   for (int a = 0; a < space_.ndim(); ++a) {
-    if (space_[a] == 1) {
-      continue;
-    }
+    if (space_[a] == 1) continue;
     Axis axis{space_[a], reduced_[a], {}};
-    for (const Access& access : accesses_) {
-      axis.strides.push_back(access.strides[a]);
-    }
+    for (const Access& access : accesses_) axis.strides.push_back(access.strides[a]);
     bool merge = !axes.empty() && axes.back().reduced == axis.reduced;
     for (size_t k = 0; merge && k < axis.strides.size(); ++k) {
       merge = axis.strides[k] == axes.back().strides[k] * axes.back().extent;
@@ -189,9 +178,7 @@ void KernelBuilder::orderAxes(std::vector<Axis>* axes) const {
   const auto crossed = [&](size_t a) {
     for (size_t k = 0; k < accesses_.size(); ++k) {
       const Dim first = axes->front().strides[k];
-      if (buffers_[k] && first != 0 && first != 1 && (*axes)[a].strides[k] == 1) {
-        return true;
-      }
+      if (buffers_[k] && first != 0 && first != 1 && (*axes)[a].strides[k] == 1) return true;
     }
     return false;
   };
@@ -214,9 +201,7 @@ std::optional<BuiltKernel> KernelBuilder::finish() {
     axes.push_back({1, sweeps, std::vector<Dim>(accesses_.size(), 0)});
   }
   for (size_t a = 1; a < axes.size(); ++a) {
-    if (axes[a].reduced && axes[a - 1].reduced) {
-      return std::nullopt;
-    }
+    if (axes[a].reduced && axes[a - 1].reduced) return std::nullopt;
   }
   if (axes.size() > kMaxRank || kernel_.operands.size() > kMaxOperands ||
       kernel_.scalars.size() > kMaxOperands) {
@@ -242,6 +227,7 @@ std::optional<BuiltKernel> KernelBuilder::finish() {
   }
   built.launch.numbers = numbers_;
   built.launch.gathers = gathers_;
+  built.launch.nodes = nodes_;
   built.kernel = std::move(kernel_);
   return built;
 }
@@ -251,9 +237,7 @@ Access contiguousAccess(const Shape& shape) { return {{}, contiguousStrides(shap
 int addKernel(Schedule* schedule, const Kernel& kernel) {
   auto& kernels = schedule->kernels;
   const auto found = std::find(kernels.begin(), kernels.end(), kernel);
-  if (found != kernels.end()) {
-    return static_cast<int>(found - kernels.begin());
-  }
+  if (found != kernels.end()) return static_cast<int>(found - kernels.begin());
   kernels.push_back(kernel);
   return static_cast<int>(kernels.size()) - 1;
 }

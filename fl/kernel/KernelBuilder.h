@@ -53,6 +53,8 @@ class KernelBuilder {
   int reduce(Op op, int value);
 
   int valueCount() const { return static_cast<int>(kernel_.values.size()); }
+  // Values that are added from now on are made for this node.
+  void beginNode(ValueId node) { node_ = node; }
   int operandCount() const { return static_cast<int>(kernel_.operands.size()); }
 
   // Nothing if the kernel form cannot hold it: more than kMaxRank axes or kMaxOperands operands, or
@@ -81,6 +83,8 @@ class KernelBuilder {
   std::vector<int> rounded_;  // the number that each value is the 16-bit form of, or -1
   std::vector<int> numbers_;
   std::vector<int> gathers_;  // origins
+  ValueId node_ = -1;
+  std::vector<ValueId> nodes_;  // one a value
 };
 
 // The access of a contiguous value under a space of its own shape.

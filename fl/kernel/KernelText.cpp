@@ -44,9 +44,7 @@ std::string printOperand(const KernelOperand& operand) {
 
 std::string valueList(const std::vector<int>& values) {
   std::string text;
-  for (int value : values) {
-    text += (text.empty() ? "%" : ", %") + std::to_string(value);
-  }
+  for (int value : values) text += (text.empty() ? "%" : ", %") + std::to_string(value);
   return text;
 }
 
@@ -178,18 +176,10 @@ std::string printKernel(const Kernel& kernel, const std::string& name) {
   }
   std::string text = "kernel @" + name + " rank=" + std::to_string(kernel.rank) +
                      " reduced=" + listToString(reduced) + " {\n";
-  for (const KernelOperand& operand : kernel.operands) {
-    text += printOperand(operand);
-  }
-  for (dtype scalar : kernel.scalars) {
-    text += "  scalar " + dtypeToString(scalar) + "\n";
-  }
-  for (size_t i = 0; i < kernel.values.size(); ++i) {
-    text += printValue(kernel.values[i], i);
-  }
-  for (const KernelStage& stage : kernel.stages) {
-    text += printStage(stage);
-  }
+  for (const KernelOperand& operand : kernel.operands) text += printOperand(operand);
+  for (dtype scalar : kernel.scalars) text += "  scalar " + dtypeToString(scalar) + "\n";
+  for (size_t i = 0; i < kernel.values.size(); ++i) text += printValue(kernel.values[i], i);
+  for (const KernelStage& stage : kernel.stages) text += printStage(stage);
   return text + "}\n";
 }
 

@@ -113,9 +113,7 @@ class NodeLowering {
   void elementwise() {
     KernelBuilder builder = mapBuilder(shape());
     std::vector<int> args;
-    for (size_t i = 0; i < node_.operands.size(); ++i) {
-      args.push_back(read(builder, i, shape()));
-    }
+    for (size_t i = 0; i < node_.operands.size(); ++i) args.push_back(read(builder, i, shape()));
     const int value = builder.apply(node_.op, node_.type.type, args);
     storeMap(builder, value, contiguousAccess(shape()));
   }
@@ -175,9 +173,7 @@ class NodeLowering {
       fillAround();
     }
     Access box = contiguousAccess(shape());
-    for (int i = 0; i < shape().ndim(); ++i) {
-      box.offset.constant += node_.attrs[i] * box.strides[i];
-    }
+    for (int i = 0; i < shape().ndim(); ++i) box.offset.constant += node_.attrs[i] * box.strides[i];
     if (operandType(0).shape.elements() > 0) {
       copyInto(0, std::move(box));
     }
@@ -237,9 +233,7 @@ class NodeLowering {
     const Shape& in = operandType(0).shape;
     const std::vector<Dim> axes = node_.attrs.list(1);
     std::vector<bool> reduced(in.ndim(), axes.empty());
-    for (Dim axis : axes) {
-      reduced[axis] = true;
-    }
+    for (Dim axis : axes) reduced[axis] = true;
     KernelBuilder builder(in, reduced);
     int value = read(builder, 0, in);
     const dtype computed = computeType(node_.type.type);

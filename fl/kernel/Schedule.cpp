@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <ranges>
 #include <set>
 
@@ -19,9 +20,7 @@ size_t typeBytes(const ValueType& type) {
 // Elements an operand touches: broadcast axes do not count.
 size_t touchedBytes(const KernelOperand& operand, const LaunchOperand& binding,
                     const std::vector<Dim>& extents) {
-  if (operand.role == KernelOperand::Role::Index) {
-    return 0;
-  }
+  if (operand.role == KernelOperand::Role::Index) return 0;
   Dim elements = 1;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
     elements *= binding.strides[axis] == 0 ? std::min<Dim>(extents[axis], 1) : extents[axis];
@@ -122,9 +121,7 @@ void verifyLaunch(const Schedule& schedule, const LaunchStep& launch, int step) 
     const bool index = operand.role == KernelOperand::Role::Index;
     FL_INTERNAL_CHECK(binding.buffer.has_value() != index, which,
                       index ? " is an index and has a buffer" : " has no buffer");
-    if (index) {
-      continue;
-    }
+    if (index) continue;
     checkRef(schedule, *binding.buffer, step);
     checkType(schedule, *binding.buffer, operand.type, step);
     if (operand.role == KernelOperand::Role::Output) {
@@ -182,9 +179,7 @@ void verifyEpilogue(const Schedule& schedule, const LaunchStep& launch, int step
   const auto* call = step > 0 ? std::get_if<LibraryStep>(&schedule.steps[step - 1]) : nullptr;
   FL_INTERNAL_CHECK(call && fitsAsEpilogue(schedule, launch, *call), "step ", step,
                     " is no epilogue of the step before it");
-  for (const BufferRef& ref : stepBuffers(schedule, *call).reads) {
-    checkRef(schedule, ref, step);
-  }
+  for (const BufferRef& ref : stepBuffers(schedule, *call).reads) checkRef(schedule, ref, step);
 }
 
 // Follows what the steps have written, which is all that they may read.
@@ -254,6 +249,24 @@ void verifyOutputs(const Schedule& schedule, const WrittenBuffers& written) {
 
 }  // namespace
 
+std::vector<int64_t> placesOf(const Kernel& kernel, const LaunchStep& launch) {
+  std::vector<int> axes(kernel.rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (kernel.reduced == 0) {
+    // The axes of a map may be in another order than its results'.
+    const auto isOutput = [](const auto& x) { return x.role == KernelOperand::Role::Output; };
+    const auto output = std::ranges::find_if(kernel.operands, isOutput) - kernel.operands.begin();
+    std::ranges::stable_sort(axes, {}, [&](int a) { return launch.operands[output].strides[a]; });
+  }
+  std::vector<int64_t> places(kernel.rank);
+  int64_t place = 1;
+  for (int axis : axes) {
+    places[axis] = place;
+    place *= launch.extents[axis];
+  }
+  return places;
+}
+
 ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim>& extents,
                              const std::vector<Number>& numbers) {
   ElementRange range{operand.offset.constant, operand.offset.constant};
@@ -262,9 +275,7 @@ ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim
   }
   range.end = range.begin;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
-    if (extents[axis] == 0) {
-      return {range.begin, range.begin};
-    }
+    if (extents[axis] == 0) return {range.begin, range.begin};
     const Dim reach = operand.strides[axis] * (extents[axis] - 1);
     (reach < 0 ? range.begin : range.end) += reach;
   }
@@ -304,14 +315,10 @@ Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type) {
 }
 
 const char* stepName(const Schedule& schedule, const Step& step) {
-  if (const auto* call = std::get_if<LibraryStep>(&step)) {
-    return opName(call->op);
-  }
+  if (const auto* call = std::get_if<LibraryStep>(&step)) return opName(call->op);
   const Kernel& kernel = schedule.kernels[std::get<LaunchStep>(step).kernel];
   for (const KernelValue& value : std::views::reverse(kernel.values)) {
-    if (value.form == KernelValue::Form::Apply && value.op != Op::Cast) {
-      return opName(value.op);
-    }
+    if (value.form == KernelValue::Form::Apply && value.op != Op::Cast) return opName(value.op);
   }
   return kernel.reductionCount() > 0 ? "a reduction" : "a copy";
 }
@@ -345,18 +352,14 @@ size_t stepBytes(const Schedule& schedule, const Step& step) {
     }
   } else {
     const auto& call = std::get<LibraryStep>(step);
-    for (const ValueType& type : call.operandTypes) {
-      bytes += typeBytes(type);
-    }
+    for (const ValueType& type : call.operandTypes) bytes += typeBytes(type);
     bytes += typeBytes(call.resultType);
   }
   return bytes;
 }
 
 void verifySteps(const Schedule& schedule) {
-  for (const Kernel& kernel : schedule.kernels) {
-    verify(kernel);
-  }
+  for (const Kernel& kernel : schedule.kernels) verify(kernel);
   WrittenBuffers written(schedule);
   for (size_t i = 0; i < schedule.steps.size(); ++i) {
     const int step = static_cast<int>(i);
@@ -369,12 +372,8 @@ void verifySteps(const Schedule& schedule) {
       verifyCall(schedule, std::get<LibraryStep>(schedule.steps[i]), step);
     }
     const StepBuffers buffers = stepBuffers(schedule, schedule.steps[i]);
-    for (const BufferRef& ref : buffers.reads) {
-      written.read(ref, step);
-    }
-    for (const BufferRef& ref : buffers.writes) {
-      written.write(ref);
-    }
+    for (const BufferRef& ref : buffers.reads) written.read(ref, step);
+    for (const BufferRef& ref : buffers.writes) written.write(ref);
   }
   verifyOutputs(schedule, written);
 }

@@ -48,6 +48,9 @@ struct LaunchStep {
   std::vector<int> numbers;  // parameters, one a scalar of the kernel
   CallSite site;
   std::vector<int> gathers;  // Node::origin, one a Gather of the kernel; not part of the text
+  // The node of the compiled graph that each value of the kernel was made for; not part of the
+  // text, and empty if it was read from one.
+  std::vector<ValueId> nodes;
   // Runs on each part of the result of the library call before it as soon as that is made.
   bool epilogue = false;
 };
@@ -61,7 +64,8 @@ struct LibraryStep {
   std::vector<BufferRef> operands;
   BufferRef result;
   CallSite site;
-  int origin = -1;  // Node::origin
+  int origin = -1;    // Node::origin
+  ValueId node = -1;  // as LaunchStep::nodes
 };
 
 using Step = std::variant<LaunchStep, LibraryStep>;
@@ -114,6 +118,10 @@ inline const CallSite& stepSite(const Step& step) {
 
 // Bytes read and written by a step's kernel or library call, each operand counted once.
 size_t stepBytes(const Schedule& schedule, const Step& step);
+
+// How far the places of neighbours along each axis of a launch are apart (KernelArgs), in the
+// column-major order of what the kernel was made for.
+std::vector<int64_t> placesOf(const Kernel& kernel, const LaunchStep& launch);
 
 // The elements of its buffer that an operand of a launch touches, from the lowest to behind the
 // highest, for values of the numbers that its offset depends on (by parameter); the same twice if

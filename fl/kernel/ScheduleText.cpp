@@ -206,9 +206,7 @@ std::string printSchedule(const Schedule& schedule, const std::string& name,
             " unplanned=" + std::to_string(schedule.unplannedBytes);
   }
   text += " {\n";
-  for (const Parameter& parameter : schedule.parameters) {
-    text += printParameter(parameter);
-  }
+  for (const Parameter& parameter : schedule.parameters) text += printParameter(parameter);
   for (const ScheduleOutput& output : schedule.outputs) {
     text += "  output " + output.type.toString() +
             (output.shared ? " shares " + printRef(output.source) : "") +
@@ -241,9 +239,7 @@ Schedule parseSchedule(const std::string& text) {
     schedule.unplannedBytes = lexer.takeSizeField("unplanned");
   }
   lexer.expect("{");
-  while (!lexer.accept("}")) {
-    parseEntry(lexer, &schedule);
-  }
+  while (!lexer.accept("}")) parseEntry(lexer, &schedule);
   if (!lexer.atEnd()) {
     lexer.fail("expected the end");
   }

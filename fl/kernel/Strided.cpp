@@ -40,17 +40,13 @@ DenseDims merged(const DenseDims& dims) {
 // Splits the merged dimensions of `in` into those of `to`, if they divide so.
 std::optional<std::vector<Dim>> reshapeStrides(const Shape& in, const std::vector<Dim>& strides,
                                                const Shape& to) {
-  if (to.elements() == 0) {
-    return contiguousStrides(to);
-  }
+  if (to.elements() == 0) return contiguousStrides(to);
   const DenseDims dims = merged(withoutUnits(in, strides));
   std::vector<Dim> result(to.ndim(), 0);
   size_t source = 0;
   Dim used = 1;  // how much of dims.extents[source] earlier dimensions of `to` took
   for (int i = 0; i < to.ndim(); ++i) {
-    if (to[i] == 1) {
-      continue;
-    }
+    if (to[i] == 1) continue;
     if (source == dims.extents.size() || dims.extents[source] % (used * to[i]) != 0) {
       return std::nullopt;
     }
@@ -76,12 +72,8 @@ StridedLayout sliceLayout(const Node& node, const StridedLayout& operand) {
 
 StridedLayout windowLayout(const Node& node, const StridedLayout& operand) {
   StridedLayout layout{operand.offset, {}};
-  for (int i = 0; i < 2; ++i) {
-    layout.strides.push_back(operand.strides[i] * node.attrs[4 + i]);
-  }
-  for (int i = 0; i < 2; ++i) {
-    layout.strides.push_back(operand.strides[i] * node.attrs[2 + i]);
-  }
+  for (int i = 0; i < 2; ++i) layout.strides.push_back(operand.strides[i] * node.attrs[4 + i]);
+  for (int i = 0; i < 2; ++i) layout.strides.push_back(operand.strides[i] * node.attrs[2 + i]);
   layout.strides.insert(layout.strides.end(), operand.strides.begin() + 2, operand.strides.end());
   return layout;
 }
@@ -93,9 +85,7 @@ StridedLayout contiguousLayout(const Shape& shape) { return {{}, contiguousStrid
 bool isContiguous(const StridedLayout& layout, const Shape& shape) {
   const std::vector<Dim> strides = contiguousStrides(shape);
   for (int i = 0; i < shape.ndim(); ++i) {
-    if (shape[i] != 1 && layout.strides[i] != strides[i]) {
-      return false;
-    }
+    if (shape[i] != 1 && layout.strides[i] != strides[i]) return false;
   }
   return layout.offset == ElementOffset{};
 }
@@ -116,9 +106,7 @@ std::optional<StridedLayout> viewLayout(const Graph& graph, const Node& node,
     }
     case Op::Transpose: {
       StridedLayout layout{operand.offset, {}};
-      for (Dim axis : node.attrs.values()) {
-        layout.strides.push_back(operand.strides[axis]);
-      }
+      for (Dim axis : node.attrs.values()) layout.strides.push_back(operand.strides[axis]);
       return layout;
     }
     case Op::Slice:

@@ -28,8 +28,8 @@
 // function is recorded. Replays throw those of indices that are out of range in data, and then no
 // tensor has changed. On backends that record nothing a call runs the function.
 //
-// A replay costs about a microsecond and what its kernels take; memory for what it returns included.
-// Calls of one function, or of its copies, may not overlap.
+// A replay costs about a microsecond and what its kernels take; memory for what it returns
+// included. Calls of one function, or of its copies, may not overlap.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// FL_DUMP=dir: every stage of every plan as numbered .flir files that parse back, and the code of its
-// kernels.
+// FL_DUMP=dir: every stage of every plan as numbered .flir files that parse back, and the code of
+// its kernels.
 //
 // A dump never stops the program: what cannot be written is warned about once, and nothing more is
 // written to that folder. Each file appears complete or not at all.

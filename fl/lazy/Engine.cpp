@@ -425,20 +425,23 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   options.skip = flags().skip;
   options.budget = budget;
   options.observe = viewed.observer(dump.observer());
+  const bool checks = check::isWanted(flags().check) && device_->name() != "null";
+  if (checks) check::prepareOptions(&options.skip, &options.budget);
   runtime::counters().plansBuilt++;
   try {
-    auto plan = device_->load(kept_.scheduleOf(graph, options), &kernels_);
+    codegen::Compilation compiled = kept_.compile(graph, options);
+    auto plan = device_->load(std::move(compiled.schedule), &kernels_);
     dump.writeCode(plan->schedule(), device_->target());
-    const bool checks = check::isWanted(flags().check) && device_->name() != "null";
-    return checks
-               ? check::makeCheckedPlan(graph, std::move(plan), flags().check, *device_, &kernels_)
-               : std::move(plan);
+    return checks ? check::makeCheckedPlan(graph, std::move(compiled.graph), std::move(plan),
+                                           flags().check, *device_, &kernels_)
+                  : std::move(plan);
   } catch (const planner::OverBudget&) {
     throw;
-  } catch (const std::exception& error) {
+  } catch (...) {
     runtime::reportFailure(
-        detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"), error.what(),
-        ir::printGraph(graph, "g", {.callSites = true}), graph.nodes().back().site);
+        detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"),
+        runtime::caughtError(), ir::printGraph(graph, "g", {.callSites = true}),
+        graph.nodes().back().site);
     return check::makeUnfusedPlan(graph, *device_, &kernels_);
   }
 }

@@ -27,7 +27,9 @@ namespace {
 JitMode jitMode(bool interprets) {
   flags().validate();
   if (flags().jit == "off") return JitMode::Off;
-  return flags().jit == "async" && interprets ? JitMode::Async : JitMode::Sync;
+  // An interpreter does not tell where NaN is made.
+  const bool waits = !interprets || flags().check.starts_with("nan");
+  return flags().jit == "async" && !waits ? JitMode::Async : JitMode::Sync;
 }
 
 // What code for a target depends on beside the kernel.
@@ -124,18 +126,14 @@ void KernelCompiler::stop() {
 
 int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels,
                             const CallSite& site) {
-  if (mode_ == JitMode::Off) {
-    return 0;
-  }
+  if (mode_ == JitMode::Off) return 0;
   std::vector<Request> fresh;
   for (const runtime::DeviceKernelPtr& kernel : kernels) {
     if (kernel->claimCompilation() && !loadKept(*kernel)) {
       fresh.push_back({kernel, site});
     }
   }
-  if (fresh.empty()) {
-    return 0;
-  }
+  if (fresh.empty()) return 0;
   if (mode_ == JitMode::Sync) {
     host::threadPool().parallelFor(static_cast<int64_t>(fresh.size()), 1,
                                    [&](int64_t begin, int64_t) { compileOne(fresh[begin]); });
@@ -149,18 +147,14 @@ std::string KernelCompiler::keyOf(const runtime::DeviceKernel& kernel) const {
   const ir::Target target = device_.target();
   return detail::concat("emitter ", versionFor(target), "\ntarget ", target.triple, " ",
                         target.features, " ", target.tuning, " ", target.vectorBits, "\nstores ",
-                        static_cast<int>(kernel.stores()), "\n",
+                        static_cast<int>(kernel.stores()), kernel.findsNan() ? " nan\n" : "\n",
                         ir::printKernel(kernel.kernel(), kEntry));
 }
 
 bool KernelCompiler::loadKept(runtime::DeviceKernel& kernel) {
-  if (!store_) {
-    return false;
-  }
+  if (!store_) return false;
   std::optional<std::string> code = store_->find(keyOf(kernel));
-  if (!code) {
-    return false;
-  }
+  if (!code) return false;
   try {
     kernel.setArtifact({kEntry, std::move(*code)});
   } catch (const InternalError&) {
@@ -200,9 +194,9 @@ void KernelCompiler::compileOne(const Request& request) {
     const auto start = std::chrono::steady_clock::now();
     const ir::Target target = device_.target();
     const ir::Artifact artifact =
-        ir::cuda::isGpu(target)
-            ? codegen::cuda::compileKernel(kernel.kernel(), target, kEntry)
-            : codegen::cpu::emitKernel(kernel.kernel(), target, kEntry, kernel.stores());
+        ir::cuda::isGpu(target) ? codegen::cuda::compileKernel(kernel.kernel(), target, kEntry)
+                                : codegen::cpu::emitKernel(kernel.kernel(), target, kEntry,
+                                                           kernel.stores(), kernel.findsNan());
     kernel.setArtifact(artifact);
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - start;
@@ -213,8 +207,8 @@ void KernelCompiler::compileOne(const Request& request) {
     if (store_) {
       store_->insert(key, artifact.bytes);
     }
-  } catch (const std::exception& error) {
-    runtime::reportFailure("a kernel stays interpreted", error.what(),
+  } catch (...) {
+    runtime::reportFailure("a kernel stays interpreted", runtime::caughtError(),
                            ir::printKernel(kernel.kernel(), kEntry), request.site);
   }
 }
@@ -223,9 +217,7 @@ void KernelCompiler::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stop_ || !queue_.empty(); });
-    if (stop_) {
-      return;
-    }
+    if (stop_) return;
     const Request request = queue_.front();
     queue_.pop_front();
     busy_ = true;

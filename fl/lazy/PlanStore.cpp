@@ -18,12 +18,13 @@ constexpr size_t kFewOperators = 24;
 
 PlanStore::PlanStore() : store_(runtime::openStore("plans")) {}
 
-ir::Schedule PlanStore::scheduleOf(const ir::Graph& graph, const codegen::CompileOptions& options) {
+codegen::Compilation PlanStore::compile(const ir::Graph& graph,
+                                        const codegen::CompileOptions& options) {
   // Whoever watches the passes, chooses them or has one fail, wants them to run.
   const bool isWatched = options.observe || options.verify || !options.skip.empty() ||
                          !flags().fault.empty() || logEnabled(3);
   if (!store_ || isWatched || graph.nodes().size() < kFewOperators) {
-    return codegen::compile(graph, options).schedule;
+    return codegen::compile(graph, options);
   }
   const std::string key =
       detail::concat("passes ", kSourceHash, "\n", codegen::extensionsKey(), "lowering ",
@@ -31,11 +32,11 @@ ir::Schedule PlanStore::scheduleOf(const ir::Graph& graph, const codegen::Compil
                      ir::printGraph(graph, "g"));
   if (auto kept = runtime::findSchedule(*store_, key, graph)) {
     runtime::counters().plansLoaded++;
-    return std::move(*kept);
+    return {.schedule = std::move(*kept)};
   }
-  ir::Schedule schedule = codegen::compile(graph, options).schedule;
-  runtime::insertSchedule(*store_, key, schedule, graph);
-  return schedule;
+  codegen::Compilation compiled = codegen::compile(graph, options);
+  runtime::insertSchedule(*store_, key, compiled.schedule, graph);
+  return compiled;
 }
 
 }  // namespace fl::lazy

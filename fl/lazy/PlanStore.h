@@ -16,9 +16,9 @@ class PlanStore {
   // As FL_CACHE, FL_CACHE_DIR and FL_CACHE_BYTES are then.
   PlanStore();
 
-  // The schedule of `graph`, kept or compiled, with call sites of its nodes.
-  // Throws what a pass throws.
-  ir::Schedule scheduleOf(const ir::Graph& graph, const codegen::CompileOptions& options);
+  // The schedule of `graph`, kept or compiled, with call sites of its nodes, and what else compiling
+  // made, which is nothing if it was kept. Throws what a pass throws.
+  codegen::Compilation compile(const ir::Graph& graph, const codegen::CompileOptions& options);
 
  private:
   const std::unique_ptr<runtime::Store> store_;  // null with FL_CACHE=off

@@ -15,9 +15,7 @@ uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 
 template <typename Function>
 void setIfUnset(Function* function, Function value) {
-  if (*function == nullptr) {
-    *function = std::move(value);
-  }
+  if (*function == nullptr) *function = std::move(value);
 }
 
 }  // namespace
@@ -34,14 +32,10 @@ AdaptedMemoryManager::~AdaptedMemoryManager() {
 }
 
 void* AdaptedMemoryManager::allocate(size_t bytes) {
-  if (bytes > static_cast<size_t>(std::numeric_limits<Dim>::max())) {
-    throw OutOfMemory();
-  }
+  if (bytes > static_cast<size_t>(std::numeric_limits<Dim>::max())) throw OutOfMemory();
   Dim dims = static_cast<Dim>(std::max<size_t>(bytes, 1));  // nothing is asked for by null
   void* block = adapter_->alloc(/*userLock=*/false, /*ndims=*/1, &dims, /*elSize=*/1);
-  if (block == nullptr) {
-    throw OutOfMemory();
-  }
+  if (block == nullptr) throw OutOfMemory();
   if (adapter_->isLogging()) {  // not even the name costs anything otherwise
     adapter_->log("alloc", bytes, 0, address(block));
   }
@@ -49,9 +43,7 @@ void* AdaptedMemoryManager::allocate(size_t bytes) {
 }
 
 void AdaptedMemoryManager::deallocate(void* pointer, size_t bytes) {
-  if (adapter_->isLogging()) {
-    adapter_->log("unlock", address(pointer), 0, bytes);
-  }
+  if (adapter_->isLogging()) adapter_->log("unlock", address(pointer), 0, bytes);
   adapter_->unlock(pointer, /*userLock=*/false);
 }
 
@@ -64,18 +56,14 @@ void setDeviceFunctions(const std::shared_ptr<MemoryManagerAdapter>& adapter) {
   // The functions may outlive the adapter, whose log they write to.
   const std::weak_ptr<MemoryManagerAdapter> weak = adapter;
   const auto log = [weak](auto... values) {
-    if (const auto alive = weak.lock()) {
-      alive->log(values...);
-    }
+    if (const auto alive = weak.lock()) alive->log(values...);
   };
   MemoryManagerDeviceInterface& functions = *adapter->deviceInterface;
   setIfUnset<GetActiveDeviceIdFn>(&functions.getActiveDeviceId, [] { return 0; });
   setIfUnset<GetMaxMemorySizeFn>(&functions.getMaxMemorySize, [](int) { return systemMemory(); });
   setIfUnset<NativeAllocFn>(&functions.nativeAlloc, [log](size_t bytes) {
     void* block = systemAllocate(bytes);
-    if (block == nullptr) {
-      throw OutOfMemory();
-    }
+    if (block == nullptr) throw OutOfMemory();
     log("nativeAlloc", bytes, address(block));
     return block;
   });

@@ -42,9 +42,7 @@ Block& BlockCache::take(size_t bytes) {
   const SizeClass size =
       bytes <= kMostSmall ? smallSize(bytes) : SizeClass{roundUp(bytes, kPage), kLarge};
   Block* block = size.index == kLarge ? takeLarge(size.bytes) : takeSmall(size.index);
-  if (block == nullptr) {
-    block = &takeFromSystem(size.bytes, size.index);
-  }
+  if (block == nullptr) block = &takeFromSystem(size.bytes, size.index);
   ++stats_.allocations;
   stats_.liveBytes += block->bytes;
   stats_.peakBytes = std::max(stats_.peakBytes, stats_.liveBytes + stats_.cachedBytes);
@@ -67,12 +65,8 @@ void BlockCache::giveBack(Block& freed) {
   }
   keep(*block);
   limit_.freed(stats_.cachedBytes);
-  if (block->bytes > recyclingLimit && !block->isPiece()) {
-    giveToSystem(*block);
-  }
-  if (stats_.cachedBytes > CacheLimit::kFloor) {
-    trim(limit_.mostCached(stats_.liveBytes));
-  }
+  if (block->bytes > recyclingLimit && !block->isPiece()) giveToSystem(*block);
+  if (stats_.cachedBytes > CacheLimit::kFloor) trim(limit_.mostCached(stats_.liveBytes));
 }
 
 Block* BlockCache::find(const void* pointer) const {
@@ -94,9 +88,7 @@ Block* BlockCache::takeLarge(size_t bytes) {
   const bool splits = isWorthSplitting(block->bytes, bytes);
   if (splits && block->bytes > splitLimit) return nullptr;
   unkeep(*block);
-  if (splits) {
-    split(*block, bytes);
-  }
+  if (splits) split(*block, bytes);
   return block;
 }
 
@@ -126,9 +118,7 @@ void BlockCache::split(Block& block, size_t bytes) {
   block.bytes = bytes;
   rest.before = &block;
   rest.after = block.after;
-  if (rest.after) {
-    rest.after->before = &rest;
-  }
+  if (rest.after) rest.after->before = &rest;
   block.after = &rest;
   keep(rest);
 }
@@ -136,9 +126,7 @@ void BlockCache::split(Block& block, size_t bytes) {
 Block& BlockCache::merge(Block& first, Block& second) {
   first.bytes += second.bytes;
   first.after = second.after;
-  if (first.after) {
-    first.after->before = &first;
-  }
+  if (first.after) first.after->before = &first;
   blocks_.erase(second.pointer);
   return first;
 }
@@ -156,12 +144,8 @@ Block* BlockCache::oldest() {
   Block* found = nullptr;
   for (Block& ends : unused_) {
     Block* block = ends.newer;
-    while (block != &ends && block->isPiece()) {
-      block = block->newer;
-    }
-    if (block != &ends && (found == nullptr || block->freedAt < found->freedAt)) {
-      found = block;
-    }
+    while (block != &ends && block->isPiece()) block = block->newer;
+    if (block != &ends && (found == nullptr || block->freedAt < found->freedAt)) found = block;
   }
   return found;
 }
@@ -177,9 +161,7 @@ void BlockCache::giveToSystem(Block& block) {
 void BlockCache::keep(Block& block) {
   stats_.cachedBytes += block.bytes;
   block.freedAt = freed_++;
-  if (block.sizeClass == kLarge) {
-    large_.insert(&block);
-  }
+  if (block.sizeClass == kLarge) large_.insert(&block);
   Block& ends = unused_[block.sizeClass];
   block.newer = &ends;
   block.older = std::exchange(ends.older, &block);
@@ -188,9 +170,7 @@ void BlockCache::keep(Block& block) {
 
 void BlockCache::unkeep(Block& block) {
   stats_.cachedBytes -= block.bytes;
-  if (block.sizeClass == kLarge) {
-    large_.erase(&block);
-  }
+  if (block.sizeClass == kLarge) large_.erase(&block);
   block.older->newer = block.newer;
   block.newer->older = block.older;
 }

@@ -35,9 +35,7 @@ class CacheLimit {
     peak_ = std::max(peak_, live);
     drawn_ = std::max(drawn_, top_ - std::min(top_, cached + givenBack_));
     window_ += bytes;
-    if (window_ > kWindow * std::max(kFloor, peakLive())) {
-      beginWindow(live, cached);
-    }
+    if (window_ > kWindow * std::max(kFloor, peakLive())) beginWindow(live, cached);
   }
   // So many are cached after a block was freed, before any is given back.
   void freed(size_t cached) { top_ = std::max(top_, cached + givenBack_); }
@@ -48,9 +46,7 @@ class CacheLimit {
   }
   // A block was taken from the system: had all been kept, one of them would have served.
   void took(size_t bytes) {
-    if (bytes <= largestGivenBack_) {
-      givenBack_ -= std::min(givenBack_, bytes);
-    }
+    if (bytes <= largestGivenBack_) givenBack_ -= std::min(givenBack_, bytes);
   }
 
  private:

@@ -42,9 +42,7 @@ CachingMemoryManager::CachingMemoryManager(int numDevices,
     : MemoryManagerAdapter(std::move(functions)),
       recyclingLimit_(std::numeric_limits<size_t>::max()),
       splitLimit_(std::numeric_limits<size_t>::max()) {
-  for (int device = 0; device < numDevices; ++device) {
-    add(device);
-  }
+  for (int device = 0; device < numDevices; ++device) add(device);
 }
 
 CachingMemoryManager::~CachingMemoryManager() = default;
@@ -55,9 +53,7 @@ void CachingMemoryManager::shutdown() { signalMemoryCleanup(); }
 void* CachingMemoryManager::alloc(bool userLock, const unsigned ndims, Dim* dims,
                                   const unsigned elSize) {
   const size_t bytes = runtime::allocationBytes(ndims, dims, elSize);
-  if (bytes == 0) {
-    return nullptr;
-  }
+  if (bytes == 0) return nullptr;
   std::lock_guard lock(mutex_);
   Block& block = activeCache().take(bytes);
   (userLock ? block.userLock : block.managerLock) = true;
@@ -71,16 +67,12 @@ size_t CachingMemoryManager::allocated(void* ptr) {
 }
 
 void CachingMemoryManager::unlock(void* ptr, bool userLock) {
-  if (ptr == nullptr) {
-    return;
-  }
+  if (ptr == nullptr) return;
   std::lock_guard lock(mutex_);
   BlockCache& cache = activeCache();
   Block& block = liveBlock(cache, "unlock", ptr);
   (userLock ? block.userLock : block.managerLock) = false;
-  if (!block.isLocked()) {
-    cache.giveBack(block);
-  }
+  if (!block.isLocked()) cache.giveBack(block);
 }
 
 void CachingMemoryManager::signalMemoryCleanup() {
@@ -146,9 +138,7 @@ void CachingMemoryManager::setRecyclingSizeLimit(size_t bytes) {
   std::lock_guard lock(mutex_);
   recyclingLimit_ = bytes;
   for (const auto& each : caches_) {
-    if (each) {
-      each->recyclingLimit = bytes;
-    }
+    if (each) each->recyclingLimit = bytes;
   }
 }
 
@@ -156,17 +146,13 @@ void CachingMemoryManager::setSplitSizeLimit(size_t bytes) {
   std::lock_guard lock(mutex_);
   splitLimit_ = bytes;
   for (const auto& each : caches_) {
-    if (each) {
-      each->splitLimit = bytes;
-    }
+    if (each) each->splitLimit = bytes;
   }
 }
 
 void CachingMemoryManager::add(int device) {
   FL_USER_CHECK(device >= 0, "CachingMemoryManager: there is no device ", device);
-  if (device >= static_cast<int>(caches_.size())) {
-    caches_.resize(device + 1);
-  }
+  if (device >= static_cast<int>(caches_.size())) caches_.resize(device + 1);
   if (caches_[device] == nullptr) {
     caches_[device] = std::make_unique<BlockCache>(deviceInterface, device);
     caches_[device]->recyclingLimit = recyclingLimit_;

@@ -25,14 +25,10 @@ void DefaultMemoryManager::removeMemoryManagement(int) {}
 void* DefaultMemoryManager::alloc(bool userLock, const unsigned ndims, Dim* dims,
                                   const unsigned elSize) {
   const size_t bytes = runtime::allocationBytes(ndims, dims, elSize);
-  if (bytes == 0) {
-    return nullptr;
-  }
+  if (bytes == 0) return nullptr;
   runtime::checkDeviceFunctions(*deviceInterface);
   void* block = deviceInterface->nativeAlloc(bytes);
-  if (block == nullptr) {
-    throw runtime::OutOfMemory();
-  }
+  if (block == nullptr) throw runtime::OutOfMemory();
   std::lock_guard lock(mutex_);
   blocks_[block] = {bytes, !userLock, userLock};
   ++stats_.allocations;
@@ -48,16 +44,12 @@ size_t DefaultMemoryManager::allocated(void* ptr) {
 }
 
 void DefaultMemoryManager::unlock(void* ptr, bool userLock) {
-  if (ptr == nullptr) {
-    return;
-  }
+  if (ptr == nullptr) return;
   {
     std::lock_guard lock(mutex_);
     Block& block = liveBlock("unlock", ptr);
     (userLock ? block.userLock : block.managerLock) = false;
-    if (block.managerLock || block.userLock) {
-      return;
-    }
+    if (block.managerLock || block.userLock) return;
     stats_.liveBytes -= block.bytes;
     blocks_.erase(ptr);
   }

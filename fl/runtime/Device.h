@@ -25,8 +25,10 @@ class DeviceKernel {
   virtual const ir::Kernel& kernel() const = 0;
   // The variant that code is made in.
   virtual ir::Stores stores() const { return ir::Stores::Cached; }
+  // Whether that code tells where NaN is made (FL_CHECK=nan): KernelArgs::found.
+  virtual bool findsNan() const { return false; }
   virtual bool compiled() const = 0;
-  // Loads code made of kernel() with stores(). Thread-safe against running.
+  // Loads code made of kernel() in that variant. Thread-safe against running.
   virtual void setArtifact(const ir::Artifact& artifact) = 0;
 
   // True the first time: the caller sees to its compilation. Thread-safe.
@@ -45,16 +47,32 @@ inline void dropUnused(KernelCache* cache) {
   std::erase_if(*cache, [](const auto& entry) { return entry.second.use_count() == 1; });
 }
 
-// A schedule made ready to run: everything that can be computed before the inputs are known.
+// What lies in memory between two steps of a run.
+class StepMemory {
+ public:
+  virtual ~StepMemory() = default;
+  // The elements of a buffer, on the host.
+  virtual MemoryBlockPtr read(const ir::BufferRef& ref) const = 0;
+  // Where the elements of a launch's operands lie in their buffers, and the bits of its numbers.
+  virtual int64_t offset(const ir::LaunchOperand& operand) const = 0;
+  virtual uint64_t number(int parameter) const = 0;
+  // KernelArgs::found after a launch: kNotFound where nothing was, kNotLooked where an interpreter
+  // ran; empty for devices without code that finds NaN.
+  static constexpr uint64_t kNotFound = UINT64_MAX, kNotLooked = UINT64_MAX - 1;
+  virtual std::span<const uint64_t> found(size_t step) const = 0;
+};
+
 // Told by the runs of this thread that steps [begin, end) have run, together if they are several.
+// What it throws ends the run.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  virtual void afterSteps(size_t begin, size_t end) = 0;
+  virtual void afterSteps(size_t begin, size_t end, const StepMemory& memory) = 0;
 };
 // That of this thread, none at first; it outlives the runs.
 StepObserver*& stepObserver();
 
+// A schedule made ready to run: everything that can be computed before the inputs are known.
 class LoadedSchedule {
  public:
   using Outputs = absl::InlinedVector<MemoryBlockPtr, 2>;

@@ -50,9 +50,7 @@ class HostMemory final : public DeviceMemory {
 
 MemoryBlockPtr DeviceMemory::make(const void* data, size_t bytes) {
   MemoryBlockPtr block = allocate(bytes);
-  if (data && bytes > 0) {
-    block->assign(data);
-  }
+  if (data && bytes > 0) block->assign(data);
   return block;
 }
 

@@ -39,13 +39,21 @@ std::string save(const std::string& text) {
 
 }  // namespace
 
+std::string caughtError() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "what was thrown is no std::exception";
+  }
+}
+
 void reportFailure(const std::string& consequence, const std::string& reason,
                    const std::string& text, const CallSite& site) {
   counters().fallbacks++;
   static auto& told = *new CallSites();
-  if (!told.insert(site)) {
-    return;
-  }
+  if (!told.insert(site)) return;
   const std::string where = site.toString();
   logWarning(consequence + (where.empty() ? "" : ", at " + where) + ": " + reason +
              "; to repeat it: fl opt " + save(text));

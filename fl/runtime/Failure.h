@@ -14,4 +14,7 @@ namespace fl::runtime {
 void reportFailure(const std::string& consequence, const std::string& reason,
                    const std::string& text, const CallSite& site);
 
+// What is being handled, in words, whatever was thrown.
+std::string caughtError();
+
 }  // namespace fl::runtime

@@ -27,16 +27,14 @@ class InterpretedSchedule : public ScheduleRunner {
   void runSteps(const Frame& frame) const override {
     for (size_t i = 0; !runs_ && i < frame.outputs.size(); ++i) {
       const ir::ValueType& type = schedule_.outputs[i].type;
-      if (frame.outputs[i]) {
-        std::memset(frame.outputs[i], 0, bytesOf(type.type, type.shape));
-      }
+      if (frame.outputs[i]) std::memset(frame.outputs[i], 0, bytesOf(type.type, type.shape));
     }
-    for (const ir::Step& step : schedule_.steps) {
+    for (size_t i = 0; i < schedule_.steps.size(); ++i) {
       counters().libraryCalls++;
-      counters().bytesMoved += stepBytes(schedule_, step);
-      if (runs_) {
-        interpretCall(std::get<ir::LibraryStep>(step), frame);
-      }
+      counters().bytesMoved += stepBytes(schedule_, schedule_.steps[i]);
+      if (!runs_) continue;
+      interpretCall(std::get<ir::LibraryStep>(schedule_.steps[i]), frame);
+      afterSteps(frame, i, i + 1);
     }
   }
 
@@ -68,16 +66,12 @@ class InterpretingDevice : public Device {
 
 std::unique_ptr<Device> makeDevice(const std::string& name) {
   profile::startIfAsked();
-  if (name == "cpu") {
-    return cpu::makeCpuDevice();
-  }
+  if (name == "cpu") return cpu::makeCpuDevice();
   if (name == "ref" || name == "null") {
     return std::make_unique<InterpretingDevice>(name, name == "ref");
   }
 #ifdef FL_HAS_CUDA
-  if (name == "cuda") {
-    return cuda::makeCudaDevice();
-  }
+  if (name == "cuda") return cuda::makeCudaDevice();
   const char* all = "cpu, cuda, null, ref";
 #else
   FL_USER_CHECK(name != "cuda",

@@ -33,19 +33,13 @@ class GuardedBlocks {
   explicit GuardedBlocks(Guard guard) : guard_(guard) {}
 
   void* allocate(size_t bytes) {
-    if (bytes > systemMemory()) {
-      throw OutOfMemory();
-    }
+    if (bytes > systemMemory()) throw OutOfMemory();
     const size_t pages = roundUp(bytes, page_);
     std::lock_guard lock(mutex_);
-    if (live_ + pages > systemMemory()) {
-      throw OutOfMemory();
-    }
+    if (live_ + pages > systemMemory()) throw OutOfMemory();
     void* block = guarded_ < kMostGuardedBlocks ? map(bytes) : nullptr;
     const bool isGuarded = block != nullptr;
-    if (!isGuarded && (block = systemAllocate(pages)) == nullptr) {
-      throw OutOfMemory();
-    }
+    if (!isGuarded && (block = systemAllocate(pages)) == nullptr) throw OutOfMemory();
     blocks_[block] = {bytes, isGuarded};
     guarded_ += isGuarded;
     live_ += pages;
@@ -77,9 +71,7 @@ class GuardedBlocks {
   void* map(size_t bytes) const {
     const size_t pages = roundUp(bytes, page_);
     void* mapped = mmap(nullptr, pages + page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) {
-      return nullptr;
-    }
+    if (mapped == MAP_FAILED) return nullptr;
     char* usable = static_cast<char*>(mapped) + (guard_ == Guard::Begin ? page_ : 0);
     if (mprotect(usable, pages, PROT_READ | PROT_WRITE) != 0) {
       munmap(mapped, pages + page_);
@@ -127,9 +119,7 @@ std::unique_ptr<MemoryManager> withoutCache(
 
 // The manager that FL_CHECK asks for.
 std::shared_ptr<MemoryManager> makeHostMemoryManager() {
-  if (flags().check == "poison") {
-    return makePoisonMemoryManager();
-  }
+  if (flags().check == "poison") return makePoisonMemoryManager();
   if (flags().check == "guard" || flags().check == "guard-begin") {
     return makeGuardMemoryManager(flags().check == "guard" ? Guard::End : Guard::Begin);
   }
@@ -224,9 +214,7 @@ namespace {
 
 void withLog(const std::function<void(MemoryManagerAdapter&)>& change) {
   const auto manager = hostMemoryManager();
-  if (MemoryManagerAdapter* adapter = manager->adapter()) {
-    change(*adapter);
-  }
+  if (MemoryManagerAdapter* adapter = manager->adapter()) change(*adapter);
 }
 
 }  // namespace
@@ -252,18 +240,14 @@ class LiveBuffers {
   void add(Buffer* buffer) {
     std::lock_guard lock(mutex_);
     buffer->next_ = first_;
-    if (first_) {
-      first_->previous_ = buffer;
-    }
+    if (first_) first_->previous_ = buffer;
     first_ = buffer;
   }
 
   void remove(Buffer* buffer) {
     std::lock_guard lock(mutex_);
     (buffer->previous_ ? buffer->previous_->next_ : first_) = buffer->next_;
-    if (buffer->next_) {
-      buffer->next_->previous_ = buffer->previous_;
-    }
+    if (buffer->next_) buffer->next_->previous_ = buffer->previous_;
   }
 
   // The largest first.
@@ -301,9 +285,7 @@ std::string describeLack(const MemoryManager& manager, size_t bytes, const Buffe
   constexpr size_t kTold = 10;
   std::vector<LiveBuffers::Live> live = liveBuffers().sorted();
   size_t inUse = 0;
-  for (const LiveBuffers::Live& each : live) {
-    inUse += each.bytes;
-  }
+  for (const LiveBuffers::Live& each : live) inUse += each.bytes;
   live.resize(std::min(live.size(), kTold));
   std::string text = detail::concat(
       detail::withCallSite(detail::concat(manager.name(), ": ", bytes, " bytes cannot be had")),
@@ -346,9 +328,7 @@ Buffer::~Buffer() {
 
 MemoryBlockPtr makeBlock(const void* data, size_t bytes) {
   auto block = std::make_shared<Buffer>(bytes);
-  if (data && bytes > 0) {
-    std::memcpy(block->data(), data, bytes);
-  }
+  if (data && bytes > 0) std::memcpy(block->data(), data, bytes);
   return block;
 }
 

@@ -49,9 +49,7 @@ void MemoryManagerAdapter::setLogFlushInterval(size_t interval) {
 void MemoryManagerAdapter::addLogLine(const std::string& line) {
   std::lock_guard lock(logMutex_);
   (logLines_ += line) += '\n';
-  if (++logLineCount_ >= logFlushInterval_) {
-    flushLog();
-  }
+  if (++logLineCount_ >= logFlushInterval_) flushLog();
 }
 
 void MemoryManagerAdapter::flushLog() {

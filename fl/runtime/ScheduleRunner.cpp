@@ -68,15 +68,11 @@ std::vector<Bytes> bytesAround(const ir::LaunchStep& step, const ir::LaunchOpera
   }
   Dim reach = run;
   for (size_t outer = axis; outer < step.extents.size(); ++outer) {
-    if (operand.strides[outer] < reach) {
-      return {{0, bytes}};
-    }
+    if (operand.strides[outer] < reach) return {{0, bytes}};
     reach = operand.strides[outer] * step.extents[outer];
     runs *= step.extents[outer];
   }
-  if (run * size < kLongRun) {
-    return {{0, bytes}};
-  }
+  if (run * size < kLongRun) return {{0, bytes}};
   std::vector<Bytes> around;
   int64_t end = 0;
   for (Dim i = 0; i < runs; ++i) {
@@ -94,6 +90,43 @@ std::vector<Bytes> bytesAround(const ir::LaunchStep& step, const ir::LaunchOpera
 }
 
 }  // namespace
+
+class ScheduleRunner::FrameMemory final : public StepMemory {
+ public:
+  FrameMemory(const ScheduleRunner& runner, const Frame& frame) : runner_(runner), frame_(frame) {}
+
+  MemoryBlockPtr read(const BufferRef& ref) const override {
+    const ir::Schedule& schedule = runner_.schedule_;
+    const auto bytes = static_cast<size_t>(bufferElements(schedule, ref, dtype::u8));
+    void* const elements = frame_.address(ref, schedule);
+    const bool isNumber =
+        ref.space == BufferRef::Space::Parameter && schedule.parameters[ref.index].number;
+    if (isNumber || &runner_.memory_ == &hostMemory() || bytes == 0) {
+      struct Borrowed final : MemoryBlock {
+        Borrowed(void* elements, size_t bytes) : MemoryBlock(elements, bytes) {}
+      };
+      return std::make_shared<Borrowed>(elements, bytes);
+    }
+    const MemoryBlockPtr copy = runner_.memory_.allocate(bytes);
+    runner_.memory_.copy(copy->data(), elements, {{{0, static_cast<int64_t>(bytes)}}});
+    return copy->onHost();
+  }
+  int64_t offset(const ir::LaunchOperand& operand) const override {
+    return offsetOf(operand, frame_.numberBits);
+  }
+  uint64_t number(int parameter) const override { return frame_.numberBits[parameter]; }
+  std::span<const uint64_t> found(size_t step) const override {
+    return frame_.found.empty() ? std::span<const uint64_t>() : frame_.found[step];
+  }
+
+ private:
+  const ScheduleRunner& runner_;
+  const Frame& frame_;
+};
+
+void ScheduleRunner::observe(const Frame& frame, size_t begin, size_t end) const {
+  frame.observer->afterSteps(begin, end, FrameMemory(*this, frame));
+}
 
 ScheduleRunner::ScheduleRunner(ir::Schedule schedule, DeviceMemory& memory)
     : schedule_(std::move(schedule)),
@@ -153,9 +186,7 @@ MemoryBlockPtr ScheduleRunner::copyOf(const void* elements, size_t output,
                          static_cast<int64_t>(getTypeSize(type.type)), bytes);
   }
   memory_.copy(copy->data(), elements, wanted);
-  for (const auto& [begin, end] : wanted) {
-    counters().bytesMoved += 2 * (end - begin);
-  }
+  for (const auto& [begin, end] : wanted) counters().bytesMoved += 2 * (end - begin);
   return copy;
 }
 
@@ -172,9 +203,7 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
   for (const bool isOver : {true, false}) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const ir::ScheduleOutput& output = schedule_.outputs[i];
-      if (output.shared || (output.over >= 0) != isOver) {
-        continue;
-      }
+      if (output.shared || (output.over >= 0) != isOver) continue;
       const auto taken = std::ranges::find_if(candidates_[i], isFree);
       if (taken != candidates_[i].end()) {
         outputs[i] = buffers[*taken];
@@ -201,9 +230,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   Frame frame;
   frame.observer = stepObserver();
   std::optional<ProfiledRun> profiled;
-  if (profile::isActive()) {
-    frame.observer = &profiled.emplace(schedule_, labels_, frame.observer);
-  }
+  if (profile::isActive()) frame.observer = &profiled.emplace(schedule_, labels_, frame.observer);
   frame.blocks = buffers;
   absl::InlinedVector<MemoryBlockPtr, 2> brought;
   const auto addressOf = [&](const MemoryBlockPtr& block) {
@@ -254,9 +281,7 @@ size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
   std::ranges::sort(taken);
   size_t place = 0;
   for (const auto& [from, to] : taken) {
-    if (place + wanted <= from) {
-      break;
-    }
+    if (place + wanted <= from) break;
     place = std::max(place, to);
   }
   arenaBytes_ = std::max(arenaBytes_, place + wanted);

@@ -31,6 +31,8 @@ class ScheduleRunner : public LoadedSchedule {
     absl::InlinedVector<uint64_t, 8> numberBits;
     bool poisons = false;  // FL_CHECK=poison
     StepObserver* observer = nullptr;
+    // By step, for who finds NaN; shared by the threads that run one.
+    mutable std::vector<std::vector<uint64_t>> found = {};
 
     void* address(const ir::BufferRef& ref, const ir::Schedule& schedule) const;
     // The block of a parameter whose elements stay as they are during this run; null for others.
@@ -41,12 +43,8 @@ class ScheduleRunner : public LoadedSchedule {
   // Temporaries that no later step uses are poisoned, if memory is: what reads one whose place may
   // be another's finds no value.
   void afterSteps(const Frame& frame, size_t begin, size_t end) const {
-    if (frame.observer) {
-      frame.observer->afterSteps(begin, end);
-    }
-    if (frame.poisons) {
-      poisonDead(frame, static_cast<int>(begin), static_cast<int>(end));
-    }
+    if (frame.observer) observe(frame, begin, end);
+    if (frame.poisons) poisonDead(frame, static_cast<int>(begin), static_cast<int>(end));
   }
 
   // Where the operands of a launch lie in one run, and the bits of its numbers (KernelArgs).
@@ -88,6 +86,8 @@ class ScheduleRunner : public LoadedSchedule {
     const ir::LaunchStep* step = nullptr;
     size_t operand = 0;
   };
+  class FrameMemory;
+  void observe(const Frame& frame, size_t begin, size_t end) const;
   BufferOrigin originOf(size_t output) const;
   Writer findWriter(int output) const;
   void poisonDead(const Frame& frame, int begin, int end) const;

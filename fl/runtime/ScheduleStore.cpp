@@ -13,9 +13,7 @@ namespace {
 std::vector<int*> originsOf(ir::Step* step) {
   if (auto* call = std::get_if<ir::LibraryStep>(step)) return {&call->origin};
   std::vector<int*> origins;
-  for (int& origin : std::get<ir::LaunchStep>(*step).gathers) {
-    origins.push_back(&origin);
-  }
+  for (int& origin : std::get<ir::LaunchStep>(*step).gathers) origins.push_back(&origin);
   return origins;
 }
 
@@ -36,9 +34,7 @@ std::optional<ir::Schedule> findSchedule(Store& store, const std::string& key,
   std::istringstream nodes(entry->substr(0, line));
   ir::Schedule schedule = ir::parseSchedule(entry->substr(line));
   for (ir::Step& step : schedule.steps) {
-    for (int* origin : originsOf(&step)) {
-      nodes >> *origin;
-    }
+    for (int* origin : originsOf(&step)) nodes >> *origin;
     int recorded = -1;
     nodes >> recorded;
     if (recorded >= 0) {
@@ -56,9 +52,7 @@ void insertSchedule(Store& store, const std::string& key, const ir::Schedule& sc
   }
   std::ostringstream entry;
   for (ir::Step step : schedule.steps) {
-    for (const int* origin : originsOf(&step)) {
-      entry << *origin << " ";
-    }
+    for (const int* origin : originsOf(&step)) entry << *origin << " ";
     const auto found = recorded.find(placeOf(stepSite(step)));
     entry << (found == recorded.end() ? -1 : found->second) << " ";
   }

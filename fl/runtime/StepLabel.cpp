@@ -22,18 +22,10 @@ std::string kernelLabel(const ir::Kernel& kernel) {
     } else if (value.form == ir::KernelValue::Form::Gather) {
       add(ir::Op::Gather);
     } else if (value.form == ir::KernelValue::Form::Total) {
-      for (const ir::KernelStage& stage : kernel.stages) {
-        for (const ir::KernelStage::Reduce& reduce : stage.reduces) {
-          if (reduce.index == value.index) {
-            add(reduce.op);
-          }
-        }
-      }
+      add(kernel.reductionOf(value).op);
     }
   }
-  if (count == 0) {
-    return text + " copy";
-  }
+  if (count == 0) return text + " copy";
   return count > kMost ? absl::StrCat(text, "+", count - kMost, " more") : text;
 }
 
@@ -55,9 +47,7 @@ profile::Label* StepLabels::of(const ir::Schedule& schedule, size_t begin, size_
   if (!label) {
     const ir::Step& first = schedule.steps[begin];
     size_t bytes = 0;
-    for (size_t i = begin; i < end; ++i) {
-      bytes += ir::stepBytes(schedule, schedule.steps[i]);
-    }
+    for (size_t i = begin; i < end; ++i) bytes += ir::stepBytes(schedule, schedule.steps[i]);
     std::string name = stepLabel(schedule, first);
     const auto* launch = std::get_if<ir::LaunchStep>(&schedule.steps[end - 1]);
     if (launch && launch->epilogue) {
@@ -82,10 +72,8 @@ profile::Label* StepLabels::ofRun(const ir::Schedule& schedule) {
   return label;
 }
 
-void ProfiledRun::afterSteps(size_t begin, size_t end) {
-  if (next_) {
-    next_->afterSteps(begin, end);
-  }
+void ProfiledRun::afterSteps(size_t begin, size_t end, const StepMemory& memory) {
+  if (next_) next_->afterSteps(begin, end, memory);
   profile::Label* label = labels_.of(schedule_, begin, end);
   const int64_t now = profile::now();
   profile::add(label, last_, now);

@@ -34,7 +34,7 @@ class ProfiledRun final : public StepObserver {
   ProfiledRun(const ir::Schedule& schedule, StepLabels& labels, StepObserver* next)
       : schedule_(schedule), labels_(labels), next_(next) {}
   ~ProfiledRun() override { profile::add(labels_.ofRun(schedule_), begin_, profile::now()); }
-  void afterSteps(size_t begin, size_t end) override;
+  void afterSteps(size_t begin, size_t end, const StepMemory& memory) override;
 
  private:
   const ir::Schedule& schedule_;

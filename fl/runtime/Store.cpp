@@ -52,12 +52,8 @@ bool isOurs(const fs::path& folder) {
 
 void prepareFolder(const fs::path& folder) {
   fs::create_directories(folder.parent_path());
-  if (mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
-    fail(folder, std::strerror(errno));
-  }
-  if (!isOurs(folder)) {
-    fail(folder, "others may write to it");
-  }
+  if (mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) fail(folder, std::strerror(errno));
+  if (!isOurs(folder)) fail(folder, "others may write to it");
 }
 
 // Empty if there is none.
@@ -101,9 +97,7 @@ std::vector<File> filesIn(const fs::path& folder) {
     std::error_code gone;  // by another process
     if (it->is_regular_file(gone)) {
       const File file{it->last_write_time(gone), it->file_size(gone), it->path()};
-      if (!gone) {
-        files.push_back(file);
-      }
+      if (!gone) files.push_back(file);
     }
   }
   return files;
@@ -111,9 +105,7 @@ std::vector<File> filesIn(const fs::path& folder) {
 
 uint64_t totalOf(const std::vector<File>& files) {
   uint64_t total = 0;
-  for (const File& file : files) {
-    total += file.bytes;
-  }
+  for (const File& file : files) total += file.bytes;
   return total;
 }
 
@@ -177,9 +169,7 @@ std::optional<std::string> Store::find(const std::string& key) {
 }
 
 Store::Lock::~Lock() {
-  if (file_ >= 0) {
-    close(file_);
-  }
+  if (file_ >= 0) close(file_);
 }
 
 Store::Lock Store::lock(const std::string& key) {
@@ -194,9 +184,7 @@ Store::Lock Store::lock(const std::string& key) {
   const uint64_t number = hashBytes(key.data(), key.size()).low % kLocks;
   const int file = open((folder / std::to_string(number)).c_str(), O_CREAT | O_RDWR | O_CLOEXEC,
                         S_IRUSR | S_IWUSR);
-  if (file >= 0) {
-    flock(file, LOCK_EX);
-  }
+  if (file >= 0) flock(file, LOCK_EX);
   return Lock(file);
 }
 
@@ -218,9 +206,7 @@ void Store::write(const std::string& key, const std::string& value) {
   std::ofstream stream(file.partial(), std::ios::binary);
   stream << content;
   stream.close();
-  if (!stream) {
-    fail(file.partial(), std::strerror(errno));
-  }
+  if (!stream) fail(file.partial(), std::strerror(errno));
   file.commit();
   count(content.size());
 }
@@ -228,9 +214,7 @@ void Store::write(const std::string& key, const std::string& value) {
 void Store::count(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   bytes_ = bytes_ ? *bytes_ + bytes : totalOf(filesIn(folder_));
-  if (*bytes_ > limit_) {
-    bytes_ = shrink(folder_, limit_ / 4 * 3);
-  }
+  if (*bytes_ > limit_) bytes_ = shrink(folder_, limit_ / 4 * 3);
 }
 
 }  // namespace fl::runtime

@@ -42,20 +42,14 @@ void* map(size_t bytes) {
   const size_t size = roundUp(bytes, kPage), reserved = size + alignment;
   void* mapped =
       mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) {
-    return nullptr;
-  }
+  if (mapped == MAP_FAILED) return nullptr;
   char* const begin = static_cast<char*>(mapped);
   char* const block =
       reinterpret_cast<char*>(roundUp(reinterpret_cast<uintptr_t>(begin) + kPage, alignment));
   if (alignment == kHugePage) {
     const auto before = static_cast<size_t>(block - kPage - begin);
-    if (before > 0) {
-      munmap(begin, before);
-    }
-    if (const size_t after = alignment - kPage - before; after > 0) {
-      munmap(block + size, after);
-    }
+    if (before > 0) munmap(begin, before);
+    if (const size_t after = alignment - kPage - before; after > 0) munmap(block + size, after);
     // With small pages, a walk across memory spends most of its time on finding them. A hint.
     madvise(block, size, MADV_HUGEPAGE);
   }
@@ -66,12 +60,8 @@ void* map(size_t bytes) {
 }  // namespace
 
 void* systemAllocate(size_t bytes) {
-  if (bytes >= kAddressSpace) {
-    return nullptr;
-  }
-  if (bytes >= kMappedFrom) {
-    return map(bytes);
-  }
+  if (bytes >= kAddressSpace) return nullptr;
+  if (bytes >= kMappedFrom) return map(bytes);
   auto* heap = static_cast<char*>(
       std::aligned_alloc(kHeapAlignment, roundUp(bytes + kAlignment, kHeapAlignment)));
   return heap ? heap + kAlignment : nullptr;
@@ -79,9 +69,7 @@ void* systemAllocate(size_t bytes) {
 
 void systemFree(void* block) {
   auto* begin = static_cast<char*>(block);
-  if (begin == nullptr) {
-    return;
-  }
+  if (begin == nullptr) return;
   if (isMapped(begin)) {
     munmap(begin - kPage, mappedSize(begin) + kPage);
   } else {

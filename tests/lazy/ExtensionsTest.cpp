@@ -108,6 +108,20 @@ TEST_F(Extensions, PassesAreVerified) {
   expectSame(1);
 }
 
+TEST_F(Extensions, PassesMayThrowAnything) {
+  codegen::addPass({.name = "ours", .after = "cse", .run = [](codegen::Compilation&) { throw 3; }});
+  expectSame(1);
+}
+
+TEST_F(Extensions, EmittersMayThrowAnything) {
+  codegen::cpu::emitters().add(
+      {.name = "ours", .emit = [](const auto&...) -> std::optional<ir::Artifact> { throw "no"; }});
+  const FreshEngine engine;
+  const Counts counts;
+  EXPECT_EQ(compute(), want_);
+  EXPECT_GT(counts.fallbacks(), 0u);
+}
+
 TEST_F(Extensions, PassesKeepWhatGraphsGive) {
   codegen::addPass({.name = "ours", .after = "cse", .run = [](codegen::Compilation& compilation) {
                       const auto results = compilation.graph.results();

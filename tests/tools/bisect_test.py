@@ -1,15 +1,24 @@
 #!/usr/bin/python3
-"""bisect_test.py FL: every rule of canonicalize and every meaning that FL_FAULT makes wrong is found by
-`fl bisect` with the operator that shows it, and `fl reduce` leaves little around it.
+"""bisect_test.py FL [SEED]: of all rules of passes and all meanings of operators, 20 that a seed draws are
+made wrong by FL_FAULT; `fl bisect` names the pass, or the operator and the fused region of the plan that
+it is in, in graphs of some dozens of operators, and `fl reduce` leaves little around it.
+
+No line of these passes says what a value is, so that FL_FAULT makes none of it wrong: dce drops what nobody
+reads; fuse and recompute choose what shares a kernel; build, order, budget, join, share, epilogue and pack
+place it. An operator without a meaning in the op table (views, sorts, random numbers, casts, calls of
+libraries ...) has no cell to make wrong.
 """
 
 import os
+import random
 import re
 import subprocess
 import sys
 import tempfile
 
 FL = os.path.abspath(sys.argv[1])
+SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+DRAWN = 20
 MOST_NODES = 10
 KINDS = ["Unary", "Binary", "Select", "Reduce"]
 
@@ -36,6 +45,17 @@ RULES = {
         "gather %0, %1 {axis=0} : f32[1,4]",
     ],
 }
+
+# The same of passes with one rule.
+PASSES = {
+    "cse": ["exp %x : f32[6,4]", "exp %x : f32[6,4]", "sub %1, %y : f32[6,4]"],
+    "library": [
+        "transpose %x {axes=[1,0]} : f32[4,6]",
+        "matmul %0, %y {transposeLhs=0, transposeRhs=0} : f32[4,4]",
+    ],
+}
+# Maps around them, which hide no value that is wrong.
+AROUND = ["sub {}, %y", "negative {}", "add {}, %x"]
 
 
 def run(*command, fault="", code=0):
@@ -67,6 +87,11 @@ class Graph:
         self.nodes.append(text)
         return f"%{len(self.nodes) - 1}"
 
+    def around(self, last):
+        for i in range(15):
+            last = self.add(f"{AROUND[i % len(AROUND)].format(last)} : {self.dtype}[6,4]")
+        return last
+
     def text(self, *results):
         body = "".join(f"  %{i} = {node}\n" for i, node in enumerate(self.nodes))
         parameters = f"%x: {self.dtype}[6,4], %y: {self.dtype}[6,4]"
@@ -92,20 +117,15 @@ def graph_of_operator(name, kind, types):
         last = graph.add(f"{name} {positive} : {result}")
     if result.startswith("b8"):
         graph.add(f"astype {last} {{dtype={dtype}}} : {of}")
-    for _ in range(6):
-        graph.add(f"sub %{len(graph.nodes) - 1}, {other} : {of}")
-    return graph.text(f"%{len(graph.nodes) - 1}", other)
+    last = graph.around(f"%{len(graph.nodes) - 1}") if kind != "Reduce" else last
+    return graph.text(last, graph.around(other))
 
 
-def graph_of_rule(name):
+def graph_of_rule(nodes):
     graph = Graph("f32")
-    for node in RULES[name]:
+    for node in nodes:
         last = graph.add(node)
-    shown = f"%{len(graph.nodes) - 1}"
-    other = graph.add("mul %y, %y : f32[6,4]")
-    for _ in range(6):
-        other = graph.add(f"sub {other}, %y : f32[6,4]")
-    return graph.text(shown, other)
+    return graph.text(last, graph.around(graph.around("%y")))
 
 
 def expect(path, fault, stage, operator):
@@ -113,6 +133,10 @@ def expect(path, fault, stage, operator):
     assert f"// pass {stage}: result " in found.stdout, found.stdout + found.stderr
     wrong = re.search(r"^// first wrong value: %\d+, (\w+), which", found.stdout, re.M)
     assert wrong and operator in (None, wrong[1]), found.stdout + found.stderr
+    if operator:
+        # The region is of the plan, with the operators around the wrong one.
+        region = found.stdout.split("one kernel computes together:\n")[1].split("// kernel")[0]
+        assert re.search(rf"^//   %\d+ = {operator} ", region, re.M), found.stdout
     # What it prints is a graph that fails the same way.
     with open("cut.flir", "w") as file:
         file.write(found.stdout)
@@ -125,17 +149,20 @@ def expect(path, fault, stage, operator):
 
 def main():
     os.chdir(tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR")))
-    cells = [("canonicalize", name, None, None) for name in RULES]
-    cells += [("emit", *row) for row in operators()]
-    assert len(cells) > 40, cells
-    for stage, name, kind, types in cells:
+    rows = {row[0]: row for row in operators()}
+    cells = [("canonicalize", name) for name in RULES]
+    cells += [(name, name) for name in PASSES] + [("emit", name) for name in rows]
+    assert len(cells) > 45, cells
+    print(f"seed {SEED}: bisect_test.py FL {SEED} repeats it", flush=True)
+    for stage, name in random.Random(SEED).sample(cells, DRAWN):
         print(stage, name, flush=True)
-        isRule = stage == "canonicalize"
-        text = graph_of_rule(name) if isRule else graph_of_operator(name, kind, types)
+        nodes = {**RULES, **PASSES}.get(name)
+        text = graph_of_rule(nodes) if nodes else graph_of_operator(*rows[name])
+        assert text.count(" = ") >= 20, text
         with open("graph.flir", "w") as file:
             file.write(text)
-        assert "no pass changes a result" in run(FL, "bisect", "graph.flir").stdout
-        expect("graph.flir", f"wrong:{name}", stage, None if isRule else name)
+        assert "no pass changes a result" in run(FL, "bisect", "graph.flir").stdout, text
+        expect("graph.flir", f"wrong:{name}", stage, None if nodes else name)
 
     # A pass that fails is one that changes what is computed.
     found = run(FL, "bisect", "graph.flir", fault="share", code=2)

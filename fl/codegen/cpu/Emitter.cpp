@@ -25,7 +25,7 @@ void checkModule(const llvm::Module& module) {
 
 std::unique_ptr<llvm::Module> buildModule(llvm::LLVMContext& context, const ir::Kernel& kernel,
                                           const ir::Target& target, const std::string& name,
-                                          ir::Stores stores) {
+                                          ir::Stores stores, bool findsNan) {
   FL_INTERNAL_CHECK(target.vectorBits >= 256, "generated code needs AVX2, FMA and F16C");
   ir::verify(kernel);
   context.setDiscardValueNames(true);
@@ -35,16 +35,16 @@ std::unique_ptr<llvm::Module> buildModule(llvm::LLVMContext& context, const ir::
   auto* type = llvm::FunctionType::get(word, {pointer, word, word}, false);
   auto* function =
       llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, module.get());
-  KernelEmitter(kernel, target, stores, function).emit();
+  KernelEmitter(kernel, target, stores, findsNan, function).emit();
   describeTarget(*module, target);
   if (flags().check == "verify") checkModule(*module);
   return module;
 }
 
 std::string compiled(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
-                     ir::Stores stores, Output output) {
+                     ir::Stores stores, bool findsNan, Output output) {
   llvm::LLVMContext context;
-  const auto module = buildModule(context, kernel, target, name, stores);
+  const auto module = buildModule(context, kernel, target, name, stores, findsNan);
   return compile(*module, target, output);
 }
 
@@ -55,12 +55,13 @@ std::string emitterVersion() {
 }
 
 ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
-                        ir::Stores stores) {
+                        ir::Stores stores, bool findsNan) {
   injectFault("emit");
   for (const EmitterExtension& emitter : *emitters().all()) {
+    if (findsNan) break;
     if (auto artifact = emitter.emit(kernel, target, name, stores)) return std::move(*artifact);
   }
-  return {name, compiled(kernel, target, name, stores, Output::Object)};
+  return {name, compiled(kernel, target, name, stores, findsNan, Output::Object)};
 }
 
 std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,
@@ -68,13 +69,13 @@ std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,
   llvm::LLVMContext context;
   std::string text;
   llvm::raw_string_ostream stream(text);
-  buildModule(context, kernel, target, name, ir::Stores::Cached)->print(stream, nullptr);
+  buildModule(context, kernel, target, name, ir::Stores::Cached, false)->print(stream, nullptr);
   return text;
 }
 
 std::string emitAssemblyText(const ir::Kernel& kernel, const ir::Target& target,
                              const std::string& name) {
-  return compiled(kernel, target, name, ir::Stores::Cached, Output::Assembly);
+  return compiled(kernel, target, name, ir::Stores::Cached, false, Output::Assembly);
 }
 
 }  // namespace fl::codegen::cpu

@@ -18,13 +18,14 @@
 namespace fl::codegen::cpu {
 
 // Code of the kernel under the symbol `name`. It calls nothing and refers to nothing outside
-// itself.
+// itself. With `findsNan` it also fills KernelArgs::found, to the same bits elsewhere.
 ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, const std::string& name,
-                        ir::Stores stores = ir::Stores::Cached);
+                        ir::Stores stores = ir::Stores::Cached, bool findsNan = false);
 
 // An emitter from outside of the tree: emitKernel() takes the first object that one of them has for
-// a kernel, in the order in which they were added, or emits it itself. `emit` is called by several
-// threads at once; what it throws is an InternalError, upon which the kernel stays interpreted.
+// a kernel, in the order in which they were added, or emits it itself, as what finds NaN. `emit` is
+// called by several threads at once; what it throws is an InternalError, upon which the kernel
+// stays interpreted.
 struct EmitterExtension {
   std::string name;
   int version = 1;

@@ -12,23 +12,22 @@ namespace {
 
 std::vector<int> keptAxesAbove0(const ir::Kernel& kernel) {
   std::vector<int> axes;
-  for (int axis = 1; axis < kernel.rank; ++axis) {
+  for (int axis = 1; axis < kernel.rank; ++axis)
     if (!kernel.isReduced(axis)) axes.push_back(axis);
-  }
   return axes;
 }
 
 }  // namespace
 
 KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
-                             llvm::Function* function)
+                             bool findsNan, llvm::Function* function)
     : kernel_(kernel),
       plan_(planKernel(kernel, target, stores)),
       walkedAxes_(keptAxesAbove0(kernel)),
       builder_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       math_(builder_, target.vectorBits == 512),
       memory_(math_, plan_.lanes, target.vectorBits == 512, stores),
-      arguments_(loadArguments(function)),
+      arguments_(loadArguments(function, findsNan)),
       begin_(function->getArg(1)),
       end_(function->getArg(2)),
       values_(kernel, plan_, math_, memory_, lookup_ ? &*lookup_ : nullptr, arguments_),
@@ -45,7 +44,7 @@ void KernelEmitter::emit() {
   builder_.CreateRet(lookup_ ? lookup_->result() : number(-1));
 }
 
-KernelArguments KernelEmitter::loadArguments(llvm::Function* function) {
+KernelArguments KernelEmitter::loadArguments(llvm::Function* function, bool findsNan) {
   llvm::Type* word = builder_.getInt64Ty();
   llvm::Type* pointer = builder_.getPtrTy();
   const auto load = [&](llvm::Type* type, llvm::Value* from, size_t index) {
@@ -58,6 +57,10 @@ KernelArguments KernelEmitter::loadArguments(llvm::Function* function) {
   KernelArguments result;
   result.scalars = load(pointer, args, 3);
   result.scratch = load(pointer, args, 5);
+  if (findsNan) result.found = load(pointer, args, 6);
+  for (int axis = 0; findsNan && axis < kernel_.rank; ++axis) {
+    result.places.push_back(load(word, load(pointer, args, 7), axis));
+  }
   if (kernel_.gatherCount() > 0) lookup_.emplace(math_, memory_, load(pointer, args, 4));
   for (int axis = 0; axis < kernel_.rank; ++axis) {
     result.extents.push_back(load(word, extents, axis));
@@ -172,11 +175,7 @@ KernelEmitter::Position KernelEmitter::walkStep(const Position& now) {
     return advanced(now, length, {number(1), number(1)});
   }
   const Runs runs = runsAhead(now);
-  if (plan_.tiled) {
-    emitTiles(now.along, end, now.indices[0], runs.lines);
-  } else {
-    emitNest(now, end, runs);
-  }
+  plan_.tiled ? emitTiles(now.along, end, now.indices[0], runs.lines) : emitNest(now, end, runs);
   llvm::Value* count = builder_.CreateMul(runs.lines, runs.planes);
   return advanced(now, builder_.CreateMul(length, count), runs);
 }
@@ -345,11 +344,7 @@ llvm::Value* KernelEmitter::alignedIndex(llvm::Value* index) {
 void KernelEmitter::emitElement() {
   for (int stage = 0; stage < static_cast<int>(kernel_.stages.size()); ++stage) {
     values_.computeScalars(stage);
-    if (kernel_.stages[stage].sweep) {
-      sweepRow(stage);
-    } else {
-      values_.storeScalars(stage);
-    }
+    kernel_.stages[stage].sweep ? sweepRow(stage) : values_.storeScalars(stage);
   }
 }
 

@@ -21,7 +21,7 @@ class KernelEmitter {
  public:
   // Fills `function`, an empty KernelFunction (fl/kernel/Kernel.h).
   KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
-                llvm::Function* function);
+                bool findsNan, llvm::Function* function);
   void emit();
 
  private:
@@ -43,7 +43,7 @@ class KernelEmitter {
     llvm::Value* planes;
   };
 
-  KernelArguments loadArguments(llvm::Function* function);
+  KernelArguments loadArguments(llvm::Function* function, bool findsNan);
   Position beginOfWalk();
   // The position `count` elements on, behind `runs`.
   Position advanced(const Position& now, llvm::Value* count, const Runs& runs);

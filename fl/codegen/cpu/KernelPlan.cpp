@@ -59,9 +59,8 @@ std::vector<int> findLineGathers(const Kernel& kernel, const KernelPlan& plan) {
 std::vector<int> takeRounded(const Kernel& kernel, const KernelPlan& plan,
                              std::vector<int>* needed) {
   std::vector<bool> used(kernel.values.size());
-  for (int value : *needed) {
+  for (int value : *needed)
     for (int arg : kernel.values[value].args) used[arg] = true;
-  }
   std::vector<int> rounded;
   std::erase_if(*needed, [&](int number) {
     const KernelValue& value = kernel.values[number];
@@ -141,9 +140,8 @@ void planStages(const Kernel& kernel, const ir::Target& target, bool keepsRows, 
         }
       }
       needed = neededBy(kernel, std::move(used), given);
-      for (int value : needed) {
+      for (int value : needed)
         if (writer[value] < 0) writer[value] = stage;
-      }
     }
     plan->rounded.push_back(roundsBfloat16(target) ? takeRounded(kernel, *plan, &needed)
                                                    : std::vector<int>());

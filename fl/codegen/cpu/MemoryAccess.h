@@ -65,8 +65,8 @@ class MemoryAccess {
   LlvmBuilder& math_;
   llvm::IRBuilder<>& builder_;
   const bool masksBytes_;
-  const bool streams_;  // whole vectors
   const int lanes_;
+  const bool streams_;  // whole vectors
   llvm::Value* buffer_ = nullptr;  // a vector of any type
 };
 

@@ -62,9 +62,8 @@ std::unique_ptr<llvm::TargetMachine> createMachine(const ir::Target& target) {
 
 llvm::TargetMachine& machineFor(const ir::Target& target) {
   thread_local std::vector<Machine> machines;
-  for (Machine& known : machines) {
+  for (Machine& known : machines)
     if (known.target == target) return *known.machine;
-  }
   machines.push_back({target, createMachine(target)});
   return *machines.back().machine;
 }

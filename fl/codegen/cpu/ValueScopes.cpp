@@ -22,6 +22,7 @@ ValueScopes::ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmB
       arguments_(arguments) {
   for (const auto& operand : arguments.operands) at_.push_back(operand.base);
   copies_.resize(at_.size());
+  indices_.resize(kernel.rank);
   tables_.assign(kVectors + plan.unroll, std::vector<LlvmValue>(kernel.values.size()));
 }
 
@@ -30,6 +31,7 @@ ValueScopes::Scope::Scope(ValueScopes& values)
       axes_(values.axes_),
       at_(values.at_),
       copies_(values.copies_),
+      indices_(values.indices_),
       lanes_(values.lanes_),
       mark_(values.trail_.size()) {}
 
@@ -41,11 +43,13 @@ ValueScopes::Scope::~Scope() {
   values_.axes_ = axes_;
   values_.at_ = std::move(at_);
   values_.copies_ = std::move(copies_);
+  values_.indices_ = std::move(indices_);
   values_.lanes_ = std::move(lanes_);
 }
 
 void ValueScopes::moveTo(int axis, llvm::Value* index) {
   axes_ |= 1u << axis;
+  indices_[axis] = index;
   for (size_t i = 0; i < at_.size(); ++i) {
     llvm::Value* stride = arguments_.operands[i].strides[axis];
     if (stride == nullptr) continue;
@@ -90,11 +94,16 @@ void ValueScopes::setTotal(int reduction, const std::vector<LlvmValue>& totals) 
   for (size_t value = 0; value < kernel_.values.size(); ++value) {
     const KernelValue& total = kernel_.values[value];
     if (total.form != Form::Total || total.index != reduction) continue;
+    const int number = static_cast<int>(value);
     if (!plan_.isVector(value)) {
-      setScalar(value, totals[0]);
+      setScalar(number, totals[0]);
+      findNan({number}, -1);
       continue;
     }
-    for (size_t u = 0; u < totals.size(); ++u) set(kVectors + u, value, totals[u]);
+    for (size_t u = 0; u < totals.size(); ++u) {
+      set(kVectors + u, number, totals[u]);
+      findNan({number}, static_cast<int>(u));
+    }
   }
 }
 
@@ -164,8 +173,10 @@ LlvmValue ValueScopes::applied(int value, int vector) {
 }
 
 void ValueScopes::computeScalars(int stage) {
+  std::vector<int> computed;
   for (int value : plan_.needed[stage]) {
     if (!isDue(value, -1)) continue;
+    computed.push_back(value);
     const KernelValue& definition = kernel_.values[value];
     if (definition.form == Form::Load) {
       setScalar(value, scalarLoad(definition.index));
@@ -177,6 +188,7 @@ void ValueScopes::computeScalars(int stage) {
       setScalar(value, applied(value, -1));
     }
   }
+  findNan(computed, -1);
 }
 
 // Two vectors of bf16 are widened by one instruction each if they are loaded as one.
@@ -243,8 +255,10 @@ void ValueScopes::loadKept(int stage, int vector) {
 
 void ValueScopes::computeVector(int stage, int vector) {
   loadKept(stage, vector);
+  std::vector<int> computed;
   for (int value : plan_.needed[stage]) {
     if (!isDue(value, vector)) continue;
+    computed.push_back(value);
     const KernelValue& definition = kernel_.values[value];
     if (definition.form == Form::Load && loadsPair(definition.index, vector)) {
       const ElementRow row{at_[definition.index], nullptr, definition.type};
@@ -261,6 +275,7 @@ void ValueScopes::computeVector(int stage, int vector) {
         definition.form == Form::Load ? vectorLoad(definition.index, lanes_[vector])
                                       : applied(value, vector));
   }
+  findNan(computed, vector);
 }
 
 void ValueScopes::compute(int stage) {
@@ -288,7 +303,10 @@ LlvmValue ValueScopes::roundVectors(int value, int first, int count) {
     exact.push_back(math_.cast(vector(arg, u), dtype::f32));
   }
   const LlvmValue joined = math_.roundToBfloat16(exact, normal);
-  for (int u = 0; u < count; ++u) set(kVectors + first + u, value, math_.part(joined, u));
+  for (int u = 0; u < count; ++u) {
+    set(kVectors + first + u, value, math_.part(joined, u));
+    findNan({value}, first + u);
+  }
   return joined;
 }
 

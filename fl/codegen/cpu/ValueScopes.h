@@ -26,6 +26,8 @@ struct KernelArguments {
   std::vector<llvm::Value*> extents;
   llvm::Value* scalars = nullptr;  // address of the first
   llvm::Value* scratch = nullptr;
+  llvm::Value* found = nullptr;  // null for code that finds no NaN
+  std::vector<llvm::Value*> places;
 };
 
 class ValueScopes {
@@ -46,6 +48,7 @@ class ValueScopes {
     AxisSet axes_;
     std::vector<llvm::Value*> at_;
     std::vector<llvm::Value*> copies_;
+    std::vector<llvm::Value*> indices_;
     std::vector<Lanes> lanes_;
     size_t mark_;
   };
@@ -101,6 +104,14 @@ class ValueScopes {
   LlvmValue indices(int operand, const Lanes& lanes, dtype type);
   // The value of an Apply or a Gather.
   LlvmValue applied(int value, int vector);
+  // Notes where one of the values, which are known since a moment ago, makes NaN: FindNan.cpp.
+  void findNan(const std::vector<int>& values, int vector);
+  // Whether anything but loads of it can.
+  bool mayMakeNan(int value) const;
+  llvm::Value* isNan(LlvmValue value, bool orInfinite);
+  llvm::Value* makesNan(int value, int vector);
+  // Lowers the place of `value` to that of the first of the lanes, or here.
+  void noteFound(int value, llvm::Value* lanes, int vector);
   // Makes a value of KernelPlan::rounded known; returns the vectors joined.
   LlvmValue roundVectors(int value, int first, int count);
 
@@ -114,7 +125,8 @@ class ValueScopes {
   AxisSet axes_ = 0;                  // those with an index
   std::vector<llvm::Value*> at_;      // the operands' bases, moved by these indices except axis 0's
   std::vector<llvm::Value*> copies_;  // of operands; null where there is none
-  std::vector<Lanes> lanes_;          // empty where axis 0 has no index
+  std::vector<llvm::Value*> indices_;  // of axes but axis 0 in vectors; null where there is none
+  std::vector<Lanes> lanes_;           // empty where axis 0 has no index
   std::vector<std::vector<LlvmValue>> tables_;
   std::vector<std::pair<int, int>> trail_;  // what was set: table and value, in order
 };

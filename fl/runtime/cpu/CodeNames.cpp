@@ -109,9 +109,7 @@ NamedCode::NamedCode(const std::string& name, const void* address, size_t size)
       absl::Hex(reinterpret_cast<uintptr_t>(address)), " ", absl::Hex(size), " ", name, "\n");
   jit_descriptor& all = __jit_debug_descriptor;
   link.next = all.first;
-  if (all.first) {
-    all.first->previous = &link;
-  }
+  if (all.first) all.first->previous = &link;
   all.first = all.relevant = &link;
   all.action = kRegister;
   __jit_debug_register_code();
@@ -122,9 +120,7 @@ NamedCode::~NamedCode() {
   const std::lock_guard lock(mutex());
   jit_descriptor& all = __jit_debug_descriptor;
   (link.previous ? link.previous->next : all.first) = link.next;
-  if (link.next) {
-    link.next->previous = link.previous;
-  }
+  if (link.next) link.next->previous = link.previous;
   all.relevant = &link;
   all.action = kUnregister;
   __jit_debug_register_code();

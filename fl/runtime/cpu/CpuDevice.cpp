@@ -39,11 +39,12 @@ void* threadScratch() {
 
 class CpuKernel : public DeviceKernel {
  public:
-  CpuKernel(const ir::Kernel& kernel, ir::Stores stores)
-      : kernel_(kernel), stores_(stores), program_(kernel) {}
+  CpuKernel(const ir::Kernel& kernel, ir::Stores stores, bool findsNan)
+      : kernel_(kernel), stores_(stores), findsNan_(findsNan), program_(kernel) {}
 
   const ir::Kernel& kernel() const override { return kernel_; }
   ir::Stores stores() const override { return stores_; }
+  bool findsNan() const override { return findsNan_; }
   bool compiled() const override { return entry_.load(std::memory_order_acquire) != nullptr; }
   void setArtifact(const ir::Artifact& artifact) override {
     code_ = LoadedCode::load(artifact);
@@ -55,10 +56,13 @@ class CpuKernel : public DeviceKernel {
   }
   int64_t run(ir::KernelArgs args, int64_t begin, int64_t end) const {
     const ir::KernelFunction entry = entry_.load(std::memory_order_acquire);
-    if (!entry || !isPlaced(args)) return program_.run(args, begin, end);
-    if (kernel_.rows() && stores_ != ir::Stores::Cached) {
-      args.scratch = threadScratch();
+    if (!entry || !isPlaced(args)) {
+      for (size_t i = 0; args.found && i < kernel_.values.size(); ++i) {
+        std::atomic_ref(args.found[i]).store(StepMemory::kNotLooked, std::memory_order_relaxed);
+      }
+      return program_.run(args, begin, end);
     }
+    if (kernel_.rows() && stores_ != ir::Stores::Cached) args.scratch = threadScratch();
     return entry(&args, begin, end);
   }
 
@@ -77,6 +81,7 @@ class CpuKernel : public DeviceKernel {
 
   const ir::Kernel kernel_;
   const ir::Stores stores_;
+  const bool findsNan_;
   const tile::TileProgram program_;
   std::shared_ptr<LoadedCode> code_;
   std::optional<NamedCode> name_;  // FL_JIT_NAMES=on
@@ -91,8 +96,10 @@ struct PreparedLaunch {
   std::vector<int64_t> extents;
   int64_t domain;
   int64_t elements;
-  int64_t grain;  // equal to domain if one thread does it
-  int64_t turns;  // parts of the domain whose pieces follow one another: turnsOf()
+  int64_t grain;                // equal to domain if one thread does it
+  int64_t turns;                // parts of the domain whose pieces follow one another: turnsOf()
+  std::vector<int64_t> places;  // KernelArgs::places
+  size_t number;                // of the step in its schedule
 };
 
 // Launches of one kernel that do not need one another, run as one.
@@ -219,6 +226,7 @@ class CpuSchedule : public ScheduleRunner {
 
  protected:
   void runSteps(const Frame& frame) const override {
+    prepareFound(frame);
     size_t begin = 0;
     for (const auto& step : steps_) {
       const size_t end = begin + stepsIn(step);
@@ -235,9 +243,7 @@ class CpuSchedule : public ScheduleRunner {
       begin = end;
     }
     counters().kernelLaunches += launches_;
-    if (launches_ < steps_.size()) {
-      counters().libraryCalls += steps_.size() - launches_;
-    }
+    if (launches_ < steps_.size()) counters().libraryCalls += steps_.size() - launches_;
     counters().bytesMoved += bytes_;
   }
 
@@ -247,6 +253,23 @@ class CpuSchedule : public ScheduleRunner {
     const auto* group = std::get_if<LaunchGroup>(&step);
     const auto* call = std::get_if<PreparedCall>(&step);
     return group ? group->launches.size() : call && call->epilogue ? 2 : 1;
+  }
+
+  void prepareFound(const Frame& frame) const {
+    for (size_t i = 0; findsNan_ && i < schedule_.steps.size(); ++i) {
+      const auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[i]);
+      const size_t values = launch ? schedule_.kernels[launch->kernel].values.size() : 0;
+      frame.found.emplace_back(values, StepMemory::kNotFound);
+    }
+  }
+
+  ir::KernelArgs argsOf(const PreparedLaunch& launch, const LaunchData& where, const Frame& frame,
+                        ir::BadIndex* badIndex = nullptr) const {
+    ir::KernelArgs args{where.data.data(), launch.extents.data(), launch.strides.data(),
+                        where.scalars.data(), badIndex};
+    args.places = launch.places.data();
+    if (findsNan_) args.found = frame.found[launch.number].data();
+    return args;
   }
 
   void placeScratch() {
@@ -265,18 +288,16 @@ class CpuSchedule : public ScheduleRunner {
   const CpuKernel* kernelOf(const ir::LaunchStep& step, KernelCache* cache) {
     const ir::Stores stores = chooseStores(schedule_, step);
     const CpuKernel*& variant = variants_[{step.kernel, stores}];
-    if (!variant) {
-      variant = cachedKernel(schedule_.kernels[step.kernel], stores, cache);
-    }
+    if (!variant) variant = cachedKernel(schedule_.kernels[step.kernel], stores, cache);
     return variant;
   }
 
   const CpuKernel* cachedKernel(const ir::Kernel& kernel, ir::Stores stores, KernelCache* cache) {
     constexpr const char* kNames[] = {"k", "streaming", "aligning", "keeping"};
-    DeviceKernelPtr& cached = (*cache)[printKernel(kernel, kNames[static_cast<int>(stores)])];
-    if (!cached) {
-      cached = std::make_shared<CpuKernel>(kernel, stores);
-    }
+    const std::string name =
+        std::string(kNames[static_cast<int>(stores)]) + (findsNan_ ? "_nan" : "");
+    DeviceKernelPtr& cached = (*cache)[printKernel(kernel, name)];
+    if (!cached) cached = std::make_shared<CpuKernel>(kernel, stores, findsNan_);
     if (std::find(kernels_.begin(), kernels_.end(), cached) == kernels_.end()) {
       kernels_.push_back(cached);
     }
@@ -284,7 +305,7 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   std::optional<ChunkedLaunch> prepareChunked(const ir::LaunchStep& step, KernelCache* cache) {
-    if (step.extents[0] < kChunkedElements) return std::nullopt;
+    if (step.extents[0] < kChunkedElements || findsNan_) return std::nullopt;
     auto chunks = cutIntoChunks(schedule_.kernels[step.kernel]);
     if (!chunks) return std::nullopt;
     const CpuKernel* kernel = cachedKernel(chunks->chunks.kernel, ir::Stores::Cached, cache);
@@ -301,16 +322,15 @@ class CpuSchedule : public ScheduleRunner {
     }
     launch.extents.assign(step.extents.begin(), step.extents.end());
     launch.elements = 1;
-    for (int64_t extent : launch.extents) {
-      launch.elements *= extent;
-    }
+    for (int64_t extent : launch.extents) launch.elements *= extent;
     const ir::Kernel& kernel = launch.kernel->kernel();
     launch.domain = kernelDomain(kernel, launch.extents.data());
     launch.grain = chooseGrain(kernel, launch.extents, launch.domain, launch.elements);
     launch.turns = turnsOf(kernel, step, launch.domain);
-    if (launch.turns > 1) {
-      launch.grain = std::min(launch.grain, kTurnElements);
-    }
+    launch.places = placesOf(kernel, step);
+    const auto isOwn = [&](const ir::Step& s) { return std::get_if<ir::LaunchStep>(&s) == &step; };
+    launch.number = std::ranges::find_if(schedule_.steps, isOwn) - schedule_.steps.begin();
+    if (launch.turns > 1) launch.grain = std::min(launch.grain, kTurnElements);
     return launch;
   }
 
@@ -364,8 +384,7 @@ class CpuSchedule : public ScheduleRunner {
     FirstBadIndex bad;
     const auto part = [&](int64_t begin, int64_t end) {
       ir::BadIndex badIndex;
-      const ir::KernelArgs args{where.data.data(), launch.extents.data(), launch.strides.data(),
-                                where.scalars.data(), &badIndex};
+      const ir::KernelArgs args = argsOf(launch, where, frame, &badIndex);
       const int64_t gather = launch.kernel->run(args, begin, end);
       if (gather >= 0) {
         bad.note(begin, {badIndex, step.gathers[gather]});
@@ -378,9 +397,7 @@ class CpuSchedule : public ScheduleRunner {
     } else {
       const int64_t turn = launch.domain / launch.turns;
       host::threadPool().parallelFor(turn, launch.grain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = 0; i < launch.turns; ++i) {
-          part(i * turn + begin, i * turn + end);
-        }
+        for (int64_t i = 0; i < launch.turns; ++i) part(i * turn + begin, i * turn + end);
       });
     }
     bad.check();
@@ -393,9 +410,7 @@ class CpuSchedule : public ScheduleRunner {
         const auto& [number, begin, end] = group.parts[i];
         const PreparedLaunch& launch = group.launches[number];
         const LaunchData where = launchData(*launch.step, frame);
-        launch.kernel->run(
-            {where.data.data(), launch.extents.data(), launch.strides.data(), where.scalars.data()},
-            begin, end);
+        launch.kernel->run(argsOf(launch, where, frame), begin, end);
       }
     };
     const auto parts = static_cast<int64_t>(group.parts.size());
@@ -422,9 +437,7 @@ class CpuSchedule : public ScheduleRunner {
       runChunks(launch, where, full, end, length - full * ir::kRowChunk, results);
     });
     std::vector<void*> data;
-    for (ChunkResults& result : results) {
-      result.fold();
-    }
+    for (ChunkResults& result : results) result.fold();
     for (int operand : launch.chunks.finish.operands) {
       data.push_back(operand < 0 ? results[-1 - operand].folded() : where.data[operand]);
     }
@@ -466,9 +479,7 @@ class CpuSchedule : public ScheduleRunner {
       operands.push_back(frame.address(operand, schedule_));
     }
     const MemoryBlockPtr packed = packOperand(call, frame, scratch);
-    if (packed) {
-      operands[call.function.whole->packing()->operand] = packed->data();
-    }
+    if (packed) operands[call.function.whole->packing()->operand] = packed->data();
     const CallFunction& function = packed ? call.packed : call.function;
     void* const result = frame.address(call.step->result, schedule_);
     withOrigin(*call.step, [&] {
@@ -503,8 +514,7 @@ class CpuSchedule : public ScheduleRunner {
                        const Frame& frame) const {
     const LaunchData where = launchData(*launch.step, frame);
     const int64_t perItem = launch.elements / launch.domain;
-    const ir::KernelArgs args{where.data.data(), launch.extents.data(), launch.strides.data(),
-                              where.scalars.data()};
+    const ir::KernelArgs args = argsOf(launch, where, frame);
     function.runInParts(operands, result, scratch, host::threadPool(),
                         [&](int64_t begin, int64_t end) {
                           launch.kernel->run(args, begin / perItem, end / perItem);
@@ -517,6 +527,7 @@ class CpuSchedule : public ScheduleRunner {
   std::vector<PreparedStep> steps_;
   size_t launches_ = 0;
   size_t bytes_ = 0;
+  const bool findsNan_ = flags().check.starts_with("nan");
 };
 
 class CpuDevice : public Device {

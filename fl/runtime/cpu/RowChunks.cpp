@@ -41,22 +41,16 @@ class PartBuilder {
     std::vector<bool> needed(whole_.values.size(), false);
     needed[root] = true;
     for (int v = root; v >= 0; --v) {
-      for (int arg : whole_.values[v].args) {
-        needed[arg] = needed[arg] || needed[v];
-      }
+      for (int arg : whole_.values[v].args) needed[arg] = needed[arg] || needed[v];
     }
     for (int v = 0; v <= root; ++v) {
-      if (needed[v] && places_[v] < 0) {
-        places_[v] = add(whole_.values[v]);
-      }
+      if (needed[v] && places_[v] < 0) places_[v] = add(whole_.values[v]);
     }
     return places_[root];
   }
 
   int add(KernelValue value) {
-    for (int& arg : value.args) {
-      arg = places_[arg];
-    }
+    for (int& arg : value.args) arg = places_[arg];
     if (value.form == Form::Load) {
       value.index = operand(value.index, whole_.operands[value.index]);
     } else if (value.form == Form::Total) {

@@ -1,0 +1,127 @@
+#include "fl/check/Values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_format.h"
+#include "fl/base/Error.h"
+#include "fl/ir/ChannelOrder.h"
+
+namespace fl::check {
+namespace {
+
+// Whether any element has an exponent of ones only: a block at a time, which compilers vectorise.
+template <typename Word>
+bool hasFullExponent(const void* data, Dim count, uint64_t exponent) {
+  constexpr Dim kBlock = 256;
+  const auto* words = static_cast<const Word*>(data);
+  const auto mask = static_cast<Word>(exponent);
+  for (Dim begin = 0; begin < count; begin += kBlock) {
+    Word found = 0;
+    const auto look = [&](Dim i) { found |= static_cast<Word>((words[i] & mask) == mask); };
+    if (count - begin >= kBlock) {
+      for (Dim i = 0; i < kBlock; ++i) look(begin + i);
+    } else {
+      for (Dim i = begin; i < count; ++i) look(i);
+    }
+    if (found) return true;
+  }
+  return false;
+}
+
+bool holdsNotFinite(const ir::ValueType& type, const void* data) {
+  if (!isFloating(type.type)) return false;
+  const uint64_t exponent = Number::fromDouble(INFINITY, type.type).bits();
+  const Dim count = type.shape.elements();
+  const size_t size = getTypeSize(type.type);
+  return size == 8   ? hasFullExponent<uint64_t>(data, count, exponent)
+         : size == 4 ? hasFullExponent<uint32_t>(data, count, exponent)
+                     : hasFullExponent<uint16_t>(data, count, exponent);
+}
+
+}  // namespace
+
+Number elementAt(dtype type, const void* data, Dim i) {
+  const size_t size = getTypeSize(type);
+  uint64_t bits = 0;
+  std::memcpy(&bits, static_cast<const char*>(data) + static_cast<size_t>(i) * size, size);
+  return Number(type, bits);
+}
+
+std::optional<Dim> firstNotFinite(const ir::ValueType& type, const void* data) {
+  std::optional<Dim> infinite;
+  const Dim count = holdsNotFinite(type, data) ? type.shape.elements() : 0;
+  for (Dim i = 0; i < count; ++i) {
+    const double x = elementAt(type.type, data, i).toDouble();
+    if (std::isnan(x)) return i;
+    if (std::isinf(x) && !infinite) infinite = i;
+  }
+  return infinite;
+}
+
+bool holdsNan(const ir::HostOperand& operand) {
+  const std::optional<Dim> first = firstNotFinite(*operand.type, operand.data);
+  return first && std::isnan(elementAt(operand.type->type, operand.data, *first).toDouble());
+}
+
+std::string rangesOf(const std::vector<ir::HostOperand>& operands,
+                     const std::vector<ir::ValueType>& shown) {
+  std::string text;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const ir::HostOperand& operand = operands[k];
+    const Dim count = operand.type->shape.elements();
+    double lowest = std::numeric_limits<double>::infinity(), highest = -lowest;
+    Dim others = 0;
+    for (Dim i = 0; i < count; ++i) {
+      const double x = elementAt(operand.type->type, operand.data, i).toDouble();
+      const bool isFinite = std::isfinite(x);
+      others += isFinite ? 0 : 1;
+      lowest = isFinite ? std::min(lowest, x) : lowest;
+      highest = isFinite ? std::max(highest, x) : highest;
+    }
+    text += (k == 0 ? "; " : ", ") + shown[k].toString();
+    if (lowest <= highest) text += absl::StrFormat(" from %g to %g", lowest, highest);
+    others = others * shown[k].shape.elements() / std::max<Dim>(count, 1);
+    if (others > 0) text += absl::StrFormat(" with %d NaN or infinite", others);
+  }
+  return text;
+}
+
+double unitAt(dtype type, double x) {
+  const int digits = type == dtype::f64   ? 53
+                     : type == dtype::f32 ? 24
+                     : type == dtype::f16 ? 11
+                                          : 8;
+  const int lowest = type == dtype::f64   ? -1074
+                     : type == dtype::f32 ? -149
+                     : type == dtype::f16 ? -24
+                                          : -133;
+  return std::ldexp(1, std::max(x == 0 ? lowest : std::ilogb(x) + 1 - digits, lowest));
+}
+
+Dim recordedElement(Dim element, const Shape& recorded, const Shape& compiled) {
+  for (int channel = 1; channel < recorded.ndim() && recorded != compiled; ++channel) {
+    if (!ir::isReordered(recorded, channel) || ir::inFront(recorded, channel) != compiled) continue;
+    std::vector<Dim> strides;
+    Dim stride = 1, result = 0;
+    for (int i = 0; i < recorded.ndim(); stride *= recorded[i++]) strides.push_back(stride);
+    for (int place = 0; place < compiled.ndim(); element /= compiled[place++]) {
+      for (int i = 0; i < recorded.ndim(); ++i) {
+        const bool isHere = ir::placeInFront(i, channel) == place;
+        result += isHere ? element % compiled[place] * strides[i] : 0;
+      }
+    }
+    return result;
+  }
+  return element;
+}
+
+std::string finding(const std::string& flag, ir::Op op, const ir::ValueType& type,
+                    const CallSite& site, const std::string& what) {
+  return detail::concat("FL_CHECK=", flag, ": ", ir::opName(op), " ", type.toString(), " at ",
+                        site.toString(), ": ", what);
+}
+
+}  // namespace fl::check
