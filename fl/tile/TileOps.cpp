@@ -90,6 +90,48 @@ FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void*
   }
 }
 
+// Whether these are the numbers of whole blocks in order, of one stream.
+FL_TILE_FUNCTION bool areBlocks(const uint64_t* seeds, const uint64_t* offsets,
+                                const int64_t* indices, int64_t count, int numbersInBlock) {
+  const uint64_t first = static_cast<uint64_t>(indices[0]);
+  uint64_t differs = first % numbersInBlock;
+  FL_TILE_LOOP
+  for (int64_t i = 0; i < count; ++i) {
+    differs |= (seeds[i] ^ seeds[0]) | (offsets[i] ^ offsets[0]) |
+               (static_cast<uint64_t>(indices[i]) - first - static_cast<uint64_t>(i));
+  }
+  return differs == 0;
+}
+
+// The numbers of blocks from `block` on, each of which is computed once.
+template <dtype type>
+FL_TILE_FUNCTION void uniformBlocks(Compute<type>* to, uint64_t seed, uint64_t offset,
+                                    uint64_t block, int64_t count) {
+  constexpr int kNumbers = type == dtype::f64 ? 2 : 4;
+  using ir::vm::philoxNumberOf;
+  Compute<type> numbers[kNumbers][kTile / kNumbers];
+  Builder b;
+  FL_TILE_LOOP
+  for (int64_t i = 0; i < count / kNumbers; ++i) {
+    const auto [w0, w1, w2, w3] = ir::vm::philoxBlock(b, seed, offset, block + i).word;
+    if constexpr (kNumbers == 2) {
+      numbers[0][i] = philoxNumberOf<type>(b, w0 << 32 | w1);
+      numbers[1][i] = philoxNumberOf<type>(b, w2 << 32 | w3);
+    } else {
+      numbers[0][i] = philoxNumberOf<type>(b, w0);
+      numbers[1][i] = philoxNumberOf<type>(b, w1);
+      numbers[2][i] = philoxNumberOf<type>(b, w2);
+      numbers[3][i] = philoxNumberOf<type>(b, w3);
+    }
+  }
+  FL_TILE_LOOP
+  for (int64_t i = 0; i < count / kNumbers; ++i) {
+    for (int k = 0; k < kNumbers; ++k) {
+      to[i * kNumbers + k] = numbers[k][i];
+    }
+  }
+}
+
 template <dtype type>
 FL_TILE_FUNCTION void uniform(void* out, const void* seed, const void* offset, const void* index,
                               int64_t count) {
@@ -99,6 +141,11 @@ FL_TILE_FUNCTION void uniform(void* out, const void* seed, const void* offset, c
   const int64_t* const indices = static_cast<const int64_t*>(index);
   Builder b;
   count = wholeGroups(count);
+  constexpr int kNumbers = type == dtype::f64 ? 2 : 4;
+  if (areBlocks(seeds, offsets, indices, count, kNumbers)) {
+    const uint64_t block = static_cast<uint64_t>(indices[0]) / kNumbers;
+    return uniformBlocks<type>(to, seeds[0], offsets[0], block, count);
+  }
   FL_TILE_LOOP
   for (int64_t i = 0; i < count; ++i) {
     to[i] = ir::vm::philoxNumber<type>(b, seeds[i], offsets[i], indices[i]);
