@@ -343,7 +343,7 @@ bool isWanted(const std::string& flag) {
 }
 
 void prepareOptions(std::string* skip, size_t* budget) {
-  *skip += skip->empty() ? "share" : ",share";
+  *skip += skip->empty() ? "share,budget" : ",share,budget";
   *budget = 0;
 }
 

@@ -14,6 +14,7 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "fl/base/Error.h"
 #include "fl/base/Log.h"
 #include "fl/planner/Buffers.h"
 #include "fl/planner/Memory.h"
@@ -29,13 +30,18 @@ using Space = ir::BufferRef::Space;
 constexpr int kForever = std::numeric_limits<int>::max();
 // How many of these take as long as moving a byte.
 constexpr double kMultipliesInAByte = 10;
+// How many bytes may be moved while a kernel applies one operator to an element: a simple one, and
+// a function or a random number.
+constexpr double kBytesASimple = 0.25, kBytesAFunction = 8;
 // A value of which more others have to be computed first is never dropped.
 constexpr int kMostAgain = 200;
 // The part of a plan's time that less memory is worth without a budget, and the bytes from which on
 // it is.
 constexpr double kFreeShare = 0.03;
 constexpr int64_t kWorthTrimming = 1 << 20;
-// Values this many times smaller than what is computed of them stay for it.
+// Steps up to which it is tried, as that takes their number to the second power.
+constexpr int kMostTrimmed = 2000;
+// Values that are, all together, this many times smaller than what is computed of them stay for it.
 constexpr int64_t kSmall = 64;
 // A plan with more steps than this for each of its own is no better than none.
 constexpr size_t kMostSteps = 4;
@@ -57,10 +63,23 @@ double multipliesOf(const ir::LibraryStep& call) {
   return std::sqrt(elements(x) * elements(y) * elements(z));  // exact for a product of matrices
 }
 
+double arithmeticOf(const ir::Kernel& kernel, const ir::LaunchStep& launch) {
+  double perElement = 0;
+  for (const ir::KernelValue& value : kernel.values) {
+    if (value.form != ir::KernelValue::Form::Apply) continue;
+    const bool isFunction = value.op == ir::Op::Random || ir::opInfo(value.op).ulp > 0.5;
+    perElement += isFunction ? kBytesAFunction : kBytesASimple;
+  }
+  return std::accumulate(launch.extents.begin(), launch.extents.end(), perElement,
+                         [](double product, Dim extent) { return product * extent; });
+}
+
 // In the time that it takes to move a byte.
 double costOf(const ir::Schedule& schedule, const ir::Step& step) {
   const auto* call = std::get_if<ir::LibraryStep>(&step);
-  return static_cast<double>(stepBytes(schedule, step)) +
+  const auto* launch = std::get_if<ir::LaunchStep>(&step);
+  const double arithmetic = launch ? arithmeticOf(schedule.kernels[launch->kernel], *launch) : 0;
+  return std::max(static_cast<double>(stepBytes(schedule, step)), arithmetic) +
          (call ? multipliesOf(*call) / kMultipliesInAByte : 0);
 }
 
@@ -68,7 +87,8 @@ double costOf(const ir::Schedule& schedule, const ir::Step& step) {
 struct Value {
   int64_t bytes = 0;
   std::vector<int> writers;  // steps
-  std::vector<int> uses;     // steps that read or write it, or may have to
+  std::vector<int> uses;     // steps that read or write it
+  int keptUntil = -1;        // the last step that may compute something of it again
   // Steps at and behind this one must find it in memory, if it was there before: what it is
   // computed of is gone. Nothing computes it again if that is 0.
   int deadline = 0;
@@ -85,9 +105,7 @@ class Values {
       buffers.push_back(stepBuffers(schedule, schedule.steps[i]));
       for (const ir::BufferRef& ref : buffers[i].writes) {
         addOnce(&writes_[ref], i);
-        if (ref.space == Space::Temporary) {
-          addOnce(&values[ref.index].writers, i);
-        }
+        if (ref.space == Space::Temporary) addOnce(&values[ref.index].writers, i);
       }
       for (int temporary : temporariesOf(schedule, schedule.steps[i])) {
         values[temporary].uses.push_back(i);
@@ -111,24 +129,32 @@ class Values {
 
  private:
   static void addOnce(std::vector<int>* list, int step) {
-    if (list->empty() || list->back() != step) {
-      list->push_back(step);
-    }
+    if (list->empty() || list->back() != step) list->push_back(step);
   }
 
   // What computes a large value again finds its small operands, such as the mean of each channel.
   void keepSmallOperands() {
     for (const ir::StepBuffers& step : buffers | std::views::reverse) {
       for (const ir::BufferRef& written : step.writes) {
-        for (const ir::BufferRef& read : step.reads) {
-          if (written.space != Space::Temporary || read.space != Space::Temporary) continue;
-          const Value& large = values[written.index];
-          Value& small = values[read.index];
-          if (small.bytes * kSmall <= large.bytes && small.uses.back() < large.uses.back()) {
-            small.uses.push_back(large.uses.back());
-          }
+        const bool isTemporary = written.space == Space::Temporary;
+        if (isTemporary && values[written.index].writers.size() == 1) {
+          keepSmallOperands(step, values[written.index]);
         }
       }
+    }
+  }
+  void keepSmallOperands(const ir::StepBuffers& step, const Value& large) {
+    std::vector<Value*> small;
+    int64_t bytes = 0;
+    for (const ir::BufferRef& read : step.reads) {
+      if (read.space != Space::Temporary || values[read.index].bytes * kSmall > large.bytes)
+        continue;
+      small.push_back(&values[read.index]);
+      bytes += small.back()->bytes;
+    }
+    if (bytes * kSmall > large.bytes) return;
+    for (Value* value : small) {
+      value->keptUntil = std::max({value->keptUntil, large.uses.back(), large.keptUntil});
     }
   }
 
@@ -139,9 +165,7 @@ class Values {
       for (const ir::BufferRef& ref : buffers[i].writes) {
         if (ref.space == Space::Output && !reusable[ref.index].empty()) {
           firstOverwriting_ = i;
-          for (int parameter : reusable[ref.index]) {
-            overwritten_[parameter] = i;
-          }
+          for (int parameter : reusable[ref.index]) overwritten_[parameter] = i;
         }
       }
     }
@@ -181,13 +205,11 @@ class Values {
       const auto found = overwritten_.find(ref.index);
       return found == overwritten_.end() ? kForever : found->second;
     }
-    if (ref.space == Space::Output) {
-      return schedule.outputs[ref.index].over < 0 ? kForever : 0;
-    }
+    if (ref.space == Space::Output) return schedule.outputs[ref.index].over < 0 ? kForever : 0;
     const Value& value = values[ref.index];
     return value.writers.empty() ? kForever  // without elements
            : value.deadline > 0  ? value.deadline
-                                 : value.uses.back() + 1;
+                                 : std::max(value.uses.back(), value.keptUntil) + 1;
   }
 
   std::map<ir::BufferRef, std::vector<int>> writes_;  // steps that write a buffer
@@ -213,8 +235,10 @@ class Rematerialization {
   std::optional<ir::Schedule> run() {
     for (; now_ < std::ssize(schedule_.steps); ++now_) {
       runStep(now_);
-      if (failed_) {
-        return std::nullopt;
+      if (failed_) return std::nullopt;
+      const std::vector<int> present = present_;
+      for (int value : present) {
+        if (all_[value].keptUntil == now_ && nextUse(value) == kForever) drop(value);
       }
     }
     ir::Schedule result = schedule_;
@@ -232,9 +256,7 @@ class Rematerialization {
     std::vector<int> largest;
     for (size_t i = 0; i < all_.size(); ++i) {
       const bool isThere = places_[i] >= 0 || static_cast<int>(i) == asked_;
-      if (isThere && !all_[i].writers.empty()) {
-        largest.push_back(static_cast<int>(i));
-      }
+      if (isThere && !all_[i].writers.empty()) largest.push_back(static_cast<int>(i));
     }
     std::ranges::stable_sort(largest, std::greater(), [&](int i) { return all_[i].bytes; });
     constexpr size_t kTold = 10;
@@ -261,6 +283,7 @@ class Rematerialization {
 
   // Runs a step of the schedule, for the first time or again.
   void runStep(int step) {
+    if (failed_) return;
     std::vector<int> held;
     const auto lock = [&](const ir::BufferRef& ref) {
       if (ref.space == Space::Temporary) {
@@ -280,30 +303,26 @@ class Rematerialization {
     }
     std::ranges::for_each(buffers_[step].writes, lock);
     for (const ir::BufferRef& ref : buffers_[step].writes) {
-      if (ref.space == Space::Temporary && places_[ref.index] < 0) {
-        reserve(ref.index);
-      }
+      const bool isTemporary = ref.space == Space::Temporary;
+      FL_INTERNAL_CHECK(step == now_ || (isTemporary && now_ < all_[ref.index].deadline),
+                        "a step that may not run again");
+      if (isTemporary && places_[ref.index] < 0) reserve(ref.index);
     }
     costAgain_ += step < now_ ? costs_[step] : 0;
     failed_ = failed_ || isLong() || costAgain_ > mostAgain_;
     if (failed_) return;
     steps_.push_back(schedule_.steps[step]);
     renameTemporaries(&steps_.back(), places_);
-    for (int value : held) {
-      --locks_[value];
-    }
-    for (int value : held) {
-      release(value, step);
-    }
+    for (int value : held) --locks_[value];
+    for (int value : held) release(value, step);
   }
 
   // A value whose writers have not all run, or that a step still reads, stays.
   void release(int value, int step) {
     const std::vector<int>& writers = all_[value].writers;
     const bool isWritten = writers.empty() || step >= writers.back();
-    if (locks_[value] == 0 && places_[value] >= 0 && isWritten && nextUse(value) == kForever) {
-      drop(value);
-    }
+    const bool isKept = all_[value].keptUntil >= now_ || nextUse(value) != kForever;
+    if (locks_[value] == 0 && places_[value] >= 0 && isWritten && !isKept) drop(value);
   }
 
   void drop(int value) {
@@ -324,9 +343,7 @@ class Rematerialization {
     while (!failed_ && alive_ + bytes > target_) {
       const int victim = cheapest();
       failed_ = victim < 0;
-      if (!failed_) {
-        drop(victim);
-      }
+      if (!failed_) drop(victim);
     }
     asked_ = value;
     if (!failed_) {
@@ -356,7 +373,7 @@ class Rematerialization {
 
   bool mayDrop(int value) const {
     const Value& it = all_[value];
-    return locks_[value] == 0 && it.bytes > 0 && it.writers.back() < now_ &&
+    return locks_[value] == 0 && it.keptUntil < now_ && it.bytes > 0 && it.writers.back() < now_ &&
            it.uses.back() < it.deadline;
   }
 
@@ -364,9 +381,7 @@ class Rematerialization {
   double costAgain(int value, std::set<int>* again) const {
     double cost = 0;
     for (int writer : all_[value].writers) {
-      if (again->size() > kMostAgain || !again->insert(writer).second) {
-        continue;
-      }
+      if (again->size() > kMostAgain || !again->insert(writer).second) continue;
       cost += costs_[writer];
       for (const ir::BufferRef& ref : buffers_[writer].reads) {
         if (ref.space == Space::Temporary && places_[ref.index] < 0) {
@@ -408,7 +423,7 @@ size_t arenaOf(ir::Schedule schedule) {
 // Without a budget: the least memory that takes hardly more time.
 void trim(ir::Schedule* schedule) {
   const auto peak = static_cast<int64_t>(mostAlive(*schedule));
-  if (peak < kWorthTrimming) return;
+  if (peak < kWorthTrimming || schedule->steps.size() > kMostTrimmed) return;
   const Values values(*schedule);
   const double total = std::accumulate(values.costs.begin(), values.costs.end(), 0.0);
   std::optional<ir::Schedule> best;
@@ -420,14 +435,13 @@ void trim(ir::Schedule* schedule) {
     (found ? high : low) = target;
     if (found) best = std::move(found);
   }
-  if (best) *schedule = *std::move(best);
+  if (best && arenaOf(*best) < arenaOf(*schedule)) *schedule = *std::move(best);
 }
 
 }  // namespace
 
 void meetBudget(ir::Schedule* schedule) {
-  if (schedule->budget == 0) return trim(schedule);
-  if (arenaOf(*schedule) <= schedule->budget) return;
+  if (schedule->budget == 0 || arenaOf(*schedule) <= schedule->budget) return trim(schedule);
   std::vector<ir::Schedule> orders;
   std::vector<Values> values;
   for (const Order& order : ordersOf(*schedule)) {
@@ -450,9 +464,7 @@ void meetBudget(ir::Schedule* schedule) {
         refusal = within.explain();
       }
     }
-    if (!best) {
-      throw OverBudget(refusal);
-    }
+    if (!best) throw OverBudget(refusal);
     const size_t arena = arenaOf(*best);
     logLine(3, absl::StrCat("budget: ", best->steps.size() - schedule->steps.size(),
                             " steps run again, arena ", arena, " B"));

@@ -11,9 +11,7 @@ std::vector<int> temporariesOf(const ir::Schedule& schedule, const ir::Step& ste
   const ir::StepBuffers buffers = stepBuffers(schedule, step);
   for (const auto* refs : {&buffers.reads, &buffers.writes}) {
     for (const ir::BufferRef& ref : *refs) {
-      if (ref.space == Space::Temporary) {
-        temporaries.push_back(ref.index);
-      }
+      if (ref.space == Space::Temporary) temporaries.push_back(ref.index);
     }
   }
   std::ranges::sort(temporaries);
@@ -27,16 +25,12 @@ void renameTemporaries(ir::Step* step, const std::vector<int>& names) {
   };
   if (auto* launch = std::get_if<ir::LaunchStep>(step)) {
     for (ir::LaunchOperand& operand : launch->operands) {
-      if (operand.buffer) {
-        rename(&*operand.buffer);
-      }
+      if (operand.buffer) rename(&*operand.buffer);
     }
     return;
   }
   auto& call = std::get<ir::LibraryStep>(*step);
-  for (ir::BufferRef& operand : call.operands) {
-    rename(&operand);
-  }
+  for (ir::BufferRef& operand : call.operands) rename(&operand);
   rename(&call.result);
 }
 

@@ -25,9 +25,7 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
   for (int i = 0; i < std::ssize(schedule.steps); ++i) {
     const ir::StepBuffers buffers = stepBuffers(schedule, schedule.steps[i]);
     const auto after = [&](int step) {
-      if (step >= 0 && step != i) {
-        before[i].push_back(step);
-      }
+      if (step >= 0 && step != i) before[i].push_back(step);
     };
     const auto afterReaders = [&](const Users& of) {
       std::for_each(of.readers.begin(), of.readers.end(), after);
@@ -47,9 +45,7 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
         }
       }
     }
-    if (mayFail(schedule, schedule.steps[i])) {
-      failing.push_back(i);
-    }
+    if (mayFail(schedule, schedule.steps[i])) failing.push_back(i);
     std::sort(before[i].begin(), before[i].end());
     before[i].erase(std::unique(before[i].begin(), before[i].end()), before[i].end());
   }

@@ -54,13 +54,9 @@ void attachEpilogues(ir::Schedule* schedule) {
         std::accumulate(kept.begin(), kept.end(), alive[i], [&](int64_t sum, int t) {
           return sum + static_cast<int64_t>(schedule->temporaries[t].bytes);
         });
-    if (bytes > static_cast<int64_t>(schedule->arenaBound)) {
-      continue;
-    }
+    if (bytes > static_cast<int64_t>(schedule->arenaBound)) continue;
     launch->epilogue = true;
-    for (int temporary : kept) {
-      schedule->temporaries[temporary].last = i;
-    }
+    for (int temporary : kept) schedule->temporaries[temporary].last = i;
   }
 }
 

@@ -24,9 +24,7 @@ class Joining {
   explicit Joining(const ir::Schedule& schedule)
       : schedule_(schedule), before_(dependencies(schedule)), level_(schedule.steps.size(), -1) {
     for (const ir::Step& step : schedule.steps) {
-      if (const int kernel = kernelOf(step); kernel >= 0) {
-        ++users_[kernel];
-      }
+      if (const int kernel = kernelOf(step); kernel >= 0) ++users_[kernel];
     }
   }
 
@@ -41,13 +39,9 @@ class Joining {
         order_.push_back(i);
       }
     }
-    while (!waiting_.empty()) {
-      emit(waiting_.begin()->first);
-    }
+    while (!waiting_.empty()) emit(waiting_.begin()->first);
     ir::Schedule joined = schedule_;
-    for (size_t i = 0; i < order_.size(); ++i) {
-      joined.steps[i] = schedule_.steps[order_[i]];
-    }
+    for (size_t i = 0; i < order_.size(); ++i) joined.steps[i] = schedule_.steps[order_[i]];
     computeLifetimes(&joined);
     keepNumbersApart(&joined);
     return joined;
@@ -65,9 +59,7 @@ class Joining {
   int kernelOf(const ir::Step& step) const {
     const auto* launch = std::get_if<ir::LaunchStep>(&step);
     // What may find a bad index runs alone.
-    if (!launch || schedule_.kernels[launch->kernel].gatherCount() > 0) {
-      return -1;
-    }
+    if (!launch || schedule_.kernels[launch->kernel].gatherCount() > 0) return -1;
     using Space = ir::BufferRef::Space;
     const auto isResult = [](const auto& ref) { return ref.space == Space::Output; };
     const auto isKept = [&](const auto& ref) {
@@ -82,9 +74,7 @@ class Joining {
 
   void wait(int step, int kernel) {
     int level = 0;
-    for (int earlier : before_[step]) {
-      level = std::max(level, level_[earlier] + 1);
-    }
+    for (int earlier : before_[step]) level = std::max(level, level_[earlier] + 1);
     level_[step] = level;
     waiting_[{level, kernel}].push_back(step);
   }
@@ -97,18 +87,14 @@ class Joining {
       const int next = open.back();
       open.pop_back();
       for (int earlier : before_[next]) {
-        if (level_[earlier] < 0) {
-          continue;
-        }
+        if (level_[earlier] < 0) continue;
         const Group group{level_[earlier], kernelOf(schedule_.steps[earlier])};
         if (needed.insert(group).second) {
           open.insert(open.end(), waiting_[group].begin(), waiting_[group].end());
         }
       }
     }
-    for (const Group& group : needed) {
-      emit(group);
-    }
+    for (const Group& group : needed) emit(group);
   }
 
   void emit(Group group) {
@@ -127,9 +113,7 @@ class Joining {
       for (int i = first; i <= last; ++i) {
         const ir::StepBuffers buffers = stepBuffers(*joined, joined->steps[i]);
         for (const auto* refs : {&buffers.reads, &buffers.writes}) {
-          for (const ir::BufferRef& ref : *refs) {
-            keepNumber(joined, ref, first, last);
-          }
+          for (const ir::BufferRef& ref : *refs) keepNumber(joined, ref, first, last);
         }
       }
     }
@@ -137,9 +121,7 @@ class Joining {
   }
 
   static void keepNumber(ir::Schedule* joined, const ir::BufferRef& ref, int first, int last) {
-    if (ref.space != ir::BufferRef::Space::Temporary) {
-      return;
-    }
+    if (ref.space != ir::BufferRef::Space::Temporary) return;
     if (ir::Temporary& number = joined->temporaries[ref.index]; isNumber(number)) {
       number.first = std::min(number.first, first);
       number.last = std::max(number.last, last);

@@ -159,9 +159,7 @@ void computeLifetimes(ir::Schedule* schedule) {
     const ir::StepBuffers buffers = stepBuffers(*schedule, schedule->steps[i]);
     for (const auto* refs : {&buffers.reads, &buffers.writes}) {
       for (const ir::BufferRef& ref : *refs) {
-        if (ref.space != ir::BufferRef::Space::Temporary) {
-          continue;
-        }
+        if (ref.space != ir::BufferRef::Space::Temporary) continue;
         ir::Temporary& temporary = schedule->temporaries[ref.index];
         if (!seen[ref.index]) {
           temporary.first = static_cast<int>(i);
@@ -202,9 +200,7 @@ std::vector<size_t> packByBirth(const std::vector<Interval>& intervals) {
     }
     size_t end = 0;
     for (const auto& [begin, stop] : alive) {
-      if (begin >= end + intervals[i].bytes) {
-        break;
-      }
+      if (begin >= end + intervals[i].bytes) break;
       end = stop;
     }
     offsets[i] = end;
@@ -255,9 +251,7 @@ void placeTemporaries(ir::Schedule* schedule) {
     intervals.push_back({t.bytes, t.first, t.last});
   }
   const std::vector<size_t> offsets = pack(intervals);
-  for (size_t i = 0; i < offsets.size(); ++i) {
-    schedule->temporaries[i].offset = offsets[i];
-  }
+  for (size_t i = 0; i < offsets.size(); ++i) schedule->temporaries[i].offset = offsets[i];
   schedule->arenaBytes = arenaOf(intervals, offsets);
 }
 

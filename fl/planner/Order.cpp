@@ -35,12 +35,8 @@ struct Steps {
     }
     for (int i = 0; i < std::ssize(schedule.steps); ++i) {
       touches.push_back(temporariesOf(schedule, schedule.steps[i]));
-      for (int temporary : touches[i]) {
-        users[temporary].push_back(i);
-      }
-      for (int earlier : before[i]) {
-        after[earlier].push_back(i);
-      }
+      for (int temporary : touches[i]) users[temporary].push_back(i);
+      for (int earlier : before[i]) after[earlier].push_back(i);
     }
   }
 
@@ -100,9 +96,7 @@ class GreedyOrder {
     std::vector<size_t> waiting(steps_.size());
     std::ranges::transform(steps_.before, waiting.begin(), &std::vector<int>::size);
     for (size_t i = 0; i < waiting.size(); ++i) {
-      if (waiting[i] == 0) {
-        add(static_cast<int>(i));
-      }
+      if (waiting[i] == 0) add(static_cast<int>(i));
     }
     StepList order;
     while (!ready_.empty()) {
@@ -110,9 +104,7 @@ class GreedyOrder {
       order.push_back(step);
       finish(step);
       for (int next : steps_.after[step]) {
-        if (--waiting[next] == 0) {
-          add(next);
-        }
+        if (--waiting[next] == 0) add(next);
       }
     }
     return order;
@@ -121,9 +113,7 @@ class GreedyOrder {
  private:
   void add(int step) {
     ready_.emplace(growth_[step], step);
-    if (width_ != kAnyWidth) {
-      recorded_.insert(step);
-    }
+    if (width_ != kAnyWidth) recorded_.insert(step);
   }
 
   // Ties go to the step recorded first.
@@ -144,9 +134,7 @@ class GreedyOrder {
     for (int step : steps_.users[temporary]) {
       const bool isReady = ready_.erase({growth_[step], step}) > 0;
       growth_[step] += bytes;
-      if (isReady) {
-        ready_.emplace(growth_[step], step);
-      }
+      if (isReady) ready_.emplace(growth_[step], step);
     }
   }
 
@@ -156,9 +144,7 @@ class GreedyOrder {
         alive_[temporary] = true;
         grow(temporary, -steps_.bytes[temporary]);
       }
-      if (--uses_[temporary] == 1) {
-        grow(temporary, -steps_.bytes[temporary]);
-      }
+      if (--uses_[temporary] == 1) grow(temporary, -steps_.bytes[temporary]);
     }
   }
 
@@ -197,9 +183,7 @@ class DepthFirstOrder {
     }
     seen_.resize(steps.size(), false);
     for (int step = 0; step < std::ssize(steps.after); ++step) {
-      if (steps.after[step].empty()) {
-        visit(step);
-      }
+      if (steps.after[step].empty()) visit(step);
     }
   }
 
@@ -252,9 +236,7 @@ std::vector<Order> ordersOf(const ir::Schedule& schedule) {
 
 void reorder(const Order& order, ir::Schedule* schedule) {
   std::vector<ir::Step> steps;
-  for (int step : order.steps) {
-    steps.push_back(std::move(schedule->steps[step]));
-  }
+  for (int step : order.steps) steps.push_back(std::move(schedule->steps[step]));
   schedule->steps = std::move(steps);
   computeLifetimes(schedule);
 }
@@ -267,14 +249,10 @@ void orderSteps(ir::Schedule* schedule) {
       [](size_t sum, const ir::Temporary& temporary) { return sum + temporary.bytes; });
   const std::vector<Order> orders = ordersOf(*schedule);
   std::string peaks = "bytes alive at most:";
-  for (const Order& order : orders) {
-    absl::StrAppend(&peaks, " ", order.name, " ", order.peak);
-  }
+  for (const Order& order : orders) absl::StrAppend(&peaks, " ", order.name, " ", order.peak);
   logLine(3, peaks);
   const auto lowest = std::ranges::min_element(orders, {}, &Order::peak);
-  if (lowest != orders.begin()) {
-    reorder(*lowest, schedule);
-  }
+  if (lowest != orders.begin()) reorder(*lowest, schedule);
 }
 
 }  // namespace fl::planner

@@ -16,13 +16,9 @@ bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
 bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& map,
                         const ir::BufferRef& from, const ir::BufferRef& to) {
   const ir::Kernel& kernel = schedule.kernels[map.kernel];
-  if (kernel.reduced != 0 || crossesMemory(kernel)) {
-    return false;
-  }
+  if (kernel.reduced != 0 || crossesMemory(kernel)) return false;
   const auto find = [&](size_t begin, const ir::BufferRef& buffer) {
-    while (begin < map.operands.size() && map.operands[begin].buffer != buffer) {
-      ++begin;
-    }
+    while (begin < map.operands.size() && map.operands[begin].buffer != buffer) ++begin;
     return begin;
   };
   const size_t target = find(0, to);
@@ -53,9 +49,7 @@ class Reuse {
         lastReader_(schedule.parameters.size(), -1),
         shared_(schedule.parameters.size(), false),
         writers_(schedule.outputs.size()) {
-    for (int i = 0; i < static_cast<int>(schedule.steps.size()); ++i) {
-      noteStep(i);
-    }
+    for (int i = 0; i < static_cast<int>(schedule.steps.size()); ++i) noteStep(i);
     for (const ir::ScheduleOutput& output : schedule.outputs) {
       if (output.shared && output.source.space == Space::Parameter) {
         shared_[output.source.index] = true;
@@ -94,18 +88,12 @@ class Reuse {
   void noteStep(int step) {
     const ir::StepBuffers buffers = stepBuffers(schedule_, schedule_.steps[step]);
     for (const ir::BufferRef& ref : buffers.reads) {
-      if (ref.space == Space::Parameter) {
-        lastReader_[ref.index] = step;
-      }
+      if (ref.space == Space::Parameter) lastReader_[ref.index] = step;
     }
     for (const ir::BufferRef& ref : buffers.writes) {
-      if (ref.space == Space::Output) {
-        writers_[ref.index].push_back(step);
-      }
+      if (ref.space == Space::Output) writers_[ref.index].push_back(step);
     }
-    if (mayFail(schedule_, schedule_.steps[step])) {
-      lastFailing_ = step;
-    }
+    if (mayFail(schedule_, schedule_.steps[step])) lastFailing_ = step;
   }
 
   // From a step on nobody reads it.

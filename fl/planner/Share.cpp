@@ -70,9 +70,7 @@ class Sharing {
         kept.push_back(schedule_.temporaries[i]);
       }
     }
-    for (ir::Step& step : schedule_.steps) {
-      renameTemporaries(&step, places);
-    }
+    for (ir::Step& step : schedule_.steps) renameTemporaries(&step, places);
     schedule_.temporaries = std::move(kept);
   }
 

@@ -198,9 +198,10 @@ class CpuSchedule : public ScheduleRunner {
     for (const ir::Step& step : schedule_.steps) {
       bytes_ += stepBytes(schedule_, step);
       if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
+        const size_t number = &step - schedule_.steps.data();
         if (auto chunked = prepareChunked(*launch, cache)) {
           steps_.emplace_back(std::move(*chunked));
-        } else if (PreparedLaunch prepared = prepare(*launch, cache); attaches(prepared)) {
+        } else if (PreparedLaunch prepared = prepare(*launch, number, cache); attaches(prepared)) {
           std::get<PreparedCall>(steps_.back()).epilogue = std::move(prepared);
           continue;
         } else if (joins(prepared)) {
@@ -313,7 +314,7 @@ class CpuSchedule : public ScheduleRunner {
     return ChunkedLaunch{kernel, &step, std::move(*chunks), std::move(finish)};
   }
 
-  PreparedLaunch prepare(const ir::LaunchStep& step, KernelCache* cache) {
+  PreparedLaunch prepare(const ir::LaunchStep& step, size_t number, KernelCache* cache) {
     PreparedLaunch launch;
     launch.kernel = kernelOf(step, cache);
     launch.step = &step;
@@ -328,8 +329,7 @@ class CpuSchedule : public ScheduleRunner {
     launch.grain = chooseGrain(kernel, launch.extents, launch.domain, launch.elements);
     launch.turns = turnsOf(kernel, step, launch.domain);
     launch.places = placesOf(kernel, step);
-    const auto isOwn = [&](const ir::Step& s) { return std::get_if<ir::LaunchStep>(&s) == &step; };
-    launch.number = std::ranges::find_if(schedule_.steps, isOwn) - schedule_.steps.begin();
+    launch.number = number;
     if (launch.turns > 1) launch.grain = std::min(launch.grain, kTurnElements);
     return launch;
   }
