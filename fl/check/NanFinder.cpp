@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "fl/base/Log.h"
 #include "fl/check/Values.h"
@@ -81,13 +82,15 @@ NanFinder::Subject NanFinder::subjectOf(int origin, ir::Op op, const ValueType& 
 
 void NanFinder::tell(const Subject& subject, Dim element, double value,
                      const std::string& ranges) const {
-  const std::string what =
-      absl::StrFormat(std::isnan(value)   ? "element %d is NaN and its operands are not"
-                      : std::isinf(value) ? "element %d is infinite and its operands are finite"
-                                          : "element %d is NaN or infinite in machine code, and %g "
-                                            "where its kernel is interpreted",
-                      recordedElement(element, subject.type.shape, subject.compiled), value) +
-      ranges;
+  const std::string fault = std::isnan(value) ? " is NaN and its operands are not"
+                            : std::isinf(value)
+                                ? " is infinite and its operands are finite"
+                                : absl::StrFormat(
+                                      " is NaN or infinite in machine code, and %g where its "
+                                      "kernel is interpreted",
+                                      value);
+  const Dim place = recordedElement(element, subject.type.shape, subject.compiled);
+  const std::string what = absl::StrCat("element ", place, fault, ranges);
   const std::string found = finding(flag_, subject.op, subject.type, subject.site, what);
   if (flag_ == "nan") throw std::runtime_error(found);
   if (toldSites().insert(subject.site)) logWarning(found);
