@@ -9,7 +9,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <span>
 
@@ -112,11 +111,11 @@ class Values {
       }
       costs.push_back(costOf(schedule, schedule.steps[i]));
     }
-    keepSmallOperands();
     findOverwriting(schedule);
     for (int i = 0; i < std::ssize(schedule.steps); ++i) {
       for (const ir::BufferRef& ref : buffers[i].writes) {
         if (ref.space == Space::Temporary && values[ref.index].writers.back() == i) {
+          keepSmallOperands(buffers[i], values[ref.index]);
           values[ref.index].deadline = deadlineOf(schedule, values[ref.index]);
         }
       }
@@ -132,30 +131,18 @@ class Values {
     if (list->empty() || list->back() != step) list->push_back(step);
   }
 
-  // What computes a large value again finds its small operands, such as the mean of each channel.
-  void keepSmallOperands() {
-    for (const ir::StepBuffers& step : buffers | std::views::reverse) {
-      for (const ir::BufferRef& written : step.writes) {
-        const bool isTemporary = written.space == Space::Temporary;
-        if (isTemporary && values[written.index].writers.size() == 1) {
-          keepSmallOperands(step, values[written.index]);
-        }
-      }
-    }
-  }
+  // What computes a large value again finds those small operands that nothing computes again, such
+  // as what a kernel made of a batch norm beside a result.
   void keepSmallOperands(const ir::StepBuffers& step, const Value& large) {
     std::vector<Value*> small;
     int64_t bytes = 0;
     for (const ir::BufferRef& read : step.reads) {
-      if (read.space != Space::Temporary || values[read.index].bytes * kSmall > large.bytes)
-        continue;
+      if (read.space != Space::Temporary || values[read.index].deadline > 0) continue;
       small.push_back(&values[read.index]);
       bytes += small.back()->bytes;
     }
-    if (bytes * kSmall > large.bytes) return;
-    for (Value* value : small) {
-      value->keptUntil = std::max({value->keptUntil, large.uses.back(), large.keptUntil});
-    }
+    if (large.writers.size() > 1 || bytes * kSmall > large.bytes) return;
+    for (Value* value : small) value->keptUntil = std::max(value->keptUntil, large.uses.back());
   }
 
   // The first step that may write in the memory of each parameter, and the first of all.

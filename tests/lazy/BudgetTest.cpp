@@ -118,7 +118,7 @@ TEST_F(Budget, IsRefusedBeforeAnythingRuns) {
   setMemoryBudget(2 * kActivation - 1);
   const Counts counts;
   const std::string error = test::errorOf<std::runtime_error>([&] { loss.scalar<float>(); });
-  EXPECT_NE(error.find(": 1048640 are needed while tanh at "), std::string::npos) << error;
+  EXPECT_NE(error.find(": 1048576 are needed while tanh at "), std::string::npos) << error;
   EXPECT_NE(error.find("the budget of 1048575 bytes"), std::string::npos) << error;
   EXPECT_NE(error.find("\n  524288 bytes of tanh at tests/lazy/BudgetTest.cpp:"), std::string::npos)
       << error;
