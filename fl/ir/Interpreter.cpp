@@ -14,6 +14,7 @@
 #include "fl/ir/Inference.h"
 #include "fl/ir/LongSum.h"
 #include "fl/ir/Meaning.h"
+#include "fl/ir/Philox.h"
 
 namespace fl::ir {
 namespace {

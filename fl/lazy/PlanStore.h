@@ -16,8 +16,8 @@ class PlanStore {
   // As FL_CACHE, FL_CACHE_DIR and FL_CACHE_BYTES are then.
   PlanStore();
 
-  // The schedule of `graph`, kept or compiled, with call sites of its nodes, and what else compiling
-  // made, which is nothing if it was kept. Throws what a pass throws.
+  // The schedule of `graph`, kept or compiled, with call sites of its nodes, and what else
+  // compiling made, which is nothing if it was kept. Throws what a pass throws.
   codegen::Compilation compile(const ir::Graph& graph, const codegen::CompileOptions& options);
 
  private:

@@ -35,7 +35,8 @@ std::vector<size_t> packByBirth(const std::vector<Interval>& intervals);
 std::vector<size_t> pack(const std::vector<Interval>& intervals);
 // The most bytes alive at once, below which nothing is packed.
 size_t lowerBound(const std::vector<Interval>& intervals);
-// How a packed schedule exceeds its budget, with the largest values at the step where most is alive.
+// How a packed schedule exceeds its budget, with the largest values at the step where most is
+// alive.
 std::string describeExcess(const ir::Schedule& schedule);
 // pack() for temporaries.
 void placeTemporaries(ir::Schedule* schedule);

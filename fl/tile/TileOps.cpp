@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "fl/ir/Philox.h"
 #include "fl/kernel/Kernel.h"
 #include "fl/tile/TileBuilder.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #define FL_TILE_VARIANT philox_test
+#include "fl/ir/Philox.h"
 #include "fl/tile/TileBuilder.h"
 #include "fl/tile/TileOps.h"
 #include "tests/runtime/TileVariants.h"
@@ -310,7 +311,7 @@ TEST(VectorMathTest, PhiloxKnownAnswers) {
   }
 }
 
-// The definition in fl/ir/VectorMath.h, word by word.
+// The definition in fl/ir/Philox.h, word by word.
 TEST(VectorMathTest, RandomUniformIsPhilox) {
   constexpr uint64_t kSeed = 0x0123456789abcdef, kOffset = 0xfedcba9876543210;
   constexpr int64_t kFirst = (int64_t{1} << 34) - 100;

@@ -6,7 +6,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/base/Fault.h"
-#include "fl/ir/VectorMath.h"
+#include "fl/ir/Philox.h"
 
 namespace fl::codegen::cpu {
 

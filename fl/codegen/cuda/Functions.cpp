@@ -1,6 +1,6 @@
 #include "fl/codegen/cuda/Functions.h"
 
-#include "fl/ir/VectorMath.h"
+#include "fl/ir/Philox.h"
 
 namespace fl::codegen::cuda {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "fl/codegen/mlir/GraphWriter.h"
 #include "fl/codegen/mlir/Spaces.h"
+#include "fl/ir/Philox.h"
 
 namespace fl::codegen::mlir {
 
