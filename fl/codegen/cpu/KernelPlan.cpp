@@ -178,18 +178,22 @@ int chooseLanes(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
 }
 
 // Two vectors hide latencies in a map or row kernel, four in a column kernel, which also passes
-// from row to row. More code than this only costs time to compile.
+// from row to row, and of random numbers, whose ten rounds wait for one another. More code than
+// this only costs time to compile.
 int chooseUnroll(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
   const std::vector<bool> read = readAsVectors(kernel);
   int costs = 0, vectors = 0, widest = 1;
+  bool draws = false;
   for (size_t value = 0; value < kernel.values.size(); ++value) {
     if (!plan.isVector(value) || !read[value]) continue;
+    draws = draws || drawsNumber(kernel.values[value]);
     ++vectors;
     costs += cost(kernel.values[value]);
     widest = std::max(widest, static_cast<int>(getTypeSize(kernel.values[value].type)));
   }
   constexpr int kSmallBody = 8;
   const int registersEach = plan.lanes * widest * 8 / vectorBits;
+  if (draws && registersEach == 1) return kernel.rows() ? 2 : 4;
   if (costs > (registersEach > 1 ? 0 : kCostLimit)) return 1;
   const bool isShort = costs == 0 && vectors <= kSmallBody && registersEach <= 2;
   return kernel.columns() && isShort ? 4 : 2;

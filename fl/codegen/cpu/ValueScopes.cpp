@@ -1,7 +1,8 @@
 #include "fl/codegen/cpu/ValueScopes.h"
 
+#include <llvm/Analysis/VectorUtils.h>
+
 #include <algorithm>
-#include <numeric>
 
 #include "fl/base/Error.h"
 
@@ -212,8 +213,13 @@ void ValueScopes::computeRandomRun(int value, int vector) {
   const KernelValue& definition = kernel_.values[value];
   const auto& args = definition.args;
   const int operand = kernel_.values[args[2]].index;
-  const bool isPair = vector + 1 < static_cast<int>(lanes_.size()) && definition.type != dtype::f64;
-  const int count = isPair && !isKnown(kVectors + vector + 1, value) ? 2 : 1;
+  const auto isFree = [&](int next) {
+    return next < static_cast<int>(lanes_.size()) && !isKnown(kVectors + next, value);
+  };
+  int count = 1;
+  if (definition.type != dtype::f64 && isFree(vector + 1)) {
+    count = isFree(vector + 2) && isFree(vector + 3) ? 4 : 2;
+  }
   llvm::IRBuilder<>& builder = math_.ir();
   llvm::Value* first = builder.CreateAdd(at_[operand], lanes_[vector].index);
   llvm::Value* part = builder.CreateAnd(first, math_.numbersInBlock(definition.type) - uint64_t{1});
@@ -228,11 +234,9 @@ void ValueScopes::computeRandomRun(int value, int vector) {
       return math_.apply(definition, {tables_[kSpread][args[0]], tables_[kSpread][args[1]], index})
           .value;
     };
-    llvm::Value* one = numbers(lanes_[vector]);
-    if (count == 1) return one;
-    llvm::SmallVector<int> all(2 * ir::kLanes);
-    std::iota(all.begin(), all.end(), 0);
-    return builder.CreateShuffleVector(one, numbers(lanes_[vector + 1]), all);
+    std::vector<llvm::Value*> parts;
+    for (int u = 0; u < count; ++u) parts.push_back(numbers(lanes_[vector + u]));
+    return count == 1 ? parts[0] : llvm::concatenateVectors(builder, parts);
   };
   const LlvmValue joined = {emitChoice(builder, builder.CreateIsNull(part), run, each),
                             definition.type};
