@@ -1,6 +1,8 @@
 #include "benchmarks/OpTimes.h"
 
 #include <algorithm>
+#include <memory>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -36,6 +38,22 @@ Subject calling(const OpCase& opCase, const std::vector<Tensor>& inputs) {
   });
 }
 
+constexpr char kStandardRandom[] = "std::mt19937";
+
+// Uniform numbers in [0, 1) from the C++ library's generator, on its one thread.
+std::optional<Subject> standardRandom(const OpCase& opCase, Dim elements) {
+  if (opCase.name != "rand f32") {
+    return std::nullopt;
+  }
+  const auto generator = std::make_shared<std::mt19937>();
+  const auto numbers = std::make_shared<std::vector<float>>(elements);
+  return Subject([=] {
+    for (float& number : *numbers) {
+      number = static_cast<float>((*generator)() >> 8) * 0x1p-24f;
+    }
+  });
+}
+
 }  // namespace
 
 OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peers) {
@@ -57,6 +75,10 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
   } catch (const ElementsRead&) {
   }
   CopyLimit limit(inputBytes, resultBytes);
+  std::optional<Subject> standard;
+  if (!peers.empty()) {
+    standard = standardRandom(opCase, elements);
+  }
 
   PeerTimes peerTimes;
   const uint64_t made = madeSoFar();
@@ -70,7 +92,14 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
       kernel->block();
     }
     limit.block();
+    if (standard) {
+      standard->block();
+    }
     peerTimes.block(peers, opCase.name, elements);
+  }
+  std::map<std::string, double> medians = peerTimes.medians();
+  if (standard) {
+    medians[kStandardRandom] = standard->microseconds();
   }
   return {.name = opCase.name,
           .type = opCase.type,
@@ -81,7 +110,7 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
           .eager = eager.microseconds(),
           .limit = limit.microseconds(),
           .compiled = madeSoFar() - made,
-          .peers = peerTimes.medians()};
+          .peers = std::move(medians)};
 }
 
 Json toRow(const OpTimes& times) {

@@ -14,6 +14,7 @@ NAMES = {
     "torch compile": "torch.compile",
     "jax": "JAX",
     "mlx": "MLX",
+    "std::mt19937": "std::mt19937",
     "plain": "matmul, softmax",
     "plain eager": "matmul, softmax, eager",
     "limit": "limit",
