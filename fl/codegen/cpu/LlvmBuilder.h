@@ -51,6 +51,8 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   // And the u-th of them.
   V roundToBfloat16(const std::vector<V>& vectors, bool normal);
   V part(V joined, int u);
+  // Every second element from the u-th on: what is joined is widened by an instruction each.
+  V everySecond(V joined, int u);
   // The value of an Apply (fl/kernel/Kernel.h).
   V apply(const ir::KernelValue& value, const std::vector<V>& args);
   // Joined vectors of Random's numbers at `first` and the indices behind it; `first` is a
