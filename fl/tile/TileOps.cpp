@@ -40,14 +40,15 @@ struct Row;
 template <dtype type>
 using Compute = typename ComputeType<type>::type;
 
+constexpr bool isHalf(dtype type) { return type == dtype::f16 || type == dtype::bf16; }
 constexpr int64_t wholeGroups(int64_t count) { return count & ~(kTileGroup - 1); }
 
 // ---- elementwise ops ----
 
 // True if an element needs the rare part of the op's meaning; false at once for ops without one.
-template <Op op, class T>
+template <Op op, class B, class T>
 FL_TILE_FUNCTION bool needsRare(const T* x, const T* y, int64_t count) {
-  Builder b(Rare::Note);
+  B b(Rare::Note);
   FL_TILE_LOOP
   for (int64_t i = 0; i < count; ++i) {
     Meaning<op>::apply(b, x[i], y[i], y[i]);
@@ -55,9 +56,9 @@ FL_TILE_FUNCTION bool needsRare(const T* x, const T* y, int64_t count) {
   return b.anyRare != 0;
 }
 
-template <Op op, Rare rare, class R, class T>
+template <Op op, class B, Rare rare, class R, class T>
 FL_TILE_FUNCTION void applyToPairs(R* out, const T* x, const T* y, int64_t count) {
-  Builder b(rare);
+  B b(rare);
   FL_TILE_LOOP
   for (int64_t i = 0; i < count; ++i) {
     out[i] = R(Meaning<op>::apply(b, x[i], y[i], y[i]));
@@ -68,13 +69,14 @@ template <Op op, dtype type>
 FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void* z, int64_t count) {
   using T = Compute<type>;
   using R = std::conditional_t<Row<op>::info.result == Result::Bool, char, T>;
+  using B = BuilderOf<isHalf(type)>;
   constexpr Kind kKind = Row<op>::info.kind;
   R* const to = static_cast<R*>(out);
-  Builder b;
   count = wholeGroups(count);
   if constexpr (kKind == Kind::Select) {
     const char* const mask = static_cast<const char*>(x);
     const T *const first = static_cast<const T*>(y), *const second = static_cast<const T*>(z);
+    Builder b;
     FL_TILE_LOOP
     for (int64_t i = 0; i < count; ++i) {
       to[i] = R(Meaning<op>::apply(b, mask[i] != 0, first[i], second[i]));
@@ -82,10 +84,10 @@ FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void*
   } else {
     const T* const first = static_cast<const T*>(x);
     const T* const second = kKind == Kind::Unary ? first : static_cast<const T*>(y);
-    if (needsRare<op>(first, second, count)) {
-      applyToPairs<op, Rare::Compute>(to, first, second, count);
+    if (needsRare<op, B>(first, second, count)) {
+      applyToPairs<op, B, Rare::Compute>(to, first, second, count);
     } else {
-      applyToPairs<op, Rare::LeaveOut>(to, first, second, count);
+      applyToPairs<op, B, Rare::LeaveOut>(to, first, second, count);
     }
   }
 }
@@ -180,7 +182,6 @@ template <>
 struct Stored<dtype::bf16> {
   using Type = uint16_t;
 };
-constexpr bool isHalf(dtype type) { return type == dtype::f16 || type == dtype::bf16; }
 
 template <dtype from, dtype to>
 FL_TILE_FUNCTION void castGroups(void* out, const void* x, int64_t count) {
@@ -464,6 +465,9 @@ constexpr void fill(TileOps& table) {
     if constexpr (kAllowed) {
       table.apply[kIndex][kType] = apply<op, type>;
     }
+  }
+  if constexpr (type == dtype::f32 && ir::isApproximated(kInfo)) {
+    table.apply[kIndex][static_cast<int>(dtype::f16)] = apply<op, dtype::f16>;
   }
   if constexpr (kInfo.kind == Kind::Reduce) {
     table.reductions[kIndex][kType] = {accumulate<op, type>, finish<op, type>, reduceRows<op, type>,

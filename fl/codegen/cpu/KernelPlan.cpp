@@ -98,9 +98,8 @@ int cost(const KernelValue& value) {
   const ir::OpInfo& info = ir::opInfo(value.op);
   const bool isLong =
       value.op == ir::Op::Power || (value.op == ir::Op::Random && !drawsNumber(value));
-  const bool isApproximated = (info.types == ir::Types::Float && info.ulp >= 1) ||
-                              (value.op == ir::Op::Mod && isFloating(value.type));
-  return isLong ? 2 : isApproximated ? 1 : 0;
+  const bool isFmod = value.op == ir::Op::Mod && isFloating(value.type);
+  return isLong ? 2 : isFmod || ir::isApproximated(info) ? 1 : 0;
 }
 
 // Values that take longer to compute again along a row than to write and read.

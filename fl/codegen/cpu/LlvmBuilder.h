@@ -67,6 +67,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V integer(V like, int64_t number);
   bool isDouble(V x) const { return x.type == dtype::f64; }
   bool isFloat(V x) const { return isFloating(x.type); }
+  bool isShort() const { return isShort_; }
   bool isSigned(V x) const { return fl::isSigned(x.type); }
   int width(V x) const { return static_cast<int>(getTypeSize(x.type)) * 8; }
 
@@ -162,6 +163,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   llvm::IRBuilder<>& builder_;
   const bool hasAvx512_;
   bool inRareCode_ = false;
+  bool isShort_ = false;                                // of the value that is applied
   llvm::DenseMap<llvm::Constant*, llvm::Value*> kept_;  // by constant, loaded where functions begin
 };
 
