@@ -19,9 +19,9 @@
 //   castTo<dtype::t>(x)    op Cast to t, by the rule of its row in Ops.def
 //   rarely(mask, usual, rare)   rare() where the mask holds, else usual(); executors may leave out
 //   the rare part where they see that no element needs it
-// and may supply repeat, where a loop costs less than its body many times, and scaled, where there
-// is an instruction for it.
-// The executor hands Where its condition as a mask.
+// and may supply isShort, whether 16-bit floats are made of results (VectorMath.h), repeat, where a
+// loop costs less than its body many times, and scaled, where there is an instruction for it. The
+// executor hands Where its condition as a mask.
 //
 // A builder states kStaticTypes. If true, its values are C++ types of the element's width and it
 // has a constexpr isFloatType<V>(); then only the code of the value's own type is instantiated.
@@ -35,6 +35,8 @@ namespace fl::ir {
 template <class Derived>
 class MeaningBuilder {
  public:
+  static constexpr bool isShort() { return false; }
+
   // state = body(state), `times` times; a state is a std::array of values.
   template <int times, class State, class Body>
   State repeat(State state, Body body) {

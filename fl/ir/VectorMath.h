@@ -28,6 +28,7 @@ namespace detail {
 
 // Facts and polynomials of one float format. Coefficients stand highest power first.
 struct Single {
+  static constexpr bool kIsShort = false;
   static constexpr int kWidth = 32;
   static constexpr int kMantissa = 23;
   static constexpr int kBias = 127;
@@ -70,7 +71,26 @@ struct Single {
                                          -0x1.b3c8bep-14};
 };
 
+// f32 numbers that are rounded to a 16-bit float: what is off by 2^-17 adds a fiftieth of the ulp
+// of one at most (f16; of bf16 much less).
+struct Short : Single {
+  static constexpr bool kIsShort = true;
+  static constexpr double kLn2Hi = 0x1.62e43p-1;  // alone
+  static constexpr double kExp[] = {0x1.522176p-5, 0x1.571f18p-3, 0x1.0006c6p-1};
+  // log(1 + f) / f, sqrt(1/2) <= 1 + f <= sqrt(2)
+  static constexpr double kLog[] = {-0x1.9de28p-4,  0x1.4c3a92p-3, -0x1.614e5p-3,  0x1.978e82p-3,
+                                    -0x1.ff621cp-3, 0x1.5559dap-2, -0x1.00007ap-1, 0x1.fffffep-1};
+  static constexpr double kTanh[] = {-0x1.5e4d76p-5, 0x1.0d1cb2p-3, -0x1.553bc8p-2};
+  static constexpr double kSin[] = {0x1.0b4926p-7, -0x1.5542d6p-3};
+  static constexpr double kCos[] = {-0x1.658de6p-10, 0x1.5548bp-5};
+  static constexpr double kErfSmall[] = {0x1.df8de6p-9, -0x1.a57286p-6, 0x1.ccbb98p-4,
+                                         -0x1.811cfap-2, 0x1.06eb48p-3};
+  static constexpr double kErfLarge[] = {-0x1.04d0dep-5, -0x1.7f8f6cp-1, -0x1.0ba602p0,
+                                         -0x1.7aa8b8p-6};
+};
+
 struct Double {
+  static constexpr bool kIsShort = false;
   static constexpr int kWidth = 64;
   static constexpr int kMantissa = 52;
   static constexpr int kBias = 1023;
@@ -179,7 +199,7 @@ class Formulas {
     const auto reduced = reduceExp(b_.add(clamped, clamped));
     const V power = powerOfTwo(reduced.n);
     const V plusOne = b_.fma(reduced.expm1, power, b_.add(power, real(1)));
-    const V large = b_.sub(real(1), b_.divide(real(2), plusOne));
+    const V large = b_.sub(real(1), twoOver(plusOne));
     return withSign(b_.select(b_.lt(a, real(0.55)), small, large), x);
   }
 
@@ -196,6 +216,9 @@ class Formulas {
 
   V pow(V x, V y) {
     const V a = b_.magnitude(x);
+    if constexpr (Format::kIsShort) {
+      return finishPow(x, y, exp(b_.mul(y, log(a))));
+    }
     const auto log = logInTwoParts(a);
     // y log(a) in two parts, then exp of the sum.
     V product = b_.mul(y, log.high);
@@ -304,7 +327,7 @@ class Formulas {
     const V shifted = b_.fma(x, real(0x1.71547652b82fep+0), real(kMagic));
     const V n = b_.sub(shifted, real(kMagic));
     V r = b_.fma(n, real(-Format::kLn2Hi), x);
-    r = b_.fma(n, real(-Format::kLn2Lo), r);
+    r = Format::kIsShort ? r : b_.fma(n, real(-Format::kLn2Lo), r);
     r = rest ? b_.add(r, *rest) : r;
     const V expm1 = b_.fma(b_.mul(r, r), poly(r, Format::kExp), r);
     const auto bits = plus(b_.bits(shifted), -kMagicBits);
@@ -328,6 +351,9 @@ class Formulas {
 
   // log((1 + f) 2^exponent)
   V logOf(V f, V exponent) {
+    if constexpr (Format::kIsShort) {
+      return b_.fma(exponent, real(Format::kLn2Hi), b_.mul(f, poly(f, Format::kLog)));
+    }
     const V s = b_.divide(f, b_.add(f, real(2)));
     const V square = b_.mul(s, s), halfSquare = b_.mul(b_.mul(f, real(0.5)), f);
     const V series = b_.mul(square, poly(square, Format::kLog));
@@ -377,6 +403,20 @@ class Formulas {
     return {high, b_.fma(x.high, y.low, b_.fma(x.low, y.high, error))};
   }
 
+  // 2 / x for a normal x. The short one divides logarithms, which are close to a float's bits, and
+  // squares the error, 0.05, by two steps of Newton's.
+  V twoOver(V x) {
+    if constexpr (!Format::kIsShort) {
+      return b_.divide(real(2), x);
+    }
+    const auto bits = b_.bits(x);
+    V inverse = b_.fromBits(b_.sub(b_.integer(bits, 0x7ef311bb), bits));
+    for (int step = 0; step < 2; ++step) {
+      inverse = b_.mul(inverse, b_.fma(b_.negate(x), inverse, real(2)));
+    }
+    return b_.add(inverse, inverse);
+  }
+
   // The sign of x for odd y, and the special cases of C's Annex F.
   V finishPow(V x, V y, V result) {
     const V half = b_.mul(y, real(0.5));
@@ -402,7 +442,8 @@ class Formulas {
     V r = x;
     r = b_.fma(n, real(-Format::kHalfPi[0]), r);
     r = b_.fma(n, real(-Format::kHalfPi[1]), r);
-    return {shifted, clamp(b_.fma(n, real(-Format::kHalfPi[2]), r), -0.8, 0.8)};
+    r = Format::kIsShort ? r : b_.fma(n, real(-Format::kHalfPi[2]), r);
+    return {shifted, clamp(r, -0.8, 0.8)};
   }
 
   // The same for |x| >= kHugeAngle, after Payne and Hanek ("Radian reduction for trigonometric
@@ -543,9 +584,12 @@ class Formulas {
 template <class B, class V, class F>
 V withFormulas(B& b, V x, F&& f) {
   if constexpr (B::kStaticTypes) {
-    return f(Formulas<std::conditional_t<sizeof(V) == 8, Double, Single>, B, V>(b, x));
+    using Long = std::conditional_t<sizeof(V) == 8, Double, Single>;
+    return f(Formulas<std::conditional_t<B::isShort(), Short, Long>, B, V>(b, x));
   } else {
-    return b.isDouble(x) ? f(Formulas<Double, B, V>(b, x)) : f(Formulas<Single, B, V>(b, x));
+    return b.isDouble(x) ? f(Formulas<Double, B, V>(b, x))
+           : b.isShort() ? f(Formulas<Short, B, V>(b, x))
+                         : f(Formulas<Single, B, V>(b, x));
   }
 }
 

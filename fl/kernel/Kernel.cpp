@@ -47,6 +47,8 @@ void verifyApply(const Kernel& kernel, const KernelValue& value) {
   for (size_t i = first; i < value.args.size(); ++i) {
     FL_INTERNAL_CHECK(typeOf(kernel, value, i) == type, opName(value.op), " mixes dtypes");
   }
+  FL_INTERNAL_CHECK(!value.isShort || (isApproximated(opInfo(value.op)) && type == dtype::f32),
+                    opName(value.op), " of ", type, " has no short formula");
   const bool boolean = opInfo(value.op).result == Result::Bool;
   FL_INTERNAL_CHECK(value.type == (boolean ? dtype::b8 : type), opName(value.op), " gives ",
                     boolean ? dtype::b8 : type, ", not ", value.type);

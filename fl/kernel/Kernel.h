@@ -91,8 +91,17 @@ struct KernelValue {
   // type, of which it makes a normal one. Gather takes (element, index,
   // bound), all s64; it reads nothing and reports the index unless 0 <= index < bound.
   std::vector<int> args;
+  // Apply: 16-bit floats are made of the result, an f32, for which the short formulas of
+  // fl/ir/VectorMath.h will do.
+  bool isShort = false;
   bool operator==(const KernelValue&) const = default;
 };
+
+// Functions that no instruction computes, which have short formulas.
+constexpr bool isApproximated(const OpInfo& info) {
+  return (info.kind == Kind::Unary || info.kind == Kind::Binary) && info.types == Types::Float &&
+         info.ulp >= 1;
+}
 
 // True if the op Random draws a number here, rather than making a normal one of two.
 inline bool drawsNumber(const KernelValue& value) {

@@ -84,10 +84,12 @@ int KernelBuilder::apply(Op op, dtype result, const std::vector<int>& args) {
   }
   std::vector<int> wide;
   for (int arg : args) wide.push_back(cast(computeType(type(arg)), arg));
-  const int computed = addValue({.form = KernelValue::Form::Apply,
-                                 .op = op,
-                                 .type = computeType(result),
-                                 .args = std::move(wide)});
+  const int computed =
+      addValue({.form = KernelValue::Form::Apply,
+                .op = op,
+                .type = computeType(result),
+                .args = std::move(wide),
+                .isShort = computeType(result) != result && isApproximated(opInfo(op))});
   const int value = cast(result, computed);
   // An op without error makes of 16-bit numbers one of those: rounding it changes nothing.
   if (value != computed && opInfo(op).ulp == 0) {

@@ -64,7 +64,7 @@ std::string printValue(const KernelValue& value, size_t index) {
       text += "gather " + std::to_string(value.index) + " " + valueList(value.args);
       break;
     case KernelValue::Form::Apply:
-      text += opName(value.op) + (" " + valueList(value.args));
+      text += opName(value.op) + (" " + valueList(value.args)) + (value.isShort ? " short" : "");
   }
   return text + " : " + dtypeToString(value.type) + "\n";
 }
@@ -129,6 +129,7 @@ KernelValue parseValue(Lexer& lexer) {
       lexer.failAt(position, "\"" + what + "\" is no op");
     }
     value.args = takeValues(lexer);
+    value.isShort = lexer.accept("short");
   }
   lexer.expect(":");
   value.type = lexer.takeDtype();

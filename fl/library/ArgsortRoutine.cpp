@@ -24,30 +24,33 @@ const auto kInfinity = std::bit_cast<BitsOf<T>>(T(std::numeric_limits<float>::in
 
 // Unsigned numbers in the order of the elements.
 template <typename T>
-auto orderedKey(T x) {
-  using Key = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+BitsOf<T> orderedKey(T x) {
+  using Key = BitsOf<T>;
+  constexpr Key kSign = Key{1} << (8 * sizeof(Key) - 1);
   if constexpr (std::is_integral_v<T>) {
-    constexpr Key kSign = std::is_signed_v<T> ? Key{1} << (8 * sizeof(Key) - 1) : 0;
-    return static_cast<Key>(x) ^ kSign;
+    return static_cast<Key>(static_cast<Key>(x) ^ (std::is_signed_v<T> ? kSign : 0));
   } else {
-    // Floats: -0 is 0, NaN come last.
-    using Bits = BitsOf<T>;
-    constexpr Bits kSign = Bits{1} << (8 * sizeof(T) - 1);
-    const Bits bits = std::bit_cast<Bits>(x);
-    const Bits magnitude = bits & static_cast<Bits>(~kSign);
-    const Bits key = bits == magnitude ? bits | kSign : static_cast<Bits>(kSign - magnitude);
-    return Key{magnitude > kInfinity<T> ? std::numeric_limits<Bits>::max() : key};
+    // Floats: -0 is 0, NaN come last. Signs are in no order: there is no branch on them.
+    const Key bits = std::bit_cast<Key>(x);
+    const Key magnitude = bits & static_cast<Key>(~kSign);
+    const Key flip = static_cast<Key>(-(bits >> (8 * sizeof(Key) - 1)));
+    const Key key = static_cast<Key>(kSign + (magnitude ^ flip) - flip);
+    return magnitude > kInfinity<T> ? std::numeric_limits<Key>::max() : key;
   }
 }
 
 // The key above, the index below.
+uint32_t join(uint16_t key, uint64_t index) {
+  return uint32_t{key} << 16 | static_cast<uint32_t>(index);
+}
 uint64_t join(uint32_t key, uint64_t index) { return uint64_t{key} << 32 | index; }
 hwy::uint128_t join(uint64_t key, uint64_t index) { return {.lo = index, .hi = key}; }
+int64_t indexOf(uint32_t joined) { return joined & std::numeric_limits<uint16_t>::max(); }
 int64_t indexOf(uint64_t joined) { return joined & std::numeric_limits<uint32_t>::max(); }
 int64_t indexOf(hwy::uint128_t joined) { return static_cast<int64_t>(joined.lo); }
 
 struct Before {
-  bool operator()(uint64_t x, uint64_t y) const { return x < y; }
+  bool operator()(auto x, auto y) const { return x < y; }
   bool operator()(const hwy::uint128_t& x, const hwy::uint128_t& y) const {
     return x.hi != y.hi ? x.hi < y.hi : x.lo < y.lo;
   }
@@ -68,9 +71,12 @@ class ArgsortRoutine : public LibraryFunction {
       using T = typename decltype(tag)::type;
       const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(shape_.length, 1));
       using Key = decltype(orderedKey(T()));
-      const bool isShort = shape_.length <= int64_t{std::numeric_limits<uint32_t>::max()};
-      const auto sort =
-          isShort ? &ArgsortRoutine::sortLines<T, Key> : &ArgsortRoutine::sortLines<T, uint64_t>;
+      using WideKey = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+      const auto sort = shape_.length <= int64_t{std::numeric_limits<uint16_t>::max()}
+                            ? &ArgsortRoutine::sortLines<T, Key>
+                        : shape_.length <= int64_t{std::numeric_limits<uint32_t>::max()}
+                            ? &ArgsortRoutine::sortLines<T, WideKey>
+                            : &ArgsortRoutine::sortLines<T, uint64_t>;
       pool.parallelFor(shape_.inner * shape_.outer, grain, [&](int64_t begin, int64_t end) {
         (this->*sort)(static_cast<const T*>(operands[0]), static_cast<int64_t*>(result), begin,
                       end);
@@ -110,16 +116,23 @@ class ArgsortRoutine : public LibraryFunction {
   // The elements of a line that may be among its first `count_`, in any order.
   template <typename T, typename Key, typename Joined>
   void gather(const T* from, std::vector<Joined>* line) const {
+    const auto joined = [&](int64_t j) { return join(Key{orderedKey(from[j * shape_.inner])}, j); };
+    const size_t most = 2 * count_ + kShort;
+    if (count_ == 0 || kFewOf * count_ >= shape_.length) {
+      line->resize(shape_.length);
+      for (int64_t j = 0; j < shape_.length; ++j) {
+        (*line)[j] = joined(j);
+      }
+      return;
+    }
     line->clear();
-    const bool few = count_ > 0 && kFewOf * count_ < shape_.length;
-    const size_t most = few ? 2 * count_ + kShort : shape_.length + 1;
     std::optional<Joined> last;  // of the first ones among those seen
     for (int64_t j = 0; j < shape_.length; ++j) {
-      const Joined joined = join(Key{orderedKey(from[j * shape_.inner])}, j);
-      if (last && !Before()(joined, *last)) {
+      const Joined next = joined(j);
+      if (last && !Before()(next, *last)) {
         continue;
       }
-      line->push_back(joined);
+      line->push_back(next);
       if (line->size() == most) {
         std::ranges::nth_element(*line, line->begin() + (count_ - 1), Before());
         line->resize(count_);

@@ -114,10 +114,10 @@ class CumsumRoutine : public LibraryFunction {
       }
       std::copy_n(last, count, totals);
     } else {
-      alignas(64) T sums[kLongPiece];
+      Elements<T, kLongPiece> sums;
       for (int64_t row = 0; row < rows; ++row, in += shape_.inner, out += shape_.inner) {
-        math_.sum(sums, in, totals, count);
-        host::copyRun(out, sums, count * sizeof(T), streams);
+        math_.sum(sums.data(), in, totals, count);
+        host::copyRun(out, sums.data(), count * sizeof(T), streams);
       }
     }
   }

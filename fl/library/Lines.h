@@ -43,6 +43,13 @@ T sumOf(T x, T y) {
   }
 }
 
+// Memory of `count` elements of type T, which are not initialised: bfloat16 would be, by 0.
+template <typename T, int64_t count>
+struct Elements {
+  T* data() { return reinterpret_cast<T*>(bytes); }
+  alignas(64) char bytes[count * sizeof(T)];
+};
+
 // The type in which elements of type T are summed.
 template <typename T>
 using SumType = std::conditional_t<std::is_arithmetic_v<T>, T, float>;

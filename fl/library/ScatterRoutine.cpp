@@ -170,12 +170,12 @@ class ScatterRoutine : public LibraryFunction {
     }
     for (int64_t k = 0; k < inner; k += kMostWidth) {
       const int64_t count = std::min(kMostWidth, inner - k);
-      alignas(64) T sums[kMostWidth];
+      Elements<T, kMostWidth> sums;
       const T* sum = x + k;
-      for (int64_t i = first; i < last; ++i, sum = sums) {
-        math_.add(sums, sum, y + inner * lists.order[i] + k, count);
+      for (int64_t i = first; i < last; ++i, sum = sums.data()) {
+        math_.add(sums.data(), sum, y + inner * lists.order[i] + k, count);
       }
-      host::copyRun(out + k, sums, count * sizeof(T), streams);
+      host::copyRun(out + k, sums.data(), count * sizeof(T), streams);
     }
   }
 

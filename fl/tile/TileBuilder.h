@@ -91,9 +91,11 @@ To convert(V x) {
 // no element needs it, which a loop that only notes has found.
 enum class Rare { Compute, LeaveOut, Note };
 
-class Builder : public ir::MeaningBuilder<Builder> {
+template <bool isShortly>
+class BuilderOf : public ir::MeaningBuilder<BuilderOf<isShortly>> {
  public:
-  explicit Builder(Rare rare = Rare::Compute) : rare(rare) {}
+  explicit BuilderOf(Rare rare = Rare::Compute) : rare(rare) {}
+  static constexpr bool isShort() { return isShortly; }
   const Rare rare;
   int anyRare = 0;  // of the elements noted
 
@@ -246,5 +248,6 @@ class Builder : public ir::MeaningBuilder<Builder> {
     }
   }
 };
+using Builder = BuilderOf<false>;
 
 }  // namespace fl::tile::FL_TILE_VARIANT

@@ -41,14 +41,15 @@ struct Row;
 template <dtype type>
 using Compute = typename ComputeType<type>::type;
 
+constexpr bool isHalf(dtype type) { return type == dtype::f16 || type == dtype::bf16; }
 constexpr int64_t wholeGroups(int64_t count) { return count & ~(kTileGroup - 1); }
 
 // ---- elementwise ops ----
 
 // True if an element needs the rare part of the op's meaning; false at once for ops without one.
-template <Op op, class T>
+template <Op op, class B, class T>
 FL_TILE_FUNCTION bool needsRare(const T* x, const T* y, int64_t count) {
-  Builder b(Rare::Note);
+  B b(Rare::Note);
   FL_TILE_LOOP
   for (int64_t i = 0; i < count; ++i) {
     Meaning<op>::apply(b, x[i], y[i], y[i]);
@@ -56,9 +57,9 @@ FL_TILE_FUNCTION bool needsRare(const T* x, const T* y, int64_t count) {
   return b.anyRare != 0;
 }
 
-template <Op op, Rare rare, class R, class T>
+template <Op op, class B, Rare rare, class R, class T>
 FL_TILE_FUNCTION void applyToPairs(R* out, const T* x, const T* y, int64_t count) {
-  Builder b(rare);
+  B b(rare);
   FL_TILE_LOOP
   for (int64_t i = 0; i < count; ++i) {
     out[i] = R(Meaning<op>::apply(b, x[i], y[i], y[i]));
@@ -69,13 +70,14 @@ template <Op op, dtype type>
 FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void* z, int64_t count) {
   using T = Compute<type>;
   using R = std::conditional_t<Row<op>::info.result == Result::Bool, char, T>;
+  using B = BuilderOf<isHalf(type)>;
   constexpr Kind kKind = Row<op>::info.kind;
   R* const to = static_cast<R*>(out);
-  Builder b;
   count = wholeGroups(count);
   if constexpr (kKind == Kind::Select) {
     const char* const mask = static_cast<const char*>(x);
     const T *const first = static_cast<const T*>(y), *const second = static_cast<const T*>(z);
+    Builder b;
     FL_TILE_LOOP
     for (int64_t i = 0; i < count; ++i) {
       to[i] = R(Meaning<op>::apply(b, mask[i] != 0, first[i], second[i]));
@@ -83,10 +85,10 @@ FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void*
   } else {
     const T* const first = static_cast<const T*>(x);
     const T* const second = kKind == Kind::Unary ? first : static_cast<const T*>(y);
-    if (needsRare<op>(first, second, count)) {
-      applyToPairs<op, Rare::Compute>(to, first, second, count);
+    if (needsRare<op, B>(first, second, count)) {
+      applyToPairs<op, B, Rare::Compute>(to, first, second, count);
     } else {
-      applyToPairs<op, Rare::LeaveOut>(to, first, second, count);
+      applyToPairs<op, B, Rare::LeaveOut>(to, first, second, count);
     }
   }
 }
@@ -168,12 +170,10 @@ FL_TILE_FUNCTION void normal(void* out, const void* x, const void* y, const void
 
 // ---- casts ----
 
-// How a dtype lies in memory. f16 is decoded and encoded in groups, by instructions of F16C.
+// How a dtype lies in memory. 16-bit floats are decoded and encoded in groups.
 template <dtype type>
 struct Stored {
   using Type = Compute<type>;
-  static Type decode(Type x) { return x; }
-  static Type encode(Type x) { return x; }
 };
 template <>
 struct Stored<dtype::f16> {
@@ -182,92 +182,118 @@ struct Stored<dtype::f16> {
 template <>
 struct Stored<dtype::bf16> {
   using Type = uint16_t;
-  static float decode(uint16_t x) { return __builtin_bit_cast(float, uint32_t{x} << 16); }
-  static uint16_t encode(float x) {
-    const uint32_t word = __builtin_bit_cast(uint32_t, x);
-    const uint32_t rounded = (word + 0x7fff + ((word >> 16) & 1)) >> 16;
-    return static_cast<uint16_t>(x != x ? (word >> 16) | 0x40 : rounded);
-  }
 };
 
 template <dtype from, dtype to>
 FL_TILE_FUNCTION void castGroups(void* out, const void* x, int64_t count) {
-  const auto* const source = static_cast<const typename Stored<from>::Type*>(x);
-  auto* const target = static_cast<typename Stored<to>::Type*>(out);
+  const auto* const source = static_cast<const Compute<from>*>(x);
+  auto* const target = static_cast<Compute<to>*>(out);
   FL_TILE_LOOP
   for (int64_t i = 0; i < count; ++i) {
-    const auto value = Stored<from>::decode(source[i]);
     if constexpr (to == dtype::b8) {
-      target[i] = static_cast<char>(value != 0);
+      target[i] = static_cast<char>(source[i] != 0);
     } else {
-      target[i] = Stored<to>::encode(convert<Compute<to>>(value));
+      target[i] = convert<Compute<to>>(source[i]);
     }
   }
 }
 
-// A vector of f16.
+// A vector of 16-bit floats and what it is as f32.
 #ifdef __AVX512F__
 constexpr int64_t kHalves = 16;
-using Floats = __m512;
 constexpr __mmask16 kAll = 0xffff;  // GCC takes what is not masked for uninitialised
-Floats loadHalves(const uint16_t* x) {
-  return _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
-}
-void storeHalves(uint16_t* out, Floats x) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
-                      _mm512_maskz_cvtps_ph(kAll, x, _MM_FROUND_TO_NEAREST_INT));
-}
-Floats loadFloats(const float* x) { return _mm512_loadu_ps(x); }
-void storeFloats(float* out, Floats x) { _mm512_storeu_ps(out, x); }
 #else
 constexpr int64_t kHalves = 8;
-using Floats = __m256;
-Floats loadHalves(const uint16_t* x) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
-}
-void storeHalves(uint16_t* out, Floats x) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-}
-Floats loadFloats(const float* x) { return _mm256_loadu_ps(x); }
-void storeFloats(float* out, Floats x) { _mm256_storeu_ps(out, x); }
 #endif
+using Halves = uint16_t __attribute__((vector_size(2 * kHalves)));
+using Words = uint32_t __attribute__((vector_size(4 * kHalves)));
+using Floats = float __attribute__((vector_size(4 * kHalves)));
 
+template <class Vector>
+Vector load(const void* from) {
+  Vector vector;
+  __builtin_memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+template <class Vector>
+void store(void* to, Vector vector) {
+  __builtin_memcpy(to, &vector, sizeof(vector));
+}
+
+// The upper half of each word is x as bf16: rounded to nearest even, NaN made quiet.
+Words roundToBfloat16(Floats x) {
+  const Words word = Words(x), rounded = word + 0x7fff + ((word >> 16) & 1);
+  return x != x ? word | 0x400000 : rounded;
+}
+
+// GCC would widen and narrow words in two parts.
+template <dtype type>
+Floats loadHalves(const uint16_t* x) {
+  const auto halves = load<Halves>(x);
+#ifdef __AVX512F__
+  if constexpr (type == dtype::f16) {
+    return _mm512_maskz_cvtph_ps(kAll, __m256i(halves));
+  }
+  return Floats(Words(_mm512_maskz_cvtepu16_epi32(kAll, __m256i(halves))) << 16);
+#else
+  if constexpr (type == dtype::f16) {
+    return _mm256_cvtph_ps(__m128i(halves));
+  }
+  return Floats(Words(_mm256_cvtepu16_epi32(__m128i(halves))) << 16);
+#endif
+}
+template <dtype type>
+void storeHalves(uint16_t* out, Floats x) {
+#ifdef __AVX512F__
+  if constexpr (type == dtype::f16) {
+    return store(out, _mm512_maskz_cvtps_ph(kAll, x, _MM_FROUND_TO_NEAREST_INT));
+  }
+  return store(out, _mm512_maskz_cvtepi32_epi16(kAll, __m512i(roundToBfloat16(x) >> 16)));
+#else
+  if constexpr (type == dtype::f16) {
+    return store(out, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  }
+  return store(out, __builtin_convertvector(roundToBfloat16(x) >> 16, Halves));
+#endif
+}
+
+template <dtype type>
 void decodeHalves(float* out, const uint16_t* x, int64_t count) {
   for (int64_t i = 0; i < count; i += kHalves) {
-    storeFloats(out + i, loadHalves(x + i));
+    store(out + i, loadHalves<type>(x + i));
   }
 }
+template <dtype type>
 void encodeHalves(uint16_t* out, const float* x, int64_t count) {
   for (int64_t i = 0; i < count; i += kHalves) {
-    storeHalves(out + i, loadFloats(x + i));
+    storeHalves<type>(out + i, load<Floats>(x + i));
   }
 }
 
 template <dtype from, dtype to>
 FL_TILE_FUNCTION void cast(void* out, const void* x, const void*, const void*, int64_t count) {
-  constexpr bool kFromHalf = from == dtype::f16, kToHalf = to == dtype::f16;
   const auto* const source = static_cast<const typename Stored<from>::Type*>(x);
   auto* const target = static_cast<typename Stored<to>::Type*>(out);
   count = wholeGroups(count);
-  if constexpr (!kFromHalf && !kToHalf) {
+  if constexpr (!isHalf(from) && !isHalf(to)) {
     castGroups<from, to>(out, x, count);
-  } else if constexpr (kFromHalf && to == dtype::f32) {
-    decodeHalves(target, source, count);
-  } else if constexpr (from == dtype::f32 && kToHalf) {
-    encodeHalves(target, source, count);
+  } else if constexpr (isHalf(from) && to == dtype::f32) {
+    decodeHalves<from>(target, source, count);
+  } else if constexpr (from == dtype::f32 && isHalf(to)) {
+    encodeHalves<to>(target, source, count);
   } else {
-    constexpr dtype kFrom = kFromHalf ? dtype::f32 : from, kTo = kToHalf ? dtype::f32 : to;
+    constexpr dtype kFrom = isHalf(from) ? dtype::f32 : from, kTo = isHalf(to) ? dtype::f32 : to;
     for (int64_t i = 0; i < count; i += kTileGroup) {
       float decoded[kTileGroup], encoded[kTileGroup];
       const void* values = source + i;
-      if constexpr (kFromHalf) {
-        decodeHalves(decoded, source + i, kTileGroup);
+      if constexpr (isHalf(from)) {
+        decodeHalves<from>(decoded, source + i, kTileGroup);
         values = decoded;
       }
-      castGroups<kFrom, kTo>(kToHalf ? static_cast<void*>(encoded) : target + i, values,
+      castGroups<kFrom, kTo>(isHalf(to) ? static_cast<void*>(encoded) : target + i, values,
                              kTileGroup);
-      if constexpr (kToHalf) {
-        encodeHalves(target + i, encoded, kTileGroup);
+      if constexpr (isHalf(to)) {
+        encodeHalves<to>(target + i, encoded, kTileGroup);
       }
     }
   }
@@ -282,15 +308,18 @@ FL_TILE_FUNCTION void addRounded(void* out, const void* x, const void* y, const 
                                                                  static_cast<const uint16_t*>(y);
   auto* const to = static_cast<uint16_t*>(out);
   count = wholeGroups(count);
-  if constexpr (type == dtype::f16) {
-    for (int64_t i = 0; i < count; i += kHalves) {
-      storeHalves(to + i, loadHalves(first + i) + loadHalves(second + i));
+  if constexpr (type == dtype::bf16) {
+    // The upper and the lower halves of words are added apart: nothing is shuffled.
+    constexpr uint32_t kUpper = 0xffff0000;
+    for (int64_t i = 0; i < count; i += 2 * kHalves) {
+      const auto a = load<Words>(first + i), b = load<Words>(second + i);
+      const Words lower = roundToBfloat16(Floats(a << 16) + Floats(b << 16));
+      const Words upper = roundToBfloat16(Floats(a & kUpper) + Floats(b & kUpper));
+      store(to + i, (lower >> 16) | (upper & kUpper));
     }
   } else {
-    FL_TILE_LOOP
-    for (int64_t i = 0; i < count; ++i) {
-      to[i] =
-          Stored<type>::encode(Stored<type>::decode(first[i]) + Stored<type>::decode(second[i]));
+    for (int64_t i = 0; i < count; i += kHalves) {
+      storeHalves<type>(to + i, loadHalves<type>(first + i) + loadHalves<type>(second + i));
     }
   }
 }
@@ -300,18 +329,10 @@ FL_TILE_FUNCTION void sum(void* out, const void* x, float* totals, int64_t count
   const auto* const values = static_cast<const uint16_t*>(x);
   auto* const to = static_cast<uint16_t*>(out);
   count = wholeGroups(count);
-  if constexpr (type == dtype::f16) {
-    for (int64_t i = 0; i < count; i += kHalves) {
-      const Floats total = loadFloats(totals + i) + loadHalves(values + i);
-      storeFloats(totals + i, total);
-      storeHalves(to + i, total);
-    }
-  } else {
-    FL_TILE_LOOP
-    for (int64_t i = 0; i < count; ++i) {
-      totals[i] += Stored<type>::decode(values[i]);
-      to[i] = Stored<type>::encode(totals[i]);
-    }
+  for (int64_t i = 0; i < count; i += kHalves) {
+    const Floats total = load<Floats>(totals + i) + loadHalves<type>(values + i);
+    store(totals + i, total);
+    storeHalves<type>(to + i, total);
   }
 }
 
@@ -445,6 +466,9 @@ constexpr void fill(TileOps& table) {
     if constexpr (kAllowed) {
       table.apply[kIndex][kType] = apply<op, type>;
     }
+  }
+  if constexpr (type == dtype::f32 && ir::isApproximated(kInfo)) {
+    table.apply[kIndex][static_cast<int>(dtype::f16)] = apply<op, dtype::f16>;
   }
   if constexpr (kInfo.kind == Kind::Reduce) {
     table.reductions[kIndex][kType] = {accumulate<op, type>, finish<op, type>, reduceRows<op, type>,

@@ -47,7 +47,7 @@ using SumFunction = void (*)(void* out, const void* x, float* totals, int64_t co
 // Null where the op has no meaning for the dtype.
 struct TileOps {
   // By the type of the operands (Where: of y). A reduction's entry combines two values. Of 16-bit
-  // floats there are Add and Where.
+  // floats there are Add and Where, and the short formulas, of f32, stand at f16.
   TileFunction apply[ir::kOpCount][kDtypeCount];
   TileFunction uniform[kDtypeCount];            // of a seed, an offset and an index
   TileFunction normal[kDtypeCount];             // of two uniform numbers

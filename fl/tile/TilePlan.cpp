@@ -48,7 +48,8 @@ TileFunction findFunction(const Kernel& kernel, const KernelValue& value, const 
     function = (drawsNumber(value) ? ops.uniform : ops.normal)[static_cast<int>(value.type)];
   } else {
     const int typed = opKind(value.op) == ir::Kind::Select ? 1 : 0;
-    function = ops.apply[static_cast<int>(value.op)][typeOf(typed)];
+    const int type = value.isShort ? static_cast<int>(dtype::f16) : typeOf(typed);
+    function = ops.apply[static_cast<int>(value.op)][type];
   }
   FL_INTERNAL_CHECK(function, opName(value.op), " has no tile function for ", value.type);
   return function;

@@ -27,10 +27,6 @@ bool appliesTo(const ir::OpInfo& info, dtype type) {
   return info.types == ir::Types::All || !isFloating(type);
 }
 
-bool isApproximated(const ir::OpInfo& info) {
-  return info.types == ir::Types::Float && info.ulp >= 1;
-}
-
 // A map that applies `op` to whole vectors of `type`.
 ir::Kernel elementwise(const ir::OpInfo& info, dtype type) {
   KernelMaker maker(1);
@@ -68,12 +64,12 @@ void checkOp(const ir::OpInfo& info, dtype type, const ir::Target& target) {
   SCOPED_TRACE(std::string(info.name) + " " + dtypeToString(type) + " " +
                std::to_string(target.vectorBits));
   std::mt19937_64 random(7);
-  LaunchOptions options{.special = !isApproximated(info), .low = info.lo, .high = info.hi};
+  LaunchOptions options{.special = !ir::isApproximated(info), .low = info.lo, .high = info.hi};
   const KernelLaunch expected(elementwise(info, type), {1000}, random, options);
   const KernelLaunch actual(expected);
   runReference(expected);
   run(*compile(expected.kernel(), target), actual);
-  if (isApproximated(info)) {
+  if (ir::isApproximated(info)) {
     EXPECT_LE(worstUlps(actual, expected, type), info.ulp + 0.5);
   } else {
     EXPECT_EQ(actual.difference(expected), "");

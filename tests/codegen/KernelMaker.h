@@ -31,10 +31,14 @@ class KernelMaker {
                 .type = type,
                 .index = static_cast<int>(kernel_.scalars.size()) - 1});
   }
-  int apply(ir::Op op, std::vector<int> args) {
+  int apply(ir::Op op, std::vector<int> args, bool isShort = false) {
     const bool boolean = ir::opInfo(op).result == ir::Result::Bool;
     const dtype type = boolean ? dtype::b8 : kernel_.values[args.back()].type;
-    return add({.form = ir::KernelValue::Form::Apply, .op = op, .type = type, .args = args});
+    return add({.form = ir::KernelValue::Form::Apply,
+                .op = op,
+                .type = type,
+                .args = args,
+                .isShort = isShort});
   }
   int cast(int value, dtype type) {
     return add(

@@ -109,7 +109,8 @@ class Drawing {
       args.push_back(as(drawValue(~0u), condition ? dtype::b8 : type));
       varies |= varies_[args.back()];
     }
-    add(maker_.apply(info->op, args), varies);
+    const bool isShort = type == dtype::f32 && ir::isApproximated(*info) && below(2) == 0;
+    add(maker_.apply(info->op, args, isShort), varies);
     if (below(4) == 0) as(static_cast<int>(varies_.size()) - 1, drawAnyType());
   }
 

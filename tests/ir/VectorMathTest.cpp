@@ -150,6 +150,91 @@ TEST(VectorMathTest, SinesOfLargeDoubles) {
   expectAccurate<double, long double>(kFunctions[4], std::cos, 1.7, wide);
 }
 
+// What the short formulas, which stand at f16, make of f32 numbers.
+std::vector<float> applyShort(TileVariant variant, Op op, const std::vector<float>& x,
+                              const std::vector<float>& y = {}) {
+  std::vector<float> result(x.size());
+  tile::tileOps(variant).apply[static_cast<int>(op)][static_cast<int>(dtype::f16)](
+      result.data(), x.data(), y.data(), nullptr, static_cast<int64_t>(x.size()));
+  return result;
+}
+
+template <class Half>
+std::vector<float> allHalves() {
+  std::vector<float> all;
+  for (uint32_t bits = 0; bits <= std::numeric_limits<uint16_t>::max(); ++bits) {
+    all.push_back(static_cast<float>(std::bit_cast<Half>(static_cast<uint16_t>(bits))));
+  }
+  return all;
+}
+
+// |got - want| in ulps of a Half, which has `digits`; infinite if only one is NaN, infinity or 0.
+template <class Half>
+double halfUlps(float got, double want) {
+  constexpr bool kBrain = std::is_same_v<Half, bfloat16>;
+  const float rounded = static_cast<float>(want);
+  if (!std::isfinite(rounded) || rounded == 0 || !std::isfinite(got)) {
+    return same(got, rounded) ? 0 : kInfinity;
+  }
+  int exponent;
+  std::frexp(want, &exponent);
+  const int least = std::max(exponent, kBrain ? -125 : -13);
+  return std::fabs(got - want) / std::ldexp(1, least - (kBrain ? 8 : 11));
+}
+
+// Rounding adds a half.
+template <class Half>
+void expectShortFormulas(double bound) {
+  const std::vector<float> x = allHalves<Half>();
+  double worst = 0;
+  for (const Function& function : kFunctions) {
+    std::vector<float> first;
+    for (TileVariant variant : testing::tileVariants()) {
+      const std::vector<float> got = applyShort(variant, function.op, x);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double error = halfUlps<Half>(got[i], function.reference(double{x[i]}));
+        ASSERT_LE(error, bound) << opName(function.op) << "(" << x[i] << ") = " << got[i];
+        worst = std::max(worst, error);
+        ASSERT_TRUE(first.empty() || same(got[i], first[i])) << opName(function.op) << x[i];
+      }
+      first = got;
+    }
+  }
+  EXPECT_GE(worst, bound / 3);
+}
+
+TEST(VectorMathTest, ShortFormulasAreExactToSixteenBits) {
+  expectShortFormulas<half>(0.012);
+  expectShortFormulas<bfloat16>(0.0015);
+}
+
+TEST(VectorMathTest, ShortPower) {
+  std::mt19937_64 random(9);
+  const std::vector<float> all = allHalves<half>();
+  std::vector<float> x, y;
+  for (int i = 0; i < 1 << 18; ++i) {
+    x.push_back(all[random() % all.size()]);
+    y.push_back(all[random() % all.size()]);
+  }
+  for (TileVariant variant : testing::tileVariants()) {
+    const std::vector<float> got = applyShort(variant, Op::Power, x, y);
+    double worst = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double want = std::pow(double{x[i]}, double{y[i]});
+      // What no f16 holds is only held to be as large or as small.
+      const double magnitude = std::fabs(want);
+      if (magnitude > 65504 || (magnitude < 0x1p-25 && magnitude > 0)) {
+        ASSERT_EQ(magnitude > 1, std::fabs(got[i]) > 1) << x[i] << ", " << y[i];
+        continue;
+      }
+      const double error = halfUlps<half>(got[i], want);
+      ASSERT_LE(error, 0.015) << "power(" << x[i] << ", " << y[i] << ") = " << got[i];
+      worst = std::max(worst, error);
+    }
+    EXPECT_GE(worst, 0.005);
+  }
+}
+
 template <class T>
 void expectSpecialValues(TileVariant variant) {
   constexpr T kTiny = std::numeric_limits<T>::denorm_min();

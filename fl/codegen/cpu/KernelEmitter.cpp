@@ -22,7 +22,7 @@ std::vector<int> keptAxesAbove0(const ir::Kernel& kernel) {
 KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
                              bool findsNan, llvm::Function* function)
     : kernel_(kernel),
-      plan_(planKernel(kernel, target, stores)),
+      plan_(planKernel(kernel, target, stores, findsNan)),
       walkedAxes_(keptAxesAbove0(kernel)),
       builder_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       math_(builder_, target.vectorBits == 512),

@@ -108,6 +108,8 @@ class KernelEmitter {
   // one read from the caches what the first has left there. What one of them asks for again costs
   // little; what is asked for in one alone comes too fast for the memory.
   void fetchNextRow(int stage, llvm::Value* index);
+  // Puts back in order what are every second element.
+  void inOrder(llvm::Value*& even, llvm::Value*& odd);
   Values sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);
   Values sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end, const Values& pairs);
   Values sweepTail(int stage, llvm::Value* begin, llvm::Value* end, const Values& tails);

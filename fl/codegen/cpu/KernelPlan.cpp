@@ -98,9 +98,8 @@ int cost(const KernelValue& value) {
   const ir::OpInfo& info = ir::opInfo(value.op);
   const bool isLong =
       value.op == ir::Op::Power || (value.op == ir::Op::Random && !drawsNumber(value));
-  const bool isApproximated = (info.types == ir::Types::Float && info.ulp >= 1) ||
-                              (value.op == ir::Op::Mod && isFloating(value.type));
-  return isLong ? 2 : isApproximated ? 1 : 0;
+  const bool isFmod = value.op == ir::Op::Mod && isFloating(value.type);
+  return isLong ? 2 : isFmod || ir::isApproximated(info) ? 1 : 0;
 }
 
 // Values that take longer to compute again along a row than to write and read.
@@ -199,6 +198,24 @@ int chooseUnroll(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
   return kernel.columns() && isShort ? 4 : 2;
 }
 
+// A sweep may take the elements of two vectors in any order if all of them come from pairs of bf16
+// and none is stored.
+bool takesEverySecond(const Kernel& kernel, const KernelPlan& plan, int stage) {
+  const auto isPair = [&](int number) {
+    const KernelValue& value = kernel.values[number];
+    if (!plan.isVector(number)) return true;
+    if (value.form != KernelValue::Form::Load) {
+      return value.form == KernelValue::Form::Apply && value.op != ir::Op::Random;
+    }
+    const ir::KernelOperand& operand = kernel.operands[value.index];
+    return operand.type == dtype::bf16 && operand.strides[0] == ir::Stride::One;
+  };
+  return kernel.rows() && kernel.stages[stage].sweep && kernel.stages[stage].stores.empty() &&
+         plan.loadsPairs && plan.unroll == 2 && plan.keptRows.empty() &&
+         std::ranges::all_of(plan.needed[stage], isPair) &&
+         std::ranges::any_of(plan.needed[stage], [&](int value) { return plan.isVector(value); });
+}
+
 // Pages of memory are read whole, as far as the sums stay in the cache of level 1.
 void planColumns(const Kernel& kernel, KernelPlan* plan) {
   constexpr int64_t kPageBytes = 1 << 12, kSumBytes = 1 << 15, kBytesEach = 2 * sizeof(double);
@@ -246,7 +263,8 @@ bool roundsBfloat16(const ir::Target& target) {
   return target.features.find("+avx512bf16") != std::string::npos;
 }
 
-KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores stores) {
+KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores stores,
+                      bool findsNan) {
   KernelPlan plan;
   plan.varies = variedAxes(kernel);
   planStages(kernel, target, kernel.reduced == 1 && stores != ir::Stores::Cached, &plan);
@@ -257,6 +275,9 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
   if (stores == ir::Stores::Cached) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
   plan.unroll = chooseUnroll(kernel, plan, target.vectorBits);
   if (kernel.columns()) planColumns(kernel, &plan);
+  for (int stage = 0; stage < static_cast<int>(kernel.stages.size()); ++stage) {
+    plan.everySecond.push_back(!findsNan && takesEverySecond(kernel, plan, stage));
+  }
   plan.nested = kernel.reduced == 0 && kernel.rank > 1 && !plan.tiled;
   constexpr size_t kSmallBody = 12;
   plan.rest = plan.unroll > (plan.nested && kernel.values.size() <= kSmallBody ? 1 : 2);
@@ -270,6 +291,7 @@ KernelPlan planLines(const Kernel& kernel, const KernelPlan& plan) {
   KernelPlan lines = plan;
   lines.needed = {neededBy(kernel, std::move(marked), std::vector<bool>(kernel.values.size()))};
   lines.rounded = {std::vector<int>()};
+  lines.everySecond = {false};
   return lines;
 }
 

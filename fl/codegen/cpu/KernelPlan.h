@@ -36,6 +36,9 @@ struct KernelPlan {
   std::vector<bool> spread;
   // Neighbouring vectors of bf16 are loaded as one (AVX-512).
   bool loadsPairs = false;
+  // Of row kernels, by stage: two vectors of a sweep are every second element of what is loaded
+  // for both, which widens bf16 by one instruction each.
+  std::vector<bool> everySecond;
   // Elements of a vector along axis 0: kLanes, which the trees of reductions are stated for, or
   // what fills a register where all are bytes, whose reductions any tree gives the same result.
   int lanes = ir::kLanes;
@@ -63,7 +66,9 @@ struct KernelPlan {
   bool isVector(int value) const { return varies[value] & 1; }
 };
 
-KernelPlan planKernel(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores);
+// `findsNan`: the code notes at which elements.
+KernelPlan planKernel(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
+                      bool findsNan = false);
 // The plan of computing no more than where `plan`'s gathers of lines begin, as its one stage.
 KernelPlan planLines(const ir::Kernel& kernel, const KernelPlan& plan);
 

@@ -174,6 +174,7 @@ V LlvmBuilder::apply(const ir::KernelValue& value, const std::vector<V>& args) {
   const V x = args[0];
   const V y = args.size() > 1 ? args[1] : x;
   const V z = args.size() > 2 ? args[2] : x;
+  isShort_ = value.isShort;
   if (value.op == ir::Op::Cast) return cast(x, value.type);
   if (drawsNumber(value)) {
     return value.type == dtype::f64   ? ir::vm::philoxNumber<dtype::f64>(*this, x, y, z)

@@ -51,6 +51,8 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   // And the u-th of them.
   V roundToBfloat16(const std::vector<V>& vectors, bool normal);
   V part(V joined, int u);
+  // Every second element from the u-th on: what is joined is widened by an instruction each.
+  V everySecond(V joined, int u);
   // The value of an Apply (fl/kernel/Kernel.h).
   V apply(const ir::KernelValue& value, const std::vector<V>& args);
   // Joined vectors of Random's numbers at `first` and the indices behind it; `first` is a
@@ -65,6 +67,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V integer(V like, int64_t number);
   bool isDouble(V x) const { return x.type == dtype::f64; }
   bool isFloat(V x) const { return isFloating(x.type); }
+  bool isShort() const { return isShort_; }
   bool isSigned(V x) const { return fl::isSigned(x.type); }
   int width(V x) const { return static_cast<int>(getTypeSize(x.type)) * 8; }
 
@@ -160,6 +163,7 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   llvm::IRBuilder<>& builder_;
   const bool hasAvx512_;
   bool inRareCode_ = false;
+  bool isShort_ = false;                                // of the value that is applied
   llvm::DenseMap<llvm::Constant*, llvm::Value*> kept_;  // by constant, loaded where functions begin
 };
 

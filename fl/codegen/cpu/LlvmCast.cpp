@@ -68,8 +68,9 @@ V LlvmBuilder::realToInteger(V x, dtype type) {
   return select(le(end, x), integer(exact, largest), below);
 }
 
-// If x is a part() of two joined vectors, the words of which are put beside zeros: once the halves
-// lie in the lower and the upper words of each 128 bits, that is an instruction for each.
+// If x is a part() or everySecond() of two joined vectors, the words of which are put beside zeros:
+// once the halves lie in the lower and the upper words of each 128 bits, that is an instruction for
+// each.
 llvm::Value* LlvmBuilder::widenPart(llvm::Value* x) {
   constexpr int kWords = 2 * ir::kLanes, kGroup = 4;  // words of 64 bits
   auto* part = llvm::dyn_cast<llvm::ShuffleVectorInst>(x);
@@ -77,6 +78,12 @@ llvm::Value* LlvmBuilder::widenPart(llvm::Value* x) {
   llvm::Value* whole = part->getOperand(0);
   if (llvm::cast<llvm::FixedVectorType>(whole->getType())->getNumElements() != kWords) {
     return nullptr;
+  }
+  if (part->getMaskValue(1) - part->getMaskValue(0) == 2) {
+    auto* words = llvm::FixedVectorType::get(builder_.getInt32Ty(), kWords / 2);
+    llvm::Value* pairs = builder_.CreateBitCast(whole, words);
+    return part->getMaskValue(0) == 0 ? builder_.CreateShl(pairs, 16)
+                                      : builder_.CreateAnd(pairs, uint64_t{0xffff0000});
   }
   const bool upper = part->getMaskValue(0) != 0;
   llvm::Type* groups = llvm::FixedVectorType::get(builder_.getInt64Ty(), kWords / kGroup);
@@ -163,6 +170,12 @@ V LlvmBuilder::join(const std::vector<V>& parts) {
 V LlvmBuilder::part(V joined, int u) {
   llvm::SmallVector<int> lanes(ir::kLanes);
   std::iota(lanes.begin(), lanes.end(), u * ir::kLanes);
+  return {builder_.CreateShuffleVector(joined.value, lanes), joined.type};
+}
+
+V LlvmBuilder::everySecond(V joined, int u) {
+  llvm::SmallVector<int> lanes;
+  for (int i = 0; i < ir::kLanes; ++i) lanes.push_back(2 * i + u);
   return {builder_.CreateShuffleVector(joined.value, lanes), joined.type};
 }
 

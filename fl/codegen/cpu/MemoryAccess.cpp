@@ -90,6 +90,33 @@ LlvmValue MemoryAccess::loadPair(const ElementRow& row, const Lanes& lanes) {
   return {builder_.CreateAlignedLoad(type, address(row, lanes.index), alignOf(row.type)), row.type};
 }
 
+// Where there are gathers, they are of words of 32 bits, each the whole of one in memory: no page
+// ends within it.
+llvm::Value* MemoryAccess::loadEach(llvm::Value* table, llvm::Value* places, dtype type) {
+  const int64_t size = static_cast<int64_t>(getTypeSize(type)), word = 4;
+  llvm::Value* from = builder_.CreateGEP(math_.elementType(type), table, places);
+  if (masksBytes_ && size <= word) {
+    const auto number = [&](int64_t value) {
+      return builder_.CreateVectorSplat(lanes_, builder_.getInt64(value));
+    };
+    llvm::Value* address = builder_.CreatePtrToInt(from, places->getType());
+    llvm::Value* begin = builder_.CreateAnd(address, number(-word));
+    llvm::Type* words = vectorType(dtype::u32);
+    llvm::Value* held = builder_.CreateMaskedGather(
+        words, builder_.CreateIntToPtr(begin, from->getType()), llvm::Align(word));
+    llvm::Value* bits = builder_.CreateShl(builder_.CreateAnd(address, number(word - size)), 3);
+    held = builder_.CreateLShr(held, builder_.CreateTrunc(bits, words));
+    held = builder_.CreateTrunc(held, words->getWithNewBitWidth(8 * size));
+    return builder_.CreateBitCast(held, vectorType(type));
+  }
+  llvm::Value* vector = llvm::PoisonValue::get(vectorType(type));
+  for (int i = 0; i < lanes_; ++i) {
+    llvm::Value* one = loadOne(builder_.CreateExtractElement(from, i), type).value;
+    vector = builder_.CreateInsertElement(vector, one, i);
+  }
+  return vector;
+}
+
 // The strides of a flip and of every second element are found when the code runs.
 LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
   llvm::VectorType* type = vectorType(row.type);

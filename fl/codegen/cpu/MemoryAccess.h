@@ -39,6 +39,8 @@ class MemoryAccess {
   LlvmValue load(const ElementRow& row, const Lanes& lanes);
   // Two vectors' elements from lanes.index on, contiguous and without a mask.
   LlvmValue loadPair(const ElementRow& row, const Lanes& lanes);
+  // The elements of `table` at the places that a vector of i64 gives.
+  llvm::Value* loadEach(llvm::Value* table, llvm::Value* places, dtype type);
   void store(LlvmValue value, const ElementRow& row, const Lanes& lanes);
   // The same through the caches in any case, without stride and mask.
   void keep(LlvmValue value, const ElementRow& row, const Lanes& lanes);
@@ -66,7 +68,7 @@ class MemoryAccess {
   llvm::IRBuilder<>& builder_;
   const bool masksBytes_;
   const int lanes_;
-  const bool streams_;  // whole vectors
+  const bool streams_;             // whole vectors
   llvm::Value* buffer_ = nullptr;  // a vector of any type
 };
 

@@ -101,6 +101,7 @@ void KernelEmitter::sweepRow(int stage) {
     for (size_t r = 0; r < stageReduces.size(); ++r) {
       const Reduce& reduce = stageReduces[r];
       const dtype type = typeOf(reduce);
+      if (plan_.everySecond[stage]) inOrder(lanes[3 * r], lanes[3 * r + 1]);
       const LlvmValue folded = foldLanes(reduce.op, {lanes[3 * r], type}, {lanes[3 * r + 1], type},
                                          {lanes[3 * r + 2], type});
       next.push_back(addToTotal(reduce, current[r], folded.value));
@@ -111,6 +112,17 @@ void KernelEmitter::sweepRow(int stage) {
     const LlvmValue total = {totals[r], totalTypeOf(stageReduces[r])};
     values_.setTotal(stageReduces[r].index, {math_.cast(total, typeOf(stageReduces[r]))});
   }
+}
+
+void KernelEmitter::inOrder(llvm::Value*& even, llvm::Value*& odd) {
+  llvm::SmallVector<int> first, second;
+  for (int i = 0; i < ir::kLanes / 2; ++i) {
+    first.append({i, ir::kLanes + i});
+    second.append({ir::kLanes / 2 + i, ir::kLanes + ir::kLanes / 2 + i});
+  }
+  llvm::Value* whole = builder_.CreateShuffleVector(even, odd, first);
+  odd = builder_.CreateShuffleVector(even, odd, second);
+  even = whole;
 }
 
 Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end,

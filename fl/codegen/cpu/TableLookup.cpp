@@ -47,14 +47,8 @@ LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
     llvm::Value* from = builder_.CreateGEP(held, table, first);
     return builder_.CreateAlignedLoad(vectorType, from, llvm::Align(getTypeSize(type)));
   };
-  const auto each = [&]() -> llvm::Value* {
-    llvm::Value* vector = llvm::PoisonValue::get(vectorType);
-    llvm::Value* good = isIndex ? goodElements(number, args, mask) : elements;
-    for (uint64_t i = 0; i < kLanes; ++i) {
-      llvm::Value* from = builder_.CreateGEP(held, table, builder_.CreateExtractElement(good, i));
-      vector = builder_.CreateInsertElement(vector, memory_.loadOne(from, type).value, i);
-    }
-    return vector;
+  const auto each = [&] {
+    return memory_.loadEach(table, isIndex ? goodElements(number, args, mask) : elements, type);
   };
   return {emitChoice(builder_, isLine, whole, each), type};
 }

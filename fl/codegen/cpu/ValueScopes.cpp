@@ -267,8 +267,10 @@ void ValueScopes::computeVector(int stage, int vector) {
     if (definition.form == Form::Load && loadsPair(definition.index, vector)) {
       const ElementRow row{at_[definition.index], nullptr, definition.type};
       const LlvmValue pair = memory_.loadPair(row, lanes_[vector]);
-      set(kVectors + vector, value, math_.part(pair, 0));
-      set(kVectors + vector + 1, value, math_.part(pair, 1));
+      for (int u = 0; u < 2; ++u) {
+        set(kVectors + vector + u, value,
+            plan_.everySecond[stage] ? math_.everySecond(pair, u) : math_.part(pair, u));
+      }
       continue;
     }
     if (isRandomRun(value)) {

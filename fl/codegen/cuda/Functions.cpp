@@ -44,8 +44,13 @@ std::string Functions::ofApply(const ir::KernelValue& value, const std::vector<d
   if (value.op == Op::Cast) return ofCast(args[0], value.type);
   const bool draws = drawsNumber(value), isNormal = value.op == Op::Random && !draws;
   const dtype type = draws ? value.type : args.back();
-  const std::string name = detail::concat(ir::opName(value.op), isNormal ? "n" : "", "_", type);
+  const std::string name = detail::concat(ir::opName(value.op),
+                                          isNormal        ? "n"
+                                          : value.isShort ? "_short"
+                                                          : "",
+                                          "_", type);
   define(name, value.type, args, [&](TextBuilder& b, const Values& parameters) {
+    b.setShort(value.isShort);
     return draws      ? drawn(b, value.type, parameters)
            : isNormal ? ir::vm::normalNumber(b, parameters[0], parameters[1])
                       : meaningOf(b, value.op, parameters);

@@ -42,6 +42,8 @@ class TextBuilder : public ir::MeaningBuilder<TextBuilder> {
   V integer(const V& like, int64_t number);
   bool isDouble(const V& x) const { return x.type == dtype::f64; }
   bool isFloat(const V& x) const { return isFloating(x.type); }
+  bool isShort() const { return isShort_; }
+  void setShort(bool isShort) { isShort_ = isShort; }
   bool isSigned(const V& x) const { return fl::isSigned(x.type); }
   int width(const V& x) const { return static_cast<int>(getTypeSize(x.type)) * 8; }
 
@@ -119,6 +121,7 @@ class TextBuilder : public ir::MeaningBuilder<TextBuilder> {
   V compare(const char* op, const V& x, const V& y);
 
   CodeText& code_;
+  bool isShort_ = false;
   int names_ = 0;
 };
 

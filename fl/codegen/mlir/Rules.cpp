@@ -42,6 +42,7 @@ void GraphWriter::printElementwise() {
     for (const TextValue& value : values) {
       args.push_back(computes ? b.cast(value, computeType(value.type)) : value);
     }
+    b.setShort(computeType(type().type) != type().type);
     return b.meaning(node().op, args[0], args[args.size() > 1 ? 1 : 0],
                      args[args.size() > 2 ? 2 : 0]);
   });

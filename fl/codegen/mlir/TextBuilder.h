@@ -61,6 +61,8 @@ class TextBuilder : public ir::MeaningBuilder<TextBuilder> {
   V integer(const V& like, int64_t number);
   bool isDouble(const V& x) const { return x.type == dtype::f64; }
   bool isFloat(const V& x) const { return isFloating(x.type); }
+  bool isShort() const { return isShort_; }
+  void setShort(bool isShort) { isShort_ = isShort; }
   bool isSigned(const V& x) const { return fl::isSigned(x.type); }
   int width(const V& x) const { return static_cast<int>(getTypeSize(x.type)) * 8; }
 
@@ -125,6 +127,7 @@ class TextBuilder : public ir::MeaningBuilder<TextBuilder> {
 
   CodeText& code_;
   const std::string prefix_;
+  bool isShort_ = false;
   int names_ = 0;
   std::map<std::string, std::string> constants_;  // names by attribute
 };
