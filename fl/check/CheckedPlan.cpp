@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -22,7 +21,7 @@ using ir::Kind;
 using ir::ValueType;
 
 [[noreturn]] void fail(const ir::Node& node, const std::string& what) {
-  throw std::runtime_error(finding("ref", node.op, node.type, node.site, what));
+  throw WrongPlan(finding("ref", node.op, node.type, node.site, what));
 }
 
 // ", 3 ulp apart", for floats.
@@ -169,7 +168,9 @@ class StepComparison final : public runtime::StepObserver {
         const ir::LaunchOperand& to = launch.operands[operand];
         const bool isMade =
             form != ir::KernelValue::Form::Load && form != ir::KernelValue::Form::Scalar;
-        if (!isMade || id < 0 || memory.offset(to) != 0) continue;
+        // What 16-bit floats are computed in is of the operator that wanted it first.
+        const bool isItsOwn = id >= 0 && graph_.type(id).type == kernel.values[value].type;
+        if (!isMade || !isItsOwn || memory.offset(to) != 0) continue;
         const MemoryBlockPtr stored = memory.read(*to.buffer);
         const ValueType& type = graph_.type(id);
         Dim count = 1;
