@@ -213,6 +213,50 @@ TEST(CheckReference, SeesResultsThatChangePlaces) {
   EXPECT_THAT(error, HasSubstr("as passes changed it and 0.84147"));
 }
 
+// Channels that are as many as pixels: shapes do not tell in which order images lie.
+TEST(CheckReference, KnowsTheOrderOfImages) {
+  for (const Shape& shape : {Shape({8, 8, 8, 2}), Shape({5, 8, 8, 2}), Shape({8, 6, 8, 8})}) {
+    EXPECT_EQ(referenceError("",
+                             [&] {
+                               Tensor x = rand(shape);
+                               for (int i = 0; i < 4; ++i) {
+                                 x = table::conv2d(exp(x * 0.1), rand({3, 3, 8, 8}) - 0.5, Tensor(),
+                                                   {.px = 1, .py = 1});
+                               }
+                               return x;
+                             }),
+              "")
+        << shape.toString();
+  }
+}
+
+// Passes merge the second product with the first, of which the rest is then known to a bit.
+TEST(CheckReference, IsExactBehindMergedProducts) {
+  int size = 6;
+  const auto compute = [&] {
+    const Tensor x = rand({++size, 30}), y = rand({30, 5}), z = rand({size, 5});
+    const Tensor first = matmul(transpose(transpose(x)), y), second = matmul(-(-x), y);
+    return (first * z) + tanh(second) * 1e-6;
+  };
+  EXPECT_EQ(referenceError("", compute), "");
+  const auto lost = [&] {
+    const Tensor x = rand({++size, 30}), y = rand({30, 5}), z = rand({size, 5});
+    const Tensor merged = matmul(x, y) + matmul(-(-x), y);
+    return merged + -(-(z * 1e-4));
+  };
+  EXPECT_EQ(referenceError("", lost), "");
+  // A ten-thousandth.
+  EXPECT_THAT(
+      referenceError("wrong:doubleReshape",
+                     [&] {
+                       const Tensor z = rand({++size, 4}), y = rand({4, 5}), x = rand({size, 4});
+                       const Tensor merged = matmul(x, y) + matmul(-(-x), y);
+                       const Tensor few = reshape(reshape(z * 1e-4, {2, size * 2}), {size, 4});
+                       return sum(merged) + few;
+                     }),
+      HasSubstr("as passes changed it and"));
+}
+
 class Checking : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { flags().check = GetParam(); }
