@@ -277,7 +277,7 @@ class CheckedPlan final : public ObservedPlan {
                                 const MemoryBlock& value) {
     const size_t size = getTypeSize(compiled.type.type);
     const MemoryBlockPtr result = runtime::makeBlock(value.data(), value.bytes());
-    const bool isMoved = ir::isOnImages(recorded.op) && recorded.attrs != compiled.attrs;
+    const bool isMoved = ir::resultIsImage(recorded.op) && recorded.attrs != compiled.attrs;
     for (Dim i = 0; i < compiled.type.shape.elements(); ++i) {
       const Dim at = recordedElement(i, recorded.type.shape, compiled.type.shape, isMoved);
       std::memcpy(static_cast<char*>(result->data()) + at * size,

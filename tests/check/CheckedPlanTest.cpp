@@ -213,20 +213,21 @@ TEST(CheckReference, SeesResultsThatChangePlaces) {
   EXPECT_THAT(error, HasSubstr("as passes changed it and 0.84147"));
 }
 
-// Channels that are as many as pixels: shapes do not tell in which order images lie.
+// Channels that are as many as pixels: shapes do not tell in which order images lie. Gradients of
+// filters lie as they are.
 TEST(CheckReference, KnowsTheOrderOfImages) {
   for (const Shape& shape : {Shape({8, 8, 8, 2}), Shape({5, 8, 8, 2}), Shape({8, 6, 8, 8})}) {
-    EXPECT_EQ(referenceError("",
-                             [&] {
-                               Tensor x = rand(shape);
-                               for (int i = 0; i < 4; ++i) {
-                                 x = table::conv2d(exp(x * 0.1), rand({3, 3, 8, 8}) - 0.5, Tensor(),
-                                                   {.px = 1, .py = 1});
-                               }
-                               return x;
-                             }),
-              "")
-        << shape.toString();
+    const auto compute = [&] {
+      Tensor x = rand(shape), gradients = full({5, 5, 8, 8}, 0.0);
+      const table::Conv2dParameters same{.px = 2, .py = 2};
+      for (int i = 0; i < 4; ++i) {
+        const Tensor from = exp(x * 0.1);
+        x = table::conv2d(from, rand({5, 5, 8, 8}) - 0.5, Tensor(), same);
+        gradients = gradients + table::conv2dBackwardFilter(x, from, {5, 5, 8, 8}, same);
+      }
+      return sum(gradients) + x;
+    };
+    EXPECT_EQ(referenceError("", compute), "") << shape.toString();
   }
 }
 
