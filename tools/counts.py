@@ -36,6 +36,7 @@ ROOM_LINES = {
     ("autograd",): 3000,
     ("nn", "optim", "data", "meter"): 5000,
     ("contrib",): 1200,
+    ("custom",): 400,
 }
 # The row; its gradient and the gradient's declaration. Binary operators are also what passes and
 # definitions build with, so their median counts.

@@ -1,46 +1,54 @@
-// An operator of one's own with its gradient and its rule about shapes. It is written in the
-// library's operators, so that it is fused with what is around it, forward and backward.
+// An operator of one's own: its rule of types, a reference, what it is in the library's operators,
+// by which it is fused with what is around it, forward and backward, and a gradient. The suite
+// holds these against each other; its exit code says whether they agree.
+#include <cmath>
 #include <iostream>
 #include <stdexcept>
+#include <vector>
 
 #include "fl/fl.h"
 #include "fl/research.h"
 
-// Each value times the sigmoid of its gate, of one shape. Throws std::invalid_argument for two.
-fl::Variable gated(const fl::Variable& value, const fl::Variable& gate) {
-  if (value.shape() != gate.shape()) {
-    throw std::invalid_argument("gated: values " + value.shape().toString() + ", but gates " +
-                                gate.shape().toString());
-  }
-  const fl::Tensor v = value.tensor(), open = fl::sigmoid(gate.tensor());
-  const auto gradient = [v, open](std::vector<fl::Variable>& inputs, const fl::Variable& output) {
-    const fl::Tensor d = output.tensor();
-    inputs[0].addGrad(fl::Variable(d * open, false));
-    inputs[1].addGrad(fl::Variable(d * v * open * (1 - open), false));
-  };
-  return fl::Variable(v * open, {value.withoutData(), gate.withoutData()}, gradient);
-}
+// Each value times the sigmoid of its gate, of one shape.
+const fl::CustomOperator gated{
+    .name = "gated",
+    .type =
+        [](const auto& operands) {
+          if (operands.size() != 2 || operands[0] != operands[1]) {
+            throw std::invalid_argument("a gate for each value, of its type, is wanted");
+          }
+          return operands[0];
+        },
+    .reference =
+        [](const auto& operands) {
+          std::vector<double> result = operands[0].values;
+          for (size_t i = 0; i < result.size(); ++i) {
+            result[i] /= 1 + std::exp(-operands[1].values[i]);
+          }
+          return result;
+        },
+    .compute = [](const auto& x) { return x[0] * fl::sigmoid(x[1]); },
+    // One sigmoid where the tape's would be made of the result's and its own.
+    .gradient =
+        [](const auto& x, const auto&, const auto& gradOutput) {
+          const fl::Tensor open = fl::sigmoid(x[1]), each = gradOutput * open;
+          return std::vector<fl::Tensor>{each, each * x[0] * (1 - open)};
+        }};
 
 int main() {
   fl::Variable value(fl::rand({8, 4}), /*calcGrad=*/true), gate(fl::rand({8, 4}), true);
   fl::sync();
-  const auto kernels = [] { return fl::runtime::counters().kernelLaunches.load(); };
-  const auto before = kernels();
+  const auto before = fl::runtime::counters().kernelLaunches.load();
   auto loss = fl::sum(gated(value, gate) * 2, {0, 1});
   loss.backward();
-  const float first = loss.scalar<float>();
-  std::cout << "kernels: " << kernels() - before << '\n';
+  loss.scalar<float>();
+  std::cout << "kernels: " << fl::runtime::counters().kernelLaunches - before << '\n';
 
-  // The gradient against a difference: the loss with a changed gate.
-  constexpr float kStep = 0.01;
-  fl::Tensor moved = gate.tensor().copy();
-  moved(1, 2) += kStep;
-  const auto other = fl::sum(gated(value, fl::Variable(moved, false)) * 2, {0, 1});
-  std::cout << "slope: " << (other.scalar<float>() - first) / kStep << ", gradient "
-            << gate.grad().tensor()(1, 2).scalar<float>() << '\n';
-  try {
-    gated(value, fl::Variable(fl::rand({8, 1}), false));
-  } catch (const std::invalid_argument& error) {
-    std::cout << error.what() << '\n';
-  }
+  const fl::ir::ValueType matrix{fl::dtype::f32, {8, 4}}, exact{fl::dtype::f64, {5, 3}},
+      column{fl::dtype::f32, {8, 1}};
+  const auto wrong = fl::checkOperator(
+      gated, {.cases = {{{matrix, matrix}}, {{exact, exact}}}, .refused = {{matrix, column}}});
+  for (const std::string& each : wrong) std::cout << each << '\n';
+  std::cout << "wrong: " << wrong.size() << '\n';
+  return wrong.empty() ? 0 : 1;
 }

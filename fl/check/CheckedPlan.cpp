@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
+#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -12,6 +12,7 @@
 #include "fl/check/NanFinder.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/check/Values.h"
+#include "fl/ir/Inference.h"
 #include "fl/runtime/StepLabel.h"
 
 namespace fl::check {
@@ -22,7 +23,7 @@ using ir::Kind;
 using ir::ValueType;
 
 [[noreturn]] void fail(const ir::Node& node, const std::string& what) {
-  throw std::runtime_error(finding("ref", node.op, node.type, node.site, what));
+  throw WrongPlan(finding("ref", node.op, node.type, node.site, what));
 }
 
 // ", 3 ulp apart", for floats.
@@ -38,11 +39,10 @@ std::vector<char> interpreted(const ir::Node& node, const std::vector<HostOperan
   std::vector<HostOperand> taken = operands;
   for (size_t i = 0; magnitudes && i < operands.size(); ++i) {
     const ValueType& type = *operands[i].type;
-    if (isFloating(type.type)) {
-      copies.emplace_back(bytesOf(type.type, type.shape));
-      ir::interpret(ir::Op::Absolute, {operands[i]}, {}, type, copies.back().data());
-      taken[i].data = copies.back().data();
-    }
+    if (!isFloating(type.type)) continue;
+    copies.emplace_back(bytesOf(type.type, type.shape));
+    ir::interpret(ir::Op::Absolute, {operands[i]}, {}, type, copies.back().data());
+    taken[i].data = copies.back().data();
   }
   std::vector<char> result(bytesOf(node.type.type, node.type.shape));
   ir::interpret(node.op, taken, node.attrs, node.type, result.data());
@@ -66,21 +66,18 @@ void checkReference(const ir::Node& node, const std::vector<HostOperand>& operan
   // half a unit at most (fl/kernel/Kernel.h).
   const double units = ir::opInfo(node.op).ulp + (sums ? 64 : narrow ? 4 : 1);
   for (Dim i = 0; i < node.type.shape.elements(); ++i) {
-    const Number got = elementAt(node.type.type, result, i),
-                 right = elementAt(node.type.type, want.data(), i);
+    const Number got = elementAt(type, result, i), right = elementAt(type, want.data(), i);
     const double x = got.toDouble(), y = right.toDouble();
-    if (got.bits() == right.bits() || (std::isnan(x) && std::isnan(y)) || x == y) {
-      continue;
-    }
-    const double unit =
-        isFloating(type)
-            ? unitAt(type, sums ? elementAt(node.type.type, scale.data(), i).toDouble() : y)
-            : 0;
+    if (got.bits() == right.bits() || (std::isnan(x) && std::isnan(y)) || x == y) continue;
+    const double of = sums ? elementAt(type, scale.data(), i).toDouble() : y;
+    const double unit = isFloating(type) ? unitAt(type, of) : 0;
     if (!(std::fabs(x - y) / unit <= units)) {
       fail(node, absl::StrFormat("element %d is %.17g, not %.17g", i, x, y) + apart(type, x, y));
     }
   }
 }
+
+constexpr char kChanged[] = "element %d is %.17g as passes changed it and %.17g as recorded";
 
 // How far two of a product's results may lie apart that add its terms in different orders: for each
 // of the terms the rounding of a sum of magnitudes, and that of the result.
@@ -169,7 +166,9 @@ class StepComparison final : public runtime::StepObserver {
         const ir::LaunchOperand& to = launch.operands[operand];
         const bool isMade =
             form != ir::KernelValue::Form::Load && form != ir::KernelValue::Form::Scalar;
-        if (!isMade || id < 0 || memory.offset(to) != 0) continue;
+        // What 16-bit floats are computed in is of the operator that wanted it first.
+        const bool isItsOwn = id >= 0 && graph_.type(id).type == kernel.values[value].type;
+        if (!isMade || !isItsOwn || memory.offset(to) != 0) continue;
         const MemoryBlockPtr stored = memory.read(*to.buffer);
         const ValueType& type = graph_.type(id);
         Dim count = 1;
@@ -251,13 +250,15 @@ class CheckedPlan final : public ObservedPlan {
                             const MemoryBlockPtr& result) -> MemoryBlockPtr {
       const ir::Node& node = recorded_.nodes()[number];
       if (!isSum(node)) return nullptr;
-      if (madeOf[number] < 0) {
-        isExact = isExact && !calls;
-        return nullptr;
+      if (madeOf[number] >= 0) {
+        MemoryBlockPtr other =
+            inOrder(node, compiled_.node(madeOf[number]), *values[madeOf[number]]);
+        checkSum(number, operands, *result, *other);
+        return other;
       }
-      const MemoryBlockPtr other =
-          inOrder(node, compiled_.node(madeOf[number]), *values[madeOf[number]]);
-      return checkSum(number, operands, *result, *other) ? other : nullptr;
+      MemoryBlockPtr other = findSum(number, operands, *result, values);
+      isExact = isExact && (other || !calls);
+      return other;
     };
     const Outputs alone = recordedAlone_->runWatched(buffers, numbers, follow);
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -276,20 +277,46 @@ class CheckedPlan final : public ObservedPlan {
                                 const MemoryBlock& value) {
     const size_t size = getTypeSize(compiled.type.type);
     const MemoryBlockPtr result = runtime::makeBlock(value.data(), value.bytes());
+    const bool isMoved = ir::resultIsImage(recorded.op) && recorded.attrs != compiled.attrs;
     for (Dim i = 0; i < compiled.type.shape.elements(); ++i) {
-      const Dim at = recordedElement(i, recorded.type.shape, compiled.type.shape);
+      const Dim at = recordedElement(i, recorded.type.shape, compiled.type.shape, isMoved);
       std::memcpy(static_cast<char*>(result->data()) + at * size,
                   static_cast<const char*>(value.data()) + i * size, size);
     }
     return result;
   }
 
-  // False if all bits are the same.
-  bool checkSum(size_t number, const std::vector<HostOperand>& operands, const MemoryBlock& alone,
+  void checkSum(size_t number, const std::vector<HostOperand>& operands, const MemoryBlock& alone,
                 const MemoryBlock& other) const {
     const ir::Node& node = recorded_.nodes()[number];
+    if (const std::optional<Dim> i = firstFar(number, operands, alone, other)) {
+      const double x = elementAt(node.type.type, other.data(), *i).toDouble(),
+                   y = elementAt(node.type.type, alone.data(), *i).toDouble();
+      fail(node, absl::StrFormat(kChanged, *i, x, y) + apart(node.type.type, x, y));
+    }
+  }
+
+  // Of a product that passes have merged with another one: what that gives, if it is near enough.
+  MemoryBlockPtr findSum(size_t number, const std::vector<HostOperand>& operands,
+                         const MemoryBlock& alone, const Values& values) const {
+    const ir::Node& node = recorded_.nodes()[number];
+    for (size_t i = 0; i < compiled_.nodes().size(); ++i) {
+      const ir::Node& candidate = compiled_.nodes()[i];
+      const bool isLike = candidate.op == node.op && candidate.type.type == node.type.type &&
+                          candidate.type.shape.elements() == node.type.shape.elements();
+      if (!isLike) continue;
+      MemoryBlockPtr other = inOrder(node, candidate, *values[compiled_.idOfNode(i)]);
+      if (!firstFar(number, operands, alone, *other)) return other;
+    }
+    return nullptr;
+  }
+
+  // The first element of two ways to add up that differs by more than their roundings.
+  std::optional<Dim> firstFar(size_t number, const std::vector<HostOperand>& operands,
+                              const MemoryBlock& alone, const MemoryBlock& other) const {
+    const ir::Node& node = recorded_.nodes()[number];
     const dtype type = node.type.type;
-    if (std::memcmp(alone.data(), other.data(), bytesOf(type, node.type.shape)) == 0) return false;
+    if (std::memcmp(alone.data(), other.data(), bytesOf(type, node.type.shape)) == 0) return {};
     std::vector<MemoryBlockPtr> magnitudes;
     std::vector<Number> none(operands.size());
     for (const HostOperand& operand : operands) {
@@ -304,13 +331,9 @@ class CheckedPlan final : public ObservedPlan {
                    y = elementAt(type, alone.data(), i).toDouble(),
                    sum = std::fabs(elementAt(type, scale->data(), i).toDouble());
       if (x == y || (std::isnan(x) && std::isnan(y)) || !std::isfinite(sum)) continue;
-      if (!(std::fabs(x - y) <= productBound(node, operands, sum))) {
-        fail(node, absl::StrFormat("element %d is %.17g as passes changed it and %.17g as recorded",
-                                   i, x, y) +
-                       apart(type, x, y));
-      }
+      if (!(std::fabs(x - y) <= productBound(node, operands, sum))) return i;
     }
-    return true;
+    return {};
   }
 
   static void compare(const ir::Node& node, const void* compiled, const void* recorded,
@@ -327,9 +350,7 @@ class CheckedPlan final : public ObservedPlan {
       const double x = got.toDouble(), y = want.toDouble();
       const bool isSame = got.bits() == want.bits() || (std::isnan(x) && std::isnan(y));
       if (isSame || (!isExact && std::fabs(x - y) <= kNear * most)) continue;
-      fail(node, absl::StrFormat("element %d is %.17g as passes changed it and %.17g as recorded",
-                                 i, x, y) +
-                     apart(type, x, y));
+      fail(node, absl::StrFormat(kChanged, i, x, y) + apart(type, x, y));
     }
   }
 

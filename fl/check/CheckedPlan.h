@@ -4,12 +4,18 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "fl/ir/Graph.h"
 #include "fl/runtime/Device.h"
 
 namespace fl::check {
+
+// What FL_CHECK=ref finds: the plan is wrong, whichever of its values is read.
+struct WrongPlan : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 // Whether FL_CHECK asks for it.
 bool isWanted(const std::string& flag);
@@ -20,12 +26,13 @@ void prepareOptions(std::string* skip, size_t* budget);
 // `plan` is of `compiled`, which passes made of `recorded`; `flag` is ref, nan or nan-log. Its
 // run() throws std::runtime_error, which names the operator, the line that recorded it and the
 // element,
-// - with ref, if an operator alone is further from the reference interpreter than its row's ulp
+// - with ref, a WrongPlan, if an operator alone is further from the reference interpreter than its
+// row's ulp
 //   allows (4 units more for 16-bit floats, 64 for sums, in units of the sum of magnitudes; calls
 //   of libraries are left out); if what a kernel or call stores has other bits than its operators
 //   one by one; or if passes over the graph changed a result: products and sums that they have
 //   added in another order by more than the roundings of so many terms of such magnitudes, all else
-//   in a bit (where such a product cannot be found again, 1 % of the largest element of a result);
+//   in a bit (where passes have made such a product something else, 1 % of a result's largest);
 // - with nan, if an element is NaN and the operator's operands there are not, or infinite and they
 //   are finite (of sums and calls of libraries: all of their operands); the message has the ranges
 //   of the operands. nan-log warns, once a line, and goes on.

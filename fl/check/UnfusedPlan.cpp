@@ -12,9 +12,7 @@ class OperatorPlan final : public UnfusedPlan {
   OperatorPlan(ir::Graph graph, runtime::Device& device, runtime::KernelCache* kernels)
       : graph_(std::move(graph)), lastUses_(graph_.nodes().size()) {
     std::vector<bool> used(graph_.valueCount(), false);
-    for (ir::ValueId id : graph_.results()) {
-      used[id] = true;
-    }
+    for (ir::ValueId id : graph_.results()) used[id] = true;
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       for (ir::ValueId id : graph_.nodes()[i].operands) {
         if (!used[id]) {
@@ -48,14 +46,10 @@ class OperatorPlan final : public UnfusedPlan {
       MemoryBlockPtr& result = values[graph_.idOfNode(i)];
       result = runAlone(i, operands, scalars);
       if (watch) show(i, operands, scalars, watch, &result);
-      for (ir::ValueId id : lastUses_[i]) {
-        values[id] = nullptr;
-      }
+      for (ir::ValueId id : lastUses_[i]) values[id] = nullptr;
     }
     Outputs outputs;
-    for (ir::ValueId id : graph_.results()) {
-      outputs.push_back(values[id]);
-    }
+    for (ir::ValueId id : graph_.results()) outputs.push_back(values[id]);
     return outputs;
   }
 
@@ -106,9 +100,7 @@ class OperatorPlan final : public UnfusedPlan {
   // The same elements: values are immutable.
   static MemoryBlockPtr reshaped(const ir::Node& node, const MemoryBlockPtr& elements,
                                  const Number& number) {
-    if (elements) {
-      return elements;
-    }
+    if (elements) return elements;
     const uint64_t bits = number.bits();
     return runtime::makeBlock(&bits, bytesOf(node.type.type, node.type.shape));
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "fl/base/Error.h"
@@ -90,27 +91,28 @@ std::string rangesOf(const std::vector<ir::HostOperand>& operands,
 }
 
 double unitAt(dtype type, double x) {
-  const int digits = type == dtype::f64   ? 53
-                     : type == dtype::f32 ? 24
-                     : type == dtype::f16 ? 11
-                                          : 8;
-  const int lowest = type == dtype::f64   ? -1074
-                     : type == dtype::f32 ? -149
-                     : type == dtype::f16 ? -24
-                                          : -133;
+  using Format = std::pair<int, int>;
+  const auto [digits, lowest] = type == dtype::f64   ? Format(53, -1074)
+                                : type == dtype::f32 ? Format(24, -149)
+                                : type == dtype::f16 ? Format(11, -24)
+                                                     : Format(8, -133);
   return std::ldexp(1, std::max(x == 0 ? lowest : std::ilogb(x) + 1 - digits, lowest));
 }
 
-Dim recordedElement(Dim element, const Shape& recorded, const Shape& compiled) {
-  for (int channel = 1; channel < recorded.ndim() && recorded != compiled; ++channel) {
+Dim recordedElement(Dim element, const Shape& recorded, const Shape& compiled, bool isMoved) {
+  // Channels lie ahead of the images' number, where the shapes leave it open.
+  isMoved = isMoved || recorded != compiled;
+  const int last = recorded.ndim() - 1;
+  for (int i = 1; i <= last && isMoved; ++i) {
+    const int channel = i < last ? last - i : last;
     if (!ir::isReordered(recorded, channel) || ir::inFront(recorded, channel) != compiled) continue;
     std::vector<Dim> strides;
     Dim stride = 1, result = 0;
-    for (int i = 0; i < recorded.ndim(); stride *= recorded[i++]) strides.push_back(stride);
+    for (const Dim dim : recorded.get()) strides.push_back(std::exchange(stride, stride * dim));
     for (int place = 0; place < compiled.ndim(); element /= compiled[place++]) {
-      for (int i = 0; i < recorded.ndim(); ++i) {
-        const bool isHere = ir::placeInFront(i, channel) == place;
-        result += isHere ? element % compiled[place] * strides[i] : 0;
+      for (int k = 0; k <= last; ++k) {
+        const bool isHere = ir::placeInFront(k, channel) == place;
+        result += isHere ? element % compiled[place] * strides[k] : 0;
       }
     }
     return result;

@@ -25,8 +25,9 @@ std::string rangesOf(const std::vector<ir::HostOperand>& operands,
 double unitAt(dtype type, double x);
 
 // The element of the recorded value that lies at `element` of the same in another order of
-// dimensions, if the compiler gave it one.
-Dim recordedElement(Dim element, const Shape& recorded, const Shape& compiled);
+// dimensions, if the compiler gave it one: told by the shapes, or `isMoved` if they are equal.
+Dim recordedElement(Dim element, const Shape& recorded, const Shape& compiled,
+                    bool isMoved = false);
 
 // "FL_CHECK=nan: exp f32[8] at main.cpp:3: what".
 std::string finding(const std::string& flag, ir::Op op, const ir::ValueType& type,

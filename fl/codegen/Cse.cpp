@@ -19,6 +19,11 @@ std::string nodeKey(const ir::Node& node) {
   return key;
 }
 
+bool isLike(const ir::Graph& graph, const ir::Node& node) {
+  return !node.operands.empty() && !graph.isNumber(node.operands[0]) &&
+         graph.type(node.operands[0]) == node.type;
+}
+
 }  // namespace
 
 void mergeEqualNodes(Compilation& compilation) {
@@ -44,7 +49,9 @@ void removeDeadNodes(Compilation& compilation) {
   rewriteGraph(&compilation.graph, [&](ir::Graph& result, ir::Node node) {
     const ir::ValueId old = graph.idOfNode(index++);
     // A dead node's value has no reader left, so any number will do.
-    return alive[old] ? result.addNode(std::move(node)) : -1;
+    if (!alive[old]) return -1;
+    const bool isLost = isWrong("dce") && isLike(result, node);
+    return isLost ? node.operands[0] : result.addNode(std::move(node));
   });
 }
 

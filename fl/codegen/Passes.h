@@ -1,6 +1,8 @@
 // The passes of Pipeline.def that are made here, one .cpp file each.
 #pragma once
 
+#include <string>
+
 #include "fl/codegen/Compilation.h"
 
 namespace fl::codegen {
@@ -13,5 +15,8 @@ void removeDeadNodes(Compilation& compilation);
 void fuse(Compilation& compilation);
 void recompute(Compilation& compilation);
 void buildSchedule(Compilation& compilation);
+
+// What a pass of the stage left is wrong from here on, where two values may be mistaken.
+void miscompile(const std::string& stage, Compilation& compilation);
 
 }  // namespace fl::codegen

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -79,13 +80,35 @@ void verifyStage(const Compilation& compilation, const PassInfo& pass) {
   if (pass.stage == "fusion" && !plan.values.empty()) verify(compilation.graph, plan);
 }
 
+// What a plan takes and gives, in order, of which an added pass may change nothing.
+struct Interface {
+  std::vector<ir::ValueType> types;
+  std::vector<int> origins;  // of results: the recorded operators that they stand for
+
+  explicit Interface(const Compilation& of) : types(ir::interfaceOf(of.graph)) {
+    for (const ir::Parameter& each : of.schedule.parameters) types.push_back(each.type);
+    for (const ir::ScheduleOutput& each : of.schedule.outputs) types.push_back(each.type);
+    for (const ir::ValueId id : of.graph.results()) {
+      origins.push_back(of.graph.isParameter(id) ? -2 - id : of.graph.node(id).origin);
+    }
+  }
+
+  void verifyKept(const std::string& pass, const Interface& after) const {
+    FL_INTERNAL_CHECK(types == after.types, "pass ", pass,
+                      " changes what the graph takes or gives");
+    // Equal results may become one value: then some operator is none's.
+    FL_INTERNAL_CHECK(
+        origins == after.origins || !std::ranges::is_permutation(origins, after.origins), "pass ",
+        pass, " gives the results in another order");
+  }
+};
+
 void runPass(const PassRow& row, Compilation& compilation, const CompileOptions& options) {
-  using Types = std::vector<ir::ValueType>;
-  const auto types = [&] { return row.isAdded ? ir::interfaceOf(compilation.graph) : Types(); };
-  const Types before = types();
+  const auto before = row.isAdded ? std::make_optional<Interface>(compilation) : std::nullopt;
   const int64_t begin = profile::now();
   injectFault(row.info.name.c_str());
   row.run(compilation);
+  if (isWrong(row.info.name.c_str())) miscompile(row.info.stage, compilation);
   const int64_t end = profile::now();
   if (profile::isActive()) {
     profile::add(profile::label(profile::Lane::Planning, profile::Extent::Part, row.info.name),
@@ -97,8 +120,7 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   const bool isRuled =
       row.info.stage == "fusion" && !(fusionRules().all()->empty() && costModels().all()->empty());
   if (options.verify || row.isAdded || isRuled) verifyStage(compilation, row.info);
-  FL_INTERNAL_CHECK(types() == before, "pass ", row.info.name,
-                    " changes what the graph takes or gives");
+  if (before) before->verifyKept(row.info.name, Interface(compilation));
 }
 
 std::set<std::string> parseSkipped(const Rows& rows, const std::string& list) {

@@ -248,6 +248,8 @@ void Engine::realizePending(LazyNode* node) {
     if (node->segment <= segments.refused) {
       throw;  // alone, `node` might leave more in memory than all together
     }
+  } catch (const check::WrongPlan&) {
+    throw;  // a smaller plan may hide it
   } catch (const std::exception&) {
     // What has a bad index, lacks memory or is found wrong stays pending; `node` may do without it.
   }

@@ -19,3 +19,7 @@ grep -q 'library\|map \|rows ' .debug/jit/*/jit-*.dump
 python3 -c 'import json; assert len(json.load(open("trace.json"))) > 100'
 grep -q 'a read runs what is pending, at apps/mnist/Train.cpp:' err.txt
 grep -q 'operators is new: it is the first' err.txt
+
+# Every operator, kernel and pass of its steps against the reference.
+checked=$(FL_CHECK=ref FL_JIT=sync "$train" --epochs=1 | grep 'test accuracy')
+[[ $checked == "$("$train" --epochs=1 | grep 'test accuracy')" ]]

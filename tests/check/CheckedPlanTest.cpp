@@ -1,5 +1,6 @@
 // FL_CHECK=ref and FL_CHECK=nan find the operator that is wrong, and nothing in programs that are
 // right.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "fl/check/CheckedPlan.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/codegen/Compilation.h"
+#include "fl/codegen/Extensions.h"
 #include "fl/ir/Text.h"
 #include "fl/kernel/Lower.h"
 #include "fl/lazy/LazyBackend.h"
@@ -23,6 +25,7 @@ namespace fl::check {
 namespace {
 
 using runtime::LoadedSchedule;
+using ::testing::HasSubstr;
 
 // Changes the first element of what a schedule gives.
 class WrongSchedule : public LoadedSchedule {
@@ -156,6 +159,103 @@ TEST(CheckReference, SeesWhatPassesChangeBesideLibraries) {
   const std::string error = referenceError("wrong:doubleNegative", compute(2));
   EXPECT_NE(error.find("FL_CHECK=ref: matmul f32[8,8]"), std::string::npos) << error;
   EXPECT_NE(error.find("as passes changed it and"), std::string::npos) << error;
+}
+
+// Whatever pass is wrong: the operator, its line, and the kernel if the plan has it wrong.
+TEST(CheckReference, SeesEveryPassThatIsWrong) {
+  const auto expect = [](const std::string& pass, const std::string& words,
+                         const std::function<Tensor()>& compute) {
+    const std::string error = referenceError(("wrong:" + pass).c_str(), compute);
+    EXPECT_THAT(error, HasSubstr(words)) << pass;
+    EXPECT_THAT(error, HasSubstr("CheckedPlanTest.cpp:")) << pass;
+  };
+  const std::string changed = "as passes changed it and";
+  int size = 8;
+  const auto map = [&] {
+    const Tensor x = rand({++size, 16}), y = rand({size, 16});
+    eval(const_cast<Tensor&>(x)), eval(const_cast<Tensor&>(y));
+    return sum(tanh(y - x * 2.0) + x, {0});
+  };
+  expect("dce", changed, map);
+  for (const codegen::PassInfo& pass : codegen::passes()) {
+    const bool isLeftOut = pass.name == "share" || pass.name == "budget";  // prepareOptions
+    if (pass.stage != "graph" && !isLeftOut) expect(pass.name, "in the kernel \"rows ", map);
+  }
+  expect("layout", changed, [] {
+    Tensor x = rand({8, 8, 4, 2});
+    for (const auto& [from, to] : {std::pair(4, 16), {16, 16}, {16, 4}}) {
+      x = table::conv2d(exp(x * 0.1), rand({3, 3, from, to}), Tensor(), {});
+    }
+    return x;
+  });
+}
+
+// What no verifier of a pass can tell: two outputs of one type are written to each other's place.
+TEST(CheckReference, SeesResultsThatChangePlaces) {
+  codegen::addPass({.name = "ours", .after = "build", .run = [](codegen::Compilation& of) {
+                      for (ir::Step& step : of.schedule.steps) {
+                        auto& operands = std::get<ir::LaunchStep>(step).operands;
+                        for (ir::LaunchOperand& each : operands) {
+                          ir::BufferRef& buffer = *each.buffer;
+                          if (buffer.space == ir::BufferRef::Space::Output) buffer.index ^= 1;
+                        }
+                      }
+                    }});
+  Tensor other;
+  const std::string error = referenceError("", [&] {
+    const Tensor x = Tensor::fromVector({5}, std::vector<float>{1, 2, 3, 4, 5});
+    other = sin(x);
+    return exp(x);
+  });
+  codegen::addedPasses().remove("ours");
+  EXPECT_THAT(error, HasSubstr("FL_CHECK=ref: sin f32[5] at "));
+  EXPECT_THAT(error, HasSubstr("element 0 is 2.71828"));
+  EXPECT_THAT(error, HasSubstr("as passes changed it and 0.84147"));
+}
+
+// Channels that are as many as pixels: shapes do not tell in which order images lie. Gradients of
+// filters lie as they are.
+TEST(CheckReference, KnowsTheOrderOfImages) {
+  for (const Shape& shape : {Shape({8, 8, 8, 2}), Shape({5, 8, 8, 2}), Shape({8, 6, 8, 8})}) {
+    const auto compute = [&] {
+      Tensor x = rand(shape), gradients = full({5, 5, 8, 8}, 0.0);
+      const table::Conv2dParameters same{.px = 2, .py = 2};
+      for (int i = 0; i < 4; ++i) {
+        const Tensor from = exp(x * 0.1);
+        x = table::conv2d(from, rand({5, 5, 8, 8}) - 0.5, Tensor(), same);
+        gradients = gradients + table::conv2dBackwardFilter(x, from, {5, 5, 8, 8}, same);
+      }
+      return sum(gradients) + x;
+    };
+    EXPECT_EQ(referenceError("", compute), "") << shape.toString();
+  }
+}
+
+// Passes merge the second product with the first, of which the rest is then known to a bit.
+TEST(CheckReference, IsExactBehindMergedProducts) {
+  int size = 6;
+  const auto compute = [&] {
+    const Tensor x = rand({++size, 30}), y = rand({30, 5}), z = rand({size, 5});
+    const Tensor first = matmul(transpose(transpose(x)), y), second = matmul(-(-x), y);
+    return (first * z) + tanh(second) * 1e-6;
+  };
+  EXPECT_EQ(referenceError("", compute), "");
+  const auto lost = [&] {
+    const Tensor x = rand({++size, 30}), y = rand({30, 5}), z = rand({size, 5});
+    const Tensor merged = matmul(x, y) + matmul(-(-x), y);
+    return merged + -(-(z * 1e-4));
+  };
+  EXPECT_EQ(referenceError("", lost), "");
+  // A ten-thousandth.
+  EXPECT_THAT(
+      referenceError("wrong:doubleReshape",
+                     [&] {
+                       const Tensor z = rand({++size, 4}), y = rand({4, 5}), x = rand({size, 4});
+                       const Tensor merged = matmul(x, y) + matmul(-(-x), y);
+                       const Tensor few = reshape(reshape(z * 1e-4, {2, size * 2}), {size, 4});
+                       return sum(merged) + few;
+                     }),
+      HasSubstr("as passes changed it and"));
 }
 
 class Checking : public ::testing::TestWithParam<const char*> {

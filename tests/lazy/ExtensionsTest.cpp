@@ -130,6 +130,47 @@ TEST_F(Extensions, PassesKeepWhatGraphsGive) {
   expectSame(1);
 }
 
+// Values of one type that change places: seen by the operators that they were recorded as, and by
+// the types of outputs.
+TEST_F(Extensions, PassesKeepWhichResultIsWhich) {
+  const auto messageOf = [](const std::string& after,
+                            std::function<void(codegen::Compilation&)> run) {
+    codegen::addPass({.name = "ours", .after = after, .run = std::move(run)});
+    ir::Graph graph = ir::parseGraph(R"(graph @f(%x: f32[4]) {
+      %0 = exp %x : f32[4]
+      %1 = sin %x : f32[4]
+      %2 = sum %1 {keepDims=0, axes=[]} : f32[]
+      return %0, %1, %2
+    })");
+    int origin = 0;
+    ir::rewriteGraph(&graph, [&](ir::Graph& made, ir::Node node) {
+      node.origin = origin++;
+      return made.addNode(std::move(node));
+    });
+    const std::string error =
+        errorOf<InternalError>([&] { codegen::compile(std::move(graph), {}); });
+    codegen::addedPasses().remove("ours");
+    return error;
+  };
+  EXPECT_THAT(messageOf("cse",
+                        [](codegen::Compilation& of) {
+                          const auto& r = of.graph.results();
+                          of.graph.setResults({r[1], r[0], r[2]});
+                        }),
+              HasSubstr("pass ours gives the results in another order"));
+  EXPECT_THAT(
+      messageOf("order",
+                [](codegen::Compilation& of) { of.schedule.outputs[0].type.shape = {2, 2}; }),
+      HasSubstr("pass ours changes what the graph takes or gives"));
+  // One value for two results may be right.
+  EXPECT_EQ(messageOf("cse",
+                      [](codegen::Compilation& of) {
+                        const auto& r = of.graph.results();
+                        of.graph.setResults({r[0], r[0], r[2]});
+                      }),
+            "");
+}
+
 TEST_F(Extensions, SchedulesAreVerifiedAfterAll) {
   codegen::addPass({.name = "ours", .after = "pack", .run = [](codegen::Compilation& compilation) {
                       compilation.schedule.arenaBytes = 0;
