@@ -100,7 +100,9 @@ struct Schedule {
   size_t arenaBound = 0;      // most bytes of temporaries live at one step
   size_t recordedBound = 0;   // the same in the order of recording
   size_t unplannedBytes = 0;  // of all temporaries, each in memory of its own
+  int recomputed = 0;         // steps that run again, rather than that their results are kept
   size_t budget = 0;          // the arena may take no more, unless it is 0; not part of the text
+  bool trimAll = false;       // keeps nothing that it can compute again; not part of the text
 };
 
 struct StepBuffers {

@@ -205,6 +205,7 @@ std::string printSchedule(const Schedule& schedule, const std::string& name,
     text += " recorded=" + std::to_string(schedule.recordedBound) +
             " unplanned=" + std::to_string(schedule.unplannedBytes);
   }
+  if (schedule.recomputed > 0) text += " recomputed=" + std::to_string(schedule.recomputed);
   text += " {\n";
   for (const Parameter& parameter : schedule.parameters) text += printParameter(parameter);
   for (const ScheduleOutput& output : schedule.outputs) {
@@ -237,6 +238,9 @@ Schedule parseSchedule(const std::string& text) {
   if (lexer.peek() == "recorded") {
     schedule.recordedBound = lexer.takeSizeField("recorded");
     schedule.unplannedBytes = lexer.takeSizeField("unplanned");
+  }
+  if (lexer.peek() == "recomputed") {
+    schedule.recomputed = static_cast<int>(lexer.takeSizeField("recomputed"));
   }
   lexer.expect("{");
   while (!lexer.accept("}")) parseEntry(lexer, &schedule);

@@ -227,10 +227,12 @@ class Rematerialization {
       for (int value : present) {
         if (all_[value].keptUntil == now_ && nextUse(value) == kForever) drop(value);
       }
+      if (schedule_.trimAll) dropAll();
     }
     ir::Schedule result = schedule_;
     result.steps = std::move(steps_);
     result.temporaries = std::move(temporaries_);
+    result.recomputed = static_cast<int>(result.steps.size() - schedule_.steps.size());
     computeLifetimes(&result);
     return result;
   }
@@ -310,6 +312,15 @@ class Rematerialization {
     const bool isWritten = writers.empty() || step >= writers.back();
     const bool isKept = all_[value].keptUntil >= now_ || nextUse(value) != kForever;
     if (locks_[value] == 0 && places_[value] >= 0 && isWritten && !isKept) drop(value);
+  }
+
+  // All that can be computed again, unless that is a lot already.
+  void dropAll() {
+    if (steps_.size() > kMostSteps / 2 * schedule_.steps.size()) return;
+    const std::vector<int> present = present_;
+    for (int value : present) {
+      if (mayDrop(value)) drop(value);
+    }
   }
 
   void drop(int value) {
@@ -425,9 +436,17 @@ void trim(ir::Schedule* schedule) {
   if (best && arenaOf(*best) < arenaOf(*schedule)) *schedule = *std::move(best);
 }
 
+// For tests: nothing is kept that can be computed again.
+void trimAll(ir::Schedule* schedule) {
+  const Values values(*schedule);
+  auto all = Rematerialization(*schedule, values, std::numeric_limits<int64_t>::max()).run();
+  if (all) *schedule = *std::move(all);
+}
+
 }  // namespace
 
 void meetBudget(ir::Schedule* schedule) {
+  if (schedule->budget == 0 && schedule->trimAll) return trimAll(schedule);
   if (schedule->budget == 0 || arenaOf(*schedule) <= schedule->budget) return trim(schedule);
   std::vector<ir::Schedule> orders;
   std::vector<Values> values;
@@ -453,8 +472,7 @@ void meetBudget(ir::Schedule* schedule) {
     }
     if (!best) throw OverBudget(refusal);
     const size_t arena = arenaOf(*best);
-    logLine(3, absl::StrCat("budget: ", best->steps.size() - schedule->steps.size(),
-                            " steps run again, arena ", arena, " B"));
+    logLine(3, absl::StrCat("budget: ", best->recomputed, " steps run again, arena ", arena, " B"));
     if (arena <= schedule->budget) {
       *schedule = *std::move(best);
       return;

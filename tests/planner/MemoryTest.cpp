@@ -382,5 +382,41 @@ TEST(Budget, IsMetOrRefusedAndChangesNoResult) {
   EXPECT_GT(refused, 50);
 }
 
+TEST(Budget, TrimmingAllChangesNoResult) {
+  std::mt19937_64 random(testSeed(12));
+  int recomputed = 0, trimmed = 0;
+  for (int program = 0; program < 200; ++program) {
+    const ir::Graph graph = randomProducts(random);
+    const ir::Schedule whole = codegen::compile(graph, {.verify = true}).schedule;
+    const ir::Schedule all = codegen::compile(graph, {.trimAll = true, .verify = true}).schedule;
+    ASSERT_EQ(whole.recomputed, 0);
+    ASSERT_EQ(all.steps.size(), whole.steps.size() + all.recomputed);
+    ASSERT_TRUE(run(all) == run(whole)) << "program " << program;
+    recomputed += all.recomputed;
+    trimmed += all.recomputed > 0;
+  }
+  EXPECT_GT(recomputed, 1000);
+  EXPECT_GT(trimmed, 150);
+}
+
+TEST(Budget, TellsInItsTextWhatItComputesAgain) {
+  const ir::Graph graph =
+      ir::parseGraph(R"(graph @f(%x: f32[8,100], %w: f32[100,8], %v: f32[100,100]) {
+  %0 = matmul %w, %x : f32[100,100]
+  %1 = matmul %v, %0 : f32[100,100]
+  %2 = matmul %v, %1 : f32[100,100]
+  %3 = matmul %v, %2 : f32[100,100]
+  %4 = matmul %3, %0 : f32[100,100]
+  return %4
+})");
+  const ir::Schedule all = codegen::compile(graph, {.trimAll = true}).schedule;
+  EXPECT_EQ(all.recomputed, 1);
+  const std::string text = printSchedule(all, "s");
+  EXPECT_THAT(text, ::testing::StartsWith(
+                        "schedule @s arena=80000 bound=80000 recorded=120000 unplanned=160000 "
+                        "recomputed=1 {\n"));
+  EXPECT_EQ(ir::parseSchedule(text).recomputed, 1);
+}
+
 }  // namespace
 }  // namespace fl::testing
