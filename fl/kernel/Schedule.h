@@ -70,12 +70,14 @@ struct LibraryStep {
 
 using Step = std::variant<LaunchStep, LibraryStep>;
 
-// Steps first..last (inclusive) use it; `offset` is its place in the arena.
+// Steps first..last (inclusive) use it; `offset` is its place in the arena. In what is given to the
+// pass `pack`, it may have to be the place of an earlier temporary, with which it lives.
 struct Temporary {
   size_t bytes = 0;
   int first = 0;
   int last = 0;
   size_t offset = 0;
+  int shares = -1;  // that one; -1 for none
   bool operator==(const Temporary&) const = default;
 };
 

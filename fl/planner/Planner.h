@@ -18,8 +18,9 @@ struct OverBudget : std::runtime_error {
 // be alive in the recorded order and without any plan.
 void orderSteps(ir::Schedule* schedule);
 // Computes values again rather than keep them, until the arena takes no more than the schedule's
-// budget. Throws OverBudget if there is no way. Without a budget, as far as that costs at most 3 % of
-// the plan's time, by the bytes it moves and the products it computes; all that it can, if it says so.
+// budget. Throws OverBudget if there is no way. Without a budget, as far as that costs at most 3 %
+// of the plan's time, by the bytes it moves and the products it computes; all that it can, if it
+// says so.
 void meetBudget(ir::Schedule* schedule);
 // Brings launches of one kernel that do not need one another together.
 void joinLaunches(ir::Schedule* schedule);
