@@ -299,17 +299,16 @@ class Rematerialization {
     std::ranges::for_each(reads, lock);
     for (const ir::BufferRef& ref : reads) {
       if (ref.space == Space::Temporary && places_[ref.index] < 0) {
-        if (all_[ref.index].writers.empty()) {
-          reserve(ref.index);  // has no elements
-        }
+        const bool isEmpty = all_[ref.index].writers.empty();  // has no elements
+        FL_INTERNAL_CHECK(isEmpty || now_ < all_[ref.index].deadline, "what is gone is needed");
+        if (isEmpty) reserve(ref.index);
         std::ranges::for_each(all_[ref.index].writers, [&](int writer) { runStep(writer); });
       }
     }
     std::ranges::for_each(buffers_[step].writes, lock);
     for (const ir::BufferRef& ref : buffers_[step].writes) {
       const bool isTemporary = ref.space == Space::Temporary;
-      FL_INTERNAL_CHECK(step == now_ || (isTemporary && now_ < all_[ref.index].deadline),
-                        "a step that may not run again");
+      FL_INTERNAL_CHECK(step == now_ || isTemporary, "a step that may not run again");
       if (isTemporary && places_[ref.index] < 0) reserve(ref.index);
     }
     costAgain_ += step < now_ ? costs_[step] : 0;

@@ -18,6 +18,13 @@ TEST(Fuzz, EveryModeGivesTheSameBits) {
   EXPECT_GT(runtime::counters().stepsRecomputed - recomputed, 200u);
 }
 
+// A kernel computes again, beside what is updated in place, what may not be computed again by
+// itself.
+TEST(Fuzz, ProgramsThatWereWrong) {
+  flags().check = "verify";
+  EXPECT_EQ(checkProgram(501918), "");
+}
+
 TEST(Fuzz, CountsWhatItCalls) {
   checkProgram(1);
   EXPECT_NE(describe(callCounts()).find("\nadd: "), std::string::npos);
