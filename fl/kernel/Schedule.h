@@ -70,12 +70,14 @@ struct LibraryStep {
 
 using Step = std::variant<LaunchStep, LibraryStep>;
 
-// Steps first..last (inclusive) use it; `offset` is its place in the arena.
+// Steps first..last (inclusive) use it; `offset` is its place in the arena. In what is given to the
+// pass `pack`, it may have to be the place of an earlier temporary, with which it lives.
 struct Temporary {
   size_t bytes = 0;
   int first = 0;
   int last = 0;
   size_t offset = 0;
+  int shares = -1;  // that one; -1 for none
   bool operator==(const Temporary&) const = default;
 };
 
@@ -100,7 +102,9 @@ struct Schedule {
   size_t arenaBound = 0;      // most bytes of temporaries live at one step
   size_t recordedBound = 0;   // the same in the order of recording
   size_t unplannedBytes = 0;  // of all temporaries, each in memory of its own
+  int recomputed = 0;         // steps that run again, rather than that their results are kept
   size_t budget = 0;          // the arena may take no more, unless it is 0; not part of the text
+  bool trimAll = false;       // keeps nothing that it can compute again; not part of the text
 };
 
 struct StepBuffers {

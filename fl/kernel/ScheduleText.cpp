@@ -163,7 +163,7 @@ Parameter parseParameter(Lexer& lexer) {
   return parameter;
 }
 
-Temporary parseTemporary(Lexer& lexer) {
+Temporary parseTemporary(Lexer& lexer, size_t earlier) {
   Temporary temporary;
   temporary.bytes = lexer.takeSizeField("bytes");
   const size_t position = lexer.position();
@@ -174,6 +174,11 @@ Temporary parseTemporary(Lexer& lexer) {
   temporary.first = static_cast<int>(first);
   temporary.last = static_cast<int>(last);
   temporary.offset = lexer.takeSizeField("offset");
+  if (lexer.peek() == "shares") {
+    const size_t other = lexer.takeSizeField("shares");
+    if (other >= earlier) lexer.failAt(position, "it shares the memory of no earlier temporary");
+    temporary.shares = static_cast<int>(other);
+  }
   return temporary;
 }
 
@@ -183,7 +188,7 @@ void parseEntry(Lexer& lexer, Schedule* schedule) {
   } else if (lexer.accept("output")) {
     schedule->outputs.push_back(parseOutput(lexer));
   } else if (lexer.accept("temporary")) {
-    schedule->temporaries.push_back(parseTemporary(lexer));
+    schedule->temporaries.push_back(parseTemporary(lexer, schedule->temporaries.size()));
   } else if (lexer.accept("kernel")) {
     lexer.takeSigil('@', "the kernel's name");
     schedule->kernels.push_back(parseKernel(lexer));
@@ -205,6 +210,7 @@ std::string printSchedule(const Schedule& schedule, const std::string& name,
     text += " recorded=" + std::to_string(schedule.recordedBound) +
             " unplanned=" + std::to_string(schedule.unplannedBytes);
   }
+  if (schedule.recomputed > 0) text += " recomputed=" + std::to_string(schedule.recomputed);
   text += " {\n";
   for (const Parameter& parameter : schedule.parameters) text += printParameter(parameter);
   for (const ScheduleOutput& output : schedule.outputs) {
@@ -214,7 +220,8 @@ std::string printSchedule(const Schedule& schedule, const std::string& name,
   }
   for (const Temporary& t : schedule.temporaries) {
     text += "  temporary bytes=" + std::to_string(t.bytes) + " first=" + std::to_string(t.first) +
-            " last=" + std::to_string(t.last) + " offset=" + std::to_string(t.offset) + "\n";
+            " last=" + std::to_string(t.last) + " offset=" + std::to_string(t.offset) +
+            (t.shares >= 0 ? " shares=" + std::to_string(t.shares) : "") + "\n";
   }
   for (size_t i = 0; i < schedule.kernels.size(); ++i) {
     text += printKernel(schedule.kernels[i], "k" + std::to_string(i));
@@ -237,6 +244,9 @@ Schedule parseSchedule(const std::string& text) {
   if (lexer.peek() == "recorded") {
     schedule.recordedBound = lexer.takeSizeField("recorded");
     schedule.unplannedBytes = lexer.takeSizeField("unplanned");
+  }
+  if (lexer.peek() == "recomputed") {
+    schedule.recomputed = static_cast<int>(lexer.takeSizeField("recomputed"));
   }
   lexer.expect("{");
   while (!lexer.accept("}")) parseEntry(lexer, &schedule);

@@ -426,12 +426,14 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   options.verify = flags().check == "verify";
   options.skip = flags().skip;
   options.budget = budget;
+  options.trimAll = flags().trim == "all";
   options.observe = viewed.observer(dump.observer());
   const bool checks = check::isWanted(flags().check) && device_->name() != "null";
   if (checks) check::prepareOptions(&options.skip, &options.budget);
   runtime::counters().plansBuilt++;
   try {
     codegen::Compilation compiled = kept_.compile(graph, options);
+    runtime::counters().stepsRecomputed += compiled.schedule.recomputed;
     auto plan = device_->load(std::move(compiled.schedule), &kernels_);
     dump.writeCode(plan->schedule(), device_->target());
     return checks ? check::makeCheckedPlan(graph, std::move(compiled.graph), std::move(plan),

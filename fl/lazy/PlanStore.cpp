@@ -28,8 +28,8 @@ codegen::Compilation PlanStore::compile(const ir::Graph& graph,
   }
   const std::string key =
       detail::concat("passes ", kSourceHash, "\n", codegen::extensionsKey(), "lowering ",
-                     static_cast<int>(options.lowering), "\nbudget ", options.budget, "\n",
-                     ir::printGraph(graph, "g"));
+                     static_cast<int>(options.lowering), "\nbudget ", options.budget,
+                     options.trimAll ? "\ntrim all\n" : "\n", ir::printGraph(graph, "g"));
   if (auto kept = runtime::findSchedule(*store_, key, graph)) {
     runtime::counters().plansLoaded++;
     return {.schedule = std::move(*kept)};

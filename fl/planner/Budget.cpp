@@ -38,8 +38,11 @@ constexpr int kMostAgain = 200;
 // it is.
 constexpr double kFreeShare = 0.03;
 constexpr int64_t kWorthTrimming = 1 << 20;
-// Steps up to which it is tried, as that takes their number to the second power.
-constexpr int kMostTrimmed = 2000;
+// So many values in memory are looked at for the cheapest, at most, and beyond so many steps what
+// is alive stands for the arena, so that trimming takes some milliseconds of any plan.
+constexpr int64_t kMostTrimming = 2'000'000;
+constexpr int64_t kLooksAStep = 16;  // that is considered to run again
+constexpr size_t kMostPacked = 2000;
 // Values that are, all together, this many times smaller than what is computed of them stay for it.
 constexpr int64_t kSmall = 64;
 // A plan with more steps than this for each of its own is no better than none.
@@ -106,29 +109,37 @@ class Values {
         addOnce(&writes_[ref], i);
         if (ref.space == Space::Temporary) addOnce(&values[ref.index].writers, i);
       }
-      for (int temporary : temporariesOf(schedule, schedule.steps[i])) {
-        values[temporary].uses.push_back(i);
-      }
+      touches.push_back(temporariesOf(schedule, schedule.steps[i]));
+      for (int temporary : touches[i]) values[temporary].uses.push_back(i);
       costs.push_back(costOf(schedule, schedule.steps[i]));
     }
     findOverwriting(schedule);
     for (int i = 0; i < std::ssize(schedule.steps); ++i) {
-      for (const ir::BufferRef& ref : buffers[i].writes) {
-        if (ref.space == Space::Temporary && values[ref.index].writers.back() == i) {
-          keepSmallOperands(buffers[i], values[ref.index]);
-          values[ref.index].deadline = deadlineOf(schedule, values[ref.index]);
-        }
-      }
+      // First for all that a step writes: they have one deadline.
+      for (Value* value : completedBy(i)) keepSmallOperands(buffers[i], *value);
+      for (Value* value : completedBy(i)) value->deadline = deadlineOf(schedule, *value);
     }
   }
 
   std::vector<Value> values;
-  std::vector<ir::StepBuffers> buffers;  // of each step
-  std::vector<double> costs;             // of each step
+  std::vector<ir::StepBuffers> buffers;   // of each step
+  std::vector<std::vector<int>> touches;  // of each step: the temporaries it uses
+  std::vector<double> costs;              // of each step
 
  private:
   static void addOnce(std::vector<int>* list, int step) {
     if (list->empty() || list->back() != step) list->push_back(step);
+  }
+
+  std::vector<Value*> completedBy(int step) {
+    std::vector<Value*> found;
+    for (const ir::BufferRef& ref : buffers[step].writes) {
+      const bool isTemporary = ref.space == Space::Temporary;
+      if (isTemporary && values[ref.index].writers.back() == step) {
+        found.push_back(&values[ref.index]);
+      }
+    }
+    return found;
   }
 
   // What computes a large value again finds those small operands that nothing computes again, such
@@ -204,68 +215,74 @@ class Values {
   int firstOverwriting_ = kForever;
 };
 
-// One run of the steps within `target` bytes, and for `mostAgain` in the time of what runs again.
+// What a run may take: the time of what runs again, and values looked at.
+struct Limits {
+  double mostAgain = std::numeric_limits<double>::infinity();
+  int64_t looks = std::numeric_limits<int64_t>::max();
+};
+
+// One run of the steps within `target` bytes.
 class Rematerialization {
  public:
   Rematerialization(const ir::Schedule& schedule, const Values& values, int64_t target,
-                    double mostAgain = std::numeric_limits<double>::infinity())
+                    const Limits& limits = {})
       : schedule_(schedule),
         all_(values.values),
         buffers_(values.buffers),
+        touches_(values.touches),
         costs_(values.costs),
         target_(target),
-        mostAgain_(mostAgain),
+        limits_(limits),
         places_(all_.size(), -1),
-        locks_(all_.size(), 0) {}
+        locks_(all_.size(), 0),
+        next_(all_.size(), kForever) {
+    for (size_t i = 0; i < all_.size(); ++i) {
+      if (!all_[i].uses.empty()) next_[i] = all_[i].uses[0];
+      if (all_[i].keptUntil >= 0) keptUntil_.emplace(all_[i].keptUntil, static_cast<int>(i));
+    }
+  }
 
   // Nothing if there is no way.
   std::optional<ir::Schedule> run() {
     for (; now_ < std::ssize(schedule_.steps); ++now_) {
+      for (int value : touches_[now_]) next_[value] = useBehind(value);
       runStep(now_);
       if (failed_) return std::nullopt;
-      const std::vector<int> present = present_;
-      for (int value : present) {
-        if (all_[value].keptUntil == now_ && nextUse(value) == kForever) drop(value);
+      const auto [begin, end] = keptUntil_.equal_range(now_);
+      for (auto kept = begin; kept != end; ++kept) {
+        const int value = kept->second;
+        if (places_[value] >= 0 && next_[value] == kForever) drop(value);
       }
+      if (schedule_.trimAll) dropAll();
     }
     ir::Schedule result = schedule_;
     result.steps = std::move(steps_);
     result.temporaries = std::move(temporaries_);
+    result.recomputed = static_cast<int>(result.steps.size() - schedule_.steps.size());
     computeLifetimes(&result);
     return result;
   }
 
   // Of the steps that run again.
   double costAgain() const { return costAgain_; }
+  // Values that it looked at.
+  int64_t looks() const { return looks_; }
 
   // Why there is no way.
   std::string explain() const {
-    std::vector<int> largest;
+    std::vector<int> there;
     for (size_t i = 0; i < all_.size(); ++i) {
       const bool isThere = places_[i] >= 0 || static_cast<int>(i) == asked_;
-      if (isThere && !all_[i].writers.empty()) largest.push_back(static_cast<int>(i));
+      if (isThere && !all_[i].writers.empty()) there.push_back(static_cast<int>(i));
     }
-    std::ranges::stable_sort(largest, std::greater(), [&](int i) { return all_[i].bytes; });
-    constexpr size_t kTold = 10;
-    largest.resize(std::min(largest.size(), kTold));
     const int64_t needed = alive_ + (places_[asked_] < 0 ? all_[asked_].bytes : 0);
-    std::string text =
-        absl::StrCat("a plan's temporaries do not fit the budget of ", schedule_.budget,
-                     " bytes: ", needed, " are needed while ", describe(now_), " runs",
-                     isLong() ? ", or too much is computed again" : "", "; the largest of them:");
-    for (int i : largest) {
-      absl::StrAppend(&text, "\n  ", all_[i].bytes, " bytes of ", describe(all_[i].writers[0]));
-    }
-    return text;
+    return absl::StrCat("a plan's temporaries do not fit the budget of ", schedule_.budget,
+                        " bytes: ", needed, " are needed while ", describeStep(schedule_, now_),
+                        " runs", isLong() ? ", or too much is computed again" : "",
+                        "; the largest of them:", describeLargest(schedule_, std::move(there)));
   }
 
  private:
-  std::string describe(int step) const {
-    const std::string where = stepSite(schedule_.steps[step]).toString();
-    return absl::StrCat(stepName(schedule_, schedule_.steps[step]), where.empty() ? "" : " at ",
-                        where);
-  }
-
   bool isLong() const { return steps_.size() > kMostSteps * schedule_.steps.size(); }
 
   // Runs a step of the schedule, for the first time or again.
@@ -282,21 +299,20 @@ class Rematerialization {
     std::ranges::for_each(reads, lock);
     for (const ir::BufferRef& ref : reads) {
       if (ref.space == Space::Temporary && places_[ref.index] < 0) {
-        if (all_[ref.index].writers.empty()) {
-          reserve(ref.index);  // has no elements
-        }
+        const bool isEmpty = all_[ref.index].writers.empty();  // has no elements
+        FL_INTERNAL_CHECK(isEmpty || now_ < all_[ref.index].deadline, "what is gone is needed");
+        if (isEmpty) reserve(ref.index);
         std::ranges::for_each(all_[ref.index].writers, [&](int writer) { runStep(writer); });
       }
     }
     std::ranges::for_each(buffers_[step].writes, lock);
     for (const ir::BufferRef& ref : buffers_[step].writes) {
       const bool isTemporary = ref.space == Space::Temporary;
-      FL_INTERNAL_CHECK(step == now_ || (isTemporary && now_ < all_[ref.index].deadline),
-                        "a step that may not run again");
+      FL_INTERNAL_CHECK(step == now_ || isTemporary, "a step that may not run again");
       if (isTemporary && places_[ref.index] < 0) reserve(ref.index);
     }
     costAgain_ += step < now_ ? costs_[step] : 0;
-    failed_ = failed_ || isLong() || costAgain_ > mostAgain_;
+    failed_ = failed_ || isLong() || costAgain_ > limits_.mostAgain;
     if (failed_) return;
     steps_.push_back(schedule_.steps[step]);
     renameTemporaries(&steps_.back(), places_);
@@ -308,18 +324,28 @@ class Rematerialization {
   void release(int value, int step) {
     const std::vector<int>& writers = all_[value].writers;
     const bool isWritten = writers.empty() || step >= writers.back();
-    const bool isKept = all_[value].keptUntil >= now_ || nextUse(value) != kForever;
+    const bool isKept = all_[value].keptUntil >= now_ || next_[value] != kForever;
     if (locks_[value] == 0 && places_[value] >= 0 && isWritten && !isKept) drop(value);
   }
 
+  // All that can be computed again, unless that is a lot already.
+  void dropAll() {
+    if (steps_.size() > kMostSteps / 2 * schedule_.steps.size()) return;
+    const std::vector<int> present = present_;
+    for (int value : present) {
+      if (mayDrop(value)) drop(value);
+    }
+  }
+
   void drop(int value) {
-    std::erase(present_, value);
+    const auto found = std::find(present_.rbegin(), present_.rend(), value);  // mostly a new one
+    present_.erase(std::next(found).base());
     places_[value] = -1;
     alive_ -= all_[value].bytes;
   }
 
   // The first step behind the current one that uses it.
-  int nextUse(int value) const {
+  int useBehind(int value) const {
     const std::vector<int>& uses = all_[value].uses;
     const auto next = std::ranges::upper_bound(uses, now_);
     return next == uses.end() ? kForever : *next;
@@ -341,15 +367,18 @@ class Rematerialization {
     }
   }
 
-  int cheapest() const {
+  int cheapest() {
     int best = -1;
+    looks_ += std::ssize(present_);
+    if (looks_ > limits_.looks) return best;
     double least = std::numeric_limits<double>::infinity();
     for (int i : present_) {
       if (!mayDrop(i)) continue;
-      const double unused = static_cast<double>(all_[i].bytes) * (nextUse(i) - now_);
+      const double unused = static_cast<double>(all_[i].bytes) * (next_[i] - now_);
       if (costs_[all_[i].writers[0]] >= least * unused) continue;
       std::set<int> again;
       const double score = costAgain(i, &again) / unused;
+      looks_ += kLooksAStep * std::ssize(again);
       if (again.size() <= kMostAgain && score < least) {
         least = score;
         best = i;
@@ -382,27 +411,32 @@ class Rematerialization {
   const ir::Schedule& schedule_;
   const std::vector<Value>& all_;
   const std::vector<ir::StepBuffers>& buffers_;
+  const std::vector<std::vector<int>>& touches_;
   const std::vector<double>& costs_;
   const int64_t target_;
-  const double mostAgain_;
+  const Limits limits_;
   std::vector<int>
       places_;  // of each value: its temporary of the result, -1 if it is not in memory
-  std::vector<int> present_;  // values in memory, oldest first
-  std::vector<int> locks_;    // of each value: running steps that need it
+  std::vector<int> present_;           // values in memory, oldest first
+  std::vector<int> locks_;             // of each value: running steps that need it
+  std::vector<int> next_;              // of each value: the first step behind this one that uses it
+  std::multimap<int, int> keptUntil_;  // values
   std::vector<ir::Step> steps_;
   std::vector<ir::Temporary> temporaries_;
   int now_ = 0;
   int64_t alive_ = 0;
   double costAgain_ = 0;
+  int64_t looks_ = 0;
   int asked_ = 0;  // the value that memory was last asked for
   bool failed_ = false;
 };
 
-// What the rest of the passes makes of it.
-size_t arenaOf(ir::Schedule schedule) {
+// What the rest of the passes makes of it; packed if `packs`, else what is alive.
+size_t arenaOf(ir::Schedule schedule, bool packs = true) {
   joinLaunches(&schedule);
   shareMemory(&schedule);
   attachEpilogues(&schedule);
+  if (!packs) return mostAlive(schedule);
   placeTemporaries(&schedule);
   return schedule.arenaBytes;
 }
@@ -410,24 +444,36 @@ size_t arenaOf(ir::Schedule schedule) {
 // Without a budget: the least memory that takes hardly more time.
 void trim(ir::Schedule* schedule) {
   const auto peak = static_cast<int64_t>(mostAlive(*schedule));
-  if (peak < kWorthTrimming || schedule->steps.size() > kMostTrimmed) return;
+  if (peak < kWorthTrimming) return;
   const Values values(*schedule);
   const double total = std::accumulate(values.costs.begin(), values.costs.end(), 0.0);
+  Limits limits{kFreeShare * total, kMostTrimming};
   std::optional<ir::Schedule> best;
+  // Ever less until there is no way, then between that and the least: what takes less time first.
   int64_t low = 0, high = peak;
-  while (high - low > peak / 16) {
-    const int64_t target = (low + high) / 2;
-    std::optional<ir::Schedule> found =
-        Rematerialization(*schedule, values, target, kFreeShare * total).run();
+  for (int64_t cut = peak / 16; high - low > peak / 16 && limits.looks > 0; cut *= 2) {
+    const int64_t target = low > 0 || cut >= peak ? (low + high) / 2 : peak - cut;
+    Rematerialization within(*schedule, values, target, limits);
+    std::optional<ir::Schedule> found = within.run();
+    limits.looks -= within.looks();
     (found ? high : low) = target;
     if (found) best = std::move(found);
   }
-  if (best && arenaOf(*best) < arenaOf(*schedule)) *schedule = *std::move(best);
+  const bool packs = schedule->steps.size() <= kMostPacked;
+  if (best && arenaOf(*best, packs) < arenaOf(*schedule, packs)) *schedule = *std::move(best);
+}
+
+// For tests: nothing is kept that can be computed again.
+void trimAll(ir::Schedule* schedule) {
+  const Values values(*schedule);
+  auto all = Rematerialization(*schedule, values, std::numeric_limits<int64_t>::max()).run();
+  if (all) *schedule = *std::move(all);
 }
 
 }  // namespace
 
 void meetBudget(ir::Schedule* schedule) {
+  if (schedule->budget == 0 && schedule->trimAll) return trimAll(schedule);
   if (schedule->budget == 0 || arenaOf(*schedule) <= schedule->budget) return trim(schedule);
   std::vector<ir::Schedule> orders;
   std::vector<Values> values;
@@ -453,8 +499,7 @@ void meetBudget(ir::Schedule* schedule) {
     }
     if (!best) throw OverBudget(refusal);
     const size_t arena = arenaOf(*best);
-    logLine(3, absl::StrCat("budget: ", best->steps.size() - schedule->steps.size(),
-                            " steps run again, arena ", arena, " B"));
+    logLine(3, absl::StrCat("budget: ", best->recomputed, " steps run again, arena ", arena, " B"));
     if (arena <= schedule->budget) {
       *schedule = *std::move(best);
       return;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
@@ -15,10 +17,11 @@
 namespace fl::planner {
 namespace {
 
-// Comparing every pair is worth it up to here.
-constexpr size_t kMaxPairwise = 2000;
-// So many other orders are tried, fewer of many intervals: pairs times orders are bounded.
-constexpr size_t kMoreOrders = 300, kMorePairs = 200'000;
+// For other orders near the best one, and how many of them.
+constexpr int64_t kMoreLooks = 100'000;
+constexpr int kMoreOrders = 300;
+// So many gaps are tried, lowest first, before what is above them all is taken.
+constexpr int kMostGaps = 256;
 
 using Order = std::vector<size_t>;
 
@@ -30,41 +33,40 @@ size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>
   return bytes;
 }
 
-// Each into the smallest gap between those placed before.
-std::vector<size_t> packInOrder(const std::vector<Interval>& intervals, const Order& order) {
+// Each into the smallest gap between those placed before; nothing if that takes more `looks` at
+// them than there are.
+std::vector<size_t> packInOrder(const std::vector<Interval>& intervals, const Order& order,
+                                int64_t* looks) {
+  struct Placed {
+    size_t begin, end;
+    int first, last;
+  };
   std::vector<size_t> offsets(intervals.size(), 0);
-  std::vector<size_t> placed;
-  std::vector<std::pair<size_t, size_t>> taken;  // [begin, end) of those alive together
+  std::vector<Placed> placed;  // by begin
+  placed.reserve(intervals.size());
   for (size_t i : order) {
-    taken.clear();
-    for (size_t j : placed) {
-      if (intervals[i].first <= intervals[j].last && intervals[j].first <= intervals[i].last) {
-        taken.emplace_back(offsets[j], offsets[j] + intervals[j].bytes);
-      }
-    }
-    std::sort(taken.begin(), taken.end());
+    const auto& [bytes, first, last, shares] = intervals[i];
+    *looks -= std::ssize(placed);
+    if (*looks < 0) return {};
     size_t end = 0, bestGap = SIZE_MAX, best = 0;
-    for (const auto& [begin, stop] : taken) {
-      if (begin >= end + intervals[i].bytes && begin - end < bestGap) {
-        bestGap = begin - end;
+    for (const Placed& other : placed) {
+      if (first > other.last || other.first > last) continue;
+      if (other.begin >= end + bytes && other.begin - end < bestGap) {
+        bestGap = other.begin - end;
         best = end;
+        if (bestGap == bytes) break;
       }
-      end = std::max(end, stop);
+      end = std::max(end, other.end);
     }
     offsets[i] = bestGap == SIZE_MAX ? end : best;
-    placed.push_back(i);
+    const Placed now = {offsets[i], offsets[i] + bytes, first, last};
+    placed.insert(std::ranges::upper_bound(placed, now.begin, {}, &Placed::begin), now);
   }
   return offsets;
 }
 
-size_t stepsOf(const Interval& interval) {
-  return static_cast<size_t>(interval.last - interval.first) + 1;
-}
-size_t bytesOf(const Interval& interval) { return interval.bytes; }
-size_t areaOf(const Interval& interval) { return interval.bytes * stepsOf(interval); }
-
 // Those of which `key` is large come first.
-Order orderBy(const std::vector<Interval>& intervals, size_t (*key)(const Interval&)) {
+Order orderBy(const std::vector<Interval>& intervals, Key key) {
   Order order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return key(intervals[i]); });
@@ -102,9 +104,8 @@ class Climb {
   }
 
   std::vector<size_t> run(size_t bound) {
-    const size_t pairs = intervals_.size() * intervals_.size();
-    const size_t orders = std::min(kMoreOrders, kMorePairs / std::max<size_t>(1, pairs));
-    for (size_t i = 0; i < orders && arena_ > bound; ++i) {
+    int64_t looks = kMoreLooks;
+    for (int i = 0; i < kMoreOrders && arena_ > bound; ++i) {
       Order next = order_;
       const auto isTop = [&](size_t k) { return offsets_[k] + intervals_[k].bytes == arena_; };
       const auto top = std::ranges::find_if(next, isTop);
@@ -113,7 +114,8 @@ class Climb {
                   top + 1);
       // And another one, so that no two orders follow each other in turns.
       std::swap(next[random_() % next.size()], next[random_() % next.size()]);
-      std::vector<size_t> offsets = packInOrder(intervals_, next);
+      std::vector<size_t> offsets = packInOrder(intervals_, next, &looks);
+      if (offsets.empty()) break;
       if (const size_t arena = arenaOf(intervals_, offsets); arena <= arena_) {
         arena_ = arena;
         order_ = std::move(next);
@@ -131,22 +133,80 @@ class Climb {
   std::minstd_rand random_;
 };
 
+// What is free between those alive, and above them.
+class Gaps {
+ public:
+  size_t take(size_t bytes) {
+    auto gap = ends_.begin();
+    for (int i = 0; gap->second - gap->first < bytes; ++gap) {
+      if (++i == kMostGaps) gap = std::prev(ends_.end(), 2);
+    }
+    const auto [begin, end] = *gap;
+    ends_.erase(gap);
+    if (end - begin > bytes) ends_.emplace(begin + bytes, end);
+    return begin;
+  }
+
+  void giveBack(size_t begin, size_t end) {
+    const auto after = ends_.lower_bound(begin);
+    if (after->first == end) {
+      end = after->second;
+      ends_.erase(after);
+    }
+    const auto next = ends_.lower_bound(begin);
+    const bool joins = next != ends_.begin() && std::prev(next)->second == begin;
+    (joins ? std::prev(next)->second : ends_[begin]) = end;
+  }
+
+ private:
+  std::map<size_t, size_t> ends_ = {{0, SIZE_MAX}};  // by begin
+};
+
+std::vector<Interval> intervalsOf(const ir::Schedule& schedule) {
+  std::vector<Interval> intervals;
+  for (const ir::Temporary& t : schedule.temporaries) {
+    intervals.push_back({t.bytes, t.first, t.last, t.shares});
+  }
+  return intervals;
+}
+
+// Those that share as one, each in the place of the first of them; the others are empty. By
+// interval, which one it is in.
+std::vector<size_t> mergeShares(std::vector<Interval>* intervals) {
+  std::vector<size_t> homes;
+  for (size_t i = 0; i < intervals->size(); ++i) {
+    Interval& it = (*intervals)[i];
+    FL_INTERNAL_CHECK(it.shares < static_cast<int>(i), "interval ", i, " shares the memory of ",
+                      it.shares, ", which does not come before it");
+    homes.push_back(it.shares < 0 ? i : homes[it.shares]);
+    if (it.shares < 0) continue;
+    Interval& home = (*intervals)[homes[i]];
+    home = {std::max(home.bytes, it.bytes), std::min(home.first, it.first),
+            std::max(home.last, it.last)};
+    it = {0, home.first, home.first};
+  }
+  return homes;
+}
+
+// At each step.
+std::vector<int64_t> bytesAlive(std::vector<Interval> intervals, size_t steps) {
+  mergeShares(&intervals);
+  for (const Interval& it : intervals) steps = std::max(steps, static_cast<size_t>(it.last) + 1);
+  std::vector<int64_t> bytes(steps + 2, 0);
+  for (const Interval& it : intervals) {
+    bytes[it.first] += static_cast<int64_t>(it.bytes);
+    bytes[it.last + 1] -= static_cast<int64_t>(it.bytes);
+  }
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
+  return bytes;
+}
+
 }  // namespace
 
 std::vector<int64_t> bytesAlive(const ir::Schedule& schedule) {
   // Temporaries that no step uses, of size 0, count as alive at step 0, even if there is none; and
   // there may be nothing but temporaries.
-  size_t steps = schedule.steps.size();
-  for (const ir::Temporary& t : schedule.temporaries) {
-    steps = std::max(steps, static_cast<size_t>(t.last) + 1);
-  }
-  std::vector<int64_t> bytes(steps + 2, 0);
-  for (const ir::Temporary& t : schedule.temporaries) {
-    bytes[t.first] += static_cast<int64_t>(t.bytes);
-    bytes[t.last + 1] -= static_cast<int64_t>(t.bytes);
-  }
-  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
-  return bytes;
+  return bytesAlive(intervalsOf(schedule), schedule.steps.size());
 }
 
 size_t mostAlive(const ir::Schedule& schedule) {
@@ -176,14 +236,8 @@ void computeLifetimes(ir::Schedule* schedule) {
   schedule->arenaBound = mostAlive(*schedule);
 }
 
-std::vector<size_t> packBySize(const std::vector<Interval>& intervals) {
-  return packInOrder(intervals, orderBy(intervals, bytesOf));
-}
-std::vector<size_t> packByArea(const std::vector<Interval>& intervals) {
-  return packInOrder(intervals, orderBy(intervals, areaOf));
-}
-std::vector<size_t> packByLength(const std::vector<Interval>& intervals) {
-  return packInOrder(intervals, orderBy(intervals, stepsOf));
+std::vector<size_t> packByKey(const std::vector<Interval>& intervals, Key key, int64_t* looks) {
+  return packInOrder(intervals, orderBy(intervals, key), looks);
 }
 
 std::vector<size_t> packByBirth(const std::vector<Interval>& intervals) {
@@ -191,90 +245,92 @@ std::vector<size_t> packByBirth(const std::vector<Interval>& intervals) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return intervals[a].first < intervals[b].first; });
-  std::map<size_t, size_t> alive;     // offset to end
-  std::multimap<int, size_t> deaths;  // last step to offset
+  Gaps gaps;
+  std::multimap<int, size_t> deaths;  // last step to interval
   for (size_t i : order) {
-    while (!deaths.empty() && deaths.begin()->first < intervals[i].first) {
-      alive.erase(deaths.begin()->second);
-      deaths.erase(deaths.begin());
+    for (; !deaths.empty() && deaths.begin()->first < intervals[i].first;
+         deaths.erase(deaths.begin())) {
+      const size_t dead = deaths.begin()->second;
+      gaps.giveBack(offsets[dead], offsets[dead] + intervals[dead].bytes);
     }
-    size_t end = 0;
-    for (const auto& [begin, stop] : alive) {
-      if (begin >= end + intervals[i].bytes) break;
-      end = stop;
-    }
-    offsets[i] = end;
-    if (intervals[i].bytes > 0) {
-      alive[end] = end + intervals[i].bytes;
-      deaths.emplace(intervals[i].last, end);
-    }
+    if (intervals[i].bytes == 0) continue;
+    offsets[i] = gaps.take(intervals[i].bytes);
+    deaths.emplace(intervals[i].last, i);
   }
   return offsets;
 }
 
 size_t lowerBound(const std::vector<Interval>& intervals) {
-  std::map<int, int64_t> changes;  // by step
-  for (const Interval& interval : intervals) {
-    changes[interval.first] += static_cast<int64_t>(interval.bytes);
-    changes[interval.last + 1] -= static_cast<int64_t>(interval.bytes);
-  }
-  int64_t alive = 0, most = 0;
-  for (const auto& [step, change] : changes) {
-    alive += change;
-    most = std::max(most, alive);
-  }
-  return static_cast<size_t>(most);
+  return static_cast<size_t>(std::ranges::max(bytesAlive(intervals, 0)));
 }
 
-std::vector<size_t> pack(const std::vector<Interval>& intervals) {
+std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks) {
+  std::vector<Interval> intervals = given;
+  const std::vector<size_t> homes = mergeShares(&intervals);
   const size_t bound = lowerBound(intervals);
   std::vector<size_t> best = packByBirth(intervals);
-  const bool isPairwise = intervals.size() <= kMaxPairwise;
-  for (const Packer packer : {packBySize, packByArea, packByLength}) {
-    if (isPairwise && arenaOf(intervals, best) > bound) {
-      std::vector<size_t> other = packer(intervals);
-      best = arenaOf(intervals, other) < arenaOf(intervals, best) ? std::move(other) : best;
-    }
+  const auto keepBetter = [&](std::vector<size_t> other) {
+    if (arenaOf(intervals, other) < arenaOf(intervals, best)) best = std::move(other);
+  };
+  int64_t left = kMostLooks;
+  for (const auto key : {bytesOf, areaOf, stepsOf}) {
+    if (arenaOf(intervals, best) == bound) break;
+    std::vector<size_t> other = packByKey(intervals, key, &left);
+    if (!other.empty()) keepBetter(std::move(other));
   }
+  if (looks) *looks += kMostLooks - std::max<int64_t>(left, 0);
   best = Climb(intervals, std::move(best)).run(bound);
   for (const PackerExtension& packer : *packers().all()) {
     std::vector<size_t> other = packer.pack(intervals);
     checkOffsets(intervals, other, packer.name);
-    best = arenaOf(intervals, other) < arenaOf(intervals, best) ? std::move(other) : best;
+    keepBetter(std::move(other));
   }
+  for (size_t i = 0; i < homes.size(); ++i) best[i] = best[homes[i]];
   return best;
 }
 
 void placeTemporaries(ir::Schedule* schedule) {
-  std::vector<Interval> intervals;
-  for (const ir::Temporary& t : schedule->temporaries) {
-    intervals.push_back({t.bytes, t.first, t.last});
-  }
+  const std::vector<Interval> intervals = intervalsOf(*schedule);
   const std::vector<size_t> offsets = pack(intervals);
   for (size_t i = 0; i < offsets.size(); ++i) schedule->temporaries[i].offset = offsets[i];
   schedule->arenaBytes = arenaOf(intervals, offsets);
 }
 
-std::string describeExcess(const ir::Schedule& schedule) {
-  const std::vector<int64_t> alive = bytesAlive(schedule);
-  const auto peak = static_cast<int>(std::ranges::max_element(alive) - alive.begin());
-  std::vector<ir::Temporary> largest;
-  std::ranges::copy_if(schedule.temporaries, std::back_inserter(largest),
-                       [&](const auto& t) { return t.first <= peak && peak <= t.last; });
-  std::ranges::stable_sort(largest, std::greater(), &ir::Temporary::bytes);
+std::string describeStep(const ir::Schedule& schedule, int step) {
+  const std::string where = stepSite(schedule.steps[step]).toString();
+  return absl::StrCat(stepName(schedule, schedule.steps[step]), where.empty() ? "" : " at ", where);
+}
+
+std::string describeLargest(const ir::Schedule& schedule, std::vector<int> temporaries) {
+  const auto bytes = [&](int i) { return schedule.temporaries[i].bytes; };
+  std::ranges::stable_sort(temporaries, std::greater(), bytes);
   constexpr size_t kTold = 10;
-  largest.resize(std::min(largest.size(), kTold));
-  std::string text =
-      absl::StrCat("a plan's temporaries do not fit the budget of ", schedule.budget,
-                   " bytes: packed they take ", schedule.arenaBytes, "; the largest of them:");
-  for (const ir::Temporary& t : largest) {
-    const bool isMade = static_cast<size_t>(t.first) < schedule.steps.size();
-    const std::string where = isMade ? stepSite(schedule.steps[t.first]).toString() : "";
-    absl::StrAppend(&text, "\n  ", t.bytes, " bytes of ",
-                    isMade ? stepName(schedule, schedule.steps[t.first]) : "an interval",
-                    where.empty() ? "" : " at ", where);
+  temporaries.resize(std::min(temporaries.size(), kTold));
+  std::string text;
+  for (int i : temporaries) {
+    const int first = schedule.temporaries[i].first;
+    const bool isMade = first < std::ssize(schedule.steps);
+    absl::StrAppend(&text, "\n  ", bytes(i), " bytes of ",
+                    isMade ? describeStep(schedule, first) : "an interval");
   }
   return text;
+}
+
+std::string describeLargestAlive(const ir::Schedule& schedule) {
+  const std::vector<int64_t> alive = bytesAlive(schedule);
+  const auto peak = static_cast<int>(std::ranges::max_element(alive) - alive.begin());
+  std::vector<int> there;
+  for (int i = 0; i < std::ssize(schedule.temporaries); ++i) {
+    const ir::Temporary& t = schedule.temporaries[i];
+    if (t.first <= peak && peak <= t.last) there.push_back(i);
+  }
+  return describeLargest(schedule, std::move(there));
+}
+
+std::string describeExcess(const ir::Schedule& schedule) {
+  return absl::StrCat("a plan's temporaries do not fit the budget of ", schedule.budget,
+                      " bytes: packed they take ", schedule.arenaBytes,
+                      "; the largest of them:", describeLargestAlive(schedule));
 }
 
 void packTemporaries(ir::Schedule* schedule) {

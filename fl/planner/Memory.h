@@ -1,6 +1,7 @@
 // Lifetimes of temporaries and their places in the arena.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,27 +15,46 @@ void computeLifetimes(ir::Schedule* schedule);
 std::vector<int64_t> bytesAlive(const ir::Schedule& schedule);
 size_t mostAlive(const ir::Schedule& schedule);
 
-// Bytes alive over the closed interval of steps [first, last].
+// Bytes alive over the closed interval of steps [first, last]; those of an earlier interval, if
+// `shares` is its index. Intervals that share are alive, all of them, from the first step of any to
+// the last one of any, and take as many bytes as the largest.
 struct Interval {
   size_t bytes;
   int first;
   int last;
+  int shares = -1;
 };
 
-// Places intervals so that none that live together overlap; returns offsets, one an interval.
-using Packer = std::vector<size_t> (*)(const std::vector<Interval>& intervals);
-// One after the other in an order, each into the smallest gap that takes it: the largest first,
-// those with the most bytes times steps first, those that live longest first. n^2.
-std::vector<size_t> packBySize(const std::vector<Interval>& intervals);
-std::vector<size_t> packByArea(const std::vector<Interval>& intervals);
-std::vector<size_t> packByLength(const std::vector<Interval>& intervals);
-// In order of birth, each into the lowest gap that takes it: n times those alive at once.
+// Packers place intervals so that none that live together overlap, and return offsets, one an
+// interval. But for pack(), they are for intervals of which none shares.
+//
+// One after the other, those with the largest key first, each into the smallest gap that takes it;
+// by looking at all placed before, n^2 looks at most. Nothing if that is more than `looks`, from
+// which it takes them.
+using Key = size_t (*)(const Interval& interval);
+std::vector<size_t> packByKey(const std::vector<Interval>& intervals, Key key, int64_t* looks);
+inline size_t bytesOf(const Interval& interval) { return interval.bytes; }
+inline size_t stepsOf(const Interval& interval) {
+  return static_cast<size_t>(interval.last - interval.first) + 1;
+}
+inline size_t areaOf(const Interval& interval) { return interval.bytes * stepsOf(interval); }
+// In order of birth, each into the lowest gap that takes it; where there are many, above all. n log
+// n.
 std::vector<size_t> packByBirth(const std::vector<Interval>& intervals);
-// The best of all, and where there are few, of some hundred orders near the best one: what lies
-// highest is placed earlier, until nothing is wasted. The same for the same intervals.
-std::vector<size_t> pack(const std::vector<Interval>& intervals);
+// The best of all, with shares, and where there are few, of some hundred orders near the best one:
+// what lies highest is placed earlier, until nothing is wasted. The same for the same intervals.
+// In n log n and at most kMostLooks looks at intervals, the number of which is added to `looks`:
+// packers that have no more of them are left out.
+constexpr int64_t kMostLooks = 14'000'000;
+std::vector<size_t> pack(const std::vector<Interval>& intervals, int64_t* looks = nullptr);
 // The most bytes alive at once, below which nothing is packed.
 size_t lowerBound(const std::vector<Interval>& intervals);
+// The ten largest of these temporaries, a line each with what makes it; and of those alive where
+// most is alive.
+std::string describeLargest(const ir::Schedule& schedule, std::vector<int> temporaries);
+std::string describeLargestAlive(const ir::Schedule& schedule);
+// "matmul at file:line"
+std::string describeStep(const ir::Schedule& schedule, int step);
 // How a packed schedule exceeds its budget, with the largest values at the step where most is
 // alive.
 std::string describeExcess(const ir::Schedule& schedule);

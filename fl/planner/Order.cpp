@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -20,9 +19,11 @@
 namespace fl::planner {
 namespace {
 
-// Beyond this many steps the recorded order stands.
-constexpr size_t kMaxOrderedSteps = 4000;
-constexpr size_t kAnyWidth = std::numeric_limits<size_t>::max(), kNarrow = 8;
+// Beyond so many uses of temporaries and of steps by one another, at about a hundred of them a
+// millisecond and order, the recorded order stands.
+constexpr size_t kMostUses = 200'000;
+// Of breadth first.
+constexpr size_t kWidth = 8;
 
 using StepList = std::vector<int>;
 
@@ -41,6 +42,11 @@ struct Steps {
   }
 
   size_t size() const { return before.size(); }
+  size_t uses() const {
+    const auto add = [](size_t sum, const std::vector<int>& list) { return sum + list.size(); };
+    return std::accumulate(before.begin(), before.end(),
+                           std::accumulate(touches.begin(), touches.end(), size_t{0}, add), add);
+  }
 
   std::vector<std::vector<int>> before, after;
   std::vector<std::vector<int>> touches;  // of each step: the temporaries it uses
@@ -80,12 +86,11 @@ void checkOrder(const Steps& steps, const StepList& order, const std::string& na
   }
 }
 
-// Of the steps that may run next, among the `width` of them recorded first, the one by which the
-// least memory becomes alive. Unlimited, it is greedy; a narrow one stays near the recorded order.
+// Of the steps that may run next, the one by which the least memory becomes alive.
 class GreedyOrder {
  public:
-  GreedyOrder(const Steps& steps, size_t width)
-      : steps_(steps), width_(width), growth_(steps.size(), 0), alive_(steps.users.size(), false) {
+  explicit GreedyOrder(const Steps& steps)
+      : steps_(steps), growth_(steps.size(), 0), alive_(steps.users.size(), false) {
     for (size_t temporary = 0; temporary < steps.users.size(); ++temporary) {
       uses_.push_back(steps.users[temporary].size());
       grow(static_cast<int>(temporary), uses_.back() == 1 ? 0 : steps.bytes[temporary]);
@@ -96,39 +101,22 @@ class GreedyOrder {
     std::vector<size_t> waiting(steps_.size());
     std::ranges::transform(steps_.before, waiting.begin(), &std::vector<int>::size);
     for (size_t i = 0; i < waiting.size(); ++i) {
-      if (waiting[i] == 0) add(static_cast<int>(i));
+      if (waiting[i] == 0) ready_.emplace(growth_[i], static_cast<int>(i));
     }
     StepList order;
     while (!ready_.empty()) {
-      const int step = take();
+      const int step = ready_.begin()->second;  // of equal ones, that recorded first
+      ready_.erase(ready_.begin());
       order.push_back(step);
       finish(step);
       for (int next : steps_.after[step]) {
-        if (--waiting[next] == 0) add(next);
+        if (--waiting[next] == 0) ready_.emplace(growth_[next], next);
       }
     }
     return order;
   }
 
  private:
-  void add(int step) {
-    ready_.emplace(growth_[step], step);
-    if (width_ != kAnyWidth) recorded_.insert(step);
-  }
-
-  // Ties go to the step recorded first.
-  int take() {
-    int step = ready_.begin()->second;
-    if (recorded_.size() > width_) {
-      step = *std::min_element(recorded_.begin(),
-                               std::next(recorded_.begin(), static_cast<std::ptrdiff_t>(width_)),
-                               [&](int a, int b) { return growth_[a] < growth_[b]; });
-    }
-    ready_.erase({growth_[step], step});
-    recorded_.erase(step);
-    return step;
-  }
-
   // The steps that use it make so many bytes more alive.
   void grow(int temporary, int64_t bytes) {
     for (int step : steps_.users[temporary]) {
@@ -149,14 +137,34 @@ class GreedyOrder {
   }
 
   const Steps& steps_;
-  const size_t width_;
   // Of each step: bytes that become alive by it less those that die with it.
   std::vector<int64_t> growth_;
   std::set<std::pair<int64_t, int>> ready_;  // growth and step
-  std::set<int> recorded_;                   // the same steps, where there is a width
   std::vector<size_t> uses_;                 // of each temporary: users that are not done
   std::vector<bool> alive_;
 };
+
+// Level by level, of at most kWidth steps that may run; the others, in the order recorded, wait
+// until there is room, so that a wide level is taken in strips.
+StepList breadthFirstOrder(const Steps& steps) {
+  std::vector<size_t> missing(steps.size());
+  std::ranges::transform(steps.before, missing.begin(), &std::vector<int>::size);
+  std::set<int> waiting;
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (missing[i] == 0) waiting.insert(static_cast<int>(i));
+  }
+  StepList order;
+  for (size_t open = 0; order.size() > open || !waiting.empty();) {
+    for (; order.size() - open < kWidth && !waiting.empty(); waiting.erase(waiting.begin())) {
+      order.push_back(*waiting.begin());
+    }
+    for (int next : steps.after[order[open++]]) {
+      if (--missing[next] > 0) continue;
+      order.size() - open < kWidth ? order.push_back(next) : void(waiting.insert(next));
+    }
+  }
+  return order;
+}
 
 // What a step needs runs right before it, and of that what takes the most memory first, as with
 // registers (R. Sethi and J. Ullman, "The generation of optimal code for arithmetic expressions",
@@ -221,9 +229,9 @@ std::vector<Order> ordersOf(const ir::Schedule& schedule) {
   StepList recorded(steps.size());
   std::iota(recorded.begin(), recorded.end(), 0);
   add("recorded", std::move(recorded));
-  if (steps.size() <= kMaxOrderedSteps && !schedule.temporaries.empty()) {
-    add("greedy", GreedyOrder(steps, kAnyWidth).run());
-    add("narrow", GreedyOrder(steps, kNarrow).run());
+  if (steps.uses() <= kMostUses && !schedule.temporaries.empty()) {
+    add("greedy", GreedyOrder(steps).run());
+    add("breadth first", breadthFirstOrder(steps));
     add("depth first", DepthFirstOrder(steps).order());
     for (const OrderExtension& other : *planner::orders().all()) {
       StepList order = other.order(schedule);

@@ -19,7 +19,8 @@ struct OverBudget : std::runtime_error {
 void orderSteps(ir::Schedule* schedule);
 // Computes values again rather than keep them, until the arena takes no more than the schedule's
 // budget. Throws OverBudget if there is no way. Without a budget, as far as that costs at most 3 %
-// of the plan's time, by the bytes it moves and the products it computes.
+// of the plan's time, by the bytes it moves and the products it computes; all that it can, if it
+// says so.
 void meetBudget(ir::Schedule* schedule);
 // Brings launches of one kernel that do not need one another together.
 void joinLaunches(ir::Schedule* schedule);

@@ -8,6 +8,9 @@
 // grow, of which none is taken again, go back at once. Both are forgotten after two windows,
 // stretches in which the program allocates many times what it had live at most: an early peak is
 // not kept for good.
+//
+// What is kept beyond what is taken again is idle: never more than a quarter of the most that was
+// live, or kFloor.
 #pragma once
 
 #include <algorithm>
@@ -26,9 +29,12 @@ class CacheLimit {
   // most that was live in this window and the one before, or kFloor more than it.
   size_t mostCached(size_t live) const {
     const size_t peak = std::max(live, peakLive());
-    const size_t seen = std::max({kFloor, live / 4, (drawn_ + drawnBefore_) / 4 * 5});
+    const size_t seen = std::max({kFloor, live / 4, takenAgain() / 4 * 5});
     return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
   }
+
+  // Bytes of the cache that the program was seen to need, in this window or the one before.
+  size_t takenAgain() const { return std::max(drawn_, drawnBefore_); }
 
   // So many were allocated, from the cache or not, after which so many are live and cached.
   void allocated(size_t bytes, size_t live, size_t cached) {

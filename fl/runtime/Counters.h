@@ -23,6 +23,8 @@ struct Counters {
   std::atomic<uint64_t> plansBuilt = 0;
   // Those of them that earlier processes have compiled.
   std::atomic<uint64_t> plansLoaded = 0;
+  // Steps of built plans that run again, rather than that their results are kept.
+  std::atomic<uint64_t> stepsRecomputed = 0;
   // Regions that ran unfused because a pass or the emitter failed.
   std::atomic<uint64_t> fallbacks = 0;
 };

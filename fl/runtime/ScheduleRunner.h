@@ -89,6 +89,7 @@ class ScheduleRunner : public LoadedSchedule {
   class FrameMemory;
   void observe(const Frame& frame, size_t begin, size_t end) const;
   BufferOrigin originOf(size_t output) const;
+  std::string describeNeed() const;
   Writer findWriter(int output) const;
   void poisonDead(const Frame& frame, int begin, int end) const;
   Outputs placeOutputs(const Frame& frame, std::span<const MemoryBlockPtr> buffers,

@@ -5,6 +5,7 @@
 
 #include "benchmarks/TrainSteps.h"
 #include "fl/fl.h"
+#include "fl/runtime/SystemMemory.h"
 #include "tests/lazy/BufferLog.h"
 
 namespace fl::bench {
@@ -28,6 +29,30 @@ TEST(PeakMemory, OfLazyStepsIsThatOfEagerOnes) {
     std::cout << step.name << ": " << lazy << " of " << eager << " bytes\n";
     EXPECT_LE(static_cast<double>(lazy), 1.1 * static_cast<double>(eager)) << step.name;
   }
+}
+
+// What a step takes again is kept, though little is idle.
+TEST(PeakMemory, SteadyStepsTakeNothingFromTheSystem) {
+  const auto taken = std::make_shared<size_t>(0);
+  auto functions = std::make_shared<MemoryManagerDeviceInterface>();
+  functions->nativeAlloc = [taken](size_t bytes) {
+    ++*taken;
+    return runtime::systemAllocate(bytes);
+  };
+  functions->nativeFree = [](void* block) { runtime::systemFree(block); };
+  runtime::setHostMemoryManager(runtime::makeCachingMemoryManagerOf(functions));
+  for (const Workload& step : {perceptronStep(), mnistStep(), residualStep(), transformerStep(2)}) {
+    for (const char* backend : {"lazy", "eager"}) {
+      const BackendScope scope(backend, "cpu");
+      const auto run = step.make();
+      for (int i = 0; i < 5; ++i) run();
+      EXPECT_GT(*taken, 0u);
+      *taken = 0;
+      for (int i = 0; i < 5; ++i) run();
+      EXPECT_EQ(*taken, 0u) << step.name << ", " << backend;
+    }
+  }
+  runtime::resetHostMemoryManager();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Differential fuzzing: random programs give the same bits compiled, on tier 0 and eagerly, with
-// one thread and with two, and on memory that is poisoned; and nearly the same values on the
+// one thread and with two, on memory that is poisoned, and where plans compute values again rather
+// than keep them; and nearly the same values on the
 // reference device. Where convolutions take images with the channels last they add in another
 // order: such a program has eager's bits without the pass that chooses layouts, its own with it. No
 // program may fail in the compiler (a fallback), and a second run with other numbers builds no

@@ -15,6 +15,7 @@
 #include "fl/base/CommandLine.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/runtime/Counters.h"
 #include "tests/fuzz/Differential.h"
 
 ABSL_FLAG(uint64_t, programs, 1000, "how many programs to run");
@@ -32,6 +33,7 @@ constexpr uint64_t kFewestCalls = 1000;
 struct Progress {
   uint64_t programs = 0;
   uint64_t wrongs = 0;
+  uint64_t recomputed = 0;  // steps that plans run again
 };
 
 void report(uint64_t seed, const std::string& wrong) {
@@ -64,6 +66,7 @@ void work(int job, int jobs, int pipe) {
     }
     ++progress.programs;
     progress.wrongs += !wrong.empty();
+    progress.recomputed = runtime::counters().stepsRecomputed;
     send(pipe, progress);
   }
   send(pipe, Progress{});  // no more of them
@@ -134,6 +137,7 @@ Progress sum(const std::vector<Worker>& workers) {
   for (const Worker& worker : workers) {
     all.programs += worker.progress.programs;
     all.wrongs += worker.progress.wrongs;
+    all.recomputed += worker.progress.recomputed;
   }
   return all;
 }
@@ -191,7 +195,8 @@ int run() {
   const Progress all = sum(workers);
   std::cout << "\ncalls by op and dtype:\n"
             << describe(calls) << all.programs << " programs from seed "
-            << absl::GetFlag(FLAGS_seed) << " in " << seconds << " s, " << all.wrongs << " wrong\n";
+            << absl::GetFlag(FLAGS_seed) << " in " << seconds << " s, " << all.wrongs << " wrong, "
+            << all.recomputed << " steps of plans computed again\n";
   return all.wrongs > 0 || (all.programs >= kLongRun && isThin(calls)) ? 1 : 0;
 }
 

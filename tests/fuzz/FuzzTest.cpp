@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "fl/base/Flags.h"
+#include "fl/runtime/Counters.h"
 #include "tests/fuzz/Differential.h"
 
 namespace fl::testing {
@@ -9,10 +10,19 @@ namespace {
 
 TEST(Fuzz, EveryModeGivesTheSameBits) {
   flags().check = "verify";
+  const uint64_t recomputed = runtime::counters().stepsRecomputed;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     EXPECT_EQ(checkProgram(seed), "")
         << "replay with bazel run //tests/fuzz -- --programs=1 --seed=" << seed;
   }
+  EXPECT_GT(runtime::counters().stepsRecomputed - recomputed, 200u);
+}
+
+// A kernel computes again, beside what is updated in place, what may not be computed again by
+// itself.
+TEST(Fuzz, ProgramsThatWereWrong) {
+  flags().check = "verify";
+  EXPECT_EQ(checkProgram(501918), "");
 }
 
 TEST(Fuzz, CountsWhatItCalls) {

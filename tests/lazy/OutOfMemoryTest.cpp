@@ -1,5 +1,6 @@
 // Memory that cannot be had, at every allocation of a training step: an error that says so, after
 // which a smaller batch trains.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -88,6 +89,31 @@ TEST_P(OutOfMemory, AtEveryAllocationOfAStepIsToldAndSurvived) {
     step(8);
   }
   EXPECT_LT(step(8), first);
+}
+
+// The plan of two products, each of which is kept until the last step.
+TEST_P(OutOfMemory, InAPlanNamesItsLargestTemporaries) {
+  if (std::string(GetParam()) == "eager") GTEST_SKIP() << "has no plan of many steps";
+  const Tensor x = rand({128, 128});
+  const auto record = [&] {
+    const Tensor first = matmul(x, x);
+    return matmul(first, matmul(first, x));
+  };
+  record().toHostVector<float>();  // computes x
+  const Tensor pending = record();
+  const auto read = [&] { pending.toHostVector<float>(); };
+  memory_->left = 1;  // for the result
+  const std::string error = test::errorOf<std::bad_alloc>(read);
+  memory_->left = -1;
+  EXPECT_THAT(error, ::testing::StartsWith("host memory: 131072 bytes cannot be had, at "
+                                           "tests/lazy/OutOfMemoryTest.cpp:"));
+  EXPECT_THAT(error, ::testing::HasSubstr("\nThey are for temporaries of a plan"));
+  EXPECT_THAT(error, ::testing::HasSubstr(" free in the system. The largest in use:\n  "));
+  EXPECT_THAT(error, ::testing::HasSubstr(
+                         "\nThe plan holds up to 196608 bytes: 65536 of results, and 131072 of "
+                         "temporaries, of which are the largest alive at once:\n  65536 bytes of "
+                         "matmul at tests/lazy/OutOfMemoryTest.cpp:"));
+  read();
 }
 
 }  // namespace

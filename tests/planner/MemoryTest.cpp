@@ -13,6 +13,7 @@
 #include "fl/planner/Order.h"
 #include "fl/planner/Planner.h"
 #include "fl/runtime/Device.h"
+#include "tests/ErrorOf.h"
 #include "tests/Seed.h"
 
 namespace fl::testing {
@@ -100,6 +101,28 @@ std::vector<Interval> randomIntervals(std::mt19937_64& random, size_t count) {
   return intervals;
 }
 
+// Some of them in the memory of earlier ones.
+std::vector<Interval> randomShares(std::mt19937_64& random, std::vector<Interval> intervals) {
+  for (size_t i = 1; i < intervals.size(); ++i) {
+    if (random() % 4 == 0) intervals[i].shares = static_cast<int>(random() % i);
+  }
+  return intervals;
+}
+
+// By the definition: those that are connected by shares, as one interval each; by interval, which.
+std::vector<Interval> joined(const std::vector<Interval>& intervals, std::vector<size_t>* which) {
+  std::vector<Interval> all;
+  for (const Interval& it : intervals) {
+    which->push_back(it.shares < 0 ? all.size() : (*which)[it.shares]);
+    if (it.shares < 0) all.push_back(it);
+    Interval& one = all[which->back()];
+    one.bytes = std::max(one.bytes, it.bytes);
+    one.first = std::min(one.first, it.first);
+    one.last = std::max(one.last, it.last);
+  }
+  return all;
+}
+
 TEST(Packers, AreNearTheOptimum) {
   std::mt19937_64 random(testSeed(5));
   int above = 0;
@@ -122,13 +145,86 @@ TEST(Packers, AreNearTheOptimum) {
   EXPECT_GT(above, 0) << "nothing was left to search";
 }
 
+TEST(Packers, PutWhatSharesIntoOnePlace) {
+  std::mt19937_64 random(testSeed(13));
+  int shares = 0, above = 0;
+  for (int set = 0; set < 10'000; ++set) {
+    const auto intervals = randomShares(random, randomIntervals(random, 2 + set % 11));
+    std::vector<size_t> which;
+    const std::vector<Interval> all = joined(intervals, &which);
+    const std::vector<size_t> offsets = planner::pack(intervals);
+    ASSERT_EQ(offsets.size(), intervals.size());
+    std::vector<size_t> places(all.size());
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      places[which[i]] = offsets[i];
+      shares += intervals[i].shares >= 0;
+    }
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      ASSERT_EQ(offsets[i], places[which[i]]) << "set " << set;
+      ASSERT_EQ(offsets[i] % 64, 0u);
+    }
+    expectApart(all, places);
+    const size_t arena = arenaOf(all, places), bound = planner::lowerBound(intervals);
+    ASSERT_EQ(bound, planner::lowerBound(all));
+    ASSERT_GE(arena, bound);
+    if (arena > bound) {
+      ++above;
+      ASSERT_LE(static_cast<double>(arena),
+                1.1 * static_cast<double>(Smallest(all, arena).search()))
+          << "set " << set;
+    }
+  }
+  EXPECT_GT(shares, 5000);
+  EXPECT_GT(above, 0) << "nothing was left to search";
+}
+
+TEST(Packers, TakeSharesOfEarlierIntervalsAlone) {
+  const std::string error =
+      test::errorOf<std::exception>([] { planner::pack({{64, 0, 1}, {64, 1, 2, 1}}); });
+  EXPECT_THAT(error, ::testing::HasSubstr("interval 1 shares the memory of 1, which does not come "
+                                          "before it"));
+}
+
+// In the order of a deep network's training step: what is made on the way forth lives until the way
+// back, beside what lives for a few steps.
+std::vector<Interval> deepIntervals(std::mt19937_64& random, int count) {
+  std::vector<Interval> intervals;
+  for (int i = 0; i < count; ++i) {
+    const int length = i < count / 2 ? 2 * (count / 2 - i) : 2 + static_cast<int>(random() % 9);
+    intervals.push_back({(1 + random() % 1000) * 64, i, i + length});
+  }
+  return intervals;
+}
+
+// Looks at intervals stand for time.
+TEST(Packers, WorkIsBounded) {
+  std::mt19937_64 random(testSeed(14));
+  for (const int count : {100, 5000, 100'000}) {
+    const std::vector<Interval> intervals = deepIntervals(random, count);
+    int64_t looks = 0;
+    const std::vector<size_t> offsets = planner::pack(intervals, &looks);
+    EXPECT_LE(looks, std::min<int64_t>(planner::kMostLooks, 3 * int64_t{count} * count / 2));
+    const size_t arena = arenaOf(intervals, offsets), bound = planner::lowerBound(intervals);
+    EXPECT_GE(arena, bound);
+    if (count > 5000) continue;
+    expectApart(intervals, offsets);
+    EXPECT_LE(static_cast<double>(arena), 1.05 * static_cast<double>(bound)) << count;
+    // That of the largest first ran whole.
+    int64_t left = planner::kMostLooks;
+    EXPECT_EQ(planner::packByKey(intervals, planner::bytesOf, &left).size(), intervals.size());
+  }
+}
+
 TEST(Packers, EachIsAPacking) {
   std::mt19937_64 random(testSeed(8));
   for (int set = 0; set < 200; ++set) {
     const auto intervals = randomIntervals(random, 2 + set % 30);
-    for (const auto packer :
-         {planner::packBySize, planner::packByArea, planner::packByLength, planner::packByBirth}) {
-      expectApart(intervals, packer(intervals));
+    expectApart(intervals, planner::packByBirth(intervals));
+    for (const planner::Key key : {planner::bytesOf, planner::areaOf, planner::stepsOf}) {
+      int64_t looks = 1000;
+      expectApart(intervals, planner::packByKey(intervals, key, &looks));
+      const auto count = static_cast<int64_t>(intervals.size());
+      EXPECT_EQ(looks, 1000 - count * (count - 1) / 2);
     }
   }
 }
@@ -155,7 +251,9 @@ TEST(Packers, TakeNothing) { EXPECT_TRUE(planner::pack({}).empty()); }
 TEST(Packers, EachHasItsCase) {
   const std::vector<Interval> chain = {{400, 0, 1}, {800, 1, 2}, {480, 2, 3}};
   EXPECT_EQ(arenaOf(chain, planner::packByBirth(chain)), 1680u);
-  EXPECT_EQ(arenaOf(chain, planner::packBySize(chain)), 1280u);
+  int64_t looks = 3;
+  EXPECT_EQ(arenaOf(chain, planner::packByKey(chain, planner::bytesOf, &looks)), 1280u);
+  EXPECT_TRUE(planner::packByKey(chain, planner::bytesOf, &looks).empty()) << "none are left";
   EXPECT_EQ(planner::lowerBound(chain), 1280u);
 }
 
@@ -247,9 +345,57 @@ TEST(Order, EachKeepsWhatStepsNeed) {
       wins[orders[i].name] += peaks[i] < peaks[i == 1 ? 0 : 1];
     }
   }
-  for (const char* name : {"greedy", "depth first"}) {
+  for (const char* name : {"greedy", "breadth first", "depth first"}) {
     EXPECT_GT(wins[name], 0) << name;
   }
+}
+
+// Products of a chain, each of which the way back reads again, in 2 * `depth` steps.
+ir::Graph deepGraph(int depth, Dim width) {
+  ir::Graph graph;
+  const ir::ValueId w = graph.addParameter({{dtype::f32, Shape({width, width})}});
+  std::vector<ir::ValueId> values = {graph.addParameter({{dtype::f32, Shape({width, width})}})};
+  for (int i = 0; i < depth; ++i) {
+    values.push_back(graph.addNode(ir::Op::Matmul, {w, values.back()}, {0, 0}));
+  }
+  ir::ValueId back = values.back();
+  for (int i = depth; i-- > 0;) back = graph.addNode(ir::Op::Matmul, {back, values[i]}, {0, 0});
+  graph.setResults({back});
+  return graph;
+}
+
+TEST(Order, AllAreTriedOfThousandsOfSteps) {
+  const ir::Schedule recorded =
+      codegen::compile(deepGraph(5000, 4), {.stopAfter = "build"}).schedule;
+  ASSERT_EQ(recorded.steps.size(), 10'000u);
+  std::vector<std::string> names;
+  for (const planner::Order& order : planner::ordersOf(recorded)) names.push_back(order.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"recorded", "greedy", "breadth first", "depth first"}));
+  const ir::Schedule larger =
+      codegen::compile(deepGraph(30'000, 4), {.stopAfter = "build"}).schedule;
+  EXPECT_EQ(planner::ordersOf(larger).size(), 1u) << "takes too long";
+}
+
+// A level of 20 steps, in strips of eight: what they make is added up as it comes.
+TEST(Order, BreadthFirstTakesAWideLevelInStrips) {
+  ir::Graph graph;
+  const ir::ValueId w = graph.addParameter({{dtype::f32, Shape({16, 16})}});
+  const ir::ValueId x = graph.addParameter({{dtype::f32, Shape({16, 16})}});
+  std::vector<ir::ValueId> level, next;
+  for (int i = 0; i < 20; ++i) level.push_back(graph.addNode(ir::Op::Matmul, {w, x}, {0, 0}));
+  for (const ir::ValueId value : level) {
+    next.push_back(graph.addNode(ir::Op::Matmul, {w, value}, {0, 0}));
+  }
+  graph.setResults(next);
+  const ir::Schedule recorded =
+      codegen::compile(graph, {.skip = "cse", .stopAfter = "build"}).schedule;
+  ASSERT_EQ(recorded.steps.size(), 40u);
+  const std::vector<planner::Order> orders = planner::ordersOf(recorded);
+  const auto strips = std::ranges::find(orders, "breadth first", &planner::Order::name);
+  ASSERT_NE(strips, orders.end());
+  EXPECT_EQ(orders[0].peak, 20 * 1024);
+  EXPECT_EQ(strips->peak, 8 * 1024);
 }
 
 TEST(Order, NeverRaisesTheBound) {
@@ -380,6 +526,65 @@ TEST(Budget, IsMetOrRefusedAndChangesNoResult) {
   }
   EXPECT_GT(met, 50);
   EXPECT_GT(refused, 50);
+}
+
+TEST(Budget, TrimmingAllChangesNoResult) {
+  std::mt19937_64 random(testSeed(12));
+  int recomputed = 0, trimmed = 0;
+  for (int program = 0; program < 200; ++program) {
+    const ir::Graph graph = randomProducts(random);
+    const ir::Schedule whole = codegen::compile(graph, {.verify = true}).schedule;
+    const ir::Schedule all = codegen::compile(graph, {.trimAll = true, .verify = true}).schedule;
+    ASSERT_EQ(whole.recomputed, 0);
+    ASSERT_EQ(all.steps.size(), whole.steps.size() + all.recomputed);
+    ASSERT_TRUE(run(all) == run(whole)) << "program " << program;
+    recomputed += all.recomputed;
+    trimmed += all.recomputed > 0;
+  }
+  EXPECT_GT(recomputed, 1000);
+  EXPECT_GT(trimmed, 150);
+}
+
+// Of each layer the way back reads a product and a cheap map of it.
+TEST(Budget, TrimsPlansOfThousandsOfSteps) {
+  ir::Graph graph;
+  const ir::ValueType type = {dtype::f32, Shape({256, 256})};
+  const ir::ValueId w = graph.addParameter({type});
+  std::vector<ir::ValueId> values = {graph.addParameter({type})};
+  for (int i = 0; i < 1500; ++i) {
+    values.push_back(graph.addNode(ir::Op::Matmul, {w, values.back()}, {0, 0}));
+    values.push_back(graph.addNode(ir::Op::Negative, {values.back()}, {}));
+  }
+  ir::ValueId back = w;
+  for (size_t i = values.size(); i-- > 0;) {
+    back = graph.addNode(ir::Op::Matmul, {back, values[i]}, {0, 0});
+  }
+  graph.setResults({back});
+  const ir::Schedule whole = codegen::compile(graph, {.skip = "budget"}).schedule;
+  const ir::Schedule trimmed = codegen::compile(graph, {}).schedule;
+  EXPECT_EQ(whole.steps.size(), 6001u);
+  EXPECT_EQ(whole.recomputed, 0);
+  EXPECT_GT(trimmed.recomputed, 100);
+  EXPECT_LT(static_cast<double>(trimmed.arenaBytes), 0.95 * static_cast<double>(whole.arenaBytes));
+}
+
+TEST(Budget, TellsInItsTextWhatItComputesAgain) {
+  const ir::Graph graph =
+      ir::parseGraph(R"(graph @f(%x: f32[8,100], %w: f32[100,8], %v: f32[100,100]) {
+  %0 = matmul %w, %x : f32[100,100]
+  %1 = matmul %v, %0 : f32[100,100]
+  %2 = matmul %v, %1 : f32[100,100]
+  %3 = matmul %v, %2 : f32[100,100]
+  %4 = matmul %3, %0 : f32[100,100]
+  return %4
+})");
+  const ir::Schedule all = codegen::compile(graph, {.trimAll = true}).schedule;
+  EXPECT_EQ(all.recomputed, 1);
+  const std::string text = printSchedule(all, "s");
+  EXPECT_THAT(text, ::testing::StartsWith(
+                        "schedule @s arena=80000 bound=80000 recorded=120000 unplanned=160000 "
+                        "recomputed=1 {\n"));
+  EXPECT_EQ(ir::parseSchedule(text).recomputed, 1);
 }
 
 }  // namespace
