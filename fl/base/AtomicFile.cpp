@@ -23,9 +23,7 @@ namespace fs = std::filesystem;
 void checkKind(const fs::path& path) {
   std::error_code error;
   const fs::file_type type = fs::status(path, error).type();
-  if (type == fs::file_type::none) {
-    fail(path, error.message());
-  }
+  if (type == fs::file_type::none) fail(path, error.message());
   if (type == fs::file_type::directory) {
     fail(path, std::make_error_code(std::errc::is_a_directory).message());
   }
@@ -61,9 +59,7 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::commit() {
   std::error_code error;
   fs::rename(partial_, target_, error);
-  if (error) {
-    fail(path_, error.message());
-  }
+  if (error) fail(path_, error.message());
 }
 
 void AtomicFile::write(const fs::path& path, const std::string& text) {
@@ -71,9 +67,7 @@ void AtomicFile::write(const fs::path& path, const std::string& text) {
   std::ofstream stream(file.partial());
   stream << text;
   stream.close();
-  if (!stream) {
-    fail(path, std::error_code(errno, std::generic_category()).message());
-  }
+  if (!stream) fail(path, std::error_code(errno, std::generic_category()).message());
   file.commit();
 }
 

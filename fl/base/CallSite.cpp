@@ -31,9 +31,7 @@ class LineTable {
 
   std::string find(const void* address) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (!dwfl_) {
-      return "";
-    }
+    if (!dwfl_) return "";
     // A return address is behind the call; one byte before lies in the call itself.
     const auto pc = reinterpret_cast<Dwarf_Addr>(address) - 1;
     Dwfl_Line* line = dwfl_getsrc(dwfl_, pc);
@@ -47,9 +45,7 @@ class LineTable {
   // Bazel compiles in .../execroot/<workspace>/; users know paths from the workspace's root.
   static std::string shorten(const std::string& file) {
     const size_t root = file.find("/execroot/");
-    if (root == std::string::npos) {
-      return file.rfind("./", 0) == 0 ? file.substr(2) : file;
-    }
+    if (root == std::string::npos) return file.rfind("./", 0) == 0 ? file.substr(2) : file;
     const size_t end = file.find('/', root + 10);
     return end == std::string::npos ? file : file.substr(end + 1);
   }
@@ -97,9 +93,7 @@ bool CallSites::insert(const CallSite& site) {
 const char* CallSite::scope() const { return names()[scope_]; }
 
 std::string CallSite::toString() const {
-  if (!address_) {
-    return "";
-  }
+  if (!address_) return "";
   static auto& lines = *new LineTable();
   std::string text = lines.find(address());
   if (const char* module = scope()) {
@@ -115,9 +109,7 @@ namespace {
 // Without template arguments; "+=" and its like, "" for any other operator.
 std::string nameOf(const char* function) {
   const std::string_view name = function ? function : "", kOperator = "operator";
-  if (!name.starts_with(kOperator)) {
-    return std::string(name.substr(0, name.find('<')));
-  }
+  if (!name.starts_with(kOperator)) return std::string(name.substr(0, name.find('<')));
   const std::string_view symbol = name.substr(kOperator.size());
   const bool updates = symbol == "+=" || symbol == "-=" || symbol == "*=" || symbol == "/=";
   return updates ? std::string(symbol) : "";
@@ -141,21 +133,13 @@ namespace detail {
 CallSiteScope::CallSiteScope(const void* address, const char* function,
                              const CallOperands* operands)
     : outermost_(current.address() == nullptr), tells_(operands && !given) {
-  if (outermost_) {
-    current.set(address, function);
-  }
-  if (tells_) {
-    given = operands;
-  }
+  if (outermost_) current.set(address, function);
+  if (tells_) given = operands;
 }
 
 CallSiteScope::~CallSiteScope() {
-  if (outermost_) {
-    current.set(nullptr, nullptr);
-  }
-  if (tells_) {
-    given = nullptr;
-  }
+  if (outermost_) current.set(nullptr, nullptr);
+  if (tells_) given = nullptr;
 }
 
 CallSiteOverride::CallSiteOverride(const CallSite& site) : outer_(current), outerGiven_(given) {

@@ -16,12 +16,8 @@ bool isNumber(const std::string& value) {
 
 // `values` as in Flags.def.
 bool isAllowed(const std::string& value, const std::string& values) {
-  if (values.empty()) {
-    return true;
-  }
-  if (values == "number") {
-    return isNumber(value);
-  }
+  if (values.empty()) return true;
+  if (values == "number") return isNumber(value);
   return ("|" + values + "|").find("|" + value + "|") != std::string::npos;
 }
 

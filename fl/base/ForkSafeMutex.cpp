@@ -20,15 +20,11 @@ All& all() {
 
 void beforeFork() {
   all().mutex.lock();
-  for (ForkSafeMutex* mutex : all().each) {
-    mutex->lock();
-  }
+  for (ForkSafeMutex* mutex : all().each) mutex->lock();
 }
 
 void afterFork() {
-  for (ForkSafeMutex* mutex : all().each) {
-    mutex->unlock();
-  }
+  for (ForkSafeMutex* mutex : all().each) mutex->unlock();
   all().mutex.unlock();
 }
 

@@ -17,16 +17,12 @@ struct Log {
 
   Log() {
     const std::string& spec = flags().log;
-    if (spec.empty()) {
-      return;
-    }
+    if (spec.empty()) return;
     const size_t comma = spec.find(',');
     level = static_cast<int>(Flags::toInt("FL_LOG", spec.substr(0, comma)));
     if (comma != std::string::npos) {
       file = std::fopen(spec.substr(comma + 1).c_str(), "a");
-      if (!file) {
-        throw std::invalid_argument("FL_LOG: cannot write " + spec.substr(comma + 1));
-      }
+      if (!file) throw std::invalid_argument("FL_LOG: cannot write " + spec.substr(comma + 1));
     }
   }
 };

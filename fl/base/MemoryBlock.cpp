@@ -7,9 +7,7 @@ namespace fl {
 MemoryBlockPtr MemoryBlock::inForm(const std::string& form,
                                    const std::function<MemoryBlockPtr()>& make) const {
   const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-  if (!lock) {
-    return nullptr;
-  }
+  if (!lock) return nullptr;
   const auto found = std::ranges::find(forms_, form, &Form::name);
   if (found == forms_.end()) {
     forms_.push_back({form, nullptr});

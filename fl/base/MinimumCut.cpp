@@ -44,9 +44,7 @@ std::vector<bool> MinimumCut::sourceSide() {
     }
   }
   std::vector<bool> side(out_.size());
-  for (size_t v = 0; v < side.size(); ++v) {
-    side[v] = v == kSource || by[v] >= 0;
-  }
+  for (size_t v = 0; v < side.size(); ++v) side[v] = v == kSource || by[v] >= 0;
   return side;
 }
 

@@ -14,9 +14,7 @@ class BlockPool {
  public:
   static void* take() {
     std::vector<void*>* const blocks = kept();
-    if (!blocks || blocks->empty()) {
-      return ::operator new(kBytes);
-    }
+    if (!blocks || blocks->empty()) return ::operator new(kBytes);
     void* const block = blocks->back();
     blocks->pop_back();
     return block;
@@ -47,9 +45,7 @@ class BlockPool {
 
   explicit BlockPool(bool* gone) : gone_(gone) { blocks_.reserve(kMostKept); }
   ~BlockPool() {
-    for (void* block : blocks_) {
-      ::operator delete(block, kBytes);
-    }
+    for (void* block : blocks_) ::operator delete(block, kBytes);
     *gone_ = true;
   }
 

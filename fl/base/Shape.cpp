@@ -8,9 +8,7 @@
 namespace fl {
 
 Dim Shape::elements() const {
-  if (std::find(dims_.begin(), dims_.end(), 0) != dims_.end()) {
-    return 0;
-  }
+  if (std::find(dims_.begin(), dims_.end(), 0) != dims_.end()) return 0;
   Dim product = 1;
   for (Dim dim : dims_) {
     if (__builtin_mul_overflow(product, dim, &product)) {
@@ -47,9 +45,7 @@ const Dim& Shape::operator[](size_t dim) const {
 namespace {
 std::string join(const std::vector<Dim>& dims, const char* separator) {
   std::string text;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    text += (i ? separator : "") + std::to_string(dims[i]);
-  }
+  for (size_t i = 0; i < dims.size(); ++i) text += (i ? separator : "") + std::to_string(dims[i]);
   return text;
 }
 }  // namespace
@@ -65,9 +61,7 @@ std::string typeToString(dtype type, const Shape& shape) {
 Shape squeezed(const Shape& shape) {
   Shape result;
   for (Dim dim : shape.get()) {
-    if (dim != 1) {
-      result.get().push_back(dim);
-    }
+    if (dim != 1) result.get().push_back(dim);
   }
   return result;
 }

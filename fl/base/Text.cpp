@@ -27,9 +27,7 @@ void Lexer::advance() {
   if (next_ < text_.size()) {
     const char first = text_[next_++];
     const bool word = isNameCharacter(first) || first == '%' || first == '@' || first == '-';
-    while (word && next_ < text_.size() && isNameCharacter(text_[next_])) {
-      ++next_;
-    }
+    while (word && next_ < text_.size() && isNameCharacter(text_[next_])) ++next_;
   }
   token_ = text_.substr(begin_, next_ - begin_);
 }
@@ -41,17 +39,13 @@ std::string Lexer::take() {
 }
 
 bool Lexer::accept(const std::string& expected) {
-  if (token_ != expected) {
-    return false;
-  }
+  if (token_ != expected) return false;
   advance();
   return true;
 }
 
 void Lexer::expect(const std::string& expected) {
-  if (!accept(expected)) {
-    fail("expected \"" + expected + "\"");
-  }
+  if (!accept(expected)) fail("expected \"" + expected + "\"");
 }
 
 std::string Lexer::takeName(const char* what) {
@@ -63,9 +57,7 @@ std::string Lexer::takeName(const char* what) {
 }
 
 std::string Lexer::takeSigil(char sigil, const char* what) {
-  if (token_.size() < 2 || token_[0] != sigil) {
-    fail(std::string("expected ") + what);
-  }
+  if (token_.size() < 2 || token_[0] != sigil) fail(std::string("expected ") + what);
   return take().substr(1);
 }
 
@@ -94,9 +86,7 @@ int Lexer::takeIndex() {
 }
 
 int Lexer::takeNumbered(char prefix, const char* what) {
-  if (token_.size() < 2 || token_[0] != prefix) {
-    fail(std::string("expected ") + what);
-  }
+  if (token_.size() < 2 || token_[0] != prefix) fail(std::string("expected ") + what);
   // What is behind the prefix becomes the token ahead.
   token_.erase(0, 1);
   ++begin_;
@@ -126,9 +116,7 @@ size_t Lexer::takeSizeField(const std::string& name) {
   expect("=");
   const size_t position = begin_;
   const int64_t value = takeInteger();
-  if (value < 0) {
-    failAt(position, name + " is negative");
-  }
+  if (value < 0) failAt(position, name + " is negative");
   return static_cast<size_t>(value);
 }
 
@@ -141,9 +129,7 @@ std::vector<Dim> Lexer::takeListField(const std::string& name) {
 dtype Lexer::takeDtype() {
   for (int i = 0; i < kDtypeCount; ++i) {
     const dtype type = static_cast<dtype>(i);
-    if (accept(dtypeToString(type))) {
-      return type;
-    }
+    if (accept(dtypeToString(type))) return type;
   }
   fail("expected a dtype");
 }
@@ -153,9 +139,7 @@ void Lexer::takeType(dtype* type, Shape* shape) {
   const size_t position = begin_;
   *shape = Shape(takeList());
   for (Dim dim : shape->get()) {
-    if (dim < 0) {
-      failAt(position, "a dimension of " + std::to_string(dim));
-    }
+    if (dim < 0) failAt(position, "a dimension of " + std::to_string(dim));
   }
   try {
     bytesOf(*type, *shape);
@@ -181,9 +165,7 @@ void Lexer::failAt(size_t position, const std::string& message) const {
 
 std::string listToString(const std::vector<Dim>& values) {
   std::string text = "[";
-  for (size_t i = 0; i < values.size(); ++i) {
-    text += (i ? "," : "") + std::to_string(values[i]);
-  }
+  for (size_t i = 0; i < values.size(); ++i) text += (i ? "," : "") + std::to_string(values[i]);
   return text + "]";
 }
 

@@ -96,9 +96,7 @@ size_t getTypeSize(dtype type) { return info(type).size; }
 const std::string& dtypeToString(dtype type) {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const TypeInfo& each : kTypes) {
-      all.push_back(each.name);
-    }
+    for (const TypeInfo& each : kTypes) all.push_back(each.name);
     return all;
   }();
   info(type);

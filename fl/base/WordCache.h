@@ -30,9 +30,7 @@ class WordCache {
       return &entries_.front().value;
     }
     const auto found = index_.find(words);
-    if (found == index_.end()) {
-      return nullptr;
-    }
+    if (found == index_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, found->second);
     return &found->second->value;
   }
@@ -41,9 +39,7 @@ class WordCache {
   bool insert(Words words, Value value) {
     entries_.push_front({{words.begin(), words.end()}, std::move(value)});
     index_.emplace(entries_.front().words, entries_.begin());
-    if (entries_.size() <= capacity_) {
-      return false;
-    }
+    if (entries_.size() <= capacity_) return false;
     index_.erase(entries_.back().words);
     entries_.pop_back();
     return true;

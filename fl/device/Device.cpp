@@ -18,18 +18,14 @@ void (*finishCpuWork)() = nullptr;
 void detail::setFinishCpuWork(void (*finish)()) { finishCpuWork = finish; }
 
 void Stream::relativeSync(const std::unordered_set<const Stream*>& waitOns) const {
-  for (const Stream* waitOn : waitOns) {
-    relativeSync(*waitOn);
-  }
+  for (const Stream* waitOn : waitOns) relativeSync(*waitOn);
 }
 
 SynchronousStream::SynchronousStream()
     : SynchronousStream(
           DeviceManager::getInstance().getActiveDevice(DeviceType::x64).impl<X64Device>()) {}
 void SynchronousStream::sync() const {
-  if (finishCpuWork) {
-    finishCpuWork();
-  }
+  if (finishCpuWork) finishCpuWork();
 }
 // Computations follow one another already.
 void SynchronousStream::relativeSync(const SynchronousStream&) const {}
@@ -57,16 +53,12 @@ void Device::addStream(std::shared_ptr<Stream> stream) {
 }
 
 void Device::sync() const {
-  for (const auto& stream : streams_) {
-    stream->sync();
-  }
+  for (const auto& stream : streams_) stream->sync();
 }
 
 void Device::setActive() const {
   setActiveImpl();
-  for (const auto& callback : callbacks_) {
-    callback(nativeId());
-  }
+  for (const auto& callback : callbacks_) callback(nativeId());
 }
 
 void Device::addSetActiveCallback(std::function<void(int)> callback) {
@@ -113,18 +105,14 @@ unsigned DeviceManager::getDeviceCount(const DeviceType type) const {
 std::vector<Device*> DeviceManager::getDevicesOfType(const DeviceType type) {
   FL_API_ENTRY();
   std::vector<Device*> all;
-  for (const auto& device : devices(type)) {
-    all.push_back(device.get());
-  }
+  for (const auto& device : devices(type)) all.push_back(device.get());
   return all;
 }
 
 std::vector<const Device*> DeviceManager::getDevicesOfType(const DeviceType type) const {
   FL_API_ENTRY();
   std::vector<const Device*> all;
-  for (const auto& device : devices(type)) {
-    all.push_back(device.get());
-  }
+  for (const auto& device : devices(type)) all.push_back(device.get());
   return all;
 }
 

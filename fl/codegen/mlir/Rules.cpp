@@ -33,9 +33,7 @@ TextValue randomNumber(TextBuilder& b, dtype type, const TextValue& seed, const 
 
 void GraphWriter::printElementwise() {
   std::vector<Seen> inputs;
-  for (size_t i = 0; i < node().operands.size(); ++i) {
-    inputs.push_back(broadcast(i, type().shape));
-  }
+  for (size_t i = 0; i < node().operands.size(); ++i) inputs.push_back(broadcast(i, type().shape));
   const bool computes = ir::opKind(node().op) != Kind::Select;
   printMap(inputs, [&](TextBuilder& b, const Values& values, const TextValue&) {
     Values args;
