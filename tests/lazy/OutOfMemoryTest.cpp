@@ -11,11 +11,11 @@
 namespace fl::testing {
 namespace {
 
-// Has no memory from the `left`-th allocation on, if that is not negative.
+// Has no memory from the `left`-th allocation on, if that is not negative, nor of `refused` bytes.
 class Failing final : public runtime::MemoryManager {
  public:
   void* allocate(size_t bytes) override {
-    if (left == 0) {
+    if (left == 0 || bytes == refused) {
       throw std::bad_alloc();
     }
     left -= left > 0;
@@ -26,6 +26,7 @@ class Failing final : public runtime::MemoryManager {
   MemoryStats stats() const override { return inner_->stats(); }
 
   long left = -1;
+  size_t refused = 0;
 
  private:
   const std::unique_ptr<runtime::MemoryManager> inner_ = runtime::makeCachingMemoryManager();
@@ -95,16 +96,15 @@ TEST_P(OutOfMemory, AtEveryAllocationOfAStepIsToldAndSurvived) {
 TEST_P(OutOfMemory, InAPlanNamesItsLargestTemporaries) {
   if (std::string(GetParam()) == "eager") GTEST_SKIP() << "has no plan of many steps";
   const Tensor x = rand({128, 128});
-  const auto record = [&] {
+  x.toHostVector<float>();  // computes it
+  const Tensor pending = [&] {
     const Tensor first = matmul(x, x);
     return matmul(first, matmul(first, x));
-  };
-  record().toHostVector<float>();  // computes x
-  const Tensor pending = record();
+  }();
   const auto read = [&] { pending.toHostVector<float>(); };
-  memory_->left = 1;  // for the result
+  memory_->refused = 131072;
   const std::string error = test::errorOf<std::bad_alloc>(read);
-  memory_->left = -1;
+  memory_->refused = 0;
   EXPECT_THAT(error, ::testing::StartsWith("host memory: 131072 bytes cannot be had, at "
                                            "tests/lazy/OutOfMemoryTest.cpp:"));
   EXPECT_THAT(error, ::testing::HasSubstr("\nThey are for temporaries of a plan"));
