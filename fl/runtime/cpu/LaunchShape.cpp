@@ -55,7 +55,7 @@ bool keepsRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
 // vector, where a mere copy takes half).
 bool isArithmeticLong(const ir::KernelValue& value) {
   const ir::OpInfo& info = ir::opInfo(value.op);
-  return value.form == ir::KernelValue::Form::Apply && value.op != ir::Op::Exp &&
+  return value.form == ir::KernelValue::Form::Apply && (value.op != ir::Op::Exp || value.isShort) &&
          ir::isApproximated(info);
 }
 
