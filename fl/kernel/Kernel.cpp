@@ -22,6 +22,9 @@ dtype typeOf(const Kernel& kernel, const KernelValue& value, size_t arg) {
 }
 
 void verifyApply(const Kernel& kernel, const KernelValue& value) {
+  FL_INTERNAL_CHECK(
+      !value.isShort || (isApproximated(opInfo(value.op)) && value.type == dtype::f32),
+      opName(value.op), " of ", value.type, " has no short formula");
   if (value.op == Op::Random) {
     const bool uniform = value.args.size() == 3 && typeOf(kernel, value, 0) == dtype::u64 &&
                          typeOf(kernel, value, 1) == dtype::u64 &&
@@ -47,8 +50,6 @@ void verifyApply(const Kernel& kernel, const KernelValue& value) {
   for (size_t i = first; i < value.args.size(); ++i) {
     FL_INTERNAL_CHECK(typeOf(kernel, value, i) == type, opName(value.op), " mixes dtypes");
   }
-  FL_INTERNAL_CHECK(!value.isShort || (isApproximated(opInfo(value.op)) && type == dtype::f32),
-                    opName(value.op), " of ", type, " has no short formula");
   const bool boolean = opInfo(value.op).result == Result::Bool;
   FL_INTERNAL_CHECK(value.type == (boolean ? dtype::b8 : type), opName(value.op), " gives ",
                     boolean ? dtype::b8 : type, ", not ", value.type);

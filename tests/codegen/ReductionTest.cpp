@@ -95,6 +95,33 @@ TEST(Reduction, RowsOfEveryLength) {
   }
 }
 
+// Of two vectors of bf16 one takes every second element.
+TEST(Reduction, PairsOfBfloat16FollowTheTree) {
+  std::mt19937_64 random(testSeed(34));
+  for (int rank : {2, 3}) {
+    KernelMaker maker(rank, rank == 2 ? 1 : 5);
+    const int x = maker.cast(maker.input(dtype::bf16, classes(rank, kOne, kAny)), dtype::f32);
+    maker.beginStage(true);
+    maker.reduce(Op::Sum, maker.apply(Op::Mul, {x, x}));
+    maker.reduce(Op::Amax, x);
+    const int sum = maker.total(0, dtype::f32), largest = maker.total(1, dtype::f32);
+    maker.beginStage(false);
+    for (int total : {sum, largest}) maker.store(total, keptClasses(maker.kernel()));
+    std::vector<std::vector<int64_t>> extents;
+    for (int64_t n : {0, 1, 31, 32, 33, 65, 1000, 4096, 4129, 9000}) {
+      extents.push_back(rank == 2 ? std::vector<int64_t>{n, 3} : std::vector<int64_t>{n, 2, 5});
+    }
+    check(maker.kernel(), extents, random);
+    for (const ir::Target& target : targets()) {
+      for (bool findsNan : {false, true}) {
+        const auto plan =
+            codegen::cpu::planKernel(maker.kernel(), target, ir::Stores::Cached, findsNan);
+        EXPECT_EQ(plan.everySecond[0], target.vectorBits == 512 && !findsNan);
+      }
+    }
+  }
+}
+
 // The result is +0 or -0 by the order in which the tree visits them.
 TEST(Reduction, TiesFollowTheTree) {
   std::mt19937_64 random(testSeed(30));

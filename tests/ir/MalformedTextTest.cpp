@@ -159,6 +159,7 @@ TEST(MalformedKernel, IsRejected) {
       {"mul %0, %1", "matmul %0, %1", "matmul is not elementwise"},
       {"%1 : f32", "%1 : f64", "mul gives f32, not f64"},
       {"astype %5", "exp %5", "arithmetic on f16 is explicit"},
+      {"mul %0, %1", "mul %0, %1 short", "mul of f32 has no short formula"},
       {"add %3, %6", "add %3, %4", "add mixes dtypes"},
       {"add %3, %6", "lessThan %3, %6", "lessThan gives b8, not f32"},
       {"add %3, %6", "where %3, %6, %6", "where: the condition must be b8"},

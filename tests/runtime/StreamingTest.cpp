@@ -80,6 +80,9 @@ constexpr Dim kLarge = Dim{1} << 23;
 
 TEST_F(StreamingTest, LargeMapsAlongMemoryStream) {
   EXPECT_EQ(storesOf(Op::Exp, {{dtype::f32, {kLarge}}}), Stores::Streaming);
+  // Waits for arithmetic.
+  EXPECT_EQ(storesOf(Op::Tanh, {{dtype::f32, {kLarge}}}), Stores::Cached);
+  EXPECT_EQ(storesOf(Op::Exp, {{dtype::bf16, {2 * kLarge}}}), Stores::Cached);
   EXPECT_EQ(storesOf(Op::Exp, {{dtype::f32, {1024}}}), Stores::Cached);
   EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {64, kLarge / 64}}, {dtype::f32, {64}}}),
             Stores::Streaming);
