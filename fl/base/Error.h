@@ -2,9 +2,11 @@
 // line; an internal error names our file and line and asks for a dump.
 #pragma once
 
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace fl {
 
@@ -12,6 +14,16 @@ namespace fl {
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
+};
+
+// Memory that the machine, or a limit of the program's, does not give.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::string message = "no memory") : message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  const std::string message_;
 };
 
 namespace detail {

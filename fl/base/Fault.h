@@ -1,7 +1,7 @@
 // FL_FAULT: a place that fails on purpose, so that tests see what stands in for it. A place is a
 // pass of the compiler, by its name, or "emit"; "hash" makes all hashes of plans equal
-// (WordCache.h), and "wrong:NAME" makes a rule of a pass, or a pass that has one, or the machine
-// code of an operator wrong.
+// (WordCache.h), and "wrong:NAME" makes a pass, a rule of one, or the machine code of an operator
+// wrong.
 #pragma once
 
 #include <string>

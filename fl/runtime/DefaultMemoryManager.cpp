@@ -28,7 +28,7 @@ void* DefaultMemoryManager::alloc(bool userLock, const unsigned ndims, Dim* dims
   if (bytes == 0) return nullptr;
   runtime::checkDeviceFunctions(*deviceInterface);
   void* block = deviceInterface->nativeAlloc(bytes);
-  if (block == nullptr) throw runtime::OutOfMemory();
+  if (block == nullptr) throw OutOfMemory();
   std::lock_guard lock(mutex_);
   blocks_[block] = {bytes, !userLock, userLock};
   ++stats_.allocations;

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <new>
-#include <string>
-#include <utility>
 
+#include "fl/base/Error.h"
 #include "fl/base/Types.h"
 
 namespace fl::runtime {
@@ -24,15 +22,6 @@ void systemFree(void* block);
 
 // Bytes of the machine, or what a control group may have of it.
 size_t systemMemory();
-
-class OutOfMemory : public std::bad_alloc {
- public:
-  explicit OutOfMemory(std::string message = "no memory") : message_(std::move(message)) {}
-  const char* what() const noexcept override { return message_.c_str(); }
-
- private:
-  const std::string message_;
-};
 
 // The product, or the largest number if it is no size.
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize);

@@ -182,6 +182,11 @@ void Tensor::checkHostType(dtype wanted, const char* function) const {
                 detail::describe(function, *this), " is not read as ", wanted);
 }
 
+void Tensor::throwNoHostMemory(const char* function) const {
+  throw OutOfMemory(detail::withCallSite(detail::concat(
+      detail::describe(function, *this), ": its copy's ", bytes(), " bytes cannot be had")));
+}
+
 void Tensor::checkScalarRead(dtype wanted) const {
   FL_USER_CHECK(!isEmpty(), detail::describe("scalar", *this), ": the tensor is empty");
   FL_USER_CHECK(wanted == type(), detail::describe("scalar", *this), " is not read as ", wanted);
@@ -208,7 +213,7 @@ void* Tensor::hostCopy() const {
   FL_API_ENTRY();
   if (isEmpty()) return nullptr;
   void* data = std::malloc(bytes());
-  if (!data) throw std::bad_alloc();
+  if (!data) throwNoHostMemory("host");
   toHost(data);
   return data;
 }

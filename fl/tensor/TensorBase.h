@@ -186,8 +186,10 @@ class Tensor {
   template <typename T>
   [[gnu::noinline]] std::vector<T> toHostVector() const {
     FL_API_ENTRY();
-    std::vector<T> values(elements());
     checkHostType<T>("toHostVector");
+    std::vector<T> values;
+    if (!reserve(&values)) throwNoHostMemory("toHostVector");
+    values.resize(elements());
     toHost(values.data());
     return values;
   }
@@ -260,6 +262,14 @@ class Tensor {
     }
   }
   void checkHostType(dtype type, const char* function) const;
+  template <typename T>
+  bool reserve(std::vector<T>* values) const try {
+    values->reserve(elements());
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  [[noreturn]] void throwNoHostMemory(const char* function) const;
   void checkScalarRead(dtype type) const;
   detail::TensorView currentView() const;
   // What `view` shows of this storage.

@@ -2,8 +2,11 @@
 // which a smaller batch trains.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "fl/fl.h"
 #include "tests/ErrorOf.h"
@@ -92,9 +95,13 @@ TEST_P(OutOfMemory, AtEveryAllocationOfAStepIsToldAndSurvived) {
   EXPECT_LT(step(8), first);
 }
 
+class OutOfMemoryInAPlan : public OutOfMemory {};
+
+INSTANTIATE_TEST_SUITE_P(Backends, OutOfMemoryInAPlan, ::testing::Values("lazy"),
+                         [](const auto& test) { return std::string(test.param); });
+
 // The plan of two products, each of which is kept until the last step.
-TEST_P(OutOfMemory, InAPlanNamesItsLargestTemporaries) {
-  if (std::string(GetParam()) == "eager") GTEST_SKIP() << "has no plan of many steps";
+TEST_P(OutOfMemoryInAPlan, NamesItsLargestTemporaries) {
   const Tensor x = rand({128, 128});
   x.toHostVector<float>();  // computes it
   const Tensor pending = [&] {
@@ -115,6 +122,43 @@ TEST_P(OutOfMemory, InAPlanNamesItsLargestTemporaries) {
                          "matmul at tests/lazy/OutOfMemoryTest.cpp:"));
   read();
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // these map memory of their own
+// The process may map no more than it has and a megabyte.
+class AddressLimit {
+ public:
+  AddressLimit() {
+    getrlimit(RLIMIT_AS, &before_);
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit = before_;
+    limit.rlim_cur = pages * static_cast<size_t>(getpagesize()) + (1 << 20);
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~AddressLimit() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST_P(OutOfMemory, OfAHostCopyIsTold) {
+  const Tensor x = full({1 << 22}, 3);
+  x.value()->data();  // computes it
+  const auto errorOf = [](auto read) {
+    const AddressLimit limit;
+    return test::errorOf<std::bad_alloc>(read);
+  };
+  const char* const words =
+      "\\(\\(4194304\\) f32\\): its copy's 16777216 bytes cannot be had, at "
+      "tests/lazy/OutOfMemoryTest.cpp:";
+  EXPECT_THAT(errorOf([&] { x.toHostVector<float>(); }),
+              ::testing::ContainsRegex(std::string("^toHostVector") + words));
+  EXPECT_THAT(errorOf([&] { x.host<float>(); }),
+              ::testing::ContainsRegex(std::string("^host") + words));
+  EXPECT_EQ(x.toHostVector<float>().back(), 3);
+}
+#endif
 
 }  // namespace
 }  // namespace fl::testing
