@@ -50,13 +50,13 @@ bool keepsRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
          std::ranges::count_if(kernel.stages, &ir::KernelStage::sweep) > 1;
 }
 
-// A function that takes longer than memory: what is written around the caches in between comes too
-// rarely to fill their buffers in time (on Sapphire Rapids twice the time with 40 operations a
-// vector, where a mere copy takes half).
+// A function that takes longer than memory; those of f32 that do are the less exact ones. What is
+// written around the caches in between comes too rarely to fill their buffers in time (on Sapphire
+// Rapids twice the time with 40 operations a vector, where a mere copy takes half).
 bool isArithmeticLong(const ir::KernelValue& value) {
   const ir::OpInfo& info = ir::opInfo(value.op);
-  return value.form == ir::KernelValue::Form::Apply && (value.op != ir::Op::Exp || value.isShort) &&
-         ir::isApproximated(info);
+  return value.form == ir::KernelValue::Form::Apply && ir::isApproximated(info) &&
+         (value.isShort || info.ulp > 1);
 }
 
 }  // namespace
