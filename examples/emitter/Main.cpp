@@ -22,13 +22,13 @@ std::string textOf(const fl::ir::Kernel& kernel, const std::string& name) {
   text << "#define AT(operand) (*arguments)[operand][i]\nlong " << name
        << "(float *const *const *arguments, long i, long end) {\n  for (; i < end; ++i) {\n";
   for (size_t i = 0; i < kernel.values.size(); ++i) {
-    const auto& [form, op, type, index, args] = kernel.values[i];
-    const bool loads = form == fl::ir::KernelValue::Form::Load;
-    const char sign = op == fl::ir::Op::Add ? '+' : op == fl::ir::Op::Mul ? '*' : 0;
+    const fl::ir::KernelValue& value = kernel.values[i];
+    const bool loads = value.form == fl::ir::KernelValue::Form::Load;
+    const char sign = value.op == fl::ir::Op::Add ? '+' : value.op == fl::ir::Op::Mul ? '*' : 0;
     if (!loads && !sign) return "";
     text << "    float v" << i << " = ";
-    loads ? text << "AT(" << index << ");\n"
-          : text << 'v' << args[0] << sign << 'v' << args[1] << ";\n";
+    loads ? text << "AT(" << value.index << ");\n"
+          : text << 'v' << value.args[0] << sign << 'v' << value.args[1] << ";\n";
   }
   for (const auto& store : kernel.stages[0].stores) {
     text << "    AT(" << store.operand << ") = v" << store.value << ";\n";

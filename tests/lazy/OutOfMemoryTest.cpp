@@ -143,19 +143,18 @@ class AddressLimit {
 };
 
 TEST_P(OutOfMemory, OfAHostCopyIsTold) {
-  const Tensor x = full({1 << 22}, 3);
+  const Tensor x = full({1 << 22}, 3, dtype::f32);
   x.value()->data();  // computes it
   const auto errorOf = [](auto read) {
     const AddressLimit limit;
     return test::errorOf<std::bad_alloc>(read);
   };
-  const char* const words =
-      "\\(\\(4194304\\) f32\\): its copy's 16777216 bytes cannot be had, at "
+  const std::string words =
+      ": f32[4194304]: its copy's 16777216 bytes cannot be had, at "
       "tests/lazy/OutOfMemoryTest.cpp:";
   EXPECT_THAT(errorOf([&] { x.toHostVector<float>(); }),
-              ::testing::ContainsRegex(std::string("^toHostVector") + words));
-  EXPECT_THAT(errorOf([&] { x.host<float>(); }),
-              ::testing::ContainsRegex(std::string("^host") + words));
+              ::testing::StartsWith("toHostVector" + words));
+  EXPECT_THAT(errorOf([&] { x.host<float>(); }), ::testing::StartsWith("host" + words));
   EXPECT_EQ(x.toHostVector<float>().back(), 3);
 }
 #endif

@@ -271,7 +271,7 @@ export FL_EMITTER=mlir
 expect 0 "$ones" --seed=3 softmax.flir
 for file in softmax.flir gather.flir; do
   expect 0 '^result 1 .*: difference [0-9.e-]+$' --check=ref --seed=3 $file
-  FL_MLIR_PIPELINE='builtin.module(func.func(linalg-fuse-elementwise-ops),fl-lower)' \
+  FL_MLIR_PIPELINE='builtin.module(func.func(cse),fl-lower)' \
     expect 0 '^result 1 .*: difference [0-9.e-]+$' --check=ref --seed=3 $file
 done
 expect 1 '^fl: index: f32\[2,8\]: 3 is out of range for dimension 0 of 2 elements$' \

@@ -55,6 +55,7 @@ namespace fl::codegen::mlir {
 
 const char kPipeline[] =
     "builtin.module("
+    "func.func(linalg-fuse-elementwise-ops),"
     "arith-expand{include-bf16=true},"
     "one-shot-bufferize{bufferize-function-boundaries"
     " function-boundary-type-conversion=identity-layout-map},"
