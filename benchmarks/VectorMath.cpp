@@ -54,9 +54,8 @@ zero that differs would be an infinite error. Compiled kernels and the tile inte
 the same bits for each number.
 
 Where results are rounded to a 16-bit float, shorter formulas compute them (fl/ir/VectorMath.h). To
-the 0.5 ULP of rounding they add at most 0.011 ULP of f16 and 0.0014 of bf16, which
-tests/ir/VectorMathTest.cpp asserts over all numbers of each; power adds
-0.013 of f16 over its sample.
+the 0.5 ULP of rounding they add less than 0.012 ULP of f16 and 0.0015 of bf16 for every number of
+these; power adds less than 0.015 and 0.004. tests/ir/VectorMathTest.cpp asserts these bounds.
 
 )";
 

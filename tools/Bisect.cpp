@@ -113,7 +113,7 @@ class Bisection {
       const auto expected = stage.isCode ? interpreted(text, of.inputs) : of.expected;
       const auto tolerance = stage.isCode ? std::make_optional(0.0) : runTolerance();
       for (size_t i = 0; i < actual.size(); ++i) {
-        const Difference found = compare(actual[i], expected[i], of.graph.parameters(), tolerance);
+        const Difference found = compare(actual[i], expected[i], dtypesOf(of.graph), tolerance);
         if (!found.accepted) {
           return detail::concat("result ", i, " differs by ", found.value);
         }

@@ -89,6 +89,7 @@ class GraphProgram : public Program {
   explicit GraphProgram(ir::Graph graph) : graph_(std::move(graph)) {}
 
   const std::vector<ir::Parameter>& parameters() const override { return graph_.parameters(); }
+  std::vector<dtype> dtypes() const override { return dtypesOf(graph_); }
 
   size_t bytes() const override {
     size_t bytes = 0;
@@ -187,6 +188,20 @@ class ScheduleProgram : public Program {
 
   const std::vector<ir::Parameter>& parameters() const override { return schedule_.parameters; }
 
+  std::vector<dtype> dtypes() const override {
+    std::vector<dtype> all;
+    for (const ir::Parameter& parameter : schedule_.parameters) all.push_back(parameter.type.type);
+    for (const ir::Kernel& kernel : schedule_.kernels) {
+      for (const ir::KernelValue& value : kernel.values) all.push_back(value.type);
+    }
+    for (const ir::Step& step : schedule_.steps) {
+      if (const auto* call = std::get_if<ir::LibraryStep>(&step)) {
+        all.push_back(call->resultType.type);
+      }
+    }
+    return all;
+  }
+
   size_t bytes() const override {
     size_t bytes = 0;
     for (const ir::Step& step : schedule_.steps) {
@@ -224,6 +239,12 @@ class ScheduleProgram : public Program {
 };
 
 }  // namespace
+
+std::vector<dtype> dtypesOf(const ir::Graph& graph) {
+  std::vector<dtype> all;
+  for (ir::ValueId id = 0; id < graph.valueCount(); ++id) all.push_back(graph.type(id).type);
+  return all;
+}
 
 std::unique_ptr<Program> parseProgram(const std::string& path, const std::string& text,
                                       const std::vector<Dim>& extents) {

@@ -31,6 +31,8 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual const std::vector<ir::Parameter>& parameters() const = 0;
+  // Of all values, those between operators of a kernel too.
+  virtual std::vector<dtype> dtypes() const = 0;
   // Bytes that a run moves: of a graph its inputs and results, of a schedule those of its steps.
   virtual size_t bytes() const = 0;
   // "%3 f32[1000,1000], 4000000 bytes": what to look at where memory does not suffice.
@@ -42,6 +44,8 @@ class Program {
   virtual std::unique_ptr<LoadedProgram> load(const std::string& backend, const std::string& device,
                                               const std::vector<NpyArray>& inputs) const = 0;
 };
+
+std::vector<dtype> dtypesOf(const ir::Graph& graph);
 
 // `text` was read from `path`. A kernel's axes have the extents given, or 16 each if none are.
 // Throws std::exception with the words for a user.

@@ -85,7 +85,7 @@ bool check(const Program& program, const std::vector<NpyArray>& inputs,
   std::cout << describeRule(tolerance) << "\n";
   bool good = true;
   for (size_t i = 0; i < results.size(); ++i) {
-    const Difference found = compare(results[i], expected[i], program.parameters(), tolerance);
+    const Difference found = compare(results[i], expected[i], program.dtypes(), tolerance);
     std::cout << "result " << i << " " << typeToString(results[i].type, results[i].shape)
               << ": difference " << found.value << (found.accepted ? "" : ", too large") << "\n";
     good = good && found.accepted;

@@ -157,7 +157,7 @@ double sumOf(const NpyArray& array) {
 }
 
 Difference compare(const NpyArray& actual, const NpyArray& expected,
-                   const std::vector<ir::Parameter>& parameters, std::optional<double> tolerance) {
+                   const std::vector<dtype>& dtypes, std::optional<double> tolerance) {
   double largest = 0, worst = 0;
   for (size_t i = 0; i < countOf(expected); ++i) {
     const Number a = elementOf(actual, i), e = elementOf(expected, i);
@@ -176,9 +176,9 @@ Difference compare(const NpyArray& actual, const NpyArray& expected,
     return {value, value == 0};
   }
   double explained = toleranceOf(expected.type);
-  for (const ir::Parameter& parameter : parameters) {
-    if (isFloating(parameter.type.type)) {
-      explained = std::max(explained, toleranceOf(parameter.type.type));
+  for (dtype type : dtypes) {
+    if (isFloating(type)) {
+      explained = std::max(explained, toleranceOf(type));
     }
   }
   return {value, value <= tolerance.value_or(explained)};
@@ -191,8 +191,7 @@ std::string describeRule(std::optional<double> tolerance) {
         detail::concat(rule.empty() ? "" : ", ", type, " ", tolerance.value_or(toleranceOf(type)));
   }
   return "check: differences allowed, relative to a result's largest element, by the coarsest "
-         "dtype "
-         "of it and the inputs: " +
+         "dtype of all values: " +
          rule + ", others 0";
 }
 

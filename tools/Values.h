@@ -39,10 +39,10 @@ struct Difference {
   bool accepted;
 };
 // Results of floats may differ by `tolerance`, or, without one, by what the coarsest dtype of
-// floats among their own and the parameters' explains; infinities and NaN must be the same
+// floats in the program, which has `dtypes`, explains; infinities and NaN must be the same
 // elements. Other dtypes must be equal.
 Difference compare(const NpyArray& actual, const NpyArray& expected,
-                   const std::vector<ir::Parameter>& parameters, std::optional<double> tolerance);
+                   const std::vector<dtype>& dtypes, std::optional<double> tolerance);
 // The rule in words.
 std::string describeRule(std::optional<double> tolerance);
 

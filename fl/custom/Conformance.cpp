@@ -46,8 +46,12 @@ class Suite {
 
   std::vector<std::string> run() {
     if (options_.cases.empty()) tell(op_.name + ": there are no cases");
+    if (options_.backends.empty()) tell(op_.name + ": there are no backends");
+    if (!op_.type || !op_.reference) tell(op_.name + " has no rule of types or no reference");
+    if (!found_.empty()) return std::move(found_);
     for (const Conformance::Case& each : options_.cases) {
       const std::string name = callText(op_, each.operands);
+      where_.clear();
       try {
         checkCase(name, each);
       } catch (const std::exception& error) {
@@ -66,6 +70,8 @@ class Suite {
       op_.type(types);
       tell(callText(op_, types) + " is not refused");
     } catch (const std::invalid_argument&) {
+    } catch (const std::exception& error) {
+      tell(callText(op_, types) + " is refused by no std::invalid_argument: " + error.what());
     }
   }
 

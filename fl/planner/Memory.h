@@ -45,7 +45,7 @@ std::vector<size_t> packByBirth(const std::vector<Interval>& intervals);
 // what lies highest is placed earlier, until nothing is wasted. The same for the same intervals.
 // In n log n and at most kMostLooks looks at intervals, the number of which is added to `looks`:
 // packers that have no more of them are left out.
-constexpr int64_t kMostLooks = 14'000'000;
+constexpr int64_t kMostLooks = 50'000'000;
 std::vector<size_t> pack(const std::vector<Interval>& intervals, int64_t* looks = nullptr);
 // The most bytes alive at once, below which nothing is packed.
 size_t lowerBound(const std::vector<Interval>& intervals);

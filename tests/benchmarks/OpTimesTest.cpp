@@ -124,8 +124,10 @@ TEST(OpTimesTest, BrokenBoundsAreNamed) {
   EXPECT_EQ(broken(times("exp bf16", dtype::bf16, 1024, 60), all),
             Texts{"1.20 of f32, at most 1.10"});
   OpTimes inTurns = times("exp bf16", dtype::bf16, 1024, 60);
-  inTurns.single = 58;
+  inTurns.single = 59;
   EXPECT_EQ(broken(inTurns, all), Texts());
+  inTurns.single = 56;
+  EXPECT_EQ(broken(inTurns, all), Texts{"1.07 of f32, at most 1.03"});
 }
 
 }  // namespace
