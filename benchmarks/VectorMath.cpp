@@ -55,7 +55,7 @@ the same bits for each number.
 
 Where results are rounded to a 16-bit float, shorter formulas compute them (fl/ir/VectorMath.h). To
 the 0.5 ULP of rounding they add less than 0.012 ULP of f16 and 0.0015 of bf16 for every number of
-these; power adds less than 0.015 and 0.004. tests/ir/VectorMathTest.cpp asserts these bounds.
+these; power adds less than 0.015 and 0.008. tests/ir/VectorMathTest.cpp asserts these bounds.
 
 )";
 
