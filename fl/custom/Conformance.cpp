@@ -103,7 +103,8 @@ class Suite {
 
   // Rounded to the dtype, as the reference is to have them.
   HostValues draw(const ir::ValueType& type, const Conformance::Case& each) {
-    std::uniform_real_distribution<double> uniform(each.low, each.high);
+    const double least = isSigned(type.type) ? each.low : std::max(each.low, 0.0);
+    std::uniform_real_distribution<double> uniform(least, each.high);
     Values values(type.shape.elements());
     for (double& value : values) {
       value = uniform(random_);

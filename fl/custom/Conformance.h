@@ -14,7 +14,8 @@
 namespace fl {
 
 struct Conformance {
-  // Operands, drawn uniformly from [low, high); integers from what lies in it.
+  // Operands, drawn uniformly from [low, high); integers from what lies in it, unsigned ones from 0
+  // on.
   struct Case {
     std::vector<ir::ValueType> operands;
     double low = -1, high = 1;

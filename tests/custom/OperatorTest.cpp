@@ -167,6 +167,37 @@ TEST(Conformance, FindsWrongTypes) {
   EXPECT_THAT(checkOperator(wrong, {}), ElementsAre("squareLess: there are no cases"));
 }
 
+TEST(Conformance, TellsWhatItLacks) {
+  CustomOperator op = squareLess();
+  Conformance nowhere = kCases;
+  nowhere.backends.clear();
+  EXPECT_THAT(checkOperator(op, nowhere), ElementsAre("squareLess: there are no backends"));
+  op.reference = nullptr;
+  EXPECT_THAT(checkOperator(op, kCases),
+              ElementsAre("squareLess has no rule of types or no reference"));
+}
+
+TEST(Conformance, FindsRefusalsOfAnotherKind) {
+  CustomOperator op = squareLess();
+  op.type = [](const auto& operands) { return operands.at(1); };
+  EXPECT_THAT(
+      checkOperator(op, {.cases = {{{kSingle, kSingle}}}, .refused = {{kSingle}}}),
+      ElementsAre(StartsWith("squareLess(f32[8,4]) is refused by no std::invalid_argument: ")));
+}
+
+TEST(Conformance, DrawsUnsignedNumbersFromZero) {
+  const CustomOperator square{.name = "square",
+                              .type = [](const auto& operands) { return operands[0]; },
+                              .reference =
+                                  [](const auto& x) {
+                                    std::vector<double> result = x[0].values;
+                                    for (double& value : result) value *= value;
+                                    return result;
+                                  },
+                              .compute = [](const auto& x) { return x[0] * x[0]; }};
+  EXPECT_THAT(checkOperator(square, {.cases = {{{{dtype::u8, {50}}}, -9, 9}}}), IsEmpty());
+}
+
 TEST(Conformance, FindsWhatDoesNotFuse) {
   CustomOperator wrong = squareLess();
   wrong.compute = [](const auto& x) {
