@@ -308,8 +308,15 @@ size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
 }
 
 void ScheduleRunner::poisonDead(const Frame& frame, int begin, int end) const {
+  // Steps that run together may have filled what died with the first of them.
+  const auto isTaken = [&](const ir::Temporary& dead) {
+    return std::ranges::any_of(schedule_.temporaries, [&](const ir::Temporary& other) {
+      return begin <= other.first && other.first < end && end <= other.last &&
+             other.offset < dead.offset + dead.bytes && dead.offset < other.offset + other.bytes;
+    });
+  };
   for (const ir::Temporary& temporary : schedule_.temporaries) {
-    if (begin <= temporary.last && temporary.last < end) {
+    if (begin <= temporary.last && temporary.last < end && !isTaken(temporary)) {
       memory_.poison(frame.arena + temporary.offset, temporary.bytes);
     }
   }

@@ -18,11 +18,13 @@ TEST(Fuzz, EveryModeGivesTheSameBits) {
   EXPECT_GT(runtime::counters().stepsRecomputed - recomputed, 200u);
 }
 
-// A kernel computes again, beside what is updated in place, what may not be computed again by
-// itself.
 TEST(Fuzz, ProgramsThatWereWrong) {
   flags().check = "verify";
+  // A kernel computes again, beside what is updated in place, what may not be computed again by
+  // itself.
   EXPECT_EQ(checkProgram(501918), "");
+  // Of launches that run together one fills what another was the last to have, which is not poison.
+  EXPECT_EQ(checkProgram(2026171203), "");
 }
 
 TEST(Fuzz, CountsWhatItCalls) {
