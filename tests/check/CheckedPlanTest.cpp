@@ -143,6 +143,21 @@ TEST(CheckReference, NamesTheFirstKernelThatDiffers) {
   EXPECT_NE(error.find(" ulp apart"), std::string::npos) << error;
 }
 
+// Also what lies in the midst of a concatenation.
+TEST(CheckReference, SeesPartsWhereTheyAreMade) {
+  const auto compute = [](Dim columns) {
+    return [columns] {
+      const Tensor x = rand({16, 16}) - 0.5, y = rand({16, columns}) - 0.5;
+      const Tensor parts = concatenate({matmul(x, y), tanh(matmul(x, y + 1.0))}, 1);
+      return matmul(x, parts(span, range(1, columns + 2)));
+    };
+  };
+  EXPECT_EQ(referenceError("", compute(7)), "");
+  const std::string error = referenceError("wrong:tanh", compute(9));
+  EXPECT_NE(error.find("FL_CHECK=ref: tanh f32[16,9] at "), std::string::npos) << error;
+  EXPECT_NE(error.find("in the kernel \"map tanh\""), std::string::npos) << error;
+}
+
 // Convolutions lie with their channels in front and add in another order: less than a percent of
 // what they should be is still seen.
 TEST(CheckReference, SeesWhatPassesChangeBesideLibraries) {
@@ -274,6 +289,9 @@ TEST_P(Checking, LeavesRightProgramsAlone) {
     const Tensor y = matmul(transpose(x), x).astype(dtype::f16);
     x = x * 0.5 + tanh(mean(y.astype(dtype::f32))) + cumsum(x, 0) / 30.0;
     x = sort(where(x > 1.0, x, sin(x)), 1);
+    const Tensor parts =
+        concatenate({matmul(transpose(x), x), tanh(matmul(transpose(x), sin(x)))}, 1);
+    x += matmul(x, parts(span, range(5 + step, 25 + step))) * 1e-3;
   }
   EXPECT_FALSE(std::isnan(sum(x).scalar<float>()));
 }
@@ -411,6 +429,28 @@ TEST_F(NanIn, SixteenBitFloatsAndLibraries) {
                          "to 2e+38, f32[16,16] from"),
             std::string::npos)
       << product;
+}
+
+// Operands and results that begin in the midst of a buffer.
+TEST_F(NanIn, PartsOfBuffers) {
+  std::vector<float> values(16 * 8, 1);
+  values[16 * 5 + 3] = 3e38f;
+  const Tensor x = Tensor::fromVector({16, 8}, values), w = full({16, 16}, 2.0);
+  const std::string result = foundIn(concatenate({w, matmul(w, x)}, 1));
+  EXPECT_NE(result.find("matmul f32[16,8]"), std::string::npos) << result;
+  EXPECT_NE(result.find("element 80 is infinite and its operands are finite; f32[16,16] from 2 to "
+                        "2, f32[16,8] from 1 to 3e+38"),
+            std::string::npos)
+      << result;
+  const std::string operand = foundIn(matmul(w, x(span, range(4, 8))));
+  EXPECT_NE(operand.find("matmul f32[16,4]"), std::string::npos) << operand;
+  EXPECT_NE(operand.find("element 16 is infinite and its operands are finite; f32[16,16] from 2 to "
+                         "2, f32[16,4] from 1 to 3e+38"),
+            std::string::npos)
+      << operand;
+  EXPECT_EQ(foundIn(matmul(w, x(span, range(0, 4)))), "");
+  const std::string map = foundIn(concatenate({w, sqrt(matmul(w, x * 1e-30) - 40.0)}, 1));
+  EXPECT_NE(map.find("sqrt f32[16,8]"), std::string::npos) << map;
 }
 
 // Images lie with their channels in front; what is told is as it was recorded.
