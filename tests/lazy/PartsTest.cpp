@@ -58,8 +58,8 @@ std::vector<Case> cases() {
        [=](const Inputs& x) { return tanh(join(x)); },
        1},
       {"of joined ones",
-       {{16, 16}, {16, 3}, {16, 4}},
-       [=](const Inputs& x) { return concatenate({matmul(x[0], x[1]), join(x)}, 1); },
+       {{16, 16}, {16, 3}, {16, 4}, {16, 5}},
+       [=](const Inputs& x) { return concatenate({matmul(x[0], x[3]), join(x)}, 1); },
        0},
       {"reshaped",
        {{6, 5}, {5, 4}, {5, 8}},
@@ -68,17 +68,18 @@ std::vector<Case> cases() {
              {reshape(matmul(x[0], x[1]), {3, 2, 4}), reshape(matmul(x[0], x[2]), {3, 2, 8})}, 2);
        },
        0},
+      // Copied by epilogues.
       {"across",
        {{16, 16}, {16, 8}, {16, 8}},
        [](const Inputs& x) { return concatenate({matmul(x[0], x[1]), matmul(x[0], x[2])}, 0); },
-       2},
+       0},
       {"twice the same",
        {{16, 16}, {16, 8}},
        [](const Inputs& x) {
          const Tensor product = matmul(x[0], x[1]);
          return concatenate({product, product}, 1);
        },
-       2},
+       1},
       {"sums",
        {{9, 5}, {9, 6}},
        [](const Inputs& x) { return concatenate({cumsum(x[0], 0), cumsum(x[1], 1)}, 1); },
@@ -115,10 +116,10 @@ std::vector<Case> cases() {
        {{9, 12}},
        [](const Inputs& x) { return cumsum(x[0](span, range(5, 11)), 0); },
        0},
-      {"an order",
+      {"an order, whose dtype is changed",
        {{9, 12}},
        [](const Inputs& x) { return argsort(x[0](span, range(5, 11)), 0); },
-       0},
+       1},
       {"gates of a recurrent network",
        {{32, 20}, {20, 28}, {20, 8}, {20, 32}},
        [](const Inputs& x) {
@@ -139,7 +140,7 @@ std::vector<Case> cases() {
          y(span, range(0, 10)) += matmul(x[0], y(span, range(20, 30)));
          return y;
        },
-       3},
+       4},
   };
 }
 
@@ -203,7 +204,9 @@ TEST(Parts, BeginAnywhereInOnePlan) {
     EXPECT_EQ(bits(compute(x[0], x[1], start)), want[start]) << start;
   }
   EXPECT_EQ(counts.plansBuilt(), 1u);
-  EXPECT_EQ(counts.launches(), 0u);
+  if (!isGpu()) {
+    EXPECT_EQ(counts.launches(), 0u);
+  }
 }
 
 // A slice of a constant filter is not the filter that is packed once.
