@@ -40,10 +40,10 @@ ir::Schedule planOf(const ir::LibraryStep& step) {
   ir::LibraryStep call = step;
   call.operands.clear();
   for (const ir::ValueType& type : step.operandTypes) {
-    call.operands.push_back({Space::Parameter, static_cast<int>(plan.parameters.size())});
+    call.operands.push_back({{Space::Parameter, static_cast<int>(plan.parameters.size())}});
     plan.parameters.push_back({type, false});
   }
-  call.result = {Space::Output, 0};
+  call.result = {{Space::Output, 0}};
   plan.outputs.push_back({.type = step.resultType});
   plan.steps.push_back(call);
   return plan;

@@ -64,7 +64,8 @@ std::optional<ir::ValueId> sourceOf(const ir::Graph& graph, ir::ValueId id) {
 
 using Launch = ir::LaunchStep;
 
-// Calls visit(step, launch, operand) for every buffer whose first element numbers decide.
+// Calls visit(step, launch, operand) for every buffer of a launch whose first element numbers
+// decide.
 template <typename Visit>
 void forEachBox(const ir::Schedule& schedule, Visit&& visit) {
   for (size_t step = 0; step < schedule.steps.size(); ++step) {
@@ -148,13 +149,18 @@ void fitInputs(const ir::Graph& graph, const std::vector<bool>& drawn,
 
 void fitInputs(const ir::Schedule& schedule, const std::vector<bool>& drawn,
                std::vector<NpyArray>* inputs) {
-  forEachBox(schedule, [&](size_t, const Launch& launch, size_t i) {
-    for (const ir::ElementOffset::Term& term : launch.operands[i].offset.terms) {
-      if (drawn[term.parameter]) {
-        setStart(&(*inputs)[term.parameter], 0);
-      }
+  const auto startAt0 = [&](const ir::ElementOffset& offset) {
+    for (const ir::ElementOffset::Term& term : offset.terms) {
+      if (drawn[term.parameter]) setStart(&(*inputs)[term.parameter], 0);
     }
-  });
+  };
+  for (const ir::Step& step : schedule.steps) {
+    if (const auto* call = std::get_if<ir::LibraryStep>(&step)) {
+      for (const ir::BufferPlace& operand : call->operands) startAt0(operand.offset);
+    }
+  }
+  forEachBox(schedule,
+             [&](size_t, const Launch& launch, size_t i) { startAt0(launch.operands[i].offset); });
   forEachBox(schedule, [&](size_t, const Launch& launch, size_t i) {
     fitBox(schedule, launch, i, drawn, inputs);
   });
@@ -164,9 +170,10 @@ void fitInputs(const ir::Schedule& schedule, const std::vector<bool>& drawn,
       continue;
     }
     const auto& call = std::get<ir::LibraryStep>(step);
-    if (takesIndices(call.op) && call.operands[1].space == ir::BufferRef::Space::Parameter &&
-        drawn[call.operands[1].index]) {
-      wrapIndices(&(*inputs)[call.operands[1].index], call.operandTypes[0].shape[call.attrs[0]]);
+    if (!takesIndices(call.op)) continue;
+    const ir::BufferRef& indices = call.operands[1].buffer;
+    if (indices.space == ir::BufferRef::Space::Parameter && drawn[indices.index]) {
+      wrapIndices(&(*inputs)[indices.index], call.operandTypes[0].shape[call.attrs[0]]);
     }
   }
 }

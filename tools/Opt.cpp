@@ -1,5 +1,6 @@
 #include "tools/Opt.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "absl/flags/flag.h"
@@ -121,6 +122,10 @@ std::string optimizeSchedule(ir::Schedule schedule) {
   const std::string pass = absl::GetFlag(FLAGS_pass);
   if (!pass.empty()) {
     FL_USER_CHECK(pass != "build", "opt: build makes a schedule of a graph");
+    const bool shares = std::ranges::any_of(compilation.schedule.temporaries,
+                                            [](const auto& t) { return t.shares >= 0; });
+    FL_USER_CHECK(!shares || pass == "pack", "opt: the pass ", pass,
+                  " would lose which temporaries share memory; pack alone takes them");
     runPassAlone(pass, "schedule", compilation);
   }
   return printSchedule(compilation.schedule, "s");

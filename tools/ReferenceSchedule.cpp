@@ -57,11 +57,11 @@ void ReferenceSchedule::runDefinition(const ir::LibraryStep& call, const Frame& 
   for (size_t i = 0; i < call.operands.size(); ++i) {
     const ir::ValueType& type = call.operandTypes[i];
     operands.push_back(graph.addParameter({type, false}));
-    const auto* data = static_cast<const uint8_t*>(frame.address(call.operands[i], schedule_));
+    const auto* data = static_cast<const uint8_t*>(addressOf(call.operands[i], type, frame));
     tensors.push_back(Tensor::fromBuffer(type.shape, type.type, data, Location::Host));
   }
   graph.setResults({graph.addNode(call.op, operands, call.attrs)});
-  runGraph(graph, tensors)[0].host(frame.address(call.result, schedule_));
+  runGraph(graph, tensors)[0].host(addressOf(call.result, call.resultType, frame));
 }
 
 }  // namespace fl::tools

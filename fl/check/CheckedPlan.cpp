@@ -150,8 +150,9 @@ class StepComparison final : public runtime::StepObserver {
     if (next_) next_->afterSteps(begin, end, memory);
     for (size_t i = begin; i < end; ++i) {
       const auto* call = std::get_if<ir::LibraryStep>(&schedule_.steps[i]);
-      if (call && call->node >= 0) compare(call->node, *memory.read(call->result), "the call");
       if (!call) checkLaunch(std::get<ir::LaunchStep>(schedule_.steps[i]), memory);
+      if (!call || call->node < 0) continue;
+      compare(call->node, *memory.read(call->result, call->resultType.type), "the call");
     }
   }
 
@@ -168,9 +169,9 @@ class StepComparison final : public runtime::StepObserver {
             form != ir::KernelValue::Form::Load && form != ir::KernelValue::Form::Scalar;
         // What 16-bit floats are computed in is of the operator that wanted it first.
         const bool isItsOwn = id >= 0 && graph_.type(id).type == kernel.values[value].type;
-        if (!isMade || !isItsOwn || memory.offset(to) != 0) continue;
-        const MemoryBlockPtr stored = memory.read(*to.buffer);
+        if (!isMade || !isItsOwn) continue;
         const ValueType& type = graph_.type(id);
+        const MemoryBlockPtr stored = memory.read(*to.buffer, to.offset, type.type);
         Dim count = 1;
         for (int axis = 0; axis < kernel.rank; ++axis) {
           count *= to.strides[axis] == 0 ? 1 : launch.extents[axis];

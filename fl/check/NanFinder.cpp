@@ -97,13 +97,13 @@ void NanFinder::tell(const Subject& subject, Dim element, double value,
 }
 
 void NanFinder::checkCall(const ir::LibraryStep& call, const StepMemory& memory) const {
-  const MemoryBlockPtr result = memory.read(call.result);
+  const MemoryBlockPtr result = memory.read(call.result, call.resultType.type);
   const auto element = firstNotFinite(call.resultType, result->data());
   if (!element || isExtreme(call.op)) return;
   std::vector<MemoryBlockPtr> blocks;
   std::vector<HostOperand> operands;
   for (size_t i = 0; i < call.operands.size(); ++i) {
-    blocks.push_back(memory.read(call.operands[i]));
+    blocks.push_back(memory.read(call.operands[i], call.operandTypes[i].type));
     operands.push_back({&call.operandTypes[i], blocks.back()->data()});
   }
   const double value = elementAt(call.resultType.type, result->data(), *element).toDouble();

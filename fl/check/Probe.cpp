@@ -62,15 +62,11 @@ std::vector<char> Probe::elements(int value, uint32_t axes) const {
     renamed.push_back(static_cast<int>(kernel.operands.size()));
     if (operand.role == KernelOperand::Role::Output) continue;
     kernel.operands.push_back(operand);
-    const int64_t offset = memory_.offset(launch_.operands[i]);
-    if (const auto& buffer = launch_.operands[i].buffer) {
-      read.push_back(memory_.read(*buffer));
-      data.push_back(static_cast<char*>(read.back()->data()) +
-                     offset * static_cast<int64_t>(getTypeSize(operand.type)));
-    } else {
-      data.push_back(reinterpret_cast<void*>(offset));
-    }
-    all.insert(all.end(), launch_.operands[i].strides.begin(), launch_.operands[i].strides.end());
+    const auto& [buffer, offset, steps] = launch_.operands[i];
+    if (buffer) read.push_back(memory_.read(*buffer, offset, operand.type));
+    data.push_back(buffer ? read.back()->data()
+                          : reinterpret_cast<void*>(memory_.elementAt(offset)));
+    all.insert(all.end(), steps.begin(), steps.end());
   }
   for (KernelValue& each : kernel.values) {
     const bool reads =

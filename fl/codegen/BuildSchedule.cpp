@@ -1,15 +1,17 @@
 // Applies the fusion plan: a kernel for each group, steps for every node that runs alone, buffers
-// for what crosses between them. No decisions are taken here.
+// for what crosses between them. It decides one thing: whether parts of concatenations are made in
+// their places, which may take less memory or more.
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <queue>
 #include <ranges>
 #include <set>
+#include <utility>
 
 #include "fl/base/Error.h"
 #include "fl/codegen/Passes.h"
 #include "fl/planner/Memory.h"
+#include "fl/planner/Order.h"
 
 namespace fl::codegen {
 namespace {
@@ -27,26 +29,31 @@ struct Unit {
   ValueId last = -1;  // the largest value it defines, for a stable order
 };
 
+// `joinsInPlace`: what only a concatenation reads is made in that one's buffer.
 class ScheduleBuilder {
  public:
-  explicit ScheduleBuilder(Compilation& compilation)
+  ScheduleBuilder(Compilation& compilation, bool joinsInPlace)
       : graph_(compilation.graph),
         plan_(compilation.fusion),
         lowering_(compilation.lowering),
         schedule_(compilation.schedule),
+        joinsInPlace_(joinsInPlace && lowering_ == ir::Lowering::Kernels),
         buffers_(graph_.valueCount()),
+        starts_(graph_.valueCount(), 0),
         stored_(storedValues(graph_, plan_)) {}
 
-  void run() {
+  // Returns whether a temporary lives longer for what is made in its place.
+  bool run() {
     schedule_.parameters = graph_.parameters();
     assignParameters();
     assignOutputs();
     const std::vector<Unit> units = orderedUnits();
-    placeUpdates(units);
+    placeValues(units);
     for (const Unit& unit : units) {
       unit.group >= 0 ? emitGroup(plan_.groups[unit.group]) : emitAlone(unit.node);
     }
     planner::computeLifetimes(&schedule_);
+    return growsTemporary_;
   }
 
  private:
@@ -92,18 +99,23 @@ class ScheduleBuilder {
     return *buffers_[base];
   }
 
+  // Where a base's elements are written.
+  ir::BufferPlace placeOf(ValueId base) { return {bufferFor(base), {starts_[base], {}}}; }
+
   // An update whose old value no later unit reads is written over it: in the buffer that the old
-  // value is given for that, or in the parameter's if the run may take it. From the last one on,
-  // so that all of a chain get the buffer of its end. What it writes there is copied first if it is
-  // read from there.
-  void placeUpdates(const std::vector<Unit>& units) {
-    const std::vector<int> lastReaders = findLastReaders(units);
+  // value is given for that, or in the parameter's if the run may take it. What it writes there is
+  // copied first if it is read from there. From the last one on, so that all of a chain, and of
+  // concatenations of concatenations, get the buffer of its end.
+  void placeValues(const std::vector<Unit>& units) {
+    const std::vector<std::vector<int>> readers = findReaders(units);
     for (size_t i = units.size(); i-- > 0;) {
       const ValueId id = units[i].node;
-      if (id < 0 || !writesBox(graph_.node(id).op, lowering_)) continue;
+      if (id < 0) continue;
+      if (graph_.node(id).op == ir::Op::Concatenate && joinsInPlace_) placeParts(id, readers);
+      if (!writesBox(graph_.node(id).op, lowering_)) continue;
       const auto& operands = graph_.node(id).operands;
       const ValueId base = plan_.values[operands[0]].base;
-      const bool free = isContiguous(operands[0]) && lastReaders[base] == static_cast<int>(i);
+      const bool free = isContiguous(operands[0]) && readers[base].back() == static_cast<int>(i);
       if (free && !buffers_[base]) {
         buffers_[base] = bufferFor(id);
       } else if (free && graph_.isParameter(base) && isOutput(buffers_[id])) {
@@ -112,18 +124,35 @@ class ScheduleBuilder {
     }
   }
 
+  // Parts whose elements follow one another in a concatenation that alone reads them.
+  void placeParts(ValueId id, const std::vector<std::vector<int>>& readers) {
+    const ir::StridedLayout whole = ir::contiguousLayout(graph_.type(id).shape);
+    Dim start = starts_[id];
+    for (ValueId part : graph_.node(id).operands) {
+      const Shape& shape = graph_.type(part).shape;
+      const ValueId base = plan_.values[part].base;
+      if (isContiguous(part) && isDense(whole, shape) && readers[base].size() == 1 &&
+          !buffers_[base] && !writesBox(graph_.node(base).op, lowering_)) {
+        buffers_[base] = bufferFor(id);
+        starts_[base] = start;
+        growsTemporary_ = growsTemporary_ || !isOutput(buffers_[id]);
+      }
+      start += shape.elements();
+    }
+  }
+
   static bool isOutput(const std::optional<BufferRef>& ref) {
     return ref && ref->space == BufferRef::Space::Output;
   }
 
-  // By base, the last of the units that reads it; -1 if none does.
-  std::vector<int> findLastReaders(const std::vector<Unit>& units) const {
-    std::vector<int> readers(graph_.valueCount(), -1);
+  // By base, the units that read it, one for each operand that is of it.
+  std::vector<std::vector<int>> findReaders(const std::vector<Unit>& units) const {
+    std::vector<std::vector<int>> readers(graph_.valueCount());
     for (size_t i = 0; i < units.size(); ++i) {
       const bool alone = units[i].group < 0;
       for (ValueId id : alone ? std::vector{units[i].node} : plan_.groups[units[i].group].nodes) {
         for (ValueId operand : graph_.node(id).operands) {
-          readers[plan_.values[operand].base] = static_cast<int>(i);
+          readers[plan_.values[operand].base].push_back(static_cast<int>(i));
         }
       }
     }
@@ -166,17 +195,15 @@ class ScheduleBuilder {
         }
       }
     }
-    auto later = [&](int a, int b) { return units[a].last > units[b].last; };
-    std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
+    std::set<std::pair<ValueId, int>> ready;  // by the last of its values
     for (size_t u = 0; u < units.size(); ++u)
-      if (waiting[u] == 0) ready.push(static_cast<int>(u));
+      if (waiting[u] == 0) ready.emplace(units[u].last, u);
     std::vector<Unit> ordered;
     while (!ready.empty()) {
-      const int unit = ready.top();
-      ready.pop();
+      const int unit = ready.extract(ready.begin()).value().second;
       ordered.push_back(units[unit]);
       for (int reader : readers[unit])
-        if (--waiting[reader] == 0) ready.push(reader);
+        if (--waiting[reader] == 0) ready.emplace(units[reader].last, reader);
     }
     FL_INTERNAL_CHECK(ordered.size() == units.size(), "the fusion plan has a cycle");
     return ordered;
@@ -184,7 +211,7 @@ class ScheduleBuilder {
 
   // ---- Nodes that run alone ----
 
-  void copyValue(ValueId id, const BufferRef& to) {
+  void copyValue(ValueId id, const ir::BufferPlace& to) {
     const ResolvedValue& value = plan_.values[id];
     const Shape& shape = graph_.type(id).shape;
     if (shape.elements() == 0) return;
@@ -196,14 +223,15 @@ class ScheduleBuilder {
             : builder.load(builder.addInput(bufferFor(value.base), type,
                                             {value.layout.offset, value.layout.strides}));
     builder.beginStage(false);
-    builder.store(builder.addOutput(to, type, ir::contiguousAccess(shape)), loaded);
+    builder.store(builder.addOutput(to.buffer, type, {to.offset, contiguousStrides(shape)}),
+                  loaded);
     auto built = builder.finish();
     built ? appendLaunch(std::move(*built), {}) : viewContiguous(id, to);
   }
 
   // A view with more axes than a kernel holds: its last op alone, on a contiguous operand, where
   // more of them merge.
-  void viewContiguous(ValueId id, const BufferRef& to) {
+  void viewContiguous(ValueId id, const ir::BufferPlace& to) {
     const Node& node = graph_.node(id);
     std::vector<ir::OperandSource> operands;
     for (ValueId operand : node.operands) operands.push_back(source(operand, true));
@@ -212,15 +240,16 @@ class ScheduleBuilder {
 
   ir::OperandSource copied(ValueId id) {
     const BufferRef copy = newTemporary(graph_.type(id));
-    copyValue(id, copy);
+    copyValue(id, {copy});
     return {copy, ir::contiguousLayout(graph_.type(id).shape)};
   }
 
-  ir::OperandSource source(ValueId id, bool contiguous) {
+  ir::OperandSource source(ValueId id, bool dense) {
     const ResolvedValue& value = plan_.values[id];
     if (graph_.isNumber(id)) {
       return {{BufferRef::Space::Parameter, id}, {}};
-    } else if (graph_.isNumber(value.base) || (contiguous && !isContiguous(id))) {
+    } else if (graph_.isNumber(value.base) ||
+               (dense && !isDense(value.layout, graph_.type(id).shape))) {
       return copied(id);
     } else if (!stored_[value.base] && !buffers_[value.base]) {
       emitAlone(value.base);
@@ -242,13 +271,13 @@ class ScheduleBuilder {
     const Node& node = graph_.node(id);
     if (node.op == ir::Op::Reshape && lowering_ == ir::Lowering::Kernels) {
       // Its strides could not express it, so its operand's elements are written out in order.
-      return copyValue(node.operands[0], bufferFor(id));
+      return copyValue(node.operands[0], placeOf(id));
     }
     const bool inPlace = writesBox(node.op, lowering_) && isInPlace(id);
-    if (writesBox(node.op, lowering_) && !inPlace) copyValue(node.operands[0], bufferFor(id));
-    const bool contiguous = needsContiguousOperands(node.op, lowering_);
-    if (!tryLower(node, contiguous, inPlace, bufferFor(id))) {
-      FL_INTERNAL_CHECK(tryLower(node, true, inPlace, bufferFor(id)), ir::opName(node.op));
+    if (writesBox(node.op, lowering_) && !inPlace) copyValue(node.operands[0], placeOf(id));
+    const bool dense = needsDenseOperands(node.op, lowering_);
+    if (!tryLower(node, dense, inPlace, placeOf(id))) {
+      FL_INTERNAL_CHECK(tryLower(node, true, inPlace, placeOf(id)), ir::opName(node.op));
     }
   }
 
@@ -259,21 +288,21 @@ class ScheduleBuilder {
     return buffers_[base] == own || (isOutput(own) && schedule_.outputs[own.index].over == base);
   }
 
-  bool tryLower(const Node& node, bool contiguous, bool inPlace, const BufferRef& result) {
+  bool tryLower(const Node& node, bool dense, bool inPlace, const ir::BufferPlace& result) {
     std::vector<ir::OperandSource> operands;
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const ValueId operand = node.operands[i], base = plan_.values[operand].base;
       const bool update = writesBox(node.op, lowering_);
       if (update && i == 0) {
-        operands.push_back({result, ir::contiguousLayout(node.type.shape)});
+        operands.push_back({result.buffer, ir::contiguousLayout(node.type.shape)});
         continue;
       }
       // A kernel that writes a number to a box may not hold all axes; routines take buffers.
-      const bool written = !contiguous && update && i == 1 && !graph_.isNumber(operand);
+      const bool written = !dense && update && i == 1 && !graph_.isNumber(operand);
       const bool over = inPlace && base == plan_.values[node.operands[0]].base;
       operands.push_back(over                               ? copied(operand)
                          : written && graph_.isNumber(base) ? ir::OperandSource{{}, {}, base}
-                                                            : source(operand, contiguous));
+                                                            : source(operand, dense));
     }
     return lowerNode(graph_, node, operands, result, lowering_, &schedule_);
   }
@@ -327,8 +356,8 @@ class ScheduleBuilder {
       if (isStoredAt(state, i, level, sweep)) {
         const ValueId id = state.group.nodes[i];
         const int value = evaluate(state, i);
-        const int operand = state.builder.addOutput(bufferFor(id), graph_.type(id).type,
-                                                    levelAccess(state.group, level));
+        const ir::Access access{{starts_[id], {}}, levelAccess(state.group, level).strides};
+        const int operand = state.builder.addOutput(bufferFor(id), graph_.type(id).type, access);
         state.builder.store(operand, value);
       }
     }
@@ -441,12 +470,27 @@ class ScheduleBuilder {
   const FusionPlan& plan_;
   const ir::Lowering lowering_;
   ir::Schedule& schedule_;
+  const bool joinsInPlace_;
+  bool growsTemporary_ = false;
   std::vector<std::optional<BufferRef>> buffers_;  // of bases
+  // By base, its first element in the buffer: 0 but for parts of a concatenation, which alone looks
+  // for them there.
+  std::vector<Dim> starts_;
   const std::vector<bool> stored_;
 };
 
 }  // namespace
 
-void buildSchedule(Compilation& compilation) { ScheduleBuilder(compilation).run(); }
+void buildSchedule(Compilation& compilation) {
+  const ir::Schedule none = compilation.schedule;
+  if (!ScheduleBuilder(compilation, true).run()) return;
+  // What is in place early keeps all of a concatenation's memory: copies may take less.
+  ir::Schedule inPlace = std::exchange(compilation.schedule, none);
+  ScheduleBuilder(compilation, false).run();
+  const auto least = [](const ir::Schedule& schedule) {
+    return std::ranges::min(planner::ordersOf(schedule), {}, &planner::Order::peak).peak;
+  };
+  if (least(inPlace) <= least(compilation.schedule)) compilation.schedule = std::move(inPlace);
+}
 
 }  // namespace fl::codegen

@@ -104,7 +104,7 @@ class Fuser {
     if (!layout) return;
     const ResolvedValue view{plan_.values[operand].base, *layout};
     // One copy serves every reader that needs the elements in order.
-    const bool copied = neededInMemory(id) || (graph_.isNumber(view.base) && isTable(id)) ||
+    const bool copied = neededInMemory(id, view) || (graph_.isNumber(view.base) && isTable(id)) ||
                         isRereadAcrossLines(id, view.layout);
     if (sameElements(graph_, view, graph_.type(id).shape) || !copied) value = view;
   }
@@ -126,11 +126,13 @@ class Fuser {
     });
   }
 
-  bool neededInMemory(ValueId id) const {
-    return uses_.isResult(id) || uses_.anyUser(id, [&](ValueId user) {
-      return needsContiguousOperands(graph_.node(user).op, ir::Lowering::Kernels) &&
-             ir::opKind(graph_.node(user).op) != Kind::Reduce;
-    });
+  // Calls read a piece of memory in order wherever it begins.
+  bool neededInMemory(ValueId id, const ResolvedValue& view) const {
+    const bool isPiece = !graph_.isNumber(view.base) && isDense(view.layout, graph_.type(id).shape);
+    return uses_.isResult(id) || (!isPiece && uses_.anyUser(id, [&](ValueId user) {
+             return needsDenseOperands(graph_.node(user).op, ir::Lowering::Kernels) &&
+                    ir::opKind(graph_.node(user).op) != Kind::Reduce;
+           }));
   }
 
   // ---- Depth ----

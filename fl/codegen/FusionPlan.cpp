@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fl/base/Error.h"
+#include "fl/base/Text.h"
 #include "fl/codegen/Fusion.h"
 #include "fl/codegen/FusionCost.h"
 #include "fl/ir/Text.h"
@@ -194,15 +195,11 @@ std::string printFusion(const Graph& graph, const FusionPlan& plan) {
   const std::vector<bool> stored = storedValues(graph, plan);
   std::string text;
   for (const FusionGroup& group : plan.groups) {
-    text += "// fuse space=" + group.space.toString() + " reduced=[";
-    const char* separator = "";
-    for (size_t i = 0; i < group.reduced.size(); ++i) {
-      if (group.reduced[i]) {
-        text += separator + std::to_string(i);
-        separator = ",";
-      }
+    std::vector<Dim> reduced;
+    for (int i = 0; i < group.space.ndim(); ++i) {
+      if (group.reduced[i]) reduced.push_back(i);
     }
-    text += "]:";
+    text += "// fuse space=" + group.space.toString() + " reduced=" + listToString(reduced) + ":";
     const auto append = [&](ValueId id) {
       text +=
           std::string(" ") + ir::opName(graph.node(id).op) + "%" + std::to_string(id - parameters);

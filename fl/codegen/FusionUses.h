@@ -8,23 +8,15 @@
 
 namespace fl::codegen {
 
-// Users of each value, in one array.
 class Uses {
  public:
   Uses(const ir::Graph& graph, const FusionPlan& plan)
-      : plan_(plan), begin_(graph.valueCount() + 1, 0) {
-    for (const ir::Node& node : graph.nodes()) {
-      for (ir::ValueId operand : node.operands) ++begin_[operand + 1];
-    }
-    for (size_t i = 1; i < begin_.size(); ++i) begin_[i] += begin_[i - 1];
-    users_.resize(begin_.back());
-    std::vector<int> next(begin_.begin(), begin_.end() - 1);
+      : plan_(plan), users_(graph.valueCount()), isResult_(graph.valueCount(), false) {
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
       for (ir::ValueId operand : graph.nodes()[i].operands) {
-        users_[next[operand]++] = graph.idOfNode(i);
+        users_[operand].push_back(graph.idOfNode(i));
       }
     }
-    isResult_.resize(graph.valueCount(), false);
     for (ir::ValueId result : graph.results()) isResult_[result] = true;
   }
 
@@ -32,7 +24,7 @@ class Uses {
 
   template <class F>
   bool anyUser(ir::ValueId id, F&& wanted) const {
-    return std::any_of(users_.begin() + begin_[id], users_.begin() + begin_[id + 1], wanted);
+    return std::ranges::any_of(users_[id], wanted);
   }
 
   // True if every reader of `id` satisfies `inside` and it is no result. A view stands for its own
@@ -55,8 +47,7 @@ class Uses {
       const ir::ValueId value = pending.back();
       pending.pop_back();
       if (noResult && isResult_[value]) return false;
-      for (int i = begin_[value]; i < begin_[value + 1]; ++i) {
-        const ir::ValueId user = users_[i];
+      for (const ir::ValueId user : users_[value]) {
         const bool copied = plan_.values[user].base == user;
         if (ir::opKind(graph.node(user).op) == ir::Kind::View && !copied) {
           pending.push_back(user);
@@ -69,8 +60,7 @@ class Uses {
   }
 
   const FusionPlan& plan_;
-  std::vector<int> begin_;
-  std::vector<ir::ValueId> users_;
+  std::vector<std::vector<ir::ValueId>> users_;  // of each value
   std::vector<bool> isResult_;
 };
 

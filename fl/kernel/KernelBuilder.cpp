@@ -129,9 +129,7 @@ int KernelBuilder::gather(BufferRef buffer, dtype type, Access layout, int index
                               .type = type,
                               .index = operand,
                               .args = {element, index, limit}});
-  if (value == values) {
-    gathers_.push_back(origin);
-  }
+  if (value == values) gathers_.push_back(origin);
   return value;
 }
 

@@ -125,9 +125,7 @@ KernelValue parseValue(Lexer& lexer) {
     value.args = takeValues(lexer);
   } else {
     value.form = KernelValue::Form::Apply;
-    if (!findOp(what, &value.op)) {
-      lexer.failAt(position, "\"" + what + "\" is no op");
-    }
+    if (!findOp(what, &value.op)) lexer.failAt(position, "\"" + what + "\" is no op");
     value.args = takeValues(lexer);
     value.isShort = lexer.accept("short");
   }
@@ -149,9 +147,7 @@ KernelStage parseStage(Lexer& lexer, bool sweep, int* reductions) {
       KernelStage::Reduce reduce{};
       const size_t position = lexer.position();
       const std::string name = lexer.takeName("a reduction");
-      if (!findOp(name, &reduce.op)) {
-        lexer.failAt(position, "\"" + name + "\" is no op");
-      }
+      if (!findOp(name, &reduce.op)) lexer.failAt(position, "\"" + name + "\" is no op");
       reduce.value = takeValue(lexer);
       reduce.index = (*reductions)++;
       stage.reduces.push_back(reduce);
@@ -171,9 +167,7 @@ int takeRank(Lexer& lexer) {
 std::string printKernel(const Kernel& kernel, const std::string& name) {
   std::vector<Dim> reduced;
   for (int axis = 0; axis < kernel.rank; ++axis) {
-    if (kernel.isReduced(axis)) {
-      reduced.push_back(axis);
-    }
+    if (kernel.isReduced(axis)) reduced.push_back(axis);
   }
   std::string text = "kernel @" + name + " rank=" + std::to_string(kernel.rank) +
                      " reduced=" + listToString(reduced) + " {\n";
@@ -225,9 +219,7 @@ Kernel parseKernel(const std::string& text) {
   lexer.expect("kernel");
   lexer.takeSigil('@', "the kernel's name");
   Kernel kernel = parseKernel(lexer);
-  if (!lexer.atEnd()) {
-    lexer.fail("expected the end");
-  }
+  if (!lexer.atEnd()) lexer.fail("expected the end");
   return kernel;
 }
 

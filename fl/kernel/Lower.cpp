@@ -8,17 +8,15 @@ namespace {
 class NodeLowering {
  public:
   NodeLowering(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
-               const BufferRef& result, Schedule* schedule)
+               const BufferPlace& result, Schedule* schedule)
       : graph_(graph), node_(node), operands_(operands), result_(result), schedule_(schedule) {}
 
   bool run(Lowering lowering) {
     const size_t steps = schedule_->steps.size();
-    if (node_.type.shape.elements() > 0) {
-      lowering == Lowering::Calls ? call() : emit();
-    }
+    if (node_.type.shape.elements() > 0) lowering == Lowering::Calls ? call() : emit();
     if (!held_) {
       schedule_->steps.resize(steps);
-      if (contiguousOperands()) {
+      if (denseOperands()) {
         call();
         held_ = true;
       }
@@ -57,10 +55,10 @@ class NodeLowering {
     }
   }
 
-  bool contiguousOperands() const {
+  bool denseOperands() const {
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (operands_[i].number || !(graph_.isNumber(node_.operands[i]) ||
-                                   isContiguous(operands_[i].layout, operandType(i).shape))) {
+                                   isDense(operands_[i].layout, operandType(i).shape))) {
         return false;
       }
     }
@@ -105,8 +103,9 @@ class NodeLowering {
   }
 
   void storeMap(KernelBuilder& builder, int value, Access access) {
+    access.offset.constant += result_.offset.constant;
     builder.beginStage(false);
-    builder.store(builder.addOutput(result_, node_.type.type, std::move(access)), value);
+    builder.store(builder.addOutput(result_.buffer, node_.type.type, std::move(access)), value);
     finish(builder);
   }
 
@@ -131,9 +130,7 @@ class NodeLowering {
   void iota() {
     KernelBuilder builder = mapBuilder(shape());
     Access access{{}, std::vector<Dim>(shape().ndim(), 0)};
-    if (shape().ndim() > 0) {
-      access.strides[node_.attrs[1]] = 1;
-    }
+    if (shape().ndim() > 0) access.strides[node_.attrs[1]] = 1;
     const int value = builder.apply(Op::Cast, node_.type.type, {builder.index(access)});
     storeMap(builder, value, contiguousAccess(shape()));
   }
@@ -174,9 +171,7 @@ class NodeLowering {
     }
     Access box = contiguousAccess(shape());
     for (int i = 0; i < shape().ndim(); ++i) box.offset.constant += node_.attrs[i] * box.strides[i];
-    if (operandType(0).shape.elements() > 0) {
-      copyInto(0, std::move(box));
-    }
+    if (operandType(0).shape.elements() > 0) copyInto(0, std::move(box));
   }
 
   void fill(const Shape& space, Access access) {
@@ -210,9 +205,7 @@ class NodeLowering {
     Access box = contiguousAccess(shape());
     for (size_t i = 0; i < node_.operands.size(); ++i) {
       const Shape& part = operandType(i).shape;
-      if (part.elements() > 0) {
-        copyInto(i, box);
-      }
+      if (part.elements() > 0 && operands_[i].buffer != result_.buffer) copyInto(i, box);
       box.offset.constant += part[axis] * box.strides[axis];
     }
   }
@@ -224,9 +217,7 @@ class NodeLowering {
       box.offset.terms.push_back({node_.operands[2 + i], box.strides[i]});
       box.strides[i] *= node_.attrs[1 + i];
     }
-    if (operandType(1).shape.elements() > 0) {
-      copyInto(1, std::move(box));
-    }
+    if (operandType(1).shape.elements() > 0) copyInto(1, std::move(box));
   }
 
   void reduce() {
@@ -262,8 +253,11 @@ class NodeLowering {
     const Dim k = operandType(0).shape[0], m = shape()[0], n = shape()[1], b = shape()[2];
     KernelBuilder builder(Shape({k, m, n, b}), {true, false, false, false});
     const dtype computed = computeType(node_.type.type);
-    const int x = builder.apply(Op::Cast, computed, {readAt(builder, 0, {{}, {1, k, 0, k * m}})});
-    const int y = builder.apply(Op::Cast, computed, {readAt(builder, 1, {{}, {1, 0, k, k * n}})});
+    const auto cast = [&](int i, std::vector<Dim> strides) {
+      const Access access{operands_[i].layout.offset, std::move(strides)};
+      return builder.apply(Op::Cast, computed, {readAt(builder, i, access)});
+    };
+    const int x = cast(0, {1, k, 0, k * m}), y = cast(1, {1, 0, k, k * n});
     builder.beginStage(true);
     const int product = builder.apply(Op::Mul, computed, {x, y});
     const int total = builder.total(builder.reduce(Op::Sum, product), computed);
@@ -281,7 +275,7 @@ class NodeLowering {
     step.origin = node_.origin;
     for (size_t i = 0; i < node_.operands.size(); ++i) {
       step.operandTypes.push_back(operandType(i));
-      step.operands.push_back(operands_[i].buffer);
+      step.operands.push_back({operands_[i].buffer, operands_[i].layout.offset});
     }
     schedule_->steps.emplace_back(std::move(step));
   }
@@ -289,14 +283,14 @@ class NodeLowering {
   const Graph& graph_;
   const Node& node_;
   const std::vector<OperandSource>& operands_;
-  const BufferRef& result_;
+  const BufferPlace& result_;
   Schedule* schedule_;
   bool held_ = true;  // by the kernel form
 };
 
 }  // namespace
 
-bool needsContiguousOperands(Op op, Lowering lowering) {
+bool needsDenseOperands(Op op, Lowering lowering) {
   const Kind kind = opKind(op);
   return lowering == Lowering::Calls || kind == Kind::Library || kind == Kind::Contract ||
          kind == Kind::Scan || kind == Kind::Order || kind == Kind::Reduce ||
@@ -308,7 +302,7 @@ bool writesBox(Op op, Lowering lowering) {
 }
 
 bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
-               const BufferRef& result, Lowering lowering, Schedule* schedule) {
+               const BufferPlace& result, Lowering lowering, Schedule* schedule) {
   return NodeLowering(graph, node, operands, result, schedule).run(lowering);
 }
 
@@ -329,7 +323,7 @@ Schedule scheduleSingleNode(const Graph& graph, Lowering lowering) {
     schedule.outputs[0].over = node.operands[0];
     operands[0].buffer = result;
   }
-  lowerNode(graph, node, operands, result, lowering, &schedule);
+  lowerNode(graph, node, operands, {result}, lowering, &schedule);
   return schedule;
 }
 

@@ -19,17 +19,19 @@ struct OperandSource {
   std::optional<ValueId> number = {};
 };
 
-// True if the op's steps need contiguous operands; otherwise any layout will do.
-bool needsContiguousOperands(Op op, Lowering lowering);
+// True if the op's steps need operands whose elements follow in order; otherwise any layout will
+// do.
+bool needsDenseOperands(Op op, Lowering lowering);
 
 // True if the op's steps write a part of the result: it is its first operand, and the result has
 // that one's elements before.
 bool writesBox(Op op, Lowering lowering);
 
-// Appends the steps that compute `node` into the contiguous `result`. False, and no steps, if the
-// kernel form cannot hold these layouts; contiguous operands always succeed.
+// Appends the steps that compute `node` into the contiguous `result`, whose offset has no terms.
+// False, and no steps, if the kernel form cannot hold these layouts; operands whose elements follow
+// in order always succeed. One of a concatenation that is in the result's buffer is in its place.
 bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
-               const BufferRef& result, Lowering lowering, Schedule* schedule);
+               const BufferPlace& result, Lowering lowering, Schedule* schedule);
 
 // The schedule of a graph with a single node, whose result is output 0.
 Schedule scheduleSingleNode(const Graph& graph, Lowering lowering);

@@ -1,7 +1,6 @@
 #include "fl/kernel/Schedule.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <ranges>
 #include <set>
@@ -124,9 +123,7 @@ void verifyLaunch(const Schedule& schedule, const LaunchStep& launch, int step) 
     if (index) continue;
     checkRef(schedule, *binding.buffer, step);
     checkType(schedule, *binding.buffer, operand.type, step);
-    if (operand.role == KernelOperand::Role::Output) {
-      checkWritable(*binding.buffer, step);
-    }
+    if (operand.role == KernelOperand::Role::Output) checkWritable(*binding.buffer, step);
     if (binding.offset.terms.empty()) {
       const ElementRange range = touchedElements(binding, launch.extents, {});
       const Dim count = bufferElements(schedule, *binding.buffer, operand.type);
@@ -141,16 +138,19 @@ void verifyLaunch(const Schedule& schedule, const LaunchStep& launch, int step) 
 }
 
 void verifyCall(const Schedule& schedule, const LibraryStep& call, int step) {
-  const auto checkOperand = [&](const BufferRef& ref, const ValueType& type) {
-    if (isNumber(schedule, ref)) {
-      checkNumber(schedule, ref.index, type.type, step);
-      return;
+  const auto checkOperand = [&](const BufferPlace& place, const ValueType& type) {
+    const auto& [ref, offset] = place;
+    if (isNumber(schedule, ref) && offset == ElementOffset()) {
+      return checkNumber(schedule, ref.index, type.type, step);
     }
     checkRef(schedule, ref, step);
     checkType(schedule, ref, type.type, step);
+    for (const auto& term : offset.terms) checkNumber(schedule, term.parameter, dtype::s64, step);
     const Dim count = bufferElements(schedule, ref, type.type);
-    FL_INTERNAL_CHECK(type.shape.elements() <= count, "step ", step, " uses ", refName(ref),
-                      ", which has ", count, " elements, as ", type.toString());
+    const Dim first = offset.terms.empty() ? offset.constant : 0;  // where that is known
+    FL_INTERNAL_CHECK(first >= 0 && type.shape.elements() <= count - first, "step ", step, " uses ",
+                      refName(ref), ", which has ", count, " elements, as ", type.toString(),
+                      first == 0 ? "" : " from element " + std::to_string(first) + " on");
   };
   std::vector<const ValueType*> types;
   for (size_t i = 0; i < call.operands.size(); ++i) {
@@ -158,7 +158,7 @@ void verifyCall(const Schedule& schedule, const LibraryStep& call, int step) {
     types.push_back(&call.operandTypes[i]);
   }
   checkOperand(call.result, call.resultType);
-  checkWritable(call.result, step);
+  checkWritable(call.result.buffer, step);
   const int arity = opInfo(call.op).arity, count = static_cast<int>(types.size());
   FL_INTERNAL_CHECK(arity < 0 ? count >= -arity : count == arity, "step ", step, ": ",
                     opName(call.op), " has ", count, " operands");
@@ -298,13 +298,13 @@ bool fitsAsEpilogue(const Schedule& schedule, const LaunchStep& launch, const Li
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     const LaunchOperand& operand = launch.operands[i];
     const bool writes = kernel.operands[i].role == KernelOperand::Role::Output;
-    if (writes && std::ranges::count(call.operands, *operand.buffer) > 0) {
+    if (writes && std::ranges::count(call.operands, *operand.buffer, &BufferPlace::buffer) > 0) {
       return false;  // other parts of the call still read it
     }
-    if (operand.buffer == call.result) {
+    if (operand.buffer == call.result.buffer) {
       reads = reads || !writes;
       fits = fits && kernel.operands[i].type == call.resultType.type &&
-             operand.offset == ElementOffset() &&
+             operand.offset == call.result.offset &&
              operand.strides == contiguousLayout(space).strides;
     }
   }
@@ -342,9 +342,10 @@ StepBuffers stepBuffers(const Schedule& schedule, const Step& step) {
     return buffers;
   }
   const auto& call = std::get<LibraryStep>(step);
-  std::copy_if(call.operands.begin(), call.operands.end(), std::back_inserter(buffers.reads),
-               [&](const BufferRef& ref) { return !isNumber(schedule, ref); });
-  buffers.writes.push_back(call.result);
+  for (const auto& [ref, offset] : call.operands) {
+    if (!isNumber(schedule, ref)) buffers.reads.push_back(ref);
+  }
+  buffers.writes.push_back(call.result.buffer);
   return buffers;
 }
 
@@ -370,9 +371,7 @@ void verifySteps(const Schedule& schedule) {
     const int step = static_cast<int>(i);
     if (const auto* launch = std::get_if<LaunchStep>(&schedule.steps[i])) {
       verifyLaunch(schedule, *launch, step);
-      if (launch->epilogue) {
-        verifyEpilogue(schedule, *launch, step);
-      }
+      if (launch->epilogue) verifyEpilogue(schedule, *launch, step);
     } else {
       verifyCall(schedule, std::get<LibraryStep>(schedule.steps[i]), step);
     }

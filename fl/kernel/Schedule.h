@@ -55,14 +55,20 @@ struct LaunchStep {
   bool epilogue = false;
 };
 
-// A library call on whole contiguous buffers.
+// Where a call finds or leaves a value: its elements in order, from one of a buffer's on.
+struct BufferPlace {
+  BufferRef buffer;
+  ElementOffset offset = {};
+  bool operator==(const BufferPlace&) const = default;
+};
+
 struct LibraryStep {
   Op op = Op::Matmul;
   Attrs attrs;
   std::vector<ValueType> operandTypes;
   ValueType resultType;
-  std::vector<BufferRef> operands;
-  BufferRef result;
+  std::vector<BufferPlace> operands;
+  BufferPlace result;
   CallSite site;
   int origin = -1;    // Node::origin
   ValueId node = -1;  // as LaunchStep::nodes

@@ -13,7 +13,8 @@
 //   }
 //
 // An operand of a launch is a buffer, the element it begins at, and strides; an Index operand (5[1]
-// above) has no buffer.
+// above) has no buffer. One of a call begins at the buffer's first element unless it says another
+// one, as in t0+0+8*p1: f32[8,4].
 #include <cctype>
 #include <limits>
 
@@ -47,13 +48,27 @@ std::string printParameter(const Parameter& parameter) {
          "\n";
 }
 
-std::string printLaunchOperand(const LaunchOperand& operand) {
-  std::string text = (operand.buffer ? printRef(*operand.buffer) + "+" : "") +
-                     std::to_string(operand.offset.constant);
-  for (const ElementOffset::Term& term : operand.offset.terms) {
+std::string printOffset(const ElementOffset& offset) {
+  std::string text = std::to_string(offset.constant);
+  for (const ElementOffset::Term& term : offset.terms) {
     text += "+" + std::to_string(term.factor) + "*p" + std::to_string(term.parameter);
   }
-  return text + listToString(operand.strides);
+  return text;
+}
+
+ElementOffset parseOffset(Lexer& lexer) {
+  ElementOffset offset{lexer.takeInteger(), {}};
+  while (lexer.accept("+")) {
+    const Dim factor = lexer.takeInteger();
+    lexer.expect("*");
+    offset.terms.push_back({lexer.takeNumbered('p', "a number (p and its index)"), factor});
+  }
+  return offset;
+}
+
+std::string printLaunchOperand(const LaunchOperand& operand) {
+  return (operand.buffer ? printRef(*operand.buffer) + "+" : "") + printOffset(operand.offset) +
+         listToString(operand.strides);
 }
 
 LaunchOperand parseLaunchOperand(Lexer& lexer) {
@@ -62,12 +77,7 @@ LaunchOperand parseLaunchOperand(Lexer& lexer) {
     operand.buffer = parseRef(lexer);
     lexer.expect("+");
   }
-  operand.offset.constant = lexer.takeInteger();
-  while (lexer.accept("+")) {
-    const Dim factor = lexer.takeInteger();
-    lexer.expect("*");
-    operand.offset.terms.push_back({lexer.takeNumbered('p', "a number (p and its index)"), factor});
-  }
+  operand.offset = parseOffset(lexer);
   operand.strides = lexer.takeList();
   return operand;
 }
@@ -104,17 +114,24 @@ LaunchStep parseLaunch(Lexer& lexer) {
   return launch;
 }
 
+std::string printPlace(const BufferPlace& place, const ValueType& type) {
+  return printRef(place.buffer) +
+         (place.offset == ElementOffset() ? "" : "+" + printOffset(place.offset)) + ": " +
+         type.toString();
+}
+
 std::string printStep(const LibraryStep& call) {
   std::string text =
       std::string("  library ") + opName(call.op) + printAttrs(call.op, call.attrs) + " (";
   for (size_t i = 0; i < call.operands.size(); ++i) {
-    text += (i ? ", " : "") + printRef(call.operands[i]) + ": " + call.operandTypes[i].toString();
+    text += (i ? ", " : "") + printPlace(call.operands[i], call.operandTypes[i]);
   }
-  return text + ") -> " + printRef(call.result) + ": " + call.resultType.toString();
+  return text + ") -> " + printPlace(call.result, call.resultType);
 }
 
-void parseTypedRef(Lexer& lexer, BufferRef* ref, ValueType* type) {
-  *ref = parseRef(lexer);
+void parsePlace(Lexer& lexer, BufferPlace* place, ValueType* type) {
+  place->buffer = parseRef(lexer);
+  if (lexer.accept("+")) place->offset = parseOffset(lexer);
   lexer.expect(":");
   lexer.takeType(&type->type, &type->shape);
 }
@@ -123,20 +140,18 @@ LibraryStep parseLibrary(Lexer& lexer) {
   LibraryStep call;
   const size_t position = lexer.position();
   const std::string name = lexer.takeName("an op");
-  if (!findOp(name, &call.op)) {
-    lexer.failAt(position, "\"" + name + "\" is no op");
-  }
+  if (!findOp(name, &call.op)) lexer.failAt(position, "\"" + name + "\" is no op");
   call.attrs = parseAttrs(lexer, call.op);
   lexer.expect("(");
   while (!lexer.accept(")")) {
     call.operands.emplace_back();
     call.operandTypes.emplace_back();
-    parseTypedRef(lexer, &call.operands.back(), &call.operandTypes.back());
+    parsePlace(lexer, &call.operands.back(), &call.operandTypes.back());
     lexer.accept(",");
   }
   lexer.expect("-");
   lexer.expect(">");
-  parseTypedRef(lexer, &call.result, &call.resultType);
+  parsePlace(lexer, &call.result, &call.resultType);
   return call;
 }
 
@@ -250,9 +265,7 @@ Schedule parseSchedule(const std::string& text) {
   }
   lexer.expect("{");
   while (!lexer.accept("}")) parseEntry(lexer, &schedule);
-  if (!lexer.atEnd()) {
-    lexer.fail("expected the end");
-  }
+  if (!lexer.atEnd()) lexer.fail("expected the end");
   verifySteps(schedule);
   for (Step& step : schedule.steps) {
     if (auto* launch = std::get_if<LaunchStep>(&step)) {

@@ -82,12 +82,12 @@ StridedLayout windowLayout(const Node& node, const StridedLayout& operand) {
 
 StridedLayout contiguousLayout(const Shape& shape) { return {{}, contiguousStrides(shape)}; }
 
-bool isContiguous(const StridedLayout& layout, const Shape& shape) {
+bool isDense(const StridedLayout& layout, const Shape& shape) {
   const std::vector<Dim> strides = contiguousStrides(shape);
   for (int i = 0; i < shape.ndim(); ++i) {
     if (shape[i] != 1 && layout.strides[i] != strides[i]) return false;
   }
-  return layout.offset == ElementOffset{};
+  return true;
 }
 
 std::optional<StridedLayout> reshapedLayout(const StridedLayout& layout, const Shape& from,
@@ -131,9 +131,7 @@ Access broadcastAccess(const StridedLayout& layout, const Shape& from, const Sha
   Access access{layout.offset, layout.strides};
   access.strides.resize(to.ndim(), 0);
   for (int axis = 0; axis < from.ndim(); ++axis) {
-    if (from[axis] == 1) {
-      access.strides[axis] = 0;
-    }
+    if (from[axis] == 1) access.strides[axis] = 0;
   }
   return access;
 }

@@ -16,9 +16,13 @@ struct StridedLayout {
 };
 
 StridedLayout contiguousLayout(const Shape& shape);
-// True if a value of `shape` lies so that its elements start the base and follow in order. Strides
-// of dimensions of size 1 do not matter.
-bool isContiguous(const StridedLayout& layout, const Shape& shape);
+// True if a value of `shape` lies so that its elements follow in order. Strides of dimensions of
+// size 1 do not matter.
+bool isDense(const StridedLayout& layout, const Shape& shape);
+// The same, and that they start the base.
+inline bool isContiguous(const StridedLayout& layout, const Shape& shape) {
+  return layout.offset == ElementOffset() && isDense(layout, shape);
+}
 
 // The layout of a View node's result in the base of its operand's layout. Slice starts become terms
 // of the offset. Nothing if a reshape cannot be expressed by strides.

@@ -30,8 +30,8 @@ void renameTemporaries(ir::Step* step, const std::vector<int>& names) {
     return;
   }
   auto& call = std::get<ir::LibraryStep>(*step);
-  for (ir::BufferRef& operand : call.operands) rename(&operand);
-  rename(&call.result);
+  for (ir::BufferPlace& operand : call.operands) rename(&operand.buffer);
+  rename(&call.result.buffer);
 }
 
 }  // namespace fl::planner

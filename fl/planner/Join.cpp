@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "fl/planner/Buffers.h"
 #include "fl/planner/Dependencies.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Planner.h"
@@ -25,6 +26,7 @@ class Joining {
       : schedule_(schedule), before_(dependencies(schedule)), level_(schedule.steps.size(), -1) {
     for (const ir::Step& step : schedule.steps) {
       if (const int kernel = kernelOf(step); kernel >= 0) ++users_[kernel];
+      for (const ir::BufferRef& ref : stepBuffers(schedule, step).writes) ++writers_[ref];
     }
   }
 
@@ -32,7 +34,7 @@ class Joining {
   ir::Schedule run() {
     for (int i = 0; i < std::ssize(schedule_.steps); ++i) {
       const int kernel = kernelOf(schedule_.steps[i]);
-      if (kernel >= 0 && users_[kernel] > 1) {
+      if (kernel >= 0 && users_[kernel] > 1 && !isPartOfCall(i)) {
         wait(i, kernel);
       } else {
         emitNeeded(i);
@@ -70,6 +72,16 @@ class Joining {
         std::ranges::all_of(buffers.writes, isResult) ||
         (std::ranges::all_of(buffers.writes, isKept) && std::ranges::all_of(buffers.reads, isKept));
     return waits ? launch->kernel : -1;
+  }
+
+  // What makes a part of a result does not run together with what makes others; behind a call it
+  // may be its epilogue.
+  bool isPartOfCall(int step) const {
+    const auto& launch = std::get<ir::LaunchStep>(schedule_.steps[step]);
+    const auto* call =
+        step > 0 ? std::get_if<ir::LibraryStep>(&schedule_.steps[step - 1]) : nullptr;
+    return call && fitsAsEpilogue(schedule_, launch, *call) &&
+           writers_.at(stepBuffers(schedule_, launch).writes[0]) > 1;
   }
 
   void wait(int step, int kernel) {
@@ -111,26 +123,21 @@ class Joining {
   void keepNumbersApart(ir::Schedule* joined) const {
     for (const auto& [first, last] : launches_) {
       for (int i = first; i <= last; ++i) {
-        const ir::StepBuffers buffers = stepBuffers(*joined, joined->steps[i]);
-        for (const auto* refs : {&buffers.reads, &buffers.writes}) {
-          for (const ir::BufferRef& ref : *refs) keepNumber(joined, ref, first, last);
+        for (int used : temporariesOf(*joined, joined->steps[i])) {
+          ir::Temporary& number = joined->temporaries[used];
+          if (!isNumber(number)) continue;
+          number.first = std::min(number.first, first);
+          number.last = std::max(number.last, last);
         }
       }
     }
     joined->arenaBound = mostAlive(*joined);
   }
 
-  static void keepNumber(ir::Schedule* joined, const ir::BufferRef& ref, int first, int last) {
-    if (ref.space != ir::BufferRef::Space::Temporary) return;
-    if (ir::Temporary& number = joined->temporaries[ref.index]; isNumber(number)) {
-      number.first = std::min(number.first, first);
-      number.last = std::max(number.last, last);
-    }
-  }
-
   const ir::Schedule& schedule_;
   const std::vector<std::vector<int>> before_;
   std::map<int, int> users_;                   // by kernel
+  std::map<ir::BufferRef, int> writers_;       // steps, or parts in one
   std::map<Group, std::vector<int>> waiting_;  // lower levels first
   std::vector<int> level_;                     // by step, -1 unless it waits
   std::vector<int> order_;

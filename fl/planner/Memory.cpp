@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
+#include "fl/planner/Buffers.h"
 #include "fl/planner/Extensions.h"
 #include "fl/planner/Planner.h"
 
@@ -215,18 +216,12 @@ size_t mostAlive(const ir::Schedule& schedule) {
 
 void computeLifetimes(ir::Schedule* schedule) {
   std::vector<bool> seen(schedule->temporaries.size(), false);
-  for (size_t i = 0; i < schedule->steps.size(); ++i) {
-    const ir::StepBuffers buffers = stepBuffers(*schedule, schedule->steps[i]);
-    for (const auto* refs : {&buffers.reads, &buffers.writes}) {
-      for (const ir::BufferRef& ref : *refs) {
-        if (ref.space != ir::BufferRef::Space::Temporary) continue;
-        ir::Temporary& temporary = schedule->temporaries[ref.index];
-        if (!seen[ref.index]) {
-          temporary.first = static_cast<int>(i);
-          seen[ref.index] = true;
-        }
-        temporary.last = static_cast<int>(i);
-      }
+  for (int i = 0; i < std::ssize(schedule->steps); ++i) {
+    for (int used : temporariesOf(*schedule, schedule->steps[i])) {
+      ir::Temporary& temporary = schedule->temporaries[used];
+      if (!seen[used]) temporary.first = i;
+      seen[used] = true;
+      temporary.last = i;
     }
   }
   for (size_t i = 0; i < seen.size(); ++i) {

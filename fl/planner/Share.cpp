@@ -37,7 +37,7 @@ class Sharing {
     if (const auto* call =
             step > 0 ? std::get_if<ir::LibraryStep>(&schedule_.steps[step - 1]) : nullptr) {
       std::ranges::partition(buffers.reads,
-                             [&](const ir::BufferRef& ref) { return ref == call->result; });
+                             [&](const ir::BufferRef& ref) { return ref == call->result.buffer; });
     }
     for (const ir::BufferRef& to : buffers.writes) {
       for (const ir::BufferRef& from : buffers.reads) {

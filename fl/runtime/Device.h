@@ -51,10 +51,14 @@ inline void dropUnused(KernelCache* cache) {
 class StepMemory {
  public:
   virtual ~StepMemory() = default;
-  // The elements of a buffer, on the host.
-  virtual MemoryBlockPtr read(const ir::BufferRef& ref) const = 0;
-  // Where the elements of a launch's operands lie in their buffers, and the bits of its numbers.
-  virtual int64_t offset(const ir::LaunchOperand& operand) const = 0;
+  // The elements of a buffer from one on, on the host.
+  virtual MemoryBlockPtr read(const ir::BufferRef& ref, const ir::ElementOffset& offset,
+                              dtype type) const = 0;
+  MemoryBlockPtr read(const ir::BufferPlace& place, dtype type) const {
+    return read(place.buffer, place.offset, type);
+  }
+  // Which element that is, and the bits of a number.
+  virtual int64_t elementAt(const ir::ElementOffset& offset) const = 0;
   virtual uint64_t number(int parameter) const = 0;
   // KernelArgs::found after a launch: kNotFound where nothing was, kNotLooked where an interpreter
   // ran; empty for devices without code that finds NaN.

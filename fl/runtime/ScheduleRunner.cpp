@@ -33,8 +33,24 @@ void* ScheduleRunner::Frame::address(const ir::BufferRef& ref, const ir::Schedul
   __builtin_unreachable();
 }
 
-const MemoryBlock* ScheduleRunner::Frame::constant(const ir::BufferRef& ref) const {
+int64_t ScheduleRunner::Frame::elementAt(const ir::ElementOffset& offset) const {
+  int64_t element = offset.constant;
+  for (const ir::ElementOffset::Term& term : offset.terms) {
+    element += static_cast<int64_t>(numberBits[term.parameter]) * term.factor;
+  }
+  return element;
+}
+
+void* ScheduleRunner::Frame::address(const ir::BufferRef& ref, const ir::ElementOffset& offset,
+                                     dtype type, const ir::Schedule& schedule) const {
+  return static_cast<char*>(address(ref, schedule)) +
+         elementAt(offset) * static_cast<int64_t>(getTypeSize(type));
+}
+
+const MemoryBlock* ScheduleRunner::Frame::constant(const ir::BufferPlace& place) const {
+  const auto& [ref, offset] = place;
   if (ref.space != BufferRef::Space::Parameter || !blocks[ref.index] ||
+      offset != ir::ElementOffset() ||
       blocks[ref.index]->data() != parameters[ref.index] ||  // brought from other memory
       std::ranges::find(outputs, parameters[ref.index]) != outputs.end()) {
     return nullptr;
@@ -48,15 +64,6 @@ const std::vector<DeviceKernelPtr>& ScheduleRunner::kernels() const {
 }
 
 namespace {
-
-// The first element of an operand.
-int64_t offsetOf(const ir::LaunchOperand& operand, std::span<const uint64_t> numberBits) {
-  int64_t offset = operand.offset.constant;
-  for (const ir::ElementOffset::Term& term : operand.offset.terms) {
-    offset += static_cast<int64_t>(numberBits[term.parameter]) * term.factor;
-  }
-  return offset;
-}
 
 // What lies around the runs of memory that an operand covers, if these are long and follow one
 // another; everything if not.
@@ -97,24 +104,32 @@ class ScheduleRunner::FrameMemory final : public StepMemory {
  public:
   FrameMemory(const ScheduleRunner& runner, const Frame& frame) : runner_(runner), frame_(frame) {}
 
-  MemoryBlockPtr read(const BufferRef& ref) const override {
+  using StepMemory::read;
+  MemoryBlockPtr read(const BufferRef& ref, const ir::ElementOffset& offset,
+                      dtype type) const override {
+    struct Borrowed final : MemoryBlock {
+      Borrowed(char* elements, size_t bytes, MemoryBlockPtr of)
+          : MemoryBlock(elements, bytes), of(std::move(of)) {}
+      const MemoryBlockPtr of;
+    };
     const ir::Schedule& schedule = runner_.schedule_;
     const auto bytes = static_cast<size_t>(bufferElements(schedule, ref, dtype::u8));
-    void* const elements = frame_.address(ref, schedule);
+    void* elements = frame_.address(ref, schedule);
     const bool isNumber =
         ref.space == BufferRef::Space::Parameter && schedule.parameters[ref.index].number;
-    if (isNumber || &runner_.memory_ == &hostMemory() || bytes == 0) {
-      struct Borrowed final : MemoryBlock {
-        Borrowed(void* elements, size_t bytes) : MemoryBlock(elements, bytes) {}
-      };
-      return std::make_shared<Borrowed>(elements, bytes);
+    MemoryBlockPtr copy;
+    if (!isNumber && &runner_.memory_ != &hostMemory() && bytes > 0) {
+      copy = runner_.memory_.allocate(bytes);
+      runner_.memory_.copy(copy->data(), elements, {{{0, static_cast<int64_t>(bytes)}}});
+      copy = copy->onHost();
+      elements = copy->data();
     }
-    const MemoryBlockPtr copy = runner_.memory_.allocate(bytes);
-    runner_.memory_.copy(copy->data(), elements, {{{0, static_cast<int64_t>(bytes)}}});
-    return copy->onHost();
+    const size_t skipped = frame_.elementAt(offset) * getTypeSize(type);
+    return std::make_shared<Borrowed>(static_cast<char*>(elements) + skipped, bytes - skipped,
+                                      std::move(copy));
   }
-  int64_t offset(const ir::LaunchOperand& operand) const override {
-    return offsetOf(operand, frame_.numberBits);
+  int64_t elementAt(const ir::ElementOffset& offset) const override {
+    return frame_.elementAt(offset);
   }
   uint64_t number(int parameter) const override { return frame_.numberBits[parameter]; }
   std::span<const uint64_t> found(size_t step) const override {
@@ -184,7 +199,7 @@ MemoryBlockPtr ScheduleRunner::copyOf(const void* elements, size_t output,
   std::vector<Bytes> wanted = {{0, bytes}};
   if (const Writer& writer = writers_[output]; writer.step && bytes > kCopyBytes) {
     const ir::LaunchOperand& operand = writer.step->operands[writer.operand];
-    wanted = bytesAround(*writer.step, operand, offsetOf(operand, frame.numberBits),
+    wanted = bytesAround(*writer.step, operand, frame.elementAt(operand.offset),
                          static_cast<int64_t>(getTypeSize(type.type)), bytes);
   }
   memory_.copy(copy->data(), elements, wanted);
@@ -328,11 +343,9 @@ ScheduleRunner::LaunchData ScheduleRunner::launchData(const ir::LaunchStep& laun
   LaunchData result;
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     const ir::LaunchOperand& operand = launch.operands[i];
-    const int64_t offset = offsetOf(operand, frame.numberBits);
-    result.data[i] = operand.buffer
-                         ? static_cast<char*>(frame.address(*operand.buffer, schedule_)) +
-                               offset * static_cast<int64_t>(getTypeSize(kernel.operands[i].type))
-                         : reinterpret_cast<void*>(offset);
+    result.data[i] = operand.buffer ? frame.address(*operand.buffer, operand.offset,
+                                                    kernel.operands[i].type, schedule_)
+                                    : reinterpret_cast<void*>(frame.elementAt(operand.offset));
   }
   for (size_t i = 0; i < launch.numbers.size(); ++i) {
     result.scalars[i] = frame.numberBits[launch.numbers[i]];
@@ -388,11 +401,12 @@ void ScheduleRunner::addTo(Touched* touched, const ir::Step& step) const {
 void ScheduleRunner::interpretCall(const ir::LibraryStep& call, const Frame& frame) const {
   std::vector<ir::HostOperand> operands;
   for (size_t i = 0; i < call.operands.size(); ++i) {
-    operands.push_back({&call.operandTypes[i], frame.address(call.operands[i], schedule_)});
+    const ir::ValueType& type = call.operandTypes[i];
+    operands.push_back({&type, addressOf(call.operands[i], type, frame)});
   }
   withOrigin(call, [&] {
     ir::interpret(call.op, operands, call.attrs, call.resultType,
-                  frame.address(call.result, schedule_));
+                  addressOf(call.result, call.resultType, frame));
   });
 }
 

@@ -35,8 +35,13 @@ class ScheduleRunner : public LoadedSchedule {
     mutable std::vector<std::vector<uint64_t>> found = {};
 
     void* address(const ir::BufferRef& ref, const ir::Schedule& schedule) const;
-    // The block of a parameter whose elements stay as they are during this run; null for others.
-    const MemoryBlock* constant(const ir::BufferRef& ref) const;
+    // Of the element of a buffer of `type` that an offset says.
+    void* address(const ir::BufferRef& ref, const ir::ElementOffset& offset, dtype type,
+                  const ir::Schedule& schedule) const;
+    int64_t elementAt(const ir::ElementOffset& offset) const;
+    // The block of a parameter all of whose elements these are, and that stay as they are during
+    // this run; null for others.
+    const MemoryBlock* constant(const ir::BufferPlace& place) const;
   };
   virtual void runSteps(const Frame& frame) const = 0;
   // For runSteps() to call, in order: steps [begin, end) have run. The observer is told.
@@ -53,6 +58,11 @@ class ScheduleRunner : public LoadedSchedule {
     std::array<uint64_t, ir::kMaxOperands> scalars;
   };
   LaunchData launchData(const ir::LaunchStep& launch, const Frame& frame) const;
+  // Where an operand of a call, or its result, lies.
+  void* addressOf(const ir::BufferPlace& place, const ir::ValueType& type,
+                  const Frame& frame) const {
+    return frame.address(place.buffer, place.offset, type.type, schedule_);
+  }
 
   // Runs `body`; a bad index that it finds is that of `call`.
   template <class F>

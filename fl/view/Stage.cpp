@@ -160,10 +160,15 @@ Item stepItem(const ir::Schedule& schedule, const ir::Step& step) {
 Stage scheduleStage(const std::string& text) {
   Stage stage{.form = "schedule", .schedule = ir::parseSchedule(text)};
   const ir::Schedule& schedule = *stage.schedule;
-  std::map<ir::BufferRef, int> writers;  // the item that wrote a buffer last
+  // The items that made what a buffer has, perhaps in parts: those since it was last read.
+  struct Writers {
+    std::vector<int> items;
+    bool isRead = false;
+  };
+  std::map<ir::BufferRef, Writers> writers;
   for (const ir::Parameter& parameter : schedule.parameters) {
     const int index = static_cast<int>(stage.items.size());
-    writers[{ir::BufferRef::Space::Parameter, index}] = index;
+    writers[{ir::BufferRef::Space::Parameter, index}].items = {index};
     stage.items.push_back(parameterItem(StrCat("p", index), parameter));
   }
   const size_t parameters = stage.items.size();
@@ -173,18 +178,21 @@ Stage scheduleStage(const std::string& text) {
     item.name = StrCat("s", stage.items.size() - parameters);
     item.buffers = describeBuffers(schedule, buffers);
     for (const ir::BufferRef& ref : buffers.reads) {
-      if (const auto found = writers.find(ref); found != writers.end()) {
-        item.operands.push_back(found->second);
-      }
+      Writers& of = writers[ref];
+      item.operands.insert(item.operands.end(), of.items.begin(), of.items.end());
+      of.isRead = true;
     }
+    const auto number = static_cast<int>(stage.items.size());
     for (const ir::BufferRef& ref : buffers.writes) {
-      writers[ref] = static_cast<int>(stage.items.size());
+      Writers& of = writers[ref];
+      if (of.isRead) of = {};
+      if (of.items.empty() || of.items.back() != number) of.items.push_back(number);
     }
     stage.items.push_back(std::move(item));
   }
   for (size_t i = 0; i < schedule.outputs.size(); ++i) {
-    const auto found = writers.find({ir::BufferRef::Space::Output, static_cast<int>(i)});
-    if (found != writers.end()) stage.results.push_back(found->second);
+    const auto& made = writers[{ir::BufferRef::Space::Output, static_cast<int>(i)}].items;
+    stage.results.insert(stage.results.end(), made.begin(), made.end());
   }
   setLines(text, parameters, &stage);
   return stage;

@@ -213,6 +213,38 @@ TEST(CheckReference, SeesResultsThatChangePlaces) {
   EXPECT_THAT(error, HasSubstr("as passes changed it and 0.84147"));
 }
 
+// A call and a map that leave what they make in the midst of a concatenation read something else.
+TEST(CheckReference, SeesPartsWhereTheyAreMade) {
+  const auto errorAt = [](bool call) {
+    codegen::addPass({.name = "ours",
+                      .version = call,
+                      .after = "build",
+                      .run = [call](codegen::Compilation& of) {
+                        for (ir::Step& step : of.schedule.steps) {
+                          if (auto* product = std::get_if<ir::LibraryStep>(&step)) {
+                            const bool isBehind = product->result.offset != ir::ElementOffset();
+                            if (call && isBehind) product->operands[0] = product->operands[1];
+                          } else if (auto& map = std::get<ir::LaunchStep>(step); !call) {
+                            EXPECT_EQ(map.operands[1].offset.constant, 256);
+                            map.operands[0].buffer = {ir::BufferRef::Space::Parameter, 0};
+                          }
+                        }
+                      }});
+    const std::string error = referenceError("", [call] {
+      const Tensor x = Tensor::fromVector({16, 16}, std::vector<float>(256, 0.5f)),
+                   y = Tensor::fromVector({16, 16}, std::vector<float>(256, 0.25f));
+      const Tensor map = tanh(matmul(x, y)), product = matmul(y, x);
+      return call ? concatenate({map, product}, 1) : concatenate({product, map}, 1);
+    });
+    codegen::addedPasses().remove("ours");
+    return error;
+  };
+  EXPECT_THAT(errorAt(true), HasSubstr("FL_CHECK=ref: matmul f32[16,16] at "));
+  EXPECT_THAT(errorAt(true), HasSubstr(" in the call and 2 where its operators run one by one"));
+  EXPECT_THAT(errorAt(false), HasSubstr("FL_CHECK=ref: tanh f32[16,16] at "));
+  EXPECT_THAT(errorAt(false), HasSubstr(" in the kernel \"map tanh\" and 0.964027"));
+}
+
 // Channels that are as many as pixels: shapes do not tell in which order images lie. Gradients of
 // filters lie as they are.
 TEST(CheckReference, KnowsTheOrderOfImages) {
@@ -274,6 +306,9 @@ TEST_P(Checking, LeavesRightProgramsAlone) {
     const Tensor y = matmul(transpose(x), x).astype(dtype::f16);
     x = x * 0.5 + tanh(mean(y.astype(dtype::f32))) + cumsum(x, 0) / 30.0;
     x = sort(where(x > 1.0, x, sin(x)), 1);
+    const Tensor parts =
+        concatenate({matmul(transpose(x), x), tanh(matmul(transpose(x), sin(x)))}, 1);
+    x += matmul(x, parts(span, range(5 + step, 25 + step))) * 1e-3;
   }
   EXPECT_FALSE(std::isnan(sum(x).scalar<float>()));
 }
@@ -411,6 +446,28 @@ TEST_F(NanIn, SixteenBitFloatsAndLibraries) {
                          "to 2e+38, f32[16,16] from"),
             std::string::npos)
       << product;
+}
+
+// Operands and results that begin in the midst of a buffer.
+TEST_F(NanIn, PartsOfBuffers) {
+  std::vector<float> values(16 * 8, 1);
+  values[16 * 5 + 3] = 3e38f;
+  const Tensor x = Tensor::fromVector({16, 8}, values), w = full({16, 16}, 2.0);
+  const std::string result = foundIn(concatenate({w, matmul(w, x)}, 1));
+  EXPECT_NE(result.find("matmul f32[16,8]"), std::string::npos) << result;
+  EXPECT_NE(result.find("element 80 is infinite and its operands are finite; f32[16,16] from 2 to "
+                        "2, f32[16,8] from 1 to 3e+38"),
+            std::string::npos)
+      << result;
+  const std::string operand = foundIn(matmul(w, x(span, range(4, 8))));
+  EXPECT_NE(operand.find("matmul f32[16,4]"), std::string::npos) << operand;
+  EXPECT_NE(operand.find("element 16 is infinite and its operands are finite; f32[16,16] from 2 to "
+                         "2, f32[16,4] from 1 to 3e+38"),
+            std::string::npos)
+      << operand;
+  EXPECT_EQ(foundIn(matmul(w, x(span, range(0, 4)))), "");
+  const std::string map = foundIn(concatenate({w, sqrt(matmul(w, x * 1e-30) - 40.0)}, 1));
+  EXPECT_NE(map.find("sqrt f32[16,8]"), std::string::npos) << map;
 }
 
 // Images lie with their channels in front; what is told is as it was recorded.

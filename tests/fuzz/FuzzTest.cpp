@@ -3,7 +3,9 @@
 
 #include "fl/base/Flags.h"
 #include "fl/runtime/Counters.h"
+#include "fl/tensor/tensor.h"
 #include "tests/fuzz/Differential.h"
+#include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
 namespace {
@@ -25,6 +27,18 @@ TEST(Fuzz, ProgramsThatWereWrong) {
   EXPECT_EQ(checkProgram(501918), "");
   // Of launches that run together one fills what another was the last to have, which is not poison.
   EXPECT_EQ(checkProgram(2026171203), "");
+}
+
+// So that products are made in the midst of buffers, and read there.
+TEST(Fuzz, DrawsPartsOfProducts) {
+  const BackendScope scope("eager");
+  int joined = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    RandomProgram program({seed});
+    program.run();
+    joined += program.text().find("two such products along") != std::string::npos;
+  }
+  EXPECT_GT(joined, 3);
 }
 
 TEST(Fuzz, CountsWhatItCalls) {

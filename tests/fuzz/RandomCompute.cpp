@@ -340,7 +340,37 @@ bool RandomProgram::applyMatmul() {
   const std::string text =
       "matmul(" + name + (transposeX ? "^T, " : ", ") + y.name + (transposeY ? "^T)" : ")");
   define(tracker_.matmul(lhs, y.value, transposeX, transposeY), text);
+  if (chance(30)) {
+    joinProducts([&] {
+      input(other, lhs.tensor.type());
+      return tracker_.matmul(lhs, variables_.back().value, transposeX, transposeY);
+    });
+  }
   return true;
+}
+
+// What nothing but a concatenation reads, mostly along the last axis, and a product of a part.
+void RandomProgram::joinProducts(const std::function<Value()>& product) {
+  const Value first = product(), second = product();
+  const Shape& shape = first.tensor.shape();
+  const int last = shape.ndim() - 1, axis = chance(80) ? last : below(last);
+  if (shape.elements() == 0) return;
+  const bool isMapped = isFloating(second.tensor.type()) && chance(50);
+  const Tensor mapped = isMapped ? -second.tensor : second.tensor;
+  define({concatenate({first.tensor, mapped}, axis), first.exact && second.exact,
+          std::max(first.error, second.error)},
+         std::string("two such products along ") + std::to_string(axis) +
+             (isMapped ? ", the second one negative" : ""));
+  const Value whole = variables_.back().value;
+  const Dim size = whole.tensor.dim(last), taken = 1 + below(static_cast<int>(size));
+  const Dim start = static_cast<Dim>(data_() % static_cast<uint64_t>(size - taken + 1));
+  std::vector<Index> part(last, Index(span));
+  part.emplace_back(range(start, start + taken));
+  const Value lhs = Tracker::moved(whole, whole.tensor(part).copy());
+  input({lhs.tensor.dim(1), 1 + below(5)}, lhs.tensor.type());
+  define(tracker_.matmul(lhs, variables_.back().value, false, false),
+         "matmul(columns " + std::to_string(start) + " to " + std::to_string(start + taken) + ", " +
+             variables_.back().name + ")");
 }
 
 // Forward, or backward with a gradient of its own; libraries take f32, definitions the rest.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <random>
 #include <set>
@@ -123,6 +124,7 @@ class RandomProgram {
   bool applySoftmax();
   bool applyLayerNorm();
   bool applyMatmul();
+  void joinProducts(const std::function<Value()>& product);
   bool applyPool();
   bool applyConvolution();
   bool applyAttention();

@@ -165,6 +165,27 @@ TEST(ScheduleText, PrintOfParseIsAFixpoint) {
   EXPECT_EQ(printSchedule(parseSchedule(kSchedule), "s"), kSchedule);
 }
 
+// A call's operands and result begin anywhere in their buffers.
+TEST(ScheduleText, PrintsWhereACallBegins) {
+  const std::string text =
+      "schedule @s arena=0 bound=0 {\n"
+      "  parameter f32[4,8]\n"
+      "  parameter number s64\n"
+      "  parameter f32[8,8]\n"
+      "  output f32[4,6]\n"
+      "  library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[4,8], p2+0+8*p1: f32[8,2]) -> "
+      "o0: f32[4,2]\n"
+      "  library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[4,8], p2+32: f32[8,4]) -> o0+8: "
+      "f32[4,4]\n"
+      "}\n";
+  const Schedule schedule = parseSchedule(text);
+  EXPECT_EQ(printSchedule(schedule, "s"), text);
+  const auto& call = std::get<LibraryStep>(schedule.steps[0]);
+  EXPECT_EQ(call.operands[1], (BufferPlace{{BufferRef::Space::Parameter, 2}, {0, {{1, 8}}}}));
+  EXPECT_EQ(std::get<LibraryStep>(schedule.steps[1]).result,
+            (BufferPlace{{BufferRef::Space::Output, 0}, {8, {}}}));
+}
+
 TEST(ScheduleText, VerifierRejectsUseOutsideALifetime) {
   Schedule schedule = parseSchedule(kSchedule);
   schedule.temporaries[0].last = 0;

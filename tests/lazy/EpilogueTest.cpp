@@ -71,7 +71,7 @@ std::vector<Case> cases() {
          const Tensor product = matmul(x[0], x[1]);
          return concatenate({tanh(product), product}, 1);
        },
-       2},
+       1},
   };
 }
 

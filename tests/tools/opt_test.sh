@@ -165,6 +165,18 @@ refused '"pack" is no graph pass' --pass=pack good.flir
 refused "opt: build makes a schedule of a graph" --pass=build schedule.flir
 run 0 opt --pass=order schedule.flir
 says out "schedule @s"
+cat > shares.flir << 'EOF'
+schedule @s arena=0 bound=0 {
+  temporary bytes=64 first=0 last=1 offset=0
+  temporary bytes=64 first=2 last=3 offset=0 shares=0
+}
+EOF
+for pass in order budget join share epilogue; do
+  refused "opt: the pass $pass would lose which temporaries share memory; pack alone takes them" \
+    --pass=$pass shares.flir
+done
+run 0 opt --pass=pack shares.flir
+says out "last=3 offset=0 shares=0"
 run 1 opt --budget=1 --skip=fuse good.flir
 says err "a plan's temporaries do not fit the budget of 1 bytes: "
 says err " are needed while "

@@ -438,6 +438,14 @@ def test_dot():
     # Two parameters, a call, a launch and the three values of its kernel.
     pathlib.Path("schedule.flir").write_text(run(FL, "opt", "graph.flir").stdout)
     check("schedule.flir", 1, 2 + 2 + 3, 3 + 2)
+    # Two products make a value in parts, which the third one reads.
+    pathlib.Path("parts.flir").write_text(
+        "graph @f(%x: f32[4,4], %y: f32[4,4]) {\n  %0 = matmul %x, %y : f32[4,4]\n"
+        "  %1 = matmul %y, %x : f32[4,4]\n  %2 = concatenate %0, %1 {axis=1} : f32[4,8]\n"
+        "  %3 = matmul %x, %2 : f32[4,8]\n  return %3\n}\n"
+    )
+    pathlib.Path("parts_schedule.flir").write_text(run(FL, "opt", "parts.flir").stdout)
+    check("parts_schedule.flir", 0, 2 + 3, 2 + 2 + 3)
     check("kernel.flir", 0, 2, 1)
     expect(run(FL, "view", "--dot", "kernel.flir").stdout, (
         'digraph {\n  node [shape=box];\n  "%0" [label="%0 load 0\nf32"];\n'

@@ -23,11 +23,9 @@ std::vector<int> neededBy(const Kernel& kernel, std::vector<bool> marked,
   return needed;
 }
 
-std::vector<bool> usedBy(const Kernel& kernel, const KernelStage& stage) {
-  std::vector<bool> used(kernel.values.size());
-  for (const auto& store : stage.stores) used[store.value] = true;
-  for (const auto& reduce : stage.reduces) used[reduce.value] = true;
-  return used;
+void addUsed(const KernelStage& stage, std::vector<bool>* used) {
+  for (const auto& store : stage.stores) (*used)[store.value] = true;
+  for (const auto& reduce : stage.reduces) (*used)[reduce.value] = true;
 }
 
 std::vector<int> neededBy(const Kernel& kernel, int value) {
@@ -80,8 +78,7 @@ std::vector<bool> spreadValues(const Kernel& kernel, const KernelPlan& plan) {
   }
   for (const KernelStage& stage : kernel.stages) {
     if (!stage.sweep && kernel.rows()) continue;  // such a stage runs on one element
-    for (const auto& store : stage.stores) spread[store.value] = true;
-    for (const auto& reduce : stage.reduces) spread[reduce.value] = true;
+    addUsed(stage, &spread);
   }
   for (size_t value = 0; value < kernel.values.size(); ++value) {
     spread[value] = spread[value] && !plan.isVector(value);
@@ -123,7 +120,8 @@ void planStages(const Kernel& kernel, const ir::Target& target, bool keepsRows, 
   std::vector<bool> given(kernel.values.size());
   std::vector<int> writer(kernel.values.size(), -1);  // the first sweep that computes each value
   for (int stage = 0; stage < static_cast<int>(kernel.stages.size()); ++stage) {
-    std::vector<bool> used = usedBy(kernel, kernel.stages[stage]);
+    std::vector<bool> used(kernel.values.size());
+    addUsed(kernel.stages[stage], &used);
     std::vector<int> needed = neededBy(kernel, used, given);
     if (keepsRows && kernel.stages[stage].sweep) {
       const std::vector<bool> isLong = longValues(kernel, *plan, given);
@@ -151,10 +149,7 @@ void planStages(const Kernel& kernel, const ir::Target& target, bool keepsRows, 
 // Values that are more than places of random numbers, which vectors are not made for.
 std::vector<bool> readAsVectors(const Kernel& kernel) {
   std::vector<bool> read(kernel.values.size());
-  for (const KernelStage& stage : kernel.stages) {
-    for (const auto& store : stage.stores) read[store.value] = true;
-    for (const auto& reduce : stage.reduces) read[reduce.value] = true;
-  }
+  for (const KernelStage& stage : kernel.stages) addUsed(stage, &read);
   for (const KernelValue& value : kernel.values) {
     for (int arg : value.args) read[arg] = read[arg] || !drawsNumber(value);
   }

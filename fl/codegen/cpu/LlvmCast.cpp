@@ -1,8 +1,8 @@
 // Conversions between element types (the rule stands at Cast in fl/ir/Ops.def).
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "fl/codegen/cpu/LlvmBuilder.h"
 
@@ -162,20 +162,16 @@ V LlvmBuilder::roundToBfloat16(const std::vector<V>& vectors, bool normal) {
 
 V LlvmBuilder::join(const std::vector<V>& parts) {
   if (parts.size() == 1) return parts[0];
-  llvm::SmallVector<int> lanes(2 * ir::kLanes);
-  std::iota(lanes.begin(), lanes.end(), 0);
-  return {builder_.CreateShuffleVector(parts[0].value, parts[1].value, lanes), parts[0].type};
+  return {llvm::concatenateVectors(builder_, {parts[0].value, parts[1].value}), parts[0].type};
 }
 
 V LlvmBuilder::part(V joined, int u) {
-  llvm::SmallVector<int> lanes(ir::kLanes);
-  std::iota(lanes.begin(), lanes.end(), u * ir::kLanes);
+  const auto lanes = llvm::createSequentialMask(u * ir::kLanes, ir::kLanes, 0);
   return {builder_.CreateShuffleVector(joined.value, lanes), joined.type};
 }
 
 V LlvmBuilder::everySecond(V joined, int u) {
-  llvm::SmallVector<int> lanes;
-  for (int i = 0; i < ir::kLanes; ++i) lanes.push_back(2 * i + u);
+  const auto lanes = llvm::createStrideMask(u, 2, ir::kLanes);
   return {builder_.CreateShuffleVector(joined.value, lanes), joined.type};
 }
 

@@ -4,7 +4,6 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 namespace fl::codegen::cpu {
@@ -126,11 +125,7 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
     llvm::Value* begin = builder_.CreatePtrAdd(from, builder_.getInt64(element * size));
     return builder_.CreateAlignedLoad(type, begin, alignOf(row.type));
   };
-  const auto reversed = [&]() -> llvm::Value* {
-    llvm::SmallVector<int> picked(lanes_);
-    for (int i = 0; i < lanes_; ++i) picked[i] = lanes_ - 1 - i;
-    return builder_.CreateShuffleVector(whole(1 - lanes_), picked);
-  };
+  const auto reversed = [&] { return builder_.CreateVectorReverse(whole(1 - lanes_)); };
   const auto everySecond = [&]() -> llvm::Value* {
     llvm::SmallVector<int> picked(lanes_);  // of 16: of elements 0 to 15 and 15 to 30
     for (int i = 0; i < lanes_; ++i) picked[i] = 2 * i + (i < lanes_ / 2 ? 0 : 1);

@@ -1,6 +1,7 @@
 // Sweeps over the reduced axes: the row tree and the column tree of fl/kernel/Kernel.h.
+#include <llvm/Analysis/VectorUtils.h>
+
 #include <algorithm>
-#include <numeric>
 
 #include "fl/codegen/cpu/KernelEmitter.h"
 
@@ -115,13 +116,10 @@ void KernelEmitter::sweepRow(int stage) {
 }
 
 void KernelEmitter::inOrder(llvm::Value*& even, llvm::Value*& odd) {
-  llvm::SmallVector<int> first, second;
-  for (int i = 0; i < ir::kLanes / 2; ++i) {
-    first.append({i, ir::kLanes + i});
-    second.append({ir::kLanes / 2 + i, ir::kLanes + ir::kLanes / 2 + i});
-  }
-  llvm::Value* whole = builder_.CreateShuffleVector(even, odd, first);
-  odd = builder_.CreateShuffleVector(even, odd, second);
+  const auto order = llvm::createInterleaveMask(ir::kLanes, 2);
+  const llvm::ArrayRef<int> lanes = order;
+  llvm::Value* whole = builder_.CreateShuffleVector(even, odd, lanes.take_front(ir::kLanes));
+  odd = builder_.CreateShuffleVector(even, odd, lanes.drop_front(ir::kLanes));
   even = whole;
 }
 
@@ -213,8 +211,7 @@ LlvmValue KernelEmitter::foldLanes(ir::Op op, LlvmValue first, LlvmValue second,
   LlvmValue sum = math_.combine(op, math_.combine(op, first, second), tail);
   for (int width = plan_.lanes / 2; width > 1; width /= 2) {
     const auto half = [&](int from) -> LlvmValue {
-      llvm::SmallVector<int> picked(width);
-      std::iota(picked.begin(), picked.end(), from);
+      const auto picked = llvm::createSequentialMask(from, width, 0);
       return {builder_.CreateShuffleVector(sum.value, picked), sum.type};
     };
     sum = math_.combine(op, half(0), half(width));

@@ -1,6 +1,8 @@
 // Tiles of maps that cross memory: what a tile reads of an input that lies along axis 1 is copied
 // row by row, as the processor fetches it best, and from there transposed in registers, kLanes
 // indices of axis 1 at a time. The body then finds it along axis 0 as it finds the other operands.
+#include <llvm/Analysis/VectorUtils.h>
+
 #include <algorithm>
 
 #include "fl/codegen/cpu/KernelEmitter.h"
@@ -13,23 +15,18 @@ namespace {
 
 int64_t sizeOf(dtype type) { return static_cast<int64_t>(getTypeSize(type)); }
 
-// Elements [from, from + count / 2) of both vectors in turn.
-llvm::Value* interleaved(llvm::IRBuilder<>& builder, llvm::Value* x, llvm::Value* y, int from,
-                         int count) {
-  llvm::SmallVector<int, kLanes> picked;
-  for (int i = from; i < from + count / 2; ++i) picked.append({i, i + count});
-  return builder.CreateShuffleVector(x, y, picked);
-}
-
 // Interleaving each row of the first half with its partner of the second half, once for each bit of
 // a row's number, moves the number's bits to the place within the row.
 Values transposed(llvm::IRBuilder<>& builder, Values rows) {
   const int side = static_cast<int>(rows.size());
+  const auto order = llvm::createInterleaveMask(side, 2);
+  const llvm::ArrayRef<int> lanes = order;
   for (int step = 1; step < side; step *= 2) {
     Values next;
     for (int i = 0; i < side / 2; ++i) {
-      next.push_back(interleaved(builder, rows[i], rows[i + side / 2], 0, side));
-      next.push_back(interleaved(builder, rows[i], rows[i + side / 2], side / 2, side));
+      for (const auto half : {lanes.take_front(side), lanes.drop_front(side)}) {
+        next.push_back(builder.CreateShuffleVector(rows[i], rows[i + side / 2], half));
+      }
     }
     rows = std::move(next);
   }

@@ -18,6 +18,7 @@ ValueScopes::ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmB
     : kernel_(kernel),
       plan_(plan),
       math_(math),
+      builder_(math.ir()),
       memory_(memory),
       lookup_(lookup),
       arguments_(arguments) {
@@ -54,9 +55,9 @@ void ValueScopes::moveTo(int axis, llvm::Value* index) {
   for (size_t i = 0; i < at_.size(); ++i) {
     llvm::Value* stride = arguments_.operands[i].strides[axis];
     if (stride == nullptr) continue;
-    llvm::Value* offset = math_.ir().CreateMul(index, stride);
-    at_[i] = at_[i]->getType()->isPointerTy() ? math_.ir().CreatePtrAdd(at_[i], offset)
-                                              : math_.ir().CreateAdd(at_[i], offset);
+    llvm::Value* offset = builder_.CreateMul(index, stride);
+    at_[i] = at_[i]->getType()->isPointerTy() ? builder_.CreatePtrAdd(at_[i], offset)
+                                              : builder_.CreateAdd(at_[i], offset);
   }
 }
 
@@ -144,17 +145,16 @@ LlvmValue ValueScopes::vectorLoad(int operand, const Lanes& lanes) {
 
 // The indices that an Index operand is, modulo the range of `type`, an integer of 32 or 64 bits.
 LlvmValue ValueScopes::indices(int operand, const Lanes& lanes, dtype type) {
-  llvm::IRBuilder<>& builder = math_.ir();
   llvm::Type* element = math_.elementType(type);
   llvm::SmallVector<llvm::Constant*, ir::kLanes> numbers;
   for (int i = 0; i < ir::kLanes; ++i) numbers.push_back(llvm::ConstantInt::get(element, i));
   const auto spread = [&](llvm::Value* number) {
-    return builder.CreateVectorSplat(ir::kLanes, builder.CreateTrunc(number, element));
+    return builder_.CreateVectorSplat(ir::kLanes, builder_.CreateTrunc(number, element));
   };
   llvm::Value* stride = arguments_.operands[operand].strides[0];
-  llvm::Value* first = builder.CreateAdd(at_[operand], builder.CreateMul(lanes.index, stride));
-  llvm::Value* steps = builder.CreateMul(llvm::ConstantVector::get(numbers), spread(stride));
-  return {builder.CreateAdd(steps, spread(first)), type};
+  llvm::Value* first = builder_.CreateAdd(at_[operand], builder_.CreateMul(lanes.index, stride));
+  llvm::Value* steps = builder_.CreateMul(llvm::ConstantVector::get(numbers), spread(stride));
+  return {builder_.CreateAdd(steps, spread(first)), type};
 }
 
 LlvmValue ValueScopes::applied(int value, int vector) {
@@ -182,8 +182,8 @@ void ValueScopes::computeScalars(int stage) {
     if (definition.form == Form::Load) {
       setScalar(value, scalarLoad(definition.index));
     } else if (definition.form == Form::Scalar) {
-      llvm::Value* from = math_.ir().CreateConstGEP1_64(math_.ir().getInt64Ty(), arguments_.scalars,
-                                                        definition.index);
+      llvm::Value* from =
+          builder_.CreateConstGEP1_64(builder_.getInt64Ty(), arguments_.scalars, definition.index);
       setScalar(value, memory_.loadOne(from, definition.type));
     } else {
       setScalar(value, applied(value, -1));
@@ -220,9 +220,9 @@ void ValueScopes::computeRandomRun(int value, int vector) {
   if (definition.type != dtype::f64 && isFree(vector + 1)) {
     count = isFree(vector + 2) && isFree(vector + 3) ? 4 : 2;
   }
-  llvm::IRBuilder<>& builder = math_.ir();
-  llvm::Value* first = builder.CreateAdd(at_[operand], lanes_[vector].index);
-  llvm::Value* part = builder.CreateAnd(first, math_.numbersInBlock(definition.type) - uint64_t{1});
+  llvm::Value* first = builder_.CreateAdd(at_[operand], lanes_[vector].index);
+  llvm::Value* part =
+      builder_.CreateAnd(first, math_.numbersInBlock(definition.type) - uint64_t{1});
   const auto run = [&] {
     return math_
         .randomRun(definition.type, scalar(args[0]), scalar(args[1]), {first, dtype::u64}, count)
@@ -236,17 +236,17 @@ void ValueScopes::computeRandomRun(int value, int vector) {
     };
     std::vector<llvm::Value*> parts;
     for (int u = 0; u < count; ++u) parts.push_back(numbers(lanes_[vector + u]));
-    return count == 1 ? parts[0] : llvm::concatenateVectors(builder, parts);
+    return count == 1 ? parts[0] : llvm::concatenateVectors(builder_, parts);
   };
-  const LlvmValue joined = {emitChoice(builder, builder.CreateIsNull(part), run, each),
+  const LlvmValue joined = {emitChoice(builder_, builder_.CreateIsNull(part), run, each),
                             definition.type};
   for (int u = 0; u < count; ++u) set(kVectors + vector + u, value, math_.part(joined, u));
 }
 
 ElementRow ValueScopes::keptRow(size_t number) const {
-  llvm::Value* offset = math_.ir().getInt64(number * ir::kKeptRowBytes);
+  llvm::Value* offset = builder_.getInt64(number * ir::kKeptRowBytes);
   const dtype type = kernel_.values[plan_.keptRows[number].value].type;
-  return {math_.ir().CreatePtrAdd(arguments_.scratch, offset), nullptr, type};
+  return {builder_.CreatePtrAdd(arguments_.scratch, offset), nullptr, type};
 }
 
 void ValueScopes::loadKept(int stage, int vector) {
@@ -323,7 +323,7 @@ void ValueScopes::storeVectors(int stage, int first, int count) {
     const KernelOperand& described = kernel_.operands[operand];
     const bool contiguous = described.strides[0] == ir::Stride::One;
     llvm::Value* stride = arguments_.operands[operand].strides[0];
-    if (stride == nullptr) stride = math_.ir().getInt64(0);  // the axis has one element
+    if (stride == nullptr) stride = builder_.getInt64(0);  // the axis has one element
     const ElementRow row{at_[operand], contiguous ? nullptr : stride, described.type};
     if (joined[value].value != nullptr && memory_.storesJoined(row, lanes_[first])) {
       memory_.store(joined[value], row, lanes_[first]);

@@ -118,6 +118,7 @@ class ValueScopes {
   const ir::Kernel& kernel_;
   const KernelPlan& plan_;
   LlvmBuilder& math_;
+  llvm::IRBuilder<>& builder_;
   MemoryAccess& memory_;
   TableLookup* lookup_;  // null if the kernel has no Gather
   const KernelArguments& arguments_;

@@ -475,14 +475,15 @@ class CpuSchedule : public ScheduleRunner {
   void runCall(const PreparedCall& call, const Frame& frame, void* scratch) const {
     if (!call.function.whole) return interpretCall(*call.step, frame);
     absl::InlinedVector<void*, 6> operands;
-    for (const ir::BufferRef& operand : call.step->operands) {
-      operands.push_back(frame.address(operand, schedule_));
+    const ir::LibraryStep& step = *call.step;
+    for (size_t i = 0; i < step.operands.size(); ++i) {
+      operands.push_back(addressOf(step.operands[i], step.operandTypes[i], frame));
     }
     const MemoryBlockPtr packed = packOperand(call, frame, scratch);
     if (packed) operands[call.function.whole->packing()->operand] = packed->data();
     const CallFunction& function = packed ? call.packed : call.function;
-    void* const result = frame.address(call.step->result, schedule_);
-    withOrigin(*call.step, [&] {
+    void* const result = addressOf(step.result, step.resultType, frame);
+    withOrigin(step, [&] {
       call.epilogue ? runWithEpilogue(*function.parts, *call.epilogue, operands.data(), result,
                                       scratch, frame)
                     : function.whole->run(operands.data(), result, scratch, host::threadPool());

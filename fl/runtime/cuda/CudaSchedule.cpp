@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "fl/host/ThreadPool.h"
 #include "fl/ir/Interpreter.h"
@@ -11,6 +12,16 @@ namespace fl::runtime::cuda {
 
 using ir::BufferRef;
 using ir::cuda::GatherReport;
+
+namespace {
+
+// To where the libraries want operands to begin, as every buffer does.
+size_t alignedUp(size_t bytes) {
+  constexpr size_t kAlignment = MatmulDescription::kAlignment;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
 
 // Copies on the host of the buffers that one step reads and writes.
 class CudaSchedule::HostCopies {
@@ -91,13 +102,21 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step, K
 CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
   auto call = findCall(context_, step.op, step.operandTypes, step.attrs, step.resultType);
   const size_t number = steps_.size();
-  if (call) return {&step, call, nullptr, {}, placeWorkspace(*call, number, number + 1)};
+  if (call) return {&step, call, nullptr, {}, placeWorkspace(*call, step, number, number + 1)};
   return {&step, nullptr,
           library::cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType})};
 }
 
-size_t CudaSchedule::placeWorkspace(const DeviceCall& call, size_t begin, size_t end) {
-  return call.workspaceBytes() > 0 ? placeScratch(call.workspaceBytes(), begin, end) : 0;
+// The library's, and behind it one for each value that may begin anywhere in a buffer: runCall().
+size_t CudaSchedule::placeWorkspace(const DeviceCall& call, const ir::LibraryStep& step,
+                                    size_t begin, size_t end) {
+  size_t bytes = alignedUp(call.workspaceBytes());
+  const auto add = [&](const ir::BufferPlace& place, const ir::ValueType& type) {
+    if (place.offset != ir::ElementOffset()) bytes += alignedUp(bytesOf(type.type, type.shape));
+  };
+  for (size_t i = 0; i < step.operands.size(); ++i) add(step.operands[i], step.operandTypes[i]);
+  add(step.result, step.resultType);
+  return bytes > 0 ? placeScratch(bytes, begin, end) : 0;
 }
 
 void CudaSchedule::fuseProducts() {
@@ -111,7 +130,7 @@ void CudaSchedule::fuseProducts() {
     shape->epilogue = epilogue->form;
     if (auto product = Matmul::find(context_, *shape)) {
       const auto& launch = std::get<ir::LaunchStep>(schedule_.steps[i]);
-      const size_t workspace = placeWorkspace(*product, i - 1, i + 1);
+      const size_t workspace = placeWorkspace(*product, step, i - 1, i + 1);
       call->fused = {std::move(product), &launch, std::move(*epilogue), workspace};
     }
   }
@@ -248,15 +267,36 @@ void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,
   const auto addressIf = [&](const std::optional<BufferRef>& ref) -> const void* {
     return ref ? address(*ref) : nullptr;
   };
+  char* const workspace = frame.arena + (fused ? fused->workspace : call.workspace);
+  const DeviceCall& library = fused ? *fused->product : *call.call;
+  char* copies = workspace + alignedUp(library.workspaceBytes());
+  // The elements themselves, or memory for a copy of those that are not aligned.
+  const auto aligned = [&](void* elements, const ir::BufferPlace& place, size_t bytes) {
+    const auto at = reinterpret_cast<uintptr_t>(elements);
+    if (place.offset == ir::ElementOffset() || at == alignedUp(at)) return elements;
+    return static_cast<void*>(std::exchange(copies, copies + alignedUp(bytes)));
+  };
+  const auto copy = [&](void* to, const void* from, size_t bytes) {
+    if (to != from) gpu_.copy(to, from, {{{0, static_cast<int64_t>(bytes)}}});
+  };
   std::vector<void*> operands;
-  for (const BufferRef& ref : step.operands) operands.push_back(address(ref));
+  for (size_t i = 0; i < step.operands.size(); ++i) {
+    const ir::ValueType& type = step.operandTypes[i];
+    void* const elements = addressOf(step.operands[i], type, frame);
+    const size_t bytes = bytesOf(type.type, type.shape);
+    operands.push_back(aligned(elements, step.operands[i], bytes));
+    copy(operands.back(), elements, bytes);
+  }
   if (fused) {
     const MatchedEpilogue& epilogue = fused->epilogue;
-    fused->product->run(context_, operands.data(), address(epilogue.result),
-                        frame.arena + fused->workspace, addressIf(epilogue.bias),
-                        addressIf(epilogue.auxiliary));
+    fused->product->run(context_, operands.data(), address(epilogue.result), workspace,
+                        addressIf(epilogue.bias), addressIf(epilogue.auxiliary));
   } else {
-    call.call->run(context_, operands.data(), address(step.result), frame.arena + call.workspace);
+    void* const elements = addressOf(step.result, step.resultType, frame);
+    const size_t bytes = bytesOf(step.resultType.type, step.resultType.shape);
+    void* const result = aligned(elements, step.result, bytes);
+    library.run(context_, operands.data(), result, workspace);
+    copy(elements, result, bytes);
   }
   counters().libraryCalls++;
 }
@@ -297,17 +337,22 @@ void CudaSchedule::runOnHost(const PreparedCall& call, const Frame& frame) const
   const auto isNumber = [&](const BufferRef& ref) {  // which is on the host
     return ref.space == BufferRef::Space::Parameter && schedule_.parameters[ref.index].number;
   };
-  for (const BufferRef& ref : step.operands) {
+  for (const auto& [ref, offset] : step.operands) {
     if (!isNumber(ref)) copies.use(frame.address(ref, schedule_), bytesOfBuffer(ref), true, false);
   }
-  void* result = frame.address(step.result, schedule_);
-  copies.use(result, bytesOfBuffer(step.result), false, true);
-  result = copies.of(result);
+  // Beside the result the buffer may have other values.
+  copies.use(frame.address(step.result.buffer, schedule_), bytesOfBuffer(step.result.buffer), true,
+             true);
+  const auto onHost = [&](const ir::BufferPlace& place, const ir::ValueType& type) -> void* {
+    auto* begin = static_cast<char*>(frame.address(place.buffer, schedule_));
+    auto* elements = static_cast<char*>(addressOf(place, type, frame));
+    return isNumber(place.buffer) ? elements : copies.of(begin) + (elements - begin);
+  };
+  void* const result = onHost(step.result, step.resultType);
   std::vector<void*> operands;
   std::vector<ir::HostOperand> typed;
   for (size_t i = 0; i < step.operands.size(); ++i) {
-    void* address = frame.address(step.operands[i], schedule_);
-    operands.push_back(isNumber(step.operands[i]) ? address : copies.of(address));
+    operands.push_back(onHost(step.operands[i], step.operandTypes[i]));
     typed.push_back({&step.operandTypes[i], operands.back()});
   }
   withOrigin(step, [&] {

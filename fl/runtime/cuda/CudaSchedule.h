@@ -68,7 +68,8 @@ class CudaSchedule final : public ScheduleRunner {
 
   const CudaKernel* cachedKernel(const ir::Kernel& kernel, KernelCache* cache);
   PreparedCall prepare(const ir::LibraryStep& step);
-  size_t placeWorkspace(const DeviceCall& call, size_t begin, size_t end);
+  size_t placeWorkspace(const DeviceCall& call, const ir::LibraryStep& step, size_t begin,
+                        size_t end);
   void fuseProducts();
   // Whether the step, in this run, is a product that makes the launch behind it.
   const FusedProduct* fusedAt(size_t step, const Frame& frame) const;

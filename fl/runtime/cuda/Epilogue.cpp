@@ -89,7 +89,7 @@ class Matcher {
     for (int i = 0; i < std::ssize(kernel_.operands); ++i) {
       roles_.push_back(kernel_.operands[i].role == ir::KernelOperand::Role::Output ? ' '
                        : !launch_.operands[i].buffer                               ? '?'
-                       : buffer(i) == call_.result                                 ? 'p'
+                       : buffer(i) == call_.result.buffer                          ? 'p'
                        : isBias(i)                                                 ? 'b'
                        : isMatrix(i)                                               ? 'z'
                                                                                    : '?');
@@ -158,7 +158,7 @@ class Matcher {
     const Activation activation = matched_.form.activation;
     if (activation == Activation::Gelu) {
       const bool isInput = productLives && !input_ && !find('b');
-      matched_.auxiliary = isInput ? std::optional(call_.result) : input_;
+      matched_.auxiliary = isInput ? std::optional(call_.result.buffer) : input_;
       return !productLives || isInput;
     }
     if (activation == Activation::GeluGradient) matched_.auxiliary = buffer(*find('z'));
@@ -200,10 +200,12 @@ bool livesOn(const ir::Schedule& schedule, const ir::BufferRef& product, size_t 
 std::optional<MatchedEpilogue> matchEpilogue(const ir::Schedule& schedule, size_t launch) {
   const auto* step = std::get_if<ir::LaunchStep>(&schedule.steps[launch]);
   if (step == nullptr || !step->epilogue) return std::nullopt;
-  const dtype type = std::get<ir::LibraryStep>(schedule.steps[launch - 1]).resultType.type;
-  if (type == dtype::f64) return std::nullopt;  // cuBLASLt has no epilogues of it
   const auto& call = std::get<ir::LibraryStep>(schedule.steps[launch - 1]);
-  return Matcher(schedule, *step, call).match(livesOn(schedule, call.result, launch));
+  // cuBLASLt has no epilogues of f64, and its matrices begin where buffers do.
+  if (call.resultType.type == dtype::f64 || call.result.offset != ir::ElementOffset()) {
+    return std::nullopt;
+  }
+  return Matcher(schedule, *step, call).match(livesOn(schedule, call.result.buffer, launch));
 }
 
 }  // namespace fl::runtime::cuda

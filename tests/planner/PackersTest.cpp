@@ -1,0 +1,254 @@
+// Packers against the best packing that exists.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "fl/planner/Memory.h"
+#include "tests/ErrorOf.h"
+#include "tests/Seed.h"
+
+namespace fl::testing {
+namespace {
+
+using planner::Interval;
+
+bool together(const Interval& a, const Interval& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < intervals.size(); ++i) {
+    bytes = std::max(bytes, offsets[i] + intervals[i].bytes);
+  }
+  return bytes;
+}
+
+void expectApart(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets) {
+  ASSERT_EQ(offsets.size(), intervals.size());
+  for (size_t i = 0; i < intervals.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const bool apart = offsets[i] + intervals[i].bytes <= offsets[j] ||
+                         offsets[j] + intervals[j].bytes <= offsets[i];
+      EXPECT_TRUE(apart || !together(intervals[i], intervals[j]))
+          << j << " and " << i << " overlap";
+    }
+  }
+}
+
+// The smallest arena, if it is below `best`. Placing the intervals of a best packing by rising
+// offset, each as low as those placed before allow, gives a packing no larger, so that only such
+// orders are searched.
+class Smallest {
+ public:
+  Smallest(const std::vector<Interval>& intervals, size_t best)
+      : intervals_(intervals), offsets_(intervals.size(), kUnplaced), best_(best) {}
+
+  size_t search() {
+    place(0, 0, 0);
+    return best_;
+  }
+
+ private:
+  static constexpr size_t kUnplaced = SIZE_MAX;
+
+  void place(size_t placed, size_t from, size_t arena) {
+    if (placed == intervals_.size()) {
+      best_ = arena;
+      return;
+    }
+    for (size_t i = 0; i < intervals_.size(); ++i) {
+      const size_t offset = offsets_[i] == kUnplaced ? lowest(i) : 0;
+      if (offsets_[i] != kUnplaced || offset < from || offset + intervals_[i].bytes >= best_) {
+        continue;
+      }
+      offsets_[i] = offset;
+      place(placed + 1, offset, std::max(arena, offset + intervals_[i].bytes));
+      offsets_[i] = kUnplaced;
+    }
+  }
+
+  size_t lowest(size_t i) const {
+    size_t offset = 0;
+    for (size_t j = 0; j < intervals_.size(); ++j) {
+      if (offsets_[j] != kUnplaced && together(intervals_[i], intervals_[j])) {
+        offset = std::max(offset, offsets_[j] + intervals_[j].bytes);
+      }
+    }
+    return offset;
+  }
+
+  const std::vector<Interval>& intervals_;
+  std::vector<size_t> offsets_;
+  size_t best_;
+};
+
+std::vector<Interval> randomIntervals(std::mt19937_64& random, size_t count) {
+  std::vector<Interval> intervals;
+  for (size_t i = 0; i < count; ++i) {
+    const int first = static_cast<int>(random() % 12);
+    intervals.push_back({(1 + random() % 40) * 64, first, first + static_cast<int>(random() % 7)});
+  }
+  return intervals;
+}
+
+// Some of them in the memory of earlier ones.
+std::vector<Interval> randomShares(std::mt19937_64& random, std::vector<Interval> intervals) {
+  for (size_t i = 1; i < intervals.size(); ++i) {
+    if (random() % 4 == 0) intervals[i].shares = static_cast<int>(random() % i);
+  }
+  return intervals;
+}
+
+// By the definition: those that are connected by shares, as one interval each; by interval, which.
+std::vector<Interval> joined(const std::vector<Interval>& intervals, std::vector<size_t>* which) {
+  std::vector<Interval> all;
+  for (const Interval& it : intervals) {
+    which->push_back(it.shares < 0 ? all.size() : (*which)[it.shares]);
+    if (it.shares < 0) all.push_back(it);
+    Interval& one = all[which->back()];
+    one.bytes = std::max(one.bytes, it.bytes);
+    one.first = std::min(one.first, it.first);
+    one.last = std::max(one.last, it.last);
+  }
+  return all;
+}
+
+TEST(Packers, AreNearTheOptimum) {
+  std::mt19937_64 random(testSeed(5));
+  int above = 0;
+  for (int set = 0; set < 10'000; ++set) {
+    const auto intervals = randomIntervals(random, 2 + set % 11);
+    const auto offsets = planner::pack(intervals);
+    expectApart(intervals, offsets);
+    const size_t arena = arenaOf(intervals, offsets), bound = planner::lowerBound(intervals);
+    ASSERT_GE(arena, bound);
+    for (const size_t offset : offsets) {
+      ASSERT_EQ(offset % 64, 0u);
+    }
+    if (arena > bound) {
+      ++above;
+      const size_t optimum = Smallest(intervals, arena).search();
+      ASSERT_GE(optimum, bound);
+      ASSERT_LE(static_cast<double>(arena), 1.1 * static_cast<double>(optimum)) << "set " << set;
+    }
+  }
+  EXPECT_GT(above, 0) << "nothing was left to search";
+}
+
+TEST(Packers, PutWhatSharesIntoOnePlace) {
+  std::mt19937_64 random(testSeed(13));
+  int shares = 0, above = 0;
+  for (int set = 0; set < 10'000; ++set) {
+    const auto intervals = randomShares(random, randomIntervals(random, 2 + set % 11));
+    std::vector<size_t> which;
+    const std::vector<Interval> all = joined(intervals, &which);
+    const std::vector<size_t> offsets = planner::pack(intervals);
+    ASSERT_EQ(offsets.size(), intervals.size());
+    std::vector<size_t> places(all.size());
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      places[which[i]] = offsets[i];
+      shares += intervals[i].shares >= 0;
+    }
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      ASSERT_EQ(offsets[i], places[which[i]]) << "set " << set;
+      ASSERT_EQ(offsets[i] % 64, 0u);
+    }
+    expectApart(all, places);
+    const size_t arena = arenaOf(all, places), bound = planner::lowerBound(intervals);
+    ASSERT_EQ(bound, planner::lowerBound(all));
+    ASSERT_GE(arena, bound);
+    if (arena > bound) {
+      ++above;
+      ASSERT_LE(static_cast<double>(arena),
+                1.1 * static_cast<double>(Smallest(all, arena).search()))
+          << "set " << set;
+    }
+  }
+  EXPECT_GT(shares, 5000);
+  EXPECT_GT(above, 0) << "nothing was left to search";
+}
+
+TEST(Packers, TakeSharesOfEarlierIntervalsAlone) {
+  const std::string error =
+      test::errorOf<std::exception>([] { planner::pack({{64, 0, 1}, {64, 1, 2, 1}}); });
+  EXPECT_THAT(error, ::testing::HasSubstr("interval 1 shares the memory of 1, which does not come "
+                                          "before it"));
+}
+
+// In the order of a deep network's training step: what is made on the way forth lives until the way
+// back, beside what lives for a few steps.
+std::vector<Interval> deepIntervals(std::mt19937_64& random, int count) {
+  std::vector<Interval> intervals;
+  for (int i = 0; i < count; ++i) {
+    const int length = i < count / 2 ? 2 * (count / 2 - i) : 2 + static_cast<int>(random() % 9);
+    intervals.push_back({(1 + random() % 1000) * 64, i, i + length});
+  }
+  return intervals;
+}
+
+// Looks at intervals stand for time.
+TEST(Packers, WorkIsBounded) {
+  std::mt19937_64 random(testSeed(14));
+  for (const int count : {100, 5000, 100'000}) {
+    const std::vector<Interval> intervals = deepIntervals(random, count);
+    int64_t looks = 0;
+    const std::vector<size_t> offsets = planner::pack(intervals, &looks);
+    EXPECT_LE(looks, std::min<int64_t>(planner::kMostLooks, 3 * int64_t{count} * count / 2));
+    const size_t arena = arenaOf(intervals, offsets), bound = planner::lowerBound(intervals);
+    EXPECT_GE(arena, bound);
+    if (count > 5000) continue;
+    expectApart(intervals, offsets);
+    EXPECT_LE(static_cast<double>(arena), 1.05 * static_cast<double>(bound)) << count;
+    // That of the largest first ran whole.
+    int64_t left = planner::kMostLooks;
+    EXPECT_EQ(planner::packByKey(intervals, planner::bytesOf, &left).size(), intervals.size());
+  }
+}
+
+TEST(Packers, EachIsAPacking) {
+  std::mt19937_64 random(testSeed(8));
+  for (int set = 0; set < 200; ++set) {
+    const auto intervals = randomIntervals(random, 2 + set % 30);
+    expectApart(intervals, planner::packByBirth(intervals));
+    for (const planner::Key key : {planner::bytesOf, planner::areaOf, planner::stepsOf}) {
+      int64_t looks = 1000;
+      expectApart(intervals, planner::packByKey(intervals, key, &looks));
+      const auto count = static_cast<int64_t>(intervals.size());
+      EXPECT_EQ(looks, 1000 - count * (count - 1) / 2);
+    }
+  }
+}
+
+TEST(Packers, ManyIntervalsNeverOverlap) {
+  std::mt19937_64 random(testSeed(6));
+  for (int set = 0; set < 20; ++set) {
+    std::vector<Interval> intervals;
+    for (int i = 0; i < 300; ++i) {
+      const int first = static_cast<int>(random() % 200);
+      // Some are empty.
+      intervals.push_back(
+          {random() % 5 * 64 * (random() % 40), first, first + static_cast<int>(random() % 30)});
+    }
+    const auto offsets = planner::pack(intervals);
+    expectApart(intervals, offsets);
+    EXPECT_EQ(offsets, planner::pack(intervals));
+  }
+}
+
+TEST(Packers, TakeNothing) { EXPECT_TRUE(planner::pack({}).empty()); }
+
+// Each alone would waste where the other is best.
+TEST(Packers, EachHasItsCase) {
+  const std::vector<Interval> chain = {{400, 0, 1}, {800, 1, 2}, {480, 2, 3}};
+  EXPECT_EQ(arenaOf(chain, planner::packByBirth(chain)), 1680u);
+  int64_t looks = 3;
+  EXPECT_EQ(arenaOf(chain, planner::packByKey(chain, planner::bytesOf, &looks)), 1280u);
+  EXPECT_TRUE(planner::packByKey(chain, planner::bytesOf, &looks).empty()) << "none are left";
+  EXPECT_EQ(planner::lowerBound(chain), 1280u);
+}
+
+}  // namespace
+}  // namespace fl::testing
