@@ -193,10 +193,14 @@ class Formulas {
   auto reduceExp(V x, const V* rest = nullptr) {
     const V shifted = b_.fma(x, real(0x1.71547652b82fep+0), real(kMagic));
     const V n = b_.sub(shifted, real(kMagic));
-    V r = b_.fma(n, real(-Format::kLn2Hi), x);
-    r = Format::kIsShort ? r : b_.fma(n, real(-Format::kLn2Lo), r);
+    const V high = b_.fma(n, real(-Format::kLn2Hi), x);
+    V r = Format::kIsShort ? high : b_.fma(n, real(-Format::kLn2Lo), high);
+    // What rounding it left, without which results of f64 below a power of two are off by an ulp.
+    const V low = Format::kWidth == 32 ? r : b_.fma(n, real(-Format::kLn2Lo), b_.sub(high, r));
     r = rest ? b_.add(r, *rest) : r;
-    const V expm1 = b_.fma(b_.mul(r, r), poly(r, Format::kExp), r);
+    const V square = b_.mul(r, r), series = poly(r, Format::kExp);
+    const V expm1 =
+        Format::kWidth == 32 ? b_.fma(square, series, r) : b_.add(r, b_.fma(square, series, low));
     const auto bits = plus(b_.bits(shifted), -kMagicBits);
     return ReducedExp<decltype(bits)>{expm1, bits};
   }

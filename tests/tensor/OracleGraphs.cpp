@@ -274,7 +274,7 @@ Expected::Expected(Op op, dtype type, Layout layout, const OracleCase& c,
   }
 }
 
-std::string Expected::wrong(size_t i, const Scalar& got, double* worst) const {
+std::string Expected::wrong(size_t i, const Scalar& got, double* worst, double slack) const {
   if (exact_) {
     return sameElement(got, want_[i])
                ? ""
@@ -284,7 +284,7 @@ std::string Expected::wrong(size_t i, const Scalar& got, double* worst) const {
   if (worst && std::isfinite(ulps)) {
     *worst = std::max(*worst, ulps);
   }
-  return ulps > boundOf(op_, type_)
+  return ulps > boundOf(op_, type_) + slack
              ? toString(got) + " is " + std::to_string(ulps) + " ulp from " + toString(want_[i])
              : "";
 }

@@ -68,8 +68,9 @@ class Expected {
 
   size_t size() const { return want_.size(); }
   // "", or how element i is wrong: it is no exact one's, or further from it than the row's ulp.
-  // Raises *worst, unless it is null, to its error in ulps.
-  std::string wrong(size_t i, const Scalar& got, double* worst) const;
+  // Raises *worst, unless it is null, to its error in ulps. `slack` is what an executor with sums
+  // in an order of its own may be off more.
+  std::string wrong(size_t i, const Scalar& got, double* worst, double slack = 0) const;
 
  private:
   Elements inDouble(const std::vector<Elements>& inputs, bool magnitudes) const;
