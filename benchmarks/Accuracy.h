@@ -14,7 +14,8 @@ namespace fl::bench {
 
 struct UnaryFunction {
   std::string name;
-  double bound;  // units in the last place
+  double bound;    // units in the last place
+  double bound64;  // of f64
   std::function<Tensor(const Tensor&)> apply;
   double (*reference)(double);
   long double (*wide)(long double);  // for f64; null where the function is exact
@@ -55,9 +56,9 @@ std::vector<double> sampleOfDoubles(size_t count);
 // What rounding to a 16-bit float may add up to.
 inline constexpr double kSixteenBitBound = 0.52;
 
-// Markdown tables: of f32 or f64, with `digits` of results, and of f16 and bf16.
+// Markdown tables: of f32 or f64, and of f16 and bf16.
 std::string accuracyTable(const std::vector<UnaryFunction>& functions,
-                          const std::vector<Accuracy>& found, int digits);
+                          const std::vector<Accuracy>& found, dtype type);
 std::string sixteenBitTable(const std::vector<UnaryFunction>& functions,
                             const std::vector<Accuracy>& f16, const std::vector<Accuracy>& bf16);
 

@@ -77,7 +77,7 @@ TEST(AccuracyTest, OtherFloatsKeepTheirBounds) {
       const bool isDouble = type == dtype::f64;
       const Accuracy found =
           measureAccuracy(function, type, isDouble ? sample : allOfSixteenBits(type));
-      EXPECT_LE(found.worst, isDouble ? function.bound : kSixteenBitBound)
+      EXPECT_LE(found.worst, isDouble ? function.bound64 : kSixteenBitBound)
           << function.name << " of " << type << "(" << found.x << ") = " << found.got
           << ", correct " << found.want;
       EXPECT_EQ(found.different, 0u) << function.name << " of " << type << ": kernel and tiles";
