@@ -35,10 +35,12 @@ constexpr std::array<TypeInfo, kDtypeCount> kTypes = {{
     {"bf16", 2, true, true, 11},
 }};
 
-const TypeInfo& info(dtype type) {
+// Of what `function` was given, at `caller`, if that may be the user's own call.
+const TypeInfo& info(dtype type, const void* caller = nullptr, const char* function = nullptr) {
   const auto index = static_cast<size_t>(type);
-  FL_USER_CHECK(index < kTypes.size(), calledAs(""), static_cast<int>(type), " is no dtype");
-  return kTypes[index];
+  if (index < kTypes.size()) return kTypes[index];
+  const detail::CallSiteScope site(caller, function);
+  throwUser(calledAs(""), static_cast<int>(type), " is no dtype");
 }
 
 template <typename T>
@@ -92,14 +94,15 @@ bfloat16::operator float() const {
   return value;
 }
 
-size_t getTypeSize(dtype type) { return info(type).size; }
+size_t getTypeSize(dtype type) { return info(type, __builtin_return_address(0), __func__).size; }
+
 const std::string& dtypeToString(dtype type) {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
     for (const TypeInfo& each : kTypes) all.push_back(each.name);
     return all;
   }();
-  info(type);
+  info(type, __builtin_return_address(0), __func__);
   return names[static_cast<size_t>(type)];
 }
 

@@ -12,21 +12,15 @@ namespace {
 
 ValueType elementwise(const Call& call) {
   const bool select = opKind(call.op) == Kind::Select;
-  if (select && call.operand(0).type != dtype::b8) {
-    call.fail("the condition must be b8");
-  }
+  if (select && call.operand(0).type != dtype::b8) call.fail("the condition must be b8");
   call.requireSameTypes(select ? 1 : 0);
   const dtype type = call.operand(select ? 1 : 0).type;
   checkDtype(call, type);
   Shape shape = call.shape(0);
   for (size_t i = 1; i < call.operands.size(); ++i) {
-    if (call.shape(i) == shape) {
-      continue;
-    }
+    if (call.shape(i) == shape) continue;
     Shape joined;
-    if (!broadcastShapes(shape, call.shape(i), &joined)) {
-      call.fail("shapes do not broadcast");
-    }
+    if (!broadcastShapes(shape, call.shape(i), &joined)) call.fail("shapes do not broadcast");
     shape = std::move(joined);
   }
   return {opInfo(call.op).result == Result::Bool ? dtype::b8 : type, std::move(shape)};
@@ -36,9 +30,7 @@ ValueType elementwise(const Call& call) {
 Shape extents(const Call& call, size_t first) {
   const Shape shape(call.attrs.list(first));
   for (Dim dim : shape.get()) {
-    if (dim < 0) {
-      call.fail("the shape ", shape, " has a negative dimension");
-    }
+    if (dim < 0) call.fail("the shape ", shape, " has a negative dimension");
   }
   return shape;
 }
@@ -91,13 +83,9 @@ void checkBox(const Call& call, const Shape& shape, const Shape& sizes,
               const std::vector<Dim>& strides, size_t firstStart) {
   for (int i = 0; i < shape.ndim(); ++i) {
     const Dim span = sizes[i] == 0 ? 0 : (sizes[i] - 1) * std::abs(strides[i]) + 1;
-    if (sizes[i] < 0 || span > shape[i]) {
-      call.fail("a box of ", sizes, " does not fit");
-    }
+    if (sizes[i] < 0 || span > shape[i]) call.fail("a box of ", sizes, " does not fit");
     const ValueType& start = call.operand(firstStart + i);
-    if (start.type != dtype::s64 || start.shape.ndim() != 0) {
-      call.fail("starts are scalars of s64");
-    }
+    if (start.type != dtype::s64 || start.shape.ndim() != 0) call.fail("starts are scalars of s64");
   }
 }
 
@@ -115,16 +103,12 @@ ValueType slice(const Call& call) {
 
 ValueType window(const Call& call) {
   const Shape& in = call.shape(0);
-  if (in.ndim() < 2) {
-    call.fail("needs two dimensions");
-  }
+  if (in.ndim() < 2) call.fail("needs two dimensions");
   Shape out = {call.attrs[0], call.attrs[1]};
   for (int i = 0; i < 2; ++i) {
     checkSteps(call, call.attrs[2 + i], 0, call.attrs[4 + i]);
     const Dim count = windowCount(in[i], call.attrs[i], call.attrs[2 + i], 0, call.attrs[4 + i]);
-    if (count < 1) {
-      call.fail("a window of ", call.attrs[i], " does not fit into ", in[i]);
-    }
+    if (count < 1) call.fail("a window of ", call.attrs[i], " does not fit into ", in[i]);
     out.get().push_back(count);
   }
   out.get().insert(out.get().end(), in.get().begin() + 2, in.get().end());
@@ -141,12 +125,8 @@ ValueType gather(const Call& call) {
   }
   Shape rest = x, out;
   rest[axis] = index[axis];
-  if (!broadcastShapes(rest, index, &out)) {
-    call.fail("shapes do not broadcast");
-  }
-  if (x[axis] == 0 && out.elements() > 0) {
-    call.fail("axis ", axis, " is empty");
-  }
+  if (!broadcastShapes(rest, index, &out)) call.fail("shapes do not broadcast");
+  if (x[axis] == 0 && out.elements() > 0) call.fail("axis ", axis, " is empty");
   return {call.operand(0).type, out};
 }
 
@@ -162,21 +142,15 @@ ValueType scatter(const Call& call) {
   for (int i = 0; i < x.ndim(); ++i) {
     const bool fits =
         i == axis ? index[i] == y[i] : x[i] == y[i] && (index[i] == 1 || index[i] == y[i]);
-    if (!fits) {
-      call.fail("dimension ", i, " differs");
-    }
+    if (!fits) call.fail("dimension ", i, " differs");
   }
-  if (x[axis] == 0 && y.elements() > 0) {
-    call.fail("axis ", axis, " is empty");
-  }
+  if (x[axis] == 0 && y.elements() > 0) call.fail("axis ", axis, " is empty");
   return call.operand(0);
 }
 
 ValueType fold(const Call& call) {
   const Shape& in = call.shape(0);
-  if (in.ndim() < 4) {
-    call.fail("needs four dimensions");
-  }
+  if (in.ndim() < 4) call.fail("needs four dimensions");
   Shape out = {call.attrs[4], call.attrs[5]};
   for (int i = 0; i < 2; ++i) {
     if (windowCount(out[i], in[i], call.attrs[i], 0, call.attrs[2 + i]) != in[2 + i]) {
@@ -185,6 +159,12 @@ ValueType fold(const Call& call) {
   }
   out.get().insert(out.get().end(), in.get().begin() + 4, in.get().end());
   return {call.operand(0).type, out};
+}
+
+void addExtent(const Call& call, size_t axis, Dim extent, Dim* total) {
+  if (__builtin_add_overflow(*total, extent, total)) {
+    call.fail("dimension ", axis, " has no size that can be counted");
+  }
 }
 
 ValueType pad(const Call& call) {
@@ -199,7 +179,8 @@ ValueType pad(const Call& call) {
       call.fail("the widths (", call.attrs[i], ", ", call.attrs[rank + i], ") of dimension ", i,
                 " must not be negative");
     }
-    out[i] += call.attrs[i] + call.attrs[rank + i];
+    addExtent(call, i, call.attrs[i], &out[i]);
+    addExtent(call, i, call.attrs[rank + i], &out[i]);
   }
   return {call.operand(0).type, out};
 }
@@ -208,20 +189,14 @@ ValueType concatenate(const Call& call) {
   call.requireSameTypes();
   const size_t axis = call.attrs[0];
   Shape out = call.shape(0);
-  if (axis >= static_cast<size_t>(out.ndim())) {
-    call.fail("axis ", axis, " is out of range");
-  }
+  if (axis >= static_cast<size_t>(out.ndim())) call.fail("axis ", axis, " is out of range");
   out[axis] = 0;
   for (const ValueType* operand : call.operands) {
     Shape rest = operand->shape;
-    if (rest.ndim() != out.ndim()) {
-      call.fail("ranks differ");
-    }
-    out[axis] += rest[axis];
+    if (rest.ndim() != out.ndim()) call.fail("ranks differ");
+    addExtent(call, axis, rest[axis], &out[axis]);
     rest[axis] = out[axis];
-    if (rest != out) {
-      call.fail("dimensions other than ", axis, " differ");
-    }
+    if (rest != out) call.fail("dimensions other than ", axis, " differ");
   }
   return {call.operand(0).type, out};
 }
@@ -242,12 +217,8 @@ ValueType reduce(const Call& call) {
   const std::vector<Dim> axes = call.attrs.list(1);
   std::vector<bool> seen(call.shape(0).ndim(), false);
   for (Dim axis : axes) {
-    if (axis < 0 || axis >= call.shape(0).ndim()) {
-      call.fail("axis ", axis, " is out of range");
-    }
-    if (seen[axis]) {
-      call.fail("axis ", axis, " is given twice");
-    }
+    if (axis < 0 || axis >= call.shape(0).ndim()) call.fail("axis ", axis, " is out of range");
+    if (seen[axis]) call.fail("axis ", axis, " is given twice");
     seen[axis] = true;
   }
   return {call.operand(0).type, reducedShape(call.shape(0), axes, call.attrs[0])};
@@ -255,9 +226,7 @@ ValueType reduce(const Call& call) {
 
 void checkAxis(const Call& call) {
   const Dim axis = call.attrs[0];
-  if (axis < 0 || axis >= call.shape(0).ndim()) {
-    call.fail("axis ", axis, " is out of range");
-  }
+  if (axis < 0 || axis >= call.shape(0).ndim()) call.fail("axis ", axis, " is out of range");
 }
 
 ValueType order(const Call& call) {
@@ -359,9 +328,10 @@ constexpr Rule ruleOf(Op op, Kind kind) {
   }
 }
 // Compiles only where ruleOf() does not throw. (Sanitizers keep pointers from being compared here.)
-#define FL_OP(Name, name, kind, ...)                                                     \
-  static_assert(((void)ruleOf(Op::Name, Kind::kind), true), #name ": write its rule of " \
-                                                                  "inference");
+#define FL_OP(Name, name, kind, ...)                              \
+  static_assert(((void)ruleOf(Op::Name, Kind::kind), true), #name \
+                ": write its rule of "                            \
+                "inference");
 #include "fl/ir/Ops.def"
 #undef FL_OP
 
@@ -372,14 +342,10 @@ void checkBytes(const Call& call, const ValueType& result) {
   Dim bytes = getTypeSize(result.type);
   bool fits = true;
   for (Dim dim : result.shape.get()) {
-    if (dim == 0) {
-      return;
-    }
+    if (dim == 0) return;
     fits = !__builtin_mul_overflow(bytes, dim, &bytes) && fits;
   }
-  if (!fits) {
-    call.fail("the result ", result.toString(), " has more bytes than can be counted");
-  }
+  if (!fits) call.fail("the result ", result.toString(), " has more bytes than can be counted");
 }
 
 }  // namespace
@@ -389,9 +355,7 @@ bool broadcastShapes(const Shape& lhs, const Shape& rhs, Shape* result) {
   const std::vector<Dim>& b = lhs.ndim() >= rhs.ndim() ? rhs.get() : lhs.get();
   *result = Shape(a);
   for (size_t i = 0; i < b.size(); ++i) {
-    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) {
-      return false;
-    }
+    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) return false;
     (*result)[i] = a[i] == 1 ? b[i] : a[i];
   }
   return true;

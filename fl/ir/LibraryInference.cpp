@@ -8,19 +8,13 @@ ValueType matmul(const Call& call) {
   checkDtype(call, call.operand(0).type);
   const Shape& x = call.shape(0);
   const Shape& y = call.shape(1);
-  if (x.ndim() < 2 || y.ndim() < 2) {
-    call.fail("needs two dimensions");
-  }
+  if (x.ndim() < 2 || y.ndim() < 2) call.fail("needs two dimensions");
   const Dim m = x[call.attrs[0] ? 1 : 0], k = x[call.attrs[0] ? 0 : 1];
   const Dim k2 = y[call.attrs[1] ? 1 : 0], n = y[call.attrs[1] ? 0 : 1];
-  if (k != k2) {
-    call.fail("inner dimensions ", k, " and ", k2, " differ");
-  }
+  if (k != k2) call.fail("inner dimensions ", k, " and ", k2, " differ");
   const std::vector<Dim> xBatch(x.get().begin() + 2, x.get().end());
   const std::vector<Dim> yBatch(y.get().begin() + 2, y.get().end());
-  if (xBatch != yBatch && !xBatch.empty() && !yBatch.empty()) {
-    call.fail("batch dimensions differ");
-  }
+  if (xBatch != yBatch && !xBatch.empty() && !yBatch.empty()) call.fail("batch dimensions differ");
   Shape out = {m, n};
   const auto& batch = xBatch.empty() ? yBatch : xBatch;
   out.get().insert(out.get().end(), batch.begin(), batch.end());
@@ -53,7 +47,7 @@ ValueType conv2d(const Call& call) {
     const Dim size = x[i == 0 ? axes.x : axes.y];
     checkSteps(call, a[i], a[2 + i], a[4 + i]);
     counts[i] = windowCount(size, w[i], a[i], a[2 + i], a[4 + i]);
-    if (counts[i] < 1) {
+    if (counts[i] < 1 || w[i] < 1) {
       call.fail("a filter of ", w[i], " with stride ", a[i], ", padding ", a[2 + i], ", dilation ",
                 a[4 + i], " does not fit into ", size);
     }
@@ -63,11 +57,10 @@ ValueType conv2d(const Call& call) {
 
 ValueType conv2dBackward(const Call& call) {
   call.requireSameTypes();
+  checkDtype(call, call.operand(0).type);
   const Shape& gradient = call.shape(0);
   const Shape& other = call.shape(1);
-  if (gradient.ndim() != 4 || other.ndim() != 4) {
-    call.fail("needs four dimensions");
-  }
+  if (gradient.ndim() != 4 || other.ndim() != 4) call.fail("needs four dimensions");
   const Dim groups = call.attrs[6], width = call.attrs[7], height = call.attrs[8];
   const bool data = call.op == Op::Conv2dBackwardData;
   const ImageAxes axes = imageAxes(call.attrs);
@@ -77,17 +70,29 @@ ValueType conv2dBackward(const Call& call) {
       (data ? outputs != other[3] : channels % groups != 0 || images != other[ImageAxes::image])) {
     call.fail("channels, batches or ", groups, " groups do not match");
   }
+  for (int i = 0; i < 2; ++i) {
+    const int axis = i == 0 ? axes.x : axes.y;
+    const Dim size = data ? call.attrs[7 + i] : other[axis];
+    const Dim kernel = data ? other[i] : call.attrs[7 + i];
+    checkSteps(call, call.attrs[i], call.attrs[2 + i], call.attrs[4 + i]);
+    const Dim count =
+        windowCount(size, kernel, call.attrs[i], call.attrs[2 + i], call.attrs[4 + i]);
+    if (gradient[axis] != count) {
+      call.fail("a gradient of ", gradient[axis], " where a filter of ", kernel, " makes ", count,
+                " of ", size);
+    }
+  }
   return {call.operand(0).type, data ? axes.shape(width, height, channels * groups, images)
                                      : Shape({width, height, channels / groups, outputs})};
 }
 
+// Of the last operand, before which the gradient may come.
 ValueType pool2d(const Call& call) {
-  const Shape& x = call.shape(0);
+  const ValueType& input = *call.operands.back();
+  const Shape& x = input.shape;
   const Attrs& a = call.attrs;
-  checkDtype(call, call.operand(0).type);
-  if (x.ndim() != 4) {
-    call.fail("needs (W,H,C,N)");
-  }
+  checkDtype(call, input.type);
+  if (x.ndim() != 4) call.fail("needs (W,H,C,N)");
   const ImageAxes axes = imageAxes(a);
   Shape out = x;
   for (int i = 0; i < 2; ++i) {
@@ -102,7 +107,7 @@ ValueType pool2d(const Call& call) {
                 " does not fit into ", x[axis]);
     }
   }
-  return {call.operand(0).type, out};
+  return {input.type, out};
 }
 
 // The last of the operands is the mask, if there is one.
@@ -129,7 +134,11 @@ ValueType attention(const Call& call) {
   return {call.operand(0).type, Shape({query.elements() + 2 * key.elements()})};
 }
 
-ValueType poolBackward(const Call& call) { return call.operand(1); }
+ValueType poolBackward(const Call& call) {
+  const ValueType result = pool2d(call);
+  if (call.operand(0) != result) call.fail("the gradient must be ", result.toString());
+  return call.operand(1);
+}
 
 using Rule = ValueType (*)(const Call&);
 

@@ -8,14 +8,15 @@
 // for the Elementary Functions", 1980; the logarithms follow Tang's series in s = f / (2 + f)).
 // FloatFormats.h has their polynomials.
 //
-// Largest errors, in units in the last place of the result: exp 0.98, log 0.85, erf 1 (f64 1.3),
+// Largest errors, in units in the last place of the result: exp 0.98 (f64 1.01), log 0.85, erf 1,
 // pow 1.3, tanh 1.4, log1p 1.5, sin and cos 1.6; fmod is exact. tests/ir/VectorMathTest.cpp asserts
-// bounds; docs/accuracy.md is a table over all f32 numbers.
+// bounds; docs/accuracy.md is a table of all f32 numbers, and more.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -74,8 +75,7 @@ class Formulas {
     const V a = b_.magnitude(x), square = b_.mul(x, x);
     const V small = b_.fma(poly(square, Format::kErfSmall), x, x);
     // 1 - erfc(a) = 1 - 2^n (1 + expm1)
-    const V clamped = atMost(a, Format::kErfHigh);
-    const auto reduced = reduceExp(poly(clamped, Format::kErfLarge));
+    const auto reduced = erfcOf(atMost(a, Format::kErfHigh));
     const V power = powerOfTwo(reduced.n);
     const V large = b_.fma(b_.negate(reduced.expm1), power, b_.sub(real(1), power));
     return b_.select(b_.lt(a, real(Format::kErfSplit)), small, withSign(large, x));
@@ -199,6 +199,19 @@ class Formulas {
     const V expm1 = b_.fma(b_.mul(r, r), poly(r, Format::kExp), r);
     const auto bits = plus(b_.bits(shifted), -kMagicBits);
     return ReducedExp<decltype(bits)>{expm1, bits};
+  }
+
+  // 1 - erf(a) in parts. In f64, where half an ulp of the logarithm is a good part of one of the
+  // result, what the last two steps of its polynomial round off is kept.
+  auto erfcOf(V a) {
+    if constexpr (Format::kWidth == 32) return reduceExp(poly(a, Format::kErfLarge));
+    constexpr size_t kLast = std::size(Format::kErfLarge) - 1;
+    const V first = real(Format::kErfLarge[kLast - 1]), last = real(Format::kErfLarge[kLast]);
+    const V inner = poly(a, Format::kErfLarge, std::make_index_sequence<kLast - 2>());
+    const V slope = b_.fma(inner, a, first), log = b_.fma(slope, a, last);
+    const V slopeRest = b_.fma(inner, a, b_.sub(first, slope));
+    const V rest = b_.fma(slopeRest, a, b_.add(b_.fma(slope, a, b_.negate(log)), last));
+    return reduceExp(log, &rest);
   }
 
   // x = mantissa 2^exponent for positive finite x.

@@ -32,6 +32,7 @@ void sync(const std::unordered_set<DeviceType>& types) {
 void sync(const std::unordered_set<const Device*>& devices) {
   FL_API_ENTRY();
   for (const Device* device : devices) {
+    FL_USER_CHECK(device, "sync: a null device");
     device->sync();
   }
 }
@@ -39,6 +40,7 @@ void sync(const std::unordered_set<const Device*>& devices) {
 void relativeSync(const Stream& wait, const std::vector<const Tensor*>& waitOns) {
   FL_API_ENTRY();
   for (const Tensor* tensor : waitOns) {
+    FL_USER_CHECK(tensor, "relativeSync: a null tensor");
     tensor->backend().eval(tensor->value());
     wait.relativeSync(tensor->stream());
   }

@@ -9,6 +9,7 @@ namespace fl {
 
 // A double among operands.
 static constexpr detail::NumberOperand kNumber = {dtype::f32};
+static constexpr unsigned kMostAxes = 64;
 
 Tensor TensorBackend::reshape(const Tensor& tensor, const Shape& shape) {
   return Tensor(detail::reshapeValue(tensor.value(), shape));
@@ -37,7 +38,7 @@ Tensor TensorBackend::tile(const Tensor& tensor, const Shape& shape) {
                   " must not be negative");
     split.get().insert(split.get().end(), {size, 1});
     repeated.get().insert(repeated.get().end(), {size, times});
-    result.get().push_back(size * times);
+    result.get().push_back(Shape({size, times}).elements());  // which throws if it is too many
   }
   if (result.elements() == tensor.shape().elements()) return reshape(tensor, result);
   const TensorValue spread = detail::reshapeValue(tensor.value(), split);
@@ -64,10 +65,14 @@ Tensor TensorBackend::concatenate(const std::vector<Tensor>& tensors, const unsi
   if (parts.empty()) {
     parts.push_back(tensors.empty() ? Tensor() : tensors[0]);
   }
-  int rank = static_cast<int>(axis) + 1;
+  int rank = 0;
   for (const Tensor& part : parts) {
     rank = std::max(rank, part.ndim());
   }
+  // No tensor has as many dimensions of more than one element as kMostAxes.
+  FL_USER_CHECK(axis < kMostAxes || static_cast<int>(axis) < rank, describeCall("concatenate", ""),
+                ": axis ", axis, " is out of range");
+  rank = std::max(rank, static_cast<int>(axis) + 1);
   std::vector<TensorValue> values;
   for (const Tensor& tensor : parts) {
     values.push_back(ofRank(rank, tensor));

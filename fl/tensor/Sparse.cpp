@@ -41,12 +41,13 @@ Tensor checked(const char* name, const Tensor& indices, Dim bound) {
 
 SparseMatrix makeSparse(Dim rows, Dim columns, const Tensor& values, const Tensor& rowIdx,
                         const Tensor& colIdx, StorageType storage) {
+  FL_USER_CHECK(rows >= 0 && columns >= 0, "Tensor: a sparse matrix of ", Shape({rows, columns}),
+                ": a size is negative");
   const Dim n = values.elements();
+  bytesOf(values.type(), {rows, columns});  // throws if they cannot be counted
   const Dim rowCount = storage == StorageType::CSR ? rows + 1 : n;
   const Dim columnCount = storage == StorageType::CSC ? columns + 1 : n;
   FL_USER_CHECK(storage != StorageType::Dense, "Tensor: a sparse matrix is CSR, CSC or COO");
-  FL_USER_CHECK(rows >= 0 && columns >= 0, "Tensor: a sparse matrix of ", Shape({rows, columns}),
-                ": a size is negative");
   FL_USER_CHECK(rowIdx.shape().elements() == rowCount && colIdx.shape().elements() == columnCount,
                 "Tensor: a sparse matrix of ", Shape({rows, columns}), " with ", n,
                 " values needs ", rowCount, " row and ", columnCount, " column indices, not ",

@@ -74,7 +74,10 @@ std::shared_ptr<const detail::SparseMatrix> Tensor::sparseMatrix() const {
 bool Tensor::isSparse() const { return sparseMatrix() != nullptr; }
 
 Tensor::Tensor(std::unique_ptr<TensorAdapterBase> adapter)
-    : Tensor(TensorValue(std::move(adapter))) {}
+    : Tensor(TensorValue(std::move(adapter))) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(storage_->value, "Tensor: a null adapter");
+}
 
 void Tensor::hold(TensorValue value) { storage_ = makeStorage(std::move(value)); }
 
@@ -206,6 +209,7 @@ FL_FOR_EACH_HOST_TYPE(FL_DEFINE)
 
 void Tensor::toHost(void* data) const {
   FL_API_ENTRY();
+  FL_USER_CHECK(data || isEmpty(), detail::describe("host", *this), ": a null pointer");
   if (!isEmpty()) defaultTensorBackend().toHost(value(), data);
 }
 

@@ -110,7 +110,7 @@ class Indexing {
         r.end() ? std::to_string(*r.end()) : "end", ") with stride ", r.stride(),
         r.stride() > 0 ? " is empty or out of range" : ": must be positive, flip() reverses,",
         place());
-    addBox(start, (end - start + r.stride() - 1) / r.stride(), r.stride(), true);
+    addBox(start, (end - start - 1) / r.stride() + 1, r.stride(), true);
   }
 
   void addTensor(Dim size, const Tensor& index) {

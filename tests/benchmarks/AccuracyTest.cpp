@@ -68,6 +68,23 @@ TEST(AccuracyTest, FunctionsKeepTheirBounds) {
   }
 }
 
+TEST(AccuracyTest, OtherFloatsKeepTheirBounds) {
+  const std::vector<double> sample = sampleOfDoubles(40'000);
+  for (const UnaryFunction& function : unaryFunctions()) {
+    EXPECT_EQ(function.wide == nullptr, function.bound == 0)
+        << function.name << ": what rounds is held to long double";
+    for (const dtype type : {dtype::f64, dtype::f16, dtype::bf16}) {
+      const bool isDouble = type == dtype::f64;
+      const Accuracy found =
+          measureAccuracy(function, type, isDouble ? sample : allOfSixteenBits(type));
+      EXPECT_LE(found.worst, isDouble ? function.bound64 : kSixteenBitBound)
+          << function.name << " of " << type << "(" << found.x << ") = " << found.got
+          << ", correct " << found.want;
+      EXPECT_EQ(found.different, 0u) << function.name << " of " << type << ": kernel and tiles";
+    }
+  }
+}
+
 TEST(AccuracyTest, BoundsAreThosePromised) {
   for (const UnaryFunction& function : unaryFunctions()) {
     const bool isTight = function.name == "exp" || function.name == "log" ||
@@ -121,6 +138,7 @@ TEST(AccuracyTest, ErrorsAreCountedInTheLastPlace) {
   EXPECT_EQ(ulpError(1.f + static_cast<float>(kUlp), 1.0), 1);
   EXPECT_EQ(ulpError(0x1p-149f, 0x1p-148), 1);
   EXPECT_EQ(ulpError(0.f, 0x1p-151), 0.25);
+  EXPECT_EQ(ulpError(0x1p-149f, 0x1p-151), 0.75);
   EXPECT_EQ(ulpError(-0.f, 0.0), infinite);
   EXPECT_EQ(ulpError(-0.f, -0.0), 0);
   EXPECT_EQ(ulpError(std::nanf(""), std::nan("")), 0);
@@ -132,6 +150,20 @@ TEST(AccuracyTest, ErrorsAreCountedInTheLastPlace) {
   EXPECT_EQ(ulpError(kInfinity, 1e300), 0);
   EXPECT_EQ(ulpError(std::numeric_limits<float>::max(), 1e300), 1);
   EXPECT_EQ(ulpError(kInfinity, 0x1.fffffep127), 1);
+}
+
+TEST(AccuracyTest, ErrorsOfOtherFloatsAreCountedTheSame) {
+  for (const float got : {1.f, 0.f, -0.f, 0x1p-149f, 3e38f, kInfinity, std::nanf("")}) {
+    for (const double want : {1.0, 1 + 0x1p-25, 0.0, 0x1p-151, 0x1.8p-149, 3e38, 1e300, M_PI}) {
+      EXPECT_EQ(ulpError(got, want, dtype::f32), ulpError(got, want)) << got << ", " << want;
+    }
+  }
+  EXPECT_EQ(ulpError(1.0, 1 + 0x1p-54L, dtype::f64), 0.25);
+  EXPECT_EQ(ulpError(0x1p-1074, 0x1.8p-1074L, dtype::f64), 0.5);
+  EXPECT_EQ(ulpError(1.0, 1 + 0x1p-12, dtype::f16), 0.25);
+  EXPECT_EQ(ulpError(kInfinity, 65519, dtype::f16), 0.53125);
+  EXPECT_EQ(ulpError(kInfinity, 65520, dtype::f16), 0.5);
+  EXPECT_EQ(ulpError(1.0, 1 + 0x1p-9, dtype::bf16), 0.25);
 }
 
 }  // namespace

@@ -5,5 +5,5 @@ set -euo pipefail
 output=$TEST_TMPDIR/accuracy.md
 echo "of all numbers" >"$output"
 printed=$("$1" --stride=300000001 --threads=1 --output="$output" 2>/dev/null)
-grep -Eq '^exp +[0-9.]+ ULP at ' <<<"$printed"
+grep -Eq '^exp +f32 +[0-9.]+ ULP at ' <<<"$printed"
 [[ $(<"$output") == "of all numbers" ]]

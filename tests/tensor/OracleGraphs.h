@@ -57,6 +57,9 @@ Elements run(const Recorded& recorded, const std::vector<Elements>& inputs, cons
 
 bool sameElement(const Scalar& x, const Scalar& y);
 
+// How far a row's results of a floating dtype may be from the oracle, in ulps; 0 for what is exact.
+double boundOf(ir::Op op, dtype type);
+
 // What a cell gives for inputs, by the oracle.
 class Expected {
  public:
@@ -65,14 +68,14 @@ class Expected {
 
   size_t size() const { return want_.size(); }
   // "", or how element i is wrong: it is no exact one's, or further from it than the row's ulp.
-  // Raises *worst to its error in ulps, if they are those of f32.
-  std::string wrong(size_t i, const Scalar& got, double* worst) const;
+  // Raises *worst, unless it is null, to its error in ulps. `slack` is what an executor with sums
+  // in an order of its own may be off more.
+  std::string wrong(size_t i, const Scalar& got, double* worst, double slack = 0) const;
 
  private:
   Elements inDouble(const std::vector<Elements>& inputs, bool magnitudes) const;
   Elements scaleOf(const std::vector<Elements>& inputs) const;
   double error(const Scalar& got, double want, double scale) const;
-  double bound() const;
 
   const ir::Op op_;
   const dtype type_;

@@ -232,8 +232,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> ComposedAutogradExtension::rnnBackwar
                         bidirectional);
   const auto* kept = payload ? dynamic_cast<const RnnPayload*>(payload->data.get()) : nullptr;
   const RnnParameters& parameters = network.parameters;
-  FL_USER_CHECK(kept && kept->steps.size() == static_cast<size_t>(parameters.states()),
-                "rnnBackward: needs the payload of rnn() with the same arguments");
+  FL_USER_CHECK(gradData && kept && kept->steps.size() == static_cast<size_t>(parameters.states()),
+                "rnnBackward: needs gradients, and the payload of rnn() with the same arguments");
   const int directions = parameters.directions();
   const std::vector<RnnCellWeights> cells = unpackRnnWeights(weights, parameters);
   const Shape outputShape = {directions * parameters.hiddenSize, network.batch, network.time};

@@ -1,7 +1,12 @@
 #include "fl/autograd/tensor/RnnWeights.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace fl::detail {
 namespace {
+
+constexpr Dim kMostElements = std::numeric_limits<Dim>::max();
 
 int gateCount(RnnMode mode) { return mode == RnnMode::LSTM ? 4 : mode == RnnMode::GRU ? 3 : 1; }
 
@@ -14,11 +19,9 @@ Dim RnnParameters::layerInputSize(int layer) const {
 }
 
 Dim RnnParameters::weightCount() const {
-  Dim columns = 0;  // of W, R and the two biases
-  for (int layer = 0; layer < numLayers; ++layer) {
-    columns += layerInputSize(layer) + hiddenSize + 2;
-  }
-  return directions() * gateRows() * columns;
+  const auto columns = [&](__int128 inputs) { return inputs + hiddenSize + 2; };  // of W, R, biases
+  const __int128 all = columns(inSize) + (numLayers - 1) * columns(directions() * hiddenSize);
+  return static_cast<Dim>(std::min<__int128>(all * directions() * gateRows(), kMostElements));
 }
 
 std::vector<RnnCellWeights> unpackRnnWeights(const Tensor& weights, const RnnParameters& p) {
