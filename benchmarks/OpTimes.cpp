@@ -1,6 +1,7 @@
 #include "benchmarks/OpTimes.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <random>
 
@@ -9,6 +10,7 @@
 #include "benchmarks/Subject.h"
 #include "benchmarks/TracedPlan.h"
 #include "fl/host/ThreadPool.h"
+#include "fl/runtime/MemoryManager.h"
 
 namespace fl::bench {
 namespace {
@@ -38,27 +40,54 @@ Subject calling(const OpCase& opCase, const std::vector<Tensor>& inputs) {
   });
 }
 
-constexpr char kStandardRandom[] = "std::mt19937";
+// What one would write by hand for a case.
+struct ByHand {
+  std::string name;
+  Subject subject;
+};
 
 // Uniform numbers in [0, 1) from the C++ library's generator, on its one thread.
-std::optional<Subject> standardRandom(const OpCase& opCase, Dim elements) {
-  if (opCase.name != "rand f32") {
-    return std::nullopt;
-  }
+ByHand standardRandom(Dim elements) {
   const auto generator = std::make_shared<std::mt19937>();
   const auto numbers = std::make_shared<std::vector<float>>(elements);
-  return Subject([=] {
-    for (float& number : *numbers) {
-      number = static_cast<float>((*generator)() >> 8) * 0x1p-24f;
-    }
-  });
+  return {"std::mt19937", Subject([=] {
+            for (float& number : *numbers) {
+              number = static_cast<float>((*generator)() >> 8) * 0x1p-24f;
+            }
+          })};
+}
+
+// Lines of a table at indices that nobody checks.
+ByHand uncheckedGather(const Tensor& table, const Tensor& indices) {
+  const MemoryBlockPtr from = table.value()->data(), index = indices.value()->data();
+  const int64_t lines = indices.elements(), bytes = table.dim(0) * getTypeSize(table.type());
+  const MemoryBlockPtr to = runtime::makeBlock(nullptr, lines * bytes);
+  return {"unchecked loop", Subject([=] {
+            const char* const in = static_cast<const char*>(from->data());
+            const int64_t* const at = static_cast<const int64_t*>(index->data());
+            char* const out = static_cast<char*>(to->data());
+            host::threadPool().parallelFor(lines, 1024, [=](int64_t begin, int64_t end) {
+              for (int64_t i = begin; i < end; ++i) {
+                std::memcpy(out + i * bytes, in + at[i] * bytes, bytes);
+              }
+            });
+          })};
+}
+
+std::optional<ByHand> byHand(const OpCase& opCase, Dim elements) {
+  if (opCase.name == "rand f32") return standardRandom(elements);
+  if (opCase.name != "gather lines f32") return std::nullopt;
+  const auto inputs = makeInputs(opCase, elements, "eager");
+  return uncheckedGather(inputs[0], inputs[1]);
 }
 
 }  // namespace
 
+// Each subject has inputs of its own, so that none finds in the caches what another left there.
 OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peers) {
   const auto lazyInputs = makeInputs(opCase, elements, "lazy");
   const auto eagerInputs = makeInputs(opCase, elements, "eager");
+  const auto kernelInputs = makeInputs(opCase, elements, "eager");
   std::optional<BackendScope> scope(std::in_place, "lazy");
   Subject lazy = calling(opCase, lazyInputs);
   scope.emplace("eager");
@@ -70,15 +99,12 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
   std::optional<Subject> kernel;
   std::unique_ptr<TracedPlan> plan;
   try {
-    plan = std::make_unique<TracedPlan>(trace(opCase, eagerInputs));
+    plan = std::make_unique<TracedPlan>(trace(opCase, kernelInputs));
     kernel.emplace([&] { plan->run(); });
   } catch (const ElementsRead&) {
   }
   CopyLimit limit(inputBytes, resultBytes);
-  std::optional<Subject> standard;
-  if (!peers.empty()) {
-    standard = standardRandom(opCase, elements);
-  }
+  std::optional<ByHand> written = byHand(opCase, elements);
 
   PeerTimes peerTimes;
   const uint64_t made = madeSoFar();
@@ -92,14 +118,14 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
       kernel->block();
     }
     limit.block();
-    if (standard) {
-      standard->block();
+    if (written) {
+      written->subject.block();
     }
     peerTimes.block(peers, opCase.name, elements);
   }
   std::map<std::string, double> medians = peerTimes.medians();
-  if (standard) {
-    medians[kStandardRandom] = standard->microseconds();
+  if (written) {
+    medians[written->name] = written->subject.microseconds();
   }
   return {.name = opCase.name,
           .type = opCase.type,

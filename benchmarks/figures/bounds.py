@@ -121,10 +121,14 @@ def operators_eager(results):
     return {row.case: over(row.kernel or row.ours, row.eager) for row in rows_of(results, "ops")}
 
 
-def standard_random(results):
-    """Uniform numbers; the C++ library's generator has one thread."""
-    rows = rows_of(results, "ops_peers", pattern="^rand f32")
-    return {row.case: over(row.ours, row.peers.get("std::mt19937")) for row in rows}
+def by_hand(name):
+    """Cases over what one would write by hand for them."""
+
+    def figures(results):
+        rows = [row for row in rows_of(results, "ops") if name in row.peers]
+        return {row.case: over(row.ours, row.peers[name]) for row in rows}
+
+    return figures
 
 
 def halves(type, pattern):
@@ -323,7 +327,10 @@ BOUNDS = (
           copies, causes=COPIES, of_operators=True),
     Bound("operators: lazy without recording / own eager", 1.05, None, operators_eager,
           causes=OPERATORS, of_operators=True),
-    Bound("random numbers: lazy / std::mt19937", 0.5, None, standard_random, of_operators=True),
+    Bound("random numbers: lazy / std::mt19937, one thread", 0.5, None, by_hand("std::mt19937"),
+          of_operators=True),
+    Bound("checked gather of lines: lazy / an unchecked loop", 1.05, None,
+          by_hand("unchecked loop"), of_operators=True),
     Bound("operators on f16 / on f32, up to 2^20 elements", 1.2, None,
           halves("f16", "1024|65536|1048576"), causes=HALVES, of_operators=True),
     Bound("operators on f16 / on f32, 2^24 elements", 1.0, None,

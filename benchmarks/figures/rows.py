@@ -15,6 +15,7 @@ NAMES = {
     "jax": "JAX",
     "mlx": "MLX",
     "std::mt19937": "std::mt19937",
+    "unchecked loop": "unchecked loop",
     "plain": "matmul, softmax",
     "plain eager": "matmul, softmax, eager",
     "limit": "limit",

@@ -21,15 +21,16 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
-// How code writes whole vectors along axis 0: through the caches or, for results that no cache can
-// hold, around them. Streaming code asks of every output that each kLanes elements from a multiple
-// of kLanes on are contiguous and aligned as their size (64 bytes where that is more), and of a
-// launch that its parts begin at such multiples. Aligning code, for maps with one output that are
-// not tiled, asks for contiguous elements only and finds in each run where they are aligned.
-// Keeping code, for row kernels, writes through the caches. It and streaming code of row kernels
-// ask for rows of at most kMaxKeptRow elements and for KernelArgs::scratch, where what is long to
-// compute waits for the sweeps that need it again.
-enum class Stores : uint8_t { Cached, Streaming, Aligning, Keeping };
+// How code reads and writes whole vectors along axis 0. Cached code does so through the caches;
+// Fetching code too, but asks for lines ahead of time, as does code that writes around the caches:
+// both are for what no cache can hold. Streaming code asks of every output that each kLanes
+// elements from a multiple of kLanes on are contiguous and aligned as their size (64 bytes where
+// that is more), and of a launch that its parts begin at such multiples. Aligning code, for maps
+// with one output that are not tiled, asks for contiguous elements only, finds in each run where
+// they are aligned, and streams, too. Keeping code, for row kernels, is as Cached; it and streaming
+// code of row kernels ask for rows of at most kMaxKeptRow elements and for KernelArgs::scratch,
+// where what is long to compute waits for the sweeps that need it again.
+enum class Stores : uint8_t { Cached, Streaming, Aligning, Keeping, Fetching };
 
 // Code of one kernel. On the CPU `bytes` is a relocatable ELF object without undefined symbols and
 // `entry` names its KernelFunction (Kernel.h).

@@ -81,8 +81,9 @@ constexpr Dim kLarge = Dim{1} << 23;
 TEST_F(StreamingTest, LargeMapsAlongMemoryStream) {
   EXPECT_EQ(storesOf(Op::Exp, {{dtype::f32, {kLarge}}}), Stores::Streaming);
   // Waits for arithmetic.
-  EXPECT_EQ(storesOf(Op::Tanh, {{dtype::f32, {kLarge}}}), Stores::Cached);
-  EXPECT_EQ(storesOf(Op::Exp, {{dtype::bf16, {2 * kLarge}}}), Stores::Cached);
+  EXPECT_EQ(storesOf(Op::Tanh, {{dtype::f32, {kLarge}}}), Stores::Fetching);
+  EXPECT_EQ(storesOf(Op::Tanh, {{dtype::f32, {1024}}}), Stores::Cached);
+  EXPECT_EQ(storesOf(Op::Exp, {{dtype::bf16, {2 * kLarge}}}), Stores::Fetching);
   EXPECT_EQ(storesOf(Op::Exp, {{dtype::f32, {1024}}}), Stores::Cached);
   EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {64, kLarge / 64}}, {dtype::f32, {64}}}),
             Stores::Streaming);
@@ -125,11 +126,22 @@ TEST_F(StreamingTest, ShortRowsAreKept) {
 }
 
 TEST_F(StreamingTest, OtherLayoutsDoNot) {
-  EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, kLarge / 32}}}, {0, 1}), Stores::Cached);
+  EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, kLarge / 32}}}, {0, 1}), Stores::Fetching);
+  EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, 1024}}}, {0, 1}), Stores::Cached);
   EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {4095, 4097}}}, {1, 0}), Stores::Cached);
   // Runs that begin anywhere.
   EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {63, kLarge / 32}}, {dtype::f32, {63}}}),
-            Stores::Cached);
+            Stores::Fetching);
+}
+
+// What asks for lines ahead of time, also behind the end of what there is, computes the same.
+TEST_F(StreamingTest, WhatFetchesAheadComputesTheSame) {
+  for (const dtype type : {dtype::f32, dtype::bf16}) {
+    const ValueType large = {type, {64, kLarge / 16 + 3}};
+    expectSameBits(Op::Tanh, {large}, {}, Stores::Fetching);
+    expectSameBits(Op::Amax, {large}, {0, 1}, Stores::Fetching);
+    expectSameBits(Op::Amax, {large}, {0, 0}, Stores::Fetching);
+  }
 }
 
 // Long runs that begin anywhere find where they are aligned; short ones follow one another.

@@ -262,12 +262,13 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
                       bool findsNan) {
   KernelPlan plan;
   plan.varies = variedAxes(kernel);
-  planStages(kernel, target, kernel.reduced == 1 && stores != ir::Stores::Cached, &plan);
+  const bool isPlain = stores == ir::Stores::Cached || stores == ir::Stores::Fetching;
+  planStages(kernel, target, kernel.reduced == 1 && !isPlain, &plan);
   plan.spread = spreadValues(kernel, plan);
   plan.loadsPairs = target.vectorBits == 512;
   plan.tiled = crossesMemory(kernel);
   if (plan.tiled) planTiles(kernel, &plan);
-  if (stores == ir::Stores::Cached) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
+  if (isPlain) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
   plan.unroll = chooseUnroll(kernel, plan, target.vectorBits);
   if (kernel.columns()) planColumns(kernel, &plan);
   for (int stage = 0; stage < static_cast<int>(kernel.stages.size()); ++stage) {

@@ -13,7 +13,8 @@ MemoryAccess::MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::St
       builder_(math.ir()),
       masksBytes_(masksBytes),
       lanes_(lanes),
-      streams_(stores == ir::Stores::Streaming || stores == ir::Stores::Aligning) {
+      streams_(stores == ir::Stores::Streaming || stores == ir::Stores::Aligning),
+      fetches_(streams_ || stores == ir::Stores::Fetching) {
   auto* buffer =
       builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), ir::kLanes));
   buffer->setAlignment(llvm::Align(64));
@@ -48,6 +49,16 @@ void MemoryAccess::storeOne(LlvmValue value, llvm::Value* address) {
   builder_.CreateAlignedStore(math_.bytes(value).value, address, alignOf(value.type));
 }
 
+void MemoryAccess::fetchAhead(llvm::Value* address, bool toWrite) {
+  constexpr int64_t kAhead = 1024;
+  constexpr int32_t kEveryCache = 3, kData = 1;
+  if (!fetches_) return;
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {address->getType()},
+      {builder_.CreatePtrAdd(address, builder_.getInt64(kAhead)), builder_.getInt32(toWrite),
+       builder_.getInt32(kEveryCache), builder_.getInt32(kData)});
+}
+
 void MemoryAccess::forEachActive(
     const ElementRow& row, const Lanes& lanes,
     llvm::function_ref<void(llvm::Value* element, llvm::Value* place)> body) {
@@ -64,6 +75,7 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
   llvm::VectorType* type = vectorType(row.type);
   if (lanes.mask == nullptr && row.stride == nullptr) {
     llvm::Value* from = address(row, lanes.index);
+    fetchAhead(from, false);
     return {builder_.CreateAlignedLoad(type, from, alignOf(row.type)), row.type};
   }
   if (lanes.mask == nullptr) return loadStrided(row, lanes);
@@ -86,7 +98,9 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
 
 LlvmValue MemoryAccess::loadPair(const ElementRow& row, const Lanes& lanes) {
   auto* type = llvm::FixedVectorType::get(math_.elementType(row.type), 2 * lanes_);
-  return {builder_.CreateAlignedLoad(type, address(row, lanes.index), alignOf(row.type)), row.type};
+  llvm::Value* from = address(row, lanes.index);
+  fetchAhead(from, false);
+  return {builder_.CreateAlignedLoad(type, from, alignOf(row.type)), row.type};
 }
 
 // Where there are gathers, they are of words of 32 bits, each the whole of one in memory: no page
@@ -150,6 +164,7 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
 
 void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
   if (!streams_) {
+    fetchAhead(address, true);
     builder_.CreateAlignedStore(value.value, address, alignOf(value.type));
     return;
   }

@@ -57,6 +57,9 @@ class MemoryAccess {
   llvm::Value* address(const ElementRow& row, llvm::Value* index);
   // Of a vector under a stride.
   llvm::Value* addresses(const ElementRow& row, llvm::Value* index);
+  // Code for more than the caches hold asks for the line some vectors behind this address: where
+  // much is computed in between, processors see too few loads ahead to keep memory busy.
+  void fetchAhead(llvm::Value* address, bool toWrite);
   LlvmValue loadStrided(const ElementRow& row, const Lanes& lanes);
   void storeContiguous(LlvmValue value, llvm::Value* address);
   bool hasMaskedAccess(dtype type) const { return masksBytes_ || getTypeSize(type) >= 4; }
@@ -69,6 +72,7 @@ class MemoryAccess {
   const bool masksBytes_;
   const int lanes_;
   const bool streams_;             // whole vectors
+  const bool fetches_;             // ahead of time
   llvm::Value* buffer_ = nullptr;  // a vector of any type
 };
 

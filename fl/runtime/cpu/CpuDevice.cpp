@@ -294,7 +294,7 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   const CpuKernel* cachedKernel(const ir::Kernel& kernel, ir::Stores stores, KernelCache* cache) {
-    constexpr const char* kNames[] = {"k", "streaming", "aligning", "keeping"};
+    constexpr const char* kNames[] = {"k", "streaming", "aligning", "keeping", "fetching"};
     const std::string name =
         std::string(kNames[static_cast<int>(stores)]) + (findsNan_ ? "_nan" : "");
     DeviceKernelPtr& cached = (*cache)[printKernel(kernel, name)];
@@ -309,7 +309,8 @@ class CpuSchedule : public ScheduleRunner {
     if (step.extents[0] < kChunkedElements || findsNan_) return std::nullopt;
     auto chunks = cutIntoChunks(schedule_.kernels[step.kernel]);
     if (!chunks) return std::nullopt;
-    const CpuKernel* kernel = cachedKernel(chunks->chunks.kernel, ir::Stores::Cached, cache);
+    const ir::Stores stores = chooseStores(schedule_, step);
+    const CpuKernel* kernel = cachedKernel(chunks->chunks.kernel, stores, cache);
     tile::TileProgram finish(chunks->finish.kernel);
     return ChunkedLaunch{kernel, &step, std::move(*chunks), std::move(finish)};
   }

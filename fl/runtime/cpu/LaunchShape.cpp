@@ -15,8 +15,8 @@ constexpr int64_t kCrossingChunks = 16;
 // Along a kept axis 0 a reduction reads runs of memory, which short parts would make short.
 constexpr int64_t kColumnItems = 1024;
 
-// Bytes of a step from which its results are written around the caches: more than they hold, as
-// the next step would find little of it there.
+// Bytes of a step from which it is for more than the caches hold: its results are written around
+// them, as the next step would find little of it there.
 constexpr size_t kStreamFrom = size_t{48} << 20;
 // The same for maps that cross memory: their rows drive one another out of the caches before whole
 // lines of the result are written.
@@ -94,10 +94,12 @@ int64_t turnsOf(const ir::Kernel& kernel, const ir::LaunchStep& step, int64_t do
 
 ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step) {
   const ir::Kernel& kernel = schedule.kernels[step.kernel];
-  const bool keeps = keepsRows(kernel, step);
-  const ir::Stores cached = keeps ? ir::Stores::Keeping : ir::Stores::Cached;
-  const size_t streamFrom = crossesMemory(kernel) ? kStreamCrossingFrom : kStreamFrom;
-  if ((kernel.reduced != 0 && !keeps) || stepBytes(schedule, step) < streamFrom ||
+  const bool keeps = keepsRows(kernel, step), crosses = crossesMemory(kernel);
+  const bool isLarge = stepBytes(schedule, step) >= (crosses ? kStreamCrossingFrom : kStreamFrom);
+  const ir::Stores cached = keeps                 ? ir::Stores::Keeping
+                            : isLarge && !crosses ? ir::Stores::Fetching
+                                                  : ir::Stores::Cached;
+  if (!isLarge || (kernel.reduced != 0 && !keeps) ||
       std::ranges::any_of(kernel.values, isArithmeticLong)) {
     return cached;
   }
@@ -113,9 +115,9 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
       isLong = step.extents[0] * getTypeSize(operand.type) >= kLongRun;
     }
   }
-  return aligned                                                      ? ir::Stores::Streaming
-         : outputs == 1 && isLong && !crossesMemory(kernel) && !keeps ? ir::Stores::Aligning
-                                                                      : cached;
+  return aligned                                        ? ir::Stores::Streaming
+         : outputs == 1 && isLong && !crosses && !keeps ? ir::Stores::Aligning
+                                                        : cached;
 }
 
 }  // namespace fl::runtime::cpu
