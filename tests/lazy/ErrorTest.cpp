@@ -391,7 +391,7 @@ TEST_F(Misuse, OfHostMemory) {
   EXPECT_MISUSE(f7(0).host<int>(), "host: f32[1] is not read as s32");
   EXPECT_MISUSE(s34.host(&element), "host: s32[3,4] is not read as f32");
   EXPECT_MISUSE(Tensor().scalar<float>(), "scalar: f32[0]: the tensor is empty");
-  EXPECT_MISUSE(Tensor().asScalar<float>(), "asScalar: scalar: f32[0]: the tensor is empty");
+  EXPECT_MISUSE(Tensor().asScalar<int>(), "asScalar: f32[0]: the tensor is empty");
   EXPECT_MISUSE(f34.device<int>(), "device: f32[3,4] is not read as s32");
   EXPECT_MISUSE(Tensor::fromVector(Shape({3}), std::vector<float>(2)),
                 "Tensor: 2 elements for the shape (3), which has 3");
