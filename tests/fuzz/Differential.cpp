@@ -153,9 +153,10 @@ Number elementAt(const HostValue& value, size_t index) {
 }
 
 // Whether x may stand for y, an element of `expected`: where that is not exact, as far as errors
-// explain, and as zero of either sign. NaN stands for NaN alone.
+// explain, and always as zero of either sign, since of equal zeros the order in which amin() and
+// amax() compare chooses. NaN stands for NaN alone.
 bool isNear(double x, double y, const HostValue& expected) {
-  return !expected.exact && (x == y || std::fabs(x - y) <= 2 * expected.error);
+  return x == y || (!expected.exact && std::fabs(x - y) <= 2 * expected.error);
 }
 
 }  // namespace
