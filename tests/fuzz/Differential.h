@@ -19,8 +19,8 @@
 
 namespace fl::testing {
 
-// "" or where the first difference is. Floats are the same bits, or NaN both; `near` allows what
-// the error of `expected` explains, if it is not exact, and zeros of either sign.
+// "" or where the first difference is. Floats are the same bits, or NaN both; `near` allows zeros of
+// either sign, and what the error of `expected` explains, if it is not exact.
 std::string difference(const HostValue& actual, const HostValue& expected, bool near);
 // Runs what is left of a program everywhere; what is wrong with it, or "".
 std::string checkProgram(uint64_t seed, const Cut& cut = {});
