@@ -191,8 +191,12 @@ void Tensor::throwNoHostMemory(const char* function) const {
 }
 
 void Tensor::checkScalarRead(dtype wanted) const {
-  FL_USER_CHECK(!isEmpty(), detail::describe("scalar", *this), ": the tensor is empty");
+  checkHasElement("scalar");
   FL_USER_CHECK(wanted == type(), detail::describe("scalar", *this), " is not read as ", wanted);
+}
+
+void Tensor::checkHasElement(const char* function) const {
+  FL_USER_CHECK(!isEmpty(), detail::describe(function, *this), ": the tensor is empty");
 }
 
 #define FL_DEFINE(T)                                     \
@@ -406,9 +410,12 @@ bool Tensor::accumulates(ir::Op op) const {
 }
 
 Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
-  if (view_) return updateInPlace(op, detail::filled(shape(), rhs.cast(type())));
-  const dtype common = isFloating(type()) || !isFloating(rhs.type()) ? type() : dtype::f32;
-  write(updated(op, detail::castTo(*this, common), detail::numberTensor(rhs.cast(common))));
+  const bool chars = type() == dtype::b8;  // what arithmetic on b8 is of
+  const Number number = chars ? Number(type(), rhs.toInt() & 0xff) : rhs.cast(type());
+  if (view_) return updateInPlace(op, detail::filled(shape(), number));
+  const bool widens = isFloating(rhs.type()) && !isFloating(type()) && !chars;
+  const Tensor widened = widens ? detail::castTo(*this, dtype::f32) : *this;
+  write(updated(op, widened, detail::numberTensor(widens ? rhs.cast(dtype::f32) : number)));
   return *this;
 }
 

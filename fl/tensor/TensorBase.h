@@ -161,6 +161,7 @@ class Tensor {
   template <typename T>
   [[gnu::noinline]] T asScalar() const {
     FL_API_ENTRY();
+    checkHasElement("asScalar");
     if constexpr (std::is_same_v<T, bool>) {
       return astype(dtype::b8).template scalar<char>() != 0;
     } else if constexpr (std::is_same_v<T, char>) {
@@ -227,7 +228,8 @@ class Tensor {
   Tensor& operator*=(const Tensor& value);
   Tensor& operator/=(const Tensor& value);
   // Scalars fill or update in place; shape and dtype stay. In a view the number is cast to that
-  // dtype first, so that `x(0) /= 0.5` divides integers by 0, which gives 0.
+  // dtype first, so that `x(0) /= 0.5` divides integers by 0, which gives 0; so it is, to a char,
+  // in all of b8.
 #define FL_DECLARE(T)                 \
   Tensor& operator=(const T& value);  \
   Tensor& operator+=(const T& value); \
@@ -271,6 +273,7 @@ class Tensor {
   }
   [[noreturn]] void throwNoHostMemory(const char* function) const;
   void checkScalarRead(dtype type) const;
+  void checkHasElement(const char* function) const;
   detail::TensorView currentView() const;
   // What `view` shows of this storage.
   Tensor viewed(detail::TensorView view) const;
@@ -407,7 +410,7 @@ Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp = Mat
 
 // ---- Order, along one axis; NaN comes last, upwards and downwards ----
 // Integers narrower than 32 bits are summed as in sum().
-// Adds one by one in the dtype of the result, so that a long f32 line rounds as it grows.
+// Adds one by one in the dtype of the result, 16-bit floats in f32: a long line rounds as it grows.
 Tensor cumsum(const Tensor& input, const unsigned axis);
 Tensor sort(const Tensor& input, const Dim axis, const SortMode sortMode = SortMode::Ascending);
 // Also the u32 indices that sort; equal elements keep their order.

@@ -227,6 +227,7 @@ TensorValue writeView(const TensorValue& value, const TensorView& view, const Te
     return replacePlaces(value, view, box);
   }
   // What is added is spread over zeros on all levels but the outermost, whose value is updated.
+  // They are -0, which leaves every float what it is.
   const auto& moves = view.moves;
   const auto first = std::find_if(moves.begin(), moves.end(), isMove) - moves.begin();
   const auto behind = std::find_if(moves.rbegin(), moves.rend(), isMove).base() - moves.begin();
@@ -241,7 +242,8 @@ TensorValue writeView(const TensorValue& value, const TensorView& view, const Te
       current = reshapeValue(current, shape);
       continue;
     }
-    const TensorValue base = i < levels.size() ? levels[i] : zeros(shape, value->type()).value();
+    const Number none = Number::fromDouble(-0.0, value->type());
+    const TensorValue base = i < levels.size() ? levels[i] : filled(shape, none).value();
     current = writeMove(base, moves[i], current, write);
   }
   return current;

@@ -152,7 +152,15 @@ Number elementAt(const HostValue& value, size_t index) {
   return Number(value.type, bits);
 }
 
-// "" or where the first difference is. `near` allows what errors explain, and zeros of either sign.
+// Whether x may stand for y, an element of `expected`: where that is not exact, as far as errors
+// explain, and always as zero of either sign, since of equal zeros the order in which amin() and
+// amax() compare chooses. NaN stands for NaN alone.
+bool isNear(double x, double y, const HostValue& expected) {
+  return x == y || (!expected.exact && std::fabs(x - y) <= 2 * expected.error);
+}
+
+}  // namespace
+
 std::string difference(const HostValue& actual, const HostValue& expected, bool near) {
   if (actual.type != expected.type || actual.shape != expected.shape) {
     return "is " + typeToString(actual.type, actual.shape) + ", not " +
@@ -166,7 +174,7 @@ std::string difference(const HostValue& actual, const HostValue& expected, bool 
     const Number a = elementAt(actual, i), e = elementAt(expected, i);
     const double x = a.toDouble(), y = e.toDouble();
     const bool equal = a.bits() == e.bits() || (std::isnan(x) && std::isnan(y));
-    if (equal || (near && (x == y || !(std::fabs(x - y) > 2 * expected.error)))) {
+    if (equal || (near && isNear(x, y, expected))) {
       continue;
     }
     std::ostringstream os;
@@ -174,12 +182,14 @@ std::string difference(const HostValue& actual, const HostValue& expected, bool 
     os << "element " << i << " of " << typeToString(actual.type, actual.shape) << " is " << x
        << ", not " << y;
     if (near) {
-      os << " (bound " << expected.error << ")";
+      os << (expected.exact ? " (exact)" : " (bound " + std::to_string(expected.error) + ")");
     }
     return os.str();
   }
   return "";
 }
+
+namespace {
 
 std::string difference(const Run& actual, const Run& expected, bool near) {
   if (!actual.failure.empty() || !expected.failure.empty()) {
@@ -252,6 +262,7 @@ std::string checkProgram(uint64_t seed, const Cut& cut) {
     if (expected.tame && variant == 0) {
       const Run reference = execute(kReference, {seed, variant, true, cut});
       const std::string wrong = difference(expected, reference, true);
+      heldCounts().add(reference.values);
       if (!wrong.empty()) {
         return "against the reference: " + wrong + "\n" + expected.text;
       }
@@ -294,6 +305,18 @@ void dumpProgram(uint64_t seed, const Cut& cut, const std::string& folder) {
     execute({("dumped " + folder).c_str(), "cpu", 1}, {seed, 0, false, cut});
   }
   flags().dump = before;
+}
+
+void HeldCounts::add(const std::vector<HostValue>& values) {
+  ++programs;
+  for (const HostValue& value : values) {
+    ++(value.exact ? exact : std::isfinite(value.error) ? bounded : unbounded);
+  }
+}
+
+HeldCounts& heldCounts() {
+  static auto& counts = *new HeldCounts();
+  return counts;
 }
 
 CallCounts& callCounts() {

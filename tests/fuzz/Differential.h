@@ -19,11 +19,23 @@
 
 namespace fl::testing {
 
+// "" or where the first difference is. Floats are the same bits, or NaN both; `near` allows zeros of
+// either sign, and what the error of `expected` explains, if it is not exact.
+std::string difference(const HostValue& actual, const HostValue& expected, bool near);
 // Runs what is left of a program everywhere; what is wrong with it, or "".
 std::string checkProgram(uint64_t seed, const Cut& cut = {});
 // What differs in a run on this backend, for the device cpu, from one on the reference device, or
 // ""; nothing for a program that is not tame (RandomProgram.h).
 std::optional<std::string> compareWithReference(uint64_t seed, const char* backend);
+// What the programs so far were held to on the reference device: those that are tame.
+struct HeldCounts {
+  uint64_t programs = 0;
+  // Values that were read there, by how near to them those of other devices must be.
+  uint64_t exact = 0, bounded = 0, unbounded = 0;
+
+  void add(const std::vector<HostValue>& values);
+};
+HeldCounts& heldCounts();
 // What is enough of a program that is wrong: no statement of it can go.
 Cut shrinkProgram(uint64_t seed);
 // Writes every stage of the program's plans into the folder, as FL_DUMP does.

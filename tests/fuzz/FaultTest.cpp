@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(Places, Fault, ::testing::ValuesIn(places()),
 
 TEST_P(Fault, LeavesEveryResultAsItIs) {
   // Programs of no other place, whose plans are made already.
-  static uint64_t next = 70000;
+  static uint64_t next = 70100;
   flags().fault = GetParam();
   for (int i = 0; i < 4; ++i) {
     const uint64_t before = runtime::counters().fallbacks, seed = next++;

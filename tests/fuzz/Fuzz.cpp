@@ -34,6 +34,7 @@ struct Progress {
   uint64_t programs = 0;
   uint64_t wrongs = 0;
   uint64_t recomputed = 0;  // steps that plans run again
+  HeldCounts held = {};
 };
 
 void report(uint64_t seed, const std::string& wrong) {
@@ -67,6 +68,7 @@ void work(int job, int jobs, int pipe) {
     ++progress.programs;
     progress.wrongs += !wrong.empty();
     progress.recomputed = runtime::counters().stepsRecomputed;
+    progress.held = heldCounts();
     send(pipe, progress);
   }
   send(pipe, Progress{});  // no more of them
@@ -138,6 +140,11 @@ Progress sum(const std::vector<Worker>& workers) {
     all.programs += worker.progress.programs;
     all.wrongs += worker.progress.wrongs;
     all.recomputed += worker.progress.recomputed;
+    const HeldCounts& held = worker.progress.held;
+    all.held.programs += held.programs;
+    all.held.exact += held.exact;
+    all.held.bounded += held.bounded;
+    all.held.unbounded += held.unbounded;
   }
   return all;
 }
@@ -196,7 +203,11 @@ int run() {
   std::cout << "\ncalls by op and dtype:\n"
             << describe(calls) << all.programs << " programs from seed "
             << absl::GetFlag(FLAGS_seed) << " in " << seconds << " s, " << all.wrongs << " wrong, "
-            << all.recomputed << " steps of plans computed again\n";
+            << all.recomputed << " steps of plans computed again\n"
+            << all.held.programs << " programs were held against the reference device: of their "
+            << all.held.exact + all.held.bounded + all.held.unbounded << " values "
+            << all.held.exact << " are exact, " << all.held.bounded << " within a bound, "
+            << all.held.unbounded << " anything but NaN for a number\n";
   return all.wrongs > 0 || (all.programs >= kLongRun && isThin(calls)) ? 1 : 0;
 }
 

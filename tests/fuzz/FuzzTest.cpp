@@ -1,6 +1,10 @@
 // A bounded run of the fuzzer (Differential.h); Fuzz.cpp is the long one.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
+#include <limits>
+
 #include "fl/base/Flags.h"
 #include "fl/runtime/Counters.h"
 #include "fl/tensor/tensor.h"
@@ -13,20 +17,44 @@ namespace {
 TEST(Fuzz, EveryModeGivesTheSameBits) {
   flags().check = "verify";
   const uint64_t recomputed = runtime::counters().stepsRecomputed;
+  const HeldCounts& held = heldCounts();
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     EXPECT_EQ(checkProgram(seed), "")
         << "replay with bazel run //tests/fuzz -- --programs=1 --seed=" << seed;
   }
   EXPECT_GT(runtime::counters().stepsRecomputed - recomputed, 200u);
+  EXPECT_EQ(held.programs, 45u);
+  EXPECT_GT(held.exact, 250u);
+  EXPECT_GT(held.bounded, 100u);
+  EXPECT_LT(held.unbounded, held.bounded / 3);
 }
 
-TEST(Fuzz, ProgramsThatWereWrong) {
-  flags().check = "verify";
-  // A kernel computes again, beside what is updated in place, what may not be computed again by
-  // itself.
-  EXPECT_EQ(checkProgram(501918), "");
-  // Of launches that run together one fills what another was the last to have, which is not poison.
-  EXPECT_EQ(checkProgram(2026171203), "");
+HostValue hostValue(float element, bool exact, double error) {
+  std::string bytes(sizeof element, '\0');
+  std::memcpy(bytes.data(), &element, sizeof element);
+  return {"x", dtype::f32, {1}, bytes, exact, error};
+}
+
+TEST(Fuzz, ComparesByTheBoundAndNaNWithNaNAlone) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto isSame = [](float actual, float expected, bool exact, double error) {
+    return difference(hostValue(actual, exact, error), hostValue(expected, exact, error), true)
+        .empty();
+  };
+  for (const double error : {0.0, 1.0, kInfinity}) {
+    for (const bool exact : {true, false}) {
+      EXPECT_TRUE(isSame(NAN, NAN, exact, error));
+      EXPECT_TRUE(isSame(NAN, -NAN, exact, error));
+      EXPECT_FALSE(isSame(NAN, 1, exact, error)) << error;
+      EXPECT_FALSE(isSame(1, NAN, exact, error)) << error;
+      EXPECT_EQ(isSame(INFINITY, 1, exact, error), !exact && error == kInfinity);
+      EXPECT_EQ(isSame(1, INFINITY, exact, error), !exact && error == kInfinity);
+      EXPECT_TRUE(isSame(-0.f, 0.f, exact, error));
+      EXPECT_EQ(isSame(3, 1, exact, error), !exact && error >= 1);
+      EXPECT_EQ(isSame(4, 1, exact, error), !exact && error > 1);
+      EXPECT_TRUE(isSame(2, 2, exact, error));
+    }
+  }
 }
 
 // So that products are made in the midst of buffers, and read there.

@@ -1,5 +1,6 @@
 // Statements of random programs that compute: sources, maps, reductions, products.
 #include <algorithm>
+#include <cmath>
 
 #include "fl/tensor/TableOps.h"
 #include "tests/fuzz/RandomProgram.h"
@@ -89,8 +90,8 @@ bool RandomProgram::applyBinary() {
     static const UnaryRow kBase{"", nullptr, Accuracy::Rounded, 1, 3};
     lhs = intoDomain(unaryRow("log"), intoDomain(kBase, lhs));
     rhs = intoDomain(kBase, rhs);
-  } else if (row.rule == Rule::Div && tame_ && !integers) {
-    rhs = intoDomain(unaryRow("log"), rhs);
+  } else if (row.rule == Rule::Div && !integers) {
+    rhs = asDivisor(rhs);
   }
   define(tracker_.binary(row, lhs, rhs),
          std::string(row.name) + "(" + x.name + ", " + y->name + ")");
@@ -98,58 +99,65 @@ bool RandomProgram::applyBinary() {
 }
 
 template <class F>
-Tensor RandomProgram::withNumber(bool mayBeZero, F f) {
+Tensor RandomProgram::withNumber(bool mayBeZero, bool whole, F f) {
   const double real = anyNumber();
-  const auto whole = static_cast<int64_t>(data_() % 21) - 10;
+  const auto integer = static_cast<int64_t>(data_() % 21) - 10;
   const auto numbered = [&](auto number) {
     return f(number == decltype(number){} && !mayBeZero ? decltype(number){1} : number);
   };
-  switch (below(6)) {
+  switch (below(whole ? 4 : 6)) {
     case 0:
-      return numbered(static_cast<float>(real));
+      return numbered(static_cast<int>(integer));
     case 1:
-      return numbered(static_cast<int>(whole));
+      return numbered(static_cast<long long>(integer));
     case 2:
-      return numbered(static_cast<long long>(whole));
+      return numbered(static_cast<unsigned char>(integer));
     case 3:
-      return numbered(static_cast<unsigned char>(whole));
+      return numbered(integer > 0);
     case 4:
-      return numbered(whole > 0);
+      return numbered(static_cast<float>(real));
     default:
       return numbered(real);
   }
 }
 
+namespace {
+
+// The row's operator, or its function where it has none, with the number on either side.
+template <typename N>
+Tensor withScalar(const BinaryRow& row, const Tensor& t, N n, bool reversed) {
+  const std::string name = row.name;
+#define FL_FORM(function, op) \
+  if (name == #function) return reversed ? n op t : t op n;
+  FL_FOR_EACH_BINARY_OPERATOR(FL_FORM)
+#undef FL_FORM
+  const auto number = static_cast<double>(n);
+  if (name == "minimum") return reversed ? minimum(number, t) : minimum(t, number);
+  return reversed ? maximum(number, t) : maximum(t, number);
+}
+
+}  // namespace
+
 bool RandomProgram::applyScalar() {
+  const BinaryRow& row = binaryRows()[!focused_ && chance(50) ? below(6) : below(21)];
   const Variable& x = any();
-  const int kind = below(6);
-  const BinaryRow& row = binaryRows()[kind];
-  const bool divides = row.rule == BinaryRow::Rule::Div, reversed = !divides && chance(40);
-  const Tensor& t = x.value.tensor;
+  const bool reversed = chance(40);
+  using Rule = BinaryRow::Rule;
+  if (row.rule == Rule::Power || (row.rule == Rule::Integer && isFloating(x.value.tensor.type())) ||
+      (tame_ && row.rule == Rule::Step && !x.value.exact)) {
+    return false;
+  }
+  const bool divides = row.rule == Rule::Div;
+  const Value operand = divides && reversed ? asDivisor(x.value) : x.value;
   Value value;
-  withNumber(!(divides && tame_), [&](auto n) {
-    switch (kind) {
-      case 0:
-        value.tensor = reversed ? n + t : t + n;
-        break;
-      case 1:
-        value.tensor = reversed ? n - t : t - n;
-        break;
-      case 2:
-        value.tensor = reversed ? n * t : t * n;
-        break;
-      case 3:
-        value.tensor = t / n;
-        break;
-      case 4:
-        value.tensor = reversed ? minimum(static_cast<double>(n), t) : minimum(t, n);
-        break;
-      default:
-        value.tensor = reversed ? maximum(static_cast<double>(n), t) : maximum(t, n);
+  withNumber(!(divides && tame_), row.rule == Rule::Integer, [&](auto n) {
+    value.tensor = withScalar(row, operand.tensor, n, reversed);
+    value.exact = operand.exact;
+    if (!operand.exact) {
+      const Value number{fromScalar(static_cast<double>(n), value.tensor.type())};
+      value.error = reversed ? tracker_.binary(row, number, operand).error
+                             : tracker_.binary(row, operand, number).error;
     }
-    const Value number{fromScalar(static_cast<double>(n), value.tensor.type())};
-    const Value tracked = tracker_.binary(row, x.value, number);
-    value = {value.tensor, tracked.exact, tracked.error};
     return value.tensor;
   });
   const std::string pair = reversed ? "number, " + x.name : x.name + ", number";
@@ -164,7 +172,7 @@ bool RandomProgram::updateScalar() {
   const bool divides = row.rule == BinaryRow::Rule::Div;
   Tensor& t = x.value.tensor;
   Value changed;
-  withNumber(!(divides && tame_), [&](auto n) {
+  withNumber(!(divides && tame_), false, [&](auto n) {
     changed = tracker_.binary(row, x.value, {fromScalar(static_cast<double>(n), t.type())});
     switch (kind) {
       case 0:
@@ -182,6 +190,26 @@ bool RandomProgram::updateScalar() {
   return true;
 }
 
+// Structure: small whole exponents are products.
+bool RandomProgram::applyPowerOfNumber() {
+  const Variable& x = any();
+  static const UnaryRow kBounded{"", nullptr, Accuracy::Rounded, 1, 3};
+  const double exponents[] = {2, 3, -1, 0.5, -2.7};
+  const double exponent = exponents[below(5)], drawn = anyNumber();
+  const bool raises = chance(50);
+  const double base = tame_ ? std::fabs(drawn) + 0.5 : drawn;
+  const Value bounded = intoDomain(kBounded, x.value);
+  const Value operand = raises ? intoDomain(unaryRow("log"), bounded) : bounded;
+  const Value number{fromScalar(raises ? exponent : base, dtype::f32)};
+  const BinaryRow& row = binaryRow("power");
+  const Value raised =
+      raises ? tracker_.binary(row, operand, number) : tracker_.binary(row, number, operand);
+  define(
+      {raises ? power(operand.tensor, exponent) : power(base, operand.tensor), false, raised.error},
+      "power(" + x.name + ")");
+  return true;
+}
+
 // Functions that take a number for a tensor.
 bool RandomProgram::applyNumberForms() {
   const Variable& x = any();
@@ -189,22 +217,12 @@ bool RandomProgram::applyNumberForms() {
   const double n = anyNumber();
   const Value number{fromScalar(n, t.type())};
   switch (below(4)) {
-    case 0: {
-      // Structure: small whole exponents are products.
-      const double exponents[] = {2, 3, -1, 0.5, -2.7};
-      const double exponent = exponents[below(5)];
-      if (tame_) return false;
-      const Value raised =
-          tracker_.binary(binaryRow("power"), x.value, {fromScalar(exponent, t.type())});
-      define({chance(50) ? power(t, exponent) : power(n, t), false, raised.error},
-             "power(" + x.name + ")");
-      return true;
-    }
+    case 0:
+      return applyPowerOfNumber();
     case 1: {
       const Value bounded = tracker_.binary(binaryRow("minimum"), x.value, number);
       const Tensor low = t - 1.0;
       const Tensor result = chance(50) ? clip(t, -1.5, n) : clip(t, low.astype(t.type()), n);
-      if (result.type() != t.type()) return false;
       define({result, bounded.exact, bounded.error}, "clip(" + x.name + ")");
       return true;
     }
@@ -253,15 +271,15 @@ bool RandomProgram::applyWhere() {
 // ---- Reductions and products ----
 
 bool RandomProgram::applyReduce() {
-  const ReduceRow& row = reduceRows()[!focused_ && chance(60) ? below(4) : below(12)];
+  const ReduceRow& row =
+      reduceRows()[below(!focused_ && chance(60) ? 4 : std::ssize(reduceRows()))];
   const Variable& x = any();
   const Shape& shape = x.value.tensor.shape();
   const bool index = row.name[0] == 'a' && row.name[1] == 'r';
   const std::vector<int> axes = anyAxes(shape.ndim());
   using Rule = ReduceRow::Rule;
   const bool noIndex = index && (shape.ndim() == 0 || shape[axes.empty() ? 0 : axes[0]] == 0);
-  if (noIndex || (tame_ && row.rule == Rule::Step && !x.value.exact) ||
-      (tame_ && row.rule == Rule::Wild)) {
+  if (noIndex || (tame_ && row.rule == Rule::Step && !x.value.exact)) {
     return false;
   }
   const bool keepDims = chance(50);

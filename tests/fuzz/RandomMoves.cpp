@@ -61,20 +61,30 @@ std::vector<Index> RandomProgram::anyIndices(const Shape& shape, std::string* te
       indices.emplace_back(span);
       *text += std::string(separator) + "span";
     } else if (kind == 1) {
-      const Dim index = static_cast<Dim>(data_() % static_cast<uint64_t>(size));
-      indices.emplace_back(index);
-      *text += separator + std::to_string(index);
+      const Dim index = static_cast<Dim>(data_() % static_cast<uint64_t>(size)),
+                counted = data_() % 2 ? index : index - size;
+      indices.emplace_back(counted);
+      *text += separator + std::to_string(counted);
     } else {
-      const Dim stride = 1 + below(3),
-                length = 1 + below(static_cast<int>((size - 1) / stride) + 1);
-      const Dim reach = (length - 1) * stride + 1;
-      const Dim start = static_cast<Dim>(data_() % static_cast<uint64_t>(size - reach + 1));
-      indices.emplace_back(range(start, start + reach, stride));
-      *text += separator + std::to_string(start) + ":" + std::to_string(start + reach) + ":" +
-               std::to_string(stride);
+      indices.emplace_back(anyRange(size, text, separator));
     }
   }
   return indices;
+}
+
+range RandomProgram::anyRange(Dim size, std::string* text, const char* separator) {
+  const Dim stride = 1 + below(3), length = 1 + below(static_cast<int>((size - 1) / stride) + 1);
+  const Dim reach = (length - 1) * stride + 1;
+  const bool toEnd = chance(25);
+  const Dim starts = toEnd ? std::min(stride, size - reach + 1) : size - reach + 1;
+  const Dim drawn = static_cast<Dim>(data_() % static_cast<uint64_t>(starts));
+  const Dim start = toEnd ? size - reach - drawn : drawn, end = start + reach;
+  // Counted from the end, where that is not the end itself.
+  const Dim from = data_() % 2 ? start : start - size;
+  const Dim to = data_() % 2 || end == size ? end : end - size;
+  *text += separator + std::to_string(from) + ":" + (toEnd ? "end" : std::to_string(to)) + ":" +
+           std::to_string(stride);
+  return toEnd ? range(from, fl::end, stride) : range(from, to, stride);
 }
 
 bool RandomProgram::applySlice() {
@@ -188,7 +198,7 @@ bool RandomProgram::updateWhole() {
     return shape;
   };
   const Shape shape = withoutTrailingOnes(x.value.tensor.shape());
-  const int kind = below(tame_ ? 3 : 4);
+  const int kind = below(4);
   const BinaryRow& row = binaryRows()[kind];
   const Variable* y = nullptr;
   for (const Variable& other : variables_) {
@@ -200,19 +210,22 @@ bool RandomProgram::updateWhole() {
   if (!y) {
     return false;
   }
-  const Value changed = tracker_.binary(row, x.value, y->value);
+  const std::optional<Value> divisor =
+      kind == 3 ? std::optional(asDivisor(y->value)) : std::nullopt;
+  const Value& source = divisor ? *divisor : y->value;
+  const Value changed = tracker_.binary(row, x.value, source);
   switch (kind) {
     case 0:
-      x.value.tensor += y->value.tensor;
+      x.value.tensor += source.tensor;
       break;
     case 1:
-      x.value.tensor -= y->value.tensor;
+      x.value.tensor -= source.tensor;
       break;
     case 2:
-      x.value.tensor *= y->value.tensor;
+      x.value.tensor *= source.tensor;
       break;
     default:
-      x.value.tensor /= y->value.tensor;
+      x.value.tensor /= source.tensor;
       break;
   }
   text_ += x.name + " = " + row.name + "(" + x.name + ", " + y->name + ") in place\n";
@@ -235,11 +248,12 @@ bool RandomProgram::updateView() {
     return true;
   }
   input(view.tensor.shape(), x.value.tensor.type());
-  const Value source = tracker_.unary(unaryRow("negative"), variables_.back().value);
-  const char* const kForms[] = {"add", "sub", "mul", "="};
-  const int form = below(4);
+  Value source = tracker_.unary(unaryRow("negative"), variables_.back().value);
+  const char* const kForms[] = {"add", "sub", "mul", "div", "="};
+  const int form = below(5);
+  source = form == 3 ? asDivisor(source) : source;
   text_ += text + ") " + kForms[form] + " negative(" + variables_.back().name + ")\n";
-  written(x, form == 3 ? source : tracker_.binary(binaryRow(kForms[form]), view, source));
+  written(x, form == 4 ? source : tracker_.binary(binaryRow(kForms[form]), view, source));
   switch (form) {
     case 0:
       x.value.tensor(indices) += source.tensor;
@@ -249,6 +263,9 @@ bool RandomProgram::updateView() {
       break;
     case 2:
       x.value.tensor(indices) *= source.tensor;
+      break;
+    case 3:
+      x.value.tensor(indices) /= source.tensor;
       break;
     default:
       x.value.tensor(indices) = source.tensor;

@@ -25,7 +25,7 @@ RandomProgram::RandomProgram(const ProgramOptions& options)
       structure_(options.seed),
       data_(options.seed * 1000003 + options.variant + 1),
       tracker_(options.measure),
-      tame_(chance(60)),
+      tame_(chance(70)),
       dense_(chance(25)) {
   static const Dim kSizes[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 32, 33, 70};
   mainType_ = chance(70) ? dtype::f32 : anyType();
@@ -295,6 +295,10 @@ Value RandomProgram::intoDomain(const UnaryRow& row, const Value& x) {
     return Tracker::moved(size, size.tensor + row.away);
   }
   return x;
+}
+
+Value RandomProgram::asDivisor(const Value& x) {
+  return isFloating(x.tensor.type()) ? intoDomain(unaryRow("log"), x) : x;
 }
 
 }  // namespace fl::testing

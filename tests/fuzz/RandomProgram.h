@@ -87,9 +87,10 @@ class RandomProgram {
     return axis < shape.ndim() ? shape[axis] : 1;
   }
   double anyNumber();
-  // f(number) of any of the types that operators take, not 0 unless it may be.
+  // f(number) of any of the types that operators take, or of integers and truth values alone; not 0
+  // unless it may be.
   template <class F>
-  Tensor withNumber(bool mayBeZero, F f);
+  Tensor withNumber(bool mayBeZero, bool whole, F f);
 
   // ---- Variables ----
   std::string define(Value value, const std::string& text);
@@ -101,6 +102,8 @@ class RandomProgram {
   // x moved into the row's domain if the program is tame.
   Value attentionWeights(const Value& query, const Value& key, const Value* mask);
   Value intoDomain(const UnaryRow& row, const Value& x);
+  // Floats away from 0 if the program is tame.
+  Value asDivisor(const Value& x);
 
   // ---- Statements; false if nothing fits ----
   // One of the statements, by weight.
@@ -118,6 +121,7 @@ class RandomProgram {
   bool applyScalar();
   bool updateScalar();
   bool applyNumberForms();
+  bool applyPowerOfNumber();
   bool applyCast();
   bool applyWhere();
   bool applyReduce();
@@ -157,6 +161,7 @@ class RandomProgram {
   bool dropAny();
   bool endSegment();
   std::vector<Index> anyIndices(const Shape& shape, std::string* text);
+  range anyRange(Dim size, std::string* text, const char* separator);
   std::vector<Index> anyLookup(const Shape& shape, std::string* text);
   Tensor anyMask(const Shape& shape);
   Tensor anyPlaces(Dim size);

@@ -10,14 +10,19 @@ namespace {
 using Binary = Tensor (*)(const Tensor&, const Tensor&);
 using Reduce = Tensor (*)(const Tensor&, const std::vector<int>&, bool);
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <bool bias>
 Tensor varOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
-  return var(x, axes, false, keepDims);
+  return var(x, axes, bias, keepDims);
 }
 Tensor stdOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
   return fl::std(x, axes, keepDims);
 }
+// Of half the order, as a template takes whole ones alone; infinite for 0.
+template <int halves>
 Tensor normOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
-  return norm(x, axes, 2, keepDims);
+  return norm(x, axes, halves == 0 ? kInfinity : halves / 2.0, keepDims);
 }
 // The first axis of the list alone.
 Tensor argmaxOf(const Tensor& x, const std::vector<int>& axes, bool keepDims) {
@@ -115,9 +120,14 @@ const std::vector<ReduceRow>& reduceRows() {
       {"countNonzero", static_cast<Reduce>(&fl::countNonzero), Step},
       {"argmax", &argmaxOf, Step},
       {"argmin", &argminOf, Step},
-      {"var", &varOf, Wild},
-      {"std", &stdOf, Wild},
-      {"norm", &normOf, Wild},
+      {"var", &varOf<false>, Var},
+      {"var of a sample", &varOf<true>, Var, 1},
+      {"std", &stdOf, Std},
+      {"norm", &normOf<4>, Norm, 2},
+      {"norm of order 1", &normOf<2>, Norm, 1},
+      {"norm of order 1.5", &normOf<3>, Norm, 1.5},
+      {"norm of order 3", &normOf<6>, Norm, 3},
+      {"norm of infinite order", &normOf<0>, Norm, kInfinity},
   };
   return rows;
 }
@@ -141,15 +151,14 @@ double Tracker::largest(const Tensor& tensor) const {
   double most = 0;
   if (measures_) {
     for (double element : toDoubles(tensor)) {
-      most = std::isfinite(element) ? std::max(most, std::fabs(element))
-                                    : std::numeric_limits<double>::infinity();
+      most = std::isfinite(element) ? std::max(most, std::fabs(element)) : kInfinity;
     }
   }
   return most;
 }
 
 double Tracker::smallest(const Tensor& tensor) const {
-  double least = std::numeric_limits<double>::infinity();
+  double least = kInfinity;
   if (measures_) {
     for (double element : toDoubles(tensor)) {
       least = std::min(least, std::fabs(element));
@@ -164,8 +173,7 @@ Value Tracker::result(Tensor tensor, bool exact, double error) const {
   }
   const double rounding = 4 * unitOf(tensor.type()) * largest(tensor);
   const double bound = error + rounding;
-  return {std::move(tensor), false,
-          std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound};
+  return {std::move(tensor), false, std::isnan(bound) ? kInfinity : bound};
 }
 
 Value Tracker::moved(const Value& x, Tensor result) {
@@ -190,8 +198,7 @@ Value Tracker::binary(const BinaryRow& row, const Value& x, const Value& y) cons
       break;
     case BinaryRow::Rule::Div: {
       const double divisor = smallest(y.tensor) - y.error;
-      error = divisor > 0 ? (x.error + largest(value) * y.error) / divisor
-                          : std::numeric_limits<double>::infinity();
+      error = divisor > 0 ? (x.error + largest(value) * y.error) / divisor : kInfinity;
       break;
     }
     case BinaryRow::Rule::Power:
@@ -210,16 +217,42 @@ Value Tracker::reduce(const ReduceRow& row, const Value& x, const std::vector<in
   const bool exact =
       x.exact && (row.rule == ReduceRow::Rule::Select || row.rule == ReduceRow::Rule::Step ||
                   (row.rule == ReduceRow::Rule::Sum && !isFloating(value.type())));
+  if (exact || !measures_) {
+    return {std::move(value), exact, 0};
+  }
+  const double count = reducedCount(x.tensor.shape(), axes);
   double error = x.error;
-  if (row.rule == ReduceRow::Rule::Wild) {
-    error = std::numeric_limits<double>::infinity();
-  } else if (sums && !exact) {
-    const double count = reducedCount(x.tensor.shape(), axes);
+  if (row.rule == ReduceRow::Rule::Var || row.rule == ReduceRow::Rule::Std) {
+    error = varianceError(row, x, value, count);
+  } else if (row.rule == ReduceRow::Rule::Norm) {
+    error = normError(row, x, value, count);
+  } else if (sums) {
     const double tree = count / 16 + 10;
     const double one = x.error + tree * unitOf(computeType(value.type())) * largest(x.tensor);
     error = row.rule == ReduceRow::Rule::Sum ? count * one : one;
   }
   return result(std::move(value), exact, error);
+}
+
+double Tracker::varianceError(const ReduceRow& row, const Value& x, const Tensor& value,
+                              double count) const {
+  const double unit = (count / 16 + 10) * unitOf(computeType(value.type()));
+  const double size = 2 * largest(x.tensor);  // of a difference from the mean
+  const double apart = 2 * x.error + unit * size;
+  const double squares = 2 * size * apart + apart * apart + unit * size * size;
+  const double error = squares * count / std::max(count - row.number, 0.0);
+  // |sqrt(a) - sqrt(b)| is |a - b| / (sqrt(a) + sqrt(b)), and at most sqrt(|a - b|).
+  return row.rule == ReduceRow::Rule::Std ? std::min(std::sqrt(error), error / smallest(value))
+                                          : error;
+}
+
+// By the triangle inequality, which norms of orders from 1 hold; what vanishes as a power counts.
+double Tracker::normError(const ReduceRow& row, const Value& x, const Tensor& value,
+                          double count) const {
+  const double unit = (count / 16 + 30) * unitOf(computeType(value.type()));
+  const double vanishes = std::pow(std::numeric_limits<float>::min(), 1 / row.number);
+  const double each = x.error + (std::isinf(row.number) ? 0 : vanishes);
+  return std::pow(count, 1 / row.number) * each + unit * largest(value);
 }
 
 Value Tracker::cast(const Value& x, dtype type) const {

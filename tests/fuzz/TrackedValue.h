@@ -46,7 +46,8 @@ const std::vector<BinaryRow>& binaryRows();
 struct ReduceRow {
   const char* name;
   Tensor (*apply)(const Tensor&, const std::vector<int>&, bool);
-  enum class Rule { Sum, Mean, Select, Step, Wild } rule;
+  enum class Rule { Sum, Mean, Select, Step, Var, Std, Norm } rule;
+  double number = 0;  // of a norm: its order; of a variance: how many fewer it divides by
 };
 const std::vector<ReduceRow>& reduceRows();
 
@@ -82,6 +83,10 @@ class Tracker {
   // The largest |element|; infinite if one is not finite. 0 where nothing is measured.
   double largest(const Tensor& tensor) const;
   double smallest(const Tensor& tensor) const;
+  // How far two implementations of `value`, row's reduction of `count` elements of x, may be apart.
+  double varianceError(const ReduceRow& row, const Value& x, const Tensor& value,
+                       double count) const;
+  double normError(const ReduceRow& row, const Value& x, const Tensor& value, double count) const;
   Value result(Tensor tensor, bool exact, double error) const;
 
   bool measures_;

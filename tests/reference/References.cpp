@@ -73,13 +73,14 @@ bool agree(const T& actual, const T& expected, dtype type, double ulps) {
     return std::memcmp(&actual, &expected, sizeof(T)) == 0;
   }
   const double a = toDouble(actual), e = toDouble(expected);
-  if (std::isnan(e)) {
-    return std::isnan(a);
+  if (!std::isfinite(e)) {
+    return std::isnan(e) && std::isnan(a);
   }
   return ulps > 0 && std::abs(a - e) <= ulps * epsilonOf(type) * std::abs(e);
 }
 
-// Where `actual` differs first, or "".
+}  // namespace
+
 std::string difference(const Tensor& actual, const NpyArray& expected, double ulps) {
   return dispatchType(expected.type, [&](auto tag) -> std::string {
     using T = typename decltype(tag)::type;
@@ -98,6 +99,8 @@ std::string difference(const Tensor& actual, const NpyArray& expected, double ul
     return "";
   });
 }
+
+namespace {
 
 // "", "3", "-2"
 range::idx rangeEnd(const std::string& text) {
@@ -213,6 +216,7 @@ void ReferenceCase::expectNear(const std::string& result, const Tensor& actual, 
   const auto values = [](const Tensor& x) { return x.astype(dtype::f64).toHostVector<double>(); };
   const std::vector<double> found = values(actual), wanted = values(expected);
   for (const double value : wanted) {
+    EXPECT_TRUE(std::isfinite(value)) << name_ << ": " << result << ": nothing is near " << value;
     floor = std::max(floor, 0.1 * std::abs(value));
   }
   for (size_t i = 0; i < wanted.size(); ++i) {

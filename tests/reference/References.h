@@ -14,6 +14,10 @@
 
 namespace fl::test {
 
+// Where `actual`, of the same dtype and shape, differs first from what ReferenceCase::expect()
+// allows, or "".
+std::string difference(const Tensor& actual, const NpyArray& expected, double ulps);
+
 class ReferenceCase {
  public:
   ReferenceCase(const std::map<std::string, NpyArray>& arrays, const std::string& name);

@@ -187,7 +187,7 @@ TEST_F(Misuse, OfHostMemory) {
   EXPECT_MISUSE(Null, f34.host(static_cast<float*>(nullptr)), "host: f32[3,4]: a null pointer");
   EXPECT_MISUSE(Dtype, f34.device<int>(), "device: f32[3,4] is not read as s32");
   EXPECT_MISUSE(Empty, Tensor().scalar<float>(), "scalar: f32[0]: the tensor is empty");
-  EXPECT_MISUSE(Empty, Tensor().asScalar<float>(), "asScalar: scalar: f32[0]: the tensor is empty");
+  EXPECT_MISUSE(Empty, Tensor().asScalar<int>(), "asScalar: f32[0]: the tensor is empty");
 }
 
 TEST_F(Misuse, OfSettings) {

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "fl/autograd/tensor/AutogradExtension.h"
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/runtime/CachingMemoryManager.h"
 #include "fl/runtime/DefaultMemoryManager.h"
@@ -257,11 +258,15 @@ FL_METHOD(Registrar::isTensorExtensionRegistered,
 FL_METHOD(Registrar::getTensorExtensionCreationFunc,
           detail::TensorExtensionCallback (Registrar::*)(TensorBackendType, TensorExtensionType)
               const);
+FL_SIGNATURE(fl::registerTensorExtension<AutogradExtension>, bool (*)(TensorBackendType));
+FL_TAKES(TensorExtensionRegisterer<AutogradExtension>, 1, TensorBackendType);
 FL_METHOD(TensorBackend::isDataTypeSupported, bool (TensorBackend::*)(const dtype&) const);
 FL_METHOD(TensorExtensionBase::isDataTypeSupported,
           bool (TensorExtensionBase::*)(const dtype&) const);
 FL_SIGNATURE(fl::detail::releaseAdapter, TensorValue (*)(Tensor&&));
 FL_SIGNATURE(fl::detail::releaseAdapterUnsafe, TensorValue (*)(Tensor&));
+FL_SIGNATURE((fl::toTensor<TensorAdapterBase, const Shape&, dtype>),
+             Tensor (*)(const Shape&, dtype&&));
 FL_SIGNATURE(fl::to<DefaultTensorType_t>, Tensor (*)(Tensor&&));
 FL_SIGNATURE(fl::toTensorType<DefaultTensorType_t>, Tensor (*)(Tensor&&));
 FL_SIGNATURE(fl::setDefaultTensorType<DefaultTensorType_t>, void (*)());

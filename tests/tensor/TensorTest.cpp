@@ -262,6 +262,55 @@ TEST(Values, UpdatesThroughIndicesCastToTheTensor) {
   }
 }
 
+// -0 is among what is not to become something else.
+TEST(Values, UpdatesLeaveAloneWhatTheyDoNotName) {
+  const Tensor first = Tensor::fromVector(std::vector<int>{0});
+  const auto signsOf = [](const Tensor& x) {
+    std::string signs;
+    for (float element : x.astype(dtype::f32).toHostVector<float>()) {
+      signs += element != 0 ? '1' : std::signbit(element) ? '-' : '+';
+    }
+    return signs;
+  };
+  for (const dtype type : {dtype::f32, dtype::f64, dtype::f16, dtype::bf16}) {
+    const Tensor line = full({4}, -0.f, type), table = full({2, 3}, -0.f, type);
+    Tensor x = line.copy(), y = table.copy(), z = line.copy(), w = table.copy();
+    x(range(0, 3))(first) += 1;
+    y(first, first) += 1;
+    z(range(0, 3))(first) -= full({1}, 1.f, type);
+    w(range(0, 1))(span, range(0, 2))(first, first) -= 1.0;
+    EXPECT_EQ(signsOf(x), "1---") << type;
+    EXPECT_EQ(signsOf(y), "1-----") << type;
+    EXPECT_EQ(signsOf(z), "1---") << type;
+    EXPECT_EQ(signsOf(w), "1-----") << type;
+    Tensor plus = full({2, 3}, 0.f, type);
+    plus(first, first) -= 1;
+    EXPECT_EQ(signsOf(plus), "1+++++") << type;
+  }
+}
+
+TEST(Values, ArithmeticOnB8IsOfChars) {
+  const auto bytesOf = [](const Tensor& x) { return x.toHostVector<char>(); };
+  const auto check = [&](const auto& update, char expected) {
+    Tensor whole = full({3}, 5, dtype::b8), part = whole.copy(), named = whole.copy();
+    update(std::move(whole));
+    update(part(range(0, 2)));
+    update(named(Tensor::fromVector(std::vector<int>{0, 1})));
+    EXPECT_THAT(bytesOf(whole), ElementsAre(expected, expected, expected));
+    EXPECT_THAT(bytesOf(part), ElementsAre(expected, expected, 5));
+    EXPECT_THAT(bytesOf(named), ElementsAre(expected, expected, 5));
+  };
+  check([](Tensor&& x) { x += 2; }, 7);
+  check([](Tensor&& x) { x += 2.0; }, 7);
+  check([](Tensor&& x) { x -= 7u; }, -2);
+  check([](Tensor&& x) { x *= 3.9f; }, 15);
+  check([](Tensor&& x) { x /= 2ll; }, 2);
+  check([](Tensor&& x) { x += true; }, 6);
+  check([](Tensor&& x) { x += 'A'; }, 70);
+  check([](Tensor&& x) { x += 256; }, 5);
+  check([](Tensor&& x) { x -= -1.0; }, 6);
+}
+
 TEST(Values, ComputedValuesKeepTheirOperandsAsTheyWere) {
   Tensor x = counting({3});
   const Tensor y = x * 2;
