@@ -58,9 +58,7 @@ Variable attention(const Variable& query, const Variable& key, const Variable& v
                     const auto gradients =
                         table::attentionBackward(gradOutput.tensor(), q, k, v, mask);
                     for (size_t i = 0; i < inputs.size(); ++i) {
-                      if (inputs[i].isCalcGrad()) {
-                        addGrad(inputs[i], gradients[i]);
-                      }
+                      if (inputs[i].isCalcGrad()) addGrad(inputs[i], gradients[i]);
                     }
                   });
 }
@@ -84,9 +82,7 @@ Variable padMaskOfScores(const Variable& padMask, const Shape& scores) {
 
 // What is added to the scores, in one mask; empty without any.
 Variable oneMask(const Variable& mask, const Variable& padMask, const Shape& scores, dtype type) {
-  if (mask.isEmpty() && padMask.isEmpty()) {
-    return Variable();
-  }
+  if (mask.isEmpty() && padMask.isEmpty()) return Variable();
   if (mask.isEmpty() || padMask.isEmpty()) {
     return toType(mask.isEmpty() ? padMaskOfScores(padMask, scores) : maskOfScores(mask, scores),
                   type);
@@ -125,12 +121,8 @@ Variable multiheadAttention(const Variable& query, const Variable& key, const Va
     return moddims(attention(q, heads(key), heads(value), added.tensor()), query.shape());
   }
   Variable scores = matmulNT(q, heads(key));
-  if (!posEmb.isEmpty()) {
-    scores = scores + positionScores(posEmb, q, key.dim(0), offset);
-  }
-  if (!added.isEmpty()) {
-    scores = scores + added;
-  }
+  if (!posEmb.isEmpty()) scores = scores + positionScores(posEmb, q, key.dim(0), offset);
+  if (!added.isEmpty()) scores = scores + added;
   const Variable weights = dropout(softmax(scores, 1), pDropout);
   return moddims(matmul(toType(weights, value.type()), heads(value)), query.shape());
 }

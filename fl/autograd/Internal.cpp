@@ -47,9 +47,7 @@ Tensor sumAs(const Tensor& input, const Shape& shape) {
 Tensor repeatTo(const Tensor& reduced, const Shape& shape, const std::vector<int>& axes) {
   if (reduced.shape() == shape) return reduced;
   Shape counts(std::vector<Dim>(shape.ndim(), 1));
-  for (int axis : axes) {
-    counts[axis] = shape[axis];
-  }
+  for (int axis : axes) counts[axis] = shape[axis];
   return tile(reshape(reduced, withOnes(shape, axes)), counts);
 }
 
@@ -68,9 +66,7 @@ std::vector<int> normalizedAxes(const char* function, const Shape& shape,
 }
 
 Shape withOnes(Shape shape, const std::vector<int>& axes) {
-  for (int axis : axes) {
-    shape[axis] = 1;
-  }
+  for (int axis : axes) shape[axis] = 1;
   return shape;
 }
 

@@ -40,9 +40,7 @@ void checkTargets(const char* function, const Variable& input, const Variable& t
     throwUser(function, ": targets ", typeToString(targets.type(), targets.shape()),
               " do not fit input ", typeToString(input.type(), input.shape()), ": ", rule);
   };
-  if (input.ndim() != targets.ndim() + 1) {
-    fail("they must have one dimension less");
-  }
+  if (input.ndim() != targets.ndim() + 1) fail("they must have one dimension less");
   for (unsigned i = 1; i < input.ndim(); ++i) {
     if (input.dim(i) != targets.dim(i - 1)) {
       fail(detail::concat("dimension ", i - 1, " must be the input's dimension ", i));

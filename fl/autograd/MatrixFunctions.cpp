@@ -57,9 +57,7 @@ Variable product(const char* function, const Variable& lhs, const Variable& rhs,
                  MatrixProperty lhsProperty, MatrixProperty rhsProperty) {
   checkSameType(function, lhs, rhs);
   Tensor result = matmul(lhs.tensor(), rhs.tensor(), lhsProperty, rhsProperty);
-  if (!lhs.isCalcGrad() && !rhs.isCalcGrad()) {
-    return Variable(std::move(result), false);
-  }
+  if (!lhs.isCalcGrad() && !rhs.isCalcGrad()) return Variable(std::move(result), false);
   return Variable(std::move(result), {lhs.withoutData(), rhs.withoutData()},
                   [matrices = Matrices(lhs.tensor(), rhs.tensor(), lhsProperty, rhsProperty)](
                       std::vector<Variable>& inputs, const Variable& gradOutput) {
@@ -76,9 +74,7 @@ Variable product(const char* function, const Variable& lhs, const Variable& rhs,
 // (in, ...) as (in, all the rest).
 Tensor asMatrix(const Tensor& tensor) {
   Dim rest = 1;
-  for (int i = 1; i < tensor.ndim(); ++i) {
-    rest *= tensor.dim(i);
-  }
+  for (int i = 1; i < tensor.ndim(); ++i) rest *= tensor.dim(i);
   return tensor.ndim() == 2 ? tensor : reshape(tensor, {tensor.dim(0), rest});
 }
 

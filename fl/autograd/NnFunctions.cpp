@@ -33,9 +33,7 @@ Variable conv2d(const Variable& in, const Variable& wt, const Variable& bs, int 
   const auto payload = createAutogradPayload(input, weights, bias);
   Tensor result = detail::conv2d(x, w, bias.tensor(), sx, sy, px, py, dx, dy, groups, payload);
   std::vector<Variable> edges = {input.withoutData(), weights.withoutData()};
-  if (!bias.isEmpty()) {
-    edges.push_back(bias.withoutData());
-  }
+  if (!bias.isEmpty()) edges.push_back(bias.withoutData());
   const bool wantsFilter = weights.isCalcGrad() || bias.isCalcGrad();
   const detail::ConvBenchmarks choices = benchmarks ? *benchmarks : detail::ConvBenchmarks();
   return Variable(std::move(result), std::move(edges),
@@ -54,12 +52,8 @@ Variable conv2d(const Variable& in, const Variable& wt, const Variable& bs, int 
                         grad, *x, inputs[1].tensor(),
                         wantsBias ? inputs[2].tensor() : Tensor(grad.type()), sx, sy, px, py, dx,
                         dy, groups, choices.bwdFilterBenchmark, choices.bwdBiasBenchmark, payload);
-                    if (inputs[1].isCalcGrad()) {
-                      addGrad(inputs[1], std::move(filterGrad));
-                    }
-                    if (wantsBias) {
-                      addGrad(inputs[2], std::move(biasGrad));
-                    }
+                    if (inputs[1].isCalcGrad()) addGrad(inputs[1], std::move(filterGrad));
+                    if (wantsBias) addGrad(inputs[2], std::move(biasGrad));
                   });
 }
 
@@ -91,9 +85,7 @@ Variable batchnorm(const Variable& in, const Variable& weight, const Variable& b
         auto [gradInput, gradWeight, gradBias] =
             detail::batchnormBackward(gradOutput.tensor(), saveMean, saveVar, x, w, axes, train,
                                       static_cast<float>(epsilon), payload);
-        if (inputs[0].isCalcGrad()) {
-          addGrad(inputs[0], gradInput);
-        }
+        if (inputs[0].isCalcGrad()) addGrad(inputs[0], gradInput);
         if (inputs[1].isCalcGrad() && !inputs[1].isEmpty()) {
           addGrad(inputs[1], reshape(gradWeight, inputs[1].shape()));
         }

@@ -52,9 +52,7 @@ const std::unordered_map<OptimLevel, std::unordered_set<std::string>>
 
 dtype adjustedType(dtype type, const char* funcname) {
   const OptimLevel level = OptimMode::get().getOptimLevel();
-  if (level == OptimLevel::DEFAULT || !isFloating(type)) {
-    return type;
-  }
+  if (level == OptimLevel::DEFAULT || !isFloating(type)) return type;
   const bool excluded = kOptimLevelTypeExclusionMappings.at(level).contains(funcname);
   return excluded ? computeType(type) : OptimMode::get().getType();
 }

@@ -17,9 +17,7 @@ namespace {
 
 double countOf(const Shape& shape, const std::vector<int>& axes) {
   Dim count = 1;
-  for (int axis : axes) {
-    count *= shape[axis];
-  }
+  for (int axis : axes) count *= shape[axis];
   return static_cast<double>(count);
 }
 

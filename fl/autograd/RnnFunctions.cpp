@@ -50,9 +50,7 @@ std::tuple<Variable, Variable, Variable> rnn(const Variable& input, const Variab
                                                   mode, bidirectional, dropout, payload);
                           const Tensor* found[] = {&dx, &dh, &dc, &dw};
                           for (size_t i = 0; i < inputs.size(); ++i) {
-                            if (inputs[i].isCalcGrad()) {
-                              addGrad(inputs[i], *found[i]);
-                            }
+                            if (inputs[i].isCalcGrad()) addGrad(inputs[i], *found[i]);
                           }
                         });
   return {partOf(shared, output, grads, &RNNGradData::dy),

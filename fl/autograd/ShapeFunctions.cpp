@@ -36,9 +36,7 @@ Tensor sumCopies(const Tensor& grad, const Shape& shape, const Shape& counts) {
   for (int i = 0; i < std::max(shape.ndim(), counts.ndim()); ++i) {
     const Dim size = i < shape.ndim() ? shape[i] : 1;
     const Dim count = i < counts.ndim() ? counts[i] : 1;
-    if (size != 1 || count == 1) {
-      sizes.push_back(size);
-    }
+    if (size != 1 || count == 1) sizes.push_back(size);
     if (count != 1) {
       axes.push_back(static_cast<int>(sizes.size()));
       sizes.push_back(count);
@@ -66,9 +64,7 @@ Shape inferredShape(const Shape& input, const Shape& dims) {
       known *= result[i];
     }
   }
-  if (inferred >= 0) {
-    result[inferred] = known > 0 ? input.elements() / known : 0;
-  }
+  if (inferred >= 0) result[inferred] = known > 0 ? input.elements() / known : 0;
   FL_USER_CHECK(result.elements() == input.elements(), "moddims: shape ", input, " has ",
                 input.elements(), " elements, which do not fit ", dims);
   return result;
@@ -85,9 +81,7 @@ Variable transpose(const Variable& input, const Shape& dims) {
   FL_API_ENTRY();
   return unaryResult(transpose(input.tensor(), dims), input, [dims](const Tensor& grad) {
     Shape inverse = dims;
-    for (int i = 0; i < dims.ndim(); ++i) {
-      inverse[dims[i]] = i;
-    }
+    for (int i = 0; i < dims.ndim(); ++i) inverse[dims[i]] = i;
     return transpose(grad, inverse);
   });
 }
@@ -118,9 +112,7 @@ Variable sumAs(const Variable& input, const Shape& rdims) {
   const Shape shape = input.shape();
   return unaryResult(detail::sumAs(input.tensor(), rdims), input, [shape](const Tensor& grad) {
     Shape ones(std::vector<Dim>(shape.ndim(), 1));
-    for (int i = 0; i < std::min(grad.ndim(), shape.ndim()); ++i) {
-      ones[i] = grad.dim(i);
-    }
+    for (int i = 0; i < std::min(grad.ndim(), shape.ndim()); ++i) ones[i] = grad.dim(i);
     return detail::tileAs(reshape(grad, ones), shape);
   });
 }
@@ -135,9 +127,7 @@ Variable concatenate(const std::vector<Variable>& concatInputs, int dim) {
   FL_USER_CHECK(!concatInputs.empty(), "concatenate: no Variables to join");
   const Variable& first = concatInputs[0];
   checkAxis("concatenate", first, dim);
-  if (concatInputs.size() == 1) {
-    return first;
-  }
+  if (concatInputs.size() == 1) return first;
   std::vector<Tensor> tensors;
   std::vector<Variable> edges;
   for (const Variable& input : concatInputs) {
@@ -170,9 +160,7 @@ namespace {
 // of the whole.
 std::vector<Variable> piecesOf(const Variable& input, std::vector<Tensor> values, int dim) {
   std::vector<Shape> shapes;
-  for (const Tensor& value : values) {
-    shapes.push_back(value.shape());
-  }
+  for (const Tensor& value : values) shapes.push_back(value.shape());
   const auto grads = std::make_shared<std::vector<Tensor>>(values.size());
   const Variable shared(Tensor(input.type()), {input.withoutData()},
                         [grads, shapes, dim](std::vector<Variable>& inputs, const Variable&) {
@@ -204,9 +192,7 @@ std::vector<Variable> split(const Variable& input, long splitSize, int dim) {
   checkAxis("split", input, dim);
   FL_USER_CHECK(splitSize > 0, "split: the size of a piece must be positive, not ", splitSize);
   std::vector<long> sizes(input.dim(dim) / splitSize, splitSize);
-  if (input.dim(dim) % splitSize > 0) {
-    sizes.push_back(input.dim(dim) % splitSize);
-  }
+  if (input.dim(dim) % splitSize > 0) sizes.push_back(input.dim(dim) % splitSize);
   return split(input, sizes, dim);
 }
 
@@ -262,9 +248,7 @@ Variable padding(const Variable& input, std::vector<std::pair<int, int>> pad, do
   FL_API_ENTRY();
   FL_USER_CHECK(pad.size() <= input.ndim(), "padding: ", pad.size(),
                 " pairs for the dimensions of ", typeToString(input.type(), input.shape()));
-  if (pad.empty()) {
-    return input;
-  }
+  if (pad.empty()) return input;
   Shape shape = input.shape();
   std::vector<Index> inner(input.ndim(), span);
   for (size_t i = 0; i < pad.size(); ++i) {

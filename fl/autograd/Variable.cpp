@@ -56,9 +56,7 @@ Variable::Variable(Tensor data, bool calcGrad) : Variable() {
 
 Variable::Variable(Tensor data, std::vector<Variable> inputs, GradFunc gradFunc)
     : Variable(std::move(data), false) {
-  for (const Variable& input : inputs) {
-    grad_->calcGrad |= input.isCalcGrad();
-  }
+  for (const Variable& input : inputs) grad_->calcGrad |= input.isCalcGrad();
   if (grad_->calcGrad) {
     grad_->inputs = std::move(inputs);
     grad_->gradFunc = std::move(gradFunc);
@@ -108,9 +106,7 @@ Variable Variable::copy() const {
 
 Variable Variable::asContiguous() const {
   FL_API_ENTRY();
-  if (!isContiguous()) {
-    tensor() = tensor().asContiguousTensor();
-  }
+  if (!isContiguous()) tensor() = tensor().asContiguousTensor();
   return *this;
 }
 
@@ -291,13 +287,9 @@ void Variable::runTape(Tape& tape, bool retainGraph) {
       current.gradFunc(current.inputs, *current.grad);
       current.passedOn = true;
     }
-    if (current.hook && current.grad) {
-      current.hook(*current.grad);
-    }
+    if (current.hook && current.grad) current.hook(*current.grad);
     if (!retainGraph) {
-      if (current.gradFunc) {
-        current.release();
-      }
+      if (current.gradFunc) current.release();
       // The last owner frees the node's gradient and values here, not at the end.
       node->reset();
     }

@@ -22,9 +22,7 @@ ResampleDataset::ResampleDataset(std::shared_ptr<const Dataset> dataset,
   FL_API_ENTRY();
   FL_USER_CHECK(dataset_, "ResampleDataset: the dataset is null");
   std::vector<int64_t> indices(n < 0 ? dataset_->size() : n);
-  for (size_t i = 0; i < indices.size(); ++i) {
-    indices[i] = resampleFn(static_cast<int64_t>(i));
-  }
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = resampleFn(static_cast<int64_t>(i));
   resample(std::move(indices));
 }
 

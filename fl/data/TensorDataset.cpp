@@ -37,9 +37,7 @@ std::vector<Tensor> TensorDataset::get(const int64_t idx) const {
   FL_API_ENTRY();
   checkIndexBounds(idx);
   std::vector<Tensor> sample;
-  for (const Tensor& tensor : dataTensors_) {
-    sample.push_back(sampleOf(tensor, idx));
-  }
+  for (const Tensor& tensor : dataTensors_) sample.push_back(sampleOf(tensor, idx));
   return sample;
 }
 

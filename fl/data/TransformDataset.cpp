@@ -21,9 +21,7 @@ std::vector<Tensor> TransformDataset::get(const int64_t idx) const {
   checkIndexBounds(idx);
   std::vector<Tensor> sample = dataset_->get(idx);
   for (size_t f = 0; f < std::min(sample.size(), transformFns_.size()); ++f) {
-    if (transformFns_[f]) {
-      sample[f] = transformFns_[f](sample[f]);
-    }
+    if (transformFns_[f]) sample[f] = transformFns_[f](sample[f]);
   }
   return sample;
 }

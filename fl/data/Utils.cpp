@@ -10,12 +10,8 @@ namespace fl {
 
 Tensor makeBatch(const std::vector<Tensor>& data, const Dataset::BatchFunction& batchFn) {
   FL_API_ENTRY();
-  if (batchFn) {
-    return batchFn(data);
-  }
-  if (data.empty()) {
-    return Tensor();
-  }
+  if (batchFn) return batchFn(data);
+  if (data.empty()) return Tensor();
   const Shape& shape = data[0].shape();
   const int axis = data[0].elements() > 1 ? shape.ndim() : 0;
   std::vector<Tensor> samples;
@@ -32,16 +28,12 @@ std::vector<Tensor> makeBatchFromRange(std::shared_ptr<const Dataset> dataset,
                                        int64_t end) {
   FL_API_ENTRY();
   const auto* tensors = dynamic_cast<const TensorDataset*>(dataset.get());
-  if (tensors && batchFns.empty()) {
-    return tensors->getBatch(start, end);
-  }
+  if (tensors && batchFns.empty()) return tensors->getBatch(start, end);
   std::vector<std::vector<Tensor>> fields;
   for (int64_t i = start; i < end; ++i) {
     const std::vector<Tensor> sample = dataset->get(i);
     fields.resize(std::max(fields.size(), sample.size()));
-    for (size_t f = 0; f < sample.size(); ++f) {
-      fields[f].push_back(sample[f]);
-    }
+    for (size_t f = 0; f < sample.size(); ++f) fields[f].push_back(sample[f]);
   }
   std::vector<Tensor> batch;
   for (size_t f = 0; f < fields.size(); ++f) {

@@ -43,18 +43,14 @@ class MappedFile {
       size_ = static_cast<size_t>(info.st_size);
       data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
     }
-    if (file >= 0) {
-      close(file);
-    }
+    if (file >= 0) close(file);
     if (data_ == MAP_FAILED) {
       data_ = nullptr;
       size_ = 0;
     }
   }
   ~MappedFile() {
-    if (data_) {
-      munmap(data_, size_);
-    }
+    if (data_) munmap(data_, size_);
   }
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -129,15 +125,11 @@ template <typename... Words>
 }  // namespace
 
 void LoadArchive::checkSize(cereal::size_type size) const {
-  if (size > left_) {
-    holdsElse("a size of ", size, " where ", left_, " bytes are left");
-  }
+  if (size > left_) holdsElse("a size of ", size, " where ", left_, " bytes are left");
 }
 
 void LoadArchive::begin(uint32_t id) {
-  if (!objects_.try_emplace(id).second) {
-    holdsElse("object ", id, " twice");
-  }
+  if (!objects_.try_emplace(id).second) holdsElse("object ", id, " twice");
 }
 
 void LoadArchive::checkShared(uint32_t id, std::type_index type) const {
@@ -161,9 +153,7 @@ void writeFile(const std::string& path, const std::function<void(std::ostream&)>
   std::fstream stream(file.partial(),
                       std::ios::in | std::ios::out | std::ios::trunc | std::ios::binary);
   const auto check = [&] {
-    if (!stream) {
-      fail(path, "cannot be written: " + systemError());
-    }
+    if (!stream) fail(path, "cannot be written: " + systemError());
   };
   check();
   Header header;
@@ -186,13 +176,9 @@ void writeFile(const std::string& path, const std::function<void(std::ostream&)>
 void readFile(const std::string& path, const std::function<void(std::istream&)>& read) {
   std::error_code error;
   // Opening a fifo would wait for whoever writes to it.
-  if (std::filesystem::is_other(path, error)) {
-    fail(path, "cannot be opened: it is no regular file");
-  }
+  if (std::filesystem::is_other(path, error)) fail(path, "cannot be opened: it is no regular file");
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    fail(path, "cannot be opened: " + systemError());
-  }
+  if (!stream) fail(path, "cannot be opened: " + systemError());
   checkWhole(path);
   stream.seekg(sizeof(Header));
   try {

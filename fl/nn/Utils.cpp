@@ -12,21 +12,15 @@ namespace fl {
 
 int64_t numTotalParams(std::shared_ptr<fl::Module> module) {
   int64_t count = 0;
-  for (const Variable& param : module->params()) {
-    count += param.elements();
-  }
+  for (const Variable& param : module->params()) count += param.elements();
   return count;
 }
 
 bool allParamsClose(const Module& a, const Module& b, double absTolerance) {
   FL_API_ENTRY();
-  if (a.numParamTensors() != b.numParamTensors()) {
-    return false;
-  }
+  if (a.numParamTensors() != b.numParamTensors()) return false;
   for (int i = 0; i < a.numParamTensors(); ++i) {
-    if (!allClose(a.param(i), b.param(i), absTolerance)) {
-      return false;
-    }
+    if (!allClose(a.param(i), b.param(i), absTolerance)) return false;
   }
   return true;
 }
@@ -77,9 +71,7 @@ Variable scaleAndShift(const Variable& input, const Variable& weight, const Vari
 
 std::string axesToString(const std::vector<int>& axes) {
   std::string text = "{ ";
-  for (const int axis : axes) {
-    text += std::to_string(axis) + " ";
-  }
+  for (const int axis : axes) text += std::to_string(axis) + " ";
   return text + "}";
 }
 
@@ -110,17 +102,13 @@ int derivePadding(int inSz, int filterSz, int stride, int pad, int dilation) {
 
 Tensor join(const std::vector<Tensor>& inputs, double padValue, int batchDim) {
   FL_API_ENTRY();
-  if (inputs.empty()) {
-    return Tensor();
-  }
+  if (inputs.empty()) return Tensor();
   Shape shape;
   for (const Tensor& input : inputs) {
     FL_USER_CHECK(input.type() == inputs[0].type(), "join: tensors of types ", inputs[0].type(),
                   " and ", input.type());
     shape.get().resize(std::max(shape.ndim(), input.ndim()), 1);
-    for (int i = 0; i < input.ndim(); ++i) {
-      shape[i] = std::max(shape[i], input.dim(i));
-    }
+    for (int i = 0; i < input.ndim(); ++i) shape[i] = std::max(shape[i], input.dim(i));
   }
   if (batchDim < 0) {
     const bool lastIsFree = shape.ndim() > 0 && shape[shape.ndim() - 1] == 1;
@@ -133,9 +121,7 @@ Tensor join(const std::vector<Tensor>& inputs, double padValue, int batchDim) {
 
   Tensor result = full(shape, padValue, inputs[0].type());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].isEmpty()) {
-      continue;
-    }
+    if (inputs[i].isEmpty()) continue;
     std::vector<Index> box;
     Shape boxShape = inputs[i].shape();
     boxShape.get().resize(shape.ndim(), 1);

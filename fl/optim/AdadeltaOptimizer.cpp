@@ -26,9 +26,7 @@ void AdadeltaOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Ten
 std::string AdadeltaOptimizer::prettyString() const {
   std::ostringstream text;
   text << withWeightDecay("Adadelta") << " (rho=" << rho_ << ")";
-  if (epsilon_ != 0) {
-    text << " (epsilon=" << epsilon_ << ")";
-  }
+  if (epsilon_ != 0) text << " (epsilon=" << epsilon_ << ")";
   return text.str();
 }
 

@@ -23,9 +23,7 @@ void AdagradOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tens
 std::string AdagradOptimizer::prettyString() const {
   std::ostringstream text;
   text << "Adagrad";
-  if (epsilon_ != 0) {
-    text << " (epsilon=" << epsilon_ << ")";
-  }
+  if (epsilon_ != 0) text << " (epsilon=" << epsilon_ << ")";
   return text.str();
 }
 

@@ -42,9 +42,7 @@ LrSchedule linearWarmup(int64_t steps, LrSchedule next, double startFactor) {
   checkSteps("linearWarmup", steps);
   FL_USER_CHECK(next, "linearWarmup: no schedule follows");
   return [=, next = std::move(next)](int64_t step) {
-    if (step >= steps) {
-      return next(step - steps);
-    }
+    if (step >= steps) return next(step - steps);
     const double share = static_cast<double>(step) / static_cast<double>(steps);
     return next(0) * (startFactor + (1 - startFactor) * share);
   };
@@ -60,9 +58,7 @@ LrSchedule oneCycle(double maxLr, int64_t steps, double warmupShare, double divF
   const double first = maxLr / divFactor;
   return [=](int64_t number) {
     const auto step = static_cast<double>(number);
-    if (step < peak) {
-      return halfCosine(first, maxLr, step / peak);
-    }
+    if (step < peak) return halfCosine(first, maxLr, step / peak);
     const double share = std::min((step - peak) / (last - peak), 1.0);
     return halfCosine(maxLr, first / finalDivFactor, share);
   };

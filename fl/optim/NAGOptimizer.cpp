@@ -31,9 +31,7 @@ void NAGOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>&
 std::string NAGOptimizer::prettyString() const {
   std::ostringstream text;
   text << "NAG (lr=" << lr_ << " ); (previous lr=" << oldLr_ << ");";
-  if (weightDecay_ != 0) {
-    text << " (weight decay=" << weightDecay_ << ");";
-  }
+  if (weightDecay_ != 0) text << " (weight decay=" << weightDecay_ << ");";
   text << " (Nesterov momentum=" << momentum_ << ")";
   return text.str();
 }

@@ -16,9 +16,7 @@ void NovogradOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Ten
   Tensor& squares = state[1];
   squares = beta2_ * squares + (1 - beta2_) * sum(grad * grad);
   Tensor direction = grad / (sqrt(squares) + epsilon_);
-  if (weightDecay_ != 0) {
-    direction = direction + weightDecay_ * data;
-  }
+  if (weightDecay_ != 0) direction = direction + weightDecay_ * data;
   moment = beta1_ * moment + (1 - beta1_) * direction;
   data = data - learningRate(data.type()) * moment;
 }

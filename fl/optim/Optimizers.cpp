@@ -12,9 +12,7 @@ FirstOrderOptimizer::FirstOrderOptimizer(const std::vector<Variable>& parameters
 
 void FirstOrderOptimizer::stepIf(const Tensor& condition) {
   FL_API_ENTRY();
-  if (scalarCondition(condition).asScalar<bool>()) {
-    step();
-  }
+  if (scalarCondition(condition).asScalar<bool>()) step();
 }
 
 Tensor FirstOrderOptimizer::learningRate(dtype type) const {
@@ -29,9 +27,7 @@ Tensor FirstOrderOptimizer::scalarCondition(const Tensor& condition) {
 }
 
 void FirstOrderOptimizer::zeroGrad() {
-  for (Variable& parameter : parameters_) {
-    parameter.zeroGrad();
-  }
+  for (Variable& parameter : parameters_) parameter.zeroGrad();
 }
 
 }  // namespace fl

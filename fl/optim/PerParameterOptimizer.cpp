@@ -20,9 +20,7 @@ void PerParameterOptimizer::makeState(int tensors, int scalars) {
     }
   }
   for (std::vector<Tensor>& state : states_) {
-    for (Tensor& tensor : state) {
-      fl::eval(tensor);
-    }
+    for (Tensor& tensor : state) fl::eval(tensor);
   }
 }
 
@@ -40,13 +38,9 @@ void PerParameterOptimizer::stepIf(const Tensor& condition) {
 void PerParameterOptimizer::updateAllIf(const Tensor* condition) {
   beginStep(condition);
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i].isGradAvailable()) {
-      updateIf(condition, parameters_[i], states_[i]);
-    }
+    if (parameters_[i].isGradAvailable()) updateIf(condition, parameters_[i], states_[i]);
   }
-  for (Variable& parameter : parameters_) {
-    fl::eval(parameter.tensor());
-  }
+  for (Variable& parameter : parameters_) fl::eval(parameter.tensor());
 }
 
 void PerParameterOptimizer::updateIf(const Tensor* condition, Variable& parameter,
@@ -68,9 +62,7 @@ void PerParameterOptimizer::updateIf(const Tensor* condition, Variable& paramete
 }
 
 void PerParameterOptimizer::decay(Tensor& data) const {
-  if (weightDecay_ != 0) {
-    data = data - weightDecay_ * data;
-  }
+  if (weightDecay_ != 0) data = data - weightDecay_ * data;
 }
 
 void PerParameterOptimizer::decayByRate(Tensor& data) const {
@@ -83,9 +75,7 @@ void PerParameterOptimizer::decayByRate(Tensor& data) const {
 std::string PerParameterOptimizer::withWeightDecay(const std::string& name) const {
   std::ostringstream text;
   text << name;
-  if (weightDecay_ != 0) {
-    text << " (weight decay=" << weightDecay_ << ")";
-  }
+  if (weightDecay_ != 0) text << " (weight decay=" << weightDecay_ << ")";
   return text.str();
 }
 

@@ -23,9 +23,7 @@ CaptureScope::~CaptureScope() {
 }
 
 TensorRef::TensorRef(const std::shared_ptr<TensorStorage>& storage) {
-  if (!storage->identity) {
-    storage->identity = std::make_shared<StorageIdentity>(storage);
-  }
+  if (!storage->identity) storage->identity = std::make_shared<StorageIdentity>(storage);
   identity_ = storage->identity;
 }
 
@@ -49,9 +47,7 @@ bool TensorRef::ownsData() const {
 
 Tensor hostNumber(detail::NextNumber next) {
   const Tensor number(defaultTensorBackend().fromHostNumber(next));
-  if (detail::activeCapture) {
-    detail::activeCapture->onNumber(number.value(), std::move(next));
-  }
+  if (detail::activeCapture) detail::activeCapture->onNumber(number.value(), std::move(next));
   return number;
 }
 

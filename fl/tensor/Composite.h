@@ -27,9 +27,7 @@ struct CompositeCall {
   template <typename T>
   void add(const std::vector<T>& list) {
     add(list.size());
-    for (const T& item : list) {
-      add(item);
-    }
+    for (const T& item : list) add(item);
   }
   template <typename T>
     requires std::is_arithmetic_v<T> || std::is_enum_v<T>
@@ -50,9 +48,7 @@ template <typename Definition, typename... Arguments>
 auto composite(const char* name, Definition definition, const Arguments&... arguments) {
   using Result = decltype(definition(arguments...));
   TensorBackend& backend = defaultTensorBackend();
-  if (!std::is_empty_v<Definition> || !backend.runsComposites()) {
-    return definition(arguments...);
-  }
+  if (!std::is_empty_v<Definition> || !backend.runsComposites()) return definition(arguments...);
   const auto run = [&](const std::vector<Tensor>& operands) {
     size_t next = 0;
     const auto argument = [&]<typename T>(const T& given) -> const T& {

@@ -24,9 +24,7 @@ void sync(const int deviceId) {
 
 void sync(const std::unordered_set<DeviceType>& types) {
   FL_API_ENTRY();
-  for (DeviceType type : types) {
-    DeviceManager::getInstance().getActiveDevice(type).sync();
-  }
+  for (DeviceType type : types) DeviceManager::getInstance().getActiveDevice(type).sync();
 }
 
 void sync(const std::unordered_set<const Device*>& devices) {
@@ -49,17 +47,13 @@ void relativeSync(const Stream& wait, const std::vector<const Tensor*>& waitOns)
 void relativeSync(const Stream& wait, const std::vector<Tensor>& waitOns) {
   FL_API_ENTRY();
   std::vector<const Tensor*> tensors;
-  for (const Tensor& tensor : waitOns) {
-    tensors.push_back(&tensor);
-  }
+  for (const Tensor& tensor : waitOns) tensors.push_back(&tensor);
   relativeSync(wait, tensors);
 }
 
 void relativeSync(const std::vector<Tensor>& waits, const Stream& waitOn) {
   FL_API_ENTRY();
-  for (const Tensor& tensor : waits) {
-    tensor.stream().relativeSync(waitOn);
-  }
+  for (const Tensor& tensor : waits) tensor.stream().relativeSync(waitOn);
 }
 
 void eval(Tensor& tensor) {

@@ -18,18 +18,14 @@ TensorValue startValue(Dim start) {
 TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs) {
   TensorBackend& backend = defaultTensorBackend();
   absl::InlinedVector<const ir::ValueType*, 4> types;
-  for (const TensorValue& operand : operands) {
-    types.push_back(&operand->valueType());
-  }
+  for (const TensorValue& operand : operands) types.push_back(&operand->valueType());
   return backend.apply(op, std::move(operands), attrs, ir::inferType(op, types, attrs));
 }
 
 Tensor applyOp(ir::Op op, std::initializer_list<Operand> operands, const ir::Attrs& attrs) {
   std::vector<TensorValue> values;
   values.reserve(operands.size());
-  for (const Operand& operand : operands) {
-    values.push_back(operand.tensor.value());
-  }
+  for (const Operand& operand : operands) values.push_back(operand.tensor.value());
   return Tensor(applyOp(op, std::move(values), attrs));
 }
 
@@ -42,9 +38,7 @@ std::string TensorOperands::toString() const {
     const Tensor* tensor = items_[i].tensor;
     tensor ? add(tensor->type(), tensor->shape()) : add(items_[i].number, {});
   }
-  for (size_t i = 0; list_ && i < list_->size(); ++i) {
-    add((*list_)[i].type(), (*list_)[i].shape());
-  }
+  for (size_t i = 0; list_ && i < list_->size(); ++i) add((*list_)[i].type(), (*list_)[i].shape());
   return words;
 }
 
@@ -74,9 +68,7 @@ TensorValue castTo(TensorValue value, dtype type) {
   const Number* number = value->number();
   if (!number) return applyOp(ir::Op::Cast, {value}, {static_cast<Dim>(type)});
   TensorValue cast = defaultTensorBackend().fromNumber(number->cast(type));
-  if (activeCapture) {
-    activeCapture->onCast(value, cast);
-  }
+  if (activeCapture) activeCapture->onCast(value, cast);
   return cast;
 }
 
@@ -90,18 +82,14 @@ TensorValue sliceValue(const TensorValue& value, const std::vector<Dim>& starts,
   std::vector<Dim> attrs = {static_cast<Dim>(starts.size())};
   attrs.insert(attrs.end(), sizes.begin(), sizes.end());
   attrs.insert(attrs.end(), strides.begin(), strides.end());
-  for (Dim start : starts) {
-    operands.push_back(startValue(start));
-  }
+  for (Dim start : starts) operands.push_back(startValue(start));
   return applyOp(ir::Op::Slice, std::move(operands), ir::Attrs(std::move(attrs)));
 }
 
 TensorValue updateValue(const TensorValue& value, const TensorValue& box,
                         const std::vector<Dim>& starts, const std::vector<Dim>& strides) {
   std::vector<TensorValue> operands = {value, box};
-  for (Dim start : starts) {
-    operands.push_back(startValue(start));
-  }
+  for (Dim start : starts) operands.push_back(startValue(start));
   return applyOp(ir::Op::Update, std::move(operands),
                  ir::Attrs({static_cast<Dim>(starts.size())}, strides));
 }
@@ -132,9 +120,7 @@ dtype meanType(dtype type) {
 
 Tensor binary(ir::Op op, const Tensor& lhs, const Tensor& rhs) {
   dtype type = promote(lhs.type(), rhs.type());
-  if (ir::opInfo(op).types == ir::Types::Float && !isFloating(type)) {
-    type = dtype::f32;
-  }
+  if (ir::opInfo(op).types == ir::Types::Float && !isFloating(type)) type = dtype::f32;
   std::vector<TensorValue> operands;
   operands.reserve(2);
   operands.push_back(castTo(lhs.value(), type));

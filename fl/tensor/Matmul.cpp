@@ -44,12 +44,8 @@ Tensor TensorBackend::matmul(const Tensor& lhs, const Tensor& rhs, MatrixPropert
   if (!row && !column) return product;
   // A vector's own dimension goes; two vectors leave (1).
   Shape shape = product.shape();
-  if (column) {
-    shape.get().erase(shape.get().begin() + 1);
-  }
-  if (row && shape.ndim() > 1) {
-    shape.get().erase(shape.get().begin());
-  }
+  if (column) shape.get().erase(shape.get().begin() + 1);
+  if (row && shape.ndim() > 1) shape.get().erase(shape.get().begin());
   return reshape(product, shape);
 }
 

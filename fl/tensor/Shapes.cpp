@@ -18,9 +18,7 @@ Tensor TensorBackend::reshape(const Tensor& tensor, const Shape& shape) {
 Tensor TensorBackend::transpose(const Tensor& tensor, const Shape& axes) {
   std::vector<Dim> order = axes.get();
   if (order.empty()) {
-    for (int i = tensor.ndim(); i-- > 0;) {
-      order.push_back(i);
-    }
+    for (int i = tensor.ndim(); i-- > 0;) order.push_back(i);
   }
   if (tensor.ndim() == 0 && order.empty()) {
     return tensor;  // perhaps a number, which lies nowhere
@@ -62,21 +60,15 @@ Tensor TensorBackend::concatenate(const std::vector<Tensor>& tensors, const unsi
   std::vector<Tensor> parts;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(parts),
                [](const Tensor& tensor) { return tensor.shape() != Shape({0}); });
-  if (parts.empty()) {
-    parts.push_back(tensors.empty() ? Tensor() : tensors[0]);
-  }
+  if (parts.empty()) parts.push_back(tensors.empty() ? Tensor() : tensors[0]);
   int rank = 0;
-  for (const Tensor& part : parts) {
-    rank = std::max(rank, part.ndim());
-  }
+  for (const Tensor& part : parts) rank = std::max(rank, part.ndim());
   // No tensor has as many dimensions of more than one element as kMostAxes.
   FL_USER_CHECK(axis < kMostAxes || static_cast<int>(axis) < rank, describeCall("concatenate", ""),
                 ": axis ", axis, " is out of range");
   rank = std::max(rank, static_cast<int>(axis) + 1);
   std::vector<TensorValue> values;
-  for (const Tensor& tensor : parts) {
-    values.push_back(ofRank(rank, tensor));
-  }
+  for (const Tensor& tensor : parts) values.push_back(ofRank(rank, tensor));
   return Tensor(detail::applyOp(ir::Op::Concatenate, std::move(values), {axis}));
 }
 

@@ -22,9 +22,7 @@ void checkOffsets(const Tensor& offsets, Dim n) {
 Tensor expandOffsets(const Tensor& offsets, Dim lines, Dim n) {
   checkOffsets(offsets, n);
   Tensor begins = zeros({n + 1}, dtype::s64);
-  if (lines > 1) {
-    begins(offsets(range(1, lines))) += 1LL;
-  }
+  if (lines > 1) begins(offsets(range(1, lines))) += 1LL;
   return n == 0 ? zeros({0}, dtype::s64) : cumsum(begins, 0)(range(0, n)).copy();
 }
 

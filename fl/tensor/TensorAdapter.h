@@ -27,9 +27,7 @@ template <typename T>
 Tensor toTensorType(Tensor&& tensor) {
   static_assert(std::is_base_of_v<TensorAdapterBase, T>);
   TensorBackend& backend = T::tensorBackend();
-  if (&tensor.backend() == &backend) {
-    return std::move(tensor);
-  }
+  if (&tensor.backend() == &backend) return std::move(tensor);
   const TensorValue value = detail::releaseAdapter(std::move(tensor));
   return Tensor(backend.fromHost(value->data()->onHost()->data(), value->valueType()));
 }

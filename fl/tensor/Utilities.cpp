@@ -91,16 +91,12 @@ std::string Tensor::toString() const {
   FL_API_ENTRY();
   const std::vector<std::string> words = elementWords(*this);
   size_t width = 0;
-  for (const std::string& word : words) {
-    width = std::max(width, word.size());
-  }
+  for (const std::string& word : words) width = std::max(width, word.size());
   const Dim rows = ndim() > 0 ? dim(0) : 1, columns = ndim() > 1 ? dim(1) : 1;
   std::ostringstream os;
   os << typeToString(type(), shape()) << "\n";
   for (size_t base = 0; base < words.size(); base += rows * columns) {
-    if (ndim() > 2) {
-      os << matrixPlace(shape(), base / (rows * columns)) << "\n";
-    }
+    if (ndim() > 2) os << matrixPlace(shape(), base / (rows * columns)) << "\n";
     for (Dim row = 0; row < rows; ++row) {
       for (Dim column = 0; column < columns; ++column) {
         os << (column ? " " : "") << std::setw(static_cast<int>(width))

@@ -51,9 +51,7 @@ struct FeatureAxes {
 
 void checkParameter(const char* name, const Tensor& parameter, const Tensor& input,
                     const FeatureAxes& axes) {
-  if (parameter.isEmpty()) {
-    return;
-  }
+  if (parameter.isEmpty()) return;
   const dtype type = computeType(input.type());
   FL_USER_CHECK(parameter.shape().elements() == axes.features && parameter.type() == type,
                 "batchnorm: ", typeToString(input.type(), input.shape()), " with ", name, " ",
@@ -120,9 +118,7 @@ constexpr auto batchGradients = [](In gradOutput, In saveMean, In saveVar, In in
     gradInput = grad - gradBias / count - (x * slope - mean * slope);
   }
   gradInput = gradInput * inverse;
-  if (!weight.isEmpty()) {
-    gradInput = gradInput * features.row(weight);
-  }
+  if (!weight.isEmpty()) gradInput = gradInput * features.row(weight);
   return std::vector<Tensor>{reshape(gradInput, input.shape()).astype(input.type()),
                              gradWeight.flatten(), gradBias.flatten()};
 };

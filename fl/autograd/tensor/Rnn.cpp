@@ -52,9 +52,7 @@ void checkState(const std::string& call, const char* name, const Tensor& state,
                 const Network& network) {
   if (state.isEmpty()) return;
   Shape shape = state.shape();
-  while (shape.ndim() < 3) {
-    shape.get().push_back(1);
-  }
+  while (shape.ndim() < 3) shape.get().push_back(1);
   FL_USER_CHECK(shape == network.stateShape() && state.type() == network.type, call, " with a ",
                 name, " state ", typeToString(state.type(), state.shape()), ": must be ",
                 typeToString(network.type, network.stateShape()), " or empty");
@@ -206,9 +204,7 @@ std::tuple<Tensor, Tensor, Tensor> ComposedAutogradExtension::rnn(
           runDirection(network, cells[state], sequence,
                        network.stateOf(hiddenState, cellState, state), d, payload != nullptr));
       std::vector<Tensor> values;
-      for (const RnnStep& step : steps) {
-        values.push_back(step.after.hidden);
-      }
+      for (const RnnStep& step : steps) values.push_back(step.after.hidden);
       outputs.push_back(stacked(values));
       const RnnState& last = steps[network.timeOf(d, network.time - 1)].after;
       hidden.push_back(last.hidden);
@@ -216,9 +212,7 @@ std::tuple<Tensor, Tensor, Tensor> ComposedAutogradExtension::rnn(
     }
     sequence = parameters.bidirectional ? concatenate(outputs, 0) : outputs[0];
   }
-  if (payload) {
-    payload->data = kept;
-  }
+  if (payload) payload->data = kept;
   return {sequence, stacked(hidden), mode == RnnMode::LSTM ? stacked(cell) : Tensor(network.type)};
 }
 

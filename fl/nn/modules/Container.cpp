@@ -19,9 +19,7 @@ void Container::append(ModulePtr module) {
     owners_[static_cast<int>(params_.size())] = {static_cast<int>(modules_.size()), i};
     params_.push_back(module->param(i));
   }
-  if (frozen_) {
-    module->freeze();
-  }
+  if (frozen_) module->freeze();
   modules_.push_back(std::move(module));
   names_.push_back(nameOf(*modules_.back()));
 }
@@ -33,17 +31,13 @@ std::string Container::nameOf(const Module& module) {
 
 void Container::nameModules() {
   names_.clear();
-  for (const ModulePtr& module : modules_) {
-    names_.push_back(nameOf(*module));
-  }
+  for (const ModulePtr& module : modules_) names_.push_back(nameOf(*module));
 }
 
 Container::Container(const Container& other) : Module() { copyFrom(other); }
 
 Container& Container::operator=(const Container& other) {
-  if (this != &other) {
-    copyFrom(other);
-  }
+  if (this != &other) copyFrom(other);
   return *this;
 }
 
@@ -53,9 +47,7 @@ void Container::copyFrom(const Container& other) {
   std::vector<ModulePtr> modules;
   for (const ModulePtr& module : other.modules_) {
     ModulePtr& clone = clones[module.get()];
-    if (!clone) {
-      clone = module->clone();
-    }
+    if (!clone) clone = module->clone();
     modules.push_back(clone);
   }
   std::vector<Variable> params;
@@ -107,31 +99,23 @@ std::unordered_multimap<int, int> Container::getOrphanedParamsIdxMap() const {
 
 void Container::train() {
   Module::train();
-  for (const ModulePtr& module : modules_) {
-    module->train();
-  }
+  for (const ModulePtr& module : modules_) module->train();
 }
 
 void Container::eval() {
   Module::eval();
-  for (const ModulePtr& module : modules_) {
-    module->eval();
-  }
+  for (const ModulePtr& module : modules_) module->eval();
 }
 
 void Container::freeze() {
   Module::freeze();
-  for (const ModulePtr& module : modules_) {
-    module->freeze();
-  }
+  for (const ModulePtr& module : modules_) module->freeze();
 }
 
 void Container::setParams(const Variable& var, int position) {
   Module::setParams(var, position);
   const auto owner = owners_.find(position);
-  if (owner != owners_.end()) {
-    modules_[owner->second.first]->setParams(var, owner->second.second);
-  }
+  if (owner != owners_.end()) modules_[owner->second.first]->setParams(var, owner->second.second);
 }
 
 std::string Container::prettyString() const {
@@ -168,9 +152,7 @@ Variable Sequential::operator()(const Variable& input) {
 std::string Sequential::prettyString() const {
   std::ostringstream text;
   text << "Sequential [input";
-  for (size_t i = 0; i < modules_.size(); ++i) {
-    text << " -> (" << i << ")";
-  }
+  for (size_t i = 0; i < modules_.size(); ++i) text << " -> (" << i << ")";
   text << " -> output]" << Container::prettyString();
   return text.str();
 }

@@ -30,9 +30,7 @@ Variable GroupNorm::forward(const Variable& input) {
   const Dim samples = input.dim(channels + 1);
   const Variable groups = moddims(input, {-1, numGroups_, samples});
   const Variable result = moddims(detail::standardize(groups, {1, 2}, epsilon_), input.shape());
-  if (!affine_) {
-    return result;
-  }
+  if (!affine_) return result;
   Shape shape(std::vector<Dim>(input.ndim(), 1));
   shape[channels] = numChannels_;
   return detail::scaleAndShift(result, params_[0], params_[1], shape);

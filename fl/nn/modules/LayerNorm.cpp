@@ -22,9 +22,7 @@ constexpr int kDimensions = 4;
 std::vector<int> complement(const std::vector<int>& axes) {
   std::vector<int> others;
   for (int axis = 0; axis < kDimensions; ++axis) {
-    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) {
-      others.push_back(axis);
-    }
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) others.push_back(axis);
   }
   return others;
 }
@@ -40,9 +38,7 @@ constexpr auto normalized = [](In input, In weight, In bias, In epsilon,
   const Tensor centered = x - average;
   const Tensor inverse = 1.0 / sqrt(mean(centered * centered, axes, /*keepDims=*/true) + epsilon);
   Tensor result = centered * inverse;
-  if (!weight.isEmpty()) {
-    result = result * weight + bias;
-  }
+  if (!weight.isEmpty()) result = result * weight + bias;
   return std::vector<Tensor>{result.astype(input.type()), average, inverse};
 };
 
@@ -76,9 +72,7 @@ Variable normalize(const Variable& given, const std::vector<Variable>& params, c
   const std::vector<Tensor> results =
       composite("LayerNorm", normalized, x, weight, shaped(1), fromScalar(eps, type), axes);
   std::vector<Variable> edges = {input.withoutData()};
-  for (const Variable& parameter : params) {
-    edges.push_back(parameter.withoutData());
-  }
+  for (const Variable& parameter : params) edges.push_back(parameter.withoutData());
   return Variable(results[0], std::move(edges),
                   [=, average = results[1], inverse = results[2]](std::vector<Variable>& inputs,
                                                                   const Variable& gradOutput) {
@@ -124,9 +118,7 @@ Variable LayerNorm::forward(const Variable& input) {
   shape.get().resize(kDimensions, 1);
   Shape affine({1, 1, 1, 1});
   if (affine_ && axisSize_ != kLnVariableAxisSize) {
-    for (const int axis : axes()) {
-      affine[axis] = shape[axis];
-    }
+    for (const int axis : axes()) affine[axis] = shape[axis];
     FL_USER_CHECK(affine.elements() == axisSize_, prettyString(), ": the input ",
                   typeToString(input.type(), input.shape()), " has ", affine.elements(),
                   " elements to normalise, not ", axisSize_);

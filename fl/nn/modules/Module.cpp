@@ -43,16 +43,12 @@ void Module::setParams(const Variable& var, int position) {
   FL_API_ENTRY();
   checkPosition(position, params_.size());
   params_[position] = var;
-  if (frozen_) {
-    params_[position].freeze();
-  }
+  if (frozen_) params_[position].freeze();
 }
 
 std::vector<Variable> Module::copyParams() const {
   std::vector<Variable> copies;
-  for (const Variable& param : params_) {
-    copies.push_back(param.copy());
-  }
+  for (const Variable& param : params_) copies.push_back(param.copy());
   return copies;
 }
 
@@ -61,30 +57,22 @@ void Module::train() {
     return freeze();  // and with it what became a parameter since
   }
   train_ = true;
-  for (Variable& param : params_) {
-    param.setCalcGrad(true);
-  }
+  for (Variable& param : params_) param.setCalcGrad(true);
 }
 
 void Module::eval() {
   train_ = false;
-  for (Variable& param : params_) {
-    param.setCalcGrad(false);
-  }
+  for (Variable& param : params_) param.setCalcGrad(false);
 }
 
 void Module::zeroGrad() {
-  for (Variable& param : params_) {
-    param.zeroGrad();
-  }
+  for (Variable& param : params_) param.zeroGrad();
 }
 
 void Module::freeze() {
   frozen_ = true;
   eval();
-  for (Variable& param : params_) {
-    param.freeze();
-  }
+  for (Variable& param : params_) param.freeze();
 }
 
 std::vector<Variable> Module::operator()(const std::vector<Variable>& inputs) {

@@ -17,9 +17,7 @@ MultiheadAttention::MultiheadAttention(int dim, int nHeads, double pDropout, boo
                 " heads do not divide ", dim, " features");
   FL_USER_CHECK(pDropout >= 0 && pDropout <= 1,
                 "MultiheadAttention: the ratio must be in [0, 1], not ", pDropout);
-  for (int layer = 0; layer < 4; ++layer) {
-    add(Linear(dim, dim, bias));
-  }
+  for (int layer = 0; layer < 4; ++layer) add(Linear(dim, dim, bias));
 }
 
 std::vector<Variable> MultiheadAttention::forward(const std::vector<Variable>& inputs) {

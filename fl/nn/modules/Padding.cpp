@@ -19,9 +19,7 @@ Variable Padding::forward(const Variable& input) {
 std::string Padding::prettyString() const {
   std::ostringstream text;
   text << "Padding (" << m_val << ", { ";
-  for (const auto& [before, behind] : m_pad) {
-    text << "(" << before << ", " << behind << "), ";
-  }
+  for (const auto& [before, behind] : m_pad) text << "(" << before << ", " << behind << "), ";
   text << "})";
   return text.str();
 }

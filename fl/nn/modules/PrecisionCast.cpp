@@ -11,9 +11,7 @@ namespace fl {
 std::vector<Variable> PrecisionCast::forward(const std::vector<Variable>& inputs) {
   FL_API_ENTRY();
   std::vector<Variable> outputs;
-  for (const Variable& input : inputs) {
-    outputs.push_back(forward(input));
-  }
+  for (const Variable& input : inputs) outputs.push_back(forward(input));
   return outputs;
 }
 

@@ -110,15 +110,9 @@ std::string RNN::prettyString() const {
   std::ostringstream text;
   text << nameOf(mode_) << " (" << inputSize_ << "->" << (bidirectional_ ? 2 : 1) * hiddenSize_
        << ")";
-  if (numLayers_ > 1) {
-    text << " (" << numLayers_ << "-layer)";
-  }
-  if (bidirectional_) {
-    text << " (bidirectional)";
-  }
-  if (dropProb_ > 0) {
-    text << " (dropout=" << dropProb_ << ")";
-  }
+  if (numLayers_ > 1) text << " (" << numLayers_ << "-layer)";
+  if (bidirectional_) text << " (bidirectional)";
+  if (dropProb_ > 0) text << " (dropout=" << dropProb_ << ")";
   return text.str();
 }
 

@@ -28,9 +28,7 @@ WeightNorm::WeightNorm(ModulePtr module, int dim) : module_(std::move(module)), 
 // What the copied module shares with its original is replaced.
 WeightNorm::WeightNorm(const WeightNorm& other)
     : CloneableModule<WeightNorm>(other), module_(other.module_->clone()), dim_(other.dim_) {
-  if (params_.size() > 2) {
-    module_->setParams(params_[2], 1);
-  }
+  if (params_.size() > 2) module_->setParams(params_[2], 1);
   computeWeight();
 }
 
@@ -39,9 +37,7 @@ WeightNorm& WeightNorm::operator=(const WeightNorm& other) { return *this = Weig
 std::vector<int> WeightNorm::normDim() const {
   std::vector<int> axes;
   for (int axis = 0; axis < static_cast<int>(module_->param(0).ndim()); ++axis) {
-    if (axis != dim_) {
-      axes.push_back(axis);
-    }
+    if (axis != dim_) axes.push_back(axis);
   }
   return axes;
 }
@@ -81,9 +77,7 @@ void WeightNorm::setParams(const Variable& var, int position) {
 
 std::vector<Variable> WeightNorm::forward(const std::vector<Variable>& inputs) {
   FL_API_ENTRY();
-  if (train_) {
-    computeWeight();
-  }
+  if (train_) computeWeight();
   return module_->forward(inputs);
 }
 
