@@ -124,6 +124,18 @@ TEST_F(StreamingTest, ShortRowsAreKept) {
   }
 }
 
+TEST_F(StreamingTest, ShorterRowsAreTakenSideBySide) {
+  const auto storesOfSum = [&](Dim length, Dim rows) {
+    return storesOf(Op::Sum, {{dtype::f32, {length, rows}}}, {0, 0});
+  };
+  EXPECT_EQ(storesOfSum(2, 1000), Stores::Across);
+  EXPECT_EQ(storesOfSum(16, 1000), Stores::Across);
+  EXPECT_EQ(storesOfSum(17, 1000), Stores::Cached);
+  EXPECT_EQ(storesOfSum(2, 15), Stores::Cached);
+  EXPECT_EQ(loadSoftmax(4, 5000)->kernels()[0]->stores(), Stores::Across);
+  expectSameBits(*loadSoftmax(4, 5000), {{dtype::f32, {4, 5000}}});
+}
+
 TEST_F(StreamingTest, OtherLayoutsDoNot) {
   EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, kLarge / 32}}}, {0, 1}), Stores::Cached);
   EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {4095, 4097}}}, {1, 0}), Stores::Cached);

@@ -28,8 +28,8 @@ std::vector<float> rounded(const std::vector<float>& x, const Shape& shape, dtyp
 std::vector<float> read(const Tensor& x) { return x.astype(dtype::f32).toHostVector<float>(); }
 
 // Shapes [inner, length, outer].
-const Shape kShapes[] = {{1, 1, 1},   {1, 700, 3},  {1, 1030, 2}, {5, 40, 2},
-                         {64, 33, 1}, {300, 20, 2}, {1100, 9, 1}};
+const Shape kShapes[] = {{1, 1, 1},   {1, 700, 3}, {1, 1030, 2}, {5, 40, 2},   {1, 3, 500},
+                         {1, 64, 41}, {1, 65, 7},  {64, 33, 1},  {300, 20, 2}, {1100, 9, 1}};
 
 TEST(LinesTest, CumsumAddsInOrder) {
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {

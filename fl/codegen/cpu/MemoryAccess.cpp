@@ -54,10 +54,9 @@ void MemoryAccess::forEachActive(
     llvm::function_ref<void(llvm::Value* element, llvm::Value* place)> body) {
   llvm::Value* count =
       builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, lanes.rest, builder_.getInt64(lanes_));
-  emitFor(builder_, builder_.getInt64(0), count, 1, {}, [&](llvm::Value* i, const Values&) {
+  emitEach(builder_, builder_.getInt64(0), count, 1, [&](llvm::Value* i) {
     llvm::Value* place = builder_.CreateGEP(math_.elementType(row.type), buffer_, i);
     body(address(row, builder_.CreateAdd(lanes.index, i)), place);
-    return Values{};
   });
 }
 
@@ -137,6 +136,9 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
     return builder_.CreateShuffleVector(whole(0), whole(lanes_ - 1), picked);
   };
   const auto each = [&]() -> llvm::Value* {
+    if (masksBytes_ && size == 4) {
+      return builder_.CreateMaskedGather(type, addresses(row, lanes.index), alignOf(row.type));
+    }
     llvm::Value* vector = llvm::PoisonValue::get(type);
     llvm::Value* element = from;
     for (int i = 0; i < lanes_; ++i) {

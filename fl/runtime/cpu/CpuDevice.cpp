@@ -294,7 +294,7 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   const CpuKernel* cachedKernel(const ir::Kernel& kernel, ir::Stores stores, KernelCache* cache) {
-    constexpr const char* kNames[] = {"k", "streaming", "aligning", "keeping"};
+    constexpr const char* kNames[] = {"k", "streaming", "aligning", "keeping", "across"};
     const std::string name =
         std::string(kNames[static_cast<int>(stores)]) + (findsNan_ ? "_nan" : "");
     DeviceKernelPtr& cached = (*cache)[printKernel(kernel, name)];

@@ -44,10 +44,19 @@ bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
 // Bytes of a run of axis 0 that does not mind the parts of cache lines at its ends.
 constexpr size_t kLongRun = 2048;
 
+// Elements; at most 2 * kLanes - 1.
+constexpr int64_t kShortRow = 16;
+
 // Several sweeps over rows that are short enough to be kept.
 bool keepsRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
   return kernel.reduced == 1 && step.extents[0] <= ir::kMaxKeptRow &&
          std::ranges::count_if(kernel.stages, &ir::KernelStage::sweep) > 1;
+}
+
+// Rows that fill no vector, and enough of them beside one another.
+bool hasShortRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
+  return kernel.reduced == 1 && kernel.rank > 1 && kernel.gatherCount() == 0 &&
+         step.extents[0] <= kShortRow && step.extents[1] >= ir::kLanes;
 }
 
 // A function that takes longer than memory; those of f32 that do are the less exact ones. What is
@@ -94,6 +103,7 @@ int64_t turnsOf(const ir::Kernel& kernel, const ir::LaunchStep& step, int64_t do
 
 ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step) {
   const ir::Kernel& kernel = schedule.kernels[step.kernel];
+  if (hasShortRows(kernel, step)) return ir::Stores::Across;
   const bool keeps = keepsRows(kernel, step);
   const ir::Stores cached = keeps ? ir::Stores::Keeping : ir::Stores::Cached;
   const size_t streamFrom = crossesMemory(kernel) ? kStreamCrossingFrom : kStreamFrom;
