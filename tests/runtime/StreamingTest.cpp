@@ -129,11 +129,19 @@ TEST_F(StreamingTest, ShorterRowsAreTakenSideBySide) {
     return storesOf(Op::Sum, {{dtype::f32, {length, rows}}}, {0, 0});
   };
   EXPECT_EQ(storesOfSum(2, 1000), Stores::Across);
-  EXPECT_EQ(storesOfSum(16, 1000), Stores::Across);
-  EXPECT_EQ(storesOfSum(17, 1000), Stores::Cached);
+  EXPECT_EQ(storesOfSum(10, 1000), Stores::Across);
+  EXPECT_EQ(storesOfSum(11, 1000), Stores::Cached);
   EXPECT_EQ(storesOfSum(2, 15), Stores::Cached);
-  EXPECT_EQ(loadSoftmax(4, 5000)->kernels()[0]->stores(), Stores::Across);
-  expectSameBits(*loadSoftmax(4, 5000), {{dtype::f32, {4, 5000}}});
+  for (Dim length = 1; length <= 70; ++length) {
+    const std::vector<ValueType> operands = {{dtype::f32, {length, 300}}};
+    const bool isShort = 1 < length && length <= 10;
+    for (const Op op : {Op::Sum, Op::Amax}) {
+      expectSameBits(op, operands, {0, 0}, isShort ? Stores::Across : Stores::Cached);
+    }
+    const auto softmax = loadSoftmax(length, 300);
+    EXPECT_EQ(softmax->kernels()[0]->stores() == Stores::Across, isShort) << length;
+    expectSameBits(*softmax, operands);
+  }
 }
 
 TEST_F(StreamingTest, OtherLayoutsDoNot) {

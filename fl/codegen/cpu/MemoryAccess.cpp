@@ -136,9 +136,6 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
     return builder_.CreateShuffleVector(whole(0), whole(lanes_ - 1), picked);
   };
   const auto each = [&]() -> llvm::Value* {
-    if (masksBytes_ && size == 4) {
-      return builder_.CreateMaskedGather(type, addresses(row, lanes.index), alignOf(row.type));
-    }
     llvm::Value* vector = llvm::PoisonValue::get(type);
     llvm::Value* element = from;
     for (int i = 0; i < lanes_; ++i) {

@@ -44,8 +44,9 @@ bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
 // Bytes of a run of axis 0 that does not mind the parts of cache lines at its ends.
 constexpr size_t kLongRun = 2048;
 
-// Elements; at most 2 * kLanes - 1.
-constexpr int64_t kShortRow = 16;
+// Elements of a row, at most 2 * kLanes - 1, up to which every kernel gains by taking rows side by
+// side, although their elements are loaded one by one.
+constexpr int64_t kShortRow = 10;
 
 // Several sweeps over rows that are short enough to be kept.
 bool keepsRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
@@ -53,7 +54,8 @@ bool keepsRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
          std::ranges::count_if(kernel.stages, &ir::KernelStage::sweep) > 1;
 }
 
-// Rows that fill no vector, and enough of them beside one another.
+// Rows that fill no vector, and enough of them beside one another. Of bad indices the first in the
+// order of rows is reported, which is not the order side by side.
 bool hasShortRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
   return kernel.reduced == 1 && kernel.rank > 1 && kernel.gatherCount() == 0 &&
          step.extents[0] <= kShortRow && step.extents[1] >= ir::kLanes;
