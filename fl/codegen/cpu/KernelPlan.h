@@ -69,7 +69,8 @@ struct KernelPlan {
   bool isVector(int value) const { return varies[value] & 1; }
 };
 
-// `findsNan`: the code notes at which elements. If `stores` is Across, `kernel` has rows as columns.
+// `findsNan`: the code notes at which elements. If `stores` is Across, `kernel` has its rows as
+// columns.
 KernelPlan planKernel(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
                       bool findsNan = false);
 // The plan of computing no more than where `plan`'s gathers of lines begin, as its one stage.
