@@ -20,6 +20,11 @@ Dim side(Dim elements) { return std::lround(std::sqrt(elements)); }
 Shape flat(Dim elements) { return Shape({elements}); }
 Shape square(Dim elements) { return Shape({side(elements), side(elements)}); }
 Shape lines(Dim elements) { return Shape({kLine, elements / kLine}); }
+// Rows that fill no vector, or two.
+template <Dim length>
+Shape rows(Dim elements) {
+  return Shape({length, elements / length});
+}
 // Images of 16x16 with 4 channels.
 Shape images(Dim elements) { return Shape({16, 16, 4, elements / 1024}); }
 
@@ -337,6 +342,12 @@ void addLibrary(std::vector<OpCase>* cases, dtype type) {
   });
 }
 
+// By its definition, along axis 0.
+Tensor softmaxOf(const Tensor& x) {
+  const Tensor power = exp(x - amax(x, {0}, true));
+  return power / sum(power, {0}, true);
+}
+
 // What is made of the operators above, or differs from one of them in a mode.
 void addVariants(std::vector<OpCase>* cases) {
   constexpr dtype kType = dtype::f32;
@@ -352,6 +363,17 @@ void addVariants(std::vector<OpCase>* cases) {
     add(name, Memory, square,
         [mode = mode](const Tensor& x) { return Tensors{pad(x, {{1, 1}, {1, 1}}, mode)}; });
   }
+  const auto addRows = [&](const std::string& suffix, Shape (*shape)(Dim)) {
+    const auto addOne = [&](const char* name, Cost cost, Unary run) {
+      cases->push_back(unary(name + suffix, kType, cost, shape, std::move(run)));
+    };
+    addOne("sum", Memory, [](const Tensor& x) { return sum(x, {0}); });
+    addOne("amax", Memory, [](const Tensor& x) { return amax(x, {0}); });
+    addOne("softmax", Arithmetic, [](const Tensor& x) { return softmaxOf(x); });
+    addOne("var", Memory, [](const Tensor& x) { return var(x, {0}); });
+  };
+  addRows(" of rows of 4", rows<4>);
+  addRows(" of rows of 32", rows<32>);
   add("argmin", Memory, lines, [](const Tensor& x) { return Tensors{argmin(x, 0)}; });
   add("max and its places", Memory, lines, [](const Tensor& x) {
     Tensors result(2);

@@ -458,9 +458,10 @@ class Fuser {
   bool readersAreAfter(ValueId member, ValueId placing, const FusionGroup& from,
                        const FusionGroup& to) const {
     const int depth = groupDepth_[&to - plan_.groups.data()];
-    return uses_.allUsers(graph_, member, [&](ValueId user) {
+    const auto isBehind = [&](ValueId user) {
       return user >= placing || contains(from, user) || contains(to, user) || depthOf(user) > depth;
-    });
+    };
+    return uses_.allReaders(graph_, member, isBehind, /*orResult=*/true);
   }
 
   // Maps over the kept axes of a row-wise group, read by it alone, are computed there for each row.

@@ -27,26 +27,15 @@ class Uses {
     return std::ranges::any_of(users_[id], wanted);
   }
 
-  // True if every reader of `id` satisfies `inside` and it is no result. A view stands for its own
-  // readers, unless it is known to be a copy.
+  // True if every reader of `id` satisfies `inside` and it is no result, unless it may be one. A view
+  // stands for its own readers, unless it is known to be a copy.
   template <class F>
-  bool allReaders(const ir::Graph& graph, ir::ValueId id, F&& inside) const {
-    return all(graph, id, true, inside);
-  }
-  // The same, whether or not it is a result.
-  template <class F>
-  bool allUsers(const ir::Graph& graph, ir::ValueId id, F&& inside) const {
-    return all(graph, id, false, inside);
-  }
-
- private:
-  template <class F>
-  bool all(const ir::Graph& graph, ir::ValueId id, bool noResult, F&& inside) const {
+  bool allReaders(const ir::Graph& graph, ir::ValueId id, F&& inside, bool orResult = false) const {
     std::vector<ir::ValueId> pending = {id};
     while (!pending.empty()) {
       const ir::ValueId value = pending.back();
       pending.pop_back();
-      if (noResult && isResult_[value]) return false;
+      if (!orResult && isResult_[value]) return false;
       for (const ir::ValueId user : users_[value]) {
         const bool copied = plan_.values[user].base == user;
         if (ir::opKind(graph.node(user).op) == ir::Kind::View && !copied) {
@@ -59,6 +48,7 @@ class Uses {
     return true;
   }
 
+ private:
   const FusionPlan& plan_;
   std::vector<std::vector<ir::ValueId>> users_;  // of each value
   std::vector<bool> isResult_;

@@ -24,17 +24,15 @@ bool isMatrixTranspose(const Graph& graph, ir::ValueId id) {
 
 void matchLibrary(Compilation& compilation) {
   rewriteGraph(&compilation.graph, [](Graph& graph, Node node) {
-    if (node.op == Op::Matmul) {
-      std::vector<Dim> flags = node.attrs.values();
-      for (int i = 0; i < 2; ++i) {
-        if (isMatrixTranspose(graph, node.operands[i])) {
-          const ir::ValueId plain = graph.node(node.operands[i]).operands[0];
-          node.operands[i] = unlessWrong(graph, "library", plain);
-          flags[i] = !flags[i];
-        }
-      }
-      node.attrs = ir::Attrs(std::move(flags));
+    if (node.op != Op::Matmul) return graph.addNode(std::move(node));
+    std::vector<Dim> flags = node.attrs.values();
+    for (int i = 0; i < 2; ++i) {
+      if (!isMatrixTranspose(graph, node.operands[i])) continue;
+      const ir::ValueId plain = graph.node(node.operands[i]).operands[0];
+      node.operands[i] = unlessWrong(graph, "library", plain);
+      flags[i] = !flags[i];
     }
+    node.attrs = ir::Attrs(std::move(flags));
     return graph.addNode(std::move(node));
   });
 }

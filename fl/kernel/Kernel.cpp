@@ -253,6 +253,12 @@ bool crossesMemory(const Kernel& kernel) {
                      [&](const KernelOperand& operand) { return crossesMemory(kernel, operand); });
 }
 
+Kernel axesExchanged(Kernel kernel) {
+  kernel.reduced = (kernel.reduced & ~3u) | (kernel.isReduced(0) ? 2 : 0) | kernel.isReduced(1);
+  for (KernelOperand& operand : kernel.operands) std::swap(operand.strides[0], operand.strides[1]);
+  return kernel;
+}
+
 void verify(const Kernel& kernel) {
   FL_INTERNAL_CHECK(kernel.rank >= 1 && kernel.rank <= kMaxRank, "rank ", kernel.rank,
                     " is not 1 to ", kMaxRank);

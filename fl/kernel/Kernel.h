@@ -181,6 +181,10 @@ int64_t kernelDomain(const Kernel& kernel, const int64_t* extents);
 bool crossesMemory(const Kernel& kernel);
 bool crossesMemory(const Kernel& kernel, const KernelOperand& operand);
 
+// The kernel that counts along axes 0 and 1 in each other's place. Of one that reduces one of them
+// the domain is the same; how its sums are stated to be added up is not.
+Kernel axesExchanged(Kernel kernel);
+
 // Throws InternalError unless every rule above holds.
 void verify(const Kernel& kernel);
 

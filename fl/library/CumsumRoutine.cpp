@@ -37,6 +37,11 @@ class CumsumRoutine : public LibraryFunction {
   // Lines whose elements are neighbours, some at a time: a sum waits for the one before it.
   template <typename T>
   void sumLines(const T* in, T* out, int64_t begin, int64_t end) const {
+    if (shape_.length <= kShortLine) {
+      sumShortLines(in + begin * shape_.length, out + begin * shape_.length,
+                    (end - begin) * shape_.length);
+      return;
+    }
     for (; begin + 4 <= end; begin += 4) {
       sumTogether(in + begin * shape_.length, out + begin * shape_.length,
                   std::make_index_sequence<4>());
@@ -47,9 +52,24 @@ class CumsumRoutine : public LibraryFunction {
     }
   }
 
+  // Lines that follow one another are converted together, as many as fill a part.
+  template <typename T>
+  void sumShortLines(const T* in, T* out, int64_t elements) const {
+    const int64_t part = kPart / shape_.length * shape_.length;
+    SumType<T> values[kPart];
+    for (int64_t begin = 0; begin < elements; begin += part) {
+      const int64_t count = std::min(part, elements - begin);
+      math_.widen(values, in + begin, count);
+      for (SumType<T>* line = values; line < values + count; line += shape_.length) {
+        SumType<T> total = {};
+        for (int64_t i = 0; i < shape_.length; ++i) line[i] = total = sumOf(total, line[i]);
+      }
+      math_.narrow(out + begin, values, count);
+    }
+  }
+
   template <typename T, size_t... line>
   void sumTogether(const T* in, T* out, std::index_sequence<line...>) const {
-    constexpr int64_t kPart = 256;
     SumType<T> totals[sizeof...(line)] = {}, values[sizeof...(line)][kPart];
     for (int64_t begin = 0; begin < shape_.length; begin += kPart) {
       const int64_t count = std::min(kPart, shape_.length - begin);
@@ -123,6 +143,7 @@ class CumsumRoutine : public LibraryFunction {
   }
 
   static constexpr int64_t kWidest = 2048, kRowsTogether = 4, kLongPiece = 256;
+  static constexpr int64_t kPart = 256, kShortLine = 64;
 
   const dtype type_;
   const AxisShape shape_;

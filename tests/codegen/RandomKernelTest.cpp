@@ -24,9 +24,13 @@ Drawn draw(uint64_t seed, RandomKernelOptions kernelOptions) {
   return drawn;
 }
 
-// Rows are kept by every second kernel that has any.
+// Rows are kept by every second kernel that has any; of the others, short ones are taken together.
 ir::Stores storesOf(const Drawn& drawn, int number) {
-  return drawn.kernel.reduced == 1 && number % 2 == 0 ? ir::Stores::Keeping : ir::Stores::Cached;
+  const ir::Kernel& kernel = drawn.kernel;
+  if (kernel.reduced != 1) return ir::Stores::Cached;
+  if (number % 2 == 0) return ir::Stores::Keeping;
+  return kernel.rank > 1 && drawn.launch->extents()[0] < 2 * ir::kLanes ? ir::Stores::Across
+                                                                        : ir::Stores::Cached;
 }
 
 std::string describe(const Drawn& drawn, int number, const ir::Target& target) {

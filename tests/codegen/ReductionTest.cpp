@@ -70,9 +70,10 @@ ir::Kernel normalization(int rank, uint32_t reduced) {
 }
 
 void check(const ir::Kernel& kernel, const std::vector<std::vector<int64_t>>& extents,
-           std::mt19937_64& random, LaunchOptions options = {}) {
+           std::mt19937_64& random, LaunchOptions options = {},
+           ir::Stores stores = ir::Stores::Cached) {
   for (const ir::Target& target : targets()) {
-    const auto code = compile(kernel, target);
+    const auto code = compile(kernel, target, stores);
     for (const auto& each : extents) {
       const KernelLaunch expected(kernel, each, random, options);
       const KernelLaunch actual(expected);
@@ -87,12 +88,29 @@ void check(const ir::Kernel& kernel, const std::vector<std::vector<int64_t>>& ex
 TEST(Reduction, RowsOfEveryLength) {
   std::mt19937_64 random(testSeed(21));
   std::vector<std::vector<int64_t>> extents;
-  for (int64_t n : kRowExtents) extents.push_back({n, 3});
+  for (int64_t n = 0; n <= 70; ++n) extents.push_back({n, 3});
+  extents.push_back({1000, 3});
   for (dtype type :
        {dtype::f32, dtype::f64, dtype::s32, dtype::s64, dtype::u8, dtype::u64, dtype::b8}) {
     check(reductions(2, 1, type, kOne), extents, random, {.special = type != dtype::f32});
     check(reductions(2, 1, type, kAny), extents, random);
   }
+}
+
+// Short rows are taken kLanes at a time, as many tiles of them as there are, and the rest.
+TEST(Reduction, ShortRowsSideBySide) {
+  std::mt19937_64 random(testSeed(35));
+  std::vector<std::vector<int64_t>> extents;
+  for (int64_t n = 0; n < 2 * ir::kLanes; ++n) extents.push_back({n, n % 3 == 0 ? 300 : 16 + n});
+  for (dtype type : {dtype::f32, dtype::f64, dtype::s16, dtype::s64, dtype::u8, dtype::b8}) {
+    for (ir::Stride first : {kOne, kAny}) {
+      check(reductions(2, 1, type, first), extents, random, {.special = type != dtype::f32},
+            ir::Stores::Across);
+    }
+  }
+  check(normalization(2, 1), extents, random, {}, ir::Stores::Across);
+  for (auto& each : extents) each.push_back(2);
+  check(normalization(3, 1), extents, random, {}, ir::Stores::Across);
 }
 
 // Of two vectors of bf16 one takes every second element.
@@ -138,6 +156,10 @@ TEST(Reduction, TiesFollowTheTree) {
     maker.store(smallest, keptClasses(maker.kernel()));
     check(maker.kernel(), {{13, 40}, {40, 13}, {100, 200}, {200, 100}}, random,
           {.low = 0, .high = 0});
+    if (reduced == 1) {
+      check(maker.kernel(), {{13, 40}, {31, 20}}, random, {.low = 0, .high = 0},
+            ir::Stores::Across);
+    }
   }
 }
 
@@ -282,10 +304,13 @@ TEST(Reduction, PartlyUniformValues) {
 
 TEST(Reduction, PartsOfTheDomainGiveTheWhole) {
   std::mt19937_64 random(testSeed(29));
-  for (uint32_t reduced : {0b001u, 0b010u}) {
+  using ir::Stores;
+  for (const auto& [reduced, stores] :
+       {std::pair{0b001u, Stores::Cached}, {0b010u, Stores::Cached}, {0b001u, Stores::Across}}) {
     const ir::Kernel kernel = normalization(3, reduced);
-    const auto code = compile(kernel, targets()[0]);
-    const KernelLaunch whole(kernel, {50, 6, 7}, random), parts(whole);
+    const auto code = compile(kernel, targets()[0], stores);
+    const int64_t length = stores == Stores::Across ? 5 : 50;
+    const KernelLaunch whole(kernel, {length, 6, 7}, random), parts(whole);
     run(*code, whole);
     const ir::KernelArgs args = parts.args();
     for (int64_t begin = 0; begin < parts.domain();) {

@@ -125,6 +125,26 @@ TEST_F(StreamingTest, ShortRowsAreKept) {
   }
 }
 
+TEST_F(StreamingTest, ShorterRowsAreTakenSideBySide) {
+  const auto storesOfSum = [&](Dim length, Dim rows) {
+    return storesOf(Op::Sum, {{dtype::f32, {length, rows}}}, {0, 0});
+  };
+  EXPECT_EQ(storesOfSum(2, 1000), Stores::Across);
+  EXPECT_EQ(storesOfSum(10, 1000), Stores::Across);
+  EXPECT_EQ(storesOfSum(11, 1000), Stores::Cached);
+  EXPECT_EQ(storesOfSum(2, 15), Stores::Cached);
+  for (Dim length = 1; length <= 70; ++length) {
+    const std::vector<ValueType> operands = {{dtype::f32, {length, 300}}};
+    const bool isShort = 1 < length && length <= 10;
+    for (const Op op : {Op::Sum, Op::Amax}) {
+      expectSameBits(op, operands, {0, 0}, isShort ? Stores::Across : Stores::Cached);
+    }
+    const auto softmax = loadSoftmax(length, 300);
+    EXPECT_EQ(softmax->kernels()[0]->stores() == Stores::Across, isShort) << length;
+    expectSameBits(*softmax, operands);
+  }
+}
+
 TEST_F(StreamingTest, OtherLayoutsDoNot) {
   EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, kLarge / 32}}}, {0, 1}), Stores::Fetching);
   EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, 1024}}}, {0, 1}), Stores::Cached);

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "fl/host/ThreadPool.h"
 #include "fl/tensor/tensor.h"
@@ -28,8 +30,8 @@ std::vector<float> rounded(const std::vector<float>& x, const Shape& shape, dtyp
 std::vector<float> read(const Tensor& x) { return x.astype(dtype::f32).toHostVector<float>(); }
 
 // Shapes [inner, length, outer].
-const Shape kShapes[] = {{1, 1, 1},   {1, 700, 3},  {1, 1030, 2}, {5, 40, 2},
-                         {64, 33, 1}, {300, 20, 2}, {1100, 9, 1}};
+const Shape kShapes[] = {{1, 1, 1},   {1, 700, 3}, {1, 1030, 2}, {5, 40, 2},   {1, 3, 500},
+                         {1, 64, 41}, {1, 65, 7},  {64, 33, 1},  {300, 20, 2}, {1100, 9, 1}};
 
 TEST(LinesTest, CumsumAddsInOrder) {
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
@@ -62,6 +64,28 @@ TEST(LinesTest, LargeCumsums) {
       want[at] += at / inner % length > 0 ? want[at - inner] : 0;
     }
     EXPECT_EQ(read(cumsum(Tensor::fromVector(shape, x), 1)), want) << shape;
+  }
+}
+
+// Rows of a few vectors, and those too short for one, many of them.
+TEST(LinesTest, ReductionsOfShortRows) {
+  constexpr Dim kRows = 333;
+  for (Dim length = 1; length <= 70; ++length) {
+    const std::vector<float> x = values(length * kRows);
+    std::vector<float> sums, largest, places, counts;
+    for (auto row = x.begin(); row != x.end(); row += length) {
+      const auto most = std::max_element(row, row + length);
+      sums.push_back(std::accumulate(row, row + length, 0.0f));
+      largest.push_back(*most);
+      places.push_back(static_cast<float>(most - row));
+      counts.push_back(static_cast<float>(std::count(row, row + length, *most)));
+    }
+    const Tensor rows = Tensor::fromVector({length, kRows}, x);
+    EXPECT_EQ(read(sum(rows, {0})), sums) << length;
+    EXPECT_EQ(read(amax(rows, {0})), largest) << length;
+    EXPECT_EQ(read(argmax(rows, 0)), places) << length;
+    const Tensor isLargest = rows == amax(rows, {0}, true);
+    EXPECT_EQ(read(sum(isLargest.astype(dtype::f32), {0})), counts) << length;
   }
 }
 

@@ -21,20 +21,20 @@ std::vector<int> keptAxesAbove0(const ir::Kernel& kernel) {
 
 KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
                              bool findsNan, llvm::Function* function)
-    : kernel_(kernel),
-      plan_(planKernel(kernel, target, stores, findsNan)),
-      walkedAxes_(keptAxesAbove0(kernel)),
+    : kernel_(stores == ir::Stores::Across ? axesExchanged(kernel) : kernel),
+      stores_(stores),
+      plan_(planKernel(kernel_, target, stores, findsNan)),
+      walkedAxes_(keptAxesAbove0(kernel_)),
       builder_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       math_(builder_, target.vectorBits == 512),
       memory_(math_, plan_.lanes, target.vectorBits == 512, stores),
       arguments_(loadArguments(function, findsNan)),
       begin_(function->getArg(1)),
       end_(function->getArg(2)),
-      values_(kernel, plan_, math_, memory_, lookup_ ? &*lookup_ : nullptr, arguments_),
-      linePlan_(planLines(kernel, plan_)),
-      lines_(kernel, linePlan_, math_, memory_, nullptr, arguments_),
+      values_(kernel_, plan_, math_, memory_, lookup_ ? &*lookup_ : nullptr, arguments_),
+      linePlan_(planLines(kernel_, plan_)),
+      lines_(kernel_, linePlan_, math_, memory_, nullptr, arguments_),
       ahead_(distancesAhead()),
-      stores_(stores),
       vectorBits_(target.vectorBits),
       copies_(makeTileCopies()) {}
 
@@ -50,6 +50,8 @@ KernelArguments KernelEmitter::loadArguments(llvm::Function* function, bool find
   const auto load = [&](llvm::Type* type, llvm::Value* from, size_t index) {
     return builder_.CreateLoad(type, builder_.CreateConstGEP1_64(word, from, index));
   };
+  const bool exchanged = stores_ == ir::Stores::Across;  // as axes are numbered in the arguments
+  const auto given = [&](int axis) { return exchanged && axis < 2 ? 1 - axis : axis; };
   llvm::Value* args = function->getArg(0);  // fl/kernel/Kernel.h
   llvm::Value* data = load(pointer, args, 0);
   llvm::Value* extents = load(pointer, args, 1);
@@ -59,11 +61,11 @@ KernelArguments KernelEmitter::loadArguments(llvm::Function* function, bool find
   result.scratch = load(pointer, args, 5);
   if (findsNan) result.found = load(pointer, args, 6);
   for (int axis = 0; findsNan && axis < kernel_.rank; ++axis) {
-    result.places.push_back(load(word, load(pointer, args, 7), axis));
+    result.places.push_back(load(word, load(pointer, args, 7), given(axis)));
   }
   if (kernel_.gatherCount() > 0) lookup_.emplace(math_, memory_, load(pointer, args, 4));
   for (int axis = 0; axis < kernel_.rank; ++axis) {
-    result.extents.push_back(load(word, extents, axis));
+    result.extents.push_back(load(word, extents, given(axis)));
   }
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
     const KernelOperand& operand = kernel_.operands[i];
@@ -71,11 +73,10 @@ KernelArguments KernelEmitter::loadArguments(llvm::Function* function, bool find
     const int64_t size = isIndex ? 1 : static_cast<int64_t>(getTypeSize(operand.type));
     KernelArguments::Operand loaded{load(isIndex ? word : pointer, data, i), {}};
     for (int axis = 0; axis < kernel_.rank; ++axis) {
-      llvm::Value* stride = nullptr;
-      if (operand.strides[axis] == Stride::One) {
-        stride = number(size);
-      } else if (operand.strides[axis] == Stride::Any) {
-        stride = builder_.CreateMul(load(word, strides, i * kernel_.rank + axis), number(size));
+      const Stride known = operand.strides[axis];
+      llvm::Value* stride = known == Stride::Zero ? nullptr : number(size);
+      if (known == Stride::Any) {
+        stride = builder_.CreateMul(load(word, strides, i * kernel_.rank + given(axis)), stride);
       }
       loaded.strides.push_back(stride);
     }
@@ -199,7 +200,7 @@ KernelEmitter::Runs KernelEmitter::runsAhead(const Position& now) {
 void KernelEmitter::emitNest(const Position& now, llvm::Value* end, const Runs& runs) {
   const auto lines = [&](llvm::Value* plane) {
     computeScalarsOfAllStages();
-    return emitFor(builder_, number(0), runs.lines, 1, {}, [&](llvm::Value* i, const Values&) {
+    emitEach(builder_, number(0), runs.lines, 1, [&](llvm::Value* i) {
       llvm::Value* line = builder_.CreateAdd(now.indices[0], i);
       ValueScopes::Scope scope(values_);
       values_.moveTo(1, line);
@@ -207,14 +208,13 @@ void KernelEmitter::emitNest(const Position& now, llvm::Value* end, const Runs& 
       fetchAhead();
       fetchLines(now, line, plane);
       emitMap(now.along, end);
-      return Values{};
     });
   };
   if (walkedAxes_.size() < 2) {
     lines(nullptr);
     return;
   }
-  emitFor(builder_, number(0), runs.planes, 1, {}, [&](llvm::Value* i, const Values&) {
+  emitEach(builder_, number(0), runs.planes, 1, [&](llvm::Value* i) {
     llvm::Value* plane = builder_.CreateAdd(now.indices[1], i);
     ValueScopes::Scope scope(values_);
     values_.moveTo(2, plane);
@@ -281,11 +281,8 @@ void KernelEmitter::fetchLines(const Position& now, llvm::Value* line, llvm::Val
                                             builder_.CreateExtractElement(elements, uint64_t{0}));
     llvm::Value* bytes = builder_.CreateMul(arguments_.extents[0],
                                             number(static_cast<int64_t>(getTypeSize(value.type))));
-    emitFor(builder_, number(0), smaller(bytes, number(kMostBytes)), kCacheLine, {},
-            [&](llvm::Value* byte, const Values&) {
-              fetch(builder_.CreatePtrAdd(begin, byte));
-              return Values{};
-            });
+    emitEach(builder_, number(0), smaller(bytes, number(kMostBytes)), kCacheLine,
+             [&](llvm::Value* byte) { fetch(builder_.CreatePtrAdd(begin, byte)); });
   }
 }
 
@@ -299,13 +296,12 @@ void KernelEmitter::forBlocks(llvm::Value* begin, llvm::Value* end,
     ValueScopes::Scope scope(values_);
     values_.setLanes(lanes);
     body();
-    return Values{};
   };
   const auto turns = [&](llvm::Value* from, int vectors) {
     const int64_t step = int64_t{plan_.lanes} * vectors;
     llvm::Value* last = endOfWhole(from, end, step);
-    emitFor(builder_, from, last, step, {},
-            [&](llvm::Value* i, const Values&) { return block(fullLanes(i, vectors)); });
+    emitEach(builder_, from, last, step,
+             [&](llvm::Value* i) { return block(fullLanes(i, vectors)); });
     return last;
   };
   const auto full = [&](llvm::Value* from) {
@@ -313,8 +309,8 @@ void KernelEmitter::forBlocks(llvm::Value* begin, llvm::Value* end,
     return plan_.rest ? turns(last, 1) : last;
   };
   const auto masked = [&](llvm::Value* from, llvm::Value* to) {
-    emitFor(builder_, from, to, plan_.lanes, {},
-            [&](llvm::Value* i, const Values&) { return block({maskedLanes(i, to)}); });
+    emitEach(builder_, from, to, plan_.lanes,
+             [&](llvm::Value* i) { return block({maskedLanes(i, to)}); });
   };
   if (stores_ != ir::Stores::Aligning) return masked(full(begin), end);
   // The body under masks stands once: it first leads up to where stores are aligned.
@@ -329,9 +325,8 @@ void KernelEmitter::forBlocks(llvm::Value* begin, llvm::Value* end,
 
 // The first index from `index` on whose element of the one output is aligned for streaming.
 llvm::Value* KernelEmitter::alignedIndex(llvm::Value* index) {
-  const auto output = std::find_if(
-      kernel_.operands.begin(), kernel_.operands.end(),
-      [](const KernelOperand& operand) { return operand.role == KernelOperand::Role::Output; });
+  const auto output =
+      std::ranges::find(kernel_.operands, KernelOperand::Role::Output, &KernelOperand::role);
   const int64_t size = static_cast<int64_t>(getTypeSize(output->type));
   llvm::Value* row = values_.at(static_cast<int>(output - kernel_.operands.begin()));
   llvm::Value* address = builder_.CreatePtrToInt(row, builder_.getInt64Ty());

@@ -4,9 +4,10 @@
 // odometer over the kept axes. Maps and column kernels step along axis 0 in blocks of full vectors
 // and finish each run with one masked vector at a time; maps take whole axes 1 and 2 in plain loops
 // and ask for what later runs read; column kernels sweep a tile of such blocks together, whose sums
-// lie in memory. Row kernels handle one kept element at a time and vectorise
-// along axis 0 inside. Maps that cross memory walk tiles of axes 0 and 1 (Tiles.cpp). Reductions
-// follow the trees of fl/kernel/Kernel.h exactly.
+// lie in memory. Row kernels handle one kept element at a time and vectorise along axis 0 inside,
+// or, where rows are short, treat them as columns whose sums have 16 slots each, which stand for
+// the lanes of the row tree. Maps that cross memory walk tiles of axes 0 and 1 (Tiles.cpp).
+// Reductions follow the trees of fl/kernel/Kernel.h exactly.
 // Relies on ValueScopes.h for everything inside the loops; Emitter.h makes objects of the result.
 #pragma once
 
@@ -116,7 +117,7 @@ class KernelEmitter {
 
   // Of a reduction, for each element of a tile of columns.
   struct TileSums {
-    ElementRow parts;
+    ElementRow parts;  // of the first slot
     ElementRow totals;
   };
   // How many columns are swept together: long pieces of memory, or, where a later sweep reads them
@@ -126,6 +127,9 @@ class KernelEmitter {
   void emitColumns(llvm::Value* begin, llvm::Value* end);
   // Gives the sums of a tile memory, which is addressed by the index of axis 0.
   void placeSums(llvm::Value* tileBegin);
+  // Of sums' parts, those of a slot.
+  ElementRow slotOf(ElementRow parts, llvm::Value* slot);
+  llvm::Value* foldSlots(const Reduce& reduce, const ElementRow& row, Lanes lanes);
   // Makes the totals known, for the current lanes, that the stage needs of earlier sweeps.
   void setTotals(int stage);
   void sweepColumns(int stage, llvm::Value* begin, llvm::Value* end);
@@ -152,7 +156,8 @@ class KernelEmitter {
   std::vector<Lanes> fullLanes(llvm::Value* index, int vectors);
   Lanes maskedLanes(llvm::Value* index, llvm::Value* end);
 
-  const ir::Kernel& kernel_;
+  const ir::Kernel kernel_;  // of the code: with rows as columns, if `stores_` is Across
+  const ir::Stores stores_;
   const KernelPlan plan_;
   std::vector<int> walkedAxes_;  // kept axes but axis 0, which is walked in runs
   llvm::IRBuilder<> builder_;
@@ -166,7 +171,6 @@ class KernelEmitter {
   const KernelPlan linePlan_;
   ValueScopes lines_;  // where gathers of lines begin
   const std::vector<llvm::Value*> ahead_;
-  const ir::Stores stores_;
   const int vectorBits_;
   const std::vector<TileCopy> copies_;  // of tiled maps
   std::vector<TileSums> sums_;          // of column kernels, by reduction

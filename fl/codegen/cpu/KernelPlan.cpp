@@ -221,7 +221,8 @@ void planColumns(const Kernel& kernel, KernelPlan* plan) {
   }
   plan->columnsStay = std::ranges::count_if(kernel.stages, &KernelStage::sweep) > 1;
   plan->columnTile = kPageBytes / widest;
-  while (plan->columnTile * kernel.reductionCount() * kBytesEach > kSumBytes) plan->columnTile /= 2;
+  const int64_t bytes = kernel.reductionCount() * kBytesEach * plan->slots;
+  while (plan->columnTile * bytes > kSumBytes) plan->columnTile /= 2;
   plan->columnTile = std::max<int64_t>(plan->columnTile, plan->lanes * plan->unroll);
 }
 
@@ -269,7 +270,8 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
   plan.tiled = crossesMemory(kernel);
   if (plan.tiled) planTiles(kernel, &plan);
   if (isPlain) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
-  plan.unroll = chooseUnroll(kernel, plan, target.vectorBits);
+  plan.slots = stores == ir::Stores::Across ? ir::kLanes : 1;
+  plan.unroll = plan.slots > 1 ? 1 : chooseUnroll(kernel, plan, target.vectorBits);
   if (kernel.columns()) planColumns(kernel, &plan);
   for (int stage = 0; stage < static_cast<int>(kernel.stages.size()); ++stage) {
     plan.everySecond.push_back(!findsNan && takesEverySecond(kernel, plan, stage));

@@ -48,6 +48,9 @@ struct KernelPlan {
   // and whether several sweeps read them.
   int64_t columnTile = 0;
   bool columnsStay = false;
+  // Parts of a sum that a column kernel adds up, one after the other of the elements to each: 1, or
+  // the lanes of the row tree.
+  int slots = 1;
   // A map that walks along memory and takes as many whole runs of axis 0, and of axis 1, at a time
   // as it can: they may be short.
   bool nested = false;
@@ -66,7 +69,8 @@ struct KernelPlan {
   bool isVector(int value) const { return varies[value] & 1; }
 };
 
-// `findsNan`: the code notes at which elements.
+// `findsNan`: the code notes at which elements. If `stores` is Across, `kernel` has its rows as
+// columns.
 KernelPlan planKernel(const ir::Kernel& kernel, const ir::Target& target, ir::Stores stores,
                       bool findsNan = false);
 // The plan of computing no more than where `plan`'s gathers of lines begin, as its one stage.

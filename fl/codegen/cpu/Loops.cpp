@@ -49,6 +49,14 @@ Values emitFor(llvm::IRBuilder<>& builder, llvm::Value* begin, llvm::Value* end,
   return result;
 }
 
+void emitEach(llvm::IRBuilder<>& builder, llvm::Value* begin, llvm::Value* end, int64_t step,
+              llvm::function_ref<void(llvm::Value* i)> body) {
+  emitFor(builder, begin, end, step, {}, [&](llvm::Value* i, const Values&) {
+    body(i);
+    return Values{};
+  });
+}
+
 llvm::Value* emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
                         llvm::function_ref<llvm::Value*()> then,
                         llvm::function_ref<llvm::Value*()> otherwise) {

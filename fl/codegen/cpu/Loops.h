@@ -21,6 +21,10 @@ Values emitFor(llvm::IRBuilder<>& builder, llvm::Value* begin, llvm::Value* end,
                const Values& carried,
                llvm::function_ref<Values(llvm::Value* i, const Values&)> body);
 
+// The same without carried values.
+void emitEach(llvm::IRBuilder<>& builder, llvm::Value* begin, llvm::Value* end, int64_t step,
+              llvm::function_ref<void(llvm::Value* i)> body);
+
 // condition ? then() : otherwise(); only one of them runs.
 llvm::Value* emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
                         llvm::function_ref<llvm::Value*()> then,

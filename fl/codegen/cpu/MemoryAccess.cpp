@@ -49,14 +49,15 @@ void MemoryAccess::storeOne(LlvmValue value, llvm::Value* address) {
   builder_.CreateAlignedStore(math_.bytes(value).value, address, alignOf(value.type));
 }
 
-void MemoryAccess::fetchAhead(llvm::Value* address, bool toWrite) {
+llvm::Value* MemoryAccess::fetchAhead(llvm::Value* address, bool toWrite) {
+  if (!fetches_) return address;
   constexpr int64_t kAhead = 1024;
   constexpr int32_t kEveryCache = 3, kData = 1;
-  if (!fetches_) return;
   builder_.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},
       {builder_.CreatePtrAdd(address, builder_.getInt64(kAhead)), builder_.getInt32(toWrite),
        builder_.getInt32(kEveryCache), builder_.getInt32(kData)});
+  return address;
 }
 
 void MemoryAccess::forEachActive(
@@ -64,18 +65,16 @@ void MemoryAccess::forEachActive(
     llvm::function_ref<void(llvm::Value* element, llvm::Value* place)> body) {
   llvm::Value* count =
       builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, lanes.rest, builder_.getInt64(lanes_));
-  emitFor(builder_, builder_.getInt64(0), count, 1, {}, [&](llvm::Value* i, const Values&) {
+  emitEach(builder_, builder_.getInt64(0), count, 1, [&](llvm::Value* i) {
     llvm::Value* place = builder_.CreateGEP(math_.elementType(row.type), buffer_, i);
     body(address(row, builder_.CreateAdd(lanes.index, i)), place);
-    return Values{};
   });
 }
 
 LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
   llvm::VectorType* type = vectorType(row.type);
   if (lanes.mask == nullptr && row.stride == nullptr) {
-    llvm::Value* from = address(row, lanes.index);
-    fetchAhead(from, false);
+    llvm::Value* from = fetchAhead(address(row, lanes.index), false);
     return {builder_.CreateAlignedLoad(type, from, alignOf(row.type)), row.type};
   }
   if (lanes.mask == nullptr) return loadStrided(row, lanes);
@@ -98,8 +97,7 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
 
 LlvmValue MemoryAccess::loadPair(const ElementRow& row, const Lanes& lanes) {
   auto* type = llvm::FixedVectorType::get(math_.elementType(row.type), 2 * lanes_);
-  llvm::Value* from = address(row, lanes.index);
-  fetchAhead(from, false);
+  llvm::Value* from = fetchAhead(address(row, lanes.index), false);
   return {builder_.CreateAlignedLoad(type, from, alignOf(row.type)), row.type};
 }
 
@@ -164,8 +162,7 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
 
 void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
   if (!streams_) {
-    fetchAhead(address, true);
-    builder_.CreateAlignedStore(value.value, address, alignOf(value.type));
+    builder_.CreateAlignedStore(value.value, fetchAhead(address, true), alignOf(value.type));
     return;
   }
   const uint64_t bytes = std::min<uint64_t>(64, lanes_ * getTypeSize(value.type));

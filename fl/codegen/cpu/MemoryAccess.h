@@ -57,9 +57,9 @@ class MemoryAccess {
   llvm::Value* address(const ElementRow& row, llvm::Value* index);
   // Of a vector under a stride.
   llvm::Value* addresses(const ElementRow& row, llvm::Value* index);
-  // Code for more than the caches hold asks for the line some vectors behind this address: where
-  // much is computed in between, processors see too few loads ahead to keep memory busy.
-  void fetchAhead(llvm::Value* address, bool toWrite);
+  // The address; code for more than the caches hold asks for a line some vectors behind it, as
+  // processors see too few loads ahead where much is computed in between.
+  llvm::Value* fetchAhead(llvm::Value* address, bool toWrite);
   LlvmValue loadStrided(const ElementRow& row, const Lanes& lanes);
   void storeContiguous(LlvmValue value, llvm::Value* address);
   bool hasMaskedAccess(dtype type) const { return masksBytes_ || getTypeSize(type) >= 4; }

@@ -142,9 +142,8 @@ Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* e
 }
 
 void KernelEmitter::fetchNextRow(int stage, llvm::Value* index) {
-  const auto isSweep = [](const ir::KernelStage& other) { return other.sweep; };
-  const auto first = kernel_.stages.begin();
-  if (walkedAxes_.empty() || !turningAxes().empty() || std::none_of(first, first + stage, isSweep))
+  const auto first = std::ranges::find(kernel_.stages, true, &ir::KernelStage::sweep);
+  if (walkedAxes_.empty() || !turningAxes().empty() || first - kernel_.stages.begin() >= stage)
     return;
   // Longer rows would not stay in the cache until they are read.
   constexpr int64_t kMostBytes = 1 << 16;
@@ -237,17 +236,17 @@ llvm::Value* KernelEmitter::columnTile() {
 void KernelEmitter::placeSums(llvm::Value* tileBegin) {
   llvm::BasicBlock& entry = builder_.GetInsertBlock()->getParent()->getEntryBlock();
   llvm::IRBuilder<> atEntry(&entry, entry.begin());
-  const auto row = [&](dtype type) -> ElementRow {
+  const auto row = [&](dtype type, int slots) -> ElementRow {
     const auto size = static_cast<int64_t>(getTypeSize(type));
-    auto* memory =
-        atEntry.CreateAlloca(llvm::ArrayType::get(builder_.getInt8Ty(), plan_.columnTile * size));
+    const int64_t bytes = slots * plan_.columnTile * size;
+    auto* memory = atEntry.CreateAlloca(llvm::ArrayType::get(builder_.getInt8Ty(), bytes));
     memory->setAlignment(llvm::Align(64));
     return {builder_.CreatePtrAdd(memory, builder_.CreateMul(tileBegin, number(-size))), nullptr,
             type};
   };
   for (const ir::KernelStage& stage : kernel_.stages) {
     for (const Reduce& reduce : stage.reduces) {
-      sums_.push_back({row(typeOf(reduce)), row(totalTypeOf(reduce))});
+      sums_.push_back({row(typeOf(reduce), plan_.slots), row(totalTypeOf(reduce), 1)});
     }
   }
 }
@@ -286,41 +285,60 @@ void KernelEmitter::setTotals(int stage) {
 
 void KernelEmitter::sweepColumns(int stage, llvm::Value* begin, llvm::Value* end) {
   const auto each = [&](llvm::function_ref<void(const Reduce&, const TileSums&, Lanes)> body) {
-    emitFor(builder_, begin, end, plan_.lanes, {}, [&](llvm::Value* i, const Values&) {
+    emitEach(builder_, begin, end, plan_.lanes, [&](llvm::Value* i) {
       for (const Reduce& reduce : reduces(stage)) body(reduce, sums_[reduce.index], {i});
-      return Values{};
     });
   };
-  const auto clear = [&](ElementRow TileSums::* row) {
+  const auto clear = [&](ElementRow TileSums::* row, int slots) {
     each([&](const Reduce& reduce, const TileSums& sums, Lanes lanes) {
-      memory_.keep(initial(reduce.op, (sums.*row).type, true), sums.*row, lanes);
+      const LlvmValue cleared = initial(reduce.op, (sums.*row).type, true);
+      for (int i = 0; i < slots; ++i) memory_.keep(cleared, slotOf(sums.*row, number(i)), lanes);
     });
   };
-  clear(&TileSums::totals);
+  clear(&TileSums::totals, 1);
+  const int64_t together = plan_.slots > 1 ? 1 : kRowsTogether;  // indices with the same slot
   sweepParts(ir::kColumnChunk, {}, [&](const SweepPart& part, const Values&) {
-    clear(&TileSums::parts);
+    clear(&TileSums::parts, plan_.slots);
     sweepTurns(stage, part, {}, [&](const Values&) {
-      const auto group = [&](llvm::Value* first, const Values&) {
-        llvm::Value* last = smaller(builder_.CreateAdd(first, number(kRowsTogether)), part.end);
+      emitEach(builder_, part.begin, part.end, together, [&](llvm::Value* first) {
+        llvm::Value* last = smaller(builder_.CreateAdd(first, number(together)), part.end);
         forBlocks(begin, end, [&] { sweepBlock(stage, first, last); });
-        return Values{};
-      };
-      return emitFor(builder_, part.begin, part.end, kRowsTogether, {}, group);
+      });
+      return Values{};
     });
     each([&](const Reduce& reduce, const TileSums& sums, Lanes lanes) {
       llvm::Value* total = memory_.load(sums.totals, lanes).value;
-      total = addToTotal(reduce, total, memory_.load(sums.parts, lanes).value);
+      total = addToTotal(reduce, total, foldSlots(reduce, sums.parts, lanes));
       memory_.keep({total, sums.totals.type}, sums.totals, lanes);
     });
     return Values{};
   });
 }
 
+ElementRow KernelEmitter::slotOf(ElementRow parts, llvm::Value* slot) {
+  const int64_t bytes = plan_.columnTile * static_cast<int64_t>(getTypeSize(parts.type));
+  parts.begin = builder_.CreatePtrAdd(parts.begin, builder_.CreateMul(slot, number(bytes)));
+  return parts;
+}
+
+// The same tree as foldLanes() has for rows that fill no whole vectors.
+llvm::Value* KernelEmitter::foldSlots(const Reduce& reduce, const ElementRow& row, Lanes lanes) {
+  std::vector<LlvmValue> sum;
+  for (int i = 0; i < plan_.slots; ++i) sum.push_back(memory_.load(slotOf(row, number(i)), lanes));
+  for (int width = plan_.slots / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) sum[i] = math_.combine(reduce.op, sum[i], sum[i + width]);
+  }
+  return sum[0].value;
+}
+
 void KernelEmitter::sweepBlock(int stage, llvm::Value* first, llvm::Value* last) {
   setTotals(stage);
   values_.compute(stage);
   const std::vector<Lanes> lanes = values_.lanes();
-  const auto row = [&](size_t i) { return sums_[reduces(stage)[i / lanes.size()].index].parts; };
+  llvm::Value* slot = plan_.slots > 1 ? builder_.CreateAnd(first, plan_.slots - 1) : number(0);
+  const auto row = [&](size_t i) {
+    return slotOf(sums_[reduces(stage)[i / lanes.size()].index].parts, slot);
+  };
   Values sums;
   for (size_t i = 0; i < reduces(stage).size() * lanes.size(); ++i) {
     sums.push_back(memory_.load(row(i), {lanes[i % lanes.size()].index}).value);

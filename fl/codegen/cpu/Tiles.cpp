@@ -59,24 +59,23 @@ int64_t KernelEmitter::pitch(const TileCopy& copy) const {
 void KernelEmitter::emitTiles(llvm::Value* begin, llvm::Value* end, llvm::Value* first,
                               llvm::Value* runs) {
   computeScalarsOfAllStages();
-  emitFor(builder_, begin, end, plan_.tileLength, {}, [&](llvm::Value* from, const Values&) {
+  emitEach(builder_, begin, end, plan_.tileLength, [&](llvm::Value* from) {
     llvm::Value* limit = builder_.CreateAdd(from, number(plan_.tileLength));
     emitTile(from, smaller(limit, end), first, runs);
-    return Values{};
   });
 }
 
 void KernelEmitter::emitTile(llvm::Value* begin, llvm::Value* end, llvm::Value* first,
                              llvm::Value* runs) {
   for (const TileCopy& copy : copies_) copyRows(copy, begin, end, first, runs);
-  emitFor(builder_, number(0), runs, kLanes, {}, [&](llvm::Value* part, const Values&) {
+  emitEach(builder_, number(0), runs, kLanes, [&](llvm::Value* part) {
     llvm::Value* length = builder_.CreateSub(end, begin);
     for (const TileCopy& copy : copies_) {
       transposeRows(copy, length, part);
       fetchRows(copy, end, first, part);
     }
     llvm::Value* count = smaller(builder_.CreateSub(runs, part), number(kLanes));
-    return emitFor(builder_, number(0), count, 1, {}, [&](llvm::Value* run, const Values&) {
+    emitEach(builder_, number(0), count, 1, [&](llvm::Value* run) {
       ValueScopes::Scope scope(values_);
       values_.moveTo(1, builder_.CreateAdd(first, builder_.CreateAdd(part, run)));
       for (const TileCopy& copy : copies_) {
@@ -87,7 +86,6 @@ void KernelEmitter::emitTile(llvm::Value* begin, llvm::Value* end, llvm::Value* 
       }
       computeScalarsOfAllStages();
       emitMap(begin, end);
-      return Values{};
     });
   });
 }
@@ -96,7 +94,7 @@ void KernelEmitter::copyRows(const TileCopy& copy, llvm::Value* begin, llvm::Val
                              llvm::Value* first, llvm::Value* runs) {
   llvm::Type* element = math_.elementType(copy.type);
   llvm::Value* stride = arguments_.operands[copy.operand].strides[0];
-  emitFor(builder_, begin, end, 1, {}, [&](llvm::Value* i, const Values&) {
+  emitEach(builder_, begin, end, 1, [&](llvm::Value* i) {
     llvm::Value* from =
         builder_.CreatePtrAdd(values_.at(copy.operand), builder_.CreateMul(i, stride));
     llvm::Value* offset = builder_.CreateMul(builder_.CreateSub(i, begin), number(pitch(copy)));
@@ -106,13 +104,11 @@ void KernelEmitter::copyRows(const TileCopy& copy, llvm::Value* begin, llvm::Val
       llvm::Value* moved = memory_.load(in, lanes).value;
       builder_.CreateAlignedStore(moved, builder_.CreateGEP(element, to, lanes.index),
                                   llvm::Align(sizeOf(copy.type)));
-      return Values{};
     };
     llvm::Value* whole = endOfWhole(number(0), runs, kLanes);
-    emitFor(builder_, number(0), whole, kLanes, {},
-            [&](llvm::Value* run, const Values&) { return move({run}); });
-    return emitFor(builder_, whole, runs, kLanes, {},
-                   [&](llvm::Value* run, const Values&) { return move(maskedLanes(run, runs)); });
+    emitEach(builder_, number(0), whole, kLanes, [&](llvm::Value* run) { return move({run}); });
+    emitEach(builder_, whole, runs, kLanes,
+             [&](llvm::Value* run) { return move(maskedLanes(run, runs)); });
   });
 }
 
@@ -125,16 +121,14 @@ void KernelEmitter::fetchRows(const TileCopy& copy, llvm::Value* begin, llvm::Va
   llvm::Value* done = builder_.CreateMul(builder_.CreateUDiv(part, number(kLanes)), number(count));
   llvm::Value* from = builder_.CreateAdd(begin, done);
   llvm::Value* stride = arguments_.operands[copy.operand].strides[0];
-  emitFor(builder_, from, builder_.CreateAdd(from, number(count)), 1, {},
-          [&](llvm::Value* i, const Values&) {
-            llvm::Value* row =
-                builder_.CreatePtrAdd(values_.at(copy.operand), builder_.CreateMul(i, stride));
-            row = builder_.CreateGEP(math_.elementType(copy.type), row, first);
-            for (int64_t byte = 0; byte < plan_.tileRuns * sizeOf(copy.type); byte += kLine) {
-              fetch(builder_.CreatePtrAdd(row, number(byte)));
-            }
-            return Values{};
-          });
+  emitEach(builder_, from, builder_.CreateAdd(from, number(count)), 1, [&](llvm::Value* i) {
+    llvm::Value* row =
+        builder_.CreatePtrAdd(values_.at(copy.operand), builder_.CreateMul(i, stride));
+    row = builder_.CreateGEP(math_.elementType(copy.type), row, first);
+    for (int64_t byte = 0; byte < plan_.tileRuns * sizeOf(copy.type); byte += kLine) {
+      fetch(builder_.CreatePtrAdd(row, number(byte)));
+    }
+  });
 }
 
 void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* length, llvm::Value* run) {
@@ -160,11 +154,10 @@ void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* length, llv
       llvm::Value* address = builder_.CreatePtrAdd(to, number(i * plan_.tileLength * size));
       builder_.CreateAlignedStore(rows[i], address, llvm::Align(size));
     }
-    return Values{};
   };
-  emitFor(builder_, number(0), number(kLanes), side, {}, [&](llvm::Value* column, const Values&) {
-    return emitFor(builder_, number(0), length, side, {},
-                   [&](llvm::Value* row, const Values&) { return square(row, column); });
+  emitEach(builder_, number(0), number(kLanes), side, [&](llvm::Value* column) {
+    emitEach(builder_, number(0), length, side,
+             [&](llvm::Value* row) { return square(row, column); });
   });
 }
 

@@ -294,7 +294,8 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   const CpuKernel* cachedKernel(const ir::Kernel& kernel, ir::Stores stores, KernelCache* cache) {
-    constexpr const char* kNames[] = {"k", "streaming", "aligning", "keeping", "fetching"};
+    constexpr const char* kNames[] = {"k",       "streaming", "aligning",
+                                      "keeping", "fetching",  "across"};
     const std::string name =
         std::string(kNames[static_cast<int>(stores)]) + (findsNan_ ? "_nan" : "");
     DeviceKernelPtr& cached = (*cache)[printKernel(kernel, name)];

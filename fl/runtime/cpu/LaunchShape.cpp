@@ -44,10 +44,21 @@ bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
 // Bytes of a run of axis 0 that does not mind the parts of cache lines at its ends.
 constexpr size_t kLongRun = 2048;
 
+// Elements of a row, at most 2 * kLanes - 1, up to which every kernel gains by taking rows side by
+// side, although their elements are loaded one by one.
+constexpr int64_t kShortRow = 10;
+
 // Several sweeps over rows that are short enough to be kept.
 bool keepsRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
   return kernel.reduced == 1 && step.extents[0] <= ir::kMaxKeptRow &&
          std::ranges::count_if(kernel.stages, &ir::KernelStage::sweep) > 1;
+}
+
+// Rows that fill no vector, and enough of them beside one another. Of bad indices the first in the
+// order of rows is reported, which is not the order side by side.
+bool hasShortRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
+  return kernel.reduced == 1 && kernel.rank > 1 && kernel.gatherCount() == 0 &&
+         step.extents[0] <= kShortRow && step.extents[1] >= ir::kLanes;
 }
 
 // A function that takes longer than memory; those of f32 that do are the less exact ones. What is
@@ -94,6 +105,7 @@ int64_t turnsOf(const ir::Kernel& kernel, const ir::LaunchStep& step, int64_t do
 
 ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step) {
   const ir::Kernel& kernel = schedule.kernels[step.kernel];
+  if (hasShortRows(kernel, step)) return ir::Stores::Across;
   const bool keeps = keepsRows(kernel, step), crosses = crossesMemory(kernel);
   const bool isLarge = stepBytes(schedule, step) >= (crosses ? kStreamCrossingFrom : kStreamFrom);
   const ir::Stores cached = keeps                 ? ir::Stores::Keeping

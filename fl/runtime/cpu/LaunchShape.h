@@ -24,7 +24,7 @@ int64_t turnsOf(const ir::Kernel& kernel, const ir::LaunchStep& step, int64_t do
 inline constexpr int64_t kTurnElements = 1 << 16;
 
 // How a step's results are best written: around the caches by large maps, and kernels that keep
-// rows, that write along memory.
+// rows, that write along memory; by rows shorter than a vector, many of them side by side.
 ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step);
 // Where streamed stores may begin, in elements.
 inline constexpr Dim kStreamAlignment = 64;
