@@ -227,12 +227,71 @@ double residentOfGrowing(const char* backend) {
   return static_cast<double>(residentBytes() - before) / static_cast<double>(last.bytes());
 }
 
-Json measureGrowth() {
-  Json result = row("tensors that grow", "resident / live", residentOfGrowing("lazy"));
-  result["eager"] = residentOfGrowing("eager");
-  std::cout << absl::StrFormat("tensors that grow: resident / live %.3f, eager %.3f\n",
-                               result["ours"].get<double>(), result["eager"].get<double>());
+Tensor computedFull(double elements) {
+  Tensor result = full({static_cast<Dim>(elements)}, 1.0);
+  result.value()->data();
   return result;
+}
+
+// Beyond `before`, for each byte of tensors that have so many elements together.
+double residentSince(size_t before, double elements) {
+  return static_cast<double>(residentBytes() - before) / (elements * sizeof(float));
+}
+
+// A window of 400 tensors below a megabyte that grow.
+double residentOfGrowingSmall(const char* backend) {
+  const BackendScope scope(backend);
+  memory().release();
+  const size_t before = residentBytes();
+  std::vector<Tensor> window(400);
+  size_t i = 0;
+  for (double elements = 500; elements < 250e3; elements *= 1.002) {
+    window[i++ % window.size()] = computedFull(elements);
+  }
+  double live = 0;
+  for (const Tensor& each : window) live += static_cast<double>(each.elements());
+  return residentSince(before, live);
+}
+
+// Each fifth of 60,000 tensors of 8 kB.
+double residentOfScattered(const char* backend) {
+  const BackendScope scope(backend);
+  memory().release();
+  const size_t before = residentBytes();
+  std::vector<Tensor> all, kept;
+  for (int i = 0; i < 60'000; ++i) {
+    all.push_back(computedFull(2000));
+    if (i % 5 == 0) kept.push_back(all.back());
+  }
+  all.clear();
+  return residentSince(before, 2000.0 * static_cast<double>(kept.size()));
+}
+
+// Temporaries of 200 MB, then a tensor of 80 MB that takes a piece of their memory, after which
+// nothing as large follows.
+double residentOfFragment(const char* backend) {
+  const BackendScope scope(backend);
+  memory().release();
+  const size_t before = residentBytes();
+  for (int i = 0; i < 4; ++i) computedFull(50e6);
+  const Tensor kept = computedFull(20e6);
+  for (int i = 0; i < 2000; ++i) computedFull(1000);
+  return residentSince(before, 20e6);
+}
+
+void measureGrowth(std::vector<Json>* rows) {
+  const std::vector<std::pair<const char*, double (*)(const char*)>> cases = {
+      {"tensors that grow", residentOfGrowing},
+      {"small tensors that grow", residentOfGrowingSmall},
+      {"each fifth of many small tensors", residentOfScattered},
+      {"a piece of a large block", residentOfFragment}};
+  for (const auto& [name, residentOf] : cases) {
+    Json result = row(name, "resident / live", residentOf("lazy"));
+    result["eager"] = residentOf("eager");
+    std::cout << absl::StrFormat("%s: resident / live %.3f, eager %.3f\n", name,
+                                 result["ours"].get<double>(), result["eager"].get<double>());
+    rows->push_back(std::move(result));
+  }
 }
 
 // Of a step of Adam on 32 MB of parameters: the most alive, for each byte of parameters, gradients
@@ -315,7 +374,7 @@ int runAll() {
     }
   }
   if (absl::GetFlag(FLAGS_growth)) {
-    rows.push_back(measureGrowth());
+    measureGrowth(&rows);
   }
   if (absl::GetFlag(FLAGS_alone)) {
     rows.push_back(measureOptimizer());

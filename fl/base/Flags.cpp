@@ -1,9 +1,13 @@
 #include "fl/base/Flags.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <stdexcept>
+
+#include "fl/base/Log.h"
 
 namespace fl {
 namespace {
@@ -26,7 +30,26 @@ std::string fromEnvironment(const char* env, const char* initial) {
   return value ? value : initial;
 }
 
+// FL_TEST_ are those of tests.
+bool isUnknown(const std::string& name) {
+#define FL_FLAG(member, env, initial, values, doc) \
+  if (name == env) return false;
+#include "fl/base/Flags.def"
+#undef FL_FLAG
+  return name.starts_with("FL_") && !name.starts_with("FL_TEST_");
+}
+
+// A variable that nobody reads is a mistake of whoever set it.
+void warnOfUnknown() {
+  for (char** each = environ; each && *each; ++each) {
+    const std::string entry = *each;
+    const std::string name = entry.substr(0, entry.find('='));
+    if (isUnknown(name)) logWarning(name + " is no setting of fl, and changes nothing");
+  }
+}
+
 Flags readFlags() {
+  warnOfUnknown();
   Flags result;
 #define FL_FLAG(member, env, initial, values, doc) result.member = fromEnvironment(env, initial);
 #include "fl/base/Flags.def"

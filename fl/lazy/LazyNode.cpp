@@ -1,7 +1,7 @@
 #include "fl/lazy/LazyNode.h"
 
 #include <mutex>
-#include <vector>
+#include <utility>
 
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
@@ -51,30 +51,29 @@ MemoryBlockPtr LazyNode::data() {
   return ready;
 }
 
-namespace {
-
-// Lets go of nodes one at a time: the destructor of each adds its operands to the list.
-void release(LazyOperands operands) {
-  thread_local std::vector<LazyNodePtr>* draining = nullptr;
-  if (draining) {
-    for (LazyNodePtr& node : operands) {
-      draining->push_back(std::move(node));
+// Lets go of nodes one at a time: the destructor of each leaves its operands to the first call.
+// They are chained through themselves, as a destructor that asks for memory ends the program where
+// there is none. (Of a node that two threads let go of at once, the last may destroy it in here.)
+void LazyNode::release(LazyOperands operands) noexcept {
+  thread_local LazyNodePtr* chain = nullptr;
+  LazyNodePtr mine;
+  const bool isFirst = chain == nullptr;
+  if (isFirst) chain = &mine;
+  for (LazyNodePtr& node : operands) {
+    if (isHeldBy(1, node)) {
+      node->nextReleased_ = std::exchange(*chain, nullptr);
+      *chain = std::move(node);
+    } else {
+      node.reset();
     }
-    return;
   }
-  // The list has memory only if a node goes with this.
-  std::vector<LazyNodePtr> nodes;
-  draining = &nodes;
-  operands.clear();
-  while (!nodes.empty()) {
-    LazyNodePtr last = std::move(nodes.back());
-    nodes.pop_back();
-    last.reset();
+  if (!isFirst) return;
+  while (mine) {
+    LazyNodePtr last = std::exchange(mine, nullptr);
+    mine = std::move(last->nextReleased_);
   }
-  draining = nullptr;
+  chain = nullptr;
 }
-
-}  // namespace
 
 LazyNode::~LazyNode() {
   if (list_.load(std::memory_order_acquire)) {
@@ -90,14 +89,15 @@ LazyNode::~LazyNode() {
 }
 
 void LazyNode::takeBack() {
+  ir::Attrs changed(shape().get());  // what asks for memory comes before what changes
   LazyOperands others(operands.begin() + 1, operands.end());
   operands.resize(1);
   op = ir::Op::Reshape;
-  attrs = ir::Attrs(shape().get());
+  attrs = std::move(changed);
   release(std::move(others));
 }
 
-void LazyNode::realize(MemoryBlockPtr result) {
+void LazyNode::realize(MemoryBlockPtr result) noexcept {
   buffer = std::move(result);
   release(std::move(operands));
   operands.clear();

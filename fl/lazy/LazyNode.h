@@ -57,7 +57,7 @@ class LazyNode final : public LazyTensor {
     return list_.load(std::memory_order_acquire) == nullptr ? buffer : nullptr;
   }
   // Sets the result and lets go of the operands.
-  void realize(MemoryBlockPtr result);
+  void realize(MemoryBlockPtr result) noexcept;
   // Makes a pending Update the value that it was to change.
   void takeBack();
 
@@ -81,12 +81,15 @@ class LazyNode final : public LazyTensor {
 
  private:
   friend class PendingList;
+  static void release(LazyOperands operands) noexcept;
+
   Engine& engine_;
   const std::optional<Number> number_;
   // Whoever finds null finds all that realize() wrote, too.
   std::atomic<PendingList*> list_ = nullptr;
   LazyNode* previous_ = nullptr;
   LazyNode* next_ = nullptr;
+  LazyNodePtr nextReleased_;
 };
 
 }  // namespace fl::lazy

@@ -20,8 +20,17 @@ void setIfUnset(Function* function, Function value) {
 
 }  // namespace
 
+AdaptedMemoryManager::Turn::Turn(std::atomic<bool>& isTaken) : isTaken_(isTaken) {
+  while (isTaken_.exchange(true)) isTaken_.wait(true);
+}
+
+AdaptedMemoryManager::Turn::~Turn() {
+  isTaken_ = false;
+  isTaken_.notify_all();
+}
+
 AdaptedMemoryManager::AdaptedMemoryManager(std::shared_ptr<MemoryManagerAdapter> adapter)
-    : adapter_(std::move(adapter)) {
+    : adapter_(std::move(adapter)), turn_(adapter_->isServing_) {
   adapter_->log("initialize");
   adapter_->initialize();
 }
@@ -61,6 +70,12 @@ void setDeviceFunctions(const std::shared_ptr<MemoryManagerAdapter>& adapter) {
   MemoryManagerDeviceInterface& functions = *adapter->deviceInterface;
   setIfUnset<GetActiveDeviceIdFn>(&functions.getActiveDeviceId, [] { return 0; });
   setIfUnset<GetMaxMemorySizeFn>(&functions.getMaxMemorySize, [](int) { return systemMemory(); });
+  if (!functions.nativeAlloc) {
+    setIfUnset<NativeDiscardFn>(&functions.nativeDiscard, [log](void* block, size_t bytes) {
+      log("nativeDiscard", address(block), bytes);
+      systemDiscard(block, bytes);
+    });
+  }
   setIfUnset<NativeAllocFn>(&functions.nativeAlloc, [log](size_t bytes) {
     void* block = systemAllocate(bytes);
     if (block == nullptr) throw OutOfMemory();

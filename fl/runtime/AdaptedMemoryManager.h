@@ -1,6 +1,7 @@
 // A MemoryManagerAdapter as the engine asks for memory.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <stdexcept>
 
@@ -8,7 +9,8 @@
 
 namespace fl::runtime {
 
-// Logs what it asks for. The adapter is initialized here, and shut down with it.
+// Logs what it asks for. The adapter is initialized here, and shut down with it; another one of the
+// same adapter waits for that.
 class AdaptedMemoryManager final : public MemoryManager {
  public:
   explicit AdaptedMemoryManager(std::shared_ptr<MemoryManagerAdapter> adapter);
@@ -21,7 +23,18 @@ class AdaptedMemoryManager final : public MemoryManager {
   MemoryManagerAdapter* adapter() const override { return adapter_.get(); }
 
  private:
+  // Ends after the adapter was shut down.
+  class Turn {
+   public:
+    explicit Turn(std::atomic<bool>& isTaken);
+    ~Turn();
+
+   private:
+    std::atomic<bool>& isTaken_;
+  };
+
   const std::shared_ptr<MemoryManagerAdapter> adapter_;
+  const Turn turn_;
 };
 
 // Sets the functions of host memory that the adapter's device interface lacks.

@@ -54,6 +54,7 @@ Block& BlockCache::take(size_t bytes) {
 void BlockCache::giveBack(Block& freed) {
   poison(freed.pointer, freed.bytes);
   stats_.liveBytes -= freed.bytes;
+  freed.kept = freed.bytes;
   Block* block = &freed;
   if (block->after && !block->after->isLocked()) {
     unkeep(*block->after);
@@ -64,7 +65,7 @@ void BlockCache::giveBack(Block& freed) {
     block = &merge(*block->before, *block);
   }
   keep(*block);
-  limit_.freed(stats_.cachedBytes);
+  limit_.freed(stats_.liveBytes, stats_.cachedBytes);
   if (block->bytes > recyclingLimit && !block->isPiece()) giveToSystem(*block);
   if (stats_.cachedBytes > CacheLimit::kFloor) trim(limit_.mostCached(stats_.liveBytes));
 }
@@ -87,8 +88,10 @@ Block* BlockCache::takeLarge(size_t bytes) {
   Block* block = *found;
   const bool splits = isWorthSplitting(block->bytes, bytes);
   if (splits && block->bytes > splitLimit) return nullptr;
+  std::unique_ptr<Block> rest = splits ? makeBlock(kLarge) : nullptr;
   unkeep(*block);
-  if (splits) split(*block, bytes);
+  if (block->kept < bytes) limit_.took(bytes - block->kept);
+  if (splits) split(*block, bytes, std::move(rest));
   return block;
 }
 
@@ -98,23 +101,32 @@ Block& BlockCache::takeFromSystem(size_t bytes, uint16_t sizeClass) {
                       static_cast<double>(functions_->getMaxMemorySize(device_));
   const bool isShort = static_cast<double>(held + bytes) > most;
   trim(isShort ? 0 : limit_.mostCached(stats_.liveBytes + bytes));
+  std::unique_ptr<Block> made = makeBlock(sizeClass);
   auto* pointer = static_cast<char*>(functions_->nativeAlloc(bytes));
   if (pointer == nullptr) throw OutOfMemory();
   limit_.took(bytes);
   poison(pointer, bytes);
-  return add(pointer, bytes, sizeClass);
+  return add(std::move(made), pointer, bytes);
 }
 
-Block& BlockCache::add(char* pointer, size_t bytes, uint16_t sizeClass) {
-  auto& block = blocks_[pointer] = std::make_unique<Block>();
-  block->pointer = pointer;
-  block->bytes = bytes;
-  block->sizeClass = sizeClass;
-  return *block;
+// With all that it will need of the heap, so that nothing is lost where there is none.
+std::unique_ptr<Block> BlockCache::makeBlock(uint16_t sizeClass) {
+  auto made = std::make_unique<Block>();
+  made->sizeClass = sizeClass;
+  if (sizeClass == kLarge) made->node = large_.extract(large_.insert(made.get()).first);
+  blocks_.reserve(blocks_.size() + 1);
+  return made;
 }
 
-void BlockCache::split(Block& block, size_t bytes) {
-  Block& rest = add(block.pointer + bytes, block.bytes - bytes, kLarge);
+Block& BlockCache::add(std::unique_ptr<Block> made, char* pointer, size_t bytes) {
+  made->pointer = pointer;
+  made->bytes = bytes;
+  return *(blocks_[pointer] = std::move(made));
+}
+
+void BlockCache::split(Block& block, size_t bytes, std::unique_ptr<Block> made) {
+  Block& rest = add(std::move(made), block.pointer + bytes, block.bytes - bytes);
+  rest.kept = std::min(rest.bytes, block.kept);
   block.bytes = bytes;
   rest.before = &block;
   rest.after = block.after;
@@ -125,6 +137,7 @@ void BlockCache::split(Block& block, size_t bytes) {
 
 Block& BlockCache::merge(Block& first, Block& second) {
   first.bytes += second.bytes;
+  first.kept += second.kept;
   first.after = second.after;
   if (first.after) first.after->before = &first;
   blocks_.erase(second.pointer);
@@ -135,16 +148,16 @@ void BlockCache::trim(size_t mostCached) {
   while (stats_.cachedBytes > mostCached) {
     Block* block = oldest();
     if (block == nullptr) return;
-    giveToSystem(*block);
+    block->isPiece() ? discard(*block) : giveToSystem(*block);
   }
 }
 
-// Of the unused blocks that are no pieces; null if there are none.
+// Of the kept blocks that can go back, whole or in pages; null if there are none.
 Block* BlockCache::oldest() {
   Block* found = nullptr;
   for (Block& ends : unused_) {
     Block* block = ends.newer;
-    while (block != &ends && block->isPiece()) block = block->newer;
+    while (block != &ends && block->isPiece() && !functions_->nativeDiscard) block = block->newer;
     if (block != &ends && (found == nullptr || block->freedAt < found->freedAt)) found = block;
   }
   return found;
@@ -152,16 +165,27 @@ Block* BlockCache::oldest() {
 
 void BlockCache::giveToSystem(Block& block) {
   unkeep(block);
-  limit_.gaveBack(block.bytes);
+  limit_.gaveBack(block.kept);
   unpoison(block.pointer, block.bytes);
   const auto node = blocks_.extract(block.pointer);
   functions_->nativeFree(block.pointer);
 }
 
+void BlockCache::discard(Block& block) {
+  unkeep(block);
+  limit_.gaveBack(std::exchange(block.kept, 0));
+  functions_->nativeDiscard(block.pointer, block.bytes);
+  keep(block);
+}
+
 void BlockCache::keep(Block& block) {
-  stats_.cachedBytes += block.bytes;
+  stats_.cachedBytes += block.kept;
   block.freedAt = freed_++;
-  if (block.sizeClass == kLarge) large_.insert(&block);
+  if (block.sizeClass == kLarge) {
+    block.node.value() = &block;
+    large_.insert(std::move(block.node));
+  }
+  if (block.kept == 0) return;
   Block& ends = unused_[block.sizeClass];
   block.newer = &ends;
   block.older = std::exchange(ends.older, &block);
@@ -169,10 +193,11 @@ void BlockCache::keep(Block& block) {
 }
 
 void BlockCache::unkeep(Block& block) {
-  stats_.cachedBytes -= block.bytes;
-  if (block.sizeClass == kLarge) large_.erase(&block);
+  stats_.cachedBytes -= block.kept;
+  if (block.sizeClass == kLarge) block.node = large_.extract(&block);
   block.older->newer = block.newer;
   block.newer->older = block.older;
+  block.older = block.newer = &block;
 }
 
 }  // namespace fl::runtime

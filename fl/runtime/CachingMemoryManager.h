@@ -20,9 +20,10 @@ class BlockCache;
 // What is kept is what the program was seen to take again, and a quarter of what is live at least:
 // with what is live, never more than 1.25 times the most that was live lately, or 16 MiB more than
 // that. What is idle, neither live nor taken again, is never more than a quarter of it, or 16 MiB
-// (fl/runtime/CacheLimit.h). What was unused longest goes back to the system first, but a
-// block stays while a piece of it is in use. All that is kept goes back before more is taken than
-// the memory-pressure threshold allows, and when there is no memory.
+// (fl/runtime/CacheLimit.h). What was unused longest goes back to the system first; of a block of
+// which a piece is in use, the other pieces' pages go, and their addresses stay. All that is kept
+// goes back before more is taken than the memory-pressure threshold allows, and when there is no
+// memory.
 //
 // Under AddressSanitizer, what is kept is poisoned: a read of a freed tensor is caught though its
 // memory was not given back. Thread-safe.

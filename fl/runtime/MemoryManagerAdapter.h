@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include "fl/base/Types.h"
@@ -16,8 +17,9 @@
 namespace fl {
 
 namespace runtime {
+class AdaptedMemoryManager;
 class MemoryManager;
-}
+}  // namespace runtime
 
 // What a manager holds. Bytes count whole blocks, rounded up as the manager does.
 struct MemoryStats {
@@ -75,13 +77,17 @@ class MemoryManagerAdapter {
 
   // A line of the log if logging is on: the name, then the numbers, each with a space behind it.
   // The engine writes "initialize", "shutdown", "alloc BYTES USERLOCK ADDRESS", "unlock ADDRESS
-  // USERLOCK BYTES", "signalMemoryCleanup", "nativeAlloc BYTES ADDRESS" and "nativeFree ADDRESS".
+  // USERLOCK BYTES", "signalMemoryCleanup", "nativeAlloc BYTES ADDRESS", "nativeFree ADDRESS" and
+  // "nativeDiscard ADDRESS BYTES". A line that there is no memory for is lost.
   template <typename... Values>
   void log(std::string fname, Values... vs) {
-    if (isLogging()) {
+    if (!isLogging()) return;
+    try {
       fname += ' ';
       ((fname += std::to_string(vs) + ' '), ...);
       addLogLine(fname);
+    } catch (const std::bad_alloc&) {
+      // Destructors of buffers write lines.
     }
   }
   // Lines are collected and written so many at a time (50 at first), to standard error where there
@@ -99,10 +105,12 @@ class MemoryManagerAdapter {
 
  private:
   friend class MemoryManagerInstaller;
+  friend class runtime::AdaptedMemoryManager;
   void addLogLine(const std::string& line);
   void flushLog();
 
   std::weak_ptr<runtime::MemoryManager> installed_;  // as the engine has it, while it does
+  std::atomic<bool> isServing_ = false;              // initialized and not shut down yet
   mutable std::mutex logMutex_;
   std::atomic<bool> loggingEnabled_;
   std::ostream* logStream_;

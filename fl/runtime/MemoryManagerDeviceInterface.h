@@ -10,6 +10,7 @@ using GetActiveDeviceIdFn = std::function<int()>;
 using GetMaxMemorySizeFn = std::function<size_t(int)>;
 using NativeAllocFn = std::function<void*(size_t)>;
 using NativeFreeFn = std::function<void(void*)>;
+using NativeDiscardFn = std::function<void(void*, size_t)>;
 using GetMemoryPressureThresholdFn = std::function<float()>;
 using SetMemoryPressureThresholdFn = std::function<void(float)>;
 
@@ -25,6 +26,10 @@ struct MemoryManagerDeviceInterface {
   NativeAllocFn nativeAlloc;
   // Of a block of nativeAlloc(); null is none.
   NativeFreeFn nativeFree;
+  // Not in Flashlight, and not needed: the whole pages of so many bytes in a block go back to the
+  // system, their contents are lost, their addresses stay. Set for host memory if nativeAlloc is
+  // not.
+  NativeDiscardFn nativeDiscard;
   // The part of getMaxMemorySize() beyond which a manager gives its cache back before it takes
   // more; 1 at first.
   GetMemoryPressureThresholdFn getMemoryPressureThreshold;

@@ -15,10 +15,13 @@ constexpr size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) 
 
 // At least `bytes` bytes aligned to 64, null if there are none. Blocks of a megabyte and more are
 // mapped, so that none of them stays with the process once it is freed; large ones ask for huge
-// pages and are aligned to them. Thread-safe.
+// pages and are aligned to them. Of smaller ones that were freed, four megabytes or 1 in 64 of
+// those in use stay, and what shares pages with others. Thread-safe.
 void* systemAllocate(size_t bytes);
 // Null is no block.
 void systemFree(void* block);
+// Gives the whole pages of so many bytes back, whose addresses stay; they read as zeros then.
+void systemDiscard(void* begin, size_t bytes);
 
 // Bytes of the machine, or what a control group may have of it.
 size_t systemMemory();

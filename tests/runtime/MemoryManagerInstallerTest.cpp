@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -10,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fl/fl.h"
@@ -123,6 +126,49 @@ TEST(AtFirst, TheProgramHasOneThatCaches) {
   EXPECT_NE(dynamic_cast<CachingMemoryManager*>(
                 MemoryManagerInstaller::currentlyInstalledMemoryManager()),
             nullptr);
+}
+
+// Shuts down until it is initialized again, or for a while.
+class SlowManager : public PlainManager {
+ public:
+  using PlainManager::PlainManager;
+  void initialize() override {
+    std::lock_guard lock(mutex_);
+    ++initialized;
+    change_.notify_all();
+  }
+  void shutdown() override {
+    std::unique_lock lock(mutex_);
+    isShuttingDown_ = true;
+    change_.notify_all();
+    overlapped |=
+        change_.wait_for(lock, std::chrono::milliseconds(200), [&] { return initialized > 1; });
+  }
+  void waitForShutdown() {
+    std::unique_lock lock(mutex_);
+    change_.wait(lock, [&] { return isShuttingDown_; });
+  }
+
+  int initialized = 0;
+  bool overlapped = false;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable change_;
+  bool isShuttingDown_ = false;
+};
+
+TEST_F(Installer, InstallsAgainOnlyWhatIsShutDown) {
+  const auto manager = install<SlowManager>();
+  auto last = std::make_unique<Tensor>(ones(100));
+  MemoryManagerInstaller::unsetMemoryManager();
+  std::thread other([&] { last.reset(); });
+  manager->waitForShutdown();
+  MemoryManagerInstaller(manager).setAsMemoryManager();
+  other.join();
+  EXPECT_EQ(manager->initialized, 2);
+  EXPECT_FALSE(manager->overlapped);
+  EXPECT_EQ(ones(3).toHostVector<float>(), std::vector<float>(3, 1.0F)) << "it serves";
 }
 
 TEST_F(Installer, SetsTheFunctionsOfTheDevice) {
