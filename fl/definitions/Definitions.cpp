@@ -24,9 +24,7 @@ Tensor padImage(const Tensor& image, Dim px, Dim py, double value) {
   std::vector<Dim> widths(2 * rank, 0);
   widths[0] = widths[rank] = px;
   widths[1] = widths[rank + 1] = py;
-  if (px == 0 && py == 0) {
-    return image;
-  }
+  if (px == 0 && py == 0) return image;
   return applyOp(ir::Op::Pad, {image, numberTensor(Number::of(value, image.type()))},
                  ir::Attrs(widths));
 }
@@ -94,9 +92,7 @@ Tensor channels(const Tensor& tensor, int axis, Dim group, Dim groups) {
 template <class Body>
 Tensor overGroups(Dim groups, unsigned axis, Body&& body) {
   std::vector<Tensor> parts;
-  for (Dim group = 0; group < groups; ++group) {
-    parts.push_back(body(group));
-  }
+  for (Dim group = 0; group < groups; ++group) parts.push_back(body(group));
   return groups == 1 ? parts[0] : concatenate(parts, axis);
 }
 
@@ -228,9 +224,7 @@ std::vector<Tensor> inComputeType(const std::vector<Tensor>& operands) {
 // from `operands` on.
 Tensor attentionWeights(const Tensor* operands, bool masked) {
   Tensor scores = matmul(operands[0], operands[1], MatrixProperty::None, MatrixProperty::Transpose);
-  if (masked) {
-    scores = scores + operands[3];
-  }
+  if (masked) scores = scores + operands[3];
   const Tensor weights = exp(scores - amax(scores, {1}, true));
   return weights / sum(weights, {1}, true);
 }
@@ -295,18 +289,14 @@ Tensor channelsLast(ir::Op op, std::vector<Tensor> operands, const ir::Attrs& at
 
 TensorValue define(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs) {
   std::vector<Tensor> tensors;
-  for (TensorValue& operand : operands) {
-    tensors.emplace_back(std::move(operand));
-  }
+  for (TensorValue& operand : operands) tensors.emplace_back(std::move(operand));
   const bool last = ir::isOnImages(op) && ir::imageAxes(attrs).channel == 0;
   return (last ? channelsLast(op, tensors, attrs) : definition(op, tensors, attrs)).value();
 }
 
 std::vector<ir::ValueType> typesOf(const std::vector<TensorValue>& operands) {
   std::vector<ir::ValueType> types;
-  for (const TensorValue& operand : operands) {
-    types.push_back(operand->valueType());
-  }
+  for (const TensorValue& operand : operands) types.push_back(operand->valueType());
   return types;
 }
 

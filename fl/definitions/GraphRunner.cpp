@@ -21,21 +21,15 @@ std::vector<Tensor> runGraph(const ir::Graph& graph, const std::vector<Tensor>& 
   std::vector<int> uses = ir::useCounts(graph);
   for (const ir::Node& node : graph.nodes()) {
     std::vector<TensorValue> operands;
-    for (ir::ValueId operand : node.operands) {
-      operands.push_back(values[operand]);
-    }
+    for (ir::ValueId operand : node.operands) operands.push_back(values[operand]);
     values.push_back(detail::applyOp(node.op, std::move(operands), node.attrs));
     // A value that no later node reads is let go of.
     for (ir::ValueId operand : node.operands) {
-      if (--uses[operand] == 0) {
-        values[operand] = nullptr;
-      }
+      if (--uses[operand] == 0) values[operand] = nullptr;
     }
   }
   std::vector<Tensor> results;
-  for (ir::ValueId result : graph.results()) {
-    results.emplace_back(values[result]);
-  }
+  for (ir::ValueId result : graph.results()) results.emplace_back(values[result]);
   return results;
 }
 

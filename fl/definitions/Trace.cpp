@@ -54,9 +54,7 @@ class Tracer : public TensorBackend {
       return expandsLibrary_ ? define(op, std::move(operands), attrs) : throw Untraceable();
     }
     Call call{{op, {}, attrs, type, currentCallSite()}, {}};
-    for (const TensorValue& operand : operands) {
-      call.operands.push_back(reference(operand));
-    }
+    for (const TensorValue& operand : operands) call.operands.push_back(reference(operand));
     calls_.push_back(std::move(call));
     return value(std::move(type), Role::Node, calls_.size() - 1);
   }
@@ -68,13 +66,9 @@ class Tracer : public TensorBackend {
 
   Trace finish(const std::vector<Tensor>& results) {
     std::vector<Reference> references;
-    for (const Tensor& result : results) {
-      references.push_back(reference(result.value()));
-    }
+    for (const Tensor& result : results) references.push_back(reference(result.value()));
     Trace trace{{}, std::move(constants_)};
-    for (const ir::Parameter& operand : operands_) {
-      trace.graph.addParameter(operand);
-    }
+    for (const ir::Parameter& operand : operands_) trace.graph.addParameter(operand);
     for (const Number& constant : trace.constants) {
       trace.graph.addParameter({{constant.type(), Shape()}, true});
     }
@@ -110,9 +104,7 @@ class Tracer : public TensorBackend {
   }
 
   Reference reference(const TensorValue& value) {
-    if (&value->backend() != this) {
-      throw Untraceable();
-    }
+    if (&value->backend() != this) throw Untraceable();
     auto& traced = static_cast<TracedValue&>(*value);
     if (traced.role == Role::Constant && traced.place < 0) {
       traced.place = static_cast<int>(constants_.size());

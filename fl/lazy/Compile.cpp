@@ -115,9 +115,7 @@ std::string inputDifference(const Recording& now, const Recording& before, size_
   if (input.kind != old.kind || input.index != old.index || input.tensor != old.tensor) {
     return "another tensor than at the call before is" + readBy();
   }
-  if (input.kind != Input::Kind::Constant || sameElements(*input.value, *old.value)) {
-    return "";
-  }
+  if (input.kind != Input::Kind::Constant || sameElements(*input.value, *old.value)) return "";
   const Number *number = input.value->number(), *oldNumber = old.value->number();
   return number ? detail::concat("a number is ", number->toDouble(), " and was ",
                                  oldNumber->toDouble(), " at the call before", readBy())
@@ -203,9 +201,7 @@ class CompiledFunction::Calls {
       tensors.emplace_back(TensorValue(node));
     }
     std::vector<const Tensor*> pointers;
-    for (const Tensor& tensor : tensors) {
-      pointers.push_back(&tensor);
-    }
+    for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
     Recorder recorder;
     const RecordingScope scope(replay->engine);
     std::vector<Tensor> results;
@@ -241,12 +237,8 @@ class CompiledFunction::Calls {
   // The node of a value as a result of the graph: what was not computed is a view of itself.
   static LazyNodePtr resultNode(const Replay& replay, const TensorValue& value) {
     auto node = std::dynamic_pointer_cast<LazyNode>(value);
-    if (!node) {
-      node = makeNode(replay, value->valueType(), value->data());
-    }
-    if (node->pending()) {
-      return node;
-    }
+    if (!node) node = makeNode(replay, value->valueType(), value->data());
+    if (node->pending()) return node;
     auto view = std::make_shared<LazyNode>(replay.backend, replay.engine, ir::Op::Reshape,
                                            LazyOperands{node}, ir::Attrs(node->shape().get()),
                                            node->valueType());
@@ -259,9 +251,7 @@ class CompiledFunction::Calls {
       const std::unordered_map<const TensorAdapterBase*, size_t>& argumentOf) {
     Recording recording;
     std::vector<LazyNodePtr> nodes;
-    for (const Tensor& result : results) {
-      nodes.push_back(resultNode(*replay, result.value()));
-    }
+    for (const Tensor& result : results) nodes.push_back(resultNode(*replay, result.value()));
     recording.returned = nodes.size();
     for (const TensorRef& tensor : recorder->assigned()) {
       if (const TensorValue value = tensor.value()) {
@@ -270,9 +260,7 @@ class CompiledFunction::Calls {
       }
     }
     std::vector<LazyNode*> pointers;
-    for (const LazyNodePtr& node : nodes) {
-      pointers.push_back(node.get());
-    }
+    for (const LazyNodePtr& node : nodes) pointers.push_back(node.get());
     std::vector<LazyNodePtr> values;
     recording.graph = replay->engine.graphOf(pointers, &values);
     for (LazyNodePtr& value : values) {
@@ -297,9 +285,7 @@ class CompiledFunction::Calls {
   // What `now` records otherwise than `before`, or "". Throws if a number does.
   static std::string compare(const Recording& now, const Recording& before) {
     std::string difference = firstDifference(now.graph, before.graph);
-    if (!difference.empty()) {
-      return difference;
-    }
+    if (!difference.empty()) return difference;
     for (size_t i = 0; i < now.inputs.size(); ++i) {
       difference = inputDifference(now, before, i);
       const bool number = now.graph.parameters()[i].number;
@@ -307,9 +293,7 @@ class CompiledFunction::Calls {
                     "fl::compile: ", difference,
                     "\nA number that changes is an argument, a tensor of one element, or made by "
                     "fl::hostNumber.");
-      if (!difference.empty()) {
-        return difference;
-      }
+      if (!difference.empty()) return difference;
     }
     return now.returned == before.returned && now.assigned == before.assigned
                ? ""
@@ -417,9 +401,7 @@ class CompiledFunction::Calls {
   // Of buffers, whose tensors may then give them to the next run.
   static void letGo(Replay* replay, Input::Kind kind) {
     for (size_t i = 0; i < replay->buffers.size(); ++i) {
-      if (replay->recording.inputs[i].kind == kind) {
-        replay->buffers[i] = nullptr;
-      }
+      if (replay->recording.inputs[i].kind == kind) replay->buffers[i] = nullptr;
     }
   }
 

@@ -29,9 +29,7 @@ Folder& folderOf(const std::string& path) {
 // Runs `write`; the first failure is the folder's last.
 template <typename Write>
 void attempt(const std::string& path, Write write) {
-  if (folderOf(path).failed) {
-    return;
-  }
+  if (folderOf(path).failed) return;
   try {
     write();
   } catch (const std::exception& error) {
@@ -65,9 +63,7 @@ PlanDump::PlanDump() {
 }
 
 std::function<void(int, const std::string&, const std::string&)> PlanDump::observer() const {
-  if (folder_.empty()) {
-    return nullptr;
-  }
+  if (folder_.empty()) return nullptr;
   return [path = flags().dump, folder = folder_](int number, const std::string& pass,
                                                  const std::string& text) {
     attempt(path, [&] {

@@ -23,9 +23,7 @@ bool isSame(const ir::Node& x, const ir::Node& y) {
 std::string lineOf(const ir::Graph& graph, size_t index) {
   std::istringstream text(ir::printGraph(graph, "g", {.callSites = true}));
   std::string line;
-  for (size_t i = 0; i < index + 2; ++i) {
-    std::getline(text, line);
-  }
+  for (size_t i = 0; i < index + 2; ++i) std::getline(text, line);
   return line.substr(line.find_first_not_of(' '));
 }
 
@@ -45,9 +43,7 @@ std::optional<ir::ValueId> onlyIn(const std::vector<ir::ValueId>& some,
 
 std::string userOf(const ir::Graph& graph, ir::ValueId parameter) {
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (std::ranges::count(graph.nodes()[i].operands, parameter) > 0) {
-      return lineOf(graph, i);
-    }
+    if (std::ranges::count(graph.nodes()[i].operands, parameter) > 0) return lineOf(graph, i);
   }
   return "nothing";
 }
@@ -104,13 +100,9 @@ const ir::Graph* PlanHistory::nearest(const ir::Graph& graph) const {
 std::string PlanHistory::explain(const ir::Graph& graph) {
   const ir::Graph* before = nearest(graph);
   std::string reason = before ? firstDifference(graph, *before) : "it is the first";
-  if (reason.empty()) {
-    reason = "its plan was dropped: too many others came after it";
-  }
+  if (reason.empty()) reason = "its plan was dropped: too many others came after it";
   known_.push_back(graph);
-  if (known_.size() > kMaxKnown) {
-    known_.pop_front();
-  }
+  if (known_.size() > kMaxKnown) known_.pop_front();
   return concat("a plan of ", graph.nodes().size(), " operators is new: ", reason);
 }
 

@@ -59,9 +59,7 @@ struct StopAtExit {
       compilers = started().compilers;
     }
     // Without that lock: a compiler takes it while it holds its own, which stop() needs.
-    for (KernelCompiler* compiler : compilers) {
-      compiler->stop();
-    }
+    for (KernelCompiler* compiler : compilers) compiler->stop();
   }
 };
 
@@ -72,15 +70,11 @@ struct StopAtExit {
 
 void beforeFork() {
   engineMutex().lock();
-  for (KernelCompiler* compiler : started().compilers) {
-    compiler->beforeFork();
-  }
+  for (KernelCompiler* compiler : started().compilers) compiler->beforeFork();
 }
 
 void afterFork(bool isChild) {
-  for (KernelCompiler* compiler : started().compilers) {
-    compiler->afterFork(isChild);
-  }
+  for (KernelCompiler* compiler : started().compilers) compiler->afterFork(isChild);
   if (isChild) {
     // It is a thread's that is not here: the child's has another number.
     new (&engineMutex()) std::recursive_mutex();
@@ -119,9 +113,7 @@ void KernelCompiler::stop() {
     stop_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) {
-    thread_.join();
-  }
+  if (thread_.joinable()) thread_.join();
 }
 
 int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels,
@@ -201,12 +193,8 @@ void KernelCompiler::compileOne(const Request& request) {
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - start;
     runtime::counters().kernelsCompiled++;
-    if (logEnabled(3)) {
-      logLine(3, detail::concat("kernel compiled ", elapsed.count(), " ms"));
-    }
-    if (store_) {
-      store_->insert(key, artifact.bytes);
-    }
+    if (logEnabled(3)) logLine(3, detail::concat("kernel compiled ", elapsed.count(), " ms"));
+    if (store_) store_->insert(key, artifact.bytes);
   } catch (...) {
     runtime::reportFailure("a kernel stays interpreted", runtime::caughtError(),
                            ir::printKernel(kernel.kernel(), kEntry), request.site);

@@ -58,9 +58,7 @@ class LazyBackend : public TensorBackend {
     }
     lazy::LazyOperands nodes;
     nodes.reserve(operands.size());
-    for (TensorValue& operand : operands) {
-      nodes.push_back(nodeOf(std::move(operand)));
-    }
+    for (TensorValue& operand : operands) nodes.push_back(nodeOf(std::move(operand)));
     std::unique_ptr<const Shape> flattened;
     if (op == ir::Op::Reshape && type.shape.ndim() == 1) {
       flattened = std::make_unique<const Shape>(nodes[0]->shape());
@@ -82,12 +80,8 @@ class LazyBackend : public TensorBackend {
  private:
   // The node of a value; one that another backend made comes in with its elements.
   LazyNodePtr nodeOf(TensorValue value) {
-    if (&value->backend() == this) {
-      return std::static_pointer_cast<LazyNode>(std::move(value));
-    }
-    if (value->number()) {
-      return makeNode(*this, engine_, *value->number());
-    }
+    if (&value->backend() == this) return std::static_pointer_cast<LazyNode>(std::move(value));
+    if (value->number()) return makeNode(*this, engine_, *value->number());
     return makeNode(*this, engine_, value->valueType(), value->data());
   }
 

@@ -79,13 +79,9 @@ LazyNode::~LazyNode() {
   if (list_.load(std::memory_order_acquire)) {
     std::lock_guard<std::recursive_mutex> lock(engineMutex());
     // Another thread may have realized it since.
-    if (PendingList* list = list_.load(std::memory_order_relaxed)) {
-      list->remove(this);
-    }
+    if (PendingList* list = list_.load(std::memory_order_relaxed)) list->remove(this);
   }
-  if (!operands.empty()) {
-    release(std::move(operands));
-  }
+  if (!operands.empty()) release(std::move(operands));
 }
 
 void LazyNode::takeBack() {

@@ -94,9 +94,7 @@ class ArgsortRoutine : public LibraryFunction {
   void sortLines(const T* in, int64_t* out, int64_t begin, int64_t end) const {
     std::vector<decltype(join(Key(), 0))> line;
     std::optional<hwy::Sorter> sorter;
-    if (shape_.length > kShort) {
-      sorter.emplace();
-    }
+    if (shape_.length > kShort) sorter.emplace();
     for (int64_t i = begin; i < end; ++i) {
       const int64_t k = i % shape_.inner, o = i / shape_.inner;
       const T* const from = in + k + shape_.inner * shape_.length * o;
@@ -107,9 +105,7 @@ class ArgsortRoutine : public LibraryFunction {
       } else {
         std::ranges::sort(line, Before());
       }
-      for (int64_t j = 0; j < count_; ++j) {
-        to[j * shape_.inner] = indexOf(line[j]);
-      }
+      for (int64_t j = 0; j < count_; ++j) to[j * shape_.inner] = indexOf(line[j]);
     }
   }
 
@@ -120,18 +116,14 @@ class ArgsortRoutine : public LibraryFunction {
     const size_t most = 2 * count_ + kShort;
     if (count_ == 0 || kFewOf * count_ >= shape_.length) {
       line->resize(shape_.length);
-      for (int64_t j = 0; j < shape_.length; ++j) {
-        (*line)[j] = joined(j);
-      }
+      for (int64_t j = 0; j < shape_.length; ++j) (*line)[j] = joined(j);
       return;
     }
     line->clear();
     std::optional<Joined> last;  // of the first ones among those seen
     for (int64_t j = 0; j < shape_.length; ++j) {
       const Joined next = joined(j);
-      if (last && !Before()(next, *last)) {
-        continue;
-      }
+      if (last && !Before()(next, *last)) continue;
       line->push_back(next);
       if (line->size() == most) {
         std::ranges::nth_element(*line, line->begin() + (count_ - 1), Before());
@@ -152,9 +144,7 @@ std::shared_ptr<LibraryFunction> prepareArgsort(const LibraryCall& call) {
   // FL_CPU holds for Highway as well.
   static const bool limited = [] {
     const bool isV3 = tile::bestTileVariant() == tile::TileVariant::V3;
-    if (isV3) {
-      hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL);
-    }
+    if (isV3) hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL);
     return isV3;
   }();
   (void)limited;

@@ -127,9 +127,7 @@ class RowMath {
   template <class Body>
   void overTiles(float* rows, int64_t count, Body&& body) const {
     const int64_t elements = count * width_;
-    for (int64_t i = 0; i < elements; i += kTile) {
-      body(rows + i, std::min(kTile, elements - i));
-    }
+    for (int64_t i = 0; i < elements; i += kTile) body(rows + i, std::min(kTile, elements - i));
   }
 
   // sums = the sum over all rows of what terms(tile, size) gives of each tile, in every row of a
@@ -152,9 +150,7 @@ class RowMath {
 
   // Combines the rows of a tile; each is the result then.
   void fold(ir::Op op, float* tile) const {
-    for (int64_t i = width_; i < kTile; i += width_) {
-      apply(op, tile, tile, tile + i, width_);
-    }
+    for (int64_t i = width_; i < kTile; i += width_) apply(op, tile, tile, tile + i, width_);
     repeat(tile, tile);
   }
 
@@ -172,9 +168,7 @@ class Blocks {
  public:
   explicit Blocks(const AttentionShape& shape)
       : shape(shape), most(queriesOfBlock(shape)), count(ceilDiv(shape.time, most)) {
-    if (shape.type != dtype::f32) {
-      widening_.emplace(shape.type);
-    }
+    if (shape.type != dtype::f32) widening_.emplace(shape.type);
   }
 
   int64_t queriesOf(int64_t block) const { return std::min(most, shape.time - block * most); }
@@ -201,9 +195,7 @@ class Blocks {
   // All keys or values of a head: where they are, or widened in `copy`.
   const float* matrix(const void* operand, int64_t head, float* copy) const {
     const int64_t elements = shape.features * shape.keys;
-    if (!widening_) {
-      return static_cast<const float*>(operand) + head * elements;
-    }
+    if (!widening_) return static_cast<const float*>(operand) + head * elements;
     widen(copy, operand, head * elements, elements);
     return copy;
   }
@@ -220,9 +212,7 @@ class Blocks {
   void weights(float* scores, float* totals, const float* keys, const float* query,
                const void* mask, int64_t head, int64_t number) const {
     productOfKeys(scores, keys, query, number);
-    if (shape.masked) {
-      addMask(scores, mask, head, number);
-    }
+    if (shape.masked) addMask(scores, mask, head, number);
     math(number).softmax(scores, shape.keys, totals);
   }
 
@@ -267,9 +257,7 @@ class Blocks {
         head % shape.heads * steps[2] + head / shape.heads * steps[3] + number * most * steps[0];
     for (int64_t key = 0; key < shape.keys; ++key) {
       widen(row, mask, first + key * steps[1], steps[0] == 0 ? 1 : columns);
-      if (steps[0] == 0) {
-        std::fill_n(row + 1, columns - 1, row[0]);
-      }
+      if (steps[0] == 0) std::fill_n(row + 1, columns - 1, row[0]);
       rows.add(scores + key * widthOf(number), row);
     }
   }
@@ -306,9 +294,7 @@ class BlockedAttention : public LibraryFunction {
     pool.parallelFor(items_, grain_, [&](int64_t begin, int64_t end) {
       SingleThread single;
       void* area = at(scratch, area_.bytes() * (begin / grain_));
-      for (int64_t item = begin; item < end; ++item) {
-        body(item, area);
-      }
+      for (int64_t item = begin; item < end; ++item) body(item, area);
     });
   }
 
@@ -427,9 +413,7 @@ bool isFasterInBlocks(const LibraryCall& call) {
 
 std::shared_ptr<LibraryFunction> prepareAttention(const LibraryCall& call) {
   const AttentionShape shape = attentionShape(call);
-  if (call.op == ir::Op::Attention) {
-    return std::make_shared<Attention>(shape);
-  }
+  if (call.op == ir::Op::Attention) return std::make_shared<Attention>(shape);
   return std::make_shared<AttentionBackward>(shape);
 }
 

@@ -68,9 +68,7 @@ Desc memoryDesc(const Activations& a, Layout layout, memory::data_type type, boo
 }
 
 Desc computedDesc(const Desc& inMemory, Layout operands, Layout layout) {
-  if (layout == operands) {
-    return inMemory;
-  }
+  if (layout == operands) return inMemory;
   constexpr memory::format_tag kTags[] = {memory::format_tag::nchw, memory::format_tag::any,
                                           memory::format_tag::nhwc};
   return {inMemory.dims(), inMemory.data_type(), kTags[static_cast<int>(layout)]};
@@ -81,9 +79,7 @@ class Side {
  public:
   Side() = default;
   Side(const ConvolutionShape& s, const Activations& activations) {
-    if (s.widened) {
-      widening_.emplace(s.type);
-    }
+    if (s.widened) widening_.emplace(s.type);
     memory_ = memoryDesc(activations, s.operands, computedType(s), s.widened);
     const bool planes = s.operands == Layout::Plain;
     const int64_t pixel = planes ? 1 : activations.channels;
@@ -112,15 +108,11 @@ class Side {
       widening_->widenRuns(static_cast<float*>(dense(data, scratch)), data, runs_, runLength_,
                            runStride_);
     }
-    if (reorder_.needed()) {
-      reorder_.run(dense(data, scratch), computed(data, scratch), pad);
-    }
+    if (reorder_.needed()) reorder_.run(dense(data, scratch), computed(data, scratch), pad);
   }
 
   void store(void* data, void* scratch, void* pad) const {
-    if (reorder_.needed()) {
-      reorder_.run(computed(data, scratch), dense(data, scratch), pad);
-    }
+    if (reorder_.needed()) reorder_.run(computed(data, scratch), dense(data, scratch), pad);
     if (widening_) {
       widening_->narrowRuns(data, static_cast<float*>(dense(data, scratch)), runs_, runLength_,
                             runStride_);
@@ -179,19 +171,11 @@ class BlockFunction {
     void* x = input_.computed(input, scratch);
     void* y = output_.computed(output, scratch);
     void* pad = at(scratch, padOffset_);
-    if (direction_ != Direction::Data) {
-      input_.load(input, scratch, pad);
-    }
-    if (direction_ != Direction::Forward) {
-      output_.load(output, scratch, pad);
-    }
+    if (direction_ != Direction::Data) input_.load(input, scratch, pad);
+    if (direction_ != Direction::Forward) output_.load(output, scratch, pad);
     compute(x, filter, bias, y, pad);
-    if (direction_ == Direction::Data) {
-      input_.store(input, scratch, pad);
-    }
-    if (direction_ == Direction::Forward) {
-      output_.store(output, scratch, pad);
-    }
+    if (direction_ == Direction::Data) input_.store(input, scratch, pad);
+    if (direction_ == Direction::Forward) output_.store(output, scratch, pad);
   }
 
  private:
@@ -311,9 +295,7 @@ class Convolution final : public PartedFunction {
   // Null where BlockFunction::make is for a block of the split.
   static std::shared_ptr<Convolution> make(const ConvolutionShape& shape, Layout layout) {
     std::shared_ptr<Convolution> made(new Convolution(shape, splitConvolution(shape, layout)));
-    if (!made->makeFunctions(layout)) {
-      return nullptr;
-    }
+    if (!made->makeFunctions(layout)) return nullptr;
     made->layOutScratch();
     made->offerPacking();
     return made;
@@ -368,9 +350,7 @@ class Convolution final : public PartedFunction {
  private:
   Convolution(const ConvolutionShape& shape, ConvolutionSplit split)
       : shape_(shape), split_(std::move(split)) {
-    if (shape.widened) {
-      widening_.emplace(shape.type);
-    }
+    if (shape.widened) widening_.emplace(shape.type);
   }
 
   bool filterGradient() const { return shape_.direction == Direction::Filter; }
@@ -386,14 +366,10 @@ class Convolution final : public PartedFunction {
       const auto same = std::find_if(works.begin(), works.end(),
                                      [&](const auto& work) { return block.sameWork(work); });
       functionOfBlock_.push_back(same - works.begin());
-      if (same != works.end()) {
-        continue;
-      }
+      if (same != works.end()) continue;
       works.push_back(block);
       std::optional<BlockFunction> function = BlockFunction::make(shape_, layout, block, filter);
-      if (!function) {
-        return false;
-      }
+      if (!function) return false;
       filter = function->filter();
       functions_.push_back(std::move(*function));
     }
@@ -405,9 +381,7 @@ class Convolution final : public PartedFunction {
 
   void layOutScratch() {
     size_t area = filterReorder_.scratchBytes();
-    for (const BlockFunction& function : functions_) {
-      area = std::max(area, function.scratchBytes());
-    }
+    for (const BlockFunction& function : functions_) area = std::max(area, function.scratchBytes());
     ScratchLayout slot;
     areaOffset_ = slot.add(area);
     if (filterGradient()) {
@@ -489,13 +463,9 @@ class Convolution final : public PartedFunction {
       SingleThread single;
       sumBlocks(slot, input, sumOf(slot), output, slotArea(scratch, slot));
     });
-    if (oneSumIsResult()) {
-      return;
-    }
+    if (oneSumIsResult()) return;
     pool.parallelFor(filterElements(), kSumGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t slot = 1; slot < split_.slots; ++slot) {
-        addTo(sumOf(0), sumOf(slot), begin, end);
-      }
+      for (int64_t slot = 1; slot < split_.slots; ++slot) addTo(sumOf(0), sumOf(slot), begin, end);
     });
     float* plain = widening_ ? static_cast<float*>(at(scratch, wideFilterOffset_))
                              : static_cast<float*>(result);
@@ -537,13 +507,9 @@ class Convolution final : public PartedFunction {
     int64_t i = begin;
     // Compilers vectorise this form at -O2 already.
     for (; i + 16 <= end; i += 16) {
-      for (int64_t j = 0; j < 16; ++j) {
-        sum[i + j] += part[i + j];
-      }
+      for (int64_t j = 0; j < 16; ++j) sum[i + j] += part[i + j];
     }
-    for (; i < end; ++i) {
-      sum[i] += part[i];
-    }
+    for (; i < end; ++i) sum[i] += part[i];
   }
 
   // With the padding of the layout.
@@ -580,17 +546,13 @@ std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call) {
   // Where its instructions multiply bf16 no faster than f32, oneDNN takes 1.6 to 2.2 times as long.
   static const bool multipliesBrain = !__builtin_cpu_is("intel");
   ConvolutionShape shape = convolutionShape(call);
-  if (!shape.x.consistent() || !shape.y.consistent()) {
-    return nullptr;
-  }
+  if (!shape.x.consistent() || !shape.y.consistent()) return nullptr;
   const bool single = shape.type == dtype::f32;
   for (const bool widened : {false, true}) {
     shape.widened = widened;
     if (widened ? single : shape.type == dtype::f16 || (!single && !multipliesBrain)) continue;
     for (const Layout layout : layoutsByCost(shape)) {
-      if (auto made = makeConvolution(shape, layout)) {
-        return made;
-      }
+      if (auto made = makeConvolution(shape, layout)) return made;
     }
   }
   return nullptr;

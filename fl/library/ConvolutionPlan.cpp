@@ -190,9 +190,7 @@ ConvolutionSplit splitConvolution(const ConvolutionShape& shape, Layout layout) 
   } else {
     const int64_t perSlot = ceilDiv(shape.images, slots);
     int64_t most = imageBytes == 0 ? perSlot : std::max<int64_t>(1, kBlockBytes / imageBytes);
-    if (filter) {
-      most = std::max(most, ceilDiv(perSum, positions));
-    }
+    if (filter) most = std::max(most, ceilDiv(perSum, positions));
     split.blocks = splitImages(shape, ceilDiv(perSlot, ceilDiv(perSlot, most)));
   }
   // As many slots as make their longest no longer.
@@ -278,9 +276,7 @@ std::vector<Layout> layoutsByCost(const ConvolutionShape& shape) {
       {directCost(shape, Layout::ChannelsLast), Layout::ChannelsLast}};
   std::sort(costs.begin(), costs.end());
   std::vector<Layout> layouts;
-  for (const auto& [cost, layout] : costs) {
-    layouts.push_back(layout);
-  }
+  for (const auto& [cost, layout] : costs) layouts.push_back(layout);
   return layouts;
 }
 

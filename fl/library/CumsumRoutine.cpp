@@ -17,9 +17,7 @@ class CumsumRoutine : public LibraryFunction {
   std::string implementation() const override { return "routine"; }
 
   void run(void* const* operands, void* result, void*, host::ThreadPool& pool) const override {
-    if (shape_.elements() == 0) {
-      return;
-    }
+    if (shape_.elements() == 0) return;
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T* const in = static_cast<const T*>(operands[0]);
@@ -127,9 +125,7 @@ class CumsumRoutine : public LibraryFunction {
       for (int64_t row = 0; row < rows; ++row, in += shape_.inner, out += shape_.inner) {
         T* const to = streams ? sums[row] : out;
         math_.add(to, last, in, count);
-        if (streams) {
-          host::copyRun(out, to, count * sizeof(T), streams);
-        }
+        if (streams) host::copyRun(out, to, count * sizeof(T), streams);
         last = to;
       }
       std::copy_n(last, count, totals);

@@ -28,9 +28,7 @@ Key keyOf(const LibraryCall& call) {
   Key key = {static_cast<int64_t>(call.op), static_cast<int64_t>(call.operands.size()),
              static_cast<int64_t>(call.attrs.size())};
   key.insert(key.end(), call.attrs.values().begin(), call.attrs.values().end());
-  for (const ir::ValueType& operand : call.operands) {
-    append(key, operand);
-  }
+  for (const ir::ValueType& operand : call.operands) append(key, operand);
   append(key, call.result);
   return key;
 }
@@ -108,15 +106,11 @@ std::shared_ptr<LibraryFunction> cachedLibrary(const LibraryCall& call) {
   {
     std::lock_guard lock(all.mutex);
     const auto found = all.functions.find(key);
-    if (found != all.functions.end()) {
-      return found->second;
-    }
+    if (found != all.functions.end()) return found->second;
   }
   std::shared_ptr<LibraryFunction> made = tryPrepare(call);
   std::lock_guard lock(all.mutex);
-  if (all.functions.size() >= kCacheSize) {
-    all.functions.clear();
-  }
+  if (all.functions.size() >= kCacheSize) all.functions.clear();
   return all.functions.try_emplace(key, std::move(made)).first->second;
 }
 

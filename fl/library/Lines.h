@@ -22,9 +22,7 @@ inline constexpr int64_t kMostWidth = 1024;
 // A shape seen from one axis: [inner, length, outer].
 struct AxisShape {
   AxisShape(const Shape& shape, Dim axis) : length(shape[axis]) {
-    for (int i = 0; i < shape.ndim(); ++i) {
-      (i < axis ? inner : outer) *= i == axis ? 1 : shape[i];
-    }
+    for (int i = 0; i < shape.ndim(); ++i) (i < axis ? inner : outer) *= i == axis ? 1 : shape[i];
   }
   int64_t inner = 1;
   int64_t length;
@@ -59,9 +57,7 @@ class RunMath {
  public:
   explicit RunMath(dtype type) {
     const tile::TileOps& ops = tile::tileOps(tile::bestTileVariant());
-    if (computeType(type) != type) {
-      widening_.emplace(type);
-    }
+    if (computeType(type) != type) widening_.emplace(type);
     add_ = ops.apply[static_cast<int>(ir::Op::Add)][static_cast<int>(type)];
     sum_ = ops.sum[static_cast<int>(type)];
   }
@@ -87,9 +83,7 @@ class RunMath {
   void add(T* to, const T* x, const T* y, int64_t count) const {
     const int64_t whole = count & -tile::kTileGroup;
     add_(to, x, y, nullptr, whole);
-    for (int64_t i = whole; i < count; ++i) {
-      to[i] = sumOf(x[i], y[i]);
-    }
+    for (int64_t i = whole; i < count; ++i) to[i] = sumOf(x[i], y[i]);
   }
   // totals[i] += x[i]; to[i] = totals[i], rounded. Of 16-bit floats.
   template <typename T>

@@ -113,9 +113,7 @@ bool multipliesBrain() {
 }
 
 Arithmetic arithmeticOf(dtype type) {
-  if (type == dtype::f32) {
-    return Arithmetic::Single;
-  }
+  if (type == dtype::f32) return Arithmetic::Single;
   return type == dtype::bf16 && multipliesBrain() ? Arithmetic::Brain : Arithmetic::Widened;
 }
 
@@ -128,9 +126,7 @@ class Matmul final : public PartedFunction {
         primitives_(arithmetic_ != Arithmetic::Brain && shape.transposeLhs && shape.n > 1 &&
                     shape.work() >= kPrimitiveWork),
         byColumns_(shape.n >= shape.m && !(primitives_ && shape.transposeRhs)) {
-    if (type != dtype::f32) {
-      widening_.emplace(type);
-    }
+    if (type != dtype::f32) widening_.emplace(type);
     cut();
     // oneDNN's fast implementation writes contiguous results only.
     stagesResult_ = widening_ || (primitives_ && !byColumns_ && pieces_.size() > 1);
@@ -298,9 +294,7 @@ class Matmul final : public PartedFunction {
     void* out = at(result, firstElement(item) * elementBytes_);
     auto* computed = static_cast<float*>(stagesResult_ ? at(area, outOffset_) : out);
     multiply(piece, lhs, rhs, computed, area);
-    if (stagesResult_) {
-      copyResult(piece, computed, out);
-    }
+    if (stagesResult_) copyResult(piece, computed, out);
   }
 
   const float* widenShared(const void* matrix, void* area) const {
@@ -348,9 +342,7 @@ class Matmul final : public PartedFunction {
 
   void copyResult(Piece piece, const float* computed, void* out) const {
     const int64_t rows = rowsOf(piece.size()), columns = columnsOf(piece.size());
-    if (widening_) {
-      return widening_->narrowRuns(out, computed, columns, rows, shape_.m);
-    }
+    if (widening_) return widening_->narrowRuns(out, computed, columns, rows, shape_.m);
     for (int64_t column = 0; column < columns; ++column) {
       std::copy_n(computed + column * rows, rows, static_cast<float*>(out) + column * shape_.m);
     }

@@ -39,12 +39,8 @@ void Primitive::run(std::initializer_list<Argument> arguments, void* scratchpad)
     memories.emplace_back(desc, dnnlEngine(), data);
     bound.push_back({role, memories.back().get()});
   };
-  for (const Argument& argument : arguments) {
-    bind(argument.role, argument.desc, argument.data);
-  }
-  if (scratchBytes() > 0) {
-    bind(DNNL_ARG_SCRATCHPAD, scratchpad_, scratchpad);
-  }
+  for (const Argument& argument : arguments) bind(argument.role, argument.desc, argument.data);
+  if (scratchBytes() > 0) bind(DNNL_ARG_SCRATCHPAD, scratchpad_, scratchpad);
   const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream.get(),
                                                       static_cast<int>(bound.size()), bound.data());
   FL_INTERNAL_CHECK(status == dnnl_success, "oneDNN status ", static_cast<int>(status), " from ",

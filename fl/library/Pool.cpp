@@ -104,12 +104,8 @@ __attribute__((target("avx2"))) bool holdsNanOrMinusInfinity(const float* values
   int64_t i = 0;
   for (; i + kStep <= count; i += kStep) {
     int32_t special = 0;
-    for (int k = 0; k < kStep; ++k) {
-      special |= isSpecial(values[i + k]);
-    }
-    if (special) {
-      return true;
-    }
+    for (int k = 0; k < kStep; ++k) special |= isSpecial(values[i + k]);
+    if (special) return true;
   }
   return std::any_of(values + i, values + count, isSpecial);
 }
@@ -126,9 +122,7 @@ int64_t maximumOf(const PoolShape& s, const float* plane, int64_t outY, int64_t 
       const bool inside = y >= 0 && y < s.in[0] && x >= 0 && x < s.in[1];
       const int64_t here = inside ? (y * s.in[1] + x) * s.step : -1;
       const float value = inside ? plane[here] : -std::numeric_limits<float>::infinity();
-      if (std::isnan(value)) {
-        return here;
-      }
+      if (std::isnan(value)) return here;
       if (first || value > maximum) {
         maximum = value;
         place = here;
@@ -141,9 +135,7 @@ int64_t maximumOf(const PoolShape& s, const float* plane, int64_t outY, int64_t 
 
 // Pools one plane by its definition (fl/definitions/Definitions.cpp).
 void poolMaximum(const PoolShape& s, const Pointers& p) {
-  for (int64_t i = 0; s.backward && i < s.inElements(); ++i) {
-    p.result[i * s.step] = 0;
-  }
+  for (int64_t i = 0; s.backward && i < s.inElements(); ++i) p.result[i * s.step] = 0;
   for (int64_t i = 0; i < s.outElements(); ++i) {
     const int64_t place = maximumOf(s, p.input, i / s.out[1], i % s.out[1]), out = i * s.step;
     if (!s.backward) {
@@ -156,9 +148,7 @@ void poolMaximum(const PoolShape& s, const Pointers& p) {
 
 bool isPlaneSpecial(const PoolShape& s, const float* plane) {
   int64_t i = 0;
-  while (i < s.inElements() && !isSpecial(plane[i * s.step])) {
-    ++i;
-  }
+  while (i < s.inElements() && !isSpecial(plane[i * s.step])) ++i;
   return i < s.inElements();
 }
 
@@ -190,9 +180,7 @@ class BlockFunction {
     if (!backward_) {
       void* y = fromOut_.needed() ? out : p.result;
       pool(p.input, y, scratch);
-      if (fromOut_.needed()) {
-        fromOut_.run(y, p.result, pad);
-      }
+      if (fromOut_.needed()) fromOut_.run(y, p.result, pad);
       return;
     }
     if (maximum_) {
@@ -213,9 +201,7 @@ class BlockFunction {
     } else {
       gradient_.run({{DNNL_ARG_DIFF_SRC, in_, dx}, {DNNL_ARG_DIFF_DST, out_, dy}}, pad);
     }
-    if (fromIn_.needed()) {
-      fromIn_.run(dx, p.result, pad);
-    }
+    if (fromIn_.needed()) fromIn_.run(dx, p.result, pad);
   }
 
  private:
@@ -293,14 +279,10 @@ class Pool final : public LibraryFunction {
   static std::shared_ptr<Pool> make(const PoolShape& shape, dtype type, memory::format_tag layout) {
     std::shared_ptr<Pool> made(new Pool(shape));
     const int64_t rest = shape.planes - (made->blocks_ - 1) * made->planesPerBlock_;
-    if (type != dtype::f32) {
-      made->widening_.emplace(type);
-    }
+    if (type != dtype::f32) made->widening_.emplace(type);
     auto whole = BlockFunction::make(shape, made->planesPerBlock_, layout);
     auto last = whole ? BlockFunction::make(shape, rest, layout) : std::nullopt;
-    if (!last) {
-      return nullptr;
-    }
+    if (!last) return nullptr;
     made->whole_ = std::move(*whole);
     made->last_ = std::move(*last);
     made->layOutScratch();
@@ -390,9 +372,7 @@ class Pool final : public LibraryFunction {
     (index + 1 < blocks_ ? whole_ : last_)->run(block, area);
     for (int64_t i = 0; special && i < count; ++i) {
       const Pointers plane = from(i, block);
-      if (isPlaneSpecial(shape_, plane.input)) {
-        poolMaximum(shape_, plane);
-      }
+      if (isPlaneSpecial(shape_, plane.input)) poolMaximum(shape_, plane);
     }
     if (widening_) {
       widening_->narrow(static_cast<uint16_t*>(result) + first * resultElements(), block.result,
@@ -416,9 +396,7 @@ std::shared_ptr<LibraryFunction> preparePool(const LibraryCall& call) {
   using Tag = memory::format_tag;
   for (const Tag layout : {Tag::nhwc, Tag::nChw16c, Tag::nChw8c, Tag::nchw}) {
     const bool tried = layout != Tag::nhwc || shape.step > 1;
-    if (auto made = tried ? Pool::make(shape, call.result.type, layout) : nullptr) {
-      return made;
-    }
+    if (auto made = tried ? Pool::make(shape, call.result.type, layout) : nullptr) return made;
   }
   return nullptr;
 }

@@ -152,9 +152,7 @@ class ScatterRoutine : public LibraryFunction {
       const int64_t from = lists.ends[place + ahead];
       return from < 0 ? x + to_.inner * ahead : y + to_.inner * from;
     };
-    if (place + kLinesAhead < to_.length) {
-      fetchLine(source(kLinesAhead));
-    }
+    if (place + kLinesAhead < to_.length) fetchLine(source(kLinesAhead));
     host::copyRun(out, source(0), to_.inner * sizeof(T), streams);
   }
 
@@ -165,9 +163,7 @@ class ScatterRoutine : public LibraryFunction {
     for (int64_t i = first + kLinesAhead; i < std::min(last + kLinesAhead, from_.length); ++i) {
       fetchLine(y + inner * lists.order[i]);
     }
-    if (first == last) {
-      return host::copyRun(out, x, inner * sizeof(T), streams);
-    }
+    if (first == last) return host::copyRun(out, x, inner * sizeof(T), streams);
     for (int64_t k = 0; k < inner; k += kMostWidth) {
       const int64_t count = std::min(kMostWidth, inner - k);
       Elements<T, kMostWidth> sums;

@@ -38,9 +38,7 @@ void Widening::narrow(void* to, const float* from, int64_t count) const {
 
 void Widening::widenRuns(float* to, const void* from, int64_t runs, int64_t length,
                          int64_t stride) const {
-  if (length == stride) {
-    return widen(to, from, runs * length);
-  }
+  if (length == stride) return widen(to, from, runs * length);
   for (int64_t i = 0; i < runs; ++i) {
     widen(to + i * length, static_cast<const uint16_t*>(from) + i * stride, length);
   }
@@ -48,9 +46,7 @@ void Widening::widenRuns(float* to, const void* from, int64_t runs, int64_t leng
 
 void Widening::narrowRuns(void* to, const float* from, int64_t runs, int64_t length,
                           int64_t stride) const {
-  if (length == stride) {
-    return narrow(to, from, runs * length);
-  }
+  if (length == stride) return narrow(to, from, runs * length);
   for (int64_t i = 0; i < runs; ++i) {
     narrow(static_cast<uint16_t*>(to) + i * stride, from + i * length, length);
   }

@@ -94,12 +94,8 @@ nlohmann::json rowName(Lane lane, size_t thread) {
 
 nlohmann::json traced(const Event& event, size_t thread, int64_t start) {
   nlohmann::json args = nlohmann::json::object();
-  if (!event.label->where.empty()) {
-    args["line"] = event.label->where;
-  }
-  if (event.label->bytes > 0) {
-    args["bytes"] = event.label->bytes;
-  }
+  if (!event.label->where.empty()) args["line"] = event.label->where;
+  if (event.label->bytes > 0) args["bytes"] = event.label->bytes;
   return {{"ph", "X"},
           {"pid", 1},
           {"tid", rowOf(event.label->lane, thread)},
@@ -180,9 +176,7 @@ std::string table(int64_t end) {
   }
   absl::StrAppendFormat(&text, "%9s %10s %6s %10s %6s  step\n", "calls", "ms", "share", "us a call",
                         "GB/s");
-  for (size_t i = 0; i < std::min(steps.size(), kMostRows); ++i) {
-    text += tableRow(*steps[i], ran);
-  }
+  for (size_t i = 0; i < std::min(steps.size(), kMostRows); ++i) text += tableRow(*steps[i], ran);
   if (steps.size() > kMostRows) {
     absl::StrAppend(&text, "and ", steps.size() - kMostRows, " more steps\n");
   }
@@ -191,9 +185,7 @@ std::string table(int64_t end) {
 
 void forgetTotals() {
   Profile& all = profile();
-  for (const auto& [key, label] : all.labels) {
-    label->calls = label->nanoseconds = 0;
-  }
+  for (const auto& [key, label] : all.labels) label->calls = label->nanoseconds = 0;
   all.events = 0;
 }
 
@@ -229,9 +221,7 @@ void add(Label* label, int64_t begin, int64_t end) {
   Profile& all = profile();
   label->calls.fetch_add(1, std::memory_order_relaxed);
   label->nanoseconds.fetch_add(end - begin, std::memory_order_relaxed);
-  if (all.events.fetch_add(1, std::memory_order_relaxed) >= kMostEvents) {
-    return;
-  }
+  if (all.events.fetch_add(1, std::memory_order_relaxed) >= kMostEvents) return;
   Thread& thread = thisThread();
   const std::lock_guard lock(thread.mutex);
   thread.events.push_back({label, begin, end});
@@ -267,9 +257,7 @@ void startProfile(const std::string& file) {
 void stopProfile() {
   profile::Profile& all = profile::profile();
   const std::lock_guard lock(all.mutex);
-  if (!profile::detail::active.exchange(false)) {
-    return;
-  }
+  if (!profile::detail::active.exchange(false)) return;
   const int64_t end = profile::now();
   profile::writeTrace(all.file);
   std::cerr << profile::table(end);

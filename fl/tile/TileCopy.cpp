@@ -37,9 +37,7 @@ void forEachRun(const TileRegion& region, F&& f) {
     const int64_t length = std::min(walk.extents[0] - index[0], region.count - done);
     f(offset, done, length);
     done += length;
-    if (done == region.count) {
-      return;
-    }
+    if (done == region.count) return;
     offset -= index[0] * region.strides[0];
     index[0] = 0;
     int axis = 1;
@@ -67,9 +65,7 @@ bool forEachCrossing(const TileRegion& region, F&& f) {
   const int64_t first = region.offset(), stride = region.strides[0];
   const int64_t length = walk.extents[0], runs = region.count / length;
   for (int64_t i = 0; i < length; ++i) {
-    for (int64_t run = 0; run < runs; ++run) {
-      f(first + i * stride + run, run * length + i);
-    }
+    for (int64_t run = 0; run < runs; ++run) f(first + i * stride + run, run * length + i);
   }
   return true;
 }
@@ -85,9 +81,7 @@ void copy(T* out, const T* in, int64_t count) {
   if (count >= 16) {
     std::memcpy(out, in, count * sizeof(T));
   } else {
-    for (int64_t i = 0; i < count; ++i) {
-      out[i] = in[i];
-    }
+    for (int64_t i = 0; i < count; ++i) out[i] = in[i];
   }
 }
 
@@ -102,9 +96,7 @@ void TileWalk::add(int axis, int64_t extent) {
 
 int64_t TileWalk::size() const {
   int64_t size = 1;
-  for (int i = 0; i < rank; ++i) {
-    size *= extents[i];
-  }
+  for (int i = 0; i < rank; ++i) size *= extents[i];
   return size;
 }
 
@@ -113,16 +105,12 @@ void TileWalk::locate(int64_t position, int64_t* index) const {
     index[i] = position % extents[i];
     position /= extents[i];
   }
-  if (rank > 0) {
-    index[rank - 1] = position;
-  }
+  if (rank > 0) index[rank - 1] = position;
 }
 
 int64_t TileRegion::offset() const {
   int64_t offset = 0;
-  for (int i = 0; i < walk->rank; ++i) {
-    offset += index[i] * strides[i];
-  }
+  for (int i = 0; i < walk->rank; ++i) offset += index[i] * strides[i];
   return offset;
 }
 
@@ -141,9 +129,7 @@ void gatherTile(void* tile, const void* base, const TileRegion& region, int widt
       } else if (stride == 0) {
         fill(out + done, in[offset], length);
       } else {
-        for (int64_t i = 0; i < length; ++i) {
-          out[done + i] = in[offset + i * stride];
-        }
+        for (int64_t i = 0; i < length; ++i) out[done + i] = in[offset + i * stride];
       }
     });
   });
@@ -162,9 +148,7 @@ void scatterTile(void* base, const void* tile, const TileRegion& region, int wid
       if (stride == 1) {
         copy(out + offset, in + done, length);
       } else {
-        for (int64_t i = 0; i < length; ++i) {
-          out[offset + i * stride] = in[done + i];
-        }
+        for (int64_t i = 0; i < length; ++i) out[offset + i * stride] = in[done + i];
       }
     });
   });
@@ -173,9 +157,7 @@ void scatterTile(void* base, const void* tile, const TileRegion& region, int wid
 void indexTile(int64_t* tile, int64_t base, const TileRegion& region) {
   const int64_t stride = region.walk->rank > 0 ? region.strides[0] : 0;
   forEachRun(region, [&](int64_t offset, int64_t done, int64_t length) {
-    for (int64_t i = 0; i < length; ++i) {
-      tile[done + i] = base + offset + i * stride;
-    }
+    for (int64_t i = 0; i < length; ++i) tile[done + i] = base + offset + i * stride;
   });
 }
 

@@ -123,12 +123,8 @@ class TileRun {
     walk();
     // A scalar value fills a tile, but not more of it than is used.
     lanes_ = sweepSize_ == 0 ? kTile : wholeGroups(std::min(kTile, (end - begin) * sweepSize_));
-    for (size_t i = 0; i < plan_.locations.size(); ++i) {
-      places_[i] = own(i, 0);
-    }
-    for (size_t i = 0; i < plan_.views.size(); ++i) {
-      prepare(plan_.views[i], &views_[i]);
-    }
+    for (size_t i = 0; i < plan_.locations.size(); ++i) places_[i] = own(i, 0);
+    for (size_t i = 0; i < plan_.views.size(); ++i) prepare(plan_.views[i], &views_[i]);
     execute(plan_.uniform, Tile{&kNoAxes, 0, lanes_});
     // Rows fill a tile together if they are short.
     const bool tiled = kernel_.rows() && sweepSize_ > 0 &&
@@ -136,9 +132,7 @@ class TileRun {
                          return stage.sweep && !rowsAreInMemory(stage);
                        });
     const int64_t step = tiled ? std::max<int64_t>(1, kTile / sweepSize_) : kTile;
-    for (int64_t kept = begin; kept < end; kept += step) {
-      runKept(kept, std::min(step, end - kept));
-    }
+    for (int64_t kept = begin; kept < end; kept += step) runKept(kept, std::min(step, end - kept));
     return badGather_;
   }
 
@@ -147,18 +141,14 @@ class TileRun {
   void walk() {
     const auto add = [&](TileWalk* walk, bool reduced) {
       for (int axis = 0; axis < kernel_.rank; ++axis) {
-        if (kernel_.isReduced(axis) == reduced) {
-          walk->add(axis, args_.extents[axis]);
-        }
+        if (kernel_.isReduced(axis) == reduced) walk->add(axis, args_.extents[axis]);
       }
     };
     add(&keptWalk_, false);
     add(&sweepWalk_, kernel_.rows());
     add(&sweepWalk_, !kernel_.rows());
     for (int axis = kernel_.rank - 1; axis >= 0; --axis) {
-      if (kernel_.isReduced(axis)) {
-        length_ = args_.extents[axis];
-      }
+      if (kernel_.isReduced(axis)) length_ = args_.extents[axis];
     }
     turns_ = length_ == 0 ? 0 : sweepSize_ / length_;
   }
@@ -234,12 +224,8 @@ class TileRun {
 
   // The operand's own memory where it is the tile, in whole groups; else null.
   static void* contiguous(const ViewState& view, const Tile& tile) {
-    if (!tile.inPlace || tile.count % kTileGroup != 0) {
-      return nullptr;
-    }
-    if (view.dense) {
-      return view.base + tile.start * view.width;
-    }
+    if (!tile.inPlace || tile.count % kTileGroup != 0) return nullptr;
+    if (view.dense) return view.base + tile.start * view.width;
     const TileWalk& walk = *tile.walk;
     if (walk.rank > 0 && view.strides[0] == 1 && tile.at()[0] + tile.count <= walk.extents[0]) {
       return view.base + region(view, tile).offset() * view.width;
@@ -276,9 +262,7 @@ class TileRun {
     const char* const source = static_cast<const char*>(place(store.location));
     if (view.dense) {
       char* const target = view.base + tile.start * view.width;
-      if (source != target) {
-        std::copy_n(source, tile.count * view.width, target);
-      }
+      if (source != target) std::copy_n(source, tile.count * view.width, target);
     } else if (source != contiguous(view, tile)) {
       scatterTile(view.base, source, region(view, tile), view.width);
     }
@@ -309,9 +293,7 @@ class TileRun {
     for (const TileStage& stage : plan_.stages) {
       execute(stage.kept, tile);
       if (!stage.sweep) {
-        for (const TileStore& store : stage.stores) {
-          this->store(store, tile);
-        }
+        for (const TileStore& store : stage.stores) this->store(store, tile);
       } else if (kernel_.rows()) {
         sweepRows(stage, kept, count);
       } else {
@@ -340,12 +322,8 @@ class TileRun {
   template <class F>
   void sweepTile(const TileStage& stage, const Tile& tile, F&& reduce) {
     execute(stage.swept, tile);
-    for (const TileReduce& reduction : stage.reduces) {
-      reduce(reduction);
-    }
-    for (const TileStore& store : stage.stores) {
-      this->store(store, tile);
-    }
+    for (const TileReduce& reduction : stage.reduces) reduce(reduction);
+    for (const TileStore& store : stage.stores) this->store(store, tile);
   }
 
   void sweepRows(const TileStage& stage, int64_t kept, int64_t count) {
@@ -450,9 +428,7 @@ class TileRun {
 
   // True if a sweep does nothing but reduce what it loads in place.
   bool onlyReducesMemory(const TileStage& stage) const {
-    if (stage.swept.size() != 1 || !stage.stores.empty()) {
-      return false;
-    }
+    if (stage.swept.size() != 1 || !stage.stores.empty()) return false;
     const TileStep& load = stage.swept[0];
     return load.kind == TileStep::Kind::Load && load.inPlace &&
            views_[load.source].walk == &sweepWalk_ &&
@@ -534,9 +510,7 @@ int64_t runStrips(const TilePlan& plan, const ir::KernelArgs& args, int64_t begi
     }
     const ir::KernelArgs strip{data, extents, args.strides, args.scalars, args.badIndex};
     const int64_t badGather = TileRun(plan, strip).run(0, extents[0] * runs);
-    if (badGather >= 0) {
-      return badGather;
-    }
+    if (badGather >= 0) return badGather;
   }
   return -1;
 }
@@ -565,9 +539,7 @@ int64_t runCrossing(const TilePlan& plan, const ir::KernelArgs& args, int64_t be
 TileProgram::TileProgram(const ir::Kernel& kernel, TileVariant variant)
     : plan_(std::make_shared<TilePlan>(planTiles(kernel, tileOps(variant), false))) {
   auto keeping = std::make_shared<TilePlan>(planTiles(kernel, tileOps(variant), true));
-  if (keeping->rowBytes > 0) {
-    keepingRows_ = std::move(keeping);
-  }
+  if (keeping->rowBytes > 0) keepingRows_ = std::move(keeping);
 }
 
 const TilePlan& TileProgram::planFor(const ir::KernelArgs& args) const {
@@ -577,9 +549,7 @@ const TilePlan& TileProgram::planFor(const ir::KernelArgs& args) const {
 }
 
 int64_t TileProgram::run(const ir::KernelArgs& args, int64_t begin, int64_t end) const {
-  if (begin >= end) {
-    return -1;
-  }
+  if (begin >= end) return -1;
   const TilePlan& plan = planFor(args);
   return crossesMemory(plan.kernel) ? runCrossing(plan, args, begin, end)
                                     : TileRun(plan, args).run(begin, end);

@@ -51,9 +51,7 @@ template <Op op, class B, class T>
 FL_TILE_FUNCTION bool needsRare(const T* x, const T* y, int64_t count) {
   B b(Rare::Note);
   FL_TILE_LOOP
-  for (int64_t i = 0; i < count; ++i) {
-    Meaning<op>::apply(b, x[i], y[i], y[i]);
-  }
+  for (int64_t i = 0; i < count; ++i) Meaning<op>::apply(b, x[i], y[i], y[i]);
   return b.anyRare != 0;
 }
 
@@ -61,9 +59,7 @@ template <Op op, class B, Rare rare, class R, class T>
 FL_TILE_FUNCTION void applyToPairs(R* out, const T* x, const T* y, int64_t count) {
   B b(rare);
   FL_TILE_LOOP
-  for (int64_t i = 0; i < count; ++i) {
-    out[i] = R(Meaning<op>::apply(b, x[i], y[i], y[i]));
-  }
+  for (int64_t i = 0; i < count; ++i) out[i] = R(Meaning<op>::apply(b, x[i], y[i], y[i]));
 }
 
 template <Op op, dtype type>
@@ -129,9 +125,7 @@ FL_TILE_FUNCTION void uniformBlocks(Compute<type>* to, uint64_t seed, uint64_t o
   }
   FL_TILE_LOOP
   for (int64_t i = 0; i < count / kNumbers; ++i) {
-    for (int k = 0; k < kNumbers; ++k) {
-      to[i * kNumbers + k] = numbers[k][i];
-    }
+    for (int k = 0; k < kNumbers; ++k) to[i * kNumbers + k] = numbers[k][i];
   }
 }
 
@@ -163,9 +157,7 @@ FL_TILE_FUNCTION void normal(void* out, const void* x, const void* y, const void
   Builder b(Rare::LeaveOut);  // no angle is huge
   count = wholeGroups(count);
   FL_TILE_LOOP
-  for (int64_t i = 0; i < count; ++i) {
-    to[i] = ir::vm::normalNumber(b, first[i], second[i]);
-  }
+  for (int64_t i = 0; i < count; ++i) to[i] = ir::vm::normalNumber(b, first[i], second[i]);
 }
 
 // ---- casts ----
@@ -259,15 +251,11 @@ void storeHalves(uint16_t* out, Floats x) {
 
 template <dtype type>
 void decodeHalves(float* out, const uint16_t* x, int64_t count) {
-  for (int64_t i = 0; i < count; i += kHalves) {
-    store(out + i, loadHalves<type>(x + i));
-  }
+  for (int64_t i = 0; i < count; i += kHalves) store(out + i, loadHalves<type>(x + i));
 }
 template <dtype type>
 void encodeHalves(uint16_t* out, const float* x, int64_t count) {
-  for (int64_t i = 0; i < count; i += kHalves) {
-    storeHalves<type>(out + i, load<Floats>(x + i));
-  }
+  for (int64_t i = 0; i < count; i += kHalves) storeHalves<type>(out + i, load<Floats>(x + i));
 }
 
 template <dtype from, dtype to>
@@ -352,23 +340,17 @@ FL_TILE_FUNCTION void accumulate(void* lanes, const void* x, int64_t turns, int6
   const T* values = static_cast<const T*>(x);
   const int64_t whole = length & ~int64_t{31};
   T sums[32];
-  for (int l = 0; l < 32; ++l) {
-    sums[l] = main[l];
-  }
+  for (int l = 0; l < 32; ++l) sums[l] = main[l];
   for (int64_t turn = 0; turn < turns; ++turn, values += length) {
     for (int64_t i = 0; i < whole; i += 32) {
       FL_TILE_LOOP
-      for (int l = 0; l < 32; ++l) {
-        sums[l] = combine<op>(sums[l], values[i + l]);
-      }
+      for (int l = 0; l < 32; ++l) sums[l] = combine<op>(sums[l], values[i + l]);
     }
     for (int64_t i = whole; i < length; ++i) {
       tail[(i - whole) & 15] = combine<op>(tail[(i - whole) & 15], values[i]);
     }
   }
-  for (int l = 0; l < 32; ++l) {
-    main[l] = sums[l];
-  }
+  for (int l = 0; l < 32; ++l) main[l] = sums[l];
 }
 
 template <Op op, dtype type>
@@ -379,13 +361,9 @@ FL_TILE_FUNCTION void finish(void* total, const void* lanes) {
   using T = Compute<type>;
   const T* const a = static_cast<const T*>(lanes);
   T s[16];
-  for (int l = 0; l < 16; ++l) {
-    s[l] = combine<op>(combine<op>(a[l], a[l + 16]), a[l + 32]);
-  }
+  for (int l = 0; l < 16; ++l) s[l] = combine<op>(combine<op>(a[l], a[l + 16]), a[l + 32]);
   for (int width = 8; width >= 1; width /= 2) {
-    for (int l = 0; l < width; ++l) {
-      s[l] = combine<op>(s[l], s[l + width]);
-    }
+    for (int l = 0; l < width; ++l) s[l] = combine<op>(s[l], s[l + width]);
   }
   auto* const result = static_cast<Total<op, type>*>(total);
   *result = combine<op, Total<op, type>>(*result, s[0]);
@@ -403,9 +381,7 @@ FL_TILE_FUNCTION void reduceRows(void* results, const void* x, int64_t rows, int
     for (int64_t turn = 0; turn < turns; turn += together) {
       const int64_t group = turns - turn < together ? turns - turn : together;
       T lanes[kRowLanes];
-      for (int l = 0; l < kRowLanes; ++l) {
-        lanes[l] = start;
-      }
+      for (int l = 0; l < kRowLanes; ++l) lanes[l] = start;
       accumulate<op, type>(lanes, values, group, length);
       finish<op, type>(&total, lanes);
       values += group * length;
@@ -435,9 +411,7 @@ FL_TILE_FUNCTION void reduceColumns(void* partial, const void* x, int64_t rows, 
   for (; rows > 0; --rows, first += stride) {
     const T* const a = row(0);
     FL_TILE_LOOP
-    for (int64_t i = 0; i < count; ++i) {
-      sums[i] = combine<op>(sums[i], a[i]);
-    }
+    for (int64_t i = 0; i < count; ++i) sums[i] = combine<op>(sums[i], a[i]);
   }
 }
 

@@ -29,9 +29,7 @@ std::vector<Level> findLevels(const Kernel& kernel) {
         }
       }
     }
-    for (int arg : value.args) {
-      level = std::max(level, levels[arg]);
-    }
+    for (int arg : value.args) level = std::max(level, levels[arg]);
     levels.push_back(level);
   }
   return levels;
@@ -71,9 +69,7 @@ class Planner {
         own_(kernel.values.size(), -1),
         expanded_(kernel.values.size(), -1),
         rows_(kernel.values.size(), -1) {
-    if (keepsRows && kernel.rows()) {
-      findRows();
-    }
+    if (keepsRows && kernel.rows()) findRows();
   }
 
   void run() {
@@ -82,9 +78,7 @@ class Planner {
         results_.push_back(newLocation(kernel_.values[reduce.value].type));
       }
     }
-    for (const KernelStage& stage : kernel_.stages) {
-      planStage(stage);
-    }
+    for (const KernelStage& stage : kernel_.stages) planStage(stage);
   }
 
  private:
@@ -98,9 +92,7 @@ class Planner {
     std::vector<int> sweeps(kernel_.values.size(), 0);
     for (const KernelStage& stage : kernel_.stages) {
       const std::vector<bool> needed = findNeeded(stage);
-      for (size_t v = 0; v < needed.size(); ++v) {
-        sweeps[v] += stage.sweep && needed[v];
-      }
+      for (size_t v = 0; v < needed.size(); ++v) sweeps[v] += stage.sweep && needed[v];
     }
     for (size_t v = 0; v < sweeps.size(); ++v) {
       if (levels_[v] == Level::Swept && sweeps[v] > 1 && isSlow(kernel_.values[v])) {
@@ -126,18 +118,12 @@ class Planner {
     for (size_t v = 0; v < needed.size(); ++v) {
       const bool known = levels_[v] != Level::Swept && own_[v] >= 0;
       FL_INTERNAL_CHECK(!needed[v] || levels_[v] <= level, "%", v, " changes in a sweep only");
-      if (needed[v] && !known) {
-        compute(static_cast<int>(v), &planned);
-      }
+      if (needed[v] && !known) compute(static_cast<int>(v), &planned);
     }
     for (TileStep& step : planned.swept) {
-      for (int& arg : step.args) {
-        arg = arg < 0 ? arg : readAt(arg, level, &planned);
-      }
+      for (int& arg : step.args) arg = arg < 0 ? arg : readAt(arg, level, &planned);
     }
-    for (const KernelStage::Reduce& reduce : stage.reduces) {
-      addReduce(reduce, &planned);
-    }
+    for (const KernelStage::Reduce& reduce : stage.reduces) addReduce(reduce, &planned);
     for (const KernelStage::Store& store : stage.stores) {
       planned.stores.push_back(
           {newView(store.operand, level), readAt(store.value, level, &planned)});
@@ -151,19 +137,11 @@ class Planner {
   // The values that a stage depends on.
   std::vector<bool> findNeeded(const KernelStage& stage) const {
     std::vector<bool> needed(kernel_.values.size(), false);
-    for (const KernelStage::Reduce& reduce : stage.reduces) {
-      needed[reduce.value] = true;
-    }
-    for (const KernelStage::Store& store : stage.stores) {
-      needed[store.value] = true;
-    }
+    for (const KernelStage::Reduce& reduce : stage.reduces) needed[reduce.value] = true;
+    for (const KernelStage::Store& store : stage.stores) needed[store.value] = true;
     for (size_t v = needed.size(); v-- > 0;) {
-      if (isInRow(v)) {
-        continue;
-      }
-      for (int arg : kernel_.values[v].args) {
-        needed[arg] = needed[arg] || needed[v];
-      }
+      if (isInRow(v)) continue;
+      for (int arg : kernel_.values[v].args) needed[arg] = needed[arg] || needed[v];
     }
     return needed;
   }
@@ -208,9 +186,7 @@ class Planner {
 
   // The location where a step of `level` reads a value.
   int readAt(int v, Level level, TileStage* stage) {
-    if (level != Level::Swept || levels_[v] != Level::Kept) {
-      return own_[v];
-    }
+    if (level != Level::Swept || levels_[v] != Level::Kept) return own_[v];
     if (expanded_[v] < 0) {
       expanded_[v] = newLocation(kernel_.values[v].type);
       stage->kept.push_back({TileStep::Kind::Expand, expanded_[v], own_[v]});
@@ -251,9 +227,7 @@ class Planner {
     for (TileStep& step : *steps) {
       const auto isTarget = [&](const auto& user) { return user.location == step.target; };
       const bool load = step.kind == TileStep::Kind::Load;
-      if (load && std::any_of(stage.reduces.begin(), stage.reduces.end(), isTarget)) {
-        direct = false;
-      }
+      if (load && std::any_of(stage.reduces.begin(), stage.reduces.end(), isTarget)) direct = false;
       if (load && stage.stores.size() > 1 &&
           std::any_of(stage.stores.begin(), stage.stores.end(), isTarget)) {
         step.inPlace = false;
@@ -261,9 +235,7 @@ class Planner {
     }
     direct = direct && !plan_.locations[steps->back().target].row;
     for (const TileStore& store : stage.stores) {
-      if (direct && store.location == steps->back().target) {
-        steps->back().direct = store.view;
-      }
+      if (direct && store.location == steps->back().target) steps->back().direct = store.view;
     }
   }
 
@@ -302,16 +274,10 @@ class Allocation {
   template <class Step, class End>
   void forEachStep(Step&& visit, End&& end) {
     int position = 0;
-    for (const TileStep& step : plan_.uniform) {
-      visit(step, position++);
-    }
+    for (const TileStep& step : plan_.uniform) visit(step, position++);
     for (const TileStage& stage : plan_.stages) {
-      for (const TileStep& step : stage.kept) {
-        visit(step, position++);
-      }
-      for (const TileStep& step : stage.swept) {
-        visit(step, position++);
-      }
+      for (const TileStep& step : stage.kept) visit(step, position++);
+      for (const TileStep& step : stage.swept) visit(step, position++);
       end(stage, position++);
     }
   }
@@ -324,9 +290,7 @@ class Allocation {
     const bool uniform = position < static_cast<int>(plan_.uniform.size());
     use(step.target, uniform ? kForever : position);
     for (int arg : step.args) {
-      if (arg >= 0) {
-        use(arg, position);
-      }
+      if (arg >= 0) use(arg, position);
     }
     if (step.kind == TileStep::Kind::Expand) {
       expansions_.push_back({step.source, step.target});
@@ -336,33 +300,21 @@ class Allocation {
   // What a sweep reads but does not compute must last until its end, as must what is stored.
   void noteEnd(const TileStage& stage, int position) {
     std::vector<bool> computed(plan_.locations.size(), false);
-    for (const TileStep& step : stage.swept) {
-      computed[step.target] = true;
-    }
+    for (const TileStep& step : stage.swept) computed[step.target] = true;
     for (const TileStep& step : stage.swept) {
       for (int arg : step.args) {
-        if (arg >= 0 && !computed[arg]) {
-          use(arg, position);
-        }
+        if (arg >= 0 && !computed[arg]) use(arg, position);
       }
     }
-    for (const TileReduce& reduce : stage.reduces) {
-      use(reduce.location, position);
-    }
-    for (const TileStore& store : stage.stores) {
-      use(store.location, position);
-    }
+    for (const TileReduce& reduce : stage.reduces) use(reduce.location, position);
+    for (const TileStore& store : stage.stores) use(store.location, position);
     // An expanded copy may be the kept value itself.
-    for (const auto& [kept, copy] : expansions_) {
-      use(kept, lastUse_[copy]);
-    }
+    for (const auto& [kept, copy] : expansions_) use(kept, lastUse_[copy]);
   }
 
   void place(const TileStep& step, int position) {
     TileLocation& target = plan_.locations[step.target];
-    if (target.row) {
-      return releaseUpTo(position);
-    }
+    if (target.row) return releaseUpTo(position);
     if (step.kind == TileStep::Kind::Apply) {
       for (int arg : step.args) {  // the result may replace an operand of its width
         if (arg >= 0 && lastUse_[arg] == position && plan_.locations[arg].width == target.width) {
@@ -378,9 +330,7 @@ class Allocation {
   void releaseUpTo(int position) {
     const std::vector<int> live = live_;
     for (int location : live) {
-      if (lastUse_[location] <= position) {
-        release(location);
-      }
+      if (lastUse_[location] <= position) release(location);
     }
   }
 
@@ -398,9 +348,7 @@ class Allocation {
     const auto found = std::find_if(free_.rbegin(), free_.rend(), [&](int location) {
       return plan_.locations[location].width == width;
     });
-    if (found == free_.rend()) {
-      return extend(width);
-    }
+    if (found == free_.rend()) return extend(width);
     const int64_t offset = plan_.locations[*found].offset;
     free_.erase(std::next(found).base());
     return offset;

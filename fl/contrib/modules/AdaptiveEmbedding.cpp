@@ -35,17 +35,11 @@ Variable AdaptiveEmbedding::embed(const Tensor& words, size_t bucket) const {
   const int low = first ? 0 : cutoff_[bucket - 1], high = cutoff_[bucket];
   // Words of other buckets look up some word of this one; those of none stay out of range.
   Tensor index = words;
-  if (!first) {
-    index = maximum(index, number(low));
-  }
-  if (!last) {
-    index = minimum(index, number(high - 1));
-  }
+  if (!first) index = maximum(index, number(low));
+  if (!last) index = minimum(index, number(high - 1));
   const Variable rows = params_[2 * bucket](index - number(low), span);
   const Variable all = matmulNT(params_[2 * bucket + 1], rows);
-  if (first && last) {
-    return all;
-  }
+  if (first && last) return all;
   const Tensor inside = words >= number(low) && words < number(high);
   return all * noGrad(reshape(inside, Shape({1, words.dim(0)})).astype(all.type()));
 }
@@ -54,9 +48,7 @@ Variable AdaptiveEmbedding::forward(const Variable& input) {
   FL_API_ENTRY();
   const Tensor words = reshape(input.tensor(), Shape({input.elements()})).astype(dtype::s32);
   Variable result = embed(words, 0);
-  for (size_t bucket = 1; bucket < cutoff_.size(); ++bucket) {
-    result = result + embed(words, bucket);
-  }
+  for (size_t bucket = 1; bucket < cutoff_.size(); ++bucket) result = result + embed(words, bucket);
   std::vector<Dim> shape = input.shape().get();
   shape.insert(shape.begin(), embeddingDim_);
   return moddims(result, Shape(shape));
@@ -64,9 +56,7 @@ Variable AdaptiveEmbedding::forward(const Variable& input) {
 
 std::string AdaptiveEmbedding::prettyString() const {
   std::string cutoffs;
-  for (int cutoff : cutoff_) {
-    cutoffs += (cutoffs.empty() ? "" : ", ") + std::to_string(cutoff);
-  }
+  for (int cutoff : cutoff_) cutoffs += (cutoffs.empty() ? "" : ", ") + std::to_string(cutoff);
   return detail::concat("AdaptiveEmbedding (dim: ", embeddingDim_, "), (cutoff: ", cutoffs,
                         "), (divValue: ", divValue_, ")");
 }

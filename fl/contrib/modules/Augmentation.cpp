@@ -51,9 +51,7 @@ Tensor Augmentation::drawFrequencies(Dim frequencies) {
 }
 
 Variable Augmentation::replace(const Tensor& x, const Tensor& masked, const Variable& input) const {
-  if (maskStrategy_ == MaskingStrategy::ZERO) {
-    return noGrad(where(masked, 0.0, x));
-  }
+  if (maskStrategy_ == MaskingStrategy::ZERO) return noGrad(where(masked, 0.0, x));
   return noGrad(where(masked, mean(input.tensor()).astype(x.type()), x));
 }
 

@@ -27,9 +27,7 @@ Tensor nearestPlaces(Dim size, Dim newSize) {
 // 0 where a place counts, -inf where it is padding.
 Variable logOfMask(const Variable& padMask, Dim time, dtype type) {
   Tensor mask = padMask.tensor();
-  if (mask.dim(0) != time) {
-    mask = mask(nearestPlaces(mask.dim(0), time), span);
-  }
+  if (mask.dim(0) != time) mask = mask(nearestPlaces(mask.dim(0), time), span);
   return noGrad(log(mask.astype(type)));
 }
 
@@ -53,9 +51,7 @@ void AttentionBlock::initialize(const char* module, int modelDim, int headDim, i
   modelDim_ = modelDim;
   nHeads_ = nHeads;
   context_ = context;
-  if (context > 0) {
-    params_.push_back(fl::uniform(2 * context - 1, headDim, -0.1, 0.1));
-  }
+  if (context > 0) params_.push_back(fl::uniform(2 * context - 1, headDim, -0.1, 0.1));
 }
 
 void AttentionBlock::setDropouts(const char* module, double pDropout, double pLayerDropout) {
@@ -72,9 +68,7 @@ void AttentionBlock::addLinear(int inputSize, int outputSize) {
 }
 
 void AttentionBlock::addAttention(int headDim) {
-  for (int i = 0; i < 3; ++i) {
-    addLinear(modelDim_, headDim * nHeads_);
-  }
+  for (int i = 0; i < 3; ++i) addLinear(modelDim_, headDim * nHeads_);
   addLinear(headDim * nHeads_, modelDim_);
 }
 
@@ -105,9 +99,7 @@ Variable AttentionBlock::drop(const Variable& input) const {
 }
 
 Variable AttentionBlock::drawLayer(dtype type) const {
-  if (!train_ || pLayerDropout_ == 0) {
-    return Variable();
-  }
+  if (!train_ || pLayerDropout_ == 0) return Variable();
   return noGrad((rand(Shape({1})) > pLayerDropout_).astype(type));
 }
 

@@ -31,9 +31,7 @@ Tensor lowPassFilter(double cutoff, int width) {
         window * (place == 0 ? 2 * kPi * cutoff : std::sin(2 * kPi * cutoff * place) / place);
   }
   const double sum = std::accumulate(kernel.begin(), kernel.end(), 0.0);
-  for (double& value : kernel) {
-    value /= sum;
-  }
+  for (double& value : kernel) value /= sum;
   return Tensor::fromVector(Shape({2 * width + 1, 1, 1, 1}), kernel, dtype::f32);
 }
 
@@ -93,18 +91,12 @@ Variable RawWavSpecAugment::removeBand(const Variable& wave) {
 Variable RawWavSpecAugment::forward(const Variable& input) {
   FL_API_ENTRY();
   FL_USER_CHECK(!input.isCalcGrad(), prettyString(), ": has no gradient for its input");
-  if (!train_) {
-    return input;
-  }
+  if (!train_) return input;
   FL_USER_CHECK(input.ndim() == 3, prettyString(), ": the input must be (time, channel, batch), ",
                 "not ", typeToString(input.type(), input.shape()));
-  if (filters_.empty()) {
-    makeFilters();
-  }
+  if (filters_.empty()) makeFilters();
   Variable wave = moddims(input, Shape({input.dim(0), input.dim(1) * input.dim(2), 1, 1}));
-  for (int i = 0; i < numFreqMask_; ++i) {
-    wave = removeBand(wave);
-  }
+  for (int i = 0; i < numFreqMask_; ++i) wave = removeBand(wave);
   return moddims(replace(wave.tensor(), drawTimes(input.dim(0)), input), input.shape());
 }
 

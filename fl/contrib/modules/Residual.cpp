@@ -16,9 +16,7 @@ std::unordered_set<int> Residual::getProjectionsIndices() const {
   std::unordered_set<int> indices;
   for (const auto& [to, sources] : shortcuts_) {
     for (const auto& [from, projection] : sources) {
-      if (projection >= 0) {
-        indices.insert(projection);
-      }
+      if (projection >= 0) indices.insert(projection);
     }
   }
   return indices;
@@ -28,9 +26,7 @@ std::vector<int> Residual::layers() const {
   const std::unordered_set<int> projections = getProjectionsIndices();
   std::vector<int> ids;
   for (int id = 0; id < static_cast<int>(modules_.size()); ++id) {
-    if (!projections.contains(id)) {
-      ids.push_back(id);
-    }
+    if (!projections.contains(id)) ids.push_back(id);
   }
   return ids;
 }
@@ -102,9 +98,7 @@ std::string Residual::describe(int layer, const std::string& name) const {
   std::ostringstream targets;
   for (const auto& [to, sources] : shortcuts_) {
     const auto source = sources.find(layer);
-    if (source == sources.end()) {
-      continue;
-    }
+    if (source == sources.end()) continue;
     targets << (to == output ? "output" : "layer Res(" + std::to_string(to) + ")");
     if (source->second >= 0) {
       targets << " with transformation: " << modules_[source->second]->prettyString() << ";";
@@ -117,9 +111,7 @@ std::string Residual::describe(int layer, const std::string& name) const {
 std::string Residual::prettyString() const {
   std::string text = describe(0, "Input");
   int layer = 1;
-  for (int id : layers()) {
-    text += describe(layer++, modules_[id]->prettyString());
-  }
+  for (int id : layers()) text += describe(layer++, modules_[id]->prettyString());
   return text + describe(layer, "Output;");
 }
 

@@ -18,9 +18,7 @@ SpecAugment::SpecAugment(int tWarpW, int fMaskF, int nFMask, int tMaskT, float t
 Variable SpecAugment::forward(const Variable& input) {
   FL_API_ENTRY();
   FL_USER_CHECK(!input.isCalcGrad(), prettyString(), ": has no gradient for its input");
-  if (!train_) {
-    return input;
-  }
+  if (!train_) return input;
   FL_USER_CHECK(input.ndim() >= 2 && (numFreqMask_ == 0 || input.dim(1) >= freqMaskF_),
                 prettyString(), ": the input must be (time, frequency, ...) with at least ",
                 freqMaskF_, " frequencies, not ", typeToString(input.type(), input.shape()));

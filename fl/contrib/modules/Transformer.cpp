@@ -58,9 +58,7 @@ Variable Transformer::selfAttention(const std::vector<Variable>& input) {
   const Variable memory = input.size() == 3 ? concatenate({input[0], x}, 1) : x;
   const Dim time = x.dim(1);
   Variable mask;
-  if (useMask_ && time > 1) {
-    mask = causalMask(time, memory.dim(1) - time, x.type());
-  }
+  if (useMask_ && time > 1) mask = causalMask(time, memory.dim(1) - time, x.type());
   return attend(x, memory, kAttention, mask, input.back());
 }
 

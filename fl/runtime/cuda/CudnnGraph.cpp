@@ -78,9 +78,7 @@ bool CudnnGraph::plan(const CudnnTarget& target, dtype type) {
   CudnnDescriptor& graph = add(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
             static_cast<int64_t>(operations_.size()), operations_.data());
-  if (target.handle) {
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
-  }
+  if (target.handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
   graph.finish();
   return planBy(CUDNN_HEUR_MODE_A, graph, target, type) ||
          planBy(CUDNN_HEUR_MODE_FALLBACK, graph, target, type);
