@@ -242,17 +242,7 @@ class Rematerialization {
  public:
   Rematerialization(const ir::Schedule& schedule, const Values& values, int64_t target,
                     const Limits& limits = {})
-      : schedule_(schedule),
-        all_(values.values),
-        buffers_(values.buffers),
-        touches_(values.touches),
-        costs_(values.costs),
-        target_(target),
-        limits_(limits),
-        places_(all_.size(), -1),
-        locks_(all_.size(), 0),
-        next_(all_.size(), kForever),
-        searched_(costs_.size(), 0) {
+      : schedule_(schedule), values_(values), target_(target), limits_(limits) {
     for (size_t i = 0; i < all_.size(); ++i) {
       if (!all_[i].uses.empty()) next_[i] = all_[i].uses[0];
       if (all_[i].keptUntil >= 0) keptUntil_.emplace(all_[i].keptUntil, static_cast<int>(i));
@@ -262,7 +252,7 @@ class Rematerialization {
   // Nothing if there is no way.
   std::optional<ir::Schedule> run() {
     for (; now_ < std::ssize(schedule_.steps); ++now_) {
-      for (int value : touches_[now_]) next_[value] = useBehind(value);
+      for (int value : values_.touches[now_]) next_[value] = useBehind(value);
       runStep(now_);
       if (failed_) return std::nullopt;
       const auto [begin, end] = keptUntil_.equal_range(now_);
@@ -434,35 +424,33 @@ class Rematerialization {
       ++again_;
       cost += costs_[writer];
       for (const ir::BufferRef& ref : buffers_[writer].reads) {
-        if (ref.space == Space::Temporary && places_[ref.index] < 0) {
-          cost += costAgain(ref.index);
-        }
+        if (ref.space == Space::Temporary && places_[ref.index] < 0) cost += costAgain(ref.index);
       }
     }
     return cost;
   }
 
   const ir::Schedule& schedule_;
-  const std::vector<Value>& all_;
-  const std::vector<ir::StepBuffers>& buffers_;
-  const std::vector<std::vector<int>>& touches_;
-  const std::vector<double>& costs_;
+  const Values& values_;
   const int64_t target_;
   const Limits limits_;
-  std::vector<int>
-      places_;  // of each value: its temporary of the result, -1 if it is not in memory
-  std::vector<int> present_;           // values in memory, oldest first
-  std::vector<int> locks_;             // of each value: running steps that need it
-  std::vector<int> next_;              // of each value: the first step behind this one that uses it
-  std::multimap<int, int> keptUntil_;  // values
+  const std::vector<Value>& all_ = values_.values;
+  const std::vector<ir::StepBuffers>& buffers_ = values_.buffers;
+  const std::vector<double>& costs_ = values_.costs;
+  using List = std::vector<int>;
+  List places_ = List(all_.size(), -1);      // of each value: its temporary of the result, or -1
+  List present_;                             // values in memory, oldest first
+  List locks_ = List(all_.size(), 0);        // of each value: running steps that need it
+  List next_ = List(all_.size(), kForever);  // of each value: the first step behind that uses it
+  List searched_ = List(costs_.size(), 0);   // of each step: the last search that met it
+  int search_ = 0;                           // for what a value takes
+  int again_ = 0;                            // steps that it met
+  std::multimap<int, int> keptUntil_;        // values
   std::vector<ir::Step> steps_;
   std::vector<ir::Temporary> temporaries_;
   int now_ = 0;
   int64_t alive_ = 0;
   double costAgain_ = 0;
-  std::vector<int64_t> searched_;  // of each step: the search for what a value takes that met it
-  int64_t search_ = 0;
-  int again_ = 0;  // steps that it met
   int64_t looks_ = 0;
   int asked_ = 0;  // the value that memory was last asked for
   bool failed_ = false;

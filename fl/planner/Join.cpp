@@ -169,22 +169,17 @@ class Joining {
   std::vector<std::pair<int, int>> launches_;  // the first and last step of each
 };
 
-size_t bytesOfNumbers(const ir::Schedule& schedule) {
-  size_t bytes = 0;
-  for (const ir::Temporary& temporary : schedule.temporaries) {
-    bytes += isNumber(temporary) ? temporary.bytes : 0;
-  }
-  return bytes;
-}
-
 }  // namespace
 
 void joinLaunches(ir::Schedule* schedule) {
   const std::vector<std::vector<int>> before = dependencies(*schedule);
-  const size_t numbers = bytesOfNumbers(*schedule), least = schedule->arenaBound;
+  const size_t least = schedule->arenaBound;
+  size_t numbers = 0;
+  for (const ir::Temporary& each : schedule->temporaries)
+    numbers += isNumber(each) ? each.bytes : 0;
   const size_t most = std::min(least + numbers, std::max(least, schedule->recordedBound));
   // Fewer at once where all together would take more than the recorded order.
-  for (size_t held = std::max(numbers, kNumberBytes); held > 0; held /= kFewer) {
+  for (size_t held = SIZE_MAX; held > 0; held = std::min(held, numbers) / kFewer) {
     ir::Schedule joined = Joining(*schedule, before, held).run();
     if (joined.arenaBound <= most) {
       *schedule = std::move(joined);

@@ -418,16 +418,13 @@ std::string describeLargestAlive(const ir::Schedule& schedule) {
   return describeLargest(schedule, std::move(there));
 }
 
-std::string describeExcess(const ir::Schedule& schedule) {
-  return absl::StrCat("a plan's temporaries do not fit the budget of ", schedule.budget,
-                      " bytes: packed they take ", schedule.arenaBytes,
-                      "; the largest of them:", describeLargestAlive(schedule));
-}
-
 void packTemporaries(ir::Schedule* schedule) {
   placeTemporaries(schedule);
   if (schedule->budget > 0 && schedule->arenaBytes > schedule->budget) {
-    throw OverBudget(describeExcess(*schedule));
+    throw OverBudget(absl::StrCat("a plan's temporaries do not fit the budget of ",
+                                  schedule->budget, " bytes: packed they take ",
+                                  schedule->arenaBytes,
+                                  "; the largest of them:", describeLargestAlive(*schedule)));
   }
 }
 

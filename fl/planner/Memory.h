@@ -56,9 +56,6 @@ std::string describeLargest(const ir::Schedule& schedule, std::vector<int> tempo
 std::string describeLargestAlive(const ir::Schedule& schedule);
 // "matmul at file:line"
 std::string describeStep(const ir::Schedule& schedule, int step);
-// How a packed schedule exceeds its budget, with the largest values at the step where most is
-// alive.
-std::string describeExcess(const ir::Schedule& schedule);
 // pack() for temporaries.
 void placeTemporaries(ir::Schedule* schedule);
 
