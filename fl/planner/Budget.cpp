@@ -339,8 +339,7 @@ class Rematerialization {
   // All that can be computed again, unless that is a lot already.
   void dropAll() {
     if (steps_.size() > kMostSteps / 2 * schedule_.steps.size()) return;
-    const std::vector<int> present = present_;
-    for (int value : present) {
+    for (int value : std::vector(present_)) {
       if (mayDrop(value)) drop(value);
     }
   }
@@ -456,12 +455,11 @@ class Rematerialization {
   bool failed_ = false;
 };
 
-// What the rest of the passes makes of it; packed if `packs`, else what is alive.
-size_t arenaOf(ir::Schedule schedule, bool packs = true) {
+// What the rest of the passes makes of it.
+size_t arenaOf(ir::Schedule schedule) {
   joinLaunches(&schedule);
   shareMemory(&schedule);
   attachEpilogues(&schedule);
-  if (!packs) return mostAlive(schedule);
   placeTemporaries(&schedule);
   return schedule.arenaBytes;
 }
@@ -484,8 +482,9 @@ void trim(ir::Schedule* schedule) {
     (found ? high : low) = target;
     if (found) best = std::move(found);
   }
+  // What is alive is less already.
   const bool packs = schedule->budget > 0 || schedule->steps.size() <= kMostPacked;
-  if (best && arenaOf(*best, packs) < arenaOf(*schedule, packs)) *schedule = *std::move(best);
+  if (best && (!packs || arenaOf(*best) < arenaOf(*schedule))) *schedule = *std::move(best);
 }
 
 // For tests: nothing is kept that can be computed again.

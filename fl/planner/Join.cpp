@@ -8,6 +8,7 @@
 #include "fl/planner/Buffers.h"
 #include "fl/planner/Dependencies.h"
 #include "fl/planner/Memory.h"
+#include "fl/planner/Order.h"
 #include "fl/planner/Planner.h"
 
 namespace fl::planner {
@@ -39,9 +40,9 @@ class Joining {
     }
   }
 
-  // Returns the schedule in the new order, with lifetimes.
-  ir::Schedule run() {
-    for (int i = 0; i < std::ssize(schedule_.steps); ++i) {
+  // The new order.
+  const std::vector<int>& run() {
+    for (int i = 0; i < std::ssize(kernels_); ++i) {
       if (kernels_[i] >= 0 && users_[kernels_[i]] > 1) {
         wait(i);
       } else {
@@ -50,11 +51,21 @@ class Joining {
       }
     }
     emitAll();
-    ir::Schedule joined = schedule_;
-    for (size_t i = 0; i < order_.size(); ++i) joined.steps[i] = schedule_.steps[order_[i]];
-    computeLifetimes(&joined);
-    keepNumbersApart(&joined);
-    return joined;
+    return order_;
+  }
+
+  // What one step of a launch reads must not become the memory of what another one writes.
+  void keepNumbersApart(ir::Schedule* joined) const {
+    for (const auto& [first, last] : launches_) {
+      for (int i = first; i <= last; ++i) {
+        for (int used : numbers_[order_[i]]) {
+          ir::Temporary& number = joined->temporaries[used];
+          number.first = std::min(number.first, first);
+          number.last = std::max(number.last, last);
+        }
+      }
+    }
+    joined->arenaBound = mostAlive(*joined);
   }
 
  private:
@@ -140,20 +151,6 @@ class Joining {
     launches_.push_back({begin, static_cast<int>(order_.size()) - 1});
   }
 
-  // What one step of a launch reads must not become the memory of what another one writes.
-  void keepNumbersApart(ir::Schedule* joined) const {
-    for (const auto& [first, last] : launches_) {
-      for (int i = first; i <= last; ++i) {
-        for (int used : numbers_[order_[i]]) {
-          ir::Temporary& number = joined->temporaries[used];
-          number.first = std::min(number.first, first);
-          number.last = std::max(number.last, last);
-        }
-      }
-    }
-    joined->arenaBound = mostAlive(*joined);
-  }
-
   const ir::Schedule& schedule_;
   const std::vector<std::vector<int>>& before_;
   const size_t most_;
@@ -178,13 +175,19 @@ void joinLaunches(ir::Schedule* schedule) {
   for (const ir::Temporary& each : schedule->temporaries)
     numbers += isNumber(each) ? each.bytes : 0;
   const size_t most = std::min(least + numbers, std::max(least, schedule->recordedBound));
+  const std::vector<ir::Temporary> temporaries = schedule->temporaries;
   // Fewer at once where all together would take more than the recorded order.
   for (size_t held = SIZE_MAX; held > 0; held = std::min(held, numbers) / kFewer) {
-    ir::Schedule joined = Joining(*schedule, before, held).run();
-    if (joined.arenaBound <= most) {
-      *schedule = std::move(joined);
-      return;
-    }
+    Joining joining(*schedule, before, held);
+    const Order order = {"joined", joining.run(), 0};
+    reorder(order, schedule);
+    joining.keepNumbersApart(schedule);
+    if (schedule->arenaBound <= most) return;
+    Order back = order;
+    for (int i = 0; i < std::ssize(order.steps); ++i) back.steps[order.steps[i]] = i;
+    reorder(back, schedule);
+    schedule->temporaries = temporaries;
+    schedule->arenaBound = least;
   }
 }
 

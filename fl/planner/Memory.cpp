@@ -190,14 +190,10 @@ class Levels {
   }
 
   std::optional<size_t> longestWithin(int begin, int end) {
-    const auto rank = [&](int step) {
-      const auto first = [&](size_t i) { return intervals_[i].first; };
-      return static_cast<size_t>(std::ranges::lower_bound(order_, step, {}, first) -
-                                 order_.begin());
-    };
+    const auto first = [&](size_t i) { return intervals_[i].first; };
     longest_ = 0;
-    from_ = rank(begin);
-    to_ = rank(end);
+    from_ = std::ranges::lower_bound(order_, begin, {}, first) - order_.begin();
+    to_ = std::ranges::lower_bound(order_, end, {}, first) - order_.begin();
     last_ = end - 1;
     if (from_ < to_) search(1, 0, leaves_);
     return longest_ > 0 ? std::optional(found_) : std::nullopt;
