@@ -249,23 +249,33 @@ class Rematerialization {
     }
   }
 
-  // Nothing if there is no way.
-  std::optional<ir::Schedule> run() {
+  // Whether there is a way.
+  bool run() {
     for (; now_ < std::ssize(schedule_.steps); ++now_) {
       for (int value : values_.touches[now_]) next_[value] = useBehind(value);
       runStep(now_);
-      if (failed_) return std::nullopt;
+      if (failed_) return false;
       const auto [begin, end] = keptUntil_.equal_range(now_);
-      for (auto kept = begin; kept != end; ++kept) {
-        const int value = kept->second;
+      for (const auto& [until, value] : std::ranges::subrange(begin, end)) {
         if (places_[value] >= 0 && next_[value] == kForever) drop(value);
       }
       if (schedule_.trimAll) dropAll();
     }
+    return true;
+  }
+
+  // What ran.
+  ir::Schedule schedule() const {
     ir::Schedule result = schedule_;
-    result.steps = std::move(steps_);
-    result.temporaries = std::move(temporaries_);
-    result.recomputed = static_cast<int>(result.steps.size() - schedule_.steps.size());
+    result.steps.clear();
+    result.temporaries = temporaries_;
+    List places = places_;
+    auto name = names_.begin();
+    for (int step : steps_) {
+      for (int value : values_.touches[step]) places[value] = *name++;
+      renameTemporaries(&result.steps.emplace_back(schedule_.steps[step]), places);
+    }
+    result.recomputed = static_cast<int>(steps_.size() - schedule_.steps.size());
     computeLifetimes(&result);
     return result;
   }
@@ -322,8 +332,8 @@ class Rematerialization {
     costAgain_ += step < now_ ? costs_[step] : 0;
     failed_ = failed_ || isLong() || costAgain_ > limits_.mostAgain;
     if (failed_) return;
-    steps_.push_back(schedule_.steps[step]);
-    renameTemporaries(&steps_.back(), places_);
+    steps_.push_back(step);
+    for (int value : values_.touches[step]) names_.push_back(places_[value]);
     for (int value : held) --locks_[value];
     for (int value : held) release(value, step);
   }
@@ -445,7 +455,8 @@ class Rematerialization {
   int search_ = 0;                           // for what a value takes
   int again_ = 0;                            // steps that it met
   std::multimap<int, int> keptUntil_;        // values
-  std::vector<ir::Step> steps_;
+  List steps_;
+  List names_;  // of all that the steps touch: temporaries of the result
   std::vector<ir::Temporary> temporaries_;
   int now_ = 0;
   int64_t alive_ = 0;
@@ -471,27 +482,28 @@ void trim(ir::Schedule* schedule) {
   const Values values(*schedule);
   const double total = std::accumulate(values.costs.begin(), values.costs.end(), 0.0);
   Limits limits{kFreeShare * total, kMostTrimming};
-  std::optional<ir::Schedule> best;
+  std::optional<Rematerialization> best;
   // Ever less until there is no way, then between that and the least: what takes less time first.
   int64_t low = 0, high = peak;
   for (int64_t cut = peak / 16; high - low > peak / 16 && limits.looks > 0; cut *= 2) {
     const int64_t target = low > 0 || cut >= peak ? (low + high) / 2 : peak - cut;
     Rematerialization within(*schedule, values, target, limits);
-    std::optional<ir::Schedule> found = within.run();
+    (within.run() ? high : low) = target;
     limits.looks -= within.looks();
-    (found ? high : low) = target;
-    if (found) best = std::move(found);
+    if (high == target) best.emplace(std::move(within));
   }
   // What is alive is less already.
   const bool packs = schedule->budget > 0 || schedule->steps.size() <= kMostPacked;
-  if (best && (!packs || arenaOf(*best) < arenaOf(*schedule))) *schedule = *std::move(best);
+  if (!best) return;
+  ir::Schedule trimmed = best->schedule();
+  if (!packs || arenaOf(trimmed) < arenaOf(*schedule)) *schedule = std::move(trimmed);
 }
 
 // For tests: nothing is kept that can be computed again.
 void trimAll(ir::Schedule* schedule) {
   const Values values(*schedule);
-  auto all = Rematerialization(*schedule, values, std::numeric_limits<int64_t>::max()).run();
-  if (all) *schedule = *std::move(all);
+  Rematerialization all(*schedule, values, std::numeric_limits<int64_t>::max());
+  if (all.run()) *schedule = all.schedule();
 }
 
 // Plans within budgets, in whichever order that takes the least time.
@@ -541,20 +553,16 @@ class Search {
 
  private:
   std::optional<ir::Schedule> cheapest(int64_t target) {
-    std::optional<ir::Schedule> best;
-    double least = std::numeric_limits<double>::infinity();
+    std::optional<Rematerialization> best;
     for (size_t k = 0; k < schedules_.size(); ++k) {
+      const double least = best ? best->costAgain() : std::numeric_limits<double>::infinity();
       Rematerialization run(schedules_[k], values_[k], target, {least, looks_});
-      std::optional<ir::Schedule> found = run.run();
+      const bool found = run.run();
       looks_ -= run.looks();
-      if (found && run.costAgain() < least) {
-        least = run.costAgain();
-        best = std::move(found);
-      } else if (!found && refusal_.reason.empty()) {
-        refusal_ = run.explain();
-      }
+      if (!found && refusal_.reason.empty()) refusal_ = run.explain();
+      if (found && (!best || run.costAgain() < least)) best.emplace(std::move(run));
     }
-    return best;
+    return best ? std::optional(best->schedule()) : std::nullopt;
   }
 
   const size_t budget_;

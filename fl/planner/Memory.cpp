@@ -153,15 +153,12 @@ class Levels {
     std::ranges::stable_sort(order_, {}, [&](size_t i) { return intervals_[i].first; });
     leaves_ = std::bit_ceil(order_.size());
     tree_.resize(2 * leaves_);
-    int end = 0;
     for (size_t k = 0; k < order_.size(); ++k) {
-      const Interval& it = intervals_[order_[k]];
-      tree_[leaves_ + k] = {it.last, stepsOf(it)};
-      end = std::max(end, it.last + 1);
+      tree_[leaves_ + k] = {intervals_[order_[k]].last, stepsOf(intervals_[order_[k]])};
     }
     for (size_t k = leaves_; k-- > 1;) tree_[k] = both(tree_[2 * k], tree_[2 * k + 1]);
     set(0, 0);
-    heights_[end] = SIZE_MAX;
+    heights_[std::numeric_limits<int>::max()] = SIZE_MAX;
   }
 
   std::vector<size_t> run() {
