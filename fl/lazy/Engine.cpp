@@ -321,14 +321,14 @@ std::string describe(const char* what, const ir::Schedule& schedule, size_t node
     launches += std::holds_alternative<ir::LaunchStep>(step);
   }
   const std::string where = site.toString();
+  const double arena = std::max(1.0, static_cast<double>(schedule.arenaBytes));
   const double bound = std::max(1.0, static_cast<double>(schedule.arenaBound));
-  return detail::concat(what, ": ", nodes, " ops -> ", launches, " kernels + ",
-                        schedule.steps.size() - launches, " calls, compiled=", compiled, ", arena ",
-                        schedule.arenaBytes, " B (bound ", schedule.arenaBound, " B, ratio ",
-                        absl::StrFormat("%.3f", schedule.arenaBytes / bound), ", recorded ",
-                        schedule.recordedBound, " B, unplanned ", schedule.unplannedBytes,
-                        " B), plan ", hit ? "reused" : "built", where.empty() ? "" : ", at ",
-                        where);
+  return detail::concat(
+      what, ": ", nodes, " ops -> ", launches, " kernels + ", schedule.steps.size() - launches,
+      " calls, compiled=", compiled, ", arena ", schedule.arenaBytes, " B (bound ",
+      schedule.arenaBound, " B, ratio ", absl::StrFormat("%.3f", arena / bound), ", recorded ",
+      schedule.recordedBound, " B, unplanned ", schedule.unplannedBytes, " B), plan ",
+      hit ? "reused" : "built", where.empty() ? "" : ", at ", where);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ constexpr size_t kLeastExcess = 256;
 // As kMostTrimming, within a budget.
 constexpr int64_t kMostSearching = 100'000'000;
 // The budget that a refusal names is so near to one that is not met.
-constexpr size_t kNearLeast = 64;
+constexpr size_t kNearLeast = 128;
 
 double multipliesOf(const ir::LibraryStep& call) {
   const auto elements = [](const ir::ValueType& type) {
@@ -452,8 +452,7 @@ class Rematerialization {
   List locks_ = List(all_.size(), 0);        // of each value: running steps that need it
   List next_ = List(all_.size(), kForever);  // of each value: the first step behind that uses it
   List searched_ = List(costs_.size(), 0);   // of each step: the last search that met it
-  int search_ = 0;                           // for what a value takes
-  int again_ = 0;                            // steps that it met
+  int search_ = 0, again_ = 0;               // for what a value takes, and the steps that it met
   std::multimap<int, int> keptUntil_;        // values
   List steps_;
   List names_;  // of all that the steps touch: temporaries of the result
@@ -527,8 +526,7 @@ class Search {
       std::optional<ir::Schedule> best = cheapest(target);
       if (!best) break;
       const size_t arena = arenaOf(*best);
-      logLine(3,
-              absl::StrCat("budget: ", best->recomputed, " steps run again, arena ", arena, " B"));
+      logLine(3, absl::StrCat("budget: ", best->recomputed, " steps again, arena ", arena, " B"));
       if (arena <= budget) return best;
       const size_t excess = std::max(arena - budget, budget / kLeastExcess);
       target -= static_cast<int64_t>(excess);
@@ -541,7 +539,7 @@ class Search {
   std::string refuse(size_t whole) {
     const Refusal refusal = std::exchange(refusal_, {});
     size_t low = budget_, high = whole;
-    for (int64_t left = kMostSearching; left > 0 && high - low > high / kNearLeast;) {
+    for (int64_t left = kMostSearching; left > 0 && high - low > 1 + high / kNearLeast;) {
       const size_t middle = low + (high - low) / 2;
       (within(middle) ? high : low) = middle;
       left -= kMostSearching - looks_;

@@ -43,6 +43,9 @@ size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>
 // them than there are.
 std::vector<size_t> packInOrder(const std::vector<Interval>& intervals, const Order& order,
                                 int64_t* looks) {
+  const auto looking = std::ssize(order) * (std::ssize(order) - 1) / 2;
+  if (looking > *looks) return {};
+  *looks -= looking;
   struct Placed {
     size_t begin, end;
     int first, last;
@@ -52,8 +55,6 @@ std::vector<size_t> packInOrder(const std::vector<Interval>& intervals, const Or
   placed.reserve(intervals.size());
   for (size_t i : order) {
     const auto& [bytes, first, last, shares] = intervals[i];
-    *looks -= std::ssize(placed);
-    if (*looks < 0) return {};
     size_t end = 0, bestGap = SIZE_MAX, best = 0;
     for (const Placed& other : placed) {
       if (first > other.last || other.first > last) continue;
@@ -361,7 +362,7 @@ std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks) {
     std::vector<size_t> other = packByKey(intervals, key, &left);
     if (!other.empty()) keepBetter(std::move(other));
   }
-  if (looks) *looks += kMostLooks - std::max<int64_t>(left, 0);
+  if (looks) *looks += kMostLooks - left;
   best = Climb(intervals, std::move(best)).run(bound);
   for (const PackerExtension& packer : *packers().all()) {
     std::vector<size_t> other = packer.pack(intervals);

@@ -38,7 +38,8 @@ Json timelineOf(const ir::Schedule& plan) {
   const auto bound = static_cast<size_t>(std::ranges::max(alive));
   return {{"arena", plan.arenaBytes},
           {"bound", bound},
-          {"ratio", static_cast<double>(plan.arenaBytes) / static_cast<double>(std::max(bound, size_t{1}))},
+          {"ratio",
+           bound > 0 ? static_cast<double>(plan.arenaBytes) / static_cast<double>(bound) : 1.0},
           {"recorded", plan.recordedBound},
           {"unplanned", plan.unplannedBytes},
           {"steps", steps},
