@@ -7,6 +7,7 @@
 #include <iostream>
 #include <iterator>
 #include <mutex>
+#include <random>
 #include <regex>
 #include <stdexcept>
 
@@ -327,16 +328,21 @@ Json measureOptimizer() {
   return result;
 }
 
-// A step with 5,000 temporaries, five a layer.
+// A step with 5,000 temporaries, five a layer, of widths that differ, so that values are worth
+// trimming and hard to pack.
 Workload deepStep() {
-  constexpr int kDepth = 1001, kWidth = 16;
-  return {absl::StrFormat("planning of a perceptron of %d layers", kDepth), [] {
+  constexpr int kDepth = 1001, kBatch = 128, kWidth = 64;
+  return {absl::StrFormat("planning of a perceptron of %d layers of mixed widths", kDepth), [] {
             const auto model = std::make_shared<Sequential>();
+            std::mt19937 random(1);
+            int from = kWidth;
             for (int i = 0; i < kDepth; ++i) {
-              model->add(Linear(kWidth, kWidth));
+              const int to = i + 1 == kDepth ? kWidth : 16 * (2 + static_cast<int>(random() % 10));
+              model->add(Linear(from, to));
               model->add(Tanh());
+              from = to;
             }
-            const Variable x = noGrad(rand({kWidth, 8}));
+            const Variable x = noGrad(rand({kWidth, kBatch}));
             eval(x.tensor());
             return [model, x] {
               Variable loss = sum((*model)(x), {0, 1});

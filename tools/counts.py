@@ -21,7 +21,7 @@ ROOM_LINES = {
     ("kernel",): 2000,
     ("tensor",): 3000,
     ("definitions",): 500,
-    ("planner",): 1500,
+    ("planner",): 1650,
     ("codegen",): 5200,
     ("codegen/cuda",): 1800,
     ("codegen/mlir",): 1400,

@@ -60,7 +60,8 @@ def draw(plan, path):
         ylim=(0, max(plan["arena"], 1) * 1.05 / scale),
         xlabel="step",
         ylabel=unit,
-        title=f"arena {plan['arena'] / scale:.4g} {unit}, bound {plan['bound'] / scale:.4g},"
+        title=f"arena {plan['arena'] / scale:.4g} {unit}, bound {plan['bound'] / scale:.4g}"
+        f" (ratio {plan['ratio']:.3f}),"
         f" as recorded {plan['recorded'] / scale:.4g}, unplanned {plan['unplanned'] / scale:.4g}",
     )
     axes.spines[["top", "right"]].set_visible(False)

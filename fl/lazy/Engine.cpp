@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "absl/strings/str_format.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
@@ -320,12 +321,14 @@ std::string describe(const char* what, const ir::Schedule& schedule, size_t node
     launches += std::holds_alternative<ir::LaunchStep>(step);
   }
   const std::string where = site.toString();
-  return detail::concat(what, ": ", nodes, " ops -> ", launches, " kernels + ",
-                        schedule.steps.size() - launches, " calls, compiled=", compiled, ", arena ",
-                        schedule.arenaBytes, " B (bound ", schedule.arenaBound, " B, recorded ",
-                        schedule.recordedBound, " B, unplanned ", schedule.unplannedBytes,
-                        " B), plan ", hit ? "reused" : "built", where.empty() ? "" : ", at ",
-                        where);
+  const double arena = std::max(1.0, static_cast<double>(schedule.arenaBytes));
+  const double bound = std::max(1.0, static_cast<double>(schedule.arenaBound));
+  return detail::concat(
+      what, ": ", nodes, " ops -> ", launches, " kernels + ", schedule.steps.size() - launches,
+      " calls, compiled=", compiled, ", arena ", schedule.arenaBytes, " B (bound ",
+      schedule.arenaBound, " B, ratio ", absl::StrFormat("%.3f", arena / bound), ", recorded ",
+      schedule.recordedBound, " B, unplanned ", schedule.unplannedBytes, " B), plan ",
+      hit ? "reused" : "built", where.empty() ? "" : ", at ", where);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
@@ -41,14 +41,20 @@ constexpr int64_t kWorthTrimming = 1 << 20;
 // So many values in memory are looked at for the cheapest, at most, and beyond so many steps what
 // is alive stands for the arena, so that trimming takes some milliseconds of any plan.
 constexpr int64_t kMostTrimming = 2'000'000;
-constexpr int64_t kLooksAStep = 16;  // that is considered to run again
+constexpr int64_t kLooksAStep = 4;  // that is considered to run again
 constexpr size_t kMostPacked = 2000;
 // Values that are, all together, this many times smaller than what is computed of them stay for it.
 constexpr int64_t kSmall = 64;
 // A plan with more steps than this for each of its own is no better than none.
 constexpr size_t kMostSteps = 4;
-// Packing wastes some bytes, so that values may have to take less than the budget.
-constexpr int kTries = 6;
+// Packing wastes some bytes, so that values may have to take less than the budget: by what the
+// arena exceeds it, and by this part of it at least, so many times at most.
+constexpr int kTries = 12;
+constexpr size_t kLeastExcess = 256;
+// As kMostTrimming, within a budget.
+constexpr int64_t kMostSearching = 100'000'000;
+// The budget that a refusal names is so near to one that is not met.
+constexpr size_t kNearLeast = 128;
 
 double multipliesOf(const ir::LibraryStep& call) {
   const auto elements = [](const ir::ValueType& type) {
@@ -90,6 +96,7 @@ struct Value {
   int64_t bytes = 0;
   std::vector<int> writers;  // steps
   std::vector<int> uses;     // steps that read or write it
+  std::vector<int> makes;    // values that are computed of it
   int keptUntil = -1;        // the last step that may compute something of it again
   // Steps at and behind this one must find it in memory, if it was there before: what it is
   // computed of is gone. Nothing computes it again if that is 0.
@@ -107,7 +114,11 @@ class Values {
       buffers.push_back(stepBuffers(schedule, schedule.steps[i]));
       for (const ir::BufferRef& ref : buffers[i].writes) {
         addOnce(&writes_[ref], i);
-        if (ref.space == Space::Temporary) addOnce(&values[ref.index].writers, i);
+        if (ref.space != Space::Temporary) continue;
+        addOnce(&values[ref.index].writers, i);
+        for (const ir::BufferRef& read : buffers[i].reads) {
+          if (read.space == Space::Temporary) addOnce(&values[read.index].makes, ref.index);
+        }
       }
       touches.push_back(temporariesOf(schedule, schedule.steps[i]));
       for (int temporary : touches[i]) values[temporary].uses.push_back(i);
@@ -127,8 +138,8 @@ class Values {
   std::vector<double> costs;              // of each step
 
  private:
-  static void addOnce(std::vector<int>* list, int step) {
-    if (list->empty() || list->back() != step) list->push_back(step);
+  static void addOnce(std::vector<int>* list, int item) {
+    if (list->empty() || list->back() != item) list->push_back(item);
   }
 
   std::vector<Value*> completedBy(int step) {
@@ -221,44 +232,50 @@ struct Limits {
   int64_t looks = std::numeric_limits<int64_t>::max();
 };
 
+// Why a plan does not fit, and what is largest then, a line each.
+struct Refusal {
+  std::string reason, largest;
+};
+
 // One run of the steps within `target` bytes.
 class Rematerialization {
  public:
   Rematerialization(const ir::Schedule& schedule, const Values& values, int64_t target,
                     const Limits& limits = {})
-      : schedule_(schedule),
-        all_(values.values),
-        buffers_(values.buffers),
-        touches_(values.touches),
-        costs_(values.costs),
-        target_(target),
-        limits_(limits),
-        places_(all_.size(), -1),
-        locks_(all_.size(), 0),
-        next_(all_.size(), kForever) {
+      : schedule_(schedule), values_(values), target_(target), limits_(limits) {
     for (size_t i = 0; i < all_.size(); ++i) {
       if (!all_[i].uses.empty()) next_[i] = all_[i].uses[0];
       if (all_[i].keptUntil >= 0) keptUntil_.emplace(all_[i].keptUntil, static_cast<int>(i));
     }
   }
 
-  // Nothing if there is no way.
-  std::optional<ir::Schedule> run() {
+  // Whether there is a way.
+  bool run() {
     for (; now_ < std::ssize(schedule_.steps); ++now_) {
-      for (int value : touches_[now_]) next_[value] = useBehind(value);
+      for (int value : values_.touches[now_]) next_[value] = useBehind(value);
       runStep(now_);
-      if (failed_) return std::nullopt;
+      if (failed_) return false;
       const auto [begin, end] = keptUntil_.equal_range(now_);
-      for (auto kept = begin; kept != end; ++kept) {
-        const int value = kept->second;
+      for (const auto& [until, value] : std::ranges::subrange(begin, end)) {
         if (places_[value] >= 0 && next_[value] == kForever) drop(value);
       }
       if (schedule_.trimAll) dropAll();
     }
+    return true;
+  }
+
+  // What ran.
+  ir::Schedule schedule() const {
     ir::Schedule result = schedule_;
-    result.steps = std::move(steps_);
-    result.temporaries = std::move(temporaries_);
-    result.recomputed = static_cast<int>(result.steps.size() - schedule_.steps.size());
+    result.steps.clear();
+    result.temporaries = temporaries_;
+    List places = places_;
+    auto name = names_.begin();
+    for (int step : steps_) {
+      for (int value : values_.touches[step]) places[value] = *name++;
+      renameTemporaries(&result.steps.emplace_back(schedule_.steps[step]), places);
+    }
+    result.recomputed = static_cast<int>(steps_.size() - schedule_.steps.size());
     computeLifetimes(&result);
     return result;
   }
@@ -269,17 +286,18 @@ class Rematerialization {
   int64_t looks() const { return looks_; }
 
   // Why there is no way.
-  std::string explain() const {
+  Refusal explain() const {
     std::vector<int> there;
     for (size_t i = 0; i < all_.size(); ++i) {
       const bool isThere = places_[i] >= 0 || static_cast<int>(i) == asked_;
       if (isThere && !all_[i].writers.empty()) there.push_back(static_cast<int>(i));
     }
     const int64_t needed = alive_ + (places_[asked_] < 0 ? all_[asked_].bytes : 0);
-    return absl::StrCat("a plan's temporaries do not fit the budget of ", schedule_.budget,
-                        " bytes: ", needed, " are needed while ", describeStep(schedule_, now_),
-                        " runs", isLong() ? ", or too much is computed again" : "",
-                        "; the largest of them:", describeLargest(schedule_, std::move(there)));
+    const std::string what = looks_ > limits_.looks ? "there are too many choices"
+                             : needed > target_     ? absl::StrCat(needed, " are needed")
+                                                    : "too much is computed again";
+    return {absl::StrCat(what, " while ", describeStep(schedule_, now_), " runs"),
+            describeLargest(schedule_, std::move(there))};
   }
 
  private:
@@ -314,8 +332,8 @@ class Rematerialization {
     costAgain_ += step < now_ ? costs_[step] : 0;
     failed_ = failed_ || isLong() || costAgain_ > limits_.mostAgain;
     if (failed_) return;
-    steps_.push_back(schedule_.steps[step]);
-    renameTemporaries(&steps_.back(), places_);
+    steps_.push_back(step);
+    for (int value : values_.touches[step]) names_.push_back(places_[value]);
     for (int value : held) --locks_[value];
     for (int value : held) release(value, step);
   }
@@ -324,15 +342,14 @@ class Rematerialization {
   void release(int value, int step) {
     const std::vector<int>& writers = all_[value].writers;
     const bool isWritten = writers.empty() || step >= writers.back();
-    const bool isKept = all_[value].keptUntil >= now_ || next_[value] != kForever;
+    const bool isKept = all_[value].keptUntil >= now_ || neededAt(value) != kForever;
     if (locks_[value] == 0 && places_[value] >= 0 && isWritten && !isKept) drop(value);
   }
 
   // All that can be computed again, unless that is a lot already.
   void dropAll() {
     if (steps_.size() > kMostSteps / 2 * schedule_.steps.size()) return;
-    const std::vector<int> present = present_;
-    for (int value : present) {
+    for (int value : std::vector(present_)) {
       if (mayDrop(value)) drop(value);
     }
   }
@@ -349,6 +366,19 @@ class Rematerialization {
     const std::vector<int>& uses = all_[value].uses;
     const auto next = std::ranges::upper_bound(uses, now_);
     return next == uses.end() ? kForever : *next;
+  }
+
+  // The first step behind the current one that needs it: for itself, or to have something computed
+  // of it that is gone. Without the latter, what comes back of a chain would start at its beginning
+  // each time.
+  int neededAt(int value) const {
+    int first = next_[value];
+    if (first != kForever) return first;
+    for (int made : all_[value].makes) {
+      const bool isGone = places_[made] < 0 && all_[made].writers.back() < now_;
+      first = isGone ? std::min(first, next_[made]) : first;
+    }
+    return first;
   }
 
   void reserve(int value) {
@@ -374,12 +404,13 @@ class Rematerialization {
     double least = std::numeric_limits<double>::infinity();
     for (int i : present_) {
       if (!mayDrop(i)) continue;
-      const double unused = static_cast<double>(all_[i].bytes) * (next_[i] - now_);
+      const double unused = static_cast<double>(all_[i].bytes) * (neededAt(i) - now_);
       if (costs_[all_[i].writers[0]] >= least * unused) continue;
-      std::set<int> again;
-      const double score = costAgain(i, &again) / unused;
-      looks_ += kLooksAStep * std::ssize(again);
-      if (again.size() <= kMostAgain && score < least) {
+      ++search_;
+      again_ = 0;
+      const double score = costAgain(i) / unused;
+      looks_ += kLooksAStep * again_;
+      if (again_ <= kMostAgain && score < least) {
         least = score;
         best = i;
       }
@@ -394,34 +425,37 @@ class Rematerialization {
   }
 
   // What computing a value takes, with all that is not in memory and is computed before.
-  double costAgain(int value, std::set<int>* again) const {
+  double costAgain(int value) {
     double cost = 0;
     for (int writer : all_[value].writers) {
-      if (again->size() > kMostAgain || !again->insert(writer).second) continue;
+      if (again_ > kMostAgain || searched_[writer] == search_) continue;
+      searched_[writer] = search_;
+      ++again_;
       cost += costs_[writer];
       for (const ir::BufferRef& ref : buffers_[writer].reads) {
-        if (ref.space == Space::Temporary && places_[ref.index] < 0) {
-          cost += costAgain(ref.index, again);
-        }
+        if (ref.space == Space::Temporary && places_[ref.index] < 0) cost += costAgain(ref.index);
       }
     }
     return cost;
   }
 
   const ir::Schedule& schedule_;
-  const std::vector<Value>& all_;
-  const std::vector<ir::StepBuffers>& buffers_;
-  const std::vector<std::vector<int>>& touches_;
-  const std::vector<double>& costs_;
+  const Values& values_;
   const int64_t target_;
   const Limits limits_;
-  std::vector<int>
-      places_;  // of each value: its temporary of the result, -1 if it is not in memory
-  std::vector<int> present_;           // values in memory, oldest first
-  std::vector<int> locks_;             // of each value: running steps that need it
-  std::vector<int> next_;              // of each value: the first step behind this one that uses it
-  std::multimap<int, int> keptUntil_;  // values
-  std::vector<ir::Step> steps_;
+  const std::vector<Value>& all_ = values_.values;
+  const std::vector<ir::StepBuffers>& buffers_ = values_.buffers;
+  const std::vector<double>& costs_ = values_.costs;
+  using List = std::vector<int>;
+  List places_ = List(all_.size(), -1);      // of each value: its temporary of the result, or -1
+  List present_;                             // values in memory, oldest first
+  List locks_ = List(all_.size(), 0);        // of each value: running steps that need it
+  List next_ = List(all_.size(), kForever);  // of each value: the first step behind that uses it
+  List searched_ = List(costs_.size(), 0);   // of each step: the last search that met it
+  int search_ = 0, again_ = 0;               // for what a value takes, and the steps that it met
+  std::multimap<int, int> keptUntil_;        // values
+  List steps_;
+  List names_;  // of all that the steps touch: temporaries of the result
   std::vector<ir::Temporary> temporaries_;
   int now_ = 0;
   int64_t alive_ = 0;
@@ -431,12 +465,11 @@ class Rematerialization {
   bool failed_ = false;
 };
 
-// What the rest of the passes makes of it; packed if `packs`, else what is alive.
-size_t arenaOf(ir::Schedule schedule, bool packs = true) {
+// What the rest of the passes makes of it.
+size_t arenaOf(ir::Schedule schedule) {
   joinLaunches(&schedule);
   shareMemory(&schedule);
   attachEpilogues(&schedule);
-  if (!packs) return mostAlive(schedule);
   placeTemporaries(&schedule);
   return schedule.arenaBytes;
 }
@@ -448,67 +481,106 @@ void trim(ir::Schedule* schedule) {
   const Values values(*schedule);
   const double total = std::accumulate(values.costs.begin(), values.costs.end(), 0.0);
   Limits limits{kFreeShare * total, kMostTrimming};
-  std::optional<ir::Schedule> best;
+  std::optional<Rematerialization> best;
   // Ever less until there is no way, then between that and the least: what takes less time first.
   int64_t low = 0, high = peak;
   for (int64_t cut = peak / 16; high - low > peak / 16 && limits.looks > 0; cut *= 2) {
     const int64_t target = low > 0 || cut >= peak ? (low + high) / 2 : peak - cut;
     Rematerialization within(*schedule, values, target, limits);
-    std::optional<ir::Schedule> found = within.run();
+    (within.run() ? high : low) = target;
     limits.looks -= within.looks();
-    (found ? high : low) = target;
-    if (found) best = std::move(found);
+    if (high == target) best.emplace(std::move(within));
   }
-  const bool packs = schedule->steps.size() <= kMostPacked;
-  if (best && arenaOf(*best, packs) < arenaOf(*schedule, packs)) *schedule = *std::move(best);
+  // What is alive is less already.
+  const bool packs = schedule->budget > 0 || schedule->steps.size() <= kMostPacked;
+  if (!best) return;
+  ir::Schedule trimmed = best->schedule();
+  if (!packs || arenaOf(trimmed) < arenaOf(*schedule)) *schedule = std::move(trimmed);
 }
 
 // For tests: nothing is kept that can be computed again.
 void trimAll(ir::Schedule* schedule) {
   const Values values(*schedule);
-  auto all = Rematerialization(*schedule, values, std::numeric_limits<int64_t>::max()).run();
-  if (all) *schedule = *std::move(all);
+  Rematerialization all(*schedule, values, std::numeric_limits<int64_t>::max());
+  if (all.run()) *schedule = all.schedule();
 }
+
+// Plans within budgets, in whichever order that takes the least time.
+class Search {
+ public:
+  explicit Search(const ir::Schedule& schedule) : budget_(schedule.budget) {
+    const std::vector<Order> orders = ordersOf(schedule);
+    for (size_t i = 0; i < orders.size(); ++i) {
+      const auto equal = [&](const Order& other) { return other.steps == orders[i].steps; };
+      if (std::ranges::find_if(orders, equal) != orders.begin() + static_cast<int>(i)) continue;
+      reorder(orders[i], &schedules_.emplace_back(schedule));
+      values_.emplace_back(schedules_.back());
+    }
+  }
+
+  // Nothing if there is no way.
+  std::optional<ir::Schedule> within(size_t budget) {
+    auto target = static_cast<int64_t>(budget);
+    looks_ = kMostSearching;
+    for (int i = 0; i < kTries && target > 0; ++i) {
+      std::optional<ir::Schedule> best = cheapest(target);
+      if (!best) break;
+      const size_t arena = arenaOf(*best);
+      logLine(3, absl::StrCat("budget: ", best->recomputed, " steps again, arena ", arena, " B"));
+      if (arena <= budget) return best;
+      const size_t excess = std::max(arena - budget, budget / kLeastExcess);
+      target -= static_cast<int64_t>(excess);
+      refusal_ = {absl::StrCat("packed they take ", arena), describeLargestAlive(*best)};
+    }
+    return std::nullopt;
+  }
+
+  // Says by how much the budget exceeds it, with one that is met, of less than `whole` bytes.
+  std::string refuse(size_t whole) {
+    const Refusal refusal = std::exchange(refusal_, {});
+    size_t low = budget_, high = whole;
+    for (int64_t left = kMostSearching; left > 0 && high - low > 1 + high / kNearLeast;) {
+      const size_t middle = low + (high - low) / 2;
+      (within(middle) ? high : low) = middle;
+      left -= kMostSearching - looks_;
+    }
+    return absl::StrCat("a plan's temporaries do not fit the budget of ", budget_,
+                        " bytes: ", refusal.reason, "; a budget of ", high,
+                        " is met; the largest of them:", refusal.largest);
+  }
+
+ private:
+  std::optional<ir::Schedule> cheapest(int64_t target) {
+    std::optional<Rematerialization> best;
+    for (size_t k = 0; k < schedules_.size(); ++k) {
+      const double least = best ? best->costAgain() : std::numeric_limits<double>::infinity();
+      Rematerialization run(schedules_[k], values_[k], target, {least, looks_});
+      const bool found = run.run();
+      looks_ -= run.looks();
+      if (!found && refusal_.reason.empty()) refusal_ = run.explain();
+      if (found && (!best || run.costAgain() < least)) best.emplace(std::move(run));
+    }
+    return best ? std::optional(best->schedule()) : std::nullopt;
+  }
+
+  const size_t budget_;
+  std::vector<ir::Schedule> schedules_;
+  std::vector<Values> values_;
+  Refusal refusal_;
+  int64_t looks_ = 0;
+};
 
 }  // namespace
 
 void meetBudget(ir::Schedule* schedule) {
   if (schedule->budget == 0 && schedule->trimAll) return trimAll(schedule);
-  if (schedule->budget == 0 || arenaOf(*schedule) <= schedule->budget) return trim(schedule);
-  std::vector<ir::Schedule> orders;
-  std::vector<Values> values;
-  for (const Order& order : ordersOf(*schedule)) {
-    reorder(order, &orders.emplace_back(*schedule));
-    values.emplace_back(orders.back());
-  }
-  auto target = static_cast<int64_t>(schedule->budget);
-  ir::Schedule last;
-  for (int i = 0; i < kTries; ++i) {
-    std::optional<ir::Schedule> best;
-    std::string refusal;
-    double least = std::numeric_limits<double>::infinity();
-    for (size_t k = 0; k < orders.size(); ++k) {
-      Rematerialization within(orders[k], values[k], target);
-      std::optional<ir::Schedule> found = within.run();
-      if (found && within.costAgain() < least) {
-        least = within.costAgain();
-        best = std::move(found);
-      } else if (!found && refusal.empty()) {
-        refusal = within.explain();
-      }
-    }
-    if (!best) throw OverBudget(refusal);
-    const size_t arena = arenaOf(*best);
-    logLine(3, absl::StrCat("budget: ", best->recomputed, " steps run again, arena ", arena, " B"));
-    if (arena <= schedule->budget) {
-      *schedule = *std::move(best);
-      return;
-    }
-    target -= static_cast<int64_t>(arena - schedule->budget);
-    last = *std::move(best);
-  }
-  placeTemporaries(&last);
-  throw OverBudget(describeExcess(last));
+  if (schedule->budget == 0) return trim(schedule);
+  const size_t whole = arenaOf(*schedule);
+  if (whole <= schedule->budget) return trim(schedule);
+  Search search(*schedule);
+  std::optional<ir::Schedule> met = search.within(schedule->budget);
+  if (!met) throw OverBudget(search.refuse(whole));
+  *schedule = *std::move(met);
 }
 
 }  // namespace fl::planner

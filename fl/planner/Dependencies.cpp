@@ -1,7 +1,6 @@
 #include "fl/planner/Dependencies.h"
 
 #include <algorithm>
-#include <map>
 
 #include "fl/planner/Reuse.h"
 
@@ -13,11 +12,14 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
     std::vector<int> readers;  // since then
   };
   using Space = ir::BufferRef::Space;
-  std::map<ir::BufferRef, Users> users;
+  // By space, of which that of parameters is 0.
+  std::vector<Users> users[] = {std::vector<Users>(schedule.parameters.size()),
+                                std::vector<Users>(schedule.outputs.size()),
+                                std::vector<Users>(schedule.temporaries.size())};
   // An output that is over a parameter may be in its buffer.
   const auto usersOf = [&](const ir::BufferRef& ref) -> Users& {
     const int over = ref.space == Space::Output ? schedule.outputs[ref.index].over : -1;
-    return users[over < 0 ? ref : ir::BufferRef{Space::Parameter, over}];
+    return over < 0 ? users[static_cast<int>(ref.space)][ref.index] : users[0][over];
   };
   const std::vector<std::vector<int>> reusable = reusableParameters(schedule);
   std::vector<std::vector<int>> before(schedule.steps.size());
@@ -40,7 +42,7 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
       usersOf(ref) = {i, {}};
       if (ref.space == Space::Output) {
         for (int parameter : reusable[ref.index]) {
-          afterReaders(users[{Space::Parameter, parameter}]);
+          afterReaders(users[0][parameter]);
           std::for_each(failing.begin(), failing.end(), after);
         }
       }

@@ -8,6 +8,7 @@
 #include "fl/planner/Buffers.h"
 #include "fl/planner/Dependencies.h"
 #include "fl/planner/Memory.h"
+#include "fl/planner/Order.h"
 #include "fl/planner/Planner.h"
 
 namespace fl::planner {
@@ -15,6 +16,8 @@ namespace {
 
 // What a temporary of one number takes: little enough for all of them to be alive at once.
 constexpr size_t kNumberBytes = 64;
+// So many times fewer of them are alive where all would be too many.
+constexpr size_t kFewer = 4;
 
 bool isNumber(const ir::Temporary& temporary) { return temporary.bytes <= kNumberBytes; }
 
@@ -22,31 +25,47 @@ bool isNumber(const ir::Temporary& temporary) { return temporary.bytes <= kNumbe
 // those that write results of the plan alone, and those that make numbers of what is kept anyway.
 class Joining {
  public:
-  explicit Joining(const ir::Schedule& schedule)
-      : schedule_(schedule), before_(dependencies(schedule)), level_(schedule.steps.size(), -1) {
+  // What waits uses that many bytes of numbers at most.
+  Joining(const ir::Schedule& schedule, const std::vector<std::vector<int>>& before, size_t most)
+      : schedule_(schedule), before_(before), most_(most), level_(schedule.steps.size(), -1) {
     for (const ir::Step& step : schedule.steps) {
-      if (const int kernel = kernelOf(step); kernel >= 0) ++users_[kernel];
-      for (const ir::BufferRef& ref : stepBuffers(schedule, step).writes) ++writers_[ref];
+      buffers_.push_back(stepBuffers(schedule, step));
+      for (const ir::BufferRef& ref : buffers_.back().writes) ++writers_[ref];
+    }
+    for (int i = 0; i < std::ssize(schedule.steps); ++i) {
+      kernels_.push_back(isPartOfCall(i) ? -1 : kernelOf(i));
+      if (kernels_[i] >= 0) ++users_[kernels_[i]];
+      numbers_.push_back(temporariesOf(schedule, schedule.steps[i]));
+      std::erase_if(numbers_[i], [&](int used) { return !isNumber(schedule.temporaries[used]); });
     }
   }
 
-  // Returns the schedule in the new order, with lifetimes.
-  ir::Schedule run() {
-    for (int i = 0; i < std::ssize(schedule_.steps); ++i) {
-      const int kernel = kernelOf(schedule_.steps[i]);
-      if (kernel >= 0 && users_[kernel] > 1 && !isPartOfCall(i)) {
-        wait(i, kernel);
+  // The new order.
+  const std::vector<int>& run() {
+    for (int i = 0; i < std::ssize(kernels_); ++i) {
+      if (kernels_[i] >= 0 && users_[kernels_[i]] > 1) {
+        wait(i);
       } else {
         emitNeeded(i);
         order_.push_back(i);
       }
     }
-    while (!waiting_.empty()) emit(waiting_.begin()->first);
-    ir::Schedule joined = schedule_;
-    for (size_t i = 0; i < order_.size(); ++i) joined.steps[i] = schedule_.steps[order_[i]];
-    computeLifetimes(&joined);
-    keepNumbersApart(&joined);
-    return joined;
+    emitAll();
+    return order_;
+  }
+
+  // What one step of a launch reads must not become the memory of what another one writes.
+  void keepNumbersApart(ir::Schedule* joined) const {
+    for (const auto& [first, last] : launches_) {
+      for (int i = first; i <= last; ++i) {
+        for (int used : numbers_[order_[i]]) {
+          ir::Temporary& number = joined->temporaries[used];
+          number.first = std::min(number.first, first);
+          number.last = std::max(number.last, last);
+        }
+      }
+    }
+    joined->arenaBound = mostAlive(*joined);
   }
 
  private:
@@ -58,8 +77,8 @@ class Joining {
   };
 
   // Of launches that can be put off; -1 for other steps.
-  int kernelOf(const ir::Step& step) const {
-    const auto* launch = std::get_if<ir::LaunchStep>(&step);
+  int kernelOf(int step) const {
+    const auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[step]);
     // What may find a bad index runs alone.
     if (!launch || schedule_.kernels[launch->kernel].gatherCount() > 0) return -1;
     using Space = ir::BufferRef::Space;
@@ -67,7 +86,7 @@ class Joining {
     const auto isKept = [&](const auto& ref) {
       return ref.space != Space::Temporary || isNumber(schedule_.temporaries[ref.index]);
     };
-    const ir::StepBuffers buffers = stepBuffers(schedule_, step);
+    const ir::StepBuffers& buffers = buffers_[step];
     const bool waits =
         std::ranges::all_of(buffers.writes, isResult) ||
         (std::ranges::all_of(buffers.writes, isKept) && std::ranges::all_of(buffers.reads, isKept));
@@ -77,18 +96,20 @@ class Joining {
   // What makes a part of a result does not run together with what makes others; behind a call it
   // may be its epilogue.
   bool isPartOfCall(int step) const {
-    const auto& launch = std::get<ir::LaunchStep>(schedule_.steps[step]);
+    const auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[step]);
     const auto* call =
         step > 0 ? std::get_if<ir::LibraryStep>(&schedule_.steps[step - 1]) : nullptr;
-    return call && fitsAsEpilogue(schedule_, launch, *call) &&
-           writers_.at(stepBuffers(schedule_, launch).writes[0]) > 1;
+    return call && launch && fitsAsEpilogue(schedule_, *launch, *call) &&
+           writers_.at(buffers_[step].writes[0]) > 1;
   }
 
-  void wait(int step, int kernel) {
+  void wait(int step) {
+    held_ += bytesOfNumbers(step);
+    if (held_ > most_) emitAll();
     int level = 0;
     for (int earlier : before_[step]) level = std::max(level, level_[earlier] + 1);
     level_[step] = level;
-    waiting_[{level, kernel}].push_back(step);
+    waiting_[{level, kernels_[step]}].push_back(step);
   }
 
   // The groups that a step needs, with those that they need.
@@ -100,7 +121,7 @@ class Joining {
       open.pop_back();
       for (int earlier : before_[next]) {
         if (level_[earlier] < 0) continue;
-        const Group group{level_[earlier], kernelOf(schedule_.steps[earlier])};
+        const Group group{level_[earlier], kernels_[earlier]};
         if (needed.insert(group).second) {
           open.insert(open.end(), waiting_[group].begin(), waiting_[group].end());
         }
@@ -109,33 +130,34 @@ class Joining {
     for (const Group& group : needed) emit(group);
   }
 
+  void emitAll() {
+    while (!waiting_.empty()) emit(waiting_.begin()->first);
+  }
+
+  size_t bytesOfNumbers(int step) const {
+    size_t bytes = 0;
+    for (int number : numbers_[step]) bytes += schedule_.temporaries[number].bytes;
+    return bytes;
+  }
+
   void emit(Group group) {
     const int begin = static_cast<int>(order_.size());
     for (int step : waiting_[group]) {
       level_[step] = -1;
       order_.push_back(step);
+      held_ -= bytesOfNumbers(step);
     }
     waiting_.erase(group);
     launches_.push_back({begin, static_cast<int>(order_.size()) - 1});
   }
 
-  // What one step of a launch reads must not become the memory of what another one writes.
-  void keepNumbersApart(ir::Schedule* joined) const {
-    for (const auto& [first, last] : launches_) {
-      for (int i = first; i <= last; ++i) {
-        for (int used : temporariesOf(*joined, joined->steps[i])) {
-          ir::Temporary& number = joined->temporaries[used];
-          if (!isNumber(number)) continue;
-          number.first = std::min(number.first, first);
-          number.last = std::max(number.last, last);
-        }
-      }
-    }
-    joined->arenaBound = mostAlive(*joined);
-  }
-
   const ir::Schedule& schedule_;
-  const std::vector<std::vector<int>> before_;
+  const std::vector<std::vector<int>>& before_;
+  const size_t most_;
+  size_t held_ = 0;                            // bytes of numbers that what waits uses
+  std::vector<ir::StepBuffers> buffers_;       // of each step
+  std::vector<int> kernels_;                   // of each step: kernelOf
+  std::vector<std::vector<int>> numbers_;      // of each step: those that it uses
   std::map<int, int> users_;                   // by kernel
   std::map<ir::BufferRef, int> writers_;       // steps, or parts in one
   std::map<Group, std::vector<int>> waiting_;  // lower levels first
@@ -144,20 +166,28 @@ class Joining {
   std::vector<std::pair<int, int>> launches_;  // the first and last step of each
 };
 
-size_t bytesOfNumbers(const ir::Schedule& schedule) {
-  size_t bytes = 0;
-  for (const ir::Temporary& temporary : schedule.temporaries) {
-    bytes += isNumber(temporary) ? temporary.bytes : 0;
-  }
-  return bytes;
-}
-
 }  // namespace
 
 void joinLaunches(ir::Schedule* schedule) {
-  ir::Schedule joined = Joining(*schedule).run();
-  if (joined.arenaBound <= schedule->arenaBound + bytesOfNumbers(*schedule)) {
-    *schedule = std::move(joined);
+  const std::vector<std::vector<int>> before = dependencies(*schedule);
+  const size_t least = schedule->arenaBound;
+  size_t numbers = 0;
+  for (const ir::Temporary& each : schedule->temporaries)
+    numbers += isNumber(each) ? each.bytes : 0;
+  const size_t most = std::min(least + numbers, std::max(least, schedule->recordedBound));
+  const std::vector<ir::Temporary> temporaries = schedule->temporaries;
+  // Fewer at once where all together would take more than the recorded order.
+  for (size_t held = SIZE_MAX; held > 0; held = std::min(held, numbers) / kFewer) {
+    Joining joining(*schedule, before, held);
+    const Order order = {"joined", joining.run(), 0};
+    reorder(order, schedule);
+    joining.keepNumbersApart(schedule);
+    if (schedule->arenaBound <= most) return;
+    Order back = order;
+    for (int i = 0; i < std::ssize(order.steps); ++i) back.steps[order.steps[i]] = i;
+    reorder(back, schedule);
+    schedule->temporaries = temporaries;
+    schedule->arenaBound = least;
   }
 }
 

@@ -1,12 +1,15 @@
 #include "fl/planner/Memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,8 +24,10 @@ namespace {
 // For other orders near the best one, and how many of them.
 constexpr int64_t kMoreLooks = 100'000;
 constexpr int kMoreOrders = 300;
-// So many gaps are tried, lowest first, before what is above them all is taken.
-constexpr int kMostGaps = 256;
+// What all intervals may take together, and how many steps there may be.
+constexpr size_t kMostBytes = size_t{1} << 62;
+constexpr int kMostSteps = 10'000'000;
+constexpr size_t kAlignment = 64;
 
 using Order = std::vector<size_t>;
 
@@ -38,6 +43,9 @@ size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>
 // them than there are.
 std::vector<size_t> packInOrder(const std::vector<Interval>& intervals, const Order& order,
                                 int64_t* looks) {
+  const auto looking = std::ssize(order) * (std::ssize(order) - 1) / 2;
+  if (looking > *looks) return {};
+  *looks -= looking;
   struct Placed {
     size_t begin, end;
     int first, last;
@@ -47,8 +55,6 @@ std::vector<size_t> packInOrder(const std::vector<Interval>& intervals, const Or
   placed.reserve(intervals.size());
   for (size_t i : order) {
     const auto& [bytes, first, last, shares] = intervals[i];
-    *looks -= std::ssize(placed);
-    if (*looks < 0) return {};
     size_t end = 0, bestGap = SIZE_MAX, best = 0;
     for (const Placed& other : placed) {
       if (first > other.last || other.first > last) continue;
@@ -80,10 +86,10 @@ void checkOffsets(const std::vector<Interval>& intervals, const std::vector<size
   FL_INTERNAL_CHECK(offsets.size() == intervals.size(), "packer ", packer, ": ", offsets.size(),
                     " offsets of ", intervals.size(), " intervals");
   for (size_t i = 0; i < intervals.size(); ++i) {
-    FL_INTERNAL_CHECK(offsets[i] < size_t{1} << 62, "packer ", packer, ": offset ", i, " is ",
+    FL_INTERNAL_CHECK(offsets[i] < kMostBytes, "packer ", packer, ": offset ", i, " is ",
                       offsets[i], ", beyond all memory");
-    FL_INTERNAL_CHECK(offsets[i] % 64 == 0, "packer ", packer, ": offset ", i, " is ", offsets[i],
-                      ", no multiple of 64");
+    FL_INTERNAL_CHECK(offsets[i] % kAlignment == 0, "packer ", packer, ": offset ", i, " is ",
+                      offsets[i], ", no multiple of 64");
     for (size_t k = 0; k < i; ++k) {
       const Interval &a = intervals[i], &b = intervals[k];
       FL_INTERNAL_CHECK(a.last < b.first || b.last < a.first ||
@@ -134,33 +140,125 @@ class Climb {
   std::minstd_rand random_;
 };
 
-// What is free between those alive, and above them.
-class Gaps {
+// Fills the arena from the bottom: of what is free at the lowest height, the longest interval that
+// lives within those steps lies there; where none does, what is free begins at the height of a
+// neighbour. This is the best fit of T. Sekiyama et al., "Profile-guided memory optimization for
+// deep neural networks", 2018, with a tree to find intervals and an order of the heights.
+class Levels {
  public:
-  size_t take(size_t bytes) {
-    auto gap = ends_.begin();
-    for (int i = 0; gap->second - gap->first < bytes; ++gap) {
-      if (++i == kMostGaps) gap = std::prev(ends_.end(), 2);
+  explicit Levels(const std::vector<Interval>& intervals)
+      : intervals_(intervals), offsets_(intervals.size(), 0) {
+    for (size_t i = 0; i < intervals.size(); ++i) {
+      if (intervals[i].bytes > 0) order_.push_back(i);
     }
-    const auto [begin, end] = *gap;
-    ends_.erase(gap);
-    if (end - begin > bytes) ends_.emplace(begin + bytes, end);
-    return begin;
+    std::ranges::stable_sort(order_, {}, [&](size_t i) { return intervals_[i].first; });
+    leaves_ = std::bit_ceil(order_.size());
+    tree_.resize(2 * leaves_);
+    for (size_t k = 0; k < order_.size(); ++k) {
+      tree_[leaves_ + k] = {intervals_[order_[k]].last, stepsOf(intervals_[order_[k]])};
+    }
+    for (size_t k = leaves_; k-- > 1;) tree_[k] = both(tree_[2 * k], tree_[2 * k + 1]);
+    set(0, 0);
+    heights_[std::numeric_limits<int>::max()] = SIZE_MAX;
   }
 
-  void giveBack(size_t begin, size_t end) {
-    const auto after = ends_.lower_bound(begin);
-    if (after->first == end) {
-      end = after->second;
-      ends_.erase(after);
+  std::vector<size_t> run() {
+    for (size_t placed = 0; placed < order_.size();) {
+      const auto [height, begin] = *lowest_.begin();
+      const int end = std::next(heights_.find(begin))->first;
+      if (const std::optional<size_t> found = longestWithin(begin, end)) {
+        place(order_[*found], height, end);
+        remove(*found);
+        ++placed;
+      } else {
+        raise(begin, end);
+      }
     }
-    const auto next = ends_.lower_bound(begin);
-    const bool joins = next != ends_.begin() && std::prev(next)->second == begin;
-    (joins ? std::prev(next)->second : ends_[begin]) = end;
+    return std::move(offsets_);
   }
 
  private:
-  std::map<size_t, size_t> ends_ = {{0, SIZE_MAX}};  // by begin
+  // Of intervals that are not placed: the first of their last steps, and the length of the longest.
+  struct Node {
+    int last = std::numeric_limits<int>::max();
+    size_t steps = 0;
+  };
+  static Node both(const Node& a, const Node& b) {
+    return {std::min(a.last, b.last), std::max(a.steps, b.steps)};
+  }
+
+  std::optional<size_t> longestWithin(int begin, int end) {
+    const auto first = [&](size_t i) { return intervals_[i].first; };
+    longest_ = 0;
+    from_ = std::ranges::lower_bound(order_, begin, {}, first) - order_.begin();
+    to_ = std::ranges::lower_bound(order_, end, {}, first) - order_.begin();
+    last_ = end - 1;
+    if (from_ < to_) search(1, 0, leaves_);
+    return longest_ > 0 ? std::optional(found_) : std::nullopt;
+  }
+
+  // Below a node that has the intervals [low, high) of the order.
+  void search(size_t node, size_t low, size_t high) {
+    const bool isOut = high <= from_ || low >= to_ || tree_[node].last > last_;
+    if (isOut || tree_[node].steps <= longest_ || (looks_ < 0 && longest_ > 0)) return;
+    --looks_;
+    if (high - low == 1) {
+      longest_ = tree_[node].steps;
+      found_ = low;
+      return;
+    }
+    search(2 * node, low, (low + high) / 2);
+    search(2 * node + 1, (low + high) / 2, high);
+  }
+
+  void remove(size_t k) {
+    tree_[leaves_ + k] = {};
+    for (k = (leaves_ + k) / 2; k > 0; k /= 2) tree_[k] = both(tree_[2 * k], tree_[2 * k + 1]);
+  }
+
+  // At the height of what is free until `end`.
+  void place(size_t i, size_t height, int end) {
+    const int behind = intervals_[i].last + 1;
+    offsets_[i] = height;
+    if (behind < end) set(behind, height);
+    set(intervals_[i].first, height + intervals_[i].bytes);
+    join(behind);
+    join(intervals_[i].first);
+  }
+
+  void raise(int begin, int end) {
+    const auto at = heights_.find(begin);
+    const size_t before = at == heights_.begin() ? SIZE_MAX : std::prev(at)->second;
+    set(begin, std::min(before, std::next(at)->second));
+    join(end);
+    join(begin);
+  }
+
+  void set(int begin, size_t height) {
+    const auto [at, isNew] = heights_.try_emplace(begin, height);
+    if (!isNew) lowest_.erase({at->second, begin});
+    at->second = height;
+    lowest_.emplace(height, begin);
+  }
+
+  // With what is before it, if that is as high.
+  void join(int begin) {
+    const auto at = heights_.find(begin);
+    if (at == heights_.begin() || std::prev(at)->second != at->second) return;
+    lowest_.erase({at->second, begin});
+    heights_.erase(at);
+  }
+
+  const std::vector<Interval>& intervals_;
+  std::vector<size_t> offsets_;
+  Order order_;             // by their first steps
+  std::vector<Node> tree_;  // the root is 1, and the sons of k are 2 k and 2 k + 1
+  size_t leaves_ = 0;
+  std::map<int, size_t> heights_;                       // where what is free begins, by first step
+  std::set<std::pair<size_t, int>> lowest_;             // the same by height
+  size_t from_ = 0, to_ = 0, longest_ = 0, found_ = 0;  // of the search
+  int last_ = 0;
+  int64_t looks_ = kMostLooks;
 };
 
 std::vector<Interval> intervalsOf(const ir::Schedule& schedule) {
@@ -175,8 +273,12 @@ std::vector<Interval> intervalsOf(const ir::Schedule& schedule) {
 // interval, which one it is in.
 std::vector<size_t> mergeShares(std::vector<Interval>* intervals) {
   std::vector<size_t> homes;
+  size_t left = kMostBytes;
   for (size_t i = 0; i < intervals->size(); ++i) {
     Interval& it = (*intervals)[i];
+    FL_USER_CHECK(it.bytes <= left, "interval ", i, ": with its ", it.bytes,
+                  " bytes they take more than all memory");
+    left -= it.bytes;
     FL_INTERNAL_CHECK(it.shares < static_cast<int>(i), "interval ", i, " shares the memory of ",
                       it.shares, ", which does not come before it");
     homes.push_back(it.shares < 0 ? i : homes[it.shares]);
@@ -192,7 +294,11 @@ std::vector<size_t> mergeShares(std::vector<Interval>* intervals) {
 // At each step.
 std::vector<int64_t> bytesAlive(std::vector<Interval> intervals, size_t steps) {
   mergeShares(&intervals);
-  for (const Interval& it : intervals) steps = std::max(steps, static_cast<size_t>(it.last) + 1);
+  for (const Interval& it : intervals) {
+    FL_USER_CHECK(it.last < kMostSteps, "a temporary lives until step ", it.last,
+                  "; a plan has at most ", kMostSteps);
+    steps = std::max(steps, static_cast<size_t>(it.last) + 1);
+  }
   std::vector<int64_t> bytes(steps + 2, 0);
   for (const Interval& it : intervals) {
     bytes[it.first] += static_cast<int64_t>(it.bytes);
@@ -210,9 +316,7 @@ std::vector<int64_t> bytesAlive(const ir::Schedule& schedule) {
   return bytesAlive(intervalsOf(schedule), schedule.steps.size());
 }
 
-size_t mostAlive(const ir::Schedule& schedule) {
-  return static_cast<size_t>(std::ranges::max(bytesAlive(schedule)));
-}
+size_t mostAlive(const ir::Schedule& schedule) { return lowerBound(intervalsOf(schedule)); }
 
 void computeLifetimes(ir::Schedule* schedule) {
   std::vector<bool> seen(schedule->temporaries.size(), false);
@@ -235,24 +339,8 @@ std::vector<size_t> packByKey(const std::vector<Interval>& intervals, Key key, i
   return packInOrder(intervals, orderBy(intervals, key), looks);
 }
 
-std::vector<size_t> packByBirth(const std::vector<Interval>& intervals) {
-  std::vector<size_t> order(intervals.size()), offsets(intervals.size(), 0);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return intervals[a].first < intervals[b].first; });
-  Gaps gaps;
-  std::multimap<int, size_t> deaths;  // last step to interval
-  for (size_t i : order) {
-    for (; !deaths.empty() && deaths.begin()->first < intervals[i].first;
-         deaths.erase(deaths.begin())) {
-      const size_t dead = deaths.begin()->second;
-      gaps.giveBack(offsets[dead], offsets[dead] + intervals[dead].bytes);
-    }
-    if (intervals[i].bytes == 0) continue;
-    offsets[i] = gaps.take(intervals[i].bytes);
-    deaths.emplace(intervals[i].last, i);
-  }
-  return offsets;
+std::vector<size_t> packByLevel(const std::vector<Interval>& intervals) {
+  return Levels(intervals).run();
 }
 
 size_t lowerBound(const std::vector<Interval>& intervals) {
@@ -262,8 +350,9 @@ size_t lowerBound(const std::vector<Interval>& intervals) {
 std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks) {
   std::vector<Interval> intervals = given;
   const std::vector<size_t> homes = mergeShares(&intervals);
+  for (Interval& it : intervals) it.bytes = (it.bytes + kAlignment - 1) / kAlignment * kAlignment;
   const size_t bound = lowerBound(intervals);
-  std::vector<size_t> best = packByBirth(intervals);
+  std::vector<size_t> best = packByLevel(intervals);
   const auto keepBetter = [&](std::vector<size_t> other) {
     if (arenaOf(intervals, other) < arenaOf(intervals, best)) best = std::move(other);
   };
@@ -273,7 +362,7 @@ std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks) {
     std::vector<size_t> other = packByKey(intervals, key, &left);
     if (!other.empty()) keepBetter(std::move(other));
   }
-  if (looks) *looks += kMostLooks - std::max<int64_t>(left, 0);
+  if (looks) *looks += kMostLooks - left;
   best = Climb(intervals, std::move(best)).run(bound);
   for (const PackerExtension& packer : *packers().all()) {
     std::vector<size_t> other = packer.pack(intervals);
@@ -289,6 +378,7 @@ void placeTemporaries(ir::Schedule* schedule) {
   const std::vector<size_t> offsets = pack(intervals);
   for (size_t i = 0; i < offsets.size(); ++i) schedule->temporaries[i].offset = offsets[i];
   schedule->arenaBytes = arenaOf(intervals, offsets);
+  schedule->arenaBound = lowerBound(intervals);
 }
 
 std::string describeStep(const ir::Schedule& schedule, int step) {
@@ -322,16 +412,13 @@ std::string describeLargestAlive(const ir::Schedule& schedule) {
   return describeLargest(schedule, std::move(there));
 }
 
-std::string describeExcess(const ir::Schedule& schedule) {
-  return absl::StrCat("a plan's temporaries do not fit the budget of ", schedule.budget,
-                      " bytes: packed they take ", schedule.arenaBytes,
-                      "; the largest of them:", describeLargestAlive(schedule));
-}
-
 void packTemporaries(ir::Schedule* schedule) {
   placeTemporaries(schedule);
   if (schedule->budget > 0 && schedule->arenaBytes > schedule->budget) {
-    throw OverBudget(describeExcess(*schedule));
+    throw OverBudget(absl::StrCat("a plan's temporaries do not fit the budget of ",
+                                  schedule->budget, " bytes: packed they take ",
+                                  schedule->arenaBytes,
+                                  "; the largest of them:", describeLargestAlive(*schedule)));
   }
 }
 

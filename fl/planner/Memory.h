@@ -25,6 +25,8 @@ struct Interval {
   int shares = -1;
 };
 
+// Packers look at so many intervals at most.
+constexpr int64_t kMostLooks = 10'000'000;
 // Packers place intervals so that none that live together overlap, and return offsets, one an
 // interval. But for pack(), they are for intervals of which none shares.
 //
@@ -38,14 +40,13 @@ inline size_t stepsOf(const Interval& interval) {
   return static_cast<size_t>(interval.last - interval.first) + 1;
 }
 inline size_t areaOf(const Interval& interval) { return interval.bytes * stepsOf(interval); }
-// In order of birth, each into the lowest gap that takes it; where there are many, above all. n log
-// n.
-std::vector<size_t> packByBirth(const std::vector<Interval>& intervals);
+// From the bottom, where the longest that fits between its neighbours lies on what is lowest. n log
+// n, but for kMostLooks to find the longest; then any that fits.
+std::vector<size_t> packByLevel(const std::vector<Interval>& intervals);
 // The best of all, with shares, and where there are few, of some hundred orders near the best one:
 // what lies highest is placed earlier, until nothing is wasted. The same for the same intervals.
-// In n log n and at most kMostLooks looks at intervals, the number of which is added to `looks`:
-// packers that have no more of them are left out.
-constexpr int64_t kMostLooks = 50'000'000;
+// In n log n and at most kMostLooks looks at intervals a packer, the number of which is added to
+// `looks`: those by key that have no more of them are left out.
 std::vector<size_t> pack(const std::vector<Interval>& intervals, int64_t* looks = nullptr);
 // The most bytes alive at once, below which nothing is packed.
 size_t lowerBound(const std::vector<Interval>& intervals);
@@ -55,9 +56,6 @@ std::string describeLargest(const ir::Schedule& schedule, std::vector<int> tempo
 std::string describeLargestAlive(const ir::Schedule& schedule);
 // "matmul at file:line"
 std::string describeStep(const ir::Schedule& schedule, int step);
-// How a packed schedule exceeds its budget, with the largest values at the step where most is
-// alive.
-std::string describeExcess(const ir::Schedule& schedule);
 // pack() for temporaries.
 void placeTemporaries(ir::Schedule* schedule);
 

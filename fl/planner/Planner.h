@@ -9,7 +9,7 @@
 namespace fl::planner {
 
 // No order and no recomputation that was found keeps a plan within its budget: says how much it
-// needs at which step and line, and which values are the largest there.
+// needs at which step and line, a budget that is met, and which values are the largest there.
 struct OverBudget : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -22,7 +22,8 @@ void orderSteps(ir::Schedule* schedule);
 // of the plan's time, by the bytes it moves and the products it computes; all that it can, if it
 // says so.
 void meetBudget(ir::Schedule* schedule);
-// Brings launches of one kernel that do not need one another together.
+// Brings launches of one kernel that do not need one another together, where no more is alive then
+// than in the order recorded.
 void joinLaunches(ir::Schedule* schedule);
 // Maps write in the memory of temporaries that they are the last to read.
 void shareMemory(ir::Schedule* schedule);

@@ -1,5 +1,7 @@
 #include "fl/view/Timeline.h"
 
+#include <algorithm>
+
 #include "fl/planner/Memory.h"
 #include "nlohmann/json.hpp"
 
@@ -32,8 +34,12 @@ Json timelineOf(const ir::Schedule& plan) {
                        {"last", buffer.last},
                        {"offset", buffer.offset}});
   }
+  // A text may say less of its bound.
+  const auto bound = static_cast<size_t>(std::ranges::max(alive));
   return {{"arena", plan.arenaBytes},
-          {"bound", plan.arenaBound},
+          {"bound", bound},
+          {"ratio",
+           bound > 0 ? static_cast<double>(plan.arenaBytes) / static_cast<double>(bound) : 1.0},
           {"recorded", plan.recordedBound},
           {"unplanned", plan.unplannedBytes},
           {"steps", steps},

@@ -111,6 +111,20 @@ TEST_F(Budget, LeavesUpdatesInPlace) {
   EXPECT_EQ(small(), want);
 }
 
+TEST_F(Budget, ThatARefusalNamesIsMet) {
+  const Values want = train(2);
+  makeWeights();
+  setMemoryBudget(kActivation);
+  const std::string error = test::errorOf<std::runtime_error>([&] { train(1); });
+  const std::string before = "; a budget of ";
+  ASSERT_NE(error.find(before), std::string::npos) << error;
+  const size_t named = std::stoul(error.substr(error.find(before) + before.size()));
+  EXPECT_LT(named, kLayers * kActivation / 2) << "of which the values of all layers take more";
+  setMemoryBudget(named);
+  makeWeights();
+  EXPECT_TRUE(train(2) == want);
+}
+
 TEST_F(Budget, IsRefusedBeforeAnythingRuns) {
   const Values want = train(1);
   makeWeights();

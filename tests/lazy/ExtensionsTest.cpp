@@ -268,7 +268,7 @@ TEST_F(Extensions, PackersAndOrdersAreVerified) {
   size_t most = 0;
   planner::packers().add({.name = "ours", .pack = [&](const std::vector<planner::Interval>& all) {
                             most = std::max(most, all.size());
-                            return planner::packByBirth(all);
+                            return planner::packByLevel(all);
                           }});
   expectSame(0);
   EXPECT_GT(most, 1u);

@@ -53,7 +53,7 @@ TEST(Log, ALineARealize) {
   ASSERT_EQ(lines.size(), before + 2);
   const std::string words =
       "realize: 5 ops -> 3 kernels \\+ 1 calls, compiled=@, arena [0-9]+ B \\(bound [0-9]+ B, "
-      "recorded [0-9]+ B, unplanned [0-9]+ B\\), "
+      "ratio 1\\.[0-9]+, recorded [0-9]+ B, unplanned [0-9]+ B\\), "
       "plan #, at tests/lazy/LogTest.cpp:" +
       std::to_string(line);
   auto expected = [&](const char* compiled, const char* plan) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Text.h"
 #include "fl/kernel/Schedule.h"
@@ -13,6 +14,7 @@
 #include "fl/planner/Order.h"
 #include "fl/planner/Planner.h"
 #include "fl/runtime/Device.h"
+#include "tests/ErrorOf.h"
 #include "tests/Seed.h"
 
 namespace fl::testing {
@@ -111,8 +113,9 @@ TEST(Order, EachKeepsWhatStepsNeed) {
   }
 }
 
-// Products of a chain, each of which the way back reads again, in 2 * `depth` steps.
-ir::Graph deepGraph(int depth, Dim width) {
+// Products of a chain, each of which is read again on the way back, or in the order of the chain,
+// in 2 * `depth` steps.
+ir::Graph deepGraph(int depth, Dim width, bool isForward = false) {
   ir::Graph graph;
   const ir::ValueId w = graph.addParameter({{dtype::f32, Shape({width, width})}});
   std::vector<ir::ValueId> values = {graph.addParameter({{dtype::f32, Shape({width, width})}})};
@@ -120,6 +123,7 @@ ir::Graph deepGraph(int depth, Dim width) {
     values.push_back(graph.addNode(ir::Op::Matmul, {w, values.back()}, {0, 0}));
   }
   ir::ValueId back = values.back();
+  if (isForward) std::ranges::reverse(values);
   for (int i = depth; i-- > 0;) back = graph.addNode(ir::Op::Matmul, {back, values[i]}, {0, 0});
   graph.setResults({back});
   return graph;
@@ -172,6 +176,47 @@ TEST(Order, NeverRaisesTheBound) {
     lowered += ordered.arenaBound < recorded.arenaBound;
   }
   EXPECT_GT(lowered, 0);
+}
+
+// Of `count` vectors a number each, which is kept as well and of which another one is made for the
+// vector's update; and beside them a product that takes 4 * `width`^2 bytes.
+ir::Graph graphOfNumbers(int count, int width) {
+  const std::string matrix = absl::StrCat("f32[", width, ",", width, "]");
+  std::string head = absl::StrCat("graph @f(%k: number f32, %w: ", matrix), body, results = "%q";
+  absl::StrAppend(&body, "  %p = matmul %w, %w {transposeLhs=0, transposeRhs=0} : ", matrix,
+                  "\n  %q = matmul %p, %w {transposeLhs=0, transposeRhs=0} : ", matrix, "\n");
+  for (int i = 0; i < count; ++i) {
+    const std::string vector = absl::StrCat("f32[", 40 + i, "]");
+    absl::StrAppend(&head, ", %g", i, ": ", vector, ", %s", i, ": f32[]");
+    absl::StrAppend(&body, "  %a", i, " = mul %g", i, ", %g", i, " : ", vector, "\n  %b", i,
+                    " = sum %a", i, " {axes=[0], keepDims=0} : f32[]\n  %c", i, " = mul %s", i,
+                    ", %k : f32[]\n  %d", i, " = add %c", i, ", %b", i, " : f32[]\n  %e", i,
+                    " = sqrt %d", i, " : f32[]\n  %f", i, " = div %g", i, ", %e", i, " : ", vector,
+                    "\n");
+    absl::StrAppend(&results, ", %d", i, ", %f", i);
+  }
+  return ir::parseGraph(absl::StrCat(head, ") {\n", body, "  return ", results, "\n}"));
+}
+
+// Launches that run together keep all of their numbers alive: as far as the recorded order, with
+// the product, takes as much memory.
+TEST(Join, NeverRaisesTheBound) {
+  std::vector<size_t> launches;
+  for (const int width : {4, 24, 64}) {
+    const ir::Schedule plan =
+        codegen::compile(graphOfNumbers(50, width), {.verify = true}).schedule;
+    EXPECT_LE(plan.arenaBound, plan.recordedBound) << width;
+    // Neighbours of one kernel run as one.
+    std::vector<int> kernels;
+    for (const ir::Step& step : plan.steps) {
+      const auto* launch = std::get_if<ir::LaunchStep>(&step);
+      if (launch && (kernels.empty() || kernels.back() != launch->kernel)) {
+        kernels.push_back(launch->kernel);
+      }
+    }
+    launches.push_back(kernels.size());
+  }
+  EXPECT_EQ(launches, (std::vector<size_t>{150, 27, 3}));
 }
 
 // ---- Budgets ----
@@ -319,6 +364,61 @@ TEST(Budget, ComputesPartsAgain) {
   EXPECT_EQ(within.arenaBytes, 120'000u);
   EXPECT_EQ(within.recomputed, 2);
   EXPECT_TRUE(run(within) == run(whole));
+}
+
+// Of a chain as much comes back as its values exceed the budget, one step each.
+TEST(Budget, ComputesAChainAgainOnce) {
+  for (const bool isForward : {false, true}) {
+    for (const int depth : {200, 2500}) {
+      const ir::Graph graph = deepGraph(depth, 64, isForward);
+      const size_t whole = codegen::compile(graph, {.skip = "budget"}).schedule.arenaBytes;
+      for (const size_t percent : {98, 91, 75, 50}) {
+        const size_t budget = whole * percent / 100;
+        const ir::Schedule within = codegen::compile(graph, {.budget = budget}).schedule;
+        EXPECT_LE(within.arenaBytes, budget);
+        EXPECT_NEAR(within.recomputed, depth * (100.0 - static_cast<double>(percent)) / 100, 3)
+            << depth << " at " << percent;
+      }
+    }
+  }
+}
+
+// The budget that a refusal says is met.
+size_t metAsToldBy(const planner::OverBudget& refusal) {
+  const std::string text = refusal.what(), before = "; a budget of ";
+  const size_t at = text.find(before);
+  EXPECT_NE(at, std::string::npos) << text;
+  EXPECT_NE(text.find(" is met; the largest of them:"), std::string::npos) << text;
+  return std::stoul(text.substr(at + before.size()));
+}
+
+TEST(Budget, RefusalsNameOneThatIsMet) {
+  std::mt19937_64 random(testSeed(17));
+  int refused = 0;
+  for (int program = 0; program < 200; ++program) {
+    const ir::Graph graph = randomProducts(random);
+    const ir::Schedule whole = codegen::compile(graph, {}).schedule;
+    for (const size_t percent : {1, 45, 75}) {
+      try {
+        codegen::compile(graph, {.budget = whole.arenaBytes * percent / 100 + 1});
+      } catch (const planner::OverBudget& refusal) {
+        const size_t budget = metAsToldBy(refusal);
+        EXPECT_LE(budget, whole.arenaBytes);
+        EXPECT_LE(codegen::compile(graph, {.budget = budget}).schedule.arenaBytes, budget);
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 100);
+  // Not that of the whole, but one that is near the least.
+  const ir::Graph chain = deepGraph(200, 64);
+  const std::string error =
+      test::errorOf<planner::OverBudget>([&] { codegen::compile(chain, {.budget = 30'000}); });
+  EXPECT_THAT(error, ::testing::HasSubstr("do not fit the budget of 30000 bytes: 32768 are needed "
+                                          "while matmul runs; a budget of "));
+  const size_t budget = metAsToldBy(planner::OverBudget(error));
+  EXPECT_LE(budget, 200'000u);  // of 3.3 MB
+  EXPECT_LE(codegen::compile(chain, {.budget = budget}).schedule.arenaBytes, budget);
 }
 
 // Of each layer the way back reads a product and a cheap map of it.

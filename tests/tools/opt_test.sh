@@ -180,7 +180,15 @@ says out "last=3 offset=0 shares=0"
 run 1 opt --budget=1 --skip=fuse good.flir
 says err "a plan's temporaries do not fit the budget of 1 bytes: "
 says err " are needed while "
-says err "; the largest of them:"
+says err " runs; a budget of "
+says err " is met; the largest of them:"
+# Intervals that no memory holds, and that live too long to look at each step.
+echo 'schedule @s arena=0 bound=0 {' >huge.flir
+for _ in 1 2 3 4 5; do echo ' temporary bytes=4611686018427387904 first=0 last=1 offset=0'; done >>huge.flir
+echo '}' >>huge.flir
+refused "interval 1: with its 4611686018427387904 bytes they take more than all memory" --pass=pack huge.flir
+echo 'schedule @s arena=0 bound=0 { temporary bytes=64 first=0 last=2147483646 offset=0 }' >long.flir
+refused "a temporary lives until step 2147483646; a plan has at most 10000000" --pass=pack long.flir
 run 0 opt --skip=fuse --stop_after=fuse good.flir
 run 0 opt --skip=fuse --emit=llvm good.flir
 [[ $(grep -c "^define i64 @k" out) == 3 ]] || fail "--skip=fuse --emit=llvm: $(cat out)"
