@@ -20,17 +20,8 @@ void setIfUnset(Function* function, Function value) {
 
 }  // namespace
 
-AdaptedMemoryManager::Turn::Turn(std::atomic<bool>& isTaken) : isTaken_(isTaken) {
-  while (isTaken_.exchange(true)) isTaken_.wait(true);
-}
-
-AdaptedMemoryManager::Turn::~Turn() {
-  isTaken_ = false;
-  isTaken_.notify_all();
-}
-
 AdaptedMemoryManager::AdaptedMemoryManager(std::shared_ptr<MemoryManagerAdapter> adapter)
-    : adapter_(std::move(adapter)), turn_(adapter_->isServing_) {
+    : adapter_(std::move(adapter)), turn_((adapter_->turns_.acquire(), &adapter_->turns_)) {
   adapter_->log("initialize");
   adapter_->initialize();
 }

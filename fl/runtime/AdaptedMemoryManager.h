@@ -1,8 +1,8 @@
 // A MemoryManagerAdapter as the engine asks for memory.
 #pragma once
 
-#include <atomic>
 #include <memory>
+#include <semaphore>
 #include <stdexcept>
 
 #include "fl/runtime/MemoryManager.h"
@@ -23,18 +23,12 @@ class AdaptedMemoryManager final : public MemoryManager {
   MemoryManagerAdapter* adapter() const override { return adapter_.get(); }
 
  private:
-  // Ends after the adapter was shut down.
-  class Turn {
-   public:
-    explicit Turn(std::atomic<bool>& isTaken);
-    ~Turn();
-
-   private:
-    std::atomic<bool>& isTaken_;
+  struct EndTurn {
+    void operator()(std::binary_semaphore* turns) const { turns->release(); }
   };
 
   const std::shared_ptr<MemoryManagerAdapter> adapter_;
-  const Turn turn_;
+  const std::unique_ptr<std::binary_semaphore, EndTurn> turn_;  // ends after the shutdown
 };
 
 // Sets the functions of host memory that the adapter's device interface lacks.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <semaphore>
 #include <string>
 
 #include "fl/base/Types.h"
@@ -110,7 +111,7 @@ class MemoryManagerAdapter {
   void flushLog();
 
   std::weak_ptr<runtime::MemoryManager> installed_;  // as the engine has it, while it does
-  std::atomic<bool> isServing_ = false;              // initialized and not shut down yet
+  std::binary_semaphore turns_{1};                   // of being initialized until shut down
   mutable std::mutex logMutex_;
   std::atomic<bool> loggingEnabled_;
   std::ostream* logStream_;
