@@ -65,7 +65,7 @@ void BlockCache::giveBack(Block& freed) {
     block = &merge(*block->before, *block);
   }
   keep(*block);
-  limit_.freed(stats_.liveBytes, stats_.cachedBytes);
+  limit_.freed(stats_.cachedBytes);
   if (block->bytes > recyclingLimit && !block->isPiece()) giveToSystem(*block);
   if (stats_.cachedBytes > CacheLimit::kFloor) trim(limit_.mostCached(stats_.liveBytes));
 }

@@ -16,8 +16,9 @@ namespace {
 
 constexpr Dim kFirst = 4096;
 constexpr Dim kOthers[] = {1024, 16384, 65536, 262144};
-// Dimensions of 1, of up to 16 and of more elements have kernels of their own.
-constexpr uint64_t kKernelsOfOtherSizes = 2;
+// Dimensions of 1, of up to 16 and of more elements have kernels of their own, and so have many
+// short rows.
+constexpr uint64_t kKernelsOfOtherSizes = 3;
 
 std::vector<std::string> bytesOf(const OpCase& opCase, const std::string& backend, Dim elements) {
   const BackendScope scope(backend);

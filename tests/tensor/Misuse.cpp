@@ -188,6 +188,7 @@ std::vector<Taken> otherTaken() {
        "says no"},
       {{Rank, Dtype, Empty}, "print isInvalidArray toString", "of every tensor"},
       {{NegativeSize, TooLarge}, "operator<<", "any Shape is printed"},
+      {{NegativeSize, TooLarge}, "toTensor", "what makes a value is the given type's own"},
       {{Shapes, Rank, Dtype, DtypesDiffer, Empty}, "relativeSync", "looks at no element"},
       {{Null}, "getMemMgrInfo setMemMgrLogStream", "null is no stream, which is written to"},
       {{Null}, "withTensorType", "a function to call"},
