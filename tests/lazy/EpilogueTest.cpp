@@ -11,21 +11,12 @@
 #include "fl/host/ThreadPool.h"
 #include "fl/tensor/tensor.h"
 #include "tests/lazy/Counts.h"
+#include "tests/lazy/LaunchCase.h"
 
 namespace fl::testing {
 namespace {
 
-using Inputs = std::vector<Tensor>;
-
-struct Case {
-  std::string name;
-  std::vector<Shape> shapes;
-  std::function<Tensor(const Inputs&)> compute;
-  uint64_t launches;  // lazily
-  dtype type = dtype::f32;
-};
-
-std::vector<Case> cases() {
+std::vector<LaunchCase> cases() {
   const auto dense = [](const Inputs& x) { return maximum(matmul(x[0], x[1]) + x[2], 0.0); };
   const auto softmaxOf = [](const Inputs& x) {
     const Tensor product = matmul(x[0], x[1]);
@@ -75,38 +66,12 @@ std::vector<Case> cases() {
   };
 }
 
-Inputs makeInputs(const Case& c) {
-  setSeed(7);
-  Inputs inputs;
-  for (const Shape& shape : c.shapes) {
-    inputs.push_back((rand(shape) - 0.5).astype(c.type));
-  }
-  return inputs;
-}
-
 TEST(EpilogueTest, HasTheBitsOfEagerModeAndNoLaunch) {
-  for (const Case& c : cases()) {
-    SCOPED_TRACE(c.name);
-    Tensor want;
-    {
-      const BackendScope scope("eager");
-      want = c.compute(makeInputs(c));
-    }
-    const BackendScope scope("lazy");
-    const Inputs inputs = makeInputs(c);
-    sync();
-    const Counts counts;
-    const Tensor got = c.compute(inputs);
-    sync();
-    EXPECT_EQ(counts.launches(), c.launches);
-    EXPECT_EQ(counts.fallbacks(), 0u);
-    const auto bits = [](const Tensor& x) { return x.astype(dtype::f32).toHostVector<float>(); };
-    EXPECT_EQ(bits(got), bits(want));
-  }
+  for (const LaunchCase& c : cases()) expectBitsAndLaunches(c);
 }
 
 TEST(EpilogueTest, IsTheSameOnAnyNumberOfThreads) {
-  const Case dense = cases().front();
+  const LaunchCase dense = cases().front();
   const Inputs inputs = makeInputs(dense);
   const int before = host::getNumThreads();
   std::vector<std::vector<float>> results;

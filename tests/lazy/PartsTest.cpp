@@ -12,25 +12,16 @@
 #include "fl/tensor/tensor.h"
 #include "tests/lazy/BufferLog.h"
 #include "tests/lazy/Counts.h"
+#include "tests/lazy/LaunchCase.h"
 
 namespace fl::testing {
 namespace {
-
-using Inputs = std::vector<Tensor>;
-
-struct Case {
-  std::string name;
-  std::vector<Shape> shapes;
-  std::function<Tensor(const Inputs&)> compute;
-  uint64_t launches;  // lazily
-  dtype type = dtype::f32;
-};
 
 Tensor dense(const Tensor& w, const Tensor& x, const Tensor& bias) {
   return maximum(matmul(w, x) + bias, 0.0);
 }
 
-std::vector<Case> cases() {
+std::vector<LaunchCase> cases() {
   const auto join = [](const Inputs& x) {
     return concatenate({matmul(x[0], x[1]), matmul(x[0], x[2])}, 1);
   };
@@ -144,41 +135,11 @@ std::vector<Case> cases() {
   };
 }
 
-Inputs makeInputs(const Case& c) {
-  setSeed(7);
-  Inputs inputs;
-  for (const Shape& shape : c.shapes) {
-    inputs.push_back((rand(shape) - 0.5).astype(c.type));
-    eval(inputs.back());
-  }
-  return inputs;
-}
-
 // On which other launches are epilogues.
 bool isGpu() { return flags().device == "cuda"; }
 
-std::vector<float> bits(const Tensor& x) { return x.astype(dtype::f32).toHostVector<float>(); }
-
 TEST(Parts, HaveTheBitsOfEagerModeAndNoCopies) {
-  for (const Case& c : cases()) {
-    SCOPED_TRACE(c.name);
-    std::vector<float> want;
-    {
-      const BackendScope scope("eager");
-      want = bits(c.compute(makeInputs(c)));
-    }
-    const BackendScope scope("lazy");
-    const Inputs inputs = makeInputs(c);
-    sync();
-    const Counts counts;
-    const Tensor got = c.compute(inputs);
-    sync();
-    if (!isGpu()) {
-      EXPECT_EQ(counts.launches(), c.launches);
-    }
-    EXPECT_EQ(counts.fallbacks(), 0u);
-    EXPECT_EQ(bits(got), want);
-  }
+  for (const LaunchCase& c : cases()) expectBitsAndLaunches(c, !isGpu());
 }
 
 // Starts are numbers of the plan, also those that leave elements at any place of a cache line.
@@ -188,7 +149,7 @@ TEST(Parts, BeginAnywhereInOnePlan) {
     return matmul(w, x(span, range(start, start + kTaken)));
   };
   std::vector<std::vector<float>> want;
-  const Case inputs{"", {{9, kRows}, {kRows, kColumns}}, nullptr, 0};
+  const LaunchCase inputs{"", {{9, kRows}, {kRows, kColumns}}, nullptr, 0};
   {
     const BackendScope scope("eager");
     const Inputs x = makeInputs(inputs);

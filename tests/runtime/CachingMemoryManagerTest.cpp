@@ -469,69 +469,6 @@ TEST_F(CachingManager, StepsWithTroughsKeepTheirMemory) {
   giveBack(model);
 }
 
-TEST(CacheLimit, IsWhatIsTakenAgainWithinAQuarterOfThePeak) {
-  constexpr size_t kGB = 1000 * kMB;
-  CacheLimit limit;
-  EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor);
-  EXPECT_EQ(limit.mostCached(kGB), kGB / 4);
-  limit.allocated(kGB, kGB, 0);
-  limit.freed(kGB);
-  EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor) << "nothing was taken again";
-  limit.gaveBack(kGB);
-  limit.took(kGB + 1);
-  limit.allocated(kGB + 1, kGB, 0);
-  EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor) << "it would not have served";
-  limit.took(kGB / 2);
-  limit.allocated(kGB / 2, kGB, 0);
-  EXPECT_EQ(limit.mostCached(0), kGB / 8 * 5) << "half of it would have been taken again";
-  limit.took(kGB / 2);
-  limit.allocated(kGB / 2, kGB, 0);
-  EXPECT_EQ(limit.mostCached(0), kGB / 4 * 5);
-  EXPECT_EQ(limit.mostCached(kGB), kGB / 4);
-  EXPECT_EQ(limit.mostCached(kGB / 2), kGB / 4 * 3);
-}
-
-// A cache that does as it is told, of blocks that always fit, under loads that change: repeated
-// steps, single peaks, blocks that grow.
-TEST(CacheLimit, IdleIsAQuarterOfThePeak) {
-  std::mt19937 random(3);
-  CacheLimit limit;
-  size_t live = 0, cached = 0, peak = 0, kept = 0;
-  const auto take = [&](size_t bytes) {
-    if (cached >= bytes) {
-      cached -= bytes;
-    } else {
-      limit.took(bytes);
-    }
-    live += bytes;
-    peak = std::max(peak, live);
-    limit.allocated(bytes, live, cached);
-  };
-  const auto giveBack = [&](size_t bytes) {
-    live -= bytes;
-    cached += bytes;
-    limit.freed(cached);
-    if (const size_t most = limit.mostCached(live); cached > most) {
-      limit.gaveBack(cached - most);
-      cached = most;
-    }
-    const size_t idle = cached - std::min(cached, limit.takenAgain());
-    ASSERT_LE(idle, std::max(CacheLimit::kFloor, peak / 4));
-    kept = std::max(kept, cached);
-  };
-  for (int phase = 0; phase < 300; ++phase) {
-    std::vector<size_t> sizes(1 + random() % 10);
-    std::ranges::generate(sizes, [&] { return (1 + random() % 100) * kMB; });
-    const size_t growth = random() % 2 * kMB;
-    for (size_t steps = 1 + random() % 20; steps > 0; --steps) {
-      std::ranges::for_each(sizes, take);
-      std::ranges::for_each(sizes, giveBack);
-      for (size_t& size : sizes) size += growth;
-    }
-  }
-  EXPECT_GT(kept, peak / 2) << "nothing was kept for those who take it again";
-}
-
 // ---- against a model ----
 
 // Blocks of random sizes, written at both ends.
