@@ -306,12 +306,16 @@ size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
   constexpr size_t kAlignment = 64;  // of temporaries, too
   const size_t wanted = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   std::vector<std::pair<size_t, size_t>> taken;
-  for (const ir::Temporary& temporary : schedule_.temporaries) {
-    if (static_cast<size_t>(temporary.first) < end &&
-        begin <= static_cast<size_t>(temporary.last)) {
-      taken.emplace_back(temporary.offset, temporary.offset + temporary.bytes);
+  const auto takeOf = [&](const std::vector<ir::Temporary>& temporaries) {
+    for (const ir::Temporary& temporary : temporaries) {
+      if (static_cast<size_t>(temporary.first) < end &&
+          begin <= static_cast<size_t>(temporary.last)) {
+        taken.emplace_back(temporary.offset, temporary.offset + temporary.bytes);
+      }
     }
-  }
+  };
+  takeOf(schedule_.temporaries);
+  takeOf(scratch_);
   std::ranges::sort(taken);
   size_t place = 0;
   for (const auto& [from, to] : taken) {
@@ -319,6 +323,7 @@ size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
     place = std::max(place, to);
   }
   arenaBytes_ = std::max(arenaBytes_, place + wanted);
+  scratch_.push_back({wanted, static_cast<int>(begin), static_cast<int>(end) - 1, place});
   return place;
 }
 

@@ -111,6 +111,7 @@ class ScheduleRunner : public LoadedSchedule {
   std::vector<Writer> writers_;                     // by output that is over a parameter
   std::vector<BufferOrigin> origins_;               // of outputs
   size_t arenaBytes_;                               // with scratch memory
+  std::vector<ir::Temporary> scratch_;              // what placeScratch() has placed
   mutable StepLabels labels_;
 };
 

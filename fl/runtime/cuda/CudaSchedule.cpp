@@ -16,9 +16,12 @@ using ir::cuda::GatherReport;
 namespace {
 
 // To where the libraries want operands to begin, as every buffer does.
-size_t alignedUp(size_t bytes) {
-  constexpr size_t kAlignment = MatmulDescription::kAlignment;
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+constexpr size_t kAlignment = MatmulDescription::kAlignment;
+// And their workspaces: cuBLASLt refuses others.
+constexpr size_t kWorkspaceAlignment = 256;
+
+size_t alignedUp(size_t bytes, size_t alignment = kAlignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 }  // namespace
@@ -116,7 +119,8 @@ size_t CudaSchedule::placeWorkspace(const DeviceCall& call, const ir::LibrarySte
   };
   for (size_t i = 0; i < step.operands.size(); ++i) add(step.operands[i], step.operandTypes[i]);
   add(step.result, step.resultType);
-  return bytes > 0 ? placeScratch(bytes, begin, end) : 0;
+  // Places are aligned as buffers are.
+  return bytes > 0 ? placeScratch(bytes + kWorkspaceAlignment - kAlignment, begin, end) : 0;
 }
 
 void CudaSchedule::fuseProducts() {
@@ -267,7 +271,9 @@ void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,
   const auto addressIf = [&](const std::optional<BufferRef>& ref) -> const void* {
     return ref ? address(*ref) : nullptr;
   };
-  char* const workspace = frame.arena + (fused ? fused->workspace : call.workspace);
+  const auto place =
+      reinterpret_cast<uintptr_t>(frame.arena) + (fused ? fused->workspace : call.workspace);
+  auto* const workspace = reinterpret_cast<char*>(alignedUp(place, kWorkspaceAlignment));
   const DeviceCall& library = fused ? *fused->product : *call.call;
   char* copies = workspace + alignedUp(library.workspaceBytes());
   // The elements themselves, or memory for a copy of those that are not aligned.

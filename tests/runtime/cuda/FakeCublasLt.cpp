@@ -12,6 +12,8 @@ namespace fl::testing {
 namespace {
 
 std::atomic<bool> offers = false;
+// What an algorithm wants; the real library refuses workspaces that are not aligned.
+constexpr size_t kWorkspaceBytes = 1000;
 
 struct Operation {
   int32_t transposeLhs = CUBLAS_OP_N, transposeRhs = CUBLAS_OP_N;
@@ -165,7 +167,8 @@ runtime::cuda::CublasLt table() {
   table.cublasLtMatmulAlgoGetHeuristic =
       [](cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
          cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
-         cublasLtMatmulHeuristicResult_t*, int* found) {
+         cublasLtMatmulHeuristicResult_t* best, int* found) {
+        best->workspaceSize = kWorkspaceBytes;
         *found = offers ? 1 : 0;
         return CUBLAS_STATUS_SUCCESS;
       };
@@ -173,7 +176,12 @@ runtime::cuda::CublasLt table() {
                             const void* lhs, cublasLtMatrixLayout_t left, const void* rhs,
                             cublasLtMatrixLayout_t right, const void*, const void*,
                             cublasLtMatrixLayout_t, void* result, cublasLtMatrixLayout_t to,
-                            const cublasLtMatmulAlgo_t*, void*, size_t, cudaStream_t stream) {
+                            const cublasLtMatmulAlgo_t*, void* workspace, size_t workspaceBytes,
+                            cudaStream_t stream) {
+    if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0 || workspaceBytes < kWorkspaceBytes) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    std::memset(workspace, 0x5a, workspaceBytes);
     putIntoStream(reinterpret_cast<CUstream>(stream), "product",
                   [=, operation = as<Operation>(operation), left = as<Layout>(left),
                    right = as<Layout>(right), to = as<Layout>(to)] {

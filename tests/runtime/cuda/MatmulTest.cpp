@@ -106,5 +106,19 @@ TEST(CudaMatmul, ProductsAreTheLibrarys) {
   EXPECT_THAT(FakeGpu::install().misuse(), ::testing::ElementsAre());
 }
 
+// The workspace that the library fills is nothing else's: not where lookups report bad indices,
+// until the end of the plan.
+TEST(CudaMatmul, WorkspacesAreApartFromReports) {
+  FakeGpu::install();
+  offerProducts(true);
+  const BackendScope cuda("lazy", "cuda");
+  const Tensor table = arange({8}, 0, dtype::f32), places = Tensor::fromVector<int>({3}, {5, 0, 7});
+  const Tensor x = full({8, 8}, 1.0f);
+  const uint64_t calls = runtime::counters().libraryCalls;
+  const Tensor found = matmul(table(places)(0) + x, x).flatten()(range(0, 3)) + table(places);
+  EXPECT_THAT(found.toHostVector<float>(), ::testing::ElementsAre(53, 48, 55));
+  EXPECT_EQ(runtime::counters().libraryCalls, calls + 1);
+}
+
 }  // namespace
 }  // namespace fl::testing
