@@ -2,6 +2,7 @@
 // one contraction.
 #include "fl/definitions/Definitions.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "fl/base/Error.h"
@@ -18,15 +19,21 @@ using detail::numberTensor;
 
 Tensor toAxes(const Tensor& tensor, const Shape& axes) { return transpose(tensor, axes); }
 
-// Surrounds the first two dimensions with `value`.
-Tensor padImage(const Tensor& image, Dim px, Dim py, double value) {
+// Puts the first two dimensions into larger ones, full of `value`: where they begin, and the sizes.
+Tensor placeImage(const Tensor& image, Dim x, Dim y, Dim sizeX, Dim sizeY, double value) {
   const int rank = image.ndim();
   std::vector<Dim> widths(2 * rank, 0);
-  widths[0] = widths[rank] = px;
-  widths[1] = widths[rank + 1] = py;
-  if (px == 0 && py == 0) return image;
+  widths[0] = x;
+  widths[1] = y;
+  widths[rank] = sizeX - x - image.dim(0);
+  widths[rank + 1] = sizeY - y - image.dim(1);
+  if (sizeX == image.dim(0) && sizeY == image.dim(1)) return image;
   return applyOp(ir::Op::Pad, {image, numberTensor(Number::of(value, image.type()))},
                  ir::Attrs(widths));
+}
+
+Tensor padImage(const Tensor& image, Dim px, Dim py, double value) {
+  return placeImage(image, px, py, image.dim(0) + 2 * px, image.dim(1) + 2 * py, value);
 }
 
 Tensor cropImage(const Tensor& image, Dim px, Dim py) {
@@ -185,6 +192,27 @@ Tensor definePool2d(const Tensor& input, const ir::Attrs& attrs) {
   return castTo(sum(poolWindows(input, p, 0), {0}) / windowSizes(input, p), input.type());
 }
 
+// Op::Fold of windows [KW, KH, OW, OH, C, N] as maps, which fuse: what a window covers of one
+// stride in each direction does not overlap with the same of others, and lies beside it.
+Tensor foldInStrides(const Tensor& windows, const Pooling& p, Dim sizeX, Dim sizeY) {
+  const Shape& shape = windows.shape();
+  const Dim width = p.sx * shape[2], height = p.sy * shape[3];
+  Tensor sum;
+  for (Dim y = (p.ky - 1) / p.sy * p.sy; y >= 0; y -= p.sy) {  // in the order of windows
+    for (Dim x = (p.kx - 1) / p.sx * p.sx; x >= 0; x -= p.sx) {
+      const range columns(x, std::min(x + p.sx, p.kx)), rows(y, std::min(y + p.sy, p.ky));
+      const Tensor strides = placeImage(windows(columns, rows), 0, 0, p.sx, p.sy, 0);
+      const Tensor image =
+          reshape(toAxes(strides, {0, 2, 1, 3, 4, 5}), {width, height, shape[4], shape[5]});
+      // Beyond the last window are zeros.
+      const range inX(0, std::min(width, sizeX - x)), inY(0, std::min(height, sizeY - y));
+      const Tensor part = placeImage(image(inX, inY), x, y, sizeX, sizeY, 0);
+      sum = sum.isEmpty() ? part : sum + part;
+    }
+  }
+  return sum;
+}
+
 Tensor definePoolBackward(const Tensor& gradOutput, const Tensor& input, const ir::Attrs& attrs) {
   const Pooling p(attrs);
   const Tensor dy = reshape(gradOutput, Shape({1, gradOutput.dim(0), gradOutput.dim(1),
@@ -202,10 +230,10 @@ Tensor definePoolBackward(const Tensor& gradOutput, const Tensor& input, const i
     spread.get().insert(spread.get().begin(), 1);
     windows = applyOp(ir::Op::Broadcast, {dy / reshape(sizes, spread)}, ir::Attrs(shape.get()));
   }
+  const dtype wide = getTypeSize(input.type()) < 4 ? dtype::f32 : input.type();
   const Tensor split =
-      reshape(windows, Shape({p.kx, p.ky, shape[1], shape[2], shape[3], shape[4]}));
-  const Tensor folded = applyOp(
-      ir::Op::Fold, {split}, {p.sx, p.sy, 1, 1, input.dim(0) + 2 * p.px, input.dim(1) + 2 * p.py});
+      reshape(castTo(windows, wide), Shape({p.kx, p.ky, shape[1], shape[2], shape[3], shape[4]}));
+  const Tensor folded = foldInStrides(split, p, input.dim(0) + 2 * p.px, input.dim(1) + 2 * p.py);
   return castTo(cropImage(folded, p.px, p.py), input.type());
 }
 

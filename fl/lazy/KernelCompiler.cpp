@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <exception>
 #include <new>
@@ -95,7 +96,13 @@ void registerStarted(KernelCompiler* compiler) {
   }
 }
 
-constexpr const char* kEntry = "kernel";
+// The function's name, by which profilers of GPUs show it.
+std::string entryOf(const ir::Kernel& kernel) {
+  std::string name = runtime::kernelLabel(kernel);
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
 
 }  // namespace
 
@@ -140,7 +147,7 @@ std::string KernelCompiler::keyOf(const runtime::DeviceKernel& kernel) const {
   return detail::concat("emitter ", versionFor(target), "\ntarget ", target.triple, " ",
                         target.features, " ", target.tuning, " ", target.vectorBits, "\nstores ",
                         static_cast<int>(kernel.stores()), kernel.findsNan() ? " nan\n" : "\n",
-                        ir::printKernel(kernel.kernel(), kEntry));
+                        ir::printKernel(kernel.kernel(), entryOf(kernel.kernel())));
 }
 
 bool KernelCompiler::loadKept(runtime::DeviceKernel& kernel) {
@@ -148,7 +155,7 @@ bool KernelCompiler::loadKept(runtime::DeviceKernel& kernel) {
   std::optional<std::string> code = store_->find(keyOf(kernel));
   if (!code) return false;
   try {
-    kernel.setArtifact({kEntry, std::move(*code)});
+    kernel.setArtifact({entryOf(kernel.kernel()), std::move(*code)});
   } catch (const InternalError&) {
     return false;  // as if it were not there
   }
@@ -185,9 +192,10 @@ void KernelCompiler::compileOne(const Request& request) {
   try {
     const auto start = std::chrono::steady_clock::now();
     const ir::Target target = device_.target();
+    const std::string entry = entryOf(kernel.kernel());
     const ir::Artifact artifact =
-        ir::cuda::isGpu(target) ? codegen::cuda::compileKernel(kernel.kernel(), target, kEntry)
-                                : codegen::cpu::emitKernel(kernel.kernel(), target, kEntry,
+        ir::cuda::isGpu(target) ? codegen::cuda::compileKernel(kernel.kernel(), target, entry)
+                                : codegen::cpu::emitKernel(kernel.kernel(), target, entry,
                                                            kernel.stores(), kernel.findsNan());
     kernel.setArtifact(artifact);
     const std::chrono::duration<double, std::milli> elapsed =
@@ -197,7 +205,8 @@ void KernelCompiler::compileOne(const Request& request) {
     if (store_) store_->insert(key, artifact.bytes);
   } catch (...) {
     runtime::reportFailure("a kernel stays interpreted", runtime::caughtError(),
-                           ir::printKernel(kernel.kernel(), kEntry), request.site);
+                           ir::printKernel(kernel.kernel(), entryOf(kernel.kernel())),
+                           request.site);
   }
 }
 
