@@ -109,6 +109,12 @@ class MeaningBuilder {
     return self().select(self().maskOr(self().lt(x, y), self().ne(x, x)), x, y);
   }
 
+  // Of floats: y and the quotient are far from overflow and, but for an x of 0, from underflow. A
+  // builder may have something faster for it than for all numbers, with the same bits.
+  template <class V>
+  V divideOrdinary(V x, V y) {
+    return self().divide(x, y);
+  }
   template <class V>
   V div(V x, V y) {
     return floatOrInteger(

@@ -234,7 +234,7 @@ class Formulas {
     if constexpr (Format::kIsShort) {
       return b_.fma(exponent, real(Format::kLn2Hi), b_.mul(f, poly(f, Format::kLog)));
     }
-    const V s = b_.divide(f, b_.add(f, real(2)));
+    const V s = b_.divideOrdinary(f, b_.add(f, real(2)));
     const V square = b_.mul(s, s), halfSquare = b_.mul(b_.mul(f, real(0.5)), f);
     const V series = b_.mul(square, poly(square, Format::kLog));
     const V low = b_.fma(s, b_.add(halfSquare, series), b_.mul(exponent, real(Format::kLn2Lo)));
@@ -252,7 +252,7 @@ class Formulas {
     const auto parts = split(a);
     const V f = b_.sub(parts.mantissa, real(1)), d = b_.add(parts.mantissa, real(1));
     const V dLow = b_.sub(parts.mantissa, b_.sub(d, real(1)));
-    const V inverse = b_.divide(real(1), d);
+    const V inverse = b_.divideOrdinary(real(1), d);
     const V s = b_.mul(f, inverse), negative = b_.negate(s);
     const V sLow = b_.mul(b_.fma(negative, dLow, b_.fma(negative, d, f)), inverse);
     const V square = b_.mul(s, s);
@@ -287,7 +287,7 @@ class Formulas {
   // squares the error, 0.05, by two steps of Newton's.
   V twoOver(V x) {
     if constexpr (!Format::kIsShort) {
-      return b_.divide(real(2), x);
+      return b_.divideOrdinary(real(2), x);
     }
     const auto bits = b_.bits(x);
     V inverse = b_.fromBits(b_.sub(b_.integer(bits, 0x7ef311bb), bits));

@@ -70,6 +70,17 @@ __device__ f32 fromBits(s32 x) { return __int_as_float(x); }
 __device__ f64 fromBits(s64 x) { return __longlong_as_double(x); }
 
 #ifdef __CUDACC_RTC__
+// MeaningBuilder's. The compiler's own division branches for numbers that are not ordinary, which
+// keeps it from computing neighbours together. By Markstein's theorem ("IA-64 and Elementary
+// Functions", 2000) the corrected quotient is rounded as it must be.
+__device__ f32 divideOrdinary(f32 x, f32 y) {
+  f32 inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(y));
+  inverse = fmaf(fmaf(-y, inverse, 1.0f), inverse, inverse);
+  f32 result = x * inverse;
+  result = fmaf(fmaf(-y, result, x), inverse, result);
+  return fmaf(fmaf(-y, result, x), inverse, result);
+}
 __device__ f32 widenHalf(f16 x) {
   f32 result;
   asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x));

@@ -51,6 +51,9 @@ class TextBuilder : public ir::MeaningBuilder<TextBuilder> {
   V sub(const V& x, const V& y) { return arithmetic("-", "wrapSub", x, y); }
   V mul(const V& x, const V& y) { return arithmetic("*", "wrapMul", x, y); }
   V divide(const V& x, const V& y) { return infix("/", x, y); }
+  V divideOrdinary(const V& x, const V& y) {
+    return isDouble(x) ? divide(x, y) : call("divideOrdinary", x, {y});
+  }
   V fma(const V& x, const V& y, const V& z) { return call("mulAdd", x, {y, z}); }
   V negate(const V& x) { return define(x.type, "-(" + x.text + ")"); }
   V magnitude(const V& x) { return call("magnitude", x); }

@@ -70,6 +70,7 @@ inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
 inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
+inline float divideOrdinary(float x, float y) { return x / y; }
 inline float widenHalf(unsigned short x) { return float(__builtin_bit_cast(_Float16, x)); }
 inline unsigned short narrowToHalf(float x) {
   return __builtin_bit_cast(unsigned short, _Float16(x));
