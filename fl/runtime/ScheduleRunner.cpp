@@ -302,9 +302,14 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   return outputs;
 }
 
+// As temporaries are.
+static size_t alignedUp(size_t bytes) {
+  constexpr size_t kAlignment = 64;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
-  constexpr size_t kAlignment = 64;  // of temporaries, too
-  const size_t wanted = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t wanted = alignedUp(bytes);
   std::vector<std::pair<size_t, size_t>> taken;
   const auto takeOf = [&](const std::vector<ir::Temporary>& temporaries) {
     for (const ir::Temporary& temporary : temporaries) {
@@ -324,6 +329,12 @@ size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
   }
   arenaBytes_ = std::max(arenaBytes_, place + wanted);
   scratch_.push_back({wanted, static_cast<int>(begin), static_cast<int>(end) - 1, place});
+  return place;
+}
+
+size_t ScheduleRunner::placeLast(size_t bytes) {
+  const size_t place = alignedUp(arenaBytes_);
+  arenaBytes_ = place + bytes;
   return place;
 }
 

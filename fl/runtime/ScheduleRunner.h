@@ -84,6 +84,8 @@ class ScheduleRunner : public LoadedSchedule {
   // Where in the arena steps [begin, end) have `bytes` of scratch memory, 64-byte aligned: among
   // the temporaries, or behind them in an arena that grows. For constructors to call.
   size_t placeScratch(size_t bytes, size_t begin, size_t end);
+  // Where it has some for all steps, behind all that has been placed.
+  size_t placeLast(size_t bytes);
   // Runs a call by the reference interpreter.
   void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
 

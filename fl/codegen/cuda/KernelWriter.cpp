@@ -64,6 +64,10 @@ void KernelWriter::writeArguments() {
     text_.line(declared);
   }
   if (kernel_.gatherCount() > 0) text_.line("GatherReport* report;");
+  if (ir::cuda::maySplit(kernel_)) {
+    text_.line("u64* spread;");
+    text_.line("u32* counters;");
+  }
   text_.close("};");
 }
 
@@ -235,7 +239,10 @@ void KernelWriter::storePacks() {
 // ---- reductions ----
 
 void KernelWriter::writeReduction() {
-  text_.line("__shared__ u64 slots[", kernel_.rows() ? kBlockWarps : kBlockThreads, "];");
+  const int slots = kernel_.rows() ? kBlockWarps : kBlockThreads;
+  text_.line("__shared__ u64 slots[",
+             ir::cuda::maySplit(kernel_) ? detail::concat("kSpreadSlots") : std::to_string(slots),
+             "];");
   text_.line(
       "const int lane = int(threadIdx.x), warp = int(threadIdx.y), warps = int(blockDim.y);");
   text_.line("const s64 domain = ", product(axesWhere(false)), ";");
@@ -327,15 +334,48 @@ void KernelWriter::writeVisit(const KernelStage& stage) {
 }
 
 void KernelWriter::writeRounds(const KernelStage& stage) {
-  text_.open("for (s64 round = 0; round < parts.count; round += warps)");
+  const bool mayBeSplit = maySplit(stage);
+  if (mayBeSplit) {
+    text_.line("const bool isSpread = gridDim.y > 1;");
+    for (const Reduce& reduce : stage.reduces) {
+      text_.line("const Spread<", kernel_.rows() ? "true, " : "false, ", typeOf(reduce), "> spread",
+                 reduce.index, "(a.spread, ", reduce.index, ", kept, domain, parts.count);");
+    }
+  }
+  text_.open("for (s64 round = ", mayBeSplit ? "s64(blockIdx.y) * warps" : "0",
+             "; round < parts.count; round += ", mayBeSplit ? "s64(gridDim.y) * " : "", "warps)");
   for (const Reduce& reduce : stage.reduces) {
     text_.line(typeOf(reduce), " sum", reduce.index, " = ",
                literal(reduceInit(reduce.op, typeOf(reduce))), ";");
   }
   text_.open("if (round + warp < parts.count)");
   writePart(stage);
+  if (mayBeSplit) {
+    text_.open("if (isSpread", kernel_.rows() ? " && lane == 0)" : ")");
+    for (const Reduce& reduce : stage.reduces) {
+      text_.line("spread", reduce.index, ".put(round + warp, sum", reduce.index, ");");
+    }
+    text_.close();
+  }
   text_.close();
+  if (mayBeSplit) text_.line("if (isSpread) continue;");
   for (const Reduce& reduce : stage.reduces) addParts(reduce);
+  text_.close();
+  if (mayBeSplit) addSpreadParts(stage);
+}
+
+// By the last block that is done with its parts; for others this was all.
+void KernelWriter::addSpreadParts(const KernelStage& stage) {
+  text_.open("if (isSpread)");
+  text_.line("if (!isLast(a.counters + blockIdx.x)) continue;");
+  for (const Reduce& reduce : stage.reduces) {
+    const dtype type = typeOf(reduce), total = totalTypeOf(reduce);
+    const std::string widened = type == total ? "x" : functions_.ofCast(type, total) + "(x)";
+    text_.line("total", reduce.index, " = spread", reduce.index, ".added(total", reduce.index,
+               ", slots, [](", type, " x) { return ", widened, "; },");
+    text_.line("    [](", total, " x, ", total, " y) { return ",
+               functions_.ofReduce(reduce.op, total), "(x, y); });");
+  }
   text_.close();
 }
 

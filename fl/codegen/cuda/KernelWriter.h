@@ -71,7 +71,12 @@ class KernelWriter {
   void writeLoops(const ir::KernelStage& stage);
   void foldRow(const Reduce& reduce);
   void addParts(const Reduce& reduce);
+  void addSpreadParts(const ir::KernelStage& stage);
   void defineTotals(const Reduce& reduce);
+  // Whether several blocks may share this sweep.
+  bool maySplit(const ir::KernelStage& stage) const {
+    return &stage == &kernel_.stages[0] && ir::cuda::maySplit(kernel_);
+  }
   dtype typeOf(const Reduce& reduce) const { return kernel_.values[reduce.value].type; }
   dtype totalTypeOf(const Reduce& reduce) const { return totalType(reduce.op, typeOf(reduce)); }
 

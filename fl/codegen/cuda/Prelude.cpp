@@ -272,6 +272,77 @@ struct Part : Chunk<chunk> {
         firstTurn(number * parts.together),
         lastTurn(smaller(firstTurn + parts.together, parts.turns)) {}
 };
+
+// ---- sweeps that several blocks share ----
+
+// Whether this block is the last of gridDim.y to come here; it sees what the others have written.
+__device__ bool isLast(u32* counter) {
+  __shared__ bool isIt;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0 && threadIdx.y == 0) {
+    isIt = atomicAdd(counter, 1u) == gridDim.y - 1;
+    if (isIt) *counter = 0;
+  }
+  __syncthreads();
+  __threadfence();
+  return isIt;
+}
+
+// The parts of a reduction for a kept element, in memory: those of a row side by side, of columns
+// those of neighbours.
+constexpr int kSpreadSlots = 1024;
+template <bool isRow, class T>
+struct Spread {
+  T* const first;
+  const s64 stride, count;
+  __device__ Spread(u64* memory, int reduction, s64 kept, s64 domain, s64 count)
+      : first(reinterpret_cast<T*>(memory + reduction * domain * count) +
+              (isRow ? kept * count : kept)),
+        stride(isRow ? 1 : domain),
+        count(count) {}
+  __device__ void put(s64 part, T x) const { first[part * stride] = x; }
+
+  // All of them added to the total, in their order, for each thread of the block. All threads bring
+  // parts to shared memory while the first warp, a lane a column, adds those brought before.
+  template <class Total, class Widen, class Add>
+  __device__ Total added(Total total, u64* slots, Widen widen, Add add) const {
+    constexpr int each = 4;
+    const int lane = int(threadIdx.x), warp = int(threadIdx.y), threads = 32 * int(blockDim.y);
+    const int step = isRow ? threads : threads / 32, own = isRow ? 32 * warp + lane : warp;
+    T next[each];
+    const auto bring = [&](s64 begin) {
+#pragma unroll
+      for (int j = 0; j < each; ++j) {
+        const s64 part = begin + j * step + own;
+        next[j] = part < count ? __ldcg(first + part * stride) : T(0);
+      }
+    };
+    bring(0);
+#pragma unroll 1
+    for (s64 begin = 0; begin < count; begin += each * step) {
+#pragma unroll
+      for (int j = 0; j < each; ++j) {
+        slots[j * threads + 32 * warp + lane] = Word<Total>::of(widen(next[j]));
+      }
+      __syncthreads();
+      bring(begin + each * step);
+      const int here = int(smaller(each * step, count - begin));
+      if (warp == 0) {
+#pragma unroll 16
+        for (int i = 0; i < here; ++i) {
+          total = add(total, Word<Total>::to(slots[isRow ? i : 32 * i + lane]));
+        }
+      }
+      __syncthreads();
+    }
+    if (warp == 0) slots[lane] = Word<Total>::of(total);
+    __syncthreads();
+    total = Word<Total>::to(slots[lane]);
+    __syncthreads();
+    return total;
+  }
+};
 )cuda";
 
 }  // namespace fl::codegen::cuda

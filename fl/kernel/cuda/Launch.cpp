@@ -22,7 +22,19 @@ int64_t partsOf(const Kernel& kernel, const int64_t* extents) {
   return divideUp(turns, turnsTogether(extents[lowest], chunk)) * divideUp(extents[lowest], chunk);
 }
 
+// Reductions with few kept elements would leave most of a GPU idle. So many blocks are some for
+// each multiprocessor of the largest; no figure depends on the one at hand.
+void split(const Kernel& kernel, int64_t domain, int64_t parts, Launch* launch) {
+  if (!maySplit(kernel) || parts < 2 * kBlockWarps) return;
+  const int64_t splits = std::min(kManyBlocks / launch->blocks, divideUp(parts, kBlockWarps));
+  if (splits < 2) return;
+  launch->splits = static_cast<int>(splits);
+  launch->partBytes = kernel.stages[0].reduces.size() * domain * parts * sizeof(uint64_t);
+}
+
 }  // namespace
+
+bool maySplit(const Kernel& kernel) { return !kernel.stages[0].reduces.empty(); }
 
 int packLength(const Kernel& kernel) {
   // Bytes of one access, and of what a thread may hold in registers of the elements of all.
@@ -52,16 +64,18 @@ Launch launchOf(const Kernel& kernel, const int64_t* extents) {
     const int64_t packs = divideUp(extents[0], packLength(kernel));
     return {blocksFor(domain / extents[0] * packs, kBlockThreads), {kBlockThreads, 1, 1}};
   }
-  const uint64_t parts = std::clamp<int64_t>(partsOf(kernel, extents), 1, kBlockWarps);
-  const int warps = static_cast<int>(std::bit_ceil(parts));
-  if (!kernel.rows()) return {blocksFor(domain, kWarp), {kWarp, warps, 1}};
+  const int64_t parts = partsOf(kernel, extents);
+  const uint64_t atOnce = std::clamp<int64_t>(parts, 1, kBlockWarps);
+  const int warps = static_cast<int>(std::bit_ceil(atOnce));
   // Teams of one warp share a block.
-  const int teams = warps == 1 ? kBlockWarps : 1;
-  return {blocksFor(domain, teams), {kWarp, warps, teams}};
+  const int teams = kernel.rows() && warps == 1 ? kBlockWarps : 1;
+  Launch launch{blocksFor(domain, kernel.rows() ? teams : kWarp), {kWarp, warps, teams}};
+  split(kernel, domain, parts, &launch);
+  return launch;
 }
 
 std::vector<uint64_t> packArguments(const Kernel& kernel, const KernelArgs& args,
-                                    GatherReport* report) {
+                                    const LaunchMemory& memory) {
   std::vector<uint64_t> words(args.extents, args.extents + kernel.rank);
   words.insert(words.end(), args.scalars, args.scalars + kernel.scalars.size());
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
@@ -72,7 +86,14 @@ std::vector<uint64_t> packArguments(const Kernel& kernel, const KernelArgs& args
       }
     }
   }
-  if (kernel.gatherCount() > 0) words.push_back(reinterpret_cast<uint64_t>(report));
+  const auto add = [&](const void* pointer) {
+    words.push_back(reinterpret_cast<uint64_t>(pointer));
+  };
+  if (kernel.gatherCount() > 0) add(memory.report);
+  if (maySplit(kernel)) {
+    add(memory.parts);
+    add(memory.counters);
+  }
   return words;
 }
 

@@ -22,12 +22,22 @@ inline constexpr int kWarp = 32, kBlockWarps = 8, kBlockThreads = kWarp * kBlock
 // Elements of a map that a thread takes at once.
 int packLength(const Kernel& kernel);
 
-// A launch of the whole domain. No blocks: there is nothing to do, and CUDA would refuse.
+// A launch of the whole domain, a grid of blocks x splits. No blocks: there is nothing to do, and
+// CUDA would refuse.
 struct Launch {
   int64_t blocks;
   int threads[3];
+  // So many blocks share the first sweep of the same kept elements, at most kMostShared times: each
+  // takes some parts of the tree and puts them into memory of partBytes; the last one adds them and
+  // goes on.
+  int splits = 1;
+  size_t partBytes = 0;
 };
 Launch launchOf(const Kernel& kernel, const int64_t* extents);
+
+// Whether there are extents for which launches have splits.
+bool maySplit(const Kernel& kernel);
+inline constexpr int kManyBlocks = 1 << 10, kMostShared = kManyBlocks / 2;
 
 // Where the kernels of a launch report an index out of bounds; see Lookups in
 // fl/codegen/cuda/Prelude.cpp.
@@ -36,10 +46,17 @@ struct GatherReport {
   BadIndex bad = {};
 };
 
-// The words of the kernel's parameter. Pointers in `args` and `report` are the device's; args
-// has no bad index or scratch of its own. At most 32764 bytes, which a launch takes since CUDA
-// 12.1.
+// The device's memory that a launch works with beside its operands'.
+struct LaunchMemory {
+  GatherReport* report = nullptr;  // of kernels with a Gather
+  void* parts = nullptr;           // of launches with splits
+  // kMostShared zeros, of launches with splits. They are zeros again after it.
+  uint32_t* counters = nullptr;
+};
+
+// The words of the kernel's parameter. Pointers in `args` are the device's, too; it has no bad
+// index or scratch of its own. At most 32764 bytes, which a launch takes since CUDA 12.1.
 std::vector<uint64_t> packArguments(const Kernel& kernel, const KernelArgs& args,
-                                    GatherReport* report);
+                                    const LaunchMemory& memory);
 
 }  // namespace fl::ir::cuda

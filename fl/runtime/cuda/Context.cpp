@@ -35,6 +35,15 @@ const Driver& Context::use() const {
   return driver_;
 }
 
+uint32_t* Context::counters() {
+  std::call_once(countersOnce_, [&] {
+    constexpr size_t kBytes = ir::cuda::kMostShared * sizeof(uint32_t);
+    check(use().cuMemAllocAsync(&counters_, kBytes, stream_), "memory for counters");
+    check(driver_.cuMemsetD8Async(counters_, 0, kBytes, stream_), "memory for counters");
+  });
+  return reinterpret_cast<uint32_t*>(counters_);
+}
+
 void Context::fail(CUresult result, const std::string& words) const {
   throw std::runtime_error(
       detail::withCallSite(detail::concat("CUDA: ", words, ": ", describe(driver_, result))));
@@ -45,9 +54,9 @@ void Context::launch(CUfunction function, const ir::cuda::Launch& launch,
                      const CallSite& site) {
   void* parameter = words.data();
   const auto size = [&](int axis) { return static_cast<unsigned>(launch.threads[axis]); };
-  const CUresult result =
-      use().cuLaunchKernel(function, static_cast<unsigned>(launch.blocks), 1, 1, size(0), size(1),
-                           size(2), /*sharedMemBytes=*/0, stream_, &parameter, /*extra=*/nullptr);
+  const CUresult result = use().cuLaunchKernel(
+      function, static_cast<unsigned>(launch.blocks), static_cast<unsigned>(launch.splits), 1,
+      size(0), size(1), size(2), /*sharedMemBytes=*/0, stream_, &parameter, /*extra=*/nullptr);
   if (result != CUDA_SUCCESS) {
     const detail::CallSiteOverride recorded(site);
     fail(result, "a launch of " + *label);

@@ -31,6 +31,9 @@ class Context {
   const std::string& architecture() const { return architecture_; }
   size_t totalBytes() const { return totalBytes_; }
 
+  // For launches with splits (ir::cuda::LaunchMemory), which never run at the same time.
+  uint32_t* counters();
+
   // Throws std::runtime_error "CUDA: WORDS: what the driver says, at the user's line".
   template <class... Words>
   void check(CUresult result, const Words&... words) const {
@@ -68,6 +71,8 @@ class Context {
   CUstream stream_ = nullptr;
   std::string architecture_;
   size_t totalBytes_ = 0;
+  std::once_flag countersOnce_;
+  CUdeviceptr counters_ = 0;
   std::mutex mutex_;
   std::vector<Launched> launched_;  // the last ones, in a ring
   std::atomic<size_t> launches_ = 0;

@@ -73,11 +73,9 @@ CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memo
       steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
     }
   }
-  if (!reporting_.empty()) {
-    reportsAt_ = placeScratch(reporting_.size() * sizeof(GatherReport), 0, steps_.size());
-  }
   fuseProducts();
   findChains();
+  if (!reporting_.empty()) reportsAt_ = placeLast(reporting_.size() * sizeof(GatherReport));
 }
 
 const CudaKernel* CudaSchedule::cachedKernel(const ir::Kernel& kernel, KernelCache* cache) {
@@ -95,6 +93,10 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step, K
   }
   const ir::Kernel& kernel = launch.kernel->kernel();
   launch.shape = ir::cuda::launchOf(kernel, launch.extents.data());
+  const size_t number = steps_.size();
+  if (launch.shape.splits > 1) {
+    launch.parts = placeScratch(launch.shape.partBytes, number, number + 1);
+  }
   if (kernel.gatherCount() > 0) {
     launch.report = static_cast<int>(reporting_.size());
     reporting_.push_back(&step);
@@ -211,10 +213,16 @@ void CudaSchedule::runStep(size_t number, const Frame& frame) const {
 std::vector<uint64_t> CudaSchedule::wordsOf(const PreparedLaunch& launch,
                                             const Frame& frame) const {
   const LaunchData where = launchData(*launch.step, frame);
+  ir::cuda::LaunchMemory memory;
+  if (launch.report >= 0) memory.report = reportsOf(frame) + launch.report;
+  if (launch.shape.splits > 1) {
+    memory.parts = frame.arena + launch.parts;
+    memory.counters = context_.counters();
+  }
   return ir::cuda::packArguments(
       launch.kernel->kernel(),
       {where.data.data(), launch.extents.data(), launch.strides.data(), where.scalars.data()},
-      launch.report < 0 ? nullptr : reportsOf(frame) + launch.report);
+      memory);
 }
 
 void CudaSchedule::runLaunch(const PreparedLaunch& launch, const Frame& frame) const {

@@ -35,7 +35,8 @@ class CudaSchedule final : public ScheduleRunner {
     const ir::LaunchStep* step;
     std::vector<int64_t> extents, strides;  // the strides of all operands
     ir::cuda::Launch shape;
-    int report = -1;  // where its lookups report; -1 if it has none
+    int report = -1;   // where its lookups report; -1 if it has none
+    size_t parts = 0;  // where in the arena
   };
   // A product that makes the launch behind it, too.
   struct FusedProduct {

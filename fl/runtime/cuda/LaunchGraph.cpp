@@ -11,7 +11,8 @@ CUDA_KERNEL_NODE_PARAMS parametersOf(GraphLaunch& launch, void** parameter) {
   CUDA_KERNEL_NODE_PARAMS parameters = {};
   parameters.func = launch.function;
   parameters.gridDimX = static_cast<unsigned>(launch.shape.blocks);
-  parameters.gridDimY = parameters.gridDimZ = 1;
+  parameters.gridDimY = static_cast<unsigned>(launch.shape.splits);
+  parameters.gridDimZ = 1;
   parameters.blockDimX = static_cast<unsigned>(launch.shape.threads[0]);
   parameters.blockDimY = static_cast<unsigned>(launch.shape.threads[1]);
   parameters.blockDimZ = static_cast<unsigned>(launch.shape.threads[2]);

@@ -192,13 +192,15 @@ void HostModule::launch(const std::string& name, const ir::cuda::Launch& launch,
   const auto [x, y, z] = std::to_array(launch.threads);
   const auto size = [](int64_t count) { return static_cast<unsigned>(count); };
   block.size = {size(x), size(y), size(z)};
-  block.grid = {size(launch.blocks), 1, 1};
+  block.grid = {size(launch.blocks), size(launch.splits), 1};
   block.syncBlock = [] { pause(State::WaitsForBlock); };
   block.syncWarp = [] { pause(State::WaitsForWarp); };
   fibers.resize(x * y * z);
   body = [&] { call(words.data()); };
-  for (int64_t i = 0; i < launch.blocks; ++i) {
-    block.index = {size(reversed ? launch.blocks - 1 - i : i), 0, 0};
+  const int64_t blocks = launch.blocks * launch.splits;
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t number = reversed ? blocks - 1 - i : i;
+    block.index = {size(number % launch.blocks), size(number / launch.blocks), 0};
     runBlock(reversed);
   }
 }

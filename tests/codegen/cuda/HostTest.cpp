@@ -1,8 +1,10 @@
 // Generated CUDA C++, run on the CPU, against the tile interpreter, bit for bit, with the warps of
 // a block in forward and in reversed order.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <optional>
 
 #include "fl/base/Error.h"
 #include "fl/tile/TileInterpreter.h"
@@ -19,7 +21,10 @@ namespace {
 using codegen::cuda::NamedKernel;
 using ir::Op;
 using ir::cuda::GatherReport;
+using ir::cuda::kWarp;
+using ir::cuda::Launch;
 using ir::cuda::launchOf;
+using ir::cuda::maySplit;
 using ir::cuda::packArguments;
 
 // A kernel, its launches and what the tile interpreter made of them.
@@ -43,6 +48,9 @@ class Cases {
         std::make_unique<KernelLaunch>(kernel, std::move(extents), random_, options));
   }
 
+  // Launches so far in which blocks shared a sweep.
+  int spreads() const { return spreads_; }
+
   void check() {
     constexpr size_t kTogether = 24;
     for (size_t first = 0; first < cases_.size() && !::testing::Test::HasFailure();
@@ -62,22 +70,59 @@ class Cases {
   }
 
  private:
-  static void check(const HostModule& module, const std::string& name, const Case& tested,
-                    const KernelLaunch& launch) {
+  void check(const HostModule& module, const std::string& name, const Case& tested,
+             const KernelLaunch& launch) {
     const KernelLaunch expected(launch);
     ASSERT_EQ(tile::TileProgram(tested.kernel).run(expected.args(), 0, expected.domain()), -1);
-    for (const bool reversed : {false, true}) {
-      const KernelLaunch actual(launch);
-      module.launch(name, launchOf(tested.kernel, actual.extents().data()),
-                    packArguments(tested.kernel, actual.args(), nullptr), reversed);
-      ASSERT_EQ(actual.difference(expected), "")
-          << tested.name << ", extents " << ::testing::PrintToString(actual.extents())
-          << (reversed ? ", reversed" : "");
+    std::vector<Launch> shapes = {launchOf(tested.kernel, launch.extents().data())};
+    if (std::optional<Launch> spread = spreadOut(launch)) shapes.push_back(*spread);
+    for (const Launch& shape : shapes) {
+      for (const bool reversed : {false, true}) {
+        const KernelLaunch actual(launch);
+        run(module, name, shape, actual, reversed);
+        ASSERT_EQ(actual.difference(expected), "")
+            << tested.name << ", extents " << ::testing::PrintToString(actual.extents()) << ", "
+            << shape.splits << " splits of " << shape.threads[1] << " warps"
+            << (reversed ? ", reversed" : "");
+      }
     }
   }
 
+  // The first sweep of few kept elements by some blocks, whatever there is to do for them.
+  std::optional<Launch> spreadOut(const KernelLaunch& launch) {
+    constexpr int64_t kFew = 64;
+    const ir::Kernel& kernel = launch.kernel();
+    const int64_t domain = launch.domain();
+    if (!maySplit(kernel) || domain == 0 || domain > kFew) return std::nullopt;
+    const int64_t blocks = kernel.rows() ? domain : (domain + kWarp - 1) / kWarp;
+    size_t swept = 1;
+    for (int axis = 0; axis < kernel.rank; ++axis) {
+      if (kernel.isReduced(axis)) swept *= launch.extents()[axis];
+    }
+    return Launch{blocks,
+                  {kWarp, 1 << random_() % 4, 1},
+                  static_cast<int>(2 + random_() % 4),
+                  kernel.stages[0].reduces.size() * domain * swept * sizeof(uint64_t)};
+  }
+
+  // The counters are what the launch before has left.
+  void run(const HostModule& module, const std::string& name, const Launch& shape,
+           const KernelLaunch& launch, bool reversed) {
+    std::vector<uint64_t> parts(shape.partBytes / sizeof(uint64_t) + 1, kBehind);
+    module.launch(name, shape,
+                  packArguments(launch.kernel(), launch.args(),
+                                {nullptr, shape.splits > 1 ? parts.data() : nullptr, counters_}),
+                  reversed);
+    EXPECT_EQ(parts.back(), kBehind);
+    EXPECT_THAT(counters_, ::testing::Each(0));
+    spreads_ += shape.splits > 1;
+  }
+  static constexpr uint64_t kBehind = 0x1234567890abcdef;
+
   std::mt19937_64 random_;
   std::deque<Case> cases_;
+  uint32_t counters_[ir::cuda::kMostShared] = {};
+  int spreads_ = 0;
 };
 
 TEST(CudaOnHost, RandomKernels) {
@@ -169,6 +214,62 @@ TEST(CudaOnHost, Reductions) {
   cases.check();
 }
 
+// Mean and variance, then what is made of each element and of the kept ones: the first sweep has
+// several reductions and a store, the last block goes on with others.
+ir::Kernel momentsKernel(int rank, uint32_t reduced, std::vector<ir::Stride> all,
+                         std::vector<ir::Stride> kept) {
+  KernelMaker maker(rank, reduced);
+  const int x = maker.input(dtype::f32, all), y = maker.input(dtype::f32, kept);
+  const int scaled = maker.apply(Op::Mul, {x, y});
+  maker.beginStage(true);
+  maker.store(scaled, all);
+  const int sum = maker.total(maker.reduce(Op::Sum, scaled), dtype::f32);
+  const int largest = maker.total(maker.reduce(Op::Amax, maker.cast(x, dtype::s16)), dtype::s16);
+  const int wide = maker.total(maker.reduce(Op::Sum, maker.cast(x, dtype::f64)), dtype::f64);
+  const int off = maker.apply(Op::Sub, {scaled, sum});
+  maker.beginStage(false);
+  maker.store(largest, kept);
+  maker.beginStage(true);
+  maker.store(off, all);
+  const int square =
+      maker.total(maker.reduce(Op::Sum, maker.apply(Op::Mul, {off, off})), dtype::f32);
+  maker.beginStage(false);
+  maker.store(maker.apply(Op::Add, {square, maker.cast(wide, dtype::f32)}), kept);
+  return maker.kernel();
+}
+
+// As many blocks as launches have them: some groups of kept elements, uneven splits and tails.
+TEST(CudaOnHost, SweepsThatBlocksShare) {
+  Cases cases(7);
+  const ir::Kernel row = momentsKernel(2, 1, {kOne, kAny}, {kZero, kAny});
+  for (const int64_t length : {16 * 4096 - 1, 16 * 4096 + 1, 17 * 4096 + 7, 40 * 4096 + 31}) {
+    for (const int64_t rows : {1, 3}) cases.add("moments of rows", row, {length, rows});
+  }
+  const ir::Kernel column = momentsKernel(2, 2, {kOne, kAny}, {kOne, kZero});
+  for (const int64_t length : {16 * 128, 17 * 128 + 1, 50 * 128 - 3}) {
+    for (const int64_t columns : {1, 32, 75})
+      cases.add("moments of columns", column, {columns, length});
+  }
+  cases.add("moments of turns", momentsKernel(3, 5, {kOne, kAny, kAny}, {kZero, kOne, kZero}),
+            {1000, 3, 130});
+  cases.add("moments of columns in turns",
+            momentsKernel(4, 10, {kOne, kAny, kAny, kAny}, {kOne, kZero, kAny, kZero}),
+            {9, 30, 4, 150});
+  const auto launches = [&](const ir::Kernel& kernel, std::vector<int64_t> extents) {
+    return launchOf(kernel, extents.data()).splits;
+  };
+  EXPECT_EQ(launches(row, {16 * 4096, 1}), 2);
+  EXPECT_EQ(launches(row, {15 * 4096, 1}), 1);
+  EXPECT_EQ(launches(row, {1 << 26, 1}), 1024);
+  EXPECT_EQ(launches(row, {1 << 26, 512}), 2);
+  EXPECT_EQ(launches(row, {1 << 26, 513}), 1);
+  EXPECT_EQ(launches(column, {75, 50 * 128 - 3}), 7);
+  EXPECT_EQ(launches(column, {1 << 14, 1 << 14}), 2);
+  EXPECT_EQ(launches(column, {(1 << 14) + 1, 1 << 14}), 1);
+  cases.check();
+  EXPECT_EQ(cases.spreads(), 2 * (19 + 16));  // as launchOf() says, and of few others
+}
+
 // Several sweeps, the last of which writes over what the first has read.
 ir::Kernel softmaxKernel(dtype type) {
   KernelMaker maker(2, 1);
@@ -196,7 +297,7 @@ TEST(CudaOnHost, SeveralSweepsInPlace) {
       actual.share(1, 0);
       tile::TileProgram(kernel).run(expected.args(), 0, expected.domain());
       module.launch("softmax", launchOf(kernel, extents.data()),
-                    packArguments(kernel, actual.args(), nullptr), false);
+                    packArguments(kernel, actual.args(), {}), false);
       EXPECT_EQ(actual.difference(expected), "");
     }
   }
@@ -245,7 +346,8 @@ TEST(CudaOnHost, Gathers) {
   const ir::KernelArgs args{data, extents, strides, &bound};
   const auto run = [&] {
     GatherReport report;
-    module.launch("gather", launchOf(kernel, extents), packArguments(kernel, args, &report), false);
+    module.launch("gather", launchOf(kernel, extents), packArguments(kernel, args, {&report}),
+                  false);
     return report;
   };
   EXPECT_EQ(run().gather, -1);
@@ -289,7 +391,7 @@ TEST(CudaOnHost, GathersInSweeps) {
     const ir::KernelArgs args{data, extents, strides, &size};
     const auto run = [&] {
       GatherReport report;
-      module.launch("gather", launchOf(kernel, extents), packArguments(kernel, args, &report),
+      module.launch("gather", launchOf(kernel, extents), packArguments(kernel, args, {&report}),
                     false);
       return report;
     };

@@ -52,6 +52,17 @@ inline unsigned long long atomicCAS(unsigned long long* at, unsigned long long e
   if (old == expected) *at = value;
   return old;
 }
+inline unsigned atomicAdd(unsigned* at, unsigned value) {
+  const unsigned old = *at;
+  *at += value;
+  return old;
+}
+// Blocks run one after the other.
+inline void __threadfence() {}
+template <class T>
+T __ldcg(const T* at) {
+  return *at;
+}
 
 #define fabsf __builtin_fabsf
 #define fabs __builtin_fabs

@@ -225,15 +225,16 @@ void runKernel(State& s, const Function& kernel, const ir::cuda::Launch& shape,
   ++s.counts.launchesDone;
 }
 
-CUresult launch(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned x, unsigned y,
-                unsigned z, unsigned, CUstream stream, void** parameters, void**) {
+CUresult launch(CUfunction function, unsigned blocks, unsigned splits, unsigned, unsigned x,
+                unsigned y, unsigned z, unsigned, CUstream stream, void** parameters, void**) {
   return call("cuLaunchKernel", [&](State& s) {
     ++s.counts.launches;
     const Function kernel = *reinterpret_cast<Function*>(function);
     const auto* first = static_cast<const uint64_t*>(parameters[0]);
     const std::vector<uint64_t> words(first, first + kernel.module->words(kernel.name));
     const ir::cuda::Launch shape{blocks,
-                                 {static_cast<int>(x), static_cast<int>(y), static_cast<int>(z)}};
+                                 {static_cast<int>(x), static_cast<int>(y), static_cast<int>(z)},
+                                 static_cast<int>(splits)};
     return put(stream, "cuLaunchKernel", "launch", [&s, kernel, words, shape] {
       runKernel(s, kernel, shape, words);
       return CUDA_SUCCESS;
@@ -258,7 +259,8 @@ GraphNode nodeOf(const CUDA_KERNEL_NODE_PARAMS& parameters) {
   const auto size = [](unsigned threads) { return static_cast<int>(threads); };
   return {kernel,
           {parameters.gridDimX,
-           {size(parameters.blockDimX), size(parameters.blockDimY), size(parameters.blockDimZ)}},
+           {size(parameters.blockDimX), size(parameters.blockDimY), size(parameters.blockDimZ)},
+           size(parameters.gridDimY)},
           {first, first + kernel->module->words(kernel->name)}};
 }
 
