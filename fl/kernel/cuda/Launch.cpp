@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "fl/kernel/cuda/SharedRows.h"
+
 namespace fl::ir::cuda {
 namespace {
 
@@ -20,6 +22,22 @@ int64_t partsOf(const Kernel& kernel, const int64_t* extents) {
     turns *= kernel.isReduced(axis) ? extents[axis] : 1;
   }
   return divideUp(turns, turnsTogether(extents[lowest], chunk)) * divideUp(extents[lowest], chunk);
+}
+
+// Rows are kept where a multiprocessor of 227 KiB still has seven warps.
+constexpr int64_t kWarpSharedBytes = 32 << 10;
+// Blocks of more than that share a multiprocessor badly.
+constexpr int64_t kBlockSharedBytes = 16 << 10;
+
+// Of the rows that a team keeps; 0 if they are too long.
+int64_t sharedBytesOf(const Kernel& kernel, const int64_t* extents, int warps) {
+  int64_t length = 1;
+  for (int axis = 0; axis < kernel.rank; ++axis)
+    length *= kernel.isReduced(axis) ? extents[axis] : 1;
+  if (length > kMostSharedBytes) return 0;
+  const int64_t places = divideUp(length, kRowPlaces) * kRowPlaces;
+  const int64_t bytes = places * sharedRows(kernel).bytesEach;
+  return bytes <= std::min<int64_t>(kMostSharedBytes, warps * kWarpSharedBytes) ? bytes : 0;
 }
 
 }  // namespace
@@ -56,8 +74,10 @@ Launch launchOf(const Kernel& kernel, const int64_t* extents) {
   const int warps = static_cast<int>(std::bit_ceil(parts));
   if (!kernel.rows()) return {blocksFor(domain, kWarp), {kWarp, warps, 1}};
   // Teams of one warp share a block.
-  const int teams = warps == 1 ? kBlockWarps : 1;
-  return {blocksFor(domain, teams), {kWarp, warps, teams}};
+  const int64_t shared = sharedBytesOf(kernel, extents, warps);
+  int teams = warps == 1 ? kBlockWarps : 1;
+  while (teams > 1 && teams * shared > kBlockSharedBytes) teams /= 2;
+  return {blocksFor(domain, teams), {kWarp, warps, teams}, static_cast<int>(teams * shared)};
 }
 
 std::vector<uint64_t> packArguments(const Kernel& kernel, const KernelArgs& args,

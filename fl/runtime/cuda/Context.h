@@ -30,6 +30,8 @@ class Context {
   // "sm_90"
   const std::string& architecture() const { return architecture_; }
   size_t totalBytes() const { return totalBytes_; }
+  // Shared memory that a launch may ask for, for each block.
+  int sharedBytes() const { return sharedBytes_; }
 
   // Throws std::runtime_error "CUDA: WORDS: what the driver says, at the user's line".
   template <class... Words>
@@ -68,6 +70,7 @@ class Context {
   CUstream stream_ = nullptr;
   std::string architecture_;
   size_t totalBytes_ = 0;
+  int sharedBytes_ = 0;
   std::mutex mutex_;
   std::vector<Launched> launched_;  // the last ones, in a ring
   std::atomic<size_t> launches_ = 0;

@@ -92,6 +92,7 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step, K
   }
   const ir::Kernel& kernel = launch.kernel->kernel();
   launch.shape = ir::cuda::launchOf(kernel, launch.extents.data());
+  if (launch.shape.sharedBytes > context_.sharedBytes()) launch.shape.sharedBytes = 0;
   if (kernel.gatherCount() > 0) {
     launch.report = static_cast<int>(reporting_.size());
     reporting_.push_back(&step);
