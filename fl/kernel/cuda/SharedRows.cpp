@@ -7,24 +7,30 @@ namespace {
 
 using Form = KernelValue::Form;
 
-// What is long to compute, looked up, or of several values that are read anew; and those read.
-// What is made of one of these with little work is computed again of it.
-std::vector<bool> worthKeeping(const Kernel& kernel, const std::vector<uint32_t>& varies,
-                               const std::vector<bool>& given) {
+// What is read from memory and differs from row to row.
+bool isReadForRow(const Kernel& kernel, int number, uint32_t varies) {
+  const KernelValue& value = kernel.values[number];
+  const bool isLoad =
+      value.form == Form::Load && kernel.operands[value.index].role == KernelOperand::Role::Input;
+  const uint32_t kept = ~kernel.reduced & ((1u << kernel.rank) - 1);
+  return value.form == Form::Gather || (isLoad && (varies & kept) == kept);
+}
+
+// What is read, long to compute, or made of several values that would be read. Else it is little
+// work to compute it again of the one that is read.
+std::vector<bool> worthKeeping(const Kernel& kernel, const std::vector<bool>& given) {
   constexpr int kNone = -1, kSeveral = -2;
+  const std::vector<uint32_t> varies = variedAxes(kernel);
   std::vector<bool> isWorth = longValues(kernel, given);
-  std::vector<int> read(kernel.values.size(), kNone);  // the only value read for each
+  std::vector<int> read(kernel.values.size(), kNone);  // what each value is made of
   for (int number = 0; number < static_cast<int>(kernel.values.size()); ++number) {
-    const KernelValue& value = kernel.values[number];
-    if (!(varies[number] & 1)) continue;
-    const bool isLoad =
-        value.form == Form::Load && kernel.operands[value.index].role == KernelOperand::Role::Input;
-    if (isLoad || value.form == Form::Gather || given[number]) {
+    if (!(varies[number] & 1) || given[number]) continue;
+    if (isReadForRow(kernel, number, varies[number])) {
       read[number] = number;
       isWorth[number] = true;
       continue;
     }
-    for (int arg : value.args) {
+    for (int arg : kernel.values[number].args) {
       if (read[arg] == kNone || read[arg] == read[number]) continue;
       read[number] = read[number] == kNone ? read[arg] : kSeveral;
     }
@@ -42,9 +48,8 @@ struct Place {
 
 SharedRows sharedRows(const Kernel& kernel) {
   if (!kernel.rows()) return {};
-  const std::vector<uint32_t> varies = variedAxes(kernel);
   StageValues values = valuesOfStages(
-      kernel, [&](const std::vector<bool>& given) { return worthKeeping(kernel, varies, given); });
+      kernel, [&](const std::vector<bool>& given) { return worthKeeping(kernel, given); });
   std::ranges::stable_sort(values.keptRows, {}, &KeptRow::writer);
   SharedRows result;
   std::vector<Place> places;
