@@ -18,11 +18,11 @@ COMPOSITE_AND_LIBRARY_ROWS = 40
 ROOM_LINES = {
     ("base", "device"): 2000,
     ("ir",): 3000,
-    ("kernel",): 2000,
+    ("kernel",): 2100,
     ("tensor",): 3000,
     ("definitions",): 500,
     ("planner",): 1650,
-    ("codegen",): 5200,
+    ("codegen",): 5150,
     ("codegen/cuda",): 1800,
     ("codegen/mlir",): 1400,
     ("host", "runtime"): 4000,

@@ -17,7 +17,7 @@ KernelPlan plan(const ir::Kernel& kernel, Stores stores = Stores::Keeping) {
 
 void expectKept(const KernelPlan& plan, size_t number, int value, int writer, int firstRead) {
   ASSERT_LT(number, plan.keptRows.size());
-  const codegen::cpu::KeptRow& row = plan.keptRows[number];
+  const ir::KeptRow& row = plan.keptRows[number];
   EXPECT_EQ(row.value, value);
   EXPECT_EQ(row.writer, writer);
   EXPECT_EQ(row.firstRead, firstRead);

@@ -9,25 +9,6 @@ using ir::Kernel;
 using ir::KernelStage;
 using ir::KernelValue;
 
-// The values that those marked depend on, and these; nothing of what those `given` depend on.
-std::vector<int> neededBy(const Kernel& kernel, std::vector<bool> marked,
-                          const std::vector<bool>& given) {
-  std::vector<int> needed;
-  for (int value = static_cast<int>(kernel.values.size()) - 1; value >= 0; --value) {
-    if (!marked[value]) continue;
-    needed.push_back(value);
-    if (given[value]) continue;
-    for (int arg : kernel.values[value].args) marked[arg] = true;
-  }
-  std::reverse(needed.begin(), needed.end());
-  return needed;
-}
-
-void addUsed(const KernelStage& stage, std::vector<bool>* used) {
-  for (const auto& store : stage.stores) (*used)[store.value] = true;
-  for (const auto& reduce : stage.reduces) (*used)[reduce.value] = true;
-}
-
 std::vector<int> neededBy(const Kernel& kernel, int value) {
   std::vector<bool> marked(kernel.values.size());
   marked[value] = true;
@@ -89,60 +70,14 @@ std::vector<bool> spreadValues(const Kernel& kernel, const KernelPlan& plan) {
 // Bodies above it are long enough to fill the processor with one vector.
 constexpr int kCostLimit = 1;
 
-// Instructions of a value in units of an exponential's 20; 0 for fewer than ten.
-int cost(const KernelValue& value) {
-  if (value.form != KernelValue::Form::Apply) return 0;
-  const ir::OpInfo& info = ir::opInfo(value.op);
-  const bool isLong =
-      value.op == ir::Op::Power || (value.op == ir::Op::Random && !drawsNumber(value));
-  const bool isFmod = value.op == ir::Op::Mod && isFloating(value.type);
-  return isLong ? 2 : isFmod || ir::isApproximated(info) ? 1 : 0;
-}
-
-// Values that take longer to compute again along a row than to write and read.
-std::vector<bool> longValues(const Kernel& kernel, const KernelPlan& plan,
-                             const std::vector<bool>& given) {
-  std::vector<bool> isLong(kernel.values.size());
-  for (size_t number = 0; number < kernel.values.size(); ++number) {
-    const KernelValue& value = kernel.values[number];
-    if (given[number] || !plan.isVector(static_cast<int>(number))) continue;
-    isLong[number] = value.form == KernelValue::Form::Apply &&
-                     (value.op == ir::Op::Div || value.op == ir::Op::Random || cost(value) > 0);
-    for (int arg : value.args) isLong[number] = isLong[number] || isLong[arg];
-  }
-  return isLong;
-}
-
-// Finds what each stage needs and, if rows are kept, what waits for later sweeps: of the values
-// that an earlier sweep has computed, those long to compute that are stored, reduced or read by a
-// value that no earlier sweep has.
 void planStages(const Kernel& kernel, const ir::Target& target, bool keepsRows, KernelPlan* plan) {
-  std::vector<bool> given(kernel.values.size());
-  std::vector<int> writer(kernel.values.size(), -1);  // the first sweep that computes each value
-  for (int stage = 0; stage < static_cast<int>(kernel.stages.size()); ++stage) {
-    std::vector<bool> used(kernel.values.size());
-    addUsed(kernel.stages[stage], &used);
-    std::vector<int> needed = neededBy(kernel, used, given);
-    if (keepsRows && kernel.stages[stage].sweep) {
-      const std::vector<bool> isLong = longValues(kernel, *plan, given);
-      std::vector<bool> read = used;
-      for (int value : needed) {
-        for (int arg : kernel.values[value].args) read[arg] = read[arg] || writer[value] < 0;
-      }
-      for (int value : needed) {
-        if (writer[value] >= 0 && isLong[value] && read[value] &&
-            plan->keptRows.size() < ir::kMaxKeptRows) {
-          plan->keptRows.push_back({value, writer[value], stage});
-          given[value] = true;
-        }
-      }
-      needed = neededBy(kernel, std::move(used), given);
-      for (int value : needed)
-        if (writer[value] < 0) writer[value] = stage;
-    }
+  const auto isLong = [&](const std::vector<bool>& given) { return longValues(kernel, given); };
+  ir::StageValues values = valuesOfStages(kernel, keepsRows ? isLong : ir::WorthKeeping());
+  plan->needed = std::move(values.needed);
+  plan->keptRows = std::move(values.keptRows);
+  for (std::vector<int>& needed : plan->needed) {
     plan->rounded.push_back(roundsBfloat16(target) ? takeRounded(kernel, *plan, &needed)
                                                    : std::vector<int>());
-    plan->needed.push_back(std::move(needed));
   }
 }
 
@@ -182,7 +117,7 @@ int chooseUnroll(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
     if (!plan.isVector(value) || !read[value]) continue;
     draws = draws || drawsNumber(kernel.values[value]);
     ++vectors;
-    costs += cost(kernel.values[value]);
+    costs += costOf(kernel.values[value]);
     widest = std::max(widest, static_cast<int>(getTypeSize(kernel.values[value].type)));
   }
   constexpr int kSmallBody = 8;

@@ -7,20 +7,13 @@
 #include <vector>
 
 #include "fl/kernel/Artifact.h"
+#include "fl/kernel/KeptRows.h"
 #include "fl/kernel/Kernel.h"
 
 namespace fl::codegen::cpu {
 
 // Bit a stands for axis a.
 using AxisSet = uint32_t;
-
-// A value that sweeps of a row kernel read from KernelArgs::scratch, from stage `firstRead` on,
-// where stage `writer` leaves it.
-struct KeptRow {
-  int value;
-  int writer;
-  int firstRead;
-};
 
 struct KernelPlan {
   // Along which axes each value varies. A value without axis 0 is computed once for all lanes.
@@ -30,8 +23,8 @@ struct KernelPlan {
   // Those of them that are left for the end of the stage's body: vectors rounded from f32 to bf16
   // that no other value needs, where the target has an instruction for two vectors at once.
   std::vector<std::vector<int>> rounded;
-  // In the order of their rows in scratch; at most kMaxKeptRows.
-  std::vector<KeptRow> keptRows;
+  // In the order of their rows in KernelArgs::scratch.
+  std::vector<ir::KeptRow> keptRows;
   // Values without axis 0 that vector code reads, so that they are spread over the lanes once.
   std::vector<bool> spread;
   // Neighbouring vectors of bf16 are loaded as one (AVX-512).

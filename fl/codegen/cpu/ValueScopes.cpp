@@ -251,7 +251,7 @@ ElementRow ValueScopes::keptRow(size_t number) const {
 
 void ValueScopes::loadKept(int stage, int vector) {
   for (size_t i = 0; i < plan_.keptRows.size(); ++i) {
-    const KeptRow& row = plan_.keptRows[i];
+    const ir::KeptRow& row = plan_.keptRows[i];
     if (stage < row.firstRead || isKnown(kVectors + vector, row.value)) continue;
     set(kVectors + vector, row.value, memory_.load(keptRow(i), {lanes_[vector].index}));
   }

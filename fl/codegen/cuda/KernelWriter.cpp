@@ -9,6 +9,7 @@ using ir::KernelOperand;
 using ir::KernelStage;
 using ir::KernelValue;
 using ir::Stride;
+using ir::cuda::SharedRow;
 using Form = KernelValue::Form;
 using Role = KernelOperand::Role;
 
@@ -28,7 +29,9 @@ KernelWriter::KernelWriter(const Kernel& kernel, std::string name, Functions& fu
       functions_(functions),
       varies_(variedAxes(kernel)),
       pack_(ir::cuda::packLength(kernel)),
-      names_(kernel.values.size()) {}
+      names_(kernel.values.size()),
+      needed_(ir::valuesOfStages(kernel).needed),
+      sharedRows_(ir::cuda::sharedRows(kernel)) {}
 
 std::string KernelWriter::write() {
   writeArguments();
@@ -119,20 +122,6 @@ std::string KernelWriter::offset(int operand, const std::string& index0) const {
   return text.empty() ? "0" : text;
 }
 
-std::vector<int> KernelWriter::neededBy(const KernelStage& stage) const {
-  std::vector<bool> marked(kernel_.values.size());
-  for (const auto& store : stage.stores) marked[store.value] = true;
-  for (const auto& reduce : stage.reduces) marked[reduce.value] = true;
-  std::vector<int> needed;
-  for (int value = static_cast<int>(marked.size()) - 1; value >= 0; --value) {
-    if (!marked[value]) continue;
-    needed.push_back(value);
-    for (int arg : kernel_.values[value].args) marked[arg] = true;
-  }
-  std::reverse(needed.begin(), needed.end());
-  return needed;
-}
-
 bool KernelWriter::isIndex(int value) const {
   const KernelValue& load = kernel_.values[value];
   return load.form == Form::Load && kernel_.operands[load.index].role == Role::Index;
@@ -157,6 +146,9 @@ std::string KernelWriter::definition(int value, const std::string& index0,
   for (int arg : defined.args) {
     args += (args.empty() ? "" : ", ") + names_[arg];
     types.push_back(kernel_.values[arg].type);
+  }
+  if (const auto* row = findRow(value, /*isReady=*/true)) {
+    return detail::concat("row", row->value, "[place]");
   }
   const std::string data = detail::concat("a.data", defined.index);
   switch (defined.form) {
@@ -250,8 +242,22 @@ void KernelWriter::writeReduction() {
   const std::string groups =
       turning.empty() ? "" : detail::concat(", ", product(turning), ", ", ir::kMaxTurnsTogether);
   text_.line("const Parts<", chunk(), "> parts(", extent(lowestReduced()), groups, ");");
+  if (sharedRows_.bytesEach == 0) return writeStages();
+  text_.open("if (sharedBytes() > 0)");
+  shared_ = &sharedRows_;
+  declareRows();
+  writeStages();
+  shared_ = nullptr;
+  text_.label("} else {");
+  writeStages();
+  text_.close();
+}
+
+void KernelWriter::writeStages() {
+  Scope scope(*this);
   beginKept();
-  for (const KernelStage& stage : kernel_.stages) {
+  for (stage_ = 0; stage_ < static_cast<int>(kernel_.stages.size()); ++stage_) {
+    const KernelStage& stage = kernel_.stages[stage_];
     writeStage(stage, &stage == &kernel_.stages.back());
   }
   text_.close();
@@ -301,6 +307,7 @@ void KernelWriter::writeSweep(const KernelStage& stage, bool isLast) {
                literal(reduceInit(reduce.op, totalTypeOf(reduce))), ";");
   }
   text_.open();
+  fetchRows();
   writeVisit(stage);
   writeRounds(stage);
   text_.close();
@@ -318,7 +325,9 @@ void KernelWriter::writeVisit(const KernelStage& stage) {
     parameters += detail::concat(", ", typeOf(reduce), "& sum", reduce.index);
   }
   text_.open("const auto visit = [&](", parameters, ")");
+  if (shared_) text_.line("const int place = ", place(), ";");
   defineValues(neededBy(stage), ~0u, "i0", kernel_.rows() ? "true" : "exists");
+  keepRows();
   if (!stage.stores.empty() && !kernel_.rows()) {
     text_.open("if (exists)");
     writeStores(stage);
@@ -331,6 +340,65 @@ void KernelWriter::writeVisit(const KernelStage& stage) {
                reduce.index, ", ", names_[reduce.value], ");");
   }
   text_.close("};");
+}
+
+const SharedRow* KernelWriter::findRow(int value, bool isReady) const {
+  if (!shared_) return nullptr;
+  const auto row = std::ranges::find(shared_->rows, value, &SharedRow::value);
+  if (row == shared_->rows.end() || stage_ < row->writer) return nullptr;
+  return isReady == (row->isFetched || stage_ > row->writer) ? &*row : nullptr;
+}
+
+void KernelWriter::declareRows() {
+  text_.line("const int places = (int(", product(axesWhere(true)), ") + ", ir::cuda::kRowPlaces - 1,
+             ") / ", ir::cuda::kRowPlaces, " * ", ir::cuda::kRowPlaces, ";");
+  text_.line("unsigned char* const rows = sharedBegin() + int(threadIdx.z) * ", shared_->bytesEach,
+             " * places;");
+  for (const SharedRow& row : shared_->rows) {
+    const dtype type = kernel_.values[row.value].type;
+    text_.line(type, "* const row", row.value, " = reinterpret_cast<", type, "*>(rows + ",
+               row.offset, " * places);");
+  }
+}
+
+std::string KernelWriter::place() const {
+  const std::vector<int> axes = axesWhere(true);
+  std::string text = "i" + std::to_string(axes.back());
+  for (auto axis = axes.rbegin() + 1; axis != axes.rend(); ++axis) {
+    text = detail::concat("i", *axis, " + ", extent(*axis), " * (", text, ")");
+  }
+  return "int(" + text + ")";
+}
+
+// The warp fetches what its threads read, once all have read what its places held before.
+void KernelWriter::fetchRows() {
+  std::vector<const SharedRow*> fetched;
+  for (int value = 0; shared_ && value < static_cast<int>(kernel_.values.size()); ++value) {
+    const SharedRow* row = findRow(value, /*isReady=*/true);
+    if (row && row->writer == stage_) fetched.push_back(row);
+  }
+  if (fetched.empty()) return;
+  text_.line("__syncwarp();");
+  text_.open("for (s64 number = warp; number < parts.count; number += warps)");
+  declarePart("number");
+  openTurns();
+  text_.line("const s64 i0 = part.begin;");
+  text_.line("const int place = ", place(), ", count = int(part.end - i0);");
+  for (const SharedRow* row : fetched) {
+    const int operand = kernel_.values[row->value].index;
+    text_.line("fetchRow(row", row->value, " + place, a.data", operand, " + ",
+               offset(operand, "i0"), ", count, lane);");
+  }
+  if (!turningAxes().empty()) text_.close();
+  text_.close();
+  text_.line("waitForFetches();");
+}
+
+void KernelWriter::keepRows() {
+  for (int value : neededBy(kernel_.stages[stage_])) {
+    if (findRow(value, /*isReady=*/false))
+      text_.line("row", value, "[place] = ", names_[value], ";");
+  }
 }
 
 void KernelWriter::writeRounds(const KernelStage& stage) {
@@ -379,24 +447,32 @@ void KernelWriter::addSpreadParts(const KernelStage& stage) {
   text_.close();
 }
 
-void KernelWriter::writePart(const KernelStage& stage) {
+void KernelWriter::declarePart(const char* number) {
+  text_.line("const ", turningAxes().empty() ? "Chunk<" : "Part<", chunk(), "> part(parts, ",
+             number, ");");
+}
+
+// The loop over a part's turns, if there are any.
+void KernelWriter::openTurns() {
   const std::vector<int> turning = turningAxes();
-  text_.line("const ", turning.empty() ? "Chunk<" : "Part<", chunk(),
-             "> part(parts, round + warp);");
+  if (turning.empty()) return;
+  text_.open("for (s64 turn = part.firstTurn; turn < part.lastTurn; ++turn)");
+  std::vector<std::string> extents;
+  for (int axis : turning) extents.push_back(extent(axis));
+  writeIndices("turn", turning, extents);
+}
+
+void KernelWriter::writePart(const KernelStage& stage) {
+  declarePart("round + warp");
   if (kernel_.rows()) {
     text_.line("const s64 middle = part.end - (part.end - part.begin) % ", kWarp, ";");
     for (const Reduce& reduce : stage.reduces) {
       text_.line(typeOf(reduce), " tail", reduce.index, " = sum", reduce.index, ";");
     }
   }
-  if (!turning.empty()) {
-    text_.open("for (s64 turn = part.firstTurn; turn < part.lastTurn; ++turn)");
-    std::vector<std::string> extents;
-    for (int axis : turning) extents.push_back(extent(axis));
-    writeIndices("turn", turning, extents);
-  }
+  openTurns();
   writeLoops(stage);
-  if (!turning.empty()) text_.close();
+  if (!turningAxes().empty()) text_.close();
   if (!kernel_.rows()) return;
   for (const Reduce& reduce : stage.reduces) foldRow(reduce);
 }

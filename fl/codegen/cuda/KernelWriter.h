@@ -3,7 +3,8 @@
 // A map's threads each take a pack: neighbours along axis 0, loaded first, computed in an unrolled
 // loop and stored last. A sweep's body is a lambda, which the loops of a part call; what does not
 // vary along reduced axes is computed before it. Every value of the kernel form is one line, v and
-// its number. Relies on Functions.h and Prelude.h.
+// its number. Row kernels of several sweeps are written twice: for launches with shared memory for
+// SharedRows, and for those without. Relies on Functions.h and Prelude.h.
 #pragma once
 
 #include <bit>
@@ -14,6 +15,7 @@
 #include "fl/codegen/cuda/Functions.h"
 #include "fl/kernel/Kernel.h"
 #include "fl/kernel/cuda/Launch.h"
+#include "fl/kernel/cuda/SharedRows.h"
 
 namespace fl::codegen::cuda {
 
@@ -46,7 +48,9 @@ class KernelWriter {
   std::string stride(int operand, int axis) const;
 
   // The values that a stage needs, in order of definition.
-  std::vector<int> neededBy(const ir::KernelStage& stage) const;
+  const std::vector<int>& neededBy(const ir::KernelStage& stage) const {
+    return (shared_ ? shared_->needed : needed_)[&stage - kernel_.stages.data()];
+  }
   bool variesWithin(int value, uint32_t axes) const { return (varies_[value] & ~axes) == 0; }
   // Defines those not yet known that vary along no other axes; `exists` says whether the element
   // does.
@@ -61,12 +65,22 @@ class KernelWriter {
   void accessPack(const char* function, const std::string& array, int operand, bool store);
 
   void writeReduction();
+  void writeStages();
   void beginKept();
+  // The row that the value has in the sweep that is written, before it or from then on; or null.
+  const ir::cuda::SharedRow* findRow(int value, bool isReady) const;
+  void declareRows();
+  void fetchRows();
+  void keepRows();
+  // Of the element within its rows.
+  std::string place() const;
   void writeStage(const ir::KernelStage& stage, bool isLast);
   void writeStores(const ir::KernelStage& stage);
   void writeSweep(const ir::KernelStage& stage, bool isLast);
   void writeVisit(const ir::KernelStage& stage);
   void writeRounds(const ir::KernelStage& stage);
+  void declarePart(const char* number);
+  void openTurns();
   void writePart(const ir::KernelStage& stage);
   void writeLoops(const ir::KernelStage& stage);
   void foldRow(const Reduce& reduce);
@@ -87,6 +101,10 @@ class KernelWriter {
   const int pack_;
   CodeText text_;
   std::vector<std::string> names_;  // of values; empty where not defined
+  const std::vector<std::vector<int>> needed_;
+  const ir::cuda::SharedRows sharedRows_;
+  const ir::cuda::SharedRows* shared_ = nullptr;  // while code is written that keeps rows
+  int stage_ = 0;                                 // that is written
 };
 
 }  // namespace fl::codegen::cuda

@@ -199,6 +199,62 @@ __device__ void storeStrided(T* to, const T (&from)[n], s64 stride, int count) {
   }
 }
 
+// ---- shared memory that a launch asks for ----
+
+#ifdef __CUDACC_RTC__
+extern __shared__ Pack<u64, 2> sharedMemory[];
+__device__ unsigned char* sharedBegin() { return reinterpret_cast<unsigned char*>(sharedMemory); }
+__device__ u32 sharedBytes() {
+  u32 bytes;
+  asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+  return bytes;
+}
+// Copies `bytes` that are aligned for one access; they are there after waitForFetches().
+template <int bytes>
+__device__ void fetch(void* to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+  const u32 at = u32(__cvta_generic_to_shared(to));
+  const u64 source = u64(__cvta_generic_to_global(from));
+  if constexpr (bytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(source) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(source), "n"(bytes)
+                 : "memory");
+  }
+#else
+  typedef typename Wide<char, bytes == 8>::type Word;
+  for (int i = 0; i < bytes / int(sizeof(Word)); ++i) {
+    static_cast<Word*>(to)[i] = static_cast<const Word*>(from)[i];
+  }
+#endif
+}
+__device__ void waitForFetches() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+  __syncwarp();
+}
+#endif
+// `count` neighbours, by the warp.
+template <class T>
+__device__ void fetchRow(T* to, const T* from, int count, int lane) {
+  constexpr int each = 16 / sizeof(T);
+  int done = 0;
+  if ((u64(to) | u64(from)) % 16 == 0) {
+    done = count / each * each;
+#pragma unroll 4
+    for (int i = lane * each; i < done; i += 32 * each) fetch<16>(to + i, from + i);
+  }
+#pragma unroll 4
+  for (int i = done + lane; i < count; i += 32) {
+    if constexpr (sizeof(T) >= 4) {
+      fetch<sizeof(T)>(to + i, from + i);
+    } else {
+      to[i] = from[i];
+    }
+  }
+}
+
 struct GatherReport {
   s64 gather, index, bound;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "fl/kernel/cuda/SharedRows.h"
+
 namespace fl::ir::cuda {
 namespace {
 
@@ -30,6 +32,22 @@ void split(const Kernel& kernel, int64_t domain, int64_t parts, Launch* launch) 
   if (splits < 2) return;
   launch->splits = static_cast<int>(splits);
   launch->partBytes = kernel.stages[0].reduces.size() * domain * parts * sizeof(uint64_t);
+}
+
+// Rows are kept where a multiprocessor of 227 KiB still has seven warps.
+constexpr int64_t kWarpSharedBytes = 32 << 10;
+// Blocks of more than that share a multiprocessor badly.
+constexpr int64_t kBlockSharedBytes = 16 << 10;
+
+// Of the rows that a team keeps; 0 if they are too long.
+int64_t sharedBytesOf(const Kernel& kernel, const int64_t* extents, int warps) {
+  int64_t length = 1;
+  for (int axis = 0; axis < kernel.rank; ++axis)
+    length *= kernel.isReduced(axis) ? extents[axis] : 1;
+  if (length > kMostSharedBytes) return 0;
+  const int64_t places = divideUp(length, kRowPlaces) * kRowPlaces;
+  const int64_t bytes = places * sharedRows(kernel).bytesEach;
+  return bytes <= std::min<int64_t>(kMostSharedBytes, warps * kWarpSharedBytes) ? bytes : 0;
 }
 
 }  // namespace
@@ -68,9 +86,12 @@ Launch launchOf(const Kernel& kernel, const int64_t* extents) {
   const uint64_t atOnce = std::clamp<int64_t>(parts, 1, kBlockWarps);
   const int warps = static_cast<int>(std::bit_ceil(atOnce));
   // Teams of one warp share a block.
-  const int teams = kernel.rows() && warps == 1 ? kBlockWarps : 1;
+  int teams = kernel.rows() && warps == 1 ? kBlockWarps : 1;
+  const int64_t shared = kernel.rows() ? sharedBytesOf(kernel, extents, warps) : 0;
+  while (teams > 1 && teams * shared > kBlockSharedBytes) teams /= 2;
   Launch launch{blocksFor(domain, kernel.rows() ? teams : kWarp), {kWarp, warps, teams}};
   split(kernel, domain, parts, &launch);
+  if (launch.splits == 1) launch.sharedBytes = static_cast<int>(teams * shared);
   return launch;
 }
 

@@ -19,6 +19,9 @@ inline bool isGpu(const Target& target) { return target.triple == kTriple; }
 
 inline constexpr int kWarp = 32, kBlockWarps = 8, kBlockThreads = kWarp * kBlockWarps;
 
+// Launches ask for no more, which devices have (but the oldest, of 64 KiB).
+inline constexpr int kMostSharedBytes = 96 << 10;
+
 // Elements of a map that a thread takes at once.
 int packLength(const Kernel& kernel);
 
@@ -32,6 +35,8 @@ struct Launch {
   // goes on.
   int splits = 1;
   size_t partBytes = 0;
+  // For SharedRows. It may be taken away: sweeps then read all they need from global memory.
+  int sharedBytes = 0;
 };
 Launch launchOf(const Kernel& kernel, const int64_t* extents);
 

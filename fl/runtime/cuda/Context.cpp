@@ -18,11 +18,14 @@ Context::Context() : driver_(driver()), launched_(kTold) {
   check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "a stream");
   int major = 0, minor = 0;
   const auto attribute = [&](int* value, CUdevice_attribute which) {
-    check(driver_.cuDeviceGetAttribute(value, which, device), "the GPU's architecture");
+    check(driver_.cuDeviceGetAttribute(value, which, device), "what the GPU has");
   };
   attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   architecture_ = detail::concat("sm_", major, minor);
+  constexpr int kOfKernels = 1 << 10;  // which they have without asking
+  attribute(&sharedBytes_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  sharedBytes_ = std::min(sharedBytes_ - kOfKernels, ir::cuda::kMostSharedBytes);
   check(driver_.cuDeviceTotalMem(&totalBytes_, device), "the GPU's memory");
 }
 
@@ -56,7 +59,8 @@ void Context::launch(CUfunction function, const ir::cuda::Launch& launch,
   const auto size = [&](int axis) { return static_cast<unsigned>(launch.threads[axis]); };
   const CUresult result = use().cuLaunchKernel(
       function, static_cast<unsigned>(launch.blocks), static_cast<unsigned>(launch.splits), 1,
-      size(0), size(1), size(2), /*sharedMemBytes=*/0, stream_, &parameter, /*extra=*/nullptr);
+      size(0), size(1), size(2), static_cast<unsigned>(launch.sharedBytes), stream_, &parameter,
+      /*extra=*/nullptr);
   if (result != CUDA_SUCCESS) {
     const detail::CallSiteOverride recorded(site);
     fail(result, "a launch of " + *label);

@@ -30,6 +30,8 @@ class Context {
   // "sm_90"
   const std::string& architecture() const { return architecture_; }
   size_t totalBytes() const { return totalBytes_; }
+  // Shared memory that a launch may ask for, for each block.
+  int sharedBytes() const { return sharedBytes_; }
 
   // For launches with splits (ir::cuda::LaunchMemory), which never run at the same time.
   uint32_t* counters();
@@ -73,6 +75,7 @@ class Context {
   size_t totalBytes_ = 0;
   std::once_flag countersOnce_;
   CUdeviceptr counters_ = 0;
+  int sharedBytes_ = 0;
   std::mutex mutex_;
   std::vector<Launched> launched_;  // the last ones, in a ring
   std::atomic<size_t> launches_ = 0;

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "fl/base/Log.h"
+#include "fl/kernel/cuda/SharedRows.h"
 #include "fl/runtime/StepLabel.h"
 
 namespace fl::runtime::cuda {
@@ -29,6 +30,13 @@ void CudaKernel::setArtifact(const ir::Artifact& artifact) {
   CUresult result = driver.cuModuleLoadData(&module_, artifact.bytes.c_str());
   if (result == CUDA_SUCCESS) {
     result = driver.cuModuleGetFunction(&function, module_, artifact.entry.c_str());
+  }
+  const auto set = [&](CUfunction_attribute attribute, int value) {
+    if (result == CUDA_SUCCESS) result = driver.cuFuncSetAttribute(function, attribute, value);
+  };
+  if (ir::cuda::sharedRows(kernel_).bytesEach > 0) {
+    set(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, context_.sharedBytes());
+    set(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
   }
   FL_INTERNAL_CHECK(result == CUDA_SUCCESS, "the code of ", *label_,
                     " cannot be loaded: ", describe(driver, result));

@@ -97,6 +97,7 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step, K
   if (launch.shape.splits > 1) {
     launch.parts = placeScratch(launch.shape.partBytes, number, number + 1);
   }
+  if (launch.shape.sharedBytes > context_.sharedBytes()) launch.shape.sharedBytes = 0;
   if (kernel.gatherCount() > 0) {
     launch.report = static_cast<int>(reporting_.size());
     reporting_.push_back(&step);

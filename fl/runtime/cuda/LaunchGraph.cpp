@@ -16,6 +16,7 @@ CUDA_KERNEL_NODE_PARAMS parametersOf(GraphLaunch& launch, void** parameter) {
   parameters.blockDimX = static_cast<unsigned>(launch.shape.threads[0]);
   parameters.blockDimY = static_cast<unsigned>(launch.shape.threads[1]);
   parameters.blockDimZ = static_cast<unsigned>(launch.shape.threads[2]);
+  parameters.sharedMemBytes = static_cast<unsigned>(launch.shape.sharedBytes);
   parameters.kernelParams = parameter;
   return parameters;
 }

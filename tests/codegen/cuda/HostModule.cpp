@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -30,6 +31,12 @@ struct Fiber {
   void* stack = nullptr;  // its top while another runs
   State state = State::Ready;
   ShimThread thread = {};
+  struct Fetch {
+    void* to;
+    const void* from;
+    int bytes;
+  };
+  std::vector<Fetch> fetches;
   std::vector<unsigned char> memory = std::vector<unsigned char>(64 << 10);
 };
 
@@ -63,6 +70,21 @@ void pause(State state) {
   Fiber& fiber = fibers[block.thread->rank];
   fiber.state = state;
   flSwitchStack(&fiber.stack, schedulerStack);
+}
+
+void fetch(void* to, const void* from, int bytes) {
+  const auto isAligned = [&](const void* at) {
+    return reinterpret_cast<uintptr_t>(at) % bytes == 0;
+  };
+  FL_INTERNAL_CHECK(isAligned(to) && isAligned(from), "a fetch of ", bytes,
+                    " bytes that are not aligned");
+  fibers[block.thread->rank].fetches.push_back({to, from, bytes});
+}
+
+void endFetches() {
+  auto& fetches = fibers[block.thread->rank].fetches;
+  for (const Fiber::Fetch& each : fetches) std::memcpy(each.to, each.from, each.bytes);
+  fetches.clear();
 }
 
 void runBody() {
@@ -105,6 +127,30 @@ bool runWarp(size_t first, size_t last, bool reversed) {
   }
   return ran;
 }
+
+// What a block shares, unwritten, and behind it what nobody may write.
+class SharedMemory {
+ public:
+  explicit SharedMemory(int bytes) : bytes_(bytes), memory_(bytes / sizeof(Word) + 2) {
+    block.shared = memory_[0].bytes;
+    block.sharedBytes = bytes;
+  }
+  void clear() { std::memset(memory_.data(), kUnwritten, memory_.size() * sizeof(Word)); }
+  void check() const {
+    const unsigned char* end = memory_[0].bytes + memory_.size() * sizeof(Word);
+    FL_INTERNAL_CHECK(std::all_of(memory_[0].bytes + bytes_, end,
+                                  [](unsigned char byte) { return byte == kUnwritten; }),
+                      "a write beyond ", bytes_, " bytes of shared memory");
+  }
+
+ private:
+  static constexpr unsigned char kUnwritten = 0xa5;
+  struct alignas(16) Word {
+    unsigned char bytes[16];
+  };
+  int bytes_;
+  std::vector<Word> memory_;
+};
 
 void runBlock(bool reversed) {
   const size_t threads = fibers.size(), warps = (threads + kWarp - 1) / kWarp;
@@ -195,13 +241,18 @@ void HostModule::launch(const std::string& name, const ir::cuda::Launch& launch,
   block.grid = {size(launch.blocks), size(launch.splits), 1};
   block.syncBlock = [] { pause(State::WaitsForBlock); };
   block.syncWarp = [] { pause(State::WaitsForWarp); };
+  block.fetch = fetch;
+  block.endFetches = endFetches;
+  SharedMemory shared(launch.sharedBytes);
   fibers.resize(x * y * z);
   body = [&] { call(words.data()); };
   const int64_t blocks = launch.blocks * launch.splits;
   for (int64_t i = 0; i < blocks; ++i) {
     const int64_t number = reversed ? blocks - 1 - i : i;
     block.index = {size(number % launch.blocks), size(number / launch.blocks), 0};
+    shared.clear();
     runBlock(reversed);
+    shared.check();
   }
 }
 

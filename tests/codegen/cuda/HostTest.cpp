@@ -14,6 +14,7 @@
 #include "tests/codegen/KernelMaker.h"
 #include "tests/codegen/RandomKernel.h"
 #include "tests/codegen/cuda/HostModule.h"
+#include "tests/codegen/cuda/RowKernels.h"
 
 namespace fl::testing {
 namespace {
@@ -271,19 +272,6 @@ TEST(CudaOnHost, SweepsThatBlocksShare) {
 }
 
 // Several sweeps, the last of which writes over what the first has read.
-ir::Kernel softmaxKernel(dtype type) {
-  KernelMaker maker(2, 1);
-  const int x = maker.cast(maker.input(type, {kOne, kAny}), dtype::f32);
-  maker.beginStage(true);
-  const int largest = maker.total(maker.reduce(Op::Amax, x), dtype::f32);
-  const int power = maker.apply(Op::Exp, {maker.apply(Op::Sub, {x, largest})});
-  maker.beginStage(true);
-  const int sum = maker.total(maker.reduce(Op::Sum, power), dtype::f32);
-  maker.beginStage(true);
-  maker.store(maker.cast(maker.apply(Op::Div, {power, sum}), type), {kOne, kAny});
-  return maker.kernel();
-}
-
 TEST(CudaOnHost, SeveralSweepsInPlace) {
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
     const ir::Kernel kernel = softmaxKernel(type);
@@ -301,6 +289,45 @@ TEST(CudaOnHost, SeveralSweepsInPlace) {
       EXPECT_EQ(actual.difference(expected), "");
     }
   }
+}
+
+// Rows of whole and of part accesses, of one part and several, and too long to wait.
+TEST(CudaOnHost, RowsInSharedMemory) {
+  Cases cases(6);
+  const auto add = [&](const std::string& what, const ir::Kernel& kernel, int64_t longest) {
+    for (const int64_t length : {int64_t{1}, int64_t{31}, int64_t{100}, int64_t{1001},
+                                 int64_t{4096}, int64_t{4100}, longest, longest + 1}) {
+      const std::vector<int64_t> extents = {length, length > 4100 ? 3 : 11};
+      EXPECT_EQ(launchOf(kernel, extents.data()).sharedBytes > 0, length <= longest) << what;
+      cases.add(what, kernel, extents, {.irregular = length == 1001, .special = length == 100});
+    }
+  };
+  add("softmax", softmaxKernel(dtype::f32), 24576);
+  add("softmax of f64", softmaxKernel(dtype::f64), 12288);
+  add("softmax of f16", softmaxKernel(dtype::f16), 16384);
+  add("softmax under strides", softmaxKernel(dtype::f32, {kAny, kAny}), 24576);
+  add("softmax and gradient", softmaxGradientKernel(), 12288);
+  add("dropout and layer norm", dropoutNormKernel(), 19648);
+  add("layer norm's gradient", normGradientKernel(), 12288);
+  for (const int64_t length : {7, 64, 5000}) {
+    cases.add("softmax in turns", softmaxKernel(dtype::f32, {kOne, kAny, kAny}, 5), {length, 3, 4});
+  }
+  cases.check();
+}
+
+// A device with less shared memory takes it away.
+TEST(CudaOnHost, RowsWithoutSharedMemory) {
+  const ir::Kernel kernel = softmaxGradientKernel();
+  const HostModule module({{"softmax", &kernel}});
+  const std::vector<int64_t> extents = {700, 5};
+  std::mt19937_64 random(7);
+  const KernelLaunch expected(kernel, extents, random), actual(expected);
+  tile::TileProgram(kernel).run(expected.args(), 0, expected.domain());
+  ir::cuda::Launch launch = launchOf(kernel, extents.data());
+  EXPECT_GT(launch.sharedBytes, 0);
+  launch.sharedBytes = 0;
+  module.launch("softmax", launch, packArguments(kernel, actual.args(), nullptr), false);
+  EXPECT_EQ(actual.difference(expected), "");
 }
 
 TEST(CudaOnHost, RandomNumbers) {
@@ -466,6 +493,30 @@ TEST(HostModule, ShowsAMissingBarrierInOneOrder) {
                   reversed);
   }
   EXPECT_NE(results[0], results[1]);
+}
+
+TEST(HostModule, FetchedElementsAreThereAfterTheWait) {
+  const HostModule module(
+      codegen::cuda::emitCuda({}) +
+          "struct k_arguments { s32* result; s64 waits; };\n"
+          "extern \"C\" __global__ void k(const k_arguments a) {\n"
+          "  s32* const row = reinterpret_cast<s32*>(sharedBegin());\n"
+          "  fetchRow(row, a.result, 5, int(threadIdx.x));\n"
+          "  if (a.waits) waitForFetches();\n"
+          "  if (threadIdx.x < 5) a.result[5 + threadIdx.x] = row[4 - threadIdx.x];\n}\n",
+      {"k"});
+  alignas(16) int32_t result[10] = {1, 2, 3, 4, 5};
+  const auto run = [&](uint64_t waits, int sharedBytes) {
+    module.launch("k", {1, {32, 1, 1}, sharedBytes}, {reinterpret_cast<uint64_t>(result), waits},
+                  false);
+    return std::vector<int32_t>(result + 5, result + 10);
+  };
+  EXPECT_EQ(run(1, 20), (std::vector<int32_t>{5, 4, 3, 2, 1}));
+  EXPECT_EQ(run(0, 20), std::vector<int32_t>(5, static_cast<int32_t>(0xa5a5a5a5)));
+  EXPECT_NE(test::errorOf<InternalError>([&] {
+              run(1, 16);
+            }).find("a write beyond 16 bytes of shared memory"),
+            std::string::npos);
 }
 
 TEST(HostModule, CarriesTheCompilersWords) {

@@ -17,7 +17,11 @@ struct ShimBlock {
   ShimIndex index, size, grid;
   void (*syncBlock)();
   void (*syncWarp)();
+  void (*fetch)(void* to, const void* from, int bytes);
+  void (*endFetches)();                     // of the thread that runs
   unsigned long long exchanges[32][2][32];  // of each warp: what each lane gives
+  unsigned char* shared;                    // what the launch asks for
+  unsigned sharedBytes;
 };
 
 #ifndef FL_HOST_MODULE
@@ -45,6 +49,17 @@ T __shfl_down_sync(unsigned, T value, int lanes) {
   given[lane] = value;
   shimBlock->syncWarp();
   return T(given[from]);
+}
+inline unsigned char* sharedBegin() { return shimBlock->shared; }
+inline unsigned sharedBytes() { return shimBlock->sharedBytes; }
+// What is fetched is there only after waitForFetches().
+template <int bytes>
+void fetch(void* to, const void* from) {
+  shimBlock->fetch(to, from, bytes);
+}
+inline void waitForFetches() {
+  shimBlock->endFetches();
+  __syncwarp();
 }
 inline unsigned long long atomicCAS(unsigned long long* at, unsigned long long expected,
                                     unsigned long long value) {

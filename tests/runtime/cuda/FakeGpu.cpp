@@ -1,5 +1,6 @@
 #include "tests/runtime/cuda/FakeGpu.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +21,8 @@ namespace {
 
 constexpr size_t kMemory = size_t{4} << 30;
 constexpr size_t kAlignment = 256;
+// Of a block: what a launch may ask for, and what a function may be set to.
+constexpr int kUsualSharedBytes = 48 << 10, kMostSharedBytes = 227 << 10;
 
 // What a stream has yet to do.
 struct Work {
@@ -40,6 +43,7 @@ struct Module {
 struct Function {
   std::shared_ptr<HostModule> module;
   std::string name;
+  int mostSharedBytes = kUsualSharedBytes;
 };
 struct Block {
   size_t bytes = 0;
@@ -215,6 +219,14 @@ std::shared_ptr<HostModule> compiled(const std::string& source, const std::strin
   return modules[source] = module;
 }
 
+// Whether the driver takes a launch of so much.
+bool isAllowed(State& s, const Function& kernel, unsigned sharedBytes) {
+  const bool isIt = sharedBytes <= static_cast<unsigned>(kernel.mostSharedBytes);
+  if (!isIt) s.misuse.push_back("a launch that asks for more shared memory than its function may");
+  s.counts.mostSharedBytes = std::max<size_t>(s.counts.mostSharedBytes, sharedBytes);
+  return isIt;
+}
+
 void runKernel(State& s, const Function& kernel, const ir::cuda::Launch& shape,
                const std::vector<uint64_t>& words) {
   for (const uint64_t word : words) {
@@ -226,19 +238,32 @@ void runKernel(State& s, const Function& kernel, const ir::cuda::Launch& shape,
 }
 
 CUresult launch(CUfunction function, unsigned blocks, unsigned splits, unsigned, unsigned x,
-                unsigned y, unsigned z, unsigned, CUstream stream, void** parameters, void**) {
+                unsigned y, unsigned z, unsigned sharedBytes, CUstream stream, void** parameters,
+                void**) {
   return call("cuLaunchKernel", [&](State& s) {
     ++s.counts.launches;
     const Function kernel = *reinterpret_cast<Function*>(function);
+    if (!isAllowed(s, kernel, sharedBytes)) return CUDA_ERROR_INVALID_VALUE;
     const auto* first = static_cast<const uint64_t*>(parameters[0]);
     const std::vector<uint64_t> words(first, first + kernel.module->words(kernel.name));
     const ir::cuda::Launch shape{blocks,
                                  {static_cast<int>(x), static_cast<int>(y), static_cast<int>(z)},
-                                 static_cast<int>(splits)};
+                                 static_cast<int>(splits),
+                                 0,
+                                 static_cast<int>(sharedBytes)};
     return put(stream, "cuLaunchKernel", "launch", [&s, kernel, words, shape] {
       runKernel(s, kernel, shape, words);
       return CUDA_SUCCESS;
     });
+  });
+}
+
+CUresult setAttribute(CUfunction function, CUfunction_attribute which, int value) {
+  return call("cuFuncSetAttribute", [&](State&) {
+    if (which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_SUCCESS;
+    if (value > kMostSharedBytes) return CUDA_ERROR_INVALID_VALUE;
+    reinterpret_cast<Function*>(function)->mostSharedBytes = value;
+    return CUDA_SUCCESS;
   });
 }
 
@@ -260,7 +285,9 @@ GraphNode nodeOf(const CUDA_KERNEL_NODE_PARAMS& parameters) {
   return {kernel,
           {parameters.gridDimX,
            {size(parameters.blockDimX), size(parameters.blockDimY), size(parameters.blockDimZ)},
-           size(parameters.gridDimY)},
+           size(parameters.gridDimY),
+           0,
+           size(parameters.sharedMemBytes)},
           {first, first + kernel->module->words(kernel->name)}};
 }
 
@@ -274,6 +301,9 @@ CUresult addNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, si
         number == 0 ? count == 0 : count == 1 && reinterpret_cast<size_t>(*before) == number;
     if (!isChain) s.misuse.push_back("a graph that is no chain");
     nodes.push_back(nodeOf(*parameters));
+    if (!isAllowed(s, *nodes.back().kernel, parameters->sharedMemBytes)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
     *node = reinterpret_cast<CUgraphNode>(number + 1);
     return CUDA_SUCCESS;
   });
@@ -333,7 +363,9 @@ runtime::cuda::Driver driverTable() {
     return CUDA_SUCCESS;
   };
   table.cuDeviceGetAttribute = [](int* value, CUdevice_attribute which, CUdevice) {
-    *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : 0;
+    *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR            ? 9
+             : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? kMostSharedBytes
+                                                                              : 0;
     return CUDA_SUCCESS;
   };
   table.cuDeviceTotalMem = [](size_t* bytes, CUdevice) {
@@ -415,6 +447,7 @@ runtime::cuda::Driver driverTable() {
     *function = reinterpret_cast<CUfunction>(new Function{compiled(source, name), name});
     return CUDA_SUCCESS;
   };
+  table.cuFuncSetAttribute = setAttribute;
   table.cuLaunchKernel = launch;
   table.cuGraphCreate = [](CUgraph* graph, unsigned) {
     *graph = reinterpret_cast<CUgraph>(new Graph());

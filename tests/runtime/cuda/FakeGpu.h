@@ -25,7 +25,8 @@ class FakeGpu {
     size_t launches = 0;      // asked for
     size_t launchesDone = 0;  // run
     size_t graphs = 0, graphLaunches = 0, changedNodes = 0;
-    size_t waits = 0;  // for streams or events
+    size_t waits = 0;            // for streams or events
+    size_t mostSharedBytes = 0;  // of a launch
     size_t bytesUp = 0, bytesDown = 0;
     size_t allocations = 0;  // of the system of the GPU, not of a manager's cache
   };

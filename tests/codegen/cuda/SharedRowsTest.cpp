@@ -1,0 +1,125 @@
+// What row kernels keep in shared memory, where it lies, and what launches ask for.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fl/codegen/cuda/Emitter.h"
+#include "fl/kernel/cuda/Launch.h"
+#include "fl/kernel/cuda/SharedRows.h"
+#include "tests/codegen/cuda/RowKernels.h"
+
+namespace fl::testing {
+namespace {
+
+using ir::cuda::Launch;
+using ir::cuda::launchOf;
+using ir::cuda::sharedRows;
+using ir::cuda::SharedRows;
+using ::testing::ElementsAre;
+using ::testing::FieldsAre;
+using ::testing::IsEmpty;
+
+// Rows are FieldsAre(value, writer, isFetched, offset).
+
+// What it has read it needs no more when the exponentials are there.
+TEST(SharedRows, SoftmaxsExponentialsTakeThePlacesOfWhatTheyAreMadeOf) {
+  const SharedRows rows = sharedRows(softmaxKernel(dtype::f32));
+  EXPECT_THAT(rows.rows, ElementsAre(FieldsAre(0, 0, true, 0), FieldsAre(3, 1, false, 0)));
+  EXPECT_EQ(rows.bytesEach, 4);
+}
+
+// Other sizes would lie in the places of other elements. Casts are made again.
+TEST(SharedRows, ShortElementsWaitAsTheyAreRead) {
+  const SharedRows rows = sharedRows(softmaxKernel(dtype::bf16));
+  EXPECT_THAT(rows.rows, ElementsAre(FieldsAre(0, 0, true, 0), FieldsAre(4, 1, false, 2)));
+  EXPECT_EQ(rows.bytesEach, 6);
+}
+
+TEST(SharedRows, WhatHasNoNeighboursIsReadByItsThread) {
+  const SharedRows rows = sharedRows(softmaxKernel(dtype::f32, {kAny, kAny}));
+  EXPECT_THAT(rows.rows, ElementsAre(FieldsAre(0, 0, false, 0), FieldsAre(3, 1, false, 0)));
+}
+
+// Of a product that is needed twice, one factor waits and the other is to be read.
+TEST(SharedRows, WhatIsReadLaterHasPlacesOfItsOwn) {
+  const SharedRows rows = sharedRows(softmaxGradientKernel());
+  EXPECT_THAT(rows.rows, ElementsAre(FieldsAre(0, 0, true, 0), FieldsAre(3, 1, false, 0),
+                                     FieldsAre(6, 2, true, 4)));
+  EXPECT_EQ(rows.bytesEach, 8);
+}
+
+TEST(SharedRows, DropoutKeepsItsSumAndMask) {
+  const SharedRows rows = sharedRows(dropoutNormKernel());
+  EXPECT_THAT(rows.rows, ElementsAre(FieldsAre(9, 0, false, 0), FieldsAre(6, 0, false, 4)));
+  EXPECT_EQ(rows.bytesEach, 5);
+}
+
+// What is the same for all rows is in the caches.
+TEST(SharedRows, FactorsOfAllRowsAreReadAgain) {
+  const SharedRows rows = sharedRows(normGradientKernel());
+  EXPECT_THAT(rows.rows, ElementsAre(FieldsAre(0, 0, true, 0), FieldsAre(1, 0, true, 4)));
+  EXPECT_EQ(rows.bytesEach, 8);
+}
+
+TEST(SharedRows, OneSweepAndColumnsKeepNothing) {
+  KernelMaker maker(2, 1);
+  maker.beginStage(true);
+  maker.reduce(ir::Op::Sum, maker.apply(ir::Op::Exp, {maker.input(dtype::f32, kRow)}));
+  EXPECT_THAT(sharedRows(maker.kernel()).rows, IsEmpty());
+  EXPECT_EQ(sharedRows(softmaxKernel(dtype::f32, kRow, 2)).bytesEach, 0);
+}
+
+TEST(SharedRows, LaunchesAskForTheirTeamsRows) {
+  const auto launch = [](const ir::Kernel& kernel, int64_t length) {
+    const int64_t extents[] = {length, 1000};
+    const Launch launch = launchOf(kernel, extents);
+    return std::vector<int64_t>{launch.blocks, launch.threads[1], launch.threads[2],
+                                launch.sharedBytes};
+  };
+  const ir::Kernel softmax = softmaxKernel(dtype::f32);
+  EXPECT_THAT(launch(softmax, 0), ElementsAre(125, 1, 8, 0));
+  EXPECT_THAT(launch(softmax, 1), ElementsAre(125, 1, 8, 8 * 64));
+  EXPECT_THAT(launch(softmax, 512), ElementsAre(125, 1, 8, 8 * 2048));
+  EXPECT_THAT(launch(softmax, 513), ElementsAre(250, 1, 4, 4 * 2112));
+  EXPECT_THAT(launch(softmax, 4096), ElementsAre(1000, 1, 1, 16384));
+  EXPECT_THAT(launch(softmax, 8192), ElementsAre(1000, 2, 1, 32768));
+  EXPECT_THAT(launch(softmax, 24576), ElementsAre(1000, 8, 1, 98304));
+  EXPECT_THAT(launch(softmax, 24577), ElementsAre(1000, 8, 1, 0));
+  EXPECT_THAT(launch(softmax, int64_t{1} << 40), ElementsAre(1000, 8, 1, 0));
+  EXPECT_THAT(launch(softmaxGradientKernel(), 8192), ElementsAre(1000, 2, 1, 65536));
+  EXPECT_THAT(launch(softmaxKernel(dtype::f64), 4096), ElementsAre(1000, 1, 1, 32768));
+  EXPECT_THAT(launch(softmaxKernel(dtype::bf16), 4096), ElementsAre(1000, 1, 1, 24576));
+}
+
+size_t count(const std::string& text, const std::string& words) {
+  size_t found = 0;
+  for (size_t at = 0; (at = text.find(words, at)) != std::string::npos; ++at) ++found;
+  return found;
+}
+
+// Each operand is fetched or loaded in one place of what keeps rows, and in several of what does
+// not.
+TEST(SharedRows, OperandsAreReadOnce) {
+  const ir::Kernel kernels[] = {softmaxKernel(dtype::f32), softmaxGradientKernel(),
+                                dropoutNormKernel(), normGradientKernel()};
+  for (const ir::Kernel& kernel : kernels) {
+    const std::string text = codegen::cuda::emitCuda({{"k", &kernel}});
+    const size_t begin = text.find("if (sharedBytes() > 0) {\n", text.find("extern \"C\""));
+    const size_t middle = text.find("  } else {\n", begin);
+    ASSERT_NE(middle, std::string::npos);
+    const std::string keeping = text.substr(begin, middle - begin), plain = text.substr(middle);
+    size_t again = 0;
+    for (size_t i = 0; i < kernel.operands.size(); ++i) {
+      const ir::KernelOperand& operand = kernel.operands[i];
+      if (operand.role != ir::KernelOperand::Role::Input) continue;
+      const std::string data = "a.data" + std::to_string(i);
+      const size_t loads = count(keeping, "= " + data + "["), fetches = count(keeping, ", " + data);
+      EXPECT_TRUE(loads + fetches == 1 || operand.strides[1] == kZero) << data << "\n" << keeping;
+      EXPECT_EQ(count(plain, ", " + data), 0);
+      again += count(plain, "= " + data + "[") > 1;
+    }
+    EXPECT_GT(again, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace fl::testing
