@@ -139,7 +139,8 @@ std::string KernelCompiler::keyOf(const runtime::DeviceKernel& kernel) const {
   const ir::Target target = device_.target();
   return detail::concat("emitter ", versionFor(target), "\ntarget ", target.triple, " ",
                         target.features, " ", target.tuning, " ", target.vectorBits, "\nstores ",
-                        static_cast<int>(kernel.stores()), kernel.findsNan() ? " nan\n" : "\n",
+                        static_cast<int>(kernel.stores()), kernel.findsNan() ? " nan" : "",
+                        " launches ", kernel.launches(), "\n",
                         ir::printKernel(kernel.kernel(), kEntry));
 }
 
@@ -186,9 +187,10 @@ void KernelCompiler::compileOne(const Request& request) {
     const auto start = std::chrono::steady_clock::now();
     const ir::Target target = device_.target();
     const ir::Artifact artifact =
-        ir::cuda::isGpu(target) ? codegen::cuda::compileKernel(kernel.kernel(), target, kEntry)
-                                : codegen::cpu::emitKernel(kernel.kernel(), target, kEntry,
-                                                           kernel.stores(), kernel.findsNan());
+        ir::cuda::isGpu(target)
+            ? codegen::cuda::compileKernel(kernel.kernel(), kernel.launches(), target, kEntry)
+            : codegen::cpu::emitKernel(kernel.kernel(), target, kEntry, kernel.stores(),
+                                       kernel.findsNan());
     kernel.setArtifact(artifact);
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - start;

@@ -398,6 +398,22 @@ void ScheduleRunner::addTo(Touched* touched, const ir::Step& step) const {
   }
 }
 
+ScheduleRunner::Touched ScheduleRunner::touchedBy(const ir::Step& launch) const {
+  Touched touched;
+  // What the call reads dies with its epilogue.
+  if (std::get<ir::LaunchStep>(launch).epilogue) addTo(&touched, *(&launch - 1));
+  addTo(&touched, launch);
+  return touched;
+}
+
+bool ScheduleRunner::joins(const Touched& others, const ir::Step& launch) const {
+  const int kernel = std::get<ir::LaunchStep>(launch).kernel;
+  const auto* last =
+      &launch == schedule_.steps.data() ? nullptr : std::get_if<ir::LaunchStep>(&launch - 1);
+  return last && last->kernel == kernel && schedule_.kernels[kernel].gatherCount() == 0 &&
+         isApart(others, launch);
+}
+
 void ScheduleRunner::interpretCall(const ir::LibraryStep& call, const Frame& frame) const {
   std::vector<ir::HostOperand> operands;
   for (size_t i = 0; i < call.operands.size(); ++i) {

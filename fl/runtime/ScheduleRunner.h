@@ -78,9 +78,12 @@ class ScheduleRunner : public LoadedSchedule {
     std::set<ir::BufferRef> reads, writes;
     std::vector<int> readTemporaries, writtenTemporaries;
   };
-  // Whether a step and others need nothing of one another, wherever outputs are placed.
-  bool isApart(const Touched& others, const ir::Step& step) const;
   void addTo(Touched* touched, const ir::Step& step) const;
+  // What a launch touches that runs by itself, or is the first of neighbours that run as one.
+  Touched touchedBy(const ir::Step& launch) const;
+  // Whether a launch may run as one with those before it: their kernel is the same, and they need
+  // nothing of one another.
+  bool joins(const Touched& others, const ir::Step& launch) const;
   // Where in the arena steps [begin, end) have `bytes` of scratch memory, 64-byte aligned: among
   // the temporaries, or behind them in an arena that grows. For constructors to call.
   size_t placeScratch(size_t bytes, size_t begin, size_t end);
@@ -97,6 +100,8 @@ class ScheduleRunner : public LoadedSchedule {
     size_t operand = 0;
   };
   class FrameMemory;
+  // Whether a step and others need nothing of one another, wherever outputs are placed.
+  bool isApart(const Touched& others, const ir::Step& step) const;
   void observe(const Frame& frame, size_t begin, size_t end) const;
   BufferOrigin originOf(size_t output) const;
   std::string describeNeed() const;
