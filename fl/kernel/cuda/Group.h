@@ -15,9 +15,12 @@
 
 namespace fl::ir::cuda {
 
-// Maps without lookups: their blocks share no memory, and report nothing.
+// Maps without lookups: their blocks share no memory, and report nothing. Registers hold the
+// addresses of a group's launch, which are constants in other code, and not those of many operands.
 inline bool mayGroup(const Kernel& kernel) {
-  return kernel.reduced == 0 && kernel.gatherCount() == 0;
+  constexpr size_t kMostOperands = 16;
+  return kernel.reduced == 0 && kernel.gatherCount() == 0 &&
+         kernel.operands.size() <= kMostOperands;
 }
 
 // How many launches of so many words fit into a parameter, a power of two.
