@@ -146,7 +146,8 @@ std::string KernelCompiler::keyOf(const runtime::DeviceKernel& kernel) const {
   const ir::Target target = device_.target();
   return detail::concat("emitter ", versionFor(target), "\ntarget ", target.triple, " ",
                         target.features, " ", target.tuning, " ", target.vectorBits, "\nstores ",
-                        static_cast<int>(kernel.stores()), kernel.findsNan() ? " nan\n" : "\n",
+                        static_cast<int>(kernel.stores()), kernel.findsNan() ? " nan" : "",
+                        " launches ", kernel.launches(), "\n",
                         ir::printKernel(kernel.kernel(), entryOf(kernel.kernel())));
 }
 
@@ -194,9 +195,10 @@ void KernelCompiler::compileOne(const Request& request) {
     const ir::Target target = device_.target();
     const std::string entry = entryOf(kernel.kernel());
     const ir::Artifact artifact =
-        ir::cuda::isGpu(target) ? codegen::cuda::compileKernel(kernel.kernel(), target, entry)
-                                : codegen::cpu::emitKernel(kernel.kernel(), target, entry,
-                                                           kernel.stores(), kernel.findsNan());
+        ir::cuda::isGpu(target)
+            ? codegen::cuda::compileKernel(kernel.kernel(), kernel.launches(), target, entry)
+            : codegen::cpu::emitKernel(kernel.kernel(), target, entry, kernel.stores(),
+                                       kernel.findsNan());
     kernel.setArtifact(artifact);
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - start;

@@ -27,6 +27,8 @@ class DeviceKernel {
   virtual ir::Stores stores() const { return ir::Stores::Cached; }
   // Whether that code tells where NaN is made (FL_CHECK=nan): KernelArgs::found.
   virtual bool findsNan() const { return false; }
+  // How many launches its code makes at once, at most.
+  virtual int launches() const { return 1; }
   virtual bool compiled() const = 0;
   // Loads code made of kernel() in that variant. Thread-safe against running.
   virtual void setArtifact(const ir::Artifact& artifact) = 0;

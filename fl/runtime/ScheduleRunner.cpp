@@ -332,12 +332,6 @@ size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
   return place;
 }
 
-size_t ScheduleRunner::placeLast(size_t bytes) {
-  const size_t place = alignedUp(arenaBytes_);
-  arenaBytes_ = place + bytes;
-  return place;
-}
-
 void ScheduleRunner::poisonDead(const Frame& frame, int begin, int end) const {
   // Steps that run together may have filled what died with the first of them.
   const auto isTaken = [&](const ir::Temporary& dead) {
@@ -412,6 +406,22 @@ void ScheduleRunner::addTo(Touched* touched, const ir::Step& step) const {
       touched->writes.insert({BufferRef::Space::Parameter, parameter});
     }
   }
+}
+
+ScheduleRunner::Touched ScheduleRunner::touchedBy(const ir::Step& launch) const {
+  Touched touched;
+  // What the call reads dies with its epilogue.
+  if (std::get<ir::LaunchStep>(launch).epilogue) addTo(&touched, *(&launch - 1));
+  addTo(&touched, launch);
+  return touched;
+}
+
+bool ScheduleRunner::joins(const Touched& others, const ir::Step& launch) const {
+  const int kernel = std::get<ir::LaunchStep>(launch).kernel;
+  const auto* last =
+      &launch == schedule_.steps.data() ? nullptr : std::get_if<ir::LaunchStep>(&launch - 1);
+  return last && last->kernel == kernel && schedule_.kernels[kernel].gatherCount() == 0 &&
+         isApart(others, launch);
 }
 
 void ScheduleRunner::interpretCall(const ir::LibraryStep& call, const Frame& frame) const {

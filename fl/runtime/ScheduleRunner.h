@@ -78,14 +78,15 @@ class ScheduleRunner : public LoadedSchedule {
     std::set<ir::BufferRef> reads, writes;
     std::vector<int> readTemporaries, writtenTemporaries;
   };
-  // Whether a step and others need nothing of one another, wherever outputs are placed.
-  bool isApart(const Touched& others, const ir::Step& step) const;
   void addTo(Touched* touched, const ir::Step& step) const;
+  // What a launch touches that runs by itself, or is the first of neighbours that run as one.
+  Touched touchedBy(const ir::Step& launch) const;
+  // Whether a launch may run as one with those before it: their kernel is the same, and they need
+  // nothing of one another.
+  bool joins(const Touched& others, const ir::Step& launch) const;
   // Where in the arena steps [begin, end) have `bytes` of scratch memory, 64-byte aligned: among
   // the temporaries, or behind them in an arena that grows. For constructors to call.
   size_t placeScratch(size_t bytes, size_t begin, size_t end);
-  // Where it has some for all steps, behind all that has been placed.
-  size_t placeLast(size_t bytes);
   // Runs a call by the reference interpreter.
   void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
 
@@ -99,6 +100,8 @@ class ScheduleRunner : public LoadedSchedule {
     size_t operand = 0;
   };
   class FrameMemory;
+  // Whether a step and others need nothing of one another, wherever outputs are placed.
+  bool isApart(const Touched& others, const ir::Step& step) const;
   void observe(const Frame& frame, size_t begin, size_t end) const;
   BufferOrigin originOf(size_t output) const;
   std::string describeNeed() const;

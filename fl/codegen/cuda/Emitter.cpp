@@ -11,7 +11,7 @@ std::string emitCuda(const std::vector<NamedKernel>& kernels) {
   std::string text;
   for (const NamedKernel& each : kernels) {
     ir::verify(*each.kernel);
-    text += "\n" + KernelWriter(*each.kernel, each.name, functions).write();
+    text += "\n" + KernelWriter(*each.kernel, each.name, each.launches, functions).write();
   }
   return kPrelude + ("\n" + functions.text()) + text;
 }

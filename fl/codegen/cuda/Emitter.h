@@ -27,10 +27,11 @@ namespace fl::codegen::cuda {
 struct NamedKernel {
   std::string name;
   const ir::Kernel* kernel;
+  int launches = 1;  // that its code makes at once, at most; several: ir::cuda::mayGroup()
 };
 
 // One module of all kernels, each a __global__ function of its name with one parameter, a struct
-// of 64-bit words (ir::cuda::packArguments).
+// of 64-bit words (ir::cuda::packArguments; for several launches packGroup).
 std::string emitCuda(const std::vector<NamedKernel>& kernels);
 
 }  // namespace fl::codegen::cuda

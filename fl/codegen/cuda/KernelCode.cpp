@@ -18,9 +18,9 @@ std::string codeVersion() {
   return detail::concat(kSourceHash, " ", nvrtcIdentity());
 }
 
-ir::Artifact compileKernel(const ir::Kernel& kernel, const ir::Target& target,
+ir::Artifact compileKernel(const ir::Kernel& kernel, int launches, const ir::Target& target,
                            const std::string& entry) {
-  const std::string source = emitCuda({{entry, &kernel}});
+  const std::string source = emitCuda({{entry, &kernel, launches}});
   return {entry, compileCuda(source, entry, target.features).cubin};
 }
 
@@ -28,7 +28,7 @@ ir::Artifact compileKernel(const ir::Kernel& kernel, const ir::Target& target,
 
 std::string codeVersion() { return ""; }
 
-ir::Artifact compileKernel(const ir::Kernel&, const ir::Target&, const std::string&) {
+ir::Artifact compileKernel(const ir::Kernel&, int, const ir::Target&, const std::string&) {
   throw std::runtime_error("fl was built without CUDA");
 }
 

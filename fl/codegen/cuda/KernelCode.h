@@ -13,8 +13,8 @@ namespace fl::codegen::cuda {
 std::string codeVersion();
 
 // A cubin for target.features. Takes some 25 ms; throws as codeVersion() does, and InternalError
-// for what NVRTC refuses.
-ir::Artifact compileKernel(const ir::Kernel& kernel, const ir::Target& target,
+// for what NVRTC refuses. `launches` is NamedKernel's.
+ir::Artifact compileKernel(const ir::Kernel& kernel, int launches, const ir::Target& target,
                            const std::string& entry);
 
 }  // namespace fl::codegen::cuda

@@ -23,9 +23,13 @@ class KernelWriter::Scope {
   std::vector<std::string> names_;
 };
 
-KernelWriter::KernelWriter(const Kernel& kernel, std::string name, Functions& functions)
+KernelWriter::KernelWriter(const Kernel& kernel, std::string name, int launches,
+                           Functions& functions)
     : kernel_(kernel),
       name_(std::move(name)),
+      launches_(launches),
+      block_(launches > 1 ? "member.block" : "s64(blockIdx.x)"),
+      blocks_(launches > 1 ? "member.blocks" : "s64(gridDim.x)"),
       functions_(functions),
       varies_(variedAxes(kernel)),
       pack_(ir::cuda::packLength(kernel)),
@@ -34,9 +38,16 @@ KernelWriter::KernelWriter(const Kernel& kernel, std::string name, Functions& fu
       sharedRows_(ir::cuda::sharedRows(kernel)) {}
 
 std::string KernelWriter::write() {
+  FL_INTERNAL_CHECK(launches_ == 1 || ir::cuda::mayGroup(kernel_), name_, " in groups");
   writeArguments();
+  const bool isGroup = launches_ > 1;
   text_.open("extern \"C\" __global__ void __launch_bounds__(", kBlockThreads, ") ", name_,
-             "(const ", name_, "_arguments a)");
+             "(const ", isGroup ? "__grid_constant__ " : "", name_, "_arguments ",
+             isGroup ? "group)" : "a)");
+  if (isGroup) {
+    text_.line("const Member<", launches_, "> member(group.firstBlocks);");
+    text_.line("const ", name_, "_launch& a = group.launches[member.launch];");
+  }
   const bool looksUp = kernel_.gatherCount() > 0;
   if (looksUp) text_.line("Lookups lookups;");
   if (kernel_.reduced == 0) {
@@ -50,7 +61,17 @@ std::string KernelWriter::write() {
 }
 
 void KernelWriter::writeArguments() {
+  if (launches_ == 1) return writeMembers("_arguments");
+  writeMembers("_launch");
   text_.open("struct ", name_, "_arguments");
+  text_.line("u64 firstBlocks[", launches_ + 1, "];");
+  text_.line(name_, "_launch launches[", launches_, "];");
+  text_.close("};");
+}
+
+// Of one launch.
+void KernelWriter::writeMembers(const char* suffix) {
+  text_.open("struct ", name_, suffix);
   for (int axis = 0; axis < kernel_.rank; ++axis) text_.line("s64 extent", axis, ";");
   for (size_t i = 0; i < kernel_.scalars.size(); ++i) text_.line("u64 scalar", i, ";");
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
@@ -181,8 +202,8 @@ void KernelWriter::writeMap() {
   }
   std::string items = extents[0];
   for (int axis = 1; axis < kernel_.rank; ++axis) items += " * " + extent(axis);
-  text_.line("const s64 items = ", items, ", threads = s64(gridDim.x) * blockDim.x;");
-  text_.open("for (s64 item = s64(blockIdx.x) * blockDim.x + threadIdx.x; item < items; ",
+  text_.line("const s64 items = ", items, ", threads = ", blocks_, " * blockDim.x;");
+  text_.open("for (s64 item = ", block_, " * blockDim.x + threadIdx.x; item < items; ",
              "item += threads)");
   writeIndices("item", axes, extents);
   text_.line("const int count = int(smaller(a.extent0 - i0, ", pack_, "));");

@@ -2,9 +2,10 @@
 //
 // A map's threads each take a pack: neighbours along axis 0, loaded first, computed in an unrolled
 // loop and stored last. A sweep's body is a lambda, which the loops of a part call; what does not
-// vary along reduced axes is computed before it. Every value of the kernel form is one line, v and
-// its number. Row kernels of several sweeps are written twice: for launches with shared memory for
-// SharedRows, and for those without. Relies on Functions.h and Prelude.h.
+// vary along reduced axes is computed before it. Row kernels of several sweeps are written twice:
+// for launches with shared memory for SharedRows, and for those without. Code for a group of
+// launches (Group.h) has its block look for the launch that it is of. Every value of the kernel
+// form is one line, v and its number. Relies on Functions.h and Prelude.h.
 #pragma once
 
 #include <bit>
@@ -14,6 +15,7 @@
 #include "fl/codegen/cuda/CodeText.h"
 #include "fl/codegen/cuda/Functions.h"
 #include "fl/kernel/Kernel.h"
+#include "fl/kernel/cuda/Group.h"
 #include "fl/kernel/cuda/Launch.h"
 #include "fl/kernel/cuda/SharedRows.h"
 
@@ -25,7 +27,7 @@ using ir::cuda::kWarp;
 
 class KernelWriter {
  public:
-  KernelWriter(const ir::Kernel& kernel, std::string name, Functions& functions);
+  KernelWriter(const ir::Kernel& kernel, std::string name, int launches, Functions& functions);
   std::string write();
 
  private:
@@ -34,6 +36,7 @@ class KernelWriter {
   class Scope;
 
   void writeArguments();
+  void writeMembers(const char* suffix);
   // s64 index of each axis, of `rest`, which runs over them in column-major order.
   void writeIndices(const std::string& number, const std::vector<int>& axes,
                     const std::vector<std::string>& extents);
@@ -96,6 +99,9 @@ class KernelWriter {
 
   const ir::Kernel& kernel_;
   const std::string name_;
+  const int launches_;
+  // This block's number among those of its launch, and how many these are.
+  const std::string block_, blocks_;
   Functions& functions_;
   const std::vector<uint32_t> varies_;
   const int pack_;

@@ -282,6 +282,20 @@ struct Lookups {
 
 // ---- threads ----
 
+// The launch of a group (fl/kernel/cuda/Group.h) that this block is of, and its place there.
+template <int n>
+struct Member {
+  int launch = 0;
+  s64 block, blocks;
+  __device__ explicit Member(const u64 (&firstBlocks)[n + 1]) {
+#pragma unroll
+    for (int step = n / 2; step > 0; step /= 2) {
+      if (blockIdx.x >= firstBlocks[launch + step]) launch += step;
+    }
+    block = s64(blockIdx.x - firstBlocks[launch]);
+    blocks = s64(firstBlocks[launch + 1] - firstBlocks[launch]);
+  }
+};
 template <class T>
 __device__ T shuffleDown(T x, int lanes) {
   if constexpr (sizeof(T) == 8) {

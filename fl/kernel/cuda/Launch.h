@@ -17,6 +17,9 @@ namespace fl::ir::cuda {
 inline constexpr char kTriple[] = "nvptx64-nvidia-cuda";
 inline bool isGpu(const Target& target) { return target.triple == kTriple; }
 
+// What a launch takes since CUDA 12.1.
+inline constexpr int kParameterBytes = 32764;
+
 inline constexpr int kWarp = 32, kBlockWarps = 8, kBlockThreads = kWarp * kBlockWarps;
 
 // Launches ask for no more, which devices have (but the oldest, of 64 KiB).
@@ -60,7 +63,7 @@ struct LaunchMemory {
 };
 
 // The words of the kernel's parameter. Pointers in `args` are the device's, too; it has no bad
-// index or scratch of its own. At most 32764 bytes, which a launch takes since CUDA 12.1.
+// index or scratch of its own. At most kParameterBytes.
 std::vector<uint64_t> packArguments(const Kernel& kernel, const KernelArgs& args,
                                     const LaunchMemory& memory);
 

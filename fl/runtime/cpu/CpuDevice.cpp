@@ -204,14 +204,12 @@ class CpuSchedule : public ScheduleRunner {
         } else if (PreparedLaunch prepared = prepare(*launch, number, cache); attaches(prepared)) {
           std::get<PreparedCall>(steps_.back()).epilogue = std::move(prepared);
           continue;
-        } else if (joins(prepared)) {
+        } else if (joins(prepared, step)) {
+          addTo(&group_, step);
           append(&std::get<LaunchGroup>(steps_.back()), std::move(prepared));
           continue;
         } else {
-          group_ = {};
-          if (launch->epilogue) {
-            addTo(&group_, *(&step - 1));  // what the call reads dies with this step
-          }
+          group_ = touchedBy(step);
           steps_.emplace_back(LaunchGroup());
           append(&std::get<LaunchGroup>(steps_.back()), std::move(prepared));
         }
@@ -342,17 +340,14 @@ class CpuSchedule : public ScheduleRunner {
           {group->launches.size(), begin, std::min(begin + launch.grain, launch.domain)});
     }
     group->elements += launch.elements;
-    addTo(&group_, *launch.step);
     group->launches.push_back(std::move(launch));
   }
 
   // Whether a launch may run at the same time as those of the last step.
-  bool joins(const PreparedLaunch& launch) const {
+  bool joins(const PreparedLaunch& launch, const ir::Step& step) const {
     const auto* group = steps_.empty() ? nullptr : std::get_if<LaunchGroup>(&steps_.back());
-    const ir::Kernel& kernel = launch.kernel->kernel();
-    return group && kernel.gatherCount() == 0 && launch.turns == 1 &&
-           group->launches[0].step->kernel == launch.step->kernel &&
-           group->launches[0].turns == 1 && isApart(group_, *launch.step);
+    return group && launch.turns == 1 && group->launches[0].turns == 1 &&
+           ScheduleRunner::joins(group_, step);
   }
 
   // Whether a launch may run on parts of the last step's result: whole rows of its own, which begin

@@ -8,9 +8,10 @@
 
 namespace fl::runtime::cuda {
 
-CudaKernel::CudaKernel(Context& context, const ir::Kernel& kernel)
+CudaKernel::CudaKernel(Context& context, const ir::Kernel& kernel, int launches)
     : context_(context),
       kernel_(kernel),
+      launches_(launches),
       label_(std::make_shared<const std::string>(kernelLabel(kernel))) {}
 
 // Launches of it may still be in the stream.

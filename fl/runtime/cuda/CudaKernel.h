@@ -1,4 +1,4 @@
-// One kernel on a GPU.
+// One kernel on a GPU, with code for one launch or for a group of them.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,12 @@ namespace fl::runtime::cuda {
 
 class CudaKernel final : public DeviceKernel {
  public:
-  CudaKernel(Context& context, const ir::Kernel& kernel);
+  // `launches` is a power of two; several: mayGroup().
+  CudaKernel(Context& context, const ir::Kernel& kernel, int launches);
   ~CudaKernel() override;
 
   const ir::Kernel& kernel() const override { return kernel_; }
+  int launches() const override { return launches_; }
   bool compiled() const override { return function() != nullptr; }
   // Throws InternalError for code that the driver does not take.
   void setArtifact(const ir::Artifact& artifact) override;
@@ -33,6 +35,7 @@ class CudaKernel final : public DeviceKernel {
  private:
   Context& context_;
   const ir::Kernel kernel_;
+  const int launches_;
   const std::shared_ptr<const std::string> label_;
   CUmodule module_ = nullptr;
   std::atomic<CUfunction> function_ = nullptr;

@@ -1,6 +1,7 @@
 #include "fl/runtime/cuda/CudaSchedule.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace fl::runtime::cuda {
 
 using ir::BufferRef;
 using ir::cuda::GatherReport;
+using ir::cuda::LaunchMemory;
 
 namespace {
 
@@ -68,30 +70,35 @@ CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memo
   for (const ir::Step& step : schedule_.steps) {
     bytes_ += stepBytes(schedule_, step);
     if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
-      steps_.emplace_back(prepare(*launch, cache));
+      steps_.emplace_back(prepare(*launch));
     } else {
       steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
     }
   }
   fuseProducts();
+  findGroups();
+  chooseKernels(cache);
   findChains();
-  if (!reporting_.empty()) reportsAt_ = placeLast(reporting_.size() * sizeof(GatherReport));
+  if (!reporting_.empty()) {
+    reportsAt_ = placeScratch(reporting_.size() * sizeof(GatherReport), 0, steps_.size());
+  }
 }
 
-const CudaKernel* CudaSchedule::cachedKernel(const ir::Kernel& kernel, KernelCache* cache) {
-  DeviceKernelPtr& cached = (*cache)[printKernel(kernel, "k")];
-  if (!cached) cached = std::make_shared<CudaKernel>(context_, kernel);
+const CudaKernel* CudaSchedule::cachedKernel(const ir::Kernel& kernel, int launches,
+                                             KernelCache* cache) {
+  DeviceKernelPtr& cached = (*cache)[printKernel(kernel, detail::concat("k", launches))];
+  if (!cached) cached = std::make_shared<CudaKernel>(context_, kernel, launches);
   if (std::ranges::find(kernels_, cached) == kernels_.end()) kernels_.push_back(cached);
   return static_cast<const CudaKernel*>(cached.get());
 }
 
-CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step, KernelCache* cache) {
-  PreparedLaunch launch{cachedKernel(schedule_.kernels[step.kernel], cache), &step, {}, {}, {}};
+CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step) {
+  PreparedLaunch launch{.step = &step};
   launch.extents.assign(step.extents.begin(), step.extents.end());
   for (const ir::LaunchOperand& operand : step.operands) {
     launch.strides.insert(launch.strides.end(), operand.strides.begin(), operand.strides.end());
   }
-  const ir::Kernel& kernel = launch.kernel->kernel();
+  const ir::Kernel& kernel = schedule_.kernels[step.kernel];
   launch.shape = ir::cuda::launchOf(kernel, launch.extents.data());
   const size_t number = steps_.size();
   if (launch.shape.splits > 1) {
@@ -141,6 +148,51 @@ void CudaSchedule::fuseProducts() {
       call->fused = {std::move(product), &launch, std::move(*epilogue), workspace};
     }
   }
+}
+
+// Whether a product may make the step, a launch.
+bool CudaSchedule::isFused(size_t step) const {
+  const auto* call = step > 0 ? std::get_if<PreparedCall>(&steps_[step - 1]) : nullptr;
+  return call && call->fused;
+}
+
+void CudaSchedule::findGroups() {
+  Touched touched;
+  PreparedLaunch* first = nullptr;
+  size_t most = 0;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    auto* launch = std::get_if<PreparedLaunch>(&steps_[i]);
+    const bool mayGroup = launch && launch->shape.blocks > 0 && !isFused(i) &&
+                          ir::cuda::mayGroup(schedule_.kernels[launch->step->kernel]);
+    if (!mayGroup) {
+      first = nullptr;
+    } else if (first && first->together < most && joins(touched, schedule_.steps[i])) {
+      ++first->together;
+      addTo(&touched, schedule_.steps[i]);
+    } else {
+      first = launch;
+      touched = touchedBy(schedule_.steps[i]);
+      most = ir::cuda::mostLaunches(packed(*launch, LaunchData(), {}).size());
+    }
+  }
+}
+
+// A group's code is for at least as many launches as it has.
+void CudaSchedule::chooseKernels(KernelCache* cache) {
+  for (size_t i = 0, end = 0; i < steps_.size(); i = end) {
+    end = i + stepsAt(i);
+    for (size_t member = i; member < end; ++member) {
+      if (auto* launch = std::get_if<PreparedLaunch>(&steps_[member])) {
+        const int launches = static_cast<int>(std::bit_ceil(end - i));
+        launch->kernel = cachedKernel(schedule_.kernels[launch->step->kernel], launches, cache);
+      }
+    }
+  }
+}
+
+size_t CudaSchedule::stepsAt(size_t number) const {
+  const auto* launch = std::get_if<PreparedLaunch>(&steps_[number]);
+  return launch ? launch->together : 1;
 }
 
 // What the numbers are, and where outputs lie, is known now.
@@ -194,9 +246,10 @@ void CudaSchedule::runSteps(const Frame& frame) const {
       afterSteps(frame, i, i + 2);
       i += 2;
     } else {
+      const size_t end = i + stepsAt(i);
       runStep(i, frame);
-      afterSteps(frame, i, i + 1);
-      ++i;
+      afterSteps(frame, i, end);
+      i = end;
     }
   }
   counters().bytesMoved += bytes_;
@@ -207,30 +260,48 @@ void CudaSchedule::runStep(size_t number, const Frame& frame) const {
   if (const auto* call = std::get_if<PreparedCall>(&steps_[number])) {
     return call->call ? runCall(*call, nullptr, frame) : runOnHost(*call, frame);
   }
-  const auto& launch = std::get<PreparedLaunch>(steps_[number]);
-  launch.kernel->compiled() ? runLaunch(launch, frame) : runOnHost(launch, frame);
+  if (std::get<PreparedLaunch>(steps_[number]).kernel->compiled()) return runLaunch(number, frame);
+  for (size_t i = number; i < number + stepsAt(number); ++i) {
+    runOnHost(std::get<PreparedLaunch>(steps_[i]), frame);
+  }
 }
 
-std::vector<uint64_t> CudaSchedule::wordsOf(const PreparedLaunch& launch,
-                                            const Frame& frame) const {
-  const LaunchData where = launchData(*launch.step, frame);
-  ir::cuda::LaunchMemory memory;
+LaunchMemory CudaSchedule::memoryOf(const PreparedLaunch& launch, const Frame& frame) const {
+  LaunchMemory memory;
   if (launch.report >= 0) memory.report = reportsOf(frame) + launch.report;
   if (launch.shape.splits > 1) {
     memory.parts = frame.arena + launch.parts;
     memory.counters = context_.counters();
   }
+  return memory;
+}
+
+std::vector<uint64_t> CudaSchedule::packed(const PreparedLaunch& launch, const LaunchData& where,
+                                           const LaunchMemory& memory) const {
   return ir::cuda::packArguments(
-      launch.kernel->kernel(),
+      schedule_.kernels[launch.step->kernel],
       {where.data.data(), launch.extents.data(), launch.strides.data(), where.scalars.data()},
       memory);
 }
 
-void CudaSchedule::runLaunch(const PreparedLaunch& launch, const Frame& frame) const {
-  if (launch.shape.blocks == 0) return;
-  std::vector<uint64_t> words = wordsOf(launch, frame);
-  context_.launch(launch.kernel->function(), launch.shape, words, launch.kernel->label(),
-                  launch.step->site);
+GraphLaunch CudaSchedule::launchAt(size_t number, const Frame& frame) const {
+  std::vector<ir::cuda::PackedLaunch> all;
+  for (size_t i = number; i < number + stepsAt(number); ++i) {
+    const auto& launch = std::get<PreparedLaunch>(steps_[i]);
+    all.push_back(
+        {launch.shape, packed(launch, launchData(*launch.step, frame), memoryOf(launch, frame))});
+  }
+  const CudaKernel& kernel = *std::get<PreparedLaunch>(steps_[number]).kernel;
+  if (kernel.launches() == 1) return {std::move(all[0]), kernel.function()};
+  return {packGroup(all, kernel.launches()), kernel.function()};
+}
+
+void CudaSchedule::runLaunch(size_t number, const Frame& frame) const {
+  const auto& first = std::get<PreparedLaunch>(steps_[number]);
+  if (first.shape.blocks == 0) return;
+  GraphLaunch launch = launchAt(number, frame);
+  context_.launch(launch.function, launch.shape, launch.words, first.kernel->label(),
+                  first.step->site);
   counters().kernelLaunches++;
 }
 
@@ -238,13 +309,13 @@ void CudaSchedule::findChains() {
   constexpr size_t kFewest = 3;  // fewer cost less one by one
   const auto isLaunch = [&](size_t i) {
     const auto* launch = std::get_if<PreparedLaunch>(&steps_[i]);
-    const auto* call = i > 0 ? std::get_if<PreparedCall>(&steps_[i - 1]) : nullptr;
-    return launch && launch->shape.blocks > 0 && !(call && call->fused);
+    return launch && launch->shape.blocks > 0 && !isFused(i);
   };
   chains_.resize(steps_.size());
   for (size_t begin = 0, end = 0; begin < steps_.size(); begin = end + 1) {
-    for (end = begin; end < steps_.size() && isLaunch(end);) ++end;
-    if (end >= begin + kFewest) chains_[begin] = std::make_unique<Chain>(context_, begin, end);
+    size_t launches = 0;
+    for (end = begin; end < steps_.size() && isLaunch(end); ++launches) end += stepsAt(end);
+    if (launches >= kFewest) chains_[begin] = std::make_unique<Chain>(context_, begin, end);
   }
 }
 
@@ -258,18 +329,17 @@ bool CudaSchedule::runsAsGraph(Chain* chain, const Frame& frame) const {
 
 void CudaSchedule::runChain(Chain& chain, const Frame& frame) const {
   std::vector<GraphLaunch> launches;
-  for (size_t i = chain.begin; i < chain.end; ++i) {
-    const auto& launch = std::get<PreparedLaunch>(steps_[i]);
-    launches.push_back({launch.kernel->function(), launch.shape, wordsOf(launch, frame)});
+  for (size_t i = chain.begin; i < chain.end; i += stepsAt(i)) {
+    launches.push_back(launchAt(i, frame));
   }
+  counters().kernelLaunches += launches.size();
   const detail::CallSiteOverride recorded(
       std::get<PreparedLaunch>(steps_[chain.end - 1]).step->site);
   chain.graph.launch(std::move(launches));
-  for (size_t i = chain.begin; i < chain.end; ++i) {
+  for (size_t i = chain.begin; i < chain.end; i += stepsAt(i)) {
     const auto& launch = std::get<PreparedLaunch>(steps_[i]);
     context_.note(launch.kernel->label(), launch.step->site);
   }
-  counters().kernelLaunches += chain.end - chain.begin;
 }
 
 void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,

@@ -19,7 +19,8 @@ namespace fl::runtime::cuda {
 
 // A run puts its steps into the stream and returns. It waits only for steps that run on the host,
 // on copies of their buffers (Counters::hostCalls), and at the end of a plan with lookups, for what
-// they report.
+// they report. Neighbouring launches of one kernel that need nothing of one another are one on the
+// GPU (fl/kernel/cuda/Group.h).
 class CudaSchedule final : public ScheduleRunner {
  public:
   CudaSchedule(ir::Schedule schedule, Context& context, Memory& memory, KernelCache* cache);
@@ -31,12 +32,13 @@ class CudaSchedule final : public ScheduleRunner {
  private:
   // A launch with all that does not depend on the run.
   struct PreparedLaunch {
-    const CudaKernel* kernel;
+    const CudaKernel* kernel = nullptr;
     const ir::LaunchStep* step;
     std::vector<int64_t> extents, strides;  // the strides of all operands
     ir::cuda::Launch shape;
-    int report = -1;   // where its lookups report; -1 if it has none
-    size_t parts = 0;  // where in the arena
+    int report = -1;      // where its lookups report; -1 if it has none
+    size_t parts = 0;     // where in the arena, of a launch with splits
+    size_t together = 1;  // how many are one on the GPU, from this one on; 1 inside a group, too
   };
   // A product that makes the launch behind it, too.
   struct FusedProduct {
@@ -61,23 +63,32 @@ class CudaSchedule final : public ScheduleRunner {
   };
   class HostCopies;
 
+  void findGroups();
+  void chooseKernels(KernelCache* cache);
   void findChains();
   bool runsAsGraph(Chain* chain, const Frame& frame) const;
   void runChain(Chain& chain, const Frame& frame) const;
+  // How many of the schedule's run as one from this one on.
+  size_t stepsAt(size_t number) const;
   void runStep(size_t number, const Frame& frame) const;
-  std::vector<uint64_t> wordsOf(const PreparedLaunch& launch, const Frame& frame) const;
+  ir::cuda::LaunchMemory memoryOf(const PreparedLaunch& launch, const Frame& frame) const;
+  std::vector<uint64_t> packed(const PreparedLaunch& launch, const LaunchData& where,
+                               const ir::cuda::LaunchMemory& memory) const;
+  // With the others of the group that it begins.
+  GraphLaunch launchAt(size_t number, const Frame& frame) const;
 
-  const CudaKernel* cachedKernel(const ir::Kernel& kernel, KernelCache* cache);
+  const CudaKernel* cachedKernel(const ir::Kernel& kernel, int launches, KernelCache* cache);
   PreparedCall prepare(const ir::LibraryStep& step);
   size_t placeWorkspace(const DeviceCall& call, const ir::LibraryStep& step, size_t begin,
                         size_t end);
   void fuseProducts();
-  // Whether the step, in this run, is a product that makes the launch behind it.
+  // The step, if it is, in this run, a product that makes the launch behind it.
   const FusedProduct* fusedAt(size_t step, const Frame& frame) const;
-  PreparedLaunch prepare(const ir::LaunchStep& step, KernelCache* cache);
+  bool isFused(size_t step) const;
+  PreparedLaunch prepare(const ir::LaunchStep& step);
   ir::cuda::GatherReport* reportsOf(const Frame& frame) const;
   void checkReports(const Frame& frame) const;
-  void runLaunch(const PreparedLaunch& launch, const Frame& frame) const;
+  void runLaunch(size_t number, const Frame& frame) const;
   void runCall(const PreparedCall& call, const FusedProduct* fused, const Frame& frame) const;
   void runOnHost(const PreparedLaunch& launch, const Frame& frame) const;
   void runOnHost(const PreparedCall& call, const Frame& frame) const;

@@ -5,14 +5,13 @@
 #include <mutex>
 #include <vector>
 
+#include "fl/kernel/cuda/Group.h"
 #include "fl/runtime/cuda/Context.h"
 
 namespace fl::runtime::cuda {
 
-struct GraphLaunch {
+struct GraphLaunch : ir::cuda::PackedLaunch {
   CUfunction function;
-  ir::cuda::Launch shape;
-  std::vector<uint64_t> words;
 };
 
 // Thread-safe.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "fl/base/Error.h"
+#include "fl/kernel/cuda/Group.h"
 #include "fl/tile/TileInterpreter.h"
 #include "tests/ErrorOf.h"
 #include "tests/Seed.h"
@@ -27,6 +28,7 @@ using ir::cuda::Launch;
 using ir::cuda::launchOf;
 using ir::cuda::maySplit;
 using ir::cuda::packArguments;
+using ir::cuda::PackedLaunch;
 
 // A kernel, its launches and what the tile interpreter made of them.
 struct Case {
@@ -215,6 +217,57 @@ TEST(CudaOnHost, Reductions) {
   cases.check();
 }
 
+// Launches of other extents and strides than their neighbours', one of a single block.
+TEST(CudaOnHost, GroupsOfLaunches) {
+  std::mt19937_64 random(testSeed(52));
+  for (int kernels = 0; kernels < 12;) {
+    const ir::Kernel kernel = drawKernel(random, {.exact = false});
+    if (!ir::cuda::mayGroup(kernel)) continue;
+    const int most = 2 << kernels++ % 3;
+    const HostModule module(std::vector<NamedKernel>{{"k", &kernel, most}});
+    for (int size = most / 2 + 1; size <= most; ++size) {
+      std::deque<KernelLaunch> drawn;
+      while (drawn.size() < static_cast<size_t>(size)) {
+        KernelLaunch launch(kernel, drawExtents(kernel, random), random);
+        if (launch.domain() > 0) drawn.emplace_back(launch);
+      }
+      for (const bool reversed : {false, true}) {
+        std::deque<KernelLaunch> actual(drawn.begin(), drawn.end());
+        std::vector<PackedLaunch> packed;
+        for (const KernelLaunch& launch : actual) {
+          packed.push_back({launchOf(kernel, launch.extents().data()),
+                            packArguments(kernel, launch.args(), {})});
+        }
+        const PackedLaunch group = packGroup(packed, most);
+        module.launch("k", group.shape, group.words, reversed);
+        for (int i = 0; i < size; ++i) {
+          const KernelLaunch expected(drawn[i]);
+          tile::TileProgram(kernel).run(expected.args(), 0, expected.domain());
+          ASSERT_EQ(actual[i].difference(expected), "") << printKernel(kernel, "k") << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Groups, FillAParameter) {
+  using ir::cuda::kParameterBytes;
+  for (const size_t words : {3, 13, 50, 200, 1000, 2040, 4000}) {
+    const size_t most = ir::cuda::mostLaunches(words);
+    EXPECT_EQ(most & (most - 1), 0u);
+    const auto bytes = [&](size_t launches) { return 8 * (launches + 1 + launches * words); };
+    EXPECT_TRUE(most == 1 || bytes(most) <= kParameterBytes) << words;
+    EXPECT_GT(bytes(2 * most), kParameterBytes) << words;
+  }
+  EXPECT_EQ(ir::cuda::mostLaunches(13), 256);
+  const std::vector<PackedLaunch> launches = {{{5, {256, 1, 1}}, {1, 2}},
+                                              {{3, {256, 1, 1}}, {3, 4}}};
+  const PackedLaunch group = packGroup(launches, 4);
+  EXPECT_EQ(group.shape.blocks, 8);
+  EXPECT_EQ(group.shape.threads[0], 256);
+  EXPECT_EQ(group.words, (std::vector<uint64_t>{0, 5, 8, 8, 8, 1, 2, 3, 4, 0, 0, 0, 0}));
+}
+
 // Mean and variance, then what is made of each element and of the kept ones: the first sweep has
 // several reductions and a store, the last block goes on with others.
 ir::Kernel momentsKernel(int rank, uint32_t reduced, std::vector<ir::Stride> all,
@@ -326,7 +379,7 @@ TEST(CudaOnHost, RowsWithoutSharedMemory) {
   ir::cuda::Launch launch = launchOf(kernel, extents.data());
   EXPECT_GT(launch.sharedBytes, 0);
   launch.sharedBytes = 0;
-  module.launch("softmax", launch, packArguments(kernel, actual.args(), nullptr), false);
+  module.launch("softmax", launch, packArguments(kernel, actual.args(), {}), false);
   EXPECT_EQ(actual.difference(expected), "");
 }
 

@@ -33,6 +33,7 @@ ShimBlock* shimBlock;
 #define __device__ inline
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define threadIdx (shimBlock->thread->index)
 #define blockIdx (shimBlock->index)
 #define blockDim (shimBlock->size)

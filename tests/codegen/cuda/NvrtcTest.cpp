@@ -10,6 +10,7 @@
 #include "fl/base/Error.h"
 #include "fl/codegen/cuda/Emitter.h"
 #include "fl/codegen/cuda/Nvrtc.h"
+#include "fl/kernel/cuda/Group.h"
 #include "tests/ErrorOf.h"
 #include "tests/codegen/cuda/SuiteKernels.h"
 
@@ -23,12 +24,13 @@ using codegen::cuda::resourcesOf;
 
 class EveryKernel : public ::testing::TestWithParam<const char*> {};
 
+// Some of the kernels, from one on, as code for so many launches.
 std::vector<KernelResources> compiled(const std::vector<ir::Kernel>& kernels, size_t first,
-                                      const std::string& architecture) {
+                                      const std::string& architecture, int launches = 1) {
   constexpr size_t kTogether = 16;
   std::vector<NamedKernel> named;
   for (size_t i = first; i < std::min(first + kTogether, kernels.size()); ++i) {
-    named.push_back({"k" + std::to_string(i), &kernels[i]});
+    named.push_back({"k" + std::to_string(i), &kernels[i], launches});
   }
   const auto module = compileCuda(emitCuda(named), named[0].name, architecture);
   EXPECT_EQ(module.cubin.substr(0, 4), "\177ELF");
@@ -96,6 +98,21 @@ TEST(Nvrtc, ResourcesShowSpills) {
   EXPECT_EQ(resources[0].registers, 64);
   EXPECT_GT(resources[0].spilledBytes, 0);
   EXPECT_GT(resources[0].stackBytes, 0);
+}
+
+// Where a launch's words are is known when the block runs.
+TEST(Nvrtc, GroupsOfEveryMapCompileWithoutSpills) {
+  std::vector<ir::Kernel> maps = suiteKernels();
+  std::erase_if(maps, [](const ir::Kernel& kernel) { return !ir::cuda::mayGroup(kernel); });
+  ASSERT_GT(maps.size(), 100u);
+  for (size_t done = 0; done < maps.size() && !::testing::Test::HasFailure();) {
+    for (const KernelResources& each : compiled(maps, done, "sm_90", 64)) {
+      const ir::Kernel& kernel = maps[std::stoi(each.kernel.substr(1))];
+      EXPECT_EQ(each.spilledBytes, 0) << printKernel(kernel, each.kernel);
+      EXPECT_EQ(each.stackBytes, 0) << printKernel(kernel, each.kernel);
+      ++done;
+    }
+  }
 }
 
 }  // namespace
