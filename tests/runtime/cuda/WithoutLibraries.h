@@ -1,5 +1,5 @@
-// The CPU without its libraries: their operators are made of kernels, as on a GPU, so that values
-// may be compared to the bit.
+// A device without its libraries: their operators are made of kernels, so that values may be
+// compared to the bit.
 #pragma once
 
 #include <vector>
@@ -21,11 +21,16 @@ class WithoutLibraries final : public ForwardingBackend {
   }
 };
 
+inline TensorBackend& makeWithoutLibraries(const char* device) {
+  const BackendScope scope("lazy", device);
+  return *new WithoutLibraries(defaultTensorBackend());
+}
 inline TensorBackend& cpuWithoutLibraries() {
-  static auto& backend = *new WithoutLibraries(*[] {
-    const BackendScope cpu("lazy", "cpu");
-    return &defaultTensorBackend();
-  }());
+  static TensorBackend& backend = makeWithoutLibraries("cpu");
+  return backend;
+}
+inline TensorBackend& cudaWithoutLibraries() {
+  static TensorBackend& backend = makeWithoutLibraries("cuda");
   return backend;
 }
 
