@@ -1,6 +1,7 @@
 #include "fl/runtime/cuda/Context.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 namespace fl::runtime::cuda {
@@ -27,6 +28,11 @@ Context::Context() : driver_(driver()), launched_(kTold) {
   attribute(&sharedBytes_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   sharedBytes_ = std::min(sharedBytes_ - kOfKernels, ir::cuda::kMostSharedBytes);
   check(driver_.cuDeviceTotalMem(&totalBytes_, device), "the GPU's memory");
+  // By default every wait gives back what is free, and what is taken after it is mapped anew.
+  cuuint64_t keepsAll = std::numeric_limits<cuuint64_t>::max();
+  check(driver_.cuDeviceGetDefaultMemPool(&pool_, device), "the GPU's memory");
+  check(driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keepsAll),
+        "the GPU's memory");
 }
 
 const Driver& Context::use() const {
@@ -71,6 +77,11 @@ void Context::launch(CUfunction function, const ir::cuda::Launch& launch,
 void Context::note(const std::shared_ptr<const std::string>& label, const CallSite& site) {
   const std::lock_guard<std::mutex> lock(mutex_);
   launched_[launches_++ % kTold] = {label, site};
+}
+
+void Context::trimMemory() {
+  finish();
+  check(use().cuMemPoolTrimTo(pool_, 0), "the GPU's memory");
 }
 
 void Context::finish() {

@@ -30,6 +30,8 @@ class Context {
   // "sm_90"
   const std::string& architecture() const { return architecture_; }
   size_t totalBytes() const { return totalBytes_; }
+  // Waits, and gives the device's memory that is not in use back to the system.
+  void trimMemory();
   // Shared memory that a launch may ask for, for each block.
   int sharedBytes() const { return sharedBytes_; }
 
@@ -73,6 +75,7 @@ class Context {
   CUstream stream_ = nullptr;
   std::string architecture_;
   size_t totalBytes_ = 0;
+  CUmemoryPool pool_ = nullptr;
   std::once_flag countersOnce_;
   CUdeviceptr counters_ = 0;
   int sharedBytes_ = 0;

@@ -36,7 +36,10 @@ class GpuMemoryManager final : public MemoryManager {
   explicit GpuMemoryManager(Context& context) : context_(context), cache_(makeCache(context)) {}
   void* allocate(size_t bytes) override { return cache_->allocate(bytes); }
   void deallocate(void* pointer, size_t bytes) override { cache_->deallocate(pointer, bytes); }
-  void release() override { cache_->release(); }
+  void release() override {
+    cache_->release();
+    context_.trimMemory();
+  }
   MemoryStats stats() const override { return cache_->stats(); }
   MemoryManagerAdapter* adapter() const override { return cache_->adapter(); }
   std::string name() const override { return "memory of the GPU"; }

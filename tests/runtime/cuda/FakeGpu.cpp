@@ -65,6 +65,7 @@ struct State {
   std::vector<std::string> done, misuse;
   Blocks blocks, freed, pinned;
   size_t memory = kMemory, live = 0;
+  cuuint64_t kept = 0;
   CUresult failure = CUDA_SUCCESS;  // that all calls give from now on
   std::string failing;              // the function whose calls fail
   CUresult failingWith = CUDA_SUCCESS;
@@ -421,6 +422,17 @@ runtime::cuda::Driver driverTable() {
       return CUDA_SUCCESS;
     });
   };
+  table.cuDeviceGetDefaultMemPool = [](CUmemoryPool*, CUdevice) { return CUDA_SUCCESS; };
+  table.cuMemPoolSetAttribute = [](CUmemoryPool, CUmemPool_attribute, void* value) {
+    std::memcpy(&state().kept, value, sizeof(state().kept));
+    return CUDA_SUCCESS;
+  };
+  table.cuMemPoolTrimTo = [](CUmemoryPool, size_t) {
+    return call("cuMemPoolTrimTo", [](State& s) {
+      ++s.counts.trims;
+      return CUDA_SUCCESS;
+    });
+  };
   table.cuMemGetInfo = [](size_t* free, size_t* total) {
     return call("cuMemGetInfo", [&](State& s) {
       *total = s.memory;
@@ -559,6 +571,8 @@ size_t FakeGpu::liveBlocks() const {
     return live;
   });
 }
+size_t FakeGpu::keptBytes() const { return state().kept; }
+
 void FakeGpu::setMemory(size_t bytes) {
   locked([=](State& s) { s.memory = bytes; });
 }

@@ -29,6 +29,7 @@ class FakeGpu {
     size_t mostSharedBytes = 0;  // of a launch
     size_t bytesUp = 0, bytesDown = 0;
     size_t allocations = 0;  // of the system of the GPU, not of a manager's cache
+    size_t trims = 0;        // of its pool
   };
   Counts counts() const;
   // The name of everything that was done, in order: "launch", "upload", "free", ...
@@ -41,6 +42,8 @@ class FakeGpu {
   // Blocks that were not given back.
   size_t liveBlocks() const;
   void setMemory(size_t bytes);
+  // What the pool keeps of free memory when the stream is waited for.
+  size_t keptBytes() const;
 
   // Until reset(), the driver's function fails; or what its next call puts into the stream does
   // when it is done, as does everything from then on.
