@@ -526,6 +526,9 @@ size_t FakeGpu::liveBlocks() const {
     return live;
   });
 }
+size_t FakeGpu::liveBytes() const {
+  return locked([](State& s) { return s.live; });
+}
 void FakeGpu::setMemory(size_t bytes) {
   locked([=](State& s) { s.memory = bytes; });
 }

@@ -39,6 +39,7 @@ class FakeGpu {
 
   // Blocks that were not given back.
   size_t liveBlocks() const;
+  size_t liveBytes() const;
   void setMemory(size_t bytes);
 
   // Until reset(), the driver's function fails; or what its next call puts into the stream does
