@@ -24,6 +24,7 @@ class FakeGpu {
   struct Counts {
     size_t launches = 0;      // asked for
     size_t launchesDone = 0;  // run
+    size_t sharedSweeps = 0;  // of those run, whose blocks share a sweep
     size_t graphs = 0, graphLaunches = 0, changedNodes = 0;
     size_t waits = 0;  // for streams or events
     size_t bytesUp = 0, bytesDown = 0;
