@@ -9,7 +9,8 @@
 // Results have the bits of the CPU's executors, sums included: the tree of Kernel.h is made of
 // warps here. A warp takes a part of a row, lane l adding what index l modulo 32 has, and folds it
 // by shuffles; of a column each lane takes a part of its own. Warps that share a kept element take
-// its parts in turn and add them to the total in their order. The compiler must be told not to
+// its parts in turn and add them to the total in their order; where few elements are kept, so do
+// blocks for the first sweep (ir::cuda::Launch::splits). The compiler must be told not to
 // contract (--fmad=false), and divisions and roots must round correctly.
 //
 // Maps read and write as many neighbours along axis 0 at once as make 16 bytes, where memory is

@@ -41,8 +41,10 @@ std::string KernelWriter::write() {
   FL_INTERNAL_CHECK(launches_ == 1 || ir::cuda::mayGroup(kernel_), name_, " in groups");
   writeArguments();
   const bool isGroup = launches_ > 1;
-  text_.open("extern \"C\" __global__ void __launch_bounds__(", kBlockThreads, ") ", name_,
-             "(const ", isGroup ? "__grid_constant__ " : "", name_, "_arguments ",
+  // Two blocks a multiprocessor: asked for none, the compiler spills for the sake of one more.
+  text_.open("extern \"C\" __global__ void __launch_bounds__(", kBlockThreads,
+             kernel_.reduced == 0 ? ") " : ", 2) ", name_, "(const ",
+             isGroup ? "__grid_constant__ " : "", name_, "_arguments ",
              isGroup ? "group)" : "a)");
   if (isGroup) {
     text_.line("const Member<", launches_, "> member(group.firstBlocks);");
@@ -342,9 +344,13 @@ void KernelWriter::writeVisit(const KernelStage& stage) {
   for (int axis : axesWhere(true)) {
     parameters += detail::concat(parameters.empty() ? "" : ", ", "s64 i", axis);
   }
+  for (int load : sweptLoads(stage)) {
+    parameters += detail::concat(", ", kernel_.values[load].type, " v", load);
+  }
   for (const Reduce& reduce : stage.reduces) {
     parameters += detail::concat(", ", typeOf(reduce), "& sum", reduce.index);
   }
+  for (int load : sweptLoads(stage)) names_[load] = "v" + std::to_string(load);
   text_.open("const auto visit = [&](", parameters, ")");
   if (shared_) text_.line("const int place = ", place(), ";");
   defineValues(neededBy(stage), ~0u, "i0", kernel_.rows() ? "true" : "exists");
@@ -498,32 +504,83 @@ void KernelWriter::writePart(const KernelStage& stage) {
   for (const Reduce& reduce : stage.reduces) foldRow(reduce);
 }
 
-void KernelWriter::writeLoops(const KernelStage& stage) {
-  // Several elements are read before the first is added, where that is no long code; four of f64
-  // spill.
-  constexpr size_t kShortBody = 12;
-  const std::vector<int> needed = neededBy(stage);
-  const bool isWide = std::any_of(needed.begin(), needed.end(), [&](int value) {
-    return kernel_.values[value].type == dtype::f64;
-  });
-  const int unroll = needed.size() > kShortBody ? 1 : isWide ? 2 : 4;
-  const auto call = [&](const char* sums) {
-    std::string args;
-    for (int axis : axesWhere(true)) args += (args.empty() ? "i" : ", i") + std::to_string(axis);
-    for (const Reduce& reduce : stage.reduces) args += detail::concat(", ", sums, reduce.index);
-    return "visit(" + args + ");";
-  };
-  text_.line("#pragma unroll ", unroll);
-  if (!kernel_.rows()) {
-    const std::string i = "i" + std::to_string(lowestReduced());
-    text_.line("for (s64 ", i, " = part.begin; ", i, " < part.end; ++", i, ") ", call("sum"));
-    return;
+std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
+  std::vector<int> loads;
+  for (int value : neededBy(stage)) {
+    const bool isLoad = kernel_.values[value].form == Form::Load && !isIndex(value);
+    const bool isKept = findRow(value, /*isReady=*/true) != nullptr;
+    if (isLoad && !isKept && names_[value].empty()) loads.push_back(value);
   }
+  return loads;
+}
+
+// Elements whose loads are on their way at once: as many as some registers hold, while the code
+// that is there for each is short.
+int KernelWriter::batchLength(const KernelStage& stage) const {
+  constexpr size_t kRegisters = 16, kValues = 32;
+  size_t registers = 0;
+  for (int load : sweptLoads(stage)) {
+    registers += getTypeSize(kernel_.values[load].type) > sizeof(uint32_t) ? 2 : 1;
+  }
+  const size_t values = neededBy(stage).size();
+  if (registers == 0 || values > kValues / 2) return 1;
+  return static_cast<int>(
+      std::bit_floor(std::max<size_t>(std::min(kRegisters / registers, kValues / values), 1)));
+}
+
+std::string KernelWriter::visitCall(const KernelStage& stage, const char* sums, bool isInBatch) {
+  std::string args;
+  for (int axis : axesWhere(true)) args += (args.empty() ? "i" : ", i") + std::to_string(axis);
+  for (int load : sweptLoads(stage)) {
+    args += ", " + (isInBatch ? detail::concat("from", load, "[j]") : definition(load, "i0", ""));
+  }
+  for (const Reduce& reduce : stage.reduces) args += detail::concat(", ", sums, reduce.index);
+  return "visit(" + args + ");";
+}
+
+void KernelWriter::writeLoops(const KernelStage& stage) {
+  const bool rows = kernel_.rows();
+  const std::string i = "i" + std::to_string(lowestReduced());
+  const std::string begin = rows ? "part.begin + lane" : "part.begin";
+  const char* const end = rows ? "middle" : "part.end";
+  const int step = rows ? kWarp : 1, length = batchLength(stage);
+  if (length > 1) {
+    text_.line("s64 at = ", begin, ";");
+    text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
+    writeBatch(stage, detail::concat("const s64 ", i, " = at + ", step, " * j;"), length);
+    text_.close();
+  }
+  constexpr int kUnrolled = 4;
+  text_.line("#pragma unroll ", length > 1 || sweptLoads(stage).empty() ? kUnrolled : 1);
+  text_.line("for (s64 ", i, " = ", length > 1 ? "at" : begin, "; ", i, " < ", end, "; ", i,
+             " += ", step, ") ", visitCall(stage, "sum", false));
+  if (!rows) return;
   constexpr int kTail = ir::kLanes;
-  text_.line("for (s64 i0 = part.begin + lane; i0 < middle; i0 += ", kWarp, ") ", call("sum"));
   text_.open("if (lane < ", kTail, ")");
   text_.line("#pragma unroll 1");
-  text_.line("for (s64 i0 = middle + lane; i0 < part.end; i0 += ", kTail, ") ", call("tail"));
+  text_.line("for (s64 i0 = middle + lane; i0 < part.end; i0 += ", kTail, ") ",
+             visitCall(stage, "tail", false));
+  text_.close();
+}
+
+// The compiler would let few loads pass an addition, but none passes the barrier.
+void KernelWriter::writeBatch(const KernelStage& stage, const std::string& index, int length) {
+  const auto forEach = [&] {
+    text_.line("#pragma unroll");
+    text_.open("for (int j = 0; j < ", length, "; ++j)");
+    text_.line(index);
+  };
+  for (int load : sweptLoads(stage)) {
+    text_.line(kernel_.values[load].type, " from", load, "[", length, "];");
+  }
+  forEach();
+  for (int load : sweptLoads(stage)) {
+    text_.line("from", load, "[j] = ", definition(load, "i0", ""), ";");
+  }
+  text_.close();
+  text_.line("__syncwarp();");
+  forEach();
+  text_.line(visitCall(stage, "sum", true));
   text_.close();
 }
 

@@ -85,7 +85,13 @@ class KernelWriter {
   void declarePart(const char* number);
   void openTurns();
   void writePart(const ir::KernelStage& stage);
+  // What a sweep reads from memory for each element.
+  std::vector<int> sweptLoads(const ir::KernelStage& stage) const;
+  int batchLength(const ir::KernelStage& stage) const;
+  // A visit of the element at the loops' indices. Its loads are made here or were, in a batch.
+  std::string visitCall(const ir::KernelStage& stage, const char* sums, bool isInBatch);
   void writeLoops(const ir::KernelStage& stage);
+  void writeBatch(const ir::KernelStage& stage, const std::string& index, int length);
   void foldRow(const Reduce& reduce);
   void addParts(const Reduce& reduce);
   void addSpreadParts(const ir::KernelStage& stage);

@@ -361,7 +361,7 @@ __device__ bool isLast(u32* counter) {
 
 // The parts of a reduction for a kept element, in memory: those of a row side by side, of columns
 // those of neighbours.
-constexpr int kSpreadSlots = 1024;
+constexpr int kSpreadSlots = 1024 + 128;
 template <bool isRow, class T>
 struct Spread {
   T* const first;
@@ -374,12 +374,15 @@ struct Spread {
   __device__ void put(s64 part, T x) const { first[part * stride] = x; }
 
   // All of them added to the total, in their order, for each thread of the block. All threads bring
-  // parts to shared memory while the first warp, a lane a column, adds those brought before.
+  // parts to shared memory while the first warp, a lane a column, adds those brought before; the
+  // neutral `total` stands where there are no more.
   template <class Total, class Widen, class Add>
   __device__ Total added(Total total, u64* slots, Widen widen, Add add) const {
-    constexpr int each = 4;
+    constexpr int each = 4, ahead = 4;
     const int lane = int(threadIdx.x), warp = int(threadIdx.y), threads = 32 * int(blockDim.y);
     const int step = isRow ? threads : threads / 32, own = isRow ? 32 * warp + lane : warp;
+    const Total none = total;
+    const auto slot = [&](int i) { return Word<Total>::to(slots[isRow ? i : 32 * i + lane]); };
     T next[each];
     const auto bring = [&](s64 begin) {
 #pragma unroll
@@ -393,15 +396,25 @@ struct Spread {
     for (s64 begin = 0; begin < count; begin += each * step) {
 #pragma unroll
       for (int j = 0; j < each; ++j) {
-        slots[j * threads + 32 * warp + lane] = Word<Total>::of(widen(next[j]));
+        const bool exists = begin + j * step + own < count;
+        slots[j * threads + 32 * warp + lane] =
+            Word<Total>::of(exists ? widen(next[j]) : none);
       }
       __syncthreads();
       bring(begin + each * step);
-      const int here = int(smaller(each * step, count - begin));
       if (warp == 0) {
-#pragma unroll 16
-        for (int i = 0; i < here; ++i) {
-          total = add(total, Word<Total>::to(slots[isRow ? i : 32 * i + lane]));
+        const int here = int(smaller(each * step, count - begin));
+        // Each is read some additions before it is added.
+        Total coming[ahead];
+#pragma unroll
+        for (int j = 0; j < ahead; ++j) coming[j] = slot(j);
+#pragma unroll 1
+        for (int i = 0; i < here; i += ahead) {
+#pragma unroll
+          for (int j = 0; j < ahead; ++j) {
+            total = add(total, coming[j]);
+            coming[j] = slot(i + ahead + j);
+          }
         }
       }
       __syncthreads();

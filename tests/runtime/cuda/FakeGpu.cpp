@@ -234,6 +234,11 @@ void runKernel(State& s, const Function& kernel, const ir::cuda::Launch& shape,
     const bool isGone = find(s.freed, word, 1) && !find(s.blocks, word, 1);
     if (isGone) s.misuse.push_back("a launch on memory that was freed");
   }
+  if (shape.splits > 1) {
+    checkLive("parts in", *(words.end() - 2), sizeof(uint64_t));
+    checkLive("counters in", words.back(), shape.blocks * sizeof(uint32_t));
+    ++s.counts.sharedSweeps;
+  }
   kernel.module->launch(kernel.name, shape, words, /*reversed=*/false);
   ++s.counts.launchesDone;
 }
@@ -572,7 +577,9 @@ size_t FakeGpu::liveBlocks() const {
   });
 }
 size_t FakeGpu::keptBytes() const { return state().kept; }
-
+size_t FakeGpu::liveBytes() const {
+  return locked([](State& s) { return s.live; });
+}
 void FakeGpu::setMemory(size_t bytes) {
   locked([=](State& s) { s.memory = bytes; });
 }

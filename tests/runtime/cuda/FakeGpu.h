@@ -24,6 +24,7 @@ class FakeGpu {
   struct Counts {
     size_t launches = 0;      // asked for
     size_t launchesDone = 0;  // run
+    size_t sharedSweeps = 0;  // of those run, whose blocks share a sweep
     size_t graphs = 0, graphLaunches = 0, changedNodes = 0;
     size_t waits = 0;            // for streams or events
     size_t mostSharedBytes = 0;  // of a launch
@@ -41,6 +42,7 @@ class FakeGpu {
 
   // Blocks that were not given back.
   size_t liveBlocks() const;
+  size_t liveBytes() const;
   void setMemory(size_t bytes);
   // What the pool keeps of free memory when the stream is waited for.
   size_t keptBytes() const;
