@@ -39,9 +39,11 @@ std::vector<bool> worthKeeping(const Kernel& kernel, const std::vector<bool>& gi
   return isWorth;
 }
 
-// Bytes for each element that rows of one size have in turn.
+// Bytes for each element that rows of one type have in turn: in the places of another size lie
+// other elements, and compilers take those of another type for other memory.
 struct Place {
-  int size, offset, lastRead;
+  dtype type;
+  int offset, lastRead;
 };
 
 }  // namespace
@@ -57,7 +59,6 @@ SharedRows sharedRows(const Kernel& kernel) {
     const KernelValue& value = kernel.values[row.value];
     const bool isFetched =
         value.form == Form::Load && kernel.operands[value.index].strides[0] == Stride::One;
-    const int size = static_cast<int>(getTypeSize(value.type));
     int lastRead = row.firstRead;
     for (int stage = row.firstRead; stage < static_cast<int>(values.needed.size()); ++stage) {
       if (std::ranges::find(values.needed[stage], row.value) != values.needed[stage].end()) {
@@ -66,11 +67,11 @@ SharedRows sharedRows(const Kernel& kernel) {
     }
     // A sweep that reads an element's place may write to it afterwards.
     auto place = std::ranges::find_if(places, [&](const Place& old) {
-      return old.size == size && old.lastRead <= row.writer - isFetched;
+      return old.type == value.type && old.lastRead <= row.writer - isFetched;
     });
     if (place == places.end()) {
-      place = places.insert(place, {size, result.bytesEach, 0});
-      result.bytesEach += size;
+      place = places.insert(place, {value.type, result.bytesEach, 0});
+      result.bytesEach += static_cast<int>(getTypeSize(value.type));
     }
     place->lastRead = lastRead;
     result.rows.push_back({row.value, row.writer, isFetched, place->offset});

@@ -1,4 +1,5 @@
-// Every kernel of the suite compiles for the architectures in use, and nothing is spilled.
+// Every kernel of the suite, and row kernels, compile for the architectures in use, and nothing is
+// spilled.
 //
 // The registers of each are left in the test's outputs (bazel-testlogs/.../test.outputs).
 #include <gtest/gtest.h>
@@ -6,12 +7,14 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 
 #include "fl/base/Error.h"
 #include "fl/codegen/cuda/Emitter.h"
 #include "fl/codegen/cuda/Nvrtc.h"
 #include "fl/kernel/cuda/Group.h"
 #include "tests/ErrorOf.h"
+#include "tests/codegen/cuda/RowKernels.h"
 #include "tests/codegen/cuda/SuiteKernels.h"
 
 namespace fl::testing {
@@ -41,7 +44,8 @@ std::vector<KernelResources> compiled(const std::vector<ir::Kernel>& kernels, si
 
 TEST_P(EveryKernel, CompilesWithoutSpills) {
   ASSERT_EQ(codegen::cuda::nvrtcProblem(), "");
-  const std::vector<ir::Kernel> kernels = suiteKernels();
+  std::vector<ir::Kernel> kernels = suiteKernels();
+  std::ranges::move(rowKernels(), std::back_inserter(kernels));
   std::vector<KernelResources> all;
   while (all.size() < kernels.size() && !HasFailure()) {
     const auto some = compiled(kernels, all.size(), GetParam());

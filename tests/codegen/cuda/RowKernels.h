@@ -18,7 +18,8 @@ inline ir::Kernel softmaxKernel(dtype type, std::vector<ir::Stride> in = kRow,
   const int power = maker.apply(ir::Op::Exp, {maker.apply(ir::Op::Sub, {x, largest})});
   maker.beginStage(true);
   const int sum = maker.total(maker.reduce(ir::Op::Sum, power), wide);
-  const int result = maker.apply(ir::Op::Div, {power, sum});
+  const int inverse = maker.apply(ir::Op::Div, {maker.scalar(wide), sum});
+  const int result = maker.apply(ir::Op::Mul, {power, inverse});
   maker.beginStage(true);
   maker.store(wide == type ? result : maker.cast(result, type), in);
   return maker.kernel();
@@ -88,6 +89,14 @@ inline ir::Kernel normGradientKernel() {
   const int rest = maker.apply(ir::Op::Sub, {scaled, sum});
   maker.store(maker.apply(ir::Op::Sub, {rest, maker.apply(ir::Op::Mul, {normal, slope})}), kRow);
   return maker.kernel();
+}
+
+// One of each.
+inline std::vector<ir::Kernel> rowKernels() {
+  return {softmaxKernel(dtype::f32),  softmaxKernel(dtype::f64),
+          softmaxKernel(dtype::bf16), softmaxKernel(dtype::f32, {kOne, kAny, kAny}, 5),
+          softmaxGradientKernel(),    dropoutNormKernel(),
+          normGradientKernel()};
 }
 
 }  // namespace fl::testing

@@ -99,9 +99,7 @@ size_t count(const std::string& text, const std::string& words) {
 // Each operand is fetched or loaded in one place of what keeps rows, and in several of what does
 // not.
 TEST(SharedRows, OperandsAreReadOnce) {
-  const ir::Kernel kernels[] = {softmaxKernel(dtype::f32), softmaxGradientKernel(),
-                                dropoutNormKernel(), normGradientKernel()};
-  for (const ir::Kernel& kernel : kernels) {
+  for (const ir::Kernel& kernel : rowKernels()) {
     const std::string text = codegen::cuda::emitCuda({{"k", &kernel}});
     const size_t begin = text.find("if (sharedBytes() > 0) {\n", text.find("extern \"C\""));
     const size_t middle = text.find("  } else {\n", begin);

@@ -325,6 +325,34 @@ TEST_F(CudaDevice, AGraphThatFailsNamesItsLineAndMayBeTriedAgain) {
   EXPECT_EQ(floats(step(x)[2])[0], 4);
 }
 
+// Rows of 64 KiB wait in shared memory, more than launches may ask for of functions that are not
+// told; in a graph, too.
+TEST_F(CudaDevice, FunctionsAreToldOfTheSharedMemoryThatLaunchesAskFor) {
+  constexpr Dim kLength = 16384;
+  std::vector<float> values(2 * kLength);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * i % 97) / 16;
+  const auto results = [&] {
+    auto step = compile([](const Tensor& x) {
+      return std::vector<Tensor>{softmax(Variable(x, false), 0).tensor(), sum(x, {1}), x * 2};
+    });
+    const Tensor x = Tensor::fromVector({kLength, 2}, values);
+    for (int i = 0; i < 3; ++i) step(x);
+    return floats(step(x)[0]);
+  };
+  const std::vector<float> onGpu = results();
+  EXPECT_EQ(gpu.counts().mostSharedBytes, 4u * kLength);
+  EXPECT_GT(gpu.counts().graphLaunches, 0u);
+  const BackendScope cpu("lazy", "cpu");
+  EXPECT_EQ(results(), onGpu);
+}
+
+TEST_F(CudaDevice, FunctionsThatCannotBeToldRunOnTheHost) {
+  gpu.failCall("cuFuncSetAttribute", CUDA_ERROR_INVALID_VALUE);
+  const Tensor x = Tensor::fromVector<float>({2, 2}, {1, 3, 3, 7});
+  EXPECT_THAT(floats(var(x, {0}, /*bias=*/false)), ElementsAre(1, 4));
+  EXPECT_EQ(hostCalls(), 1u);
+}
+
 // A write into a tensor that nobody else has needs no copy; one into a shared one does.
 TEST_F(CudaDevice, WritesKeepValuesApart) {
   Tensor x = vectorOf({1, 2, 3, 4});
