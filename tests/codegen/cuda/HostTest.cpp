@@ -560,8 +560,8 @@ TEST(HostModule, FetchedElementsAreThereAfterTheWait) {
       {"k"});
   alignas(16) int32_t result[10] = {1, 2, 3, 4, 5};
   const auto run = [&](uint64_t waits, int sharedBytes) {
-    module.launch("k", {1, {32, 1, 1}, sharedBytes}, {reinterpret_cast<uint64_t>(result), waits},
-                  false);
+    module.launch("k", {.blocks = 1, .threads = {32, 1, 1}, .sharedBytes = sharedBytes},
+                  {reinterpret_cast<uint64_t>(result), waits}, false);
     return std::vector<int32_t>(result + 5, result + 10);
   };
   EXPECT_EQ(run(1, 20), (std::vector<int32_t>{5, 4, 3, 2, 1}));
