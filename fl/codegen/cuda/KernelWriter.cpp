@@ -254,10 +254,8 @@ void KernelWriter::storePacks() {
 // ---- reductions ----
 
 void KernelWriter::writeReduction() {
-  const int slots = kernel_.rows() ? kBlockWarps : kBlockThreads;
-  text_.line("__shared__ u64 slots[",
-             ir::cuda::maySplit(kernel_) ? detail::concat("kSpreadSlots") : std::to_string(slots),
-             "];");
+  const std::string slots = std::to_string(kernel_.rows() ? kBlockWarps : kBlockThreads);
+  text_.line("__shared__ u64 slots[", ir::cuda::maySplit(kernel_) ? "kSpreadSlots" : slots, "];");
   text_.line(
       "const int lane = int(threadIdx.x), warp = int(threadIdx.y), warps = int(blockDim.y);");
   text_.line("const s64 domain = ", product(axesWhere(false)), ";");
@@ -517,15 +515,14 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 // Elements whose loads are on their way at once: as many as some registers hold, while the code
 // that is there for each is short.
 int KernelWriter::batchLength(const KernelStage& stage) const {
-  constexpr size_t kRegisters = 16, kValues = 32;
+  constexpr size_t kRegisters = 16, kValues = 64, kWithoutLoads = 4;
   size_t registers = 0;
   for (int load : sweptLoads(stage)) {
     registers += getTypeSize(kernel_.values[load].type) > sizeof(uint32_t) ? 2 : 1;
   }
-  const size_t values = neededBy(stage).size();
-  if (registers == 0 || values > kValues / 2) return 1;
-  return static_cast<int>(
-      std::bit_floor(std::max<size_t>(std::min(kRegisters / registers, kValues / values), 1)));
+  const size_t held = registers > 0 ? kRegisters / registers : kWithoutLoads;
+  const size_t repeated = kValues / std::max<size_t>(neededBy(stage).size(), 1);
+  return static_cast<int>(std::bit_floor(std::max<size_t>(std::min(held, repeated), 1)));
 }
 
 std::string KernelWriter::visitCall(const KernelStage& stage, const char* sums, bool isInBatch) {
@@ -544,15 +541,16 @@ void KernelWriter::writeLoops(const KernelStage& stage) {
   const std::string begin = rows ? "part.begin + lane" : "part.begin";
   const char* const end = rows ? "middle" : "part.end";
   const int step = rows ? kWarp : 1, length = batchLength(stage);
-  if (length > 1) {
+  const bool isBatched = length > 1 && !sweptLoads(stage).empty();
+  if (isBatched) {
     text_.line("s64 at = ", begin, ";");
     text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
     writeBatch(stage, detail::concat("const s64 ", i, " = at + ", step, " * j;"), length);
     text_.close();
   }
-  constexpr int kUnrolled = 4;
-  text_.line("#pragma unroll ", length > 1 || sweptLoads(stage).empty() ? kUnrolled : 1);
-  text_.line("for (s64 ", i, " = ", length > 1 ? "at" : begin, "; ", i, " < ", end, "; ", i,
+  constexpr int kMostUnrolled = 4;
+  text_.line("#pragma unroll ", std::min(length, kMostUnrolled));
+  text_.line("for (s64 ", i, " = ", isBatched ? "at" : begin, "; ", i, " < ", end, "; ", i,
              " += ", step, ") ", visitCall(stage, "sum", false));
   if (!rows) return;
   constexpr int kTail = ir::kLanes;

@@ -359,9 +359,10 @@ __device__ bool isLast(u32* counter) {
   return isIt;
 }
 
+// A batch of parts, four a thread, and what is read ahead of its end.
+constexpr int kSpreadSlots = 4 * 256 + 4 * 32;
 // The parts of a reduction for a kept element, in memory: those of a row side by side, of columns
 // those of neighbours.
-constexpr int kSpreadSlots = 1024 + 128;
 template <bool isRow, class T>
 struct Spread {
   T* const first;
@@ -397,8 +398,7 @@ struct Spread {
 #pragma unroll
       for (int j = 0; j < each; ++j) {
         const bool exists = begin + j * step + own < count;
-        slots[j * threads + 32 * warp + lane] =
-            Word<Total>::of(exists ? widen(next[j]) : none);
+        slots[j * threads + 32 * warp + lane] = Word<Total>::of(exists ? widen(next[j]) : none);
       }
       __syncthreads();
       bring(begin + each * step);
