@@ -368,19 +368,66 @@ TEST(CudaOnHost, RowsInSharedMemory) {
   cases.check();
 }
 
-// A device with less shared memory takes it away.
-TEST(CudaOnHost, RowsWithoutSharedMemory) {
+// A device with less shared memory takes it away; teams of fewer blocks take several rows in turn.
+TEST(CudaOnHost, RowsInOtherLaunches) {
   const ir::Kernel kernel = softmaxGradientKernel();
   const HostModule module({{"softmax", &kernel}});
   const std::vector<int64_t> extents = {700, 5};
   std::mt19937_64 random(7);
-  const KernelLaunch expected(kernel, extents, random), actual(expected);
+  const KernelLaunch drawn(kernel, extents, random), expected(drawn);
   tile::TileProgram(kernel).run(expected.args(), 0, expected.domain());
-  ir::cuda::Launch launch = launchOf(kernel, extents.data());
-  EXPECT_GT(launch.sharedBytes, 0);
-  launch.sharedBytes = 0;
-  module.launch("softmax", launch, packArguments(kernel, actual.args(), {}), false);
-  EXPECT_EQ(actual.difference(expected), "");
+  ir::cuda::Launch without = launchOf(kernel, extents.data()), inTurn = without;
+  EXPECT_GT(without.sharedBytes, 0);
+  without.sharedBytes = 0;
+  inTurn.blocks = 1;
+  for (const ir::cuda::Launch& launch : {without, inTurn}) {
+    for (const bool reversed : {false, true}) {
+      const KernelLaunch actual(drawn);
+      module.launch("softmax", launch, packArguments(kernel, actual.args(), {}), reversed);
+      EXPECT_EQ(actual.difference(expected), "");
+    }
+  }
+}
+
+// Indices are looked at, and reported, by the sweep that looks up.
+TEST(CudaOnHost, WhatWasLookedUpWaits) {
+  constexpr int64_t kTable = 50, kX = 37, kY = 7;
+  KernelMaker maker(2, 1);
+  const int from = maker.input(dtype::s64, kRow), bound = maker.scalar(dtype::s64);
+  const int found = maker.gather(dtype::f64, from, from, bound);
+  maker.beginStage(true);
+  const int largest = maker.total(maker.reduce(Op::Amax, found), dtype::f64);
+  maker.beginStage(true);
+  const int below = maker.reduce(Op::Sum, maker.apply(Op::Sub, {largest, found}));
+  maker.beginStage(false);
+  maker.store(maker.total(below, dtype::f64), {kZero, kOne});
+  const ir::Kernel& kernel = maker.kernel();
+  const HostModule module({{"gather", &kernel}});
+  std::vector<double> table(kTable), result(kY), expected(kY);
+  for (int64_t i = 0; i < kTable; ++i) table[i] = static_cast<double>(i);
+  std::vector<int64_t> index(kX * kY);
+  for (int64_t i = 0; i < kX * kY; ++i) index[i] = i * i % kTable;
+  for (int64_t y = 0; y < kY; ++y) {
+    const auto row = index.begin() + y * kX;
+    for (int64_t x = 0; x < kX; ++x) {
+      expected[y] += static_cast<double>(*std::max_element(row, row + kX) - row[x]);
+    }
+  }
+  const int64_t extents[] = {kX, kY}, strides[] = {1, kX, 0, 0, 0, 1};
+  const uint64_t size = kTable;
+  void* data[] = {index.data(), table.data(), result.data()};
+  const ir::KernelArgs args{data, extents, strides, &size};
+  const auto run = [&] {
+    const ir::cuda::Launch launch = launchOf(kernel, extents);
+    EXPECT_EQ(launch.sharedBytes, 8 * 8 * 48);
+    GatherReport report;
+    module.launch("gather", launch, packArguments(kernel, args, {&report}), false);
+    return report;
+  };
+  EXPECT_EQ(run().gather, -1);
+  EXPECT_EQ(result, expected);
+  index[kX * kY - 1] = kTable;
+  EXPECT_EQ(run().bad.index, kTable);
 }
 
 TEST(CudaOnHost, RandomNumbers) {
