@@ -254,8 +254,11 @@ void KernelWriter::storePacks() {
 // ---- reductions ----
 
 void KernelWriter::writeReduction() {
-  const std::string slots = std::to_string(kernel_.rows() ? kBlockWarps : kBlockThreads);
-  text_.line("__shared__ u64 slots[", ir::cuda::maySplit(kernel_) ? "kSpreadSlots" : slots, "];");
+  text_.line("__shared__ u64 slots[",
+             ir::cuda::maySplit(kernel_)
+                 ? kernel_.rows() ? "kSpreadSlots<true>" : "kSpreadSlots<false>"
+                 : std::to_string(kernel_.rows() ? kBlockWarps : kBlockThreads),
+             "];");
   text_.line(
       "const int lane = int(threadIdx.x), warp = int(threadIdx.y), warps = int(blockDim.y);");
   text_.line("const s64 domain = ", product(axesWhere(false)), ";");

@@ -359,8 +359,11 @@ __device__ bool isLast(u32* counter) {
   return isIt;
 }
 
-// A batch of parts, four a thread, and what is read ahead of its end.
-constexpr int kSpreadSlots = 4 * 256 + 4 * 32;
+// A batch of parts, some a thread, and what is read ahead of its end. Of a column few are in one.
+template <bool isRow>
+constexpr int kPartsEach = isRow ? 1 : 4;
+template <bool isRow>
+constexpr int kSpreadSlots = kPartsEach<isRow> * 256 + 4 * (isRow ? 1 : 32);
 // The parts of a reduction for a kept element, in memory: those of a row side by side, of columns
 // those of neighbours.
 template <bool isRow, class T>
@@ -379,7 +382,7 @@ struct Spread {
   // neutral `total` stands where there are no more.
   template <class Total, class Widen, class Add>
   __device__ Total added(Total total, u64* slots, Widen widen, Add add) const {
-    constexpr int each = 4, ahead = 4;
+    constexpr int each = kPartsEach<isRow>, ahead = 4;
     const int lane = int(threadIdx.x), warp = int(threadIdx.y), threads = 32 * int(blockDim.y);
     const int step = isRow ? threads : threads / 32, own = isRow ? 32 * warp + lane : warp;
     const Total none = total;
