@@ -46,7 +46,10 @@ Workload map() {
   return {"tanh(ax+b) sigmoid(cx), 2^26",
           [] {
             const Tensor x = numbers({kElements});
-            return [=] { (tanh(1.1 * x + 0.3) * sigmoid(0.7 * x)).value()->data(); };
+            return [=] {
+              const Tensor y = tanh(1.1 * x + 0.3) * sigmoid(0.7 * x);
+              y.value()->data();  // when the expression's temporaries are gone
+            };
           },
           kElements * kFloat, kElements * kFloat};
 }
