@@ -146,9 +146,10 @@ class LoadedLaunches : public LoadedProgram {
     for (const runtime::DeviceKernelPtr& kernel : loaded_->kernels()) {
       if (flags().jit != "off") {
         const ir::Target target = device_->target();
-        kernel->setArtifact(ir::cuda::isGpu(target)
-                                ? codegen::cuda::compileKernel(kernel->kernel(), target, "k")
-                                : codegen::cpu::emitKernel(kernel->kernel(), target, "k"));
+        kernel->setArtifact(
+            ir::cuda::isGpu(target)
+                ? codegen::cuda::compileKernel(kernel->kernel(), kernel->launches(), target, "k")
+                : codegen::cpu::emitKernel(kernel->kernel(), target, "k"));
       }
     }
   }
