@@ -97,7 +97,7 @@ def wanted(options):
     return [
         each
         for each in SUITE
-        if (not options.names or each.name in options.names)
+        if (each.name in options.names if options.names else not each.elsewhere)
         and (options.peers or not each.needs_peers)
         and not (options.since and runs.get(each.name, {}).get("date", "") >= options.since)
     ]

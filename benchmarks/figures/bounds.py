@@ -219,7 +219,30 @@ def memory_alone(unit, pattern):
     return lambda results: {row.case: row.ours for row in rows_of(results, "memory", unit, pattern)}
 
 
+GPU = "gpu-h200"
+# More than its caches hold.
+GPU_CHAINS = r"2\^2[46]$|^(sum of |softmax, )16384x4096|^softmax.* 4096x8192"
+GPU_STEPS = r"^(MLP|MNIST|residual|ResNet|transformer)"
+
+
+def on_gpu(pattern, name):
+    """Over what `name` took, where it was timed."""
+    return lambda results: {row.case: row.over(name) for row in rows_of(results, GPU, "us", pattern)}
+
+
+def replays_on_gpu(results):
+    # Two kernels a step.
+    rows = rows_of(results, GPU, "us", "^a replay of ")
+    return {row.case: (row.ours - 10) / (2 * int(row.case.split()[3])) for row in rows}
+
+
 # ---- why bounds are missed ----
+
+ON_GPU = (
+    (r"^tanh", "arithmetic: 75 instructions an element, with the CPU's bits"),
+    (r"^softmax", "a row is added up in the CPU's order: by 32 threads, each 128 elements"),
+    (r"^sum of 16384x4096$", "the CPU's order of its parts"),
+)
 
 COPIES = (
     (r"^(scatter|gather)", "lines in no order: memory gives lines of 256 bytes at a third of the"
@@ -309,6 +332,13 @@ BOUNDS = (
     Bound("softmax, layer norm, bias + GELU + dropout, cross entropy, Adam: launches", 1, None,
           launches, "kernels"),
     Bound("the same: bytes moved / inputs + outputs", 1.05, None, bytes_moved),
+    Bound("on an H200, chains beyond its caches: lazy / copy of the same bytes", 1.11, None,
+          on_gpu(GPU_CHAINS, "limit"), causes=ON_GPU),
+    Bound("on an H200, training steps: lazy / PyTorch eager", 0.8, None,
+          on_gpu(GPU_STEPS, "torch")),
+    Bound("on an H200, training steps: lazy / torch.compile", 1.0, None,
+          on_gpu(GPU_STEPS, "torch compile")),
+    Bound("on an H200, a replay less 10 us: each kernel", 2, None, replays_on_gpu, "us"),
     Bound("memory of a step: arena / bound", 1.05, None,
           memory(lambda row: over(row.arena, row.bound))),
     Bound("memory of a step: planning", 50, None, memory(lambda row: row.plan_ms), "ms"),

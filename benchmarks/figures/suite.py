@@ -20,6 +20,7 @@ class Benchmark:
     limit: str = "limit"  # what the limit is
     drawn: str = ""  # regular expression of the cases in the chart, without what it matches
     folded: bool = False  # the table is long, and opens at a click
+    elsewhere: bool = False  # needs another machine than the others
     budgets: str = ""  # regular expression of the cases that are points of a curve, memory and time
 
     def command(self, *more):
@@ -150,6 +151,18 @@ SUITE = (
         limit="copy",
         drawn="( to)? f32$",
         folded=True,
+    ),
+    Benchmark(
+        "gpu-h200",
+        "On a GPU",
+        "Kernels, products and training steps on one H200, f32 without TF32, by CUDA events; packed by"
+        " `tools/gpu_bundle.sh` ([GPUs](cuda.md)). The limit is a copy of the bytes that a chain reads"
+        " and writes, or the rate of products. Chains of less than 50 MB stay in the GPU's cache, and"
+        " a launch takes 2 us. torch.compile replays CUDA graphs.",
+        TIME,
+        target="gpu",
+        peers=True,
+        elsewhere=True,
     ),
     Benchmark(
         "ops_peers",

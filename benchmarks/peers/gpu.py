@@ -6,7 +6,7 @@ usage: gpu.py {torch,torch compile,jax} THREADS
        gpu.py --has {torch,torch compile,jax}: fails if that is not there, or has no GPU
 
 PyTorch's calls are timed by CUDA events, JAX's by the clock, as each waits. Products in f32 are not
-cut to TF32.
+cut to TF32. What torch.compile makes is replayed as CUDA graphs (its mode "reduce-overhead").
 """
 import sys
 
@@ -75,11 +75,16 @@ def make_peer(name, threads):
     import workloads
 
     if not name.startswith("torch"):
+        import jax
+
+        jax.config.update("jax_default_matmul_precision", "highest")
         return workloads.make_peer(name, threads)
     import torch
+    from torch._inductor import config
 
     torch.set_default_device("cuda")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    config.triton.cudagraphs = True
     of_cpu = workloads.make_peer(name, threads)
     large = large_cases(name.endswith("compile"))
 
