@@ -102,7 +102,7 @@ run 0 opt --emit=asm good.flir
 says out "k0:"
 says out "retq"
 run 0 opt --emit=cuda good.flir
-says out 'extern "C" __global__ void __launch_bounds__(256) k0(const k0_arguments a) {'
+says out 'extern "C" __global__ void __launch_bounds__(256, 2) k0(const k0_arguments a) {'
 run 0 opt --emit=mlir good.flir
 says out 'func.func @g(%p0: tensor<8x4xf32> {bufferization.writable = false}, '
 mlir-opt-19 -o /dev/null out || fail "--emit=mlir: MLIR does not take it"
