@@ -29,6 +29,18 @@ void KernelWriter::writeReduction() {
   text_.line(
       "const int lane = int(threadIdx.x), warp = int(threadIdx.y), warps = int(blockDim.y);");
   text_.line("const s64 domain = ", product(axesWhere(false)), ";");
+  if (!kernel_.rows()) return writeTeams();
+  text_.open("if (blockDim.x > ", kWarp, ")");
+  isShort_ = true;
+  writeStages();
+  isShort_ = false;
+  text_.label("} else {");
+  writeTeams();
+  text_.close();
+}
+
+// For the launches whose warps share a kept element or neighbouring ones.
+void KernelWriter::writeTeams() {
   const std::vector<int> turning = turningAxes();
   const std::string groups =
       turning.empty() ? "" : detail::concat(", ", product(turning), ", ", ir::kMaxTurnsTogether);
@@ -54,16 +66,16 @@ void KernelWriter::writeStages() {
   text_.close();
 }
 
-// A row's lanes share a kept element; a column's have neighbouring ones, the last one repeated.
+// A row's lanes share a kept element; others have neighbouring ones, the last one repeated.
 void KernelWriter::beginKept() {
-  if (kernel_.rows()) {
+  if (!isThreadEach()) {
     text_.line("const int firstSlot = int(threadIdx.z) * warps;");
     text_.line("const s64 teams = s64(gridDim.x) * blockDim.z;");
     text_.open("for (s64 kept = s64(blockIdx.x) * blockDim.z + threadIdx.z; kept < domain; ",
                "kept += teams)");
   } else {
-    text_.open("for (s64 first = s64(blockIdx.x) * ", kWarp, "; first < domain; ",
-               "first += s64(gridDim.x) * ", kWarp, ")");
+    text_.open("for (s64 first = s64(blockIdx.x) * blockDim.x; first < domain; ",
+               "first += s64(gridDim.x) * blockDim.x)");
     text_.line("const bool exists = first + lane < domain;");
     text_.line("const s64 kept = exists ? first + lane : domain - 1;");
   }
@@ -78,7 +90,7 @@ void KernelWriter::writeStage(const KernelStage& stage, bool isLast) {
   if (stage.sweep) {
     writeSweep(stage, isLast);
   } else {
-    text_.open("if (", kernel_.rows() ? "lane == 0" : "exists", " && warp == 0)");
+    text_.open("if (", isThreadEach() ? "exists" : "lane == 0", " && warp == 0)");
     writeStores(stage);
     text_.close();
   }
@@ -100,9 +112,9 @@ void KernelWriter::writeSweep(const KernelStage& stage, bool isLast) {
   text_.open();
   fetchRows();
   writeVisit(stage);
-  writeRounds(stage);
+  isShort_ ? writeShortSweep(stage) : writeRounds(stage);
   text_.close();
-  if (stage.reduces.empty() && !isLast) text_.line("syncTeam();");
+  if (stage.reduces.empty() && !isLast && !isShort_) text_.line("syncTeam();");
   for (const Reduce& reduce : stage.reduces) defineTotals(reduce);
 }
 
@@ -121,9 +133,9 @@ void KernelWriter::writeVisit(const KernelStage& stage) {
   for (int load : sweptLoads(stage)) names_[load] = "v" + std::to_string(load);
   text_.open("const auto visit = [&](", parameters, ")");
   if (shared_) text_.line("const int place = ", place(), ";");
-  defineValues(neededBy(stage), ~0u, "i0", kernel_.rows() ? "true" : "exists");
+  defineValues(neededBy(stage), ~0u, "i0", isThreadEach() ? "exists" : "true");
   keepRows();
-  if (!stage.stores.empty() && !kernel_.rows()) {
+  if (!stage.stores.empty() && isThreadEach()) {
     text_.open("if (exists)");
     writeStores(stage);
     text_.close();
@@ -176,7 +188,7 @@ void KernelWriter::fetchRows() {
   text_.line("__syncwarp();");
   text_.open("for (s64 number = warp; number < parts.count; number += warps)");
   declarePart("number");
-  openTurns();
+  openTurns("part.firstTurn", "part.lastTurn");
   text_.line("const s64 i0 = part.begin;");
   text_.line("const int place = ", place(), ", count = int(part.end - i0);");
   for (const SharedRow* row : fetched) {
@@ -248,10 +260,10 @@ void KernelWriter::declarePart(const char* number) {
 }
 
 // The loop over a part's turns, if there are any.
-void KernelWriter::openTurns() {
+void KernelWriter::openTurns(const std::string& first, const std::string& last) {
   const std::vector<int> turning = turningAxes();
   if (turning.empty()) return;
-  text_.open("for (s64 turn = part.firstTurn; turn < part.lastTurn; ++turn)");
+  text_.open("for (s64 turn = ", first, "; turn < ", last, "; ++turn)");
   std::vector<std::string> extents;
   for (int axis : turning) extents.push_back(extent(axis));
   writeIndices("turn", turning, extents);
@@ -265,7 +277,7 @@ void KernelWriter::writePart(const KernelStage& stage) {
       text_.line(typeOf(reduce), " tail", reduce.index, " = sum", reduce.index, ";");
     }
   }
-  openTurns();
+  openTurns("part.firstTurn", "part.lastTurn");
   writeLoops(stage);
   if (!turningAxes().empty()) text_.close();
   if (!kernel_.rows()) return;
@@ -332,23 +344,28 @@ void KernelWriter::writeLoops(const KernelStage& stage) {
 }
 
 // The compiler would let few loads pass an addition, but none passes the barrier.
-void KernelWriter::writeBatch(const KernelStage& stage, const std::string& index, int length) {
+void KernelWriter::writeBatch(const KernelStage& stage, const std::string& begin, int length,
+                              const std::string& exists) {
   const auto forEach = [&] {
     text_.line("#pragma unroll");
     text_.open("for (int j = 0; j < ", length, "; ++j)");
-    text_.line(index);
+    text_.line(begin);
   };
   for (int load : sweptLoads(stage)) {
     text_.line(kernel_.values[load].type, " from", load, "[", length, "];");
   }
   forEach();
   for (int load : sweptLoads(stage)) {
-    text_.line("from", load, "[j] = ", definition(load, "i0", ""), ";");
+    const std::string element = definition(load, "i0", "");
+    const dtype type = kernel_.values[load].type;
+    text_.line(
+        "from", load, "[j] = ",
+        exists.empty() ? element : detail::concat(exists, " ? ", element, " : ", type, "(0)"), ";");
   }
   text_.close();
   text_.line("__syncwarp();");
   forEach();
-  text_.line(visitCall(stage, "sum", true));
+  text_.line(exists.empty() ? "" : "if (" + exists + ") ", visitCall(stage, "sum", true));
   text_.close();
 }
 
