@@ -74,8 +74,9 @@ void KernelWriter::beginKept() {
     text_.open("for (s64 kept = s64(blockIdx.x) * blockDim.z + threadIdx.z; kept < domain; ",
                "kept += teams)");
   } else {
-    text_.open("for (s64 first = s64(blockIdx.x) * blockDim.x; first < domain; ",
-               "first += s64(gridDim.x) * blockDim.x)");
+    const std::string threads = isShort_ ? "blockDim.x" : std::to_string(kWarp);
+    text_.open("for (s64 first = s64(blockIdx.x) * ", threads, "; first < domain; ",
+               "first += s64(gridDim.x) * ", threads, ")");
     text_.line("const bool exists = first + lane < domain;");
     text_.line("const s64 kept = exists ? first + lane : domain - 1;");
   }
