@@ -2,8 +2,8 @@
 //
 // A map's threads each take a pack: neighbours along axis 0, loaded first, computed in an unrolled
 // loop and stored last. A sweep's body is a lambda, which the loops of a part call; what does not
-// vary along reduced axes is computed before it. Row kernels of several sweeps are written twice:
-// for launches with shared memory for SharedRows, and for those without. Code for a group of
+// vary along reduced axes is computed before it. Row kernels are written for the launches that they
+// may have: for short rows, with shared memory for SharedRows, and without. Code for a group of
 // launches (Group.h) has its block look for the launch that it is of. Every value of the kernel
 // form is one line, v and its number. Relies on Functions.h and Prelude.h.
 #pragma once
@@ -69,7 +69,10 @@ class KernelWriter {
 
   void writeReduction();
   void writeStages();
+  void writeTeams();
   void beginKept();
+  // Whether threads have kept elements of their own, some perhaps a repeated one.
+  bool isThreadEach() const { return isShort_ || !kernel_.rows(); }
   // The row that the value has in the sweep that is written, before it or from then on; or null.
   const ir::cuda::SharedRow* findRow(int value, bool isReady) const;
   void declareRows();
@@ -83,7 +86,7 @@ class KernelWriter {
   void writeVisit(const ir::KernelStage& stage);
   void writeRounds(const ir::KernelStage& stage);
   void declarePart(const char* number);
-  void openTurns();
+  void openTurns(const std::string& first, const std::string& last);
   void writePart(const ir::KernelStage& stage);
   // What a sweep reads from memory for each element.
   std::vector<int> sweptLoads(const ir::KernelStage& stage) const;
@@ -91,8 +94,13 @@ class KernelWriter {
   // A visit of the element at the loops' indices. Its loads are made here or were, in a batch.
   std::string visitCall(const ir::KernelStage& stage, const char* sums, bool isInBatch);
   void writeLoops(const ir::KernelStage& stage);
-  void writeBatch(const ir::KernelStage& stage, const std::string& index, int length);
+  // Visits for j = 0, 1, ..., which `begin` makes indices and sums of, where they exist.
+  void writeBatch(const ir::KernelStage& stage, const std::string& begin, int length,
+                  const std::string& exists = "");
   void foldRow(const Reduce& reduce);
+  void writeShortSweep(const ir::KernelStage& stage);
+  void declareFour(const ir::KernelStage& stage, const char* name);
+  void addFour(const ir::KernelStage& stage, const char* to, const char* from);
   void addParts(const Reduce& reduce);
   void addSpreadParts(const ir::KernelStage& stage);
   void defineTotals(const Reduce& reduce);
@@ -116,6 +124,7 @@ class KernelWriter {
   const std::vector<std::vector<int>> needed_;
   const ir::cuda::SharedRows sharedRows_;
   const ir::cuda::SharedRows* shared_ = nullptr;  // while code is written that keeps rows
+  bool isShort_ = false;                          // while code is written for short rows
   int stage_ = 0;                                 // that is written
 };
 

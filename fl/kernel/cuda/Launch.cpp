@@ -50,7 +50,19 @@ int64_t sharedBytesOf(const Kernel& kernel, const int64_t* extents, int warps) {
   return bytes <= std::min<int64_t>(kMostSharedBytes, warps * kWarpSharedBytes) ? bytes : 0;
 }
 
+// Fewer rows all have their warps at work at once.
+constexpr int64_t kManyRows = 2 * kManyBlocks * kBlockWarps;
+
 }  // namespace
+
+bool mayBeShort(const Kernel& kernel, const int64_t* extents) {
+  if (!kernel.rows() || extents[0] > kLanes) return false;
+  int64_t turns = 1;
+  for (int axis = 1; axis < kernel.rank; ++axis) {
+    turns *= kernel.isReduced(axis) ? extents[axis] : 1;
+  }
+  return turns <= kLanes;
+}
 
 bool maySplit(const Kernel& kernel) { return !kernel.stages[0].reduces.empty(); }
 
@@ -81,6 +93,9 @@ Launch launchOf(const Kernel& kernel, const int64_t* extents) {
   if (kernel.reduced == 0) {
     const int64_t packs = divideUp(extents[0], packLength(kernel));
     return {blocksFor(domain / extents[0] * packs, kBlockThreads), {kBlockThreads, 1, 1}};
+  }
+  if (domain >= kManyRows && mayBeShort(kernel, extents)) {
+    return {blocksFor(domain, kBlockThreads), {kBlockThreads, 1, 1}};
   }
   const int64_t parts = partsOf(kernel, extents);
   const uint64_t atOnce = std::clamp<int64_t>(parts, 1, kBlockWarps);

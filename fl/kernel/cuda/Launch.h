@@ -43,6 +43,11 @@ struct Launch {
 };
 Launch launchOf(const Kernel& kernel, const int64_t* extents);
 
+// Whether rows are so short that a thread may take one alone: at most kLanes turns of kLanes
+// elements, which are one part. Threads along x do in blocks of more than a warp there, whose
+// launches have neither splits nor shared memory; others are right as well.
+bool mayBeShort(const Kernel& kernel, const int64_t* extents);
+
 // Whether there are extents for which launches have splits.
 bool maySplit(const Kernel& kernel);
 inline constexpr int kManyBlocks = 1 << 10, kMostShared = kManyBlocks / 2;

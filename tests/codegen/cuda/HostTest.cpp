@@ -26,6 +26,7 @@ using ir::cuda::GatherReport;
 using ir::cuda::kWarp;
 using ir::cuda::Launch;
 using ir::cuda::launchOf;
+using ir::cuda::mayBeShort;
 using ir::cuda::maySplit;
 using ir::cuda::packArguments;
 using ir::cuda::PackedLaunch;
@@ -79,14 +80,17 @@ class Cases {
     ASSERT_EQ(tile::TileProgram(tested.kernel).run(expected.args(), 0, expected.domain()), -1);
     std::vector<Launch> shapes = {launchOf(tested.kernel, launch.extents().data())};
     if (std::optional<Launch> spread = spreadOut(launch)) shapes.push_back(*spread);
+    if (launch.domain() > 0 && mayBeShort(tested.kernel, launch.extents().data())) {
+      shapes.push_back({1 + static_cast<int64_t>(random_() % 3), {2 * kWarp, 1, 1}});
+    }
     for (const Launch& shape : shapes) {
       for (const bool reversed : {false, true}) {
         const KernelLaunch actual(launch);
         run(module, name, shape, actual, reversed);
         ASSERT_EQ(actual.difference(expected), "")
             << tested.name << ", extents " << ::testing::PrintToString(actual.extents()) << ", "
-            << shape.splits << " splits of " << shape.threads[1] << " warps"
-            << (reversed ? ", reversed" : "");
+            << shape.splits << " splits of " << shape.threads[1] << " warps, " << shape.threads[0]
+            << " threads along x" << (reversed ? ", reversed" : "");
       }
     }
   }

@@ -1,0 +1,417 @@
+// The text of rows and columns that are swept.
+#include <algorithm>
+
+#include "fl/codegen/cuda/KernelWriter.h"
+
+namespace fl::codegen::cuda {
+
+using ir::KernelStage;
+using ir::KernelValue;
+using ir::cuda::SharedRow;
+using Form = KernelValue::Form;
+
+class KernelWriter::Scope {
+ public:
+  explicit Scope(KernelWriter& writer) : writer_(writer), names_(writer.names_) {}
+  ~Scope() { writer_.names_ = std::move(names_); }
+
+ private:
+  KernelWriter& writer_;
+  std::vector<std::string> names_;
+};
+
+void KernelWriter::writeReduction() {
+  text_.line("__shared__ u64 slots[",
+             ir::cuda::maySplit(kernel_)
+                 ? kernel_.rows() ? "kSpreadSlots<true>" : "kSpreadSlots<false>"
+                 : std::to_string(kernel_.rows() ? kBlockWarps : kBlockThreads),
+             "];");
+  text_.line(
+      "const int lane = int(threadIdx.x), warp = int(threadIdx.y), warps = int(blockDim.y);");
+  text_.line("const s64 domain = ", product(axesWhere(false)), ";");
+  if (!kernel_.rows()) return writeTeams();
+  text_.open("if (blockDim.x > ", kWarp, ")");
+  isShort_ = true;
+  writeStages();
+  isShort_ = false;
+  text_.label("} else {");
+  writeTeams();
+  text_.close();
+}
+
+// For the launches whose warps share a kept element or neighbouring ones.
+void KernelWriter::writeTeams() {
+  const std::vector<int> turning = turningAxes();
+  const std::string groups =
+      turning.empty() ? "" : detail::concat(", ", product(turning), ", ", ir::kMaxTurnsTogether);
+  text_.line("const Parts<", chunk(), "> parts(", extent(lowestReduced()), groups, ");");
+  if (sharedRows_.bytesEach == 0) return writeStages();
+  text_.open("if (sharedBytes() > 0)");
+  shared_ = &sharedRows_;
+  declareRows();
+  writeStages();
+  shared_ = nullptr;
+  text_.label("} else {");
+  writeStages();
+  text_.close();
+}
+
+void KernelWriter::writeStages() {
+  Scope scope(*this);
+  beginKept();
+  for (stage_ = 0; stage_ < static_cast<int>(kernel_.stages.size()); ++stage_) {
+    const KernelStage& stage = kernel_.stages[stage_];
+    writeStage(stage, &stage == &kernel_.stages.back());
+  }
+  text_.close();
+}
+
+// A row's lanes share a kept element; others have neighbouring ones, the last one repeated.
+void KernelWriter::beginKept() {
+  if (!isThreadEach()) {
+    text_.line("const int firstSlot = int(threadIdx.z) * warps;");
+    text_.line("const s64 teams = s64(gridDim.x) * blockDim.z;");
+    text_.open("for (s64 kept = s64(blockIdx.x) * blockDim.z + threadIdx.z; kept < domain; ",
+               "kept += teams)");
+  } else {
+    const std::string threads = isShort_ ? "blockDim.x" : std::to_string(kWarp);
+    text_.open("for (s64 first = s64(blockIdx.x) * ", threads, "; first < domain; ",
+               "first += s64(gridDim.x) * ", threads, ")");
+    text_.line("const bool exists = first + lane < domain;");
+    text_.line("const s64 kept = exists ? first + lane : domain - 1;");
+  }
+  const std::vector<int> axes = axesWhere(false);
+  std::vector<std::string> extents;
+  for (int axis : axes) extents.push_back(extent(axis));
+  writeIndices("kept", axes, extents);
+}
+
+void KernelWriter::writeStage(const KernelStage& stage, bool isLast) {
+  defineValues(neededBy(stage), ~kernel_.reduced, "i0", "true");
+  if (stage.sweep) {
+    writeSweep(stage, isLast);
+  } else {
+    text_.open("if (", isThreadEach() ? "exists" : "lane == 0", " && warp == 0)");
+    writeStores(stage);
+    text_.close();
+  }
+}
+
+void KernelWriter::writeStores(const KernelStage& stage) {
+  for (const auto& store : stage.stores) {
+    text_.line("a.data", store.operand, "[", offset(store.operand, "i0"),
+               "] = ", names_[store.value], ";");
+  }
+}
+
+// What a sweep stores may be memory that others of the team still read; that ends with the sweep.
+void KernelWriter::writeSweep(const KernelStage& stage, bool isLast) {
+  for (const Reduce& reduce : stage.reduces) {
+    text_.line(totalTypeOf(reduce), " total", reduce.index, " = ",
+               literal(reduceInit(reduce.op, totalTypeOf(reduce))), ";");
+  }
+  text_.open();
+  fetchRows();
+  writeVisit(stage);
+  isShort_ ? writeShortSweep(stage) : writeRounds(stage);
+  text_.close();
+  if (stage.reduces.empty() && !isLast && !isShort_) text_.line("syncTeam();");
+  for (const Reduce& reduce : stage.reduces) defineTotals(reduce);
+}
+
+void KernelWriter::writeVisit(const KernelStage& stage) {
+  Scope scope(*this);
+  std::string parameters;
+  for (int axis : axesWhere(true)) {
+    parameters += detail::concat(parameters.empty() ? "" : ", ", "s64 i", axis);
+  }
+  for (int load : sweptLoads(stage)) {
+    parameters += detail::concat(", ", kernel_.values[load].type, " v", load);
+  }
+  for (const Reduce& reduce : stage.reduces) {
+    parameters += detail::concat(", ", typeOf(reduce), "& sum", reduce.index);
+  }
+  for (int load : sweptLoads(stage)) names_[load] = "v" + std::to_string(load);
+  text_.open("const auto visit = [&](", parameters, ")");
+  if (shared_) text_.line("const int place = ", place(), ";");
+  defineValues(neededBy(stage), ~0u, "i0", isThreadEach() ? "exists" : "true");
+  keepRows();
+  if (!stage.stores.empty() && isThreadEach()) {
+    text_.open("if (exists)");
+    writeStores(stage);
+    text_.close();
+  } else {
+    writeStores(stage);
+  }
+  for (const Reduce& reduce : stage.reduces) {
+    text_.line("sum", reduce.index, " = ", functions_.ofReduce(reduce.op, typeOf(reduce)), "(sum",
+               reduce.index, ", ", names_[reduce.value], ");");
+  }
+  text_.close("};");
+}
+
+const SharedRow* KernelWriter::findRow(int value, bool isReady) const {
+  if (!shared_) return nullptr;
+  const auto row = std::ranges::find(shared_->rows, value, &SharedRow::value);
+  if (row == shared_->rows.end() || stage_ < row->writer) return nullptr;
+  return isReady == (row->isFetched || stage_ > row->writer) ? &*row : nullptr;
+}
+
+void KernelWriter::declareRows() {
+  text_.line("const int places = (int(", product(axesWhere(true)), ") + ", ir::cuda::kRowPlaces - 1,
+             ") / ", ir::cuda::kRowPlaces, " * ", ir::cuda::kRowPlaces, ";");
+  text_.line("unsigned char* const rows = sharedBegin() + int(threadIdx.z) * ", shared_->bytesEach,
+             " * places;");
+  for (const SharedRow& row : shared_->rows) {
+    const dtype type = kernel_.values[row.value].type;
+    text_.line(type, "* const row", row.value, " = reinterpret_cast<", type, "*>(rows + ",
+               row.offset, " * places);");
+  }
+}
+
+std::string KernelWriter::place() const {
+  const std::vector<int> axes = axesWhere(true);
+  std::string text = "i" + std::to_string(axes.back());
+  for (auto axis = axes.rbegin() + 1; axis != axes.rend(); ++axis) {
+    text = detail::concat("i", *axis, " + ", extent(*axis), " * (", text, ")");
+  }
+  return "int(" + text + ")";
+}
+
+// The warp fetches what its threads read, once all have read what its places held before.
+void KernelWriter::fetchRows() {
+  std::vector<const SharedRow*> fetched;
+  for (int value = 0; shared_ && value < static_cast<int>(kernel_.values.size()); ++value) {
+    const SharedRow* row = findRow(value, /*isReady=*/true);
+    if (row && row->writer == stage_) fetched.push_back(row);
+  }
+  if (fetched.empty()) return;
+  text_.line("__syncwarp();");
+  text_.open("for (s64 number = warp; number < parts.count; number += warps)");
+  declarePart("number");
+  openTurns("part.firstTurn", "part.lastTurn");
+  text_.line("const s64 i0 = part.begin;");
+  text_.line("const int place = ", place(), ", count = int(part.end - i0);");
+  for (const SharedRow* row : fetched) {
+    const int operand = kernel_.values[row->value].index;
+    text_.line("fetchRow(row", row->value, " + place, a.data", operand, " + ",
+               offset(operand, "i0"), ", count, lane);");
+  }
+  if (!turningAxes().empty()) text_.close();
+  text_.close();
+  text_.line("waitForFetches();");
+}
+
+void KernelWriter::keepRows() {
+  for (int value : neededBy(kernel_.stages[stage_])) {
+    if (findRow(value, /*isReady=*/false))
+      text_.line("row", value, "[place] = ", names_[value], ";");
+  }
+}
+
+void KernelWriter::writeRounds(const KernelStage& stage) {
+  const bool mayBeSplit = maySplit(stage);
+  if (mayBeSplit) {
+    text_.line("const bool isSpread = gridDim.y > 1;");
+    for (const Reduce& reduce : stage.reduces) {
+      text_.line("const Spread<", kernel_.rows() ? "true, " : "false, ", typeOf(reduce), "> spread",
+                 reduce.index, "(a.spread, ", reduce.index, ", kept, domain, parts.count);");
+    }
+  }
+  text_.open("for (s64 round = ", mayBeSplit ? "s64(blockIdx.y) * warps" : "0",
+             "; round < parts.count; round += ", mayBeSplit ? "s64(gridDim.y) * " : "", "warps)");
+  for (const Reduce& reduce : stage.reduces) {
+    text_.line(typeOf(reduce), " sum", reduce.index, " = ",
+               literal(reduceInit(reduce.op, typeOf(reduce))), ";");
+  }
+  text_.open("if (round + warp < parts.count)");
+  writePart(stage);
+  if (mayBeSplit) {
+    text_.open("if (isSpread", kernel_.rows() ? " && lane == 0)" : ")");
+    for (const Reduce& reduce : stage.reduces) {
+      text_.line("spread", reduce.index, ".put(round + warp, sum", reduce.index, ");");
+    }
+    text_.close();
+  }
+  text_.close();
+  if (mayBeSplit) text_.line("if (isSpread) continue;");
+  for (const Reduce& reduce : stage.reduces) addParts(reduce);
+  text_.close();
+  if (mayBeSplit) addSpreadParts(stage);
+}
+
+// By the last block that is done with its parts; for others this was all.
+void KernelWriter::addSpreadParts(const KernelStage& stage) {
+  text_.open("if (isSpread)");
+  text_.line("if (!isLast(a.counters + blockIdx.x)) continue;");
+  for (const Reduce& reduce : stage.reduces) {
+    const dtype type = typeOf(reduce), total = totalTypeOf(reduce);
+    const std::string widened = type == total ? "x" : functions_.ofCast(type, total) + "(x)";
+    text_.line("total", reduce.index, " = spread", reduce.index, ".added(total", reduce.index,
+               ", slots, [](", type, " x) { return ", widened, "; },");
+    text_.line("    [](", total, " x, ", total, " y) { return ",
+               functions_.ofReduce(reduce.op, total), "(x, y); });");
+  }
+  text_.close();
+}
+
+void KernelWriter::declarePart(const char* number) {
+  text_.line("const ", turningAxes().empty() ? "Chunk<" : "Part<", chunk(), "> part(parts, ",
+             number, ");");
+}
+
+// The loop over a part's turns, if there are any.
+void KernelWriter::openTurns(const std::string& first, const std::string& last) {
+  const std::vector<int> turning = turningAxes();
+  if (turning.empty()) return;
+  text_.open("for (s64 turn = ", first, "; turn < ", last, "; ++turn)");
+  std::vector<std::string> extents;
+  for (int axis : turning) extents.push_back(extent(axis));
+  writeIndices("turn", turning, extents);
+}
+
+void KernelWriter::writePart(const KernelStage& stage) {
+  declarePart("round + warp");
+  if (kernel_.rows()) {
+    text_.line("const s64 middle = part.end - (part.end - part.begin) % ", kWarp, ";");
+    for (const Reduce& reduce : stage.reduces) {
+      text_.line(typeOf(reduce), " tail", reduce.index, " = sum", reduce.index, ";");
+    }
+  }
+  openTurns("part.firstTurn", "part.lastTurn");
+  writeLoops(stage);
+  if (!turningAxes().empty()) text_.close();
+  if (!kernel_.rows()) return;
+  for (const Reduce& reduce : stage.reduces) foldRow(reduce);
+}
+
+std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
+  std::vector<int> loads;
+  for (int value : neededBy(stage)) {
+    const bool isLoad = kernel_.values[value].form == Form::Load && !isIndex(value);
+    const bool isKept = findRow(value, /*isReady=*/true) != nullptr;
+    if (isLoad && !isKept && names_[value].empty()) loads.push_back(value);
+  }
+  return loads;
+}
+
+// Elements whose loads are on their way at once: as many as some registers hold, while the code
+// that is there for each is short.
+int KernelWriter::batchLength(const KernelStage& stage) const {
+  constexpr size_t kRegisters = 16, kValues = 64, kWithoutLoads = 4;
+  size_t registers = 0;
+  for (int load : sweptLoads(stage)) {
+    registers += getTypeSize(kernel_.values[load].type) > sizeof(uint32_t) ? 2 : 1;
+  }
+  const size_t held = registers > 0 ? kRegisters / registers : kWithoutLoads;
+  const size_t repeated = kValues / std::max<size_t>(neededBy(stage).size(), 1);
+  return static_cast<int>(std::bit_floor(std::max<size_t>(std::min(held, repeated), 1)));
+}
+
+std::string KernelWriter::visitCall(const KernelStage& stage, const char* sums, bool isInBatch) {
+  std::string args;
+  for (int axis : axesWhere(true)) args += (args.empty() ? "i" : ", i") + std::to_string(axis);
+  for (int load : sweptLoads(stage)) {
+    args += ", " + (isInBatch ? detail::concat("from", load, "[j]") : definition(load, "i0", ""));
+  }
+  for (const Reduce& reduce : stage.reduces) args += detail::concat(", ", sums, reduce.index);
+  return "visit(" + args + ");";
+}
+
+void KernelWriter::writeLoops(const KernelStage& stage) {
+  const bool rows = kernel_.rows();
+  const std::string i = "i" + std::to_string(lowestReduced());
+  const std::string begin = rows ? "part.begin + lane" : "part.begin";
+  const char* const end = rows ? "middle" : "part.end";
+  const int step = rows ? kWarp : 1, length = batchLength(stage);
+  const bool isBatched = length > 1 && !sweptLoads(stage).empty();
+  if (isBatched) {
+    text_.line("s64 at = ", begin, ";");
+    text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
+    writeBatch(stage, detail::concat("const s64 ", i, " = at + ", step, " * j;"), length);
+    text_.close();
+  }
+  constexpr int kMostUnrolled = 4;
+  text_.line("#pragma unroll ", std::min(length, kMostUnrolled));
+  text_.line("for (s64 ", i, " = ", isBatched ? "at" : begin, "; ", i, " < ", end, "; ", i,
+             " += ", step, ") ", visitCall(stage, "sum", false));
+  if (!rows) return;
+  constexpr int kTail = ir::kLanes;
+  text_.open("if (lane < ", kTail, ")");
+  text_.line("#pragma unroll 1");
+  text_.line("for (s64 i0 = middle + lane; i0 < part.end; i0 += ", kTail, ") ",
+             visitCall(stage, "tail", false));
+  text_.close();
+}
+
+// The compiler would let few loads pass an addition, but none passes the barrier.
+void KernelWriter::writeBatch(const KernelStage& stage, const std::string& begin, int length,
+                              const std::string& exists) {
+  const auto forEach = [&] {
+    text_.line("#pragma unroll");
+    text_.open("for (int j = 0; j < ", length, "; ++j)");
+    text_.line(begin);
+  };
+  for (int load : sweptLoads(stage)) {
+    text_.line(kernel_.values[load].type, " from", load, "[", length, "];");
+  }
+  forEach();
+  for (int load : sweptLoads(stage)) {
+    const std::string element = definition(load, "i0", "");
+    const dtype type = kernel_.values[load].type;
+    text_.line(
+        "from", load, "[j] = ",
+        exists.empty() ? element : detail::concat(exists, " ? ", element, " : ", type, "(0)"), ";");
+  }
+  text_.close();
+  text_.line("__syncwarp();");
+  forEach();
+  text_.line(exists.empty() ? "" : "if (" + exists + ") ", visitCall(stage, "sum", true));
+  text_.close();
+}
+
+// The sum of the warp's lanes, in lane 0.
+void KernelWriter::foldRow(const Reduce& reduce) {
+  const std::string function = functions_.ofReduce(reduce.op, typeOf(reduce));
+  const std::string sum = "sum" + std::to_string(reduce.index);
+  const auto folded = [&](int lanes) {
+    return detail::concat(function, "(", sum, ", shuffleDown(", sum, ", ", lanes, "))");
+  };
+  text_.line(sum, " = ", function, "(", folded(ir::kLanes), ", tail", reduce.index, ");");
+  for (int lanes = ir::kLanes / 2; lanes > 0; lanes /= 2) {
+    text_.line(sum, " = ", folded(lanes), ";");
+  }
+}
+
+// Each thread adds the round's parts to its own total.
+void KernelWriter::addParts(const Reduce& reduce) {
+  const dtype type = typeOf(reduce), total = totalTypeOf(reduce);
+  const std::string sum = "sum" + std::to_string(reduce.index);
+  const char* slot = kernel_.rows() ? "firstSlot + " : "lane + 32 * ";
+  text_.line(kernel_.rows() ? "if (lane == 0) " : "", "slots[", slot, "warp] = Word<", type,
+             ">::of(", sum, ");");
+  text_.line("syncTeam();");
+  text_.open("for (int other = 0; other < warps && round + other < parts.count; ++other)");
+  std::string part = detail::concat("Word<", type, ">::to(slots[", slot, "other])");
+  if (type != total) part = functions_.ofCast(type, total) + "(" + part + ")";
+  text_.line("total", reduce.index, " = ", functions_.ofReduce(reduce.op, total), "(total",
+             reduce.index, ", ", part, ");");
+  text_.close();
+  text_.line("syncTeam();");
+}
+
+void KernelWriter::defineTotals(const Reduce& reduce) {
+  const dtype type = typeOf(reduce), total = totalTypeOf(reduce);
+  std::string name = "total" + std::to_string(reduce.index);
+  if (type != total) {
+    const std::string rounded = functions_.ofCast(total, type) + "(" + name + ")";
+    name = "rounded" + std::to_string(reduce.index);
+    text_.line("const ", type, " ", name, " = ", rounded, ";");
+  }
+  for (size_t value = 0; value < kernel_.values.size(); ++value) {
+    const KernelValue& defined = kernel_.values[value];
+    if (defined.form == Form::Total && defined.index == reduce.index) names_[value] = name;
+  }
+}
+
+}  // namespace fl::codegen::cuda
