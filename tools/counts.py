@@ -26,7 +26,7 @@ ROOM_LINES = {
     ("codegen/cuda",): 1800,
     ("codegen/mlir",): 1400,
     ("host", "runtime"): 4000,
-    ("kernel/cuda", "runtime/cuda"): 2200,
+    ("kernel/cuda", "runtime/cuda"): 2600,
     ("library",): 3000,
     ("tile",): 2000,
     ("check",): 900,

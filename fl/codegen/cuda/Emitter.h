@@ -35,4 +35,7 @@ struct NamedKernel {
 // of 64-bit words (ir::cuda::packArguments; for several launches packGroup).
 std::string emitCuda(const std::vector<NamedKernel>& kernels);
 
+// The kernel of fl/kernel/cuda/Scatter.h, for Scatter or ScatterAdd.
+std::string emitScatter(ir::Op op, dtype type);
+
 }  // namespace fl::codegen::cuda

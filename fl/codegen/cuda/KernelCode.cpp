@@ -7,6 +7,7 @@
 #include "fl/codegen/cuda/Emitter.h"
 #include "fl/codegen/cuda/Nvrtc.h"
 #include "fl/codegen/cuda/SourceHash.h"
+#include "fl/kernel/cuda/Scatter.h"
 #endif
 
 namespace fl::codegen::cuda {
@@ -23,6 +24,17 @@ ir::Artifact compileKernel(const ir::Kernel& kernel, int launches, const ir::Tar
   const std::string source = emitCuda({{entry, &kernel, launches}});
   return {entry, compileCuda(source, entry, target.features).cubin};
 }
+
+namespace {
+
+ir::Artifact compileScatter(ir::Op op, dtype type, const ir::Target& target) {
+  const std::string entry = ir::cuda::kScatterEntry;
+  return {entry, compileCuda(emitScatter(op, type), entry, target.features).cubin};
+}
+
+[[maybe_unused]] const bool isInstalled = (ir::cuda::scatterCompiler() = compileScatter, true);
+
+}  // namespace
 
 #else  // no device has such a target
 

@@ -105,19 +105,29 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step) {
     launch.parts = placeScratch(launch.shape.partBytes, number, number + 1);
   }
   if (launch.shape.sharedBytes > context_.sharedBytes()) launch.shape.sharedBytes = 0;
-  if (kernel.gatherCount() > 0) {
-    launch.report = static_cast<int>(reporting_.size());
-    reporting_.push_back(&step);
-  }
+  if (kernel.gatherCount() > 0) launch.report = addReport(step.gathers);
   return launch;
 }
 
+int CudaSchedule::addReport(std::vector<int> origins) {
+  reporting_.push_back(std::move(origins));
+  return static_cast<int>(reporting_.size()) - 1;
+}
+
 CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
-  auto call = findCall(context_, step.op, step.operandTypes, step.attrs, step.resultType);
+  const bool takesNumber = std::ranges::any_of(
+      step.operands, [&](const ir::BufferPlace& place) { return isNumber(place.buffer); });
+  auto call = takesNumber
+                  ? nullptr
+                  : findCall(context_, step.op, step.operandTypes, step.attrs, step.resultType);
+  if (!call) {
+    return {&step, nullptr,
+            library::cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType})};
+  }
   const size_t number = steps_.size();
-  if (call) return {&step, call, nullptr, {}, placeWorkspace(*call, step, number, number + 1)};
-  return {&step, nullptr,
-          library::cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType})};
+  const int report = call->isKernel() ? addReport({step.origin}) : -1;
+  const size_t workspace = placeWorkspace(*call, step, number, number + 1);
+  return {&step, std::move(call), nullptr, {}, workspace, report};
 }
 
 // The library's, and behind it one for each value that may begin anywhere in a buffer: runCall().
@@ -209,6 +219,10 @@ const CudaSchedule::FusedProduct* CudaSchedule::fusedAt(size_t step, const Frame
   return holds && !isAt(bias, result) && !isAt(auxiliary, result) ? &*call->fused : nullptr;
 }
 
+bool CudaSchedule::isNumber(const BufferRef& ref) const {
+  return ref.space == BufferRef::Space::Parameter && schedule_.parameters[ref.index].number;
+}
+
 size_t CudaSchedule::bytesOfBuffer(const BufferRef& ref) const {
   if (ref.space == BufferRef::Space::Temporary) return schedule_.temporaries[ref.index].bytes;
   const ir::ValueType& type = ref.space == BufferRef::Space::Parameter
@@ -228,7 +242,7 @@ void CudaSchedule::checkReports(const Frame& frame) const {
   gpu_.download(reports.data(), reportsOf(frame), reports.size() * sizeof(GatherReport));
   for (size_t i = 0; i < reports.size(); ++i) {
     if (const auto& [gather, bad] = reports[i]; gather >= 0) {
-      throw ir::IndexOutOfRange(bad, reporting_[i]->gathers[gather]);
+      throw ir::IndexOutOfRange(bad, reporting_[i][gather]);
     }
   }
 }
@@ -372,6 +386,7 @@ void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,
     operands.push_back(aligned(elements, step.operands[i], bytes));
     copy(operands.back(), elements, bytes);
   }
+  if (call.report >= 0) operands.push_back(reportsOf(frame) + call.report);
   if (fused) {
     const MatchedEpilogue& epilogue = fused->epilogue;
     fused->product->run(context_, operands.data(), address(epilogue.result), workspace,
@@ -383,7 +398,7 @@ void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,
     library.run(context_, operands.data(), result, workspace);
     copy(elements, result, bytes);
   }
-  counters().libraryCalls++;
+  (library.isKernel() ? counters().kernelLaunches : counters().libraryCalls)++;
 }
 
 void CudaSchedule::runOnHost(const PreparedLaunch& launch, const Frame& frame) const {
@@ -419,9 +434,6 @@ void CudaSchedule::runOnHost(const PreparedCall& call, const Frame& frame) const
   checkReports(frame);
   const ir::LibraryStep& step = *call.step;
   HostCopies copies(gpu_);
-  const auto isNumber = [&](const BufferRef& ref) {  // which is on the host
-    return ref.space == BufferRef::Space::Parameter && schedule_.parameters[ref.index].number;
-  };
   for (const auto& [ref, offset] : step.operands) {
     if (!isNumber(ref)) copies.use(frame.address(ref, schedule_), bytesOfBuffer(ref), true, false);
   }

@@ -53,6 +53,7 @@ class CudaSchedule final : public ScheduleRunner {
     std::shared_ptr<library::LibraryFunction> function;  // null: the reference interpreter
     std::optional<FusedProduct> fused = {};
     size_t workspace = 0;  // where in the arena
+    int report = -1;       // as PreparedLaunch has it
   };
   // Neighbouring launches [begin, end), which are a graph from their second run on.
   struct Chain {
@@ -86,22 +87,25 @@ class CudaSchedule final : public ScheduleRunner {
   const FusedProduct* fusedAt(size_t step, const Frame& frame) const;
   bool isFused(size_t step) const;
   PreparedLaunch prepare(const ir::LaunchStep& step);
+  // The number of what reports bad indices of lookups with these origins.
+  int addReport(std::vector<int> origins);
   ir::cuda::GatherReport* reportsOf(const Frame& frame) const;
   void checkReports(const Frame& frame) const;
   void runLaunch(size_t number, const Frame& frame) const;
   void runCall(const PreparedCall& call, const FusedProduct* fused, const Frame& frame) const;
   void runOnHost(const PreparedLaunch& launch, const Frame& frame) const;
   void runOnHost(const PreparedCall& call, const Frame& frame) const;
+  bool isNumber(const ir::BufferRef& ref) const;  // which is on the host
   size_t bytesOfBuffer(const ir::BufferRef& ref) const;
 
   Context& context_;
   Memory& gpu_;
   std::vector<DeviceKernelPtr> kernels_;
   std::vector<std::variant<PreparedLaunch, PreparedCall>> steps_;  // as in the schedule
-  std::vector<std::unique_ptr<Chain>> chains_;    // by their first step; null for others
-  std::vector<const ir::LaunchStep*> reporting_;  // launches with lookups
-  size_t reportsAt_ = 0;                          // in the arena
-  size_t bytes_ = 0;                              // that a run moves
+  std::vector<std::unique_ptr<Chain>> chains_;  // by their first step; null for others
+  std::vector<std::vector<int>> reporting_;     // Node::origin of each lookup of what reports
+  size_t reportsAt_ = 0;                        // in the arena
+  size_t bytes_ = 0;                            // that a run moves
 };
 
 }  // namespace fl::runtime::cuda

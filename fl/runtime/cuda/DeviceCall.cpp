@@ -2,12 +2,17 @@
 
 #include "fl/runtime/cuda/Convolution.h"
 #include "fl/runtime/cuda/Matmul.h"
+#include "fl/runtime/cuda/Scatter.h"
 
 namespace fl::runtime::cuda {
 
 std::shared_ptr<const DeviceCall> findCall(Context& context, ir::Op op,
                                            const std::vector<ir::ValueType>& operands,
                                            const ir::Attrs& attrs, const ir::ValueType& result) {
+  if (op == ir::Op::Scatter || op == ir::Op::ScatterAdd) {
+    const auto shape = ir::cuda::scatterShape(operands, attrs, result);
+    return shape ? findScatter(context, op, result.type, *shape) : nullptr;
+  }
   if (op != ir::Op::Matmul) return findConvolution(context, {op, operands, attrs, result});
   const std::optional<MatmulShape> shape = matmulShape(operands, attrs, result);
   return shape ? Matmul::find(context, *shape) : nullptr;

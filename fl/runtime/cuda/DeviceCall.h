@@ -1,5 +1,5 @@
-// A call of one of NVIDIA's libraries, prepared for the types of an operator. It may be run from
-// any thread, and runs in the GPU's stream.
+// A call of one of NVIDIA's libraries, or of a kernel that no plan has, prepared for the types of
+// an operator. It may be run from any thread, and runs in the GPU's stream.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,9 @@ namespace fl::runtime::cuda {
 class DeviceCall {
  public:
   virtual ~DeviceCall() = default;
+  // Whether it is a kernel of fl, with the bits of the CPU's executors, that looks up indices:
+  // behind its operands comes an ir::cuda::GatherReport for bad ones.
+  virtual bool isKernel() const { return false; }
   // Of scratch memory on the GPU.
   virtual size_t workspaceBytes() const = 0;
   // Throws std::runtime_error for what the library refuses.

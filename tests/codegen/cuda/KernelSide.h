@@ -51,6 +51,25 @@ T __shfl_down_sync(unsigned, T value, int lanes) {
   shimBlock->syncWarp();
   return T(given[from]);
 }
+inline unsigned __ballot_sync(unsigned, bool is) {
+  ShimThread& thread = *shimBlock->thread;
+  unsigned long long* given = shimBlock->exchanges[thread.rank / 32][thread.exchange];
+  thread.exchange ^= 1;
+  given[thread.rank % 32] = is;
+  shimBlock->syncWarp();
+  unsigned word = 0;
+  for (int lane = 0; lane < 32; ++lane) word |= unsigned(given[lane]) << lane;
+  return word;
+}
+inline bool __syncthreads_or(bool is) {
+  static bool any;
+  __syncthreads();
+  any = false;
+  __syncthreads();
+  any |= is;
+  __syncthreads();
+  return any;
+}
 inline unsigned char* sharedBegin() { return shimBlock->shared; }
 inline unsigned sharedBytes() { return shimBlock->sharedBytes; }
 // What is fetched is there only after waitForFetches().
@@ -92,6 +111,7 @@ T __ldcg(const T* at) {
 #define rint __builtin_rint
 #define fmaf __builtin_fmaf
 #define fma __builtin_fma
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(x); }
 inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }

@@ -13,6 +13,7 @@
 #include "fl/codegen/cuda/Emitter.h"
 #include "fl/codegen/cuda/Nvrtc.h"
 #include "fl/kernel/cuda/Group.h"
+#include "fl/kernel/cuda/Scatter.h"
 #include "tests/ErrorOf.h"
 #include "tests/codegen/cuda/RowKernels.h"
 #include "tests/codegen/cuda/SuiteKernels.h"
@@ -65,6 +66,19 @@ TEST_P(EveryKernel, CompilesWithoutSpills) {
   std::sort(all.begin(), all.end(), fewer);
   std::cout << all.size() << " kernels for " << GetParam() << ": " << all[all.size() / 2].registers
             << " registers in the middle, " << all.back().registers << " at most\n";
+}
+
+TEST_P(EveryKernel, OfScattersToo) {
+  for (int type = 0; type < kDtypeCount; ++type) {
+    for (const ir::Op op : {ir::Op::Scatter, ir::Op::ScatterAdd}) {
+      const std::string text = codegen::cuda::emitScatter(op, static_cast<dtype>(type));
+      const auto resources = resourcesOf(compileCuda(text, "scatter", GetParam()).log);
+      ASSERT_EQ(resources.size(), 1u);
+      EXPECT_EQ(resources[0].kernel, ir::cuda::kScatterEntry);
+      EXPECT_EQ(resources[0].spilledBytes, 0);
+      EXPECT_EQ(resources[0].stackBytes, 0);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Nvrtc, EveryKernel, ::testing::Values("sm_80", "sm_90", "sm_120"),

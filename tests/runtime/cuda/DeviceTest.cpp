@@ -176,6 +176,51 @@ TEST_F(CudaDevice, BadIndicesComeBackAsTheUsersError) {
   EXPECT_EQ(lookUp(table, 1), 40);
 }
 
+TEST_F(CudaDevice, ScattersAreLaunches) {
+  const Tensor x = vectorOf({1, 2, 3}), y = vectorOf({10, 20, 30});
+  const Tensor index = Tensor::fromVector(std::vector<int>{0, 2, 0});
+  for (const float factor : {1.0f, 2.0f}) {
+    Tensor sums = x * factor, last = sums;
+    sums(index) += y;
+    last(index) = y;
+    EXPECT_THAT(floats(sums + 1), ElementsAre(41 + factor, 1 + 2 * factor, 21 + 3 * factor));
+    EXPECT_THAT(floats(last), ElementsAre(30, 2 * factor, 20));
+  }
+  EXPECT_THAT(floats(x), ElementsAre(1, 2, 3));
+  EXPECT_EQ(hostCalls(), 0u);
+}
+
+// As above; a lookup in the same plan reports, too.
+TEST_F(CudaDevice, BadIndicesOfScattersComeBackAsTheUsersError) {
+  const auto write = [](int read, int written) {
+    const Tensor found = vectorOf({10, 20, 30})(Tensor::fromVector(std::vector<int>{read, 0}));
+    Tensor x = found * 1;
+    x(Tensor::fromVector(std::vector<int>{written, 0, 0})) += vectorOf({1, 2, 3});
+    return floats(x * 2)[0];
+  };
+  const auto errors = [&] {
+    return std::array{test::errorOf([&] { write(1, 2); }), test::errorOf([&] { write(1, -7); }),
+                      test::errorOf([&] { write(8, 1); })};
+  };
+  const auto onGpu = errors();
+  EXPECT_THAT(onGpu[0], HasSubstr("2 is out of range"));
+  EXPECT_EQ(hostCalls(), 0u);
+  EXPECT_EQ(write(1, 0), 52);
+  const BackendScope cpu("lazy", "cpu");
+  EXPECT_EQ(errors(), onGpu);
+}
+
+TEST_F(CudaDevice, ScattersWithoutCodeRunOnTheHost) {
+  const auto sums = [] {
+    Tensor x = Tensor::fromVector(std::vector<short>{1, 2});
+    x(Tensor::fromVector(std::vector<int>{1, 1})) += Tensor::fromVector(std::vector<short>{3, 4});
+    return (x * 1).astype(dtype::f32);
+  };
+  gpu.failCall("cuModuleLoadData", CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_THAT(floats(sums()), ElementsAre(1, 9));
+  EXPECT_GT(hostCalls(), 0u);
+}
+
 TEST_F(CudaDevice, WhatHasNoKernelRunsOnTheHost) {
   const Tensor x = vectorOf({3, 1, 2});
   EXPECT_THAT(floats(sort(x * 2, 0) + 1), ElementsAre(3, 5, 7));

@@ -1,0 +1,83 @@
+#include "fl/runtime/cuda/Scatter.h"
+
+#include <map>
+#include <mutex>
+
+#include "fl/base/Flags.h"
+#include "fl/base/Log.h"
+
+namespace fl::runtime::cuda {
+namespace {
+
+CUfunction load(Context& context, const ir::Artifact& artifact) {
+  const Driver& driver = context.use();
+  CUmodule module = nullptr;  // for the life of the process
+  CUfunction function = nullptr;
+  context.check(driver.cuModuleLoadData(&module, artifact.bytes.c_str()), "the code of a scatter");
+  context.check(driver.cuModuleGetFunction(&function, module, artifact.entry.c_str()),
+                "the code of a scatter");
+  return function;
+}
+
+// Null if it cannot be made, which is told once.
+CUfunction functionOf(Context& context, ir::Op op, dtype type) {
+  static std::mutex mutex;
+  static auto& known = *new std::map<std::pair<ir::Op, dtype>, CUfunction>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto [found, isNew] = known.try_emplace({op, type}, nullptr);
+  if (!isNew) return found->second;
+  try {
+    const ir::Target target{ir::cuda::kTriple, context.architecture(), "", 0};
+    found->second = load(context, ir::cuda::scatterCompiler()(op, type, target));
+  } catch (const std::exception& error) {
+    logWarning(detail::concat(ir::opName(op), " runs on the host: ", error.what()));
+  }
+  return found->second;
+}
+
+class Scatter final : public DeviceCall {
+ public:
+  Scatter(CUfunction function, ir::Op op, dtype type, const ir::cuda::ScatterShape& shape)
+      : function_(function),
+        type_(type),
+        shape_(shape),
+        label_(std::make_shared<const std::string>(ir::opName(op))) {}
+
+  bool isKernel() const override { return true; }
+  size_t workspaceBytes() const override { return 0; }
+  void run(Context& context, void* const* operands, void* result, void*) const override {
+    const auto address = [](void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); };
+    if (const size_t bytes = bytesOfResult(); bytes > 0 && operands[0] != result) {
+      context.check(context.use().cuMemcpyDtoDAsync(address(result), address(operands[0]), bytes,
+                                                    context.stream()),
+                    "a copy on the GPU");
+    }
+    const ir::cuda::Launch launch = launchOf(shape_);
+    if (launch.blocks == 0) return;
+    auto* const report = static_cast<ir::cuda::GatherReport*>(operands[3]);
+    std::vector<uint64_t> words = packArguments(shape_, result, operands[1], operands[2], report);
+    context.launch(function_, launch, words, label_, currentCallSite());
+  }
+
+ private:
+  size_t bytesOfResult() const {
+    const int64_t outer = shape_.indexOuter * shape_.lineOuter;
+    return shape_.inner * shape_.bound * outer * getTypeSize(type_);
+  }
+
+  const CUfunction function_;
+  const dtype type_;
+  const ir::cuda::ScatterShape shape_;
+  const std::shared_ptr<const std::string> label_;
+};
+
+}  // namespace
+
+std::shared_ptr<const DeviceCall> findScatter(Context& context, ir::Op op, dtype type,
+                                              const ir::cuda::ScatterShape& shape) {
+  if (flags().jit == "off" || ir::cuda::scatterCompiler() == nullptr) return nullptr;
+  CUfunction function = functionOf(context, op, type);
+  return function ? std::make_shared<Scatter>(function, op, type, shape) : nullptr;
+}
+
+}  // namespace fl::runtime::cuda
