@@ -89,16 +89,24 @@ class KernelWriter {
   std::vector<int> sweptLoads(const ir::KernelStage& stage) const;
   int batchLength(const ir::KernelStage& stage) const;
   // A visit of the element at the loops' indices. Its loads are made here or were, in a batch.
-  std::string visitCall(const ir::KernelStage& stage, const char* sums, bool isInBatch);
+  std::string visitCall(const ir::KernelStage& stage, const char* sums,
+                        const char* loaded = nullptr);
   void writeLoops(const ir::KernelStage& stage);
-  void writeBatch(const ir::KernelStage& stage, const std::string& index, int length);
+  void writeBatches(const ir::KernelStage& stage, int length);
+  // Elements j < length of a batch, all or where the condition holds.
+  struct Run {
+    int length;
+    std::string index, condition;
+    const char *sums, *loaded;
+  };
+  void writeBatch(const ir::KernelStage& stage, const std::vector<Run>& runs);
   void foldRow(const Reduce& reduce);
   void addParts(const Reduce& reduce);
   void addSpreadParts(const ir::KernelStage& stage);
   void defineTotals(const Reduce& reduce);
   // Whether several blocks may share this sweep.
   bool maySplit(const ir::KernelStage& stage) const {
-    return &stage == &kernel_.stages[0] && ir::cuda::maySplit(kernel_);
+    return &stage - kernel_.stages.data() == ir::cuda::sharedSweep(kernel_);
   }
   dtype typeOf(const Reduce& reduce) const { return kernel_.values[reduce.value].type; }
   dtype totalTypeOf(const Reduce& reduce) const { return totalType(reduce.op, typeOf(reduce)); }
