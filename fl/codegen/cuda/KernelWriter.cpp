@@ -522,12 +522,15 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 }
 
 // Elements whose loads are on their way at once: as many as some registers hold, while the code
-// that is there for each is short. Columns, where a part is of one thread, have fewer warps.
+// that is there for each is short. Columns, where a part is of one thread, have fewer warps, and so
+// many narrow numbers are held widened, too.
 int KernelWriter::batchLength(const KernelStage& stage) const {
   constexpr size_t kRowRegisters = 16, kColumnRegisters = 32, kValues = 64, kWithoutLoads = 4;
   size_t registers = 0;
   for (int load : sweptLoads(stage)) {
-    registers += getTypeSize(kernel_.values[load].type) > sizeof(uint32_t) ? 2 : 1;
+    const size_t size = getTypeSize(kernel_.values[load].type);
+    const bool isOne = kernel_.rows() ? size <= sizeof(uint32_t) : size == sizeof(uint32_t);
+    registers += isOne ? 1 : 2;
   }
   const size_t most = kernel_.rows() ? kRowRegisters : kColumnRegisters;
   const size_t held = registers > 0 ? most / registers : kWithoutLoads;
