@@ -92,11 +92,18 @@ class KernelWriter {
   std::vector<int> sweptLoads(const ir::KernelStage& stage) const;
   int batchLength(const ir::KernelStage& stage) const;
   // A visit of the element at the loops' indices. Its loads are made here or were, in a batch.
-  std::string visitCall(const ir::KernelStage& stage, const char* sums, bool isInBatch);
+  std::string visitCall(const ir::KernelStage& stage, const char* sums,
+                        const char* loaded = nullptr);
   void writeLoops(const ir::KernelStage& stage);
-  // Visits for j = 0, 1, ..., which `begin` makes indices and sums of, where they exist.
-  void writeBatch(const ir::KernelStage& stage, const std::string& begin, int length,
-                  const std::string& exists = "");
+  void writeBatches(const ir::KernelStage& stage, int length);
+  // Visits for j = 0, 1, ..., which `begin` makes indices of, and of sums what those are not yet,
+  // all or where the condition holds. Their loads are put into `loaded`.
+  struct Run {
+    int length;
+    std::string begin, condition = "";
+    const char *sums = "sum", *loaded = "from";
+  };
+  void writeBatch(const ir::KernelStage& stage, const std::vector<Run>& runs);
   void foldRow(const Reduce& reduce);
   void writeShortSweep(const ir::KernelStage& stage);
   void declareFour(const ir::KernelStage& stage, const char* name);
@@ -106,7 +113,7 @@ class KernelWriter {
   void defineTotals(const Reduce& reduce);
   // Whether several blocks may share this sweep.
   bool maySplit(const ir::KernelStage& stage) const {
-    return &stage == &kernel_.stages[0] && ir::cuda::maySplit(kernel_);
+    return &stage - kernel_.stages.data() == ir::cuda::sharedSweep(kernel_);
   }
   dtype typeOf(const Reduce& reduce) const { return kernel_.values[reduce.value].type; }
   dtype totalTypeOf(const Reduce& reduce) const { return totalType(reduce.op, typeOf(reduce)); }

@@ -364,6 +364,18 @@ template <bool isRow>
 constexpr int kPartsEach = isRow ? 1 : 4;
 template <bool isRow>
 constexpr int kSpreadSlots = kPartsEach<isRow> * 256 + 4 * (isRow ? 1 : 32);
+// Where the bits that are set in some numbers begin and end: all lie below 2^(highest - 126) and are
+// multiples of 2^(lowest - 151).
+struct SetBits {
+  int highest = 0, lowest = 1 << 10;
+  __device__ void see(f32 x) {
+    const int word = bitsOf(x) & 0x7fffffff, field = word >> 23, exponent = field > 0 ? field : 1;
+    const int fraction = (word & 0x7fffff) | (field > 0 ? 1 << 23 : 0);
+    const int low = exponent + __ffs(fraction), high = field < 255 ? exponent : 1 << 10;
+    lowest = word != 0 && low < lowest ? low : lowest;
+    highest = word != 0 && high > highest ? high : highest;
+  }
+};
 // The parts of a reduction for a kept element, in memory: those of a row side by side, of columns
 // those of neighbours.
 template <bool isRow, class T>
@@ -377,11 +389,80 @@ struct Spread {
         count(count) {}
   __device__ void put(s64 part, T x) const { first[part * stride] = x; }
 
-  // All of them added to the total, in their order, for each thread of the block. All threads bring
-  // parts to shared memory while the first warp, a lane a column, adds those brought before; the
-  // neutral `total` stands where there are no more.
+  // All of them added to the total, the neutral one, for each thread of the block. The order is
+  // theirs where it matters.
+  template <bool isSum, class Total, class Widen, class Add>
+  __device__ Total added(const Total total, u64* slots, Widen widen, Add add) const {
+    constexpr bool isFloat = T(0.5f) != T(0), isWidened = sizeof(T) < sizeof(Total);
+    if constexpr (!isSum || !isFloat || isWidened) {
+      Total result = total;
+      const bool isAnyOrders = addedAsTree<isFloat, isWidened>(result, slots, widen, add);
+      if (isAnyOrders) return result;
+    }
+    return addedInOrder(total, slots, widen, add);
+  }
+
+  // A value of the threads of one row or column, or of all, for each.
+  template <bool isOfAll, class V, class Fold>
+  __device__ V folded(V own, u64* slots, Fold fold) const {
+    const int lane = int(threadIdx.x), warp = int(threadIdx.y), at = isOfAll ? 0 : lane;
+    if constexpr (isOfAll) {
+      for (int lanes = 16; lanes > 0; lanes /= 2) own = fold(own, shuffleDown(own, lanes));
+    }
+    if (!isOfAll || lane == 0) slots[32 * warp + at] = Word<V>::of(own);
+    __syncthreads();
+    own = Word<V>::to(slots[at]);
+    for (int other = 1; other < int(blockDim.y); ++other) {
+      own = fold(own, Word<V>::to(slots[32 * other + at]));
+    }
+    __syncthreads();
+    return own;
+  }
+
+  // Each thread adds some. Whether the result has the bits of any other order: integers have, sums
+  // that are exact in the wider type in each order, and what is largest or smallest unless it is
+  // NaN, of which there are many, or a zero, of which there are two.
+  template <bool isFloat, bool isWidened, class Total, class Widen, class Add>
+  __device__ bool addedAsTree(Total& total, u64* slots, Widen widen, Add add) const {
+    constexpr int each = 8;
+    const int lane = int(threadIdx.x), warp = int(threadIdx.y), warps = int(blockDim.y);
+    const int step = isRow ? 32 * warps : warps, own = isRow ? 32 * warp + lane : warp;
+    const s64 apart = step * stride;
+    const Total none = total;
+    const T* from = first + own * stride;
+    SetBits bits;
+#pragma unroll 1
+    for (int left = int(count) - own; left > 0; left -= each * step) {
+      T next[each];
+#pragma unroll
+      for (int j = 0; j < each; ++j) {
+        next[j] = j * step < left ? __ldcg(from) : T(0);
+        from += apart;
+      }
+#pragma unroll
+      for (int j = 0; j < each; ++j) {
+        total = add(total, j * step < left ? widen(next[j]) : none);
+        if constexpr (isWidened) bits.see(next[j]);
+      }
+    }
+    total = folded<isRow>(total, slots, add);
+    bool isAnyOrders = true;
+    if constexpr (isWidened) {
+      const int highest = folded<isRow>(bits.highest, slots, [](int x, int y) { return x > y ? x : y; });
+      const int lowest = folded<isRow>(bits.lowest, slots, [](int x, int y) { return x < y ? x : y; });
+      // So many bits has the sum of `count` numbers; f64 holds 53.
+      isAnyOrders = highest - lowest + 25 + (64 - __clzll(count - 1)) <= 53;
+    } else if constexpr (isFloat) {
+      isAnyOrders = total < 0 || total > 0;
+    }
+    if constexpr (!isFloat) return true;
+    return folded<true>(int(isAnyOrders), slots, [](int x, int y) { return x & y; }) != 0;
+  }
+
+  // All threads bring parts to shared memory while the first warp, a lane a column, adds those
+  // brought before; `total` stands where there are no more.
   template <class Total, class Widen, class Add>
-  __device__ Total added(Total total, u64* slots, Widen widen, Add add) const {
+  __device__ Total addedInOrder(Total total, u64* slots, Widen widen, Add add) const {
     constexpr int each = kPartsEach<isRow>, ahead = 4;
     const int lane = int(threadIdx.x), warp = int(threadIdx.y), threads = 32 * int(blockDim.y);
     const int step = isRow ? threads : threads / 32, own = isRow ? 32 * warp + lane : warp;

@@ -59,9 +59,15 @@ void KernelWriter::writeTeams() {
 void KernelWriter::writeStages() {
   Scope scope(*this);
   beginKept();
+  // Of blocks that share a sweep, the last one stores what comes before it, too: others may not yet
+  // have read what lay there.
+  const int first = ir::cuda::sharedSweep(kernel_);
   for (stage_ = 0; stage_ < static_cast<int>(kernel_.stages.size()); ++stage_) {
     const KernelStage& stage = kernel_.stages[stage_];
-    writeStage(stage, &stage == &kernel_.stages.back());
+    if (stage_ >= first) writeStage(stage, &stage == &kernel_.stages.back());
+    for (int before = 0; stage_ == first && before < first; ++before) {
+      writeStage(kernel_.stages[before], /*isLast=*/false);
+    }
   }
   text_.close();
 }
@@ -247,8 +253,9 @@ void KernelWriter::addSpreadParts(const KernelStage& stage) {
   for (const Reduce& reduce : stage.reduces) {
     const dtype type = typeOf(reduce), total = totalTypeOf(reduce);
     const std::string widened = type == total ? "x" : functions_.ofCast(type, total) + "(x)";
-    text_.line("total", reduce.index, " = spread", reduce.index, ".added(total", reduce.index,
-               ", slots, [](", type, " x) { return ", widened, "; },");
+    const char* const isSum = reduce.op == ir::Op::Sum ? "true" : "false";
+    text_.line("total", reduce.index, " = spread", reduce.index, ".added<", isSum, ">(total",
+               reduce.index, ", slots, [](", type, " x) { return ", widened, "; },");
     text_.line("    [](", total, " x, ", total, " y) { return ",
                functions_.ofReduce(reduce.op, total), "(x, y); });");
   }
@@ -296,78 +303,104 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 }
 
 // Elements whose loads are on their way at once: as many as some registers hold, while the code
-// that is there for each is short.
+// that is there for each is short. Columns, where a part is of one thread, have fewer warps, and so
+// many narrow numbers are held widened, too.
 int KernelWriter::batchLength(const KernelStage& stage) const {
-  constexpr size_t kRegisters = 16, kValues = 64, kWithoutLoads = 4;
+  constexpr size_t kRowRegisters = 16, kColumnRegisters = 32, kValues = 64, kWithoutLoads = 4;
   size_t registers = 0;
   for (int load : sweptLoads(stage)) {
-    registers += getTypeSize(kernel_.values[load].type) > sizeof(uint32_t) ? 2 : 1;
+    const size_t size = getTypeSize(kernel_.values[load].type);
+    const bool isOne = kernel_.rows() ? size <= sizeof(uint32_t) : size == sizeof(uint32_t);
+    registers += isOne ? 1 : 2;
   }
-  const size_t held = registers > 0 ? kRegisters / registers : kWithoutLoads;
+  const size_t most = kernel_.rows() ? kRowRegisters : kColumnRegisters;
+  const size_t held = registers > 0 ? most / registers : kWithoutLoads;
   const size_t repeated = kValues / std::max<size_t>(neededBy(stage).size(), 1);
   return static_cast<int>(std::bit_floor(std::max<size_t>(std::min(held, repeated), 1)));
 }
 
-std::string KernelWriter::visitCall(const KernelStage& stage, const char* sums, bool isInBatch) {
+std::string KernelWriter::visitCall(const KernelStage& stage, const char* sums,
+                                    const char* loaded) {
   std::string args;
   for (int axis : axesWhere(true)) args += (args.empty() ? "i" : ", i") + std::to_string(axis);
   for (int load : sweptLoads(stage)) {
-    args += ", " + (isInBatch ? detail::concat("from", load, "[j]") : definition(load, "i0", ""));
+    args += ", " + (loaded ? detail::concat(loaded, load, "[j]") : definition(load, "i0", ""));
   }
   for (const Reduce& reduce : stage.reduces) args += detail::concat(", ", sums, reduce.index);
   return "visit(" + args + ");";
 }
 
 void KernelWriter::writeLoops(const KernelStage& stage) {
+  const int length = batchLength(stage);
+  if (length > 1 && !sweptLoads(stage).empty()) return writeBatches(stage, length);
   const bool rows = kernel_.rows();
   const std::string i = "i" + std::to_string(lowestReduced());
-  const std::string begin = rows ? "part.begin + lane" : "part.begin";
-  const char* const end = rows ? "middle" : "part.end";
-  const int step = rows ? kWarp : 1, length = batchLength(stage);
-  const bool isBatched = length > 1 && !sweptLoads(stage).empty();
-  if (isBatched) {
-    text_.line("s64 at = ", begin, ";");
-    text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
-    writeBatch(stage, detail::concat("const s64 ", i, " = at + ", step, " * j;"), length);
-    text_.close();
-  }
   constexpr int kMostUnrolled = 4;
   text_.line("#pragma unroll ", std::min(length, kMostUnrolled));
-  text_.line("for (s64 ", i, " = ", isBatched ? "at" : begin, "; ", i, " < ", end, "; ", i,
-             " += ", step, ") ", visitCall(stage, "sum", false));
+  text_.line("for (s64 ", i, " = part.begin", rows ? " + lane" : "", "; ", i, " < ",
+             rows ? "middle" : "part.end", "; ", i, " += ", rows ? kWarp : 1, ") ",
+             visitCall(stage, "sum"));
   if (!rows) return;
-  constexpr int kTail = ir::kLanes;
-  text_.open("if (lane < ", kTail, ")");
+  text_.open("if (lane < ", ir::kLanes, ")");
   text_.line("#pragma unroll 1");
-  text_.line("for (s64 i0 = middle + lane; i0 < part.end; i0 += ", kTail, ") ",
-             visitCall(stage, "tail", false));
+  text_.line("for (s64 i0 = middle + lane; i0 < part.end; i0 += ", ir::kLanes, ") ",
+             visitCall(stage, "tail"));
+  text_.close();
+}
+
+// The last batch takes what is left, a row's tail, too.
+void KernelWriter::writeBatches(const KernelStage& stage, int length) {
+  const bool rows = kernel_.rows();
+  const int step = rows ? kWarp : 1;
+  const char* const end = rows ? "middle" : "part.end";
+  const std::string i = "i" + std::to_string(lowestReduced());
+  Run run{length, detail::concat("const s64 ", i, " = at + ", step, " * j;")};
+  text_.line("s64 at = part.begin", rows ? " + lane" : "", ";");
+  text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
+  writeBatch(stage, {run});
+  text_.close();
+  text_.open("if (at < ", end, rows ? " || middle < part.end)" : ")");
+  text_.line("const int left = int(", end, " - at);");
+  run.condition = detail::concat(step, " * j < left");
+  std::vector<Run> runs = {run};
+  if (rows) {
+    text_.line("const int tail = lane < ", ir::kLanes, " ? int(part.end - middle) - lane : 0;");
+    runs.push_back({kWarp / ir::kLanes,
+                    detail::concat("const s64 i0 = middle + lane + ", ir::kLanes, " * j;"),
+                    detail::concat(ir::kLanes, " * j < tail"), "tail", "last"});
+  }
+  writeBatch(stage, runs);
   text_.close();
 }
 
 // The compiler would let few loads pass an addition, but none passes the barrier.
-void KernelWriter::writeBatch(const KernelStage& stage, const std::string& begin, int length,
-                              const std::string& exists) {
-  const auto forEach = [&] {
+void KernelWriter::writeBatch(const KernelStage& stage, const std::vector<Run>& runs) {
+  const auto forEach = [&](const Run& run) {
     text_.line("#pragma unroll");
-    text_.open("for (int j = 0; j < ", length, "; ++j)");
-    text_.line(begin);
+    text_.open("for (int j = 0; j < ", run.length, "; ++j)");
+    text_.line(run.begin);
   };
-  for (int load : sweptLoads(stage)) {
-    text_.line(kernel_.values[load].type, " from", load, "[", length, "];");
+  for (const Run& run : runs) {
+    for (int load : sweptLoads(stage)) {
+      text_.line(kernel_.values[load].type, " ", run.loaded, load, "[", run.length, "];");
+    }
+    forEach(run);
+    for (int load : sweptLoads(stage)) {
+      const std::string element = definition(load, "i0", "");
+      const std::string none = detail::concat(kernel_.values[load].type, "(0)");
+      text_.line(run.loaded, load, "[j] = ",
+                 run.condition.empty() ? element : run.condition + " ? " + element + " : " + none,
+                 ";");
+    }
+    text_.close();
   }
-  forEach();
-  for (int load : sweptLoads(stage)) {
-    const std::string element = definition(load, "i0", "");
-    const dtype type = kernel_.values[load].type;
-    text_.line(
-        "from", load, "[j] = ",
-        exists.empty() ? element : detail::concat(exists, " ? ", element, " : ", type, "(0)"), ";");
-  }
-  text_.close();
   text_.line("__syncwarp();");
-  forEach();
-  text_.line(exists.empty() ? "" : "if (" + exists + ") ", visitCall(stage, "sum", true));
-  text_.close();
+  for (const Run& run : runs) {
+    forEach(run);
+    const std::string visit = visitCall(stage, run.sums, run.loaded);
+    text_.line(run.condition.empty() ? visit : "if (" + run.condition + ") " + visit);
+    text_.close();
+  }
 }
 
 // The sum of the warp's lanes, in lane 0.

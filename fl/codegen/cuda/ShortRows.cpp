@@ -54,7 +54,7 @@ void KernelWriter::writeShortSweep(const KernelStage& stage) {
     each +=
         detail::concat(" ", typeOf(reduce), "& sum", reduce.index, " = leaf", reduce.index, "[j];");
   }
-  writeBatch(stage, each, kFour, "i0 < length");
+  writeBatch(stage, {{kFour, each, "i0 < length"}});
   if (!turningAxes().empty()) text_.close();
   addFour(stage, "half", "leaf");
   text_.close();

@@ -25,13 +25,21 @@ int64_t partsOf(const Kernel& kernel, const int64_t* extents) {
 }
 
 // Reductions with few kept elements would leave most of a GPU idle. So many blocks are some for
-// each multiprocessor of the largest; no figure depends on the one at hand.
+// each multiprocessor of the largest; no figure depends on the one at hand. Where there is no later
+// sweep, which would be the last block's alone, blocks of fewer warps are on more multiprocessors.
 void split(const Kernel& kernel, int64_t domain, int64_t parts, Launch* launch) {
-  if (!maySplit(kernel) || parts < 2 * kBlockWarps) return;
-  const int64_t splits = std::min(kManyBlocks / launch->blocks, divideUp(parts, kBlockWarps));
+  constexpr int64_t kSomeBlocks = kManyBlocks / 4;
+  if (!maySplit(kernel) || parts <= kBlockWarps) return;
+  const bool isOnly = std::ranges::count(kernel.stages, true, &KernelStage::sweep) == 1;
+  if (!isOnly && parts < 2 * kBlockWarps) return;
+  int warps = launch->threads[1];
+  const int64_t blocks = divideUp(domain, kernel.rows() ? 1 : kWarp);
+  while (isOnly && warps > 1 && blocks * divideUp(parts, warps) < kSomeBlocks) warps /= 2;
+  const int64_t splits = std::min(kManyBlocks / blocks, divideUp(parts, warps));
   if (splits < 2) return;
-  launch->splits = static_cast<int>(splits);
-  launch->partBytes = kernel.stages[0].reduces.size() * domain * parts * sizeof(uint64_t);
+  *launch = {blocks, {kWarp, warps, 1}, static_cast<int>(splits)};
+  const size_t reduces = kernel.stages[sharedSweep(kernel)].reduces.size();
+  launch->partBytes = reduces * domain * parts * sizeof(uint64_t);
 }
 
 // Rows are kept where a multiprocessor of 227 KiB still has seven warps.
@@ -64,7 +72,11 @@ bool mayBeShort(const Kernel& kernel, const int64_t* extents) {
   return turns <= kLanes;
 }
 
-bool maySplit(const Kernel& kernel) { return !kernel.stages[0].reduces.empty(); }
+int sharedSweep(const Kernel& kernel) {
+  const auto sweep = std::ranges::find(kernel.stages, true, &KernelStage::sweep);
+  const bool mayBe = sweep != kernel.stages.end() && !sweep->reduces.empty();
+  return mayBe ? static_cast<int>(sweep - kernel.stages.begin()) : -1;
+}
 
 int packLength(const Kernel& kernel) {
   // Bytes of one access, and of what a thread may hold in registers of the elements of all.

@@ -48,8 +48,10 @@ Launch launchOf(const Kernel& kernel, const int64_t* extents);
 // launches have neither splits nor shared memory; others are right as well.
 bool mayBeShort(const Kernel& kernel, const int64_t* extents);
 
+// The stage that blocks may share, the first sweep where it reduces; or -1.
+int sharedSweep(const Kernel& kernel);
 // Whether there are extents for which launches have splits.
-bool maySplit(const Kernel& kernel);
+inline bool maySplit(const Kernel& kernel) { return sharedSweep(kernel) >= 0; }
 inline constexpr int kManyBlocks = 1 << 10, kMostShared = kManyBlocks / 2;
 
 // Where the kernels of a launch report an index out of bounds; see Lookups in

@@ -109,7 +109,8 @@ class Cases {
     return Launch{blocks,
                   {kWarp, 1 << random_() % 4, 1},
                   static_cast<int>(2 + random_() % 4),
-                  kernel.stages[0].reduces.size() * domain * swept * sizeof(uint64_t)};
+                  kernel.stages[ir::cuda::sharedSweep(kernel)].reduces.size() * domain * swept *
+                      sizeof(uint64_t)};
   }
 
   // The counters are what the launch before has left.
