@@ -352,11 +352,19 @@ void KernelWriter::writeBatch(const KernelStage& stage, const std::string& begin
     text_.open("for (int j = 0; j < ", length, "; ++j)");
     text_.line(begin);
   };
+  std::vector<int> single;
   for (int load : sweptLoads(stage)) {
+    const int operand = kernel_.values[load].index;
     text_.line(kernel_.values[load].type, " from", load, "[", length, "];");
+    if (isShort_ && kernel_.operands[operand].strides[0] == ir::Stride::One) {
+      text_.line("loadPack(from", load, ", a.data", operand, " + ", offset(operand, "at"),
+                 ", int(smaller(", length, ", length - at)));");
+    } else {
+      single.push_back(load);
+    }
   }
   forEach();
-  for (int load : sweptLoads(stage)) {
+  for (int load : single) {
     const std::string element = definition(load, "i0", "");
     const dtype type = kernel_.values[load].type;
     text_.line(
