@@ -9,6 +9,7 @@
 #pragma once
 
 #include <bit>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,8 @@ class KernelWriter {
     const char *sums = "sum", *loaded = "from";
   };
   void writeBatch(const ir::KernelStage& stage, const std::vector<Run>& runs);
+  void loadBatch(const ir::KernelStage& stage, const Run& run,
+                 const std::function<void(const Run&)>& forEach);
   void foldRow(const Reduce& reduce);
   void writeShortSweep(const ir::KernelStage& stage);
   void declareFour(const ir::KernelStage& stage, const char* name);

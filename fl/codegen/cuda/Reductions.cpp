@@ -373,6 +373,31 @@ void KernelWriter::writeBatches(const KernelStage& stage, int length) {
   text_.close();
 }
 
+// Short rows that lie in order are read in packs.
+void KernelWriter::loadBatch(const KernelStage& stage, const Run& run,
+                             const std::function<void(const Run&)>& forEach) {
+  std::vector<int> single;
+  for (int load : sweptLoads(stage)) {
+    const int operand = kernel_.values[load].index;
+    text_.line(kernel_.values[load].type, " ", run.loaded, load, "[", run.length, "];");
+    if (isShort_ && kernel_.operands[operand].strides[0] == ir::Stride::One) {
+      text_.line("loadPack(", run.loaded, load, ", a.data", operand, " + ", offset(operand, "at"),
+                 ", int(smaller(", run.length, ", length - at)));");
+    } else {
+      single.push_back(load);
+    }
+  }
+  forEach(run);
+  for (int load : single) {
+    const std::string element = definition(load, "i0", "");
+    const std::string none = detail::concat(kernel_.values[load].type, "(0)");
+    text_.line(run.loaded, load, "[j] = ",
+               run.condition.empty() ? element : run.condition + " ? " + element + " : " + none,
+               ";");
+  }
+  text_.close();
+}
+
 // The compiler would let few loads pass an addition, but none passes the barrier.
 void KernelWriter::writeBatch(const KernelStage& stage, const std::vector<Run>& runs) {
   const auto forEach = [&](const Run& run) {
@@ -380,20 +405,7 @@ void KernelWriter::writeBatch(const KernelStage& stage, const std::vector<Run>& 
     text_.open("for (int j = 0; j < ", run.length, "; ++j)");
     text_.line(run.begin);
   };
-  for (const Run& run : runs) {
-    for (int load : sweptLoads(stage)) {
-      text_.line(kernel_.values[load].type, " ", run.loaded, load, "[", run.length, "];");
-    }
-    forEach(run);
-    for (int load : sweptLoads(stage)) {
-      const std::string element = definition(load, "i0", "");
-      const std::string none = detail::concat(kernel_.values[load].type, "(0)");
-      text_.line(run.loaded, load, "[j] = ",
-                 run.condition.empty() ? element : run.condition + " ? " + element + " : " + none,
-                 ";");
-    }
-    text_.close();
-  }
+  for (const Run& run : runs) loadBatch(stage, run, forEach);
   text_.line("__syncwarp();");
   for (const Run& run : runs) {
     forEach(run);
