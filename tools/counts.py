@@ -23,7 +23,7 @@ ROOM_LINES = {
     ("definitions",): 500,
     ("planner",): 1650,
     ("codegen",): 5150,
-    ("codegen/cuda",): 1800,
+    ("codegen/cuda",): 2000,
     ("codegen/mlir",): 1400,
     ("host", "runtime"): 4000,
     ("kernel/cuda", "runtime/cuda"): 2600,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
@@ -302,26 +303,15 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   return outputs;
 }
 
-// As temporaries are.
-static size_t alignedUp(size_t bytes) {
-  constexpr size_t kAlignment = 64;
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
-  const size_t wanted = alignedUp(bytes);
-  std::vector<std::pair<size_t, size_t>> taken;
-  const auto takeOf = [&](const std::vector<ir::Temporary>& temporaries) {
-    for (const ir::Temporary& temporary : temporaries) {
-      if (static_cast<size_t>(temporary.first) < end &&
-          begin <= static_cast<size_t>(temporary.last)) {
-        taken.emplace_back(temporary.offset, temporary.offset + temporary.bytes);
-      }
+  const size_t wanted = (bytes + 63) / 64 * 64;  // as temporaries are aligned
+  std::set<std::pair<size_t, size_t>> taken;
+  for (const auto* all : {&schedule_.temporaries, &std::as_const(scratch_)}) {
+    for (const ir::Temporary& each : *all) {
+      if (std::cmp_less(each.last, begin) || std::cmp_less_equal(end, each.first)) continue;
+      taken.emplace(each.offset, each.offset + each.bytes);
     }
-  };
-  takeOf(schedule_.temporaries);
-  takeOf(scratch_);
-  std::ranges::sort(taken);
+  }
   size_t place = 0;
   for (const auto& [from, to] : taken) {
     if (place + wanted <= from) break;
@@ -418,8 +408,7 @@ ScheduleRunner::Touched ScheduleRunner::touchedBy(const ir::Step& launch) const 
 
 bool ScheduleRunner::joins(const Touched& others, const ir::Step& launch) const {
   const int kernel = std::get<ir::LaunchStep>(launch).kernel;
-  const auto* last =
-      &launch == schedule_.steps.data() ? nullptr : std::get_if<ir::LaunchStep>(&launch - 1);
+  const auto* last = std::get_if<ir::LaunchStep>(&launch - 1);
   return last && last->kernel == kernel && schedule_.kernels[kernel].gatherCount() == 0 &&
          isApart(others, launch);
 }

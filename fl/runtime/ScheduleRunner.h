@@ -81,8 +81,8 @@ class ScheduleRunner : public LoadedSchedule {
   void addTo(Touched* touched, const ir::Step& step) const;
   // What a launch touches that runs by itself, or is the first of neighbours that run as one.
   Touched touchedBy(const ir::Step& launch) const;
-  // Whether a launch may run as one with those before it: their kernel is the same, and they need
-  // nothing of one another.
+  // Whether a launch may run as one with those before it, of which there are: their kernel is the
+  // same, and they need nothing of one another.
   bool joins(const Touched& others, const ir::Step& launch) const;
   // Where in the arena steps [begin, end) have `bytes` of scratch memory, 64-byte aligned: among
   // the temporaries, or behind them in an arena that grows. For constructors to call.
