@@ -13,14 +13,20 @@ constexpr int64_t kMostBlocks = 1 << 20;
 
 int64_t divideUp(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
+// Of the reduced axes from that one on.
+int64_t sweptElements(const Kernel& kernel, const int64_t* extents, int from) {
+  int64_t elements = 1;
+  for (int axis = from; axis < kernel.rank; ++axis) {
+    elements *= kernel.isReduced(axis) ? extents[axis] : 1;
+  }
+  return elements;
+}
+
 // Parts of a sweep, as Parts in Prelude.cpp counts them.
 int64_t partsOf(const Kernel& kernel, const int64_t* extents) {
   const int lowest = std::countr_zero(kernel.reduced);
   const int64_t chunk = kernel.rows() ? kRowChunk : kColumnChunk;
-  int64_t turns = 1;
-  for (int axis = lowest + 1; axis < kernel.rank; ++axis) {
-    turns *= kernel.isReduced(axis) ? extents[axis] : 1;
-  }
+  const int64_t turns = sweptElements(kernel, extents, lowest + 1);
   return divideUp(turns, turnsTogether(extents[lowest], chunk)) * divideUp(extents[lowest], chunk);
 }
 
@@ -49,9 +55,7 @@ constexpr int64_t kBlockSharedBytes = 16 << 10;
 
 // Of the rows that a team keeps; 0 if they are too long.
 int64_t sharedBytesOf(const Kernel& kernel, const int64_t* extents, int warps) {
-  int64_t length = 1;
-  for (int axis = 0; axis < kernel.rank; ++axis)
-    length *= kernel.isReduced(axis) ? extents[axis] : 1;
+  const int64_t length = sweptElements(kernel, extents, 0);
   if (length > kMostSharedBytes) return 0;
   const int64_t places = divideUp(length, kRowPlaces) * kRowPlaces;
   const int64_t bytes = places * sharedRows(kernel).bytesEach;
@@ -64,12 +68,7 @@ constexpr int64_t kManyRows = 2 * kManyBlocks * kBlockWarps;
 }  // namespace
 
 bool mayBeShort(const Kernel& kernel, const int64_t* extents) {
-  if (!kernel.rows() || extents[0] > kLanes) return false;
-  int64_t turns = 1;
-  for (int axis = 1; axis < kernel.rank; ++axis) {
-    turns *= kernel.isReduced(axis) ? extents[axis] : 1;
-  }
-  return turns <= kLanes;
+  return kernel.rows() && extents[0] <= kLanes && sweptElements(kernel, extents, 1) <= kLanes;
 }
 
 int sharedSweep(const Kernel& kernel) {
