@@ -45,6 +45,20 @@ void AdamOptimizer::beginStep(const Tensor* condition) {
       [this, root] { return asNumber(correctsEpsilon() ? epsilon_ * root() : epsilon_); });
 }
 
+const AdamOptimizer::Coefficients& AdamOptimizer::coefficients(dtype type) {
+  if (!coefficients_ || coefficients_->type != type) {
+    const auto number = [type](double value) { return fromScalar(value, type); };
+    coefficients_ = {type,
+                     correctedLr_.astype(type),
+                     correctedEpsilon_.astype(type),
+                     number(beta1_),
+                     number(1 - beta1_),
+                     number(beta2_),
+                     number(1 - beta2_)};
+  }
+  return *coefficients_;
+}
+
 void AdamOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) {
   decayByRate(data);
   const auto updated = [](const Tensor& data, const Tensor& grad, const Tensor& first,
@@ -55,12 +69,10 @@ void AdamOptimizer::update(Tensor& data, const Tensor& grad, std::vector<Tensor>
     const Tensor square = keepSecond * second + takeSecond * (grad * grad);
     return std::vector<Tensor>{data - rate * mean / (sqrt(square) + epsilon), mean, square};
   };
-  const dtype type = data.type();
-  const auto number = [&](double value) { return fromScalar(value, type); };
+  const Coefficients& by = coefficients(data.type());
   std::vector<Tensor> results =
-      composite("Adam", updated, data, grad, state[0], state[1], correctedLr_.astype(type),
-                correctedEpsilon_.astype(type), number(beta1_), number(1 - beta1_), number(beta2_),
-                number(1 - beta2_));
+      composite("Adam", updated, data, grad, state[0], state[1], by.rate, by.epsilon, by.keepFirst,
+                by.takeFirst, by.keepSecond, by.takeSecond);
   data = std::move(results[0]);
   state[0] = std::move(results[1]);
   state[1] = std::move(results[2]);

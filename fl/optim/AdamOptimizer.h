@@ -2,6 +2,8 @@
 // Hutter, "Decoupled weight decay regularization", 2019.
 #pragma once
 
+#include <optional>
+
 #include "fl/optim/MomentOptimizer.h"
 
 namespace fl {
@@ -19,6 +21,7 @@ class AdamOptimizer : public MomentOptimizer {
  protected:
   AdamOptimizer() = default;
   void beginStep(const Tensor* condition) override;
+  void endStep() override { coefficients_.reset(); }
   void update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) override;
 
   // Whether epsilon, too, is times sqrt(1 - beta2^t).
@@ -35,6 +38,14 @@ class AdamOptimizer : public MomentOptimizer {
   // Of the step that is recorded, f64 scalars.
   Tensor correctedLr_;
   Tensor correctedEpsilon_;
+  // The same and the rates of decay, in the dtype of the parameters: recorded once for all of them.
+  struct Coefficients {
+    dtype type;
+    Tensor rate, epsilon, keepFirst, takeFirst, keepSecond, takeSecond;
+  };
+  std::optional<Coefficients> coefficients_;
+
+  const Coefficients& coefficients(dtype type);
 };
 
 // As PyTorch has it: v is corrected before epsilon is added,

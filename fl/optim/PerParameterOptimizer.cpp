@@ -40,6 +40,7 @@ void PerParameterOptimizer::updateAllIf(const Tensor* condition) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (parameters_[i].isGradAvailable()) updateIf(condition, parameters_[i], states_[i]);
   }
+  endStep();
   for (Variable& parameter : parameters_) fl::eval(parameter.tensor());
 }
 

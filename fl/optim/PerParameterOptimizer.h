@@ -23,8 +23,9 @@ class PerParameterOptimizer : public FirstOrderOptimizer {
 
   // For each parameter `tensors` state tensors like it, then `scalars` of shape {}; all 0.
   void makeState(int tensors, int scalars = 0);
-  // Before the updates of a step; a null condition holds.
+  // Before and after the updates of a step; a null condition holds.
   virtual void beginStep(const Tensor* /*condition*/) {}
+  virtual void endStep() {}
   virtual void update(Tensor& data, const Tensor& grad, std::vector<Tensor>& state) = 0;
   // data = data - weightDecay data, or weightDecay learningRate data; nothing is recorded without
   // weight decay.
