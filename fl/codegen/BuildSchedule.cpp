@@ -3,6 +3,7 @@
 // their places, which may take less memory or more.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <ranges>
 #include <set>
@@ -263,8 +264,22 @@ class ScheduleBuilder {
     for (size_t i = before; i < schedule_.steps.size(); ++i) {
       auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[i]);
       if (launch) std::ranges::replace(launch->nodes, -1, id);
-      if (!launch) std::get<ir::LibraryStep>(schedule_.steps[i]).node = id;
+      if (!launch) {
+        auto& call = std::get<ir::LibraryStep>(schedule_.steps[i]);
+        call.node = id;
+        call.origin = firstLookup(graph_.node(id));
+      }
     }
+  }
+
+  // The origin of the node, or, if one whose step comes before looks up the same index in as many
+  // elements, of that one: it finds what is wrong with the index first.
+  int firstLookup(const Node& node) {
+    const bool looksUp =
+        node.op == ir::Op::Gather || node.op == ir::Op::Scatter || node.op == ir::Op::ScatterAdd;
+    if (!looksUp) return node.origin;
+    const Dim bound = graph_.type(node.operands[0]).shape[node.attrs[0]];
+    return lookups_.try_emplace({node.operands[1], bound}, node.origin).first->second;
   }
 
   void lowerAlone(ValueId id) {
@@ -450,6 +465,7 @@ class ScheduleBuilder {
     const ResolvedValue& table = plan_.values[node.operands[0]];
     const Shape& shape = graph_.type(node.operands[0]).shape;
     const Dim axis = node.attrs[0];
+    firstLookup(node);
     return state.builder.gather(bufferFor(table.base), node.type.type,
                                 operandAccess(graph_, plan_, state.group, node, 0, level), index,
                                 table.layout.strides[axis], shape[axis], node.origin);
@@ -477,6 +493,7 @@ class ScheduleBuilder {
   // for them there.
   std::vector<Dim> starts_;
   const std::vector<bool> stored_;
+  std::map<std::pair<ValueId, Dim>, int> lookups_;  // origins, by index and bound
 };
 
 }  // namespace

@@ -111,7 +111,17 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step) {
 
 int CudaSchedule::addReport(std::vector<int> origins) {
   reporting_.push_back(std::move(origins));
+  reported_ = steps_.size() + 1;
   return static_cast<int>(reporting_.size()) - 1;
+}
+
+int CudaSchedule::reportOf(int origin) {
+  const auto reports = [&](const std::vector<int>& origins) {
+    return std::ranges::find(origins, origin) != origins.end();
+  };
+  const auto found = std::ranges::find_if(reporting_, reports);
+  return found == reporting_.end() ? addReport({origin})
+                                   : static_cast<int>(found - reporting_.begin());
 }
 
 CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
@@ -125,7 +135,7 @@ CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
             library::cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType})};
   }
   const size_t number = steps_.size();
-  const int report = call->isKernel() ? addReport({step.origin}) : -1;
+  const int report = call->isKernel() ? reportOf(step.origin) : -1;
   const size_t workspace = placeWorkspace(*call, step, number, number + 1);
   return {&step, std::move(call), nullptr, {}, workspace, report};
 }
@@ -235,13 +245,15 @@ GatherReport* CudaSchedule::reportsOf(const Frame& frame) const {
   return reinterpret_cast<GatherReport*>(frame.arena + reportsAt_);
 }
 
+CudaSchedule::Arrival CudaSchedule::fetchReports(const Frame& frame) const {
+  return gpu_.fetch(reportsOf(frame), reporting_.size() * sizeof(GatherReport));
+}
+
 // Each says that nothing was found while its first word is -1.
-void CudaSchedule::checkReports(const Frame& frame) const {
-  if (reporting_.empty()) return;
-  std::vector<GatherReport> reports(reporting_.size());
-  gpu_.download(reports.data(), reportsOf(frame), reports.size() * sizeof(GatherReport));
-  for (size_t i = 0; i < reports.size(); ++i) {
-    if (const auto& [gather, bad] = reports[i]; gather >= 0) {
+void CudaSchedule::checkReports(const Arrival& reports) const {
+  const auto* each = static_cast<const GatherReport*>(reports->wait());
+  for (size_t i = 0; i < reporting_.size(); ++i) {
+    if (const auto& [gather, bad] = each[i]; gather >= 0) {
       throw ir::IndexOutOfRange(bad, reporting_[i][gather]);
     }
   }
@@ -251,6 +263,7 @@ void CudaSchedule::runSteps(const Frame& frame) const {
   if (!reporting_.empty()) {
     gpu_.fill(reportsOf(frame), 0xff, reporting_.size() * sizeof(GatherReport));
   }
+  Arrival reports;
   for (size_t i = 0; i < steps_.size();) {
     if (Chain* chain = chains_[i].get(); chain && runsAsGraph(chain, frame)) {
       runChain(*chain, frame);
@@ -265,9 +278,10 @@ void CudaSchedule::runSteps(const Frame& frame) const {
       afterSteps(frame, i, end);
       i = end;
     }
+    if (!reports && !reporting_.empty() && i >= reported_) reports = fetchReports(frame);
   }
   counters().bytesMoved += bytes_;
-  checkReports(frame);
+  if (reports) checkReports(reports);
 }
 
 void CudaSchedule::runStep(size_t number, const Frame& frame) const {
@@ -402,7 +416,7 @@ void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,
 }
 
 void CudaSchedule::runOnHost(const PreparedLaunch& launch, const Frame& frame) const {
-  checkReports(frame);
+  if (!reporting_.empty()) checkReports(fetchReports(frame));
   const ir::Kernel& kernel = launch.kernel->kernel();
   const ir::LaunchStep& step = *launch.step;
   LaunchData where = launchData(step, frame);
@@ -431,7 +445,7 @@ void CudaSchedule::runOnHost(const PreparedLaunch& launch, const Frame& frame) c
 }
 
 void CudaSchedule::runOnHost(const PreparedCall& call, const Frame& frame) const {
-  checkReports(frame);
+  if (!reporting_.empty()) checkReports(fetchReports(frame));
   const ir::LibraryStep& step = *call.step;
   HostCopies copies(gpu_);
   for (const auto& [ref, offset] : step.operands) {

@@ -19,8 +19,9 @@ namespace fl::runtime::cuda {
 
 // A run puts its steps into the stream and returns. It waits only for steps that run on the host,
 // on copies of their buffers (Counters::hostCalls), and at the end of a plan with lookups, for what
-// they report. Neighbouring launches of one kernel that need nothing of one another are one on the
-// GPU (fl/kernel/cuda/Group.h).
+// they report: that sets out for the host behind the last of them, and the steps behind it run on.
+// Neighbouring launches of one kernel that need nothing of one another are one on the GPU
+// (fl/kernel/cuda/Group.h).
 class CudaSchedule final : public ScheduleRunner {
  public:
   CudaSchedule(ir::Schedule schedule, Context& context, Memory& memory, KernelCache* cache);
@@ -87,10 +88,15 @@ class CudaSchedule final : public ScheduleRunner {
   const FusedProduct* fusedAt(size_t step, const Frame& frame) const;
   bool isFused(size_t step) const;
   PreparedLaunch prepare(const ir::LaunchStep& step);
-  // The number of what reports bad indices of lookups with these origins.
+  // The number of what reports bad indices of lookups with these origins, which the next step is
+  // the first to fill.
   int addReport(std::vector<int> origins);
+  // The number of what reports those of a lookup with this origin: an earlier step, if one did.
+  int reportOf(int origin);
   ir::cuda::GatherReport* reportsOf(const Frame& frame) const;
-  void checkReports(const Frame& frame) const;
+  using Arrival = std::unique_ptr<Staging::Arrival>;
+  Arrival fetchReports(const Frame& frame) const;
+  void checkReports(const Arrival& reports) const;
   void runLaunch(size_t number, const Frame& frame) const;
   void runCall(const PreparedCall& call, const FusedProduct* fused, const Frame& frame) const;
   void runOnHost(const PreparedLaunch& launch, const Frame& frame) const;
@@ -105,6 +111,7 @@ class CudaSchedule final : public ScheduleRunner {
   std::vector<std::unique_ptr<Chain>> chains_;  // by their first step; null for others
   std::vector<std::vector<int>> reporting_;     // Node::origin of each lookup of what reports
   size_t reportsAt_ = 0;                        // in the arena
+  size_t reported_ = 0;                         // so many steps have filled all reports
   size_t bytes_ = 0;                            // that a run moves
 };
 

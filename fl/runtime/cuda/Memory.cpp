@@ -74,20 +74,29 @@ class GpuBlock final : public Buffer {
 
 }  // namespace
 
+void Staging::make(Slot& slot) {
+  const Driver& driver = context_.use();
+  void* memory = nullptr;
+  context_.check(driver.cuEventCreate(&slot.done, CU_EVENT_DISABLE_TIMING), "an event");
+  context_.check(driver.cuMemAllocHost(&memory, kSlotBytes), kSlotBytes, " bytes of pinned memory");
+  slot.memory = static_cast<char*>(memory);
+}
+
 Staging::Slot& Staging::next() {
   Slot& slot = slots_[turn_++ % slots_.size()];
-  const Driver& driver = context_.use();
   if (slot.memory == nullptr) {
-    void* memory = nullptr;
-    context_.check(driver.cuEventCreate(&slot.done, CU_EVENT_DISABLE_TIMING), "an event");
-    context_.check(driver.cuMemAllocHost(&memory, kSlotBytes), kSlotBytes,
-                   " bytes of pinned memory");
-    slot.memory = static_cast<char*>(memory);
+    make(slot);
   } else if (slot.isUsed) {
     context_.finish(slot.done, slot.launches);
   }
   slot.isUsed = false;
   return slot;
+}
+
+void Staging::copyTo(Slot& slot, CUdeviceptr from, size_t bytes) {
+  context_.check(context_.use().cuMemcpyDtoHAsync(slot.memory, from, bytes, context_.stream()),
+                 "a copy of ", bytes, " bytes from the GPU");
+  record(slot);
 }
 
 void Staging::record(Slot& slot) {
@@ -123,15 +132,35 @@ void Staging::download(void* to, CUdeviceptr from, size_t bytes) {
   };
   for (size_t done = 0; done < bytes; done += kSlotBytes) {
     Slot& slot = next();
-    context_.check(
-        context_.use().cuMemcpyDtoHAsync(slot.memory, from + done,
-                                         std::min(kSlotBytes, bytes - done), context_.stream()),
-        "a copy of ", bytes, " bytes from the GPU");
-    record(slot);
+    copyTo(slot, from + done, std::min(kSlotBytes, bytes - done));
     if (arriving != nullptr) take(done);
     arriving = &slot;
   }
   if (arriving != nullptr) take(bytes);
+}
+
+std::unique_ptr<Staging::Arrival> Staging::fetch(CUdeviceptr from, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Slot slot;
+  if (free_.empty()) {
+    make(slot);
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  copyTo(slot, from, bytes);
+  return std::make_unique<Arrival>(*this, slot);
+}
+
+const void* Staging::Arrival::wait() const {
+  staging_.context_.finish(slot_.done, slot_.launches);
+  return slot_.memory;
+}
+
+// The next copy into it is behind this one in the stream.
+void Staging::giveBack(const Slot& slot) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  free_.push_back(slot);
 }
 
 Memory::Memory(Context& context)
@@ -158,6 +187,10 @@ void Memory::fill(void* memory, unsigned char byte, size_t bytes) {
 
 void Memory::upload(void* to, const void* from, size_t bytes) {
   staging_.upload(address(to), from, bytes);
+}
+
+std::unique_ptr<Staging::Arrival> Memory::fetch(const void* from, size_t bytes) {
+  return staging_.fetch(address(from), bytes);
 }
 
 void Memory::download(void* to, const void* from, size_t bytes) {

@@ -3,17 +3,41 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "fl/runtime/DeviceMemory.h"
 #include "fl/runtime/cuda/Context.h"
 
 namespace fl::runtime::cuda {
 
-// Pinned memory, in slots that take turns.
+// Pinned memory, in slots: most take turns, and what arrives while the host does something else has
+// one for itself.
 class Staging {
+  struct Slot {
+    char* memory = nullptr;
+    CUevent done = nullptr;
+    size_t launches = 0;  // before it
+    bool isUsed = false;
+  };
+
  public:
   static constexpr size_t kSlotBytes = size_t{1} << 22;
+
+  // Elements on their way to the host.
+  class Arrival {
+   public:
+    Arrival(Staging& staging, const Slot& slot) : staging_(staging), slot_(slot) {}
+    ~Arrival() { staging_.giveBack(slot_); }
+    Arrival(const Arrival&) = delete;
+    // They stay there until this is destroyed.
+    const void* wait() const;
+
+   private:
+    Staging& staging_;
+    const Slot slot_;
+  };
 
   explicit Staging(Context& context) : context_(context) {}
 
@@ -21,22 +45,22 @@ class Staging {
   void upload(CUdeviceptr to, const void* from, size_t bytes);
   // Waits for what is in the stream and the copy.
   void download(void* to, CUdeviceptr from, size_t bytes);
+  // Puts a copy of at most kSlotBytes into the stream.
+  std::unique_ptr<Arrival> fetch(CUdeviceptr from, size_t bytes);
 
  private:
-  struct Slot {
-    char* memory = nullptr;
-    CUevent done = nullptr;
-    size_t launches = 0;  // before it
-    bool isUsed = false;
-  };
-  // One that no copy uses any more.
+  void make(Slot& slot);
+  // One of those that take turns, which no copy uses any more.
   Slot& next();
+  void copyTo(Slot& slot, CUdeviceptr from, size_t bytes);
   void record(Slot& slot);
+  void giveBack(const Slot& slot);
 
   Context& context_;
   std::mutex mutex_;
   std::array<Slot, 4> slots_;
   size_t turn_ = 0;
+  std::vector<Slot> free_;  // that take no turns
 };
 
 class Memory final : public DeviceMemory {
@@ -52,6 +76,7 @@ class Memory final : public DeviceMemory {
   void fill(void* memory, unsigned char byte, size_t bytes);
   void upload(void* to, const void* from, size_t bytes);
   void download(void* to, const void* from, size_t bytes);
+  std::unique_ptr<Staging::Arrival> fetch(const void* from, size_t bytes);
 
  private:
   Context& context_;

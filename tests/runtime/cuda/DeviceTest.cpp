@@ -210,6 +210,31 @@ TEST_F(CudaDevice, BadIndicesOfScattersComeBackAsTheUsersError) {
   EXPECT_EQ(errors(), onGpu);
 }
 
+// As a gradient of an embedding does: what the lookup has found good is not waited for again.
+TEST_F(CudaDevice, ReportsSetOutBehindTheFirstLookupOfAnIndex) {
+  const auto sums = [](std::vector<int> places) {
+    const Tensor index = Tensor::fromVector(places);
+    const Tensor found = vectorOf({10, 20, 30})(index);
+    Tensor x = fl::full({3}, 1.f);
+    x(index) += found;
+    return floats(x * 2);
+  };
+  EXPECT_THAT(sums({0, 2, 2}), ElementsAre(22, 2, 122));
+  const std::vector<std::string> done = gpu.done();
+  const auto isDownload = [](const std::string& name) { return name == "download"; };
+  const auto first = std::ranges::find_if(done, isDownload);
+  // The index and the lookup; the scatter and the product.
+  EXPECT_EQ(std::count(done.begin(), first, "launch"), 2) << ::testing::PrintToString(done);
+  EXPECT_EQ(std::count(first, done.end(), "launch"), 2);
+  EXPECT_EQ(std::ranges::count_if(done, isDownload), 2);  // and the result
+  const std::string error = test::errorOf([&] { sums({0, 3, 1}); });
+  EXPECT_THAT(error, HasSubstr("3 is out of range"));
+  EXPECT_THAT(error, HasSubstr(here(__LINE__ - 15)));
+  const BackendScope cpu("lazy", "cpu");
+  EXPECT_EQ(test::errorOf([&] { sums({0, 3, 1}); }), error);
+  EXPECT_EQ(hostCalls(), 0u);
+}
+
 TEST_F(CudaDevice, ScattersWithoutCodeRunOnTheHost) {
   const auto sums = [] {
     Tensor x = Tensor::fromVector(std::vector<short>{1, 2});
