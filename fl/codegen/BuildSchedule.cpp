@@ -264,26 +264,22 @@ class ScheduleBuilder {
     for (size_t i = before; i < schedule_.steps.size(); ++i) {
       auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[i]);
       if (launch) std::ranges::replace(launch->nodes, -1, id);
-      if (!launch) {
-        auto& call = std::get<ir::LibraryStep>(schedule_.steps[i]);
-        call.node = id;
-        call.origin = firstLookup(graph_.node(id));
-      }
+      if (!launch) std::get<ir::LibraryStep>(schedule_.steps[i]).node = id;
     }
   }
 
   // The origin of the node, or, if one whose step comes before looks up the same index in as many
   // elements, of that one: it finds what is wrong with the index first.
   int firstLookup(const Node& node) {
-    const bool looksUp =
-        node.op == ir::Op::Gather || node.op == ir::Op::Scatter || node.op == ir::Op::ScatterAdd;
-    if (!looksUp) return node.origin;
+    using enum ir::Op;
+    if (node.op != Gather && node.op != Scatter && node.op != ScatterAdd) return node.origin;
     const Dim bound = graph_.type(node.operands[0]).shape[node.attrs[0]];
     return lookups_.try_emplace({node.operands[1], bound}, node.origin).first->second;
   }
 
   void lowerAlone(ValueId id) {
-    const Node& node = graph_.node(id);
+    Node node = graph_.node(id);
+    node.origin = firstLookup(node);
     if (node.op == ir::Op::Reshape && lowering_ == ir::Lowering::Kernels) {
       // Its strides could not express it, so its operand's elements are written out in order.
       return copyValue(node.operands[0], placeOf(id));

@@ -74,36 +74,29 @@ class GpuBlock final : public Buffer {
 
 }  // namespace
 
-void Staging::make(Slot& slot) {
+Staging::Slot Staging::make() const {
   const Driver& driver = context_.use();
+  Slot slot;
   void* memory = nullptr;
   context_.check(driver.cuEventCreate(&slot.done, CU_EVENT_DISABLE_TIMING), "an event");
   context_.check(driver.cuMemAllocHost(&memory, kSlotBytes), kSlotBytes, " bytes of pinned memory");
   slot.memory = static_cast<char*>(memory);
+  return slot;
 }
 
 Staging::Slot& Staging::next() {
   Slot& slot = slots_[turn_++ % slots_.size()];
   if (slot.memory == nullptr) {
-    make(slot);
-  } else if (slot.isUsed) {
+    slot = make();
+  } else {
     context_.finish(slot.done, slot.launches);
   }
-  slot.isUsed = false;
   return slot;
 }
 
-void Staging::copyTo(Slot& slot, CUdeviceptr from, size_t bytes) {
-  context_.check(context_.use().cuMemcpyDtoHAsync(slot.memory, from, bytes, context_.stream()),
-                 "a copy of ", bytes, " bytes from the GPU");
-  record(slot);
-}
-
 void Staging::record(Slot& slot) {
-  const size_t launches = context_.launches();
+  slot.launches = context_.launches();
   context_.check(context_.use().cuEventRecord(slot.done, context_.stream()), "an event");
-  slot.isUsed = true;
-  slot.launches = launches;
 }
 
 void Staging::upload(CUdeviceptr to, const void* from, size_t bytes) {
@@ -121,34 +114,28 @@ void Staging::upload(CUdeviceptr to, const void* from, size_t bytes) {
 
 // While one part is copied out of its slot, the next one arrives.
 void Staging::download(void* to, CUdeviceptr from, size_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Slot* arriving = nullptr;
+  std::unique_ptr<Arrival> arriving;
   size_t arrived = 0;
   const auto take = [&](size_t end) {
-    context_.finish(arriving->done, arriving->launches);
-    std::memcpy(static_cast<char*>(to) + arrived, arriving->memory, end - arrived);
-    arriving->isUsed = false;
+    std::memcpy(static_cast<char*>(to) + arrived, arriving->wait(), end - arrived);
     arrived = end;
   };
   for (size_t done = 0; done < bytes; done += kSlotBytes) {
-    Slot& slot = next();
-    copyTo(slot, from + done, std::min(kSlotBytes, bytes - done));
-    if (arriving != nullptr) take(done);
-    arriving = &slot;
+    auto next = fetch(from + done, std::min(kSlotBytes, bytes - done));
+    if (arriving) take(done);
+    arriving = std::move(next);
   }
-  if (arriving != nullptr) take(bytes);
+  if (arriving) take(bytes);
 }
 
 std::unique_ptr<Staging::Arrival> Staging::fetch(CUdeviceptr from, size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  Slot slot;
-  if (free_.empty()) {
-    make(slot);
-  } else {
-    slot = free_.back();
-    free_.pop_back();
-  }
-  copyTo(slot, from, bytes);
+  if (free_.empty()) free_.push_back(make());
+  Slot slot = free_.back();
+  free_.pop_back();
+  context_.check(context_.use().cuMemcpyDtoHAsync(slot.memory, from, bytes, context_.stream()),
+                 "a copy of ", bytes, " bytes from the GPU");
+  record(slot);
   return std::make_unique<Arrival>(*this, slot);
 }
 

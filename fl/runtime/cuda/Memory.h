@@ -12,14 +12,12 @@
 
 namespace fl::runtime::cuda {
 
-// Pinned memory, in slots: most take turns, and what arrives while the host does something else has
-// one for itself.
+// Pinned memory, in slots: those of uploads take turns.
 class Staging {
   struct Slot {
     char* memory = nullptr;
     CUevent done = nullptr;
     size_t launches = 0;  // before it
-    bool isUsed = false;
   };
 
  public:
@@ -49,10 +47,9 @@ class Staging {
   std::unique_ptr<Arrival> fetch(CUdeviceptr from, size_t bytes);
 
  private:
-  void make(Slot& slot);
-  // One of those that take turns, which no copy uses any more.
+  Slot make() const;
+  // The next of those that take turns, which no copy uses any more.
   Slot& next();
-  void copyTo(Slot& slot, CUdeviceptr from, size_t bytes);
   void record(Slot& slot);
   void giveBack(const Slot& slot);
 
@@ -60,7 +57,7 @@ class Staging {
   std::mutex mutex_;
   std::array<Slot, 4> slots_;
   size_t turn_ = 0;
-  std::vector<Slot> free_;  // that take no turns
+  std::vector<Slot> free_;  // of downloads
 };
 
 class Memory final : public DeviceMemory {
