@@ -15,7 +15,7 @@ import tempfile
 from browser import Browser
 
 FL, TRAIN = (os.path.abspath(path) for path in sys.argv[1:3])
-PICTURES = os.environ.get("FL_PICTURES") or os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
+PICTURES = os.environ.pop("FL_PICTURES", None) or os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
 PICTURES = PICTURES and os.path.abspath(PICTURES)
 MOST_UNITS = 100
 
