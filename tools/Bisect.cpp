@@ -86,15 +86,17 @@ std::set<std::string> sumsOf(const ir::Graph& graph) {
   return sums;
 }
 
-// By result, whether anything that it is computed of is added up.
-std::vector<bool> resultsOfSums(const ir::Graph& graph) {
-  std::vector<bool> sums(graph.valueCount(), false), results;
+// By result, whether schedules may give other bits: where anything is added up on the way, and of
+// f64, in which kernels have mathematical functions of their own.
+std::vector<bool> mayRound(const ir::Graph& graph) {
+  std::vector<bool> rounded(graph.valueCount(), false), results;
+  const auto isRounded = [&](ir::ValueId id) -> bool { return rounded[id]; };
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const ir::Node& node = graph.nodes()[i];
-    const auto isSum = [&](ir::ValueId id) -> bool { return sums[id]; };
-    sums[graph.idOfNode(i)] = addsUp(node) || std::ranges::any_of(node.operands, isSum);
+    rounded[graph.idOfNode(i)] = addsUp(node) || node.type.type == dtype::f64 ||
+                                 std::ranges::any_of(node.operands, isRounded);
   }
-  for (ir::ValueId id : graph.results()) results.push_back(sums[id]);
+  for (ir::ValueId id : graph.results()) results.push_back(rounded[id]);
   return results;
 }
 
@@ -117,6 +119,27 @@ struct Case {
   const std::vector<NpyArray> inputs, expected;
 };
 
+// The graph in f64 throughout, which shows what its own dtypes round away.
+Case widened(const ir::Graph& graph, std::vector<NpyArray> inputs) {
+  const auto wide = [](dtype type) { return isFloating(type) ? dtype::f64 : type; };
+  ir::Graph result;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ir::Parameter parameter = graph.parameters()[i];
+    parameter.type.type = wide(parameter.type.type);
+    inputs[i] = cast(inputs[i], parameter.type.type);
+    result.addParameter(std::move(parameter));
+  }
+  for (const ir::Node& node : graph.nodes()) {
+    std::vector<Dim> attrs = node.attrs.values();
+    const std::vector<std::string>& names = ir::attrNames(node.op);
+    const bool hasType = !names.empty() && names[0] == "dtype";
+    if (hasType) attrs[0] = static_cast<Dim>(wide(static_cast<dtype>(attrs[0])));
+    result.addNode(node.op, node.operands, ir::Attrs(std::move(attrs)), node.site, node.origin);
+  }
+  result.setResults(graph.results());
+  return Case(std::move(result), std::move(inputs));
+}
+
 struct Finding {
   size_t result;
   std::string words;
@@ -125,16 +148,18 @@ struct Finding {
 class Bisection {
  public:
   Bisection(ir::Graph graph, std::vector<NpyArray> inputs)
-      : whole_(std::move(graph), std::move(inputs)) {}
+      : whole_(std::move(graph), std::move(inputs)), wide_(widened(whole_.graph, whole_.inputs)) {}
 
   // The exit code.
   int run() const {
     for (size_t i = 0; i < stages_.size(); ++i) {
-      const std::optional<Finding> found = findDifference(i, whole_);
+      std::optional<Finding> found = findDifference(i, whole_);
+      const bool isWide = !found && !stages_[i].isCode;
+      if (isWide) found = findDifference(i, wide_);
       std::cerr << "bisect: after " << stages_[i].name << ": "
                 << (found ? found->words : "as recorded") << std::endl;
       if (found) {
-        report(i, found->words);
+        report(i, found->words + (isWide ? " in f64" : ""), isWide ? wide_ : whole_);
         return 2;
       }
     }
@@ -151,7 +176,7 @@ class Bisection {
       const codegen::Compilation compilation = codegen::compile(of.graph, stage.options);
       const std::string text = textAfter(stage, compilation);
       const auto actual = resultsOf(text, stage.isCode ? "cpu" : "ref", of.inputs);
-      std::vector<bool> mayRound(actual.size(), false);
+      std::vector<bool> rounded(actual.size(), false);
       std::vector<NpyArray> expected;
       if (stage.isCode) {
         expected = interpreted(text, of.inputs);
@@ -159,11 +184,11 @@ class Bisection {
         expected = resultsOf(*before, "ref", of.inputs);
       } else {
         expected = of.expected;
-        mayRound = resultsOfSums(of.graph);
+        rounded = mayRound(of.graph);
       }
       for (size_t i = 0; i < actual.size(); ++i) {
         const double exact = stage.isCode ? 0.0 : runTolerance().value_or(0.0);
-        const auto tolerance = mayRound[i] ? runTolerance() : std::make_optional(exact);
+        const auto tolerance = rounded[i] ? runTolerance() : std::make_optional(exact);
         const Difference found = compare(actual[i], expected[i], dtypesOf(of.graph), tolerance);
         if (!found.accepted) {
           return Finding{i, detail::concat("result ", i, " differs by ", found.value)};
@@ -197,19 +222,19 @@ class Bisection {
   }
 
   // Tries first the value that is wrong where all are results.
-  void report(size_t stage, const std::string& difference) const {
+  void report(size_t stage, const std::string& difference, const Case& whole) const {
     std::cout << "// pass " << stages_[stage].name << ": " << difference << "\n";
-    const ir::Graph& graph = whole_.graph;
+    const ir::Graph& graph = whole.graph;
     std::vector<size_t> suspects(graph.nodes().size());
     std::iota(suspects.begin(), suspects.end(), 0);
     ir::Graph open = graph;
     std::vector<ir::ValueId> all;
     for (size_t i : suspects) all.push_back(graph.idOfNode(i));
     open.setResults(std::move(all));
-    const auto first = findDifference(stage, Case(std::move(open), whole_.inputs));
+    const auto first = findDifference(stage, Case(std::move(open), whole.inputs));
     if (first) suspects.insert(suspects.begin(), first->result);
     for (size_t i : suspects) {
-      const std::optional<Case> cut = cutAt(graph.idOfNode(i));
+      const std::optional<Case> cut = cutAt(whole, graph.idOfNode(i));
       if (cut && findDifference(stage, *cut))
         return tell(stage, i, "this graph computes alone", cut->graph);
     }
@@ -224,15 +249,15 @@ class Bisection {
   }
 
   // Of that value alone, with the inputs that it needs.
-  std::optional<Case> cutAt(ir::ValueId id) const {
+  static std::optional<Case> cutAt(const Case& whole, ir::ValueId id) {
     GraphEdit edit;
     edit.results = {id};
-    std::optional<ir::Graph> graph = applyEdit(whole_.graph, edit);
+    std::optional<ir::Graph> graph = applyEdit(whole.graph, edit);
     if (!graph) return std::nullopt;
-    const std::vector<bool> needed = neededValues(whole_.graph, edit);
+    const std::vector<bool> needed = neededValues(whole.graph, edit);
     std::vector<NpyArray> inputs;
-    for (size_t i = 0; i < whole_.inputs.size(); ++i) {
-      if (needed[i]) inputs.push_back(whole_.inputs[i]);
+    for (size_t i = 0; i < whole.inputs.size(); ++i) {
+      if (needed[i]) inputs.push_back(whole.inputs[i]);
     }
     return std::make_optional<Case>(std::move(*graph), std::move(inputs));
   }
@@ -276,7 +301,7 @@ class Bisection {
     return text + "// " + absl::StrReplaceAll(body, {{"\n", "\n// "}}) + "\n";
   }
 
-  const Case whole_;
+  const Case whole_, wide_;
   const std::vector<Stage> stages_ = stages();
 };
 

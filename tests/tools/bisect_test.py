@@ -80,6 +80,20 @@ SMALL = """graph @f(%x: f32[6,4], %h: f16[6,4]) {
   return %5, %6
 }
 """
+# The same of a sum that the pass adds up in another order: only wider results tell.
+ROUNDED = """graph @f(%h: f16[6,4]) {
+  %0 = reshape %h {shape=[3,2,4]} : f16[3,2,4]
+  %1 = sum %0 {keepDims=0, axes=[0,1]} : f16[4]
+  %2 = iota {dtype=f16, axis=0, shape=[4]} : f16[4]
+  %3 = add %2, %2 : f16[4]
+  %4 = add %3, %2 : f16[4]
+  %5 = exp %4 : f16[4]
+  %6 = negative %1 : f16[4]
+  %7 = negative %6 : f16[4]
+  %8 = add %5, %7 : f16[4]
+  return %8
+}
+"""
 # What cse merges is both wanted, by results that are right alone.
 SHARED = """graph @f(%x: f32[6,4], %y: f32[6,4]) {
   %0 = exp %x : f32[6,4]
@@ -215,6 +229,11 @@ def main():
     with open("small.flir", "w") as file:
         file.write(SMALL)
     expect("small.flir", "wrong:doubleNegative", "canonicalize")
+    with open("rounded.flir", "w") as file:
+        file.write(ROUNDED)
+    found = run(FL, "bisect", "rounded.flir", fault="wrong:doubleNegative", code=2).stdout
+    assert re.match(r"// pass canonicalize: result 0 differs by .* in f64\n", found), found
+    expect("rounded.flir", "wrong:doubleNegative", "canonicalize")
     with open("shared.flir", "w") as file:
         file.write(SHARED)
     found = run(FL, "bisect", "shared.flir", fault="wrong:cse", code=2).stdout

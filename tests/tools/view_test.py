@@ -266,8 +266,9 @@ def take_pictures(page, plan):
     page.picture("viewer_pass.png", "main")
     page.picture("viewer_memory.png", "footer")
     page.browser.resize(1500, 900)
+    hidden = "<style>#before { display: none !important }</style>"
+    page.browser.run(f"document.head.insertAdjacentHTML('beforeend', '{hidden}')")
     page.go_to(len(plan["stages"]) - 1)
-    page.browser.run("d3.select('#before').style('display', 'none'), panes.after.fit()")
     page.picture("viewer_step.png", "#after")
 
 
