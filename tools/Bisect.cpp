@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <numeric>
 #include <optional>
 #include <ranges>
 #include <set>
@@ -31,6 +32,7 @@ struct Stage {
   std::string name;
   bool isGraph = false;
   bool isCode = false;
+  bool keepsKernels = false;  // of the stage before it
   codegen::CompileOptions options;
 };
 
@@ -54,15 +56,48 @@ std::vector<Stage> stages() {
   std::vector<Stage> all = std::move(graphs);
   all.push_back(schedules.front());
   all.insert(all.end(), decisions.begin(), decisions.end());
+  for (Stage& stage : schedules | std::views::drop(1)) stage.keepsKernels = true;
   all.insert(all.end(), schedules.begin() + 1, schedules.end());
   all.push_back({.name = "emit", .isCode = true, .options = {}});
   return all;
 }
 
-std::string textAfter(const Stage& stage, const ir::Graph& graph) {
-  const codegen::Compilation compilation = codegen::compile(graph, stage.options);
+std::string textAfter(const Stage& stage, const codegen::Compilation& compilation) {
   return stage.isGraph ? printGraph(compilation.graph, "g")
                        : printSchedule(compilation.schedule, "s");
+}
+
+// Whether a node adds floats up, in an order that passes may change: its row has it round, though
+// it is no function of single elements.
+bool addsUp(const ir::Node& node) {
+  return isFloating(node.type.type) && ir::opInfo(node.op).ulp > 0 && !ir::isElementwise(node.op) &&
+         ir::opKind(node.op) != ir::Kind::Random;
+}
+
+// In words that are the same where the order is.
+std::set<std::string> sumsOf(const ir::Graph& graph) {
+  std::set<std::string> sums;
+  for (const ir::Node& node : graph.nodes()) {
+    if (!addsUp(node)) continue;
+    std::string sum = ir::opName(node.op) + (" " + absl::StrJoin(node.attrs.values(), ","));
+    for (ir::ValueId id : node.operands) sum += " " + graph.type(id).toString();
+    sums.insert(std::move(sum));
+  }
+  return sums;
+}
+
+// By result, whether schedules may give other bits: where anything is added up on the way, and of
+// f64, in which kernels have mathematical functions of their own.
+std::vector<bool> mayRound(const ir::Graph& graph) {
+  std::vector<bool> rounded(graph.valueCount(), false), results;
+  const auto isRounded = [&](ir::ValueId id) -> bool { return rounded[id]; };
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const ir::Node& node = graph.nodes()[i];
+    rounded[graph.idOfNode(i)] = addsUp(node) || node.type.type == dtype::f64 ||
+                                 std::ranges::any_of(node.operands, isRounded);
+  }
+  for (ir::ValueId id : graph.results()) results.push_back(rounded[id]);
+  return results;
 }
 
 std::vector<NpyArray> resultsOf(const std::string& text, const std::string& device,
@@ -84,19 +119,47 @@ struct Case {
   const std::vector<NpyArray> inputs, expected;
 };
 
+// The graph in f64 throughout, which shows what its own dtypes round away.
+Case widened(const ir::Graph& graph, std::vector<NpyArray> inputs) {
+  const auto wide = [](dtype type) { return isFloating(type) ? dtype::f64 : type; };
+  ir::Graph result;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ir::Parameter parameter = graph.parameters()[i];
+    parameter.type.type = wide(parameter.type.type);
+    inputs[i] = cast(inputs[i], parameter.type.type);
+    result.addParameter(std::move(parameter));
+  }
+  for (const ir::Node& node : graph.nodes()) {
+    std::vector<Dim> attrs = node.attrs.values();
+    const std::vector<std::string>& names = ir::attrNames(node.op);
+    const bool hasType = !names.empty() && names[0] == "dtype";
+    if (hasType) attrs[0] = static_cast<Dim>(wide(static_cast<dtype>(attrs[0])));
+    result.addNode(node.op, node.operands, ir::Attrs(std::move(attrs)), node.site, node.origin);
+  }
+  result.setResults(graph.results());
+  return Case(std::move(result), std::move(inputs));
+}
+
+struct Finding {
+  size_t result;
+  std::string words;
+};
+
 class Bisection {
  public:
   Bisection(ir::Graph graph, std::vector<NpyArray> inputs)
-      : whole_(std::move(graph), std::move(inputs)) {}
+      : whole_(std::move(graph), std::move(inputs)), wide_(widened(whole_.graph, whole_.inputs)) {}
 
   // The exit code.
   int run() const {
-    for (const Stage& stage : stages()) {
-      const std::optional<std::string> difference = findDifference(stage, whole_);
-      std::cerr << "bisect: after " << stage.name << ": " << difference.value_or("as recorded")
-                << std::endl;
-      if (difference) {
-        report(stage, *difference);
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      std::optional<Finding> found = findDifference(i, whole_);
+      const bool isWide = !found && !stages_[i].isCode;
+      if (isWide) found = findDifference(i, wide_);
+      std::cerr << "bisect: after " << stages_[i].name << ": "
+                << (found ? found->words : "as recorded") << std::endl;
+      if (found) {
+        report(i, found->words + (isWide ? " in f64" : ""), isWide ? wide_ : whole_);
         return 2;
       }
     }
@@ -105,23 +168,48 @@ class Bisection {
   }
 
  private:
-  // In words, if what is compiled so far gives other results than the graph on the device ref.
-  static std::optional<std::string> findDifference(const Stage& stage, const Case& of) {
+  // Of what is compiled so far from the graph on the device ref. Bits have to be the same but where
+  // a pass may have things added up in another order.
+  std::optional<Finding> findDifference(size_t number, const Case& of) const {
+    const Stage& stage = stages_[number];
     try {
-      const std::string text = textAfter(stage, of.graph);
+      const codegen::Compilation compilation = codegen::compile(of.graph, stage.options);
+      const std::string text = textAfter(stage, compilation);
       const auto actual = resultsOf(text, stage.isCode ? "cpu" : "ref", of.inputs);
-      const auto expected = stage.isCode ? interpreted(text, of.inputs) : of.expected;
-      const auto tolerance = stage.isCode ? std::make_optional(0.0) : runTolerance();
+      std::vector<bool> rounded(actual.size(), false);
+      std::vector<NpyArray> expected;
+      if (stage.isCode) {
+        expected = interpreted(text, of.inputs);
+      } else if (const auto before = compiledBefore(number, of, compilation.graph)) {
+        expected = resultsOf(*before, "ref", of.inputs);
+      } else {
+        expected = of.expected;
+        rounded = mayRound(of.graph);
+      }
       for (size_t i = 0; i < actual.size(); ++i) {
+        const double exact = stage.isCode ? 0.0 : runTolerance().value_or(0.0);
+        const auto tolerance = rounded[i] ? runTolerance() : std::make_optional(exact);
         const Difference found = compare(actual[i], expected[i], dtypesOf(of.graph), tolerance);
         if (!found.accepted) {
-          return detail::concat("result ", i, " differs by ", found.value);
+          return Finding{i, detail::concat("result ", i, " differs by ", found.value)};
         }
       }
       return std::nullopt;
     } catch (const InternalError& error) {
-      return detail::concat("fails: ", reasonOf(error));
+      return Finding{0, detail::concat("fails: ", reasonOf(error))};
     }
+  }
+
+  // What a stage has to give the bits of: the one before it, if everything is added up as there.
+  std::optional<std::string> compiledBefore(size_t number, const Case& of,
+                                            const ir::Graph& now) const {
+    const Stage& stage = stages_[number];
+    if (!stage.isGraph && !stage.keepsKernels) return std::nullopt;
+    codegen::Compilation before;
+    before.graph = of.graph;
+    if (number > 0) before = codegen::compile(of.graph, stages_[number - 1].options);
+    const bool isAlike = !stage.isGraph || std::ranges::includes(sumsOf(before.graph), sumsOf(now));
+    return isAlike ? std::make_optional(textAfter(stage, before)) : std::nullopt;
   }
 
   // What machine code has to compute to the bit: the same kernels, interpreted in their types.
@@ -133,31 +221,43 @@ class Bisection {
     return results;
   }
 
-  void report(const Stage& stage, const std::string& difference) const {
-    std::cout << "// pass " << stage.name << ": " << difference << "\n";
-    const ir::Graph& graph = whole_.graph;
-    for (size_t i = 0; i < graph.nodes().size(); ++i) {
-      const std::optional<Case> cut = cutAt(graph.idOfNode(i));
-      if (cut && findDifference(stage, *cut)) {
-        std::cout << "// first wrong value: %" << i << ", " << ir::opName(graph.nodes()[i].op)
-                  << ", which this graph computes alone\n"
-                  << regionOf(stage, static_cast<int>(i)) << printGraph(cut->graph, "g");
-        return;
-      }
+  // Tries first the value that is wrong where all are results.
+  void report(size_t stage, const std::string& difference, const Case& whole) const {
+    std::cout << "// pass " << stages_[stage].name << ": " << difference << "\n";
+    const ir::Graph& graph = whole.graph;
+    std::vector<size_t> suspects(graph.nodes().size());
+    std::iota(suspects.begin(), suspects.end(), 0);
+    ir::Graph open = graph;
+    std::vector<ir::ValueId> all;
+    for (size_t i : suspects) all.push_back(graph.idOfNode(i));
+    open.setResults(std::move(all));
+    const auto first = findDifference(stage, Case(std::move(open), whole.inputs));
+    if (first) suspects.insert(suspects.begin(), first->result);
+    for (size_t i : suspects) {
+      const std::optional<Case> cut = cutAt(whole, graph.idOfNode(i));
+      if (cut && findDifference(stage, *cut))
+        return tell(stage, i, "this graph computes alone", cut->graph);
     }
+    if (first) return tell(stage, first->result, "is right alone", graph);
     std::cout << "// only all results together show it\n" << printGraph(graph, "g");
   }
 
+  void tell(size_t stage, size_t node, const char* words, const ir::Graph& shown) const {
+    std::cout << "// first wrong value: %" << node << ", "
+              << ir::opName(whole_.graph.nodes()[node].op) << ", which " << words << "\n"
+              << regionOf(stages_[stage], static_cast<int>(node)) << printGraph(shown, "g");
+  }
+
   // Of that value alone, with the inputs that it needs.
-  std::optional<Case> cutAt(ir::ValueId id) const {
+  static std::optional<Case> cutAt(const Case& whole, ir::ValueId id) {
     GraphEdit edit;
     edit.results = {id};
-    std::optional<ir::Graph> graph = applyEdit(whole_.graph, edit);
+    std::optional<ir::Graph> graph = applyEdit(whole.graph, edit);
     if (!graph) return std::nullopt;
-    const std::vector<bool> needed = neededValues(whole_.graph, edit);
+    const std::vector<bool> needed = neededValues(whole.graph, edit);
     std::vector<NpyArray> inputs;
-    for (size_t i = 0; i < whole_.inputs.size(); ++i) {
-      if (needed[i]) inputs.push_back(whole_.inputs[i]);
+    for (size_t i = 0; i < whole.inputs.size(); ++i) {
+      if (needed[i]) inputs.push_back(whole.inputs[i]);
     }
     return std::make_optional<Case>(std::move(*graph), std::move(inputs));
   }
@@ -201,7 +301,8 @@ class Bisection {
     return text + "// " + absl::StrReplaceAll(body, {{"\n", "\n// "}}) + "\n";
   }
 
-  const Case whole_;
+  const Case whole_, wide_;
+  const std::vector<Stage> stages_ = stages();
 };
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "tools/Values.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,6 +6,7 @@
 
 #include "absl/strings/str_split.h"
 #include "fl/base/Error.h"
+#include "tools/Values.h"
 
 namespace fl::tools {
 namespace {
@@ -31,12 +30,6 @@ NpyArray makeArray(dtype type, const Shape& shape, ElementAt&& elementAt) {
     std::memcpy(&array.bytes[i * size], &bits, size);
   }
   return array;
-}
-
-NpyArray cast(const NpyArray& array, dtype type) {
-  return makeArray(type, array.shape, [&](size_t i) {
-    return Number::fromDouble(elementOf(array, i).toDouble(), type);
-  });
 }
 
 std::string nameOf(size_t parameter) { return "p" + std::to_string(parameter); }
@@ -82,6 +75,12 @@ double toleranceOf(dtype type) {
 }
 
 }  // namespace
+
+NpyArray cast(const NpyArray& array, dtype type) {
+  return makeArray(type, array.shape, [&](size_t i) {
+    return Number::fromDouble(elementOf(array, i).toDouble(), type);
+  });
+}
 
 NpyArray mapped(const NpyArray& array, const std::function<Number(const Number&)>& function) {
   return makeArray(array.type, array.shape,

@@ -14,6 +14,7 @@ namespace fl::tools {
 
 // The array with each element replaced by one of the same dtype.
 NpyArray mapped(const NpyArray& array, const std::function<Number(const Number&)>& function);
+NpyArray cast(const NpyArray& array, dtype type);
 // An array of one element.
 Number numberOf(const NpyArray& array);
 NpyArray arrayOf(const Number& number);

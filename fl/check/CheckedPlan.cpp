@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -12,41 +14,50 @@
 #include "fl/check/NanFinder.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/check/Values.h"
-#include "fl/ir/Inference.h"
+#include "fl/ir/Text.h"
 #include "fl/runtime/StepLabel.h"
 
 namespace fl::check {
 namespace {
 
 using ir::HostOperand;
-using ir::Kind;
 using ir::ValueType;
 
-[[noreturn]] void fail(const ir::Node& node, const std::string& what) {
+// Element `i` of a node is another one here than there.
+[[noreturn]] void failAt(const ir::Node& node, Dim i, const void* got, const std::string& here,
+                         const void* want, const std::string& there) {
+  const dtype type = node.type.type;
+  const double x = elementAt(type, got, i).toDouble(), y = elementAt(type, want, i).toDouble();
+  std::string what = absl::StrFormat("element %d is %.17g %s and %.17g %s", i, x, here, y, there);
+  if (isFloating(type)) {
+    what += detail::concat(", ", std::fabs(x - y) / unitAt(type, y), " ulp apart");
+  }
   throw WrongPlan(finding("ref", node.op, node.type, node.site, what));
 }
 
-// ", 3 ulp apart", for floats.
-std::string apart(dtype type, double x, double y) {
-  return isFloating(type) ? detail::concat(", ", std::fabs(x - y) / unitAt(type, y), " ulp apart")
-                          : "";
+constexpr char kOneByOne[] = "where its operators run one by one";
+
+// The first element whose bits differ, but for those of a NaN.
+std::optional<Dim> firstDifferent(const ValueType& type, const void* got, const void* want) {
+  if (std::memcmp(got, want, bytesOf(type.type, type.shape)) == 0) return std::nullopt;
+  for (Dim i = 0; i < type.shape.elements(); ++i) {
+    const Number x = elementAt(type.type, got, i), y = elementAt(type.type, want, i);
+    const bool isSame =
+        x.bits() == y.bits() || (std::isnan(x.toDouble()) && std::isnan(y.toDouble()));
+    if (!isSame) return i;
+  }
+  return std::nullopt;
 }
 
-// What `node` gives by the interpreter, of its operands or of their magnitudes.
-std::vector<char> interpreted(const ir::Node& node, const std::vector<HostOperand>& operands,
-                              bool magnitudes) {
-  std::vector<std::vector<char>> copies;
-  std::vector<HostOperand> taken = operands;
-  for (size_t i = 0; magnitudes && i < operands.size(); ++i) {
-    const ValueType& type = *operands[i].type;
-    if (!isFloating(type.type)) continue;
-    copies.emplace_back(bytesOf(type.type, type.shape));
-    ir::interpret(ir::Op::Absolute, {operands[i]}, {}, type, copies.back().data());
-    taken[i].data = copies.back().data();
+std::vector<MemoryBlockPtr> magnitudesOf(const std::vector<HostOperand>& operands) {
+  std::vector<MemoryBlockPtr> all;
+  for (const HostOperand& operand : operands) {
+    const auto& [type, shape] = *operand.type;
+    all.push_back(runtime::makeBlock(operand.data, bytesOf(type, shape)));
+    const bool isSigned = isFloating(type);
+    if (isSigned) interpret(ir::Op::Absolute, {operand}, {}, *operand.type, all.back()->data());
   }
-  std::vector<char> result(bytesOf(node.type.type, node.type.shape));
-  ir::interpret(node.op, taken, node.attrs, node.type, result.data());
-  return result;
+  return all;
 }
 
 bool addsUp(ir::Op op) {
@@ -56,15 +67,20 @@ bool addsUp(ir::Op op) {
 
 void checkReference(const ir::Node& node, const std::vector<HostOperand>& operands,
                     const void* result) {
-  if (ir::opKind(node.op) == Kind::Library) return;
+  if (ir::opKind(node.op) == ir::Kind::Library) return;
   const dtype type = node.type.type;
   const bool sums = isFloating(type) && addsUp(node.op);
-  const std::vector<char> want = interpreted(node, operands, false);
-  const std::vector<char> scale = sums ? interpreted(node, operands, true) : std::vector<char>();
-  const bool narrow = isFloating(type) && computeType(type) != type;
+  std::vector<char> want(bytesOf(type, node.type.shape)), scale(sums ? want.size() : 0);
+  ir::interpret(node.op, operands, node.attrs, node.type, want.data());
+  if (sums) {
+    const std::vector<MemoryBlockPtr> magnitudes = magnitudesOf(operands);
+    std::vector<HostOperand> taken = operands;
+    for (size_t i = 0; i < taken.size(); ++i) taken[i].data = magnitudes[i]->data();
+    ir::interpret(node.op, taken, node.attrs, node.type, scale.data());
+  }
   // The rows' bounds are for few terms; up to 128 are added one after the other, each time with
   // half a unit at most (fl/kernel/Kernel.h).
-  const double units = ir::opInfo(node.op).ulp + (sums ? 64 : narrow ? 4 : 1);
+  const double units = ir::opInfo(node.op).ulp + (sums ? 64 : computeType(type) != type ? 4 : 1);
   for (Dim i = 0; i < node.type.shape.elements(); ++i) {
     const Number got = elementAt(type, result, i), right = elementAt(type, want.data(), i);
     const double x = got.toDouble(), y = right.toDouble();
@@ -72,12 +88,10 @@ void checkReference(const ir::Node& node, const std::vector<HostOperand>& operan
     const double of = sums ? elementAt(type, scale.data(), i).toDouble() : y;
     const double unit = isFloating(type) ? unitAt(type, of) : 0;
     if (!(std::fabs(x - y) / unit <= units)) {
-      fail(node, absl::StrFormat("element %d is %.17g, not %.17g", i, x, y) + apart(type, x, y));
+      failAt(node, i, result, "alone", want.data(), "by the reference interpreter");
     }
   }
 }
-
-constexpr char kChanged[] = "element %d is %.17g as passes changed it and %.17g as recorded";
 
 // How far two of a product's results may lie apart that add its terms in different orders: for each
 // of the terms the rounding of a sum of magnitudes, and that of the result.
@@ -96,9 +110,7 @@ double productBound(const ir::Node& node, const std::vector<HostOperand>& operan
 // A plan whose steps are looked at.
 class ObservedPlan : public runtime::LoadedSchedule {
  public:
-  ObservedPlan(const ir::Graph& recorded, ir::Graph compiled,
-               std::unique_ptr<runtime::LoadedSchedule> plan)
-      : recorded_(recorded), compiled_(std::move(compiled)), plan_(std::move(plan)) {}
+  explicit ObservedPlan(std::unique_ptr<runtime::LoadedSchedule> plan) : plan_(std::move(plan)) {}
 
   // What a step reads must be there when it has run.
   const std::vector<int>& reusable() const override { return none_; }
@@ -114,8 +126,6 @@ class ObservedPlan : public runtime::LoadedSchedule {
     return plan_->run(buffers, numbers);
   }
 
-  const ir::Graph recorded_, compiled_;
-
  private:
   const std::unique_ptr<runtime::LoadedSchedule> plan_;
   const std::vector<int> none_;
@@ -125,7 +135,10 @@ class NanPlan final : public ObservedPlan {
  public:
   NanPlan(const ir::Graph& recorded, ir::Graph compiled,
           std::unique_ptr<runtime::LoadedSchedule> plan, std::string flag)
-      : ObservedPlan(recorded, std::move(compiled), std::move(plan)), flag_(std::move(flag)) {}
+      : ObservedPlan(std::move(plan)),
+        recorded_(recorded),
+        compiled_(std::move(compiled)),
+        flag_(std::move(flag)) {}
 
   Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
               std::span<const bool>) const override {
@@ -134,6 +147,7 @@ class NanPlan final : public ObservedPlan {
   }
 
  private:
+  const ir::Graph recorded_, compiled_;
   const std::string flag_;
 };
 
@@ -174,7 +188,7 @@ class StepComparison final : public runtime::StepObserver {
         const MemoryBlockPtr stored = memory.read(*to.buffer, to.offset, type.type);
         Dim count = 1;
         for (int axis = 0; axis < kernel.rank; ++axis) {
-          count *= to.strides[axis] == 0 ? 1 : launch.extents[axis];
+          if (to.strides[axis] != 0) count *= launch.extents[axis];
         }
         if (count == type.shape.elements()) {
           compare(id, *stored, "the kernel \"" + runtime::kernelLabel(kernel) + "\"");
@@ -184,19 +198,9 @@ class StepComparison final : public runtime::StepObserver {
   }
 
   void compare(ir::ValueId id, const MemoryBlock& stored, const std::string& where) const {
-    const ir::Node& node = graph_.node(id);
-    const MemoryBlockPtr& right = right_[id];
-    const dtype type = node.type.type;
-    for (Dim i = 0; right && i < node.type.shape.elements(); ++i) {
-      const Number got = elementAt(type, stored.data(), i),
-                   want = elementAt(type, right->data(), i);
-      const double x = got.toDouble(), y = want.toDouble();
-      if (got.bits() == want.bits() || (std::isnan(x) && std::isnan(y))) continue;
-      fail(node, absl::StrFormat("element %d is %.17g in %s and %.17g where its operators run one "
-                                 "by one",
-                                 i, x, where, y) +
-                     apart(type, x, y));
-    }
+    const void* right = right_[id]->data();
+    const auto i = firstDifferent(graph_.type(id), stored.data(), right);
+    if (i) failAt(graph_.node(id), *i, stored.data(), "in " + where, right, kOneByOne);
   }
 
   const ir::Graph& graph_;
@@ -205,157 +209,148 @@ class StepComparison final : public runtime::StepObserver {
   runtime::StepObserver* const next_;
 };
 
+bool isSum(const ir::Node& node) {
+  return isFloating(node.type.type) &&
+         (ir::opKind(node.op) == ir::Kind::Library || addsUp(node.op));
+}
+
+// A graph on the way from the recorded one to the compiled one, whose operators run one by one.
+struct Station : PassedGraph {
+  Station(PassedGraph passed, runtime::Device& device, runtime::KernelCache* kernels)
+      : PassedGraph(std::move(passed)),
+        plan(makeUnfusedPlan(graph, device, kernels)),
+        moved(movedValues(graph)) {
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      made[graph.nodes()[i].origin] = graph.idOfNode(i);
+    }
+    made.erase(-1);
+  }
+
+  const std::unique_ptr<UnfusedPlan> plan;
+  const std::vector<bool> moved;
+  std::map<int, ir::ValueId> made;  // by recorded operator
+};
+
+// What a node of a graph is behind the pass that made `to` of it, in the order of its elements;
+// null where that is not known.
+MemoryBlockPtr behindPass(const Station& from, ir::ValueId id, const Station& to,
+                          const Values& values) {
+  const ir::Node& node = from.graph.node(id);
+  const auto made = to.made.find(node.origin);
+  if (made == to.made.end()) return nullptr;
+  const ValueType& type = to.graph.type(made->second);
+  const MemoryBlockPtr& value = values[made->second];
+  const bool isMoved = to.moved[made->second];
+  const Dim count = type.shape.elements();
+  if (type.type != node.type.type || count != node.type.shape.elements()) return nullptr;
+  if (from.moved[id] || !isMoved) return from.moved[id] == isMoved ? value : nullptr;
+  const size_t size = getTypeSize(type.type);
+  MemoryBlockPtr result = runtime::makeBlock(value->data(), value->bytes());
+  for (Dim i = 0; i < count; ++i) {
+    std::memcpy(
+        static_cast<char*>(result->data()) + recordedElement(i, node.type.shape, type.shape) * size,
+        static_cast<const char*>(value->data()) + i * size, size);
+  }
+  return result;
+}
+
+// The first element of two ways to add up that differs by more than their roundings.
+std::optional<Dim> firstFar(const Station& of, size_t number,
+                            const std::vector<HostOperand>& operands, const MemoryBlock& alone,
+                            const MemoryBlock& other) {
+  const ir::Node& node = of.graph.nodes()[number];
+  const dtype type = node.type.type;
+  if (!firstDifferent(node.type, other.data(), alone.data())) return std::nullopt;
+  const std::vector<Number> none(operands.size());
+  const MemoryBlockPtr scale = of.plan->runAlone(number, magnitudesOf(operands), none)->onHost();
+  for (Dim i = 0; i < node.type.shape.elements(); ++i) {
+    const double x = elementAt(type, other.data(), i).toDouble(),
+                 y = elementAt(type, alone.data(), i).toDouble(),
+                 sum = std::fabs(elementAt(type, scale->data(), i).toDouble());
+    if (x == y || (std::isnan(x) && std::isnan(y)) || !std::isfinite(sum)) continue;
+    if (!(std::fabs(x - y) <= productBound(node, operands, sum))) return i;
+  }
+  return std::nullopt;
+}
+
 class CheckedPlan final : public ObservedPlan {
  public:
-  CheckedPlan(const ir::Graph& recorded, ir::Graph compiled,
+  CheckedPlan(const ir::Graph& recorded, std::vector<PassedGraph> passed,
               std::unique_ptr<runtime::LoadedSchedule> plan, runtime::Device& device,
               runtime::KernelCache* kernels)
-      : ObservedPlan(recorded, compiled, std::move(plan)),
-        recordedAlone_(makeUnfusedPlan(recorded, device, kernels)),
-        compiledAlone_(makeUnfusedPlan(std::move(compiled), device, kernels)) {}
+      : ObservedPlan(std::move(plan)) {
+    stations_.push_back(std::make_unique<Station>(PassedGraph{"", recorded}, device, kernels));
+    for (PassedGraph& each : passed) {
+      if (printGraph(each.graph, "g") == printGraph(stations_.back()->graph, "g")) continue;
+      stations_.push_back(std::make_unique<Station>(std::move(each), device, kernels));
+    }
+  }
 
   Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
               std::span<const bool>) const override {
-    Values values(compiled_.valueCount());
-    compiledAlone_->runWatched(
-        buffers, numbers, [&](size_t number, const auto& operands, const MemoryBlockPtr& result) {
-          checkReference(compiled_.nodes()[number], operands, result->data());
-          values[compiled_.idOfNode(number)] = result;
-          return nullptr;
-        });
-    StepComparison comparison(compiled_, schedule(), values);
+    Values values;
+    const auto runStation = [&](const Station& station, bool checks) {
+      values.assign(station.graph.valueCount(), nullptr);
+      return station.plan->runWatched(
+          buffers, numbers, [&](size_t number, const auto& operands, const MemoryBlockPtr& result) {
+            if (checks) checkReference(station.graph.nodes()[number], operands, result->data());
+            values[station.graph.idOfNode(number)] = result;
+            return nullptr;
+          });
+    };
+    const ir::Graph& compiled = stations_.back()->graph;
+    Outputs alone = runStation(*stations_.back(), true);
+    StepComparison comparison(compiled, schedule(), values);
     const Outputs outputs = runObserved(buffers, numbers, &comparison);
-    checkPasses(buffers, numbers, values, outputs);
+    checkResults(compiled, outputs, "in the plan", alone, kOneByOne);
+    for (size_t i = stations_.size() - 1; i > 0; --i) {
+      const auto& [from, to] = std::tie(*stations_[i - 1], *stations_[i]);
+      checkPass(from, to, values, alone, buffers, numbers);
+      if (i > 1) alone = runStation(from, false);
+    }
     return outputs;
   }
 
  private:
-  // The graph as it was recorded gives what the compiled one does. Where passes have products and
-  // sums added in another order, their values, if they are near enough, are what the rest is
-  // computed of, whose bits then have to be the same.
-  void checkPasses(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
-                   const Values& values, const Outputs& outputs) const {
-    std::vector<ir::ValueId> madeOf(recorded_.nodes().size(), -1);
-    for (size_t i = 0; i < compiled_.nodes().size(); ++i) {
-      const ir::Node& node = compiled_.nodes()[i];
-      if (node.origin < 0 || !isSum(node)) continue;
-      const ValueType& type = recorded_.nodes()[node.origin].type;
-      const bool isSame =
-          type.type == node.type.type && type.shape.elements() == node.type.shape.elements();
-      if (isSame) madeOf[node.origin] = compiled_.idOfNode(i);
-    }
-    const auto isCall = [](const ir::Node& node) { return ir::opKind(node.op) == Kind::Library; };
-    const bool calls = std::ranges::any_of(recorded_.nodes(), isCall);
-    bool isExact = true;
-    const auto follow = [&](size_t number, const std::vector<HostOperand>& operands,
-                            const MemoryBlockPtr& result) -> MemoryBlockPtr {
-      const ir::Node& node = recorded_.nodes()[number];
-      if (!isSum(node)) return nullptr;
-      if (madeOf[number] >= 0) {
-        MemoryBlockPtr other =
-            inOrder(node, compiled_.node(madeOf[number]), *values[madeOf[number]]);
-        checkSum(number, operands, *result, *other);
-        return other;
-      }
-      MemoryBlockPtr other = findSum(number, operands, *result, values);
-      isExact = isExact && (other || !calls);
-      return other;
-    };
-    const Outputs alone = recordedAlone_->runWatched(buffers, numbers, follow);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const ir::ValueId id = recorded_.results()[i];
-      if (recorded_.isParameter(id)) continue;
-      compare(recorded_.node(id), outputs[i]->onHost()->data(), alone[i]->onHost()->data(),
-              isExact);
+  // A graph gives what it does once a pass has changed it. Where products and sums are added up in
+  // another order then, their values, if they are near enough, are what the rest is computed of,
+  // whose bits have to be the same. The error is of the first operator that is another one.
+  static void checkPass(const Station& from, const Station& to, const Values& values,
+                        const Outputs& results, std::span<const MemoryBlockPtr> buffers,
+                        std::span<const Number> numbers) {
+    const std::string here = "after the pass " + to.pass, there = "before it";
+    std::function<void()> tell;  // of the first difference
+    const Outputs before = from.plan->runWatched(
+        buffers, numbers,
+        [&](size_t number, const auto& operands, const MemoryBlockPtr& result) -> MemoryBlockPtr {
+          const ir::Node& node = from.graph.nodes()[number];
+          const MemoryBlockPtr other = behindPass(from, from.graph.idOfNode(number), to, values);
+          if (!other) return nullptr;
+          const auto i = isSum(node) ? firstFar(from, number, operands, *result, *other)
+                                     : firstDifferent(node.type, other->data(), result->data());
+          if (i && !tell) {
+            tell = [=, &node] { failAt(node, *i, other->data(), here, result->data(), there); };
+          }
+          if (i && isSum(node)) tell();
+          return isSum(node) ? other : nullptr;
+        });
+    checkResults(from.graph, results, here, before, there, tell);
+  }
+
+  static void checkResults(const ir::Graph& graph, const Outputs& got, const std::string& here,
+                           const Outputs& want, const std::string& there,
+                           const std::function<void()>& tell = nullptr) {
+    for (size_t i = 0; i < got.size(); ++i) {
+      const ir::ValueId id = graph.results()[i];
+      if (graph.isParameter(id)) continue;
+      const MemoryBlockPtr x = got[i]->onHost(), y = want[i]->onHost();
+      const auto at = firstDifferent(graph.type(id), x->data(), y->data());
+      if (at && tell) tell();
+      if (at) failAt(graph.node(id), *at, x->data(), here, y->data(), there);
     }
   }
 
-  static bool isSum(const ir::Node& node) {
-    return isFloating(node.type.type) && (ir::opKind(node.op) == Kind::Library || addsUp(node.op));
-  }
-
-  static MemoryBlockPtr inOrder(const ir::Node& recorded, const ir::Node& compiled,
-                                const MemoryBlock& value) {
-    const size_t size = getTypeSize(compiled.type.type);
-    const MemoryBlockPtr result = runtime::makeBlock(value.data(), value.bytes());
-    const bool isMoved = ir::resultIsImage(recorded.op) && recorded.attrs != compiled.attrs;
-    for (Dim i = 0; i < compiled.type.shape.elements(); ++i) {
-      const Dim at = recordedElement(i, recorded.type.shape, compiled.type.shape, isMoved);
-      std::memcpy(static_cast<char*>(result->data()) + at * size,
-                  static_cast<const char*>(value.data()) + i * size, size);
-    }
-    return result;
-  }
-
-  void checkSum(size_t number, const std::vector<HostOperand>& operands, const MemoryBlock& alone,
-                const MemoryBlock& other) const {
-    const ir::Node& node = recorded_.nodes()[number];
-    if (const std::optional<Dim> i = firstFar(number, operands, alone, other)) {
-      const double x = elementAt(node.type.type, other.data(), *i).toDouble(),
-                   y = elementAt(node.type.type, alone.data(), *i).toDouble();
-      fail(node, absl::StrFormat(kChanged, *i, x, y) + apart(node.type.type, x, y));
-    }
-  }
-
-  // Of a product that passes have merged with another one: what that gives, if it is near enough.
-  MemoryBlockPtr findSum(size_t number, const std::vector<HostOperand>& operands,
-                         const MemoryBlock& alone, const Values& values) const {
-    const ir::Node& node = recorded_.nodes()[number];
-    for (size_t i = 0; i < compiled_.nodes().size(); ++i) {
-      const ir::Node& candidate = compiled_.nodes()[i];
-      const bool isLike = candidate.op == node.op && candidate.type.type == node.type.type &&
-                          candidate.type.shape.elements() == node.type.shape.elements();
-      if (!isLike) continue;
-      MemoryBlockPtr other = inOrder(node, candidate, *values[compiled_.idOfNode(i)]);
-      if (!firstFar(number, operands, alone, *other)) return other;
-    }
-    return nullptr;
-  }
-
-  // The first element of two ways to add up that differs by more than their roundings.
-  std::optional<Dim> firstFar(size_t number, const std::vector<HostOperand>& operands,
-                              const MemoryBlock& alone, const MemoryBlock& other) const {
-    const ir::Node& node = recorded_.nodes()[number];
-    const dtype type = node.type.type;
-    if (std::memcmp(alone.data(), other.data(), bytesOf(type, node.type.shape)) == 0) return {};
-    std::vector<MemoryBlockPtr> magnitudes;
-    std::vector<Number> none(operands.size());
-    for (const HostOperand& operand : operands) {
-      const auto& [of, shape] = *operand.type;
-      magnitudes.push_back(runtime::makeBlock(operand.data, bytesOf(of, shape)));
-      if (!isFloating(of)) continue;
-      ir::interpret(ir::Op::Absolute, {operand}, {}, *operand.type, magnitudes.back()->data());
-    }
-    const MemoryBlockPtr scale = recordedAlone_->runAlone(number, magnitudes, none)->onHost();
-    for (Dim i = 0; i < node.type.shape.elements(); ++i) {
-      const double x = elementAt(type, other.data(), i).toDouble(),
-                   y = elementAt(type, alone.data(), i).toDouble(),
-                   sum = std::fabs(elementAt(type, scale->data(), i).toDouble());
-      if (x == y || (std::isnan(x) && std::isnan(y)) || !std::isfinite(sum)) continue;
-      if (!(std::fabs(x - y) <= productBound(node, operands, sum))) return i;
-    }
-    return {};
-  }
-
-  static void compare(const ir::Node& node, const void* compiled, const void* recorded,
-                      bool isExact) {
-    constexpr double kNear = 1e-2;
-    const dtype type = node.type.type;
-    double most = 0;
-    for (Dim i = 0; !isExact && i < node.type.shape.elements(); ++i) {
-      const double x = std::fabs(elementAt(type, recorded, i).toDouble());
-      most = std::isfinite(x) ? std::max(most, x) : most;
-    }
-    for (Dim i = 0; i < node.type.shape.elements(); ++i) {
-      const Number got = elementAt(type, compiled, i), want = elementAt(type, recorded, i);
-      const double x = got.toDouble(), y = want.toDouble();
-      const bool isSame = got.bits() == want.bits() || (std::isnan(x) && std::isnan(y));
-      if (isSame || (!isExact && std::fabs(x - y) <= kNear * most)) continue;
-      fail(node, absl::StrFormat(kChanged, i, x, y) + apart(type, x, y));
-    }
-  }
-
-  const std::unique_ptr<UnfusedPlan> recordedAlone_, compiledAlone_;
+  std::vector<std::unique_ptr<Station>> stations_;
 };
 
 }  // namespace
@@ -370,13 +365,14 @@ void prepareOptions(std::string* skip, size_t* budget) {
 }
 
 std::unique_ptr<runtime::LoadedSchedule> makeCheckedPlan(
-    const ir::Graph& recorded, ir::Graph compiled, std::unique_ptr<runtime::LoadedSchedule> plan,
-    const std::string& flag, runtime::Device& device, runtime::KernelCache* kernels) {
+    const ir::Graph& recorded, std::vector<PassedGraph> passed,
+    std::unique_ptr<runtime::LoadedSchedule> plan, const std::string& flag, runtime::Device& device,
+    runtime::KernelCache* kernels) {
   if (flag == "ref") {
-    return std::make_unique<CheckedPlan>(recorded, std::move(compiled), std::move(plan), device,
+    return std::make_unique<CheckedPlan>(recorded, std::move(passed), std::move(plan), device,
                                          kernels);
   }
-  return std::make_unique<NanPlan>(recorded, std::move(compiled), std::move(plan), flag);
+  return std::make_unique<NanPlan>(recorded, std::move(passed.back().graph), std::move(plan), flag);
 }
 
 }  // namespace fl::check

@@ -1,11 +1,12 @@
 // FL_CHECK=ref and FL_CHECK=nan: plans that find the first operator that is wrong. With nan the
 // plan itself runs, of code that looks at every value; with ref its graph runs beside it operator
-// by operator, two to a hundred times as long.
+// by operator, as each pass left it, two to a hundred times as long.
 #pragma once
 
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "fl/ir/Graph.h"
 #include "fl/runtime/Device.h"
@@ -23,21 +24,29 @@ bool isWanted(const std::string& flag);
 // What plans are to be compiled with: what a step reads must be there when it has run.
 void prepareOptions(std::string* skip, size_t* budget);
 
-// `plan` is of `compiled`, which passes made of `recorded`; `flag` is ref, nan or nan-log. Its
+// A graph as a pass over graphs leaves it.
+struct PassedGraph {
+  std::string pass;
+  ir::Graph graph;
+};
+
+// `passed` is what the passes made of `recorded`, the last one what `plan` is of, which suffices
+// but for ref; `flag` is ref, nan or nan-log. The plan's
 // run() throws std::runtime_error, which names the operator, the line that recorded it and the
 // element,
 // - with ref, a WrongPlan, if an operator alone is further from the reference interpreter than its
 // row's ulp
 //   allows (4 units more for 16-bit floats, 64 for sums, in units of the sum of magnitudes; calls
 //   of libraries are left out); if what a kernel or call stores has other bits than its operators
-//   one by one; or if passes over the graph changed a result: products and sums that they have
-//   added in another order by more than the roundings of so many terms of such magnitudes, all else
-//   in a bit (where passes have made such a product something else, 1 % of a result's largest);
+//   one by one; or if a pass over graphs, which it names, changes a result: products and sums that
+//   it has added in another order by more than the roundings of so many terms of such magnitudes,
+//   all else in a bit;
 // - with nan, if an element is NaN and the operator's operands there are not, or infinite and they
 //   are finite (of sums and calls of libraries: all of their operands); the message has the ranges
 //   of the operands. nan-log warns, once a line, and goes on.
 std::unique_ptr<runtime::LoadedSchedule> makeCheckedPlan(
-    const ir::Graph& recorded, ir::Graph compiled, std::unique_ptr<runtime::LoadedSchedule> plan,
-    const std::string& flag, runtime::Device& device, runtime::KernelCache* kernels);
+    const ir::Graph& recorded, std::vector<PassedGraph> passed,
+    std::unique_ptr<runtime::LoadedSchedule> plan, const std::string& flag, runtime::Device& device,
+    runtime::KernelCache* kernels);
 
 }  // namespace fl::check

@@ -20,12 +20,6 @@ using Form = KernelValue::Form;
 
 namespace {
 
-// Lines that a warning has named.
-CallSites& toldSites() {
-  static auto& told = *new CallSites();
-  return told;
-}
-
 // Whether an operator makes what no operand holds: NaN of none, or an infinity of finite numbers.
 bool isMade(double made, const std::vector<HostOperand>& operands) {
   return std::ranges::none_of(operands, [&](const HostOperand& operand) {
@@ -69,15 +63,14 @@ void NanFinder::afterSteps(size_t begin, size_t end, const StepMemory& memory) {
   }
 }
 
-NanFinder::Subject NanFinder::subjectOf(int origin, ir::Op op, const ValueType& type,
-                                        const CallSite& site) const {
-  if (origin >= 0) {
-    const ir::Node& node = recorded_.nodes()[origin];
-    if (node.type.shape.elements() == type.shape.elements()) {
-      return {node.op, node.type, node.site, type.shape};
-    }
+NanFinder::Subject NanFinder::subjectOf(ir::ValueId id) const {
+  const ir::Node& node = compiled_.node(id);
+  if (node.origin >= 0) {
+    const ir::Node& as = recorded_.nodes()[node.origin];
+    const bool isSame = as.type.shape.elements() == node.type.shape.elements();
+    if (isSame) return {as.op, as.type, as.site, id};
   }
-  return {op, type, site, type.shape};
+  return {node.op, node.type, node.site};
 }
 
 void NanFinder::tell(const Subject& subject, Dim element, double value,
@@ -89,11 +82,15 @@ void NanFinder::tell(const Subject& subject, Dim element, double value,
                                       " is NaN or infinite in machine code, and %g where its "
                                       "kernel is interpreted",
                                       value);
-  const Dim place = recordedElement(element, subject.type.shape, subject.compiled);
-  const std::string what = absl::StrCat("element ", place, fault, ranges);
+  const bool isMoved = subject.made >= 0 && movedValues(compiled_)[subject.made];
+  if (isMoved) {
+    element = recordedElement(element, subject.type.shape, compiled_.type(subject.made).shape);
+  }
+  const std::string what = absl::StrCat("element ", element, fault, ranges);
   const std::string found = finding(flag_, subject.op, subject.type, subject.site, what);
   if (flag_ == "nan") throw std::runtime_error(found);
-  if (toldSites().insert(subject.site)) logWarning(found);
+  static auto& told = *new CallSites();
+  if (told.insert(subject.site)) logWarning(found);
 }
 
 void NanFinder::checkCall(const ir::LibraryStep& call, const StepMemory& memory) const {
@@ -108,8 +105,8 @@ void NanFinder::checkCall(const ir::LibraryStep& call, const StepMemory& memory)
   }
   const double value = elementAt(call.resultType.type, result->data(), *element).toDouble();
   if (!isMade(value, operands)) return;
-  tell(subjectOf(call.origin, call.op, call.resultType, call.site), *element, value,
-       rangesOf(operands, call.operandTypes));
+  tell(call.node >= 0 ? subjectOf(call.node) : Subject{call.op, call.resultType, call.site},
+       *element, value, rangesOf(operands, call.operandTypes));
 }
 
 void NanFinder::checkLaunch(size_t step, const StepMemory& memory) const {
@@ -177,9 +174,7 @@ void NanFinder::checkValue(const ir::LaunchStep& launch, int value, uint64_t pla
   const double x = elementAt(flat.type, result.data(), *first).toDouble();
   if (isTotal && !isMade(x, operands)) return;
   const ir::Op op = isTotal ? kernel.reductionOf(made).op : made.op;
-  tell(node ? subjectOf(node->origin, node->op, node->type, node->site)
-            : Subject{op, flat, launch.site, flat.shape},
-       *first, x, rangesOf(operands, shown));
+  tell(node ? subjectOf(id) : Subject{op, flat, launch.site}, *first, x, rangesOf(operands, shown));
 }
 
 }  // namespace fl::check

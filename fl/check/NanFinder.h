@@ -19,14 +19,14 @@ class NanFinder final : public runtime::StepObserver {
   void afterSteps(size_t begin, size_t end, const runtime::StepMemory& memory) override;
 
  private:
-  // An operator, as it was recorded where that is known, and the shape that the compiler gave it.
+  // An operator, as it was recorded where that is known, and what the compiler made of it then.
   struct Subject {
     ir::Op op;
     ir::ValueType type;
     CallSite site;
-    Shape compiled;
+    ir::ValueId made = -1;
   };
-  Subject subjectOf(int origin, ir::Op op, const ir::ValueType& type, const CallSite& site) const;
+  Subject subjectOf(ir::ValueId id) const;
   // `ranges` are of its operands.
   void tell(const Subject& subject, Dim element, double value, const std::string& ranges) const;
   void checkCall(const ir::LibraryStep& call, const runtime::StepMemory& memory) const;

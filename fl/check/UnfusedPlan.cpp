@@ -80,17 +80,14 @@ class OperatorPlan final : public UnfusedPlan {
   void show(size_t number, const std::vector<MemoryBlockPtr>& blocks,
             const std::vector<Number>& scalars, const Watch& watch, MemoryBlockPtr* result) const {
     const ir::Node& node = graph_.nodes()[number];
-    std::vector<uint64_t> numbers;
-    numbers.reserve(scalars.size());
-    std::vector<ir::ValueType> types;
-    types.reserve(scalars.size());
+    std::vector<uint64_t> numbers(blocks.size());
+    std::vector<MemoryBlockPtr> read(blocks.size());
     std::vector<ir::HostOperand> operands;
-    std::vector<MemoryBlockPtr> read;
     for (size_t i = 0; i < blocks.size(); ++i) {
-      read.push_back(blocks[i] ? blocks[i]->onHost() : nullptr);
-      types.push_back(graph_.type(node.operands[i]));
-      numbers.push_back(blocks[i] ? 0 : scalars[i].bits());
-      operands.push_back({&types[i], blocks[i] ? read[i]->data() : &numbers[i]});
+      numbers[i] = scalars[i].bits();
+      if (blocks[i]) read[i] = blocks[i]->onHost();
+      const void* data = read[i] ? read[i]->data() : &numbers[i];
+      operands.push_back({&graph_.type(node.operands[i]), data});
     }
     if (MemoryBlockPtr other = watch(number, operands, (*result)->onHost())) {
       *result = std::move(other);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "fl/base/Error.h"
 #include "fl/ir/ChannelOrder.h"
+#include "fl/ir/Inference.h"
 
 namespace fl::check {
 namespace {
@@ -99,25 +100,32 @@ double unitAt(dtype type, double x) {
   return std::ldexp(1, std::max(x == 0 ? lowest : std::ilogb(x) + 1 - digits, lowest));
 }
 
-Dim recordedElement(Dim element, const Shape& recorded, const Shape& compiled, bool isMoved) {
-  // Channels lie ahead of the images' number, where the shapes leave it open.
-  isMoved = isMoved || recorded != compiled;
-  const int last = recorded.ndim() - 1;
-  for (int i = 1; i <= last && isMoved; ++i) {
-    const int channel = i < last ? last - i : last;
-    if (!ir::isReordered(recorded, channel) || ir::inFront(recorded, channel) != compiled) continue;
-    std::vector<Dim> strides;
-    Dim stride = 1, result = 0;
-    for (const Dim dim : recorded.get()) strides.push_back(std::exchange(stride, stride * dim));
-    for (int place = 0; place < compiled.ndim(); element /= compiled[place++]) {
-      for (int k = 0; k <= last; ++k) {
-        const bool isHere = ir::placeInFront(k, channel) == place;
-        result += isHere ? element % compiled[place] * strides[k] : 0;
-      }
-    }
-    return result;
+std::vector<bool> movedValues(const ir::Graph& graph) {
+  std::vector<bool> moved(graph.valueCount(), false);
+  const auto isMoved = [&](ir::ValueId id) -> bool { return moved[id]; };
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const auto& [op, operands, attrs, type, site, origin] = graph.nodes()[i];
+    const bool isMap = ir::isElementwise(op) || op == ir::Op::Broadcast || op == ir::Op::Reshape;
+    moved[graph.idOfNode(i)] =
+        ir::isOnImages(op)        ? ir::resultIsImage(op) && ir::imageAxes(attrs).channel == 0
+        : op == ir::Op::Transpose ? origin < 0 && !moved[operands[0]]
+                                  : isMap && std::ranges::any_of(operands, isMoved);
   }
-  return element;
+  return moved;
+}
+
+Dim recordedElement(Dim element, const Shape& recorded, const Shape& moved) {
+  const int last = moved.ndim() - 1;
+  // Channels lie ahead of the images' number, where the shapes leave it open.
+  int channel = last > 1 ? last - 1 : last;
+  for (int i = 0; i < last; ++i) {
+    const int other = i == 0 ? last : i;
+    if (ir::inFront(recorded, other) == moved) channel = other;
+  }
+  Dim ahead = 1;  // elements of what is ahead of the channels as recorded
+  for (int i = 1; i <= channel; ++i) ahead *= moved[i];
+  const Dim at = element % moved[0], rest = element / moved[0];
+  return rest % ahead + ahead * (at + moved[0] * (rest / ahead));
 }
 
 std::string finding(const std::string& flag, ir::Op op, const ir::ValueType& type,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fl/base/CallSite.h"
+#include "fl/ir/Graph.h"
 #include "fl/ir/Interpreter.h"
 
 namespace fl::check {
@@ -24,10 +25,12 @@ std::string rangesOf(const std::vector<ir::HostOperand>& operands,
 // The distance to the next number of the dtype, from |x| on.
 double unitAt(dtype type, double x);
 
-// The element of the recorded value that lies at `element` of the same in another order of
-// dimensions, if the compiler gave it one: told by the shapes, or `isMoved` if they are equal.
-Dim recordedElement(Dim element, const Shape& recorded, const Shape& compiled,
-                    bool isMoved = false);
+// By value, whether its elements lie with the channels of images in front of all else, as the pass
+// `layout` has them, which makes views from and to that order.
+std::vector<bool> movedValues(const ir::Graph& graph);
+
+// The element of the recorded value that lies at `element` of a moved one.
+Dim recordedElement(Dim element, const Shape& recorded, const Shape& moved);
 
 // "FL_CHECK=nan: exp f32[8] at main.cpp:3: what".
 std::string finding(const std::string& flag, ir::Op op, const ir::ValueType& type,

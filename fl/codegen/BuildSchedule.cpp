@@ -227,7 +227,8 @@ class ScheduleBuilder {
     builder.store(builder.addOutput(to.buffer, type, {to.offset, contiguousStrides(shape)}),
                   loaded);
     auto built = builder.finish();
-    built ? appendLaunch(std::move(*built), {}) : viewContiguous(id, to);
+    const CallSite site = graph_.isParameter(id) ? CallSite() : graph_.node(id).site;
+    built ? appendLaunch(std::move(*built), site) : viewContiguous(id, to);
   }
 
   // A view with more axes than a kernel holds: its last op alone, on a contiguous operand, where

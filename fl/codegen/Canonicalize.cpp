@@ -46,9 +46,9 @@ ValueId doubleTranspose(Graph& graph, const Node& node) {
   if (!inner) return -1;
   std::vector<Dim> axes;
   for (Dim axis : node.attrs.values()) axes.push_back(inner->attrs[axis]);
-  return std::ranges::is_sorted(axes)
-             ? inner->operands[0]
-             : graph.addNode(Op::Transpose, {inner->operands[0]}, ir::Attrs(axes), node.site);
+  return std::ranges::is_sorted(axes) ? inner->operands[0]
+                                      : graph.addNode(Op::Transpose, {inner->operands[0]},
+                                                      ir::Attrs(axes), node.site, node.origin);
 }
 
 // -(-x) = x for floats; integers wrap, so it holds for them too

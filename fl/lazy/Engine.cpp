@@ -415,6 +415,23 @@ ir::Graph Engine::graphOf(const Segment& segment) {
   return graph;
 }
 
+namespace {
+
+// What each pass over graphs leaves.
+std::vector<check::PassedGraph> passedGraphs(const ir::Graph& graph,
+                                             codegen::CompileOptions options) {
+  options.observe = nullptr;
+  std::vector<check::PassedGraph> passed;
+  for (const codegen::PassInfo& pass : codegen::passes()) {
+    if (pass.stage != "graph") continue;
+    options.stopAfter = pass.name;
+    passed.push_back({pass.name, codegen::compile(graph, options).graph});
+  }
+  return passed;
+}
+
+}  // namespace
+
 std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph, size_t budget) {
   if (flags().cache == "explain") logWarning(history_.explain(graph));
   const profile::Scope scope([&] {
@@ -439,9 +456,12 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
     runtime::counters().stepsRecomputed += compiled.schedule.recomputed;
     auto plan = device_->load(std::move(compiled.schedule), &kernels_);
     dump.writeCode(plan->schedule(), device_->target());
-    return checks ? check::makeCheckedPlan(graph, std::move(compiled.graph), std::move(plan),
-                                           flags().check, *device_, &kernels_)
-                  : std::move(plan);
+    if (!checks) return plan;
+    std::vector<check::PassedGraph> passed;
+    if (flags().check == "ref") passed = passedGraphs(graph, std::move(options));
+    passed.push_back({"the last", std::move(compiled.graph)});
+    return check::makeCheckedPlan(graph, std::move(passed), std::move(plan), flags().check,
+                                  *device_, &kernels_);
   } catch (const planner::OverBudget&) {
     throw;
   } catch (...) {

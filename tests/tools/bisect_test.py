@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""bisect_test.py FL [SEED]: of all rules of passes and all meanings of operators, 20 that a seed draws are
-made wrong by FL_FAULT; `fl bisect` names the pass, or the operator and the fused region of the plan that
-it is in, in graphs of some dozens of operators, and `fl reduce` leaves little around it. Then all passes
-that decide or place, each of which is made to mistake one value for another, and dce and layout.
+"""bisect_test.py FL [SEED]: all rules of passes and all meanings of operators are made wrong by
+FL_FAULT, one by one; `fl bisect` names the pass, or the operator and the fused region of the plan that it
+is in, in graphs of some dozens of operators that the seed draws, and `fl reduce` leaves little around it.
+Then all passes that decide or place, each of which is made to mistake one value for another, and dce and
+layout.
 
 An operator without a meaning in the op table (views, sorts, random numbers, casts, calls of libraries ...)
 has no cell to make wrong.
@@ -17,7 +18,7 @@ import tempfile
 
 FL = os.path.abspath(sys.argv[1])
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 7
-DRAWN = 20
+RANDOM = random.Random(SEED)
 MOST_NODES = 10
 KINDS = ["Unary", "Binary", "Select", "Reduce"]
 
@@ -47,7 +48,7 @@ RULES = {
 
 # The same of passes with one rule.
 PASSES = {
-    "cse": ["exp %x : f32[6,4]", "exp %x : f32[6,4]", "sub %1, %y : f32[6,4]"],
+    "cse": ["exp %x : f32[6,4]", "exp %x : f32[6,4]", "sub %1, %0 : f32[6,4]"],
     "library": [
         "transpose %x {axes=[1,0]} : f32[4,6]",
         "matmul %0, %y {transposeLhs=0, transposeRhs=0} : f32[4,4]",
@@ -66,6 +67,40 @@ LAYOUT = f"""graph @f(%x: f32[8,8,4,2], %w: f32[3,3,4,16], %v: f32[3,3,16,16], %
   %6 = conv2d %5, %u {{{CONVOLUTION}}} : f32[8,8,4,2]
   return %6
 }}
+"""
+# A rule that is wrong by less than a result of 16 bits is rounded by, which is another one.
+SMALL = """graph @f(%x: f32[6,4], %h: f16[6,4]) {
+  %0 = iota {dtype=f32, axis=0, shape=[6,4]} : f32[6,4]
+  %1 = add %0, %0 : f32[6,4]
+  %2 = exp %1 : f32[6,4]
+  %3 = negative %x : f32[6,4]
+  %4 = negative %3 : f32[6,4]
+  %5 = add %2, %4 : f32[6,4]
+  %6 = sum %h {keepDims=0, axes=[0]} : f16[4]
+  return %5, %6
+}
+"""
+# The same of a sum that the pass adds up in another order: only wider results tell.
+ROUNDED = """graph @f(%h: f16[6,4]) {
+  %0 = reshape %h {shape=[3,2,4]} : f16[3,2,4]
+  %1 = sum %0 {keepDims=0, axes=[0,1]} : f16[4]
+  %2 = iota {dtype=f16, axis=0, shape=[4]} : f16[4]
+  %3 = add %2, %2 : f16[4]
+  %4 = add %3, %2 : f16[4]
+  %5 = exp %4 : f16[4]
+  %6 = negative %1 : f16[4]
+  %7 = negative %6 : f16[4]
+  %8 = add %5, %7 : f16[4]
+  return %8
+}
+"""
+# What cse merges is both wanted, by results that are right alone.
+SHARED = """graph @f(%x: f32[6,4], %y: f32[6,4]) {
+  %0 = exp %x : f32[6,4]
+  %1 = exp %x : f32[6,4]
+  %2 = sub %1, %y : f32[6,4]
+  return %0, %2
+}
 """
 # Maps around them, which hide no value that is wrong.
 AROUND = ["sub {}, %y", "negative {}", "add {}, %x"]
@@ -101,8 +136,8 @@ class Graph:
         return f"%{len(self.nodes) - 1}"
 
     def around(self, last):
-        for i in range(15):
-            last = self.add(f"{AROUND[i % len(AROUND)].format(last)} : {self.dtype}[6,4]")
+        for _ in range(RANDOM.randint(16, 32)):
+            last = self.add(f"{RANDOM.choice(AROUND).format(last)} : {self.dtype}[6,4]")
         return last
 
     def text(self, *results):
@@ -169,7 +204,7 @@ def main():
     cells += [(name, name) for name in PASSES] + [("emit", name) for name in rows]
     assert len(cells) > 45, cells
     print(f"seed {SEED}: bisect_test.py FL {SEED} repeats it", flush=True)
-    for stage, name in random.Random(SEED).sample(cells, DRAWN):
+    for stage, name in cells:
         print(stage, name, flush=True)
         nodes = {**RULES, **PASSES}.get(name)
         text = graph_of_rule(nodes) if nodes else graph_of_operator(*rows[name])
@@ -190,6 +225,19 @@ def main():
     expect("images.flir", "wrong:layout", "layout")
     listed = re.findall(r"^\w+ (\w+): ", run(FL, "opt", "--list").stdout, re.M)
     assert set(listed) == {"canonicalize", "layout", "dce", *PASSES, *DECIDING}, listed
+
+    with open("small.flir", "w") as file:
+        file.write(SMALL)
+    expect("small.flir", "wrong:doubleNegative", "canonicalize")
+    with open("rounded.flir", "w") as file:
+        file.write(ROUNDED)
+    found = run(FL, "bisect", "rounded.flir", fault="wrong:doubleNegative", code=2).stdout
+    assert re.match(r"// pass canonicalize: result 0 differs by .* in f64\n", found), found
+    expect("rounded.flir", "wrong:doubleNegative", "canonicalize")
+    with open("shared.flir", "w") as file:
+        file.write(SHARED)
+    found = run(FL, "bisect", "shared.flir", fault="wrong:cse", code=2).stdout
+    assert "// first wrong value: %1, exp, which is right alone\ngraph @g" in found, found
 
     # A pass that fails is one that changes what is computed.
     found = run(FL, "bisect", "graph.flir", fault="share", code=2)

@@ -118,8 +118,17 @@ class Browser:
     def _mouse(self, kind, place, **parameters):
         self._call("Input.dispatchMouseEvent", type=kind, **place, **parameters)
 
-    def screenshot(self, path):
-        data = self._call("Page.captureScreenshot", format="png")["data"]
+    def resize(self, width, height):
+        self._call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                   deviceScaleFactor=1, mobile=False)
+
+    def screenshot(self, path, selector):
+        """Of the first element that the selector finds."""
+        clip = self.run(
+            "(r => ({x: r.x, y: r.y, width: r.width, height: r.height, scale: 1}))"
+            f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
+        )
+        data = self._call("Page.captureScreenshot", format="png", clip=clip)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
 

@@ -15,7 +15,7 @@ import tempfile
 from browser import Browser
 
 FL, TRAIN = (os.path.abspath(path) for path in sys.argv[1:3])
-PICTURES = os.environ.get("FL_PICTURES") or os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
+PICTURES = os.environ.pop("FL_PICTURES", None) or os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
 PICTURES = PICTURES and os.path.abspath(PICTURES)
 MOST_UNITS = 100
 
@@ -115,9 +115,9 @@ class Page:
             "(document.querySelector('#search'))" % json.dumps(text)
         )
 
-    def picture(self, name):
+    def picture(self, name, selector="body"):
         if PICTURES:
-            self.browser.screenshot(os.path.join(PICTURES, name))
+            self.browser.screenshot(os.path.join(PICTURES, name), selector)
 
     def place(self, pane):
         """How the pane's drawing is scaled (a) and moved (e, f)."""
@@ -169,6 +169,17 @@ def check_stages(page, plan):
         page.browser.press("ArrowRight")
     page.browser.press("ArrowLeft")
     expect(page.text("#passes button.shown"), plan["stages"][-2]["name"].split("_")[1])
+
+
+def check_sides(page, plan):
+    """Beside a change that is far below lies what it was made of."""
+    index = stage_number(plan, "layout")
+    page.go_to(index)
+    items = whole_stage(plan, index)["items"]
+    number = lambda key: int(key.split()[-1])
+    changed = [number(key) for key in page.in_sight("#after", "#after g.unit.changed")]
+    beside = [number(key) for key in page.in_sight("#before", "#before g.unit")]
+    assert {items[i]["before"] for i in changed} & set(beside), (changed, beside)
 
 
 def check_search(page, plan):
@@ -247,6 +258,20 @@ def check_inputs(page, plan):
     page.browser.click("#inputs")
 
 
+def take_pictures(page, plan):
+    """Of a pass, the fused step as a whole, and its memory."""
+    page.browser.resize(1280, 760)
+    page.choose_plan(1)
+    page.go_to(stage_number(plan, "layout"))
+    page.picture("viewer_pass.png", "main")
+    page.picture("viewer_memory.png", "footer")
+    page.browser.resize(1500, 900)
+    hidden = "<style>#before { display: none !important }</style>"
+    page.browser.run(f"document.head.insertAdjacentHTML('beforeend', '{hidden}')")
+    page.go_to(len(plan["stages"]) - 1)
+    page.picture("viewer_step.png", "#after")
+
+
 def test_training_step(browser):
     run(TRAIN, "--epochs=1", FL_DUMP="dump", FL_VIEW="live.html")
     expect(run(FL, "view", "--time=3", "--page=page.html", "dump").stdout, "page.html\n")
@@ -255,9 +280,11 @@ def test_training_step(browser):
     page = Page(browser, "page.html")
     expect(page.count("#plan option"), len(plans))
     page.choose_plan(1)
-    checks = (check_stages, check_search, check_kernel, check_timeline, check_zoom, check_inputs)
-    for check in checks:
+    for check in (check_stages, check_sides, check_search, check_kernel, check_timeline, check_zoom,
+                  check_inputs):
         check(page, plans[1])
+    if PICTURES:
+        take_pictures(Page(browser, "page.html"), plans[1])
     # A running program's page is that of its dump.
     run(FL, "view", "dump")
     expect(plans_of("live.html"), plans_of("view.html"))

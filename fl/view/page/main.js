@@ -25,10 +25,21 @@ function showStage(index) {
   panes.before.element.select('h2').text(before ? headingOf(before) : '');
   panes.after.element.select('h2').text(headingOf(after, changesOf(after)));
   panes.before.fit();
-  panes.after.fit();
+  if (panes.after.fit()) showWhatWas();
   d3.selectAll('#passes button').classed('shown', (_, i) => i === state.stage);
   showPlan(details, state.plan, selectStep);
   search();
+}
+
+// Beside changes in sight, what the first of them was made of, unless something gone is shown.
+function showWhatWas() {
+  const {after} = stages();
+  if (!panes.before.stage || !after.compares || panes.before.marked().length > 0) return;
+  const twin = panes.after.marked()
+                   .filter(node => !panes.after.isOutside(node))
+                   .map(node => beforeOf(after, d3.select(node).datum().unit.ids[0]))
+                   .find(id => id >= 0);
+  if (twin !== undefined) panes.before.centre(twin);
 }
 
 // "06_fuse: 67 nodes, 13 kernels new. Why the pass is where it is."

@@ -127,8 +127,9 @@ class Pane {
   }
 
   // All of it, or as much of the top as can be read; of what changed, at least one in sight.
+  // Whether that is not at the top.
   fit() {
-    if (this.units.length === 0) return;
+    if (this.units.length === 0) return false;
     const {width, height} = this.svg.node().getBoundingClientRect();
     const {layout} = this;
     const scale = Math.min(
@@ -137,7 +138,9 @@ class Pane {
     const middle = isWide ? layout.children[0].x : layout.width / 2;
     this.svg.call(
         this.zoom.transform, d3.zoomIdentity.translate(width / 2 - scale * middle, 4).scale(scale));
-    if (this.marked().every(node => this.isOutside(node))) this.seekMarked();
+    const marked = this.marked(), isFar = marked.every(node => this.isOutside(node));
+    if (isFar) this.seekMarked();
+    return isFar && marked.length > 0;
   }
 
   // What is drawn of what changed.
