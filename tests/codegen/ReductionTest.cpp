@@ -215,9 +215,19 @@ TEST(Reduction, ColumnsOfSeveralTiles) {
   check(normalization(2, 2), {{1500, 300}, {1025, 2}}, random);
 }
 
-TEST(Reduction, BytesFillARegister) {
-  const auto lanes = [](const ir::Kernel& kernel, const ir::Target& target) {
-    return codegen::cpu::planKernel(kernel, target, ir::Stores::Cached).lanes;
+TEST(Reduction, ShortElementsFillARegister) {
+  const auto lanes = [](const ir::Kernel& kernel, const ir::Target& target,
+                        ir::Stores stores = ir::Stores::Cached) {
+    return codegen::cpu::planKernel(kernel, target, stores).lanes;
+  };
+  const auto moved = [](int rank) {
+    KernelMaker maker(rank);
+    std::vector<ir::Stride> strides(rank, kAny);
+    strides[0] = kOne;
+    const int x = maker.input(dtype::f16, strides);
+    maker.beginStage(false);
+    maker.store(x, strides);
+    return maker.kernel();
   };
   KernelMaker filled(1, 0);
   const int number = filled.scalar(dtype::f32);
@@ -226,7 +236,12 @@ TEST(Reduction, BytesFillARegister) {
   for (const ir::Target& target : targets()) {
     EXPECT_EQ(lanes(reductions(2, 2, dtype::u8, kOne), target), target.vectorBits / 8);
     EXPECT_EQ(lanes(reductions(2, 2, dtype::u8, kAny), target), ir::kLanes);
-    EXPECT_EQ(lanes(reductions(2, 2, dtype::s16, kOne), target), ir::kLanes);
+    EXPECT_EQ(lanes(reductions(2, 2, dtype::s16, kOne), target), target.vectorBits / 16);
+    EXPECT_EQ(lanes(reductions(2, 2, dtype::f32, kOne), target), ir::kLanes);
+    // Lines of memory that begin at multiples of kLanes are all that streaming code may write.
+    EXPECT_EQ(lanes(moved(1), target, ir::Stores::Streaming), target.vectorBits / 16);
+    EXPECT_EQ(lanes(moved(2), target, ir::Stores::Aligning), target.vectorBits / 16);
+    EXPECT_EQ(lanes(moved(2), target, ir::Stores::Streaming), ir::kLanes);
     EXPECT_EQ(lanes(filled.kernel(), target), ir::kLanes);
   }
 }

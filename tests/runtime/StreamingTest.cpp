@@ -83,6 +83,9 @@ TEST_F(StreamingTest, LargeMapsAlongMemoryStream) {
   // Waits for arithmetic.
   EXPECT_EQ(storesOf(Op::Tanh, {{dtype::f32, {kLarge}}}), Stores::Fetching);
   EXPECT_EQ(storesOf(Op::Tanh, {{dtype::f32, {1024}}}), Stores::Cached);
+  // What no cache of level 2 holds.
+  EXPECT_EQ(storesOf(Op::Tanh, {{dtype::f32, {kLarge / 8}}}), Stores::Fetching);
+  EXPECT_EQ(storesOf(Op::Negative, {{dtype::f32, {kLarge / 8 - 1}}}), Stores::Cached);
   EXPECT_EQ(storesOf(Op::Exp, {{dtype::bf16, {2 * kLarge}}}), Stores::Fetching);
   EXPECT_EQ(storesOf(Op::Exp, {{dtype::f32, {1024}}}), Stores::Cached);
   EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {64, kLarge / 64}}, {dtype::f32, {64}}}),
@@ -171,6 +174,8 @@ TEST_F(StreamingTest, RunsAreAligned) {
     const Dim run = 2048 / size + 3;
     expectSameBits(Op::Where, {{dtype::b8, {run}}, {type, {run, 40'000}}, {type, {run}}}, {},
                    Stores::Aligning);
+    expectSameBits(Op::Concatenate, {{type, {run, 16'000}}, {type, {run + 1, 16'000}}}, {0},
+                   Stores::Aligning);
     expectSameBits(Op::Transpose, {{type, {16, 16, 4, 64 * 1024 / size + 1}}}, {0, 2, 1, 3});
     expectSameBits(Op::Transpose, {{type, {48, 3, 5, 96 * 1024 / size + 1}}}, {0, 2, 1, 3});
   }
@@ -185,6 +190,7 @@ TEST_F(StreamingTest, BitsAreThoseOfOrdinaryStores) {
   expectSameBits(Op::LogicalNot, {{dtype::s32, {3 * kLarge / 2 + 5}}});
   expectSameBits(Op::Transpose, {{dtype::f32, {3101, 2048}}}, {1, 0});
   expectSameBits(Op::Transpose, {{dtype::u8, {4099, 8192}}}, {1, 0});
+  expectSameBits(Op::Transpose, {{dtype::f16, {4099, 4128}}}, {1, 0});
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target,
       walkedAxes_(keptAxesAbove0(kernel_)),
       builder_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       math_(builder_, target.vectorBits == 512),
-      memory_(math_, plan_.lanes, target.vectorBits == 512, stores),
+      memory_(math_, plan_.lanes, target.vectorBits == 512, stores, kernel_.rows()),
       arguments_(loadArguments(function, findsNan)),
       begin_(function->getArg(1)),
       end_(function->getArg(2)),
@@ -314,7 +314,7 @@ void KernelEmitter::forBlocks(llvm::Value* begin, llvm::Value* end,
   };
   if (stores_ != ir::Stores::Aligning) return masked(full(begin), end);
   // The body under masks stands once: it first leads up to where stores are aligned.
-  llvm::Value* aligned = smaller(alignedIndex(begin), end);
+  llvm::Value* aligned = smaller(alignedIndex(begin, end), end);
   emitFor(builder_, number(0), number(2), 1, {begin}, [&](llvm::Value* turn, const Values& at) {
     llvm::Value* isFirst = builder_.CreateICmpEQ(turn, number(0));
     llvm::Value* to = builder_.CreateSelect(isFirst, aligned, end);
@@ -323,16 +323,16 @@ void KernelEmitter::forBlocks(llvm::Value* begin, llvm::Value* end,
   });
 }
 
-// The first index from `index` on whose element of the one output is aligned for streaming.
-llvm::Value* KernelEmitter::alignedIndex(llvm::Value* index) {
+llvm::Value* KernelEmitter::alignedIndex(llvm::Value* index, llvm::Value* end) {
   const auto output =
       std::ranges::find(kernel_.operands, KernelOperand::Role::Output, &KernelOperand::role);
   const int64_t size = static_cast<int64_t>(getTypeSize(output->type));
   llvm::Value* row = values_.at(static_cast<int>(output - kernel_.operands.begin()));
+  // Stores wait for one another: the one of the run's last elements would wait for its line.
+  fetch(builder_.CreatePtrAdd(row, builder_.CreateMul(end, number(size))));
   llvm::Value* address = builder_.CreatePtrToInt(row, builder_.getInt64Ty());
   address = builder_.CreateAdd(address, builder_.CreateMul(index, number(size)));
-  const int64_t alignment = std::min<int64_t>(64, plan_.lanes * size);
-  llvm::Value* bytes = builder_.CreateAnd(builder_.CreateNeg(address), number(alignment - 1));
+  llvm::Value* bytes = builder_.CreateAnd(builder_.CreateNeg(address), number(63));
   return builder_.CreateAdd(index, builder_.CreateUDiv(bytes, number(size)));
 }
 

@@ -67,7 +67,9 @@ class KernelEmitter {
   void emitMap(llvm::Value* begin, llvm::Value* end);
   // Runs `body` with the lanes of each block of [begin, end): full vectors, then masked ones.
   void forBlocks(llvm::Value* begin, llvm::Value* end, llvm::function_ref<void()> body);
-  llvm::Value* alignedIndex(llvm::Value* index);
+  // The first index from `index` on where a cache line of the one output begins; asks for the line
+  // where the run ends.
+  llvm::Value* alignedIndex(llvm::Value* index, llvm::Value* end);
 
   // Tiled maps: indices [begin, end) of axis 0 for `runs` indices of axis 1 from `first` on.
   void emitTiles(llvm::Value* begin, llvm::Value* end, llvm::Value* first, llvm::Value* runs);

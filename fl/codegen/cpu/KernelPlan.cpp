@@ -91,19 +91,19 @@ std::vector<bool> readAsVectors(const Kernel& kernel) {
   return read;
 }
 
-// Streaming code writes lines of memory, whose bounds are stated for kLanes. Under strides elements
-// are moved one by one.
+// Under strides elements are moved one by one.
 int chooseLanes(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
-  bool areBytes = !plan.tiled;
+  size_t least = 8, most = 1;
   for (size_t i = 0; i < kernel.values.size(); ++i) {
     const KernelValue& value = kernel.values[i];
-    const bool isByte = value.form != KernelValue::Form::Gather && getTypeSize(value.type) == 1;
-    areBytes = areBytes && (isByte || !(plan.isVector(static_cast<int>(i)) || plan.spread[i]));
+    if (!plan.isVector(static_cast<int>(i)) && !plan.spread[i]) continue;
+    const size_t size = value.form == KernelValue::Form::Gather ? 8 : getTypeSize(value.type);
+    least = std::min(least, size);
+    most = std::max(most, size);
   }
-  for (const ir::KernelOperand& operand : kernel.operands) {
-    areBytes = areBytes && operand.strides[0] != ir::Stride::Any;
-  }
-  return areBytes ? std::max(ir::kLanes, vectorBits / 8) : ir::kLanes;
+  for (const ir::KernelOperand& operand : kernel.operands)
+    if (operand.strides[0] == ir::Stride::Any) return ir::kLanes;
+  return plan.tiled || least < most ? ir::kLanes : std::max<int>(ir::kLanes, vectorBits / 8 / most);
 }
 
 // Two vectors hide latencies in a map or row kernel, four in a column kernel, which also passes
@@ -199,12 +199,14 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
   KernelPlan plan;
   plan.varies = variedAxes(kernel);
   const bool isPlain = stores == ir::Stores::Cached || stores == ir::Stores::Fetching;
+  // Runs that streaming code writes may begin at any multiple of kLanes.
+  const bool isMap = kernel.reduced == 0 && (kernel.rank == 1 || stores == ir::Stores::Aligning);
   planStages(kernel, target, kernel.reduced == 1 && !isPlain, &plan);
   plan.spread = spreadValues(kernel, plan);
-  plan.loadsPairs = target.vectorBits == 512;
   plan.tiled = crossesMemory(kernel);
   if (plan.tiled) planTiles(kernel, &plan);
-  if (isPlain) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
+  if (isPlain || isMap) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
+  plan.loadsPairs = target.vectorBits == 512 && plan.lanes == ir::kLanes;
   plan.slots = stores == ir::Stores::Across ? ir::kLanes : 1;
   plan.unroll = plan.slots > 1 ? 1 : chooseUnroll(kernel, plan, target.vectorBits);
   if (kernel.columns()) planColumns(kernel, &plan);

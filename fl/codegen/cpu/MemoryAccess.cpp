@@ -8,13 +8,14 @@
 
 namespace fl::codegen::cpu {
 
-MemoryAccess::MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::Stores stores)
+MemoryAccess::MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::Stores stores,
+                           bool inRows)
     : math_(math),
       builder_(math.ir()),
       masksBytes_(masksBytes),
       lanes_(lanes),
       streams_(stores == ir::Stores::Streaming || stores == ir::Stores::Aligning),
-      fetches_(streams_ || stores == ir::Stores::Fetching) {
+      ahead_(streams_ || stores == ir::Stores::Fetching ? (inRows ? kFar : 1024) : 0) {
   auto* buffer =
       builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), ir::kLanes));
   buffer->setAlignment(llvm::Align(64));
@@ -50,13 +51,11 @@ void MemoryAccess::storeOne(LlvmValue value, llvm::Value* address) {
 }
 
 llvm::Value* MemoryAccess::fetchAhead(llvm::Value* address, bool toWrite) {
-  if (!fetches_) return address;
-  constexpr int64_t kAhead = 1024;
-  constexpr int32_t kEveryCache = 3, kData = 1;
+  if (ahead_ == 0) return address;
   builder_.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},
-      {builder_.CreatePtrAdd(address, builder_.getInt64(kAhead)), builder_.getInt32(toWrite),
-       builder_.getInt32(kEveryCache), builder_.getInt32(kData)});
+      {builder_.CreatePtrAdd(address, builder_.getInt64(ahead_)), builder_.getInt32(toWrite),
+       builder_.getInt32(ahead_ == kFar ? 2 : 3), builder_.getInt32(1)});
   return address;
 }
 

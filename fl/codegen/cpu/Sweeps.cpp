@@ -145,9 +145,9 @@ void KernelEmitter::fetchNextRow(int stage, llvm::Value* index) {
   const auto first = std::ranges::find(kernel_.stages, true, &ir::KernelStage::sweep);
   if (walkedAxes_.empty() || !turningAxes().empty() || first - kernel_.stages.begin() >= stage)
     return;
-  // Longer rows would not stay in the cache until they are read.
-  constexpr int64_t kMostBytes = 1 << 16;
-  constexpr int64_t kCacheLine = 64;
+  // Longer rows would not stay in the cache until they are read; of a few bytes the next comes too
+  // soon, and the one behind it is asked for.
+  constexpr int64_t kMost = 1 << 16, kFew = 1 << 11, kCacheLine = 64;
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel_.operands[i];
     llvm::Value* stride = arguments_.operands[i].strides[walkedAxes_[0]];
@@ -157,8 +157,9 @@ void KernelEmitter::fetchNextRow(int stage, llvm::Value* index) {
     }
     const auto size = static_cast<int64_t>(getTypeSize(operand.type));
     llvm::Value* row = builder_.CreateMul(arguments_.extents[0], number(size));
-    llvm::Value* isShort = builder_.CreateICmpSLE(row, number(kMostBytes));
-    llvm::Value* at = builder_.CreateAdd(builder_.CreateSelect(isShort, stride, number(0)),
+    const auto fits = [&](int64_t bytes) { return builder_.CreateICmpSLE(row, number(bytes)); };
+    stride = builder_.CreateSelect(fits(kFew), builder_.CreateShl(stride, 1), stride);
+    llvm::Value* at = builder_.CreateAdd(builder_.CreateSelect(fits(kMost), stride, number(0)),
                                          builder_.CreateMul(index, number(size)));
     for (int64_t byte = 0; byte < plan_.unroll * plan_.lanes * size; byte += kCacheLine) {
       fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)),

@@ -132,22 +132,31 @@ void KernelEmitter::fetchRows(const TileCopy& copy, llvm::Value* begin, llvm::Va
 }
 
 void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* length, llvm::Value* run) {
-  // As many rows as a register has elements, and at most half of the registers.
-  const int64_t size = sizeOf(copy.type);
+  // As many rows as a register has elements, and at most half of the registers. Pairs of 16-bit
+  // elements, of two rows, are moved as one.
+  const int64_t size = sizeOf(copy.type), inOne = size == 2 ? 2 : 1;
   const int64_t side =
       std::min<int64_t>(kLanes, vectorBits_ / 8 / std::max<int64_t>(size, sizeof(float)));
   llvm::Type* element = math_.elementType(copy.type);
   llvm::Type* vector = llvm::FixedVectorType::get(element, side);
+  llvm::Type* words = llvm::FixedVectorType::get(builder_.getInt32Ty(), side);
+  const auto pairs = llvm::createInterleaveMask(side, 2);
   const auto square = [&](llvm::Value* row, llvm::Value* column) {
     llvm::Value* from =
         builder_.CreatePtrAdd(copy.rows, builder_.CreateMul(row, number(pitch(copy))));
     from = builder_.CreateGEP(element, from, builder_.CreateAdd(run, column));
     llvm::Value* to = builder_.CreateMul(column, number(plan_.tileLength));
     to = builder_.CreateGEP(element, copy.columns, builder_.CreateAdd(to, row));
+    const auto load = [&](int64_t i) {
+      llvm::Value* address = builder_.CreatePtrAdd(from, number(i * pitch(copy)));
+      return builder_.CreateAlignedLoad(vector, address, llvm::Align(size));
+    };
     Values rows;
     for (int64_t i = 0; i < side; ++i) {
-      llvm::Value* address = builder_.CreatePtrAdd(from, number(i * pitch(copy)));
-      rows.push_back(builder_.CreateAlignedLoad(vector, address, llvm::Align(size)));
+      rows.push_back(load(i * inOne));
+      if (inOne == 1) continue;
+      llvm::Value* both = builder_.CreateShuffleVector(rows[i], load(2 * i + 1), pairs);
+      rows[i] = builder_.CreateBitCast(both, words);
     }
     rows = transposed(builder_, rows);
     for (int64_t i = 0; i < side; ++i) {
@@ -156,7 +165,7 @@ void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* length, llv
     }
   };
   emitEach(builder_, number(0), number(kLanes), side, [&](llvm::Value* column) {
-    emitEach(builder_, number(0), length, side,
+    emitEach(builder_, number(0), length, side * inOne,
              [&](llvm::Value* row) { return square(row, column); });
   });
 }

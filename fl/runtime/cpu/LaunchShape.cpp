@@ -18,9 +18,10 @@ constexpr int64_t kColumnItems = 1024;
 // Bytes of a step from which it is for more than the caches hold: its results are written around
 // them, as the next step would find little of it there.
 constexpr size_t kStreamFrom = size_t{48} << 20;
-// The same for maps that cross memory: their rows drive one another out of the caches before whole
-// lines of the result are written.
-constexpr size_t kStreamCrossingFrom = size_t{8} << 20;
+// Bytes of a step from which it asks for lines ahead of time, as a cache of level 3 may answer as
+// late as memory does. From here on maps that cross memory are written around the caches: their
+// rows drive one another out of them before whole lines of the result are written.
+constexpr size_t kFarFrom = size_t{8} << 20;
 
 // Every whole vector of the output is aligned, wherever its parts and runs begin.
 bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
@@ -107,11 +108,11 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
   const ir::Kernel& kernel = schedule.kernels[step.kernel];
   if (hasShortRows(kernel, step)) return ir::Stores::Across;
   const bool keeps = keepsRows(kernel, step), crosses = crossesMemory(kernel);
-  const bool isLarge = stepBytes(schedule, step) >= (crosses ? kStreamCrossingFrom : kStreamFrom);
-  const ir::Stores cached = keeps                 ? ir::Stores::Keeping
-                            : isLarge && !crosses ? ir::Stores::Fetching
-                                                  : ir::Stores::Cached;
-  if (!isLarge || (kernel.reduced != 0 && !keeps) ||
+  const size_t bytes = stepBytes(schedule, step);
+  const ir::Stores cached = keeps                           ? ir::Stores::Keeping
+                            : bytes >= kFarFrom && !crosses ? ir::Stores::Fetching
+                                                            : ir::Stores::Cached;
+  if (bytes < (crosses ? kFarFrom : kStreamFrom) || (kernel.reduced != 0 && !keeps) ||
       std::ranges::any_of(kernel.values, isArithmeticLong)) {
     return cached;
   }
