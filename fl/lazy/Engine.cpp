@@ -429,6 +429,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   options.verify = flags().check == "verify";
   options.skip = flags().skip;
   options.budget = budget;
+  options.scratchBytes = device_->scratchBytes();
   options.trimAll = flags().trim == "all";
   options.observe = viewed.observer(dump.observer());
   const bool checks = check::isWanted(flags().check) && device_->name() != "null";
