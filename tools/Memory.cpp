@@ -6,6 +6,7 @@
 #include "fl/base/Error.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Text.h"
+#include "fl/runtime/Device.h"
 #include "fl/view/Timeline.h"
 #include "nlohmann/json.hpp"
 #include "tools/Arguments.h"
@@ -21,7 +22,10 @@ ir::Schedule readPlan(const std::string& path) {
   if (form == "schedule") {
     return parseInput(path, text, parsePackedSchedule);
   }
-  return codegen::compile(parseInput(path, text, ir::parseGraph), {.verify = true}).schedule;
+  const auto scratchBytes = runtime::makeDevice("cpu")->scratchBytes();
+  return codegen::compile(parseInput(path, text, ir::parseGraph),
+                          {.scratchBytes = scratchBytes, .verify = true})
+      .schedule;
 }
 
 }  // namespace
@@ -29,7 +33,8 @@ ir::Schedule readPlan(const std::string& path) {
 int runMemory(int argc, char** argv) {
   const std::vector<char*> arguments = parseArguments(
       "fl memory FILE.flir   (- reads standard input)\n\nPrints what a schedule, or that of "
-      "a graph, has in its arena at each step, as JSON,\nwhich tools/memory_timeline.py draws.",
+      "a graph, on the CPU has in its arena at each step,\nas JSON, which tools/memory_timeline.py "
+      "draws.",
       __FILE__, {}, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "memory: expected one file");
   std::cout << view::timelineOf(readPlan(arguments[1])).dump(1) << "\n";

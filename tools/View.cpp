@@ -10,6 +10,7 @@
 #include "fl/base/AtomicFile.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Text.h"
+#include "fl/runtime/Device.h"
 #include "fl/tile/HostTarget.h"
 #include "fl/view/Dot.h"
 #include "fl/view/Page.h"
@@ -82,6 +83,7 @@ view::Plan planOf(const std::string& path) {
     return plan;
   }
   codegen::CompileOptions options;
+  options.scratchBytes = runtime::makeDevice("cpu")->scratchBytes();
   options.observe = [&](int number, const std::string& pass, const std::string& stage) {
     plan.stages.push_back({absl::StrFormat("%02d_%s", number, pass), view::readStage(stage)});
   };

@@ -58,8 +58,7 @@ Variable::Variable(Tensor data, std::vector<Variable> inputs, GradFunc gradFunc)
     : Variable(std::move(data), false) {
   for (const Variable& input : inputs) grad_->calcGrad |= input.isCalcGrad();
   if (grad_->calcGrad) {
-    grad_->inputs = std::move(inputs);
-    grad_->gradFunc = std::move(gradFunc);
+    grad_->history.reset(new SharedGrad::History{std::move(inputs), std::move(gradFunc)});
   }
 }
 
@@ -202,28 +201,23 @@ void Variable::clearGradHook() { grad_->hook = nullptr; }
 
 void Variable::SharedGrad::release() {
   released = true;
-  inputs.clear();
-  gradFunc = nullptr;
+  history = nullptr;
 }
 
 // What a node owns of its history is handed to the outermost destructor on this thread, which frees
 // it piece by piece: the stack stays flat however long the history is.
 Variable::SharedGrad::~SharedGrad() {
-  using Owned = std::pair<std::vector<Variable>, GradFunc>;
-  static thread_local std::vector<Owned>* dying = nullptr;
-  if (inputs.empty() && !gradFunc) return;
-  if (dying) {
-    dying->emplace_back(std::move(inputs), std::move(gradFunc));
-    return;
+  static thread_local History* dying = nullptr;
+  static thread_local bool isFreeing = false;
+  if (!history) return;
+  history->next = std::exchange(dying, history.get());
+  history.release();
+  if (std::exchange(isFreeing, true)) return;
+  while (dying) {
+    const std::unique_ptr<History> last(dying);
+    dying = last->next;
   }
-  std::vector<Owned> queue;
-  dying = &queue;
-  queue.emplace_back(std::move(inputs), std::move(gradFunc));
-  while (!queue.empty()) {
-    const Owned last = std::move(queue.back());
-    queue.pop_back();
-  }
-  dying = nullptr;
+  isFreeing = false;
 }
 
 void Variable::backward(bool retainGraph) {
@@ -267,8 +261,9 @@ Variable::Tape Variable::buildTape() const {
   enter(grad_);
   while (!stack.empty()) {
     Visit& top = stack.back();
-    if (top.next < top.node->inputs.size()) {
-      enter(top.node->inputs[top.next++].grad_);
+    const SharedGrad::History* history = top.node->history.get();
+    if (history && top.next < history->inputs.size()) {
+      enter(history->inputs[top.next++].grad_);
     } else {
       tape.push_back(std::move(top.node));
       stack.pop_back();
@@ -280,16 +275,16 @@ Variable::Tape Variable::buildTape() const {
 void Variable::runTape(Tape& tape, bool retainGraph) {
   for (auto node = tape.rbegin(); node != tape.rend(); ++node) {
     SharedGrad& current = **node;
-    if (current.gradFunc) {
+    if (current.history) {
       if (!current.grad) {
         throwLogicError("backward: no gradient was propagated to a Variable of the history");
       }
-      current.gradFunc(current.inputs, *current.grad);
+      current.history->gradFunc(current.history->inputs, *current.grad);
       current.passedOn = true;
     }
     if (current.hook && current.grad) current.hook(*current.grad);
     if (!retainGraph) {
-      if (current.gradFunc) current.release();
+      if (current.history) current.release();
       // The last owner frees the node's gradient and values here, not at the end.
       node->reset();
     }

@@ -148,18 +148,24 @@ class Variable {
   };
 
   struct SharedGrad {
+    // What backward() follows, and a link for the destructor, which may not allocate.
+    struct History {
+      std::vector<Variable> inputs;
+      GradFunc gradFunc;
+      History* next = nullptr;
+    };
+
     ~SharedGrad();
     void release();
 
     bool calcGrad = false;
     bool frozen = false;
-    // backward() has dropped inputs and gradFunc.
+    // backward() has dropped the history.
     bool released = false;
     // backward() has given grad to the inputs, and goes on to own it: the next one starts anew.
     bool passedOn = false;
-    std::vector<Variable> inputs;
+    std::unique_ptr<History> history;  // null for a leaf
     std::unique_ptr<Variable> grad;
-    GradFunc gradFunc;
     GradHook hook;
 
     template <typename Archive>

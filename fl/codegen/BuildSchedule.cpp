@@ -13,6 +13,7 @@
 #include "fl/codegen/Passes.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Order.h"
+#include "fl/planner/Planner.h"
 
 namespace fl::codegen {
 namespace {
@@ -53,6 +54,7 @@ class ScheduleBuilder {
     for (const Unit& unit : units) {
       unit.group >= 0 ? emitGroup(plan_.groups[unit.group]) : emitAlone(unit.node);
     }
+    planner::addScratch(&schedule_);
     planner::computeLifetimes(&schedule_);
     return growsTemporary_;
   }

@@ -166,6 +166,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
       skipped.erase("fuse") == 0 && options.lowering == ir::Lowering::Kernels;
   compilation.schedule.budget = options.budget;
   compilation.schedule.trimAll = options.trimAll;
+  compilation.schedule.scratchBytes = options.scratchBytes;
   compilation.graph = std::move(graph);
   int number = 0;
   auto observe = [&](const std::string& pass, const std::string& text) {

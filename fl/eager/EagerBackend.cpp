@@ -195,7 +195,10 @@ class EagerBackend : public TensorBackend {
   void load(const char* name, Trace& traced, CompositePlan* plan) {
     try {
       ir::Schedule schedule =
-          codegen::compile(traced.graph, {device_->lowering(), flags().skip}).schedule;
+          codegen::compile(traced.graph, {.lowering = device_->lowering(),
+                                          .skip = flags().skip,
+                                          .scratchBytes = device_->scratchBytes()})
+              .schedule;
       plan->schedule = device_->load(std::move(schedule), &kernels_);
       plan->constants = std::move(traced.constants);
     } catch (const InternalError& error) {

@@ -12,9 +12,7 @@
 namespace fl::ir {
 namespace {
 
-size_t typeBytes(const ValueType& type) {
-  return static_cast<size_t>(type.shape.elements()) * getTypeSize(type.type);
-}
+size_t typeBytes(const ValueType& type) { return bytesOf(type.type, type.shape); }
 
 // Elements an operand touches: broadcast axes do not count.
 size_t touchedBytes(const KernelOperand& operand, const LaunchOperand& binding,
@@ -82,9 +80,8 @@ void verifyLaunchShape(const Schedule& schedule, const LaunchStep& launch, int s
                     launch.operands.size(), " operands for a kernel of ", kernel.operands.size());
   FL_INTERNAL_CHECK(launch.numbers.size() == kernel.scalars.size(), "step ", step, " has ",
                     launch.numbers.size(), " numbers for a kernel of ", kernel.scalars.size());
-  for (Dim extent : launch.extents) {
+  for (Dim extent : launch.extents)
     FL_INTERNAL_CHECK(extent >= 0, "step ", step, " has an extent of ", extent);
-  }
 }
 
 void checkNumber(const Schedule& schedule, int parameter, dtype type, int step) {
@@ -180,6 +177,7 @@ void verifyEpilogue(const Schedule& schedule, const LaunchStep& launch, int step
   FL_INTERNAL_CHECK(call && fitsAsEpilogue(schedule, launch, *call), "step ", step,
                     " is no epilogue of the step before it");
   for (const BufferRef& ref : stepBuffers(schedule, *call).reads) checkRef(schedule, ref, step);
+  if (call->scratch >= 0) checkRef(schedule, {BufferRef::Space::Temporary, call->scratch}, step);
 }
 
 // Follows what the steps have written, which is all that they may read.
@@ -339,13 +337,15 @@ StepBuffers stepBuffers(const Schedule& schedule, const Step& step) {
             .push_back(*launch->operands[i].buffer);
       }
     }
-    return buffers;
+  } else {
+    const auto& call = std::get<LibraryStep>(step);
+    for (const auto& [ref, offset] : call.operands)
+      if (!isNumber(schedule, ref)) buffers.reads.push_back(ref);
+    buffers.writes.push_back(call.result.buffer);
   }
-  const auto& call = std::get<LibraryStep>(step);
-  for (const auto& [ref, offset] : call.operands) {
-    if (!isNumber(schedule, ref)) buffers.reads.push_back(ref);
+  if (const int scratch = scratchOf(step); scratch >= 0) {
+    buffers.writes.push_back({BufferRef::Space::Temporary, scratch});
   }
-  buffers.writes.push_back(call.result.buffer);
   return buffers;
 }
 
@@ -376,8 +376,14 @@ void verifySteps(const Schedule& schedule) {
       verifyCall(schedule, std::get<LibraryStep>(schedule.steps[i]), step);
     }
     const StepBuffers buffers = stepBuffers(schedule, schedule.steps[i]);
+    const BufferRef scratch{BufferRef::Space::Temporary, scratchOf(schedule.steps[i])};
     for (const BufferRef& ref : buffers.reads) written.read(ref, step);
-    for (const BufferRef& ref : buffers.writes) written.write(ref);
+    for (const BufferRef& ref : buffers.writes)
+      if (ref != scratch) written.write(ref);
+    if (scratch.index < 0) continue;
+    checkRef(schedule, scratch, step);
+    FL_INTERNAL_CHECK(!written.has(scratch), "step ", step, " works in ", refName(scratch),
+                      ", which is empty or has a value");
   }
   verifyOutputs(schedule, written);
 }

@@ -3,6 +3,7 @@
 // ScheduleText.cpp.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -53,6 +54,7 @@ struct LaunchStep {
   std::vector<ValueId> nodes;
   // Runs on each part of the result of the library call before it as soon as that is made.
   bool epilogue = false;
+  int scratch = -1;  // as LibraryStep::scratch
 };
 
 // Where a call finds or leaves a value: its elements in order, from one of a buffer's on.
@@ -72,9 +74,15 @@ struct LibraryStep {
   CallSite site;
   int origin = -1;    // Node::origin
   ValueId node = -1;  // as LaunchStep::nodes
+  // The temporary that it works in beside its operands and results, where the device asks for one,
+  // and in which nobody finds a value; -1 for none.
+  int scratch = -1;
 };
 
 using Step = std::variant<LaunchStep, LibraryStep>;
+inline int scratchOf(const Step& step) {
+  return std::visit([](const auto& s) { return s.scratch; }, step);
+}
 
 // Steps first..last (inclusive) use it; `offset` is its place in the arena. In what is given to the
 // pass `pack`, it may have to be the place of an earlier temporary, with which it lives.
@@ -111,13 +119,16 @@ struct Schedule {
   int recomputed = 0;         // steps that run again, rather than that their results are kept
   size_t budget = 0;          // the arena may take no more, unless it is 0; not part of the text
   bool trimAll = false;       // keeps nothing that it can compute again; not part of the text
+  // Of scratch memory that a step wants of the device that the plan is for; not part of the text.
+  using ScratchBytes = std::function<size_t(const Schedule& schedule, int step)>;
+  ScratchBytes scratchBytes = {};
 };
 
 struct StepBuffers {
   std::vector<BufferRef> reads;
   std::vector<BufferRef> writes;
 };
-// What a step reads and writes; numbers and index operands are no buffers.
+// What a step reads and writes, its scratch memory last; numbers and index operands are no buffers.
 StepBuffers stepBuffers(const Schedule& schedule, const Step& step);
 
 // A step's operator, or the last one of its kernel, in words; and the line that recorded it.
@@ -151,7 +162,8 @@ Dim bufferElements(const Schedule& schedule, const BufferRef& ref, dtype type);
 
 // Throws InternalError unless steps use defined buffers of the right types, in range (where no
 // number decides it) and in their lifetimes, read nothing before it is written, and write every
-// output; and unless epilogues follow calls that they fit, whose operands outlive them.
+// output; and unless epilogues follow calls that they fit, whose operands and scratch memory
+// outlive them.
 void verifySteps(const Schedule& schedule);
 // The same, and that temporaries which live together do not overlap.
 void verify(const Schedule& schedule);

@@ -14,7 +14,7 @@
 //
 // An operand of a launch is a buffer, the element it begins at, and strides; an Index operand (5[1]
 // above) has no buffer. One of a call begins at the buffer's first element unless it says another
-// one, as in t0+0+8*p1: f32[8,4].
+// one, as in t0+0+8*p1: f32[8,4]. A step may say in which temporary it works: scratch t1.
 #include <cctype>
 #include <limits>
 
@@ -39,6 +39,14 @@ BufferRef parseRef(Lexer& lexer) {
   const char prefix = space == 'p' || space == 'o' ? space : 't';
   ref.index = lexer.takeNumbered(prefix, "a buffer (p, o or t and a number)");
   return ref;
+}
+
+std::string printScratch(int scratch) {
+  return scratch < 0 ? "" : " scratch t" + std::to_string(scratch);
+}
+
+int parseScratch(Lexer& lexer) {
+  return lexer.accept("scratch") ? lexer.takeNumbered('t', "a temporary (t and its index)") : -1;
 }
 
 std::string printParameter(const Parameter& parameter) {
@@ -90,7 +98,7 @@ std::string printStep(const LaunchStep& launch) {
   }
   return text + ") numbers=" +
          listToString(std::vector<Dim>(launch.numbers.begin(), launch.numbers.end())) +
-         (launch.epilogue ? " epilogue" : "");
+         printScratch(launch.scratch) + (launch.epilogue ? " epilogue" : "");
 }
 
 LaunchStep parseLaunch(Lexer& lexer) {
@@ -110,6 +118,7 @@ LaunchStep parseLaunch(Lexer& lexer) {
     }
     launch.numbers.push_back(static_cast<int>(number));
   }
+  launch.scratch = parseScratch(lexer);
   launch.epilogue = lexer.accept("epilogue");
   return launch;
 }
@@ -126,7 +135,7 @@ std::string printStep(const LibraryStep& call) {
   for (size_t i = 0; i < call.operands.size(); ++i) {
     text += (i ? ", " : "") + printPlace(call.operands[i], call.operandTypes[i]);
   }
-  return text + ") -> " + printPlace(call.result, call.resultType);
+  return text + ") -> " + printPlace(call.result, call.resultType) + printScratch(call.scratch);
 }
 
 void parsePlace(Lexer& lexer, BufferPlace* place, ValueType* type) {
@@ -152,6 +161,7 @@ LibraryStep parseLibrary(Lexer& lexer) {
   lexer.expect("-");
   lexer.expect(">");
   parsePlace(lexer, &call.result, &call.resultType);
+  call.scratch = parseScratch(lexer);
   return call;
 }
 

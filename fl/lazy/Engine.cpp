@@ -15,6 +15,7 @@
 #include "fl/ir/Text.h"
 #include "fl/lazy/Dump.h"
 #include "fl/planner/Planner.h"
+#include "fl/planner/Reuse.h"
 #include "fl/profile/Profile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
@@ -432,6 +433,26 @@ std::vector<check::PassedGraph> passedGraphs(const ir::Graph& graph,
 
 }  // namespace
 
+// Results beyond the budget, which does not hold for them, but those that may be in the memory of
+// parameters.
+static void tellOfResults(const ir::Schedule& plan, size_t budget) {
+  static auto& told = *new CallSites();
+  if (budget == 0) return;
+  const std::vector<std::vector<int>> reusable = planner::reusableParameters(plan);
+  size_t bytes = 0;
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const auto& [type, shared, source, over] = plan.outputs[i];
+    if (!shared && reusable[i].empty()) bytes += bytesOf(type.type, type.shape);
+  }
+  const CallSite site = currentCallSite();
+  if (bytes <= budget || !told.insert(site)) return;
+  logWarning(detail::concat(
+      "the results of a plan take ", bytes, " bytes beside the memory budget of ", budget,
+      ", which bounds what dies in it: what is held, as by a history when its loss is read before "
+      "backward(), is not computed again; at ",
+      site.toString()));
+}
+
 std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph, size_t budget) {
   if (flags().cache == "explain") logWarning(history_.explain(graph));
   const profile::Scope scope([&] {
@@ -446,6 +467,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   options.verify = flags().check == "verify";
   options.skip = flags().skip;
   options.budget = budget;
+  options.scratchBytes = device_->scratchBytes();
   options.trimAll = flags().trim == "all";
   options.observe = viewed.observer(dump.observer());
   const bool checks = check::isWanted(flags().check) && device_->name() != "null";
@@ -455,6 +477,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
     codegen::Compilation compiled = kept_.compile(graph, options);
     runtime::counters().stepsRecomputed += compiled.schedule.recomputed;
     auto plan = device_->load(std::move(compiled.schedule), &kernels_);
+    tellOfResults(plan->schedule(), budget);
     dump.writeCode(plan->schedule(), device_->target());
     if (!checks) return plan;
     std::vector<check::PassedGraph> passed;

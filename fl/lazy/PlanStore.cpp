@@ -6,6 +6,7 @@
 #include "fl/codegen/Extensions.h"
 #include "fl/ir/Text.h"
 #include "fl/lazy/PassesHash.h"
+#include "fl/planner/Planner.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleStore.h"
 
@@ -31,8 +32,12 @@ codegen::Compilation PlanStore::compile(const ir::Graph& graph,
                      static_cast<int>(options.lowering), "\nbudget ", options.budget,
                      options.trimAll ? "\ntrim all\n" : "\n", ir::printGraph(graph, "g"));
   if (auto kept = runtime::findSchedule(*store_, key, graph)) {
-    runtime::counters().plansLoaded++;
-    return {.schedule = std::move(*kept)};
+    kept->scratchBytes = options.scratchBytes;
+    // With another library, steps may want more than they were planned with.
+    if (!planner::addScratch(&*kept)) {
+      runtime::counters().plansLoaded++;
+      return {.schedule = std::move(*kept)};
+    }
   }
   codegen::Compilation compiled = codegen::compile(graph, options);
   runtime::insertSchedule(*store_, key, compiled.schedule, graph);

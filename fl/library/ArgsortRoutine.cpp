@@ -8,7 +8,6 @@
 #include <limits>
 #include <optional>
 #include <type_traits>
-#include <vector>
 
 #include "fl/library/Functions.h"
 #include "fl/library/Lines.h"
@@ -61,15 +60,20 @@ class ArgsortRoutine : public LibraryFunction {
   explicit ArgsortRoutine(const LibraryCall& call)
       : type_(call.operands[0].type),
         shape_(call.operands[0].shape, call.attrs[0]),
-        count_(call.attrs[1]) {}
+        count_(call.attrs[1]) {
+    const int64_t lines = shape_.inner * shape_.outer, length = std::max<int64_t>(shape_.length, 1);
+    grain_ = std::max({kGrain / length, (lines + kMostRanges - 1) / kMostRanges, int64_t{1}});
+    ranges_ = (lines + grain_ - 1) / grain_;
+  }
 
-  size_t scratchBytes() const override { return 0; }
+  // A line for each range.
+  size_t scratchBytes() const override { return ranges_ * lineBytes(); }
   std::string implementation() const override { return "routine"; }
 
-  void run(void* const* operands, void* result, void*, host::ThreadPool& pool) const override {
+  void run(void* const* operands, void* result, void* scratch,
+           host::ThreadPool& pool) const override {
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(shape_.length, 1));
       using Key = decltype(orderedKey(T()));
       using WideKey = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
       const auto sort = shape_.length <= int64_t{std::numeric_limits<uint16_t>::max()}
@@ -77,9 +81,10 @@ class ArgsortRoutine : public LibraryFunction {
                         : shape_.length <= int64_t{std::numeric_limits<uint32_t>::max()}
                             ? &ArgsortRoutine::sortLines<T, WideKey>
                             : &ArgsortRoutine::sortLines<T, uint64_t>;
-      pool.parallelFor(shape_.inner * shape_.outer, grain, [&](int64_t begin, int64_t end) {
-        (this->*sort)(static_cast<const T*>(operands[0]), static_cast<int64_t*>(result), begin,
-                      end);
+      pool.parallelFor(shape_.inner * shape_.outer, grain_, [&](int64_t begin, int64_t end) {
+        void* const line = static_cast<char*>(scratch) + begin / grain_ * lineBytes();
+        (this->*sort)(static_cast<const T*>(operands[0]), static_cast<int64_t*>(result), line,
+                      begin, end);
       });
     });
   }
@@ -90,52 +95,67 @@ class ArgsortRoutine : public LibraryFunction {
   // Sorting a whole line takes as long as selecting more than this part of it.
   static constexpr int64_t kFewOf = 16;
 
+  // Ranges of lines, each of which works in one of its own.
+  static constexpr int64_t kMostRanges = 64;
+
+  bool selects() const { return count_ > 0 && kFewOf * count_ < shape_.length; }
+  // Elements of a line that are kept, with others that came before they were selected.
+  int64_t mostSelected() const { return 2 * count_ + kShort; }
+
+  size_t lineBytes() const {
+    const size_t index = shape_.length <= std::numeric_limits<uint16_t>::max()   ? 2
+                         : shape_.length <= std::numeric_limits<uint32_t>::max() ? 4
+                                                                                 : 8;
+    const size_t joined = 2 * std::max(getTypeSize(type_), index);
+    return (joined * (selects() ? mostSelected() : shape_.length) + 63) / 64 * 64;
+  }
+
   template <typename T, typename Key>
-  void sortLines(const T* in, int64_t* out, int64_t begin, int64_t end) const {
-    std::vector<decltype(join(Key(), 0))> line;
+  void sortLines(const T* in, int64_t* out, void* scratch, int64_t begin, int64_t end) const {
+    auto* const line = static_cast<decltype(join(Key(), 0))*>(scratch);
     std::optional<hwy::Sorter> sorter;
     if (shape_.length > kShort) sorter.emplace();
     for (int64_t i = begin; i < end; ++i) {
       const int64_t k = i % shape_.inner, o = i / shape_.inner;
       const T* const from = in + k + shape_.inner * shape_.length * o;
       int64_t* const to = out + k + shape_.inner * count_ * o;
-      gather<T, Key>(from, &line);
+      const int64_t size = gather<T, Key>(from, line);
       if (sorter) {
-        (*sorter)(line.data(), line.size(), hwy::SortAscending());
+        (*sorter)(line, size, hwy::SortAscending());
       } else {
-        std::ranges::sort(line, Before());
+        std::sort(line, line + size, Before());
       }
       for (int64_t j = 0; j < count_; ++j) to[j * shape_.inner] = indexOf(line[j]);
     }
   }
 
-  // The elements of a line that may be among its first `count_`, in any order.
+  // The elements of a line that may be among its first `count_`, in any order; how many those are.
   template <typename T, typename Key, typename Joined>
-  void gather(const T* from, std::vector<Joined>* line) const {
+  int64_t gather(const T* from, Joined* line) const {
     const auto joined = [&](int64_t j) { return join(Key{orderedKey(from[j * shape_.inner])}, j); };
-    const size_t most = 2 * count_ + kShort;
-    if (count_ == 0 || kFewOf * count_ >= shape_.length) {
-      line->resize(shape_.length);
-      for (int64_t j = 0; j < shape_.length; ++j) (*line)[j] = joined(j);
-      return;
+    if (!selects()) {
+      for (int64_t j = 0; j < shape_.length; ++j) line[j] = joined(j);
+      return shape_.length;
     }
-    line->clear();
+    int64_t size = 0;
     std::optional<Joined> last;  // of the first ones among those seen
     for (int64_t j = 0; j < shape_.length; ++j) {
       const Joined next = joined(j);
       if (last && !Before()(next, *last)) continue;
-      line->push_back(next);
-      if (line->size() == most) {
-        std::ranges::nth_element(*line, line->begin() + (count_ - 1), Before());
-        line->resize(count_);
-        last = line->back();
+      line[size++] = next;
+      if (size == mostSelected()) {
+        std::nth_element(line, line + count_ - 1, line + size, Before());
+        size = count_;
+        last = line[size - 1];
       }
     }
+    return size;
   }
 
   const dtype type_;
   const AxisShape shape_;
   const int64_t count_;
+  int64_t grain_, ranges_;
 };
 
 }  // namespace

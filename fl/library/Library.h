@@ -46,8 +46,7 @@ class LibraryFunction {
   // Bytes of scratch memory, 64-byte aligned, that run() needs.
   virtual size_t scratchBytes() const = 0;
   // Operands and result must not overlap. Thread-safe if each call has its own scratch memory.
-  // No memory is allocated but oneDNN's small argument objects, dnnl_sgemm's packing buffers and
-  // a line for sorting.
+  // No memory is allocated but oneDNN's small argument objects and dnnl_sgemm's packing buffers.
   virtual void run(void* const* operands, void* result, void* scratch,
                    host::ThreadPool& pool) const = 0;
   // Null if all operands are used as they lie.

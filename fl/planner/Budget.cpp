@@ -57,9 +57,7 @@ constexpr int64_t kMostSearching = 100'000'000;
 constexpr size_t kNearLeast = 128;
 
 double multipliesOf(const ir::LibraryStep& call) {
-  const auto elements = [](const ir::ValueType& type) {
-    return static_cast<double>(type.shape.elements());
-  };
+  const auto elements = [](const ir::ValueType& type) { return 1.0 * type.shape.elements(); };
   if (call.operandTypes.size() < 2) return 0;
   const ir::ValueType &x = call.operandTypes[0], &y = call.operandTypes[1], &z = call.resultType;
   const bool isForward = call.op == ir::Op::Conv2d;
@@ -172,10 +170,8 @@ class Values {
     const std::vector<std::vector<int>> reusable = reusableParameters(schedule);
     for (int i = std::ssize(schedule.steps); i-- > 0;) {
       for (const ir::BufferRef& ref : buffers[i].writes) {
-        if (ref.space == Space::Output && !reusable[ref.index].empty()) {
-          firstOverwriting_ = i;
-          for (int parameter : reusable[ref.index]) overwritten_[parameter] = i;
-        }
+        if (ref.space != Space::Output) continue;
+        for (int parameter : reusable[ref.index]) overwritten_[parameter] = firstOverwriting_ = i;
       }
     }
   }

@@ -23,15 +23,16 @@ void renameTemporaries(ir::Step* step, const std::vector<int>& names) {
   const auto rename = [&](ir::BufferRef* ref) {
     ref->index = ref->space == Space::Temporary ? names[ref->index] : ref->index;
   };
+  std::visit([&](auto& s) { s.scratch = s.scratch < 0 ? -1 : names[s.scratch]; }, *step);
   if (auto* launch = std::get_if<ir::LaunchStep>(step)) {
     for (ir::LaunchOperand& operand : launch->operands) {
       if (operand.buffer) rename(&*operand.buffer);
     }
-    return;
+  } else {
+    auto& call = std::get<ir::LibraryStep>(*step);
+    for (ir::BufferPlace& operand : call.operands) rename(&operand.buffer);
+    rename(&call.result.buffer);
   }
-  auto& call = std::get<ir::LibraryStep>(*step);
-  for (ir::BufferPlace& operand : call.operands) rename(&operand.buffer);
-  rename(&call.result.buffer);
 }
 
 }  // namespace fl::planner

@@ -1,27 +1,15 @@
 // Launches that take each element of a library call's result once, in order, become its epilogue: a
 // device may run them on a part of the result while it is in the caches of the thread that made it.
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
+#include "fl/planner/Buffers.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Planner.h"
 #include "fl/planner/Reuse.h"
 
 namespace fl::planner {
 namespace {
-
-// Temporaries that only the call keeps alive; they must outlive what the epilogue writes.
-std::vector<int> lastReadBy(const ir::Schedule& schedule, int step) {
-  std::vector<int> found;
-  for (const ir::BufferRef& ref : stepBuffers(schedule, schedule.steps[step]).reads) {
-    if (ref.space == ir::BufferRef::Space::Temporary &&
-        schedule.temporaries[ref.index].last == step && std::ranges::count(found, ref.index) == 0) {
-      found.push_back(ref.index);
-    }
-  }
-  return found;
-}
 
 // Whether a run may write a result of the launch over a parameter that the call reads.
 bool writesOverOperand(const ir::Schedule& schedule, int launch,
@@ -49,15 +37,16 @@ void attachEpilogues(ir::Schedule* schedule) {
         writesOverOperand(*schedule, i, reusable)) {
       continue;
     }
-    const std::vector<int> kept = lastReadBy(*schedule, i - 1);
-    const int64_t bytes =
-        std::accumulate(kept.begin(), kept.end(), alive[i], [&](int64_t sum, int t) {
-          return sum + static_cast<int64_t>(schedule->temporaries[t].bytes);
-        });
-    if (bytes > static_cast<int64_t>(schedule->arenaBound)) continue;
+    // What only the call keeps alive must outlive what the epilogue writes.
+    std::vector<int> kept = temporariesOf(*schedule, schedule->steps[i - 1]);
+    std::erase_if(kept, [&](int used) { return schedule->temporaries[used].last >= i; });
+    auto bytes = static_cast<size_t>(alive[i]);
+    for (int temporary : kept) bytes += schedule->temporaries[temporary].bytes;
+    if (bytes > schedule->arenaBound) continue;
     launch->epilogue = true;
     for (int temporary : kept) schedule->temporaries[temporary].last = i;
   }
+  addScratch(schedule);
 }
 
 }  // namespace fl::planner

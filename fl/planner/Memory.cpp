@@ -31,6 +31,8 @@ constexpr size_t kAlignment = 64;
 
 using Order = std::vector<size_t>;
 
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
 size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets) {
   size_t bytes = 0;
   for (size_t i = 0; i < intervals.size(); ++i) {
@@ -328,11 +330,31 @@ void computeLifetimes(ir::Schedule* schedule) {
       temporary.last = i;
     }
   }
-  for (size_t i = 0; i < seen.size(); ++i) {
-    // Of what only results without elements would read, no step is left.
+  // Of what only results without elements would read, no step is left.
+  for (size_t i = 0; i < seen.size(); ++i)
     if (!seen[i]) schedule->temporaries[i].bytes = 0;
-  }
   schedule->arenaBound = mostAlive(*schedule);
+}
+
+bool addScratch(ir::Schedule* schedule) {
+  std::vector<ir::Temporary>& all = schedule->temporaries;
+  bool grows = false;
+  for (int i = 0; schedule->scratchBytes && i < std::ssize(schedule->steps); ++i) {
+    const size_t bytes = aligned(schedule->scratchBytes(*schedule, i));
+    int scratch = ir::scratchOf(schedule->steps[i]);
+    if (bytes <= (scratch < 0 ? 0 : all[scratch].bytes)) continue;
+    if (scratch < 0) {
+      scratch = static_cast<int>(all.size());
+      const bool isLast = i + 1 == std::ssize(schedule->steps);
+      const auto* next = isLast ? nullptr : std::get_if<ir::LaunchStep>(&schedule->steps[i + 1]);
+      all.push_back({0, i, i + (next && next->epilogue)});
+      std::visit([&](auto& step) { step.scratch = scratch; }, schedule->steps[i]);
+    }
+    all[scratch].bytes = bytes;
+    grows = true;
+  }
+  if (grows) schedule->arenaBound = mostAlive(*schedule);
+  return grows;
 }
 
 std::vector<size_t> packByKey(const std::vector<Interval>& intervals, Key key, int64_t* looks) {
@@ -347,10 +369,10 @@ size_t lowerBound(const std::vector<Interval>& intervals) {
   return static_cast<size_t>(std::ranges::max(bytesAlive(intervals, 0)));
 }
 
-std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks) {
+std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks, bool asksOthers) {
   std::vector<Interval> intervals = given;
   const std::vector<size_t> homes = mergeShares(&intervals);
-  for (Interval& it : intervals) it.bytes = (it.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  for (Interval& it : intervals) it.bytes = aligned(it.bytes);
   const size_t bound = lowerBound(intervals);
   std::vector<size_t> best = packByLevel(intervals);
   const auto keepBetter = [&](std::vector<size_t> other) {
@@ -365,6 +387,7 @@ std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks) {
   if (looks) *looks += kMostLooks - left;
   best = Climb(intervals, std::move(best)).run(bound);
   for (const PackerExtension& packer : *packers().all()) {
+    if (!asksOthers) break;
     std::vector<size_t> other = packer.pack(intervals);
     checkOffsets(intervals, other, packer.name);
     keepBetter(std::move(other));
@@ -373,9 +396,9 @@ std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks) {
   return best;
 }
 
-void placeTemporaries(ir::Schedule* schedule) {
+void placeTemporaries(ir::Schedule* schedule, bool asksOthers) {
   const std::vector<Interval> intervals = intervalsOf(*schedule);
-  const std::vector<size_t> offsets = pack(intervals);
+  const std::vector<size_t> offsets = pack(intervals, nullptr, asksOthers);
   for (size_t i = 0; i < offsets.size(); ++i) schedule->temporaries[i].offset = offsets[i];
   schedule->arenaBytes = arenaOf(intervals, offsets);
   schedule->arenaBound = lowerBound(intervals);
@@ -395,7 +418,8 @@ std::string describeLargest(const ir::Schedule& schedule, std::vector<int> tempo
   for (int i : temporaries) {
     const int first = schedule.temporaries[i].first;
     const bool isMade = first < std::ssize(schedule.steps);
-    absl::StrAppend(&text, "\n  ", bytes(i), " bytes of ",
+    const bool isScratch = isMade && ir::scratchOf(schedule.steps[first]) == i;
+    absl::StrAppend(&text, "\n  ", bytes(i), " bytes of ", isScratch ? "scratch memory of " : "",
                     isMade ? describeStep(schedule, first) : "an interval");
   }
   return text;

@@ -46,8 +46,10 @@ std::vector<size_t> packByLevel(const std::vector<Interval>& intervals);
 // The best of all, with shares, and where there are few, of some hundred orders near the best one:
 // what lies highest is placed earlier, until nothing is wasted. The same for the same intervals.
 // In n log n and at most kMostLooks looks at intervals a packer, the number of which is added to
-// `looks`: those by key that have no more of them are left out.
-std::vector<size_t> pack(const std::vector<Interval>& intervals, int64_t* looks = nullptr);
+// `looks`: those by key that have no more of them are left out. Others' packers (Extensions.h) are
+// asked if that is said.
+std::vector<size_t> pack(const std::vector<Interval>& intervals, int64_t* looks = nullptr,
+                         bool asksOthers = true);
 // The most bytes alive at once, below which nothing is packed.
 size_t lowerBound(const std::vector<Interval>& intervals);
 // The ten largest of these temporaries, a line each with what makes it; and of those alive where
@@ -57,6 +59,6 @@ std::string describeLargestAlive(const ir::Schedule& schedule);
 // "matmul at file:line"
 std::string describeStep(const ir::Schedule& schedule, int step);
 // pack() for temporaries.
-void placeTemporaries(ir::Schedule* schedule);
+void placeTemporaries(ir::Schedule* schedule, bool asksOthers = true);
 
 }  // namespace fl::planner

@@ -31,27 +31,22 @@ using StepList = std::vector<int>;
 struct Steps {
   explicit Steps(const ir::Schedule& schedule)
       : before(dependencies(schedule)), after(before.size()), users(schedule.temporaries.size()) {
-    for (const ir::Temporary& temporary : schedule.temporaries) {
-      bytes.push_back(static_cast<int64_t>(temporary.bytes));
-    }
+    for (const auto& each : schedule.temporaries) bytes.push_back(static_cast<int64_t>(each.bytes));
     for (int i = 0; i < std::ssize(schedule.steps); ++i) {
       touches.push_back(temporariesOf(schedule, schedule.steps[i]));
       for (int temporary : touches[i]) users[temporary].push_back(i);
       for (int earlier : before[i]) after[earlier].push_back(i);
+      uses += before[i].size() + touches[i].size();
     }
   }
 
   size_t size() const { return before.size(); }
-  size_t uses() const {
-    const auto add = [](size_t sum, const std::vector<int>& list) { return sum + list.size(); };
-    return std::accumulate(before.begin(), before.end(),
-                           std::accumulate(touches.begin(), touches.end(), size_t{0}, add), add);
-  }
 
   std::vector<std::vector<int>> before, after;
   std::vector<std::vector<int>> touches;  // of each step: the temporaries it uses
   std::vector<std::vector<int>> users;    // of each temporary
   std::vector<int64_t> bytes;             // of each temporary
+  size_t uses = 0;                        // of steps and temporaries
 };
 
 // The most bytes that are alive at one step.
@@ -100,9 +95,8 @@ class GreedyOrder {
   StepList run() {
     std::vector<size_t> waiting(steps_.size());
     std::ranges::transform(steps_.before, waiting.begin(), &std::vector<int>::size);
-    for (size_t i = 0; i < waiting.size(); ++i) {
+    for (size_t i = 0; i < waiting.size(); ++i)
       if (waiting[i] == 0) ready_.emplace(growth_[i], static_cast<int>(i));
-    }
     StepList order;
     while (!ready_.empty()) {
       const int step = ready_.begin()->second;  // of equal ones, that recorded first
@@ -150,9 +144,8 @@ StepList breadthFirstOrder(const Steps& steps) {
   std::vector<size_t> missing(steps.size());
   std::ranges::transform(steps.before, missing.begin(), &std::vector<int>::size);
   std::set<int> waiting;
-  for (size_t i = 0; i < missing.size(); ++i) {
+  for (size_t i = 0; i < missing.size(); ++i)
     if (missing[i] == 0) waiting.insert(static_cast<int>(i));
-  }
   StepList order;
   for (size_t open = 0; order.size() > open || !waiting.empty();) {
     for (; order.size() - open < kWidth && !waiting.empty(); waiting.erase(waiting.begin())) {
@@ -173,11 +166,11 @@ class DepthFirstOrder {
  public:
   explicit DepthFirstOrder(const Steps& steps) : before_(steps.before) {
     // Bytes that are alive at once while a step and all it needs are computed, and those left then.
-    std::vector<int64_t> needed(steps.size(), 0), left(steps.size(), 0);
+    std::vector<int64_t> needed(steps.size(), 0), left(steps.size(), 0), made(steps.size(), 0);
     for (size_t temporary = 0; temporary < steps.users.size(); ++temporary) {
-      if (!steps.users[temporary].empty()) {
-        left[steps.users[temporary][0]] += steps.bytes[temporary];
-      }
+      const std::vector<int>& users = steps.users[temporary];
+      if (!users.empty()) made[users[0]] += steps.bytes[temporary];
+      if (users.size() > 1) left[users[0]] += steps.bytes[temporary];  // and no scratch memory
     }
     for (size_t step = 0; step < steps.size(); ++step) {
       std::ranges::stable_sort(before_[step], std::greater(),
@@ -187,7 +180,7 @@ class DepthFirstOrder {
         needed[step] = std::max(needed[step], held + needed[earlier]);
         held += left[earlier];
       }
-      needed[step] = std::max(needed[step], held + left[step]);
+      needed[step] = std::max(needed[step], held + made[step]);
     }
     seen_.resize(steps.size(), false);
     for (int step = 0; step < std::ssize(steps.after); ++step) {
@@ -229,7 +222,7 @@ std::vector<Order> ordersOf(const ir::Schedule& schedule) {
   StepList recorded(steps.size());
   std::iota(recorded.begin(), recorded.end(), 0);
   add("recorded", std::move(recorded));
-  if (steps.uses() <= kMostUses && !schedule.temporaries.empty()) {
+  if (steps.uses <= kMostUses && !schedule.temporaries.empty()) {
     add("greedy", GreedyOrder(steps).run());
     add("breadth first", breadthFirstOrder(steps));
     add("depth first", DepthFirstOrder(steps).order());
@@ -252,9 +245,8 @@ void reorder(const Order& order, ir::Schedule* schedule) {
 void orderSteps(ir::Schedule* schedule) {
   computeLifetimes(schedule);
   schedule->recordedBound = schedule->arenaBound;
-  schedule->unplannedBytes = std::accumulate(
-      schedule->temporaries.begin(), schedule->temporaries.end(), size_t{0},
-      [](size_t sum, const ir::Temporary& temporary) { return sum + temporary.bytes; });
+  schedule->unplannedBytes = 0;
+  for (const ir::Temporary& each : schedule->temporaries) schedule->unplannedBytes += each.bytes;
   const std::vector<Order> orders = ordersOf(*schedule);
   std::string peaks = "bytes alive at most:";
   for (const Order& order : orders) absl::StrAppend(&peaks, " ", order.name, " ", order.peak);

@@ -14,6 +14,9 @@ struct OverBudget : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Gives each step as much scratch memory as the schedule's device wants for it, a temporary that
+// lives while the step and its epilogue run. Returns whether any had less.
+bool addScratch(ir::Schedule* schedule);
 // An order in which less memory is alive at once, if one is found; sets lifetimes, and what would
 // be alive in the recorded order and without any plan.
 void orderSteps(ir::Schedule* schedule);
@@ -27,7 +30,8 @@ void meetBudget(ir::Schedule* schedule);
 void joinLaunches(ir::Schedule* schedule);
 // Maps write in the memory of temporaries that they are the last to read.
 void shareMemory(ir::Schedule* schedule);
-// Makes launches that follow a library call its epilogue, where that needs no more memory.
+// Makes launches that follow a library call its epilogue, where that needs no more memory but the
+// scratch memory that the device wants for both.
 void attachEpilogues(ir::Schedule* schedule);
 // Places temporaries in the arena. Throws OverBudget if that takes more than the budget.
 void packTemporaries(ir::Schedule* schedule);

@@ -60,18 +60,14 @@ class Reuse {
   std::vector<int> of(int output) const {
     const ir::ScheduleOutput& described = schedule_.outputs[output];
     const std::vector<int>& writers = writers_[output];
-    if (described.shared || writers.empty() || lastFailing_ >= writers[0]) {
-      return {};
-    }
+    if (described.shared || writers.empty() || lastFailing_ >= writers[0]) return {};
     if (described.over >= 0) {
       const bool free =
           isFree(described.over, writers[0]) && !isReadBeside(described.over, writers);
       return free ? std::vector{described.over} : std::vector<int>{};
     }
     const auto* map = std::get_if<ir::LaunchStep>(&schedule_.steps[writers[0]]);
-    if (writers.size() > 1 || !map) {
-      return {};
-    }
+    if (writers.size() > 1 || !map) return {};
     std::vector<int> found;
     for (const ir::BufferRef& ref : stepBuffers(schedule_, *map).reads) {
       if (ref.space == Space::Parameter && isFree(ref.index, writers[0] + 1) &&

@@ -108,6 +108,9 @@ class Device {
   virtual ir::Target target() const = 0;
   virtual bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
                                const ir::Attrs& attrs, const ir::ValueType& result) const = 0;
+  // For planning; nothing if no step wants any. It may be kept.
+  virtual ir::Schedule::ScratchBytes scratchBytes() const { return nullptr; }
+  // Steps of a schedule that was planned without it get their scratch memory here.
   virtual std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) = 0;
 };
 

@@ -71,11 +71,14 @@ void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
 // Goes back to the one that the program started with.
 void resetHostMemoryManager();
 
-// Bytes that the temporaries of one plan may take, 0 for any; FL_MEMORY_BUDGET at first. It holds
-// for plans that are made from then on: their values are computed again rather than kept until they
-// fit, to the same bits. A realize whose plan cannot fit throws std::runtime_error before anything
-// runs, with the largest values and their lines; what it would have computed stays pending.
-// Results, eager mode, and plans that run unfused after a failure have no budget. Thread-safe.
+// Bytes that the temporaries of one plan may take, with the scratch memory of its steps, 0 for any;
+// FL_MEMORY_BUDGET at first. It holds for plans that are made from then on: their values are
+// computed again rather than kept until they fit, to the same bits. A realize whose plan cannot fit
+// throws std::runtime_error before anything runs, with the largest values and their lines; what it
+// would have computed stays pending. Eager mode, and plans that run unfused after a failure, have
+// no budget, nor have results, which somebody holds: a loss that is read before backward() makes
+// results of all that backward() needs. A plan is told of once whose new results take more than the
+// budget. Thread-safe.
 void setMemoryBudget(size_t bytes);
 size_t getMemoryBudget();
 

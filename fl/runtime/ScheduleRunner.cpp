@@ -9,6 +9,7 @@
 #include "fl/host/FloatEnvironment.h"
 #include "fl/ir/Interpreter.h"
 #include "fl/planner/Memory.h"
+#include "fl/planner/Planner.h"
 #include "fl/planner/Reuse.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/SystemMemory.h"
@@ -146,12 +147,24 @@ void ScheduleRunner::observe(const Frame& frame, size_t begin, size_t end) const
   frame.observer->afterSteps(begin, end, FrameMemory(*this, frame));
 }
 
-ScheduleRunner::ScheduleRunner(ir::Schedule schedule, DeviceMemory& memory)
-    : schedule_(std::move(schedule)),
+namespace {
+
+ir::Schedule withScratch(ir::Schedule schedule, const ir::Schedule::ScratchBytes& scratchBytes) {
+  schedule.scratchBytes = scratchBytes;
+  // What stands in for a plan that failed asks no extension of the compiler.
+  if (planner::addScratch(&schedule)) planner::placeTemporaries(&schedule, /*asksOthers=*/false);
+  return schedule;
+}
+
+}  // namespace
+
+ScheduleRunner::ScheduleRunner(ir::Schedule schedule,
+                               const ir::Schedule::ScratchBytes& scratchBytes, DeviceMemory& memory)
+    : schedule_(withScratch(std::move(schedule), scratchBytes)),
       memory_(memory),
+      arenaBytes_(schedule_.arenaBytes),
       candidates_(planner::reusableParameters(schedule_)),
-      origins_(schedule_.outputs.size()),
-      arenaBytes_(schedule_.arenaBytes) {
+      origins_(schedule_.outputs.size()) {
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
     writers_.push_back(schedule_.outputs[i].over < 0 ? Writer() : findWriter(static_cast<int>(i)));
     reusable_.insert(reusable_.end(), candidates_[i].begin(), candidates_[i].end());
@@ -301,25 +314,6 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     }
   }
   return outputs;
-}
-
-size_t ScheduleRunner::placeScratch(size_t bytes, size_t begin, size_t end) {
-  const size_t wanted = (bytes + 63) / 64 * 64;  // as temporaries are aligned
-  std::set<std::pair<size_t, size_t>> taken;
-  for (const auto* all : {&schedule_.temporaries, &std::as_const(scratch_)}) {
-    for (const ir::Temporary& each : *all) {
-      if (std::cmp_less(each.last, begin) || std::cmp_less_equal(end, each.first)) continue;
-      taken.emplace(each.offset, each.offset + each.bytes);
-    }
-  }
-  size_t place = 0;
-  for (const auto& [from, to] : taken) {
-    if (place + wanted <= from) break;
-    place = std::max(place, to);
-  }
-  arenaBytes_ = std::max(arenaBytes_, place + wanted);
-  scratch_.push_back({wanted, static_cast<int>(begin), static_cast<int>(end) - 1, place});
-  return place;
 }
 
 void ScheduleRunner::poisonDead(const Frame& frame, int begin, int end) const {

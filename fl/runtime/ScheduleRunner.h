@@ -13,7 +13,9 @@ namespace fl::runtime {
 
 class ScheduleRunner : public LoadedSchedule {
  public:
-  explicit ScheduleRunner(ir::Schedule schedule, DeviceMemory& memory = hostMemory());
+  explicit ScheduleRunner(ir::Schedule schedule,
+                          const ir::Schedule::ScratchBytes& scratchBytes = {},
+                          DeviceMemory& memory = hostMemory());
 
   Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
               std::span<const bool> spare) const final;
@@ -84,14 +86,18 @@ class ScheduleRunner : public LoadedSchedule {
   // Whether a launch may run as one with those before it, of which there are: their kernel is the
   // same, and they need nothing of one another.
   bool joins(const Touched& others, const ir::Step& launch) const;
-  // Where in the arena steps [begin, end) have `bytes` of scratch memory, 64-byte aligned: among
-  // the temporaries, or behind them in an arena that grows. For constructors to call.
-  size_t placeScratch(size_t bytes, size_t begin, size_t end);
+  // Where the scratch memory of a step lies, null if it has none.
+  template <class Step>  // a launch or a call
+  char* scratchOf(const Step& step, const Frame& frame) const {
+    if (step.scratch < 0) return nullptr;
+    return frame.arena + schedule_.temporaries[step.scratch].offset;
+  }
   // Runs a call by the reference interpreter.
   void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
 
   const ir::Schedule schedule_;
   DeviceMemory& memory_;
+  size_t arenaBytes_;  // the schedule's, and what constructors add behind it
 
  private:
   // The one operand that is written to an output, where no step reads it; null otherwise.
@@ -115,8 +121,6 @@ class ScheduleRunner : public LoadedSchedule {
   std::vector<int> reusable_;                       // all of them
   std::vector<Writer> writers_;                     // by output that is over a parameter
   std::vector<BufferOrigin> origins_;               // of outputs
-  size_t arenaBytes_;                               // with scratch memory
-  std::vector<ir::Temporary> scratch_;              // what placeScratch() has placed
   mutable StepLabels labels_;
 };
 

@@ -131,13 +131,16 @@ std::string describeBuffer(const ir::Schedule& schedule, const ir::BufferRef& re
                 buffer.first, " to ", buffer.last);
 }
 
-std::string describeBuffers(const ir::Schedule& schedule, const ir::StepBuffers& buffers) {
+std::string describeBuffers(const ir::Schedule& schedule, const ir::Step& step) {
+  const ir::StepBuffers buffers = ir::stepBuffers(schedule, step);
+  const ir::BufferRef scratch{ir::BufferRef::Space::Temporary, ir::scratchOf(step)};
   std::string text;
   for (const ir::BufferRef& ref : buffers.reads) {
     absl::StrAppend(&text, "reads ", describeBuffer(schedule, ref), "\n");
   }
   for (const ir::BufferRef& ref : buffers.writes) {
-    absl::StrAppend(&text, "writes ", describeBuffer(schedule, ref), "\n");
+    absl::StrAppend(&text, ref == scratch ? "works in " : "writes ", describeBuffer(schedule, ref),
+                    "\n");
   }
   return text;
 }
@@ -176,7 +179,7 @@ Stage scheduleStage(const std::string& text) {
     Item item = stepItem(schedule, step);
     const ir::StepBuffers buffers = ir::stepBuffers(schedule, step);
     item.name = StrCat("s", stage.items.size() - parameters);
-    item.buffers = describeBuffers(schedule, buffers);
+    item.buffers = describeBuffers(schedule, step);
     for (const ir::BufferRef& ref : buffers.reads) {
       Writers& of = writers[ref];
       item.operands.insert(item.operands.end(), of.items.begin(), of.items.end());

@@ -12,17 +12,19 @@ using Json = nlohmann::ordered_json;
 Json timelineOf(const ir::Schedule& plan) {
   Json steps = Json::array(), buffers = Json::array();
   const std::vector<int64_t> alive = planner::bytesAlive(plan);
-  std::vector<const char*> makers(plan.temporaries.size(), "");
+  std::vector<std::string> makers(plan.temporaries.size());
   // A schedule may be nothing but temporaries, whose steps have no names.
   for (size_t i = 0; i + 2 < alive.size(); ++i) {
     const char* name = i < plan.steps.size() ? stepName(plan, plan.steps[i]) : "";
     steps.push_back({{"name", name}, {"alive", alive[i]}});
   }
   for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const int scratch = ir::scratchOf(plan.steps[i]);
     for (const ir::BufferRef& ref : stepBuffers(plan, plan.steps[i]).writes) {
       if (ref.space == ir::BufferRef::Space::Temporary &&
           plan.temporaries[ref.index].first == static_cast<int>(i)) {
-        makers[ref.index] = stepName(plan, plan.steps[i]);
+        makers[ref.index] = ref.index == scratch ? "scratch memory of " : "";
+        makers[ref.index] += stepName(plan, plan.steps[i]);
       }
     }
   }

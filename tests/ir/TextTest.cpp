@@ -186,6 +186,36 @@ TEST(ScheduleText, PrintsWhereACallBegins) {
             (BufferPlace{{BufferRef::Space::Output, 0}, {8, {}}}));
 }
 
+// A step that has scratch memory says in which temporary.
+TEST(ScheduleText, PrintsScratchMemory) {
+  const std::string text =
+      "schedule @s arena=704 bound=704 {\n"
+      "  parameter f32[1,1,1,1,4]\n"
+      "  output f32[1,1,4]\n"
+      "  temporary bytes=64 first=0 last=1 offset=0\n"
+      "  temporary bytes=128 first=0 last=0 offset=64\n"
+      "  temporary bytes=640 first=1 last=1 offset=64\n"
+      "kernel @k0 rank=1 reduced=[] {\n"
+      "  operand input f32 [1]\n"
+      "  operand output f32 [1]\n"
+      "  %0 = load 0 : f32\n"
+      "  stage { store 1 %0 }\n"
+      "}\n"
+      "  launch 0 extents=[4] operands(p0+0[1], t0+0[1]) numbers=[] scratch t1\n"
+      "  library fold {strideX=1, strideY=1, dilationX=1, dilationY=1, sizeX=1, sizeY=1}"
+      " (t0: f32[1,1,1,1,4]) -> o0: f32[1,1,4] scratch t2\n"
+      "}\n";
+  const Schedule schedule = parseSchedule(text);
+  EXPECT_EQ(printSchedule(schedule, "s"), text);
+  EXPECT_EQ(scratchOf(schedule.steps[0]), 1);
+  EXPECT_EQ(scratchOf(schedule.steps[1]), 2);
+  EXPECT_EQ(
+      stepBuffers(schedule, schedule.steps[1]).writes,
+      (std::vector<BufferRef>{{BufferRef::Space::Output, 0}, {BufferRef::Space::Temporary, 2}}));
+  EXPECT_EQ(stepBytes(schedule, schedule.steps[1]), 4u * (4 + 4)) << "it is no operand";
+  verify(schedule);
+}
+
 TEST(ScheduleText, VerifierRejectsUseOutsideALifetime) {
   Schedule schedule = parseSchedule(kSchedule);
   schedule.temporaries[0].last = 0;

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "fl/fl.h"
 #include "tests/ErrorOf.h"
 #include "tests/lazy/BufferLog.h"
@@ -143,6 +145,46 @@ TEST_F(Budget, IsRefusedBeforeAnythingRuns) {
   // Nothing is lost.
   setMemoryBudget(0);
   EXPECT_EQ(loss.scalar<float>(), want[0]);
+}
+
+// What a plan leaves for a later one is no temporary: a loss that is read before backward() makes
+// results of every layer's values. They are told of, once, and not bounded.
+TEST_F(Budget, IsOfAPlanAndTellsOfResultsBeyondIt) {
+  const auto forward = [&] {
+    Variable x(x_, false);
+    for (const Variable& weight : weights_) x = tanh(matmul(weight, x));
+    return mean(x * x, {0, 1});
+  };
+  step().scalar<float>();
+  const size_t whole = arena();
+  setMemoryBudget(whole / 2);
+  ::testing::internal::CaptureStderr();
+  EXPECT_LE(arena(), whole / 2);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "")
+      << "new weights are in the old ones' place";
+  for (const bool isFirst : {true, false}) {
+    ::testing::internal::CaptureStderr();
+    Variable loss;
+    const std::vector<size_t> made = buffersMade([&] {
+      loss = forward();
+      loss.scalar<float>();
+    });
+    const std::string told = ::testing::internal::GetCapturedStderr();
+    const size_t results = std::accumulate(made.begin(), made.end(), size_t{0});
+    EXPECT_GE(results, kLayers * kActivation);
+    EXPECT_EQ(told.find("the results of a plan take ") != std::string::npos, isFirst) << told;
+    EXPECT_EQ(
+        told.find(absl::StrCat(" bytes beside the memory budget of ", whole / 2,
+                               ", which bounds what dies in it: what is held, as by a history "
+                               "when its loss is read before backward(), is not computed "
+                               "again; at tests/lazy/BudgetTest.cpp:")) != std::string::npos,
+        isFirst)
+        << told;
+    loss.backward();
+    const std::vector<size_t> behind = buffersMade([&] { weights_[0].grad().scalar<float>(); });
+    EXPECT_LE(std::ranges::max(behind), whole / 2);
+    for (Variable& weight : weights_) weight.zeroGrad();
+  }
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // Memory of the heap that cannot be had, at every call of operator new of the read that runs a
-// recorded training step: an error each time, or none, and the same bits when it is read again.
+// recorded training step: an error each time, or none, and the same bits when it is read again. And
+// of the destructor of a history, which asks for none.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "fl/fl.h"
@@ -117,6 +119,16 @@ TEST_P(FailingNew, LeavesWhatIsRecordedAsItIs) {
     if (isThere && !hasFailed) break;
   }
   EXPECT_GT(met, 10);
+}
+
+TEST_P(FailingNew, LetsGoOfAHistoryWithoutMemory) {
+  constexpr int kLength = 2000;
+  std::optional<Variable> last(std::in_place, full({4}, 1.0), true);
+  for (int i = 0; i < kLength; ++i) *last = *last + *last * 0.0;
+  EXPECT_EQ(last->scalar<float>(), 1.0f);
+  // A destructor that threw would end the process.
+  EXPECT_TRUE(succeeds(0, [&] { last.reset(); }));
+  EXPECT_FALSE(hasFailed);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fl/library/Library.h"
+#include "tests/library/LibraryHarness.h"
 
 namespace fl::library {
 namespace {
@@ -78,7 +79,10 @@ void expectOrder(dtype type, int64_t inner, int64_t length, int64_t outer, int64
   std::vector<int64_t> got(inner * count * outer, -1);
   void* operand = elements.data();
   host::ThreadPool pool(2);
-  prepareLibrary(call)->run(&operand, got.data(), nullptr, pool);
+  const auto function = prepareLibrary(call);
+  Guarded scratch(function->scratchBytes(), 0xFF);
+  function->run(&operand, got.data(), scratch.data(), pool);
+  ASSERT_TRUE(scratch.guardsIntact()) << dtypeToString(type) << " " << length;
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t k = 0; k < inner; ++k) {
       const auto want = sorted(elements, k + inner * length * o, inner, length);
@@ -101,6 +105,27 @@ TEST(ArgsortTest, EveryTypeInTheOrderOfAStableSort) {
       }
     });
   }
+}
+
+size_t scratchOf(dtype type, Shape shape, Dim count) {
+  Shape sorted = shape;
+  sorted[0] = count;
+  return prepareLibrary({ir::Op::Argsort, {0, count}, {{type, shape}}, {dtype::s64, sorted}})
+      ->scratchBytes();
+}
+
+// A key and an index for each element of a line, for each of 64 ranges of lines at most; or for so
+// many as are kept while a few are selected.
+TEST(ArgsortTest, ScratchMemoryIsALineForEachRange) {
+  EXPECT_EQ(scratchOf(dtype::f32, {1000}, 1000), 8000u);
+  EXPECT_EQ(scratchOf(dtype::f16, {1000}, 1000), 4032u) << "whole cache lines";
+  EXPECT_EQ(scratchOf(dtype::f16, {70'000}, 70'000), 560'000u);
+  EXPECT_EQ(scratchOf(dtype::s64, {70'000}, 70'000), 1'120'000u);
+  EXPECT_EQ(scratchOf(dtype::f32, {1000}, 5), 384u) << "of 42 elements";
+  EXPECT_EQ(scratchOf(dtype::f32, {1000, 16}, 1000), 8000u) << "one range";
+  EXPECT_EQ(scratchOf(dtype::f32, {1000, 17}, 1000), 16'000u);
+  EXPECT_EQ(scratchOf(dtype::f32, {1000, 1'000'000}, 1000), 64 * 8000u);
+  EXPECT_EQ(scratchOf(dtype::f32, {0, 5}, 0), 0u);
 }
 
 }  // namespace

@@ -13,9 +13,9 @@
 #include "fl/planner/Memory.h"
 #include "fl/planner/Order.h"
 #include "fl/planner/Planner.h"
-#include "fl/runtime/Device.h"
 #include "tests/ErrorOf.h"
 #include "tests/Seed.h"
+#include "tests/planner/Programs.h"
 
 namespace fl::testing {
 namespace {
@@ -63,28 +63,6 @@ TEST(Lifetimes, OfSchedulesWithoutSteps) {
   EXPECT_EQ(schedule.arenaBytes, 0u);
 }
 
-// A random program of matrix products, which neither fuse nor simplify.
-ir::Graph randomProducts(std::mt19937_64& random) {
-  ir::Graph graph;
-  static const Dim kSizes[] = {4, 16, 40, 100};
-  std::vector<ir::ValueId> values;
-  for (int i = 0; i < 4; ++i) {
-    const Shape shape = {kSizes[random() % 4], kSizes[random() % 4]};
-    values.push_back(graph.addParameter({{dtype::f32, shape}}));
-  }
-  for (int tried = 0; tried < 60; ++tried) {
-    const ir::ValueId x = values[random() % values.size()], y = values[random() % values.size()];
-    const Dim transposeX = static_cast<Dim>(random() % 2),
-              transposeY = static_cast<Dim>(random() % 2);
-    const Shape a = graph.type(x).shape, b = graph.type(y).shape;
-    if (a[transposeX ? 0 : 1] == b[transposeY ? 1 : 0]) {
-      values.push_back(graph.addNode(ir::Op::Matmul, {x, y}, {transposeX, transposeY}));
-    }
-  }
-  graph.setResults({values.back(), values[values.size() / 2]});
-  return graph;
-}
-
 // Each runs what a step needs before it, and has the peak that it says. The greedy one is
 // lower than the recorded one at times, and depth first lower than that.
 TEST(Order, EachKeepsWhatStepsNeed) {
@@ -111,22 +89,6 @@ TEST(Order, EachKeepsWhatStepsNeed) {
   for (const char* name : {"greedy", "breadth first", "depth first"}) {
     EXPECT_GT(wins[name], 0) << name;
   }
-}
-
-// Products of a chain, each of which is read again on the way back, or in the order of the chain,
-// in 2 * `depth` steps.
-ir::Graph deepGraph(int depth, Dim width, bool isForward = false) {
-  ir::Graph graph;
-  const ir::ValueId w = graph.addParameter({{dtype::f32, Shape({width, width})}});
-  std::vector<ir::ValueId> values = {graph.addParameter({{dtype::f32, Shape({width, width})}})};
-  for (int i = 0; i < depth; ++i) {
-    values.push_back(graph.addNode(ir::Op::Matmul, {w, values.back()}, {0, 0}));
-  }
-  ir::ValueId back = values.back();
-  if (isForward) std::ranges::reverse(values);
-  for (int i = depth; i-- > 0;) back = graph.addNode(ir::Op::Matmul, {back, values[i]}, {0, 0});
-  graph.setResults({back});
-  return graph;
 }
 
 TEST(Order, AllAreTriedOfThousandsOfSteps) {
@@ -220,34 +182,6 @@ TEST(Join, NeverRaisesTheBound) {
 }
 
 // ---- Budgets ----
-
-using Results = std::vector<std::vector<uint32_t>>;  // bits
-
-// Of the program on matrices of small integers.
-Results run(const ir::Schedule& schedule) {
-  const auto device = runtime::makeDevice("cpu");
-  runtime::KernelCache kernels;
-  const auto plan = device->load(schedule, &kernels);
-  std::vector<MemoryBlockPtr> buffers;
-  for (const ir::Parameter& parameter : schedule.parameters) {
-    if (parameter.number) {
-      buffers.push_back(nullptr);  // 0
-      continue;
-    }
-    std::vector<float> elements(parameter.type.shape.elements());
-    for (size_t i = 0; i < elements.size(); ++i) {
-      elements[i] = static_cast<float>(i * 7 % 5) - 2;
-    }
-    buffers.push_back(runtime::makeBlock(elements.data(), elements.size() * sizeof(float)));
-  }
-  Results results;
-  for (const MemoryBlockPtr& output :
-       plan->run(buffers, std::vector<Number>(buffers.size(), Number::of(0, dtype::s64)))) {
-    const auto* elements = static_cast<const uint32_t*>(output->data());
-    results.emplace_back(elements, elements + output->bytes() / sizeof(uint32_t));
-  }
-  return results;
-}
 
 // What a step writes in place is not what steps before it read.
 TEST(Budget, ComputesNothingOfWhatIsOverwritten) {
@@ -381,15 +315,6 @@ TEST(Budget, ComputesAChainAgainOnce) {
       }
     }
   }
-}
-
-// The budget that a refusal says is met.
-size_t metAsToldBy(const planner::OverBudget& refusal) {
-  const std::string text = refusal.what(), before = "; a budget of ";
-  const size_t at = text.find(before);
-  EXPECT_NE(at, std::string::npos) << text;
-  EXPECT_NE(text.find(" is met; the largest of them:"), std::string::npos) << text;
-  return std::stoul(text.substr(at + before.size()));
 }
 
 TEST(Budget, RefusalsNameOneThatIsMet) {

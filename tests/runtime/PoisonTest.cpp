@@ -2,6 +2,7 @@
 // use it, and no longer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -83,6 +84,49 @@ TEST(Poison, ShowsWhatIsReadTooLate) {
     EXPECT_TRUE(std::isnan(value)) << value;
   }
   EXPECT_EQ(results.second, kExpected);
+}
+
+// Scratch memory holds nothing once its step has run.
+TEST(Poison, FillsScratchMemory) {
+  struct Looks final : StepObserver {
+    void afterSteps(size_t begin, size_t, const StepMemory& memory) override {
+      const MemoryBlockPtr block = memory.read({ir::BufferRef::Space::Temporary, 0}, {}, dtype::u8);
+      const auto* bytes = static_cast<const unsigned char*>(block->data());
+      poisoned[begin] = std::count(bytes, bytes + block->bytes(), kPoison);
+      size = block->bytes();
+    }
+    std::ptrdiff_t poisoned[2] = {-1, -1};
+    size_t size = 0;
+  } looks;
+  const auto device = makeDevice("cpu");
+  KernelCache kernels;
+  const auto plan = device->load(ir::parseSchedule(R"(schedule @s arena=0 bound=0 {
+  parameter f32[1000]
+  output s64[1000]
+  output f32[1000]
+kernel @negative rank=1 reduced=[] {
+  operand input f32 [1]
+  operand output f32 [1]
+  %0 = load 0 : f32
+  %1 = negative %0 : f32
+  stage { store 1 %1 }
+}
+  library argsort {axis=0, count=1000} (p0: f32[1000]) -> o0: s64[1000]
+  launch 0 extents=[1000] operands(p0+0[1], o1+0[1]) numbers=[]
+})"),
+                                 &kernels);
+  const std::vector<float> x(1000, 1.5f);
+  const std::vector<MemoryBlockPtr> buffers = {makeBlock(x.data(), sizeof(float) * x.size())};
+  const std::string before = flags().check;
+  flags().check = "poison";
+  stepObserver() = &looks;
+  plan->run(buffers, std::vector<Number>(1));
+  stepObserver() = nullptr;
+  flags().check = before;
+  EXPECT_EQ(looks.size, 8000u) << "a key and an index an element";
+  EXPECT_EQ(plan->schedule().arenaBytes, 8000u);
+  EXPECT_LT(looks.poisoned[0], 4000);
+  EXPECT_EQ(looks.poisoned[1], 8000);
 }
 
 }  // namespace

@@ -31,6 +31,19 @@ wanted+="\"buffers\":[$(buffer 4032 0 1 0),$(buffer 8000 1 2 4800),$(buffer 4800
 "$fl" opt plan.flir >schedule.flir
 "$fl" memory schedule.flir | cmp - plan.json
 
+# What a call works in is a buffer of its step.
+cat >sort.flir <<'END'
+graph @f(%x: f32[1000]) {
+  %0 = argsort %x {axis=0, count=1000} : s64[1000]
+  return %0
+}
+END
+"$fl" memory sort.flir | tr -d ' \n' >plain
+wanted='{"arena":8000,"bound":8000,"ratio":1.0,"recorded":8000,"unplanned":8000,'
+wanted+='"steps":[{"name":"argsort","alive":8000}],'
+wanted+='"buffers":[{"name":"scratchmemoryofargsort","bytes":8000,"first":0,"last":0,"offset":0}]}'
+[[ $(<plain) == "$wanted" ]] || fail "$(<plain) is not $wanted"
+
 # Intervals alone have steps without names.
 echo 'schedule @s arena=0 bound=64 { temporary bytes=64 first=0 last=1 offset=0 }' >intervals.flir
 "$fl" opt --pass=pack intervals.flir | "$fl" memory - | tr -d ' \n' >plain

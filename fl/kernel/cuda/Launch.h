@@ -37,7 +37,7 @@ struct Launch {
   // takes some parts of the tree and puts them into memory of partBytes; the last one adds them and
   // goes on.
   int splits = 1;
-  size_t partBytes = 0;
+  size_t partBytes = 0;  // 0 if there is one split
   // For SharedRows. It may be taken away: sweeps then read all they need from global memory.
   int sharedBytes = 0;
 };

@@ -141,10 +141,17 @@ struct PreparedCall {
   CallFunction packed;    // for an operand that is packed; null without Packing
   // What runs on each part of the result.
   std::optional<PreparedLaunch> epilogue = {};
-  size_t scratch = 0;  // where in the arena
-
-  size_t scratchBytes() const { return function.whole ? function.whole->scratchBytes() : 0; }
 };
+
+std::shared_ptr<library::LibraryFunction> functionOf(const ir::LibraryStep& step) {
+  return library::cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType});
+}
+
+size_t scratchBytes(const ir::Schedule& schedule, int step) {
+  const auto* call = std::get_if<ir::LibraryStep>(&schedule.steps[step]);
+  const auto function = call ? functionOf(*call) : nullptr;
+  return function ? function->scratchBytes() : 0;
+}
 
 using PreparedStep = std::variant<LaunchGroup, ChunkedLaunch, PreparedCall>;
 
@@ -194,7 +201,8 @@ class FirstBadIndex {
 
 class CpuSchedule : public ScheduleRunner {
  public:
-  CpuSchedule(ir::Schedule schedule, KernelCache* cache) : ScheduleRunner(std::move(schedule)) {
+  CpuSchedule(ir::Schedule schedule, KernelCache* cache)
+      : ScheduleRunner(std::move(schedule), scratchBytes) {
     for (const ir::Step& step : schedule_.steps) {
       bytes_ += stepBytes(schedule_, step);
       if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
@@ -218,7 +226,6 @@ class CpuSchedule : public ScheduleRunner {
         steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
       }
     }
-    placeScratch();
   }
 
   const std::vector<DeviceKernelPtr>& kernels() const override { return kernels_; }
@@ -235,8 +242,7 @@ class CpuSchedule : public ScheduleRunner {
       } else if (const auto* chunked = std::get_if<ChunkedLaunch>(&step)) {
         runChunked(*chunked, frame);
       } else {
-        const auto& call = std::get<PreparedCall>(step);
-        runCall(call, frame, frame.arena + call.scratch);
+        runCall(std::get<PreparedCall>(step), frame);
       }
       afterSteps(frame, begin, end);
       begin = end;
@@ -269,18 +275,6 @@ class CpuSchedule : public ScheduleRunner {
     args.places = launch.places.data();
     if (findsNan_) args.found = frame.found[launch.number].data();
     return args;
-  }
-
-  void placeScratch() {
-    size_t begin = 0;
-    for (PreparedStep& step : steps_) {
-      const size_t end = begin + stepsIn(step);
-      auto* call = std::get_if<PreparedCall>(&step);
-      if (const size_t bytes = call ? call->scratchBytes() : 0; bytes > 0) {
-        call->scratch = ScheduleRunner::placeScratch(bytes, begin, end);
-      }
-      begin = end;
-    }
   }
 
   // The variant of a launch's kernel.
@@ -369,8 +363,7 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   PreparedCall prepare(const ir::LibraryStep& step) {
-    const library::LibraryCall call{step.op, step.attrs, step.operandTypes, step.resultType};
-    const auto function = library::cachedLibrary(call);
+    const auto function = functionOf(step);
     const library::Packing* packing = function ? function->packing() : nullptr;
     return {&step, CallFunction(function), CallFunction(packing ? packing->function : nullptr)};
   }
@@ -469,10 +462,11 @@ class CpuSchedule : public ScheduleRunner {
                        end - begin);
   }
 
-  void runCall(const PreparedCall& call, const Frame& frame, void* scratch) const {
+  void runCall(const PreparedCall& call, const Frame& frame) const {
     if (!call.function.whole) return interpretCall(*call.step, frame);
     absl::InlinedVector<void*, 6> operands;
     const ir::LibraryStep& step = *call.step;
+    void* const scratch = scratchOf(step, frame);
     for (size_t i = 0; i < step.operands.size(); ++i) {
       operands.push_back(addressOf(step.operands[i], step.operandTypes[i], frame));
     }
@@ -537,6 +531,7 @@ class CpuDevice : public Device {
                        const ir::Attrs& attrs, const ir::ValueType& result) const override {
     return library::librarySupports({op, attrs, operands, result});
   }
+  ir::Schedule::ScratchBytes scratchBytes() const override { return cpu::scratchBytes; }
   std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
     return std::make_unique<CpuSchedule>(std::move(schedule), cache);
   }

@@ -24,6 +24,9 @@ class CudaDevice final : public Device {
                        const ir::Attrs& attrs, const ir::ValueType& result) const override {
     return findCall(context_, op, operands, attrs, result) != nullptr;
   }
+  ir::Schedule::ScratchBytes scratchBytes() const override {
+    return CudaSchedule::scratchBytes(context_);
+  }
   std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
     return std::make_unique<CudaSchedule>(std::move(schedule), context_, memory_, cache);
   }

@@ -26,6 +26,36 @@ size_t alignedUp(size_t bytes, size_t alignment = kAlignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
+// Which is on the host.
+bool isNumber(const ir::Schedule& schedule, const BufferRef& ref) {
+  return ref.space == BufferRef::Space::Parameter && schedule.parameters[ref.index].number;
+}
+
+std::shared_ptr<const DeviceCall> callOf(Context& context, const ir::Schedule& schedule,
+                                         const ir::LibraryStep& step) {
+  const auto takes = [&](const ir::BufferPlace& place) { return isNumber(schedule, place.buffer); };
+  return std::ranges::any_of(step.operands, takes)
+             ? nullptr
+             : findCall(context, step.op, step.operandTypes, step.attrs, step.resultType);
+}
+
+ir::cuda::Launch shapeOf(const ir::Schedule& schedule, const ir::LaunchStep& step) {
+  const std::vector<int64_t> extents(step.extents.begin(), step.extents.end());
+  return ir::cuda::launchOf(schedule.kernels[step.kernel], extents.data());
+}
+
+// The library's workspace, and behind it room for each value that may begin anywhere in a buffer:
+// runCall(). Temporaries are aligned as buffers are.
+size_t workspaceBytes(const DeviceCall& call, const ir::LibraryStep& step) {
+  size_t bytes = alignedUp(call.workspaceBytes());
+  const auto add = [&](const ir::BufferPlace& place, const ir::ValueType& type) {
+    if (place.offset != ir::ElementOffset()) bytes += alignedUp(bytesOf(type.type, type.shape));
+  };
+  for (size_t i = 0; i < step.operands.size(); ++i) add(step.operands[i], step.operandTypes[i]);
+  add(step.result, step.resultType);
+  return bytes > 0 ? bytes + kWorkspaceAlignment - kAlignment : 0;
+}
+
 }  // namespace
 
 // Copies on the host of the buffers that one step reads and writes.
@@ -66,7 +96,9 @@ class CudaSchedule::HostCopies {
 
 CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memory,
                            KernelCache* cache)
-    : ScheduleRunner(std::move(schedule), memory), context_(context), gpu_(memory) {
+    : ScheduleRunner(std::move(schedule), scratchBytes(context), memory),
+      context_(context),
+      gpu_(memory) {
   for (const ir::Step& step : schedule_.steps) {
     bytes_ += stepBytes(schedule_, step);
     if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
@@ -75,13 +107,30 @@ CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memo
       steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
     }
   }
-  fuseProducts();
+  for (size_t i = 1; i < steps_.size(); ++i) {
+    auto* call = std::get_if<PreparedCall>(&steps_[i - 1]);
+    if (call && call->call) call->fused = findFused(context, schedule_, i - 1);
+  }
   findGroups();
   chooseKernels(cache);
   findChains();
-  if (!reporting_.empty()) {
-    reportsAt_ = placeScratch(reporting_.size() * sizeof(GatherReport), 0, steps_.size());
-  }
+  reportsAt_ = alignedUp(arenaBytes_);
+  if (!reporting_.empty()) arenaBytes_ = reportsAt_ + reporting_.size() * sizeof(GatherReport);
+}
+
+ir::Schedule::ScratchBytes CudaSchedule::scratchBytes(Context& context) {
+  return [&context](const ir::Schedule& schedule, int number) -> size_t {
+    const ir::Step& step = schedule.steps[number];
+    if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
+      return shapeOf(schedule, *launch).partBytes;
+    }
+    const auto& call = std::get<ir::LibraryStep>(step);
+    const auto found = callOf(context, schedule, call);
+    if (!found) return 0;
+    const std::optional<FusedProduct> fused = findFused(context, schedule, number);
+    return std::max(workspaceBytes(*found, call),
+                    fused ? workspaceBytes(*fused->product, call) : 0);
+  };
 }
 
 const CudaKernel* CudaSchedule::cachedKernel(const ir::Kernel& kernel, int launches,
@@ -98,14 +147,9 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step) {
   for (const ir::LaunchOperand& operand : step.operands) {
     launch.strides.insert(launch.strides.end(), operand.strides.begin(), operand.strides.end());
   }
-  const ir::Kernel& kernel = schedule_.kernels[step.kernel];
-  launch.shape = ir::cuda::launchOf(kernel, launch.extents.data());
-  const size_t number = steps_.size();
-  if (launch.shape.splits > 1) {
-    launch.parts = placeScratch(launch.shape.partBytes, number, number + 1);
-  }
+  launch.shape = shapeOf(schedule_, step);
   if (launch.shape.sharedBytes > context_.sharedBytes()) launch.shape.sharedBytes = 0;
-  if (kernel.gatherCount() > 0) launch.report = addReport(step.gathers);
+  if (schedule_.kernels[step.kernel].gatherCount() > 0) launch.report = addReport(step.gathers);
   return launch;
 }
 
@@ -125,49 +169,28 @@ int CudaSchedule::reportOf(int origin) {
 }
 
 CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
-  const bool takesNumber = std::ranges::any_of(
-      step.operands, [&](const ir::BufferPlace& place) { return isNumber(place.buffer); });
-  auto call = takesNumber
-                  ? nullptr
-                  : findCall(context_, step.op, step.operandTypes, step.attrs, step.resultType);
+  auto call = callOf(context_, schedule_, step);
   if (!call) {
     return {&step, nullptr,
             library::cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType})};
   }
-  const size_t number = steps_.size();
   const int report = call->isKernel() ? reportOf(step.origin) : -1;
-  const size_t workspace = placeWorkspace(*call, step, number, number + 1);
-  return {&step, std::move(call), nullptr, {}, workspace, report};
+  return {&step, std::move(call), nullptr, {}, report};
 }
 
-// The library's, and behind it one for each value that may begin anywhere in a buffer: runCall().
-size_t CudaSchedule::placeWorkspace(const DeviceCall& call, const ir::LibraryStep& step,
-                                    size_t begin, size_t end) {
-  size_t bytes = alignedUp(call.workspaceBytes());
-  const auto add = [&](const ir::BufferPlace& place, const ir::ValueType& type) {
-    if (place.offset != ir::ElementOffset()) bytes += alignedUp(bytesOf(type.type, type.shape));
-  };
-  for (size_t i = 0; i < step.operands.size(); ++i) add(step.operands[i], step.operandTypes[i]);
-  add(step.result, step.resultType);
-  // Places are aligned as buffers are.
-  return bytes > 0 ? placeScratch(bytes + kWorkspaceAlignment - kAlignment, begin, end) : 0;
-}
-
-void CudaSchedule::fuseProducts() {
-  for (size_t i = 1; i < steps_.size(); ++i) {
-    auto* call = std::get_if<PreparedCall>(&steps_[i - 1]);
-    if (!call || !call->call || call->step->op != ir::Op::Matmul) continue;
-    std::optional<MatchedEpilogue> epilogue = matchEpilogue(schedule_, i);
-    if (!epilogue) continue;
-    const ir::LibraryStep& step = *call->step;
-    std::optional<MatmulShape> shape = matmulShape(step.operandTypes, step.attrs, step.resultType);
-    shape->epilogue = epilogue->form;
-    if (auto product = Matmul::find(context_, *shape)) {
-      const auto& launch = std::get<ir::LaunchStep>(schedule_.steps[i]);
-      const size_t workspace = placeWorkspace(*product, step, i - 1, i + 1);
-      call->fused = {std::move(product), &launch, std::move(*epilogue), workspace};
-    }
-  }
+std::optional<CudaSchedule::FusedProduct> CudaSchedule::findFused(Context& context,
+                                                                  const ir::Schedule& schedule,
+                                                                  size_t number) {
+  const auto& step = std::get<ir::LibraryStep>(schedule.steps[number]);
+  if (step.op != ir::Op::Matmul || number + 1 == schedule.steps.size()) return std::nullopt;
+  std::optional<MatchedEpilogue> epilogue = matchEpilogue(schedule, number + 1);
+  if (!epilogue) return std::nullopt;
+  std::optional<MatmulShape> shape = matmulShape(step.operandTypes, step.attrs, step.resultType);
+  shape->epilogue = epilogue->form;
+  auto product = Matmul::find(context, *shape);
+  if (!product) return std::nullopt;
+  const auto& launch = std::get<ir::LaunchStep>(schedule.steps[number + 1]);
+  return FusedProduct{std::move(product), &launch, std::move(*epilogue)};
 }
 
 // Whether a product may make the step, a launch.
@@ -227,10 +250,6 @@ const CudaSchedule::FusedProduct* CudaSchedule::fusedAt(size_t step, const Frame
     return frame.numberBits[call->fused->launch->numbers[number.first]] == number.second.bits();
   });
   return holds && !isAt(bias, result) && !isAt(auxiliary, result) ? &*call->fused : nullptr;
-}
-
-bool CudaSchedule::isNumber(const BufferRef& ref) const {
-  return ref.space == BufferRef::Space::Parameter && schedule_.parameters[ref.index].number;
 }
 
 size_t CudaSchedule::bytesOfBuffer(const BufferRef& ref) const {
@@ -298,7 +317,7 @@ LaunchMemory CudaSchedule::memoryOf(const PreparedLaunch& launch, const Frame& f
   LaunchMemory memory;
   if (launch.report >= 0) memory.report = reportsOf(frame) + launch.report;
   if (launch.shape.splits > 1) {
-    memory.parts = frame.arena + launch.parts;
+    memory.parts = scratchOf(*launch.step, frame);
     memory.counters = context_.counters();
   }
   return memory;
@@ -378,8 +397,7 @@ void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,
   const auto addressIf = [&](const std::optional<BufferRef>& ref) -> const void* {
     return ref ? address(*ref) : nullptr;
   };
-  const auto place =
-      reinterpret_cast<uintptr_t>(frame.arena) + (fused ? fused->workspace : call.workspace);
+  const auto place = reinterpret_cast<uintptr_t>(scratchOf(step, frame));
   auto* const workspace = reinterpret_cast<char*>(alignedUp(place, kWorkspaceAlignment));
   const DeviceCall& library = fused ? *fused->product : *call.call;
   char* copies = workspace + alignedUp(library.workspaceBytes());
@@ -449,7 +467,9 @@ void CudaSchedule::runOnHost(const PreparedCall& call, const Frame& frame) const
   const ir::LibraryStep& step = *call.step;
   HostCopies copies(gpu_);
   for (const auto& [ref, offset] : step.operands) {
-    if (!isNumber(ref)) copies.use(frame.address(ref, schedule_), bytesOfBuffer(ref), true, false);
+    if (!isNumber(schedule_, ref)) {
+      copies.use(frame.address(ref, schedule_), bytesOfBuffer(ref), true, false);
+    }
   }
   // Beside the result the buffer may have other values.
   copies.use(frame.address(step.result.buffer, schedule_), bytesOfBuffer(step.result.buffer), true,
@@ -457,7 +477,7 @@ void CudaSchedule::runOnHost(const PreparedCall& call, const Frame& frame) const
   const auto onHost = [&](const ir::BufferPlace& place, const ir::ValueType& type) -> void* {
     auto* begin = static_cast<char*>(frame.address(place.buffer, schedule_));
     auto* elements = static_cast<char*>(addressOf(place, type, frame));
-    return isNumber(place.buffer) ? elements : copies.of(begin) + (elements - begin);
+    return isNumber(schedule_, place.buffer) ? elements : copies.of(begin) + (elements - begin);
   };
   void* const result = onHost(step.result, step.resultType);
   std::vector<void*> operands;

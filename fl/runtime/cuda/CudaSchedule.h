@@ -26,6 +26,7 @@ class CudaSchedule final : public ScheduleRunner {
  public:
   CudaSchedule(ir::Schedule schedule, Context& context, Memory& memory, KernelCache* cache);
   const std::vector<DeviceKernelPtr>& kernels() const override { return kernels_; }
+  static ir::Schedule::ScratchBytes scratchBytes(Context& context);
 
  protected:
   void runSteps(const Frame& frame) const override;
@@ -38,7 +39,6 @@ class CudaSchedule final : public ScheduleRunner {
     std::vector<int64_t> extents, strides;  // the strides of all operands
     ir::cuda::Launch shape;
     int report = -1;      // where its lookups report; -1 if it has none
-    size_t parts = 0;     // where in the arena, of a launch with splits
     size_t together = 1;  // how many are one on the GPU, from this one on; 1 inside a group, too
   };
   // A product that makes the launch behind it, too.
@@ -46,15 +46,13 @@ class CudaSchedule final : public ScheduleRunner {
     std::shared_ptr<const Matmul> product;
     const ir::LaunchStep* launch;
     MatchedEpilogue epilogue;
-    size_t workspace = 0;  // where in the arena
   };
   struct PreparedCall {
     const ir::LibraryStep* step;
     std::shared_ptr<const DeviceCall> call;              // null: it runs on the host
     std::shared_ptr<library::LibraryFunction> function;  // null: the reference interpreter
     std::optional<FusedProduct> fused = {};
-    size_t workspace = 0;  // where in the arena
-    int report = -1;       // as PreparedLaunch has it
+    int report = -1;  // as PreparedLaunch has it
   };
   // Neighbouring launches [begin, end), which are a graph from their second run on.
   struct Chain {
@@ -81,9 +79,9 @@ class CudaSchedule final : public ScheduleRunner {
 
   const CudaKernel* cachedKernel(const ir::Kernel& kernel, int launches, KernelCache* cache);
   PreparedCall prepare(const ir::LibraryStep& step);
-  size_t placeWorkspace(const DeviceCall& call, const ir::LibraryStep& step, size_t begin,
-                        size_t end);
-  void fuseProducts();
+  // The product that may make steps [number, number + 2).
+  static std::optional<FusedProduct> findFused(Context& context, const ir::Schedule& schedule,
+                                               size_t number);
   // The step, if it is, in this run, a product that makes the launch behind it.
   const FusedProduct* fusedAt(size_t step, const Frame& frame) const;
   bool isFused(size_t step) const;
@@ -101,7 +99,6 @@ class CudaSchedule final : public ScheduleRunner {
   void runCall(const PreparedCall& call, const FusedProduct* fused, const Frame& frame) const;
   void runOnHost(const PreparedLaunch& launch, const Frame& frame) const;
   void runOnHost(const PreparedCall& call, const Frame& frame) const;
-  bool isNumber(const ir::BufferRef& ref) const;  // which is on the host
   size_t bytesOfBuffer(const ir::BufferRef& ref) const;
 
   Context& context_;

@@ -8,6 +8,7 @@
 
 #include "fl/codegen/cuda/Emitter.h"
 #include "fl/fl.h"
+#include "fl/kernel/cuda/Launch.h"
 #include "fl/lazy/Compile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Device.h"
@@ -125,6 +126,29 @@ TEST_F(CudaGroups, SizesMayDiffer) {
   EXPECT_THAT(compileKernels(), ElementsAre(4));
   EXPECT_EQ(launchesOfRun(), 1u);
   EXPECT_THAT(run(), ElementsAre(counted(2, 2, 5), counted(4, 2, 70000), counted(6, 2, 1)));
+}
+
+// The parts that blocks make of a reduction are a temporary of the plan, too.
+TEST_F(CudaGroups, PlansHoldThePartsOfReductions) {
+  load(R"(schedule @s arena=0 bound=0 {
+  parameter f32[1000000]
+  output f32[1]
+kernel @k rank=1 reduced=[0] {
+  operand input f32 [1]
+  operand output f32 [0]
+  %0 = load 0 : f32
+  %1 = total 0 : f32
+  sweep { reduce sum %0 }
+  stage { store 1 %1 }
+}
+  launch 0 extents=[1000000] operands(p0+0[1], o0+0[0]) numbers=[]
+})");
+  const ir::Schedule& schedule = plan_->schedule();
+  const int64_t extent = 1000000;
+  const size_t bytes = ir::cuda::launchOf(schedule.kernels[0], &extent).partBytes;
+  EXPECT_GT(bytes, 64u);
+  EXPECT_EQ(schedule.temporaries, (std::vector<ir::Temporary>{{(bytes + 63) / 64 * 64, 0, 0, 0}}));
+  EXPECT_EQ(schedule.arenaBytes, (bytes + 63) / 64 * 64);
 }
 
 // An output may be in the memory of a parameter, which the last launch reads, too.

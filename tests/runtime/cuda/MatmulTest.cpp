@@ -5,8 +5,11 @@
 
 #include <cmath>
 
+#include "fl/base/Error.h"
 #include "fl/fl.h"
+#include "fl/kernel/Schedule.h"
 #include "fl/runtime/Counters.h"
+#include "fl/runtime/Device.h"
 #include "fl/runtime/cuda/Matmul.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
 #include "tests/runtime/cuda/FakeGpu.h"
@@ -104,6 +107,28 @@ TEST(CudaMatmul, ProductsAreTheLibrarys) {
   expectCpusProduct(dtype::f16, {7, 5, 2}, {5, 9}, kAsIs, kAsIs, 4e-3);
   expectCpusProduct(dtype::bf16, {5, 7}, {9, 5}, kTransposed, kTransposed, 4e-2);
   EXPECT_THAT(FakeGpu::install().misuse(), ::testing::ElementsAre());
+}
+
+// A workspace is a temporary of the plan, aligned to 256 bytes wherever that begins, and behind it
+// is room for operands that are not aligned.
+TEST(CudaMatmul, PlansHoldWorkspaces) {
+  FakeGpu::install();
+  offerProducts(true);
+  const auto device = runtime::makeDevice("cuda");
+  runtime::KernelCache kernels;
+  for (const auto& [operand, bytes] : {std::pair("p1", 1024 + 192), {"p1+1", 1024 + 256 + 192}}) {
+    const auto plan = device->load(
+        ir::parseSchedule(detail::concat(
+            "schedule @s arena=0 bound=0 { parameter f32[8,8] parameter f32[80] output f32[8,8] "
+            "library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[8,8], ",
+            operand, ": f32[8,8]) -> o0: f32[8,8] }")),
+        &kernels);
+    const ir::Schedule& schedule = plan->schedule();
+    EXPECT_EQ(schedule.temporaries, (std::vector<ir::Temporary>{{size_t(bytes), 0, 0, 0}}));
+    EXPECT_EQ(ir::scratchOf(schedule.steps[0]), 0);
+    EXPECT_EQ(schedule.arenaBytes, size_t(bytes));
+    EXPECT_EQ(schedule.arenaBound, size_t(bytes));
+  }
 }
 
 // The workspace that the library fills is nothing else's: not where lookups report bad indices,
