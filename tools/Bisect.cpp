@@ -221,7 +221,7 @@ class Bisection {
     return results;
   }
 
-  // Tries first the value that is wrong where all are results.
+  // Tries first the value that is wrong where all are results, and those that are in the plan.
   void report(size_t stage, const std::string& difference, const Case& whole) const {
     std::cout << "// pass " << stages_[stage].name << ": " << difference << "\n";
     const ir::Graph& graph = whole.graph;
@@ -233,19 +233,27 @@ class Bisection {
     open.setResults(std::move(all));
     const auto first = findDifference(stage, Case(std::move(open), whole.inputs));
     if (first) suspects.insert(suspects.begin(), first->result);
+    const std::vector<Region> regions = regionsOf(stages_[stage], graph);
+    const auto regionOf = [&](size_t node) {
+      const auto holds = [&](const Region& each) { return each.nodes.contains(node); };
+      return std::ranges::find_if(regions, holds);
+    };
+    std::ranges::stable_partition(suspects, [&](size_t i) { return regionOf(i) != regions.end(); });
+    const auto tell = [&](size_t i, const char* words, const ir::Graph& shown) {
+      std::cout << "// first wrong value: %" << i << ", " << ir::opName(graph.nodes()[i].op)
+                << ", which " << words << "\n";
+      const auto region = regionOf(i);
+      if (region != regions.end()) std::cout << regionText(*region, graph);
+      std::cout << printGraph(shown, "g");
+    };
     for (size_t i : suspects) {
       const std::optional<Case> cut = cutAt(whole, graph.idOfNode(i));
-      if (cut && findDifference(stage, *cut))
-        return tell(stage, i, "this graph computes alone", cut->graph);
+      if (cut && findDifference(stage, *cut)) {
+        return tell(i, "this graph computes alone", cut->graph);
+      }
     }
-    if (first) return tell(stage, first->result, "is right alone", graph);
+    if (first) return tell(first->result, "is right alone", graph);
     std::cout << "// only all results together show it\n" << printGraph(graph, "g");
-  }
-
-  void tell(size_t stage, size_t node, const char* words, const ir::Graph& shown) const {
-    std::cout << "// first wrong value: %" << node << ", "
-              << ir::opName(whole_.graph.nodes()[node].op) << ", which " << words << "\n"
-              << regionOf(stages_[stage], static_cast<int>(node)) << printGraph(shown, "g");
   }
 
   // Of that value alone, with the inputs that it needs.
@@ -262,41 +270,44 @@ class Bisection {
     return std::make_optional<Case>(std::move(*graph), std::move(inputs));
   }
 
-  // As comments, what of the plan that fails computes the value of a node: the operators that share
-  // its kernel, as they were recorded, and the kernel; empty where there is none.
-  std::string regionOf(const Stage& stage, int wrong) const {
-    if (stage.isGraph) return "";
+  // What runs together: the recorded operators of a kernel.
+  struct Region {
+    std::set<size_t> nodes;
+    ir::Kernel kernel;
+  };
+
+  // Of the plan that fails; none where there is none.
+  static std::vector<Region> regionsOf(const Stage& stage, const ir::Graph& graph) {
+    std::vector<Region> regions;
+    if (stage.isGraph) return regions;
     try {
-      const codegen::Compilation plan = codegen::compile(whole_.graph, stage.options);
-      const auto originOf = [&](ir::ValueId id) {
-        return id < 0 ? -1 : plan.graph.node(id).origin;
-      };
+      const codegen::Compilation plan = codegen::compile(graph, stage.options);
       for (const ir::Step& step : plan.schedule.steps) {
         const auto* launch = std::get_if<ir::LaunchStep>(&step);
-        std::set<int> origins;
-        for (ir::ValueId id : launch ? launch->nodes : std::vector<ir::ValueId>()) {
-          origins.insert(originOf(id));
-        }
-        if (origins.contains(wrong)) {
-          return regionText(origins, plan.schedule.kernels[launch->kernel]);
+        if (!launch) continue;
+        regions.push_back({{}, plan.schedule.kernels[launch->kernel]});
+        for (ir::ValueId id : launch->nodes) {
+          const int origin = id < 0 ? -1 : plan.graph.node(id).origin;
+          if (origin >= 0) regions.back().nodes.insert(origin);
         }
       }
-      return "";
     } catch (const InternalError&) {
-      return "";  // the pass fails, as was said
+      regions.clear();  // the pass fails, as was said
     }
+    return regions;
   }
 
-  std::string regionText(const std::set<int>& origins, const ir::Kernel& kernel) const {
+  // As comments.
+  static std::string regionText(const Region& region, const ir::Graph& graph) {
     std::string text = "// in the plan, one kernel computes together:\n";
     const std::vector<std::string> lines =
-        absl::StrSplit(printGraph(whole_.graph, "g", {.callSites = true}), '\n');
+        absl::StrSplit(printGraph(graph, "g", {.callSites = true}), '\n');
     for (const std::string& line : lines) {
-      for (int origin : origins) {
-        if (line.starts_with(detail::concat("  %", origin, " = "))) text += "// " + line + "\n";
+      for (size_t node : region.nodes) {
+        if (line.starts_with(detail::concat("  %", node, " = "))) text += "// " + line + "\n";
       }
     }
-    std::string body = printKernel(kernel, "k");
+    std::string body = printKernel(region.kernel, "k");
     body.pop_back();  // the newline
     return text + "// " + absl::StrReplaceAll(body, {{"\n", "\n// "}}) + "\n";
   }
