@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kLevel3 =
     "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+sahf,+movbe,+lzcnt,+bmi,+bmi2,+xsave,+avx,+avx2,"
     "+f16c,+fma";
-constexpr const char* kLevel4 = ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl";
+constexpr const char* kLevel4 = ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+prfchw";
 // Beyond the levels; the emitter asks for it by name.
 constexpr const char* kBfloat16 = ",+avx512bf16";
 

@@ -27,7 +27,7 @@ KernelEmitter::KernelEmitter(const ir::Kernel& kernel, const ir::Target& target,
       walkedAxes_(keptAxesAbove0(kernel_)),
       builder_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       math_(builder_, target.vectorBits == 512),
-      memory_(math_, plan_.lanes, target.vectorBits == 512, stores, kernel_.rows()),
+      memory_(math_, plan_.lanes, target.vectorBits == 512, stores, plan_.ahead),
       arguments_(loadArguments(function, findsNan)),
       begin_(function->getArg(1)),
       end_(function->getArg(2)),
@@ -250,10 +250,10 @@ std::vector<llvm::Value*> KernelEmitter::distancesAhead() {
 
 // Into the cache of level 2: lines that lie a power of two apart would drive one another out of
 // level 1 before they are used.
-void KernelEmitter::fetch(llvm::Value* address) {
+void KernelEmitter::fetch(llvm::Value* address, bool toWrite) {
   builder_.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},
-      {address, builder_.getInt32(0), builder_.getInt32(2), builder_.getInt32(1)});
+      {address, builder_.getInt32(toWrite), builder_.getInt32(2), builder_.getInt32(1)});
 }
 
 void KernelEmitter::fetchAhead() {
@@ -329,7 +329,7 @@ llvm::Value* KernelEmitter::alignedIndex(llvm::Value* index, llvm::Value* end) {
   const int64_t size = static_cast<int64_t>(getTypeSize(output->type));
   llvm::Value* row = values_.at(static_cast<int>(output - kernel_.operands.begin()));
   // Stores wait for one another: the one of the run's last elements would wait for its line.
-  fetch(builder_.CreatePtrAdd(row, builder_.CreateMul(end, number(size))));
+  fetch(builder_.CreatePtrAdd(row, builder_.CreateMul(end, number(size))), true);
   llvm::Value* address = builder_.CreatePtrToInt(row, builder_.getInt64Ty());
   address = builder_.CreateAdd(address, builder_.CreateMul(index, number(size)));
   llvm::Value* bytes = builder_.CreateAnd(builder_.CreateNeg(address), number(63));

@@ -61,7 +61,7 @@ class KernelEmitter {
   void fetchAhead();
   // Asks for the lines that gathers look up kLinesAhead indices of axis 1 after `line`.
   void fetchLines(const Position& now, llvm::Value* line, llvm::Value* plane);
-  void fetch(llvm::Value* address);
+  void fetch(llvm::Value* address, bool toWrite = false);
 
   // Maps: indices [begin, end) of axis 0.
   void emitMap(llvm::Value* begin, llvm::Value* end);
@@ -107,10 +107,12 @@ class KernelEmitter {
   void sweepRow(int stage);
   // total = op(total, part), in the type of the total.
   llvm::Value* addToTotal(const Reduce& reduce, llvm::Value* total, llvm::Value* part);
-  // Asks for what the first sweep of the next kept element reads, while the later sweeps of this
-  // one read from the caches what the first has left there. What one of them asks for again costs
-  // little; what is asked for in one alone comes too fast for the memory.
-  void fetchNextRow(int stage, llvm::Value* index);
+  // Asks for what is read `steps` on along `axis`, or twice as many of few bytes, which come too
+  // soon, unless a row is of more than `mostBytes`. Later sweeps of a kept element, which find in
+  // the caches what the first has left there, ask for what the first reads of the next one: what
+  // one of them asks for again costs little; what is asked for in one alone comes too fast for the
+  // memory.
+  void fetchRows(int axis, int64_t steps, int64_t mostBytes, llvm::Value* index);
   // Puts back in order what are every second element.
   void inOrder(llvm::Value*& even, llvm::Value*& odd);
   Values sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);

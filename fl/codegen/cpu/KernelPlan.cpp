@@ -207,6 +207,7 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
   if (plan.tiled) planTiles(kernel, &plan);
   if (isPlain || isMap) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
   plan.loadsPairs = target.vectorBits == 512 && plan.lanes == ir::kLanes;
+  plan.ahead = kernel.rows() ? 1 << 13 : kernel.columns() ? 0 : 1 << 10;
   plan.slots = stores == ir::Stores::Across ? ir::kLanes : 1;
   plan.unroll = plan.slots > 1 ? 1 : chooseUnroll(kernel, plan, target.vectorBits);
   if (kernel.columns()) planColumns(kernel, &plan);
@@ -214,8 +215,8 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
     plan.everySecond.push_back(!findsNan && takesEverySecond(kernel, plan, stage));
   }
   plan.nested = kernel.reduced == 0 && kernel.rank > 1 && !plan.tiled;
-  constexpr size_t kSmallBody = 12;
-  plan.rest = plan.unroll > (plan.nested && kernel.values.size() <= kSmallBody ? 1 : 2);
+  // In a nest only for small bodies.
+  plan.rest = plan.unroll > (plan.nested && kernel.values.size() <= 12 ? 1 : 2);
   if (plan.nested) plan.lineGathers = findLineGathers(kernel, plan);
   return plan;
 }

@@ -35,6 +35,10 @@ struct KernelPlan {
   // Elements of a vector along axis 0: kLanes, which the trees of reductions are stated for, or
   // what fills a register where all are bytes, whose reductions any tree gives the same result.
   int lanes = ir::kLanes;
+  // Bytes from what is loaded to what code for more than the caches hold asks for: far where rows
+  // of memory are only read; 0 where rows are not left but passed from one to the next, so that the
+  // loop nest asks for those that follow.
+  int64_t ahead = 0;
   // Vectors handled by one turn of an inner loop without masks. In row kernels 1 or 2.
   int unroll = 1;
   // Elements of axis 0 that a column kernel has sums for at most, a multiple of unrolled vectors,

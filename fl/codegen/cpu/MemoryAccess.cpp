@@ -9,13 +9,13 @@
 namespace fl::codegen::cpu {
 
 MemoryAccess::MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::Stores stores,
-                           bool inRows)
+                           int64_t ahead)
     : math_(math),
       builder_(math.ir()),
       masksBytes_(masksBytes),
       lanes_(lanes),
       streams_(stores == ir::Stores::Streaming || stores == ir::Stores::Aligning),
-      ahead_(streams_ || stores == ir::Stores::Fetching ? (inRows ? kFar : 1024) : 0) {
+      ahead_(streams_ || stores == ir::Stores::Fetching ? ahead : 0) {
   auto* buffer =
       builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), ir::kLanes));
   buffer->setAlignment(llvm::Align(64));
@@ -55,7 +55,7 @@ llvm::Value* MemoryAccess::fetchAhead(llvm::Value* address, bool toWrite) {
   builder_.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},
       {builder_.CreatePtrAdd(address, builder_.getInt64(ahead_)), builder_.getInt32(toWrite),
-       builder_.getInt32(ahead_ == kFar ? 2 : 3), builder_.getInt32(1)});
+       builder_.getInt32(ahead_ > 4096 ? 2 : 3), builder_.getInt32(1)});
   return address;
 }
 

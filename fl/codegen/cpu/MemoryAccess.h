@@ -31,8 +31,9 @@ class MemoryAccess {
  public:
   // Made at the start of a function. `masksBytes`: the target masks elements of 8 and 16 bits too,
   // and gathers (AVX-512).
-  // `inRows`: of a kernel that reduces along memory.
-  MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::Stores stores, bool inRows);
+  // `ahead`: bytes from what is loaded to what code for more than the caches hold asks for; 0: for
+  // nothing.
+  MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::Stores stores, int64_t ahead);
 
   LlvmValue loadOne(llvm::Value* address, dtype type);
   void storeOne(LlvmValue value, llvm::Value* address);
@@ -59,11 +60,10 @@ class MemoryAccess {
   // Of a vector under a stride.
   llvm::Value* addresses(const ElementRow& row, llvm::Value* index);
   // The address; code for more than the caches hold asks for a line some vectors behind it, as
-  // processors see too few loads ahead where much is computed in between. What is only read, and
-  // once, is asked for far ahead, into the cache of level 2.
+  // processors see too few loads ahead where much is computed in between. What lies far ahead comes
+  // into the cache of level 2, which keeps it until then.
   llvm::Value* fetchAhead(llvm::Value* address, bool toWrite);
   LlvmValue loadStrided(const ElementRow& row, const Lanes& lanes);
-  static constexpr int64_t kFar = 1 << 13;
   void storeContiguous(LlvmValue value, llvm::Value* address);
   bool hasMaskedAccess(dtype type) const { return masksBytes_ || getTypeSize(type) >= 4; }
   // Calls body with the addresses of an element of the row and of its place in the buffer.
@@ -75,7 +75,7 @@ class MemoryAccess {
   const bool masksBytes_;
   const int lanes_;
   const bool streams_;             // whole vectors
-  const int64_t ahead_;            // bytes from what is loaded to what is asked for; 0: nothing is
+  const int64_t ahead_;            // 0: nothing is asked for
   llvm::Value* buffer_ = nullptr;  // a vector of any type
 };
 

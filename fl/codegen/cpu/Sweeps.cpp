@@ -141,25 +141,19 @@ Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* e
   return result;
 }
 
-void KernelEmitter::fetchNextRow(int stage, llvm::Value* index) {
-  const auto first = std::ranges::find(kernel_.stages, true, &ir::KernelStage::sweep);
-  if (walkedAxes_.empty() || !turningAxes().empty() || first - kernel_.stages.begin() >= stage)
-    return;
-  // Longer rows would not stay in the cache until they are read; of a few bytes the next comes too
-  // soon, and the one behind it is asked for.
-  constexpr int64_t kMost = 1 << 16, kFew = 1 << 11, kCacheLine = 64;
+void KernelEmitter::fetchRows(int axis, int64_t steps, int64_t mostBytes, llvm::Value* index) {
+  constexpr int64_t kFew = 1 << 11, kCacheLine = 64;
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
-    const ir::KernelOperand& operand = kernel_.operands[i];
-    llvm::Value* stride = arguments_.operands[i].strides[walkedAxes_[0]];
-    if (operand.role != ir::KernelOperand::Role::Input || !stride ||
-        operand.strides[0] != ir::Stride::One) {
+    const auto& [role, type, strides] = kernel_.operands[i];
+    llvm::Value* stride = arguments_.operands[i].strides[axis];
+    if (role != ir::KernelOperand::Role::Input || !stride || strides[0] != ir::Stride::One)
       continue;
-    }
-    const auto size = static_cast<int64_t>(getTypeSize(operand.type));
+    const auto size = static_cast<int64_t>(getTypeSize(type));
     llvm::Value* row = builder_.CreateMul(arguments_.extents[0], number(size));
     const auto fits = [&](int64_t bytes) { return builder_.CreateICmpSLE(row, number(bytes)); };
-    stride = builder_.CreateSelect(fits(kFew), builder_.CreateShl(stride, 1), stride);
-    llvm::Value* at = builder_.CreateAdd(builder_.CreateSelect(fits(kMost), stride, number(0)),
+    llvm::Value* count = builder_.CreateSelect(fits(kFew), number(2 * steps), number(steps));
+    stride = builder_.CreateMul(stride, count);
+    llvm::Value* at = builder_.CreateAdd(builder_.CreateSelect(fits(mostBytes), stride, number(0)),
                                          builder_.CreateMul(index, number(size)));
     for (int64_t byte = 0; byte < plan_.unroll * plan_.lanes * size; byte += kCacheLine) {
       fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)),
@@ -173,11 +167,14 @@ void KernelEmitter::fetchNextRow(int stage, llvm::Value* index) {
 Values KernelEmitter::sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end,
                                        const Values& pairs) {
   const bool rotates = plan_.unroll == 1;
+  // Longer rows would not stay in the cache until they are read.
+  const auto first = std::ranges::find(kernel_.stages, true, &ir::KernelStage::sweep);
+  const bool isLater = &*first < &kernel_.stages[stage] && turningAxes().empty();
   return emitFor(builder_, begin, end, int64_t{plan_.lanes} * plan_.unroll, pairs,
                  [&](llvm::Value* i, const Values& current) {
                    ValueScopes::Scope scope(values_);
                    values_.setLanes(fullLanes(i, plan_.unroll));
-                   fetchNextRow(stage, i);
+                   if (isLater && !walkedAxes_.empty()) fetchRows(walkedAxes_[0], 1, 1 << 16, i);
                    Values next = current;
                    emitBody(stage, [&](int vector, int r, LlvmValue value) {
                      const Reduce& reduce = reduces(stage)[r];
@@ -336,6 +333,7 @@ void KernelEmitter::sweepBlock(int stage, llvm::Value* first, llvm::Value* last)
   setTotals(stage);
   values_.compute(stage);
   const std::vector<Lanes> lanes = values_.lanes();
+  const bool fetches = stores_ == ir::Stores::Fetching;
   llvm::Value* slot = plan_.slots > 1 ? builder_.CreateAnd(first, plan_.slots - 1) : number(0);
   const auto row = [&](size_t i) {
     return slotOf(sums_[reduces(stage)[i / lanes.size()].index].parts, slot);
@@ -347,6 +345,7 @@ void KernelEmitter::sweepBlock(int stage, llvm::Value* first, llvm::Value* last)
   sums = emitFor(builder_, first, last, 1, sums, [&](llvm::Value* index, const Values& current) {
     ValueScopes::Scope scope(values_);
     values_.moveTo(lowestReducedAxis(), index);
+    if (fetches) fetchRows(lowestReducedAxis(), kRowsTogether, INT64_MAX, lanes[0].index);
     Values next = current;
     emitBody(stage, [&](int vector, int r, LlvmValue value) {
       const Reduce& reduce = reduces(stage)[r];

@@ -10,8 +10,7 @@ namespace {
 constexpr int64_t kMaxChunks = 32;
 // A kernel that crosses memory wants parts of many whole runs of axis 0: what it crosses lies along
 // axis 1, and of a part run it would use one element a row.
-constexpr int64_t kCrossingRuns = 16;
-constexpr int64_t kCrossingChunks = 16;
+constexpr int64_t kCrossingRuns = 16, kCrossingChunks = 16;
 // Along a kept axis 0 a reduction reads runs of memory, which short parts would make short.
 constexpr int64_t kColumnItems = 1024;
 
@@ -109,9 +108,10 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
   if (hasShortRows(kernel, step)) return ir::Stores::Across;
   const bool keeps = keepsRows(kernel, step), crosses = crossesMemory(kernel);
   const size_t bytes = stepBytes(schedule, step);
-  const ir::Stores cached = keeps                           ? ir::Stores::Keeping
-                            : bytes >= kFarFrom && !crosses ? ir::Stores::Fetching
-                                                            : ir::Stores::Cached;
+  const bool isFar = bytes >= (kernel.gatherCount() > 0 ? kStreamFrom : kFarFrom);
+  const ir::Stores cached = keeps               ? ir::Stores::Keeping
+                            : isFar && !crosses ? ir::Stores::Fetching
+                                                : ir::Stores::Cached;
   if (bytes < (crosses ? kFarFrom : kStreamFrom) || (kernel.reduced != 0 && !keeps) ||
       std::ranges::any_of(kernel.values, isArithmeticLong)) {
     return cached;
