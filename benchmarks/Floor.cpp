@@ -44,6 +44,7 @@ ir::Schedule planOf(const ir::LibraryStep& step) {
     plan.parameters.push_back({type, false});
   }
   call.result = {{Space::Output, 0}};
+  call.scratch = -1;  // loading gives it some
   plan.outputs.push_back({.type = step.resultType});
   plan.steps.push_back(call);
   return plan;

@@ -32,7 +32,7 @@ const std::vector<Workload>& steps() {
 const std::map<std::string, uint64_t> launchesOf = {{perceptronStep().name, 13},
                                                     {digitsStep().name, 19},
                                                     {mnistStep().name, 18},
-                                                    {residualStep().name, 133},
+                                                    {residualStep().name, 145},
                                                     {transformerStep().name, 82}};
 
 uint64_t plans() { return runtime::counters().plansBuilt; }
@@ -56,12 +56,12 @@ TEST(TrainStepsTest, EveryStepIsOnePlanWhichIsMadeOnce) {
   }
 }
 
-// Bytes of the temporaries of the plan of a steady step, packed. Those that are less now are to be
-// renewed here, so that three per cent more than the best is what fails.
+// Bytes of the temporaries and scratch memory of the plan of a steady step, packed. Those that are
+// less now are to be renewed here, so that three per cent more than the best is what fails.
 const std::map<std::string, double> arenaOf = {{perceptronStep().name, 1867776},
-                                               {digitsStep().name, 1212416},
+                                               {digitsStep().name, 1384448},
                                                {mnistStep().name, 18726912},
-                                               {residualStep().name, 49074432},
+                                               {residualStep().name, 53033216},
                                                {transformerStep().name, 63811584}};
 
 TEST(TrainStepsTest, PlannedMemoryIsWhatItWas) {
