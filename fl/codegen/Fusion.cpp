@@ -153,9 +153,8 @@ class Fuser {
 
   void place(ValueId id) {
     std::vector<int> candidates;
-    for (ValueId operand : graph_.node(id).operands) {
+    for (ValueId operand : graph_.node(id).operands)
       candidates.push_back(plan_.groupOf[plan_.values[operand].base]);
-    }
     std::erase(candidates, -1);
     std::ranges::stable_sort(candidates, std::greater(), [&](int g) { return groupDepth_[g]; });
     if (std::ranges::none_of(candidates, [&](int g) { return tryJoin(id, g); })) start(id);
@@ -225,9 +224,8 @@ class Fuser {
 
   std::vector<ValueId> withNodesOf(const std::vector<int>& groups, ValueId id) const {
     std::vector<ValueId> nodes = {id};
-    for (int group : groups) {
+    for (int group : groups)
       nodes.insert(nodes.end(), plan_.groups[group].nodes.begin(), plan_.groups[group].nodes.end());
-    }
     return nodes;
   }
 
@@ -310,9 +308,8 @@ class Fuser {
     fit->level = Level::Row;
     fit->sweep = sweep + 1;
     fit->reduced = axes;
-    for (ValueId member : group.nodes) {
+    for (ValueId member : group.nodes)
       if (!externalsMerge(after, graph_.node(member))) return false;
-    }
     return sweepsAgain(after) ||
            (sweep == 0 && (storesInSweep(after) || storesNothingFull(group, node)));
   }
@@ -356,9 +353,8 @@ class Fuser {
 
   static Shape keptShape(const FusionGroup& group) {
     Shape shape;
-    for (int i = 0; i < group.space.ndim(); ++i) {
+    for (int i = 0; i < group.space.ndim(); ++i)
       if (!group.reduced[i]) shape.get().push_back(group.space[i]);
-    }
     return shape;
   }
 
@@ -366,9 +362,8 @@ class Fuser {
     const Shape& in = graph_.type(node.operands[0]).shape;
     const std::vector<Dim> axes = node.attrs.list(1);
     std::vector<bool> reduced;
-    for (int i = 0; i < in.ndim(); ++i) {
+    for (int i = 0; i < in.ndim(); ++i)
       if (in[i] != 1) reduced.push_back(axes.empty() || std::ranges::count(axes, i) > 0);
-    }
     return reduced;
   }
 
@@ -514,9 +509,8 @@ class Fuser {
 
   void dropEmptyGroups() {
     std::erase_if(plan_.groups, [](const FusionGroup& group) { return group.nodes.empty(); });
-    for (size_t i = 0; i < plan_.groups.size(); ++i) {
+    for (size_t i = 0; i < plan_.groups.size(); ++i)
       for (ValueId member : plan_.groups[i].nodes) plan_.groupOf[member] = static_cast<int>(i);
-    }
   }
 
   const Graph& graph_;

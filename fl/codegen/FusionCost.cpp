@@ -46,9 +46,8 @@ struct Reader {
         f(base, operand);
         continue;
       }
-      for (const GroupRead& read : readsOf(graph, plan, again, operand)) {
+      for (const GroupRead& read : readsOf(graph, plan, again, operand))
         f(plan.values[read.operand].base, read.operand);
-      }
     }
   }
 };
@@ -156,9 +155,8 @@ double compileMilliseconds(const Graph& graph, const std::vector<ValueId>& nodes
     milliseconds += reduces ? kReduction : millisecondsOf(node);
   }
   milliseconds += across ? kAcross : 0;
-  for (const CostModel& model : *costModels().all()) {
+  for (const CostModel& model : *costModels().all())
     milliseconds = std::max(milliseconds, model.milliseconds(graph, nodes, loads));
-  }
   return milliseconds;
 }
 
@@ -178,9 +176,8 @@ FusionCost costOf(const Graph& graph, const FusionPlan& plan, const std::vector<
   FusionCost cost{.recomputed = recomputedBy(reader, stored, group),
                   .registers = registersOf(reader),
                   .milliseconds = compileMilliseconds(graph, nodes, loads.size())};
-  for (const auto& [id, count] : moved) {
+  for (const auto& [id, count] : moved)
     cost.bytes += count * static_cast<Dim>(getTypeSize(graph.type(id).type));
-  }
   return cost;
 }
 

@@ -28,9 +28,8 @@ Access operandAccess(const Graph& graph, const ir::StridedLayout& layout, const 
   const Shape& shape = graph.type(node.operands[i]).shape;
   if (ir::opKind(node.op) == ir::Kind::Reduce) {
     Access access{layout.offset, {}};
-    for (int d = 0; d < shape.ndim(); ++d) {
+    for (int d = 0; d < shape.ndim(); ++d)
       if (shape[d] != 1) access.strides.push_back(layout.strides[d]);
-    }
     return access;
   }
   if (isLookedUp(node, i)) {
@@ -128,9 +127,8 @@ std::vector<bool> storedValues(const Graph& graph, const FusionPlan& plan) {
       if (group < 0) {
         stored[base] = true;
       } else if (plan.groupOf[base] != group) {
-        for (const GroupRead& read : readsOf(graph, plan, plan.groups[group].again, operand)) {
+        for (const GroupRead& read : readsOf(graph, plan, plan.groups[group].again, operand))
           stored[plan.values[read.operand].base] = true;
-        }
       }
     }
   }
@@ -169,9 +167,8 @@ void verify(const Graph& graph, const FusionPlan& plan) {
     FL_INTERNAL_CHECK(static_cast<int>(group.reduced.size()) == group.space.ndim(), "group ", g,
                       " needs to say of each axis whether it is reduced");
     Dim kept = 1;
-    for (int axis = 0; axis < group.space.ndim(); ++axis) {
+    for (int axis = 0; axis < group.space.ndim(); ++axis)
       kept *= group.reduced[axis] ? 1 : group.space[axis];
-    }
     for (size_t i = 0; i < nodes; ++i) {
       const ValueId id = group.nodes[i];
       FL_INTERNAL_CHECK(plan.groupOf[id] == static_cast<int>(g), "value ", id, " is in group ", g,
@@ -196,9 +193,8 @@ std::string printFusion(const Graph& graph, const FusionPlan& plan) {
   std::string text;
   for (const FusionGroup& group : plan.groups) {
     std::vector<Dim> reduced;
-    for (int i = 0; i < group.space.ndim(); ++i) {
+    for (int i = 0; i < group.space.ndim(); ++i)
       if (group.reduced[i]) reduced.push_back(i);
-    }
     text += "// fuse space=" + group.space.toString() + " reduced=" + listToString(reduced) + ":";
     const auto append = [&](ValueId id) {
       text +=

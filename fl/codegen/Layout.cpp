@@ -41,14 +41,12 @@ bool isPlainCall(const Node& node) {
 class Images {
  public:
   explicit Images(const Graph& graph) : graph_(graph), channel_(graph.valueCount(), -1) {
-    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    for (size_t i = 0; i < graph.nodes().size(); ++i)
       note(graph.idOfNode(i), channelOfResult(graph.nodes()[i]));
-    }
     for (size_t i = graph.nodes().size(); i-- > 0;) {
       const Node& node = graph.nodes()[i];
-      for (size_t k = 0; k < node.operands.size(); ++k) {
+      for (size_t k = 0; k < node.operands.size(); ++k)
         note(node.operands[k], channelOfOperand(node, k, channel_[graph.idOfNode(i)]));
-      }
     }
   }
 
@@ -194,9 +192,8 @@ class Mover {
       attrs.back() = 1;
     } else if (isReduction(node.op)) {
       attrs[0] = 1;
-      for (auto axis = attrs.begin() + 1; axis != attrs.end(); ++axis) {
+      for (auto axis = attrs.begin() + 1; axis != attrs.end(); ++axis)
         *axis = ir::placeInFront(static_cast<int>(*axis), channel);
-      }
       std::sort(attrs.begin() + 1, attrs.end());
     } else if (!ir::isElementwise(node.op)) {
       attrs = ir::inFront(node.type.shape, channel).get();
@@ -233,9 +230,8 @@ class Mover {
 
   ValueId toPlain(Graph& graph, ValueId id, int channel, CallSite site) {
     std::vector<Dim> axes;
-    for (int i = 0; i < graph.type(id).shape.ndim(); ++i) {
+    for (int i = 0; i < graph.type(id).shape.ndim(); ++i)
       axes.push_back(ir::placeInFront(i, channel));
-    }
     const ValueId plain = graph.addNode(Op::Transpose, {id}, ir::Attrs(axes), site);
     inFront_[plain] = id;
     return plain;

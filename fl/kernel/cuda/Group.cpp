@@ -18,9 +18,8 @@ PackedLaunch packGroup(const std::vector<PackedLaunch>& launches, int most) {
     group.shape.blocks += each.shape.blocks;
   }
   group.words.resize(most + 1, static_cast<uint64_t>(group.shape.blocks));
-  for (const PackedLaunch& each : launches) {
+  for (const PackedLaunch& each : launches)
     group.words.insert(group.words.end(), each.words.begin(), each.words.end());
-  }
   group.words.resize(most + 1 + most * launches[0].words.size());
   return group;
 }

@@ -16,9 +16,8 @@ int64_t divideUp(int64_t x, int64_t y) { return (x + y - 1) / y; }
 // Of the reduced axes from that one on.
 int64_t sweptElements(const Kernel& kernel, const int64_t* extents, int from) {
   int64_t elements = 1;
-  for (int axis = from; axis < kernel.rank; ++axis) {
+  for (int axis = from; axis < kernel.rank; ++axis)
     elements *= kernel.isReduced(axis) ? extents[axis] : 1;
-  }
   return elements;
 }
 

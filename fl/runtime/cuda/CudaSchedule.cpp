@@ -8,6 +8,7 @@
 #include "fl/host/ThreadPool.h"
 #include "fl/ir/Interpreter.h"
 #include "fl/runtime/Counters.h"
+#include "fl/runtime/SystemMemory.h"
 
 namespace fl::runtime::cuda {
 
@@ -22,9 +23,7 @@ constexpr size_t kAlignment = MatmulDescription::kAlignment;
 // And their workspaces: cuBLASLt refuses others.
 constexpr size_t kWorkspaceAlignment = 256;
 
-size_t alignedUp(size_t bytes, size_t alignment = kAlignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
+size_t alignedUp(size_t bytes) { return roundUp(bytes, kAlignment); }
 
 // Which is on the host.
 bool isNumber(const ir::Schedule& schedule, const BufferRef& ref) {
@@ -79,9 +78,8 @@ class CudaSchedule::HostCopies {
     return static_cast<char*>(copy.elements->data());
   }
   void giveBack() {
-    for (const auto& [buffer, copy] : copies_) {
+    for (const auto& [buffer, copy] : copies_)
       if (copy.isWritten) memory_.upload(buffer, copy.elements->data(), copy.bytes);
-    }
   }
 
  private:
@@ -107,9 +105,9 @@ CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memo
       steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
     }
   }
-  for (size_t i = 1; i < steps_.size(); ++i) {
-    auto* call = std::get_if<PreparedCall>(&steps_[i - 1]);
-    if (call && call->call) call->fused = findFused(context, schedule_, i - 1);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    auto* call = std::get_if<PreparedCall>(&steps_[i]);
+    if (call && call->call) call->fused = findFused(context, schedule_, i);
   }
   findGroups();
   chooseKernels(cache);
@@ -144,9 +142,8 @@ const CudaKernel* CudaSchedule::cachedKernel(const ir::Kernel& kernel, int launc
 CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step) {
   PreparedLaunch launch{.step = &step};
   launch.extents.assign(step.extents.begin(), step.extents.end());
-  for (const ir::LaunchOperand& operand : step.operands) {
+  for (const ir::LaunchOperand& operand : step.operands)
     launch.strides.insert(launch.strides.end(), operand.strides.begin(), operand.strides.end());
-  }
   launch.shape = shapeOf(schedule_, step);
   if (launch.shape.sharedBytes > context_.sharedBytes()) launch.shape.sharedBytes = 0;
   if (schedule_.kernels[step.kernel].gatherCount() > 0) launch.report = addReport(step.gathers);
@@ -160,12 +157,9 @@ int CudaSchedule::addReport(std::vector<int> origins) {
 }
 
 int CudaSchedule::reportOf(int origin) {
-  const auto reports = [&](const std::vector<int>& origins) {
-    return std::ranges::find(origins, origin) != origins.end();
-  };
-  const auto found = std::ranges::find_if(reporting_, reports);
-  return found == reporting_.end() ? addReport({origin})
-                                   : static_cast<int>(found - reporting_.begin());
+  for (size_t i = 0; i < reporting_.size(); ++i)
+    if (std::ranges::count(reporting_[i], origin) > 0) return static_cast<int>(i);
+  return addReport({origin});
 }
 
 CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
@@ -308,9 +302,8 @@ void CudaSchedule::runStep(size_t number, const Frame& frame) const {
     return call->call ? runCall(*call, nullptr, frame) : runOnHost(*call, frame);
   }
   if (std::get<PreparedLaunch>(steps_[number]).kernel->compiled()) return runLaunch(number, frame);
-  for (size_t i = number; i < number + stepsAt(number); ++i) {
+  for (size_t i = number; i < number + stepsAt(number); ++i)
     runOnHost(std::get<PreparedLaunch>(steps_[i]), frame);
-  }
 }
 
 LaunchMemory CudaSchedule::memoryOf(const PreparedLaunch& launch, const Frame& frame) const {
@@ -368,17 +361,15 @@ void CudaSchedule::findChains() {
 
 // Who looks at every step sees them one by one.
 bool CudaSchedule::runsAsGraph(Chain* chain, const Frame& frame) const {
-  for (size_t i = chain->begin; i < chain->end; ++i) {
+  for (size_t i = chain->begin; i < chain->end; ++i)
     if (!std::get<PreparedLaunch>(steps_[i]).kernel->compiled()) return false;
-  }
   return !frame.observer && !frame.poisons && chain->hasRun.exchange(true);
 }
 
 void CudaSchedule::runChain(Chain& chain, const Frame& frame) const {
   std::vector<GraphLaunch> launches;
-  for (size_t i = chain.begin; i < chain.end; i += stepsAt(i)) {
+  for (size_t i = chain.begin; i < chain.end; i += stepsAt(i))
     launches.push_back(launchAt(i, frame));
-  }
   counters().kernelLaunches += launches.size();
   const detail::CallSiteOverride recorded(
       std::get<PreparedLaunch>(steps_[chain.end - 1]).step->site);
@@ -398,7 +389,7 @@ void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,
     return ref ? address(*ref) : nullptr;
   };
   const auto place = reinterpret_cast<uintptr_t>(scratchOf(step, frame));
-  auto* const workspace = reinterpret_cast<char*>(alignedUp(place, kWorkspaceAlignment));
+  auto* const workspace = reinterpret_cast<char*>(roundUp(place, kWorkspaceAlignment));
   const DeviceCall& library = fused ? *fused->product : *call.call;
   char* copies = workspace + alignedUp(library.workspaceBytes());
   // The elements themselves, or memory for a copy of those that are not aligned.
@@ -467,9 +458,8 @@ void CudaSchedule::runOnHost(const PreparedCall& call, const Frame& frame) const
   const ir::LibraryStep& step = *call.step;
   HostCopies copies(gpu_);
   for (const auto& [ref, offset] : step.operands) {
-    if (!isNumber(schedule_, ref)) {
-      copies.use(frame.address(ref, schedule_), bytesOfBuffer(ref), true, false);
-    }
+    if (isNumber(schedule_, ref)) continue;
+    copies.use(frame.address(ref, schedule_), bytesOfBuffer(ref), true, false);
   }
   // Beside the result the buffer may have other values.
   copies.use(frame.address(step.result.buffer, schedule_), bytesOfBuffer(step.result.buffer), true,

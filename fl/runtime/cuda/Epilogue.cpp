@@ -59,9 +59,8 @@ class Matcher {
   // `productLives`: later steps read the product itself.
   std::optional<MatchedEpilogue> match(bool productLives) {
     if (kernel_.reduced != 0 || !findOperands() || !writeAll()) return std::nullopt;
-    for (const ir::KernelStage::Store& store : kernel_.stages[0].stores) {
+    for (const ir::KernelStage::Store& store : kernel_.stages[0].stores)
       if (!isMatrix(store.operand) || !take(store)) return std::nullopt;
-    }
     if (!result_) result_ = std::exchange(input_, std::nullopt);  // a bias alone
     return findAuxiliary(productLives) && fits() ? std::optional(matched_) : std::nullopt;
   }

@@ -125,9 +125,8 @@ void MatmulDescription::setEpilogue(const void* bias, const void* auxiliary) {
 }
 
 MatmulDescription::~MatmulDescription() {
-  for (const cublasLtMatrixLayout_t layout : {lhs, rhs, result}) {
+  for (const cublasLtMatrixLayout_t layout : {lhs, rhs, result})
     if (layout != nullptr) library_.cublasLtMatrixLayoutDestroy(layout);
-  }
   library_.cublasLtMatmulDescDestroy(operation);
 }
 
