@@ -174,9 +174,11 @@ void joinLaunches(ir::Schedule* schedule) {
   size_t numbers = 0;
   for (const ir::Temporary& each : schedule->temporaries)
     numbers += isNumber(each) ? each.bytes : 0;
-  const size_t most = std::min(least + numbers, std::max(least, schedule->recordedBound));
+  // That there is one launch for many is worth a part of the plan's memory.
+  const size_t allowed = schedule->budget > 0 ? schedule->budget : schedule->recordedBound;
+  const size_t most = std::min(least + least / 32 + numbers, std::max(least, allowed));
   const std::vector<ir::Temporary> temporaries = schedule->temporaries;
-  // Fewer at once where all together would take more than the recorded order.
+  // Fewer at once where all together would take more than that.
   for (size_t held = SIZE_MAX; held > 0; held = std::min(held, numbers) / kFewer) {
     Joining joining(*schedule, before, held);
     const Order order = {"joined", joining.run(), 0};

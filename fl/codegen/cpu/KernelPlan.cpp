@@ -91,13 +91,16 @@ std::vector<bool> readAsVectors(const Kernel& kernel) {
   return read;
 }
 
-// Under strides elements are moved one by one.
+// Under strides elements are moved one by one. LLVM splits no vector of integers that it turns into
+// 16-bit floats.
 int chooseLanes(const Kernel& kernel, const KernelPlan& plan, int vectorBits) {
   size_t least = 8, most = 1;
   for (size_t i = 0; i < kernel.values.size(); ++i) {
     const KernelValue& value = kernel.values[i];
     if (!plan.isVector(static_cast<int>(i)) && !plan.spread[i]) continue;
     const size_t size = value.form == KernelValue::Form::Gather ? 8 : getTypeSize(value.type);
+    if (size == 2 && value.form == KernelValue::Form::Apply && value.op == ir::Op::Cast)
+      return ir::kLanes;
     least = std::min(least, size);
     most = std::max(most, size);
   }
