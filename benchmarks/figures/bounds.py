@@ -295,10 +295,6 @@ EAGER = (
     (r"^(softmax|layer norm|cross)",
      "one kernel, but interpreted: each of its operators sweeps a tile in the first cache"),
 )
-RESIDENT = (
-    ("each fifth", "the objects of tensors are the heap's, which keeps a page while one on it lives"),
-)
-
 HELD = (
     (r"", "what the backward pass reads is most of it, in all modes; a budget takes less"),
 )
@@ -356,7 +352,7 @@ BOUNDS = (
     Bound("memory of a step of an optimizer / parameters, gradients and state", 1.05, None,
           memory_alone("peak / live", "")),
     Bound("memory that is resident / alive, of tensors that grow", 1.25, None,
-          memory_alone("resident / live", ""), causes=RESIDENT),
+          memory_alone("resident / live", "")),
     Bound("memory of a step: lazy / own eager", 0.75, None, memory(lambda row: row.over("eager")),
           causes=HELD),
     Bound("memory of a step: lazy / PyTorch", 0.9, None,

@@ -159,8 +159,9 @@ void ThreadPool::State::run(Body body, int64_t count, int64_t grain, int64_t ran
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   work();
-  for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;)
+  for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;) {
     awaitChange(unfinished_, left);
+  }
   if (failed_.load(std::memory_order_relaxed)) {
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }

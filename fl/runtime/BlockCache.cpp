@@ -14,32 +14,35 @@ constexpr size_t kMostSmall = size_t{1} << 20;
 constexpr int kAlignmentPower = 6;
 static_assert(kAlignment == size_t{1} << kAlignmentPower);
 
+// Four sizes between neighbouring powers of two, so that a block is at most a quarter larger than
+// asked for (below 256 bytes: one more unit of 64).
+struct SizeClass {
+  size_t bytes;
+  uint16_t index;
+};
+
+SizeClass smallSize(size_t bytes) {
+  const size_t wanted = std::max(bytes, kAlignment);
+  const int power = std::bit_width(wanted - 1) - 1;       // 2^power < wanted <= 2^(power + 1)
+  const int step = std::max(power - 2, kAlignmentPower);  // 2^step
+  const size_t steps = ((wanted - 1) >> step) + 1;
+  const size_t index = static_cast<size_t>(power) * 4 + steps - ((size_t{1} << power) >> step);
+  return {steps << step, static_cast<uint16_t>(index)};
+}
+
 // What is left over is a block of its own then, also where it is of no use but to its neighbour.
-bool isWorthSplitting(const Block& block, size_t wanted) {
-  const size_t rest = block.bytes - wanted;
-  return block.pool == kLarge ? rest >= std::min(kMostSmall, wanted / 4) : rest > 0;
+bool isWorthSplitting(size_t bytes, size_t wanted) {
+  return bytes - wanted >= std::min(kMostSmall, wanted / 4);
 }
 
 }  // namespace
 
-// Of small ones four sizes between neighbouring powers of two, so that a block is at most a quarter
-// larger than asked for (below 256 bytes: one more unit of 64).
-BlockCache::Size BlockCache::sizeOf(size_t bytes) {
-  if (bytes > kMostSmall) return {roundUp(bytes, kPage), kLarge, kLarge};
-  const size_t wanted = std::max(bytes, kAlignment);
-  const int power = std::bit_width(wanted - 1) - 1;       // 2^power < wanted <= 2^(power + 1)
-  const int step = std::max(power - 2, kAlignmentPower);  // 2^step
-  const size_t steps = ((wanted - 1) >> step) + 1, size = steps << step;
-  const size_t index = static_cast<size_t>(power) * 4 + steps - ((size_t{1} << power) >> step);
-  return {size, size % kPage == 0 ? kPages : kFine, static_cast<uint16_t>(kPools + index)};
-}
-
 Block& BlockCache::take(size_t bytes) {
   if (bytes > kMost) throw OutOfMemory();
-  const Size size = sizeOf(bytes);
-  Block* block = size.pool == kLarge ? nullptr : takeNewest(size.sizeClass);
-  if (block == nullptr) block = takePiece(size);
-  if (block == nullptr) block = &takeFromSystem(size);
+  const SizeClass size =
+      bytes <= kMostSmall ? smallSize(bytes) : SizeClass{roundUp(bytes, kPage), kLarge};
+  Block* block = size.index == kLarge ? takeLarge(size.bytes) : takeSmall(size.index);
+  if (block == nullptr) block = &takeFromSystem(size.bytes, size.index);
   ++stats_.allocations;
   stats_.liveBytes += block->bytes;
   stats_.peakBytes = std::max(stats_.peakBytes, stats_.liveBytes + stats_.cachedBytes);
@@ -52,10 +55,18 @@ void BlockCache::giveBack(Block& freed) {
   poison(freed.pointer, freed.bytes);
   stats_.liveBytes -= freed.bytes;
   freed.kept = freed.bytes;
-  Block& block = freed.growsTogether() ? growTogether(freed) : freed;
-  keep(block);
-  limit_.freed(stats_.liveBytes, stats_.cachedBytes);
-  if (block.bytes > recyclingLimit) letGo(block);
+  Block* block = &freed;
+  if (block->after && !block->after->isLocked()) {
+    unkeep(*block->after);
+    block = &merge(*block, *block->after);
+  }
+  if (block->before && !block->before->isLocked()) {
+    unkeep(*block->before);
+    block = &merge(*block->before, *block);
+  }
+  keep(*block);
+  limit_.freed(stats_.cachedBytes);
+  if (block->bytes > recyclingLimit && !block->isPiece()) giveToSystem(*block);
   if (stats_.cachedBytes > CacheLimit::kFloor) trim(limit_.mostCached(stats_.liveBytes));
 }
 
@@ -64,54 +75,46 @@ Block* BlockCache::find(const void* pointer) const {
   return found != blocks_.end() && found->second->isLocked() ? found->second.get() : nullptr;
 }
 
-Block* BlockCache::takeNewest(uint16_t sizeClass) {
+Block* BlockCache::takeSmall(uint16_t sizeClass) {
   Block* const newest = unused_[sizeClass].older;
   if (newest == &unused_[sizeClass]) return nullptr;
   unkeep(*newest);
   return newest;
 }
 
-Block* BlockCache::takePiece(const Size& size) {
-  const auto found = pools_[size.pool].lower_bound(size.bytes);
-  if (found == pools_[size.pool].end()) return nullptr;
+Block* BlockCache::takeLarge(size_t bytes) {
+  const auto found = large_.lower_bound(bytes);
+  if (found == large_.end()) return nullptr;
   Block* block = *found;
-  const bool splits = isWorthSplitting(*block, size.bytes);
-  if (splits && size.pool == kLarge && block->bytes > splitLimit) return nullptr;
-  std::unique_ptr<Block> rest = splits ? makeBlock(size.pool) : nullptr;
+  const bool splits = isWorthSplitting(block->bytes, bytes);
+  if (splits && block->bytes > splitLimit) return nullptr;
+  std::unique_ptr<Block> rest = splits ? makeBlock(kLarge) : nullptr;
   unkeep(*block);
-  if (block->kept < size.bytes) limit_.took(size.bytes - block->kept);
-  if (splits) split(*block, size.bytes, std::move(rest));
-  block->sizeClass = size.sizeClass;
+  if (block->kept < bytes) limit_.took(bytes - block->kept);
+  if (splits) split(*block, bytes, std::move(rest));
   return block;
 }
 
-Block& BlockCache::takeFromSystem(const Size& size) {
-  const size_t bytes = size.pool == kLarge ? size.bytes : kChunk;
+Block& BlockCache::takeFromSystem(size_t bytes, uint16_t sizeClass) {
   const size_t held = stats_.liveBytes + stats_.cachedBytes;
   const double most = static_cast<double>(functions_->getMemoryPressureThreshold()) *
                       static_cast<double>(functions_->getMaxMemorySize(device_));
   const bool isShort = static_cast<double>(held + bytes) > most;
-  trim(isShort ? 0 : limit_.mostCached(stats_.liveBytes + size.bytes));
-  std::unique_ptr<Block> made = makeBlock(size.pool);
-  std::unique_ptr<Block> rest = bytes > size.bytes ? makeBlock(size.pool) : nullptr;
+  trim(isShort ? 0 : limit_.mostCached(stats_.liveBytes + bytes));
+  std::unique_ptr<Block> made = makeBlock(sizeClass);
   auto* pointer = static_cast<char*>(functions_->nativeAlloc(bytes));
   if (pointer == nullptr) throw OutOfMemory();
-  limit_.took(size.bytes);
+  limit_.took(bytes);
   poison(pointer, bytes);
-  Block& block = add(std::move(made), pointer, bytes);
-  // Pages have no memory before they are touched.
-  block.kept = functions_->nativeDiscard ? 0 : bytes;
-  if (rest) split(block, size.bytes, std::move(rest));
-  block.sizeClass = size.sizeClass;
-  return block;
+  return add(std::move(made), pointer, bytes);
 }
 
 // With all that it will need of the heap, so that nothing is lost where there is none.
-std::unique_ptr<Block> BlockCache::makeBlock(Pool pool) {
+std::unique_ptr<Block> BlockCache::makeBlock(uint16_t sizeClass) {
   auto made = std::make_unique<Block>();
-  made->sizeClass = made->pool = pool;
-  made->node = pools_[pool].extract(pools_[pool].insert(made.get()).first);
-  blocks_.reserve(blocks_.size() + 2);
+  made->sizeClass = sizeClass;
+  if (sizeClass == kLarge) made->node = large_.extract(large_.insert(made.get()).first);
+  blocks_.reserve(blocks_.size() + 1);
   return made;
 }
 
@@ -141,77 +144,46 @@ Block& BlockCache::merge(Block& first, Block& second) {
   return first;
 }
 
-// A block of the pool, with the unused pieces beside it.
-Block& BlockCache::growTogether(Block& grown) {
-  Block* block = &grown;
-  if (block->after && block->after->growsTogether()) {
-    unkeep(*block->after);
-    block = &merge(*block, *block->after);
-  }
-  if (block->before && block->before->growsTogether()) {
-    unkeep(*block->before);
-    block = &merge(*block->before, *block);
-  }
-  return *block;
-}
-
 void BlockCache::trim(size_t mostCached) {
   while (stats_.cachedBytes > mostCached) {
     Block* block = oldest();
     if (block == nullptr) return;
-    letGo(*block);
+    block->isPiece() ? discard(*block) : giveToSystem(*block);
   }
 }
 
-// Of the kept blocks that can be let go; null if there are none.
+// Of the kept blocks that can go back, whole or in pages; null if there are none.
 Block* BlockCache::oldest() {
   Block* found = nullptr;
   for (Block& ends : unused_) {
     Block* block = ends.newer;
-    while (block != &ends && block->growsTogether() && block->isPiece() &&
-           !functions_->nativeDiscard) {
-      block = block->newer;
-    }
+    while (block != &ends && block->isPiece() && !functions_->nativeDiscard) block = block->newer;
     if (block != &ends && (found == nullptr || block->freedAt < found->freedAt)) found = block;
   }
   return found;
 }
 
-// To the system where it is whole, otherwise its pages.
-void BlockCache::letGo(Block& block) {
+void BlockCache::giveToSystem(Block& block) {
   unkeep(block);
-  char* const begin = block.pointer;
-  char* const end = begin + block.bytes;
-  block.sizeClass = block.pool;
-  if (functions_->nativeDiscard) limit_.gaveBack(std::exchange(block.kept, 0));
-  Block& whole = growTogether(block);
-  if (!whole.isPiece()) {
-    limit_.gaveBack(whole.kept);
-    unpoison(whole.pointer, whole.bytes);
-    const auto node = blocks_.extract(whole.pointer);
-    functions_->nativeFree(whole.pointer);
-    return;
-  }
-  if (functions_->nativeDiscard) discard(begin, end, whole);
-  keep(whole);
+  limit_.gaveBack(block.kept);
+  unpoison(block.pointer, block.bytes);
+  const auto node = blocks_.extract(block.pointer);
+  functions_->nativeFree(block.pointer);
 }
 
-// With the pages that it shares with what else is unused.
-void BlockCache::discard(const char* begin, const char* end, const Block& within) {
-  const auto page = [](const char* at, size_t add) {
-    return (reinterpret_cast<uintptr_t>(at) + add) / kPage * kPage;
-  };
-  const uintptr_t from = std::max(page(begin, 0), page(within.pointer, kPage - 1));
-  const uintptr_t to = std::min(page(end, kPage - 1), page(within.pointer + within.bytes, 0));
-  if (from < to) functions_->nativeDiscard(reinterpret_cast<void*>(from), to - from);
+void BlockCache::discard(Block& block) {
+  unkeep(block);
+  limit_.gaveBack(std::exchange(block.kept, 0));
+  functions_->nativeDiscard(block.pointer, block.bytes);
+  keep(block);
 }
 
 void BlockCache::keep(Block& block) {
   stats_.cachedBytes += block.kept;
   block.freedAt = freed_++;
-  if (block.growsTogether()) {
+  if (block.sizeClass == kLarge) {
     block.node.value() = &block;
-    pools_[block.pool].insert(std::move(block.node));
+    large_.insert(std::move(block.node));
   }
   if (block.kept == 0) return;
   Block& ends = unused_[block.sizeClass];
@@ -222,7 +194,7 @@ void BlockCache::keep(Block& block) {
 
 void BlockCache::unkeep(Block& block) {
   stats_.cachedBytes -= block.kept;
-  if (block.growsTogether()) block.node = pools_[block.pool].extract(&block);
+  if (block.sizeClass == kLarge) block.node = large_.extract(&block);
   block.older->newer = block.newer;
   block.newer->older = block.older;
   block.older = block.newer = &block;

@@ -137,15 +137,17 @@ MemoryStats CachingMemoryManager::getMemoryStats() {
 void CachingMemoryManager::setRecyclingSizeLimit(size_t bytes) {
   std::lock_guard lock(mutex_);
   recyclingLimit_ = bytes;
-  for (const auto& each : caches_)
+  for (const auto& each : caches_) {
     if (each) each->recyclingLimit = bytes;
+  }
 }
 
 void CachingMemoryManager::setSplitSizeLimit(size_t bytes) {
   std::lock_guard lock(mutex_);
   splitLimit_ = bytes;
-  for (const auto& each : caches_)
+  for (const auto& each : caches_) {
     if (each) each->splitLimit = bytes;
+  }
 }
 
 void CachingMemoryManager::add(int device) {

@@ -40,10 +40,12 @@ class PartBuilder {
   int value(int root) {
     std::vector<bool> needed(whole_.values.size(), false);
     needed[root] = true;
-    for (int v = root; v >= 0; --v)
+    for (int v = root; v >= 0; --v) {
       for (int arg : whole_.values[v].args) needed[arg] = needed[arg] || needed[v];
-    for (int v = 0; v <= root; ++v)
+    }
+    for (int v = 0; v <= root; ++v) {
       if (needed[v] && places_[v] < 0) places_[v] = add(whole_.values[v]);
+    }
     return places_[root];
   }
 
