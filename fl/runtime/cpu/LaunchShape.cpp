@@ -17,9 +17,10 @@ constexpr int64_t kColumnItems = 1024;
 // Bytes of a step from which it is for more than the caches hold: its results are written around
 // them, as the next step would find little of it there.
 constexpr size_t kStreamFrom = size_t{48} << 20;
-// Bytes of a step from which it asks for lines ahead of time, as a cache of level 3 may answer as
-// late as memory does. From here on maps that cross memory are written around the caches: their
-// rows drive one another out of them before whole lines of the result are written.
+// Bytes of a step from which maps, and reductions of short elements, of which a line lasts longer,
+// so that fewer are under way, ask for lines ahead of time: a cache of level 3 may answer as late
+// as memory does. From here on maps that cross memory are written around the caches: their rows
+// drive one another out of them before whole lines of the result are written.
 constexpr size_t kFarFrom = size_t{8} << 20;
 
 // Every whole vector of the output is aligned, wherever its parts and runs begin.
@@ -108,7 +109,12 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
   if (hasShortRows(kernel, step)) return ir::Stores::Across;
   const bool keeps = keepsRows(kernel, step), crosses = crossesMemory(kernel);
   const size_t bytes = stepBytes(schedule, step);
-  const bool isFar = bytes >= (kernel.gatherCount() > 0 ? kStreamFrom : kFarFrom);
+  const auto isShort = [](const ir::KernelOperand& operand) {
+    return getTypeSize(operand.type) < 4;
+  };
+  const bool asksEarly = kernel.gatherCount() == 0 &&
+                         (kernel.reduced == 0 || std::ranges::any_of(kernel.operands, isShort));
+  const bool isFar = bytes >= (asksEarly ? kFarFrom : kStreamFrom);
   const ir::Stores cached = keeps               ? ir::Stores::Keeping
                             : isFar && !crosses ? ir::Stores::Fetching
                                                 : ir::Stores::Cached;
