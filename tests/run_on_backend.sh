@@ -1,9 +1,11 @@
 #!/bin/sh
 # run_on_backend.sh backend device program [arguments]: a test program with its own store, the IR
-# verified after every pass. The device tier0 is the CPU without a compiler, v3 that without AVX-512;
-# guard and guard-begin are the CPU with every buffer at the edge of its pages, poison that with NaN
-# in all memory that holds no value; fake-gpu is a GPU that is none, for programs that it is linked to.
-export FL_BACKEND="$1" FL_DEVICE="$2" FL_CHECK=verify FL_JIT=sync XDG_CACHE_HOME="${TEST_TMPDIR:-/tmp}"
+# verified after every pass unless FL_CHECK is set. The device tier0 is the CPU without a compiler,
+# v3 that without AVX-512; guard and guard-begin are the CPU with every buffer at the edge of its
+# pages, poison that with NaN in all memory that holds no value; fake-gpu is a GPU that is none, for
+# programs that it is linked to.
+export FL_BACKEND="$1" FL_DEVICE="$2" FL_CHECK="${FL_CHECK:-verify}" FL_JIT=sync
+export XDG_CACHE_HOME="${TEST_TMPDIR:-/tmp}"
 case "$FL_DEVICE" in
   tier0) export FL_DEVICE=cpu FL_JIT=off ;;
   fake-gpu) export FL_DEVICE=cuda ;;

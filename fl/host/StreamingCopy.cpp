@@ -12,9 +12,8 @@ namespace {
 
 // Whole lines are written at once where a vector is one.
 __attribute__((target("avx512f"))) void streamLines(char* to, const char* from, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += sizeof(__m512i)) {
+  for (int64_t i = 0; i < bytes; i += sizeof(__m512i))
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), _mm512_loadu_si512(from + i));
-  }
 }
 
 void streamVectors(char* to, const char* from, int64_t bytes) {

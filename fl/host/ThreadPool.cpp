@@ -55,10 +55,6 @@ void runRange(Body body, int64_t count, int64_t grain, int64_t index) {
   body(begin, std::min(count, begin + grain));
 }
 
-void runAlone(Body body, int64_t count, int64_t grain, int64_t ranges) {
-  for (int64_t i = 0; i < ranges; ++i) runRange(body, count, grain, i);
-}
-
 }  // namespace
 
 // A range is claimed by decrementing `unclaimed_`. A loop ends only when every claimed range is
@@ -159,9 +155,8 @@ void ThreadPool::State::run(Body body, int64_t count, int64_t grain, int64_t ran
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   work();
-  for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;) {
+  for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;)
     awaitChange(unfinished_, left);
-  }
   if (failed_.load(std::memory_order_relaxed)) {
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }
@@ -206,7 +201,7 @@ void ThreadPool::parallelFor(int64_t count, int64_t grain, Body body) {
   FL_INTERNAL_CHECK(ranges <= std::numeric_limits<uint32_t>::max(), ranges, " ranges");
   std::unique_lock lock(state_->loopMutex_, std::defer_lock);
   if (ranges == 1 || threads() == 1 || insideLoop || !lock.try_lock()) {
-    runAlone(body, count, grain, ranges);
+    for (int64_t i = 0; i < ranges; ++i) runRange(body, count, grain, i);
     return;
   }
   insideLoop = true;

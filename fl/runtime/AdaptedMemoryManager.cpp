@@ -36,9 +36,8 @@ void* AdaptedMemoryManager::allocate(size_t bytes) {
   Dim dims = static_cast<Dim>(std::max<size_t>(bytes, 1));  // nothing is asked for by null
   void* block = adapter_->alloc(/*userLock=*/false, /*ndims=*/1, &dims, /*elSize=*/1);
   if (block == nullptr) throw OutOfMemory();
-  if (adapter_->isLogging()) {  // not even the name costs anything otherwise
-    adapter_->log("alloc", bytes, 0, address(block));
-  }
+  // Not even the name costs anything otherwise.
+  if (adapter_->isLogging()) adapter_->log("alloc", bytes, 0, address(block));
   return block;
 }
 

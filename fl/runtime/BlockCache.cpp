@@ -11,38 +11,34 @@ namespace {
 
 constexpr size_t kMost = std::numeric_limits<size_t>::max() / 4;
 constexpr size_t kMostSmall = size_t{1} << 20;
-constexpr int kAlignmentPower = 6;
-static_assert(kAlignment == size_t{1} << kAlignmentPower);
-
-// Four sizes between neighbouring powers of two, so that a block is at most a quarter larger than
-// asked for (below 256 bytes: one more unit of 64).
-struct SizeClass {
-  size_t bytes;
-  uint16_t index;
-};
-
-SizeClass smallSize(size_t bytes) {
-  const size_t wanted = std::max(bytes, kAlignment);
-  const int power = std::bit_width(wanted - 1) - 1;       // 2^power < wanted <= 2^(power + 1)
-  const int step = std::max(power - 2, kAlignmentPower);  // 2^step
-  const size_t steps = ((wanted - 1) >> step) + 1;
-  const size_t index = static_cast<size_t>(power) * 4 + steps - ((size_t{1} << power) >> step);
-  return {steps << step, static_cast<uint16_t>(index)};
-}
+constexpr int kAlignmentPower = std::countr_zero(kAlignment);
 
 // What is left over is a block of its own then, also where it is of no use but to its neighbour.
-bool isWorthSplitting(size_t bytes, size_t wanted) {
-  return bytes - wanted >= std::min(kMostSmall, wanted / 4);
+bool isWorthSplitting(const Block& block, size_t wanted) {
+  const size_t rest = block.bytes - wanted;
+  return block.pool == kLarge ? rest >= std::min(kMostSmall, wanted / 4) : rest > 0;
 }
 
 }  // namespace
 
+// Of small ones four sizes between neighbouring powers of two, so that a block is at most a quarter
+// larger than asked for (below 256 bytes: one more unit of 64).
+BlockCache::Size BlockCache::sizeOf(size_t bytes) {
+  if (bytes > kMostSmall) return {roundUp(bytes, kPage), kLarge, kLarge};
+  const size_t wanted = std::max(bytes, kAlignment);
+  const int power = std::bit_width(wanted - 1) - 1;       // 2^power < wanted <= 2^(power + 1)
+  const int step = std::max(power - 2, kAlignmentPower);  // 2^step
+  const size_t steps = ((wanted - 1) >> step) + 1, size = steps << step;
+  const size_t index = static_cast<size_t>(power) * 4 + steps - ((size_t{1} << power) >> step);
+  return {size, size % kPage == 0 ? kPages : kFine, static_cast<uint16_t>(kPools + index)};
+}
+
 Block& BlockCache::take(size_t bytes) {
   if (bytes > kMost) throw OutOfMemory();
-  const SizeClass size =
-      bytes <= kMostSmall ? smallSize(bytes) : SizeClass{roundUp(bytes, kPage), kLarge};
-  Block* block = size.index == kLarge ? takeLarge(size.bytes) : takeSmall(size.index);
-  if (block == nullptr) block = &takeFromSystem(size.bytes, size.index);
+  const Size size = sizeOf(bytes);
+  Block* block = size.pool == kLarge ? nullptr : takeNewest(size.sizeClass);
+  if (block == nullptr) block = takePiece(size);
+  if (block == nullptr) block = &takeFromSystem(size);
   ++stats_.allocations;
   stats_.liveBytes += block->bytes;
   stats_.peakBytes = std::max(stats_.peakBytes, stats_.liveBytes + stats_.cachedBytes);
@@ -55,18 +51,11 @@ void BlockCache::giveBack(Block& freed) {
   poison(freed.pointer, freed.bytes);
   stats_.liveBytes -= freed.bytes;
   freed.kept = freed.bytes;
-  Block* block = &freed;
-  if (block->after && !block->after->isLocked()) {
-    unkeep(*block->after);
-    block = &merge(*block, *block->after);
-  }
-  if (block->before && !block->before->isLocked()) {
-    unkeep(*block->before);
-    block = &merge(*block->before, *block);
-  }
-  keep(*block);
-  limit_.freed(stats_.cachedBytes);
-  if (block->bytes > recyclingLimit && !block->isPiece()) giveToSystem(*block);
+  Block& block = freed.growsTogether() ? growTogether(freed) : freed;
+  keep(block);
+  limit_.freed(stats_.liveBytes, stats_.cachedBytes);
+  const bool canGo = !block.isPiece() || functions_->nativeDiscard;
+  if (block.bytes > recyclingLimit_ && canGo) letGo(block);
   if (stats_.cachedBytes > CacheLimit::kFloor) trim(limit_.mostCached(stats_.liveBytes));
 }
 
@@ -75,46 +64,53 @@ Block* BlockCache::find(const void* pointer) const {
   return found != blocks_.end() && found->second->isLocked() ? found->second.get() : nullptr;
 }
 
-Block* BlockCache::takeSmall(uint16_t sizeClass) {
+Block* BlockCache::takeNewest(uint16_t sizeClass) {
   Block* const newest = unused_[sizeClass].older;
   if (newest == &unused_[sizeClass]) return nullptr;
   unkeep(*newest);
   return newest;
 }
 
-Block* BlockCache::takeLarge(size_t bytes) {
-  const auto found = large_.lower_bound(bytes);
-  if (found == large_.end()) return nullptr;
+Block* BlockCache::takePiece(const Size& size) {
+  const auto found = pools_[size.pool].lower_bound(size.bytes);
+  if (found == pools_[size.pool].end()) return nullptr;
   Block* block = *found;
-  const bool splits = isWorthSplitting(block->bytes, bytes);
-  if (splits && block->bytes > splitLimit) return nullptr;
-  std::unique_ptr<Block> rest = splits ? makeBlock(kLarge) : nullptr;
+  const bool splits = isWorthSplitting(*block, size.bytes);
+  if (splits && size.pool == kLarge && block->bytes > splitLimit_) return nullptr;
+  std::unique_ptr<Block> rest = splits ? makeBlock(size.pool) : nullptr;
   unkeep(*block);
-  if (block->kept < bytes) limit_.took(bytes - block->kept);
-  if (splits) split(*block, bytes, std::move(rest));
+  if (block->kept < size.bytes) limit_.took(size.bytes - block->kept);
+  if (splits) split(*block, size.bytes, std::move(rest));
+  block->sizeClass = size.sizeClass;
   return block;
 }
 
-Block& BlockCache::takeFromSystem(size_t bytes, uint16_t sizeClass) {
+Block& BlockCache::takeFromSystem(const Size& size) {
+  const bool isWhole = size.pool == kLarge || !functions_->nativeDiscard;
+  const size_t bytes = isWhole ? size.bytes : kChunk;
   const size_t held = stats_.liveBytes + stats_.cachedBytes;
   const double most = static_cast<double>(functions_->getMemoryPressureThreshold()) *
                       static_cast<double>(functions_->getMaxMemorySize(device_));
   const bool isShort = static_cast<double>(held + bytes) > most;
-  trim(isShort ? 0 : limit_.mostCached(stats_.liveBytes + bytes));
-  std::unique_ptr<Block> made = makeBlock(sizeClass);
+  trim(isShort ? 0 : limit_.mostCached(stats_.liveBytes + size.bytes));
+  std::unique_ptr<Block> made = makeBlock(size.pool);
+  std::unique_ptr<Block> rest = isWhole ? nullptr : makeBlock(size.pool);
   auto* pointer = static_cast<char*>(functions_->nativeAlloc(bytes));
   if (pointer == nullptr) throw OutOfMemory();
-  limit_.took(bytes);
+  limit_.took(size.bytes);
   poison(pointer, bytes);
-  return add(std::move(made), pointer, bytes);
+  Block& block = add(std::move(made), pointer, bytes);
+  if (rest) split(block, size.bytes, std::move(rest));
+  block.sizeClass = size.sizeClass;
+  return block;
 }
 
 // With all that it will need of the heap, so that nothing is lost where there is none.
-std::unique_ptr<Block> BlockCache::makeBlock(uint16_t sizeClass) {
+std::unique_ptr<Block> BlockCache::makeBlock(Pool pool) {
   auto made = std::make_unique<Block>();
-  made->sizeClass = sizeClass;
-  if (sizeClass == kLarge) made->node = large_.extract(large_.insert(made.get()).first);
-  blocks_.reserve(blocks_.size() + 1);
+  made->sizeClass = made->pool = pool;
+  made->node = pools_[pool].extract(pools_[pool].insert(made.get()).first);
+  blocks_.reserve(blocks_.size() + 2);
   return made;
 }
 
@@ -144,15 +140,29 @@ Block& BlockCache::merge(Block& first, Block& second) {
   return first;
 }
 
+// A block of the pool, with the unused pieces beside it.
+Block& BlockCache::growTogether(Block& grown) {
+  Block* block = &grown;
+  if (block->after && block->after->growsTogether()) {
+    unkeep(*block->after);
+    block = &merge(*block, *block->after);
+  }
+  if (block->before && block->before->growsTogether()) {
+    unkeep(*block->before);
+    block = &merge(*block->before, *block);
+  }
+  return *block;
+}
+
 void BlockCache::trim(size_t mostCached) {
   while (stats_.cachedBytes > mostCached) {
     Block* block = oldest();
     if (block == nullptr) return;
-    block->isPiece() ? discard(*block) : giveToSystem(*block);
+    letGo(*block);
   }
 }
 
-// Of the kept blocks that can go back, whole or in pages; null if there are none.
+// Of the kept blocks that can be let go; null if there are none.
 Block* BlockCache::oldest() {
   Block* found = nullptr;
   for (Block& ends : unused_) {
@@ -163,27 +173,33 @@ Block* BlockCache::oldest() {
   return found;
 }
 
-void BlockCache::giveToSystem(Block& block) {
+// To the system where it is whole then; otherwise its pages, with those that it shares with what
+// else is unused.
+void BlockCache::letGo(Block& block) {
   unkeep(block);
-  limit_.gaveBack(block.kept);
-  unpoison(block.pointer, block.bytes);
-  const auto node = blocks_.extract(block.pointer);
-  functions_->nativeFree(block.pointer);
-}
-
-void BlockCache::discard(Block& block) {
-  unkeep(block);
+  block.sizeClass = block.pool;
   limit_.gaveBack(std::exchange(block.kept, 0));
-  functions_->nativeDiscard(block.pointer, block.bytes);
-  keep(block);
+  char* const page = block.pointer - reinterpret_cast<uintptr_t>(block.pointer) % kPage;
+  char* const end = page + roundUp(block.pointer + block.bytes - page, kPage);
+  Block& whole = growTogether(block);
+  if (!whole.isPiece()) {
+    limit_.gaveBack(whole.kept);
+    unpoison(whole.pointer, whole.bytes);
+    const auto node = blocks_.extract(whole.pointer);
+    functions_->nativeFree(whole.pointer);
+    return;
+  }
+  char* const from = std::max(page, whole.pointer);
+  functions_->nativeDiscard(from, std::min(end, whole.pointer + whole.bytes) - from);
+  keep(whole);
 }
 
 void BlockCache::keep(Block& block) {
   stats_.cachedBytes += block.kept;
   block.freedAt = freed_++;
-  if (block.sizeClass == kLarge) {
+  if (block.growsTogether()) {
     block.node.value() = &block;
-    large_.insert(std::move(block.node));
+    pools_[block.pool].insert(std::move(block.node));
   }
   if (block.kept == 0) return;
   Block& ends = unused_[block.sizeClass];
@@ -194,7 +210,7 @@ void BlockCache::keep(Block& block) {
 
 void BlockCache::unkeep(Block& block) {
   stats_.cachedBytes -= block.kept;
-  if (block.sizeClass == kLarge) block.node = large_.extract(&block);
+  if (block.growsTogether()) block.node = pools_[block.pool].extract(&block);
   block.older->newer = block.newer;
   block.newer->older = block.older;
   block.older = block.newer = &block;

@@ -1,6 +1,5 @@
 #include "fl/runtime/CachingMemoryManager.h"
 
-#include <limits>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -39,9 +38,7 @@ inline BlockCache& CachingMemoryManager::activeCache() const {
 
 CachingMemoryManager::CachingMemoryManager(int numDevices,
                                            std::shared_ptr<MemoryManagerDeviceInterface> functions)
-    : MemoryManagerAdapter(std::move(functions)),
-      recyclingLimit_(std::numeric_limits<size_t>::max()),
-      splitLimit_(std::numeric_limits<size_t>::max()) {
+    : MemoryManagerAdapter(std::move(functions)) {
   for (int device = 0; device < numDevices; ++device) add(device);
 }
 
@@ -84,7 +81,7 @@ void CachingMemoryManager::printInfo(const char* msg, const int device, std::ost
   std::lock_guard lock(mutex_);
   const BlockCache& of = cache(device);
   *ostream << msg << "\ndevice " << device << ": " << runtime::describe(of.stats()) << " of "
-           << deviceInterface->getMaxMemorySize(device) << " B" << std::endl;
+           << of.deviceBytes() << " B" << std::endl;
 }
 
 void CachingMemoryManager::userLock(const void* ptr) {
@@ -102,18 +99,16 @@ bool CachingMemoryManager::isUserLocked(const void* ptr) {
 
 float CachingMemoryManager::getMemoryPressure() {
   std::lock_guard lock(mutex_);
-  const MemoryStats& stats = activeCache().stats();
-  return static_cast<float>(stats.liveBytes + stats.cachedBytes) /
-         static_cast<float>(
-             deviceInterface->getMaxMemorySize(deviceInterface->getActiveDeviceId()));
+  const BlockCache& cache = activeCache();
+  return static_cast<float>(cache.stats().liveBytes + cache.stats().cachedBytes) /
+         static_cast<float>(cache.deviceBytes());
 }
 
 bool CachingMemoryManager::jitTreeExceedsMemoryPressure(size_t bytes) {
   std::lock_guard lock(mutex_);
-  return static_cast<float>(activeCache().stats().liveBytes + bytes) >
-         deviceInterface->getMemoryPressureThreshold() *
-             static_cast<float>(
-                 deviceInterface->getMaxMemorySize(deviceInterface->getActiveDeviceId()));
+  const BlockCache& cache = activeCache();
+  return static_cast<float>(cache.stats().liveBytes + bytes) >
+         deviceInterface->getMemoryPressureThreshold() * static_cast<float>(cache.deviceBytes());
 }
 
 void CachingMemoryManager::addMemoryManagement(int device) {
@@ -137,26 +132,19 @@ MemoryStats CachingMemoryManager::getMemoryStats() {
 void CachingMemoryManager::setRecyclingSizeLimit(size_t bytes) {
   std::lock_guard lock(mutex_);
   recyclingLimit_ = bytes;
-  for (const auto& each : caches_) {
-    if (each) each->recyclingLimit = bytes;
-  }
 }
 
 void CachingMemoryManager::setSplitSizeLimit(size_t bytes) {
   std::lock_guard lock(mutex_);
   splitLimit_ = bytes;
-  for (const auto& each : caches_) {
-    if (each) each->splitLimit = bytes;
-  }
 }
 
 void CachingMemoryManager::add(int device) {
   FL_USER_CHECK(device >= 0, "CachingMemoryManager: there is no device ", device);
   if (device >= static_cast<int>(caches_.size())) caches_.resize(device + 1);
   if (caches_[device] == nullptr) {
-    caches_[device] = std::make_unique<BlockCache>(deviceInterface, device);
-    caches_[device]->recyclingLimit = recyclingLimit_;
-    caches_[device]->splitLimit = splitLimit_;
+    caches_[device] =
+        std::make_unique<BlockCache>(deviceInterface, device, recyclingLimit_, splitLimit_);
   }
 }
 

@@ -1,6 +1,7 @@
 // The memory manager that programs start with: it keeps freed blocks and gives them out again.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -13,11 +14,12 @@ namespace runtime {
 class BlockCache;
 }
 
-// Blocks of up to a megabyte have fixed sizes, larger ones are split and grow together again; a
-// block is at most a quarter larger than asked for (below 256 bytes: one more unit of 64). Taking
-// one from the cache and giving it back costs some tens of nanoseconds.
+// Blocks of up to a megabyte have fixed sizes, and are pieces of larger ones where the device can
+// discard pages; larger ones are split; pieces grow together again. A block is at most a quarter
+// larger than asked for (below 256 bytes: one more unit of 64). Taking one from the cache and
+// giving it back costs some tens of nanoseconds.
 //
-// What is kept is what the program was seen to take again, and a quarter of what is live at least:
+// What is kept is what the program was seen to take again, and an eighth of what is live at least:
 // with what is live, never more than 1.25 times the most that was live lately, or 16 MiB more than
 // that. What is idle, neither live nor taken again, is never more than a quarter of it, or 16 MiB
 // (fl/runtime/CacheLimit.h). What was unused longest goes back to the system first; of a block of
@@ -67,8 +69,8 @@ class CachingMemoryManager : public MemoryManagerAdapter {
   void add(int device);
 
   mutable ForkSafeMutex mutex_;
+  size_t recyclingLimit_ = std::numeric_limits<size_t>::max(), splitLimit_ = recyclingLimit_;
   std::vector<std::unique_ptr<runtime::BlockCache>> caches_;  // null where no device is managed
-  size_t recyclingLimit_, splitLimit_;
 };
 
 }  // namespace fl

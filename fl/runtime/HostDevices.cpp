@@ -18,9 +18,8 @@ class InterpretedSchedule : public ScheduleRunner {
   InterpretedSchedule(ir::Schedule schedule, bool runs)
       : ScheduleRunner(std::move(schedule)), runs_(runs) {
     verify(schedule_);
-    for (const ir::Step& step : schedule_.steps) {
+    for (const ir::Step& step : schedule_.steps)
       FL_INTERNAL_CHECK(std::holds_alternative<ir::LibraryStep>(step), "a kernel on this device");
-    }
   }
 
  protected:

@@ -34,7 +34,7 @@ class GuardedBlocks {
 
   void* allocate(size_t bytes) {
     if (bytes > systemMemory()) throw OutOfMemory();
-    const size_t pages = roundUp(bytes, page_);
+    const size_t pages = roundUp(bytes, kPage);
     std::lock_guard lock(mutex_);
     if (live_ + pages > systemMemory()) throw OutOfMemory();
     void* block = guarded_ < kMostGuardedBlocks ? map(bytes) : nullptr;
@@ -49,15 +49,15 @@ class GuardedBlocks {
   void free(void* pointer) {
     std::lock_guard lock(mutex_);
     const Block block = blocks_.extract(pointer).mapped();
-    const size_t pages = roundUp(block.bytes, page_);
+    const size_t pages = roundUp(block.bytes, kPage);
     live_ -= pages;
     guarded_ -= block.isGuarded;
     if (!block.isGuarded) {
       systemFree(pointer);
       return;
     }
-    const size_t before = guard_ == Guard::End ? pages - block.bytes : page_;
-    munmap(static_cast<char*>(pointer) - before, pages + page_);
+    const size_t before = guard_ == Guard::End ? pages - block.bytes : kPage;
+    munmap(static_cast<char*>(pointer) - before, pages + kPage);
   }
 
  private:
@@ -69,19 +69,18 @@ class GuardedBlocks {
   // A guarded block; null if there is none. The pages count as used before they are touched, so
   // that the system refuses what it does not have, rather than killing who writes to it.
   void* map(size_t bytes) const {
-    const size_t pages = roundUp(bytes, page_);
-    void* mapped = mmap(nullptr, pages + page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t pages = roundUp(bytes, kPage);
+    void* mapped = mmap(nullptr, pages + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) return nullptr;
-    char* usable = static_cast<char*>(mapped) + (guard_ == Guard::Begin ? page_ : 0);
+    char* usable = static_cast<char*>(mapped) + (guard_ == Guard::Begin ? kPage : 0);
     if (mprotect(usable, pages, PROT_READ | PROT_WRITE) != 0) {
-      munmap(mapped, pages + page_);
+      munmap(mapped, pages + kPage);
       return nullptr;
     }
     return usable + (guard_ == Guard::End ? pages - bytes : 0);
   }
 
   const Guard guard_;
-  const size_t page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   ForkSafeMutex mutex_;
   std::unordered_map<void*, Block> blocks_;
   size_t guarded_ = 0;  // blocks

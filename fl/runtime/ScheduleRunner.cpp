@@ -37,9 +37,8 @@ void* ScheduleRunner::Frame::address(const ir::BufferRef& ref, const ir::Schedul
 
 int64_t ScheduleRunner::Frame::elementAt(const ir::ElementOffset& offset) const {
   int64_t element = offset.constant;
-  for (const ir::ElementOffset::Term& term : offset.terms) {
+  for (const ir::ElementOffset::Term& term : offset.terms)
     element += static_cast<int64_t>(numberBits[term.parameter]) * term.factor;
-  }
   return element;
 }
 
@@ -74,9 +73,8 @@ std::vector<Bytes> bytesAround(const ir::LaunchStep& step, const ir::LaunchOpera
   constexpr int64_t kLongRun = 1 << 12;
   size_t axis = 0;
   Dim run = 1, runs = 1;
-  for (; axis < step.extents.size() && operand.strides[axis] == run; ++axis) {
+  for (; axis < step.extents.size() && operand.strides[axis] == run; ++axis)
     run *= step.extents[axis];
-  }
   Dim reach = run;
   for (size_t outer = axis; outer < step.extents.size(); ++outer) {
     if (operand.strides[outer] < reach) return {{0, bytes}};
@@ -224,9 +222,8 @@ MemoryBlockPtr ScheduleRunner::copyOf(const void* elements, size_t output,
 // What a plan that runs out of memory would have held.
 std::string ScheduleRunner::describeNeed() const {
   size_t results = 0;
-  for (const ir::ScheduleOutput& output : schedule_.outputs) {
+  for (const ir::ScheduleOutput& output : schedule_.outputs)
     results += output.shared ? 0 : bytesOf(output.type.type, output.type.shape);
-  }
   return detail::concat("\nThe plan holds up to ", arenaBytes_ + results, " bytes: ", results,
                         " of results, and ", arenaBytes_,
                         " of temporaries, of which are the largest alive at once:",
@@ -297,9 +294,8 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   } catch (const OutOfMemory& lack) {
     throw OutOfMemory(lack.what() + describeNeed());
   }
-  for (const MemoryBlockPtr& output : outputs) {
+  for (const MemoryBlockPtr& output : outputs)
     frame.outputs.push_back(output ? output->data() : nullptr);
-  }
   {
     const host::FloatEnvironment environment;
     frame.poisons = arena != nullptr && flags().check == "poison";
@@ -341,9 +337,8 @@ ScheduleRunner::LaunchData ScheduleRunner::launchData(const ir::LaunchStep& laun
                                                     kernel.operands[i].type, schedule_)
                                     : reinterpret_cast<void*>(frame.elementAt(operand.offset));
   }
-  for (size_t i = 0; i < launch.numbers.size(); ++i) {
+  for (size_t i = 0; i < launch.numbers.size(); ++i)
     result.scalars[i] = frame.numberBits[launch.numbers[i]];
-  }
   return result;
 }
 

@@ -47,9 +47,8 @@ std::optional<ir::Schedule> findSchedule(Store& store, const std::string& key,
 void insertSchedule(Store& store, const std::string& key, const ir::Schedule& schedule,
                     const ir::Graph& graph) {
   std::map<std::pair<const void*, const char*>, int> recorded;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+  for (size_t i = 0; i < graph.nodes().size(); ++i)
     recorded.emplace(placeOf(graph.nodes()[i].site), i);
-  }
   std::ostringstream entry;
   for (ir::Step step : schedule.steps) {
     for (const int* origin : originsOf(&step)) entry << *origin << " ";

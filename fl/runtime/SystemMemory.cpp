@@ -1,11 +1,9 @@
 #include "fl/runtime/SystemMemory.h"
 
-#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -33,33 +31,6 @@ constexpr size_t kHugePage = size_t{1} << 21;
 constexpr size_t kHugeFrom = 4 * kHugePage;
 // Blocks that are not mapped begin at an odd multiple of their alignment, where no page begins.
 constexpr size_t kHeapAlignment = 2 * kAlignment;
-
-// Bytes of blocks that are not mapped, and of those of them that were freed and not taken again
-// since the heap gave its pages back.
-std::atomic<size_t> heapLive = 0, heapIdle = 0;
-constexpr size_t kHeapIdle = size_t{4} << 20;
-
-void* fromHeap(size_t bytes) {
-  auto* heap = static_cast<char*>(
-      std::aligned_alloc(kHeapAlignment, roundUp(bytes + kAlignment, kHeapAlignment)));
-  if (heap == nullptr) return nullptr;
-  const size_t taken = malloc_usable_size(heap);
-  heapLive += taken;
-  heapIdle -= std::min(heapIdle.load(), taken);
-  return heap + kAlignment;
-}
-
-// The heap keeps the pages between blocks that live until it is told to look for them, which takes
-// as long as there are blocks.
-void toHeap(char* heap) {
-  const size_t freed = malloc_usable_size(heap);
-  std::free(heap);
-  const size_t live = heapLive -= freed;
-  if ((heapIdle += freed) > std::max(kHeapIdle, live / 64)) {
-    heapIdle = 0;
-    malloc_trim(0);
-  }
-}
 
 bool isMapped(const void* block) { return reinterpret_cast<uintptr_t>(block) % kPage == 0; }
 
@@ -91,7 +62,8 @@ void* map(size_t bytes) {
 void* systemAllocate(size_t bytes) {
   if (bytes >= kAddressSpace) return nullptr;
   if (bytes >= kMappedFrom) return map(bytes);
-  return fromHeap(bytes);
+  void* heap = std::aligned_alloc(kHeapAlignment, roundUp(bytes + kAlignment, kHeapAlignment));
+  return heap ? static_cast<char*>(heap) + kAlignment : nullptr;
 }
 
 void systemFree(void* block) {
@@ -100,7 +72,7 @@ void systemFree(void* block) {
   if (isMapped(begin)) {
     munmap(begin - kPage, mappedSize(begin) + kPage);
   } else {
-    toHeap(begin - kAlignment);
+    std::free(begin - kAlignment);
   }
 }
 

@@ -15,8 +15,7 @@ constexpr size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) 
 
 // At least `bytes` bytes aligned to 64, null if there are none. Blocks of a megabyte and more are
 // mapped, so that none of them stays with the process once it is freed; large ones ask for huge
-// pages and are aligned to them. Of smaller ones that were freed, four megabytes or 1 in 64 of
-// those in use stay, and what shares pages with others. Thread-safe.
+// pages and are aligned to them. Smaller ones are the heap's. Thread-safe.
 void* systemAllocate(size_t bytes);
 // Null is no block.
 void systemFree(void* block);

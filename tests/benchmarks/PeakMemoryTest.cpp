@@ -31,8 +31,12 @@ TEST(PeakMemory, OfLazyStepsIsThatOfEagerOnes) {
   }
 }
 
+// Whether the device can give pages back: none goes that the next step would touch again.
+class PeakMemoryOf : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Discards, PeakMemoryOf, ::testing::Bool());
+
 // What a step takes again is kept, though little is idle.
-TEST(PeakMemory, SteadyStepsTakeNothingFromTheSystem) {
+TEST_P(PeakMemoryOf, SteadyStepsTakeNothingFromTheSystem) {
   const auto taken = std::make_shared<size_t>(0);
   auto functions = std::make_shared<MemoryManagerDeviceInterface>();
   functions->nativeAlloc = [taken](size_t bytes) {
@@ -40,6 +44,12 @@ TEST(PeakMemory, SteadyStepsTakeNothingFromTheSystem) {
     return runtime::systemAllocate(bytes);
   };
   functions->nativeFree = [](void* block) { runtime::systemFree(block); };
+  if (GetParam()) {
+    functions->nativeDiscard = [taken](void* block, size_t bytes) {
+      ++*taken;
+      runtime::systemDiscard(block, bytes);
+    };
+  }
   runtime::setHostMemoryManager(runtime::makeCachingMemoryManagerOf(functions));
   for (const Workload& step : {perceptronStep(), mnistStep(), residualStep(), transformerStep(2)}) {
     for (const char* backend : {"lazy", "eager"}) {

@@ -17,9 +17,9 @@ TEST(CacheLimit, IsWhatIsTakenAgainWithinAQuarterOfThePeak) {
   constexpr size_t kGB = 1000 * kMB;
   CacheLimit limit;
   EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor);
-  EXPECT_EQ(limit.mostCached(kGB), kGB / 4);
+  EXPECT_EQ(limit.mostCached(kGB), kGB / 8);
   limit.allocated(kGB, kGB, 0);
-  limit.freed(kGB);
+  limit.freed(0, kGB);
   EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor) << "nothing was taken again";
   limit.gaveBack(kGB);
   limit.took(kGB + 1);
@@ -54,7 +54,7 @@ TEST(CacheLimit, IdleIsAQuarterOfThePeak) {
   const auto giveBack = [&](size_t bytes) {
     live -= bytes;
     cached += bytes;
-    limit.freed(cached);
+    limit.freed(live, cached);
     if (const size_t most = limit.mostCached(live); cached > most) {
       limit.gaveBack(cached - most);
       cached = most;

@@ -2,13 +2,13 @@
 
 #include <elf.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <limits>
 #include <vector>
 
 #include "fl/base/Error.h"
+#include "fl/runtime/SystemMemory.h"
 
 namespace fl::runtime::cpu {
 namespace {
@@ -82,19 +82,14 @@ struct Layout {
   size_t size = 0;
 };
 
-size_t roundUp(size_t value, size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 Layout layOut(const ElfObject& object) {
   constexpr size_t kLargestSection = size_t{1} << 30;  // PC32 reaches 2 GiB
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   Layout layout;
   for (const Elf64_Shdr& section : object.sections()) {
     layout.places.push_back(kNoPlace);
     if (!(section.sh_flags & SHF_ALLOC) || section.sh_size == 0) continue;
     const size_t alignment = section.sh_addralign == 0 ? 1 : section.sh_addralign;
-    FL_INTERNAL_CHECK(alignment <= page && !(section.sh_flags & (SHF_WRITE | SHF_TLS)) &&
+    FL_INTERNAL_CHECK(alignment <= kPage && !(section.sh_flags & (SHF_WRITE | SHF_TLS)) &&
                           section.sh_size < kLargestSection,
                       "section that code of a kernel cannot have");
     layout.places.back() = roundUp(layout.size, alignment);
@@ -102,7 +97,7 @@ Layout layOut(const ElfObject& object) {
     FL_INTERNAL_CHECK(layout.size < kLargestSection, "object too large");
   }
   FL_INTERNAL_CHECK(layout.size > 0, "object without code");
-  layout.size = roundUp(layout.size, page);
+  layout.size = roundUp(layout.size, kPage);
   return layout;
 }
 

@@ -57,9 +57,8 @@ class CpuKernel : public DeviceKernel {
   int64_t run(ir::KernelArgs args, int64_t begin, int64_t end) const {
     const ir::KernelFunction entry = entry_.load(std::memory_order_acquire);
     if (!entry || !isPlaced(args)) {
-      for (size_t i = 0; args.found && i < kernel_.values.size(); ++i) {
+      for (size_t i = 0; args.found && i < kernel_.values.size(); ++i)
         std::atomic_ref(args.found[i]).store(StepMemory::kNotLooked, std::memory_order_relaxed);
-      }
       return program_.run(args, begin, end);
     }
     if (kernel_.rows() && stores_ != ir::Stores::Cached) args.scratch = threadScratch();
@@ -292,9 +291,7 @@ class CpuSchedule : public ScheduleRunner {
         std::string(kNames[static_cast<int>(stores)]) + (findsNan_ ? "_nan" : "");
     DeviceKernelPtr& cached = (*cache)[printKernel(kernel, name)];
     if (!cached) cached = std::make_shared<CpuKernel>(kernel, stores, findsNan_);
-    if (std::find(kernels_.begin(), kernels_.end(), cached) == kernels_.end()) {
-      kernels_.push_back(cached);
-    }
+    if (std::ranges::find(kernels_, cached) == kernels_.end()) kernels_.push_back(cached);
     return static_cast<const CpuKernel*>(cached.get());
   }
 
@@ -312,9 +309,8 @@ class CpuSchedule : public ScheduleRunner {
     PreparedLaunch launch;
     launch.kernel = kernelOf(step, cache);
     launch.step = &step;
-    for (const ir::LaunchOperand& operand : step.operands) {
+    for (const ir::LaunchOperand& operand : step.operands)
       launch.strides.insert(launch.strides.end(), operand.strides.begin(), operand.strides.end());
-    }
     launch.extents.assign(step.extents.begin(), step.extents.end());
     launch.elements = 1;
     for (int64_t extent : launch.extents) launch.elements *= extent;
@@ -376,9 +372,7 @@ class CpuSchedule : public ScheduleRunner {
       ir::BadIndex badIndex;
       const ir::KernelArgs args = argsOf(launch, where, frame, &badIndex);
       const int64_t gather = launch.kernel->run(args, begin, end);
-      if (gather >= 0) {
-        bad.note(begin, {badIndex, step.gathers[gather]});
-      }
+      if (gather >= 0) bad.note(begin, {badIndex, step.gathers[gather]});
     };
     if (launch.grain >= launch.domain) {
       part(0, launch.domain);
@@ -419,18 +413,16 @@ class CpuSchedule : public ScheduleRunner {
     const int64_t length = step.extents[0], full = length / ir::kRowChunk;
     const int64_t chunks = (length + ir::kRowChunk - 1) / ir::kRowChunk;
     std::vector<ChunkResults> results;
-    for (const ir::KernelStage::Reduce& reduce : whole.stages[0].reduces) {
+    for (const ir::KernelStage::Reduce& reduce : whole.stages[0].reduces)
       results.emplace_back(reduce, whole.values[reduce.value].type, chunks);
-    }
     host::threadPool().parallelFor(chunks, kChunksOfThread, [&](int64_t begin, int64_t end) {
       runChunks(launch, where, begin, std::min(end, full), ir::kRowChunk, results);
       runChunks(launch, where, full, end, length - full * ir::kRowChunk, results);
     });
     std::vector<void*> data;
     for (ChunkResults& result : results) result.fold();
-    for (int operand : launch.chunks.finish.operands) {
+    for (int operand : launch.chunks.finish.operands)
       data.push_back(operand < 0 ? results[-1 - operand].folded() : where.data[operand]);
-    }
     const std::vector<int64_t> strides(data.size(), 0);
     const int64_t one = 1;
     launch.finish.run({data.data(), &one, strides.data(), where.scalars.data()}, 0, 1);
@@ -467,9 +459,8 @@ class CpuSchedule : public ScheduleRunner {
     absl::InlinedVector<void*, 6> operands;
     const ir::LibraryStep& step = *call.step;
     void* const scratch = scratchOf(step, frame);
-    for (size_t i = 0; i < step.operands.size(); ++i) {
+    for (size_t i = 0; i < step.operands.size(); ++i)
       operands.push_back(addressOf(step.operands[i], step.operandTypes[i], frame));
-    }
     const MemoryBlockPtr packed = packOperand(call, frame, scratch);
     if (packed) operands[call.function.whole->packing()->operand] = packed->data();
     const CallFunction& function = packed ? call.packed : call.function;

@@ -25,27 +25,25 @@ class PartBuilder {
   KernelPart& part() { return part_; }
 
   int operand(int from, KernelOperand operand) {
-    const auto found = std::find(part_.operands.begin(), part_.operands.end(), from);
+    const auto found = std::ranges::find(part_.operands, from);
+    const auto place = static_cast<int>(found - part_.operands.begin());
     if (found == part_.operands.end()) {
       const bool moves = operand.strides[0] != Stride::Zero;
       operand.strides.resize(part_.kernel.rank, moves ? Stride::Any : Stride::Zero);
       part_.operands.push_back(from);
       part_.kernel.operands.push_back(std::move(operand));
-      return static_cast<int>(part_.operands.size()) - 1;
     }
-    return static_cast<int>(found - part_.operands.begin());
+    return place;
   }
 
   // The place of a value in the part. Values are in order of definition.
   int value(int root) {
     std::vector<bool> needed(whole_.values.size(), false);
     needed[root] = true;
-    for (int v = root; v >= 0; --v) {
+    for (int v = root; v >= 0; --v)
       for (int arg : whole_.values[v].args) needed[arg] = needed[arg] || needed[v];
-    }
-    for (int v = 0; v <= root; ++v) {
+    for (int v = 0; v <= root; ++v)
       if (needed[v] && places_[v] < 0) places_[v] = add(whole_.values[v]);
-    }
     return places_[root];
   }
 
