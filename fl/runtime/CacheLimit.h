@@ -3,11 +3,11 @@
 //
 // An eighth of what is live may always be kept. What the program takes again is seen even where it
 // was given back to the system: what a cache without a limit would hold is counted along, and how
-// far that falls is what a cache is good for, and a quarter more, as blocks seldom fit exactly. So
-// a training step keeps its memory from the second or third step on, whereas blocks that only ever
-// grow, of which none is taken again, go back at once. Both are forgotten after two windows,
-// stretches in which the program allocates many times what it had live at most: an early peak is
-// not kept for good.
+// far that falls is what a cache is good for, and half as much more, as blocks seldom fit exactly:
+// a cache a little too small lets go, at each step, of just what is taken next. So a training step
+// keeps its memory from the second or third step on, whereas blocks that only ever grow, of which
+// none is taken again, go back at once. Both are forgotten after two windows, stretches in which
+// the program allocates many times what it had live at most: an early peak is not kept for good.
 //
 // What is taken again is forgotten sooner where the program does not go on as it did: a cycle is
 // from one time that the cache was drawn upon as far as ever to the next one. One that is many
@@ -35,8 +35,8 @@ class CacheLimit {
   // Bytes that may be kept while so many are live: kept and live are never more than 1.25 times the
   // most that was live in this window and the one before, or kFloor more than it.
   size_t mostCached(size_t live) const {
-    const size_t peak = std::max(live, peakLive());
-    const size_t seen = std::max({kFloor, live / 8, takenAgain() / 4 * 5});
+    const size_t peak = std::max(live, peakLive()), again = takenAgain();
+    const size_t seen = std::max({kFloor, live / 8, again + std::min(again / 2, peak / 4)});
     return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
   }
 

@@ -27,7 +27,7 @@ TEST(CacheLimit, IsWhatIsTakenAgainWithinAQuarterOfThePeak) {
   EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor) << "it would not have served";
   limit.took(kGB / 2);
   limit.allocated(kGB / 2, kGB, 0);
-  EXPECT_EQ(limit.mostCached(0), kGB / 8 * 5) << "half of it would have been taken again";
+  EXPECT_EQ(limit.mostCached(0), kGB / 4 * 3) << "half of it would have been taken again";
   limit.took(kGB / 2);
   limit.allocated(kGB / 2, kGB, 0);
   EXPECT_EQ(limit.mostCached(0), kGB / 4 * 5);
