@@ -374,7 +374,8 @@ TEST_F(CudaDevice, BlocksShareALongSweep) {
   };
   const auto onGpu = sums();
   EXPECT_GE(gpu.counts().sharedSweeps, 9u);
-  EXPECT_GT(gpu.counts().graphLaunches, 0u);
+  // Poison comes between the steps of a plan.
+  EXPECT_EQ(gpu.counts().graphLaunches > 0, flags().check != "poison");
   const BackendScope cpu("lazy", "cpu");
   EXPECT_EQ(onGpu, sums());
 }
