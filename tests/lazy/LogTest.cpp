@@ -16,6 +16,7 @@
 #include "fl/ir/Text.h"
 #include "fl/kernel/Schedule.h"
 #include "fl/lazy/LazyBackend.h"
+#include "fl/runtime/StepLabel.h"
 #include "fl/tensor/tensor.h"
 
 namespace fl::testing {
@@ -159,8 +160,11 @@ TEST(Dump, KernelsHaveTheirCode) {
   for (int i = 0; i < 3; ++i) {
     const std::string name = "k" + std::to_string(i);
     ASSERT_NE(schedule.find("kernel @" + name), std::string::npos);
-    EXPECT_THAT(tree.at("plan0000/" + name + ".ll"), ::testing::HasSubstr("define i64 @" + name));
-    EXPECT_THAT(tree.at("plan0000/" + name + ".s"), ::testing::HasSubstr(name + ":"));
+    const std::string& code = tree.at("plan0000/" + name + ".ll");
+    std::string entry = runtime::kernelLabel(ir::parseSchedule(schedule).kernels[i]);
+    std::ranges::replace_if(entry, [](char c) { return c == ' ' || c == '+'; }, '_');
+    EXPECT_THAT(code, ::testing::HasSubstr("define i64 @" + entry + "("));
+    EXPECT_THAT(tree.at("plan0000/" + name + ".s"), ::testing::HasSubstr("\n" + entry + ":"));
   }
 }
 

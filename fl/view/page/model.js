@@ -189,7 +189,7 @@ function titleOf(unit) {
     return `${items.length} nodes, ${items[0].name} … ${items[items.length - 1].name}`;
   }
   if (unit.group) return shortened(unit.ids.map(id => unit.items[id].op).join(' '), 34);
-  return `${unit.item.name} ${unit.item.op}`;
+  return `${unit.item.name} ${shortened(unit.item.op, 34)}`;
 }
 
 function subtitleOf(unit) {
