@@ -212,14 +212,14 @@ TEST(Dump, PlansTakeTheNextFreeNumber) {
   EXPECT_EQ(std::ranges::count_if(tree, isText), 1 + 2 * (codegen::passes().size() + 1));
   EXPECT_EQ(tree.at("plan0001/06_fuse.flir"), "of an earlier process");
   // Of two places in the stream of random numbers.
-  const std::string &first = tree.at("plan0000/14_pack.flir"),
-                    &second = tree.at("plan0002/14_pack.flir");
-  EXPECT_EQ(withoutComments(first), withoutComments(second));
-  for (const std::string& text : {first, second}) {
+  const std::string &early = tree.at("plan0000/14_pack.flir"),
+                    &late = tree.at("plan0002/14_pack.flir");
+  EXPECT_EQ(withoutComments(early), withoutComments(late));
+  for (const std::string& text : {early, late}) {
     EXPECT_THAT(text,
                 ::testing::ContainsRegex("^// numbers: p0=[0-9]+ p1=[0-9]+ p2=0.25\nschedule"));
   }
-  EXPECT_NE(first, second);
+  EXPECT_NE(early, late);
 }
 
 // Builds two plans while FL_DUMP names `folder`; what standard error received meanwhile.
