@@ -235,7 +235,10 @@ def check_kernel(page, plan):
 def shown(plan, item):
     """What a box is called."""
     op = plan["texts"][item["op"]]
-    return item["name"] + " " + (op if len(op) <= 34 else op[:33] + "…")
+    if "kernel" in item and len(op) > 40:
+        words, id = op.rsplit(" ", 1)
+        op = f"{words[:30]}… {id}"
+    return f"{item['name']} {op}"
 
 
 def check_timeline(page, plan):
