@@ -190,9 +190,9 @@ int runRun(int argc, char** argv) {
   const std::vector<char*> arguments = parseArguments(usage, __FILE__, {}, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "run: expected one file");
   const std::string path = arguments[1];
-  checkFlags();
-  // What is timed is compiled code.
+  // What runs is compiled code, from the first run on; a backend keeps what it is made with.
   flags().jit = flags().jit == "async" ? "sync" : flags().jit;
+  checkFlags();
   const std::string text = readInput(path);
   const auto program = parseProgram(path, text, parseExtents(absl::GetFlag(FLAGS_extents)));
   try {
