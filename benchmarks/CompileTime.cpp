@@ -8,12 +8,14 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <regex>
 #include <stdexcept>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "apps/mnist/Runfile.h"
 #include "benchmarks/Folder.h"
 #include "benchmarks/KernelCases.h"
 #include "benchmarks/OpCases.h"
@@ -35,7 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kAllKernels[] = "all kernels", kBatchSizes[] = "batch sizes";
+constexpr char kAllKernels[] = "all kernels", kBatchSizes[] = "batch sizes", kMlir[] = "MLIR";
 
 // Layers of four operators each, as one plan.
 Workload layered(int layers) {
@@ -112,6 +114,13 @@ void compileAll() {
   }
 }
 
+// Plans all chains, once.
+void planChains() {
+  for (const Workload& chain : kernelCases()) {
+    chain.make()();
+  }
+}
+
 // Up to 4096, primes among them. Kernels differ between three classes: 1, up to 16, larger.
 constexpr int kBatches[] = {1,   2,   3,   5,   7,    8,    11,   13,   16,   17,
                             19,  23,  31,  32,  37,   61,   64,   97,   127,  128,
@@ -141,6 +150,8 @@ int runChild(const std::string& name) {
     compileAll();
   } else if (name == kBatchSizes) {
     runBatches();
+  } else if (name == kMlir) {
+    planChains();
   } else {
     const std::vector<Workload> all = workloads();
     runOne(workloadOf(all, name));
@@ -152,14 +163,13 @@ int runChild(const std::string& name) {
 
 using Settings = std::map<std::string, std::string>;
 
-// The output of this program as the child `name` with these variables set.
-std::string outputOf(const std::string& name, const Settings& settings) {
+// The output of a command with these variables set.
+std::string outputOfCommand(const std::string& program, const Settings& settings) {
   std::string command;
   for (const auto& [variable, value] : settings) {
     absl::StrAppend(&command, variable, "='", value, "' ");
   }
-  absl::StrAppend(&command, "'", fs::read_symlink("/proc/self/exe").string(), "' --child='", name,
-                  "'");
+  command += program;
   std::FILE* const pipe = popen(command.c_str(), "r");
   std::string output;
   for (std::array<char, 4096> part; pipe && std::fgets(part.data(), part.size(), pipe);) {
@@ -169,6 +179,24 @@ std::string outputOf(const std::string& name, const Settings& settings) {
     throw std::runtime_error(command + " failed");
   }
   return output;
+}
+
+// Of this program as the child `name`.
+std::string outputOf(const std::string& name, const Settings& settings) {
+  const std::string program = fs::read_symlink("/proc/self/exe");
+  return outputOfCommand(absl::StrCat("'", program, "' --child='", name, "'"), settings);
+}
+
+// The numbers behind `prefix` in lines that begin with it.
+std::vector<double> timesIn(const fs::path& log, const std::string& prefix) {
+  std::ifstream file(log);
+  std::vector<double> times;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(prefix)) {
+      times.push_back(std::stod(line.substr(prefix.size())));
+    }
+  }
+  return times;
 }
 
 // By mode: cold, warm (with the kernels of the cold one on disk) and eager.
@@ -237,14 +265,7 @@ void reportKernels(std::vector<Json>* rows) {
                          {"FL_JIT", "sync"},
                          {"FL_LOG", "3," + log.string()},
                          {"FL_NUM_THREADS", "1"}});
-  std::ifstream file(log);
-  const std::string prefix = "kernel compiled ";
-  std::vector<double> times;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(prefix)) {
-      times.push_back(std::stod(line.substr(prefix.size())));
-    }
-  }
+  std::vector<double> times = timesIn(log, "kernel compiled ");
   if (times.empty()) {
     throw std::runtime_error("no kernel was compiled");
   }
@@ -255,6 +276,35 @@ void reportKernels(std::vector<Json>* rows) {
   absl::PrintF("  median %.2f ms, 95 of 100 within %.2f ms\n", middle, late);
   rows->push_back(row("a kernel, median", "ms", middle, nullptr));
   rows->push_back(row("a kernel, 95th percentile", "ms", late, nullptr));
+}
+
+// What `fl run` logs that a graph took to compile by that emitter; nothing for several kernels.
+std::optional<double> compileTime(const fs::path& graph, const std::string& emitter) {
+  const Folder folder("fl-compile-time");
+  const fs::path log = folder.path() / "log";
+  outputOfCommand("'" + app::runfile("tools/fl") + "' run '" + graph.string() + "'",
+                  {{"FL_CACHE", "off"}, {"FL_EMITTER", emitter}, {"FL_LOG", "3," + log.string()}});
+  const auto times =
+      timesIn(log, emitter == "mlir" ? "graph lowered by MLIR " : "kernel compiled ");
+  return times.size() == 1 ? std::make_optional(times[0]) : std::nullopt;
+}
+
+// Of the chains that are one kernel, the same graphs by our emitter and by MLIR's pass manager.
+void reportMlir(std::vector<Json>* rows) {
+  const Folder folder("fl-compile-time");
+  outputOf(kMlir, {{"FL_CACHE", "off"}, {"FL_DUMP", folder.path()}, {"FL_JIT", "off"}});
+  std::vector<double> ours, theirs;
+  for (const auto& plan : fs::directory_iterator(folder.path())) {
+    const fs::path graph = plan.path() / "00_recorded.flir";
+    const std::optional<double> our = compileTime(graph, "llvm");
+    if (!our) continue;
+    ours.push_back(*our);
+    theirs.push_back(compileTime(graph, "mlir").value());
+  }
+  absl::PrintF("%d graphs of one kernel\n  median %.2f ms, by MLIR %.2f ms\n", ours.size(),
+               median(ours), median(theirs));
+  rows->push_back(row("a graph of one kernel, median", "ms", median(ours), nullptr));
+  rows->push_back(row("a graph of one kernel by MLIR, median", "ms", median(theirs), nullptr));
 }
 
 void reportBatches(std::vector<Json>* rows) {
@@ -282,6 +332,9 @@ int run() {
   }
   if (std::regex_search(kAllKernels, filter)) {
     reportKernels(&rows);
+  }
+  if (std::regex_search(kMlir, filter)) {
+    reportMlir(&rows);
   }
   if (std::regex_search(kBatchSizes, filter)) {
     reportBatches(&rows);

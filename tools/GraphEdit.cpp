@@ -40,6 +40,7 @@ class Editor {
     for (ir::ValueId result : results()) {
       needed[result] = true;
     }
+    if (edit_.keepsUnread) keepUnread(&needed);
     for (ir::ValueId id = graph_.valueCount(); id-- > 0;) {
       if (needed[id] && !isInput(id)) {
         for (ir::ValueId operand : graph_.node(id).operands) {
@@ -51,6 +52,19 @@ class Editor {
   }
 
  private:
+  void keepUnread(std::vector<bool>* needed) const {
+    std::vector<bool> read(graph_.valueCount(), false);
+    for (ir::ValueId result : graph_.results()) read[result] = true;
+    for (const ir::Node& node : graph_.nodes()) {
+      for (ir::ValueId operand : node.operands) read[operand] = true;
+    }
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const ir::ValueId id = graph_.idOfNode(i);
+      const bool isOther = edit_.inputs.contains(id) || edit_.replaced.contains(id);
+      if (!read[id] && !isOther) (*needed)[id] = true;
+    }
+  }
+
   std::vector<ir::ValueId> results() const {
     std::vector<ir::ValueId> results = edit_.results.value_or(graph_.results());
     for (ir::ValueId& result : results) {

@@ -1,5 +1,6 @@
 // Edits of a graph that make it smaller, for `fl reduce`. A graph that results is a new one: nodes
-// and parameters that no result needs are dropped, types are inferred again.
+// and parameters that no result needs are dropped, unless it is to keep those nodes, and types are
+// inferred again.
 #pragma once
 
 #include <map>
@@ -22,6 +23,8 @@ struct GraphEdit {
   std::map<std::pair<ir::ValueId, int>, Dim> extents = {};
   // Attributes, by node and position.
   std::map<std::pair<ir::ValueId, size_t>, Dim> attrs = {};
+  // Nodes that no result needed before the edit stay, but for those that it makes something else.
+  bool keepsUnread = false;
 };
 
 // By value, whether the edited graph's results depend on it.

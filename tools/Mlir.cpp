@@ -1,6 +1,10 @@
 #include "tools/Mlir.h"
 
+#include <chrono>
+
+#include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/base/Log.h"
 #include "fl/codegen/Compilation.h"
 #include "tools/mlir/GraphJit.h"
 
@@ -49,7 +53,12 @@ class LoadedMlir : public LoadedProgram {
 
 std::unique_ptr<LoadedProgram> loadMlir(const ir::Graph& graph,
                                         const std::vector<NpyArray>& inputs) {
-  return std::make_unique<LoadedMlir>(graph, inputs);
+  const auto start = std::chrono::steady_clock::now();
+  auto loaded = std::make_unique<LoadedMlir>(graph, inputs);
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - start;
+  if (logEnabled(3)) logLine(3, detail::concat("graph lowered by MLIR ", elapsed.count(), " ms"));
+  return loaded;
 }
 
 }  // namespace fl::tools

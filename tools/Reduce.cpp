@@ -104,6 +104,9 @@ class Reducer {
                   "--command: the shell finds no such command, or may not run it");
     FL_USER_CHECK(shows, "--command: the failure does not show for the input itself");
     report("the input");
+    // A failure may be one of nodes that no result needs; else they go.
+    attempt({}, "what no result needs dropped");
+    keepsUnread_ = true;
     while (dropResults() || dropNodes() || liftResults() || mergeInputs() || makeNumbers() ||
            shrinkExtents()) {
     }
@@ -119,7 +122,8 @@ class Reducer {
   }
 
   // Goes on with the edited graph if it is smaller and still fails.
-  bool attempt(const GraphEdit& edit, const char* what) {
+  bool attempt(GraphEdit edit, const char* what) {
+    edit.keepsUnread = keepsUnread_;
     const std::optional<ir::Graph> edited = applyEdit(graph_, edit);
     if (!edited || !(sizeOf(*edited) < sizeOf(graph_))) {
       return false;
@@ -322,6 +326,7 @@ class Reducer {
 
   ir::Graph graph_;
   Oracle oracle_;
+  bool keepsUnread_ = false;
 };
 
 }  // namespace

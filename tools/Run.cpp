@@ -116,8 +116,8 @@ void time(LoadedProgram* loaded, size_t bytes, int runs) {
 }
 
 // The exit code.
-int runProgram(const Program& program) {
-  const auto [inputs, someDrawn] = makeInputs(program, std::cout);
+int runProgram(const Program& program, const std::string& text) {
+  const auto [inputs, someDrawn] = makeInputs(program, text, std::cout);
   const auto loaded =
       program.load(absl::GetFlag(FLAGS_backend), absl::GetFlag(FLAGS_device), inputs);
   const std::vector<NpyArray> results = firstResults(loaded.get(), someDrawn);
@@ -157,19 +157,23 @@ void checkFlags() {
 
 }  // namespace
 
-Inputs makeInputs(const Program& program, std::ostream& log) {
+Inputs makeInputs(const Program& program, const std::string& text, std::ostream& log) {
   expectMemoryFor(program.parameters());
   const uint32_t seed = absl::GetFlag(FLAGS_seed);
   const std::string files = absl::GetFlag(FLAGS_inputs);
   std::vector<NpyArray> inputs = drawInputs(program.parameters(), seed);
-  const std::vector<bool> drawn = readInputs(files, program.parameters(), &inputs);
+  const std::vector<bool> recorded = readNumbers(text, program.parameters(), &inputs);
+  const std::vector<bool> missing = readInputs(files, program.parameters(), &inputs);
+  std::vector<bool> drawn = missing;
+  for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = missing[i] && !recorded[i];
   program.fitDrawn(drawn, &inputs);
   const std::vector<std::string> paths = absl::StrSplit(files, ',', absl::SkipEmpty());
   log << "inputs:";
   for (size_t i = 0; i < inputs.size(); ++i) {
     log << (i ? ", p" : " p") << i << " " << typeToString(inputs[i].type, inputs[i].shape)
-        << (drawn[i] ? detail::concat(" drawn with seed ", seed)
-                     : " from " + paths[paths.size() == 1 ? 0 : i]);
+        << (drawn[i]     ? detail::concat(" drawn with seed ", seed)
+            : missing[i] ? detail::concat(" recorded as ", numberOf(inputs[i]).toDouble())
+                         : " from " + paths[paths.size() == 1 ? 0 : i]);
   }
   log << (inputs.empty() ? " none\n" : "\n");
   const bool someDrawn = std::find(drawn.begin(), drawn.end(), true) != drawn.end();
@@ -186,13 +190,13 @@ int runRun(int argc, char** argv) {
   const std::vector<char*> arguments = parseArguments(usage, __FILE__, {}, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "run: expected one file");
   const std::string path = arguments[1];
-  checkFlags();
-  // What is timed is compiled code.
+  // What runs is compiled code, from the first run on; a backend keeps what it is made with.
   flags().jit = flags().jit == "async" ? "sync" : flags().jit;
-  const auto program =
-      parseProgram(path, readInput(path), parseExtents(absl::GetFlag(FLAGS_extents)));
+  checkFlags();
+  const std::string text = readInput(path);
+  const auto program = parseProgram(path, text, parseExtents(absl::GetFlag(FLAGS_extents)));
   try {
-    return runProgram(*program);
+    return runProgram(*program, text);
   } catch (const std::bad_alloc&) {
     throwUser(path, ": its values do not fit into memory; the largest is ",
               program->largestValue());

@@ -18,9 +18,10 @@ struct Inputs {
   std::vector<NpyArray> arrays;
   bool someDrawn;
 };
-// Those that --inputs and --seed give; `log` is told where each comes from. Throws
-// std::invalid_argument for files that do not fit, std::bad_alloc.
-Inputs makeInputs(const Program& program, std::ostream& log);
+// Those that --inputs, the comment of numbers that a dump has in front of the text, and --seed give;
+// `log` is told where each comes from. Throws std::invalid_argument for files that do not fit and
+// for numbers that are none, std::bad_alloc.
+Inputs makeInputs(const Program& program, const std::string& text, std::ostream& log);
 
 // What --tolerance says.
 std::optional<double> runTolerance();

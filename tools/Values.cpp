@@ -1,12 +1,15 @@
+#include "tools/Values.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "fl/base/Error.h"
-#include "tools/Values.h"
 
 namespace fl::tools {
 namespace {
@@ -59,6 +62,17 @@ std::string listOf(const std::vector<ir::Parameter>& parameters) {
     text += (i ? ", " : "") + nameOf(i) + " " + parameters[i].type.toString();
   }
   return text.empty() ? "no parameters" : text;
+}
+
+std::optional<Number> numberIn(absl::string_view digits, dtype type) {
+  double real = 0;
+  int64_t whole = 0;
+  uint64_t natural = 0;
+  if (isFloating(type) && absl::SimpleAtod(digits, &real)) return Number::fromDouble(real, type);
+  if (isFloating(type)) return std::nullopt;
+  if (absl::SimpleAtoi(digits, &whole)) return Number::fromSigned(whole, type);
+  if (absl::SimpleAtoi(digits, &natural)) return Number::fromUnsigned(natural, type);
+  return std::nullopt;
 }
 
 double toleranceOf(dtype type) {
@@ -135,6 +149,27 @@ std::vector<bool> readInputs(const std::string& files, const std::vector<ir::Par
     give(paths[i], readNpy(paths[i]), i);
   }
   return missing;
+}
+
+std::vector<bool> readNumbers(const std::string& text, const std::vector<ir::Parameter>& parameters,
+                              std::vector<NpyArray>* inputs) {
+  std::vector<bool> given(parameters.size(), false);
+  absl::string_view line = absl::string_view(text).substr(0, text.find('\n'));
+  if (!absl::ConsumePrefix(&line, "// numbers: ")) return given;
+  for (absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(word, absl::MaxSplits('=', 1));
+    const size_t index = parameterNamed(std::string(parts.first), parameters.size());
+    std::optional<Number> number;
+    if (index < parameters.size() && parameters[index].number) {
+      number = numberIn(parts.second, parameters[index].type.type);
+    }
+    FL_USER_CHECK(number, "the comment of numbers: \"", std::string(word), "\" gives none of ",
+                  listOf(parameters));
+    (*inputs)[index] = arrayOf(*number);
+    given[index] = true;
+  }
+  return given;
 }
 
 void writeResults(const std::string& path, const std::vector<NpyArray>& results) {

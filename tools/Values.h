@@ -30,6 +30,11 @@ std::vector<NpyArray> drawInputs(const std::vector<ir::Parameter>& parameters, u
 std::vector<bool> readInputs(const std::string& files, const std::vector<ir::Parameter>& parameters,
                              std::vector<NpyArray>* inputs);
 
+// Replaces inputs by the numbers of the comment that a dump begins with, "// numbers: p1=0.5 p4=7",
+// if `text` does, and returns which were. Throws std::invalid_argument for what is no number.
+std::vector<bool> readNumbers(const std::string& text, const std::vector<ir::Parameter>& parameters,
+                              std::vector<NpyArray>* inputs);
+
 // A .npz with the results under the names r0, r1, ...; bf16 as f32. Throws std::invalid_argument.
 void writeResults(const std::string& path, const std::vector<NpyArray>& results);
 

@@ -229,8 +229,7 @@ class ScheduleBuilder {
     builder.store(builder.addOutput(to.buffer, type, {to.offset, contiguousStrides(shape)}),
                   loaded);
     auto built = builder.finish();
-    const CallSite site = graph_.isParameter(id) ? CallSite() : graph_.node(id).site;
-    built ? appendLaunch(std::move(*built), site) : viewContiguous(id, to);
+    built ? appendLaunch(std::move(*built), {}) : viewContiguous(id, to);
   }
 
   // A view with more axes than a kernel holds: its last op alone, on a contiguous operand, where
@@ -267,6 +266,7 @@ class ScheduleBuilder {
     for (size_t i = before; i < schedule_.steps.size(); ++i) {
       auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[i]);
       if (launch) std::ranges::replace(launch->nodes, -1, id);
+      if (launch && !launch->site.address()) launch->site = graph_.node(id).site;  // a copy for it
       if (!launch) std::get<ir::LibraryStep>(schedule_.steps[i]).node = id;
     }
   }

@@ -303,7 +303,9 @@ class CompiledFunction::Calls {
   // Makes the plan of the latest recording.
   static void prepare(Replay* replay) {
     Recording& recording = replay->recording;
-    replay->plan = replay->engine.makePlan(recording.graph);
+    PlanDump::Numbers numbers;
+    for (const Input& input : recording.inputs) numbers.push_back(input.value->number());
+    replay->plan = replay->engine.makePlan(recording.graph, numbers);
     replay->recorded = 0;  // of another one, should this come to an end
     const size_t count = recording.inputs.size();
     replay->buffers.assign(count, nullptr);

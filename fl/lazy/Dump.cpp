@@ -5,12 +5,15 @@
 #include <filesystem>
 #include <unordered_map>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "fl/base/AtomicFile.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/codegen/cuda/Emitter.h"
 #include "fl/kernel/cuda/Launch.h"
+#include "fl/lazy/KernelCompiler.h"
 
 namespace fl::lazy {
 namespace {
@@ -53,31 +56,40 @@ std::string makePlanFolder(const std::string& path) {
   return folder;
 }
 
+// In digits that read back to the same number.
+std::string digitsOf(const Number& number) {
+  if (isFloating(number.type())) return absl::StrFormat("%.17g", number.toDouble());
+  return isSigned(number.type()) ? absl::StrCat(number.toInt()) : absl::StrCat(number.bits());
+}
+
 }  // namespace
 
-PlanDump::PlanDump() {
+PlanDump::PlanDump(const Numbers& numbers) {
   const std::string& path = flags().dump;
-  if (!path.empty()) {
-    attempt(path, [&] { folder_ = makePlanFolder(path); });
+  if (path.empty()) return;
+  attempt(path, [&] { folder_ = makePlanFolder(path); });
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i]) absl::StrAppend(&numbers_, " p", i, "=", digitsOf(*numbers[i]));
   }
+  if (!numbers_.empty()) numbers_ = "// numbers:" + numbers_ + "\n";
 }
 
 std::function<void(int, const std::string&, const std::string&)> PlanDump::observer() const {
   if (folder_.empty()) return nullptr;
-  return [path = flags().dump, folder = folder_](int number, const std::string& pass,
-                                                 const std::string& text) {
-    attempt(path, [&] {
-      AtomicFile::write(folder + "/" + numbered("%02d_", number) + pass + ".flir", text);
-    });
-  };
+  return
+      [path = flags().dump, *this](int number, const std::string& pass, const std::string& text) {
+        const std::string file = folder_ + "/" + numbered("%02d_", number) + pass + ".flir";
+        attempt(path, [&] { AtomicFile::write(file, numbers_ + text); });
+      };
 }
 
 void PlanDump::writeCode(const ir::Schedule& schedule, const ir::Target& target) const {
   if (folder_.empty()) return;
   attempt(flags().dump, [&] {
     for (size_t i = 0; i < schedule.kernels.size(); ++i) {
-      const std::string name = numbered("k%d", static_cast<int>(i)), path = folder_ + "/" + name;
+      const std::string path = folder_ + "/" + numbered("k%d", static_cast<int>(i));
       const ir::Kernel& kernel = schedule.kernels[i];
+      const std::string name = entryOf(kernel);
       if (ir::cuda::isGpu(target)) {
         AtomicFile::write(path + ".cu", codegen::cuda::emitCuda({{name, &kernel}}));
         continue;

@@ -7,7 +7,9 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "fl/base/Types.h"
 #include "fl/kernel/Artifact.h"
 #include "fl/kernel/Schedule.h"
 
@@ -15,10 +17,13 @@ namespace fl::lazy {
 
 class PlanDump {
  public:
+  // By parameter, what the first run has for it; null for tensors.
+  using Numbers = std::vector<const Number*>;
   // Makes the folder <dir>/plan<number> if FL_DUMP is set. The number is the first that is free:
   // plans of all engines and of earlier processes keep theirs. Called under engineMutex().
-  PlanDump();
-  // Writes <stage>_<pass>.flir there; empty if nothing is dumped.
+  explicit PlanDump(const Numbers& numbers);
+  // Writes <stage>_<pass>.flir there, with a comment of the numbers, "// numbers: p1=0.5 p4=7", in
+  // front, which `fl run` takes as inputs; empty if nothing is dumped.
   std::function<void(int number, const std::string& pass, const std::string& text)> observer()
       const;
 
@@ -26,7 +31,7 @@ class PlanDump {
   void writeCode(const ir::Schedule& schedule, const ir::Target& target) const;
 
  private:
-  std::string folder_;
+  std::string folder_, numbers_;
 };
 
 }  // namespace fl::lazy

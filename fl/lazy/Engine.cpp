@@ -13,7 +13,6 @@
 #include "fl/ir/Inference.h"
 #include "fl/ir/Slot.h"
 #include "fl/ir/Text.h"
-#include "fl/lazy/Dump.h"
 #include "fl/planner/Planner.h"
 #include "fl/planner/Reuse.h"
 #include "fl/profile/Profile.h"
@@ -393,7 +392,9 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
     return **plan;
   }
   *hit = false;
-  auto plan = buildPlan(graphOf(segment), segment.budget);
+  PlanDump::Numbers numbers;
+  for (const LazyNodePtr* input : segment.inputs) numbers.push_back((*input)->number());
+  auto plan = buildPlan(graphOf(segment), segment.budget, numbers);
   const runtime::LoadedSchedule& built = *plan;
   if (plans_.insert(segment.structure, std::move(plan))) runtime::dropUnused(&kernels_);
   return built;
@@ -453,14 +454,15 @@ static void tellOfResults(const ir::Schedule& plan, size_t budget) {
       site.toString()));
 }
 
-std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph, size_t budget) {
+std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph, size_t budget,
+                                                           const PlanDump::Numbers& numbers) {
   if (flags().cache == "explain") logWarning(history_.explain(graph));
   const profile::Scope scope([&] {
     return profile::label(profile::Lane::Planning, profile::Extent::Whole,
                           detail::concat("plan of ", graph.nodes().size(), " operators"),
                           graph.nodes().empty() ? CallSite() : graph.nodes().back().site);
   });
-  const PlanDump dump;
+  const PlanDump dump(numbers);
   view::LivePlan viewed(device_->target());
   codegen::CompileOptions options;
   options.lowering = device_->lowering();
@@ -509,9 +511,10 @@ ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<Laz
   return graphOf(segment);
 }
 
-std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph) {
+std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph,
+                                                          const PlanDump::Numbers& numbers) {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  auto plan = buildPlan(graph, runtime::getMemoryBudget());
+  auto plan = buildPlan(graph, runtime::getMemoryBudget(), numbers);
   const CallSite site = graph.nodes().empty() ? CallSite() : graph.nodes().back().site;
   const int compiled = compiler_.request(plan->kernels(), site);
   if (logEnabled(1)) {

@@ -11,6 +11,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/WordCache.h"
+#include "fl/lazy/Dump.h"
 #include "fl/lazy/Explain.h"
 #include "fl/lazy/KernelCompiler.h"
 #include "fl/lazy/LazyNode.h"
@@ -65,8 +66,9 @@ class Engine {
   void endRecording();
   // The graph of `results`, which are pending, and the values it reads, in the parameters' order.
   ir::Graph graphOf(const std::vector<LazyNode*>& results, std::vector<LazyNodePtr>* inputs);
-  // A plan of its own, whose kernels are asked for.
-  std::unique_ptr<runtime::LoadedSchedule> makePlan(const ir::Graph& graph);
+  // A plan of its own, whose kernels are asked for; numbers are for a dump.
+  std::unique_ptr<runtime::LoadedSchedule> makePlan(const ir::Graph& graph,
+                                                    const PlanDump::Numbers& numbers);
 
  private:
   // One segment's graph as it is collected from nodes.
@@ -90,7 +92,8 @@ class Engine {
   void describeStructure(Segment* segment);
   static ir::Graph graphOf(const Segment& segment);
   const runtime::LoadedSchedule& findPlan(const Segment& segment, bool* hit);
-  std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget);
+  std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget,
+                                                     const PlanDump::Numbers& numbers);
   void run(const Segment& segment, const runtime::LoadedSchedule& plan);
 
   std::unique_ptr<runtime::Device> device_;

@@ -96,15 +96,14 @@ void registerStarted(KernelCompiler* compiler) {
   }
 }
 
-// The function's name, by which profilers of GPUs show it.
+}  // namespace
+
 std::string entryOf(const ir::Kernel& kernel) {
   std::string name = runtime::kernelLabel(kernel);
   std::ranges::replace_if(
       name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
-
-}  // namespace
 
 KernelCompiler::KernelCompiler(runtime::Device& device)
     : device_(device),
@@ -203,7 +202,8 @@ void KernelCompiler::compileOne(const Request& request) {
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - start;
     runtime::counters().kernelsCompiled++;
-    if (logEnabled(3)) logLine(3, detail::concat("kernel compiled ", elapsed.count(), " ms"));
+    const std::string took = detail::concat("kernel compiled ", elapsed.count(), " ms: ", entry);
+    if (logEnabled(3)) logLine(3, took);
     if (store_) store_->insert(key, artifact.bytes);
   } catch (...) {
     runtime::reportFailure("a kernel stays interpreted", runtime::caughtError(),

@@ -17,6 +17,10 @@
 
 namespace fl::lazy {
 
+// The name of a kernel's function, by which profilers of GPUs show it: its label, of what names may
+// hold.
+std::string entryOf(const ir::Kernel& kernel);
+
 enum class JitMode { Async, Sync, Off };
 // Lives as long as the process, as backends do.
 class KernelCompiler {

@@ -1,6 +1,7 @@
 #include "fl/runtime/StepLabel.h"
 
 #include "absl/strings/str_cat.h"
+#include "fl/base/Hash.h"
 
 namespace fl::runtime {
 
@@ -8,25 +9,23 @@ using profile::Extent;
 using profile::Lane;
 
 std::string kernelLabel(const ir::Kernel& kernel) {
+  using Form = ir::KernelValue::Form;
   constexpr int kMost = 8;  // operators
   std::string text = kernel.rows() ? "rows" : kernel.columns() ? "columns" : "map";
   int count = 0;
   const auto add = [&](ir::Op op) {
-    if (op != ir::Op::Cast && count++ < kMost) {
-      absl::StrAppend(&text, count == 1 ? " " : "+", ir::opName(op));
-    }
+    if (op == ir::Op::Cast || count++ >= kMost) return;
+    absl::StrAppend(&text, count == 1 ? " " : "+", ir::opName(op));
   };
   for (const ir::KernelValue& value : kernel.values) {
-    if (value.form == ir::KernelValue::Form::Apply) {
-      add(value.op);
-    } else if (value.form == ir::KernelValue::Form::Gather) {
-      add(ir::Op::Gather);
-    } else if (value.form == ir::KernelValue::Form::Total) {
-      add(kernel.reductionOf(value).op);
-    }
+    if (value.form == Form::Apply) add(value.op);
+    if (value.form == Form::Gather) add(ir::Op::Gather);
+    if (value.form == Form::Total) add(kernel.reductionOf(value).op);
   }
-  if (count == 0) return text + " copy";
-  return count > kMost ? absl::StrCat(text, "+", count - kMost, " more") : text;
+  if (count > kMost) absl::StrAppend(&text, "+", count - kMost, " more");
+  const std::string canonical = printKernel(kernel, "");
+  const auto id = static_cast<uint32_t>(hashBytes(canonical.data(), canonical.size()).low);
+  return absl::StrCat(text, count == 0 ? " copy " : " ", absl::Hex(id, absl::kZeroPad8));
 }
 
 namespace {
@@ -38,12 +37,17 @@ std::string stepLabel(const ir::Schedule& schedule, const ir::Step& step) {
   return std::string("library ") + ir::opName(std::get<ir::LibraryStep>(step).op);
 }
 
+// The line in force where the plan has none: an eager operator's is any that calls it.
+CallSite siteOf(const ir::Step& step) {
+  return ir::stepSite(step).address() ? ir::stepSite(step) : currentCallSite();
+}
+
 }  // namespace
 
 profile::Label* StepLabels::of(const ir::Schedule& schedule, size_t begin, size_t end) {
+  const CallSite site = siteOf(schedule.steps[begin]);
   const std::lock_guard lock(mutex_);
-  labels_.resize(schedule.steps.size() + 1);
-  profile::Label*& label = labels_[begin];
+  profile::Label*& label = labels_[{begin, site.address()}];
   if (!label) {
     const ir::Step& first = schedule.steps[begin];
     size_t bytes = 0;
@@ -55,17 +59,16 @@ profile::Label* StepLabels::of(const ir::Schedule& schedule, size_t begin, size_
     } else if (end - begin > 1) {
       absl::StrAppend(&name, ", ", end - begin, " together");
     }
-    label = profile::label(Lane::Running, Extent::Part, name, ir::stepSite(first), bytes);
+    label = profile::label(Lane::Running, Extent::Part, name, site, bytes);
   }
   return label;
 }
 
 profile::Label* StepLabels::ofRun(const ir::Schedule& schedule) {
+  const CallSite site = schedule.steps.empty() ? CallSite() : siteOf(schedule.steps.back());
   const std::lock_guard lock(mutex_);
-  labels_.resize(schedule.steps.size() + 1);
-  profile::Label*& label = labels_.back();
+  profile::Label*& label = labels_[{schedule.steps.size(), site.address()}];
   if (!label) {
-    const CallSite site = schedule.steps.empty() ? CallSite() : ir::stepSite(schedule.steps.back());
     label = profile::label(Lane::Running, Extent::Whole,
                            absl::StrCat("plan of ", schedule.steps.size(), " steps"), site);
   }

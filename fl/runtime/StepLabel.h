@@ -1,9 +1,10 @@
 // What profiles, perf and gdb call the steps of plans.
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "fl/kernel/Schedule.h"
 #include "fl/profile/Profile.h"
@@ -11,8 +12,9 @@
 
 namespace fl::runtime {
 
-// "map mul+add+tanh", "rows sub+exp+sum": the kind of the kernel (rows and columns reduce) and its
-// operators in order, casts left out.
+// "map mul+add+tanh 09f8ac21", "rows sub+exp+sum 5be0c4d7": the kind of the kernel (rows and
+// columns reduce), its operators in order, casts left out, and a hash of its text, by which kernels
+// of the same operators differ, and one kernel is called the same in every process.
 std::string kernelLabel(const ir::Kernel& kernel);
 
 // The labels of one plan, made when it runs under a profile for the first time. Thread-safe.
@@ -25,7 +27,8 @@ class StepLabels {
 
  private:
   std::mutex mutex_;
-  std::vector<profile::Label*> labels_;  // by first step; the last is that of the run
+  // By the first step and the line; that of the run is behind the last step.
+  std::map<std::pair<size_t, const void*>, profile::Label*> labels_;
 };
 
 // Adds one run and its steps to the profile, and hands the steps on to `next`, if that is one.

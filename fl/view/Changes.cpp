@@ -17,7 +17,10 @@ std::string looksOf(const Stage& stage, const Item& item) {
   return StrCat(item.op, "|", item.attrs, "|", item.type, "|", kernel);
 }
 
-std::string placeOf(const Item& item) { return StrCat(item.op, "|", item.line); }
+// Of a launch without its kernel, which a pass may have changed.
+std::string placeOf(const Item& item) {
+  return StrCat(item.kernel < 0 ? item.op : "launch", "|", item.line);
+}
 
 // Items of the stage before that are not matched yet, by a text that says what they are.
 class Unmatched {

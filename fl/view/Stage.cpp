@@ -10,6 +10,7 @@
 #include "fl/base/Error.h"
 #include "fl/base/Text.h"
 #include "fl/ir/Text.h"
+#include "fl/runtime/StepLabel.h"
 
 namespace fl::view {
 namespace {
@@ -146,13 +147,15 @@ std::string describeBuffers(const ir::Schedule& schedule, const ir::Step& step) 
 }
 
 Item stepItem(const ir::Schedule& schedule, const ir::Step& step) {
-  Item item{.op = ir::stepName(schedule, step), .bytes = ir::stepBytes(schedule, step)};
+  Item item{.bytes = ir::stepBytes(schedule, step)};
   if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
+    item.op = runtime::kernelLabel(schedule.kernels[launch->kernel]);
     item.kernel = launch->kernel;
     item.attrs =
         StrCat(" extents=", listToString(launch->extents), launch->epilogue ? " epilogue" : "");
   } else {
     const auto& call = std::get<ir::LibraryStep>(step);
+    item.op = ir::opName(call.op);
     item.attrs = ir::printAttrs(call.op, call.attrs);
     item.type = call.resultType.toString();
     item.library = true;

@@ -16,8 +16,8 @@
 namespace fl::view {
 
 struct Item {
-  std::string name;  // "%3", "p1", or "s5" for the step 5
-  std::string op;
+  std::string name;           // "%3", "p1", or "s5" for the step 5
+  std::string op;             // of a launch, what profiles call its kernel
   std::string attrs;          // a step's extents too
   std::string type;           // empty for a launch
   size_t bytes = 0;           // of the value; of a step, those that it moves

@@ -86,6 +86,19 @@ TEST(CustomOperator, PassesTheSuite) {
   EXPECT_THAT(checkOperator(whole, {.cases = {{{kWhole, kWhole}, -9, 9}}}), IsEmpty());
 }
 
+// On the device null nothing has values, gradients neither.
+TEST(CustomOperator, HasTypesWithoutValues) {
+  const BackendScope scope("lazy", "null");
+  Variable x(full({8, 4}, 2.0), true), y(full({8, 4}, 1.0), true);
+  Variable result = squareLess()(x, y);
+  EXPECT_EQ(result.shape(), Shape({8, 4}));
+  result.backward();
+  EXPECT_EQ(x.grad().shape(), Shape({8, 4}));
+  EXPECT_EQ(x.grad().tensor().toHostVector<float>(), std::vector<float>(32));
+  EXPECT_THAT(errorOf([&] { squareLess()(x, Variable(full({8}, 1.0), false)); }),
+              StartsWith("squareLess: two of one type are wanted, at "));
+}
+
 TEST(CustomOperator, ErrorsNameItAndTheLine) {
   const CustomOperator op = squareLess();
   const Variable x(rand({3}), false), y(rand({4}), false);

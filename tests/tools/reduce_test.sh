@@ -99,6 +99,26 @@ graph @g(%p0: number s64, %p1: f32[1]) {
 END
 diff expected.flir out || fail "another graph is left"
 
+# A node that no result needs stays if the failure is its own, and what it needs is reduced too.
+cat >unread.flir <<'END'
+graph @unread(%x: f32[8], %y: f32[8]) {
+  %0 = exp %x : f32[8]
+  %1 = tanh %0 : f32[8]
+  %2 = sqrt %y : f32[8]
+  %3 = sin %x : f32[8]
+  return %2
+}
+END
+reduce 0 --command="grep -q tanh {} && ! '$fl' opt {} | grep -q tanh" unread.flir
+diff - out <<'END' || fail "another graph is left"
+graph @g(%p0: f32[1]) {
+  %0 = tanh %p0 : f32[1]
+  return %p0
+}
+END
+reduce 0 --command='grep -q sqrt {}' unread.flir
+[[ $(grep -c ' = ' out) == 1 ]] || fail "more than one node"
+
 # Depth costs no stack: 30000 nodes in a chain.
 {
   echo 'graph @deep(%x: f32[2]) {'

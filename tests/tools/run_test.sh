@@ -53,6 +53,22 @@ for file in softmax.flir schedule.flir kernel.flir; do
 done
 expect 0 '^inputs: p0 f32\[40,7\] drawn with seed 3, p1 f32\[\] drawn with seed 3, p2 s64' \
   --seed=3 softmax.flir
+# All kernels of a graph are compiled before it runs, which is what the log's last line tells.
+FL_CACHE=off FL_LOG=3,log.txt expect 0 '^result 0 ' softmax.flir
+[[ $(grep -cE '^kernel compiled [0-9.e-]+ ms: [a-z]+_[a-zA-Z_]+_[0-9a-f]{8}$' log.txt) == \
+  "$(grep -c '^kernel @' schedule.flir)" && $(tail -1 log.txt) == 'realize: '* ]] || {
+  cat log.txt >&2
+  exit 1
+}
+# A dump says in front which numbers its first run had; files go before that.
+{ echo '// numbers: p1=0.5 p2=39 p3=0' && cat softmax.flir; } >numbers.flir
+expect 0 '^inputs: p0 .* drawn with seed 0, p1 f32\[\] recorded as 0.5, p2 s64\[\] recorded as 39, p3' \
+  numbers.flir
+expect 0 '^result 1 f32\[40,7\]: difference [0-9.e-]+$' --check=ref numbers.flir
+for word in p0=1 p1=half p2=0.5 p9=1 p1; do
+  { echo "// numbers: $word" && cat softmax.flir; } >bad.flir
+  expect 1 "^fl: the comment of numbers: \"$word\" gives none of p0 f32\[40,7\], p1 f32\[\], p2" bad.flir
+done
 # A slice that runs backwards begins where it fits.
 expect 0 '^result 1 f32\[40,7\]: difference [0-9.e-]+$' --check=ref softmax.flir
 expect 0 '^result 1 f32\[40,7\]: difference [0-9.e-]+$' --check=ref schedule.flir

@@ -217,6 +217,11 @@ def check_kernel(page, plan):
     key = page.browser.run("document.querySelector('#after g.unit.kernel.open').dataset.key")
     step = plan["stages"][-1]["items"][int(key.split()[-1])]
     kernel = plan["kernels"][step["kernel"]]
+    name = plan["texts"][step["op"]]
+    assert re.fullmatch(r"(map|rows|columns) [a-z0-9_+ ]+ [0-9a-f]{8}", name, re.I), name
+    inside = " ".join(plan["texts"][item["op"]] for item in kernel["items"]).split()
+    assert set(name.split()[1].split("+")) <= {*inside, "copy"}, (name, inside)
+    expect(page.text("#details h3"), f"{step['name']} {name}")
     expect(page.count("#after g.unit"), closed + len(kernel["items"]))
     expect(page.text("#details pre.code"), kernel["text"])
     for button, level, word in ((2, "llvm", "define "), (3, "asm", ".globl")):
@@ -227,6 +232,15 @@ def check_kernel(page, plan):
     page.picture("viewer_kernel.png")
 
 
+def shown(plan, item):
+    """What a box is called."""
+    op = plan["texts"][item["op"]]
+    if "kernel" in item and len(op) > 40:
+        words, id = op.rsplit(" ", 1)
+        op = f"{words[:30]}… {id}"
+    return f"{item['name']} {op}"
+
+
 def check_timeline(page, plan):
     expect(page.count("#timeline rect.buffer"), len(plan["memory"]["buffers"]))
     expect(page.count("#timeline line.bound"), 1)
@@ -234,7 +248,9 @@ def check_timeline(page, plan):
     buffers = plan["memory"]["buffers"]
     buffer = max(buffers, key=lambda each: each["bytes"])
     page.browser.click(f"#timeline rect.buffer:nth-of-type({buffers.index(buffer) + 1})")
-    expect(page.text("#after g.unit.selected text"), f"s{buffer['first']} {buffer['name']}")
+    step = next(s for s in plan["stages"][-1]["items"] if s["name"] == f"s{buffer['first']}")
+    expect(page.text("#after g.unit.selected text"), shown(plan, step))
+    assert buffer["name"] in plan["texts"][step["op"]], (buffer, step)
 
 
 def check_zoom(page, plan):

@@ -183,13 +183,20 @@ const timeInWords = us =>
 
 const shortened = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
 
+// The id of a kernel stands last, and stays.
+function shortenedName(name, length) {
+  const end = name.lastIndexOf(' ');
+  return shortened(name.slice(0, end), length - name.length + end) + name.slice(end);
+}
+
 function titleOf(unit) {
   if (unit.kind === 'section') {
     const items = unit.ids.map(id => unit.items[id]);
     return `${items.length} nodes, ${items[0].name} … ${items[items.length - 1].name}`;
   }
   if (unit.group) return shortened(unit.ids.map(id => unit.items[id].op).join(' '), 34);
-  return `${unit.item.name} ${unit.item.op}`;
+  const {name, op, kernel} = unit.item;
+  return `${name} ${kernel === undefined ? op : shortenedName(op, 40)}`;
 }
 
 function subtitleOf(unit) {
