@@ -18,7 +18,7 @@ struct Inputs {
   std::vector<NpyArray> arrays;
   bool someDrawn;
 };
-// Those that --inputs, the comment of numbers that a dump has in front of the text, and --seed give;
+// Those that --inputs, the comment of numbers that a dump has in front of `text`, and --seed give;
 // `log` is told where each comes from. Throws std::invalid_argument for files that do not fit and
 // for numbers that are none, std::bad_alloc.
 Inputs makeInputs(const Program& program, const std::string& text, std::ostream& log);
