@@ -109,9 +109,7 @@ void ThreadPool::State::stopHelpers() {
 
 void ThreadPool::State::startHelpers() {
   const auto wanted = static_cast<size_t>(threads_.load(std::memory_order_relaxed) - 1);
-  while (helpers_.size() < wanted) {
-    helpers_.emplace_back([this] { helperMain(); });
-  }
+  while (helpers_.size() < wanted) helpers_.emplace_back([this] { helperMain(); });
 }
 
 void ThreadPool::State::helperMain() {

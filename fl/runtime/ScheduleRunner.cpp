@@ -98,6 +98,10 @@ std::vector<Bytes> bytesAround(const ir::LaunchStep& step, const ir::LaunchOpera
   return around;
 }
 
+bool overlap(const ir::Temporary& x, const ir::Temporary& y) {
+  return x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+}
+
 }  // namespace
 
 class ScheduleRunner::FrameMemory final : public StepMemory {
@@ -167,13 +171,10 @@ ScheduleRunner::ScheduleRunner(ir::Schedule schedule,
     writers_.push_back(schedule_.outputs[i].over < 0 ? Writer() : findWriter(static_cast<int>(i)));
     reusable_.insert(reusable_.end(), candidates_[i].begin(), candidates_[i].end());
   }
-  for (const ir::Step& step : schedule_.steps) {
-    for (const BufferRef& ref : stepBuffers(schedule_, step).writes) {
-      if (ref.space == BufferRef::Space::Output) {
+  for (const ir::Step& step : schedule_.steps)
+    for (const BufferRef& ref : stepBuffers(schedule_, step).writes)
+      if (ref.space == BufferRef::Space::Output)
         origins_[ref.index] = {stepName(schedule_, step), stepSite(step)};
-      }
-    }
-  }
   std::ranges::sort(reusable_);
   reusable_.erase(std::ranges::unique(reusable_).begin(), reusable_.end());
 }
@@ -299,6 +300,11 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   {
     const host::FloatEnvironment environment;
     frame.poisons = arena != nullptr && flags().check == "poison";
+    for (size_t i = 0; frame.poisons && i < schedule_.temporaries.size(); ++i)
+      frame.born.push_back(&schedule_.temporaries[i]);
+    std::ranges::sort(frame.born, {}, &ir::Temporary::first);
+    frame.dying = frame.born;
+    std::ranges::sort(frame.dying, {}, &ir::Temporary::last);
     runSteps(frame);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -313,17 +319,18 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
 }
 
 void ScheduleRunner::poisonDead(const Frame& frame, int begin, int end) const {
-  // Steps that run together may have filled what died with the first of them.
-  const auto isTaken = [&](const ir::Temporary& dead) {
-    return std::ranges::any_of(schedule_.temporaries, [&](const ir::Temporary& other) {
-      return begin <= other.first && other.first < end && end <= other.last &&
-             other.offset < dead.offset + dead.bytes && dead.offset < other.offset + other.bytes;
-    });
+  // Of plans of a million steps, too.
+  const auto within = [&](const auto& sorted, int ir::Temporary::* step) {
+    return std::ranges::subrange(std::ranges::lower_bound(sorted, begin, {}, step),
+                                 std::ranges::lower_bound(sorted, end, {}, step));
   };
-  for (const ir::Temporary& temporary : schedule_.temporaries) {
-    if (begin <= temporary.last && temporary.last < end && !isTaken(temporary)) {
-      memory_.poison(frame.arena + temporary.offset, temporary.bytes);
-    }
+  for (const ir::Temporary* dead : within(frame.dying, &ir::Temporary::last)) {
+    // Steps that run together may have filled what died with the first of them.
+    const auto takes = [&](const ir::Temporary* other) {
+      return end <= other->last && overlap(*dead, *other);
+    };
+    if (std::ranges::none_of(within(frame.born, &ir::Temporary::first), takes))
+      memory_.poison(frame.arena + dead->offset, dead->bytes);
   }
 }
 
@@ -344,10 +351,8 @@ ScheduleRunner::LaunchData ScheduleRunner::launchData(const ir::LaunchStep& laun
 
 bool ScheduleRunner::isApart(const Touched& others, const ir::Step& step) const {
   const auto overlaps = [&](const BufferRef& ref, const std::vector<int>& temporaries) {
-    const ir::Temporary& x = schedule_.temporaries[ref.index];
     return std::ranges::any_of(temporaries, [&](int other) {
-      const ir::Temporary& y = schedule_.temporaries[other];
-      return x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+      return overlap(schedule_.temporaries[ref.index], schedule_.temporaries[other]);
     });
   };
   const ir::StepBuffers buffers = stepBuffers(schedule_, step);
@@ -371,19 +376,17 @@ bool ScheduleRunner::isApart(const Touched& others, const ir::Step& step) const 
 
 void ScheduleRunner::addTo(Touched* touched, const ir::Step& step) const {
   const ir::StepBuffers buffers = stepBuffers(schedule_, step);
-  for (const BufferRef& ref : buffers.reads) {
+  for (const BufferRef& ref : buffers.reads)
     ref.space == BufferRef::Space::Temporary ? touched->readTemporaries.push_back(ref.index)
                                              : void(touched->reads.insert(ref));
-  }
   for (const BufferRef& ref : buffers.writes) {
     if (ref.space == BufferRef::Space::Temporary) {
       touched->writtenTemporaries.push_back(ref.index);
       continue;
     }
     touched->writes.insert(ref);
-    for (int parameter : candidates_[ref.index]) {
+    for (int parameter : candidates_[ref.index])
       touched->writes.insert({BufferRef::Space::Parameter, parameter});
-    }
   }
 }
 

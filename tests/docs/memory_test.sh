@@ -12,7 +12,7 @@ fail() {
 [[ $(head -1 <<<"$output") =~ ^([0-9.e-]+)\ ([0-9.e-]+)$ ]] || fail "no two losses"
 [[ ${BASH_REMATCH[1]} == "${BASH_REMATCH[2]}" ]] || fail "the losses differ"
 grep -q "do not fit the budget of 102400 bytes: " <<<"$output" || fail "no refusal"
-[[ $output =~ nativeAlloc\ 4096\ ([0-9]+).*alloc\ 4000\ 0\ ([0-9]+).*unlock\ ([0-9]+)\ 0\ 4000 ]] || fail "no log"
+[[ $output =~ nativeAlloc\ 2097152\ ([0-9]+).*alloc\ 4000\ 0\ ([0-9]+).*unlock\ ([0-9]+)\ 0\ 4000 ]] || fail "no log"
 [[ ${BASH_REMATCH[1]} == "${BASH_REMATCH[2]}" && ${BASH_REMATCH[1]} == "${BASH_REMATCH[3]}" ]] || fail "other blocks"
 grep -q "^device 0: 0 B in use, 4096 B kept for reuse" <<<"$output" || fail "no information"
 
