@@ -120,9 +120,10 @@ SUITE = (
         "Each call in a process of its own: with nothing kept, with the kernels of an earlier"
         " process on disk, and in eager mode. A first result includes making model and data. Then"
         " what kernels take to compile, one at a time: those of four training steps, the chains"
-        " above and the operators. Graphs of one kernel, those chains', are also lowered by MLIR's"
-        " pass manager (`FL_EMITTER=mlir fl run`). Batch sizes are 1 to 4096, with primes; those of"
-        " 1, of up to 16 and larger ones are the three classes of kernels.",
+        " above and the operators; and what those of the chains take that are the first of their"
+        " process, by our emitter and by MLIR's pass manager (`FL_EMITTER=mlir fl run`). Batch sizes"
+        " are 1 to 4096, with primes; those of 1, of up to 16 and larger ones are the three classes"
+        " of kernels.",
         {
             "first result, cold": "first result, cold",
             "first call, cold": "first call, cold",

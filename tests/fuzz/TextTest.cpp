@@ -7,6 +7,7 @@
 #include <regex>
 #include <sstream>
 
+#include "fl/base/Text.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Text.h"
 #include "tests/fuzz/Differential.h"
@@ -64,7 +65,7 @@ void expectFileReadsBack(const std::filesystem::path& path, Counts* counts) {
   std::ostringstream content;
   content << std::ifstream(path).rdbuf();
   const std::string text = content.str();
-  if (text.starts_with("schedule")) {
+  if (Lexer(text).peek() == "schedule") {
     expectScheduleReadsBack(text);
     ++counts->schedules;
     return;
