@@ -43,6 +43,18 @@ constexpr auto geluGradient = [](In grad, In x) {
   return grad * (0.5 * (1.0 + gate) + where(absolute(gate) < 1.0, bend, 0.0));
 };
 
+// The probability of a normal number below x, in f32 at least: it is small below 0.
+Tensor normalBelow(const Tensor& x) {
+  return 0.5 * (1.0 + fl::erf(x * (0.5 * std::numbers::sqrt2)));
+}
+
+constexpr auto exactGeluGradient = [](In grad, In input) {
+  const Tensor x = input.astype(computeType(input.type()));
+  const Tensor density =
+      (0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi) * fl::exp(-0.5 * (x * x));
+  return grad * (normalBelow(x) + x * density);
+};
+
 }  // namespace
 
 Variable operator!(const Variable& input) {
@@ -157,6 +169,16 @@ Variable gelu(const Variable& in) {
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const auto gated = [](const Tensor& x) { return 0.5 * x * (1.0 + geluGate(x)); };
   return ofInput(composite("gelu", gated, input.tensor()), input, geluGradient);
+}
+
+Variable exactGelu(const Variable& in) {
+  FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
+  const auto weighted = [](const Tensor& input) {
+    const Tensor x = input.astype(computeType(input.type()));
+    return floatLike(x * normalBelow(x), input.type());
+  };
+  return ofInput(composite("exactGelu", weighted, input.tensor()), input, exactGeluGradient);
 }
 
 }  // namespace fl
