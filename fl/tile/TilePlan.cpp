@@ -128,7 +128,35 @@ class Planner {
       planned.stores.push_back(
           {newView(store.operand, level), readAt(store.value, level, &planned)});
     }
+    joinPairs(&planned);
     keepLoadsFromStores(stage.sweep ? &planned.swept : &planned.kept, planned);
+  }
+
+  // Makes one step of two in a sweep where the second alone reads what the first makes.
+  void joinPairs(TileStage* stage) {
+    std::vector<int> uses(plan_.locations.size(), 0);
+    const auto use = [&](int location) { uses[location] += location >= 0; };
+    for (const TileStep& step : stage->swept) std::ranges::for_each(step.args, use);
+    for (const TileReduce& reduce : stage->reduces) use(reduce.location);
+    for (const TileStore& store : stage->stores) use(store.location);
+    std::vector<TileStep>& steps = stage->swept;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (const TilePair& pair : ops_.pairs) {
+        if (steps[i].function != pair.second) continue;
+        const int made = steps[i].args[pair.place];
+        const auto first = std::ranges::find(steps, made, &TileStep::target);
+        if (first == steps.end() || first->function != pair.first || uses[made] != 1 ||
+            plan_.locations[made].row) {
+          continue;
+        }
+        steps[i].function = pair.both;
+        steps[i].args[2] = steps[i].args[1 - pair.place];
+        std::copy_n(first->args, 2, steps[i].args);
+        steps.erase(first);
+        --i;
+        break;
+      }
+    }
   }
 
   // Whether an earlier sweep has left the value in its row.

@@ -60,7 +60,7 @@ class CpuKernel : public DeviceKernel {
       for (size_t i = 0; args.found && i < kernel_.values.size(); ++i) {
         std::atomic_ref(args.found[i]).store(StepMemory::kNotLooked, std::memory_order_relaxed);
       }
-      return program_.run(args, begin, end);
+      return program_.run(args, begin, end, stores_ == ir::Stores::Streaming);
     }
     if (kernel_.rows() && stores_ != ir::Stores::Cached) args.scratch = threadScratch();
     return entry(&args, begin, end);
@@ -112,7 +112,7 @@ struct LaunchGroup {
   };
   std::vector<PreparedLaunch> launches;
   std::vector<Part> parts;
-  int64_t elements = 0;
+  int64_t work = 0;
 };
 
 // A launch that reduces so much to one element that its chunks are worth threads of their own.
@@ -320,7 +320,8 @@ class CpuSchedule : public ScheduleRunner {
     for (int64_t extent : launch.extents) launch.elements *= extent;
     const ir::Kernel& kernel = launch.kernel->kernel();
     launch.domain = kernelDomain(kernel, launch.extents.data());
-    launch.grain = chooseGrain(kernel, launch.extents, launch.domain, launch.elements);
+    launch.grain =
+        chooseGrain(kernel, launch.extents, launch.domain, workOf(kernel, launch.elements));
     launch.turns = turnsOf(kernel, step, launch.domain);
     launch.places = placesOf(kernel, step);
     launch.number = number;
@@ -333,7 +334,7 @@ class CpuSchedule : public ScheduleRunner {
       group->parts.push_back(
           {group->launches.size(), begin, std::min(begin + launch.grain, launch.domain)});
     }
-    group->elements += launch.elements;
+    group->work += workOf(launch.kernel->kernel(), launch.elements);
     group->launches.push_back(std::move(launch));
   }
 
@@ -376,9 +377,7 @@ class CpuSchedule : public ScheduleRunner {
       ir::BadIndex badIndex;
       const ir::KernelArgs args = argsOf(launch, where, frame, &badIndex);
       const int64_t gather = launch.kernel->run(args, begin, end);
-      if (gather >= 0) {
-        bad.note(begin, {badIndex, step.gathers[gather]});
-      }
+      if (gather >= 0) bad.note(begin, {badIndex, step.gathers[gather]});
     };
     if (launch.grain >= launch.domain) {
       part(0, launch.domain);
@@ -404,10 +403,10 @@ class CpuSchedule : public ScheduleRunner {
       }
     };
     const auto parts = static_cast<int64_t>(group.parts.size());
-    if (group.elements <= kSequentialElements) {
+    if (group.work <= kSequentialElements) {
       run(0, parts);
     } else {
-      const int64_t perPart = group.elements / parts + 1;
+      const int64_t perPart = group.work / parts + 1;
       host::threadPool().parallelFor(parts, std::max<int64_t>(1, kChunkElements / perPart), run);
     }
   }
