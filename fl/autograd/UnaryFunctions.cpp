@@ -43,16 +43,14 @@ constexpr auto geluGradient = [](In grad, In x) {
   return grad * (0.5 * (1.0 + gate) + where(absolute(gate) < 1.0, bend, 0.0));
 };
 
-// The probability of a normal number below x, in f32 at least: it is small below 0.
-Tensor normalBelow(const Tensor& x) {
-  return 0.5 * (1.0 + fl::erf(x * (0.5 * std::numbers::sqrt2)));
-}
+// The probability of a normal number below sqrt(2) z.
+Tensor normalBelow(const Tensor& z, const Tensor& half) { return half * fl::erf(z) + half; }
 
-constexpr auto exactGeluGradient = [](In grad, In input) {
-  const Tensor x = input.astype(computeType(input.type()));
-  const Tensor density =
-      (0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi) * fl::exp(-0.5 * (x * x));
-  return grad * (normalBelow(x) + x * density);
+// The numbers are operands so that a plan of both passes has them, and the error function, once.
+constexpr auto exactGeluGradient = [](In grad, In input, In half, In scale) {
+  const Tensor x = input.astype(half.type()), z = x * scale;
+  const Tensor density = (0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi) * fl::exp(-(z * z));
+  return grad * (normalBelow(z, half) + x * density);
 };
 
 }  // namespace
@@ -174,11 +172,14 @@ Variable gelu(const Variable& in) {
 Variable exactGelu(const Variable& in) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
-  const auto weighted = [](const Tensor& input) {
-    const Tensor x = input.astype(computeType(input.type()));
-    return floatLike(x * normalBelow(x), input.type());
+  const dtype type = promote(input.type(), dtype::f32);  // small probabilities keep their digits
+  const Tensor half = fromScalar(0.5, type), scale = fromScalar(0.5 * std::numbers::sqrt2, type);
+  const auto weighted = [](In input, In half, In scale) {
+    const Tensor x = input.astype(half.type());
+    return floatLike(x * normalBelow(x * scale, half), input.type());
   };
-  return ofInput(composite("exactGelu", weighted, input.tensor()), input, exactGeluGradient);
+  const Tensor x = input.tensor(), result = composite("exactGelu", weighted, x, half, scale);
+  return unaryResult(result, input, exactGeluGradient, x, half, scale);
 }
 
 }  // namespace fl

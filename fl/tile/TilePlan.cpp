@@ -128,18 +128,22 @@ class Planner {
       planned.stores.push_back(
           {newView(store.operand, level), readAt(store.value, level, &planned)});
     }
-    joinPairs(&planned);
-    keepLoadsFromStores(stage.sweep ? &planned.swept : &planned.kept, planned);
+    std::vector<TileStep>& steps = stage.sweep ? planned.swept : planned.kept;
+    // What is kept may be read by later stages.
+    if (stage.sweep || kernel_.stages.size() == 1) joinPairs(&steps, planned);
+    keepLoadsFromStores(&steps, planned);
   }
 
-  // Makes one step of two in a sweep where the second alone reads what the first makes.
-  void joinPairs(TileStage* stage) {
+  // Makes one step of two where the second alone reads what the first makes.
+  void joinPairs(std::vector<TileStep>* all, const TileStage& stage) const {
+    std::vector<TileStep>& steps = *all;
     std::vector<int> uses(plan_.locations.size(), 0);
-    const auto use = [&](int location) { uses[location] += location >= 0; };
-    for (const TileStep& step : stage->swept) std::ranges::for_each(step.args, use);
-    for (const TileReduce& reduce : stage->reduces) use(reduce.location);
-    for (const TileStore& store : stage->stores) use(store.location);
-    std::vector<TileStep>& steps = stage->swept;
+    const auto use = [&](int location) {
+      if (location >= 0) ++uses[location];
+    };
+    for (const TileStep& step : steps) std::ranges::for_each(step.args, use);
+    for (const TileReduce& reduce : stage.reduces) use(reduce.location);
+    for (const TileStore& store : stage.stores) use(store.location);
     for (size_t i = 0; i < steps.size(); ++i) {
       for (const TilePair& pair : ops_.pairs) {
         if (steps[i].function != pair.second) continue;
