@@ -112,7 +112,7 @@ struct LaunchGroup {
   };
   std::vector<PreparedLaunch> launches;
   std::vector<Part> parts;
-  int64_t work = 0;
+  int64_t elements = 0;
 };
 
 // A launch that reduces so much to one element that its chunks are worth threads of their own.
@@ -320,8 +320,7 @@ class CpuSchedule : public ScheduleRunner {
     for (int64_t extent : launch.extents) launch.elements *= extent;
     const ir::Kernel& kernel = launch.kernel->kernel();
     launch.domain = kernelDomain(kernel, launch.extents.data());
-    launch.grain =
-        chooseGrain(kernel, launch.extents, launch.domain, workOf(kernel, launch.elements));
+    launch.grain = chooseGrain(kernel, launch.extents, launch.domain, launch.elements, true);
     launch.turns = turnsOf(kernel, step, launch.domain);
     launch.places = placesOf(kernel, step);
     launch.number = number;
@@ -330,11 +329,13 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   void append(LaunchGroup* group, PreparedLaunch launch) {
-    for (int64_t begin = 0; begin < launch.domain; begin += launch.grain) {
+    const int64_t grain = chooseGrain(launch.kernel->kernel(), launch.extents, launch.domain,
+                                      launch.elements, /*alone=*/false);
+    for (int64_t begin = 0; begin < launch.domain; begin += grain) {
       group->parts.push_back(
-          {group->launches.size(), begin, std::min(begin + launch.grain, launch.domain)});
+          {group->launches.size(), begin, std::min(begin + grain, launch.domain)});
     }
-    group->work += workOf(launch.kernel->kernel(), launch.elements);
+    group->elements += launch.elements;
     group->launches.push_back(std::move(launch));
   }
 
@@ -403,10 +404,10 @@ class CpuSchedule : public ScheduleRunner {
       }
     };
     const auto parts = static_cast<int64_t>(group.parts.size());
-    if (group.work <= kSequentialElements) {
+    if (group.elements <= kSequentialElements) {
       run(0, parts);
     } else {
-      const int64_t perPart = group.work / parts + 1;
+      const int64_t perPart = group.elements / parts + 1;
       host::threadPool().parallelFor(parts, std::max<int64_t>(1, kChunkElements / perPart), run);
     }
   }

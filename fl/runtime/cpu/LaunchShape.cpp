@@ -74,7 +74,9 @@ bool isArithmeticLong(const ir::KernelValue& value) {
 }  // namespace
 
 int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extents, int64_t domain,
-                    int64_t work) {
+                    int64_t elements, bool alone) {
+  const int64_t values = static_cast<int64_t>(kernel.values.size());
+  const int64_t work = alone ? elements * (1 + values / 8) : elements;
   if (work <= kSequentialElements || domain <= 1) return std::max<int64_t>(domain, 1);
   if (crossesMemory(kernel)) {
     const int64_t runs = kCrossingRuns * extents[0];
