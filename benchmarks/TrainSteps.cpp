@@ -145,8 +145,8 @@ Sequential deepResidualNetwork() {
 
 constexpr int kWidth = 256, kHeads = 4, kVocabulary = 1000, kLength = 128;
 
-// GELU by the error function, not by its approximation with tanh.
-Variable exactGelu(const Variable& x) { return x * (1 + erf(x * std::sqrt(0.5))) * 0.5; }
+// GELU by the error function, as a program has it that writes functions in operators.
+Variable geluInOperators(const Variable& x) { return x * (1 + erf(x * std::sqrt(0.5))) * 0.5; }
 
 Sequential transformer(int layers) {
   Sequential model;
@@ -160,7 +160,7 @@ Sequential transformer(int layers) {
     Residual feedForward;
     feedForward.add(LayerNorm(0, 1e-5, true, kWidth));
     feedForward.add(Linear(kWidth, 4 * kWidth));
-    feedForward.add(Transform(exactGelu, "GELU"));
+    feedForward.add(Transform(geluInOperators, "GELU"));
     feedForward.add(Linear(4 * kWidth, kWidth));
     feedForward.addShortcut(0, 5);
     model.add(std::move(feedForward));

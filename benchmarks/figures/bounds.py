@@ -289,11 +289,12 @@ STEPS = (
     (r"", "the floor itself, library calls alone, is more than 0.75 of PyTorch's time"),
 )
 EAGER = (
-    (r"^bias", "GELU is written in operators here, which eager mode runs one by one; PyTorch has a"
-     " kernel of its own"),
     (r"^Adam", "a launch a parameter; PyTorch has one for all"),
-    (r"^(softmax|layer norm|cross)",
-     "one kernel, but interpreted: each of its operators sweeps a tile in the first cache"),
+    (r"^layer norm and", "interpreted, one operator or two a sweep of a tile in the first cache; what"
+     " the weight's gradient sums up is written and read again"),
+    (r"^(bias|softmax|layer norm|cross)",
+     "interpreted: its operators, one or two at a time, sweep tiles in the first cache"),
+    (r"^transformer", "GELU is written in operators there, which eager mode runs one by one"),
 )
 RESIDENT = (
     (r"^each fifth",

@@ -129,6 +129,8 @@ Variable abs(const Variable& input);
 Variable relu(const Variable& input);
 // x Phi(x) by its tanh approximation: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
 Variable gelu(const Variable& input);
+// x Phi(x) by the error function: 0.5 x (1 + erf(x / sqrt(2))).
+Variable exactGelu(const Variable& input);
 // The larger element; where both are equal the gradient goes to rhs, and to no double.
 Variable max(const Variable& lhs, const Variable& rhs);
 Variable max(const Variable& lhs, const double& rhs);

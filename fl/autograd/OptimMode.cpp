@@ -44,7 +44,7 @@ const std::unordered_map<OptimLevel, std::unordered_set<std::string>>
     kOptimLevelTypeExclusionMappings = {
         {OptimLevel::DEFAULT, {}},
         {OptimLevel::O1,
-         {"batchnorm", "categoricalCrossEntropy", "erf", "exp", "gelu", "log", "log1p",
+         {"batchnorm", "categoricalCrossEntropy", "erf", "exactGelu", "exp", "gelu", "log", "log1p",
           "logSoftmax", "mean", "norm", "normalize", "pow", "reciprocal", "softmax", "sum", "var"}},
         {OptimLevel::O2, {"batchnorm"}},
         {OptimLevel::O3, {}},

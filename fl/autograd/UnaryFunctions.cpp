@@ -43,6 +43,16 @@ constexpr auto geluGradient = [](In grad, In x) {
   return grad * (0.5 * (1.0 + gate) + where(absolute(gate) < 1.0, bend, 0.0));
 };
 
+// The probability of a normal number below sqrt(2) z.
+Tensor normalBelow(const Tensor& z, const Tensor& half) { return half * fl::erf(z) + half; }
+
+// The numbers are operands so that a plan of both passes has them, and the error function, once.
+constexpr auto exactGeluGradient = [](In grad, In input, In half, In scale) {
+  const Tensor x = input.astype(half.type()), z = x * scale;
+  const Tensor density = (0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi) * fl::exp(-(z * z));
+  return grad * (normalBelow(z, half) + x * density);
+};
+
 }  // namespace
 
 Variable operator!(const Variable& input) {
@@ -157,6 +167,19 @@ Variable gelu(const Variable& in) {
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
   const auto gated = [](const Tensor& x) { return 0.5 * x * (1.0 + geluGate(x)); };
   return ofInput(composite("gelu", gated, input.tensor()), input, geluGradient);
+}
+
+Variable exactGelu(const Variable& in) {
+  FL_API_ENTRY();
+  const Variable input = FL_ADJUST_INPUT_TYPE(in);
+  const dtype type = promote(input.type(), dtype::f32);  // small probabilities keep their digits
+  const Tensor half = fromScalar(0.5, type), scale = fromScalar(0.5 * std::numbers::sqrt2, type);
+  const auto weighted = [](In input, In half, In scale) {
+    const Tensor x = input.astype(half.type());
+    return floatLike(x * normalBelow(x * scale, half), input.type());
+  };
+  const Tensor x = input.tensor(), result = composite("exactGelu", weighted, x, half, scale);
+  return unaryResult(result, input, exactGeluGradient, x, half, scale);
 }
 
 }  // namespace fl

@@ -19,7 +19,7 @@
 namespace fl::library {
 namespace {
 
-using tile::kTile;
+constexpr int64_t kTile = 512;  // scores
 
 // Bytes of a block's scores, which should stay in the second-level cache, and queries of a block:
 // products of more are not faster.

@@ -70,9 +70,10 @@ bool forEachCrossing(const TileRegion& region, F&& f) {
   return true;
 }
 
+// By vectors that every tile variant has.
 template <class T>
-void fill(T* out, T value, int64_t count) {
-  std::fill_n(out, count, value);
+__attribute__((target("avx2"))) void fill(T* out, T value, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = value;
 }
 
 // Short runs are common (few channels, small windows) and not worth a call of memcpy.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "fl/base/Error.h"
+#include "fl/host/StreamingCopy.h"
 #include "fl/tile/TileCopy.h"
 #include "fl/tile/TilePlan.h"
 
@@ -82,6 +83,7 @@ struct ViewState {
   const TileWalk* walk;
   int width;
   bool dense;  // element i of the walk is element i of the memory
+  bool onlyRead;
   int64_t strides[ir::kMaxRank];
 };
 
@@ -106,8 +108,12 @@ struct Tile {
 
 class TileRun {
  public:
-  TileRun(const TilePlan& plan, const ir::KernelArgs& args)
-      : plan_(plan), kernel_(plan.kernel), args_(args), sweepSize_(sweepSize(kernel_, args)) {
+  TileRun(const TilePlan& plan, const ir::KernelArgs& args, bool streams)
+      : plan_(plan),
+        kernel_(plan.kernel),
+        args_(args),
+        streams_(streams),
+        sweepSize_(sweepSize(kernel_, args)) {
     rowSize_ = wholeGroups(std::max(kTile, sweepSize_)) + kTileGroup;
     const int64_t rowBytes = plan.rowBytes * rowSize_;
     Arena arena(scratch.reserve(plan.scratchBytes + Arena::bytes<char>(rowBytes) +
@@ -133,6 +139,7 @@ class TileRun {
                        });
     const int64_t step = tiled ? std::max<int64_t>(1, kTile / sweepSize_) : kTile;
     for (int64_t kept = begin; kept < end; kept += step) runKept(kept, std::min(step, end - kept));
+    host::finishCopies(streams_);
     return badGather_;
   }
 
@@ -169,6 +176,12 @@ class TileRun {
       size *= state->walk->extents[i];
     }
     state->dense = state->dense && view.level != Level::Uniform;
+    state->onlyRead = operand.role == ir::KernelOperand::Role::Input;
+    for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+      state->onlyRead =
+          state->onlyRead && (kernel_.operands[i].role != ir::KernelOperand::Role::Output ||
+                              args_.data[i] != state->base);
+    }
   }
 
   // ---- steps ----
@@ -178,7 +191,8 @@ class TileRun {
     for (const TileStep& step : steps) {
       switch (step.kind) {
         case TileStep::Kind::Apply: {
-          void* const out = step.direct >= 0 ? contiguous(views_[step.direct], tile) : nullptr;
+          const bool direct = step.direct >= 0 && !streams_;
+          void* const out = direct ? contiguous(views_[step.direct], tile) : nullptr;
           places_[step.target] = out ? out : own(step.target, tile.start);
           step.function(places_[step.target], place(step.args[0]), place(step.args[1]),
                         place(step.args[2]), count);
@@ -222,9 +236,12 @@ class TileRun {
     return {tile.walk, view.strides, tile.at(), tile.count};
   }
 
-  // The operand's own memory where it is the tile, in whole groups; else null.
+  // The operand's own memory where it is the tile, in whole groups; else null. What is only read
+  // may end within a group that the memory has.
   static void* contiguous(const ViewState& view, const Tile& tile) {
-    if (!tile.inPlace || tile.count % kTileGroup != 0) return nullptr;
+    const int64_t end = tile.start + wholeGroups(tile.count);
+    const bool isWhole = view.onlyRead && view.dense && end <= tile.walk->size();
+    if (!tile.inPlace || (tile.count % kTileGroup != 0 && !isWhole)) return nullptr;
     if (view.dense) return view.base + tile.start * view.width;
     const TileWalk& walk = *tile.walk;
     if (walk.rank > 0 && view.strides[0] == 1 && tile.at()[0] + tile.count <= walk.extents[0]) {
@@ -262,7 +279,7 @@ class TileRun {
     const char* const source = static_cast<const char*>(place(store.location));
     if (view.dense) {
       char* const target = view.base + tile.start * view.width;
-      if (source != target) std::copy_n(source, tile.count * view.width, target);
+      if (source != target) host::copyRun(target, source, tile.count * view.width, streams_);
     } else if (source != contiguous(view, tile)) {
       scatterTile(view.base, source, region(view, tile), view.width);
     }
@@ -445,7 +462,8 @@ class TileRun {
 
   // The first row of such a sweep over columns, if its rows can be read whole; else null.
   const void* rowsInMemory(const TileStage& stage, const Tile& row) const {
-    return sweepWalk_.rank == keptWalk_.rank + 1 && onlyReducesMemory(stage)
+    return row.count % kTileGroup == 0 && sweepWalk_.rank == keptWalk_.rank + 1 &&
+                   onlyReducesMemory(stage)
                ? contiguous(views_[stage.swept[0].source], row)
                : nullptr;
   }
@@ -466,6 +484,7 @@ class TileRun {
   const TilePlan& plan_;
   const ir::Kernel& kernel_;
   const ir::KernelArgs& args_;
+  const bool streams_;
   char* memory_;
   char* rows_;
   void** places_;  // where each location's tile is now
@@ -509,7 +528,7 @@ int64_t runStrips(const TilePlan& plan, const ir::KernelArgs& args, int64_t begi
       data[i] = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(args.data[i]) + offset);
     }
     const ir::KernelArgs strip{data, extents, args.strides, args.scalars, args.badIndex};
-    const int64_t badGather = TileRun(plan, strip).run(0, extents[0] * runs);
+    const int64_t badGather = TileRun(plan, strip, false).run(0, extents[0] * runs);
     if (badGather >= 0) return badGather;
   }
   return -1;
@@ -527,7 +546,7 @@ int64_t runCrossing(const TilePlan& plan, const ir::KernelArgs& args, int64_t be
       begin += runs * length;
     } else {
       const int64_t stop = std::min(begin - along + length, end);
-      badGather = TileRun(plan, args).run(begin, stop);
+      badGather = TileRun(plan, args, false).run(begin, stop);
       begin = stop;
     }
   }
@@ -548,11 +567,12 @@ const TilePlan& TileProgram::planFor(const ir::KernelArgs& args) const {
   return keeps ? *keepingRows_ : *plan_;
 }
 
-int64_t TileProgram::run(const ir::KernelArgs& args, int64_t begin, int64_t end) const {
+int64_t TileProgram::run(const ir::KernelArgs& args, int64_t begin, int64_t end,
+                         bool streams) const {
   if (begin >= end) return -1;
   const TilePlan& plan = planFor(args);
   return crossesMemory(plan.kernel) ? runCrossing(plan, args, begin, end)
-                                    : TileRun(plan, args).run(begin, end);
+                                    : TileRun(plan, args, streams).run(begin, end);
 }
 
 }  // namespace fl::tile

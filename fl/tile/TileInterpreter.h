@@ -25,9 +25,10 @@ class TileProgram {
   // Runs kept elements [begin, end) as a KernelFunction (fl/kernel/Kernel.h). An output may be the
   // very memory of an input with the same strides and element size, if they agree element by
   // element; otherwise outputs overlap nothing. Any number of threads may run a program; each keeps
-  // scratch memory for its life, as much as its largest program needs (about 2 KB for each f32
-  // value alive at a time, and up to 256 KB for rows that several sweeps read).
-  int64_t run(const ir::KernelArgs& args, int64_t begin, int64_t end) const;
+  // scratch memory for its life, as much as its largest program needs (about 4 KB for each f32
+  // value alive at a time, and up to 256 KB for rows that several sweeps read). Where `streams`,
+  // outputs that no cache holds are written around the caches.
+  int64_t run(const ir::KernelArgs& args, int64_t begin, int64_t end, bool streams = false) const;
 
  private:
   const TilePlan& planFor(const ir::KernelArgs& args) const;

@@ -89,6 +89,23 @@ FL_TILE_FUNCTION void apply(void* out, const void* x, const void* y, const void*
   }
 }
 
+// Of f32: the second reads what the first makes in a register.
+template <Op firstOp, Op secondOp, int place>
+FL_TILE_FUNCTION void applyPair(void* out, const void* x, const void* y, const void* z,
+                                int64_t count) {
+  const auto *const a = static_cast<const float*>(x), *const b = static_cast<const float*>(y);
+  const float* const c = static_cast<const float*>(z);
+  float* const to = static_cast<float*>(out);
+  Builder builder;
+  count = wholeGroups(count);
+  FL_TILE_LOOP
+  for (int64_t i = 0; i < count; ++i) {
+    const float made = Meaning<firstOp>::apply(builder, a[i], b[i], b[i]);
+    to[i] = place == 0 ? Meaning<secondOp>::apply(builder, made, c[i], c[i])
+                       : Meaning<secondOp>::apply(builder, c[i], made, made);
+  }
+}
+
 // Whether these are the numbers of whole blocks in order, of one stream.
 FL_TILE_FUNCTION bool areBlocks(const uint64_t* seeds, const uint64_t* offsets,
                                 const int64_t* indices, int64_t count, int numbersInBlock) {
@@ -478,8 +495,27 @@ constexpr void fillCasts(TileOps& table) {
 #undef FL_CAST
 }
 
+// The first operand of an addition or a product may as well be the second.
+template <Op first, Op second>
+constexpr void fillPairs(TilePair* pairs) {
+  constexpr int kSwapped = second == Op::Sub ? 1 : 0;
+  pairs[0] = {apply<first, dtype::f32>, apply<second, dtype::f32>, 0, applyPair<first, second, 0>};
+  pairs[1] = {apply<first, dtype::f32>, apply<second, dtype::f32>, 1,
+              applyPair<first, second, kSwapped>};
+}
+
+template <Op first>
+constexpr void fillPairsOf(TilePair* pairs) {
+  fillPairs<first, Op::Add>(pairs);
+  fillPairs<first, Op::Sub>(pairs + 2);
+  fillPairs<first, Op::Mul>(pairs + 4);
+}
+
 constexpr TileOps makeTable() {
   TileOps table = {};
+  fillPairsOf<Op::Add>(table.pairs);
+  fillPairsOf<Op::Sub>(table.pairs + 6);
+  fillPairsOf<Op::Mul>(table.pairs + 12);
 #define FL_TYPE(type) fillType<dtype::type>(table);
   FL_FOR_EACH_DTYPE(FL_TYPE)
 #undef FL_TYPE

@@ -11,7 +11,7 @@
 namespace fl::tile {
 
 // Elements of one tile.
-inline constexpr int64_t kTile = 512;
+inline constexpr int64_t kTile = 1024;
 // Functions work on whole groups of this many elements; what lies behind a tile's last element is
 // read and overwritten with anything.
 inline constexpr int64_t kTileGroup = 64;
@@ -41,6 +41,15 @@ struct TileReduction {
   void (*fold)(void* result, const void* x, int64_t parts, const void* init);
 };
 
+// Two functions as one: second(first(x, y), z), or second(z, first(x, y)) if `place`, the operand
+// of the second that the first makes, is 1.
+struct TilePair {
+  TileFunction first, second;
+  int place;
+  TileFunction both;
+};
+inline constexpr int kTilePairs = 18;
+
 // totals[i] += x[i] and out[i] = totals[i], rounded, for 16-bit x and out.
 using SumFunction = void (*)(void* out, const void* x, float* totals, int64_t count);
 
@@ -54,6 +63,7 @@ struct TileOps {
   SumFunction sum[kDtypeCount];                 // of f16 and bf16
   TileFunction cast[kDtypeCount][kDtypeCount];  // [from][to]
   TileReduction reductions[ir::kOpCount][kDtypeCount];
+  TilePair pairs[kTilePairs];
 };
 
 enum class TileVariant : uint8_t { V3, V4 };

@@ -128,7 +128,39 @@ class Planner {
       planned.stores.push_back(
           {newView(store.operand, level), readAt(store.value, level, &planned)});
     }
-    keepLoadsFromStores(stage.sweep ? &planned.swept : &planned.kept, planned);
+    std::vector<TileStep>& steps = stage.sweep ? planned.swept : planned.kept;
+    // What is kept may be read by later stages.
+    if (stage.sweep || kernel_.stages.size() == 1) joinPairs(&steps, planned);
+    keepLoadsFromStores(&steps, planned);
+  }
+
+  // Makes one step of two where the second alone reads what the first makes.
+  void joinPairs(std::vector<TileStep>* all, const TileStage& stage) const {
+    std::vector<TileStep>& steps = *all;
+    std::vector<int> uses(plan_.locations.size(), 0);
+    const auto use = [&](int location) {
+      if (location >= 0) ++uses[location];
+    };
+    for (const TileStep& step : steps) std::ranges::for_each(step.args, use);
+    for (const TileReduce& reduce : stage.reduces) use(reduce.location);
+    for (const TileStore& store : stage.stores) use(store.location);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (const TilePair& pair : ops_.pairs) {
+        if (steps[i].function != pair.second) continue;
+        const int made = steps[i].args[pair.place];
+        const auto first = std::ranges::find(steps, made, &TileStep::target);
+        if (first == steps.end() || first->function != pair.first || uses[made] != 1 ||
+            plan_.locations[made].row) {
+          continue;
+        }
+        steps[i].function = pair.both;
+        steps[i].args[2] = steps[i].args[1 - pair.place];
+        std::copy_n(first->args, 2, steps[i].args);
+        steps.erase(first);
+        --i;
+        break;
+      }
+    }
   }
 
   // Whether an earlier sweep has left the value in its row.

@@ -86,6 +86,7 @@ Calls elementwise() {
           FL_GRADIENT(abs(v[0]), of(shape)),
           FL_GRADIENT(relu(v[0]), of({4, 5})),
           FL_GRADIENT(gelu(v[0]), of(shape)),
+          FL_GRADIENT(exactGelu(v[0]), of(shape)),
           FL_GRADIENT(max(v[0], v[1]), of({2, 1, 3}), of({1, 4})),
           FL_GRADIENT(max(v[0], 0.2), of({4, 5})),
           FL_GRADIENT(max(-0.2, v[0]), of({4, 5})),

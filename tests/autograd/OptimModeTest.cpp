@@ -55,6 +55,7 @@ const Row kRows[] = {
     {"abs", Given, [](const Variable& x) { return abs(x); }},
     {"relu", Given, relu},
     {"gelu", LongAtO1, gelu},
+    {"exactGelu", LongAtO1, exactGelu},
     {"max", Given, [](const Variable& x) { return max(max(x, -1.0), x - 1.0); }},
     {"min", Given, [](const Variable& x) { return min(min(x, 2.0), x + 1.0); }},
     {"transpose", Given, [](const Variable& x) { return transpose(x); }},

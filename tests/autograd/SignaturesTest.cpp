@@ -88,6 +88,7 @@ FL_OF_ONE(fl::erf);
 FL_OF_ONE(fl::abs);
 FL_OF_ONE(fl::relu);
 FL_OF_ONE(fl::gelu);
+FL_OF_ONE(fl::exactGelu);
 FL_SIGNATURE(fl::pow, Variable (*)(V, double));
 FL_SIGNATURE(fl::clamp, Variable (*)(V, const double, const double));
 FL_SIGNATURE(fl::swish, Variable (*)(V, double));

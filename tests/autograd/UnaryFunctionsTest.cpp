@@ -38,6 +38,8 @@ const Row kRows[] = {
     {"relu above", relu, [](double x) { return x; }, 0.1, 2},
     {"relu below", relu, [](double) { return 0.0; }, -2, -0.1},
     {"gelu", gelu, geluReference, -3, 3},
+    {"exactGelu", exactGelu, [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2)); }, -3,
+     3},
     {"swish", [](const Variable& x) { return swish(x, 1.5); },
      [](double x) { return x / (1 + std::exp(-1.5 * x)); }, -3, 3},
     {"pow 2", [](const Variable& x) { return pow(x, 2); }, [](double x) { return x * x; }, -2, 2},
@@ -146,9 +148,11 @@ TEST(UnaryFunctions, PowersOfIntegers) {
 TEST(UnaryFunctions, GradientsOfLargeHalves) {
   for (const double sign : {-1.0, 1.0}) {
     Variable x(full(Shape({1}), sign * 300, dtype::f16), true);
-    gelu(x).backward();
-    EXPECT_EQ(x.grad().tensor().astype(dtype::f32).scalar<float>(), sign > 0 ? 1 : 0);
-    x.zeroGrad();
+    for (const auto function : {gelu, exactGelu}) {
+      function(x).backward();
+      EXPECT_EQ(x.grad().tensor().astype(dtype::f32).scalar<float>(), sign > 0 ? 1 : 0);
+      x.zeroGrad();
+    }
     (1.0 / x).backward();
     EXPECT_NEAR(x.grad().tensor().astype(dtype::f32).scalar<float>(), -1.0 / 90000, 6e-8);
   }

@@ -1,5 +1,5 @@
 // Kernels whose results exceed the caches write around them, and row kernels keep short rows: which
-// launches do, and that the bits are those of the tile interpreter, which does neither.
+// launches do, and that the bits are those of the tile interpreter.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -31,12 +31,13 @@ using testing::LaunchOptions;
 using testing::testSeed;
 
 // Runs parts of `grain` kept elements (0: all in one), the last part first.
-void runTiles(const KernelLaunch& launch, TileVariant variant, int64_t grain = 0) {
+void runTiles(const KernelLaunch& launch, TileVariant variant, int64_t grain = 0,
+              bool streams = false) {
   const TileProgram program(launch.kernel(), variant);
   const int64_t domain = launch.domain();
   const int64_t part = grain > 0 ? grain : std::max<int64_t>(domain, 1);
   for (int64_t begin = (domain + part - 1) / part * part; (begin -= part) >= 0;) {
-    EXPECT_EQ(program.run(launch.args(), begin, std::min(begin + part, domain)), -1);
+    EXPECT_EQ(program.run(launch.args(), begin, std::min(begin + part, domain), streams), -1);
   }
 }
 
@@ -44,7 +45,7 @@ void expectSame(const KernelLaunch& launch, const KernelLaunch& expected) {
   for (TileVariant variant : testing::tileVariants()) {
     for (int64_t grain : {0, 1, 7, 64, 600}) {
       const KernelLaunch actual(launch);
-      runTiles(actual, variant, grain);
+      runTiles(actual, variant, grain, /*streams=*/grain == 64);
       ASSERT_EQ(actual.difference(expected), "")
           << "variant " << static_cast<int>(variant) << ", grain " << grain << ", extents "
           << ::testing::PrintToString(launch.extents());

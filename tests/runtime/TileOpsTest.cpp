@@ -244,6 +244,23 @@ TEST(TileOpsTest, WhereSelectsByItsCondition) {
   });
 }
 
+TEST(TileOpsTest, PairsAreTheirTwoFunctions) {
+  std::vector<float> x, y;
+  makePairs(&x, &y);
+  std::vector<float> z(y.rbegin(), y.rend());
+  for (TileVariant variant : testing::tileVariants()) {
+    for (const TilePair& pair : tileOps(variant).pairs) {
+      const auto count = static_cast<int64_t>(x.size());
+      std::vector<float> made(x.size()), want(x.size()), got(x.size());
+      pair.first(made.data(), x.data(), y.data(), nullptr, count);
+      const float* const first = pair.place == 0 ? made.data() : z.data();
+      pair.second(want.data(), first, pair.place == 0 ? z.data() : made.data(), nullptr, count);
+      pair.both(got.data(), x.data(), y.data(), z.data(), count);
+      for (size_t i = 0; i < x.size(); ++i) ASSERT_TRUE(same(got[i], want[i])) << i;
+    }
+  }
+}
+
 // Ops may write over an operand of the same width.
 TEST(TileOpsTest, ResultsMayReplaceOperands) {
   std::vector<float> x(kTile), y(kTile);

@@ -59,7 +59,7 @@ class CpuKernel : public DeviceKernel {
     if (!entry || !isPlaced(args)) {
       for (size_t i = 0; args.found && i < kernel_.values.size(); ++i)
         std::atomic_ref(args.found[i]).store(StepMemory::kNotLooked, std::memory_order_relaxed);
-      return program_.run(args, begin, end);
+      return program_.run(args, begin, end, stores_ == ir::Stores::Streaming);
     }
     if (kernel_.rows() && stores_ != ir::Stores::Cached) args.scratch = threadScratch();
     return entry(&args, begin, end);
@@ -316,7 +316,7 @@ class CpuSchedule : public ScheduleRunner {
     for (int64_t extent : launch.extents) launch.elements *= extent;
     const ir::Kernel& kernel = launch.kernel->kernel();
     launch.domain = kernelDomain(kernel, launch.extents.data());
-    launch.grain = chooseGrain(kernel, launch.extents, launch.domain, launch.elements);
+    launch.grain = chooseGrain(kernel, launch.extents, launch.domain, launch.elements, true);
     launch.turns = turnsOf(kernel, step, launch.domain);
     launch.places = placesOf(kernel, step);
     launch.number = number;
@@ -325,9 +325,11 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   void append(LaunchGroup* group, PreparedLaunch launch) {
-    for (int64_t begin = 0; begin < launch.domain; begin += launch.grain) {
+    const int64_t grain = chooseGrain(launch.kernel->kernel(), launch.extents, launch.domain,
+                                      launch.elements, /*alone=*/false);
+    for (int64_t begin = 0; begin < launch.domain; begin += grain) {
       group->parts.push_back(
-          {group->launches.size(), begin, std::min(begin + launch.grain, launch.domain)});
+          {group->launches.size(), begin, std::min(begin + grain, launch.domain)});
     }
     group->elements += launch.elements;
     group->launches.push_back(std::move(launch));

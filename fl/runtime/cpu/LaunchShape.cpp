@@ -74,13 +74,15 @@ bool isArithmeticLong(const ir::KernelValue& value) {
 }  // namespace
 
 int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extents, int64_t domain,
-                    int64_t elements) {
-  if (elements <= kSequentialElements || domain <= 1) return std::max<int64_t>(domain, 1);
+                    int64_t elements, bool alone) {
+  const int64_t values = static_cast<int64_t>(kernel.values.size());
+  const int64_t work = alone ? elements * (1 + values / 8) : elements;
+  if (work <= kSequentialElements || domain <= 1) return std::max<int64_t>(domain, 1);
   if (crossesMemory(kernel)) {
     const int64_t runs = kCrossingRuns * extents[0];
     if (domain >= 2 * runs) return (domain / kCrossingChunks + runs - 1) / runs * runs;
   }
-  const int64_t perItem = std::max<int64_t>(elements / domain, 1);
+  const int64_t perItem = std::max<int64_t>(work / domain, 1);
   int64_t grain =
       std::max((domain + kMaxChunks - 1) / kMaxChunks, (kChunkElements + perItem - 1) / perItem);
   if (kernel.rows()) return grain;

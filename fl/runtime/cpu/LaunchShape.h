@@ -14,9 +14,10 @@ namespace fl::runtime::cpu {
 inline constexpr int64_t kSequentialElements = 1 << 14;
 inline constexpr int64_t kChunkElements = 1 << 13;
 
-// Items of the domain that a thread takes at a time; the domain if one thread does it.
+// Items of the domain that a thread takes at a time; the domain if one thread does it. A launch
+// that runs alone is cut finer where an element takes long; others beside it give threads enough.
 int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extents, int64_t domain,
-                    int64_t elements);
+                    int64_t elements, bool alone);
 
 // A map that reads the same memory at every index of its last axis, and more than caches hold,
 // takes a piece of it for each of these indices in turn; 1 for all others.
