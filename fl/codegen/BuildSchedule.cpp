@@ -51,9 +51,8 @@ class ScheduleBuilder {
     assignOutputs();
     const std::vector<Unit> units = orderedUnits();
     placeValues(units);
-    for (const Unit& unit : units) {
+    for (const Unit& unit : units)
       unit.group >= 0 ? emitGroup(plan_.groups[unit.group]) : emitAlone(unit.node);
-    }
     planner::addScratch(&schedule_);
     planner::computeLifetimes(&schedule_);
     return growsTemporary_;
@@ -154,9 +153,8 @@ class ScheduleBuilder {
     for (size_t i = 0; i < units.size(); ++i) {
       const bool alone = units[i].group < 0;
       for (ValueId id : alone ? std::vector{units[i].node} : plan_.groups[units[i].group].nodes) {
-        for (ValueId operand : graph_.node(id).operands) {
+        for (ValueId operand : graph_.node(id).operands)
           readers[plan_.values[operand].base].push_back(static_cast<int>(i));
-        }
       }
     }
     return readers;
@@ -396,9 +394,8 @@ class ScheduleBuilder {
     const Node& node = graph_.node(state.group.nodes[i]);
     const Level level = state.group.levels[i];
     std::vector<int> args;
-    for (size_t k = isLookedUp(node, 0) ? 1 : 0; k < node.operands.size(); ++k) {
+    for (size_t k = isLookedUp(node, 0) ? 1 : 0; k < node.operands.size(); ++k)
       args.push_back(operandValue(state, node, level, k));
-    }
     state.builder.beginNode(state.group.nodes[i]);
     switch (ir::opKind(node.op)) {
       case Kind::Source:

@@ -53,9 +53,8 @@ ValueId lookUp(Graph& graph, ValueId table, const Node& gather) {
     dims.resize(index.ndim(), 1);
     table = graph.addNode(Op::Reshape, {table}, ir::Attrs(dims), gather.site);
   }
-  for (int i = 0; i < index.ndim(); ++i) {
+  for (int i = 0; i < index.ndim(); ++i)
     dims[i] = i == gather.attrs[0] || dims[i] == 1 ? index[i] : dims[i];
-  }
   Node moved = gather;  // an error finds its call by it
   moved.operands[0] = table;
   moved.type = {graph.type(table).type, Shape(dims)};

@@ -88,9 +88,8 @@ struct Interface {
   explicit Interface(const Compilation& of) : types(ir::interfaceOf(of.graph)) {
     for (const ir::Parameter& each : of.schedule.parameters) types.push_back(each.type);
     for (const ir::ScheduleOutput& each : of.schedule.outputs) types.push_back(each.type);
-    for (const ir::ValueId id : of.graph.results()) {
+    for (const ir::ValueId id : of.graph.results())
       origins.push_back(of.graph.isParameter(id) ? -2 - id : of.graph.node(id).origin);
-    }
   }
 
   void verifyKept(const std::string& pass, const Interface& after) const {

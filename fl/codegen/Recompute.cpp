@@ -93,9 +93,8 @@ class Recomputer {
     }
     stored_[id] = before.empty();
     for (const auto& [group, again] : before) {
-      for (const GroupRead& read : readsOf(graph_, plan_, plan_.groups[group].again, id)) {
+      for (const GroupRead& read : readsOf(graph_, plan_, plan_.groups[group].again, id))
         stored_[plan_.values[read.operand].base] = true;
-      }
     }
   }
 

@@ -51,8 +51,7 @@ void awaitChange(const std::atomic<uint32_t>& value, uint32_t old) {
 
 // Range `index` of a loop; the same for every way of running it.
 void runRange(Body body, int64_t count, int64_t grain, int64_t index) {
-  const int64_t begin = index * grain;
-  body(begin, std::min(count, begin + grain));
+  body(index * grain, std::min(count, index * grain + grain));
 }
 
 }  // namespace
@@ -78,7 +77,7 @@ struct ThreadPool::State {
  private:
   void startHelpers();
   void helperMain();
-  void work();
+  void work(bool isCaller);
   void runClaimed(int64_t index);
 
   std::vector<std::thread> helpers_;
@@ -91,6 +90,10 @@ struct ThreadPool::State {
   int64_t count_ = 0;
   int64_t grain_ = 1;
   int64_t ranges_ = 0;
+  // The caller takes ranges from the first on, helpers from the last back: so each finds in its
+  // caches what it has left there in loops before.
+  int64_t first_ = -1;
+  std::atomic<int64_t> last_{0};
   std::exception_ptr failure_;
   std::atomic<bool> failed_{false};
 
@@ -119,14 +122,14 @@ void ThreadPool::State::helperMain() {
     awaitChange(generation_, seen);
     seen = generation_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
-    work();
+    work(false);
   }
 }
 
-void ThreadPool::State::work() {
+void ThreadPool::State::work(bool isCaller) {
   while (unclaimed_.load(std::memory_order_relaxed) > 0) {
     const int64_t left = unclaimed_.fetch_sub(1, std::memory_order_acq_rel);
-    if (left > 0) runClaimed(ranges_ - left);
+    if (left > 0) runClaimed(isCaller ? ++first_ : ranges_ - ++last_);
   }
 }
 
@@ -147,12 +150,14 @@ void ThreadPool::State::run(Body body, int64_t count, int64_t grain, int64_t ran
   count_ = count;
   grain_ = grain;
   ranges_ = ranges;
+  first_ = -1;
+  last_.store(0, std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
   unfinished_.store(static_cast<uint32_t>(ranges), std::memory_order_relaxed);
   unclaimed_.store(ranges, std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
-  work();
+  work(true);
   for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;)
     awaitChange(unfinished_, left);
   if (failed_.load(std::memory_order_relaxed)) {

@@ -30,8 +30,8 @@ struct Target {
 // they are aligned, and streams, too. Keeping code, for row kernels, is as Cached; it and streaming
 // code of row kernels ask for rows of at most kMaxKeptRow elements and for KernelArgs::scratch,
 // where what is long to compute waits for the sweeps that need it again. Across code, for kernels
-// that reduce axis 0 and keep axis 1, takes kLanes short rows at a time and asks for rows of less
-// than 2 * kLanes elements.
+// that reduce axis 0 and keep axis 1, takes kLanes short rows at a time and asks for rows of at
+// most kLanes elements.
 enum class Stores : uint8_t { Cached, Streaming, Aligning, Keeping, Fetching, Across };
 
 // Code of one kernel. On the CPU `bytes` is a relocatable ELF object without undefined symbols and

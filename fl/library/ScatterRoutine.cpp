@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <utility>
 
 #include "fl/host/StreamingCopy.h"
 #include "fl/kernel/Kernel.h"
@@ -62,49 +61,50 @@ class ScatterRoutine : public LibraryFunction {
            std::max(to_.length, from_.length) < kMany;
   }
 
+  bool isIn(int64_t place) const {
+    return static_cast<uint64_t>(place) < static_cast<uint64_t>(to_.length);
+  }
   int64_t checked(int64_t place) const {
-    if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(to_.length)) {
-      throw ir::IndexOutOfRange({place, to_.length});
-    }
+    if (!isIn(place)) throw ir::IndexOutOfRange({place, to_.length});
     return place;
   }
 
   // ---- lines ----
 
-  // What goes where, for one index of the outer axes. The lines of y by the place they go to, in
-  // their order: those of place p are order[ends[p - 1]] to order[ends[p]]. Of lines that replace
-  // one another, ends[p] is the last itself, or -1.
+  // What goes where, for one index of the outer axes: by place, a line of y that goes there, or -1.
+  // Of lines that replace one another it is the last; of those that are added, the first, and
+  // next[i] is the one that follows line i.
   struct Lists {
-    int32_t* ends;
-    int32_t* order;
-    int32_t begin(int64_t place) const { return place == 0 ? 0 : ends[place - 1]; }
+    int32_t* heads;
+    int32_t* next;
   };
   Lists listsOf(int32_t* scratch, int64_t o) const {
-    int32_t* const ends = scratch + (index_.outer == 1 ? 0 : o) * (to_.length + from_.length);
-    return {ends, ends + to_.length};
+    int32_t* const heads = scratch + (index_.outer == 1 ? 0 : o) * (to_.length + from_.length);
+    return {heads, heads + to_.length};
   }
 
-  // The lists of places [begin, end).
+  // The lists of places [begin, end). What goes elsewhere is put into a list of its own: a branch
+  // on places would be foreseen half of the time.
   void makeLists(const int64_t* index, const Lists& lists, int64_t begin, int64_t end) const {
-    const auto forEach = [&](auto take) {
-      for (int64_t i = 0; i < from_.length; ++i) {
-        if (const int64_t place = checked(index[i]); place >= begin && place < end) {
-          take(lists.ends[place], static_cast<int32_t>(i));
-        }
-      }
+    int32_t elsewhere = -1, unlisted;
+    std::fill_n(lists.heads + begin, end - begin, -1);
+    const auto isHere = [&](int64_t place) {
+      return static_cast<uint64_t>(place - begin) < static_cast<uint64_t>(end - begin);
     };
-    std::fill_n(lists.ends + begin, end - begin, adds_ ? 0 : -1);
-    if (!adds_) {
-      return forEach([](int32_t& last, int32_t i) { last = i; });
+    const auto headOf = [&](int64_t place) {
+      return isHere(place) ? lists.heads + place : &elsewhere;
+    };
+    for (int64_t i = 0; i < from_.length && !adds_; ++i) {
+      *headOf(checked(index[i])) = static_cast<int32_t>(i);
     }
-    forEach([](int32_t& count, int32_t) { ++count; });
-    int32_t next = static_cast<int32_t>(
-        std::count_if(index, index + from_.length, [&](int64_t place) { return place < begin; }));
-    for (int64_t place = begin; place < end; ++place) {
-      next += std::exchange(lists.ends[place], next);
+    for (int64_t i = from_.length; adds_ && i-- > 0;) {
+      // Of several the first is told of.
+      if (!isIn(index[i])) std::for_each_n(index, i + 1, [&](int64_t each) { checked(each); });
+      int32_t* const head = headOf(index[i]);
+      int32_t* const next[] = {&unlisted, lists.next + i};
+      *next[isHere(index[i])] = *head;
+      *head = static_cast<int32_t>(i);
     }
-    // Which makes each begin the end.
-    forEach([&](int32_t& place, int32_t i) { lists.order[place++] = i; });
   }
 
   template <typename T>
@@ -149,7 +149,7 @@ class ScatterRoutine : public LibraryFunction {
   void moveLine(const T* x, const T* y, T* out, const Lists& lists, int64_t place,
                 bool streams) const {
     const auto source = [&](int64_t ahead) {
-      const int64_t from = lists.ends[place + ahead];
+      const int64_t from = lists.heads[place + ahead];
       return from < 0 ? x + to_.inner * ahead : y + to_.inner * from;
     };
     if (place + kLinesAhead < to_.length) fetchLine(source(kLinesAhead));
@@ -159,17 +159,19 @@ class ScatterRoutine : public LibraryFunction {
   template <typename T>
   void addLines(const T* x, const T* y, T* out, const Lists& lists, int64_t place,
                 bool streams) const {
-    const int64_t inner = to_.inner, first = lists.begin(place), last = lists.ends[place];
-    for (int64_t i = first + kLinesAhead; i < std::min(last + kLinesAhead, from_.length); ++i) {
-      fetchLine(y + inner * lists.order[i]);
+    const int64_t inner = to_.inner, first = lists.heads[place];
+    if (place + kLinesAhead < to_.length) {
+      for (int64_t i = lists.heads[place + kLinesAhead]; i >= 0; i = lists.next[i]) {
+        fetchLine(y + inner * i);
+      }
     }
-    if (first == last) return host::copyRun(out, x, inner * sizeof(T), streams);
+    if (first < 0) return host::copyRun(out, x, inner * sizeof(T), streams);
     for (int64_t k = 0; k < inner; k += kMostWidth) {
       const int64_t count = std::min(kMostWidth, inner - k);
       Elements<T, kMostWidth> sums;
       const T* sum = x + k;
-      for (int64_t i = first; i < last; ++i, sum = sums.data()) {
-        math_.add(sums.data(), sum, y + inner * lists.order[i] + k, count);
+      for (int64_t i = first; i >= 0; i = lists.next[i], sum = sums.data()) {
+        math_.add(sums.data(), sum, y + inner * i + k, count);
       }
       host::copyRun(out + k, sums.data(), count * sizeof(T), streams);
     }

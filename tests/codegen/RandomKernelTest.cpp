@@ -29,8 +29,8 @@ ir::Stores storesOf(const Drawn& drawn, int number) {
   const ir::Kernel& kernel = drawn.kernel;
   if (kernel.reduced != 1) return ir::Stores::Cached;
   if (number % 2 == 0) return ir::Stores::Keeping;
-  return kernel.rank > 1 && drawn.launch->extents()[0] < 2 * ir::kLanes ? ir::Stores::Across
-                                                                        : ir::Stores::Cached;
+  return kernel.rank > 1 && drawn.launch->extents()[0] <= ir::kLanes ? ir::Stores::Across
+                                                                     : ir::Stores::Cached;
 }
 
 std::string describe(const Drawn& drawn, int number, const ir::Target& target) {

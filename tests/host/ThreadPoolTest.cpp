@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -152,6 +154,26 @@ TEST(ThreadPool, HelpersTakePart) {
     }
   });
   EXPECT_EQ(arrived, 2);
+}
+
+// So that each thread meets in loop after loop what its caches hold.
+TEST(ThreadPool, TheCallerTakesTheFirstRangesAndHelpersTheLast) {
+  ThreadPool pool(2);
+  const auto caller = std::this_thread::get_id();
+  for (int loop = 0; loop < 100; ++loop) {
+    std::vector<int> byCaller(8, -1);
+    std::atomic<int> arrived{0};
+    pool.parallelFor(8, 1, [&](int64_t begin, int64_t) {
+      byCaller[begin] = std::this_thread::get_id() == caller;
+      // The first range of each waits for the other's, so that both take part.
+      if (++arrived <= 2) {
+        while (arrived < 2) std::this_thread::yield();
+      }
+    });
+    EXPECT_EQ(byCaller.front(), 1);
+    EXPECT_EQ(byCaller.back(), 0);
+    EXPECT_TRUE(std::ranges::is_sorted(byCaller, std::greater<>()));
+  }
 }
 
 TEST(ThreadPool, ChangesItsThreadsWhileOthersCompute) {

@@ -60,13 +60,11 @@ KernelArguments KernelEmitter::loadArguments(llvm::Function* function, bool find
   result.scalars = load(pointer, args, 3);
   result.scratch = load(pointer, args, 5);
   if (findsNan) result.found = load(pointer, args, 6);
-  for (int axis = 0; findsNan && axis < kernel_.rank; ++axis) {
+  for (int axis = 0; findsNan && axis < kernel_.rank; ++axis)
     result.places.push_back(load(word, load(pointer, args, 7), given(axis)));
-  }
   if (kernel_.gatherCount() > 0) lookup_.emplace(math_, memory_, load(pointer, args, 4));
-  for (int axis = 0; axis < kernel_.rank; ++axis) {
+  for (int axis = 0; axis < kernel_.rank; ++axis)
     result.extents.push_back(load(word, extents, given(axis)));
-  }
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
     const KernelOperand& operand = kernel_.operands[i];
     const bool isIndex = operand.role == KernelOperand::Role::Index;
@@ -160,9 +158,8 @@ void KernelEmitter::walkDomain() {
 KernelEmitter::Position KernelEmitter::walkStep(const Position& now) {
   // Axes that emitNest or emitTiles walks.
   const size_t inner = plan_.nested ? 2 : plan_.tiled ? 1 : 0;
-  for (size_t i = inner; i < walkedAxes_.size(); ++i) {
+  for (size_t i = inner; i < walkedAxes_.size(); ++i)
     values_.moveTo(walkedAxes_[i], now.indices[i]);
-  }
   if (kernel_.rows()) {
     emitElement();
     return advanced(now, number(1), {number(1), number(1)});
@@ -257,11 +254,9 @@ void KernelEmitter::fetch(llvm::Value* address, bool toWrite) {
 }
 
 void KernelEmitter::fetchAhead() {
-  for (size_t i = 0; i < ahead_.size(); ++i) {
-    if (ahead_[i] != nullptr) {
+  for (size_t i = 0; i < ahead_.size(); ++i)
+    if (ahead_[i] != nullptr)
       fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)), ahead_[i]));
-    }
-  }
 }
 
 void KernelEmitter::fetchLines(const Position& now, llvm::Value* line, llvm::Value* plane) {
@@ -352,17 +347,15 @@ void KernelEmitter::emitBody(int stage, TakeReduced takeReduced) {
     for (int vector = first; vector < end; ++vector) values_.computeVector(stage, vector);
     values_.storeVectors(stage, first, end - first);
     for (int vector = first; vector < end; ++vector) {
-      for (int r = 0; r < static_cast<int>(reduces(stage).size()); ++r) {
+      for (int r = 0; r < static_cast<int>(reduces(stage).size()); ++r)
         takeReduced(vector, r, values_.vector(reduces(stage)[r].value, vector));
-      }
     }
   }
 }
 
 void KernelEmitter::computeScalarsOfAllStages() {
-  for (int stage = 0; stage < static_cast<int>(kernel_.stages.size()); ++stage) {
+  for (int stage = 0; stage < static_cast<int>(kernel_.stages.size()); ++stage)
     values_.computeScalars(stage);
-  }
 }
 
 llvm::Value* KernelEmitter::endOfWhole(llvm::Value* begin, llvm::Value* end, int64_t step) {

@@ -5,8 +5,8 @@
 // and finish each run with one masked vector at a time; maps take whole axes 1 and 2 in plain loops
 // and ask for what later runs read; column kernels sweep a tile of such blocks together, whose sums
 // lie in memory. Row kernels handle one kept element at a time and vectorise along axis 0 inside,
-// or, where rows are short, treat them as columns whose sums have 16 slots each, which stand for
-// the lanes of the row tree. Maps that cross memory walk tiles of axes 0 and 1 (Tiles.cpp).
+// or, where rows are short, treat them as columns whose elements they add up as the row tree says.
+// Maps that cross memory walk tiles of axes 0 and 1 (Tiles.cpp).
 // Reductions follow the trees of fl/kernel/Kernel.h exactly.
 // Relies on ValueScopes.h for everything inside the loops; Emitter.h makes objects of the result.
 #pragma once
@@ -74,19 +74,20 @@ class KernelEmitter {
   // Tiled maps: indices [begin, end) of axis 0 for `runs` indices of axis 1 from `first` on.
   void emitTiles(llvm::Value* begin, llvm::Value* end, llvm::Value* first, llvm::Value* runs);
   void emitTile(llvm::Value* begin, llvm::Value* end, llvm::Value* first, llvm::Value* runs);
-  // What a tile holds of one of its crossing inputs.
+  // Memory for a group of indices of axis 1 of a crossing input.
   struct TileCopy {
     int operand;
     dtype type;
-    llvm::Value* rows;     // along axis 1, as they lie in memory: [plan_.tileLength][pitch()]
-    llvm::Value* columns;  // along axis 0, for kLanes indices of axis 1: [kLanes][plan_.tileLength]
+    llvm::Value* rows;     // along axis 1, of parts of tiles: [plan_.tileLength][group]
+    llvm::Value* columns;  // along axis 0: [group][plan_.tileLength]
   };
   std::vector<TileCopy> makeTileCopies();
-  int64_t pitch(const TileCopy& copy) const;  // bytes
-  void copyRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* end, llvm::Value* first,
-                llvm::Value* runs);
   void fetchRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* first, llvm::Value* part);
-  void transposeRows(const TileCopy& copy, llvm::Value* length, llvm::Value* run);
+  // `count` elements of each of `rows` rows, the first of which is at `from`.
+  void copyRows(const TileCopy& copy, llvm::Value* from, llvm::Value* rows, llvm::Value* count);
+  // Of indices [begin, end) of axis 0 and `count` of axis 1 from `line` on.
+  void transposeRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* end, llvm::Value* line,
+                     llvm::Value* count);
   // Row kernels: one kept element.
   void emitElement();
   // For each vector of the current lanes: a stage's values, its stores, its values to reduce.
@@ -131,14 +132,15 @@ class KernelEmitter {
   void emitColumns(llvm::Value* begin, llvm::Value* end);
   // Gives the sums of a tile memory, which is addressed by the index of axis 0.
   void placeSums(llvm::Value* tileBegin);
-  // Of sums' parts, those of a slot.
-  ElementRow slotOf(ElementRow parts, llvm::Value* slot);
-  llvm::Value* foldSlots(const Reduce& reduce, const ElementRow& row, Lanes lanes);
   // Makes the totals known, for the current lanes, that the stage needs of earlier sweeps.
   void setTotals(int stage);
   void sweepColumns(int stage, llvm::Value* begin, llvm::Value* end);
   // Adds indices [first, last) of the lowest reduced axis to the parts of the current lanes.
   void sweepBlock(int stage, llvm::Value* first, llvm::Value* last);
+  // Adds the elements [begin, end) to sums of each reduction.
+  using SweepElements =
+      llvm::function_ref<Values(llvm::Value* begin, llvm::Value* end, const Values& sums)>;
+  Values sweepShortRows(int stage, llvm::Value* end, const Values& initials, SweepElements sweep);
 
   int lowestReducedAxis() const { return __builtin_ctz(kernel_.reduced); }
   std::vector<int> turningAxes() const;

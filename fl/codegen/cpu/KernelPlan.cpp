@@ -61,9 +61,8 @@ std::vector<bool> spreadValues(const Kernel& kernel, const KernelPlan& plan) {
     if (!stage.sweep && kernel.rows()) continue;  // such a stage runs on one element
     addUsed(stage, &spread);
   }
-  for (size_t value = 0; value < kernel.values.size(); ++value) {
+  for (size_t value = 0; value < kernel.values.size(); ++value)
     spread[value] = spread[value] && !plan.isVector(value);
-  }
   return spread;
 }
 
@@ -159,20 +158,16 @@ void planColumns(const Kernel& kernel, KernelPlan* plan) {
   }
   plan->columnsStay = std::ranges::count_if(kernel.stages, &KernelStage::sweep) > 1;
   plan->columnTile = kPageBytes / widest;
-  const int64_t bytes = kernel.reductionCount() * kBytesEach * plan->slots;
+  const int64_t bytes = kernel.reductionCount() * kBytesEach;
   while (plan->columnTile * bytes > kSumBytes) plan->columnTile /= 2;
   plan->columnTile = std::max<int64_t>(plan->columnTile, plan->lanes * plan->unroll);
 }
 
-// Bytes that a tile takes in a row of memory: a shorter walk spends its time on finding pages. The
-// processor fetches rows of inputs ahead, so these must be the longer ones.
-constexpr int64_t kWrittenBytes = 256;
-constexpr int64_t kReadBytes = 512;
-// What the copies of a tile's inputs may take of the cache of level 2.
-constexpr int64_t kTileBytes = 1 << 18;
+// Bytes that a tile takes in a row of memory: a shorter walk spends its time on finding pages.
+constexpr int64_t kWrittenBytes = 256, kReadBytes = 512;
 
 void planTiles(const Kernel& kernel, KernelPlan* plan) {
-  int64_t written = sizeof(uint64_t), read = sizeof(uint64_t), sum = 0;
+  int64_t written = sizeof(uint64_t), read = sizeof(uint64_t);
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel.operands[i];
     const int64_t size = static_cast<int64_t>(getTypeSize(operand.type));
@@ -181,14 +176,10 @@ void planTiles(const Kernel& kernel, KernelPlan* plan) {
     } else if (crossesMemory(kernel, operand)) {
       plan->crossing.push_back(static_cast<int>(i));
       read = std::min(read, size);
-      sum += size;
     }
   }
   plan->tileLength = kWrittenBytes / written;
   plan->tileRuns = kReadBytes / read;
-  while (plan->tileRuns > ir::kLanes && plan->tileLength * plan->tileRuns * sum > kTileBytes) {
-    plan->tileRuns /= 2;
-  }
 }
 
 }  // namespace
@@ -211,12 +202,11 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
   if (isPlain || isMap) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
   plan.loadsPairs = target.vectorBits == 512 && plan.lanes == ir::kLanes;
   plan.ahead = kernel.rows() ? 1 << 13 : kernel.columns() ? 0 : 1 << 10;
-  plan.slots = stores == ir::Stores::Across ? ir::kLanes : 1;
-  plan.unroll = plan.slots > 1 ? 1 : chooseUnroll(kernel, plan, target.vectorBits);
+  plan.sideBySide = stores == ir::Stores::Across;
+  plan.unroll = plan.sideBySide ? 1 : chooseUnroll(kernel, plan, target.vectorBits);
   if (kernel.columns()) planColumns(kernel, &plan);
-  for (int stage = 0; stage < static_cast<int>(kernel.stages.size()); ++stage) {
+  for (int stage = 0; stage < static_cast<int>(kernel.stages.size()); ++stage)
     plan.everySecond.push_back(!findsNan && takesEverySecond(kernel, plan, stage));
-  }
   plan.nested = kernel.reduced == 0 && kernel.rank > 1 && !plan.tiled;
   // In a nest only for small bodies.
   plan.rest = plan.unroll > (plan.nested && kernel.values.size() <= 12 ? 1 : 2);

@@ -45,9 +45,8 @@ struct KernelPlan {
   // and whether several sweeps read them.
   int64_t columnTile = 0;
   bool columnsStay = false;
-  // Parts of a sum that a column kernel adds up, one after the other of the elements to each: 1, or
-  // the lanes of the row tree.
-  int slots = 1;
+  // A column kernel whose columns are short rows, whose elements follow the tree of rows.
+  bool sideBySide = false;
   // A map that walks along memory and takes as many whole runs of axis 0, and of axis 1, at a time
   // as it can: they may be short.
   bool nested = false;
@@ -56,8 +55,7 @@ struct KernelPlan {
   // A map that crosses memory (fl/kernel/Kernel.h) is walked in tiles of axes 0 and 1.
   bool tiled = false;
   // A tile's elements along axis 0 and along axis 1: multiples of kLanes.
-  int64_t tileLength = 0;
-  int64_t tileRuns = 0;
+  int64_t tileLength = 0, tileRuns = 0;
   // The inputs that cross memory.
   std::vector<int> crossing;
   // Gathers of a nested map whose index is one for all of axis 0, so that they look up whole lines.

@@ -1,5 +1,6 @@
 #include "fl/codegen/cpu/MemoryAccess.h"
 
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -14,6 +15,7 @@ MemoryAccess::MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::St
       builder_(math.ir()),
       masksBytes_(masksBytes),
       lanes_(lanes),
+      takesRows_(stores == ir::Stores::Across),
       streams_(stores == ir::Stores::Streaming || stores == ir::Stores::Aligning),
       ahead_(streams_ || stores == ir::Stores::Fetching ? ahead : 0) {
   auto* buffer =
@@ -127,7 +129,8 @@ llvm::Value* MemoryAccess::loadEach(llvm::Value* table, llvm::Value* places, dty
   return vector;
 }
 
-// The strides of a flip and of every second element are found when the code runs.
+// The strides of a flip, of every second element and of short rows side by side are found when the
+// code runs.
 LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
   llvm::VectorType* type = vectorType(row.type);
   const int64_t size = static_cast<int64_t>(getTypeSize(row.type));
@@ -137,10 +140,16 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
     return builder_.CreateAlignedLoad(type, begin, alignOf(row.type));
   };
   const auto reversed = [&] { return builder_.CreateVectorReverse(whole(1 - lanes_)); };
-  const auto everySecond = [&]() -> llvm::Value* {
-    llvm::SmallVector<int> picked(lanes_);  // of 16: of elements 0 to 15 and 15 to 30
-    for (int i = 0; i < lanes_; ++i) picked[i] = 2 * i + (i < lanes_ / 2 ? 0 : 1);
-    return builder_.CreateShuffleVector(whole(0), whole(lanes_ - 1), picked);
+  const auto every = [&](int step) -> llvm::Value* {
+    const auto begin = [&](int v) { return v == step - 1 ? (lanes_ - 1) * v : lanes_ * v; };
+    llvm::SmallVector<llvm::Value*> parts;  // the last vector ends with what is picked
+    for (int v = 0; v < step; v += 2) {
+      llvm::SmallVector<int> picked;
+      for (int i = v * lanes_; i < (v + 2) * lanes_; i += step)
+        picked.push_back(i < (v + 1) * lanes_ ? i - begin(v) : lanes_ + i - begin(v + 1));
+      parts.push_back(builder_.CreateShuffleVector(whole(begin(v)), whole(begin(v + 1)), picked));
+    }
+    return llvm::concatenateVectors(builder_, parts);
   };
   const auto each = [&]() -> llvm::Value* {
     llvm::Value* vector = llvm::PoisonValue::get(type);
@@ -154,9 +163,14 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
   const auto hasStride = [&](int64_t elements) {
     return builder_.CreateICmpEQ(row.stride, builder_.getInt64(elements * size));
   };
-  return {emitChoice(builder_, hasStride(-1), reversed,
-                     [&] { return emitChoice(builder_, hasStride(2), everySecond, each); }),
-          row.type};
+  const auto other = [&] {
+    if (!takesRows_) return each();
+    return emitChoice(builder_, hasStride(4), [&] { return every(4); }, each);
+  };
+  const auto forward = [&] {
+    return emitChoice(builder_, hasStride(2), [&] { return every(2); }, other);
+  };
+  return {emitChoice(builder_, hasStride(-1), reversed, forward), row.type};
 }
 
 void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {

@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t kRowsTogether = 8;
 // Elements of columns that a cache of level 2 keeps from one sweep to the next.
 constexpr int64_t kStayingElements = 1 << 18;
+// Neighbours of a short row that are reduced at once; such rows have up to kLanes elements.
+constexpr int kNeighbours = 4;
 
 }  // namespace
 
@@ -29,9 +31,8 @@ llvm::Value* KernelEmitter::addToTotal(const Reduce& reduce, llvm::Value* total,
 
 std::vector<int> KernelEmitter::turningAxes() const {
   std::vector<int> axes;
-  for (int axis = lowestReducedAxis() + 1; axis < kernel_.rank; ++axis) {
+  for (int axis = lowestReducedAxis() + 1; axis < kernel_.rank; ++axis)
     if (kernel_.isReduced(axis)) axes.push_back(axis);
-  }
   return axes;
 }
 
@@ -87,14 +88,12 @@ Values KernelEmitter::sweepTurns(int stage, const SweepPart& part, const Values&
 void KernelEmitter::sweepRow(int stage) {
   const auto& stageReduces = reduces(stage);
   Values totals;
-  for (const Reduce& reduce : stageReduces) {
+  for (const Reduce& reduce : stageReduces)
     totals.push_back(initial(reduce.op, totalTypeOf(reduce), false).value);
-  }
   totals = sweepParts(ir::kRowChunk, totals, [&](const SweepPart& part, const Values& current) {
     Values lanes;  // of each reduction: a[0..15], a[16..31], t[0..15]
-    for (const Reduce& reduce : stageReduces) {
+    for (const Reduce& reduce : stageReduces)
       lanes.append(3, initial(reduce.op, typeOf(reduce), true).value);
-    }
     lanes = sweepTurns(stage, part, lanes, [&](const Values& carried) {
       return sweepRowTurn(stage, part.begin, part.end, carried);
     });
@@ -234,19 +233,16 @@ llvm::Value* KernelEmitter::columnTile() {
 void KernelEmitter::placeSums(llvm::Value* tileBegin) {
   llvm::BasicBlock& entry = builder_.GetInsertBlock()->getParent()->getEntryBlock();
   llvm::IRBuilder<> atEntry(&entry, entry.begin());
-  const auto row = [&](dtype type, int slots) -> ElementRow {
+  const auto row = [&](dtype type) -> ElementRow {
     const auto size = static_cast<int64_t>(getTypeSize(type));
-    const int64_t bytes = slots * plan_.columnTile * size;
-    auto* memory = atEntry.CreateAlloca(llvm::ArrayType::get(builder_.getInt8Ty(), bytes));
+    auto* memory = atEntry.CreateAlloca(builder_.getInt8Ty(), number(plan_.columnTile * size));
     memory->setAlignment(llvm::Align(64));
     return {builder_.CreatePtrAdd(memory, builder_.CreateMul(tileBegin, number(-size))), nullptr,
             type};
   };
-  for (const ir::KernelStage& stage : kernel_.stages) {
-    for (const Reduce& reduce : stage.reduces) {
-      sums_.push_back({row(typeOf(reduce), plan_.slots), row(totalTypeOf(reduce), 1)});
-    }
-  }
+  for (const ir::KernelStage& stage : kernel_.stages)
+    for (const Reduce& reduce : stage.reduces)
+      sums_.push_back({row(typeOf(reduce)), row(totalTypeOf(reduce))});
 }
 
 void KernelEmitter::emitColumns(llvm::Value* begin, llvm::Value* end) {
@@ -287,16 +283,15 @@ void KernelEmitter::sweepColumns(int stage, llvm::Value* begin, llvm::Value* end
       for (const Reduce& reduce : reduces(stage)) body(reduce, sums_[reduce.index], {i});
     });
   };
-  const auto clear = [&](ElementRow TileSums::* row, int slots) {
+  const auto clear = [&](ElementRow TileSums::* row) {
     each([&](const Reduce& reduce, const TileSums& sums, Lanes lanes) {
-      const LlvmValue cleared = initial(reduce.op, (sums.*row).type, true);
-      for (int i = 0; i < slots; ++i) memory_.keep(cleared, slotOf(sums.*row, number(i)), lanes);
+      memory_.keep(initial(reduce.op, (sums.*row).type, true), sums.*row, lanes);
     });
   };
-  clear(&TileSums::totals, 1);
-  const int64_t together = plan_.slots > 1 ? 1 : kRowsTogether;  // indices with the same slot
+  clear(&TileSums::totals);
+  const int64_t together = plan_.sideBySide ? ir::kLanes : kRowsTogether;
   sweepParts(ir::kColumnChunk, {}, [&](const SweepPart& part, const Values&) {
-    clear(&TileSums::parts, plan_.slots);
+    clear(&TileSums::parts);
     sweepTurns(stage, part, {}, [&](const Values&) {
       emitEach(builder_, part.begin, part.end, together, [&](llvm::Value* first) {
         llvm::Value* last = smaller(builder_.CreateAdd(first, number(together)), part.end);
@@ -306,27 +301,11 @@ void KernelEmitter::sweepColumns(int stage, llvm::Value* begin, llvm::Value* end
     });
     each([&](const Reduce& reduce, const TileSums& sums, Lanes lanes) {
       llvm::Value* total = memory_.load(sums.totals, lanes).value;
-      total = addToTotal(reduce, total, foldSlots(reduce, sums.parts, lanes));
+      total = addToTotal(reduce, total, memory_.load(sums.parts, lanes).value);
       memory_.keep({total, sums.totals.type}, sums.totals, lanes);
     });
     return Values{};
   });
-}
-
-ElementRow KernelEmitter::slotOf(ElementRow parts, llvm::Value* slot) {
-  const int64_t bytes = plan_.columnTile * static_cast<int64_t>(getTypeSize(parts.type));
-  parts.begin = builder_.CreatePtrAdd(parts.begin, builder_.CreateMul(slot, number(bytes)));
-  return parts;
-}
-
-// The same tree as foldLanes() has for rows that fill no whole vectors.
-llvm::Value* KernelEmitter::foldSlots(const Reduce& reduce, const ElementRow& row, Lanes lanes) {
-  std::vector<LlvmValue> sum;
-  for (int i = 0; i < plan_.slots; ++i) sum.push_back(memory_.load(slotOf(row, number(i)), lanes));
-  for (int width = plan_.slots / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) sum[i] = math_.combine(reduce.op, sum[i], sum[i + width]);
-  }
-  return sum[0].value;
 }
 
 void KernelEmitter::sweepBlock(int stage, llvm::Value* first, llvm::Value* last) {
@@ -334,29 +313,59 @@ void KernelEmitter::sweepBlock(int stage, llvm::Value* first, llvm::Value* last)
   values_.compute(stage);
   const std::vector<Lanes> lanes = values_.lanes();
   const bool fetches = stores_ == ir::Stores::Fetching;
-  llvm::Value* slot = plan_.slots > 1 ? builder_.CreateAnd(first, plan_.slots - 1) : number(0);
-  const auto row = [&](size_t i) {
-    return slotOf(sums_[reduces(stage)[i / lanes.size()].index].parts, slot);
+  const auto row = [&](size_t i) { return sums_[reduces(stage)[i / lanes.size()].index].parts; };
+  const auto sweep = [&](llvm::Value* begin, llvm::Value* end, const Values& sums) {
+    return emitFor(builder_, begin, end, 1, sums, [&](llvm::Value* index, const Values& current) {
+      ValueScopes::Scope scope(values_);
+      values_.moveTo(lowestReducedAxis(), index);
+      if (fetches) fetchRows(lowestReducedAxis(), kRowsTogether, INT64_MAX, lanes[0].index);
+      Values next = current;
+      emitBody(stage, [&](int vector, int r, LlvmValue value) {
+        const Reduce& reduce = reduces(stage)[r];
+        llvm::Value*& sum = next[r * lanes.size() + vector];
+        sum = math_.combine(reduce.op, {sum, typeOf(reduce)}, value).value;
+      });
+      return next;
+    });
   };
   Values sums;
-  for (size_t i = 0; i < reduces(stage).size() * lanes.size(); ++i) {
+  for (size_t i = 0; i < reduces(stage).size() * lanes.size(); ++i)
     sums.push_back(memory_.load(row(i), {lanes[i % lanes.size()].index}).value);
-  }
-  sums = emitFor(builder_, first, last, 1, sums, [&](llvm::Value* index, const Values& current) {
-    ValueScopes::Scope scope(values_);
-    values_.moveTo(lowestReducedAxis(), index);
-    if (fetches) fetchRows(lowestReducedAxis(), kRowsTogether, INT64_MAX, lanes[0].index);
-    Values next = current;
-    emitBody(stage, [&](int vector, int r, LlvmValue value) {
-      const Reduce& reduce = reduces(stage)[r];
-      llvm::Value*& sum = next[r * lanes.size() + vector];
-      sum = math_.combine(reduce.op, {sum, typeOf(reduce)}, value).value;
-    });
-    return next;
-  });
-  for (size_t i = 0; i < sums.size(); ++i) {
+  const bool isRow = plan_.sideBySide && !sums.empty();
+  sums = isRow ? sweepShortRows(stage, last, sums, sweep) : sweep(first, last, sums);
+  for (size_t i = 0; i < sums.size(); ++i)
     memory_.keep({sums[i], row(i).type}, row(i), lanes[i % lanes.size()]);
+}
+
+// The tree of foldLanes() for elements that fill no whole vectors: those that are 2 * kNeighbours
+// apart are added first, then the two halves, which change places each turn of an even number.
+Values KernelEmitter::sweepShortRows(int stage, llvm::Value* end, const Values& initials,
+                                     SweepElements sweep) {
+  constexpr int kBoth = 2 * kNeighbours;
+  const size_t count = initials.size();
+  Values sums;  // of each element of both halves, those of each reduction
+  for (int i = 0; i < kBoth; ++i) sums.append(initials);
+  llvm::Value* turnsEnd = builder_.CreateAnd(builder_.CreateAdd(end, number(kBoth - 1)), -kBoth);
+  sums = emitFor(builder_, number(0), turnsEnd, kNeighbours, sums,
+                 [&](llvm::Value* turn, const Values& current) {
+                   Values next(current.begin() + kNeighbours * count, current.end());
+                   for (int i = 0; i < kNeighbours; ++i) {
+                     llvm::Value* at = builder_.CreateAdd(turn, number(i));
+                     const auto* from = current.begin() + i * count;
+                     next.append(sweep(at, smaller(builder_.CreateAdd(at, number(1)), end),
+                                       Values(from, from + count)));
+                   }
+                   return next;
+                 });
+  for (size_t width = kNeighbours * count; width >= count; width /= 2) {
+    for (size_t i = 0; i < width; ++i) {
+      const Reduce& reduce = reduces(stage)[i % count];
+      const LlvmValue sum{sums[i], typeOf(reduce)}, other{sums[i + width], typeOf(reduce)};
+      sums[i] = math_.combine(reduce.op, sum, other).value;
+    }
   }
+  sums.resize(count);
+  return sums;
 }
 
 }  // namespace fl::codegen::cpu

@@ -1,6 +1,7 @@
-// Tiles of maps that cross memory: what a tile reads of an input that lies along axis 1 is copied
-// row by row, as the processor fetches it best, and from there transposed in registers, kLanes
-// indices of axis 1 at a time. The body then finds it along axis 0 as it finds the other operands.
+// Tiles of maps that cross memory: what a tile reads of an input that lies along axis 1 is
+// transposed in registers, whole cache lines of some rows at a time, while the rows of the next
+// tile are asked for. The body then finds it along axis 0 as it finds the other operands. Parts of
+// tiles at the ends of axes are copied first, to where whole ones can be read.
 #include <llvm/Analysis/VectorUtils.h>
 
 #include <algorithm>
@@ -13,6 +14,9 @@ using ir::kLanes;
 
 namespace {
 
+// Indices of axis 1 that are transposed together: a cache line of 16-bit elements.
+constexpr int64_t kGroup = int64_t{2} * kLanes;
+
 int64_t sizeOf(dtype type) { return static_cast<int64_t>(getTypeSize(type)); }
 
 // Interleaving each row of the first half with its partner of the second half, once for each bit of
@@ -23,37 +27,48 @@ Values transposed(llvm::IRBuilder<>& builder, Values rows) {
   const llvm::ArrayRef<int> lanes = order;
   for (int step = 1; step < side; step *= 2) {
     Values next;
-    for (int i = 0; i < side / 2; ++i) {
-      for (const auto half : {lanes.take_front(side), lanes.drop_front(side)}) {
+    for (int i = 0; i < side / 2; ++i)
+      for (const auto half : {lanes.take_front(side), lanes.drop_front(side)})
         next.push_back(builder.CreateShuffleVector(rows[i], rows[i + side / 2], half));
-      }
-    }
     rows = std::move(next);
   }
   return rows;
+}
+
+// Where pair i of a part stands in rows of 16-bit elements: instructions that interleave two rows
+// take every second 4 elements.
+int columnOfPair(int i, int part) { return i / 4 * 8 + part * 4 + i % 4; }
+
+// Half of the elements of each two rows, interleaved, as words.
+Values pairs(llvm::IRBuilder<>& builder, const Values& rows, int part) {
+  const int count = static_cast<int>(rows.size());
+  Values result;
+  llvm::SmallVector<int> picked;
+  for (int i = 0; i < count / 2; ++i)
+    picked.append({columnOfPair(i, part), count + columnOfPair(i, part)});
+  for (int i = 0; i < count; i += 2) {
+    llvm::Value* both = builder.CreateShuffleVector(rows[i], rows[i + 1], picked);
+    auto* words = llvm::FixedVectorType::get(builder.getInt32Ty(), count / 2);
+    result.push_back(builder.CreateBitCast(both, words));
+  }
+  return result;
 }
 
 }  // namespace
 
 std::vector<KernelEmitter::TileCopy> KernelEmitter::makeTileCopies() {
   std::vector<TileCopy> copies;
-  const auto reserve = [&](int64_t bytes) {
-    auto* memory = builder_.CreateAlloca(llvm::ArrayType::get(builder_.getInt8Ty(), bytes));
-    memory->setAlignment(llvm::Align(64));
-    return memory;
-  };
   for (int operand : plan_.crossing) {
     TileCopy copy{operand, kernel_.operands[operand].type, nullptr, nullptr};
-    copy.rows = reserve(plan_.tileLength * pitch(copy));
-    copy.columns = reserve(kLanes * plan_.tileLength * sizeOf(copy.type));
+    for (llvm::Value** part : {&copy.rows, &copy.columns}) {
+      const int64_t bytes = kGroup * plan_.tileLength * sizeOf(copy.type);
+      auto* memory = builder_.CreateAlloca(llvm::ArrayType::get(builder_.getInt8Ty(), bytes));
+      memory->setAlignment(llvm::Align(64));
+      *part = memory;
+    }
     copies.push_back(copy);
   }
   return copies;
-}
-
-// An odd number of cache lines, so that rows spread over the sets of a cache.
-int64_t KernelEmitter::pitch(const TileCopy& copy) const {
-  return plan_.tileRuns * sizeOf(copy.type) + 64;
 }
 
 void KernelEmitter::emitTiles(llvm::Value* begin, llvm::Value* end, llvm::Value* first,
@@ -67,14 +82,12 @@ void KernelEmitter::emitTiles(llvm::Value* begin, llvm::Value* end, llvm::Value*
 
 void KernelEmitter::emitTile(llvm::Value* begin, llvm::Value* end, llvm::Value* first,
                              llvm::Value* runs) {
-  for (const TileCopy& copy : copies_) copyRows(copy, begin, end, first, runs);
-  emitEach(builder_, number(0), runs, kLanes, [&](llvm::Value* part) {
-    llvm::Value* length = builder_.CreateSub(end, begin);
+  emitEach(builder_, number(0), runs, kGroup, [&](llvm::Value* part) {
+    llvm::Value* count = smaller(builder_.CreateSub(runs, part), number(kGroup));
     for (const TileCopy& copy : copies_) {
-      transposeRows(copy, length, part);
+      transposeRows(copy, begin, end, builder_.CreateAdd(first, part), count);
       fetchRows(copy, end, first, part);
     }
-    llvm::Value* count = smaller(builder_.CreateSub(runs, part), number(kLanes));
     emitEach(builder_, number(0), count, 1, [&](llvm::Value* run) {
       ValueScopes::Scope scope(values_);
       values_.moveTo(1, builder_.CreateAdd(first, builder_.CreateAdd(part, run)));
@@ -90,82 +103,79 @@ void KernelEmitter::emitTile(llvm::Value* begin, llvm::Value* end, llvm::Value* 
   });
 }
 
-void KernelEmitter::copyRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* end,
-                             llvm::Value* first, llvm::Value* runs) {
-  llvm::Type* element = math_.elementType(copy.type);
-  llvm::Value* stride = arguments_.operands[copy.operand].strides[0];
-  emitEach(builder_, begin, end, 1, [&](llvm::Value* i) {
-    llvm::Value* from =
-        builder_.CreatePtrAdd(values_.at(copy.operand), builder_.CreateMul(i, stride));
-    llvm::Value* offset = builder_.CreateMul(builder_.CreateSub(i, begin), number(pitch(copy)));
-    const ElementRow in{builder_.CreateGEP(element, from, first), nullptr, copy.type};
-    llvm::Value* to = builder_.CreatePtrAdd(copy.rows, offset);
-    const auto move = [&](const Lanes& lanes) {
-      llvm::Value* moved = memory_.load(in, lanes).value;
-      builder_.CreateAlignedStore(moved, builder_.CreateGEP(element, to, lanes.index),
-                                  llvm::Align(sizeOf(copy.type)));
-    };
-    llvm::Value* whole = endOfWhole(number(0), runs, kLanes);
-    emitEach(builder_, number(0), whole, kLanes, [&](llvm::Value* run) { return move({run}); });
-    emitEach(builder_, whole, runs, kLanes,
-             [&](llvm::Value* run) { return move(maskedLanes(run, runs)); });
-  });
-}
-
-// Asks for a part of the rows that the next tile copies, so that memory works while this tile does.
+// Asks for a part of the rows that the next tile reads, so that memory works while this tile does.
 // Where there is no next one nothing is read: an address that is only asked for cannot fault.
 void KernelEmitter::fetchRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* first,
                               llvm::Value* part) {
-  constexpr int64_t kLine = 64;
-  const int64_t count = plan_.tileLength * kLanes / plan_.tileRuns;
-  llvm::Value* done = builder_.CreateMul(builder_.CreateUDiv(part, number(kLanes)), number(count));
+  const int64_t count = plan_.tileLength * kGroup / plan_.tileRuns;
+  llvm::Value* done = builder_.CreateMul(builder_.CreateUDiv(part, number(kGroup)), number(count));
   llvm::Value* from = builder_.CreateAdd(begin, done);
   llvm::Value* stride = arguments_.operands[copy.operand].strides[0];
   emitEach(builder_, from, builder_.CreateAdd(from, number(count)), 1, [&](llvm::Value* i) {
     llvm::Value* row =
         builder_.CreatePtrAdd(values_.at(copy.operand), builder_.CreateMul(i, stride));
     row = builder_.CreateGEP(math_.elementType(copy.type), row, first);
-    for (int64_t byte = 0; byte < plan_.tileRuns * sizeOf(copy.type); byte += kLine) {
+    for (int64_t byte = 0; byte < plan_.tileRuns * sizeOf(copy.type); byte += 64)
       fetch(builder_.CreatePtrAdd(row, number(byte)));
-    }
   });
 }
 
-void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* length, llvm::Value* run) {
+void KernelEmitter::copyRows(const TileCopy& copy, llvm::Value* from, llvm::Value* rows,
+                             llvm::Value* count) {
+  llvm::Type* element = math_.elementType(copy.type);
+  llvm::Value* stride = arguments_.operands[copy.operand].strides[0];
+  emitEach(builder_, number(0), rows, 1, [&](llvm::Value* i) {
+    const ElementRow in{builder_.CreatePtrAdd(from, builder_.CreateMul(i, stride)), nullptr,
+                        copy.type};
+    llvm::Value* to = builder_.CreateGEP(element, copy.rows, builder_.CreateMul(i, number(kGroup)));
+    emitEach(builder_, number(0), count, kLanes, [&](llvm::Value* run) {
+      builder_.CreateAlignedStore(memory_.load(in, maskedLanes(run, count)).value,
+                                  builder_.CreateGEP(element, to, run),
+                                  llvm::Align(sizeOf(copy.type)));
+    });
+  });
+}
+
+void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* end,
+                                  llvm::Value* line, llvm::Value* count) {
   // As many rows as a register has elements, and at most half of the registers. Pairs of 16-bit
   // elements, of two rows, are moved as one.
   const int64_t size = sizeOf(copy.type), inOne = size == 2 ? 2 : 1;
   const int64_t side =
       std::min<int64_t>(kLanes, vectorBits_ / 8 / std::max<int64_t>(size, sizeof(float)));
+  const int64_t step = side * inOne;
   llvm::Type* element = math_.elementType(copy.type);
-  llvm::Type* vector = llvm::FixedVectorType::get(element, side);
-  llvm::Type* words = llvm::FixedVectorType::get(builder_.getInt32Ty(), side);
-  const auto pairs = llvm::createInterleaveMask(side, 2);
+  llvm::Value* length = builder_.CreateSub(end, begin);
+  llvm::Value* stride = arguments_.operands[copy.operand].strides[0];
+  llvm::Value* from =
+      builder_.CreatePtrAdd(values_.at(copy.operand), builder_.CreateMul(begin, stride));
+  from = builder_.CreateGEP(element, from, line);
+  llvm::Value* isWhole = builder_.CreateICmpEQ(count, number(kGroup));
+  isWhole = builder_.CreateAnd(isWhole,
+                               builder_.CreateIsNull(builder_.CreateAnd(length, number(step - 1))));
+  copyRows(copy, from, builder_.CreateSelect(isWhole, number(0), length), count);
+  from = builder_.CreateSelect(isWhole, from, copy.rows);
+  stride = builder_.CreateSelect(isWhole, stride, number(kGroup * size));
   const auto square = [&](llvm::Value* row, llvm::Value* column) {
-    llvm::Value* from =
-        builder_.CreatePtrAdd(copy.rows, builder_.CreateMul(row, number(pitch(copy))));
-    from = builder_.CreateGEP(element, from, builder_.CreateAdd(run, column));
-    llvm::Value* to = builder_.CreateMul(column, number(plan_.tileLength));
-    to = builder_.CreateGEP(element, copy.columns, builder_.CreateAdd(to, row));
-    const auto load = [&](int64_t i) {
-      llvm::Value* address = builder_.CreatePtrAdd(from, number(i * pitch(copy)));
-      return builder_.CreateAlignedLoad(vector, address, llvm::Align(size));
-    };
+    llvm::Type* vector = llvm::FixedVectorType::get(element, step);
+    llvm::Value* at = builder_.CreatePtrAdd(from, builder_.CreateMul(row, stride));
+    at = builder_.CreateGEP(element, at, column);
     Values rows;
-    for (int64_t i = 0; i < side; ++i) {
-      rows.push_back(load(i * inOne));
-      if (inOne == 1) continue;
-      llvm::Value* both = builder_.CreateShuffleVector(rows[i], load(2 * i + 1), pairs);
-      rows[i] = builder_.CreateBitCast(both, words);
-    }
-    rows = transposed(builder_, rows);
-    for (int64_t i = 0; i < side; ++i) {
-      llvm::Value* address = builder_.CreatePtrAdd(to, number(i * plan_.tileLength * size));
-      builder_.CreateAlignedStore(rows[i], address, llvm::Align(size));
+    for (int64_t i = 0; i < step; ++i, at = builder_.CreatePtrAdd(at, stride))
+      rows.push_back(builder_.CreateAlignedLoad(vector, at, llvm::Align(size)));
+    for (int part = 0; part < inOne; ++part) {
+      const Values columns = transposed(builder_, inOne == 1 ? rows : pairs(builder_, rows, part));
+      for (int i = 0; i < side; ++i) {
+        const int moved = inOne == 1 ? i : columnOfPair(i, part);
+        llvm::Value* to =
+            builder_.CreateMul(builder_.CreateAdd(column, number(moved)), number(plan_.tileLength));
+        to = builder_.CreateGEP(element, copy.columns, builder_.CreateAdd(to, row));
+        builder_.CreateAlignedStore(columns[i], to, llvm::Align(size));
+      }
     }
   };
-  emitEach(builder_, number(0), number(kLanes), side, [&](llvm::Value* column) {
-    emitEach(builder_, number(0), length, side * inOne,
+  emitEach(builder_, number(0), number(kGroup), step, [&](llvm::Value* column) {
+    emitEach(builder_, number(0), length, step,
              [&](llvm::Value* row) { return square(row, column); });
   });
 }

@@ -286,15 +286,13 @@ void ValueScopes::computeVector(int stage, int vector) {
 
 void ValueScopes::compute(int stage) {
   computeScalars(stage);
-  for (size_t vector = 0; vector < lanes_.size(); ++vector) {
+  for (size_t vector = 0; vector < lanes_.size(); ++vector)
     computeVector(stage, static_cast<int>(vector));
-  }
 }
 
 void ValueScopes::storeScalars(int stage) {
-  for (const auto& [operand, value] : kernel_.stages[stage].stores) {
+  for (const auto& [operand, value] : kernel_.stages[stage].stores)
     memory_.storeOne(scalar(value), at_[operand]);
-  }
 }
 
 LlvmValue ValueScopes::roundVectors(int value, int first, int count) {
@@ -305,9 +303,8 @@ LlvmValue ValueScopes::roundVectors(int value, int first, int count) {
                           ? source.form == Form::Apply && ir::opInfo(source.op).normal
                           : source.type != dtype::f64;
   std::vector<LlvmValue> exact;
-  for (int u = first; u < first + count; ++u) {
+  for (int u = first; u < first + count; ++u)
     exact.push_back(math_.cast(vector(arg, u), dtype::f32));
-  }
   const LlvmValue joined = math_.roundToBfloat16(exact, normal);
   for (int u = 0; u < count; ++u) {
     set(kVectors + first + u, value, math_.part(joined, u));
@@ -333,9 +330,8 @@ void ValueScopes::storeVectors(int stage, int first, int count) {
   }
   for (size_t i = 0; i < plan_.keptRows.size(); ++i) {
     if (plan_.keptRows[i].writer != stage) continue;
-    for (int u = first; u < first + count; ++u) {
+    for (int u = first; u < first + count; ++u)
       memory_.keep(vector(plan_.keptRows[i].value, u), keptRow(i), lanes_[u]);
-    }
   }
 }
 

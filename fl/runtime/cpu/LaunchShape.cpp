@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kMaxChunks = 32;
 // A kernel that crosses memory wants parts of many whole runs of axis 0: what it crosses lies along
 // axis 1, and of a part run it would use one element a row.
-constexpr int64_t kCrossingRuns = 16, kCrossingChunks = 16;
+constexpr int64_t kCrossingRuns = 32, kCrossingChunks = 16;
 // Along a kept axis 0 a reduction reads runs of memory, which short parts would make short.
 constexpr int64_t kColumnItems = 1024;
 
@@ -45,7 +45,7 @@ bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
 // Bytes of a run of axis 0 that does not mind the parts of cache lines at its ends.
 constexpr size_t kLongRun = 2048;
 
-// Elements of a row, at most 2 * kLanes - 1, up to which every kernel gains by taking rows side by
+// Elements of a row, at most kLanes, up to which every kernel gains by taking rows side by
 // side, although their elements are loaded one by one.
 constexpr int64_t kShortRow = 10;
 
