@@ -87,12 +87,9 @@ struct ThreadPool::State {
 
   // The current loop; written before `unclaimed_` is set.
   const Body* body_ = nullptr;
-  int64_t count_ = 0;
-  int64_t grain_ = 1;
-  int64_t ranges_ = 0;
+  int64_t count_ = 0, grain_ = 1, ranges_ = 0;
   // The caller takes ranges from the first on, helpers from the last back: so each finds in its
   // caches what it has left there in loops before.
-  int64_t first_ = -1;
   std::atomic<int64_t> last_{0};
   std::exception_ptr failure_;
   std::atomic<bool> failed_{false};
@@ -127,9 +124,9 @@ void ThreadPool::State::helperMain() {
 }
 
 void ThreadPool::State::work(bool isCaller) {
-  while (unclaimed_.load(std::memory_order_relaxed) > 0) {
+  for (int64_t first = 0; unclaimed_.load(std::memory_order_relaxed) > 0;) {
     const int64_t left = unclaimed_.fetch_sub(1, std::memory_order_acq_rel);
-    if (left > 0) runClaimed(isCaller ? ++first_ : ranges_ - ++last_);
+    if (left > 0) runClaimed(isCaller ? first++ : ranges_ - ++last_);
   }
 }
 
@@ -150,7 +147,6 @@ void ThreadPool::State::run(Body body, int64_t count, int64_t grain, int64_t ran
   count_ = count;
   grain_ = grain;
   ranges_ = ranges;
-  first_ = -1;
   last_.store(0, std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
   unfinished_.store(static_cast<uint32_t>(ranges), std::memory_order_relaxed);

@@ -31,9 +31,8 @@ std::string kernelLabel(const ir::Kernel& kernel) {
 namespace {
 
 std::string stepLabel(const ir::Schedule& schedule, const ir::Step& step) {
-  if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
-    return kernelLabel(schedule.kernels[launch->kernel]);
-  }
+  const auto* launch = std::get_if<ir::LaunchStep>(&step);
+  if (launch) return kernelLabel(schedule.kernels[launch->kernel]);
   return std::string("library ") + ir::opName(std::get<ir::LibraryStep>(step).op);
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/Error.h"
@@ -182,20 +183,16 @@ class ChunkResults {
 class FirstBadIndex {
  public:
   void note(int64_t begin, const ir::IndexOutOfRange& error) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!error_ || begin < begin_) {
-      begin_ = begin;
-      error_ = error;
-    }
+    const std::lock_guard lock(mutex_);
+    if (!first_ || begin < first_->first) first_.emplace(begin, error);
   }
   void check() const {
-    if (error_) throw *error_;
+    if (first_) throw first_->second;
   }
 
  private:
   std::mutex mutex_;
-  int64_t begin_ = 0;
-  std::optional<ir::IndexOutOfRange> error_;
+  std::optional<std::pair<int64_t, ir::IndexOutOfRange>> first_;
 };
 
 class CpuSchedule : public ScheduleRunner {
@@ -287,9 +284,8 @@ class CpuSchedule : public ScheduleRunner {
   const CpuKernel* cachedKernel(const ir::Kernel& kernel, ir::Stores stores, KernelCache* cache) {
     constexpr const char* kNames[] = {"k",       "streaming", "aligning",
                                       "keeping", "fetching",  "across"};
-    const std::string name =
-        std::string(kNames[static_cast<int>(stores)]) + (findsNan_ ? "_nan" : "");
-    DeviceKernelPtr& cached = (*cache)[printKernel(kernel, name)];
+    const std::string name = kNames[static_cast<int>(stores)];
+    DeviceKernelPtr& cached = (*cache)[printKernel(kernel, name + (findsNan_ ? "_nan" : ""))];
     if (!cached) cached = std::make_shared<CpuKernel>(kernel, stores, findsNan_);
     if (std::ranges::find(kernels_, cached) == kernels_.end()) kernels_.push_back(cached);
     return static_cast<const CpuKernel*>(cached.get());
