@@ -248,7 +248,10 @@ COPIES = (
     (r"^(scatter|gather)", "lines in no order: memory gives lines of 256 bytes at a third of the"
                            " rate of a copy"),
     (r"^add a transpose", "the matrix is read by rows and by columns, which the copy counts once"),
-    (r"^transpose", "each line of memory is visited in pieces"),
+    (r"^transpose", "whole lines are read and written, but in blocks, from one page to the next"),
+    (r"rows of (4|32)", "some lanes of a vector each: arithmetic, not memory"),
+    (r"^add a row b?f16",
+     "32 MB each, a copy of which stays half in the last cache; sums are rounded to 16 bits"),
     (r"^cumsum", "rows lie a power of two apart, in the same sets of the caches"),
     (r"^sqrt", "arithmetic: as long on f32"),
     (r"^pad (edge|symmetric)", "written once for each padded dimension, of which there are two"),
