@@ -29,8 +29,8 @@ class Extensions : public ::testing::Test {
   }
   ~Extensions() override {
     flags().cache = "on";
-    codegen::addedPasses().remove("ours");
     codegen::addedPasses().remove("theirs");
+    codegen::addedPasses().remove("ours");
     codegen::fusionRules().remove("ours");
     codegen::costModels().remove("ours");
     planner::packers().remove("ours");
@@ -99,6 +99,31 @@ TEST_F(Extensions, PassesHaveAPlace) {
                          }});
   EXPECT_THAT(errorOf([] { planner::orders().add({.name = "ours"}); }),
               HasSubstr("an extension named \"ours\" is there already"));
+}
+
+// Or no plan could be made any more.
+TEST_F(Extensions, PassesKeepTheirPlace) {
+  const auto nothing = [](codegen::Compilation&) {};
+  EXPECT_THAT(errorOf([&] {
+                codegen::addedPasses().add({.name = "ours", .after = "nowhere", .run = nothing});
+              }),
+              HasSubstr("addPass: ours: there is no pass \"nowhere\""));
+  EXPECT_TRUE(codegen::addedPasses().all()->empty());
+  codegen::addPass({.name = "ours", .after = "cse", .run = nothing});
+  for (const bool isBehind : {true, false}) {
+    codegen::addPass({.name = "theirs",
+                      .after = isBehind ? "ours" : "",
+                      .before = isBehind ? "" : "ours",
+                      .run = nothing});
+    EXPECT_THAT(errorOf([] { codegen::addedPasses().remove("ours"); }),
+                HasSubstr("the pass ours stays: theirs stands beside it"));
+    expectSame(0);
+    codegen::addedPasses().remove("theirs");
+  }
+  codegen::addPass({.name = "theirs", .after = "cse", .run = nothing});
+  codegen::addedPasses().remove("cse");  // is none of the added
+  codegen::addedPasses().remove("ours");
+  EXPECT_EQ(std::ranges::count(passNames(), "theirs"), 1);
 }
 
 TEST_F(Extensions, PassesAreVerified) {
