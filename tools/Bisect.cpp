@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -24,13 +25,17 @@
 #include "tools/Run.h"
 #include "tools/Values.h"
 
+ABSL_DECLARE_FLAG(uint64_t, budget);
+
 namespace fl::tools {
 namespace {
 
-// How far a graph is compiled; what results is run by the references, or as machine code.
+// How far a graph is compiled; what results is run by the references, by the device cpu with its
+// libraries and its interpreter of kernels, or as machine code.
 struct Stage {
   std::string name;
   bool isGraph = false;
+  bool isRun = false;  // of the whole plan, by the device cpu without machine code
   bool isCode = false;
   bool keepsKernels = false;  // of the stage before it
   codegen::CompileOptions options;
@@ -58,6 +63,7 @@ std::vector<Stage> stages() {
   all.insert(all.end(), decisions.begin(), decisions.end());
   for (Stage& stage : schedules | std::views::drop(1)) stage.keepsKernels = true;
   all.insert(all.end(), schedules.begin() + 1, schedules.end());
+  all.push_back({.name = "run", .isRun = true, .options = {}});
   all.push_back({.name = "emit", .isCode = true, .options = {}});
   return all;
 }
@@ -110,16 +116,26 @@ std::vector<NpyArray> resultsOf(const std::string& text, const std::string& devi
 
 // A graph with inputs, and its results by the device ref.
 struct Case {
-  Case(ir::Graph recorded, std::vector<NpyArray> arrays)
+  Case(ir::Graph recorded, std::vector<NpyArray> arrays, size_t bytes)
       : graph(std::move(recorded)),
         inputs(std::move(arrays)),
+        budget(bytes),
         expected(resultsOf(printGraph(graph, "g"), "ref", inputs)) {}
 
   const ir::Graph graph;
-  const std::vector<NpyArray> inputs, expected;
+  const std::vector<NpyArray> inputs;
+  const size_t budget;
+  const std::vector<NpyArray> expected;
 };
 
-// The graph in f64 throughout, which shows what its own dtypes round away.
+codegen::CompileOptions optionsFor(const Stage& stage, const Case& of) {
+  codegen::CompileOptions options = stage.options;
+  options.budget = of.budget;
+  return options;
+}
+
+// The graph in f64 throughout, which shows what its own dtypes round away; its values need more
+// memory than the budget is meant for.
 Case widened(const ir::Graph& graph, std::vector<NpyArray> inputs) {
   const auto wide = [](dtype type) { return isFloating(type) ? dtype::f64 : type; };
   ir::Graph result;
@@ -137,7 +153,7 @@ Case widened(const ir::Graph& graph, std::vector<NpyArray> inputs) {
     result.addNode(node.op, node.operands, ir::Attrs(std::move(attrs)), node.site, node.origin);
   }
   result.setResults(graph.results());
-  return Case(std::move(result), std::move(inputs));
+  return Case(std::move(result), std::move(inputs), 0);
 }
 
 struct Finding {
@@ -148,13 +164,14 @@ struct Finding {
 class Bisection {
  public:
   Bisection(ir::Graph graph, std::vector<NpyArray> inputs)
-      : whole_(std::move(graph), std::move(inputs)), wide_(widened(whole_.graph, whole_.inputs)) {}
+      : whole_(std::move(graph), std::move(inputs), absl::GetFlag(FLAGS_budget)),
+        wide_(widened(whole_.graph, whole_.inputs)) {}
 
   // The exit code.
   int run() const {
     for (size_t i = 0; i < stages_.size(); ++i) {
       std::optional<Finding> found = findDifference(i, whole_);
-      const bool isWide = !found && !stages_[i].isCode;
+      const bool isWide = !found && !stages_[i].isRun && !stages_[i].isCode;
       if (isWide) found = findDifference(i, wide_);
       std::cerr << "bisect: after " << stages_[i].name << ": "
                 << (found ? found->words : "as recorded") << std::endl;
@@ -169,16 +186,20 @@ class Bisection {
 
  private:
   // Of what is compiled so far from the graph on the device ref. Bits have to be the same but where
-  // a pass may have things added up in another order.
+  // a pass may have things added up in another order, and where the device cpu runs the plan, whose
+  // libraries do and whose functions are approximations.
   std::optional<Finding> findDifference(size_t number, const Case& of) const {
     const Stage& stage = stages_[number];
     try {
-      const codegen::Compilation compilation = codegen::compile(of.graph, stage.options);
+      const codegen::Compilation compilation = codegen::compile(of.graph, optionsFor(stage, of));
       const std::string text = textAfter(stage, compilation);
-      const auto actual = resultsOf(text, stage.isCode ? "cpu" : "ref", of.inputs);
-      std::vector<bool> rounded(actual.size(), false);
+      const auto actual = stage.isRun ? interpreted(text, of.inputs)
+                                      : resultsOf(text, stage.isCode ? "cpu" : "ref", of.inputs);
+      std::vector<bool> rounded(actual.size(), stage.isRun);
       std::vector<NpyArray> expected;
-      if (stage.isCode) {
+      if (stage.isRun) {
+        expected = resultsOf(text, "ref", of.inputs);
+      } else if (stage.isCode) {
         expected = interpreted(text, of.inputs);
       } else if (const auto before = compiledBefore(number, of, compilation.graph)) {
         expected = resultsOf(*before, "ref", of.inputs);
@@ -207,7 +228,7 @@ class Bisection {
     if (!stage.isGraph && !stage.keepsKernels) return std::nullopt;
     codegen::Compilation before;
     before.graph = of.graph;
-    if (number > 0) before = codegen::compile(of.graph, stages_[number - 1].options);
+    if (number > 0) before = codegen::compile(of.graph, optionsFor(stages_[number - 1], of));
     const bool isAlike = !stage.isGraph || std::ranges::includes(sumsOf(before.graph), sumsOf(now));
     return isAlike ? std::make_optional(textAfter(stage, before)) : std::nullopt;
   }
@@ -223,7 +244,9 @@ class Bisection {
 
   // Tries first the value that is wrong where all are results, and those that are in the plan.
   void report(size_t stage, const std::string& difference, const Case& whole) const {
-    std::cout << "// pass " << stages_[stage].name << ": " << difference << "\n";
+    std::cout << (stages_[stage].isRun ? "// no pass, but what the device cpu runs"
+                                       : "// pass " + stages_[stage].name)
+              << ": " << difference << "\n";
     const ir::Graph& graph = whole.graph;
     std::vector<size_t> suspects(graph.nodes().size());
     std::iota(suspects.begin(), suspects.end(), 0);
@@ -231,9 +254,9 @@ class Bisection {
     std::vector<ir::ValueId> all;
     for (size_t i : suspects) all.push_back(graph.idOfNode(i));
     open.setResults(std::move(all));
-    const auto first = findDifference(stage, Case(std::move(open), whole.inputs));
+    const auto first = findDifference(stage, Case(std::move(open), whole.inputs, whole.budget));
     if (first) suspects.insert(suspects.begin(), first->result);
-    const std::vector<Region> regions = regionsOf(stages_[stage], graph);
+    const std::vector<Region> regions = regionsOf(stages_[stage], whole);
     const auto regionOf = [&](size_t node) {
       const auto holds = [&](const Region& each) { return each.nodes.contains(node); };
       return std::ranges::find_if(regions, holds);
@@ -267,24 +290,28 @@ class Bisection {
     for (size_t i = 0; i < whole.inputs.size(); ++i) {
       if (needed[i]) inputs.push_back(whole.inputs[i]);
     }
-    return std::make_optional<Case>(std::move(*graph), std::move(inputs));
+    return std::make_optional<Case>(std::move(*graph), std::move(inputs), whole.budget);
   }
 
-  // What runs together: the recorded operators of a kernel.
+  // What runs together: the recorded operators of a kernel, or one of a call.
   struct Region {
     std::set<size_t> nodes;
-    ir::Kernel kernel;
+    std::optional<ir::Kernel> kernel;
   };
 
   // Of the plan that fails; none where there is none.
-  static std::vector<Region> regionsOf(const Stage& stage, const ir::Graph& graph) {
+  static std::vector<Region> regionsOf(const Stage& stage, const Case& of) {
     std::vector<Region> regions;
     if (stage.isGraph) return regions;
     try {
-      const codegen::Compilation plan = codegen::compile(graph, stage.options);
+      const codegen::Compilation plan = codegen::compile(of.graph, optionsFor(stage, of));
       for (const ir::Step& step : plan.schedule.steps) {
         const auto* launch = std::get_if<ir::LaunchStep>(&step);
-        if (!launch) continue;
+        if (!launch) {
+          const int origin = std::get<ir::LibraryStep>(step).origin;
+          if (origin >= 0) regions.push_back({{static_cast<size_t>(origin)}, std::nullopt});
+          continue;
+        }
         regions.push_back({{}, plan.schedule.kernels[launch->kernel]});
         for (ir::ValueId id : launch->nodes) {
           const int origin = id < 0 ? -1 : plan.graph.node(id).origin;
@@ -299,7 +326,8 @@ class Bisection {
 
   // As comments.
   static std::string regionText(const Region& region, const ir::Graph& graph) {
-    std::string text = "// in the plan, one kernel computes together:\n";
+    std::string text = region.kernel ? "// in the plan, one kernel computes together:\n"
+                                     : "// in the plan, a call of its own computes:\n";
     const std::vector<std::string> lines =
         absl::StrSplit(printGraph(graph, "g", {.callSites = true}), '\n');
     for (const std::string& line : lines) {
@@ -307,7 +335,8 @@ class Bisection {
         if (line.starts_with(detail::concat("  %", node, " = "))) text += "// " + line + "\n";
       }
     }
-    std::string body = printKernel(region.kernel, "k");
+    if (!region.kernel) return text;
+    std::string body = printKernel(*region.kernel, "k");
     body.pop_back();  // the newline
     return text + "// " + absl::StrReplaceAll(body, {{"\n", "\n// "}}) + "\n";
   }
@@ -321,9 +350,10 @@ class Bisection {
 int runBisect(int argc, char** argv) {
   const std::vector<char*> arguments = parseArguments(
       "fl bisect [flags] GRAPH.flir\n\nFinds the first pass after which the graph's results are "
-      "not those of the device ref, or emit,\nthe making of machine code, and the first value "
-      "that is wrong then.",
-      __FILE__, {"inputs", "seed", "tolerance"}, argc, argv);
+      "not those of the device ref; or, if\nthe passes are right, tells that what the device cpu "
+      "runs differs from it, or emit, the making of\nmachine code; and the first value that is "
+      "wrong then.",
+      __FILE__, {"budget", "inputs", "seed", "tolerance"}, argc, argv);
   FL_USER_CHECK(arguments.size() == 2, "bisect: expected one file");
   const std::string path = arguments[1], text = readInput(path);
   const std::string form = parseInput(path, text, formOf);

@@ -1,7 +1,8 @@
 // FL_FAULT: a place that fails on purpose, so that tests see what stands in for it. A place is a
 // pass of the compiler, by its name, or "emit"; "hash" makes all hashes of plans equal
-// (WordCache.h), and "wrong:NAME" makes a pass, a rule of one, or the machine code of an operator
-// wrong.
+// (WordCache.h), and "wrong:NAME" makes a pass, a rule of one, or the machine code or the library
+// call of an operator wrong; "wrong:interpreter" has the CPU's interpreter of kernels add what
+// it should subtract.
 #pragma once
 
 #include <string>

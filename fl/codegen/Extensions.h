@@ -24,9 +24,11 @@ struct PassExtension {
   std::string why;  // a sentence for `fl opt --list`
   std::function<void(Compilation&)> run;
 };
-// Throws std::invalid_argument for a name that is taken, and if there is no such place.
-void addPass(PassExtension pass);
+// Throws std::invalid_argument for a name that is taken, if there is no such place, and if one
+// stands beside a pass that was `removed`.
+void verifyList(const std::vector<PassExtension>& passes, const std::string& removed);
 inline ir::Slot<PassExtension>& addedPasses() { return ir::slotOf<PassExtension>(); }
+inline void addPass(PassExtension pass) { addedPasses().add(std::move(pass)); }
 
 // Whether nodes, in ascending order, may share a kernel: all rules have to allow it. Asked for
 // every kernel that fusion thinks of, also with nodes that a kernel would compute again.

@@ -57,13 +57,13 @@ void insert(const PassExtension& pass, Rows* rows) {
 }
 
 // Ours, and those added where they belong.
-Rows pipeline() {
+Rows pipeline(const std::vector<PassExtension>& added = *addedPasses().all()) {
   Rows rows = {
 #define FL_PASS(stage, name, function, why) {{#stage, #name, why}, run<function>},
 #include "fl/codegen/Pipeline.def"
 #undef FL_PASS
   };
-  for (const PassExtension& pass : *addedPasses().all()) insert(pass, &rows);
+  for (const PassExtension& pass : added) insert(pass, &rows);
   return rows;
 }
 
@@ -133,10 +133,12 @@ std::set<std::string> parseSkipped(const Rows& rows, const std::string& list) {
 
 }  // namespace
 
-void addPass(PassExtension pass) {
-  Rows rows = pipeline();
-  insert(pass, &rows);
-  addedPasses().add(std::move(pass));
+void verifyList(const std::vector<PassExtension>& passes, const std::string& removed) {
+  for (const PassExtension& pass : passes) {
+    const bool needs = !removed.empty() && (pass.after == removed || pass.before == removed);
+    FL_USER_CHECK(!needs, "the pass ", removed, " stays: ", pass.name, " stands beside it");
+  }
+  pipeline(passes);
 }
 
 std::string extensionsKey() {
@@ -173,9 +175,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
     logLine(5, "after " + pass + ":\n" + text);
   };
   const bool observed = options.observe || logEnabled(5);
-  if (observed) {
-    observe("recorded", printGraph(compilation.graph, "g", {.callSites = true}));
-  }
+  if (observed) observe("recorded", printGraph(compilation.graph, "g", {.callSites = true}));
   for (const PassRow& row : rows) {
     ++number;
     if (!skipped.contains(row.info.name)) runPass(row, compilation, options);
@@ -187,13 +187,12 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
 }
 
 void runPassAlone(const std::string& pass, const char* stage, Compilation& compilation) {
-  for (const PassRow& row : pipeline()) {
-    if (pass == row.info.name && row.info.stage == stage) {
-      row.run(compilation);
-      return verifyStage(compilation, row.info);
-    }
-  }
-  throwUser("\"", pass, "\" is no ", stage, " pass");
+  const Rows rows = pipeline();
+  const auto row = find(rows, pass);
+  const bool isOne = row != rows.end() && row->info.stage == stage;
+  FL_USER_CHECK(isOne, "\"", pass, "\" is no ", stage, " pass");
+  row->run(compilation);
+  verifyStage(compilation, row->info);
 }
 
 }  // namespace fl::codegen

@@ -23,7 +23,8 @@ inline std::atomic<int64_t>& slotChanges() {
 
 // Extensions of one kind, in the order in which they were added. An `Extension` has a `name` and an
 // `int version`: both are part of the keys under which plans and kernels are kept on disk, so that
-// a new version does not meet what an old one made. Thread-safe.
+// a new version does not meet what an old one made. A function `verifyList` beside it, if there is
+// one, throws for a list that may not be, which then stays as it was. Thread-safe.
 template <class Extension>
 class Slot {
  public:
@@ -37,17 +38,15 @@ class Slot {
                   "an extension named \"", extension.name, "\" is there already");
     auto longer = std::make_shared<List>(*list_);
     longer->push_back(std::move(extension));
-    list_ = std::move(longer);
-    ++slotChanges();
+    set(std::move(longer), "");
   }
 
-  // Nothing if there is none of that name.
+  // Nothing if there is none of that name. Throws std::invalid_argument if another one needs it.
   void remove(const std::string& name) {
     std::lock_guard lock(mutex_);
     auto shorter = std::make_shared<List>(*list_);
     std::erase_if(*shorter, [&](const Extension& each) { return each.name == name; });
-    list_ = std::move(shorter);
-    ++slotChanges();
+    if (shorter->size() < list_->size()) set(std::move(shorter), name);
   }
 
   // As they are now.
@@ -66,6 +65,12 @@ class Slot {
   }
 
  private:
+  void set(std::shared_ptr<const List> list, const std::string& removed) {
+    if constexpr (requires { verifyList(*list, removed); }) verifyList(*list, removed);
+    list_ = std::move(list);
+    ++slotChanges();
+  }
+
   mutable std::mutex mutex_;
   std::shared_ptr<const List> list_ = std::make_shared<List>();
 };

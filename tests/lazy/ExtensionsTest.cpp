@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <numeric>
 
@@ -29,8 +30,8 @@ class Extensions : public ::testing::Test {
   }
   ~Extensions() override {
     flags().cache = "on";
-    codegen::addedPasses().remove("ours");
     codegen::addedPasses().remove("theirs");
+    codegen::addedPasses().remove("ours");
     codegen::fusionRules().remove("ours");
     codegen::costModels().remove("ours");
     planner::packers().remove("ours");
@@ -99,6 +100,31 @@ TEST_F(Extensions, PassesHaveAPlace) {
                          }});
   EXPECT_THAT(errorOf([] { planner::orders().add({.name = "ours"}); }),
               HasSubstr("an extension named \"ours\" is there already"));
+}
+
+// Or no plan could be made any more.
+TEST_F(Extensions, PassesKeepTheirPlace) {
+  const auto nothing = [](codegen::Compilation&) {};
+  EXPECT_THAT(errorOf([&] {
+                codegen::addedPasses().add({.name = "ours", .after = "nowhere", .run = nothing});
+              }),
+              HasSubstr("addPass: ours: there is no pass \"nowhere\""));
+  EXPECT_TRUE(codegen::addedPasses().all()->empty());
+  codegen::addPass({.name = "ours", .after = "cse", .run = nothing});
+  for (const bool isBehind : {true, false}) {
+    codegen::addPass({.name = "theirs",
+                      .after = isBehind ? "ours" : "",
+                      .before = isBehind ? "" : "ours",
+                      .run = nothing});
+    EXPECT_THAT(errorOf([] { codegen::addedPasses().remove("ours"); }),
+                HasSubstr("the pass ours stays: theirs stands beside it"));
+    expectSame(0);
+    codegen::addedPasses().remove("theirs");
+  }
+  codegen::addPass({.name = "theirs", .after = "cse", .run = nothing});
+  codegen::addedPasses().remove("cse");  // is none of the added
+  codegen::addedPasses().remove("ours");
+  EXPECT_EQ(std::ranges::count(passNames(), "theirs"), 1);
 }
 
 TEST_F(Extensions, PassesAreVerified) {
@@ -305,34 +331,83 @@ TEST_F(Extensions, EmittersAreAskedFirst) {
   EXPECT_EQ(counts.kernelsCompiled(), 0u);
 }
 
-TEST_F(Extensions, VersionsArePartOfKeys) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "versions";
-  std::filesystem::remove_all(folder);
-  flags().cacheFolder = folder;
-  flags().cache = "on";
-  // Plans of few operators are not kept.
-  const auto computeMore = [] {
+// Something of one slot that changes nothing, in a version.
+using Adding = void (*)(int version);
+const Adding kVersions[] = {
+    [](int version) {
+      codegen::addedPasses().remove("ours");
+      codegen::addPass({.name = "ours", .version = version, .after = "cse", .run = [](auto&) {}});
+    },
+    [](int version) {
+      codegen::fusionRules().remove("ours");
+      codegen::fusionRules().add(
+          {.name = "ours", .version = version, .allows = [](const auto&...) { return true; }});
+    },
+    [](int version) {
+      codegen::costModels().remove("ours");
+      codegen::costModels().add(
+          {.name = "ours", .version = version, .milliseconds = [](const auto&...) { return 0.0; }});
+    },
+    [](int version) {
+      planner::packers().remove("ours");
+      planner::packers().add({.name = "ours", .version = version, .pack = planner::packByLevel});
+    },
+    [](int version) {
+      planner::orders().remove("ours");
+      planner::orders().add(
+          {.name = "ours", .version = version, .order = [](const ir::Schedule& schedule) {
+             std::vector<int> order(schedule.steps.size());
+             std::iota(order.begin(), order.end(), 0);
+             return order;
+           }});
+    }};
+const Adding kEmitter = [](int version) {
+  codegen::cpu::emitters().remove("ours");
+  codegen::cpu::emitters().add({.name = "ours", .version = version, .emit = [](const auto&...) {
+                                  return std::optional<ir::Artifact>();
+                                }});
+};
+
+class Versions : public Extensions {
+ protected:
+  Versions() {
+    const auto folder = std::filesystem::path(::testing::TempDir()) / "versions";
+    std::filesystem::remove_all(folder);
+    flags().cacheFolder = folder;
+    flags().cache = "on";
+  }
+  ~Versions() override { flags().cacheFolder = ""; }
+
+  // Plans and kernels that were found on disk, and kernels that were compiled.
+  static std::array<uint64_t, 3> computeMore() {
     const FreshEngine engine;
     const Counts counts;
     Tensor x = arange(0, 100, 1, dtype::f32);
-    for (int i = 0; i < 30; ++i) {
-      x = cumsum(x * 0.5, 0);
-    }
+    // Plans of few operators are not kept.
+    for (int i = 0; i < 30; ++i) x = cumsum(x * 0.5, 0);
     EXPECT_GT(sum(x).scalar<float>(), 0);
-    return counts.plansLoaded();
-  };
-  const auto withVersion = [](int version) {
-    codegen::addedPasses().remove("ours");
-    codegen::addPass({.name = "ours", .version = version, .after = "cse", .run = [](auto&) {}});
-  };
-  withVersion(1);
-  EXPECT_EQ(computeMore(), 0u);
-  EXPECT_EQ(computeMore(), 1u);
-  withVersion(2);
-  EXPECT_EQ(computeMore(), 0u);
-  withVersion(1);
-  EXPECT_EQ(computeMore(), 1u);
-  flags().cacheFolder = "";
+    return {counts.plansLoaded(), counts.kernelsLoaded(), counts.kernelsCompiled()};
+  }
+};
+
+class PlanVersions : public Versions, public ::testing::WithParamInterface<Adding> {};
+
+TEST_P(PlanVersions, ArePartOfKeys) {
+  for (const auto [version, loaded] : {std::pair{1, 0u}, {1, 1u}, {2, 0u}, {1, 1u}}) {
+    GetParam()(version);
+    EXPECT_EQ(computeMore()[0], loaded) << version;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlanVersions, ::testing::ValuesIn(kVersions));
+
+TEST_F(Versions, OfEmittersArePartOfKeys) {
+  for (const auto [version, isKept] : {std::pair{1, false}, {1, true}, {2, false}, {1, true}}) {
+    kEmitter(version);
+    const auto [plans, loaded, compiled] = computeMore();
+    EXPECT_EQ(loaded > 0, isKept) << version;
+    EXPECT_EQ(compiled == 0, isKept) << version;
+  }
 }
 
 }  // namespace

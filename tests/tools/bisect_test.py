@@ -102,6 +102,16 @@ SHARED = """graph @f(%x: f32[6,4], %y: f32[6,4]) {
   return %0, %2
 }
 """
+# A call of a library among kernels.
+CALLED = """graph @f(%x: f32[6,4], %y: f32[4,6]) {
+  %0 = exp %x : f32[6,4]
+  %1 = sub %0, %x : f32[6,4]
+  %2 = matmul %1, %y {transposeLhs=0, transposeRhs=0} : f32[6,6]
+  %3 = add %2, %2 : f32[6,6]
+  %4 = negative %3 : f32[6,6]
+  return %4, %1
+}
+"""
 # Maps around them, which hide no value that is wrong.
 AROUND = ["sub {}, %y", "negative {}", "add {}, %x"]
 
@@ -238,6 +248,20 @@ def main():
         file.write(SHARED)
     found = run(FL, "bisect", "shared.flir", fault="wrong:cse", code=2).stdout
     assert "// first wrong value: %1, exp, which is right alone\ngraph @g" in found, found
+
+    # What the device cpu runs is compared with the reference, too.
+    with open("called.flir", "w") as file:
+        file.write(CALLED)
+    assert "no pass changes a result" in run(FL, "bisect", "called.flir").stdout
+    for fault, node, where in [("matmul", "%2, matmul", "a call of its own"),
+                               ("interpreter", "%1, sub", "one kernel")]:
+        found = run(FL, "bisect", "called.flir", fault=f"wrong:{fault}", code=2).stdout
+        assert found.startswith("// no pass, but what the device cpu runs: result "), found
+        told = f"// first wrong value: {node}, which this graph computes alone\n// in the plan, {where} computes"
+        assert told in found, found
+    # The budget is one of the plans that it makes.
+    assert "do not fit the budget of 10 bytes" in run(FL, "bisect", "--budget=10", "called.flir", code=1).stderr
+    assert "no pass changes a result" in run(FL, "bisect", "--budget=192", "called.flir").stdout
 
     # A pass that fails is one that changes what is computed.
     found = run(FL, "bisect", "graph.flir", fault="share", code=2)
