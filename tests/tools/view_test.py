@@ -18,6 +18,7 @@ FL, TRAIN = (os.path.abspath(path) for path in sys.argv[1:3])
 PICTURES = os.environ.pop("FL_PICTURES", None) or os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
 PICTURES = PICTURES and os.path.abspath(PICTURES)
 MOST_UNITS = 100
+MOST_SECONDS = 2  # that a page of 5,000 nodes takes to open
 
 GRAPH = """graph @f(%x: f32[4,8], %w: f32[3,4]) {
   %0 = matmul %w, %x {transposeLhs=0, transposeRhs=0} : f32[3,8]
@@ -389,6 +390,7 @@ def test_large_graph(browser):
     (plan,) = plans_of("large.html")
     page = Page(browser, "large.html")
     print(f"{nodes} nodes open in {page.seconds:.2f} s")
+    assert nodes >= 5000 and page.seconds < MOST_SECONDS, (nodes, page.seconds)
     expect(page.count("#after g.unit"), closed_units(plan, 1))
     page.browser.click("#after g.unit.section")
     expect(page.count("#after g.unit"), closed_units(plan, 1) + MOST_UNITS)
