@@ -276,7 +276,7 @@ def check_inputs(page, plan):
 
 
 def take_pictures(page, plan):
-    """Of a pass, the fused step as a whole, and its memory."""
+    """Of the plan of backward and update: a pass, all of the fused plan, and its memory."""
     page.browser.resize(1280, 760)
     page.choose_plan(1)
     page.go_to(stage_number(plan, "layout"))
