@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Counts what must stay small, and fails when a bound is exceeded: rows of the op table, lines of
-code a room, and the files in which an elementwise operator appears.
+code a room, the files in which an elementwise operator appears, and files that only pages know of.
 
 usage: tools/counts.py
 
@@ -62,6 +62,15 @@ def lines_of_code(room):
     )
 
 
+def missing_files():
+    """What the pages call a file of ours."""
+    rooms, kinds = "apps|examples|fl|tests|tools", "bzl|cpp|def|h|py|sh"
+    named = re.compile(rf"(?<![\w./])(?:\.\./)?((?:{rooms})/[\w./]+\.(?:{kinds}))\b")
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    names = {name for page in pages for name in named.findall(page.read_text())}
+    return sorted(name for name in names if not (ROOT / name).exists())
+
+
 def op_rows():
     table = (ROOT / "fl/ir/Ops.def").read_text()
     return re.findall(r"^FL_OP\((\w+), (\w+), (\w+),", table, re.MULTILINE)
@@ -97,6 +106,7 @@ def counts():
     )
     rooms_counted = {room for rooms in ROOM_LINES for room in rooms}
     rooms_there = {path.name for path in (ROOT / "fl").iterdir() if path.is_dir()}
+    yield "files that pages name and that are not there", len(missing_files()), 0
     yield "rooms without a bound", len(rooms_there - rooms_counted), 0
     for rooms, bound in ROOM_LINES.items():
         yield f"lines of {' + '.join(rooms)}", sum(map(lines_of_code, rooms)), bound

@@ -22,6 +22,8 @@ Made by `benchmarks/performance.py` from `benchmarks/results/`; do not edit. To 
 benchmarks/performance.py run --peers && benchmarks/performance.py draw
 ```
 
+These commands take hours: tests hold those of `bazel run` to the flags that the programs take, and run none.
+
 Times are medians of blocks of calls that alternate between all columns of a row, in one run. `lazy`
 is the compiler, `eager` the same program call by call, interpreted. Ratios are lazy over the other:
 below 1 lazy is faster. `best peer` is the fastest of the others in that row, each at its best

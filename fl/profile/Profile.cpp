@@ -44,7 +44,7 @@ struct Event {
 
 // The events of one thread.
 struct Thread {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::vector<Event> events;
 };
 
@@ -52,7 +52,8 @@ struct Thread {
 struct Profile {
   ForkSafeMutex mutex;
   std::string file;
-  int64_t begin = 0;
+  bool isOpen = false;  // until its events are taken
+  std::atomic<int64_t> begin = 0;
   std::vector<std::shared_ptr<Thread>> threads;
   std::map<std::tuple<Lane, Extent, std::string, std::string, size_t>, std::unique_ptr<Label>>
       labels;
@@ -106,9 +107,10 @@ nlohmann::json traced(const Event& event, size_t thread, int64_t start) {
           {"args", std::move(args)}};
 }
 
-void writeThread(std::ostream& stream, const Thread& thread, size_t index, int64_t start) {
+void writeThread(std::ostream& stream, const std::vector<Event>& events, size_t index,
+                 int64_t start) {
   bool isNamed[std::size(kLanes)] = {};
-  for (const Event& event : thread.events) {
+  for (const Event& event : events) {
     if (!std::exchange(isNamed[static_cast<int>(event.label->lane)], true)) {
       stream << ",\n" << rowName(event.label->lane, index);
     }
@@ -116,20 +118,15 @@ void writeThread(std::ostream& stream, const Thread& thread, size_t index, int64
   }
 }
 
-// Takes the events.
-void writeTrace(const std::string& path) {
-  Profile& all = profile();
+void writeTrace(const std::string& path, const std::vector<std::vector<Event>>& threads,
+                int64_t start) {
   AtomicFile file(path);
   {
     std::ofstream stream(file.partial());
     stream << '['
            << nlohmann::json{
                   {"ph", "M"}, {"pid", 1}, {"name", "process_name"}, {"args", {{"name", "fl"}}}};
-    for (size_t i = 0; i < all.threads.size(); ++i) {
-      const std::lock_guard lock(all.threads[i]->mutex);
-      writeThread(stream, *all.threads[i], i, all.begin);
-      all.threads[i]->events.clear();
-    }
+    for (size_t i = 0; i < threads.size(); ++i) writeThread(stream, threads[i], i, start);
     stream << "]\n";
     if (!stream.flush()) {
       throw std::runtime_error(absl::StrCat("the profile cannot be written to ", path));
@@ -189,6 +186,16 @@ void forgetTotals() {
   all.events = 0;
 }
 
+// The events of each of the threads. None is added behind them before the next profile.
+std::vector<std::vector<Event>> take(const std::vector<std::shared_ptr<Thread>>& threads) {
+  std::vector<std::vector<Event>> taken;
+  for (const std::shared_ptr<Thread>& thread : threads) {
+    const std::lock_guard lock(thread->mutex);
+    taken.push_back(std::exchange(thread->events, {}));
+  }
+  return taken;
+}
+
 void attempt(const std::function<void()>& work) {
   try {
     work();
@@ -219,11 +226,12 @@ int64_t now() {
 
 void add(Label* label, int64_t begin, int64_t end) {
   Profile& all = profile();
+  Thread& thread = thisThread();
+  const std::lock_guard lock(thread.mutex);
+  if (!isActive() || begin < all.begin) return;
   label->calls.fetch_add(1, std::memory_order_relaxed);
   label->nanoseconds.fetch_add(end - begin, std::memory_order_relaxed);
   if (all.events.fetch_add(1, std::memory_order_relaxed) >= kMostEvents) return;
-  Thread& thread = thisThread();
-  const std::lock_guard lock(thread.mutex);
   thread.events.push_back({label, begin, end});
 }
 
@@ -246,21 +254,29 @@ void startProfile(const std::string& file) {
   AtomicFile::checkWritable(file);
   profile::Profile& all = profile::profile();
   const std::lock_guard lock(all.mutex);
-  FL_USER_CHECK(!profile::isActive(), "startProfile(\"", file, "\"): the profile for \"", all.file,
+  FL_USER_CHECK(!all.isOpen, "startProfile(\"", file, "\"): the profile for \"", all.file,
                 "\" has not been stopped");
   profile::forgetTotals();
   all.file = file;
+  all.isOpen = true;
   all.begin = profile::now();
   profile::detail::active = true;
 }
 
 void stopProfile() {
   profile::Profile& all = profile::profile();
-  const std::lock_guard lock(all.mutex);
+  std::unique_lock lock(all.mutex);
   if (!profile::detail::active.exchange(false)) return;
-  const int64_t end = profile::now();
-  profile::writeTrace(all.file);
-  std::cerr << profile::table(end);
+  const int64_t begin = all.begin, end = profile::now();
+  const auto threads = all.threads;
+  lock.unlock();
+  const auto events = profile::take(threads);
+  lock.lock();
+  const std::string file = all.file, table = profile::table(end);
+  all.isOpen = false;
+  lock.unlock();
+  profile::writeTrace(file, events, begin);
+  std::cerr << table;
 }
 
 }  // namespace fl

@@ -1,7 +1,7 @@
 // Where a process spends its time: a trace that Perfetto and Chrome's tracing page open, and a
 // table of what ran.
 //
-// An event costs two readings of the clock and 32 bytes while there is a profile, and a test of a
+// An event costs two readings of the clock and 24 bytes while there is a profile, and a test of a
 // flag while there is none. A name is made once and is the process's for good.
 #pragma once
 
@@ -53,7 +53,7 @@ void startIfAsked();
 
 // In nanoseconds, of a clock that only goes on.
 int64_t now();
-// This thread did something from `begin` to `end`.
+// This thread did something from `begin` to `end`. Counts if that lies within one profile.
 void add(Label* label, int64_t begin, int64_t end);
 
 // The time from here to the end of the block, called what `makeLabel` returns there.

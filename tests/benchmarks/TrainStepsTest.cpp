@@ -105,8 +105,9 @@ std::vector<ir::Graph> graphsOf(const Workload& workload) {
   const Folder folder("fl-train-steps");
   dumpPlans(workload, folder.path());
   std::vector<ir::Graph> graphs;
-  for (const auto& plan : std::filesystem::directory_iterator(folder.path())) {
-    std::ifstream file(plan.path() / "05_dce.flir");
+  for (const auto& stage : std::filesystem::recursive_directory_iterator(folder.path())) {
+    if (!stage.path().string().ends_with("_dce.flir")) continue;
+    std::ifstream file(stage.path());
     graphs.push_back(ir::parseGraph(std::string(std::istreambuf_iterator<char>(file), {})));
   }
   return graphs;

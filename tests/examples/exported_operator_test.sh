@@ -8,7 +8,7 @@ unset BUILD_WORKING_DIRECTORY  # the tool would go there where `bazel run` runs 
 FL_CACHE=off FL_JIT=sync FL_DUMP=dump "$example"
 plans=0
 for plan in dump/plan*; do
-  for stage in "$plan"/00_recorded.flir "$plan"/14_pack.flir; do
+  for stage in "$plan"/00_recorded.flir "$plan"/*_pack.flir; do
     if ! output=$("$fl" run --check=ref "$stage" 2>&1); then
       echo "$stage: $output" >&2
       exit 1

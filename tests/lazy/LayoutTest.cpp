@@ -78,8 +78,9 @@ std::vector<std::vector<float>> run(const Case& c, const char* backend, const ch
 // Whether a plan in the folder calls the library on images with their channels last.
 bool isMoved(const std::string& folder) {
   bool found = false;
-  for (const auto& plan : std::filesystem::directory_iterator(folder)) {
-    std::ifstream file(plan.path() / "05_dce.flir");
+  for (const auto& stage : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!stage.path().string().ends_with("_dce.flir")) continue;
+    std::ifstream file(stage.path());
     const std::string text(std::istreambuf_iterator<char>(file), {});
     found = found || text.find("channelsLast=1") != std::string::npos;
   }

@@ -1,14 +1,21 @@
 // startProfile() and stopProfile(): the trace's events, lanes, names and lines, and the table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <future>
+#include <limits>
 #include <regex>
 #include <set>
 #include <thread>
 
+#include "fl/base/AtomicFile.h"
 #include "fl/base/Flags.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/profile/Profile.h"
@@ -137,6 +144,64 @@ TEST(ProfileTest, WhatRunsBetweenProfilesIsInNone) {
   const auto [events, table] = profiled([] {});
   EXPECT_EQ(events.size(), 1) << "the process's name alone";
   EXPECT_THAT(table, Not(HasSubstr("matmul")));
+}
+
+profile::Label* labelOf(const std::string& name) {
+  return profile::label(profile::Lane::Compiling, profile::Extent::Whole, name);
+}
+
+TEST(ProfileTest, WhatBeganBeforeAProfileIsNotInIt) {
+  Tensor x = full({4}, 0.5f);
+  x.toHostVector<float>();
+  profiled([&] { x = x + 1; });
+  x = x + 2;  // in a segment that began in the profile before
+  const int64_t before = profile::now();
+  const auto [events, table] = profiled([&] {
+    x.toHostVector<float>();
+    profile::add(labelOf("begun before"), before, profile::now());
+    profile::add(labelOf("begun within"), profile::now(), profile::now());
+  });
+  EXPECT_TRUE(ofLane(events, "recording").empty());
+  EXPECT_FALSE(ofLane(events, "running").empty());
+  const std::vector<std::string> names = namesOf(events);
+  EXPECT_THAT(names, AllOf(Contains("begun within"), Not(Contains("begun before"))));
+  EXPECT_EQ(labelOf("begun before")->calls, 0);
+  for (const nlohmann::json& event : events) EXPECT_GE(event.value("ts", 0.0), 0) << event;
+}
+
+TEST(ProfileTest, WhatEndsBehindAProfileIsInNone) {
+  {
+    startProfile(traceFile());
+    const profile::Scope scope([] { return labelOf("straddles the end"); });
+    ::testing::internal::CaptureStderr();
+    stopProfile();
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("compiling 0.000 ms"));
+  }
+  const auto [events, table] = profiled([] {});
+  EXPECT_EQ(events.size(), 1) << events;
+  EXPECT_EQ(labelOf("straddles the end")->calls, 0);
+}
+
+// Other threads, and fork(), go on while a trace is written: into a pipe that nobody reads yet.
+TEST(ProfileTest, NothingIsHeldWhileTheTraceIsWritten) {
+  const std::string folder = ::testing::TempDir() + "/pipes";
+  std::filesystem::create_directories(folder);
+  const int number = [] {  // of the next file
+    const std::string name = AtomicFile(::testing::TempDir() + "/any").partial();
+    return std::stoi(name.substr(name.rfind('.') + 1)) + 1;
+  }();
+  const std::string file = folder + "/trace.json";
+  const std::string pipe =
+      file + ".partial." + std::to_string(getpid()) + "." + std::to_string(number);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  startProfile(file);
+  std::thread writer([] { stopProfile(); });
+  while (profile::isActive()) std::this_thread::yield();
+  auto label = std::async(std::launch::async, [] { return labelOf("made meanwhile")->name; });
+  const bool isMade = label.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  std::ifstream(pipe).ignore(std::numeric_limits<std::streamsize>::max());
+  writer.join();
+  EXPECT_TRUE(isMade);
 }
 
 TEST(ProfileTest, ThreadsHaveLanesOfTheirOwn) {

@@ -10,7 +10,8 @@
 // Index, and Scatter and ScatterAdd) the function has one more result, an s64: 0, or an index that
 // was out of range. lookups() has them in order.
 //
-// Relies on ir alone; no library of MLIR. Jit.h lowers and runs the text.
+// Relies on ir and on fl/codegen/cuda/CodeText.h; no library of MLIR. Jit.h lowers and runs the
+// text.
 #pragma once
 
 #include <string>
