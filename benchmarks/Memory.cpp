@@ -182,6 +182,7 @@ class BudgetSubject {
 void measureBudgets(const Workload& workload, std::vector<Json>* rows) {
   const auto arena = static_cast<double>(steadyPlan(workload).arenaBytes);
   std::map<double, BudgetSubject, std::greater<>> subjects;
+  std::vector<double> refused;
   subjects.try_emplace(1, workload, 0);
   for (int tenths = 9; tenths >= 3; --tenths) {
     const double part = tenths / 10.0;
@@ -189,6 +190,7 @@ void measureBudgets(const Workload& workload, std::vector<Json>* rows) {
       subjects.try_emplace(part, workload, static_cast<size_t>(part * arena));
     } catch (const std::runtime_error& refusal) {
       std::cout << absl::StrFormat("budget %.1f: %s\n", part, refusal.what());
+      refused.push_back(part);
     }
   }
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
@@ -204,6 +206,10 @@ void measureBudgets(const Workload& workload, std::vector<Json>* rows) {
     std::cout << absl::StrFormat("budget %.1f: memory %.2f, time %.2f\n", part,
                                  result["arena"].get<double>(), result["ours"].get<double>());
     rows->push_back(std::move(result));
+  }
+  for (double part : refused) {
+    rows->push_back(row(absl::StrFormat("%s, budget %.1f", workload.name, part), "x", 0));
+    rows->back()["ours"] = nullptr;
   }
 }
 

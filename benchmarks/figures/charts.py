@@ -125,6 +125,7 @@ def figure_of(benchmark, panels):
 
 
 def curve_of(rows):
+    rows = [row for row in rows if row.ours is not None]
     figure = Figure(figsize=(5.4, 3.2), facecolor="white")
     axes = figure.subplots()
     axes.grid(color="#E4E4E4", linewidth=0.8)

@@ -200,7 +200,7 @@ def memory_tables(benchmark, rows):
     if budgets:
         text += f"\n![memory against time](performance/{benchmark.name}_curve.svg)\n\n"
         text += table(["", "memory", "time"],
-                      [[row.case, ratio(row.arena), ratio(row.ours)] for row in budgets])
+                      [[row.case, ratio(row.arena), ratio(row.ours) or "refused"] for row in budgets])
     return text
 
 

@@ -30,7 +30,7 @@ class Row:
     case: str
     unit: str
     threads: int
-    ours: float
+    ours: float | None  # None of what was refused
     eager: float | None
     limit: float | None
     peers: dict

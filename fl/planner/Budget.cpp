@@ -289,7 +289,7 @@ class Rematerialization {
       if (isThere && !all_[i].writers.empty()) there.push_back(static_cast<int>(i));
     }
     const int64_t needed = alive_ + (places_[asked_] < 0 ? all_[asked_].bytes : 0);
-    const std::string what = looks_ > limits_.looks ? "there are too many choices"
+    const std::string what = looks_ > limits_.looks ? "none of the ways that were tried fits"
                              : needed > target_     ? absl::StrCat(needed, " are needed")
                                                     : "too much is computed again";
     return {absl::StrCat(what, " while ", describeStep(schedule_, now_), " runs"),

@@ -175,8 +175,8 @@ void joinLaunches(ir::Schedule* schedule) {
   for (const ir::Temporary& each : schedule->temporaries)
     numbers += isNumber(each) ? each.bytes : 0;
   // That there is one launch for many is worth a part of the plan's memory.
-  const size_t allowed = schedule->budget > 0 ? schedule->budget : schedule->recordedBound;
-  const size_t most = std::min(least + least / 32 + numbers, std::max(least, allowed));
+  const size_t budget = schedule->budget > 0 ? schedule->budget : SIZE_MAX;
+  const size_t allowed = std::max(least, std::min(schedule->recordedBound, budget));
   const std::vector<ir::Temporary> temporaries = schedule->temporaries;
   // Fewer at once where all together would take more than that.
   for (size_t held = SIZE_MAX; held > 0; held = std::min(held, numbers) / kFewer) {
@@ -184,7 +184,7 @@ void joinLaunches(ir::Schedule* schedule) {
     const Order order = {"joined", joining.run(), 0};
     reorder(order, schedule);
     joining.keepNumbersApart(schedule);
-    if (schedule->arenaBound <= most) return;
+    if (schedule->arenaBound <= std::min(least + least / 32 + numbers, allowed)) return;
     Order back = order;
     for (int i = 0; i < std::ssize(order.steps); ++i) back.steps[order.steps[i]] = i;
     reorder(back, schedule);

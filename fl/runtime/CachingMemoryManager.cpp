@@ -45,7 +45,11 @@ CachingMemoryManager::CachingMemoryManager(int numDevices,
 CachingMemoryManager::~CachingMemoryManager() = default;
 
 void CachingMemoryManager::initialize() {}
-void CachingMemoryManager::shutdown() { signalMemoryCleanup(); }
+void CachingMemoryManager::shutdown() {
+  std::lock_guard lock(mutex_);
+  for (const auto& each : caches_)
+    if (each) each->release();
+}
 
 void* CachingMemoryManager::alloc(bool userLock, const unsigned ndims, Dim* dims,
                                   const unsigned elSize) {

@@ -1,6 +1,8 @@
 #include "fl/runtime/DefaultMemoryManager.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -27,14 +29,15 @@ void* DefaultMemoryManager::alloc(bool userLock, const unsigned ndims, Dim* dims
   const size_t bytes = runtime::allocationBytes(ndims, dims, elSize);
   if (bytes == 0) return nullptr;
   runtime::checkDeviceFunctions(*deviceInterface);
-  void* block = deviceInterface->nativeAlloc(bytes);
+  std::unique_ptr<void, const std::function<void(void*)>&> block(
+      deviceInterface->nativeAlloc(bytes), deviceInterface->nativeFree);
   if (block == nullptr) throw OutOfMemory();
   std::lock_guard lock(mutex_);
-  blocks_[block] = {bytes, !userLock, userLock};
+  blocks_[block.get()] = {bytes, !userLock, userLock};
   ++stats_.allocations;
   stats_.liveBytes += bytes;
   stats_.peakBytes = std::max(stats_.peakBytes, stats_.liveBytes);
-  return block;
+  return block.release();
 }
 
 size_t DefaultMemoryManager::allocated(void* ptr) {

@@ -11,10 +11,10 @@
 #include <limits>
 #include <mutex>
 #include <new>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/ForkSafeMutex.h"
@@ -37,6 +37,7 @@ class GuardedBlocks {
     const size_t pages = roundUp(bytes, kPage);
     std::lock_guard lock(mutex_);
     if (live_ + pages > systemMemory()) throw OutOfMemory();
+    blocks_.reserve(blocks_.size() + 1);  // so that no block is lost if it cannot be noted
     void* block = guarded_ < kMostGuardedBlocks ? map(bytes) : nullptr;
     const bool isGuarded = block != nullptr;
     if (!isGuarded && (block = systemAllocate(pages)) == nullptr) throw OutOfMemory();
@@ -52,10 +53,7 @@ class GuardedBlocks {
     const size_t pages = roundUp(block.bytes, kPage);
     live_ -= pages;
     guarded_ -= block.isGuarded;
-    if (!block.isGuarded) {
-      systemFree(pointer);
-      return;
-    }
+    if (!block.isGuarded) return systemFree(pointer);
     const size_t before = guard_ == Guard::End ? pages - block.bytes : kPage;
     munmap(static_cast<char*>(pointer) - before, pages + kPage);
   }
@@ -82,7 +80,7 @@ class GuardedBlocks {
 
   const Guard guard_;
   ForkSafeMutex mutex_;
-  std::unordered_map<void*, Block> blocks_;
+  absl::flat_hash_map<void*, Block> blocks_;
   size_t guarded_ = 0;  // blocks
   size_t live_ = 0;     // bytes, in whole pages
 };
@@ -149,8 +147,7 @@ std::unique_ptr<MemoryManager> makeCachingMemoryManagerOf(
 }
 
 size_t MemoryManager::freeBytes() const {
-  return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) *
-         static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * kPage;
 }
 
 std::unique_ptr<MemoryManager> makeDefaultMemoryManager() {
@@ -249,14 +246,13 @@ class LiveBuffers {
     if (buffer->next_) buffer->next_->previous_ = buffer->previous_;
   }
 
-  // The largest first.
-  std::vector<Live> sorted() const {
+  // Those of a manager, the largest first.
+  std::vector<Live> sorted(const MemoryManager& manager) const {
     std::vector<Live> all;
     {
       std::lock_guard lock(mutex_);
-      for (const Buffer* buffer = first_; buffer; buffer = buffer->next_) {
-        all.push_back({buffer->bytes(), buffer->origin_});
-      }
+      for (const Buffer* buffer = first_; buffer; buffer = buffer->next_)
+        if (buffer->manager_.get() == &manager) all.push_back({buffer->bytes(), buffer->origin_});
     }
     std::ranges::stable_sort(all, std::greater(), &Live::bytes);
     return all;
@@ -282,7 +278,7 @@ std::string describe(const char* what, const CallSite& site) {
 
 std::string describeLack(const MemoryManager& manager, size_t bytes, const BufferOrigin& origin) {
   constexpr size_t kTold = 10;
-  std::vector<LiveBuffers::Live> live = liveBuffers().sorted();
+  std::vector<LiveBuffers::Live> live = liveBuffers().sorted(manager);
   size_t inUse = 0;
   for (const LiveBuffers::Live& each : live) inUse += each.bytes;
   live.resize(std::min(live.size(), kTold));

@@ -9,14 +9,7 @@
 #include <fstream>
 #include <limits>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define FL_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FL_ADDRESS_SANITIZER 1
-#endif
-#endif
-#ifdef FL_ADDRESS_SANITIZER
+#ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -103,13 +96,13 @@ size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {
 }
 
 void poison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
-#ifdef FL_ADDRESS_SANITIZER
+#ifdef __SANITIZE_ADDRESS__
   __asan_poison_memory_region(block, bytes);
 #endif
 }
 
 void unpoison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
-#ifdef FL_ADDRESS_SANITIZER
+#ifdef __SANITIZE_ADDRESS__
   __asan_unpoison_memory_region(block, bytes);
 #endif
 }

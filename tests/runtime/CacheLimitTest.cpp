@@ -59,6 +59,7 @@ TEST(CacheLimit, IdleIsAQuarterOfThePeak) {
       limit.gaveBack(cached - most);
       cached = most;
     }
+    ASSERT_LE(limit.takenAgain(), peak) << "no step takes more than that";
     const size_t idle = cached - std::min(cached, limit.takenAgain());
     ASSERT_LE(idle, std::max(CacheLimit::kFloor, peak / 4));
     kept = std::max(kept, cached);

@@ -387,6 +387,18 @@ TEST_F(CachingManager, ADeviceAtATime) {
   giveBack(of0);
 }
 
+TEST_F(CachingManager, ShutsDownAllDevices) {
+  giveBack(take(1000));
+  manager_->addMemoryManagement(1);
+  device_.active = 1;
+  giveBack(take(1000));
+  device_.active = 2;  // which is not managed
+  const size_t frees = device_.frees;
+  manager_->shutdown();
+  EXPECT_EQ(device_.frees, frees + 2);
+  device_.active = 0;
+}
+
 TEST_F(CachingManager, SaysWhatItHolds) {
   device_.memory = 5000;
   void* block = take(1000);

@@ -181,6 +181,7 @@ TEST(Buffers, ReleaseTheCacheBeforeTheyGiveUp) {
 }
 
 TEST(Buffers, NameTheLargestWhereThereIsNoMemory) {
+  const Buffer ofAnother(50'000, {"sin", CallSite()});  // of a manager that was replaced
   const HostMemory memory(std::make_shared<Stingy>(7000));
   const Buffer large(3000, {"matmul", CallSite()}), small(1000, {"exp", CallSite()});
   std::vector<std::unique_ptr<Buffer>> others;
