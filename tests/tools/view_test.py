@@ -454,7 +454,7 @@ def test_help():
         ("opt", "budget emit list pass skip stop_after verify"),
         ("run", "backend check device extents inputs outputs seed time tolerance"),
         ("memory", ""), ("view", "dot model_explorer page time"), ("reduce", "command"),
-        ("bisect", "inputs seed tolerance"), ("doc", ""),
+        ("bisect", "budget inputs seed tolerance"), ("doc", ""),
     ):
         text = run(FL, command, "--help").stdout
         assert text.startswith(f"usage: fl {command} "), text
