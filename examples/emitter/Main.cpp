@@ -14,27 +14,26 @@ std::atomic<int> translated = 0;  // by several threads
 
 // A KernelFunction of fl/kernel/Kernel.h; empty for a kernel that is no such map.
 std::string textOf(const fl::ir::Kernel& kernel, const std::string& name) {
-  for (const auto& operand : kernel.operands) {
-    if (operand.type != fl::dtype::f32 || operand.strides != std::vector{fl::ir::Stride::One})
-      return "";
-  }
-  if (kernel.reduced != 0 || kernel.stages.size() != 1) return "";
+  using Form = fl::ir::KernelValue::Form;
+  bool isOurs = kernel.reduced == 0 && kernel.stages.size() == 1;
+  for (const auto& each : kernel.operands)
+    isOurs &= each.type == fl::dtype::f32 && each.strides == std::vector{fl::ir::Stride::One};
   std::ostringstream text;
   text << "#define AT(operand) (*arguments)[operand][i]\nlong " << name
        << "(float *const *const *arguments, long i, long end) {\n  for (; i < end; ++i) {\n";
-  for (size_t i = 0; i < kernel.values.size(); ++i) {
+  for (size_t i = 0; isOurs && i < kernel.values.size(); ++i) {
     const fl::ir::KernelValue& value = kernel.values[i];
+    const bool isSum = value.op == fl::ir::Op::Add;
     text << "    float v" << i << " = ";
-    if (value.form == fl::ir::KernelValue::Form::Load) {
+    if (value.form == Form::Load) {
       text << "AT(" << value.index << ");\n";
-      continue;
+    } else if (value.form == Form::Apply && (isSum || value.op == fl::ir::Op::Mul)) {
+      text << 'v' << value.args[0] << (isSum ? '+' : '*') << 'v' << value.args[1] << ";\n";
+    } else {
+      isOurs = false;  // numbers, totals and lookups have no operator
     }
-    // Numbers, totals and lookups have no operator.
-    const bool applies = value.form == fl::ir::KernelValue::Form::Apply;
-    if (!applies || (value.op != fl::ir::Op::Add && value.op != fl::ir::Op::Mul)) return "";
-    const char sign = value.op == fl::ir::Op::Add ? '+' : '*';
-    text << 'v' << value.args[0] << sign << 'v' << value.args[1] << ";\n";
   }
+  if (!isOurs) return "";
   for (const auto& store : kernel.stages[0].stores) {
     text << "    AT(" << store.operand << ") = v" << store.value << ";\n";
   }
@@ -44,16 +43,14 @@ std::string textOf(const fl::ir::Kernel& kernel, const std::string& name) {
 std::optional<fl::ir::Artifact> throughC(const fl::ir::Kernel& kernel, const fl::ir::Target&,
                                          const std::string& name, fl::ir::Stores) {
   const std::string text = textOf(kernel, name);
-  if (text.empty()) return std::nullopt;
   char file[] = "/tmp/fl_XXXXXX";
-  const int made = mkstemp(file);
+  const int made = text.empty() ? -1 : mkstemp(file);
   if (made < 0) return std::nullopt;
-  close(made);
   const std::string command = std::string("cc -O3 -march=native -ffp-contract=off -xc -c -o ") +
                               file + " - <<'END'\n" + text + "END";
   const bool isCompiled = std::system(command.c_str()) == 0;
   std::ostringstream object;
-  object << std::ifstream(file).rdbuf(), unlink(file);
+  object << std::ifstream(file).rdbuf(), close(made), unlink(file);
   if (!isCompiled) return std::nullopt;
   ++translated;
   return fl::ir::Artifact{name, object.str()};
