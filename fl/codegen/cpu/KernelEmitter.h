@@ -110,9 +110,9 @@ class KernelEmitter {
   llvm::Value* addToTotal(const Reduce& reduce, llvm::Value* total, llvm::Value* part);
   // Asks for what is read `steps` on along `axis`, or twice as many of few bytes, which come too
   // soon, unless a row is of more than `mostBytes`. Later sweeps of a kept element, which find in
-  // the caches what the first has left there, ask for what the first reads of the next one: what
-  // one of them asks for again costs little; what is asked for in one alone comes too fast for the
-  // memory.
+  // the caches what the first has left there, and a long first one ask for what the first reads of
+  // the next one: what one of them asks for again costs little; what is asked for in one alone
+  // comes too fast for the memory.
   void fetchRows(int axis, int64_t steps, int64_t mostBytes, llvm::Value* index);
   // Puts back in order what are every second element.
   void inOrder(llvm::Value*& even, llvm::Value*& odd);

@@ -134,9 +134,7 @@ Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* e
   pairs = sweepFullVectors(stage, begin, middle, pairs);
   tails = sweepTail(stage, middle, end, tails);
   Values result;
-  for (size_t r = 0; r < count; ++r) {
-    result.append({pairs[2 * r], pairs[2 * r + 1], tails[r]});
-  }
+  for (size_t r = 0; r < count; ++r) result.append({pairs[2 * r], pairs[2 * r + 1], tails[r]});
   return result;
 }
 
@@ -168,12 +166,13 @@ Values KernelEmitter::sweepFullVectors(int stage, llvm::Value* begin, llvm::Valu
   const bool rotates = plan_.unroll == 1;
   // Longer rows would not stay in the cache until they are read.
   const auto first = std::ranges::find(kernel_.stages, true, &ir::KernelStage::sweep);
-  const bool isLater = &*first < &kernel_.stages[stage] && turningAxes().empty();
+  const bool isLong = std::ranges::count(plan_.keptRows, stage, &ir::KeptRow::writer) > 0;
+  const bool asks = (isLong || &*first < &kernel_.stages[stage]) && turningAxes().empty();
   return emitFor(builder_, begin, end, int64_t{plan_.lanes} * plan_.unroll, pairs,
                  [&](llvm::Value* i, const Values& current) {
                    ValueScopes::Scope scope(values_);
                    values_.setLanes(fullLanes(i, plan_.unroll));
-                   if (isLater && !walkedAxes_.empty()) fetchRows(walkedAxes_[0], 1, 1 << 16, i);
+                   if (asks && !walkedAxes_.empty()) fetchRows(walkedAxes_[0], 1, 1 << 16, i);
                    Values next = current;
                    emitBody(stage, [&](int vector, int r, LlvmValue value) {
                      const Reduce& reduce = reduces(stage)[r];
