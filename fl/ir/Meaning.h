@@ -44,9 +44,9 @@ class MeaningBuilder {
     return state;
   }
 
-  // x 2^n for an integer n, rounded once, as usual() computes it.
-  template <class V, class I, class Usual>
-  V scaled(V, I, Usual usual) {
+  // x 2^n for a float n that is an integer, rounded once, as usual() computes it.
+  template <class V, class Usual>
+  V scaled(V, V, Usual usual) {
     return usual();
   }
 

@@ -36,7 +36,7 @@ class Formulas {
   V exp(V x) {
     x = clamp(x, Format::kExpLow, Format::kExpHigh);
     const auto reduced = reduceExp(x);
-    return scale(b_.add(reduced.expm1, real(1)), reduced.n);
+    return scale(b_.add(reduced.expm1, real(1)), reduced);
   }
 
   V log(V x) {
@@ -95,7 +95,7 @@ class Formulas {
     rest = b_.select(inRange, rest, real(0));
     product = clamp(product, Format::kExpLow, Format::kExpHigh);
     const auto reduced = reduceExp(product, &rest);
-    const V result = scale(b_.add(reduced.expm1, real(1)), reduced.n);
+    const V result = scale(b_.add(reduced.expm1, real(1)), reduced);
     return finishPow(x, y, result);
   }
 
@@ -123,7 +123,8 @@ class Formulas {
   template <class I>
   struct ReducedExp {
     V expm1;  // e^r - 1
-    I n;      // where x = n log(2) + r
+    V power;  // n, where x = n log(2) + r
+    I n;
   };
   template <class I>
   struct Split {
@@ -180,9 +181,9 @@ class Formulas {
   }
   // x 2^n by two factors, so that results overflow and underflow gradually with one rounding.
   template <class I>
-  V scale(V x, I n) {
-    return b_.scaled(x, n, [&] {
-      const I sum = plus(n, 2 * Format::kBias);
+  V scale(V x, const ReducedExp<I>& by) {
+    return b_.scaled(x, by.power, [&] {
+      const I sum = plus(by.n, 2 * Format::kBias);
       const I first = shiftRight(sum, 1);
       const V scaled = b_.mul(x, b_.fromBits(shiftLeft(first, Format::kMantissa)));
       return b_.mul(scaled, b_.fromBits(shiftLeft(b_.sub(sum, first), Format::kMantissa)));
@@ -198,7 +199,7 @@ class Formulas {
     r = rest ? b_.add(r, *rest) : r;
     const V expm1 = b_.fma(b_.mul(r, r), poly(r, Format::kExp), r);
     const auto bits = plus(b_.bits(shifted), -kMagicBits);
-    return ReducedExp<decltype(bits)>{expm1, bits};
+    return ReducedExp<decltype(bits)>{expm1, n, bits};
   }
 
   // 1 - erf(a) in parts. In f64, where half an ulp of the logarithm is a good part of one of the

@@ -148,8 +148,7 @@ V LlvmBuilder::scaled(V x, V n, llvm::function_ref<V()> usual) {
   auto* type = llvm::dyn_cast<llvm::FixedVectorType>(x.value->getType());
   const bool isRegister = type != nullptr && type->getNumElements() == 16 && x.type == dtype::f32;
   if (!hasAvx512_ || !isRegister) return usual();
-  llvm::Value* power = builder_.CreateSIToFP(n.value, type);
-  llvm::Value* args[] = {x.value, power, x.value, builder_.getInt16(kAllLanes),
+  llvm::Value* args[] = {x.value, n.value, x.value, builder_.getInt16(kAllLanes),
                          builder_.getInt32(kCurrentRounding)};
   return {builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {}, args),
           x.type};
