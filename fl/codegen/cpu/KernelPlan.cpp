@@ -201,7 +201,7 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
   if (plan.tiled) planTiles(kernel, &plan);
   if (isPlain || isMap) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
   plan.loadsPairs = target.vectorBits == 512 && plan.lanes == ir::kLanes;
-  plan.ahead = kernel.rows() ? 1 << 13 : kernel.columns() ? 0 : 1 << 10;
+  plan.ahead = kernel.rows() ? 1 << 12 : kernel.columns() ? 0 : 1 << 10;
   plan.sideBySide = stores == ir::Stores::Across;
   plan.unroll = plan.sideBySide ? 1 : chooseUnroll(kernel, plan, target.vectorBits);
   if (kernel.columns()) planColumns(kernel, &plan);

@@ -57,7 +57,7 @@ llvm::Value* MemoryAccess::fetchAhead(llvm::Value* address, bool toWrite) {
   builder_.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},
       {builder_.CreatePtrAdd(address, builder_.getInt64(ahead_)), builder_.getInt32(toWrite),
-       builder_.getInt32(ahead_ > 4096 ? 2 : 3), builder_.getInt32(1)});
+       builder_.getInt32(ahead_ < 4096 ? 3 : 2), builder_.getInt32(1)});
   return address;
 }
 
