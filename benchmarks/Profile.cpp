@@ -1,6 +1,7 @@
 // Times training steps under a profile (fl::startProfile) beside the same without one.
 #include <filesystem>
 #include <iostream>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 #include "benchmarks/TrainSteps.h"
 #include "fl/fl.h"
 
+ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains");
 ABSL_FLAG(int, rounds, 101, "blocks of steps with and without a profile");
 ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
 ABSL_FLAG(std::string, json, "", "file for the results, a JSON object a line");
@@ -56,10 +58,13 @@ int runAll() {
   prepare(absl::GetFlag(FLAGS_threads));
   init();
   const Folder folder("fl-profile-");
+  const std::regex filter(absl::GetFlag(FLAGS_filter));
   std::vector<Json> rows;
   for (const Workload& workload :
        {perceptronStep(), digitsStep(), mnistStep(), residualStep(), transformerStep()}) {
-    rows.push_back(measure(workload, folder.path() / "trace.json"));
+    if (std::regex_search(workload.name, filter)) {
+      rows.push_back(measure(workload, folder.path() / "trace.json"));
+    }
   }
   if (const std::string path = absl::GetFlag(FLAGS_json); !path.empty()) {
     writeRows(rows, path);
