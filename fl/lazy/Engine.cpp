@@ -480,7 +480,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
     runtime::counters().stepsRecomputed += compiled.schedule.recomputed;
     auto plan = device_->load(std::move(compiled.schedule), &kernels_);
     tellOfResults(plan->schedule(), budget);
-    dump.writeCode(plan->schedule(), device_->target());
+    dump.writeCode(*plan, device_->target());
     if (!checks) return plan;
     std::vector<check::PassedGraph> passed;
     if (flags().check == "ref") passed = passedGraphs(graph, std::move(options));

@@ -230,7 +230,7 @@ def check_kernel(page, plan):
     expect(page.text("#details h3"), f"{step['name']} {name}")
     expect(page.count("#after g.unit"), closed + len(kernel["items"]))
     expect(page.text("#details pre.code"), kernel["text"])
-    for button, level, word in ((2, "llvm", "define "), (3, "asm", ".globl")):
+    for button, level, word in ((2, "ll", "define "), (3, "s", ".globl")):
         page.browser.click(f"#details button.level:nth-of-type({button})")
         expect(page.text("#details pre.code"), kernel[level])
         assert word in kernel[level], kernel[level]
@@ -343,6 +343,25 @@ def test_training_step(browser):
     expect(plans_of("live.html"), plans_of("view.html"))
     page = Page(browser, "live.html")
     expect(page.count("#after g.unit"), closed_units(plans[0], 1))
+
+
+def test_cuda():
+    """The page of a plan for a GPU has CUDA's text of its kernels, and what NVRTC makes of it where it
+    is there, and no code of this machine's."""
+    os.makedirs("cuda/plan0000")
+    schedule = run(FL, "opt", "graph.flir").stdout
+    pathlib.Path("cuda/plan0000/14_pack.flir").write_text(schedule)
+    pathlib.Path("cuda/plan0000/k0.cu").write_text(run(FL, "opt", "--emit=cuda", "graph.flir").stdout)
+    for architecture in ("sm_90", "sm_80"):
+        run(FL, "view", "--page=cuda.html", "cuda")
+        (plan,) = plans_of("cuda.html")
+        (kernel,) = plan["kernels"]
+        assert "__global__" in kernel["cu"] and "k(const k_arguments a)" in kernel["cu"], kernel["cu"]
+        assert not {"ll", "s"} & kernel.keys(), kernel.keys()
+        if "ptx" in kernel:
+            assert f".target {architecture}" in kernel["ptx"], kernel["ptx"]
+            assert ".visible .entry k(" in kernel["ptx"], kernel["ptx"]
+        pathlib.Path("cuda/plan0000/k0.ptx").write_text(".version 9.0\n.target sm_80\n")
 
 
 def test_changes():
@@ -580,6 +599,7 @@ def main():
     test_errors()
     test_help()
     test_changes()
+    test_cuda()
     test_model_explorer()
     with Browser() as browser:
         test_training_step(browser)
