@@ -17,7 +17,7 @@
 #include "fl/fl.h"
 
 ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains");
-ABSL_FLAG(int, rounds, 101, "turns of ten blocks of steps with and without a profile");
+ABSL_FLAG(int, rounds, 15, "turns of ten blocks of steps with and without a profile");
 ABSL_FLAG(int, threads, 0, "threads to compute with; 0: FL_NUM_THREADS, or one a processor");
 ABSL_FLAG(std::string, json, "", "file for the results, a JSON object a line");
 
