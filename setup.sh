@@ -19,6 +19,8 @@ packages=(
   node-d3 node-dagre-layout chromium-headless-shell graphviz
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev
+  # what kernels have names for
+  gdb linux-perf
   # learning curves, and charts of the benchmarks
   gnuplot-nox python3-matplotlib
   # formatting

@@ -18,6 +18,7 @@
 #include "fl/base/Flags.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Rewrite.h"
+#include "fl/ir/Rounding.h"
 #include "tools/Arguments.h"
 #include "tools/Files.h"
 #include "tools/GraphEdit.h"
@@ -73,18 +74,11 @@ std::string textAfter(const Stage& stage, const codegen::Compilation& compilatio
                        : printSchedule(compilation.schedule, "s");
 }
 
-// Whether a node adds floats up, in an order that passes may change: its row has it round, though
-// it is no function of single elements.
-bool addsUp(const ir::Node& node) {
-  return isFloating(node.type.type) && ir::opInfo(node.op).ulp > 0 && !ir::isElementwise(node.op) &&
-         ir::opKind(node.op) != ir::Kind::Random;
-}
-
 // In words that are the same where the order is.
 std::set<std::string> sumsOf(const ir::Graph& graph) {
   std::set<std::string> sums;
   for (const ir::Node& node : graph.nodes()) {
-    if (!addsUp(node)) continue;
+    if (!ir::addsUp(node)) continue;
     std::string sum = ir::opName(node.op) + (" " + absl::StrJoin(node.attrs.values(), ","));
     for (ir::ValueId id : node.operands) sum += " " + graph.type(id).toString();
     sums.insert(std::move(sum));
@@ -99,11 +93,21 @@ std::vector<bool> mayRound(const ir::Graph& graph) {
   const auto isRounded = [&](ir::ValueId id) -> bool { return rounded[id]; };
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const ir::Node& node = graph.nodes()[i];
-    rounded[graph.idOfNode(i)] = addsUp(node) || node.type.type == dtype::f64 ||
+    rounded[graph.idOfNode(i)] = ir::addsUp(node) || node.type.type == dtype::f64 ||
                                  std::ranges::any_of(node.operands, isRounded);
   }
   for (ir::ValueId id : graph.results()) results.push_back(rounded[id]);
   return results;
+}
+
+// What the roundings of any one operator of the graph may come to, relative to its largest element;
+// those of all of them together are what its dtypes lose (isLost).
+double roundingOf(const ir::Graph& graph) {
+  double most = 0;
+  for (const ir::Node& node : graph.nodes()) {
+    if (isFloating(node.type.type)) most = std::max(most, ir::boundOf(node, 1, 1));
+  }
+  return most;
 }
 
 std::vector<NpyArray> resultsOf(const std::string& text, const std::string& device,
@@ -208,10 +212,11 @@ class Bisection {
         rounded = mayRound(of.graph);
       }
       for (size_t i = 0; i < actual.size(); ++i) {
-        const double exact = stage.isCode ? 0.0 : runTolerance().value_or(0.0);
-        const auto tolerance = rounded[i] ? runTolerance() : std::make_optional(exact);
+        std::optional<double> tolerance = runTolerance();
+        if (stage.isRun && !tolerance) tolerance = roundingOf(of.graph);
+        if (!rounded[i]) tolerance = stage.isCode ? 0.0 : tolerance.value_or(0.0);
         const Difference found = compare(actual[i], expected[i], dtypesOf(of.graph), tolerance);
-        if (!found.accepted && !(stage.isRun && &of == &whole_ && isLost(i, found.value))) {
+        if (!found.accepted && !(stage.isRun && isLost(of, i, found.value))) {
           return Finding{i, detail::concat("result ", i, " differs by ", found.value)};
         }
       }
@@ -223,10 +228,10 @@ class Bisection {
 
   // Whether a result's own dtypes round away about as much, whoever computes it: as where numbers
   // that are nearly the same are subtracted.
-  bool isLost(size_t result, double difference) const {
+  static bool isLost(const Case& of, size_t result, double difference) {
     constexpr double kAlike = 16;
-    const double lost = compare(whole_.expected[result], wide_.expected[result], {}, {}).value;
-    return difference <= kAlike * lost;
+    const Case wide = widened(of.graph, of.inputs);
+    return difference <= kAlike * compare(of.expected[result], wide.expected[result], {}, {}).value;
   }
 
   // What a stage has to give the bits of: the one before it, if everything is added up as there.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <regex>
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
@@ -10,6 +11,7 @@
 #include "fl/base/AtomicFile.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Text.h"
+#include "fl/kernel/cuda/Launch.h"
 #include "fl/runtime/Device.h"
 #include "fl/tile/HostTarget.h"
 #include "fl/view/Dot.h"
@@ -52,8 +54,26 @@ view::Stage readStage(const std::string& path) {
   return parseInput(path, readInput(path), view::readStage);
 }
 
+// That a plan's kernels were compiled for, as the dump has their code. CUDA's text is of no
+// architecture; PTX says which one it is for.
+ir::Target targetOf(const fs::path& folder) {
+  const auto isCuda = [](const fs::directory_entry& entry) {
+    return entry.path().extension() == ".cu";
+  };
+  const std::vector<fs::path> codes = entriesOf(folder, isCuda);
+  if (codes.empty()) return tile::hostTarget();
+  ir::Target target{.triple = ir::cuda::kTriple, .features = "sm_90"};
+  fs::path assembled = codes.front();
+  assembled.replace_extension(".ptx");
+  if (!fs::exists(assembled)) return target;
+  const std::string text = readInput(assembled);
+  const std::regex words("\\.target (sm_\\w+)");
+  if (std::smatch found; std::regex_search(text, found, words)) target.features = found[1];
+  return target;
+}
+
 view::Plan readPlan(const fs::path& folder) {
-  view::Plan plan{.name = fs::canonical(folder).filename()};
+  view::Plan plan{.name = fs::canonical(folder).filename(), .target = targetOf(folder)};
   for (const fs::path& path : stagesIn(folder)) {
     plan.stages.push_back({path.stem(), readStage(path)});
   }
@@ -76,7 +96,7 @@ std::vector<view::Plan> readDump(const fs::path& folder) {
 
 // The stages that a graph goes through; another form is the only one.
 view::Plan planOf(const std::string& path) {
-  view::Plan plan{.name = fs::path(path).filename()};
+  view::Plan plan{.name = fs::path(path).filename(), .target = tile::hostTarget()};
   const std::string text = readInput(path);
   if (parseInput(path, text, formOf) != "graph") {
     plan.stages.push_back({fs::path(path).stem(), parseInput(path, text, view::readStage)});
@@ -98,7 +118,7 @@ void timePlan(view::Plan* plan, int runs) {
 }
 
 void writePage(const std::vector<view::Plan>& plans) {
-  view::Page page(tile::hostTarget());
+  view::Page page;
   for (const view::Plan& plan : plans) {
     page.add(plan);
   }

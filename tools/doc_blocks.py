@@ -6,7 +6,7 @@ usage: tools/doc_blocks.py [--write] FL DOCUMENT...
 Every block names its language. One of flir is a file that verifies. One of sh behind it runs with that
 file as standard input, its commands named `fl` by FL; what stands in a block of flir or text right
 behind it is what it prints. Others are not run here: blocks of bash and cpp have tests of their pages'
-own (tests/docs), of which that of docs/performance.md only checks the flags.
+own (tests/docs/commands_test.py lists them).
 """
 
 import argparse

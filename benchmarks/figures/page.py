@@ -22,7 +22,7 @@ Made by `benchmarks/performance.py` from `benchmarks/results/`; do not edit. To 
 benchmarks/performance.py run --peers && benchmarks/performance.py draw
 ```
 
-These commands take hours: tests hold those of `bazel run` to the flags that the programs take, and run none.
+These commands take hours: tests run those of `bazel run` for one case each.
 
 Times are medians of blocks of calls that alternate between all columns of a row, in one run. `lazy`
 is the compiler, `eager` the same program call by call, interpreted. Ratios are lazy over the other:

@@ -1,6 +1,7 @@
 #include "fl/check/CheckedPlan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -10,17 +11,19 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
-#include "fl/base/Error.h"
 #include "fl/check/NanFinder.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/check/Values.h"
+#include "fl/ir/Rounding.h"
 #include "fl/ir/Text.h"
 #include "fl/runtime/StepLabel.h"
 
 namespace fl::check {
 namespace {
 
+using ir::addsUp;
 using ir::HostOperand;
+using ir::unitAt;
 using ir::ValueType;
 
 // Element `i` of a node is another one here than there.
@@ -30,81 +33,100 @@ using ir::ValueType;
   const double x = elementAt(type, got, i).toDouble(), y = elementAt(type, want, i).toDouble();
   std::string what = absl::StrFormat("element %d is %.17g %s and %.17g %s", i, x, here, y, there);
   if (isFloating(type)) {
-    what += detail::concat(", ", std::fabs(x - y) / unitAt(type, y), " ulp apart");
+    what += absl::StrFormat(", %g ulp apart", std::fabs(x - y) / unitAt(type, y));
   }
   throw WrongPlan(finding("ref", node.op, node.type, node.site, what));
 }
 
 constexpr char kOneByOne[] = "where its operators run one by one";
 
-// The first element whose bits differ, but for those of a NaN.
+// In all bits, but for those of a NaN.
+bool isSame(const Number& x, const Number& y) {
+  return x.bits() == y.bits() || (std::isnan(x.toDouble()) && std::isnan(y.toDouble()));
+}
+
 std::optional<Dim> firstDifferent(const ValueType& type, const void* got, const void* want) {
   if (std::memcmp(got, want, bytesOf(type.type, type.shape)) == 0) return std::nullopt;
   for (Dim i = 0; i < type.shape.elements(); ++i) {
-    const Number x = elementAt(type.type, got, i), y = elementAt(type.type, want, i);
-    const bool isSame =
-        x.bits() == y.bits() || (std::isnan(x.toDouble()) && std::isnan(y.toDouble()));
-    if (!isSame) return i;
+    if (!isSame(elementAt(type.type, got, i), elementAt(type.type, want, i))) return i;
   }
   return std::nullopt;
 }
 
-std::vector<MemoryBlockPtr> magnitudesOf(const std::vector<HostOperand>& operands) {
-  std::vector<MemoryBlockPtr> all;
-  for (const HostOperand& operand : operands) {
-    const auto& [type, shape] = *operand.type;
-    all.push_back(runtime::makeBlock(operand.data, bytesOf(type, shape)));
-    const bool isSigned = isFloating(type);
-    if (isSigned) interpret(ir::Op::Absolute, {operand}, {}, *operand.type, all.back()->data());
+double magnitude(double x) { return std::fabs(x); }
+
+bool isFinite(dtype type, double x) {
+  return std::isfinite(Number::fromDouble(x, type).toDouble());
+}
+
+// What an operator makes in f64, a call by its definition, of `map` of the floats of its operands.
+std::vector<double> inF64(Interpret interpret, const ir::Node& node,
+                          const std::vector<HostOperand>& operands,
+                          const std::function<double(double)>& map) {
+  std::vector<HostOperand> taken = operands;
+  std::vector<ValueType> types;
+  std::vector<std::vector<double>> wide(operands.size());
+  for (const HostOperand& operand : operands) types.push_back(*operand.type);
+  for (size_t k = 0; k < taken.size(); ++k) {
+    if (!isFloating(types[k].type)) continue;
+    types[k].type = dtype::f64;
+    wide[k].resize(types[k].shape.elements());
+    interpret(ir::Op::Cast, {operands[k]}, {}, types[k], wide[k].data());
+    std::ranges::transform(wide[k], wide[k].begin(), map);
+    taken[k] = {&types[k], wide[k].data()};
   }
-  return all;
+  std::vector<double> made(node.type.shape.elements());
+  interpret(node.op, taken, node.attrs, {dtype::f64, node.type.shape}, made.data());
+  return made;
 }
 
-bool addsUp(ir::Op op) {
-  return op == ir::Op::Sum || op == ir::Op::Cumsum || op == ir::Op::ScatterAdd ||
-         op == ir::Op::Fold || op == ir::Op::Contract;
-}
-
-void checkReference(const ir::Node& node, const std::vector<HostOperand>& operands,
-                    const void* result) {
-  if (ir::opKind(node.op) == ir::Kind::Library) return;
+// Whether a call, or an operator alone, computes what `interpret` does, within boundOf(). A call's
+// scale is the largest that it makes; or what that changes by, in roundings of its operands, if
+// half of these are a rounding larger and the others smaller: as where scores are large of which it
+// makes weights.
+void checkReference(Interpret interpret, const ir::Node& node,
+                    const std::vector<HostOperand>& operands, const void* result) {
   const dtype type = node.type.type;
-  const bool sums = isFloating(type) && addsUp(node.op);
-  std::vector<char> want(bytesOf(type, node.type.shape)), scale(sums ? want.size() : 0);
-  ir::interpret(node.op, operands, node.attrs, node.type, want.data());
-  if (sums) {
-    const std::vector<MemoryBlockPtr> magnitudes = magnitudesOf(operands);
-    std::vector<HostOperand> taken = operands;
-    for (size_t i = 0; i < taken.size(); ++i) taken[i].data = magnitudes[i]->data();
-    ir::interpret(node.op, taken, node.attrs, node.type, scale.data());
-  }
-  // The rows' bounds are for few terms; up to 128 are added one after the other, each time with
-  // half a unit at most (fl/kernel/Kernel.h).
-  const double units = ir::opInfo(node.op).ulp + (sums ? 64 : computeType(type) != type ? 4 : 1);
-  for (Dim i = 0; i < node.type.shape.elements(); ++i) {
-    const Number got = elementAt(type, result, i), right = elementAt(type, want.data(), i);
-    const double x = got.toDouble(), y = right.toDouble();
-    if (got.bits() == right.bits() || (std::isnan(x) && std::isnan(y)) || x == y) continue;
-    const double of = sums ? elementAt(type, scale.data(), i).toDouble() : y;
-    const double unit = isFloating(type) ? unitAt(type, of) : 0;
-    if (!(std::fabs(x - y) / unit <= units)) {
-      failAt(node, i, result, "alone", want.data(), "by the reference interpreter");
-    }
-  }
-}
-
-// How far two of a product's results may lie apart that add its terms in different orders: for each
-// of the terms the rounding of a sum of magnitudes, and that of the result.
-double productBound(const ir::Node& node, const std::vector<HostOperand>& operands,
-                    double magnitudes) {
-  const auto count = [](const ValueType& type) {
-    return static_cast<double>(std::max<Dim>(type.shape.elements(), 1));
+  const bool calls = ir::opKind(node.op) == ir::Kind::Library && isFloating(type);
+  const Dim count = node.type.shape.elements();
+  std::vector<char> right(bytesOf(type, node.type.shape));
+  std::vector<double> want, magnitudes;
+  double largest = 0;
+  const auto see = [&](double x) {
+    if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
   };
-  const double pairs = count(*operands[0].type) * count(*operands[operands.size() > 1].type);
-  const double terms = operands.size() < 2 ? count(*operands[0].type) / count(node.type)
-                                           : std::sqrt(pairs / count(node.type));
-  const dtype type = node.type.type, sum = computeType(type);
-  return 2 * (terms + 1) * unitAt(sum, magnitudes) + (sum == type ? 0 : unitAt(type, magnitudes));
+  if (calls) {
+    want = inF64(interpret, node, operands, [](double x) { return x; });
+    const ValueType wide{dtype::f64, node.type.shape};
+    interpret(ir::Op::Cast, {{&wide, want.data()}}, {}, node.type, right.data());
+    std::ranges::for_each(want, see);
+  } else {
+    interpret(node.op, operands, node.attrs, node.type, right.data());
+  }
+  const auto isWrong = [&](Dim i) {
+    const Number got = elementAt(type, result, i), wanted = elementAt(type, right.data(), i);
+    if (isSame(got, wanted) || !isFloating(type)) return !isSame(got, wanted);
+    const double y = wanted.toDouble(), distance = std::fabs(got.toDouble() - y);
+    const bool isSum = addsUp(node);
+    if (isSum && !calls && magnitudes.empty()) {
+      magnitudes = inF64(interpret, node, operands, magnitude);
+    }
+    const double scale = calls ? largest : isSum ? magnitudes[i] : y;
+    if (isSum && !isFinite(type, scale)) return false;
+    return !std::isfinite(y) || !(distance <= boundOf(node, scale, y));
+  };
+  Dim wrong = 0;
+  while (wrong < count && !isWrong(wrong)) ++wrong;
+  if (wrong < count && calls) {
+    const double rounding = unitAt(computeType(type), 1);
+    const std::vector<double> moved = inF64(interpret, node, operands, [&](double x) {
+      return x * (1 + (std::bit_cast<uint64_t>(x) % 3 == 0 ? rounding : -rounding));
+    });
+    for (Dim i = 0; i < count; ++i) see((moved[i] - want[i]) / rounding);
+    while (wrong < count && !isWrong(wrong)) ++wrong;
+  }
+  if (wrong == count) return;
+  failAt(node, wrong, result, "alone", right.data(), "by the reference interpreter");
 }
 
 // A plan whose steps are looked at.
@@ -209,11 +231,6 @@ class StepComparison final : public runtime::StepObserver {
   runtime::StepObserver* const next_;
 };
 
-bool isSum(const ir::Node& node) {
-  return isFloating(node.type.type) &&
-         (ir::opKind(node.op) == ir::Kind::Library || addsUp(node.op));
-}
-
 // A graph on the way from the recorded one to the compiled one, whose operators run one by one.
 struct Station : PassedGraph {
   Station(PassedGraph passed, runtime::Device& device, runtime::KernelCache* kernels)
@@ -255,20 +272,17 @@ MemoryBlockPtr behindPass(const Station& from, ir::ValueId id, const Station& to
 }
 
 // The first element of two ways to add up that differs by more than their roundings.
-std::optional<Dim> firstFar(const Station& of, size_t number,
+std::optional<Dim> firstFar(Interpret interpret, const ir::Node& node,
                             const std::vector<HostOperand>& operands, const MemoryBlock& alone,
                             const MemoryBlock& other) {
-  const ir::Node& node = of.graph.nodes()[number];
   const dtype type = node.type.type;
   if (!firstDifferent(node.type, other.data(), alone.data())) return std::nullopt;
-  const std::vector<Number> none(operands.size());
-  const MemoryBlockPtr scale = of.plan->runAlone(number, magnitudesOf(operands), none)->onHost();
+  const std::vector<double> sums = inF64(interpret, node, operands, magnitude);
   for (Dim i = 0; i < node.type.shape.elements(); ++i) {
-    const double x = elementAt(type, other.data(), i).toDouble(),
-                 y = elementAt(type, alone.data(), i).toDouble(),
-                 sum = std::fabs(elementAt(type, scale->data(), i).toDouble());
-    if (x == y || (std::isnan(x) && std::isnan(y)) || !std::isfinite(sum)) continue;
-    if (!(std::fabs(x - y) <= productBound(node, operands, sum))) return i;
+    const Number x = elementAt(type, other.data(), i), y = elementAt(type, alone.data(), i);
+    if (isSame(x, y) || !isFinite(type, sums[i])) continue;
+    const double distance = std::fabs(x.toDouble() - y.toDouble());
+    if (!(distance <= 2 * boundOf(node, sums[i], sums[i]))) return i;
   }
   return std::nullopt;
 }
@@ -277,8 +291,8 @@ class CheckedPlan final : public ObservedPlan {
  public:
   CheckedPlan(const ir::Graph& recorded, std::vector<PassedGraph> passed,
               std::unique_ptr<runtime::LoadedSchedule> plan, runtime::Device& device,
-              runtime::KernelCache* kernels)
-      : ObservedPlan(std::move(plan)) {
+              runtime::KernelCache* kernels, Interpret interpret)
+      : ObservedPlan(std::move(plan)), interpret_(interpret) {
     stations_.push_back(std::make_unique<Station>(PassedGraph{"", recorded}, device, kernels));
     for (PassedGraph& each : passed) {
       if (printGraph(each.graph, "g") == printGraph(stations_.back()->graph, "g")) continue;
@@ -293,7 +307,8 @@ class CheckedPlan final : public ObservedPlan {
       values.assign(station.graph.valueCount(), nullptr);
       return station.plan->runWatched(
           buffers, numbers, [&](size_t number, const auto& operands, const MemoryBlockPtr& result) {
-            if (checks) checkReference(station.graph.nodes()[number], operands, result->data());
+            const ir::Node& node = station.graph.nodes()[number];
+            if (checks) checkReference(interpret_, node, operands, result->data());
             values[station.graph.idOfNode(number)] = result;
             return nullptr;
           });
@@ -315,9 +330,9 @@ class CheckedPlan final : public ObservedPlan {
   // A graph gives what it does once a pass has changed it. Where products and sums are added up in
   // another order then, their values, if they are near enough, are what the rest is computed of,
   // whose bits have to be the same. The error is of the first operator that is another one.
-  static void checkPass(const Station& from, const Station& to, const Values& values,
-                        const Outputs& results, std::span<const MemoryBlockPtr> buffers,
-                        std::span<const Number> numbers) {
+  void checkPass(const Station& from, const Station& to, const Values& values,
+                 const Outputs& results, std::span<const MemoryBlockPtr> buffers,
+                 std::span<const Number> numbers) const {
     const std::string here = "after the pass " + to.pass, there = "before it";
     std::function<void()> tell;  // of the first difference
     const Outputs before = from.plan->runWatched(
@@ -326,13 +341,13 @@ class CheckedPlan final : public ObservedPlan {
           const ir::Node& node = from.graph.nodes()[number];
           const MemoryBlockPtr other = behindPass(from, from.graph.idOfNode(number), to, values);
           if (!other) return nullptr;
-          const auto i = isSum(node) ? firstFar(from, number, operands, *result, *other)
-                                     : firstDifferent(node.type, other->data(), result->data());
+          const auto i = addsUp(node) ? firstFar(interpret_, node, operands, *result, *other)
+                                      : firstDifferent(node.type, other->data(), result->data());
           if (i && !tell) {
             tell = [=, &node] { failAt(node, *i, other->data(), here, result->data(), there); };
           }
-          if (i && isSum(node)) tell();
-          return isSum(node) ? other : nullptr;
+          if (i && addsUp(node)) tell();
+          return addsUp(node) ? other : nullptr;
         });
     checkResults(from.graph, results, here, before, there, tell);
   }
@@ -350,6 +365,7 @@ class CheckedPlan final : public ObservedPlan {
     }
   }
 
+  const Interpret interpret_;
   std::vector<std::unique_ptr<Station>> stations_;
 };
 
@@ -367,10 +383,10 @@ void prepareOptions(std::string* skip, size_t* budget) {
 std::unique_ptr<runtime::LoadedSchedule> makeCheckedPlan(
     const ir::Graph& recorded, std::vector<PassedGraph> passed,
     std::unique_ptr<runtime::LoadedSchedule> plan, const std::string& flag, runtime::Device& device,
-    runtime::KernelCache* kernels) {
+    runtime::KernelCache* kernels, Interpret interpret) {
   if (flag == "ref") {
     return std::make_unique<CheckedPlan>(recorded, std::move(passed), std::move(plan), device,
-                                         kernels);
+                                         kernels, interpret);
   }
   return std::make_unique<NanPlan>(recorded, std::move(passed.back().graph), std::move(plan), flag);
 }

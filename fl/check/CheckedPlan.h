@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fl/ir/Graph.h"
+#include "fl/ir/Interpreter.h"
 #include "fl/runtime/Device.h"
 
 namespace fl::check {
@@ -30,23 +30,24 @@ struct PassedGraph {
   ir::Graph graph;
 };
 
+// Computes an op of any kind (fl/definitions/Trace.h).
+using Interpret = decltype(&ir::interpret);
+
 // `passed` is what the passes made of `recorded`, the last one what `plan` is of, which suffices
 // but for ref; `flag` is ref, nan or nan-log. The plan's
 // run() throws std::runtime_error, which names the operator, the line that recorded it and the
 // element,
-// - with ref, a WrongPlan, if an operator alone is further from the reference interpreter than its
-// row's ulp
-//   allows (4 units more for 16-bit floats, 64 for sums, in units of the sum of magnitudes; calls
-//   of libraries are left out); if what a kernel or call stores has other bits than its operators
-//   one by one; or if a pass over graphs, which it names, changes a result: products and sums that
-//   it has added in another order by more than the roundings of so many terms of such magnitudes,
-//   all else in a bit;
+// - with ref, a WrongPlan, if an operator or a call of a library alone is further from what
+//   `interpret` says than boundOf() (fl/ir/Rounding.h) allows; if what a kernel or call stores has
+//   other bits than its operators one by one; or if a pass over graphs, which it names, changes a
+//   result: products and sums that it has added in another order by more than twice that, all else
+//   in a bit;
 // - with nan, if an element is NaN and the operator's operands there are not, or infinite and they
 //   are finite (of sums and calls of libraries: all of their operands); the message has the ranges
 //   of the operands. nan-log warns, once a line, and goes on.
 std::unique_ptr<runtime::LoadedSchedule> makeCheckedPlan(
     const ir::Graph& recorded, std::vector<PassedGraph> passed,
     std::unique_ptr<runtime::LoadedSchedule> plan, const std::string& flag, runtime::Device& device,
-    runtime::KernelCache* kernels);
+    runtime::KernelCache* kernels, Interpret interpret);
 
 }  // namespace fl::check

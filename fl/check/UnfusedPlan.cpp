@@ -44,19 +44,14 @@ class OperatorPlan final : public UnfusedPlan {
         scalars.push_back(graph_.isParameter(id) ? numbers[id] : Number());
       }
       MemoryBlockPtr& result = values[graph_.idOfNode(i)];
-      result = runAlone(i, operands, scalars);
+      result = steps_[i] ? steps_[i]->run(operands, scalars, {})[0]
+                         : reshaped(node, operands[0], scalars[0]);
       if (watch) show(i, operands, scalars, watch, &result);
       for (ir::ValueId id : lastUses_[i]) values[id] = nullptr;
     }
     Outputs outputs;
     for (ir::ValueId id : graph_.results()) outputs.push_back(values[id]);
     return outputs;
-  }
-
-  MemoryBlockPtr runAlone(size_t number, std::span<const MemoryBlockPtr> operands,
-                          std::span<const Number> numbers) const override {
-    return steps_[number] ? steps_[number]->run(operands, numbers, {})[0]
-                          : reshaped(graph_.nodes()[number], operands[0], numbers[0]);
   }
 
   const std::vector<int>& reusable() const override { return none_; }

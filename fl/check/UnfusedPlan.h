@@ -21,9 +21,6 @@ class UnfusedPlan : public runtime::LoadedSchedule {
  public:
   virtual Outputs runWatched(std::span<const MemoryBlockPtr> buffers,
                              std::span<const Number> numbers, const Watch& watch) const = 0;
-  // One of the operators, on other buffers; `numbers` are those of its operands.
-  virtual MemoryBlockPtr runAlone(size_t number, std::span<const MemoryBlockPtr> operands,
-                                  std::span<const Number> numbers) const = 0;
 };
 
 // The plan holds each value until its last use, in memory of its own.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "fl/base/Error.h"
@@ -89,15 +88,6 @@ std::string rangesOf(const std::vector<ir::HostOperand>& operands,
     if (others > 0) text += absl::StrFormat(" with %d NaN or infinite", others);
   }
   return text;
-}
-
-double unitAt(dtype type, double x) {
-  using Format = std::pair<int, int>;
-  const auto [digits, lowest] = type == dtype::f64   ? Format(53, -1074)
-                                : type == dtype::f32 ? Format(24, -149)
-                                : type == dtype::f16 ? Format(11, -24)
-                                                     : Format(8, -133);
-  return std::ldexp(1, std::max(x == 0 ? lowest : std::ilogb(x) + 1 - digits, lowest));
 }
 
 std::vector<bool> movedValues(const ir::Graph& graph) {

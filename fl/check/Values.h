@@ -22,9 +22,6 @@ bool holdsNan(const ir::HostOperand& operand);
 std::string rangesOf(const std::vector<ir::HostOperand>& operands,
                      const std::vector<ir::ValueType>& shown);
 
-// The distance to the next number of the dtype, from |x| on.
-double unitAt(dtype type, double x);
-
 // By value, whether its elements lie with the channels of images in front of all else, as the pass
 // `layout` has them, which makes views from and to that order.
 std::vector<bool> movedValues(const ir::Graph& graph);

@@ -1,5 +1,6 @@
 #include "fl/definitions/Trace.h"
 
+#include <cstring>
 #include <utility>
 
 #include "fl/definitions/Definitions.h"
@@ -147,6 +148,36 @@ Trace expandLibrary(const ir::Graph& graph) {
     parameters.push_back(tracer.addOperand(parameter));
   }
   return tracer.finish(runGraph(graph, parameters));
+}
+
+void interpretCall(ir::Op op, const std::vector<ir::HostOperand>& operands, const ir::Attrs& attrs,
+                   const ir::ValueType& type, void* result) {
+  if (ir::opKind(op) != ir::Kind::Library) return interpret(op, operands, attrs, type, result);
+  ir::Graph call;
+  std::vector<ir::ValueId> ids;
+  for (const ir::HostOperand& operand : operands) ids.push_back(call.addParameter({*operand.type}));
+  call.setResults({call.addNode(op, std::move(ids), attrs)});
+  const auto [graph, constants] = expandLibrary(call);
+  std::vector<ir::HostOperand> values = operands;
+  std::vector<uint64_t> bits;
+  for (const Number& constant : constants) bits.push_back(constant.bits());
+  for (const uint64_t& constant : bits) {
+    values.push_back({&graph.type(static_cast<ir::ValueId>(values.size())), &constant});
+  }
+  std::vector<std::vector<char>> made(graph.valueCount());
+  std::vector<int> uses = ir::useCounts(graph);
+  for (const ir::Node& node : graph.nodes()) {
+    std::vector<char>& bytes = made[values.size()];
+    bytes.resize(bytesOf(node.type.type, node.type.shape));
+    std::vector<ir::HostOperand> read;
+    for (ir::ValueId id : node.operands) read.push_back(values[id]);
+    ir::interpret(node.op, read, node.attrs, node.type, bytes.data());
+    values.push_back({&node.type, bytes.data()});
+    for (ir::ValueId id : node.operands) {
+      if (--uses[id] == 0) made[id] = {};
+    }
+  }
+  std::memcpy(result, values[graph.results()[0]].data, bytesOf(type.type, type.shape));
 }
 
 }  // namespace fl

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "fl/ir/Graph.h"
+#include "fl/ir/Interpreter.h"
 #include "fl/tensor/Composite.h"
 
 namespace fl {
@@ -22,5 +22,9 @@ std::optional<Trace> trace(const CompositeCall& call);
 
 // The graph with its ops of kind Library replaced by their definitions in primitive ones.
 Trace expandLibrary(const ir::Graph& graph);
+
+// ir::interpret, of ops of kind Library too: by their definitions.
+void interpretCall(ir::Op op, const std::vector<ir::HostOperand>& operands, const ir::Attrs& attrs,
+                   const ir::ValueType& type, void* result);
 
 }  // namespace fl

@@ -1,5 +1,6 @@
 #include "fl/lazy/Dump.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -10,10 +11,8 @@
 #include "fl/base/AtomicFile.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
-#include "fl/codegen/cpu/Emitter.h"
-#include "fl/codegen/cuda/Emitter.h"
-#include "fl/kernel/cuda/Launch.h"
 #include "fl/lazy/KernelCompiler.h"
+#include "fl/view/Page.h"
 
 namespace fl::lazy {
 namespace {
@@ -83,19 +82,20 @@ std::function<void(int, const std::string&, const std::string&)> PlanDump::obser
       };
 }
 
-void PlanDump::writeCode(const ir::Schedule& schedule, const ir::Target& target) const {
+void PlanDump::writeCode(const runtime::LoadedSchedule& plan, const ir::Target& target) const {
   if (folder_.empty()) return;
+  const std::vector<ir::Kernel>& kernels = plan.schedule().kernels;
+  std::vector<int> variants(kernels.size(), 0);
   attempt(flags().dump, [&] {
-    for (size_t i = 0; i < schedule.kernels.size(); ++i) {
-      const std::string path = folder_ + "/" + numbered("k%d", static_cast<int>(i));
-      const ir::Kernel& kernel = schedule.kernels[i];
-      const std::string name = entryOf(kernel);
-      if (ir::cuda::isGpu(target)) {
-        AtomicFile::write(path + ".cu", codegen::cuda::emitCuda({{name, &kernel}}));
-        continue;
+    for (const runtime::DeviceKernelPtr& made : plan.kernels()) {
+      const auto i = std::ranges::find(kernels, made->kernel()) - kernels.begin();
+      if (i == std::ssize(kernels)) continue;  // what the device makes of one
+      const std::string variant = variants[i] ? absl::StrCat("_", variants[i]) : "";
+      const std::string path = absl::StrCat(folder_, "/k", i, variant), name = entryOf(kernels[i]);
+      ++variants[i];
+      for (const auto& [level, text] : view::codeOf(kernels[i], made->stores(), target, name)) {
+        AtomicFile::write(path + "." + level, text);
       }
-      AtomicFile::write(path + ".ll", codegen::cpu::emitLlvmText(kernel, target, name));
-      AtomicFile::write(path + ".s", codegen::cpu::emitAssemblyText(kernel, target, name));
     }
   });
 }

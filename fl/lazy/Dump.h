@@ -11,7 +11,7 @@
 
 #include "fl/base/Types.h"
 #include "fl/kernel/Artifact.h"
-#include "fl/kernel/Schedule.h"
+#include "fl/runtime/Device.h"
 
 namespace fl::lazy {
 
@@ -27,8 +27,10 @@ class PlanDump {
   std::function<void(int number, const std::string& pass, const std::string& text)> observer()
       const;
 
-  // Writes k<number>.ll and k<number>.s there, of each kernel LLVM IR and assembly.
-  void writeCode(const ir::Schedule& schedule, const ir::Target& target) const;
+  // Writes k<number>.ll and k<number>.s there, LLVM IR and assembly of each kernel as it is
+  // compiled for the plan; of one that is in several variants k<number>_1 and so on, too. For a GPU
+  // .cu, and .ptx where NVRTC is there.
+  void writeCode(const runtime::LoadedSchedule& plan, const ir::Target& target) const;
 
  private:
   std::string folder_, numbers_;

@@ -10,6 +10,7 @@
 #include "fl/base/Log.h"
 #include "fl/check/CheckedPlan.h"
 #include "fl/check/UnfusedPlan.h"
+#include "fl/definitions/Trace.h"
 #include "fl/ir/Inference.h"
 #include "fl/ir/Slot.h"
 #include "fl/ir/Text.h"
@@ -41,9 +42,8 @@ void takeBackWrites(const BadIndexError& error) {
   std::unordered_set<const LazyNode*> lost;
   for (LazyNode* node : error.nodes) {
     const auto isLost = [&](const LazyNodePtr& operand) { return lost.contains(operand.get()); };
-    if (node != error.bad && std::none_of(node->operands.begin(), node->operands.end(), isLost)) {
-      continue;
-    }
+    const bool isKept = node != error.bad && std::ranges::none_of(node->operands, isLost);
+    if (isKept) continue;
     const bool write = node->site.writes() && ir::opKind(node->op) == ir::Kind::Update;
     if (write && !isLost(node->operands[0])) {
       node->takeBack();
@@ -480,13 +480,13 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
     runtime::counters().stepsRecomputed += compiled.schedule.recomputed;
     auto plan = device_->load(std::move(compiled.schedule), &kernels_);
     tellOfResults(plan->schedule(), budget);
-    dump.writeCode(plan->schedule(), device_->target());
+    dump.writeCode(*plan, device_->target());
     if (!checks) return plan;
     std::vector<check::PassedGraph> passed;
     if (flags().check == "ref") passed = passedGraphs(graph, std::move(options));
     passed.push_back({"the last", std::move(compiled.graph)});
     return check::makeCheckedPlan(graph, std::move(passed), std::move(plan), flags().check,
-                                  *device_, &kernels_);
+                                  *device_, &kernels_, interpretCall);
   } catch (const planner::OverBudget&) {
     throw;
   } catch (...) {

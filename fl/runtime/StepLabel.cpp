@@ -78,8 +78,7 @@ void ProfiledRun::afterSteps(size_t begin, size_t end, const StepMemory& memory)
   if (next_) next_->afterSteps(begin, end, memory);
   profile::Label* label = labels_.of(schedule_, begin, end);
   const int64_t now = profile::now();
-  profile::add(label, last_, now);
-  last_ = profile::now();
+  profile::add(label, std::exchange(last_, now), now);
 }
 
 }  // namespace fl::runtime

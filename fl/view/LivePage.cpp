@@ -28,10 +28,10 @@ void attempt(Function function) {
 }
 
 // Never destroyed: it is written when other objects already are.
-LivePage& livePage(const ir::Target& target) {
+LivePage& livePage() {
   static LivePage* page = nullptr;
   if (!page) {
-    page = new LivePage{flags().view, Page(target)};
+    page = new LivePage{.path = flags().view, .page = {}};
     std::atexit([] { attempt([] { AtomicFile::write(page->path, page->page.html()); }); });
   }
   return *page;
@@ -55,8 +55,8 @@ LivePlan::~LivePlan() {
     return;
   }
   attempt([&] {
-    LivePage& live = livePage(target_);
-    Plan plan{.name = absl::StrFormat("plan%04d", live.plans++)};
+    LivePage& live = livePage();
+    Plan plan{.name = absl::StrFormat("plan%04d", live.plans++), .target = target_};
     for (const auto& [name, text] : stages_) {
       plan.stages.push_back({name, readStage(text)});
     }

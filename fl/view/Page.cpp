@@ -1,11 +1,15 @@
 #include "fl/view/Page.h"
 
+#include <map>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
+#include "fl/codegen/cuda/Emitter.h"
+#include "fl/codegen/cuda/KernelCode.h"
+#include "fl/kernel/cuda/Launch.h"
 #include "fl/view/PageTemplate.h"
 #include "fl/view/Timeline.h"
 #include "nlohmann/json.hpp"
@@ -32,7 +36,7 @@ class Texts {
 
 class PlanWriter {
  public:
-  PlanWriter(const Plan& plan, const ir::Target& target) : plan_(plan), target_(target) {}
+  explicit PlanWriter(const Plan& plan) : plan_(plan) {}
 
   Json write() {
     Json stages = Json::array();
@@ -97,7 +101,9 @@ class PlanWriter {
     if (item.parameter) json["parameter"] = true;
     if (item.library) json["library"] = true;
     if (item.group >= 0) json["group"] = item.group;
-    if (item.kernel >= 0) json["kernel"] = numberOf(stage.schedule->kernels[item.kernel]);
+    if (item.kernel >= 0) {
+      json["kernel"] = numberOf(stage.schedule->kernels[item.kernel], item.stores);
+    }
     return json;
   }
 
@@ -117,23 +123,21 @@ class PlanWriter {
   }
 
   // Where the kernel stands in `kernels_`.
-  size_t numberOf(const ir::Kernel& kernel) {
+  size_t numberOf(const ir::Kernel& kernel, ir::Stores stores) {
     const std::string text = ir::printKernel(kernel, "k");
-    const auto [found, isNew] = numbers_.try_emplace(text, kernels_.size());
-    if (isNew) kernels_.push_back(writeKernel(kernel, text));
+    const auto [found, isNew] = numbers_.try_emplace({text, stores}, kernels_.size());
+    if (isNew) kernels_.push_back(writeKernel(kernel, stores, text));
     return found->second;
   }
 
-  Json writeKernel(const ir::Kernel& kernel, const std::string& text) {
+  Json writeKernel(const ir::Kernel& kernel, ir::Stores stores, const std::string& text) {
     Json items = Json::array();
     for (const Item& item : kernelItems(kernel)) {
       items.push_back(writeItem({}, item));
     }
     Json json{{"text", text}, {"items", items}};
-    if (isLast(kernel) && target_.vectorBits > 0) {
-      json["llvm"] = codegen::cpu::emitLlvmText(kernel, target_, "k");
-      json["asm"] = codegen::cpu::emitAssemblyText(kernel, target_, "k");
-    }
+    if (!isLast(kernel)) return json;
+    for (auto& [level, code] : codeOf(kernel, stores, plan_.target, "k")) json[level] = code;
     return json;
   }
 
@@ -144,18 +148,31 @@ class PlanWriter {
   }
 
   const Plan& plan_;
-  const ir::Target& target_;
   Texts texts_;
   Json kernels_ = Json::array();
-  std::unordered_map<std::string, size_t> numbers_;
+  std::map<std::pair<std::string, ir::Stores>, size_t> numbers_;
 };
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> codeOf(const ir::Kernel& kernel, ir::Stores stores,
+                                                        const ir::Target& target,
+                                                        const std::string& name) {
+  if (ir::cuda::isGpu(target)) {
+    std::vector<std::pair<std::string, std::string>> levels = {
+        {"cu", codegen::cuda::emitCuda({{name, &kernel}})}};
+    std::string ptx = codegen::cuda::ptxOf(kernel, target, name);
+    if (!ptx.empty()) levels.emplace_back("ptx", std::move(ptx));
+    return levels;
+  }
+  if (target.vectorBits == 0) return {};
+  return {{"ll", codegen::cpu::emitLlvmText(kernel, target, name, stores)},
+          {"s", codegen::cpu::emitAssemblyText(kernel, target, name, stores)}};
+}
+
 void Page::add(const Plan& plan) {
   // No text in it ends the element of the page that it is in.
-  plans_.push_back(
-      absl::StrReplaceAll(PlanWriter(plan, target_).write().dump(), {{"<", "\\u003c"}}));
+  plans_.push_back(absl::StrReplaceAll(PlanWriter(plan).write().dump(), {{"<", "\\u003c"}}));
 }
 
 std::string Page::html() const {

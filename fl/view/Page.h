@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fl/kernel/Artifact.h"
@@ -26,21 +27,24 @@ struct StepTime {
 
 struct Plan {
   std::string name;
+  ir::Target target;  // that the code of kernels is for
   std::vector<NamedStage> stages = {};
   std::vector<StepTime> times = {};  // of the last stage's steps, if they were measured
 };
 
+// By the ending of a file that holds it, the code of a kernel as it is generated for a target,
+// under a name: "ll" and "s", LLVM IR and assembly, or "cu" and, where NVRTC is there, "ptx".
+std::vector<std::pair<std::string, std::string>> codeOf(const ir::Kernel& kernel, ir::Stores stores,
+                                                        const ir::Target& target,
+                                                        const std::string& name);
+
 class Page {
  public:
-  // The code of kernels is shown as it is generated for `target`.
-  explicit Page(ir::Target target) : target_(std::move(target)) {}
-
   // Compiles the kernels of the plan's last stage, some milliseconds each.
   void add(const Plan& plan);
   std::string html() const;
 
  private:
-  const ir::Target target_;
   std::vector<std::string> plans_;  // JSON
 };
 

@@ -11,6 +11,7 @@
 #include "fl/base/Text.h"
 #include "fl/ir/Text.h"
 #include "fl/runtime/StepLabel.h"
+#include "fl/runtime/cpu/LaunchShape.h"
 
 namespace fl::view {
 namespace {
@@ -151,6 +152,7 @@ Item stepItem(const ir::Schedule& schedule, const ir::Step& step) {
   if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
     item.op = runtime::kernelLabel(schedule.kernels[launch->kernel]);
     item.kernel = launch->kernel;
+    item.stores = runtime::cpu::chooseStores(schedule, *launch);
     item.attrs =
         StrCat(" extents=", listToString(launch->extents), launch->epilogue ? " epilogue" : "");
   } else {

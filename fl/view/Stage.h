@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "fl/kernel/Artifact.h"
 #include "fl/kernel/Schedule.h"
 
 namespace fl::view {
@@ -27,7 +28,8 @@ struct Item {
   bool parameter = false;
   bool library = false;  // a call of a library, or what becomes one
   int group = -1;
-  int kernel = -1;  // of the stage's schedule
+  int kernel = -1;                         // of the stage's schedule
+  ir::Stores stores = ir::Stores::Cached;  // how a CPU's code of it writes
   bool operator==(const Item&) const = default;
 };
 

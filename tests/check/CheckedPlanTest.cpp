@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "fl/base/Flags.h"
@@ -12,6 +13,7 @@
 #include "fl/check/UnfusedPlan.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/Extensions.h"
+#include "fl/definitions/Trace.h"
 #include "fl/ir/Rewrite.h"
 #include "fl/ir/Text.h"
 #include "fl/kernel/Lower.h"
@@ -91,7 +93,7 @@ std::string errorOf(const char* word, float factor, float planFactor = 1) {
   auto right = runtime::makeDevice("cpu")->load(std::move(compiled.schedule), &kernels);
   auto plan = makeCheckedPlan(graph, {{"the last", compiled.graph}},
                               std::make_unique<WrongSchedule>(std::move(right), planFactor), "ref",
-                              device, &kernels);
+                              device, &kernels, interpretCall);
   const float x[] = {0.5f, 1, 2, 3};
   const MemoryBlockPtr blocks[] = {runtime::makeBlock(x, sizeof x)};
   const Number numbers[] = {Number()};
@@ -142,6 +144,59 @@ TEST(CheckReference, NamesTheFirstKernelThatDiffers) {
   EXPECT_NE(error.find("in the kernel \"rows rand+tanh+mul"), std::string::npos) << error;
   EXPECT_NE(error.find("where its operators run one by one, "), std::string::npos) << error;
   EXPECT_NE(error.find(" ulp apart"), std::string::npos) << error;
+}
+
+// Calls of libraries, which compute the same alone: each is held against its definition. What was
+// right is kept, so that the fault has another size.
+TEST(CheckReference, NamesTheCallThatIsWrong) {
+  const table::Conv2dParameters conv{.px = 1, .py = 1};
+  // A mean's gradient is nowhere 0, of which the fault would change the sign.
+  const table::Pool2dParameters pool{
+      .wx = 2, .wy = 2, .sx = 2, .sy = 2, .mode = PoolingMode::AVG_INCLUDE_PADDING};
+  const auto values = [](const Shape& shape) { return rand(shape) - 0.5; };
+  const auto images = [&](Dim count) { return values({8, 8, 4, count}); };
+  const auto filters = [&] { return values({3, 3, 4, 4}); };
+  const auto heads = [&](Dim count) { return values({256, 32, 2, count}); };
+  const std::map<std::string, std::function<Tensor(Dim)>> calls = {
+      {"matmul", [&](Dim count) { return matmul(values({16, 24}), values({24, count})); }},
+      {"conv2d",
+       [&](Dim count) { return table::conv2d(images(count), filters(), Tensor(), conv); }},
+      {"conv2dBackwardData",
+       [&](Dim count) {
+         return table::conv2dBackwardData(images(count), filters(), {8, 8, 4, count}, conv);
+       }},
+      {"conv2dBackwardFilter",
+       [&](Dim count) {
+         return table::conv2dBackwardFilter(images(count), images(count), {3, 3, 4, 4}, conv);
+       }},
+      {"pool2d", [&](Dim count) { return table::pool2d(images(count), pool); }},
+      {"pool2dBackward",
+       [&](Dim count) {
+         return table::pool2dBackward(values({4, 4, 4, count}), images(count), pool);
+       }},
+      {"attention",
+       [&](Dim count) {
+         // Scores of some hundreds.
+         return table::attention(heads(count) * 200, heads(count), heads(count), Tensor());
+       }},
+      {"attentionBackward",
+       [&](Dim count) {
+         return table::attentionBackward(heads(count), heads(count) * 9, heads(count), heads(count),
+                                         Tensor())[0];
+       }},
+  };
+  for (const auto& [name, call] : calls) {
+    const auto compute = [&call = call](Dim count) {
+      return [&call, count] { return tanh(exp(call(count)) + 1.0); };
+    };
+    EXPECT_EQ(referenceError("", compute(2)), "") << name;
+    const std::string error = referenceError(("wrong:" + name).c_str(), compute(3));
+    EXPECT_THAT(error, HasSubstr("FL_CHECK=ref: " + name + " f32[")) << name;
+    EXPECT_THAT(error, HasSubstr(" at tests/check/CheckedPlanTest.cpp:")) << name;
+    EXPECT_THAT(error, HasSubstr("element 0 is ")) << name;
+    EXPECT_THAT(error, HasSubstr(" alone and ")) << name;
+    EXPECT_THAT(error, HasSubstr(" by the reference interpreter, ")) << name;
+  }
 }
 
 // Convolutions lie with their channels in front and add in another order: less than a percent of

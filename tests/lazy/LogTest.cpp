@@ -111,6 +111,7 @@ const BackendRegistration first("first", makeLazyBackend);
 const BackendRegistration second("second", makeLazyBackend);
 const BackendRegistration third("third", makeLazyBackend);
 const BackendRegistration fourth("fourth", makeLazyBackend);
+const BackendRegistration fifth("fifth", makeLazyBackend);
 
 const Tree& firstDump() {
   static const Tree& tree = *new Tree(dumpProgram("first"));
@@ -173,6 +174,24 @@ TEST(Dump, KernelsHaveTheirCode) {
     EXPECT_THAT(code, ::testing::HasSubstr("define i64 @" + entry + "("));
     EXPECT_THAT(tree.at("plan0000/" + name + ".s"), ::testing::HasSubstr("\n" + entry + ":"));
   }
+}
+
+// Of the variant that runs: maps of more than caches hold write around them.
+TEST(Dump, CodeIsThatOfTheVariantThatRuns) {
+  const std::string folder = ::testing::TempDir() + "/variants";
+  fs::remove_all(folder);
+  flags().dump = folder;
+  const BackendScope scope("fifth", "cpu");
+  for (const Dim count : {Dim{1} << 8, Dim{1} << 24}) {
+    Tensor x = full({count}, 0.5f) * 0.25f + 3.0f;
+    eval(x);
+    sync();
+  }
+  flags().dump.clear();
+  const Tree tree = readTree(folder);
+  EXPECT_THAT(tree.at("plan0000/k0.ll"), ::testing::Not(::testing::HasSubstr("nontemporal")));
+  EXPECT_THAT(tree.at("plan0001/k0.ll"), ::testing::HasSubstr("nontemporal"));
+  EXPECT_THAT(tree.at("plan0001/k0.s"), ::testing::HasSubstr("vmovnt"));
 }
 
 // What a dump holds can be run through the compiler again, with the same outcome.

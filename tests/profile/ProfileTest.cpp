@@ -133,6 +133,19 @@ TEST(ProfileTest, TotalsAreThoseOfTheTable) {
   std::smatch match;
   ASSERT_TRUE(std::regex_search(table, match, std::regex("of it steps ([0-9.]+) ms"))) << table;
   EXPECT_NEAR(std::stod(match[1]), steps, 0.02 * steps);
+  // Lanes without what happens within an event of theirs.
+  for (const std::string lane : {"recording", "planning", "compiling", "running"}) {
+    double sum = 0;
+    for (const nlohmann::json& event : ofLane(events, lane)) {
+      const bool hasParts = lane == "planning" || lane == "running";
+      const bool isWhole = !hasParts || event["name"].get<std::string>().starts_with("plan of ");
+      sum += isWhole ? event["dur"].get<double>() / 1e3 : 0;
+    }
+    ASSERT_TRUE(std::regex_search(table, match, std::regex(" " + lane + " ([0-9.]+) ms"))) << table;
+    constexpr double kPrinted = 1e-3;
+    EXPECT_NEAR(std::stod(match[1]), sum, 0.02 * sum + kPrinted) << lane;
+    EXPECT_TRUE(sum > 0 || lane == "planning" || lane == "compiling") << lane << " knew all plans";
+  }
   EXPECT_EQ(products, 50);
   EXPECT_THAT(table,
               ::testing::ContainsRegex("\n +50 .*library matmul and .* at .*ProfileTest.cpp:"));

@@ -321,6 +321,9 @@ done
 for arguments in schedule.flir "--extents=40,7 kernel.flir"; do
   expect 1 '^fl: FL_EMITTER=mlir: runs graphs, no schedule or kernel$' $arguments
 done
+# Other kernels are ours, and that is said, once.
+words=$("$fl" bisect softmax.flir 2>&1 >/dev/null)
+(($(grep -cxF 'fl: FL_EMITTER=mlir: `fl run` alone has MLIR run graphs; kernels are ours' <<<"$words") == 1))
 FL_EMITTER=gcc expect 1 '^fl: FL_EMITTER: "gcc" is not one of llvm\|mlir$' softmax.flir
 unset FL_EMITTER
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""view_test.py FL TRAIN: the page of `fl view`, in a headless Chromium; that of FL_VIEW; DOT.
+"""view_test.py FL TRAIN STEP: the page of `fl view`, in a headless Chromium; that of FL_VIEW; DOT.
 
 Pictures of the page go to the folder of Bazel's undeclared outputs, or to FL_PICTURES.
 """
@@ -14,7 +14,7 @@ import tempfile
 
 from browser import Browser
 
-FL, TRAIN = (os.path.abspath(path) for path in sys.argv[1:3])
+FL, TRAIN, STEP = (os.path.abspath(path) for path in sys.argv[1:4])
 PICTURES = os.environ.pop("FL_PICTURES", None) or os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
 PICTURES = PICTURES and os.path.abspath(PICTURES)
 MOST_UNITS = 100
@@ -149,7 +149,12 @@ class Page:
 
 
 def check_stages(page, plan):
-    """Steps through all stages and compares what is shown with the JSON."""
+    """Steps through all stages and compares what is shown with the JSON: those of every pass, over the
+    graph, fusion and the schedule."""
+    listed = re.findall(r"^\w+ (\w+): ", run(FL, "opt", "--list").stdout, re.MULTILINE)
+    expect([stage["name"][3:] for stage in plan["stages"]], ["recorded", *listed])
+    expect([page.text(f"#passes button:nth-of-type({i + 1})") for i in range(len(listed) + 1)],
+           ["recorded", *listed])
     page.go_to(1)
     for index in range(1, len(plan["stages"])):
         stage = whole_stage(plan, index)
@@ -225,7 +230,7 @@ def check_kernel(page, plan):
     expect(page.text("#details h3"), f"{step['name']} {name}")
     expect(page.count("#after g.unit"), closed + len(kernel["items"]))
     expect(page.text("#details pre.code"), kernel["text"])
-    for button, level, word in ((2, "llvm", "define "), (3, "asm", ".globl")):
+    for button, level, word in ((2, "ll", "define "), (3, "s", ".globl")):
         page.browser.click(f"#details button.level:nth-of-type({button})")
         expect(page.text("#details pre.code"), kernel[level])
         assert word in kernel[level], kernel[level]
@@ -275,18 +280,47 @@ def check_inputs(page, plan):
     page.browser.click("#inputs")
 
 
-def take_pictures(page, plan):
-    """Of the plan of backward and update: a pass, all of the fused plan, and its memory."""
-    page.browser.resize(1280, 760)
-    page.choose_plan(1)
-    page.go_to(stage_number(plan, "layout"))
-    page.picture("viewer_pass.png", "main")
-    page.picture("viewer_memory.png", "footer")
-    page.browser.resize(1500, 900)
-    hidden = "<style>#before { display: none !important }</style>"
-    page.browser.run(f"document.head.insertAdjacentHTML('beforeend', '{hidden}')")
+def style(page, rules):
+    tag = json.dumps(f"<style>{rules}</style>")
+    page.browser.run(f"document.head.insertAdjacentHTML('beforeend', {tag})")
+
+
+def test_whole_step(browser):
+    """Forward, backward and the update of a training step whose loss is read behind them: one plan, all
+    of whose steps are in sight."""
+    run(STEP, "--filter=28x28", "--rounds=1", FL_DUMP="step")
+    last = max(os.listdir("step"))
+    run(FL, "view", "--time=3", "--page=step.html", f"step/{last}")
+    (plan,) = plans_of("step.html")
+    recorded = [plan["texts"][item["op"]] for item in whole_stage(plan, 0)["items"]]
+    for op, count in (("conv2d", 2), ("conv2dBackwardData", 1), ("conv2dBackwardFilter", 2),
+                      ("pool2d", 2), ("pool2dBackward", 2), ("matmul", 6)):
+        expect((op, recorded.count(op)), (op, count))
+    # Of two convolutions and two linear layers weights and biases, two moments of each, and the loss.
+    results = whole_stage(plan, 0)["results"]
+    assert len(results) >= 8 * 3 + 1, results
+    page = Page(browser, "step.html")
     page.go_to(len(plan["stages"]) - 1)
-    page.picture("viewer_step.png", "#after")
+    steps = [item for item in whole_stage(plan, -1)["items"] if "parameter" not in item]
+    expect(page.count("#after g.unit"), len(steps))
+    assert 25 < len(steps) < 50 < len(recorded), (len(steps), len(recorded))
+    assert sum("kernel" in step for step in steps) > 15, steps
+    # All of its steps have a time, alone or together.
+    expect(sum(step.get("together", 0) for step in steps), len(steps))
+    page.picture("viewer_memory.png", "footer")
+    # All of it in one window, edges too. What changed since the stage before is no matter of the picture's.
+    page.browser.resize(2080, 1500)
+    style(page, "#before, #details, footer { display: none !important }"
+                ".unit > rect { stroke: #aaa !important; stroke-width: 1 !important }")
+    page.go_to(len(plan["stages"]) - 1)
+    page.picture("viewer_step.png", "#after svg")
+    outside = page.browser.run(
+        "(seen => [...document.querySelectorAll('#after g.unit, #after path.edge')]"
+        ".map(e => e.getBoundingClientRect()).filter(box => box.left < seen.left"
+        " || box.right > seen.right || box.top < seen.top || box.bottom > seen.bottom).length)"
+        "(document.querySelector('#after svg').getBoundingClientRect())")
+    expect(outside, 0)
+    page.browser.resize(1280, 760)
 
 
 def test_training_step(browser):
@@ -300,13 +334,34 @@ def test_training_step(browser):
     for check in (check_stages, check_sides, check_search, check_kernel, check_timeline, check_zoom,
                   check_inputs):
         check(page, plans[1])
-    if PICTURES:
-        take_pictures(Page(browser, "page.html"), plans[1])
+    page = Page(browser, "page.html")
+    page.choose_plan(1)
+    page.go_to(stage_number(plans[1], "layout"))
+    page.picture("viewer_pass.png", "main")
     # A running program's page is that of its dump.
     run(FL, "view", "dump")
     expect(plans_of("live.html"), plans_of("view.html"))
     page = Page(browser, "live.html")
     expect(page.count("#after g.unit"), closed_units(plans[0], 1))
+
+
+def test_cuda():
+    """The page of a plan for a GPU has CUDA's text of its kernels, and what NVRTC makes of it where it
+    is there, and no code of this machine's."""
+    os.makedirs("cuda/plan0000")
+    schedule = run(FL, "opt", "graph.flir").stdout
+    pathlib.Path("cuda/plan0000/14_pack.flir").write_text(schedule)
+    pathlib.Path("cuda/plan0000/k0.cu").write_text(run(FL, "opt", "--emit=cuda", "graph.flir").stdout)
+    for architecture in ("sm_90", "sm_80"):
+        run(FL, "view", "--page=cuda.html", "cuda")
+        (plan,) = plans_of("cuda.html")
+        (kernel,) = plan["kernels"]
+        assert "__global__" in kernel["cu"] and "k(const k_arguments a)" in kernel["cu"], kernel["cu"]
+        assert not {"ll", "s"} & kernel.keys(), kernel.keys()
+        if "ptx" in kernel:
+            assert f".target {architecture}" in kernel["ptx"], kernel["ptx"]
+            assert ".visible .entry k(" in kernel["ptx"], kernel["ptx"]
+        pathlib.Path("cuda/plan0000/k0.ptx").write_text(".version 9.0\n.target sm_80\n")
 
 
 def test_changes():
@@ -544,9 +599,11 @@ def main():
     test_errors()
     test_help()
     test_changes()
+    test_cuda()
     test_model_explorer()
     with Browser() as browser:
         test_training_step(browser)
+        test_whole_step(browser)
         test_changes_in_sight(browser)
         test_large_graph(browser)
         test_other_forms(browser)

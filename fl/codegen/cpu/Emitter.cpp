@@ -65,17 +65,17 @@ ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, cons
 }
 
 std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,
-                         const std::string& name) {
+                         const std::string& name, ir::Stores stores) {
   llvm::LLVMContext context;
   std::string text;
   llvm::raw_string_ostream stream(text);
-  buildModule(context, kernel, target, name, ir::Stores::Cached, false)->print(stream, nullptr);
+  buildModule(context, kernel, target, name, stores, false)->print(stream, nullptr);
   return text;
 }
 
 std::string emitAssemblyText(const ir::Kernel& kernel, const ir::Target& target,
-                             const std::string& name) {
-  return compiled(kernel, target, name, ir::Stores::Cached, false, Output::Assembly);
+                             const std::string& name, ir::Stores stores) {
+  return compiled(kernel, target, name, stores, false, Output::Assembly);
 }
 
 }  // namespace fl::codegen::cpu

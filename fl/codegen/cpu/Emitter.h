@@ -37,9 +37,9 @@ inline ir::Slot<EmitterExtension>& emitters() { return ir::slotOf<EmitterExtensi
 
 // The same as text, for dumps: LLVM IR, and assembly.
 std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,
-                         const std::string& name);
+                         const std::string& name, ir::Stores stores = ir::Stores::Cached);
 std::string emitAssemblyText(const ir::Kernel& kernel, const ir::Target& target,
-                             const std::string& name);
+                             const std::string& name, ir::Stores stores = ir::Stores::Cached);
 
 // Differs for emitters that may make other code of one kernel: LLVM's version, a hash of the
 // sources that code is made by, and the emitters that were added.

@@ -25,6 +25,11 @@ ir::Artifact compileKernel(const ir::Kernel& kernel, int launches, const ir::Tar
   return {entry, compileCuda(source, entry, target.features).cubin};
 }
 
+std::string ptxOf(const ir::Kernel& kernel, const ir::Target& target, const std::string& entry) {
+  if (!nvrtcProblem().empty()) return "";
+  return compileCuda(emitCuda({{entry, &kernel}}), entry, target.features).ptx.c_str();
+}
+
 namespace {
 
 ir::Artifact compileScatter(ir::Op op, dtype type, const ir::Target& target) {
@@ -43,6 +48,8 @@ std::string codeVersion() { return ""; }
 ir::Artifact compileKernel(const ir::Kernel&, int, const ir::Target&, const std::string&) {
   throw std::runtime_error("fl was built without CUDA");
 }
+
+std::string ptxOf(const ir::Kernel&, const ir::Target&, const std::string&) { return ""; }
 
 #endif
 

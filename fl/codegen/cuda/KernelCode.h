@@ -17,4 +17,7 @@ std::string codeVersion();
 ir::Artifact compileKernel(const ir::Kernel& kernel, int launches, const ir::Target& target,
                            const std::string& entry);
 
+// The same as text: PTX, which NVRTC assembles; "" where kernels cannot be compiled.
+std::string ptxOf(const ir::Kernel& kernel, const ir::Target& target, const std::string& entry);
+
 }  // namespace fl::codegen::cuda

@@ -71,6 +71,7 @@ class Program {
     module.log = text(api_.nvrtcGetProgramLogSize, api_.nvrtcGetProgramLog);
     check(result, " for " + architecture + ": " + module.log);
     module.cubin = text(api_.nvrtcGetCUBINSize, api_.nvrtcGetCUBIN);
+    module.ptx = text(api_.nvrtcGetPTXSize, api_.nvrtcGetPTX);
     return module;
   }
 

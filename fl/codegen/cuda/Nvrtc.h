@@ -16,7 +16,7 @@ std::string nvrtcProblem();
 std::string nvrtcIdentity();
 
 struct CompiledModule {
-  std::string cubin;
+  std::string cubin, ptx;
   std::string log;  // of the assembler too
 };
 

@@ -137,7 +137,6 @@ void registerPasses() {
   return registry;
 }
 
-// A descriptor of a memref, as its C wrappers take it: two pointers, an offset, sizes and strides.
 // Makes each loop nest a function of its own: what LLVM does with one that has many takes time that
 // grows with their square.
 void extractLoops(llvm::Module* module) {
@@ -160,6 +159,7 @@ void extractLoops(llvm::Module* module) {
   }
 }
 
+// A descriptor of a memref, as its C wrappers take it: two pointers, an offset, sizes and strides.
 std::vector<int64_t> descriptorOf(const Buffer& buffer) {
   const auto address = reinterpret_cast<int64_t>(buffer.data);
   std::vector<int64_t> words = {address, address, 0};

@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/base/Log.h"
 #include "fl/host/ThreadPool.h"
 #include "fl/library/Library.h"
 #include "fl/runtime/Counters.h"
@@ -38,6 +39,8 @@ void* threadScratch() {
   return lines.get();
 }
 
+constexpr char kNotMlir[] = "FL_EMITTER=mlir: `fl run` alone has MLIR run graphs; kernels are ours";
+
 class CpuKernel : public DeviceKernel {
  public:
   CpuKernel(const ir::Kernel& kernel, ir::Stores stores, bool findsNan)
@@ -48,6 +51,8 @@ class CpuKernel : public DeviceKernel {
   bool findsNan() const override { return findsNan_; }
   bool compiled() const override { return entry_.load(std::memory_order_acquire) != nullptr; }
   void setArtifact(const ir::Artifact& artifact) override {
+    static std::once_flag told;
+    if (flags().emitter == "mlir") std::call_once(told, logWarning, kNotMlir);
     code_ = LoadedCode::load(artifact);
     if (flags().jitNames == "on") {
       name_.emplace(kernelLabel(kernel_), code_->memory(), code_->bytes());

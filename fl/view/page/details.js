@@ -2,8 +2,10 @@
 
 const LEVELS = {
   text: 'kernel',
-  llvm: 'LLVM',
-  asm: 'assembly'
+  ll: 'LLVM',
+  s: 'assembly',
+  cu: 'CUDA',
+  ptx: 'PTX'
 };
 
 const timeOf = item => timeInWords(item.us) +

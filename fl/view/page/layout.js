@@ -47,7 +47,10 @@ function layoutOf(unit, open) {
     }
   });
   const minimum = title ? widthOfText(titleOf(unit), 12) + 16 : 0;
-  return {unit, width: Math.max(width, minimum), height: height + title, children, edges};
+  // dagre's width is that of the nodes.
+  const right = d3.max(edges, edge => d3.max(edge.points, point => point.x)) || 0;
+  const all = Math.max(width, right + LAYOUT.marginx, minimum);
+  return {unit, width: all, height: height + title, children, edges};
 }
 
 const spanOf = edge => edge.to - edge.from;

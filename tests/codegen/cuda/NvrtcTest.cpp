@@ -110,6 +110,7 @@ TEST(Nvrtc, ResourcesShowSpills) {
       "#pragma unroll\n"
       "  for (int i = 0; i < 128; ++i) x[(127 - i) * n + 1] = held[i];\n}\n",
       "k", "sm_90");
+  EXPECT_NE(module.ptx.find(".visible .entry k("), std::string::npos) << module.ptx;
   const std::vector<KernelResources> resources = resourcesOf(module.log);
   ASSERT_EQ(resources.size(), 1u);
   EXPECT_EQ(resources[0].kernel, "k");
