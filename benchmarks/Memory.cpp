@@ -1,9 +1,6 @@
 // The memory of training steps: the most that a step holds beyond what lives between steps, lazy,
 // eager and in PyTorch, beside what its plan says of it; and what less memory costs in time.
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <mutex>
@@ -22,6 +19,7 @@
 #include "benchmarks/TrainSteps.h"
 #include "fl/fl.h"
 #include "fl/planner/Planner.h"
+#include "tests/ResidentMemory.h"
 
 ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains");
 ABSL_FLAG(bool, growth, true, "also what is resident of tensors that grow");
@@ -34,6 +32,8 @@ ABSL_FLAG(std::string, json, "", "file for the results, a JSON object a line");
 
 namespace fl::bench {
 namespace {
+
+using testing::residentBytes;
 
 constexpr char kPeerScript[] = "benchmarks/peers/memory.py";
 constexpr int kStepsUntilSteady = 3;
@@ -211,12 +211,6 @@ void measureBudgets(const Workload& workload, std::vector<Json>* rows) {
     rows->push_back(row(absl::StrFormat("%s, budget %.1f", workload.name, part), "x", 0));
     rows->back()["ours"] = nullptr;
   }
-}
-
-size_t residentBytes() {
-  size_t pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
-  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 // Of tensors from 1 to 200 MB that grow by a hundredth, of which one is alive at a time: what is

@@ -19,7 +19,7 @@ TEST(CacheLimit, IsWhatIsTakenAgainWithinAQuarterOfThePeak) {
   EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor);
   EXPECT_EQ(limit.mostCached(kGB), kGB / 8);
   limit.allocated(kGB, kGB, 0);
-  limit.freed(0, kGB);
+  limit.freed(kGB);
   EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor) << "nothing was taken again";
   limit.gaveBack(kGB);
   limit.took(kGB + 1);
@@ -33,6 +33,8 @@ TEST(CacheLimit, IsWhatIsTakenAgainWithinAQuarterOfThePeak) {
   EXPECT_EQ(limit.mostCached(0), kGB / 4 * 5);
   EXPECT_EQ(limit.mostCached(kGB), kGB / 4);
   EXPECT_EQ(limit.mostCached(kGB / 2), kGB / 4 * 3);
+  EXPECT_EQ(limit.mostUnused(), kGB / 4);
+  EXPECT_EQ(CacheLimit().mostUnused(), CacheLimit::kFloor);
 }
 
 // A cache that does as it is told, of blocks that always fit, under loads that change: repeated
@@ -54,7 +56,7 @@ TEST(CacheLimit, IdleIsAQuarterOfThePeak) {
   const auto giveBack = [&](size_t bytes) {
     live -= bytes;
     cached += bytes;
-    limit.freed(live, cached);
+    limit.freed(cached);
     if (const size_t most = limit.mostCached(live); cached > most) {
       limit.gaveBack(cached - most);
       cached = most;
