@@ -30,7 +30,7 @@ class CacheLimit {
   size_t mostCached(size_t live) const {
     const size_t peak = std::max(live, peakLive()), again = takenAgain();
     const size_t seen = std::max({kFloor, live / 8, again + std::min(again / 2, peak / 4)});
-    return std::min(seen, peak + mostUnused() - live);
+    return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
   }
   // Bytes that may be kept however long nobody takes them.
   size_t mostUnused() const { return std::max(kFloor, peakLive() / 4); }
