@@ -183,9 +183,8 @@ class DepthFirstOrder {
       needed[step] = std::max(needed[step], held + made[step]);
     }
     seen_.resize(steps.size(), false);
-    for (int step = 0; step < std::ssize(steps.after); ++step) {
+    for (int step = 0; step < std::ssize(steps.after); ++step)
       if (steps.after[step].empty()) visit(step);
-    }
   }
 
   const StepList& order() const { return order_; }

@@ -306,7 +306,7 @@ TEST(Budget, ComputesPartsAgain) {
 // Of a chain as much comes back as its values exceed the budget, one step each.
 TEST(Budget, ComputesAChainAgainOnce) {
   for (const bool isForward : {false, true}) {
-    for (const int depth : {200, 2500}) {
+    for (const int depth : {200, 2500, 20'000}) {
       const ir::Graph graph = deepGraph(depth, 64, isForward);
       const size_t whole = codegen::compile(graph, {.skip = "budget"}).schedule.arenaBytes;
       for (const size_t percent : {98, 91, 75, 50}) {
