@@ -20,25 +20,26 @@ bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& laun
   using Form = ir::KernelValue::Form;
   const ir::Kernel& kernel = schedule.kernels[launch.kernel];
   const std::vector<ir::LaunchOperand>& all = launch.operands;
-  if (crossesMemory(kernel)) return false;
   const auto target = std::ranges::find(all, to, &ir::LaunchOperand::buffer) - all.begin();
   std::vector<bool> isReadLater(all.size(), false);  // behind the stage that writes
   const auto writes = [&](const ir::KernelStage& stage) {
     return std::ranges::count(stage.stores, target, &ir::KernelStage::Store::operand) > 0;
   };
   size_t stage = std::ranges::find_if(kernel.stages, writes) - kernel.stages.begin();
-  const std::vector<std::vector<int>> needed = ir::valuesOfStages(kernel).needed;
-  while (++stage < needed.size()) {
-    for (int number : needed[stage]) {
+  const bool isWhole = kernel.reduced == 0 || kernel.stages[stage].sweep;
+  if (!isWhole || crossesMemory(kernel)) return false;
+  const ir::StageValues of = kernel.reduced ? ir::valuesOfStages(kernel) : ir::StageValues();
+  while (++stage < of.needed.size()) {
+    for (int number : of.needed[stage]) {
       const ir::KernelValue& value = kernel.values[number];
       if (value.form == Form::Load || value.form == Form::Gather) isReadLater[value.index] = true;
     }
   }
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].buffer != from) continue;
-    const auto bytes = [&](size_t k) { return getTypeSize(kernel.operands[k].type); };
-    if (isReadLater[i] || bytes(i) != bytes(target) || all[i].offset != all[target].offset ||
-        all[i].strides != all[target].strides) {
+    if (isReadLater[i] || all[i].offset != all[target].offset ||
+        all[i].strides != all[target].strides ||
+        getTypeSize(kernel.operands[i].type) != getTypeSize(kernel.operands[target].type)) {
       return false;
     }
   }
