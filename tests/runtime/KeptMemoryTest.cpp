@@ -11,7 +11,8 @@ namespace {
 
 using runtime::CacheLimit;
 
-TEST_F(CachingManager, BlocksThatGrowAreNotKept) {
+// Row E2.
+TEST_F(CachingManager, E2BlocksThatGrowAreNotKept) {
   for (const bool isFreedFirst : {false, true}) {
     void* block = nullptr;
     size_t bytes = kMB;
@@ -117,7 +118,7 @@ TEST_F(CachingManager, LongStepsKeepTheirMemory) {
 }
 
 // What nobody took from one call to the next goes, but for a quarter of what was live at most.
-TEST_F(CachingManager, WhatIsUnusedGoes) {
+TEST_F(CachingManager, E2WhatIsUnusedGoes) {
   for (int i = 0; i < 3; ++i) cycle(std::vector<size_t>(20, 10 * kMB));
   EXPECT_EQ(manager_->getMemoryStats().cachedBytes, 200 * kMB);
   EXPECT_TRUE(manager_->giveBackUnused());
