@@ -62,9 +62,8 @@ class ScheduleBuilder {
 
   void assignParameters() {
     for (size_t i = 0; i < graph_.parameters().size(); ++i) {
-      if (!graph_.parameters()[i].number) {
-        buffers_[i] = BufferRef{BufferRef::Space::Parameter, static_cast<int>(i)};
-      }
+      if (graph_.parameters()[i].number) continue;
+      buffers_[i] = BufferRef{BufferRef::Space::Parameter, static_cast<int>(i)};
     }
   }
 
@@ -157,10 +156,8 @@ class ScheduleBuilder {
 
   std::vector<Unit> collectUnits(std::vector<int>* unitOf) const {
     std::vector<Unit> units;
-    for (size_t g = 0; g < plan_.groups.size(); ++g) {
-      const auto& nodes = plan_.groups[g].nodes;
-      units.push_back({static_cast<int>(g), -1, *std::max_element(nodes.begin(), nodes.end())});
-    }
+    for (size_t g = 0; g < plan_.groups.size(); ++g)
+      units.push_back({static_cast<int>(g), -1, std::ranges::max(plan_.groups[g].nodes)});
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const ValueId id = graph_.idOfNode(i);
       if (plan_.groupOf[id] >= 0) {
