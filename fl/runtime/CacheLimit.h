@@ -26,11 +26,11 @@ class CacheLimit {
   static constexpr size_t kWindow = 16;               // times the most that was live
 
   // Bytes that may be kept while so many are live: kept and live are never more than 1.25 times the
-  // most that was live in this window and the one before, or kFloor more than it.
+  // most that was live in this window and the one before, and kFloor.
   size_t mostCached(size_t live) const {
     const size_t peak = std::max(live, peakLive()), again = takenAgain();
     const size_t seen = std::max({kFloor, live / 8, again + std::min(again / 2, peak / 4)});
-    return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
+    return std::min(seen, peak + peak / 4 + kFloor - live);
   }
   // Bytes that may be kept however long nobody takes them.
   size_t mostUnused() const { return std::max(kFloor, peakLive() / 4); }
