@@ -56,7 +56,7 @@ void BlockCache::giveBack(Block& freed) {
   freed.freedAt = freed_++;
   Block& block = freed.growsTogether() ? growTogether(freed) : freed;
   keep(block);
-  limit_.freed(stats_.cachedBytes);
+  limit_.freed(stats_.liveBytes, stats_.cachedBytes);
   const bool canGo = !block.isPiece() || functions_->nativeDiscard;
   if (block.bytes > recyclingLimit_ && canGo) letGo(block);
   if (stats_.cachedBytes > CacheLimit::kFloor) trim(limit_.mostCached(stats_.liveBytes));

@@ -9,12 +9,18 @@
 // none is taken again, go back at once. Both are forgotten after two windows, stretches in which
 // the program allocates many times what it had live at most: an early peak is not kept for good.
 //
-// What nobody takes for a while goes back however often it was taken before, but for a quarter of
-// the most that was live, or kFloor (BlockCache::giveBackUnused()).
+// What is taken again is forgotten sooner where less is live than ever between two times that the
+// cache was drawn upon as far as that, as when a model is dropped: the next one's steps begin with
+// whole blocks.
+//
+// What is kept beyond what is taken again is never more than a quarter of the most that was live,
+// or kFloor; and what nobody takes for a while goes back however often it was taken before, but for
+// as much (BlockCache::giveBackUnused()).
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 namespace fl::runtime {
@@ -26,11 +32,11 @@ class CacheLimit {
   static constexpr size_t kWindow = 16;               // times the most that was live
 
   // Bytes that may be kept while so many are live: kept and live are never more than 1.25 times the
-  // most that was live in this window and the one before, and kFloor.
+  // most that was live in this window and the one before, or kFloor more than it.
   size_t mostCached(size_t live) const {
     const size_t peak = std::max(live, peakLive()), again = takenAgain();
     const size_t seen = std::max({kFloor, live / 8, again + std::min(again / 2, peak / 4)});
-    return std::min(seen, peak + peak / 4 + kFloor - live);
+    return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
   }
   // Bytes that may be kept however long nobody takes them.
   size_t mostUnused() const { return std::max(kFloor, peakLive() / 4); }
@@ -41,15 +47,33 @@ class CacheLimit {
   // So many were allocated, from the cache or not, after which so many are live and cached.
   void allocated(size_t bytes, size_t live, size_t cached) {
     peak_ = std::max(peak_, live);
-    drawn_ = std::max(drawn_, top_ - std::min(top_, cached + givenBack_));
+    const size_t fallen = top_ - std::min(top_, cached + givenBack_);
+    const bool isFirst = takenAgain() <= kFloor;
+    drawn_ = std::max(drawn_, fallen);
+    if (fallen > std::max(kFloor, takenAgain() / 4 * 3)) {
+      base_ = isFirst ? low_ : std::min(base_, low_);
+      low_ = live;
+    }
+    dropped_ = false;
     window_ += bytes;
     if (window_ > kWindow * std::max(kFloor, peakLive())) beginWindow(live, cached);
   }
-  // A block was freed, after which so many are cached, before any is given back.
-  void freed(size_t cached) { top_ = std::max(top_, cached + givenBack_); }
+  // A block was freed, after which so many are live and cached, before any is given back.
+  void freed(size_t live, size_t cached) {
+    const bool isTop = cached + givenBack_ >= top_;
+    if (isTop) top_ = cached + givenBack_;
+    low_ = isTop ? live : std::min(low_, live);
+    const size_t base = std::min(base_, baseBefore_);
+    if (base == kNone || live >= base / 4 * 3) return;
+    drawn_ = drawnBefore_ = givenBack_ = largestGivenBack_ = 0;
+    top_ = cached;
+    base_ = live;
+    baseBefore_ = kNone;
+    dropped_ = true;
+  }
   // A block was given back to the system, as it may not be kept.
   void gaveBack(size_t bytes) {
-    givenBack_ += bytes;
+    dropped_ ? top_ -= std::min(top_, bytes) : givenBack_ += bytes;
     largestGivenBack_ = std::max(largestGivenBack_, bytes);
   }
   // A block was taken from the system: had all been kept, one of them would have served.
@@ -58,12 +82,15 @@ class CacheLimit {
   }
 
  private:
+  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
   size_t peakLive() const { return std::max(peak_, peakBefore_); }
 
   void beginWindow(size_t live, size_t cached) {
     window_ = givenBack_ = largestGivenBack_ = 0;
     peakBefore_ = std::exchange(peak_, live);
     drawnBefore_ = std::exchange(drawn_, 0);
+    baseBefore_ = std::exchange(base_, kNone);
     top_ = cached;
   }
 
@@ -72,6 +99,9 @@ class CacheLimit {
   size_t givenBack_ = 0, largestGivenBack_ = 0;
   size_t top_ = 0;                      // the most that a cache without a limit held
   size_t drawn_ = 0, drawnBefore_ = 0;  // how far it fell from there
+  size_t low_ = 0;                      // the least that was live since it was drawn upon so far
+  size_t base_ = kNone, baseBefore_ = kNone;  // the least of all those
+  bool dropped_ = false;  // since the last allocation: what goes back is not missed
 };
 
 }  // namespace fl::runtime

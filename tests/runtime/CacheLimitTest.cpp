@@ -19,7 +19,7 @@ TEST(CacheLimit, IsWhatIsTakenAgainWithinAQuarterOfThePeak) {
   EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor);
   EXPECT_EQ(limit.mostCached(kGB), kGB / 8);
   limit.allocated(kGB, kGB, 0);
-  limit.freed(kGB);
+  limit.freed(0, kGB);
   EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor) << "nothing was taken again";
   limit.gaveBack(kGB);
   limit.took(kGB + 1);
@@ -31,8 +31,8 @@ TEST(CacheLimit, IsWhatIsTakenAgainWithinAQuarterOfThePeak) {
   limit.took(kGB / 2);
   limit.allocated(kGB / 2, kGB, 0);
   EXPECT_EQ(limit.mostCached(0), kGB / 4 * 5);
-  EXPECT_EQ(limit.mostCached(kGB), kGB / 4 + CacheLimit::kFloor);
-  EXPECT_EQ(limit.mostCached(kGB / 2), kGB / 4 * 3 + CacheLimit::kFloor);
+  EXPECT_EQ(limit.mostCached(kGB), kGB / 4);
+  EXPECT_EQ(limit.mostCached(kGB / 2), kGB / 4 * 3);
   EXPECT_EQ(limit.mostUnused(), kGB / 4);
   EXPECT_EQ(CacheLimit().mostUnused(), CacheLimit::kFloor);
 }
@@ -56,7 +56,7 @@ TEST(CacheLimit, IdleIsAQuarterOfThePeak) {
   const auto giveBack = [&](size_t bytes) {
     live -= bytes;
     cached += bytes;
-    limit.freed(cached);
+    limit.freed(live, cached);
     if (const size_t most = limit.mostCached(live); cached > most) {
       limit.gaveBack(cached - most);
       cached = most;
