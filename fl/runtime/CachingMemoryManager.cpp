@@ -74,9 +74,8 @@ void startDecay() {
 }  // namespace
 
 inline BlockCache& CachingMemoryManager::cache(int device) const {
-  if (const auto i = static_cast<size_t>(device); i < caches_.size() && caches_[i]) {
-    return *caches_[i];
-  }
+  const auto i = static_cast<size_t>(device);
+  if (i < caches_.size() && caches_[i]) return *caches_[i];
   throw std::runtime_error(
       detail::concat("CachingMemoryManager: device ", device, " is not managed"));
 }
@@ -99,7 +98,6 @@ CachingMemoryManager::~CachingMemoryManager() {
   std::erase(decay().managers, this);
 }
 
-void CachingMemoryManager::initialize() {}
 void CachingMemoryManager::shutdown() {
   std::lock_guard lock(mutex_);
   for (const auto& each : caches_)
@@ -160,8 +158,6 @@ void CachingMemoryManager::userLock(const void* ptr) {
   std::lock_guard lock(mutex_);
   liveBlock(activeCache(), "userLock", ptr).userLock = true;
 }
-
-void CachingMemoryManager::userUnlock(const void* ptr) { unlock(const_cast<void*>(ptr), true); }
 
 bool CachingMemoryManager::isUserLocked(const void* ptr) {
   std::lock_guard lock(mutex_);

@@ -42,7 +42,7 @@ class CachingMemoryManager : public MemoryManagerAdapter {
                        std::shared_ptr<MemoryManagerDeviceInterface> deviceInterface);
   ~CachingMemoryManager() override;
 
-  void initialize() override;
+  void initialize() override {}
   void shutdown() override;
   void* alloc(bool userLock, const unsigned ndims, Dim* dims, const unsigned elSize) override;
   size_t allocated(void* ptr) override;
@@ -52,7 +52,7 @@ class CachingMemoryManager : public MemoryManagerAdapter {
   void printInfo(const char* msg, const int device, std::ostream* ostream = &std::cout) override;
   // Throw as unlock() does.
   void userLock(const void* ptr) override;
-  void userUnlock(const void* ptr) override;
+  void userUnlock(const void* ptr) override { unlock(const_cast<void*>(ptr), true); }
   bool isUserLocked(const void* ptr) override;
   float getMemoryPressure() override;
   // Whether with so many bytes more, more would be live than the memory-pressure threshold allows.
