@@ -281,17 +281,15 @@ double residentOfScattered(const char* backend) {
 }
 
 // Temporaries of 200 MB, then a tensor of 80 MB that takes a piece of their memory, after which
-// nothing as large follows, when that has been so for longer than FL_MEMORY_DECAY.
+// nothing as large follows, when that has been so for twice as long as FL_MEMORY_DECAY says.
 double residentOfFragment(const char* backend) {
   const BackendScope scope(backend);
   memory().release();
-  const std::string decay = std::exchange(flags().memoryDecay, "200");
   const size_t before = residentBytes();
   for (int i = 0; i < 4; ++i) computedFull(50e6);
   const Tensor kept = computedFull(20e6);
   for (int i = 0; i < 2000; ++i) computedFull(1000);
-  std::this_thread::sleep_for(std::chrono::seconds(1));
-  flags().memoryDecay = decay;
+  std::this_thread::sleep_for(std::chrono::milliseconds(2 * std::stol(flags().memoryDecay)));
   return residentSince(before, 20e6);
 }
 

@@ -42,13 +42,9 @@ Decay& decay() {
   return instance;
 }
 
-std::chrono::milliseconds decayTime() {
-  return std::chrono::milliseconds(Flags::toInt("FL_MEMORY_DECAY", flags().memoryDecay));
-}
-
-void runDecay() {
+void runDecay(std::chrono::microseconds interval) {
   for (bool goesOn = true; goesOn;) {
-    std::this_thread::sleep_for(decayTime() / 2);
+    std::this_thread::sleep_for(interval);
     const std::lock_guard<std::mutex> lock(decay().mutex);
     // First, so that whoever comes to keep more from here on starts another one, or is seen.
     decay().runs = goesOn = false;
@@ -59,14 +55,16 @@ void runDecay() {
 
 // After a manager, which the caller does not lock, came to keep more than it may unused.
 void startDecay() {
-  if (decay().runs || decayTime().count() == 0 || decay().runs.exchange(true)) return;
+  if (decay().runs) return;
+  const std::chrono::milliseconds time(Flags::toInt("FL_MEMORY_DECAY", flags().memoryDecay));
+  if (time.count() == 0 || decay().runs.exchange(true)) return;
   // What is registered last runs first: this mutex is locked before those of managers, as the
   // thread does it. A child has no such thread.
   static const int registered =
       pthread_atfork([] { decay().mutex.lock(); }, [] { decay().mutex.unlock(); },
                      [] { decay().runs = false, decay().mutex.unlock(); });
   try {
-    if (registered == 0) return std::thread(runDecay).detach();
+    if (registered == 0) return std::thread(runDecay, std::chrono::microseconds(time) / 2).detach();
   } catch (const std::exception&) {  // there may be threads later
   }
   decay().runs = false;
