@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "fl/base/Flags.h"
 #include "fl/codegen/cuda/Emitter.h"
 #include "fl/fl.h"
 #include "fl/kernel/cuda/Launch.h"
