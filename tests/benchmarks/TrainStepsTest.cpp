@@ -77,7 +77,9 @@ TEST(TrainStepsTest, PlannedMemoryIsWhatIsPublished) {
   for (const Workload& workload : steps()) {
     const ir::Schedule plan = steadyPlan(workload);
     const double was = published.at(workload.name);
-    EXPECT_NEAR(static_cast<double>(plan.arenaBytes), was, 0.005 * was) << workload.name;
+    EXPECT_LE(static_cast<double>(plan.arenaBytes), 1.005 * was) << workload.name;
+    EXPECT_GE(static_cast<double>(plan.arenaBytes), 0.95 * was)
+        << workload.name << ": measure again";
     EXPECT_LE(static_cast<double>(plan.arenaBytes), 1.05 * static_cast<double>(plan.arenaBound));
     EXPECT_LE(plan.arenaBound, plan.recordedBound) << workload.name;
   }
