@@ -1,15 +1,14 @@
 // The memory of training steps: the most that a step holds beyond what lives between steps, lazy,
 // eager and in PyTorch, beside what its plan says of it; and what less memory costs in time.
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
+#include <chrono>
 #include <iostream>
 #include <iterator>
 #include <mutex>
 #include <random>
 #include <regex>
 #include <stdexcept>
+#include <thread>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_format.h"
@@ -20,8 +19,11 @@
 #include "benchmarks/Report.h"
 #include "benchmarks/Subject.h"
 #include "benchmarks/TrainSteps.h"
+#include "fl/base/Flags.h"
+#include "fl/codegen/Compilation.h"
 #include "fl/fl.h"
-#include "fl/planner/Planner.h"
+#include "fl/runtime/Device.h"
+#include "tests/ResidentMemory.h"
 
 ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains");
 ABSL_FLAG(bool, growth, true, "also what is resident of tensors that grow");
@@ -34,6 +36,8 @@ ABSL_FLAG(std::string, json, "", "file for the results, a JSON object a line");
 
 namespace fl::bench {
 namespace {
+
+using testing::residentBytes;
 
 constexpr char kPeerScript[] = "benchmarks/peers/memory.py";
 constexpr int kStepsUntilSteady = 3;
@@ -92,17 +96,21 @@ size_t growthOf(const Workload& workload, const char* backend) {
   return memory().growth(step);
 }
 
-double planningMilliseconds(ir::Schedule schedule) {
+// Of all passes behind the one that builds the schedule.
+double planningMilliseconds(const ir::Schedule& built, size_t budget = 0) {
+  const auto device = runtime::makeDevice("cpu");
   std::vector<double> times;
   for (int i = 0; i < 5; ++i) {
-    ir::Schedule plan = schedule;
+    codegen::Compilation plan;
+    plan.schedule = built;
+    plan.schedule.budget = budget;
+    plan.schedule.scratchBytes = device->scratchBytes();
     const auto start = Clock::now();
-    planner::orderSteps(&plan);
-    planner::meetBudget(&plan);
-    planner::joinLaunches(&plan);
-    planner::shareMemory(&plan);
-    planner::attachEpilogues(&plan);
-    planner::packTemporaries(&plan);
+    bool isBuilt = false;
+    for (const codegen::PassInfo& pass : codegen::passes()) {
+      if (isBuilt) codegen::runPassAlone(pass.name, "schedule", plan);
+      isBuilt = isBuilt || pass.name == "build";
+    }
     times.push_back(millisecondsSince(start));
   }
   return median(times);
@@ -181,6 +189,7 @@ class BudgetSubject {
 // Rows in units of the step without a budget: time, and as "arena" the bytes.
 void measureBudgets(const Workload& workload, std::vector<Json>* rows) {
   const auto arena = static_cast<double>(steadyPlan(workload).arenaBytes);
+  const ir::Schedule built = steadyPlan(workload, "build");
   std::map<double, BudgetSubject, std::greater<>> subjects;
   std::vector<double> refused;
   subjects.try_emplace(1, workload, 0);
@@ -203,20 +212,17 @@ void measureBudgets(const Workload& workload, std::vector<Json>* rows) {
     Json result = row(absl::StrFormat("%s, budget %.1f", workload.name, part), "x",
                       subject.microseconds() / whole.microseconds());
     result["arena"] = static_cast<double>(subject.growth()) / static_cast<double>(whole.growth());
-    std::cout << absl::StrFormat("budget %.1f: memory %.2f, time %.2f\n", part,
-                                 result["arena"].get<double>(), result["ours"].get<double>());
+    result["plan_ms"] =
+        planningMilliseconds(built, part < 1 ? static_cast<size_t>(part * arena) : 0);
+    std::cout << absl::StrFormat("budget %.1f: memory %.2f, time %.2f, planning %.1f ms\n", part,
+                                 result["arena"].get<double>(), result["ours"].get<double>(),
+                                 result["plan_ms"].get<double>());
     rows->push_back(std::move(result));
   }
   for (double part : refused) {
     rows->push_back(row(absl::StrFormat("%s, budget %.1f", workload.name, part), "x", 0));
     rows->back()["ours"] = nullptr;
   }
-}
-
-size_t residentBytes() {
-  size_t pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
-  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 // Of tensors from 1 to 200 MB that grow by a hundredth, of which one is alive at a time: what is
@@ -275,7 +281,7 @@ double residentOfScattered(const char* backend) {
 }
 
 // Temporaries of 200 MB, then a tensor of 80 MB that takes a piece of their memory, after which
-// nothing as large follows.
+// nothing as large follows, when that has been so for twice as long as FL_MEMORY_DECAY says.
 double residentOfFragment(const char* backend) {
   const BackendScope scope(backend);
   memory().release();
@@ -283,6 +289,7 @@ double residentOfFragment(const char* backend) {
   for (int i = 0; i < 4; ++i) computedFull(50e6);
   const Tensor kept = computedFull(20e6);
   for (int i = 0; i < 2000; ++i) computedFull(1000);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2 * std::stol(flags().memoryDecay)));
   return residentSince(before, 20e6);
 }
 

@@ -120,22 +120,23 @@ Sequential residualNetwork() {
   return logProbabilities(std::move(model));
 }
 
-Sequential deepResidualNetwork() {
+Sequential deepResidualNetwork(int image, int channels) {
   constexpr int kChannelAxis = 2;
   Sequential model;
-  model.add(convolution(3, 64, 7, 2));
-  model.add(BatchNorm(kChannelAxis, 64));
+  model.add(convolution(3, channels, 7, 2));
+  model.add(BatchNorm(kChannelAxis, channels));
   model.add(ReLU());
   model.add(Pool2D(3, 3, 2, 2, 1, 1));
-  int from = 64, width = 64;
+  int from = channels, width = channels;
   for (const int blocks : {3, 4, 6, 3}) {
     for (int i = 0; i < blocks; ++i) {
-      model.add(bottleneck(from, width, i == 0 && width > 64 ? 2 : 1));
+      model.add(bottleneck(from, width, i == 0 && width > channels ? 2 : 1));
       from = 4 * width;
     }
     width *= 2;
   }
-  model.add(Pool2D(7, 7, 7, 7, 0, 0, PoolingMode::AVG_INCLUDE_PADDING));
+  const int last = image / 32;
+  model.add(Pool2D(last, last, last, last, 0, 0, PoolingMode::AVG_INCLUDE_PADDING));
   model.add(View({from, -1}));
   model.add(Linear(from, 1000));
   return logProbabilities(std::move(model));
@@ -143,30 +144,30 @@ Sequential deepResidualNetwork() {
 
 // ---- the transformer ----
 
-constexpr int kWidth = 256, kHeads = 4, kVocabulary = 1000, kLength = 128;
+constexpr int kHeads = 4, kVocabulary = 1000;
 
 // GELU by the error function, as a program has it that writes functions in operators.
 Variable geluInOperators(const Variable& x) { return x * (1 + erf(x * std::sqrt(0.5))) * 0.5; }
 
-Sequential transformer(int layers) {
+Sequential transformer(int layers, int width) {
   Sequential model;
-  model.add(Embedding(kWidth, kVocabulary));
+  model.add(Embedding(width, kVocabulary));
   for (int layer = 0; layer < layers; ++layer) {
     Residual attention;
-    attention.add(LayerNorm(0, 1e-5, true, kWidth));
-    attention.add(MultiheadAttention(kWidth, kHeads));
+    attention.add(LayerNorm(0, 1e-5, true, width));
+    attention.add(MultiheadAttention(width, kHeads));
     attention.addShortcut(0, 3);
     model.add(std::move(attention));
     Residual feedForward;
-    feedForward.add(LayerNorm(0, 1e-5, true, kWidth));
-    feedForward.add(Linear(kWidth, 4 * kWidth));
+    feedForward.add(LayerNorm(0, 1e-5, true, width));
+    feedForward.add(Linear(width, 4 * width));
     feedForward.add(Transform(geluInOperators, "GELU"));
-    feedForward.add(Linear(4 * kWidth, kWidth));
+    feedForward.add(Linear(4 * width, width));
     feedForward.addShortcut(0, 5);
     model.add(std::move(feedForward));
   }
-  model.add(LayerNorm(0, 1e-5, true, kWidth));
-  model.add(Linear(kWidth, kVocabulary));
+  model.add(LayerNorm(0, 1e-5, true, width));
+  model.add(Linear(width, kVocabulary));
   return logProbabilities(std::move(model));
 }
 
@@ -189,12 +190,11 @@ Workload perceptronStep(int batch) {
 }
 
 Workload mnistStep() {
-  return {.name = "MNIST CNN 28x28, batch 64",
-          .make =
-              [] {
-                return training(app::makeModel(28, 28), numbers({28, 28, 64}), labels({64}, 10));
-              },
-          .hasFloor = true};
+  return {
+      .name = "MNIST CNN 28x28, batch 64",
+      .make =
+          [] { return training(app::makeModel(28, 28), numbers({28, 28, 64}), labels({64}, 10)); },
+      .hasFloor = true};
 }
 
 Workload digitsStep() {
@@ -210,26 +210,30 @@ Workload digitsStep() {
 }
 
 Workload residualStep() {
-  return {.name = "residual CNN 32-64-128, 3x32x32, batch 32",
-          .make =
-              [] {
-                return training(residualNetwork(), numbers({32, 32, 3, 32}), labels({32}, 10));
-              },
-          .hasFloor = true};
+  return {
+      .name = "residual CNN 32-64-128, 3x32x32, batch 32",
+      .make =
+          [] { return training(residualNetwork(), numbers({32, 32, 3, 32}), labels({32}, 10)); },
+      .hasFloor = true};
 }
 
-Workload deepResidualStep() {
-  return {.name = "ResNet-50, 3x224x224, batch 4", .make = [] {
-            return training(deepResidualNetwork(), numbers({224, 224, 3, 4}), labels({4}, 1000));
+Workload deepResidualStep(int image, int channels) {
+  const std::string size = std::to_string(image);
+  const std::string suffix = channels == 64 ? "" : ", " + std::to_string(channels) + " channels";
+  return {.name = "ResNet-50, 3x" + size + "x" + size + ", batch 4" + suffix, .make = [=] {
+            return training(deepResidualNetwork(image, channels), numbers({image, image, 3, 4}),
+                            labels({4}, 1000));
           }};
 }
 
-Workload transformerStep(int layers) {
-  return {.name = "transformer " + std::to_string(layers) + " layers, width 256, 8 x 128",
+Workload transformerStep(int layers, int width, int length) {
+  return {.name = "transformer " + std::to_string(layers) + " layers, width " +
+                  std::to_string(width) + ", 8 x " + std::to_string(length),
           .make =
               [=] {
-                const Tensor tokens = labels({kLength, 8}, kVocabulary);
-                return training(transformer(layers), tokens, computed<int>(roll(tokens, -1, 0)));
+                const Tensor tokens = labels({length, 8}, kVocabulary);
+                return training(transformer(layers, width), tokens,
+                                computed<int>(roll(tokens, -1, 0)));
               },
           .hasFloor = true};
 }

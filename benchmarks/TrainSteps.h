@@ -12,9 +12,10 @@ Workload digitsStep();                     // the same on the digits of apps/mni
 Workload residualStep();  // a convolution 3x3 of 3 to 32 channels, three stages of two residual
                           // blocks with batch norm, 32, 64, 128 channels; 3x32x32, batch 32, Adam
 // The shapes of ResNet-50 (K. He et al., "Deep residual learning for image recognition", 2016):
-// four stages of 3, 4, 6 and 3 bottlenecks; 3x224x224, 1000 classes, batch 4, Adam.
-Workload deepResidualStep();
+// four stages of 3, 4, 6 and 3 bottlenecks; 3x224x224, 1000 classes, batch 4, Adam. `image`, a
+// multiple of 32, and `channels`, those of the first convolution, make it smaller.
+Workload deepResidualStep(int image = 224, int channels = 64);
 // Pre-norm, width 256, 4 heads, length 128, vocabulary 1000, batch 8, Adam.
-Workload transformerStep(int layers = 4);
+Workload transformerStep(int layers = 4, int width = 256, int length = 128);
 
 }  // namespace fl::bench

@@ -64,8 +64,8 @@ def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends =
                 "$(location :%s)" % program,
             ],
             data = data + [":" + program],
-            # What has its own FL_CHECK, which --config=poison cannot change.
-            tags = ["checked"] if device in ["poison", "guard", "guard-begin"] else [],
+            # As --config=poison runs the test of the device cpu.
+            tags = ["poisoned"] if device == "poison" else [],
             target_compatible_with = NEEDS_CUDA if device == "fake-gpu" else [],
             **kwargs
         )

@@ -10,7 +10,8 @@ case "$FL_DEVICE" in
   tier0) export FL_DEVICE=cpu FL_JIT=off ;;
   fake-gpu) export FL_DEVICE=cuda ;;
   v3) export FL_DEVICE=cpu FL_CPU=x86-64-v3 ;;
-  guard | guard-begin | poison) export FL_DEVICE=cpu FL_CHECK="$FL_DEVICE" ;;
+  guard | guard-begin) export FL_DEVICE=cpu FL_CHECK="$FL_DEVICE" ;;
+  poison) export FL_DEVICE=cpu FL_POISON=1 ;;
 esac
 shift 2
 exec "$@"

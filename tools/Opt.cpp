@@ -127,6 +127,7 @@ std::string optimizeSchedule(ir::Schedule schedule) {
     FL_USER_CHECK(!shares || pass == "pack", "opt: the pass ", pass,
                   " would lose which temporaries share memory; pack alone takes them");
     runPassAlone(pass, "schedule", compilation);
+    verifySteps(compilation.schedule);
   }
   return printSchedule(compilation.schedule, "s");
 }
@@ -151,6 +152,7 @@ std::string optimize(const std::string& path) {
     codegen::Compilation compilation;
     compilation.graph = std::move(graph);
     runPassAlone(absl::GetFlag(FLAGS_pass), "graph", compilation);
+    verify(compilation.graph);
     return printGraph(compilation.graph, "g");
   }
   codegen::CompileOptions options;

@@ -199,8 +199,9 @@ def memory_tables(benchmark, rows):
     text = table(header, lines)
     if budgets:
         text += f"\n![memory against time](performance/{benchmark.name}_curve.svg)\n\n"
-        text += table(["", "memory", "time"],
-                      [[row.case, ratio(row.arena), ratio(row.ours) or "refused"] for row in budgets])
+        text += table(["", "memory", "time", "planning"],
+                      [[row.case, ratio(row.arena), ratio(row.ours) or "refused",
+                        amount(row.plan_ms, "ms")] for row in budgets])
     return text
 
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -63,9 +62,8 @@ class ScheduleBuilder {
 
   void assignParameters() {
     for (size_t i = 0; i < graph_.parameters().size(); ++i) {
-      if (!graph_.parameters()[i].number) {
-        buffers_[i] = BufferRef{BufferRef::Space::Parameter, static_cast<int>(i)};
-      }
+      if (graph_.parameters()[i].number) continue;
+      buffers_[i] = BufferRef{BufferRef::Space::Parameter, static_cast<int>(i)};
     }
   }
 
@@ -77,22 +75,16 @@ class ScheduleBuilder {
     for (size_t i = 0; i < graph_.results().size(); ++i) {
       const ValueId id = graph_.results()[i];
       const ValueId base = plan_.values[id].base;
-      ir::ScheduleOutput output{graph_.type(id), false, {}};
-      const BufferRef own{BufferRef::Space::Output, static_cast<int>(i)};
+      std::optional<BufferRef>& place = buffers_[base];
       FL_INTERNAL_CHECK(isContiguous(id), "a result is in memory");
-      if (buffers_[base]) {
-        output.shared = true;
-        output.source = *buffers_[base];
-      } else {
-        buffers_[base] = own;
-      }
-      schedule_.outputs.push_back(output);
+      schedule_.outputs.push_back(
+          {graph_.type(id), place.has_value(), place.value_or(BufferRef())});
+      if (!place) place = BufferRef{BufferRef::Space::Output, static_cast<int>(i)};
     }
   }
 
   BufferRef newTemporary(const ir::ValueType& type) {
-    const size_t bytes = static_cast<size_t>(type.shape.elements()) * getTypeSize(type.type);
-    schedule_.temporaries.push_back({(bytes + 63) / 64 * 64, 0, 0, 0});
+    schedule_.temporaries.push_back({(bytesOf(type.type, type.shape) + 63) / 64 * 64, 0, 0, 0});
     return {BufferRef::Space::Temporary, static_cast<int>(schedule_.temporaries.size()) - 1};
   }
 
@@ -164,10 +156,8 @@ class ScheduleBuilder {
 
   std::vector<Unit> collectUnits(std::vector<int>* unitOf) const {
     std::vector<Unit> units;
-    for (size_t g = 0; g < plan_.groups.size(); ++g) {
-      const auto& nodes = plan_.groups[g].nodes;
-      units.push_back({static_cast<int>(g), -1, *std::max_element(nodes.begin(), nodes.end())});
-    }
+    for (size_t g = 0; g < plan_.groups.size(); ++g)
+      units.push_back({static_cast<int>(g), -1, std::ranges::max(plan_.groups[g].nodes)});
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const ValueId id = graph_.idOfNode(i);
       if (plan_.groupOf[id] >= 0) {
@@ -325,53 +315,62 @@ class ScheduleBuilder {
   struct GroupState {
     const FusionGroup& group;
     ir::KernelBuilder builder;
-    std::vector<int> values;  // one a node of the group; -1 until known
+    std::vector<int> storedIn;  // one a node of the group: storedIn()
+    std::vector<int> values;    // one a node of the group; -1 until known
   };
+  static constexpr int kNone = -1, kRowStage = -2;
+
+  // Of each node the sweep that stores it, kRowStage for those of rows, or kNone: the last
+  // one that computes it anyway, so that it may take the place of what that sweep reads last.
+  std::vector<int> storedIn(const FusionGroup& group) const {
+    std::vector<int> last = group.sweeps;
+    for (size_t i = group.nodes.size(); i-- > 0;) {
+      const Node& node = graph_.node(group.nodes[i]);
+      const int sweep = ir::opKind(node.op) == Kind::Reduce ? group.sweeps[i] - 1 : last[i];
+      for (ValueId operand : node.operands) {
+        const size_t used = position(group, plan_.values[operand].base);
+        if (used < last.size()) last[used] = std::max(last[used], sweep);
+      }
+    }
+    for (size_t i = 0; i < last.size(); ++i) {
+      if (group.levels[i] == Level::Row) last[i] = kRowStage;
+      if (!stored_[group.nodes[i]]) last[i] = kNone;
+    }
+    return last;
+  }
 
   void emitGroup(const FusionGroup& group) {
-    GroupState state{group, ir::KernelBuilder(group.space, group.reduced),
+    GroupState state{group, ir::KernelBuilder(group.space, group.reduced), storedIn(group),
                      std::vector<int>(group.nodes.size(), -1)};
-    if (std::ranges::none_of(group.nodes, [&](ValueId id) { return stored_[id]; })) return;
+    if (std::ranges::count(state.storedIn, kNone) == std::ssize(group.nodes)) return;
     const int sweeps = *std::max_element(group.sweeps.begin(), group.sweeps.end());
     for (int sweep = 0; sweep < sweeps; ++sweep) {
       state.builder.beginStage(true);
-      storeLevel(state, Level::Full, sweep);
+      storeIn(state, sweep);
       reduceSweep(state, sweep);
     }
-    if (sweeps > 0 && storesAt(state, Level::Full, sweeps)) {
+    if (sweeps > 0 && std::ranges::count(state.storedIn, sweeps) > 0) {
       state.builder.beginStage(true);
-      storeLevel(state, Level::Full, sweeps);
+      storeIn(state, sweeps);
     }
-    const Level last = sweeps > 0 ? Level::Row : Level::Full;
-    if (sweeps == 0 || storesAt(state, Level::Row, -1)) {
+    if (sweeps == 0 || std::ranges::count(state.storedIn, kRowStage) > 0) {
       state.builder.beginStage(false);
-      storeLevel(state, last, -1);
+      storeIn(state, sweeps == 0 ? 0 : kRowStage);
     }
     std::optional<ir::BuiltKernel> built = state.builder.finish();
     if (built) return appendLaunch(std::move(*built), graph_.node(group.nodes.back()).site);
     for (ValueId node : std::set(group.nodes.begin(), group.nodes.end())) emitAlone(node);
   }
 
-  bool isStoredAt(const GroupState& state, size_t i, Level level, int sweep) const {
-    return stored_[state.group.nodes[i]] && state.group.levels[i] == level &&
-           (sweep < 0 || state.group.sweeps[i] == sweep);
-  }
-
-  bool storesAt(const GroupState& state, Level level, int sweep) const {
-    return std::ranges::any_of(std::views::iota(size_t{0}, state.group.nodes.size()),
-                               [&](size_t i) { return isStoredAt(state, i, level, sweep); });
-  }
-
-  // Stores of one level that become known after `sweep` sweeps; -1 stands for all.
-  void storeLevel(GroupState& state, Level level, int sweep) {
+  void storeIn(GroupState& state, int stage) {
     for (size_t i = 0; i < state.group.nodes.size(); ++i) {
-      if (isStoredAt(state, i, level, sweep)) {
-        const ValueId id = state.group.nodes[i];
-        const int value = evaluate(state, i);
-        const ir::Access access{{starts_[id], {}}, levelAccess(state.group, level).strides};
-        const int operand = state.builder.addOutput(bufferFor(id), graph_.type(id).type, access);
-        state.builder.store(operand, value);
-      }
+      if (state.storedIn[i] != stage) continue;
+      const ValueId id = state.group.nodes[i];
+      const int value = evaluate(state, i);
+      ir::Access access = levelAccess(state.group, state.group.levels[i]);
+      access.offset = {starts_[id], {}};
+      state.builder.store(state.builder.addOutput(bufferFor(id), graph_.type(id).type, access),
+                          value);
     }
   }
 
@@ -417,9 +416,8 @@ class ScheduleBuilder {
   }
 
   int operandValue(GroupState& state, const Node& node, Level level, size_t i) {
-    const auto& nodes = state.group.nodes;
-    const auto found = std::ranges::find(nodes, plan_.values[node.operands[i]].base);
-    if (found != nodes.end()) return evaluate(state, found - nodes.begin());
+    const size_t inside = position(state.group, plan_.values[node.operands[i]].base);
+    if (inside < state.values.size()) return evaluate(state, inside);
     return valueOf(state, node.operands[i], [&](const ir::StridedLayout& layout) {
       return operandAccess(graph_, layout, state.group, node, i, level);
     });

@@ -42,7 +42,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options);
 void checkSkip(const std::string& skip);
 
 // Runs the one pass `pass` of a stage over what the compilation has of it, as `fl opt --pass=`
-// does. Throws std::invalid_argument if the stage has no such pass.
+// does, and verifies nothing. Throws std::invalid_argument if the stage has no such pass.
 void runPassAlone(const std::string& pass, const char* stage, Compilation& compilation);
 
 struct PassInfo {

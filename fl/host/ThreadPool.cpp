@@ -18,7 +18,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
-#include "fl/host/CpuQuota.h"
+#include "fl/host/ControlGroups.h"
 #include "fl/host/FloatEnvironment.h"
 
 namespace fl::host {
@@ -34,19 +34,19 @@ constexpr int kMaxThreads = 4096;
 // True on a helper, and on a caller while its loop runs: loops inside run in the caller alone.
 thread_local bool insideLoop = false;
 
-inline void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 // Spins, then sleeps until `value` differs from `old`. Whoever changes it notifies.
 void awaitChange(const std::atomic<uint32_t>& value, uint32_t old) {
   for (int i = 0; i < kSpins; ++i) {
     if (value.load(std::memory_order_acquire) != old) return;
-    pause();
+    __builtin_ia32_pause();
   }
   value.wait(old, std::memory_order_acquire);
+}
+
+int checkThreads(int threads) {
+  FL_USER_CHECK(threads >= 1 && threads <= kMaxThreads, "the number of threads must be from 1 to ",
+                kMaxThreads, ", not ", threads);
+  return threads;
 }
 
 // Range `index` of a loop; the same for every way of running it.
@@ -60,7 +60,6 @@ void runRange(Body body, int64_t count, int64_t grain, int64_t index) {
 // done, so the fields of the loop may be read after a claim, and a helper that arrives late claims
 // either nothing or a range of the next loop: nobody has to wait for it.
 struct ThreadPool::State {
- public:
   explicit State(int threads) : threads_(threads) {}
   ~State() { stopHelpers(); }
 
@@ -160,16 +159,6 @@ void ThreadPool::State::run(Body body, int64_t count, int64_t grain, int64_t ran
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 }
-
-namespace {
-
-int checkThreads(int threads) {
-  FL_USER_CHECK(threads >= 1 && threads <= kMaxThreads, "the number of threads must be from 1 to ",
-                kMaxThreads, ", not ", threads);
-  return threads;
-}
-
-}  // namespace
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>(checkThreads(threads))) {}
 

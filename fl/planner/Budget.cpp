@@ -43,6 +43,7 @@ constexpr int64_t kWorthTrimming = 1 << 20;
 constexpr int64_t kMostTrimming = 2'000'000;
 constexpr int64_t kLooksAStep = 4;  // that is considered to run again
 constexpr size_t kMostPacked = 2000;
+constexpr size_t kMostPresent = 1000;  // values at each look
 // Values that are, all together, this many times smaller than what is computed of them stay for it.
 constexpr int64_t kSmall = 64;
 // A plan with more steps than this for each of its own is no better than none.
@@ -304,10 +305,9 @@ class Rematerialization {
     if (failed_) return;
     std::vector<int> held;
     const auto lock = [&](const ir::BufferRef& ref) {
-      if (ref.space == Space::Temporary) {
-        ++locks_[ref.index];
-        held.push_back(ref.index);
-      }
+      if (ref.space != Space::Temporary) return;
+      ++locks_[ref.index];
+      held.push_back(ref.index);
     };
     const std::vector<ir::BufferRef>& reads = buffers_[step].reads;
     std::ranges::for_each(reads, lock);
@@ -345,9 +345,8 @@ class Rematerialization {
   // All that can be computed again, unless that is a lot already.
   void dropAll() {
     if (steps_.size() > kMostSteps / 2 * schedule_.steps.size()) return;
-    for (int value : std::vector(present_)) {
+    for (int value : std::vector(present_))
       if (mayDrop(value)) drop(value);
-    }
   }
 
   void drop(int value) {
@@ -393,12 +392,15 @@ class Rematerialization {
     }
   }
 
+  // Of many values each so-manieth is looked at, in turns.
   int cheapest() {
     int best = -1;
-    looks_ += std::ssize(present_);
+    const size_t stride = present_.size() / kMostPresent + 1;
+    looks_ += static_cast<int64_t>(present_.size() / stride);
     if (looks_ > limits_.looks) return best;
     double least = std::numeric_limits<double>::infinity();
-    for (int i : present_) {
+    for (size_t k = steps_.size() % stride; k < present_.size(); k += stride) {
+      const int i = present_[k];
       if (!mayDrop(i)) continue;
       const double unused = static_cast<double>(all_[i].bytes) * (neededAt(i) - now_);
       if (costs_[all_[i].writers[0]] >= least * unused) continue;
@@ -406,10 +408,9 @@ class Rematerialization {
       again_ = 0;
       const double score = costAgain(i) / unused;
       looks_ += kLooksAStep * again_;
-      if (again_ <= kMostAgain && score < least) {
-        least = score;
-        best = i;
-      }
+      if (again_ > kMostAgain || score >= least) continue;
+      least = score;
+      best = i;
     }
     return best;
   }
@@ -507,8 +508,8 @@ class Search {
   explicit Search(const ir::Schedule& schedule) : budget_(schedule.budget) {
     const std::vector<Order> orders = ordersOf(schedule);
     for (size_t i = 0; i < orders.size(); ++i) {
-      const auto equal = [&](const Order& other) { return other.steps == orders[i].steps; };
-      if (std::ranges::find_if(orders, equal) != orders.begin() + static_cast<int>(i)) continue;
+      const auto first = std::ranges::find(orders, orders[i].steps, &Order::steps);
+      if (first != orders.begin() + static_cast<int>(i)) continue;
       reorder(orders[i], &schedules_.emplace_back(schedule));
       values_.emplace_back(schedules_.back());
     }
@@ -569,8 +570,7 @@ class Search {
 }  // namespace
 
 void meetBudget(ir::Schedule* schedule) {
-  if (schedule->budget == 0 && schedule->trimAll) return trimAll(schedule);
-  if (schedule->budget == 0) return trim(schedule);
+  if (schedule->budget == 0) return schedule->trimAll ? trimAll(schedule) : trim(schedule);
   const size_t whole = arenaOf(*schedule);
   if (whole <= schedule->budget) return trim(schedule);
   Search search(*schedule);

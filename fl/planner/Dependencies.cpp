@@ -29,21 +29,18 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
     const auto after = [&](int step) {
       if (step >= 0 && step != i) before[i].push_back(step);
     };
-    const auto afterReaders = [&](const Users& of) {
-      std::for_each(of.readers.begin(), of.readers.end(), after);
-    };
     for (const ir::BufferRef& ref : buffers.reads) {
       after(usersOf(ref).writer);
       usersOf(ref).readers.push_back(i);
     }
     for (const ir::BufferRef& ref : buffers.writes) {
       after(usersOf(ref).writer);
-      afterReaders(usersOf(ref));
+      std::ranges::for_each(usersOf(ref).readers, after);
       usersOf(ref) = {i, {}};
       if (ref.space == Space::Output) {
         for (int parameter : reusable[ref.index]) {
-          afterReaders(users[0][parameter]);
-          std::for_each(failing.begin(), failing.end(), after);
+          std::ranges::for_each(users[0][parameter].readers, after);
+          std::ranges::for_each(failing, after);
         }
       }
     }

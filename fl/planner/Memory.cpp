@@ -74,14 +74,6 @@ std::vector<size_t> packInOrder(const std::vector<Interval>& intervals, const Or
   return offsets;
 }
 
-// Those of which `key` is large come first.
-Order orderBy(const std::vector<Interval>& intervals, Key key) {
-  Order order(intervals.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return key(intervals[i]); });
-  return order;
-}
-
 // Of offsets that come from outside.
 void checkOffsets(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets,
                   const std::string& packer) {
@@ -358,7 +350,10 @@ bool addScratch(ir::Schedule* schedule) {
 }
 
 std::vector<size_t> packByKey(const std::vector<Interval>& intervals, Key key, int64_t* looks) {
-  return packInOrder(intervals, orderBy(intervals, key), looks);
+  Order order(intervals.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return key(intervals[i]); });
+  return packInOrder(intervals, order, looks);
 }
 
 std::vector<size_t> packByLevel(const std::vector<Interval>& intervals) {

@@ -183,9 +183,8 @@ class DepthFirstOrder {
       needed[step] = std::max(needed[step], held + made[step]);
     }
     seen_.resize(steps.size(), false);
-    for (int step = 0; step < std::ssize(steps.after); ++step) {
+    for (int step = 0; step < std::ssize(steps.after); ++step)
       if (steps.after[step].empty()) visit(step);
-    }
   }
 
   const StepList& order() const { return order_; }
@@ -215,13 +214,12 @@ class DepthFirstOrder {
 std::vector<Order> ordersOf(const ir::Schedule& schedule) {
   std::vector<Order> orders;
   const Steps steps(schedule);
-  const auto add = [&](const std::string& name, StepList order) {
-    const int64_t peak = peakOf(steps, order);
-    orders.push_back({name, std::move(order), peak});
+  const auto add = [&](const std::string& name, const StepList& order) {
+    orders.push_back({name, order, peakOf(steps, order)});
   };
   StepList recorded(steps.size());
   std::iota(recorded.begin(), recorded.end(), 0);
-  add("recorded", std::move(recorded));
+  add("recorded", recorded);
   if (steps.uses <= kMostUses && !schedule.temporaries.empty()) {
     add("greedy", GreedyOrder(steps).run());
     add("breadth first", breadthFirstOrder(steps));
@@ -229,7 +227,7 @@ std::vector<Order> ordersOf(const ir::Schedule& schedule) {
     for (const OrderExtension& other : *planner::orders().all()) {
       StepList order = other.order(schedule);
       checkOrder(steps, order, other.name);
-      add(other.name, std::move(order));
+      add(other.name, order);
     }
   }
   return orders;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fl/kernel/KeptRows.h"
+
 namespace fl::planner {
 
 bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
@@ -13,19 +15,31 @@ bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
          op == ir::Op::Argsort;
 }
 
-bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& map,
+bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& launch,
                         const ir::BufferRef& from, const ir::BufferRef& to) {
-  const ir::Kernel& kernel = schedule.kernels[map.kernel];
-  if (kernel.reduced != 0 || crossesMemory(kernel)) return false;
-  const auto find = [&](size_t begin, const ir::BufferRef& buffer) {
-    while (begin < map.operands.size() && map.operands[begin].buffer != buffer) ++begin;
-    return begin;
+  using Form = ir::KernelValue::Form;
+  const ir::Kernel& kernel = schedule.kernels[launch.kernel];
+  const std::vector<ir::LaunchOperand>& all = launch.operands;
+  const auto target = std::ranges::find(all, to, &ir::LaunchOperand::buffer) - all.begin();
+  std::vector<bool> isReadLater(all.size(), false);  // behind the stage that writes
+  const auto writes = [&](const ir::KernelStage& stage) {
+    return std::ranges::count(stage.stores, target, &ir::KernelStage::Store::operand) > 0;
   };
-  const size_t target = find(0, to);
-  for (size_t i = find(0, from); i < map.operands.size(); i = find(i + 1, from)) {
-    if (getTypeSize(kernel.operands[i].type) != getTypeSize(kernel.operands[target].type) ||
-        map.operands[i].offset != map.operands[target].offset ||
-        map.operands[i].strides != map.operands[target].strides) {
+  size_t stage = std::ranges::find_if(kernel.stages, writes) - kernel.stages.begin();
+  const bool isWhole = kernel.reduced == 0 || kernel.stages[stage].sweep;
+  if (!isWhole || crossesMemory(kernel)) return false;
+  const ir::StageValues of = kernel.reduced ? ir::valuesOfStages(kernel) : ir::StageValues();
+  while (++stage < of.needed.size()) {
+    for (int number : of.needed[stage]) {
+      const ir::KernelValue& value = kernel.values[number];
+      if (value.form == Form::Load || value.form == Form::Gather) isReadLater[value.index] = true;
+    }
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].buffer != from) continue;
+    if (isReadLater[i] || all[i].offset != all[target].offset ||
+        all[i].strides != all[target].strides ||
+        getTypeSize(kernel.operands[i].type) != getTypeSize(kernel.operands[target].type)) {
       return false;
     }
   }
@@ -41,6 +55,8 @@ bool isReadBeside(const ir::Schedule& schedule, int launch, const ir::BufferRef&
 namespace {
 
 using Space = ir::BufferRef::Space;
+
+size_t bytesOf(const ir::ValueType& value) { return fl::bytesOf(value.type, value.shape); }
 
 class Reuse {
  public:
@@ -71,7 +87,7 @@ class Reuse {
     std::vector<int> found;
     for (const ir::BufferRef& ref : stepBuffers(schedule_, *map).reads) {
       if (ref.space == Space::Parameter && isFree(ref.index, writers[0] + 1) &&
-          isAsLarge(ref.index, output) &&
+          bytesOf(schedule_.parameters[ref.index].type) == bytesOf(described.type) &&
           readsWhereItWrites(schedule_, *map, ref, {Space::Output, output}) &&
           !isReadBeside(ref.index, writers) && std::ranges::count(found, ref.index) == 0) {
         found.push_back(ref.index);
@@ -101,12 +117,6 @@ class Reuse {
     return std::ranges::any_of(steps, [&](int step) {
       return planner::isReadBeside(schedule_, step, {Space::Parameter, parameter});
     });
-  }
-
-  bool isAsLarge(int parameter, int output) const {
-    const ir::ValueType& from = schedule_.parameters[parameter].type;
-    const ir::ValueType& to = schedule_.outputs[output].type;
-    return bytesOf(from.type, from.shape) == bytesOf(to.type, to.shape);
   }
 
   const ir::Schedule& schedule_;

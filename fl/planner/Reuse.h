@@ -13,10 +13,11 @@ namespace fl::planner {
 // before the first of them, but for some bytes.
 bool mayFail(const ir::Schedule& schedule, const ir::Step& step);
 
-// Whether a map that writes all that anybody needs of `to` may do so in the memory of `from`, which
-// has as many bytes and which nobody needs afterwards: of that it reads each element only where it
-// writes one.
-bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& map,
+// Whether a launch that writes all that anybody needs of `to` may do so in the memory of `from`,
+// which has as many bytes and which nobody needs afterwards: of that it reads each element only
+// where it writes one, and not in a later sweep. Numbers that a reduction makes are left where they
+// are: they are few, and more than that may be computed again of what they would replace.
+bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& launch,
                         const ir::BufferRef& from, const ir::BufferRef& to);
 
 // Whether a launch is the epilogue of a call that reads the buffer meanwhile.

@@ -1,5 +1,7 @@
 #include "fl/runtime/BlockCache.h"
 
+#include <sanitizer/asan_interface.h>
+
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -43,14 +45,15 @@ Block& BlockCache::take(size_t bytes) {
   stats_.liveBytes += block->bytes;
   stats_.peakBytes = std::max(stats_.peakBytes, stats_.liveBytes + stats_.cachedBytes);
   limit_.allocated(block->bytes, stats_.liveBytes, stats_.cachedBytes);
-  unpoison(block->pointer, bytes);
+  ASAN_UNPOISON_MEMORY_REGION(block->pointer, bytes);
   return *block;
 }
 
 void BlockCache::giveBack(Block& freed) {
-  poison(freed.pointer, freed.bytes);
+  ASAN_POISON_MEMORY_REGION(freed.pointer, freed.bytes);
   stats_.liveBytes -= freed.bytes;
   freed.kept = freed.bytes;
+  freed.freedAt = freed_++;
   Block& block = freed.growsTogether() ? growTogether(freed) : freed;
   keep(block);
   limit_.freed(stats_.liveBytes, stats_.cachedBytes);
@@ -98,7 +101,7 @@ Block& BlockCache::takeFromSystem(const Size& size) {
   auto* pointer = static_cast<char*>(functions_->nativeAlloc(bytes));
   if (pointer == nullptr) throw OutOfMemory();
   limit_.took(size.bytes);
-  poison(pointer, bytes);
+  ASAN_POISON_MEMORY_REGION(pointer, bytes);
   Block& block = add(std::move(made), pointer, bytes);
   if (rest) split(block, size.bytes, std::move(rest));
   block.sizeClass = size.sizeClass;
@@ -123,6 +126,7 @@ Block& BlockCache::add(std::unique_ptr<Block> made, char* pointer, size_t bytes)
 void BlockCache::split(Block& block, size_t bytes, std::unique_ptr<Block> made) {
   Block& rest = add(std::move(made), block.pointer + bytes, block.bytes - bytes);
   rest.kept = std::min(rest.bytes, block.kept);
+  rest.freedAt = block.freedAt;
   block.bytes = bytes;
   rest.before = &block;
   rest.after = block.after;
@@ -132,6 +136,7 @@ void BlockCache::split(Block& block, size_t bytes, std::unique_ptr<Block> made) 
 }
 
 Block& BlockCache::merge(Block& first, Block& second) {
+  if (second.bytes > first.bytes) first.freedAt = second.freedAt;
   first.bytes += second.bytes;
   first.kept += second.kept;
   first.after = second.after;
@@ -154,12 +159,17 @@ Block& BlockCache::growTogether(Block& grown) {
   return *block;
 }
 
-void BlockCache::trim(size_t mostCached) {
+void BlockCache::trim(size_t mostCached, uint64_t freedBefore) {
   while (stats_.cachedBytes > mostCached) {
     Block* block = oldest();
-    if (block == nullptr) return;
+    if (block == nullptr || block->freedAt >= freedBefore) return;
     letGo(*block);
   }
+}
+
+bool BlockCache::giveBackUnused() {
+  trim(limit_.mostUnused(), std::exchange(freedAtLastCall_, freed_));
+  return keepsMore();
 }
 
 // Of the kept blocks that can be let go; null if there are none.
@@ -184,7 +194,7 @@ void BlockCache::letGo(Block& block) {
   Block& whole = growTogether(block);
   if (!whole.isPiece()) {
     limit_.gaveBack(whole.kept);
-    unpoison(whole.pointer, whole.bytes);
+    ASAN_UNPOISON_MEMORY_REGION(whole.pointer, whole.bytes);
     const auto node = blocks_.extract(whole.pointer);
     functions_->nativeFree(whole.pointer);
     return;
@@ -196,15 +206,16 @@ void BlockCache::letGo(Block& block) {
 
 void BlockCache::keep(Block& block) {
   stats_.cachedBytes += block.kept;
-  block.freedAt = freed_++;
   if (block.growsTogether()) {
     block.node.value() = &block;
     pools_[block.pool].insert(std::move(block.node));
   }
   if (block.kept == 0) return;
-  Block& ends = unused_[block.sizeClass];
-  block.newer = &ends;
-  block.older = std::exchange(ends.older, &block);
+  Block* const ends = &unused_[block.sizeClass];
+  Block* newer = ends;
+  while (newer->older != ends && newer->older->freedAt > block.freedAt) newer = newer->older;
+  block.newer = newer;
+  block.older = std::exchange(newer->older, &block);
   block.older->newer = &block;
 }
 

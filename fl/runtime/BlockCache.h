@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <set>
 
@@ -39,7 +40,8 @@ struct Block {
   Pool pool = kLarge;
   uint16_t sizeClass = 0;  // of small ones; that of its pool otherwise
   bool managerLock = false, userLock = false;
-  uint64_t freedAt = 0;                // the number of blocks that were freed before it
+  // The number of blocks that were freed before it, or before its largest part.
+  uint64_t freedAt = 0;
   Block *older = this, *newer = this;  // of the kept ones of its class, by when they were freed
   BlocksBySize::node_type node;  // while it is not in its pool, to which it comes back with it
   Block *before = nullptr, *after = nullptr;  // neighbouring pieces
@@ -79,6 +81,10 @@ class BlockCache {
   void giveBack(Block& block);
   // The live block that begins there, or null.
   Block* find(const void* pointer) const;
+  // Of what is kept since before the last call nothing stays beyond what may be kept unused;
+  // whether something else does.
+  bool giveBackUnused();
+  bool keepsMore() const { return stats_.cachedBytes > limit_.mostUnused(); }
   // Gives all back to the system, and forgets what was taken again.
   void release() {
     trim(0);
@@ -114,7 +120,7 @@ class BlockCache {
   void split(Block& block, size_t bytes, std::unique_ptr<Block> made);
   Block& merge(Block& first, Block& second);
   Block& growTogether(Block& block);
-  void trim(size_t mostCached);
+  void trim(size_t mostCached, uint64_t freedBefore = std::numeric_limits<uint64_t>::max());
   Block* oldest();
   void letGo(Block& block);
   void keep(Block& block);
@@ -126,7 +132,7 @@ class BlockCache {
   absl::flat_hash_map<const void*, std::unique_ptr<Block>, AddressHash> blocks_;
   std::array<Block, kClasses> unused_;  // by class: between the newest and the oldest kept one
   std::array<BlocksBySize, kPools> pools_;
-  uint64_t freed_ = 0;  // blocks
+  uint64_t freed_ = 0, freedAtLastCall_ = 0;  // blocks
   MemoryStats stats_;
   CacheLimit limit_;
 };

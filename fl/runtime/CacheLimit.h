@@ -9,12 +9,13 @@
 // none is taken again, go back at once. Both are forgotten after two windows, stretches in which
 // the program allocates many times what it had live at most: an early peak is not kept for good.
 //
-// What is taken again is forgotten sooner where the program does not go on as it did: a cycle is
-// from one time that the cache was drawn upon as far as ever to the next one. One that is many
-// times as long as any seen, or in which less is live than in any, as a model was dropped, ends it.
+// What is taken again is forgotten sooner where less is live than ever between two times that the
+// cache was drawn upon as far as that, as when a model is dropped: the next one's steps begin with
+// whole blocks.
 //
-// What is kept beyond what is taken again is idle: never more than a quarter of the most that was
-// live, or kFloor.
+// What is kept beyond what is taken again is never more than a quarter of the most that was live,
+// or kFloor; and what nobody takes for a while goes back however often it was taken before, but for
+// as much (BlockCache::giveBackUnused()).
 #pragma once
 
 #include <algorithm>
@@ -29,8 +30,6 @@ class CacheLimit {
  public:
   static constexpr size_t kFloor = size_t{16} << 20;  // so much may be kept by any program
   static constexpr size_t kWindow = 16;               // times the most that was live
-  static constexpr size_t kLongCycle = 16;            // times the longest
-  static constexpr size_t kShortCycle = 32;           // blocks, of which a cycle has more
 
   // Bytes that may be kept while so many are live: kept and live are never more than 1.25 times the
   // most that was live in this window and the one before, or kFloor more than it.
@@ -39,6 +38,8 @@ class CacheLimit {
     const size_t seen = std::max({kFloor, live / 8, again + std::min(again / 2, peak / 4)});
     return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
   }
+  // Bytes that may be kept however long nobody takes them.
+  size_t mostUnused() const { return std::max(kFloor, peakLive() / 4); }
 
   // Bytes of the cache that the program was seen to need, in this window or the one before.
   size_t takenAgain() const { return std::max(drawn_, drawnBefore_); }
@@ -49,15 +50,9 @@ class CacheLimit {
     const size_t fallen = top_ - std::min(top_, cached + givenBack_);
     const bool isFirst = takenAgain() <= kFloor;
     drawn_ = std::max(drawn_, fallen);
-    ++cycle_;
     if (fallen > std::max(kFloor, takenAgain() / 4 * 3)) {
       base_ = isFirst ? low_ : std::min(base_, low_);
       low_ = live;
-      longest_ = std::max(longest_, std::exchange(cycle_, 0));
-    } else if (takenAgain() > kFloor &&
-               cycle_ > kLongCycle * std::max({kShortCycle, longest_, longestBefore_})) {
-      drawn_ = drawnBefore_ = 0;
-      top_ = cached + givenBack_;
     }
     dropped_ = false;
     window_ += bytes;
@@ -96,7 +91,6 @@ class CacheLimit {
     peakBefore_ = std::exchange(peak_, live);
     drawnBefore_ = std::exchange(drawn_, 0);
     baseBefore_ = std::exchange(base_, kNone);
-    longestBefore_ = std::exchange(longest_, 0);
     top_ = cached;
   }
 
@@ -105,10 +99,8 @@ class CacheLimit {
   size_t givenBack_ = 0, largestGivenBack_ = 0;
   size_t top_ = 0;                      // the most that a cache without a limit held
   size_t drawn_ = 0, drawnBefore_ = 0;  // how far it fell from there
-  size_t cycle_ = 0;                    // blocks allocated in it
-  size_t longest_ = 0, longestBefore_ = 0;
-  size_t low_ = 0;                            // the least that was live in this cycle
-  size_t base_ = kNone, baseBefore_ = kNone;  // in any
+  size_t low_ = 0;                      // the least that was live since it was drawn upon so far
+  size_t base_ = kNone, baseBefore_ = kNone;  // the least of all those
   bool dropped_ = false;  // since the last allocation: what goes back is not missed
 };
 

@@ -1,10 +1,17 @@
 #include "fl/runtime/CachingMemoryManager.h"
 
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "fl/base/Error.h"
+#include "fl/base/Flags.h"
 #include "fl/runtime/AdaptedMemoryManager.h"
 #include "fl/runtime/BlockCache.h"
 #include "fl/runtime/MemoryManager.h"
@@ -21,12 +28,52 @@ Block& liveBlock(const BlockCache& cache, const char* caller, const void* ptr) {
   FL_USER_CHECK(block != nullptr, "CachingMemoryManager::", caller, ": ", ptr, " is no live block");
   return *block;
 }
+
+// What the thread that has managers give back what is unused shares with them; never destroyed, as
+// managers may outlive static objects.
+struct Decay {
+  std::mutex mutex;
+  std::vector<CachingMemoryManager*> managers;
+  std::atomic<bool> runs = false;  // the thread
+};
+
+Decay& decay() {
+  static auto& instance = *new Decay();
+  return instance;
+}
+
+void runDecay(std::chrono::microseconds interval) {
+  for (bool goesOn = true; goesOn;) {
+    std::this_thread::sleep_for(interval);
+    const std::lock_guard<std::mutex> lock(decay().mutex);
+    // First, so that whoever comes to keep more from here on starts another one, or is seen.
+    decay().runs = goesOn = false;
+    for (CachingMemoryManager* each : decay().managers) goesOn |= each->giveBackUnused();
+    goesOn = goesOn && !decay().runs.exchange(true);
+  }
+}
+
+// After a manager, which the caller does not lock, came to keep more than it may unused.
+void startDecay() {
+  if (decay().runs) return;
+  const std::chrono::milliseconds time(Flags::toInt("FL_MEMORY_DECAY", flags().memoryDecay));
+  if (time.count() == 0 || decay().runs.exchange(true)) return;
+  // What is registered last runs first: this mutex is locked before those of managers, as the
+  // thread does it. A child has no such thread.
+  static const int registered =
+      pthread_atfork([] { decay().mutex.lock(); }, [] { decay().mutex.unlock(); },
+                     [] { decay().runs = false, decay().mutex.unlock(); });
+  try {
+    if (registered == 0) return std::thread(runDecay, std::chrono::microseconds(time) / 2).detach();
+  } catch (const std::exception&) {  // there may be threads later
+  }
+  decay().runs = false;
+}
 }  // namespace
 
 inline BlockCache& CachingMemoryManager::cache(int device) const {
-  if (const auto i = static_cast<size_t>(device); i < caches_.size() && caches_[i]) {
-    return *caches_[i];
-  }
+  const auto i = static_cast<size_t>(device);
+  if (i < caches_.size() && caches_[i]) return *caches_[i];
   throw std::runtime_error(
       detail::concat("CachingMemoryManager: device ", device, " is not managed"));
 }
@@ -40,11 +87,15 @@ CachingMemoryManager::CachingMemoryManager(int numDevices,
                                            std::shared_ptr<MemoryManagerDeviceInterface> functions)
     : MemoryManagerAdapter(std::move(functions)) {
   for (int device = 0; device < numDevices; ++device) add(device);
+  const std::lock_guard<std::mutex> lock(decay().mutex);
+  decay().managers.push_back(this);
 }
 
-CachingMemoryManager::~CachingMemoryManager() = default;
+CachingMemoryManager::~CachingMemoryManager() {
+  const std::lock_guard<std::mutex> lock(decay().mutex);
+  std::erase(decay().managers, this);
+}
 
-void CachingMemoryManager::initialize() {}
 void CachingMemoryManager::shutdown() {
   std::lock_guard lock(mutex_);
   for (const auto& each : caches_)
@@ -69,11 +120,24 @@ size_t CachingMemoryManager::allocated(void* ptr) {
 
 void CachingMemoryManager::unlock(void* ptr, bool userLock) {
   if (ptr == nullptr) return;
+  {
+    std::lock_guard lock(mutex_);
+    BlockCache& cache = activeCache();
+    Block& block = liveBlock(cache, "unlock", ptr);
+    (userLock ? block.userLock : block.managerLock) = false;
+    if (block.isLocked()) return;
+    cache.giveBack(block);
+    if (!cache.keepsMore()) return;
+  }
+  startDecay();
+}
+
+bool CachingMemoryManager::giveBackUnused() {
   std::lock_guard lock(mutex_);
-  BlockCache& cache = activeCache();
-  Block& block = liveBlock(cache, "unlock", ptr);
-  (userLock ? block.userLock : block.managerLock) = false;
-  if (!block.isLocked()) cache.giveBack(block);
+  bool keepsMore = false;
+  for (const auto& each : caches_)
+    if (each) keepsMore |= each->giveBackUnused();
+  return keepsMore;
 }
 
 void CachingMemoryManager::signalMemoryCleanup() {
@@ -92,8 +156,6 @@ void CachingMemoryManager::userLock(const void* ptr) {
   std::lock_guard lock(mutex_);
   liveBlock(activeCache(), "userLock", ptr).userLock = true;
 }
-
-void CachingMemoryManager::userUnlock(const void* ptr) { unlock(const_cast<void*>(ptr), true); }
 
 bool CachingMemoryManager::isUserLocked(const void* ptr) {
   std::lock_guard lock(mutex_);

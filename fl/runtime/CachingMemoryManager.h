@@ -21,11 +21,16 @@ class BlockCache;
 //
 // What is kept is what the program was seen to take again, and an eighth of what is live at least:
 // with what is live, never more than 1.25 times the most that was live lately, or 16 MiB more than
-// that. What is idle, neither live nor taken again, is never more than a quarter of it, or 16 MiB
-// (fl/runtime/CacheLimit.h). What was unused longest goes back to the system first; of a block of
-// which a piece is in use, the other pieces' pages go, and their addresses stay. All that is kept
-// goes back before more is taken than the memory-pressure threshold allows, and when there is no
-// memory.
+// that (fl/runtime/CacheLimit.h). What nobody took for FL_MEMORY_DECAY milliseconds goes back, but
+// for a quarter of the most that was live lately, or 16 MiB, also while the program calls nothing:
+// a thread does it, which ends when no manager keeps more. What was unused longest goes back to the
+// system first; of a block of which a piece is in use, the other pieces' pages go, and their
+// addresses stay. All that is kept goes back before more is taken than the memory-pressure
+// threshold allows, and when there is no memory.
+//
+// The device's functions run, and log what they do, while the manager is locked: a block that is on
+// its way must not be found, split or joined meanwhile, and the log shows what happened in its
+// order. So they must not call the manager.
 //
 // Under AddressSanitizer, what is kept is poisoned: a read of a freed tensor is caught though its
 // memory was not given back. Thread-safe.
@@ -37,7 +42,7 @@ class CachingMemoryManager : public MemoryManagerAdapter {
                        std::shared_ptr<MemoryManagerDeviceInterface> deviceInterface);
   ~CachingMemoryManager() override;
 
-  void initialize() override;
+  void initialize() override {}
   void shutdown() override;
   void* alloc(bool userLock, const unsigned ndims, Dim* dims, const unsigned elSize) override;
   size_t allocated(void* ptr) override;
@@ -47,7 +52,7 @@ class CachingMemoryManager : public MemoryManagerAdapter {
   void printInfo(const char* msg, const int device, std::ostream* ostream = &std::cout) override;
   // Throw as unlock() does.
   void userLock(const void* ptr) override;
-  void userUnlock(const void* ptr) override;
+  void userUnlock(const void* ptr) override { unlock(const_cast<void*>(ptr), true); }
   bool isUserLocked(const void* ptr) override;
   float getMemoryPressure() override;
   // Whether with so many bytes more, more would be live than the memory-pressure threshold allows.
@@ -57,6 +62,10 @@ class CachingMemoryManager : public MemoryManagerAdapter {
   // Throws std::invalid_argument if blocks of the device are in use.
   void removeMemoryManagement(int device) override;
   MemoryStats getMemoryStats() override;
+
+  // Gives back what may not be kept unused of what nobody took since the call before; whether there
+  // may be more later. The thread calls it twice in FL_MEMORY_DECAY milliseconds.
+  bool giveBackUnused();
 
   // Blocks of the system that are larger are given back when they are freed.
   void setRecyclingSizeLimit(size_t bytes);

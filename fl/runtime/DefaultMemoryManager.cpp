@@ -17,12 +17,6 @@ DefaultMemoryManager::DefaultMemoryManager(int, unsigned maxBuffers, bool,
                                            std::shared_ptr<MemoryManagerDeviceInterface> functions)
     : MemoryManagerAdapter(std::move(functions)), maxBuffers_(maxBuffers) {}
 
-void DefaultMemoryManager::initialize() { setMaxMemorySize(); }
-void DefaultMemoryManager::shutdown() {}
-void DefaultMemoryManager::signalMemoryCleanup() {}
-void DefaultMemoryManager::addMemoryManagement(int) {}
-void DefaultMemoryManager::removeMemoryManagement(int) {}
-
 // The mutex is not held while the device's functions take others.
 void* DefaultMemoryManager::alloc(bool userLock, const unsigned ndims, Dim* dims,
                                   const unsigned elSize) {
@@ -69,15 +63,11 @@ void DefaultMemoryManager::userLock(const void* ptr) {
   liveBlock("userLock", ptr).userLock = true;
 }
 
-void DefaultMemoryManager::userUnlock(const void* ptr) { unlock(const_cast<void*>(ptr), true); }
-
 bool DefaultMemoryManager::isUserLocked(const void* ptr) {
   std::lock_guard lock(mutex_);
   const auto found = blocks_.find(ptr);
   return found != blocks_.end() && found->second.userLock;
 }
-
-float DefaultMemoryManager::getMemoryPressure() { return checkMemoryLimit() ? 1.0F : 0.0F; }
 
 bool DefaultMemoryManager::jitTreeExceedsMemoryPressure(size_t bytes) {
   std::lock_guard lock(mutex_);
@@ -99,8 +89,6 @@ size_t DefaultMemoryManager::getMaxBytes() {
   std::lock_guard lock(mutex_);
   return maxBytes_;
 }
-
-unsigned DefaultMemoryManager::getMaxBuffers() { return maxBuffers_; }
 
 bool DefaultMemoryManager::checkMemoryLimit() {
   std::lock_guard lock(mutex_);

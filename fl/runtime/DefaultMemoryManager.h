@@ -21,30 +21,30 @@ class DefaultMemoryManager : public MemoryManagerAdapter {
                        std::shared_ptr<MemoryManagerDeviceInterface> deviceInterface);
 
   // Asks the device how much memory it has.
-  void initialize() override;
-  void shutdown() override;
+  void initialize() override { setMaxMemorySize(); }
+  void shutdown() override {}
   void* alloc(bool userLock, const unsigned ndims, Dim* dims, const unsigned elSize) override;
   size_t allocated(void* ptr) override;
   // Null is no block. Throws std::invalid_argument for what is no live block.
   void unlock(void* ptr, bool userLock) override;
-  void signalMemoryCleanup() override;
+  void signalMemoryCleanup() override {}
   void printInfo(const char* msg, const int device, std::ostream* ostream = &std::cout) override;
   // Throw as unlock() does.
   void userLock(const void* ptr) override;
-  void userUnlock(const void* ptr) override;
+  void userUnlock(const void* ptr) override { unlock(const_cast<void*>(ptr), true); }
   bool isUserLocked(const void* ptr) override;
   // 1 if a limit is reached, 0 otherwise.
-  float getMemoryPressure() override;
+  float getMemoryPressure() override { return checkMemoryLimit() ? 1.0F : 0.0F; }
   // Whether so many bytes more would exceed getMaxBytes().
   bool jitTreeExceedsMemoryPressure(size_t bytes) override;
-  void addMemoryManagement(int device) override;
-  void removeMemoryManagement(int device) override;
+  void addMemoryManagement(int) override {}
+  void removeMemoryManagement(int) override {}
   MemoryStats getMemoryStats() override;
 
   // Takes the memory of the active device for getMaxBytes().
   void setMaxMemorySize();
   size_t getMaxBytes();
-  unsigned getMaxBuffers();
+  unsigned getMaxBuffers() { return maxBuffers_; }
   // Whether as many bytes, or blocks, are in use as there may be.
   bool checkMemoryLimit();
 

@@ -41,7 +41,9 @@ class HostMemory final : public DeviceMemory {
           host::finishCopies(streams);
         });
   }
-  void poison(void* memory, size_t bytes) override { std::memset(memory, kPoison, bytes); }
+  void fill(void* memory, unsigned char byte, size_t bytes) override {
+    std::memset(memory, byte, bytes);
+  }
   void finish() override {}
   std::string name() const override { return "host memory"; }
 };

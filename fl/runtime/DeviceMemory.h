@@ -29,8 +29,7 @@ class DeviceMemory {
   virtual bool has(const MemoryBlock& block) const { return block.memory() == this; }
   // Copies runs of one block to the same places of another; there is at least one.
   virtual void copy(void* to, const void* from, std::span<const Bytes> runs) = 0;
-  // Makes it kPoison.
-  virtual void poison(void* memory, size_t bytes) = 0;
+  virtual void fill(void* memory, unsigned char byte, size_t bytes) = 0;
   virtual void finish() = 0;
   virtual std::string name() const = 0;
 

@@ -1,7 +1,6 @@
 #include "fl/runtime/MemoryManager.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -33,10 +32,9 @@ class GuardedBlocks {
   explicit GuardedBlocks(Guard guard) : guard_(guard) {}
 
   void* allocate(size_t bytes) {
-    if (bytes > systemMemory()) throw OutOfMemory();
     const size_t pages = roundUp(bytes, kPage);
     std::lock_guard lock(mutex_);
-    if (live_ + pages > systemMemory()) throw OutOfMemory();
+    if (bytes > systemMemory() || live_ + pages > systemMemory()) throw OutOfMemory();
     blocks_.reserve(blocks_.size() + 1);  // so that no block is lost if it cannot be noted
     void* block = guarded_ < kMostGuardedBlocks ? map(bytes) : nullptr;
     const bool isGuarded = block != nullptr;
@@ -85,42 +83,16 @@ class GuardedBlocks {
   size_t live_ = 0;     // bytes, in whole pages
 };
 
-class PoisonMemoryManager final : public MemoryManager {
- public:
-  void* allocate(size_t bytes) override {
-    return std::memset(inner_->allocate(bytes), kPoison, bytes);
-  }
-  void deallocate(void* pointer, size_t bytes) override {
-    std::memset(pointer, kPoison, bytes);
-    inner_->deallocate(pointer, bytes);
-  }
-  void release() override { inner_->release(); }
-  MemoryStats stats() const override { return inner_->stats(); }
-  MemoryManagerAdapter* adapter() const override { return inner_->adapter(); }
-
- private:
-  const std::unique_ptr<MemoryManager> inner_ = makeCachingMemoryManager();
-};
-
 std::unique_ptr<MemoryManager> adapted(std::shared_ptr<MemoryManagerAdapter> adapter) {
   setDeviceFunctions(adapter);
   return std::make_unique<AdaptedMemoryManager>(std::move(adapter));
 }
 
-std::unique_ptr<MemoryManager> withoutCache(
-    std::shared_ptr<MemoryManagerDeviceInterface> functions) {
-  return adapted(std::make_shared<DefaultMemoryManager>(
-      /*numDevices=*/1, /*maxBuffers=*/std::numeric_limits<unsigned>::max(), /*debug=*/false,
-      std::move(functions)));
-}
-
 // The manager that FL_CHECK asks for.
 std::shared_ptr<MemoryManager> makeHostMemoryManager() {
-  if (flags().check == "poison") return makePoisonMemoryManager();
-  if (flags().check == "guard" || flags().check == "guard-begin") {
-    return makeGuardMemoryManager(flags().check == "guard" ? Guard::End : Guard::Begin);
-  }
-  return makeCachingMemoryManager();
+  const std::string& check = flags().check;
+  if (!check.starts_with("guard")) return makeCachingMemoryManager();
+  return makeGuardMemoryManager(check == "guard" ? Guard::End : Guard::Begin);
 }
 
 // Never destroyed: buffers in static objects may outlive it.
@@ -135,35 +107,40 @@ Host& host() {
   return *instance;
 }
 
-}  // namespace
-
-std::unique_ptr<MemoryManager> makeCachingMemoryManager() {
-  return makeCachingMemoryManagerOf(std::make_shared<MemoryManagerDeviceInterface>());
+std::atomic<size_t>& memoryBudget() {
+  static std::atomic<size_t> bytes =
+      static_cast<size_t>(Flags::toInt("FL_MEMORY_BUDGET", flags().memoryBudget));
+  return bytes;
 }
 
-std::unique_ptr<MemoryManager> makeCachingMemoryManagerOf(
+void withLog(const std::function<void(MemoryManagerAdapter&)>& change) {
+  const auto manager = hostMemoryManager();
+  if (MemoryManagerAdapter* adapter = manager->adapter()) change(*adapter);
+}
+
+}  // namespace
+
+std::unique_ptr<MemoryManager> makeCachingMemoryManager(
     std::shared_ptr<MemoryManagerDeviceInterface> functions) {
   return adapted(std::make_shared<CachingMemoryManager>(/*numDevices=*/1, std::move(functions)));
 }
 
-size_t MemoryManager::freeBytes() const {
-  return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * kPage;
+bool poisons() { return flags().poison == "1"; }
+
+void MemoryManager::fill(void* memory, unsigned char byte, size_t bytes) {
+  std::memset(memory, byte, bytes);
 }
 
-std::unique_ptr<MemoryManager> makeDefaultMemoryManager() {
-  return withoutCache(std::make_shared<MemoryManagerDeviceInterface>());
-}
+size_t MemoryManager::freeBytes() const { return freeSystemMemory(); }
 
 std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard) {
   const auto blocks = std::make_shared<GuardedBlocks>(guard);
   auto functions = std::make_shared<MemoryManagerDeviceInterface>();
   functions->nativeAlloc = [blocks](size_t bytes) { return blocks->allocate(bytes); };
   functions->nativeFree = [blocks](void* block) { blocks->free(block); };
-  return withoutCache(std::move(functions));
-}
-
-std::unique_ptr<MemoryManager> makePoisonMemoryManager() {
-  return std::make_unique<PoisonMemoryManager>();
+  return adapted(std::make_shared<DefaultMemoryManager>(
+      /*numDevices=*/1, /*maxBuffers=*/std::numeric_limits<unsigned>::max(), /*debug=*/false,
+      std::move(functions)));
 }
 
 std::shared_ptr<MemoryManager> hostMemoryManager() {
@@ -171,14 +148,6 @@ std::shared_ptr<MemoryManager> hostMemoryManager() {
   std::lock_guard lock(all.mutex);
   return all.manager;
 }
-
-namespace {
-std::atomic<size_t>& memoryBudget() {
-  static std::atomic<size_t> bytes =
-      static_cast<size_t>(Flags::toInt("FL_MEMORY_BUDGET", flags().memoryBudget));
-  return bytes;
-}
-}  // namespace
 
 void setMemoryBudget(size_t bytes) { memoryBudget() = bytes; }
 size_t getMemoryBudget() { return memoryBudget(); }
@@ -199,21 +168,10 @@ std::string describe(const MemoryStats& stats) {
 
 void printHostMemory(const char* message, int device, std::ostream* stream) {
   const auto manager = hostMemoryManager();
-  if (MemoryManagerAdapter* adapter = manager->adapter()) {
-    adapter->printInfo(message, device, stream);
-  } else {
-    *stream << message << "\ndevice " << device << ": " << describe(manager->stats()) << std::endl;
-  }
+  MemoryManagerAdapter* const adapter = manager->adapter();
+  if (adapter) return adapter->printInfo(message, device, stream);
+  *stream << message << "\ndevice " << device << ": " << describe(manager->stats()) << std::endl;
 }
-
-namespace {
-
-void withLog(const std::function<void(MemoryManagerAdapter&)>& change) {
-  const auto manager = hostMemoryManager();
-  if (MemoryManagerAdapter* adapter = manager->adapter()) change(*adapter);
-}
-
-}  // namespace
 
 void setMemoryLogStream(std::ostream* stream) {
   withLog([stream](MemoryManagerAdapter& adapter) { adapter.setLogStream(stream); });
@@ -313,11 +271,13 @@ Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes, const Buffe
     : MemoryBlock(allocateFor(*manager, bytes, origin), bytes),
       manager_(std::move(manager)),
       origin_(origin) {
+  if (poisons()) manager_->fill(data(), kPoison, bytes);
   liveBuffers().add(this);  // last: what throws before it leaves no trace
 }
 
 Buffer::~Buffer() {
   liveBuffers().remove(this);
+  if (poisons()) manager_->fill(data(), kPoison, bytes());
   manager_->deallocate(data(), bytes());
 }
 

@@ -27,6 +27,8 @@ class MemoryManager {
   virtual void* allocate(size_t bytes) = 0;
   // `bytes` is what allocate() was asked for.
   virtual void deallocate(void* pointer, size_t bytes) = 0;
+  // Of a block that is allocated. Does not throw.
+  virtual void fill(void* memory, unsigned char byte, size_t bytes);
   // Gives cached memory back to the system.
   virtual void release() = 0;
   virtual MemoryStats stats() const = 0;
@@ -37,13 +39,10 @@ class MemoryManager {
   virtual MemoryManagerAdapter* adapter() const { return nullptr; }
 };
 
-// Of a CachingMemoryManager and a DefaultMemoryManager.
-std::unique_ptr<MemoryManager> makeCachingMemoryManager();
-std::unique_ptr<MemoryManager> makeDefaultMemoryManager();
-
-// A caching one over other memory than the host's.
-std::unique_ptr<MemoryManager> makeCachingMemoryManagerOf(
-    std::shared_ptr<MemoryManagerDeviceInterface> functions);
+// Of a CachingMemoryManager, over the host's memory or other.
+std::unique_ptr<MemoryManager> makeCachingMemoryManager(
+    std::shared_ptr<MemoryManagerDeviceInterface> functions =
+        std::make_shared<MemoryManagerDeviceInterface>());
 
 // Which side of a block touches memory that must not be touched.
 enum class Guard { End, Begin };
@@ -57,9 +56,10 @@ enum class Guard { End, Begin };
 constexpr size_t kMostGuardedBlocks = 16384;
 std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard);
 
-// A caching manager whose memory is poison when it is handed out and after it is given back: a
-// value that depends on what its buffer held before, or on a buffer that was freed, differs.
-std::unique_ptr<MemoryManager> makePoisonMemoryManager();
+// FL_POISON=1: buffers are poison when they are made and when they are given back, and temporaries
+// of plans once nothing reads them: a value that depends on what its buffer held before, or on a
+// buffer that was freed, differs.
+bool poisons();
 // Each byte is this one: NaN in every floating dtype, -1 in every signed one.
 constexpr unsigned char kPoison = 0xff;
 

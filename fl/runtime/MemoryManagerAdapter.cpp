@@ -1,6 +1,5 @@
 #include "fl/runtime/MemoryManagerAdapter.h"
 
-#include <limits>
 #include <utility>
 
 #include "fl/base/Error.h"
@@ -17,10 +16,6 @@ MemoryManagerAdapter::MemoryManagerAdapter(std::shared_ptr<MemoryManagerDeviceIn
 }
 
 MemoryManagerAdapter::~MemoryManagerAdapter() { flushLog(); }
-
-size_t MemoryManagerAdapter::getMemStepSize() { return std::numeric_limits<size_t>::max(); }
-void MemoryManagerAdapter::setMemStepSize(size_t) {}
-MemoryStats MemoryManagerAdapter::getMemoryStats() { return {}; }
 
 void MemoryManagerAdapter::setLogStream(std::ostream* logStream) {
   std::lock_guard lock(logMutex_);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -71,10 +72,10 @@ class MemoryManagerAdapter {
 
   // The unit that a manager rounds sizes up to: the largest size_t, and nothing to set, for one
   // that has none.
-  virtual size_t getMemStepSize();
-  virtual void setMemStepSize(size_t size);
+  virtual size_t getMemStepSize() { return std::numeric_limits<size_t>::max(); }
+  virtual void setMemStepSize(size_t) {}
   // Not in Flashlight: for the engine's messages. All zero unless a manager overrides it.
-  virtual MemoryStats getMemoryStats();
+  virtual MemoryStats getMemoryStats() { return {}; }
 
   // A line of the log if logging is on: the name, then the numbers, each with a space behind it.
   // The engine writes "initialize", "shutdown", "alloc BYTES USERLOCK ADDRESS", "unlock ADDRESS

@@ -29,8 +29,6 @@ void MemoryManagerInstaller::setAsMemoryManager() {
   isUnset = false;
 }
 
-void MemoryManagerInstaller::setAsMemoryManagerPinned() {}
-
 MemoryManagerAdapter* MemoryManagerInstaller::currentlyInstalledMemoryManager() {
   return isUnset ? nullptr : runtime::hostMemoryManager()->adapter();
 }

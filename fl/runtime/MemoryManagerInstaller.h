@@ -24,7 +24,7 @@ class MemoryManagerInstaller {
   // Initializes the manager, unless blocks of an earlier time keep it alive, and installs it.
   void setAsMemoryManager();
   // Pinned memory is a CUDA device's: there is none here, and nobody is asked for any.
-  void setAsMemoryManagerPinned();
+  void setAsMemoryManagerPinned() {}
 
   // The one that a program starts with at first, unless FL_CHECK asks for another a
   // CachingMemoryManager; null after unsetMemoryManager().

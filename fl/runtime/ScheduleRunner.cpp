@@ -299,7 +299,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     frame.outputs.push_back(output ? output->data() : nullptr);
   {
     const host::FloatEnvironment environment;
-    frame.poisons = arena != nullptr && flags().check == "poison";
+    frame.poisons = arena != nullptr && poisons();
     for (size_t i = 0; frame.poisons && i < schedule_.temporaries.size(); ++i)
       frame.born.push_back(&schedule_.temporaries[i]);
     std::ranges::sort(frame.born, {}, &ir::Temporary::first);
@@ -330,7 +330,7 @@ void ScheduleRunner::poisonDead(const Frame& frame, int begin, int end) const {
       return end <= other->last && overlap(*dead, *other);
     };
     if (std::ranges::none_of(within(frame.born, &ir::Temporary::first), takes))
-      memory_.poison(frame.arena + dead->offset, dead->bytes);
+      memory_.fill(frame.arena + dead->offset, kPoison, dead->bytes);
   }
 }
 

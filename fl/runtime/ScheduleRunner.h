@@ -31,7 +31,7 @@ class ScheduleRunner : public LoadedSchedule {
     std::span<const MemoryBlockPtr> blocks;  // of the parameters
     char* arena = nullptr;
     absl::InlinedVector<uint64_t, 8> numberBits;
-    bool poisons = false;                                     // FL_CHECK=poison
+    bool poisons = false;                                     // FL_POISON=1
     std::vector<const ir::Temporary*> born = {}, dying = {};  // then: all, by first and last step
     StepObserver* observer = nullptr;
     // By step, for who finds NaN; shared by the threads that run one.

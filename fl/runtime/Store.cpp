@@ -13,6 +13,7 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -103,17 +104,12 @@ std::vector<File> filesIn(const fs::path& folder) {
   return files;
 }
 
-uint64_t totalOf(const std::vector<File>& files) {
-  uint64_t total = 0;
-  for (const File& file : files) total += file.bytes;
-  return total;
-}
-
 // Removes what was used longest ago; returns the bytes that are left.
 uint64_t shrink(const fs::path& folder, uint64_t limit) {
   std::vector<File> files = filesIn(folder);
   std::ranges::sort(files, {}, &File::used);
-  uint64_t total = totalOf(files);
+  uint64_t total = 0;
+  for (const File& file : files) total += file.bytes;
   for (const File& file : files) {
     if (total <= limit) break;
     std::error_code ignored;
@@ -121,11 +117,6 @@ uint64_t shrink(const fs::path& folder, uint64_t limit) {
     total -= file.bytes;
   }
   return total;
-}
-
-const char* environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value ? value : nullptr;
 }
 
 }  // namespace
@@ -138,9 +129,9 @@ std::unique_ptr<Store> openStore(const std::string& kind) {
 
 fs::path cacheFolder() {
   if (!flags().cacheFolder.empty()) return flags().cacheFolder;
-  if (const char* cache = environment("XDG_CACHE_HOME")) return fs::path(cache) / "fl";
-  const char* home = environment("HOME");
-  return home ? fs::path(home) / ".cache" / "fl" : fs::path();
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  if (cache && *cache) return fs::path(cache) / "fl";
+  return home && *home ? fs::path(home) / ".cache" / "fl" : fs::path();
 }
 
 Store::Store(fs::path folder, uint64_t limit) : folder_(std::move(folder)), limit_(limit) {}
@@ -213,7 +204,7 @@ void Store::write(const std::string& key, const std::string& value) {
 
 void Store::count(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  bytes_ = bytes_ ? *bytes_ + bytes : totalOf(filesIn(folder_));
+  bytes_ = bytes_ ? *bytes_ + bytes : shrink(folder_, std::numeric_limits<uint64_t>::max());
   if (*bytes_ > limit_) bytes_ = shrink(folder_, limit_ / 4 * 3);
 }
 

@@ -6,12 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#endif
+#include "fl/host/ControlGroups.h"
 
 namespace fl::runtime {
 namespace {
@@ -77,12 +74,15 @@ void systemDiscard(void* begin, size_t bytes) {
 
 size_t systemMemory() {
   static const size_t bytes = [] {
-    const auto machine =
-        static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    size_t limit = 0;
-    return std::ifstream("/sys/fs/cgroup/memory.max") >> limit ? std::min(machine, limit) : machine;
+    const double machine = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * kPage;
+    return static_cast<size_t>(std::min(machine, host::memoryLimit("/").value_or(machine)));
   }();
   return bytes;
+}
+
+size_t freeSystemMemory() {
+  const double machine = static_cast<double>(sysconf(_SC_AVPHYS_PAGES)) * kPage;
+  return static_cast<size_t>(std::min(machine, host::freeMemory("/").value_or(machine)));
 }
 
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {
@@ -93,18 +93,6 @@ size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {
     }
   }
   return bytes;
-}
-
-void poison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
-  __asan_poison_memory_region(block, bytes);
-#endif
-}
-
-void unpoison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
-  __asan_unpoison_memory_region(block, bytes);
-#endif
 }
 
 }  // namespace fl::runtime

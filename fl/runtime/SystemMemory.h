@@ -22,14 +22,12 @@ void systemFree(void* block);
 // Gives the whole pages of so many bytes back, whose addresses stay; they read as zeros then.
 void systemDiscard(void* begin, size_t bytes);
 
-// Bytes of the machine, or what a control group may have of it.
+// Bytes of the machine, or what the process's control groups may have of it; and how many of them
+// nobody has.
 size_t systemMemory();
+size_t freeSystemMemory();
 
 // The product, or the largest number if it is no size.
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize);
-
-// For AddressSanitizer: nobody may read or write there, until they may again.
-void poison(void* block, size_t bytes);
-void unpoison(void* block, size_t bytes);
 
 }  // namespace fl::runtime

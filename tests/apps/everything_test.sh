@@ -34,7 +34,10 @@ for check in $checks; do
   fi
   ((++count))
 done
-((count >= 7))
+((count >= 6))
+
+poisoned=$(FL_POISON=1 FL_CHECK=guard FL_JIT=sync "$train" --epochs=1 | grep 'test accuracy')
+[[ $poisoned == "$plain" ]]
 
 # More is computed again than without, and gives the same.
 trimmed=$(FL_TRIM=all FL_JIT=sync FL_DUMP=trimmed "$train" --epochs=1 | grep 'test accuracy')

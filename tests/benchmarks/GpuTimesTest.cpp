@@ -6,6 +6,7 @@
 #include <set>
 
 #include "benchmarks/GpuTimes.h"
+#include "fl/base/Flags.h"
 #include "fl/fl.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
 #include "tests/runtime/cuda/FakeGpu.h"
@@ -16,6 +17,7 @@ namespace {
 class GpuTimes : public ::testing::Test {
  protected:
   GpuTimes() {
+    flags().poison = "0";  // which fills memory in between
     gpu.reset();
     scope_.emplace("lazy", "cuda");
   }

@@ -50,7 +50,7 @@ TEST_P(PeakMemoryOf, SteadyStepsTakeNothingFromTheSystem) {
       runtime::systemDiscard(block, bytes);
     };
   }
-  runtime::setHostMemoryManager(runtime::makeCachingMemoryManagerOf(functions));
+  runtime::setHostMemoryManager(runtime::makeCachingMemoryManager(functions));
   for (const Workload& step : {perceptronStep(), mnistStep(), residualStep(), transformerStep(2)}) {
     for (const char* backend : {"lazy", "eager"}) {
       const BackendScope scope(backend, "cpu");

@@ -12,11 +12,14 @@
 #include "apps/mnist/Runfile.h"
 #include "benchmarks/Floor.h"
 #include "benchmarks/Folder.h"
+#include "benchmarks/Report.h"
 #include "benchmarks/TrainSteps.h"
 #include "fl/fl.h"
 #include "fl/ir/Text.h"
 #include "fl/kernel/Schedule.h"
 #include "fl/library/Library.h"
+#include "fl/planner/Memory.h"
+#include "fl/planner/Order.h"
 #include "fl/runtime/Counters.h"
 
 namespace fl::bench {
@@ -56,22 +59,53 @@ TEST(TrainStepsTest, EveryStepIsOnePlanWhichIsMadeOnce) {
   }
 }
 
-// Bytes of the temporaries and scratch memory of the plan of a steady step, packed. Those that are
-// less now are to be renewed here, so that three per cent more than the best is what fails.
-const std::map<std::string, double> arenaOf = {{perceptronStep().name, 1867776},
-                                               {digitsStep().name, 1384448},
-                                               {mnistStep().name, 18726912},
-                                               {residualStep().name, 53033216},
-                                               {transformerStep().name, 63811584}};
+// Bytes of the temporaries and scratch memory of the plan of a steady step, packed, as they were
+// measured last; of the digits, which are not, as they are.
+std::map<std::string, double> publishedArenas() {
+  std::map<std::string, double> arenas = {{digitsStep().name, 1384448}};
+  std::ifstream file(app::runfile("benchmarks/results/memory.json"));
+  for (std::string line; std::getline(file, line);) {
+    const Json row = Json::parse(line);
+    if (row["unit"] == "bytes") arenas[row["case"]] = row["arena"];
+  }
+  return arenas;
+}
 
-TEST(TrainStepsTest, PlannedMemoryIsWhatItWas) {
+TEST(TrainStepsTest, PlannedMemoryIsWhatIsPublished) {
   init();
+  const std::map<std::string, double> published = publishedArenas();
   for (const Workload& workload : steps()) {
     const ir::Schedule plan = steadyPlan(workload);
-    const double was = arenaOf.at(workload.name);
-    EXPECT_NEAR(static_cast<double>(plan.arenaBytes), was, 0.03 * was) << workload.name;
+    const double was = published.at(workload.name);
+    EXPECT_LE(static_cast<double>(plan.arenaBytes), 1.005 * was) << workload.name;
+    EXPECT_GE(static_cast<double>(plan.arenaBytes), 0.95 * was)
+        << workload.name << ": measure again";
     EXPECT_LE(static_cast<double>(plan.arenaBytes), 1.05 * static_cast<double>(plan.arenaBound));
     EXPECT_LE(plan.arenaBound, plan.recordedBound) << workload.name;
+  }
+}
+
+// Of the structure of the deepest that are measured, in smaller sizes. All orders are tried, and
+// packers look at no more intervals than they may; looks stand for time.
+TEST(TrainStepsTest, DeepStepsArePackedByBoundedWork) {
+  init();
+  for (const Workload& workload :
+       {transformerStep(12, /*width=*/64, /*length=*/32), deepResidualStep(/*image=*/64, 16)}) {
+    SCOPED_TRACE(workload.name);
+    const ir::Schedule plan = steadyPlan(workload);
+    EXPECT_GT(plan.temporaries.size(), 250u);
+    EXPECT_LE(static_cast<double>(plan.arenaBytes), 1.05 * static_cast<double>(plan.arenaBound));
+    EXPECT_LE(plan.arenaBound, plan.recordedBound);
+    EXPECT_LE(plan.arenaBytes, plan.unplannedBytes / 3);
+    EXPECT_EQ(planner::ordersOf(steadyPlan(workload, "build")).size(), 4u);
+    std::vector<planner::Interval> intervals;
+    for (const ir::Temporary& each : plan.temporaries) {
+      intervals.push_back({each.bytes, each.first, each.last});
+    }
+    int64_t looks = 0;
+    planner::pack(intervals, &looks);
+    const auto count = static_cast<int64_t>(intervals.size());
+    EXPECT_LE(looks, std::min(planner::kMostLooks, 3 * count * count / 2));
   }
 }
 

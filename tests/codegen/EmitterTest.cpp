@@ -94,7 +94,7 @@ TEST(EmitterDeathTest, AnOverrunOfAGuardedBufferDies) {
   const ir::Kernel kernel = elementwise(ir::opInfo(Op::Negative), dtype::f32);
   const auto code = compile(kernel, targets()[0]);
   const auto guarded = runtime::makeGuardMemoryManager(runtime::Guard::End);
-  const auto plain = runtime::makeDefaultMemoryManager();
+  const auto plain = runtime::makeCachingMemoryManager();
   const int64_t strides[] = {1, 1};
   for (int guardedOperand : {0, 1}) {
     void* data[2];

@@ -10,7 +10,6 @@
 #include "fl/host/ThreadPool.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/Counters.h"
-#include "fl/runtime/MemoryManager.h"
 #include "tests/CountingBackend.h"
 #include "tests/fuzz/RandomProgram.h"
 
@@ -58,25 +57,14 @@ const BackendRegistration counting("counting", [](const std::string& device) {
   return std::make_unique<CountingBackend>(makeEagerBackend(device));
 });
 
-// While there is one, memory is poisoned as FL_CHECK=poison asks for, if `poison` does.
+// While there is one, memory is poisoned if `poison` says so, and only then.
 class PoisonScope {
  public:
-  explicit PoisonScope(bool poison) {
-    static const auto& poisoning =
-        *new std::shared_ptr<runtime::MemoryManager>(runtime::makePoisonMemoryManager());
-    if (poison) {
-      flags().check = "poison";
-      runtime::setHostMemoryManager(poisoning);
-    }
-  }
-  ~PoisonScope() {
-    flags().check = check_;
-    runtime::setHostMemoryManager(manager_);
-  }
+  explicit PoisonScope(bool poison) { flags().poison = poison ? "1" : "0"; }
+  ~PoisonScope() { flags().poison = before_; }
 
  private:
-  const std::string check_ = flags().check;
-  const std::shared_ptr<runtime::MemoryManager> manager_ = runtime::hostMemoryManager();
+  const std::string before_ = flags().poison;
 };
 
 // While there is one, plans compute again all that they can, if `all`.
@@ -279,6 +267,20 @@ std::optional<std::string> compareWithReference(uint64_t seed, const char* backe
   const Run actual = execute({backend, "cpu", 1}, {seed, 0, false, {}});
   const std::string wrong = difference(actual, reference, true);
   return wrong.empty() ? "" : wrong + "\n" + actual.text;
+}
+
+std::string comparePoisoned(uint64_t seed) {
+  for (Mode mode : {Mode{"eager", "cpu", 2}, {"compiled", "cpu", 2}, {"trimmed", "cpu", 1}}) {
+    const Run plain = execute(mode, {seed});
+    mode.poison = true;
+    const Run poisoned = execute(mode, {seed});
+    std::string wrong = difference(poisoned, plain, false);
+    for (size_t i = 0; wrong.empty() && i < plain.values.size(); ++i) {
+      if (poisoned.values[i].bytes != plain.values[i].bytes) wrong = plain.values[i].name + ": NaN";
+    }
+    if (!wrong.empty()) return nameOf(mode) + ": " + wrong + "\n" + poisoned.text;
+  }
+  return "";
 }
 
 Cut shrinkProgram(uint64_t seed) {

@@ -19,8 +19,8 @@
 
 namespace fl::testing {
 
-// "" or where the first difference is. Floats are the same bits, or NaN both; `near` allows zeros of
-// either sign, and what the error of `expected` explains, if it is not exact.
+// "" or where the first difference is. Floats are the same bits, or NaN both; `near` allows zeros
+// of either sign, and what the error of `expected` explains, if it is not exact.
 std::string difference(const HostValue& actual, const HostValue& expected, bool near);
 // Runs what is left of a program everywhere; what is wrong with it, or "".
 std::string checkProgram(uint64_t seed, const Cut& cut = {});
@@ -36,6 +36,10 @@ struct HeldCounts {
   void add(const std::vector<HostValue>& values);
 };
 HeldCounts& heldCounts();
+// What differs in a run on poisoned memory (FL_POISON=1) from the same run on memory that is not,
+// or
+// ""; NaN is compared by its bits.
+std::string comparePoisoned(uint64_t seed);
 // What is enough of a program that is wrong: no statement of it can go.
 Cut shrinkProgram(uint64_t seed);
 // Writes every stage of the program's plans into the folder, as FL_DUMP does.

@@ -78,7 +78,8 @@ class Budget : public ::testing::Test {
   std::vector<Variable> weights_;
 };
 
-TEST_F(Budget, IsMetToTheSameBits) {
+// Row E5.
+TEST_F(Budget, E5IsMetToTheSameBits) {
   const Values want = train(3);
   const size_t whole = arena();
   ASSERT_GT(whole, kLayers * kActivation);

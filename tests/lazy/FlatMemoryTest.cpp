@@ -1,26 +1,19 @@
 // Programs that never ask for a value: memory stays flat and plans stay few, with the limits of the
 // automatic flush that users get.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/tensor.h"
+#include "tests/ResidentMemory.h"
 #include "tests/lazy/Counts.h"
 
 namespace fl::testing {
 namespace {
 
 constexpr size_t kMebibyte = 1 << 20;
-
-size_t residentBytes() {
-  size_t pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
-  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-}
 
 // The highest of what it looked at.
 class Watermark {

@@ -67,7 +67,7 @@ class OutOfMemory : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Backends, OutOfMemory, ::testing::Values("lazy", "eager"),
                          [](const auto& test) { return std::string(test.param); });
 
-TEST_P(OutOfMemory, AtEveryAllocationOfAStepIsToldAndSurvived) {
+TEST_P(OutOfMemory, E3AtEveryAllocationOfAStepIsToldAndSurvived) {
   const float first = step(8);
   step(64);
   const uint64_t before = memory_->stats().allocations;

@@ -1,4 +1,4 @@
-// Programs with FL_CHECK=poison have the bits that they have without.
+// Programs with FL_POISON=1 have the bits that they have without.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,6 @@
 #include "fl/base/Flags.h"
 #include "fl/custom/Operator.h"
 #include "fl/fl.h"
-#include "fl/runtime/MemoryManager.h"
 
 namespace fl::testing {
 namespace {
@@ -106,18 +105,15 @@ const std::map<std::string, std::function<Bits()>> programs = {
     {"convolutions", convolutions}, {"sequences", sequences},
     {"tensors", tensors},           {"ofACustomOperator", ofACustomOperator}};
 
-Bits run(const std::string& program, const std::string& backend, const std::string& check) {
-  const auto before = runtime::hostMemoryManager();
-  if (check == "poison") runtime::setHostMemoryManager(runtime::makePoisonMemoryManager());
-  const std::string checkBefore = std::exchange(flags().check, check);
+Bits run(const std::string& program, const std::string& backend, const std::string& poison) {
+  const std::string before = std::exchange(flags().poison, poison);
   Bits bits;
   {
     const BackendScope scope(backend, "cpu");
     setSeed(7);
     bits = programs.at(program)();
   }
-  flags().check = checkBefore;
-  runtime::setHostMemoryManager(before);
+  flags().poison = before;
   return bits;
 }
 
@@ -132,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(PoisonBits, AreThoseWithoutIt) {
   const auto [program, backend] = GetParam();
-  const Bits plain = run(program, backend, ""), poisoned = run(program, backend, "poison");
+  const Bits plain = run(program, backend, "0"), poisoned = run(program, backend, "1");
   ASSERT_EQ(poisoned.size(), plain.size());
   for (size_t i = 0; i < plain.size(); ++i) {
     EXPECT_THAT(plain[i], ::testing::Each(::testing::Truly([](float x) { return x == x; })));

@@ -125,6 +125,31 @@ TEST(Order, BreadthFirstTakesAWideLevelInStrips) {
   EXPECT_EQ(strips->peak, 8 * 1024);
 }
 
+// openxla/xla#35719 (row E1): all large values of an unrolled loop became alive before the first
+// was used. Here they are even recorded so, and two are alive at a time at most.
+TEST(Order, E1AnUnrolledLoopKeepsOneStepAlive) {
+  constexpr int kSteps = 100;
+  constexpr size_t kLarge = 100 * 100 * sizeof(float);
+  ir::Graph graph;
+  const ir::ValueId v = graph.addParameter({{dtype::f32, Shape({4, 100})}});
+  const ir::ValueId w = graph.addParameter({{dtype::f32, Shape({100, 8})}});
+  std::vector<ir::ValueId> inputs, large, small;
+  for (int i = 0; i < kSteps; ++i) {
+    inputs.push_back(graph.addParameter({{dtype::f32, Shape({8, 100})}}));
+  }
+  for (const ir::ValueId x : inputs) {
+    large.push_back(graph.addNode(ir::Op::Matmul, {w, x}, {0, 0}));
+  }
+  for (const ir::ValueId value : large) {
+    small.push_back(graph.addNode(ir::Op::Matmul, {v, value}, {0, 0}));
+  }
+  graph.setResults(small);
+  const ir::Schedule plan = codegen::compile(graph, {.verify = true}).schedule;
+  EXPECT_EQ(plan.recordedBound, kSteps * kLarge);
+  EXPECT_LE(plan.arenaBytes, 2 * kLarge);
+  EXPECT_EQ(plan.arenaBytes, plan.arenaBound);
+}
+
 TEST(Order, NeverRaisesTheBound) {
   std::mt19937_64 random(testSeed(7));
   int lowered = 0;
@@ -303,10 +328,10 @@ TEST(Budget, ComputesPartsAgain) {
   EXPECT_TRUE(run(within) == run(whole));
 }
 
-// Of a chain as much comes back as its values exceed the budget, one step each.
-TEST(Budget, ComputesAChainAgainOnce) {
+// Row E5: of a chain as much comes back as its values exceed the budget, one step each.
+TEST(Budget, E5ComputesAChainAgainOnce) {
   for (const bool isForward : {false, true}) {
-    for (const int depth : {200, 2500}) {
+    for (const int depth : {200, 2500, 20'000}) {
       const ir::Graph graph = deepGraph(depth, 64, isForward);
       const size_t whole = codegen::compile(graph, {.skip = "budget"}).schedule.arenaBytes;
       for (const size_t percent : {98, 91, 75, 50}) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "fl/base/Flags.h"
 #include "fl/runtime/CachingMemoryManager.h"
 #include "fl/runtime/MemoryManagerInstaller.h"
 
@@ -58,6 +59,7 @@ struct CountedDevice {
 class CachingManager : public ::testing::Test {
  protected:
   CachingManager() {
+    flags().memoryDecay = "0";  // what is unused goes when a test says so
     MemoryManagerInstaller{manager_};
     device_.count();
   }
@@ -74,6 +76,12 @@ class CachingManager : public ::testing::Test {
       blocks.push_back(take(bytes));
     }
     std::ranges::for_each(blocks, [this](void* block) { giveBack(block); });
+  }
+
+  // As the thread does after some time.
+  void pass() {
+    manager_->giveBackUnused();
+    manager_->giveBackUnused();
   }
 
   CountedDevice device_;

@@ -11,7 +11,8 @@ namespace {
 
 using runtime::CacheLimit;
 
-TEST_F(CachingManager, BlocksThatGrowAreNotKept) {
+// Row E2.
+TEST_F(CachingManager, E2BlocksThatGrowAreNotKept) {
   for (const bool isFreedFirst : {false, true}) {
     void* block = nullptr;
     size_t bytes = kMB;
@@ -116,7 +117,61 @@ TEST_F(CachingManager, LongStepsKeepTheirMemory) {
   giveBack(model);
 }
 
-// As the model goes, what its steps took again is no longer needed.
+// What nobody took from one call to the next goes, but for a quarter of what was live at most.
+TEST_F(CachingManager, E2WhatIsUnusedGoes) {
+  for (int i = 0; i < 3; ++i) cycle(std::vector<size_t>(20, 10 * kMB));
+  EXPECT_EQ(manager_->getMemoryStats().cachedBytes, 200 * kMB);
+  EXPECT_TRUE(manager_->giveBackUnused());
+  EXPECT_EQ(manager_->getMemoryStats().cachedBytes, 200 * kMB) << "it is new";
+  cycle({10 * kMB});
+  EXPECT_FALSE(manager_->giveBackUnused());
+  EXPECT_EQ(manager_->getMemoryStats().cachedBytes, 50 * kMB);
+  EXPECT_EQ(device_.held, 50 * kMB);
+  pass(), pass();
+  EXPECT_EQ(device_.held, 50 * kMB);
+  const size_t before = device_.allocations;
+  cycle({10 * kMB});
+  EXPECT_EQ(device_.allocations, before) << "what was taken last is what is kept";
+  for (int i = 0; i < 2; ++i) cycle(std::vector<size_t>(20, 10 * kMB));
+  EXPECT_EQ(manager_->getMemoryStats().cachedBytes, 200 * kMB) << "it is known to come again";
+}
+
+// However often that is looked for, as long as there is a step in between; of few large blocks,
+// which are split, and many small ones.
+TEST_F(CachingManager, RepeatedStepsKeepTheirMemoryAsTimePasses) {
+  std::mt19937 generator(1);
+  for (const size_t most : {kMB / 4, 4 * kMB, 60 * kMB}) {
+    void* const model = take(30 * kMB);
+    std::vector<size_t> sizes;
+    for (int i = 0; i < 100; ++i) sizes.push_back(most / 10 + generator() % most);
+    const auto step = [&] {
+      cycle(sizes);
+      cycle({sizes.begin(), sizes.begin() + 50});
+      manager_->giveBackUnused();
+    };
+    for (int i = 0; i < 5; ++i) step();
+    const size_t before = device_.allocations, discarded = device_.discarded;
+    for (int i = 0; i < 200; ++i) step();
+    EXPECT_EQ(device_.allocations, before) << most;
+    EXPECT_EQ(device_.discarded, discarded) << most;
+    giveBack(model);
+    manager_->signalMemoryCleanup();
+  }
+}
+
+// What is left of a block that others are taken of is as old as it was.
+TEST_F(CachingManager, PiecesThatAreTakenKeepNoOthers) {
+  cycle({200 * kMB}), cycle({200 * kMB}), cycle({200 * kMB});
+  void* const kept = take(20 * kMB);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(device_.discarded, i < 2 ? 0 : 180 * kMB);
+    for (int j = 0; j < 10; ++j) cycle({3 * kMB}), cycle({1000});
+    manager_->giveBackUnused();
+  }
+  EXPECT_LE(manager_->getMemoryStats().cachedBytes, 50 * kMB);
+  giveBack(kept);
+}
+
 TEST_F(CachingManager, ADroppedModelLeavesAQuarterOfThePeak) {
   for (int model = 0; model < 3; ++model) {
     std::vector<void*> parameters;
@@ -129,25 +184,12 @@ TEST_F(CachingManager, ADroppedModelLeavesAQuarterOfThePeak) {
     cycle(std::vector<size_t>(15, 10 * kMB));
     EXPECT_EQ(device_.allocations, before);
     std::ranges::for_each(parameters, [this](void* block) { giveBack(block); });
+    pass();
     EXPECT_LE(manager_->getMemoryStats().cachedBytes, peak / 4) << model;
     EXPECT_LE(device_.held, peak / 4);
   }
 }
 
-// What small values follow on many times as long as there were between large ones.
-TEST_F(CachingManager, LargeBlocksThatAreNotTakenAgainGo) {
-  cycle({200 * kMB}), cycle({200 * kMB}), cycle({200 * kMB});
-  void* const kept = take(80 * kMB);
-  const size_t count = CacheLimit::kLongCycle * CacheLimit::kShortCycle;
-  for (size_t i = 0; i < count - 2; ++i) cycle({1000});
-  EXPECT_GE(manager_->getMemoryStats().cachedBytes, 120 * kMB);
-  cycle({1000}), cycle({1000});
-  EXPECT_LE(manager_->getMemoryStats().cachedBytes, 20 * kMB);
-  EXPECT_EQ(device_.discarded, 120 * kMB);
-  giveBack(kept);
-}
-
-// It is learned once that they come again.
 TEST_F(CachingManager, CyclesMayGrowLonger) {
   void* const model = take(30 * kMB);
   const auto step = [this](int small) {

@@ -1,4 +1,4 @@
-// FL_CHECK=poison in the midst of a plan: a temporary holds its value up to the last step that may
+// FL_POISON=1 in the midst of a plan: a temporary holds its value up to the last step that may
 // use it, and no longer.
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ struct Results {
 };
 
 // `lastOfFirst`: the last step of the first temporary, which step 2 reads, as the plan has it.
-Results run(const std::string& check, int lastOfFirst) {
+Results run(const std::string& poison, int lastOfFirst) {
   const std::vector<float> x = {1, 2, 3, 4};
   const std::vector<MemoryBlockPtr> buffers = {makeBlock(x.data(), sizeof(float) * x.size())};
   KernelCache kernels;
@@ -57,10 +57,9 @@ Results run(const std::string& check, int lastOfFirst) {
   ir::Schedule schedule = ir::parseSchedule(kSchedule);
   schedule.temporaries[0].last = lastOfFirst;
   const auto plan = device->load(std::move(schedule), &kernels);
-  const std::string before = flags().check;
-  flags().check = check;
+  const std::string before = std::exchange(flags().poison, poison);
   const auto outputs = plan->run(buffers, std::vector<Number>(1));
-  flags().check = before;
+  flags().poison = before;
   const auto values = [](const MemoryBlock& block) {
     const auto* begin = static_cast<const float*>(block.data());
     return std::vector<float>(begin, begin + 4);
@@ -71,15 +70,15 @@ Results run(const std::string& check, int lastOfFirst) {
 const std::vector<float> kExpected = {-2, -4, -6, -8};
 
 TEST(Poison, LeavesWhatIsStillRead) {
-  const Results results = run("poison", 2);
+  const Results results = run("1", 2);
   EXPECT_EQ(results.first, kExpected);
   EXPECT_EQ(results.second, kExpected);
 }
 
 // As if the plan took the temporary for dead before its last reader runs.
 TEST(Poison, ShowsWhatIsReadTooLate) {
-  EXPECT_EQ(run("", 1).first, kExpected) << "nothing happens to be in its place";
-  const Results results = run("poison", 1);
+  EXPECT_EQ(run("0", 1).first, kExpected) << "nothing happens to be in its place";
+  const Results results = run("1", 1);
   for (const float value : results.first) {
     EXPECT_TRUE(std::isnan(value)) << value;
   }
@@ -117,12 +116,11 @@ kernel @negative rank=1 reduced=[] {
                                  &kernels);
   const std::vector<float> x(1000, 1.5f);
   const std::vector<MemoryBlockPtr> buffers = {makeBlock(x.data(), sizeof(float) * x.size())};
-  const std::string before = flags().check;
-  flags().check = "poison";
+  const std::string before = std::exchange(flags().poison, "1");
   stepObserver() = &looks;
   plan->run(buffers, std::vector<Number>(1));
   stepObserver() = nullptr;
-  flags().check = before;
+  flags().poison = before;
   EXPECT_EQ(looks.size, 8000u) << "a key and an index an element";
   EXPECT_EQ(plan->schedule().arenaBytes, 8000u);
   EXPECT_LT(looks.poisoned[0], 4000);

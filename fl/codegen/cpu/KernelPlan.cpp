@@ -34,17 +34,21 @@ std::vector<int> findLineGathers(const Kernel& kernel, const KernelPlan& plan) {
   return gathers;
 }
 
-// The casts to bf16 among `needed` that nothing else there needs; they are taken out of it.
+// The casts to bf16 among `needed` that are made there, not kept from before, and that nothing else
+// there needs; they are taken out of it.
 std::vector<int> takeRounded(const Kernel& kernel, const KernelPlan& plan,
                              std::vector<int>* needed) {
-  std::vector<bool> used(kernel.values.size());
-  for (int value : *needed)
+  std::vector<bool> there(kernel.values.size()), used(kernel.values.size());
+  for (int value : *needed) {
+    there[value] = true;
     for (int arg : kernel.values[value].args) used[arg] = true;
+  }
   std::vector<int> rounded;
   std::erase_if(*needed, [&](int number) {
     const KernelValue& value = kernel.values[number];
     const bool last = value.form == KernelValue::Form::Apply && value.op == ir::Op::Cast &&
-                      value.type == dtype::bf16 && !used[number] && plan.isVector(number);
+                      value.type == dtype::bf16 && there[value.args[0]] && !used[number] &&
+                      plan.isVector(number);
     if (last) rounded.push_back(number);
     return last;
   });
@@ -74,10 +78,9 @@ void planStages(const Kernel& kernel, const ir::Target& target, bool keepsRows, 
   ir::StageValues values = valuesOfStages(kernel, keepsRows ? isLong : ir::WorthKeeping());
   plan->needed = std::move(values.needed);
   plan->keptRows = std::move(values.keptRows);
-  for (std::vector<int>& needed : plan->needed) {
-    plan->rounded.push_back(roundsBfloat16(target) ? takeRounded(kernel, *plan, &needed)
-                                                   : std::vector<int>());
-  }
+  plan->rounded.resize(plan->needed.size());
+  for (size_t stage = 0; roundsBfloat16(target) && stage < plan->needed.size(); ++stage)
+    plan->rounded[stage] = takeRounded(kernel, *plan, &plan->needed[stage]);
 }
 
 // Values that are more than places of random numbers, which vectors are not made for.

@@ -28,7 +28,7 @@ std::unique_ptr<MemoryManager> makeCache(Context& context) {
   functions->getMaxMemorySize = [&](int) { return context.totalBytes(); };
   functions->nativeAlloc = [&](size_t bytes) { return allocateBlock(context, bytes); };
   functions->nativeFree = [&](void* block) { freeBlock(context, block); };
-  return makeCachingMemoryManagerOf(std::move(functions));
+  return makeCachingMemoryManager(std::move(functions));
 }
 
 class GpuMemoryManager final : public MemoryManager {
@@ -36,6 +36,11 @@ class GpuMemoryManager final : public MemoryManager {
   explicit GpuMemoryManager(Context& context) : context_(context), cache_(makeCache(context)) {}
   void* allocate(size_t bytes) override { return cache_->allocate(bytes); }
   void deallocate(void* pointer, size_t bytes) override { cache_->deallocate(pointer, bytes); }
+  // What goes wrong is told where it is waited for.
+  void fill(void* memory, unsigned char byte, size_t bytes) override {
+    if (bytes == 0) return;
+    context_.use().cuMemsetD8Async(address(memory), byte, bytes, context_.stream());
+  }
   void release() override {
     cache_->release();
     context_.trimMemory();
@@ -164,12 +169,6 @@ void Memory::copy(void* to, const void* from, std::span<const Bytes> runs) {
                                                     end - begin, context_.stream()),
                    "a copy of ", end - begin, " bytes on the GPU");
   }
-}
-
-void Memory::fill(void* memory, unsigned char byte, size_t bytes) {
-  if (bytes == 0) return;
-  context_.check(context_.use().cuMemsetD8Async(address(memory), byte, bytes, context_.stream()),
-                 "filling ", bytes, " bytes of the GPU's memory");
 }
 
 void Memory::upload(void* to, const void* from, size_t bytes) {

@@ -66,11 +66,12 @@ class Memory final : public DeviceMemory {
 
   MemoryBlockPtr allocate(size_t bytes, const BufferOrigin& origin) override;
   void copy(void* to, const void* from, std::span<const Bytes> runs) override;
-  void poison(void* memory, size_t bytes) override { fill(memory, kPoison, bytes); }
+  void fill(void* memory, unsigned char byte, size_t bytes) override {
+    manager_->fill(memory, byte, bytes);
+  }
   void finish() override { context_.finish(); }
   std::string name() const override { return manager_->name(); }
 
-  void fill(void* memory, unsigned char byte, size_t bytes);
   void upload(void* to, const void* from, size_t bytes);
   void download(void* to, const void* from, size_t bytes);
   std::unique_ptr<Staging::Arrival> fetch(const void* from, size_t bytes);

@@ -12,6 +12,7 @@
 #include "fl/lazy/Compile.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/Counters.h"
+#include "fl/runtime/MemoryManager.h"
 #include "tests/ErrorOf.h"
 #include "tests/runtime/cuda/FakeGpu.h"
 
@@ -377,7 +378,7 @@ TEST_F(CudaDevice, BlocksShareALongSweep) {
   const auto onGpu = sums();
   EXPECT_GE(gpu.counts().sharedSweeps, 9u);
   // Poison comes between the steps of a plan.
-  EXPECT_EQ(gpu.counts().graphLaunches > 0, flags().check != "poison");
+  EXPECT_EQ(gpu.counts().graphLaunches > 0, !runtime::poisons());
   const BackendScope cpu("lazy", "cpu");
   EXPECT_EQ(onGpu, sums());
 }

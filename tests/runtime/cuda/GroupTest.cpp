@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "fl/base/Flags.h"
 #include "fl/codegen/cuda/Emitter.h"
 #include "fl/fl.h"
 #include "fl/kernel/cuda/Launch.h"
@@ -218,7 +217,7 @@ TEST_F(CudaGroups, WithoutCodeTheyRunOnTheHostOneByOne) {
 
 // A group is a node of the graph; where memory is another's than before, its words are set.
 TEST_F(CudaGroups, AreNodesOfGraphs) {
-  if (flags().check == "poison") GTEST_SKIP() << "it comes between the steps of a plan";
+  if (runtime::poisons()) GTEST_SKIP() << "it comes between the steps of a plan";
   load(textOf({4, 300}, {4, 300, 4, 4},
               {{0, 4, "p0", "o0"}, {0, 300, "p1", "o1"}, {1, 4, "o0", "o2"}, {0, 4, "o2", "o3"}}));
   EXPECT_THAT(compileKernels(), ElementsAre(2, 1, 1));
