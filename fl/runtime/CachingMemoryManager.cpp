@@ -69,6 +69,7 @@ void startDecay() {
   }
   decay().runs = false;
 }
+
 }  // namespace
 
 inline BlockCache& CachingMemoryManager::cache(int device) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 
 #include "fl/host/ControlGroups.h"
 
@@ -47,6 +48,11 @@ void* map(size_t bytes) {
   return block;
 }
 
+size_t within(std::optional<double> limit, long pages) {
+  const double machine = static_cast<double>(pages) * kPage;
+  return static_cast<size_t>(std::min(machine, limit.value_or(machine)));
+}
+
 }  // namespace
 
 void* systemAllocate(size_t bytes) {
@@ -59,11 +65,8 @@ void* systemAllocate(size_t bytes) {
 void systemFree(void* block) {
   auto* begin = static_cast<char*>(block);
   if (begin == nullptr) return;
-  if (isMapped(begin)) {
-    munmap(begin - kPage, mappedSize(begin) + kPage);
-  } else {
-    std::free(begin - kAlignment);
-  }
+  if (!isMapped(begin)) return std::free(begin - kAlignment);
+  munmap(begin - kPage, mappedSize(begin) + kPage);
 }
 
 void systemDiscard(void* begin, size_t bytes) {
@@ -73,17 +76,11 @@ void systemDiscard(void* begin, size_t bytes) {
 }
 
 size_t systemMemory() {
-  static const size_t bytes = [] {
-    const double machine = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * kPage;
-    return static_cast<size_t>(std::min(machine, host::memoryLimit("/").value_or(machine)));
-  }();
+  static const size_t bytes = within(host::memoryLimit("/"), sysconf(_SC_PHYS_PAGES));
   return bytes;
 }
 
-size_t freeSystemMemory() {
-  const double machine = static_cast<double>(sysconf(_SC_AVPHYS_PAGES)) * kPage;
-  return static_cast<size_t>(std::min(machine, host::freeMemory("/").value_or(machine)));
-}
+size_t freeSystemMemory() { return within(host::freeMemory("/"), sysconf(_SC_AVPHYS_PAGES)); }
 
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {
   size_t bytes = elSize;
