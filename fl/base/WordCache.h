@@ -1,5 +1,5 @@
-// Values by the words that describe them; beyond its capacity the one not used for longest goes.
-// A hash finds a value, equality of all words decides. Not thread-safe.
+// Values by the words that describe them; beyond its capacity, in values or in words, those not
+// used for longest go. A hash finds a value, equality of all words decides. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ class WordCache {
  public:
   using Words = std::span<const int64_t>;
 
-  explicit WordCache(size_t capacity) : capacity_(capacity) {}
+  explicit WordCache(size_t capacity, size_t mostWords = SIZE_MAX)
+      : capacity_(capacity), mostWords_(mostWords) {}
 
   // Null if there is none; valid until insert(). Allocates nothing.
   Value* find(Words words) {
@@ -35,14 +36,19 @@ class WordCache {
     return &found->second->value;
   }
 
-  // Adds a value whose words are not there yet. True if another value had to go.
+  // Adds a value whose words are not there yet; it stays, however many they are. True if another
+  // value had to go.
   bool insert(Words words, Value value) {
     entries_.push_front({{words.begin(), words.end()}, std::move(value)});
     index_.emplace(entries_.front().words, entries_.begin());
-    if (entries_.size() <= capacity_) return false;
-    index_.erase(entries_.back().words);
-    entries_.pop_back();
-    return true;
+    words_ += words.size();
+    const size_t before = entries_.size();
+    while (entries_.size() > 1 && (entries_.size() > capacity_ || words_ > mostWords_)) {
+      words_ -= entries_.back().words.size();
+      index_.erase(entries_.back().words);
+      entries_.pop_back();
+    }
+    return entries_.size() < before;
   }
 
   size_t size() const { return entries_.size(); }
@@ -63,7 +69,7 @@ class WordCache {
     bool operator()(Words x, Words y) const { return std::ranges::equal(x, y); }
   };
 
-  size_t capacity_;
+  size_t capacity_, mostWords_, words_ = 0;
   std::list<Entry> entries_;  // the last used first
   // By the words in `entries_`.
   std::unordered_map<Words, typename std::list<Entry>::iterator, HashWords, EqualWords> index_;

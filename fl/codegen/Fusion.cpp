@@ -37,6 +37,9 @@ constexpr Dim kFewRows = 16;
 // Lines that read the same one: copying it costs less than a read of theirs.
 constexpr Dim kManyLines = 4;
 
+// Starts of slices that one offset adds up: a chain of views costs their number squared.
+constexpr size_t kMostTerms = 64;
+
 // Elements along axis 0 that lie close together.
 constexpr Dim kShortRun = 512;
 
@@ -105,7 +108,8 @@ class Fuser {
     const ResolvedValue view{plan_.values[operand].base, *layout};
     // One copy serves every reader that needs the elements in order.
     const bool copied = neededInMemory(id, view) || (graph_.isNumber(view.base) && isTable(id)) ||
-                        isRereadAcrossLines(id, view.layout);
+                        isRereadAcrossLines(id, view.layout) ||
+                        view.layout.offset.terms.size() > kMostTerms;
     if (sameElements(graph_, view, graph_.type(id).shape) || !copied) value = view;
   }
 

@@ -25,8 +25,9 @@
 namespace fl::lazy {
 namespace {
 
-// Plans beyond these are built again when they are needed again.
-constexpr size_t kMaxPlans = 1024;
+// Plans beyond these are built again when they are needed again. A node is about twelve words; its
+// part of a plan takes two kilobytes, so that all plans take 256 MB at most.
+constexpr size_t kMaxPlans = 1024, kMaxPlanWords = size_t{3} << 19;
 
 // Data held an index that is out of range, in node `bad` of `nodes`; the words are the user's
 // error.
@@ -117,7 +118,7 @@ std::string describeBadIndex(const ir::IndexOutOfRange& error, const CallSite& s
 Engine::Engine(const std::string& device)
     : device_(runtime::makeDevice(device)),
       compiler_(*device_),
-      plans_(kMaxPlans),
+      plans_(kMaxPlans, kMaxPlanWords),
       flushAt_{flushLimit("FL_FLUSH_NODES", flags().flushNodes),
                flushLimit("FL_FLUSH_BYTES", flags().flushBytes)} {
   codegen::checkSkip(flags().skip);

@@ -39,5 +39,18 @@ TEST(WordCache, KeepsWhatWasUsedLast) {
   }
 }
 
+TEST(WordCache, KeepsAsManyWordsAsItMay) {
+  WordCache<int> cache(100, 10);
+  EXPECT_FALSE(cache.insert(Words(4, 1), 1));
+  EXPECT_FALSE(cache.insert(Words(6, 2), 2));
+  EXPECT_TRUE(cache.insert(Words(5, 3), 3)) << "both others go: the first would not do";
+  EXPECT_EQ(cache.size(), 1u);
+  EXPECT_FALSE(cache.insert(Words(5, 4), 4));
+  EXPECT_TRUE(cache.insert(Words(11, 5), 5)) << "stays, being the last";
+  EXPECT_EQ(cache.size(), 1u);
+  ASSERT_NE(cache.find(Words(11, 5)), nullptr);
+  EXPECT_EQ(*cache.find(Words(11, 5)), 5);
+}
+
 }  // namespace
 }  // namespace fl

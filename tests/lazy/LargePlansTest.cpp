@@ -99,6 +99,19 @@ TEST(Roll, ByAnotherShiftIsTheSamePlan) {
   }
 }
 
+// An offset adds up the starts of at most 64 slices, of which a flip of a matrix has two: the 33rd
+// begins with a copy.
+TEST(Flips, OfOneAnotherAreCopiedNowAndThen) {
+  constexpr int kFlips = 20000, kFlipsOfACopy = 32;
+  const Tensor x = numbers({16, 16}, 1);
+  const Counts counts;
+  Tensor y = x;
+  for (int i = 0; i < kFlips - 1; ++i) y = flip(y, i % 2);
+  EXPECT_EQ(flip(y, 1).toHostVector<float>(), x.toHostVector<float>());
+  EXPECT_LE(counts.launches(), kFlips / kFlipsOfACopy + 3u);
+  EXPECT_GE(counts.launches(), kFlips / (2 * kFlipsOfACopy) + 1u) << "limits nothing";
+}
+
 TEST(Transpose, OfANumberIsThat) {
   const Counts counts;
   EXPECT_EQ(transpose(fromScalar(1.5f)).toHostVector<float>(), std::vector<float>{1.5f});
