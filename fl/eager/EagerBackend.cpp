@@ -9,6 +9,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/base/ForkSafeMutex.h"
 #include "fl/base/WordCache.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/definitions/Definitions.h"
@@ -178,11 +179,11 @@ class EagerBackend : public TensorBackend {
   CompositePtr findComposite(const CompositeCall& call) {
     const ScheduleKey key = scheduleKey(-1, call.words, call.operands);
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard lock(mutex_);
       if (const CompositePtr* found = composites_.find(key)) return *found;
     }
     std::optional<Trace> traced = trace(call);
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     if (const CompositePtr* found = composites_.find(key)) {
       return *found;  // another thread's
     }
@@ -212,7 +213,7 @@ class EagerBackend : public TensorBackend {
   SchedulePtr find(ir::Op op, const std::vector<TensorValue>& operands, const ir::Attrs& attrs,
                    const ir::ValueType& type) {
     const ScheduleKey key = scheduleKey(static_cast<int64_t>(op), attrs.values(), operands);
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     if (const SchedulePtr* found = schedules_.find(key)) return *found;
     ir::Graph graph;
     ir::Node node{op, {}, attrs, type};  // of no line: others will run it
@@ -228,7 +229,7 @@ class EagerBackend : public TensorBackend {
   }
 
   std::unique_ptr<runtime::Device> device_;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   WordCache<SchedulePtr> schedules_{kMaxSchedules};
   WordCache<CompositePtr> composites_{kMaxSchedules};
   runtime::KernelCache kernels_;
