@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <limits>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -119,6 +121,20 @@ uint64_t shrink(const fs::path& folder, uint64_t limit) {
   return total;
 }
 
+// Longer than a kernel takes to compile: who has a lock then has been stopped.
+constexpr auto kPatience = std::chrono::seconds(2);
+
+// False if another has it until then.
+bool lockWithin(std::chrono::seconds patience, int file) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return true;  // nobody can lock it
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
 }  // namespace
 
 std::unique_ptr<Store> openStore(const std::string& kind) {
@@ -175,7 +191,7 @@ Store::Lock Store::lock(const std::string& key) {
   const uint64_t number = hashBytes(key.data(), key.size()).low % kLocks;
   const int file = open((folder / std::to_string(number)).c_str(), O_CREAT | O_RDWR | O_CLOEXEC,
                         S_IRUSR | S_IWUSR);
-  if (file >= 0) flock(file, LOCK_EX);
+  if (file >= 0 && !lockWithin(waits_ ? kPatience : std::chrono::seconds(0), file)) waits_ = false;
   return Lock(file);
 }
 

@@ -50,8 +50,9 @@ class Store {
    private:
     int file_;
   };
-  // Waits for it. Whoever had it may have made the entry since the last find(). Some keys share
-  // one: a thread must not hold two.
+  // Waits for it, but not for ever: after two seconds, as of one that was stopped, it is not held,
+  // and from then on no other is waited for. Whoever had it may have made the entry since the last
+  // find(). Some keys share one: a thread must not hold two.
   Lock lock(const std::string& key);
 
  private:
@@ -62,6 +63,7 @@ class Store {
   const std::filesystem::path folder_;
   const uint64_t limit_;
   std::atomic<bool> failed_ = false;
+  std::atomic<bool> waits_ = true;  // for locks
   std::mutex mutex_;
   std::optional<uint64_t> bytes_;  // in the folder, as far as this process knows; guarded
 };

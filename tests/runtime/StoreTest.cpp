@@ -211,6 +211,37 @@ TEST_F(StoreTest, ALockIsOneProcessesAndGoesWithIt) {
   EXPECT_EQ(contentOf(counter), std::to_string(4 * 20 + 4 * 10));
 }
 
+// Each with a patience of its own would take minutes.
+TEST_F(StoreTest, WhoDoesNotGiveALockBackIsWaitedForOnce) {
+  Store store(folder_, kPlenty), other(folder_, kPlenty);
+  const Store::Lock held = store.lock("key");
+  alarm(60);
+  for (int i = 0; i < 200; ++i) other.lock("key");
+  alarm(0);
+  other.insert("key", "value");
+  EXPECT_EQ(store.find("key"), "value");
+}
+
+// As a terminal's ^Z, or a debugger, does.
+TEST_F(StoreTest, AProcessThatWasStoppedBlocksNoOther) {
+  const pid_t child = fork();
+  if (child == 0) {
+    Store store(folder_, kPlenty);
+    const Store::Lock lock = store.lock("key");
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  alarm(60);
+  Store(folder_, kPlenty).lock("key");
+  alarm(0);
+  kill(child, SIGCONT);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+}
+
 TEST_F(StoreTest, ALockThatCannotBeHadIsNotHeld) {
   fs::create_directories(folder_.parent_path());
   writeTo(folder_, "a file in its place");
