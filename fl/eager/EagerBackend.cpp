@@ -15,6 +15,7 @@
 #include "fl/definitions/Definitions.h"
 #include "fl/definitions/Trace.h"
 #include "fl/ir/Inference.h"
+#include "fl/ir/Slot.h"
 #include "fl/ir/Text.h"
 #include "fl/runtime/Device.h"
 #include "fl/runtime/Failure.h"
@@ -177,7 +178,8 @@ class EagerBackend : public TensorBackend {
   };
 
   CompositePtr findComposite(const CompositeCall& call) {
-    const ScheduleKey key = scheduleKey(-1, call.words, call.operands);
+    // Their numbers are below those of operators, others whenever the compiler is extended.
+    const ScheduleKey key = scheduleKey(-1 - ir::slotChanges(), call.words, call.operands);
     {
       std::lock_guard lock(mutex_);
       if (const CompositePtr* found = composites_.find(key)) return *found;
@@ -202,10 +204,10 @@ class EagerBackend : public TensorBackend {
               .schedule;
       plan->schedule = device_->load(std::move(schedule), &kernels_);
       plan->constants = std::move(traced.constants);
-    } catch (const InternalError& error) {
-      runtime::reportFailure(absl::StrCat(name, " runs operator by operator"), error.what(),
-                             ir::printGraph(traced.graph, "g", {.callSites = true}),
-                             currentCallSite());
+    } catch (...) {
+      runtime::reportFailure(
+          absl::StrCat(name, " runs operator by operator"), runtime::caughtError(),
+          ir::printGraph(traced.graph, "g", {.callSites = true}), currentCallSite());
     }
   }
 
