@@ -2,10 +2,8 @@
 
 #include <exception>
 #include <filesystem>
-#include <fstream>
 
 #include "fl/base/AtomicFile.h"
-#include "fl/base/Error.h"
 #include "fl/base/Hash.h"
 #include "fl/base/Log.h"
 #include "fl/runtime/Counters.h"
@@ -25,12 +23,7 @@ std::string save(const std::string& text) {
     char name[32];
     std::snprintf(name, sizeof(name), "%016llx.flir",
                   static_cast<unsigned long long>(hashBytes(text.data(), text.size()).low));
-    AtomicFile file(folder / name);
-    std::ofstream stream(file.partial());
-    stream << text;
-    stream.close();
-    FL_INTERNAL_CHECK(stream, file.partial().string(), " cannot be written");
-    file.commit();
+    AtomicFile::write(folder / name, text);
     return (folder / name).string();
   } catch (const std::exception& error) {
     return std::string("(not saved: ") + error.what() + ")";

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
-#include <iterator>
 #include <limits>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -59,10 +59,13 @@ void prepareFolder(const fs::path& folder) {
   if (!isOurs(folder)) fail(folder, "others may write to it");
 }
 
-// Empty if there is none.
-std::string readFile(const fs::path& path) {
+// What of it can be read; nothing if it cannot be opened, as when there is none.
+std::optional<std::string> readFile(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  if (!stream) return std::nullopt;
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return std::move(text).str();
 }
 
 std::string fileOf(const std::string& key, const std::string& value) {
@@ -162,15 +165,14 @@ fs::path Store::pathOf(const std::string& key) const {
 
 std::optional<std::string> Store::find(const std::string& key) {
   const fs::path path = pathOf(key);
-  const std::string file = isOurs(folder_) ? readFile(path) : std::string();
-  if (file.empty()) return std::nullopt;
+  const auto file = isOurs(folder_) ? readFile(path) : std::nullopt;
+  if (!file) return std::nullopt;
   std::error_code ignored;
-  auto entry = entryOf(file);
-  if (!entry) {
-    fs::remove(path, ignored);
+  auto entry = entryOf(*file);
+  if (!entry || entry->first != key) {
+    fs::remove_all(path, ignored);  // it may be a folder
     return std::nullopt;
   }
-  if (entry->first != key) return std::nullopt;
   fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
   return std::move(entry->second);
 }
@@ -209,12 +211,7 @@ void Store::insert(const std::string& key, const std::string& value) {
 void Store::write(const std::string& key, const std::string& value) {
   prepareFolder(folder_);
   const std::string content = fileOf(key, value);
-  AtomicFile file(pathOf(key));
-  std::ofstream stream(file.partial(), std::ios::binary);
-  stream << content;
-  stream.close();
-  if (!stream) fail(file.partial(), std::strerror(errno));
-  file.commit();
+  AtomicFile::write(pathOf(key), content);
   count(content.size());
 }
 

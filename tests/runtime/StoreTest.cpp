@@ -74,7 +74,9 @@ TEST_F(StoreTest, TheWholeKeyDecides) {
       fs::copy_file(one, path, fs::copy_options::overwrite_existing);
     }
   }
+  EXPECT_EQ(files().size(), 2u);
   EXPECT_EQ(store.find("two"), std::nullopt);
+  EXPECT_EQ(files(), std::vector{one}) << "the other one goes";
   EXPECT_EQ(store.find("one"), "1");
 }
 
@@ -89,9 +91,22 @@ TEST_F(StoreTest, ADamagedEntryIsNoneAndGoes) {
     for (const std::string& text : {flipped, whole.substr(0, i), whole + "more"}) {
       writeTo(path, text);
       EXPECT_EQ(store.find("key"), std::nullopt) << i;
-      EXPECT_TRUE(text.empty() || !fs::exists(path)) << i;
+      EXPECT_FALSE(fs::exists(path)) << i;
     }
   }
+  store.insert("key", "value");
+  EXPECT_EQ(store.find("key"), "value");
+}
+
+TEST_F(StoreTest, AFolderInAnEntrysPlaceIsNoneAndGoes) {
+  Store store(folder_, kPlenty);
+  store.insert("key", "value");
+  const fs::path path = files().front();
+  fs::remove(path);
+  fs::create_directories(path / "inner");
+  writeTo(path / "inner" / "file", "text");
+  EXPECT_EQ(store.find("key"), std::nullopt);
+  EXPECT_FALSE(fs::exists(path));
   store.insert("key", "value");
   EXPECT_EQ(store.find("key"), "value");
 }
