@@ -108,7 +108,7 @@ std::string entryOf(const ir::Kernel& kernel) {
 KernelCompiler::KernelCompiler(runtime::Device& device)
     : device_(device),
       mode_(jitMode(!ir::cuda::isGpu(device.target()))),
-      store_(runtime::openStore("kernels")) {
+      store_(runtime::openStore(runtime::kKernels)) {
   versionFor(device.target());  // throws if nothing can be compiled
   keepForksSafe();
 }

@@ -18,7 +18,9 @@ namespace fs = std::filesystem;
 std::string save(const std::string& text) {
   try {
     const fs::path kept = cacheFolder();
-    const fs::path folder = (kept.empty() ? fs::temp_directory_path() / "fl" : kept) / "failures";
+    const fs::path root = kept.empty() ? fs::temp_directory_path() / "fl" : kept;
+    const fs::path folder = root / kFailures;
+    makeRoom(root, cacheLimit());
     fs::create_directories(folder);
     char name[32];
     std::snprintf(name, sizeof(name), "%016llx.flir",

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
-#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -96,32 +95,20 @@ struct File {
   fs::path path;
 };
 
-std::vector<File> filesIn(const fs::path& folder) {
+// Of all kinds: no other folder or file that may be there is ours.
+std::vector<File> filesIn(const fs::path& root) {
   std::vector<File> files;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code gone;  // by another process
-    if (it->is_regular_file(gone)) {
+  for (const char* kind : {kKernels, kPlans, kFailures}) {
+    std::error_code error;
+    for (fs::directory_iterator it(root / kind, error), end; !error && it != end;
+         it.increment(error)) {
+      std::error_code gone;  // by another process
+      if (!it->is_regular_file(gone)) continue;
       const File file{it->last_write_time(gone), it->file_size(gone), it->path()};
       if (!gone) files.push_back(file);
     }
   }
   return files;
-}
-
-// Removes what was used longest ago; returns the bytes that are left.
-uint64_t shrink(const fs::path& folder, uint64_t limit) {
-  std::vector<File> files = filesIn(folder);
-  std::ranges::sort(files, {}, &File::used);
-  uint64_t total = 0;
-  for (const File& file : files) total += file.bytes;
-  for (const File& file : files) {
-    if (total <= limit) break;
-    std::error_code ignored;
-    fs::remove(file.path, ignored);
-    total -= file.bytes;
-  }
-  return total;
 }
 
 // Longer than a kernel takes to compile: who has a lock then has been stopped.
@@ -140,10 +127,26 @@ bool lockWithin(std::chrono::seconds patience, int file) {
 
 }  // namespace
 
+uint64_t cacheLimit() { return Flags::toInt("FL_CACHE_BYTES", flags().cacheBytes); }
+
+uint64_t makeRoom(const fs::path& root, uint64_t limit) {
+  std::vector<File> files = filesIn(root);
+  uint64_t total = 0;
+  for (const File& file : files) total += file.bytes;
+  if (total <= limit) return limit - total;
+  std::ranges::sort(files, {}, &File::used);
+  for (auto file = files.begin(); total > limit / 4 * 3; ++file) {
+    std::error_code ignored;
+    fs::remove(file->path, ignored);
+    total -= file->bytes;
+  }
+  return limit - total;
+}
+
 std::unique_ptr<Store> openStore(const std::string& kind) {
   const fs::path folder = cacheFolder();
   if (flags().cache == "off" || isAnyWrong() || folder.empty()) return nullptr;
-  return std::make_unique<Store>(folder / kind, Flags::toInt("FL_CACHE_BYTES", flags().cacheBytes));
+  return std::make_unique<Store>(folder / kind, cacheLimit());
 }
 
 fs::path cacheFolder() {
@@ -200,25 +203,18 @@ Store::Lock Store::lock(const std::string& key) {
 void Store::insert(const std::string& key, const std::string& value) {
   if (failed_.load(std::memory_order_relaxed)) return;
   try {
-    write(key, value);
+    prepareFolder(folder_);
+    const std::string content = fileOf(key, value);
+    AtomicFile::write(pathOf(key), content);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    // Of the room, which others fill as well, this store takes a quarter unseen.
+    unseen_ = content.size() < unseen_ ? unseen_ - content.size()
+                                       : makeRoom(folder_.parent_path(), limit_) / 4;
   } catch (const std::exception& error) {
     if (!failed_.exchange(true)) {
       logWarning(std::string("what was compiled is not kept: ") + error.what());
     }
   }
-}
-
-void Store::write(const std::string& key, const std::string& value) {
-  prepareFolder(folder_);
-  const std::string content = fileOf(key, value);
-  AtomicFile::write(pathOf(key), content);
-  count(content.size());
-}
-
-void Store::count(uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  bytes_ = bytes_ ? *bytes_ + bytes : shrink(folder_, std::numeric_limits<uint64_t>::max());
-  if (*bytes_ > limit_) bytes_ = shrink(folder_, limit_ / 4 * 3);
 }
 
 }  // namespace fl::runtime

@@ -43,7 +43,7 @@ class StoreTest : public ::testing::Test {
     return result;
   }
 
-  const fs::path folder_ = fs::path(::testing::TempDir()) / "store" / "entries";
+  const fs::path folder_ = fs::path(::testing::TempDir()) / "store" / kKernels;
 };
 
 TEST_F(StoreTest, FindsWhatWasInserted) {
@@ -128,6 +128,28 @@ TEST_F(StoreTest, WhatWasNotUsedForLongestGoes) {
   EXPECT_EQ(store.find(key(59)), value);
   EXPECT_EQ(store.find(key(1)), std::nullopt);
   EXPECT_GE(files().size(), 10u);
+}
+
+TEST_F(StoreTest, OneLimitIsThatOfAllKinds) {
+  const std::string value(1000, 'v');
+  const fs::path root = folder_.parent_path();
+  for (const char* folder : {kFailures, "theirs"}) {
+    fs::create_directories(root / folder);
+    for (int i = 0; i < 30; ++i) writeTo(root / folder / std::to_string(i), value);
+  }
+  Store kernels(root / kKernels, 50000), plans(root / kPlans, 50000);
+  for (int i = 0; i < 200; ++i) {
+    (i % 2 == 0 ? kernels : plans).insert("key" + std::to_string(i), value);
+    uint64_t bytes = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(root)) {
+      bytes += entry.is_regular_file() ? entry.file_size() : 0;
+    }
+    EXPECT_LE(bytes, 50000u + 30 * 1000) << "with theirs, after " << i;
+    usleep(1000);  // times of use differ
+  }
+  EXPECT_TRUE(fs::is_empty(root / kFailures)) << "the oldest";
+  EXPECT_EQ(std::distance(fs::directory_iterator(root / "theirs"), {}), 30);
+  EXPECT_TRUE(kernels.find("key198") && plans.find("key199"));
 }
 
 TEST_F(StoreTest, AFolderThatOthersMayWriteToIsNotUsed) {
