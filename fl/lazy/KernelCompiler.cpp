@@ -130,7 +130,8 @@ int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels
     if (kernel->claimCompilation() && !loadKept(*kernel)) fresh.push_back({kernel, site});
   }
   if (fresh.empty()) return 0;
-  if (mode_ == JitMode::Sync) {
+  // Where one thread is all there is, none beside it compiles.
+  if (mode_ == JitMode::Sync || host::getNumThreads() == 1) {
     host::threadPool().parallelFor(static_cast<int64_t>(fresh.size()), 1,
                                    [&](int64_t begin, int64_t) { compileOne(fresh[begin]); });
   } else {

@@ -9,6 +9,7 @@
 
 #include "fl/host/ThreadPool.h"
 #include "fl/lazy/LazyBackend.h"
+#include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/tensor.h"
 
@@ -145,6 +146,17 @@ TEST(Fork, WhileOthersTakeMemory) {
   for (int i = 0; i < 200; ++i) {
     EXPECT_TRUE(runInChild([] { return runtime::makeBlock(nullptr, 64) != nullptr; })) << i;
   }
+}
+
+// A child has no thread but its own at first.
+TEST(OneThread, CompilesWhatItRuns) {
+  EXPECT_TRUE(runInChild([] {
+    host::setNumThreads(1);
+    const uint64_t before = runtime::counters().kernelsCompiled;
+    const float value = compute(200);
+    const bool isCompiled = runtime::counters().kernelsCompiled > before;
+    return isCompiled && threadsOfThisProcess() == 1 && value == expected(200);
+  }));
 }
 
 // What is computed inside a loop of the pool may fork, too.
