@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -12,9 +13,8 @@
 namespace fl {
 namespace {
 
-// Digits that fit a long.
 bool isNumber(const std::string& value) {
-  return !value.empty() && value.size() < 19 &&
+  return !value.empty() &&
          std::all_of(value.begin(), value.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
@@ -63,6 +63,7 @@ void checkValue(const char* env, const std::string& value, const std::string& va
     throw std::invalid_argument(std::string(env) + ": \"" + value + "\" is not " +
                                 (values == "number" ? "a number from 0 on" : "one of " + values));
   }
+  if (values == "number") Flags::toInt(env, value);
 }
 
 }  // namespace
@@ -75,9 +76,13 @@ void Flags::validate() const {
 
 long Flags::toInt(const char* env, const std::string& value) {
   char* end = nullptr;
+  errno = 0;
   const long number = std::strtol(value.c_str(), &end, 10);
   if (value.empty() || *end) {
     throw std::invalid_argument(std::string(env) + ": \"" + value + "\" is no integer");
+  }
+  if (errno == ERANGE) {
+    throw std::invalid_argument(std::string(env) + ": \"" + value + "\" is too large a number");
   }
   return number;
 }

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 namespace fl {
@@ -18,9 +19,19 @@ All& all() {
   return instance;
 }
 
-void beforeFork() {
+// All or none: who holds one may be waiting for another, or making one.
+bool tryLockAll() {
   all().mutex.lock();
-  for (ForkSafeMutex* mutex : all().each) mutex->lock();
+  const std::vector<ForkSafeMutex*>& each = all().each;
+  const auto taken = std::ranges::find_if(each, [](auto* mutex) { return !mutex->try_lock(); });
+  if (taken == each.end()) return true;
+  std::for_each(each.begin(), taken, [](auto* mutex) { mutex->unlock(); });
+  all().mutex.unlock();
+  return false;
+}
+
+void beforeFork() {
+  while (!tryLockAll()) std::this_thread::yield();
 }
 
 void afterFork() {

@@ -1,5 +1,6 @@
-// A mutex that no child of fork() finds locked by a thread of its parent's: fork() waits for it.
-// For those that are held briefly and while no other mutex is taken.
+// A mutex that no child of fork() finds locked by a thread of its parent's: fork() waits until all
+// of them are free at once. For those that are held briefly, and while no mutex of another kind is
+// taken.
 #pragma once
 
 #include <mutex>
@@ -14,6 +15,7 @@ class ForkSafeMutex {
   ForkSafeMutex& operator=(const ForkSafeMutex&) = delete;
 
   void lock() { mutex_.lock(); }
+  bool try_lock() { return mutex_.try_lock(); }
   void unlock() { mutex_.unlock(); }
 
  private:

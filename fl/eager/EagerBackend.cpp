@@ -9,11 +9,13 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/base/ForkSafeMutex.h"
 #include "fl/base/WordCache.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/definitions/Definitions.h"
 #include "fl/definitions/Trace.h"
 #include "fl/ir/Inference.h"
+#include "fl/ir/Slot.h"
 #include "fl/ir/Text.h"
 #include "fl/runtime/Device.h"
 #include "fl/runtime/Failure.h"
@@ -176,13 +178,14 @@ class EagerBackend : public TensorBackend {
   };
 
   CompositePtr findComposite(const CompositeCall& call) {
-    const ScheduleKey key = scheduleKey(-1, call.words, call.operands);
+    // Their numbers are below those of operators, others whenever the compiler is extended.
+    const ScheduleKey key = scheduleKey(-1 - ir::slotChanges(), call.words, call.operands);
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard lock(mutex_);
       if (const CompositePtr* found = composites_.find(key)) return *found;
     }
     std::optional<Trace> traced = trace(call);
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     if (const CompositePtr* found = composites_.find(key)) {
       return *found;  // another thread's
     }
@@ -201,10 +204,10 @@ class EagerBackend : public TensorBackend {
               .schedule;
       plan->schedule = device_->load(std::move(schedule), &kernels_);
       plan->constants = std::move(traced.constants);
-    } catch (const InternalError& error) {
-      runtime::reportFailure(absl::StrCat(name, " runs operator by operator"), error.what(),
-                             ir::printGraph(traced.graph, "g", {.callSites = true}),
-                             currentCallSite());
+    } catch (...) {
+      runtime::reportFailure(
+          absl::StrCat(name, " runs operator by operator"), runtime::caughtError(),
+          ir::printGraph(traced.graph, "g", {.callSites = true}), currentCallSite());
     }
   }
 
@@ -212,7 +215,7 @@ class EagerBackend : public TensorBackend {
   SchedulePtr find(ir::Op op, const std::vector<TensorValue>& operands, const ir::Attrs& attrs,
                    const ir::ValueType& type) {
     const ScheduleKey key = scheduleKey(static_cast<int64_t>(op), attrs.values(), operands);
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     if (const SchedulePtr* found = schedules_.find(key)) return *found;
     ir::Graph graph;
     ir::Node node{op, {}, attrs, type};  // of no line: others will run it
@@ -228,7 +231,7 @@ class EagerBackend : public TensorBackend {
   }
 
   std::unique_ptr<runtime::Device> device_;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   WordCache<SchedulePtr> schedules_{kMaxSchedules};
   WordCache<CompositePtr> composites_{kMaxSchedules};
   runtime::KernelCache kernels_;

@@ -108,7 +108,7 @@ std::string entryOf(const ir::Kernel& kernel) {
 KernelCompiler::KernelCompiler(runtime::Device& device)
     : device_(device),
       mode_(jitMode(!ir::cuda::isGpu(device.target()))),
-      store_(runtime::openStore("kernels")) {
+      store_(runtime::openStore(runtime::kKernels)) {
   versionFor(device.target());  // throws if nothing can be compiled
   keepForksSafe();
 }
@@ -127,12 +127,11 @@ int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels
   if (mode_ == JitMode::Off) return 0;
   std::vector<Request> fresh;
   for (const runtime::DeviceKernelPtr& kernel : kernels) {
-    if (kernel->claimCompilation() && !loadKept(*kernel)) {
-      fresh.push_back({kernel, site});
-    }
+    if (kernel->claimCompilation() && !loadKept(*kernel)) fresh.push_back({kernel, site});
   }
   if (fresh.empty()) return 0;
-  if (mode_ == JitMode::Sync) {
+  // Where one thread is all there is, none beside it compiles.
+  if (mode_ == JitMode::Sync || host::getNumThreads() == 1) {
     host::threadPool().parallelFor(static_cast<int64_t>(fresh.size()), 1,
                                    [&](int64_t begin, int64_t) { compileOne(fresh[begin]); });
   } else {
@@ -152,11 +151,11 @@ std::string KernelCompiler::keyOf(const runtime::DeviceKernel& kernel) const {
 
 bool KernelCompiler::loadKept(runtime::DeviceKernel& kernel) {
   if (!store_) return false;
-  std::optional<std::string> code = store_->find(keyOf(kernel));
-  if (!code) return false;
   try {
+    std::optional<std::string> code = store_->find(keyOf(kernel));
+    if (!code) return false;
     kernel.setArtifact({entryOf(kernel.kernel()), std::move(*code)});
-  } catch (const InternalError&) {
+  } catch (...) {
     return false;  // as if it were not there
   }
   runtime::counters().kernelsLoaded++;
@@ -180,16 +179,14 @@ void KernelCompiler::startThread() {
 
 void KernelCompiler::compileOne(const Request& request) {
   runtime::DeviceKernel& kernel = *request.kernel;
-  const std::string key = store_ ? keyOf(kernel) : "";
-  const auto lock = store_ ? store_->lock(key) : runtime::Store::Lock();
-  if (loadKept(kernel)) {
-    return;  // another process was faster
-  }
-  const profile::Scope scope([&] {
-    return profile::label(profile::Lane::Compiling, profile::Extent::Whole,
-                          runtime::kernelLabel(kernel.kernel()), request.site);
-  });
   try {
+    const std::string key = store_ ? keyOf(kernel) : "";
+    const auto lock = store_ ? store_->lock(key) : runtime::Store::Lock();
+    if (loadKept(kernel)) return;  // another process was faster
+    const profile::Scope scope([&] {
+      return profile::label(profile::Lane::Compiling, profile::Extent::Whole,
+                            runtime::kernelLabel(kernel.kernel()), request.site);
+    });
     const auto start = std::chrono::steady_clock::now();
     const ir::Target target = device_.target();
     const std::string entry = entryOf(kernel.kernel());

@@ -17,7 +17,7 @@ constexpr size_t kFewOperators = 24;
 
 }  // namespace
 
-PlanStore::PlanStore() : store_(runtime::openStore("plans")) {}
+PlanStore::PlanStore() : store_(runtime::openStore(runtime::kPlans)) {}
 
 codegen::Compilation PlanStore::compile(const ir::Graph& graph,
                                         const codegen::CompileOptions& options) {

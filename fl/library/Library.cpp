@@ -36,6 +36,7 @@ Key keyOf(const LibraryCall& call) {
 
 struct Cache {
   ForkSafeMutex mutex;
+  ForkSafeMutex making;  // held while one is made: oneDNN has locks that a child would find taken
   // Null: the call is not supported.
   absl::flat_hash_map<Key, std::shared_ptr<LibraryFunction>> functions;
 };
@@ -128,6 +129,7 @@ std::shared_ptr<LibraryFunction> cachedLibrary(const LibraryCall& call) {
     const auto found = all.functions.find(key);
     if (found != all.functions.end()) return found->second;
   }
+  const std::lock_guard making(all.making);
   std::shared_ptr<LibraryFunction> made = tryPrepare(call);
   if (made && isWrong(ir::opName(call.op))) {
     made = std::make_shared<WrongFunction>(std::move(made), call.result.type);

@@ -2,10 +2,8 @@
 
 #include <exception>
 #include <filesystem>
-#include <fstream>
 
 #include "fl/base/AtomicFile.h"
-#include "fl/base/Error.h"
 #include "fl/base/Hash.h"
 #include "fl/base/Log.h"
 #include "fl/runtime/Counters.h"
@@ -20,17 +18,14 @@ namespace fs = std::filesystem;
 std::string save(const std::string& text) {
   try {
     const fs::path kept = cacheFolder();
-    const fs::path folder = (kept.empty() ? fs::temp_directory_path() / "fl" : kept) / "failures";
+    const fs::path root = kept.empty() ? fs::temp_directory_path() / "fl" : kept;
+    const fs::path folder = root / kFailures;
+    makeRoom(root, cacheLimit());
     fs::create_directories(folder);
     char name[32];
     std::snprintf(name, sizeof(name), "%016llx.flir",
                   static_cast<unsigned long long>(hashBytes(text.data(), text.size()).low));
-    AtomicFile file(folder / name);
-    std::ofstream stream(file.partial());
-    stream << text;
-    stream.close();
-    FL_INTERNAL_CHECK(stream, file.partial().string(), " cannot be written");
-    file.commit();
+    AtomicFile::write(folder / name, text);
     return (folder / name).string();
   } catch (const std::exception& error) {
     return std::string("(not saved: ") + error.what() + ")";

@@ -7,15 +7,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fstream>
-#include <iterator>
-#include <limits>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -57,10 +58,13 @@ void prepareFolder(const fs::path& folder) {
   if (!isOurs(folder)) fail(folder, "others may write to it");
 }
 
-// Empty if there is none.
-std::string readFile(const fs::path& path) {
+// What of it can be read; nothing if it cannot be opened, as when there is none.
+std::optional<std::string> readFile(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  if (!stream) return std::nullopt;
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return std::move(text).str();
 }
 
 std::string fileOf(const std::string& key, const std::string& value) {
@@ -91,12 +95,15 @@ struct File {
   fs::path path;
 };
 
-std::vector<File> filesIn(const fs::path& folder) {
+// Of all kinds: no other folder or file that may be there is ours.
+std::vector<File> filesIn(const fs::path& root) {
   std::vector<File> files;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code gone;  // by another process
-    if (it->is_regular_file(gone)) {
+  for (const char* kind : {kKernels, kPlans, kFailures}) {
+    std::error_code error;
+    for (fs::directory_iterator it(root / kind, error), end; !error && it != end;
+         it.increment(error)) {
+      std::error_code gone;  // by another process
+      if (!it->is_regular_file(gone)) continue;
       const File file{it->last_write_time(gone), it->file_size(gone), it->path()};
       if (!gone) files.push_back(file);
     }
@@ -104,27 +111,42 @@ std::vector<File> filesIn(const fs::path& folder) {
   return files;
 }
 
-// Removes what was used longest ago; returns the bytes that are left.
-uint64_t shrink(const fs::path& folder, uint64_t limit) {
-  std::vector<File> files = filesIn(folder);
-  std::ranges::sort(files, {}, &File::used);
-  uint64_t total = 0;
-  for (const File& file : files) total += file.bytes;
-  for (const File& file : files) {
-    if (total <= limit) break;
-    std::error_code ignored;
-    fs::remove(file.path, ignored);
-    total -= file.bytes;
+// Longer than a kernel takes to compile: who has a lock then has been stopped.
+constexpr auto kPatience = std::chrono::seconds(2);
+
+// False if another has it until then.
+bool lockWithin(std::chrono::seconds patience, int file) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return true;  // nobody can lock it
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return total;
+  return true;
 }
 
 }  // namespace
 
+uint64_t cacheLimit() { return Flags::toInt("FL_CACHE_BYTES", flags().cacheBytes); }
+
+uint64_t makeRoom(const fs::path& root, uint64_t limit) {
+  std::vector<File> files = filesIn(root);
+  uint64_t total = 0;
+  for (const File& file : files) total += file.bytes;
+  if (total <= limit) return limit - total;
+  std::ranges::sort(files, {}, &File::used);
+  for (auto file = files.begin(); total > limit / 4 * 3; ++file) {
+    std::error_code ignored;
+    fs::remove(file->path, ignored);
+    total -= file->bytes;
+  }
+  return limit - total;
+}
+
 std::unique_ptr<Store> openStore(const std::string& kind) {
   const fs::path folder = cacheFolder();
   if (flags().cache == "off" || isAnyWrong() || folder.empty()) return nullptr;
-  return std::make_unique<Store>(folder / kind, Flags::toInt("FL_CACHE_BYTES", flags().cacheBytes));
+  return std::make_unique<Store>(folder / kind, cacheLimit());
 }
 
 fs::path cacheFolder() {
@@ -146,15 +168,14 @@ fs::path Store::pathOf(const std::string& key) const {
 
 std::optional<std::string> Store::find(const std::string& key) {
   const fs::path path = pathOf(key);
-  const std::string file = isOurs(folder_) ? readFile(path) : std::string();
-  if (file.empty()) return std::nullopt;
+  const auto file = isOurs(folder_) ? readFile(path) : std::nullopt;
+  if (!file) return std::nullopt;
   std::error_code ignored;
-  auto entry = entryOf(file);
-  if (!entry) {
-    fs::remove(path, ignored);
+  auto entry = entryOf(*file);
+  if (!entry || entry->first != key) {
+    fs::remove_all(path, ignored);  // it may be a folder
     return std::nullopt;
   }
-  if (entry->first != key) return std::nullopt;
   fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
   return std::move(entry->second);
 }
@@ -175,37 +196,25 @@ Store::Lock Store::lock(const std::string& key) {
   const uint64_t number = hashBytes(key.data(), key.size()).low % kLocks;
   const int file = open((folder / std::to_string(number)).c_str(), O_CREAT | O_RDWR | O_CLOEXEC,
                         S_IRUSR | S_IWUSR);
-  if (file >= 0) flock(file, LOCK_EX);
+  if (file >= 0 && !lockWithin(waits_ ? kPatience : std::chrono::seconds(0), file)) waits_ = false;
   return Lock(file);
 }
 
 void Store::insert(const std::string& key, const std::string& value) {
   if (failed_.load(std::memory_order_relaxed)) return;
   try {
-    write(key, value);
+    prepareFolder(folder_);
+    const std::string content = fileOf(key, value);
+    AtomicFile::write(pathOf(key), content);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    // Of the room, which others fill as well, this store takes a quarter unseen.
+    unseen_ = content.size() < unseen_ ? unseen_ - content.size()
+                                       : makeRoom(folder_.parent_path(), limit_) / 4;
   } catch (const std::exception& error) {
     if (!failed_.exchange(true)) {
       logWarning(std::string("what was compiled is not kept: ") + error.what());
     }
   }
-}
-
-void Store::write(const std::string& key, const std::string& value) {
-  prepareFolder(folder_);
-  const std::string content = fileOf(key, value);
-  AtomicFile file(pathOf(key));
-  std::ofstream stream(file.partial(), std::ios::binary);
-  stream << content;
-  stream.close();
-  if (!stream) fail(file.partial(), std::strerror(errno));
-  file.commit();
-  count(content.size());
-}
-
-void Store::count(uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  bytes_ = bytes_ ? *bytes_ + bytes : shrink(folder_, std::numeric_limits<uint64_t>::max());
-  if (*bytes_ > limit_) bytes_ = shrink(folder_, limit_ / 4 * 3);
 }
 
 }  // namespace fl::runtime

@@ -24,15 +24,22 @@ namespace fl::runtime {
 // FL_CACHE_DIR, or fl in $XDG_CACHE_HOME or ~/.cache; empty if there is none of them.
 std::filesystem::path cacheFolder();
 
+// FL_CACHE_BYTES: that of all kinds together.
+uint64_t cacheLimit();
+// What is in it, a folder a kind.
+constexpr const char *kKernels = "kernels", *kPlans = "plans", *kFailures = "failures";
+// Where there are more bytes of all kinds than `limit`, removes what has not been used for longest,
+// down to three quarters. Returns how many there may be more.
+uint64_t makeRoom(const std::filesystem::path& root, uint64_t limit);
+
 class Store;
-// That of one kind of entries: a folder in cacheFolder(), of at most FL_CACHE_BYTES. Null if
-// FL_CACHE is off, or if FL_FAULT makes code wrong.
+// That of one kind of entries, in cacheFolder(). Null if FL_CACHE is off, or if FL_FAULT makes code
+// wrong.
 std::unique_ptr<Store> openStore(const std::string& kind);
 
 class Store {
  public:
-  // `limit` in bytes: beyond it, what has not been used for longest is removed, down to three
-  // quarters.
+  // `folder` is named by its kind; `limit` is that of what is beside it, too, as makeRoom() has it.
   Store(std::filesystem::path folder, uint64_t limit);
 
   std::optional<std::string> find(const std::string& key);
@@ -50,20 +57,20 @@ class Store {
    private:
     int file_;
   };
-  // Waits for it. Whoever had it may have made the entry since the last find(). Some keys share
-  // one: a thread must not hold two.
+  // Waits for it, but not for ever: after two seconds, as of one that was stopped, it is not held,
+  // and from then on no other is waited for. Whoever had it may have made the entry since the last
+  // find(). Some keys share one: a thread must not hold two.
   Lock lock(const std::string& key);
 
  private:
   std::filesystem::path pathOf(const std::string& key) const;
-  void write(const std::string& key, const std::string& value);
-  void count(uint64_t bytes);
 
   const std::filesystem::path folder_;
   const uint64_t limit_;
   std::atomic<bool> failed_ = false;
+  std::atomic<bool> waits_ = true;  // for locks
   std::mutex mutex_;
-  std::optional<uint64_t> bytes_;  // in the folder, as far as this process knows; guarded
+  uint64_t unseen_ = 0;  // so many bytes may be inserted before all are counted again; guarded
 };
 
 }  // namespace fl::runtime

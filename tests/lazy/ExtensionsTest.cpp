@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <numeric>
+#include <stdexcept>
 
 #include "fl/base/Flags.h"
 #include "fl/research.h"
@@ -137,6 +139,45 @@ TEST_F(Extensions, PassesAreVerified) {
 TEST_F(Extensions, PassesMayThrowAnything) {
   codegen::addPass({.name = "ours", .after = "cse", .run = [](codegen::Compilation&) { throw 3; }});
   expectSame(1);
+}
+
+TEST_F(Extensions, PassesMayThrowAnythingInEagerMode) {
+  const BackendScope scope("eager", "cpu");
+  const Tensor x = arange(0, 64, 1, dtype::f32);
+  const std::vector<float> want = sigmoid(x).toHostVector<float>();
+  const std::function<void(codegen::Compilation&)> throwing[] = {
+      [](codegen::Compilation&) { throw 3; },
+      [](codegen::Compilation&) { throw std::runtime_error("their own words"); }};
+  std::string words;
+  const Counts counts;
+  for (const auto& run : throwing) {
+    codegen::addPass({.name = "ours", .after = "cse", .run = run});
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(sigmoid(x).toHostVector<float>(), want);
+    words = ::testing::internal::GetCapturedStderr();
+    codegen::addedPasses().remove("ours");
+  }
+  EXPECT_EQ(counts.fallbacks(), 2u);
+  EXPECT_THAT(words, HasSubstr("fl: sigmoid runs operator by operator, at tests/lazy/Ext"));
+  EXPECT_THAT(words, HasSubstr(": their own words; to repeat it: fl opt "));
+}
+
+// Of composites that were planned before, too.
+TEST_F(Extensions, TakePartInEagerMode) {
+  const BackendScope scope("eager", "cpu");
+  const Tensor x = arange(0, 64, 1, dtype::f32);
+  const auto launches = [&] {
+    const Counts counts;
+    fl::std(x, {0});
+    return counts.launches();
+  };
+  EXPECT_EQ(launches(), 1u);
+  codegen::fusionRules().add({.name = "ours", .allows = [](const ir::Graph&, const auto& nodes) {
+                                return nodes.size() < 2;
+                              }});
+  EXPECT_GT(launches(), 1u);
+  codegen::fusionRules().remove("ours");
+  EXPECT_EQ(launches(), 1u);
 }
 
 TEST_F(Extensions, EmittersMayThrowAnything) {

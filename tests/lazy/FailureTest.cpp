@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "fl/base/Flags.h"
@@ -89,6 +91,23 @@ TEST(Failure, AKernelStaysInterpreted) {
   EXPECT_EQ(counts.kernelsCompiled(), 0u);
   EXPECT_THAT(words, StartsWith("fl: a kernel stays interpreted, at tests/lazy/FailureTest.cpp:"));
   EXPECT_NO_THROW(ir::parseKernel(savedText(words))) << words;
+}
+
+TEST(Failure, FilesThatRepeatItAreLimited) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / "limited" / "failures";
+  fs::create_directories(folder);
+  for (int i = 0; i < 50; ++i) {
+    std::ofstream(folder / std::to_string(i)) << std::string(1000, 'x');
+  }
+  flags().cacheFolder = folder.parent_path();
+  flags().cacheBytes = "20000";
+  const std::string words =
+      warningsOf("fuse", [] { EXPECT_EQ(sum(exp(full({43}, 0.0f)) + 1).scalar<float>(), 86); });
+  flags().cacheFolder = "";
+  flags().cacheBytes = "268435456";
+  EXPECT_NE(savedText(words), "");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 15 + 1);
 }
 
 // An index that data holds is the user's error in either case, and is taken back alike.

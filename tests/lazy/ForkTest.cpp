@@ -9,6 +9,7 @@
 
 #include "fl/host/ThreadPool.h"
 #include "fl/lazy/LazyBackend.h"
+#include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/tensor.h"
 
@@ -55,6 +56,24 @@ bool runInChild(Body&& body) {
   return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+// Calls `body(0)`, `body(1)` ... on another thread.
+class Meanwhile {
+ public:
+  template <typename Body>
+  explicit Meanwhile(Body body)
+      : thread_([this, body] {
+          for (int i = 0; !stop_; ++i) body(i);
+        }) {}
+  ~Meanwhile() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
 TEST(Fork, BeforeAnythingHasRun) {
   EXPECT_EQ(threadsOfThisProcess(), 1) << "threads start with the first work";
   for (int i = 0; i < 8; ++i) {
@@ -81,31 +100,63 @@ TEST(Fork, AfterUse) {
 }
 
 TEST(Fork, WhileOthersCompute) {
-  std::atomic<bool> stop = false;
-  std::thread other([&] {
-    for (int i = 0; !stop; ++i) {
-      compute(80 + i % 5);
-    }
-  });
+  const Meanwhile others([](int i) { compute(80 + i % 5); });
   for (int i = 0; i < 8; ++i) {
     EXPECT_TRUE(runInChild([&] { return compute(90 + i) == expected(90 + i); })) << i;
   }
-  stop = true;
-  other.join();
+}
+
+// Of a length that nobody has computed before.
+float sumOfTwice(int length) {
+  const Tensor x = full({length}, 1.0f);
+  return sum(x + x).scalar<float>();
+}
+
+TEST(Fork, WhileOthersComputeEagerly) {
+  const BackendScope scope("eager", "cpu");
+  const Meanwhile others([](int i) {
+    const BackendScope scope("eager", "cpu");
+    sumOfTwice(1000 + i);
+  });
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(runInChild([&] { return sumOfTwice(1 + i) == 2 * (1 + i); })) << i;
+  }
+}
+
+float product(int rows) {
+  return sum(matmul(full({rows, 8}, 1.0f), full({8, 8}, 1.0f))).scalar<float>();
+}
+
+TEST(Fork, WhileOthersMultiply) {
+  for (const char* backend : {"eager", "lazy"}) {
+    const BackendScope scope(backend, "cpu");
+    const Meanwhile others([&](int i) {
+      const BackendScope scope(backend, "cpu");
+      product(1000 + i);
+    });
+    for (int i = 0; i < 100; ++i) {
+      const int rows = 1 + i + (backend[0] == 'l') * 100;
+      ASSERT_TRUE(runInChild([&] { return product(rows) == rows * 64; })) << backend << i;
+    }
+  }
 }
 
 TEST(Fork, WhileOthersTakeMemory) {
-  std::atomic<bool> stop = false;
-  std::thread other([&] {
-    while (!stop) {
-      runtime::makeBlock(nullptr, 64);
-    }
-  });
+  const Meanwhile others([](int) { runtime::makeBlock(nullptr, 64); });
   for (int i = 0; i < 200; ++i) {
     EXPECT_TRUE(runInChild([] { return runtime::makeBlock(nullptr, 64) != nullptr; })) << i;
   }
-  stop = true;
-  other.join();
+}
+
+// A child has no thread but its own at first.
+TEST(OneThread, CompilesWhatItRuns) {
+  EXPECT_TRUE(runInChild([] {
+    host::setNumThreads(1);
+    const uint64_t before = runtime::counters().kernelsCompiled;
+    const float value = compute(200);
+    const bool isCompiled = runtime::counters().kernelsCompiled > before;
+    return isCompiled && threadsOfThisProcess() == 1 && value == expected(200);
+  }));
 }
 
 // What is computed inside a loop of the pool may fork, too.

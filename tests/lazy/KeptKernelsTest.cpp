@@ -112,6 +112,27 @@ TEST_F(KeptKernels, ThatAreDamagedAreCompiledAgain) {
   }
 }
 
+TEST_F(KeptKernels, ThatCannotBeReadAreCompiledAgain) {
+  std::vector<float> want;
+  {
+    const FreshEngine engine;
+    want = compute();
+  }
+  const std::vector<fs::path> kept = files();
+  for (const fs::path& path : kept) {
+    fs::remove(path);
+    fs::create_directory(path);
+  }
+  for (const uint64_t compiled : {kept.size(), size_t{0}}) {
+    const FreshEngine engine;
+    const Counts counts;
+    EXPECT_EQ(compute(), want);
+    EXPECT_EQ(counts.kernelsCompiled(), compiled);
+    EXPECT_EQ(counts.fallbacks(), 0u);
+  }
+  EXPECT_EQ(files().size(), kept.size());
+}
+
 // Of processes that start together, one compiles each kernel.
 TEST_F(KeptKernels, AreCompiledByOneProcess) {
   constexpr int kProcesses = 8;

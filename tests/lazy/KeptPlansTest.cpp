@@ -84,6 +84,27 @@ TEST_F(KeptPlans, AreLoadedInPlaceOfPasses) {
   EXPECT_EQ(counts.fallbacks(), 0u);
 }
 
+TEST_F(KeptPlans, ThatCannotBeReadAreMadeAgain) {
+  std::vector<float> want;
+  {
+    const FreshEngine engine;
+    want = compute();
+  }
+  for (const auto& entry : fs::directory_iterator(folder_ / "plans")) {
+    const fs::path path = entry.path();
+    if (!entry.is_regular_file()) continue;
+    fs::remove(path);
+    fs::create_directory(path);
+  }
+  for (const uint64_t loaded : {0, 1}) {
+    const FreshEngine engine;
+    const Counts counts;
+    EXPECT_EQ(compute(), want);
+    EXPECT_EQ(counts.plansLoaded(), loaded);
+    EXPECT_EQ(counts.fallbacks(), 0u);
+  }
+}
+
 TEST_F(KeptPlans, KnowTheLookupsOfABadIndex) {
   const auto lookUp = [] {
     Tensor y = arange({8, 8});

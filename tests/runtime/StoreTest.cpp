@@ -43,7 +43,7 @@ class StoreTest : public ::testing::Test {
     return result;
   }
 
-  const fs::path folder_ = fs::path(::testing::TempDir()) / "store" / "entries";
+  const fs::path folder_ = fs::path(::testing::TempDir()) / "store" / kKernels;
 };
 
 TEST_F(StoreTest, FindsWhatWasInserted) {
@@ -74,7 +74,9 @@ TEST_F(StoreTest, TheWholeKeyDecides) {
       fs::copy_file(one, path, fs::copy_options::overwrite_existing);
     }
   }
+  EXPECT_EQ(files().size(), 2u);
   EXPECT_EQ(store.find("two"), std::nullopt);
+  EXPECT_EQ(files(), std::vector{one}) << "the other one goes";
   EXPECT_EQ(store.find("one"), "1");
 }
 
@@ -89,9 +91,22 @@ TEST_F(StoreTest, ADamagedEntryIsNoneAndGoes) {
     for (const std::string& text : {flipped, whole.substr(0, i), whole + "more"}) {
       writeTo(path, text);
       EXPECT_EQ(store.find("key"), std::nullopt) << i;
-      EXPECT_TRUE(text.empty() || !fs::exists(path)) << i;
+      EXPECT_FALSE(fs::exists(path)) << i;
     }
   }
+  store.insert("key", "value");
+  EXPECT_EQ(store.find("key"), "value");
+}
+
+TEST_F(StoreTest, AFolderInAnEntrysPlaceIsNoneAndGoes) {
+  Store store(folder_, kPlenty);
+  store.insert("key", "value");
+  const fs::path path = files().front();
+  fs::remove(path);
+  fs::create_directories(path / "inner");
+  writeTo(path / "inner" / "file", "text");
+  EXPECT_EQ(store.find("key"), std::nullopt);
+  EXPECT_FALSE(fs::exists(path));
   store.insert("key", "value");
   EXPECT_EQ(store.find("key"), "value");
 }
@@ -113,6 +128,28 @@ TEST_F(StoreTest, WhatWasNotUsedForLongestGoes) {
   EXPECT_EQ(store.find(key(59)), value);
   EXPECT_EQ(store.find(key(1)), std::nullopt);
   EXPECT_GE(files().size(), 10u);
+}
+
+TEST_F(StoreTest, OneLimitIsThatOfAllKinds) {
+  const std::string value(1000, 'v');
+  const fs::path root = folder_.parent_path();
+  for (const char* folder : {kFailures, "theirs"}) {
+    fs::create_directories(root / folder);
+    for (int i = 0; i < 30; ++i) writeTo(root / folder / std::to_string(i), value);
+  }
+  Store kernels(root / kKernels, 50000), plans(root / kPlans, 50000);
+  for (int i = 0; i < 200; ++i) {
+    (i % 2 == 0 ? kernels : plans).insert("key" + std::to_string(i), value);
+    uint64_t bytes = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(root)) {
+      bytes += entry.is_regular_file() ? entry.file_size() : 0;
+    }
+    EXPECT_LE(bytes, 50000u + 30 * 1000) << "with theirs, after " << i;
+    usleep(1000);  // times of use differ
+  }
+  EXPECT_TRUE(fs::is_empty(root / kFailures)) << "the oldest";
+  EXPECT_EQ(std::distance(fs::directory_iterator(root / "theirs"), {}), 30);
+  EXPECT_TRUE(kernels.find("key198") && plans.find("key199"));
 }
 
 TEST_F(StoreTest, AFolderThatOthersMayWriteToIsNotUsed) {
@@ -209,6 +246,37 @@ TEST_F(StoreTest, ALockIsOneProcessesAndGoesWithIt) {
     ASSERT_EQ(waitpid(child, nullptr, 0), child);
   }
   EXPECT_EQ(contentOf(counter), std::to_string(4 * 20 + 4 * 10));
+}
+
+// Each with a patience of its own would take minutes.
+TEST_F(StoreTest, WhoDoesNotGiveALockBackIsWaitedForOnce) {
+  Store store(folder_, kPlenty), other(folder_, kPlenty);
+  const Store::Lock held = store.lock("key");
+  alarm(60);
+  for (int i = 0; i < 200; ++i) other.lock("key");
+  alarm(0);
+  other.insert("key", "value");
+  EXPECT_EQ(store.find("key"), "value");
+}
+
+// As a terminal's ^Z, or a debugger, does.
+TEST_F(StoreTest, AProcessThatWasStoppedBlocksNoOther) {
+  const pid_t child = fork();
+  if (child == 0) {
+    Store store(folder_, kPlenty);
+    const Store::Lock lock = store.lock("key");
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  alarm(60);
+  Store(folder_, kPlenty).lock("key");
+  alarm(0);
+  kill(child, SIGCONT);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
 }
 
 TEST_F(StoreTest, ALockThatCannotBeHadIsNotHeld) {
