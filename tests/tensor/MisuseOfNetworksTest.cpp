@@ -187,6 +187,23 @@ TEST_F(Misuse, OfGradientsOfBatchnorm) {
                    type + "the feature axes must be neighbours");
 }
 
+TEST_F(Misuse, OfModesOfNetworks) {
+  const Tensor none, y = full({4, 4, 4, 2}, 1.0), x = full({3, 2, 5}, 1.0);
+  for (const int mode : {-1, 3}) {
+    const std::string words = ": " + std::to_string(mode) + " is no PoolingMode";
+    const auto wrong = static_cast<PoolingMode>(mode);
+    EXPECT_MISUSE(Value, pool2d(image, 2, 2, 2, 2, 0, 0, wrong), "pool2d" + words);
+    EXPECT_MISUSE(Value, detail::pool2dBackward(y, image, y, 2, 2, 2, 2, 0, 0, wrong, nullptr),
+                  "pool2dBackward" + words);
+  }
+  const auto wrong = static_cast<RnnMode>(9);
+  EXPECT_MISUSE(Value, rnn(x, none, none, full({36}, 1.0), 4, 1, wrong, false, 0),
+                "rnn: 9 is no RnnMode");
+  EXPECT_MISUSE(
+      Value, detail::rnnBackward(x, none, none, f7, nullptr, none, 1, 4, wrong, false, 0, nullptr),
+      "rnnBackward: 9 is no RnnMode");
+}
+
 TEST_F(Misuse, OfRecurrentNetworks) {
   const Tensor none, x = full({3, 2, 5}, 1.0), state = full({4, 2, 1}, 1.0);
   const Tensor weights = full({4 * 4 * (3 + 4 + 2)}, 1.0);  // of an LSTM

@@ -314,6 +314,24 @@ TEST_F(Misuse, OfCreation) {
   EXPECT_MISUSE(Dtype, randn({2}, dtype::s32), "randn: s32 is no floating dtype");
 }
 
+// No enumerator stands for another one.
+TEST_F(Misuse, OfModes) {
+  constexpr auto kSort = static_cast<SortMode>(9);
+  constexpr auto kProperty = static_cast<MatrixProperty>(-1);
+  Tensor values, indices;
+  EXPECT_MISUSE(Value, sort(f34, 0, kSort), "sort: 9 is no SortMode");
+  EXPECT_MISUSE(Value, sort(values, indices, f34, 0, kSort), "sort: 9 is no SortMode");
+  EXPECT_MISUSE(Value, sort(fromScalar(1.0), 0, kSort), "sort: 9 is no SortMode");
+  EXPECT_MISUSE(Value, argsort(f34, 0, kSort), "argsort: 9 is no SortMode");
+  EXPECT_MISUSE(Value, topk(values, indices, f34, 1, 0, kSort), "topk: 9 is no SortMode");
+  EXPECT_MISUSE(Value, pad(f34, {{1, 1}}, static_cast<PadType>(3)), "pad: 3 is no PadType");
+  EXPECT_MISUSE(Value, matmul(f34, f45, kProperty), "matmul: -1 is no MatrixProperty");
+  EXPECT_MISUSE(Value, matmul(f34, f45, MatrixProperty::None, kProperty),
+                "matmul: -1 is no MatrixProperty");
+  EXPECT_MISUSE(Value, Tensor(2, 2, f7, s34, s34, static_cast<StorageType>(9)),
+                "Tensor: 9 is no StorageType");
+}
+
 TEST_F(Misuse, OfLargeCreation) {
   const std::string most = "f32[4611686018427387904] has more bytes than can be counted";
   const std::string square = "[1099511627776,1099511627776] has more bytes than can be counted";
