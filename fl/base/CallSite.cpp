@@ -133,7 +133,10 @@ std::string nameOf(const char* function) {
 
 std::string calledAs(const std::string& function) {
   const std::string called = nameOf(current.function());
-  return called.empty() || called == function ? function : called + ": " + function;
+  if (called.empty() || called == function) return function;
+  // One that is a part of what the user called says nothing more.
+  const bool isPart = !function.empty() && called.starts_with(function);
+  return isPart ? called : called + ": " + function;
 }
 
 std::string describeCall(const std::string& function, const std::string& types) {

@@ -75,6 +75,10 @@ TEST_F(Misuse, OfGradientsOfConvolutions) {
   const std::string grads = "conv2dBackwardFilterBias";
   EXPECT_EQ(data(y, image, filter).shape(), image.shape());
   EXPECT_EQ(both(y, image, filter).first.shape(), filter.shape());
+  EXPECT_MISUSE(Rank,
+                detail::conv2dBackwardFilterBias(f34, image, filter, bias, 1, 1, 0, 0, 1, 1, 1,
+                                                 nullptr, nullptr, nullptr),
+                grads + ": f32[3,4] x f32[8,8,4,2]: needs four dimensions");
   EXPECT_MISUSE_OF("conv2dBackwardData", Rank, data(f34, image, filter),
                    ofData + "f32[3,4] x f32[3,3,4,6]: needs four dimensions");
   EXPECT_MISUSE_OF(
@@ -177,8 +181,14 @@ TEST_F(Misuse, OfGradientsOfBatchnorm) {
   const std::string row = "batchnormBackward", type = "batchnorm: f32[8,8,4,2]: ";
   EXPECT_MISUSE(Shapes, run(f34, image, four, {2}),
                 "batchnormBackward: a gradient f32[3,4] of a result of shape (8, 8, 4, 2)");
-  EXPECT_MISUSE_OF(row, Shapes, run(image, image, f7, {2}),
-                   "reshape: f32[7]: has 7 elements, (1, 4, 1) has 4");
+  EXPECT_MISUSE(Shapes, run(image, image, f7, {2}),
+                "batchnormBackward: f32[8,8,4,2] with saved mean f32[7]: needs 4 elements");
+  EXPECT_MISUSE(Shapes, run(image, image, none, {2}),
+                "batchnormBackward: f32[8,8,4,2] with saved mean f32[0]: needs 4 elements");
+  EXPECT_MISUSE(Shapes, detail::batchnormBackward(image, four, none, image, none, {2}, true, 0, {}),
+                "batchnormBackward: f32[8,8,4,2] with saved variance f32[0]: needs 4 elements");
+  EXPECT_MISUSE(Shapes, detail::batchnormBackward(image, four, four, image, f7, {2}, true, 0, {}),
+                "batchnormBackward: f32[8,8,4,2] with weight f32[7]: needs 4 elements");
   EXPECT_MISUSE_OF(row, Dtype, run(whole, whole, four, {2}),
                    "batchnorm: s32[8,8,4,2]: needs a floating dtype");
   EXPECT_MISUSE_OF(row, AxisAbove, run(image, image, four, {4}), type + "no dimension 4");
