@@ -215,7 +215,8 @@ std::string accuracyTable(const std::vector<UnaryFunction>& functions,
     const Accuracy& one = found[i];
     table +=
         absl::StrFormat("| %s | %.3f | %g | %a | %.*g | %.*g |\n", functions[i].name, one.worst,
-                        functions[i].bound, one.x, digits, one.got, digits, one.want);
+                        type == dtype::f64 ? functions[i].bound64 : functions[i].bound, one.x,
+                        digits, one.got, digits, one.want);
   }
   return table;
 }

@@ -15,7 +15,7 @@ namespace fl::bench {
 struct UnaryFunction {
   std::string name;
   double bound;    // units in the last place
-  double bound64;  // of f64
+  double bound64;  // of f64, where exp's is 1.01
   std::function<Tensor(const Tensor&)> apply;
   double (*reference)(double);
   long double (*wide)(long double);  // for f64; null where the function is exact

@@ -80,7 +80,9 @@ constexpr const char* kOfDoubles = R"(
 ## f64
 
 Over ten million numbers: of any bits, and between -750, -7, -1 and 1, 7, 750. Against the C library
-in long double, whose 64 bits are 11 more; what it rounds itself is below 0.001 ULP here.
+in long double, whose 64 bits are 11 more; what it rounds itself is below 0.001 ULP here. The bounds
+are those of f32 but for exp: f64's does not keep what its reduction rounds, which would take a
+register more.
 
 )";
 

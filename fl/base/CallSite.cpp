@@ -54,34 +54,39 @@ class LineTable {
   Dwfl* dwfl_ = nullptr;
 };
 
-// Names of modules, by number. 0 stands for none.
-class Names {
+// The first `kMost` different values that it was given, by number. 0 stands for none.
+template <typename T, uint64_t kMost>
+class Numbered {
  public:
-  uint64_t numberOf(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    const auto [found, isNew] = numbers_.try_emplace(name, names_.size());
-    if (isNew && names_.size() <= UINT16_MAX) {
-      names_.push_back(found->first.c_str());
-    } else if (isNew) {
-      found->second = 0;
-    }
-    return found->second;
+  static Numbered& instance() {
+    static auto& instance = *new Numbered();
+    return instance;
   }
-  const char* operator[](uint64_t number) {
+  uint64_t numberOf(const T& value) {
     const std::lock_guard lock(mutex_);
-    return names_[number];
+    const auto found = numbers_.find(value);
+    if (found != numbers_.end()) return found->second;
+    if (values_.size() > kMost) return 0;
+    values_.push_back(&numbers_.emplace(value, values_.size()).first->first);
+    return values_.size() - 1;
+  }
+  const T* operator[](uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    return values_[number];
   }
 
  private:
+  struct Less {
+    bool operator()(const std::string& a, const std::string& b) const { return a < b; }
+    bool operator()(const Shape& a, const Shape& b) const { return a.get() < b.get(); }
+  };
   std::mutex mutex_;
-  std::map<std::string, uint64_t> numbers_;
-  std::vector<const char*> names_ = {nullptr};
+  std::map<T, uint64_t, Less> numbers_;
+  std::vector<const T*> values_ = {nullptr};
 };
 
-Names& names() {
-  static auto& instance = *new Names();
-  return instance;
-}
+using ModuleNames = Numbered<std::string, (1 << 16) - 1>;
+using IndexedShapes = Numbered<Shape, (1 << 14) - 1>;
 
 }  // namespace
 
@@ -90,7 +95,16 @@ bool CallSites::insert(const CallSite& site) {
   return known_.insert(site.address()).second;
 }
 
-const char* CallSite::scope() const { return names()[scope_]; }
+const char* CallSite::scope() const {
+  const std::string* name = ModuleNames::instance()[scope_];
+  return name ? name->c_str() : nullptr;
+}
+
+const Shape* CallSite::indexed() const { return IndexedShapes::instance()[indexed_]; }
+
+void CallSite::setIndexed(const Shape& shape) {
+  indexed_ = IndexedShapes::instance().numberOf(shape);
+}
 
 std::string CallSite::toString() const {
   if (!address_) return "";
@@ -119,7 +133,10 @@ std::string nameOf(const char* function) {
 
 std::string calledAs(const std::string& function) {
   const std::string called = nameOf(current.function());
-  return called.empty() || called == function ? function : called + ": " + function;
+  if (called.empty() || called == function) return function;
+  // One that is a part of what the user called says nothing more.
+  const bool isPart = !function.empty() && called.starts_with(function);
+  return isPart ? called : called + ": " + function;
 }
 
 std::string describeCall(const std::string& function, const std::string& types) {
@@ -154,7 +171,7 @@ CallSiteOverride::~CallSiteOverride() {
 }  // namespace detail
 
 ModuleScope::ModuleScope(const std::string& name) : outer_(current.scope_) {
-  current.scope_ = names().numberOf(name);
+  current.scope_ = ModuleNames::instance().numberOf(name);
 }
 
 ModuleScope::~ModuleScope() { current.scope_ = outer_; }

@@ -7,6 +7,8 @@
 #include <string>
 #include <unordered_set>
 
+#include "fl/base/Shape.h"
+
 namespace fl {
 
 // An address in the user's code, the public function that was called there, and the name of the
@@ -34,6 +36,12 @@ class CallSite {
     replaces_ = replaces;
   }
 
+  // What an error shows of the value that the call indexed, where that is not the operand: its
+  // shape. Null for all but the first 16,383 shapes, too.
+  const Shape* indexed() const;
+  void setIndexed(const Shape& shape);
+  void setIndexed(const CallSite& other) { indexed_ = other.indexed_; }
+
   // "apps/mnist/Train.cpp:41 (in Linear)", or "" when nothing is known. Costs milliseconds.
   std::string toString() const;
 
@@ -44,6 +52,7 @@ class CallSite {
   uint64_t function_ : 48 = 0;
   uint64_t writes_ : 1 = false;
   uint64_t replaces_ : 1 = false;
+  uint64_t indexed_ : 14 = 0;  // the shape's number
 };
 static_assert(sizeof(CallSite) == 16);
 

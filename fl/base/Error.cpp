@@ -15,4 +15,8 @@ void throwInternal(const char* file, int line, const char* condition, const std:
                              ". Please report it with the folder that FL_DUMP=dir writes."));
 }
 
+void throwNoEnumerator(const char* function, const char* type, int value) {
+  throwUser(calledAs(function), ": ", value, " is no ", type);
+}
+
 }  // namespace fl::detail

@@ -42,6 +42,18 @@ std::string concat(const Args&... args) {
 
 }  // namespace detail
 
+namespace detail {
+[[noreturn]] void throwNoEnumerator(const char* function, const char* type, int value);
+}
+
+// Throws the user's error of `function` unless `value` is one of its type's, of which there are
+// those from 0 to `last`.
+template <typename Enum>
+void checkEnumerator(const char* function, const char* type, Enum value, Enum last) {
+  const bool known = static_cast<unsigned>(value) <= static_cast<unsigned>(last);
+  if (!known) detail::throwNoEnumerator(function, type, static_cast<int>(value));
+}
+
 // Throws std::invalid_argument: "<parts...>, at <the user's file:line>".
 template <typename... Args>
 [[noreturn]] void throwUser(const Args&... parts) {

@@ -12,7 +12,8 @@ Dim Shape::elements() const {
   Dim product = 1;
   for (Dim dim : dims_) {
     if (__builtin_mul_overflow(product, dim, &product)) {
-      throwUser(calledAs("Shape"), ": ", toString(), " has too many elements");
+      const std::string called = calledAs("");
+      throwUser(called.empty() ? "Shape: " : called, toString(), " has too many elements");
     }
   }
   return product;

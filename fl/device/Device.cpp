@@ -45,6 +45,7 @@ const std::unordered_set<DeviceType>& getDeviceTypes() {
 
 void Device::addStream(std::shared_ptr<Stream> stream) {
   FL_API_ENTRY();
+  FL_USER_CHECK(stream, "Device::addStream: a null stream");
   if (&stream->device() != this) {
     throw std::runtime_error(
         detail::withCallSite("Device::addStream: the stream is another device's"));

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "fl/base/CallSite.h"
 #include "fl/device/DeviceType.h"
 #include "fl/device/Stream.h"
 
@@ -26,7 +27,7 @@ class Device {
   // Its number among the devices of its type.
   virtual int nativeId() const = 0;
   virtual const std::unordered_set<std::shared_ptr<Stream>>& getStreams() const { return streams_; }
-  // Throws std::runtime_error for another device's stream.
+  // Throws std::runtime_error for another device's stream, std::invalid_argument for none.
   virtual void addStream(std::shared_ptr<Stream> stream);
   // Waits until everything on its streams is done.
   virtual void sync() const;
@@ -36,12 +37,14 @@ class Device {
 
   // This device as a T; throws std::invalid_argument if it is none.
   template <typename T>
-  const T& impl() const {
+  [[gnu::noinline]] const T& impl() const {
+    FL_API_ENTRY();
     deviceImplTypeCheck(T::type, type());
     return static_cast<const T&>(*this);
   }
   template <typename T>
-  T& impl() {
+  [[gnu::noinline]] T& impl() {
+    FL_API_ENTRY();
     deviceImplTypeCheck(T::type, type());
     return static_cast<T&>(*this);
   }

@@ -40,19 +40,7 @@ class EagerValue : public EagerTensor {
   bool ownsData() const override { return isHeldBy(1, buffer_); }
   const Number* number() const override { return number_ ? &*number_ : nullptr; }
 
-  // In one dimension, by the call of now: `before` is what it was.
-  void setFlattened(const ir::ValueType& before) {
-    flattened_ = before;
-    flattenedAt_ = currentCallSite().address();
-  }
-  // What an error of a call there shows of this table: what that call flattened as it was before.
-  const ir::ValueType& shownAt(const CallSite& site) const {
-    return flattened_ && flattenedAt_ == site.address() ? *flattened_ : valueType();
-  }
-
  private:
-  std::optional<ir::ValueType> flattened_;
-  const void* flattenedAt_ = nullptr;
   MemoryBlockPtr buffer_;
   std::optional<Number> number_;
 };
@@ -120,10 +108,7 @@ class EagerBackend : public TensorBackend {
     }
     if (op == ir::Op::Reshape) {
       // Values are immutable: the same elements serve both shapes.
-      const bool flattens = type.shape.ndim() == 1;
-      auto value = std::make_shared<EagerValue>(*this, std::move(type), operands[0]->data());
-      if (flattens) value->setFlattened(operands[0]->valueType());
-      return value;
+      return std::make_shared<EagerValue>(*this, std::move(type), operands[0]->data());
     }
     const SchedulePtr schedule = find(op, operands, attrs, type);
     const Arguments arguments(operands);
@@ -133,10 +118,7 @@ class EagerBackend : public TensorBackend {
       auto elements = schedule->run(arguments.buffers, arguments.numbers, spare)[0];
       return std::make_shared<EagerValue>(*this, std::move(type), std::move(elements));
     } catch (const ir::IndexOutOfRange& error) {
-      const auto* table = dynamic_cast<EagerValue*>(operands[0].get());
-      throwUser(ir::badIndexMessage(
-          error.bad, table ? table->shownAt(currentCallSite()) : operands[0]->valueType(),
-          attrs[0]));
+      throwUser(ir::badIndexMessage(error.bad, operands[0]->valueType(), attrs[0]));
     }
   }
 

@@ -404,11 +404,13 @@ std::string describeIndexed(const ValueType& indexed) {
   return (called.empty() ? "index: " : called) + indexed.toString();
 }
 
-std::string badIndexMessage(const BadIndex& bad, const ValueType& indexed, Dim axis) {
+std::string badIndexMessage(const BadIndex& bad, const ValueType& table, Dim axis) {
+  const Shape* shown = currentCallSite().indexed();
+  const ValueType indexed{table.type, shown ? *shown : table.shape};
   std::string index = bad.index == kNanIndex ? "NaN" : std::to_string(bad.index);
   // What s64 does not hold is cut to this before it is looked up.
   index += bad.index == std::numeric_limits<int64_t>::max() ? " or more" : "";
-  const bool whole = axis < indexed.shape.ndim() && indexed.shape[axis] == bad.bound;
+  const bool whole = axis >= indexed.shape.ndim() || indexed.shape[axis] == bad.bound;
   return detail::concat(describeIndexed(indexed), ": ", index, " is out of range for ",
                         whole ? detail::concat("dimension ", axis, " of ") : "its ", bad.bound,
                         " elements");

@@ -17,9 +17,9 @@ ValueType inferType(Op op, std::span<const ValueType* const> operands, const Att
 // that is an operator without a name.
 std::string describeIndexed(const ValueType& indexed);
 
-// The words for an index that data held, for dimension `axis` of `indexed`, of a view what its
-// ranges and literals leave, or for the flattening of `indexed`.
-std::string badIndexMessage(const BadIndex& bad, const ValueType& indexed, Dim axis);
+// The words for an index that data held, for dimension `axis` of `table`, or of what the call of
+// now indexed to make that, or for the flattening of either.
+std::string badIndexMessage(const BadIndex& bad, const ValueType& table, Dim axis);
 
 // The shape that `lhs` and `rhs` broadcast to; false if they do not.
 bool broadcastShapes(const Shape& lhs, const Shape& rhs, Shape* result);

@@ -102,13 +102,6 @@ std::recursive_mutex& engineMutex() {
   return mutex;
 }
 
-// What an error shows of a lookup's table: that which the same call flattened as it was before.
-static ir::ValueType tableOf(const LazyNode& lookup) {
-  const LazyNode& table = *lookup.operands[0];
-  const bool flattens = table.flattened && table.site.address() == lookup.site.address();
-  return flattens ? ir::ValueType{table.type(), *table.flattened} : table.valueType();
-}
-
 std::string describeBadIndex(const ir::IndexOutOfRange& error, const CallSite& site,
                              const ir::ValueType& table, const ir::Attrs& attrs) {
   const detail::CallSiteOverride recorded(site);
@@ -542,8 +535,9 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
     outputs = plan.run(buffers, numbers, spare);
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* node = segment.nodes[error.origin];
-    throw BadIndexError(describeBadIndex(error, node->site, tableOf(*node), node->attrs), node,
-                        {segment.nodes.begin(), segment.nodes.end()});
+    throw BadIndexError(
+        describeBadIndex(error, node->site, node->operands[0]->valueType(), node->attrs), node,
+        {segment.nodes.begin(), segment.nodes.end()});
   }
   for (size_t i = 0; i < outputs.size(); ++i) segment.results[i]->realize(std::move(outputs[i]));
 }

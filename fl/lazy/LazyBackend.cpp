@@ -59,10 +59,6 @@ class LazyBackend : public TensorBackend {
     lazy::LazyOperands nodes;
     nodes.reserve(operands.size());
     for (TensorValue& operand : operands) nodes.push_back(nodeOf(std::move(operand)));
-    std::unique_ptr<const Shape> flattened;
-    if (op == ir::Op::Reshape && type.shape.ndim() == 1) {
-      flattened = std::make_unique<const Shape>(nodes[0]->shape());
-    }
     // Values are immutable: the same elements serve both shapes. A function that is compiled reads
     // them anew at each call.
     const bool shares = op == ir::Op::Reshape && !detail::activeCapture;
@@ -70,7 +66,6 @@ class LazyBackend : public TensorBackend {
     const bool ready = elements != nullptr;
     auto node = ready ? makeNode(*this, engine_, std::move(type), std::move(elements))
                       : makeNode(*this, engine_, op, std::move(nodes), attrs, std::move(type));
-    node->flattened = std::move(flattened);
     ready ? void(node->site = currentCallSite()) : engine_.record(node);
     return node;
   }

@@ -66,8 +66,6 @@ class LazyNode final : public LazyTensor {
   CallSite site;
   LazyOperands operands;
   MemoryBlockPtr buffer;
-  // Of what was reshaped at `site` to one dimension, its shape before.
-  std::unique_ptr<const Shape> flattened;
 
   std::weak_ptr<LazyNode> self;  // while it is pending
   uint64_t id = 0;               // grows with recording; operands have smaller ones

@@ -7,14 +7,6 @@
 namespace fl {
 namespace {
 
-// b8 holds any byte: only a cast makes it 0 or 1.
-template <typename T>
-Number stored(T value, dtype type) {
-  const Number number = Number::of(value);
-  return type == dtype::b8 && std::is_integral_v<T> ? Number(type, number.bits() & 0xff)
-                                                    : number.cast(type);
-}
-
 // Computed in T, as Flashlight does: index * step + start. Integers are counted where they do not
 // overflow.
 template <typename T>
@@ -33,12 +25,12 @@ Tensor arangeOf(T start, T end, T step, dtype type) {
   template <>                                                                    \
   Tensor fromScalar(const T& value, const dtype type) {                          \
     FL_API_ENTRY();                                                              \
-    return detail::numberTensor(stored(value, type));                            \
+    return detail::numberTensor(detail::stored(Number::of(value), type));        \
   }                                                                              \
   template <>                                                                    \
   Tensor full(const Shape& dims, const T& value, const dtype type) {             \
     FL_API_ENTRY_OF();                                                           \
-    return detail::filled(dims, stored(value, type));                            \
+    return detail::filled(dims, detail::stored(Number::of(value), type));        \
   }                                                                              \
   template <>                                                                    \
   Tensor arange(const T& start, const T& end, const T& step, const dtype type) { \

@@ -51,6 +51,10 @@ void checkAxis(const char* function, const Tensor& input, Dim axis) {
                 " is out of range");
 }
 
+Number stored(const Number& number, dtype type) {
+  return type == dtype::b8 ? Number(type, number.toInt() & 0xff) : number.cast(type);
+}
+
 Tensor filled(const Shape& shape, const Number& number) {
   return applyOp(ir::Op::Broadcast, {numberTensor(number)}, ir::Attrs(shape.get()));
 }

@@ -64,6 +64,9 @@ TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attr
 void checkAxis(const char* function, const Tensor& input, Dim axis);
 // Along axis 0 a scalar is a line of one element.
 inline bool isScalarAlong(const Tensor& input, Dim axis) { return input.ndim() == 0 && axis == 0; }
+// What a tensor of `type` holds of a number that it is filled or updated with: of b8 any char,
+// which only a cast makes 0 or 1.
+Number stored(const Number& number, dtype type);
 // A scalar argument of operators.
 Tensor numberTensor(const Number& number);
 // A number in every element.

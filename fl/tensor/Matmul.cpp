@@ -33,6 +33,8 @@ Tensor withoutBatchOfOne(const Tensor& tensor, const Tensor& other) {
 
 Tensor TensorBackend::matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp,
                              MatrixProperty rhsProp) {
+  checkEnumerator("matmul", "MatrixProperty", lhsProp, MatrixProperty::Transpose);
+  checkEnumerator("matmul", "MatrixProperty", rhsProp, MatrixProperty::Transpose);
   const bool row = lhs.ndim() == 1, column = rhs.ndim() == 1;
   FL_USER_CHECK(lhs.ndim() >= 1 && rhs.ndim() >= 1, describeCall("matmul", ""),
                 ": scalars have no inner dimension");

@@ -16,8 +16,9 @@ Tensor keys(const Tensor& input, SortMode mode) {
   return isFloating(input.type()) ? negative(input) : bitwiseXor(input, -1LL);
 }
 
-// How many elements a line along the axis has.
-Dim lengthOf(const char* name, const Tensor& input, Dim axis) {
+// How many elements a line along the axis has, once the arguments of function `name` are checked.
+Dim lengthOf(const char* name, const Tensor& input, Dim axis, SortMode mode) {
+  checkEnumerator(name, "SortMode", mode, SortMode::Ascending);
   if (detail::isScalarAlong(input, axis)) return 1;
   detail::checkAxis(name, input, axis);
   return input.dim(axis);
@@ -31,7 +32,7 @@ Tensor order(const Tensor& input, Dim axis, SortMode mode, Dim count) {
 
 // All of them.
 Tensor order(const char* name, const Tensor& input, Dim axis, SortMode mode) {
-  return order(input, axis, mode, lengthOf(name, input, axis));
+  return order(input, axis, mode, lengthOf(name, input, axis, mode));
 }
 
 Tensor lookUp(const Tensor& input, const Tensor& index, Dim axis) {
@@ -71,7 +72,7 @@ void TensorBackend::sort(Tensor& values, Tensor& indices, const Tensor& input, c
 
 void TensorBackend::topk(Tensor& values, Tensor& indices, const Tensor& input, const unsigned k,
                          const Dim axis, const SortMode sortMode) {
-  const Dim length = lengthOf("topk", input, axis);
+  const Dim length = lengthOf("topk", input, axis, sortMode);
   FL_USER_CHECK(0 < k && static_cast<Dim>(k) <= length, detail::describe("topk", input),
                 ": k must be from 1 to the ", length, " of axis ", axis, ", not ", k);
   const Tensor index = order(input, axis, sortMode, k);

@@ -101,6 +101,7 @@ void fillBorders(Tensor& padded, int axis, Dim before, Dim inner, bool symmetric
 
 Tensor TensorBackend::pad(const Tensor& tensor, const std::vector<std::pair<int, int>>& padWidths,
                           const PadType type) {
+  checkEnumerator("pad", "PadType", type, PadType::Symmetric);
   const int rank = std::max(tensor.ndim(), static_cast<int>(padWidths.size()));
   const Tensor input(ofRank(rank, tensor));
   const bool symmetric = type == PadType::Symmetric;

@@ -41,6 +41,7 @@ SparseMatrix makeSparse(Dim rows, Dim columns, const Tensor& values, const Tenso
                         const Tensor& colIdx, StorageType storage) {
   FL_USER_CHECK(rows >= 0 && columns >= 0, "Tensor: a sparse matrix of ", Shape({rows, columns}),
                 ": a size is negative");
+  checkEnumerator("Tensor", "StorageType", storage, StorageType::COO);
   const Dim n = values.elements();
   bytesOf(values.type(), {rows, columns});  // throws if they cannot be counted
   const Dim rowCount = storage == StorageType::CSR ? rows + 1 : n;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fl/base/CallSite.h"
 #include "fl/tensor/TensorExtension.h"
 #include "fl/tensor/TensorValue.h"
 
@@ -33,7 +34,8 @@ class TensorBackend {
   // The extension of interface T (TensorExtension.h) that is registered for backendType(), made
   // once a backend. Throws std::invalid_argument if there is none.
   template <typename T>
-  T& getExtension() {
+  [[gnu::noinline]] T& getExtension() {
+    FL_API_ENTRY();
     return static_cast<T&>(extensions_.get(backendType(), T::getExtensionType()));
   }
 

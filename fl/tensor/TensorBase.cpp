@@ -410,10 +410,9 @@ bool Tensor::accumulates(ir::Op op) const {
 }
 
 Tensor& Tensor::updateInPlace(ir::Op op, const Number& rhs) {
-  const bool chars = type() == dtype::b8;  // what arithmetic on b8 is of
-  const Number number = chars ? Number(type(), rhs.toInt() & 0xff) : rhs.cast(type());
+  const Number number = detail::stored(rhs, type());
   if (view_) return updateInPlace(op, detail::filled(shape(), number));
-  const bool widens = isFloating(rhs.type()) && !isFloating(type()) && !chars;
+  const bool widens = isFloating(rhs.type()) && !isFloating(type()) && type() != dtype::b8;
   const Tensor widened = widens ? detail::castTo(*this, dtype::f32) : *this;
   write(updated(op, widened, detail::numberTensor(widens ? rhs.cast(dtype::f32) : number)));
   return *this;
@@ -435,15 +434,15 @@ FL_DEFINE_TENSOR(/=, Div)
     FL_API_ENTRY();                                        \
     return updateInPlace(ir::Op::Name, Number::of(value)); \
   }
-#define FL_DEFINE(T)                                                \
-  Tensor& Tensor::operator=(const T& value) {                       \
-    FL_API_ENTRY();                                                 \
-    write(detail::filled(shape(), Number::of(value).cast(type()))); \
-    return *this;                                                   \
-  }                                                                 \
-  FL_DEFINE_SCALAR(+=, Add, T)                                      \
-  FL_DEFINE_SCALAR(-=, Sub, T)                                      \
-  FL_DEFINE_SCALAR(*=, Mul, T)                                      \
+#define FL_DEFINE(T)                                                           \
+  Tensor& Tensor::operator=(const T& value) {                                  \
+    FL_API_ENTRY();                                                            \
+    write(detail::filled(shape(), detail::stored(Number::of(value), type()))); \
+    return *this;                                                              \
+  }                                                                            \
+  FL_DEFINE_SCALAR(+=, Add, T)                                                 \
+  FL_DEFINE_SCALAR(-=, Sub, T)                                                 \
+  FL_DEFINE_SCALAR(*=, Mul, T)                                                 \
   FL_DEFINE_SCALAR(/=, Div, T)
 FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 #undef FL_DEFINE

@@ -228,8 +228,8 @@ class Tensor {
   Tensor& operator*=(const Tensor& value);
   Tensor& operator/=(const Tensor& value);
   // Scalars fill or update in place; shape and dtype stay. In a view the number is cast to that
-  // dtype first, so that `x(0) /= 0.5` divides integers by 0, which gives 0; so it is, to a char,
-  // in all of b8.
+  // dtype first, so that `x(0) /= 0.5` divides integers by 0, which gives 0. All of b8 takes it as
+  // a char, as full() does: filled with 42 it holds 42.
 #define FL_DECLARE(T)                 \
   Tensor& operator=(const T& value);  \
   Tensor& operator+=(const T& value); \

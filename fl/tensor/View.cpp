@@ -54,14 +54,16 @@ class Indexing {
   // Makes the view show what was indexed.
   void finish() {
     if (sizes_ != in_.get() || strides_ != std::vector<Dim>(in_.ndim(), 1)) {
-      view_->moves.push_back({Kind::Box, Shape(sizes_), starts_, strides_, 0, nullptr});
+      view_->moves.push_back({Kind::Box, Shape(sizes_), starts_, strides_});
     }
     Shape shape(sizes_), left;
     for (const auto& [axis, index] : lookups_) {
+      CallSite site = currentCallSite();
+      if (shape != shown_) site.setIndexed(shown_);
       Shape along(std::vector<Dim>(in_.ndim(), 1));
       along[axis] = shape[axis] = index.elements();
       view_->moves.push_back(
-          {Kind::Lookup, shape, {}, {}, axis, reshape(placesOf(index), along).value()});
+          {Kind::Lookup, shape, {}, {}, axis, reshape(placesOf(index), along).value(), site});
     }
     for (int i = 0; i < shape.ndim(); ++i) {
       if (kept_[i] && (i < std::max(shown_.ndim(), 1) || shape[i] != 1)) {
@@ -75,7 +77,7 @@ class Indexing {
  private:
   void reshapeTo(const Shape& shape) {
     if (view_->shape != shape) {
-      view_->moves.push_back({Kind::Reshape, shape, {}, {}, 0, nullptr});
+      view_->moves.push_back({Kind::Reshape, shape, {}, {}});
       view_->shape = shape;
     }
   }
@@ -138,8 +140,10 @@ TensorValue applyMove(const TensorValue& value, const ViewMove& move) {
       return reshapeValue(value, move.shape);
     case Kind::Box:
       return sliceValue(value, move.starts, move.shape.get(), move.strides);
-    case Kind::Lookup:
+    case Kind::Lookup: {
+      const CallSiteOverride lookingUp(move.site);
       return applyOp(ir::Op::Gather, {value, move.index}, {move.axis});
+    }
   }
   __builtin_unreachable();
 }
@@ -149,6 +153,9 @@ TensorValue writeMove(const TensorValue& base, const ViewMove& move, const Tenso
                       Write write) {
   if (move.kind == Kind::Lookup) {
     const ir::Op op = write == Write::Add ? ir::Op::ScatterAdd : ir::Op::Scatter;
+    CallSite site = currentCallSite();
+    site.setIndexed(move.site);
+    const CallSiteOverride writing(site);
     return applyOp(op, {base, move.index, part}, {move.axis});
   }
   const auto sum = [&] {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "fl/base/CallSite.h"
 #include "fl/tensor/Capture.h"
 #include "fl/tensor/TensorBase.h"
 
@@ -48,13 +49,14 @@ struct ViewMove {
   std::vector<Dim> starts;
   std::vector<Dim> strides;
   int axis = 0;
-  TensorValue index;  // s64, 1 in all dimensions but `axis`
+  TensorValue index = nullptr;  // s64, 1 in all dimensions but `axis`
+  CallSite site = {};           // of the call that looks up, with the shape that it indexes
 };
 
 struct TensorView {
   std::vector<ViewMove> moves;
   Shape shape;
-  // Of the call that indexed last, which is where an index may be wrong.
+  // Of the call that indexed last.
   CallSite site = {};
 
   // True if a Lookup may name an element twice.

@@ -152,6 +152,20 @@ TEST(AccuracyTest, ErrorsAreCountedInTheLastPlace) {
   EXPECT_EQ(ulpError(kInfinity, 0x1.fffffep127), 1);
 }
 
+// The page shows the bound that decides.
+TEST(AccuracyTest, TablesShowTheBoundOfTheirDtype) {
+  std::vector<UnaryFunction> functions = unaryFunctions();
+  std::erase_if(functions, [](const UnaryFunction& each) { return each.name != "exp"; });
+  ASSERT_EQ(functions.size(), 1u);
+  EXPECT_EQ(functions[0].bound, 1);
+  EXPECT_GT(functions[0].bound64, 1);
+  const std::vector<Accuracy> found = {{.worst = 0.5}};
+  EXPECT_NE(accuracyTable(functions, found, dtype::f32).find("| exp | 0.500 | 1 |"),
+            std::string::npos);
+  EXPECT_NE(accuracyTable(functions, found, dtype::f64).find("| exp | 0.500 | 1.01 |"),
+            std::string::npos);
+}
+
 TEST(AccuracyTest, ErrorsOfOtherFloatsAreCountedTheSame) {
   for (const float got : {1.f, 0.f, -0.f, 0x1p-149f, 3e38f, kInfinity, std::nanf("")}) {
     for (const double want : {1.0, 1 + 0x1p-25, 0.0, 0x1p-151, 0x1.8p-149, 3e38, 1e300, M_PI}) {

@@ -127,6 +127,22 @@ TEST(Devices, TheCpu) {
               HasSubstr(words));
 }
 
+class OtherDevice : public DeviceTrait<OtherDevice> {
+ public:
+  static constexpr DeviceType type = DeviceType::CUDA;
+};
+
+TEST(Devices, Misuse) {
+  Device& cpu = DeviceManager::getInstance().getActiveDevice(DeviceType::x64);
+  const Device& constant = cpu;
+  const char* const words = "Device::impl: a device of x64 is no CUDA, at tests/tensor/";
+  EXPECT_THAT(errorOf([&] { cpu.impl<OtherDevice>(); }), HasSubstr(words));
+  EXPECT_THAT(errorOf([&] { constant.impl<OtherDevice>(); }), HasSubstr(words));
+  EXPECT_THAT(errorOf([&] { cpu.addStream(nullptr); }),
+              HasSubstr("Device::addStream: a null stream, at tests/tensor/"));
+  EXPECT_EQ(cpu.getStreams().size(), 1u);
+}
+
 TEST(Streams, OrderWhatIsPending) {
   const Tensor x = full({4}, 1.0), y = x + 1.0;
   const Stream& stream = y.stream();

@@ -87,7 +87,8 @@ TEST(TensorExtension, ThatIsNotRegisteredIsAnError) {
       FAIL() << "nothing was thrown";
     } catch (const std::invalid_argument& error) {
       EXPECT_NE(std::string(error.what())
-                    .find("getExtension: no Vision extension is registered for Tracer backends"),
+                    .find("getExtension: no Vision extension is registered for Tracer backends, "
+                          "at tests/tensor/ExtensionTest.cpp:"),
                 std::string::npos)
           << error.what();
     }

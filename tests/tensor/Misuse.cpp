@@ -78,6 +78,9 @@ Kinds kindsOf(const std::string& type, int operands) {
   if (type == "const unsigned" || type == "unsigned") return {AxisAbove};
   if (type == "const size_t") return {operands > 0 ? AxisAbove : Value};
   if (type == "const dtype" || type == "dtype") return {NoDtype};
+  for (const char* chosen : {"Mode", "PadType", "MatrixProperty", "StorageType"}) {
+    if (contains(type, chosen)) return {Value};
+  }
   return number || contains(type, "string") ? Kinds{Value} : Kinds{};
 }
 
@@ -171,9 +174,7 @@ std::vector<Taken> tableTaken() {
       {{Dtype},
        "tril triu reshape transpose tile nonzero concatenate pad matmul",
        "elements are moved, or computed in their dtype"},
-      {{Rank},
-       "reshape tile nonzero concatenate pad",
-       "dimensions that are missing are 1"},
+      {{Rank}, "reshape tile nonzero concatenate pad", "dimensions that are missing are 1"},
   };
 }
 

@@ -73,7 +73,7 @@ TEST_F(Misuse, OfIndices) {
   EXPECT_MISUSE(BadIndex, full({0, 4}, 1.0)(full({2}, 0)),
                 "index: f32[0,4]: 2 indices for dimension 0 of 0 elements");
   EXPECT_MISUSE(IndexInData, f34(range(1, 3), f7 + 3.0).toHostVector<float>(),
-                "index: f32[2,4]: 4 is out of range for dimension 1 of 4 elements");
+                "index: f32[3,4]: 4 is out of range for dimension 1 of 4 elements");
   EXPECT_MISUSE(IndexInData, f34(f7 + 3.0).toHostVector<float>(),
                 "index: f32[3,4]: 4 is out of range for dimension 0 of 3 elements");
 }
@@ -111,6 +111,42 @@ TEST_F(Misuse, OfIndicesInData) {
   EXPECT_MISUSE(IndexInData, s34(largest).toHostVector<int>(),
                 "index: s32[3,4]: 9223372036854775807 or more is out of range for dimension 0 of 3 "
                 "elements");
+}
+
+// Whatever else the call chooses, an error shows the tensor that it indexed.
+TEST_F(Misuse, OfIndicesInDataBesideOthers) {
+  const Tensor good = Tensor::fromVector(std::vector<int>{0, 1});
+  const Tensor bad = Tensor::fromVector(std::vector<int>{9});
+  for (const char* backend : {"lazy", "eager"}) {
+    for (const char* device : {"cpu", "ref"}) {
+      const BackendScope scope(backend, device);
+      const Tensor x = full({4, 3, 2}, 1.0);
+      EXPECT_MISUSE(IndexInData, x(bad, 0, 0).toHostVector<float>(),
+                    "index: f32[4,3,2]: 9 is out of range for dimension 0 of 4 elements");
+      EXPECT_MISUSE(IndexInData, x(good, bad, 1).toHostVector<float>(),
+                    "index: f32[4,3,2]: 9 is out of range for dimension 1 of 3 elements");
+      EXPECT_MISUSE(IndexInData, x(good, 0, bad).toHostVector<float>(),
+                    "index: f32[4,3,2]: 9 is out of range for dimension 2 of 2 elements");
+      EXPECT_MISUSE(IndexInData, x(0, 0, 0, bad).toHostVector<float>(),
+                    "index: f32[4,3,2]: 9 is out of range for dimension 3 of 1 elements");
+      const Tensor part = x(range(1, 3));
+      EXPECT_MISUSE(IndexInData, part(bad, 0, 0).toHostVector<float>(),
+                    "index: f32[2,3,2]: 9 is out of range for dimension 0 of 2 elements");
+      EXPECT_MISUSE(IndexInData, x.flat(bad + 15)(0).toHostVector<float>(),
+                    "flat: f32[4,3,2]: 24 is out of range for its 24 elements");
+      EXPECT_MISUSE(IndexInData, x(good, 0)(span, bad).toHostVector<float>(),
+                    "index: f32[2,2]: 9 is out of range for dimension 1 of 2 elements");
+      Tensor y = x.copy();
+      EXPECT_MISUSE(IndexInData, (y(bad, 0, 0) = 2.0, y.toHostVector<float>()),
+                    "index: f32[4,3,2]: 9 is out of range for dimension 0 of 4 elements");
+      y = x.copy();
+      EXPECT_MISUSE(IndexInData, (y(1, bad, 0) += 2.0, y.toHostVector<float>()),
+                    "+=: f32[4,3,2]: 9 is out of range for dimension 1 of 3 elements");
+      y = x.copy();
+      EXPECT_MISUSE(IndexInData, (y(bad, 0)(0) -= 2.0, y.toHostVector<float>()),
+                    "-=: f32[4,3,2]: 9 is out of range for dimension 0 of 4 elements");
+    }
+  }
 }
 
 // Whoever reads a view, the line is that of the index, and never one of ours.

@@ -75,6 +75,10 @@ TEST_F(Misuse, OfGradientsOfConvolutions) {
   const std::string grads = "conv2dBackwardFilterBias";
   EXPECT_EQ(data(y, image, filter).shape(), image.shape());
   EXPECT_EQ(both(y, image, filter).first.shape(), filter.shape());
+  EXPECT_MISUSE(Rank,
+                detail::conv2dBackwardFilterBias(f34, image, filter, bias, 1, 1, 0, 0, 1, 1, 1,
+                                                 nullptr, nullptr, nullptr),
+                grads + ": f32[3,4] x f32[8,8,4,2]: needs four dimensions");
   EXPECT_MISUSE_OF("conv2dBackwardData", Rank, data(f34, image, filter),
                    ofData + "f32[3,4] x f32[3,3,4,6]: needs four dimensions");
   EXPECT_MISUSE_OF(
@@ -177,14 +181,37 @@ TEST_F(Misuse, OfGradientsOfBatchnorm) {
   const std::string row = "batchnormBackward", type = "batchnorm: f32[8,8,4,2]: ";
   EXPECT_MISUSE(Shapes, run(f34, image, four, {2}),
                 "batchnormBackward: a gradient f32[3,4] of a result of shape (8, 8, 4, 2)");
-  EXPECT_MISUSE_OF(row, Shapes, run(image, image, f7, {2}),
-                   "reshape: f32[7]: has 7 elements, (1, 4, 1) has 4");
+  EXPECT_MISUSE(Shapes, run(image, image, f7, {2}),
+                "batchnormBackward: f32[8,8,4,2] with saved mean f32[7]: needs 4 elements");
+  EXPECT_MISUSE(Shapes, run(image, image, none, {2}),
+                "batchnormBackward: f32[8,8,4,2] with saved mean f32[0]: needs 4 elements");
+  EXPECT_MISUSE(Shapes, detail::batchnormBackward(image, four, none, image, none, {2}, true, 0, {}),
+                "batchnormBackward: f32[8,8,4,2] with saved variance f32[0]: needs 4 elements");
+  EXPECT_MISUSE(Shapes, detail::batchnormBackward(image, four, four, image, f7, {2}, true, 0, {}),
+                "batchnormBackward: f32[8,8,4,2] with weight f32[7]: needs 4 elements");
   EXPECT_MISUSE_OF(row, Dtype, run(whole, whole, four, {2}),
                    "batchnorm: s32[8,8,4,2]: needs a floating dtype");
   EXPECT_MISUSE_OF(row, AxisAbove, run(image, image, four, {4}), type + "no dimension 4");
   EXPECT_MISUSE_OF(row, AxisBelow, run(image, image, four, {-1}), type + "no dimension -1");
   EXPECT_MISUSE_OF(row, AxisTwice, run(image, image, four, {2, 2}),
                    type + "the feature axes must be neighbours");
+}
+
+TEST_F(Misuse, OfModesOfNetworks) {
+  const Tensor none, y = full({4, 4, 4, 2}, 1.0), x = full({3, 2, 5}, 1.0);
+  for (const int mode : {-1, 3}) {
+    const std::string words = ": " + std::to_string(mode) + " is no PoolingMode";
+    const auto wrong = static_cast<PoolingMode>(mode);
+    EXPECT_MISUSE(Value, pool2d(image, 2, 2, 2, 2, 0, 0, wrong), "pool2d" + words);
+    EXPECT_MISUSE(Value, detail::pool2dBackward(y, image, y, 2, 2, 2, 2, 0, 0, wrong, nullptr),
+                  "pool2dBackward" + words);
+  }
+  const auto wrong = static_cast<RnnMode>(9);
+  EXPECT_MISUSE(Value, rnn(x, none, none, full({36}, 1.0), 4, 1, wrong, false, 0),
+                "rnn: 9 is no RnnMode");
+  EXPECT_MISUSE(
+      Value, detail::rnnBackward(x, none, none, f7, nullptr, none, 1, 4, wrong, false, 0, nullptr),
+      "rnnBackward: 9 is no RnnMode");
 }
 
 TEST_F(Misuse, OfRecurrentNetworks) {

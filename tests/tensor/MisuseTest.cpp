@@ -114,7 +114,7 @@ TEST_F(Misuse, OfShapes) {
   EXPECT_MISUSE(AxisAbove, transpose(f34, {0, 2}),
                 "transpose: f32[3,4]: axes (0, 2) are no permutation of its 2 dimensions");
   EXPECT_MISUSE(TooLarge, tile(f34, {Dim{1} << 40, Dim{1} << 40}),
-                "tile: Shape: (3298534883328, 4398046511104) has too many elements");
+                "tile: (3298534883328, 4398046511104) has too many elements");
   EXPECT_MISUSE(NegativeSize, tile(f34, {2, -1}),
                 "tile: f32[3,4]: the times (2, -1) must not be negative");
   EXPECT_MISUSE(Shapes, concatenate({f34, f45}, 0),
@@ -155,12 +155,12 @@ TEST_F(Misuse, OfShapes) {
 TEST_F(Misuse, OfSizes) {
   const Tensor four = full({4}, 1.0), none = full({kMost, 0}, 1.0);
   EXPECT_MISUSE(TooLarge, reshape(f34, {kMuch, kMuch}),
-                "reshape: Shape: (1099511627776, 1099511627776) has too many elements");
+                "reshape: (1099511627776, 1099511627776) has too many elements");
   EXPECT_MISUSE(TooLarge, tile(f34, {kMost}),
-                "tile: Shape: (3, 4611686018427387904) has too many elements");
+                "tile: (3, 4611686018427387904) has too many elements");
   // 4 (2^62 + 1) is 4, modulo 2^64.
   EXPECT_MISUSE(TooLarge, tile(four, {kMost + 1}),
-                "tile: Shape: (4, 4611686018427387905) has too many elements");
+                "tile: (4, 4611686018427387905) has too many elements");
   EXPECT_MISUSE(TooLarge, concatenate({none, none}, 0),
                 "concatenate: f32[4611686018427387904,0] x f32[4611686018427387904,0]: dimension 0 "
                 "has no size that can be counted");
@@ -314,10 +314,28 @@ TEST_F(Misuse, OfCreation) {
   EXPECT_MISUSE(Dtype, randn({2}, dtype::s32), "randn: s32 is no floating dtype");
 }
 
+// No enumerator stands for another one.
+TEST_F(Misuse, OfModes) {
+  constexpr auto kSort = static_cast<SortMode>(9);
+  constexpr auto kProperty = static_cast<MatrixProperty>(-1);
+  Tensor values, indices;
+  EXPECT_MISUSE(Value, sort(f34, 0, kSort), "sort: 9 is no SortMode");
+  EXPECT_MISUSE(Value, sort(values, indices, f34, 0, kSort), "sort: 9 is no SortMode");
+  EXPECT_MISUSE(Value, sort(fromScalar(1.0), 0, kSort), "sort: 9 is no SortMode");
+  EXPECT_MISUSE(Value, argsort(f34, 0, kSort), "argsort: 9 is no SortMode");
+  EXPECT_MISUSE(Value, topk(values, indices, f34, 1, 0, kSort), "topk: 9 is no SortMode");
+  EXPECT_MISUSE(Value, pad(f34, {{1, 1}}, static_cast<PadType>(3)), "pad: 3 is no PadType");
+  EXPECT_MISUSE(Value, matmul(f34, f45, kProperty), "matmul: -1 is no MatrixProperty");
+  EXPECT_MISUSE(Value, matmul(f34, f45, MatrixProperty::None, kProperty),
+                "matmul: -1 is no MatrixProperty");
+  EXPECT_MISUSE(Value, Tensor(2, 2, f7, s34, s34, static_cast<StorageType>(9)),
+                "Tensor: 9 is no StorageType");
+}
+
 TEST_F(Misuse, OfLargeCreation) {
   const std::string most = "f32[4611686018427387904] has more bytes than can be counted";
   const std::string square = "[1099511627776,1099511627776] has more bytes than can be counted";
-  const std::string elements = "Shape: (1099511627776, 1099511627776) has too many elements";
+  const std::string elements = "(1099511627776, 1099511627776) has too many elements";
   EXPECT_MISUSE(TooLarge, full({kMost}, 1.f), "full: the result " + most);
   EXPECT_MISUSE(TooLarge, full({kMuch, kMuch}, 1.f), "full: the result f32" + square);
   EXPECT_MISUSE(TooLarge, rand({kMost}), "rand: the result " + most);
@@ -332,7 +350,7 @@ TEST_F(Misuse, OfLargeCreation) {
   EXPECT_MISUSE(TooLarge, iota({kMost}), "iota: the result " + most);
   EXPECT_MISUSE(TooLarge, iota({kMuch, kMuch}), "iota: " + elements);
   EXPECT_MISUSE(TooLarge, iota({2}, {kMost}),
-                "iota: Shape: (2, 4611686018427387904) has too many elements");
+                "iota: (2, 4611686018427387904) has too many elements");
   EXPECT_MISUSE(TooLarge, Tensor({kMost}), "Tensor: " + most);
   EXPECT_MISUSE(TooLarge, Tensor({kMuch, kMuch}), "Tensor: " + elements);
 }
@@ -354,7 +372,7 @@ TEST_F(Misuse, OfElementsThatAreGiven) {
   const std::array<float, 1> array = {1};
   const auto* bytes = reinterpret_cast<const uint8_t*>(one.data());
   const std::string negative = "Tensor: the shape (-1) has a negative dimension";
-  const std::string elements = "Shape: (1099511627776, 1099511627776) has too many elements";
+  const std::string elements = "(1099511627776, 1099511627776) has too many elements";
   EXPECT_MISUSE_OF("Tensor", NegativeSize, Tensor({-1}), negative);
   EXPECT_MISUSE_OF("fromVector", NegativeSize, Tensor::fromVector({-1}, one), negative);
   EXPECT_MISUSE_OF("fromArray", NegativeSize, Tensor::fromArray({-1}, array), negative);
@@ -389,9 +407,9 @@ TEST_F(Misuse, OfSparseMatrices) {
       Value, Tensor(2, 2, two, Tensor::fromVector(std::vector<int>{0, 2, 1}), at, StorageType::CSR),
       "Tensor: the offsets of a sparse matrix with 2 values must rise from 0 to 2");
   EXPECT_MISUSE(TooLarge, Tensor(kMuch, kMuch, two, at, at, coo),
-                "Tensor: Shape: (1099511627776, 1099511627776) has too many elements");
+                "Tensor: (1099511627776, 1099511627776) has too many elements");
   EXPECT_MISUSE(TooLarge, Tensor(std::numeric_limits<Dim>::max(), 2, two, at, at, StorageType::CSR),
-                "Tensor: Shape: (9223372036854775807, 2) has too many elements");
+                "Tensor: (9223372036854775807, 2) has too many elements");
 }
 
 TEST_F(Misuse, OfStreamsAndDevices) {

@@ -261,6 +261,10 @@ FL_METHOD(Registrar::getTensorExtensionCreationFunc,
 FL_SIGNATURE(fl::registerTensorExtension<AutogradExtension>, bool (*)(TensorBackendType));
 FL_TAKES(TensorExtensionRegisterer<AutogradExtension>, 1, TensorBackendType);
 FL_METHOD(TensorBackend::isDataTypeSupported, bool (TensorBackend::*)(const dtype&) const);
+FL_METHOD(TensorBackend::supportsDataType, bool (TensorBackend::*)(const dtype&) const);
+FL_METHOD(TensorBackend::getExtension<AutogradExtension>, AutogradExtension& (TensorBackend::*)());
+FL_METHOD(AutogradExtension::createBenchmarkOptions,
+          std::shared_ptr<DynamicBenchmark> (AutogradExtension::*)());
 FL_METHOD(TensorExtensionBase::isDataTypeSupported,
           bool (TensorExtensionBase::*)(const dtype&) const);
 FL_SIGNATURE(fl::detail::releaseAdapter, TensorValue (*)(Tensor&&));

@@ -34,6 +34,7 @@ TEST(Creation, FullArangeIotaIdentity) {
 TEST(Creation, BytesOfB8AreWhatTheyAre) {
   EXPECT_EQ(full({1}, 42, dtype::b8).scalar<char>(), 42);
   EXPECT_EQ(fromScalar(42, dtype::b8).scalar<char>(), 42);
+  EXPECT_EQ(full({1}, 2.5, dtype::b8).scalar<char>(), 2);
   EXPECT_EQ(full({1}, 42).astype(dtype::b8).scalar<char>(), 1);
 }
 
@@ -309,6 +310,12 @@ TEST(Values, ArithmeticOnB8IsOfChars) {
   check([](Tensor&& x) { x += 'A'; }, 70);
   check([](Tensor&& x) { x += 256; }, 5);
   check([](Tensor&& x) { x -= -1.0; }, 6);
+  check([](Tensor&& x) { x = 42; }, 42);
+  check([](Tensor&& x) { x = char{42}; }, 42);
+  check([](Tensor&& x) { x = 42.5; }, 42);
+  check([](Tensor&& x) { x = 300u; }, 44);
+  check([](Tensor&& x) { x = true; }, 1);
+  check([](Tensor&& x) { x = 0.5f; }, 0);
 }
 
 TEST(Values, ComputedValuesKeepTheirOperandsAsTheyWere) {

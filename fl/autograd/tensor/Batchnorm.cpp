@@ -59,6 +59,15 @@ void checkParameter(const char* name, const Tensor& parameter, const Tensor& inp
                 " elements of ", type);
 }
 
+// Of an argument of batchnormBackward's.
+void checkCount(const char* name, const Tensor& values, const Tensor& input,
+                const FeatureAxes& axes) {
+  FL_USER_CHECK(values.shape().elements() == axes.features,
+                "batchnormBackward: ", typeToString(input.type(), input.shape()), " with ", name,
+                " ", typeToString(values.type(), values.shape()), ": needs ", axes.features,
+                " elements");
+}
+
 Tensor sumOverBatch(const Tensor& view) { return sum(view, {0, 2}, /*keepDims=*/true); }
 
 // running + momentum (batch - running), in the shape of `running`. Every operator of it reads the
@@ -163,6 +172,10 @@ std::tuple<Tensor, Tensor, Tensor> ComposedAutogradExtension::batchnormBackward(
   FL_USER_CHECK(gradOutput.shape() == input.shape(), "batchnormBackward: a gradient ",
                 typeToString(gradOutput.type(), gradOutput.shape()), " of a result of shape ",
                 input.shape());
+  const FeatureAxes features(input, axes);
+  checkCount("saved mean", saveMean, input, features);
+  checkCount("saved variance", saveVar, input, features);
+  if (!weight.isEmpty()) checkCount("weight", weight, input, features);
   const auto grads = composite("batchnormBackward", batchGradients, gradOutput, saveMean, saveVar,
                                input, weight, axes, train);
   return {grads[0], grads[1], grads[2]};

@@ -1,5 +1,6 @@
 #include "fl/autograd/tensor/ComposedAutogradExtension.h"
 
+#include "fl/base/Error.h"
 #include "fl/tensor/TableOps.h"
 #include "fl/tensor/TensorBackend.h"
 
@@ -30,6 +31,7 @@ Tensor ComposedAutogradExtension::pool2d(const Tensor& input, const int wx, cons
                                          const int sx, const int sy, const int px, const int py,
                                          const PoolingMode mode,
                                          std::shared_ptr<detail::AutogradPayload>) {
+  checkEnumerator("pool2d", "PoolingMode", mode, PoolingMode::AVG_EXCLUDE_PADDING);
   return table::pool2d(asImages(input), {wx, wy, sx, sy, px, py, mode});
 }
 
@@ -62,6 +64,7 @@ Tensor ComposedAutogradExtension::pool2dBackward(const Tensor& gradOutput, const
                                                  const int sx, const int sy, const int px,
                                                  const int py, const PoolingMode mode,
                                                  std::shared_ptr<detail::AutogradPayload>) {
+  checkEnumerator("pool2dBackward", "PoolingMode", mode, PoolingMode::AVG_EXCLUDE_PADDING);
   const Tensor grad =
       table::pool2dBackward(gradOutput, asImages(input), {wx, wy, sx, sy, px, py, mode});
   return reshape(grad, input.shape());

@@ -66,6 +66,7 @@ Network::Network(const Tensor& input, const Tensor& hiddenState, const Tensor& c
       type(input.type()),
       parameters{input.ndim() < 1 ? 1 : input.dim(0), hiddenSize, numLayers, mode, bidirectional} {
   const std::string call = "rnn: " + typeToString(type, input.shape());
+  checkEnumerator("rnn", "RnnMode", mode, RnnMode::GRU);
   FL_USER_CHECK(isFloating(type), call, ": needs a floating dtype");
   FL_USER_CHECK(input.ndim() >= 1 && input.ndim() <= 3 && !input.isEmpty(), call,
                 ": needs an input (features, batch, time) that is not empty");
