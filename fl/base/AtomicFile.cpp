@@ -35,9 +35,8 @@ void checkKind(const fs::path& path) {
 // Where symbolic links lead, also if nothing is there yet. checkKind has refused loops.
 fs::path followLinks(fs::path path) {
   std::error_code error;
-  for (fs::path link; link = fs::read_symlink(path, error), !error;) {
+  for (fs::path link; link = fs::read_symlink(path, error), !error;)
     path = path.parent_path() / link;
-  }
   return path;
 }
 

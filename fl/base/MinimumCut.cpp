@@ -35,9 +35,8 @@ std::vector<bool> MinimumCut::sourceSide() {
   std::vector<int> by = reach();
   for (; by[kSink] >= 0; by = reach()) {
     int64_t flow = kNever;
-    for (int v = kSink; v != kSource; v = edges_[by[v] ^ 1].to) {
+    for (int v = kSink; v != kSource; v = edges_[by[v] ^ 1].to)
       flow = std::min(flow, edges_[by[v]].left);
-    }
     for (int v = kSink; v != kSource; v = edges_[by[v] ^ 1].to) {
       edges_[by[v]].left -= flow;
       edges_[by[v] ^ 1].left += flow;

@@ -61,9 +61,8 @@ std::string typeToString(dtype type, const Shape& shape) {
 
 Shape squeezed(const Shape& shape) {
   Shape result;
-  for (Dim dim : shape.get()) {
+  for (Dim dim : shape.get())
     if (dim != 1) result.get().push_back(dim);
-  }
   return result;
 }
 

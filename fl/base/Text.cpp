@@ -138,9 +138,8 @@ void Lexer::takeType(dtype* type, Shape* shape) {
   *type = takeDtype();
   const size_t position = begin_;
   *shape = Shape(takeList());
-  for (Dim dim : shape->get()) {
+  for (Dim dim : shape->get())
     if (dim < 0) failAt(position, "a dimension of " + std::to_string(dim));
-  }
   try {
     bytesOf(*type, *shape);
   } catch (const std::invalid_argument& error) {

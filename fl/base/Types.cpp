@@ -107,9 +107,8 @@ const std::string& dtypeToString(dtype type) {
 }
 
 dtype stringToDtype(const std::string& name) {
-  for (int i = 0; i < kDtypeCount; ++i) {
+  for (int i = 0; i < kDtypeCount; ++i)
     if (kTypes[i].name == name) return static_cast<dtype>(i);
-  }
   FL_API_ENTRY();
   throwUser("stringToDtype: \"", name, "\" is no dtype");
 }
