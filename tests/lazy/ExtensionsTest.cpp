@@ -146,20 +146,21 @@ TEST_F(Extensions, PassesMayThrowAnythingInEagerMode) {
   const Tensor x = arange(0, 64, 1, dtype::f32);
   const std::vector<float> want = sigmoid(x).toHostVector<float>();
   const std::function<void(codegen::Compilation&)> throwing[] = {
-      [](codegen::Compilation&) { throw 3; },
-      [](codegen::Compilation&) { throw std::runtime_error("their own words"); }};
+      [](codegen::Compilation&) { throw std::runtime_error("their own words"); },
+      [](codegen::Compilation&) { throw 3; }};
   std::string words;
   const Counts counts;
   for (const auto& run : throwing) {
     codegen::addPass({.name = "ours", .after = "cse", .run = run});
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(sigmoid(x).toHostVector<float>(), want);
-    words = ::testing::internal::GetCapturedStderr();
+    words += ::testing::internal::GetCapturedStderr();
     codegen::addedPasses().remove("ours");
   }
   EXPECT_EQ(counts.fallbacks(), 2u);
   EXPECT_THAT(words, HasSubstr("fl: sigmoid runs operator by operator, at tests/lazy/Ext"));
   EXPECT_THAT(words, HasSubstr(": their own words; to repeat it: fl opt "));
+  EXPECT_EQ(std::ranges::count(words, '\n'), 1) << "once a line";
 }
 
 // Of composites that were planned before, too.
