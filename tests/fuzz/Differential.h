@@ -19,8 +19,8 @@
 
 namespace fl::testing {
 
-// "" or where the first difference is. Floats are the same bits, or NaN both; `near` allows zeros of
-// either sign, and what the error of `expected` explains, if it is not exact.
+// "" or where the first difference is. Floats are the same bits, or NaN both; `near` allows zeros
+// of either sign, and what the error of `expected` explains, if it is not exact.
 std::string difference(const HostValue& actual, const HostValue& expected, bool near);
 // Runs what is left of a program everywhere; what is wrong with it, or "".
 std::string checkProgram(uint64_t seed, const Cut& cut = {});
@@ -45,7 +45,7 @@ using CallCounts = std::array<std::array<uint64_t, kDtypeCount>, ir::kOpCount>;
 CallCounts& callCounts();
 // A line an op.
 std::string describe(const CallCounts& counts);
-// "op dtype calls" of those that programs are meant to call and did fewer than `fewest` times.
+// "op dtype calls" of those that the API can ask for and programs called fewer than `fewest` times.
 std::vector<std::string> thinCells(const CallCounts& counts, uint64_t fewest);
 
 }  // namespace fl::testing
