@@ -60,6 +60,7 @@ Variable binaryCrossEntropy(const Variable& inputs, const Variable& targets) {
 Variable categoricalCrossEntropy(const Variable& in, const Variable& targets, ReduceMode reduction,
                                  int ignoreIndex) {
   FL_API_ENTRY();
+  checkEnumerator("categoricalCrossEntropy", "ReduceMode", reduction, ReduceMode::SUM);
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
   checkTargets("categoricalCrossEntropy", input, targets);
   const Shape shape = input.shape();

@@ -128,6 +128,14 @@ TEST(LossFunctions, CategoricalCrossEntropyMisuse) {
             std::string::npos);
 }
 
+TEST(LossFunctions, CategoricalCrossEntropyOfNoReduceMode) {
+  const Variable x(full({2, 3}, 1.0), false);
+  const std::string message = errorOf(
+      [&] { categoricalCrossEntropy(x, targetsOf({3}, {0, 1, 0}), static_cast<ReduceMode>(3)); });
+  EXPECT_EQ(message.rfind("categoricalCrossEntropy: 3 is no ReduceMode, at tests/autograd/", 0), 0u)
+      << message;
+}
+
 TEST(LossFunctions, WeightedCategoricalCrossEntropy) {
   const Variable x(Tensor::fromVector(Shape({2, 3}), std::vector<double>{-1, -2, -3, -5, -8, -13}),
                    false);

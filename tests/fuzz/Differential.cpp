@@ -346,26 +346,20 @@ bool isOf(ir::Types types, dtype type) {
   return types == ir::Types::All || isFloating(type) == (types == ir::Types::Float);
 }
 
-// True if the public functions call `op` on `type` as often as on others.
+// False for what no function of the API asks a backend for.
 bool isMeant(ir::Op op, dtype type) {
   const bool small = type == dtype::b8 || getTypeSize(type) < 4;
-  const bool inLibraries = isFloating(type) && type != dtype::f64;
   switch (op) {
     case ir::Op::Iota:
       return !(isFloating(type) && small);  // counts of 16-bit floats are made in f32
     case ir::Op::Random:
-      return type == dtype::u64;  // its seed's
+      return type == dtype::u64;  // its seed's; other dtypes are made of its words
     case ir::Op::Sum:
     case ir::Op::Cumsum:
       return isFloating(type) ? op == ir::Op::Cumsum || !small
                               : !small;  // sums are made in 32 bits
-    case ir::Op::Contract:
-      return !inLibraries;
-    case ir::Op::Window:
-    case ir::Op::Fold:
-      return type == dtype::f64;  // images are floats
     default:
-      return ir::opKind(op) == ir::Kind::Library ? inLibraries : isOf(ir::opInfo(op).types, type);
+      return isOf(ir::opInfo(op).types, type);
   }
 }
 

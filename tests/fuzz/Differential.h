@@ -49,7 +49,7 @@ using CallCounts = std::array<std::array<uint64_t, kDtypeCount>, ir::kOpCount>;
 CallCounts& callCounts();
 // A line an op.
 std::string describe(const CallCounts& counts);
-// "op dtype calls" of those that programs are meant to call and did fewer than `fewest` times.
+// "op dtype calls" of those that the API can ask for and programs called fewer than `fewest` times.
 std::vector<std::string> thinCells(const CallCounts& counts, uint64_t fewest);
 
 }  // namespace fl::testing

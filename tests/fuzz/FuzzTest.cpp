@@ -69,6 +69,22 @@ TEST(Fuzz, DrawsPartsOfProducts) {
   EXPECT_GT(joined, 3);
 }
 
+// What no op table row stands for.
+TEST(Fuzz, AsksAndOrders) {
+  const BackendScope scope("eager");
+  std::string text;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    RandomProgram program({seed});
+    program.run();
+    text += program.text();
+  }
+  for (const char* call : {"allClose(", "isInvalidArray(", "print(", "context of ", "sync\n",
+                           "the stream waits for ", " waits for the stream", "asContiguousTensor",
+                           "fromArray", "gradient of the rnn's input"}) {
+    EXPECT_NE(text.find(call), std::string::npos) << call;
+  }
+}
+
 TEST(Fuzz, CountsWhatItCalls) {
   checkProgram(1);
   EXPECT_NE(describe(callCounts()).find("\nadd: "), std::string::npos);
@@ -83,6 +99,17 @@ TEST(Fuzz, NamesWhatItCallsTooSeldom) {
   calls[static_cast<int>(ir::Op::Exp)][static_cast<int>(dtype::bf16)] = 4;
   calls[static_cast<int>(ir::Op::Exp)][static_cast<int>(dtype::s32)] = 0;  // exp casts them first
   EXPECT_EQ(thinCells(calls, 5), std::vector<std::string>{"exp bf16 4"});
+  const auto seldom = [&](ir::Op op, dtype type) {
+    calls[static_cast<int>(op)][static_cast<int>(type)] = 3;
+    return thinCells(calls, 4).size();
+  };
+  EXPECT_EQ(seldom(ir::Op::Random, dtype::f32), 0u) << "its operand is a seed";
+  EXPECT_EQ(seldom(ir::Op::Iota, dtype::f16), 0u) << "made in f32";
+  EXPECT_EQ(seldom(ir::Op::Sum, dtype::u8), 0u) << "made in u32";
+  EXPECT_EQ(seldom(ir::Op::Pool2d, dtype::s32), 0u) << "images are floats";
+  EXPECT_EQ(seldom(ir::Op::Contract, dtype::f16), 1u);
+  EXPECT_EQ(seldom(ir::Op::Window, dtype::f32), 2u);
+  EXPECT_EQ(seldom(ir::Op::Matmul, dtype::s32), 3u);
 }
 
 }  // namespace

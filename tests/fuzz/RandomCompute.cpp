@@ -1,5 +1,6 @@
 // Statements of random programs that compute: sources, maps, reductions, products.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "fl/tensor/TableOps.h"
@@ -23,6 +24,12 @@ std::string joined(const std::vector<int>& values) {
 bool RandomProgram::makeInput() {
   if (chance(15)) {
     define({fromScalar(anyNumber(), chance(60) ? mainType_ : anyType())}, "number");
+    return true;
+  }
+  if (chance(5)) {
+    std::array<double, 6> elements;
+    for (double& element : elements) element = anyNumber();
+    define({Tensor::fromArray(Shape({2, 3}), elements, anyType())}, "fromArray");
     return true;
   }
   input(relatedShape(), chance(60) ? mainType_ : anyType());

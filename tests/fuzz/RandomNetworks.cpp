@@ -1,7 +1,9 @@
 // Statements of random programs that call what networks are made of: sparse matrices, batch norm,
 // recurrent networks.
 #include <algorithm>
+#include <memory>
 
+#include "fl/autograd/tensor/AutogradExtension.h"
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "tests/fuzz/RandomProgram.h"
 
@@ -106,9 +108,13 @@ bool RandomProgram::applyRnn() {
   };
   const Tensor sequence = drawn({inputs, batch, time}), weights = drawn({weightCount});
   const Tensor hidden = chance(50) ? drawn({size, batch, states}) : Tensor();
+  const int layerCount = static_cast<int>(layers), width = static_cast<int>(size);
+  const bool backward = chance(50);
+  const auto payload = std::make_shared<detail::AutogradPayload>();
   const auto [output, lastHidden, lastCell] =
-      rnn(sequence, hidden, Tensor(), weights, static_cast<int>(size), static_cast<int>(layers),
-          mode, bothWays, 0);
+      backward ? detail::rnn(sequence, hidden, {}, weights, width, layerCount, mode, bothWays, 0,
+                             payload)
+               : rnn(sequence, hidden, {}, weights, width, layerCount, mode, bothWays, 0);
   const std::string text = "rnn of mode " + std::to_string(static_cast<int>(mode)) + ", " +
                            std::to_string(layers) + " layers of " + std::to_string(size) +
                            (bothWays ? ", both ways" : "");
@@ -117,6 +123,15 @@ bool RandomProgram::applyRnn() {
   if (mode == RnnMode::LSTM) {
     define({lastCell, false}, "its cell state");
   }
+  if (!backward) return true;
+  const auto gradients = std::make_shared<detail::RNNGradData>();
+  gradients->dy = drawn(output.shape());
+  const auto [gradInput, gradHidden, gradCell, gradWeights] =
+      detail::rnnBackward(sequence, hidden, Tensor(), weights, gradients, output, layerCount, width,
+                          mode, bothWays, 0, payload);
+  define({gradInput, false}, "the gradient of the rnn's input");
+  define({gradWeights, false}, "the gradient of its weights");
+  if (!hidden.isEmpty()) define({gradHidden, false}, "the gradient of its state");
   return true;
 }
 

@@ -83,10 +83,11 @@ void RandomProgram::runStatement(int number) {
       {&RandomProgram::applyTriangle, 2},  {&RandomProgram::endSegment, 1},
       {&RandomProgram::applyAttention, 4}, {&RandomProgram::applyFlat, 4},
       {&RandomProgram::updateFlat, 4},     {&RandomProgram::applySparse, 2},
-      {&RandomProgram::applyBatchnorm, 2}, {&RandomProgram::applyRnn, 1},
+      {&RandomProgram::applyBatchnorm, 2}, {&RandomProgram::applyRnn, 3},
       {&RandomProgram::updateScalar, 4},   {&RandomProgram::applyNumberForms, 4},
       {&RandomProgram::applyExtremes, 3},  {&RandomProgram::readScalar, 1},
-      {&RandomProgram::lockAny, 1},        {&RandomProgram::focus, 80}};
+      {&RandomProgram::lockAny, 1},        {&RandomProgram::askAny, 3},
+      {&RandomProgram::orderAny, 1},       {&RandomProgram::focus, 80}};
   constexpr int kTries = 10;
   constexpr uint64_t kNext = 0x9e3779b97f4a7c15;
   structure_.seed(options_.seed * 1000003 + static_cast<uint64_t>(number) * kNext);
@@ -129,7 +130,7 @@ bool RandomProgram::focus() {
       {&RandomProgram::updateLookup, 5},     {&RandomProgram::updateView, 4},
       {&RandomProgram::applySort, 2},        {&RandomProgram::applyCumsum, 2},
       {&RandomProgram::applyPool, 4},        {&RandomProgram::applyConvolution, 4},
-      {&RandomProgram::applyAttention, 4}};
+      {&RandomProgram::applyAttention, 4},   {&RandomProgram::applyDefinition, 6}};
   const Statement statement = kStatements[pick(kStatements)].statement;
   const bool image = statement == &RandomProgram::applyPool ||
                      statement == &RandomProgram::applyConvolution ||

@@ -160,6 +160,11 @@ class RandomProgram {
   bool lockAny();
   bool dropAny();
   bool endSegment();
+  bool askAny();
+  bool orderAny();
+  bool applyDefinition();
+  // What the program was told, beside the elements that it reads.
+  void answer(const std::string& question, const std::string& said);
   std::vector<Index> anyIndices(const Shape& shape, std::string* text);
   range anyRange(Dim size, std::string* text, const char* separator);
   std::vector<Index> anyLookup(const Shape& shape, std::string* text);
