@@ -307,6 +307,7 @@ bool RandomProgram::lockAny() {
   }
   void* elements = nullptr;
   tensor.device(&elements);
+  fl::sync();  // a device may have yet to write there
   for (size_t at = 0; at < tensor.bytes(); at += 3 * getTypeSize(type)) {
     static_cast<char*>(elements)[at] = 1;
   }
