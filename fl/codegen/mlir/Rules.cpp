@@ -261,10 +261,14 @@ void GraphWriter::printReduce() {
     if (!reduced[i] || keepsDims) output.axes.push_back(reduced[i] ? -1 : i);
   }
   const Generic generic{from.shape, reduced, {broadcast(0, from.shape)}, output};
+  const dtype computed = computeType(total.type);
+  const Number first = ir::reduceInit(node().op, computed);
   printGeneric(own("total"), generic,
                [&](TextBuilder& b, const Values& values, const TextValue& before) {
-                 const dtype computed = computeType(total.type);
-                 const TextValue x = b.cast(before, computed), y = b.cast(values[0], computed);
+                 // One element reduces no axis: MLIR takes that for a map, and fuses it into loops
+                 // that would go on from what is there.
+                 const TextValue x = rank == 0 ? b.constant(first) : b.cast(before, computed);
+                 const TextValue y = b.cast(values[0], computed);
                  return b.cast(b.meaning(node().op, x, y, y), total.type);
                });
   printRounded(own("total"), total.type);
