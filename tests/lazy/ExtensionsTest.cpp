@@ -163,6 +163,13 @@ TEST_F(Extensions, PassesMayThrowAnythingInEagerMode) {
   EXPECT_EQ(std::ranges::count(words, '\n'), 1) << "once a line";
 }
 
+// Named "ours": every operator is a kernel of its own.
+void addRuleOfOwnKernels() {
+  codegen::fusionRules().add({.name = "ours", .allows = [](const ir::Graph&, const auto& nodes) {
+                                return nodes.size() < 2;
+                              }});
+}
+
 // Of composites that were planned before, too.
 TEST_F(Extensions, TakePartInEagerMode) {
   const BackendScope scope("eager", "cpu");
@@ -173,9 +180,7 @@ TEST_F(Extensions, TakePartInEagerMode) {
     return counts.launches();
   };
   EXPECT_EQ(launches(), 1u);
-  codegen::fusionRules().add({.name = "ours", .allows = [](const ir::Graph&, const auto& nodes) {
-                                return nodes.size() < 2;
-                              }});
+  addRuleOfOwnKernels();
   EXPECT_GT(launches(), 1u);
   codegen::fusionRules().remove("ours");
   EXPECT_EQ(launches(), 1u);
@@ -319,9 +324,7 @@ TEST_F(Extensions, RulesAndModelsDecideAboutFusion) {
   };
   EXPECT_EQ(launches(), 1u);
   // A plan that was made before is made anew.
-  codegen::fusionRules().add({.name = "ours", .allows = [](const ir::Graph&, const auto& nodes) {
-                                return nodes.size() < 2;
-                              }});
+  addRuleOfOwnKernels();
   EXPECT_EQ(launches(), 4u);
   codegen::fusionRules().remove("ours");
   EXPECT_EQ(launches(), 1u);

@@ -1,8 +1,5 @@
 #!/usr/bin/python3
-"""view_test.py FL TRAIN STEP: the page of `fl view`, in a headless Chromium; that of FL_VIEW; DOT.
-
-Pictures of the page go to the folder of Bazel's undeclared outputs, or to FL_PICTURES.
-"""
+"""view_test.py FL TRAIN STEP: the page of `fl view`, in a headless Chromium; that of FL_VIEW; DOT."""
 
 import json
 import os
@@ -13,10 +10,9 @@ import sys
 import tempfile
 
 from browser import Browser
+from viewer_page import Page
 
 FL, TRAIN, STEP = (os.path.abspath(path) for path in sys.argv[1:4])
-PICTURES = os.environ.pop("FL_PICTURES", None) or os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
-PICTURES = PICTURES and os.path.abspath(PICTURES)
 MOST_UNITS = 100
 MOST_SECONDS = 2  # that a page of 5,000 nodes takes to open
 
@@ -86,66 +82,6 @@ def closed_units(plan, index):
 
 def stage_number(plan, name):
     return [stage["name"].split("_")[1] for stage in plan["stages"]].index(name)
-
-
-class Page:
-    """What a user sees and does."""
-
-    def __init__(self, browser, path):
-        self.browser = browser
-        self.seconds = browser.open(path)
-
-    def count(self, selector):
-        return self.browser.run(f"document.querySelectorAll({json.dumps(selector)}).length")
-
-    def text(self, selector):
-        return self.browser.run(f"document.querySelector({json.dumps(selector)})?.textContent")
-
-    def choose_plan(self, number):
-        self.browser.run(
-            f"(e => {{ e.value = {number}; e.dispatchEvent(new Event('change')); }})"
-            "(document.querySelector('#plan'))"
-        )
-
-    def go_to(self, number):
-        self.browser.run(f"document.querySelectorAll('#passes button')[{number}].click()")
-
-    def search(self, text):
-        self.browser.run(
-            "(e => { e.focus(); e.value = %s; e.dispatchEvent(new Event('input')); })"
-            "(document.querySelector('#search'))" % json.dumps(text)
-        )
-
-    def picture(self, name, selector="body"):
-        if PICTURES:
-            self.browser.screenshot(os.path.join(PICTURES, name), selector)
-
-    def place(self, pane):
-        """How the pane's drawing is scaled (a) and moved (e, f)."""
-        return self.browser.run(
-            "(m => ({a: m.a, e: m.e, f: m.f}))"
-            f"(document.querySelector({json.dumps(pane + ' svg > g')}).getCTM())"
-        )
-
-    def in_sight(self, pane, selector):
-        """The keys of the elements that lie, in part at least, in the pane."""
-        return self.browser.run(
-            "((a, b) => [...document.querySelectorAll(b)].filter(e => {"
-            " const r = e.getBoundingClientRect(), s = document.querySelector(a + ' svg')"
-            ".getBoundingClientRect(); return r.bottom > s.top && r.top < s.bottom"
-            " && r.right > s.left && r.left < s.right; }).map(e => e.dataset.key))"
-            f"({json.dumps(pane)}, {json.dumps(selector)})"
-        )
-
-    def off_centre(self, selector):
-        """How far, in pixels, the element is from the middle of its pane."""
-        return self.browser.run(
-            "(e => { const a = e.getBoundingClientRect();"
-            " const b = e.closest('svg').getBoundingClientRect();"
-            " return Math.hypot(a.x + a.width / 2 - b.x - b.width / 2,"
-            " a.y + a.height / 2 - b.y - b.height / 2); })"
-            f"(document.querySelector({json.dumps(selector)}))"
-        )
 
 
 def check_stages(page, plan):
@@ -280,11 +216,6 @@ def check_inputs(page, plan):
     page.browser.click("#inputs")
 
 
-def style(page, rules):
-    tag = json.dumps(f"<style>{rules}</style>")
-    page.browser.run(f"document.head.insertAdjacentHTML('beforeend', {tag})")
-
-
 def test_whole_step(browser):
     """Forward, backward and the update of a training step whose loss is read behind them: one plan, all
     of whose steps are in sight."""
@@ -310,7 +241,7 @@ def test_whole_step(browser):
     page.picture("viewer_memory.png", "footer")
     # All of it in one window, edges too. What changed since the stage before is no matter of the picture's.
     page.browser.resize(2080, 1500)
-    style(page, "#before, #details, footer { display: none !important }"
+    page.style("#before, #details, footer { display: none !important }"
                 ".unit > rect { stroke: #aaa !important; stroke-width: 1 !important }")
     page.go_to(len(plan["stages"]) - 1)
     page.picture("viewer_step.png", "#after svg")

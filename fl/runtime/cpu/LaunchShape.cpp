@@ -55,11 +55,12 @@ bool keepsRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
          std::ranges::count_if(kernel.stages, &ir::KernelStage::sweep) > 1;
 }
 
-// Rows that fill no vector, and enough of them beside one another. Of bad indices the first in the
-// order of rows is reported, which is not the order side by side.
+// Rows that fill no vector, and more than one vector of them beside one another: where fusion, too,
+// parts few rows from many. Of bad indices the first in the order of rows is reported, which is not
+// the order side by side.
 bool hasShortRows(const ir::Kernel& kernel, const ir::LaunchStep& step) {
   return kernel.reduced == 1 && kernel.rank > 1 && kernel.gatherCount() == 0 &&
-         step.extents[0] <= kShortRow && step.extents[1] >= ir::kLanes;
+         step.extents[0] <= kShortRow && step.extents[1] > ir::kLanes;
 }
 
 // A function that takes longer than memory; those of f32 that do are the less exact ones. What is
