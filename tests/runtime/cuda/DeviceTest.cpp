@@ -57,7 +57,9 @@ TEST_F(CudaDevice, WorkIsPutIntoTheStreamAndDoneWhenItIsWaitedFor) {
   EXPECT_EQ(gpu.counts().launches, 1u);
   EXPECT_THAT(gpu.done(), ElementsAre());
   EXPECT_THAT(floats(y), ElementsAre(3, 5, 7, 9));
-  EXPECT_THAT(gpu.done(), ElementsAre("upload", "event", "launch", "download", "event"));
+  std::vector<std::string> done = gpu.done();
+  if (runtime::poisons()) std::erase(done, "fill");
+  EXPECT_THAT(done, ElementsAre("upload", "event", "launch", "download", "event"));
   EXPECT_EQ(gpu.counts().launches, 1u);
   EXPECT_EQ(gpu.counts().bytesUp, 16u);
   EXPECT_EQ(gpu.counts().bytesDown, 16u);
