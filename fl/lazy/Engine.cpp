@@ -450,7 +450,7 @@ static void tellOfResults(const ir::Schedule& plan, size_t budget) {
 
 std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph, size_t budget,
                                                            const PlanDump::Numbers& numbers) {
-  if (flags().cache == "explain") logWarning(history_.explain(graph));
+  if (flags().cache == "explain") logWarning(history_.explain(graph, budget));
   const profile::Scope scope([&] {
     return profile::label(profile::Lane::Planning, profile::Extent::Whole,
                           detail::concat("plan of ", graph.nodes().size(), " operators"),
