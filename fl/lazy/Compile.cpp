@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
@@ -27,13 +30,44 @@ struct HostNumber {
   dtype type;
 };
 
+using ArgumentIndex = std::unordered_map<const TensorAdapterBase*, size_t>;
+
+// What the function knows of a tensor, which replays therefore have to find in it.
+struct Known {
+  std::weak_ptr<TensorAdapterBase> value;
+  bool onHost = false;  // it read that there, not only as a constant of the plan
+  CallSite site;        // where
+};
+using KnownTensors = std::map<TensorRef, Known>;
+
 // What a recorded function does to tensors and numbers outside it.
 class Recorder final : public detail::Capture {
  public:
+  Recorder(const TensorBackend& backend, const ArgumentIndex& arguments, const CallSite& site)
+      : backend_(backend), arguments_(arguments), site_(site) {}
+
   void onRead(const TensorRef& tensor, const TensorValue& value) override {
     const auto* node = dynamic_cast<const LazyNode*>(value.get());
-    if (!node || !node->pending()) {
+    // What the function has assigned is its own.
+    if ((!node || !node->pending()) && !assigned_.contains(tensor)) {
       reads_.emplace(value.get(), Read{value, tensor});
+    }
+    const bool records = &value->backend() == &backend_ && &defaultTensorBackend() == &backend_;
+    if (!records) know(*value, false);
+  }
+  void onHostRead(const TensorAdapterBase& value) override {
+    const std::lock_guard lock(engineMutex());
+    std::vector<const TensorAdapterBase*> values = {&value};
+    std::unordered_set<const TensorAdapterBase*> seen;
+    while (!values.empty()) {
+      const TensorAdapterBase& next = *values.back();
+      values.pop_back();
+      if (!seen.insert(&next).second) continue;
+      if (const auto* node = dynamic_cast<const LazyNode*>(&next); node && node->pending()) {
+        for (const LazyNodePtr& operand : node->operands) values.push_back(operand.get());
+      } else {
+        know(next, true);
+      }
     }
   }
   void onAssign(const TensorRef& tensor) override { assigned_.insert(tensor); }
@@ -43,6 +77,8 @@ class Recorder final : public detail::Capture {
   void onCast(const TensorValue& from, const TensorValue& number) override {
     if (const auto source = numberOf_.find(from.get()); source != numberOf_.end()) {
       addNumber(number, {nullptr, source->second, number->type()});
+    } else {
+      know(*from, false);
     }
   }
 
@@ -58,6 +94,16 @@ class Recorder final : public detail::Capture {
   }
   const std::set<TensorRef>& assigned() const { return assigned_; }
   std::vector<HostNumber> takeNumbers() { return std::move(numbers_); }
+  // Throws if the function read one on the host that it assigns to.
+  KnownTensors takeKnown() {
+    std::erase_if(known_, [](const auto& known) { return known.first.value() == nullptr; });
+    for (const auto& [tensor, known] : known_) {
+      if (known.onHost && assigned_.contains(tensor)) {
+        throwRead(known.site, "a tensor that it assigns to");
+      }
+    }
+    return std::move(known_);
+  }
 
  private:
   // Values are held, so that no other gets their address.
@@ -66,13 +112,38 @@ class Recorder final : public detail::Capture {
     TensorRef tensor;
   };
 
+  void know(const TensorAdapterBase& value, bool onHost) {
+    if (const auto argument = arguments_.find(&value); argument != arguments_.end()) {
+      throwRead(currentCallSite(), detail::concat("its argument ", argument->second));
+    }
+    if (numberOf(&value)) throwRead(currentCallSite(), "a number of fl::hostNumber");
+    if (const auto read = reads_.find(&value); read != reads_.end()) {
+      Known& known = known_[read->second.tensor];
+      known.value = read->second.value;
+      known.onHost = known.onHost || onHost;
+      if (onHost) known.site = currentCallSite();
+    }
+  }
+
+  [[noreturn]] void throwRead(const CallSite& site, const std::string& what) const {
+    const detail::CallSiteOverride reading(site);
+    throwUser(calledAs("host"), ": the function that fl::compile was given at ", site_.toString(),
+              " reads ", what,
+              ", or what it computes from that, on the host, which replays would "
+              "not repeat: return it and read it after the call, or choose with where()");
+  }
+
   void addNumber(const TensorValue& number, HostNumber source) {
     numberOf_.emplace(number.get(), numbers_.size());
     numberValues_.push_back(number);
     numbers_.push_back(std::move(source));
   }
 
+  const TensorBackend& backend_;
+  const ArgumentIndex& arguments_;
+  const CallSite site_;  // of fl::compile
   std::unordered_map<const TensorAdapterBase*, Read> reads_;
+  KnownTensors known_;
   std::set<TensorRef> assigned_;
   std::unordered_map<const TensorAdapterBase*, size_t> numberOf_;
   std::vector<TensorValue> numberValues_;
@@ -96,6 +167,7 @@ struct Recording {
   // Of the graph's results: what the function returned, then what is assigned to these.
   size_t returned = 0;
   std::vector<TensorRef> assigned;
+  KnownTensors known;
 };
 
 bool sameElements(LazyNode& x, LazyNode& y) {
@@ -193,7 +265,7 @@ class CompiledFunction::Calls {
     replay->plan = nullptr;
     // Values of their own tell arguments from whatever else the function reads.
     std::vector<Tensor> tensors;
-    std::unordered_map<const TensorAdapterBase*, size_t> indexOf;
+    ArgumentIndex indexOf;
     for (const Tensor* argument : arguments) {
       const TensorValue value = argument->value();
       const auto node = makeNode(*replay, value->valueType(), value->data());
@@ -202,7 +274,7 @@ class CompiledFunction::Calls {
     }
     std::vector<const Tensor*> pointers;
     for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
-    Recorder recorder;
+    Recorder recorder(replay->backend, indexOf, site_);
     const RecordingScope scope(replay->engine);
     std::vector<Tensor> results;
     {
@@ -246,10 +318,10 @@ class CompiledFunction::Calls {
     return view;
   }
 
-  static Recording describe(
-      Replay* replay, Recorder* recorder, const std::vector<Tensor>& results,
-      const std::unordered_map<const TensorAdapterBase*, size_t>& argumentOf) {
+  static Recording describe(Replay* replay, Recorder* recorder, const std::vector<Tensor>& results,
+                            const ArgumentIndex& argumentOf) {
     Recording recording;
+    recording.known = recorder->takeKnown();
     std::vector<LazyNodePtr> nodes;
     for (const Tensor& result : results) nodes.push_back(resultNode(*replay, result.value()));
     recording.returned = nodes.size();
@@ -325,7 +397,7 @@ class CompiledFunction::Calls {
   // ---- Replaying ----
 
   // Takes the arguments, and makes sure of the stored tensors. False if one of these is gone or of
-  // another type than it was.
+  // another type than it was, or one that the function knows has another value.
   static bool bind(Replay* replay, TensorList arguments) {
     for (size_t i = 0; i < replay->recording.inputs.size(); ++i) {
       const Input& input = replay->recording.inputs[i];
@@ -341,8 +413,12 @@ class CompiledFunction::Calls {
         value->data();  // computes it
       }
     }
-    const auto isGone = [](const TensorRef& tensor) { return tensor.value() == nullptr; };
-    return std::ranges::none_of(replay->recording.assigned, isGone);
+    const auto isThere = [](const TensorRef& tensor) { return tensor.value() != nullptr; };
+    const auto isSame = [](const auto& known) {
+      return known.first.value() == known.second.value.lock();
+    };
+    return std::ranges::all_of(replay->recording.assigned, isThere) &&
+           std::ranges::all_of(replay->recording.known, isSame);
   }
 
   static std::vector<Tensor> replayTimes(Replay* replay, int64_t times) {
@@ -416,6 +492,7 @@ class CompiledFunction::Calls {
   }
 
   const Function function_;
+  const CallSite site_ = currentCallSite();  // of fl::compile
   std::vector<std::unique_ptr<Replay>> replays_;
 };
 

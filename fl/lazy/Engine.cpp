@@ -189,13 +189,6 @@ void Engine::reportingBadIndices(Work&& work) {
   }
 }
 
-void Engine::checkReadable() const {
-  FL_USER_CHECK(
-      !threadSegments(this).recording,
-      "a function that fl::compile records reads a value that it computes: it may only be "
-      "returned, and read after the call");
-}
-
 void Engine::noteRead() const {
   static auto& told = *new CallSites();
   runtime::counters().reads++;
@@ -211,9 +204,8 @@ void Engine::noteRead() const {
 void Engine::realize(LazyNode* node) {
   reportingBadIndices([&] {
     if (node->pending()) {
-      checkReadable();
       noteRead();
-      realizePending(node);
+      threadSegments(this).recording ? realizeTogether({node}) : realizePending(node);
     }
   });
 }
@@ -260,7 +252,8 @@ void Engine::dropEmptySegments() {
 }
 
 void Engine::realizeAll() {
-  checkReadable();
+  FL_USER_CHECK(!threadSegments(this).recording,
+                "sync: a function that fl::compile records computes nothing; sync after the call");
   reportingBadIndices([&] {
     // A node that another thread is destroying stays in its list until this lock is free, so a
     // segment may be left with such nodes.
