@@ -9,9 +9,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "absl/cleanup/cleanup.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/base/WordCache.h"
 #include "fl/ir/Difference.h"
+#include "fl/ir/Slot.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
 
@@ -22,6 +25,9 @@ using detail::TensorRef;
 
 // Calls that are recorded before it counts as hopeless that two record the same.
 constexpr int kMostRecorded = 4;
+
+// Of a function; those not used for longest are recorded anew when they are needed again.
+constexpr size_t kMostPlans = 64;
 
 // A number that each replay has anew: what `next` gives, or an earlier one of them in its dtype.
 struct HostNumber {
@@ -47,13 +53,14 @@ class Recorder final : public detail::Capture {
       : backend_(backend), arguments_(arguments), site_(site) {}
 
   void onRead(const TensorRef& tensor, const TensorValue& value) override {
+    met_.try_emplace(tensor, met_.size());
     const auto* node = dynamic_cast<const LazyNode*>(value.get());
     // What the function has assigned is its own.
     if ((!node || !node->pending()) && !assigned_.contains(tensor)) {
       reads_.emplace(value.get(), Read{value, tensor});
     }
-    const bool records = &value->backend() == &backend_ && &defaultTensorBackend() == &backend_;
-    if (!records) know(*value, false);
+    // Another backend's, or another computes with it, here.
+    if (&value->backend() != &backend_ || &defaultTensorBackend() != &backend_) know(*value, false);
   }
   void onHostRead(const TensorAdapterBase& value) override {
     const std::lock_guard lock(engineMutex());
@@ -70,16 +77,16 @@ class Recorder final : public detail::Capture {
       }
     }
   }
-  void onAssign(const TensorRef& tensor) override { assigned_.insert(tensor); }
+  void onAssign(const TensorRef& tensor) override {
+    met_.try_emplace(tensor, met_.size());
+    assigned_.insert(tensor);
+  }
   void onNumber(const TensorValue& number, detail::NextNumber next) override {
     addNumber(number, {std::move(next), 0, number->type()});
   }
   void onCast(const TensorValue& from, const TensorValue& number) override {
-    if (const auto source = numberOf_.find(from.get()); source != numberOf_.end()) {
-      addNumber(number, {nullptr, source->second, number->type()});
-    } else {
-      know(*from, false);
-    }
+    const std::optional<size_t> source = numberOf(from.get());
+    source ? addNumber(number, {nullptr, *source, number->type()}) : know(*from, false);
   }
 
   // The tensor that was read as `value`, unless it is gone.
@@ -92,7 +99,13 @@ class Recorder final : public detail::Capture {
     const auto found = numberOf_.find(value);
     return found != numberOf_.end() ? std::optional(found->second) : std::nullopt;
   }
-  const std::set<TensorRef>& assigned() const { return assigned_; }
+  bool assigns(const TensorRef& tensor) const { return assigned_.contains(tensor); }
+  // In the order of first reads: a plan places results over inputs in their order.
+  std::vector<TensorRef> assigned() const {
+    std::vector<TensorRef> tensors(assigned_.begin(), assigned_.end());
+    std::ranges::sort(tensors, {}, [&](const TensorRef& tensor) { return met_.at(tensor); });
+    return tensors;
+  }
   std::vector<HostNumber> takeNumbers() { return std::move(numbers_); }
   // Throws if the function read one on the host that it assigns to.
   KnownTensors takeKnown() {
@@ -145,6 +158,7 @@ class Recorder final : public detail::Capture {
   std::unordered_map<const TensorAdapterBase*, Read> reads_;
   KnownTensors known_;
   std::set<TensorRef> assigned_;
+  std::map<TensorRef, size_t> met_;  // how many others before
   std::unordered_map<const TensorAdapterBase*, size_t> numberOf_;
   std::vector<TensorValue> numberValues_;
   std::vector<HostNumber> numbers_;
@@ -222,8 +236,7 @@ class CompiledFunction::Calls {
   }
 
   size_t plans() const {
-    return std::ranges::count_if(replays_,
-                                 [](const auto& replay) { return replay->plan != nullptr; });
+    return replays_.countIf([](const auto& replay) { return replay->plan != nullptr; });
   }
 
  private:
@@ -231,8 +244,7 @@ class CompiledFunction::Calls {
   struct Replay {
     TensorBackend& backend;
     Engine& engine;
-    std::vector<ir::ValueType> arguments;
-    Recording recording;  // the latest
+    Recording recording = {};  // the latest
     int recorded = 0;
     std::unique_ptr<runtime::LoadedSchedule> plan;
     // One a parameter, for the run.
@@ -242,21 +254,20 @@ class CompiledFunction::Calls {
   };
 
   Replay& findReplay(TensorBackend& backend, Engine& engine, TensorList arguments) {
-    const auto hasType = [](const ir::ValueType& type, const Tensor* tensor) {
-      return type.type == tensor->type() && type.shape == tensor->shape();
-    };
-    for (const auto& replay : replays_) {
-      if (&replay->backend == &backend &&
-          std::ranges::equal(replay->arguments, arguments, hasType)) {
-        return *replay;
-      }
-    }
-    std::vector<ir::ValueType> types;
+    absl::InlinedVector<int64_t, 64> words = {reinterpret_cast<intptr_t>(&backend),
+                                              ir::slotChanges(),
+                                              static_cast<int64_t>(runtime::getMemoryBudget())};
     for (const Tensor* argument : arguments) {
-      types.push_back({argument->type(), argument->shape()});
+      const std::vector<Dim>& dims = argument->shape().get();
+      words.push_back(static_cast<int64_t>(argument->type()));
+      words.push_back(std::ssize(dims));
+      words.insert(words.end(), dims.begin(), dims.end());
     }
-    replays_.push_back(std::make_unique<Replay>(backend, engine, std::move(types)));
-    return *replays_.back();
+    if (const auto* found = replays_.find(words)) return **found;
+    auto made = std::make_unique<Replay>(backend, engine);
+    Replay& replay = *made;
+    replays_.insert(words, std::move(made));
+    return replay;
   }
 
   // ---- Recording ----
@@ -275,7 +286,8 @@ class CompiledFunction::Calls {
     std::vector<const Tensor*> pointers;
     for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
     Recorder recorder(replay->backend, indexOf, site_);
-    const RecordingScope scope(replay->engine);
+    replay->engine.beginRecording();
+    const absl::Cleanup recorded = [&] { replay->engine.endRecording(); };
     std::vector<Tensor> results;
     {
       const detail::CaptureScope capture(recorder);
@@ -294,12 +306,6 @@ class CompiledFunction::Calls {
     }
     return results;
   }
-
-  struct RecordingScope {
-    explicit RecordingScope(Engine& engine) : engine(engine) { engine.beginRecording(); }
-    ~RecordingScope() { engine.endRecording(); }
-    Engine& engine;
-  };
 
   static LazyNodePtr makeNode(const Replay& replay, const ir::ValueType& type,
                               MemoryBlockPtr buffer) {
@@ -345,7 +351,7 @@ class CompiledFunction::Calls {
         input.index = *number;
       } else if ((input.tensor = recorder->tensorOf(value.get()))) {
         input.kind = Input::Kind::Stored;
-        input.assigned = recorder->assigned().contains(*input.tensor);
+        input.assigned = recorder->assigns(*input.tensor);
       }
       input.value = std::move(value);
       recording.inputs.push_back(std::move(input));
@@ -428,7 +434,9 @@ class CompiledFunction::Calls {
       outputs = runOnce(replay);
       for (size_t i = 0; i < recording.assigned.size(); ++i) {
         const size_t output = recording.returned + i;
-        recording.assigned[i].assign(makeNode(*replay, typeOf(recording, output), outputs[output]));
+        // Handed over: the next run takes the place of what the tensor alone holds.
+        recording.assigned[i].assign(
+            makeNode(*replay, typeOf(recording, output), std::move(outputs[output])));
       }
     }
     letGo(replay, Input::Kind::Argument);
@@ -493,7 +501,8 @@ class CompiledFunction::Calls {
 
   const Function function_;
   const CallSite site_ = currentCallSite();  // of fl::compile
-  std::vector<std::unique_ptr<Replay>> replays_;
+  // By what a plan depends on beside the function.
+  WordCache<std::unique_ptr<Replay>> replays_{kMostPlans};
 };
 
 CompiledFunction::CompiledFunction(Function function)

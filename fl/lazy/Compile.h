@@ -37,7 +37,9 @@
 // call runs the function.
 //
 // A replay costs about a microsecond and what its kernels take; memory for what it returns
-// included. Calls of one function, or of its copies, may not overlap.
+// included. State that nobody else holds is updated in place, call after call. Of the plans for
+// different argument types the 64 used last are kept. Calls of one function, or of its copies, may
+// not overlap.
 #pragma once
 
 #include <array>
@@ -107,7 +109,7 @@ class Compiled<Result(Arguments...)> {
     }
   }
 
-  // Recorded ones that replays use: one for each set of argument types.
+  // Recorded ones that replays use: one for each set of argument types, backend and memory budget.
   size_t plans() const { return function_.plans(); }
 
  private:

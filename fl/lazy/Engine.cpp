@@ -78,9 +78,7 @@ ThreadSegments& threadSegments(const Engine* engine) {
   thread_local std::unordered_map<const Engine*, ThreadSegments> segments;
   // Few programs use more than one engine at a time.
   thread_local std::pair<const Engine*, ThreadSegments*> last = {nullptr, nullptr};
-  if (last.first != engine) {
-    last = {engine, &segments[engine]};
-  }
+  if (last.first != engine) last = {engine, &segments[engine]};
   return *last.second;
 }
 
@@ -501,6 +499,7 @@ ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<Laz
 std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph,
                                                           const PlanDump::Numbers& numbers) {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
+  runtime::dropUnused(&kernels_);
   auto plan = buildPlan(graph, runtime::getMemoryBudget(), numbers);
   const CallSite site = graph.nodes().empty() ? CallSite() : graph.nodes().back().site;
   const int compiled = compiler_.request(plan->kernels(), site);

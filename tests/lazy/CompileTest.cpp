@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 
 #include "fl/fl.h"
 #include "fl/runtime/Counters.h"
 #include "tests/ErrorOf.h"
+#include "tests/lazy/BufferLog.h"
 
 namespace fl::test {
 namespace {
@@ -17,6 +19,8 @@ using Floats = std::vector<float>;
 
 Tensor of(const Floats& values) { return Tensor::fromVector(values); }
 Floats valuesOf(const Tensor& tensor) { return tensor.toHostVector<float>(); }
+
+const void* dataOf(const Tensor& tensor) { return tensor.value()->data()->data(); }
 
 TEST(CompileTest, RunsTheFunctionTwiceAndThenReplays) {
   int calls = 0;
@@ -114,6 +118,93 @@ TEST(CompileTest, StateIsWrittenInPlace) {
   EXPECT_EQ(state.device<float>(), data);
   state.unlock();
   EXPECT_EQ(state(999, 999).scalar<float>(), 9);
+}
+
+TEST(CompileTest, RunKeepsStateInPlace) {
+  Tensor state = full({1000, 10}, 1.0f), total = full({1000, 10}, 0.0f);
+  auto f = fl::compile([&](const Tensor& x) {
+    state = state * x + 1;
+    total += state;
+    return sum(total, {});
+  });
+  const Tensor x = of({0.5f});
+  f(x), f(x), f(x);
+  const std::vector<const void*> data = {dataOf(state), dataOf(total)};
+  uint64_t bytesOfOne = 0;
+  for (const uint64_t times : {1, 2, 3, 4}) {
+    const uint64_t bytes = runtime::counters().bytesMoved;
+    const auto made = testing::buffersMade([&] { f.run(static_cast<int64_t>(times), x); });
+    const uint64_t moved = runtime::counters().bytesMoved - bytes;
+    EXPECT_EQ(made, std::vector<size_t>(times, sizeof(float))) << "the results alone";
+    bytesOfOne = times == 1 ? moved : bytesOfOne;
+    EXPECT_EQ(moved, times * bytesOfOne) << "nothing is copied between the runs";
+    EXPECT_EQ((std::vector<const void*>{dataOf(state), dataOf(total)}), data);
+  }
+  EXPECT_EQ(total(0, 0).scalar<float>(), 25.0001220703125f);
+}
+
+TEST(CompileTest, RunKeepsParametersAndTheirStateInPlace) {
+  const Dim width = 64;
+  const Tensor x = sin(arange({width, 8}, 0) + arange({width, 8}, 1) * 3);
+  Linear layer(width, width);
+  AdamOptimizer optimizer(layer.params(), 0.01);
+  auto step = fl::compile([&](const Tensor& x) {
+    optimizer.zeroGrad();
+    Variable loss = mean(layer(noGrad(x)) * layer(noGrad(x)), {0, 1});
+    loss.backward();
+    optimizer.step();
+  });
+  step.run(5, x);
+  const auto weightsData = [&] { return dataOf(layer.params()[0].tensor()); };
+  const void* data = weightsData();
+  for (const int64_t times : {1, 2, 3, 4}) {
+    const auto made = testing::buffersMade([&] { step.run(times, x); });
+    EXPECT_EQ(std::ranges::count(made, width * width * sizeof(float)), 0)
+        << "none for weights, nor for their two moments";
+    EXPECT_EQ(weightsData(), data);
+  }
+}
+
+TEST(CompileTest, PlansOfManySetsOfTypesAreBounded) {
+  int calls = 0;
+  auto f = fl::compile([&](const Tensor& x) {
+    ++calls;
+    return x + 1;
+  });
+  const auto call = [&](Dim length) {
+    const Floats ones(length, 1), twos(length, 2);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(valuesOf(f(of(ones))), twos);
+    }
+  };
+  for (Dim length = 1; length <= 64; ++length) {
+    call(length);
+    EXPECT_EQ(f.plans(), static_cast<size_t>(length));
+  }
+  call(1);
+  EXPECT_EQ(calls, 2 * 64) << "all are there";
+  call(65);
+  EXPECT_EQ(f.plans(), 64u);
+  calls = 0;
+  call(1);
+  EXPECT_EQ(calls, 0) << "used lately";
+  call(2);
+  EXPECT_EQ(calls, 2) << "not used for longest, so it went";
+  EXPECT_EQ(f.plans(), 64u);
+}
+
+TEST(CompileTest, AnotherBudgetIsAnotherPlan) {
+  int calls = 0;
+  auto f = fl::compile([&](const Tensor& x) {
+    ++calls;
+    return x + 1;
+  });
+  for (const size_t budget : {0, 1 << 20, 0}) {
+    setMemoryBudget(budget);
+    f(of({1})), f(of({1})), f(of({1}));
+  }
+  EXPECT_EQ(calls, 4);
+  EXPECT_EQ(f.plans(), 2u);
 }
 
 TEST(CompileTest, APartOfTheStateIsWritten) {
