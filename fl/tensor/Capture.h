@@ -15,7 +15,8 @@ namespace detail {
 struct StorageIdentity;
 struct TensorStorage;
 
-// A tensor, as one that is assigned to stays the same; keeps nothing alive.
+// A tensor, as one that is assigned to stays the same; keeps nothing alive. One that is moved from
+// stays the same, too, with the value of Tensor() (and an adapter).
 class TensorRef {
  public:
   explicit TensorRef(const std::shared_ptr<TensorStorage>& storage);

@@ -218,6 +218,110 @@ TEST(CompileTest, APartOfTheStateIsWritten) {
   }
 }
 
+TEST(CompileTest, SwappedTensorsAreState) {
+  Tensor a = of({1, 1}), b = of({2, 2});
+  auto f = fl::compile([&](const Tensor& x) {
+    a = a + x;
+    std::swap(a, b);
+    return a * 10 + b;
+  });
+  Floats expected = {1, 2};
+  for (int i = 0; i < 7; ++i) {
+    const float x = static_cast<float>(i);
+    expected = {expected[1], expected[0] + x};
+    const float result = expected[0] * 10 + expected[1];
+    EXPECT_EQ(valuesOf(f(of({x, x}))), (Floats{result, result})) << i;
+    EXPECT_EQ(valuesOf(a), (Floats{expected[0], expected[0]})) << i;
+    EXPECT_EQ(valuesOf(b), (Floats{expected[1], expected[1]})) << i;
+  }
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileTest, ASwapCopiesNothing) {
+  Tensor a = full({1000}, 1.0f), b = full({1000}, 2.0f);
+  auto f = fl::compile([&] { std::swap(a, b); });
+  f.run(4);
+  const std::vector<const void*> data = {dataOf(b), dataOf(a)};
+  const uint64_t bytes = runtime::counters().bytesMoved;
+  EXPECT_EQ(testing::buffersMade([&] { f.run(5); }), std::vector<size_t>());
+  EXPECT_EQ(runtime::counters().bytesMoved, bytes);
+  EXPECT_EQ((std::vector<const void*>{dataOf(a), dataOf(b)}), data);
+  EXPECT_EQ(a(999).scalar<float>(), 2);
+}
+
+TEST(CompileTest, ARotatedHistoryIsState) {
+  std::vector<Tensor> history = {of({1}), of({2}), of({3})};
+  auto f = fl::compile([&](const Tensor& x) {
+    std::ranges::rotate(history, history.begin() + 1);
+    history.back() = history[0] + x;
+  });
+  Floats expected = {1, 2, 3};
+  for (int i = 0; i < 9; ++i) {
+    const float x = static_cast<float>(i);
+    f(of({x}));
+    expected = {expected[1], expected[2], expected[1] + x};
+    EXPECT_EQ(valuesOf(concatenate(history, 0)), expected) << i;
+  }
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileTest, WhatIsMovedFromIsStateWhereverItGoes) {
+  Tensor state = of({1}), other = of({5});
+  const auto next = [](Tensor value, const Tensor& x) { return value * 2 + x; };
+  auto f = fl::compile([&](const Tensor& x) {
+    state = next(std::move(state), x);
+    Tensor taken = std::move(other);
+    state += taken;
+    other = std::move(taken);
+  });
+  float expected = 1;
+  for (int i = 0; i < 6; ++i) {
+    const float x = static_cast<float>(i);
+    f(of({x}));
+    expected = expected * 2 + x + 5;
+    EXPECT_EQ(valuesOf(state), (Floats{expected})) << i;
+    EXPECT_EQ(valuesOf(other), (Floats{5})) << i;
+  }
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileTest, TensorsMaySwapBetweenCalls) {
+  Tensor a = of({1}), b = of({2});
+  auto f = fl::compile([&](const Tensor& x) { return a = a * 10 + b + x; });
+  float expectedA = 1, expectedB = 2;
+  for (int i = 0; i < 6; ++i) {
+    expectedA = expectedA * 10 + expectedB;
+    EXPECT_EQ(valuesOf(f(of({0}))), (Floats{expectedA})) << i;
+    std::swap(a, b), std::swap(expectedA, expectedB);
+  }
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileTest, TensorsMayMoveToAnotherPlace) {
+  std::vector<Tensor> weights = {of({1}), of({2})};
+  auto f = fl::compile([&](const Tensor& x) { return weights[0] = weights[0] + weights[1] + x; });
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_EQ(valuesOf(f(of({1}))), (Floats{static_cast<float>(4 + 3 * i)}));
+    if (i % 4 == 3) {
+      weights.reserve(2 * weights.capacity());
+    }
+  }
+}
+
+TEST(CompileTest, AViewThatIsAssignedIsNotTheWhole) {
+  Tensor whole = of({1, 2, 3}), part = whole(0);
+  auto f = fl::compile([&](const Tensor& x) {
+    part = x * 2;
+    return whole + 1;
+  });
+  for (int i = 0; i < 5; ++i) {
+    const float x = static_cast<float>(i);
+    EXPECT_EQ(valuesOf(f(of({x}))), (Floats{2, 3, 4}));
+    EXPECT_EQ(valuesOf(part), (Floats{2 * x}));
+    EXPECT_EQ(valuesOf(whole), (Floats{1, 2, 3}));
+  }
+}
+
 TEST(CompileTest, AMemberThatIsAssignedIsState) {
   Tensor last;  // without a value at first
   auto f = fl::compile([&](const Tensor& x) { last = x * x; });
