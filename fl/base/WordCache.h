@@ -52,6 +52,7 @@ class WordCache {
   }
 
   size_t size() const { return entries_.size(); }
+  size_t countIf(auto is) const { return std::ranges::count_if(entries_, is, &Entry::value); }
 
  private:
   struct Entry {

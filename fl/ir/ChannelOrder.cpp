@@ -15,24 +15,16 @@ int placeInFront(int i, int channel) { return i == channel ? 0 : i < channel ? i
 Shape inFront(Shape shape, int channel) {
   shape.get().resize(std::max(shape.ndim(), channel + 1), 1);
   Shape result = shape;
-  for (int i = 0; i < shape.ndim(); ++i) {
-    result[placeInFront(i, channel)] = shape[i];
-  }
+  for (int i = 0; i < shape.ndim(); ++i) result[placeInFront(i, channel)] = shape[i];
   return result;
 }
 
 int afterReshape(const Shape& from, int i, const Shape& to) {
   Dim before = 1;
-  for (int k = 0; k < i; ++k) {
-    before *= from[k];
-  }
+  for (int k = 0; k < i; ++k) before *= from[k];
   for (int k = 0; k < to.ndim(); before /= to[k++]) {
-    if (before == 1 && to[k] == from[i]) {
-      return k;
-    }
-    if (before % to[k] != 0) {
-      return -1;
-    }
+    if (before == 1 && to[k] == from[i]) return k;
+    if (before % to[k] != 0) return -1;
   }
   return -1;
 }

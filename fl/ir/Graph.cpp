@@ -9,9 +9,7 @@ namespace {
 ValueType inferNode(const Graph& graph, Op op, const std::vector<ValueId>& operands,
                     const Attrs& attrs) {
   std::vector<const ValueType*> types;
-  for (ValueId operand : operands) {
-    types.push_back(&graph.type(operand));
-  }
+  for (ValueId operand : operands) types.push_back(&graph.type(operand));
   return inferType(op, types, attrs);
 }
 
@@ -80,13 +78,9 @@ std::vector<ValueType> interfaceOf(const Graph& graph) {
 std::vector<int> useCounts(const Graph& graph) {
   std::vector<int> uses(graph.valueCount(), 0);
   for (const Node& node : graph.nodes()) {
-    for (ValueId operand : node.operands) {
-      ++uses[operand];
-    }
+    for (ValueId operand : node.operands) ++uses[operand];
   }
-  for (ValueId result : graph.results()) {
-    ++uses[result];
-  }
+  for (ValueId result : graph.results()) ++uses[result];
   return uses;
 }
 

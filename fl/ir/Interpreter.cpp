@@ -59,9 +59,7 @@ class Odometer {
       for (size_t k = 0; k < strides_.size(); ++k) {
         offsets_[k] += strides_[k][axis] * (carry ? 1 - shape_[axis] : 1);
       }
-      if (!carry) {
-        return;
-      }
+      if (!carry) return;
       index_[axis] = 0;
     }
   }
@@ -78,9 +76,7 @@ std::vector<Dim> broadcastStrides(const Shape& from, const Shape& to) {
   std::vector<Dim> strides = contiguousStrides(from);
   strides.resize(to.ndim(), 0);
   for (int axis = 0; axis < from.ndim(); ++axis) {
-    if (from[axis] == 1) {
-      strides[axis] = 0;
-    }
+    if (from[axis] == 1) strides[axis] = 0;
   }
   return strides;
 }
@@ -158,9 +154,7 @@ void interpretElementwise(const Execution& e) {
 // Conversion rules are Cast's row: to b8 is != 0, float to integer saturates and NaN is 0.
 template <typename To, typename From>
 Wide<To> convert(From value, dtype to) {
-  if (to == dtype::b8) {
-    return value != From(0);
-  }
+  if (to == dtype::b8) return value != From(0);
   if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     constexpr auto low = static_cast<double>(std::numeric_limits<To>::min());
     constexpr auto high = static_cast<double>(std::numeric_limits<To>::max());
@@ -191,9 +185,7 @@ void interpretCast(const Execution& e) {
 
 void interpretIota(const Execution& e) {
   std::vector<Dim> strides(e.type.shape.ndim(), 0);
-  if (!strides.empty()) {
-    strides[e.attrs[1]] = 1;
-  }
+  if (!strides.empty()) strides[e.attrs[1]] = 1;
   Odometer odometer(e.type.shape, {strides});
   dispatchType(e.type.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -314,9 +306,7 @@ void interpretView(const Execution& e) {
   } else if (e.op == Op::Reshape) {
     strides = contiguousStrides(out);
   } else if (e.op == Op::Transpose) {
-    for (int i = 0; i < out.ndim(); ++i) {
-      strides[i] = inStrides[e.attrs[i]];
-    }
+    for (int i = 0; i < out.ndim(); ++i) strides[i] = inStrides[e.attrs[i]];
   } else if (e.op == Op::Slice) {
     for (int i = 0; i < out.ndim(); ++i) {
       base += e.start(1 + i) * inStrides[i];
@@ -341,9 +331,7 @@ void interpretGather(const Execution& e) {
   Odometer odometer(e.type.shape, {strides, broadcastStrides(e.shape(1), e.type.shape)});
   for (Dim i = 0; i < e.type.shape.elements(); ++i, odometer.next()) {
     const Dim index = static_cast<const int64_t*>(e.data(1))[odometer.offsets()[1]];
-    if (index < 0 || index >= bound) {
-      throw IndexOutOfRange({index, bound});
-    }
+    if (index < 0 || index >= bound) throw IndexOutOfRange({index, bound});
     copyElement(e.result, i, e.data(0), odometer.offsets()[0] + index * stride, e.size());
   }
 }
@@ -354,9 +342,7 @@ void interpretJoin(const Execution& e) {
     copyStrided(e.type.shape, e.result, 0, strides, e.data(1), 0,
                 std::vector<Dim>(strides.size(), 0), e.size());
     Dim base = 0;
-    for (size_t i = 0; i < strides.size(); ++i) {
-      base += e.attrs[i] * strides[i];
-    }
+    for (size_t i = 0; i < strides.size(); ++i) base += e.attrs[i] * strides[i];
     copyStrided(e.shape(0), e.result, base, strides, e.data(0), 0, contiguousStrides(e.shape(0)),
                 e.size());
     return;
@@ -394,9 +380,7 @@ void interpretScatter(const Execution& e) {
     using T = typename decltype(tag)::type;
     for (Dim i = 0; i < from.elements(); ++i, odometer.next()) {
       const Dim index = static_cast<const int64_t*>(e.data(1))[odometer.offsets()[1]];
-      if (index < 0 || index >= bound) {
-        throw IndexOutOfRange({index, bound});
-      }
+      if (index < 0 || index >= bound) throw IndexOutOfRange({index, bound});
       const Dim to = odometer.offsets()[0] + index * stride;
       const Wide<T> value = load<T>(e.data(2), i);
       store<T>(e.result, to,
@@ -421,9 +405,7 @@ void interpretFold(const Execution& e) {
       Wide<T>& total = totals[odometer.offsets()[0]];
       total = HostBuilder::add(total, load<T>(e.data(0), i));
     }
-    for (size_t i = 0; i < totals.size(); ++i) {
-      store<T>(e.result, i, totals[i]);
-    }
+    for (size_t i = 0; i < totals.size(); ++i) store<T>(e.result, i, totals[i]);
   });
 }
 
@@ -444,9 +426,7 @@ void reduce(const Execution& e) {
   // The result's strides under the operand's index: 0 along reduced axes.
   std::vector<Dim> strides = contiguousStrides(reducedShape(e.shape(0), axes, true));
   for (int i = 0; i < e.shape(0).ndim(); ++i) {
-    if (axes.empty() || std::find(axes.begin(), axes.end(), i) != axes.end()) {
-      strides[i] = 0;
-    }
+    if (axes.empty() || std::find(axes.begin(), axes.end(), i) != axes.end()) strides[i] = 0;
   }
   Odometer odometer(e.shape(0), {strides});
   HostBuilder builder;
@@ -471,17 +451,13 @@ void reduce(const Execution& e) {
         total = M::apply(builder, total, value, value);
       }
     }
-    for (size_t i = 0; i < totals.size(); ++i) {
-      store<T>(e.result, i, Wide<T>(totals[i]));
-    }
+    for (size_t i = 0; i < totals.size(); ++i) store<T>(e.result, i, Wide<T>(totals[i]));
   });
 }
 
 void interpretReduce(const Execution& e) {
   withMeaning(e.op, [&]<class M>(M) {
-    if constexpr (M::info.kind == Kind::Reduce) {
-      reduce<M>(e);
-    }
+    if constexpr (M::info.kind == Kind::Reduce) reduce<M>(e);
   });
 }
 
@@ -526,9 +502,7 @@ void interpretArgsort(const Execution& e) {
       // A line of the result is shorter than one of the operand.
       const Dim outer = length > 0 ? offset / (stride * length) : 0;
       const Dim result = offset - outer * stride * (length - count);
-      for (Dim i = 0; i < count; ++i) {
-        store<int64_t>(e.result, result + i * stride, order[i]);
-      }
+      for (Dim i = 0; i < count; ++i) store<int64_t>(e.result, result + i * stride, order[i]);
     });
   });
 }
@@ -562,9 +536,7 @@ void interpretContract(const Execution& e) {
 void interpret(Op op, const std::vector<HostOperand>& operands, const Attrs& attrs,
                const ValueType& type, void* result) {
   const Execution e{op, operands, attrs, type, result};
-  if (type.shape.elements() == 0) {
-    return;
-  }
+  if (type.shape.elements() == 0) return;
   switch (opKind(op)) {
     case Kind::Unary:
     case Kind::Binary:

@@ -65,15 +65,11 @@ bool isElementwise(Op op) {
 bool findOp(const std::string& name, Op* op) {
   static const auto& index = *[] {
     auto* map = new std::unordered_map<std::string, Op>();
-    for (const OpInfo& info : kOps) {
-      map->emplace(info.name, info.op);
-    }
+    for (const OpInfo& info : kOps) map->emplace(info.name, info.op);
     return map;
   }();
   const auto found = index.find(name);
-  if (found == index.end()) {
-    return false;
-  }
+  if (found == index.end()) return false;
   *op = found->second;
   return true;
 }
@@ -81,9 +77,7 @@ bool findOp(const std::string& name, Op* op) {
 const std::vector<std::string>& attrNames(Op op) {
   static const auto& names = *[] {
     auto* table = new std::array<std::vector<std::string>, kOpCount>();
-    for (const OpInfo& info : kOps) {
-      (*table)[static_cast<int>(info.op)] = split(info.attrs);
-    }
+    for (const OpInfo& info : kOps) (*table)[static_cast<int>(info.op)] = split(info.attrs);
     return table;
   }();
   return names[static_cast<int>(op)];
@@ -91,9 +85,7 @@ const std::vector<std::string>& attrNames(Op op) {
 
 Number reduceInit(Op op, dtype type) {
   const Init init = opInfo(op).init;
-  if (init == Init::Zero) {
-    return Number::fromSigned(0, type);
-  }
+  if (init == Init::Zero) return Number::fromSigned(0, type);
   FL_INTERNAL_CHECK(init != Init::None, opName(op));
   const bool lowest = init == Init::Lowest;
   return dispatchType(type, [&](auto tag) {

@@ -18,9 +18,7 @@ std::string valueName(const Graph& graph, ValueId id) {
 
 std::string join(const Graph& graph, const std::vector<ValueId>& values) {
   std::string text;
-  for (ValueId value : values) {
-    text += (text.empty() ? "" : ", ") + valueName(graph, value);
-  }
+  for (ValueId value : values) text += (text.empty() ? "" : ", ") + valueName(graph, value);
   return text;
 }
 
@@ -33,20 +31,14 @@ class GraphParser {
     lexer_.takeSigil('@', "the graph's name");
     parseParameters();
     lexer_.expect("{");
-    while (!lexer_.accept("return")) {
-      parseNode();
-    }
+    while (!lexer_.accept("return")) parseNode();
     const size_t position = lexer_.position();
     std::vector<ValueId> results = parseValues("}");
     for (ValueId result : results) {
-      if (graph_.isNumber(result)) {
-        lexer_.failAt(position, "a number is no result");
-      }
+      if (graph_.isNumber(result)) lexer_.failAt(position, "a number is no result");
     }
     graph_.setResults(std::move(results));
-    if (!lexer_.atEnd()) {
-      lexer_.fail("expected the end");
-    }
+    if (!lexer_.atEnd()) lexer_.fail("expected the end");
     return std::move(graph_);
   }
 
@@ -71,18 +63,14 @@ class GraphParser {
         lexer_.takeType(&parameter.type.type, &parameter.type.shape);
       }
       define(name, graph_.addParameter(std::move(parameter)), position);
-      if (lexer_.peek() != ")") {
-        lexer_.expect(",");
-      }
+      if (lexer_.peek() != ")") lexer_.expect(",");
     }
   }
 
   std::vector<ValueId> parseValues(const std::string& close) {
     std::vector<ValueId> values;
     while (lexer_.peek() != close) {
-      if (!values.empty()) {
-        lexer_.expect(",");
-      }
+      if (!values.empty()) lexer_.expect(",");
       values.push_back(takeDefined());
     }
     lexer_.expect(close);
@@ -93,9 +81,7 @@ class GraphParser {
     const size_t position = lexer_.position();
     const std::string name = lexer_.takeSigil('%', "a value");
     const auto found = values_.find(name);
-    if (found == values_.end()) {
-      lexer_.failAt(position, "%" + name + " is not defined");
-    }
+    if (found == values_.end()) lexer_.failAt(position, "%" + name + " is not defined");
     return found->second;
   }
 
@@ -106,9 +92,7 @@ class GraphParser {
     Node node;
     const size_t position = lexer_.position();
     const std::string opText = lexer_.takeName("an op");
-    if (!findOp(opText, &node.op)) {
-      lexer_.failAt(position, "\"" + opText + "\" is no op");
-    }
+    if (!findOp(opText, &node.op)) lexer_.failAt(position, "\"" + opText + "\" is no op");
     while (lexer_.peek().size() > 1 && lexer_.peek()[0] == '%') {
       node.operands.push_back(takeDefined());
       lexer_.accept(",");
@@ -122,9 +106,7 @@ class GraphParser {
 
   ValueId addChecked(Node node, const ValueType& written, size_t position) {
     std::vector<const ValueType*> types;
-    for (ValueId operand : node.operands) {
-      types.push_back(&graph_.type(operand));
-    }
+    for (ValueId operand : node.operands) types.push_back(&graph_.type(operand));
     const int arity = opInfo(node.op).arity, count = static_cast<int>(types.size());
     if (arity < 0 ? count < -arity : count != arity) {
       lexer_.failAt(position,
@@ -165,9 +147,7 @@ void takeAttr(Lexer& lexer, Op op, std::vector<std::optional<std::vector<Dim>>>*
     lexer.failAt(position, std::string(opName(op)) + " has no attribute \"" + name + "\"");
   }
   auto& values = (*given)[found - names.begin()];
-  if (values) {
-    lexer.failAt(position, "\"" + name + "\" is given twice");
-  }
+  if (values) lexer.failAt(position, "\"" + name + "\" is given twice");
   lexer.expect("=");
   values = isList(*found)    ? lexer.takeList()
            : name == "dtype" ? std::vector<Dim>{static_cast<Dim>(lexer.takeDtype())}
@@ -178,9 +158,7 @@ void takeAttr(Lexer& lexer, Op op, std::vector<std::optional<std::vector<Dim>>>*
 
 std::string printAttrs(Op op, const Attrs& attrs) {
   const std::vector<std::string>& names = attrNames(op);
-  if (names.empty()) {
-    return "";
-  }
+  if (names.empty()) return "";
   std::string text = " {";
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string name = withoutMark(names[i]);
@@ -219,8 +197,7 @@ Attrs parseAttrs(Lexer& lexer, Op op) {
   return Attrs(std::move(values));
 }
 
-std::string printGraph(const Graph& graph, const std::string& name,
-                       const PrintOptions& options) {
+std::string printGraph(const Graph& graph, const std::string& name, const PrintOptions& options) {
   std::string text = "graph @" + name + "(";
   for (size_t i = 0; i < graph.parameters().size(); ++i) {
     const Parameter& parameter = graph.parameters()[i];

@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "absl/cleanup/cleanup.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/base/WordCache.h"
+#include "fl/ir/Difference.h"
+#include "fl/ir/Slot.h"
 #include "fl/lazy/Engine.h"
-#include "fl/lazy/Explain.h"
 #include "fl/runtime/MemoryManager.h"
 
 namespace fl::lazy {
@@ -20,6 +26,9 @@ using detail::TensorRef;
 // Calls that are recorded before it counts as hopeless that two record the same.
 constexpr int kMostRecorded = 4;
 
+// Of a function; those not used for longest are recorded anew when they are needed again.
+constexpr size_t kMostPlans = 64;
+
 // A number that each replay has anew: what `next` gives, or an earlier one of them in its dtype.
 struct HostNumber {
   detail::NextNumber next;
@@ -27,23 +36,57 @@ struct HostNumber {
   dtype type;
 };
 
+using ArgumentIndex = std::unordered_map<const TensorAdapterBase*, size_t>;
+
+// What the function knows of a tensor, which replays therefore have to find in it.
+struct Known {
+  std::weak_ptr<TensorAdapterBase> value;
+  bool onHost = false;  // it read that there, not only as a constant of the plan
+  CallSite site;        // where
+};
+using KnownTensors = std::map<TensorRef, Known>;
+
 // What a recorded function does to tensors and numbers outside it.
 class Recorder final : public detail::Capture {
  public:
+  Recorder(const TensorBackend& backend, const ArgumentIndex& arguments, const CallSite& site)
+      : backend_(backend), arguments_(arguments), site_(site) {}
+
   void onRead(const TensorRef& tensor, const TensorValue& value) override {
+    met_.try_emplace(tensor, met_.size());
     const auto* node = dynamic_cast<const LazyNode*>(value.get());
-    if (!node || !node->pending()) {
+    // What the function has assigned is its own.
+    if ((!node || !node->pending()) && !assigned_.contains(tensor)) {
       reads_.emplace(value.get(), Read{value, tensor});
     }
+    // Another backend's, or another computes with it, here.
+    if (&value->backend() != &backend_ || &defaultTensorBackend() != &backend_) know(*value, false);
   }
-  void onAssign(const TensorRef& tensor) override { assigned_.insert(tensor); }
+  void onHostRead(const TensorAdapterBase& value) override {
+    const std::lock_guard lock(engineMutex());
+    std::vector<const TensorAdapterBase*> values = {&value};
+    std::unordered_set<const TensorAdapterBase*> seen;
+    while (!values.empty()) {
+      const TensorAdapterBase& next = *values.back();
+      values.pop_back();
+      if (!seen.insert(&next).second) continue;
+      if (const auto* node = dynamic_cast<const LazyNode*>(&next); node && node->pending()) {
+        for (const LazyNodePtr& operand : node->operands) values.push_back(operand.get());
+      } else {
+        know(next, true);
+      }
+    }
+  }
+  void onAssign(const TensorRef& tensor) override {
+    met_.try_emplace(tensor, met_.size());
+    assigned_.insert(tensor);
+  }
   void onNumber(const TensorValue& number, detail::NextNumber next) override {
     addNumber(number, {std::move(next), 0, number->type()});
   }
   void onCast(const TensorValue& from, const TensorValue& number) override {
-    if (const auto source = numberOf_.find(from.get()); source != numberOf_.end()) {
-      addNumber(number, {nullptr, source->second, number->type()});
-    }
+    const std::optional<size_t> source = numberOf(from.get());
+    source ? addNumber(number, {nullptr, *source, number->type()}) : know(*from, false);
   }
 
   // The tensor that was read as `value`, unless it is gone.
@@ -56,8 +99,24 @@ class Recorder final : public detail::Capture {
     const auto found = numberOf_.find(value);
     return found != numberOf_.end() ? std::optional(found->second) : std::nullopt;
   }
-  const std::set<TensorRef>& assigned() const { return assigned_; }
+  bool assigns(const TensorRef& tensor) const { return assigned_.contains(tensor); }
+  // In the order of first reads: a plan places results over inputs in their order.
+  std::vector<TensorRef> assigned() const {
+    std::vector<TensorRef> tensors(assigned_.begin(), assigned_.end());
+    std::ranges::sort(tensors, {}, [&](const TensorRef& tensor) { return met_.at(tensor); });
+    return tensors;
+  }
   std::vector<HostNumber> takeNumbers() { return std::move(numbers_); }
+  // Throws if the function read one on the host that it assigns to.
+  KnownTensors takeKnown() {
+    std::erase_if(known_, [](const auto& known) { return known.first.value() == nullptr; });
+    for (const auto& [tensor, known] : known_) {
+      if (known.onHost && assigned_.contains(tensor)) {
+        throwRead(known.site, "a tensor that it assigns to");
+      }
+    }
+    return std::move(known_);
+  }
 
  private:
   // Values are held, so that no other gets their address.
@@ -66,14 +125,40 @@ class Recorder final : public detail::Capture {
     TensorRef tensor;
   };
 
+  void know(const TensorAdapterBase& value, bool onHost) {
+    if (const auto argument = arguments_.find(&value); argument != arguments_.end()) {
+      throwRead(currentCallSite(), detail::concat("its argument ", argument->second));
+    }
+    if (numberOf(&value)) throwRead(currentCallSite(), "a number of fl::hostNumber");
+    if (const auto read = reads_.find(&value); read != reads_.end()) {
+      Known& known = known_[read->second.tensor];
+      known.value = read->second.value;
+      known.onHost = known.onHost || onHost;
+      if (onHost) known.site = currentCallSite();
+    }
+  }
+
+  [[noreturn]] void throwRead(const CallSite& site, const std::string& what) const {
+    const detail::CallSiteOverride reading(site);
+    throwUser(calledAs("host"), ": the function that fl::compile was given at ", site_.toString(),
+              " reads ", what,
+              ", or what it computes from that, on the host, which replays would "
+              "not repeat: return it and read it after the call, or choose with where()");
+  }
+
   void addNumber(const TensorValue& number, HostNumber source) {
     numberOf_.emplace(number.get(), numbers_.size());
     numberValues_.push_back(number);
     numbers_.push_back(std::move(source));
   }
 
+  const TensorBackend& backend_;
+  const ArgumentIndex& arguments_;
+  const CallSite site_;  // of fl::compile
   std::unordered_map<const TensorAdapterBase*, Read> reads_;
+  KnownTensors known_;
   std::set<TensorRef> assigned_;
+  std::map<TensorRef, size_t> met_;  // how many others before
   std::unordered_map<const TensorAdapterBase*, size_t> numberOf_;
   std::vector<TensorValue> numberValues_;
   std::vector<HostNumber> numbers_;
@@ -96,6 +181,7 @@ struct Recording {
   // Of the graph's results: what the function returned, then what is assigned to these.
   size_t returned = 0;
   std::vector<TensorRef> assigned;
+  KnownTensors known;
 };
 
 bool sameElements(LazyNode& x, LazyNode& y) {
@@ -110,7 +196,7 @@ bool sameElements(LazyNode& x, LazyNode& y) {
 std::string inputDifference(const Recording& now, const Recording& before, size_t i) {
   const Input &input = now.inputs[i], &old = before.inputs[i];
   const auto readBy = [&] {
-    return "; first read by\n  " + userOf(now.graph, static_cast<ir::ValueId>(i));
+    return "; first read by\n  " + ir::userOf(now.graph, static_cast<ir::ValueId>(i));
   };
   if (input.kind != old.kind || input.index != old.index || input.tensor != old.tensor) {
     return "another tensor than at the call before is" + readBy();
@@ -150,8 +236,7 @@ class CompiledFunction::Calls {
   }
 
   size_t plans() const {
-    return std::ranges::count_if(replays_,
-                                 [](const auto& replay) { return replay->plan != nullptr; });
+    return replays_.countIf([](const auto& replay) { return replay->plan != nullptr; });
   }
 
  private:
@@ -159,8 +244,7 @@ class CompiledFunction::Calls {
   struct Replay {
     TensorBackend& backend;
     Engine& engine;
-    std::vector<ir::ValueType> arguments;
-    Recording recording;  // the latest
+    Recording recording = {};  // the latest
     int recorded = 0;
     std::unique_ptr<runtime::LoadedSchedule> plan;
     // One a parameter, for the run.
@@ -170,21 +254,20 @@ class CompiledFunction::Calls {
   };
 
   Replay& findReplay(TensorBackend& backend, Engine& engine, TensorList arguments) {
-    const auto hasType = [](const ir::ValueType& type, const Tensor* tensor) {
-      return type.type == tensor->type() && type.shape == tensor->shape();
-    };
-    for (const auto& replay : replays_) {
-      if (&replay->backend == &backend &&
-          std::ranges::equal(replay->arguments, arguments, hasType)) {
-        return *replay;
-      }
-    }
-    std::vector<ir::ValueType> types;
+    absl::InlinedVector<int64_t, 64> words = {reinterpret_cast<intptr_t>(&backend),
+                                              ir::slotChanges(),
+                                              static_cast<int64_t>(runtime::getMemoryBudget())};
     for (const Tensor* argument : arguments) {
-      types.push_back({argument->type(), argument->shape()});
+      const std::vector<Dim>& dims = argument->shape().get();
+      words.push_back(static_cast<int64_t>(argument->type()));
+      words.push_back(std::ssize(dims));
+      words.insert(words.end(), dims.begin(), dims.end());
     }
-    replays_.push_back(std::make_unique<Replay>(backend, engine, std::move(types)));
-    return *replays_.back();
+    if (const auto* found = replays_.find(words)) return **found;
+    auto made = std::make_unique<Replay>(backend, engine);
+    Replay& replay = *made;
+    replays_.insert(words, std::move(made));
+    return replay;
   }
 
   // ---- Recording ----
@@ -193,7 +276,7 @@ class CompiledFunction::Calls {
     replay->plan = nullptr;
     // Values of their own tell arguments from whatever else the function reads.
     std::vector<Tensor> tensors;
-    std::unordered_map<const TensorAdapterBase*, size_t> indexOf;
+    ArgumentIndex indexOf;
     for (const Tensor* argument : arguments) {
       const TensorValue value = argument->value();
       const auto node = makeNode(*replay, value->valueType(), value->data());
@@ -202,8 +285,9 @@ class CompiledFunction::Calls {
     }
     std::vector<const Tensor*> pointers;
     for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
-    Recorder recorder;
-    const RecordingScope scope(replay->engine);
+    Recorder recorder(replay->backend, indexOf, site_);
+    replay->engine.beginRecording();
+    const absl::Cleanup recorded = [&] { replay->engine.endRecording(); };
     std::vector<Tensor> results;
     {
       const detail::CaptureScope capture(recorder);
@@ -223,12 +307,6 @@ class CompiledFunction::Calls {
     return results;
   }
 
-  struct RecordingScope {
-    explicit RecordingScope(Engine& engine) : engine(engine) { engine.beginRecording(); }
-    ~RecordingScope() { engine.endRecording(); }
-    Engine& engine;
-  };
-
   static LazyNodePtr makeNode(const Replay& replay, const ir::ValueType& type,
                               MemoryBlockPtr buffer) {
     return std::make_shared<LazyNode>(replay.backend, replay.engine, type, std::move(buffer));
@@ -246,10 +324,10 @@ class CompiledFunction::Calls {
     return view;
   }
 
-  static Recording describe(
-      Replay* replay, Recorder* recorder, const std::vector<Tensor>& results,
-      const std::unordered_map<const TensorAdapterBase*, size_t>& argumentOf) {
+  static Recording describe(Replay* replay, Recorder* recorder, const std::vector<Tensor>& results,
+                            const ArgumentIndex& argumentOf) {
     Recording recording;
+    recording.known = recorder->takeKnown();
     std::vector<LazyNodePtr> nodes;
     for (const Tensor& result : results) nodes.push_back(resultNode(*replay, result.value()));
     recording.returned = nodes.size();
@@ -273,7 +351,7 @@ class CompiledFunction::Calls {
         input.index = *number;
       } else if ((input.tensor = recorder->tensorOf(value.get()))) {
         input.kind = Input::Kind::Stored;
-        input.assigned = recorder->assigned().contains(*input.tensor);
+        input.assigned = recorder->assigns(*input.tensor);
       }
       input.value = std::move(value);
       recording.inputs.push_back(std::move(input));
@@ -284,7 +362,7 @@ class CompiledFunction::Calls {
 
   // What `now` records otherwise than `before`, or "". Throws if a number does.
   static std::string compare(const Recording& now, const Recording& before) {
-    std::string difference = firstDifference(now.graph, before.graph);
+    std::string difference = ir::firstDifference(now.graph, before.graph);
     if (!difference.empty()) return difference;
     for (size_t i = 0; i < now.inputs.size(); ++i) {
       difference = inputDifference(now, before, i);
@@ -325,7 +403,7 @@ class CompiledFunction::Calls {
   // ---- Replaying ----
 
   // Takes the arguments, and makes sure of the stored tensors. False if one of these is gone or of
-  // another type than it was.
+  // another type than it was, or one that the function knows has another value.
   static bool bind(Replay* replay, TensorList arguments) {
     for (size_t i = 0; i < replay->recording.inputs.size(); ++i) {
       const Input& input = replay->recording.inputs[i];
@@ -341,8 +419,12 @@ class CompiledFunction::Calls {
         value->data();  // computes it
       }
     }
-    const auto isGone = [](const TensorRef& tensor) { return tensor.value() == nullptr; };
-    return std::ranges::none_of(replay->recording.assigned, isGone);
+    const auto isThere = [](const TensorRef& tensor) { return tensor.value() != nullptr; };
+    const auto isSame = [](const auto& known) {
+      return known.first.value() == known.second.value.lock();
+    };
+    return std::ranges::all_of(replay->recording.assigned, isThere) &&
+           std::ranges::all_of(replay->recording.known, isSame);
   }
 
   static std::vector<Tensor> replayTimes(Replay* replay, int64_t times) {
@@ -352,7 +434,9 @@ class CompiledFunction::Calls {
       outputs = runOnce(replay);
       for (size_t i = 0; i < recording.assigned.size(); ++i) {
         const size_t output = recording.returned + i;
-        recording.assigned[i].assign(makeNode(*replay, typeOf(recording, output), outputs[output]));
+        // Handed over: the next run takes the place of what the tensor alone holds.
+        recording.assigned[i].assign(
+            makeNode(*replay, typeOf(recording, output), std::move(outputs[output])));
       }
     }
     letGo(replay, Input::Kind::Argument);
@@ -416,7 +500,9 @@ class CompiledFunction::Calls {
   }
 
   const Function function_;
-  std::vector<std::unique_ptr<Replay>> replays_;
+  const CallSite site_ = currentCallSite();  // of fl::compile
+  // By what a plan depends on beside the function.
+  WordCache<std::unique_ptr<Replay>> replays_{kMostPlans};
 };
 
 CompiledFunction::CompiledFunction(Function function)

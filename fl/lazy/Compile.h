@@ -23,13 +23,23 @@
 // behind: gradients keep the values of the last recorded call. What else the function does, it does
 // only while it is recorded.
 //
+// A replay cannot repeat what the function does with elements that it reads on the host, by
+// scalar(), host(), an `if`, nonzero() or in eager mode. So it may not read there what it computes
+// from arguments, from fl::hostNumber or from tensors that it assigns to: return that and read it
+// after the call, or choose with where(). Other tensors it may read: when one of these is assigned
+// another value, the next call records anew.
+//
 // Errors, std::invalid_argument: a number that differs between two calls, with the line that reads
-// it; calls that never record the same, with the first difference; a value that is read while the
-// function is recorded. Replays throw those of indices that are out of range in data, and then no
-// tensor has changed. On backends that record nothing a call runs the function.
+// it; calls that never record the same, with the first difference; such a read on the host, with
+// its line and that of fl::compile. The read of a tensor that the function assigns to is told when
+// the function has returned; what it has assigned by then stays. Replays throw those of indices
+// that are out of range in data, and then no tensor has changed. On backends that record nothing a
+// call runs the function.
 //
 // A replay costs about a microsecond and what its kernels take; memory for what it returns
-// included. Calls of one function, or of its copies, may not overlap.
+// included. State that nobody else holds is updated in place, call after call. Of the plans for
+// different argument types the 64 used last are kept. Calls of one function, or of its copies, may
+// not overlap.
 #pragma once
 
 #include <array>
@@ -40,6 +50,7 @@
 #include <utility>
 #include <vector>
 
+#include "fl/base/CallSite.h"
 #include "fl/tensor/Capture.h"
 #include "fl/tensor/TensorBase.h"
 
@@ -98,7 +109,7 @@ class Compiled<Result(Arguments...)> {
     }
   }
 
-  // Recorded ones that replays use: one for each set of argument types.
+  // Recorded ones that replays use: one for each set of argument types, backend and memory budget.
   size_t plans() const { return function_.plans(); }
 
  private:
@@ -122,7 +133,8 @@ class Compiled<Result(Arguments...)> {
 
 // `function` takes any number of tensors and returns nothing, a Tensor or a std::vector<Tensor>.
 template <typename Function>
-auto compile(Function function) {
+[[gnu::noinline]] auto compile(Function function) {
+  FL_API_ENTRY();
   std::function erased(std::move(function));
   return [&]<typename Result, typename... Arguments>(std::function<Result(Arguments...)>& typed) {
     return Compiled<Result(Arguments...)>(std::move(typed));

@@ -78,9 +78,7 @@ ThreadSegments& threadSegments(const Engine* engine) {
   thread_local std::unordered_map<const Engine*, ThreadSegments> segments;
   // Few programs use more than one engine at a time.
   thread_local std::pair<const Engine*, ThreadSegments*> last = {nullptr, nullptr};
-  if (last.first != engine) {
-    last = {engine, &segments[engine]};
-  }
+  if (last.first != engine) last = {engine, &segments[engine]};
   return *last.second;
 }
 
@@ -189,13 +187,6 @@ void Engine::reportingBadIndices(Work&& work) {
   }
 }
 
-void Engine::checkReadable() const {
-  FL_USER_CHECK(
-      !threadSegments(this).recording,
-      "a function that fl::compile records reads a value that it computes: it may only be "
-      "returned, and read after the call");
-}
-
 void Engine::noteRead() const {
   static auto& told = *new CallSites();
   runtime::counters().reads++;
@@ -211,9 +202,8 @@ void Engine::noteRead() const {
 void Engine::realize(LazyNode* node) {
   reportingBadIndices([&] {
     if (node->pending()) {
-      checkReadable();
       noteRead();
-      realizePending(node);
+      threadSegments(this).recording ? realizeTogether({node}) : realizePending(node);
     }
   });
 }
@@ -260,7 +250,8 @@ void Engine::dropEmptySegments() {
 }
 
 void Engine::realizeAll() {
-  checkReadable();
+  FL_USER_CHECK(!threadSegments(this).recording,
+                "sync: a function that fl::compile records computes nothing; sync after the call");
   reportingBadIndices([&] {
     // A node that another thread is destroying stays in its list until this lock is free, so a
     // segment may be left with such nodes.
@@ -450,7 +441,7 @@ static void tellOfResults(const ir::Schedule& plan, size_t budget) {
 
 std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph, size_t budget,
                                                            const PlanDump::Numbers& numbers) {
-  if (flags().cache == "explain") logWarning(history_.explain(graph));
+  if (flags().cache == "explain") logWarning(history_.explain(graph, budget));
   const profile::Scope scope([&] {
     return profile::label(profile::Lane::Planning, profile::Extent::Whole,
                           detail::concat("plan of ", graph.nodes().size(), " operators"),
@@ -508,6 +499,7 @@ ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<Laz
 std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph,
                                                           const PlanDump::Numbers& numbers) {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
+  runtime::dropUnused(&kernels_);
   auto plan = buildPlan(graph, runtime::getMemoryBudget(), numbers);
   const CallSite site = graph.nodes().empty() ? CallSite() : graph.nodes().back().site;
   const int compiled = compiler_.request(plan->kernels(), site);

@@ -61,7 +61,8 @@ class Engine {
   void waitForCompiler() { compiler_.wait(); }
 
   // Recording a function on this thread (Compile.h). What is pending is run first; then, until the
-  // recording ends, all nodes are of one segment, and reading what is pending throws.
+  // recording ends, all nodes are of one segment, what is read is realized alone, and realizeAll()
+  // throws.
   void beginRecording();
   void endRecording();
   // The graph of `results`, which are pending, and the values it reads, in the parameters' order.
@@ -78,7 +79,6 @@ class Engine {
   // Runs `work`, which may throw a BadIndexError, and then takes writes back.
   template <typename Work>
   void reportingBadIndices(Work&& work);
-  void checkReadable() const;
   void noteRead() const;
   void realizeMine();
   void realizePending(LazyNode* node);

@@ -8,22 +8,24 @@
 
 namespace fl::lazy {
 
-// What of `now` `before` does not have, with the lines that recorded both; empty if they are equal.
-std::string firstDifference(const ir::Graph& now, const ir::Graph& before);
-// "%1 = exp %0 : f32[3]  // A.cpp:3": the first operator that reads a parameter.
-std::string userOf(const ir::Graph& graph, ir::ValueId parameter);
-
 class PlanHistory {
  public:
-  // Says what of `graph` no earlier graph had, with the lines that recorded both; then remembers
-  // it. The nearest graph is the one with the most equal operators in equal places, of the last
-  // 256. Costs as much as comparing with each.
-  std::string explain(const ir::Graph& graph);
+  // Says what no earlier plan had of `graph`, else of what else its plan depends on, with the lines
+  // that asked for both; then remembers it. The nearest plan is the one with the most equal
+  // operators in equal places, of the last 256. Costs as much as comparing with each.
+  std::string explain(const ir::Graph& graph, size_t budget);
 
  private:
-  const ir::Graph* nearest(const ir::Graph& graph) const;
+  struct Known {
+    ir::Graph graph;
+    size_t budget;           // of memory
+    std::string extensions;  // of the compiler
+    CallSite site;
+  };
+  const Known* nearest(const Known& plan) const;
+  static std::string firstDifference(const Known& now, const Known& before);
 
-  std::deque<ir::Graph> known_;
+  std::deque<Known> known_;
 };
 
 }  // namespace fl::lazy

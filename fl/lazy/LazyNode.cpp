@@ -5,6 +5,7 @@
 
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
+#include "fl/tensor/Capture.h"
 
 namespace fl::lazy {
 
@@ -39,6 +40,7 @@ LazyNode::LazyNode(TensorBackend& backend, Engine& engine, const Number& number)
     : LazyTensor(backend, {number.type(), Shape()}), engine_(engine), number_(number) {}
 
 MemoryBlockPtr LazyNode::data() {
+  if (detail::activeCapture) detail::activeCapture->onHostRead(*this);
   if (number_) {
     const uint64_t bits = number_->bits();
     return runtime::makeBlock(&bits, bytes());

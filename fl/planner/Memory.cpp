@@ -142,9 +142,8 @@ class Levels {
  public:
   explicit Levels(const std::vector<Interval>& intervals)
       : intervals_(intervals), offsets_(intervals.size(), 0) {
-    for (size_t i = 0; i < intervals.size(); ++i) {
+    for (size_t i = 0; i < intervals.size(); ++i)
       if (intervals[i].bytes > 0) order_.push_back(i);
-    }
     std::ranges::stable_sort(order_, {}, [&](size_t i) { return intervals_[i].first; });
     leaves_ = std::bit_ceil(order_.size());
     tree_.resize(2 * leaves_);

@@ -93,6 +93,7 @@ class Reuse {
         found.push_back(ref.index);
       }
     }
+    std::ranges::sort(found);
     return found;
   }
 

@@ -23,10 +23,10 @@ bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& laun
 // Whether a launch is the epilogue of a call that reads the buffer meanwhile.
 bool isReadBeside(const ir::Schedule& schedule, int launch, const ir::BufferRef& buffer);
 
-// For each output the parameters in whose memory a run may place it. Once a step writes there, no
-// step may find a bad index or run out of memory, as the caller would lose the parameter; and none
-// reads the parameter, but for a map that writes the whole output and reads the same element. A
-// call reads until its epilogue ends.
+// For each output the parameters, in their order, in whose memory a run may place it. Once a step
+// writes there, no step may find a bad index or run out of memory, as the caller would lose the
+// parameter; and none reads the parameter, but for a map that writes the whole output and reads the
+// same element. A call reads until its epilogue ends.
 std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule);
 
 }  // namespace fl::planner

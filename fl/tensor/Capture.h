@@ -15,7 +15,8 @@ namespace detail {
 struct StorageIdentity;
 struct TensorStorage;
 
-// A tensor, as one that is assigned to stays the same; keeps nothing alive.
+// A tensor, as one that is assigned to stays the same; keeps nothing alive. One that is moved from
+// stays the same, too, with the value of Tensor() (and an adapter).
 class TensorRef {
  public:
   explicit TensorRef(const std::shared_ptr<TensorStorage>& storage);
@@ -38,6 +39,8 @@ using NextNumber = std::function<Number()>;
 class Capture {
  public:
   virtual void onRead(const TensorRef& tensor, const TensorValue& value) = 0;
+  // The elements of `value` are asked for, which may have to be computed first. Backends tell it.
+  virtual void onHostRead(const TensorAdapterBase& value) = 0;
   // Of a tensor that was there before the scope.
   virtual void onAssign(const TensorRef& tensor) = 0;
   // `number` is what `next` gave, or `from` in another dtype.

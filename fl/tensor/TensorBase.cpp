@@ -29,6 +29,37 @@ std::shared_ptr<detail::TensorStorage> copyStorage(const Tensor& tensor) {
                            : makeStorage(tensor.value());
 }
 
+void noteAssignment(const std::shared_ptr<detail::TensorStorage>& storage) {
+  if (detail::activeCapture && storage->recording != detail::activeRecording) {
+    detail::activeCapture->onAssign(detail::TensorRef(storage));
+  }
+}
+
+// What a tensor that is moved from gives away. One that a recorded function knows, or that was
+// there before the one that runs, is the same tensor afterwards, and reads as Tensor() does:
+// std::swap and its like assign to it next. A move throws nothing; then a function that is compiled
+// takes the tensor for gone.
+std::shared_ptr<detail::TensorStorage> giveAway(
+    std::shared_ptr<detail::TensorStorage>* from) noexcept {
+  const std::shared_ptr<detail::TensorStorage> given = std::move(*from);
+  const bool outside =
+      detail::activeCapture && given && given->recording != detail::activeRecording;
+  if (!outside && (!given || !given->identity)) return given;
+  try {
+    const detail::TensorRef tensor(given);
+    if (outside && given->value) detail::activeCapture->onRead(tensor, given->value);
+    const auto left = makeStorage(Tensor().value());
+    left->recording = given->recording;
+    left->identity = std::exchange(given->identity, nullptr);
+    left->identity->storage = left;
+    *from = left;
+    noteAssignment(left);
+  } catch (const std::exception&) {
+    given->identity = nullptr;
+  }
+  return given;
+}
+
 void checkExtents(const Shape& shape) {
   for (Dim dim : shape.get()) {
     FL_USER_CHECK(dim >= 0, "Tensor: the shape ", shape, " has a negative dimension");
@@ -45,7 +76,9 @@ Shape withoutTrailingOnes(Shape shape, int rank = 0) {
 
 Tensor::Tensor() = default;
 Tensor::~Tensor() = default;
-Tensor::Tensor(Tensor&& tensor) noexcept = default;
+Tensor::Tensor(Tensor&& tensor) noexcept
+    : storage_(tensor.view_ ? std::move(tensor.storage_) : giveAway(&tensor.storage_)),
+      view_(std::move(tensor.view_)) {}
 
 Tensor::Tensor(const Tensor& tensor) {
   FL_API_ENTRY();
@@ -277,23 +310,11 @@ void* Tensor::getContext() const { return storage_ ? storage_->context : nullptr
 
 // ---- Assignment ----
 
-namespace {
-
-void noteAssignment(const std::shared_ptr<detail::TensorStorage>& storage) {
-  if (detail::activeCapture && storage->recording != detail::activeRecording) {
-    detail::activeCapture->onAssign(detail::TensorRef(storage));
-  }
-}
-
-}  // namespace
-
 void Tensor::hold(std::shared_ptr<detail::TensorStorage> storage) {
   if (storage_ && storage) {
-    if (storage->identity) {
-      storage->identity->storage.reset();  // of the tensor that was moved from
-    }
     storage->recording = storage_->recording;
-    storage->identity = std::exchange(storage_->identity, nullptr);
+    // A view's storage is another tensor's.
+    storage->identity = view_ ? nullptr : std::exchange(storage_->identity, nullptr);
     if (storage->identity) storage->identity->storage = storage;
     noteAssignment(storage);
   }
@@ -305,7 +326,7 @@ Tensor& Tensor::operator=(Tensor&& other) & {
   FL_API_ENTRY();
   if (this != &other) {
     // A view detaches: it is read now, as a copy would be.
-    hold(other.view_ ? makeStorage(other.value()) : std::move(other.storage_));
+    hold(other.view_ ? makeStorage(other.value()) : giveAway(&other.storage_));
   }
   return *this;
 }

@@ -2,18 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fl/fl.h"
 #include "fl/runtime/Counters.h"
 #include "tests/ErrorOf.h"
+#include "tests/lazy/Floats.h"
 
 namespace fl::test {
 namespace {
 
 using ::testing::HasSubstr;
-using Floats = std::vector<float>;
-
-Tensor of(const Floats& values) { return Tensor::fromVector(values); }
-Floats valuesOf(const Tensor& tensor) { return tensor.toHostVector<float>(); }
 
 TEST(CompileTest, RunsTheFunctionTwiceAndThenReplays) {
   int calls = 0;
@@ -54,6 +53,48 @@ TEST(CompileTest, EverySetOfTypesIsAPlan) {
   EXPECT_EQ(f.plans(), 3u);
 }
 
+TEST(CompileTest, PlansOfManySetsOfTypesAreBounded) {
+  int calls = 0;
+  auto f = fl::compile([&](const Tensor& x) {
+    ++calls;
+    return x + 1;
+  });
+  const auto call = [&](Dim length) {
+    const Floats ones(length, 1), twos(length, 2);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(valuesOf(f(of(ones))), twos);
+    }
+  };
+  for (Dim length = 1; length <= 64; ++length) {
+    call(length);
+    EXPECT_EQ(f.plans(), static_cast<size_t>(length));
+  }
+  call(1);
+  EXPECT_EQ(calls, 2 * 64) << "all are there";
+  call(65);
+  EXPECT_EQ(f.plans(), 64u);
+  calls = 0;
+  call(1);
+  EXPECT_EQ(calls, 0) << "used lately";
+  call(2);
+  EXPECT_EQ(calls, 2) << "not used for longest, so it went";
+  EXPECT_EQ(f.plans(), 64u);
+}
+
+TEST(CompileTest, AnotherBudgetIsAnotherPlan) {
+  int calls = 0;
+  auto f = fl::compile([&](const Tensor& x) {
+    ++calls;
+    return x + 1;
+  });
+  for (const size_t budget : {0, 1 << 20, 0}) {
+    setMemoryBudget(budget);
+    f(of({1})), f(of({1})), f(of({1}));
+  }
+  EXPECT_EQ(calls, 4);
+  EXPECT_EQ(f.plans(), 2u);
+}
+
 TEST(CompileTest, ReturnsNothingOrManyTensors) {
   Tensor total = of({0, 0});
   auto nothing = fl::compile([&](const Tensor& x) { total += x; });
@@ -74,78 +115,6 @@ TEST(CompileTest, ReturnsNothingOrManyTensors) {
     EXPECT_EQ(results[3].scalar<float>(), 4);
     EXPECT_EQ(valuesOf(results[4]), (Floats{5}));
   }
-}
-
-TEST(CompileTest, StateIsThatOfTheTensorsOutside) {
-  Tensor state = of({1, 1});
-  auto f = fl::compile([&](const Tensor& x) {
-    const Tensor before = state;
-    state = state * 2 + x;
-    return before;
-  });
-  f(of({0, 1})), f(of({0, 1})), f(of({0, 1}));
-  EXPECT_EQ(valuesOf(state), (Floats{8, 15}));
-  const Tensor copy = state;
-  EXPECT_EQ(valuesOf(f(of({0, 1}))), (Floats{8, 15}));
-  EXPECT_EQ(valuesOf(state), (Floats{16, 31}));
-  EXPECT_EQ(valuesOf(copy), (Floats{8, 15})) << "values do not change";
-  state = of({0, -1});
-  EXPECT_EQ(valuesOf(f.run(3, of({1, 1}))), (Floats{3, -1}));
-  EXPECT_EQ(valuesOf(state), (Floats{7, -1}));
-  state(0) = 0;
-  f(of({5, 1}));
-  EXPECT_EQ(valuesOf(state), (Floats{5, -1}));
-  EXPECT_EQ(f.plans(), 1u);
-}
-
-TEST(CompileTest, StateIsWrittenInPlace) {
-  Tensor state = full({1000, 1000}, 1.0f);
-  auto f = fl::compile([&] { state += 1; });
-  f(), f(), f();
-  const uint64_t bytes = runtime::counters().bytesMoved;
-  sync();
-  const void* data = state.device<float>();
-  state.unlock();
-  f.run(5);
-  EXPECT_EQ(runtime::counters().bytesMoved, bytes + 5 * 8'000'000);
-  EXPECT_EQ(state.device<float>(), data);
-  state.unlock();
-  EXPECT_EQ(state(999, 999).scalar<float>(), 9);
-}
-
-TEST(CompileTest, APartOfTheStateIsWritten) {
-  Tensor state = of({1, 2, 3, 4}), expected = state;
-  const auto write = [](Tensor& tensor, const Tensor& x) { tensor(range(1, 3)) += x; };
-  auto f = fl::compile([&](const Tensor& x) { write(state, x); });
-  for (int i = 0; i < 5; ++i) {
-    f(of({1, 10}));
-    write(expected, of({1, 10}));
-    EXPECT_EQ(valuesOf(state), valuesOf(expected));
-  }
-}
-
-TEST(CompileTest, AMemberThatIsAssignedIsState) {
-  Tensor last;  // without a value at first
-  auto f = fl::compile([&](const Tensor& x) { last = x * x; });
-  for (int i = 0; i < 6; ++i) {
-    const float v = static_cast<float>(i);
-    f(of({v}));
-    EXPECT_EQ(valuesOf(last), (Floats{v * v}));
-  }
-  EXPECT_EQ(f.plans(), 1u);
-}
-
-TEST(CompileTest, StateThatIsReplacedIsRecordedAnew) {
-  auto state = std::make_unique<Tensor>(of({1}));
-  auto f = fl::compile([&] { *state = *state + 1; });
-  for (int i = 0; i < 3; ++i) {
-    f.run(4);
-    EXPECT_EQ(valuesOf(*state), (Floats{5}));
-    state = std::make_unique<Tensor>(of({1}));
-  }
-  *state = of({1, 2});
-  f.run(4);
-  EXPECT_EQ(valuesOf(*state), (Floats{5, 6}));
 }
 
 struct Model {
@@ -286,23 +255,6 @@ TEST(CompileTest, CallsThatDifferAreAnError) {
   f(of({0})), f(of({0})), f(of({0}));
   EXPECT_THAT(errorOf([&] { f(of({0})); }),
               HasSubstr("recorded no two that are the same: it has 3 operators and the nearest 2"));
-}
-
-TEST(CompileTest, AReadInsideIsAnErrorAndLosesNothing) {
-  Tensor state = of({1});
-  auto f = fl::compile([&](const Tensor& x) {
-    state = state + x;
-    if (state.scalar<float>() > 100) {
-      state = state * 0;
-    }
-  });
-  EXPECT_THAT(
-      errorOf([&] { f(of({1})); }),
-      HasSubstr("a function that fl::compile records reads a value that it computes: it may "
-                "only be returned, and read after the call, at "
-                "tests/lazy/CompileTest.cpp:"));
-  EXPECT_THAT(errorOf([] { fl::compile([] { sync(); })(); }), HasSubstr("fl::compile"));
-  EXPECT_EQ(valuesOf(state), (Floats{2}));
 }
 
 TEST(CompileTest, AnIndexOutOfRangeChangesNothing) {

@@ -1,0 +1,17 @@
+// What tells two graphs apart, in words for whoever wonders why a plan is new.
+#pragma once
+
+#include <string>
+
+#include "fl/ir/Graph.h"
+
+namespace fl::ir {
+
+// What of `now` `before` does not have, with the lines that recorded both; empty if they are equal.
+std::string firstDifference(const Graph& now, const Graph& before);
+// "%1 = exp %0 : f32[3]  // A.cpp:3": the first operator that reads a parameter.
+std::string userOf(const Graph& graph, ValueId parameter);
+// How many operators are equal in equal places.
+size_t equalNodes(const Graph& x, const Graph& y);
+
+}  // namespace fl::ir

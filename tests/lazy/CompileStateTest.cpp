@@ -1,0 +1,241 @@
+// fl::compile: the tensors outside a function that it assigns to, swaps and moves, over replays.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "fl/fl.h"
+#include "fl/runtime/Counters.h"
+#include "tests/lazy/BufferLog.h"
+#include "tests/lazy/Floats.h"
+
+namespace fl::test {
+namespace {
+
+const void* dataOf(const Tensor& tensor) { return tensor.value()->data()->data(); }
+
+TEST(CompileState, StateIsThatOfTheTensorsOutside) {
+  Tensor state = of({1, 1});
+  auto f = fl::compile([&](const Tensor& x) {
+    const Tensor before = state;
+    state = state * 2 + x;
+    return before;
+  });
+  f(of({0, 1})), f(of({0, 1})), f(of({0, 1}));
+  EXPECT_EQ(valuesOf(state), (Floats{8, 15}));
+  const Tensor copy = state;
+  EXPECT_EQ(valuesOf(f(of({0, 1}))), (Floats{8, 15}));
+  EXPECT_EQ(valuesOf(state), (Floats{16, 31}));
+  EXPECT_EQ(valuesOf(copy), (Floats{8, 15})) << "values do not change";
+  state = of({0, -1});
+  EXPECT_EQ(valuesOf(f.run(3, of({1, 1}))), (Floats{3, -1}));
+  EXPECT_EQ(valuesOf(state), (Floats{7, -1}));
+  state(0) = 0;
+  f(of({5, 1}));
+  EXPECT_EQ(valuesOf(state), (Floats{5, -1}));
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileState, StateIsWrittenInPlace) {
+  Tensor state = full({1000, 1000}, 1.0f);
+  auto f = fl::compile([&] { state += 1; });
+  f(), f(), f();
+  const uint64_t bytes = runtime::counters().bytesMoved;
+  sync();
+  const void* data = state.device<float>();
+  state.unlock();
+  f.run(5);
+  EXPECT_EQ(runtime::counters().bytesMoved, bytes + 5 * 8'000'000);
+  EXPECT_EQ(state.device<float>(), data);
+  state.unlock();
+  EXPECT_EQ(state(999, 999).scalar<float>(), 9);
+}
+
+TEST(CompileState, RunKeepsStateInPlace) {
+  Tensor state = full({1000, 10}, 1.0f), total = full({1000, 10}, 0.0f);
+  auto f = fl::compile([&](const Tensor& x) {
+    state = state * x + 1;
+    total += state;
+    return sum(total, {});
+  });
+  const Tensor x = of({0.5f});
+  f(x), f(x), f(x);
+  const std::vector<const void*> data = {dataOf(state), dataOf(total)};
+  uint64_t bytesOfOne = 0;
+  for (const uint64_t times : {1, 2, 3, 4}) {
+    const uint64_t bytes = runtime::counters().bytesMoved;
+    const auto made = testing::buffersMade([&] { f.run(static_cast<int64_t>(times), x); });
+    const uint64_t moved = runtime::counters().bytesMoved - bytes;
+    EXPECT_EQ(made, std::vector<size_t>(times, sizeof(float))) << "the results alone";
+    bytesOfOne = times == 1 ? moved : bytesOfOne;
+    EXPECT_EQ(moved, times * bytesOfOne) << "nothing is copied between the runs";
+    EXPECT_EQ((std::vector<const void*>{dataOf(state), dataOf(total)}), data);
+  }
+  EXPECT_EQ(total(0, 0).scalar<float>(), 25.0001220703125f);
+}
+
+TEST(CompileState, RunKeepsParametersAndTheirStateInPlace) {
+  const Dim width = 64;
+  const Tensor x = sin(arange({width, 8}, 0) + arange({width, 8}, 1) * 3);
+  Linear layer(width, width);
+  AdamOptimizer optimizer(layer.params(), 0.01);
+  auto step = fl::compile([&](const Tensor& x) {
+    optimizer.zeroGrad();
+    Variable loss = mean(layer(noGrad(x)) * layer(noGrad(x)), {0, 1});
+    loss.backward();
+    optimizer.step();
+  });
+  step.run(5, x);
+  const auto weightsData = [&] { return dataOf(layer.params()[0].tensor()); };
+  const void* data = weightsData();
+  for (const int64_t times : {1, 2, 3, 4}) {
+    const auto made = testing::buffersMade([&] { step.run(times, x); });
+    EXPECT_EQ(std::ranges::count(made, width * width * sizeof(float)), 0)
+        << "none for weights, nor for their two moments";
+    EXPECT_EQ(weightsData(), data);
+  }
+}
+
+TEST(CompileState, APartOfTheStateIsWritten) {
+  Tensor state = of({1, 2, 3, 4}), expected = state;
+  const auto write = [](Tensor& tensor, const Tensor& x) { tensor(range(1, 3)) += x; };
+  auto f = fl::compile([&](const Tensor& x) { write(state, x); });
+  for (int i = 0; i < 5; ++i) {
+    f(of({1, 10}));
+    write(expected, of({1, 10}));
+    EXPECT_EQ(valuesOf(state), valuesOf(expected));
+  }
+}
+
+TEST(CompileState, SwappedTensorsAreState) {
+  Tensor a = of({1, 1}), b = of({2, 2});
+  auto f = fl::compile([&](const Tensor& x) {
+    a = a + x;
+    std::swap(a, b);
+    return a * 10 + b;
+  });
+  Floats expected = {1, 2};
+  for (int i = 0; i < 7; ++i) {
+    const float x = static_cast<float>(i);
+    expected = {expected[1], expected[0] + x};
+    const float result = expected[0] * 10 + expected[1];
+    EXPECT_EQ(valuesOf(f(of({x, x}))), (Floats{result, result})) << i;
+    EXPECT_EQ(valuesOf(a), (Floats{expected[0], expected[0]})) << i;
+    EXPECT_EQ(valuesOf(b), (Floats{expected[1], expected[1]})) << i;
+  }
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileState, ASwapCopiesNothing) {
+  Tensor a = full({1000}, 1.0f), b = full({1000}, 2.0f);
+  auto f = fl::compile([&] { std::swap(a, b); });
+  f.run(4);
+  const std::vector<const void*> data = {dataOf(b), dataOf(a)};
+  const uint64_t bytes = runtime::counters().bytesMoved;
+  EXPECT_EQ(testing::buffersMade([&] { f.run(5); }), std::vector<size_t>());
+  EXPECT_EQ(runtime::counters().bytesMoved, bytes);
+  EXPECT_EQ((std::vector<const void*>{dataOf(a), dataOf(b)}), data);
+  EXPECT_EQ(a(999).scalar<float>(), 2);
+}
+
+TEST(CompileState, ARotatedHistoryIsState) {
+  std::vector<Tensor> history = {of({1}), of({2}), of({3})};
+  auto f = fl::compile([&](const Tensor& x) {
+    std::ranges::rotate(history, history.begin() + 1);
+    history.back() = history[0] + x;
+  });
+  Floats expected = {1, 2, 3};
+  for (int i = 0; i < 9; ++i) {
+    const float x = static_cast<float>(i);
+    f(of({x}));
+    expected = {expected[1], expected[2], expected[1] + x};
+    EXPECT_EQ(valuesOf(concatenate(history, 0)), expected) << i;
+  }
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileState, WhatIsMovedFromIsStateWhereverItGoes) {
+  Tensor state = of({1}), other = of({5});
+  const auto next = [](Tensor value, const Tensor& x) { return value * 2 + x; };
+  auto f = fl::compile([&](const Tensor& x) {
+    state = next(std::move(state), x);
+    Tensor taken = std::move(other);
+    state += taken;
+    other = std::move(taken);
+  });
+  float expected = 1;
+  for (int i = 0; i < 6; ++i) {
+    const float x = static_cast<float>(i);
+    f(of({x}));
+    expected = expected * 2 + x + 5;
+    EXPECT_EQ(valuesOf(state), (Floats{expected})) << i;
+    EXPECT_EQ(valuesOf(other), (Floats{5})) << i;
+  }
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileState, TensorsMaySwapBetweenCalls) {
+  Tensor a = of({1}), b = of({2});
+  auto f = fl::compile([&](const Tensor& x) { return a = a * 10 + b + x; });
+  float expectedA = 1, expectedB = 2;
+  for (int i = 0; i < 6; ++i) {
+    expectedA = expectedA * 10 + expectedB;
+    EXPECT_EQ(valuesOf(f(of({0}))), (Floats{expectedA})) << i;
+    std::swap(a, b), std::swap(expectedA, expectedB);
+  }
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileState, TensorsMayMoveToAnotherPlace) {
+  std::vector<Tensor> weights = {of({1}), of({2})};
+  auto f = fl::compile([&](const Tensor& x) { return weights[0] = weights[0] + weights[1] + x; });
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_EQ(valuesOf(f(of({1}))), (Floats{static_cast<float>(4 + 3 * i)}));
+    if (i % 4 == 3) {
+      weights.reserve(2 * weights.capacity());
+    }
+  }
+}
+
+TEST(CompileState, AViewThatIsAssignedIsNotTheWhole) {
+  Tensor whole = of({1, 2, 3}), part = whole(0);
+  auto f = fl::compile([&](const Tensor& x) {
+    part = x * 2;
+    return whole + 1;
+  });
+  for (int i = 0; i < 5; ++i) {
+    const float x = static_cast<float>(i);
+    EXPECT_EQ(valuesOf(f(of({x}))), (Floats{2, 3, 4}));
+    EXPECT_EQ(valuesOf(part), (Floats{2 * x}));
+    EXPECT_EQ(valuesOf(whole), (Floats{1, 2, 3}));
+  }
+}
+
+TEST(CompileState, AMemberThatIsAssignedIsState) {
+  Tensor last;  // without a value at first
+  auto f = fl::compile([&](const Tensor& x) { last = x * x; });
+  for (int i = 0; i < 6; ++i) {
+    const float v = static_cast<float>(i);
+    f(of({v}));
+    EXPECT_EQ(valuesOf(last), (Floats{v * v}));
+  }
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileState, StateThatIsReplacedIsRecordedAnew) {
+  auto state = std::make_unique<Tensor>(of({1}));
+  auto f = fl::compile([&] { *state = *state + 1; });
+  for (int i = 0; i < 3; ++i) {
+    f.run(4);
+    EXPECT_EQ(valuesOf(*state), (Floats{5}));
+    state = std::make_unique<Tensor>(of({1}));
+  }
+  *state = of({1, 2});
+  f.run(4);
+  EXPECT_EQ(valuesOf(*state), (Floats{5, 6}));
+}
+
+}  // namespace
+}  // namespace fl::test
