@@ -11,6 +11,7 @@
 #include "fl/check/CheckedPlan.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/definitions/Trace.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/ir/Inference.h"
 #include "fl/ir/Slot.h"
 #include "fl/ir/Text.h"
@@ -19,6 +20,7 @@
 #include "fl/profile/Profile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
+#include "fl/runtime/Store.h"
 #include "fl/runtime/SystemMemory.h"
 #include "fl/view/LivePage.h"
 
@@ -112,9 +114,26 @@ Engine::Engine(const std::string& device)
     : device_(runtime::makeDevice(device)),
       compiler_(*device_),
       plans_(kMaxPlans, kMaxPlanWords),
+      tuner_(makeTuner()),
       flushAt_{flushLimit("FL_FLUSH_NODES", flags().flushNodes),
                flushLimit("FL_FLUSH_BYTES", flags().flushBytes)} {
   codegen::checkSkip(flags().skip);
+}
+
+std::unique_ptr<tune::Tuner> Engine::makeTuner() {
+  const bool runsKernels =
+      device_->lowering() == ir::Lowering::Kernels && device_->name() != "null";
+  if (flags().tune != "1" || !runsKernels) return nullptr;
+  const ir::Target target = device_->target();
+  return std::make_unique<tune::Tuner>(
+      tune::measureOn(*device_, &kernels_,
+                      [this](const std::vector<runtime::DeviceKernelPtr>& kernels) {
+                        compiler_.request(kernels, currentCallSite());
+                        compiler_.wait();
+                      }),
+      runtime::openStore("fusions"),
+      detail::concat(passesHash(), "\n", device_->name(), " ", target.features, " ",
+                     target.vectorBits, " bits, ", host::getNumThreads(), " threads\n"));
 }
 
 void Engine::record(const LazyNodePtr& node) {
@@ -470,7 +489,8 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   if (checks) check::prepareOptions(&options.skip, &options.budget);
   runtime::counters().plansBuilt++;
   try {
-    codegen::Compilation compiled = kept_.compile(graph, options);
+    codegen::Compilation compiled =
+        tuner_ ? tuner_->compile(graph, options) : kept_.compile(graph, options);
     runtime::counters().stepsRecomputed += compiled.schedule.recomputed;
     auto plan = device_->load(std::move(compiled.schedule), &kernels_);
     tellOfResults(plan->schedule(), budget);

@@ -17,6 +17,7 @@
 #include "fl/lazy/LazyNode.h"
 #include "fl/lazy/PlanStore.h"
 #include "fl/runtime/Device.h"
+#include "fl/tune/Tuner.h"
 
 namespace fl::lazy {
 
@@ -95,6 +96,7 @@ class Engine {
   std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget,
                                                      const PlanDump::Numbers& numbers);
   void run(const Segment& segment, const runtime::LoadedSchedule& plan);
+  std::unique_ptr<tune::Tuner> makeTuner();
 
   std::unique_ptr<runtime::Device> device_;
   KernelCompiler compiler_;
@@ -103,6 +105,7 @@ class Engine {
   // By the structure they were built for.
   WordCache<std::unique_ptr<runtime::LoadedSchedule>> plans_;
   PlanStore kept_;
+  const std::unique_ptr<tune::Tuner> tuner_;  // with FL_TUNE=1
   PlanHistory history_;      // under FL_CACHE=explain
   size_t segmentsKept_ = 0;  // when empty ones were last dropped
   uint64_t nextId_ = 1;
