@@ -39,7 +39,7 @@ struct Inputs {
   Inputs(const ir::Graph& graph, runtime::DeviceMemory& memory) {
     const int64_t bound = indexBound(graph);
     for (const auto& [type, isNumber] : graph.parameters()) {
-      const bool isFloat = isFloatingPoint(type.type);
+      const bool isFloat = isFloating(type.type);
       numbers.push_back(Number::fromDouble(elementAt(1, isFloat, bound), type.type));
       buffers.push_back(isNumber ? nullptr : elements(type, bound, memory));
     }
@@ -59,7 +59,7 @@ struct Inputs {
       std::vector<T> values(type.shape.elements());
       for (size_t i = 0; i < values.size(); ++i) {
         const auto at = static_cast<int64_t>(i);
-        values[i] = static_cast<T>(elementAt(at, isFloatingPoint(type.type), bound));
+        values[i] = static_cast<T>(elementAt(at, isFloating(type.type), bound));
       }
       return memory.make(values.data(), values.size() * sizeof(T));
     });
@@ -85,9 +85,8 @@ double medianRatio(const Inputs& inputs, const LoadedSchedule& kernel, const Loa
 Ratio measureOn(runtime::Device& device, runtime::KernelCache* cache, MakeCode makeCode) {
   return [&device, cache, makeCode = std::move(makeCode)](const ir::Graph& graph) -> double {
     const auto load = [&](const char* skip) {
-      const codegen::CompileOptions options{.lowering = device.lowering(),
-                                            .skip = skip,
-                                            .scratchBytes = device.scratchBytes()};
+      const codegen::CompileOptions options{
+          .lowering = device.lowering(), .skip = skip, .scratchBytes = device.scratchBytes()};
       return device.load(codegen::compile(graph, options).schedule, cache);
     };
     try {

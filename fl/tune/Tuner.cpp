@@ -117,10 +117,10 @@ bool Tuner::isSplit(const codegen::Compilation& made, const codegen::FusionGroup
   const double ratio = ratio_(region.withResults(results));
   const bool split = ratio > kMostRatio;
   const ir::Node& last = made.graph.node(group.nodes.back());
-  logLine(1, absl::StrFormat("tune: a kernel of %d operators takes %.2f of their time one by one%s, "
-                             "at %s",
-                             region.operators(), ratio, split ? ", and is split" : "",
-                             last.site.toString()));
+  logLine(1, absl::StrFormat(
+                 "tune: a kernel of %d operators takes %.2f of their time one by one%s, "
+                 "at %s",
+                 region.operators(), ratio, split ? ", and is split" : "", last.site.toString()));
   if (store_ && ratio > 0) store_->insert(key, split ? "split" : "kept");
   return split_[text] = split;
 }
