@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
@@ -11,6 +12,7 @@
 #include "fl/check/CheckedPlan.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/definitions/Trace.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/ir/Inference.h"
 #include "fl/ir/Slot.h"
 #include "fl/ir/Text.h"
@@ -19,6 +21,7 @@
 #include "fl/profile/Profile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
+#include "fl/runtime/Store.h"
 #include "fl/runtime/SystemMemory.h"
 #include "fl/view/LivePage.h"
 
@@ -28,6 +31,10 @@ namespace {
 // Plans beyond these are built again when they are needed again. A node is about twelve words; its
 // part of a plan takes two kilobytes, so that all plans take 256 MB at most.
 constexpr size_t kMaxPlans = 1024, kMaxPlanWords = size_t{3} << 19;
+
+// What the program let go of, and pending operators keep, may be so many bytes, or that part of
+// what is alive. Larger steps than a batch of images of this size are not cut in two.
+constexpr size_t kMostDropped = size_t{32} << 20, kDroppedPart = 8;
 
 // Data held an index that is out of range, in node `bad` of `nodes`; the words are the user's
 // error.
@@ -62,6 +69,7 @@ struct ThreadSegments {
   std::vector<uint64_t> pending;
   bool ended = true;
   uint64_t refused = 0;             // the one that a realize ran last
+  size_t lookAt = kMostDropped;     // so much of what is given that droppedBytes() is asked
   bool recording = false;           // a function: nothing runs
   Recorded recorded;                // since this thread's last realize
   int64_t since = 0;                // of a profile: when its first operator was recorded
@@ -71,6 +79,7 @@ struct ThreadSegments {
   void realized() {
     pending.erase(pending.begin(), ended ? pending.end() : pending.end() - 1);
     recorded = {};
+    lookAt = kMostDropped;
   }
 };
 
@@ -110,17 +119,40 @@ Engine::Engine(const std::string& device)
     : device_(runtime::makeDevice(device)),
       compiler_(*device_),
       plans_(kMaxPlans, kMaxPlanWords),
+      tuner_(makeTuner()),
       flushAt_{flushLimit("FL_FLUSH_NODES", flags().flushNodes),
                flushLimit("FL_FLUSH_BYTES", flags().flushBytes)} {
   codegen::checkSkip(flags().skip);
+}
+
+std::unique_ptr<tune::Tuner> Engine::makeTuner() {
+  const bool runsKernels =
+      device_->lowering() == ir::Lowering::Kernels && device_->name() != "null";
+  if (flags().tune != "1" || !runsKernels) return nullptr;
+  const ir::Target target = device_->target();
+  return std::make_unique<tune::Tuner>(
+      tune::measureOn(*device_, &kernels_,
+                      [this](const std::vector<runtime::DeviceKernelPtr>& kernels) {
+                        compiler_.request(kernels, currentCallSite());
+                        compiler_.wait();
+                      }),
+      runtime::openStore("fusions"),
+      detail::concat(passesHash(), "\n", device_->name(), " ", target.features, " ",
+                     target.vectorBits, " bits, ", host::getNumThreads(), " threads\n"));
 }
 
 void Engine::record(const LazyNodePtr& node) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   ThreadSegments& segments = threadSegments(this);
   const auto flushIfDue = [&](LazyNode* last) {
-    if (last && segments.recorded.reaches(flushAt_, 1) && !segments.recording) flush(last);
+    const bool isDue = last && segments.recorded.reaches(flushAt_, 1) && !segments.recording;
+    if (isDue) flush(last, segments.recorded.reaches(flushAt_, 2));
   };
+  const auto isGiven = [](const LazyNodePtr& operand) { return operand->id == 0; };
+  if (segments.recorded.given >= segments.lookAt && !segments.recording && StepScope::depth == 0 &&
+      std::ranges::any_of(node->operands, isGiven)) {
+    flushDropped();
+  }
   if (std::exchange(StepScope::isDue, false) && !segments.pending.empty()) {
     flushIfDue(segments_[segments.pending.back()].last());
   }
@@ -139,15 +171,52 @@ void Engine::record(const LazyNodePtr& node) {
     if (operand->buffer && operand->segment != node->segment) {
       operand->segment = node->segment;  // counts once
       segments.recorded.bytes += operand->bytes();
+      if (operand->id == 0) segments.recorded.given += operand->bytes();
     }
   }
   if (StepScope::depth == 0) flushIfDue(node.get());
 }
 
-void Engine::flush(LazyNode* node) {
+// Ahead of an operator that reads what the program made of its data: a loop's next batch.
+void Engine::flushDropped() {
+  if (flags().flushBytes == "0") return;
+  ThreadSegments& segments = threadSegments(this);
+  const size_t live = runtime::hostMemoryManager()->stats().liveBytes;
+  const size_t most = std::max(kMostDropped, live / kDroppedPart);
+  const size_t dropped = droppedBytes(segments.pending);
+  segments.lookAt = segments.recorded.given + std::max<size_t>(most, dropped + 1) - dropped;
+  LazyNode* const last = segments_[segments.pending.back()].last();
+  if (last && dropped >= most) flush(last, dropped >= 2 * most);
+}
+
+// Of values that the program made of its data and only pending operators hold: eager mode would
+// have freed them.
+size_t Engine::droppedBytes(const std::vector<uint64_t>& segments) {
+  ++visit_;
+  std::vector<const LazyNodePtr*> given;
+  for (const uint64_t segment : segments) {
+    for (LazyNode* node = segments_[segment].first(); node; node = node->next()) {
+      for (const LazyNodePtr& operand : node->operands) {
+        if (operand->id != 0 || !operand->buffer) continue;
+        if (std::exchange(operand->visit, visit_) != visit_) {
+          operand->innerUses = 0;
+          given.push_back(&operand);
+        }
+        ++operand->innerUses;
+      }
+    }
+  }
+  size_t bytes = 0;
+  for (const LazyNodePtr* each : given) {
+    const LazyNode& node = **each;
+    if (isHeldBy(node.innerUses, *each) && isHeldBy(1, node.buffer)) bytes += node.bytes();
+  }
+  return bytes;
+}
+
+void Engine::flush(LazyNode* node, bool late) {
   // Flushing where the previous flush happened lets a loop reuse its plan.
   ThreadSegments& segments = threadSegments(this);
-  const bool late = segments.recorded.reaches(flushAt_, 2);
   if (segments.lastFlush && segments.lastFlush != node->site.address() && !late) return;
   segments.lastFlush = node->site.address();
   try {
@@ -379,7 +448,18 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
   *hit = false;
   PlanDump::Numbers numbers;
   for (const LazyNodePtr* input : segment.inputs) numbers.push_back((*input)->number());
-  auto plan = buildPlan(graphOf(segment), segment.budget, numbers);
+  const uint64_t first = segment.nodes.front()->id;
+  if (refused_.first == first && std::ranges::equal(refused_.structure, segment.structure)) {
+    std::rethrow_exception(refused_.error);
+  }
+  std::unique_ptr<runtime::LoadedSchedule> plan;
+  try {
+    plan = buildPlan(graphOf(segment), segment.budget, numbers);
+  } catch (const planner::OverBudget&) {
+    const Structure& words = segment.structure;
+    refused_ = {first, {words.begin(), words.end()}, std::current_exception()};
+    throw;
+  }
   const runtime::LoadedSchedule& built = *plan;
   if (plans_.insert(segment.structure, std::move(plan))) runtime::dropUnused(&kernels_);
   return built;
@@ -461,7 +541,8 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   if (checks) check::prepareOptions(&options.skip, &options.budget);
   runtime::counters().plansBuilt++;
   try {
-    codegen::Compilation compiled = kept_.compile(graph, options);
+    codegen::Compilation compiled =
+        tuner_ ? tuner_->compile(graph, options) : kept_.compile(graph, options);
     runtime::counters().stepsRecomputed += compiled.schedule.recomputed;
     auto plan = device_->load(std::move(compiled.schedule), &kernels_);
     tellOfResults(plan->schedule(), budget);
@@ -523,6 +604,10 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
     numbers.push_back((*input)->number() ? *(*input)->number() : Number());
   }
   runtime::LoadedSchedule::Outputs outputs;
+  const runtime::ResultLines lines = [&](size_t i) { return segment.results[i]->site; };
+  const absl::Cleanup restore = [outer = std::exchange(runtime::resultLines(), &lines)] {
+    runtime::resultLines() = outer;
+  };
   try {
     outputs = plan.run(buffers, numbers, spare);
   } catch (const ir::IndexOutOfRange& error) {
@@ -547,7 +632,13 @@ void Engine::realizeTogether(Nodes nodes) {
     logLine(1, describe("realize", plan.schedule(), segment.nodes.size(), hit, compiled,
                         currentCallSite()));
   }
-  run(segment, plan);
+  try {
+    run(segment, plan);
+  } catch (const std::bad_alloc&) {
+    if (!hit) throw;
+    // It names the lines that the plan was made for. This one is for those of now.
+    run(segment, *buildPlan(graphOf(segment), segment.budget, {}));
+  }
 }
 
 }  // namespace fl::lazy

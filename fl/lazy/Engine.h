@@ -4,6 +4,7 @@
 // thread's segments in order, and whatever they reach of other threads'.
 #pragma once
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "fl/lazy/LazyNode.h"
 #include "fl/lazy/PlanStore.h"
 #include "fl/runtime/Device.h"
+#include "fl/tune/Tuner.h"
 
 namespace fl::lazy {
 
@@ -35,6 +37,7 @@ std::string describeBadIndex(const ir::IndexOutOfRange& error, const CallSite& s
 struct Recorded {
   size_t nodes = 0;
   size_t bytes = 0;  // of their results, and of the values that they keep in memory
+  size_t given = 0;  // of those values, what the program made of its data
 
   // True if either is `times` the limit's.
   bool reaches(const Recorded& limit, size_t times) const {
@@ -86,8 +89,10 @@ class Engine {
   void realizeTogether(Nodes nodes);
   void realizeSegment(uint64_t segment);
   void dropEmptySegments();
-  // Runs what this thread has pending when that has become too much.
-  void flush(LazyNode* node);
+  // Runs what this thread has pending when that has become too much; twice too much if it is late.
+  void flush(LazyNode* node, bool late);
+  void flushDropped();
+  size_t droppedBytes(const std::vector<uint64_t>& segments);
   void collectReached(Nodes* nodes);
   void describeStructure(Segment* segment);
   static ir::Graph graphOf(const Segment& segment);
@@ -95,6 +100,7 @@ class Engine {
   std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget,
                                                      const PlanDump::Numbers& numbers);
   void run(const Segment& segment, const runtime::LoadedSchedule& plan);
+  std::unique_ptr<tune::Tuner> makeTuner();
 
   std::unique_ptr<runtime::Device> device_;
   KernelCompiler compiler_;
@@ -103,6 +109,14 @@ class Engine {
   // By the structure they were built for.
   WordCache<std::unique_ptr<runtime::LoadedSchedule>> plans_;
   PlanStore kept_;
+  const std::unique_ptr<tune::Tuner> tuner_;  // with FL_TUNE=1
+  // What a budget refused last, by its first node, and the error: every realize of its thread would
+  // plan it again.
+  struct Refused {
+    uint64_t first = 0;
+    std::vector<int64_t> structure;
+    std::exception_ptr error;
+  } refused_;
   PlanHistory history_;      // under FL_CACHE=explain
   size_t segmentsKept_ = 0;  // when empty ones were last dropped
   uint64_t nextId_ = 1;

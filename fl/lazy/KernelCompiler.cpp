@@ -119,7 +119,8 @@ void KernelCompiler::stop() {
     stop_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels,
@@ -165,15 +166,17 @@ bool KernelCompiler::loadKept(runtime::DeviceKernel& kernel) {
 void KernelCompiler::compileLater(const std::vector<Request>& requests) {
   std::lock_guard<std::mutex> lock(mutex_);
   queue_.insert(queue_.end(), requests.begin(), requests.end());
-  startThread();
+  startThreads();
   changed_.notify_all();
 }
 
 // Under mutex_.
-void KernelCompiler::startThread() {
-  if (!thread_.joinable() && !queue_.empty()) {
-    registerStarted(this);
-    thread_ = std::thread([this] { work(); });
+void KernelCompiler::startThreads() {
+  if (queue_.empty() || stop_) return;
+  registerStarted(this);
+  const size_t most = std::max(1, host::getNumThreads() / 2);
+  while (threads_.size() < std::min(most, queue_.size())) {
+    threads_.emplace_back([this] { work(); });
   }
 }
 
@@ -216,31 +219,31 @@ void KernelCompiler::work() {
     if (stop_) return;
     const Request request = queue_.front();
     queue_.pop_front();
-    busy_ = true;
+    ++busy_;
     lock.unlock();
     compileOne(request);
     lock.lock();
-    busy_ = false;
+    --busy_;
     changed_.notify_all();
   }
 }
 
 void KernelCompiler::wait() {
   std::unique_lock<std::mutex> lock(mutex_);
-  startThread();
-  changed_.wait(lock, [&] { return stop_ || (queue_.empty() && !busy_); });
+  startThreads();
+  changed_.wait(lock, [&] { return stop_ || (queue_.empty() && busy_ == 0); });
 }
 
 void KernelCompiler::beforeFork() {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return !busy_; });
+  changed_.wait(lock, [&] { return busy_ == 0; });
   lock.release();
 }
 
 void KernelCompiler::afterFork(bool isChild) {
   if (isChild) {
     // Made anew: both are of a thread that is not here.
-    new (&thread_) std::thread();
+    new (&threads_) std::vector<std::thread>();
     new (&changed_) std::condition_variable();
   }
   mutex_.unlock();

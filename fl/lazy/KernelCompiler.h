@@ -1,4 +1,4 @@
-// Compiles kernels, at once or on a background thread, and hands the code to the device's kernels.
+// Compiles kernels, at once or on background threads, half as many as compute, and hands the code to the device's kernels.
 // With one thread (FL_NUM_THREADS, fl::setNumThreads) the caller compiles, also under FL_JIT=async;
 // what was asked for before there was only one is finished in the background.
 // Until then, and if the emitter fails, a kernel runs on tier 0 with the same results. Code is kept
@@ -29,7 +29,7 @@ class KernelCompiler {
  public:
   // Takes the mode from FL_JIT, the folder and size of what is kept from FL_CACHE and its like.
   explicit KernelCompiler(runtime::Device& device);
-  // Stops the background thread; kernels still waiting stay on tier 0.
+  // Stops the background threads; kernels still waiting stay on tier 0.
   void stop();
 
   // Asks for code of kernels that have none and were not asked for before; returns how many must be
@@ -50,7 +50,7 @@ class KernelCompiler {
   // What code is kept under: all that it depends on.
   std::string keyOf(const runtime::DeviceKernel& kernel) const;
   bool loadKept(runtime::DeviceKernel& kernel);
-  void startThread();
+  void startThreads();
   void compileLater(const std::vector<Request>& requests);
   void compileOne(const Request& request);
   void work();
@@ -61,9 +61,9 @@ class KernelCompiler {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Request> queue_;
-  bool busy_ = false;
+  int busy_ = 0;
   bool stop_ = false;
-  std::thread thread_;  // started when there is something to do
+  std::vector<std::thread> threads_;  // started when there is something to do
 };
 
 }  // namespace fl::lazy

@@ -17,6 +17,8 @@ constexpr size_t kFewOperators = 24;
 
 }  // namespace
 
+const char* passesHash() { return kSourceHash; }
+
 PlanStore::PlanStore() : store_(runtime::openStore(runtime::kPlans)) {}
 
 codegen::Compilation PlanStore::compile(const ir::Graph& graph,
@@ -28,7 +30,7 @@ codegen::Compilation PlanStore::compile(const ir::Graph& graph,
     return codegen::compile(graph, options);
   }
   const std::string key =
-      detail::concat("passes ", kSourceHash, "\n", codegen::extensionsKey(), "lowering ",
+      detail::concat("passes ", passesHash(), "\n", codegen::extensionsKey(), "lowering ",
                      static_cast<int>(options.lowering), "\nbudget ", options.budget,
                      options.trimAll ? "\ntrim all\n" : "\n", ir::printGraph(graph, "g"));
   if (auto kept = runtime::findSchedule(*store_, key, graph)) {

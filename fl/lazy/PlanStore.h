@@ -11,6 +11,9 @@
 
 namespace fl::lazy {
 
+// Changes with the passes.
+const char* passesHash();
+
 class PlanStore {
  public:
   // As FL_CACHE, FL_CACHE_DIR and FL_CACHE_BYTES are then.

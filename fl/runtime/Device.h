@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -77,6 +78,11 @@ class StepObserver {
 };
 // That of this thread, none at first; it outlives the runs.
 StepObserver*& stepObserver();
+
+// The lines of the results of this thread's runs, where a plan may have been made for others; none
+// at first. It outlives the runs.
+using ResultLines = std::function<CallSite(size_t output)>;
+const ResultLines*& resultLines();
 
 // A schedule made ready to run: everything that can be computed before the inputs are known.
 class LoadedSchedule {

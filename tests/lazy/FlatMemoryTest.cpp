@@ -100,6 +100,29 @@ TEST(FlatMemory, GradientCheckWithNumbers) {
 }
 
 // A million operators, of a loop with several and of a chain of one.
+// A loop over batches whose loss is read at the end: eager mode frees a batch when the next one
+// comes.
+TEST(FlatMemory, BatchesThatAreLetGoOf) {
+  constexpr int kSteps = 60;
+  constexpr Dim kBatch = 1 << 20;
+  constexpr size_t kBytes = kBatch * sizeof(float), kMostDropped = 32 * kMebibyte;
+  const size_t before = runtime::hostMemoryManager()->stats().liveBytes;
+  Tensor weight = full({1}, 1.0), total = full({1}, 0.0);
+  Watermark memory;
+  const Counts counts;
+  for (int i = 0; i < kSteps; ++i) {
+    const Tensor batch = Tensor::fromVector(std::vector<float>(kBatch, 1.0f));
+    const Tensor loss = mean(batch * weight, {0}, /*keepDims=*/true);
+    weight += 1;
+    total += loss;
+    memory.look();
+  }
+  EXPECT_EQ(total.scalar<float>(), kSteps * (kSteps + 1) / 2);
+  EXPECT_LE(memory.live(), before + kMostDropped + 3 * kBytes);
+  EXPECT_GE(memory.live(), before + kMostDropped - kBytes);  // as many as may be are one plan
+  EXPECT_LE(counts.plansBuilt(), 3u);
+}
+
 TEST(FlatMemory, AMillionOperators) {
   for (int operators : {1, 5}) {
     Tensor x = full({1000}, 0.5);

@@ -28,13 +28,15 @@ int threadsOfThisProcess() {
 }
 
 // Large enough for the pool, and a kernel of its own for every `chain`.
-float compute(int chain) {
-  Tensor x = full({1 << 18}, 0.5f);
+Tensor chained(int chain, Dim size) {
+  Tensor x = full({size}, 0.5f);
   for (int i = 0; i <= chain; ++i) {
     x = i % 2 == 0 ? sin(x) : x * 2 + 1;
   }
-  return sum(x).scalar<float>();
+  return x;
 }
+
+float compute(int chain) { return sum(chained(chain, 1 << 18)).scalar<float>(); }
 
 float expected(int chain) {
   const BackendScope scope("eager", "cpu");
@@ -83,6 +85,28 @@ TEST(Fork, BeforeAnythingHasRun) {
     EXPECT_TRUE(runInChild([&] { return compute(i) == expected(i); })) << i;
   }
   EXPECT_EQ(threadsOfThisProcess(), 1);
+}
+
+// Half as many as compute; each kernel is compiled once, and all are there.
+TEST(Fork, WhileSeveralThreadsCompile) {
+  host::setNumThreads(8);
+  compute(60);
+  const int before = threadsOfThisProcess();  // of which one compiles
+  std::vector<Tensor> several;
+  for (int i = 0; i < 6; ++i) several.push_back(chained(61 + i, 1000 + i));
+  sync();
+  EXPECT_EQ(threadsOfThisProcess(), before + 3);
+  EXPECT_TRUE(runInChild([&] {
+    const bool isRight = compute(70) == expected(70);
+    waitForCompiler(defaultTensorBackend());
+    return isRight;
+  }));
+  waitForCompiler(defaultTensorBackend());
+  const uint64_t compiled = runtime::counters().kernelsCompiled;
+  for (int i = 0; i < 6; ++i) several[i] = chained(61 + i, 1000 + i);
+  sync();
+  waitForCompiler(defaultTensorBackend());
+  EXPECT_EQ(runtime::counters().kernelsCompiled, compiled);
 }
 
 TEST(Fork, AfterUse) {

@@ -124,6 +124,42 @@ TEST_P(OutOfMemoryInAPlan, NamesItsLargestTemporaries) {
   read();
 }
 
+// Two lines of one structure share a plan; each has the memory that it asked for.
+TEST_P(OutOfMemoryInAPlan, NamesTheLinesThatRanOutNotThoseThatThePlanWasMadeFor) {
+  const Tensor x = rand({4096});
+  x.toHostVector<float>();
+  const auto computed = [](const Tensor& tensor) { return tensor.toHostVector<float>(), tensor; };
+  const Tensor one = computed(x * 2);
+  const int lineOfOne = __LINE__ - 1;
+  std::vector<Tensor> others;
+  for (int i = 0; i < 3; ++i) others.push_back(computed(x * 3));
+  const int line = __LINE__ - 1;
+  const Tensor product =
+      computed(matmul(reshape(x, {64, 64}), matmul(reshape(x, {64, 64}), reshape(x, {64, 64}))));
+  const Tensor last =
+      matmul(reshape(x, {64, 64}), matmul(reshape(x, {64, 64}), reshape(x, {64, 64})));
+  const int lineOfLast = __LINE__ - 1;
+  memory_->left = 0;
+  const std::string error = test::errorOf<std::bad_alloc>([&] { last.toHostVector<float>(); });
+  memory_->left = -1;
+  const auto named = [&](int of) {
+    const std::string name =
+        "bytes of map mul at tests/lazy/OutOfMemoryTest.cpp:" + std::to_string(of) + "\n";
+    int count = 0;
+    for (size_t at = error.find(name); at != std::string::npos; at = error.find(name, at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(named(lineOfOne), 1) << error;
+  EXPECT_EQ(named(line), 3) << error;
+  EXPECT_THAT(error,
+              ::testing::HasSubstr("\nThey are for matmul at tests/lazy/OutOfMemoryTest.cpp:" +
+                                   std::to_string(lineOfLast) + ";"));
+  EXPECT_THAT(error, ::testing::EndsWith(" bytes of matmul at tests/lazy/OutOfMemoryTest.cpp:" +
+                                         std::to_string(lineOfLast)));
+  computed(last);
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // these map memory of their own
 // The process may map no more than it has and a megabyte.
