@@ -125,19 +125,19 @@ Engine::Engine(const std::string& device)
   codegen::checkSkip(flags().skip);
 }
 
-std::unique_ptr<tune::Tuner> Engine::makeTuner() {
+std::unique_ptr<plans::Tuner> Engine::makeTuner() {
   const bool runsKernels =
       device_->lowering() == ir::Lowering::Kernels && device_->name() != "null";
   if (flags().tune != "1" || !runsKernels) return nullptr;
   const ir::Target target = device_->target();
-  return std::make_unique<tune::Tuner>(
-      tune::measureOn(*device_, &kernels_,
+  return std::make_unique<plans::Tuner>(
+      plans::measureOn(*device_, &kernels_,
                       [this](const std::vector<runtime::DeviceKernelPtr>& kernels) {
                         compiler_.request(kernels, currentCallSite());
                         compiler_.wait();
                       }),
       runtime::openStore("fusions"),
-      detail::concat(passesHash(), "\n", device_->name(), " ", target.features, " ",
+      detail::concat(plans::passesHash(), "\n", device_->name(), " ", target.features, " ",
                      target.vectorBits, " bits, ", host::getNumThreads(), " threads\n"));
 }
 
@@ -179,7 +179,7 @@ void Engine::record(const LazyNodePtr& node) {
 
 // Ahead of an operator that reads what the program made of its data: a loop's next batch.
 void Engine::flushDropped() {
-  if (flags().flushBytes == "0") return;
+  if (!flags().flushBytes.empty()) return;
   ThreadSegments& segments = threadSegments(this);
   const size_t live = runtime::hostMemoryManager()->stats().liveBytes;
   const size_t most = std::max(kMostDropped, live / kDroppedPart);

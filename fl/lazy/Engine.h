@@ -13,12 +13,12 @@
 #include "absl/container/inlined_vector.h"
 #include "fl/base/WordCache.h"
 #include "fl/lazy/Dump.h"
-#include "fl/lazy/Explain.h"
+#include "fl/plans/Explain.h"
 #include "fl/lazy/KernelCompiler.h"
 #include "fl/lazy/LazyNode.h"
-#include "fl/lazy/PlanStore.h"
+#include "fl/plans/PlanStore.h"
 #include "fl/runtime/Device.h"
-#include "fl/tune/Tuner.h"
+#include "fl/plans/Tuner.h"
 
 namespace fl::lazy {
 
@@ -100,7 +100,7 @@ class Engine {
   std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget,
                                                      const PlanDump::Numbers& numbers);
   void run(const Segment& segment, const runtime::LoadedSchedule& plan);
-  std::unique_ptr<tune::Tuner> makeTuner();
+  std::unique_ptr<plans::Tuner> makeTuner();
 
   std::unique_ptr<runtime::Device> device_;
   KernelCompiler compiler_;
@@ -108,8 +108,8 @@ class Engine {
   std::map<uint64_t, PendingList> segments_;  // by number, those that may have pending nodes
   // By the structure they were built for.
   WordCache<std::unique_ptr<runtime::LoadedSchedule>> plans_;
-  PlanStore kept_;
-  const std::unique_ptr<tune::Tuner> tuner_;  // with FL_TUNE=1
+  plans::PlanStore kept_;
+  const std::unique_ptr<plans::Tuner> tuner_;  // with FL_TUNE=1
   // What a budget refused last, by its first node, and the error: every realize of its thread would
   // plan it again.
   struct Refused {
@@ -117,7 +117,7 @@ class Engine {
     std::vector<int64_t> structure;
     std::exception_ptr error;
   } refused_;
-  PlanHistory history_;      // under FL_CACHE=explain
+  plans::PlanHistory history_;   // under FL_CACHE=explain
   size_t segmentsKept_ = 0;  // when empty ones were last dropped
   uint64_t nextId_ = 1;
   uint64_t nextSegment_ = 1;

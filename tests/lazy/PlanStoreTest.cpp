@@ -9,7 +9,7 @@
 #include "fl/base/Flags.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Text.h"
-#include "fl/lazy/PlanStore.h"
+#include "fl/plans/PlanStore.h"
 #include "fl/planner/Planner.h"
 #include "fl/runtime/Device.h"
 #include "tests/ErrorOf.h"
@@ -56,7 +56,7 @@ class PlanStore : public ::testing::Test {
   };
   Found compile(const codegen::CompileOptions& options) const {
     const Counts counts;
-    ir::Schedule schedule = lazy::PlanStore().compile(graph_, options).schedule;
+    ir::Schedule schedule = plans::PlanStore().compile(graph_, options).schedule;
     return {std::move(schedule), counts.plansLoaded() == 1};
   }
 

@@ -6,7 +6,7 @@
 
 #include "fl/ir/Graph.h"
 
-namespace fl::lazy {
+namespace fl::plans {
 
 class PlanHistory {
  public:
@@ -28,4 +28,4 @@ class PlanHistory {
   std::deque<Known> known_;
 };
 
-}  // namespace fl::lazy
+}  // namespace fl::plans

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "fl/base/Log.h"
-#include "fl/tune/Tuner.h"
+#include "fl/plans/Tuner.h"
 
-namespace fl::tune {
+namespace fl::plans {
 namespace {
 
 using runtime::LoadedSchedule;
@@ -104,4 +104,4 @@ Ratio measureOn(runtime::Device& device, runtime::KernelCache* cache, MakeCode m
   };
 }
 
-}  // namespace fl::tune
+}  // namespace fl::plans

@@ -14,7 +14,7 @@
 #include "fl/runtime/Device.h"
 #include "fl/runtime/Store.h"
 
-namespace fl::tune {
+namespace fl::plans {
 
 constexpr double kMostRatio = 1.2;
 
@@ -48,4 +48,4 @@ class Tuner {
   std::map<std::string, bool> split_;  // by the text of a kernel's operators
 };
 
-}  // namespace fl::tune
+}  // namespace fl::plans

@@ -9,7 +9,7 @@
 #include "fl/kernel/Schedule.h"
 #include "fl/runtime/Store.h"
 
-namespace fl::lazy {
+namespace fl::plans {
 
 // Changes with the passes.
 const char* passesHash();
@@ -27,4 +27,4 @@ class PlanStore {
   const std::unique_ptr<runtime::Store> store_;  // null with FL_CACHE=off
 };
 
-}  // namespace fl::lazy
+}  // namespace fl::plans

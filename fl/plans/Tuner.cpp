@@ -1,4 +1,4 @@
-#include "fl/tune/Tuner.h"
+#include "fl/plans/Tuner.h"
 
 #include <algorithm>
 #include <set>
@@ -11,7 +11,7 @@
 #include "fl/codegen/Extensions.h"
 #include "fl/ir/Text.h"
 
-namespace fl::tune {
+namespace fl::plans {
 namespace {
 
 using ir::Graph;
@@ -140,4 +140,4 @@ codegen::Compilation Tuner::compile(const Graph& graph, const codegen::CompileOp
   return codegen::compile(graph, options);
 }
 
-}  // namespace fl::tune
+}  // namespace fl::plans

@@ -13,10 +13,10 @@
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/Device.h"
 #include "fl/tensor/TensorBase.h"
-#include "fl/tune/Tuner.h"
+#include "fl/plans/Tuner.h"
 #include "tests/fuzz/RandomProgram.h"
 
-namespace fl::tune {
+namespace fl::plans {
 namespace {
 
 using ::testing::AllOf;
@@ -165,4 +165,4 @@ TEST(TunedBackend, MeasuresAndGivesTheSameBits) {
 }
 
 }  // namespace
-}  // namespace fl::tune
+}  // namespace fl::plans

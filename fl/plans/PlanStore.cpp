@@ -1,16 +1,16 @@
-#include "fl/lazy/PlanStore.h"
+#include "fl/plans/PlanStore.h"
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
 #include "fl/codegen/Extensions.h"
 #include "fl/ir/Text.h"
-#include "fl/lazy/PassesHash.h"
+#include "fl/plans/PassesHash.h"
 #include "fl/planner/Planner.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleStore.h"
 
-namespace fl::lazy {
+namespace fl::plans {
 namespace {
 
 constexpr size_t kFewOperators = 24;
@@ -46,4 +46,4 @@ codegen::Compilation PlanStore::compile(const ir::Graph& graph,
   return compiled;
 }
 
-}  // namespace fl::lazy
+}  // namespace fl::plans

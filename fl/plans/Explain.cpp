@@ -1,10 +1,10 @@
-#include "fl/lazy/Explain.h"
+#include "fl/plans/Explain.h"
 
 #include "fl/base/Error.h"
 #include "fl/codegen/Extensions.h"
 #include "fl/ir/Difference.h"
 
-namespace fl::lazy {
+namespace fl::plans {
 
 constexpr size_t kMaxKnown = 256;
 
@@ -46,4 +46,4 @@ std::string PlanHistory::explain(const ir::Graph& graph, size_t budget) {
   return detail::concat("a plan of ", graph.nodes().size(), " operators is new: ", reason);
 }
 
-}  // namespace fl::lazy
+}  // namespace fl::plans
