@@ -213,7 +213,9 @@ std::optional<BuiltKernel> KernelBuilder::finish() {
     LaunchOperand operand{buffers_[k], accesses_[k].offset, {}};
     kernel_.operands[k].strides.clear();
     for (const Axis& axis : axes) {
-      const Dim stride = axis.extent == 1 ? 0 : axis.strides[k];
+      // A map of one element is the kernel of maps of many.
+      const Dim alone = axes.size() == 1 && !sweeps ? 1 : 0;
+      const Dim stride = axis.extent == 1 ? alone : axis.strides[k];
       operand.strides.push_back(stride);
       kernel_.operands[k].strides.push_back(stride == 0   ? Stride::Zero
                                             : stride == 1 ? Stride::One

@@ -605,8 +605,8 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
   }
   runtime::LoadedSchedule::Outputs outputs;
   const runtime::ResultLines lines = [&](size_t i) { return segment.results[i]->site; };
-  const absl::Cleanup restore = [outer = std::exchange(runtime::resultLines(), &lines)] {
-    runtime::resultLines() = outer;
+  const absl::Cleanup restore = [outer = std::exchange(runtime::resultLines, &lines)] {
+    runtime::resultLines = outer;
   };
   try {
     outputs = plan.run(buffers, numbers, spare);

@@ -82,7 +82,7 @@ StepObserver*& stepObserver();
 // The lines of the results of this thread's runs, where a plan may have been made for others; none
 // at first. It outlives the runs.
 using ResultLines = std::function<CallSite(size_t output)>;
-const ResultLines*& resultLines();
+inline thread_local const ResultLines* resultLines = nullptr;
 
 // A schedule made ready to run: everything that can be computed before the inputs are known.
 class LoadedSchedule {

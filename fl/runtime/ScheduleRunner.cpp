@@ -182,7 +182,7 @@ ScheduleRunner::ScheduleRunner(ir::Schedule schedule,
 // Operators of eager mode, and plans that were kept on disk, have no lines but those of their runs.
 BufferOrigin ScheduleRunner::originOf(size_t output) const {
   const BufferOrigin& known = origins_[output];
-  if (const ResultLines* lines = resultLines()) return {known.what, (*lines)(output)};
+  if (resultLines) return {known.what, (*resultLines)(output)};
   return {known.what, known.site.address() ? known.site : currentCallSite()};
 }
 
@@ -264,11 +264,6 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
 StepObserver*& stepObserver() {
   thread_local StepObserver* observer = nullptr;
   return observer;
-}
-
-const ResultLines*& resultLines() {
-  thread_local const ResultLines* lines = nullptr;
-  return lines;
 }
 
 LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buffers,

@@ -10,12 +10,13 @@
 namespace fl::test {
 namespace {
 
-// Parameters of one to three dimensions.
+// Parameters of one to three dimensions; one has one element.
 std::vector<Variable> makeParameters(int count) {
   std::vector<Variable> parameters;
   for (int i = 0; i < count; ++i) {
     const Dim size = 16 + i;
-    parameters.emplace_back(rand(i % 3 == 0   ? Shape({size})
+    parameters.emplace_back(rand(i == 4       ? Shape({1})
+                                 : i % 3 == 0 ? Shape({size})
                                  : i % 3 == 1 ? Shape({size, 3})
                                               : Shape({3, size, 50})),
                             true);
