@@ -237,7 +237,7 @@ def test_whole_step(browser):
     assert 25 < len(steps) < 50 < len(recorded), (len(steps), len(recorded))
     assert sum("kernel" in step for step in steps) > 15, steps
     # All of its steps have a time, alone or together.
-    expect(sum(step.get("together", 0) for step in steps), len(steps))
+    expect(sum(time["together"] for time in plan["times"]), len(steps))
     page.picture("viewer_memory.png", "footer")
     # All of it in one window, edges too. What changed since the stage before is no matter of the picture's.
     page.browser.resize(2080, 1500)
@@ -271,9 +271,19 @@ def test_training_step(browser):
     page.picture("viewer_pass.png", "main")
     # A running program's page is that of its dump.
     run(FL, "view", "dump")
-    expect(plans_of("live.html"), plans_of("view.html"))
+    live = plans_of("live.html")
+    # But for the times, which a dump has not.
+    times = [plan.pop("times") for plan in live]
+    expect([{**plan, "times": []} for plan in live], plans_of("view.html"))
+    for plan, measured in zip(live, times):
+        steps = [item for item in whole_stage(plan, -1)["items"] if "parameter" not in item]
+        expect(sum(time["together"] for time in measured), len(steps))
+        assert all(time["us"] > 0 for time in measured), measured
     page = Page(browser, "live.html")
     expect(page.count("#after g.unit"), closed_units(plans[0], 1))
+    page.go_to(len(plans[0]["stages"]) - 1)
+    first = page.text("#after g.unit text.sub")
+    assert re.search(r", [0-9.]+ [um]s$", first), first
 
 
 def test_cuda():

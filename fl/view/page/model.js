@@ -30,8 +30,18 @@ function readPlan(plan) {
     stage.gone = goneFrom(before, stage);
     stage.newGroups = newGroups(before, stage);
   });
-  plan.open = new Set();
+  addTimes(plan);
+  plan.open = new Set();    // keys of units
+  plan.opened = new Set();  // those among them that are open because of what changed in the stage
   return plan;
+}
+
+// To the steps of the last stage, which stages before it may share.
+function addTimes(plan) {
+  const last = plan.stages[plan.stages.length - 1];
+  last.items = last.items.map(item => ({...item}));
+  const steps = last.items.filter(item => !item.parameter);
+  plan.times.forEach(({step, us, together}) => Object.assign(steps[step], {us, together}));
 }
 
 // Items of the stage before that nothing of `stage` stands for.
