@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -16,11 +17,12 @@ namespace {
 
 using Flags = std::map<std::string, const absl::CommandLineFlag*>;
 
-// Those of all subcommands, by name.
+// Those of all subcommands, by name: of files beside this one, wherever another workspace has them.
 Flags toolFlags() {
+  const std::string folder = std::filesystem::path(__FILE__).parent_path().string() + "/";
   Flags flags;
   for (const auto& [name, flag] : absl::GetAllFlags()) {
-    if (absl::StartsWith(flag->Filename(), "tools/")) flags.emplace(name, flag);
+    if (absl::StartsWith(flag->Filename(), folder)) flags.emplace(name, flag);
   }
   return flags;
 }

@@ -95,7 +95,8 @@ ModelExplorerFiles modelExplorerFiles(const std::vector<view::Plan>& plans) {
       if (i > 0 && !isLast && view::saysTheSame(plan.stages[i - 1].stage, stage)) continue;
       const std::string id = StrCat(plan.name, " ", name);
       addStage(id, stage, &graphs, &bytes);
-      for (const view::StepTime& time : isLast ? plan.times : std::vector<view::StepTime>()) {
+      if (!isLast || !plan.times) continue;
+      for (const view::StepTime& time : plan.times->medians()) {
         const Item& item = stage.items[stage.schedule->parameters.size() + time.begin];
         times.add(id, item.name, time.microseconds);
       }

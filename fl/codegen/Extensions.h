@@ -21,7 +21,7 @@ struct PassExtension {
   // ahead of the pass `before`. Given both, it must lie between them. Passes of the table, or added
   // before.
   std::string after, before;
-  std::string why;  // a sentence for `fl opt --list`
+  std::string why;  // a sentence for `fl opt --list`, of an `fl` that has it (//tools:fl_main)
   std::function<void(Compilation&)> run;
 };
 // Throws std::invalid_argument for a name that is taken, if there is no such place, and if one

@@ -10,6 +10,7 @@
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/ForkSafeMutex.h"
+#include "fl/base/Log.h"
 #include "fl/base/WordCache.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/definitions/Definitions.h"
@@ -224,6 +225,10 @@ const BackendRegistration registration("eager", makeEagerBackend);
 }  // namespace
 
 std::unique_ptr<TensorBackend> makeEagerBackend(const std::string& device) {
+  const std::string& check = flags().check;
+  // What is of another device than the program's is what others are held against.
+  if (device == flags().device && (check == "ref" || check.starts_with("nan")))
+    logWarning("FL_CHECK=" + check + " checks the plans of the backend lazy; eager runs unchecked");
   return std::make_unique<EagerBackend>(device);
 }
 

@@ -53,14 +53,10 @@ class Matching {
   }
 
   std::vector<Change> run() {
-    for (size_t i = 0; i < changes_.size(); ++i) {
-      matchSame(i);
-    }
+    for (size_t i = 0; i < changes_.size(); ++i) matchSame(i);
     // Once more, as operands that changed are matched now.
     for (size_t i = 0; i < changes_.size(); ++i) {
-      if (changes_[i].before < 0 && !matchSame(i)) {
-        matchChanged(i);
-      }
+      if (changes_[i].before < 0 && !matchSame(i)) matchChanged(i);
     }
     markMoved();
     return std::move(changes_);
@@ -92,9 +88,8 @@ class Matching {
   void matchChanged(size_t i) {
     const Item& item = after_.items[i];
     const std::string looks = StrCat(looksOf(after_, item), "|", item.line);
-    if (!match(i, alike_.take(looks, taken_), Change::Kind::Changed)) {
+    if (!match(i, alike_.take(looks, taken_), Change::Kind::Changed))
       match(i, near_.take(placeOf(item), taken_), Change::Kind::Changed);
-    }
   }
 
   void markMoved() {

@@ -7,6 +7,7 @@
 #include "fl/base/AtomicFile.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
+#include "fl/kernel/cuda/Launch.h"
 #include "fl/view/Page.h"
 
 namespace fl::view {
@@ -37,12 +38,28 @@ LivePage& livePage() {
   return *page;
 }
 
+class TimedPlan final : public runtime::LoadedSchedule {
+ public:
+  TimedPlan(std::unique_ptr<LoadedSchedule> plan, std::shared_ptr<StepTimes> times)
+      : plan_(std::move(plan)), times_(std::move(times)) {}
+  Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
+              std::span<const bool> spare) const override {
+    const StepClock clock(*times_);
+    return plan_->run(buffers, numbers, spare);
+  }
+  const std::vector<int>& reusable() const override { return plan_->reusable(); }
+  const ir::Schedule& schedule() const override { return plan_->schedule(); }
+  const std::vector<runtime::DeviceKernelPtr>& kernels() const override { return plan_->kernels(); }
+
+ private:
+  const std::unique_ptr<LoadedSchedule> plan_;
+  const std::shared_ptr<StepTimes> times_;
+};
+
 }  // namespace
 
 LivePlan::Observer LivePlan::observer(Observer next) {
-  if (flags().view.empty()) {
-    return next;
-  }
+  if (flags().view.empty()) return next;
   return
       [this, next = std::move(next)](int number, const std::string& pass, const std::string& text) {
         stages_.emplace_back(absl::StrFormat("%02d_%s", number, pass), text);
@@ -50,16 +67,21 @@ LivePlan::Observer LivePlan::observer(Observer next) {
       };
 }
 
+std::unique_ptr<runtime::LoadedSchedule> LivePlan::timed(
+    std::unique_ptr<runtime::LoadedSchedule> plan) {
+  constexpr size_t kRuns = 32;  // whose median is shown
+  if (stages_.empty() || ir::cuda::isGpu(target_)) return plan;
+  times_ = std::make_shared<StepTimes>(kRuns);
+  return std::make_unique<TimedPlan>(std::move(plan), times_);
+}
+
 LivePlan::~LivePlan() {
-  if (stages_.empty()) {
-    return;
-  }
+  if (stages_.empty()) return;
   attempt([&] {
     LivePage& live = livePage();
-    Plan plan{.name = absl::StrFormat("plan%04d", live.plans++), .target = target_};
-    for (const auto& [name, text] : stages_) {
-      plan.stages.push_back({name, readStage(text)});
-    }
+    Plan plan{
+        .name = absl::StrFormat("plan%04d", live.plans++), .target = target_, .times = times_};
+    for (const auto& [name, text] : stages_) plan.stages.push_back({name, readStage(text)});
     live.page.add(plan);
   });
 }

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fl/kernel/Artifact.h"
+#include "fl/view/StepTimes.h"
 
 namespace fl::view {
 
@@ -27,10 +29,13 @@ class LivePlan {
   using Observer =
       std::function<void(int number, const std::string& pass, const std::string& text)>;
   Observer observer(Observer next);
+  // The plan, that notes for the page what its steps take: of a device that runs them at once.
+  std::unique_ptr<runtime::LoadedSchedule> timed(std::unique_ptr<runtime::LoadedSchedule> plan);
 
  private:
   const ir::Target target_;
   std::vector<std::pair<std::string, std::string>> stages_;
+  std::shared_ptr<StepTimes> times_;
 };
 
 }  // namespace fl::view

@@ -40,9 +40,7 @@ class PlanWriter {
 
   Json write() {
     Json stages = Json::array();
-    for (size_t i = 0; i < plan_.stages.size(); ++i) {
-      stages.push_back(writeStage(i));
-    }
+    for (size_t i = 0; i < plan_.stages.size(); ++i) stages.push_back(writeStage(i));
     const auto& last = plan_.stages.back().stage.schedule;
     return {{"name", plan_.name},
             {"stages", stages},
@@ -56,8 +54,7 @@ class PlanWriter {
     const auto& [name, stage] = plan_.stages[index];
     Json json{{"name", name}, {"why", reasonOf(name.substr(name.find('_') + 1))}};
     const Stage* before = index > 0 ? &plan_.stages[index - 1].stage : nullptr;
-    const bool isTimed = index + 1 == plan_.stages.size() && !plan_.times.empty();
-    if (!isTimed && before && saysTheSame(*before, stage)) {
+    if (before && saysTheSame(*before, stage)) {
       json["same"] = true;  // as the stage before
       return json;
     }
@@ -72,7 +69,6 @@ class PlanWriter {
       json["items"].push_back(writeItem(stage, stage.items[i]));
       if (compares) addChange(changes[i], &json["items"].back());
     }
-    if (isTimed) addTimes(stage, &json["items"]);
     for (const Group& group : stage.groups) {
       json["groups"].push_back(
           {{"title", group.title}, {"again", group.again}, {"cost", group.cost}});
@@ -82,9 +78,8 @@ class PlanWriter {
   }
 
   static std::string reasonOf(const std::string& pass) {
-    for (const codegen::PassInfo& info : codegen::passes()) {
+    for (const codegen::PassInfo& info : codegen::passes())
       if (pass == info.name) return info.why;
-    }
     return "";
   }
 
@@ -101,25 +96,15 @@ class PlanWriter {
     if (item.parameter) json["parameter"] = true;
     if (item.library) json["library"] = true;
     if (item.group >= 0) json["group"] = item.group;
-    if (item.kernel >= 0) {
+    if (item.kernel >= 0)
       json["kernel"] = numberOf(stage.schedule->kernels[item.kernel], item.stores);
-    }
     return json;
   }
 
   static void addChange(const Change& change, Json* item) {
     if (change.before >= 0) (*item)["before"] = change.before;
-    if (change.kind != Change::Kind::None) {
+    if (change.kind != Change::Kind::None)
       (*item)["change"] = change.kind == Change::Kind::New ? "new" : "changed";
-    }
-  }
-
-  void addTimes(const Stage& stage, Json* items) const {
-    for (const StepTime& time : plan_.times) {
-      Json& item = (*items)[stage.schedule->parameters.size() + time.begin];
-      item["us"] = time.microseconds;
-      item["together"] = time.end - time.begin;
-    }
   }
 
   // Where the kernel stands in `kernels_`.
@@ -132,9 +117,7 @@ class PlanWriter {
 
   Json writeKernel(const ir::Kernel& kernel, ir::Stores stores, const std::string& text) {
     Json items = Json::array();
-    for (const Item& item : kernelItems(kernel)) {
-      items.push_back(writeItem({}, item));
-    }
+    for (const Item& item : kernelItems(kernel)) items.push_back(writeItem({}, item));
     Json json{{"text", text}, {"items", items}};
     if (!isLast(kernel)) return json;
     for (auto& [level, code] : codeOf(kernel, stores, plan_.target, "k")) json[level] = code;
@@ -172,14 +155,20 @@ std::vector<std::pair<std::string, std::string>> codeOf(const ir::Kernel& kernel
 
 void Page::add(const Plan& plan) {
   // No text in it ends the element of the page that it is in.
-  plans_.push_back(absl::StrReplaceAll(PlanWriter(plan).write().dump(), {{"<", "\\u003c"}}));
+  std::string json = PlanWriter(plan).write().dump();
+  plans_.emplace_back(absl::StrReplaceAll(json, {{"<", "\\u003c"}}), plan.times);
 }
 
 std::string Page::html() const {
   std::string elements;
-  for (const std::string& plan : plans_) {
-    absl::StrAppend(&elements, "<script type=\"application/json\" class=\"plan\">", plan,
-                    "</script>\n");
+  for (const auto& [plan, times] : plans_) {
+    Json list = Json::array();
+    for (const StepTime& time : times ? times->medians() : std::vector<StepTime>())
+      list.push_back(
+          {{"step", time.begin}, {"us", time.microseconds}, {"together", time.end - time.begin}});
+    absl::StrAppend(&elements,
+                    "<script type=\"application/json\" class=\"plan\">{\"times\":", list.dump(),
+                    ",", plan.substr(1), "</script>\n");
   }
   std::string page = kPageTemplate;
   constexpr char kPlace[] = "<!-- plans -->";

@@ -3,12 +3,14 @@
 // JSON, which page/model.js reads.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fl/kernel/Artifact.h"
 #include "fl/view/Stage.h"
+#include "fl/view/StepTimes.h"
 
 namespace fl::view {
 
@@ -18,18 +20,11 @@ struct NamedStage {
   Stage stage;
 };
 
-// What steps [begin, end) took, which ran together if they are several.
-struct StepTime {
-  size_t begin;
-  size_t end;
-  double microseconds;
-};
-
 struct Plan {
   std::string name;
   ir::Target target;  // that the code of kernels is for
   std::vector<NamedStage> stages = {};
-  std::vector<StepTime> times = {};  // of the last stage's steps, if they were measured
+  std::shared_ptr<StepTimes> times = {};  // of the last stage's steps, if they are measured
 };
 
 // By the ending of a file that holds it, the code of a kernel as it is generated for a target,
@@ -42,10 +37,11 @@ class Page {
  public:
   // Compiles the kernels of the plan's last stage, some milliseconds each.
   void add(const Plan& plan);
+  // With the times that there are by now.
   std::string html() const;
 
  private:
-  std::vector<std::string> plans_;  // JSON
+  std::vector<std::pair<std::string, std::shared_ptr<StepTimes>>> plans_;  // JSON
 };
 
 }  // namespace fl::view

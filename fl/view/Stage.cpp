@@ -43,12 +43,9 @@ std::vector<std::string> commentsBehind(const std::string& form, const std::stri
 
 void setLines(const std::string& text, size_t parameters, Stage* stage) {
   const std::vector<std::string> comments = commentsBehind(stage->form, text);
-  if (comments.size() + parameters != stage->items.size()) {
-    return;  // written by hand, with several on a line
-  }
-  for (size_t i = 0; i < comments.size(); ++i) {
-    stage->items[parameters + i].line = comments[i];
-  }
+  // Those written by hand may have several on a line.
+  if (comments.size() + parameters != stage->items.size()) return;
+  for (size_t i = 0; i < comments.size(); ++i) stage->items[parameters + i].line = comments[i];
 }
 
 // Of "exp%9 sum%8". Throws ParseError for what names no node.
@@ -97,9 +94,8 @@ bool isLibrary(ir::Op op) {
 Stage graphStage(const std::string& text) {
   const ir::Graph graph = ir::parseGraph(text);
   Stage stage{.form = "graph"};
-  for (const ir::Parameter& parameter : graph.parameters()) {
+  for (const ir::Parameter& parameter : graph.parameters())
     stage.items.push_back(parameterItem(StrCat("%p", stage.items.size()), parameter));
-  }
   const size_t parameters = stage.items.size();
   for (const ir::Node& node : graph.nodes()) {
     stage.items.push_back({.name = StrCat("%", stage.items.size() - parameters),
@@ -137,9 +133,8 @@ std::string describeBuffers(const ir::Schedule& schedule, const ir::Step& step) 
   const ir::StepBuffers buffers = ir::stepBuffers(schedule, step);
   const ir::BufferRef scratch{ir::BufferRef::Space::Temporary, ir::scratchOf(step)};
   std::string text;
-  for (const ir::BufferRef& ref : buffers.reads) {
+  for (const ir::BufferRef& ref : buffers.reads)
     absl::StrAppend(&text, "reads ", describeBuffer(schedule, ref), "\n");
-  }
   for (const ir::BufferRef& ref : buffers.writes) {
     absl::StrAppend(&text, ref == scratch ? "works in " : "writes ", describeBuffer(schedule, ref),
                     "\n");

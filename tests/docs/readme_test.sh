@@ -28,7 +28,8 @@ fi
 printf '#include "flashlight/fl/%s.h"\n' runtime/Stream tensor/backend/af/mem/MemoryManagerAdapter tensor/Index >program.cpp
 touch program.h
 commands=$(sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' |
-  sed "s|/tmp/|$TEST_TMPDIR/|g; s|bazel run //apps/mnist:train --|$train|; s|bazel run //tools:fl --|$fl|")
+  sed "s|/tmp/|$TEST_TMPDIR/|g; s|bazel run //apps/mnist:train --|$train|; s|bazel run //tools:fl --|$fl|
+    s|bazel build //tools:fl|mkdir -p bazel-bin/tools \\&\\& ln -s $fl bazel-bin/tools|")
 while read -r command; do
   echo "+ $command"
   output=$(bash -c "$command" 2>&1)

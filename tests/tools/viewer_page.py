@@ -1,13 +1,44 @@
-"""A page of `fl view` in a browser, as a user sees and handles it.
+"""A page of `fl view` in a browser, as a user sees and handles it, and the plans that it holds.
 
 Pictures go to the folder of Bazel's undeclared outputs, or to FL_PICTURES.
 """
 
 import json
 import os
+import pathlib
+import re
+import subprocess
 
 PICTURES = os.environ.pop("FL_PICTURES", None) or os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
 PICTURES = PICTURES and os.path.abspath(PICTURES)
+
+
+def run(*command, code=0, **environment):
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert done.returncode == code, (command, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def expect(actual, wanted):
+    assert actual == wanted, f"{actual!r} is not {wanted!r}"
+
+
+def plans_of(page):
+    text = pathlib.Path(page).read_text()
+    plans = re.findall(r'<script type="application/json" class="plan">(.*)</script>', text)
+    return [json.loads(plan) for plan in plans]
+
+
+def whole_stage(plan, index):
+    while "same" in plan["stages"][index]:
+        index -= 1
+    return plan["stages"][index]
+
+
+def stage_number(plan, name):
+    return [stage["name"].split("_")[1] for stage in plan["stages"]].index(name)
 
 
 class Page:

@@ -2,10 +2,12 @@
 
 const plans = readPlans();
 const details = d3.select('#details');
-const state = {};  // plan, stage: its number, hits: items, hit: which of them, isHit(item)
+const state = {
+  isHit: () => false
+};  // plan, stage: its number, hits: items, hit: which of them, isHit(item)
 const panes = {
-  before: new Pane(document.getElementById('before'), onClick),
-  after: new Pane(document.getElementById('after'), onClick),
+  before: new Pane(document.getElementById('before'), onClick, redraw),
+  after: new Pane(document.getElementById('after'), onClick, redraw),
 };
 
 function stages() {
@@ -16,12 +18,19 @@ function stages() {
 function showStage(index) {
   state.stage = Math.max(0, Math.min(index, state.plan.stages.length - 1));
   const {before, after} = stages();
+  const {open, opened} = state.plan;
+  opened.forEach(key => open.delete(key));
+  opened.clear();
   const withInputs = d3.select('#inputs').property('checked');
   d3.select('#before').style('display', before ? null : 'none');
   panes.before.show(
       state.plan, before, withInputs, item => after.gone.has(item.id) ? 'gone' : undefined, false);
   panes.after.show(
       state.plan, after, withInputs, item => after.compares && changeOf(after, item), true);
+  panes.before.openMarked();
+  panes.after.openMarked();
+  panes.before.draw();
+  panes.after.draw();
   panes.before.element.select('h2').text(before ? headingOf(before) : '');
   panes.after.element.select('h2').text(headingOf(after, changesOf(after)));
   panes.before.fit();
@@ -37,7 +46,7 @@ function showWhatWas() {
   if (!panes.before.stage || !after.compares || panes.before.marked().length > 0) return;
   const twin = panes.after.marked()
                    .filter(node => !panes.after.isOutside(node))
-                   .map(node => beforeOf(after, d3.select(node).datum().unit.ids[0]))
+                   .map(node => beforeOf(after, d3.select(node).datum().unit.first))
                    .find(id => id >= 0);
   if (twin !== undefined) panes.before.centre(twin);
 }
@@ -62,8 +71,9 @@ function changesOf(stage) {
 
 function onClick(pane, unit) {
   if (unit.children) {
-    const {open} = state.plan;
+    const {open, opened} = state.plan;
     if (!open.delete(unit.key)) open.add(unit.key);
+    opened.delete(unit.key);
     redraw();
   }
   if (unit.item && !unit.inner) {

@@ -4,6 +4,8 @@
 // Sections keep what is shown at once, and so the time of its layout, small.
 
 const MOST_UNITS = 100;
+const FEWEST_UNITS = 4;   // that are worth a section of their line
+const MOST_OPENED = 150;  // units of sections that are open because of what changed in them
 
 function readPlans() {
   return [...document.querySelectorAll('script.plan')].map(
@@ -30,8 +32,18 @@ function readPlan(plan) {
     stage.gone = goneFrom(before, stage);
     stage.newGroups = newGroups(before, stage);
   });
-  plan.open = new Set();
+  addTimes(plan);
+  plan.open = new Set();    // keys of units
+  plan.opened = new Set();  // those among them that are open because of what changed in the stage
   return plan;
+}
+
+// To the steps of the last stage, which stages before it may share.
+function addTimes(plan) {
+  const last = plan.stages[plan.stages.length - 1];
+  last.items = last.items.map(item => ({...item}));
+  const steps = last.items.filter(item => !item.parameter);
+  plan.times.forEach(({step, us, together}) => Object.assign(steps[step], {us, together}));
 }
 
 // Items of the stage before that nothing of `stage` stands for.
@@ -53,6 +65,8 @@ function newGroups(before, stage) {
   const now = texts(stage, id => beforeOf(stage, id));
   return new Set(stage.same ? [] : groups.filter((_, i) => !old.has(now[i])));
 }
+
+const KINDS = ['gone', 'new', 'changed'];  // of changes, the most telling first
 
 const beforeOf = (stage, id) => stage.same ? id : stage.items[id].before;
 const afterOf = (stage, id) => stage.same ? id : stage.items.findIndex(item => item.before === id);
@@ -139,8 +153,31 @@ function inOrder(units) {
   return order;
 }
 
-// The same units, in sections of neighbours where they are many.
+const lineOf = unit => unit.items[unit.ids[0]].line;
+
+// The same units, in sections where they are many: neighbours of one line and module, and as many
+// neighbours as may be shown.
 function bundled(units, key) {
+  if (units.length <= MOST_UNITS) return units;
+  const runs = [];
+  for (const unit of units) {
+    const run = runs[runs.length - 1];
+    run && lineOf(run[0]) === lineOf(unit) ? run.push(unit) : runs.push([unit]);
+  }
+  const counts = new Map();
+  return cut(
+      runs.flatMap(run => {
+        const line = lineOf(run[0]);
+        if (line === '' || run.length < FEWEST_UNITS) return run;
+        const count = (counts.get(line) || 0) + 1;
+        counts.set(line, count);
+        const name = `${key} ${line} ${count}`;
+        return [{...sectionOf(run, name, cut(run, name)), line}];
+      }),
+      key);
+}
+
+function cut(units, key) {
   let size = 1;
   while (units.length / size > MOST_UNITS) size *= MOST_UNITS;
   if (size === 1) return units;
@@ -148,16 +185,18 @@ function bundled(units, key) {
   for (let i = 0; i < units.length; i += size) {
     const part = units.slice(i, i + size);
     const name = `${key} ${i}`;
-    sections.push({
-      key: name,
-      kind: 'section',
-      children: bundled(part, name),
-      ids: part.flatMap(unit => unit.ids),
-      items: part[0].items,
-    });
+    sections.push(sectionOf(part, name, cut(part, name)));
   }
   return sections;
 }
+
+const sectionOf = (units, key, children) => ({
+  key,
+  kind: 'section',
+  children,
+  ids: units.flatMap(unit => unit.ids),
+  items: units[0].items,
+});
 
 // The units around an item, the outermost first; empty if it is not drawn.
 function pathTo(units, id) {
@@ -189,10 +228,27 @@ function shortenedName(name, length) {
   return shortened(name.slice(0, end), length - name.length + end) + name.slice(end);
 }
 
+// Of "apps/mnist/Train.cpp:9 (in Linear (16->32) (with bias))" the file's name with the line, and
+// the module.
+function placeOf(text) {
+  const [, line, module] = text.match(/([^/ ]*)(?: \(in (.*)\))?$/);
+  return {line, module};
+}
+
+const rangeOf = ({ids, items}) => `${items[ids[0]].name} … ${items[ids[ids.length - 1]].name}`;
+
+// "3 changed, 1 gone", of the boxes in a section.
+function changesIn(unit) {
+  const count = kind => unit.marks.filter(mark => mark === kind).length;
+  return KINDS.filter(kind => count(kind) > 0).map(kind => `${count(kind)} ${kind}`).join(', ');
+}
+
 function titleOf(unit) {
   if (unit.kind === 'section') {
-    const items = unit.ids.map(id => unit.items[id]);
-    return `${items.length} nodes, ${items[0].name} … ${items[items.length - 1].name}`;
+    const count = `${unit.ids.length} nodes`;
+    if (!unit.line) return `${count}, ${rangeOf(unit)}`;
+    const {line, module} = placeOf(unit.line);
+    return `${count} ${module ? `in ${shortened(module, 30)}` : `at ${line}`}`;
   }
   if (unit.group) return shortened(unit.ids.map(id => unit.items[id].op).join(' '), 34);
   const {name, op, kernel} = unit.item;
@@ -201,7 +257,9 @@ function titleOf(unit) {
 
 function subtitleOf(unit) {
   if (unit.kind === 'section') {
-    return shortened([...new Set(unit.ids.map(id => unit.items[id].line))].join(' '), 40);
+    const lines = [...new Set(unit.ids.map(id => unit.items[id].line))].join(' ');
+    const place = unit.line ? `${rangeOf(unit)}, ${placeOf(unit.line).line}` : lines;
+    return [changesIn(unit), shortened(place, 40)].filter(text => text !== '').join('; ');
   }
   if (unit.group) return shortened(`${unit.ids.length} nodes, ${unit.group.title}`, 40);
   const {item} = unit;

@@ -2,12 +2,19 @@
 
 const SMALLEST_START = 0.7;  // below it, text cannot be read
 
+// Of what changed in a unit; in an open section its boxes say it themselves.
+function classOf(unit, isOpen) {
+  if (unit.inner || (unit.kind === 'section' && isOpen)) return '';
+  return KINDS.find(kind => unit.marks.includes(kind)) || '';
+}
+
 class Pane {
-  // onClick(pane, unit)
-  constructor(element, onClick) {
+  // onClick(pane, unit); redraw() draws all panes
+  constructor(element, onClick, redraw) {
     this.element = d3.select(element);
     this.svg = this.element.select('svg');
     this.onClick = onClick;
+    this.redraw = redraw;
     this.canvas = this.svg.append('g');
     this.zoom = d3.zoom().scaleExtent([0.02, 4]).on('zoom', () => {
       this.canvas.attr('transform', d3.event.transform);
@@ -17,15 +24,53 @@ class Pane {
     this.outside = this.element.select('button.outside').on('click', () => this.seekMarked());
   }
 
-  // `marks(item)` gives an item's class, `hasNewGroups` says whether new kernels are marked.
+  // For draw(). `marks(item)` gives an item's class, `hasNewGroups` says whether new kernels are
+  // marked.
   show(plan, stage, withInputs, marks, hasNewGroups) {
     this.hasNewGroups = hasNewGroups;
     this.stage = stage;
     this.marks = marks;
     this.plan = plan;
     this.units = stage ? unitsOf(plan, stage, withInputs) : [];
+    this.units.forEach(unit => this.setMarks(unit));
     this.sought = -1;
-    this.draw();
+  }
+
+  // What changed in a unit, one kind a box, and the first item of it.
+  setMarks(unit) {
+    if (unit.inner) return;
+    (unit.children || []).forEach(child => this.setMarks(child));
+    if (unit.kind !== 'section') {
+      const kind = this.changeIn(unit);
+      Object.assign(unit, {marks: kind ? [kind] : [], first: unit.ids[0]});
+      return;
+    }
+    const changed = unit.children.filter(child => child.marks.length > 0);
+    unit.marks = changed.flatMap(child => child.marks);
+    unit.first = d3.min(changed, child => child.first);
+  }
+
+  changeIn(unit) {
+    const all = unit.ids.map(id => this.marks(unit.items[id]));
+    if (this.hasNewGroups && unit.group && this.stage.newGroups.has(unit.group)) all.push('new');
+    return KINDS.find(kind => all.includes(kind));
+  }
+
+  // Opens the first sections that hold changes, as many as may be.
+  openMarked() {
+    let left = MOST_OPENED;
+    const waiting = [...this.units];
+    while (waiting.length > 0) {
+      const unit = waiting.shift();
+      if (unit.kind !== 'section' || unit.marks.length === 0) continue;
+      if (!this.plan.open.has(unit.key)) {
+        if (unit.children.length > left) continue;
+        this.plan.open.add(unit.key);
+        this.plan.opened.add(unit.key);
+      }
+      left -= unit.children.length;
+      waiting.unshift(...unit.children);
+    }
   }
 
   draw() {
@@ -64,7 +109,7 @@ class Pane {
   drawUnit(group, layout) {
     const {unit} = layout;
     const isOpen = layout.children.length > 0;
-    group.attr('class', `unit ${unit.kind}${isOpen ? ' open' : ''} ${this.classesOf(unit)}`)
+    group.attr('class', `unit ${unit.kind}${isOpen ? ' open' : ''} ${classOf(unit, isOpen)}`)
         .attr('data-key', unit.key);
     group.append('rect').attr('width', layout.width).attr('height', layout.height);
     group.append('text').text(titleOf(unit)).attr('y', 15).attr('x', isOpen ? 8 : layout.width / 2);
@@ -77,13 +122,6 @@ class Pane {
           .attr('y', 29)
           .attr('x', layout.width / 2);
     }
-  }
-
-  classesOf(unit) {
-    if (unit.inner) return '';
-    const all = unit.ids.map(id => this.marks(unit.items[id]));
-    if (this.hasNewGroups && unit.group && this.stage.newGroups.has(unit.group)) all.push('new');
-    return ['gone', 'new', 'changed'].filter(kind => all.includes(kind))[0] || '';
   }
 
   // Gives a class to the units, as far as they are drawn, that hold items of which `test` is true.
@@ -154,21 +192,28 @@ class Pane {
         box.top > seen.bottom;
   }
 
+  // The units of what changed that is out of sight, or in a closed section.
+  hidden() {
+    return this.marked()
+        .map(node => ({node, unit: d3.select(node).datum().unit}))
+        .filter(({node, unit}) => unit.kind === 'section' || this.isOutside(node))
+        .map(({unit}) => unit);
+  }
+
   countOutside() {
-    const count = this.marked().filter(node => this.isOutside(node)).length;
+    const count = d3.sum(this.hidden(), unit => unit.marks.length);
     this.outside.text(`${count} marked outside`).style('display', count > 0 ? null : 'none');
   }
 
-  // Moves to the next of them, in turn.
+  // Moves to the next of them, in turn, and opens the sections that it is in.
   seekMarked() {
-    const marked = this.marked(), outside = marked.filter(node => this.isOutside(node));
-    if (outside.length === 0) return;
-    const next = outside.find(node => marked.indexOf(node) > this.sought) || outside[0];
-    this.sought = marked.indexOf(next);
-    const box = next.getBoundingClientRect(), seen = this.svg.node().getBoundingClientRect();
-    const {k} = d3.zoomTransform(this.svg.node());
-    this.svg.call(
-        this.zoom.translateBy, (seen.left + seen.right - box.left - box.right) / 2 / k,
-        (seen.top + seen.bottom - box.top - box.bottom) / 2 / k);
+    const places = this.hidden().map(unit => unit.first).sort((a, b) => a - b);
+    if (places.length === 0) return;
+    this.sought = places.find(id => id > this.sought) || places[0];
+    const closed = pathTo(this.units, this.sought)
+                       .filter(unit => unit.kind === 'section' && !this.plan.open.has(unit.key));
+    closed.forEach(unit => this.plan.open.add(unit.key));
+    if (closed.length > 0) this.redraw();
+    this.centre(this.sought);
   }
 }

@@ -7,6 +7,8 @@
 
 namespace fl::testing {
 
+static constexpr char kPtx[] = "// of a GPU that is none\n";
+
 void installFakeNvrtc() {
   const auto text = [](nvrtcProgram program) { return reinterpret_cast<std::string*>(program); };
   static const auto& textOf = *new decltype(text)(text);
@@ -40,10 +42,13 @@ void installFakeNvrtc() {
     return NVRTC_SUCCESS;
   };
   table.nvrtcGetPTXSize = [](nvrtcProgram, size_t* size) {
-    *size = 0;
+    *size = sizeof(kPtx);
     return NVRTC_SUCCESS;
   };
-  table.nvrtcGetPTX = [](nvrtcProgram, char*) { return NVRTC_SUCCESS; };
+  table.nvrtcGetPTX = [](nvrtcProgram, char* ptx) {
+    std::memcpy(ptx, kPtx, sizeof(kPtx));
+    return NVRTC_SUCCESS;
+  };
   codegen::cuda::installNvrtc(table);
 }
 

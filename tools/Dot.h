@@ -5,9 +5,9 @@
 
 #include "fl/view/Stage.h"
 
-namespace fl::view {
+namespace fl::tools {
 
 // Items are nodes; groups of a fusion plan, and the bodies of launched kernels, are clusters.
-std::string printDot(const Stage& stage);
+std::string printDot(const view::Stage& stage);
 
-}  // namespace fl::view
+}  // namespace fl::tools
