@@ -55,14 +55,14 @@ def draw(plan, path):
     alive = [step["alive"] / scale for step in plan["steps"]]
     axes.stairs(alive, color="#222222", linewidth=1, label="alive")
     axes.axhline(plan["bound"] / scale, color="#B00020", linestyle="--", label="bound")
+    recorded = f" as recorded {plan['recorded'] / scale:.4g}," if "recorded" in plan else ""
     axes.set(
         xlim=(0, max(len(alive), 1)),
         ylim=(0, max(plan["arena"], 1) * 1.05 / scale),
         xlabel="step",
         ylabel=unit,
         title=f"arena {plan['arena'] / scale:.4g} {unit}, bound {plan['bound'] / scale:.4g}"
-        f" (ratio {plan['ratio']:.3f}),"
-        f" as recorded {plan['recorded'] / scale:.4g}, unplanned {plan['unplanned'] / scale:.4g}",
+        f" (ratio {plan['ratio']:.3f}),{recorded} unplanned {plan['unplanned'] / scale:.4g}",
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)

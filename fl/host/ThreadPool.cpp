@@ -175,9 +175,12 @@ void ThreadPool::setThreads(int threads) {
   state_->threads_.store(threads, std::memory_order_relaxed);
 }
 
-void ThreadPool::beforeFork() { state_->loopMutex_.lock(); }
+void ThreadPool::beforeFork() {
+  if (!insideLoop) state_->loopMutex_.lock();
+}
 
 void ThreadPool::afterFork(bool isChild) {
+  if (insideLoop) return;
   if (isChild) state_->forgetHelpers();
   state_->loopMutex_.unlock();
 }
@@ -199,21 +202,6 @@ void ThreadPool::parallelFor(int64_t count, int64_t grain, Body body) {
 
 namespace {
 
-// fork() waits until no loop runs. Inside a loop, where it would wait for itself, a child is left
-// that runs its loops alone.
-void keepForksSafe() {
-  const auto lock = [] {
-    if (!insideLoop) threadPool().beforeFork();
-  };
-  const auto unlock = [] {
-    if (!insideLoop) threadPool().afterFork(false);
-  };
-  const auto begin = [] {
-    if (!insideLoop) threadPool().afterFork(true);
-  };
-  pthread_atfork(lock, unlock, begin);
-}
-
 int defaultThreads() {
   const long asked = Flags::toInt("FL_NUM_THREADS", flags().threads);
   FL_USER_CHECK(asked >= 0 && asked <= kMaxThreads, "FL_NUM_THREADS must be from 0 to ",
@@ -232,7 +220,8 @@ int defaultThreads() {
 ThreadPool& threadPool() {
   // Never destroyed: helpers may run until the process ends.
   static auto& pool = *[] {
-    keepForksSafe();
+    pthread_atfork([] { threadPool().beforeFork(); }, [] { threadPool().afterFork(false); },
+                   [] { threadPool().afterFork(true); });
     return new ThreadPool(defaultThreads());
   }();
   return pool;

@@ -38,7 +38,8 @@ class ThreadPool {
                    absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 
   // Around fork(): no loop runs meanwhile, and a child starts helpers of its own when it needs
-  // them. The process's pool sees to that itself.
+  // them. Inside a loop, which would wait for itself, nothing happens: a child runs its loops
+  // alone. The process's pool sees to that itself.
   void beforeFork();
   void afterFork(bool isChild);
 

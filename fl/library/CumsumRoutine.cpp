@@ -1,9 +1,9 @@
 // Cumulative sums of any dtype: on lines along one axis, which are independent, in order.
 #include <utility>
 
-#include "fl/host/StreamingCopy.h"
 #include "fl/library/Functions.h"
 #include "fl/library/Lines.h"
+#include "fl/tile/StreamingCopy.h"
 
 namespace fl::library {
 namespace {
@@ -113,7 +113,7 @@ class CumsumRoutine : public LibraryFunction {
         sumPiece(in + at, out + at, totals + k, rows, std::min(piece, count - k), streams);
       }
     }
-    host::finishCopies(streams);
+    tile::finishCopies(streams);
   }
 
   template <typename T>
@@ -125,7 +125,7 @@ class CumsumRoutine : public LibraryFunction {
       for (int64_t row = 0; row < rows; ++row, in += shape_.inner, out += shape_.inner) {
         T* const to = streams ? sums[row] : out;
         math_.add(to, last, in, count);
-        if (streams) host::copyRun(out, to, count * sizeof(T), streams);
+        if (streams) tile::copyRun(out, to, count * sizeof(T), streams);
         last = to;
       }
       std::copy_n(last, count, totals);
@@ -133,7 +133,7 @@ class CumsumRoutine : public LibraryFunction {
       Elements<T, kLongPiece> sums;
       for (int64_t row = 0; row < rows; ++row, in += shape_.inner, out += shape_.inner) {
         math_.sum(sums.data(), in, totals, count);
-        host::copyRun(out, sums.data(), count * sizeof(T), streams);
+        tile::copyRun(out, sums.data(), count * sizeof(T), streams);
       }
     }
   }

@@ -139,4 +139,14 @@ std::shared_ptr<LibraryFunction> cachedLibrary(const LibraryCall& call) {
   return all.functions.try_emplace(key, std::move(made)).first->second;
 }
 
+std::shared_ptr<LibraryFunction> functionOf(const ir::LibraryStep& step) {
+  return cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType});
+}
+
+size_t scratchBytes(const ir::Schedule& schedule, int step) {
+  const auto* call = std::get_if<ir::LibraryStep>(&schedule.steps[step]);
+  const auto function = call ? functionOf(*call) : nullptr;
+  return function ? function->scratchBytes() : 0;
+}
+
 }  // namespace fl::library

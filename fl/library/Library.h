@@ -15,6 +15,7 @@
 #include "absl/functional/function_ref.h"
 #include "fl/host/ThreadPool.h"
 #include "fl/ir/Graph.h"
+#include "fl/kernel/Schedule.h"
 
 namespace fl::library {
 
@@ -40,9 +41,13 @@ struct Packing {
   std::shared_ptr<LibraryFunction> function;
 };
 
+class PartedFunction;
+
 class LibraryFunction {
  public:
   virtual ~LibraryFunction() = default;
+  // Itself if it makes its result in parts, otherwise null.
+  virtual const PartedFunction* parted() const { return nullptr; }
   // Bytes of scratch memory, 64-byte aligned, that run() needs.
   virtual size_t scratchBytes() const = 0;
   // Operands and result must not overlap. Thread-safe if each call has its own scratch memory.
@@ -63,6 +68,7 @@ class LibraryFunction {
 // the caches of the thread that has made it.
 class PartedFunction : public LibraryFunction {
  public:
+  const PartedFunction* parted() const final { return this; }
   // Elements of which every part is a multiple; 0: parts are no runs of the result's memory.
   virtual int64_t partElements() const = 0;
   // How many parts may be made at the same time.
@@ -82,6 +88,9 @@ class PartedFunction : public LibraryFunction {
 // shapes that oneDNN refuses or has only reference code for.
 // Creating one takes 0.1 to 5 ms, finding it 0.1 us.
 std::shared_ptr<LibraryFunction> cachedLibrary(const LibraryCall& call);
+std::shared_ptr<LibraryFunction> functionOf(const ir::LibraryStep& step);
+// What the function of a step needs, 0 if there is none.
+size_t scratchBytes(const ir::Schedule& schedule, int step);
 
 // Whether there is one; if so, it is in the cache afterwards.
 bool librarySupports(const LibraryCall& call);

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <limits>
 
-#include "fl/host/StreamingCopy.h"
 #include "fl/kernel/Kernel.h"
 #include "fl/library/Functions.h"
 #include "fl/library/Lines.h"
+#include "fl/tile/StreamingCopy.h"
 
 namespace fl::library {
 namespace {
@@ -123,7 +123,7 @@ class ScatterRoutine : public LibraryFunction {
                                    to_.length * part / parts, to_.length * (part + 1) / parts);
                        }
                      });
-    const bool streams = host::isStreamed(to_.elements() * static_cast<int64_t>(sizeof(T)));
+    const bool streams = tile::isStreamed(to_.elements() * static_cast<int64_t>(sizeof(T)));
     pool.parallelFor(to_.length * to_.outer, std::max<int64_t>(1, 16 * kGrain / to_.inner),
                      [&](int64_t begin, int64_t end) {
                        for (int64_t line = begin; line < end; ++line) {
@@ -134,7 +134,7 @@ class ScatterRoutine : public LibraryFunction {
                          adds_ ? addLines(x + at, of, result + at, lists, place, streams)
                                : moveLine(x + at, of, result + at, lists, place, streams);
                        }
-                       host::finishCopies(streams);
+                       tile::finishCopies(streams);
                      });
   }
 
@@ -153,7 +153,7 @@ class ScatterRoutine : public LibraryFunction {
       return from < 0 ? x + to_.inner * ahead : y + to_.inner * from;
     };
     if (place + kLinesAhead < to_.length) fetchLine(source(kLinesAhead));
-    host::copyRun(out, source(0), to_.inner * sizeof(T), streams);
+    tile::copyRun(out, source(0), to_.inner * sizeof(T), streams);
   }
 
   template <typename T>
@@ -165,7 +165,7 @@ class ScatterRoutine : public LibraryFunction {
         fetchLine(y + inner * i);
       }
     }
-    if (first < 0) return host::copyRun(out, x, inner * sizeof(T), streams);
+    if (first < 0) return tile::copyRun(out, x, inner * sizeof(T), streams);
     for (int64_t k = 0; k < inner; k += kMostWidth) {
       const int64_t count = std::min(kMostWidth, inner - k);
       Elements<T, kMostWidth> sums;
@@ -173,7 +173,7 @@ class ScatterRoutine : public LibraryFunction {
       for (int64_t i = first; i >= 0; i = lists.next[i], sum = sums.data()) {
         math_.add(sums.data(), sum, y + inner * i + k, count);
       }
-      host::copyRun(out + k, sums.data(), count * sizeof(T), streams);
+      tile::copyRun(out + k, sums.data(), count * sizeof(T), streams);
     }
   }
 

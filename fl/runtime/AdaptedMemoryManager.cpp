@@ -21,7 +21,8 @@ void setIfUnset(Function* function, Function value) {
 }  // namespace
 
 AdaptedMemoryManager::AdaptedMemoryManager(std::shared_ptr<MemoryManagerAdapter> adapter)
-    : adapter_(std::move(adapter)), turn_((adapter_->turns_.acquire(), &adapter_->turns_)) {
+    : adapter_(std::move(adapter)),
+      turn_((adapter_->turns_.acquire(), nullptr), [this](void*) { adapter_->turns_.release(); }) {
   adapter_->log("initialize");
   adapter_->initialize();
 }

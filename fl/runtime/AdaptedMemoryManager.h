@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <semaphore>
 #include <stdexcept>
 
 #include "fl/runtime/MemoryManager.h"
@@ -23,12 +22,8 @@ class AdaptedMemoryManager final : public MemoryManager {
   MemoryManagerAdapter* adapter() const override { return adapter_.get(); }
 
  private:
-  struct EndTurn {
-    void operator()(std::binary_semaphore* turns) const { turns->release(); }
-  };
-
   const std::shared_ptr<MemoryManagerAdapter> adapter_;
-  const std::unique_ptr<std::binary_semaphore, EndTurn> turn_;  // ends after the shutdown
+  const std::shared_ptr<void> turn_;  // ends after the shutdown
 };
 
 // Sets the functions of host memory that the adapter's device interface lacks.

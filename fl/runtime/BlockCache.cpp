@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <new>
 
 #include "fl/runtime/SystemMemory.h"
 
@@ -75,9 +74,9 @@ Block* BlockCache::takeNewest(uint16_t sizeClass) {
 }
 
 Block* BlockCache::takePiece(const Size& size) {
-  const auto found = pools_[size.pool].lower_bound(size.bytes);
+  const auto found = pools_[size.pool].lower_bound({size.bytes, nullptr});
   if (found == pools_[size.pool].end()) return nullptr;
-  Block* block = *found;
+  Block* block = found->second;
   const bool splits = isWorthSplitting(*block, size.bytes);
   if (splits && size.pool == kLarge && block->bytes > splitLimit_) return nullptr;
   std::unique_ptr<Block> rest = splits ? makeBlock(size.pool) : nullptr;
@@ -112,7 +111,7 @@ Block& BlockCache::takeFromSystem(const Size& size) {
 std::unique_ptr<Block> BlockCache::makeBlock(Pool pool) {
   auto made = std::make_unique<Block>();
   made->sizeClass = made->pool = pool;
-  made->node = pools_[pool].extract(pools_[pool].insert(made.get()).first);
+  made->node = pools_[pool].extract(pools_[pool].emplace().first);
   blocks_.reserve(blocks_.size() + 2);
   return made;
 }
@@ -207,7 +206,8 @@ void BlockCache::letGo(Block& block) {
 void BlockCache::keep(Block& block) {
   stats_.cachedBytes += block.kept;
   if (block.growsTogether()) {
-    block.node.value() = &block;
+    block.node.key() = {block.bytes, block.pointer};
+    block.node.mapped() = &block;
     pools_[block.pool].insert(std::move(block.node));
   }
   if (block.kept == 0) return;
@@ -221,7 +221,7 @@ void BlockCache::keep(Block& block) {
 
 void BlockCache::unkeep(Block& block) {
   stats_.cachedBytes -= block.kept;
-  if (block.growsTogether()) block.node = pools_[block.pool].extract(&block);
+  if (block.growsTogether()) block.node = pools_[block.pool].extract({block.bytes, block.pointer});
   block.older->newer = block.newer;
   block.newer->older = block.older;
   block.older = block.newer = &block;

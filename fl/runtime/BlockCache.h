@@ -6,8 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
-#include <set>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "fl/runtime/CacheLimit.h"
@@ -17,12 +18,7 @@ namespace fl::runtime {
 
 struct Block;
 
-struct SmallerBlock {
-  using is_transparent = void;
-  bool operator()(const Block* a, const Block* b) const;
-  bool operator()(const Block* a, size_t bytes) const;
-};
-using BlocksBySize = std::set<Block*, SmallerBlock>;
+using BlocksBySize = std::map<std::pair<size_t, char*>, Block*>;
 
 // Where blocks are pieces of, and grow together: of multiples of 64 bytes, of whole pages, of more
 // than a megabyte.
@@ -46,13 +42,6 @@ struct Block {
   BlocksBySize::node_type node;  // while it is not in its pool, to which it comes back with it
   Block *before = nullptr, *after = nullptr;  // neighbouring pieces
 };
-
-inline bool SmallerBlock::operator()(const Block* a, const Block* b) const {
-  return a->bytes != b->bytes ? a->bytes < b->bytes : a->pointer < b->pointer;
-}
-inline bool SmallerBlock::operator()(const Block* a, size_t bytes) const {
-  return a->bytes < bytes;
-}
 
 // Not thread-safe.
 //

@@ -87,7 +87,8 @@ inline BlockCache& CachingMemoryManager::activeCache() const {
 CachingMemoryManager::CachingMemoryManager(int numDevices,
                                            std::shared_ptr<MemoryManagerDeviceInterface> functions)
     : MemoryManagerAdapter(std::move(functions)) {
-  for (int device = 0; device < numDevices; ++device) add(device);
+  for (int device = 0; device < numDevices; ++device)
+    CachingMemoryManager::addMemoryManagement(device);
   const std::lock_guard<std::mutex> lock(decay().mutex);
   decay().managers.push_back(this);
 }
@@ -179,8 +180,12 @@ bool CachingMemoryManager::jitTreeExceedsMemoryPressure(size_t bytes) {
 }
 
 void CachingMemoryManager::addMemoryManagement(int device) {
+  FL_USER_CHECK(device >= 0, "CachingMemoryManager: there is no device ", device);
   std::lock_guard lock(mutex_);
-  add(device);
+  if (device >= static_cast<int>(caches_.size())) caches_.resize(device + 1);
+  if (caches_[device]) return;
+  caches_[device] =
+      std::make_unique<BlockCache>(deviceInterface, device, recyclingLimit_, splitLimit_);
 }
 
 void CachingMemoryManager::removeMemoryManagement(int device) {
@@ -204,15 +209,6 @@ void CachingMemoryManager::setRecyclingSizeLimit(size_t bytes) {
 void CachingMemoryManager::setSplitSizeLimit(size_t bytes) {
   std::lock_guard lock(mutex_);
   splitLimit_ = bytes;
-}
-
-void CachingMemoryManager::add(int device) {
-  FL_USER_CHECK(device >= 0, "CachingMemoryManager: there is no device ", device);
-  if (device >= static_cast<int>(caches_.size())) caches_.resize(device + 1);
-  if (caches_[device] == nullptr) {
-    caches_[device] =
-        std::make_unique<BlockCache>(deviceInterface, device, recyclingLimit_, splitLimit_);
-  }
 }
 
 }  // namespace fl

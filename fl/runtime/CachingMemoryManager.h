@@ -75,7 +75,6 @@ class CachingMemoryManager : public MemoryManagerAdapter {
  private:
   runtime::BlockCache& cache(int device) const;
   runtime::BlockCache& activeCache() const;
-  void add(int device);
 
   mutable ForkSafeMutex mutex_;
   size_t recyclingLimit_ = std::numeric_limits<size_t>::max(), splitLimit_ = recyclingLimit_;

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "fl/host/StreamingCopy.h"
 #include "fl/host/ThreadPool.h"
+#include "fl/tile/StreamingCopy.h"
 
 namespace fl::runtime {
 namespace {
@@ -29,16 +29,16 @@ class HostMemory final : public DeviceMemory {
   }
   bool has(const MemoryBlock& block) const override { return !block.memory(); }
   void copy(void* to, const void* from, std::span<const Bytes> runs) override {
-    const bool streams = host::isStreamed(runs.back().end);
+    const bool streams = tile::isStreamed(runs.back().end);
     const std::vector<Bytes> pieces = piecesOf(runs);
     host::threadPool().parallelFor(
         static_cast<int64_t>(pieces.size()), 1, [&](int64_t first, int64_t last) {
           for (int64_t i = first; i < last; ++i) {
             const auto [begin, end] = pieces[i];
-            host::copyRun(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+            tile::copyRun(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
                           end - begin, streams);
           }
-          host::finishCopies(streams);
+          tile::finishCopies(streams);
         });
   }
   void fill(void* memory, unsigned char byte, size_t bytes) override {

@@ -3,6 +3,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "fl/base/AtomicFile.h"
 #include "fl/base/Hash.h"
 #include "fl/base/Log.h"
@@ -22,11 +23,10 @@ std::string save(const std::string& text) {
     const fs::path folder = root / kFailures;
     makeRoom(root, cacheLimit());
     fs::create_directories(folder);
-    char name[32];
-    std::snprintf(name, sizeof(name), "%016llx.flir",
-                  static_cast<unsigned long long>(hashBytes(text.data(), text.size()).low));
-    AtomicFile::write(folder / name, text);
-    return (folder / name).string();
+    const uint64_t hash = hashBytes(text.data(), text.size()).low;
+    const fs::path file = folder / absl::StrCat(absl::Hex(hash, absl::kZeroPad16), ".flir");
+    AtomicFile::write(file, text);
+    return file.string();
   } catch (const std::exception& error) {
     return std::string("(not saved: ") + error.what() + ")";
   }

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -32,26 +34,24 @@ class GuardedBlocks {
   explicit GuardedBlocks(Guard guard) : guard_(guard) {}
 
   void* allocate(size_t bytes) {
-    const size_t pages = roundUp(bytes, kPage);
+    if (bytes > systemMemory()) throw OutOfMemory();
     std::lock_guard lock(mutex_);
-    if (bytes > systemMemory() || live_ + pages > systemMemory()) throw OutOfMemory();
     blocks_.reserve(blocks_.size() + 1);  // so that no block is lost if it cannot be noted
     void* block = guarded_ < kMostGuardedBlocks ? map(bytes) : nullptr;
     const bool isGuarded = block != nullptr;
-    if (!isGuarded && (block = systemAllocate(pages)) == nullptr) throw OutOfMemory();
+    if (!isGuarded && (block = systemAllocate(roundUp(bytes, kPage))) == nullptr)
+      throw OutOfMemory();
     blocks_[block] = {bytes, isGuarded};
     guarded_ += isGuarded;
-    live_ += pages;
     return block;
   }
 
   void free(void* pointer) {
     std::lock_guard lock(mutex_);
     const Block block = blocks_.extract(pointer).mapped();
-    const size_t pages = roundUp(block.bytes, kPage);
-    live_ -= pages;
     guarded_ -= block.isGuarded;
     if (!block.isGuarded) return systemFree(pointer);
+    const size_t pages = roundUp(block.bytes, kPage);
     const size_t before = guard_ == Guard::End ? pages - block.bytes : kPage;
     munmap(static_cast<char*>(pointer) - before, pages + kPage);
   }
@@ -80,7 +80,6 @@ class GuardedBlocks {
   ForkSafeMutex mutex_;
   absl::flat_hash_map<void*, Block> blocks_;
   size_t guarded_ = 0;  // blocks
-  size_t live_ = 0;     // bytes, in whole pages
 };
 
 std::unique_ptr<MemoryManager> adapted(std::shared_ptr<MemoryManagerAdapter> adapter) {
@@ -100,6 +99,8 @@ struct Host {
   ForkSafeMutex mutex;
   const std::shared_ptr<MemoryManager> first = makeHostMemoryManager();
   std::shared_ptr<MemoryManager> manager = first;
+  // Of which some may have been replaced, and still have blocks.
+  std::set<std::weak_ptr<MemoryManager>, std::owner_less<>> known = {first};
 };
 
 Host& host() {
@@ -113,9 +114,10 @@ std::atomic<size_t>& memoryBudget() {
   return bytes;
 }
 
-void withLog(const std::function<void(MemoryManagerAdapter&)>& change) {
+template <typename Value>
+void withLog(void (MemoryManagerAdapter::*change)(Value), Value value) {
   const auto manager = hostMemoryManager();
-  if (MemoryManagerAdapter* adapter = manager->adapter()) change(*adapter);
+  if (MemoryManagerAdapter* adapter = manager->adapter()) (adapter->*change)(value);
 }
 
 }  // namespace
@@ -144,22 +146,12 @@ std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard) {
 }
 
 std::shared_ptr<MemoryManager> hostMemoryManager() {
-  Host& all = host();
-  std::lock_guard lock(all.mutex);
-  return all.manager;
+  std::lock_guard lock(host().mutex);
+  return host().manager;
 }
 
 void setMemoryBudget(size_t bytes) { memoryBudget() = bytes; }
 size_t getMemoryBudget() { return memoryBudget(); }
-
-void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
-  FL_USER_CHECK(manager != nullptr, "setHostMemoryManager: the manager must not be null");
-  Host& all = host();
-  std::lock_guard lock(all.mutex);
-  all.manager.swap(manager);
-}
-
-void resetHostMemoryManager() { setHostMemoryManager(host().first); }
 
 std::string describe(const MemoryStats& stats) {
   return detail::concat(stats.liveBytes, " B in use, ", stats.cachedBytes, " B kept for reuse, ",
@@ -168,19 +160,16 @@ std::string describe(const MemoryStats& stats) {
 
 void printHostMemory(const char* message, int device, std::ostream* stream) {
   const auto manager = hostMemoryManager();
-  MemoryManagerAdapter* const adapter = manager->adapter();
-  if (adapter) return adapter->printInfo(message, device, stream);
+  if (auto* adapter = manager->adapter()) return adapter->printInfo(message, device, stream);
   *stream << message << "\ndevice " << device << ": " << describe(manager->stats()) << std::endl;
 }
 
 void setMemoryLogStream(std::ostream* stream) {
-  withLog([stream](MemoryManagerAdapter& adapter) { adapter.setLogStream(stream); });
+  withLog(&MemoryManagerAdapter::setLogStream, stream);
 }
-void setMemoryLogging(bool enabled) {
-  withLog([enabled](MemoryManagerAdapter& adapter) { adapter.setLoggingEnabled(enabled); });
-}
+void setMemoryLogging(bool enabled) { withLog(&MemoryManagerAdapter::setLoggingEnabled, enabled); }
 void setMemoryLogInterval(size_t interval) {
-  withLog([interval](MemoryManagerAdapter& adapter) { adapter.setLogFlushInterval(interval); });
+  withLog(&MemoryManagerAdapter::setLogFlushInterval, interval);
 }
 
 // All buffers, for those who run out of memory.
@@ -189,6 +178,7 @@ class LiveBuffers {
   struct Live {
     size_t bytes;
     BufferOrigin origin;
+    bool isOfAnother;  // manager of host memory
   };
 
   void add(Buffer* buffer) {
@@ -196,29 +186,72 @@ class LiveBuffers {
     buffer->next_ = first_;
     if (first_) first_->previous_ = buffer;
     first_ = buffer;
+    bytes_.store(bytes_ + buffer->bytes(), std::memory_order_relaxed);
   }
 
   void remove(Buffer* buffer) {
     std::lock_guard lock(mutex_);
     (buffer->previous_ ? buffer->previous_->next_ : first_) = buffer->next_;
     if (buffer->next_) buffer->next_->previous_ = buffer->previous_;
+    bytes_.store(bytes_ - buffer->bytes(), std::memory_order_relaxed);
   }
 
-  // Those of a manager, the largest first.
+  // Those of a manager, of all of host memory if it is one of these, the largest first.
   std::vector<Live> sorted(const MemoryManager& manager) const {
     std::vector<Live> all;
     {
       std::lock_guard lock(mutex_);
-      for (const Buffer* buffer = first_; buffer; buffer = buffer->next_)
-        if (buffer->manager_.get() == &manager) all.push_back({buffer->bytes(), buffer->origin_});
+      for (const Buffer* buffer = first_; buffer; buffer = buffer->next_) {
+        const bool isOfAnother = buffer->manager_.get() != &manager;
+        if (!isOfAnother || (manager.isHost() && buffer->manager_->isHost()))
+          all.push_back({buffer->bytes(), buffer->origin_, isOfAnother});
+      }
     }
     std::ranges::stable_sort(all, std::greater(), &Live::bytes);
     return all;
   }
 
+  // Whether a new block of host memory can be touched, with all that was not touched yet. What is
+  // free is looked at when more buffers live than a part of it sufficed for, and from time to time.
+  bool canTouch(const MemoryManager& manager, const void* block, size_t bytes) {
+    using Clock = std::chrono::steady_clock;
+    const size_t live = bytes_ + bytes;
+    const bool isLate =
+        bytes >= kLarge && Clock::now() - looked_.load() > std::chrono::milliseconds(100);
+    if (live <= suffices_ && !isLate) return true;
+    size_t untouched = systemUntouched(block, bytes);
+    if (untouched > 0) untouched += untouchedBefore();
+    // Of the system's tables of pages and of the program's own.
+    const size_t needed = untouched + std::min(untouched / 8, untouched / 256 + (size_t{4} << 20));
+    const size_t free = manager.freeBytes();
+    if (needed > free) return false;
+    suffices_ = live + std::max(kLarge, (free - needed) / 4);
+    looked_ = Clock::now();
+    return true;
+  }
+  void lookAgain() { suffices_ = 0; }
+
  private:
+  static constexpr size_t kLarge = size_t{1} << 20;
+
+  // Of the newest, before a few that were touched.
+  size_t untouchedBefore() const {
+    std::lock_guard lock(mutex_);
+    int looks = 512, touched = 0;
+    size_t untouched = 0;
+    for (const Buffer* each = first_; each && looks-- > 0 && touched < 16; each = each->next_) {
+      if (!each->manager_->isHost() || each->bytes() < kPage) continue;
+      const size_t bytes = systemUntouched(each->data(), each->bytes());
+      untouched += bytes;
+      touched += bytes == 0;
+    }
+    return untouched;
+  }
+
   mutable ForkSafeMutex mutex_;
   Buffer* first_ = nullptr;
+  std::atomic<size_t> bytes_ = 0, suffices_ = 0;  // the first is written under the mutex
+  std::atomic<std::chrono::steady_clock::time_point> looked_;
 };
 
 namespace {
@@ -227,6 +260,16 @@ namespace {
 LiveBuffers& liveBuffers() {
   static auto* buffers = new LiveBuffers;
   return *buffers;
+}
+
+// A manager, and of host memory all that there are.
+std::set<std::shared_ptr<MemoryManager>> managersWith(std::shared_ptr<MemoryManager> manager) {
+  const bool isHost = manager->isHost();
+  std::set managers = {std::move(manager)};
+  std::lock_guard lock(host().mutex);
+  for (const auto& known : host().known)
+    if (auto other = isHost ? known.lock() : nullptr) managers.insert(std::move(other));
+  return managers;
 }
 
 std::string describe(const char* what, const CallSite& site) {
@@ -247,28 +290,51 @@ std::string describeLack(const MemoryManager& manager, size_t bytes, const Buffe
       " free in the system. The largest in use:");
   for (const LiveBuffers::Live& each : live) {
     text += detail::concat("\n  ", each.bytes, " bytes of ",
-                           describe(each.origin.what, each.origin.site));
+                           describe(each.origin.what, each.origin.site),
+                           each.isOfAnother ? ", of another manager" : "");
   }
   return text;
 }
 
-void* allocateFor(MemoryManager& manager, size_t bytes, const BufferOrigin& origin) {
+// Null if there is no memory.
+void* tryToAllocate(MemoryManager& manager, size_t bytes) {
   try {
-    return manager.allocate(bytes);
-  } catch (const std::bad_alloc&) {
+    void* block = manager.allocate(bytes);
+    if (!manager.isHost() || liveBuffers().canTouch(manager, block, bytes)) return block;
+    manager.deallocate(block, bytes);
     manager.release();
-  }
-  try {
-    return manager.allocate(bytes);
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory(describeLack(manager, bytes, origin));
   }
+  return nullptr;
+}
+
+void* allocateFor(const std::shared_ptr<MemoryManager>& manager, size_t bytes,
+                  const BufferOrigin& origin) {
+  if (void* block = tryToAllocate(*manager, bytes)) return block;
+  for (const auto& each : managersWith(manager)) each->release();
+  if (void* block = tryToAllocate(*manager, bytes)) return block;
+  throw OutOfMemory(describeLack(*manager, bytes, origin));
 }
 
 }  // namespace
 
+void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
+  FL_USER_CHECK(manager != nullptr, "setHostMemoryManager: the manager must not be null");
+  Host& all = host();
+  {
+    std::lock_guard lock(all.mutex);
+    std::erase_if(all.known, [](const auto& each) { return each.expired(); });
+    all.known.insert(manager);
+    all.manager.swap(manager);
+  }
+  manager->release();
+  liveBuffers().lookAgain();
+}
+
+void resetHostMemoryManager() { setHostMemoryManager(host().first); }
+
 Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes, const BufferOrigin& origin)
-    : MemoryBlock(allocateFor(*manager, bytes, origin), bytes),
+    : MemoryBlock(allocateFor(manager, bytes, origin), bytes),
       manager_(std::move(manager)),
       origin_(origin) {
   if (poisons()) manager_->fill(data(), kPoison, bytes);

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -20,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "fl/base/AtomicFile.h"
 #include "fl/base/Fault.h"
 #include "fl/base/Flags.h"
@@ -160,10 +160,8 @@ Store::Store(fs::path folder, uint64_t limit) : folder_(std::move(folder)), limi
 
 fs::path Store::pathOf(const std::string& key) const {
   const Hash128 hash = hashBytes(key.data(), key.size());
-  char name[33];
-  std::snprintf(name, sizeof(name), "%016llx%016llx", static_cast<unsigned long long>(hash.high),
-                static_cast<unsigned long long>(hash.low));
-  return folder_ / name;
+  return folder_ / absl::StrCat(absl::Hex(hash.high, absl::kZeroPad16),
+                                absl::Hex(hash.low, absl::kZeroPad16));
 }
 
 std::optional<std::string> Store::find(const std::string& key) {

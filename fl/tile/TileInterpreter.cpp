@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "fl/base/Error.h"
-#include "fl/host/StreamingCopy.h"
+#include "fl/tile/StreamingCopy.h"
 #include "fl/tile/TileCopy.h"
 #include "fl/tile/TilePlan.h"
 
@@ -139,7 +139,7 @@ class TileRun {
                        });
     const int64_t step = tiled ? std::max<int64_t>(1, kTile / sweepSize_) : kTile;
     for (int64_t kept = begin; kept < end; kept += step) runKept(kept, std::min(step, end - kept));
-    host::finishCopies(streams_);
+    finishCopies(streams_);
     return badGather_;
   }
 
@@ -279,7 +279,7 @@ class TileRun {
     const char* const source = static_cast<const char*>(place(store.location));
     if (view.dense) {
       char* const target = view.base + tile.start * view.width;
-      if (source != target) host::copyRun(target, source, tile.count * view.width, streams_);
+      if (source != target) copyRun(target, source, tile.count * view.width, streams_);
     } else if (source != contiguous(view, tile)) {
       scatterTile(view.base, source, region(view, tile), view.width);
     }

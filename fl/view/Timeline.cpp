@@ -11,6 +11,7 @@ using Json = nlohmann::ordered_json;
 
 Json timelineOf(const ir::Schedule& plan) {
   Json steps = Json::array(), buffers = Json::array();
+  size_t unplanned = 0;
   const std::vector<int64_t> alive = planner::bytesAlive(plan);
   std::vector<std::string> makers(plan.temporaries.size());
   // A schedule may be nothing but temporaries, whose steps have no names.
@@ -30,6 +31,7 @@ Json timelineOf(const ir::Schedule& plan) {
   }
   for (size_t i = 0; i < plan.temporaries.size(); ++i) {
     const ir::Temporary& buffer = plan.temporaries[i];
+    unplanned += buffer.bytes;
     buffers.push_back({{"name", makers[i]},
                        {"bytes", buffer.bytes},
                        {"first", buffer.first},
@@ -38,14 +40,17 @@ Json timelineOf(const ir::Schedule& plan) {
   }
   // A text may say less of its bound.
   const auto bound = static_cast<size_t>(std::ranges::max(alive));
-  return {{"arena", plan.arenaBytes},
-          {"bound", bound},
-          {"ratio",
-           bound > 0 ? static_cast<double>(plan.arenaBytes) / static_cast<double>(bound) : 1.0},
-          {"recorded", plan.recordedBound},
-          {"unplanned", plan.unplannedBytes},
-          {"steps", steps},
-          {"buffers", buffers}};
+  Json timeline = {
+      {"arena", plan.arenaBytes},
+      {"bound", bound},
+      {"ratio",
+       bound > 0 ? static_cast<double>(plan.arenaBytes) / static_cast<double>(bound) : 1.0}};
+  // Both are of what was recorded, which may have become other temporaries.
+  if (plan.unplannedBytes > 0) timeline["recorded"] = plan.recordedBound;
+  timeline["unplanned"] = plan.unplannedBytes > 0 ? plan.unplannedBytes : unplanned;
+  timeline["steps"] = std::move(steps);
+  timeline["buffers"] = std::move(buffers);
+  return timeline;
 }
 
 }  // namespace fl::view

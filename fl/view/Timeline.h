@@ -7,7 +7,7 @@
 namespace fl::view {
 
 // {arena, bound, recorded, unplanned: bytes; steps: [{name, alive}]; buffers: [{name, bytes, first,
-// last, offset}]}
+// last, offset}]}; without `recorded` where the plan was not recorded, as intervals alone are not.
 nlohmann::ordered_json timelineOf(const ir::Schedule& plan);
 
 }  // namespace fl::view

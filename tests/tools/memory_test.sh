@@ -46,8 +46,11 @@ wanted+='"buffers":[{"name":"scratchmemoryofargsort","bytes":8000,"first":0,"las
 
 # Intervals alone have steps without names.
 echo 'schedule @s arena=0 bound=64 { temporary bytes=64 first=0 last=1 offset=0 }' >intervals.flir
-"$fl" opt --pass=pack intervals.flir | "$fl" memory - | tr -d ' \n' >plain
+"$fl" opt --pass=pack intervals.flir | "$fl" memory - >intervals.json
+tr -d ' \n' <intervals.json >plain
 grep -qF '"steps":[{"name":"","alive":64},{"name":"","alive":64}]' plain || fail "$(<plain)"
+# Their sum is what they take without a plan, and no order was recorded.
+grep -qF '"ratio":1.0,"unplanned":64,"steps"' plain || fail "$(<plain)"
 # The bound is what is alive at most, whatever the text says.
 sed 's/bound=64/bound=0/' intervals.flir | "$fl" memory - | tr -d ' \n' >plain
 grep -qF '{"arena":64,"bound":64,"ratio":1.0,' plain || fail "$(<plain)"
@@ -63,7 +66,11 @@ if ! /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
   exit 0
 fi
 "$timeline" plan.json plan.svg
-grep -q "arena 12.8 kB, bound 12.8" plan.svg || fail "the title of $(head -c 2000 plan.svg)"
+grep -q "arena 12.8 kB, bound 12.8 (ratio 1.000), as recorded 12.8, unplanned 16.83" plan.svg ||
+  fail "the title of $(head -c 2000 plan.svg)"
+"$timeline" intervals.json intervals.svg
+grep -q "arena 64 bytes, bound 64 (ratio 1.000), unplanned 64" intervals.svg ||
+  fail "the title of $(head -c 2000 intervals.svg)"
 grep -q ">bound<" plan.svg || fail "no bound"
 "$timeline" plan.json again.svg
 cmp plan.svg again.svg

@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>

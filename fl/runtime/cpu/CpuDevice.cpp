@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -130,35 +129,16 @@ struct ChunkedLaunch {
 constexpr int64_t kChunkedElements = 1 << 18;
 constexpr int64_t kChunksOfThread = 16;  // at least
 
-// A function, and itself as one that makes parts, if it does.
-struct CallFunction {
-  explicit CallFunction(std::shared_ptr<library::LibraryFunction> called)
-      : whole(std::move(called)),
-        parts(dynamic_cast<const library::PartedFunction*>(whole.get())) {}
-
-  std::shared_ptr<library::LibraryFunction> whole;
-  const library::PartedFunction* parts;
-};
-
 struct PreparedCall {
   const ir::LibraryStep* step;
-  CallFunction function;  // null: the reference interpreter
-  CallFunction packed;    // for an operand that is packed; null without Packing
+  std::shared_ptr<library::LibraryFunction> function;  // null: the reference interpreter
+  std::shared_ptr<library::LibraryFunction> packed;    // for a packed operand; null without Packing
   // What runs on each part of the result.
   std::optional<PreparedLaunch> epilogue = {};
 };
 
-std::shared_ptr<library::LibraryFunction> functionOf(const ir::LibraryStep& step) {
-  return library::cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType});
-}
-
-size_t scratchBytes(const ir::Schedule& schedule, int step) {
-  const auto* call = std::get_if<ir::LibraryStep>(&schedule.steps[step]);
-  const auto function = call ? functionOf(*call) : nullptr;
-  return function ? function->scratchBytes() : 0;
-}
-
-using PreparedStep = std::variant<LaunchGroup, ChunkedLaunch, PreparedCall>;
+// Plans are many, and launches of that kind few.
+using PreparedStep = std::variant<LaunchGroup, std::unique_ptr<ChunkedLaunch>, PreparedCall>;
 
 // The results of a reduction: of its chunks in order, and folded. Tile functions read whole groups.
 class ChunkResults {
@@ -203,13 +183,13 @@ class FirstBadIndex {
 class CpuSchedule : public ScheduleRunner {
  public:
   CpuSchedule(ir::Schedule schedule, KernelCache* cache)
-      : ScheduleRunner(std::move(schedule), scratchBytes) {
+      : ScheduleRunner(std::move(schedule), library::scratchBytes) {
     for (const ir::Step& step : schedule_.steps) {
       bytes_ += stepBytes(schedule_, step);
       if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
         const size_t number = &step - schedule_.steps.data();
         if (auto chunked = prepareChunked(*launch, cache)) {
-          steps_.emplace_back(std::move(*chunked));
+          steps_.emplace_back(std::move(chunked));
         } else if (PreparedLaunch prepared = prepare(*launch, number, cache); attaches(prepared)) {
           std::get<PreparedCall>(steps_.back()).epilogue = std::move(prepared);
           continue;
@@ -227,6 +207,7 @@ class CpuSchedule : public ScheduleRunner {
         steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
       }
     }
+    steps_.shrink_to_fit();
   }
 
   const std::vector<DeviceKernelPtr>& kernels() const override { return kernels_; }
@@ -240,8 +221,8 @@ class CpuSchedule : public ScheduleRunner {
       if (const auto* group = std::get_if<LaunchGroup>(&step)) {
         group->launches.size() == 1 ? runLaunch(group->launches[0], frame)
                                     : runGroup(*group, frame);
-      } else if (const auto* chunked = std::get_if<ChunkedLaunch>(&step)) {
-        runChunked(*chunked, frame);
+      } else if (const auto* chunked = std::get_if<std::unique_ptr<ChunkedLaunch>>(&step)) {
+        runChunked(**chunked, frame);
       } else {
         runCall(std::get<PreparedCall>(step), frame);
       }
@@ -296,14 +277,14 @@ class CpuSchedule : public ScheduleRunner {
     return static_cast<const CpuKernel*>(cached.get());
   }
 
-  std::optional<ChunkedLaunch> prepareChunked(const ir::LaunchStep& step, KernelCache* cache) {
-    if (step.extents[0] < kChunkedElements || findsNan_) return std::nullopt;
+  std::unique_ptr<ChunkedLaunch> prepareChunked(const ir::LaunchStep& step, KernelCache* cache) {
+    if (step.extents[0] < kChunkedElements || findsNan_) return nullptr;
     auto chunks = cutIntoChunks(schedule_.kernels[step.kernel]);
-    if (!chunks) return std::nullopt;
+    if (!chunks) return nullptr;
     const ir::Stores stores = chooseStores(schedule_, step);
     const CpuKernel* kernel = cachedKernel(chunks->chunks.kernel, stores, cache);
-    tile::TileProgram finish(chunks->finish.kernel);
-    return ChunkedLaunch{kernel, &step, std::move(*chunks), std::move(finish)};
+    return std::unique_ptr<ChunkedLaunch>(
+        new ChunkedLaunch{kernel, &step, *chunks, tile::TileProgram(chunks->finish.kernel)});
   }
 
   PreparedLaunch prepare(const ir::LaunchStep& step, size_t number, KernelCache* cache) {
@@ -347,7 +328,7 @@ class CpuSchedule : public ScheduleRunner {
   // where its stores may.
   bool attaches(const PreparedLaunch& launch) const {
     const auto* call = steps_.empty() ? nullptr : std::get_if<PreparedCall>(&steps_.back());
-    const library::PartedFunction* parts = call ? call->function.parts : nullptr;
+    const auto* parts = call && call->function ? call->function->parted() : nullptr;
     if (!launch.step->epilogue || !parts || call->epilogue || launch.turns != 1 ||
         launch.domain == 0) {
       return false;
@@ -362,9 +343,9 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   PreparedCall prepare(const ir::LibraryStep& step) {
-    const auto function = functionOf(step);
-    const library::Packing* packing = function ? function->packing() : nullptr;
-    return {&step, CallFunction(function), CallFunction(packing ? packing->function : nullptr)};
+    const auto function = library::functionOf(step);
+    const bool packs = function && function->packing();
+    return {&step, function, packs ? function->packing()->function : nullptr};
   }
 
   void runLaunch(const PreparedLaunch& launch, const Frame& frame) const {
@@ -458,27 +439,27 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   void runCall(const PreparedCall& call, const Frame& frame) const {
-    if (!call.function.whole) return interpretCall(*call.step, frame);
+    if (!call.function) return interpretCall(*call.step, frame);
     absl::InlinedVector<void*, 6> operands;
     const ir::LibraryStep& step = *call.step;
     void* const scratch = scratchOf(step, frame);
     for (size_t i = 0; i < step.operands.size(); ++i)
       operands.push_back(addressOf(step.operands[i], step.operandTypes[i], frame));
     const MemoryBlockPtr packed = packOperand(call, frame, scratch);
-    if (packed) operands[call.function.whole->packing()->operand] = packed->data();
-    const CallFunction& function = packed ? call.packed : call.function;
+    if (packed) operands[call.function->packing()->operand] = packed->data();
+    const library::LibraryFunction& function = packed ? *call.packed : *call.function;
     void* const result = addressOf(step.result, step.resultType, frame);
     withOrigin(step, [&] {
-      call.epilogue ? runWithEpilogue(*function.parts, *call.epilogue, operands.data(), result,
+      call.epilogue ? runWithEpilogue(*function.parted(), *call.epilogue, operands.data(), result,
                                       scratch, frame)
-                    : function.whole->run(operands.data(), result, scratch, host::threadPool());
+                    : function.run(operands.data(), result, scratch, host::threadPool());
     });
   }
 
   // The packed form of an operand that has not changed since it was last read; null for others, and
   // where there is no memory for it.
   MemoryBlockPtr packOperand(const PreparedCall& call, const Frame& frame, void* scratch) const {
-    const library::LibraryFunction& function = *call.function.whole;
+    const library::LibraryFunction& function = *call.function;
     const library::Packing* packing = function.packing();
     const MemoryBlock* block =
         packing ? frame.constant(call.step->operands[packing->operand]) : nullptr;
@@ -525,7 +506,7 @@ class CpuDevice : public Device {
                        const ir::Attrs& attrs, const ir::ValueType& result) const override {
     return library::librarySupports({op, attrs, operands, result});
   }
-  ir::Schedule::ScratchBytes scratchBytes() const override { return cpu::scratchBytes; }
+  ir::Schedule::ScratchBytes scratchBytes() const override { return library::scratchBytes; }
   std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
     return std::make_unique<CpuSchedule>(std::move(schedule), cache);
   }

@@ -164,10 +164,7 @@ int CudaSchedule::reportOf(int origin) {
 
 CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
   auto call = callOf(context_, schedule_, step);
-  if (!call) {
-    return {&step, nullptr,
-            library::cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType})};
-  }
+  if (!call) return {&step, nullptr, library::functionOf(step)};
   const int report = call->isKernel() ? reportOf(step.origin) : -1;
   return {&step, std::move(call), nullptr, {}, report};
 }

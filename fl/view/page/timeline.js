@@ -63,9 +63,10 @@ function drawTimeline(element, memory, select) {
   svg.append('g')
       .attr('transform', `translate(${MARGIN.left},0)`)
       .call(d3.axisLeft(y).ticks(4).tickFormat(bytesInWords));
+  const recorded = 'recorded' in memory ? [`recorded ${bytesInWords(memory.recorded)}`] : [];
   const words = [
-    `arena ${bytesInWords(memory.arena)}`, `- - bound ${bytesInWords(memory.bound)}`,
-    `recorded ${bytesInWords(memory.recorded)}`, `unplanned ${bytesInWords(memory.unplanned)}`
+    `arena ${bytesInWords(memory.arena)}`, `- - bound ${bytesInWords(memory.bound)}`, ...recorded,
+    `unplanned ${bytesInWords(memory.unplanned)}`
   ];
   svg.selectAll('text.legend')
       .data(words)

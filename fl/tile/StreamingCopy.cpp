@@ -1,4 +1,4 @@
-#include "fl/host/StreamingCopy.h"
+#include "fl/tile/StreamingCopy.h"
 
 #include <immintrin.h>
 
@@ -6,7 +6,7 @@
 
 #include "fl/base/Flags.h"
 
-namespace fl::host {
+namespace fl::tile {
 
 namespace {
 
@@ -48,4 +48,4 @@ void finishCopies(bool streams) {
 
 bool isStreamed(int64_t bytes) { return bytes >= int64_t{24} << 20; }
 
-}  // namespace fl::host
+}  // namespace fl::tile

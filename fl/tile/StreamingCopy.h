@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace fl::host {
+namespace fl::tile {
 
 // Copies a run; around the caches if `streams`, where it is aligned.
 void copyRun(void* to, const void* from, int64_t bytes, bool streams);
@@ -12,4 +12,4 @@ void finishCopies(bool streams);
 // Whether a result of so many bytes is better written around the caches.
 bool isStreamed(int64_t bytes);
 
-}  // namespace fl::host
+}  // namespace fl::tile
