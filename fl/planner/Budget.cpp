@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
 #include "fl/base/Log.h"
-#include "fl/planner/Buffers.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Order.h"
 #include "fl/planner/Planner.h"
