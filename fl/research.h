@@ -10,7 +10,7 @@
 #include "fl/custom/Operator.h"
 #include "fl/ir/Op.h"
 #include "fl/ir/Rewrite.h"
-#include "fl/planner/Dependencies.h"
 #include "fl/planner/Extensions.h"
+#include "fl/planner/Order.h"
 #include "fl/runtime/Counters.h"
 #include "fl/tensor/ForwardingBackend.h"

@@ -98,21 +98,25 @@ class ScheduleBuilder {
 
   // An update whose old value no later unit reads is written over it: in the buffer that the old
   // value is given for that, or in the parameter's if the run may take it. What it writes there is
-  // copied first if it is read from there. From the last one on, so that all of a chain, and of
-  // concatenations of concatenations, get the buffer of its end.
+  // copied first if it is read from there. So is a scatter, but over parameters, which it reads.
+  // From the last one on, so that all of a chain, and of concatenations of concatenations, get the
+  // buffer of its end.
   void placeValues(const std::vector<Unit>& units) {
     const std::vector<std::vector<int>> readers = findReaders(units);
     for (size_t i = units.size(); i-- > 0;) {
       const ValueId id = units[i].node;
       if (id < 0) continue;
-      if (graph_.node(id).op == ir::Op::Concatenate && joinsInPlace_) placeParts(id, readers);
-      if (!writesBox(graph_.node(id).op, lowering_)) continue;
-      const auto& operands = graph_.node(id).operands;
+      const auto& [op, operands, attrs, type, site, origin] = graph_.node(id);
+      if (op == ir::Op::Concatenate && joinsInPlace_) placeParts(id, readers);
+      const bool isBox = writesBox(op, lowering_);
+      if (!isBox && op != ir::Op::Scatter && op != ir::Op::ScatterAdd) continue;
       const ValueId base = plan_.values[operands[0]].base;
-      const bool free = isContiguous(operands[0]) && readers[base].back() == static_cast<int>(i);
+      const auto own = std::ranges::count(readers[base], static_cast<int>(i));
+      const bool free = isContiguous(operands[0]) && readers[base].back() == static_cast<int>(i) &&
+                        (isBox || (own == 1 && starts_[id] == 0 && !graph_.isNumber(base)));
       if (free && !buffers_[base]) {
         buffers_[base] = bufferFor(id);
-      } else if (free && graph_.isParameter(base) && isOutput(buffers_[id])) {
+      } else if (free && isBox && graph_.isParameter(base) && isOutput(buffers_[id])) {
         schedule_.outputs[buffers_[id]->index].over = base;
       }
     }
@@ -278,9 +282,8 @@ class ScheduleBuilder {
     const bool inPlace = writesBox(node.op, lowering_) && isInPlace(id);
     if (writesBox(node.op, lowering_) && !inPlace) copyValue(node.operands[0], placeOf(id));
     const bool dense = needsDenseOperands(node.op, lowering_);
-    if (!tryLower(node, dense, inPlace, placeOf(id))) {
+    if (!tryLower(node, dense, inPlace, placeOf(id)))
       FL_INTERNAL_CHECK(tryLower(node, true, inPlace, placeOf(id)), ir::opName(node.op));
-    }
   }
 
   // Whether the buffer of an update has the old value's elements already.

@@ -36,11 +36,9 @@ class Recomputer {
         uses_(graph_, plan_),
         stored_(storedValues(graph_, plan_)),
         overwritten_(graph_.valueCount(), false) {
-    for (const Node& node : graph_.nodes()) {
-      if (writesBox(node.op, compilation.lowering)) {
+    for (const Node& node : graph_.nodes())
+      if (ir::opKind(node.op) == Kind::Update)
         overwritten_[plan_.values[node.operands[0]].base] = true;
-      }
-    }
   }
 
   void run() {

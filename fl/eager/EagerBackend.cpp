@@ -114,7 +114,7 @@ class EagerBackend : public TensorBackend {
     const SchedulePtr schedule = find(op, operands, attrs, type);
     const Arguments arguments(operands);
     absl::InlinedVector<bool, 4> spare(operands.size(), false);
-    if (op == ir::Op::Update) spare[0] = currentCallSite().replaces();
+    if (opKind(op) == ir::Kind::Update) spare[0] = currentCallSite().replaces();
     try {
       auto elements = schedule->run(arguments.buffers, arguments.numbers, spare)[0];
       return std::make_shared<EagerValue>(*this, std::move(type), std::move(elements));

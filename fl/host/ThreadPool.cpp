@@ -155,9 +155,8 @@ void ThreadPool::State::run(Body body, int64_t count, int64_t grain, int64_t ran
   work(true);
   for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;)
     awaitChange(unfinished_, left);
-  if (failed_.load(std::memory_order_relaxed)) {
+  if (failed_.load(std::memory_order_relaxed))
     std::rethrow_exception(std::exchange(failure_, nullptr));
-  }
 }
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>(checkThreads(threads))) {}

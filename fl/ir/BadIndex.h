@@ -22,4 +22,12 @@ struct IndexOutOfRange : std::exception {
   int origin;  // Node::origin of the operator
 };
 
+// Throws for the first of some indices that is out of range.
+inline void checkIndices(const int64_t* indices, int64_t count, int64_t bound, int origin = -1) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(bound)) continue;
+    throw IndexOutOfRange({indices[i], bound}, origin);
+  }
+}
+
 }  // namespace fl::ir

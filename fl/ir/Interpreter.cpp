@@ -367,7 +367,8 @@ void interpretUpdate(const Execution& e) {
               e.size());
 }
 
-// to[index] = from or, if `add`, to[index] += from, in the order of `from`.
+// to[index] = from or, if `add`, to[index] += from, in the order of `from`; writes nothing if an
+// index is bad.
 void interpretScatter(const Execution& e) {
   const Dim axis = e.attrs[0], bound = e.type.shape[axis];
   std::vector<Dim> strides = contiguousStrides(e.type.shape);
@@ -375,13 +376,13 @@ void interpretScatter(const Execution& e) {
   strides[axis] = 0;
   const Shape& from = e.shape(2);
   Odometer odometer(from, {strides, broadcastStrides(e.shape(1), from)});
-  std::memcpy(e.result, e.data(0), e.type.shape.elements() * e.size());
+  const auto* indices = static_cast<const int64_t*>(e.data(1));
+  if (from.elements() > 0) checkIndices(indices, e.shape(1).elements(), bound);
+  std::memmove(e.result, e.data(0), e.type.shape.elements() * e.size());  // may be the same memory
   dispatchType(e.type.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (Dim i = 0; i < from.elements(); ++i, odometer.next()) {
-      const Dim index = static_cast<const int64_t*>(e.data(1))[odometer.offsets()[1]];
-      if (index < 0 || index >= bound) throw IndexOutOfRange({index, bound});
-      const Dim to = odometer.offsets()[0] + index * stride;
+      const Dim to = odometer.offsets()[0] + indices[odometer.offsets()[1]] * stride;
       const Wide<T> value = load<T>(e.data(2), i);
       store<T>(e.result, to,
                e.op == Op::ScatterAdd ? HostBuilder::add(load<T>(e.result, to), value) : value);

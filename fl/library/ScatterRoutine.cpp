@@ -1,4 +1,6 @@
-// Scatter: result = x, then result[index] = y or += y in the order of y along the axis.
+// Scatter: result = x, then result[index] = y or += y in the order of y along the axis. Nothing is
+// written before all indices are known to be right: the result may be x itself, of which the lines
+// that no index names are then left alone.
 //
 // Where an index stands for a whole line, each line of the result is written once: a list of the
 // lines of y that go to it is made first, and lines are independent then.
@@ -40,14 +42,16 @@ class ScatterRoutine : public LibraryFunction {
   void run(void* const* operands, void* result, void* scratch,
            host::ThreadPool& pool) const override {
     const auto* index = static_cast<const int64_t*>(operands[1]);
+    if (from_.elements() > 0) ir::checkIndices(index, index_.elements(), to_.length);
+    const bool isShort = operands[0] == result && from_.elements() <= kGrain;
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T *const x = static_cast<const T*>(operands[0]), *const y =
                                                                  static_cast<const T*>(operands[2]);
-      if (hasLines()) {
+      if (hasLines() && !isShort) {
         writeLines(x, y, static_cast<T*>(result), index, static_cast<int32_t*>(scratch), pool);
       } else {
-        std::memcpy(result, x, to_.elements() * sizeof(T));
+        if (x != result) std::memcpy(result, x, to_.elements() * sizeof(T));
         writeElements(y, static_cast<T*>(result), index, pool);
       }
     });
@@ -59,14 +63,6 @@ class ScatterRoutine : public LibraryFunction {
     constexpr int64_t kShort = 8, kMany = std::numeric_limits<int32_t>::max();
     return index_.inner == 1 && from_.inner >= kShort && from_.elements() > 0 &&
            std::max(to_.length, from_.length) < kMany;
-  }
-
-  bool isIn(int64_t place) const {
-    return static_cast<uint64_t>(place) < static_cast<uint64_t>(to_.length);
-  }
-  int64_t checked(int64_t place) const {
-    if (!isIn(place)) throw ir::IndexOutOfRange({place, to_.length});
-    return place;
   }
 
   // ---- lines ----
@@ -95,11 +91,9 @@ class ScatterRoutine : public LibraryFunction {
       return isHere(place) ? lists.heads + place : &elsewhere;
     };
     for (int64_t i = 0; i < from_.length && !adds_; ++i) {
-      *headOf(checked(index[i])) = static_cast<int32_t>(i);
+      *headOf(index[i]) = static_cast<int32_t>(i);
     }
     for (int64_t i = from_.length; adds_ && i-- > 0;) {
-      // Of several the first is told of.
-      if (!isIn(index[i])) std::for_each_n(index, i + 1, [&](int64_t each) { checked(each); });
       int32_t* const head = headOf(index[i]);
       int32_t* const next[] = {&unlisted, lists.next + i};
       *next[isHere(index[i])] = *head;
@@ -152,8 +146,11 @@ class ScatterRoutine : public LibraryFunction {
       const int64_t from = lists.heads[place + ahead];
       return from < 0 ? x + to_.inner * ahead : y + to_.inner * from;
     };
-    if (place + kLinesAhead < to_.length) fetchLine(source(kLinesAhead));
-    tile::copyRun(out, source(0), to_.inner * sizeof(T), streams);
+    const T *const now = source(0), *const ahead = out + to_.inner * kLinesAhead;
+    if (place + kLinesAhead < to_.length && source(kLinesAhead) != ahead) {
+      fetchLine(source(kLinesAhead));
+    }
+    if (now != out) tile::copyRun(out, now, to_.inner * sizeof(T), streams);
   }
 
   template <typename T>
@@ -165,6 +162,7 @@ class ScatterRoutine : public LibraryFunction {
         fetchLine(y + inner * i);
       }
     }
+    if (first < 0 && x == out) return;
     if (first < 0) return tile::copyRun(out, x, inner * sizeof(T), streams);
     for (int64_t k = 0; k < inner; k += kMostWidth) {
       const int64_t count = std::min(kMostWidth, inner - k);
@@ -201,8 +199,11 @@ class ScatterRoutine : public LibraryFunction {
     for (int64_t i = 0; i < from_.length; ++i) {
       const int64_t* at = index + index_.inner * (i + from_.length * (index_.outer == 1 ? 0 : o));
       const T* line = y + from_.inner * (i + from_.length * o);
-      for (int64_t k = first; k < last; ++k) {
-        T& target = to[k + to_.inner * (checked(at[k * step]) + to_.length * o)];
+      T* const whole = to + to_.inner * (at[0] + to_.length * o);
+      if (step == 0 && adds_) math_.add(whole + first, whole + first, line + first, last - first);
+      if (step == 0 && !adds_) std::memcpy(whole + first, line + first, (last - first) * sizeof(T));
+      for (int64_t k = first; step > 0 && k < last; ++k) {
+        T& target = to[k + to_.inner * (at[k * step] + to_.length * o)];
         target = adds_ ? sumOf(target, line[k]) : line[k];
       }
     }

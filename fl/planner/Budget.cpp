@@ -10,12 +10,12 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
 #include "fl/base/Log.h"
-#include "fl/planner/Buffers.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Order.h"
 #include "fl/planner/Planner.h"
@@ -106,18 +106,16 @@ struct Value {
 class Values {
  public:
   explicit Values(const ir::Schedule& schedule) : values(schedule.temporaries.size()) {
-    for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t i = 0; i < values.size(); ++i)
       values[i].bytes = static_cast<int64_t>(schedule.temporaries[i].bytes);
-    }
     for (int i = 0; i < std::ssize(schedule.steps); ++i) {
       buffers.push_back(stepBuffers(schedule, schedule.steps[i]));
       for (const ir::BufferRef& ref : buffers[i].writes) {
         addOnce(&writes_[ref], i);
         if (ref.space != Space::Temporary) continue;
         addOnce(&values[ref.index].writers, i);
-        for (const ir::BufferRef& read : buffers[i].reads) {
+        for (const ir::BufferRef& read : buffers[i].reads)
           if (read.space == Space::Temporary) addOnce(&values[read.index].makes, ref.index);
-        }
       }
       touches.push_back(temporariesOf(schedule, schedule.steps[i]));
       for (int temporary : touches[i]) values[temporary].uses.push_back(i);
@@ -145,9 +143,8 @@ class Values {
     std::vector<Value*> found;
     for (const ir::BufferRef& ref : buffers[step].writes) {
       const bool isTemporary = ref.space == Space::Temporary;
-      if (isTemporary && values[ref.index].writers.back() == step) {
+      if (isTemporary && values[ref.index].writers.back() == step)
         found.push_back(&values[ref.index]);
-      }
     }
     return found;
   }
@@ -182,9 +179,8 @@ class Values {
     const std::span first = std::span(value.uses).first(value.writers.size());
     int deadline = std::ranges::equal(value.writers, first) ? kForever : 0;
     for (int writer : value.writers) {
-      for (const ir::BufferRef& ref : buffers[writer].writes) {
+      for (const ir::BufferRef& ref : buffers[writer].writes)
         deadline = isWrittenAgain(value, ref) ? deadline : 0;
-      }
       for (const ir::BufferRef& ref : buffers[writer].reads) {
         const bool isOwn = ref.space == Space::Temporary && &values[ref.index] == &value;
         deadline = std::min(deadline, isOwn ? 0 : availableUntil(schedule, ref, writer));
@@ -204,9 +200,8 @@ class Values {
   // Until when the buffer has what `reader` finds in it.
   int availableUntil(const ir::Schedule& schedule, const ir::BufferRef& ref, int reader) const {
     const auto writes = writes_.find(ref);
-    if (writes != writes_.end() && writes->second.back() > reader) {
+    if (writes != writes_.end() && writes->second.back() > reader)
       return *std::ranges::upper_bound(writes->second, reader);
-    }
     if (ref.space == Space::Parameter) {
       const auto found = overwritten_.find(ref.index);
       return found == overwritten_.end() ? kForever : found->second;
@@ -229,11 +224,6 @@ struct Limits {
   int64_t looks = std::numeric_limits<int64_t>::max();
 };
 
-// Why a plan does not fit, and what is largest then, a line each.
-struct Refusal {
-  std::string reason, largest;
-};
-
 // One run of the steps within `target` bytes.
 class Rematerialization {
  public:
@@ -253,9 +243,8 @@ class Rematerialization {
       runStep(now_);
       if (failed_) return false;
       const auto [begin, end] = keptUntil_.equal_range(now_);
-      for (const auto& [until, value] : std::ranges::subrange(begin, end)) {
+      for (const auto& [until, value] : std::ranges::subrange(begin, end))
         if (places_[value] >= 0 && next_[value] == kForever) drop(value);
-      }
       if (schedule_.trimAll) dropAll();
     }
     return true;
@@ -282,8 +271,8 @@ class Rematerialization {
   // Values that it looked at.
   int64_t looks() const { return looks_; }
 
-  // Why there is no way.
-  Refusal explain() const {
+  // Why there is no way, and what is largest then, a line each.
+  std::pair<std::string, std::string> explain() const {
     std::vector<int> there;
     for (size_t i = 0; i < all_.size(); ++i) {
       const bool isThere = places_[i] >= 0 || static_cast<int>(i) == asked_;
@@ -429,9 +418,8 @@ class Rematerialization {
       searched_[writer] = search_;
       ++again_;
       cost += costs_[writer];
-      for (const ir::BufferRef& ref : buffers_[writer].reads) {
+      for (const ir::BufferRef& ref : buffers_[writer].reads)
         if (ref.space == Space::Temporary && places_[ref.index] < 0) cost += costAgain(ref.index);
-      }
     }
     return cost;
   }
@@ -515,8 +503,28 @@ class Search {
     }
   }
 
-  // Nothing if there is no way.
-  std::optional<ir::Schedule> within(size_t budget) {
+  // Throws OverBudget with what exceeds it and one that is met, of less than `whole` bytes.
+  ir::Schedule run(size_t whole) {
+    size_t low = budget_, high = meets(budget_) ? budget_ : whole;
+    const bool isPacked = packed_.has_value();  // some plan's values fit, but not their arena
+    int64_t left = kMostSearching;
+    while (left > 0 && high - low > 1 + high / kNearLeast && least_ > budget_) {
+      const size_t middle = low + (high - low) / 2;
+      (meets(middle) ? high : low) = middle;
+      left -= kMostSearching - looks_;
+    }
+    if (least_ <= budget_) return *std::move(packed_);
+    if (isPacked) {
+      reason_ = absl::StrCat("packed they take ", least_, " at least");
+      largest_ = describeLargestAlive(*packed_);
+    }
+    throw OverBudget(absl::StrCat("a plan's temporaries do not fit the budget of ", budget_,
+                                  " bytes: ", reason_, "; a budget of ", high,
+                                  " is met; the largest of them:", largest_));
+  }
+
+ private:
+  bool meets(size_t budget) {
     auto target = static_cast<int64_t>(budget);
     looks_ = kMostSearching;
     for (int i = 0; i < kTries && target > 0; ++i) {
@@ -524,29 +532,16 @@ class Search {
       if (!best) break;
       const size_t arena = arenaOf(*best);
       logLine(3, absl::StrCat("budget: ", best->recomputed, " steps again, arena ", arena, " B"));
-      if (arena <= budget) return best;
-      const size_t excess = std::max(arena - budget, budget / kLeastExcess);
-      target -= static_cast<int64_t>(excess);
-      refusal_ = {absl::StrCat("packed they take ", arena), describeLargestAlive(*best)};
+      if (arena < least_) {
+        least_ = arena;
+        packed_ = std::move(best);
+      }
+      if (arena <= budget) return true;
+      target -= static_cast<int64_t>(std::max(arena - budget, budget / kLeastExcess));
     }
-    return std::nullopt;
+    return false;
   }
 
-  // Says by how much the budget exceeds it, with one that is met, of less than `whole` bytes.
-  std::string refuse(size_t whole) {
-    const Refusal refusal = std::exchange(refusal_, {});
-    size_t low = budget_, high = whole;
-    for (int64_t left = kMostSearching; left > 0 && high - low > 1 + high / kNearLeast;) {
-      const size_t middle = low + (high - low) / 2;
-      (within(middle) ? high : low) = middle;
-      left -= kMostSearching - looks_;
-    }
-    return absl::StrCat("a plan's temporaries do not fit the budget of ", budget_,
-                        " bytes: ", refusal.reason, "; a budget of ", high,
-                        " is met; the largest of them:", refusal.largest);
-  }
-
- private:
   std::optional<ir::Schedule> cheapest(int64_t target) {
     std::optional<Rematerialization> best;
     for (size_t k = 0; k < schedules_.size(); ++k) {
@@ -554,7 +549,7 @@ class Search {
       Rematerialization run(schedules_[k], values_[k], target, {least, looks_});
       const bool found = run.run();
       looks_ -= run.looks();
-      if (!found && refusal_.reason.empty()) refusal_ = run.explain();
+      if (!found && reason_.empty()) std::tie(reason_, largest_) = run.explain();
       if (found && (!best || run.costAgain() < least)) best.emplace(std::move(run));
     }
     return best ? std::optional(best->schedule()) : std::nullopt;
@@ -563,7 +558,9 @@ class Search {
   const size_t budget_;
   std::vector<ir::Schedule> schedules_;
   std::vector<Values> values_;
-  Refusal refusal_;
+  size_t least_ = std::numeric_limits<size_t>::max();
+  std::optional<ir::Schedule> packed_;  // into the least arena so far
+  std::string reason_, largest_;        // as explain(), of the first plan without a way
   int64_t looks_ = 0;
 };
 
@@ -573,10 +570,7 @@ void meetBudget(ir::Schedule* schedule) {
   if (schedule->budget == 0) return schedule->trimAll ? trimAll(schedule) : trim(schedule);
   const size_t whole = arenaOf(*schedule);
   if (whole <= schedule->budget) return trim(schedule);
-  Search search(*schedule);
-  std::optional<ir::Schedule> met = search.within(schedule->budget);
-  if (!met) throw OverBudget(search.refuse(whole));
-  *schedule = *std::move(met);
+  *schedule = Search(*schedule).run(whole);
 }
 
 }  // namespace fl::planner

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "fl/planner/Buffers.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Planner.h"
 #include "fl/planner/Reuse.h"

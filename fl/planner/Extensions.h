@@ -21,7 +21,7 @@ struct PackerExtension {
 inline ir::Slot<PackerExtension>& packers() { return ir::slotOf<PackerExtension>(); }
 
 // The steps in another order; that of the lowest peak of all is taken. Throws InternalError out of
-// the pass if a step is missing or comes before one that it needs (fl/planner/Dependencies.h).
+// the pass if a step is missing or comes before one that it needs (fl/planner/Order.h).
 struct OrderExtension {
   std::string name;
   int version = 1;

@@ -5,8 +5,6 @@
 #include <map>
 #include <set>
 
-#include "fl/planner/Buffers.h"
-#include "fl/planner/Dependencies.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Order.h"
 #include "fl/planner/Planner.h"
@@ -122,9 +120,8 @@ class Joining {
       for (int earlier : before_[next]) {
         if (level_[earlier] < 0) continue;
         const Group group{level_[earlier], kernels_[earlier]};
-        if (needed.insert(group).second) {
+        if (needed.insert(group).second)
           open.insert(open.end(), waiting_[group].begin(), waiting_[group].end());
-        }
       }
     }
     for (const Group& group : needed) emit(group);

@@ -14,7 +14,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
-#include "fl/planner/Buffers.h"
 #include "fl/planner/Extensions.h"
 #include "fl/planner/Planner.h"
 
@@ -35,9 +34,8 @@ size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 
 size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets) {
   size_t bytes = 0;
-  for (size_t i = 0; i < intervals.size(); ++i) {
+  for (size_t i = 0; i < intervals.size(); ++i)
     bytes = std::max(bytes, offsets[i] + intervals[i].bytes);
-  }
   return bytes;
 }
 
@@ -147,9 +145,8 @@ class Levels {
     std::ranges::stable_sort(order_, {}, [&](size_t i) { return intervals_[i].first; });
     leaves_ = std::bit_ceil(order_.size());
     tree_.resize(2 * leaves_);
-    for (size_t k = 0; k < order_.size(); ++k) {
+    for (size_t k = 0; k < order_.size(); ++k)
       tree_[leaves_ + k] = {intervals_[order_[k]].last, stepsOf(intervals_[order_[k]])};
-    }
     for (size_t k = leaves_; k-- > 1;) tree_[k] = both(tree_[2 * k], tree_[2 * k + 1]);
     set(0, 0);
     heights_[std::numeric_limits<int>::max()] = SIZE_MAX;
@@ -256,9 +253,8 @@ class Levels {
 
 std::vector<Interval> intervalsOf(const ir::Schedule& schedule) {
   std::vector<Interval> intervals;
-  for (const ir::Temporary& t : schedule.temporaries) {
+  for (const ir::Temporary& t : schedule.temporaries)
     intervals.push_back({t.bytes, t.first, t.last, t.shares});
-  }
   return intervals;
 }
 
@@ -302,6 +298,33 @@ std::vector<int64_t> bytesAlive(std::vector<Interval> intervals, size_t steps) {
 }
 
 }  // namespace
+
+std::vector<int> temporariesOf(const ir::Schedule& schedule, const ir::Step& step) {
+  std::vector<int> temporaries;
+  const ir::StepBuffers buffers = stepBuffers(schedule, step);
+  for (const auto* refs : {&buffers.reads, &buffers.writes}) {
+    for (const ir::BufferRef& ref : *refs)
+      if (ref.space == ir::BufferRef::Space::Temporary) temporaries.push_back(ref.index);
+  }
+  std::ranges::sort(temporaries);
+  temporaries.erase(std::ranges::unique(temporaries).begin(), temporaries.end());
+  return temporaries;
+}
+
+void renameTemporaries(ir::Step* step, const std::vector<int>& names) {
+  const auto rename = [&](ir::BufferRef* ref) {
+    ref->index = ref->space == ir::BufferRef::Space::Temporary ? names[ref->index] : ref->index;
+  };
+  std::visit([&](auto& s) { s.scratch = s.scratch < 0 ? -1 : names[s.scratch]; }, *step);
+  if (auto* launch = std::get_if<ir::LaunchStep>(step)) {
+    for (ir::LaunchOperand& operand : launch->operands)
+      if (operand.buffer) rename(&*operand.buffer);
+  } else {
+    auto& call = std::get<ir::LibraryStep>(*step);
+    for (ir::BufferPlace& operand : call.operands) rename(&operand.buffer);
+    rename(&call.result.buffer);
+  }
+}
 
 std::vector<int64_t> bytesAlive(const ir::Schedule& schedule) {
   // Temporaries that no step uses, of size 0, count as alive at step 0, even if there is none; and
@@ -432,12 +455,10 @@ std::string describeLargestAlive(const ir::Schedule& schedule) {
 
 void packTemporaries(ir::Schedule* schedule) {
   placeTemporaries(schedule);
-  if (schedule->budget > 0 && schedule->arenaBytes > schedule->budget) {
-    throw OverBudget(absl::StrCat("a plan's temporaries do not fit the budget of ",
-                                  schedule->budget, " bytes: packed they take ",
-                                  schedule->arenaBytes,
-                                  "; the largest of them:", describeLargestAlive(*schedule)));
-  }
+  if (schedule->budget == 0 || schedule->arenaBytes <= schedule->budget) return;
+  throw OverBudget(absl::StrCat("a plan's temporaries do not fit the budget of ", schedule->budget,
+                                " bytes: packed they take ", schedule->arenaBytes,
+                                "; the largest of them:", describeLargestAlive(*schedule)));
 }
 
 }  // namespace fl::planner

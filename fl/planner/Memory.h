@@ -9,6 +9,10 @@
 
 namespace fl::planner {
 
+// Those that a step uses, in ascending order.
+std::vector<int> temporariesOf(const ir::Schedule& schedule, const ir::Step& step);
+// Calls temporary i names[i].
+void renameTemporaries(ir::Step* step, const std::vector<int>& names);
 // Sets first and last of every temporary and arenaBound, the most bytes alive at one step.
 void computeLifetimes(ir::Schedule* schedule);
 // By the lifetimes that it says: at each step, and most of all.

@@ -10,11 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
 #include "fl/base/Log.h"
-#include "fl/planner/Buffers.h"
-#include "fl/planner/Dependencies.h"
 #include "fl/planner/Extensions.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Planner.h"
+#include "fl/planner/Reuse.h"
 
 namespace fl::planner {
 namespace {
@@ -55,13 +54,11 @@ int64_t peakOf(const Steps& steps, const StepList& order) {
   std::ranges::transform(steps.users, left.begin(), &std::vector<int>::size);
   int64_t alive = 0, peak = 0;
   for (int step : order) {
-    for (int temporary : steps.touches[step]) {
+    for (int temporary : steps.touches[step])
       alive += left[temporary] == steps.users[temporary].size() ? steps.bytes[temporary] : 0;
-    }
     peak = std::max(peak, alive);
-    for (int temporary : steps.touches[step]) {
+    for (int temporary : steps.touches[step])
       alive -= --left[temporary] == 0 ? steps.bytes[temporary] : 0;
-    }
   }
   return peak;
 }
@@ -74,9 +71,8 @@ void checkOrder(const Steps& steps, const StepList& order, const std::string& na
   for (int step : order) {
     const bool isNew = step >= 0 && step < std::ssize(steps.before) && !done[step];
     FL_INTERNAL_CHECK(isNew, "order ", name, ": step ", step, " is none, or comes twice");
-    for (int earlier : steps.before[step]) {
+    for (int earlier : steps.before[step])
       FL_INTERNAL_CHECK(done[earlier], "order ", name, ": step ", step, " before step ", earlier);
-    }
     done[step] = true;
   }
 }
@@ -103,9 +99,8 @@ class GreedyOrder {
       ready_.erase(ready_.begin());
       order.push_back(step);
       finish(step);
-      for (int next : steps_.after[step]) {
+      for (int next : steps_.after[step])
         if (--waiting[next] == 0) ready_.emplace(growth_[next], next);
-      }
     }
     return order;
   }
@@ -148,9 +143,8 @@ StepList breadthFirstOrder(const Steps& steps) {
     if (missing[i] == 0) waiting.insert(static_cast<int>(i));
   StepList order;
   for (size_t open = 0; order.size() > open || !waiting.empty();) {
-    for (; order.size() - open < kWidth && !waiting.empty(); waiting.erase(waiting.begin())) {
+    for (; order.size() - open < kWidth && !waiting.empty(); waiting.erase(waiting.begin()))
       order.push_back(*waiting.begin());
-    }
     for (int next : steps.after[order[open++]]) {
       if (--missing[next] > 0) continue;
       order.size() - open < kWidth ? order.push_back(next) : void(waiting.insert(next));
@@ -210,6 +204,51 @@ class DepthFirstOrder {
 };
 
 }  // namespace
+
+std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
+  struct Users {
+    int writer = -1;
+    std::vector<int> readers;  // since then
+  };
+  using Space = ir::BufferRef::Space;
+  // By space, of which that of parameters is 0.
+  std::vector<Users> users[] = {std::vector<Users>(schedule.parameters.size()),
+                                std::vector<Users>(schedule.outputs.size()),
+                                std::vector<Users>(schedule.temporaries.size())};
+  // An output that is over a parameter may be in its buffer.
+  const auto usersOf = [&](const ir::BufferRef& ref) -> Users& {
+    const int over = ref.space == Space::Output ? schedule.outputs[ref.index].over : -1;
+    return over < 0 ? users[static_cast<int>(ref.space)][ref.index] : users[0][over];
+  };
+  const std::vector<std::vector<int>> reusable = reusableParameters(schedule);
+  std::vector<std::vector<int>> before(schedule.steps.size());
+  std::vector<int> failing;
+  for (int i = 0; i < std::ssize(schedule.steps); ++i) {
+    const ir::StepBuffers buffers = stepBuffers(schedule, schedule.steps[i]);
+    const auto after = [&](int step) {
+      if (step >= 0 && step != i) before[i].push_back(step);
+    };
+    for (const ir::BufferRef& ref : buffers.reads) {
+      after(usersOf(ref).writer);
+      usersOf(ref).readers.push_back(i);
+    }
+    for (const ir::BufferRef& ref : buffers.writes) {
+      after(usersOf(ref).writer);
+      std::ranges::for_each(usersOf(ref).readers, after);
+      usersOf(ref) = {i, {}};
+      if (ref.space == Space::Output) {
+        for (int parameter : reusable[ref.index]) {
+          std::ranges::for_each(users[0][parameter].readers, after);
+          std::ranges::for_each(failing, after);
+        }
+      }
+    }
+    if (mayFail(schedule, schedule.steps[i])) failing.push_back(i);
+    std::sort(before[i].begin(), before[i].end());
+    before[i].erase(std::unique(before[i].begin(), before[i].end()), before[i].end());
+  }
+  return before;
+}
 
 std::vector<Order> ordersOf(const ir::Schedule& schedule) {
   std::vector<Order> orders;

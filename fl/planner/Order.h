@@ -1,4 +1,4 @@
-// Orders in which the steps of a schedule may run.
+// Which orders of the steps of a schedule compute the same, and some of them.
 #pragma once
 
 #include <string>
@@ -7,6 +7,12 @@
 #include "fl/kernel/Schedule.h"
 
 namespace fl::planner {
+
+// Step i must run after all of dependencies[i], in ascending order: readers after the writer,
+// writers after the writer and its readers. What may be written in the memory of a parameter comes
+// after the parameter's readers and after steps that may fail.
+// What comes before a writer comes before those after it, too.
+std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule);
 
 struct Order {
   std::string name;

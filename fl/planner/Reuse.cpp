@@ -1,15 +1,15 @@
 #include "fl/planner/Reuse.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "fl/kernel/KeptRows.h"
 
 namespace fl::planner {
 
 bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
-  if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
+  if (const auto* launch = std::get_if<ir::LaunchStep>(&step))
     return schedule.kernels[launch->kernel].gatherCount() > 0;
-  }
   const ir::Op op = std::get<ir::LibraryStep>(step).op;
   return ir::opKind(op) == ir::Kind::Index || ir::opKind(op) == ir::Kind::Update ||
          op == ir::Op::Argsort;
@@ -58,38 +58,42 @@ using Space = ir::BufferRef::Space;
 
 size_t bytesOf(const ir::ValueType& value) { return fl::bytesOf(value.type, value.shape); }
 
+// A call that looks indices up in memory; null for other steps.
+const ir::LibraryStep* asLookup(const ir::Step& step) {
+  const auto* call = std::get_if<ir::LibraryStep>(&step);
+  using enum ir::Op;
+  const bool looks = call && (call->op == Gather || call->op == Scatter || call->op == ScatterAdd);
+  return looks ? call : nullptr;
+}
+
+constexpr int kNever = std::numeric_limits<int>::max();
+
 class Reuse {
  public:
-  explicit Reuse(const ir::Schedule& schedule)
+  Reuse(const ir::Schedule& schedule, bool checksEarly)
       : schedule_(schedule),
+        checksEarly_(checksEarly),
         lastReader_(schedule.parameters.size(), -1),
-        shared_(schedule.parameters.size(), false),
-        writers_(schedule.outputs.size()) {
+        lastWriter_(schedule.temporaries.size(), -1),
+        writers_(schedule.outputs.size()),
+        safeFrom_(schedule.steps.size() + 1, 0) {
     for (int i = 0; i < static_cast<int>(schedule.steps.size()); ++i) noteStep(i);
-    for (const ir::ScheduleOutput& output : schedule.outputs) {
-      if (output.shared && output.source.space == Space::Parameter) {
-        shared_[output.source.index] = true;
-      }
-    }
+    for (size_t i = schedule.steps.size(); i-- > 0;)
+      safeFrom_[i] = std::max(safeFrom_[i], safeFrom_[i + 1]);
+    for (const auto& [type, shared, source, over] : schedule.outputs)
+      if (shared && source.space == Space::Parameter) lastReader_[source.index] = kNever;
   }
 
   std::vector<int> of(int output) const {
-    const ir::ScheduleOutput& described = schedule_.outputs[output];
+    const auto& [type, shared, source, over] = schedule_.outputs[output];
     const std::vector<int>& writers = writers_[output];
-    if (described.shared || writers.empty() || lastFailing_ >= writers[0]) return {};
-    if (described.over >= 0) {
-      const bool free =
-          isFree(described.over, writers[0]) && !isReadBeside(described.over, writers);
-      return free ? std::vector{described.over} : std::vector<int>{};
-    }
-    const auto* map = std::get_if<ir::LaunchStep>(&schedule_.steps[writers[0]]);
-    if (writers.size() > 1 || !map) return {};
+    if (shared || writers.empty() || !mayBeFirst(writers[0])) return {};
+    if (over >= 0) return isFree(over, writers, 0) ? std::vector{over} : std::vector<int>();
     std::vector<int> found;
-    for (const ir::BufferRef& ref : stepBuffers(schedule_, *map).reads) {
-      if (ref.space == Space::Parameter && isFree(ref.index, writers[0] + 1) &&
-          bytesOf(schedule_.parameters[ref.index].type) == bytesOf(described.type) &&
-          readsWhereItWrites(schedule_, *map, ref, {Space::Output, output}) &&
-          !isReadBeside(ref.index, writers) && std::ranges::count(found, ref.index) == 0) {
+    for (const ir::BufferRef& ref : stepBuffers(schedule_, schedule_.steps[writers[0]]).reads) {
+      if (ref.space == Space::Parameter && isFree(ref.index, writers, 1) &&
+          bytesOf(schedule_.parameters[ref.index].type) == bytesOf(type) &&
+          isReadFirst(ref, output) && std::ranges::count(found, ref.index) == 0) {
         found.push_back(ref.index);
       }
     }
@@ -97,45 +101,93 @@ class Reuse {
     return found;
   }
 
+  EarlyChecks checks() const {
+    EarlyChecks checks;
+    int first = kNever;
+    for (int output = 0; output < std::ssize(writers_); ++output)
+      if (!of(output).empty()) first = std::min(first, writers_[output][0]);
+    if (first == kNever) return checks;
+    for (int i = firstToCheck(first); i < std::ssize(schedule_.steps); ++i)
+      if (asLookup(schedule_.steps[i])) checks.calls.push_back(i);
+    checks.step = checks.calls.empty() ? -1 : beginOf(first);
+    return checks;
+  }
+
  private:
   void noteStep(int step) {
+    if (mayFail(schedule_, schedule_.steps[step])) safeFrom_[step] = readyAt(step);
     const ir::StepBuffers buffers = stepBuffers(schedule_, schedule_.steps[step]);
-    for (const ir::BufferRef& ref : buffers.reads) {
+    for (const ir::BufferRef& ref : buffers.reads)
       if (ref.space == Space::Parameter) lastReader_[ref.index] = step;
-    }
     for (const ir::BufferRef& ref : buffers.writes) {
       if (ref.space == Space::Output) writers_[ref.index].push_back(step);
+      if (ref.space == Space::Temporary) lastWriter_[ref.index] = step;
     }
-    if (mayFail(schedule_, schedule_.steps[step])) lastFailing_ = step;
   }
 
-  // From a step on nobody reads it.
-  bool isFree(int parameter, int step) const {
-    return lastReader_[parameter] < step && !shared_[parameter];
+  // From which step on the indices that a step looks up are what it will find.
+  int readyAt(int step) const {
+    const ir::LibraryStep* call = asLookup(schedule_.steps[step]);
+    if (!call || !checksEarly_) return kNever;
+    const auto& [space, index] = call->operands[1].buffer;
+    if (space == Space::Output) return writers_[index].empty() ? 0 : writers_[index].back() + 1;
+    return space == Space::Temporary ? lastWriter_[index] + 1 : 0;
   }
 
-  bool isReadBeside(int parameter, const std::vector<int>& steps) const {
-    return std::ranges::any_of(steps, [&](int step) {
-      return planner::isReadBeside(schedule_, step, {Space::Parameter, parameter});
-    });
+  // A scatter checks its own.
+  int firstToCheck(int step) const {
+    const ir::LibraryStep* call = asLookup(schedule_.steps[step]);
+    return step + (call && call->op != ir::Op::Gather && checksEarly_);
+  }
+
+  // An epilogue runs with its call.
+  int beginOf(int step) const {
+    const auto* launch = std::get_if<ir::LaunchStep>(&schedule_.steps[step]);
+    return step - (launch && launch->epilogue);
+  }
+
+  // Whether a step may be the first that writes over a parameter: none may fail then.
+  bool mayBeFirst(int step) const { return safeFrom_[firstToCheck(step)] <= beginOf(step); }
+
+  // Whether what an output's first writer reads of a parameter may be replaced as it reads it.
+  bool isReadFirst(const ir::BufferRef& parameter, int output) const {
+    const ir::Step& step = schedule_.steps[writers_[output][0]];
+    if (const auto* map = std::get_if<ir::LaunchStep>(&step)) {
+      return writers_[output].size() == 1 &&
+             readsWhereItWrites(schedule_, *map, parameter, {Space::Output, output});
+    }
+    const ir::LibraryStep* call = asLookup(step);
+    return call && call->op != ir::Op::Gather && call->operands[0].buffer == parameter &&
+           std::ranges::count(call->operands, parameter, &ir::BufferPlace::buffer) == 1;
+  }
+
+  // Whether nobody reads it when an output is written, but for what the first of `writers` reads
+  // before if `first` is 1.
+  bool isFree(int parameter, const std::vector<int>& writers, int first) const {
+    const ir::BufferRef ref{Space::Parameter, parameter};
+    const auto isBeside = [&](int step) { return isReadBeside(schedule_, step, ref); };
+    return lastReader_[parameter] < writers[0] + first && std::ranges::none_of(writers, isBeside);
   }
 
   const ir::Schedule& schedule_;
-  std::vector<int> lastReader_;            // by parameter
-  std::vector<bool> shared_;               // by parameter: with an output
+  const bool checksEarly_;
+  std::vector<int> lastReader_;            // by parameter; of what an output shares never
+  std::vector<int> lastWriter_;            // so far, by temporary
   std::vector<std::vector<int>> writers_;  // by output
-  int lastFailing_ = -1;
+  // Of each step: where indices are checked so that none from it on fails, at the earliest.
+  std::vector<int> safeFrom_;
 };
 
 }  // namespace
 
-std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule) {
-  const Reuse reuse(schedule);
+std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule, bool checksEarly) {
+  const Reuse reuse(schedule, checksEarly);
   std::vector<std::vector<int>> parameters;
-  for (int output = 0; output < static_cast<int>(schedule.outputs.size()); ++output) {
+  for (int output = 0; output < static_cast<int>(schedule.outputs.size()); ++output)
     parameters.push_back(reuse.of(output));
-  }
   return parameters;
 }
+
+EarlyChecks earlyChecks(const ir::Schedule& schedule) { return Reuse(schedule, true).checks(); }
 
 }  // namespace fl::planner

@@ -24,9 +24,18 @@ bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& laun
 bool isReadBeside(const ir::Schedule& schedule, int launch, const ir::BufferRef& buffer);
 
 // For each output the parameters, in their order, in whose memory a run may place it. Once a step
-// writes there, no step may find a bad index or run out of memory, as the caller would lose the
-// parameter; and none reads the parameter, but for a map that writes the whole output and reads the
-// same element. A call reads until its epilogue ends.
-std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule);
+// writes there, no step may find a bad index or run out of memory, as the caller would lose the parameter; and none
+// reads the parameter, but for a map that writes the whole output and reads the same element, and a
+// scatter, which looks at all of its indices first. A call reads until its epilogue ends. Runs that
+// check indices early, as EarlyChecks says, find none that is bad later.
+std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule,
+                                                 bool checksEarly = true);
+
+// Calls whose indices such a run checks before `step`, when none has written over a parameter.
+struct EarlyChecks {
+  int step = -1;  // if there are any
+  std::vector<int> calls;
+};
+EarlyChecks earlyChecks(const ir::Schedule& schedule);
 
 }  // namespace fl::planner

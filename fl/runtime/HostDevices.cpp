@@ -66,9 +66,8 @@ class InterpretingDevice : public Device {
 std::unique_ptr<Device> makeDevice(const std::string& name) {
   profile::startIfAsked();
   if (name == "cpu") return cpu::makeCpuDevice();
-  if (name == "ref" || name == "null") {
+  if (name == "ref" || name == "null")
     return std::make_unique<InterpretingDevice>(name, name == "ref");
-  }
 #ifdef FL_HAS_CUDA
   if (name == "cuda") return cuda::makeCudaDevice();
   const char* all = "cpu, cuda, null, ref";

@@ -148,6 +148,16 @@ void ScheduleRunner::observe(const Frame& frame, size_t begin, size_t end) const
   frame.observer->afterSteps(begin, end, FrameMemory(*this, frame));
 }
 
+void ScheduleRunner::checkIndices(const Frame& frame) const {
+  for (int step : checks_.calls) {
+    const auto& call = std::get<ir::LibraryStep>(schedule_.steps[step]);
+    const auto& types = call.operandTypes;
+    if (types.back().shape.elements() == 0) continue;  // looks nothing up
+    ir::checkIndices(static_cast<int64_t*>(addressOf(call.operands[1], types[1], frame)),
+                     types[1].shape.elements(), types[0].shape[call.attrs[0]], call.origin);
+  }
+}
+
 namespace {
 
 ir::Schedule withScratch(ir::Schedule schedule, const ir::Schedule::ScratchBytes& scratchBytes) {
@@ -165,7 +175,8 @@ ScheduleRunner::ScheduleRunner(ir::Schedule schedule,
     : schedule_(withScratch(std::move(schedule), scratchBytes)),
       memory_(memory),
       arenaBytes_(schedule_.arenaBytes),
-      candidates_(planner::reusableParameters(schedule_)),
+      checks_(&memory == &hostMemory() ? planner::earlyChecks(schedule_) : planner::EarlyChecks()),
+      candidates_(planner::reusableParameters(schedule_, &memory == &hostMemory())),
       origins_(schedule_.outputs.size()) {
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
     writers_.push_back(schedule_.outputs[i].over < 0 ? Writer() : findWriter(static_cast<int>(i)));
@@ -189,16 +200,14 @@ BufferOrigin ScheduleRunner::originOf(size_t output) const {
 ScheduleRunner::Writer ScheduleRunner::findWriter(int output) const {
   const BufferRef own{BufferRef::Space::Output, output};
   Writer writer;
-  int uses = 0;
+  std::ptrdiff_t uses = 0;
   for (const ir::Step& step : schedule_.steps) {
     const ir::StepBuffers buffers = stepBuffers(schedule_, step);
-    uses += static_cast<int>(std::ranges::count(buffers.reads, own));
-    uses += static_cast<int>(std::ranges::count(buffers.writes, own));
+    uses += std::ranges::count(buffers.reads, own) + std::ranges::count(buffers.writes, own);
     if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
       const auto found = std::ranges::find(launch->operands, own, &ir::LaunchOperand::buffer);
-      if (found != launch->operands.end()) {
+      if (found != launch->operands.end())
         writer = {launch, static_cast<size_t>(found - launch->operands.begin())};
-      }
     }
   }
   return uses == 1 ? writer : Writer();
@@ -306,15 +315,14 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     std::ranges::sort(frame.born, {}, &ir::Temporary::first);
     frame.dying = frame.born;
     std::ranges::sort(frame.dying, {}, &ir::Temporary::last);
+    if (checks_.step == 0) checkIndices(frame);
     runSteps(frame);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const ir::ScheduleOutput& output = schedule_.outputs[i];
-    if (output.shared) {
-      outputs[i] = output.source.space == ir::BufferRef::Space::Parameter
-                       ? buffers[output.source.index]
-                       : outputs[output.source.index];
-    }
+    const auto& [type, shared, source, over] = schedule_.outputs[i];
+    if (!shared) continue;
+    outputs[i] = source.space == ir::BufferRef::Space::Parameter ? buffers[source.index]
+                                                                 : outputs[source.index];
   }
   return outputs;
 }
@@ -403,7 +411,7 @@ bool ScheduleRunner::joins(const Touched& others, const ir::Step& launch) const 
   const int kernel = std::get<ir::LaunchStep>(launch).kernel;
   const auto* last = std::get_if<ir::LaunchStep>(&launch - 1);
   return last && last->kernel == kernel && schedule_.kernels[kernel].gatherCount() == 0 &&
-         isApart(others, launch);
+         &launch - schedule_.steps.data() != checks_.step && isApart(others, launch);
 }
 
 void ScheduleRunner::interpretCall(const ir::LibraryStep& call, const Frame& frame) const {

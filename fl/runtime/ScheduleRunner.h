@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/container/inlined_vector.h"
+#include "fl/planner/Reuse.h"
 #include "fl/runtime/Device.h"
 #include "fl/runtime/StepLabel.h"
 
@@ -49,10 +50,12 @@ class ScheduleRunner : public LoadedSchedule {
   virtual void runSteps(const Frame& frame) const = 0;
   // For runSteps() to call, in order: steps [begin, end) have run. The observer is told.
   // Temporaries that no later step uses are poisoned, if memory is: what reads one whose place may
-  // be another's finds no value.
+  // be another's finds no value. Throws before the first step that may write over a parameter if a
+  // later one would find a bad index.
   void afterSteps(const Frame& frame, size_t begin, size_t end) const {
     if (frame.observer) observe(frame, begin, end);
     if (frame.poisons) poisonDead(frame, static_cast<int>(begin), static_cast<int>(end));
+    if (static_cast<int>(end) == checks_.step) checkIndices(frame);
   }
 
   // Where the operands of a launch lie in one run, and the bits of its numbers (KernelArgs).
@@ -90,8 +93,7 @@ class ScheduleRunner : public LoadedSchedule {
   // Where the scratch memory of a step lies, null if it has none.
   template <class Step>  // a launch or a call
   char* scratchOf(const Step& step, const Frame& frame) const {
-    if (step.scratch < 0) return nullptr;
-    return frame.arena + schedule_.temporaries[step.scratch].offset;
+    return step.scratch < 0 ? nullptr : frame.arena + schedule_.temporaries[step.scratch].offset;
   }
   // Runs a call by the reference interpreter.
   void interpretCall(const ir::LibraryStep& call, const Frame& frame) const;
@@ -110,6 +112,7 @@ class ScheduleRunner : public LoadedSchedule {
   // Whether a step and others need nothing of one another, wherever outputs are placed.
   bool isApart(const Touched& others, const ir::Step& step) const;
   void observe(const Frame& frame, size_t begin, size_t end) const;
+  void checkIndices(const Frame& frame) const;
   BufferOrigin originOf(size_t output) const;
   std::string describeNeed() const;
   Writer findWriter(int output) const;
@@ -118,6 +121,7 @@ class ScheduleRunner : public LoadedSchedule {
                        std::span<const bool> spare) const;
   MemoryBlockPtr copyOf(const void* elements, size_t output, const Frame& frame) const;
 
+  const planner::EarlyChecks checks_;
   const std::vector<std::vector<int>> candidates_;  // parameters, by output
   std::vector<int> reusable_;                       // all of them
   std::vector<Writer> writers_;                     // by output that is over a parameter

@@ -209,9 +209,8 @@ void Store::insert(const std::string& key, const std::string& value) {
     unseen_ = content.size() < unseen_ ? unseen_ - content.size()
                                        : makeRoom(folder_.parent_path(), limit_) / 4;
   } catch (const std::exception& error) {
-    if (!failed_.exchange(true)) {
+    if (!failed_.exchange(true))
       logWarning(std::string("what was compiled is not kept: ") + error.what());
-    }
   }
 }
 

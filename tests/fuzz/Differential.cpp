@@ -32,6 +32,10 @@ const BackendRegistration literal("literal", [](const std::string& device) {
 const BackendRegistration trimmed("trimmed", [](const std::string& device) {
   return makeLazy("off", device);
 });
+// Reads within budgets.
+const BackendRegistration budgeted("budgeted", [](const std::string& device) {
+  return makeLazy("off", device);
+});
 const BackendRegistration interpreted("interpreted", [](const std::string& device) {
   return makeLazy("off", device);
 });
@@ -99,6 +103,7 @@ constexpr Mode kSameBits[] = {
     {"trimmed", "cpu", 1},     {"trimmed", "cpu", 2, true},
 };
 constexpr Mode kLiteral = {"literal", "cpu", 2};
+constexpr Mode kBudgeted = {"budgeted", "cpu", 1};
 constexpr Mode kReference = {"eager", "ref", 1};
 
 std::string nameOf(const Mode& mode) {
@@ -245,6 +250,15 @@ std::string checkProgram(uint64_t seed, const Cut& cut) {
       if (!wrong.empty()) {
         return nameOf(mode) + ", variant " + std::to_string(variant) + ": " + wrong + "\n" +
                actual.text;
+      }
+    }
+    if (variant == 0) {
+      const uint64_t recomputed = counters.stepsRecomputed;
+      const Run actual = execute(kBudgeted, {seed, variant, false, cut, /*budgets=*/true});
+      heldCounts().withinBudget += counters.stepsRecomputed != recomputed;
+      const std::string wrong = difference(actual, changed ? *changed : expected, false);
+      if (!wrong.empty()) {
+        return "within budgets: " + wrong + "\n" + actual.text;
       }
     }
     if (expected.tame && variant == 0) {

@@ -27,9 +27,11 @@ std::string checkProgram(uint64_t seed, const Cut& cut = {});
 // What differs in a run on this backend, for the device cpu, from one on the reference device, or
 // ""; nothing for a program that is not tame (RandomProgram.h).
 std::optional<std::string> compareWithReference(uint64_t seed, const char* backend);
-// What the programs so far were held to on the reference device: those that are tame.
+// What the programs so far were held to: those that are tame, on the reference device.
 struct HeldCounts {
   uint64_t programs = 0;
+  // Those whose plans computed something again within a budget.
+  uint64_t withinBudget = 0;
   // Values that were read there, by how near to them those of other devices must be.
   uint64_t exact = 0, bounded = 0, unbounded = 0;
 

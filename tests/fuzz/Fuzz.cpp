@@ -142,6 +142,7 @@ Progress sum(const std::vector<Worker>& workers) {
     all.recomputed += worker.progress.recomputed;
     const HeldCounts& held = worker.progress.held;
     all.held.programs += held.programs;
+    all.held.withinBudget += held.withinBudget;
     all.held.exact += held.exact;
     all.held.bounded += held.bounded;
     all.held.unbounded += held.unbounded;
@@ -203,7 +204,8 @@ int run() {
   std::cout << "\ncalls by op and dtype:\n"
             << describe(calls) << all.programs << " programs from seed "
             << absl::GetFlag(FLAGS_seed) << " in " << seconds << " s, " << all.wrongs << " wrong, "
-            << all.recomputed << " steps of plans computed again\n"
+            << all.recomputed << " steps of plans computed again, within budgets in "
+            << all.held.withinBudget << " programs\n"
             << all.held.programs << " programs were held against the reference device: of their "
             << all.held.exact + all.held.bounded + all.held.unbounded << " values "
             << all.held.exact << " are exact, " << all.held.bounded << " within a bound, "

@@ -24,6 +24,7 @@ TEST(Fuzz, EveryModeGivesTheSameBits) {
   }
   EXPECT_GT(runtime::counters().stepsRecomputed - recomputed, 200u);
   EXPECT_EQ(held.programs, 45u);
+  EXPECT_GT(held.withinBudget, 0u);
   EXPECT_GT(held.exact, 250u);
   EXPECT_GT(held.bounded, 100u);
   EXPECT_LT(held.unbounded, held.bounded / 3);

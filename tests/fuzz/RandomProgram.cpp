@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
+
+#include "fl/runtime/MemoryManager.h"
 
 namespace fl::testing {
 namespace {
@@ -251,13 +254,30 @@ void RandomProgram::input(const Shape& shape, dtype type) {
          "input");
 }
 
+// From one that all refuse on, that which a refusal tells of, or up to half as much more.
+void RandomProgram::withinBudget(const std::function<void()>& work) const {
+  const std::string told = "; a budget of ";
+  for (size_t budget = options_.budgets ? 1 : 0;;) {
+    runtime::setMemoryBudget(budget);
+    try {
+      work();
+      return runtime::setMemoryBudget(0);
+    } catch (const std::runtime_error& refusal) {
+      runtime::setMemoryBudget(0);
+      const std::string text = refusal.what();
+      if (text.find(told) == std::string::npos) throw;
+      budget = std::stoul(text.substr(text.find(told) + told.size())) * (4 + options_.seed % 3) / 4;
+    }
+  }
+}
+
 void RandomProgram::read(const Variable& variable) {
   const Tensor& tensor = variable.value.tensor;
   HostValue host{variable.name,        tensor.type(),
                  tensor.shape(),       std::string(tensor.bytes(), '\0'),
                  variable.value.exact, variable.value.error};
   if (!tensor.isEmpty()) {
-    defaultTensorBackend().toHost(tensor.value(), host.bytes.data());
+    withinBudget([&] { defaultTensorBackend().toHost(tensor.value(), host.bytes.data()); });
   }
   text_ += "read " + variable.name + "\n";
   reads_.push_back(std::move(host));

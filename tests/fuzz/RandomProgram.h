@@ -41,6 +41,7 @@ struct ProgramOptions {
   uint64_t variant = 0;
   bool measure = false;
   Cut cut = {};
+  bool budgets = false;  // each read within about the least budget that its plans meet
 };
 
 class RandomProgram {
@@ -96,6 +97,7 @@ class RandomProgram {
   std::string define(Value value, const std::string& text);
   void input(const Shape& shape, dtype type);
   void read(const Variable& variable);
+  void withinBudget(const std::function<void()>& work) const;
   void written(const Variable& target, const Value& source);
   // A small value that convolutions and pools take.
   static bool isImage(const Variable& variable);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "fl/tensor/tensor.h"
+#include "tests/ErrorOf.h"
 #include "tests/lazy/BufferLog.h"
 #include "tests/lazy/Counts.h"
 
@@ -60,6 +61,66 @@ TEST_P(InPlace, WritesWhereTheElementsAre) {
             0);
   EXPECT_EQ(at(x, 4, 0), 4);
   EXPECT_EQ(at(x, 4, 4), 4004);
+}
+
+Tensor indices(const std::vector<int>& places, dtype type) {
+  Tensor made = Tensor::fromVector(places).astype(type);
+  made.flat(0).astype(dtype::s32).scalar<int>();
+  return made;
+}
+
+// Indices are looked at before anything is written, those that the plan makes of others, too.
+TEST_P(InPlace, WritesAtIndicesWhereTheElementsAre) {
+  for (const dtype type : {dtype::s64, dtype::s32}) {
+    Tensor x = largeTensor();
+    const Tensor rows = full({kSide, 3}, 7.0), columns = transpose(rows), four = full({4}, 4.0);
+    const Tensor places = indices({5, 999, 5}, type), flat = indices({3, 1001, 2, 7}, type);
+    for (const Tensor& each : {rows, columns, four}) each.flat(0).scalar<float>();
+    const float* const before = x.device<float>();
+    x.unlock();
+    const uint64_t moved = runtime::counters().bytesMoved;
+    EXPECT_EQ(largeBuffers([&] {
+                x(span, places) = rows;
+                EXPECT_EQ(at(x, 3, 999), 7);
+                x(span, places) += rows;
+                EXPECT_EQ(at(x, 999, 5), 21);
+                x(places, span) = columns;
+                EXPECT_EQ(at(x, 999, 0), 7);
+                x.flat(flat) += four;
+                EXPECT_EQ(at(x, 3, 0), 7);
+              }),
+              0);
+    // Rows are read and written, when added to also read; with them indices and what is read here.
+    EXPECT_LT(runtime::counters().bytesMoved - moved, 7 * 3 * kSide * sizeof(float) + 1000);
+    EXPECT_EQ(x.device<float>(), before);
+    x.unlock();
+    EXPECT_EQ(at(x, 999, 5), 7);
+    EXPECT_EQ(at(x, 998, 5), 21);
+    EXPECT_EQ(at(x, 1, 1), 1005);
+    EXPECT_EQ(at(x, 998, 998), 998998);
+  }
+}
+
+TEST_P(InPlace, OfASharedValueIndicesWriteACopy) {
+  Tensor x = largeTensor();
+  const Tensor copy = x, places = indices({5, 4}, dtype::s64), rows = full({kSide, 2}, 7.0);
+  rows.flat(0).scalar<float>();
+  EXPECT_EQ(largeBuffers([&] {
+              x(span, places) = rows;
+              EXPECT_EQ(at(x, 3, 5), 7);
+              x(span, places) += rows;
+              EXPECT_EQ(at(x, 3, 5), 14);
+            }),
+            1);
+  EXPECT_EQ(at(copy, 3, 5), 5003);
+  // What is written may be of the tensor itself.
+  x(span, places) = x(span, range(5, 7));
+  x(span, places) = x(span, range(4, 6));
+  EXPECT_EQ(at(x, 3, 4), 14);
+  EXPECT_EQ(at(x, 3, 5), 6003);
+  x(indices({0, 1}, dtype::s64), span) = x(range(1, 3), span);
+  EXPECT_EQ(at(x, 0, 9), 9001);
+  EXPECT_EQ(at(x, 1, 9), 9002);
 }
 
 TEST_P(InPlace, ASharedValueIsCopiedOnce) {
@@ -426,6 +487,60 @@ TEST(InPlaceLazy, AChainRunsAKernelForEachBox) {
   x.scalar<float>();
   EXPECT_LE(counts.launches(), 11u);
   EXPECT_LE(runtime::counters().bytesMoved - moved, 1000u);
+}
+
+// As a transformer writes to the caches of all of its layers, and a table is trained: indices that
+// are parameters, or made before the first write, are checked there.
+TEST(InPlaceLazy, WritesAtIndicesOfOnePlanTakeNoBuffers) {
+  const BackendScope scope("lazy");
+  for (const dtype type : {dtype::s64, dtype::s32}) {
+    Tensor caches[] = {largeTensor(), largeTensor(), largeTensor()}, table = largeTensor();
+    const Tensor place = indices({5}, type), words = indices({3, 999, 3}, type);
+    const uint64_t moved = runtime::counters().bytesMoved;
+    EXPECT_EQ(largeBuffers([&] {
+                Tensor row = sum(table(span, words), {1}, /*keepDims=*/true);
+                for (Tensor& cache : caches) {
+                  cache(span, place) = row;
+                  row = row + cache(span, range(4, 5));
+                  cache(span, place) += row;
+                }
+                table(span, words) += row * full({1, 3}, 0.5);
+                row.flat(0).scalar<float>();
+              }),
+              0);
+    EXPECT_LT(runtime::counters().bytesMoved - moved, kLarge / 4);
+    // Of column 0, the table's rows are 3000 twice and 999000, and those of the caches 4000.
+    EXPECT_EQ(at(caches[0], 0, 5), 2 * 1005000 + 4000);
+    EXPECT_EQ(at(caches[2], 0, 5), 2 * (1005000 + 8000) + 4000);
+    EXPECT_EQ(at(caches[2], 7, 6), 6007);
+    EXPECT_EQ(at(table, 0, 999), 999000 + 0.5 * (1005000 + 12000));
+    EXPECT_EQ(at(table, 0, 3), 3000 + 1005000 + 12000);
+  }
+}
+
+// All of a plan's indices are looked at before it writes over the first tensor.
+TEST(InPlaceLazy, ABadIndexOfOneWriteLeavesAll) {
+  const BackendScope scope("lazy");
+  for (const dtype type : {dtype::s64, dtype::s32}) {
+    Tensor x = largeTensor(), y = largeTensor();
+    const Tensor good = indices({5}, type), bad = indices({4, 1000, -1}, type);
+    const Tensor rows = full({kSide, 3}, 7.0);
+    rows.flat(0).scalar<float>();
+    const float* const before = x.device<float>();
+    x.unlock();
+    x(span, good) = rows(span, range(0, 1));
+    const std::string line = std::to_string(__LINE__ + 1);
+    y(span, bad) = rows;
+    EXPECT_EQ(test::errorOf([&] { (y + x).scalar<float>(); }),
+              "index: f32[1000,1000]: 1000 is out of range for dimension 1 of 1000 elements, at "
+              "tests/lazy/InPlaceTest.cpp:" +
+                  line);
+    EXPECT_EQ(at(y, 3, 4), 4003);
+    EXPECT_EQ(at(x, 3, 5), 7);
+    EXPECT_EQ(at(x, 3, 6), 6003);
+    EXPECT_EQ(x.device<float>(), before);
+    x.unlock();
+  }
 }
 
 // The product of 16-bit floats works on f32 copies, for which there is room where the sines

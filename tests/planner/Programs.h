@@ -14,8 +14,8 @@
 
 namespace fl::testing {
 
-// A random program of matrix products, which neither fuse nor simplify.
-inline ir::Graph randomProducts(std::mt19937_64& random) {
+// A random program of matrix products, up to as many as tries, which neither fuse nor simplify.
+inline ir::Graph randomProducts(std::mt19937_64& random, int tries = 60) {
   ir::Graph graph;
   static const Dim kSizes[] = {4, 16, 40, 100};
   std::vector<ir::ValueId> values;
@@ -23,7 +23,7 @@ inline ir::Graph randomProducts(std::mt19937_64& random) {
     const Shape shape = {kSizes[random() % 4], kSizes[random() % 4]};
     values.push_back(graph.addParameter({{dtype::f32, shape}}));
   }
-  for (int tried = 0; tried < 60; ++tried) {
+  for (int tried = 0; tried < tries; ++tried) {
     const ir::ValueId x = values[random() % values.size()], y = values[random() % values.size()];
     const Dim transposeX = static_cast<Dim>(random() % 2),
               transposeY = static_cast<Dim>(random() % 2);
@@ -86,6 +86,15 @@ inline size_t metAsToldBy(const planner::OverBudget& refusal) {
   const size_t at = text.find(before);
   EXPECT_NE(at, std::string::npos) << text;
   EXPECT_NE(text.find(" is met; the largest of them:"), std::string::npos) << text;
+  return std::stoul(text.substr(at + before.size()));
+}
+
+// The least arena that one says was found; 0 if it is refused for another reason.
+inline size_t leastAsToldBy(const planner::OverBudget& refusal) {
+  const std::string text = refusal.what(), before = " bytes: packed they take ";
+  const size_t at = text.find(before);
+  if (at == std::string::npos) return 0;
+  EXPECT_NE(text.find(" at least; a budget of "), std::string::npos) << text;
   return std::stoul(text.substr(at + before.size()));
 }
 

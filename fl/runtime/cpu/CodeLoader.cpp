@@ -158,9 +158,8 @@ char* findSymbol(const ElfObject& object, const Layout& layout, char* memory,
     if (symbols.sh_type != SHT_SYMTAB) continue;
     for (size_t i = 0; i < ElfObject::count<Elf64_Sym>(symbols); ++i) {
       const auto symbol = object.entry<Elf64_Sym>(symbols, i);
-      if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && object.name(symbols, symbol) == name) {
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && object.name(symbols, symbol) == name)
         return addressOf(object, layout, memory, symbols, symbol);
-      }
     }
   }
   FL_INTERNAL_CHECK(false, "no function ", name);
@@ -179,9 +178,8 @@ std::shared_ptr<LoadedCode> LoadedCode::load(const ir::Artifact& artifact) {
   std::shared_ptr<LoadedCode> code(new LoadedCode(memory, layout.size));
   for (size_t i = 0; i < layout.places.size(); ++i) {
     const Elf64_Shdr& section = object.section(i);
-    if (layout.places[i] != kNoPlace && section.sh_type != SHT_NOBITS) {
+    if (layout.places[i] != kNoPlace && section.sh_type != SHT_NOBITS)
       std::memcpy(memory + layout.places[i], object.data(section), section.sh_size);
-    }
   }
   relocateAll(object, layout, memory);
   code->entry_ =

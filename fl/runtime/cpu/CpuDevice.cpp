@@ -382,12 +382,9 @@ class CpuSchedule : public ScheduleRunner {
       }
     };
     const auto parts = static_cast<int64_t>(group.parts.size());
-    if (group.elements <= kSequentialElements) {
-      run(0, parts);
-    } else {
-      const int64_t perPart = group.elements / parts + 1;
-      host::threadPool().parallelFor(parts, std::max<int64_t>(1, kChunkElements / perPart), run);
-    }
+    if (group.elements <= kSequentialElements) return run(0, parts);
+    const int64_t perPart = group.elements / parts + 1;
+    host::threadPool().parallelFor(parts, std::max<int64_t>(1, kChunkElements / perPart), run);
   }
 
   void runChunked(const ChunkedLaunch& launch, const Frame& frame) const {
@@ -449,6 +446,10 @@ class CpuSchedule : public ScheduleRunner {
     if (packed) operands[call.function->packing()->operand] = packed->data();
     const library::LibraryFunction& function = packed ? *call.packed : *call.function;
     void* const result = addressOf(step.result, step.resultType, frame);
+    // Over the old value a scatter writes what changes, and leaves the rest alone.
+    const auto bytes = [](const ir::ValueType& of) { return bytesOf(of.type, of.shape); };
+    if (ir::opKind(step.op) == ir::Kind::Update && operands[0] == result)
+      counters().bytesMoved += bytes(step.operandTypes.back()) - 2 * bytes(step.resultType);
     withOrigin(step, [&] {
       call.epilogue ? runWithEpilogue(*function.parted(), *call.epilogue, operands.data(), result,
                                       scratch, frame)
