@@ -214,8 +214,7 @@ std::optional<BuiltKernel> KernelBuilder::finish() {
     kernel_.operands[k].strides.clear();
     for (const Axis& axis : axes) {
       // A map of one element is the kernel of maps of many.
-      const Dim alone = axes.size() == 1 && !sweeps ? 1 : 0;
-      const Dim stride = axis.extent == 1 ? alone : axis.strides[k];
+      const Dim stride = axis.extent == 1 ? Dim{axes.size() == 1 && !sweeps} : axis.strides[k];
       operand.strides.push_back(stride);
       kernel_.operands[k].strides.push_back(stride == 0   ? Stride::Zero
                                             : stride == 1 ? Stride::One

@@ -604,8 +604,9 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
     numbers.push_back((*input)->number() ? *(*input)->number() : Number());
   }
   runtime::LoadedSchedule::Outputs outputs;
-  const runtime::ResultLines lines = [&](size_t i) { return segment.results[i]->site; };
-  const absl::Cleanup restore = [outer = std::exchange(runtime::resultLines, &lines)] {
+  absl::InlinedVector<CallSite, 8> lines;
+  for (const LazyNode* result : segment.results) lines.push_back(result->site);
+  const absl::Cleanup restore = [outer = std::exchange(runtime::resultLines, lines)] {
     runtime::resultLines = outer;
   };
   try {

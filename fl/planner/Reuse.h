@@ -24,10 +24,10 @@ bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& laun
 bool isReadBeside(const ir::Schedule& schedule, int launch, const ir::BufferRef& buffer);
 
 // For each output the parameters, in their order, in whose memory a run may place it. Once a step
-// writes there, no step may find a bad index or run out of memory, as the caller would lose the parameter; and none
-// reads the parameter, but for a map that writes the whole output and reads the same element, and a
-// scatter, which looks at all of its indices first. A call reads until its epilogue ends. Runs that
-// check indices early, as EarlyChecks says, find none that is bad later.
+// writes there, no step may find a bad index or run out of memory, as the caller would lose the
+// parameter; and none reads the parameter, but for a map that writes the whole output and reads the
+// same element, and a scatter, which looks at all of its indices first. A call reads until its
+// epilogue ends. Runs that check indices early, as EarlyChecks says, find none that is bad later.
 std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule,
                                                  bool checksEarly = true);
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -80,9 +79,8 @@ class StepObserver {
 StepObserver*& stepObserver();
 
 // The lines of the results of this thread's runs, where a plan may have been made for others; none
-// at first. It outlives the runs.
-using ResultLines = std::function<CallSite(size_t output)>;
-inline thread_local const ResultLines* resultLines = nullptr;
+// at first.
+inline thread_local std::span<const CallSite> resultLines;
 
 // A schedule made ready to run: everything that can be computed before the inputs are known.
 class LoadedSchedule {

@@ -193,8 +193,9 @@ ScheduleRunner::ScheduleRunner(ir::Schedule schedule,
 // Operators of eager mode, and plans that were kept on disk, have no lines but those of their runs.
 BufferOrigin ScheduleRunner::originOf(size_t output) const {
   const BufferOrigin& known = origins_[output];
-  if (resultLines) return {known.what, (*resultLines)(output)};
-  return {known.what, known.site.address() ? known.site : currentCallSite()};
+  const bool areOurs = resultLines.size() == origins_.size();
+  const CallSite site = areOurs ? resultLines[output] : known.site;
+  return {known.what, site.address() ? site : currentCallSite()};
 }
 
 ScheduleRunner::Writer ScheduleRunner::findWriter(int output) const {
@@ -260,11 +261,11 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
         outputs[i] = buffers[*taken];
         outputs[i]->willChange();
         free[*taken] = false;
-      } else {
-        outputs[i] =
-            isOver ? copyOf(frame.parameters[output.over], i, frame)
-                   : memory_.allocate(bytesOf(output.type.type, output.type.shape), originOf(i));
+        continue;
       }
+      const size_t bytes = bytesOf(output.type.type, output.type.shape);
+      outputs[i] = isOver ? copyOf(frame.parameters[output.over], i, frame)
+                          : memory_.allocate(bytes, originOf(i));
     }
   }
   return outputs;
@@ -290,9 +291,8 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   frame.numberBits.resize(numbers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
     frame.numberBits[i] = numbers[i].bits();
-    frame.parameters.push_back(schedule_.parameters[i].number
-                                   ? static_cast<void*>(&frame.numberBits[i])
-                                   : addressOf(buffers[i]));
+    void* const number = &frame.numberBits[i];
+    frame.parameters.push_back(schedule_.parameters[i].number ? number : addressOf(buffers[i]));
   }
   Outputs outputs;
   MemoryBlockPtr arena;
