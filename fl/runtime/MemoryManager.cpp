@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,8 @@ struct Host {
   ForkSafeMutex mutex;
   const std::shared_ptr<MemoryManager> first = makeHostMemoryManager();
   std::shared_ptr<MemoryManager> manager = first;
+  // Of which some may have been replaced, and still have blocks.
+  std::set<std::weak_ptr<MemoryManager>, std::owner_less<>> known = {first};
 };
 
 Host& host() {
@@ -113,9 +116,10 @@ std::atomic<size_t>& memoryBudget() {
   return bytes;
 }
 
-void withLog(const std::function<void(MemoryManagerAdapter&)>& change) {
+template <typename Value>
+void withLog(void (MemoryManagerAdapter::*change)(Value), Value value) {
   const auto manager = hostMemoryManager();
-  if (MemoryManagerAdapter* adapter = manager->adapter()) change(*adapter);
+  if (MemoryManagerAdapter* adapter = manager->adapter()) (adapter->*change)(value);
 }
 
 }  // namespace
@@ -144,22 +148,12 @@ std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard) {
 }
 
 std::shared_ptr<MemoryManager> hostMemoryManager() {
-  Host& all = host();
-  std::lock_guard lock(all.mutex);
-  return all.manager;
+  std::lock_guard lock(host().mutex);
+  return host().manager;
 }
 
 void setMemoryBudget(size_t bytes) { memoryBudget() = bytes; }
 size_t getMemoryBudget() { return memoryBudget(); }
-
-void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
-  FL_USER_CHECK(manager != nullptr, "setHostMemoryManager: the manager must not be null");
-  Host& all = host();
-  std::lock_guard lock(all.mutex);
-  all.manager.swap(manager);
-}
-
-void resetHostMemoryManager() { setHostMemoryManager(host().first); }
 
 std::string describe(const MemoryStats& stats) {
   return detail::concat(stats.liveBytes, " B in use, ", stats.cachedBytes, " B kept for reuse, ",
@@ -168,19 +162,16 @@ std::string describe(const MemoryStats& stats) {
 
 void printHostMemory(const char* message, int device, std::ostream* stream) {
   const auto manager = hostMemoryManager();
-  MemoryManagerAdapter* const adapter = manager->adapter();
-  if (adapter) return adapter->printInfo(message, device, stream);
+  if (auto* adapter = manager->adapter()) return adapter->printInfo(message, device, stream);
   *stream << message << "\ndevice " << device << ": " << describe(manager->stats()) << std::endl;
 }
 
 void setMemoryLogStream(std::ostream* stream) {
-  withLog([stream](MemoryManagerAdapter& adapter) { adapter.setLogStream(stream); });
+  withLog(&MemoryManagerAdapter::setLogStream, stream);
 }
-void setMemoryLogging(bool enabled) {
-  withLog([enabled](MemoryManagerAdapter& adapter) { adapter.setLoggingEnabled(enabled); });
-}
+void setMemoryLogging(bool enabled) { withLog(&MemoryManagerAdapter::setLoggingEnabled, enabled); }
 void setMemoryLogInterval(size_t interval) {
-  withLog([interval](MemoryManagerAdapter& adapter) { adapter.setLogFlushInterval(interval); });
+  withLog(&MemoryManagerAdapter::setLogFlushInterval, interval);
 }
 
 // All buffers, for those who run out of memory.
@@ -189,6 +180,7 @@ class LiveBuffers {
   struct Live {
     size_t bytes;
     BufferOrigin origin;
+    bool isOfAnother;  // manager of host memory
   };
 
   void add(Buffer* buffer) {
@@ -204,13 +196,16 @@ class LiveBuffers {
     if (buffer->next_) buffer->next_->previous_ = buffer->previous_;
   }
 
-  // Those of a manager, the largest first.
+  // Those of a manager, of all of host memory if it is one of these, the largest first.
   std::vector<Live> sorted(const MemoryManager& manager) const {
     std::vector<Live> all;
     {
       std::lock_guard lock(mutex_);
-      for (const Buffer* buffer = first_; buffer; buffer = buffer->next_)
-        if (buffer->manager_.get() == &manager) all.push_back({buffer->bytes(), buffer->origin_});
+      for (const Buffer* buffer = first_; buffer; buffer = buffer->next_) {
+        const bool isOfAnother = buffer->manager_.get() != &manager;
+        if (!isOfAnother || (manager.isHost() && buffer->manager_->isHost()))
+          all.push_back({buffer->bytes(), buffer->origin_, isOfAnother});
+      }
     }
     std::ranges::stable_sort(all, std::greater(), &Live::bytes);
     return all;
@@ -227,6 +222,16 @@ namespace {
 LiveBuffers& liveBuffers() {
   static auto* buffers = new LiveBuffers;
   return *buffers;
+}
+
+// A manager, and of host memory all that there are.
+std::set<std::shared_ptr<MemoryManager>> managersWith(std::shared_ptr<MemoryManager> manager) {
+  const bool isHost = manager->isHost();
+  std::set managers = {std::move(manager)};
+  std::lock_guard lock(host().mutex);
+  for (const auto& known : host().known)
+    if (auto other = isHost ? known.lock() : nullptr) managers.insert(std::move(other));
+  return managers;
 }
 
 std::string describe(const char* what, const CallSite& site) {
@@ -247,28 +252,47 @@ std::string describeLack(const MemoryManager& manager, size_t bytes, const Buffe
       " free in the system. The largest in use:");
   for (const LiveBuffers::Live& each : live) {
     text += detail::concat("\n  ", each.bytes, " bytes of ",
-                           describe(each.origin.what, each.origin.site));
+                           describe(each.origin.what, each.origin.site),
+                           each.isOfAnother ? ", of another manager" : "");
   }
   return text;
 }
 
-void* allocateFor(MemoryManager& manager, size_t bytes, const BufferOrigin& origin) {
+// Null if there is no memory.
+void* tryToAllocate(MemoryManager& manager, size_t bytes) {
   try {
     return manager.allocate(bytes);
   } catch (const std::bad_alloc&) {
-    manager.release();
+    return nullptr;
   }
-  try {
-    return manager.allocate(bytes);
-  } catch (const std::bad_alloc&) {
-    throw OutOfMemory(describeLack(manager, bytes, origin));
-  }
+}
+
+void* allocateFor(const std::shared_ptr<MemoryManager>& manager, size_t bytes,
+                  const BufferOrigin& origin) {
+  if (void* block = tryToAllocate(*manager, bytes)) return block;
+  for (const auto& each : managersWith(manager)) each->release();
+  if (void* block = tryToAllocate(*manager, bytes)) return block;
+  throw OutOfMemory(describeLack(*manager, bytes, origin));
 }
 
 }  // namespace
 
+void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
+  FL_USER_CHECK(manager != nullptr, "setHostMemoryManager: the manager must not be null");
+  Host& all = host();
+  {
+    std::lock_guard lock(all.mutex);
+    std::erase_if(all.known, [](const auto& each) { return each.expired(); });
+    all.known.insert(manager);
+    all.manager.swap(manager);
+  }
+  manager->release();
+}
+
+void resetHostMemoryManager() { setHostMemoryManager(host().first); }
+
 Buffer::Buffer(std::shared_ptr<MemoryManager> manager, size_t bytes, const BufferOrigin& origin)
-    : MemoryBlock(allocateFor(*manager, bytes, origin), bytes),
+    : MemoryBlock(allocateFor(manager, bytes, origin), bytes),
       manager_(std::move(manager)),
       origin_(origin) {
   if (poisons()) manager_->fill(data(), kPoison, bytes);

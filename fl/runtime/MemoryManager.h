@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -32,6 +31,8 @@ class MemoryManager {
   // Gives cached memory back to the system.
   virtual void release() = 0;
   virtual MemoryStats stats() const = 0;
+  // Whether it is the machine's.
+  virtual bool isHost() const { return true; }
   // For those who run out of it: what it is called, and how much of it nobody has.
   virtual std::string name() const { return "host memory"; }
   virtual size_t freeBytes() const;
@@ -66,7 +67,7 @@ constexpr unsigned char kPoison = 0xff;
 // The manager of host memory, caching unless FL_CHECK asks for another or it is replaced. Live
 // buffers keep theirs.
 std::shared_ptr<MemoryManager> hostMemoryManager();
-// Throws std::invalid_argument for a null pointer.
+// Throws std::invalid_argument for a null pointer. The one before gives back what it keeps.
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
 // Goes back to the one that the program started with.
 void resetHostMemoryManager();
@@ -99,8 +100,8 @@ struct BufferOrigin {
 };
 
 // One allocation of the manager of host memory, or of a device's. Where there is none, even after
-// the manager released what it kept, throws std::bad_alloc: it says how much was asked for, is in
-// use, kept and free, and names the ten largest buffers with their operators and lines. Nothing
+// the managers released what they kept, throws std::bad_alloc: it says how much was asked for, is
+// in use, kept and free, and names the ten largest buffers with their operators and lines. Nothing
 // else has changed then.
 class Buffer : public MemoryBlock {
  public:

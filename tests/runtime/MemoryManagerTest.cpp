@@ -195,18 +195,64 @@ TEST(Buffers, NameTheLargestWhereThereIsNoMemory) {
     message = error.what();
   }
   EXPECT_EQ(
-      message.find("host memory: 5000 bytes cannot be had\nThey are for add; 4936 are in use, 0 "
+      message.find("host memory: 5000 bytes cannot be had\nThey are for add; 54936 are in use, 0 "
                    "kept for reuse, "),
       0u)
       << message;
   EXPECT_NE(message.find(" free in the system. The largest in use:\n"
+                         "  50000 bytes of sin, of another manager\n"
                          "  3000 bytes of matmul\n"
                          "  1000 bytes of exp\n"
                          "  108 bytes of tanh\n"),
             std::string::npos)
       << message;
-  EXPECT_EQ(message.find(" 100 bytes of tanh"), std::string::npos) << "an eleventh";
+  EXPECT_EQ(message.find(" 101 bytes of tanh"), std::string::npos) << "an eleventh";
   EXPECT_NO_THROW(Buffer(2000));
+}
+
+// A caching one that says how much is free.
+class Narrow final : public MemoryManager {
+ public:
+  explicit Narrow(size_t free) : free(free) {}
+  void* allocate(size_t bytes) override { return inner_->allocate(bytes); }
+  void deallocate(void* pointer, size_t bytes) override { inner_->deallocate(pointer, bytes); }
+  void release() override {
+    ++releases;
+    inner_->release();
+  }
+  MemoryStats stats() const override { return inner_->stats(); }
+  size_t freeBytes() const override { return free; }
+  const size_t free;
+  int releases = 0;
+
+ private:
+  const std::unique_ptr<MemoryManager> inner_ = makeCachingMemoryManager();
+};
+
+std::string errorOf(size_t bytes) {
+  try {
+    Buffer(bytes, {"add", CallSite()});
+  } catch (const std::bad_alloc& error) {
+    return error.what();
+  }
+  return "";
+}
+
+constexpr size_t kMB = size_t{1} << 20;
+
+TEST(Buffers, HaveAllManagersOfTheHostRelease) {
+  const auto first = std::make_shared<Narrow>(1000 * kMB);
+  const HostMemory before(first);
+  const Buffer live(100);
+  auto freed = std::make_unique<Buffer>(4 * kMB);
+  const HostMemory after(std::make_shared<Stingy>(0));
+  EXPECT_EQ(first->releases, 1) << "it was replaced";
+  freed.reset();
+  EXPECT_EQ(first->stats().cachedBytes, 4 * kMB);
+  EXPECT_NE(errorOf(2 * kMB).find("The largest in use:\n  100 bytes of data, of another manager"),
+            std::string::npos);
+  EXPECT_EQ(first->releases, 2);
+  EXPECT_EQ(first->stats().cachedBytes, 0u);
 }
 
 #ifdef FL_ADDRESS_SANITIZER

@@ -38,8 +38,7 @@ class GpuMemoryManager final : public MemoryManager {
   void deallocate(void* pointer, size_t bytes) override { cache_->deallocate(pointer, bytes); }
   // What goes wrong is told where it is waited for.
   void fill(void* memory, unsigned char byte, size_t bytes) override {
-    if (bytes == 0) return;
-    context_.use().cuMemsetD8Async(address(memory), byte, bytes, context_.stream());
+    if (bytes > 0) context_.use().cuMemsetD8Async(address(memory), byte, bytes, context_.stream());
   }
   void release() override {
     cache_->release();
@@ -47,6 +46,7 @@ class GpuMemoryManager final : public MemoryManager {
   }
   MemoryStats stats() const override { return cache_->stats(); }
   MemoryManagerAdapter* adapter() const override { return cache_->adapter(); }
+  bool isHost() const override { return false; }
   std::string name() const override { return "memory of the GPU"; }
   size_t freeBytes() const override {
     size_t free = 0, total = 0;
