@@ -10,8 +10,10 @@ namespace fl::host {
 
 // Processors' worth of time.
 std::optional<double> cpuQuota(const std::filesystem::path& root);
-// Bytes of memory, and how many of them nobody has.
+// Bytes of memory.
 std::optional<double> memoryLimit(const std::filesystem::path& root);
+// Bytes that the process can still have before the system kills for lack of them: also of what the
+// machine has, with swap, and with the pages of files, which it drops first.
 std::optional<double> freeMemory(const std::filesystem::path& root);
 
 }  // namespace fl::host

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -33,26 +34,24 @@ class GuardedBlocks {
   explicit GuardedBlocks(Guard guard) : guard_(guard) {}
 
   void* allocate(size_t bytes) {
-    const size_t pages = roundUp(bytes, kPage);
+    if (bytes > systemMemory()) throw OutOfMemory();
     std::lock_guard lock(mutex_);
-    if (bytes > systemMemory() || live_ + pages > systemMemory()) throw OutOfMemory();
     blocks_.reserve(blocks_.size() + 1);  // so that no block is lost if it cannot be noted
     void* block = guarded_ < kMostGuardedBlocks ? map(bytes) : nullptr;
     const bool isGuarded = block != nullptr;
-    if (!isGuarded && (block = systemAllocate(pages)) == nullptr) throw OutOfMemory();
+    if (!isGuarded && (block = systemAllocate(roundUp(bytes, kPage))) == nullptr)
+      throw OutOfMemory();
     blocks_[block] = {bytes, isGuarded};
     guarded_ += isGuarded;
-    live_ += pages;
     return block;
   }
 
   void free(void* pointer) {
     std::lock_guard lock(mutex_);
     const Block block = blocks_.extract(pointer).mapped();
-    const size_t pages = roundUp(block.bytes, kPage);
-    live_ -= pages;
     guarded_ -= block.isGuarded;
     if (!block.isGuarded) return systemFree(pointer);
+    const size_t pages = roundUp(block.bytes, kPage);
     const size_t before = guard_ == Guard::End ? pages - block.bytes : kPage;
     munmap(static_cast<char*>(pointer) - before, pages + kPage);
   }
@@ -81,7 +80,6 @@ class GuardedBlocks {
   ForkSafeMutex mutex_;
   absl::flat_hash_map<void*, Block> blocks_;
   size_t guarded_ = 0;  // blocks
-  size_t live_ = 0;     // bytes, in whole pages
 };
 
 std::unique_ptr<MemoryManager> adapted(std::shared_ptr<MemoryManagerAdapter> adapter) {
@@ -188,12 +186,14 @@ class LiveBuffers {
     buffer->next_ = first_;
     if (first_) first_->previous_ = buffer;
     first_ = buffer;
+    bytes_.store(bytes_ + buffer->bytes(), std::memory_order_relaxed);
   }
 
   void remove(Buffer* buffer) {
     std::lock_guard lock(mutex_);
     (buffer->previous_ ? buffer->previous_->next_ : first_) = buffer->next_;
     if (buffer->next_) buffer->next_->previous_ = buffer->previous_;
+    bytes_.store(bytes_ - buffer->bytes(), std::memory_order_relaxed);
   }
 
   // Those of a manager, of all of host memory if it is one of these, the largest first.
@@ -211,9 +211,47 @@ class LiveBuffers {
     return all;
   }
 
+  // Whether a new block of host memory can be touched, with all that was not touched yet. What is
+  // free is looked at when more buffers live than a part of it sufficed for, and from time to time.
+  bool canTouch(const MemoryManager& manager, const void* block, size_t bytes) {
+    using Clock = std::chrono::steady_clock;
+    const size_t live = bytes_ + bytes;
+    const bool isLate =
+        bytes >= kLarge && Clock::now() - looked_.load() > std::chrono::milliseconds(100);
+    if (live <= suffices_ && !isLate) return true;
+    size_t untouched = systemUntouched(block, bytes);
+    if (untouched > 0) untouched += untouchedBefore();
+    // Of the system's tables of pages and of the program's own.
+    const size_t needed = untouched + std::min(untouched / 8, untouched / 256 + (size_t{4} << 20));
+    const size_t free = manager.freeBytes();
+    if (needed > free) return false;
+    suffices_ = live + std::max(kLarge, (free - needed) / 4);
+    looked_ = Clock::now();
+    return true;
+  }
+  void lookAgain() { suffices_ = 0; }
+
  private:
+  static constexpr size_t kLarge = size_t{1} << 20;
+
+  // Of the newest, before a few that were touched.
+  size_t untouchedBefore() const {
+    std::lock_guard lock(mutex_);
+    int looks = 512, touched = 0;
+    size_t untouched = 0;
+    for (const Buffer* each = first_; each && looks-- > 0 && touched < 16; each = each->next_) {
+      if (!each->manager_->isHost() || each->bytes() < kPage) continue;
+      const size_t bytes = systemUntouched(each->data(), each->bytes());
+      untouched += bytes;
+      touched += bytes == 0;
+    }
+    return untouched;
+  }
+
   mutable ForkSafeMutex mutex_;
   Buffer* first_ = nullptr;
+  std::atomic<size_t> bytes_ = 0, suffices_ = 0;  // the first is written under the mutex
+  std::atomic<std::chrono::steady_clock::time_point> looked_;
 };
 
 namespace {
@@ -261,10 +299,13 @@ std::string describeLack(const MemoryManager& manager, size_t bytes, const Buffe
 // Null if there is no memory.
 void* tryToAllocate(MemoryManager& manager, size_t bytes) {
   try {
-    return manager.allocate(bytes);
+    void* block = manager.allocate(bytes);
+    if (!manager.isHost() || liveBuffers().canTouch(manager, block, bytes)) return block;
+    manager.deallocate(block, bytes);
+    manager.release();
   } catch (const std::bad_alloc&) {
-    return nullptr;
   }
+  return nullptr;
 }
 
 void* allocateFor(const std::shared_ptr<MemoryManager>& manager, size_t bytes,
@@ -287,6 +328,7 @@ void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
     all.manager.swap(manager);
   }
   manager->release();
+  liveBuffers().lookAgain();
 }
 
 void resetHostMemoryManager() { setHostMemoryManager(host().first); }

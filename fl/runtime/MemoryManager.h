@@ -31,7 +31,7 @@ class MemoryManager {
   // Gives cached memory back to the system.
   virtual void release() = 0;
   virtual MemoryStats stats() const = 0;
-  // Whether it is the machine's.
+  // Whether it is the machine's, which maps more than it has.
   virtual bool isHost() const { return true; }
   // For those who run out of it: what it is called, and how much of it nobody has.
   virtual std::string name() const { return "host memory"; }
@@ -53,7 +53,7 @@ enum class Guard { End, Begin };
 // size puts them, aligned as their elements at least. The arena of a plan is one block.
 //
 // A system maps only so many pieces of memory: blocks beyond kMostGuardedBlocks live ones are
-// ordinary ones, without guards. Live blocks, in whole pages, never exceed the machine's memory.
+// ordinary ones, without guards.
 constexpr size_t kMostGuardedBlocks = 16384;
 std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard);
 
@@ -102,7 +102,8 @@ struct BufferOrigin {
 // One allocation of the manager of host memory, or of a device's. Where there is none, even after
 // the managers released what they kept, throws std::bad_alloc: it says how much was asked for, is
 // in use, kept and free, and names the ten largest buffers with their operators and lines. Nothing
-// else has changed then.
+// else has changed then. The host has none, too, where the system would kill the process once it
+// touched the block and what else it has not touched yet.
 class Buffer : public MemoryBlock {
  public:
   explicit Buffer(size_t bytes, const BufferOrigin& origin = {})

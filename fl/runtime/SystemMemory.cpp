@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
-#include <optional>
 
 #include "fl/host/ControlGroups.h"
 
@@ -48,11 +47,6 @@ void* map(size_t bytes) {
   return block;
 }
 
-size_t within(std::optional<double> limit, long pages) {
-  const double machine = static_cast<double>(pages) * kPage;
-  return static_cast<size_t>(std::min(machine, limit.value_or(machine)));
-}
-
 }  // namespace
 
 void* systemAllocate(size_t bytes) {
@@ -75,12 +69,28 @@ void systemDiscard(void* begin, size_t bytes) {
   if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
-size_t systemMemory() {
-  static const size_t bytes = within(host::memoryLimit("/"), sysconf(_SC_PHYS_PAGES));
-  return bytes;
+size_t systemUntouched(const void* begin, size_t bytes) {
+  constexpr size_t kLooks = 16;
+  const uintptr_t first = reinterpret_cast<uintptr_t>(begin) / kPage * kPage;
+  const size_t step = roundUp(bytes / kLooks + 1, kPage);
+  size_t untouched = 0;
+  for (size_t at = 0; at < bytes; at += step) {
+    unsigned char isResident = 1;
+    mincore(reinterpret_cast<void*>(first + at), kPage, &isResident);
+    if ((isResident & 1) == 0) untouched += std::min(step, bytes - at);
+  }
+  return untouched;
 }
 
-size_t freeSystemMemory() { return within(host::freeMemory("/"), sysconf(_SC_AVPHYS_PAGES)); }
+size_t systemMemory() {
+  static const double machine = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * kPage;
+  static const double bytes = std::min(machine, host::memoryLimit("/").value_or(machine));
+  return static_cast<size_t>(bytes);
+}
+
+size_t freeSystemMemory() {
+  return static_cast<size_t>(host::freeMemory("/").value_or(kAddressSpace));
+}
 
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {
   size_t bytes = elSize;

@@ -22,8 +22,13 @@ void systemFree(void* block);
 // Gives the whole pages of so many bytes back, whose addresses stay; they read as zeros then.
 void systemDiscard(void* begin, size_t bytes);
 
-// Bytes of the machine, or what the process's control groups may have of it; and how many of them
-// nobody has.
+// Bytes of so many that have no pages yet, which they get once they are touched: by a few pages
+// that lie as far from each other.
+size_t systemUntouched(const void* begin, size_t bytes);
+
+// Bytes of the machine, or what the process's control groups may have of it; and how many more may
+// be touched before the system kills for lack of them, which takes it a tenth of a millisecond to
+// tell.
 size_t systemMemory();
 size_t freeSystemMemory();
 

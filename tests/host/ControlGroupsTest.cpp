@@ -71,6 +71,51 @@ TEST_F(ControlGroupsTest, MemoryOfVersion2) {
   EXPECT_EQ(freeMemory(root_), 0);
 }
 
+// They are dropped before the system runs short, and cannot be more than the limit.
+TEST_F(ControlGroupsTest, PagesOfFilesAreFree) {
+  write("proc/self/cgroup", "0::/mine\n");
+  write("sys/fs/cgroup/mine/memory.max", "1000\n");
+  write("sys/fs/cgroup/mine/memory.current", "900\n");
+  write("sys/fs/cgroup/mine/memory.stat",
+        "anon 600\nfile 300\ninactive_anon 590\ninactive_file 200\nactive_file 50\n"
+        "workingset_refault_file 7\n");
+  EXPECT_EQ(freeMemory(root_), 350);
+  write("sys/fs/cgroup/mine/memory.current", "100\n");
+  EXPECT_EQ(freeMemory(root_), 1000);
+  write("proc/self/cgroup", "5:memory:/mine\n");
+  write("sys/fs/cgroup/memory/mine/memory.limit_in_bytes", "1000\n");
+  write("sys/fs/cgroup/memory/mine/memory.usage_in_bytes", "900\n");
+  write("sys/fs/cgroup/memory/mine/memory.stat",
+        "inactive_file 1\nactive_file 2\ntotal_inactive_file 30\ntotal_active_file 40\n");
+  EXPECT_EQ(freeMemory(root_), 170);
+}
+
+TEST_F(ControlGroupsTest, NoMoreIsFreeThanTheMachineHas) {
+  write("proc/meminfo", "MemTotal:  24684092 kB\nMemFree: 10 kB\nMemAvailable:   20 kB\n");
+  EXPECT_EQ(freeMemory(root_), 20 * 1024);
+  write("proc/self/cgroup", "0::/mine\n");
+  write("sys/fs/cgroup/mine/memory.max", "30000\n");
+  write("sys/fs/cgroup/mine/memory.current", "1000\n");
+  EXPECT_EQ(freeMemory(root_), 20 * 1024);
+  write("sys/fs/cgroup/mine/memory.current", "20000\n");
+  EXPECT_EQ(freeMemory(root_), 10000);
+}
+
+// With what a group may still swap.
+TEST_F(ControlGroupsTest, SwapIsFree) {
+  write("proc/meminfo", "MemAvailable: 20 kB\nSwapTotal: 9 kB\nSwapFree: 8 kB\n");
+  EXPECT_EQ(freeMemory(root_), 28 * 1024);
+  write("proc/self/cgroup", "0::/mine\n");
+  write("sys/fs/cgroup/mine/memory.max", "10000\n");
+  write("sys/fs/cgroup/mine/memory.current", "9000\n");
+  EXPECT_EQ(freeMemory(root_), 1000 + 8 * 1024);
+  write("sys/fs/cgroup/mine/memory.swap.max", "700\n");
+  write("sys/fs/cgroup/mine/memory.swap.current", "500\n");
+  EXPECT_EQ(freeMemory(root_), 1200);
+  write("sys/fs/cgroup/mine/memory.swap.current", "700\n");
+  EXPECT_EQ(freeMemory(root_), 1000);
+}
+
 TEST_F(ControlGroupsTest, MemoryOfVersion1) {
   write("proc/self/cgroup", "5:memory:/mine\n4:cpu,cpuacct:/mine\n");
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");

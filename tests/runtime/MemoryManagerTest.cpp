@@ -221,8 +221,12 @@ class Narrow final : public MemoryManager {
     inner_->release();
   }
   MemoryStats stats() const override { return inner_->stats(); }
-  size_t freeBytes() const override { return free; }
-  const size_t free;
+  size_t freeBytes() const override {
+    ++looks;
+    return free;
+  }
+  size_t free;
+  mutable int looks = 0;
   int releases = 0;
 
  private:
@@ -239,6 +243,66 @@ std::string errorOf(size_t bytes) {
 }
 
 constexpr size_t kMB = size_t{1} << 20;
+
+// The system would map it, and kill who touches it.
+TEST(Buffers, AreRefusedWhatCannotBeTouched) {
+  const auto narrow = std::make_shared<Narrow>(100 * kMB);
+  const HostMemory memory(narrow);
+  EXPECT_EQ(
+      errorOf(200 * kMB).find("host memory: 209715200 bytes cannot be had\nThey are for add; "),
+      0u);
+  EXPECT_NE(errorOf(101 * kMB).find(" 0 kept for reuse, 104857600 free in the system. "),
+            std::string::npos);
+  EXPECT_NE(errorOf(97 * kMB), "") << "the tables of pages need some, too";
+  EXPECT_EQ(narrow->stats().liveBytes, 0u);
+  EXPECT_EQ(narrow->stats().cachedBytes, 0u) << "what was refused is not kept";
+  EXPECT_EQ(errorOf(90 * kMB), "");
+}
+
+TEST(Buffers, AreRefusedWhatCannotBeTouchedWithTheOthers) {
+  if (poisons()) GTEST_SKIP() << "which touches them";
+  const auto narrow = std::make_shared<Narrow>(100 * kMB);
+  const HostMemory memory(narrow);
+  const Buffer first(30 * kMB), scalar(4), second(30 * kMB);
+  EXPECT_NE(errorOf(50 * kMB), "");
+  std::memset(first.data(), 1, first.bytes());
+  EXPECT_EQ(errorOf(50 * kMB), "") << "what is free is what is left";
+  narrow->free = 70 * kMB;
+  std::memset(second.data(), 1, second.bytes());
+  EXPECT_EQ(errorOf(60 * kMB), "");
+  EXPECT_NE(errorOf(70 * kMB), "");
+}
+
+// Pages that are there already are not asked for again.
+TEST(Buffers, OfTheCacheAreNotRefused) {
+  const auto narrow = std::make_shared<Narrow>(100 * kMB);
+  const HostMemory memory(narrow);
+  auto touched = std::make_unique<Buffer>(8 * kMB);
+  std::memset(touched->data(), 1, touched->bytes());
+  {
+    const HostMemory other(makeCachingMemoryManager());  // what is free is looked at after it
+    touched.reset();
+  }
+  ASSERT_EQ(narrow->stats().cachedBytes, 8 * kMB);
+  narrow->free = 0;
+  const int looks = narrow->looks;
+  EXPECT_EQ(errorOf(8 * kMB), "");
+  EXPECT_EQ(narrow->looks, looks + 1);
+  EXPECT_NE(errorOf(10 * kMB), "");
+}
+
+// That costs more than a buffer.
+TEST(Buffers, SeldomLookAtWhatIsFree) {
+  const auto narrow = std::make_shared<Narrow>(1000 * kMB);
+  const HostMemory memory(narrow);
+  for (int i = 0; i < 1000; ++i) Buffer(100'000);
+  EXPECT_EQ(narrow->looks, 1);
+  std::vector<std::unique_ptr<Buffer>> kept;
+  for (int i = 0; i < 300; ++i) kept.push_back(std::make_unique<Buffer>(kMB / 2));
+  EXPECT_EQ(narrow->looks, 1) << "less than a quarter of what is free";
+  for (int i = 0; i < 300; ++i) kept.push_back(std::make_unique<Buffer>(kMB / 2));
+  EXPECT_EQ(narrow->looks, 2);
+}
 
 TEST(Buffers, HaveAllManagersOfTheHostRelease) {
   const auto first = std::make_shared<Narrow>(1000 * kMB);
@@ -314,13 +378,15 @@ TEST(GuardMemoryManager, GuardsSoManyBlocksAndNoMore) {
 }
 
 TEST(GuardMemoryManager, RefusesMoreThanTheMachineHas) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t pages = systemMemory() / page;
-  const auto manager = makeGuardMemoryManager(Guard::End);
-  void* third = manager->allocate(pages / 3 * page);  // never written to
-  EXPECT_THROW(manager->allocate(pages * page), std::bad_alloc);
-  EXPECT_THROW(manager->allocate(pages / 4 * 3 * page), std::bad_alloc);
-  manager->deallocate(third, pages / 3 * page);
+  if (poisons()) GTEST_SKIP() << "which would touch a third of it";
+  const size_t free = freeSystemMemory();
+  const std::shared_ptr<MemoryManager> manager = makeGuardMemoryManager(Guard::End);
+  const HostMemory memory(manager);
+  {
+    const Buffer third(free / 3);  // never written to
+    EXPECT_THROW(Buffer(systemMemory() + 1), std::bad_alloc);
+    EXPECT_THROW(Buffer(free / 4 * 3), std::bad_alloc);
+  }
   EXPECT_EQ(manager->stats().liveBytes, 0u);
 }
 
