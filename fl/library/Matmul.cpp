@@ -5,7 +5,9 @@
 // instructions that take subnormal operands as 0; f16 is widened first.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "fl/base/Error.h"
 #include "fl/library/Functions.h"
@@ -132,7 +134,8 @@ class Matmul final : public PartedFunction {
     stagesResult_ = widening_ || (primitives_ && !byColumns_ && pieces_.size() > 1);
     if (primitives_) {
       whole_ = makeProduct(pieces_.front().size());
-      last_ = makeProduct(pieces_.back().size());
+      const bool isEqual = pieces_.back().size() == pieces_.front().size();
+      last_ = isEqual ? whole_ : makeProduct(pieces_.back().size());
     }
     groupItems();
     layOutScratch();
@@ -141,7 +144,7 @@ class Matmul final : public PartedFunction {
   size_t scratchBytes() const override { return rangesOffset_ + scratchPerRange_ * ranges_; }
 
   std::string implementation() const override {
-    return primitives_                        ? whole_.primitive.name()
+    return primitives_                        ? whole_->primitive.name()
            : arithmetic_ == Arithmetic::Brain ? "dnnl_gemm_bf16bf16f32"
                                               : "dnnl_sgemm";
   }
@@ -220,7 +223,8 @@ class Matmul final : public PartedFunction {
     ScratchLayout before, range;
     before.add(widensSharedOnce() ? 4 * sharedElements_ * sharedCount() : 0);
     rangesOffset_ = before.bytes();
-    range.add(std::max(whole_.primitive.scratchBytes(), last_.primitive.scratchBytes()));
+    if (primitives_)
+      range.add(std::max(whole_->primitive.scratchBytes(), last_->primitive.scratchBytes()));
     outOffset_ = range.add(stagesResult_ ? 4 * rowsOf(size) * columnsOf(size) : 0);
     sharedOffset_ = range.add(widened && !widensSharedOnce() ? 4 * sharedElements_ : 0);
     pieceOffset_ = range.add(widened ? 4 * shape_.k * size : 0);
@@ -247,7 +251,7 @@ class Matmul final : public PartedFunction {
     Primitive primitive;
   };
 
-  Product makeProduct(int64_t size) const {
+  std::shared_ptr<const Product> makeProduct(int64_t size) const {
     constexpr auto kFloat = memory::data_type::f32;
     const auto strides = [](bool transposed, int64_t leading) {
       return transposed ? memory::dims{1, leading} : memory::dims{leading, 1};
@@ -259,7 +263,7 @@ class Matmul final : public PartedFunction {
                  {}};
     made.primitive = Primitive(dnnl::matmul::primitive_desc(
         dnnl::matmul::desc(made.rhs, made.lhs, made.out), callerScratchpad(), dnnlEngine()));
-    return made;
+    return std::make_shared<const Product>(std::move(made));
   }
 
   const void* element(const void* base, int64_t i) const {
@@ -316,7 +320,7 @@ class Matmul final : public PartedFunction {
 
   void multiply(Piece piece, const void* lhs, const void* rhs, float* out, void* area) const {
     if (primitives_) {
-      const Product& product = piece.end == pieces_.back().end ? last_ : whole_;
+      const Product& product = piece.end == pieces_.back().end ? *last_ : *whole_;
       product.primitive.run({{DNNL_ARG_SRC, product.rhs, const_cast<void*>(rhs)},
                              {DNNL_ARG_WEIGHTS, product.lhs, const_cast<void*>(lhs)},
                              {DNNL_ARG_DST, product.out, out}},
@@ -358,7 +362,8 @@ class Matmul final : public PartedFunction {
   std::optional<Widening> widening_;  // of 16-bit floats
   std::vector<Piece> pieces_;
   bool stagesResult_ = false;
-  Product whole_, last_;
+  // Some kilobytes, which products that are dnnl_sgemm's do without.
+  std::shared_ptr<const Product> whole_, last_;
   // The shared operand, then an area for each range.
   int64_t sharedElements_ = 0;
   size_t rangesOffset_ = 0, scratchPerRange_ = 0;

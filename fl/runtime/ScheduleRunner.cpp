@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "fl/base/Error.h"
-#include "fl/base/Flags.h"
 #include "fl/host/FloatEnvironment.h"
 #include "fl/ir/Interpreter.h"
 #include "fl/planner/Memory.h"
@@ -153,6 +152,7 @@ namespace {
 
 ir::Schedule withScratch(ir::Schedule schedule, const ir::Schedule::ScratchBytes& scratchBytes) {
   schedule.scratchBytes = scratchBytes;
+  schedule.steps.shrink_to_fit();  // it is kept for long
   // What stands in for a plan that failed asks no extension of the compiler.
   if (planner::addScratch(&schedule)) planner::placeTemporaries(&schedule, /*asksOthers=*/false);
   return schedule;

@@ -137,7 +137,8 @@ struct PreparedCall {
   std::optional<PreparedLaunch> epilogue = {};
 };
 
-using PreparedStep = std::variant<LaunchGroup, ChunkedLaunch, PreparedCall>;
+// Plans are many, and launches of that kind few.
+using PreparedStep = std::variant<LaunchGroup, std::unique_ptr<ChunkedLaunch>, PreparedCall>;
 
 // The results of a reduction: of its chunks in order, and folded. Tile functions read whole groups.
 class ChunkResults {
@@ -188,7 +189,7 @@ class CpuSchedule : public ScheduleRunner {
       if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
         const size_t number = &step - schedule_.steps.data();
         if (auto chunked = prepareChunked(*launch, cache)) {
-          steps_.emplace_back(std::move(*chunked));
+          steps_.emplace_back(std::move(chunked));
         } else if (PreparedLaunch prepared = prepare(*launch, number, cache); attaches(prepared)) {
           std::get<PreparedCall>(steps_.back()).epilogue = std::move(prepared);
           continue;
@@ -206,6 +207,7 @@ class CpuSchedule : public ScheduleRunner {
         steps_.emplace_back(prepare(std::get<ir::LibraryStep>(step)));
       }
     }
+    steps_.shrink_to_fit();
   }
 
   const std::vector<DeviceKernelPtr>& kernels() const override { return kernels_; }
@@ -219,8 +221,8 @@ class CpuSchedule : public ScheduleRunner {
       if (const auto* group = std::get_if<LaunchGroup>(&step)) {
         group->launches.size() == 1 ? runLaunch(group->launches[0], frame)
                                     : runGroup(*group, frame);
-      } else if (const auto* chunked = std::get_if<ChunkedLaunch>(&step)) {
-        runChunked(*chunked, frame);
+      } else if (const auto* chunked = std::get_if<std::unique_ptr<ChunkedLaunch>>(&step)) {
+        runChunked(**chunked, frame);
       } else {
         runCall(std::get<PreparedCall>(step), frame);
       }
@@ -275,14 +277,14 @@ class CpuSchedule : public ScheduleRunner {
     return static_cast<const CpuKernel*>(cached.get());
   }
 
-  std::optional<ChunkedLaunch> prepareChunked(const ir::LaunchStep& step, KernelCache* cache) {
-    if (step.extents[0] < kChunkedElements || findsNan_) return std::nullopt;
+  std::unique_ptr<ChunkedLaunch> prepareChunked(const ir::LaunchStep& step, KernelCache* cache) {
+    if (step.extents[0] < kChunkedElements || findsNan_) return nullptr;
     auto chunks = cutIntoChunks(schedule_.kernels[step.kernel]);
-    if (!chunks) return std::nullopt;
+    if (!chunks) return nullptr;
     const ir::Stores stores = chooseStores(schedule_, step);
     const CpuKernel* kernel = cachedKernel(chunks->chunks.kernel, stores, cache);
-    tile::TileProgram finish(chunks->finish.kernel);
-    return ChunkedLaunch{kernel, &step, std::move(*chunks), std::move(finish)};
+    return std::unique_ptr<ChunkedLaunch>(
+        new ChunkedLaunch{kernel, &step, *chunks, tile::TileProgram(chunks->finish.kernel)});
   }
 
   PreparedLaunch prepare(const ir::LaunchStep& step, size_t number, KernelCache* cache) {
