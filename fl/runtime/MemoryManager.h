@@ -53,7 +53,7 @@ enum class Guard { End, Begin };
 // size puts them, aligned as their elements at least. The arena of a plan is one block.
 //
 // A system maps only so many pieces of memory: blocks beyond kMostGuardedBlocks live ones are
-// ordinary ones, without guards. Live blocks, in whole pages, never exceed the machine's memory.
+// ordinary ones, without guards.
 constexpr size_t kMostGuardedBlocks = 16384;
 std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard);
 

@@ -57,7 +57,8 @@ class MemoryManagerAdapter {
   virtual size_t allocated(void* ptr) = 0;
   // Drops the user's lock, or the manager's. Must not throw for a live block.
   virtual void unlock(void* ptr, bool userLock) = 0;
-  // Gives what is cached back to the system.
+  // Gives what is cached back to the system: where memory is short, of any manager that the host's
+  // memory had, and when the manager is replaced.
   virtual void signalMemoryCleanup() = 0;
   virtual void printInfo(const char* msg, const int device, std::ostream* ostream = &std::cout) = 0;
   virtual void userLock(const void* ptr) = 0;

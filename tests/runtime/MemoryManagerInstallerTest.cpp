@@ -251,6 +251,7 @@ TEST_F(Installer, OutOfMemoryCleansUpAndAsksOnceMore) {
   const std::string error = test::errorOf<std::bad_alloc>([] { ones(500); });
   EXPECT_THAT(error, HasSubstr("host memory: 2000 bytes cannot be had"));
   EXPECT_THAT(error, HasSubstr("\n  4000 bytes of "));
+  ::testing::Mock::VerifyAndClearExpectations(mock.get());  // it is called again once replaced
 }
 
 TEST_F(Installer, PrintsAndLogsThroughTheFrontend) {
