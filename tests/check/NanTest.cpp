@@ -119,6 +119,21 @@ TEST_F(NanIn, AutomaticFlushes) {
   flags().flushNodes = before;
 }
 
+// Sums of nothing have no place in a kernel; their results do.
+TEST_F(NanIn, SumsOfNothing) {
+  const std::string mean = foundIn(fl::mean(full({0}, 1.0), {0}));
+  EXPECT_THAT(mean, HasSubstr("FL_CHECK=nan: div f32[] at "));
+  EXPECT_THAT(mean, HasSubstr("element 0 is NaN and its operands are not"));
+  for (const bool isFirst : {true, false}) {
+    const Tensor nothing = full(isFirst ? Shape({0, 3}) : Shape({3, 0}), 1.0);
+    const Tensor added = Tensor::fromVector({3}, std::vector<float>{1, 0, 1});
+    const std::string logs = foundIn(log(sum(nothing, {isFirst ? 0 : 1}) + added));
+    EXPECT_THAT(logs, HasSubstr("FL_CHECK=nan: log f32[3] at "));
+    EXPECT_THAT(logs,
+                HasSubstr("element 1 is infinite and its operands are finite; f32[3] from 0"));
+  }
+}
+
 // One kernel: what `where` drops was made, and its place is that of the one element of many.
 TEST_F(NanIn, FusedKernelsThatDropIt) {
   std::vector<float> values(7 * 1000, 4);
