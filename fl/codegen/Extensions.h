@@ -12,20 +12,22 @@
 namespace fl::codegen {
 
 // A pass. It changes what the pass that it stands beside changes: the graph, the fusion plan or the
-// schedule. What it leaves is verified each time; where that does not hold, or if it throws
-// InternalError, the plan runs operator by operator.
+// schedule. What it leaves is verified each time; where that does not hold, or if it throws, the
+// plan runs operator by operator.
 struct PassExtension {
   std::string name;
   int version = 1;
-  // Right behind the pass of this name, and what was added there before; or, if it is empty, right
-  // ahead of the pass `before`. Given both, it must lie between them. Passes of the table, or added
-  // before.
+  // Behind the pass of this name, and ahead of the table's next one; or, if it is empty, ahead of
+  // the pass `before`, and behind the table's last one ahead of that. Given both, it stands between
+  // them. These are passes of the table, or were added before. Those that stand at one such place
+  // are in the order of adding, but where these names want another.
   std::string after, before;
   std::string why;  // a sentence for `fl opt --list`
   std::function<void(Compilation&)> run;
 };
-// Throws std::invalid_argument for a name that is taken, if there is no such place, and if one
-// stands beside a pass that was `removed`.
+// Throws std::invalid_argument for a name that is taken, if there is no such pass, for a circle of
+// passes each of which has to stand behind the next one, which it names, and if one stands beside a
+// pass that was `removed`.
 void verifyList(const std::vector<PassExtension>& passes, const std::string& removed);
 inline ir::Slot<PassExtension>& addedPasses() { return ir::slotOf<PassExtension>(); }
 inline void addPass(PassExtension pass) { addedPasses().add(std::move(pass)); }

@@ -37,9 +37,8 @@ class Recomputer {
         stored_(storedValues(graph_, plan_)),
         overwritten_(graph_.valueCount(), false) {
     for (const Node& node : graph_.nodes()) {
-      if (writesBox(node.op, compilation.lowering)) {
+      if (writesBox(node.op, compilation.lowering))
         overwritten_[plan_.values[node.operands[0]].base] = true;
-      }
     }
   }
 

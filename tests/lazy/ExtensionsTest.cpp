@@ -83,14 +83,16 @@ TEST_F(Extensions, PassesStandWhereTheySay) {
 TEST_F(Extensions, PassesHaveAPlace) {
   const auto add = [](const std::string& name, const std::string& after,
                       const std::string& before) {
-    return errorOf([&] { codegen::addPass({.name = name, .after = after, .before = before}); });
+    return errorOf([&] {
+      codegen::addPass({.name = name, .after = after, .before = before, .run = [](auto&) {}});
+    });
   };
   EXPECT_THAT(add("ours", "nowhere", ""), HasSubstr("addPass: ours: there is no pass \"nowhere\""));
   EXPECT_THAT(add("ours", "cse", "nowhere"),
               HasSubstr("addPass: ours: there is no pass \"nowhere\""));
   EXPECT_THAT(add("ours", "", ""), HasSubstr("addPass: ours: there is no pass \"\""));
   EXPECT_THAT(add("ours", "dce", "cse"),
-              HasSubstr("addPass: ours: behind dce is not ahead of cse"));
+              HasSubstr("addPass: each of these has to stand behind the next one: cse, ours, cse"));
   EXPECT_THAT(add("fuse", "dce", ""), HasSubstr("addPass: there is a pass \"fuse\" already"));
   EXPECT_TRUE(codegen::addedPasses().all()->empty());
   EXPECT_THAT(errorOf([] { planner::packers().add({}); }),
@@ -102,6 +104,38 @@ TEST_F(Extensions, PassesHaveAPlace) {
                          }});
   EXPECT_THAT(errorOf([] { planner::orders().add({.name = "ours"}); }),
               HasSubstr("an extension named \"ours\" is there already"));
+}
+
+// Whatever the order of adding, in which they are else.
+TEST_F(Extensions, PassesStandAheadOfEachOther) {
+  const auto add = [](const std::string& name, const std::string& after,
+                      const std::string& before) {
+    codegen::addPass({.name = name, .after = after, .before = before, .run = [](auto&) {}});
+  };
+  add("a", "cse", "");
+  add("b", "cse", "a");
+  add("c", "", "a");
+  add("d", "a", "");
+  add("e", "cse", "");
+  add("f", "cse", "a");
+  add("g", "", "library");
+  add("h", "", "g");
+  const auto behindCse = [] {
+    const std::vector<std::string> names = passNames();
+    const auto first = std::ranges::find(names, "cse") + 1;
+    return std::vector<std::string>(first, std::find(first, names.end(), "library"));
+  };
+  EXPECT_THAT(behindCse(), ElementsAre("b", "c", "f", "a", "d", "e", "h", "g"));
+  EXPECT_THAT(errorOf([&] { add("ours", "d", "b"); }),
+              HasSubstr("addPass: each of these has to stand behind the next one: a, b, ours, d, "
+                        "a"));
+  EXPECT_THAT(errorOf([&] { add("ours", "theirs", ""); }), HasSubstr("no pass \"theirs\""));
+  EXPECT_THAT(errorOf([&] { add("ours", "", "ours"); }), HasSubstr("no pass \"ours\""));
+  EXPECT_EQ(behindCse().size(), 8u);
+  expectSame(0);
+  for (const char* name : {"h", "g", "f", "e", "d", "c", "b", "a"})
+    codegen::addedPasses().remove(name);
+  EXPECT_TRUE(behindCse().empty());
 }
 
 // Or no plan could be made any more.
