@@ -115,13 +115,12 @@ struct Interface {
       origins.push_back(of.graph.isParameter(id) ? -2 - id : of.graph.node(id).origin);
   }
 
-  void verifyKept(const std::string& pass, const Interface& after) const {
-    FL_INTERNAL_CHECK(types == after.types, "pass ", pass,
-                      " changes what the graph takes or gives");
+  void verifyKept(const Interface& after) const {
+    FL_INTERNAL_CHECK(types == after.types, "it changes what the graph takes or gives");
     // Equal results may become one value: then some operator is none's.
     FL_INTERNAL_CHECK(
-        origins == after.origins || !std::ranges::is_permutation(origins, after.origins), "pass ",
-        pass, " gives the results in another order");
+        origins == after.origins || !std::ranges::is_permutation(origins, after.origins),
+        "it gives the results in another order");
   }
 };
 
@@ -141,8 +140,12 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   logLine(end - begin > kSlow ? 1 : 3, absl::StrCat("pass ", row.info.name, " ", elapsed, " ms"));
   const bool isRuled =
       row.info.stage == "fusion" && !(fusionRules().all()->empty() && costModels().all()->empty());
-  if (options.verify || row.isAdded || isRuled) verifyStage(compilation, row.info);
-  if (before) before->verifyKept(row.info.name, Interface(compilation));
+  const auto check = [&] {
+    verifyStage(compilation, row.info);
+    if (before) before->verifyKept(Interface(compilation));
+  };
+  if (row.isAdded) addedPasses().blame(row.info.name, check);
+  if (!row.isAdded && (options.verify || isRuled)) check();
 }
 
 std::set<std::string> parseSkipped(const Rows& rows, const std::string& list) {
@@ -193,6 +196,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
   compilation.schedule.scratchBytes = options.scratchBytes;
   compilation.graph = std::move(graph);
   int number = 0;
+  std::string added;
   auto observe = [&](const std::string& pass, const std::string& text) {
     if (options.observe) options.observe(number, pass, text);
     logLine(5, "after " + pass + ":\n" + text);
@@ -204,8 +208,11 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
     if (!skipped.contains(row.info.name)) runPass(row, compilation, options);
     if (observed) observe(row.info.name, currentText(compilation, row.info));
     if (options.stopAfter == row.info.name) return compilation;
+    if (row.isAdded) absl::StrAppend(&added, added.empty() ? "" : " or ", row.info.name);
   }
-  if (options.verify || std::ranges::any_of(rows, &PassRow::isAdded)) verify(compilation.schedule);
+  const auto verifyAll = [&] { verify(compilation.schedule); };
+  if (!added.empty()) addedPasses().blame(added, verifyAll);
+  if (added.empty() && options.verify) verifyAll();
   return compilation;
 }
 

@@ -37,9 +37,7 @@ std::optional<ir::Schedule> findSchedule(Store& store, const std::string& key,
     for (int* origin : originsOf(&step)) nodes >> *origin;
     int recorded = -1;
     nodes >> recorded;
-    if (recorded >= 0) {
-      std::visit([&](auto& s) { s.site = graph.nodes()[recorded].site; }, step);
-    }
+    if (recorded >= 0) std::visit([&](auto& s) { s.site = graph.nodes()[recorded].site; }, step);
   }
   return schedule;
 }

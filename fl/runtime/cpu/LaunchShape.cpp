@@ -28,9 +28,8 @@ bool isAligned(const ir::Schedule& schedule, const ir::LaunchStep& step,
                const ir::LaunchOperand& output) {
   const bool isPlaced = output.buffer->space != ir::BufferRef::Space::Temporary ||
                         schedule.temporaries[output.buffer->index].offset % 64 == 0;
-  if (!isPlaced || !output.offset.terms.empty() || output.offset.constant % kStreamAlignment != 0) {
+  if (!isPlaced || !output.offset.terms.empty() || output.offset.constant % kStreamAlignment != 0)
     return false;
-  }
   // Whole vectors that follow one another may share cache lines.
   Dim dense = step.extents[0];
   bool isDense = true, isSpread = dense % kStreamAlignment == 0;
@@ -87,9 +86,8 @@ int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extent
   int64_t grain =
       std::max((domain + kMaxChunks - 1) / kMaxChunks, (kChunkElements + perItem - 1) / perItem);
   if (kernel.rows()) return grain;
-  if (kernel.columns()) {
+  if (kernel.columns())
     grain = std::max(grain, std::min(kColumnItems, domain / host::threadPool().threads()));
-  }
   // Items along a kept axis 0 are elements of vectors.
   const int64_t unit = kernel.columns() && grain >= kColumnItems ? kColumnItems : 64;
   return (grain + unit - 1) / unit * unit;
