@@ -30,16 +30,23 @@ template <class Extension, class Function>
 class Slot {
  public:
   using List = std::vector<Extension>;
+  static constexpr char kPlain[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
   // `kind` is what one of them is called, `work` its function.
   Slot(std::string kind, Function Extension::* work) : kind_(std::move(kind)), work_(work) {}
 
-  // Throws std::invalid_argument for a name that is empty or taken.
+  // Throws std::invalid_argument for an extension without a function, for a name that is taken, and
+  // for one that is no plain word: files and lines of keys have it.
   void add(Extension extension) {
     std::lock_guard lock(mutex_);
-    FL_USER_CHECK(!extension.name.empty(), "an extension of the compiler needs a name");
+    FL_USER_CHECK(
+        !extension.name.empty() && extension.name.find_first_not_of(kPlain) == std::string::npos,
+        "an extension of the compiler needs a name of letters, digits, _, - and .; \"",
+        extension.name, "\" is none");
     FL_USER_CHECK(std::ranges::count(*list_, extension.name, &Extension::name) == 0,
                   "an extension named \"", extension.name, "\" is there already");
     Function& work = extension.*work_;
+    FL_USER_CHECK(work, "the ", kind_, " ", extension.name, " has no function");
     work = [this, name = extension.name, work](auto&&... given) {
       return blame(name, [&] { return work(given...); });
     };

@@ -490,6 +490,28 @@ TEST_F(Extensions, WarningsNameWhateverIsAdded) {
   expectBlame(warningOf<9>(), "emitter ours", ": boom; ");
 }
 
+TEST_F(Extensions, AreCheckedWhenTheyAreAdded) {
+  const std::pair<std::string, std::function<void()>> adding[] = {
+      {"pass", [] { codegen::addPass({.name = "ours", .after = "cse"}); }},
+      {"fusion rule", [] { codegen::fusionRules().add({.name = "ours"}); }},
+      {"cost model", [] { codegen::costModels().add({.name = "ours"}); }},
+      {"packer", [] { planner::packers().add({.name = "ours"}); }},
+      {"order", [] { planner::orders().add({.name = "ours"}); }},
+      {"emitter", [] { codegen::cpu::emitters().add({.name = "ours"}); }}};
+  for (const auto& [slot, add] : adding)
+    EXPECT_EQ(errorOf(add), "the " + slot + " ours has no function");
+  const auto addPacker = [](const std::string& name) {
+    planner::packers().add({.name = name, .pack = planner::packByLevel});
+  };
+  for (const std::string name : {"mine/v2", "x 1\ny", "a,b", "a b", "\xc3\xa4"})
+    EXPECT_THAT(errorOf([&] { addPacker(name); }),
+                HasSubstr("needs a name of letters, digits, _, - and .; \"" + name + "\" is none"));
+  EXPECT_TRUE(planner::packers().all()->empty());
+  addPacker("Our-v2.1_b");
+  EXPECT_EQ(planner::packers().all()->size(), 1u);
+  planner::packers().remove("Our-v2.1_b");
+}
+
 // Something of one slot that changes nothing, in a version.
 using Adding = void (*)(int version);
 const Adding kVersions[] = {
