@@ -10,9 +10,8 @@ std::string withCallSite(const std::string& message) {
 }
 
 void throwInternal(const char* file, int line, const char* condition, const std::string& message) {
-  throw InternalError(concat("internal error at ", file, ":", line, ": ", condition,
-                             " does not hold", message.empty() ? "" : ": ", message,
-                             ". Please report it with the folder that FL_DUMP=dir writes."));
+  throw InternalError(concat(kInternal, file, ":", line, ": ", condition, " does not hold",
+                             message.empty() ? "" : ": ", message, kReportIt));
 }
 
 void throwNoEnumerator(const char* function, const char* type, int value) {

@@ -10,7 +10,7 @@
 
 namespace fl {
 
-// A broken invariant of ours; never the user's fault.
+// A broken invariant of ours, or of what extends the compiler; never the user's fault.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -28,10 +28,15 @@ class OutOfMemory : public std::bad_alloc {
 
 namespace detail {
 
+// How an internal error of ours begins and ends.
+inline constexpr char kInternal[] = "internal error at ";
+inline constexpr char kReportIt[] = ". Please report it with the folder that FL_DUMP=dir writes.";
+
 // Appends ", at file:line" of the user's call.
 std::string withCallSite(const std::string& message);
 [[noreturn]] void throwInternal(const char* file, int line, const char* condition,
                                 const std::string& message);
+[[noreturn]] void throwNoEnumerator(const char* function, const char* type, int value);
 
 template <typename... Args>
 std::string concat(const Args&... args) {
@@ -41,10 +46,6 @@ std::string concat(const Args&... args) {
 }
 
 }  // namespace detail
-
-namespace detail {
-[[noreturn]] void throwNoEnumerator(const char* function, const char* type, int value);
-}
 
 // Throws the user's error of `function` unless `value` is one of its type's, of which there are
 // those from 0 to `last`.

@@ -35,7 +35,7 @@ using ir::ValueType;
   if (isFloating(type)) {
     what += absl::StrFormat(", %g ulp apart", std::fabs(x - y) / unitAt(type, y));
   }
-  throw WrongPlan(finding("ref", node.op, node.type, node.site, what));
+  throw Finding(finding("ref", node.op, node.type, node.site, what));
 }
 
 constexpr char kOneByOne[] = "where its operators run one by one";

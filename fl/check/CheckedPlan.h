@@ -13,8 +13,8 @@
 
 namespace fl::check {
 
-// What FL_CHECK=ref finds: the plan is wrong, whichever of its values is read.
-struct WrongPlan : std::runtime_error {
+// What FL_CHECK finds: it is in the plan, whichever of its values is read.
+struct Finding : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -35,9 +35,8 @@ using Interpret = decltype(&ir::interpret);
 
 // `passed` is what the passes made of `recorded`, the last one what `plan` is of, which suffices
 // but for ref; `flag` is ref, nan or nan-log. The plan's
-// run() throws std::runtime_error, which names the operator, the line that recorded it and the
-// element,
-// - with ref, a WrongPlan, if an operator or a call of a library alone is further from what
+// run() throws a Finding, which names the operator, the line that recorded it and the element,
+// - with ref, if an operator or a call of a library alone is further from what
 //   `interpret` says than boundOf() (fl/ir/Rounding.h) allows; if what a kernel or call stores has
 //   other bits than its operators one by one; or if a pass over graphs, which it names, changes a
 //   result: products and sums that it has added in another order by more than twice that, all else

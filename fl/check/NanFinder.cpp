@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "fl/base/Log.h"
+#include "fl/check/CheckedPlan.h"
 #include "fl/check/Values.h"
 
 namespace fl::check {
@@ -83,12 +83,11 @@ void NanFinder::tell(const Subject& subject, Dim element, double value,
                                       "kernel is interpreted",
                                       value);
   const bool isMoved = subject.made >= 0 && movedValues(compiled_)[subject.made];
-  if (isMoved) {
+  if (isMoved)
     element = recordedElement(element, subject.type.shape, compiled_.type(subject.made).shape);
-  }
   const std::string what = absl::StrCat("element ", element, fault, ranges);
   const std::string found = finding(flag_, subject.op, subject.type, subject.site, what);
-  if (flag_ == "nan") throw std::runtime_error(found);
+  if (flag_ == "nan") throw Finding(found);
   static auto& told = *new CallSites();
   if (told.insert(subject.site)) logWarning(found);
 }

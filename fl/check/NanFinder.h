@@ -15,7 +15,7 @@ class NanFinder final : public runtime::StepObserver {
   NanFinder(const std::string& flag, const ir::Graph& recorded, const ir::Graph& compiled,
             const ir::Schedule& schedule, runtime::StepObserver* next)
       : flag_(flag), recorded_(recorded), compiled_(compiled), schedule_(schedule), next_(next) {}
-  // Throws std::runtime_error that says what was found; with the flag nan-log it warns.
+  // Throws a Finding (CheckedPlan.h) that says what was found; with the flag nan-log it warns.
   void afterSteps(size_t begin, size_t end, const runtime::StepMemory& memory) override;
 
  private:

@@ -44,7 +44,8 @@ Dim Probe::elementAt(uint64_t place, uint32_t axes) const {
   const std::vector<Dim> own = strides(axes);
   Dim element = 0;
   for (int axis = 0; axis < kernel_.rank; ++axis) {
-    element += static_cast<Dim>(place) / places_[axis] % launch_.extents[axis] * own[axis];
+    const Dim extent = std::max<Dim>(1, launch_.extents[axis]);  // of what is added up, maybe none
+    element += static_cast<Dim>(place) / places_[axis] % extent * own[axis];
   }
   return element;
 }

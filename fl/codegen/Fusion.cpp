@@ -77,9 +77,8 @@ class Fuser {
       } else if (plan_.enabled && isFusable(graph_, id)) {
         place(id);
       }
-      if (!graph_.isParameter(id) && plan_.groupOf[id] < 0) {
+      if (!graph_.isParameter(id) && plan_.groupOf[id] < 0)
         depth_[id] = depthAfter(graph_.node(id));
-      }
     }
     absorbRows();
     dropEmptyGroups();
@@ -98,9 +97,8 @@ class Fuser {
   void resolve(ValueId id) {
     ResolvedValue& value = plan_.values[id];
     value = {id, ir::contiguousLayout(graph_.type(id).shape)};
-    if (graph_.isParameter(id) || ir::opKind(graph_.node(id).op) != Kind::View || viewsAreCalls_) {
+    if (graph_.isParameter(id) || ir::opKind(graph_.node(id).op) != Kind::View || viewsAreCalls_)
       return;
-    }
     const Node& node = graph_.node(id);
     const ValueId operand = node.operands[0];
     const auto layout = viewLayout(graph_, node, plan_.values[operand].layout);
@@ -192,9 +190,8 @@ class Fuser {
       return false;
     }
     for (int neighbour : neighbours) {
-      if (FusionGroup& from = plan_.groups[neighbour]; !isReducing(from)) {
+      if (FusionGroup& from = plan_.groups[neighbour]; !isReducing(from))
         from.levels.assign(from.nodes.size(), fit.level);
-      }
       moveInto(neighbour, index);
     }
     group.reduced = fit.reduced;
@@ -219,9 +216,8 @@ class Fuser {
           operandAccess(graph_, plan_, group, node, i, level) == levelAccess(group, level) &&
           (level == Level::Full ? canAbsorb(id, source, index) : canAbsorbRows(id, source, index));
       if (!moves) return false;
-      if (std::find(neighbours->begin(), neighbours->end(), source) == neighbours->end()) {
+      if (std::find(neighbours->begin(), neighbours->end(), source) == neighbours->end())
         neighbours->push_back(source);
-      }
     }
     return true;
   }
@@ -377,9 +373,8 @@ class Fuser {
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const ValueId base = plan_.values[node.operands[i]].base;
       if (!full || graph_.isNumber(base) || contains(group, base)) continue;
-      if (!mergesWhereReduced(group, operandAccess(graph_, plan_, group, node, i, Level::Full))) {
+      if (!mergesWhereReduced(group, operandAccess(graph_, plan_, group, node, i, Level::Full)))
         return false;
-      }
     }
     return true;
   }
@@ -409,9 +404,8 @@ class Fuser {
       });
       // Other readers must come after the target; those not placed yet will.
       const bool after = (rowsOnly(to) || !isReducing(to)) && readersAreAfter(member, id, from, to);
-      if ((!inside && !after) || (isReducing(to) && !externalsMerge(to, graph_.node(member)))) {
+      if ((!inside && !after) || (isReducing(to) && !externalsMerge(to, graph_.node(member))))
         return false;
-      }
     }
     return true;
   }

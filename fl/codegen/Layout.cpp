@@ -99,9 +99,8 @@ class Images {
     for (const ValueId operand : node.operands) {
       const int channel = channel_[operand];
       if (channel >= 0 && isMap(node.op)) return channel;
-      if (channel >= 0 && node.op == Op::Reshape) {
+      if (channel >= 0 && node.op == Op::Reshape)
         return ir::afterReshape(graph_.type(operand).shape, channel, node.type.shape);
-      }
     }
     return -1;
   }
@@ -206,9 +205,8 @@ class Mover {
   static ValueId reduceImages(Graph& graph, const Node& node) {
     const ir::ValueType& type = graph.type(node.operands[0]);
     std::vector<Dim> attrs = node.attrs.values();
-    if (attrs.size() < 3 || attrs.back() != type.shape.ndim() - 1 || type.type != dtype::f32) {
+    if (attrs.size() < 3 || attrs.back() != type.shape.ndim() - 1 || type.type != dtype::f32)
       return node.operands[0];
-    }
     attrs.pop_back();
     return graph.addNode(node.op, node.operands, ir::Attrs(attrs), node.site);
   }
@@ -216,9 +214,8 @@ class Mover {
   ValueId toFront(Graph& graph, ValueId id, int channel, CallSite site) {
     const Shape shape = graph.type(id).shape;
     if (shape.elements() == 1) return id;
-    if (!ir::isReordered(shape, channel)) {
+    if (!ir::isReordered(shape, channel))
       return reshape(graph, id, ir::inFront(shape, channel), site);
-    }
     const auto [place, isNew] = inFront_.try_emplace(id, -1);
     if (isNew) {
       std::vector<Dim> axes(shape.ndim());

@@ -69,9 +69,8 @@ ValueId moveLookup(Graph& graph, const Node& node) {
   const Shape from = graph.type(source).shape;
   const Axis axis{node.attrs[0], from[node.attrs[0]]};
   const std::set<ValueId> maps = mapsBefore(graph, source, axis);
-  if (maps.empty() || axis.size == 1 || node.type.shape.elements() * kOneIn > from.elements()) {
+  if (maps.empty() || axis.size == 1 || node.type.shape.elements() * kOneIn > from.elements())
     return -1;
-  }
   std::map<ValueId, ValueId> moved;
   const auto lookedUp = [&](ValueId id) {
     if (!axis.isOf(graph, id)) return id;

@@ -21,9 +21,8 @@ struct Split {
 };
 
 std::optional<Split> splitOf(const Shape& merged, const Shape& shape) {
-  if (merged.ndim() == 0 || merged.ndim() >= shape.ndim() || merged.elements() == 0) {
+  if (merged.ndim() == 0 || merged.ndim() >= shape.ndim() || merged.elements() == 0)
     return std::nullopt;
-  }
   Split split{merged, {}};
   int group = 0;
   Dim product = 1;
@@ -111,9 +110,8 @@ ValueId moveBehindMap(Graph& graph, const Node& node) {
     if (!split || graph.type(reshaped).shape != node.type.shape) continue;
     std::vector<ValueId> operands;
     for (const ValueId operand : node.operands) {
-      if (const auto merged = merge(graph, operand, node.type.shape, *split, node.site)) {
+      if (const auto merged = merge(graph, operand, node.type.shape, *split, node.site))
         operands.push_back(*merged);
-      }
     }
     if (operands.size() == node.operands.size()) {
       const ValueId moved =

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "fl/base/Error.h"
 #include "fl/base/Fault.h"
@@ -21,8 +22,9 @@ namespace {
 struct PassRow {
   PassInfo info;
   std::function<void(Compilation&)> run;
+  int place;  // rows of the table are three apart, with those added behind and ahead between them
   bool isAdded = false;
-  std::string after = {};  // of one that was added
+  std::string after = {}, before = {};  // of one that was added
 };
 using Rows = std::vector<PassRow>;
 
@@ -39,32 +41,53 @@ Rows::const_iterator find(const Rows& rows, const std::string& pass) {
   return std::ranges::find_if(rows, [&](const PassRow& row) { return row.info.name == pass; });
 }
 
-void insert(const PassExtension& pass, Rows* rows) {
-  const std::string& beside = pass.after.empty() ? pass.before : pass.after;
-  const auto anchor = find(*rows, beside), own = find(*rows, pass.name);
-  FL_USER_CHECK(own == rows->end(), "addPass: there is a pass \"", pass.name, "\" already");
-  FL_USER_CHECK(anchor != rows->end(), "addPass: ", pass.name, ": there is no pass \"", beside,
-                "\"");
-  auto place = pass.after.empty() ? anchor : anchor + 1;
-  const auto isSame = [&](const PassRow& row) { return row.isAdded && row.after == pass.after; };
-  while (place != rows->end() && !pass.after.empty() && isSame(*place)) ++place;
-  const auto end = pass.before.empty() ? rows->end() : find(*rows, pass.before);
-  FL_USER_CHECK(pass.before.empty() || end != rows->end(), "addPass: ", pass.name,
-                ": there is no pass \"", pass.before, "\"");
-  FL_USER_CHECK(place <= end, "addPass: ", pass.name, ": behind ", pass.after, " is not ahead of ",
-                pass.before);
-  rows->insert(place, {{anchor->info.stage, pass.name, pass.why}, pass.run, true, pass.after});
+void append(const PassExtension& pass, Rows* rows) {
+  const auto& [name, version, after, before, why, run] = pass;
+  FL_USER_CHECK(find(*rows, name) == rows->end(), "addPass: there is a pass \"", name,
+                "\" already");
+  const auto anchor = find(*rows, after.empty() ? before : after);
+  const bool isThere = anchor != rows->end();
+  FL_USER_CHECK(isThere && (before.empty() || find(*rows, before) != rows->end()),
+                "addPass: ", name, ": there is no pass \"",
+                !isThere && !after.empty() ? after : before, "\"");
+  const int place = anchor->place + (anchor->isAdded ? 0 : after.empty() ? -1 : 1);
+  rows->push_back({{anchor->info.stage, name, why}, run, place, true, after, before});
+}
+
+bool mustLead(const PassRow& one, const PassRow& other) {
+  return one.place < other.place || one.info.name == other.after || other.info.name == one.before;
+}
+
+// By place, of equal ones as they were added but where one must lead another.
+Rows ordered(Rows rows) {
+  std::ranges::stable_sort(rows, {}, &PassRow::place);
+  Rows order;
+  std::vector<std::string> waiting;  // each for the next one
+  const std::function<void(const PassRow&)> put = [&](const PassRow& row) {
+    if (find(order, row.info.name) != order.end()) return;
+    waiting.push_back(row.info.name);
+    FL_USER_CHECK(
+        std::ranges::count(waiting, row.info.name) == 1,
+        "addPass: each of these has to stand behind the next one: ", absl::StrJoin(waiting, ", "));
+    for (const PassRow& other : rows)
+      if (mustLead(other, row)) put(other);
+    waiting.pop_back();
+    order.push_back(row);
+  };
+  std::ranges::for_each(rows, put);
+  return order;
 }
 
 // Ours, and those added where they belong.
 Rows pipeline(const std::vector<PassExtension>& added = *addedPasses().all()) {
+  int place = 0;
   Rows rows = {
-#define FL_PASS(stage, name, function, why) {{#stage, #name, why}, run<function>},
+#define FL_PASS(stage, name, function, why) {{#stage, #name, why}, run<function>, place += 3},
 #include "fl/codegen/Pipeline.def"
 #undef FL_PASS
   };
-  for (const PassExtension& pass : added) insert(pass, &rows);
-  return rows;
+  for (const PassExtension& pass : added) append(pass, &rows);
+  return added.empty() ? rows : ordered(std::move(rows));
 }
 
 std::string currentText(const Compilation& compilation, const PassInfo& pass) {
@@ -92,13 +115,12 @@ struct Interface {
       origins.push_back(of.graph.isParameter(id) ? -2 - id : of.graph.node(id).origin);
   }
 
-  void verifyKept(const std::string& pass, const Interface& after) const {
-    FL_INTERNAL_CHECK(types == after.types, "pass ", pass,
-                      " changes what the graph takes or gives");
+  void verifyKept(const Interface& after) const {
+    FL_INTERNAL_CHECK(types == after.types, "it changes what the graph takes or gives");
     // Equal results may become one value: then some operator is none's.
     FL_INTERNAL_CHECK(
-        origins == after.origins || !std::ranges::is_permutation(origins, after.origins), "pass ",
-        pass, " gives the results in another order");
+        origins == after.origins || !std::ranges::is_permutation(origins, after.origins),
+        "it gives the results in another order");
   }
 };
 
@@ -118,8 +140,12 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   logLine(end - begin > kSlow ? 1 : 3, absl::StrCat("pass ", row.info.name, " ", elapsed, " ms"));
   const bool isRuled =
       row.info.stage == "fusion" && !(fusionRules().all()->empty() && costModels().all()->empty());
-  if (options.verify || row.isAdded || isRuled) verifyStage(compilation, row.info);
-  if (before) before->verifyKept(row.info.name, Interface(compilation));
+  const auto check = [&] {
+    verifyStage(compilation, row.info);
+    if (before) before->verifyKept(Interface(compilation));
+  };
+  if (row.isAdded) addedPasses().blame(row.info.name, check);
+  if (!row.isAdded && (options.verify || isRuled)) check();
 }
 
 std::set<std::string> parseSkipped(const Rows& rows, const std::string& list) {
@@ -170,6 +196,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
   compilation.schedule.scratchBytes = options.scratchBytes;
   compilation.graph = std::move(graph);
   int number = 0;
+  std::string added;
   auto observe = [&](const std::string& pass, const std::string& text) {
     if (options.observe) options.observe(number, pass, text);
     logLine(5, "after " + pass + ":\n" + text);
@@ -181,8 +208,11 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
     if (!skipped.contains(row.info.name)) runPass(row, compilation, options);
     if (observed) observe(row.info.name, currentText(compilation, row.info));
     if (options.stopAfter == row.info.name) return compilation;
+    if (row.isAdded) absl::StrAppend(&added, added.empty() ? "" : " or ", row.info.name);
   }
-  if (options.verify || std::ranges::any_of(rows, &PassRow::isAdded)) verify(compilation.schedule);
+  const auto verifyAll = [&] { verify(compilation.schedule); };
+  if (!added.empty()) addedPasses().blame(added, verifyAll);
+  if (added.empty() && options.verify) verifyAll();
   return compilation;
 }
 

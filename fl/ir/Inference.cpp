@@ -37,26 +37,23 @@ Shape extents(const Call& call, size_t first) {
 
 ValueType source(const Call& call) {
   const Shape shape = extents(call, 2);
-  if (call.attrs[1] < 0 || call.attrs[1] >= std::max(shape.ndim(), 1)) {
+  if (call.attrs[1] < 0 || call.attrs[1] >= std::max(shape.ndim(), 1))
     call.fail("axis ", call.attrs[1], " of ", shape);
-  }
   return {static_cast<dtype>(call.attrs[0]), shape};
 }
 
 ValueType broadcast(const Call& call) {
   const Shape target = extents(call, 0);
   Shape joined;
-  if (!broadcastShapes(call.shape(0), target, &joined) || joined != target) {
+  if (!broadcastShapes(call.shape(0), target, &joined) || joined != target)
     call.fail("does not broadcast to ", target);
-  }
   return {call.operand(0).type, target};
 }
 
 ValueType reshape(const Call& call) {
   const Shape target = extents(call, 0);
-  if (target.elements() != call.shape(0).elements()) {
+  if (target.elements() != call.shape(0).elements())
     call.fail("has ", call.shape(0).elements(), " elements, ", target, " has ", target.elements());
-  }
   return {call.operand(0).type, target};
 }
 
@@ -66,15 +63,13 @@ ValueType transpose(const Call& call) {
   std::vector<bool> seen(rank, false);
   Shape result;
   for (Dim axis : axes) {
-    if (static_cast<int>(axes.size()) != rank || axis < 0 || axis >= rank || seen[axis]) {
+    if (static_cast<int>(axes.size()) != rank || axis < 0 || axis >= rank || seen[axis])
       call.fail("axes ", Shape(axes), " are no permutation of its ", rank, " dimensions");
-    }
     seen[axis] = true;
     result.get().push_back(call.shape(0)[axis]);
   }
-  if (static_cast<int>(axes.size()) != rank) {
+  if (static_cast<int>(axes.size()) != rank)
     call.fail("axes ", Shape(axes), " are no permutation of its ", rank, " dimensions");
-  }
   return {call.operand(0).type, result};
 }
 
@@ -153,26 +148,23 @@ ValueType fold(const Call& call) {
   if (in.ndim() < 4) call.fail("needs four dimensions");
   Shape out = {call.attrs[4], call.attrs[5]};
   for (int i = 0; i < 2; ++i) {
-    if (windowCount(out[i], in[i], call.attrs[i], 0, call.attrs[2 + i]) != in[2 + i]) {
+    if (windowCount(out[i], in[i], call.attrs[i], 0, call.attrs[2 + i]) != in[2 + i])
       call.fail("its windows do not cover ", out);
-    }
   }
   out.get().insert(out.get().end(), in.get().begin() + 4, in.get().end());
   return {call.operand(0).type, out};
 }
 
 void addExtent(const Call& call, size_t axis, Dim extent, Dim* total) {
-  if (__builtin_add_overflow(*total, extent, total)) {
+  if (__builtin_add_overflow(*total, extent, total))
     call.fail("dimension ", axis, " has no size that can be counted");
-  }
 }
 
 ValueType pad(const Call& call) {
   call.requireSameTypes();
   const size_t rank = call.shape(0).ndim();
-  if (call.attrs.size() != 2 * rank || call.operand(1).shape.ndim() != 0) {
+  if (call.attrs.size() != 2 * rank || call.operand(1).shape.ndim() != 0)
     call.fail("needs two widths a dimension and a scalar");
-  }
   Shape out = call.shape(0);
   for (size_t i = 0; i < rank; ++i) {
     if (call.attrs[i] < 0 || call.attrs[rank + i] < 0) {
@@ -233,9 +225,8 @@ ValueType order(const Call& call) {
   checkAxis(call);
   Shape shape = call.shape(0);
   Dim& length = shape[call.attrs[0]];
-  if (call.attrs[1] < 0 || call.attrs[1] > length) {
+  if (call.attrs[1] < 0 || call.attrs[1] > length)
     call.fail("axis ", call.attrs[0], " has no ", call.attrs[1], " elements");
-  }
   length = call.attrs[1];
   return {dtype::s64, shape};
 }
@@ -244,9 +235,8 @@ ValueType contract(const Call& call) {
   call.requireSameTypes();
   const Shape& x = call.shape(0);
   const Shape& y = call.shape(1);
-  if (x.ndim() != 3 || y.ndim() != 3 || x[0] != y[0] || x[2] != y[2]) {
+  if (x.ndim() != 3 || y.ndim() != 3 || x[0] != y[0] || x[2] != y[2])
     call.fail("needs [K,M,B] and [K,N,B]");
-  }
   return {call.operand(0).type, Shape({x[1], y[1], x[2]})};
 }
 

@@ -35,10 +35,11 @@ struct Target {
 enum class Stores : uint8_t { Cached, Streaming, Aligning, Keeping, Fetching, Across };
 
 // Code of one kernel. On the CPU `bytes` is a relocatable ELF object without undefined symbols and
-// `entry` names its KernelFunction (Kernel.h).
+// `entry` names its KernelFunction (Kernel.h); `emitter` is the one from outside of the tree that
+// made it, if one did.
 struct Artifact {
   std::string entry;
-  std::string bytes;
+  std::string bytes, emitter = {};
   bool operator==(const Artifact&) const = default;
 };
 

@@ -265,7 +265,7 @@ std::vector<int64_t> placesOf(const Kernel& kernel, const LaunchStep& launch) {
   int64_t place = 1;
   for (int axis : axes) {
     places[axis] = place;
-    place *= launch.extents[axis];
+    place *= std::max<int64_t>(1, launch.extents[axis]);  // sums of nothing have places, too
   }
   return places;
 }

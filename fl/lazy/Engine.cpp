@@ -70,6 +70,7 @@ struct ThreadSegments {
   bool ended = true;
   uint64_t refused = 0;             // the one that a realize ran last
   size_t lookAt = kMostDropped;     // so much of what is given that droppedBytes() is asked
+  uint64_t told = 0;                // the last one of which a read told what FL_CHECK finds
   bool recording = false;           // a function: nothing runs
   Recorded recorded;                // since this thread's last realize
   int64_t since = 0;                // of a profile: when its first operator was recorded
@@ -224,6 +225,7 @@ void Engine::flush(LazyNode* node, bool late) {
   } catch (const std::exception& error) {
     // Everything is still pending, so the read that needs a value reports it to whoever can act.
     segments.recorded = {};
+    segments.told = 0;
     logWarning(std::string("an automatic flush failed: ") + error.what());
   }
 }
@@ -263,6 +265,7 @@ void Engine::noteRead() const {
     throwUser("a read would run what is pending, which FL_ON_SYNC forbids");
   }
   const CallSite site = currentCallSite();
+  if (flags().onSync == "warn" || profile::isActive()) profile::noteRead(site);
   if (flags().onSync == "warn" && told.insert(site)) {
     logWarning("a read runs what is pending, at " + site.toString());
   }
@@ -302,8 +305,11 @@ void Engine::realizePending(LazyNode* node) {
     if (node->segment <= segments.refused) {
       throw;  // alone, `node` might leave more in memory than all together
     }
-  } catch (const check::WrongPlan&) {
-    throw;  // a smaller plan may hide it
+  } catch (const check::Finding&) {
+    ThreadSegments& segments = threadSegments(this);
+    segments.ended = true;
+    // A smaller plan may hide it, and not begin with the first. Once it is told, `node` may do.
+    if (std::exchange(segments.told, segments.refused) != segments.refused) throw;
   } catch (const std::exception&) {
     // What has a bad index, lacks memory or is found wrong stays pending; `node` may do without it.
   }

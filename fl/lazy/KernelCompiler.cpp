@@ -198,7 +198,9 @@ void KernelCompiler::compileOne(const Request& request) {
             ? codegen::cuda::compileKernel(kernel.kernel(), kernel.launches(), target, entry)
             : codegen::cpu::emitKernel(kernel.kernel(), target, entry, kernel.stores(),
                                        kernel.findsNan());
-    kernel.setArtifact(artifact);
+    const auto load = [&] { kernel.setArtifact(artifact); };
+    const std::string& emitter = artifact.emitter;
+    emitter.empty() ? load() : codegen::cpu::emitters().blame(emitter, load);
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - start;
     runtime::counters().kernelsCompiled++;

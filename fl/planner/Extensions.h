@@ -12,21 +12,23 @@
 namespace fl::planner {
 
 // Offsets of intervals, one each, 64-byte aligned; the smallest arena of all packers is taken.
-// Throws InternalError out of the pass for offsets that are too few or overlap.
+// Throws InternalError, which names the packer, out of the pass for offsets that are too few or
+// overlap.
 struct PackerExtension {
   std::string name;
   int version = 1;
   std::function<std::vector<size_t>(const std::vector<Interval>& intervals)> pack;
 };
-inline ir::Slot<PackerExtension>& packers() { return ir::slotOf<PackerExtension>(); }
+inline auto& packers() { return ir::slotOf("packer", &PackerExtension::pack); }
 
 // The steps in another order; that of the lowest peak of all is taken. Throws InternalError out of
-// the pass if a step is missing or comes before one that it needs (fl/planner/Order.h).
+// the pass, which names the order, if a step is missing or comes before one that it needs
+// (fl/planner/Order.h).
 struct OrderExtension {
   std::string name;
   int version = 1;
   std::function<std::vector<int>(const ir::Schedule& schedule)> order;
 };
-inline ir::Slot<OrderExtension>& orders() { return ir::slotOf<OrderExtension>(); }
+inline auto& orders() { return ir::slotOf("order", &OrderExtension::order); }
 
 }  // namespace fl::planner

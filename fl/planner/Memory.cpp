@@ -73,21 +73,20 @@ std::vector<size_t> packInOrder(const std::vector<Interval>& intervals, const Or
 }
 
 // Of offsets that come from outside.
-void checkOffsets(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets,
-                  const std::string& packer) {
-  FL_INTERNAL_CHECK(offsets.size() == intervals.size(), "packer ", packer, ": ", offsets.size(),
-                    " offsets of ", intervals.size(), " intervals");
+void checkOffsets(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets) {
+  FL_INTERNAL_CHECK(offsets.size() == intervals.size(), offsets.size(), " offsets of ",
+                    intervals.size(), " intervals");
   for (size_t i = 0; i < intervals.size(); ++i) {
-    FL_INTERNAL_CHECK(offsets[i] < kMostBytes, "packer ", packer, ": offset ", i, " is ",
-                      offsets[i], ", beyond all memory");
-    FL_INTERNAL_CHECK(offsets[i] % kAlignment == 0, "packer ", packer, ": offset ", i, " is ",
-                      offsets[i], ", no multiple of 64");
+    FL_INTERNAL_CHECK(offsets[i] < kMostBytes, "offset ", i, " is ", offsets[i],
+                      ", beyond all memory");
+    FL_INTERNAL_CHECK(offsets[i] % kAlignment == 0, "offset ", i, " is ", offsets[i],
+                      ", no multiple of 64");
     for (size_t k = 0; k < i; ++k) {
       const Interval &a = intervals[i], &b = intervals[k];
       FL_INTERNAL_CHECK(a.last < b.first || b.last < a.first ||
                             offsets[i] + a.bytes <= offsets[k] ||
                             offsets[k] + b.bytes <= offsets[i],
-                        "packer ", packer, ": intervals ", k, " and ", i, " overlap");
+                        "intervals ", k, " and ", i, " overlap");
     }
   }
 }
@@ -406,7 +405,7 @@ std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks, boo
   for (const PackerExtension& packer : *packers().all()) {
     if (!asksOthers) break;
     std::vector<size_t> other = packer.pack(intervals);
-    checkOffsets(intervals, other, packer.name);
+    packers().blame(packer.name, [&] { checkOffsets(intervals, other); });
     keepBetter(std::move(other));
   }
   for (size_t i = 0; i < homes.size(); ++i) best[i] = best[homes[i]];

@@ -64,15 +64,14 @@ int64_t peakOf(const Steps& steps, const StepList& order) {
 }
 
 // Of an order that comes from outside.
-void checkOrder(const Steps& steps, const StepList& order, const std::string& name) {
-  FL_INTERNAL_CHECK(order.size() == steps.size(), "order ", name, ": ", order.size(), " steps of ",
-                    steps.size());
+void checkOrder(const Steps& steps, const StepList& order) {
+  FL_INTERNAL_CHECK(order.size() == steps.size(), order.size(), " steps of ", steps.size());
   std::vector<bool> done(steps.size(), false);
   for (int step : order) {
     const bool isNew = step >= 0 && step < std::ssize(steps.before) && !done[step];
-    FL_INTERNAL_CHECK(isNew, "order ", name, ": step ", step, " is none, or comes twice");
+    FL_INTERNAL_CHECK(isNew, "step ", step, " is none, or comes twice");
     for (int earlier : steps.before[step])
-      FL_INTERNAL_CHECK(done[earlier], "order ", name, ": step ", step, " before step ", earlier);
+      FL_INTERNAL_CHECK(done[earlier], "step ", step, " before step ", earlier);
     done[step] = true;
   }
 }
@@ -265,7 +264,7 @@ std::vector<Order> ordersOf(const ir::Schedule& schedule) {
     add("depth first", DepthFirstOrder(steps).order());
     for (const OrderExtension& other : *planner::orders().all()) {
       StepList order = other.order(schedule);
-      checkOrder(steps, order, other.name);
+      planner::orders().blame(other.name, [&] { checkOrder(steps, order); });
       add(other.name, order);
     }
   }

@@ -7,6 +7,7 @@
 #include "fl/base/AtomicFile.h"
 #include "fl/base/Hash.h"
 #include "fl/base/Log.h"
+#include "fl/ir/Slot.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Store.h"
 
@@ -50,8 +51,11 @@ void reportFailure(const std::string& consequence, const std::string& reason,
   static auto& told = *new CallSites();
   if (!told.insert(site)) return;
   const std::string where = site.toString();
+  const bool isOurs = ir::slotChanges() == 0;  // `fl opt` knows no extension of the program's
   logWarning(consequence + (where.empty() ? "" : ", at " + where) + ": " + reason +
-             "; to repeat it: fl opt " + save(text));
+             (isOurs ? "; to repeat it: fl opt "
+                     : "; what was compiled, with the program's extensions: ") +
+             save(text));
 }
 
 }  // namespace fl::runtime

@@ -10,7 +10,7 @@ namespace fl::runtime {
 
 // `consequence` says what runs instead and `reason` why; `text`, the .flir that the compiler was
 // given, is saved under failures/ in the folder of what is kept between runs, else of temporary
-// files. May be called from any thread.
+// files. `fl opt` repeats it, but where the program has extensions. May be called from any thread.
 void reportFailure(const std::string& consequence, const std::string& reason,
                    const std::string& text, const CallSite& site);
 

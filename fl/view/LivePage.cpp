@@ -1,5 +1,7 @@
 #include "fl/view/LivePage.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <exception>
 
@@ -13,10 +15,22 @@
 namespace fl::view {
 namespace {
 
+// A plan takes milliseconds and tens of kilobytes.
+constexpr int kMostPlans = 50;
+
 struct LivePage {
-  std::string path;
-  Page page;
+  const std::string path = flags().view;
+  const pid_t process = getpid();  // a child of fork() has no page of its own
+  Page page = {};
   int plans = 0;
+
+  void write() const {
+    if (getpid() != process) return;
+    const std::string more =
+        absl::StrFormat("and %d more plans: FL_VIEW shows the first %d, FL_DUMP has all",
+                        plans - kMostPlans, kMostPlans);
+    AtomicFile::write(path, page.html(plans > kMostPlans ? more : ""));
+  }
 };
 
 template <typename Function>
@@ -32,8 +46,8 @@ void attempt(Function function) {
 LivePage& livePage() {
   static LivePage* page = nullptr;
   if (!page) {
-    page = new LivePage{.path = flags().view, .page = {}};
-    std::atexit([] { attempt([] { AtomicFile::write(page->path, page->page.html()); }); });
+    page = new LivePage;
+    std::atexit([] { attempt([] { page->write(); }); });
   }
   return *page;
 }
@@ -60,6 +74,8 @@ class TimedPlan final : public runtime::LoadedSchedule {
 
 LivePlan::Observer LivePlan::observer(Observer next) {
   if (flags().view.empty()) return next;
+  number_ = livePage().plans++;
+  if (number_ >= kMostPlans) return next;
   return
       [this, next = std::move(next)](int number, const std::string& pass, const std::string& text) {
         stages_.emplace_back(absl::StrFormat("%02d_%s", number, pass), text);
@@ -78,11 +94,9 @@ std::unique_ptr<runtime::LoadedSchedule> LivePlan::timed(
 LivePlan::~LivePlan() {
   if (stages_.empty()) return;
   attempt([&] {
-    LivePage& live = livePage();
-    Plan plan{
-        .name = absl::StrFormat("plan%04d", live.plans++), .target = target_, .times = times_};
+    Plan plan{.name = absl::StrFormat("plan%04d", number_), .target = target_, .times = times_};
     for (const auto& [name, text] : stages_) plan.stages.push_back({name, readStage(text)});
-    live.page.add(plan);
+    livePage().page.add(plan);
   });
 }
 

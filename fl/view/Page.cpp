@@ -159,7 +159,7 @@ void Page::add(const Plan& plan) {
   plans_.emplace_back(absl::StrReplaceAll(json, {{"<", "\\u003c"}}), plan.times);
 }
 
-std::string Page::html() const {
+std::string Page::html(const std::string& note) const {
   std::string elements;
   for (const auto& [plan, times] : plans_) {
     Json list = Json::array();
@@ -170,9 +170,8 @@ std::string Page::html() const {
                     "<script type=\"application/json\" class=\"plan\">{\"times\":", list.dump(),
                     ",", plan.substr(1), "</script>\n");
   }
-  std::string page = kPageTemplate;
-  constexpr char kPlace[] = "<!-- plans -->";
-  return page.replace(page.find(kPlace), sizeof(kPlace) - 1, elements);
+  return absl::StrReplaceAll(kPageTemplate,
+                             {{"<!-- plans -->", elements}, {"<!-- note -->", note}});
 }
 
 }  // namespace fl::view

@@ -37,8 +37,8 @@ class Page {
  public:
   // Compiles the kernels of the plan's last stage, some milliseconds each.
   void add(const Plan& plan);
-  // With the times that there are by now.
-  std::string html() const;
+  // With the times that there are by now; `note` stands beside the choice of a plan.
+  std::string html(const std::string& note = "") const;
 
  private:
   std::vector<std::pair<std::string, std::shared_ptr<StepTimes>>> plans_;  // JSON

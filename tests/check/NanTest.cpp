@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "fl/base/Flags.h"
 #include "fl/runtime/Counters.h"
 #include "fl/tensor/TableOps.h"
 #include "fl/tensor/tensor.h"
 #include "tests/ErrorOf.h"
+#include "tests/lazy/FreshEngine.h"
 
 namespace fl::check {
 namespace {
@@ -65,6 +67,72 @@ class NanIn : public ::testing::Test {
   void TearDown() override { flags().check = flags().fault = ""; }
   const BackendScope scope_{"lazy", "cpu"};
 };
+
+// A value that is held has made it ahead of what is read: by the same plan, which alone runs.
+TEST_F(NanIn, WhatIsNotRead) {
+  const Tensor x = Tensor::fromVector({4}, std::vector<float>{1, 2, -1, 4});
+  const uint64_t realizes = runtime::counters().realizes, plans = runtime::counters().plansBuilt;
+  const Tensor y = log(x);
+  const std::string at =
+      "FL_CHECK=nan: log f32[4] at tests/check/NanTest.cpp:" + std::to_string(__LINE__ - 2) +
+      ": element 2 is NaN";
+  const Tensor fine = x * 2.0, roots = sqrt(x);
+  EXPECT_THAT(foundIn(fine), HasSubstr(at));
+  EXPECT_EQ(runtime::counters().realizes, realizes + 1);
+  EXPECT_EQ(runtime::counters().plansBuilt, plans + 1);
+  // It is told once: then values have what they need computed alone.
+  EXPECT_EQ(fine.toHostVector<float>(), (std::vector<float>{2, 4, -2, 8}));
+  EXPECT_THAT(foundIn(y), HasSubstr(at));
+  EXPECT_THAT(foundIn(roots), HasSubstr("FL_CHECK=nan: sqrt f32[4] at "));
+  // What is recorded behind it is told of its own.
+  const Tensor second = log(x - 1.0);
+  EXPECT_THAT(foundIn(second), HasSubstr("FL_CHECK=nan: log f32[4] at "));
+}
+
+// A step of training is not over where its update makes an infinity.
+TEST_F(NanIn, UpdatesBehindALoss) {
+  Tensor w = full({4}, 0.0);
+  w.toHostVector<float>();
+  for (int step = 0; step < 2; ++step) {
+    const Tensor loss = sum(sqrt(w));
+    w = w - 1.0 / sqrt(w);
+    const int line = __LINE__ - 1;
+    const std::string found = foundIn(loss);
+    EXPECT_THAT(found, HasSubstr("FL_CHECK=nan: div f32[4] at tests/check/NanTest.cpp:" +
+                                 std::to_string(line) + ": element 0 is infinite"))
+        << step;
+  }
+}
+
+// An automatic flush warns; the read that wants a value throws, as ever.
+TEST_F(NanIn, AutomaticFlushes) {
+  const std::string before = std::exchange(flags().flushNodes, "3");
+  {
+    const testing::FreshEngine engine;
+    const Tensor x = Tensor::fromVector({4}, std::vector<float>{1, 2, -1, 4});
+    ::testing::internal::CaptureStderr();
+    const Tensor y = log(x), z = exp(x), more = z + x;
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("an automatic flush failed: FL_CHECK=nan: log f32[4] at "));
+    EXPECT_THAT(foundIn(z), HasSubstr("FL_CHECK=nan: log f32[4] at "));
+  }
+  flags().flushNodes = before;
+}
+
+// Sums of nothing have no place in a kernel; their results do.
+TEST_F(NanIn, SumsOfNothing) {
+  const std::string mean = foundIn(fl::mean(full({0}, 1.0), {0}));
+  EXPECT_THAT(mean, HasSubstr("FL_CHECK=nan: div f32[] at "));
+  EXPECT_THAT(mean, HasSubstr("element 0 is NaN and its operands are not"));
+  for (const bool isFirst : {true, false}) {
+    const Tensor nothing = full(isFirst ? Shape({0, 3}) : Shape({3, 0}), 1.0);
+    const Tensor added = Tensor::fromVector({3}, std::vector<float>{1, 0, 1});
+    const std::string logs = foundIn(log(sum(nothing, {isFirst ? 0 : 1}) + added));
+    EXPECT_THAT(logs, HasSubstr("FL_CHECK=nan: log f32[3] at "));
+    EXPECT_THAT(logs,
+                HasSubstr("element 1 is infinite and its operands are finite; f32[3] from 0"));
+  }
+}
 
 // One kernel: what `where` drops was made, and its place is that of the one element of many.
 TEST_F(NanIn, FusedKernelsThatDropIt) {

@@ -21,8 +21,12 @@ namespace fl::testing {
 namespace {
 
 using test::errorOf;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 class Extensions : public ::testing::Test {
  protected:
@@ -83,14 +87,16 @@ TEST_F(Extensions, PassesStandWhereTheySay) {
 TEST_F(Extensions, PassesHaveAPlace) {
   const auto add = [](const std::string& name, const std::string& after,
                       const std::string& before) {
-    return errorOf([&] { codegen::addPass({.name = name, .after = after, .before = before}); });
+    return errorOf([&] {
+      codegen::addPass({.name = name, .after = after, .before = before, .run = [](auto&) {}});
+    });
   };
   EXPECT_THAT(add("ours", "nowhere", ""), HasSubstr("addPass: ours: there is no pass \"nowhere\""));
   EXPECT_THAT(add("ours", "cse", "nowhere"),
               HasSubstr("addPass: ours: there is no pass \"nowhere\""));
   EXPECT_THAT(add("ours", "", ""), HasSubstr("addPass: ours: there is no pass \"\""));
   EXPECT_THAT(add("ours", "dce", "cse"),
-              HasSubstr("addPass: ours: behind dce is not ahead of cse"));
+              HasSubstr("addPass: each of these has to stand behind the next one: cse, ours, cse"));
   EXPECT_THAT(add("fuse", "dce", ""), HasSubstr("addPass: there is a pass \"fuse\" already"));
   EXPECT_TRUE(codegen::addedPasses().all()->empty());
   EXPECT_THAT(errorOf([] { planner::packers().add({}); }),
@@ -102,6 +108,38 @@ TEST_F(Extensions, PassesHaveAPlace) {
                          }});
   EXPECT_THAT(errorOf([] { planner::orders().add({.name = "ours"}); }),
               HasSubstr("an extension named \"ours\" is there already"));
+}
+
+// Whatever the order of adding, in which they are else.
+TEST_F(Extensions, PassesStandAheadOfEachOther) {
+  const auto add = [](const std::string& name, const std::string& after,
+                      const std::string& before) {
+    codegen::addPass({.name = name, .after = after, .before = before, .run = [](auto&) {}});
+  };
+  add("a", "cse", "");
+  add("b", "cse", "a");
+  add("c", "", "a");
+  add("d", "a", "");
+  add("e", "cse", "");
+  add("f", "cse", "a");
+  add("g", "", "library");
+  add("h", "", "g");
+  const auto behindCse = [] {
+    const std::vector<std::string> names = passNames();
+    const auto first = std::ranges::find(names, "cse") + 1;
+    return std::vector<std::string>(first, std::find(first, names.end(), "library"));
+  };
+  EXPECT_THAT(behindCse(), ElementsAre("b", "c", "f", "a", "d", "e", "h", "g"));
+  EXPECT_THAT(errorOf([&] { add("ours", "d", "b"); }),
+              HasSubstr("addPass: each of these has to stand behind the next one: a, b, ours, d, "
+                        "a"));
+  EXPECT_THAT(errorOf([&] { add("ours", "theirs", ""); }), HasSubstr("no pass \"theirs\""));
+  EXPECT_THAT(errorOf([&] { add("ours", "", "ours"); }), HasSubstr("no pass \"ours\""));
+  EXPECT_EQ(behindCse().size(), 8u);
+  expectSame(0);
+  for (const char* name : {"h", "g", "f", "e", "d", "c", "b", "a"})
+    codegen::addedPasses().remove(name);
+  EXPECT_TRUE(behindCse().empty());
 }
 
 // Or no plan could be made any more.
@@ -159,7 +197,9 @@ TEST_F(Extensions, PassesMayThrowAnythingInEagerMode) {
   }
   EXPECT_EQ(counts.fallbacks(), 2u);
   EXPECT_THAT(words, HasSubstr("fl: sigmoid runs operator by operator, at tests/lazy/Ext"));
-  EXPECT_THAT(words, HasSubstr(": their own words; to repeat it: fl opt "));
+  EXPECT_THAT(words,
+              HasSubstr(": pass ours: their own words; what was compiled, with the program's "
+                        "extensions: "));
   EXPECT_EQ(std::ranges::count(words, '\n'), 1) << "once a line";
 }
 
@@ -230,11 +270,12 @@ TEST_F(Extensions, PassesKeepWhichResultIsWhich) {
                           const auto& r = of.graph.results();
                           of.graph.setResults({r[1], r[0], r[2]});
                         }),
-              HasSubstr("pass ours gives the results in another order"));
+              AllOf(StartsWith("pass ours: fl/codegen/Pipeline.cpp:"),
+                    EndsWith("it gives the results in another order")));
   EXPECT_THAT(
       messageOf("order",
                 [](codegen::Compilation& of) { of.schedule.outputs[0].type.shape = {2, 2}; }),
-      HasSubstr("pass ours changes what the graph takes or gives"));
+      AllOf(StartsWith("pass ours: "), EndsWith("it changes what the graph takes or gives")));
   // One value for two results may be right.
   EXPECT_EQ(messageOf("cse",
                       [](codegen::Compilation& of) {
@@ -374,6 +415,101 @@ TEST_F(Extensions, EmittersAreAskedFirst) {
   EXPECT_EQ(compute(), want_);
   EXPECT_GT(counts.fallbacks(), 0u);
   EXPECT_EQ(counts.kernelsCompiled(), 0u);
+}
+
+// What a program is told that is planned anew: of a line of its own for every case.
+template <int kCase>
+std::string warningOf() {
+  const FreshEngine engine;
+  ::testing::internal::CaptureStderr();
+  const Tensor x = full({64, 64}, 0.5f);
+  const Tensor y = matmul(tanh(x), x + kCase), z = matmul(exp(y), x) + sum(matmul(x, y), {0}, true);
+  EXPECT_GT((sum(exp(z * 1e-9) * 2)).scalar<float>(), 0);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+// It names the slot and the extension, and asks nobody for a report of what is not ours.
+void expectBlame(const std::string& words, const std::string& whom, const std::string& what) {
+  EXPECT_THAT(words, HasSubstr(", at tests/lazy/ExtensionsTest.cpp:"));
+  EXPECT_THAT(words, HasSubstr(": " + whom + ": "));
+  EXPECT_THAT(words, HasSubstr(what));
+  EXPECT_THAT(words, HasSubstr("; what was compiled, with the program's extensions: "));
+  for (const char* ours : {"Please report", "internal error", "to repeat it"})
+    EXPECT_THAT(words, Not(HasSubstr(ours)));
+}
+
+TEST_F(Extensions, WarningsNameThePass) {
+  const auto warning = [](const char* after, auto run, auto warn) {
+    codegen::addPass({.name = "ours", .after = after, .run = run});
+    const std::string words = warn();
+    codegen::addedPasses().remove("ours");
+    return words;
+  };
+  using codegen::Compilation;
+  const auto throwBoom = [](Compilation&) { throw std::runtime_error("boom"); };
+  const std::string boom = warning("cse", throwBoom, warningOf<0>);
+  expectBlame(boom, "pass ours", "operators runs unfused, at");
+  EXPECT_THAT(boom, HasSubstr(": pass ours: boom; what was"));
+  expectBlame(warning(
+                  "build", [](Compilation& c) { c.schedule.steps.clear(); }, warningOf<1>),
+              "pass ours", " does not hold");
+  expectBlame(warning(
+                  "fuse", [](Compilation& c) { c.fusion.groups.clear(); }, warningOf<2>),
+              "pass ours", " does not hold");
+  codegen::addPass({.name = "theirs", .after = "cse", .run = [](Compilation&) {}});
+  expectBlame(warning(
+                  "pack", [](Compilation& c) { c.schedule.arenaBytes = 0; }, warningOf<3>),
+              "pass theirs or ours", " does not hold");
+}
+
+TEST_F(Extensions, WarningsNameWhateverIsAdded) {
+  planner::packers().add({.name = "ours", .pack = [](const std::vector<planner::Interval>& all) {
+                            return std::vector<size_t>(all.size(), 0);
+                          }});
+  expectBlame(warningOf<4>(), "packer ours", " overlap; ");
+  planner::packers().remove("ours");
+  planner::orders().add(
+      {.name = "ours", .order = [](const ir::Schedule&) { return std::vector<int>(); }});
+  expectBlame(warningOf<5>(), "order ours", ": 0 steps of ");
+  planner::orders().remove("ours");
+  codegen::fusionRules().add({.name = "ours", .allows = [](const auto&...) -> bool { throw 3; }});
+  expectBlame(warningOf<6>(), "fusion rule ours", "what was thrown is no std::exception");
+  codegen::fusionRules().remove("ours");
+  codegen::costModels().add({.name = "ours", .milliseconds = [](const auto&...) -> double {
+                               throw std::runtime_error("boom");
+                             }});
+  expectBlame(warningOf<7>(), "cost model ours", ": boom; ");
+  codegen::costModels().remove("ours");
+  const auto addEmitter = [](auto emit) {
+    codegen::cpu::emitters().add({.name = "ours", .emit = emit});
+  };
+  addEmitter([](const auto&...) { return std::optional(ir::Artifact{"kernel", "no object"}); });
+  expectBlame(warningOf<8>(), "emitter ours", "fl: a kernel stays interpreted, at");
+  codegen::cpu::emitters().remove("ours");
+  addEmitter([](const auto&...) -> std::optional<ir::Artifact> { throw std::range_error("boom"); });
+  expectBlame(warningOf<9>(), "emitter ours", ": boom; ");
+}
+
+TEST_F(Extensions, AreCheckedWhenTheyAreAdded) {
+  const std::pair<std::string, std::function<void()>> adding[] = {
+      {"pass", [] { codegen::addPass({.name = "ours", .after = "cse"}); }},
+      {"fusion rule", [] { codegen::fusionRules().add({.name = "ours"}); }},
+      {"cost model", [] { codegen::costModels().add({.name = "ours"}); }},
+      {"packer", [] { planner::packers().add({.name = "ours"}); }},
+      {"order", [] { planner::orders().add({.name = "ours"}); }},
+      {"emitter", [] { codegen::cpu::emitters().add({.name = "ours"}); }}};
+  for (const auto& [slot, add] : adding)
+    EXPECT_EQ(errorOf(add), "the " + slot + " ours has no function");
+  const auto addPacker = [](const std::string& name) {
+    planner::packers().add({.name = name, .pack = planner::packByLevel});
+  };
+  for (const std::string name : {"mine/v2", "x 1\ny", "a,b", "a b", "\xc3\xa4"})
+    EXPECT_THAT(errorOf([&] { addPacker(name); }),
+                HasSubstr("needs a name of letters, digits, _, - and .; \"" + name + "\" is none"));
+  EXPECT_TRUE(planner::packers().all()->empty());
+  addPacker("Our-v2.1_b");
+  EXPECT_EQ(planner::packers().all()->size(), 1u);
+  planner::packers().remove("Our-v2.1_b");
 }
 
 // Something of one slot that changes nothing, in a version.

@@ -59,7 +59,8 @@ ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, cons
   injectFault("emit");
   for (const EmitterExtension& emitter : *emitters().all()) {
     if (findsNan) break;
-    if (auto artifact = emitter.emit(kernel, target, name, stores)) return std::move(*artifact);
+    if (auto made = emitter.emit(kernel, target, name, stores))
+      return {made->entry, std::move(made->bytes), emitter.name};
   }
   return {name, compiled(kernel, target, name, stores, findsNan, Output::Object)};
 }

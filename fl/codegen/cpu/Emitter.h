@@ -24,8 +24,8 @@ ir::Artifact emitKernel(const ir::Kernel& kernel, const ir::Target& target, cons
 
 // An emitter from outside of the tree: emitKernel() takes the first object that one of them has for
 // a kernel, in the order in which they were added, or emits it itself, as what finds NaN. `emit` is
-// called by several threads at once; what it throws is an InternalError, upon which the kernel
-// stays interpreted.
+// called by several threads at once. If it throws, or its object does not load, the kernel stays
+// interpreted, and the warning names the emitter.
 struct EmitterExtension {
   std::string name;
   int version = 1;
@@ -33,7 +33,7 @@ struct EmitterExtension {
                                             const std::string& name, ir::Stores stores)>
       emit;
 };
-inline ir::Slot<EmitterExtension>& emitters() { return ir::slotOf<EmitterExtension>(); }
+inline auto& emitters() { return ir::slotOf("emitter", &EmitterExtension::emit); }
 
 // The same as text, for dumps: LLVM IR, and assembly.
 std::string emitLlvmText(const ir::Kernel& kernel, const ir::Target& target,

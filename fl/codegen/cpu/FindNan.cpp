@@ -14,9 +14,8 @@ using Form = ir::KernelValue::Form;
 bool ValueScopes::mayMakeNan(int value) const {
   const ir::KernelValue& definition = kernel_.values[value];
   if (!isFloating(definition.type)) return false;
-  if (definition.form == Form::Apply) {
+  if (definition.form == Form::Apply)
     return definition.op != ir::Op::Random && definition.op != ir::Op::Where;
-  }
   return definition.form == Form::Total && kernel_.reductionOf(definition).op == ir::Op::Sum;
 }
 

@@ -73,9 +73,8 @@ KernelArguments KernelEmitter::loadArguments(llvm::Function* function, bool find
     for (int axis = 0; axis < kernel_.rank; ++axis) {
       const Stride known = operand.strides[axis];
       llvm::Value* stride = known == Stride::Zero ? nullptr : number(size);
-      if (known == Stride::Any) {
+      if (known == Stride::Any)
         stride = builder_.CreateMul(load(word, strides, i * kernel_.rank + given(axis)), stride);
-      }
       loaded.strides.push_back(stride);
     }
     result.operands.push_back(std::move(loaded));
@@ -365,9 +364,8 @@ llvm::Value* KernelEmitter::endOfWhole(llvm::Value* begin, llvm::Value* end, int
 
 std::vector<Lanes> KernelEmitter::fullLanes(llvm::Value* index, int vectors) {
   std::vector<Lanes> lanes;
-  for (int vector = 0; vector < vectors; ++vector) {
+  for (int vector = 0; vector < vectors; ++vector)
     lanes.push_back({builder_.CreateAdd(index, number(int64_t{vector} * plan_.lanes))});
-  }
   return lanes;
 }
 

@@ -139,9 +139,8 @@ bool takesEverySecond(const Kernel& kernel, const KernelPlan& plan, int stage) {
   const auto isPair = [&](int number) {
     const KernelValue& value = kernel.values[number];
     if (!plan.isVector(number)) return true;
-    if (value.form != KernelValue::Form::Load) {
+    if (value.form != KernelValue::Form::Load)
       return value.form == KernelValue::Form::Apply && value.op != ir::Op::Random;
-    }
     const ir::KernelOperand& operand = kernel.operands[value.index];
     return operand.type == dtype::bf16 && operand.strides[0] == ir::Stride::One;
   };

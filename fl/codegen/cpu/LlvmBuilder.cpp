@@ -88,16 +88,14 @@ V LlvmBuilder::fma(V x, V y, V z) {
 // Numbers of 32 bits are divided as f64, shorter ones as f32: one rounded division, truncated, is
 // their exact quotient, because it differs from a whole number by 1 / y at least or not at all.
 V LlvmBuilder::divideInteger(V x, V y) {
-  if (width(x) == 64 || !x.value->getType()->isVectorTy()) {
+  if (width(x) == 64 || !x.value->getType()->isVectorTy())
     return binary(isSigned(x) ? Instruction::SDiv : Instruction::UDiv, x, y);
-  }
   return truncate(divide(exactReal(x), exactReal(y)), x.type);
 }
 
 V LlvmBuilder::remainderInteger(V x, V y) {
-  if (width(x) == 64 || !x.value->getType()->isVectorTy()) {
+  if (width(x) == 64 || !x.value->getType()->isVectorTy())
     return binary(isSigned(x) ? Instruction::SRem : Instruction::URem, x, y);
-  }
   return sub(x, mul(divideInteger(x, y), y));
 }
 
@@ -116,9 +114,8 @@ V LlvmBuilder::eq(V x, V y) {
 
 V LlvmBuilder::ne(V x, V y) {
   if (isMask(x) && isNull(y)) return x;
-  if (x.value == y.value && !isFloat(x)) {
+  if (x.value == y.value && !isFloat(x))
     return mask(llvm::Constant::getNullValue(likeType(x, builder_.getInt1Ty())));
-  }
   return compare(CmpInst::FCMP_UNE, CmpInst::ICMP_NE, CmpInst::ICMP_NE, x, y);
 }
 

@@ -24,9 +24,8 @@ V LlvmBuilder::cast(V x, dtype type) {
     const V like{llvm::Constant::getNullValue(likeType(x, elementType(type))), type};
     return select(x, integer(like, 1), integer(like, 0));
   }
-  if (isFloat(x) && isFloating(type)) {
+  if (isFloat(x) && isFloating(type))
     return {builder_.CreateFPCast(x.value, likeType(x, elementType(type))), type};
-  }
   if (isFloat(x)) return realToInteger(x, type);
   if (isFloating(type)) return integerToReal(x, type);
   return {builder_.CreateIntCast(x.value, likeType(x, elementType(type)), isSigned(x)), type};
@@ -76,9 +75,8 @@ llvm::Value* LlvmBuilder::widenPart(llvm::Value* x) {
   auto* part = llvm::dyn_cast<llvm::ShuffleVectorInst>(x);
   if (part == nullptr) return nullptr;
   llvm::Value* whole = part->getOperand(0);
-  if (llvm::cast<llvm::FixedVectorType>(whole->getType())->getNumElements() != kWords) {
+  if (llvm::cast<llvm::FixedVectorType>(whole->getType())->getNumElements() != kWords)
     return nullptr;
-  }
   if (part->getMaskValue(1) - part->getMaskValue(0) == 2) {
     auto* words = llvm::FixedVectorType::get(builder_.getInt32Ty(), kWords / 2);
     llvm::Value* pairs = builder_.CreateBitCast(whole, words);

@@ -29,9 +29,8 @@ llvm::VectorType* MemoryAccess::vectorType(dtype type) {
 }
 
 llvm::Value* MemoryAccess::address(const ElementRow& row, llvm::Value* index) {
-  if (row.stride == nullptr) {
+  if (row.stride == nullptr)
     return builder_.CreateGEP(math_.elementType(row.type), row.begin, index);
-  }
   return builder_.CreatePtrAdd(row.begin, builder_.CreateMul(index, row.stride));
 }
 
@@ -186,9 +185,7 @@ void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
 }
 
 void MemoryAccess::finish() {
-  if (streams_) {
-    builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
-  }
+  if (streams_) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }
 
 void MemoryAccess::keep(LlvmValue value, const ElementRow& row, const Lanes& lanes) {

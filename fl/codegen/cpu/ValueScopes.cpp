@@ -133,9 +133,8 @@ LlvmValue ValueScopes::scalarLoad(int operand) {
 LlvmValue ValueScopes::vectorLoad(int operand, const Lanes& lanes) {
   const KernelOperand& described = kernel_.operands[operand];
   llvm::Value* stride = arguments_.operands[operand].strides[0];
-  if (copies_[operand] != nullptr) {
+  if (copies_[operand] != nullptr)
     return memory_.load({copies_[operand], nullptr, described.type}, {lanes.index});
-  }
   if (described.role != KernelOperand::Role::Index) {
     const bool contiguous = described.strides[0] == ir::Stride::One;
     return memory_.load({at_[operand], contiguous ? nullptr : stride, described.type}, lanes);
@@ -217,9 +216,8 @@ void ValueScopes::computeRandomRun(int value, int vector) {
     return next < static_cast<int>(lanes_.size()) && !isKnown(kVectors + next, value);
   };
   int count = 1;
-  if (definition.type != dtype::f64 && isFree(vector + 1)) {
+  if (definition.type != dtype::f64 && isFree(vector + 1))
     count = isFree(vector + 2) && isFree(vector + 3) ? 4 : 2;
-  }
   llvm::Value* first = builder_.CreateAdd(at_[operand], lanes_[vector].index);
   llvm::Value* part =
       builder_.CreateAnd(first, math_.numbersInBlock(definition.type) - uint64_t{1});
