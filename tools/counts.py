@@ -30,7 +30,7 @@ ROOM_LINES = {
     ("library",): 3000,
     ("tile",): 2000,
     ("check",): 900,
-    ("plans",): 500,
+    ("plans",): 600,
     ("profile",): 300,
     ("view",): 800,
     ("lazy", "eager"): 2000,

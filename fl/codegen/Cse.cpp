@@ -41,9 +41,8 @@ void removeDeadNodes(Compilation& compilation) {
   std::vector<bool> alive(graph.valueCount(), false);
   for (ir::ValueId result : graph.results()) alive[result] = true;
   for (size_t i = graph.nodes().size(); i-- > 0;) {
-    if (alive[graph.idOfNode(i)]) {
-      for (ir::ValueId operand : graph.nodes()[i].operands) alive[operand] = true;
-    }
+    if (!alive[graph.idOfNode(i)]) continue;
+    for (ir::ValueId operand : graph.nodes()[i].operands) alive[operand] = true;
   }
   size_t index = 0;
   rewriteGraph(&compilation.graph, [&](ir::Graph& result, ir::Node node) {

@@ -13,7 +13,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/WordCache.h"
-#include "fl/ir/Difference.h"
+#include "fl/plans/Difference.h"
 #include "fl/ir/Slot.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
@@ -196,7 +196,7 @@ bool sameElements(LazyNode& x, LazyNode& y) {
 std::string inputDifference(const Recording& now, const Recording& before, size_t i) {
   const Input &input = now.inputs[i], &old = before.inputs[i];
   const auto readBy = [&] {
-    return "; first read by\n  " + ir::userOf(now.graph, static_cast<ir::ValueId>(i));
+    return "; first read by\n  " + plans::userOf(now.graph, static_cast<ir::ValueId>(i));
   };
   if (input.kind != old.kind || input.index != old.index || input.tensor != old.tensor) {
     return "another tensor than at the call before is" + readBy();
@@ -362,7 +362,7 @@ class CompiledFunction::Calls {
 
   // What `now` records otherwise than `before`, or "". Throws if a number does.
   static std::string compare(const Recording& now, const Recording& before) {
-    std::string difference = ir::firstDifference(now.graph, before.graph);
+    std::string difference = plans::firstDifference(now.graph, before.graph);
     if (!difference.empty()) return difference;
     for (size_t i = 0; i < now.inputs.size(); ++i) {
       difference = inputDifference(now, before, i);

@@ -2,7 +2,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/codegen/Extensions.h"
-#include "fl/ir/Difference.h"
+#include "fl/plans/Difference.h"
 
 namespace fl::plans {
 
@@ -12,8 +12,8 @@ const PlanHistory::Known* PlanHistory::nearest(const Known& plan) const {
   const Known* best = nullptr;
   size_t most = 0;
   for (const Known& known : known_) {
-    const size_t same = 3 * ir::equalNodes(plan.graph, known.graph) +
-                        (plan.budget == known.budget) + (plan.extensions == known.extensions);
+    const size_t same = 3 * equalNodes(plan.graph, known.graph) + (plan.budget == known.budget) +
+                        (plan.extensions == known.extensions);
     if (same >= most) {
       most = same;
       best = &known;
@@ -23,7 +23,7 @@ const PlanHistory::Known* PlanHistory::nearest(const Known& plan) const {
 }
 
 std::string PlanHistory::firstDifference(const Known& now, const Known& before) {
-  const std::string difference = ir::firstDifference(now.graph, before.graph);
+  const std::string difference = plans::firstDifference(now.graph, before.graph);
   const auto at = [](const Known& plan) { return " at " + plan.site.toString(); };
   if (!difference.empty()) return difference;
   if (now.budget != before.budget) {

@@ -5,10 +5,10 @@
 #include "fl/base/Log.h"
 #include "fl/codegen/Extensions.h"
 #include "fl/ir/Text.h"
-#include "fl/plans/PassesHash.h"
 #include "fl/planner/Planner.h"
+#include "fl/plans/PassesHash.h"
+#include "fl/plans/ScheduleStore.h"
 #include "fl/runtime/Counters.h"
-#include "fl/runtime/ScheduleStore.h"
 
 namespace fl::plans {
 namespace {
@@ -33,7 +33,7 @@ codegen::Compilation PlanStore::compile(const ir::Graph& graph,
       detail::concat("passes ", passesHash(), "\n", codegen::extensionsKey(), "lowering ",
                      static_cast<int>(options.lowering), "\nbudget ", options.budget,
                      options.trimAll ? "\ntrim all\n" : "\n", ir::printGraph(graph, "g"));
-  if (auto kept = runtime::findSchedule(*store_, key, graph)) {
+  if (auto kept = findSchedule(*store_, key, graph)) {
     kept->scratchBytes = options.scratchBytes;
     // With another library, steps may want more than they were planned with.
     if (!planner::addScratch(&*kept)) {
@@ -42,7 +42,7 @@ codegen::Compilation PlanStore::compile(const ir::Graph& graph,
     }
   }
   codegen::Compilation compiled = codegen::compile(graph, options);
-  runtime::insertSchedule(*store_, key, compiled.schedule, graph);
+  insertSchedule(*store_, key, compiled.schedule, graph);
   return compiled;
 }
 

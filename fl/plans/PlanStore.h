@@ -1,6 +1,6 @@
 // Plans on disk between runs: the text of a graph finds the text of its schedule, so that no pass
 // runs for what an earlier process has compiled. Plans of few operators are not kept: their passes
-// take less time than a file. Relies on fl/runtime/ScheduleStore.h; Engine.h asks it.
+// take less time than a file. Relies on fl/plans/ScheduleStore.h; Engine.h asks it.
 #pragma once
 
 #include <memory>

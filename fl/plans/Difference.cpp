@@ -1,4 +1,4 @@
-#include "fl/ir/Difference.h"
+#include "fl/plans/Difference.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,10 +8,13 @@
 #include "fl/base/Error.h"
 #include "fl/ir/Text.h"
 
-namespace fl::ir {
+namespace fl::plans {
 namespace {
 
 using detail::concat;
+using ir::Graph;
+using ir::Node;
+using ir::ValueId;
 
 // Operands are the same parameters or the results of the same nodes.
 bool isSame(const Graph& x, const Graph& y, size_t index) {
@@ -31,7 +34,7 @@ std::string lineOf(const Graph& graph, size_t index) {
   return line.substr(line.find_first_not_of(' '));
 }
 
-std::string describe(const Parameter& parameter) {
+std::string describe(const ir::Parameter& parameter) {
   return (parameter.number ? "number " : "") + parameter.type.toString();
 }
 
@@ -93,4 +96,4 @@ size_t equalNodes(const Graph& x, const Graph& y) {
   return equal;
 }
 
-}  // namespace fl::ir
+}  // namespace fl::plans

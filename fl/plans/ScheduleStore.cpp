@@ -1,4 +1,4 @@
-#include "fl/runtime/ScheduleStore.h"
+#include "fl/plans/ScheduleStore.h"
 
 #include <map>
 #include <sstream>
@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-namespace fl::runtime {
+namespace fl::plans {
 namespace {
 
 // The nodes that bad indices of a step are told of.
@@ -26,7 +26,7 @@ std::pair<const void*, const char*> placeOf(const CallSite& site) {
 
 // An entry is a line of nodes, each step's origins and the one that has its call site, and the
 // text.
-std::optional<ir::Schedule> findSchedule(Store& store, const std::string& key,
+std::optional<ir::Schedule> findSchedule(runtime::Store& store, const std::string& key,
                                          const ir::Graph& graph) {
   const std::optional<std::string> entry = store.find(key);
   if (!entry) return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<ir::Schedule> findSchedule(Store& store, const std::string& key,
   return schedule;
 }
 
-void insertSchedule(Store& store, const std::string& key, const ir::Schedule& schedule,
+void insertSchedule(runtime::Store& store, const std::string& key, const ir::Schedule& schedule,
                     const ir::Graph& graph) {
   std::map<std::pair<const void*, const char*>, int> recorded;
   for (size_t i = 0; i < graph.nodes().size(); ++i)
@@ -57,4 +57,4 @@ void insertSchedule(Store& store, const std::string& key, const ir::Schedule& sc
   store.insert(key, entry.str());
 }
 
-}  // namespace fl::runtime
+}  // namespace fl::plans

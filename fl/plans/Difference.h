@@ -5,13 +5,13 @@
 
 #include "fl/ir/Graph.h"
 
-namespace fl::ir {
+namespace fl::plans {
 
 // What of `now` `before` does not have, with the lines that recorded both; empty if they are equal.
-std::string firstDifference(const Graph& now, const Graph& before);
+std::string firstDifference(const ir::Graph& now, const ir::Graph& before);
 // "%1 = exp %0 : f32[3]  // A.cpp:3": the first operator that reads a parameter.
-std::string userOf(const Graph& graph, ValueId parameter);
+std::string userOf(const ir::Graph& graph, ir::ValueId parameter);
 // How many operators are equal in equal places.
-size_t equalNodes(const Graph& x, const Graph& y);
+size_t equalNodes(const ir::Graph& x, const ir::Graph& y);
 
-}  // namespace fl::ir
+}  // namespace fl::plans

@@ -10,12 +10,12 @@
 #include "fl/kernel/Schedule.h"
 #include "fl/runtime/Store.h"
 
-namespace fl::runtime {
+namespace fl::plans {
 
 // `graph` is that which the schedule is compiled from, as it was recorded.
-std::optional<ir::Schedule> findSchedule(Store& store, const std::string& key,
+std::optional<ir::Schedule> findSchedule(runtime::Store& store, const std::string& key,
                                          const ir::Graph& graph);
-void insertSchedule(Store& store, const std::string& key, const ir::Schedule& schedule,
+void insertSchedule(runtime::Store& store, const std::string& key, const ir::Schedule& schedule,
                     const ir::Graph& graph);
 
-}  // namespace fl::runtime
+}  // namespace fl::plans
