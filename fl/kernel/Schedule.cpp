@@ -330,6 +330,7 @@ StepBuffers stepBuffers(const Schedule& schedule, const Step& step) {
   StepBuffers buffers;
   if (const auto* launch = std::get_if<LaunchStep>(&step)) {
     const Kernel& kernel = schedule.kernels[launch->kernel];
+    buffers.reads.reserve(launch->operands.size());
     for (size_t i = 0; i < launch->operands.size(); ++i) {
       const auto role = kernel.operands[i].role;
       if (role != KernelOperand::Role::Index) {
@@ -339,13 +340,13 @@ StepBuffers stepBuffers(const Schedule& schedule, const Step& step) {
     }
   } else {
     const auto& call = std::get<LibraryStep>(step);
+    buffers.reads.reserve(call.operands.size());
     for (const auto& [ref, offset] : call.operands)
       if (!isNumber(schedule, ref)) buffers.reads.push_back(ref);
     buffers.writes.push_back(call.result.buffer);
   }
-  if (const int scratch = scratchOf(step); scratch >= 0) {
+  if (const int scratch = scratchOf(step); scratch >= 0)
     buffers.writes.push_back({BufferRef::Space::Temporary, scratch});
-  }
   return buffers;
 }
 
@@ -353,9 +354,8 @@ size_t stepBytes(const Schedule& schedule, const Step& step) {
   size_t bytes = 0;
   if (const auto* launch = std::get_if<LaunchStep>(&step)) {
     const Kernel& kernel = schedule.kernels[launch->kernel];
-    for (size_t i = 0; i < launch->operands.size(); ++i) {
+    for (size_t i = 0; i < launch->operands.size(); ++i)
       bytes += touchedBytes(kernel.operands[i], launch->operands[i], launch->extents);
-    }
   } else {
     const auto& call = std::get<LibraryStep>(step);
     for (const ValueType& type : call.operandTypes) bytes += typeBytes(type);

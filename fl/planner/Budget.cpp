@@ -495,6 +495,7 @@ class Search {
  public:
   explicit Search(const ir::Schedule& schedule) : budget_(schedule.budget) {
     const std::vector<Order> orders = ordersOf(schedule);
+    schedules_.reserve(orders.size());
     for (size_t i = 0; i < orders.size(); ++i) {
       const auto first = std::ranges::find(orders, orders[i].steps, &Order::steps);
       if (first != orders.begin() + static_cast<int>(i)) continue;

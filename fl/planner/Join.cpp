@@ -54,15 +54,13 @@ class Joining {
 
   // What one step of a launch reads must not become the memory of what another one writes.
   void keepNumbersApart(ir::Schedule* joined) const {
-    for (const auto& [first, last] : launches_) {
-      for (int i = first; i <= last; ++i) {
+    for (const auto& [first, last] : launches_)
+      for (int i = first; i <= last; ++i)
         for (int used : numbers_[order_[i]]) {
           ir::Temporary& number = joined->temporaries[used];
           number.first = std::min(number.first, first);
           number.last = std::max(number.last, last);
         }
-      }
-    }
     joined->arenaBound = mostAlive(*joined);
   }
 
