@@ -210,7 +210,7 @@ def memory(figure):
 
 
 def within_half(results):
-    rows = rows_of(results, "memory", "x", ", budget 0.5$")
+    rows = rows_of(results, "memory", "x", ", budget 0.50$")
     return {row.case: row.ours for row in rows}
 
 
