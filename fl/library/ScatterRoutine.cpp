@@ -117,7 +117,9 @@ class ScatterRoutine : public LibraryFunction {
                                    to_.length * part / parts, to_.length * (part + 1) / parts);
                        }
                      });
-    const bool streams = tile::isStreamed(to_.elements() * static_cast<int64_t>(sizeof(T)));
+    // What is read of x is in the caches.
+    const bool streams =
+        x != result && tile::isStreamed(to_.elements() * static_cast<int64_t>(sizeof(T)));
     pool.parallelFor(to_.length * to_.outer, std::max<int64_t>(1, 16 * kGrain / to_.inner),
                      [&](int64_t begin, int64_t end) {
                        for (int64_t line = begin; line < end; ++line) {
@@ -158,6 +160,7 @@ class ScatterRoutine : public LibraryFunction {
                 bool streams) const {
     const int64_t inner = to_.inner, first = lists.heads[place];
     if (place + kLinesAhead < to_.length) {
+      if (lists.heads[place + kLinesAhead] >= 0) fetchLine(x + inner * kLinesAhead);
       for (int64_t i = lists.heads[place + kLinesAhead]; i >= 0; i = lists.next[i]) {
         fetchLine(y + inner * i);
       }
