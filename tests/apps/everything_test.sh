@@ -8,7 +8,7 @@ plain=$("$train" --epochs=2 | grep 'test accuracy')
 on=(FL_NUM_THREADS=2 FL_JIT=sync FL_LOG=5,log.txt FL_DUMP=dump FL_VIEW=view.html FL_PROFILE=trace.json
   FL_JIT_NAMES=on JITDUMPDIR="$PWD" FL_FLUSH_NODES=5000 FL_FLUSH_BYTES=1000000000 FL_CPU=x86-64-v3
   FL_ON_SYNC=warn FL_CHECK=verify FL_POISON=1 FL_CACHE=explain FL_CACHE_DIR="$PWD/kept"
-  FL_CACHE_BYTES=1000000 FL_MEMORY_BUDGET=100000000 FL_MEMORY_DECAY=1 FL_TRIM=all)
+  FL_CACHE_BYTES=1000000 FL_MEMORY_BUDGET=100000000 FL_MEMORY_DECAY=1 FL_TRIM=all FL_TUNE=1)
 # The other flags, and why they are not: the other checks, guard among them, are values of FL_CHECK, and
 # run by themselves below.
 declare -A off=(
