@@ -1,5 +1,7 @@
 #include "fl/profile/Profile.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -239,7 +241,8 @@ void startIfAsked() {
   static const bool once = [] {
     if (!flags().profile.empty()) {
       attempt([] { startProfile(flags().profile); });
-      std::atexit([] { attempt(stopProfile); });
+      static const pid_t process = getpid();  // a child of fork() has no trace of its own
+      std::atexit([] { getpid() == process ? attempt(stopProfile) : void(); });
     }
     return true;
   }();

@@ -1,5 +1,7 @@
 #include "fl/view/LivePage.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <exception>
 
@@ -13,9 +15,14 @@ namespace fl::view {
 namespace {
 
 struct LivePage {
-  std::string path;
-  Page page;
+  const std::string path = flags().view;
+  const pid_t process = getpid();  // a child of fork() has no page of its own
+  Page page = {};
   int plans = 0;
+
+  void write() const {
+    if (getpid() == process) AtomicFile::write(path, page.html());
+  }
 };
 
 template <typename Function>
@@ -31,8 +38,8 @@ void attempt(Function function) {
 LivePage& livePage() {
   static LivePage* page = nullptr;
   if (!page) {
-    page = new LivePage{.path = flags().view, .page = {}};
-    std::atexit([] { attempt([] { AtomicFile::write(page->path, page->page.html()); }); });
+    page = new LivePage;
+    std::atexit([] { attempt([] { page->write(); }); });
   }
   return *page;
 }

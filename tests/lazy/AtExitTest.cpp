@@ -1,0 +1,70 @@
+// What a process writes when it ends, a trace and a page: once, and not by its children.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "fl/base/Flags.h"
+#include "fl/tensor/tensor.h"
+
+namespace fl::testing {
+namespace {
+
+// In a process that ends by exit(), or at once with 1 if `body` returns false; what it ended with.
+int statusOf(const std::function<bool()>& body) {
+  const pid_t child = fork();
+  if (child == 0) body() ? std::exit(0) : std::_Exit(1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+std::string contentOf(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+int countOf(const std::string& what, const std::string& text) {
+  int count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+constexpr char kPlan[] = "<script type=\"application/json\" class=\"plan\">";
+
+// A plan of its own for every length.
+void compute(Dim length) { sum(exp(full({length}, 0.5f)) * 2).scalar<float>(); }
+
+class AtExit : public ::testing::Test {
+ protected:
+  AtExit() {
+    flags().cache = "off";
+    flags().jit = "off";
+    for (const std::string& path : {trace_, page_}) std::filesystem::remove(path);
+  }
+  const std::string trace_ = ::testing::TempDir() + "/exit.json";
+  const std::string page_ = ::testing::TempDir() + "/exit.html";
+};
+
+TEST_F(AtExit, ChildrenWriteNothingOfTheirParents) {
+  const int status = statusOf([&] {
+    flags().profile = trace_;
+    flags().view = page_;
+    compute(101);
+    const int child = statusOf([] { return compute(102), true; });
+    const bool isWritten = std::filesystem::exists(trace_) || std::filesystem::exists(page_);
+    compute(103);
+    return child == 0 && !isWritten;
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(countOf(kPlan, contentOf(page_)), 2);
+  EXPECT_EQ(countOf(" operators\"", contentOf(trace_)), 4) << "two are recorded, and planned";
+}
+
+}  // namespace
+}  // namespace fl::testing
