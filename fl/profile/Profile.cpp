@@ -83,25 +83,25 @@ double milliseconds(int64_t nanoseconds) { return static_cast<double>(nanosecond
 
 // ---- the trace: Chrome's Trace Event Format, an array of objects with times in microseconds ----
 
-// Each lane of each thread has a row of its own.
-int64_t rowOf(Lane lane, size_t thread) {
-  return static_cast<int64_t>(lane) * 10'000 + static_cast<int64_t>(thread);
+// Each lane of each of so many threads has a row of its own.
+size_t rowOf(Lane lane, size_t thread, size_t threads) {
+  return static_cast<size_t>(lane) * threads + thread;
 }
 
-nlohmann::json rowName(Lane lane, size_t thread) {
-  const int64_t row = rowOf(lane, thread);
+nlohmann::json rowName(Lane lane, size_t thread, size_t threads) {
+  const size_t row = rowOf(lane, thread, threads);
   const std::string name = absl::StrCat(nameOf(lane), ", thread ", thread);
   return {
       {"ph", "M"}, {"pid", 1}, {"tid", row}, {"name", "thread_name"}, {"args", {{"name", name}}}};
 }
 
-nlohmann::json traced(const Event& event, size_t thread, int64_t start) {
+nlohmann::json traced(const Event& event, size_t thread, size_t threads, int64_t start) {
   nlohmann::json args = nlohmann::json::object();
   if (!event.label->where.empty()) args["line"] = event.label->where;
   if (event.label->bytes > 0) args["bytes"] = event.label->bytes;
   return {{"ph", "X"},
           {"pid", 1},
-          {"tid", rowOf(event.label->lane, thread)},
+          {"tid", rowOf(event.label->lane, thread, threads)},
           {"cat", nameOf(event.label->lane)},
           {"name", event.label->name},
           {"ts", static_cast<double>(event.begin - start) / 1e3},
@@ -110,13 +110,12 @@ nlohmann::json traced(const Event& event, size_t thread, int64_t start) {
 }
 
 void writeThread(std::ostream& stream, const std::vector<Event>& events, size_t index,
-                 int64_t start) {
+                 size_t threads, int64_t start) {
   bool isNamed[std::size(kLanes)] = {};
   for (const Event& event : events) {
-    if (!std::exchange(isNamed[static_cast<int>(event.label->lane)], true)) {
-      stream << ",\n" << rowName(event.label->lane, index);
-    }
-    stream << ",\n" << traced(event, index, start);
+    if (!std::exchange(isNamed[static_cast<int>(event.label->lane)], true))
+      stream << ",\n" << rowName(event.label->lane, index, threads);
+    stream << ",\n" << traced(event, index, threads, start);
   }
 }
 
@@ -128,11 +127,11 @@ void writeTrace(const std::string& path, const std::vector<std::vector<Event>>& 
     stream << '['
            << nlohmann::json{
                   {"ph", "M"}, {"pid", 1}, {"name", "process_name"}, {"args", {{"name", "fl"}}}};
-    for (size_t i = 0; i < threads.size(); ++i) writeThread(stream, threads[i], i, start);
+    for (size_t i = 0; i < threads.size(); ++i)
+      writeThread(stream, threads[i], i, threads.size(), start);
     stream << "]\n";
-    if (!stream.flush()) {
+    if (!stream.flush())
       throw std::runtime_error(absl::StrCat("the profile cannot be written to ", path));
-    }
   }
   file.commit();
 }
@@ -165,20 +164,17 @@ std::string table(int64_t end) {
                            [](const Label* l) { return l->nanoseconds.load(); });
   std::string text =
       absl::StrFormat("profile of %.3f s:", static_cast<double>(end - all.begin) / 1e9);
-  for (size_t lane = 0; lane < std::size(kLanes); ++lane) {
+  for (size_t lane = 0; lane < std::size(kLanes); ++lane)
     absl::StrAppendFormat(&text, " %s %.3f ms,", kLanes[lane], milliseconds(lanes[lane]));
-  }
   absl::StrAppendFormat(&text, " of it steps %.3f ms; trace in %s\n", milliseconds(ran), all.file);
-  if (all.events > kMostEvents) {
+  if (all.events > kMostEvents)
     absl::StrAppend(&text, "the trace has the first ", kMostEvents, " of ", all.events.load(),
                     " events\n");
-  }
   absl::StrAppendFormat(&text, "%9s %10s %6s %10s %6s  step\n", "calls", "ms", "share", "us a call",
                         "GB/s");
   for (size_t i = 0; i < std::min(steps.size(), kMostRows); ++i) text += tableRow(*steps[i], ran);
-  if (steps.size() > kMostRows) {
+  if (steps.size() > kMostRows)
     absl::StrAppend(&text, "and ", steps.size() - kMostRows, " more steps\n");
-  }
   return text;
 }
 
@@ -189,7 +185,7 @@ void forgetTotals() {
 }
 
 // The events of each of the threads. None is added behind them before the next profile.
-std::vector<std::vector<Event>> take(const std::vector<std::shared_ptr<Thread>>& threads) {
+std::vector<std::vector<Event>> take(std::vector<std::shared_ptr<Thread>> threads) {
   std::vector<std::vector<Event>> taken;
   for (const std::shared_ptr<Thread>& thread : threads) {
     const std::lock_guard lock(thread->mutex);
@@ -214,9 +210,7 @@ Label* label(Lane lane, Extent extent, const std::string& name, const CallSite& 
   Profile& all = profile();
   const std::lock_guard lock(all.mutex);
   std::unique_ptr<Label>& found = all.labels[{lane, extent, name, where, bytes}];
-  if (!found) {
-    found.reset(new Label{lane, extent, name, where, bytes});
-  }
+  if (!found) found.reset(new Label{lane, extent, name, where, bytes});
   return found.get();
 }
 
@@ -271,10 +265,11 @@ void stopProfile() {
   std::unique_lock lock(all.mutex);
   if (!profile::detail::active.exchange(false)) return;
   const int64_t begin = all.begin, end = profile::now();
-  const auto threads = all.threads;
+  auto threads = all.threads;
   lock.unlock();
-  const auto events = profile::take(threads);
+  const auto events = profile::take(std::move(threads));
   lock.lock();
+  std::erase_if(all.threads, [](const auto& each) { return each.use_count() == 1; });  // it ended
   const std::string file = all.file, table = profile::table(end);
   all.isOpen = false;
   lock.unlock();

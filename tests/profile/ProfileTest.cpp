@@ -234,6 +234,28 @@ TEST(ProfileTest, ThreadsHaveLanesOfTheirOwn) {
                            Contains(StartsWith("recording, thread"))));
 }
 
+// Rows of different lanes are different ones, and threads that ended have none in later profiles.
+TEST(ProfileTest, ThreadsMayBeMany) {
+  constexpr size_t kThreads = 10'050;
+  const auto addOne = [](profile::Lane lane) {
+    profile::Label* label = profile::label(lane, profile::Extent::Part, "short");
+    profile::add(label, profile::now(), profile::now());
+  };
+  const auto [events, table] = profiled([&] {
+    for (size_t i = 0; i < kThreads; ++i) std::thread(addOne, profile::Lane::Compiling).join();
+    addOne(profile::Lane::Running);
+  });
+  std::set<int64_t> rows;
+  for (const nlohmann::json& event : events)
+    if (event.value("name", "") == "short") rows.insert(event["tid"].get<int64_t>());
+  EXPECT_EQ(rows.size(), kThreads + 1);
+  const auto [later, laterTable] =
+      profiled([&] { std::thread(addOne, profile::Lane::Compiling).join(); });
+  size_t row = kThreads;
+  for (const nlohmann::json& event : ofLane(later, "compiling")) row = event["tid"].get<size_t>();
+  EXPECT_LT(row, 100u);
+}
+
 TEST(ProfileTest, EagerOperatorsAreSteps) {
   const auto [events, table] = profiled([] {
     const BackendScope eager("eager");
