@@ -14,6 +14,9 @@
 namespace fl::view {
 namespace {
 
+// A plan takes milliseconds and tens of kilobytes.
+constexpr int kMostPlans = 50;
+
 struct LivePage {
   const std::string path = flags().view;
   const pid_t process = getpid();  // a child of fork() has no page of its own
@@ -21,7 +24,11 @@ struct LivePage {
   int plans = 0;
 
   void write() const {
-    if (getpid() == process) AtomicFile::write(path, page.html());
+    if (getpid() != process) return;
+    const std::string more =
+        absl::StrFormat("and %d more plans: FL_VIEW shows the first %d, FL_DUMP has all",
+                        plans - kMostPlans, kMostPlans);
+    AtomicFile::write(path, page.html(plans > kMostPlans ? more : ""));
   }
 };
 
@@ -47,9 +54,9 @@ LivePage& livePage() {
 }  // namespace
 
 LivePlan::Observer LivePlan::observer(Observer next) {
-  if (flags().view.empty()) {
-    return next;
-  }
+  if (flags().view.empty()) return next;
+  number_ = livePage().plans++;
+  if (number_ >= kMostPlans) return next;
   return
       [this, next = std::move(next)](int number, const std::string& pass, const std::string& text) {
         stages_.emplace_back(absl::StrFormat("%02d_%s", number, pass), text);
@@ -58,16 +65,11 @@ LivePlan::Observer LivePlan::observer(Observer next) {
 }
 
 LivePlan::~LivePlan() {
-  if (stages_.empty()) {
-    return;
-  }
+  if (stages_.empty()) return;
   attempt([&] {
-    LivePage& live = livePage();
-    Plan plan{.name = absl::StrFormat("plan%04d", live.plans++), .target = target_};
-    for (const auto& [name, text] : stages_) {
-      plan.stages.push_back({name, readStage(text)});
-    }
-    live.page.add(plan);
+    Plan plan{.name = absl::StrFormat("plan%04d", number_), .target = target_};
+    for (const auto& [name, text] : stages_) plan.stages.push_back({name, readStage(text)});
+    livePage().page.add(plan);
   });
 }
 

@@ -1,5 +1,5 @@
-// FL_VIEW=file.html: the plans that this process makes, on one page (fl/view/Page.h) that is
-// written when it ends.
+// FL_VIEW=file.html: the first plans that this process makes, on one page (fl/view/Page.h) that is
+// written when it ends, and how many more there were.
 //
 // A page never stops the program: what goes wrong with it is warned about.
 #pragma once
@@ -30,6 +30,7 @@ class LivePlan {
 
  private:
   const ir::Target target_;
+  int number_ = 0;  // of all plans
   std::vector<std::pair<std::string, std::string>> stages_;
 };
 

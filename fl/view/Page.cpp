@@ -175,15 +175,14 @@ void Page::add(const Plan& plan) {
   plans_.push_back(absl::StrReplaceAll(PlanWriter(plan).write().dump(), {{"<", "\\u003c"}}));
 }
 
-std::string Page::html() const {
+std::string Page::html(const std::string& note) const {
   std::string elements;
   for (const std::string& plan : plans_) {
     absl::StrAppend(&elements, "<script type=\"application/json\" class=\"plan\">", plan,
                     "</script>\n");
   }
-  std::string page = kPageTemplate;
-  constexpr char kPlace[] = "<!-- plans -->";
-  return page.replace(page.find(kPlace), sizeof(kPlace) - 1, elements);
+  return absl::StrReplaceAll(kPageTemplate,
+                             {{"<!-- plans -->", elements}, {"<!-- note -->", note}});
 }
 
 }  // namespace fl::view

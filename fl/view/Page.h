@@ -42,7 +42,8 @@ class Page {
  public:
   // Compiles the kernels of the plan's last stage, some milliseconds each.
   void add(const Plan& plan);
-  std::string html() const;
+  // `note` stands beside the choice of a plan.
+  std::string html(const std::string& note = "") const;
 
  private:
   std::vector<std::string> plans_;  // JSON

@@ -1,4 +1,5 @@
 // What a process writes when it ends, a trace and a page: once, and not by its children.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,9 @@
 
 namespace fl::testing {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // In a process that ends by exit(), or at once with 1 if `body` returns false; what it ended with.
 int statusOf(const std::function<bool()>& body) {
@@ -63,7 +67,21 @@ TEST_F(AtExit, ChildrenWriteNothingOfTheirParents) {
   });
   EXPECT_EQ(status, 0);
   EXPECT_EQ(countOf(kPlan, contentOf(page_)), 2);
+  EXPECT_THAT(contentOf(page_), Not(HasSubstr("more plans")));
   EXPECT_EQ(countOf(" operators\"", contentOf(trace_)), 4) << "two are recorded, and planned";
+}
+
+TEST_F(AtExit, APageHasTheFirstPlansAndTheNumberOfOthers) {
+  const int status = statusOf([&] {
+    flags().view = page_;
+    for (Dim length = 1; length <= 53; ++length) compute(100 + length);
+    return true;
+  });
+  EXPECT_EQ(status, 0);
+  const std::string page = contentOf(page_);
+  EXPECT_EQ(countOf(kPlan, page), 50);
+  EXPECT_EQ(countOf("\"name\":\"plan0049\"", page), 1);
+  EXPECT_THAT(page, HasSubstr("<span id=\"note\">and 3 more plans: FL_VIEW shows the first 50"));
 }
 
 }  // namespace
