@@ -205,6 +205,7 @@ void Engine::noteRead() const {
     throwUser("a read would run what is pending, which FL_ON_SYNC forbids");
   }
   const CallSite site = currentCallSite();
+  if (flags().onSync == "warn" || profile::isActive()) profile::noteRead(site);
   if (flags().onSync == "warn" && told.insert(site)) {
     logWarning("a read runs what is pending, at " + site.toString());
   }

@@ -60,6 +60,7 @@ struct Profile {
   std::map<std::tuple<Lane, Extent, std::string, std::string, size_t>, std::unique_ptr<Label>>
       labels;
   std::atomic<int64_t> events = 0;
+  std::map<std::string, uint64_t> reads;  // by line
 };
 
 Profile& profile() {
@@ -175,6 +176,9 @@ std::string table(int64_t end) {
   for (size_t i = 0; i < std::min(steps.size(), kMostRows); ++i) text += tableRow(*steps[i], ran);
   if (steps.size() > kMostRows)
     absl::StrAppend(&text, "and ", steps.size() - kMostRows, " more steps\n");
+  if (!all.reads.empty()) text += "    reads  of what was pending\n";
+  for (const auto& [where, count] : all.reads)
+    absl::StrAppendFormat(&text, "%9d  at %s\n", count, where);
   return text;
 }
 
@@ -182,6 +186,7 @@ void forgetTotals() {
   Profile& all = profile();
   for (const auto& [key, label] : all.labels) label->calls = label->nanoseconds = 0;
   all.events = 0;
+  all.reads.clear();
 }
 
 // The events of each of the threads. None is added behind them before the next profile.
@@ -243,9 +248,20 @@ void startIfAsked() {
   (void)once;
 }
 
+void noteRead(const CallSite& site) {
+  const std::string where = site.toString();
+  const std::lock_guard lock(profile().mutex);
+  ++profile().reads[where];
+}
+
 }  // namespace fl::profile
 
 namespace fl {
+
+std::map<std::string, uint64_t> reads() {
+  const std::lock_guard lock(profile::profile().mutex);
+  return profile::profile().reads;
+}
 
 void startProfile(const std::string& file) {
   AtomicFile::checkWritable(file);

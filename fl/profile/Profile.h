@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "fl/base/CallSite.h"
@@ -20,6 +21,10 @@ void startProfile(const std::string& file);
 // Writes the trace to the file and the table to standard error. Does nothing without a profile.
 // Throws std::runtime_error if the file cannot be written. Thread-safe.
 void stopProfile();
+
+// By line of the program, "main.cpp:3", how often it read a value that was pending, and so ended a
+// plan: counted in a profile, from its start, and with FL_ON_SYNC=warn. Thread-safe.
+std::map<std::string, uint64_t> reads();
 
 }  // namespace fl
 
@@ -50,6 +55,9 @@ extern std::atomic<bool> active;
 inline bool isActive() { return detail::active.load(std::memory_order_relaxed); }
 // Starts the profile that FL_PROFILE asks for; once. What is wrong with it is warned about.
 void startIfAsked();
+
+// Counts for fl::reads().
+void noteRead(const CallSite& site);
 
 // In nanoseconds, of a clock that only goes on.
 int64_t now();
