@@ -204,17 +204,17 @@ std::optional<BuiltKernel> KernelBuilder::finish() {
     if (axes[a].reduced && axes[a - 1].reduced) return std::nullopt;
   }
   if (axes.size() > kMaxRank || kernel_.operands.size() > kMaxOperands ||
-      kernel_.scalars.size() > kMaxOperands) {
+      kernel_.scalars.size() > kMaxOperands)
     return std::nullopt;
-  }
+  // A map of one element is the kernel of maps of many.
+  const bool isAlone = axes.size() == 1 && !sweeps && gathers_.empty();
   BuiltKernel built;
   kernel_.rank = static_cast<int>(axes.size());
   for (size_t k = 0; k < accesses_.size(); ++k) {
     LaunchOperand operand{buffers_[k], accesses_[k].offset, {}};
     kernel_.operands[k].strides.clear();
     for (const Axis& axis : axes) {
-      // A map of one element is the kernel of maps of many.
-      const Dim stride = axis.extent == 1 ? Dim{axes.size() == 1 && !sweeps} : axis.strides[k];
+      const Dim stride = axis.extent == 1 ? Dim{isAlone} : axis.strides[k];
       operand.strides.push_back(stride);
       kernel_.operands[k].strides.push_back(stride == 0   ? Stride::Zero
                                             : stride == 1 ? Stride::One
