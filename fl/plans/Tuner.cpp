@@ -103,16 +103,17 @@ bool Tuner::isSplit(const codegen::Compilation& made, const codegen::FusionGroup
   nodes.insert(nodes.end(), group.again.begin(), group.again.end());
   std::ranges::sort(nodes);
   Region region(made.graph, nodes);
-  if (region.operators() < 2) return false;
-  const std::string text = region.text(), key = key_ + text;
-  if (const auto known = split_.find(text); known != split_.end()) return known->second;
-  if (const auto kept = store_ ? store_->find(key) : std::nullopt) {
-    return split_[text] = *kept == "split";
-  }
   const std::vector<bool> stored = codegen::storedValues(made.graph, made.fusion);
   std::vector<ValueId> results;
   for (const ValueId id : group.nodes) {
     if (stored[id]) results.push_back(id);
+  }
+  // One whose values others compute again is no kernel.
+  if (region.operators() < 2 || results.empty()) return false;
+  const std::string text = region.text(), key = key_ + text;
+  if (const auto known = split_.find(text); known != split_.end()) return known->second;
+  if (const auto kept = store_ ? store_->find(key) : std::nullopt) {
+    return split_[text] = *kept == "split";
   }
   const double ratio = ratio_(region.withResults(results));
   const bool split = ratio > kMostRatio;

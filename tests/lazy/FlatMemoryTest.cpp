@@ -115,7 +115,7 @@ TEST(FlatMemory, BatchesThatAreLetGoOf) {
     const Tensor loss = mean(batch * weight, {0}, /*keepDims=*/true);
     weight += 1;
     total += loss;
-    memory.look();
+    if (i > kSteps / 2) memory.look();  // once the loop's place is known
   }
   EXPECT_EQ(total.scalar<float>(), kSteps * (kSteps + 1) / 2);
   EXPECT_LE(memory.live(), before + kMostDropped + 3 * kBytes);

@@ -90,20 +90,20 @@ TEST(Fork, BeforeAnythingHasRun) {
 // Half as many as compute; each kernel is compiled once, and all are there.
 TEST(Fork, WhileSeveralThreadsCompile) {
   host::setNumThreads(8);
-  compute(60);
+  compute(1);
   const int before = threadsOfThisProcess();  // of which one compiles
   std::vector<Tensor> several;
-  for (int i = 0; i < 6; ++i) several.push_back(chained(61 + i, 1000 + i));
+  for (int i = 0; i < 6; ++i) several.push_back(chained(2 + i, 1000 + i));
   sync();
   EXPECT_EQ(threadsOfThisProcess(), before + 3);
   EXPECT_TRUE(runInChild([&] {
-    const bool isRight = compute(70) == expected(70);
+    const bool isRight = compute(10) == expected(10);
     waitForCompiler(defaultTensorBackend());
     return isRight;
   }));
   waitForCompiler(defaultTensorBackend());
   const uint64_t compiled = runtime::counters().kernelsCompiled;
-  for (int i = 0; i < 6; ++i) several[i] = chained(61 + i, 1000 + i);
+  for (int i = 0; i < 6; ++i) several[i] = chained(2 + i, 1000 + i);
   sync();
   waitForCompiler(defaultTensorBackend());
   EXPECT_EQ(runtime::counters().kernelsCompiled, compiled);

@@ -219,7 +219,7 @@ TEST_P(OutOfMemoryInAPlan, NamesTheLinesThatRanOutNotThoseThatThePlanWasMadeFor)
   memory_->left = -1;
   const auto named = [&](int of) {
     const std::string name =
-        "bytes of map mul at tests/lazy/OutOfMemoryTest.cpp:" + std::to_string(of) + "\n";
+        "bytes of mul at tests/lazy/OutOfMemoryTest.cpp:" + std::to_string(of) + "\n";
     int count = 0;
     for (size_t at = error.find(name); at != std::string::npos; at = error.find(name, at + 1))
       ++count;
