@@ -37,7 +37,7 @@ class Recomputer {
         stored_(storedValues(graph_, plan_)),
         overwritten_(graph_.valueCount(), false) {
     for (const Node& node : graph_.nodes())
-      if (writesBox(node.op, compilation.lowering))
+      if (ir::opKind(node.op) == Kind::Update)
         overwritten_[plan_.values[node.operands[0]].base] = true;
   }
 

@@ -185,9 +185,7 @@ class WrittenBuffers {
  public:
   explicit WrittenBuffers(const Schedule& schedule) : schedule_(schedule) {
     for (size_t i = 0; i < schedule.outputs.size(); ++i) {
-      if (schedule.outputs[i].over >= 0) {
-        write({BufferRef::Space::Output, static_cast<int>(i)});
-      }
+      if (schedule.outputs[i].over >= 0) write({BufferRef::Space::Output, static_cast<int>(i)});
     }
   }
 
@@ -358,8 +356,11 @@ size_t stepBytes(const Schedule& schedule, const Step& step) {
       bytes += touchedBytes(kernel.operands[i], launch->operands[i], launch->extents);
   } else {
     const auto& call = std::get<LibraryStep>(step);
+    // Over the old value a scatter reads and writes what changes.
+    const bool inPlace = call.operands[0].buffer == call.result.buffer;
+    const size_t result = typeBytes(call.resultType), from = typeBytes(call.operandTypes.back());
     for (const ValueType& type : call.operandTypes) bytes += typeBytes(type);
-    bytes += typeBytes(call.resultType);
+    bytes += inPlace ? from - result : result;
   }
   return bytes;
 }
