@@ -47,9 +47,8 @@ void verifyApply(const Kernel& kernel, const KernelValue& value) {
                     " is explicit");
   FL_INTERNAL_CHECK(first == 0 || typeOf(kernel, value, 0) == dtype::b8, opName(value.op),
                     ": the condition must be b8");
-  for (size_t i = first; i < value.args.size(); ++i) {
+  for (size_t i = first; i < value.args.size(); ++i)
     FL_INTERNAL_CHECK(typeOf(kernel, value, i) == type, opName(value.op), " mixes dtypes");
-  }
   const bool boolean = opInfo(value.op).result == Result::Bool;
   FL_INTERNAL_CHECK(value.type == (boolean ? dtype::b8 : type), opName(value.op), " gives ",
                     boolean ? dtype::b8 : type, ", not ", value.type);

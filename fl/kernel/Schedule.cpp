@@ -357,10 +357,11 @@ size_t stepBytes(const Schedule& schedule, const Step& step) {
   } else {
     const auto& call = std::get<LibraryStep>(step);
     // Over the old value a scatter reads and writes what changes.
-    const bool inPlace = call.operands[0].buffer == call.result.buffer;
-    const size_t result = typeBytes(call.resultType), from = typeBytes(call.operandTypes.back());
-    for (const ValueType& type : call.operandTypes) bytes += typeBytes(type);
-    bytes += inPlace ? from - result : result;
+    const bool scatters = call.op == Op::Scatter || call.op == Op::ScatterAdd;
+    const bool inPlace = scatters && call.operands[0].buffer == call.result.buffer;
+    const auto& types = call.operandTypes;
+    for (size_t i = inPlace; i < types.size(); ++i) bytes += typeBytes(types[i]);
+    bytes += typeBytes(inPlace ? types.back() : call.resultType);
   }
   return bytes;
 }

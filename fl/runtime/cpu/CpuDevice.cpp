@@ -448,8 +448,8 @@ class CpuSchedule : public ScheduleRunner {
     void* const result = addressOf(step.result, step.resultType, frame);
     // Over the old value a scatter writes what changes, and leaves the rest alone.
     const auto bytes = [](const ir::ValueType& of) { return bytesOf(of.type, of.shape); };
-    const bool isPlanned = step.operands[0].buffer == step.result.buffer;  // stepBytes() knows
-    if (ir::opKind(step.op) == ir::Kind::Update && operands[0] == result && !isPlanned)
+    if (ir::opKind(step.op) == ir::Kind::Update && operands[0] == result &&
+        step.operands[0].buffer != step.result.buffer)  // which stepBytes() knows
       counters().bytesMoved += bytes(step.operandTypes.back()) - 2 * bytes(step.resultType);
     withOrigin(step, [&] {
       call.epilogue ? runWithEpilogue(*function.parted(), *call.epilogue, operands.data(), result,
