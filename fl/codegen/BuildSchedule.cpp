@@ -112,13 +112,15 @@ class ScheduleBuilder {
       if (!isBox && op != ir::Op::Scatter && op != ir::Op::ScatterAdd) continue;
       const ValueId base = plan_.values[operands[0]].base;
       const auto own = std::ranges::count(readers[base], static_cast<int>(i));
+      // Else a number, or many of it: a buffer for them would be filled long before it is wanted.
+      const bool isValue = graph_.isParameter(base) ? !graph_.isNumber(base)
+                                                    : opKind(graph_.node(base).op) != Kind::View;
       const bool free = isContiguous(operands[0]) && readers[base].back() == static_cast<int>(i) &&
-                        (isBox || (own == 1 && starts_[id] == 0 && !graph_.isNumber(base)));
-      if (free && !buffers_[base]) {
+                        (isBox || (own == 1 && starts_[id] == 0 && isValue));
+      if (free && !buffers_[base])
         buffers_[base] = bufferFor(id);
-      } else if (free && isBox && graph_.isParameter(base) && isOutput(buffers_[id])) {
+      else if (free && isBox && graph_.isParameter(base) && isOutput(buffers_[id]))
         schedule_.outputs[buffers_[id]->index].over = base;
-      }
     }
   }
 

@@ -76,9 +76,8 @@ constexpr Rule kRules[] = {FL_RULE(sameType),       FL_RULE(identityTranspose),
 void canonicalize(Compilation& compilation) {
   rewriteGraph(&compilation.graph, [](Graph& graph, Node node) {
     for (const Rule& rule : kRules) {
-      if (const ValueId replacement = rule.run(graph, node); replacement >= 0) {
+      if (const ValueId replacement = rule.run(graph, node); replacement >= 0)
         return unlessWrong(graph, rule.name, replacement);
-      }
     }
     return graph.addNode(std::move(node));
   });
