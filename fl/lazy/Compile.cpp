@@ -13,9 +13,9 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/WordCache.h"
-#include "fl/plans/Difference.h"
 #include "fl/ir/Slot.h"
 #include "fl/lazy/Engine.h"
+#include "fl/plans/Difference.h"
 #include "fl/runtime/MemoryManager.h"
 
 namespace fl::lazy {

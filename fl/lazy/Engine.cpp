@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_set>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
@@ -32,70 +31,8 @@ namespace {
 // part of a plan takes two kilobytes, so that all plans take 256 MB at most.
 constexpr size_t kMaxPlans = 1024, kMaxPlanWords = size_t{3} << 19;
 
-// What the program let go of, and pending operators keep, may be so many bytes, or that part of
-// what is alive. Larger steps than a batch of images of this size are not cut in two.
-constexpr size_t kMostDropped = size_t{32} << 20, kDroppedPart = 8;
-
-// Data held an index that is out of range, in node `bad` of `nodes`; the words are the user's
-// error.
-struct BadIndexError : std::invalid_argument {
-  BadIndexError(const std::string& words, LazyNode* bad, std::vector<LazyNode*> nodes)
-      : std::invalid_argument(words), bad(bad), nodes(std::move(nodes)) {}
-  LazyNode* bad;
-  std::vector<LazyNode*> nodes;  // in order of recording
-};
-
-// Takes back the writes that need the bad index, unless what they change needs it, too.
-void takeBackWrites(const BadIndexError& error) {
-  std::unordered_set<const LazyNode*> lost;
-  for (LazyNode* node : error.nodes) {
-    const auto isLost = [&](const LazyNodePtr& operand) { return lost.contains(operand.get()); };
-    const bool isKept = node != error.bad && std::ranges::none_of(node->operands, isLost);
-    if (isKept) continue;
-    const bool write = node->site.writes() && ir::opKind(node->op) == ir::Kind::Update;
-    if (write && !isLost(node->operands[0])) {
-      node->takeBack();
-    } else {
-      lost.insert(node);
-    }
-  }
-}
-
 // Words that describe a segment.
 using Structure = absl::InlinedVector<int64_t, 64>;
-
-// A thread's segments that have not been realized; the last one records until it is ended.
-struct ThreadSegments {
-  std::vector<uint64_t> pending;
-  bool ended = true;
-  uint64_t refused = 0;             // the one that a realize ran last
-  size_t lookAt = kMostDropped;     // so much of what is given that droppedBytes() is asked
-  uint64_t told = 0;                // the last one of which a read told what FL_CHECK finds
-  bool recording = false;           // a function: nothing runs
-  Recorded recorded;                // since this thread's last realize
-  int64_t since = 0;                // of a profile: when its first operator was recorded
-  const void* lastFlush = nullptr;  // the site of the last automatic one
-
-  // Nothing is pending. The segment that records goes on: it is another when it is realized.
-  void realized() {
-    pending.erase(pending.begin(), ended ? pending.end() : pending.end() - 1);
-    recorded = {};
-    lookAt = kMostDropped;
-  }
-};
-
-ThreadSegments& threadSegments(const Engine* engine) {
-  thread_local std::unordered_map<const Engine*, ThreadSegments> segments;
-  // Few programs use more than one engine at a time.
-  thread_local std::pair<const Engine*, ThreadSegments*> last = {nullptr, nullptr};
-  if (last.first != engine) last = {engine, &segments[engine]};
-  return *last.second;
-}
-
-// Views are no memory: kernels read through them.
-size_t resultBytes(const LazyNode& node) {
-  return ir::opKind(node.op) == ir::Kind::View ? 0 : node.bytes();
-}
 
 size_t flushLimit(const char* env, const std::string& value) {
   if (value.empty()) return runtime::systemMemory() / 2;
@@ -137,213 +74,9 @@ std::unique_ptr<plans::Tuner> Engine::makeTuner() {
                         compiler_.request(kernels, currentCallSite());
                         compiler_.wait();
                       }),
-      runtime::openStore("fusions"),
+      runtime::openStore(runtime::kFusions),
       detail::concat(plans::passesHash(), "\n", device_->name(), " ", target.features, " ",
                      target.vectorBits, " bits, ", host::getNumThreads(), " threads\n"));
-}
-
-void Engine::record(const LazyNodePtr& node) {
-  std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  ThreadSegments& segments = threadSegments(this);
-  const auto flushIfDue = [&](LazyNode* last) {
-    const bool isDue = last && segments.recorded.reaches(flushAt_, 1) && !segments.recording;
-    if (isDue) flush(last, segments.recorded.reaches(flushAt_, 2));
-  };
-  const auto isGiven = [](const LazyNodePtr& operand) { return operand->id == 0; };
-  if (segments.recorded.given >= segments.lookAt && !segments.recording && StepScope::depth == 0 &&
-      std::ranges::any_of(node->operands, isGiven)) {
-    flushDropped();
-  }
-  if (std::exchange(StepScope::isDue, false) && !segments.pending.empty()) {
-    flushIfDue(segments_[segments.pending.back()].last());
-  }
-  if (segments.ended) {
-    segments.pending.push_back(nextSegment_++);
-    segments.ended = false;
-    if (segments_.size() > 2 * segmentsKept_ + 100) dropEmptySegments();
-  }
-  node->id = nextId_++;
-  node->segment = segments.pending.back();
-  node->self = node;
-  segments_[node->segment].append(node.get());
-  if (segments.recorded.nodes++ == 0 && profile::isActive()) segments.since = profile::now();
-  segments.recorded.bytes += resultBytes(*node);
-  for (const LazyNodePtr& operand : node->operands) {
-    if (operand->buffer && operand->segment != node->segment) {
-      operand->segment = node->segment;  // counts once
-      segments.recorded.bytes += operand->bytes();
-      if (operand->id == 0) segments.recorded.given += operand->bytes();
-    }
-  }
-  if (StepScope::depth == 0) flushIfDue(node.get());
-}
-
-// Ahead of an operator that reads what the program made of its data: a loop's next batch.
-void Engine::flushDropped() {
-  if (!flags().flushBytes.empty()) return;
-  ThreadSegments& segments = threadSegments(this);
-  const size_t live = runtime::hostMemoryManager()->stats().liveBytes;
-  const size_t most = std::max(kMostDropped, live / kDroppedPart);
-  const size_t dropped = droppedBytes(segments.pending);
-  segments.lookAt = segments.recorded.given + std::max<size_t>(most, dropped + 1) - dropped;
-  LazyNode* const last = segments_[segments.pending.back()].last();
-  if (last && dropped >= most) flush(last, dropped >= 2 * most);
-}
-
-// Of values that the program made of its data and only pending operators hold: eager mode would
-// have freed them.
-size_t Engine::droppedBytes(const std::vector<uint64_t>& segments) {
-  ++visit_;
-  std::vector<const LazyNodePtr*> given;
-  for (const uint64_t segment : segments) {
-    for (LazyNode* node = segments_[segment].first(); node; node = node->next()) {
-      for (const LazyNodePtr& operand : node->operands) {
-        if (operand->id != 0 || !operand->buffer) continue;
-        if (std::exchange(operand->visit, visit_) != visit_) {
-          operand->innerUses = 0;
-          given.push_back(&operand);
-        }
-        ++operand->innerUses;
-      }
-    }
-  }
-  size_t bytes = 0;
-  for (const LazyNodePtr* each : given) {
-    const LazyNode& node = **each;
-    if (isHeldBy(node.innerUses, *each) && isHeldBy(1, node.buffer)) bytes += node.bytes();
-  }
-  return bytes;
-}
-
-void Engine::flush(LazyNode* node, bool late) {
-  // Flushing where the previous flush happened lets a loop reuse its plan.
-  ThreadSegments& segments = threadSegments(this);
-  if (segments.lastFlush && segments.lastFlush != node->site.address() && !late) return;
-  segments.lastFlush = node->site.address();
-  try {
-    realizePending(node);
-  } catch (const std::exception& error) {
-    // Everything is still pending, so the read that needs a value reports it to whoever can act.
-    segments.recorded = {};
-    segments.told = 0;
-    logWarning(std::string("an automatic flush failed: ") + error.what());
-  }
-}
-
-void Engine::endSegment() {
-  ThreadSegments& segments = threadSegments(this);
-  segments.ended = segments.ended || !segments.recording;
-}
-
-void Engine::beginRecording() {
-  reportingBadIndices([&] { realizeMine(); });
-  ThreadSegments& segments = threadSegments(this);
-  segments.recording = segments.ended = true;
-}
-
-void Engine::endRecording() {
-  ThreadSegments& segments = threadSegments(this);
-  segments.recording = false;
-  segments.ended = true;
-}
-
-template <typename Work>
-void Engine::reportingBadIndices(Work&& work) {
-  std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  try {
-    work();
-  } catch (const BadIndexError& error) {
-    takeBackWrites(error);
-    throw;
-  }
-}
-
-void Engine::noteRead() const {
-  static auto& told = *new CallSites();
-  runtime::counters().reads++;
-  if (flags().onSync == "throw") {
-    throwUser("a read would run what is pending, which FL_ON_SYNC forbids");
-  }
-  const CallSite site = currentCallSite();
-  if (flags().onSync == "warn" || profile::isActive()) profile::noteRead(site);
-  if (flags().onSync == "warn" && told.insert(site)) {
-    logWarning("a read runs what is pending, at " + site.toString());
-  }
-}
-
-void Engine::realize(LazyNode* node) {
-  reportingBadIndices([&] {
-    if (node->pending()) {
-      noteRead();
-      threadSegments(this).recording ? realizeTogether({node}) : realizePending(node);
-    }
-  });
-}
-
-// An error leaves everything pending as it is.
-void Engine::realizeMine() {
-  ThreadSegments& segments = threadSegments(this);
-  if (profile::isActive() && segments.recorded.nodes > 0 && segments.since > 0) {
-    const std::string name = detail::concat(segments.recorded.nodes, " operators");
-    profile::add(
-        profile::label(profile::Lane::Recording, profile::Extent::Whole, name, currentCallSite()),
-        std::exchange(segments.since, 0), profile::now());
-  }
-  for (uint64_t segment : segments.pending) {
-    segments.refused = segment;  // if it throws
-    realizeSegment(segment);
-  }
-  segments.realized();
-}
-
-void Engine::realizePending(LazyNode* node) {
-  try {
-    realizeMine();
-  } catch (const planner::OverBudget&) {
-    ThreadSegments& segments = threadSegments(this);
-    segments.ended = true;  // what is recorded from now on may fit
-    if (node->segment <= segments.refused) {
-      throw;  // alone, `node` might leave more in memory than all together
-    }
-  } catch (const check::Finding&) {
-    ThreadSegments& segments = threadSegments(this);
-    segments.ended = true;
-    // A smaller plan may hide it, and not begin with the first. Once it is told, `node` may do.
-    if (std::exchange(segments.told, segments.refused) != segments.refused) throw;
-  } catch (const std::exception&) {
-    // What has a bad index, lacks memory or is found wrong stays pending; `node` may do without it.
-  }
-  if (node->pending()) {
-    realizeTogether({node});  // or another thread recorded it
-  }
-}
-
-// A thread that ends leaves its lists, which empty as its values die.
-void Engine::dropEmptySegments() {
-  std::erase_if(segments_, [](const auto& entry) { return entry.second.empty(); });
-  segmentsKept_ = segments_.size();
-}
-
-void Engine::realizeAll() {
-  FL_USER_CHECK(!threadSegments(this).recording,
-                "sync: a function that fl::compile records computes nothing; sync after the call");
-  reportingBadIndices([&] {
-    // A node that another thread is destroying stays in its list until this lock is free, so a
-    // segment may be left with such nodes.
-    std::vector<uint64_t> segments;
-    for (const auto& [segment, nodes] : segments_) segments.push_back(segment);
-    for (uint64_t segment : segments) realizeSegment(segment);
-    dropEmptySegments();
-    threadSegments(this).realized();
-  });
-}
-
-void Engine::realizeSegment(uint64_t segment) {
-  const auto found = segments_.find(segment);
-  if (found == segments_.end()) return;
-  Nodes nodes;
-  for (LazyNode* node = found->second.first(); node; node = node->next()) nodes.push_back(node);
-  realizeTogether(std::move(nodes));
 }
 
 // One segment's nodes with everything a plan's key and a run need. That of one operator, which a
@@ -377,9 +110,8 @@ void addNode(Structure* words, const LazyNode& node) {
 std::string describe(const char* what, const ir::Schedule& schedule, size_t nodes, bool hit,
                      int compiled, const CallSite& site) {
   size_t launches = 0;
-  for (const ir::Step& step : schedule.steps) {
+  for (const ir::Step& step : schedule.steps)
     launches += std::holds_alternative<ir::LaunchStep>(step);
-  }
   const std::string where = site.toString();
   const double arena = std::max(1.0, static_cast<double>(schedule.arenaBytes));
   const double bound = std::max(1.0, static_cast<double>(schedule.arenaBound));
@@ -447,17 +179,14 @@ void Engine::describeStructure(Segment* segment) {
 }
 
 const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hit) {
-  if (const auto* plan = plans_.find(segment.structure)) {
-    *hit = true;
-    return **plan;
-  }
-  *hit = false;
+  const auto* known = plans_.find(segment.structure);
+  *hit = known != nullptr;
+  if (known) return **known;
   PlanDump::Numbers numbers;
   for (const LazyNodePtr* input : segment.inputs) numbers.push_back((*input)->number());
   const uint64_t first = segment.nodes.front()->id;
-  if (refused_.first == first && std::ranges::equal(refused_.structure, segment.structure)) {
+  if (refused_.first == first && std::ranges::equal(refused_.structure, segment.structure))
     std::rethrow_exception(refused_.error);
-  }
   std::unique_ptr<runtime::LoadedSchedule> plan;
   try {
     plan = buildPlan(graphOf(segment), segment.budget, numbers);
@@ -473,9 +202,8 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
 
 ir::Graph Engine::graphOf(const Segment& segment) {
   ir::Graph graph;
-  for (const LazyNodePtr* input : segment.inputs) {
+  for (const LazyNodePtr* input : segment.inputs)
     graph.addParameter({(*input)->valueType(), (*input)->number() != nullptr});
-  }
   int origin = 0;
   for (const LazyNode* node : segment.nodes) {
     ir::Node copy{node->op, {}, node->attrs, node->valueType(), node->site, origin++};
@@ -590,9 +318,8 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph
   auto plan = buildPlan(graph, runtime::getMemoryBudget(), numbers);
   const CallSite site = graph.nodes().empty() ? CallSite() : graph.nodes().back().site;
   const int compiled = compiler_.request(plan->kernels(), site);
-  if (logEnabled(1)) {
+  if (logEnabled(1))
     logLine(1, describe("compile", plan->schedule(), graph.nodes().size(), false, compiled, site));
-  }
   return plan;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -33,11 +34,24 @@ Engine* engineOf(TensorBackend& backend);
 std::string describeBadIndex(const ir::IndexOutOfRange& error, const CallSite& site,
                              const ir::ValueType& table, const ir::Attrs& attrs);
 
+// Data held an index that is out of range, in node `bad` of `nodes`; the words are the user's
+// error.
+struct BadIndexError : std::invalid_argument {
+  BadIndexError(const std::string& words, LazyNode* bad, std::vector<LazyNode*> nodes)
+      : std::invalid_argument(words), bad(bad), nodes(std::move(nodes)) {}
+  LazyNode* bad;
+  std::vector<LazyNode*> nodes;  // in order of recording
+};
+
 // What a thread has recorded, or may.
 struct Recorded {
   size_t nodes = 0;
   size_t bytes = 0;  // of their results, and of the values that they keep in memory
   size_t given = 0;  // of those values, what the program made of its data
+  // So much of that at which the engine looks what of it the program has let go of: that may be so
+  // many bytes. Larger steps than a batch of images of this size are not cut in two.
+  static constexpr size_t kMostDropped = size_t{32} << 20;
+  size_t lookAt = kMostDropped;
 
   // True if either is `times` the limit's.
   bool reaches(const Recorded& limit, size_t times) const {
@@ -117,8 +131,8 @@ class Engine {
     std::vector<int64_t> structure;
     std::exception_ptr error;
   } refused_;
-  plans::PlanHistory history_;   // under FL_CACHE=explain
-  size_t segmentsKept_ = 0;  // when empty ones were last dropped
+  plans::PlanHistory history_;  // under FL_CACHE=explain
+  size_t segmentsKept_ = 0;      // when empty ones were last dropped
   uint64_t nextId_ = 1;
   uint64_t nextSegment_ = 1;
   uint64_t visit_ = 0;

@@ -98,12 +98,12 @@ Tuner::Tuner(Ratio ratio, std::unique_ptr<runtime::Store> store, std::string key
   static_cast<void>(isRuled);
 }
 
-bool Tuner::isSplit(const codegen::Compilation& made, const codegen::FusionGroup& group) {
+bool Tuner::isSplit(const codegen::Compilation& made, const std::vector<bool>& stored,
+                    const codegen::FusionGroup& group) {
   std::vector<ValueId> nodes = group.nodes;
   nodes.insert(nodes.end(), group.again.begin(), group.again.end());
   std::ranges::sort(nodes);
   Region region(made.graph, nodes);
-  const std::vector<bool> stored = codegen::storedValues(made.graph, made.fusion);
   std::vector<ValueId> results;
   for (const ValueId id : group.nodes) {
     if (stored[id]) results.push_back(id);
@@ -134,8 +134,10 @@ codegen::Compilation Tuner::compile(const Graph& graph, const codegen::CompileOp
   fusing.observe = nullptr;
   for (int round = 0; round < kMostRounds; ++round) {
     const codegen::Compilation made = codegen::compile(graph, fusing);
+    const std::vector<bool> stored = codegen::storedValues(made.graph, made.fusion);
     int split = 0;
-    for (const codegen::FusionGroup& group : made.fusion.groups) split += isSplit(made, group);
+    for (const codegen::FusionGroup& group : made.fusion.groups)
+      split += isSplit(made, stored, group);
     if (split == 0) break;
   }
   return codegen::compile(graph, options);

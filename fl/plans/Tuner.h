@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fl/codegen/Compilation.h"
 #include "fl/runtime/Device.h"
@@ -40,7 +41,9 @@ class Tuner {
   codegen::Compilation compile(const ir::Graph& graph, const codegen::CompileOptions& options);
 
  private:
-  bool isSplit(const codegen::Compilation& made, const codegen::FusionGroup& group);
+  // `stored` of all values, by codegen::storedValues().
+  bool isSplit(const codegen::Compilation& made, const std::vector<bool>& stored,
+               const codegen::FusionGroup& group);
 
   const Ratio ratio_;
   const std::unique_ptr<runtime::Store> store_;

@@ -27,7 +27,8 @@ std::filesystem::path cacheFolder();
 // FL_CACHE_BYTES: that of all kinds together.
 uint64_t cacheLimit();
 // What is in it, a folder a kind.
-constexpr const char *kKernels = "kernels", *kPlans = "plans", *kFailures = "failures";
+constexpr const char *kKernels = "kernels", *kPlans = "plans", *kFusions = "fusions",
+                     *kFailures = "failures";
 // Where there are more bytes of all kinds than `limit`, removes what has not been used for longest,
 // down to three quarters. Returns how many there may be more.
 uint64_t makeRoom(const std::filesystem::path& root, uint64_t limit);

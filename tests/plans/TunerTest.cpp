@@ -162,7 +162,7 @@ TEST(TunedBackend, MeasuresAndGivesTheSameBits) {
     return bytes;
   };
   for (uint64_t seed = 1; seed <= 3; ++seed) EXPECT_EQ(run("tuned", seed), run("lazy", seed));
-  const std::filesystem::directory_iterator kept(cacheFolder / "fusions"), end;
+  const std::filesystem::directory_iterator kept(cacheFolder / runtime::kFusions), end;
   EXPECT_GE(std::distance(kept, end), 10);
 }
 

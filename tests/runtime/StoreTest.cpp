@@ -133,9 +133,9 @@ TEST_F(StoreTest, WhatWasNotUsedForLongestGoes) {
 TEST_F(StoreTest, OneLimitIsThatOfAllKinds) {
   const std::string value(1000, 'v');
   const fs::path root = folder_.parent_path();
-  for (const char* folder : {kFailures, "theirs"}) {
+  for (const char* folder : {kFailures, kFusions, "theirs"}) {
     fs::create_directories(root / folder);
-    for (int i = 0; i < 30; ++i) writeTo(root / folder / std::to_string(i), value);
+    for (int i = 0; i < 15; ++i) writeTo(root / folder / std::to_string(i), value);
   }
   Store kernels(root / kKernels, 50000), plans(root / kPlans, 50000);
   for (int i = 0; i < 200; ++i) {
@@ -144,11 +144,11 @@ TEST_F(StoreTest, OneLimitIsThatOfAllKinds) {
     for (const auto& entry : fs::recursive_directory_iterator(root)) {
       bytes += entry.is_regular_file() ? entry.file_size() : 0;
     }
-    EXPECT_LE(bytes, 50000u + 30 * 1000) << "with theirs, after " << i;
+    EXPECT_LE(bytes, 50000u + 15 * 1000) << "with theirs, after " << i;
     usleep(1000);  // times of use differ
   }
-  EXPECT_TRUE(fs::is_empty(root / kFailures)) << "the oldest";
-  EXPECT_EQ(std::distance(fs::directory_iterator(root / "theirs"), {}), 30);
+  for (const char* kind : {kFailures, kFusions}) EXPECT_TRUE(fs::is_empty(root / kind)) << "oldest";
+  EXPECT_EQ(std::distance(fs::directory_iterator(root / "theirs"), {}), 15);
   EXPECT_TRUE(kernels.find("key198") && plans.find("key199"));
 }
 
