@@ -14,12 +14,12 @@
 #include "absl/container/inlined_vector.h"
 #include "fl/base/WordCache.h"
 #include "fl/lazy/Dump.h"
-#include "fl/plans/Explain.h"
 #include "fl/lazy/KernelCompiler.h"
 #include "fl/lazy/LazyNode.h"
+#include "fl/plans/Explain.h"
 #include "fl/plans/PlanStore.h"
-#include "fl/runtime/Device.h"
 #include "fl/plans/Tuner.h"
+#include "fl/runtime/Device.h"
 
 namespace fl::lazy {
 
@@ -132,7 +132,7 @@ class Engine {
     std::exception_ptr error;
   } refused_;
   plans::PlanHistory history_;  // under FL_CACHE=explain
-  size_t segmentsKept_ = 0;      // when empty ones were last dropped
+  size_t segmentsKept_ = 0;     // when empty ones were last dropped
   uint64_t nextId_ = 1;
   uint64_t nextSegment_ = 1;
   uint64_t visit_ = 0;

@@ -16,11 +16,11 @@ using ir::Graph;
 using ir::Node;
 using ir::ValueId;
 
-// Operands are the same parameters or the results of the same nodes.
-bool isSame(const Graph& x, const Graph& y, size_t index) {
-  const Node &a = x.nodes()[index], &b = y.nodes()[index];
-  const auto isSameValue = [&](ValueId i, ValueId j) {
-    return x.isParameter(i) ? i == j && y.isParameter(j) : i - j == x.idOfNode(0) - y.idOfNode(0);
+// Of node `i` and node `j`: operands are the same parameters or the results of nodes as far back.
+bool isSame(const Graph& x, size_t i, const Graph& y, size_t j) {
+  const Node &a = x.nodes()[i], &b = y.nodes()[j];
+  const auto isSameValue = [&](ValueId k, ValueId l) {
+    return x.isParameter(k) ? k == l && y.isParameter(l) : x.idOfNode(i) - k == y.idOfNode(j) - l;
   };
   return a.op == b.op && a.attrs == b.attrs && a.type == b.type &&
          std::ranges::equal(a.operands, b.operands, isSameValue);
@@ -68,7 +68,7 @@ std::string firstDifference(const Graph& now, const Graph& before) {
   }
   const auto &nodes = now.nodes(), &oldNodes = before.nodes();
   for (size_t i = 0; i < std::min(nodes.size(), oldNodes.size()); ++i) {
-    if (!isSame(now, before, i)) {
+    if (!isSame(now, i, before, i)) {
       return concat("operator ", i, " is\n  ", lineOf(now, i), "\nand was\n  ", lineOf(before, i));
     }
   }
@@ -89,11 +89,13 @@ std::string firstDifference(const Graph& now, const Graph& before) {
 }
 
 size_t equalNodes(const Graph& x, const Graph& y) {
-  size_t equal = 0;
-  for (size_t i = 0; i < std::min(x.nodes().size(), y.nodes().size()); ++i) {
-    equal += isSame(x, y, i);
+  const size_t nodes = x.nodes().size(), others = y.nodes().size();
+  size_t fromFront = 0, fromBack = 0;
+  for (size_t i = 0; i < std::min(nodes, others); ++i) {
+    fromFront += isSame(x, i, y, i);
+    fromBack += isSame(x, nodes - 1 - i, y, others - 1 - i);
   }
-  return equal;
+  return std::max(fromFront, fromBack);
 }
 
 }  // namespace fl::plans

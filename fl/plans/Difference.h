@@ -11,7 +11,7 @@ namespace fl::plans {
 std::string firstDifference(const ir::Graph& now, const ir::Graph& before);
 // "%1 = exp %0 : f32[3]  // A.cpp:3": the first operator that reads a parameter.
 std::string userOf(const ir::Graph& graph, ir::ValueId parameter);
-// How many operators are equal in equal places.
+// How many operators are equal in equal places, counted from the front or from the back.
 size_t equalNodes(const ir::Graph& x, const ir::Graph& y);
 
 }  // namespace fl::plans

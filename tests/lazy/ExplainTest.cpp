@@ -66,6 +66,24 @@ TEST(Explain, ShowsBothLinesOfAnOperator) {
   EXPECT_THAT(words, HasSubstr("\nand was\n  %0 = cos %p0 : f32[9]  // tests/lazy/ExplainTest"));
 }
 
+// The nearest one is not the latest where an operator more stands ahead of all others.
+TEST(Explain, FindsThePlanThatHasOneMoreInFront) {
+  const auto run = [](bool isLonger) {
+    const Tensor x = numbers(11);
+    Tensor y = isLonger ? sin(x) : x;
+    for (int i = 0; i < 5; ++i) y = tanh(y) * x;
+    y.toHostVector<float>();
+  };
+  explained([&] { run(false); });
+  explained([] {
+    const Tensor other = reshape(numbers(9), {3, 3});
+    matmul(other, other).toHostVector<float>();
+  });
+  const std::string words = explained([&] { run(true); });
+  EXPECT_THAT(words, HasSubstr("operator 0 is\n  %0 = sin %p0 : f32[11]"));
+  EXPECT_THAT(words, HasSubstr("\nand was\n  %0 = tanh %p0 : f32[11]"));
+}
+
 TEST(Explain, ShowsBothReadersOfAnInput) {
   const auto run = [](bool same) {
     const Tensor x = numbers(7), y = numbers(7);

@@ -11,9 +11,9 @@
 #include "fl/base/Flags.h"
 #include "fl/ir/Text.h"
 #include "fl/lazy/LazyBackend.h"
+#include "fl/plans/Tuner.h"
 #include "fl/runtime/Device.h"
 #include "fl/tensor/TensorBase.h"
-#include "fl/plans/Tuner.h"
 #include "tests/fuzz/RandomProgram.h"
 
 namespace fl::plans {
