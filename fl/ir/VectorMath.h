@@ -183,10 +183,11 @@ class Formulas {
   template <class I>
   V scale(V x, const ReducedExp<I>& by) {
     return b_.scaled(x, by.power, [&] {
-      const I sum = plus(by.n, 2 * Format::kBias);
-      const I first = shiftRight(sum, 1);
-      const V scaled = b_.mul(x, b_.fromBits(shiftLeft(first, Format::kMantissa)));
-      return b_.mul(scaled, b_.fromBits(shiftLeft(b_.sub(sum, first), Format::kMantissa)));
+      // Half of n + 2 kBias, where exponents stand, is cut off to the first of them.
+      const I half = shiftLeft(plus(by.n, 2 * Format::kBias), Format::kMantissa - 1);
+      const I first = b_.bitAnd(half, b_.integer(half, -(int64_t{1} << Format::kMantissa)));
+      const V scaled = b_.mul(x, b_.fromBits(first));
+      return b_.mul(scaled, b_.fromBits(b_.sub(b_.add(half, half), first)));
     });
   }
 

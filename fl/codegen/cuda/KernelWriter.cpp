@@ -157,7 +157,7 @@ std::string KernelWriter::definition(int value, const std::string& index0,
     types.push_back(kernel_.values[arg].type);
   }
   if (const auto* row = findRow(value, /*isReady=*/true)) {
-    return detail::concat("row", row->value, "[place]");
+    return detail::concat("row", row->value, "[", place(), "]");
   }
   const std::string data = detail::concat("a.data", defined.index);
   switch (defined.form) {

@@ -46,6 +46,8 @@ class KernelWriter {
   std::vector<int> axesWhere(bool reduced, int from = 0) const;
   int lowestReduced() const { return std::countr_zero(kernel_.reduced); }
   std::vector<int> turningAxes() const { return axesWhere(true, lowestReduced() + 1); }
+  // Of axis 0, which is short where rows are kept.
+  const char* indexType() const { return shared_ ? "int" : "s64"; }
   int64_t chunk() const { return kernel_.rows() ? ir::kRowChunk : ir::kColumnChunk; }
   // Of the operand's element from its data, in elements, where axis 0 stands at `index0`.
   std::string offset(int operand, const std::string& index0) const;
@@ -94,7 +96,7 @@ class KernelWriter {
   int batchLength(const ir::KernelStage& stage) const;
   // A visit of the element at the loops' indices. Its loads are made here or were, in a batch.
   std::string visitCall(const ir::KernelStage& stage, const char* sums,
-                        const char* loaded = nullptr);
+                        const char* loaded = nullptr, const std::string& here = "true");
   void writeLoops(const ir::KernelStage& stage);
   void writeBatches(const ir::KernelStage& stage, int length);
   // Visits for j = 0, 1, ..., which `begin` makes indices of, and of sums what those are not yet,
@@ -114,9 +116,9 @@ class KernelWriter {
   void addParts(const Reduce& reduce);
   void addSpreadParts(const ir::KernelStage& stage);
   void defineTotals(const Reduce& reduce);
-  // Whether several blocks may share this sweep.
+  // Whether several blocks may share this sweep. Launches that keep rows do not.
   bool maySplit(const ir::KernelStage& stage) const {
-    return &stage - kernel_.stages.data() == ir::cuda::sharedSweep(kernel_);
+    return !shared_ && &stage - kernel_.stages.data() == ir::cuda::sharedSweep(kernel_);
   }
   dtype typeOf(const Reduce& reduce) const { return kernel_.values[reduce.value].type; }
   dtype totalTypeOf(const Reduce& reduce) const { return totalType(reduce.op, typeOf(reduce)); }

@@ -304,6 +304,14 @@ __device__ T shuffleDown(T x, int lanes) {
     return Word<T>::to(__shfl_down_sync(~0u, u32(Word<T>::of(x)), lanes));
   }
 }
+template <class T>
+__device__ T broadcast(T x) {
+  if constexpr (sizeof(T) == 8) {
+    return Word<T>::to(__shfl_sync(~0u, Word<T>::of(x), 0));
+  } else {
+    return Word<T>::to(__shfl_sync(~0u, u32(Word<T>::of(x)), 0));
+  }
+}
 // The warps of one kept element, one or all of the block, wait for each other.
 __device__ void syncTeam() {
   if (blockDim.y > 1) {

@@ -1,7 +1,9 @@
 // The text of rows and columns that are swept.
 #include <algorithm>
+#include <cstdlib>
 
 #include "fl/codegen/cuda/KernelWriter.h"
+#include "fl/kernel/KeptRows.h"
 
 namespace fl::codegen::cuda {
 
@@ -129,8 +131,10 @@ void KernelWriter::writeVisit(const KernelStage& stage) {
   Scope scope(*this);
   std::string parameters;
   for (int axis : axesWhere(true)) {
-    parameters += detail::concat(parameters.empty() ? "" : ", ", "s64 i", axis);
+    parameters += detail::concat(parameters.empty() ? "" : ", ", axis == 0 ? indexType() : "s64",
+                                 " i", axis);
   }
+  parameters += ", bool here";
   for (int load : sweptLoads(stage)) {
     parameters += detail::concat(", ", kernel_.values[load].type, " v", load);
   }
@@ -139,19 +143,18 @@ void KernelWriter::writeVisit(const KernelStage& stage) {
   }
   for (int load : sweptLoads(stage)) names_[load] = "v" + std::to_string(load);
   text_.open("const auto visit = [&](", parameters, ")");
-  if (shared_) text_.line("const int place = ", place(), ";");
-  defineValues(neededBy(stage), ~0u, "i0", isThreadEach() ? "exists" : "true");
+  const std::string exists = isThreadEach() ? "exists && here" : "here";
+  defineValues(neededBy(stage), ~0u, "i0", exists);
   keepRows();
-  if (!stage.stores.empty() && isThreadEach()) {
-    text_.open("if (exists)");
+  if (!stage.stores.empty()) {
+    text_.open("if (", exists, ")");
     writeStores(stage);
     text_.close();
-  } else {
-    writeStores(stage);
   }
   for (const Reduce& reduce : stage.reduces) {
-    text_.line("sum", reduce.index, " = ", functions_.ofReduce(reduce.op, typeOf(reduce)), "(sum",
-               reduce.index, ", ", names_[reduce.value], ");");
+    const std::string sum = "sum" + std::to_string(reduce.index);
+    text_.line(sum, " = here ? ", functions_.ofReduce(reduce.op, typeOf(reduce)), "(", sum, ", ",
+               names_[reduce.value], ") : ", sum, ";");
   }
   text_.close("};");
 }
@@ -177,11 +180,12 @@ void KernelWriter::declareRows() {
 
 std::string KernelWriter::place() const {
   const std::vector<int> axes = axesWhere(true);
-  std::string text = "i" + std::to_string(axes.back());
-  for (auto axis = axes.rbegin() + 1; axis != axes.rend(); ++axis) {
-    text = detail::concat("i", *axis, " + ", extent(*axis), " * (", text, ")");
+  std::string turns;
+  for (auto axis = axes.rbegin(); *axis != 0; ++axis) {
+    turns = detail::concat("i", *axis, turns.empty() ? "" : " + ", turns);
+    turns = detail::concat(extent(axis[1]), " * (", turns, ")");
   }
-  return "int(" + text + ")";
+  return turns.empty() ? "i0" : "i0 + int(" + turns + ")";
 }
 
 // The warp fetches what its threads read, once all have read what its places held before.
@@ -196,8 +200,8 @@ void KernelWriter::fetchRows() {
   text_.open("for (s64 number = warp; number < parts.count; number += warps)");
   declarePart("number");
   openTurns("part.firstTurn", "part.lastTurn");
-  text_.line("const s64 i0 = part.begin;");
-  text_.line("const int place = ", place(), ", count = int(part.end - i0);");
+  text_.line("const int i0 = int(part.begin);");
+  text_.line("const int place = ", place(), ", count = int(part.end) - i0;");
   for (const SharedRow* row : fetched) {
     const int operand = kernel_.values[row->value].index;
     text_.line("fetchRow(row", row->value, " + place, a.data", operand, " + ",
@@ -210,8 +214,9 @@ void KernelWriter::fetchRows() {
 
 void KernelWriter::keepRows() {
   for (int value : neededBy(kernel_.stages[stage_])) {
-    if (findRow(value, /*isReady=*/false))
-      text_.line("row", value, "[place] = ", names_[value], ";");
+    if (findRow(value, /*isReady=*/false)) {
+      text_.line("if (here) row", value, "[", place(), "] = ", names_[value], ";");
+    }
   }
 }
 
@@ -280,7 +285,7 @@ void KernelWriter::openTurns(const std::string& first, const std::string& last) 
 void KernelWriter::writePart(const KernelStage& stage) {
   declarePart("round + warp");
   if (kernel_.rows()) {
-    text_.line("const s64 middle = part.end - (part.end - part.begin) % ", kWarp, ";");
+    text_.line("const ", indexType(), " middle = part.end - (part.end - part.begin) % ", kWarp, ";");
     for (const Reduce& reduce : stage.reduces) {
       text_.line(typeOf(reduce), " tail", reduce.index, " = sum", reduce.index, ";");
     }
@@ -297,7 +302,7 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
   for (int value : neededBy(stage)) {
     const bool isLoad = kernel_.values[value].form == Form::Load && !isIndex(value);
     const bool isKept = findRow(value, /*isReady=*/true) != nullptr;
-    if (isLoad && !isKept && names_[value].empty()) loads.push_back(value);
+    if ((isLoad || isKept) && names_[value].empty()) loads.push_back(value);
   }
   return loads;
 }
@@ -306,23 +311,32 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 // that is there for each is short. Columns, where a part is of one thread, have fewer warps, and so
 // many narrow numbers are held widened, too.
 int KernelWriter::batchLength(const KernelStage& stage) const {
-  constexpr size_t kRowRegisters = 16, kColumnRegisters = 32, kValues = 64, kWithoutLoads = 4;
-  size_t registers = 0;
+  const auto knob = [](const char* name, int usual) {
+    return size_t(getenv(name) ? atoi(getenv(name)) : usual);
+  };
+  const size_t kRowRegisters = knob("H1_ROWREGS", 24), kColumnRegisters = knob("H1_COLREGS", 32),
+               kCode = knob("H1_CODE", 512), kMost = knob("H1_MOST", 8);
+  constexpr size_t kWithoutLoads = 4;
+  size_t registers = 0, code = 0;
   for (int load : sweptLoads(stage)) {
     const size_t size = getTypeSize(kernel_.values[load].type);
     const bool isOne = kernel_.rows() ? size <= sizeof(uint32_t) : size == sizeof(uint32_t);
     registers += isOne ? 1 : 2;
   }
+  for (int value : neededBy(stage)) code += 2 + 20 * ir::costOf(kernel_.values[value]);
   const size_t most = kernel_.rows() ? kRowRegisters : kColumnRegisters;
   const size_t held = registers > 0 ? most / registers : kWithoutLoads;
-  const size_t repeated = kValues / std::max<size_t>(neededBy(stage).size(), 1);
-  return static_cast<int>(std::bit_floor(std::max<size_t>(std::min(held, repeated), 1)));
+  const size_t repeated = kCode / std::max<size_t>(code, 1);
+  size_t length = std::min(held, repeated);
+  if (kernel_.rows() && registers > 0) length = std::min(length, kMost);
+  return static_cast<int>(std::bit_floor(std::max<size_t>(length, 1)));
 }
 
-std::string KernelWriter::visitCall(const KernelStage& stage, const char* sums,
-                                    const char* loaded) {
+std::string KernelWriter::visitCall(const KernelStage& stage, const char* sums, const char* loaded,
+                                    const std::string& here) {
   std::string args;
   for (int axis : axesWhere(true)) args += (args.empty() ? "i" : ", i") + std::to_string(axis);
+  args += ", " + here;
   for (int load : sweptLoads(stage)) {
     args += ", " + (loaded ? detail::concat(loaded, load, "[j]") : definition(load, "i0", ""));
   }
@@ -337,13 +351,13 @@ void KernelWriter::writeLoops(const KernelStage& stage) {
   const std::string i = "i" + std::to_string(lowestReduced());
   constexpr int kMostUnrolled = 4;
   text_.line("#pragma unroll ", std::min(length, kMostUnrolled));
-  text_.line("for (s64 ", i, " = part.begin", rows ? " + lane" : "", "; ", i, " < ",
+  text_.line("for (", indexType(), " ", i, " = part.begin", rows ? " + lane" : "", "; ", i, " < ",
              rows ? "middle" : "part.end", "; ", i, " += ", rows ? kWarp : 1, ") ",
              visitCall(stage, "sum"));
   if (!rows) return;
   text_.open("if (lane < ", ir::kLanes, ")");
   text_.line("#pragma unroll 1");
-  text_.line("for (s64 i0 = middle + lane; i0 < part.end; i0 += ", ir::kLanes, ") ",
+  text_.line("for (", indexType(), " i0 = middle + lane; i0 < part.end; i0 += ", ir::kLanes, ") ",
              visitCall(stage, "tail"));
   text_.close();
 }
@@ -354,8 +368,9 @@ void KernelWriter::writeBatches(const KernelStage& stage, int length) {
   const int step = rows ? kWarp : 1;
   const char* const end = rows ? "middle" : "part.end";
   const std::string i = "i" + std::to_string(lowestReduced());
-  Run run{length, detail::concat("const s64 ", i, " = at + ", step, " * j;")};
-  text_.line("s64 at = part.begin", rows ? " + lane" : "", ";");
+  const std::string type = detail::concat("const ", indexType(), " ");
+  Run run{length, detail::concat(type, i, " = at + ", step, " * j;")};
+  text_.line(indexType(), " at = part.begin", rows ? " + lane" : "", ";");
   text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
   writeBatch(stage, {run});
   text_.close();
@@ -366,7 +381,7 @@ void KernelWriter::writeBatches(const KernelStage& stage, int length) {
   if (rows) {
     text_.line("const int tail = lane < ", ir::kLanes, " ? int(part.end - middle) - lane : 0;");
     runs.push_back({kWarp / ir::kLanes,
-                    detail::concat("const s64 i0 = middle + lane + ", ir::kLanes, " * j;"),
+                    detail::concat(type, "i0 = middle + lane + ", ir::kLanes, " * j;"),
                     detail::concat(ir::kLanes, " * j < tail"), "tail", "last"});
   }
   writeBatch(stage, runs);
@@ -409,8 +424,7 @@ void KernelWriter::writeBatch(const KernelStage& stage, const std::vector<Run>& 
   text_.line("__syncwarp();");
   for (const Run& run : runs) {
     forEach(run);
-    const std::string visit = visitCall(stage, run.sums, run.loaded);
-    text_.line(run.condition.empty() ? visit : "if (" + run.condition + ") " + visit);
+    text_.line(visitCall(stage, run.sums, run.loaded, run.condition.empty() ? "true" : run.condition));
     text_.close();
   }
 }
@@ -433,6 +447,14 @@ void KernelWriter::addParts(const Reduce& reduce) {
   const dtype type = typeOf(reduce), total = totalTypeOf(reduce);
   const std::string sum = "sum" + std::to_string(reduce.index);
   const char* slot = kernel_.rows() ? "firstSlot + " : "lane + 32 * ";
+  if (kernel_.rows()) {
+    text_.open("if (warps == 1)");
+    std::string part = "broadcast(" + sum + ")";
+    if (type != total) part = functions_.ofCast(type, total) + "(" + part + ")";
+    text_.line("total", reduce.index, " = ", functions_.ofReduce(reduce.op, total), "(total",
+               reduce.index, ", ", part, ");");
+    text_.label("} else {");
+  }
   text_.line(kernel_.rows() ? "if (lane == 0) " : "", "slots[", slot, "warp] = Word<", type,
              ">::of(", sum, ");");
   text_.line("syncTeam();");
@@ -443,6 +465,7 @@ void KernelWriter::addParts(const Reduce& reduce) {
              reduce.index, ", ", part, ");");
   text_.close();
   text_.line("syncTeam();");
+  if (kernel_.rows()) text_.close();
 }
 
 void KernelWriter::defineTotals(const Reduce& reduce) {

@@ -51,6 +51,15 @@ T __shfl_down_sync(unsigned, T value, int lanes) {
   shimBlock->syncWarp();
   return T(given[from]);
 }
+template <class T>
+T __shfl_sync(unsigned, T value, int from) {
+  ShimThread& thread = *shimBlock->thread;
+  unsigned long long* given = shimBlock->exchanges[thread.rank / 32][thread.exchange];
+  thread.exchange ^= 1;
+  given[thread.rank % 32] = value;
+  shimBlock->syncWarp();
+  return T(given[from]);
+}
 inline unsigned __ballot_sync(unsigned, bool is) {
   ShimThread& thread = *shimBlock->thread;
   unsigned long long* given = shimBlock->exchanges[thread.rank / 32][thread.exchange];
