@@ -67,6 +67,7 @@ class KernelWriter {
 
   void writeMap();
   void loadPacks(const std::vector<int>& needed);
+  void drawPacks(const std::vector<int>& needed);
   void storePacks();
   void accessPack(const char* function, const std::string& array, int operand, bool store);
 

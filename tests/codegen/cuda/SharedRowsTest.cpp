@@ -107,7 +107,7 @@ TEST(SharedRows, OperandsAreReadOnce) {
   for (const ir::Kernel& kernel : rowKernels()) {
     const std::string text = codegen::cuda::emitCuda({{"k", &kernel}});
     const size_t begin = text.find("if (sharedBytes() > 0) {\n", text.find("extern \"C\""));
-    const size_t middle = text.find("  } else {\n", begin);
+    const size_t middle = text.find("\n    } else {\n", begin);
     ASSERT_NE(middle, std::string::npos);
     const std::string keeping = text.substr(begin, middle - begin), plain = text.substr(middle);
     size_t again = 0;
