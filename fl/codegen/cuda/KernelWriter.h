@@ -95,11 +95,7 @@ class KernelWriter {
   // What a sweep reads from memory for each element.
   std::vector<int> sweptLoads(const ir::KernelStage& stage) const;
   int batchLength(const ir::KernelStage& stage) const;
-  // A visit of the element at the loops' indices. Its loads are made here or were, in a batch.
-  std::string visitCall(const ir::KernelStage& stage, const char* sums,
-                        const char* loaded = nullptr, const std::string& here = "true");
   void writeLoops(const ir::KernelStage& stage);
-  void writeBatches(const ir::KernelStage& stage, int length);
   // Visits for j = 0, 1, ..., which `begin` makes indices of, and of sums what those are not yet,
   // all or where the condition holds. Their loads are put into `loaded`.
   struct Run {
@@ -108,8 +104,12 @@ class KernelWriter {
     const char *sums = "sum", *loaded = "from";
   };
   void writeBatch(const ir::KernelStage& stage, const std::vector<Run>& runs);
-  void loadBatch(const ir::KernelStage& stage, const Run& run,
-                 const std::function<void(const Run&)>& forEach);
+  // A visit of the element at the loops' indices.
+  std::string visitCall(const ir::KernelStage& stage, const Run& run);
+  void openBatch(const Run& run);
+  void loadBatch(const ir::KernelStage& stage, const Run& run);
+  void visitBatch(const ir::KernelStage& stage, const Run& run);
+  void writeAhead(const ir::KernelStage& stage, const Run& run, int step, const std::string& end);
   void foldRow(const Reduce& reduce);
   void writeShortSweep(const ir::KernelStage& stage);
   void declareFour(const ir::KernelStage& stage, const char* name);

@@ -78,7 +78,6 @@ __device__ f32 divideOrdinary(f32 x, f32 y) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(y));
   inverse = fmaf(fmaf(-y, inverse, 1.0f), inverse, inverse);
   f32 result = x * inverse;
-  result = fmaf(fmaf(-y, result, x), inverse, result);
   return fmaf(fmaf(-y, result, x), inverse, result);
 }
 __device__ f32 widenHalf(f16 x) {
@@ -327,13 +326,10 @@ __device__ T shuffleDown(T x, int lanes) {
     return Word<T>::to(__shfl_down_sync(~0u, u32(Word<T>::of(x)), lanes));
   }
 }
+// Lane 0's.
 template <class T>
 __device__ T broadcast(T x) {
-  if constexpr (sizeof(T) == 8) {
-    return Word<T>::to(__shfl_sync(~0u, Word<T>::of(x), 0));
-  } else {
-    return Word<T>::to(__shfl_sync(~0u, u32(Word<T>::of(x)), 0));
-  }
+  return Word<T>::to(__shfl_sync(~0u, Word<T>::of(x), 0));
 }
 // The warps of one kept element, one or all of the block, wait for each other.
 __device__ void syncTeam() {
@@ -345,31 +341,31 @@ __device__ void syncTeam() {
 }
 
 // How the tree of fl/kernel/Kernel.h cuts a sweep into parts, each of a group of turns and a chunk
-// of the lowest reduced axis.
-template <int chunk>
+// of the lowest reduced axis. Index counts all elements.
+template <int chunk, class Index>
 struct Parts {
-  s64 length, turns, chunks, together, count;
+  Index length, turns, chunks, together, count;
   // Of one turn.
-  __device__ Parts(s64 length)
+  __device__ Parts(Index length)
       : length(length), turns(1), chunks((length + chunk - 1) / chunk), together(1), count(chunks) {}
-  __device__ Parts(s64 length, s64 turns, s64 mostTogether) : Parts(length) {
-    const s64 fitting = length == 0 ? 1 : quotient(chunk, length);
+  __device__ Parts(Index length, Index turns, int mostTogether) : Parts(length) {
+    const Index fitting = length == 0 ? 1 : quotient(chunk, length);
     this->turns = turns;
     together = fitting < 1 ? 1 : smaller(fitting, mostTogether);
     count = quotient(turns + together - 1, together) * chunks;
   }
 };
-template <int chunk>
+template <int chunk, class Index>
 struct Chunk {
-  s64 begin, end;
-  __device__ Chunk(const Parts<chunk>& parts, s64 number)
-      : begin(number * chunk), end(smaller(begin + chunk, parts.length)) {}
+  Index begin, end;
+  __device__ Chunk(const Parts<chunk, Index>& parts, Index number)
+      : begin(number * chunk), end(parts.length - begin < chunk ? parts.length : begin + chunk) {}
 };
-template <int chunk>
-struct Part : Chunk<chunk> {
-  s64 firstTurn, lastTurn;
-  __device__ Part(const Parts<chunk>& parts, s64 number)
-      : Chunk<chunk>(parts, takeIndex(number, parts.chunks)),
+template <int chunk, class Index>
+struct Part : Chunk<chunk, Index> {
+  Index firstTurn, lastTurn;
+  __device__ Part(const Parts<chunk, Index>& parts, s64 number)
+      : Chunk<chunk, Index>(parts, takeIndex(number, parts.chunks)),
         firstTurn(number * parts.together),
         lastTurn(smaller(firstTurn + parts.together, parts.turns)) {}
 };

@@ -1,6 +1,5 @@
 // The text of rows and columns that are swept.
 #include <algorithm>
-#include <cstdlib>
 
 #include "fl/codegen/cuda/KernelWriter.h"
 #include "fl/kernel/KeptRows.h"
@@ -43,17 +42,25 @@ void KernelWriter::writeReduction() {
 
 // For the launches whose warps share a kept element or neighbouring ones.
 void KernelWriter::writeTeams() {
-  const std::vector<int> turning = turningAxes();
-  const std::string groups =
-      turning.empty() ? "" : detail::concat(", ", product(turning), ", ", ir::kMaxTurnsTogether);
-  text_.line("const Parts<", chunk(), "> parts(", extent(lowestReduced()), groups, ");");
-  if (sharedRows_.bytesEach == 0) return writeStages();
+  const auto declareParts = [&] {
+    const std::vector<int> turning = turningAxes();
+    const std::string groups =
+        turning.empty() ? "" : detail::concat(", ", product(turning), ", ", ir::kMaxTurnsTogether);
+    text_.line("const Parts<", chunk(), ", ", indexType(), "> parts(", extent(lowestReduced()),
+               groups, ");");
+  };
+  if (sharedRows_.bytesEach == 0) {
+    declareParts();
+    return writeStages();
+  }
   text_.open("if (sharedBytes() > 0)");
   shared_ = &sharedRows_;
+  declareParts();
   declareRows();
   writeStages();
   shared_ = nullptr;
   text_.label("} else {");
+  declareParts();
   writeStages();
   text_.close();
 }
@@ -61,6 +68,12 @@ void KernelWriter::writeTeams() {
 void KernelWriter::writeStages() {
   Scope scope(*this);
   beginKept();
+  // All that is read for a kept element is on its way before the first sweep.
+  for (const KernelStage& stage : kernel_.stages) {
+    std::vector<int> loads = neededBy(stage);
+    std::erase_if(loads, [&](int value) { return kernel_.values[value].form != Form::Load; });
+    defineValues(loads, ~kernel_.reduced, "i0", "true");
+  }
   // Of blocks that share a sweep, the last one stores what comes before it, too: others may not yet
   // have read what lay there.
   const int first = ir::cuda::sharedSweep(kernel_);
@@ -197,11 +210,10 @@ void KernelWriter::fetchRows() {
   }
   if (fetched.empty()) return;
   text_.line("__syncwarp();");
-  text_.open("for (s64 number = warp; number < parts.count; number += warps)");
+  text_.open("for (int number = warp; number < parts.count; number += warps)");
   declarePart("number");
   openTurns("part.firstTurn", "part.lastTurn");
-  text_.line("const int i0 = int(part.begin);");
-  text_.line("const int place = ", place(), ", count = int(part.end) - i0;");
+  text_.line("const int i0 = part.begin, place = ", place(), ", count = part.end - i0;");
   for (const SharedRow* row : fetched) {
     const int operand = kernel_.values[row->value].index;
     text_.line("fetchRow(row", row->value, " + place, a.data", operand, " + ",
@@ -229,7 +241,7 @@ void KernelWriter::writeRounds(const KernelStage& stage) {
                  reduce.index, "(a.spread, ", reduce.index, ", kept, domain, parts.count);");
     }
   }
-  text_.open("for (s64 round = ", mayBeSplit ? "s64(blockIdx.y) * warps" : "0",
+  text_.open("for (", indexType(), " round = ", mayBeSplit ? "s64(blockIdx.y) * warps" : "0",
              "; round < parts.count; round += ", mayBeSplit ? "s64(gridDim.y) * " : "", "warps)");
   for (const Reduce& reduce : stage.reduces) {
     text_.line(typeOf(reduce), " sum", reduce.index, " = ",
@@ -268,8 +280,8 @@ void KernelWriter::addSpreadParts(const KernelStage& stage) {
 }
 
 void KernelWriter::declarePart(const char* number) {
-  text_.line("const ", turningAxes().empty() ? "Chunk<" : "Part<", chunk(), "> part(parts, ",
-             number, ");");
+  text_.line("const ", turningAxes().empty() ? "Chunk<" : "Part<", chunk(), ", ", indexType(),
+             "> part(parts, ", number, ");");
 }
 
 // The loop over a part's turns, if there are any.
@@ -308,72 +320,47 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 }
 
 // Elements whose loads are on their way at once: as many as some registers hold, while the code
-// that is there for each is short. Columns, where a part is of one thread, have fewer warps, and so
-// many narrow numbers are held widened, too.
+// that is there for each is short. Those of global memory are held twice.
 int KernelWriter::batchLength(const KernelStage& stage) const {
-  const auto knob = [](const char* name, int usual) {
-    return size_t(getenv(name) ? atoi(getenv(name)) : usual);
-  };
-  const size_t kRowRegisters = knob("H1_ROWREGS", 24), kColumnRegisters = knob("H1_COLREGS", 32),
-               kCode = knob("H1_CODE", 512), kMost = knob("H1_MOST", 8);
-  constexpr size_t kWithoutLoads = 4;
-  size_t registers = 0, code = 0;
+  constexpr size_t kRegisters = 16, kSharedRegisters = 24, kInstructions = 512;
+  constexpr size_t kMostOfRows = 8, kWithoutLoads = 4;
+  size_t registers = 0, instructions = 0;
   for (int load : sweptLoads(stage)) {
-    const size_t size = getTypeSize(kernel_.values[load].type);
-    const bool isOne = kernel_.rows() ? size <= sizeof(uint32_t) : size == sizeof(uint32_t);
-    registers += isOne ? 1 : 2;
+    registers += getTypeSize(kernel_.values[load].type) <= sizeof(uint32_t) ? 1 : 2;
   }
-  for (int value : neededBy(stage)) code += 2 + 20 * ir::costOf(kernel_.values[value]);
-  const size_t most = kernel_.rows() ? kRowRegisters : kColumnRegisters;
-  const size_t held = registers > 0 ? most / registers : kWithoutLoads;
-  const size_t repeated = kCode / std::max<size_t>(code, 1);
-  size_t length = std::min(held, repeated);
-  if (kernel_.rows() && registers > 0) length = std::min(length, kMost);
+  for (int value : neededBy(stage)) instructions += 2 + 20 * ir::costOf(kernel_.values[value]);
+  size_t length = kWithoutLoads;
+  if (registers > 0) length = (shared_ ? kSharedRegisters : kRegisters) / registers;
+  if (kernel_.rows()) length = std::min(length, kMostOfRows);
+  length = std::min(length, kInstructions / std::max<size_t>(instructions, 1));
   return static_cast<int>(std::bit_floor(std::max<size_t>(length, 1)));
 }
 
-std::string KernelWriter::visitCall(const KernelStage& stage, const char* sums, const char* loaded,
-                                    const std::string& here) {
+std::string KernelWriter::visitCall(const KernelStage& stage, const Run& run) {
   std::string args;
-  for (int axis : axesWhere(true)) args += (args.empty() ? "i" : ", i") + std::to_string(axis);
-  args += ", " + here;
-  for (int load : sweptLoads(stage)) {
-    args += ", " + (loaded ? detail::concat(loaded, load, "[j]") : definition(load, "i0", ""));
-  }
-  for (const Reduce& reduce : stage.reduces) args += detail::concat(", ", sums, reduce.index);
+  for (int axis : axesWhere(true)) args += detail::concat("i", axis, ", ");
+  args += run.condition.empty() ? "true" : run.condition;
+  for (int load : sweptLoads(stage)) args += detail::concat(", ", run.loaded, load, "[j]");
+  for (const Reduce& reduce : stage.reduces) args += detail::concat(", ", run.sums, reduce.index);
   return "visit(" + args + ");";
 }
 
-void KernelWriter::writeLoops(const KernelStage& stage) {
-  const int length = batchLength(stage);
-  if (length > 1 && !sweptLoads(stage).empty()) return writeBatches(stage, length);
-  const bool rows = kernel_.rows();
-  const std::string i = "i" + std::to_string(lowestReduced());
-  constexpr int kMostUnrolled = 4;
-  text_.line("#pragma unroll ", std::min(length, kMostUnrolled));
-  text_.line("for (", indexType(), " ", i, " = part.begin", rows ? " + lane" : "", "; ", i, " < ",
-             rows ? "middle" : "part.end", "; ", i, " += ", rows ? kWarp : 1, ") ",
-             visitCall(stage, "sum"));
-  if (!rows) return;
-  text_.open("if (lane < ", ir::kLanes, ")");
-  text_.line("#pragma unroll 1");
-  text_.line("for (", indexType(), " i0 = middle + lane; i0 < part.end; i0 += ", ir::kLanes, ") ",
-             visitCall(stage, "tail"));
-  text_.close();
-}
-
 // The last batch takes what is left, a row's tail, too.
-void KernelWriter::writeBatches(const KernelStage& stage, int length) {
+void KernelWriter::writeLoops(const KernelStage& stage) {
   const bool rows = kernel_.rows();
+  const int length = batchLength(stage);
   const int step = rows ? kWarp : 1;
-  const char* const end = rows ? "middle" : "part.end";
-  const std::string i = "i" + std::to_string(lowestReduced());
+  const std::string end = rows ? "middle" : "part.end";
   const std::string type = detail::concat("const ", indexType(), " ");
-  Run run{length, detail::concat(type, i, " = at + ", step, " * j;")};
+  Run run{length, detail::concat(type, "i", lowestReduced(), " = at + ", step, " * j")};
   text_.line(indexType(), " at = part.begin", rows ? " + lane" : "", ";");
-  text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
-  writeBatch(stage, {run});
-  text_.close();
+  if (shared_) {
+    text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
+    writeBatch(stage, {run});
+    text_.close();
+  } else {
+    writeAhead(stage, run, step, end);
+  }
   text_.open("if (at < ", end, rows ? " || middle < part.end)" : ")");
   text_.line("const int left = int(", end, " - at);");
   run.condition = detail::concat(step, " * j < left");
@@ -381,16 +368,39 @@ void KernelWriter::writeBatches(const KernelStage& stage, int length) {
   if (rows) {
     text_.line("const int tail = lane < ", ir::kLanes, " ? int(part.end - middle) - lane : 0;");
     runs.push_back({kWarp / ir::kLanes,
-                    detail::concat(type, "i0 = middle + lane + ", ir::kLanes, " * j;"),
+                    detail::concat(type, "i0 = middle + lane + ", ir::kLanes, " * j"),
                     detail::concat(ir::kLanes, " * j < tail"), "tail", "last"});
   }
   writeBatch(stage, runs);
   text_.close();
 }
 
+// While a batch is visited, the next one is on its way.
+void KernelWriter::writeAhead(const KernelStage& stage, const Run& run, int step,
+                              const std::string& end) {
+  const auto isThere = [&](int batches) {
+    return detail::concat("at + ", (batches * run.length - 1) * step, " < ", end);
+  };
+  Run next = run;
+  next.begin += detail::concat(" + ", run.length * step);
+  next.condition = "more";
+  next.loaded = "next";
+  text_.open("if (", isThere(1), ")");
+  loadBatch(stage, run);
+  text_.open("for (bool more = true; more; at += ", run.length * step, ")");
+  text_.line("more = ", isThere(2), ";");
+  loadBatch(stage, next);
+  text_.line("__syncwarp();");
+  visitBatch(stage, run);
+  openBatch(run);
+  for (int load : sweptLoads(stage)) text_.line("from", load, "[j] = next", load, "[j];");
+  text_.close();
+  text_.close();
+  text_.close();
+}
+
 // Short rows that lie in order are read in packs.
-void KernelWriter::loadBatch(const KernelStage& stage, const Run& run,
-                             const std::function<void(const Run&)>& forEach) {
+void KernelWriter::loadBatch(const KernelStage& stage, const Run& run) {
   std::vector<int> single;
   for (int load : sweptLoads(stage)) {
     const int operand = kernel_.values[load].index;
@@ -402,7 +412,7 @@ void KernelWriter::loadBatch(const KernelStage& stage, const Run& run,
       single.push_back(load);
     }
   }
-  forEach(run);
+  openBatch(run);
   for (int load : single) {
     const std::string element = definition(load, "i0", "");
     const std::string none = detail::concat(kernel_.values[load].type, "(0)");
@@ -415,18 +425,21 @@ void KernelWriter::loadBatch(const KernelStage& stage, const Run& run,
 
 // The compiler would let few loads pass an addition, but none passes the barrier.
 void KernelWriter::writeBatch(const KernelStage& stage, const std::vector<Run>& runs) {
-  const auto forEach = [&](const Run& run) {
-    text_.line("#pragma unroll");
-    text_.open("for (int j = 0; j < ", run.length, "; ++j)");
-    text_.line(run.begin);
-  };
-  for (const Run& run : runs) loadBatch(stage, run, forEach);
+  for (const Run& run : runs) loadBatch(stage, run);
   text_.line("__syncwarp();");
-  for (const Run& run : runs) {
-    forEach(run);
-    text_.line(visitCall(stage, run.sums, run.loaded, run.condition.empty() ? "true" : run.condition));
-    text_.close();
-  }
+  for (const Run& run : runs) visitBatch(stage, run);
+}
+
+void KernelWriter::openBatch(const Run& run) {
+  text_.line("#pragma unroll");
+  text_.open("for (int j = 0; j < ", run.length, "; ++j)");
+  text_.line(run.begin, ";");
+}
+
+void KernelWriter::visitBatch(const KernelStage& stage, const Run& run) {
+  openBatch(run);
+  text_.line(visitCall(stage, run));
+  text_.close();
 }
 
 // The sum of the warp's lanes, in lane 0.

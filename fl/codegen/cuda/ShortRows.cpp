@@ -49,10 +49,10 @@ void KernelWriter::writeShortSweep(const KernelStage& stage) {
   text_.open("for (int at = begin; at < length; at += ", 2 * kFour, ")");
   declareFour(stage, "leaf");
   openTurns("0", product(turningAxes()));
-  std::string each = "const s64 i0 = at + j;";
+  std::string each = "const s64 i0 = at + j";
   for (const Reduce& reduce : stage.reduces) {
     each +=
-        detail::concat(" ", typeOf(reduce), "& sum", reduce.index, " = leaf", reduce.index, "[j];");
+        detail::concat("; ", typeOf(reduce), "& sum", reduce.index, " = leaf", reduce.index, "[j]");
   }
   writeBatch(stage, {{kFour, each, "i0 < length"}});
   if (!turningAxes().empty()) text_.close();

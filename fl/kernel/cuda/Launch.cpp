@@ -39,7 +39,7 @@ void split(const Kernel& kernel, int64_t domain, int64_t parts, Launch* launch) 
   if (!isOnly && parts < 2 * kBlockWarps) return;
   int warps = launch->threads[1];
   const int64_t blocks = divideUp(domain, kernel.rows() ? 1 : kWarp);
-  while (isOnly && warps > 1 && blocks * divideUp(parts, warps) < kSomeBlocks) warps /= 2;
+  while (isOnly && warps > 2 && blocks * divideUp(parts, warps) < kSomeBlocks) warps /= 2;
   const int64_t splits = std::min(kManyBlocks / blocks, divideUp(parts, warps));
   if (splits < 2) return;
   *launch = {blocks, {kWarp, warps, 1}, static_cast<int>(splits)};
@@ -50,7 +50,7 @@ void split(const Kernel& kernel, int64_t domain, int64_t parts, Launch* launch) 
 // Rows are kept where a multiprocessor of 227 KiB still has seven warps.
 constexpr int64_t kWarpSharedBytes = 32 << 10;
 // Blocks of more than that share a multiprocessor badly.
-constexpr int64_t kBlockSharedBytes = 16 << 10;
+constexpr int64_t kBlockSharedBytes = 32 << 10;
 
 // Of the rows that a team keeps; 0 if they are too long.
 int64_t sharedBytesOf(const Kernel& kernel, const int64_t* extents, int warps) {
@@ -101,8 +101,11 @@ Launch launchOf(const Kernel& kernel, const int64_t* extents) {
     return std::min(divideUp(items, each), kMostBlocks);
   };
   if (kernel.reduced == 0) {
+    // Where blocks are plenty, threads take several packs, which saves what comes before the first.
+    constexpr int64_t kPlenty = 4 * kManyBlocks, kPacksEach = 4;
     const int64_t packs = divideUp(extents[0], packLength(kernel));
-    return {blocksFor(domain / extents[0] * packs, kBlockThreads), {kBlockThreads, 1, 1}};
+    const int64_t blocks = blocksFor(domain / extents[0] * packs, kBlockThreads);
+    return {std::max(std::min(blocks, kPlenty), blocks / kPacksEach), {kBlockThreads, 1, 1}};
   }
   if (domain >= kManyRows && mayBeShort(kernel, extents)) {
     return {blocksFor(domain, kBlockThreads), {kBlockThreads, 1, 1}};

@@ -79,8 +79,9 @@ TEST(SharedRows, LaunchesAskForTheirTeamsRows) {
   EXPECT_THAT(launch(softmax, 0), ElementsAre(125, 1, 8, 0));
   EXPECT_THAT(launch(softmax, 1), ElementsAre(125, 1, 8, 8 * 64));
   EXPECT_THAT(launch(softmax, 512), ElementsAre(125, 1, 8, 8 * 2048));
-  EXPECT_THAT(launch(softmax, 513), ElementsAre(250, 1, 4, 4 * 2112));
-  EXPECT_THAT(launch(softmax, 4096), ElementsAre(1000, 1, 1, 16384));
+  EXPECT_THAT(launch(softmax, 1024), ElementsAre(125, 1, 8, 8 * 4096));
+  EXPECT_THAT(launch(softmax, 1025), ElementsAre(250, 1, 4, 4 * 4160));
+  EXPECT_THAT(launch(softmax, 4096), ElementsAre(500, 1, 2, 2 * 16384));
   EXPECT_THAT(launch(softmax, 8192), ElementsAre(1000, 2, 1, 32768));
   EXPECT_THAT(launch(softmax, 24576), ElementsAre(1000, 8, 1, 98304));
   EXPECT_THAT(launch(softmax, 24577), ElementsAre(1000, 8, 1, 0));
