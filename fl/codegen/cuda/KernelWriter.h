@@ -104,8 +104,6 @@ class KernelWriter {
     const char *sums = "sum", *loaded = "from";
   };
   void writeBatch(const ir::KernelStage& stage, const std::vector<Run>& runs);
-  // A visit of the element at the loops' indices.
-  std::string visitCall(const ir::KernelStage& stage, const Run& run);
   void openBatch(const Run& run);
   void loadBatch(const ir::KernelStage& stage, const Run& run);
   void visitBatch(const ir::KernelStage& stage, const Run& run);

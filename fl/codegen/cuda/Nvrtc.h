@@ -5,7 +5,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 namespace fl::codegen::cuda {
 
@@ -25,16 +24,5 @@ struct CompiledModule {
 // InternalError with the log for text that does not compile.
 CompiledModule compileCuda(const std::string& source, const std::string& name,
                            const std::string& architecture);
-
-// What a kernel takes, as the log has it. A spilled byte is one that a thread writes to memory
-// because it has no register for it.
-struct KernelResources {
-  std::string kernel;
-  int registers = 0;
-  int stackBytes = 0;
-  int spilledBytes = 0;
-  int sharedBytes = 0;
-};
-std::vector<KernelResources> resourcesOf(const std::string& log);
 
 }  // namespace fl::codegen::cuda

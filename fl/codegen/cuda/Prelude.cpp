@@ -203,22 +203,16 @@ __device__ void storeStrided(T* to, const T (&from)[n], s64 stride, int count) {
 template <int n, class T, class Draw>
 __device__ void drawPack(T (&to)[n], s64 index, Draw draw) {
   const int skipped = int(index & 3);
-  T all[n + 4];
-  const auto drawFour = [&](int begin) {
+  T all[n + 4] = {};
 #pragma unroll
-    for (int j = 0; j < 4; ++j) all[begin + j] = draw(((index & ~s64(3)) + begin) | j);
-  };
-#pragma unroll
-  for (int begin = 0; begin < n; begin += 4) drawFour(begin);
-  if (skipped > 0) {
-    drawFour(n);
-#pragma unroll
-    for (int j = 0; j < n + 3; ++j) all[j] = skipped & 1 ? all[j + 1] : all[j];
-#pragma unroll
-    for (int j = 0; j < n; ++j) all[j] = skipped & 2 ? all[j + 2] : all[j];
+  for (int j = 0; j < n + 4; ++j) {
+    if (j < n || skipped > 0) all[j] = draw(((index & ~s64(3)) + (j & ~3)) | (j & 3));
   }
 #pragma unroll
-  for (int j = 0; j < n; ++j) to[j] = all[j];
+  for (int j = 0; j < n; ++j) {
+    const T even = skipped & 2 ? all[j + 2] : all[j], odd = skipped & 2 ? all[j + 3] : all[j + 1];
+    to[j] = skipped & 1 ? odd : even;
+  }
 }
 
 // ---- shared memory that a launch asks for ----

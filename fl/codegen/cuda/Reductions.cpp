@@ -49,20 +49,19 @@ void KernelWriter::writeTeams() {
     text_.line("const Parts<", chunk(), ", ", indexType(), "> parts(", extent(lowestReduced()),
                groups, ");");
   };
-  if (sharedRows_.bytesEach == 0) {
+  const bool keeps = sharedRows_.bytesEach > 0;
+  if (keeps) {
+    text_.open("if (sharedBytes() > 0)");
+    shared_ = &sharedRows_;
     declareParts();
-    return writeStages();
+    declareRows();
+    writeStages();
+    shared_ = nullptr;
+    text_.label("} else {");
   }
-  text_.open("if (sharedBytes() > 0)");
-  shared_ = &sharedRows_;
-  declareParts();
-  declareRows();
-  writeStages();
-  shared_ = nullptr;
-  text_.label("} else {");
   declareParts();
   writeStages();
-  text_.close();
+  if (keeps) text_.close();
 }
 
 void KernelWriter::writeStages() {
@@ -320,9 +319,11 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 }
 
 // Elements whose loads are on their way at once: as many as some registers hold, while the code
-// that is there for each is short. Those of global memory are held twice.
+// that is there for each is short. Those of global memory are held twice; of kernels that mostly run
+// with shared memory, whose registers are those of both codes, few.
 int KernelWriter::batchLength(const KernelStage& stage) const {
-  constexpr size_t kRegisters = 16, kSharedRegisters = 24, kInstructions = 512;
+  const size_t held = shared_ ? 24 : sharedRows_.bytesEach > 0 ? 4 : 16;
+  constexpr size_t kInstructions = 512;
   constexpr size_t kMostOfRows = 8, kWithoutLoads = 4;
   size_t registers = 0, instructions = 0;
   for (int load : sweptLoads(stage)) {
@@ -330,19 +331,10 @@ int KernelWriter::batchLength(const KernelStage& stage) const {
   }
   for (int value : neededBy(stage)) instructions += 2 + 20 * ir::costOf(kernel_.values[value]);
   size_t length = kWithoutLoads;
-  if (registers > 0) length = (shared_ ? kSharedRegisters : kRegisters) / registers;
+  if (registers > 0) length = held / registers;
   if (kernel_.rows()) length = std::min(length, kMostOfRows);
   length = std::min(length, kInstructions / std::max<size_t>(instructions, 1));
   return static_cast<int>(std::bit_floor(std::max<size_t>(length, 1)));
-}
-
-std::string KernelWriter::visitCall(const KernelStage& stage, const Run& run) {
-  std::string args;
-  for (int axis : axesWhere(true)) args += detail::concat("i", axis, ", ");
-  args += run.condition.empty() ? "true" : run.condition;
-  for (int load : sweptLoads(stage)) args += detail::concat(", ", run.loaded, load, "[j]");
-  for (const Reduce& reduce : stage.reduces) args += detail::concat(", ", run.sums, reduce.index);
-  return "visit(" + args + ");";
 }
 
 // The last batch takes what is left, a row's tail, too.
@@ -438,7 +430,12 @@ void KernelWriter::openBatch(const Run& run) {
 
 void KernelWriter::visitBatch(const KernelStage& stage, const Run& run) {
   openBatch(run);
-  text_.line(visitCall(stage, run));
+  std::string args;
+  for (int axis : axesWhere(true)) args += detail::concat("i", axis, ", ");
+  args += run.condition.empty() ? "true" : run.condition;
+  for (int load : sweptLoads(stage)) args += detail::concat(", ", run.loaded, load, "[j]");
+  for (const Reduce& reduce : stage.reduces) args += detail::concat(", ", run.sums, reduce.index);
+  text_.line("visit(", args, ");");
   text_.close();
 }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <sstream>
 
 #include "fl/base/Error.h"
 #include "fl/codegen/cuda/Emitter.h"
@@ -22,9 +23,43 @@ namespace fl::testing {
 namespace {
 
 using codegen::cuda::compileCuda;
-using codegen::cuda::KernelResources;
 using codegen::cuda::NamedKernel;
-using codegen::cuda::resourcesOf;
+
+// What a kernel takes, as the log has it. A spilled byte is one that a thread writes to memory
+// because it has no register for it.
+struct KernelResources {
+  std::string kernel;
+  int registers = 0;
+  int stackBytes = 0;
+  int spilledBytes = 0;
+  int sharedBytes = 0;
+};
+
+// Three lines a kernel: "... Compiling entry function 'k0' for 'sm_90'", "8 bytes stack frame, 8
+// bytes spill stores, 16 bytes spill loads" and "... Used 40 registers, ..., 64 bytes smem".
+std::vector<KernelResources> resourcesOf(const std::string& log) {
+  std::vector<KernelResources> all;
+  std::istringstream lines(log);
+  const auto numberBefore = [](const std::string& line, const char* words) {
+    const size_t at = line.find(words);
+    if (at == std::string::npos) return 0;
+    return std::stoi(line.substr(line.find_last_of(", ", at - 2) + 1));
+  };
+  constexpr char kBegin[] = "Compiling entry function '";
+  for (std::string line; std::getline(lines, line);) {
+    if (const size_t at = line.find(kBegin); at != std::string::npos) {
+      const size_t name = at + sizeof(kBegin) - 1;
+      all.push_back({line.substr(name, line.find('\'', name) - name)});
+    } else if (!all.empty() && line.find("bytes stack frame") != std::string::npos) {
+      all.back().stackBytes = numberBefore(line, " bytes stack frame");
+      all.back().spilledBytes = numberBefore(line, " bytes spill stores");
+    } else if (!all.empty() && line.find(" registers") != std::string::npos) {
+      all.back().registers = numberBefore(line, " registers");
+      all.back().sharedBytes = numberBefore(line, " bytes smem");
+    }
+  }
+  return all;
+}
 
 class EveryKernel : public ::testing::TestWithParam<const char*> {};
 
