@@ -237,14 +237,14 @@ void KernelWriter::drawPacks(const std::vector<int>& needed) {
     const KernelValue& random = kernel_.values[value];
     if (!drawsNumber(random) || random.type == dtype::f64 || pack_ < 4) continue;
     const auto& [seed, offset, index] = std::tie(random.args[0], random.args[1], random.args[2]);
-    const bool isPlain = isIndex(index) &&
-                         kernel_.operands[kernel_.values[index].index].strides[0] == Stride::One;
+    const bool isPlain =
+        isIndex(index) && kernel_.operands[kernel_.values[index].index].strides[0] == Stride::One;
     if (!isPlain || names_[seed].empty() || names_[offset].empty()) continue;
     const std::string array = "drawn" + std::to_string(value);
     text_.line(random.type, " ", array, "[", pack_, "];");
     text_.line("drawPack(", array, ", ", definition(index, "i0", ""), ", [&](s64 at) { return ",
-               functions_.ofApply(random, {dtype::u64, dtype::u64, dtype::s64}), "(",
-               names_[seed], ", ", names_[offset], ", at); });");
+               functions_.ofApply(random, {dtype::u64, dtype::u64, dtype::s64}), "(", names_[seed],
+               ", ", names_[offset], ", at); });");
     names_[value] = array + "[j]";
   }
 }

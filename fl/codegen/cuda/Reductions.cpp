@@ -143,10 +143,9 @@ void KernelWriter::writeVisit(const KernelStage& stage) {
   Scope scope(*this);
   std::string parameters;
   for (int axis : axesWhere(true)) {
-    parameters += detail::concat(parameters.empty() ? "" : ", ", axis == 0 ? indexType() : "s64",
-                                 " i", axis);
+    parameters += detail::concat(axis == 0 ? indexType() : "s64", " i", axis, ", ");
   }
-  parameters += ", bool here";
+  parameters += "bool here";
   for (int load : sweptLoads(stage)) {
     parameters += detail::concat(", ", kernel_.values[load].type, " v", load);
   }
@@ -269,11 +268,12 @@ void KernelWriter::addSpreadParts(const KernelStage& stage) {
   for (const Reduce& reduce : stage.reduces) {
     const dtype type = typeOf(reduce), total = totalTypeOf(reduce);
     const std::string widened = type == total ? "x" : functions_.ofCast(type, total) + "(x)";
-    const char* const isSum = reduce.op == ir::Op::Sum ? "true" : "false";
-    text_.line("total", reduce.index, " = spread", reduce.index, ".added<", isSum, ">(total",
-               reduce.index, ", slots, [](", type, " x) { return ", widened, "; },");
-    text_.line("    [](", total, " x, ", total, " y) { return ",
-               functions_.ofReduce(reduce.op, total), "(x, y); });");
+    const std::string sum = "total" + std::to_string(reduce.index);
+    text_.line(sum, " = spread", reduce.index, ".added<",
+               reduce.op == ir::Op::Sum ? "true" : "false",
+               sharedRows_.bytesEach > 0 ? ", 4>(" : ", 8>(", sum, ", slots,");
+    text_.line("    [](", type, " x) { return ", widened, "; }, [](", total, " x, ", total,
+               " y) { return ", functions_.ofReduce(reduce.op, total), "(x, y); });");
   }
   text_.close();
 }
@@ -296,7 +296,8 @@ void KernelWriter::openTurns(const std::string& first, const std::string& last) 
 void KernelWriter::writePart(const KernelStage& stage) {
   declarePart("round + warp");
   if (kernel_.rows()) {
-    text_.line("const ", indexType(), " middle = part.end - (part.end - part.begin) % ", kWarp, ";");
+    text_.line("const ", indexType(), " middle = part.end - (part.end - part.begin) % ", kWarp,
+               ";");
     for (const Reduce& reduce : stage.reduces) {
       text_.line(typeOf(reduce), " tail", reduce.index, " = sum", reduce.index, ";");
     }
@@ -319,12 +320,11 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 }
 
 // Elements whose loads are on their way at once: as many as some registers hold, while the code
-// that is there for each is short. Those of global memory are held twice; of kernels that mostly run
-// with shared memory, whose registers are those of both codes, few.
+// that is there for each is short. Those of global memory are held twice. Kernels that mostly run
+// with shared memory have as many registers as the code without it, where few are held.
 int KernelWriter::batchLength(const KernelStage& stage) const {
-  const size_t held = shared_ ? 24 : sharedRows_.bytesEach > 0 ? 4 : 16;
-  constexpr size_t kInstructions = 512;
-  constexpr size_t kMostOfRows = 8, kWithoutLoads = 4;
+  const size_t held = shared_ ? 24 : sharedRows_.bytesEach > 0 ? 2 : 16;
+  constexpr size_t kInstructions = 512, kMostOfRows = 8, kWithoutLoads = 4;
   size_t registers = 0, instructions = 0;
   for (int load : sweptLoads(stage)) {
     registers += getTypeSize(kernel_.values[load].type) <= sizeof(uint32_t) ? 1 : 2;
