@@ -181,10 +181,10 @@ runtime::cuda::CublasLt table() {
     if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0 || workspaceBytes < kWorkspaceBytes) {
       return CUBLAS_STATUS_INVALID_VALUE;
     }
-    std::memset(workspace, 0x5a, workspaceBytes);
     putIntoStream(reinterpret_cast<CUstream>(stream), "product",
                   [=, operation = as<Operation>(operation), left = as<Layout>(left),
                    right = as<Layout>(right), to = as<Layout>(to)] {
+                    std::memset(workspace, 0x5a, workspaceBytes);
                     multiply(operation, static_cast<const char*>(lhs), left,
                              static_cast<const char*>(rhs), right, static_cast<char*>(result), to);
                   });

@@ -1,5 +1,7 @@
 #include "tests/runtime/cuda/FakeGpu.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -20,7 +22,6 @@ namespace fl::testing {
 namespace {
 
 constexpr size_t kMemory = size_t{4} << 30;
-constexpr size_t kAlignment = 256;
 // Of a block: what a launch may ask for, and what a function may be set to.
 constexpr int kUsualSharedBytes = 48 << 10, kMostSharedBytes = 227 << 10;
 
@@ -98,9 +99,27 @@ CUresult put(CUstream stream, const char* function, std::string name,
   return CUDA_SUCCESS;
 }
 
+void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+// Of the GPU's memory, which nobody else reads or writes.
+class Access {
+ public:
+  explicit Access(State& s) : state_(s) { protect(PROT_READ | PROT_WRITE); }
+  ~Access() { protect(PROT_NONE); }
+
+ private:
+  void protect(int access) {
+    for (const auto& [address, block] : state_.blocks)
+      mprotect(pointer(address), block.bytes, access);
+  }
+  State& state_;
+};
+
 // Does what the stream has yet to do, until there is no need.
 CUresult work(State& s, Stream& stream, const std::function<bool()>& isEnough) {
   ++s.counts.waits;
+  if (isEnough() || stream.work.empty()) return s.failure;
+  const Access access(s);
   while (!isEnough() && !stream.work.empty() && s.failure == CUDA_SUCCESS) {
     const Work next = std::move(stream.work.front());
     stream.work.pop_front();
@@ -110,8 +129,6 @@ CUresult work(State& s, Stream& stream, const std::function<bool()>& isEnough) {
   if (s.failure != CUDA_SUCCESS) stream.work.clear();
   return s.failure;
 }
-
-void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 // Of the GPU's memory, when it is used.
 void checkLive(const char* what, CUdeviceptr address, size_t bytes) {
@@ -130,9 +147,11 @@ void checkPinned(const void* memory, size_t bytes) {
 CUresult allocate(CUdeviceptr* address, size_t bytes, CUstream) {
   return call("cuMemAllocAsync", [&](State& s) {
     if (s.live + bytes > s.memory) return CUDA_ERROR_OUT_OF_MEMORY;
-    void* block = nullptr;
-    if (posix_memalign(&block, kAlignment, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    void* const block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, /*offset=*/0);
+    if (block == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     std::memset(block, 0xff, bytes);
+    mprotect(block, bytes, PROT_NONE);
     *address = reinterpret_cast<CUdeviceptr>(block);
     s.blocks[*address] = {bytes};
     s.live += bytes;
@@ -152,8 +171,8 @@ CUresult giveBack(CUdeviceptr address, CUstream stream) {
     s.live -= found->second.bytes;
     return put(stream, "cuMemFreeAsync", "free", [&s, address] {
       s.freed[address] = s.blocks.at(address);
+      munmap(pointer(address), s.blocks.at(address).bytes);
       s.blocks.erase(address);
-      std::free(pointer(address));
       return CUDA_SUCCESS;
     });
   });
@@ -532,6 +551,12 @@ void FakeGpu::reset() {
     s.failure = CUDA_SUCCESS;
     s.failing.clear();
     s.memory = kMemory;
+  });
+}
+void FakeGpu::touch(const std::function<void()>& body) {
+  locked([&](State& s) {
+    const Access access(s);
+    body();
   });
 }
 size_t FakeGpu::liveBlocks() const {
