@@ -171,6 +171,7 @@ class Convolution final : public DeviceCall {
     Handle& handle = handleOf(context);
     const std::lock_guard<std::mutex> turn(handle.mutex);
     context.use();
+    cudnn().table().cudnnSetStream(handle.value, reinterpret_cast<cudaStream_t>(context.stream()));
     graph_.run(handle.value, buffers, workspace);
   }
 

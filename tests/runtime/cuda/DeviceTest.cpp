@@ -368,7 +368,7 @@ TEST_F(CudaDevice, BlocksShareALongSweep) {
     const Tensor x = Tensor::fromVector(values), index = Tensor::fromVector(places);
     auto step = compile([&](const Tensor& x) {
       const Tensor found = x(index);
-      return std::vector<Tensor>{sum(found), sum(x * x),
+      return std::vector<Tensor>{sum(found), sum(x * x), amax(x * 3, {}),
                                  sum(reshape(x * 2, {5, kElements / 5}), {1})};
     });
     std::vector<std::vector<float>> results;

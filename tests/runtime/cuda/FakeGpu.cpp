@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "fl/runtime/cuda/Driver.h"
 #include "tests/codegen/cuda/HostModule.h"
@@ -25,19 +27,6 @@ constexpr size_t kMemory = size_t{4} << 30;
 // Of a block: what a launch may ask for, and what a function may be set to.
 constexpr int kUsualSharedBytes = 48 << 10, kMostSharedBytes = 227 << 10;
 
-// What a stream has yet to do.
-struct Work {
-  std::string name;
-  std::function<CUresult()> run;
-};
-struct Stream {
-  std::deque<Work> work;
-};
-struct Event {
-  Stream* stream = nullptr;
-  size_t recorded = 0, done = 0;
-  size_t before = 0;  // what the GPU had done by then
-};
 struct Module {
   std::string source;
 };
@@ -45,6 +34,32 @@ struct Function {
   std::shared_ptr<HostModule> module;
   std::string name;
   int mostSharedBytes = kUsualSharedBytes;
+};
+struct Launch {
+  const Function* kernel;
+  ir::cuda::Launch shape;
+  std::vector<uint64_t> words;
+};
+
+// What a stream has yet to do, or a graph does: a launch, or something else.
+struct Work {
+  std::string name;
+  std::function<CUresult()> run;
+  std::optional<Launch> launch = {};
+};
+// A node's handle is its number, from 1 on.
+struct Graph {
+  std::deque<Work> nodes;
+  CUgraphNode last;
+};
+struct Stream {
+  std::deque<Work> work;
+  std::unique_ptr<Graph> captured = nullptr;  // what is put in goes here
+};
+struct Event {
+  Stream* stream = nullptr;
+  size_t recorded = 0, done = 0;
+  size_t before = 0;  // what the GPU had done by then
 };
 struct Block {
   size_t bytes = 0;
@@ -88,15 +103,19 @@ CUresult call(const char* function, Body body) {
   return body(s);
 }
 
-CUresult put(CUstream stream, const char* function, std::string name,
-             std::function<CUresult()> run) {
+CUresult put(CUstream stream, const char* function, Work work) {
   State& s = state();
   if (s.failing == function && s.failsLater) {
     s.failing.clear();
-    run = [error = s.failingWith] { return error; };
+    work = {work.name, [error = s.failingWith] { return error; }};
   }
-  reinterpret_cast<Stream*>(stream)->work.push_back({std::move(name), std::move(run)});
+  auto* const to = reinterpret_cast<Stream*>(stream);
+  (to->captured ? to->captured->nodes : to->work).push_back(std::move(work));
   return CUDA_SUCCESS;
+}
+CUresult put(CUstream stream, const char* function, std::string name,
+             std::function<CUresult()> run) {
+  return put(stream, function, Work{std::move(name), std::move(run)});
 }
 
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
@@ -115,6 +134,8 @@ class Access {
   State& state_;
 };
 
+CUresult run(State& s, const Work& work);
+
 // Does what the stream has yet to do, until there is no need.
 CUresult work(State& s, Stream& stream, const std::function<bool()>& isEnough) {
   ++s.counts.waits;
@@ -123,7 +144,7 @@ CUresult work(State& s, Stream& stream, const std::function<bool()>& isEnough) {
   while (!isEnough() && !stream.work.empty() && s.failure == CUDA_SUCCESS) {
     const Work next = std::move(stream.work.front());
     stream.work.pop_front();
-    s.failure = next.run();
+    s.failure = run(s, next);
     s.done.push_back(next.name);
   }
   if (s.failure != CUDA_SUCCESS) stream.work.clear();
@@ -147,8 +168,8 @@ void checkPinned(const void* memory, size_t bytes) {
 CUresult allocate(CUdeviceptr* address, size_t bytes, CUstream) {
   return call("cuMemAllocAsync", [&](State& s) {
     if (s.live + bytes > s.memory) return CUDA_ERROR_OUT_OF_MEMORY;
-    void* const block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, /*offset=*/0);
+    void* const block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                             /*fd=*/-1, /*offset=*/0);
     if (block == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     std::memset(block, 0xff, bytes);
     mprotect(block, bytes, PROT_NONE);
@@ -247,8 +268,8 @@ bool isAllowed(State& s, const Function& kernel, unsigned sharedBytes) {
   return isIt;
 }
 
-void runKernel(State& s, const Function& kernel, const ir::cuda::Launch& shape,
-               const std::vector<uint64_t>& words) {
+void runKernel(State& s, const Launch& launch) {
+  const auto& [kernel, shape, words] = launch;
   for (const uint64_t word : words) {
     const bool isGone = find(s.freed, word, 1) && !find(s.blocks, word, 1);
     if (isGone) s.misuse.push_back("a launch on memory that was freed");
@@ -258,28 +279,38 @@ void runKernel(State& s, const Function& kernel, const ir::cuda::Launch& shape,
     checkLive("counters in", words.back(), shape.blocks * sizeof(uint32_t));
     ++s.counts.sharedSweeps;
   }
-  kernel.module->launch(kernel.name, shape, words, /*reversed=*/false);
+  kernel->module->launch(kernel->name, shape, words, /*reversed=*/false);
   ++s.counts.launchesDone;
+}
+
+CUresult run(State& s, const Work& work) {
+  if (!work.launch) return work.run();
+  runKernel(s, *work.launch);
+  return CUDA_SUCCESS;
+}
+
+Launch launchOf(CUfunction function, const std::array<unsigned, 2>& blocks,
+                const std::array<unsigned, 3>& threads, unsigned sharedBytes, void** parameters) {
+  const auto* kernel = reinterpret_cast<const Function*>(function);
+  const auto* first = static_cast<const uint64_t*>(parameters[0]);
+  const auto size = [](unsigned count) { return static_cast<int>(count); };
+  return {kernel,
+          {blocks[0],
+           {size(threads[0]), size(threads[1]), size(threads[2])},
+           size(blocks[1]),
+           0,
+           size(sharedBytes)},
+          {first, first + kernel->module->words(kernel->name)}};
 }
 
 CUresult launch(CUfunction function, unsigned blocks, unsigned splits, unsigned, unsigned x,
                 unsigned y, unsigned z, unsigned sharedBytes, CUstream stream, void** parameters,
                 void**) {
   return call("cuLaunchKernel", [&](State& s) {
-    ++s.counts.launches;
-    const Function kernel = *reinterpret_cast<Function*>(function);
-    if (!isAllowed(s, kernel, sharedBytes)) return CUDA_ERROR_INVALID_VALUE;
-    const auto* first = static_cast<const uint64_t*>(parameters[0]);
-    const std::vector<uint64_t> words(first, first + kernel.module->words(kernel.name));
-    const ir::cuda::Launch shape{blocks,
-                                 {static_cast<int>(x), static_cast<int>(y), static_cast<int>(z)},
-                                 static_cast<int>(splits),
-                                 0,
-                                 static_cast<int>(sharedBytes)};
-    return put(stream, "cuLaunchKernel", "launch", [&s, kernel, words, shape] {
-      runKernel(s, kernel, shape, words);
-      return CUDA_SUCCESS;
-    });
+    if (!reinterpret_cast<Stream*>(stream)->captured) ++s.counts.launches;
+    const Launch made = launchOf(function, {blocks, splits}, {x, y, z}, sharedBytes, parameters);
+    if (!isAllowed(s, *made.kernel, sharedBytes)) return CUDA_ERROR_INVALID_VALUE;
+    return put(stream, "cuLaunchKernel", Work{"launch", nullptr, made});
   });
 }
 
@@ -294,42 +325,27 @@ CUresult setAttribute(CUfunction function, CUfunction_attribute which, int value
 
 // ---- graphs ----
 
-struct GraphNode {
-  const Function* kernel;
-  ir::cuda::Launch shape;
-  std::vector<uint64_t> words;
-};
-struct Graph {
-  std::deque<GraphNode> nodes;
-};
-
-GraphNode nodeOf(const CUDA_KERNEL_NODE_PARAMS& parameters) {
-  const auto* kernel = reinterpret_cast<const Function*>(parameters.func);
-  const auto* first = static_cast<const uint64_t*>(parameters.kernelParams[0]);
-  const auto size = [](unsigned threads) { return static_cast<int>(threads); };
-  return {kernel,
-          {parameters.gridDimX,
-           {size(parameters.blockDimX), size(parameters.blockDimY), size(parameters.blockDimZ)},
-           size(parameters.gridDimY),
-           0,
-           size(parameters.sharedMemBytes)},
-          {first, first + kernel->module->words(kernel->name)}};
+CUresult beginCapture(CUstream stream, CUstreamCaptureMode) {
+  return call("cuStreamBeginCapture", [&](State&) {
+    reinterpret_cast<Stream*>(stream)->captured = std::make_unique<Graph>();
+    return CUDA_SUCCESS;
+  });
 }
 
-// A node's handle is its number, from 1 on.
-CUresult addNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
-                 const CUDA_KERNEL_NODE_PARAMS* parameters) {
-  return call("cuGraphAddKernelNode", [&](State& s) {
-    auto& nodes = reinterpret_cast<Graph*>(graph)->nodes;
-    const auto number = nodes.size();
-    const bool isChain =
-        number == 0 ? count == 0 : count == 1 && reinterpret_cast<size_t>(*before) == number;
-    if (!isChain) s.misuse.push_back("a graph that is no chain");
-    nodes.push_back(nodeOf(*parameters));
-    if (!isAllowed(s, *nodes.back().kernel, parameters->sharedMemBytes)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    *node = reinterpret_cast<CUgraphNode>(number + 1);
+CUresult endCapture(CUstream stream, CUgraph* graph) {
+  *graph = reinterpret_cast<CUgraph>(reinterpret_cast<Stream*>(stream)->captured.release());
+  return call("cuStreamEndCapture", [](State&) { return CUDA_SUCCESS; });
+}
+
+// The last node alone: this is a chain.
+CUresult captureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                     const CUgraphNode** nodes, const CUgraphEdgeData**, size_t* count) {
+  return call("cuStreamGetCaptureInfo", [&](State&) {
+    Graph& graph = *reinterpret_cast<Stream*>(stream)->captured;
+    graph.last = reinterpret_cast<CUgraphNode>(graph.nodes.size());
+    *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *nodes = &graph.last;
+    *count = 1;
     return CUDA_SUCCESS;
   });
 }
@@ -342,10 +358,16 @@ CUresult instantiate(CUgraphExec* made, CUgraph graph, unsigned long long) {
   });
 }
 
-CUresult changeNode(CUgraphExec made, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+CUresult changeNode(CUgraphExec made, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* p) {
   return call("cuGraphExecKernelNodeSetParams", [&](State& s) {
     ++s.counts.changedNodes;
-    reinterpret_cast<Graph*>(made)->nodes[reinterpret_cast<size_t>(node) - 1] = nodeOf(*parameters);
+    auto& nodes = reinterpret_cast<Graph*>(made)->nodes;
+    std::optional<Launch>& changed = nodes.at(reinterpret_cast<size_t>(node) - 1).launch;
+    const Launch now =
+        launchOf(p->func, {p->gridDimX, p->gridDimY}, {p->blockDimX, p->blockDimY, p->blockDimZ},
+                 p->sharedMemBytes, p->kernelParams);
+    if (!changed || changed->kernel != now.kernel) return CUDA_ERROR_INVALID_VALUE;
+    changed = now;
     return CUDA_SUCCESS;
   });
 }
@@ -354,10 +376,10 @@ CUresult launchGraph(CUgraphExec made, CUstream stream) {
   return call("cuGraphLaunch", [&](State& s) {
     ++s.counts.graphLaunches;
     return put(stream, "cuGraphLaunch", "graph", [&s, graph = *reinterpret_cast<Graph*>(made)] {
-      for (const GraphNode& node : graph.nodes) {
-        runKernel(s, *node.kernel, node.shape, node.words);
-      }
-      return CUDA_SUCCESS;
+      CUresult result = CUDA_SUCCESS;
+      for (size_t i = 0; i < graph.nodes.size() && result == CUDA_SUCCESS; ++i)
+        result = run(s, graph.nodes[i]);
+      return result;
     });
   });
 }
@@ -411,6 +433,9 @@ runtime::cuda::Driver driverTable() {
       return work(s, *reinterpret_cast<Stream*>(stream), [] { return false; });
     });
   };
+  table.cuStreamBeginCapture = beginCapture;
+  table.cuStreamEndCapture = endCapture;
+  table.cuStreamGetCaptureInfo = captureInfo;
   table.cuEventCreate = [](CUevent* event, unsigned) {
     *event = reinterpret_cast<CUevent>(new Event());
     return CUDA_SUCCESS;
@@ -485,10 +510,6 @@ runtime::cuda::Driver driverTable() {
   };
   table.cuFuncSetAttribute = setAttribute;
   table.cuLaunchKernel = launch;
-  table.cuGraphCreate = [](CUgraph* graph, unsigned) {
-    *graph = reinterpret_cast<CUgraph>(new Graph());
-    return CUDA_SUCCESS;
-  };
   table.cuGraphDestroy = [](CUgraph graph) {
     delete reinterpret_cast<Graph*>(graph);
     return CUDA_SUCCESS;
@@ -497,7 +518,6 @@ runtime::cuda::Driver driverTable() {
     delete reinterpret_cast<Graph*>(made);
     return CUDA_SUCCESS;
   };
-  table.cuGraphAddKernelNode = addNode;
   table.cuGraphInstantiate = instantiate;
   table.cuGraphExecKernelNodeSetParams = changeNode;
   table.cuGraphLaunch = launchGraph;
