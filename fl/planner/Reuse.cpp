@@ -127,13 +127,16 @@ class Reuse {
     }
   }
 
-  // Whether a launch looks up what launches before it have, and has the same indices computed again.
+  // Whether launches before a step have looked up all that it does, in indices and bounds.
   bool isKnownGood(const ir::Step& step) {
+    if (const ir::LibraryStep* call = asLookup(step)) return lookedUp_.contains(call->origin);
     const auto* launch = std::get_if<ir::LaunchStep>(&step);
     if (!launch) return false;
     bool isKnown = true;
-    for (const int origin : launch->gathers)
-      isKnown &= !lookedUp_.insert(origin).second && origin >= 0;
+    for (const int origin : launch->gathers) {
+      isKnown &= lookedUp_.contains(origin);
+      if (origin >= 0) lookedUp_.insert(origin);
+    }
     return isKnown;
   }
 
