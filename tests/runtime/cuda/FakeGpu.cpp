@@ -28,6 +28,7 @@ constexpr int kUsualSharedBytes = 48 << 10, kMostSharedBytes = 227 << 10;
 struct Work {
   std::string name;
   std::function<CUresult()> run;
+  double milliseconds;
 };
 struct Stream {
   std::deque<Work> work;
@@ -35,7 +36,7 @@ struct Stream {
 struct Event {
   Stream* stream = nullptr;
   size_t recorded = 0, done = 0;
-  size_t before = 0;  // what the GPU had done by then
+  double time = 0;  // when the GPU got there
 };
 struct Module {
   std::string source;
@@ -66,6 +67,7 @@ struct State {
   Blocks blocks, freed, pinned;
   size_t memory = kMemory, live = 0;
   cuuint64_t kept = 0;
+  double milliseconds = 0;          // that everything took so far
   CUresult failure = CUDA_SUCCESS;  // that all calls give from now on
   std::string failing;              // the function whose calls fail
   CUresult failingWith = CUDA_SUCCESS;
@@ -87,14 +89,15 @@ CUresult call(const char* function, Body body) {
   return body(s);
 }
 
-CUresult put(CUstream stream, const char* function, std::string name,
-             std::function<CUresult()> run) {
+CUresult put(CUstream stream, const char* function, std::string name, std::function<CUresult()> run,
+             double milliseconds = 1) {
   State& s = state();
   if (s.failing == function && s.failsLater) {
     s.failing.clear();
     run = [error = s.failingWith] { return error; };
   }
-  reinterpret_cast<Stream*>(stream)->work.push_back({std::move(name), std::move(run)});
+  reinterpret_cast<Stream*>(stream)->work.push_back(
+      {std::move(name), std::move(run), milliseconds});
   return CUDA_SUCCESS;
 }
 
@@ -106,6 +109,7 @@ CUresult work(State& s, Stream& stream, const std::function<bool()>& isEnough) {
     stream.work.pop_front();
     s.failure = next.run();
     s.done.push_back(next.name);
+    s.milliseconds += next.milliseconds;
   }
   if (s.failure != CUDA_SUCCESS) stream.work.clear();
   return s.failure;
@@ -374,6 +378,10 @@ runtime::cuda::Driver driverTable() {
                                                                               : 0;
     return CUDA_SUCCESS;
   };
+  table.cuDeviceGetName = [](char* name, int bytes, CUdevice) {
+    std::strncpy(name, "a GPU that is none", bytes);
+    return CUDA_SUCCESS;
+  };
   table.cuDeviceTotalMem = [](size_t* bytes, CUdevice) {
     *bytes = kMemory;
     return CUDA_SUCCESS;
@@ -400,11 +408,12 @@ runtime::cuda::Driver driverTable() {
     return call("cuEventRecord", [&](State&) {
       auto* e = reinterpret_cast<Event*>(event);
       e->stream = reinterpret_cast<Stream*>(stream);
-      return put(stream, "cuEventRecord", "event", [e, number = ++e->recorded] {
+      const auto happen = [e, number = ++e->recorded] {
         e->done = number;
-        e->before = state().done.size();
+        e->time = state().milliseconds;
         return CUDA_SUCCESS;
-      });
+      };
+      return put(stream, "cuEventRecord", "event", happen, 0);
     });
   };
   table.cuEventSynchronize = [](CUevent event) {
@@ -414,8 +423,8 @@ runtime::cuda::Driver driverTable() {
     });
   };
   table.cuEventElapsedTime = [](float* milliseconds, CUevent begin, CUevent end) {
-    const auto before = [](CUevent event) { return reinterpret_cast<Event*>(event)->before; };
-    *milliseconds = static_cast<float>(before(end) - before(begin) - 1);
+    const auto time = [](CUevent event) { return reinterpret_cast<Event*>(event)->time; };
+    *milliseconds = static_cast<float>(time(end) - time(begin));
     return CUDA_SUCCESS;
   };
   table.cuMemAllocAsync = allocate;
@@ -506,13 +515,13 @@ auto locked(Body body) {
 }
 }  // namespace
 
-void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run) {
-  locked([&](State&) {
-    return put(stream, "", name, [run = std::move(run)] {
-      run();
-      return CUDA_SUCCESS;
-    });
-  });
+void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run,
+                   double milliseconds) {
+  const auto happen = [run = std::move(run)] {
+    run();
+    return CUDA_SUCCESS;
+  };
+  locked([&](State&) { return put(stream, "", name, happen, milliseconds); });
 }
 
 FakeGpu::Counts FakeGpu::counts() const {

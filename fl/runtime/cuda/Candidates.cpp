@@ -1,0 +1,154 @@
+#include "fl/runtime/cuda/Candidates.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+
+#include "fl/base/Log.h"
+#include "fl/runtime/Store.h"
+#include "fl/runtime/SystemMemory.h"
+#include "fl/runtime/cuda/Memory.h"
+
+namespace fl::runtime::cuda {
+namespace {
+
+constexpr int kRounds = 3;
+// Of the runs of the fastest in a round but the first, in which each has one; and of those of all
+// until the last round begins.
+constexpr float kRoundMilliseconds = 0.2F, kMostMilliseconds = 20, kMostRuns = 20;
+// Of the time of one before it; what is closer may be chance.
+constexpr float kWorthIt = 0.97F;
+constexpr size_t kAlignment = 256;  // of workspaces, which cuBLASLt demands
+// A small number, in bytes, in every floating dtype: what is computed of it is neither infinite nor
+// denormal.
+constexpr unsigned char kElements = 0x3c;
+
+// For the process's life.
+CUevent eventOf(Context& context, size_t number) {
+  static auto& all = *new std::vector<CUevent>(kMostCandidates + 1);
+  if (all[number] == nullptr) {
+    context.check(context.use().cuEventCreate(&all[number], CU_EVENT_DEFAULT), "an event");
+  }
+  return all[number];
+}
+
+// Runs candidates on memory of their own.
+class Measurement {
+ public:
+  // Throws std::bad_alloc.
+  Measurement(Context& context, const std::vector<size_t>& bytes, const Candidates& candidates)
+      : context_(context) {
+    size_t all = kAlignment;
+    for (const size_t each : bytes) all += roundUp(each, kAlignment);
+    size_t workspace = 0;
+    for (const auto& each : candidates) workspace = std::max(workspace, each->workspaceBytes());
+    Memory& memory = Memory::of(context);
+    memory_ = memory.allocate(all + workspace, BufferOrigin{"measuring a library's calls"});
+    memory.fill(memory_->data(), kElements, all + workspace);
+    auto* begin = static_cast<char*>(memory_->data());
+    begin += roundUp(reinterpret_cast<uintptr_t>(begin), kAlignment) -
+             reinterpret_cast<uintptr_t>(begin);
+    for (const size_t each : bytes) {
+      buffers_.push_back(begin);
+      begin += roundUp(each, kAlignment);
+    }
+    workspace_ = begin;
+  }
+
+  // False if it fails. The first run of one loads its code.
+  bool run(const Candidate& candidate) const try {
+    candidate.run(context_, buffers_.data(), buffers_.back(), workspace_);
+    return true;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+
+  // The least times of a run.
+  std::vector<float> times(const Candidates& candidates) const {
+    std::vector<float> least(candidates.size(), std::numeric_limits<float>::max());
+    int runs = 1;
+    float spent = 0;
+    for (int round = 0; round < kRounds && spent < kMostMilliseconds; ++round) {
+      run(*candidates[0]);  // while the GPU does it, the host puts the others into the stream
+      for (size_t i = 0; i < candidates.size(); ++i) {
+        record(i);
+        for (int each = 0; each < runs; ++each) run(*candidates[i]);
+      }
+      record(candidates.size());
+      context_.finish();
+      for (size_t i = 0; i < candidates.size(); ++i) {
+        float time = 0;
+        context_.check(context_.use().cuEventElapsedTime(&time, eventOf(context_, i),
+                                                         eventOf(context_, i + 1)),
+                       "the time of a library's call");
+        spent += time;
+        least[i] = std::min(least[i], time / static_cast<float>(runs));
+      }
+      const float fitting = kRoundMilliseconds / *std::ranges::min_element(least);
+      runs = static_cast<int>(std::clamp(fitting, 1.0F, kMostRuns));
+    }
+    return least;
+  }
+
+ private:
+  void record(size_t number) const {
+    context_.check(context_.use().cuEventRecord(eventOf(context_, number), context_.stream()),
+                   "an event");
+  }
+
+  Context& context_;
+  MemoryBlockPtr memory_;
+  std::vector<void*> buffers_;  // of the operands, then of the result
+  void* workspace_ = nullptr;
+};
+
+size_t bestOf(const std::vector<float>& times) {
+  size_t best = 0;
+  for (size_t i = 1; i < times.size(); ++i)
+    if (times[i] < kWorthIt * times[best]) best = i;
+  return best;
+}
+
+std::string gpuOf(const Context& context) {
+  std::array<char, 256> name = {};
+  CUdevice device = 0;
+  const Driver& driver = context.use();
+  context.check(driver.cuDeviceGet(&device, 0), "the first GPU");
+  context.check(driver.cuDeviceGetName(name.data(), name.size(), device), "the GPU's name");
+  return detail::concat(name.data(), " ", context.architecture());
+}
+
+}  // namespace
+
+std::shared_ptr<Candidate> MeasuredCall::choose() const {
+  Candidates all = candidates_;
+  if (all.size() == 1) return all[0];
+  static std::mutex mutex;  // one is measured at a time
+  const std::lock_guard<std::mutex> turn(mutex);
+  static const std::unique_ptr<Store> store = openStore(kCalls);
+  const std::string key = call_ + "\n" + gpuOf(context_);
+  const Store::Lock others = store ? store->lock(key) : Store::Lock();
+  if (const auto kept = store ? store->find(key) : std::nullopt) {
+    for (const auto& each : all)
+      if (each->name() == *kept && each->prepare(context_)) return each;
+  }
+  std::erase_if(all, [&](const auto& each) { return !each->prepare(context_); });
+  try {
+    const Measurement measurement(context_, bytes_, all);
+    std::erase_if(all, [&](const auto& each) { return !measurement.run(*each); });
+    if (all.empty()) return candidates_[0];
+    const std::vector<float> times = measurement.times(all);
+    const size_t best = bestOf(times);
+    logLine(1, detail::concat("tune: ", call_, ": way ", best + 1, " of ", times.size(), " takes ",
+                              times[best], " ms, the first ", times[0]));
+    if (store) store->insert(key, all[best]->name());
+    return all[best];
+  } catch (const std::bad_alloc&) {
+    return candidates_[0];
+  }
+}
+
+}  // namespace fl::runtime::cuda
