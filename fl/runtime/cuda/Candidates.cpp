@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "fl/base/Log.h"
 #include "fl/runtime/Store.h"
@@ -19,7 +20,7 @@ constexpr int kRounds = 3;
 // Of the runs of the fastest in a round but the first, in which each has one; and of those of all
 // until the last round begins.
 constexpr float kRoundMilliseconds = 0.2F, kMostMilliseconds = 20, kMostRuns = 20;
-// Of the time of one before it; what is closer may be chance.
+// Of the first's time; what is closer may be chance.
 constexpr float kWorthIt = 0.97F;
 constexpr size_t kAlignment = 256;  // of workspaces, which cuBLASLt demands
 // A small number, in bytes, in every floating dtype: what is computed of it is neither infinite nor
@@ -41,21 +42,18 @@ class Measurement {
   // Throws std::bad_alloc.
   Measurement(Context& context, const std::vector<size_t>& bytes, const Candidates& candidates)
       : context_(context) {
-    size_t all = kAlignment;
+    size_t all = kAlignment, workspace = 0;
     for (const size_t each : bytes) all += roundUp(each, kAlignment);
-    size_t workspace = 0;
     for (const auto& each : candidates) workspace = std::max(workspace, each->workspaceBytes());
     Memory& memory = Memory::of(context);
     memory_ = memory.allocate(all + workspace, BufferOrigin{"measuring a library's calls"});
     memory.fill(memory_->data(), kElements, all + workspace);
-    auto* begin = static_cast<char*>(memory_->data());
-    begin += roundUp(reinterpret_cast<uintptr_t>(begin), kAlignment) -
-             reinterpret_cast<uintptr_t>(begin);
+    uintptr_t at = roundUp(reinterpret_cast<uintptr_t>(memory_->data()), kAlignment);
     for (const size_t each : bytes) {
-      buffers_.push_back(begin);
-      begin += roundUp(each, kAlignment);
+      buffers_.push_back(reinterpret_cast<void*>(at));
+      at += roundUp(each, kAlignment);
     }
-    workspace_ = begin;
+    workspace_ = reinterpret_cast<void*>(at);
   }
 
   // False if it fails. The first run of one loads its code.
@@ -105,19 +103,11 @@ class Measurement {
   void* workspace_ = nullptr;
 };
 
-size_t bestOf(const std::vector<float>& times) {
-  size_t best = 0;
-  for (size_t i = 1; i < times.size(); ++i)
-    if (times[i] < kWorthIt * times[best]) best = i;
-  return best;
-}
-
 std::string gpuOf(const Context& context) {
   std::array<char, 256> name = {};
   CUdevice device = 0;
-  const Driver& driver = context.use();
-  context.check(driver.cuDeviceGet(&device, 0), "the first GPU");
-  context.check(driver.cuDeviceGetName(name.data(), name.size(), device), "the GPU's name");
+  context.check(context.use().cuDeviceGet(&device, 0), "the first GPU");
+  context.check(context.use().cuDeviceGetName(name.data(), name.size(), device), "its name");
   return detail::concat(name.data(), " ", context.architecture());
 }
 
@@ -140,10 +130,11 @@ std::shared_ptr<Candidate> MeasuredCall::choose() const {
     const Measurement measurement(context_, bytes_, all);
     std::erase_if(all, [&](const auto& each) { return !measurement.run(*each); });
     if (all.empty()) return candidates_[0];
-    const std::vector<float> times = measurement.times(all);
-    const size_t best = bestOf(times);
+    std::vector<float> times = measurement.times(all);
+    const float first = std::exchange(times[0], kWorthIt * times[0]);
+    const auto best = std::ranges::min_element(times) - times.begin();
     logLine(1, detail::concat("tune: ", call_, ": way ", best + 1, " of ", times.size(), " takes ",
-                              times[best], " ms, the first ", times[0]));
+                              best == 0 ? first : times[best], " ms, the first ", first));
     if (store) store->insert(key, all[best]->name());
     return all[best];
   } catch (const std::bad_alloc&) {

@@ -183,6 +183,7 @@ class Convolution final : public Candidate {
     Handle& handle = handleOf(context);
     const std::lock_guard<std::mutex> turn(handle.mutex);
     context.use();
+    cudnn().table().cudnnSetStream(handle.value, reinterpret_cast<cudaStream_t>(context.stream()));
     plan_.run(handle.value, buffers, workspace);
   }
 

@@ -205,11 +205,11 @@ runtime::cuda::CublasLt table() {
     const auto offer = std::ranges::find(offered, algorithm->data[0], &FakeAlgorithm::number);
     if (offer != offered.end() && !offer->runs) return CUBLAS_STATUS_EXECUTION_FAILED;
     algorithmsRun.push_back(algorithm->data[0]);
-    std::memset(workspace, 0x5a, workspaceBytes);
     putIntoStream(
         reinterpret_cast<CUstream>(stream), "product",
         [=, operation = as<Operation>(operation), left = as<Layout>(left),
          right = as<Layout>(right), to = as<Layout>(to)] {
+          std::memset(workspace, 0x5a, workspaceBytes);
           multiply(operation, static_cast<const char*>(lhs), left, static_cast<const char*>(rhs),
                    right, static_cast<char*>(result), to);
         },
