@@ -17,9 +17,10 @@ namespace fl::runtime::cuda {
 namespace {
 
 constexpr int kRounds = 3;
-// Of the runs of the fastest in a round but the first, in which each has one; and of those of all
-// until the last round begins.
-constexpr float kRoundMilliseconds = 0.2F, kMostMilliseconds = 20, kMostRuns = 20;
+// Of the runs of the fastest in a round but the first, in which each has one; and of all until the
+// last round begins, or the last one is run for the first time, which loads its code.
+constexpr float kRoundMilliseconds = 0.2F, kMostMilliseconds = 50, kMostLoadMilliseconds = 500;
+constexpr float kMostRuns = 20;
 // Of the first's time; what is closer may be chance.
 constexpr float kWorthIt = 0.97F;
 constexpr size_t kAlignment = 256;  // of workspaces, which cuBLASLt demands
@@ -56,12 +57,17 @@ class Measurement {
     workspace_ = reinterpret_cast<void*>(at);
   }
 
-  // False if it fails. The first run of one loads its code.
-  bool run(const Candidate& candidate) const try {
-    candidate.run(context_, buffers_.data(), buffers_.back(), workspace_);
-    return true;
-  } catch (const std::runtime_error&) {
-    return false;
+  // Runs each for the first time, and removes those that fail or come too late.
+  void warmUp(Candidates* candidates) const {
+    float spent = 0;
+    record(0);
+    std::erase_if(*candidates, [&](const auto& each) {
+      if (spent > kMostLoadMilliseconds || !run(*each)) return true;
+      record(1);
+      context_.finish();
+      spent = between(0, 1);
+      return false;
+    });
   }
 
   // The least times of a run.
@@ -77,14 +83,9 @@ class Measurement {
       }
       record(candidates.size());
       context_.finish();
-      for (size_t i = 0; i < candidates.size(); ++i) {
-        float time = 0;
-        context_.check(context_.use().cuEventElapsedTime(&time, eventOf(context_, i),
-                                                         eventOf(context_, i + 1)),
-                       "the time of a library's call");
-        spent += time;
-        least[i] = std::min(least[i], time / static_cast<float>(runs));
-      }
+      spent += between(0, candidates.size());
+      for (size_t i = 0; i < candidates.size(); ++i)
+        least[i] = std::min(least[i], between(i, i + 1) / static_cast<float>(runs));
       const float fitting = kRoundMilliseconds / *std::ranges::min_element(least);
       runs = static_cast<int>(std::clamp(fitting, 1.0F, kMostRuns));
     }
@@ -92,9 +93,23 @@ class Measurement {
   }
 
  private:
+  // False if it fails.
+  bool run(const Candidate& candidate) const try {
+    candidate.run(context_, buffers_.data(), buffers_.back(), workspace_);
+    return true;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
   void record(size_t number) const {
     context_.check(context_.use().cuEventRecord(eventOf(context_, number), context_.stream()),
                    "an event");
+  }
+  float between(size_t begin, size_t end) const {
+    float time = 0;
+    context_.check(
+        context_.use().cuEventElapsedTime(&time, eventOf(context_, begin), eventOf(context_, end)),
+        "the time of a library's call");
+    return time;
   }
 
   Context& context_;
@@ -128,7 +143,7 @@ std::shared_ptr<Candidate> MeasuredCall::choose() const {
   std::erase_if(all, [&](const auto& each) { return !each->prepare(context_); });
   try {
     const Measurement measurement(context_, bytes_, all);
-    std::erase_if(all, [&](const auto& each) { return !measurement.run(*each); });
+    measurement.warmUp(&all);
     if (all.empty()) return candidates_[0];
     std::vector<float> times = measurement.times(all);
     const float first = std::exchange(times[0], kWorthIt * times[0]);
