@@ -151,6 +151,9 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step) {
 }
 
 int CudaSchedule::addReport(std::vector<int> origins) {
+  const auto known = std::ranges::find(reporting_, origins);
+  const bool isKnown = known != reporting_.end() && std::ranges::count(origins, -1) == 0;
+  if (isKnown) return static_cast<int>(known - reporting_.begin());
   reporting_.push_back(std::move(origins));
   reported_ = steps_.size() + 1;
   return static_cast<int>(reporting_.size()) - 1;
@@ -278,10 +281,19 @@ void CudaSchedule::runSteps(const Frame& frame) const {
   for (size_t i = 0; i < steps_.size();) {
     Chain* const chain = chains_[i].get();
     i = chain && runChain(*chain, frame, sources) ? chain->end : runNext(i, frame);
-    if (!reports && !reporting_.empty() && i >= reported_) reports = fetchReports(frame);
+    if (reports || reporting_.empty() || i < reported_) continue;
+    reports = fetchReports(frame);
+    // What is written over is not before all is good.
+    if (writesOver(frame)) checkReports(reports);
   }
   counters().bytesMoved += bytes_;
   if (reports) checkReports(reports);
+}
+
+bool CudaSchedule::writesOver(const Frame& frame) const {
+  return std::ranges::any_of(frame.outputs, [&](void* output) {
+    return output && std::ranges::count(frame.parameters, output) > 0;
+  });
 }
 
 size_t CudaSchedule::runNext(size_t number, const Frame& frame) const {

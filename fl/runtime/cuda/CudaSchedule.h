@@ -113,7 +113,7 @@ class CudaSchedule final : public ScheduleRunner {
   bool isFused(size_t step) const;
   PreparedLaunch prepare(const ir::LaunchStep& step);
   // The number of what reports bad indices of lookups with these origins, which the next step is
-  // the first to fill.
+  // the first to fill, or an earlier one.
   int addReport(std::vector<int> origins);
   // The number of what reports those of a lookup with this origin: an earlier step, if one did.
   int reportOf(int origin);
@@ -121,6 +121,8 @@ class CudaSchedule final : public ScheduleRunner {
   using Arrival = std::unique_ptr<Staging::Arrival>;
   Arrival fetchReports(const Frame& frame) const;
   void checkReports(const Arrival& reports) const;
+  // Whether the run has outputs in the memory of parameters.
+  bool writesOver(const Frame& frame) const;
   void runLaunch(size_t number, const Frame& frame) const;
   void runCall(const PreparedCall& call, const FusedProduct* fused, const Frame& frame) const;
   void runOnHost(const PreparedLaunch& launch, const Frame& frame) const;
