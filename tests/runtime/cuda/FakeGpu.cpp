@@ -46,6 +46,7 @@ struct Work {
   std::string name;
   std::function<CUresult()> run;
   std::optional<Launch> launch = {};
+  double milliseconds = 1;
 };
 // A node's handle is its number, from 1 on.
 struct Graph {
@@ -59,7 +60,7 @@ struct Stream {
 struct Event {
   Stream* stream = nullptr;
   size_t recorded = 0, done = 0;
-  size_t before = 0;  // what the GPU had done by then
+  double time = 0;  // when the GPU got there
 };
 struct Block {
   size_t bytes = 0;
@@ -82,6 +83,7 @@ struct State {
   Blocks blocks, freed, pinned;
   size_t memory = kMemory, live = 0;
   cuuint64_t kept = 0;
+  double milliseconds = 0;          // that everything took so far
   CUresult failure = CUDA_SUCCESS;  // that all calls give from now on
   std::string failing;              // the function whose calls fail
   CUresult failingWith = CUDA_SUCCESS;
@@ -113,9 +115,9 @@ CUresult put(CUstream stream, const char* function, Work work) {
   (to->captured ? to->captured->nodes : to->work).push_back(std::move(work));
   return CUDA_SUCCESS;
 }
-CUresult put(CUstream stream, const char* function, std::string name,
-             std::function<CUresult()> run) {
-  return put(stream, function, Work{std::move(name), std::move(run)});
+CUresult put(CUstream stream, const char* function, std::string name, std::function<CUresult()> run,
+             double milliseconds = 1) {
+  return put(stream, function, Work{std::move(name), std::move(run), {}, milliseconds});
 }
 
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
@@ -146,6 +148,7 @@ CUresult work(State& s, Stream& stream, const std::function<bool()>& isEnough) {
     stream.work.pop_front();
     s.failure = run(s, next);
     s.done.push_back(next.name);
+    s.milliseconds += next.milliseconds;
   }
   if (s.failure != CUDA_SUCCESS) stream.work.clear();
   return s.failure;
@@ -415,6 +418,10 @@ runtime::cuda::Driver driverTable() {
                                                                               : 0;
     return CUDA_SUCCESS;
   };
+  table.cuDeviceGetName = [](char* name, int bytes, CUdevice) {
+    std::strncpy(name, "a GPU that is none", bytes);
+    return CUDA_SUCCESS;
+  };
   table.cuDeviceTotalMem = [](size_t* bytes, CUdevice) {
     *bytes = kMemory;
     return CUDA_SUCCESS;
@@ -444,11 +451,12 @@ runtime::cuda::Driver driverTable() {
     return call("cuEventRecord", [&](State&) {
       auto* e = reinterpret_cast<Event*>(event);
       e->stream = reinterpret_cast<Stream*>(stream);
-      return put(stream, "cuEventRecord", "event", [e, number = ++e->recorded] {
+      const auto happen = [e, number = ++e->recorded] {
         e->done = number;
-        e->before = state().done.size();
+        e->time = state().milliseconds;
         return CUDA_SUCCESS;
-      });
+      };
+      return put(stream, "cuEventRecord", "event", happen, 0);
     });
   };
   table.cuEventSynchronize = [](CUevent event) {
@@ -458,8 +466,8 @@ runtime::cuda::Driver driverTable() {
     });
   };
   table.cuEventElapsedTime = [](float* milliseconds, CUevent begin, CUevent end) {
-    const auto before = [](CUevent event) { return reinterpret_cast<Event*>(event)->before; };
-    *milliseconds = static_cast<float>(before(end) - before(begin) - 1);
+    const auto time = [](CUevent event) { return reinterpret_cast<Event*>(event)->time; };
+    *milliseconds = static_cast<float>(time(end) - time(begin));
     return CUDA_SUCCESS;
   };
   table.cuMemAllocAsync = allocate;
@@ -545,13 +553,13 @@ auto locked(Body body) {
 }
 }  // namespace
 
-void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run) {
-  locked([&](State&) {
-    return put(stream, "", name, [run = std::move(run)] {
-      run();
-      return CUDA_SUCCESS;
-    });
-  });
+void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run,
+                   double milliseconds) {
+  const auto happen = [run = std::move(run)] {
+    run();
+    return CUDA_SUCCESS;
+  };
+  locked([&](State&) { return put(stream, "", name, happen, milliseconds); });
 }
 
 FakeGpu::Counts FakeGpu::counts() const {

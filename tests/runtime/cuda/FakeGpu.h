@@ -4,7 +4,8 @@
 // is put into them when they are waited for and not before, in order; kernels are compiled by the
 // host's compiler and run by fibers (tests/codegen/cuda/HostModule.h). Its NVRTC hands the source
 // on in place of a cubin. It notes what a real driver would not forgive, and may be told to fail.
-// By its events, everything that is done takes a millisecond. All may be called from any thread.
+// By its events, everything that is done takes a millisecond, but for what libraries put in with a
+// time. All may be called from any thread.
 #pragma once
 
 #include <cuda.h>
@@ -57,6 +58,7 @@ class FakeGpu {
 };
 
 // For libraries that come with it: `run` is done when the stream gets to it.
-void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run);
+void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run,
+                   double milliseconds = 1);
 
 }  // namespace fl::testing
