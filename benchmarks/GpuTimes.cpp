@@ -166,10 +166,13 @@ std::vector<Workload> gpuCases() {
                                  product("matmul 8192x8192x8192", dtype::f32),
                                  product("matmul 8192x8192x8192, f16", dtype::f16)};
   for (Workload& workload : kernelCases()) cases.push_back(std::move(workload));
-  for (Workload& workload :
-       std::vector{perceptronStep(), perceptronStep(8192), mnistStep(), residualStep(),
-                   deepResidualStep(), transformerStep(), transformerStep(12)}) {
-    cases.push_back(std::move(workload));
+  for (const Stepping stepping : {Stepping::Recorded, Stepping::Compiled}) {
+    for (Workload& workload : std::vector{
+             perceptronStep(128, stepping), perceptronStep(8192, stepping), mnistStep(stepping),
+             residualStep(stepping), deepResidualStep(224, 64, stepping),
+             transformerStep(4, 256, 128, stepping), transformerStep(12, 256, 128, stepping)}) {
+      cases.push_back(std::move(workload));
+    }
   }
   return cases;
 }

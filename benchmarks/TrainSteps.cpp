@@ -9,6 +9,7 @@
 #include "apps/mnist/Mnist.h"
 #include "fl/contrib/contrib.h"
 #include "fl/fl.h"
+#include "fl/lazy/Compile.h"
 
 namespace fl::bench {
 namespace {
@@ -30,27 +31,39 @@ Tensor labels(const Shape& shape, int classes) {
 class Trainer {
  public:
   // The model's outputs are log-probabilities.
-  Trainer(Sequential model, Tensor x, Tensor y)
+  Trainer(Stepping stepping, Sequential model, Tensor x, Tensor y)
       : model_(std::move(model)),
         optimizer_(model_.params(), kLearningRate),
         x_(std::move(x)),
-        y_(std::move(y)) {}
+        y_(std::move(y)) {
+    step_ = [this] { return losses(); };
+    if (stepping == Stepping::Compiled) step_ = fl::compile(step_);
+  }
 
   void step() {
-    const Variable loss = categoricalCrossEntropy(model_(noGrad(x_)), noGrad(y_));
-    Variable(loss).backward();
-    optimizer_.step();
-    optimizer_.zeroGrad();
-    loss_ = loss.tensor().scalar<float>();
+    loss_ = Tensor(step_()).scalar<float>();
     sync();
   }
 
  private:
+  Tensor losses() {
+    Variable loss = categoricalCrossEntropy(model_(noGrad(x_)), noGrad(y_));
+    loss.backward();
+    optimizer_.step();
+    optimizer_.zeroGrad();
+    return loss.tensor();
+  }
+
+  std::function<Tensor()> step_;
   Sequential model_;
   AdamOptimizer optimizer_;
   Tensor x_, y_;
   float loss_ = 0;
 };
+
+std::string named(Stepping stepping, const std::string& name) {
+  return (stepping == Stepping::Compiled ? "compiled " : "") + name;
+}
 
 template <class... Arguments>
 std::function<void()> training(Arguments&&... arguments) {
@@ -173,8 +186,8 @@ Sequential transformer(int layers, int width) {
 
 }  // namespace
 
-Workload perceptronStep(int batch) {
-  return {.name = "MLP 784-512-512-10, batch " + std::to_string(batch),
+Workload perceptronStep(int batch, Stepping stepping) {
+  return {.name = named(stepping, "MLP 784-512-512-10, batch " + std::to_string(batch)),
           .make =
               [=] {
                 Sequential model;
@@ -183,18 +196,20 @@ Workload perceptronStep(int batch) {
                 model.add(Linear(512, 512));
                 model.add(ReLU());
                 model.add(Linear(512, 10));
-                return training(logProbabilities(std::move(model)), numbers({784, batch}),
+                return training(stepping, logProbabilities(std::move(model)), numbers({784, batch}),
                                 labels({batch}, 10));
               },
           .hasFloor = true};
 }
 
-Workload mnistStep() {
-  return {
-      .name = "MNIST CNN 28x28, batch 64",
-      .make =
-          [] { return training(app::makeModel(28, 28), numbers({28, 28, 64}), labels({64}, 10)); },
-      .hasFloor = true};
+Workload mnistStep(Stepping stepping) {
+  return {.name = named(stepping, "MNIST CNN 28x28, batch 64"),
+          .make =
+              [=] {
+                return training(stepping, app::makeModel(28, 28), numbers({28, 28, 64}),
+                                labels({64}, 10));
+              },
+          .hasFloor = true};
 }
 
 Workload digitsStep() {
@@ -203,36 +218,40 @@ Workload digitsStep() {
               [] {
                 const auto [x, y] = app::loadDataset(app::digitsDirectory());
                 const range batch(0, 32);
-                return training(app::makeModel(8, 8), computed<float>(x(span, span, batch)),
-                                computed<int>(y(batch)));
+                return training(Stepping::Recorded, app::makeModel(8, 8),
+                                computed<float>(x(span, span, batch)), computed<int>(y(batch)));
               },
           .hasFloor = true};
 }
 
-Workload residualStep() {
-  return {
-      .name = "residual CNN 32-64-128, 3x32x32, batch 32",
-      .make =
-          [] { return training(residualNetwork(), numbers({32, 32, 3, 32}), labels({32}, 10)); },
-      .hasFloor = true};
+Workload residualStep(Stepping stepping) {
+  return {.name = named(stepping, "residual CNN 32-64-128, 3x32x32, batch 32"),
+          .make =
+              [=] {
+                return training(stepping, residualNetwork(), numbers({32, 32, 3, 32}),
+                                labels({32}, 10));
+              },
+          .hasFloor = true};
 }
 
-Workload deepResidualStep(int image, int channels) {
+Workload deepResidualStep(int image, int channels, Stepping stepping) {
   const std::string size = std::to_string(image);
   const std::string suffix = channels == 64 ? "" : ", " + std::to_string(channels) + " channels";
-  return {.name = "ResNet-50, 3x" + size + "x" + size + ", batch 4" + suffix, .make = [=] {
-            return training(deepResidualNetwork(image, channels), numbers({image, image, 3, 4}),
-                            labels({4}, 1000));
+  const std::string name = "ResNet-50, 3x" + size + "x" + size + ", batch 4" + suffix;
+  return {.name = named(stepping, name), .make = [=] {
+            return training(stepping, deepResidualNetwork(image, channels),
+                            numbers({image, image, 3, 4}), labels({4}, 1000));
           }};
 }
 
-Workload transformerStep(int layers, int width, int length) {
-  return {.name = "transformer " + std::to_string(layers) + " layers, width " +
-                  std::to_string(width) + ", 8 x " + std::to_string(length),
+Workload transformerStep(int layers, int width, int length, Stepping stepping) {
+  const std::string name = "transformer " + std::to_string(layers) + " layers, width " +
+                           std::to_string(width) + ", 8 x " + std::to_string(length);
+  return {.name = named(stepping, name),
           .make =
               [=] {
                 const Tensor tokens = labels({length, 8}, kVocabulary);
-                return training(transformer(layers, width), tokens,
+                return training(stepping, transformer(layers, width), tokens,
                                 computed<int>(roll(tokens, -1, 0)));
               },
           .hasFloor = true};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "fl/kernel/KeptRows.h"
 
@@ -115,7 +116,8 @@ class Reuse {
 
  private:
   void noteStep(int step) {
-    if (mayFail(schedule_, schedule_.steps[step])) safeFrom_[step] = readyAt(step);
+    const bool looksUpAgain = isKnownGood(schedule_.steps[step]);
+    if (mayFail(schedule_, schedule_.steps[step]) && !looksUpAgain) safeFrom_[step] = readyAt(step);
     const ir::StepBuffers buffers = stepBuffers(schedule_, schedule_.steps[step]);
     for (const ir::BufferRef& ref : buffers.reads)
       if (ref.space == Space::Parameter) lastReader_[ref.index] = step;
@@ -123,6 +125,19 @@ class Reuse {
       if (ref.space == Space::Output) writers_[ref.index].push_back(step);
       if (ref.space == Space::Temporary) lastWriter_[ref.index] = step;
     }
+  }
+
+  // Whether launches before a step have looked up all that it does, in indices and bounds.
+  bool isKnownGood(const ir::Step& step) {
+    if (const ir::LibraryStep* call = asLookup(step)) return lookedUp_.contains(call->origin);
+    const auto* launch = std::get_if<ir::LaunchStep>(&step);
+    if (!launch) return false;
+    bool isKnown = true;
+    for (const int origin : launch->gathers) {
+      isKnown &= lookedUp_.contains(origin);
+      if (origin >= 0) lookedUp_.insert(origin);
+    }
+    return isKnown;
   }
 
   // From which step on the indices that a step looks up are what it will find.
@@ -174,6 +189,7 @@ class Reuse {
   std::vector<int> lastReader_;            // by parameter; of what an output shares never
   std::vector<int> lastWriter_;            // so far, by temporary
   std::vector<std::vector<int>> writers_;  // by output
+  std::set<int> lookedUp_;                 // by launches so far: Node::origin
   // Of each step: where indices are checked so that none from it on fails, at the earliest.
   std::vector<int> safeFrom_;
 };

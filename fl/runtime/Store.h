@@ -28,7 +28,7 @@ std::filesystem::path cacheFolder();
 uint64_t cacheLimit();
 // What is in it, a folder a kind.
 constexpr const char *kKernels = "kernels", *kPlans = "plans", *kFusions = "fusions",
-                     *kFailures = "failures";
+                     *kCalls = "calls", *kFailures = "failures";
 // Where there are more bytes of all kinds than `limit`, removes what has not been used for longest,
 // down to three quarters. Returns how many there may be more.
 uint64_t makeRoom(const std::filesystem::path& root, uint64_t limit);

@@ -305,13 +305,24 @@ bool RandomProgram::lockAny() {
   if (tensor.isEmpty() || isFloating(type)) {
     return false;
   }
+  const bool isOnHost = tensor.value()->data()->memory() == nullptr;
   void* elements = nullptr;
   tensor.device(&elements);
   fl::sync();  // a device may have yet to write there
-  for (size_t at = 0; at < tensor.bytes(); at += 3 * getTypeSize(type)) {
-    static_cast<char*>(elements)[at] = 1;
+  const auto write = [&](void* memory) {
+    for (size_t at = 0; at < tensor.bytes(); at += 3 * getTypeSize(type)) {
+      static_cast<char*>(memory)[at] = 1;
+    }
+  };
+  if (isOnHost) {
+    write(elements);
+    tensor.unlock();
+  } else {
+    tensor.unlock();
+    const MemoryBlockPtr block = tensor.value()->data(), onHost = block->onHost();
+    write(onHost->data());
+    block->assign(onHost->data());
   }
-  tensor.unlock();
   text_ += "write into the memory of " + x.name + "\n";
   return true;
 }

@@ -133,7 +133,7 @@ TEST_F(StoreTest, WhatWasNotUsedForLongestGoes) {
 TEST_F(StoreTest, OneLimitIsThatOfAllKinds) {
   const std::string value(1000, 'v');
   const fs::path root = folder_.parent_path();
-  for (const char* folder : {kFailures, kFusions, "theirs"}) {
+  for (const char* folder : {kFailures, kFusions, kCalls, "theirs"}) {
     fs::create_directories(root / folder);
     for (int i = 0; i < 15; ++i) writeTo(root / folder / std::to_string(i), value);
   }
@@ -147,7 +147,8 @@ TEST_F(StoreTest, OneLimitIsThatOfAllKinds) {
     EXPECT_LE(bytes, 50000u + 15 * 1000) << "with theirs, after " << i;
     usleep(1000);  // times of use differ
   }
-  for (const char* kind : {kFailures, kFusions}) EXPECT_TRUE(fs::is_empty(root / kind)) << "oldest";
+  for (const char* kind : {kFailures, kFusions, kCalls})
+    EXPECT_TRUE(fs::is_empty(root / kind)) << "oldest";
   EXPECT_EQ(std::distance(fs::directory_iterator(root / "theirs"), {}), 15);
   EXPECT_TRUE(kernels.find("key198") && plans.find("key199"));
 }

@@ -16,7 +16,8 @@ Context::Context() : driver_(driver()), launched_(kTold) {
   check(driver_.cuDeviceGet(&device, 0), "the first GPU");
   check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "the GPU's context");
   use();
-  check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "a stream");
+  for (CUstream* stream : {&stream_, &captured_})
+    check(driver_.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING), "a stream");
   int major = 0, minor = 0;
   const auto attribute = [&](int* value, CUdevice_attribute which) {
     check(driver_.cuDeviceGetAttribute(value, which, device), "what the GPU has");
@@ -65,7 +66,7 @@ void Context::launch(CUfunction function, const ir::cuda::Launch& launch,
   const auto size = [&](int axis) { return static_cast<unsigned>(launch.threads[axis]); };
   const CUresult result = use().cuLaunchKernel(
       function, static_cast<unsigned>(launch.blocks), static_cast<unsigned>(launch.splits), 1,
-      size(0), size(1), size(2), static_cast<unsigned>(launch.sharedBytes), stream_, &parameter,
+      size(0), size(1), size(2), static_cast<unsigned>(launch.sharedBytes), stream(), &parameter,
       /*extra=*/nullptr);
   if (result != CUDA_SUCCESS) {
     const detail::CallSiteOverride recorded(site);

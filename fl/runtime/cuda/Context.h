@@ -26,7 +26,10 @@ class Context {
 
   // The driver, for calls of this thread on this GPU.
   const Driver& use() const;
-  CUstream stream() const { return stream_; }
+  // Or, for a thread that captures what it puts in, the one that it is captured from.
+  CUstream stream() const { return isDiverted_ ? captured_ : stream_; }
+  // For Capture, of the calling thread; of one at a time.
+  void divert(bool isDiverted) const { isDiverted_ = isDiverted; }
   // "sm_90"
   const std::string& architecture() const { return architecture_; }
   size_t totalBytes() const { return totalBytes_; }
@@ -72,7 +75,8 @@ class Context {
 
   const Driver& driver_;
   CUcontext context_ = nullptr;
-  CUstream stream_ = nullptr;
+  CUstream stream_ = nullptr, captured_ = nullptr;
+  static inline thread_local bool isDiverted_ = false;
   std::string architecture_;
   size_t totalBytes_ = 0;
   CUmemoryPool pool_ = nullptr;

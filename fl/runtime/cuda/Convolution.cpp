@@ -6,11 +6,20 @@
 
 #include "fl/base/Log.h"
 #include "fl/ir/Inference.h"
+#include "fl/ir/Text.h"
+#include "fl/runtime/cuda/Candidates.h"
 
 namespace fl::runtime::cuda {
 namespace {
 
 using ir::Op;
+using library::cuda::Cudnn;
+using library::cuda::cudnn;
+using library::cuda::CudnnDescriptor;
+using library::cuda::CudnnGraph;
+using library::cuda::CudnnPlan;
+using library::cuda::CudnnRefusal;
+using library::cuda::cudnnType;
 
 // The library's context on the GPU. Calls of it take turns.
 struct Handle {
@@ -153,31 +162,81 @@ void describe(CudnnGraph& graph, const ConvolutionCall& call) {
 
 namespace {
 
-class Convolution final : public DeviceCall {
+class Convolution final : public Candidate {
  public:
-  explicit Convolution(const ConvolutionCall& call) : operands_(call.operands.size()) {
-    describe(graph_, call);
-  }
-  bool plan(Context& context, dtype type) {
+  Convolution(std::shared_ptr<const CudnnGraph> graph, CudnnPlan plan, size_t operands)
+      : graph_(std::move(graph)), plan_(std::move(plan)), operands_(operands) {}
+  std::string name() const override { return plan_.name(); }
+  bool prepare(Context& context) override try {
     Handle& handle = handleOf(context);
     const std::lock_guard<std::mutex> turn(handle.mutex);
     context.use();
-    return graph_.plan({handle.value}, type);
+    isPrepared_ = isPrepared_ || plan_.prepare({handle.value});
+    return isPrepared_;
+  } catch (const CudnnRefusal&) {
+    return false;
   }
-  size_t workspaceBytes() const override { return static_cast<size_t>(graph_.workspaceBytes()); }
+  size_t workspaceBytes() const override { return static_cast<size_t>(plan_.workspaceBytes()); }
   void run(Context& context, void* const* operands, void* result, void* workspace) const override {
     std::vector<void*> buffers(operands, operands + operands_);
     buffers.push_back(result);
     Handle& handle = handleOf(context);
     const std::lock_guard<std::mutex> turn(handle.mutex);
     context.use();
-    graph_.run(handle.value, buffers, workspace);
+    cudnn().table().cudnnSetStream(handle.value, reinterpret_cast<cudaStream_t>(context.stream()));
+    plan_.run(handle.value, buffers, workspace);
   }
 
  private:
+  const std::shared_ptr<const CudnnGraph> graph_;  // of the plan
+  CudnnPlan plan_;
   const size_t operands_;
-  CudnnGraph graph_{cudnn().table()};
+  bool isPrepared_ = false;
 };
+
+// What cuDNN thinks best by the heuristics, each once.
+Candidates candidatesOf(Context& context, const std::shared_ptr<CudnnGraph>& graph,
+                        const std::vector<cudnnBackendHeurMode_t>& heuristics,
+                        const ConvolutionCall& call) {
+  Handle& handle = handleOf(context);
+  const std::lock_guard<std::mutex> turn(handle.mutex);
+  context.use();
+  Candidates candidates;
+  for (const auto heuristic : heuristics) {
+    for (CudnnPlan& plan : graph->plans(heuristic, {handle.value}, call.result.type)) {
+      if (candidates.size() == kMostCandidates) break;
+      const auto isIt = [name = plan.name()](const auto& each) { return each->name() == name; };
+      if (std::ranges::any_of(candidates, isIt)) continue;
+      candidates.push_back(
+          std::make_shared<Convolution>(graph, std::move(plan), call.operands.size()));
+    }
+  }
+  return candidates;
+}
+
+std::shared_ptr<const DeviceCall> make(Context& context, const ConvolutionCall& call) {
+  const auto graph = std::make_shared<CudnnGraph>(cudnn().table());
+  describe(*graph, call);
+  std::string text = detail::concat("cuDNN ", cudnn().table().cudnnGetVersion(), " ",
+                                    ir::opName(call.op), ir::printAttrs(call.op, call.attrs));
+  std::vector<size_t> bytes;
+  const auto add = [&](const ir::ValueType& value) {
+    text += " " + value.toString();
+    bytes.push_back(bytesOf(value.type, value.shape));
+  };
+  std::ranges::for_each(call.operands, add);
+  add(call.result);
+  // B thinks longer than A, and often better.
+  for (const auto& heuristics :
+       {std::vector{CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_A}, std::vector{CUDNN_HEUR_MODE_FALLBACK}}) {
+    Candidates candidates = candidatesOf(context, graph, heuristics, call);
+    while (!candidates.empty() && !candidates[0]->prepare(context))
+      candidates.erase(candidates.begin());
+    if (!candidates.empty())
+      return std::make_shared<MeasuredCall>(context, text, bytes, std::move(candidates));
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -192,8 +251,7 @@ std::shared_ptr<const DeviceCall> findConvolution(Context& context, const Convol
   if (found != known.end()) return found->second;
   std::shared_ptr<const DeviceCall> result;
   try {
-    auto made = std::make_shared<Convolution>(call);
-    if (made->plan(context, call.result.type)) result = std::move(made);
+    result = make(context, call);
   } catch (const CudnnRefusal& refusal) {
     logWarning(std::string(refusal.what()) + "; a convolution is made of kernels");
   }

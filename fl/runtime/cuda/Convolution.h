@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "fl/runtime/cuda/CudnnGraph.h"
+#include "fl/library/cuda/CudnnGraph.h"
 #include "fl/runtime/cuda/DeviceCall.h"
 
 namespace fl::runtime::cuda {
@@ -19,8 +19,8 @@ struct ConvolutionCall {
 };
 
 // Tells cuDNN of a call; its operands' numbers are theirs in the call, the result's is the next.
-// Needs no GPU. Throws CudnnRefusal.
-void describe(CudnnGraph& graph, const ConvolutionCall& call);
+// Needs no GPU. Throws library::cuda::CudnnRefusal.
+void describe(library::cuda::CudnnGraph& graph, const ConvolutionCall& call);
 
 // From a cache of the process; null for other operators, and where cuDNN has no plan or is not
 // there.

@@ -4,7 +4,7 @@
 #include <cublasLt.h>
 #include <cuda.h>
 
-#include "fl/runtime/cuda/LibraryTable.h"
+#include "fl/library/cuda/LibraryTable.h"
 
 namespace fl::runtime::cuda {
 
@@ -14,15 +14,15 @@ struct CublasLt {
 #undef FL_CUBLASLT
 };
 
-inline LibraryTable<CublasLt>& cublasLt() {
-  static auto& table =
-      *new LibraryTable<CublasLt>("cublasLt", CUDA_VERSION / 1000, CUDA_VERSION, "products",
-                                  [](CudaLibrary& library, CublasLt& table) {
+inline library::cuda::LibraryTable<CublasLt>& cublasLt() {
+  static auto& table = *new library::cuda::LibraryTable<CublasLt>(
+      "cublasLt", CUDA_VERSION / 1000, CUDA_VERSION, "products",
+      [](CudaLibrary& library, CublasLt& table) {
 #define FL_CUBLASLT(function) \
   table.function = reinterpret_cast<decltype(table.function)>(library.find(#function));
 #include "fl/runtime/cuda/CublasLt.def"
 #undef FL_CUBLASLT
-                                  });
+      });
   return table;
 }
 

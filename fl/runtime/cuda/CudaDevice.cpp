@@ -5,15 +5,9 @@
 namespace fl::runtime::cuda {
 namespace {
 
-// Never destroyed, as blocks may outlive devices.
-Memory& memoryOf(Context& context) {
-  static Memory& memory = *new Memory(context);
-  return memory;
-}
-
 class CudaDevice final : public Device {
  public:
-  CudaDevice() : context_(Context::first()), memory_(memoryOf(context_)) {}
+  CudaDevice() : context_(Context::first()), memory_(Memory::of(context_)) {}
 
   std::string name() const override { return "cuda"; }
   DeviceMemory& memory() override { return memory_; }

@@ -151,6 +151,9 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step) {
 }
 
 int CudaSchedule::addReport(std::vector<int> origins) {
+  const auto known = std::ranges::find(reporting_, origins);
+  const bool isKnown = known != reporting_.end() && std::ranges::count(origins, -1) == 0;
+  if (isKnown) return static_cast<int>(known - reporting_.begin());
   reporting_.push_back(std::move(origins));
   reported_ = steps_.size() + 1;
   return static_cast<int>(reporting_.size()) - 1;
@@ -273,25 +276,36 @@ void CudaSchedule::runSteps(const Frame& frame) const {
   if (!reporting_.empty()) {
     gpu_.fill(reportsOf(frame), 0xff, reporting_.size() * sizeof(GatherReport));
   }
+  const Sources sources = sourcesOf(frame);
   Arrival reports;
   for (size_t i = 0; i < steps_.size();) {
-    if (Chain* chain = chains_[i].get(); chain && runsAsGraph(chain, frame)) {
-      runChain(*chain, frame);
-      i = chain->end;
-    } else if (const FusedProduct* fused = fusedAt(i, frame)) {
-      runCall(std::get<PreparedCall>(steps_[i]), fused, frame);
-      afterSteps(frame, i, i + 2);
-      i += 2;
-    } else {
-      const size_t end = i + stepsAt(i);
-      runStep(i, frame);
-      afterSteps(frame, i, end);
-      i = end;
-    }
-    if (!reports && !reporting_.empty() && i >= reported_) reports = fetchReports(frame);
+    Chain* const chain = chains_[i].get();
+    i = chain && runChain(*chain, frame, sources) ? chain->end : runNext(i, frame);
+    if (reports || reporting_.empty() || i < reported_) continue;
+    reports = fetchReports(frame);
+    // What is written over is not before all is good.
+    if (writesOver(frame)) checkReports(reports);
   }
   counters().bytesMoved += bytes_;
   if (reports) checkReports(reports);
+}
+
+bool CudaSchedule::writesOver(const Frame& frame) const {
+  return std::ranges::any_of(frame.outputs, [&](void* output) {
+    return output && std::ranges::count(frame.parameters, output) > 0;
+  });
+}
+
+size_t CudaSchedule::runNext(size_t number, const Frame& frame) const {
+  const FusedProduct* const fused = fusedAt(number, frame);
+  const size_t end = number + (fused ? 2 : stepsAt(number));
+  if (fused) {
+    runCall(std::get<PreparedCall>(steps_[number]), fused, frame);
+  } else {
+    runStep(number, frame);
+  }
+  afterSteps(frame, number, end);
+  return end;
 }
 
 void CudaSchedule::runStep(size_t number, const Frame& frame) const {
@@ -340,41 +354,6 @@ void CudaSchedule::runLaunch(size_t number, const Frame& frame) const {
   context_.launch(launch.function, launch.shape, launch.words, first.kernel->label(),
                   first.step->site);
   counters().kernelLaunches++;
-}
-
-void CudaSchedule::findChains() {
-  constexpr size_t kFewest = 3;  // fewer cost less one by one
-  const auto isLaunch = [&](size_t i) {
-    const auto* launch = std::get_if<PreparedLaunch>(&steps_[i]);
-    return launch && launch->shape.blocks > 0 && !isFused(i);
-  };
-  chains_.resize(steps_.size());
-  for (size_t begin = 0, end = 0; begin < steps_.size(); begin = end + 1) {
-    size_t launches = 0;
-    for (end = begin; end < steps_.size() && isLaunch(end); ++launches) end += stepsAt(end);
-    if (launches >= kFewest) chains_[begin] = std::make_unique<Chain>(context_, begin, end);
-  }
-}
-
-// Who looks at every step sees them one by one.
-bool CudaSchedule::runsAsGraph(Chain* chain, const Frame& frame) const {
-  for (size_t i = chain->begin; i < chain->end; ++i)
-    if (!std::get<PreparedLaunch>(steps_[i]).kernel->compiled()) return false;
-  return !frame.observer && !frame.poisons && chain->hasRun.exchange(true);
-}
-
-void CudaSchedule::runChain(Chain& chain, const Frame& frame) const {
-  std::vector<GraphLaunch> launches;
-  for (size_t i = chain.begin; i < chain.end; i += stepsAt(i))
-    launches.push_back(launchAt(i, frame));
-  counters().kernelLaunches += launches.size();
-  const detail::CallSiteOverride recorded(
-      std::get<PreparedLaunch>(steps_[chain.end - 1]).step->site);
-  chain.graph.launch(std::move(launches));
-  for (size_t i = chain.begin; i < chain.end; i += stepsAt(i)) {
-    const auto& launch = std::get<PreparedLaunch>(steps_[i]);
-    context_.note(launch.kernel->label(), launch.step->site);
-  }
 }
 
 void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,

@@ -2,8 +2,9 @@
 // kernel or no code.
 #pragma once
 
-#include <atomic>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -54,22 +55,47 @@ class CudaSchedule final : public ScheduleRunner {
     std::optional<FusedProduct> fused = {};
     int report = -1;  // as PreparedLaunch has it
   };
-  // Neighbouring launches [begin, end), which are a graph from their second run on.
+  // What the addresses and numbers of a run come from: those of its parameters, of its outputs, and
+  // its arena. A step depends on some.
+  using Sources = std::vector<uint64_t>;
+  // Steps [begin, end) in the stream, which are a graph from their second run on, for each of the
+  // last places that libraries worked in.
   struct Chain {
-    Chain(Context& context, size_t begin, size_t end) : begin(begin), end(end), graph(context) {}
-    const size_t begin, end;
-    LaunchGraph graph;
-    std::atomic<bool> hasRun = false;
+    struct Launch {
+      size_t step;
+      std::vector<int> sources;
+    };
+    struct Graph {
+      Graph(Context& context, Capture& capture) : graph(context, capture) {}
+      LaunchGraph graph;
+      std::vector<CUgraphNode> nodes = {};  // of the chain's launches
+      Sources sources = {};                 // of its last run
+      size_t runs = 0, kernelLaunches = 0, libraryCalls = 0;
+    };
+    size_t begin, end;
+    std::vector<Launch> launches;  // of which a run may change words
+    std::vector<int> fixed;        // the sources of all other steps
+    std::mutex mutex = {};
+    std::list<Graph> graphs = {};                // the last used first
+    std::list<std::vector<uint64_t>> seen = {};  // fixed sources of runs that had no graph
+    bool isRefused = false;                      // a library cannot be captured
   };
   class HostCopies;
 
   void findGroups();
   void chooseKernels(KernelCache* cache);
   void findChains();
-  bool runsAsGraph(Chain* chain, const Frame& frame) const;
-  void runChain(Chain& chain, const Frame& frame) const;
+  std::unique_ptr<Chain> makeChain(size_t begin, size_t end) const;
+  std::vector<int> sourcesOf(size_t begin, size_t end) const;
+  Sources sourcesOf(const Frame& frame) const;
+  // Whether it has run as a graph; else its steps are to run one by one.
+  bool runChain(Chain& chain, const Frame& frame, const Sources& sources) const;
+  Chain::Graph* findGraph(Chain& chain, const Frame& frame, const Sources& sources) const;
+  void capture(Chain& chain, const Frame& frame, const Sources& sources) const;
   // How many of the schedule's run as one from this one on.
   size_t stepsAt(size_t number) const;
+  // Runs a step and those that run with it; the next one.
+  size_t runNext(size_t number, const Frame& frame) const;
   void runStep(size_t number, const Frame& frame) const;
   ir::cuda::LaunchMemory memoryOf(const PreparedLaunch& launch, const Frame& frame) const;
   std::vector<uint64_t> packed(const PreparedLaunch& launch, const LaunchData& where,
@@ -87,7 +113,7 @@ class CudaSchedule final : public ScheduleRunner {
   bool isFused(size_t step) const;
   PreparedLaunch prepare(const ir::LaunchStep& step);
   // The number of what reports bad indices of lookups with these origins, which the next step is
-  // the first to fill.
+  // the first to fill, or an earlier one.
   int addReport(std::vector<int> origins);
   // The number of what reports those of a lookup with this origin: an earlier step, if one did.
   int reportOf(int origin);
@@ -95,6 +121,8 @@ class CudaSchedule final : public ScheduleRunner {
   using Arrival = std::unique_ptr<Staging::Arrival>;
   Arrival fetchReports(const Frame& frame) const;
   void checkReports(const Arrival& reports) const;
+  // Whether the run has outputs in the memory of parameters.
+  bool writesOver(const Frame& frame) const;
   void runLaunch(size_t number, const Frame& frame) const;
   void runCall(const PreparedCall& call, const FusedProduct* fused, const Frame& frame) const;
   void runOnHost(const PreparedLaunch& launch, const Frame& frame) const;

@@ -5,9 +5,69 @@ namespace {
 
 constexpr char kWhat[] = "a graph of launches";
 
-// With `parameter` pointing to the words, which the driver copies.
-CUDA_KERNEL_NODE_PARAMS parametersOf(GraphLaunch& launch, void** parameter) {
-  *parameter = launch.words.data();
+std::mutex& turns() {
+  static auto& mutex = *new std::mutex();
+  return mutex;
+}
+
+}  // namespace
+
+// Other threads, and the libraries, may do what they like.
+Capture::Capture(Context& context) : context_(context), turn_(turns()) {
+  context_.divert(true);
+  const CUresult result =
+      context_.use().cuStreamBeginCapture(context_.stream(), CU_STREAM_CAPTURE_MODE_RELAXED);
+  if (result != CUDA_SUCCESS) context_.divert(false);
+  context_.check(result, kWhat);
+}
+
+Capture::~Capture() {
+  if (isOver_) return;
+  if (CUgraph graph = stop(); graph != nullptr) context_.use().cuGraphDestroy(graph);
+}
+
+CUgraphNode Capture::last() const {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUgraphNode* nodes = nullptr;
+  size_t count = 0;
+  context_.check(context_.use().cuStreamGetCaptureInfo(context_.stream(), &status, /*id=*/nullptr,
+                                                       /*graph=*/nullptr, &nodes,
+                                                       /*edges=*/nullptr, &count),
+                 kWhat);
+  FL_INTERNAL_CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count == 1, kWhat,
+                    " has branches: ", count);
+  return nodes[0];
+}
+
+CUgraph Capture::stop() {
+  CUgraph graph = nullptr;
+  isOver_ = true;
+  const CUresult result = context_.use().cuStreamEndCapture(context_.stream(), &graph);
+  context_.divert(false);
+  return result == CUDA_SUCCESS ? graph : nullptr;
+}
+
+CUgraph Capture::end() {
+  CUgraph graph = stop();
+  if (graph == nullptr) throw std::runtime_error("CUDA: a graph of launches cannot be captured");
+  return graph;
+}
+
+LaunchGraph::LaunchGraph(Context& context, Capture& capture)
+    : context_(context), graph_(capture.end()) {
+  const CUresult result = context_.use().cuGraphInstantiate(&made_, graph_, 0);
+  if (result != CUDA_SUCCESS) context_.use().cuGraphDestroy(graph_);
+  context_.check(result, kWhat);
+}
+
+// A run of it that is not over keeps what it needs.
+LaunchGraph::~LaunchGraph() {
+  context_.use().cuGraphExecDestroy(made_);
+  context_.use().cuGraphDestroy(graph_);
+}
+
+void LaunchGraph::set(CUgraphNode node, GraphLaunch launch) {
+  void* parameter = launch.words.data();  // which the driver copies
   CUDA_KERNEL_NODE_PARAMS parameters = {};
   parameters.func = launch.function;
   parameters.gridDimX = static_cast<unsigned>(launch.shape.blocks);
@@ -17,53 +77,12 @@ CUDA_KERNEL_NODE_PARAMS parametersOf(GraphLaunch& launch, void** parameter) {
   parameters.blockDimY = static_cast<unsigned>(launch.shape.threads[1]);
   parameters.blockDimZ = static_cast<unsigned>(launch.shape.threads[2]);
   parameters.sharedMemBytes = static_cast<unsigned>(launch.shape.sharedBytes);
-  parameters.kernelParams = parameter;
-  return parameters;
+  parameters.kernelParams = &parameter;
+  context_.check(context_.use().cuGraphExecKernelNodeSetParams(made_, node, &parameters), kWhat);
 }
 
-}  // namespace
-
-// A run of it that is not over keeps what it needs.
-LaunchGraph::~LaunchGraph() {
-  if (made_ != nullptr) context_.use().cuGraphExecDestroy(made_);
-  if (graph_ != nullptr) context_.use().cuGraphDestroy(graph_);
-}
-
-void LaunchGraph::launch(std::vector<GraphLaunch> launches) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (made_ == nullptr) {
-    make(launches);
-    last_ = std::move(launches);
-  } else {
-    change(launches);
-  }
+void LaunchGraph::launch() {
   context_.check(context_.use().cuGraphLaunch(made_, context_.stream()), kWhat);
-}
-
-void LaunchGraph::make(std::vector<GraphLaunch>& launches) {
-  const Driver& driver = context_.use();
-  if (graph_ == nullptr) context_.check(driver.cuGraphCreate(&graph_, 0), kWhat);
-  for (size_t i = nodes_.size(); i < launches.size(); ++i) {
-    void* parameter = nullptr;
-    const CUDA_KERNEL_NODE_PARAMS parameters = parametersOf(launches[i], &parameter);
-    CUgraphNode node = nullptr;
-    context_.check(driver.cuGraphAddKernelNode(&node, graph_, i > 0 ? &nodes_[i - 1] : nullptr,
-                                               i > 0 ? 1 : 0, &parameters),
-                   kWhat);
-    nodes_.push_back(node);
-  }
-  context_.check(driver.cuGraphInstantiate(&made_, graph_, 0), kWhat);
-}
-
-void LaunchGraph::change(std::vector<GraphLaunch>& launches) {
-  for (size_t i = 0; i < launches.size(); ++i) {
-    if (launches[i].words == last_[i].words) continue;
-    void* parameter = nullptr;
-    const CUDA_KERNEL_NODE_PARAMS parameters = parametersOf(launches[i], &parameter);
-    context_.check(context_.use().cuGraphExecKernelNodeSetParams(made_, nodes_[i], &parameters),
-                   kWhat);
-    last_[i].words = std::move(launches[i].words);
-  }
 }
 
 }  // namespace fl::runtime::cuda

@@ -1,9 +1,9 @@
-// Neighbouring launches of a plan as one CUDA graph, a chain: the driver starts them all with one
-// call. Addresses and numbers that differ from those of the run before are set anew first.
+// Neighbouring steps of a plan as a CUDA graph, which the driver starts with one call: all that
+// they put into the stream in one run (Capture). A later run may give launches other words; what
+// libraries were given stays.
 #pragma once
 
 #include <mutex>
-#include <vector>
 
 #include "fl/kernel/cuda/Group.h"
 #include "fl/runtime/cuda/Context.h"
@@ -14,26 +14,41 @@ struct GraphLaunch : ir::cuda::PackedLaunch {
   CUfunction function;
 };
 
-// Thread-safe.
+// While it lives, what the calling thread puts into the stream is part of a graph instead. Threads
+// take turns. Nothing may be allocated or waited for meanwhile.
+class Capture {
+ public:
+  explicit Capture(Context& context);
+  ~Capture();
+  Capture(const Capture&) = delete;
+  // What was put in last.
+  CUgraphNode last() const;
+  // The graph, which is the caller's to destroy; nothing more is captured.
+  CUgraph end();
+
+ private:
+  CUgraph stop();
+
+  Context& context_;
+  const std::lock_guard<std::mutex> turn_;
+  bool isOver_ = false;
+};
+
 class LaunchGraph {
  public:
-  explicit LaunchGraph(Context& context) : context_(context) {}
+  LaunchGraph(Context& context, Capture& capture);
   ~LaunchGraph();
   LaunchGraph(const LaunchGraph&) = delete;
 
-  // Puts them into the stream. They differ from those of the call before in words alone.
-  void launch(std::vector<GraphLaunch> launches);
+  // A launch of it is another one from now on, in its words alone.
+  void set(CUgraphNode node, GraphLaunch launch);
+  // Puts it into the stream.
+  void launch();
 
  private:
-  void make(std::vector<GraphLaunch>& launches);
-  void change(std::vector<GraphLaunch>& launches);
-
   Context& context_;
-  std::mutex mutex_;
-  CUgraph graph_ = nullptr;
-  CUgraphExec made_ = nullptr;  // null before the first launch
-  std::vector<CUgraphNode> nodes_;
-  std::vector<GraphLaunch> last_;  // as the graph has them
+  CUgraph graph_ = nullptr;  // of whose nodes are those of set()
+  CUgraphExec made_ = nullptr;
 };
 
 }  // namespace fl::runtime::cuda

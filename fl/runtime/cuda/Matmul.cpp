@@ -1,7 +1,10 @@
 #include "fl/runtime/cuda/Matmul.h"
 
+#include <array>
 #include <map>
+#include <mutex>
 #include <stdexcept>
+#include <string>
 
 #include "fl/base/Error.h"
 
@@ -45,24 +48,28 @@ cublasLtEpilogue_t epilogueOf(const Epilogue& epilogue) {
   return all == 0 ? CUBLASLT_EPILOGUE_DEFAULT : static_cast<cublasLtEpilogue_t>(all);
 }
 
-// One for all, too.
-cublasLtMatmulPreference_t preference(const CublasLt& library) {
-  static const cublasLtMatmulPreference_t made = [&] {
-    cublasLtMatmulPreference_t made = nullptr;
-    check(library, library.cublasLtMatmulPreferenceCreate(&made), "a preference");
-    const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto to) {
-      check(library, library.cublasLtMatmulPreferenceSetAttribute(made, which, &to, sizeof(to)),
-            "a preference");
-    };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{32} << 20);
-    for (const auto which :
-         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      set(which, MatmulDescription::kAlignment);
-    }
-    return made;
-  }();
+cublasLtMatmulPreference_t makePreference(const CublasLt& library, uint32_t reductions) {
+  cublasLtMatmulPreference_t made = nullptr;
+  check(library, library.cublasLtMatmulPreferenceCreate(&made), "a preference");
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto to) {
+    check(library, library.cublasLtMatmulPreferenceSetAttribute(made, which, &to, sizeof(to)),
+          "a preference");
+  };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{32} << 20);
+  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
+  for (const auto which :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    set(which, MatmulDescription::kAlignment);
+  }
   return made;
+}
+
+// Parts of sums of 16-bit floats stay in f32 until all are added up.
+cublasLtMatmulPreference_t preference(const CublasLt& library, dtype type) {
+  static const auto any = makePreference(library, CUBLASLT_REDUCTION_SCHEME_MASK);
+  static const auto wide = makePreference(library, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+  return type == computeType(type) ? any : wide;
 }
 
 }  // namespace
@@ -147,19 +154,82 @@ cublasLtMatrixLayout_t MatmulDescription::layoutOf(const MatmulShape& shape, int
   return layout;
 }
 
-Matmul::Matmul(const CublasLt& library, const MatmulShape& shape)
-    : library_(library), shape_(shape), description_(library, shape) {}
+namespace {
 
-bool Matmul::chooseAlgorithm() {
-  cublasLtMatmulHeuristicResult_t best = {};
+class Algorithm final : public Candidate {
+ public:
+  Algorithm(const CublasLt& library, const MatmulShape& shape,
+            const cublasLtMatmulHeuristicResult_t& chosen)
+      : library_(library),
+        isDouble_(shape.type == dtype::f64),
+        description_(library, shape),
+        chosen_(chosen) {}
+
+  // The bytes are the same in every process.
+  std::string name() const override {
+    return {reinterpret_cast<const char*>(&chosen_.algo), sizeof(chosen_.algo)};
+  }
+  size_t workspaceBytes() const override { return chosen_.workspaceSize; }
+  // Operands are both matrices, the bias and the auxiliary one.
+  void run(Context& context, void* const* operands, void* result, void* workspace) const override {
+    context.use();
+    const float one = 1, zero = 0;
+    const double oneDouble = 1, zeroDouble = 0;
+    const void* alpha = isDouble_ ? static_cast<const void*>(&oneDouble) : &one;
+    const void* beta = isDouble_ ? static_cast<const void*>(&zeroDouble) : &zero;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    description_.setEpilogue(operands[2], operands[3]);
+    check(library_,
+          library_.cublasLtMatmul(handle(), description_.operation, alpha, operands[0],
+                                  description_.lhs, operands[1], description_.rhs, beta, result,
+                                  description_.result, result, description_.result, &chosen_.algo,
+                                  workspace, chosen_.workspaceSize,
+                                  reinterpret_cast<cudaStream_t>(context.stream())),
+          "a product");
+  }
+
+ private:
+  const CublasLt& library_;
+  const bool isDouble_;
+  mutable std::mutex mutex_;  // of the description, which a call with an epilogue changes
+  mutable MatmulDescription description_;
+  const cublasLtMatmulHeuristicResult_t chosen_;
+};
+
+Candidates candidatesOf(const CublasLt& library, const MatmulShape& shape) {
+  const MatmulDescription told(library, shape);
+  std::array<cublasLtMatmulHeuristicResult_t, kMostCandidates> algorithms = {};
   int found = 0;
-  const cublasStatus_t status = library_.cublasLtMatmulAlgoGetHeuristic(
-      handle(), description_.operation, description_.lhs, description_.rhs, description_.result,
-      description_.result, preference(library_), 1, &best, &found);
-  algorithm_ = best.algo;
-  workspaceBytes_ = best.workspaceSize;
-  return status == CUBLAS_STATUS_SUCCESS && found > 0;
+  const cublasStatus_t status = library.cublasLtMatmulAlgoGetHeuristic(
+      handle(), told.operation, told.lhs, told.rhs, told.result, told.result,
+      preference(library, shape.type), kMostCandidates, algorithms.data(), &found);
+  Candidates candidates;
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; ++i)
+    if (algorithms[i].state == CUBLAS_STATUS_SUCCESS)
+      candidates.push_back(std::make_shared<Algorithm>(library, shape, algorithms[i]));
+  return candidates;
 }
+
+std::string textOf(const CublasLt& library, const MatmulShape& shape) {
+  const auto transposed = [](bool is) { return is ? " transposed " : " plain "; };
+  return detail::concat("cuBLASLt ", library.cublasLtGetVersion(), " matmul ", shape.type, " ",
+                        shape.m, "x", shape.n, "x", shape.k, "x", shape.batch,
+                        transposed(shape.transposeLhs), shape.lhsStep,
+                        transposed(shape.transposeRhs), shape.rhsStep, " epilogue ",
+                        static_cast<int>(epilogueOf(shape.epilogue)));
+}
+
+// Of the operands of Algorithm::run() and the result.
+std::vector<size_t> bytesOf(const MatmulShape& shape) {
+  const size_t element = getTypeSize(shape.type), result = shape.m * shape.n * shape.batch;
+  const auto all = [&](int64_t matrix, int64_t step) {
+    return matrix * (step == 0 ? 1 : shape.batch) * element;
+  };
+  return {all(shape.m * shape.k, shape.lhsStep), all(shape.k * shape.n, shape.rhsStep),
+          shape.m * element, shape.epilogue.auxiliary ? result * element : 0, result * element};
+}
+
+}  // namespace
 
 std::shared_ptr<const Matmul> Matmul::find(Context& context, const MatmulShape& shape) {
   if (!cublasLt().isThere()) return nullptr;
@@ -169,29 +239,13 @@ std::shared_ptr<const Matmul> Matmul::find(Context& context, const MatmulShape& 
   const auto [entry, isNew] = known.try_emplace(shape);
   if (isNew) {
     context.use();
-    std::shared_ptr<Matmul> made(new Matmul(cublasLt().table(), shape));
-    if (made->chooseAlgorithm()) entry->second = std::move(made);
+    const CublasLt& library = cublasLt().table();
+    Candidates candidates = candidatesOf(library, shape);
+    if (!candidates.empty())
+      entry->second = std::make_shared<Matmul>(context, textOf(library, shape), bytesOf(shape),
+                                               std::move(candidates));
   }
   return entry->second;
-}
-
-void Matmul::run(Context& context, void* const* operands, void* result, void* workspace,
-                 const void* bias, const void* auxiliary) const {
-  context.use();
-  const float one = 1, zero = 0;
-  const double oneDouble = 1, zeroDouble = 0;
-  const bool isDouble = shape_.type == dtype::f64;
-  const void* alpha = isDouble ? static_cast<const void*>(&oneDouble) : &one;
-  const void* beta = isDouble ? static_cast<const void*>(&zeroDouble) : &zero;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  description_.setEpilogue(bias, auxiliary);
-  check(library_,
-        library_.cublasLtMatmul(handle(), description_.operation, alpha, operands[0],
-                                description_.lhs, operands[1], description_.rhs, beta, result,
-                                description_.result, result, description_.result, &algorithm_,
-                                workspace, workspaceBytes_,
-                                reinterpret_cast<cudaStream_t>(context.stream())),
-        "a product");
 }
 
 }  // namespace fl::runtime::cuda

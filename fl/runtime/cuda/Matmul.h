@@ -4,12 +4,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "fl/runtime/cuda/Candidates.h"
 #include "fl/runtime/cuda/CublasLt.h"
-#include "fl/runtime/cuda/DeviceCall.h"
 #include "fl/runtime/cuda/Epilogue.h"
 
 namespace fl::runtime::cuda {
@@ -56,29 +55,22 @@ class MatmulDescription {
   const Epilogue epilogue_;
 };
 
-// A product with the algorithm that the library thinks best.
-class Matmul final : public DeviceCall {
+// A product by the fastest of the library's algorithms.
+class Matmul final : public MeasuredCall {
  public:
   // From a cache of the process; null if the library has none for it, or is not there.
   static std::shared_ptr<const Matmul> find(Context& context, const MatmulShape& shape);
 
-  size_t workspaceBytes() const override { return workspaceBytes_; }
+  using MeasuredCall::MeasuredCall;
   void run(Context& context, void* const* operands, void* result, void* workspace) const override {
     run(context, operands, result, workspace, nullptr, nullptr);
   }
   void run(Context& context, void* const* operands, void* result, void* workspace, const void* bias,
-           const void* auxiliary) const;
-
- private:
-  Matmul(const CublasLt& library, const MatmulShape& shape);
-  bool chooseAlgorithm();
-
-  const CublasLt& library_;
-  const MatmulShape shape_;
-  mutable std::mutex mutex_;  // of the description, which a call with an epilogue changes
-  mutable MatmulDescription description_;
-  cublasLtMatmulAlgo_t algorithm_ = {};
-  size_t workspaceBytes_ = 0;
+           const void* auxiliary) const {
+    void* const all[] = {operands[0], operands[1], const_cast<void*>(bias),
+                         const_cast<void*>(auxiliary)};
+    MeasuredCall::run(context, all, result, workspace);
+  }
 };
 
 }  // namespace fl::runtime::cuda

@@ -158,6 +158,11 @@ void Staging::giveBack(const Slot& slot) {
 Memory::Memory(Context& context)
     : context_(context), manager_(std::make_shared<GpuMemoryManager>(context)), staging_(context) {}
 
+Memory& Memory::of(Context& context) {
+  static Memory& memory = *new Memory(context);
+  return memory;
+}
+
 MemoryBlockPtr Memory::allocate(size_t bytes, const BufferOrigin& origin) {
   return std::make_shared<GpuBlock>(*this, manager_, bytes, origin);
 }

@@ -63,6 +63,8 @@ class Staging {
 class Memory final : public DeviceMemory {
  public:
   explicit Memory(Context& context);
+  // The one of the GPU's, never destroyed: blocks may outlive devices.
+  static Memory& of(Context& context);
 
   MemoryBlockPtr allocate(size_t bytes, const BufferOrigin& origin) override;
   void copy(void* to, const void* from, std::span<const Bytes> runs) override;

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <set>
+
 #include "fl/base/CudaLibrary.h"
 #include "fl/fl.h"
 #include "fl/ir/Inference.h"
@@ -17,11 +21,13 @@ namespace fl::testing {
 namespace {
 
 using ir::Op;
+using library::cuda::Cudnn;
+using library::cuda::CudnnDescriptor;
+using library::cuda::CudnnGraph;
+using library::cuda::CudnnPlan;
+using library::cuda::CudnnRefusal;
+using library::cuda::CudnnTarget;
 using runtime::cuda::ConvolutionCall;
-using runtime::cuda::Cudnn;
-using runtime::cuda::CudnnDescriptor;
-using runtime::cuda::CudnnGraph;
-using runtime::cuda::CudnnRefusal;
 
 const Cudnn& realLibrary() {
   static const Cudnn& table = *[] {
@@ -29,7 +35,7 @@ const Cudnn& realLibrary() {
     CudaLibrary library("cudnn", CUDNN_MAJOR, CUDA_VERSION);
 #define FL_CUDNN(function) \
   table->function = reinterpret_cast<decltype(table->function)>(library.find(#function));
-#include "fl/runtime/cuda/Cudnn.def"
+#include "fl/library/cuda/Cudnn.def"
 #undef FL_CUDNN
     EXPECT_EQ(library.problem(), "");
     return table;
@@ -81,17 +87,50 @@ class CudnnPlans : public ::testing::TestWithParam<std::string> {
   void expectExactPlan(const ConvolutionCall& call) {
     SCOPED_TRACE(detail::concat(ir::opName(call.op), " of ", call.operands[0].toString(), " and ",
                                 call.operands[1].toString()));
-    CudnnGraph graph(realLibrary());
+    CudnnGraph graph(realLibrary()), again(realLibrary());
     describe(graph, call);
-    ASSERT_TRUE(graph.plan({nullptr, &properties_}, call.result.type));
-    for (const cudnnBackendNumericalNote_t note : graph.notes()) {
-      EXPECT_TRUE(note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP ||
-                  (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && call.result.type != dtype::f32))
-          << note;
-    }
+    describe(again, call);
+    EXPECT_EQ(namesOf(graph, call), namesOf(again, call));
+    EXPECT_TRUE(std::ranges::any_of(kHeuristics, [&](auto heuristic) {
+      std::vector<CudnnPlan> plans = plansOf(graph, heuristic, call);
+      return std::ranges::any_of(plans, [&](CudnnPlan& plan) { return isMade(plan); });
+    }));
   }
 
  private:
+  static constexpr std::array kHeuristics = {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_A,
+                                             CUDNN_HEUR_MODE_FALLBACK};
+
+  CudnnTarget target() const { return {nullptr, &properties_}; }
+  std::vector<CudnnPlan> plansOf(CudnnGraph& graph, cudnnBackendHeurMode_t heuristic,
+                                 const ConvolutionCall& call) const {
+    std::vector<CudnnPlan> plans = graph.plans(heuristic, target(), call.result.type);
+    for (const CudnnPlan& plan : plans) {
+      for (const cudnnBackendNumericalNote_t note : plan.notes()) {
+        EXPECT_TRUE(note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP ||
+                    (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && call.result.type != dtype::f32))
+            << note;
+      }
+    }
+    return plans;
+  }
+  // By each heuristic, whose plans have names of their own.
+  std::vector<std::string> namesOf(CudnnGraph& graph, const ConvolutionCall& call) const {
+    std::vector<std::string> all;
+    for (const auto heuristic : kHeuristics) {
+      std::set<std::string> names;
+      const std::vector<CudnnPlan> plans = plansOf(graph, heuristic, call);
+      for (const CudnnPlan& plan : plans) all.push_back(*names.insert(plan.name()).first);
+      EXPECT_EQ(names.size(), plans.size());
+    }
+    return all;
+  }
+  bool isMade(CudnnPlan& plan) const try {
+    return plan.prepare(target());
+  } catch (const CudnnRefusal&) {
+    return false;
+  }
+
   CudnnDescriptor properties_;
 };
 

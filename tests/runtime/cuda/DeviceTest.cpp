@@ -240,6 +240,26 @@ TEST_F(CudaDevice, ReportsSetOutBehindTheFirstLookupOfAnIndex) {
   EXPECT_EQ(hostCalls(), 0u);
 }
 
+// What a plan writes over is written when its lookups are known to be good.
+TEST_F(CudaDevice, ABadIndexLosesNoValue) {
+  const Tensor table = vectorOf({10, 20, 30});
+  Tensor state = fl::full({2, 3}, 1.f);
+  sync();
+  auto step = compile([&](const Tensor& places) {
+    const Tensor product = state * reshape(table(places), {1, 3});
+    state = state + sum(product - sum(product, {1}, true), {0}, true);
+  });
+  const Tensor good = Tensor::fromVector<int>({3}, {0, 2, 1});
+  const Tensor bad = Tensor::fromVector<int>({3}, {0, 3, 1});
+  for (int i = 0; i < 4; ++i) step(good);
+  const void* const memory = state.value()->data()->data();
+  step(good);
+  EXPECT_EQ(state.value()->data()->data(), memory);
+  const std::vector<float> values = floats(state);
+  EXPECT_THAT(test::errorOf([&] { step(bad); }), HasSubstr("3 is out of range"));
+  EXPECT_EQ(floats(state), values);
+}
+
 TEST_F(CudaDevice, ScattersWithoutCodeRunOnTheHost) {
   const auto sums = [] {
     Tensor x = Tensor::fromVector(std::vector<short>{1, 2});
@@ -293,11 +313,11 @@ TEST_F(CudaDevice, TensorsGiveTheirPointersOnTheGpu) {
   Tensor x = vectorOf({1, 2, 3});
   auto* elements = x.device<float>();
   sync();
-  elements[1] = 20;
+  gpu.touch([&] { elements[1] = 20; });
   EXPECT_THAT(floats(x * 2), ElementsAre(2, 40, 6));
   x(0) = 7;
   sync();
-  EXPECT_EQ(elements[0], 7);
+  gpu.touch([&] { EXPECT_EQ(elements[0], 7); });
   x.unlock();
   EXPECT_THAT(floats(x), ElementsAre(7, 20, 3));
 }
@@ -368,7 +388,7 @@ TEST_F(CudaDevice, BlocksShareALongSweep) {
     const Tensor x = Tensor::fromVector(values), index = Tensor::fromVector(places);
     auto step = compile([&](const Tensor& x) {
       const Tensor found = x(index);
-      return std::vector<Tensor>{sum(found), sum(x * x),
+      return std::vector<Tensor>{sum(found), sum(x * x), amax(x * 3, {}),
                                  sum(reshape(x * 2, {5, kElements / 5}), {1})};
     });
     std::vector<std::vector<float>> results;

@@ -1,8 +1,10 @@
 #include "tests/runtime/cuda/FakeCublasLt.h"
 
-#include <atomic>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 #include "fl/base/Types.h"
 #include "fl/runtime/cuda/CublasLt.h"
@@ -11,7 +13,10 @@
 namespace fl::testing {
 namespace {
 
-std::atomic<bool> offers = false;
+std::mutex mutex;  // of these
+std::vector<FakeAlgorithm> offered;
+std::vector<uint64_t> algorithmsRun;
+
 // What an algorithm wants; the real library refuses workspaces that are not aligned.
 constexpr size_t kWorkspaceBytes = 1000;
 
@@ -119,9 +124,10 @@ void multiply(const Operation& operation, const char* lhs, const Layout& left, c
 
 runtime::cuda::CublasLt table() {
   runtime::cuda::CublasLt table;
+  table.cublasLtGetVersion = [] { return size_t{130000}; };
   table.cublasLtGetStatusString = [](cublasStatus_t) { return "told to fail"; };
   table.cublasLtCreate = [](cublasLtHandle_t* handle) {
-    *handle = reinterpret_cast<cublasLtHandle_t>(&offers);
+    *handle = reinterpret_cast<cublasLtHandle_t>(&offered);
     return CUBLAS_STATUS_SUCCESS;
   };
   table.cublasLtMatmulDescCreate = [](cublasLtMatmulDesc_t* operation, cublasComputeType_t,
@@ -158,36 +164,56 @@ runtime::cuda::CublasLt table() {
         value, bytes);
     return CUBLAS_STATUS_SUCCESS;
   };
-  table.cublasLtMatmulPreferenceCreate = [](cublasLtMatmulPreference_t*) {
+  // A preference is its mask of reductions.
+  table.cublasLtMatmulPreferenceCreate = [](cublasLtMatmulPreference_t* preference) {
+    *preference =
+        reinterpret_cast<cublasLtMatmulPreference_t>(new uint32_t(CUBLASLT_REDUCTION_SCHEME_MASK));
     return CUBLAS_STATUS_SUCCESS;
   };
-  table.cublasLtMatmulPreferenceSetAttribute = [](cublasLtMatmulPreference_t,
-                                                  cublasLtMatmulPreferenceAttributes_t, const void*,
-                                                  size_t) { return CUBLAS_STATUS_SUCCESS; };
+  table.cublasLtMatmulPreferenceSetAttribute = [](cublasLtMatmulPreference_t preference,
+                                                  cublasLtMatmulPreferenceAttributes_t which,
+                                                  const void* value, size_t bytes) {
+    if (which == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
+      std::memcpy(&as<uint32_t>(preference), value, bytes);
+    }
+    return CUBLAS_STATUS_SUCCESS;
+  };
   table.cublasLtMatmulAlgoGetHeuristic =
       [](cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-         cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
-         cublasLtMatmulHeuristicResult_t* best, int* found) {
-        best->workspaceSize = kWorkspaceBytes;
-        *found = offers ? 1 : 0;
+         cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference,
+         int most, cublasLtMatmulHeuristicResult_t* results, int* found) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        *found = 0;
+        for (const FakeAlgorithm& each : offered) {
+          const uint32_t narrow = CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+          if (*found == most || (!each.isWide && !(as<uint32_t>(preference) & narrow))) continue;
+          results[*found].algo.data[0] = each.number;
+          results[(*found)++].workspaceSize = kWorkspaceBytes;
+        }
         return CUBLAS_STATUS_SUCCESS;
       };
   table.cublasLtMatmul = [](cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void*,
                             const void* lhs, cublasLtMatrixLayout_t left, const void* rhs,
                             cublasLtMatrixLayout_t right, const void*, const void*,
                             cublasLtMatrixLayout_t, void* result, cublasLtMatrixLayout_t to,
-                            const cublasLtMatmulAlgo_t*, void* workspace, size_t workspaceBytes,
-                            cudaStream_t stream) {
+                            const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                            size_t workspaceBytes, cudaStream_t stream) {
     if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0 || workspaceBytes < kWorkspaceBytes) {
       return CUBLAS_STATUS_INVALID_VALUE;
     }
-    std::memset(workspace, 0x5a, workspaceBytes);
-    putIntoStream(reinterpret_cast<CUstream>(stream), "product",
-                  [=, operation = as<Operation>(operation), left = as<Layout>(left),
-                   right = as<Layout>(right), to = as<Layout>(to)] {
-                    multiply(operation, static_cast<const char*>(lhs), left,
-                             static_cast<const char*>(rhs), right, static_cast<char*>(result), to);
-                  });
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto offer = std::ranges::find(offered, algorithm->data[0], &FakeAlgorithm::number);
+    if (offer != offered.end() && !offer->runs) return CUBLAS_STATUS_EXECUTION_FAILED;
+    algorithmsRun.push_back(algorithm->data[0]);
+    putIntoStream(
+        reinterpret_cast<CUstream>(stream), "product",
+        [=, operation = as<Operation>(operation), left = as<Layout>(left),
+         right = as<Layout>(right), to = as<Layout>(to)] {
+          std::memset(workspace, 0x5a, workspaceBytes);
+          multiply(operation, static_cast<const char*>(lhs), left, static_cast<const char*>(rhs),
+                   right, static_cast<char*>(result), to);
+        },
+        offer == offered.end() ? 1 : offer->milliseconds);
     return CUBLAS_STATUS_SUCCESS;
   };
   return table;
@@ -196,6 +222,16 @@ runtime::cuda::CublasLt table() {
 }  // namespace
 
 void installFakeCublasLt() { runtime::cuda::cublasLt().install(table()); }
-void offerProducts(bool does) { offers = does; }
+void offerAlgorithms(std::vector<FakeAlgorithm> algorithms) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  offered = std::move(algorithms);
+}
+void offerProducts(bool does) {
+  offerAlgorithms(does ? std::vector<FakeAlgorithm>{{1}} : std::vector<FakeAlgorithm>());
+}
+std::vector<uint64_t> takeAlgorithmsRun() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return std::exchange(algorithmsRun, {});
+}
 
 }  // namespace fl::testing

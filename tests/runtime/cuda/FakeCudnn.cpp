@@ -1,19 +1,24 @@
 #include "tests/runtime/cuda/FakeCudnn.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "fl/base/Types.h"
-#include "fl/runtime/cuda/Cudnn.h"
+#include "fl/library/cuda/Cudnn.h"
 #include "tests/runtime/cuda/FakeGpu.h"
 
 namespace fl::testing {
 namespace {
 
-std::atomic<bool> offers = false;
+std::mutex mutex;  // of these
+std::vector<FakePlan> offered;
+std::vector<int64_t> plansRun;
 std::atomic<CUstream> stream = nullptr;
 
 constexpr int64_t kWorkspaceBytes = 256;
@@ -189,18 +194,69 @@ Work workOf(const std::vector<Descriptor*>& operations, const std::map<int64_t, 
           work.dilation,      tensor(addition, CUDNN_ATTR_OPERATION_POINTWISE_BDESC)};
 }
 
+// What a configuration and its engine have of the plan that they are for; no attribute is it.
+constexpr int kNumber = -1;
+
+template <class T>
+void setOne(Descriptor& descriptor, int name, T value) {
+  const auto* bytes = reinterpret_cast<const char*>(&value);
+  descriptor.attributes[name].assign(bytes, bytes + sizeof(value));
+}
+
+FakePlan planOf(const Descriptor& descriptor) {
+  const auto number = descriptor.one<int64_t>(kNumber);
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = std::ranges::find(offered, number, &FakePlan::number);
+  return found == offered.end() ? FakePlan{number} : *found;
+}
+
+std::vector<FakePlan> plansOf(const Descriptor& heuristic) {
+  const bool isFallback =
+      heuristic.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::vector<FakePlan> plans = offered;
+  std::erase_if(plans, [&](const FakePlan& each) { return each.isFallback != isFallback; });
+  return plans;
+}
+
 cudnnStatus_t get(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                   cudnnBackendAttributeType_t, int64_t most, int64_t* count, void* values) {
-  *count = name == CUDNN_ATTR_ENGINEHEUR_RESULTS      ? (offers ? 1 : 0)
-           : name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE ? 0
-                                                      : 1;
-  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
-    std::memcpy(values, &kWorkspaceBytes, sizeof(kWorkspaceBytes));
-  } else if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && most > 0) {
-    // What it is a configuration for, which no attribute says.
-    at(*static_cast<cudnnBackendDescriptor_t*>(values)).attributes = at(descriptor).attributes;
+  const Descriptor& own = at(descriptor);
+  const auto other = [&](int64_t i) -> Descriptor& {
+    return at(static_cast<cudnnBackendDescriptor_t*>(values)[i]);
+  };
+  const auto give = [&](auto value) { std::memcpy(values, &value, sizeof(value)); };
+  *count = 1;
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) give(kWorkspaceBytes);
+  if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX) give(own.one<int64_t>(kNumber) / 10);
+  if (name == CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE) give(CUDNN_KNOB_TYPE_TILE_SIZE);
+  if (name == CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE) give(own.one<int64_t>(kNumber) % 10);
+  if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) {
+    *count = planOf(own).isExact ? 0 : 1;
+    if (*count == 1) give(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  }
+  if (most > 0 &&
+      (name == CUDNN_ATTR_ENGINECFG_ENGINE || name == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
+    setOne(other(0), kNumber, own.one<int64_t>(kNumber));
+  }
+  if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
+    const std::vector<FakePlan> plans = plansOf(own);
+    *count = std::ssize(plans);
+    for (int64_t i = 0; i < std::min(most, *count); ++i) {
+      // The graph, too, which no attribute of a configuration says.
+      other(i).attributes = own.attributes;
+      setOne(other(i), kNumber, plans[i].number);
+    }
   }
   return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t finalize(cudnnBackendDescriptor_t descriptor) {
+  const Descriptor& own = at(descriptor);
+  if (own.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) return CUDNN_STATUS_SUCCESS;
+  return planOf(own.other(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)).isMade
+             ? CUDNN_STATUS_SUCCESS
+             : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
@@ -209,22 +265,27 @@ cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackend
   std::map<int64_t, char*> buffers;
   for (size_t i = 0; i < numbers.size(); ++i) buffers[numbers[i]] = pointers[i];
   auto* workspace = at(pack).one<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-  const Descriptor& graph = at(plan)
-                                .other(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
-                                .other(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  const Descriptor& configuration = at(plan).other(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  const FakePlan offer = planOf(configuration);
+  if (!offer.runs) return CUDNN_STATUS_EXECUTION_FAILED;
+  const Descriptor& graph = configuration.other(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
   const Work work = workOf(graph.all<Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS), buffers);
-  putIntoStream(stream, "convolution", [work, workspace] {
+  const auto run = [work, workspace] {
     std::memset(workspace, 0xff, kWorkspaceBytes);
     work.run();
-  });
+  };
+  putIntoStream(stream, "convolution", run, offer.milliseconds);
+  const std::lock_guard<std::mutex> lock(mutex);
+  plansRun.push_back(offer.number);
   return CUDNN_STATUS_SUCCESS;
 }
 
-runtime::cuda::Cudnn table() {
-  runtime::cuda::Cudnn table;
+library::cuda::Cudnn table() {
+  library::cuda::Cudnn table;
+  table.cudnnGetVersion = [] { return size_t{CUDNN_VERSION}; };
   table.cudnnGetErrorString = [](cudnnStatus_t) { return "told to fail"; };
   table.cudnnCreate = [](cudnnHandle_t* handle) {
-    *handle = reinterpret_cast<cudnnHandle_t>(&offers);
+    *handle = reinterpret_cast<cudnnHandle_t>(&offered);
     return CUDNN_STATUS_SUCCESS;
   };
   table.cudnnSetStream = [](cudnnHandle_t, cudaStream_t of) {
@@ -248,14 +309,24 @@ runtime::cuda::Cudnn table() {
         return CUDNN_STATUS_SUCCESS;
       };
   table.cudnnBackendGetAttribute = get;
-  table.cudnnBackendFinalize = [](cudnnBackendDescriptor_t) { return CUDNN_STATUS_SUCCESS; };
+  table.cudnnBackendFinalize = finalize;
   table.cudnnBackendExecute = execute;
   return table;
 }
 
 }  // namespace
 
-void installFakeCudnn() { runtime::cuda::cudnn().install(table()); }
-void offerConvolutions(bool does) { offers = does; }
+void installFakeCudnn() { library::cuda::cudnn().install(table()); }
+void offerPlans(std::vector<FakePlan> plans) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  offered = std::move(plans);
+}
+void offerConvolutions(bool does) {
+  offerPlans(does ? std::vector<FakePlan>{{10}} : std::vector<FakePlan>());
+}
+std::vector<int64_t> takePlansRun() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return std::exchange(plansRun, {});
+}
 
 }  // namespace fl::testing

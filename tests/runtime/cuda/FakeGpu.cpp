@@ -1,6 +1,9 @@
 #include "tests/runtime/cuda/FakeGpu.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "fl/runtime/cuda/Driver.h"
 #include "tests/codegen/cuda/HostModule.h"
@@ -20,23 +24,9 @@ namespace fl::testing {
 namespace {
 
 constexpr size_t kMemory = size_t{4} << 30;
-constexpr size_t kAlignment = 256;
 // Of a block: what a launch may ask for, and what a function may be set to.
 constexpr int kUsualSharedBytes = 48 << 10, kMostSharedBytes = 227 << 10;
 
-// What a stream has yet to do.
-struct Work {
-  std::string name;
-  std::function<CUresult()> run;
-};
-struct Stream {
-  std::deque<Work> work;
-};
-struct Event {
-  Stream* stream = nullptr;
-  size_t recorded = 0, done = 0;
-  size_t before = 0;  // what the GPU had done by then
-};
 struct Module {
   std::string source;
 };
@@ -44,6 +34,33 @@ struct Function {
   std::shared_ptr<HostModule> module;
   std::string name;
   int mostSharedBytes = kUsualSharedBytes;
+};
+struct Launch {
+  const Function* kernel;
+  ir::cuda::Launch shape;
+  std::vector<uint64_t> words;
+};
+
+// What a stream has yet to do, or a graph does: a launch, or something else.
+struct Work {
+  std::string name;
+  std::function<CUresult()> run;
+  std::optional<Launch> launch = {};
+  double milliseconds = 1;
+};
+// A node's handle is its number, from 1 on.
+struct Graph {
+  std::deque<Work> nodes;
+  CUgraphNode last;
+};
+struct Stream {
+  std::deque<Work> work;
+  std::unique_ptr<Graph> captured = nullptr;  // what is put in goes here
+};
+struct Event {
+  Stream* stream = nullptr;
+  size_t recorded = 0, done = 0;
+  double time = 0;  // when the GPU got there
 };
 struct Block {
   size_t bytes = 0;
@@ -66,6 +83,7 @@ struct State {
   Blocks blocks, freed, pinned;
   size_t memory = kMemory, live = 0;
   cuuint64_t kept = 0;
+  double milliseconds = 0;          // that everything took so far
   CUresult failure = CUDA_SUCCESS;  // that all calls give from now on
   std::string failing;              // the function whose calls fail
   CUresult failingWith = CUDA_SUCCESS;
@@ -87,31 +105,54 @@ CUresult call(const char* function, Body body) {
   return body(s);
 }
 
-CUresult put(CUstream stream, const char* function, std::string name,
-             std::function<CUresult()> run) {
+CUresult put(CUstream stream, const char* function, Work work) {
   State& s = state();
   if (s.failing == function && s.failsLater) {
     s.failing.clear();
-    run = [error = s.failingWith] { return error; };
+    work = {work.name, [error = s.failingWith] { return error; }};
   }
-  reinterpret_cast<Stream*>(stream)->work.push_back({std::move(name), std::move(run)});
+  auto* const to = reinterpret_cast<Stream*>(stream);
+  (to->captured ? to->captured->nodes : to->work).push_back(std::move(work));
   return CUDA_SUCCESS;
 }
+CUresult put(CUstream stream, const char* function, std::string name, std::function<CUresult()> run,
+             double milliseconds = 1) {
+  return put(stream, function, Work{std::move(name), std::move(run), {}, milliseconds});
+}
+
+void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+// Of the GPU's memory, which nobody else reads or writes.
+class Access {
+ public:
+  explicit Access(State& s) : state_(s) { protect(PROT_READ | PROT_WRITE); }
+  ~Access() { protect(PROT_NONE); }
+
+ private:
+  void protect(int access) {
+    for (const auto& [address, block] : state_.blocks)
+      mprotect(pointer(address), block.bytes, access);
+  }
+  State& state_;
+};
+
+CUresult run(State& s, const Work& work);
 
 // Does what the stream has yet to do, until there is no need.
 CUresult work(State& s, Stream& stream, const std::function<bool()>& isEnough) {
   ++s.counts.waits;
+  if (isEnough() || stream.work.empty()) return s.failure;
+  const Access access(s);
   while (!isEnough() && !stream.work.empty() && s.failure == CUDA_SUCCESS) {
     const Work next = std::move(stream.work.front());
     stream.work.pop_front();
-    s.failure = next.run();
+    s.failure = run(s, next);
     s.done.push_back(next.name);
+    s.milliseconds += next.milliseconds;
   }
   if (s.failure != CUDA_SUCCESS) stream.work.clear();
   return s.failure;
 }
-
-void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 // Of the GPU's memory, when it is used.
 void checkLive(const char* what, CUdeviceptr address, size_t bytes) {
@@ -130,9 +171,11 @@ void checkPinned(const void* memory, size_t bytes) {
 CUresult allocate(CUdeviceptr* address, size_t bytes, CUstream) {
   return call("cuMemAllocAsync", [&](State& s) {
     if (s.live + bytes > s.memory) return CUDA_ERROR_OUT_OF_MEMORY;
-    void* block = nullptr;
-    if (posix_memalign(&block, kAlignment, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    void* const block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                             /*fd=*/-1, /*offset=*/0);
+    if (block == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     std::memset(block, 0xff, bytes);
+    mprotect(block, bytes, PROT_NONE);
     *address = reinterpret_cast<CUdeviceptr>(block);
     s.blocks[*address] = {bytes};
     s.live += bytes;
@@ -152,8 +195,8 @@ CUresult giveBack(CUdeviceptr address, CUstream stream) {
     s.live -= found->second.bytes;
     return put(stream, "cuMemFreeAsync", "free", [&s, address] {
       s.freed[address] = s.blocks.at(address);
+      munmap(pointer(address), s.blocks.at(address).bytes);
       s.blocks.erase(address);
-      std::free(pointer(address));
       return CUDA_SUCCESS;
     });
   });
@@ -228,8 +271,8 @@ bool isAllowed(State& s, const Function& kernel, unsigned sharedBytes) {
   return isIt;
 }
 
-void runKernel(State& s, const Function& kernel, const ir::cuda::Launch& shape,
-               const std::vector<uint64_t>& words) {
+void runKernel(State& s, const Launch& launch) {
+  const auto& [kernel, shape, words] = launch;
   for (const uint64_t word : words) {
     const bool isGone = find(s.freed, word, 1) && !find(s.blocks, word, 1);
     if (isGone) s.misuse.push_back("a launch on memory that was freed");
@@ -239,28 +282,38 @@ void runKernel(State& s, const Function& kernel, const ir::cuda::Launch& shape,
     checkLive("counters in", words.back(), shape.blocks * sizeof(uint32_t));
     ++s.counts.sharedSweeps;
   }
-  kernel.module->launch(kernel.name, shape, words, /*reversed=*/false);
+  kernel->module->launch(kernel->name, shape, words, /*reversed=*/false);
   ++s.counts.launchesDone;
+}
+
+CUresult run(State& s, const Work& work) {
+  if (!work.launch) return work.run();
+  runKernel(s, *work.launch);
+  return CUDA_SUCCESS;
+}
+
+Launch launchOf(CUfunction function, const std::array<unsigned, 2>& blocks,
+                const std::array<unsigned, 3>& threads, unsigned sharedBytes, void** parameters) {
+  const auto* kernel = reinterpret_cast<const Function*>(function);
+  const auto* first = static_cast<const uint64_t*>(parameters[0]);
+  const auto size = [](unsigned count) { return static_cast<int>(count); };
+  return {kernel,
+          {blocks[0],
+           {size(threads[0]), size(threads[1]), size(threads[2])},
+           size(blocks[1]),
+           0,
+           size(sharedBytes)},
+          {first, first + kernel->module->words(kernel->name)}};
 }
 
 CUresult launch(CUfunction function, unsigned blocks, unsigned splits, unsigned, unsigned x,
                 unsigned y, unsigned z, unsigned sharedBytes, CUstream stream, void** parameters,
                 void**) {
   return call("cuLaunchKernel", [&](State& s) {
-    ++s.counts.launches;
-    const Function kernel = *reinterpret_cast<Function*>(function);
-    if (!isAllowed(s, kernel, sharedBytes)) return CUDA_ERROR_INVALID_VALUE;
-    const auto* first = static_cast<const uint64_t*>(parameters[0]);
-    const std::vector<uint64_t> words(first, first + kernel.module->words(kernel.name));
-    const ir::cuda::Launch shape{blocks,
-                                 {static_cast<int>(x), static_cast<int>(y), static_cast<int>(z)},
-                                 static_cast<int>(splits),
-                                 0,
-                                 static_cast<int>(sharedBytes)};
-    return put(stream, "cuLaunchKernel", "launch", [&s, kernel, words, shape] {
-      runKernel(s, kernel, shape, words);
-      return CUDA_SUCCESS;
-    });
+    if (!reinterpret_cast<Stream*>(stream)->captured) ++s.counts.launches;
+    const Launch made = launchOf(function, {blocks, splits}, {x, y, z}, sharedBytes, parameters);
+    if (!isAllowed(s, *made.kernel, sharedBytes)) return CUDA_ERROR_INVALID_VALUE;
+    return put(stream, "cuLaunchKernel", Work{"launch", nullptr, made});
   });
 }
 
@@ -275,42 +328,27 @@ CUresult setAttribute(CUfunction function, CUfunction_attribute which, int value
 
 // ---- graphs ----
 
-struct GraphNode {
-  const Function* kernel;
-  ir::cuda::Launch shape;
-  std::vector<uint64_t> words;
-};
-struct Graph {
-  std::deque<GraphNode> nodes;
-};
-
-GraphNode nodeOf(const CUDA_KERNEL_NODE_PARAMS& parameters) {
-  const auto* kernel = reinterpret_cast<const Function*>(parameters.func);
-  const auto* first = static_cast<const uint64_t*>(parameters.kernelParams[0]);
-  const auto size = [](unsigned threads) { return static_cast<int>(threads); };
-  return {kernel,
-          {parameters.gridDimX,
-           {size(parameters.blockDimX), size(parameters.blockDimY), size(parameters.blockDimZ)},
-           size(parameters.gridDimY),
-           0,
-           size(parameters.sharedMemBytes)},
-          {first, first + kernel->module->words(kernel->name)}};
+CUresult beginCapture(CUstream stream, CUstreamCaptureMode) {
+  return call("cuStreamBeginCapture", [&](State&) {
+    reinterpret_cast<Stream*>(stream)->captured = std::make_unique<Graph>();
+    return CUDA_SUCCESS;
+  });
 }
 
-// A node's handle is its number, from 1 on.
-CUresult addNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
-                 const CUDA_KERNEL_NODE_PARAMS* parameters) {
-  return call("cuGraphAddKernelNode", [&](State& s) {
-    auto& nodes = reinterpret_cast<Graph*>(graph)->nodes;
-    const auto number = nodes.size();
-    const bool isChain =
-        number == 0 ? count == 0 : count == 1 && reinterpret_cast<size_t>(*before) == number;
-    if (!isChain) s.misuse.push_back("a graph that is no chain");
-    nodes.push_back(nodeOf(*parameters));
-    if (!isAllowed(s, *nodes.back().kernel, parameters->sharedMemBytes)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    *node = reinterpret_cast<CUgraphNode>(number + 1);
+CUresult endCapture(CUstream stream, CUgraph* graph) {
+  *graph = reinterpret_cast<CUgraph>(reinterpret_cast<Stream*>(stream)->captured.release());
+  return call("cuStreamEndCapture", [](State&) { return CUDA_SUCCESS; });
+}
+
+// The last node alone: this is a chain.
+CUresult captureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                     const CUgraphNode** nodes, const CUgraphEdgeData**, size_t* count) {
+  return call("cuStreamGetCaptureInfo", [&](State&) {
+    Graph& graph = *reinterpret_cast<Stream*>(stream)->captured;
+    graph.last = reinterpret_cast<CUgraphNode>(graph.nodes.size());
+    *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *nodes = &graph.last;
+    *count = 1;
     return CUDA_SUCCESS;
   });
 }
@@ -323,10 +361,16 @@ CUresult instantiate(CUgraphExec* made, CUgraph graph, unsigned long long) {
   });
 }
 
-CUresult changeNode(CUgraphExec made, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+CUresult changeNode(CUgraphExec made, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* p) {
   return call("cuGraphExecKernelNodeSetParams", [&](State& s) {
     ++s.counts.changedNodes;
-    reinterpret_cast<Graph*>(made)->nodes[reinterpret_cast<size_t>(node) - 1] = nodeOf(*parameters);
+    auto& nodes = reinterpret_cast<Graph*>(made)->nodes;
+    std::optional<Launch>& changed = nodes.at(reinterpret_cast<size_t>(node) - 1).launch;
+    const Launch now =
+        launchOf(p->func, {p->gridDimX, p->gridDimY}, {p->blockDimX, p->blockDimY, p->blockDimZ},
+                 p->sharedMemBytes, p->kernelParams);
+    if (!changed || changed->kernel != now.kernel) return CUDA_ERROR_INVALID_VALUE;
+    changed = now;
     return CUDA_SUCCESS;
   });
 }
@@ -335,10 +379,10 @@ CUresult launchGraph(CUgraphExec made, CUstream stream) {
   return call("cuGraphLaunch", [&](State& s) {
     ++s.counts.graphLaunches;
     return put(stream, "cuGraphLaunch", "graph", [&s, graph = *reinterpret_cast<Graph*>(made)] {
-      for (const GraphNode& node : graph.nodes) {
-        runKernel(s, *node.kernel, node.shape, node.words);
-      }
-      return CUDA_SUCCESS;
+      CUresult result = CUDA_SUCCESS;
+      for (size_t i = 0; i < graph.nodes.size() && result == CUDA_SUCCESS; ++i)
+        result = run(s, graph.nodes[i]);
+      return result;
     });
   });
 }
@@ -374,6 +418,10 @@ runtime::cuda::Driver driverTable() {
                                                                               : 0;
     return CUDA_SUCCESS;
   };
+  table.cuDeviceGetName = [](char* name, int bytes, CUdevice) {
+    std::strncpy(name, "a GPU that is none", bytes);
+    return CUDA_SUCCESS;
+  };
   table.cuDeviceTotalMem = [](size_t* bytes, CUdevice) {
     *bytes = kMemory;
     return CUDA_SUCCESS;
@@ -392,6 +440,9 @@ runtime::cuda::Driver driverTable() {
       return work(s, *reinterpret_cast<Stream*>(stream), [] { return false; });
     });
   };
+  table.cuStreamBeginCapture = beginCapture;
+  table.cuStreamEndCapture = endCapture;
+  table.cuStreamGetCaptureInfo = captureInfo;
   table.cuEventCreate = [](CUevent* event, unsigned) {
     *event = reinterpret_cast<CUevent>(new Event());
     return CUDA_SUCCESS;
@@ -400,11 +451,12 @@ runtime::cuda::Driver driverTable() {
     return call("cuEventRecord", [&](State&) {
       auto* e = reinterpret_cast<Event*>(event);
       e->stream = reinterpret_cast<Stream*>(stream);
-      return put(stream, "cuEventRecord", "event", [e, number = ++e->recorded] {
+      const auto happen = [e, number = ++e->recorded] {
         e->done = number;
-        e->before = state().done.size();
+        e->time = state().milliseconds;
         return CUDA_SUCCESS;
-      });
+      };
+      return put(stream, "cuEventRecord", "event", happen, 0);
     });
   };
   table.cuEventSynchronize = [](CUevent event) {
@@ -414,8 +466,8 @@ runtime::cuda::Driver driverTable() {
     });
   };
   table.cuEventElapsedTime = [](float* milliseconds, CUevent begin, CUevent end) {
-    const auto before = [](CUevent event) { return reinterpret_cast<Event*>(event)->before; };
-    *milliseconds = static_cast<float>(before(end) - before(begin) - 1);
+    const auto time = [](CUevent event) { return reinterpret_cast<Event*>(event)->time; };
+    *milliseconds = static_cast<float>(time(end) - time(begin));
     return CUDA_SUCCESS;
   };
   table.cuMemAllocAsync = allocate;
@@ -466,10 +518,6 @@ runtime::cuda::Driver driverTable() {
   };
   table.cuFuncSetAttribute = setAttribute;
   table.cuLaunchKernel = launch;
-  table.cuGraphCreate = [](CUgraph* graph, unsigned) {
-    *graph = reinterpret_cast<CUgraph>(new Graph());
-    return CUDA_SUCCESS;
-  };
   table.cuGraphDestroy = [](CUgraph graph) {
     delete reinterpret_cast<Graph*>(graph);
     return CUDA_SUCCESS;
@@ -478,7 +526,6 @@ runtime::cuda::Driver driverTable() {
     delete reinterpret_cast<Graph*>(made);
     return CUDA_SUCCESS;
   };
-  table.cuGraphAddKernelNode = addNode;
   table.cuGraphInstantiate = instantiate;
   table.cuGraphExecKernelNodeSetParams = changeNode;
   table.cuGraphLaunch = launchGraph;
@@ -506,13 +553,13 @@ auto locked(Body body) {
 }
 }  // namespace
 
-void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run) {
-  locked([&](State&) {
-    return put(stream, "", name, [run = std::move(run)] {
-      run();
-      return CUDA_SUCCESS;
-    });
-  });
+void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run,
+                   double milliseconds) {
+  const auto happen = [run = std::move(run)] {
+    run();
+    return CUDA_SUCCESS;
+  };
+  locked([&](State&) { return put(stream, "", name, happen, milliseconds); });
 }
 
 FakeGpu::Counts FakeGpu::counts() const {
@@ -532,6 +579,12 @@ void FakeGpu::reset() {
     s.failure = CUDA_SUCCESS;
     s.failing.clear();
     s.memory = kMemory;
+  });
+}
+void FakeGpu::touch(const std::function<void()>& body) {
+  locked([&](State& s) {
+    const Access access(s);
+    body();
   });
 }
 size_t FakeGpu::liveBlocks() const {

@@ -1,10 +1,11 @@
 // A GPU for tests on machines without one.
 //
-// Its driver's memory is the host's; its streams do what is put into them when they are waited for
-// and not before, in order; kernels are compiled by the host's compiler and run by fibers
-// (tests/codegen/cuda/HostModule.h). Its NVRTC hands the source on in place of a cubin. It notes
-// what a real driver would not forgive, and may be told to fail. By its events, everything that is
-// done takes a millisecond. All may be called from any thread.
+// Its driver's memory is the host's, protected from all but what is in its streams; these do what
+// is put into them when they are waited for and not before, in order; kernels are compiled by the
+// host's compiler and run by fibers (tests/codegen/cuda/HostModule.h). Its NVRTC hands the source
+// on in place of a cubin. It notes what a real driver would not forgive, and may be told to fail.
+// By its events, everything that is done takes a millisecond, but for what libraries put in with a
+// time. All may be called from any thread.
 #pragma once
 
 #include <cuda.h>
@@ -40,6 +41,9 @@ class FakeGpu {
   // Forgets all that, and errors.
   void reset();
 
+  // What a kernel would do with the GPU's memory, when the stream has done all.
+  void touch(const std::function<void()>& body);
+
   // Blocks that were not given back.
   size_t liveBlocks() const;
   size_t liveBytes() const;
@@ -54,6 +58,7 @@ class FakeGpu {
 };
 
 // For libraries that come with it: `run` is done when the stream gets to it.
-void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run);
+void putIntoStream(CUstream stream, const std::string& name, std::function<void()> run,
+                   double milliseconds = 1);
 
 }  // namespace fl::testing

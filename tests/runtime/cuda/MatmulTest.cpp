@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "fl/base/Error.h"
@@ -10,6 +11,7 @@
 #include "fl/kernel/Schedule.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Device.h"
+#include "fl/runtime/MemoryManager.h"
 #include "fl/runtime/cuda/Matmul.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
 #include "tests/runtime/cuda/FakeGpu.h"
@@ -143,6 +145,47 @@ TEST(CudaMatmul, WorkspacesAreApartFromReports) {
   const Tensor found = matmul(table(places)(0) + x, x).flatten()(range(0, 3)) + table(places);
   EXPECT_THAT(found.toHostVector<float>(), ::testing::ElementsAre(53, 48, 55));
   EXPECT_EQ(runtime::counters().libraryCalls, calls + 1);
+}
+
+// A plan is a graph with its products in it, for each of the places that these work in, from when
+// they come again; what launches alone read may be elsewhere.
+TEST(CudaMatmul, GraphsHaveProducts) {
+  if (runtime::poisons()) GTEST_SKIP() << "poison comes between the steps of a plan";
+  FakeGpu& gpu = FakeGpu::install();
+  offerProducts(true);
+  const BackendScope cuda("lazy", "cuda");
+  const Tensor x = full({2, 2}, 1.0f), factors[] = {full({2, 1}, 2.0f), full({2, 1}, 3.0f)};
+  const Tensor others[] = {Tensor::fromVector<float>({2, 2}, {1, 2, 3, 4}),
+                           Tensor::fromVector<float>({2, 2}, {5, 6, 7, 8})};
+  sync();
+  const auto run = [&](int other, int factor) {
+    const FakeGpu::Counts before = gpu.counts();
+    const uint64_t launches = runtime::counters().kernelLaunches;
+    const uint64_t calls = runtime::counters().libraryCalls;
+    {
+      const Tensor product = matmul(x, others[other]), scaled = product * factors[factor];
+      const Tensor sums = sum(scaled, {0}), total = sum(scaled, {1});
+      const float first = other == 0 ? 3 : 11, second = other == 0 ? 7 : 15, by = factor + 2;
+      EXPECT_THAT(sums.toHostVector<float>(),
+                  ::testing::ElementsAre(2 * first * by, 2 * second * by));
+      EXPECT_EQ(total.toHostVector<float>()[1], (first + second) * by);
+    }
+    EXPECT_EQ(runtime::counters().kernelLaunches, launches + 2);
+    EXPECT_EQ(runtime::counters().libraryCalls, calls + 1);
+    const FakeGpu::Counts after = gpu.counts();
+    return std::array{after.launches - before.launches, after.graphs - before.graphs,
+                      after.graphLaunches - before.graphLaunches,
+                      after.changedNodes - before.changedNodes};
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(run(0, 0), ElementsAre(2, 0, 0, 0));
+  EXPECT_THAT(run(0, 0), ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(run(0, 0), ElementsAre(0, 0, 1, 0));
+  EXPECT_THAT(run(0, 1), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(run(1, 1), ElementsAre(2, 0, 0, 0));
+  EXPECT_THAT(run(1, 1), ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(run(0, 1), ElementsAre(0, 0, 1, 0));
+  EXPECT_THAT(gpu.misuse(), ElementsAre());
 }
 
 }  // namespace

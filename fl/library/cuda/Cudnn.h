@@ -4,13 +4,13 @@
 #include <cuda.h>
 #include <cudnn.h>
 
-#include "fl/runtime/cuda/LibraryTable.h"
+#include "fl/library/cuda/LibraryTable.h"
 
-namespace fl::runtime::cuda {
+namespace fl::library::cuda {
 
 struct Cudnn {
 #define FL_CUDNN(function) decltype(&::function) function = nullptr;
-#include "fl/runtime/cuda/Cudnn.def"
+#include "fl/library/cuda/Cudnn.def"
 #undef FL_CUDNN
 };
 
@@ -19,10 +19,10 @@ inline LibraryTable<Cudnn>& cudnn() {
                                                 [](CudaLibrary& library, Cudnn& table) {
 #define FL_CUDNN(function) \
   table.function = reinterpret_cast<decltype(table.function)>(library.find(#function));
-#include "fl/runtime/cuda/Cudnn.def"
+#include "fl/library/cuda/Cudnn.def"
 #undef FL_CUDNN
                                                 });
   return table;
 }
 
-}  // namespace fl::runtime::cuda
+}  // namespace fl::library::cuda

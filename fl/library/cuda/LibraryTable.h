@@ -8,7 +8,7 @@
 #include "fl/base/CudaLibrary.h"
 #include "fl/base/Log.h"
 
-namespace fl::runtime::cuda {
+namespace fl::library::cuda {
 
 template <class Table>
 class LibraryTable {
@@ -55,4 +55,4 @@ class LibraryTable {
   Loaded* loaded_ = nullptr;  // for the process's life
 };
 
-}  // namespace fl::runtime::cuda
+}  // namespace fl::library::cuda

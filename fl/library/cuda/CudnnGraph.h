@@ -8,12 +8,14 @@
 #include <deque>
 #include <span>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "fl/base/Types.h"
-#include "fl/runtime/cuda/Cudnn.h"
+#include "fl/library/cuda/Cudnn.h"
 
-namespace fl::runtime::cuda {
+namespace fl::library::cuda {
 
 // cuDNN does not take what it is told.
 struct CudnnRefusal : std::runtime_error {
@@ -27,7 +29,8 @@ class CudnnDescriptor {
  public:
   CudnnDescriptor(const Cudnn& library, cudnnBackendDescriptorType_t type);
   ~CudnnDescriptor();
-  CudnnDescriptor(const CudnnDescriptor&) = delete;
+  CudnnDescriptor(CudnnDescriptor&& other)
+      : library_(other.library_), handle_(std::exchange(other.handle_, nullptr)) {}
 
   CudnnDescriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                        int64_t count, const void* values);
@@ -50,6 +53,15 @@ class CudnnDescriptor {
   // How many there are, of which as many as fit are written.
   int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most,
               void* values) const;
+  template <class T>
+  T get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) const {
+    T value = {};
+    get(name, type, 1, &value);
+    return value;
+  }
+  // Those that an attribute consists of, of type `as`, at most `most`.
+  std::vector<CudnnDescriptor> getAll(cudnnBackendAttributeName_t name,
+                                      cudnnBackendDescriptorType_t as, int64_t most) const;
   cudnnBackendDescriptor_t handle() const { return handle_; }
 
  private:
@@ -63,6 +75,27 @@ struct CudnnTarget {
   const CudnnDescriptor* properties = nullptr;
 };
 
+// A way to compute the operations of a graph. Its functions throw CudnnRefusal.
+class CudnnPlan {
+ public:
+  // Of what a heuristic has found.
+  CudnnPlan(const Cudnn& library, CudnnDescriptor configuration);
+
+  // The engine and how it is set: "engine 17, 2=1, 5=0".
+  std::string name() const;
+  std::vector<cudnnBackendNumericalNote_t> notes() const;
+  // False if it takes more memory than any is worth. For what follows.
+  bool prepare(const CudnnTarget& target);
+  int64_t workspaceBytes() const { return workspaceBytes_; }
+  // Puts it into the handle's stream; one call at a time for a handle.
+  void run(cudnnHandle_t handle, std::span<void* const> buffers, void* workspace) const;
+
+ private:
+  const Cudnn& library_;
+  CudnnDescriptor configuration_, engine_, plan_;
+  int64_t workspaceBytes_ = 0;
+};
+
 class CudnnGraph {
  public:
   static constexpr int64_t kAlignment = 64;  // of every buffer
@@ -71,32 +104,24 @@ class CudnnGraph {
 
   // Lives as long as the graph.
   CudnnDescriptor& add(cudnnBackendDescriptorType_t type);
-  // A tensor's number is that of its buffer in run(); a virtual one has none.
+  // A tensor's number is that of its buffer in CudnnPlan::run(); a virtual one has none.
   const CudnnDescriptor& addTensor(int64_t number, dtype type, const std::vector<int64_t>& sizes,
                                    const std::vector<int64_t>& strides, bool isVirtual = false);
   // Takes a finished operation, in their order.
   void addOperation(const CudnnDescriptor& operation) { operations_.push_back(operation.handle()); }
 
-  // Chooses the plan that cuDNN thinks best for operations on `type`; false if it has none.
-  bool plan(const CudnnTarget& target, dtype type);
-  int64_t workspaceBytes() const { return workspaceBytes_; }
-  // Of the plan.
-  std::vector<cudnnBackendNumericalNote_t> notes() const;
-
-  // Puts it into the handle's stream; one call at a time for a handle.
-  void run(cudnnHandle_t handle, std::span<void* const> buffers, void* workspace) const;
+  // Those for operations on `type` that a heuristic finds, first what it thinks best. All
+  // operations are there.
+  std::vector<CudnnPlan> plans(cudnnBackendHeurMode_t heuristic, const CudnnTarget& target,
+                               dtype type);
 
  private:
-  bool planBy(cudnnBackendHeurMode_t heuristic, const CudnnDescriptor& graph,
-              const CudnnTarget& target, dtype type);
-  bool takes(CudnnDescriptor& configuration, const CudnnTarget& target, dtype type);
+  const CudnnDescriptor& finished(const CudnnTarget& target);
 
   const Cudnn& library_;
   std::deque<CudnnDescriptor> descriptors_;
   std::vector<cudnnBackendDescriptor_t> operations_;
-  CudnnDescriptor* plan_ = nullptr;
-  CudnnDescriptor* engine_ = nullptr;  // of the plan
-  int64_t workspaceBytes_ = 0;
+  const CudnnDescriptor* finished_ = nullptr;
 };
 
-}  // namespace fl::runtime::cuda
+}  // namespace fl::library::cuda
