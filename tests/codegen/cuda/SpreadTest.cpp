@@ -213,5 +213,19 @@ TEST(SpreadLaunches, AreOfFewWarps) {
   EXPECT_EQ(shapeOf(column, {1 << 14, 9 * 128}), (std::vector<int64_t>{512, 2, 8}));
 }
 
+// Threads of large maps take several packs of four, up to four.
+TEST(MapLaunches, HaveBlocksForAllMultiprocessors) {
+  KernelMaker maker(1, 0);
+  const std::vector<ir::Stride> all = {ir::Stride::One};
+  maker.beginStage(false);
+  maker.store(maker.apply(Op::Exp, {maker.input(dtype::f32, all)}), all);
+  const ir::Kernel kernel = maker.kernel();
+  const auto blocksOf = [&](int64_t length) { return launchOf(kernel, &length).blocks; };
+  EXPECT_EQ(blocksOf(1025), 2);
+  EXPECT_EQ(blocksOf(int64_t{1} << 22), 4096);
+  EXPECT_EQ(blocksOf(int64_t{1} << 24), 4096);
+  EXPECT_EQ(blocksOf(int64_t{1} << 26), 16384);
+}
+
 }  // namespace
 }  // namespace fl::testing
