@@ -107,7 +107,6 @@ class KernelWriter {
   void openBatch(const Run& run);
   void loadBatch(const ir::KernelStage& stage, const Run& run);
   void visitBatch(const ir::KernelStage& stage, const Run& run);
-  void writeAhead(const ir::KernelStage& stage, const Run& run, int step, const std::string& end);
   void foldRow(const Reduce& reduce);
   void writeShortSweep(const ir::KernelStage& stage);
   void declareFour(const ir::KernelStage& stage, const char* name);

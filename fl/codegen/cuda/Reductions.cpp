@@ -320,11 +320,13 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 }
 
 // Elements whose loads are on their way at once: as many as some registers hold, while the code
-// that is there for each is short. Those of global memory are held twice. Kernels that mostly run
-// with shared memory have as many registers as the code without it, where few are held.
+// that is there for each is short. Columns, where a part is of one thread, have fewer warps.
+// Kernels that mostly run with shared memory have as many registers as the code without it, where
+// few are held.
 int KernelWriter::batchLength(const KernelStage& stage) const {
-  const size_t held = shared_ ? 24 : sharedRows_.bytesEach > 0 ? 2 : 16;
-  constexpr size_t kInstructions = 512, kMostOfRows = 8, kWithoutLoads = 4;
+  const size_t held = shared_ ? 24 : sharedRows_.bytesEach > 0 ? 4 : kernel_.rows() ? 16 : 48;
+  const size_t most = shared_ ? 8 : 32;
+  constexpr size_t kInstructions = 512, kWithoutLoads = 4;
   size_t registers = 0, instructions = 0;
   for (int load : sweptLoads(stage)) {
     registers += getTypeSize(kernel_.values[load].type) <= sizeof(uint32_t) ? 1 : 2;
@@ -332,28 +334,28 @@ int KernelWriter::batchLength(const KernelStage& stage) const {
   for (int value : neededBy(stage)) instructions += 2 + 20 * ir::costOf(kernel_.values[value]);
   size_t length = kWithoutLoads;
   if (registers > 0) length = held / registers;
-  if (kernel_.rows()) length = std::min(length, kMostOfRows);
-  length = std::min(length, kInstructions / std::max<size_t>(instructions, 1));
+  length = std::min({length, most, kInstructions / std::max<size_t>(instructions, 1)});
   return static_cast<int>(std::bit_floor(std::max<size_t>(length, 1)));
 }
 
-// The last batch takes what is left, a row's tail, too.
+// The last batches take what is left, a row's tail, too.
 void KernelWriter::writeLoops(const KernelStage& stage) {
+  constexpr int kMostLeft = 16;
   const bool rows = kernel_.rows();
-  const int length = batchLength(stage);
-  const int step = rows ? kWarp : 1;
+  const int length = batchLength(stage), step = rows ? kWarp : 1;
   const std::string end = rows ? "middle" : "part.end";
   const std::string type = detail::concat("const ", indexType(), " ");
   Run run{length, detail::concat(type, "i", lowestReduced(), " = at + ", step, " * j")};
   text_.line(indexType(), " at = part.begin", rows ? " + lane" : "", ";");
-  if (shared_) {
-    text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
-    writeBatch(stage, {run});
-    text_.close();
+  text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
+  writeBatch(stage, {run});
+  text_.close();
+  run.length = std::min(length, kMostLeft);
+  if (rows) {
+    text_.open("if (at < middle || middle < part.end)");
   } else {
-    writeAhead(stage, run, step, end);
+    text_.open("for (; at < part.end; at += ", run.length, ")");
   }
-  text_.open("if (at < ", end, rows ? " || middle < part.end)" : ")");
   text_.line("const int left = int(", end, " - at);");
   run.condition = detail::concat(step, " * j < left");
   std::vector<Run> runs = {run};
@@ -364,30 +366,6 @@ void KernelWriter::writeLoops(const KernelStage& stage) {
                     detail::concat(ir::kLanes, " * j < tail"), "tail", "last"});
   }
   writeBatch(stage, runs);
-  text_.close();
-}
-
-// While a batch is visited, the next one is on its way.
-void KernelWriter::writeAhead(const KernelStage& stage, const Run& run, int step,
-                              const std::string& end) {
-  const auto isThere = [&](int batches) {
-    return detail::concat("at + ", (batches * run.length - 1) * step, " < ", end);
-  };
-  Run next = run;
-  next.begin += detail::concat(" + ", run.length * step);
-  next.condition = "more";
-  next.loaded = "next";
-  text_.open("if (", isThere(1), ")");
-  loadBatch(stage, run);
-  text_.open("for (bool more = true; more; at += ", run.length * step, ")");
-  text_.line("more = ", isThere(2), ";");
-  loadBatch(stage, next);
-  text_.line("__syncwarp();");
-  visitBatch(stage, run);
-  openBatch(run);
-  for (int load : sweptLoads(stage)) text_.line("from", load, "[j] = next", load, "[j];");
-  text_.close();
-  text_.close();
   text_.close();
 }
 
