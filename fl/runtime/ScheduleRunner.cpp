@@ -177,17 +177,59 @@ ScheduleRunner::ScheduleRunner(ir::Schedule schedule,
       arenaBytes_(schedule_.arenaBytes),
       checks_(&memory == &hostMemory() ? planner::earlyChecks(schedule_) : planner::EarlyChecks()),
       candidates_(planner::reusableParameters(schedule_, &memory == &hostMemory())),
-      origins_(schedule_.outputs.size()) {
+      origins_(schedule_.outputs.size()),
+      replaceable_(schedule_.outputs.size()),
+      last_(schedule_.outputs.size()),
+      replaced_(schedule_.outputs.size()) {
   for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
     writers_.push_back(schedule_.outputs[i].over < 0 ? Writer() : findWriter(static_cast<int>(i)));
     reusable_.insert(reusable_.end(), candidates_[i].begin(), candidates_[i].end());
   }
-  for (const ir::Step& step : schedule_.steps)
-    for (const BufferRef& ref : stepBuffers(schedule_, step).writes)
-      if (ref.space == BufferRef::Space::Output)
-        origins_[ref.index] = {stepName(schedule_, step), stepSite(step)};
+  for (const ir::Step& step : schedule_.steps) {
+    const ir::StepBuffers buffers = stepBuffers(schedule_, step);
+    for (const BufferRef& ref : buffers.writes) {
+      if (ref.space != BufferRef::Space::Output) continue;
+      origins_[ref.index] = {stepName(schedule_, step), stepSite(step)};
+      if (replaysByAddress()) noteReplaced(buffers, ref.index);
+    }
+  }
   std::ranges::sort(reusable_);
   reusable_.erase(std::ranges::unique(reusable_).begin(), reusable_.end());
+}
+
+void ScheduleRunner::noteReplaced(const ir::StepBuffers& writer, int output) {
+  constexpr size_t kMostBytes = 1 << 16;
+  const ir::ScheduleOutput& to = schedule_.outputs[output];
+  const size_t bytes = bytesOf(to.type.type, to.type.shape);
+  if (!candidates_[output].empty() || to.over >= 0 || bytes > kMostBytes) return;
+  for (const BufferRef& ref : writer.reads) {
+    if (ref.space != BufferRef::Space::Parameter) continue;
+    const ir::ValueType& from = schedule_.parameters[ref.index].type;
+    if (bytesOf(from.type, from.shape) != bytes || schedule_.parameters[ref.index].number) continue;
+    replaceable_[output].push_back(ref.index);
+  }
+}
+
+MemoryBlockPtr ScheduleRunner::newOutput(size_t output) const {
+  if (const MemoryBlockPtr block = std::move(replaced_[output]); block.use_count() == 1) {
+    block->willChange();
+    return block;
+  }
+  const ir::ValueType& type = schedule_.outputs[output].type;
+  return memory_.allocate(bytesOf(type.type, type.shape), originOf(output));
+}
+
+void ScheduleRunner::keepReplaced(const Outputs& outputs,
+                                  std::span<const MemoryBlockPtr> buffers) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const int parameter : replaceable_[i]) {
+      const MemoryBlockPtr& block = buffers[parameter];
+      const bool isIts = block.get() == last_[i] && block->bytes() == outputs[i]->bytes();
+      if (isIts && std::ranges::count(outputs, block) == 0) replaced_[i] = block;
+    }
+    last_[i] = outputs[i].get();
+  }
 }
 
 // Operators of eager mode, and plans that were kept on disk, have no lines but those of their runs.
@@ -250,22 +292,24 @@ LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
   Outputs outputs(schedule_.outputs.size());
   absl::InlinedVector<bool, 8> free(spare.begin(), spare.end());
   free.resize(buffers.size(), false);
+  const std::unique_lock<std::mutex> lock =
+      replaysByAddress() ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
   // What was brought from other memory goes after the run.
   const auto isFree = [&](int p) { return free[p] && buffers[p]->data() == frame.parameters[p]; };
   for (const bool isOver : {true, false}) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const ir::ScheduleOutput& output = schedule_.outputs[i];
       if (output.shared || (output.over >= 0) != isOver) continue;
-      const auto taken = std::ranges::find_if(candidates_[i], isFree);
+      const auto isIts = [&](int p) { return isFree(p) && buffers[p].get() == last_[i]; };
+      auto taken = std::ranges::find_if(candidates_[i], isIts);
+      if (taken == candidates_[i].end()) taken = std::ranges::find_if(candidates_[i], isFree);
       if (taken != candidates_[i].end()) {
         outputs[i] = buffers[*taken];
         outputs[i]->willChange();
         free[*taken] = false;
         continue;
       }
-      const size_t bytes = bytesOf(output.type.type, output.type.shape);
-      outputs[i] = isOver ? copyOf(frame.parameters[output.over], i, frame)
-                          : memory_.allocate(bytes, originOf(i));
+      outputs[i] = isOver ? copyOf(frame.parameters[output.over], i, frame) : newOutput(i);
     }
   }
   return outputs;
@@ -317,6 +361,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     std::ranges::sort(frame.dying, {}, &ir::Temporary::last);
     if (checks_.step == 0) checkIndices(frame);
     runSteps(frame);
+    if (replaysByAddress()) keepReplaced(outputs, buffers);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [type, shared, source, over] = schedule_.outputs[i];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <mutex>
 #include <set>
 
 #include "absl/container/inlined_vector.h"
@@ -120,12 +121,24 @@ class ScheduleRunner : public LoadedSchedule {
   Outputs placeOutputs(const Frame& frame, std::span<const MemoryBlockPtr> buffers,
                        std::span<const bool> spare) const;
   MemoryBlockPtr copyOf(const void* elements, size_t output, const Frame& frame) const;
+  void noteReplaced(const ir::StepBuffers& writer, int output);
+  MemoryBlockPtr newOutput(size_t output) const;
+  void keepReplaced(const Outputs& outputs, std::span<const MemoryBlockPtr> buffers) const;
 
   const planner::EarlyChecks checks_;
   const std::vector<std::vector<int>> candidates_;  // parameters, by output
   std::vector<int> reusable_;                       // all of them
   std::vector<Writer> writers_;                     // by output that is over a parameter
   std::vector<BufferOrigin> origins_;               // of outputs
+  // A device that does wants few addresses to come again and again. There an output that is, run
+  // after run, the new value of a parameter is written over that one, if it may be, rather than
+  // over another; a small one that may not takes turns in two blocks.
+  bool replaysByAddress() const { return &memory_ != &hostMemory(); }
+  // By small output that is over no parameter, those that it may be a new value of.
+  std::vector<std::vector<int>> replaceable_;
+  mutable std::vector<const MemoryBlock*> last_;  // outputs of the last run
+  mutable std::vector<MemoryBlockPtr> replaced_;  // the values before them
+  mutable std::mutex mutex_;
   mutable StepLabels labels_;
 };
 
