@@ -324,7 +324,7 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 // Kernels that mostly run with shared memory have as many registers as the code without it, where
 // few are held.
 int KernelWriter::batchLength(const KernelStage& stage) const {
-  const size_t held = shared_ ? 24 : sharedRows_.bytesEach > 0 ? 4 : kernel_.rows() ? 16 : 48;
+  const size_t held = shared_ ? 24 : sharedRows_.bytesEach > 0 ? 2 : kernel_.rows() ? 16 : 36;
   const size_t most = shared_ ? 8 : 32;
   constexpr size_t kInstructions = 512, kWithoutLoads = 4;
   size_t registers = 0, instructions = 0;
