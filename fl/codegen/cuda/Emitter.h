@@ -31,8 +31,8 @@ struct NamedKernel {
   int launches = 1;  // that its code makes at once, at most; several: ir::cuda::mayGroup()
 };
 
-// One module of all kernels, each a __global__ function of its name with one parameter, a struct
-// of 64-bit words (ir::cuda::packArguments; for several launches packGroup).
+// One module of all kernels, each a __global__ function of its name for each variant, with one
+// parameter, a struct of 64-bit words (ir::cuda::packArguments; for several launches packGroup).
 std::string emitCuda(const std::vector<NamedKernel>& kernels);
 
 // The kernel of fl/kernel/cuda/Scatter.h, for Scatter or ScatterAdd.

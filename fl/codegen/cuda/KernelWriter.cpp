@@ -27,10 +27,17 @@ KernelWriter::KernelWriter(const Kernel& kernel, std::string name, int launches,
 std::string KernelWriter::write() {
   FL_INTERNAL_CHECK(launches_ == 1 || ir::cuda::mayGroup(kernel_), name_, " in groups");
   writeArguments();
+  for (const Variant variant : ir::cuda::variantsOf(kernel_)) writeFunction(variant);
+  return text_.take();
+}
+
+void KernelWriter::writeFunction(Variant variant) {
+  variant_ = variant;
+  shared_ = variant == Variant::Shared ? &sharedRows_ : nullptr;
   const bool isGroup = launches_ > 1;
   // Two blocks a multiprocessor: asked for none, the compiler spills for the sake of one more.
   text_.open("extern \"C\" __global__ void __launch_bounds__(", kBlockThreads,
-             kernel_.reduced == 0 ? ") " : ", 2) ", name_, "(const ",
+             kernel_.reduced == 0 ? ") " : ", 2) ", functionName(name_, variant), "(const ",
              isGroup ? "__grid_constant__ " : "", name_, "_arguments ", isGroup ? "group)" : "a)");
   if (isGroup) {
     text_.line("const Member<", launches_, "> member(group.firstBlocks);");
@@ -45,7 +52,6 @@ std::string KernelWriter::write() {
   }
   if (looksUp) text_.line("lookups.end(a.report);");
   text_.close();
-  return text_.take();
 }
 
 void KernelWriter::writeArguments() {

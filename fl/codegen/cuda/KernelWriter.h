@@ -2,9 +2,9 @@
 //
 // A map's threads each take a pack: neighbours along axis 0, loaded first, computed in an unrolled
 // loop and stored last. A sweep's body is a lambda, which the loops of a part call; what does not
-// vary along reduced axes is computed before it. Row kernels are written for the launches that they
-// may have: for short rows, with shared memory for SharedRows, and without. Code for a group of
-// launches (Group.h) has its block look for the launch that it is of. Every value of the kernel
+// vary along reduced axes is computed before it. Each variant of a kernel (Launch.h) is written by
+// the same code. Code for a group of launches (Group.h) has its block look for the launch that it
+// is of. Every value of the kernel
 // form is one line, v and its number. Relies on Functions.h and Prelude.h.
 #pragma once
 
@@ -25,6 +25,7 @@ namespace fl::codegen::cuda {
 using ir::cuda::kBlockThreads;
 using ir::cuda::kBlockWarps;
 using ir::cuda::kWarp;
+using ir::cuda::Variant;
 
 class KernelWriter {
  public:
@@ -38,6 +39,7 @@ class KernelWriter {
 
   void writeArguments();
   void writeMembers(const char* suffix);
+  void writeFunction(Variant variant);
   // s64 index of each axis, of `rest`, which runs over them in column-major order.
   void writeIndices(const std::string& number, const std::vector<int>& axes,
                     const std::vector<std::string>& extents);
@@ -73,10 +75,11 @@ class KernelWriter {
 
   void writeReduction();
   void writeStages();
-  void writeTeams();
+  void declareParts();
   void beginKept();
   // Whether threads have kept elements of their own, some perhaps a repeated one.
-  bool isThreadEach() const { return isShort_ || !kernel_.rows(); }
+  bool isThreadEach() const { return isShort() || !kernel_.rows(); }
+  bool isShort() const { return variant_ == Variant::Short; }
   // The row that the value has in the sweep that is written, before it or from then on; or null.
   const ir::cuda::SharedRow* findRow(int value, bool isReady) const;
   void declareRows();
@@ -116,7 +119,8 @@ class KernelWriter {
   void defineTotals(const Reduce& reduce);
   // Whether several blocks may share this sweep. Launches that keep rows do not.
   bool maySplit(const ir::KernelStage& stage) const {
-    return !shared_ && &stage - kernel_.stages.data() == ir::cuda::sharedSweep(kernel_);
+    return variant_ == Variant::Usual &&
+           &stage - kernel_.stages.data() == ir::cuda::sharedSweep(kernel_);
   }
   dtype typeOf(const Reduce& reduce) const { return kernel_.values[reduce.value].type; }
   dtype totalTypeOf(const Reduce& reduce) const { return totalType(reduce.op, typeOf(reduce)); }
@@ -133,8 +137,8 @@ class KernelWriter {
   std::vector<std::string> names_;  // of values; empty where not defined
   const std::vector<std::vector<int>> needed_;
   const ir::cuda::SharedRows sharedRows_;
-  const ir::cuda::SharedRows* shared_ = nullptr;  // while code is written that keeps rows
-  bool isShort_ = false;                          // while code is written for short rows
+  Variant variant_ = Variant::Usual;              // that is written
+  const ir::cuda::SharedRows* shared_ = nullptr;  // of a variant that keeps rows
   int stage_ = 0;                                 // that is written
 };
 

@@ -220,11 +220,6 @@ __device__ void drawPack(T (&to)[n], s64 index, Draw draw) {
 #ifdef __CUDACC_RTC__
 extern __shared__ Pack<u64, 2> sharedMemory[];
 __device__ unsigned char* sharedBegin() { return reinterpret_cast<unsigned char*>(sharedMemory); }
-__device__ u32 sharedBytes() {
-  u32 bytes;
-  asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
-  return bytes;
-}
 // Copies `bytes` that are aligned for one access; they are there after waitForFetches().
 template <int bytes>
 __device__ void fetch(void* to, const void* from) {
@@ -412,12 +407,12 @@ struct Spread {
 
   // All of them added to the total, the neutral one, for each thread of the block. The order is
   // theirs where it matters.
-  template <bool isSum, int each, class Total, class Widen, class Add>
+  template <bool isSum, class Total, class Widen, class Add>
   __device__ Total added(const Total total, u64* slots, Widen widen, Add add) const {
     constexpr bool isFloat = T(0.5f) != T(0), isWidened = sizeof(T) < sizeof(Total);
     if constexpr (!isSum || !isFloat || isWidened) {
       Total result = total;
-      const bool isAnyOrders = addedAsTree<isFloat, isWidened, each>(result, slots, widen, add);
+      const bool isAnyOrders = addedAsTree<isFloat, isWidened>(result, slots, widen, add);
       if (isAnyOrders) return result;
     }
     return addedInOrder(total, slots, widen, add);
@@ -443,11 +438,12 @@ struct Spread {
   // Each thread adds some. Whether the result has the bits of any other order: integers have, sums
   // that are exact in the wider type in each order, and what is largest or smallest unless it is
   // NaN, of which there are many, or a zero, of which there are two.
-  template <bool isFloat, bool isWidened, int each, class Total, class Widen, class Add>
+  template <bool isFloat, bool isWidened, class Total, class Widen, class Add>
   __device__ bool addedAsTree(Total& total, u64* slots, Widen widen, Add add) const {
     const int lane = int(threadIdx.x), warp = int(threadIdx.y), warps = int(blockDim.y);
     const int step = isRow ? 32 * warps : warps, own = isRow ? 32 * warp + lane : warp;
     const s64 apart = step * stride;
+    constexpr int each = 8;
     const Total none = total;
     const T* from = first + own * stride;
     SetBits bits;

@@ -22,46 +22,25 @@ class KernelWriter::Scope {
 };
 
 void KernelWriter::writeReduction() {
-  text_.line("__shared__ u64 slots[",
-             ir::cuda::maySplit(kernel_)
-                 ? kernel_.rows() ? "kSpreadSlots<true>" : "kSpreadSlots<false>"
-                 : std::to_string(kernel_.rows() ? kBlockWarps : kBlockThreads),
-             "];");
   text_.line(
       "const int lane = int(threadIdx.x), warp = int(threadIdx.y), warps = int(blockDim.y);");
   text_.line("const s64 domain = ", product(axesWhere(false)), ";");
-  if (!kernel_.rows()) return writeTeams();
-  text_.open("if (blockDim.x > ", kWarp, ")");
-  isShort_ = true;
+  if (!isShort()) declareParts();
+  if (shared_) declareRows();
   writeStages();
-  isShort_ = false;
-  text_.label("} else {");
-  writeTeams();
-  text_.close();
 }
 
-// For the launches whose warps share a kept element or neighbouring ones.
-void KernelWriter::writeTeams() {
-  const auto declareParts = [&] {
-    const std::vector<int> turning = turningAxes();
-    const std::string groups =
-        turning.empty() ? "" : detail::concat(", ", product(turning), ", ", ir::kMaxTurnsTogether);
-    text_.line("const Parts<", chunk(), ", ", indexType(), "> parts(", extent(lowestReduced()),
-               groups, ");");
-  };
-  const bool keeps = sharedRows_.bytesEach > 0;
-  if (keeps) {
-    text_.open("if (sharedBytes() > 0)");
-    shared_ = &sharedRows_;
-    declareParts();
-    declareRows();
-    writeStages();
-    shared_ = nullptr;
-    text_.label("} else {");
-  }
-  declareParts();
-  writeStages();
-  if (keeps) text_.close();
+void KernelWriter::declareParts() {
+  const bool mayBeSplit = variant_ == Variant::Usual && ir::cuda::maySplit(kernel_);
+  text_.line("__shared__ u64 slots[",
+             mayBeSplit ? kernel_.rows() ? "kSpreadSlots<true>" : "kSpreadSlots<false>"
+                        : std::to_string(kernel_.rows() ? kBlockWarps : kBlockThreads),
+             "];");
+  const std::vector<int> turning = turningAxes();
+  const std::string groups =
+      turning.empty() ? "" : detail::concat(", ", product(turning), ", ", ir::kMaxTurnsTogether);
+  text_.line("const Parts<", chunk(), ", ", indexType(), "> parts(", extent(lowestReduced()),
+             groups, ");");
 }
 
 void KernelWriter::writeStages() {
@@ -94,7 +73,7 @@ void KernelWriter::beginKept() {
     text_.open("for (s64 kept = s64(blockIdx.x) * blockDim.z + threadIdx.z; kept < domain; ",
                "kept += teams)");
   } else {
-    const std::string threads = isShort_ ? "blockDim.x" : std::to_string(kWarp);
+    const std::string threads = isShort() ? "blockDim.x" : std::to_string(kWarp);
     text_.open("for (s64 first = s64(blockIdx.x) * ", threads, "; first < domain; ",
                "first += s64(gridDim.x) * ", threads, ")");
     text_.line("const bool exists = first + lane < domain;");
@@ -133,9 +112,9 @@ void KernelWriter::writeSweep(const KernelStage& stage, bool isLast) {
   text_.open();
   fetchRows();
   writeVisit(stage);
-  isShort_ ? writeShortSweep(stage) : writeRounds(stage);
+  isShort() ? writeShortSweep(stage) : writeRounds(stage);
   text_.close();
-  if (stage.reduces.empty() && !isLast && !isShort_) text_.line("syncTeam();");
+  if (stage.reduces.empty() && !isLast && !isShort()) text_.line("syncTeam();");
   for (const Reduce& reduce : stage.reduces) defineTotals(reduce);
 }
 
@@ -270,8 +249,7 @@ void KernelWriter::addSpreadParts(const KernelStage& stage) {
     const std::string widened = type == total ? "x" : functions_.ofCast(type, total) + "(x)";
     const std::string sum = "total" + std::to_string(reduce.index);
     text_.line(sum, " = spread", reduce.index, ".added<",
-               reduce.op == ir::Op::Sum ? "true" : "false",
-               sharedRows_.bytesEach > 0 ? ", 4>(" : ", 8>(", sum, ", slots,");
+               reduce.op == ir::Op::Sum ? "true>(" : "false>(", sum, ", slots,");
     text_.line("    [](", type, " x) { return ", widened, "; }, [](", total, " x, ", total,
                " y) { return ", functions_.ofReduce(reduce.op, total), "(x, y); });");
   }
@@ -321,10 +299,8 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 
 // Elements whose loads are on their way at once: as many as some registers hold, while the code
 // that is there for each is short. Columns, where a part is of one thread, have fewer warps.
-// Kernels that mostly run with shared memory have as many registers as the code without it, where
-// few are held.
 int KernelWriter::batchLength(const KernelStage& stage) const {
-  const size_t held = shared_ ? 24 : sharedRows_.bytesEach > 0 ? 2 : kernel_.rows() ? 16 : 36;
+  const size_t held = shared_ ? 24 : kernel_.rows() ? 16 : 36;
   const size_t most = shared_ ? 8 : 32;
   constexpr size_t kInstructions = 512, kWithoutLoads = 4;
   size_t registers = 0, instructions = 0;
@@ -375,7 +351,7 @@ void KernelWriter::loadBatch(const KernelStage& stage, const Run& run) {
   for (int load : sweptLoads(stage)) {
     const int operand = kernel_.values[load].index;
     text_.line(kernel_.values[load].type, " ", run.loaded, load, "[", run.length, "];");
-    if (isShort_ && kernel_.operands[operand].strides[0] == ir::Stride::One) {
+    if (isShort() && kernel_.operands[operand].strides[0] == ir::Stride::One) {
       text_.line("loadPack(", run.loaded, load, ", a.data", operand, " + ", offset(operand, "at"),
                  ", int(smaller(", run.length, ", length - at)));");
     } else {

@@ -70,6 +70,23 @@ bool mayBeShort(const Kernel& kernel, const int64_t* extents) {
   return kernel.rows() && extents[0] <= kLanes && sweptElements(kernel, extents, 1) <= kLanes;
 }
 
+std::vector<Variant> variantsOf(const Kernel& kernel) {
+  if (!kernel.rows()) return {Variant::Usual};
+  if (sharedRows(kernel).bytesEach == 0) return {Variant::Usual, Variant::Short};
+  return {Variant::Usual, Variant::Shared, Variant::Short};
+}
+
+Variant variantOf(const Kernel& kernel, const Launch& launch) {
+  return launch.sharedBytes > 0                       ? Variant::Shared
+         : kernel.rows() && launch.threads[0] > kWarp ? Variant::Short
+                                                      : Variant::Usual;
+}
+
+std::string functionName(const std::string& entry, Variant variant) {
+  constexpr const char* kEnds[kVariants] = {"", "_shared", "_short"};
+  return entry + kEnds[static_cast<int>(variant)];
+}
+
 int sharedSweep(const Kernel& kernel) {
   const auto sweep = std::ranges::find(kernel.stages, true, &KernelStage::sweep);
   const bool mayBe = sweep != kernel.stages.end() && !sweep->reduces.empty();

@@ -1,10 +1,12 @@
 // How a CUDA kernel is launched: what fl/codegen/cuda, which writes it, and fl/runtime/cuda, which
 // runs it, agree on. Relies on the kernel form alone, no CUDA header.
 //
-// A kernel's code is one __global__ function with one parameter, a struct of 64-bit words.
+// A kernel's code is a __global__ function with one parameter, a struct of 64-bit words; of rows
+// one for each variant.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "fl/kernel/Artifact.h"
@@ -13,7 +15,7 @@
 namespace fl::ir::cuda {
 
 // Target::triple of GPUs; features is the architecture ("sm_90"). An Artifact's bytes are what
-// cuModuleLoadData() takes, and its entry is the function.
+// cuModuleLoadData() takes.
 inline constexpr char kTriple[] = "nvptx64-nvidia-cuda";
 inline bool isGpu(const Target& target) { return target.triple == kTriple; }
 
@@ -47,6 +49,16 @@ Launch launchOf(const Kernel& kernel, const int64_t* extents);
 // elements, which are one part. Threads along x do in blocks of more than a warp there, whose
 // launches have neither splits nor shared memory; others are right as well.
 bool mayBeShort(const Kernel& kernel, const int64_t* extents);
+
+// What the code of rows has a function for each of, so that none holds registers or shared memory
+// for another: launches whose threads have a row each, those with shared memory, and all others.
+enum class Variant { Usual, Shared, Short };
+inline constexpr int kVariants = 3;
+// Those that a kernel has; other kernels have the usual one alone.
+std::vector<Variant> variantsOf(const Kernel& kernel);
+Variant variantOf(const Kernel& kernel, const Launch& launch);
+// The function's name in code with that entry.
+std::string functionName(const std::string& entry, Variant variant);
 
 // The stage that blocks may share, the first sweep where it reduces; or -1.
 int sharedSweep(const Kernel& kernel);

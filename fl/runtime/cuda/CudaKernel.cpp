@@ -3,10 +3,11 @@
 #include <stdexcept>
 
 #include "fl/base/Log.h"
-#include "fl/kernel/cuda/SharedRows.h"
 #include "fl/runtime/StepLabel.h"
 
 namespace fl::runtime::cuda {
+
+using ir::cuda::Variant;
 
 CudaKernel::CudaKernel(Context& context, const ir::Kernel& kernel, int launches)
     : context_(context),
@@ -27,21 +28,22 @@ CudaKernel::~CudaKernel() {
 
 void CudaKernel::setArtifact(const ir::Artifact& artifact) {
   const Driver& driver = context_.use();
-  CUfunction function = nullptr;
-  CUresult result = driver.cuModuleLoadData(&module_, artifact.bytes.c_str());
-  if (result == CUDA_SUCCESS) {
-    result = driver.cuModuleGetFunction(&function, module_, artifact.entry.c_str());
-  }
-  const auto set = [&](CUfunction_attribute attribute, int value) {
-    if (result == CUDA_SUCCESS) result = driver.cuFuncSetAttribute(function, attribute, value);
+  const auto check = [&](CUresult result) {
+    FL_INTERNAL_CHECK(result == CUDA_SUCCESS, "the code of ", *label_,
+                      " cannot be loaded: ", describe(driver, result));
   };
-  if (ir::cuda::sharedRows(kernel_).bytesEach > 0) {
-    set(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, context_.sharedBytes());
-    set(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+  check(driver.cuModuleLoadData(&module_, artifact.bytes.c_str()));
+  for (const Variant variant : ir::cuda::variantsOf(kernel_)) {
+    CUfunction& function = functions_[static_cast<int>(variant)];
+    const std::string name = functionName(artifact.entry, variant);
+    check(driver.cuModuleGetFunction(&function, module_, name.c_str()));
+    if (variant != Variant::Shared) continue;
+    const auto set = driver.cuFuncSetAttribute;
+    check(set(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, context_.sharedBytes()));
+    check(set(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+              CU_SHAREDMEM_CARVEOUT_MAX_SHARED));
   }
-  FL_INTERNAL_CHECK(result == CUDA_SUCCESS, "the code of ", *label_,
-                    " cannot be loaded: ", describe(driver, result));
-  function_.store(function, std::memory_order_release);
+  compiled_.store(true, std::memory_order_release);
 }
 
 const tile::TileProgram& CudaKernel::interpreted() const {

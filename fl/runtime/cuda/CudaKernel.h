@@ -21,12 +21,14 @@ class CudaKernel final : public DeviceKernel {
 
   const ir::Kernel& kernel() const override { return kernel_; }
   int launches() const override { return launches_; }
-  bool compiled() const override { return function() != nullptr; }
+  bool compiled() const override { return compiled_.load(std::memory_order_acquire); }
   // Throws InternalError for code that the driver does not take.
   void setArtifact(const ir::Artifact& artifact) override;
 
-  // Null until there is code.
-  CUfunction function() const { return function_.load(std::memory_order_acquire); }
+  // Of the kernel, once there is code.
+  CUfunction functionFor(const ir::cuda::Launch& launch) const {
+    return functions_[static_cast<int>(variantOf(kernel_, launch))];
+  }
   // Its operators, for errors.
   const std::shared_ptr<const std::string>& label() const { return label_; }
   // What runs on the host while there is no code, and where it cannot be made.
@@ -38,7 +40,8 @@ class CudaKernel final : public DeviceKernel {
   const int launches_;
   const std::shared_ptr<const std::string> label_;
   CUmodule module_ = nullptr;
-  std::atomic<CUfunction> function_ = nullptr;
+  CUfunction functions_[ir::cuda::kVariants] = {};
+  std::atomic<bool> compiled_ = false;
   mutable std::once_flag once_;
   mutable std::optional<tile::TileProgram> program_;
 };

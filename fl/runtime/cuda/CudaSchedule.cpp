@@ -343,8 +343,9 @@ GraphLaunch CudaSchedule::launchAt(size_t number, const Frame& frame) const {
         {launch.shape, packed(launch, launchData(*launch.step, frame), memoryOf(launch, frame))});
   }
   const CudaKernel& kernel = *std::get<PreparedLaunch>(steps_[number]).kernel;
-  if (kernel.launches() == 1) return {std::move(all[0]), kernel.function()};
-  return {packGroup(all, kernel.launches()), kernel.function()};
+  const CUfunction function = kernel.functionFor(all[0].shape);
+  if (kernel.launches() == 1) return {std::move(all[0]), function};
+  return {packGroup(all, kernel.launches()), function};
 }
 
 void CudaSchedule::runLaunch(size_t number, const Frame& frame) const {

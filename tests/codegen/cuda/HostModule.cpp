@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <regex>
 #include <sstream>
 
 #include "fl/base/Error.h"
@@ -133,7 +134,6 @@ class SharedMemory {
  public:
   explicit SharedMemory(int bytes) : bytes_(bytes), memory_(bytes / sizeof(Word) + 2) {
     block.shared = memory_[0].bytes;
-    block.sharedBytes = bytes;
   }
   void clear() { std::memset(memory_.data(), kUnwritten, memory_.size() * sizeof(Word)); }
   void check() const {
@@ -186,17 +186,21 @@ std::string pathOfNext() {
   return detail::concat(folder != nullptr ? folder : "/tmp", "/module", getpid(), "_", modules++);
 }
 
-// Calls a kernel with the words of its parameter, whose number it gives.
-std::string caller(const std::string& name) {
-  return detail::concat("extern \"C\" u64 call_", name, "(const u64* words) {\n  if (words) ", name,
-                        "(*reinterpret_cast<const ", name,
-                        "_arguments*>(words));\n  return sizeof(", name, "_arguments) / 8;\n}\n");
+// What calls each kernel with the words of its parameter, whose number it gives.
+std::string callersIn(const std::string& source) {
+  static const std::regex kKernel(R"(__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\()");
+  std::string callers;
+  for (std::sregex_iterator each(source.begin(), source.end(), kKernel), end; each != end; ++each) {
+    const std::string name = (*each)[1];
+    callers += detail::concat("extern \"C\" u64 call_", name,
+                              "(const u64* words) { return callKernel(", name, ", words); }\n");
+  }
+  return callers;
 }
 
-void* compile(std::string source, const std::vector<std::string>& names) {
-  for (const std::string& name : names) source += caller(name);
+void* compile(const std::string& source) {
   const std::string path = pathOfNext();
-  std::ofstream(path + ".cpp") << source;
+  std::ofstream(path + ".cpp") << source << callersIn(source);
   const std::string command =
       "g++ -std=c++20 -O1 -w -mfma -mf16c -ffp-contract=off -fno-strict-aliasing -shared -fPIC "
       "-include tests/codegen/cuda/KernelSide.h -o " +
@@ -208,33 +212,34 @@ void* compile(std::string source, const std::vector<std::string>& names) {
   return library;
 }
 
-std::vector<std::string> namesOf(const std::vector<codegen::cuda::NamedKernel>& kernels) {
-  std::vector<std::string> names;
-  for (const auto& each : kernels) names.push_back(each.name);
-  return names;
-}
-
 }  // namespace
 
 HostModule::HostModule(const std::vector<codegen::cuda::NamedKernel>& kernels)
-    : HostModule(codegen::cuda::emitCuda(kernels), namesOf(kernels)) {}
+    : HostModule(codegen::cuda::emitCuda(kernels)) {}
 
-HostModule::HostModule(const std::string& source, const std::vector<std::string>& names)
-    : library_(compile(source, names)) {}
+HostModule::HostModule(const std::string& source) : library_(compile(source)) {}
 
 HostModule::~HostModule() { dlclose(library_); }
 
-size_t HostModule::words(const std::string& name) const {
-  return reinterpret_cast<uint64_t (*)(const uint64_t*)>(dlsym(library_, ("call_" + name).c_str()))(
-      nullptr);
+HostModule::Call HostModule::callOf(const std::string& function) const {
+  void* const call = dlsym(library_, ("call_" + function).c_str());
+  FL_INTERNAL_CHECK(call != nullptr, function, " is no function of the module");
+  return reinterpret_cast<Call>(call);
 }
 
-void HostModule::launch(const std::string& name, const ir::cuda::Launch& launch,
+size_t HostModule::words(const std::string& function) const { return callOf(function)(nullptr); }
+
+void HostModule::launch(const codegen::cuda::NamedKernel& kernel, const ir::cuda::Launch& launch,
                         const std::vector<uint64_t>& words, bool reversed) const {
-  const auto call =
-      reinterpret_cast<uint64_t (*)(const uint64_t*)>(dlsym(library_, ("call_" + name).c_str()));
-  FL_INTERNAL_CHECK(this->words(name) == words.size(), name, " has ", this->words(name),
-                    " words, not ", words.size());
+  this->launch(functionName(kernel.name, variantOf(*kernel.kernel, launch)), launch, words,
+               reversed);
+}
+
+void HostModule::launch(const std::string& function, const ir::cuda::Launch& launch,
+                        const std::vector<uint64_t>& words, bool reversed) const {
+  const Call call = callOf(function);
+  FL_INTERNAL_CHECK(call(nullptr) == words.size(), function, " has ", call(nullptr), " words, not ",
+                    words.size());
   const auto [x, y, z] = std::to_array(launch.threads);
   const auto size = [](int64_t count) { return static_cast<unsigned>(count); };
   block.size = {size(x), size(y), size(z)};

@@ -20,17 +20,23 @@ class HostModule {
  public:
   // Throws InternalError with the compiler's words. Half a second for a dozen kernels.
   explicit HostModule(const std::vector<codegen::cuda::NamedKernel>& kernels);
-  // The same for text that was written by hand.
-  HostModule(const std::string& source, const std::vector<std::string>& names);
+  // The same for text: its __global__ functions.
+  explicit HostModule(const std::string& source);
   ~HostModule();
   HostModule(const HostModule&) = delete;
 
-  // How many a kernel's parameter has.
-  size_t words(const std::string& name) const;
-  void launch(const std::string& name, const ir::cuda::Launch& launch,
+  // How many a function's parameter has.
+  size_t words(const std::string& function) const;
+  void launch(const std::string& function, const ir::cuda::Launch& launch,
+              const std::vector<uint64_t>& words, bool reversed) const;
+  // Of the function that is for such launches.
+  void launch(const codegen::cuda::NamedKernel& kernel, const ir::cuda::Launch& launch,
               const std::vector<uint64_t>& words, bool reversed) const;
 
  private:
+  using Call = uint64_t (*)(const uint64_t* words);
+  Call callOf(const std::string& function) const;
+
   void* library_ = nullptr;
 };
 

@@ -13,8 +13,7 @@ TEST(HostModule, FindsADivergentBarrier) {
   const HostModule module(
       "typedef unsigned long long u64;\nstruct k_arguments { u64 word; };\n"
       "extern \"C\" __global__ void k(const k_arguments a) { if (threadIdx.x != 7) "
-      "__syncthreads(); }\n",
-      {"k"});
+      "__syncthreads(); }\n");
   EXPECT_NE(test::errorOf<InternalError>([&] {
               module.launch("k", {1, {256, 1, 1}}, {0}, false);
             }).find("255 of 256 threads wait at __syncthreads(), 0 for their warp, 1 have ended"),
@@ -28,8 +27,7 @@ TEST(HostModule, ShowsAMissingBarrierInOneOrder) {
       "  __shared__ u64 given[64];\n"
       "  given[threadIdx.x] = 0;\n  __syncthreads();\n"
       "  given[threadIdx.x] = threadIdx.x;\n"
-      "  a.result[threadIdx.x] = given[63 - threadIdx.x];\n}\n",
-      {"k"});
+      "  a.result[threadIdx.x] = given[63 - threadIdx.x];\n}\n");
   std::vector<uint64_t> results[2] = {std::vector<uint64_t>(64), std::vector<uint64_t>(64)};
   for (const bool reversed : {false, true}) {
     module.launch("k", {1, {64, 1, 1}}, {reinterpret_cast<uint64_t>(results[reversed].data())},
@@ -41,13 +39,12 @@ TEST(HostModule, ShowsAMissingBarrierInOneOrder) {
 TEST(HostModule, FetchedElementsAreThereAfterTheWait) {
   const HostModule module(
       codegen::cuda::emitCuda({}) +
-          "struct k_arguments { s32* result; s64 waits; };\n"
-          "extern \"C\" __global__ void k(const k_arguments a) {\n"
-          "  s32* const row = reinterpret_cast<s32*>(sharedBegin());\n"
-          "  fetchRow(row, a.result, 5, int(threadIdx.x));\n"
-          "  if (a.waits) waitForFetches();\n"
-          "  if (threadIdx.x < 5) a.result[5 + threadIdx.x] = row[4 - threadIdx.x];\n}\n",
-      {"k"});
+      "struct k_arguments { s32* result; s64 waits; };\n"
+      "extern \"C\" __global__ void k(const k_arguments a) {\n"
+      "  s32* const row = reinterpret_cast<s32*>(sharedBegin());\n"
+      "  fetchRow(row, a.result, 5, int(threadIdx.x));\n"
+      "  if (a.waits) waitForFetches();\n"
+      "  if (threadIdx.x < 5) a.result[5 + threadIdx.x] = row[4 - threadIdx.x];\n}\n");
   alignas(16) int32_t result[10] = {1, 2, 3, 4, 5};
   const auto run = [&](uint64_t waits, int sharedBytes) {
     module.launch("k", {.blocks = 1, .threads = {32, 1, 1}, .sharedBytes = sharedBytes},
@@ -63,7 +60,7 @@ TEST(HostModule, FetchedElementsAreThereAfterTheWait) {
 }
 
 TEST(HostModule, CarriesTheCompilersWords) {
-  EXPECT_NE(test::errorOf<InternalError>([] { HostModule("frobnicate", {}); }).find("frobnicate"),
+  EXPECT_NE(test::errorOf<InternalError>([] { HostModule("frobnicate"); }).find("frobnicate"),
             std::string::npos);
 }
 

@@ -116,7 +116,7 @@ class Cases {
   void run(const HostModule& module, const std::string& name, const Launch& shape,
            const KernelLaunch& launch, bool reversed) {
     std::vector<uint64_t> parts(shape.partBytes / sizeof(uint64_t) + 1, kBehind);
-    module.launch(name, shape,
+    module.launch({name, &launch.kernel()}, shape,
                   packArguments(launch.kernel(), launch.args(),
                                 {nullptr, shape.splits > 1 ? parts.data() : nullptr, counters_}),
                   reversed);
@@ -346,7 +346,7 @@ TEST(CudaOnHost, SeveralSweepsInPlace) {
       const Launch shape = launchOf(kernel, extents.data());
       std::vector<uint64_t> parts(shape.partBytes / sizeof(uint64_t));
       std::vector<uint32_t> counters(ir::cuda::kMostShared);
-      module.launch("softmax", shape,
+      module.launch({"softmax", &kernel}, shape,
                     packArguments(kernel, actual.args(), {nullptr, parts.data(), counters.data()}),
                     false);
       EXPECT_EQ(actual.difference(expected), "");
@@ -393,7 +393,8 @@ TEST(CudaOnHost, RowsInOtherLaunches) {
   for (const ir::cuda::Launch& launch : {without, inTurn}) {
     for (const bool reversed : {false, true}) {
       const KernelLaunch actual(drawn);
-      module.launch("softmax", launch, packArguments(kernel, actual.args(), {}), reversed);
+      module.launch({"softmax", &kernel}, launch, packArguments(kernel, actual.args(), {}),
+                    reversed);
       EXPECT_EQ(actual.difference(expected), "");
     }
   }
@@ -431,7 +432,7 @@ TEST(CudaOnHost, WhatWasLookedUpWaits) {
     const ir::cuda::Launch launch = launchOf(kernel, extents);
     EXPECT_EQ(launch.sharedBytes, 8 * 8 * 48);
     GatherReport report;
-    module.launch("gather", launch, packArguments(kernel, args, {&report}), false);
+    module.launch({"gather", &kernel}, launch, packArguments(kernel, args, {&report}), false);
     return report;
   };
   EXPECT_EQ(run().gather, -1);
@@ -483,8 +484,8 @@ TEST(CudaOnHost, Gathers) {
   const ir::KernelArgs args{data, extents, strides, &bound};
   const auto run = [&] {
     GatherReport report;
-    module.launch("gather", launchOf(kernel, extents), packArguments(kernel, args, {&report}),
-                  false);
+    module.launch({"gather", &kernel}, launchOf(kernel, extents),
+                  packArguments(kernel, args, {&report}), false);
     return report;
   };
   EXPECT_EQ(run().gather, -1);
@@ -528,8 +529,8 @@ TEST(CudaOnHost, GathersInSweeps) {
     const ir::KernelArgs args{data, extents, strides, &size};
     const auto run = [&] {
       GatherReport report;
-      module.launch("gather", launchOf(kernel, extents), packArguments(kernel, args, {&report}),
-                    false);
+      module.launch({"gather", &kernel}, launchOf(kernel, extents),
+                    packArguments(kernel, args, {&report}), false);
       return report;
     };
     EXPECT_EQ(run().gather, -1);
@@ -543,10 +544,9 @@ TEST(CudaOnHost, GathersInSweeps) {
 // Indices beyond 32 bits, which no test has memory for.
 TEST(CudaOnHost, Quotients) {
   const HostModule module(codegen::cuda::emitCuda({}) +
-                              "struct k_arguments { s64 x, y; s64* result; };\n"
-                              "extern \"C\" __global__ void k(const k_arguments a) { *a.result = "
-                              "quotient(a.x, a.y); }\n",
-                          {"k"});
+                          "struct k_arguments { s64 x, y; s64* result; };\n"
+                          "extern \"C\" __global__ void k(const k_arguments a) { *a.result = "
+                          "quotient(a.x, a.y); }\n");
   const int64_t numbers[] = {0,
                              1,
                              3,

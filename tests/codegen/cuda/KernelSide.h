@@ -21,7 +21,6 @@ struct ShimBlock {
   void (*endFetches)();                     // of the thread that runs
   unsigned long long exchanges[32][2][32];  // of each warp: what each lane gives
   unsigned char* shared;                    // what the launch asks for
-  unsigned sharedBytes;
 };
 
 #ifndef FL_HOST_MODULE
@@ -38,6 +37,13 @@ ShimBlock* shimBlock;
 #define blockIdx (shimBlock->index)
 #define blockDim (shimBlock->size)
 #define gridDim (shimBlock->grid)
+
+// The number of the words that a kernel's parameter has, and, of some, what it does.
+template <class Arguments>
+unsigned long long callKernel(void (*kernel)(Arguments), const unsigned long long* words) {
+  if (words) kernel(*reinterpret_cast<const Arguments*>(words));
+  return sizeof(Arguments) / sizeof(*words);
+}
 
 inline void __syncthreads() { shimBlock->syncBlock(); }
 inline void __syncwarp() { shimBlock->syncWarp(); }
@@ -80,7 +86,6 @@ inline bool __syncthreads_or(bool is) {
   return any;
 }
 inline unsigned char* sharedBegin() { return shimBlock->shared; }
-inline unsigned sharedBytes() { return shimBlock->sharedBytes; }
 // What is fetched is there only after waitForFetches().
 template <int bytes>
 void fetch(void* to, const void* from) {

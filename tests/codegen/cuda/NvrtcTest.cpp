@@ -1,7 +1,7 @@
 // Every kernel of the suite, and row kernels, compile for the architectures in use, and nothing is
 // spilled.
 //
-// The registers of each are left in the test's outputs (bazel-testlogs/.../test.outputs).
+// The registers of each function are left in the test's outputs (bazel-testlogs/.../test.outputs).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,20 +25,20 @@ namespace {
 using codegen::cuda::compileCuda;
 using codegen::cuda::NamedKernel;
 
-// What a kernel takes, as the log has it. A spilled byte is one that a thread writes to memory
+// What a function takes, as the log has it. A spilled byte is one that a thread writes to memory
 // because it has no register for it.
-struct KernelResources {
-  std::string kernel;
+struct FunctionResources {
+  std::string name;
   int registers = 0;
   int stackBytes = 0;
   int spilledBytes = 0;
   int sharedBytes = 0;
 };
 
-// Three lines a kernel: "... Compiling entry function 'k0' for 'sm_90'", "8 bytes stack frame, 8
+// Three lines a function: "... Compiling entry function 'k0' for 'sm_90'", "8 bytes stack frame, 8
 // bytes spill stores, 16 bytes spill loads" and "... Used 40 registers, ..., 64 bytes smem".
-std::vector<KernelResources> resourcesOf(const std::string& log) {
-  std::vector<KernelResources> all;
+std::vector<FunctionResources> resourcesOf(const std::string& log) {
+  std::vector<FunctionResources> all;
   std::istringstream lines(log);
   const auto numberBefore = [](const std::string& line, const char* words) {
     const size_t at = line.find(words);
@@ -63,44 +63,48 @@ std::vector<KernelResources> resourcesOf(const std::string& log) {
 
 class EveryKernel : public ::testing::TestWithParam<const char*> {};
 
-// Some of the kernels, from one on, as code for so many launches.
-std::vector<KernelResources> compiled(const std::vector<ir::Kernel>& kernels, size_t first,
-                                      const std::string& architecture, int launches = 1) {
+// The functions of kernels, as code for so many launches.
+std::vector<FunctionResources> compiled(const std::vector<ir::Kernel>& kernels,
+                                        const std::string& architecture, int launches = 1) {
   constexpr size_t kTogether = 16;
-  std::vector<NamedKernel> named;
-  for (size_t i = first; i < std::min(first + kTogether, kernels.size()); ++i) {
-    named.push_back({"k" + std::to_string(i), &kernels[i], launches});
+  std::vector<FunctionResources> all;
+  for (size_t first = 0, expected = 0; first < kernels.size(); first += kTogether) {
+    std::vector<NamedKernel> named;
+    for (size_t i = first; i < std::min(first + kTogether, kernels.size()); ++i) {
+      named.push_back({"k" + std::to_string(i), &kernels[i], launches});
+      expected += ir::cuda::variantsOf(kernels[i]).size();
+    }
+    const auto module = compileCuda(emitCuda(named), named[0].name, architecture);
+    EXPECT_EQ(module.cubin.substr(0, 4), "\177ELF");
+    std::ranges::move(resourcesOf(module.log), std::back_inserter(all));
+    EXPECT_EQ(all.size(), expected) << module.log;
+    for (const FunctionResources& each : all) {
+      const ir::Kernel& kernel = kernels[std::stoi(each.name.substr(1))];
+      EXPECT_EQ(each.spilledBytes, 0) << printKernel(kernel, each.name);
+      EXPECT_EQ(each.stackBytes, 0) << printKernel(kernel, each.name);
+    }
+    if (::testing::Test::HasFailure()) break;
   }
-  const auto module = compileCuda(emitCuda(named), named[0].name, architecture);
-  EXPECT_EQ(module.cubin.substr(0, 4), "\177ELF");
-  std::vector<KernelResources> resources = resourcesOf(module.log);
-  EXPECT_EQ(resources.size(), named.size()) << module.log;
-  return resources;
+  return all;
 }
 
 TEST_P(EveryKernel, CompilesWithoutSpills) {
   ASSERT_EQ(codegen::cuda::nvrtcProblem(), "");
   std::vector<ir::Kernel> kernels = suiteKernels();
   std::ranges::move(rowKernels(), std::back_inserter(kernels));
-  std::vector<KernelResources> all;
-  while (all.size() < kernels.size() && !HasFailure()) {
-    const auto some = compiled(kernels, all.size(), GetParam());
-    all.insert(all.end(), some.begin(), some.end());
-  }
+  std::vector<FunctionResources> all = compiled(kernels, GetParam());
   std::ofstream table(std::string(std::getenv("TEST_UNDECLARED_OUTPUTS_DIR")) + "/registers.txt");
-  for (const KernelResources& each : all) {
-    const ir::Kernel& kernel = kernels[std::stoi(each.kernel.substr(1))];
+  for (const FunctionResources& each : all) {
     table << each.registers << " registers, " << each.sharedBytes << " bytes shared\n"
-          << printKernel(kernel, each.kernel);
-    EXPECT_EQ(each.spilledBytes, 0) << printKernel(kernel, each.kernel);
-    EXPECT_EQ(each.stackBytes, 0) << printKernel(kernel, each.kernel);
+          << printKernel(kernels[std::stoi(each.name.substr(1))], each.name);
   }
-  const auto fewer = [](const KernelResources& x, const KernelResources& y) {
+  const auto fewer = [](const FunctionResources& x, const FunctionResources& y) {
     return x.registers < y.registers;
   };
   std::sort(all.begin(), all.end(), fewer);
-  std::cout << all.size() << " kernels for " << GetParam() << ": " << all[all.size() / 2].registers
-            << " registers in the middle, " << all.back().registers << " at most\n";
+  std::cout << all.size() << " functions for " << GetParam() << ": "
+            << all[all.size() / 2].registers << " registers in the middle, " << all.back().registers
+            << " at most\n";
 }
 
 TEST_P(EveryKernel, OfScattersToo) {
@@ -109,7 +113,7 @@ TEST_P(EveryKernel, OfScattersToo) {
       const std::string text = codegen::cuda::emitScatter(op, static_cast<dtype>(type));
       const auto resources = resourcesOf(compileCuda(text, "scatter", GetParam()).log);
       ASSERT_EQ(resources.size(), 1u);
-      EXPECT_EQ(resources[0].kernel, ir::cuda::kScatterEntry);
+      EXPECT_EQ(resources[0].name, ir::cuda::kScatterEntry);
       EXPECT_EQ(resources[0].spilledBytes, 0);
       EXPECT_EQ(resources[0].stackBytes, 0);
     }
@@ -146,9 +150,9 @@ TEST(Nvrtc, ResourcesShowSpills) {
       "  for (int i = 0; i < 128; ++i) x[(127 - i) * n + 1] = held[i];\n}\n",
       "k", "sm_90");
   EXPECT_NE(module.ptx.find(".visible .entry k("), std::string::npos) << module.ptx;
-  const std::vector<KernelResources> resources = resourcesOf(module.log);
+  const std::vector<FunctionResources> resources = resourcesOf(module.log);
   ASSERT_EQ(resources.size(), 1u);
-  EXPECT_EQ(resources[0].kernel, "k");
+  EXPECT_EQ(resources[0].name, "k");
   EXPECT_EQ(resources[0].registers, 64);
   EXPECT_GT(resources[0].spilledBytes, 0);
   EXPECT_GT(resources[0].stackBytes, 0);
@@ -159,14 +163,7 @@ TEST(Nvrtc, GroupsOfEveryMapCompileWithoutSpills) {
   std::vector<ir::Kernel> maps = suiteKernels();
   std::erase_if(maps, [](const ir::Kernel& kernel) { return !ir::cuda::mayGroup(kernel); });
   ASSERT_GT(maps.size(), 100u);
-  for (size_t done = 0; done < maps.size() && !::testing::Test::HasFailure();) {
-    for (const KernelResources& each : compiled(maps, done, "sm_90", 64)) {
-      const ir::Kernel& kernel = maps[std::stoi(each.kernel.substr(1))];
-      EXPECT_EQ(each.spilledBytes, 0) << printKernel(kernel, each.kernel);
-      EXPECT_EQ(each.stackBytes, 0) << printKernel(kernel, each.kernel);
-      ++done;
-    }
-  }
+  EXPECT_EQ(compiled(maps, "sm_90", 64).size(), maps.size());
 }
 
 }  // namespace

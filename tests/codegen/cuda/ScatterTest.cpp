@@ -111,7 +111,7 @@ std::vector<Case> smallCases() {
 }
 
 void expectInterpreted(Op op, dtype type, const std::vector<Case>& cases) {
-  const HostModule module(emitScatter(op, type), {ir::cuda::kScatterEntry});
+  const HostModule module(emitScatter(op, type));
   for (size_t i = 0; i < cases.size(); ++i) {
     const Scattering scattering(op, type, cases[i], /*seed=*/i);
     for (const bool reversed : {false, true}) {
@@ -146,7 +146,7 @@ TEST(CudaScatter, TakesALongIndex) {
 // The others are written as if those were not there, and memory around them stays.
 TEST(CudaScatter, ReportsBadIndicesAndWritesNothingThere) {
   for (const int64_t bad : {int64_t{-1}, int64_t{6}, INT64_MIN, INT64_MAX}) {
-    const HostModule module(emitScatter(Op::ScatterAdd, dtype::f32), {ir::cuda::kScatterEntry});
+    const HostModule module(emitScatter(Op::ScatterAdd, dtype::f32));
     const Case with{{2, 6}, {1, 4}, {2, 4}, 1, {5, bad, 0, bad}};
     GatherReport report;
     const Bytes bytes =

@@ -107,10 +107,11 @@ size_t sweepsWith(const std::string& text, const std::string& words) {
 TEST(SharedRows, OperandsAreReadOnce) {
   for (const ir::Kernel& kernel : rowKernels()) {
     const std::string text = codegen::cuda::emitCuda({{"k", &kernel}});
-    const size_t begin = text.find("if (sharedBytes() > 0) {\n", text.find("extern \"C\""));
-    const size_t middle = text.find("\n    } else {\n", begin);
-    ASSERT_NE(middle, std::string::npos);
-    const std::string keeping = text.substr(begin, middle - begin), plain = text.substr(middle);
+    const size_t first = text.find(" k(const k_arguments a)"), second = text.find(" k_shared(");
+    const size_t end = text.find(" k_short(");
+    ASSERT_TRUE(first < second && second < end && end < text.size());
+    const std::string plain = text.substr(first, second - first);
+    const std::string keeping = text.substr(second, end - second);
     size_t again = 0;
     for (size_t i = 0; i < kernel.operands.size(); ++i) {
       const ir::KernelOperand& operand = kernel.operands[i];

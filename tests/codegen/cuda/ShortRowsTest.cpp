@@ -23,6 +23,8 @@ using ir::cuda::Launch;
 using ir::cuda::launchOf;
 using ir::cuda::mayBeShort;
 using ir::cuda::packArguments;
+using ir::cuda::variantOf;
+using ir::cuda::variantsOf;
 using ::testing::ElementsAre;
 
 const std::vector<ir::Stride> kTurns = {kAny, kAny, kOne};
@@ -138,8 +140,8 @@ TEST_F(ShortRows, InPlace) {
   expected.share(1, 0);
   actual.share(1, 0);
   tile::TileProgram(kernel).run(expected.args(), 0, expected.domain());
-  module.launch("softmax", {2, {kBlockThreads, 1, 1}}, packArguments(kernel, actual.args(), {}),
-                false);
+  module.launch({"softmax", &kernel}, {2, {kBlockThreads, 1, 1}},
+                packArguments(kernel, actual.args(), {}), false);
   EXPECT_EQ(actual.difference(expected), "");
 }
 
@@ -168,8 +170,8 @@ TEST_F(ShortRows, LookUp) {
   const ir::KernelArgs args{data, extents, strides, &size};
   const auto run = [&] {
     ir::cuda::GatherReport report;
-    module.launch("gather", {1, {kBlockThreads, 1, 1}}, packArguments(kernel, args, {&report}),
-                  false);
+    module.launch({"gather", &kernel}, {1, {kBlockThreads, 1, 1}},
+                  packArguments(kernel, args, {&report}), false);
     return report;
   };
   EXPECT_EQ(run().gather, -1);
@@ -195,6 +197,23 @@ TEST_F(ShortRows, AreManyAndOfSixteenElementsATurn) {
   EXPECT_THAT(threads(turns, {16, 16, kMany})[1], kBlockThreads);
   EXPECT_THAT(threads(turns, {16, 17, kMany})[1], kWarp);
   EXPECT_THAT(threads(reductionKernel(Op::Sum, dtype::f32, {kOne, kAny}, 2), {kMany, 4})[1], kWarp);
+}
+
+TEST_F(ShortRows, HaveAFunctionBesideThoseOfOtherLaunches) {
+  using enum ir::cuda::Variant;
+  const ir::Kernel row = softmaxKernel(dtype::f32);
+  EXPECT_THAT(variantsOf(row), ElementsAre(Usual, Shared, Short));
+  EXPECT_THAT(variantsOf(reductionKernel(Op::Sum, dtype::f32, {kOne, kAny}, 1)),
+              ElementsAre(Usual, Short));
+  const ir::Kernel columns = reductionKernel(Op::Sum, dtype::f32, {kOne, kAny}, 2);
+  EXPECT_THAT(variantsOf(columns), ElementsAre(Usual));
+  const auto functionOf = [&](std::vector<int64_t> extents) {
+    return functionName("k", variantOf(row, launchOf(row, extents.data())));
+  };
+  EXPECT_EQ(functionOf({16, 1 << 14}), "k_short");
+  EXPECT_EQ(functionOf({17, 1 << 14}), "k_shared");
+  EXPECT_EQ(functionOf({1 << 20, 1}), "k");
+  EXPECT_EQ(variantOf(columns, {1, {kBlockThreads, 1, 1}}), Usual);
 }
 
 }  // namespace

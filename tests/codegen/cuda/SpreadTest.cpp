@@ -63,7 +63,7 @@ void expectTilesBits(const HostModule& module, const KernelLaunch& launch,
       std::vector<uint64_t> parts(shape.partBytes / sizeof(uint64_t));
       std::vector<uint32_t> counters(ir::cuda::kMostShared);
       module.launch(
-          "k", shape,
+          {"k", &launch.kernel()}, shape,
           packArguments(launch.kernel(), actual->args(), {nullptr, parts.data(), counters.data()}),
           reversed);
       EXPECT_EQ(actual->difference(*expected), "") << warps << " warps, reversed " << reversed;

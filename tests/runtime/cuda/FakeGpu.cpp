@@ -250,7 +250,7 @@ CUresult fill(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream)
 // ---- kernels ----
 
 // Compiled without the lock, so that threads compile at the same time; equal ones once.
-std::shared_ptr<HostModule> compiled(const std::string& source, const std::string& name) {
+std::shared_ptr<HostModule> compiled(const std::string& source) {
   static std::mutex mutex;
   static auto& modules = *new std::map<std::string, std::shared_ptr<HostModule>>();
   {
@@ -258,7 +258,7 @@ std::shared_ptr<HostModule> compiled(const std::string& source, const std::strin
     const auto found = modules.find(source);
     if (found != modules.end()) return found->second;
   }
-  auto module = std::make_shared<HostModule>(source, std::vector<std::string>{name});
+  auto module = std::make_shared<HostModule>(source);
   const std::lock_guard<std::mutex> lock(mutex);
   return modules[source] = module;
 }
@@ -513,7 +513,7 @@ runtime::cuda::Driver driverTable() {
   };
   table.cuModuleGetFunction = [](CUfunction* function, CUmodule module, const char* name) {
     const std::string& source = reinterpret_cast<Module*>(module)->source;
-    *function = reinterpret_cast<CUfunction>(new Function{compiled(source, name), name});
+    *function = reinterpret_cast<CUfunction>(new Function{compiled(source), name});
     return CUDA_SUCCESS;
   };
   table.cuFuncSetAttribute = setAttribute;
