@@ -299,8 +299,9 @@ std::vector<int> KernelWriter::sweptLoads(const KernelStage& stage) const {
 
 // Elements whose loads are on their way at once: as many as some registers hold, while the code
 // that is there for each is short. Columns, where a part is of one thread, have fewer warps.
+// Beside code with shared memory, that without it is for few launches and soon compiled.
 int KernelWriter::batchLength(const KernelStage& stage) const {
-  const size_t held = shared_ ? 24 : kernel_.rows() ? 16 : 36;
+  const size_t held = shared_ ? 24 : sharedRows_.bytesEach > 0 ? 8 : kernel_.rows() ? 16 : 36;
   const size_t most = shared_ ? 8 : 32;
   constexpr size_t kInstructions = 512, kWithoutLoads = 4;
   size_t registers = 0, instructions = 0;
