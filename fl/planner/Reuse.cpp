@@ -116,9 +116,9 @@ class Reuse {
 
  private:
   void noteStep(int step) {
-    const bool looksUpAgain = isKnownGood(schedule_.steps[step]);
-    if (mayFail(schedule_, schedule_.steps[step]) && !looksUpAgain) safeFrom_[step] = readyAt(step);
-    const ir::StepBuffers buffers = stepBuffers(schedule_, schedule_.steps[step]);
+    const ir::Step& noted = schedule_.steps[step];
+    if (!isKnownGood(noted) && mayFail(schedule_, noted)) safeFrom_[step] = readyAt(step);
+    const ir::StepBuffers buffers = stepBuffers(schedule_, noted);
     for (const ir::BufferRef& ref : buffers.reads)
       if (ref.space == Space::Parameter) lastReader_[ref.index] = step;
     for (const ir::BufferRef& ref : buffers.writes) {
@@ -129,15 +129,12 @@ class Reuse {
 
   // Whether launches before a step have looked up all that it does, in indices and bounds.
   bool isKnownGood(const ir::Step& step) {
-    if (const ir::LibraryStep* call = asLookup(step)) return lookedUp_.contains(call->origin);
+    const auto isKnown = [&](int origin) { return origin >= 0 && lookedUp_.contains(origin); };
+    if (const ir::LibraryStep* call = asLookup(step)) return isKnown(call->origin);
     const auto* launch = std::get_if<ir::LaunchStep>(&step);
-    if (!launch) return false;
-    bool isKnown = true;
-    for (const int origin : launch->gathers) {
-      isKnown &= lookedUp_.contains(origin);
-      if (origin >= 0) lookedUp_.insert(origin);
-    }
-    return isKnown;
+    const bool result = launch && std::ranges::all_of(launch->gathers, isKnown);
+    if (launch) lookedUp_.insert(launch->gathers.begin(), launch->gathers.end());
+    return result;
   }
 
   // From which step on the indices that a step looks up are what it will find.

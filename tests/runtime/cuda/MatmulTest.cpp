@@ -194,7 +194,8 @@ TEST(CudaMatmul, UpdatesKeepTheirPlaces) {
   if (runtime::poisons()) GTEST_SKIP() << "poison comes between the steps of a plan";
   offerProducts(true);
   const auto train = [](const auto& look) {
-    Tensor weights = full({4, 4}, 0.25f), momentum = full({4, 4}, 0.f), bias = full({4, 1}, 1.f);
+    Tensor weights = full({4, 4}, 0.25f), bias = full({4, 1}, 1.f);
+    Tensor momentum = full({4, 4}, 0.f), squares = full({4, 4}, 0.f);
     const Tensor x = full({4, 4}, 0.5f);
     sync();
     for (int i = 0; i < 16; ++i) {
@@ -202,7 +203,8 @@ TEST(CudaMatmul, UpdatesKeepTheirPlaces) {
         const Tensor y = matmul(weights, x), z = matmul(y, bias);
         momentum = momentum * 0.5f + y;
         bias = bias * 0.5f + sum(y, {1}, /*keepDims=*/true) * 0.1f + z * 0.1f;
-        weights = weights - momentum * 0.01f;
+        squares = squares * 0.5f + y * y;
+        weights = weights - momentum / (squares + 1) * 0.01f;
         sync();
       });
     }
