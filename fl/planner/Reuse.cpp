@@ -30,19 +30,17 @@ bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& laun
   const bool isWhole = kernel.reduced == 0 || kernel.stages[stage].sweep;
   if (!isWhole || crossesMemory(kernel)) return false;
   const ir::StageValues of = kernel.reduced ? ir::valuesOfStages(kernel) : ir::StageValues();
-  while (++stage < of.needed.size()) {
-    for (int number : of.needed[stage]) {
-      const ir::KernelValue& value = kernel.values[number];
-      if (value.form == Form::Load || value.form == Form::Gather) isReadLater[value.index] = true;
-    }
-  }
+  while (++stage < of.needed.size())
+    for (int number : of.needed[stage])
+      if (const ir::KernelValue& value = kernel.values[number];
+          value.form == Form::Load || value.form == Form::Gather)
+        isReadLater[value.index] = true;
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].buffer != from) continue;
     if (isReadLater[i] || all[i].offset != all[target].offset ||
         all[i].strides != all[target].strides ||
-        getTypeSize(kernel.operands[i].type) != getTypeSize(kernel.operands[target].type)) {
+        getTypeSize(kernel.operands[i].type) != getTypeSize(kernel.operands[target].type))
       return false;
-    }
   }
   return true;
 }
@@ -94,9 +92,8 @@ class Reuse {
     for (const ir::BufferRef& ref : stepBuffers(schedule_, schedule_.steps[writers[0]]).reads) {
       if (ref.space == Space::Parameter && isFree(ref.index, writers, 1) &&
           bytesOf(schedule_.parameters[ref.index].type) == bytesOf(type) &&
-          isReadFirst(ref, output) && std::ranges::count(found, ref.index) == 0) {
+          isReadFirst(ref, output) && std::ranges::count(found, ref.index) == 0)
         found.push_back(ref.index);
-      }
     }
     std::ranges::sort(found);
     return found;
