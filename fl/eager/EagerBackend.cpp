@@ -83,6 +83,7 @@ class EagerBackend : public TensorBackend {
   std::string name() const override { return "eager"; }
   TensorBackendType backendType() const override { return TensorBackendType::Eager; }
   bool supportsDataType(const dtype&) const override { return true; }
+  bool isOnHost() const override { return &device_->memory() == &runtime::hostMemory(); }
   TensorValue fromNumber(const Number& number) override {
     return std::make_shared<EagerValue>(*this, number);
   }
@@ -104,9 +105,8 @@ class EagerBackend : public TensorBackend {
 
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     ir::ValueType type) override {
-    if (mustDefine(*device_, op, operands, attrs, type)) {
+    if (mustDefine(*device_, op, operands, attrs, type))
       return define(op, std::move(operands), attrs);
-    }
     if (op == ir::Op::Reshape) {
       // Values are immutable: the same elements serve both shapes.
       return std::make_shared<EagerValue>(*this, std::move(type), operands[0]->data());

@@ -31,6 +31,7 @@ class LazyBackend : public TensorBackend {
   std::string name() const override { return "lazy"; }
   TensorBackendType backendType() const override { return TensorBackendType::Jit; }
   bool supportsDataType(const dtype&) const override { return true; }
+  bool isOnHost() const override { return &engine_.device().memory() == &runtime::hostMemory(); }
   TensorValue fromNumber(const Number& number) override { return makeNode(*this, engine_, number); }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {
     return makeNode(*this, engine_, type,

@@ -141,11 +141,9 @@ class Values {
 
   std::vector<Value*> completedBy(int step) {
     std::vector<Value*> found;
-    for (const ir::BufferRef& ref : buffers[step].writes) {
-      const bool isTemporary = ref.space == Space::Temporary;
-      if (isTemporary && values[ref.index].writers.back() == step)
+    for (const ir::BufferRef& ref : buffers[step].writes)
+      if (ref.space == Space::Temporary && values[ref.index].writers.back() == step)
         found.push_back(&values[ref.index]);
-    }
     return found;
   }
 
@@ -166,12 +164,11 @@ class Values {
   // The first step that may write in the memory of each parameter, and the first of all.
   void findOverwriting(const ir::Schedule& schedule) {
     const std::vector<std::vector<int>> reusable = reusableParameters(schedule);
-    for (int i = std::ssize(schedule.steps); i-- > 0;) {
+    for (int i = std::ssize(schedule.steps); i-- > 0;)
       for (const ir::BufferRef& ref : buffers[i].writes) {
         if (ref.space != Space::Output) continue;
         for (int parameter : reusable[ref.index]) overwritten_[parameter] = firstOverwriting_ = i;
       }
-    }
   }
 
   int deadlineOf(const ir::Schedule& schedule, const Value& value) const {
@@ -180,13 +177,13 @@ class Values {
     int deadline = std::ranges::equal(value.writers, first) ? kForever : 0;
     for (int writer : value.writers) {
       for (const ir::BufferRef& ref : buffers[writer].writes)
-        deadline = isWrittenAgain(value, ref) ? deadline : 0;
+        if (!isWrittenAgain(value, ref)) deadline = 0;
       for (const ir::BufferRef& ref : buffers[writer].reads) {
         const bool isOwn = ref.space == Space::Temporary && &values[ref.index] == &value;
         deadline = std::min(deadline, isOwn ? 0 : availableUntil(schedule, ref, writer));
       }
-      deadline = mayFail(schedule, schedule.steps[writer]) ? std::min(deadline, firstOverwriting_)
-                                                           : deadline;
+      if (mayFail(schedule, schedule.steps[writer]))
+        deadline = std::min(deadline, firstOverwriting_);
     }
     return deadline;
   }

@@ -33,9 +33,8 @@ void attachEpilogues(ir::Schedule* schedule) {
     const auto* call = std::get_if<ir::LibraryStep>(&schedule->steps[i - 1]);
     auto* launch = std::get_if<ir::LaunchStep>(&schedule->steps[i]);
     if (!call || !launch || !fitsAsEpilogue(*schedule, *launch, *call) ||
-        writesOverOperand(*schedule, i, reusable)) {
+        writesOverOperand(*schedule, i, reusable))
       continue;
-    }
     // What only the call keeps alive must outlive what the epilogue writes.
     std::vector<int> kept = temporariesOf(*schedule, schedule->steps[i - 1]);
     std::erase_if(kept, [&](int used) { return schedule->temporaries[used].last >= i; });

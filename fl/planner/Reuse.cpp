@@ -30,19 +30,17 @@ bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& laun
   const bool isWhole = kernel.reduced == 0 || kernel.stages[stage].sweep;
   if (!isWhole || crossesMemory(kernel)) return false;
   const ir::StageValues of = kernel.reduced ? ir::valuesOfStages(kernel) : ir::StageValues();
-  while (++stage < of.needed.size()) {
-    for (int number : of.needed[stage]) {
-      const ir::KernelValue& value = kernel.values[number];
-      if (value.form == Form::Load || value.form == Form::Gather) isReadLater[value.index] = true;
-    }
-  }
+  while (++stage < of.needed.size())
+    for (int number : of.needed[stage])
+      if (const ir::KernelValue& value = kernel.values[number];
+          value.form == Form::Load || value.form == Form::Gather)
+        isReadLater[value.index] = true;
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].buffer != from) continue;
     if (isReadLater[i] || all[i].offset != all[target].offset ||
         all[i].strides != all[target].strides ||
-        getTypeSize(kernel.operands[i].type) != getTypeSize(kernel.operands[target].type)) {
+        getTypeSize(kernel.operands[i].type) != getTypeSize(kernel.operands[target].type))
       return false;
-    }
   }
   return true;
 }
@@ -94,9 +92,8 @@ class Reuse {
     for (const ir::BufferRef& ref : stepBuffers(schedule_, schedule_.steps[writers[0]]).reads) {
       if (ref.space == Space::Parameter && isFree(ref.index, writers, 1) &&
           bytesOf(schedule_.parameters[ref.index].type) == bytesOf(type) &&
-          isReadFirst(ref, output) && std::ranges::count(found, ref.index) == 0) {
+          isReadFirst(ref, output) && std::ranges::count(found, ref.index) == 0)
         found.push_back(ref.index);
-      }
     }
     std::ranges::sort(found);
     return found;
@@ -116,9 +113,9 @@ class Reuse {
 
  private:
   void noteStep(int step) {
-    const bool looksUpAgain = isKnownGood(schedule_.steps[step]);
-    if (mayFail(schedule_, schedule_.steps[step]) && !looksUpAgain) safeFrom_[step] = readyAt(step);
-    const ir::StepBuffers buffers = stepBuffers(schedule_, schedule_.steps[step]);
+    const ir::Step& noted = schedule_.steps[step];
+    if (!isKnownGood(noted) && mayFail(schedule_, noted)) safeFrom_[step] = readyAt(step);
+    const ir::StepBuffers buffers = stepBuffers(schedule_, noted);
     for (const ir::BufferRef& ref : buffers.reads)
       if (ref.space == Space::Parameter) lastReader_[ref.index] = step;
     for (const ir::BufferRef& ref : buffers.writes) {
@@ -129,15 +126,12 @@ class Reuse {
 
   // Whether launches before a step have looked up all that it does, in indices and bounds.
   bool isKnownGood(const ir::Step& step) {
-    if (const ir::LibraryStep* call = asLookup(step)) return lookedUp_.contains(call->origin);
+    const auto isKnown = [&](int origin) { return origin >= 0 && lookedUp_.contains(origin); };
+    if (const ir::LibraryStep* call = asLookup(step)) return isKnown(call->origin);
     const auto* launch = std::get_if<ir::LaunchStep>(&step);
-    if (!launch) return false;
-    bool isKnown = true;
-    for (const int origin : launch->gathers) {
-      isKnown &= lookedUp_.contains(origin);
-      if (origin >= 0) lookedUp_.insert(origin);
-    }
-    return isKnown;
+    const bool result = launch && std::ranges::all_of(launch->gathers, isKnown);
+    if (launch) lookedUp_.insert(launch->gathers.begin(), launch->gathers.end());
+    return result;
   }
 
   // From which step on the indices that a step looks up are what it will find.

@@ -39,13 +39,11 @@ class Sharing {
                              [&](const ir::BufferRef& ref) { return ref == call->result.buffer; });
     }
     for (const ir::BufferRef& to : buffers.writes) {
-      for (const ir::BufferRef& from : buffers.reads) {
-        if (mayShare(launch, step, from, to)) {
-          home_[to.index] = from.index;
-          temporary(from).last = temporary(to).last;
-          break;
-        }
-      }
+      const auto may = [&](const ir::BufferRef& from) { return mayShare(launch, step, from, to); };
+      const auto from = std::ranges::find_if(buffers.reads, may);
+      if (from == buffers.reads.end()) continue;
+      home_[to.index] = from->index;
+      temporary(*from).last = temporary(to).last;
     }
   }
 
@@ -64,10 +62,9 @@ class Sharing {
     std::vector<int> places(home_.size(), -1);
     std::vector<ir::Temporary> kept;
     for (size_t i = 0; i < home_.size(); ++i) {
-      if (home_[i] == static_cast<int>(i)) {
-        places[i] = static_cast<int>(kept.size());
-        kept.push_back(schedule_.temporaries[i]);
-      }
+      if (home_[i] != static_cast<int>(i)) continue;
+      places[i] = static_cast<int>(kept.size());
+      kept.push_back(schedule_.temporaries[i]);
     }
     for (ir::Step& step : schedule_.steps) renameTemporaries(&step, places);
     schedule_.temporaries = std::move(kept);

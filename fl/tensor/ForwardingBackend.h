@@ -18,6 +18,7 @@ class ForwardingBackend : public TensorBackend {
   std::string name() const override { return "forwarding"; }
   TensorBackendType backendType() const override { return inner_.backendType(); }
   bool supportsDataType(const dtype& type) const override { return inner_.supportsDataType(type); }
+  bool isOnHost() const override { return inner_.isOnHost(); }
   TensorValue apply(ir::Op op, std::vector<TensorValue> operands, const ir::Attrs& attrs,
                     ir::ValueType type) override {
     return inner_.apply(op, std::move(operands), attrs, std::move(type));

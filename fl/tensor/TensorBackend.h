@@ -29,6 +29,7 @@ class TensorBackend {
   virtual std::string name() const = 0;
   virtual TensorBackendType backendType() const = 0;
   virtual bool supportsDataType(const dtype& type) const = 0;
+  virtual bool isOnHost() const { return true; }  // whether values lie in the host's memory
   // And its extensions that are in use do.
   bool isDataTypeSupported(const dtype& type) const;
   // The extension of interface T (TensorExtension.h) that is registered for backendType(), made

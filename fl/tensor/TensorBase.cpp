@@ -124,6 +124,10 @@ Tensor Tensor::fromHost(const Shape& shape, const void* data, size_t count, dtyp
   return Tensor(detail::castTo(value, to));
 }
 
+Location Tensor::location() const {
+  return backend().isOnHost() ? Location::Host : Location::Device;
+}
+
 Tensor Tensor::fromBuffer(Shape s, dtype t, const uint8_t* ptr, Location) {
   FL_API_ENTRY();
   return fromHost(s, ptr, s.elements(), t, t);

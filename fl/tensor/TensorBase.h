@@ -112,7 +112,7 @@ class Tensor {
 
   Tensor copy() const;
   const Shape& shape() const;
-  Location location() const { return Location::Host; }
+  Location location() const;
   size_t elements() const { return shape().elements(); }
   // Throws std::invalid_argument if there is no such dimension.
   Dim dim(const size_t dim) const;

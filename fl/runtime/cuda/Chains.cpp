@@ -81,32 +81,45 @@ CudaSchedule::Sources CudaSchedule::sourcesOf(const Frame& frame) const {
 }
 
 // Who looks at every step sees them one by one.
-bool CudaSchedule::runChain(Chain& chain, const Frame& frame, const Sources& sources) const {
+CudaSchedule::ReadyGraph CudaSchedule::prepared(Chain* chain, const Frame& frame,
+                                                const Sources& sources) const {
   const auto isCompiled = [&](const auto& step) {
     const auto* launch = std::get_if<PreparedLaunch>(&step);
     return !launch || launch->kernel->compiled();
   };
-  const std::span steps(steps_.begin() + chain.begin, steps_.begin() + chain.end);
-  if (frame.observer || frame.poisons || !std::ranges::all_of(steps, isCompiled)) return false;
-  const std::lock_guard<std::mutex> turn(chain.mutex);
-  Chain::Graph* const found = findGraph(chain, frame, sources);
-  if (!found) return false;
-  const detail::CallSiteOverride recorded(stepSite(schedule_.steps[chain.end - 1]));
-  for (size_t i = 0; i < chain.launches.size(); ++i) {
-    const auto isOther = [&](int source) { return sources[source] != found->sources[source]; };
-    if (std::ranges::any_of(chain.launches[i].sources, isOther))
-      found->graph.set(found->nodes[i], launchAt(chain.launches[i].step, frame));
+  if (!chain || frame.observer || frame.poisons) return {};
+  const std::span steps(steps_.begin() + chain->begin, steps_.begin() + chain->end);
+  if (!std::ranges::all_of(steps, isCompiled)) return {};
+  ReadyGraph ready{std::unique_lock<std::mutex>(chain->mutex)};
+  ready.graph = findGraph(*chain, frame, sources);
+  if (!ready.graph) return {};
+  const detail::CallSiteOverride recorded(stepSite(schedule_.steps[chain->end - 1]));
+  try {
+    for (size_t i = 0; i < chain->launches.size(); ++i) {
+      const auto isOther = [&](int s) { return sources[s] != ready.graph->sources[s]; };
+      if (std::ranges::any_of(chain->launches[i].sources, isOther))
+        ready.graph->graph.set(ready.graph->nodes[i], launchAt(chain->launches[i].step, frame));
+    }
+  } catch (...) {  // it has words of two runs
+    chain->graphs.pop_front();
+    throw;
   }
-  found->sources = sources;
-  found->graph.launch();
+  ready.graph->sources = sources;
+  return ready;
+}
+
+size_t CudaSchedule::launch(const Chain& chain, const ReadyGraph& ready) const {
+  const detail::CallSiteOverride recorded(stepSite(schedule_.steps[chain.end - 1]));
+  ready.graph->graph.launch();
   for (const Chain::Launch& each : chain.launches) {
     const auto& launch = std::get<PreparedLaunch>(steps_[each.step]);
     context_.note(launch.kernel->label(), launch.step->site);
   }
-  if (found->runs++ == 0) return true;  // capture() has counted
-  counters().kernelLaunches += found->kernelLaunches;
-  counters().libraryCalls += found->libraryCalls;
-  return true;
+  if (ready.graph->runs++ > 0) {  // capture() has counted the first
+    counters().kernelLaunches += ready.graph->kernelLaunches;
+    counters().libraryCalls += ready.graph->libraryCalls;
+  }
+  return chain.end;
 }
 
 // The one whose libraries work in these places; made when they come for the second time.

@@ -277,14 +277,18 @@ void CudaSchedule::runSteps(const Frame& frame) const {
     gpu_.fill(reportsOf(frame), 0xff, reporting_.size() * sizeof(GatherReport));
   }
   const Sources sources = sourcesOf(frame);
+  const auto prepare = [&](size_t step) {
+    return step < steps_.size() ? prepared(chains_[step].get(), frame, sources) : ReadyGraph();
+  };
   Arrival reports;
+  ReadyGraph ready = prepare(0);
   for (size_t i = 0; i < steps_.size();) {
-    Chain* const chain = chains_[i].get();
-    i = chain && runChain(*chain, frame, sources) ? chain->end : runNext(i, frame);
-    if (reports || reporting_.empty() || i < reported_) continue;
-    reports = fetchReports(frame);
+    i = ready.graph ? launch(*chains_[i], ready) : runNext(i, frame);
+    const bool haveReported = !reports && !reporting_.empty() && i >= reported_;
+    if (haveReported) reports = fetchReports(frame);
+    ready = prepare(i);
     // What is written over is not before all is good.
-    if (writesOver(frame)) checkReports(reports);
+    if (haveReported && writesOver(frame)) checkReports(reports);
   }
   counters().bytesMoved += bytes_;
   if (reports) checkReports(reports);

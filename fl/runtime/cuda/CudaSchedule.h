@@ -88,8 +88,15 @@ class CudaSchedule final : public ScheduleRunner {
   std::unique_ptr<Chain> makeChain(size_t begin, size_t end) const;
   std::vector<int> sourcesOf(size_t begin, size_t end) const;
   Sources sourcesOf(const Frame& frame) const;
-  // Whether it has run as a graph; else its steps are to run one by one.
-  bool runChain(Chain& chain, const Frame& frame, const Sources& sources) const;
+  // A chain's graph with the words of a run, and no other run's until that is launched; null where
+  // its steps are to run one by one.
+  struct ReadyGraph {
+    std::unique_lock<std::mutex> turn = {};
+    Chain::Graph* graph = nullptr;
+  };
+  ReadyGraph prepared(Chain* chain, const Frame& frame, const Sources& sources) const;
+  // The step behind the chain.
+  size_t launch(const Chain& chain, const ReadyGraph& ready) const;
   Chain::Graph* findGraph(Chain& chain, const Frame& frame, const Sources& sources) const;
   void capture(Chain& chain, const Frame& frame, const Sources& sources) const;
   // How many of the schedule's run as one from this one on.

@@ -176,7 +176,13 @@ void Memory::copy(void* to, const void* from, std::span<const Bytes> runs) {
   }
 }
 
+// Of the host's elements, or the GPU's, which Tensor::fromBuffer() may be given.
 void Memory::upload(void* to, const void* from, size_t bytes) {
+  unsigned kind = 0;
+  const CUresult result = context_.use().cuPointerGetAttribute(
+      &kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address(from));
+  if (result == CUDA_SUCCESS && kind == CU_MEMORYTYPE_DEVICE)
+    return copy(to, from, {{{0, static_cast<int64_t>(bytes)}}});
   staging_.upload(address(to), from, bytes);
 }
 

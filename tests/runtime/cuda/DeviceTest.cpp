@@ -318,8 +318,13 @@ TEST_F(CudaDevice, TensorsGiveTheirPointersOnTheGpu) {
   x(0) = 7;
   sync();
   gpu.touch([&] { EXPECT_EQ(elements[0], 7); });
+  const Tensor same = Tensor::fromBuffer({3}, elements, Location::Device);
   x.unlock();
   EXPECT_THAT(floats(x), ElementsAre(7, 20, 3));
+  EXPECT_THAT(floats(same), ElementsAre(7, 20, 3));
+  EXPECT_EQ(x.location(), Location::Device);
+  const BackendScope cpu("lazy", "cpu");
+  EXPECT_EQ(vectorOf({1}).location(), Location::Host);
 }
 
 TEST_F(CudaDevice, OtherDevicesTakeItsValuesAndItTakesTheirs) {

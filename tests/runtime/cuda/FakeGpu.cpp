@@ -18,14 +18,14 @@
 #include "tests/codegen/cuda/HostModule.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
 #include "tests/runtime/cuda/FakeCudnn.h"
+#include "tests/runtime/cuda/FakeDevice.h"
 #include "tests/runtime/cuda/FakeNvrtc.h"
 
 namespace fl::testing {
 namespace {
 
-constexpr size_t kMemory = size_t{4} << 30;
-// Of a block: what a launch may ask for, and what a function may be set to.
-constexpr int kUsualSharedBytes = 48 << 10, kMostSharedBytes = 227 << 10;
+// What a launch of a function that is not set to more may ask for, for a block.
+constexpr int kUsualSharedBytes = 48 << 10;
 
 struct Module {
   std::string source;
@@ -81,7 +81,7 @@ struct State {
   FakeGpu::Counts counts;
   std::vector<std::string> done, misuse;
   Blocks blocks, freed, pinned;
-  size_t memory = kMemory, live = 0;
+  size_t memory = kFakeMemory, live = 0;
   cuuint64_t kept = 0;
   double milliseconds = 0;          // that everything took so far
   CUresult failure = CUDA_SUCCESS;  // that all calls give from now on
@@ -320,7 +320,7 @@ CUresult launch(CUfunction function, unsigned blocks, unsigned splits, unsigned,
 CUresult setAttribute(CUfunction function, CUfunction_attribute which, int value) {
   return call("cuFuncSetAttribute", [&](State&) {
     if (which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_SUCCESS;
-    if (value > kMostSharedBytes) return CUDA_ERROR_INVALID_VALUE;
+    if (value > kFakeSharedBytes) return CUDA_ERROR_INVALID_VALUE;
     reinterpret_cast<Function*>(function)->mostSharedBytes = value;
     return CUDA_SUCCESS;
   });
@@ -391,46 +391,7 @@ CUresult launchGraph(CUgraphExec made, CUstream stream) {
 
 runtime::cuda::Driver driverTable() {
   runtime::cuda::Driver table;
-  table.cuInit = [](unsigned) { return CUDA_SUCCESS; };
-  table.cuDriverGetVersion = [](int* version) {
-    *version = CUDA_VERSION;
-    return CUDA_SUCCESS;
-  };
-  table.cuGetErrorName = [](CUresult, const char** name) {
-    *name = "CUDA_ERROR_OF_A_TEST";
-    return CUDA_SUCCESS;
-  };
-  table.cuGetErrorString = [](CUresult, const char** words) {
-    *words = "told to fail";
-    return CUDA_SUCCESS;
-  };
-  table.cuDeviceGet = [](CUdevice* device, int) {
-    *device = 0;
-    return CUDA_SUCCESS;
-  };
-  table.cuDeviceGetCount = [](int* count) {
-    *count = 1;
-    return CUDA_SUCCESS;
-  };
-  table.cuDeviceGetAttribute = [](int* value, CUdevice_attribute which, CUdevice) {
-    *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR            ? 9
-             : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? kMostSharedBytes
-                                                                              : 0;
-    return CUDA_SUCCESS;
-  };
-  table.cuDeviceGetName = [](char* name, int bytes, CUdevice) {
-    std::strncpy(name, "a GPU that is none", bytes);
-    return CUDA_SUCCESS;
-  };
-  table.cuDeviceTotalMem = [](size_t* bytes, CUdevice) {
-    *bytes = kMemory;
-    return CUDA_SUCCESS;
-  };
-  table.cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice) {
-    *context = reinterpret_cast<CUcontext>(&state());
-    return CUDA_SUCCESS;
-  };
-  table.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
+  describeFakeDevice(&table);
   table.cuStreamCreate = [](CUstream* stream, unsigned) {
     *stream = reinterpret_cast<CUstream>(new Stream());
     return CUDA_SUCCESS;
@@ -494,6 +455,13 @@ runtime::cuda::Driver driverTable() {
     return call("cuMemGetInfo", [&](State& s) {
       *total = s.memory;
       *free = s.memory - s.live;
+      return CUDA_SUCCESS;
+    });
+  };
+  table.cuPointerGetAttribute = [](void* kind, CUpointer_attribute, CUdeviceptr address) {
+    return call("cuPointerGetAttribute", [&](State& s) {
+      if (!find(s.blocks, address, 1)) return CUDA_ERROR_INVALID_VALUE;
+      *static_cast<unsigned*>(kind) = CU_MEMORYTYPE_DEVICE;
       return CUDA_SUCCESS;
     });
   };
@@ -578,7 +546,7 @@ void FakeGpu::reset() {
     s.misuse.clear();
     s.failure = CUDA_SUCCESS;
     s.failing.clear();
-    s.memory = kMemory;
+    s.memory = kFakeMemory;
   });
 }
 void FakeGpu::touch(const std::function<void()>& body) {

@@ -188,5 +188,47 @@ TEST(CudaMatmul, GraphsHaveProducts) {
   EXPECT_THAT(gpu.misuse(), ElementsAre());
 }
 
+// As an optimizer's are: those that may be written over are written over their own old values, and
+// the result of a reduction takes turns in two places.
+TEST(CudaMatmul, UpdatesKeepTheirPlaces) {
+  if (runtime::poisons()) GTEST_SKIP() << "poison comes between the steps of a plan";
+  offerProducts(true);
+  const auto train = [](const auto& look) {
+    Tensor weights = full({4, 4}, 0.25f), bias = full({4, 1}, 1.f);
+    Tensor momentum = full({4, 4}, 0.f), squares = full({4, 4}, 0.f);
+    const Tensor x = full({4, 4}, 0.5f);
+    sync();
+    for (int i = 0; i < 16; ++i) {
+      look(i, [&] {
+        const Tensor y = matmul(weights, x), z = matmul(y, bias);
+        momentum = momentum * 0.5f + y;
+        bias = bias * 0.5f + sum(y, {1}, /*keepDims=*/true) * 0.1f + z * 0.1f;
+        squares = squares * 0.5f + y * y;
+        weights = weights - momentum / (squares + 1) * 0.01f;
+        sync();
+      });
+    }
+    const Tensor both = concatenate({weights, bias}, 1);
+    return both.toHostVector<float>();
+  };
+  FakeGpu& gpu = FakeGpu::install();
+  std::vector<float> onGpu;
+  {
+    const BackendScope cuda("lazy", "cuda");
+    onGpu = train([&](int i, const auto& step) {
+      const FakeGpu::Counts before = gpu.counts();
+      step();
+      if (i < 10) return;
+      EXPECT_EQ(gpu.counts().launches, before.launches) << "step " << i;
+      EXPECT_EQ(gpu.counts().graphs, before.graphs) << "step " << i;
+      EXPECT_EQ(gpu.counts().graphLaunches, before.graphLaunches + 1) << "step " << i;
+    });
+  }
+  const BackendScope cpu("lazy", "cpu");
+  EXPECT_THAT(onGpu, ::testing::Pointwise(::testing::FloatNear(1e-5f),
+                                          train([](int, const auto& step) { step(); })));
+  EXPECT_THAT(gpu.misuse(), ::testing::ElementsAre());
+}
+
 }  // namespace
 }  // namespace fl::testing

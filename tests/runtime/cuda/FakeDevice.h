@@ -1,0 +1,16 @@
+// What FakeGpu says that it is: one device of compute capability 9.0.
+#pragma once
+
+#include <cstddef>
+
+#include "fl/runtime/cuda/Driver.h"
+
+namespace fl::testing {
+
+constexpr size_t kFakeMemory = size_t{4} << 30;
+constexpr int kFakeSharedBytes = 227 << 10;  // to which a function may be set
+
+// Sets the functions that tell it.
+void describeFakeDevice(runtime::cuda::Driver* table);
+
+}  // namespace fl::testing
