@@ -315,9 +315,8 @@ int KernelWriter::batchLength(const KernelStage& stage) const {
   return static_cast<int>(std::bit_floor(std::max<size_t>(length, 1)));
 }
 
-// The last batches take what is left, a row's tail, too.
+// The last batch of a row takes what is left, its tail, too; those of columns are half as long.
 void KernelWriter::writeLoops(const KernelStage& stage) {
-  constexpr int kMostLeft = 16;
   const bool rows = kernel_.rows();
   const int length = batchLength(stage), step = rows ? kWarp : 1;
   const std::string end = rows ? "middle" : "part.end";
@@ -327,10 +326,10 @@ void KernelWriter::writeLoops(const KernelStage& stage) {
   text_.open("for (; at + ", (length - 1) * step, " < ", end, "; at += ", length * step, ")");
   writeBatch(stage, {run});
   text_.close();
-  run.length = std::min(length, kMostLeft);
   if (rows) {
     text_.open("if (at < middle || middle < part.end)");
   } else {
+    run.length = std::max(length / 2, 1);
     text_.open("for (; at < part.end; at += ", run.length, ")");
   }
   text_.line("const int left = int(", end, " - at);");

@@ -1,5 +1,5 @@
-// Every kernel of the suite, and row kernels, compile for the architectures in use, and nothing is
-// spilled.
+// Every kernel of the suite, row kernels and one of many sums compile for the architectures in use,
+// and nothing is spilled.
 //
 // The registers of each function are left in the test's outputs (bazel-testlogs/.../test.outputs).
 #include <gtest/gtest.h>
@@ -24,6 +24,35 @@ namespace {
 
 using codegen::cuda::compileCuda;
 using codegen::cuda::NamedKernel;
+
+// Of two batch norms whose sum a ReLU takes: a column kernel of four operands and three sums.
+ir::Kernel batchNormsGradientKernel() {
+  const std::vector<ir::Stride> all = {kOne, kAny, kAny}, column = {kOne, kZero, kZero};
+  const std::vector<ir::Stride> kept = {kOne, kZero, kAny};
+  KernelMaker maker(3, 2);
+  const auto apply = [&](ir::Op op, int x, int y) { return maker.apply(op, {x, y}); };
+  const auto input = [&](const auto& strides) { return maker.input(dtype::f32, strides); };
+  const int gradient = apply(ir::Op::Add, input(all), input(all));
+  const int x = input(all), scaledX = apply(ir::Op::Mul, x, input(column));
+  const int normX = apply(ir::Op::Add, scaledX, input(column));
+  const int y = input(all), scaledY = apply(ir::Op::Mul, y, input(column));
+  const int normY = apply(ir::Op::Add, scaledY, input(column));
+  const int sum = apply(ir::Op::Add, normX, normY);
+  const int relu = apply(ir::Op::Maximum, sum, maker.scalar(dtype::f32));
+  const int passes = apply(ir::Op::GreaterThan, relu, maker.scalar(dtype::f32));
+  const int passed = apply(ir::Op::Mul, gradient, maker.cast(passes, dtype::f32));
+  const int fromY = apply(ir::Op::Mul, passed, apply(ir::Op::Sub, y, input(column)));
+  const int fromX = apply(ir::Op::Mul, passed, apply(ir::Op::Sub, x, input(column)));
+  maker.beginStage(true);
+  maker.store(passed, all);
+  std::vector<int> totals;
+  for (const int each : {passed, fromY, fromX}) {
+    totals.push_back(maker.total(maker.reduce(ir::Op::Sum, each), dtype::f32));
+  }
+  maker.beginStage(false);
+  for (const int total : totals) maker.store(total, kept);
+  return maker.kernel();
+}
 
 // What a function takes, as the log has it. A spilled byte is one that a thread writes to memory
 // because it has no register for it.
@@ -92,6 +121,7 @@ TEST_P(EveryKernel, CompilesWithoutSpills) {
   ASSERT_EQ(codegen::cuda::nvrtcProblem(), "");
   std::vector<ir::Kernel> kernels = suiteKernels();
   std::ranges::move(rowKernels(), std::back_inserter(kernels));
+  kernels.push_back(batchNormsGradientKernel());
   std::vector<FunctionResources> all = compiled(kernels, GetParam());
   std::ofstream table(std::string(std::getenv("TEST_UNDECLARED_OUTPUTS_DIR")) + "/registers.txt");
   for (const FunctionResources& each : all) {
