@@ -425,6 +425,25 @@ TEST_F(CudaDevice, AGraphThatFailsNamesItsLineAndMayBeTriedAgain) {
   EXPECT_EQ(floats(step(x)[2])[0], 4);
 }
 
+TEST_F(CudaDevice, WhatCannotBeCapturedRunsStepByStep) {
+  if (runtime::poisons()) GTEST_SKIP() << "poison comes between the steps of a plan";
+  Dim columns = 11;  // for each function another plan, which no test has
+  for (const char* function : {"cuStreamBeginCapture", "cuStreamGetCaptureInfo",
+                               "cuStreamEndCapture", "cuGraphInstantiate"}) {
+    SCOPED_TRACE(function);
+    const Tensor x = Tensor::fromVector({2, columns}, std::vector<float>(2 * columns, 3));
+    auto step = compile([](const Tensor& x) {
+      return std::vector<Tensor>{sum(x, {0}), sum(x, {1}), sum(exp(x - x))};
+    });
+    floats(step(x)[2]);
+    gpu.failCall(function, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(floats(step(x)[0])[1], 6);
+    EXPECT_EQ(gpu.counts().graphLaunches, 0u);
+    gpu.reset();
+    EXPECT_EQ(floats(step(x)[1])[0], 3 * columns++);
+  }
+}
+
 // Rows of 64 KiB wait in shared memory, more than launches may ask for of functions that are not
 // told; in a graph, too.
 TEST_F(CudaDevice, FunctionsAreToldOfTheSharedMemoryThatLaunchesAskFor) {
