@@ -9,7 +9,6 @@
 #include "apps/mnist/Mnist.h"
 #include "fl/contrib/contrib.h"
 #include "fl/fl.h"
-#include "fl/lazy/Compile.h"
 
 namespace fl::bench {
 namespace {
