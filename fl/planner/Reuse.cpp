@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "fl/kernel/KeptRows.h"
@@ -67,11 +68,51 @@ const ir::LibraryStep* asLookup(const ir::Step& step) {
 
 constexpr int kNever = std::numeric_limits<int>::max();
 
+// Whether an operand has every element of its buffer.
+bool isWhole(const ir::Schedule& schedule, const ir::LaunchStep& launch, size_t operand,
+             dtype type) {
+  const auto& [buffer, offset, strides] = launch.operands[operand];
+  if (!buffer || offset != ir::ElementOffset()) return false;
+  std::map<Dim, Dim> extents;  // by stride
+  for (size_t axis = 0; axis < strides.size(); ++axis)
+    if (strides[axis] != 0 && launch.extents[axis] != 1)
+      if (!extents.emplace(strides[axis], launch.extents[axis]).second) return false;
+  Dim covered = 1;
+  for (const auto& [stride, extent] : extents) {
+    if (stride != covered) return false;
+    covered *= extent;
+  }
+  const size_t bytes = buffer->space == Space::Temporary ? schedule.temporaries[buffer->index].bytes
+                       : buffer->space == Space::Output
+                           ? bytesOf(schedule.outputs[buffer->index].type)
+                           : bytesOf(schedule.parameters[buffer->index].type);
+  return static_cast<size_t>(covered) * getTypeSize(type) == bytes;
+}
+
+// Whether a launch looks up all elements of its indices, rather than those of a slice.
+bool looksUpAll(const ir::Schedule& schedule, const ir::LaunchStep& launch) {
+  using Form = ir::KernelValue::Form;
+  const ir::Kernel& kernel = schedule.kernels[launch.kernel];
+  std::vector<bool> isIndex(kernel.values.size(), false);  // or what one is computed of
+  for (size_t i = kernel.values.size(); i-- > 0;) {
+    const ir::KernelValue& value = kernel.values[i];
+    if (value.form == Form::Gather) isIndex[value.args[1]] = true;
+    if (!isIndex[i]) continue;
+    for (const int arg : value.args) isIndex[arg] = true;
+    if (value.form == Form::Gather || value.form == Form::Total ||
+        (value.form == Form::Load &&
+         !isWhole(schedule, launch, value.index, kernel.operands[value.index].type)))
+      return false;
+  }
+  return true;
+}
+
 class Reuse {
  public:
   Reuse(const ir::Schedule& schedule, bool checksEarly)
       : schedule_(schedule),
         checksEarly_(checksEarly),
+        looksUpAgain_(looksUpAgain(schedule)),
         lastReader_(schedule.parameters.size(), -1),
         lastWriter_(schedule.temporaries.size(), -1),
         writers_(schedule.outputs.size()),
@@ -114,7 +155,7 @@ class Reuse {
  private:
   void noteStep(int step) {
     const ir::Step& noted = schedule_.steps[step];
-    if (!isKnownGood(noted) && mayFail(schedule_, noted)) safeFrom_[step] = readyAt(step);
+    if (mayFail(schedule_, noted) && !looksUpAgain_[step]) safeFrom_[step] = readyAt(step);
     const ir::StepBuffers buffers = stepBuffers(schedule_, noted);
     for (const ir::BufferRef& ref : buffers.reads)
       if (ref.space == Space::Parameter) lastReader_[ref.index] = step;
@@ -122,16 +163,6 @@ class Reuse {
       if (ref.space == Space::Output) writers_[ref.index].push_back(step);
       if (ref.space == Space::Temporary) lastWriter_[ref.index] = step;
     }
-  }
-
-  // Whether launches before a step have looked up all that it does, in indices and bounds.
-  bool isKnownGood(const ir::Step& step) {
-    const auto isKnown = [&](int origin) { return origin >= 0 && lookedUp_.contains(origin); };
-    if (const ir::LibraryStep* call = asLookup(step)) return isKnown(call->origin);
-    const auto* launch = std::get_if<ir::LaunchStep>(&step);
-    const bool result = launch && std::ranges::all_of(launch->gathers, isKnown);
-    if (launch) lookedUp_.insert(launch->gathers.begin(), launch->gathers.end());
-    return result;
   }
 
   // From which step on the indices that a step looks up are what it will find.
@@ -180,15 +211,32 @@ class Reuse {
 
   const ir::Schedule& schedule_;
   const bool checksEarly_;
+  const std::vector<bool> looksUpAgain_;   // by step
   std::vector<int> lastReader_;            // by parameter; of what an output shares never
   std::vector<int> lastWriter_;            // so far, by temporary
   std::vector<std::vector<int>> writers_;  // by output
-  std::set<int> lookedUp_;                 // by launches so far: Node::origin
   // Of each step: where indices are checked so that none from it on fails, at the earliest.
   std::vector<int> safeFrom_;
 };
 
 }  // namespace
+
+std::vector<bool> looksUpAgain(const ir::Schedule& schedule) {
+  std::set<int> known;  // Node::origin
+  std::vector<bool> again;
+  for (const ir::Step& step : schedule.steps) {
+    const auto* launch = std::get_if<ir::LaunchStep>(&step);
+    const ir::LibraryStep* call = asLookup(step);
+    const std::vector<int> origins = launch ? launch->gathers
+                                     : call ? std::vector{call->origin}
+                                            : std::vector<int>();
+    const auto isKnown = [&](int origin) { return known.contains(origin); };
+    again.push_back(!origins.empty() && std::ranges::all_of(origins, isKnown));
+    if (!launch || looksUpAll(schedule, *launch)) known.insert(origins.begin(), origins.end());
+    known.erase(-1);
+  }
+  return again;
+}
 
 std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule, bool checksEarly) {
   const Reuse reuse(schedule, checksEarly);

@@ -13,6 +13,10 @@ namespace fl::planner {
 // before the first of them, but for some bytes.
 bool mayFail(const ir::Schedule& schedule, const ir::Step& step);
 
+// By step, whether it looks up indices and those before it have looked up all of them, within the
+// same bounds: a step that is reached finds none that is bad.
+std::vector<bool> looksUpAgain(const ir::Schedule& schedule);
+
 // Whether a launch that writes all that anybody needs of `to` may do so in the memory of `from`,
 // which has as many bytes and which nobody needs afterwards: of that it reads each element only
 // where it writes one, and not in a later sweep. Numbers that a reduction makes are left where they

@@ -156,7 +156,8 @@ void CudaSchedule::capture(Chain& chain, const Frame& frame, const Sources& sour
   size_t kernelLaunches = 0, libraryCalls = 0;
   for (size_t i = chain.begin; i < chain.end;) {
     const auto* call = std::get_if<PreparedCall>(&steps_[i]);
-    ++(call && !call->call->isKernel() ? libraryCalls : kernelLaunches);
+    const bool isNothing = !call && std::get<PreparedLaunch>(steps_[i]).shape.blocks == 0;
+    (call && !call->call->isKernel() ? libraryCalls : kernelLaunches) += !isNothing;
     const size_t next = nodes.size();
     const bool isSet = next < chain.launches.size() && chain.launches[next].step == i;
     i = runNext(i, frame);

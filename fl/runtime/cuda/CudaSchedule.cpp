@@ -96,7 +96,8 @@ CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memo
                            KernelCache* cache)
     : ScheduleRunner(std::move(schedule), scratchBytes(context), memory),
       context_(context),
-      gpu_(memory) {
+      gpu_(memory),
+      looksUpAgain_(planner::looksUpAgain(schedule_)) {
   for (const ir::Step& step : schedule_.steps) {
     bytes_ += stepBytes(schedule_, step);
     if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
@@ -151,24 +152,17 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step) {
 }
 
 int CudaSchedule::addReport(std::vector<int> origins) {
-  const auto known = std::ranges::find(reporting_, origins);
-  const bool isKnown = known != reporting_.end() && std::ranges::count(origins, -1) == 0;
-  if (isKnown) return static_cast<int>(known - reporting_.begin());
+  // What is known to be good reports nothing.
+  if (looksUpAgain_[steps_.size()]) return 0;
   reporting_.push_back(std::move(origins));
   reported_ = steps_.size() + 1;
   return static_cast<int>(reporting_.size()) - 1;
 }
 
-int CudaSchedule::reportOf(int origin) {
-  for (size_t i = 0; i < reporting_.size(); ++i)
-    if (std::ranges::count(reporting_[i], origin) > 0) return static_cast<int>(i);
-  return addReport({origin});
-}
-
 CudaSchedule::PreparedCall CudaSchedule::prepare(const ir::LibraryStep& step) {
   auto call = callOf(context_, schedule_, step);
   if (!call) return {&step, nullptr, library::functionOf(step)};
-  const int report = call->isKernel() ? reportOf(step.origin) : -1;
+  const int report = call->isKernel() ? addReport({step.origin}) : -1;
   return {&step, std::move(call), nullptr, {}, report};
 }
 

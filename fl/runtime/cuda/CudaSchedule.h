@@ -119,11 +119,9 @@ class CudaSchedule final : public ScheduleRunner {
   const FusedProduct* fusedAt(size_t step, const Frame& frame) const;
   bool isFused(size_t step) const;
   PreparedLaunch prepare(const ir::LaunchStep& step);
-  // The number of what reports bad indices of lookups with these origins, which the next step is
-  // the first to fill, or an earlier one.
+  // The number of what reports bad indices of lookups with these origins, which the next step fills
+  // if one may be bad.
   int addReport(std::vector<int> origins);
-  // The number of what reports those of a lookup with this origin: an earlier step, if one did.
-  int reportOf(int origin);
   ir::cuda::GatherReport* reportsOf(const Frame& frame) const;
   using Arrival = std::unique_ptr<Staging::Arrival>;
   Arrival fetchReports(const Frame& frame) const;
@@ -138,6 +136,7 @@ class CudaSchedule final : public ScheduleRunner {
 
   Context& context_;
   Memory& gpu_;
+  const std::vector<bool> looksUpAgain_;  // by step
   std::vector<DeviceKernelPtr> kernels_;
   std::vector<std::variant<PreparedLaunch, PreparedCall>> steps_;  // as in the schedule
   std::vector<std::unique_ptr<Chain>> chains_;  // by their first step; null for others
