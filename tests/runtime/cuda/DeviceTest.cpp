@@ -240,19 +240,6 @@ TEST_F(CudaDevice, ReportsSetOutBehindTheFirstLookupOfAnIndex) {
   EXPECT_EQ(hostCalls(), 0u);
 }
 
-// Of one lookup, each launch looks at its own slice.
-TEST_F(CudaDevice, LookupsOfSlicesReport) {
-  const Tensor table = vectorOf({10, 20, 30});
-  const auto read = [&](std::vector<int> places) {
-    const Tensor found = table(Tensor::fromVector(places));
-    const Tensor first = sum(found(range(0, 2)), {0}, true);
-    return floats(sum(found(range(2, 5)) - amax(first, {0}, true), {0}))[0];
-  };
-  EXPECT_EQ(read({0, 1, 2, 2, 0}), -20);
-  EXPECT_THAT(test::errorOf([&] { read({0, 1, 2, 3, 0}); }), HasSubstr("3 is out of range"));
-  EXPECT_THAT(test::errorOf([&] { read({0, 4, 2, 2, 0}); }), HasSubstr("4 is out of range"));
-}
-
 // What a plan writes over is written when its lookups are known to be good.
 TEST_F(CudaDevice, ABadIndexLosesNoValue) {
   const Tensor table = vectorOf({10, 20, 30});
