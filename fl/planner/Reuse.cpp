@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <set>
 
 #include "fl/kernel/KeptRows.h"
+#include "fl/kernel/Strided.h"
 
 namespace fl::planner {
 
@@ -15,6 +15,14 @@ bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
   const ir::Op op = std::get<ir::LibraryStep>(step).op;
   return ir::opKind(op) == ir::Kind::Index || ir::opKind(op) == ir::Kind::Update ||
          op == ir::Op::Argsort;
+}
+
+size_t bytesOfBuffer(const ir::Schedule& schedule, const ir::BufferRef& ref) {
+  using enum ir::BufferRef::Space;
+  if (ref.space == Temporary) return schedule.temporaries[ref.index].bytes;
+  const ir::ValueType& type = ref.space == Parameter ? schedule.parameters[ref.index].type
+                                                     : schedule.outputs[ref.index].type;
+  return fl::bytesOf(type.type, type.shape);
 }
 
 bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& launch,
@@ -68,25 +76,20 @@ const ir::LibraryStep* asLookup(const ir::Step& step) {
 
 constexpr int kNever = std::numeric_limits<int>::max();
 
-// Whether an operand has every element of its buffer.
+// Whether an operand has every element of its buffer, in order, each perhaps many times.
 bool isWhole(const ir::Schedule& schedule, const ir::LaunchStep& launch, size_t operand,
              dtype type) {
   const auto& [buffer, offset, strides] = launch.operands[operand];
-  if (!buffer || offset != ir::ElementOffset()) return false;
-  std::map<Dim, Dim> extents;  // by stride
-  for (size_t axis = 0; axis < strides.size(); ++axis)
-    if (strides[axis] != 0 && launch.extents[axis] != 1)
-      if (!extents.emplace(strides[axis], launch.extents[axis]).second) return false;
-  Dim covered = 1;
-  for (const auto& [stride, extent] : extents) {
-    if (stride != covered) return false;
-    covered *= extent;
+  ir::StridedLayout layout{offset, {}};
+  std::vector<Dim> extents;
+  for (size_t axis = 0; axis < strides.size(); ++axis) {
+    if (strides[axis] == 0) continue;
+    layout.strides.push_back(strides[axis]);
+    extents.push_back(launch.extents[axis]);
   }
-  const size_t bytes = buffer->space == Space::Temporary ? schedule.temporaries[buffer->index].bytes
-                       : buffer->space == Space::Output
-                           ? bytesOf(schedule.outputs[buffer->index].type)
-                           : bytesOf(schedule.parameters[buffer->index].type);
-  return static_cast<size_t>(covered) * getTypeSize(type) == bytes;
+  const Shape shape(extents);
+  return buffer && ir::isContiguous(layout, shape) &&
+         fl::bytesOf(type, shape) == bytesOfBuffer(schedule, *buffer);
 }
 
 // Whether a launch looks up all elements of its indices, rather than those of a slice.

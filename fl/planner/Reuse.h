@@ -13,6 +13,9 @@ namespace fl::planner {
 // before the first of them, but for some bytes.
 bool mayFail(const ir::Schedule& schedule, const ir::Step& step);
 
+// That a parameter, an output or a temporary takes.
+size_t bytesOfBuffer(const ir::Schedule& schedule, const ir::BufferRef& ref);
+
 // By step, whether it looks up indices and those before it have looked up all of them, within the
 // same bounds: a step that is reached finds none that is bad.
 std::vector<bool> looksUpAgain(const ir::Schedule& schedule);

@@ -240,14 +240,6 @@ const CudaSchedule::FusedProduct* CudaSchedule::fusedAt(size_t step, const Frame
   return holds && !isAt(bias, result) && !isAt(auxiliary, result) ? &*call->fused : nullptr;
 }
 
-size_t CudaSchedule::bytesOfBuffer(const BufferRef& ref) const {
-  if (ref.space == BufferRef::Space::Temporary) return schedule_.temporaries[ref.index].bytes;
-  const ir::ValueType& type = ref.space == BufferRef::Space::Parameter
-                                  ? schedule_.parameters[ref.index].type
-                                  : schedule_.outputs[ref.index].type;
-  return bytesOf(type.type, type.shape);
-}
-
 GatherReport* CudaSchedule::reportsOf(const Frame& frame) const {
   return reinterpret_cast<GatherReport*>(frame.arena + reportsAt_);
 }
@@ -411,7 +403,8 @@ void CudaSchedule::runOnHost(const PreparedLaunch& launch, const Frame& frame) c
   for (size_t i = 0; i < step.operands.size(); ++i) {
     if (!step.operands[i].buffer) continue;
     const bool isWritten = kernel.operands[i].role == ir::KernelOperand::Role::Output;
-    copies.use(addressOf(i), bytesOfBuffer(*step.operands[i].buffer), true, isWritten);
+    copies.use(addressOf(i), planner::bytesOfBuffer(schedule_, *step.operands[i].buffer), true,
+               isWritten);
   }
   for (size_t i = 0; i < step.operands.size(); ++i) {
     if (!step.operands[i].buffer) continue;
@@ -434,11 +427,11 @@ void CudaSchedule::runOnHost(const PreparedCall& call, const Frame& frame) const
   HostCopies copies(gpu_);
   for (const auto& [ref, offset] : step.operands) {
     if (isNumber(schedule_, ref)) continue;
-    copies.use(frame.address(ref, schedule_), bytesOfBuffer(ref), true, false);
+    copies.use(frame.address(ref, schedule_), planner::bytesOfBuffer(schedule_, ref), true, false);
   }
   // Beside the result the buffer may have other values.
-  copies.use(frame.address(step.result.buffer, schedule_), bytesOfBuffer(step.result.buffer), true,
-             true);
+  copies.use(frame.address(step.result.buffer, schedule_),
+             planner::bytesOfBuffer(schedule_, step.result.buffer), true, true);
   const auto onHost = [&](const ir::BufferPlace& place, const ir::ValueType& type) -> void* {
     auto* begin = static_cast<char*>(frame.address(place.buffer, schedule_));
     auto* elements = static_cast<char*>(addressOf(place, type, frame));

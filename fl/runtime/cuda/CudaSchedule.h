@@ -132,7 +132,6 @@ class CudaSchedule final : public ScheduleRunner {
   void runCall(const PreparedCall& call, const FusedProduct* fused, const Frame& frame) const;
   void runOnHost(const PreparedLaunch& launch, const Frame& frame) const;
   void runOnHost(const PreparedCall& call, const Frame& frame) const;
-  size_t bytesOfBuffer(const ir::BufferRef& ref) const;
 
   Context& context_;
   Memory& gpu_;
