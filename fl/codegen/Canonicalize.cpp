@@ -60,14 +60,13 @@ ValueId doubleNegative(Graph& graph, const Node& node) {
 
 // isnan(i) and isinf(i) of integers, which are false, ask the one index along a dimension of 1
 ValueId readNoInteger(Graph& graph, const Node& node) {
-  const bool reads = (node.op == Op::IsNan || node.op == Op::IsInf) &&
-                     !isFloating(graph.type(node.operands[0]).type) &&
-                     !producer(graph, node.operands[0], Op::Iota);
-  if (!reads) return -1;
-  const ir::Attrs index{Dim(dtype::s32), 1, node.type.shape.elements(), 1};
-  const ValueId asked = graph.addNode(Op::Iota, {}, index, node.site);
-  return graph.addNode(Op::Reshape, {graph.addNode(node.op, {asked}, {}, node.site)},
-                       ir::Attrs(node.type.shape.get()), node.site, node.origin);
+  const bool asks = node.op == Op::IsNan || node.op == Op::IsInf;
+  if (!asks || isFloating(graph.type(node.operands[0]).type) ||
+      producer(graph, node.operands[0], Op::Iota))
+    return -1;
+  ValueId id = graph.addNode(Op::Iota, {}, {Dim(dtype::s32), 1, node.type.shape.elements(), 1});
+  id = graph.addNode(node.op, {id}, {}, node.site, node.origin);
+  return graph.addNode(Op::Reshape, {id}, ir::Attrs(node.type.shape.get()), node.site, node.origin);
 }
 
 struct Rule {

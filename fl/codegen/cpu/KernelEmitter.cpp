@@ -206,10 +206,7 @@ void KernelEmitter::emitNest(const Position& now, llvm::Value* end, const Runs& 
       emitMap(now.along, end);
     });
   };
-  if (walkedAxes_.size() < 2) {
-    lines(nullptr);
-    return;
-  }
+  if (walkedAxes_.size() < 2) return lines(nullptr);
   emitEach(builder_, number(0), runs.planes, 1, [&](llvm::Value* i) {
     llvm::Value* plane = builder_.CreateAdd(now.indices[1], i);
     ValueScopes::Scope scope(values_);

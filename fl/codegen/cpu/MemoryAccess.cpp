@@ -73,10 +73,7 @@ void MemoryAccess::forEachActive(
 
 LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
   llvm::VectorType* type = vectorType(row.type);
-  if (lanes.mask == nullptr && row.stride == nullptr) {
-    llvm::Value* from = fetchAhead(address(row, lanes.index), false);
-    return {builder_.CreateAlignedLoad(type, from, alignOf(row.type)), row.type};
-  }
+  if (lanes.mask == nullptr && row.stride == nullptr) return loadWhole(row, lanes, lanes_);
   if (lanes.mask == nullptr) return loadStrided(row, lanes);
   llvm::Constant* zero = llvm::Constant::getNullValue(type);
   if (row.stride == nullptr && hasMaskedAccess(row.type)) {
@@ -95,8 +92,8 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
   return {builder_.CreateAlignedLoad(type, buffer_, alignOf(row.type)), row.type};
 }
 
-LlvmValue MemoryAccess::loadPair(const ElementRow& row, const Lanes& lanes) {
-  auto* type = llvm::FixedVectorType::get(math_.elementType(row.type), 2 * lanes_);
+LlvmValue MemoryAccess::loadWhole(const ElementRow& row, const Lanes& lanes, int count) {
+  auto* type = llvm::FixedVectorType::get(math_.elementType(row.type), count);
   llvm::Value* from = fetchAhead(address(row, lanes.index), false);
   return {builder_.CreateAlignedLoad(type, from, alignOf(row.type)), row.type};
 }
@@ -173,10 +170,7 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
 }
 
 void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
-  if (!streams_) {
-    builder_.CreateAlignedStore(value.value, fetchAhead(address, true), alignOf(value.type));
-    return;
-  }
+  if (!streams_) return storeOne(value, fetchAhead(address, true));
   const uint64_t bytes = std::min<uint64_t>(64, lanes_ * getTypeSize(value.type));
   llvm::StoreInst* store = builder_.CreateAlignedStore(value.value, address, llvm::Align(bytes));
   llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));

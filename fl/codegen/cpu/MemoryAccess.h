@@ -39,8 +39,8 @@ class MemoryAccess {
   void storeOne(LlvmValue value, llvm::Value* address);
 
   LlvmValue load(const ElementRow& row, const Lanes& lanes);
-  // Two vectors' elements from lanes.index on, contiguous and without a mask.
-  LlvmValue loadPair(const ElementRow& row, const Lanes& lanes);
+  // `count` elements from lanes.index on, contiguous and without a mask.
+  LlvmValue loadWhole(const ElementRow& row, const Lanes& lanes, int count);
   // The elements of `table` at the places that a vector of i64 gives.
   llvm::Value* loadEach(llvm::Value* table, llvm::Value* places, dtype type);
   void store(LlvmValue value, const ElementRow& row, const Lanes& lanes);

@@ -268,10 +268,9 @@ void KernelEmitter::setTotals(int stage) {
     const ir::KernelValue& total = kernel_.values[value];
     if (total.form != ir::KernelValue::Form::Total) continue;
     std::vector<LlvmValue> vectors;
-    for (const Lanes& lanes : values_.lanes()) {
-      const LlvmValue sum = memory_.load(sums_[total.index].totals, {lanes.index});
-      vectors.push_back(math_.cast(sum, total.type));
-    }
+    for (const Lanes& lanes : values_.lanes())
+      vectors.push_back(
+          math_.cast(memory_.load(sums_[total.index].totals, {lanes.index}), total.type));
     values_.setTotal(total.index, vectors);
   }
 }

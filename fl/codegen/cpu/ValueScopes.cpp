@@ -264,7 +264,7 @@ void ValueScopes::computeVector(int stage, int vector) {
     const KernelValue& definition = kernel_.values[value];
     if (definition.form == Form::Load && loadsPair(definition.index, vector)) {
       const ElementRow row{at_[definition.index], nullptr, definition.type};
-      const LlvmValue pair = memory_.loadPair(row, lanes_[vector]);
+      const LlvmValue pair = memory_.loadWhole(row, lanes_[vector], 2 * plan_.lanes);
       for (int u = 0; u < 2; ++u) {
         set(kVectors + vector + u, value,
             plan_.everySecond[stage] ? math_.everySecond(pair, u) : math_.part(pair, u));
