@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "fl/base/Types.h"
-#include "fl/library/cuda/Cudnn.h"
+#include "tests/runtime/cuda/FakeCudnnGraph.h"
 #include "tests/runtime/cuda/FakeGpu.h"
 
 namespace fl::testing {
@@ -38,67 +37,9 @@ size_t sizeOf(cudnnBackendAttributeType_t type) {
   }
 }
 
-struct Descriptor {
-  cudnnBackendDescriptorType_t type;
-  std::map<int, std::vector<char>> attributes;
-
-  template <class T>
-  std::vector<T> all(int name) const {
-    const auto found = attributes.find(name);
-    if (found == attributes.end()) return {};
-    std::vector<T> values(found->second.size() / sizeof(T));
-    std::memcpy(values.data(), found->second.data(), found->second.size());
-    return values;
-  }
-  template <class T>
-  T one(int name) const {
-    return all<T>(name).at(0);
-  }
-  const Descriptor& other(int name) const { return **all<Descriptor*>(name).begin(); }
-};
-
 Descriptor& at(cudnnBackendDescriptor_t descriptor) {
   return *reinterpret_cast<Descriptor*>(descriptor);
 }
-
-// A tensor's elements by image, channel, row and column.
-class Elements {
- public:
-  Elements(const Descriptor& tensor, const std::map<int64_t, char*>& buffers)
-      : sizes(tensor.all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS)),
-        strides_(tensor.all<int64_t>(CUDNN_ATTR_TENSOR_STRIDES)) {
-    const auto type = tensor.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
-    type_ = type == CUDNN_DATA_DOUBLE  ? dtype::f64
-            : type == CUDNN_DATA_FLOAT ? dtype::f32
-            : type == CUDNN_DATA_HALF  ? dtype::f16
-                                       : dtype::bf16;
-    const auto buffer = buffers.find(tensor.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID));
-    if (buffer != buffers.end()) data_ = buffer->second;
-  }
-
-  using Index = std::array<int64_t, 4>;
-  double read(const Index& index) const {
-    uint64_t bits = 0;
-    std::memcpy(&bits, place(index), getTypeSize(type_));
-    return Number(type_, bits).toDouble();
-  }
-  void write(const Index& index, double value) const {
-    const uint64_t bits = Number::fromDouble(value, type_).bits();
-    std::memcpy(place(index), &bits, getTypeSize(type_));
-  }
-
-  const std::vector<int64_t> sizes;
-
- private:
-  char* place(const Index& index) const {
-    int64_t offset = 0;
-    for (int i = 0; i < 4; ++i) offset += sizes[i] == 1 ? 0 : index[i] * strides_[i];
-    return data_ + offset * getTypeSize(type_);
-  }
-  std::vector<int64_t> strides_;
-  dtype type_;
-  char* data_ = nullptr;
-};
 
 enum class Direction { Forward, Data, Filter };
 
@@ -125,18 +66,6 @@ struct Work {
   }
 
  private:
-  template <class Body>
-  static void everyIndex(const std::vector<int64_t>& sizes, const Body& body) {
-    Elements::Index i;
-    for (i[0] = 0; i[0] < sizes[0]; ++i[0]) {
-      for (i[1] = 0; i[1] < sizes[1]; ++i[1]) {
-        for (i[2] = 0; i[2] < sizes[2]; ++i[2]) {
-          for (i[3] = 0; i[3] < sizes[3]; ++i[3]) body(i);
-        }
-      }
-    }
-  }
-
   void addOne(std::map<Elements::Index, double>& sums, const Elements::Index& o,
               Elements::Index k) const {
     const int64_t groups = input.sizes[1] / filter.sizes[1];
@@ -152,6 +81,12 @@ struct Work {
     if (direction == Direction::Filter) sums[k] += output.read(o) * input.read(i);
   }
 };
+
+bool isConvolution(const Descriptor& operation) {
+  return operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
+         operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ||
+         operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+}
 
 Work workOf(const std::vector<Descriptor*>& operations, const std::map<int64_t, char*>& buffers) {
   const Descriptor& first = *operations.at(0);
@@ -269,12 +204,16 @@ cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackend
   const FakePlan offer = planOf(configuration);
   if (!offer.runs) return CUDNN_STATUS_EXECUTION_FAILED;
   const Descriptor& graph = configuration.other(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-  const Work work = workOf(graph.all<Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS), buffers);
+  const auto operations = graph.all<Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  const bool convolves = isConvolution(*operations.at(0));
+  const std::function<void()> work =
+      convolves ? std::function<void()>([made = workOf(operations, buffers)] { made.run(); })
+                : workOfGraph(operations, buffers);
   const auto run = [work, workspace] {
     std::memset(workspace, 0xff, kWorkspaceBytes);
-    work.run();
+    work();
   };
-  putIntoStream(stream, "convolution", run, offer.milliseconds);
+  putIntoStream(stream, convolves ? "convolution" : "graph", run, offer.milliseconds);
   const std::lock_guard<std::mutex> lock(mutex);
   plansRun.push_back(offer.number);
   return CUDNN_STATUS_SUCCESS;
