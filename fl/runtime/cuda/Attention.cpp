@@ -339,7 +339,8 @@ std::shared_ptr<const DeviceCall> makeDirection(Context& context, const Attentio
 // The same for both operators, so that they run the same plan; callers take turns.
 std::shared_ptr<const DeviceCall> forwardOf(Context& context, const AttentionShape& shape,
                                             const OperatorCall& call) {
-  static auto& known = *new std::map<std::string, std::shared_ptr<const DeviceCall>>();
+  using Key = std::pair<int, std::string>;  // of the GPU
+  static auto& known = *new std::map<Key, std::shared_ptr<const DeviceCall>>();
   const bool isBackward = call.op == Op::AttentionBackward;
   OperatorCall forward{Op::Attention, call.operands, call.attrs, call.result};
   if (isBackward) {
@@ -347,9 +348,10 @@ std::shared_ptr<const DeviceCall> forwardOf(Context& context, const AttentionSha
     forward.result = call.operands[0];
   }
   const std::string name = textOf(forward);
-  if (const auto found = known.find(name); found != known.end()) return found->second;
+  if (const auto found = known.find({context.number(), name}); found != known.end())
+    return found->second;
   const size_t queries = matrixBytes(shape, shape.queries), keys = matrixBytes(shape, shape.keys);
-  return known[name] = makeDirection(
+  return known[{context.number(), name}] = makeDirection(
              context, shape, describeForward, name,
              {{queries, keys, keys, statisticsBytes(shape), maskBytes(shape), queries}});
 }

@@ -1,6 +1,7 @@
 #include "fl/runtime/cuda/CudnnCall.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -19,26 +20,24 @@ using library::cuda::CudnnRefusal;
 
 // The library's context on the GPU. Calls of it take turns.
 struct Handle {
+  explicit Handle(Context& context) {
+    const Cudnn& library = cudnn().table();
+    context.use();
+    cudnnStatus_t status = library.cudnnCreate(&value);
+    if (status == CUDNN_STATUS_SUCCESS) {
+      status = library.cudnnSetStream(value, reinterpret_cast<cudaStream_t>(context.stream()));
+    }
+    if (status != CUDNN_STATUS_SUCCESS) {
+      throw CudnnRefusal(detail::concat("cuDNN: starting: ", library.cudnnGetErrorString(status)));
+    }
+  }
   cudnnHandle_t value = nullptr;
   std::mutex mutex;
 };
 
 Handle& handleOf(Context& context) {
-  static Handle& made = *[&] {
-    auto* handle = new Handle();
-    const Cudnn& library = cudnn().table();
-    context.use();
-    cudnnStatus_t status = library.cudnnCreate(&handle->value);
-    if (status == CUDNN_STATUS_SUCCESS) {
-      status =
-          library.cudnnSetStream(handle->value, reinterpret_cast<cudaStream_t>(context.stream()));
-    }
-    if (status != CUDNN_STATUS_SUCCESS) {
-      throw CudnnRefusal(detail::concat("cuDNN: starting: ", library.cudnnGetErrorString(status)));
-    }
-    return handle;
-  }();
-  return made;
+  static auto& handles = *new PerGpu<Handle>();
+  return handles.of(context);
 }
 
 class CudnnCandidate final : public Candidate {
@@ -134,8 +133,9 @@ std::shared_ptr<const DeviceCall> findCudnnCall(Context& context, const Operator
   if (!cudnn().isThere()) return nullptr;
   using Known = std::pair<OperatorCall, std::shared_ptr<const DeviceCall>>;
   static std::mutex mutex;
-  static auto& known = *new std::vector<Known>();
+  static auto& all = *new std::map<int, std::vector<Known>>();  // by GPU
   const std::lock_guard<std::mutex> lock(mutex);
+  std::vector<Known>& known = all[context.number()];
   const auto found = std::ranges::find(known, call, &Known::first);
   if (found != known.end()) return found->second;
   std::shared_ptr<const DeviceCall> result;

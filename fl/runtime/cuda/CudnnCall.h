@@ -37,7 +37,7 @@ std::shared_ptr<const DeviceCall> makeCudnnCall(Context& context,
                                                 const std::string& name, CudnnBuffers buffers,
                                                 dtype type, size_t mostWorkspaceBytes);
 
-// What `make` gives, from a cache of the process; null, and a warning, where it throws a refusal,
+// What `make` gives, from a cache of the GPU's; null, and a warning, where it throws a refusal,
 // and null where cuDNN is not there.
 using CudnnMaker = std::shared_ptr<const DeviceCall> (*)(Context& context,
                                                          const OperatorCall& call);

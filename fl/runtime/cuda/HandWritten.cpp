@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <tuple>
 
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
@@ -24,9 +25,9 @@ CUfunction load(Context& context, const ir::Artifact& artifact) {
 CUfunction handWritten(Context& context, ir::Op op, dtype type, const std::string& instead) {
   if (flags().jit == "off" || ir::cuda::handWrittenCompiler == nullptr) return nullptr;
   static std::mutex mutex;
-  static auto& known = *new std::map<std::pair<ir::Op, dtype>, CUfunction>();
+  static auto& known = *new std::map<std::tuple<int, ir::Op, dtype>, CUfunction>();
   const std::lock_guard<std::mutex> lock(mutex);
-  const auto [found, isNew] = known.try_emplace({op, type}, nullptr);
+  const auto [found, isNew] = known.try_emplace({context.number(), op, type}, nullptr);
   if (!isNew) return found->second;
   try {
     const ir::Target target{ir::cuda::kTriple, context.architecture(), "", 0};

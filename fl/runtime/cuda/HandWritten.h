@@ -1,4 +1,4 @@
-// Kernels that are written by hand, compiled once in a process for each dtype.
+// Kernels that are written by hand, compiled once in a process for each GPU and dtype.
 #pragma once
 
 #include <string>

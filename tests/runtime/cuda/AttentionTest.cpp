@@ -172,7 +172,7 @@ TEST_F(CudaAttentions, TransposeWhatTheyAreGivenAndGive) {
 }
 
 TEST_F(CudaAttentions, HaveTheirCopiesInTheArena) {
-  runtime::cuda::Context& context = runtime::cuda::Context::first();
+  runtime::cuda::Context& context = runtime::cuda::Context::of(0);
   constexpr size_t kQuery = 64 * 8 * 4 * 2, kKey = 80 * 8 * 4 * 2, kEach = 64 * 4 * 4;
   constexpr size_t kOfCudnn = 256, kForward = 2 * kQuery + 2 * kKey + kEach;
   const auto bytesOf = [&](Op op, const Shape& mask) {
@@ -188,7 +188,7 @@ TEST_F(CudaAttentions, HaveTheirCopiesInTheArena) {
 
 TEST_F(CudaAttentions, AreMadeOfKernelsWithoutAPlan) {
   offerConvolutions(false);
-  runtime::cuda::Context& context = runtime::cuda::Context::first();
+  runtime::cuda::Context& context = runtime::cuda::Context::of(0);
   EXPECT_EQ(findAttention(context, callOf(Op::Attention, dtype::f16, {72, 8, 2, 2}, 80)), nullptr);
   EXPECT_EQ(findAttention(context, callOf(Op::AttentionBackward, dtype::f16, {72, 8, 2, 2}, 80)),
             nullptr);

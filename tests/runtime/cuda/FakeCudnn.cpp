@@ -1,7 +1,6 @@
 #include "tests/runtime/cuda/FakeCudnn.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "tests/runtime/cuda/FakeCudnnGraph.h"
+#include "tests/runtime/cuda/FakeDevice.h"
 #include "tests/runtime/cuda/FakeGpu.h"
 
 namespace fl::testing {
@@ -18,7 +18,7 @@ namespace {
 std::mutex mutex;  // of these
 std::vector<FakePlan> offered;
 std::vector<int64_t> plansRun;
-std::atomic<CUstream> stream = nullptr;
+std::map<cudnnHandle_t, CUstream> streams;
 
 constexpr int64_t kWorkspaceBytes = 256;
 
@@ -194,7 +194,10 @@ cudnnStatus_t finalize(cudnnBackendDescriptor_t descriptor) {
              : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
+cudnnStatus_t execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                      cudnnBackendDescriptor_t pack) {
+  if (handle != reinterpret_cast<cudnnHandle_t>(currentFakeContext()))
+    return CUDNN_STATUS_BAD_PARAM;
   const auto numbers = at(pack).all<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto pointers = at(pack).all<char*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   std::map<int64_t, char*> buffers;
@@ -213,6 +216,10 @@ cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackend
     std::memset(workspace, 0xff, kWorkspaceBytes);
     work();
   };
+  const CUstream stream = [&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return streams.at(handle);
+  }();
   putIntoStream(stream, convolves ? "convolution" : "graph", run, offer.milliseconds);
   const std::lock_guard<std::mutex> lock(mutex);
   plansRun.push_back(offer.number);
@@ -224,11 +231,12 @@ library::cuda::Cudnn table() {
   table.cudnnGetVersion = [] { return size_t{CUDNN_VERSION}; };
   table.cudnnGetErrorString = [](cudnnStatus_t) { return "told to fail"; };
   table.cudnnCreate = [](cudnnHandle_t* handle) {
-    *handle = reinterpret_cast<cudnnHandle_t>(&offered);
+    *handle = reinterpret_cast<cudnnHandle_t>(currentFakeContext());
     return CUDNN_STATUS_SUCCESS;
   };
-  table.cudnnSetStream = [](cudnnHandle_t, cudaStream_t of) {
-    stream = reinterpret_cast<CUstream>(of);
+  table.cudnnSetStream = [](cudnnHandle_t handle, cudaStream_t of) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    streams[handle] = reinterpret_cast<CUstream>(of);
     return CUDNN_STATUS_SUCCESS;
   };
   table.cudnnBackendCreateDescriptor = [](cudnnBackendDescriptorType_t type,
