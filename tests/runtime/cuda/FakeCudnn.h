@@ -1,5 +1,6 @@
-// cuDNN for a GPU that is none (FakeGpu.h): convolutions and their gradients are made on the host,
-// in double, when the stream gets to them. With it come no engines until it is told to offer them.
+// cuDNN for a GPU that is none (FakeGpu.h): convolutions, their gradients, and graphs of products,
+// sums and what is done element by element are made on the host, in double, when the stream gets to
+// them. With it come no engines until it is told to offer them.
 #pragma once
 
 #include <cstdint>
