@@ -58,6 +58,18 @@ ValueId doubleNegative(Graph& graph, const Node& node) {
   return inner ? inner->operands[0] : -1;
 }
 
+// isnan(i) and isinf(i) of integers, which are false, ask the one index along a dimension of 1
+ValueId readNoInteger(Graph& graph, const Node& node) {
+  const bool reads = (node.op == Op::IsNan || node.op == Op::IsInf) &&
+                     !isFloating(graph.type(node.operands[0]).type) &&
+                     !producer(graph, node.operands[0], Op::Iota);
+  if (!reads) return -1;
+  const ir::Attrs index{Dim(dtype::s32), 1, node.type.shape.elements(), 1};
+  const ValueId asked = graph.addNode(Op::Iota, {}, index, node.site);
+  return graph.addNode(Op::Reshape, {graph.addNode(node.op, {asked}, {}, node.site)},
+                       ir::Attrs(node.type.shape.get()), node.site, node.origin);
+}
+
 struct Rule {
   const char* name;
   // Returns the value that replaces the node, or -1.
@@ -67,8 +79,8 @@ struct Rule {
   Rule { #name, name }
 constexpr Rule kRules[] = {FL_RULE(sameType),       FL_RULE(identityTranspose),
                            FL_RULE(doubleReshape),  FL_RULE(doubleTranspose),
-                           FL_RULE(doubleNegative), FL_RULE(moveReshape),
-                           FL_RULE(moveLookup)};
+                           FL_RULE(doubleNegative), FL_RULE(readNoInteger),
+                           FL_RULE(moveReshape),    FL_RULE(moveLookup)};
 #undef FL_RULE
 
 }  // namespace
