@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
 
 // From libgomp, which libdnnl brings along. OpenMP is used for nothing else.
@@ -41,10 +40,8 @@ const dnnl::primitive_attr& callerScratchpad() {
 const dnnl::primitive_desc_base& withMemoryForCode(const dnnl::primitive_desc_base& desc) {
   // oneDNN writes code to what it asks the system for, without looking whether it got it.
   constexpr size_t kMostCode = size_t{8} << 20;
-  void* spare =
-      mmap(nullptr, kMostCode, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (spare == MAP_FAILED)
-    throw OutOfMemory(absl::StrCat(desc.impl_info_str(), ": no memory for its code"));
+  void* spare = mmap(nullptr, kMostCode, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (spare == MAP_FAILED) throw OutOfMemory("there is no memory for code of a library");
   munmap(spare, kMostCode);
   return desc;
 }

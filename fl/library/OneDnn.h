@@ -43,7 +43,6 @@ struct Argument {
 class Primitive {
  public:
   Primitive() = default;
-  // Throws OutOfMemory if there is none for its code.
   explicit Primitive(const dnnl::primitive_desc_base& desc)
       : primitive_(withMemoryForCode(desc).get()),
         scratchpad_(desc.scratchpad_desc()),
