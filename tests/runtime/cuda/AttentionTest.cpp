@@ -200,5 +200,21 @@ TEST_F(CudaAttentions, AreMadeOfKernelsWithoutAPlan) {
   }
 }
 
+TEST_F(CudaAttentions, AreMadeOfKernelsWhereTheyAreRefused) {
+  runtime::cuda::Context& context = runtime::cuda::Context::of(0);
+  const OperatorCall call = callOf(Op::Attention, dtype::f16, {80, 8, 2, 2}, 96);
+  refuseGraphs(true);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(findAttention(context, call), nullptr);
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      ::testing::HasSubstr("cuDNN: a description: told to fail; attention is made of kernels\n"));
+  refuseGraphs(false);
+  // Once.
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(findAttention(context, call), nullptr);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 }  // namespace
 }  // namespace fl::testing

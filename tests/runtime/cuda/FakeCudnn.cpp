@@ -18,6 +18,7 @@ namespace {
 std::mutex mutex;  // of these
 std::vector<FakePlan> offered;
 std::vector<int64_t> plansRun;
+bool refusesGraphs = false;
 std::map<cudnnHandle_t, CUstream> streams;
 
 constexpr int64_t kWorkspaceBytes = 256;
@@ -188,6 +189,8 @@ cudnnStatus_t get(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName
 
 cudnnStatus_t finalize(cudnnBackendDescriptor_t descriptor) {
   const Descriptor& own = at(descriptor);
+  if (own.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && refusesGraphs)
+    return CUDNN_STATUS_BAD_PARAM;
   if (own.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) return CUDNN_STATUS_SUCCESS;
   return planOf(own.other(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)).isMade
              ? CUDNN_STATUS_SUCCESS
@@ -271,6 +274,7 @@ void offerPlans(std::vector<FakePlan> plans) {
 void offerConvolutions(bool does) {
   offerPlans(does ? std::vector<FakePlan>{{10}} : std::vector<FakePlan>());
 }
+void refuseGraphs(bool does) { refusesGraphs = does; }
 std::vector<int64_t> takePlansRun() {
   const std::lock_guard<std::mutex> lock(mutex);
   return std::exchange(plansRun, {});

@@ -22,6 +22,8 @@ struct FakePlan {
 void offerPlans(std::vector<FakePlan> plans);
 // One, or none.
 void offerConvolutions(bool does);
+// Whether graphs are refused when they are described.
+void refuseGraphs(bool does);
 // The numbers of those that were put into the stream.
 std::vector<int64_t> takePlansRun();
 

@@ -11,8 +11,10 @@
 
 #include "fl/base/Flags.h"
 #include "fl/fl.h"
+#include "fl/kernel/cuda/Launch.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Device.h"
+#include "fl/runtime/cuda/HandWritten.h"
 #include "tests/ErrorOf.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
 #include "tests/runtime/cuda/FakeCudnn.h"
@@ -184,6 +186,27 @@ TEST_F(SeveralGpus, ErrorsNameTheirGpu) {
   gpu.setMemory(gpu.liveBytes() + 1000);
   EXPECT_THAT(test::errorOf<std::bad_alloc>([&] { full({100000}, 1.0F).value()->data(); }),
               HasSubstr("memory of cuda:1"));
+}
+
+// The code of each is made for it.
+TEST_F(SeveralGpus, SayWhatHappensWithoutAKernelWrittenByHand) {
+  const auto compiler = ir::cuda::handWrittenCompiler;
+  ir::cuda::handWrittenCompiler = [](ir::Op, dtype, const ir::Target&) -> ir::Artifact {
+    throw std::runtime_error("no compiler");
+  };
+  runtime::cuda::Context& second = runtime::cuda::Context::of(1);
+  const auto find = [&] {
+    return handWritten(second, ir::Op::Transpose, dtype::f16, "attention is made of kernels");
+  };
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(find(), nullptr);
+  EXPECT_EQ(find(), nullptr);
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  ir::cuda::handWrittenCompiler = compiler;
+  const std::string sentence = "attention is made of kernels: no compiler\n";
+  EXPECT_THAT(told, HasSubstr(sentence));
+  EXPECT_EQ(told.find(sentence), told.rfind(sentence));
+  EXPECT_NE(handWritten(runtime::cuda::Context::of(0), ir::Op::Transpose, dtype::f16, ""), nullptr);
 }
 
 TEST_F(SeveralGpus, WorkForThreadsAtTheSameTime) {
