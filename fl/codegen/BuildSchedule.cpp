@@ -173,17 +173,26 @@ class ScheduleBuilder {
     return ref && ref->space == BufferRef::Space::Output;
   }
 
+  // What a unit reads in memory to have an operand.
+  std::vector<ValueId> readBases(const Unit& unit, ValueId operand) const {
+    const ValueId base = plan_.values[operand].base;
+    if (unit.group < 0) return {base};
+    std::vector<ValueId> bases;
+    if (plan_.groupOf[base] == unit.group) return bases;
+    for (const GroupRead& read : readsOf(graph_, plan_, plan_.groups[unit.group].again, operand))
+      bases.push_back(plan_.values[read.operand].base);
+    return bases;
+  }
+
   // By base, the units that read it in memory, one for each operand that is of it.
   std::vector<std::vector<int>> findReaders(const std::vector<Unit>& units) const {
     std::vector<std::vector<int>> readers(graph_.valueCount());
     for (size_t i = 0; i < units.size(); ++i) {
       const bool alone = units[i].group < 0;
       for (ValueId id : alone ? std::vector{units[i].node} : plan_.groups[units[i].group].nodes) {
-        for (ValueId operand : graph_.node(id).operands) {
-          const ValueId base = plan_.values[operand].base;
-          if (alone || plan_.groupOf[base] != units[i].group)
+        for (ValueId operand : graph_.node(id).operands)
+          for (ValueId base : readBases(units[i], operand))
             readers[base].push_back(static_cast<int>(i));
-        }
       }
     }
     return readers;
