@@ -23,7 +23,7 @@ constexpr int kMostCalls = 1000;
 // Never destroyed, and one pair for all: blocks take turns.
 const std::array<CUevent, 2>& events() {
   static const std::array<CUevent, 2> made = [] {
-    const Context& context = Context::first();
+    const Context& context = Context::of(0);
     std::array<CUevent, 2> made = {};
     for (CUevent& event : made) {
       context.check(context.use().cuEventCreate(&event, CU_EVENT_DEFAULT), "an event");
@@ -106,7 +106,7 @@ GpuSubject::GpuSubject(std::function<void()> call) : call_(std::move(call)) {
 void GpuSubject::block() { times_.push_back(timed(calls_) / calls_); }
 
 double GpuSubject::timed(int calls) const {
-  Context& context = Context::first();
+  Context& context = Context::of(0);
   const auto& [begin, end] = events();
   context.check(context.use().cuEventRecord(begin, context.stream()), "an event");
   for (int i = 0; i < calls; ++i) call_();

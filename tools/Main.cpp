@@ -5,6 +5,7 @@
 
 #include "fl/base/CallSite.h"
 #include "tools/Bisect.h"
+#include "tools/Cache.h"
 #include "tools/Doc.h"
 #include "tools/Files.h"
 #include "tools/Memory.h"
@@ -23,7 +24,7 @@ constexpr Command kCommands[] = {
     {"opt", fl::tools::runOpt},       {"run", fl::tools::runRun},
     {"memory", fl::tools::runMemory}, {"view", fl::tools::runView},
     {"reduce", fl::tools::runReduce}, {"bisect", fl::tools::runBisect},
-    {"doc", fl::tools::runDoc},
+    {"cache", fl::tools::runCache},   {"doc", fl::tools::runDoc},
 };
 
 // The exit code; throws what a user is told.

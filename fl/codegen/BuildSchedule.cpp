@@ -1,6 +1,6 @@
 // Applies the fusion plan: a kernel for each group, steps for every node that runs alone, buffers
-// for what crosses between them. It decides one thing: whether parts of concatenations are made in
-// their places, which may take less memory or more.
+// for what crosses between them. It decides one thing: whether parts of concatenations, and what is
+// padded, are made in their places, which may take less memory or more.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -23,6 +23,10 @@ using ir::Kind;
 using ir::Node;
 using ir::ValueId;
 
+// Elements that follow one another where a kernel writes a part of another value: of fewer, none of
+// its vectors is full.
+constexpr Dim kShortestRun = ir::kLanes;
+
 // A group or a node that runs alone.
 struct Unit {
   int group = -1;
@@ -30,7 +34,7 @@ struct Unit {
   ValueId last = -1;  // the largest value it defines, for a stable order
 };
 
-// `joinsInPlace`: what only a concatenation reads is made in that one's buffer.
+// `joinsInPlace`: what only a concatenation or a padding reads is made in that one's buffer.
 class ScheduleBuilder {
  public:
   ScheduleBuilder(Compilation& compilation, bool joinsInPlace)
@@ -40,7 +44,6 @@ class ScheduleBuilder {
         schedule_(compilation.schedule),
         joinsInPlace_(joinsInPlace && lowering_ == ir::Lowering::Kernels),
         buffers_(graph_.valueCount()),
-        starts_(graph_.valueCount(), 0),
         stored_(storedValues(graph_, plan_)) {}
 
   // Returns whether a temporary lives longer for what is made in its place.
@@ -93,8 +96,18 @@ class ScheduleBuilder {
     return *buffers_[base];
   }
 
-  // Where a base's elements are written.
-  ir::BufferPlace placeOf(ValueId base) { return {bufferFor(base), {starts_[base], {}}}; }
+  // How a base's elements lie in its buffer.
+  ir::StridedLayout layoutOf(ValueId base) const {
+    const auto part = parts_.find(base);
+    return part != parts_.end() ? part->second : ir::contiguousLayout(graph_.type(base).shape);
+  }
+
+  // Where the elements of a base that runs alone are written.
+  ir::BufferPlace placeOf(ValueId base) {
+    const ir::StridedLayout layout = layoutOf(base);
+    FL_INTERNAL_CHECK(isDense(layout, graph_.type(base).shape), "only kernels write with strides");
+    return {bufferFor(base), layout.offset};
+  }
 
   // An update whose old value no later unit reads is written over it: in the buffer that the old
   // value is given for that, or in the parameter's if the run may take it. What it writes there is
@@ -107,7 +120,8 @@ class ScheduleBuilder {
       const ValueId id = units[i].node;
       if (id < 0) continue;
       const auto& [op, operands, attrs, type, site, origin] = graph_.node(id);
-      if (op == ir::Op::Concatenate && joinsInPlace_) placeParts(id, readers);
+      const bool holds = op == ir::Op::Concatenate || fillsAround(graph_.node(id));
+      if (holds && joinsInPlace_) placeParts(id, readers);
       const bool isBox = writesBox(op, lowering_);
       if (!isBox && op != ir::Op::Scatter && op != ir::Op::ScatterAdd) continue;
       const ValueId base = plan_.values[operands[0]].base;
@@ -116,7 +130,7 @@ class ScheduleBuilder {
       const bool isValue = graph_.isParameter(base) ? !graph_.isNumber(base)
                                                     : opKind(graph_.node(base).op) != Kind::View;
       const bool free = isContiguous(operands[0]) && readers[base].back() == static_cast<int>(i) &&
-                        (isBox || (own == 1 && starts_[id] == 0 && isValue));
+                        (isBox || (own == 1 && !parts_.contains(id) && isValue));
       if (free && !buffers_[base])
         buffers_[base] = bufferFor(id);
       else if (free && isBox && graph_.isParameter(base) && isOutput(buffers_[id]))
@@ -124,35 +138,61 @@ class ScheduleBuilder {
     }
   }
 
-  // Parts whose elements follow one another in a concatenation that alone reads them.
+  // What a concatenation or a padding alone reads is made in its place there, if its elements
+  // follow one another, or a kernel of its group writes them in long runs.
   void placeParts(ValueId id, const std::vector<std::vector<int>>& readers) {
-    const ir::StridedLayout whole = ir::contiguousLayout(graph_.type(id).shape);
-    Dim start = starts_[id];
-    for (ValueId part : graph_.node(id).operands) {
-      const Shape& shape = graph_.type(part).shape;
-      const ValueId base = plan_.values[part].base;
-      if (isContiguous(part) && isDense(whole, shape) && readers[base].size() == 1 &&
-          !buffers_[base] && !writesBox(graph_.node(base).op, lowering_)) {
-        buffers_[base] = bufferFor(id);
-        starts_[base] = start;
-        growsTemporary_ = growsTemporary_ || !isOutput(buffers_[id]);
+    const std::vector<ir::StridedLayout> layouts =
+        partLayouts(graph_, graph_.node(id), layoutOf(id));
+    for (size_t i = 0; i < layouts.size(); ++i) {
+      const ValueId part = graph_.node(id).operands[i], base = plan_.values[part].base;
+      if (!isContiguous(part) || readers[base].size() != 1 || buffers_[base] ||
+          writesBox(graph_.node(base).op, lowering_)) {
+        continue;
       }
-      start += shape.elements();
+      const Shape& shape = graph_.type(base).shape;
+      const auto layout = reshapedLayout(layouts[i], graph_.type(part).shape, shape);
+      if (!layout || !(isDense(*layout, shape) || isWrittenInRuns(base, *layout))) continue;
+      buffers_[base] = bufferFor(id);
+      parts_[base] = *layout;
+      growsTemporary_ = growsTemporary_ || !isOutput(buffers_[id]);
     }
+  }
+
+  bool isWrittenInRuns(ValueId id, const ir::StridedLayout& layout) const {
+    const Shape& shape = graph_.type(id).shape;
+    Dim run = 1;
+    for (int i = 0; i < shape.ndim() && (shape[i] == 1 || layout.strides[i] == run); ++i)
+      run *= shape[i];
+    if (plan_.groupOf[id] < 0 || run < kShortestRun) return false;
+    const FusionGroup& group = plan_.groups[plan_.groupOf[id]];
+    return group.space.ndim() <= ir::kMaxRank &&
+           mergesWhereReduced(group, storeAccess(group, position(group, id), layout));
   }
 
   static bool isOutput(const std::optional<BufferRef>& ref) {
     return ref && ref->space == BufferRef::Space::Output;
   }
 
-  // By base, the units that read it, one for each operand that is of it.
+  // What a unit reads in memory to have an operand.
+  std::vector<ValueId> readBases(const Unit& unit, ValueId operand) const {
+    const ValueId base = plan_.values[operand].base;
+    if (unit.group < 0) return {base};
+    std::vector<ValueId> bases;
+    if (plan_.groupOf[base] == unit.group) return bases;
+    for (const GroupRead& read : readsOf(graph_, plan_, plan_.groups[unit.group].again, operand))
+      bases.push_back(plan_.values[read.operand].base);
+    return bases;
+  }
+
+  // By base, the units that read it in memory, one for each operand that is of it.
   std::vector<std::vector<int>> findReaders(const std::vector<Unit>& units) const {
     std::vector<std::vector<int>> readers(graph_.valueCount());
     for (size_t i = 0; i < units.size(); ++i) {
       const bool alone = units[i].group < 0;
       for (ValueId id : alone ? std::vector{units[i].node} : plan_.groups[units[i].group].nodes) {
         for (ValueId operand : graph_.node(id).operands)
-          readers[plan_.values[operand].base].push_back(static_cast<int>(i));
+          for (ValueId base : readBases(units[i], operand))
+            readers[base].push_back(static_cast<int>(i));
       }
     }
     return readers;
@@ -367,13 +407,19 @@ class ScheduleBuilder {
     for (ValueId node : std::set(group.nodes.begin(), group.nodes.end())) emitAlone(node);
   }
 
+  // The access of what node `i` of a group stores.
+  ir::Access storeAccess(const FusionGroup& group, size_t i,
+                         const ir::StridedLayout& layout) const {
+    const Node& node = graph_.node(group.nodes[i]);
+    return groupAccess(group, node, group.levels[i], layout, node.type.shape);
+  }
+
   void storeIn(GroupState& state, int stage) {
     for (size_t i = 0; i < state.group.nodes.size(); ++i) {
       if (state.storedIn[i] != stage) continue;
       const ValueId id = state.group.nodes[i];
       const int value = evaluate(state, i);
-      ir::Access access = levelAccess(state.group, state.group.levels[i]);
-      access.offset = {starts_[id], {}};
+      const ir::Access access = storeAccess(state.group, i, layoutOf(id));
       state.builder.store(state.builder.addOutput(bufferFor(id), graph_.type(id).type, access),
                           value);
     }
@@ -488,9 +534,8 @@ class ScheduleBuilder {
   const bool joinsInPlace_;
   bool growsTemporary_ = false;
   std::vector<std::optional<BufferRef>> buffers_;  // of bases
-  // By base, its first element in the buffer: 0 but for parts of a concatenation, which alone looks
-  // for them there.
-  std::vector<Dim> starts_;
+  // Of bases that are made in a part of another value's buffer, which alone looks for them there.
+  std::map<ValueId, ir::StridedLayout> parts_;
   const std::vector<bool> stored_;
   std::map<std::pair<ValueId, Dim>, int> lookups_;  // origins, by index and bound
 };

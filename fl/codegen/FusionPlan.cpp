@@ -142,14 +142,8 @@ bool sameElements(const Graph& graph, const ResolvedValue& value, const Shape& s
 }
 
 Access levelAccess(const FusionGroup& group, Level level) {
-  Access access;
-  Dim stride = 1;
-  for (int i = 0; i < group.space.ndim(); ++i) {
-    const bool skipped = level == Level::Row && group.reduced[i];
-    access.strides.push_back(skipped ? 0 : stride);
-    stride *= skipped ? 1 : group.space[i];
-  }
-  return access;
+  return level == Level::Row ? ir::keptAccess(group.space, group.reduced)
+                             : ir::contiguousAccess(group.space);
 }
 
 void verify(const Graph& graph, const FusionPlan& plan) {

@@ -235,6 +235,16 @@ std::optional<BuiltKernel> KernelBuilder::finish() {
 
 Access contiguousAccess(const Shape& shape) { return {{}, contiguousStrides(shape)}; }
 
+Access keptAccess(const Shape& space, const std::vector<bool>& reduced) {
+  Shape kept = space;
+  for (int i = 0; i < space.ndim(); ++i)
+    if (reduced[i]) kept[i] = 1;
+  Access access = contiguousAccess(kept);
+  for (int i = 0; i < space.ndim(); ++i)
+    if (reduced[i]) access.strides[i] = 0;
+  return access;
+}
+
 int addKernel(Schedule* schedule, const Kernel& kernel) {
   auto& kernels = schedule->kernels;
   const auto found = std::find(kernels.begin(), kernels.end(), kernel);

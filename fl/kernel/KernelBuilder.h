@@ -89,6 +89,8 @@ class KernelBuilder {
 
 // The access of a contiguous value under a space of its own shape.
 Access contiguousAccess(const Shape& shape);
+// That of a contiguous value with an element for each combination of the axes that are not reduced.
+Access keptAccess(const Shape& space, const std::vector<bool>& reduced);
 
 // Adds `kernel` or finds an equal one; returns its number.
 int addKernel(Schedule* schedule, const Kernel& kernel);

@@ -41,7 +41,7 @@ class NodeLowering {
       case Kind::Index:
         return gather();
       case Kind::Join:
-        return node_.op == Op::Pad ? pad() : concatenate();
+        return join();
       case Kind::Update:
         return node_.op == Op::Update ? update() : call();
       case Kind::Reduce:
@@ -156,22 +156,18 @@ class NodeLowering {
 
   // Copies operand i to a box of the result.
   void copyInto(size_t i, Access access) {
+    if (operandType(i).shape.elements() == 0) return;
     KernelBuilder builder = mapBuilder(operandType(i).shape);
     const int value = read(builder, i, operandType(i).shape);
     storeMap(builder, value, std::move(access));
   }
 
-  void pad() {
-    // A result that no cache holds is written once: what surrounds the box is filled in parts.
-    constexpr Dim kLarge = Dim{1} << 20;
-    if (shape().elements() < kLarge) {
-      fill(shape(), contiguousAccess(shape()));
-    } else {
-      fillAround();
-    }
-    Access box = contiguousAccess(shape());
-    for (int i = 0; i < shape().ndim(); ++i) box.offset.constant += node_.attrs[i] * box.strides[i];
-    if (operandType(0).shape.elements() > 0) copyInto(0, std::move(box));
+  void join() {
+    if (node_.op == Op::Pad)
+      fillsAround(node_) ? fillAround() : fill(shape(), contiguousAccess(shape()));
+    const auto parts = partLayouts(graph_, node_, contiguousLayout(shape()));
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (operands_[i].buffer != result_.buffer) copyInto(i, {parts[i].offset, parts[i].strides});
   }
 
   void fill(const Shape& space, Access access) {
@@ -200,16 +196,6 @@ class NodeLowering {
     }
   }
 
-  void concatenate() {
-    const Dim axis = node_.attrs[0];
-    Access box = contiguousAccess(shape());
-    for (size_t i = 0; i < node_.operands.size(); ++i) {
-      const Shape& part = operandType(i).shape;
-      if (part.elements() > 0 && operands_[i].buffer != result_.buffer) copyInto(i, box);
-      box.offset.constant += part[axis] * box.strides[axis];
-    }
-  }
-
   // The old value is in the result already.
   void update() {
     Access box = contiguousAccess(shape());
@@ -217,7 +203,7 @@ class NodeLowering {
       box.offset.terms.push_back({node_.operands[2 + i], box.strides[i]});
       box.strides[i] *= node_.attrs[1 + i];
     }
-    if (operandType(1).shape.elements() > 0) copyInto(1, std::move(box));
+    copyInto(1, std::move(box));
   }
 
   void reduce() {
@@ -232,20 +218,7 @@ class NodeLowering {
     builder.beginStage(true);
     const int total = builder.total(builder.reduce(node_.op, value), computed);
     const int result = builder.apply(Op::Cast, node_.type.type, {total});
-    storeMap(builder, result, reducedAccess(in, reduced));
-  }
-
-  // The result's access under the operand's space: 0 along reduced axes.
-  static Access reducedAccess(const Shape& in, const std::vector<bool>& reduced) {
-    Access access{{}, std::vector<Dim>(in.ndim(), 0)};
-    Dim stride = 1;
-    for (int i = 0; i < in.ndim(); ++i) {
-      if (!reduced[i]) {
-        access.strides[i] = stride;
-        stride *= in[i];
-      }
-    }
-    return access;
+    storeMap(builder, result, keptAccess(in, reduced));
   }
 
   // x[K,M,B] y[K,N,B]: a row reduction over K for each (m, n, b).
@@ -299,6 +272,26 @@ bool needsDenseOperands(Op op, Lowering lowering) {
 
 bool writesBox(Op op, Lowering lowering) {
   return op == Op::Update && lowering == Lowering::Kernels;
+}
+
+std::vector<StridedLayout> partLayouts(const Graph& graph, const Node& node, StridedLayout whole) {
+  if (node.op == Op::Pad) {
+    for (int i = 0; i < node.type.shape.ndim(); ++i)
+      whole.offset.constant += node.attrs[i] * whole.strides[i];
+    return {whole};
+  }
+  const Dim axis = node.attrs[0];
+  std::vector<StridedLayout> parts;
+  for (const ValueId operand : node.operands) {
+    parts.push_back(whole);
+    whole.offset.constant += graph.type(operand).shape[axis] * whole.strides[axis];
+  }
+  return parts;
+}
+
+bool fillsAround(const Node& node) {
+  // What no cache holds is written once.
+  return node.op == Op::Pad && node.type.shape.elements() >= Dim{1} << 20;
 }
 
 bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,

@@ -27,9 +27,15 @@ bool needsDenseOperands(Op op, Lowering lowering);
 // that one's elements before.
 bool writesBox(Op op, Lowering lowering);
 
+// Where the operands of a Join lie in its result, itself laid out as `whole`: all of a
+// concatenation, the first of a padding.
+std::vector<StridedLayout> partLayouts(const Graph& graph, const Node& node, StridedLayout whole);
+// Whether `node` is a padding that is filled around its operand; a small one is filled all over.
+bool fillsAround(const Node& node);
+
 // Appends the steps that compute `node` into the contiguous `result`, whose offset has no terms.
 // False, and no steps, if the kernel form cannot hold these layouts; operands whose elements follow
-// in order always succeed. One of a concatenation that is in the result's buffer is in its place.
+// in order always succeed. Those of partLayouts() that are in the result's buffer are in place.
 bool lowerNode(const Graph& graph, const Node& node, const std::vector<OperandSource>& operands,
                const BufferPlace& result, Lowering lowering, Schedule* schedule);
 

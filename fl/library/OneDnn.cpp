@@ -1,5 +1,8 @@
 #include "fl/library/OneDnn.h"
 
+#include <execinfo.h>
+#include <sys/mman.h>
+
 #include "absl/container/inlined_vector.h"
 #include "fl/base/Error.h"
 
@@ -13,7 +16,11 @@ namespace fl::library {
 
 const dnnl::engine& dnnlEngine() {
   // Never destroyed: functions in static caches refer to it.
-  static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static const auto* engine = [] {
+    void* here = nullptr;
+    backtrace(&here, 1);  // loads what exceptions of C unwind with, while there is memory
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return *engine;
 }
 
@@ -28,6 +35,15 @@ const dnnl::primitive_attr& callerScratchpad() {
     return made;
   }();
   return *attributes;
+}
+
+const dnnl::primitive_desc_base& withMemoryForCode(const dnnl::primitive_desc_base& desc) {
+  // oneDNN writes code to what it asks the system for, without looking whether it got it.
+  constexpr size_t kMostCode = size_t{8} << 20;
+  void* spare = mmap(nullptr, kMostCode, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (spare == MAP_FAILED) throw OutOfMemory("there is no memory for code of a library");
+  munmap(spare, kMostCode);
+  return desc;
 }
 
 void Primitive::run(std::initializer_list<Argument> arguments, void* scratchpad) const {

@@ -30,6 +30,9 @@ class SingleThread {
 // Attributes of all our primitives: scratchpads are the caller's.
 const dnnl::primitive_attr& callerScratchpad();
 
+// The same; throws OutOfMemory if there is none for the code of a primitive.
+const dnnl::primitive_desc_base& withMemoryForCode(const dnnl::primitive_desc_base& desc);
+
 struct Argument {
   int role;  // DNNL_ARG_*
   const Desc& desc;
@@ -41,7 +44,9 @@ class Primitive {
  public:
   Primitive() = default;
   explicit Primitive(const dnnl::primitive_desc_base& desc)
-      : primitive_(desc.get()), scratchpad_(desc.scratchpad_desc()), name_(desc.impl_info_str()) {}
+      : primitive_(withMemoryForCode(desc).get()),
+        scratchpad_(desc.scratchpad_desc()),
+        name_(desc.impl_info_str()) {}
 
   size_t scratchBytes() const { return scratchpad_.get_size(); }
   const std::string& name() const { return name_; }

@@ -36,7 +36,7 @@ class DeviceMemory {
   // A block with a copy of elements that lie on the host; uninitialised if `data` is null.
   MemoryBlockPtr make(const void* data, size_t bytes);
   // A copy of a block of other memory. It is kept with the block when it is asked for again.
-  MemoryBlockPtr bring(const MemoryBlockPtr& block);
+  virtual MemoryBlockPtr bring(const MemoryBlockPtr& block);
 };
 
 DeviceMemory& hostMemory();

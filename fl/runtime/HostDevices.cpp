@@ -69,10 +69,10 @@ std::unique_ptr<Device> makeDevice(const std::string& name) {
   if (name == "ref" || name == "null")
     return std::make_unique<InterpretingDevice>(name, name == "ref");
 #ifdef FL_HAS_CUDA
-  if (name == "cuda") return cuda::makeCudaDevice();
+  if (name == "cuda" || name.starts_with("cuda:")) return cuda::makeCudaDevice(name);
   const char* all = "cpu, cuda, null, ref";
 #else
-  FL_USER_CHECK(name != "cuda",
+  FL_USER_CHECK(name != "cuda" && !name.starts_with("cuda:"),
                 "device \"cuda\": fl was built without CUDA, whose headers were not there");
   const char* all = "cpu, null, ref";
 #endif

@@ -98,7 +98,7 @@ struct File {
 // Of all kinds: no other folder or file that may be there is ours.
 std::vector<File> filesIn(const fs::path& root) {
   std::vector<File> files;
-  for (const char* kind : {kKernels, kPlans, kFusions, kCalls, kFailures}) {
+  for (const char* kind : kKinds) {
     std::error_code error;
     for (fs::directory_iterator it(root / kind, error), end; !error && it != end;
          it.increment(error)) {

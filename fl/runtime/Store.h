@@ -29,6 +29,7 @@ uint64_t cacheLimit();
 // What is in it, a folder a kind.
 constexpr const char *kKernels = "kernels", *kPlans = "plans", *kFusions = "fusions",
                      *kCalls = "calls", *kFailures = "failures";
+inline constexpr const char* kKinds[] = {kKernels, kPlans, kFusions, kCalls, kFailures};
 // Where there are more bytes of all kinds than `limit`, removes what has not been used for longest,
 // down to three quarters. Returns how many there may be more.
 uint64_t makeRoom(const std::filesystem::path& root, uint64_t limit);

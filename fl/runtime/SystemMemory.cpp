@@ -1,11 +1,13 @@
 #include "fl/runtime/SystemMemory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
 
 #include "fl/host/ControlGroups.h"
@@ -89,7 +91,12 @@ size_t systemMemory() {
 }
 
 size_t freeSystemMemory() {
-  return static_cast<size_t>(host::freeMemory("/").value_or(kAddressSpace));
+  const auto free = static_cast<size_t>(host::freeMemory("/").value_or(kAddressSpace));
+  rlimit limit;  // of all that is mapped, as `ulimit -v` sets it
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return free;
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return std::min(free, limit.rlim_cur - std::min<size_t>(limit.rlim_cur, pages * kPage));
 }
 
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {

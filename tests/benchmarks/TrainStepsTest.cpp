@@ -85,6 +85,29 @@ TEST(TrainStepsTest, PlannedMemoryIsWhatIsPublished) {
   }
 }
 
+TEST(TrainStepsTest, PublishedMemoryIsWithinItsBounds) {
+  std::ifstream file(app::runfile("benchmarks/results/memory.json"));
+  int steps = 0, halves = 0;
+  for (std::string line; std::getline(file, line);) {
+    const Json row = Json::parse(line);
+    const std::string name = row["case"];
+    if (row["unit"] == "bytes") {
+      ++steps;
+      const double bytes = row["ours"];
+      EXPECT_LE(bytes, 0.75 * row["eager"].get<double>()) << name;
+      EXPECT_LE(bytes, 0.9 * row["peers"]["torch"].get<double>()) << name;
+      EXPECT_LE(row["arena"].get<double>(), 1.05 * row["bound"].get<double>()) << name;
+      EXPECT_LE(row["plan_ms"].get<double>(), 50) << name;
+    } else if (name.ends_with("budget 0.50")) {
+      ++halves;
+      EXPECT_LE(row["ours"].get<double>(), 1.25) << name;  // of the time
+      EXPECT_LE(row["arena"].get<double>(), 0.5) << name;
+    }
+  }
+  EXPECT_EQ(steps, 6);
+  EXPECT_EQ(halves, 1);
+}
+
 // Of the structure of the deepest that are measured, in smaller sizes. All orders are tried, and
 // packers look at no more intervals than they may; looks stand for time.
 TEST(TrainStepsTest, DeepStepsArePackedByBoundedWork) {

@@ -3,14 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "fl/fl.h"
+#include "fl/runtime/SystemMemory.h"
 #include "tests/ErrorOf.h"
 
 namespace fl::testing {
@@ -237,15 +240,15 @@ TEST_P(OutOfMemoryInAPlan, NamesTheLinesThatRanOutNotThoseThatThePlanWasMadeFor)
 
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // these map memory of their own
-// The process may map no more than it has and a megabyte.
+// The process may map no more than it has and so many megabytes.
 class AddressLimit {
  public:
-  AddressLimit() {
+  explicit AddressLimit(size_t megabytes) {
     getrlimit(RLIMIT_AS, &before_);
     size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     rlimit limit = before_;
-    limit.rlim_cur = pages * static_cast<size_t>(getpagesize()) + (1 << 20);
+    limit.rlim_cur = pages * static_cast<size_t>(getpagesize()) + (megabytes << 20);
     setrlimit(RLIMIT_AS, &limit);
   }
   ~AddressLimit() { setrlimit(RLIMIT_AS, &before_); }
@@ -258,7 +261,7 @@ TEST_P(OutOfMemory, OfAHostCopyIsTold) {
   const Tensor x = full({1 << 22}, 3, dtype::f32);
   x.value()->data();  // computes it
   const auto errorOf = [](auto read) {
-    const AddressLimit limit;
+    const AddressLimit limit(1);
     return test::errorOf<std::bad_alloc>(read);
   };
   const std::string words =
@@ -268,6 +271,42 @@ TEST_P(OutOfMemory, OfAHostCopyIsTold) {
               ::testing::StartsWith("toHostVector" + words));
   EXPECT_THAT(errorOf([&] { x.host<float>(); }), ::testing::StartsWith("host" + words));
   EXPECT_EQ(x.toHostVector<float>().back(), 3);
+}
+
+TEST(OutOfMemoryOfLibraries, IsToldBeforeTheyMakeCode) {
+  const BackendScope scope("eager");
+  const Tensor filter = full({3, 3, 5, 7}, 1, dtype::f32);
+  eval(filter);
+  enum Exit { kDone = 0, kTold = 3, kOther = 4 };
+  std::map<int, int> exits;
+  for (size_t megabytes = 0; megabytes <= 30; ++megabytes) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const AddressLimit limit(megabytes);
+      try {
+        const Tensor images = full({13, 17, 5, 2}, 1, dtype::f32);
+        const Tensor result = conv2d(images, filter, 1, 1, 1, 1, 1, 1, 1);
+        _exit(result.flat(15).scalar<float>() == 45 ? kDone : kOther);
+      } catch (const std::bad_alloc&) {
+        _exit(kTold);
+      } catch (...) {
+        _exit(kOther);
+      }
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << megabytes << " MB: signal " << WTERMSIG(status);
+    ++exits[WEXITSTATUS(status)];
+  }
+  EXPECT_GT(exits[kDone], 0);
+  EXPECT_GT(exits[kTold], 0);
+  EXPECT_EQ(exits[kDone] + exits[kTold], 31);
+}
+
+TEST(FreeMemory, IsWhatTheProcessMayMap) {
+  const AddressLimit limit(100);
+  EXPECT_LE(runtime::freeSystemMemory(), size_t{100} << 20);
+  EXPECT_GE(runtime::freeSystemMemory(), size_t{50} << 20);
 }
 #endif
 

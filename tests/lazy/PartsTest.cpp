@@ -1,5 +1,6 @@
-// Library calls that read a part of a value where it lies, and leave theirs in a part of another
-// one: the bits of eager mode, no launch that copies, and no memory for copies.
+// Library calls that read a part of a value where it lies, and calls and kernels that leave theirs
+// in a part of another one: the bits of eager mode, no launch that copies, and no memory for
+// copies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -122,6 +123,10 @@ std::vector<LaunchCase> cases() {
          return concatenate(next, 1);
        },
        0},
+      {"a large padding of a product",
+       {{1024, 16}, {16, 1024}},
+       [](const Inputs& x) { return pad(matmul(x[0], x[1]), {{0, 0}, {2, 3}}); },
+       2},
       {"where an update writes",
        {{16, 16}, {16, 30}},
        [](const Inputs& x) {
@@ -135,11 +140,99 @@ std::vector<LaunchCase> cases() {
   };
 }
 
+// What kernels write into a concatenation, or into a padding that is filled around it.
+std::vector<LaunchCase> kernelCases() {
+  const auto softmax = [](const Tensor& x) {
+    const Tensor e = exp(x - amax(x, {0}, true));
+    return e / sum(e, {0}, true);
+  };
+  const auto join = [](int axis) {
+    return [=](const Inputs& x) { return concatenate({tanh(x[0]), x[1] * 2.0}, axis); };
+  };
+  return {
+      {"along axis 0", {{96, 50}, {64, 50}}, join(0), 2},
+      {"along axis 0, f16", {{96, 50}, {64, 50}}, join(0), 2, dtype::f16},
+      {"along the middle axis", {{8, 9, 5}, {8, 10, 5}}, join(1), 2},
+      {"along the last axis", {{8, 9, 5}, {8, 9, 3}}, join(2), 2},
+      {"a run of 16 and one of 15, which is copied", {{16, 50}, {15, 50}}, join(0), 3},
+      {"rows",
+       {{96, 50}, {64, 50}},
+       [=](const Inputs& x) { return concatenate({softmax(x[0]), softmax(x[1])}, 0); },
+       2},
+      {"sums of columns",
+       {{96, 7, 5}, {64, 9, 5}},
+       [](const Inputs& x) { return concatenate({sum(x[0], {1}), sum(x[1], {1})}, 0); },
+       2},
+      // Sums over axes 0 and 1 are of one merged axis, which what is written across it is not.
+      {"rows of two axes",
+       {{9, 64, 5}, {9, 64, 5}},
+       [](const Inputs& x) {
+         const auto normalized = [](const Tensor& y) { return y - mean(y, {0, 1}, true); };
+         return concatenate({normalized(x[0]), normalized(x[1])}, 1);
+       },
+       2},
+      {"reshaped",
+       {{96, 50}, {64, 50}},
+       [](const Inputs& x) {
+         return concatenate({reshape(tanh(x[0]), {96, 5, 10}), reshape(exp(x[1]), {64, 5, 10})}, 0);
+       },
+       2},
+      {"random numbers",
+       {{96, 50}},
+       [](const Inputs& x) {
+         setSeed(3);
+         return concatenate({x[0] * rand({96, 50}), tanh(x[0])}, 0);
+       },
+       2},
+      {"with a reader in its kernel",
+       {{96, 50}, {64, 50}},
+       [](const Inputs& x) {
+         const Tensor y = tanh(x[0]);
+         return concatenate({y, x[1] * 2.0}, 0) + sum(y, {0}, true);
+       },
+       3},
+      {"with another reader, both copied",
+       {{96, 50}},
+       [](const Inputs& x) {
+         const Tensor y = tanh(x[0]);
+         return concatenate({y, cumsum(y, 0)}, 0);
+       },
+       3},
+      {"twice the same",
+       {{96, 50}},
+       [](const Inputs& x) {
+         const Tensor y = tanh(x[0]);
+         return concatenate({y, y}, 0);
+       },
+       3},
+      {"of joined ones",
+       {{96, 50}, {64, 50}, {160, 20}},
+       [=](const Inputs& x) { return concatenate({join(0)(x), exp(x[2])}, 1); },
+       3},
+      {"across joined ones, which are copied",
+       {{96, 50}, {64, 50}, {80, 50}},
+       [=](const Inputs& x) { return concatenate({join(0)(x), exp(x[2])}, 0); },
+       4},
+      {"a large padding",
+       {{1022, 1024}},
+       [](const Inputs& x) { return pad(tanh(x[0]), {{1, 1}, {2, 3}}); },
+       5},
+      {"a small padding",
+       {{96, 50}},
+       [](const Inputs& x) { return pad(tanh(x[0]), {{1, 1}, {2, 3}}); },
+       3},
+  };
+}
+
 // On which other launches are epilogues.
 bool isGpu() { return flags().device == "cuda"; }
 
 TEST(Parts, HaveTheBitsOfEagerModeAndNoCopies) {
   for (const LaunchCase& c : cases()) expectBitsAndLaunches(c, !isGpu());
+}
+
+TEST(Parts, OfKernelsHaveTheBitsOfEagerModeAndNoCopies) {
+  for (const LaunchCase& c : kernelCases()) expectBitsAndLaunches(c);
 }
 
 // Starts are numbers of the plan, also those that leave elements at any place of a cache line.
@@ -203,6 +296,8 @@ TEST(Parts, TakeNoMemoryForCopies) {
       arena([&] { return matmul(x[0], concatenate({matmul(x[1], x[2]), matmul(x[2], x[1])}, 1)); }),
       2 * kProduct);
   EXPECT_EQ(arena([&] { return matmul(x[0], tanh(x[1])(span, range(64, 128))); }), kProduct);
+  EXPECT_EQ(arena([&] { return matmul(concatenate({tanh(x[1]), exp(x[2])}, 0), x[1]); }),
+            2 * kProduct);
 }
 
 }  // namespace

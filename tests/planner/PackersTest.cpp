@@ -137,9 +137,37 @@ std::vector<Interval> joined(const std::vector<Interval>& intervals, std::vector
   return all;
 }
 
+// The packers miss the optimum of these, which is the bound.
+TEST(Packers, AreComparedWithTheOptimum) {
+  const std::vector<Interval> sets[] = {{{512, 5, 11},
+                                         {704, 5, 10},
+                                         {1152, 8, 14},
+                                         {1600, 0, 2},
+                                         {192, 4, 8},
+                                         {2048, 10, 10},
+                                         {2432, 1, 6},
+                                         {768, 3, 4},
+                                         {1024, 11, 17},
+                                         {128, 7, 7},
+                                         {512, 3, 8}},
+                                        {{640, 8, 8},
+                                         {1408, 6, 7},
+                                         {2560, 3, 3},
+                                         {1088, 5, 10},
+                                         {192, 6, 11},
+                                         {1664, 11, 11},
+                                         {1600, 5, 9},
+                                         {2176, 7, 13},
+                                         {1344, 0, 4},
+                                         {2048, 11, 11},
+                                         {1920, 2, 5},
+                                         {576, 1, 5}}};
+  for (const std::vector<Interval>& set : sets)
+    EXPECT_EQ(Smallest(set, 3 * planner::lowerBound(set)).search(), planner::lowerBound(set));
+}
+
 TEST(Packers, AreNearTheOptimum) {
   std::mt19937_64 random(testSeed(5));
-  int above = 0;
   for (int set = 0; set < 10'000; ++set) {
     const auto intervals = randomIntervals(random, 2 + set % 11);
     const auto offsets = planner::pack(intervals);
@@ -149,19 +177,17 @@ TEST(Packers, AreNearTheOptimum) {
     for (const size_t offset : offsets) {
       ASSERT_EQ(offset % 64, 0u);
     }
-    if (arena > bound) {
-      ++above;
+    if (arena > bound) {  // at the bound it is the optimum
       const size_t optimum = Smallest(intervals, arena).search();
       ASSERT_GE(optimum, bound);
       ASSERT_LE(static_cast<double>(arena), 1.1 * static_cast<double>(optimum)) << "set " << set;
     }
   }
-  EXPECT_GT(above, 0) << "nothing was left to search";
 }
 
 TEST(Packers, PutWhatSharesIntoOnePlace) {
   std::mt19937_64 random(testSeed(13));
-  int shares = 0, above = 0;
+  int shares = 0;
   for (int set = 0; set < 10'000; ++set) {
     const auto intervals = randomShares(random, randomIntervals(random, 2 + set % 11));
     std::vector<size_t> which;
@@ -182,14 +208,12 @@ TEST(Packers, PutWhatSharesIntoOnePlace) {
     ASSERT_EQ(bound, planner::lowerBound(all));
     ASSERT_GE(arena, bound);
     if (arena > bound) {
-      ++above;
       ASSERT_LE(static_cast<double>(arena),
                 1.1 * static_cast<double>(Smallest(all, arena).search()))
           << "set " << set;
     }
   }
   EXPECT_GT(shares, 5000);
-  EXPECT_GT(above, 0) << "nothing was left to search";
 }
 
 TEST(Packers, TakeSharesOfEarlierIntervalsAlone) {

@@ -37,5 +37,7 @@ std::string emitCuda(const std::vector<NamedKernel>& kernels);
 
 // The kernel of fl/kernel/cuda/Scatter.h, for Scatter or ScatterAdd.
 std::string emitScatter(ir::Op op, dtype type);
+// That of fl/kernel/cuda/Transpose.h.
+std::string emitTranspose();
 
 }  // namespace fl::codegen::cuda

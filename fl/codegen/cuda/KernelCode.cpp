@@ -8,6 +8,7 @@
 #include "fl/codegen/cuda/Nvrtc.h"
 #include "fl/codegen/cuda/SourceHash.h"
 #include "fl/kernel/cuda/Scatter.h"
+#include "fl/kernel/cuda/Transpose.h"
 #endif
 
 namespace fl::codegen::cuda {
@@ -32,12 +33,14 @@ std::string ptxOf(const ir::Kernel& kernel, const ir::Target& target, const std:
 
 namespace {
 
-ir::Artifact compileScatter(ir::Op op, dtype type, const ir::Target& target) {
-  const std::string entry = ir::cuda::kScatterEntry;
-  return {entry, compileCuda(emitScatter(op, type), entry, target.features).cubin};
+ir::Artifact compileHandWritten(ir::Op op, dtype type, const ir::Target& target) {
+  const bool transposes = op == ir::Op::Transpose;
+  const std::string entry = transposes ? ir::cuda::kTransposeEntry : ir::cuda::kScatterEntry;
+  const std::string source = transposes ? emitTranspose() : emitScatter(op, type);
+  return {entry, compileCuda(source, entry, target.features).cubin};
 }
 
-[[maybe_unused]] const bool isInstalled = (ir::cuda::scatterCompiler() = compileScatter, true);
+[[maybe_unused]] const bool isSet = (ir::cuda::handWrittenCompiler = compileHandWritten, true);
 
 }  // namespace
 

@@ -86,4 +86,10 @@ struct LaunchMemory {
 std::vector<uint64_t> packArguments(const Kernel& kernel, const KernelArgs& args,
                                     const LaunchMemory& memory);
 
+// Makes the code of a kernel that is written by hand: Scatter.h, Transpose.h. fl/codegen/cuda sets
+// it, and the runtime asks; null where that is not linked. Throws as codegen::cuda::compileKernel()
+// does.
+using HandWrittenCompiler = Artifact (*)(Op op, dtype type, const Target& target);
+inline HandWrittenCompiler handWrittenCompiler = nullptr;
+
 }  // namespace fl::ir::cuda

@@ -64,9 +64,4 @@ std::vector<uint64_t> packArguments(const ScatterShape& shape, void* result, con
   return words;
 }
 
-ScatterCompiler& scatterCompiler() {
-  static ScatterCompiler compiler = nullptr;
-  return compiler;
-}
-
 }  // namespace fl::ir::cuda

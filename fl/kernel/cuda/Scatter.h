@@ -38,10 +38,7 @@ Launch launchOf(const ScatterShape& shape);
 std::vector<uint64_t> packArguments(const ScatterShape& shape, void* result, const void* index,
                                     const void* from, GatherReport* report);
 
-// The entry of its code, which fl/codegen/cuda makes and the runtime asks for. Null where none is
-// linked. Throws as codegen::cuda::compileKernel() does.
+// The entry of its code.
 inline constexpr char kScatterEntry[] = "scatter";
-using ScatterCompiler = Artifact (*)(Op op, dtype type, const Target& target);
-ScatterCompiler& scatterCompiler();
 
 }  // namespace fl::ir::cuda

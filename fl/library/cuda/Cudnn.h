@@ -15,7 +15,8 @@ struct Cudnn {
 };
 
 inline LibraryTable<Cudnn>& cudnn() {
-  static auto& table = *new LibraryTable<Cudnn>("cudnn", CUDNN_MAJOR, CUDA_VERSION, "convolutions",
+  static auto& table = *new LibraryTable<Cudnn>("cudnn", CUDNN_MAJOR, CUDA_VERSION,
+                                                "convolutions and 16-bit attention",
                                                 [](CudaLibrary& library, Cudnn& table) {
 #define FL_CUDNN(function) \
   table.function = reinterpret_cast<decltype(table.function)>(library.find(#function));

@@ -9,9 +9,6 @@
 namespace fl::library::cuda {
 namespace {
 
-// More scratch memory than any plan is worth.
-constexpr int64_t kMostWorkspaceBytes = int64_t{1} << 28;
-
 template <class... Words>
 void check(const Cudnn& library, cudnnStatus_t status, const Words&... words) {
   if (status == CUDNN_STATUS_SUCCESS) return;
@@ -101,7 +98,7 @@ std::vector<cudnnBackendNumericalNote_t> CudnnPlan::notes() const {
   return notes;
 }
 
-bool CudnnPlan::prepare(const CudnnTarget& target) {
+void CudnnPlan::prepare(const CudnnTarget& target) {
   plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration_);
   if (target.handle) {
     plan_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
@@ -110,7 +107,6 @@ bool CudnnPlan::prepare(const CudnnTarget& target) {
   }
   plan_.finish();
   workspaceBytes_ = plan_.get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64);
-  return workspaceBytes_ <= kMostWorkspaceBytes;
 }
 
 void CudnnPlan::run(cudnnHandle_t handle, std::span<void* const> buffers, void* workspace) const {
@@ -129,17 +125,28 @@ CudnnDescriptor& CudnnGraph::add(cudnnBackendDescriptorType_t type) {
   return descriptors_.emplace_back(library_, type);
 }
 
-const CudnnDescriptor& CudnnGraph::addTensor(int64_t number, dtype type,
-                                             const std::vector<int64_t>& sizes,
-                                             const std::vector<int64_t>& strides, bool isVirtual) {
+CudnnDescriptor& CudnnGraph::tensor(int64_t number, dtype type, const std::vector<int64_t>& sizes,
+                                    const std::vector<int64_t>& strides) {
   return add(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, number)
       .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, cudnnType(type))
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, sizes)
       .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
-      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment)
-      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, isVirtual)
-      .finish();
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment);
+}
+
+void CudnnGraph::addPointwise(cudnnPointwiseMode_t mode, dtype type, const CudnnDescriptor& x,
+                              const CudnnDescriptor* b, const CudnnDescriptor& y) {
+  auto& how = add(CUDNN_BACKEND_POINTWISE_DESCRIPTOR)
+                  .set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
+                  .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, cudnnType(type))
+                  .finish();
+  auto& operation = add(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
+                        .set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how)
+                        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x)
+                        .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  if (b) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
+  addOperation(operation.finish());
 }
 
 const CudnnDescriptor& CudnnGraph::finished(const CudnnTarget& target) {

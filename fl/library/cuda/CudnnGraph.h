@@ -84,8 +84,8 @@ class CudnnPlan {
   // The engine and how it is set: "engine 17, 2=1, 5=0".
   std::string name() const;
   std::vector<cudnnBackendNumericalNote_t> notes() const;
-  // False if it takes more memory than any is worth. For what follows.
-  bool prepare(const CudnnTarget& target);
+  // For what follows.
+  void prepare(const CudnnTarget& target);
   int64_t workspaceBytes() const { return workspaceBytes_; }
   // Puts it into the handle's stream; one call at a time for a handle.
   void run(cudnnHandle_t handle, std::span<void* const> buffers, void* workspace) const;
@@ -106,9 +106,26 @@ class CudnnGraph {
   CudnnDescriptor& add(cudnnBackendDescriptorType_t type);
   // A tensor's number is that of its buffer in CudnnPlan::run(); a virtual one has none.
   const CudnnDescriptor& addTensor(int64_t number, dtype type, const std::vector<int64_t>& sizes,
-                                   const std::vector<int64_t>& strides, bool isVirtual = false);
+                                   const std::vector<int64_t>& strides) {
+    return tensor(number, type, sizes, strides).finish();
+  }
+  const CudnnDescriptor& addVirtual(dtype type, const std::vector<int64_t>& sizes,
+                                    const std::vector<int64_t>& strides) {
+    return tensor(virtuals_++, type, sizes, strides)
+        .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true)
+        .finish();
+  }
+  // A number of the host, of f32; the buffer is where it lies.
+  const CudnnDescriptor& addNumber(int64_t number) {
+    return tensor(number, dtype::f32, {1, 1, 1, 1}, {1, 1, 1, 1})
+        .set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true)
+        .finish();
+  }
   // Takes a finished operation, in their order.
   void addOperation(const CudnnDescriptor& operation) { operations_.push_back(operation.handle()); }
+  // y = mode(x, b), of x alone if b is null, computed in `type`.
+  void addPointwise(cudnnPointwiseMode_t mode, dtype type, const CudnnDescriptor& x,
+                    const CudnnDescriptor* b, const CudnnDescriptor& y);
 
   // Those for operations on `type` that a heuristic finds, first what it thinks best. All
   // operations are there.
@@ -116,12 +133,15 @@ class CudnnGraph {
                                dtype type);
 
  private:
+  CudnnDescriptor& tensor(int64_t number, dtype type, const std::vector<int64_t>& sizes,
+                          const std::vector<int64_t>& strides);
   const CudnnDescriptor& finished(const CudnnTarget& target);
 
   const Cudnn& library_;
   std::deque<CudnnDescriptor> descriptors_;
   std::vector<cudnnBackendDescriptor_t> operations_;
   const CudnnDescriptor* finished_ = nullptr;
+  int64_t virtuals_ = 1 << 16;  // what the next one is called; buffers are fewer
 };
 
 }  // namespace fl::library::cuda

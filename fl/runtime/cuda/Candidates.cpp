@@ -28,13 +28,17 @@ constexpr size_t kAlignment = 256;  // of workspaces, which cuBLASLt demands
 // denormal.
 constexpr unsigned char kElements = 0x3c;
 
-// For the process's life.
-CUevent eventOf(Context& context, size_t number) {
-  static auto& all = *new std::vector<CUevent>(kMostCandidates + 1);
-  if (all[number] == nullptr) {
-    context.check(context.use().cuEventCreate(&all[number], CU_EVENT_DEFAULT), "an event");
+struct Events {
+  explicit Events(Context& context) {
+    for (CUevent& event : all)
+      context.check(context.use().cuEventCreate(&event, CU_EVENT_DEFAULT), "an event");
   }
-  return all[number];
+  std::array<CUevent, kMostCandidates + 1> all = {};
+};
+
+CUevent eventOf(Context& context, size_t number) {
+  static auto& events = *new PerGpu<Events>();
+  return events.of(context).all[number];
 }
 
 // Runs candidates on memory of their own.
@@ -120,9 +124,8 @@ class Measurement {
 
 std::string gpuOf(const Context& context) {
   std::array<char, 256> name = {};
-  CUdevice device = 0;
-  context.check(context.use().cuDeviceGet(&device, 0), "the first GPU");
-  context.check(context.use().cuDeviceGetName(name.data(), name.size(), device), "its name");
+  context.check(context.use().cuDeviceGetName(name.data(), name.size(), context.device()),
+                "the GPU's name");
   return detail::concat(name.data(), " ", context.architecture());
 }
 

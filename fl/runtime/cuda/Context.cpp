@@ -6,21 +6,31 @@
 
 namespace fl::runtime::cuda {
 
-Context& Context::first() {
-  static Context& context = *new Context();
-  return context;
+Context& Context::of(int number) {
+  static std::mutex mutex;
+  static auto& all = *new std::map<int, std::unique_ptr<Context>>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<Context>& made = all[number];
+  if (!made) made.reset(new Context(number));
+  return *made;
 }
 
-Context::Context() : driver_(driver()), launched_(kTold) {
-  CUdevice device = 0;
-  check(driver_.cuDeviceGet(&device, 0), "the first GPU");
-  check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "the GPU's context");
+Context::Context(int number) : driver_(driver()), number_(number), launched_(kTold) {
+  int count = 0;
+  check(driver_.cuDeviceGetCount(&count), "how many GPUs there are");
+  if (number >= count) {
+    std::string known = "cuda:0";
+    for (int i = 1; i < count; ++i) known += detail::concat(", cuda:", i);
+    throwUser("device \"", name(), "\" does not exist; there are: ", known);
+  }
+  check(driver_.cuDeviceGet(&device_, number), "the GPU");
+  check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "the GPU's context");
   use();
   for (CUstream* stream : {&stream_, &captured_})
     check(driver_.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING), "a stream");
   int major = 0, minor = 0;
   const auto attribute = [&](int* value, CUdevice_attribute which) {
-    check(driver_.cuDeviceGetAttribute(value, which, device), "what the GPU has");
+    check(driver_.cuDeviceGetAttribute(value, which, device_), "what the GPU has");
   };
   attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -28,10 +38,11 @@ Context::Context() : driver_(driver()), launched_(kTold) {
   constexpr int kOfKernels = 1 << 10;  // which they have without asking
   attribute(&sharedBytes_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   sharedBytes_ = std::min(sharedBytes_ - kOfKernels, ir::cuda::kMostSharedBytes);
-  check(driver_.cuDeviceTotalMem(&totalBytes_, device), "the GPU's memory");
+  check(driver_.cuDeviceTotalMem(&totalBytes_, device_), "the GPU's memory");
+  check(driver_.cuEventCreate(&reached_, CU_EVENT_DISABLE_TIMING), "an event");
   // By default every wait gives back what is free, and what is taken after it is mapped anew.
   cuuint64_t keepsAll = std::numeric_limits<cuuint64_t>::max();
-  check(driver_.cuDeviceGetDefaultMemPool(&pool_, device), "the GPU's memory");
+  check(driver_.cuDeviceGetDefaultMemPool(&pool_, device_), "the GPU's memory");
   check(driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keepsAll),
         "the GPU's memory");
 }
@@ -56,7 +67,11 @@ uint32_t* Context::counters() {
 
 void Context::fail(CUresult result, const std::string& words) const {
   throw std::runtime_error(
-      detail::withCallSite(detail::concat("CUDA: ", words, ": ", describe(driver_, result))));
+      detail::withCallSite(detail::concat(prefix(), words, ": ", describe(driver_, result))));
+}
+
+std::string Context::prefix() const {
+  return number_ == 0 ? "CUDA: " : detail::concat("CUDA: ", name(), ": ");
 }
 
 void Context::launch(CUfunction function, const ir::cuda::Launch& launch,
@@ -94,13 +109,39 @@ void Context::finish(CUevent event, size_t launches) {
   checkLate(use().cuEventSynchronize(event), launches);
 }
 
+bool Context::reaches(const Context& other) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto [found, isNew] = reaches_.try_emplace(other.number_, false);
+  if (!isNew) return found->second;
+  int can = 0;
+  check(use().cuDeviceCanAccessPeer(&can, device_, other.device_), "another GPU's memory");
+  if (can == 0) return false;
+  // Its pool lets nobody else read it by itself.
+  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, {number_}},
+                                  CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  check(driver_.cuMemPoolSetAccess(other.pool_, &access, 1), "another GPU's memory");
+  return found->second = true;
+}
+
+void Context::follow(Context& other) {
+  check(other.use().cuEventRecord(other.reached_, other.stream()), "an event");
+  check(use().cuStreamWaitEvent(stream(), other.reached_, CU_EVENT_WAIT_DEFAULT), "an event");
+}
+
+void Context::copyFrom(Context& other, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  follow(other);
+  check(use().cuMemcpyPeerAsync(to, context_, from, other.context_, bytes, stream()), "a copy of ",
+        bytes, " bytes from ", other.name());
+  other.follow(*this);
+}
+
 void Context::checkLate(CUresult result, size_t launches) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (result == CUDA_SUCCESS) {
     done_ = std::max(done_, launches);
     return;
   }
-  std::string text = detail::concat("CUDA: ", describe(driver_, result));
+  std::string text = prefix() + describe(driver_, result);
   const size_t all = launches_, told = std::min(all - done_, kTold);
   if (told > 0) text += ", in one of these launches or what came after them, the newest last:";
   for (size_t i = all - told; i < all; ++i) {

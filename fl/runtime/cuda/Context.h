@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,9 +21,14 @@ namespace fl::runtime::cuda {
 
 class Context {
  public:
-  // The first GPU's; the first call takes some tenths of a second. Throws std::runtime_error if
-  // there is none. Never destroyed: blocks may outlive devices.
-  static Context& first();
+  // That of a GPU, by its number for the driver; the first call takes some tenths of a second.
+  // Throws std::runtime_error if there is no driver, and std::invalid_argument, which names those
+  // that there are, if there is no such GPU. Never destroyed: blocks may outlive devices.
+  static Context& of(int number);
+  int number() const { return number_; }
+  // "cuda" for the first one, "cuda:1"
+  std::string name() const { return number_ == 0 ? "cuda" : detail::concat("cuda:", number_); }
+  CUdevice device() const { return device_; }
 
   // The driver, for calls of this thread on this GPU.
   const Driver& use() const;
@@ -61,6 +67,11 @@ class Context {
   void finish();
   void finish(CUevent event, size_t launches);
 
+  // Whether copies from the other GPU's memory need no detour through the host's.
+  bool reaches(const Context& other);
+  // Puts such a copy into the stream, behind what is in the other's, which goes on behind it.
+  void copyFrom(Context& other, CUdeviceptr to, CUdeviceptr from, size_t bytes);
+
  private:
   struct Launched {
     std::shared_ptr<const std::string> label;
@@ -68,18 +79,26 @@ class Context {
   };
   static constexpr size_t kTold = 16;  // launches that an error names
 
-  Context();
+  explicit Context(int number);
+  // What is put into the stream from now on is done after what is in the other's.
+  void follow(Context& other);
   [[noreturn]] void fail(CUresult result, const std::string& words) const;
+  // "CUDA: ", and which GPU it is if that is not the first.
+  std::string prefix() const;
   // Of a wait for so many launches.
   void checkLate(CUresult result, size_t launches);
 
   const Driver& driver_;
+  const int number_;
+  CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr, captured_ = nullptr;
   static inline thread_local bool isDiverted_ = false;
   std::string architecture_;
   size_t totalBytes_ = 0;
   CUmemoryPool pool_ = nullptr;
+  CUevent reached_ = nullptr;    // follow()
+  std::map<int, bool> reaches_;  // by GPU
   std::once_flag countersOnce_;
   CUdeviceptr counters_ = 0;
   int sharedBytes_ = 0;
@@ -87,6 +106,22 @@ class Context {
   std::vector<Launched> launched_;  // the last ones, in a ring
   std::atomic<size_t> launches_ = 0;
   size_t done_ = 0;  // of them, that is known
+};
+
+// A T for each GPU, made of its Context when it is first asked for and never destroyed.
+template <class T>
+class PerGpu {
+ public:
+  T& of(Context& context) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_ptr<T>& made = all_[context.number()];
+    if (!made) made = std::make_unique<T>(context);
+    return *made;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::unique_ptr<T>> all_;
 };
 
 }  // namespace fl::runtime::cuda

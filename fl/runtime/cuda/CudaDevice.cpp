@@ -1,5 +1,7 @@
 #include "fl/runtime/cuda/CudaDevice.h"
 
+#include <algorithm>
+
 #include "fl/runtime/cuda/CudaSchedule.h"
 
 namespace fl::runtime::cuda {
@@ -7,9 +9,9 @@ namespace {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice() : context_(Context::first()), memory_(Memory::of(context_)) {}
+  explicit CudaDevice(int number) : context_(Context::of(number)), memory_(Memory::of(context_)) {}
 
-  std::string name() const override { return "cuda"; }
+  std::string name() const override { return context_.name(); }
   DeviceMemory& memory() override { return memory_; }
   ir::Lowering lowering() const override { return ir::Lowering::Kernels; }
   ir::Target target() const override { return {ir::cuda::kTriple, context_.architecture(), "", 0}; }
@@ -32,6 +34,13 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> makeCudaDevice() { return std::make_unique<CudaDevice>(); }
+std::unique_ptr<Device> makeCudaDevice(const std::string& name) {
+  const std::string number = name == "cuda" ? "0" : name.substr(name.find(':') + 1);
+  constexpr size_t kMostDigits = 3;
+  FL_USER_CHECK(!number.empty() && number.size() <= kMostDigits &&
+                    std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; }),
+                "device \"", name, "\": behind cuda: stands the number of a GPU");
+  return std::make_unique<CudaDevice>(std::stoi(number));
+}
 
 }  // namespace fl::runtime::cuda

@@ -1,5 +1,6 @@
 #include "fl/runtime/cuda/DeviceCall.h"
 
+#include "fl/runtime/cuda/Attention.h"
 #include "fl/runtime/cuda/Convolution.h"
 #include "fl/runtime/cuda/Matmul.h"
 #include "fl/runtime/cuda/Scatter.h"
@@ -13,7 +14,11 @@ std::shared_ptr<const DeviceCall> findCall(Context& context, ir::Op op,
     const auto shape = ir::cuda::scatterShape(operands, attrs, result);
     return shape ? findScatter(context, op, result.type, *shape) : nullptr;
   }
-  if (op != ir::Op::Matmul) return findConvolution(context, {op, operands, attrs, result});
+  if (op != ir::Op::Matmul) {
+    const OperatorCall call{op, operands, attrs, result};
+    auto attention = findAttention(context, call);
+    return attention ? attention : findConvolution(context, call);
+  }
   const std::optional<MatmulShape> shape = matmulShape(operands, attrs, result);
   return shape ? Matmul::find(context, *shape) : nullptr;
 }

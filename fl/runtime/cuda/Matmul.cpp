@@ -26,15 +26,19 @@ cudaDataType_t cudaType(dtype type) {
                               : CUDA_R_16BF;
 }
 
-// One for all: it holds nothing that a product changes.
-cublasLtHandle_t handle() {
-  static const cublasLtHandle_t made = [] {
+// It holds nothing that a product changes.
+struct Handle {
+  explicit Handle(Context& context) {
     const CublasLt& library = cublasLt().table();
-    cublasLtHandle_t handle = nullptr;
-    check(library, library.cublasLtCreate(&handle), "starting");
-    return handle;
-  }();
-  return made;
+    context.use();
+    check(library, library.cublasLtCreate(&value), "starting");
+  }
+  cublasLtHandle_t value = nullptr;
+};
+
+cublasLtHandle_t handleOf(Context& context) {
+  static auto& handles = *new PerGpu<Handle>();
+  return handles.of(context).value;
 }
 
 cublasLtEpilogue_t epilogueOf(const Epilogue& epilogue) {
@@ -180,7 +184,7 @@ class Algorithm final : public Candidate {
     const std::lock_guard<std::mutex> lock(mutex_);
     description_.setEpilogue(operands[2], operands[3]);
     check(library_,
-          library_.cublasLtMatmul(handle(), description_.operation, alpha, operands[0],
+          library_.cublasLtMatmul(handleOf(context), description_.operation, alpha, operands[0],
                                   description_.lhs, operands[1], description_.rhs, beta, result,
                                   description_.result, result, description_.result, &chosen_.algo,
                                   workspace, chosen_.workspaceSize,
@@ -196,12 +200,12 @@ class Algorithm final : public Candidate {
   const cublasLtMatmulHeuristicResult_t chosen_;
 };
 
-Candidates candidatesOf(const CublasLt& library, const MatmulShape& shape) {
+Candidates candidatesOf(Context& context, const CublasLt& library, const MatmulShape& shape) {
   const MatmulDescription told(library, shape);
   std::array<cublasLtMatmulHeuristicResult_t, kMostCandidates> algorithms = {};
   int found = 0;
   const cublasStatus_t status = library.cublasLtMatmulAlgoGetHeuristic(
-      handle(), told.operation, told.lhs, told.rhs, told.result, told.result,
+      handleOf(context), told.operation, told.lhs, told.rhs, told.result, told.result,
       preference(library, shape.type), kMostCandidates, algorithms.data(), &found);
   Candidates candidates;
   for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; ++i)
@@ -234,13 +238,13 @@ std::vector<size_t> bytesOf(const MatmulShape& shape) {
 std::shared_ptr<const Matmul> Matmul::find(Context& context, const MatmulShape& shape) {
   if (!cublasLt().isThere()) return nullptr;
   static std::mutex mutex;
-  static auto& known = *new std::map<MatmulShape, std::shared_ptr<const Matmul>>();
+  static auto& known = *new std::map<std::pair<int, MatmulShape>, std::shared_ptr<const Matmul>>();
   const std::lock_guard<std::mutex> lock(mutex);
-  const auto [entry, isNew] = known.try_emplace(shape);
+  const auto [entry, isNew] = known.try_emplace({context.number(), shape});
   if (isNew) {
     context.use();
     const CublasLt& library = cublasLt().table();
-    Candidates candidates = candidatesOf(library, shape);
+    Candidates candidates = candidatesOf(context, library, shape);
     if (!candidates.empty())
       entry->second = std::make_shared<Matmul>(context, textOf(library, shape), bytesOf(shape),
                                                std::move(candidates));

@@ -47,7 +47,9 @@ class GpuMemoryManager final : public MemoryManager {
   MemoryStats stats() const override { return cache_->stats(); }
   MemoryManagerAdapter* adapter() const override { return cache_->adapter(); }
   bool isHost() const override { return false; }
-  std::string name() const override { return "memory of the GPU"; }
+  std::string name() const override {
+    return context_.number() == 0 ? "memory of the GPU" : "memory of " + context_.name();
+  }
   size_t freeBytes() const override {
     size_t free = 0, total = 0;
     context_.use().cuMemGetInfo(&free, &total);
@@ -66,6 +68,7 @@ class GpuBlock final : public Buffer {
       : Buffer(std::move(manager), bytes, origin), memory_(memory) {}
 
   const void* memory() const override { return static_cast<const DeviceMemory*>(&memory_); }
+  Context& context() const { return memory_.context(); }
   MemoryBlockPtr onHost() override {
     MemoryBlockPtr copy = std::make_shared<Buffer>(bytes(), BufferOrigin{"a copy on the host"});
     memory_.download(copy->data(), data(), bytes());
@@ -159,8 +162,8 @@ Memory::Memory(Context& context)
     : context_(context), manager_(std::make_shared<GpuMemoryManager>(context)), staging_(context) {}
 
 Memory& Memory::of(Context& context) {
-  static Memory& memory = *new Memory(context);
-  return memory;
+  static auto& all = *new PerGpu<Memory>();
+  return all.of(context);
 }
 
 MemoryBlockPtr Memory::allocate(size_t bytes, const BufferOrigin& origin) {
@@ -176,11 +179,24 @@ void Memory::copy(void* to, const void* from, std::span<const Bytes> runs) {
   }
 }
 
+MemoryBlockPtr Memory::bring(const MemoryBlockPtr& block) {
+  const auto* other = dynamic_cast<const GpuBlock*>(block.get());
+  if (!other || !context_.reaches(other->context())) return DeviceMemory::bring(block);
+  const auto copy = [&] {
+    MemoryBlockPtr made = allocate(block->bytes(), {});
+    context_.copyFrom(other->context(), address(made->data()), address(block->data()),
+                      block->bytes());
+    return made;
+  };
+  const MemoryBlockPtr kept = block->inForm(name(), copy);
+  return kept ? kept : copy();
+}
+
 // Of the host's elements, or the GPU's, which Tensor::fromBuffer() may be given.
 void Memory::upload(void* to, const void* from, size_t bytes) {
   unsigned kind = 0;
-  const CUresult result = context_.use().cuPointerGetAttribute(
-      &kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address(from));
+  const CUresult result =
+      context_.use().cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address(from));
   if (result == CUDA_SUCCESS && kind == CU_MEMORYTYPE_DEVICE)
     return copy(to, from, {{{0, static_cast<int64_t>(bytes)}}});
   staging_.upload(address(to), from, bytes);

@@ -65,6 +65,7 @@ class Memory final : public DeviceMemory {
   explicit Memory(Context& context);
   // The one of the GPU's, never destroyed: blocks may outlive devices.
   static Memory& of(Context& context);
+  Context& context() const { return context_; }
 
   MemoryBlockPtr allocate(size_t bytes, const BufferOrigin& origin) override;
   void copy(void* to, const void* from, std::span<const Bytes> runs) override;
@@ -73,6 +74,8 @@ class Memory final : public DeviceMemory {
   }
   void finish() override { context_.finish(); }
   std::string name() const override { return manager_->name(); }
+  // From a GPU that this one reaches without the host, if it may.
+  MemoryBlockPtr bring(const MemoryBlockPtr& block) override;
 
   void upload(void* to, const void* from, size_t bytes);
   void download(void* to, const void* from, size_t bytes);

@@ -1,39 +1,9 @@
 #include "fl/runtime/cuda/Scatter.h"
 
-#include <map>
-#include <mutex>
-
-#include "fl/base/Flags.h"
-#include "fl/base/Log.h"
+#include "fl/runtime/cuda/HandWritten.h"
 
 namespace fl::runtime::cuda {
 namespace {
-
-CUfunction load(Context& context, const ir::Artifact& artifact) {
-  const Driver& driver = context.use();
-  CUmodule module = nullptr;  // for the life of the process
-  CUfunction function = nullptr;
-  context.check(driver.cuModuleLoadData(&module, artifact.bytes.c_str()), "the code of a scatter");
-  context.check(driver.cuModuleGetFunction(&function, module, artifact.entry.c_str()),
-                "the code of a scatter");
-  return function;
-}
-
-// Null if it cannot be made, which is told once.
-CUfunction functionOf(Context& context, ir::Op op, dtype type) {
-  static std::mutex mutex;
-  static auto& known = *new std::map<std::pair<ir::Op, dtype>, CUfunction>();
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto [found, isNew] = known.try_emplace({op, type}, nullptr);
-  if (!isNew) return found->second;
-  try {
-    const ir::Target target{ir::cuda::kTriple, context.architecture(), "", 0};
-    found->second = load(context, ir::cuda::scatterCompiler()(op, type, target));
-  } catch (const std::exception& error) {
-    logWarning(detail::concat(ir::opName(op), " runs on the host: ", error.what()));
-  }
-  return found->second;
-}
 
 class Scatter final : public DeviceCall {
  public:
@@ -75,8 +45,8 @@ class Scatter final : public DeviceCall {
 
 std::shared_ptr<const DeviceCall> findScatter(Context& context, ir::Op op, dtype type,
                                               const ir::cuda::ScatterShape& shape) {
-  if (flags().jit == "off" || ir::cuda::scatterCompiler() == nullptr) return nullptr;
-  CUfunction function = functionOf(context, op, type);
+  const std::string instead = detail::concat(ir::opName(op), " runs on the host");
+  CUfunction function = handWritten(context, op, type, instead);
   return function ? std::make_shared<Scatter>(function, op, type, shape) : nullptr;
 }
 

@@ -15,6 +15,7 @@
 #include "fl/codegen/cuda/Nvrtc.h"
 #include "fl/kernel/cuda/Group.h"
 #include "fl/kernel/cuda/Scatter.h"
+#include "fl/kernel/cuda/Transpose.h"
 #include "tests/ErrorOf.h"
 #include "tests/codegen/cuda/RowKernels.h"
 #include "tests/codegen/cuda/SuiteKernels.h"
@@ -137,17 +138,22 @@ TEST_P(EveryKernel, CompilesWithoutSpills) {
             << " at most\n";
 }
 
-TEST_P(EveryKernel, OfScattersToo) {
+void expectNoSpills(const std::string& text, const char* entry, const char* architecture) {
+  const auto resources = resourcesOf(compileCuda(text, entry, architecture).log);
+  ASSERT_EQ(resources.size(), 1u);
+  EXPECT_EQ(resources[0].name, entry);
+  EXPECT_EQ(resources[0].spilledBytes, 0);
+  EXPECT_EQ(resources[0].stackBytes, 0);
+}
+
+TEST_P(EveryKernel, ThatIsWrittenByHandToo) {
   for (int type = 0; type < kDtypeCount; ++type) {
     for (const ir::Op op : {ir::Op::Scatter, ir::Op::ScatterAdd}) {
       const std::string text = codegen::cuda::emitScatter(op, static_cast<dtype>(type));
-      const auto resources = resourcesOf(compileCuda(text, "scatter", GetParam()).log);
-      ASSERT_EQ(resources.size(), 1u);
-      EXPECT_EQ(resources[0].name, ir::cuda::kScatterEntry);
-      EXPECT_EQ(resources[0].spilledBytes, 0);
-      EXPECT_EQ(resources[0].stackBytes, 0);
+      expectNoSpills(text, ir::cuda::kScatterEntry, GetParam());
     }
   }
+  expectNoSpills(codegen::cuda::emitTranspose(), ir::cuda::kTransposeEntry, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Nvrtc, EveryKernel, ::testing::Values("sm_80", "sm_90", "sm_120"),

@@ -146,7 +146,7 @@ TEST_F(Candidates, WhereAllFailTheErrorIsToldWhenTheCallIsRun) {
 TEST_F(Candidates, TheFirstIsTakenWhereMemoryIsShort) {
   const auto program = [] {
     offerAlgorithms({{1, 3}, {2, 1}});
-    const auto product = runtime::cuda::Matmul::find(runtime::cuda::Context::first(),
+    const auto product = runtime::cuda::Matmul::find(runtime::cuda::Context::of(0),
                                                      {dtype::f32, 2, 2, 2, 1, false, false, 0, 0});
     FakeGpu::install().failCall("cuMemAllocAsync", CUDA_ERROR_OUT_OF_MEMORY);
     product->workspaceBytes();

@@ -8,6 +8,7 @@
 
 #include "fl/base/Types.h"
 #include "fl/runtime/cuda/CublasLt.h"
+#include "tests/runtime/cuda/FakeDevice.h"
 #include "tests/runtime/cuda/FakeGpu.h"
 
 namespace fl::testing {
@@ -127,7 +128,7 @@ runtime::cuda::CublasLt table() {
   table.cublasLtGetVersion = [] { return size_t{130000}; };
   table.cublasLtGetStatusString = [](cublasStatus_t) { return "told to fail"; };
   table.cublasLtCreate = [](cublasLtHandle_t* handle) {
-    *handle = reinterpret_cast<cublasLtHandle_t>(&offered);
+    *handle = reinterpret_cast<cublasLtHandle_t>(currentFakeContext());
     return CUBLAS_STATUS_SUCCESS;
   };
   table.cublasLtMatmulDescCreate = [](cublasLtMatmulDesc_t* operation, cublasComputeType_t,
@@ -192,13 +193,14 @@ runtime::cuda::CublasLt table() {
         }
         return CUBLAS_STATUS_SUCCESS;
       };
-  table.cublasLtMatmul = [](cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void*,
+  table.cublasLtMatmul = [](cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void*,
                             const void* lhs, cublasLtMatrixLayout_t left, const void* rhs,
                             cublasLtMatrixLayout_t right, const void*, const void*,
                             cublasLtMatrixLayout_t, void* result, cublasLtMatrixLayout_t to,
                             const cublasLtMatmulAlgo_t* algorithm, void* workspace,
                             size_t workspaceBytes, cudaStream_t stream) {
-    if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0 || workspaceBytes < kWorkspaceBytes) {
+    if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0 || workspaceBytes < kWorkspaceBytes ||
+        handle != reinterpret_cast<cublasLtHandle_t>(currentFakeContext())) {
       return CUBLAS_STATUS_INVALID_VALUE;
     }
     const std::lock_guard<std::mutex> lock(mutex);

@@ -1,7 +1,6 @@
 #include "tests/runtime/cuda/FakeCudnn.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -9,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "fl/base/Types.h"
-#include "fl/library/cuda/Cudnn.h"
+#include "tests/runtime/cuda/FakeCudnnGraph.h"
+#include "tests/runtime/cuda/FakeDevice.h"
 #include "tests/runtime/cuda/FakeGpu.h"
 
 namespace fl::testing {
@@ -19,7 +18,8 @@ namespace {
 std::mutex mutex;  // of these
 std::vector<FakePlan> offered;
 std::vector<int64_t> plansRun;
-std::atomic<CUstream> stream = nullptr;
+bool refusesGraphs = false;
+std::map<cudnnHandle_t, CUstream> streams;
 
 constexpr int64_t kWorkspaceBytes = 256;
 
@@ -38,67 +38,9 @@ size_t sizeOf(cudnnBackendAttributeType_t type) {
   }
 }
 
-struct Descriptor {
-  cudnnBackendDescriptorType_t type;
-  std::map<int, std::vector<char>> attributes;
-
-  template <class T>
-  std::vector<T> all(int name) const {
-    const auto found = attributes.find(name);
-    if (found == attributes.end()) return {};
-    std::vector<T> values(found->second.size() / sizeof(T));
-    std::memcpy(values.data(), found->second.data(), found->second.size());
-    return values;
-  }
-  template <class T>
-  T one(int name) const {
-    return all<T>(name).at(0);
-  }
-  const Descriptor& other(int name) const { return **all<Descriptor*>(name).begin(); }
-};
-
 Descriptor& at(cudnnBackendDescriptor_t descriptor) {
   return *reinterpret_cast<Descriptor*>(descriptor);
 }
-
-// A tensor's elements by image, channel, row and column.
-class Elements {
- public:
-  Elements(const Descriptor& tensor, const std::map<int64_t, char*>& buffers)
-      : sizes(tensor.all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS)),
-        strides_(tensor.all<int64_t>(CUDNN_ATTR_TENSOR_STRIDES)) {
-    const auto type = tensor.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
-    type_ = type == CUDNN_DATA_DOUBLE  ? dtype::f64
-            : type == CUDNN_DATA_FLOAT ? dtype::f32
-            : type == CUDNN_DATA_HALF  ? dtype::f16
-                                       : dtype::bf16;
-    const auto buffer = buffers.find(tensor.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID));
-    if (buffer != buffers.end()) data_ = buffer->second;
-  }
-
-  using Index = std::array<int64_t, 4>;
-  double read(const Index& index) const {
-    uint64_t bits = 0;
-    std::memcpy(&bits, place(index), getTypeSize(type_));
-    return Number(type_, bits).toDouble();
-  }
-  void write(const Index& index, double value) const {
-    const uint64_t bits = Number::fromDouble(value, type_).bits();
-    std::memcpy(place(index), &bits, getTypeSize(type_));
-  }
-
-  const std::vector<int64_t> sizes;
-
- private:
-  char* place(const Index& index) const {
-    int64_t offset = 0;
-    for (int i = 0; i < 4; ++i) offset += sizes[i] == 1 ? 0 : index[i] * strides_[i];
-    return data_ + offset * getTypeSize(type_);
-  }
-  std::vector<int64_t> strides_;
-  dtype type_;
-  char* data_ = nullptr;
-};
 
 enum class Direction { Forward, Data, Filter };
 
@@ -125,18 +67,6 @@ struct Work {
   }
 
  private:
-  template <class Body>
-  static void everyIndex(const std::vector<int64_t>& sizes, const Body& body) {
-    Elements::Index i;
-    for (i[0] = 0; i[0] < sizes[0]; ++i[0]) {
-      for (i[1] = 0; i[1] < sizes[1]; ++i[1]) {
-        for (i[2] = 0; i[2] < sizes[2]; ++i[2]) {
-          for (i[3] = 0; i[3] < sizes[3]; ++i[3]) body(i);
-        }
-      }
-    }
-  }
-
   void addOne(std::map<Elements::Index, double>& sums, const Elements::Index& o,
               Elements::Index k) const {
     const int64_t groups = input.sizes[1] / filter.sizes[1];
@@ -152,6 +82,12 @@ struct Work {
     if (direction == Direction::Filter) sums[k] += output.read(o) * input.read(i);
   }
 };
+
+bool isConvolution(const Descriptor& operation) {
+  return operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
+         operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ||
+         operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+}
 
 Work workOf(const std::vector<Descriptor*>& operations, const std::map<int64_t, char*>& buffers) {
   const Descriptor& first = *operations.at(0);
@@ -253,13 +189,18 @@ cudnnStatus_t get(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName
 
 cudnnStatus_t finalize(cudnnBackendDescriptor_t descriptor) {
   const Descriptor& own = at(descriptor);
+  if (own.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && refusesGraphs)
+    return CUDNN_STATUS_BAD_PARAM;
   if (own.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) return CUDNN_STATUS_SUCCESS;
   return planOf(own.other(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)).isMade
              ? CUDNN_STATUS_SUCCESS
              : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
+cudnnStatus_t execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                      cudnnBackendDescriptor_t pack) {
+  if (handle != reinterpret_cast<cudnnHandle_t>(currentFakeContext()))
+    return CUDNN_STATUS_BAD_PARAM;
   const auto numbers = at(pack).all<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto pointers = at(pack).all<char*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   std::map<int64_t, char*> buffers;
@@ -269,12 +210,20 @@ cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackend
   const FakePlan offer = planOf(configuration);
   if (!offer.runs) return CUDNN_STATUS_EXECUTION_FAILED;
   const Descriptor& graph = configuration.other(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-  const Work work = workOf(graph.all<Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS), buffers);
+  const auto operations = graph.all<Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  const bool convolves = isConvolution(*operations.at(0));
+  const std::function<void()> work =
+      convolves ? std::function<void()>([made = workOf(operations, buffers)] { made.run(); })
+                : workOfGraph(operations, buffers);
   const auto run = [work, workspace] {
     std::memset(workspace, 0xff, kWorkspaceBytes);
-    work.run();
+    work();
   };
-  putIntoStream(stream, "convolution", run, offer.milliseconds);
+  const CUstream stream = [&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return streams.at(handle);
+  }();
+  putIntoStream(stream, convolves ? "convolution" : "graph", run, offer.milliseconds);
   const std::lock_guard<std::mutex> lock(mutex);
   plansRun.push_back(offer.number);
   return CUDNN_STATUS_SUCCESS;
@@ -285,11 +234,12 @@ library::cuda::Cudnn table() {
   table.cudnnGetVersion = [] { return size_t{CUDNN_VERSION}; };
   table.cudnnGetErrorString = [](cudnnStatus_t) { return "told to fail"; };
   table.cudnnCreate = [](cudnnHandle_t* handle) {
-    *handle = reinterpret_cast<cudnnHandle_t>(&offered);
+    *handle = reinterpret_cast<cudnnHandle_t>(currentFakeContext());
     return CUDNN_STATUS_SUCCESS;
   };
-  table.cudnnSetStream = [](cudnnHandle_t, cudaStream_t of) {
-    stream = reinterpret_cast<CUstream>(of);
+  table.cudnnSetStream = [](cudnnHandle_t handle, cudaStream_t of) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    streams[handle] = reinterpret_cast<CUstream>(of);
     return CUDNN_STATUS_SUCCESS;
   };
   table.cudnnBackendCreateDescriptor = [](cudnnBackendDescriptorType_t type,
@@ -324,6 +274,7 @@ void offerPlans(std::vector<FakePlan> plans) {
 void offerConvolutions(bool does) {
   offerPlans(does ? std::vector<FakePlan>{{10}} : std::vector<FakePlan>());
 }
+void refuseGraphs(bool does) { refusesGraphs = does; }
 std::vector<int64_t> takePlansRun() {
   const std::lock_guard<std::mutex> lock(mutex);
   return std::exchange(plansRun, {});

@@ -1,5 +1,6 @@
-// cuDNN for a GPU that is none (FakeGpu.h): convolutions and their gradients are made on the host,
-// in double, when the stream gets to them. With it come no engines until it is told to offer them.
+// cuDNN for a GPU that is none (FakeGpu.h): convolutions, their gradients, and graphs of products,
+// sums and what is done element by element are made on the host, in double, when the stream gets to
+// them. With it come no engines until it is told to offer them.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,8 @@ struct FakePlan {
 void offerPlans(std::vector<FakePlan> plans);
 // One, or none.
 void offerConvolutions(bool does);
+// Whether graphs are refused when they are described.
+void refuseGraphs(bool does);
 // The numbers of those that were put into the stream.
 std::vector<int64_t> takePlansRun();
 

@@ -4,8 +4,14 @@
 
 namespace fl::testing {
 namespace {
-int theContext = 0;
+int contexts[kMostFakeDevices];
+int devices = 1;
+thread_local CUcontext current = nullptr;
 }  // namespace
+
+void setFakeDevices(int count) { devices = count; }
+
+CUcontext currentFakeContext() { return current; }
 
 void describeFakeDevice(runtime::cuda::Driver* table) {
   table->cuInit = [](unsigned) { return CUDA_SUCCESS; };
@@ -21,12 +27,12 @@ void describeFakeDevice(runtime::cuda::Driver* table) {
     *words = "told to fail";
     return CUDA_SUCCESS;
   };
-  table->cuDeviceGet = [](CUdevice* device, int) {
-    *device = 0;
-    return CUDA_SUCCESS;
+  table->cuDeviceGet = [](CUdevice* device, int number) {
+    *device = number;
+    return number < devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
   };
   table->cuDeviceGetCount = [](int* count) {
-    *count = 1;
+    *count = devices;
     return CUDA_SUCCESS;
   };
   table->cuDeviceGetAttribute = [](int* value, CUdevice_attribute which, CUdevice) {
@@ -43,11 +49,27 @@ void describeFakeDevice(runtime::cuda::Driver* table) {
     *bytes = kFakeMemory;
     return CUDA_SUCCESS;
   };
-  table->cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice) {
-    *context = reinterpret_cast<CUcontext>(&theContext);
+  table->cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice device) {
+    *context = reinterpret_cast<CUcontext>(&contexts[device]);
     return CUDA_SUCCESS;
   };
-  table->cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
+  table->cuCtxSetCurrent = [](CUcontext context) {
+    current = context;
+    return CUDA_SUCCESS;
+  };
+  table->cuDeviceGetDefaultMemPool = [](CUmemoryPool* pool, CUdevice device) {
+    *pool = reinterpret_cast<CUmemoryPool>(&contexts[device]);
+    return CUDA_SUCCESS;
+  };
+  table->cuDeviceCanAccessPeer = [](int* can, CUdevice device, CUdevice) {
+    *can = device == 1;
+    return CUDA_SUCCESS;
+  };
+  table->cuMemPoolSetAccess = [](CUmemoryPool pool, const CUmemAccessDesc* access, size_t) {
+    return pool == reinterpret_cast<CUmemoryPool>(&contexts[1 - access->location.id])
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+  };
 }
 
 }  // namespace fl::testing

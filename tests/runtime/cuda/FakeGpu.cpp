@@ -1,146 +1,23 @@
 #include "tests/runtime/cuda/FakeGpu.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
 
 #include "fl/runtime/cuda/Driver.h"
-#include "tests/codegen/cuda/HostModule.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
 #include "tests/runtime/cuda/FakeCudnn.h"
-#include "tests/runtime/cuda/FakeDevice.h"
+#include "tests/runtime/cuda/FakeGpuState.h"
 #include "tests/runtime/cuda/FakeNvrtc.h"
 
 namespace fl::testing {
 namespace {
 
-// What a launch of a function that is not set to more may ask for, for a block.
-constexpr int kUsualSharedBytes = 48 << 10;
-
-struct Module {
-  std::string source;
-};
-struct Function {
-  std::shared_ptr<HostModule> module;
-  std::string name;
-  int mostSharedBytes = kUsualSharedBytes;
-};
-struct Launch {
-  const Function* kernel;
-  ir::cuda::Launch shape;
-  std::vector<uint64_t> words;
-};
-
-// What a stream has yet to do, or a graph does: a launch, or something else.
-struct Work {
-  std::string name;
-  std::function<CUresult()> run;
-  std::optional<Launch> launch = {};
-  double milliseconds = 1;
-};
-// A node's handle is its number, from 1 on.
-struct Graph {
-  std::deque<Work> nodes;
-  CUgraphNode last;
-};
-struct Stream {
-  std::deque<Work> work;
-  std::unique_ptr<Graph> captured = nullptr;  // what is put in goes here
-};
-struct Event {
-  Stream* stream = nullptr;
-  size_t recorded = 0, done = 0;
-  double time = 0;  // when the GPU got there
-};
-struct Block {
-  size_t bytes = 0;
-  bool isGivenBack = false;  // the stream has yet to do it
-};
-using Blocks = std::map<uintptr_t, Block>;
-
-// The block that holds them all, or null.
-const Block* find(const Blocks& blocks, uintptr_t begin, size_t bytes) {
-  const auto next = blocks.upper_bound(begin);
-  if (next == blocks.begin()) return nullptr;
-  const auto& [address, block] = *std::prev(next);
-  return begin + bytes <= address + block.bytes ? &block : nullptr;
-}
-
-struct State {
-  std::recursive_mutex mutex;
-  FakeGpu::Counts counts;
-  std::vector<std::string> done, misuse;
-  Blocks blocks, freed, pinned;
-  size_t memory = kFakeMemory, live = 0;
-  cuuint64_t kept = 0;
-  double milliseconds = 0;          // that everything took so far
-  CUresult failure = CUDA_SUCCESS;  // that all calls give from now on
-  std::string failing;              // the function whose calls fail
-  CUresult failingWith = CUDA_SUCCESS;
-  bool failsLater = false;
-};
-
-State& state() {
-  static State& all = *new State();
-  return all;
-}
-
-// Runs a call of the driver with the state locked, unless it is to fail.
-template <class Body>
-CUresult call(const char* function, Body body) {
-  State& s = state();
-  const std::lock_guard<std::recursive_mutex> lock(s.mutex);
-  if (s.failure != CUDA_SUCCESS) return s.failure;
-  if (s.failing == function && !s.failsLater) return s.failingWith;
-  return body(s);
-}
-
-CUresult put(CUstream stream, const char* function, Work work) {
-  State& s = state();
-  if (s.failing == function && s.failsLater) {
-    s.failing.clear();
-    work = {work.name, [error = s.failingWith] { return error; }};
-  }
-  auto* const to = reinterpret_cast<Stream*>(stream);
-  (to->captured ? to->captured->nodes : to->work).push_back(std::move(work));
-  return CUDA_SUCCESS;
-}
-CUresult put(CUstream stream, const char* function, std::string name, std::function<CUresult()> run,
-             double milliseconds = 1) {
-  return put(stream, function, Work{std::move(name), std::move(run), {}, milliseconds});
-}
-
-void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
-// Of the GPU's memory, which nobody else reads or writes.
-class Access {
- public:
-  explicit Access(State& s) : state_(s) { protect(PROT_READ | PROT_WRITE); }
-  ~Access() { protect(PROT_NONE); }
-
- private:
-  void protect(int access) {
-    for (const auto& [address, block] : state_.blocks)
-      mprotect(pointer(address), block.bytes, access);
-  }
-  State& state_;
-};
-
 CUresult run(State& s, const Work& work);
 
 // Does what the stream has yet to do, until there is no need.
 CUresult work(State& s, Stream& stream, const std::function<bool()>& isEnough) {
-  ++s.counts.waits;
   if (isEnough() || stream.work.empty()) return s.failure;
   const Access access(s);
   while (!isEnough() && !stream.work.empty() && s.failure == CUDA_SUCCESS) {
@@ -154,21 +31,11 @@ CUresult work(State& s, Stream& stream, const std::function<bool()>& isEnough) {
   return s.failure;
 }
 
-// Of the GPU's memory, when it is used.
-void checkLive(const char* what, CUdeviceptr address, size_t bytes) {
-  if (!find(state().blocks, address, bytes)) {
-    state().misuse.push_back(std::string(what) + " memory that is none of the GPU's");
-  }
-}
-void checkPinned(const void* memory, size_t bytes) {
-  if (!find(state().pinned, reinterpret_cast<uintptr_t>(memory), bytes)) {
-    state().misuse.push_back("a copy of host memory that is not pinned");
-  }
-}
-
 // ---- memory ----
 
-CUresult allocate(CUdeviceptr* address, size_t bytes, CUstream) {
+CUcontext contextOf(CUstream stream) { return reinterpret_cast<Stream*>(stream)->context; }
+
+CUresult allocate(CUdeviceptr* address, size_t bytes, CUstream stream) {
   return call("cuMemAllocAsync", [&](State& s) {
     if (s.live + bytes > s.memory) return CUDA_ERROR_OUT_OF_MEMORY;
     void* const block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -177,7 +44,7 @@ CUresult allocate(CUdeviceptr* address, size_t bytes, CUstream) {
     std::memset(block, 0xff, bytes);
     mprotect(block, bytes, PROT_NONE);
     *address = reinterpret_cast<CUdeviceptr>(block);
-    s.blocks[*address] = {bytes};
+    s.blocks[*address] = {bytes, contextOf(stream)};
     s.live += bytes;
     ++s.counts.allocations;
     return CUDA_SUCCESS;
@@ -187,7 +54,8 @@ CUresult allocate(CUdeviceptr* address, size_t bytes, CUstream) {
 CUresult giveBack(CUdeviceptr address, CUstream stream) {
   return call("cuMemFreeAsync", [&](State& s) {
     const auto found = s.blocks.find(address);
-    if (found == s.blocks.end() || found->second.isGivenBack) {
+    if (found == s.blocks.end() || found->second.isGivenBack ||
+        found->second.context != contextOf(stream)) {
       s.misuse.push_back("a free of what is no block");
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -207,7 +75,7 @@ CUresult upload(CUdeviceptr to, const void* from, size_t bytes, CUstream stream)
     checkPinned(from, bytes);
     s.counts.bytesUp += bytes;
     return put(stream, "cuMemcpyHtoDAsync", "upload", [=] {
-      checkLive("a copy to", to, bytes);
+      checkLive("a copy to", to, bytes, contextOf(stream));
       std::memcpy(pointer(to), from, bytes);
       return CUDA_SUCCESS;
     });
@@ -219,7 +87,7 @@ CUresult download(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
     checkPinned(to, bytes);
     s.counts.bytesDown += bytes;
     return put(stream, "cuMemcpyDtoHAsync", "download", [=] {
-      checkLive("a copy of", from, bytes);
+      checkLive("a copy of", from, bytes, contextOf(stream));
       std::memcpy(to, pointer(from), bytes);
       return CUDA_SUCCESS;
     });
@@ -229,8 +97,21 @@ CUresult download(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
 CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return call("cuMemcpyDtoDAsync", [&](State&) {
     return put(stream, "cuMemcpyDtoDAsync", "copy", [=] {
-      checkLive("a copy of", from, bytes);
-      checkLive("a copy to", to, bytes);
+      checkLive("a copy of", from, bytes, contextOf(stream));
+      checkLive("a copy to", to, bytes, contextOf(stream));
+      std::memcpy(pointer(to), pointer(from), bytes);
+      return CUDA_SUCCESS;
+    });
+  });
+}
+
+CUresult copyFromPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext,
+                      size_t bytes, CUstream stream) {
+  return call("cuMemcpyPeerAsync", [&](State& s) {
+    s.counts.bytesAcross += bytes;
+    return put(stream, "cuMemcpyPeerAsync", "peer copy", [=] {
+      checkLive("a copy of", from, bytes, fromContext);
+      checkLive("a copy to", to, bytes, toContext);
       std::memcpy(pointer(to), pointer(from), bytes);
       return CUDA_SUCCESS;
     });
@@ -240,7 +121,7 @@ CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
 CUresult fill(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream) {
   return call("cuMemsetD8Async", [&](State&) {
     return put(stream, "cuMemsetD8Async", "fill", [=] {
-      checkLive("a fill of", to, bytes);
+      checkLive("a fill of", to, bytes, contextOf(stream));
       std::memset(pointer(to), byte, bytes);
       return CUDA_SUCCESS;
     });
@@ -274,12 +155,15 @@ bool isAllowed(State& s, const Function& kernel, unsigned sharedBytes) {
 void runKernel(State& s, const Launch& launch) {
   const auto& [kernel, shape, words] = launch;
   for (const uint64_t word : words) {
-    const bool isGone = find(s.freed, word, 1) && !find(s.blocks, word, 1);
+    const Block* const block = find(s.blocks, word, 1);
+    const bool isGone = find(s.freed, word, 1) && !block;
     if (isGone) s.misuse.push_back("a launch on memory that was freed");
+    if (block && block->context != kernel->context)
+      s.misuse.push_back("a launch on another GPU's memory");
   }
   if (shape.splits > 1) {
-    checkLive("parts in", *(words.end() - 2), sizeof(uint64_t));
-    checkLive("counters in", words.back(), shape.blocks * sizeof(uint32_t));
+    checkLive("parts in", *(words.end() - 2), sizeof(uint64_t), kernel->context);
+    checkLive("counters in", words.back(), shape.blocks * sizeof(uint32_t), kernel->context);
     ++s.counts.sharedSweeps;
   }
   kernel->module->launch(kernel->name, shape, words, /*reversed=*/false);
@@ -312,6 +196,8 @@ CUresult launch(CUfunction function, unsigned blocks, unsigned splits, unsigned,
   return call("cuLaunchKernel", [&](State& s) {
     if (!reinterpret_cast<Stream*>(stream)->captured) ++s.counts.launches;
     const Launch made = launchOf(function, {blocks, splits}, {x, y, z}, sharedBytes, parameters);
+    if (made.kernel->context != contextOf(stream))
+      s.misuse.push_back("a launch of another GPU's function");
     if (!isAllowed(s, *made.kernel, sharedBytes)) return CUDA_ERROR_INVALID_VALUE;
     return put(stream, "cuLaunchKernel", Work{"launch", nullptr, made});
   });
@@ -398,6 +284,7 @@ runtime::cuda::Driver driverTable() {
   };
   table.cuStreamSynchronize = [](CUstream stream) {
     return call("cuStreamSynchronize", [&](State& s) {
+      ++s.counts.waits;
       return work(s, *reinterpret_cast<Stream*>(stream), [] { return false; });
     });
   };
@@ -409,8 +296,9 @@ runtime::cuda::Driver driverTable() {
     return CUDA_SUCCESS;
   };
   table.cuEventRecord = [](CUevent event, CUstream stream) {
-    return call("cuEventRecord", [&](State&) {
+    return call("cuEventRecord", [&](State& s) {
       auto* e = reinterpret_cast<Event*>(event);
+      if (e->context != contextOf(stream)) s.misuse.push_back("an event of another GPU");
       e->stream = reinterpret_cast<Stream*>(stream);
       const auto happen = [e, number = ++e->recorded] {
         e->done = number;
@@ -420,8 +308,20 @@ runtime::cuda::Driver driverTable() {
       return put(stream, "cuEventRecord", "event", happen, 0);
     });
   };
+  table.cuStreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
+    return call("cuStreamWaitEvent", [&](State& s) {
+      auto* e = reinterpret_cast<Event*>(event);
+      return put(
+          stream, "cuStreamWaitEvent", "wait",
+          [&s, e, number = e->recorded] {
+            return work(s, *e->stream, [=] { return e->done >= number; });
+          },
+          0);
+    });
+  };
   table.cuEventSynchronize = [](CUevent event) {
     return call("cuEventSynchronize", [&](State& s) {
+      ++s.counts.waits;
       auto* e = reinterpret_cast<Event*>(event);
       return work(s, *e->stream, [e] { return e->done == e->recorded; });
     });
@@ -440,7 +340,6 @@ runtime::cuda::Driver driverTable() {
       return CUDA_SUCCESS;
     });
   };
-  table.cuDeviceGetDefaultMemPool = [](CUmemoryPool*, CUdevice) { return CUDA_SUCCESS; };
   table.cuMemPoolSetAttribute = [](CUmemoryPool, CUmemPool_attribute, void* value) {
     std::memcpy(&state().kept, value, sizeof(state().kept));
     return CUDA_SUCCESS;
@@ -468,6 +367,7 @@ runtime::cuda::Driver driverTable() {
   table.cuMemcpyHtoDAsync = upload;
   table.cuMemcpyDtoHAsync = download;
   table.cuMemcpyDtoDAsync = copy;
+  table.cuMemcpyPeerAsync = copyFromPeer;
   table.cuMemsetD8Async = fill;
   table.cuModuleLoadData = [](CUmodule* module, const void* image) {
     return call("cuModuleLoadData", [&](State&) {
@@ -480,8 +380,8 @@ runtime::cuda::Driver driverTable() {
     return CUDA_SUCCESS;
   };
   table.cuModuleGetFunction = [](CUfunction* function, CUmodule module, const char* name) {
-    const std::string& source = reinterpret_cast<Module*>(module)->source;
-    *function = reinterpret_cast<CUfunction>(new Function{compiled(source), name});
+    const auto& [source, context] = *reinterpret_cast<Module*>(module);
+    *function = reinterpret_cast<CUfunction>(new Function{compiled(source), name, context});
     return CUDA_SUCCESS;
   };
   table.cuFuncSetAttribute = setAttribute;
@@ -566,6 +466,7 @@ size_t FakeGpu::keptBytes() const { return state().kept; }
 size_t FakeGpu::liveBytes() const {
   return locked([](State& s) { return s.live; });
 }
+void FakeGpu::setGpus(int count) { setFakeDevices(count); }
 void FakeGpu::setMemory(size_t bytes) {
   locked([=](State& s) { s.memory = bytes; });
 }

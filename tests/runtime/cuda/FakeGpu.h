@@ -1,4 +1,4 @@
-// A GPU for tests on machines without one.
+// A GPU, or two that are alike, for tests on machines without one.
 //
 // Its driver's memory is the host's, protected from all but what is in its streams; these do what
 // is put into them when they are waited for and not before, in order; kernels are compiled by the
@@ -29,7 +29,7 @@ class FakeGpu {
     size_t graphs = 0, graphLaunches = 0, changedNodes = 0;
     size_t waits = 0;            // for streams or events
     size_t mostSharedBytes = 0;  // of a launch
-    size_t bytesUp = 0, bytesDown = 0;
+    size_t bytesUp = 0, bytesDown = 0, bytesAcross = 0;
     size_t allocations = 0;  // of the system of the GPU, not of a manager's cache
     size_t trims = 0;        // of its pool
   };
@@ -50,6 +50,9 @@ class FakeGpu {
   void setMemory(size_t bytes);
   // What the pool keeps of free memory when the stream is waited for.
   size_t keptBytes() const;
+
+  // One until then, before any other call. Of two, the second reaches the first one's memory.
+  void setGpus(int count);
 
   // Until reset(), the driver's function fails; or what its next call puts into the stream does
   // when it is done, as does everything from then on.

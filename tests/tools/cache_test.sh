@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# cache_test.sh FL: what `fl cache` says is on disk, and that it removes it.
+set -euo pipefail
+fl=$PWD/$1
+cd "$(mktemp -d)"
+fail() {
+  echo "FAIL: $*"
+  exit 1
+}
+export FL_CACHE_DIR=$PWD/kept FL_CACHE_BYTES=1000000
+
+# The lines of `fl cache` without repeated spaces.
+used() { "$fl" cache "$@" | tr -s ' '; }
+nothing=$(printf '%s 0 entries 0 bytes\n' kernels plans fusions calls failures
+  echo "all 0 entries 0 bytes of 1000000 in $FL_CACHE_DIR")
+[[ $(used) == "$nothing" ]] || fail "$(used)"
+
+echo 'graph @f(%x: f32[8]) { %0 = tanh %x : f32[8] return %0 }' >graph.flir
+"$fl" run graph.flir >out
+bytes_in() { find "$1" -type f -printf '%s\n' | awk '{ sum += $1 } END { print sum + 0 }'; }
+bytes=$(bytes_in kept/kernels)
+[[ $bytes -gt 0 ]] || fail "nothing is kept"
+used | grep -qx "kernels $(ls kept/kernels | wc -l) entries $bytes bytes" || fail "$(used)"
+used | grep -qx "all $(find kept -type f | wc -l) entries $(bytes_in kept) bytes of 1000000 in $FL_CACHE_DIR" ||
+  fail "$(used)"
+
+[[ $(used --clear) == "$nothing" ]] || fail "$(used)"
+[[ -z $(find kept -type f) ]] || fail "$(find kept -type f)"
+
+"$fl" cache file 2>err && fail "it takes no file"
+grep -q "cache: expected no file" err || fail "$(<err)"
+env -u FL_CACHE_DIR -u XDG_CACHE_HOME -u HOME "$fl" cache 2>err && fail "there is no folder"
+grep -q "cache: there is no folder: set FL_CACHE_DIR" err || fail "$(<err)"
