@@ -30,7 +30,7 @@ ROOM_LINES = {
     ("runtime/cuda",): 2950,
     ("library",): 3000,
     ("tile",): 2000,
-    ("check",): 900,
+    ("check",): 920,
     ("plans",): 600,
     ("profile",): 300,
     ("view",): 800,

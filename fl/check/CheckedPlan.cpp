@@ -188,7 +188,8 @@ class StepComparison final : public runtime::StepObserver {
       const auto* call = std::get_if<ir::LibraryStep>(&schedule_.steps[i]);
       if (!call) checkLaunch(std::get<ir::LaunchStep>(schedule_.steps[i]), memory);
       if (!call || call->node < 0) continue;
-      compare(call->node, *memory.read(call->result, call->resultType.type), "the call");
+      const MemoryBlockPtr made = memory.read(call->result, call->resultType.type);
+      compare(call->node, made->data(), "the call");
     }
   }
 
@@ -207,22 +208,44 @@ class StepComparison final : public runtime::StepObserver {
         const bool isItsOwn = id >= 0 && graph_.type(id).type == kernel.values[value].type;
         if (!isMade || !isItsOwn) continue;
         const ValueType& type = graph_.type(id);
-        const MemoryBlockPtr stored = memory.read(*to.buffer, to.offset, type.type);
-        Dim count = 1;
-        for (int axis = 0; axis < kernel.rank; ++axis) {
-          if (to.strides[axis] != 0) count *= launch.extents[axis];
-        }
-        if (count == type.shape.elements()) {
-          compare(id, *stored, "the kernel \"" + runtime::kernelLabel(kernel) + "\"");
-        }
+        const std::vector<char> stored =
+            storedIn(to, launch.extents, *memory.read(*to.buffer, to.offset, type.type),
+                     getTypeSize(type.type));
+        if (stored.size() == bytesOf(type.type, type.shape))
+          compare(id, stored.data(), "the kernel \"" + runtime::kernelLabel(kernel) + "\"");
       }
     }
   }
 
-  void compare(ir::ValueId id, const MemoryBlock& stored, const std::string& where) const {
+  // What a launch has left in an operand's part of `memory`, in the order of its value's elements,
+  // of `size` bytes each.
+  static std::vector<char> storedIn(const ir::LaunchOperand& to, const std::vector<Dim>& extents,
+                                    const MemoryBlock& memory, size_t size) {
+    std::vector<std::pair<Dim, Dim>>
+        axes;  // strides and extents, which a kernel may have reordered
+    Dim count = 1;
+    for (size_t axis = 0; axis < extents.size(); ++axis) {
+      if (to.strides[axis] == 0) continue;
+      axes.emplace_back(to.strides[axis], extents[axis]);
+      count *= extents[axis];
+    }
+    std::ranges::sort(axes);
+    std::vector<char> elements(count * size);
+    for (Dim i = 0; i < count; ++i) {
+      Dim at = 0, rest = i;
+      for (const auto& [stride, extent] : axes) {
+        at += rest % extent * stride;
+        rest /= extent;
+      }
+      std::memcpy(&elements[i * size], static_cast<const char*>(memory.data()) + at * size, size);
+    }
+    return elements;
+  }
+
+  void compare(ir::ValueId id, const void* stored, const std::string& where) const {
     const void* right = right_[id]->data();
-    const auto i = firstDifferent(graph_.type(id), stored.data(), right);
-    if (i) failAt(graph_.node(id), *i, stored.data(), "in " + where, right, kOneByOne);
+    const auto i = firstDifferent(graph_.type(id), stored, right);
+    if (i) failAt(graph_.node(id), *i, stored, "in " + where, right, kOneByOne);
   }
 
   const ir::Graph& graph_;
