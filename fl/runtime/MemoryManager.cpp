@@ -286,8 +286,8 @@ std::string describeLack(const MemoryManager& manager, size_t bytes, const Buffe
   std::string text = detail::concat(
       detail::withCallSite(detail::concat(manager.name(), ": ", bytes, " bytes cannot be had")),
       "\nThey are for ", describe(origin.what, origin.site), "; ", inUse, " are in use, ",
-      manager.stats().cachedBytes, " kept for reuse, ", manager.freeBytes(),
-      " free in the system. The largest in use:");
+      manager.stats().cachedBytes, " kept for reuse, ",
+      std::min(manager.freeBytes(), mappableMemory()), " free in the system. The largest in use:");
   for (const LiveBuffers::Live& each : live) {
     text += detail::concat("\n  ", each.bytes, " bytes of ",
                            describe(each.origin.what, each.origin.site),

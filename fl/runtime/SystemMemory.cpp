@@ -91,12 +91,15 @@ size_t systemMemory() {
 }
 
 size_t freeSystemMemory() {
-  const auto free = static_cast<size_t>(host::freeMemory("/").value_or(kAddressSpace));
-  rlimit limit;  // of all that is mapped, as `ulimit -v` sets it
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return free;
+  return static_cast<size_t>(host::freeMemory("/").value_or(kAddressSpace));
+}
+
+size_t mappableMemory() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kAddressSpace;
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  return std::min(free, limit.rlim_cur - std::min<size_t>(limit.rlim_cur, pages * kPage));
+  return limit.rlim_cur - std::min<size_t>(limit.rlim_cur, pages * kPage);
 }
 
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {

@@ -31,6 +31,8 @@ size_t systemUntouched(const void* begin, size_t bytes);
 // tell.
 size_t systemMemory();
 size_t freeSystemMemory();
+// Bytes that the process may still map, as `ulimit -v` limits it.
+size_t mappableMemory();
 
 // The product, or the largest number if it is no size.
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize);
