@@ -275,7 +275,7 @@ TEST_P(OutOfMemory, OfAHostCopyIsTold) {
 
 TEST(OutOfMemoryOfLibraries, IsToldBeforeTheyMakeCode) {
   const BackendScope scope("eager");
-  const Tensor filter = full({3, 3, 5, 7}, 1, dtype::f32);
+  Tensor filter = full({3, 3, 5, 7}, 1, dtype::f32);
   eval(filter);
   enum Exit { kDone = 0, kTold = 3, kOther = 4 };
   std::map<int, int> exits;
