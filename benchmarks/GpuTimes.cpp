@@ -159,6 +159,34 @@ std::vector<Json> rowsOfGpu(const GpuLimits& limits, int rounds) {
   return rows;
 }
 
+Workload attentionOf(Dim time, Dim batch, bool isMasked, bool hasGradients) {
+  constexpr int kHeads = 16, kFeatures = 64;
+  const auto make = [=] {
+    const auto input = [=] {
+      return Variable(numbers({time, kHeads * kFeatures, batch}, dtype::bf16), hasGradients);
+    };
+    std::vector<Variable> inputs = {input(), input(), input()};
+    Variable mask;
+    if (isMasked) {
+      const Tensor later = iota({1, time}, {time, 1}) > iota({time, 1}, {1, time});
+      mask = noGrad(later.astype(dtype::bf16) * -1e4);
+    }
+    return [=]() mutable {
+      Variable y = multiheadAttention(inputs[0], inputs[1], inputs[2], Variable(), mask, Variable(),
+                                      kHeads, 0);
+      if (!hasGradients) return static_cast<void>(y.tensor().value()->data());
+      y.backward(noGrad(y.tensor()));
+      for (Variable& each : inputs) {
+        each.grad().tensor().value()->data();
+        each.zeroGrad();
+      }
+    };
+  };
+  return {detail::concat("attention, bf16, ", time, (isMasked ? ", causal" : ""),
+                         (hasGradients ? ", and its gradients" : "")),
+          make};
+}
+
 std::vector<Workload> gpuCases() {
   std::vector<Workload> cases = {map(),
                                  softmaxOfRows(),
@@ -166,7 +194,11 @@ std::vector<Workload> gpuCases() {
                                  sumOver("sum of 16384x4096 over rows", {1}, kRowLength),
                                  sumOver("sum of 16384x4096", {0, 1}, 1),
                                  product("matmul 8192x8192x8192", dtype::f32),
-                                 product("matmul 8192x8192x8192, f16", dtype::f16)};
+                                 product("matmul 8192x8192x8192, f16", dtype::f16),
+                                 attentionOf(2048, 8, false, false),
+                                 attentionOf(2048, 8, true, false),
+                                 attentionOf(2048, 8, false, true),
+                                 attentionOf(2048, 8, true, true)};
   for (Workload& workload : kernelCases()) cases.push_back(std::move(workload));
   for (const Stepping stepping : {Stepping::Recorded, Stepping::Compiled}) {
     for (Workload& workload : std::vector{

@@ -44,6 +44,9 @@ Json limitOf(const Workload& workload, const GpuLimits& limits);
 // of Report.h.
 std::vector<Json> rowsOfGpu(const GpuLimits& limits, int rounds);
 
+// Attention of bf16 by 16 heads of 64 features, of so many queries and keys.
+Workload attentionOf(Dim time, Dim batch, bool isMasked, bool hasGradients);
+
 // Kernels, products and steps at sizes that keep a GPU busy, beside those of the CPU's benchmarks.
 std::vector<Workload> gpuCases();
 

@@ -58,7 +58,33 @@ def large_cases(compiled):
     matrix, square = (ROWS, ROW_LENGTH), (SIZE, SIZE)
     gated = lambda x: torch.tanh(1.1 * x + 0.3) * torch.sigmoid(0.7 * x)
     product = lambda x, y: x @ y
-    return {
+
+    def attention(is_causal, has_gradients):
+        shape, length = (8, 16, 2048, 64), 2048
+        q, k, v = (
+            (torch.rand(shape, dtype=torch.bfloat16) - 0.5).requires_grad_(has_gradients)
+            for _ in range(3)
+        )
+        mask = torch.full((length, length), -1e4, dtype=torch.bfloat16).triu(1)
+        function = lambda: torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask if is_causal else None
+        )
+        made = torch.compile(function) if compiled else function
+
+        def step():
+            y = made()
+            return torch.autograd.grad(y, (q, k, v), y.detach()) if has_gradients else y
+
+        return step
+
+    attentions = {
+        "attention, bf16, 2048" + causal + gradients: lambda c=causal, g=gradients: attention(
+            bool(c), bool(g)
+        )
+        for causal in ("", ", causal")
+        for gradients in ("", ", and its gradients")
+    }
+    return attentions | {
         "tanh(ax+b) sigmoid(cx), 2^26": lambda: call(gated, (ELEMENTS,)),
         "softmax, 16384x4096": lambda: call(lambda x: torch.softmax(x, 1), matrix),
         "sum of 16384x4096 over columns": lambda: call(lambda x: x.sum(1), matrix),

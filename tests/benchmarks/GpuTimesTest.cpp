@@ -9,6 +9,7 @@
 #include "fl/base/Flags.h"
 #include "fl/fl.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
+#include "tests/runtime/cuda/FakeCudnn.h"
 #include "tests/runtime/cuda/FakeGpu.h"
 
 namespace fl::bench {
@@ -70,12 +71,29 @@ TEST_F(GpuTimes, RowsSayWhatTheGpuReachesAndAPlanCosts) {
   EXPECT_GT(gpu.counts().graphLaunches, 0u);  // of 16 kernels
 }
 
+TEST_F(GpuTimes, AttentionIsCudnnsGoingBothWays) {
+  fl::testing::offerConvolutions(true);
+  for (const bool hasGradients : {false, true}) {
+    const Workload workload = attentionOf(64, 1, /*isMasked=*/!hasGradients, hasGradients);
+    EXPECT_EQ(workload.name, hasGradients ? "attention, bf16, 64, and its gradients"
+                                          : "attention, bf16, 64, causal");
+    std::function<void()> call = workload.make();
+    sync();
+    fl::testing::takePlansRun();
+    for (int i = 0; i < 2; ++i) call();
+    sync();
+    EXPECT_EQ(fl::testing::takePlansRun().size(), hasGradients ? 6u : 2u);
+  }
+  fl::testing::offerConvolutions(false);
+}
+
 TEST_F(GpuTimes, CasesHaveNamesOfTheirOwn) {
   std::set<std::string> names;
   for (const Workload& workload : gpuCases()) {
     EXPECT_TRUE(names.insert(workload.name).second) << workload.name;
   }
   EXPECT_TRUE(names.contains("softmax, 16384x4096"));
+  EXPECT_TRUE(names.contains("attention, bf16, 2048, causal, and its gradients"));
 }
 
 }  // namespace

@@ -125,8 +125,7 @@ CudnnDescriptor& CudnnGraph::add(cudnnBackendDescriptorType_t type) {
   return descriptors_.emplace_back(library_, type);
 }
 
-CudnnDescriptor& CudnnGraph::tensor(int64_t number, dtype type, const std::vector<int64_t>& sizes,
-                                    const std::vector<int64_t>& strides) {
+CudnnDescriptor& CudnnGraph::tensor(int64_t number, dtype type, Axes sizes, Axes strides) {
   return add(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, number)
       .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, cudnnType(type))

@@ -99,18 +99,17 @@ class CudnnPlan {
 class CudnnGraph {
  public:
   static constexpr int64_t kAlignment = 64;  // of every buffer
+  using Axes = const std::vector<int64_t>&;  // of each axis of a tensor
 
   explicit CudnnGraph(const Cudnn& library) : library_(library) {}
 
   // Lives as long as the graph.
   CudnnDescriptor& add(cudnnBackendDescriptorType_t type);
   // A tensor's number is that of its buffer in CudnnPlan::run(); a virtual one has none.
-  const CudnnDescriptor& addTensor(int64_t number, dtype type, const std::vector<int64_t>& sizes,
-                                   const std::vector<int64_t>& strides) {
+  const CudnnDescriptor& addTensor(int64_t number, dtype type, Axes sizes, Axes strides) {
     return tensor(number, type, sizes, strides).finish();
   }
-  const CudnnDescriptor& addVirtual(dtype type, const std::vector<int64_t>& sizes,
-                                    const std::vector<int64_t>& strides) {
+  const CudnnDescriptor& addVirtual(dtype type, Axes sizes, Axes strides) {
     return tensor(virtuals_++, type, sizes, strides)
         .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true)
         .finish();
@@ -133,8 +132,7 @@ class CudnnGraph {
                                dtype type);
 
  private:
-  CudnnDescriptor& tensor(int64_t number, dtype type, const std::vector<int64_t>& sizes,
-                          const std::vector<int64_t>& strides);
+  CudnnDescriptor& tensor(int64_t number, dtype type, Axes sizes, Axes strides);
   const CudnnDescriptor& finished(const CudnnTarget& target);
 
   const Cudnn& library_;
