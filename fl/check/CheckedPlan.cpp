@@ -221,8 +221,7 @@ class StepComparison final : public runtime::StepObserver {
   // of `size` bytes each.
   static std::vector<char> storedIn(const ir::LaunchOperand& to, const std::vector<Dim>& extents,
                                     const MemoryBlock& memory, size_t size) {
-    std::vector<std::pair<Dim, Dim>>
-        axes;  // strides and extents, which a kernel may have reordered
+    std::vector<std::pair<Dim, Dim>> axes;  // strides and extents, in the kernel's own order
     Dim count = 1;
     for (size_t axis = 0; axis < extents.size(); ++axis) {
       if (to.strides[axis] == 0) continue;

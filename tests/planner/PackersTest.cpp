@@ -162,8 +162,12 @@ TEST(Packers, AreComparedWithTheOptimum) {
                                          {2048, 11, 11},
                                          {1920, 2, 5},
                                          {576, 1, 5}}};
-  for (const std::vector<Interval>& set : sets)
-    EXPECT_EQ(Smallest(set, 3 * planner::lowerBound(set)).search(), planner::lowerBound(set));
+  for (const std::vector<Interval>& set : sets) {
+    const size_t bound = planner::lowerBound(set);
+    EXPECT_EQ(Smallest(set, 3 * bound).search(), bound);
+    EXPECT_LE(static_cast<double>(arenaOf(set, planner::pack(set))),
+              1.1 * static_cast<double>(bound));
+  }
 }
 
 TEST(Packers, AreNearTheOptimum) {
