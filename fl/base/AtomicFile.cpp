@@ -24,12 +24,10 @@ void checkKind(const fs::path& path) {
   std::error_code error;
   const fs::file_type type = fs::status(path, error).type();
   if (type == fs::file_type::none) fail(path, error.message());
-  if (type == fs::file_type::directory) {
+  if (type == fs::file_type::directory)
     fail(path, std::make_error_code(std::errc::is_a_directory).message());
-  }
-  if (type != fs::file_type::regular && type != fs::file_type::not_found) {
+  if (type != fs::file_type::regular && type != fs::file_type::not_found)
     fail(path, "it is no regular file");
-  }
 }
 
 // Where symbolic links lead, also if nothing is there yet. checkKind has refused loops.

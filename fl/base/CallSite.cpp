@@ -110,9 +110,8 @@ std::string CallSite::toString() const {
   if (!address_) return "";
   static auto& lines = *new LineTable();
   std::string text = lines.find(address());
-  if (const char* module = scope()) {
+  if (const char* module = scope())
     text += std::string(text.empty() ? "" : " ") + "(in " + module + ")";
-  }
   return text;
 }
 

@@ -59,10 +59,16 @@ class MemoryBlock : public std::enable_shared_from_this<MemoryBlock> {
 };
 
 // True if `holders`, whom the caller knows, are all that hold it. What others did with it before
-// they let go has happened then: the copy makes sure of that, which the count alone would not.
+// they let go has happened then, which the count alone would not make sure of.
 template <typename T>
 bool isHeldBy(long holders, const std::shared_ptr<T>& pointer) {
-  return pointer.use_count() == holders && std::shared_ptr<T>(pointer) != nullptr;
+  if (pointer.use_count() != holders) return false;
+#ifdef __SANITIZE_THREAD__  // knows no fences; a copy does the same
+  return std::shared_ptr<T>(pointer) != nullptr;
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return true;
+#endif
 }
 
 }  // namespace fl

@@ -68,9 +68,8 @@ Shape squeezed(const Shape& shape) {
 
 size_t bytesOf(dtype type, const Shape& shape) {
   Dim bytes;
-  if (__builtin_mul_overflow(shape.elements(), getTypeSize(type), &bytes)) {
+  if (__builtin_mul_overflow(shape.elements(), getTypeSize(type), &bytes))
     throwUser(calledAs(typeToString(type, shape)), " has more bytes than can be counted");
-  }
   return static_cast<size_t>(bytes);
 }
 

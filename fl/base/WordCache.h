@@ -27,9 +27,8 @@ class WordCache {
   // Null if there is none; valid until insert(). Allocates nothing.
   Value* find(Words words) {
     // What was found last is often wanted again; that needs no hash.
-    if (!entries_.empty() && EqualWords()(entries_.front().words, words)) {
+    if (!entries_.empty() && EqualWords()(entries_.front().words, words))
       return &entries_.front().value;
-    }
     const auto found = index_.find(words);
     if (found == index_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, found->second);

@@ -45,6 +45,15 @@ struct ValueType {
   std::string toString() const { return typeToString(type, shape); }
 };
 
+// Adds what tells a type from others to the words of a key.
+template <typename Words>
+void addWords(Words* words, const ValueType& type) {
+  const std::vector<Dim>& dims = type.shape.get();
+  words->push_back(static_cast<int64_t>(type.type));
+  words->push_back(static_cast<int64_t>(dims.size()));
+  words->insert(words->end(), dims.begin(), dims.end());
+}
+
 // A value's number: parameters first, then nodes.
 using ValueId = int32_t;
 

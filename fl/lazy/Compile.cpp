@@ -56,9 +56,8 @@ class Recorder final : public detail::Capture {
     met_.try_emplace(tensor, met_.size());
     const auto* node = dynamic_cast<const LazyNode*>(value.get());
     // What the function has assigned is its own.
-    if ((!node || !node->pending()) && !assigned_.contains(tensor)) {
+    if ((!node || !node->pending()) && !assigned_.contains(tensor))
       reads_.emplace(value.get(), Read{value, tensor});
-    }
     // Another backend's, or another computes with it, here.
     if (&value->backend() != &backend_ || &defaultTensorBackend() != &backend_) know(*value, false);
   }
@@ -111,9 +110,8 @@ class Recorder final : public detail::Capture {
   KnownTensors takeKnown() {
     std::erase_if(known_, [](const auto& known) { return known.first.value() == nullptr; });
     for (const auto& [tensor, known] : known_) {
-      if (known.onHost && assigned_.contains(tensor)) {
+      if (known.onHost && assigned_.contains(tensor))
         throwRead(known.site, "a tensor that it assigns to");
-      }
     }
     return std::move(known_);
   }
@@ -126,9 +124,8 @@ class Recorder final : public detail::Capture {
   };
 
   void know(const TensorAdapterBase& value, bool onHost) {
-    if (const auto argument = arguments_.find(&value); argument != arguments_.end()) {
+    if (const auto argument = arguments_.find(&value); argument != arguments_.end())
       throwRead(currentCallSite(), detail::concat("its argument ", argument->second));
-    }
     if (numberOf(&value)) throwRead(currentCallSite(), "a number of fl::hostNumber");
     if (const auto read = reads_.find(&value); read != reads_.end()) {
       Known& known = known_[read->second.tensor];
@@ -185,9 +182,8 @@ struct Recording {
 };
 
 bool sameElements(LazyNode& x, LazyNode& y) {
-  if (x.number() || y.number()) {
+  if (x.number() || y.number())
     return x.number() && y.number() && x.number()->bits() == y.number()->bits();
-  }
   return x.data() == y.data() ||
          std::memcmp(x.data()->onHost()->data(), y.data()->onHost()->data(), x.bytes()) == 0;
 }
@@ -198,9 +194,8 @@ std::string inputDifference(const Recording& now, const Recording& before, size_
   const auto readBy = [&] {
     return "; first read by\n  " + plans::userOf(now.graph, static_cast<ir::ValueId>(i));
   };
-  if (input.kind != old.kind || input.index != old.index || input.tensor != old.tensor) {
+  if (input.kind != old.kind || input.index != old.index || input.tensor != old.tensor)
     return "another tensor than at the call before is" + readBy();
-  }
   if (input.kind != Input::Kind::Constant || sameElements(*input.value, *old.value)) return "";
   const Number *number = input.value->number(), *oldNumber = old.value->number();
   return number ? detail::concat("a number is ", number->toDouble(), " and was ",
@@ -257,12 +252,8 @@ class CompiledFunction::Calls {
     absl::InlinedVector<int64_t, 64> words = {reinterpret_cast<intptr_t>(&backend),
                                               ir::slotChanges(),
                                               static_cast<int64_t>(runtime::getMemoryBudget())};
-    for (const Tensor* argument : arguments) {
-      const std::vector<Dim>& dims = argument->shape().get();
-      words.push_back(static_cast<int64_t>(argument->type()));
-      words.push_back(std::ssize(dims));
-      words.insert(words.end(), dims.begin(), dims.end());
-    }
+    for (const Tensor* argument : arguments)
+      ir::addWords(&words, {argument->type(), argument->shape()});
     if (const auto* found = replays_.find(words)) return **found;
     auto made = std::make_unique<Replay>(backend, engine);
     Replay& replay = *made;
@@ -486,9 +477,8 @@ class CompiledFunction::Calls {
 
   // Of buffers, whose tensors may then give them to the next run.
   static void letGo(Replay* replay, Input::Kind kind) {
-    for (size_t i = 0; i < replay->buffers.size(); ++i) {
+    for (size_t i = 0; i < replay->buffers.size(); ++i)
       if (replay->recording.inputs[i].kind == kind) replay->buffers[i] = nullptr;
-    }
   }
 
   static void nextNumbers(Replay* replay) {

@@ -67,9 +67,8 @@ PlanDump::PlanDump(const Numbers& numbers) {
   const std::string& path = flags().dump;
   if (path.empty()) return;
   attempt(path, [&] { folder_ = makePlanFolder(path); });
-  for (size_t i = 0; i < numbers.size(); ++i) {
+  for (size_t i = 0; i < numbers.size(); ++i)
     if (numbers[i]) absl::StrAppend(&numbers_, " p", i, "=", digitsOf(*numbers[i]));
-  }
   if (!numbers_.empty()) numbers_ = "// numbers:" + numbers_ + "\n";
 }
 
@@ -93,9 +92,8 @@ void PlanDump::writeCode(const runtime::LoadedSchedule& plan, const ir::Target& 
       const std::string variant = variants[i] ? absl::StrCat("_", variants[i]) : "";
       const std::string path = absl::StrCat(folder_, "/k", i, variant), name = entryOf(kernels[i]);
       ++variants[i];
-      for (const auto& [level, text] : view::codeOf(kernels[i], made->stores(), target, name)) {
+      for (const auto& [level, text] : view::codeOf(kernels[i], made->stores(), target, name))
         AtomicFile::write(path + "." + level, text);
-      }
     }
   });
 }

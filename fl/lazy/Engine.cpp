@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_format.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/Log.h"
@@ -16,7 +15,7 @@
 #include "fl/ir/Slot.h"
 #include "fl/ir/Text.h"
 #include "fl/planner/Planner.h"
-#include "fl/planner/Reuse.h"
+#include "fl/plans/Report.h"
 #include "fl/profile/Profile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
@@ -70,10 +69,10 @@ std::unique_ptr<plans::Tuner> Engine::makeTuner() {
   const ir::Target target = device_->target();
   return std::make_unique<plans::Tuner>(
       plans::measureOn(*device_, &kernels_,
-                      [this](const std::vector<runtime::DeviceKernelPtr>& kernels) {
-                        compiler_.request(kernels, currentCallSite());
-                        compiler_.wait();
-                      }),
+                       [this](const std::vector<runtime::DeviceKernelPtr>& kernels) {
+                         compiler_.request(kernels, currentCallSite());
+                         compiler_.wait();
+                       }),
       runtime::openStore(runtime::kFusions),
       detail::concat(plans::passesHash(), "\n", device_->name(), " ", target.features, " ",
                      target.vectorBits, " bits, ", host::getNumThreads(), " threads\n"));
@@ -93,34 +92,21 @@ struct Engine::Segment {
 
 namespace {
 
-void addType(Structure* words, const ir::ValueType& type) {
-  words->push_back(static_cast<int64_t>(type.type));
-  words->push_back(type.shape.ndim());
-  words->insert(words->end(), type.shape.get().begin(), type.shape.get().end());
+// Both give the place behind what they write. Lists come behind their sizes.
+int64_t* writeInput(int64_t* to, const LazyNode& input) {
+  const std::vector<Dim>& dims = input.shape().get();
+  *to++ = 2 * static_cast<int64_t>(input.type()) + (input.number() != nullptr);
+  *to++ = std::ssize(dims);
+  return std::ranges::copy(dims, to).out;
 }
 
-void addNode(Structure* words, const LazyNode& node) {
-  words->push_back(static_cast<int64_t>(node.op));
-  words->push_back(static_cast<int64_t>(node.operands.size()));
-  for (const LazyNodePtr& operand : node.operands) words->push_back(operand->value);
-  words->push_back(static_cast<int64_t>(node.attrs.size()));
-  words->insert(words->end(), node.attrs.values().begin(), node.attrs.values().end());
-}
-
-std::string describe(const char* what, const ir::Schedule& schedule, size_t nodes, bool hit,
-                     int compiled, const CallSite& site) {
-  size_t launches = 0;
-  for (const ir::Step& step : schedule.steps)
-    launches += std::holds_alternative<ir::LaunchStep>(step);
-  const std::string where = site.toString();
-  const double arena = std::max(1.0, static_cast<double>(schedule.arenaBytes));
-  const double bound = std::max(1.0, static_cast<double>(schedule.arenaBound));
-  return detail::concat(
-      what, ": ", nodes, " ops -> ", launches, " kernels + ", schedule.steps.size() - launches,
-      " calls, compiled=", compiled, ", arena ", schedule.arenaBytes, " B (bound ",
-      schedule.arenaBound, " B, ratio ", absl::StrFormat("%.3f", arena / bound), ", recorded ",
-      schedule.recordedBound, " B, unplanned ", schedule.unplannedBytes, " B), plan ",
-      hit ? "reused" : "built", where.empty() ? "" : ", at ", where);
+int64_t* writeNode(int64_t* to, const LazyNode& node, bool isResult) {
+  const std::vector<Dim>& attrs = node.attrs.values();
+  *to++ = 2 * static_cast<int64_t>(node.op) + isResult;
+  *to++ = static_cast<int64_t>(node.operands.size());
+  for (const LazyNodePtr& operand : node.operands) *to++ = operand->value;
+  *to++ = std::ssize(attrs);
+  return std::ranges::copy(attrs, to).out;
 }
 
 }  // namespace
@@ -146,35 +132,35 @@ void Engine::collectReached(Nodes* nodes) {
 // Numbers inputs and nodes, finds the results, and writes down all that a plan depends on.
 void Engine::describeStructure(Segment* segment) {
   for (LazyNode* node : segment->nodes) node->innerUses = 0;
+  size_t count = 3;
   for (LazyNode* node : segment->nodes) {
+    count += 3 + node->operands.size() + node->attrs.size();
     for (const LazyNodePtr& operand : node->operands) {
       if (!operand->pending() && operand->visit != visit_) {
+        count += 2 + operand->shape().ndim();
         operand->visit = visit_;
         operand->innerUses = 0;
         operand->value = static_cast<ir::ValueId>(segment->inputs.size());
         segment->inputs.push_back(&operand);
       }
       ++operand->innerUses;
+      operand->holders = operand.use_count();
     }
   }
-  Structure& words = segment->structure;
-  words.push_back(static_cast<int64_t>(segment->budget));
-  words.push_back(ir::slotChanges());
-  words.push_back(static_cast<int64_t>(segment->inputs.size()));
-  for (const LazyNodePtr* input : segment->inputs) {
-    words.push_back((*input)->number() != nullptr);
-    addType(&words, (*input)->valueType());
-  }
+  segment->structure.resize(count);
+  int64_t* words = segment->structure.data();
+  *words++ = static_cast<int64_t>(segment->budget);
+  *words++ = ir::slotChanges();
+  *words++ = std::ssize(segment->inputs);
+  for (const LazyNodePtr* input : segment->inputs) words = writeInput(words, **input);
   ir::ValueId next = static_cast<ir::ValueId>(segment->inputs.size());
   for (LazyNode* node : segment->nodes) {
     node->value = next++;
-    addNode(&words, *node);
     // Somebody outside holds it: a handle, a later segment, another thread. (Nobody does if its
     // last holder has let go of it on another thread; that one waits in the destructor.)
-    if (node->self.use_count() > node->innerUses) {
-      segment->results.push_back(node);
-      words.push_back(-1);
-    }
+    const bool isResult = node->innerUses == 0 || node->holders > node->innerUses;
+    words = writeNode(words, *node, isResult);
+    if (isResult) segment->results.push_back(node);
   }
 }
 
@@ -191,8 +177,8 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
   try {
     plan = buildPlan(graphOf(segment), segment.budget, numbers);
   } catch (const planner::OverBudget&) {
-    const Structure& words = segment.structure;
-    refused_ = {first, {words.begin(), words.end()}, std::current_exception()};
+    refused_ = {
+        first, {segment.structure.begin(), segment.structure.end()}, std::current_exception()};
     throw;
   }
   const runtime::LoadedSchedule& built = *plan;
@@ -233,26 +219,6 @@ std::vector<check::PassedGraph> passedGraphs(const ir::Graph& graph,
 
 }  // namespace
 
-// Results beyond the budget, which does not hold for them, but those that may be in the memory of
-// parameters.
-static void tellOfResults(const ir::Schedule& plan, size_t budget) {
-  static auto& told = *new CallSites();
-  if (budget == 0) return;
-  const std::vector<std::vector<int>> reusable = planner::reusableParameters(plan);
-  size_t bytes = 0;
-  for (size_t i = 0; i < plan.outputs.size(); ++i) {
-    const auto& [type, shared, source, over] = plan.outputs[i];
-    if (!shared && reusable[i].empty()) bytes += bytesOf(type.type, type.shape);
-  }
-  const CallSite site = currentCallSite();
-  if (bytes <= budget || !told.insert(site)) return;
-  logWarning(detail::concat(
-      "the results of a plan take ", bytes, " bytes beside the memory budget of ", budget,
-      ", which bounds what dies in it: what is held, as by a history when its loss is read before "
-      "backward(), is not computed again; at ",
-      site.toString()));
-}
-
 std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph, size_t budget,
                                                            const PlanDump::Numbers& numbers) {
   if (flags().cache == "explain") logWarning(history_.explain(graph, budget));
@@ -279,7 +245,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
         tuner_ ? tuner_->compile(graph, options) : kept_.compile(graph, options);
     runtime::counters().stepsRecomputed += compiled.schedule.recomputed;
     auto plan = device_->load(std::move(compiled.schedule), &kernels_);
-    tellOfResults(plan->schedule(), budget);
+    plans::warnOfResults(plan->schedule(), budget);
     dump.writeCode(*plan, device_->target());
     if (!checks) return viewed.timed(std::move(plan));
     std::vector<check::PassedGraph> passed;
@@ -319,15 +285,17 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph
   const CallSite site = graph.nodes().empty() ? CallSite() : graph.nodes().back().site;
   const int compiled = compiler_.request(plan->kernels(), site);
   if (logEnabled(1))
-    logLine(1, describe("compile", plan->schedule(), graph.nodes().size(), false, compiled, site));
+    logLine(1, plans::describeRun("compile", plan->schedule(), graph.nodes().size(), false,
+                                  compiled, site));
   return plan;
 }
 
 void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
   absl::InlinedVector<MemoryBlockPtr, 4> buffers;
   absl::InlinedVector<Number, 4> numbers;
-  absl::InlinedVector<bool, 4> spare(segment.inputs.size(), false);
+  absl::InlinedVector<bool, 4> spare;
   for (int parameter : plan.reusable()) {
+    if (spare.empty()) spare.resize(segment.inputs.size(), false);
     // Whoever holds it lets go of it after the run.
     const LazyNodePtr& input = *segment.inputs[parameter];
     spare[parameter] = isHeldBy(input->innerUses, input) && isHeldBy(1, input->buffer);
@@ -336,24 +304,23 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
     buffers.push_back((*input)->buffer);
     numbers.push_back((*input)->number() ? *(*input)->number() : Number());
   }
-  runtime::LoadedSchedule::Outputs outputs;
   absl::InlinedVector<CallSite, 8> lines;
   for (const LazyNode* result : segment.results) lines.push_back(result->site);
   const absl::Cleanup restore = [outer = std::exchange(runtime::resultLines, lines)] {
     runtime::resultLines = outer;
   };
   try {
-    outputs = plan.run(buffers, numbers, spare);
+    auto outputs = plan.run(buffers, numbers, spare);
+    for (size_t i = 0; i < outputs.size(); ++i) segment.results[i]->realize(std::move(outputs[i]));
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* node = segment.nodes[error.origin];
     throw BadIndexError(
         describeBadIndex(error, node->site, node->operands[0]->valueType(), node->attrs), node,
         {segment.nodes.begin(), segment.nodes.end()});
   }
-  for (size_t i = 0; i < outputs.size(); ++i) segment.results[i]->realize(std::move(outputs[i]));
 }
 
-void Engine::realizeTogether(Nodes nodes) {
+void Engine::realizeTogether(Nodes&& nodes) {
   if (nodes.empty()) return;
   Segment segment{.nodes = std::move(nodes)};
   collectReached(&segment.nodes);
@@ -361,10 +328,10 @@ void Engine::realizeTogether(Nodes nodes) {
   bool hit = false;
   const runtime::LoadedSchedule& plan = findPlan(segment, &hit);
   const int compiled = hit ? 0 : compiler_.request(plan.kernels(), currentCallSite());
-  runtime::counters().realizes++;
+  count(&runtime::counters().realizes);
   if (logEnabled(1)) {
-    logLine(1, describe("realize", plan.schedule(), segment.nodes.size(), hit, compiled,
-                        currentCallSite()));
+    logLine(1, plans::describeRun("realize", plan.schedule(), segment.nodes.size(), hit, compiled,
+                                  currentCallSite()));
   }
   try {
     run(segment, plan);

@@ -4,6 +4,7 @@
 // thread's segments in order, and whatever they reach of other threads'.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <map>
 #include <memory>
@@ -26,6 +27,10 @@ namespace fl::lazy {
 class Engine;
 
 std::recursive_mutex& engineMutex();
+// One more of what is counted under that mutex alone.
+inline void count(std::atomic<uint64_t>* counter) {
+  counter->store(counter->load() + 1, std::memory_order_relaxed);
+}
 // That of a lazy backend, null for others.
 Engine* engineOf(TensorBackend& backend);
 
@@ -100,7 +105,7 @@ class Engine {
   void realizeMine();
   void realizePending(LazyNode* node);
   // Realizes `nodes` and everything pending that they reach, as one plan.
-  void realizeTogether(Nodes nodes);
+  void realizeTogether(Nodes&& nodes);
   void realizeSegment(uint64_t segment);
   void dropEmptySegments();
   // Runs what this thread has pending when that has become too much; twice too much if it is late.

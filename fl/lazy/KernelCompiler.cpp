@@ -91,9 +91,8 @@ void keepForksSafe() {
 
 void registerStarted(KernelCompiler* compiler) {
   std::lock_guard<std::mutex> lock(started().mutex);
-  if (std::ranges::count(started().compilers, compiler) == 0) {
+  if (std::ranges::count(started().compilers, compiler) == 0)
     started().compilers.push_back(compiler);
-  }
 }
 
 }  // namespace
@@ -127,16 +126,18 @@ int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels
                             const CallSite& site) {
   if (mode_ == JitMode::Off) return 0;
   std::vector<Request> fresh;
-  for (const runtime::DeviceKernelPtr& kernel : kernels) {
+  for (const runtime::DeviceKernelPtr& kernel : kernels)
     if (kernel->claimCompilation() && !loadKept(*kernel)) fresh.push_back({kernel, site});
-  }
   if (fresh.empty()) return 0;
   // Where one thread is all there is, none beside it compiles.
   if (mode_ == JitMode::Sync || host::getNumThreads() == 1) {
     host::threadPool().parallelFor(static_cast<int64_t>(fresh.size()), 1,
                                    [&](int64_t begin, int64_t) { compileOne(fresh[begin]); });
   } else {
-    compileLater(fresh);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    queue_.insert(queue_.end(), fresh.begin(), fresh.end());
+    startThreads();
+    changed_.notify_all();
   }
   return static_cast<int>(fresh.size());
 }
@@ -163,21 +164,12 @@ bool KernelCompiler::loadKept(runtime::DeviceKernel& kernel) {
   return true;
 }
 
-void KernelCompiler::compileLater(const std::vector<Request>& requests) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  queue_.insert(queue_.end(), requests.begin(), requests.end());
-  startThreads();
-  changed_.notify_all();
-}
-
 // Under mutex_.
 void KernelCompiler::startThreads() {
   if (queue_.empty() || stop_) return;
   registerStarted(this);
   const size_t most = std::max(1, host::getNumThreads() / 2);
-  while (threads_.size() < std::min(most, queue_.size())) {
-    threads_.emplace_back([this] { work(); });
-  }
+  while (threads_.size() < std::min(most, queue_.size())) threads_.emplace_back([this] { work(); });
 }
 
 void KernelCompiler::compileOne(const Request& request) {
@@ -204,8 +196,8 @@ void KernelCompiler::compileOne(const Request& request) {
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - start;
     runtime::counters().kernelsCompiled++;
-    const std::string took = detail::concat("kernel compiled ", elapsed.count(), " ms: ", entry);
-    if (logEnabled(3)) logLine(3, took);
+    if (logEnabled(3))
+      logLine(3, detail::concat("kernel compiled ", elapsed.count(), " ms: ", entry));
     if (store_) store_->insert(key, artifact.bytes);
   } catch (...) {
     runtime::reportFailure("a kernel stays interpreted", runtime::caughtError(),

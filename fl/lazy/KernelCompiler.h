@@ -1,8 +1,8 @@
-// Compiles kernels, at once or on background threads, half as many as compute, and hands the code to the device's kernels.
-// With one thread (FL_NUM_THREADS, fl::setNumThreads) the caller compiles, also under FL_JIT=async;
-// what was asked for before there was only one is finished in the background.
-// Until then, and if the emitter fails, a kernel runs on tier 0 with the same results. Code is kept
-// on disk (FL_CACHE); what is found there is loaded at once, without the emitter.
+// Compiles kernels, at once or on background threads, half as many as compute, and hands the code
+// to the device's kernels. With one thread (FL_NUM_THREADS, fl::setNumThreads) the caller compiles,
+// also under FL_JIT=async; what was asked for before there was only one is finished in the
+// background. Until then, and if the emitter fails, a kernel runs on tier 0 with the same results.
+// Code is kept on disk (FL_CACHE); what is found there is loaded at once, without the emitter.
 #pragma once
 
 #include <condition_variable>
@@ -51,7 +51,6 @@ class KernelCompiler {
   std::string keyOf(const runtime::DeviceKernel& kernel) const;
   bool loadKept(runtime::DeviceKernel& kernel);
   void startThreads();
-  void compileLater(const std::vector<Request>& requests);
   void compileOne(const Request& request);
   void work();
 

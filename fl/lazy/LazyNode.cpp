@@ -23,11 +23,11 @@ void PendingList::remove(LazyNode* node) {
   node->list_.store(nullptr, std::memory_order_release);
 }
 
-LazyNode::LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperands operands,
-                   ir::Attrs attrs, ir::ValueType type)
+LazyNode::LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperands&& operands,
+                   const ir::Attrs& attrs, ir::ValueType type)
     : LazyTensor(backend, std::move(type)),
       op(op),
-      attrs(std::move(attrs)),
+      attrs(attrs),
       site(currentCallSite()),
       operands(std::move(operands)),
       engine_(engine) {}
@@ -56,12 +56,12 @@ MemoryBlockPtr LazyNode::data() {
 // Lets go of nodes one at a time: the destructor of each leaves its operands to the first call.
 // They are chained through themselves, as a destructor that asks for memory ends the program where
 // there is none. (Of a node that two threads let go of at once, the last may destroy it in here.)
-void LazyNode::release(LazyOperands operands) noexcept {
+void LazyNode::release(LazyOperands* operands) noexcept {
   thread_local LazyNodePtr* chain = nullptr;
   LazyNodePtr mine;
   const bool isFirst = chain == nullptr;
   if (isFirst) chain = &mine;
-  for (LazyNodePtr& node : operands) {
+  for (LazyNodePtr& node : *operands) {
     if (isHeldBy(1, node)) {
       node->nextReleased_ = std::exchange(*chain, nullptr);
       *chain = std::move(node);
@@ -69,6 +69,7 @@ void LazyNode::release(LazyOperands operands) noexcept {
       node.reset();
     }
   }
+  operands->clear();
   if (!isFirst) return;
   while (mine) {
     LazyNodePtr last = std::exchange(mine, nullptr);
@@ -83,7 +84,7 @@ LazyNode::~LazyNode() {
     // Another thread may have realized it since.
     if (PendingList* list = list_.load(std::memory_order_relaxed)) list->remove(this);
   }
-  if (!operands.empty()) release(std::move(operands));
+  if (!operands.empty()) release(&operands);
 }
 
 void LazyNode::takeBack() {
@@ -92,14 +93,12 @@ void LazyNode::takeBack() {
   operands.resize(1);
   op = ir::Op::Reshape;
   attrs = std::move(changed);
-  release(std::move(others));
+  release(&others);
 }
 
 void LazyNode::realize(MemoryBlockPtr result) noexcept {
   buffer = std::move(result);
-  release(std::move(operands));
-  operands.clear();
-  self.reset();
+  release(&operands);
   list_.load(std::memory_order_relaxed)->remove(this);
 }
 

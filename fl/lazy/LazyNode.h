@@ -37,8 +37,8 @@ class PendingList {
 class LazyNode final : public LazyTensor {
  public:
   // A pending operator, which Engine::record() has to see before it is used.
-  LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperands operands,
-           ir::Attrs attrs, ir::ValueType type);
+  LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperands&& operands,
+           const ir::Attrs& attrs, ir::ValueType type);
   // A value that exists already.
   LazyNode(TensorBackend& backend, Engine& engine, ir::ValueType type, MemoryBlockPtr buffer);
   LazyNode(TensorBackend& backend, Engine& engine, const Number& number);
@@ -67,19 +67,19 @@ class LazyNode final : public LazyTensor {
   LazyOperands operands;
   MemoryBlockPtr buffer;
 
-  std::weak_ptr<LazyNode> self;  // while it is pending
-  uint64_t id = 0;               // grows with recording; operands have smaller ones
-  uint64_t segment = 0;          // of the recording thread; of a value, that which read it last
+  uint64_t id = 0;       // grows with recording; operands have smaller ones
+  uint64_t segment = 0;  // of the recording thread; of a value, that which read it last
   // Scratch of the realize that runs.
   uint64_t visit = 0;
   ir::ValueId value = -1;
   long innerUses = 0;
+  long holders = 0;  // all of them, if there are inner ones
 
   LazyNode* next() const { return next_; }
 
  private:
   friend class PendingList;
-  static void release(LazyOperands operands) noexcept;
+  static void release(LazyOperands* operands) noexcept;
 
   Engine& engine_;
   const std::optional<Number> number_;

@@ -27,11 +27,7 @@ void takeBackWrites(const BadIndexError& error) {
     const bool isKept = node != error.bad && std::ranges::none_of(node->operands, isLost);
     if (isKept) continue;
     const bool write = node->site.writes() && ir::opKind(node->op) == ir::Kind::Update;
-    if (write && !isLost(node->operands[0])) {
-      node->takeBack();
-    } else {
-      lost.insert(node);
-    }
+    write && !isLost(node->operands[0]) ? node->takeBack() : void(lost.insert(node));
   }
 }
 
@@ -54,16 +50,12 @@ struct ThreadSegments {
 };
 
 ThreadSegments& threadSegments(const Engine* engine) {
-  thread_local std::unordered_map<const Engine*, ThreadSegments> segments;
   // Few programs use more than one engine at a time.
   thread_local std::pair<const Engine*, ThreadSegments*> last = {nullptr, nullptr};
-  if (last.first != engine) last = {engine, &segments[engine]};
+  if (last.first == engine) return *last.second;
+  thread_local std::unordered_map<const Engine*, ThreadSegments> segments;
+  last = {engine, &segments[engine]};
   return *last.second;
-}
-
-// Views are no memory: kernels read through them.
-size_t resultBytes(const LazyNode& node) {
-  return ir::opKind(node.op) == ir::Kind::View ? 0 : node.bytes();
 }
 
 }  // namespace
@@ -89,15 +81,15 @@ void Engine::record(const LazyNodePtr& node) {
   }
   node->id = nextId_++;
   node->segment = segments.pending.back();
-  node->self = node;
   segments_[node->segment].append(node.get());
   if (segments.recorded.nodes++ == 0 && profile::isActive()) segments.since = profile::now();
-  segments.recorded.bytes += resultBytes(*node);
+  // Views are no memory: kernels read through them.
+  if (ir::opKind(node->op) != ir::Kind::View) segments.recorded.bytes += node->bytes();
   for (const LazyNodePtr& operand : node->operands) {
     if (operand->buffer && operand->segment != node->segment) {
       operand->segment = node->segment;  // counts once
-      segments.recorded.bytes += operand->bytes();
-      if (operand->id == 0) segments.recorded.given += operand->bytes();
+      segments.recorded.bytes += operand->buffer->bytes();
+      if (operand->id == 0) segments.recorded.given += operand->buffer->bytes();
     }
   }
   if (StepScope::depth == 0) flushIfDue(node.get());
@@ -134,9 +126,9 @@ size_t Engine::droppedBytes(const std::vector<uint64_t>& segments) {
     }
   }
   size_t bytes = 0;
-  for (const LazyNodePtr* each : given) {
-    const LazyNode& node = **each;
-    if (isHeldBy(node.innerUses, *each) && isHeldBy(1, node.buffer)) bytes += node.bytes();
+  for (const LazyNodePtr* node : given) {
+    if (isHeldBy((*node)->innerUses, *node) && isHeldBy(1, (*node)->buffer))
+      bytes += (*node)->bytes();
   }
   return bytes;
 }
@@ -185,13 +177,14 @@ void Engine::reportingBadIndices(Work&& work) {
 }
 
 void Engine::noteRead() const {
+  count(&runtime::counters().reads);
+  const std::string& action = flags().onSync;
+  if (action == "allow" && !profile::isActive()) return;
+  if (action == "throw") throwUser("a read would run what is pending, which FL_ON_SYNC forbids");
   static auto& told = *new CallSites();
-  runtime::counters().reads++;
-  if (flags().onSync == "throw")
-    throwUser("a read would run what is pending, which FL_ON_SYNC forbids");
   const CallSite site = currentCallSite();
-  if (flags().onSync == "warn" || profile::isActive()) profile::noteRead(site);
-  if (flags().onSync == "warn" && told.insert(site))
+  profile::noteRead(site);
+  if (action == "warn" && told.insert(site))
     logWarning("a read runs what is pending, at " + site.toString());
 }
 
