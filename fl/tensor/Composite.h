@@ -1,6 +1,6 @@
 // Composites: functions of tensors made of several operators, which a backend is offered as one.
 // Eager mode runs one as a plan of its own, so that softmax reads its input once; lazy mode records
-// its operators like any others.
+// its operators like any others, without running the function again where it knows them.
 #pragma once
 
 #include <bit>
