@@ -407,6 +407,7 @@ Workload deepStep() {
 Json measurePlanning(const Workload& workload) {
   const ir::Schedule schedule = steadyPlan(workload, "build");
   Json result = row("planning of a " + workload.name, "ms", planningMilliseconds(schedule));
+  result["buffers"] = schedule.temporaries.size();
   std::cout << absl::StrFormat("%s: %d buffers, %.1f ms\n", workload.name,
                                schedule.temporaries.size(), result["ours"].get<double>());
   return result;

@@ -284,8 +284,6 @@ class Rematerialization {
   }
 
  private:
-  bool isLong() const { return steps_.size() > kMostSteps * schedule_.steps.size(); }
-
   // Runs a step of the schedule, for the first time or again.
   void runStep(int step) {
     if (failed_) return;
@@ -312,7 +310,8 @@ class Rematerialization {
       if (isTemporary && places_[ref.index] < 0) reserve(ref.index);
     }
     costAgain_ += step < now_ ? costs_[step] : 0;
-    failed_ = failed_ || isLong() || costAgain_ > limits_.mostAgain;
+    const bool isLong = steps_.size() > kMostSteps * schedule_.steps.size();
+    failed_ = failed_ || isLong || costAgain_ > limits_.mostAgain;
     if (failed_) return;
     steps_.push_back(step);
     for (int value : values_.touches[step]) names_.push_back(places_[value]);

@@ -14,14 +14,11 @@ namespace {
 bool writesOverOperand(const ir::Schedule& schedule, int launch,
                        const std::vector<std::vector<int>>& reusable) {
   using Space = ir::BufferRef::Space;
-  const auto isRead = [&](int parameter) {
-    return std::ranges::count(stepBuffers(schedule, schedule.steps[launch - 1]).reads,
-                              ir::BufferRef{Space::Parameter, parameter}) > 0;
-  };
-  return std::ranges::any_of(
-      stepBuffers(schedule, schedule.steps[launch]).writes, [&](const ir::BufferRef& ref) {
-        return ref.space == Space::Output && std::ranges::any_of(reusable[ref.index], isRead);
-      });
+  const ir::StepBuffers call = stepBuffers(schedule, schedule.steps[launch - 1]);
+  for (const ir::BufferRef& ref : stepBuffers(schedule, schedule.steps[launch]).writes)
+    for (int parameter : ref.space == Space::Output ? reusable[ref.index] : std::vector<int>())
+      if (std::ranges::count(call.reads, ir::BufferRef{Space::Parameter, parameter})) return true;
+  return false;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "fl/planner/Memory.h"
 #include "fl/planner/Order.h"
@@ -65,12 +66,8 @@ class Joining {
   }
 
  private:
-  // Steps of a level need those of lower levels at most.
-  struct Group {
-    int level;
-    int kernel;
-    auto operator<=>(const Group&) const = default;
-  };
+  // A level and a kernel: steps of a level need those of lower levels at most.
+  using Group = std::pair<int, int>;
 
   // Of launches that can be put off; -1 for other steps.
   int kernelOf(int step) const {

@@ -20,23 +20,26 @@
 namespace fl::planner {
 namespace {
 
-// For other orders near the best one, and how many of them.
-constexpr int64_t kMoreLooks = 100'000;
+// For other orders near one, also where much is wasted, and how many of them.
+constexpr int64_t kMoreLooks = 100'000, kLooksIfWasted = 1'000'000;
 constexpr int kMoreOrders = 300;
 // What all intervals may take together, and how many steps there may be.
 constexpr size_t kMostBytes = size_t{1} << 62;
 constexpr int kMostSteps = 10'000'000;
 constexpr size_t kAlignment = 64;
-// Of so many intervals a packer is enough that wastes no more than this part of the bound.
-constexpr size_t kMany = 2000, kHardlyWasted = 100;
+// Of so many intervals a packer is enough that wastes no more than this part of the bound; and what
+// is much.
+constexpr size_t kMany = 2000, kHardlyWasted = 100, kMuchWasted = 33;
 
 using Order = std::vector<size_t>;
+
+size_t stepsOf(const Interval& it) { return static_cast<size_t>(it.last - it.first) + 1; }
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets) {
   size_t bytes = 0;
-  for (size_t i = 0; i < intervals.size(); ++i)
+  for (size_t i = 0; i < offsets.size(); ++i)
     bytes = std::max(bytes, offsets[i] + intervals[i].bytes);
   return bytes;
 }
@@ -79,10 +82,8 @@ void checkOffsets(const std::vector<Interval>& intervals, const std::vector<size
   FL_INTERNAL_CHECK(offsets.size() == intervals.size(), offsets.size(), " offsets of ",
                     intervals.size(), " intervals");
   for (size_t i = 0; i < intervals.size(); ++i) {
-    FL_INTERNAL_CHECK(offsets[i] < kMostBytes, "offset ", i, " is ", offsets[i],
-                      ", beyond all memory");
-    FL_INTERNAL_CHECK(offsets[i] % kAlignment == 0, "offset ", i, " is ", offsets[i],
-                      ", no multiple of 64");
+    FL_INTERNAL_CHECK(offsets[i] < kMostBytes && offsets[i] % kAlignment == 0, "offset ", i, " is ",
+                      offsets[i], ", no multiple of 64 within all memory");
     for (size_t k = 0; k < i; ++k) {
       const Interval &a = intervals[i], &b = intervals[k];
       FL_INTERNAL_CHECK(a.last < b.first || b.last < a.first ||
@@ -93,45 +94,34 @@ void checkOffsets(const std::vector<Interval>& intervals, const std::vector<size
   }
 }
 
-// Moves what reaches the top to a place before, again and again.
-class Climb {
- public:
-  Climb(const std::vector<Interval>& intervals, std::vector<size_t> offsets)
-      : intervals_(intervals), offsets_(std::move(offsets)), order_(intervals.size()) {
-    std::iota(order_.begin(), order_.end(), 0);
-    std::ranges::stable_sort(order_, {}, [&](size_t i) { return offsets_[i]; });
-    arena_ = arenaOf(intervals_, offsets_);
-  }
-
-  std::vector<size_t> run(size_t bound) {
-    int64_t looks = kMoreLooks;
-    for (int i = 0; i < kMoreOrders && arena_ > bound; ++i) {
-      Order next = order_;
-      const auto isTop = [&](size_t k) { return offsets_[k] + intervals_[k].bytes == arena_; };
-      const auto top = std::ranges::find_if(next, isTop);
-      const auto ahead = static_cast<size_t>(top - next.begin());
-      std::rotate(next.begin() + static_cast<std::ptrdiff_t>(random_() % (ahead + 1)), top,
-                  top + 1);
-      // And another one, so that no two orders follow each other in turns.
-      std::swap(next[random_() % next.size()], next[random_() % next.size()]);
-      std::vector<size_t> offsets = packInOrder(intervals_, next, &looks);
-      if (offsets.empty()) break;
-      if (const size_t arena = arenaOf(intervals_, offsets); arena <= arena_) {
-        arena_ = arena;
-        order_ = std::move(next);
-        offsets_ = std::move(offsets);
-      }
-    }
-    return std::move(offsets_);
-  }
-
- private:
-  const std::vector<Interval>& intervals_;
-  std::vector<size_t> offsets_;
-  Order order_;
-  size_t arena_;
-  std::minstd_rand random_;
+struct Packing {
+  size_t arena;
+  std::vector<size_t> offsets;
 };
+
+// Moves what reaches the top to a place before, again and again.
+void climb(const std::vector<Interval>& intervals, size_t bound, int64_t looks, Packing* packing) {
+  auto& [arena, offsets] = *packing;
+  Order order(intervals.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return offsets[i]; });
+  std::minstd_rand random;
+  for (int i = 0; i < kMoreOrders && arena > bound; ++i) {
+    Order next = order;
+    const auto isTop = [&](size_t k) { return offsets[k] + intervals[k].bytes == arena; };
+    const auto top = std::ranges::find_if(next, isTop);
+    const auto ahead = static_cast<size_t>(top - next.begin());
+    std::rotate(next.begin() + static_cast<std::ptrdiff_t>(random() % (ahead + 1)), top, top + 1);
+    // And another one, so that no two orders follow each other in turns.
+    std::swap(next[random() % next.size()], next[random() % next.size()]);
+    std::vector<size_t> found = packInOrder(intervals, next, &looks);
+    if (found.empty()) break;
+    if (const size_t now = arenaOf(intervals, found); now <= arena) {
+      *packing = {now, std::move(found)};
+      order = std::move(next);
+    }
+  }
+}
 
 // Fills the arena from the bottom: of what is free at the lowest height, the longest interval that
 // lives within those steps lies there; where none does, what is free begins at the height of a
@@ -372,15 +362,34 @@ bool addScratch(ir::Schedule* schedule) {
   return grows;
 }
 
-std::vector<size_t> packByKey(const std::vector<Interval>& intervals, Key key, int64_t* looks) {
+std::vector<size_t> packByKey(const std::vector<Interval>& intervals, const Key& key,
+                              int64_t* looks) {
   Order order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return key(intervals[i]); });
   return packInOrder(intervals, order, looks);
 }
 
+std::vector<Key> keysOf(const std::vector<Interval>& intervals) {
+  const std::vector<int64_t> alive = bytesAlive(intervals, 0);
+  const auto peak = static_cast<int>(std::ranges::max_element(alive) - alive.begin());
+  const auto nearness = [peak](const Interval& it) {
+    return static_cast<size_t>(kMostSteps - std::max({it.first - peak, peak - it.last, 0}));
+  };
+  const auto magnitude = [](const Interval& it) { return std::bit_width(it.bytes); };
+  return {[=](const Interval& it) { return std::pair(nearness(it), stepsOf(it)); },
+          [=](const Interval& it) { return std::pair(it.bytes, stepsOf(it)); },
+          [=](const Interval& it) { return std::pair(magnitude(it), stepsOf(it)); },
+          [=](const Interval& it) { return std::pair(magnitude(it), it.bytes * stepsOf(it)); }};
+}
+
 std::vector<size_t> packByLevel(const std::vector<Interval>& intervals) {
   return Levels(intervals).run();
+}
+
+std::vector<size_t> packBackwards(std::vector<Interval> intervals) {
+  for (Interval& it : intervals) it = {it.bytes, kMostSteps - it.last, kMostSteps - it.first};
+  return packByLevel(intervals);
 }
 
 size_t lowerBound(const std::vector<Interval>& intervals) {
@@ -392,26 +401,35 @@ std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks, boo
   const std::vector<size_t> homes = mergeShares(&intervals);
   for (Interval& it : intervals) it.bytes = aligned(it.bytes);
   const size_t bound = lowerBound(intervals);
-  std::vector<size_t> best = packByLevel(intervals);
-  const auto keepBetter = [&](std::vector<size_t> other) {
-    if (arenaOf(intervals, other) < arenaOf(intervals, best)) best = std::move(other);
+  std::vector<Packing> all;  // the best first
+  const auto add = [&](std::vector<size_t> offsets) {
+    const size_t arena = arenaOf(intervals, offsets);
+    const auto at = std::ranges::upper_bound(all, arena, {}, &Packing::arena);
+    if (offsets.size() == intervals.size()) all.insert(at, {arena, std::move(offsets)});
   };
   int64_t left = kMostLooks;
   // Of many the first is all but perfect, and the others take the square of their number.
-  const size_t waste = intervals.size() > kMany ? bound / kHardlyWasted : 0;
-  for (const auto key : {bytesOf, areaOf, stepsOf}) {
-    if (arenaOf(intervals, best) <= bound + waste) break;
-    std::vector<size_t> other = packByKey(intervals, key, &left);
-    if (!other.empty()) keepBetter(std::move(other));
+  const size_t enough = bound + (intervals.size() > kMany ? bound / kHardlyWasted : 0);
+  add(packByLevel(intervals));
+  if (all[0].arena > enough) {
+    add(packBackwards(intervals));
+    for (const Key& key : keysOf(intervals))
+      if (all[0].arena > enough) add(packByKey(intervals, key, &left));
   }
   if (looks) *looks += kMostLooks - left;
-  best = Climb(intervals, std::move(best)).run(bound);
+  const size_t much = bound + bound / kMuchWasted;
+  for (Packing start : std::vector(all)) {
+    climb(intervals, bound, all[0].arena > much ? kLooksIfWasted : kMoreLooks, &start);
+    add(std::move(start.offsets));
+    if (all[0].arena <= much) break;
+  }
   for (const PackerExtension& packer : *packers().all()) {
     if (!asksOthers) break;
     std::vector<size_t> other = packer.pack(intervals);
     packers().blame(packer.name, [&] { checkOffsets(intervals, other); });
-    keepBetter(std::move(other));
+    add(std::move(other));
   }
+  std::vector<size_t> best = std::move(all[0].offsets);
   for (size_t i = 0; i < homes.size(); ++i) best[i] = best[homes[i]];
   return best;
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fl/kernel/Schedule.h"
@@ -29,28 +31,28 @@ struct Interval {
   int shares = -1;
 };
 
-// Packers look at so many intervals at most.
+// Packers look at so many intervals at most, those by key all together.
 constexpr int64_t kMostLooks = 10'000'000;
 // Packers place intervals so that none that live together overlap, and return offsets, one an
 // interval. But for pack(), they are for intervals of which none shares.
 //
 // One after the other, those with the largest key first, each into the smallest gap that takes it;
-// by looking at all placed before, n^2 looks at most. Nothing if that is more than `looks`, from
-// which it takes them.
-using Key = size_t (*)(const Interval& interval);
-std::vector<size_t> packByKey(const std::vector<Interval>& intervals, Key key, int64_t* looks);
-inline size_t bytesOf(const Interval& interval) { return interval.bytes; }
-inline size_t stepsOf(const Interval& interval) {
-  return static_cast<size_t>(interval.last - interval.first) + 1;
-}
-inline size_t areaOf(const Interval& interval) { return interval.bytes * stepsOf(interval); }
+// by looking at all placed before, n^2 / 2 looks at most. Nothing if that is more than `looks`,
+// from which it takes them.
+using Key = std::function<std::pair<size_t, size_t>(const Interval& interval)>;
+std::vector<size_t> packByKey(const std::vector<Interval>& intervals, const Key& key,
+                              int64_t* looks);
+// What lives next to the step where most is alive; bytes; their power of two, and then how long
+// they live, or that times their bytes.
+std::vector<Key> keysOf(const std::vector<Interval>& intervals);
 // From the bottom, where the longest that fits between its neighbours lies on what is lowest. n log
-// n, but for kMostLooks to find the longest; then any that fits.
+// n, but for kMostLooks to find the longest; then any that fits. And the same backwards in time.
 std::vector<size_t> packByLevel(const std::vector<Interval>& intervals);
-// The best of all, with shares, and where there are few, of some hundred orders near the best one:
-// what lies highest is placed earlier, until nothing is wasted. The same for the same intervals.
-// In n log n and at most kMostLooks looks at intervals a packer, the number of which is added to
-// `looks`: those by key that have no more of them are left out. Others' packers (Extensions.h) are
+std::vector<size_t> packBackwards(std::vector<Interval> intervals);
+// The best of all, with shares, and where there are few, of some hundred orders near it: what lies
+// highest is placed earlier, until nothing is wasted; and near the others, while that is 3 %. The
+// same for the same intervals. In n log n and kMostLooks looks by key, the number of which is added
+// to `looks`; those for which no more are left are left out. Others' packers (Extensions.h) are
 // asked if that is said.
 std::vector<size_t> pack(const std::vector<Interval>& intervals, int64_t* looks = nullptr,
                          bool asksOthers = true);

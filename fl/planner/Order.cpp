@@ -50,17 +50,16 @@ struct Steps {
 
 // The most bytes that are alive at one step.
 int64_t peakOf(const Steps& steps, const StepList& order) {
-  std::vector<size_t> left(steps.users.size());
-  std::ranges::transform(steps.users, left.begin(), &std::vector<int>::size);
-  int64_t alive = 0, peak = 0;
-  for (int step : order) {
-    for (int temporary : steps.touches[step])
-      alive += left[temporary] == steps.users[temporary].size() ? steps.bytes[temporary] : 0;
-    peak = std::max(peak, alive);
-    for (int temporary : steps.touches[step])
-      alive -= --left[temporary] == 0 ? steps.bytes[temporary] : 0;
+  std::vector<int> places(order.size());
+  for (int i = 0; i < std::ssize(order); ++i) places[order[i]] = i;
+  std::vector<Interval> lives;
+  for (size_t i = 0; i < steps.users.size(); ++i) {
+    if (steps.users[i].empty()) continue;
+    const auto place = [&](int step) { return places[step]; };
+    const auto [first, last] = std::ranges::minmax(steps.users[i], {}, place);
+    lives.push_back({static_cast<size_t>(steps.bytes[i]), places[first], places[last]});
   }
-  return peak;
+  return static_cast<int64_t>(lowerBound(lives));
 }
 
 // Of an order that comes from outside.
@@ -155,52 +154,43 @@ StepList breadthFirstOrder(const Steps& steps) {
 // What a step needs runs right before it, and of that what takes the most memory first, as with
 // registers (R. Sethi and J. Ullman, "The generation of optimal code for arithmetic expressions",
 // 1970).
-class DepthFirstOrder {
- public:
-  explicit DepthFirstOrder(const Steps& steps) : before_(steps.before) {
-    // Bytes that are alive at once while a step and all it needs are computed, and those left then.
-    std::vector<int64_t> needed(steps.size(), 0), left(steps.size(), 0), made(steps.size(), 0);
-    for (size_t temporary = 0; temporary < steps.users.size(); ++temporary) {
-      const std::vector<int>& users = steps.users[temporary];
-      if (!users.empty()) made[users[0]] += steps.bytes[temporary];
-      if (users.size() > 1) left[users[0]] += steps.bytes[temporary];  // and no scratch memory
-    }
-    for (size_t step = 0; step < steps.size(); ++step) {
-      std::ranges::stable_sort(before_[step], std::greater(),
-                               [&](int i) { return needed[i] - left[i]; });
-      int64_t held = 0;
-      for (int earlier : before_[step]) {
-        needed[step] = std::max(needed[step], held + needed[earlier]);
-        held += left[earlier];
-      }
-      needed[step] = std::max(needed[step], held + made[step]);
-    }
-    seen_.resize(steps.size(), false);
-    for (int step = 0; step < std::ssize(steps.after); ++step)
-      if (steps.after[step].empty()) visit(step);
+StepList depthFirstOrder(const Steps& steps) {
+  std::vector<std::vector<int>> before = steps.before;
+  // Bytes that are alive at once while a step and all it needs are computed, and those left then.
+  std::vector<int64_t> needed(steps.size(), 0), left(steps.size(), 0), made(steps.size(), 0);
+  for (size_t temporary = 0; temporary < steps.users.size(); ++temporary) {
+    const std::vector<int>& users = steps.users[temporary];
+    if (!users.empty()) made[users[0]] += steps.bytes[temporary];
+    if (users.size() > 1) left[users[0]] += steps.bytes[temporary];  // and no scratch memory
   }
-
-  const StepList& order() const { return order_; }
-
- private:
-  void visit(int last) {
-    std::vector<std::pair<int, size_t>> open = {{last, 0}};  // a step and how much of what it needs
+  for (size_t step = 0; step < steps.size(); ++step) {
+    std::ranges::stable_sort(before[step], std::greater(),
+                             [&](int i) { return needed[i] - left[i]; });
+    int64_t held = 0;
+    for (int earlier : before[step]) {
+      needed[step] = std::max(needed[step], held + needed[earlier]);
+      held += left[earlier];
+    }
+    needed[step] = std::max(needed[step], held + made[step]);
+  }
+  StepList order;
+  std::vector<bool> isSeen(steps.size(), false);
+  std::vector<std::pair<int, size_t>> open;  // a step and how much of what it needs
+  for (int last = 0; last < std::ssize(steps.after); ++last) {
+    if (steps.after[last].empty()) open.emplace_back(last, 0);
     while (!open.empty()) {
       auto& [step, next] = open.back();
-      if (next == before_[step].size()) {
-        order_.push_back(step);
+      if (next == before[step].size()) {
+        order.push_back(step);
         open.pop_back();
-      } else if (const int earlier = before_[step][next++]; !seen_[earlier]) {
-        seen_[earlier] = true;
+      } else if (const int earlier = before[step][next++]; !isSeen[earlier]) {
+        isSeen[earlier] = true;
         open.emplace_back(earlier, 0);
       }
     }
   }
-
-  std::vector<std::vector<int>> before_;
-  std::vector<bool> seen_;
-  StepList order_;
-};
+  return order;
+}
 
 }  // namespace
 
@@ -261,7 +251,7 @@ std::vector<Order> ordersOf(const ir::Schedule& schedule) {
   if (steps.uses <= kMostUses && !schedule.temporaries.empty()) {
     add("greedy", GreedyOrder(steps).run());
     add("breadth first", breadthFirstOrder(steps));
-    add("depth first", DepthFirstOrder(steps).order());
+    add("depth first", depthFirstOrder(steps));
     for (const OrderExtension& other : *planner::orders().all()) {
       StepList order = other.order(schedule);
       planner::orders().blame(other.name, [&] { checkOrder(steps, order); });

@@ -22,7 +22,7 @@ size_t bytesOfBuffer(const ir::Schedule& schedule, const ir::BufferRef& ref) {
   if (ref.space == Temporary) return schedule.temporaries[ref.index].bytes;
   const ir::ValueType& type = ref.space == Parameter ? schedule.parameters[ref.index].type
                                                      : schedule.outputs[ref.index].type;
-  return fl::bytesOf(type.type, type.shape);
+  return bytesOf(type.type, type.shape);
 }
 
 bool readsWhereItWrites(const ir::Schedule& schedule, const ir::LaunchStep& launch,
@@ -64,8 +64,6 @@ namespace {
 
 using Space = ir::BufferRef::Space;
 
-size_t bytesOf(const ir::ValueType& value) { return fl::bytesOf(value.type, value.shape); }
-
 // A call that looks indices up in memory; null for other steps.
 const ir::LibraryStep* asLookup(const ir::Step& step) {
   const auto* call = std::get_if<ir::LibraryStep>(&step);
@@ -89,7 +87,7 @@ bool isWhole(const ir::Schedule& schedule, const ir::LaunchStep& launch, size_t 
   }
   const Shape shape(extents);
   return buffer && ir::isContiguous(layout, shape) &&
-         fl::bytesOf(type, shape) == bytesOfBuffer(schedule, *buffer);
+         bytesOf(type, shape) == bytesOfBuffer(schedule, *buffer);
 }
 
 // Whether a launch looks up all elements of its indices, rather than those of a slice.
@@ -135,7 +133,7 @@ class Reuse {
     std::vector<int> found;
     for (const ir::BufferRef& ref : stepBuffers(schedule_, schedule_.steps[writers[0]]).reads) {
       if (ref.space == Space::Parameter && isFree(ref.index, writers, 1) &&
-          bytesOf(schedule_.parameters[ref.index].type) == bytesOf(type) &&
+          bytesOfBuffer(schedule_, ref) == bytesOfBuffer(schedule_, {Space::Output, output}) &&
           isReadFirst(ref, output) && std::ranges::count(found, ref.index) == 0)
         found.push_back(ref.index);
     }

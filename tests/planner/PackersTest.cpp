@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -137,7 +138,7 @@ std::vector<Interval> joined(const std::vector<Interval>& intervals, std::vector
   return all;
 }
 
-// The packers miss the optimum of these, which is the bound.
+// The optimum of these is the bound, which few packers find.
 TEST(Packers, AreComparedWithTheOptimum) {
   const std::vector<Interval> sets[] = {{{512, 5, 11},
                                          {704, 5, 10},
@@ -238,6 +239,8 @@ std::vector<Interval> deepIntervals(std::mt19937_64& random, int count) {
   return intervals;
 }
 
+std::pair<size_t, size_t> largest(const Interval& it) { return {it.bytes, 0}; }
+
 // Looks at intervals stand for time.
 TEST(Packers, WorkIsBounded) {
   std::mt19937_64 random(testSeed(14));
@@ -245,14 +248,14 @@ TEST(Packers, WorkIsBounded) {
     const std::vector<Interval> intervals = deepIntervals(random, count);
     int64_t looks = 0;
     const std::vector<size_t> offsets = planner::pack(intervals, &looks);
-    EXPECT_LE(looks, std::min<int64_t>(planner::kMostLooks, 3 * int64_t{count} * count / 2));
+    EXPECT_LE(looks, std::min<int64_t>(planner::kMostLooks, 4 * int64_t{count} * count / 2));
     const size_t arena = arenaOf(intervals, offsets), bound = planner::lowerBound(intervals);
     EXPECT_GE(arena, bound);
     expectApart(intervals, offsets);
     EXPECT_LE(static_cast<double>(arena), 1.05 * static_cast<double>(bound)) << count;
     // That of the largest first runs whole of a few thousands.
     int64_t left = planner::kMostLooks;
-    EXPECT_EQ(planner::packByKey(intervals, planner::bytesOf, &left).size(),
+    EXPECT_EQ(planner::packByKey(intervals, largest, &left).size(),
               count > 3000 ? 0 : intervals.size());
   }
 }
@@ -262,7 +265,8 @@ TEST(Packers, EachIsAPacking) {
   for (int set = 0; set < 200; ++set) {
     const auto intervals = randomIntervals(random, 2 + set % 30);
     expectApart(intervals, planner::packByLevel(intervals));
-    for (const planner::Key key : {planner::bytesOf, planner::areaOf, planner::stepsOf}) {
+    expectApart(intervals, planner::packBackwards(intervals));
+    for (const planner::Key& key : planner::keysOf(intervals)) {
       int64_t looks = 1000;
       expectApart(intervals, planner::packByKey(intervals, key, &looks));
       const auto count = static_cast<int64_t>(intervals.size());
@@ -296,7 +300,8 @@ TEST(Packers, E1TakeTheGapBelowWhatLives) {
   const std::vector<Interval> abc = {{100 * kUnit, 0, 1}, {80 * kUnit, 1, 2}, {60 * kUnit, 2, 3}};
   EXPECT_EQ(arenaOf(abc, planner::pack(abc)), 180 * kUnit);
   EXPECT_EQ(arenaOf(abc, planner::packByLevel(abc)), 180 * kUnit);
-  for (const planner::Key key : {planner::bytesOf, planner::areaOf, planner::stepsOf}) {
+  EXPECT_EQ(arenaOf(abc, planner::packBackwards(abc)), 180 * kUnit);
+  for (const planner::Key& key : planner::keysOf(abc)) {
     int64_t looks = 3;
     EXPECT_EQ(arenaOf(abc, planner::packByKey(abc, key, &looks)), 180 * kUnit);
   }
@@ -307,13 +312,13 @@ TEST(Packers, EachHasItsCase) {
   const std::vector<Interval> early = {{512, 2, 3}, {64, 0, 1}, {320, 1, 2}, {64, 3, 5}};
   EXPECT_EQ(arenaOf(early, planner::packByLevel(early)), 896u);
   int64_t looks = 6;
-  EXPECT_EQ(arenaOf(early, planner::packByKey(early, planner::bytesOf, &looks)), 832u);
-  EXPECT_TRUE(planner::packByKey(early, planner::bytesOf, &looks).empty()) << "none are left";
+  EXPECT_EQ(arenaOf(early, planner::packByKey(early, largest, &looks)), 832u);
+  EXPECT_TRUE(planner::packByKey(early, largest, &looks).empty()) << "none are left";
   EXPECT_EQ(arenaOf(early, planner::pack(early)), 832u);
   const std::vector<Interval> late = {{512, 1, 2}, {448, 2, 3}, {320, 3, 5}, {320, 3, 3}};
   EXPECT_EQ(arenaOf(late, planner::packByLevel(late)), 1088u);
   looks = 6;
-  EXPECT_EQ(arenaOf(late, planner::packByKey(late, planner::bytesOf, &looks)), 1280u);
+  EXPECT_EQ(arenaOf(late, planner::packByKey(late, largest, &looks)), 1280u);
   EXPECT_EQ(arenaOf(late, planner::pack(late)), 1088u);
 }
 
@@ -340,6 +345,53 @@ TEST(Packers, AreNearTheBoundOfManyIntervals) {
       EXPECT_LE(static_cast<double>(arenaOf(intervals, offsets)),
                 1.1 * static_cast<double>(planner::lowerBound(intervals)))
           << count << (isLong ? ", long" : "");
+    }
+  }
+}
+
+// As many programs have: shortly, all kinds of times, and each as far as any other.
+int randomSteps(std::mt19937_64& random, int kind, int count) {
+  const double part = static_cast<double>(random() % 10'000) / 10'000;
+  if (kind == 0) return static_cast<int>(random() % 5);
+  if (kind == 1) return static_cast<int>(random() % 20);
+  if (kind == 2) return static_cast<int>(random() % (random() % 3 == 0 ? count : 3));
+  if (kind == 3) return static_cast<int>(-std::log(1 - part) * count / 30);
+  return static_cast<int>(std::pow(count, part));
+}
+
+// Any, any order of magnitude, and some few.
+size_t randomBytes(std::mt19937_64& random, int kind) {
+  constexpr size_t kFew[] = {1000, 3000, 4000, 2500, 777, 12};
+  const double part = static_cast<double>(random() % 10'000) / 10'000;
+  if (kind == 0) return 64 * (1 + random() % 1000);
+  if (kind == 1) return 64 * static_cast<size_t>(std::pow(10'000, part));
+  return 64 * kFew[random() % std::size(kFew)];
+}
+
+// Promise E1 of the arena, of sets that the first packer alone takes up to 1.2 of the bound for.
+TEST(Packers, E1AreNearTheBoundOfSomeHundredIntervals) {
+  std::mt19937_64 random(testSeed(17));
+  for (int lives = 0; lives < 6; ++lives) {
+    for (int sizes = 0; sizes < 3; ++sizes) {
+      double sum = 0;
+      constexpr int kSets = 20;
+      for (int set = 0; set < kSets; ++set) {
+        const int count = 300 + static_cast<int>(random() % 301);
+        std::vector<Interval> intervals = deepIntervals(random, count);
+        for (Interval& it : intervals) {
+          it.bytes = randomBytes(random, sizes);
+          if (lives == 5) continue;
+          it.first = static_cast<int>(random() % count);
+          it.last = it.first + randomSteps(random, lives, count);
+        }
+        const std::vector<size_t> offsets = planner::pack(intervals);
+        expectApart(intervals, offsets);
+        const double ratio = static_cast<double>(arenaOf(intervals, offsets)) /
+                             static_cast<double>(planner::lowerBound(intervals));
+        EXPECT_LE(ratio, 1.1) << "set " << set << ", lives " << lives << ", sizes " << sizes;
+        sum += ratio;
+      }
+      EXPECT_LE(sum / kSets, 1.05) << "lives " << lives << ", sizes " << sizes;
     }
   }
 }
