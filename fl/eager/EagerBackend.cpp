@@ -68,10 +68,8 @@ ScheduleKey scheduleKey(int64_t kind, const std::vector<Dim>& words,
   ScheduleKey key = {kind, static_cast<int64_t>(words.size())};
   key.insert(key.end(), words.begin(), words.end());
   for (const TensorValue& operand : operands) {
-    const std::vector<Dim>& dims = operand->shape().get();
-    key.push_back(operand->number() ? -1 : operand->shape().ndim());
-    key.push_back(static_cast<int64_t>(operand->type()));
-    key.insert(key.end(), dims.begin(), dims.end());
+    key.push_back(operand->number() != nullptr);
+    ir::addWords(&key, operand->valueType());
   }
   return key;
 }

@@ -18,19 +18,13 @@ constexpr size_t kCacheSize = 1024;
 
 using Key = std::vector<int64_t>;
 
-void append(Key& key, const ir::ValueType& type) {
-  key.push_back(static_cast<int64_t>(type.type));
-  key.push_back(type.shape.ndim());
-  key.insert(key.end(), type.shape.get().begin(), type.shape.get().end());
-}
-
 // Equal exactly for equal calls: every part says its length.
 Key keyOf(const LibraryCall& call) {
   Key key = {static_cast<int64_t>(call.op), static_cast<int64_t>(call.operands.size()),
              static_cast<int64_t>(call.attrs.size())};
   key.insert(key.end(), call.attrs.values().begin(), call.attrs.values().end());
-  for (const ir::ValueType& operand : call.operands) append(key, operand);
-  append(key, call.result);
+  for (const ir::ValueType& operand : call.operands) ir::addWords(&key, operand);
+  ir::addWords(&key, call.result);
   return key;
 }
 

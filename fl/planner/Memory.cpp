@@ -379,7 +379,6 @@ std::vector<Key> keysOf(const std::vector<Interval>& intervals) {
   const auto magnitude = [](const Interval& it) { return std::bit_width(it.bytes); };
   return {[=](const Interval& it) { return std::pair(nearness(it), stepsOf(it)); },
           [=](const Interval& it) { return std::pair(it.bytes, stepsOf(it)); },
-          [=](const Interval& it) { return std::pair(magnitude(it), stepsOf(it)); },
           [=](const Interval& it) { return std::pair(magnitude(it), it.bytes * stepsOf(it)); }};
 }
 

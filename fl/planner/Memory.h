@@ -42,8 +42,8 @@ constexpr int64_t kMostLooks = 10'000'000;
 using Key = std::function<std::pair<size_t, size_t>(const Interval& interval)>;
 std::vector<size_t> packByKey(const std::vector<Interval>& intervals, const Key& key,
                               int64_t* looks);
-// What lives next to the step where most is alive; bytes; their power of two, and then how long
-// they live, or that times their bytes.
+// What lives next to the step where most is alive; bytes; their power of two, and then their bytes
+// times how long they live.
 std::vector<Key> keysOf(const std::vector<Interval>& intervals);
 // From the bottom, where the longest that fits between its neighbours lies on what is lowest. n log
 // n, but for kMostLooks to find the longest; then any that fits. And the same backwards in time.

@@ -128,7 +128,7 @@ TEST(TrainStepsTest, DeepStepsArePackedByBoundedWork) {
     int64_t looks = 0;
     planner::pack(intervals, &looks);
     const auto count = static_cast<int64_t>(intervals.size());
-    EXPECT_LE(looks, std::min(planner::kMostLooks, 4 * count * count / 2));
+    EXPECT_LE(looks, std::min(planner::kMostLooks, 3 * count * count / 2));
   }
 }
 

@@ -248,7 +248,7 @@ TEST(Packers, WorkIsBounded) {
     const std::vector<Interval> intervals = deepIntervals(random, count);
     int64_t looks = 0;
     const std::vector<size_t> offsets = planner::pack(intervals, &looks);
-    EXPECT_LE(looks, std::min<int64_t>(planner::kMostLooks, 4 * int64_t{count} * count / 2));
+    EXPECT_LE(looks, std::min<int64_t>(planner::kMostLooks, 3 * int64_t{count} * count / 2));
     const size_t arena = arenaOf(intervals, offsets), bound = planner::lowerBound(intervals);
     EXPECT_GE(arena, bound);
     expectApart(intervals, offsets);
