@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "fl/fl.h"
@@ -20,13 +21,12 @@ class ExactSizes final : public fl::MemoryManagerAdapter {
     std::for_each(dims, dims + ndims, [&](fl::Dim dim) { bytes *= dim; });
     const std::lock_guard lock(mutex_);
     std::vector<void*>& kept = kept_[bytes];
-    if (kept.empty()) {
-      kept.push_back(deviceInterface->nativeAlloc(bytes));  // or throws std::bad_alloc
-      keptBytes_ += bytes;
+    void* block = kept.empty() ? deviceInterface->nativeAlloc(bytes) : kept.back();
+    if (block == nullptr) throw std::bad_alloc();  // as nativeAlloc, but for that of a program
+    if (!kept.empty()) {
+      kept.pop_back();
+      keptBytes_ -= bytes;
     }
-    void* block = kept.back();
-    kept.pop_back();
-    keptBytes_ -= bytes;
     live_[block] = bytes;
     liveBytes_ += bytes;
     mostLive = std::max(mostLive, liveBytes_);

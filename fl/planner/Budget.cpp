@@ -34,6 +34,8 @@ constexpr double kMultipliesInAByte = 10;
 constexpr double kBytesASimple = 0.25, kBytesAFunction = 8;
 // A value of which more others have to be computed first is never dropped.
 constexpr int kMostAgain = 200;
+// Of chains that are too long for a search, one value in so many is kept.
+constexpr int kThinned = 100;
 // The part of a plan's time that less memory is worth without a budget, and the bytes from which on
 // it is.
 constexpr double kFreeShare = 0.03;
@@ -41,9 +43,8 @@ constexpr int64_t kWorthTrimming = 1 << 20;
 // So many values in memory are looked at for the cheapest, at most, and beyond so many steps what
 // is alive stands for the arena, so that trimming takes some milliseconds of any plan.
 constexpr int64_t kMostTrimming = 2'000'000;
-constexpr int64_t kLooksAStep = 4;  // that is considered to run again
-constexpr size_t kMostPacked = 2000;
-constexpr size_t kMostPresent = 1000;  // values at each look
+constexpr int64_t kLooksAStep = 4;                         // that is considered to run again
+constexpr size_t kMostPacked = 2000, kMostPresent = 1000;  // values at each look
 // Values that are, all together, this many times smaller than what is computed of them stay for it.
 constexpr int64_t kSmall = 64;
 // A plan with more steps than this for each of its own is no better than none.
@@ -176,8 +177,11 @@ class Values {
     const std::span first = std::span(value.uses).first(value.writers.size());
     int deadline = std::ranges::equal(value.writers, first) ? kForever : 0;
     for (int writer : value.writers) {
+      // What else it writes must be complete by it alone.
       for (const ir::BufferRef& ref : buffers[writer].writes)
-        if (!isWrittenAgain(value, ref)) deadline = 0;
+        if (ref.space != Space::Temporary ||
+            (&values[ref.index] != &value && values[ref.index].writers.size() > 1))
+          deadline = 0;
       for (const ir::BufferRef& ref : buffers[writer].reads) {
         const bool isOwn = ref.space == Space::Temporary && &values[ref.index] == &value;
         deadline = std::min(deadline, isOwn ? 0 : availableUntil(schedule, ref, writer));
@@ -186,12 +190,6 @@ class Values {
         deadline = std::min(deadline, firstOverwriting_);
     }
     return deadline;
-  }
-
-  // Whether a writer of `value` may write it again, for the sake of that.
-  bool isWrittenAgain(const Value& value, const ir::BufferRef& written) const {
-    return written.space == Space::Temporary &&
-           (&values[written.index] == &value || values[written.index].writers.size() == 1);
   }
 
   // Until when the buffer has what `reader` finds in it.
@@ -215,10 +213,12 @@ class Values {
   int firstOverwriting_ = kForever;
 };
 
-// What a run may take: the time of what runs again, and values looked at.
+// What a run may take: the time of what runs again, and values looked at. And whether it keeps, of
+// what is not read soon and can be computed again, a part only, which takes no looks.
 struct Limits {
   double mostAgain = std::numeric_limits<double>::infinity();
   int64_t looks = std::numeric_limits<int64_t>::max();
+  bool thins = false;
 };
 
 // One run of the steps within `target` bytes.
@@ -242,6 +242,7 @@ class Rematerialization {
       const auto [begin, end] = keptUntil_.equal_range(now_);
       for (const auto& [until, value] : std::ranges::subrange(begin, end))
         if (places_[value] >= 0 && next_[value] == kForever) drop(value);
+      if (limits_.thins) thin();
       if (schedule_.trimAll) dropAll();
     }
     return true;
@@ -332,6 +333,13 @@ class Rematerialization {
     if (steps_.size() > kMostSteps / 2 * schedule_.steps.size()) return;
     for (int value : std::vector(present_))
       if (mayDrop(value)) drop(value);
+  }
+
+  // Of what the current step has used.
+  void thin() {
+    for (int value : values_.touches[now_])
+      if (places_[value] >= 0 && mayDrop(value) && next_[value] - now_ > kThinned)
+        if (++thinned_ % kThinned > 0) drop(value);
   }
 
   void drop(int value) {
@@ -442,7 +450,8 @@ class Rematerialization {
   int64_t alive_ = 0;
   double costAgain_ = 0;
   int64_t looks_ = 0;
-  int asked_ = 0;  // the value that memory was last asked for
+  int thinned_ = 0;  // values that might be dropped
+  int asked_ = 0;    // the value that memory was last asked for
   bool failed_ = false;
 };
 
@@ -506,7 +515,7 @@ class Search {
     const bool isPacked = packed_.has_value();  // some plan's values fit, but not their arena
     int64_t left = kMostSearching;
     while (left > 0 && high - low > 1 + high / kNearLeast && least_ > budget_) {
-      const size_t middle = low + (high - low) / 2;
+      const size_t middle = std::max(low + 1, static_cast<size_t>(std::sqrt(1.0 * low * high)));
       (meets(middle) ? high : low) = middle;
       left -= kMostSearching - looks_;
     }
@@ -541,9 +550,11 @@ class Search {
 
   std::optional<ir::Schedule> cheapest(int64_t target) {
     std::optional<Rematerialization> best;
-    for (size_t k = 0; k < schedules_.size(); ++k) {
+    // Where no order has a way, the first that has one with what is thinned.
+    for (size_t i = 0; i < schedules_.size() * (best ? 1 : 2); ++i) {
+      const size_t k = i % schedules_.size();
       const double least = best ? best->costAgain() : std::numeric_limits<double>::infinity();
-      Rematerialization run(schedules_[k], values_[k], target, {least, looks_});
+      Rematerialization run(schedules_[k], values_[k], target, {least, looks_, i != k});
       const bool found = run.run();
       looks_ -= run.looks();
       if (!found && reason_.empty()) std::tie(reason_, largest_) = run.explain();

@@ -21,12 +21,11 @@ namespace fl::planner {
 namespace {
 
 // For other orders near one, also where much is wasted, and how many of them.
-constexpr int64_t kMoreLooks = 100'000, kLooksIfWasted = 1'000'000;
-constexpr int kMoreOrders = 300;
-// What all intervals may take together, and how many steps there may be.
-constexpr size_t kMostBytes = size_t{1} << 62;
+constexpr int64_t kMoreLooks = 100'000, kLooksIfWasted = 1'000'000, kMoreOrders = 300;
+// What all intervals may take together, and of what offsets are multiples; and how many steps there
+// may be.
+constexpr size_t kMostBytes = size_t{1} << 62, kAlignment = 64;
 constexpr int kMostSteps = 10'000'000;
-constexpr size_t kAlignment = 64;
 // Of so many intervals a packer is enough that wastes no more than this part of the bound; and what
 // is much.
 constexpr size_t kMany = 2000, kHardlyWasted = 100, kMuchWasted = 33;

@@ -78,8 +78,7 @@ void checkOrder(const Steps& steps, const StepList& order) {
 // Of the steps that may run next, the one by which the least memory becomes alive.
 class GreedyOrder {
  public:
-  explicit GreedyOrder(const Steps& steps)
-      : steps_(steps), growth_(steps.size(), 0), alive_(steps.users.size(), false) {
+  explicit GreedyOrder(const Steps& steps) : steps_(steps), growth_(steps.size(), 0) {
     for (size_t temporary = 0; temporary < steps.users.size(); ++temporary) {
       uses_.push_back(steps.users[temporary].size());
       grow(static_cast<int>(temporary), uses_.back() == 1 ? 0 : steps.bytes[temporary]);
@@ -115,11 +114,9 @@ class GreedyOrder {
 
   void finish(int step) {
     for (int temporary : steps_.touches[step]) {
-      if (!alive_[temporary]) {
-        alive_[temporary] = true;
-        grow(temporary, -steps_.bytes[temporary]);
-      }
-      if (--uses_[temporary] == 1) grow(temporary, -steps_.bytes[temporary]);
+      const int64_t bytes = steps_.bytes[temporary];
+      if (uses_[temporary] == steps_.users[temporary].size()) grow(temporary, -bytes);
+      if (--uses_[temporary] == 1) grow(temporary, -bytes);
     }
   }
 
@@ -128,7 +125,6 @@ class GreedyOrder {
   std::vector<int64_t> growth_;
   std::set<std::pair<int64_t, int>> ready_;  // growth and step
   std::vector<size_t> uses_;                 // of each temporary: users that are not done
-  std::vector<bool> alive_;
 };
 
 // Level by level, of at most kWidth steps that may run; the others, in the order recorded, wait
@@ -225,11 +221,10 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
       after(usersOf(ref).writer);
       std::ranges::for_each(usersOf(ref).readers, after);
       usersOf(ref) = {i, {}};
-      if (ref.space == Space::Output) {
-        for (int parameter : reusable[ref.index]) {
-          std::ranges::for_each(users[0][parameter].readers, after);
-          std::ranges::for_each(failing, after);
-        }
+      if (ref.space != Space::Output) continue;
+      for (int parameter : reusable[ref.index]) {
+        std::ranges::for_each(users[0][parameter].readers, after);
+        std::ranges::for_each(failing, after);
       }
     }
     if (mayFail(schedule, schedule.steps[i])) failing.push_back(i);

@@ -345,6 +345,26 @@ TEST(Budget, E5ComputesAChainAgainOnce) {
   }
 }
 
+// Where no search would end in time, one value in a hundred is kept, or a refusal names a budget
+// that is met. The sines of products are never infinite, and no two are equal.
+TEST(Budget, E5IsMetOfLongChains) {
+  const ir::Graph graph = deepGraph(20'000, 4, /*isForward=*/false, /*isOfSines=*/true);
+  const ir::Schedule whole = codegen::compile(graph, {.skip = "budget"}).schedule;
+  const Results want = run(whole);
+  for (const size_t percent : {10, 3}) {
+    const size_t budget = whole.arenaBytes * percent / 100;
+    const ir::Schedule within = codegen::compile(graph, {.budget = budget}).schedule;
+    EXPECT_LE(within.arenaBytes, budget);
+    EXPECT_LE(within.recomputed, 40'000);
+    EXPECT_TRUE(run(within) == want) << percent;
+  }
+  const std::string error = test::errorOf<planner::OverBudget>(
+      [&] { codegen::compile(graph, {.budget = whole.arenaBytes / 1000}); });
+  const size_t budget = metAsToldBy(planner::OverBudget(error));
+  EXPECT_LE(budget, whole.arenaBytes / 30) << error;
+  EXPECT_LE(codegen::compile(graph, {.budget = budget}).schedule.arenaBytes, budget);
+}
+
 TEST(Budget, RefusalsNameOneThatIsMet) {
   std::mt19937_64 random(testSeed(17));
   int refused = 0;

@@ -37,17 +37,19 @@ inline ir::Graph randomProducts(std::mt19937_64& random, int tries = 60) {
 }
 
 // Products of a chain, each of which is read again on the way back, or in the order of the chain,
-// in 2 * `depth` steps.
-inline ir::Graph deepGraph(int depth, Dim width, bool isForward = false) {
+// in 2 * `depth` steps; or their sines, in 4 * `depth`.
+inline ir::Graph deepGraph(int depth, Dim width, bool isForward = false, bool isOfSines = false) {
   ir::Graph graph;
   const ir::ValueId w = graph.addParameter({{dtype::f32, Shape({width, width})}});
   std::vector<ir::ValueId> values = {graph.addParameter({{dtype::f32, Shape({width, width})}})};
-  for (int i = 0; i < depth; ++i) {
-    values.push_back(graph.addNode(ir::Op::Matmul, {w, values.back()}, {0, 0}));
-  }
+  const auto multiply = [&](ir::ValueId x, ir::ValueId y) {
+    const ir::ValueId product = graph.addNode(ir::Op::Matmul, {x, y}, {0, 0});
+    return isOfSines ? graph.addNode(ir::Op::Sin, {product}, {}) : product;
+  };
+  for (int i = 0; i < depth; ++i) values.push_back(multiply(w, values.back()));
   ir::ValueId back = values.back();
   if (isForward) std::ranges::reverse(values);
-  for (int i = depth; i-- > 0;) back = graph.addNode(ir::Op::Matmul, {back, values[i]}, {0, 0});
+  for (int i = depth; i-- > 0;) back = multiply(back, values[i]);
   graph.setResults({back});
   return graph;
 }
