@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "fl/ir/Graph.h"
 #include "fl/ir/Text.h"
 #include "fl/kernel/Kernel.h"
@@ -125,8 +126,7 @@ struct Schedule {
 };
 
 struct StepBuffers {
-  std::vector<BufferRef> reads;
-  std::vector<BufferRef> writes;
+  absl::InlinedVector<BufferRef, 4> reads, writes;
 };
 // What a step reads and writes, its scratch memory last; numbers and index operands are no buffers.
 StepBuffers stepBuffers(const Schedule& schedule, const Step& step);

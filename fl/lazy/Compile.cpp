@@ -16,6 +16,7 @@
 #include "fl/ir/Slot.h"
 #include "fl/lazy/Engine.h"
 #include "fl/plans/Difference.h"
+#include "fl/plans/Report.h"
 #include "fl/runtime/MemoryManager.h"
 
 namespace fl::lazy {
@@ -382,13 +383,15 @@ class CompiledFunction::Calls {
     replay->hostNumbers.assign(recording.numbers.size(), Number());
     for (size_t i = 0; i < count; ++i) {
       Input& input = recording.inputs[i];
-      if (input.kind == Input::Kind::Constant) {
-        const Number* number = input.value->number();
-        replay->numbers[i] = number ? *number : Number();
-        replay->buffers[i] = number ? nullptr : input.value->data();
-      }
+      if (input.kind == Input::Kind::Constant) setInput(replay, i, input.value);
       input.value = nullptr;
     }
+  }
+
+  static void setInput(Replay* replay, size_t i, const TensorValue& value) {
+    const Number* number = value->number();
+    replay->numbers[i] = number ? *number : Number();
+    replay->buffers[i] = number ? nullptr : value->data();
   }
 
   // ---- Replaying ----
@@ -457,17 +460,14 @@ class CompiledFunction::Calls {
       if (input.kind == Input::Kind::HostNumber) {
         replay->numbers[i] = replay->hostNumbers[input.index];
       } else if (input.kind == Input::Kind::Stored) {
-        const TensorValue value = input.tensor->value();
-        const Number* number = value->number();
-        replay->numbers[i] = number ? *number : Number();
-        replay->buffers[i] = number ? nullptr : value->data();
+        setInput(replay, i, input.tensor->value());
       }
     }
+    const absl::Cleanup after = [=] { letGo(replay, Input::Kind::Stored); };
     try {
-      runtime::LoadedSchedule::Outputs outputs =
-          replay->plan->run(replay->buffers, replay->numbers, spare);
-      letGo(replay, Input::Kind::Stored);
-      return outputs;
+      return replay->plan->run(replay->buffers, replay->numbers, spare);
+    } catch (const OutOfMemory& lack) {
+      throw OutOfMemory(lack.what() + plans::describeNeed(replay->plan->schedule()));
     } catch (const ir::IndexOutOfRange& error) {
       const ir::Node& node = recording.graph.nodes()[error.origin];
       throw std::invalid_argument(

@@ -10,7 +10,6 @@
 #include "fl/check/CheckedPlan.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/definitions/Trace.h"
-#include "fl/host/ThreadPool.h"
 #include "fl/ir/Inference.h"
 #include "fl/ir/Slot.h"
 #include "fl/ir/Text.h"
@@ -19,7 +18,6 @@
 #include "fl/profile/Profile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
-#include "fl/runtime/Store.h"
 #include "fl/runtime/SystemMemory.h"
 #include "fl/view/LivePage.h"
 
@@ -56,26 +54,14 @@ Engine::Engine(const std::string& device)
     : device_(runtime::makeDevice(device)),
       compiler_(*device_),
       plans_(kMaxPlans, kMaxPlanWords),
-      tuner_(makeTuner()),
+      tuner_(plans::makeTuner(*device_, &kernels_,
+                              [this](const std::vector<runtime::DeviceKernelPtr>& kernels) {
+                                compiler_.request(kernels, currentCallSite());
+                                compiler_.wait();
+                              })),
       flushAt_{flushLimit("FL_FLUSH_NODES", flags().flushNodes),
                flushLimit("FL_FLUSH_BYTES", flags().flushBytes)} {
   codegen::checkSkip(flags().skip);
-}
-
-std::unique_ptr<plans::Tuner> Engine::makeTuner() {
-  const bool runsKernels =
-      device_->lowering() == ir::Lowering::Kernels && device_->name() != "null";
-  if (flags().tune != "1" || !runsKernels) return nullptr;
-  const ir::Target target = device_->target();
-  return std::make_unique<plans::Tuner>(
-      plans::measureOn(*device_, &kernels_,
-                       [this](const std::vector<runtime::DeviceKernelPtr>& kernels) {
-                         compiler_.request(kernels, currentCallSite());
-                         compiler_.wait();
-                       }),
-      runtime::openStore(runtime::kFusions),
-      detail::concat(plans::passesHash(), "\n", device_->name(), " ", target.features, " ",
-                     target.vectorBits, " bits, ", host::getNumThreads(), " threads\n"));
 }
 
 // One segment's nodes with everything a plan's key and a run need. That of one operator, which a
@@ -123,10 +109,7 @@ void Engine::collectReached(Nodes* nodes) {
       }
     }
   }
-  if (nodes->size() > given) {
-    std::sort(nodes->begin(), nodes->end(),
-              [](const LazyNode* a, const LazyNode* b) { return a->id < b->id; });
-  }
+  if (nodes->size() > given) std::ranges::sort(*nodes, {}, &LazyNode::id);
 }
 
 // Numbers inputs and nodes, finds the results, and writes down all that a plan depends on.
@@ -202,23 +185,6 @@ ir::Graph Engine::graphOf(const Segment& segment) {
   return graph;
 }
 
-namespace {
-
-// What each pass over graphs leaves.
-std::vector<check::PassedGraph> passedGraphs(const ir::Graph& graph,
-                                             codegen::CompileOptions options) {
-  options.observe = nullptr;
-  std::vector<check::PassedGraph> passed;
-  for (const codegen::PassInfo& pass : codegen::passes()) {
-    if (pass.stage != "graph") continue;
-    options.stopAfter = pass.name;
-    passed.push_back({pass.name, codegen::compile(graph, options).graph});
-  }
-  return passed;
-}
-
-}  // namespace
-
 std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& graph, size_t budget,
                                                            const PlanDump::Numbers& numbers) {
   if (flags().cache == "explain") logWarning(history_.explain(graph, budget));
@@ -249,7 +215,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
     dump.writeCode(*plan, device_->target());
     if (!checks) return viewed.timed(std::move(plan));
     std::vector<check::PassedGraph> passed;
-    if (flags().check == "ref") passed = passedGraphs(graph, std::move(options));
+    if (flags().check == "ref") passed = plans::byPass(graph, std::move(options));
     passed.push_back({"the last", std::move(compiled.graph)});
     return check::makeCheckedPlan(graph, std::move(passed), std::move(plan), flags().check,
                                   *device_, &kernels_, interpretCall);
@@ -267,8 +233,7 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
 ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<LazyNodePtr>* inputs) {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
   Segment segment{.nodes = {results.begin(), results.end()}};
-  const auto byId = [](const LazyNode* a, const LazyNode* b) { return a->id < b->id; };
-  std::sort(segment.nodes.begin(), segment.nodes.end(), byId);
+  std::ranges::sort(segment.nodes, {}, &LazyNode::id);
   segment.nodes.erase(std::unique(segment.nodes.begin(), segment.nodes.end()), segment.nodes.end());
   collectReached(&segment.nodes);
   describeStructure(&segment);
@@ -335,10 +300,10 @@ void Engine::realizeTogether(Nodes&& nodes) {
   }
   try {
     run(segment, plan);
-  } catch (const std::bad_alloc&) {
-    if (!hit) throw;
-    // It names the lines that the plan was made for. This one is for those of now.
-    run(segment, *buildPlan(graphOf(segment), segment.budget, {}));
+  } catch (const OutOfMemory& lack) {
+    // One that was there was made for other lines.
+    const auto now = hit ? buildPlan(graphOf(segment), segment.budget, {}) : nullptr;
+    throw OutOfMemory(lack.what() + plans::describeNeed((now ? *now : plan).schedule()));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "fl/base/WordCache.h"
 #include "fl/lazy/Dump.h"
 #include "fl/lazy/KernelCompiler.h"
@@ -71,11 +72,15 @@ class Engine {
   runtime::Device& device() { return *device_; }
   // Adds a pending node; may flush if too many are pending.
   void record(const LazyNodePtr& node);
+  // A tensor was written in place: it has `value`, one of this engine's, and had `old`.
+  void noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor, const TensorValue& old,
+                  const LazyNodePtr& value);
   // Nodes recorded from now on belong to another plan.
   void endSegment();
   // Makes sure that `node`, which the caller holds, has a buffer or a number. Throws the user's
   // error of an index that is out of range in data. What has it stays pending, but a write that
   // needs it is taken back: the error is thrown once, and then the tensor has its old elements.
+  // Where memory is short, all that this thread wrote in place and that is pending is, but `node`.
   void realize(LazyNode* node);
   // Realizes everything that is pending, of all threads; throws as realize() does.
   void realizeAll();
@@ -98,9 +103,10 @@ class Engine {
   struct Segment;
   using Nodes = absl::InlinedVector<LazyNode*, 8>;
 
-  // Runs `work`, which may throw a BadIndexError, and then takes writes back.
+  // Runs `work`, for a read of `read` or all, and takes writes back if it throws as realize() says.
   template <typename Work>
-  void reportingBadIndices(Work&& work);
+  void takingBack(const LazyNode* read, Work&& work);
+  size_t takeBack(absl::FunctionRef<bool(const LazyNode&)> isLost);
   void noteRead() const;
   void realizeMine();
   void realizePending(LazyNode* node);
@@ -119,7 +125,6 @@ class Engine {
   std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget,
                                                      const PlanDump::Numbers& numbers);
   void run(const Segment& segment, const runtime::LoadedSchedule& plan);
-  std::unique_ptr<plans::Tuner> makeTuner();
 
   std::unique_ptr<runtime::Device> device_;
   KernelCompiler compiler_;

@@ -44,6 +44,11 @@ class LazyBackend : public TensorBackend {
     return makeNode(*this, engine_, type,
                     engine_.device().memory().make(data, bytesOf(type.type, type.shape)));
   }
+  void onUpdate(const std::shared_ptr<detail::TensorStorage>& tensor, const TensorValue& old,
+                const TensorValue& value) override {
+    if (!value->number() && !detail::activeCapture)
+      engine_.noteUpdate(tensor, old, std::static_pointer_cast<LazyNode>(value));
+  }
   void eval(const TensorValue&) override { engine_.endSegment(); }
   void sync() override {
     engine_.realizeAll();

@@ -87,15 +87,6 @@ LazyNode::~LazyNode() {
   if (!operands.empty()) release(&operands);
 }
 
-void LazyNode::takeBack() {
-  ir::Attrs changed(shape().get());  // what asks for memory comes before what changes
-  LazyOperands others(operands.begin() + 1, operands.end());
-  operands.resize(1);
-  op = ir::Op::Reshape;
-  attrs = std::move(changed);
-  release(&others);
-}
-
 void LazyNode::realize(MemoryBlockPtr result) noexcept {
   buffer = std::move(result);
   release(&operands);

@@ -1,11 +1,11 @@
 // A recorded operator, which is the backend's value of its result. Nodes are immutable but for
-// that: a node is pending until a realize gives it a buffer, and then drops its operands; and an
-// update that can never be computed is taken back.
+// that: a node is pending until a realize gives it a buffer, and then drops its operands.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/MemoryBlock.h"
@@ -28,6 +28,16 @@ class PendingList {
   bool empty() const { return !first_; }
   void append(LazyNode* node);
   void remove(LazyNode* node);
+
+  // Tensors that were written in place, in order. Nothing is kept alive: the operators that wait
+  // hold an old value that they read, or its elements in another shape.
+  struct Update {
+    std::weak_ptr<detail::TensorStorage> tensor;
+    std::weak_ptr<TensorAdapterBase> old;
+    std::weak_ptr<MemoryBlock> oldElements;
+    std::weak_ptr<LazyNode> value;
+  };
+  std::vector<Update> updates;
 
  private:
   LazyNode* first_ = nullptr;
@@ -58,8 +68,6 @@ class LazyNode final : public LazyTensor {
   }
   // Sets the result and lets go of the operands.
   void realize(MemoryBlockPtr result) noexcept;
-  // Makes a pending Update the value that it was to change.
-  void takeBack();
 
   ir::Op op = ir::Op::Reshape;
   ir::Attrs attrs;

@@ -1,6 +1,7 @@
 // What threads have recorded and not realized: segments of nodes, and when they run. Engine.cpp
 // makes their plans.
 #include <algorithm>
+#include <ranges>
 #include <unordered_set>
 
 #include "fl/base/Error.h"
@@ -12,24 +13,13 @@
 #include "fl/profile/Profile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
+#include "fl/tensor/View.h"
 
 namespace fl::lazy {
 namespace {
 
 // Or that part of what is alive, where that is more.
 constexpr size_t kDroppedPart = 8;
-
-// Takes back the writes that need the bad index, unless what they change needs it, too.
-void takeBackWrites(const BadIndexError& error) {
-  std::unordered_set<const LazyNode*> lost;
-  for (LazyNode* node : error.nodes) {
-    const auto isLost = [&](const LazyNodePtr& operand) { return lost.contains(operand.get()); };
-    const bool isKept = node != error.bad && std::ranges::none_of(node->operands, isLost);
-    if (isKept) continue;
-    const bool write = node->site.writes() && ir::opKind(node->op) == ir::Kind::Update;
-    write && !isLost(node->operands[0]) ? node->takeBack() : void(lost.insert(node));
-  }
-}
 
 // A thread's segments that have not been realized; the last one records until it is ended.
 struct ThreadSegments {
@@ -154,7 +144,7 @@ void Engine::endSegment() {
 }
 
 void Engine::beginRecording() {
-  reportingBadIndices([&] { realizeMine(); });
+  takingBack(nullptr, [&] { realizeMine(); });
   ThreadSegments& segments = threadSegments(this);
   segments.recording = segments.ended = true;
 }
@@ -165,14 +155,52 @@ void Engine::endRecording() {
   segments.ended = true;
 }
 
+void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
+                        const TensorValue& old, const LazyNodePtr& value) {
+  std::lock_guard<std::recursive_mutex> lock(engineMutex());
+  if (!value->pending()) return;
+  const auto* was = dynamic_cast<const LazyNode*>(old.get());
+  segments_[value->segment].updates.push_back({tensor, old, was ? was->buffer : nullptr, value});
+}
+
+// Of tensors whose new value is lost, the last first, as one may have been written again and again.
+size_t Engine::takeBack(absl::FunctionRef<bool(const LazyNode&)> isLost) {
+  size_t count = 0;
+  for (const auto& [number, segment] : segments_ | std::views::reverse) {
+    for (const auto& [tensor, old, oldElements, value] : segment.updates | std::views::reverse) {
+      const std::shared_ptr<detail::TensorStorage> storage = tensor.lock();
+      const LazyNodePtr now = value.lock();
+      if (!storage || !now || storage->value != now || !isLost(*now)) continue;
+      TensorValue before = old.lock();
+      if (MemoryBlockPtr elements = before ? nullptr : oldElements.lock())
+        before = std::make_shared<LazyNode>(now->backend(), *this, now->valueType(), elements);
+      count += before != nullptr;
+      if (before) storage->value = std::move(before);
+    }
+  }
+  return count;
+}
+
 template <typename Work>
-void Engine::reportingBadIndices(Work&& work) {
+void Engine::takingBack(const LazyNode* read, Work&& work) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   try {
     work();
   } catch (const BadIndexError& error) {
-    takeBackWrites(error);
+    std::unordered_set<const LazyNode*> lost = {error.bad};
+    const auto isLost = [&](const LazyNodePtr& node) { return lost.contains(node.get()); };
+    for (const LazyNode* node : error.nodes)
+      if (std::ranges::any_of(node->operands, isLost)) lost.insert(node);
+    takeBack([&](const LazyNode& node) { return lost.contains(&node); });
     throw;
+  } catch (const std::bad_alloc& lack) {
+    const std::vector<uint64_t>& mine = threadSegments(this).pending;
+    const size_t count = takeBack([&](const LazyNode& node) {
+      return node.pending() && &node != read && std::ranges::binary_search(mine, node.segment);
+    });
+    if (count == 0) throw;
+    throw OutOfMemory(detail::concat(lack.what(), "\nWhat waits to be computed is not written: ",
+                                     count, " tensors have their elements from before."));
   }
 }
 
@@ -189,7 +217,7 @@ void Engine::noteRead() const {
 }
 
 void Engine::realize(LazyNode* node) {
-  reportingBadIndices([&] {
+  takingBack(node, [&] {
     if (node->pending()) {
       noteRead();
       threadSegments(this).recording ? realizeTogether({node}) : realizePending(node);
@@ -244,7 +272,7 @@ void Engine::dropEmptySegments() {
 void Engine::realizeAll() {
   FL_USER_CHECK(!threadSegments(this).recording,
                 "sync: a function that fl::compile records computes nothing; sync after the call");
-  reportingBadIndices([&] {
+  takingBack(nullptr, [&] {
     // A node that another thread is destroying stays in its list until this lock is free, so a
     // segment may be left with such nodes.
     std::vector<uint64_t> segments;
@@ -261,6 +289,7 @@ void Engine::realizeSegment(uint64_t segment) {
   Nodes nodes;
   for (LazyNode* node = found->second.first(); node; node = node->next()) nodes.push_back(node);
   realizeTogether(std::move(nodes));
+  found->second.updates.clear();
 }
 
 }  // namespace fl::lazy

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/CallSite.h"
 #include "fl/tensor/Capture.h"
 #include "fl/tensor/Composite.h"
@@ -24,7 +25,7 @@ AdamOptimizer::AdamOptimizer(const std::vector<Variable>& parameters, double lea
 void AdamOptimizer::beginStep(const Tensor* condition) {
   if (condition) {
     skips_ = true;
-    skipped_ = where(*condition, skipped_, skipped_ + 1.0);
+    detail::setState(skipped_, where(*condition, skipped_, skipped_ + 1.0));
   }
   const Tensor count = hostNumber([this] { return asNumber(++count_); });
   if (skips_) {

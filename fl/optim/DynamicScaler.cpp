@@ -1,6 +1,7 @@
 #include "fl/optim/DynamicScaler.h"
 
 #include "fl/autograd/Functions.h"
+#include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 
@@ -35,12 +36,17 @@ RecordedScalar<bool> DynamicScaler::unscale(const std::vector<Variable>& paramet
   const Tensor factor = where(finite, now_.factor, halved);
   const Tensor steps = where(finite, now_.finiteSteps + 1, 0.0);
   const Tensor grows = steps >= updateInterval_;
-  now_ = {factor, steps};
-  next_ = {where(grows, minimum(factor * 2, maxFactor_), factor), where(grows, 0.0, steps)};
+  set(&now_, {factor, steps});
+  set(&next_, {where(grows, minimum(factor * 2, maxFactor_), factor), where(grows, 0.0, steps)});
   return RecordedScalar<bool>(finite);
 }
 
-void DynamicScaler::update() { now_ = next_; }
+void DynamicScaler::set(State* state, const State& to) {
+  detail::setState(state->factor, to.factor);
+  detail::setState(state->finiteSteps, to.finiteSteps);
+}
+
+void DynamicScaler::update() { set(&now_, next_); }
 
 double DynamicScaler::getScaleFactor() const {
   FL_API_ENTRY();

@@ -49,6 +49,8 @@ class DynamicScaler {
     Tensor factor;
     Tensor finiteSteps;  // in a row, since the factor changed
   };
+  static void set(State* state, const State& to);
+
   State now_;
   State next_;  // after update()
   double maxFactor_;

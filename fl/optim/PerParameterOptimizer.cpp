@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/CallSite.h"
 #include "fl/optim/Utils.h"
 #include "fl/tensor/Capture.h"
@@ -47,19 +48,17 @@ void PerParameterOptimizer::updateAllIf(const Tensor* condition) {
 void PerParameterOptimizer::updateIf(const Tensor* condition, Variable& parameter,
                                      std::vector<Tensor>& state) {
   const dtype type = parameter.type();
-  const Tensor before = parameter.tensor();
-  const std::vector<Tensor> stateBefore = condition ? state : std::vector<Tensor>();
   const dtype wide = computeType(type);
-  Tensor data = before.astype(wide);
-  update(data, parameter.grad().tensor().astype(wide), state);
-  data = data.astype(type);
-  if (condition) {
-    data = where(*condition, data, before);
-    for (size_t i = 0; i < state.size(); ++i) {
-      state[i] = where(*condition, state[i], stateBefore[i]);
-    }
+  Tensor data = parameter.tensor().astype(wide);
+  std::vector<Tensor> updated = state;
+  update(data, parameter.grad().tensor().astype(wide), updated);
+  const auto set = [condition](Tensor& tensor, const Tensor& value) {
+    detail::setState(tensor, condition ? where(*condition, value, tensor) : value);
+  };
+  set(parameter.tensor(), data.astype(type));
+  for (size_t i = 0; i < state.size(); ++i) {
+    set(state[i], updated[i]);
   }
-  parameter.tensor() = std::move(data);
 }
 
 void PerParameterOptimizer::decay(Tensor& data) const {

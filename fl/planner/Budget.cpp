@@ -294,7 +294,7 @@ class Rematerialization {
       ++locks_[ref.index];
       held.push_back(ref.index);
     };
-    const std::vector<ir::BufferRef>& reads = buffers_[step].reads;
+    const auto& reads = buffers_[step].reads;
     std::ranges::for_each(reads, lock);
     for (const ir::BufferRef& ref : reads) {
       if (ref.space == Space::Temporary && places_[ref.index] < 0) {

@@ -4,7 +4,11 @@
 #include <limits>
 #include <vector>
 
+#include "fl/base/Error.h"
+#include "fl/base/Flags.h"
 #include "fl/base/Log.h"
+#include "fl/host/ThreadPool.h"
+#include "fl/plans/PlanStore.h"
 #include "fl/plans/Tuner.h"
 
 namespace fl::plans {
@@ -102,6 +106,17 @@ Ratio measureOn(runtime::Device& device, runtime::KernelCache* cache, MakeCode m
       return 0;
     }
   };
+}
+
+std::unique_ptr<Tuner> makeTuner(runtime::Device& device, runtime::KernelCache* cache,
+                                 MakeCode makeCode) {
+  const bool runsKernels = device.lowering() == ir::Lowering::Kernels && device.name() != "null";
+  if (flags().tune != "1" || !runsKernels) return nullptr;
+  const ir::Target target = device.target();
+  return std::make_unique<Tuner>(
+      measureOn(device, cache, std::move(makeCode)), runtime::openStore(runtime::kFusions),
+      detail::concat(passesHash(), "\n", device.name(), " ", target.features, " ",
+                     target.vectorBits, " bits, ", host::getNumThreads(), " threads\n"));
 }
 
 }  // namespace fl::plans

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "fl/base/Error.h"
 #include "fl/base/Log.h"
+#include "fl/planner/Memory.h"
 #include "fl/planner/Reuse.h"
 
 namespace fl::plans {
@@ -43,6 +44,27 @@ void warnOfResults(const ir::Schedule& plan, size_t budget) {
       ", which bounds what dies in it: what is held, as by a history when its loss is read before "
       "backward(), is not computed again; at ",
       site.toString()));
+}
+
+std::string describeNeed(const ir::Schedule& plan) {
+  size_t results = 0;
+  for (const ir::ScheduleOutput& output : plan.outputs)
+    results += output.shared ? 0 : bytesOf(output.type.type, output.type.shape);
+  return detail::concat("\nThe plan holds up to ", plan.arenaBytes + results, " bytes: ", results,
+                        " of results, and ", plan.arenaBytes,
+                        " of temporaries, of which are the largest alive at once:",
+                        planner::describeLargestAlive(plan));
+}
+
+std::vector<check::PassedGraph> byPass(const ir::Graph& graph, codegen::CompileOptions options) {
+  options.observe = nullptr;
+  std::vector<check::PassedGraph> passed;
+  for (const codegen::PassInfo& pass : codegen::passes()) {
+    if (pass.stage != "graph") continue;
+    options.stopAfter = pass.name;
+    passed.push_back({pass.name, codegen::compile(graph, options).graph});
+  }
+  return passed;
 }
 
 }  // namespace fl::plans

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "fl/base/CallSite.h"
+#include "fl/check/CheckedPlan.h"
+#include "fl/codegen/Compilation.h"
 #include "fl/kernel/Schedule.h"
 
 namespace fl::plans {
@@ -17,5 +20,12 @@ std::string describeRun(const char* what, const ir::Schedule& schedule, size_t n
 // Warns, once a line, of results beyond a budget, which does not hold for them, but those that may
 // be in the memory of parameters. A budget of 0 is none.
 void warnOfResults(const ir::Schedule& plan, size_t budget);
+
+// What a plan that runs out of memory would have held: bytes of results and of temporaries, and the
+// largest of these that are alive at once, with their operators and lines.
+std::string describeNeed(const ir::Schedule& plan);
+
+// What each pass over graphs leaves.
+std::vector<check::PassedGraph> byPass(const ir::Graph& graph, codegen::CompileOptions options);
 
 }  // namespace fl::plans

@@ -51,4 +51,9 @@ class Tuner {
   std::map<std::string, bool> split_;  // by the text of a kernel's operators
 };
 
+// As measureOn() has it, with decisions in the store. Null without FL_TUNE=1, and for devices that
+// run no kernels.
+std::unique_ptr<Tuner> makeTuner(runtime::Device& device, runtime::KernelCache* cache,
+                                 MakeCode makeCode);
+
 }  // namespace fl::plans

@@ -273,17 +273,6 @@ MemoryBlockPtr ScheduleRunner::copyOf(const void* elements, size_t output,
   return copy;
 }
 
-// What a plan that runs out of memory would have held.
-std::string ScheduleRunner::describeNeed() const {
-  size_t results = 0;
-  for (const ir::ScheduleOutput& output : schedule_.outputs)
-    results += output.shared ? 0 : bytesOf(output.type.type, output.type.shape);
-  return detail::concat("\nThe plan holds up to ", arenaBytes_ + results, " bytes: ", results,
-                        " of results, and ", arenaBytes_,
-                        " of temporaries, of which are the largest alive at once:",
-                        planner::describeLargestAlive(schedule_));
-}
-
 // Null for outputs that share a buffer. Those over a parameter choose first: they would have to
 // copy what another one takes.
 LoadedSchedule::Outputs ScheduleRunner::placeOutputs(const Frame& frame,
@@ -338,16 +327,11 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     void* const number = &frame.numberBits[i];
     frame.parameters.push_back(schedule_.parameters[i].number ? number : addressOf(buffers[i]));
   }
-  Outputs outputs;
   MemoryBlockPtr arena;
-  try {
-    outputs = placeOutputs(frame, buffers, spare);
-    if (arenaBytes_ > 0) {
-      arena = memory_.allocate(arenaBytes_, BufferOrigin{"temporaries of a plan"});
-      frame.arena = static_cast<char*>(arena->data());
-    }
-  } catch (const OutOfMemory& lack) {
-    throw OutOfMemory(lack.what() + describeNeed());
+  Outputs outputs = placeOutputs(frame, buffers, spare);
+  if (arenaBytes_ > 0) {
+    arena = memory_.allocate(arenaBytes_, BufferOrigin{"temporaries of a plan"});
+    frame.arena = static_cast<char*>(arena->data());
   }
   for (const MemoryBlockPtr& output : outputs)
     frame.outputs.push_back(output ? output->data() : nullptr);

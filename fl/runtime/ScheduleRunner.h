@@ -115,7 +115,6 @@ class ScheduleRunner : public LoadedSchedule {
   void observe(const Frame& frame, size_t begin, size_t end) const;
   void checkIndices(const Frame& frame) const;
   BufferOrigin originOf(size_t output) const;
-  std::string describeNeed() const;
   Writer findWriter(int output) const;
   void poisonDead(const Frame& frame, int begin, int end) const;
   Outputs placeOutputs(const Frame& frame, std::span<const MemoryBlockPtr> buffers,

@@ -15,6 +15,9 @@
 
 namespace fl {
 
+namespace detail {
+struct TensorStorage;
+}
 class Tensor;
 struct CompositeCall;
 enum class MatrixProperty;
@@ -49,6 +52,9 @@ class TensorBackend {
   // What composite() (Composite.h) computes, for a backend that says that it runs these at once.
   virtual bool runsComposites() const { return false; }
   virtual std::vector<Tensor> applyComposite(const CompositeCall& call);
+  // A tensor that is written in place has `value`, of this backend, and had `old`.
+  virtual void onUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
+                        const TensorValue& old, const TensorValue& value) {}
   // A scalar value that is an argument, never a constant of a plan.
   virtual TensorValue fromNumber(const Number& number) = 0;
   // One that is another at each call of the function it is made in: hostNumber()'s.

@@ -376,7 +376,9 @@ void Tensor::put(const Tensor& source, detail::Write write) {
 
 void Tensor::setValue(TensorValue value) const {
   makeSureOfStorage();
-  detail::writeStorage(*storage_, std::move(value));
+  const TensorValue old = storage_->value;
+  detail::writeStorage(*storage_, value);
+  if (old && !storage_->locked) value->backend().onUpdate(storage_, old, value);
   noteAssignment(storage_);
 }
 

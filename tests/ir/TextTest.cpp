@@ -209,9 +209,9 @@ TEST(ScheduleText, PrintsScratchMemory) {
   EXPECT_EQ(printSchedule(schedule, "s"), text);
   EXPECT_EQ(scratchOf(schedule.steps[0]), 1);
   EXPECT_EQ(scratchOf(schedule.steps[1]), 2);
-  EXPECT_EQ(
-      stepBuffers(schedule, schedule.steps[1]).writes,
-      (std::vector<BufferRef>{{BufferRef::Space::Output, 0}, {BufferRef::Space::Temporary, 2}}));
+  EXPECT_THAT(stepBuffers(schedule, schedule.steps[1]).writes,
+              ::testing::ElementsAre(BufferRef{BufferRef::Space::Output, 0},
+                                     BufferRef{BufferRef::Space::Temporary, 2}));
   EXPECT_EQ(stepBytes(schedule, schedule.steps[1]), 4u * (4 + 4)) << "it is no operand";
   verify(schedule);
 }

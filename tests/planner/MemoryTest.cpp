@@ -46,8 +46,9 @@ TEST(Lifetimes, SpanFirstToLastUse) {
   EXPECT_EQ(std::pair(t[2].first, t[2].last), std::pair(2, 4));
   EXPECT_EQ(schedule.arenaBound, 64u + 128 + 256);
   const auto buffers = ir::stepBuffers(schedule, schedule.steps[1]);
-  EXPECT_EQ(buffers.reads, (std::vector<ir::BufferRef>{{ir::BufferRef::Space::Temporary, 0}}));
-  EXPECT_EQ(buffers.writes, (std::vector<ir::BufferRef>{{ir::BufferRef::Space::Temporary, 1}}));
+  using Space = ir::BufferRef::Space;
+  EXPECT_THAT(buffers.reads, ::testing::ElementsAre(ir::BufferRef{Space::Temporary, 0}));
+  EXPECT_THAT(buffers.writes, ::testing::ElementsAre(ir::BufferRef{Space::Temporary, 1}));
 }
 
 // Everything is empty, so that no step is left to use the temporary between the products.

@@ -20,7 +20,11 @@ class DynamicBenchmark;
 
 namespace detail {
 struct AutogradPayload;
-}
+
+// state = value, of the same shape, in place: where memory is too short to compute the value, the
+// state is what it was (docs/memory.md).
+inline void setState(Tensor& state, const Tensor& value) { std::move(state) = value; }
+}  // namespace detail
 
 // Cross-correlation; out = 1 + (in + 2 pad - ((kernel - 1) dilation + 1)) / stride. The bias may be
 // empty.

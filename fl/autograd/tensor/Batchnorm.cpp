@@ -159,8 +159,8 @@ Tensor ComposedAutogradExtension::batchnorm(Tensor& saveMean, Tensor& saveVar, c
   saveMean = results[1];
   saveVar = results[2];
   if (train && keepsStatistics) {
-    runningMean = results[3];
-    runningVar = results[4];
+    detail::setState(runningMean, results[3]);
+    detail::setState(runningVar, results[4]);
   }
   return results[0];
 }

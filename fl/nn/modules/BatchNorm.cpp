@@ -61,8 +61,8 @@ Variable BatchNorm::forward(const Variable& input) {
   Variable result = batchnorm(input, parameter(0), parameter(1), mean, variance, featAxis_,
                               train_ || !trackStats_, factor, epsilon_);
   if (updates) {
-    runningMean_.tensor() = mean.tensor().astype(dtype::f32);
-    runningVar_.tensor() = variance.tensor().astype(dtype::f32);
+    detail::setState(runningMean_.tensor(), mean.tensor().astype(dtype::f32));
+    detail::setState(runningVar_.tensor(), variance.tensor().astype(dtype::f32));
   }
   return result;
 }
