@@ -4,6 +4,7 @@ set -euo pipefail
 fl=$PWD/$1
 timeline=$PWD/$2
 cd "$(mktemp -d)"
+export MPLCONFIGDIR=$PWD  # a folder that it can write to, or it says so
 fail() {
   echo "FAIL: $*"
   exit 1
