@@ -260,21 +260,6 @@ void measureBudgets(const Workload& workload, std::vector<Json>* rows) {
   }
 }
 
-// Of tensors from 1 to 200 MB that grow by a hundredth, of which one is alive at a time: what is
-// resident at the end that was not before, for each byte of the last one.
-double residentOfGrowing(const char* backend) {
-  const BackendScope scope(backend);
-  memory().release();
-  const size_t before = residentBytes();
-  Tensor last;
-  for (double elements = 250e3; elements < 50e6; elements *= 1.01) {
-    Tensor next = full({static_cast<Dim>(elements)}, 1.0);
-    next.value()->data();
-    last = std::move(next);
-  }
-  return static_cast<double>(residentBytes() - before) / static_cast<double>(last.bytes());
-}
-
 Tensor computedFull(double elements) {
   Tensor result = full({static_cast<Dim>(elements)}, 1.0);
   result.value()->data();
@@ -284,6 +269,30 @@ Tensor computedFull(double elements) {
 // Beyond `before`, for each byte of tensors that have so many elements together.
 double residentSince(size_t before, double elements) {
   return static_cast<double>(residentBytes() - before) / (elements * sizeof(float));
+}
+
+// Of tensors from 1 to 200 MB that grow by a hundredth, of which one is alive at a time: what is
+// resident at the end that was not before, for each byte of the last one.
+double residentOfGrowing(const char* backend) {
+  const BackendScope scope(backend);
+  memory().release();
+  const size_t before = residentBytes();
+  Tensor last;
+  for (double elements = 250e3; elements < 50e6; elements *= 1.01) last = computedFull(elements);
+  return residentSince(before, static_cast<double>(last.elements()));
+}
+
+// Of keys to which one of 4 kB is added 3,000 times, to 12 MB.
+double residentOfKeys(const char* backend) {
+  const BackendScope scope(backend);
+  memory().release();
+  const size_t before = residentBytes();
+  Tensor keys = full({1024, 1}, 1.0);
+  for (int i = 0; i < 3000; ++i) {
+    keys = concatenate(1, keys, full({1024, 1}, 1.0));
+    keys.value()->data();
+  }
+  return residentSince(before, static_cast<double>(keys.elements()));
 }
 
 // A window of 400 tensors below a megabyte that grow.
@@ -331,6 +340,7 @@ double residentOfFragment(const char* backend) {
 void measureGrowth(std::vector<Json>* rows) {
   const std::vector<std::pair<const char*, double (*)(const char*)>> cases = {
       {"tensors that grow", residentOfGrowing},
+      {"keys that are added to", residentOfKeys},
       {"small tensors that grow", residentOfGrowingSmall},
       {"each fifth of many small tensors", residentOfScattered},
       {"a piece of a large block", residentOfFragment}};

@@ -9,10 +9,13 @@ The first line names Debian's python, which has the matplotlib that setup.sh ins
 import json
 import sys
 
-import matplotlib
-from matplotlib.collections import PatchCollection
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+try:
+    import matplotlib
+    from matplotlib.collections import PatchCollection
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+except ImportError as error:
+    sys.exit(f"memory_timeline.py: {error}; setup.sh installs what /usr/bin/python3 needs")
 
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes"))
 COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#D55E00", "#999999")
@@ -72,10 +75,18 @@ def draw(plan, path):
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        plan = json.load(file)
-    with matplotlib.rc_context(SETTINGS):
-        draw(plan, sys.argv[2])
+    _, source, drawing = sys.argv
+    try:
+        with open(source, encoding="utf-8") as file:
+            plan = json.load(file)
+        with matplotlib.rc_context(SETTINGS):
+            draw(plan, drawing)
+    except OSError as error:
+        sys.exit(f"memory_timeline.py: {error.filename}: {error.strerror}")
+    except (AttributeError, KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError):
+        sys.exit(f"memory_timeline.py: {source}: is not what `fl memory` prints")
+    except ValueError as error:
+        sys.exit(f"memory_timeline.py: {drawing}: {error}")
 
 
 if __name__ == "__main__":

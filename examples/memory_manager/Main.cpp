@@ -6,58 +6,55 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <vector>
+#include <stdexcept>
 
 #include "fl/fl.h"
 
 class ExactSizes final : public fl::MemoryManagerAdapter {
  public:
-  using MemoryManagerAdapter::MemoryManagerAdapter;
-
+  ExactSizes() : MemoryManagerAdapter(std::make_shared<fl::MemoryManagerDeviceInterface>()) {}
   void initialize() override {}
   void shutdown() override { signalMemoryCleanup(); }
-  void* alloc(bool, const unsigned ndims, fl::Dim* dims, const unsigned elSize) override {
+  void* alloc(bool userLock, const unsigned ndims, fl::Dim* dims, const unsigned elSize) override {
+    if (userLock) refuse();
     size_t bytes = elSize;
     std::for_each(dims, dims + ndims, [&](fl::Dim dim) { bytes *= dim; });
     const std::lock_guard lock(mutex_);
-    std::vector<void*>& kept = kept_[bytes];
-    void* block = kept.empty() ? deviceInterface->nativeAlloc(bytes) : kept.back();
-    if (block == nullptr) throw std::bad_alloc();  // as nativeAlloc, but for that of a program
-    if (!kept.empty()) {
-      kept.pop_back();
-      keptBytes_ -= bytes;
-    }
-    live_[block] = bytes;
+    Blocks& kept = kept_[bytes];
+    // Blocks move from map to map, which takes no memory: none is lost where that is short.
+    auto block = kept.extract(kept.empty() ? kept.emplace(nullptr, 0).first : kept.begin());
+    keptBytes_ -= block.mapped();
+    if (block.key() == nullptr) block.key() = deviceInterface->nativeAlloc(bytes);
+    if (block.key() == nullptr) throw std::bad_alloc();  // as nativeAlloc, but for a program's own
+    block.mapped() = bytes;
     liveBytes_ += bytes;
     mostLive = std::max(mostLive, liveBytes_);
     ++allocations;
-    return block;
+    return live_.insert(std::move(block)).position->first;
   }
-  void unlock(void* block, bool) override {
+  void unlock(void* pointer, bool) override {
     const std::lock_guard lock(mutex_);
-    const size_t bytes = live_.extract(block).mapped();
-    liveBytes_ -= bytes;
-    if (keptBytes_ + bytes > mostLive / 4) {
-      return deviceInterface->nativeFree(block);
-    }
-    kept_[bytes].push_back(block);
-    keptBytes_ += bytes;
+    auto block = live_.extract(pointer);
+    liveBytes_ -= block.mapped();
+    if (keptBytes_ + block.mapped() > mostLive / 4) return deviceInterface->nativeFree(pointer);
+    keptBytes_ += block.mapped();
+    kept_[block.mapped()].insert(std::move(block));
   }
   void signalMemoryCleanup() override {
     const std::lock_guard lock(mutex_);
-    for (const auto& [bytes, blocks] : kept_) {
-      std::for_each(blocks.begin(), blocks.end(), deviceInterface->nativeFree);
+    for (auto& [bytes, blocks] : kept_) {
+      for (const auto& block : blocks) deviceInterface->nativeFree(block.first);
+      blocks.clear();  // the map of this size stays for unlock()
     }
-    kept_.clear();
     keptBytes_ = 0;
   }
-  // Nobody calls these while tensors are computed, and nobody but tensors takes blocks.
-  size_t allocated(void* block) override { return live_.contains(block) ? live_[block] : 0; }
   void printInfo(const char* msg, const int, std::ostream* stream) override {
     *stream << msg << ": " << liveBytes_ << " bytes in use, " << keptBytes_ << " kept\n";
   }
-  void userLock(const void*) override {}
-  void userUnlock(const void*) override {}
+  // The library calls none of these, and asks for no block that is the user's.
+  size_t allocated(void* block) override { return live_.contains(block) ? live_[block] : 0; }
+  void userLock(const void*) override { refuse(); }
+  void userUnlock(const void*) override { refuse(); }
   bool isUserLocked(const void*) override { return false; }
   float getMemoryPressure() override { return 0; }
   bool jitTreeExceedsMemoryPressure(size_t) override { return false; }
@@ -67,9 +64,12 @@ class ExactSizes final : public fl::MemoryManagerAdapter {
   size_t allocations = 0, mostLive = 0;
 
  private:
+  using Blocks = std::map<void*, size_t>;  // with their bytes
+  static void refuse() { throw std::logic_error("ExactSizes: its blocks are for tensors alone"); }
+
   std::mutex mutex_;
-  std::map<void*, size_t> live_;
-  std::map<size_t, std::vector<void*>> kept_;
+  Blocks live_;
+  std::map<size_t, Blocks> kept_;  // by their bytes
   size_t liveBytes_ = 0, keptBytes_ = 0;
 };
 
@@ -81,7 +81,8 @@ float train() {
   float last = 0;
   for (int step = 0; step < 50; ++step, optimizer.zeroGrad()) {
     auto loss = fl::MeanSquaredError()(model(x), y);
-    loss.backward(), optimizer.step();
+    loss.backward();
+    optimizer.step();
     last = loss.scalar<float>();
   }
   return last;
@@ -89,8 +90,7 @@ float train() {
 
 int main() {
   const float before = train();
-  const auto manager =
-      std::make_shared<ExactSizes>(std::make_shared<fl::MemoryManagerDeviceInterface>());
+  const auto manager = std::make_shared<ExactSizes>();
   fl::MemoryManagerInstaller(manager).setAsMemoryManager();
   const float after = train();
   std::cout << "loss " << before << ", with our manager " << after << "; " << manager->allocations

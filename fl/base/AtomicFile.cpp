@@ -73,12 +73,10 @@ void AtomicFile::checkWritable(const fs::path& path) {
   const fs::path target = followLinks(path);
   const fs::path directory = target.has_parent_path() ? target.parent_path() : ".";
   std::error_code error;
-  if (fs::exists(directory, error) && !fs::is_directory(directory, error)) {
+  if (fs::exists(directory, error) && !fs::is_directory(directory, error))
     fail(path, std::make_error_code(std::errc::not_a_directory).message());
-  }
-  if (access(directory.c_str(), W_OK | X_OK) != 0) {
+  if (access(directory.c_str(), W_OK | X_OK) != 0)
     fail(path, std::error_code(errno, std::generic_category()).message());
-  }
 }
 
 bool AtomicFile::sameFile(const fs::path& x, const fs::path& y) {

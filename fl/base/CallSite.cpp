@@ -1,8 +1,12 @@
 #include "fl/base/CallSite.h"
 
+#include <dwarf.h>
 #include <elfutils/libdwfl.h>
+#include <execinfo.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -15,6 +19,9 @@ thread_local CallSite current;
 // Of the outermost function that tells.
 thread_local const detail::CallOperands* given = nullptr;
 
+// Return addresses, from the inside out.
+using Callers = std::vector<void*>;
+
 // The line table lookup of libdw, opened once: opening costs milliseconds, a lookup microseconds.
 class LineTable {
  public:
@@ -22,26 +29,60 @@ class LineTable {
     static const Dwfl_Callbacks callbacks = {dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo,
                                              nullptr, nullptr};
     dwfl_ = dwfl_begin(&callbacks);
-    if (dwfl_ && (dwfl_linux_proc_report(dwfl_, getpid()) != 0 ||
-                  dwfl_report_end(dwfl_, nullptr, nullptr) != 0)) {
-      dwfl_end(dwfl_);
-      dwfl_ = nullptr;
-    }
+    if (dwfl_ && dwfl_linux_proc_report(dwfl_, getpid()) == 0)
+      dwfl_report_end(dwfl_, nullptr, nullptr);
   }
 
-  std::string find(const void* address) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!dwfl_) return "";
-    // A return address is behind the call; one byte before lies in the call itself.
-    const auto pc = reinterpret_cast<Dwarf_Addr>(address) - 1;
-    Dwfl_Line* line = dwfl_getsrc(dwfl_, pc);
-    int number = 0;
-    const char* file =
-        line ? dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr) : nullptr;
-    return file ? shorten(file) + ":" + std::to_string(number) : "";
+  // Of the innermost of the callers that is not in a system's header, if there is one.
+  std::string find(const Callers& callers) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::string first;
+    for (const void* caller : callers) {
+      for (const std::string& place : placesOf(caller)) {
+        if (!isSystemHeader(place)) return place;
+        if (first.empty()) first = place;
+      }
+    }
+    return first;
   }
 
  private:
+  // Of the code, and of the calls that were inlined there, from the inside out.
+  std::vector<std::string> placesOf(const void* address) {
+    std::vector<std::string> places;
+    // The line is set while the file is found.
+    const auto add = [&](const char* file, const auto& line) {
+      if (file) places.push_back(shorten(file) + ":" + std::to_string(line));
+    };
+    // A return address is behind the call; one byte before lies in the call itself.
+    const auto pc = reinterpret_cast<Dwarf_Addr>(address) - 1;
+    int number = 0;
+    Dwfl_Line* line = dwfl_ ? dwfl_getsrc(dwfl_, pc) : nullptr;
+    if (!line) return places;
+    add(dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr), number);
+    Dwarf_Addr bias = 0;
+    Dwarf_Files* files = nullptr;
+    Dwarf_Die *unit = dwfl_addrdie(dwfl_, pc, &bias), *innermost = nullptr, *scopes = nullptr;
+    if (!unit || dwarf_getsrcfiles(unit, &files, nullptr) != 0) return places;
+    // The first, behind which are those of its declaration: what holds it is another question.
+    int count = dwarf_getscopes(unit, pc - bias, &innermost);
+    if (count > 0) count = dwarf_getscopes_die(innermost, &scopes);
+    for (int i = 0; i < count; ++i) {
+      Dwarf_Attribute file, at;
+      Dwarf_Word fileNumber = 0, atNumber = 0;
+      if (dwarf_formudata(dwarf_attr(&scopes[i], DW_AT_call_file, &file), &fileNumber) == 0 &&
+          dwarf_formudata(dwarf_attr(&scopes[i], DW_AT_call_line, &at), &atNumber) == 0)
+        add(dwarf_filesrc(files, fileNumber, nullptr, nullptr), atNumber);
+    }
+    std::free(innermost);
+    std::free(scopes);
+    return places;
+  }
+
+  static bool isSystemHeader(const std::string& place) {
+    return place.starts_with("/usr/include/") || place.find("/include/c++/") != std::string::npos;
+  }
+
   // Bazel compiles in .../execroot/<workspace>/; users know paths from the workspace's root.
   static std::string shorten(const std::string& file) {
     const size_t root = file.find("/execroot/");
@@ -77,7 +118,7 @@ class Numbered {
 
  private:
   struct Less {
-    bool operator()(const std::string& a, const std::string& b) const { return a < b; }
+    bool operator()(const auto& a, const auto& b) const { return a < b; }
     bool operator()(const Shape& a, const Shape& b) const { return a.get() < b.get(); }
   };
   std::mutex mutex_;
@@ -87,6 +128,7 @@ class Numbered {
 
 using ModuleNames = Numbered<std::string, (1 << 16) - 1>;
 using IndexedShapes = Numbered<Shape, (1 << 14) - 1>;
+using CallersOfConstructors = Numbered<Callers, (1 << 16) - 1>;
 
 }  // namespace
 
@@ -106,10 +148,21 @@ void CallSite::setIndexed(const Shape& shape) {
   indexed_ = IndexedShapes::instance().numberOf(shape);
 }
 
+void CallSite::setCallers() {
+  constexpr int kMost = 24;  // frames, of which a few are within the library
+  Callers callers(kMost);
+  callers.resize(backtrace(callers.data(), kMost));
+  callers.erase(callers.begin(), std::ranges::find(callers, address()));
+  const uint64_t number = CallersOfConstructors::instance().numberOf(callers);
+  if (number && !callers.empty()) address_ = kCallers | number;
+}
+
 std::string CallSite::toString() const {
   if (!address_) return "";
   static auto& lines = *new LineTable();
-  std::string text = lines.find(address());
+  std::string text =
+      lines.find(address_ & kCallers ? *CallersOfConstructors::instance()[address_ ^ kCallers]
+                                     : Callers{const_cast<void*>(address())});
   if (const char* module = scope())
     text += std::string(text.empty() ? "" : " ") + "(in " + module + ")";
   return text;
@@ -151,6 +204,10 @@ CallSiteScope::CallSiteScope(const void* address, const char* function,
     : outermost_(current.address() == nullptr), tells_(operands && !given) {
   if (outermost_) current.set(address, function);
   if (tells_) given = operands;
+}
+
+void CallSiteScope::noteCallers() {
+  if (outermost_) current.setCallers();
 }
 
 CallSiteScope::~CallSiteScope() {

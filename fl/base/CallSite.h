@@ -1,5 +1,6 @@
 // Where the user's program called the library: a return address, taken once by the outermost
-// public function on a thread, turned into file:line only when it is printed.
+// public function on a thread, turned into file:line only when it is printed. What stands in a
+// header of the standard library is not the user's line: the one from which that was called is.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ class CallSite {
   CallSite() = default;
   CallSite(const void* address, const char* function) { set(address, function); }
 
+  // One for each place.
   const void* address() const { return reinterpret_cast<const void*>(address_); }
   const char* function() const { return reinterpret_cast<const char*>(function_); }
   const char* scope() const;  // null outside of modules, and of all but the first 65,535 names
@@ -26,6 +28,10 @@ class CallSite {
     address_ = reinterpret_cast<uintptr_t>(address);
     function_ = reinterpret_cast<uintptr_t>(function);
   }
+
+  // Keeps where the call that was set came from, too, which takes microseconds: std::make_shared
+  // and its like are one place for all that they make. Of 65,535 different ones at most.
+  void setCallers();
 
   // Whether the call writes to a part of a tensor, and if so, whether nobody else has that tensor's
   // old value: it may be overwritten.
@@ -47,6 +53,8 @@ class CallSite {
 
  private:
   friend class ModuleScope;
+  static constexpr uintptr_t kCallers = uintptr_t{1} << 47;  // with the number of the callers
+
   uint64_t address_ : 48 = 0;
   uint64_t scope_ : 16 = 0;  // the name's number
   uint64_t function_ : 48 = 0;
@@ -96,6 +104,7 @@ class CallSiteScope {
  public:
   CallSiteScope(const void* address, const char* function, const CallOperands* operands = nullptr);
   ~CallSiteScope();
+  void noteCallers();
   CallSiteScope(const CallSiteScope&) = delete;
   CallSiteScope& operator=(const CallSiteScope&) = delete;
 
@@ -149,3 +158,9 @@ class ModuleScope {
 #define FL_API_ENTRY()                   \
   asm volatile("" : : "i"(__COUNTER__)); \
   ::fl::detail::CallSiteScope flCallSiteScope(__builtin_return_address(0), __func__)
+
+// The same of constructors, but those of tensors: their memory lives long, and they are called by
+// std::make_shared and its like.
+#define FL_API_CONSTRUCTOR() \
+  FL_API_ENTRY();            \
+  flCallSiteScope.noteCallers()

@@ -55,10 +55,10 @@ void checkEnumerator(const char* function, const char* type, Enum value, Enum la
   if (!known) detail::throwNoEnumerator(function, type, static_cast<int>(value));
 }
 
-// Throws std::invalid_argument: "<parts...>, at <the user's file:line>".
-template <typename... Args>
+// Throws "<parts...>, at <the user's file:line>".
+template <typename Error = std::invalid_argument, typename... Args>
 [[noreturn]] void throwUser(const Args&... parts) {
-  throw std::invalid_argument(detail::withCallSite(detail::concat(parts...)));
+  throw Error(detail::withCallSite(detail::concat(parts...)));
 }
 
 }  // namespace fl

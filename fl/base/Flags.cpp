@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <stdexcept>
@@ -14,8 +12,7 @@ namespace fl {
 namespace {
 
 bool isNumber(const std::string& value) {
-  return !value.empty() &&
-         std::all_of(value.begin(), value.end(), [](unsigned char c) { return std::isdigit(c); });
+  return !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
 }
 
 // `values` as in Flags.def.
@@ -78,11 +75,10 @@ long Flags::toInt(const char* env, const std::string& value) {
   char* end = nullptr;
   errno = 0;
   const long number = std::strtol(value.c_str(), &end, 10);
-  if (value.empty() || *end) {
-    throw std::invalid_argument(std::string(env) + ": \"" + value + "\" is no integer");
-  }
-  if (errno == ERANGE) {
-    throw std::invalid_argument(std::string(env) + ": \"" + value + "\" is too large a number");
+  const bool isInteger = !value.empty() && !*end;
+  if (!isInteger || errno == ERANGE) {
+    throw std::invalid_argument(std::string(env) + ": \"" + value + "\" is " +
+                                (isInteger ? "too large a number" : "no integer"));
   }
   return number;
 }

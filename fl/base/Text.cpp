@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <limits>
 
 namespace fl {
@@ -49,10 +50,8 @@ void Lexer::expect(const std::string& expected) {
 }
 
 std::string Lexer::takeName(const char* what) {
-  if (token_.empty() ||
-      !(std::isalpha(static_cast<unsigned char>(token_[0])) || token_[0] == '_')) {
+  if (token_.empty() || !isNameCharacter(token_[0]) || std::isdigit(token_[0]))
     fail(std::string("expected ") + what);
-  }
   return take();
 }
 
@@ -62,18 +61,12 @@ std::string Lexer::takeSigil(char sigil, const char* what) {
 }
 
 int64_t Lexer::takeInteger() {
-  const bool negative = token_.size() > 1 && token_[0] == '-';
-  const std::string digits = token_.substr(negative);
-  if (digits.empty() || digits.size() > 19 ||
-      !std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c); })) {
-    fail("expected an integer");
-  }
-  const uint64_t value = std::stoull(digits);
-  if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    fail("integer out of range");
-  }
+  int64_t value = 0;
+  const char* const end = token_.data() + token_.size();
+  const auto [stop, error] = std::from_chars(token_.data(), end, value);
+  if (error != std::errc() || stop != end) fail("expected an integer");
   advance();
-  return negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
+  return value;
 }
 
 int Lexer::takeIndex() {

@@ -17,23 +17,13 @@ struct TypeInfo {
   size_t size;
   bool floating;
   bool isSigned;
-  int rank;  // promotion: the larger wins
+  int rank;
 };
 
-constexpr std::array<TypeInfo, kDtypeCount> kTypes = {{
-    {"f16", 2, true, true, 10},
-    {"f32", 4, true, true, 12},
-    {"f64", 8, true, true, 13},
-    {"b8", 1, false, true, 1},
-    {"s16", 2, false, true, 3},
-    {"s32", 4, false, true, 5},
-    {"s64", 8, false, true, 7},
-    {"u8", 1, false, false, 2},
-    {"u16", 2, false, false, 4},
-    {"u32", 4, false, false, 6},
-    {"u64", 8, false, false, 8},
-    {"bf16", 2, true, true, 11},
-}};
+#define FL_DTYPE(name, value, T, rank) \
+  {#name, sizeof(T), !std::is_integral_v<T>, !std::is_unsigned_v<T>, rank},
+constexpr std::array<TypeInfo, kDtypeCount> kTypes = {{FL_FOR_EACH_DTYPE(FL_DTYPE)}};
+#undef FL_DTYPE
 
 // Of what `function` was given, at `caller`, if that may be the user's own call.
 const TypeInfo& info(dtype type, const void* caller = nullptr, const char* function = nullptr) {
@@ -80,11 +70,8 @@ Number convert(From value, dtype type) {
 bfloat16::bfloat16(float value) {
   uint32_t word;
   std::memcpy(&word, &value, 4);
-  if (std::isnan(value)) {
-    bits = static_cast<uint16_t>((word >> 16) | 0x40);
-  } else {
-    bits = static_cast<uint16_t>((word + 0x7fff + ((word >> 16) & 1)) >> 16);
-  }
+  bits = static_cast<uint16_t>(std::isnan(value) ? (word >> 16) | 0x40
+                                                 : (word + 0x7fff + ((word >> 16) & 1)) >> 16);
 }
 
 bfloat16::operator float() const {
@@ -97,11 +84,9 @@ bfloat16::operator float() const {
 size_t getTypeSize(dtype type) { return info(type, __builtin_return_address(0), __func__).size; }
 
 const std::string& dtypeToString(dtype type) {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const TypeInfo& each : kTypes) all.push_back(each.name);
-    return all;
-  }();
+#define FL_DTYPE(name, value, T, rank) #name,
+  static const std::vector<std::string> names = {FL_FOR_EACH_DTYPE(FL_DTYPE)};
+#undef FL_DTYPE
   info(type, __builtin_return_address(0), __func__);
   return names[static_cast<size_t>(type)];
 }

@@ -9,21 +9,25 @@
 
 namespace fl {
 
-// Values are stable: they are written to disk by serialization.
-enum class dtype {
-  f16 = 0,
-  f32 = 1,
-  f64 = 2,
-  b8 = 3,
-  s16 = 4,
-  s32 = 5,
-  s64 = 6,
-  u8 = 7,
-  u16 = 8,
-  u32 = 9,
-  u64 = 10,
-  bf16 = 11,
-};
+// X(name, value, the C++ type that stores it, rank): of two dtypes, that of the larger rank holds
+// both, but for f16 with bf16. Values are stable: they are written to disk by serialization.
+#define FL_FOR_EACH_DTYPE(X) \
+  X(f16, 0, half, 10)        \
+  X(f32, 1, float, 12)       \
+  X(f64, 2, double, 13)      \
+  X(b8, 3, char, 1)          \
+  X(s16, 4, int16_t, 3)      \
+  X(s32, 5, int32_t, 5)      \
+  X(s64, 6, int64_t, 7)      \
+  X(u8, 7, uint8_t, 2)       \
+  X(u16, 8, uint16_t, 4)     \
+  X(u32, 9, uint32_t, 6)     \
+  X(u64, 10, uint64_t, 8)    \
+  X(bf16, 11, bfloat16, 11)
+
+#define FL_DTYPE(name, value, T, rank) name = value,
+enum class dtype { FL_FOR_EACH_DTYPE(FL_DTYPE) };
+#undef FL_DTYPE
 inline constexpr int kDtypeCount = 12;
 
 using Dim = long long;
@@ -107,30 +111,11 @@ struct TypeTag {
 template <typename F>
 decltype(auto) dispatchType(dtype type, F&& f) {
   switch (type) {
-    case dtype::f16:
-      return f(TypeTag<half>{});
-    case dtype::f32:
-      return f(TypeTag<float>{});
-    case dtype::f64:
-      return f(TypeTag<double>{});
-    case dtype::b8:
-      return f(TypeTag<char>{});
-    case dtype::s16:
-      return f(TypeTag<int16_t>{});
-    case dtype::s32:
-      return f(TypeTag<int32_t>{});
-    case dtype::s64:
-      return f(TypeTag<int64_t>{});
-    case dtype::u8:
-      return f(TypeTag<uint8_t>{});
-    case dtype::u16:
-      return f(TypeTag<uint16_t>{});
-    case dtype::u32:
-      return f(TypeTag<uint32_t>{});
-    case dtype::u64:
-      return f(TypeTag<uint64_t>{});
-    case dtype::bf16:
-      return f(TypeTag<bfloat16>{});
+#define FL_DTYPE(name, value, T, rank) \
+  case dtype::name:                    \
+    return f(TypeTag<T>{});
+    FL_FOR_EACH_DTYPE(FL_DTYPE)
+#undef FL_DTYPE
   }
   __builtin_unreachable();
 }

@@ -11,7 +11,7 @@ namespace fl {
 BatchDataset::BatchDataset(std::shared_ptr<const Dataset> dataset, int64_t batchsize,
                            BatchDatasetPolicy policy, const std::vector<BatchFunction>& batchfns)
     : dataset_(std::move(dataset)), batchFns_(batchfns), batchSize_(batchsize) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(dataset_, "BatchDataset: the dataset is null");
   FL_USER_CHECK(batchSize_ > 0, "BatchDataset: the batch size must be positive, not ", batchSize_);
   samples_ = dataset_->size();
@@ -27,7 +27,7 @@ BatchDataset::BatchDataset(std::shared_ptr<const Dataset> dataset,
                            const std::vector<int64_t>& batchSizes,
                            const std::vector<BatchFunction>& batchfns)
     : dataset_(std::move(dataset)), batchFns_(batchfns), ends_(batchSizes.size()) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(dataset_, "BatchDataset: the dataset is null");
   FL_USER_CHECK(!batchSizes.empty(), "BatchDataset: no batch sizes");
   std::partial_sum(batchSizes.begin(), batchSizes.end(), ends_.begin());

@@ -11,7 +11,7 @@ ResampleDataset::ResampleDataset(std::shared_ptr<const Dataset> dataset)
 ResampleDataset::ResampleDataset(std::shared_ptr<const Dataset> dataset,
                                  std::vector<int64_t> resampleVec)
     : dataset_(std::move(dataset)) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(dataset_, "ResampleDataset: the dataset is null");
   resample(std::move(resampleVec));
 }
@@ -19,7 +19,7 @@ ResampleDataset::ResampleDataset(std::shared_ptr<const Dataset> dataset,
 ResampleDataset::ResampleDataset(std::shared_ptr<const Dataset> dataset,
                                  const PermutationFunction& resampleFn, int n)
     : dataset_(std::move(dataset)) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(dataset_, "ResampleDataset: the dataset is null");
   std::vector<int64_t> indices(n < 0 ? dataset_->size() : n);
   for (size_t i = 0; i < indices.size(); ++i) indices[i] = resampleFn(static_cast<int64_t>(i));

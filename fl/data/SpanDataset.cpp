@@ -8,7 +8,7 @@ namespace fl {
 SpanDataset::SpanDataset(std::shared_ptr<const Dataset> dataset, const int64_t offset,
                          const int64_t length)
     : dataset_(std::move(dataset)), offset_(offset) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(dataset_, "SpanDataset: the dataset is null");
   size_ = length == -1 ? dataset_->size() - offset : length;
   FL_USER_CHECK(offset >= 0 && size_ >= 0 && offset + size_ <= dataset_->size(),

@@ -23,7 +23,7 @@ Tensor sampleOf(const Tensor& tensor, int64_t idx) {
 }  // namespace
 
 TensorDataset::TensorDataset(const std::vector<Tensor>& dataTensors) : dataTensors_(dataTensors) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(!dataTensors.empty(), "TensorDataset: needs at least one tensor");
   for (const Tensor& tensor : dataTensors_) {
     FL_USER_CHECK(tensor.ndim() > 0, "TensorDataset: a tensor without dimensions has no samples");

@@ -10,7 +10,7 @@ namespace fl {
 TransformDataset::TransformDataset(std::shared_ptr<const Dataset> dataset,
                                    const std::vector<TransformFunction>& transformFns)
     : dataset_(std::move(dataset)), transformFns_(transformFns) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(dataset_, "TransformDataset: the dataset is null");
 }
 

@@ -46,10 +46,8 @@ const std::unordered_set<DeviceType>& getDeviceTypes() {
 void Device::addStream(std::shared_ptr<Stream> stream) {
   FL_API_ENTRY();
   FL_USER_CHECK(stream, "Device::addStream: a null stream");
-  if (&stream->device() != this) {
-    throw std::runtime_error(
-        detail::withCallSite("Device::addStream: the stream is another device's"));
-  }
+  if (&stream->device() != this)
+    throwUser<std::runtime_error>("Device::addStream: the stream is another device's");
   streams_.insert(std::move(stream));
 }
 
@@ -91,10 +89,8 @@ bool DeviceManager::isDeviceTypeAvailable(const DeviceType type) const {
 
 const std::vector<std::unique_ptr<Device>>& DeviceManager::devices(const DeviceType type) const {
   const auto found = devices_.find(type);
-  if (found == devices_.end()) {
-    throw std::runtime_error(
-        detail::withCallSite("DeviceManager: no device of type " + deviceTypeToString(type)));
-  }
+  if (found == devices_.end())
+    throwUser<std::runtime_error>("DeviceManager: no device of type ", type);
   return found->second;
 }
 
@@ -112,18 +108,16 @@ std::vector<Device*> DeviceManager::getDevicesOfType(const DeviceType type) {
 
 std::vector<const Device*> DeviceManager::getDevicesOfType(const DeviceType type) const {
   FL_API_ENTRY();
-  std::vector<const Device*> all;
-  for (const auto& device : devices(type)) all.push_back(device.get());
-  return all;
+  const auto all = const_cast<DeviceManager*>(this)->getDevicesOfType(type);
+  return {all.begin(), all.end()};
 }
 
 Device& DeviceManager::getDevice(const DeviceType type, int id) const {
   FL_API_ENTRY();
   const auto& all = devices(type);
   if (id < 0 || id >= static_cast<int>(all.size())) {
-    throw std::runtime_error(
-        detail::withCallSite(detail::concat("DeviceManager: no device ", id, " of type ",
-                                            deviceTypeToString(type), ", which has ", all.size())));
+    throwUser<std::runtime_error>("DeviceManager: no device ", id, " of type ", type,
+                                  ", which has ", all.size());
   }
   return *all[id];
 }

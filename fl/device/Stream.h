@@ -50,10 +50,8 @@ class StreamTrait : public Stream {
   StreamType type() const override { return Derived::type; }
   [[gnu::noinline]] void relativeSync(const Stream& waitOn) const override {
     FL_API_ENTRY();
-    if (waitOn.type() != Derived::type) {
-      throw std::runtime_error(
-          detail::withCallSite("Stream::relativeSync: streams of different types"));
-    }
+    if (waitOn.type() != Derived::type)
+      throwUser<std::runtime_error>("Stream::relativeSync: streams of different types");
     relativeSync(waitOn.impl<Derived>());
   }
 };

@@ -167,9 +167,7 @@ class EagerBackend : public TensorBackend {
     }
     std::optional<Trace> traced = trace(call);
     std::lock_guard lock(mutex_);
-    if (const CompositePtr* found = composites_.find(key)) {
-      return *found;  // another thread's
-    }
+    if (const CompositePtr* found = composites_.find(key)) return *found;  // another thread's
     auto plan = std::make_shared<CompositePlan>();
     if (traced) load(call.name, *traced, plan.get());
     if (composites_.insert(key, plan)) runtime::dropUnused(&kernels_);

@@ -49,11 +49,6 @@ int checkThreads(int threads) {
   return threads;
 }
 
-// Range `index` of a loop; the same for every way of running it.
-void runRange(Body body, int64_t count, int64_t grain, int64_t index) {
-  body(index * grain, std::min(count, index * grain + grain));
-}
-
 }  // namespace
 
 // A range is claimed by decrementing `unclaimed_`. A loop ends only when every claimed range is
@@ -108,7 +103,10 @@ void ThreadPool::State::stopHelpers() {
 
 void ThreadPool::State::startHelpers() {
   const auto wanted = static_cast<size_t>(threads_.load(std::memory_order_relaxed) - 1);
-  while (helpers_.size() < wanted) helpers_.emplace_back([this] { helperMain(); });
+  try {
+    while (helpers_.size() < wanted) helpers_.emplace_back([this] { helperMain(); });
+  } catch (const std::exception&) {  // the next loop may have more
+  }
 }
 
 void ThreadPool::State::helperMain() {
@@ -132,7 +130,8 @@ void ThreadPool::State::work(bool isCaller) {
 void ThreadPool::State::runClaimed(int64_t index) {
   if (!failed_.load(std::memory_order_relaxed)) {
     try {
-      runRange(*body_, count_, grain_, index);
+      const int64_t begin = index * grain_;
+      (*body_)(begin, std::min(count_, begin + grain_));
     } catch (...) {
       if (!failed_.exchange(true)) failure_ = std::current_exception();
     }
@@ -191,7 +190,7 @@ void ThreadPool::parallelFor(int64_t count, int64_t grain, Body body) {
   FL_INTERNAL_CHECK(ranges <= std::numeric_limits<uint32_t>::max(), ranges, " ranges");
   std::unique_lock lock(state_->loopMutex_, std::defer_lock);
   if (ranges == 1 || threads() == 1 || insideLoop || !lock.try_lock()) {
-    for (int64_t i = 0; i < ranges; ++i) runRange(body, count, grain, i);
+    for (int64_t i = 0; i < ranges; ++i) body(i * grain, std::min(count, i * grain + grain));
     return;
   }
   insideLoop = true;

@@ -54,11 +54,9 @@ Started& started() {
 // thread's thread_local objects go before all of them, and this one is the main thread's alone.
 struct StopAtExit {
   ~StopAtExit() {
-    std::vector<KernelCompiler*> compilers;
-    {
-      std::lock_guard<std::mutex> lock(started().mutex);
-      compilers = started().compilers;
-    }
+    std::unique_lock<std::mutex> lock(started().mutex);
+    const std::vector<KernelCompiler*> compilers = started().compilers;
+    lock.unlock();
     // Without that lock: a compiler takes it while it holds its own, which stop() needs.
     for (KernelCompiler* compiler : compilers) compiler->stop();
   }
@@ -113,10 +111,9 @@ KernelCompiler::KernelCompiler(runtime::Device& device)
 }
 
 void KernelCompiler::stop() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    stop_ = true;
-  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  stop_ = true;
+  lock.unlock();
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
@@ -167,9 +164,13 @@ bool KernelCompiler::loadKept(runtime::DeviceKernel& kernel) {
 // Under mutex_.
 void KernelCompiler::startThreads() {
   if (queue_.empty() || stop_) return;
-  registerStarted(this);
-  const size_t most = std::max(1, host::getNumThreads() / 2);
-  while (threads_.size() < std::min(most, queue_.size())) threads_.emplace_back([this] { work(); });
+  const size_t most = std::min<size_t>(std::max(1, host::getNumThreads() / 2), queue_.size());
+  try {
+    registerStarted(this);
+    while (threads_.size() < most) threads_.emplace_back([this] { work(); });
+  } catch (const std::exception&) {
+    if (threads_.empty()) queue_.clear();  // these stay interpreted
+  }
 }
 
 void KernelCompiler::compileOne(const Request& request) {
@@ -191,8 +192,7 @@ void KernelCompiler::compileOne(const Request& request) {
             : codegen::cpu::emitKernel(kernel.kernel(), target, entry, kernel.stores(),
                                        kernel.findsNan());
     const auto load = [&] { kernel.setArtifact(artifact); };
-    const std::string& emitter = artifact.emitter;
-    emitter.empty() ? load() : codegen::cpu::emitters().blame(emitter, load);
+    artifact.emitter.empty() ? load() : codegen::cpu::emitters().blame(artifact.emitter, load);
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - start;
     runtime::counters().kernelsCompiled++;
@@ -200,9 +200,12 @@ void KernelCompiler::compileOne(const Request& request) {
       logLine(3, detail::concat("kernel compiled ", elapsed.count(), " ms: ", entry));
     if (store_) store_->insert(key, artifact.bytes);
   } catch (...) {
-    runtime::reportFailure("a kernel stays interpreted", runtime::caughtError(),
-                           ir::printKernel(kernel.kernel(), entryOf(kernel.kernel())),
-                           request.site);
+    try {
+      runtime::reportFailure("a kernel stays interpreted", runtime::caughtError(),
+                             ir::printKernel(kernel.kernel(), entryOf(kernel.kernel())),
+                             request.site);
+    } catch (...) {  // nor is there memory to say so
+    }
   }
 }
 

@@ -247,9 +247,8 @@ void Engine::realizePending(LazyNode* node) {
   } catch (const planner::OverBudget&) {
     ThreadSegments& segments = threadSegments(this);
     segments.ended = true;  // what is recorded from now on may fit
-    if (node->segment <= segments.refused) {
-      throw;  // alone, `node` might leave more in memory than all together
-    }
+    // Alone, `node` might leave more in memory than all together.
+    if (node->segment <= segments.refused) throw;
   } catch (const check::Finding&) {
     ThreadSegments& segments = threadSegments(this);
     segments.ended = true;
@@ -258,9 +257,7 @@ void Engine::realizePending(LazyNode* node) {
   } catch (const std::exception&) {
     // What has a bad index, lacks memory or is found wrong stays pending; `node` may do without it.
   }
-  if (node->pending()) {
-    realizeTogether({node});  // or another thread recorded it
-  }
+  if (node->pending()) realizeTogether({node});  // or another thread recorded it
 }
 
 // A thread that ends leaves its lists, which empty as its values die.

@@ -6,7 +6,7 @@
 namespace fl {
 
 TopKMeter::TopKMeter(const int k) : k_(k) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(k > 0, "TopKMeter: k must be greater than 0, not ", k);
 }
 

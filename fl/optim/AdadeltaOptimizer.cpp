@@ -9,7 +9,7 @@ namespace fl {
 AdadeltaOptimizer::AdadeltaOptimizer(const std::vector<Variable>& parameters, double learningRate,
                                      double rho, double epsilon, double weightDecay)
     : PerParameterOptimizer(parameters, learningRate, weightDecay), rho_(rho), epsilon_(epsilon) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   makeState(2);
 }
 

@@ -9,7 +9,7 @@ namespace fl {
 AdagradOptimizer::AdagradOptimizer(const std::vector<Variable>& parameters, double learningRate,
                                    double epsilon, double weightDecay)
     : PerParameterOptimizer(parameters, learningRate, weightDecay), epsilon_(epsilon) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   makeState(1);
 }
 

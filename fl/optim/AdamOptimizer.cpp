@@ -17,7 +17,7 @@ Number asNumber(double value) { return Number::of(value, dtype::f64); }
 AdamOptimizer::AdamOptimizer(const std::vector<Variable>& parameters, double learningRate,
                              double beta1, double beta2, double epsilon, double weightDecay)
     : MomentOptimizer(parameters, learningRate, beta1, beta2, epsilon, weightDecay) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   makeState(2);
   skipped_ = Tensor::fromVector(Shape(), std::vector<double>{0});
 }

@@ -9,7 +9,7 @@ namespace fl {
 
 DynamicScaler::DynamicScaler(double initFactor, double maxFactor, unsigned updateInterval)
     : maxFactor_(maxFactor), updateInterval_(updateInterval) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(initFactor > 0 && initFactor <= maxFactor && updateInterval > 0,
                 "DynamicScaler: needs 0 < initFactor <= maxFactor and updateInterval > 0, not ",
                 initFactor, ", ", maxFactor, " and ", updateInterval);

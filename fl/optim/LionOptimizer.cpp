@@ -7,7 +7,7 @@ namespace fl {
 LionOptimizer::LionOptimizer(const std::vector<Variable>& parameters, double learningRate,
                              double beta1, double beta2, double weightDecay)
     : MomentOptimizer(parameters, learningRate, beta1, beta2, /*epsilon=*/0, weightDecay) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   makeState(1);
 }
 

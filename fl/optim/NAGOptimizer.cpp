@@ -13,7 +13,7 @@ NAGOptimizer::NAGOptimizer(const std::vector<Variable>& parameters, double learn
     : PerParameterOptimizer(parameters, learningRate, weightDecay),
       momentum_(momentum),
       oldLr_(learningRate) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   if (!(momentum > 0)) {
     throw std::runtime_error(detail::withCallSite(
         detail::concat("NAGOptimizer: the momentum must be greater than 0, not ", momentum)));

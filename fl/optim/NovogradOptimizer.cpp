@@ -7,7 +7,7 @@ namespace fl {
 NovogradOptimizer::NovogradOptimizer(const std::vector<Variable>& parameters, double learningRate,
                                      double beta1, double beta2, double epsilon, double weightDecay)
     : MomentOptimizer(parameters, learningRate, beta1, beta2, epsilon, weightDecay) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   makeState(1, 1);
 }
 

@@ -10,7 +10,7 @@ RMSPropOptimizer::RMSPropOptimizer(const std::vector<Variable>& parameters, doub
       rho_(rho),
       epsilon_(epsilon),
       useFirst_(use_first) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   makeState(useFirst_ ? 2 : 1);
 }
 

@@ -11,7 +11,7 @@ SGDOptimizer::SGDOptimizer(const std::vector<Variable>& parameters, double learn
     : PerParameterOptimizer(parameters, learningRate, weightDecay),
       momentum_(momentum),
       useNesterov_(useNesterov) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   makeState(momentum != 0 ? 1 : 0);
 }
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "fl/runtime/SystemMemory.h"
+#include "fl/base/Error.h"
 
 namespace fl::runtime {
 namespace {
@@ -14,14 +14,16 @@ namespace {
 uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 template <typename Function>
-void setIfUnset(Function* function, Function value) {
+void setIfUnset(Function* function, std::type_identity_t<Function> value) {
   if (*function == nullptr) *function = std::move(value);
 }
 
 }  // namespace
 
-AdaptedMemoryManager::AdaptedMemoryManager(std::shared_ptr<MemoryManagerAdapter> adapter)
+AdaptedMemoryManager::AdaptedMemoryManager(std::shared_ptr<MemoryManagerAdapter> adapter,
+                                           size_t alignment)
     : adapter_(std::move(adapter)),
+      lowBits_(alignment - 1),
       turn_((adapter_->turns_.acquire(), nullptr), [this](void*) { adapter_->turns_.release(); }) {
   adapter_->log("initialize");
   adapter_->initialize();
@@ -39,7 +41,10 @@ void* AdaptedMemoryManager::allocate(size_t bytes) {
   if (block == nullptr) throw OutOfMemory();
   // Not even the name costs anything otherwise.
   if (adapter_->isLogging()) adapter_->log("alloc", bytes, 0, address(block));
-  return block;
+  if ((address(block) & lowBits_) == 0) return block;
+  deallocate(block, bytes);
+  throwUser<std::runtime_error>("MemoryManagerAdapter::alloc: the manager gave a block at ", block,
+                                ", which is not aligned to ", lowBits_ + 1, " bytes");
 }
 
 void AdaptedMemoryManager::deallocate(void* pointer, size_t bytes) {
@@ -59,29 +64,28 @@ void setDeviceFunctions(const std::shared_ptr<MemoryManagerAdapter>& adapter) {
     if (const auto alive = weak.lock()) alive->log(values...);
   };
   MemoryManagerDeviceInterface& functions = *adapter->deviceInterface;
-  setIfUnset<GetActiveDeviceIdFn>(&functions.getActiveDeviceId, [] { return 0; });
-  setIfUnset<GetMaxMemorySizeFn>(&functions.getMaxMemorySize, [](int) { return systemMemory(); });
+  setIfUnset(&functions.getActiveDeviceId, [] { return 0; });
+  setIfUnset(&functions.getMaxMemorySize, [](int) { return systemMemory(); });
   if (!functions.nativeAlloc) {
-    setIfUnset<NativeDiscardFn>(&functions.nativeDiscard, [log](void* block, size_t bytes) {
+    setIfUnset(&functions.nativeDiscard, [log](void* block, size_t bytes) {
       log("nativeDiscard", address(block), bytes);
       systemDiscard(block, bytes);
     });
   }
-  setIfUnset<NativeAllocFn>(&functions.nativeAlloc, [log](size_t bytes) {
+  setIfUnset(&functions.nativeAlloc, [log](size_t bytes) {
     void* block = systemAllocate(bytes);
     if (block == nullptr) throw OutOfMemory();
     log("nativeAlloc", bytes, address(block));
     return block;
   });
-  setIfUnset<NativeFreeFn>(&functions.nativeFree, [log](void* block) {
+  setIfUnset(&functions.nativeFree, [log](void* block) {
     log("nativeFree", address(block));
     systemFree(block);
   });
   const auto threshold = std::make_shared<std::atomic<float>>(1.0F);
-  setIfUnset<GetMemoryPressureThresholdFn>(&functions.getMemoryPressureThreshold,
-                                           [threshold] { return threshold->load(); });
-  setIfUnset<SetMemoryPressureThresholdFn>(&functions.setMemoryPressureThreshold,
-                                           [threshold](float value) { *threshold = value; });
+  setIfUnset(&functions.getMemoryPressureThreshold, [threshold] { return threshold->load(); });
+  setIfUnset(&functions.setMemoryPressureThreshold,
+             [threshold](float value) { *threshold = value; });
 }
 
 }  // namespace fl::runtime

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "fl/runtime/MemoryManager.h"
+#include "fl/runtime/SystemMemory.h"
 
 namespace fl::runtime {
 
@@ -12,7 +13,9 @@ namespace fl::runtime {
 // same adapter waits for that.
 class AdaptedMemoryManager final : public MemoryManager {
  public:
-  explicit AdaptedMemoryManager(std::shared_ptr<MemoryManagerAdapter> adapter);
+  // Throws std::runtime_error for a block that is not aligned to the power of two.
+  explicit AdaptedMemoryManager(std::shared_ptr<MemoryManagerAdapter> adapter,
+                                size_t alignment = kAlignment);
   ~AdaptedMemoryManager() override;
 
   void* allocate(size_t bytes) override;
@@ -23,6 +26,7 @@ class AdaptedMemoryManager final : public MemoryManager {
 
  private:
   const std::shared_ptr<MemoryManagerAdapter> adapter_;
+  const size_t lowBits_;              // which the alignment leaves 0
   const std::shared_ptr<void> turn_;  // ends after the shutdown
 };
 
@@ -31,11 +35,10 @@ void setDeviceFunctions(const std::shared_ptr<MemoryManagerAdapter>& adapter);
 
 // Throws std::runtime_error if nobody has set them.
 inline void checkDeviceFunctions(const MemoryManagerDeviceInterface& functions) {
-  if (!functions.getActiveDeviceId || !functions.nativeAlloc) {
+  if (!functions.getActiveDeviceId || !functions.nativeAlloc)
     throw std::runtime_error(
         "memory manager: the functions of its device are not set; a MemoryManagerInstaller sets "
         "them");
-  }
 }
 
 }  // namespace fl::runtime

@@ -11,11 +11,11 @@
 //
 // What is taken again is forgotten sooner where less is live than ever between two times that the
 // cache was drawn upon as far as that, as when a model is dropped: the next one's steps begin with
-// whole blocks.
+// whole blocks. The end of the first step may look like that; the later ones' are known by it.
 //
 // What is kept beyond what is taken again is never more than a quarter of the most that was live,
 // or kFloor; and what nobody takes for a while goes back however often it was taken before, but for
-// as much (BlockCache::giveBackUnused()).
+// such a quarter, or kUnused (BlockCache::giveBackUnused()).
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@ namespace fl::runtime {
 // Of one device. Pure numbers, not thread-safe.
 class CacheLimit {
  public:
-  static constexpr size_t kFloor = size_t{16} << 20;  // so much may be kept by any program
+  static constexpr size_t kFloor = size_t{4} << 20;   // so much may be kept by any program
+  static constexpr size_t kUnused = size_t{1} << 20;  // and so much for ever
   static constexpr size_t kWindow = 16;               // times the most that was live
 
   // Bytes that may be kept while so many are live: kept and live are never more than 1.25 times the
@@ -39,7 +40,7 @@ class CacheLimit {
     return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
   }
   // Bytes that may be kept however long nobody takes them.
-  size_t mostUnused() const { return std::max(kFloor, peakLive() / 4); }
+  size_t mostUnused() const { return std::max(kUnused, peakLive() / 4); }
 
   // Bytes of the cache that the program was seen to need, in this window or the one before.
   size_t takenAgain() const { return std::max(drawn_, drawnBefore_); }
@@ -48,10 +49,9 @@ class CacheLimit {
   void allocated(size_t bytes, size_t live, size_t cached) {
     peak_ = std::max(peak_, live);
     const size_t fallen = top_ - std::min(top_, cached + givenBack_);
-    const bool isFirst = takenAgain() <= kFloor;
     drawn_ = std::max(drawn_, fallen);
     if (fallen > std::max(kFloor, takenAgain() / 4 * 3)) {
-      base_ = isFirst ? low_ : std::min(base_, low_);
+      base_ = std::min(base_, low_);
       low_ = live;
     }
     dropped_ = false;
@@ -95,8 +95,7 @@ class CacheLimit {
   }
 
   size_t window_ = 0;  // bytes allocated in it
-  size_t peak_ = 0, peakBefore_ = 0;
-  size_t givenBack_ = 0, largestGivenBack_ = 0;
+  size_t peak_ = 0, peakBefore_ = 0, givenBack_ = 0, largestGivenBack_ = 0;
   size_t top_ = 0;                      // the most that a cache without a limit held
   size_t drawn_ = 0, drawnBefore_ = 0;  // how far it fell from there
   size_t low_ = 0;                      // the least that was live since it was drawn upon so far

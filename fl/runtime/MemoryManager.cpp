@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -82,9 +81,10 @@ class GuardedBlocks {
   size_t guarded_ = 0;  // blocks
 };
 
-std::unique_ptr<MemoryManager> adapted(std::shared_ptr<MemoryManagerAdapter> adapter) {
+std::unique_ptr<MemoryManager> adapted(std::shared_ptr<MemoryManagerAdapter> adapter,
+                                       size_t alignment = kAlignment) {
   setDeviceFunctions(adapter);
-  return std::make_unique<AdaptedMemoryManager>(std::move(adapter));
+  return std::make_unique<AdaptedMemoryManager>(std::move(adapter), alignment);
 }
 
 // The manager that FL_CHECK asks for.
@@ -140,9 +140,9 @@ std::unique_ptr<MemoryManager> makeGuardMemoryManager(Guard guard) {
   auto functions = std::make_shared<MemoryManagerDeviceInterface>();
   functions->nativeAlloc = [blocks](size_t bytes) { return blocks->allocate(bytes); };
   functions->nativeFree = [blocks](void* block) { blocks->free(block); };
-  return adapted(std::make_shared<DefaultMemoryManager>(
-      /*numDevices=*/1, /*maxBuffers=*/std::numeric_limits<unsigned>::max(), /*debug=*/false,
-      std::move(functions)));
+  return adapted(std::make_shared<DefaultMemoryManager>(/*numDevices=*/1, /*maxBuffers=*/~0U,
+                                                        /*debug=*/false, std::move(functions)),
+                 /*alignment=*/1);
 }
 
 std::shared_ptr<MemoryManager> hostMemoryManager() {
@@ -199,13 +199,11 @@ class LiveBuffers {
   // Those of a manager, of all of host memory if it is one of these, the largest first.
   std::vector<Live> sorted(const MemoryManager& manager) const {
     std::vector<Live> all;
-    {
-      std::lock_guard lock(mutex_);
-      for (const Buffer* buffer = first_; buffer; buffer = buffer->next_) {
-        const bool isOfAnother = buffer->manager_.get() != &manager;
-        if (!isOfAnother || (manager.isHost() && buffer->manager_->isHost()))
-          all.push_back({buffer->bytes(), buffer->origin_, isOfAnother});
-      }
+    std::lock_guard lock(mutex_);
+    for (const Buffer* buffer = first_; buffer; buffer = buffer->next_) {
+      const bool isOfAnother = buffer->manager_.get() != &manager;
+      if (!isOfAnother || (manager.isHost() && buffer->manager_->isHost()))
+        all.push_back({buffer->bytes(), buffer->origin_, isOfAnother});
     }
     std::ranges::stable_sort(all, std::greater(), &Live::bytes);
     return all;

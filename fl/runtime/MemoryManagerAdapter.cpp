@@ -48,11 +48,10 @@ void MemoryManagerAdapter::addLogLine(const std::string& line) {
 }
 
 void MemoryManagerAdapter::flushLog() {
-  if (!logLines_.empty()) {
-    (logStream_ ? *logStream_ : std::cerr) << logLines_ << std::flush;
-    logLines_.clear();
-    logLineCount_ = 0;
-  }
+  if (logLines_.empty()) return;
+  (logStream_ ? *logStream_ : std::cerr) << logLines_ << std::flush;
+  logLines_.clear();
+  logLineCount_ = 0;
 }
 
 }  // namespace fl

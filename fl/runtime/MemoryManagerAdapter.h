@@ -31,10 +31,10 @@ struct MemoryStats {
   uint64_t allocations = 0;
 };
 
-// The engine calls alloc, unlock, signalMemoryCleanup, printInfo, initialize and shutdown, from
-// several threads and maybe at once. A block is locked while anyone uses it: by the manager for a
-// tensor, by the user for whoever called alloc(true, ...) or userLock(); when no lock is left, it
-// is the manager's again.
+// The engine calls alloc, unlock, signalMemoryCleanup, printInfo, getMemoryStats, initialize and
+// shutdown, from several threads and maybe at once, and nothing else. A block is locked while
+// anyone uses it: by the manager for a tensor, by the user for whoever called alloc(true, ...) or
+// userLock(); when no lock is left, it is the manager's again.
 class MemoryManagerAdapter {
  public:
   // With a stream, logging is on at once. Throws std::invalid_argument if there is no interface.
@@ -51,7 +51,8 @@ class MemoryManagerAdapter {
   virtual void shutdown() = 0;
   // At least the product of `dims` times `elSize` bytes, aligned to 64; null for none. For a tensor
   // `dims` is one number, its bytes, and `elSize` is 1. Throws std::bad_alloc if there is no
-  // memory: the engine calls signalMemoryCleanup() then and asks once more.
+  // memory: the engine calls signalMemoryCleanup() then and asks once more. What else it throws
+  // passes through the engine as it is: what was to be computed stays pending.
   virtual void* alloc(bool userLock, const unsigned ndims, Dim* dims, const unsigned elSize) = 0;
   // Bytes of the block that begins there, 0 if there is none.
   virtual size_t allocated(void* ptr) = 0;

@@ -52,9 +52,8 @@ const MemoryBlock* ScheduleRunner::Frame::constant(const ir::BufferPlace& place)
   if (ref.space != BufferRef::Space::Parameter || !blocks[ref.index] ||
       offset != ir::ElementOffset() ||
       blocks[ref.index]->data() != parameters[ref.index] ||  // brought from other memory
-      std::ranges::find(outputs, parameters[ref.index]) != outputs.end()) {
+      std::ranges::find(outputs, parameters[ref.index]) != outputs.end())
     return nullptr;
-  }
   return blocks[ref.index].get();
 }
 

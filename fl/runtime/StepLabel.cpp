@@ -67,10 +67,9 @@ profile::Label* StepLabels::ofRun(const ir::Schedule& schedule) {
   const CallSite site = schedule.steps.empty() ? CallSite() : siteOf(schedule.steps.back());
   const std::lock_guard lock(mutex_);
   profile::Label*& label = labels_[{schedule.steps.size(), site.address()}];
-  if (!label) {
+  if (!label)
     label = profile::label(Lane::Running, Extent::Whole,
                            absl::StrCat("plan of ", schedule.steps.size(), " steps"), site);
-  }
   return label;
 }
 

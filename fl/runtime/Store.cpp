@@ -82,9 +82,8 @@ std::optional<std::pair<std::string, std::string>> entryOf(const std::string& fi
   const uint64_t body = file.size() - sizeof(header);
   if (std::memcmp(header.format, kFormat, sizeof(kFormat)) != 0 || header.keyBytes > body ||
       header.valueBytes != body - header.keyBytes ||
-      !(hashBytes(file.data() + sizeof(header), body) == header.checksum)) {
+      !(hashBytes(file.data() + sizeof(header), body) == header.checksum))
     return std::nullopt;
-  }
   return std::pair(file.substr(sizeof(header), header.keyBytes),
                    file.substr(sizeof(header) + header.keyBytes));
 }

@@ -105,9 +105,8 @@ size_t mappableMemory() {
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {
   size_t bytes = elSize;
   for (unsigned i = 0; i < ndims; ++i) {
-    if (dims[i] < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(dims[i]), &bytes)) {
+    if (dims[i] < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(dims[i]), &bytes))
       return std::numeric_limits<size_t>::max();
-    }
   }
   return bytes;
 }

@@ -475,23 +475,23 @@ constexpr void fillType(TileOps& table) {
 }
 
 // Calls f<type>() for the types of ir values; 16-bit floats have casts and what is listed below.
-#define FL_FOR_EACH_DTYPE(X) \
-  X(f32)                     \
-  X(f64)                     \
-  X(b8)                      \
-  X(s16)                     \
-  X(s32)                     \
-  X(s64)                     \
-  X(u8)                      \
-  X(u16)                     \
-  X(u32)                     \
+#define FL_FOR_EACH_TILED_TYPE(X) \
+  X(f32)                          \
+  X(f64)                          \
+  X(b8)                           \
+  X(s16)                          \
+  X(s32)                          \
+  X(s64)                          \
+  X(u8)                           \
+  X(u16)                          \
+  X(u32)                          \
   X(u64)
 
 template <dtype from>
 constexpr void fillCasts(TileOps& table) {
   TileFunction* const row = table.cast[static_cast<int>(from)];
 #define FL_CAST(to) row[static_cast<int>(dtype::to)] = cast<from, dtype::to>;
-  FL_FOR_EACH_DTYPE(FL_CAST) FL_CAST(f16) FL_CAST(bf16)
+  FL_FOR_EACH_TILED_TYPE(FL_CAST) FL_CAST(f16) FL_CAST(bf16)
 #undef FL_CAST
 }
 
@@ -517,7 +517,7 @@ constexpr TileOps makeTable() {
   fillPairsOf<Op::Sub>(table.pairs + 6);
   fillPairsOf<Op::Mul>(table.pairs + 12);
 #define FL_TYPE(type) fillType<dtype::type>(table);
-  FL_FOR_EACH_DTYPE(FL_TYPE)
+  FL_FOR_EACH_TILED_TYPE(FL_TYPE)
 #undef FL_TYPE
 #define FL_TYPE(type) table.uniform[static_cast<int>(dtype::type)] = uniform<dtype::type>;
   FL_TYPE(u32)
@@ -529,7 +529,7 @@ constexpr TileOps makeTable() {
   FL_TYPE(f64)
 #undef FL_TYPE
 #define FL_TYPE(type) fillCasts<dtype::type>(table);
-  FL_FOR_EACH_DTYPE(FL_TYPE)
+  FL_FOR_EACH_TILED_TYPE(FL_TYPE)
   FL_TYPE(f16)
   FL_TYPE(bf16)
 #undef FL_TYPE

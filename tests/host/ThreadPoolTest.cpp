@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -43,6 +46,31 @@ int threadsOfProcess() {
   }
   return threads;
 }
+
+// Sanitizers map memory of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+[[noreturn]] void loopWithoutMemoryForThreads() {
+  ThreadPool pool(64);
+  rlimit before;
+  getrlimit(RLIMIT_AS, &before);
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit now = before;
+  now.rlim_cur =
+      pages * getpagesize() + (2 << 20);  // a stack that is kept from before may be there
+  setrlimit(RLIMIT_AS, &now);
+  const size_t alone = rangesOf(pool, 100, 1).size();
+  const int threadsAlone = threadsOfProcess();
+  setrlimit(RLIMIT_AS, &before);
+  const size_t together = rangesOf(pool, 100, 1).size();
+  std::fprintf(stderr, "%zu by %d, %zu by %d", alone, threadsAlone, together, threadsOfProcess());
+  _exit(0);
+}
+
+TEST(ThreadPool, GoesOnWithTheThreadsThatCanBeStarted) {
+  EXPECT_EXIT(loopWithoutMemoryForThreads(), testing::ExitedWithCode(0), "100 by [1-9], 100 by 64");
+}
+#endif
 
 class ThreadPoolTest : public testing::TestWithParam<int> {
  protected:

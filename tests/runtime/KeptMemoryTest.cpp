@@ -15,7 +15,7 @@ using runtime::CacheLimit;
 TEST_F(CachingManager, E2BlocksThatGrowAreNotKept) {
   for (const bool isFreedFirst : {false, true}) {
     void* block = nullptr;
-    size_t bytes = kMB;
+    size_t bytes = 2 * kMB;
     for (; bytes < 200 * kMB; bytes += bytes / 100) {
       if (isFreedFirst) {
         giveBack(block);
@@ -30,6 +30,7 @@ TEST_F(CachingManager, E2BlocksThatGrowAreNotKept) {
     EXPECT_LE(device_.held, bytes / 4 * 5);
     giveBack(block);
     EXPECT_LE(device_.held, CacheLimit::kFloor) << "of blocks that were never taken again";
+    manager_->signalMemoryCleanup();
   }
 }
 
@@ -70,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(First, CachingManagerFreeing, ::testing::Values(0, 1, 2
 
 TEST_P(CachingManagerFreeing, WhatIsUnusedLongestGoesFirst) {
   const size_t first = GetParam();
-  void* const blocks[] = {take(kMB), take(7 * kMB), take(kMB * 17 / 2)};  // more than kFloor
+  constexpr size_t kBytes = CacheLimit::kFloor / 16;  // of which seventeen are too many
+  void* const blocks[] = {take(5 * kBytes), take(6 * kBytes), take(6 * kBytes)};
   for (size_t i = first; i < first + 3; ++i) {
     giveBack(blocks[i % 3]);
   }
@@ -84,8 +86,8 @@ TEST_F(CachingManager, AnEarlyPeakIsForgotten) {
   cycle(large), cycle(large);
   EXPECT_EQ(device_.held, 500 * kMB);
   const size_t window = CacheLimit::kWindow * 500;
-  for (size_t i = 0; i < 2 * window / 8 + 2; ++i) {
-    cycle({8 * kMB});
+  for (size_t i = 0; i < 2 * window / 3 + 2; ++i) {
+    cycle({3 * kMB});
   }
   EXPECT_LE(device_.held, CacheLimit::kFloor);
 }
@@ -172,6 +174,18 @@ TEST_F(CachingManager, PiecesThatAreTakenKeepNoOthers) {
   giveBack(kept);
 }
 
+// However little that was, and though it was less than any program may keep while it computes.
+TEST_F(CachingManager, E2WhatIsUnusedOfSmallProgramsGoes) {
+  void* const model = take(kMB / 2);
+  cycle(std::vector<size_t>(10, kMB / 4));
+  EXPECT_EQ(manager_->getMemoryStats().cachedBytes, 10 * kMB / 4);
+  EXPECT_TRUE(manager_->giveBackUnused());
+  EXPECT_FALSE(manager_->giveBackUnused());
+  EXPECT_LE(manager_->getMemoryStats().cachedBytes, CacheLimit::kUnused);
+  EXPECT_GE(device_.discarded, 3 * kMB / 2);
+  giveBack(model);
+}
+
 TEST_F(CachingManager, ADroppedModelLeavesAQuarterOfThePeak) {
   for (int model = 0; model < 3; ++model) {
     std::vector<void*> parameters;
@@ -187,6 +201,31 @@ TEST_F(CachingManager, ADroppedModelLeavesAQuarterOfThePeak) {
     pass();
     EXPECT_LE(manager_->getMemoryStats().cachedBytes, peak / 4) << model;
     EXPECT_LE(device_.held, peak / 4);
+  }
+}
+
+// As in eager mode: temporaries come and go in the midst of a step, while much more is live than at
+// its end, which is no model that is dropped.
+TEST_F(CachingManager, StepsThatTakeTemporariesInTheirMidstKeepTheirMemory) {
+  for (const size_t bytes : {2 * kMB, 8 * kMB, 32 * kMB, 128 * kMB}) {
+    void* const model = take(bytes);
+    const auto step = [&] {
+      std::vector<void*> values;
+      for (int layer = 0; layer < 10; ++layer) {
+        values.push_back(take(bytes));
+        cycle({bytes}), cycle({bytes});
+      }
+      for (void* value : values) {
+        cycle({bytes, bytes});
+        giveBack(value);
+      }
+    };
+    for (int i = 0; i < 4; ++i) step();
+    const size_t before = device_.allocations;
+    for (int i = 0; i < 40; ++i) step();
+    EXPECT_EQ(device_.allocations, before) << bytes;
+    giveBack(model);
+    manager_->signalMemoryCleanup();
   }
 }
 

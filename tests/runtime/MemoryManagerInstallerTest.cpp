@@ -254,6 +254,55 @@ TEST_F(Installer, OutOfMemoryCleansUpAndAsksOnceMore) {
   ::testing::Mock::VerifyAndClearExpectations(mock.get());  // it is called again once replaced
 }
 
+class ThrowingManager : public PlainManager {
+ public:
+  using PlainManager::PlainManager;
+  void* alloc(bool userLock, const unsigned ndims, Dim* dims, const unsigned elSize) override {
+    if (isOver) throw std::range_error("the quota is used up");
+    return PlainManager::alloc(userLock, ndims, dims, elSize);
+  }
+  bool isOver = false;
+};
+
+TEST_F(Installer, WhatElseAManagerThrowsPassesAsItIs) {
+  for (const char* backend : {"lazy", "eager"}) {
+    const BackendScope scope(backend);
+    const auto manager = install<ThrowingManager>();
+    const Tensor x = ones(100);
+    const size_t held = manager->held();
+    manager->isOver = true;
+    EXPECT_EQ(test::errorOf<std::range_error>([&] { (x + 1).toHostVector<float>(); }),
+              "the quota is used up");
+    EXPECT_EQ(manager->held(), held);
+    manager->isOver = false;
+    EXPECT_EQ((x + 1).toHostVector<float>(), std::vector<float>(100, 2.0F)) << backend;
+    MemoryManagerInstaller::unsetMemoryManager();
+  }
+}
+
+class UnalignedManager : public PlainManager {
+ public:
+  using PlainManager::PlainManager;
+  ~UnalignedManager() override { UnalignedManager::signalMemoryCleanup(); }
+  void* alloc(bool userLock, const unsigned ndims, Dim* dims, const unsigned elSize) override {
+    dims[0] += 16;
+    return static_cast<char*>(PlainManager::alloc(userLock, ndims, dims, elSize)) + 16;
+  }
+  void unlock(void* ptr, bool userLock) override {
+    PlainManager::unlock(static_cast<char*>(ptr) - 16, userLock);
+  }
+};
+
+TEST_F(Installer, RefusesBlocksThatAreNotAligned) {
+  const auto manager = install<UnalignedManager>();
+  const std::string error = test::errorOf<std::runtime_error>([] { ones(100); });
+  EXPECT_THAT(error, ::testing::MatchesRegex(
+                         "MemoryManagerAdapter::alloc: the manager gave a block at 0x[0-9a-f]+, "
+                         "which is not aligned to 64 bytes, at "
+                         "tests/runtime/MemoryManagerInstallerTest.cpp:[0-9]+"));
+  EXPECT_EQ(manager->unlocks, manager->allocations) << "it has the block again";
+}
+
 TEST_F(Installer, PrintsAndLogsThroughTheFrontend) {
   const auto mock = install<NiceMock<MockManager>>();
   std::ostringstream text;

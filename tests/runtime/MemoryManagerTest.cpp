@@ -277,18 +277,18 @@ TEST(Buffers, AreRefusedWhatCannotBeTouchedWithTheOthers) {
 TEST(Buffers, OfTheCacheAreNotRefused) {
   const auto narrow = std::make_shared<Narrow>(100 * kMB);
   const HostMemory memory(narrow);
-  auto touched = std::make_unique<Buffer>(8 * kMB);
+  auto touched = std::make_unique<Buffer>(3 * kMB);
   std::memset(touched->data(), 1, touched->bytes());
   {
     const HostMemory other(makeCachingMemoryManager());  // what is free is looked at after it
     touched.reset();
   }
-  ASSERT_EQ(narrow->stats().cachedBytes, 8 * kMB);
+  ASSERT_EQ(narrow->stats().cachedBytes, 3 * kMB);
   narrow->free = 0;
   const int looks = narrow->looks;
-  EXPECT_EQ(errorOf(8 * kMB), "");
+  EXPECT_EQ(errorOf(3 * kMB), "");
   EXPECT_EQ(narrow->looks, looks + 1);
-  EXPECT_NE(errorOf(10 * kMB), "");
+  EXPECT_NE(errorOf(5 * kMB), "");
 }
 
 // That costs more than a buffer.

@@ -4,6 +4,7 @@ set -euo pipefail
 fl=$PWD/$1
 timeline=$PWD/$2
 cd "$(mktemp -d)"
+export MPLCONFIGDIR=$PWD  # a folder that it can write to, or it says so
 fail() {
   echo "FAIL: $*"
   exit 1
@@ -61,6 +62,18 @@ grep -q "kernel.flir: is a kernel, which has no temporaries" err || fail "$(<err
 "$fl" memory 2>err && fail "no file"
 grep -q "memory: expected one file" err || fail "$(<err)"
 
+# expect_refusal WORDS ARGUMENT...: one line of them, and 1.
+expect_refusal() {
+  local words=$1 code=0
+  shift
+  "$timeline" "$@" 2>err || code=$?
+  [[ $code == 1 && $(<err) == "memory_timeline.py: $words" ]] || fail "$code: $(<err)"
+}
+mkdir without
+echo 'raise ImportError("none here")' >without/matplotlib.py
+PYTHONPATH=without expect_refusal \
+  "none here; setup.sh installs what /usr/bin/python3 needs" plan.json plan.svg
+
 if ! /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
   echo "matplotlib is not installed, so nothing is drawn"
   exit 0
@@ -74,3 +87,15 @@ grep -q "arena 64 bytes, bound 64 (ratio 1.000), unplanned 64" intervals.svg ||
 grep -q ">bound<" plan.svg || fail "no bound"
 "$timeline" plan.json again.svg
 cmp plan.svg again.svg
+
+expect_refusal "missing.json: No such file or directory" missing.json plan.svg
+expect_refusal "missing/plan.svg: No such file or directory" plan.json missing/plan.svg
+for text in '{}' '[]' '{"arena": "x"}' '{"arena": 1, "buffers": [1]}' 'arena' ''; do
+  echo "$text" >wrong.json
+  expect_refusal "wrong.json: is not what \`fl memory\` prints" wrong.json plan.svg
+done
+printf '\xff' >wrong.json
+expect_refusal "wrong.json: is not what \`fl memory\` prints" wrong.json plan.svg
+"$timeline" plan.json plan.what 2>err && fail "no such format"
+grep -q "^memory_timeline.py: plan.what: Format 'what' is not supported" err || fail "$(<err)"
+(($(wc -l <err) == 1)) || fail "$(<err)"

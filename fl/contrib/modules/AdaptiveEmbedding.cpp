@@ -14,7 +14,7 @@ namespace fl {
 
 AdaptiveEmbedding::AdaptiveEmbedding(int embeddingDim, std::vector<int> cutoff, float divValue)
     : embeddingDim_(embeddingDim), cutoff_(std::move(cutoff)), divValue_(divValue) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(!cutoff_.empty() && divValue >= 1, "AdaptiveEmbedding: needs a cutoff and a ",
                 "divValue of at least 1, not ", cutoff_.size(), " cutoffs and ", divValue);
   double divisor = 1;

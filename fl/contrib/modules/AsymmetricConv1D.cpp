@@ -15,21 +15,21 @@ using detail::IntOrPadMode;
 AsymmetricConv1D::AsymmetricConv1D(int nIn, int nOut, int wx, int sx, IntOrPadMode px,
                                    float futurePart, int dx, bool bias, int groups)
     : Conv2D(nIn, nOut, wx, 1, sx, 1, px, 0, dx, 1, bias, groups), futurePart_(futurePart) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   checkSides();
 }
 
 AsymmetricConv1D::AsymmetricConv1D(const Variable& w, int sx, IntOrPadMode px, float futurePart,
                                    int dx, int groups)
     : Conv2D(w, sx, 1, px, 0, dx, 1, groups), futurePart_(futurePart) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   checkSides();
 }
 
 AsymmetricConv1D::AsymmetricConv1D(const Variable& w, const Variable& b, int sx, IntOrPadMode px,
                                    float futurePart, int dx, int groups)
     : Conv2D(w, b, sx, 1, px, 0, dx, 1, groups), futurePart_(futurePart) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   checkSides();
 }
 

@@ -31,7 +31,7 @@ Conformer::Conformer(int32_t modelDim, int32_t headDim, int32_t mlpDim, int32_t 
                      int32_t posEmbContextSize, int32_t convKernelSize, float pDropout,
                      float pLayerDropout)
     : mlpDim_(mlpDim), convKernelSize_(convKernelSize) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   initialize("Conformer", modelDim, headDim, mlpDim, nHeads, posEmbContextSize, pDropout,
              pLayerDropout);
   FL_USER_CHECK(convKernelSize > 0, "Conformer: the convolution's kernel must be positive, not ",

@@ -13,7 +13,7 @@ namespace fl {
 
 PositionEmbedding::PositionEmbedding(int32_t layerDim, int32_t maxLen, double dropout)
     : dropout_(dropout) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(layerDim > 0 && maxLen > 0, "PositionEmbedding: sizes must be positive, not ",
                 layerDim, " and ", maxLen);
   FL_USER_CHECK(dropout >= 0 && dropout <= 1, "PositionEmbedding: the dropout must be in [0, 1], ",

@@ -46,7 +46,7 @@ RawWavSpecAugment::RawWavSpecAugment(int tWarpW, int fMaskF, int nFMask, int tMa
       highFreqHz_(highFreqHz),
       sampleRate_(sampleRate),
       maxKernelSize_(maxKernelSize) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   check("RawWavSpecAugment");
   FL_USER_CHECK(nMels > 0, "RawWavSpecAugment: nMels must be positive, not ", nMels);
   FL_USER_CHECK(lowFreqHz >= 0 && lowFreqHz < highFreqHz && highFreqHz <= sampleRate / 2,

@@ -28,7 +28,7 @@ Tensor sinusoids(Dim dim, Dim time, dtype type) {
 
 SinusoidalPositionEmbedding::SinusoidalPositionEmbedding(int32_t layerDim, double inputScale)
     : layerDim_(layerDim), inputScale_(inputScale) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(layerDim > 0, "SinusoidalPositionEmbedding: layerDim must be positive, not ",
                 layerDim);
 }

@@ -11,7 +11,7 @@ namespace fl {
 SpecAugment::SpecAugment(int tWarpW, int fMaskF, int nFMask, int tMaskT, float tMaskP, int nTMask,
                          MaskingStrategy mStrategy)
     : Cloneable(tWarpW, fMaskF, nFMask, tMaskT, tMaskP, nTMask, mStrategy) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   check("SpecAugment");
 }
 

@@ -20,7 +20,7 @@ enum Child { kConvolution, kConvolutionNorm, kLinears, kLinearsNorm };
 TDSBlock::TDSBlock(int channels, int kernelSize, int width, double dropout, int innerLinearDim,
                    int rightPadding, bool lNormIncludeTime)
     : channels_(channels), width_(width) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(channels > 0 && kernelSize > 0 && width > 0 && innerLinearDim >= 0,
                 "TDSBlock: sizes must be positive, not channels ", channels, ", kernelSize ",
                 kernelSize, ", width ", width, ", innerLinearDim ", innerLinearDim);

@@ -28,7 +28,7 @@ Variable causalMask(Dim time, Dim before, dtype type) {
 Transformer::Transformer(int32_t modelDim, int32_t headDim, int32_t mlpDim, int32_t nHeads,
                          int32_t bptt, float pDropout, float pLayerdrop, bool useMask, bool preLN)
     : useMask_(useMask), preLN_(preLN) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   initialize("Transformer", modelDim, headDim, mlpDim, nHeads, bptt, pDropout, pLayerdrop);
   addLinear(modelDim, mlpDim);
   addLinear(mlpDim, modelDim);

@@ -42,7 +42,7 @@ Variable positive(const Variable& input) {
 }  // namespace
 
 PReLU::PReLU(int size, double value) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(size > 0, "PReLU: the size must be positive, not ", size);
   params_ = {constant(value, size, 1)};
 }

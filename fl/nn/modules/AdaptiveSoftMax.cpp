@@ -15,7 +15,7 @@ namespace fl {
 
 AdaptiveSoftMax::AdaptiveSoftMax(int inputSize, const std::vector<int>& cutoff, float divValue)
     : cutoff_(cutoff), divValue_(divValue) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(!cutoff.empty() && cutoff[0] > 0, "AdaptiveSoftMax: needs positive cut-offs, not ",
                 detail::axesToString(cutoff));
   FL_USER_CHECK(inputSize > 0 && divValue >= 1, "AdaptiveSoftMax: inputs must be positive and ",

@@ -23,7 +23,7 @@ BatchNorm::BatchNorm(const std::vector<int>& featAxis, int featSize, double mome
       epsilon_(eps),
       affine_(affine),
       trackStats_(trackStats) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(featSize > 0, "BatchNorm: the number of features must be positive, not ", featSize);
   if (trackStats) {
     runningMean_ = constant(0.0, Shape({featSize}), dtype::f32, false);

@@ -15,7 +15,7 @@ using detail::IntOrPadMode;
 Conv2D::Conv2D(int nIn, int nOut, int wx, int wy, int sx, int sy, IntOrPadMode px, IntOrPadMode py,
                int dx, int dy, bool bias, int groups)
     : Convolution{{wx, wy, sx, sy, px.padVal, py.padVal}, nIn, nOut, dx, dy, bias, groups} {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   check("Conv2D");
   params_ = drawParameters(nIn, nOut);
 }
@@ -23,7 +23,7 @@ Conv2D::Conv2D(int nIn, int nOut, int wx, int wy, int sx, int sy, IntOrPadMode p
 Conv2D::Conv2D(const Variable& w, int sx, int sy, IntOrPadMode px, IntOrPadMode py, int dx, int dy,
                int groups)
     : CloneableUnaryModule<Conv2D>({w}) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(w.ndim() == 4, "Conv2D: weights ", typeToString(w.type(), w.shape()),
                 " must have four dimensions");
   const auto size = [&](int axis) { return static_cast<int>(w.dim(axis)); };
@@ -40,7 +40,7 @@ Conv2D::Conv2D(const Variable& w, int sx, int sy, IntOrPadMode px, IntOrPadMode 
 Conv2D::Conv2D(const Variable& w, const Variable& b, int sx, int sy, IntOrPadMode px,
                IntOrPadMode py, int dx, int dy, int groups)
     : Conv2D(w, sx, sy, px, py, dx, dy, groups) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(b.ndim() >= 3 && b.dim(2) == w.dim(3) && b.elements() == b.dim(2), "Conv2D: bias ",
                 b.shape(), " does not fit weights ", w.shape(), ": it must have shape (1, 1, ",
                 w.dim(3), ", 1)");
@@ -63,7 +63,7 @@ Variable Conv2D::forward(const Variable& input) {
 std::string Conv2D::prettyString() const { return describe("Conv2D"); }
 
 Conv1D::Conv1D(int nIn, int nOut, int wx, int sx, IntOrPadMode px, int dx, bool bias, int groups) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   static_cast<Convolution&>(*this) = {{wx, 1, sx, 1, px.padVal, 0}, nIn, nOut, dx, 1, bias, groups};
   check("Conv1D");
   params_ = drawParameters(nIn, nOut);

@@ -16,7 +16,7 @@ ConvTranspose2D::ConvTranspose2D(int nIn, int nOut, int wx, int wy, int sx, int 
     : Convolution{{wx, wy, sx, sy, px, py}, nIn, nOut, dx, dy, bias, groups},
       xExtra_(ex),
       yExtra_(ey) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   checkSettings();
   params_ = drawParameters(nOut, nIn);
 }

@@ -12,7 +12,7 @@ CEREAL_REGISTER_TYPE(fl::Dropout)
 namespace fl {
 
 Dropout::Dropout(double ratio) : ratio_(ratio) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(ratio >= 0 && ratio <= 1, "Dropout: the ratio must be in [0, 1], not ", ratio);
 }
 

@@ -14,7 +14,7 @@ namespace fl {
 
 Embedding::Embedding(int embeddingDim, int numEmbeddings)
     : embeddingDim_(embeddingDim), numEmbeddings_(numEmbeddings) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(embeddingDim > 0 && numEmbeddings > 0, "Embedding: sizes must be positive, not ",
                 embeddingDim, " and ", numEmbeddings);
   const double bound = std::sqrt(1.0 / embeddingDim);
@@ -22,7 +22,7 @@ Embedding::Embedding(int embeddingDim, int numEmbeddings)
 }
 
 Embedding::Embedding(const Variable& w) : CloneableUnaryModule<Embedding>({w}) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(w.ndim() == 2, "Embedding: the table ", typeToString(w.type(), w.shape()),
                 " must have two dimensions");
   embeddingDim_ = static_cast<int>(w.dim(0));

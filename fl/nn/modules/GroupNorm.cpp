@@ -13,7 +13,7 @@ namespace fl {
 
 GroupNorm::GroupNorm(int numGroups, int numChannels, double eps, bool affine)
     : numGroups_(numGroups), numChannels_(numChannels), epsilon_(eps), affine_(affine) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(numGroups > 0 && numChannels > 0 && numChannels % numGroups == 0,
                 "GroupNorm: ", numGroups, " groups do not divide ", numChannels, " channels");
   if (affine) {

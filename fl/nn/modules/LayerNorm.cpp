@@ -95,7 +95,7 @@ LayerNorm::LayerNorm(int axis, double eps, bool affine, int axisSize)
 
 LayerNorm::LayerNorm(const std::vector<int>& axis, double eps, bool affine, int axisSize)
     : axisComplement_(complement(axis)), epsilon_(eps), affine_(affine), axisSize_(axisSize) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(!axis.empty() && axisComplement_.size() + axis.size() == kDimensions,
                 "LayerNorm: axes ", detail::axesToString(axis), " are not different ones of ",
                 kDimensions);

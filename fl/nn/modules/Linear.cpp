@@ -16,7 +16,7 @@ namespace fl {
 
 Linear::Linear(int inputSize, int outputSize, bool bias)
     : nIn_(inputSize), nOut_(outputSize), bias_(bias) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(inputSize > 0 && outputSize > 0, "Linear: sizes must be positive, not ", inputSize,
                 " and ", outputSize);
   params_ = {kaimingUniform(Shape({nOut_, nIn_}), nIn_)};
@@ -27,13 +27,13 @@ Linear::Linear(int inputSize, int outputSize, bool bias)
 }
 
 Linear::Linear(const Variable& w) : CloneableUnaryModule<Linear>({w}) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   takeSizes(w);
 }
 
 Linear::Linear(const Variable& w, const Variable& b)
     : CloneableUnaryModule<Linear>({w, b}), bias_(true) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   takeSizes(w);
   FL_USER_CHECK(b.shape() == Shape({w.dim(0)}), "Linear: bias ", b.shape(), " does not fit weight ",
                 w.shape());

@@ -70,7 +70,7 @@ std::string CategoricalCrossEntropy::prettyString() const { return "CategoricalC
 AdaptiveSoftMaxLoss::AdaptiveSoftMaxLoss(std::shared_ptr<AdaptiveSoftMax> activation,
                                          ReduceMode reduction, int ignoreIndex)
     : activation_(std::move(activation)), reduction_(reduction), ignoreIndex_(ignoreIndex) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(activation_, "AdaptiveSoftMaxLoss: needs an AdaptiveSoftMax");
   params_ = activation_->params();
 }

@@ -12,7 +12,7 @@ namespace fl {
 
 MultiheadAttention::MultiheadAttention(int dim, int nHeads, double pDropout, bool bias)
     : dim_(dim), nHeads_(nHeads), pDropout_(pDropout) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(dim > 0 && nHeads > 0 && dim % nHeads == 0, "MultiheadAttention: ", nHeads,
                 " heads do not divide ", dim, " features");
   FL_USER_CHECK(pDropout >= 0 && pDropout <= 1,

@@ -12,7 +12,7 @@ namespace fl {
 Pool2D::Pool2D(int wx, int wy, int sx, int sy, detail::IntOrPadMode px, detail::IntOrPadMode py,
                PoolingMode mode)
     : Windows{wx, wy, sx, sy, px.padVal, py.padVal}, mode_(mode) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   check("Pool2D");
   FL_USER_CHECK(2 * xPad_ <= wx && 2 * yPad_ <= wy, "Pool2D: paddings ", xPad_, ",", yPad_,
                 " are more than half of the windows ", wx, ",", wy);

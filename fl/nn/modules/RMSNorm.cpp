@@ -12,7 +12,7 @@ CEREAL_REGISTER_TYPE(fl::RMSNorm)
 namespace fl {
 
 RMSNorm::RMSNorm(int size, double eps, bool affine) : size_(size), epsilon_(eps), affine_(affine) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(size > 0, "RMSNorm: the size must be positive, not ", size);
   if (affine) {
     params_ = {constant(1.0, Shape({size}))};

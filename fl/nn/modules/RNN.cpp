@@ -40,7 +40,7 @@ RNN::RNN(int input_size, int hidden_size, int num_layers, RnnMode mode, bool bid
       mode_(mode),
       bidirectional_(bidirectional),
       dropProb_(drop_prob) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(input_size > 0 && hidden_size > 0 && num_layers > 0,
                 "RNN: sizes and layers must be positive, not ", input_size, ", ", hidden_size,
                 " and ", num_layers);

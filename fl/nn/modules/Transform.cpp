@@ -13,7 +13,7 @@ namespace fl {
 
 Transform::Transform(const std::function<Variable(const Variable&)>& func, const std::string& name)
     : func_(func), name_(name) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(func_, "Transform: needs a function");
 }
 

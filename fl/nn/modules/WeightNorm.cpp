@@ -13,7 +13,7 @@ CEREAL_REGISTER_TYPE(fl::WeightNorm)
 namespace fl {
 
 WeightNorm::WeightNorm(ModulePtr module, int dim) : module_(std::move(module)), dim_(dim) {
-  FL_API_ENTRY();
+  FL_API_CONSTRUCTOR();
   FL_USER_CHECK(dynamic_cast<Linear*>(module_.get()) || dynamic_cast<Conv2D*>(module_.get()),
                 "WeightNorm: takes a Linear or a Conv2D, not ",
                 module_ ? module_->prettyString() : "null");
