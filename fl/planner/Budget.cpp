@@ -9,9 +9,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <span>
-#include <tuple>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
@@ -27,6 +24,7 @@ namespace {
 using Space = ir::BufferRef::Space;
 
 constexpr int kForever = std::numeric_limits<int>::max();
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 // How many of these take as long as moving a byte.
 constexpr double kMultipliesInAByte = 10;
 // How many bytes may be moved while a kernel applies one operator to an element: a simple one, and
@@ -34,8 +32,8 @@ constexpr double kMultipliesInAByte = 10;
 constexpr double kBytesASimple = 0.25, kBytesAFunction = 8;
 // A value of which more others have to be computed first is never dropped.
 constexpr int kMostAgain = 200;
-// Of chains that are too long for a search, one value in so many is kept.
-constexpr int kThinned = 100;
+// So many values stand between one in memory and what it is needed for.
+constexpr int kMostBetween = 2;
 // The part of a plan's time that less memory is worth without a budget, and the bytes from which on
 // it is.
 constexpr double kFreeShare = 0.03;
@@ -99,7 +97,8 @@ struct Value {
   std::vector<int> makes;    // values that are computed of it
   int keptUntil = -1;        // the last step that may compute something of it again
   // Steps at and behind this one must find it in memory, if it was there before: what it is
-  // computed of is gone. Nothing computes it again if that is 0.
+  // computed of is gone. Nothing computes it again if that is 0, as where a later step uses it: so
+  // it is in memory from its last writer to its last use.
   int deadline = 0;
 };
 
@@ -174,8 +173,7 @@ class Values {
 
   int deadlineOf(const ir::Schedule& schedule, const Value& value) const {
     // Nobody reads it before it is complete.
-    const std::span first = std::span(value.uses).first(value.writers.size());
-    int deadline = std::ranges::equal(value.writers, first) ? kForever : 0;
+    int deadline = value.uses[value.writers.size() - 1] == value.writers.back() ? kForever : 0;
     for (int writer : value.writers) {
       // What else it writes must be complete by it alone.
       for (const ir::BufferRef& ref : buffers[writer].writes)
@@ -189,7 +187,7 @@ class Values {
       if (mayFail(schedule, schedule.steps[writer]))
         deadline = std::min(deadline, firstOverwriting_);
     }
-    return deadline;
+    return deadline > value.uses.back() ? deadline : 0;
   }
 
   // Until when the buffer has what `reader` finds in it.
@@ -213,12 +211,13 @@ class Values {
   int firstOverwriting_ = kForever;
 };
 
-// What a run may take: the time of what runs again, and values looked at. And whether it keeps, of
-// what is not read soon and can be computed again, a part only, which takes no looks.
+// What a run may take: the time of what runs again, and values looked at. And of what is not needed
+// within so many steps and can be computed again it keeps one value in so many, which takes no
+// looks.
 struct Limits {
   double mostAgain = std::numeric_limits<double>::infinity();
-  int64_t looks = std::numeric_limits<int64_t>::max();
-  bool thins = false;
+  int64_t looks = kUnlimited;
+  int thinning = 0;
 };
 
 // One run of the steps within `target` bytes.
@@ -236,13 +235,15 @@ class Rematerialization {
   // Whether there is a way.
   bool run() {
     for (; now_ < std::ssize(schedule_.steps); ++now_) {
-      for (int value : values_.touches[now_]) next_[value] = useBehind(value);
-      runStep(now_);
+      for (int value : values_.touches[now_])
+        next_[value] =
+            ++used_[value] < all_[value].uses.size() ? all_[value].uses[used_[value]] : kForever;
+      runWithReads(now_);
       if (failed_) return false;
       const auto [begin, end] = keptUntil_.equal_range(now_);
       for (const auto& [until, value] : std::ranges::subrange(begin, end))
         if (places_[value] >= 0 && next_[value] == kForever) drop(value);
-      if (limits_.thins) thin();
+      if (limits_.thinning > 0) thin();
       if (schedule_.trimAll) dropAll();
     }
     return true;
@@ -266,16 +267,15 @@ class Rematerialization {
 
   // Of the steps that run again.
   double costAgain() const { return costAgain_; }
-  // Values that it looked at.
+  // Values that it looked at, and the most bytes alive.
   int64_t looks() const { return looks_; }
+  int64_t most() const { return most_; }
 
   // Why there is no way, and what is largest then, a line each.
   std::pair<std::string, std::string> explain() const {
-    std::vector<int> there;
-    for (size_t i = 0; i < all_.size(); ++i) {
-      const bool isThere = places_[i] >= 0 || static_cast<int>(i) == asked_;
-      if (isThere && !all_[i].writers.empty()) there.push_back(static_cast<int>(i));
-    }
+    List there = present_;
+    if (places_[asked_] < 0) there.push_back(asked_);
+    std::erase_if(there, [&](int value) { return all_[value].writers.empty(); });
     const int64_t needed = alive_ + (places_[asked_] < 0 ? all_[asked_].bytes : 0);
     const std::string what = looks_ > limits_.looks ? "none of the ways that were tried fits"
                              : needed > target_     ? absl::StrCat(needed, " are needed")
@@ -285,39 +285,41 @@ class Rematerialization {
   }
 
  private:
-  // Runs a step of the schedule, for the first time or again.
-  void runStep(int step) {
-    if (failed_) return;
-    std::vector<int> held;
-    const auto lock = [&](const ir::BufferRef& ref) {
-      if (ref.space != Space::Temporary) return;
-      ++locks_[ref.index];
-      held.push_back(ref.index);
-    };
-    const auto& reads = buffers_[step].reads;
-    std::ranges::for_each(reads, lock);
-    for (const ir::BufferRef& ref : reads) {
-      if (ref.space == Space::Temporary && places_[ref.index] < 0) {
-        const bool isEmpty = all_[ref.index].writers.empty();  // has no elements
-        FL_INTERNAL_CHECK(isEmpty || now_ < all_[ref.index].deadline, "what is gone is needed");
-        if (isEmpty) reserve(ref.index);
-        std::ranges::for_each(all_[ref.index].writers, [&](int writer) { runStep(writer); });
+  // Runs a step of the schedule, for the first time or again, behind those that make what it reads.
+  void runWithReads(int last) {
+    std::vector<std::pair<int, size_t>> open = {{last, 0}};  // steps, and how many reads are there
+    while (!open.empty() && !failed_) {
+      auto& [step, there] = open.back();
+      if (there == 0) std::ranges::for_each(values_.touches[step], [&](int i) { ++locks_[i]; });
+      if (there == buffers_[step].reads.size()) {
+        runStep(step);
+        open.pop_back();
+        continue;
       }
+      const ir::BufferRef& ref = buffers_[step].reads[there++];
+      if (ref.space != Space::Temporary || places_[ref.index] >= 0) continue;
+      const std::vector<int>& writers = all_[ref.index].writers;
+      FL_INTERNAL_CHECK(writers.empty() || now_ < all_[ref.index].deadline,
+                        "what is gone is needed");
+      if (writers.empty()) reserve(ref.index);  // has no elements
+      for (size_t i = writers.size(); i-- > 0;) open.emplace_back(writers[i], 0);
     }
-    std::ranges::for_each(buffers_[step].writes, lock);
-    for (const ir::BufferRef& ref : buffers_[step].writes) {
-      const bool isTemporary = ref.space == Space::Temporary;
-      FL_INTERNAL_CHECK(step == now_ || isTemporary, "a step that may not run again");
-      if (isTemporary && places_[ref.index] < 0) reserve(ref.index);
-    }
+  }
+
+  // All that it reads is there.
+  void runStep(int step) {
+    for (int written : values_.touches[step])
+      if (places_[written] < 0) reserve(written);
     costAgain_ += step < now_ ? costs_[step] : 0;
     const bool isLong = steps_.size() > kMostSteps * schedule_.steps.size();
     failed_ = failed_ || isLong || costAgain_ > limits_.mostAgain;
     if (failed_) return;
     steps_.push_back(step);
-    for (int value : values_.touches[step]) names_.push_back(places_[value]);
-    for (int value : held) --locks_[value];
-    for (int value : held) release(value, step);
+    for (int value : values_.touches[step]) {
+      names_.push_back(places_[value]);
+      --locks_[value];
+      release(value, step);
+    }
   }
 
   // A value whose writers have not all run, or that a step still reads, stays.
@@ -331,15 +333,15 @@ class Rematerialization {
   // All that can be computed again, unless that is a lot already.
   void dropAll() {
     if (steps_.size() > kMostSteps / 2 * schedule_.steps.size()) return;
-    for (int value : std::vector(present_))
+    for (int value : List(present_.rbegin(), present_.rend()))
       if (mayDrop(value)) drop(value);
   }
 
   // Of what the current step has used.
   void thin() {
     for (int value : values_.touches[now_])
-      if (places_[value] >= 0 && mayDrop(value) && next_[value] - now_ > kThinned)
-        if (++thinned_ % kThinned > 0) drop(value);
+      if (places_[value] >= 0 && mayDrop(value) && neededAt(value) - now_ > limits_.thinning)
+        if (++thinned_ % limits_.thinning > 0) drop(value);
   }
 
   void drop(int value) {
@@ -349,22 +351,15 @@ class Rematerialization {
     alive_ -= all_[value].bytes;
   }
 
-  // The first step behind the current one that uses it.
-  int useBehind(int value) const {
-    const std::vector<int>& uses = all_[value].uses;
-    const auto next = std::ranges::upper_bound(uses, now_);
-    return next == uses.end() ? kForever : *next;
-  }
-
   // The first step behind the current one that needs it: for itself, or to have something computed
-  // of it that is gone. Without the latter, what comes back of a chain would start at its beginning
-  // each time.
-  int neededAt(int value) const {
+  // of it that is gone, by `more` others at most. Without the latter, what comes back of a chain
+  // would start at its beginning each time.
+  int neededAt(int value, int more = kMostBetween) const {
     int first = next_[value];
     if (first != kForever) return first;
     for (int made : all_[value].makes) {
       const bool isGone = places_[made] < 0 && all_[made].writers.back() < now_;
-      first = isGone ? std::min(first, next_[made]) : first;
+      if (isGone) first = std::min(first, more > 0 ? neededAt(made, more - 1) : next_[made]);
     }
     return first;
   }
@@ -379,6 +374,7 @@ class Rematerialization {
     asked_ = value;
     if (!failed_) {
       alive_ += bytes;
+      most_ = std::max(most_, alive_);
       present_.push_back(value);
       places_[value] = static_cast<int>(temporaries_.size());
       temporaries_.push_back({static_cast<size_t>(all_[value].bytes)});
@@ -410,8 +406,8 @@ class Rematerialization {
 
   bool mayDrop(int value) const {
     const Value& it = all_[value];
-    return locks_[value] == 0 && it.keptUntil < now_ && it.bytes > 0 && it.writers.back() < now_ &&
-           it.uses.back() < it.deadline;
+    return locks_[value] == 0 && it.keptUntil < now_ && it.bytes > 0 && it.deadline > 0 &&
+           it.writers.back() < now_;
   }
 
   // What computing a value takes, with all that is not in memory and is computed before.
@@ -436,9 +432,10 @@ class Rematerialization {
   const std::vector<ir::StepBuffers>& buffers_ = values_.buffers;
   const std::vector<double>& costs_ = values_.costs;
   using List = std::vector<int>;
-  List places_ = List(all_.size(), -1);      // of each value: its temporary of the result, or -1
-  List present_;                             // values in memory, oldest first
-  List locks_ = List(all_.size(), 0);        // of each value: running steps that need it
+  List places_ = List(all_.size(), -1);  // of each value: its temporary of the result, or -1
+  List present_;                         // values in memory, oldest first
+  List locks_ = List(all_.size(), 0);    // of each value: running steps that need it
+  std::vector<size_t> used_ = std::vector<size_t>(all_.size(), 0);  // of each value: how often
   List next_ = List(all_.size(), kForever);  // of each value: the first step behind that uses it
   List searched_ = List(costs_.size(), 0);   // of each step: the last search that met it
   int search_ = 0, again_ = 0;               // for what a value takes, and the steps that it met
@@ -447,7 +444,7 @@ class Rematerialization {
   List names_;  // of all that the steps touch: temporaries of the result
   std::vector<ir::Temporary> temporaries_;
   int now_ = 0;
-  int64_t alive_ = 0;
+  int64_t alive_ = 0, most_ = 0;
   double costAgain_ = 0;
   int64_t looks_ = 0;
   int thinned_ = 0;  // values that might be dropped
@@ -491,7 +488,7 @@ void trim(ir::Schedule* schedule) {
 // For tests: nothing is kept that can be computed again.
 void trimAll(ir::Schedule* schedule) {
   const Values values(*schedule);
-  Rematerialization all(*schedule, values, std::numeric_limits<int64_t>::max());
+  Rematerialization all(*schedule, values, kUnlimited);
   if (all.run()) *schedule = all.schedule();
 }
 
@@ -501,18 +498,18 @@ class Search {
   explicit Search(const ir::Schedule& schedule) : budget_(schedule.budget) {
     const std::vector<Order> orders = ordersOf(schedule);
     schedules_.reserve(orders.size());
-    for (size_t i = 0; i < orders.size(); ++i) {
-      const auto first = std::ranges::find(orders, orders[i].steps, &Order::steps);
-      if (first != orders.begin() + static_cast<int>(i)) continue;
-      reorder(orders[i], &schedules_.emplace_back(schedule));
+    for (const Order& order : orders) {
+      if (&*std::ranges::find(orders, order.steps, &Order::steps) != &order) continue;
+      reorder(order, &schedules_.emplace_back(schedule));
       values_.emplace_back(schedules_.back());
     }
   }
 
-  // Throws OverBudget with what exceeds it and one that is met, of less than `whole` bytes.
+  // Throws OverBudget with what exceeds it and one that is met, of `whole` bytes at most.
   ir::Schedule run(size_t whole) {
-    size_t low = budget_, high = meets(budget_) ? budget_ : whole;
+    const bool isMet = meets(budget_);
     const bool isPacked = packed_.has_value();  // some plan's values fit, but not their arena
+    size_t low = budget_, high = isMet ? budget_ : thin(whole);
     int64_t left = kMostSearching;
     while (left > 0 && high - low > 1 + high / kNearLeast && least_ > budget_) {
       const size_t middle = std::max(low + 1, static_cast<size_t>(std::sqrt(1.0 * low * high)));
@@ -524,9 +521,10 @@ class Search {
       reason_ = absl::StrCat("packed they take ", least_, " at least");
       largest_ = describeLargestAlive(*packed_);
     }
-    throw OverBudget(absl::StrCat("a plan's temporaries do not fit the budget of ", budget_,
-                                  " bytes: ", reason_, "; a budget of ", high,
-                                  " is met; the largest of them:", largest_));
+    throw OverBudget(absl::StrCat(
+        "a plan's temporaries do not fit the budget of ", budget_, " bytes: ", reason_,
+        "; a budget of ", high,
+        " is met by this plan (others may need more); the largest of them:", largest_));
   }
 
  private:
@@ -534,33 +532,52 @@ class Search {
     auto target = static_cast<int64_t>(budget);
     looks_ = kMostSearching;
     for (int i = 0; i < kTries && target > 0; ++i) {
-      std::optional<ir::Schedule> best = cheapest(target);
+      const std::optional<Rematerialization> best = cheapest(target);
       if (!best) break;
-      const size_t arena = arenaOf(*best);
-      logLine(3, absl::StrCat("budget: ", best->recomputed, " steps again, arena ", arena, " B"));
-      if (arena < least_) {
-        least_ = arena;
-        packed_ = std::move(best);
-      }
+      const size_t arena = pack(*best);
       if (arena <= budget) return true;
       target -= static_cast<int64_t>(std::max(arena - budget, budget / kLeastExcess));
     }
     return false;
   }
 
-  std::optional<ir::Schedule> cheapest(int64_t target) {
+  std::optional<Rematerialization> cheapest(int64_t target) {
     std::optional<Rematerialization> best;
-    // Where no order has a way, the first that has one with what is thinned.
-    for (size_t i = 0; i < schedules_.size() * (best ? 1 : 2); ++i) {
-      const size_t k = i % schedules_.size();
+    for (size_t i = 0; i < schedules_.size(); ++i) {
       const double least = best ? best->costAgain() : std::numeric_limits<double>::infinity();
-      Rematerialization run(schedules_[k], values_[k], target, {least, looks_, i != k});
+      Rematerialization run(schedules_[i], values_[i], target, {least, looks_});
       const bool found = run.run();
       looks_ -= run.looks();
       if (!found && reason_.empty()) std::tie(reason_, largest_) = run.explain();
       if (found && (!best || run.costAgain() < least)) best.emplace(std::move(run));
     }
-    return best ? std::optional(best->schedule()) : std::nullopt;
+    return best;
+  }
+
+  // Where no search finds a way, the most values that fit are kept of all that are not needed soon.
+  // Returns an arena that is found for a budget of as much, too, and is near the least, or `whole`.
+  size_t thin(size_t whole) {
+    std::optional<Rematerialization> least;
+    for (int thinning = 2; thinning < 2 * std::ssize(values_[0].buffers); thinning *= 2)
+      for (size_t i = 0; i < schedules_.size(); ++i) {
+        Rematerialization run(schedules_[i], values_[i], kUnlimited, {.thinning = thinning});
+        if (!run.run() || (least && run.most() >= least->most())) continue;
+        if (run.most() <= static_cast<int64_t>(budget_) && pack(run) <= budget_) return whole;
+        least.emplace(std::move(run));
+      }
+    return least ? std::min(whole, pack(*least)) : whole;
+  }
+
+  // Returns its arena, and keeps that of the least.
+  size_t pack(const Rematerialization& run) {
+    ir::Schedule schedule = run.schedule();
+    const size_t arena = arenaOf(schedule);
+    logLine(3, absl::StrCat("budget: ", schedule.recomputed, " steps again, arena ", arena, " B"));
+    if (arena < least_) {
+      least_ = arena;
+      packed_ = std::move(schedule);
+    }
+    return arena;
   }
 
   const size_t budget_;

@@ -1,7 +1,6 @@
 // Launches that take each element of a library call's result once, in order, become its epilogue: a
 // device may run them on a part of the result while it is in the caches of the thread that made it.
 #include <algorithm>
-#include <vector>
 
 #include "fl/planner/Memory.h"
 #include "fl/planner/Planner.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "fl/planner/Memory.h"
 #include "fl/planner/Order.h"
@@ -42,12 +41,8 @@ class Joining {
   // The new order.
   const std::vector<int>& run() {
     for (int i = 0; i < std::ssize(kernels_); ++i) {
-      if (kernels_[i] >= 0 && users_[kernels_[i]] > 1) {
-        wait(i);
-      } else {
-        emitNeeded(i);
-        order_.push_back(i);
-      }
+      const bool waits = kernels_[i] >= 0 && users_[kernels_[i]] > 1;
+      waits ? wait(i) : emitWithNeeded(i);
     }
     emitAll();
     return order_;
@@ -105,8 +100,8 @@ class Joining {
     waiting_[{level, kernels_[step]}].push_back(step);
   }
 
-  // The groups that a step needs, with those that they need.
-  void emitNeeded(int step) {
+  // A step, behind the groups that it needs, with those that they need.
+  void emitWithNeeded(int step) {
     std::set<Group> needed;
     std::vector<int> open = {step};
     while (!open.empty()) {
@@ -120,6 +115,7 @@ class Joining {
       }
     }
     for (const Group& group : needed) emit(group);
+    order_.push_back(step);
   }
 
   void emitAll() {

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <random>
 #include <set>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
@@ -22,6 +19,8 @@ namespace {
 
 // For other orders near one, also where much is wasted, and how many of them.
 constexpr int64_t kMoreLooks = 100'000, kLooksIfWasted = 1'000'000, kMoreOrders = 300;
+// Of so few intervals, of which all orders that matter are not much more, so many.
+constexpr int64_t kFew = 12, kOrdersOfFew = 1500;
 // What all intervals may take together, and of what offsets are multiples; and how many steps there
 // may be.
 constexpr size_t kMostBytes = size_t{1} << 62, kAlignment = 64;
@@ -39,7 +38,7 @@ size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets) {
   size_t bytes = 0;
   for (size_t i = 0; i < offsets.size(); ++i)
-    bytes = std::max(bytes, offsets[i] + intervals[i].bytes);
+    bytes = std::max(bytes, offsets[i] + aligned(intervals[i].bytes));
   return bytes;
 }
 
@@ -105,7 +104,8 @@ void climb(const std::vector<Interval>& intervals, size_t bound, int64_t looks, 
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return offsets[i]; });
   std::minstd_rand random;
-  for (int i = 0; i < kMoreOrders && arena > bound; ++i) {
+  const int64_t most = std::ssize(intervals) > kFew ? kMoreOrders : kOrdersOfFew;
+  for (int i = 0; i < most && arena > bound; ++i) {
     Order next = order;
     const auto isTop = [&](size_t k) { return offsets[k] + intervals[k].bytes == arena; };
     const auto top = std::ranges::find_if(next, isTop);
@@ -248,16 +248,16 @@ std::vector<Interval> intervalsOf(const ir::Schedule& schedule) {
   return intervals;
 }
 
-// Those that share as one, each in the place of the first of them; the others are empty. By
-// interval, which one it is in.
+// Aligned, and those that share as one, each in the place of the first of them; the others are
+// empty. By interval, which one it is in.
 std::vector<size_t> mergeShares(std::vector<Interval>* intervals) {
   std::vector<size_t> homes;
   size_t left = kMostBytes;
   for (size_t i = 0; i < intervals->size(); ++i) {
     Interval& it = (*intervals)[i];
-    FL_USER_CHECK(it.bytes <= left, "interval ", i, ": with its ", it.bytes,
-                  " bytes they take more than all memory");
-    left -= it.bytes;
+    FL_USER_CHECK(it.bytes <= left && aligned(it.bytes) <= left, "interval ", i, ": with its ",
+                  it.bytes, " bytes they take more than all memory");
+    left -= it.bytes = aligned(it.bytes);
     FL_INTERNAL_CHECK(it.shares < static_cast<int>(i), "interval ", i, " shares the memory of ",
                       it.shares, ", which does not come before it");
     homes.push_back(it.shares < 0 ? i : homes[it.shares]);
@@ -292,10 +292,9 @@ std::vector<int64_t> bytesAlive(std::vector<Interval> intervals, size_t steps) {
 std::vector<int> temporariesOf(const ir::Schedule& schedule, const ir::Step& step) {
   std::vector<int> temporaries;
   const ir::StepBuffers buffers = stepBuffers(schedule, step);
-  for (const auto* refs : {&buffers.reads, &buffers.writes}) {
+  for (const auto* refs : {&buffers.reads, &buffers.writes})
     for (const ir::BufferRef& ref : *refs)
       if (ref.space == ir::BufferRef::Space::Temporary) temporaries.push_back(ref.index);
-  }
   std::ranges::sort(temporaries);
   temporaries.erase(std::ranges::unique(temporaries).begin(), temporaries.end());
   return temporaries;
@@ -397,7 +396,6 @@ size_t lowerBound(const std::vector<Interval>& intervals) {
 std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks, bool asksOthers) {
   std::vector<Interval> intervals = given;
   const std::vector<size_t> homes = mergeShares(&intervals);
-  for (Interval& it : intervals) it.bytes = aligned(it.bytes);
   const size_t bound = lowerBound(intervals);
   std::vector<Packing> all;  // the best first
   const auto add = [&](std::vector<size_t> offsets) {
@@ -452,11 +450,12 @@ std::string describeLargest(const ir::Schedule& schedule, std::vector<int> tempo
   temporaries.resize(std::min(temporaries.size(), kTold));
   std::string text;
   for (int i : temporaries) {
-    const int first = schedule.temporaries[i].first;
+    const int first = schedule.temporaries[i].first, last = schedule.temporaries[i].last;
     const bool isMade = first < std::ssize(schedule.steps);
     const bool isScratch = isMade && ir::scratchOf(schedule.steps[first]) == i;
     absl::StrAppend(&text, "\n  ", bytes(i), " bytes of ", isScratch ? "scratch memory of " : "",
-                    isMade ? describeStep(schedule, first) : "an interval");
+                    isMade ? describeStep(schedule, first)
+                           : absl::StrCat("interval ", i, " (steps ", first, " to ", last, ")"));
   }
   return text;
 }

@@ -1,11 +1,8 @@
 #include "fl/planner/Order.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "fl/base/Error.h"
@@ -271,6 +268,7 @@ void orderSteps(ir::Schedule* schedule) {
   const std::vector<Order> orders = ordersOf(*schedule);
   std::string peaks = "bytes alive at most:";
   for (const Order& order : orders) absl::StrAppend(&peaks, " ", order.name, " ", order.peak);
+  if (orders.size() == 1 && orders[0].peak > 0) peaks += ", and no other of so many uses";
   logLine(3, peaks);
   const auto lowest = std::ranges::min_element(orders, {}, &Order::peak);
   if (lowest != orders.begin()) reorder(*lowest, schedule);

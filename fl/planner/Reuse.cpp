@@ -193,10 +193,9 @@ class Reuse {
   // Whether what an output's first writer reads of a parameter may be replaced as it reads it.
   bool isReadFirst(const ir::BufferRef& parameter, int output) const {
     const ir::Step& step = schedule_.steps[writers_[output][0]];
-    if (const auto* map = std::get_if<ir::LaunchStep>(&step)) {
+    if (const auto* map = std::get_if<ir::LaunchStep>(&step))
       return writers_[output].size() == 1 &&
              readsWhereItWrites(schedule_, *map, parameter, {Space::Output, output});
-    }
     const ir::LibraryStep* call = asLookup(step);
     return call && call->op != ir::Op::Gather && call->operands[0].buffer == parameter &&
            std::ranges::count(call->operands, parameter, &ir::BufferPlace::buffer) == 1;

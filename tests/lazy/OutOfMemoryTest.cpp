@@ -218,222 +218,223 @@ TEST_P(OutOfMemory, ABlockIsAskedForTwice) {
   memory_->refused = 4444;
   EXPECT_NE(test::errorOf<std::bad_alloc>([&] { (x + 1.0).toHostVector<float>(); }), "");
   EXPECT_EQ(memory_->asked, GetParam() == std::string("lazy") ? 4 : 2);
+}
 
-  // And not std::make_shared's, which is one place for all modules of a kind.
-  TEST_P(OutOfMemory, NamesTheLinesThatMadeModulesAndOptimizers) {
-    std::vector<std::string> wanted;
-    const auto made = [&](const Variable& parameter, int line) {
-      parameter.tensor().value()->data();  // computes it
-      wanted.push_back(
-          "\n  " + std::to_string(parameter.bytes()) +
-          " bytes of [a-zA-Z ]+ at tests/lazy/OutOfMemoryTest.cpp:" + std::to_string(line) + "\n");
-    };
-    const auto first = std::make_shared<Linear>(300, 300);
-    made(first->param(0), __LINE__ - 1);
-    const auto second = std::make_shared<Linear>(300, 290);
-    made(second->param(0), __LINE__ - 1);
-    std::vector<std::unique_ptr<UnaryModule>> all;
-    all.push_back(std::make_unique<Conv2D>(40, 50, 5, 8));
-    made(all[0]->param(0), __LINE__ - 1);
-    std::vector<Linear> inside;
-    inside.emplace_back(300, 280);
-    made(inside[0].param(0), __LINE__ - 1);
-    const auto optimizer = std::make_unique<AdamOptimizer>(first->params(), 1e-3);
-    made(first->param(0), __LINE__ - 1);
-    sync();
-    memory_->left = 0;
-    const std::string error =
-        test::errorOf<std::bad_alloc>([] { (full({10}, 1.0) + 1).toHostVector<float>(); });
-    memory_->left = -1;
-    for (const std::string& each : wanted) EXPECT_THAT(error, ::testing::ContainsRegex(each));
-    EXPECT_EQ(error.find("at /"), std::string::npos) << error;
-  }
+// And not std::make_shared's, which is one place for all modules of a kind.
+TEST_P(OutOfMemory, NamesTheLinesThatMadeModulesAndOptimizers) {
+  std::vector<std::string> wanted;
+  const auto made = [&](const Variable& parameter, int line) {
+    parameter.tensor().value()->data();  // computes it
+    wanted.push_back(
+        "\n  " + std::to_string(parameter.bytes()) +
+        " bytes of [a-zA-Z ]+ at tests/lazy/OutOfMemoryTest.cpp:" + std::to_string(line) + "\n");
+  };
+  const auto first = std::make_shared<Linear>(300, 300);
+  made(first->param(0), __LINE__ - 1);
+  const auto second = std::make_shared<Linear>(300, 290);
+  made(second->param(0), __LINE__ - 1);
+  std::vector<std::unique_ptr<UnaryModule>> all;
+  all.push_back(std::make_unique<Conv2D>(40, 50, 5, 8));
+  made(all[0]->param(0), __LINE__ - 1);
+  std::vector<Linear> inside;
+  inside.emplace_back(300, 280);
+  made(inside[0].param(0), __LINE__ - 1);
+  const auto optimizer = std::make_unique<AdamOptimizer>(first->params(), 1e-3);
+  made(first->param(0), __LINE__ - 1);
+  sync();
+  memory_->left = 0;
+  const std::string error =
+      test::errorOf<std::bad_alloc>([] { (full({10}, 1.0) + 1).toHostVector<float>(); });
+  memory_->left = -1;
+  for (const std::string& each : wanted) EXPECT_THAT(error, ::testing::ContainsRegex(each));
+  EXPECT_EQ(error.find("at /"), std::string::npos) << error;
+}
 
-  // The ten largest of twelve, and what is asked for.
-  TEST_P(OutOfMemory, NamesOperatorsAndLinesOfTheTenLargest) {
-    std::vector<Tensor> held;
-    std::string wanted = "The largest in use:";
-    const auto hold = [&](const Tensor& made, const char* op, int line, bool isTold = true) {
-      held.push_back(made);
-      made.value()->data();  // computes it
-      if (!isTold) return;
-      wanted += "\n  " + std::to_string(made.bytes()) + " bytes of " + op +
-                " at tests/lazy/OutOfMemoryTest.cpp:" + std::to_string(line);
-    };
-    const auto part = [&](Dim count) { return held[0](range(0, count)); };
-    hold(exp(full({500'000}, 0.5)), "exp", __LINE__);
-    hold(exp(part(490'000)), "exp", __LINE__);
-    hold(sin(part(480'000)), "sin", __LINE__);
-    hold(cos(part(470'000)), "cos", __LINE__);
-    hold(tanh(part(460'000)), "tanh", __LINE__);
-    hold(sqrt(part(450'000)), "sqrt", __LINE__);
-    hold(log(part(440'000)), "log", __LINE__);
-    hold(erf(part(430'000)), "erf", __LINE__);
-    hold(negative(part(420'000)), "negative", __LINE__);
-    hold(part(410'000) + part(410'000), "add", __LINE__);
-    hold(floor(part(400'000)), "floor", __LINE__, false);
-    hold(ceil(part(390'000)), "ceil", __LINE__, false);
-    memory_->refused = held[0].bytes();
-    const int line = __LINE__ + 1;
-    const auto compute = [&] { negative(held[0]).value()->data(); };
-    const std::string error = test::errorOf<std::bad_alloc>(compute);
-    memory_->refused = 0;
-    EXPECT_THAT(error, ::testing::StartsWith("host memory: 2000000 bytes cannot be had"));
-    EXPECT_THAT(error,
-                ::testing::HasSubstr("\nThey are for negative at tests/lazy/OutOfMemoryTest.cpp:" +
-                                     std::to_string(line) + "; "));
-    EXPECT_THAT(error, ::testing::HasSubstr(wanted));
-    EXPECT_THAT(error, ::testing::Not(::testing::HasSubstr("floor")));
-  }
+// The ten largest of twelve, and what is asked for.
+TEST_P(OutOfMemory, NamesOperatorsAndLinesOfTheTenLargest) {
+  std::vector<Tensor> held;
+  std::string wanted = "The largest in use:";
+  const auto hold = [&](const Tensor& made, const char* op, int line, bool isTold = true) {
+    held.push_back(made);
+    made.value()->data();  // computes it
+    if (!isTold) return;
+    wanted += "\n  " + std::to_string(made.bytes()) + " bytes of " + op +
+              " at tests/lazy/OutOfMemoryTest.cpp:" + std::to_string(line);
+  };
+  const auto part = [&](Dim count) { return held[0](range(0, count)); };
+  hold(exp(full({500'000}, 0.5)), "exp", __LINE__);
+  hold(exp(part(490'000)), "exp", __LINE__);
+  hold(sin(part(480'000)), "sin", __LINE__);
+  hold(cos(part(470'000)), "cos", __LINE__);
+  hold(tanh(part(460'000)), "tanh", __LINE__);
+  hold(sqrt(part(450'000)), "sqrt", __LINE__);
+  hold(log(part(440'000)), "log", __LINE__);
+  hold(erf(part(430'000)), "erf", __LINE__);
+  hold(negative(part(420'000)), "negative", __LINE__);
+  hold(part(410'000) + part(410'000), "add", __LINE__);
+  hold(floor(part(400'000)), "floor", __LINE__, false);
+  hold(ceil(part(390'000)), "ceil", __LINE__, false);
+  memory_->refused = held[0].bytes();
+  const int line = __LINE__ + 1;
+  const auto compute = [&] { negative(held[0]).value()->data(); };
+  const std::string error = test::errorOf<std::bad_alloc>(compute);
+  memory_->refused = 0;
+  EXPECT_THAT(error, ::testing::StartsWith("host memory: 2000000 bytes cannot be had"));
+  EXPECT_THAT(error,
+              ::testing::HasSubstr("\nThey are for negative at tests/lazy/OutOfMemoryTest.cpp:" +
+                                   std::to_string(line) + "; "));
+  EXPECT_THAT(error, ::testing::HasSubstr(wanted));
+  EXPECT_THAT(error, ::testing::Not(::testing::HasSubstr("floor")));
+}
 
-  // What the system maps, but has not: it would kill the process.
-  TEST_P(OutOfMemory, WhatCannotBeTouchedIsToldAndSurvived) {
-    memory_->free = size_t{200} << 20;
-    const auto sumOf = [](Dim count) { return sum(full({count}, 2.0) + 1).scalar<float>(); };
-    const std::string error = test::errorOf<std::bad_alloc>([] {
-      const Tensor x = full({100'000'000}, 2.0);
-      x.value()->data();
-    });
-    EXPECT_THAT(error, ::testing::StartsWith("host memory: 400000000 bytes cannot be had"));
-    EXPECT_THAT(error, ::testing::HasSubstr(" 0 kept for reuse, 209715200 free in the system."));
-    EXPECT_EQ(sumOf(1'000'000), 3'000'000);
-  }
+// What the system maps, but has not: it would kill the process.
+TEST_P(OutOfMemory, WhatCannotBeTouchedIsToldAndSurvived) {
+  memory_->free = size_t{200} << 20;
+  const auto sumOf = [](Dim count) { return sum(full({count}, 2.0) + 1).scalar<float>(); };
+  const std::string error = test::errorOf<std::bad_alloc>([] {
+    const Tensor x = full({100'000'000}, 2.0);
+    x.value()->data();
+  });
+  EXPECT_THAT(error, ::testing::StartsWith("host memory: 400000000 bytes cannot be had"));
+  EXPECT_THAT(error, ::testing::HasSubstr(" 0 kept for reuse, 209715200 free in the system."));
+  EXPECT_EQ(sumOf(1'000'000), 3'000'000);
+}
 
-  class OutOfMemoryInAPlan : public OutOfMemory {};
+class OutOfMemoryInAPlan : public OutOfMemory {};
 
-  INSTANTIATE_TEST_SUITE_P(Backends, OutOfMemoryInAPlan, ::testing::Values("lazy"),
-                           [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Backends, OutOfMemoryInAPlan, ::testing::Values("lazy"),
+                         [](const auto& test) { return std::string(test.param); });
 
-  // The plan of two products, each of which is kept until the last step.
-  TEST_P(OutOfMemoryInAPlan, NamesItsLargestTemporaries) {
-    const Tensor x = rand({128, 128});
-    x.toHostVector<float>();  // computes it
-    const Tensor pending = [&] {
-      const Tensor first = matmul(x, x);
-      return matmul(first, matmul(first, x));
-    }();
-    const auto read = [&] { pending.toHostVector<float>(); };
-    memory_->refused = 131072;
-    const std::string error = test::errorOf<std::bad_alloc>(read);
-    memory_->refused = 0;
-    EXPECT_THAT(error, ::testing::StartsWith("host memory: 131072 bytes cannot be had, at "
-                                             "tests/lazy/OutOfMemoryTest.cpp:"));
-    EXPECT_THAT(error, ::testing::HasSubstr("\nThey are for temporaries of a plan"));
-    EXPECT_THAT(error, ::testing::HasSubstr(" free in the system. The largest in use:\n  "));
-    EXPECT_THAT(error, ::testing::HasSubstr(
-                           "\nThe plan holds up to 196608 bytes: 65536 of results, and 131072 of "
-                           "temporaries, of which are the largest alive at once:\n  65536 bytes of "
-                           "matmul at tests/lazy/OutOfMemoryTest.cpp:"));
-    read();
-  }
+// The plan of two products, each of which is kept until the last step.
+TEST_P(OutOfMemoryInAPlan, NamesItsLargestTemporaries) {
+  const Tensor x = rand({128, 128});
+  x.toHostVector<float>();  // computes it
+  const Tensor pending = [&] {
+    const Tensor first = matmul(x, x);
+    return matmul(first, matmul(first, x));
+  }();
+  const auto read = [&] { pending.toHostVector<float>(); };
+  memory_->refused = 131072;
+  const std::string error = test::errorOf<std::bad_alloc>(read);
+  memory_->refused = 0;
+  EXPECT_THAT(error, ::testing::StartsWith("host memory: 131072 bytes cannot be had, at "
+                                           "tests/lazy/OutOfMemoryTest.cpp:"));
+  EXPECT_THAT(error, ::testing::HasSubstr("\nThey are for temporaries of a plan"));
+  EXPECT_THAT(error, ::testing::HasSubstr(" free in the system. The largest in use:\n  "));
+  EXPECT_THAT(error, ::testing::HasSubstr(
+                         "\nThe plan holds up to 196608 bytes: 65536 of results, and 131072 of "
+                         "temporaries, of which are the largest alive at once:\n  65536 bytes of "
+                         "matmul at tests/lazy/OutOfMemoryTest.cpp:"));
+  read();
+}
 
-  // Two lines of one structure share a plan; each has the memory that it asked for.
-  TEST_P(OutOfMemoryInAPlan, NamesTheLinesThatRanOutNotThoseThatThePlanWasMadeFor) {
-    const Tensor x = rand({4096});
-    x.toHostVector<float>();
-    const auto computed = [](const Tensor& tensor) { return tensor.toHostVector<float>(), tensor; };
-    const Tensor one = computed(x * 2);
-    const int lineOfOne = __LINE__ - 1;
-    std::vector<Tensor> others;
-    for (int i = 0; i < 3; ++i) others.push_back(computed(x * 3));
-    const int line = __LINE__ - 1;
-    const Tensor product =
-        computed(matmul(reshape(x, {64, 64}), matmul(reshape(x, {64, 64}), reshape(x, {64, 64}))));
-    const Tensor last =
-        matmul(reshape(x, {64, 64}), matmul(reshape(x, {64, 64}), reshape(x, {64, 64})));
-    const int lineOfLast = __LINE__ - 1;
-    memory_->left = 0;
-    const std::string error = test::errorOf<std::bad_alloc>([&] { last.toHostVector<float>(); });
-    memory_->left = -1;
-    const auto named = [&](int of) {
-      const std::string name =
-          "bytes of mul at tests/lazy/OutOfMemoryTest.cpp:" + std::to_string(of) + "\n";
-      int count = 0;
-      for (size_t at = error.find(name); at != std::string::npos; at = error.find(name, at + 1))
-        ++count;
-      return count;
-    };
-    EXPECT_EQ(named(lineOfOne), 1) << error;
-    EXPECT_EQ(named(line), 3) << error;
-    EXPECT_THAT(error,
-                ::testing::HasSubstr("\nThey are for matmul at tests/lazy/OutOfMemoryTest.cpp:" +
-                                     std::to_string(lineOfLast) + ";"));
-    EXPECT_THAT(error, ::testing::EndsWith(" bytes of matmul at tests/lazy/OutOfMemoryTest.cpp:" +
-                                           std::to_string(lineOfLast)));
-    computed(last);
-  }
+// Two lines of one structure share a plan; each has the memory that it asked for.
+TEST_P(OutOfMemoryInAPlan, NamesTheLinesThatRanOutNotThoseThatThePlanWasMadeFor) {
+  const Tensor x = rand({4096});
+  x.toHostVector<float>();
+  const auto computed = [](const Tensor& tensor) { return tensor.toHostVector<float>(), tensor; };
+  const Tensor one = computed(x * 2);
+  const int lineOfOne = __LINE__ - 1;
+  std::vector<Tensor> others;
+  for (int i = 0; i < 3; ++i) others.push_back(computed(x * 3));
+  const int line = __LINE__ - 1;
+  const Tensor product =
+      computed(matmul(reshape(x, {64, 64}), matmul(reshape(x, {64, 64}), reshape(x, {64, 64}))));
+  const Tensor last =
+      matmul(reshape(x, {64, 64}), matmul(reshape(x, {64, 64}), reshape(x, {64, 64})));
+  const int lineOfLast = __LINE__ - 1;
+  memory_->left = 0;
+  const std::string error = test::errorOf<std::bad_alloc>([&] { last.toHostVector<float>(); });
+  memory_->left = -1;
+  const auto named = [&](int of) {
+    const std::string name =
+        "bytes of mul at tests/lazy/OutOfMemoryTest.cpp:" + std::to_string(of) + "\n";
+    int count = 0;
+    for (size_t at = error.find(name); at != std::string::npos; at = error.find(name, at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(named(lineOfOne), 1) << error;
+  EXPECT_EQ(named(line), 3) << error;
+  EXPECT_THAT(error,
+              ::testing::HasSubstr("\nThey are for matmul at tests/lazy/OutOfMemoryTest.cpp:" +
+                                   std::to_string(lineOfLast) + ";"));
+  EXPECT_THAT(error, ::testing::EndsWith(" bytes of matmul at tests/lazy/OutOfMemoryTest.cpp:" +
+                                         std::to_string(lineOfLast)));
+  computed(last);
+}
 
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // these map memory of their own
-  // The process may map no more than it has and so many megabytes.
-  class AddressLimit {
-   public:
-    explicit AddressLimit(size_t megabytes) {
-      getrlimit(RLIMIT_AS, &before_);
-      size_t pages = 0;
-      std::ifstream("/proc/self/statm") >> pages;
-      rlimit limit = before_;
-      limit.rlim_cur = pages * static_cast<size_t>(getpagesize()) + (megabytes << 20);
-      setrlimit(RLIMIT_AS, &limit);
-    }
-    ~AddressLimit() { setrlimit(RLIMIT_AS, &before_); }
+// The process may map no more than it has and so many megabytes.
+class AddressLimit {
+ public:
+  explicit AddressLimit(size_t megabytes) {
+    getrlimit(RLIMIT_AS, &before_);
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit = before_;
+    limit.rlim_cur = pages * static_cast<size_t>(getpagesize()) + (megabytes << 20);
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~AddressLimit() { setrlimit(RLIMIT_AS, &before_); }
 
-   private:
-    rlimit before_;
+ private:
+  rlimit before_;
+};
+
+TEST_P(OutOfMemory, OfAHostCopyIsTold) {
+  const Tensor x = full({1 << 22}, 3, dtype::f32);
+  x.value()->data();  // computes it
+  const auto errorOf = [](auto read) {
+    const AddressLimit limit(1);
+    return test::errorOf<std::bad_alloc>(read);
   };
+  const std::string words =
+      ": f32[4194304]: its copy's 16777216 bytes cannot be had, at "
+      "tests/lazy/OutOfMemoryTest.cpp:";
+  EXPECT_THAT(errorOf([&] { x.toHostVector<float>(); }),
+              ::testing::StartsWith("toHostVector" + words));
+  EXPECT_THAT(errorOf([&] { x.host<float>(); }), ::testing::StartsWith("host" + words));
+  EXPECT_EQ(x.toHostVector<float>().back(), 3);
+}
 
-  TEST_P(OutOfMemory, OfAHostCopyIsTold) {
-    const Tensor x = full({1 << 22}, 3, dtype::f32);
-    x.value()->data();  // computes it
-    const auto errorOf = [](auto read) {
-      const AddressLimit limit(1);
-      return test::errorOf<std::bad_alloc>(read);
-    };
-    const std::string words =
-        ": f32[4194304]: its copy's 16777216 bytes cannot be had, at "
-        "tests/lazy/OutOfMemoryTest.cpp:";
-    EXPECT_THAT(errorOf([&] { x.toHostVector<float>(); }),
-                ::testing::StartsWith("toHostVector" + words));
-    EXPECT_THAT(errorOf([&] { x.host<float>(); }), ::testing::StartsWith("host" + words));
-    EXPECT_EQ(x.toHostVector<float>().back(), 3);
-  }
-
-  TEST(OutOfMemoryOfLibraries, IsToldBeforeTheyMakeCode) {
-    const BackendScope scope("eager");
-    Tensor filter = full({3, 3, 5, 7}, 1, dtype::f32);
-    eval(filter);
-    enum Exit { kDone = 0, kTold = 3, kOther = 4 };
-    std::map<int, int> exits;
-    for (size_t megabytes = 0; megabytes <= 30; ++megabytes) {
-      const pid_t child = fork();
-      if (child == 0) {
-        const AddressLimit limit(megabytes);
-        try {
-          const Tensor images = full({13, 17, 5, 2}, 1, dtype::f32);
-          const Tensor result = conv2d(images, filter, 1, 1, 1, 1, 1, 1, 1);
-          _exit(result.flat(15).scalar<float>() == 45 ? kDone : kOther);
-        } catch (const std::bad_alloc&) {
-          _exit(kTold);
-        } catch (...) {
-          _exit(kOther);
-        }
+TEST(OutOfMemoryOfLibraries, IsToldBeforeTheyMakeCode) {
+  const BackendScope scope("eager");
+  Tensor filter = full({3, 3, 5, 7}, 1, dtype::f32);
+  eval(filter);
+  enum Exit { kDone = 0, kTold = 3, kOther = 4 };
+  std::map<int, int> exits;
+  for (size_t megabytes = 0; megabytes <= 30; ++megabytes) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const AddressLimit limit(megabytes);
+      try {
+        const Tensor images = full({13, 17, 5, 2}, 1, dtype::f32);
+        const Tensor result = conv2d(images, filter, 1, 1, 1, 1, 1, 1, 1);
+        _exit(result.flat(15).scalar<float>() == 45 ? kDone : kOther);
+      } catch (const std::bad_alloc&) {
+        _exit(kTold);
+      } catch (...) {
+        _exit(kOther);
       }
-      int status = 0;
-      ASSERT_EQ(waitpid(child, &status, 0), child);
-      ASSERT_TRUE(WIFEXITED(status)) << megabytes << " MB: signal " << WTERMSIG(status);
-      ++exits[WEXITSTATUS(status)];
     }
-    EXPECT_GT(exits[kDone], 0);
-    EXPECT_GT(exits[kTold], 0);
-    EXPECT_EQ(exits[kDone] + exits[kTold], 31);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << megabytes << " MB: signal " << WTERMSIG(status);
+    ++exits[WEXITSTATUS(status)];
   }
+  EXPECT_GT(exits[kDone], 0);
+  EXPECT_GT(exits[kTold], 0);
+  EXPECT_EQ(exits[kDone] + exits[kTold], 31);
+}
 
-  TEST(MappableMemory, IsWhatTheLimitLeaves) {
-    EXPECT_GT(runtime::mappableMemory(), size_t{1} << 40);
-    const AddressLimit limit(100);
-    EXPECT_LE(runtime::mappableMemory(), size_t{100} << 20);
-    EXPECT_GE(runtime::mappableMemory(), size_t{50} << 20);
-  }
+TEST(MappableMemory, IsWhatTheLimitLeaves) {
+  EXPECT_GT(runtime::mappableMemory(), size_t{1} << 40);
+  const AddressLimit limit(100);
+  EXPECT_LE(runtime::mappableMemory(), size_t{100} << 20);
+  EXPECT_GE(runtime::mappableMemory(), size_t{50} << 20);
+}
 #endif
 
 }  // namespace

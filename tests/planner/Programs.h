@@ -87,7 +87,9 @@ inline size_t metAsToldBy(const planner::OverBudget& refusal) {
   const std::string text = refusal.what(), before = "; a budget of ";
   const size_t at = text.find(before);
   EXPECT_NE(at, std::string::npos) << text;
-  EXPECT_NE(text.find(" is met; the largest of them:"), std::string::npos) << text;
+  EXPECT_NE(text.find(" is met by this plan (others may need more); the largest of them:"),
+            std::string::npos)
+      << text;
   return std::stoul(text.substr(at + before.size()));
 }
 

@@ -181,12 +181,22 @@ run 1 opt --budget=1 --skip=fuse good.flir
 says err "a plan's temporaries do not fit the budget of 1 bytes: "
 says err " are needed while "
 says err " runs; a budget of "
-says err " is met; the largest of them:"
+says err " is met by this plan (others may need more); the largest of them:"
 # Intervals that no memory holds, and that live too long to look at each step.
 echo 'schedule @s arena=0 bound=0 {' >huge.flir
 for _ in 1 2 3 4 5; do echo ' temporary bytes=4611686018427387904 first=0 last=1 offset=0'; done >>huge.flir
 echo '}' >>huge.flir
 refused "interval 1: with its 4611686018427387904 bytes they take more than all memory" --pass=pack huge.flir
+# What does not fit a budget, and where it lives.
+cat >tight.flir <<'EOF'
+schedule @s arena=0 bound=0 {
+  temporary bytes=64 first=0 last=0 offset=0
+  temporary bytes=100 first=1 last=4 offset=0
+}
+EOF
+run 1 opt --pass=pack --budget=64 tight.flir
+says err "do not fit the budget of 64 bytes: packed they take 128; the largest of them:"
+says err "  100 bytes of interval 1 (steps 1 to 4)"
 echo 'schedule @s arena=0 bound=0 { temporary bytes=64 first=0 last=2147483646 offset=0 }' >long.flir
 refused "a temporary lives until step 2147483646; a plan has at most 10000000" --pass=pack long.flir
 run 0 opt --skip=fuse --stop_after=fuse good.flir
