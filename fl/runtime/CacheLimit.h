@@ -28,7 +28,7 @@ namespace fl::runtime {
 // Of one device. Pure numbers, not thread-safe.
 class CacheLimit {
  public:
-  static constexpr size_t kFloor = size_t{4} << 20;   // so much may be kept by any program
+  static constexpr size_t kFloor = size_t{16} << 20;  // so much may be kept by any program
   static constexpr size_t kUnused = size_t{1} << 20;  // and so much for ever
   static constexpr size_t kWindow = 16;               // times the most that was live
 
