@@ -38,45 +38,46 @@ class LineTable {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::string first;
     for (const void* caller : callers) {
-      for (const std::string& place : placesOf(caller)) {
-        if (!isSystemHeader(place)) return place;
-        if (first.empty()) first = place;
-      }
+      // A return address is behind the call; one byte before lies in the call itself.
+      const auto pc = reinterpret_cast<Dwarf_Addr>(caller) - 1;
+      const std::string place = placeOf(pc), into = inlinedInto(pc, place);
+      if (!isSystemHeader(into)) return into;
+      if (first.empty()) first = place;
     }
     return first;
   }
 
  private:
-  // Of the code, and of the calls that were inlined there, from the inside out.
-  std::vector<std::string> placesOf(const void* address) {
-    std::vector<std::string> places;
-    // The line is set while the file is found.
-    const auto add = [&](const char* file, const auto& line) {
-      if (file) places.push_back(shorten(file) + ":" + std::to_string(line));
-    };
-    // A return address is behind the call; one byte before lies in the call itself.
-    const auto pc = reinterpret_cast<Dwarf_Addr>(address) - 1;
+  std::string placeOf(Dwarf_Addr pc) {
     int number = 0;
     Dwfl_Line* line = dwfl_ ? dwfl_getsrc(dwfl_, pc) : nullptr;
-    if (!line) return places;
-    add(dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr), number);
+    const char* file =
+        line ? dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr) : nullptr;
+    return file ? shorten(file) + ":" + std::to_string(number) : "";
+  }
+
+  // The call from which `place` was inlined there, if that is in a system's header. Takes
+  // milliseconds then.
+  std::string inlinedInto(Dwarf_Addr pc, std::string place) {
     Dwarf_Addr bias = 0;
     Dwarf_Files* files = nullptr;
-    Dwarf_Die *unit = dwfl_addrdie(dwfl_, pc, &bias), *innermost = nullptr, *scopes = nullptr;
-    if (!unit || dwarf_getsrcfiles(unit, &files, nullptr) != 0) return places;
+    Dwarf_Die *unit = nullptr, *innermost = nullptr, *scopes = nullptr;
+    if (isSystemHeader(place)) unit = dwfl_addrdie(dwfl_, pc, &bias);
+    if (!unit || dwarf_getsrcfiles(unit, &files, nullptr) != 0) return place;
     // The first, behind which are those of its declaration: what holds it is another question.
     int count = dwarf_getscopes(unit, pc - bias, &innermost);
     if (count > 0) count = dwarf_getscopes_die(innermost, &scopes);
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count && isSystemHeader(place); ++i) {
       Dwarf_Attribute file, at;
-      Dwarf_Word fileNumber = 0, atNumber = 0;
-      if (dwarf_formudata(dwarf_attr(&scopes[i], DW_AT_call_file, &file), &fileNumber) == 0 &&
-          dwarf_formudata(dwarf_attr(&scopes[i], DW_AT_call_line, &at), &atNumber) == 0)
-        add(dwarf_filesrc(files, fileNumber, nullptr, nullptr), atNumber);
+      Dwarf_Word number = 0, line = 0;
+      dwarf_formudata(dwarf_attr(&scopes[i], DW_AT_call_file, &file), &number);
+      dwarf_formudata(dwarf_attr(&scopes[i], DW_AT_call_line, &at), &line);
+      const char* name = line > 0 ? dwarf_filesrc(files, number, nullptr, nullptr) : nullptr;
+      if (name) place = shorten(name) + ":" + std::to_string(line);
     }
     std::free(innermost);
     std::free(scopes);
-    return places;
+    return place;
   }
 
   static bool isSystemHeader(const std::string& place) {

@@ -8,6 +8,7 @@
 #include "fl/base/Fault.h"
 #include "fl/base/ForkSafeMutex.h"
 #include "fl/library/Functions.h"
+#include "fl/library/OneDnn.h"
 
 namespace fl::library {
 
@@ -52,6 +53,7 @@ bool typesFit(const LibraryCall& call) {
 }
 
 std::shared_ptr<LibraryFunction> tryOneDnn(const LibraryCall& call) {
+  checkMemoryForCode();
   switch (call.op) {
     case ir::Op::Matmul:
       return prepareMatmul(call);

@@ -37,12 +37,15 @@ const dnnl::primitive_attr& callerScratchpad() {
   return *attributes;
 }
 
-const dnnl::primitive_desc_base& withMemoryForCode(const dnnl::primitive_desc_base& desc) {
-  // oneDNN writes code to what it asks the system for, without looking whether it got it.
+void checkMemoryForCode() {
   constexpr size_t kMostCode = size_t{8} << 20;
   void* spare = mmap(nullptr, kMostCode, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (spare == MAP_FAILED) throw OutOfMemory("there is no memory for code of a library");
   munmap(spare, kMostCode);
+}
+
+const dnnl::primitive_desc_base& withMemoryForCode(const dnnl::primitive_desc_base& desc) {
+  checkMemoryForCode();
   return desc;
 }
 

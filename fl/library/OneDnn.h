@@ -30,7 +30,10 @@ class SingleThread {
 // Attributes of all our primitives: scratchpads are the caller's.
 const dnnl::primitive_attr& callerScratchpad();
 
-// The same; throws OutOfMemory if there is none for the code of a primitive.
+// Throws OutOfMemory if there is none for the code of a primitive, and what it is made of: oneDNN
+// writes to what it asks the system for without looking whether it got it.
+void checkMemoryForCode();
+// The same, after that check.
 const dnnl::primitive_desc_base& withMemoryForCode(const dnnl::primitive_desc_base& desc);
 
 struct Argument {

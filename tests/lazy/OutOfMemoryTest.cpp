@@ -399,6 +399,12 @@ TEST_P(OutOfMemory, OfAHostCopyIsTold) {
   EXPECT_EQ(x.toHostVector<float>().back(), 3);
 }
 
+// The stack takes its pages as it grows, and a program that finds none is killed.
+[[gnu::noinline]] void growStack() {
+  volatile char pages[1 << 18];
+  for (volatile char& byte : pages) byte = 0;
+}
+
 TEST(OutOfMemoryOfLibraries, IsToldBeforeTheyMakeCode) {
   const BackendScope scope("eager");
   Tensor filter = full({3, 3, 5, 7}, 1, dtype::f32);
@@ -408,6 +414,7 @@ TEST(OutOfMemoryOfLibraries, IsToldBeforeTheyMakeCode) {
   for (size_t megabytes = 0; megabytes <= 30; ++megabytes) {
     const pid_t child = fork();
     if (child == 0) {
+      growStack();
       const AddressLimit limit(megabytes);
       try {
         const Tensor images = full({13, 17, 5, 2}, 1, dtype::f32);

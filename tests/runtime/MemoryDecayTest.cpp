@@ -80,7 +80,7 @@ TEST(MemoryDecay, StartsNoThreadIfItNeedNot) {
         flags().memoryDecay = "3600000";
         hostMemoryManager()->release();
         {
-          Buffer(10 * kMB);
+          Buffer(kMB / 2);
         }
         if (threads() != before) _exit(2);
         use();
