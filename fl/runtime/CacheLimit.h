@@ -28,7 +28,7 @@ namespace fl::runtime {
 // Of one device. Pure numbers, not thread-safe.
 class CacheLimit {
  public:
-  static constexpr size_t kFloor = size_t{16} << 20;  // so much may be kept by new programs
+  static constexpr size_t kFloor = size_t{16} << 20;  // so much may be kept by any program
   static constexpr size_t kUnused = size_t{1} << 20;  // and so much for ever
   static constexpr size_t kWindow = 16;               // times the most that was live
 
@@ -36,7 +36,7 @@ class CacheLimit {
   // most that was live in this window and the one before, or kFloor more than it.
   size_t mostCached(size_t live) const {
     const size_t peak = std::max(live, peakLive()), again = takenAgain();
-    const size_t seen = std::max({floor(), live / 8, again + std::min(again / 2, peak / 4)});
+    const size_t seen = std::max({kFloor, live / 8, again + std::min(again / 2, peak / 4)});
     return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
   }
   // Bytes that may be kept however long nobody takes them.
@@ -85,10 +85,6 @@ class CacheLimit {
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
   size_t peakLive() const { return std::max(peak_, peakBefore_); }
-  // What any program may keep; after the first window, no more of it than some times what is taken.
-  size_t floor() const {
-    return peakBefore_ == 0 ? kFloor : std::clamp(8 * takenAgain(), kUnused, kFloor);
-  }
 
   void beginWindow(size_t live, size_t cached) {
     window_ = givenBack_ = largestGivenBack_ = 0;
