@@ -305,8 +305,8 @@ RESIDENT = (
      " while one on it lives: 0.58 of what is alive; 16 MiB of cache, which any program may keep,"
      " are 0.17 of it"),
     (r"^keys",
-     "at each step the old and the new keys are alive, and what the next step takes is kept; ten"
-     " seconds after the last one nothing of it is (FL_MEMORY_DECAY)"),
+     "at each step the old and the new keys are alive, and what the next step takes is kept,"
+     " of which 16 MiB, which any program may keep, stay"),
 )
 HELD = (
     (r"", "what the backward pass reads is most of it, in all modes; a budget takes less"),

@@ -37,6 +37,7 @@ class Row:
     kernel: float | None = None  # of an operator: lazy, without recording
     single: float | None = None  # the same on f32, timed in turns
     memory_bound: bool = False
+    buffers: int | None = None  # of a plan: how many were planned
     # Of a plan: bytes of its arena, the least that any packing of its order takes, that of the
     # recorded order, of all temporaries; and milliseconds of planning. Of a step within a budget the
     # arena is in units of that without one.

@@ -15,7 +15,7 @@
 //
 // What is kept beyond what is taken again is never more than a quarter of the most that was live,
 // or kFloor; and what nobody takes for a while goes back however often it was taken before, but for
-// such a quarter, or kUnused (BlockCache::giveBackUnused()).
+// as much (BlockCache::giveBackUnused()).
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,6 @@ namespace fl::runtime {
 class CacheLimit {
  public:
   static constexpr size_t kFloor = size_t{16} << 20;  // so much may be kept by any program
-  static constexpr size_t kUnused = size_t{1} << 20;  // and so much for ever
   static constexpr size_t kWindow = 16;               // times the most that was live
 
   // Bytes that may be kept while so many are live: kept and live are never more than 1.25 times the
@@ -40,7 +39,7 @@ class CacheLimit {
     return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
   }
   // Bytes that may be kept however long nobody takes them.
-  size_t mostUnused() const { return std::max(kUnused, peakLive() / 4); }
+  size_t mostUnused() const { return std::max(kFloor, peakLive() / 4); }
 
   // Bytes of the cache that the program was seen to need, in this window or the one before.
   size_t takenAgain() const { return std::max(drawn_, drawnBefore_); }

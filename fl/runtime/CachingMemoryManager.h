@@ -22,8 +22,8 @@ class BlockCache;
 // What is kept is what the program was seen to take again, and an eighth of what is live at least:
 // with what is live, never more than 1.25 times the most that was live lately, or 16 MiB more than
 // that (fl/runtime/CacheLimit.h). What nobody took for FL_MEMORY_DECAY milliseconds goes back, but
-// for a quarter of the most that was live lately, or 1 MiB, also while the program calls nothing: a
-// thread does it, which ends when no manager keeps more. What was unused longest goes back to the
+// for a quarter of the most that was live lately, or 16 MiB, also while the program calls nothing:
+// a thread does it, which ends when no manager keeps more. What was unused longest goes back to the
 // system first; of a block of which a piece is in use, the other pieces' pages go, and their
 // addresses stay. All that is kept goes back before more is taken than the memory-pressure
 // threshold allows, and when there is no memory.

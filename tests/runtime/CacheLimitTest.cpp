@@ -34,7 +34,7 @@ TEST(CacheLimit, IsWhatIsTakenAgainWithinAQuarterOfThePeak) {
   EXPECT_EQ(limit.mostCached(kGB), kGB / 4);
   EXPECT_EQ(limit.mostCached(kGB / 2), kGB / 4 * 3);
   EXPECT_EQ(limit.mostUnused(), kGB / 4);
-  EXPECT_EQ(CacheLimit().mostUnused(), CacheLimit::kUnused);
+  EXPECT_EQ(CacheLimit().mostUnused(), CacheLimit::kFloor);
 }
 
 // A cache that does as it is told, of blocks that always fit, under loads that change: repeated

@@ -174,18 +174,6 @@ TEST_F(CachingManager, PiecesThatAreTakenKeepNoOthers) {
   giveBack(kept);
 }
 
-// However little that was, and though it was less than any program may keep while it computes.
-TEST_F(CachingManager, E2WhatIsUnusedOfSmallProgramsGoes) {
-  void* const model = take(kMB / 2);
-  cycle(std::vector<size_t>(10, kMB / 4));
-  EXPECT_EQ(manager_->getMemoryStats().cachedBytes, 10 * kMB / 4);
-  EXPECT_TRUE(manager_->giveBackUnused());
-  EXPECT_FALSE(manager_->giveBackUnused());
-  EXPECT_LE(manager_->getMemoryStats().cachedBytes, CacheLimit::kUnused);
-  EXPECT_GE(device_.discarded, 3 * kMB / 2);
-  giveBack(model);
-}
-
 TEST_F(CachingManager, ADroppedModelLeavesAQuarterOfThePeak) {
   for (int model = 0; model < 3; ++model) {
     std::vector<void*> parameters;

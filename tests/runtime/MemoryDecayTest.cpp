@@ -80,7 +80,7 @@ TEST(MemoryDecay, StartsNoThreadIfItNeedNot) {
         flags().memoryDecay = "3600000";
         hostMemoryManager()->release();
         {
-          Buffer(kMB / 2);
+          Buffer(10 * kMB);
         }
         if (threads() != before) _exit(2);
         use();
