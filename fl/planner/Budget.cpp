@@ -211,9 +211,8 @@ class Values {
   int firstOverwriting_ = kForever;
 };
 
-// What a run may take: the time of what runs again, and values looked at. And of what is not needed
-// within so many steps and can be computed again it keeps one value in so many, which takes no
-// looks.
+// What a run may take: the time of what runs again, and values looked at. With thinning it keeps
+// one value in so many of what is not needed within as many steps and can be computed again.
 struct Limits {
   double mostAgain = std::numeric_limits<double>::infinity();
   int64_t looks = kUnlimited;
