@@ -108,12 +108,14 @@ class KernelEmitter {
   void sweepRow(int stage);
   // total = op(total, part), in the type of the total.
   llvm::Value* addToTotal(const Reduce& reduce, llvm::Value* total, llvm::Value* part);
-  // Asks for what is read `steps` on along `axis`, or twice as many of few bytes, which come too
-  // soon, unless a row is of more than `mostBytes`. Later sweeps of a kept element, which find in
+  // Of each operand, the bytes to what is read `steps` on along `axis`, or twice as many of few
+  // bytes, which come too soon; 0 if a row is of more than `mostBytes`, null of what is no row.
+  Values distancesOfRows(int axis, int64_t steps, int64_t mostBytes);
+  // Asks for what is read so far on. Later sweeps of a kept element, which find in
   // the caches what the first has left there, and a long first one ask for what the first reads of
   // the next one: what one of them asks for again costs little; what is asked for in one alone
   // comes too fast for the memory.
-  void fetchRows(int axis, int64_t steps, int64_t mostBytes, llvm::Value* index);
+  void fetchRows(const Values& distances, llvm::Value* index);
   // Puts back in order what are every second element.
   void inOrder(llvm::Value*& even, llvm::Value*& odd);
   Values sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);

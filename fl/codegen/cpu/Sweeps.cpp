@@ -138,8 +138,9 @@ Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* e
   return result;
 }
 
-void KernelEmitter::fetchRows(int axis, int64_t steps, int64_t mostBytes, llvm::Value* index) {
-  constexpr int64_t kFew = 1 << 11, kCacheLine = 64;
+Values KernelEmitter::distancesOfRows(int axis, int64_t steps, int64_t mostBytes) {
+  constexpr int64_t kFew = 1 << 11;
+  Values distances(kernel_.operands.size());
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
     const auto& [role, type, strides] = kernel_.operands[i];
     llvm::Value* stride = arguments_.operands[i].strides[axis];
@@ -150,12 +151,21 @@ void KernelEmitter::fetchRows(int axis, int64_t steps, int64_t mostBytes, llvm::
     const auto fits = [&](int64_t bytes) { return builder_.CreateICmpSLE(row, number(bytes)); };
     llvm::Value* count = builder_.CreateSelect(fits(kFew), number(2 * steps), number(steps));
     stride = builder_.CreateMul(stride, count);
-    llvm::Value* at = builder_.CreateAdd(builder_.CreateSelect(fits(mostBytes), stride, number(0)),
-                                         builder_.CreateMul(index, number(size)));
-    for (int64_t byte = 0; byte < plan_.unroll * plan_.lanes * size; byte += kCacheLine) {
-      fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)),
-                                  builder_.CreateAdd(at, number(byte))));
-    }
+    distances[i] = builder_.CreateSelect(fits(mostBytes), stride, number(0));
+  }
+  return distances;
+}
+
+void KernelEmitter::fetchRows(const Values& distances, llvm::Value* index) {
+  constexpr int64_t kCacheLine = 64;
+  for (size_t i = 0; i < distances.size(); ++i) {
+    if (!distances[i]) continue;
+    const dtype type = kernel_.operands[i].type;
+    llvm::Value* row = builder_.CreatePtrAdd(values_.at(static_cast<int>(i)), distances[i]);
+    row = builder_.CreateGEP(math_.elementType(type), row, index);
+    const auto bytes = static_cast<int64_t>(plan_.unroll * plan_.lanes * getTypeSize(type));
+    for (int64_t byte = 0; byte < bytes; byte += kCacheLine)
+      fetch(builder_.CreatePtrAdd(row, number(byte)));
   }
 }
 
@@ -167,12 +177,15 @@ Values KernelEmitter::sweepFullVectors(int stage, llvm::Value* begin, llvm::Valu
   // Longer rows would not stay in the cache until they are read.
   const auto first = std::ranges::find(kernel_.stages, true, &ir::KernelStage::sweep);
   const bool isLong = std::ranges::count(plan_.keptRows, stage, &ir::KeptRow::writer) > 0;
-  const bool asks = (isLong || &*first < &kernel_.stages[stage]) && turningAxes().empty();
+  const bool isLater = &*first < &kernel_.stages[stage];
+  Values ahead;
+  if ((isLong || isLater) && turningAxes().empty() && !walkedAxes_.empty())
+    ahead = distancesOfRows(walkedAxes_[0], 1, 1 << 16);
   return emitFor(builder_, begin, end, int64_t{plan_.lanes} * plan_.unroll, pairs,
                  [&](llvm::Value* i, const Values& current) {
                    ValueScopes::Scope scope(values_);
                    values_.setLanes(fullLanes(i, plan_.unroll));
-                   if (asks && !walkedAxes_.empty()) fetchRows(walkedAxes_[0], 1, 1 << 16, i);
+                   fetchRows(ahead, i);
                    Values next = current;
                    emitBody(stage, [&](int vector, int r, LlvmValue value) {
                      const Reduce& reduce = reduces(stage)[r];
@@ -310,13 +323,15 @@ void KernelEmitter::sweepBlock(int stage, llvm::Value* first, llvm::Value* last)
   setTotals(stage);
   values_.compute(stage);
   const std::vector<Lanes> lanes = values_.lanes();
-  const bool fetches = stores_ == ir::Stores::Fetching;
+  Values ahead;
+  if (stores_ == ir::Stores::Fetching)
+    ahead = distancesOfRows(lowestReducedAxis(), kRowsTogether, INT64_MAX);
   const auto row = [&](size_t i) { return sums_[reduces(stage)[i / lanes.size()].index].parts; };
   const auto sweep = [&](llvm::Value* begin, llvm::Value* end, const Values& sums) {
     return emitFor(builder_, begin, end, 1, sums, [&](llvm::Value* index, const Values& current) {
       ValueScopes::Scope scope(values_);
       values_.moveTo(lowestReducedAxis(), index);
-      if (fetches) fetchRows(lowestReducedAxis(), kRowsTogether, INT64_MAX, lanes[0].index);
+      fetchRows(ahead, lanes[0].index);
       Values next = current;
       emitBody(stage, [&](int vector, int r, LlvmValue value) {
         const Reduce& reduce = reduces(stage)[r];
