@@ -201,7 +201,7 @@ void KernelEmitter::emitNest(const Position& now, llvm::Value* end, const Runs& 
       ValueScopes::Scope scope(values_);
       values_.moveTo(1, line);
       computeScalarsOfAllStages();
-      fetchAhead();
+      fetchAhead(ahead_);
       fetchLines(now, line, plane);
       emitMap(now.along, end);
     });
@@ -231,28 +231,32 @@ std::vector<llvm::Value*> KernelEmitter::distancesAhead() {
   llvm::Value* steps = builder_.CreateUDiv(number(kElementsAhead), elements);
   steps = builder_.CreateAdd(steps, number(1));
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
-    const KernelOperand& operand = kernel_.operands[i];
+    const auto& [role, type, strides] = kernel_.operands[i];
     llvm::Value* stride = arguments_.operands[i].strides[axis];
-    if (operand.role == KernelOperand::Role::Input && operand.strides[0] != Stride::Zero &&
-        stride != nullptr) {
+    if (role == KernelOperand::Role::Input && strides[0] != Stride::Zero && stride)
       distances[i] = builder_.CreateMul(stride, steps);
-    }
   }
   return distances;
 }
 
 // Into the cache of level 2: lines that lie a power of two apart would drive one another out of
 // level 1 before they are used.
-void KernelEmitter::fetch(llvm::Value* address, bool toWrite) {
-  builder_.CreateIntrinsic(
-      llvm::Intrinsic::prefetch, {address->getType()},
-      {address, builder_.getInt32(toWrite), builder_.getInt32(2), builder_.getInt32(1)});
+void KernelEmitter::fetch(llvm::Value* address, int64_t bytes, bool toWrite) {
+  for (int64_t byte = 0; byte < bytes; byte += 64)
+    builder_.CreateIntrinsic(
+        llvm::Intrinsic::prefetch, {address->getType()},
+        {builder_.CreatePtrAdd(address, number(byte)), builder_.getInt32(toWrite),
+         builder_.getInt32(2), builder_.getInt32(1)});
 }
 
-void KernelEmitter::fetchAhead() {
-  for (size_t i = 0; i < ahead_.size(); ++i)
-    if (ahead_[i] != nullptr)
-      fetch(builder_.CreatePtrAdd(values_.at(static_cast<int>(i)), ahead_[i]));
+void KernelEmitter::fetchAhead(llvm::ArrayRef<llvm::Value*> distances, llvm::Value* index) {
+  for (size_t i = 0; i < distances.size(); ++i) {
+    if (!distances[i]) continue;
+    const dtype type = kernel_.operands[i].type;
+    llvm::Value* row = builder_.CreatePtrAdd(values_.at(static_cast<int>(i)), distances[i]);
+    if (index) row = builder_.CreateGEP(math_.elementType(type), row, index);
+    fetch(row, index ? plan_.unroll * plan_.lanes * getTypeSize(type) : 1);
+  }
 }
 
 void KernelEmitter::fetchLines(const Position& now, llvm::Value* line, llvm::Value* plane) {
@@ -270,8 +274,7 @@ void KernelEmitter::fetchLines(const Position& now, llvm::Value* line, llvm::Val
     llvm::Value* elements = lines_.vector(value.args[0], 0).value;
     llvm::Value* begin = builder_.CreateGEP(math_.elementType(value.type), lines_.at(value.index),
                                             builder_.CreateExtractElement(elements, uint64_t{0}));
-    llvm::Value* bytes = builder_.CreateMul(arguments_.extents[0],
-                                            number(static_cast<int64_t>(getTypeSize(value.type))));
+    llvm::Value* bytes = builder_.CreateMul(arguments_.extents[0], number(getTypeSize(value.type)));
     emitEach(builder_, number(0), smaller(bytes, number(kMostBytes)), kCacheLine,
              [&](llvm::Value* byte) { fetch(builder_.CreatePtrAdd(begin, byte)); });
   }
@@ -320,7 +323,7 @@ llvm::Value* KernelEmitter::alignedIndex(llvm::Value* index, llvm::Value* end) {
   const int64_t size = static_cast<int64_t>(getTypeSize(output->type));
   llvm::Value* row = values_.at(static_cast<int>(output - kernel_.operands.begin()));
   // Stores wait for one another: the one of the run's last elements would wait for its line.
-  fetch(builder_.CreatePtrAdd(row, builder_.CreateMul(end, number(size))), true);
+  fetch(builder_.CreatePtrAdd(row, builder_.CreateMul(end, number(size))), 1, true);
   llvm::Value* address = builder_.CreatePtrToInt(row, builder_.getInt64Ty());
   address = builder_.CreateAdd(address, builder_.CreateMul(index, number(size)));
   llvm::Value* bytes = builder_.CreateAnd(builder_.CreateNeg(address), number(63));

@@ -58,10 +58,12 @@ class KernelEmitter {
   void emitNest(const Position& now, llvm::Value* end, const Runs& runs);
   // How far, in bytes, the runs of each operand lie ahead that are asked for; null where none are.
   std::vector<llvm::Value*> distancesAhead();
-  void fetchAhead();
+  // Asks for what lies so many bytes on, of each operand that has a distance: the first line of it,
+  // or those of the vectors at `index`.
+  void fetchAhead(llvm::ArrayRef<llvm::Value*> distances, llvm::Value* index = nullptr);
   // Asks for the lines that gathers look up kLinesAhead indices of axis 1 after `line`.
   void fetchLines(const Position& now, llvm::Value* line, llvm::Value* plane);
-  void fetch(llvm::Value* address, bool toWrite = false);
+  void fetch(llvm::Value* address, int64_t bytes = 1, bool toWrite = false);
 
   // Maps: indices [begin, end) of axis 0.
   void emitMap(llvm::Value* begin, llvm::Value* end);
@@ -110,12 +112,10 @@ class KernelEmitter {
   llvm::Value* addToTotal(const Reduce& reduce, llvm::Value* total, llvm::Value* part);
   // Of each operand, the bytes to what is read `steps` on along `axis`, or twice as many of few
   // bytes, which come too soon; 0 if a row is of more than `mostBytes`, null of what is no row.
+  // Later sweeps of a kept element, which find in the caches what the first has left there, and a
+  // long first one ask for what the first reads of the next one: what one of them asks for again
+  // costs little; what is asked for in one alone comes too fast for the memory.
   Values distancesOfRows(int axis, int64_t steps, int64_t mostBytes);
-  // Asks for what is read so far on. Later sweeps of a kept element, which find in
-  // the caches what the first has left there, and a long first one ask for what the first reads of
-  // the next one: what one of them asks for again costs little; what is asked for in one alone
-  // comes too fast for the memory.
-  void fetchRows(const Values& distances, llvm::Value* index);
   // Puts back in order what are every second element.
   void inOrder(llvm::Value*& even, llvm::Value*& odd);
   Values sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);

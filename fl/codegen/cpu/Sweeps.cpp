@@ -141,32 +141,18 @@ Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* e
 Values KernelEmitter::distancesOfRows(int axis, int64_t steps, int64_t mostBytes) {
   constexpr int64_t kFew = 1 << 11;
   Values distances(kernel_.operands.size());
-  for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+  for (size_t i = 0; i < distances.size(); ++i) {
     const auto& [role, type, strides] = kernel_.operands[i];
     llvm::Value* stride = arguments_.operands[i].strides[axis];
     if (role != ir::KernelOperand::Role::Input || !stride || strides[0] != ir::Stride::One)
       continue;
-    const auto size = static_cast<int64_t>(getTypeSize(type));
-    llvm::Value* row = builder_.CreateMul(arguments_.extents[0], number(size));
+    llvm::Value* row = builder_.CreateMul(arguments_.extents[0], number(getTypeSize(type)));
     const auto fits = [&](int64_t bytes) { return builder_.CreateICmpSLE(row, number(bytes)); };
-    llvm::Value* count = builder_.CreateSelect(fits(kFew), number(2 * steps), number(steps));
-    stride = builder_.CreateMul(stride, count);
-    distances[i] = builder_.CreateSelect(fits(mostBytes), stride, number(0));
+    llvm::Value* count = builder_.CreateSelect(fits(mostBytes), number(steps), number(0));
+    count = builder_.CreateSelect(fits(kFew), number(2 * steps), count);
+    distances[i] = builder_.CreateMul(stride, count);
   }
   return distances;
-}
-
-void KernelEmitter::fetchRows(const Values& distances, llvm::Value* index) {
-  constexpr int64_t kCacheLine = 64;
-  for (size_t i = 0; i < distances.size(); ++i) {
-    if (!distances[i]) continue;
-    const dtype type = kernel_.operands[i].type;
-    llvm::Value* row = builder_.CreatePtrAdd(values_.at(static_cast<int>(i)), distances[i]);
-    row = builder_.CreateGEP(math_.elementType(type), row, index);
-    const auto bytes = static_cast<int64_t>(plan_.unroll * plan_.lanes * getTypeSize(type));
-    for (int64_t byte = 0; byte < bytes; byte += kCacheLine)
-      fetch(builder_.CreatePtrAdd(row, number(byte)));
-  }
 }
 
 // With one vector a turn the two accumulators of a reduction change places each turn; their number
@@ -177,15 +163,14 @@ Values KernelEmitter::sweepFullVectors(int stage, llvm::Value* begin, llvm::Valu
   // Longer rows would not stay in the cache until they are read.
   const auto first = std::ranges::find(kernel_.stages, true, &ir::KernelStage::sweep);
   const bool isLong = std::ranges::count(plan_.keptRows, stage, &ir::KeptRow::writer) > 0;
-  const bool isLater = &*first < &kernel_.stages[stage];
   Values ahead;
-  if ((isLong || isLater) && turningAxes().empty() && !walkedAxes_.empty())
+  if ((isLong || &*first < &kernel_.stages[stage]) && turningAxes().empty() && !walkedAxes_.empty())
     ahead = distancesOfRows(walkedAxes_[0], 1, 1 << 16);
   return emitFor(builder_, begin, end, int64_t{plan_.lanes} * plan_.unroll, pairs,
                  [&](llvm::Value* i, const Values& current) {
                    ValueScopes::Scope scope(values_);
                    values_.setLanes(fullLanes(i, plan_.unroll));
-                   fetchRows(ahead, i);
+                   fetchAhead(ahead, i);
                    Values next = current;
                    emitBody(stage, [&](int vector, int r, LlvmValue value) {
                      const Reduce& reduce = reduces(stage)[r];
@@ -331,7 +316,7 @@ void KernelEmitter::sweepBlock(int stage, llvm::Value* first, llvm::Value* last)
     return emitFor(builder_, begin, end, 1, sums, [&](llvm::Value* index, const Values& current) {
       ValueScopes::Scope scope(values_);
       values_.moveTo(lowestReducedAxis(), index);
-      fetchRows(ahead, lanes[0].index);
+      fetchAhead(ahead, lanes[0].index);
       Values next = current;
       emitBody(stage, [&](int vector, int r, LlvmValue value) {
         const Reduce& reduce = reduces(stage)[r];

@@ -115,8 +115,7 @@ void KernelEmitter::fetchRows(const TileCopy& copy, llvm::Value* begin, llvm::Va
     llvm::Value* row =
         builder_.CreatePtrAdd(values_.at(copy.operand), builder_.CreateMul(i, stride));
     row = builder_.CreateGEP(math_.elementType(copy.type), row, first);
-    for (int64_t byte = 0; byte < plan_.tileRuns * sizeOf(copy.type); byte += 64)
-      fetch(builder_.CreatePtrAdd(row, number(byte)));
+    fetch(row, plan_.tileRuns * sizeOf(copy.type));
   });
 }
 
