@@ -280,8 +280,7 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* node = segment.nodes[error.origin];
     throw BadIndexError(
-        describeBadIndex(error, node->site, node->operands[0]->valueType(), node->attrs), node,
-        {segment.nodes.begin(), segment.nodes.end()});
+        describeBadIndex(error, node->site, node->operands[0]->valueType(), node->attrs), node);
   }
 }
 

@@ -40,13 +40,10 @@ Engine* engineOf(TensorBackend& backend);
 std::string describeBadIndex(const ir::IndexOutOfRange& error, const CallSite& site,
                              const ir::ValueType& table, const ir::Attrs& attrs);
 
-// Data held an index that is out of range, in node `bad` of `nodes`; the words are the user's
-// error.
+// Data held an index that is out of range, in node `bad`; the words are the user's error.
 struct BadIndexError : std::invalid_argument {
-  BadIndexError(const std::string& words, LazyNode* bad, std::vector<LazyNode*> nodes)
-      : std::invalid_argument(words), bad(bad), nodes(std::move(nodes)) {}
+  BadIndexError(const std::string& words, LazyNode* bad) : std::invalid_argument(words), bad(bad) {}
   LazyNode* bad;
-  std::vector<LazyNode*> nodes;  // in order of recording
 };
 
 // What a thread has recorded, or may.

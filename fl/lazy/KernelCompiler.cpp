@@ -18,6 +18,7 @@
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
+#include "fl/runtime/MemoryManager.h"
 #include "fl/runtime/StepLabel.h"
 
 namespace fl::lazy {
@@ -183,6 +184,7 @@ void KernelCompiler::compileOne(const Request& request) {
       return profile::label(profile::Lane::Compiling, profile::Extent::Whole,
                             runtime::kernelLabel(kernel.kernel()), request.site);
     });
+    runtime::ensureMemoryForCode();
     const auto start = std::chrono::steady_clock::now();
     const ir::Target target = device_.target();
     const std::string entry = entryOf(kernel.kernel());

@@ -46,8 +46,7 @@ class LazyBackend : public TensorBackend {
   }
   void onUpdate(const std::shared_ptr<detail::TensorStorage>& tensor, const TensorValue& old,
                 const TensorValue& value) override {
-    if (!value->number() && !detail::activeCapture)
-      engine_.noteUpdate(tensor, old, std::static_pointer_cast<LazyNode>(value));
+    engine_.noteUpdate(tensor, old, std::static_pointer_cast<LazyNode>(value));
   }
   void eval(const TensorValue&) override { engine_.endSegment(); }
   void sync() override {

@@ -187,9 +187,13 @@ void Engine::takingBack(const LazyNode* read, Work&& work) {
   try {
     work();
   } catch (const BadIndexError& error) {
+    Nodes pending;
+    for (const auto& [number, segment] : segments_)
+      for (LazyNode* node = segment.first(); node; node = node->next()) pending.push_back(node);
+    std::ranges::sort(pending, {}, &LazyNode::id);
     std::unordered_set<const LazyNode*> lost = {error.bad};
     const auto isLost = [&](const LazyNodePtr& node) { return lost.contains(node.get()); };
-    for (const LazyNode* node : error.nodes)
+    for (const LazyNode* node : pending)
       if (std::ranges::any_of(node->operands, isLost)) lost.insert(node);
     takeBack([&](const LazyNode& node) { return lost.contains(&node); });
     throw;

@@ -148,7 +148,7 @@ class Reuse {
       if (!of(output).empty()) first = std::min(first, writers_[output][0]);
     if (first == kNever) return checks;
     for (int i = firstToCheck(first); i < std::ssize(schedule_.steps); ++i)
-      if (asLookup(schedule_.steps[i])) checks.calls.push_back(i);
+      if (asLookup(schedule_.steps[i]) && !looksUpAgain_[i]) checks.calls.push_back(i);
     checks.step = checks.calls.empty() ? -1 : beginOf(first);
     return checks;
   }

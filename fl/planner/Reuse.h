@@ -38,7 +38,9 @@ bool isReadBeside(const ir::Schedule& schedule, int launch, const ir::BufferRef&
 std::vector<std::vector<int>> reusableParameters(const ir::Schedule& schedule,
                                                  bool checksEarly = true);
 
-// Calls whose indices such a run checks before `step`, when none has written over a parameter.
+// Calls whose indices such a run checks before `step`, when none has written over a parameter. Of
+// those that look up again what another step looked up it checks none: their indices may be
+// computed again behind `step`.
 struct EarlyChecks {
   int step = -1;  // if there are any
   std::vector<int> calls;

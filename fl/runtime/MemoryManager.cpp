@@ -316,6 +316,13 @@ void* allocateFor(const std::shared_ptr<MemoryManager>& manager, size_t bytes,
 
 }  // namespace
 
+void ensureMemoryForCode() {
+  if (mappableMemory() > 0) return;
+  const std::shared_ptr<MemoryManager> manager = hostMemoryManager();
+  for (const auto& each : managersWith(manager)) each->release();
+  if (mappableMemory() == 0) throw OutOfMemory(describeLack(*manager, kForCode, {"code"}));
+}
+
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
   FL_USER_CHECK(manager != nullptr, "setHostMemoryManager: the manager must not be null");
   Host& all = host();

@@ -119,6 +119,8 @@ class Buffer : public MemoryBlock {
   const BufferOrigin origin_;
   Buffer *previous_ = nullptr, *next_ = nullptr;  // of all that live
 };
+// Before code is made: as for an allocation, if the process may map no more than kForCode.
+void ensureMemoryForCode();
 // A block with a copy of `bytes` bytes; uninitialised if `data` is null.
 MemoryBlockPtr makeBlock(const void* data, size_t bytes);
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fl/fl.h"
+#include "fl/runtime/Counters.h"
 #include "tests/ErrorOf.h"
 #include "tests/lazy/BufferLog.h"
 #include "tests/lazy/Counts.h"
@@ -99,6 +100,33 @@ TEST_F(Budget, E5IsMetToTheSameBits) {
   // Other plans, not those that a budget made.
   setMemoryBudget(0);
   EXPECT_EQ(arena(), whole);
+}
+
+// Without a budget: indices that are computed again are not looked at before they are there.
+TEST(Trimming, ComputesIndicesAgain) {
+  const auto train = [](const std::string& backend) {
+    const BackendScope scope(backend);
+    setSeed(5);
+    constexpr Dim kSide = 512, kWords = 3000, kLooked = 100'000;
+    Tensor table = full({2, kWords}, 1.0), state = full({kSide, kSide}, 1.0);
+    const Tensor x = full({kSide, kSide}, 0.01);
+    const Tensor places = floor(rand({kLooked}) * kWords).astype(dtype::s32);
+    for (const Tensor& given : {table, state, x, places}) given.value()->data();  // computes it
+    const auto step = [&] {
+      const Tensor rows = table(span, places);
+      const Tensor product = matmul(x * sum(rows * rows), x);
+      state += (matmul(product, exp(product * 1e-9)) + product) * 1e-9;
+      table(span, places) -= tile(reshape(sum(state), {1, 1}), {2, kLooked}) * 1e-12;
+      return sum(table);
+    };
+    Values sums;
+    for (int i = 0; i < 2; ++i) sums.push_back(step().scalar<float>());
+    return sums;
+  };
+  const uint64_t before = runtime::counters().stepsRecomputed;
+  const Values lazy = train("lazy"), eager = train("eager");
+  EXPECT_GT(runtime::counters().stepsRecomputed, before) << "it tests nothing";
+  for (size_t i = 0; i < eager.size(); ++i) EXPECT_NEAR(lazy[i] / eager[i], 1, 1e-5);
 }
 
 TEST_F(Budget, LeavesUpdatesInPlace) {

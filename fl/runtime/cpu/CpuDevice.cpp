@@ -180,10 +180,15 @@ class FirstBadIndex {
   std::optional<std::pair<int64_t, ir::IndexOutOfRange>> first_;
 };
 
+size_t scratchBytesOf(const ir::Schedule& schedule, int step) {
+  ensureMemoryForCode();
+  return library::scratchBytes(schedule, step);
+}
+
 class CpuSchedule : public ScheduleRunner {
  public:
   CpuSchedule(ir::Schedule schedule, KernelCache* cache)
-      : ScheduleRunner(std::move(schedule), library::scratchBytes) {
+      : ScheduleRunner(std::move(schedule), scratchBytesOf) {
     for (const ir::Step& step : schedule_.steps) {
       bytes_ += stepBytes(schedule_, step);
       if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {
@@ -506,9 +511,10 @@ class CpuDevice : public Device {
   ir::Target target() const override { return tile::hostTarget(); }
   bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
                        const ir::Attrs& attrs, const ir::ValueType& result) const override {
+    ensureMemoryForCode();
     return library::librarySupports({op, attrs, operands, result});
   }
-  ir::Schedule::ScratchBytes scratchBytes() const override { return library::scratchBytes; }
+  ir::Schedule::ScratchBytes scratchBytes() const override { return scratchBytesOf; }
   std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
     return std::make_unique<CpuSchedule>(std::move(schedule), cache);
   }
