@@ -221,6 +221,8 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
                                   *device_, &kernels_, interpretCall);
   } catch (const planner::OverBudget&) {
     throw;
+  } catch (const OutOfMemory&) {  // there may be memory at the next try
+    throw;
   } catch (...) {
     runtime::reportFailure(
         detail::concat("a plan of ", graph.nodes().size(), " operators runs unfused"),

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
-#include <exception>
 #include <new>
 
 #include "fl/base/Error.h"
@@ -18,8 +17,8 @@
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Failure.h"
-#include "fl/runtime/MemoryManager.h"
 #include "fl/runtime/StepLabel.h"
+#include "fl/runtime/SystemMemory.h"
 
 namespace fl::lazy {
 
@@ -184,7 +183,8 @@ void KernelCompiler::compileOne(const Request& request) {
       return profile::label(profile::Lane::Compiling, profile::Extent::Whole,
                             runtime::kernelLabel(kernel.kernel()), request.site);
     });
-    runtime::ensureMemoryForCode();
+    // While LLVM compiles, a lack of memory may end the program.
+    if (runtime::mappableMemory() < size_t{16} << 20) throw OutOfMemory();
     const auto start = std::chrono::steady_clock::now();
     const ir::Target target = device_.target();
     const std::string entry = entryOf(kernel.kernel());

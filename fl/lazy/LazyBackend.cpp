@@ -103,11 +103,11 @@ class LazyBackend : public TensorBackend {
     // Values are immutable: the same elements serve both shapes. A function that is compiled reads
     // them anew at each call.
     const bool shares = op == ir::Op::Reshape && !detail::activeCapture;
-    MemoryBlockPtr elements = shares ? operands[0]->readyBuffer() : nullptr;
-    const bool ready = elements != nullptr;
-    auto node = ready ? makeNode(*this, engine_, std::move(type), std::move(elements))
-                      : makeNode(*this, engine_, op, std::move(operands), attrs, std::move(type));
-    ready ? void(node->site = currentCallSite()) : engine_.record(node);
+    const MemoryBlockPtr elements = shares ? operands[0]->readyBuffer() : nullptr;
+    auto node = elements
+                    ? makeNode(*this, engine_, std::move(type), elements)
+                    : makeNode(*this, engine_, op, std::move(operands), attrs, std::move(type));
+    elements ? void(node->site = currentCallSite()) : engine_.record(node);
     return node;
   }
 

@@ -83,6 +83,9 @@ class PartedFunction : public LibraryFunction {
   }
 };
 
+// Where a process may map less, what makes a function throws OutOfMemory.
+constexpr size_t kMostCode = size_t{8} << 20;
+
 // The function of a call, from a process-wide cache; null where the definition (for primitives: the
 // reference interpreter) must stand in: other dtypes than f32, f16 and bf16, empty tensors, or
 // shapes that oneDNN refuses or has only reference code for.

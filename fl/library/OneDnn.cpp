@@ -5,6 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/Error.h"
+#include "fl/library/Library.h"
 
 // From libgomp, which libdnnl brings along. OpenMP is used for nothing else.
 extern "C" {
@@ -38,7 +39,6 @@ const dnnl::primitive_attr& callerScratchpad() {
 }
 
 void checkMemoryForCode() {
-  constexpr size_t kMostCode = size_t{8} << 20;
   void* spare = mmap(nullptr, kMostCode, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (spare == MAP_FAILED) throw OutOfMemory("there is no memory for code of a library");
   munmap(spare, kMostCode);

@@ -316,11 +316,16 @@ void* allocateFor(const std::shared_ptr<MemoryManager>& manager, size_t bytes,
 
 }  // namespace
 
-void ensureMemoryForCode() {
-  if (mappableMemory() > 0) return;
+size_t makeCode(size_t bytes, absl::FunctionRef<size_t()> make) {
   const std::shared_ptr<MemoryManager> manager = hostMemoryManager();
-  for (const auto& each : managersWith(manager)) each->release();
-  if (mappableMemory() == 0) throw OutOfMemory(describeLack(*manager, kForCode, {"code"}));
+  for (bool again = false;; again = true) {
+    try {
+      return make();
+    } catch (const OutOfMemory&) {
+      if (again) throw OutOfMemory(describeLack(*manager, bytes, {"code of a library"}));
+    }
+    for (const auto& each : managersWith(manager)) each->release();
+  }
 }
 
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/MemoryBlock.h"
 #include "fl/runtime/MemoryManagerAdapter.h"
@@ -119,8 +120,9 @@ class Buffer : public MemoryBlock {
   const BufferOrigin origin_;
   Buffer *previous_ = nullptr, *next_ = nullptr;  // of all that live
 };
-// Before code is made: as for an allocation, if the process may map no more than kForCode.
-void ensureMemoryForCode();
+// What `make` returns, which makes code: called, and as for an allocation once more if it throws
+// OutOfMemory for want of so many bytes.
+size_t makeCode(size_t bytes, absl::FunctionRef<size_t()> make);
 // A block with a copy of `bytes` bytes; uninitialised if `data` is null.
 MemoryBlockPtr makeBlock(const void* data, size_t bytes);
 

@@ -32,7 +32,6 @@ size_t& mappedSize(char* block) { return *reinterpret_cast<size_t*>(block - kPag
 void* map(size_t bytes) {
   const size_t alignment = bytes < kHugeFrom ? kPage : kHugePage;
   const size_t size = roundUp(bytes, kPage), reserved = size + alignment;
-  if (reserved > mappableMemory()) return nullptr;
   void* mapped =
       mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
@@ -100,8 +99,7 @@ size_t mappableMemory() {
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kAddressSpace;
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  const size_t taken = pages * kPage + kForCode;
-  return limit.rlim_cur - std::min<size_t>(limit.rlim_cur, taken);
+  return limit.rlim_cur - std::min<size_t>(limit.rlim_cur, pages * kPage);
 }
 
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {

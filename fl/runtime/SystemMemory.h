@@ -11,9 +11,6 @@ namespace fl::runtime {
 constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
 
-// What libraries and compilers map for themselves, which end the program where there is none.
-constexpr size_t kForCode = size_t{32} << 20;
-
 constexpr size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 // At least `bytes` bytes aligned to 64, null if there are none. Blocks of a megabyte and more are
@@ -34,7 +31,7 @@ size_t systemUntouched(const void* begin, size_t bytes);
 // tell.
 size_t systemMemory();
 size_t freeSystemMemory();
-// Bytes that blocks may still map, as `ulimit -v` limits the process: but for kForCode.
+// Bytes that the process may still map, as `ulimit -v` limits it.
 size_t mappableMemory();
 
 // The product, or the largest number if it is no size.

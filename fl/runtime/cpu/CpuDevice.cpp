@@ -181,8 +181,7 @@ class FirstBadIndex {
 };
 
 size_t scratchBytesOf(const ir::Schedule& schedule, int step) {
-  ensureMemoryForCode();
-  return library::scratchBytes(schedule, step);
+  return makeCode(library::kMostCode, [&] { return library::scratchBytes(schedule, step); });
 }
 
 class CpuSchedule : public ScheduleRunner {
@@ -511,8 +510,8 @@ class CpuDevice : public Device {
   ir::Target target() const override { return tile::hostTarget(); }
   bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
                        const ir::Attrs& attrs, const ir::ValueType& result) const override {
-    ensureMemoryForCode();
-    return library::librarySupports({op, attrs, operands, result});
+    return makeCode(library::kMostCode,
+                    [&] { return library::librarySupports({op, attrs, operands, result}); }) > 0;
   }
   ir::Schedule::ScratchBytes scratchBytes() const override { return scratchBytesOf; }
   std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
