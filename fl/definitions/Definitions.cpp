@@ -79,13 +79,10 @@ struct Convolution {
       : sx(a[0]), sy(a[1]), px(a[2]), py(a[3]), dx(a[4]), dy(a[5]), groups(a[6]) {}
 };
 
-// Windows of a group's channels as [K = KW * KH * C, M = OW * OH * N, 1].
-Tensor patches(const Tensor& input, Dim kx, Dim ky, const Convolution& c) {
-  const Tensor windows =
-      applyOp(ir::Op::Window, {padImage(input, c.px, c.py, 0)}, {kx, ky, c.sx, c.sy, c.dx, c.dy});
-  const Tensor ordered = toAxes(windows, {0, 1, 4, 2, 3, 5});
-  const Dim k = kx * ky * input.dim(2);
-  return reshape(ordered, {k, ordered.shape().elements() / k, 1});
+// Windows of channels, [KW, KH, OW, OH, C, N].
+Tensor windows(const Tensor& input, Dim kx, Dim ky, const Convolution& c) {
+  return applyOp(ir::Op::Window, {padImage(input, c.px, c.py, 0)},
+                 {kx, ky, c.sx, c.sy, c.dx, c.dy});
 }
 
 Tensor channels(const Tensor& tensor, int axis, Dim group, Dim groups) {
@@ -110,10 +107,12 @@ Tensor defineConv2d(const std::vector<Tensor>& operands, const ir::Attrs& attrs)
   const Dim ox = ir::windowCount(input.dim(0), kx, c.sx, c.px, c.dx);
   const Dim oy = ir::windowCount(input.dim(1), ky, c.sy, c.py, c.dy);
   const Tensor output = overGroups(c.groups, 2, [&](Dim group) {
-    const Tensor x = patches(channels(input, 2, group, c.groups), kx, ky, c);
+    const Tensor x = windows(channels(input, 2, group, c.groups), kx, ky, c);
     const Tensor w = channels(weights, 3, group, c.groups);
-    const Tensor y = contract(x, reshape(w, {x.dim(0), w.dim(3), 1}));
-    return toAxes(reshape(y, {ox, oy, n, w.dim(3)}), {0, 1, 3, 2});
+    const Dim k = kx * ky * x.dim(4), outputs = w.dim(3);
+    const Tensor columns = reshape(toAxes(x, {0, 1, 4, 2, 3, 5}), {k, ox * oy * n, 1});
+    const Tensor y = contract(columns, reshape(w, {k, outputs, 1}));
+    return toAxes(reshape(y, {ox, oy, n, outputs}), {0, 1, 3, 2});
   });
   return operands.size() == 2 ? output : output + reshape(operands[2], {1, 1, weights.dim(3), 1});
 }
@@ -143,10 +142,11 @@ Tensor defineBackwardFilter(const Tensor& gradOutput, const Tensor& input, const
   return overGroups(c.groups, 3, [&](Dim group) {
     const Tensor x = channels(input, 2, group, c.groups);
     const Tensor dy = toAxes(channels(gradOutput, 2, group, c.groups), {0, 1, 3, 2});
-    const Dim outputs = dy.dim(3);
-    const Tensor rows = toAxes(patches(x, kx, ky, c), {1, 0, 2});
-    const Tensor filter =
-        contract(rows, reshape(dy, {dy.shape().elements() / outputs, outputs, 1}));
+    const Dim outputs = dy.dim(3), places = dy.shape().elements() / outputs;
+    // What is added up comes first, so that lines of images stay whole.
+    const Tensor rows = toAxes(windows(x, kx, ky, c), {2, 3, 5, 0, 1, 4});
+    const Tensor filter = contract(reshape(rows, {places, kx * ky * x.dim(2), 1}),
+                                   reshape(dy, {places, outputs, 1}));
     return reshape(filter, {kx, ky, x.dim(2), outputs});
   });
 }
