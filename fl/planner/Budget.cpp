@@ -35,9 +35,9 @@ constexpr int kMostAgain = 200, kMostBetween = 2;
 // it is.
 constexpr double kFreeShare = 0.03;
 constexpr int64_t kWorthTrimming = 1 << 20;
-// So many values in memory are looked at for the cheapest, at most, by trimming and by each try
-// within a budget; trimming more steps than that, what is alive stands for the arena.
-constexpr int64_t kMostTrimming = 2'000'000, kMostSearching = 50'000'000;
+// So many values in memory are looked at for the cheapest, at most, by trimming, by each try within
+// a budget and to name one; trimming more steps than that, what is alive stands for the arena.
+constexpr int64_t kMostTrimming = 2'000'000, kMostSearching = 50'000'000, kMostNaming = 400'000'000;
 constexpr int64_t kLooksAStep = 4;                         // that is considered to run again
 constexpr size_t kMostPacked = 2000, kMostPresent = 1000;  // values at each look
 // Values that are, all together, this many times smaller than what is computed of them stay for it.
@@ -508,7 +508,7 @@ class Search {
     const bool isMet = meets(budget_);
     const bool isPacked = packed_.has_value();  // some plan's values fit, but not their arena
     size_t low = budget_, high = isMet ? budget_ : thin(whole);
-    int64_t left = kMostSearching;
+    int64_t left = kMostNaming;
     while (left > 0 && high - low > 1 + high / kNearLeast && least_ > budget_) {
       const size_t middle = std::max(low + 1, static_cast<size_t>(std::sqrt(1.0 * low * high)));
       (meets(middle) ? high : low) = middle;

@@ -434,6 +434,10 @@ TEST(Budget, IsMetWhereMuchHangsTogether) {
   EXPECT_LE(within.arenaBytes, budget);
   EXPECT_LE(within.recomputed, 2500);
   EXPECT_TRUE(run(within) == run(whole));
+  // Refusals name what is near that, however many tries of less are given up.
+  const size_t least = leastAsNamed(graph, whole.arenaBytes * 8 / 100);
+  EXPECT_LE(least, 90'000u);
+  EXPECT_LE(codegen::compile(graph, {.budget = least}).schedule.arenaBytes, least);
 }
 
 TEST(Budget, RefusalsNameOneThatIsMet) {
