@@ -8,6 +8,9 @@
 
 namespace fl::tools {
 
+// Of offsets, as the pass `pack` has them.
+constexpr size_t kAlignment = 64;
+
 std::string readInput(const std::string& path) {
   std::ostringstream text;
   if (path == "-") {
@@ -46,7 +49,7 @@ ir::Schedule parsePackedSchedule(const std::string& text) {
   if (schedule.arenaBytes == 0) {
     for (ir::Temporary& temporary : schedule.temporaries) {
       temporary.offset = schedule.arenaBytes;
-      schedule.arenaBytes += temporary.bytes;
+      schedule.arenaBytes += (temporary.bytes + kAlignment - 1) / kAlignment * kAlignment;
     }
   }
   verify(schedule);

@@ -71,10 +71,12 @@ class LoadedGraph : public LoadedProgram {
 class Largest {
  public:
   void see(const std::string& name, const ir::ValueType& type) {
-    const size_t bytes = bytesOf(type.type, type.shape);
+    see(detail::concat(name, " ", type.toString()), bytesOf(type.type, type.shape));
+  }
+  void see(const std::string& value, size_t bytes) {
     if (words_.empty() || bytes > bytes_) {
       bytes_ = bytes;
-      words_ = detail::concat(name, " ", type.toString(), ", ", bytes, " bytes");
+      words_ = detail::concat(value, ", ", bytes, " bytes");
     }
   }
   const std::string& words() const { return words_; }
@@ -218,6 +220,9 @@ class ScheduleProgram : public Program {
     }
     for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
       largest.see(detail::concat("result ", i), schedule_.outputs[i].type);
+    }
+    for (size_t i = 0; i < schedule_.temporaries.size(); ++i) {
+      largest.see(detail::concat("temporary ", i), schedule_.temporaries[i].bytes);
     }
     return largest.words();
   }

@@ -1,8 +1,7 @@
 // Keeps the arena within a budget: runs the steps in order, and where their values would take more
 // memory, drops those that are cheap to compute again for the bytes and the time that they would
-// lie unused, and computes them again, of the same operands and so to the same bits, where a step
-// reads them. This is the eviction rule of M. Kirisame et al., "Dynamic tensor rematerialization",
-// ICLR 2021, with the next use, which a plan knows, in the place of the last one.
+// lie unused, and computes them again, to the same bits, where a step reads them. M. Kirisame et
+// al., "Dynamic tensor rematerialization", ICLR 2021, with the next use in the place of the last.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,23 +23,21 @@ namespace {
 using Space = ir::BufferRef::Space;
 
 constexpr int kForever = std::numeric_limits<int>::max();
-constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 // How many of these take as long as moving a byte.
 constexpr double kMultipliesInAByte = 10;
 // How many bytes may be moved while a kernel applies one operator to an element: a simple one, and
 // a function or a random number.
 constexpr double kBytesASimple = 0.25, kBytesAFunction = 8;
-// A value of which more others have to be computed first is never dropped.
-constexpr int kMostAgain = 200;
-// So many values stand between one in memory and what it is needed for.
-constexpr int kMostBetween = 2;
+// A value of which more others have to be computed first is never dropped; and so many values stand
+// between one in memory and what it is needed for.
+constexpr int kMostAgain = 200, kMostBetween = 2;
 // The part of a plan's time that less memory is worth without a budget, and the bytes from which on
 // it is.
 constexpr double kFreeShare = 0.03;
 constexpr int64_t kWorthTrimming = 1 << 20;
-// So many values in memory are looked at for the cheapest, at most, and beyond so many steps what
-// is alive stands for the arena, so that trimming takes some milliseconds of any plan.
-constexpr int64_t kMostTrimming = 2'000'000;
+// So many values in memory are looked at for the cheapest, at most, by trimming, by each try within
+// a budget and to name one; trimming more steps than that, what is alive stands for the arena.
+constexpr int64_t kMostTrimming = 2'000'000, kMostSearching = 50'000'000, kMostNaming = 400'000'000;
 constexpr int64_t kLooksAStep = 4;                         // that is considered to run again
 constexpr size_t kMostPacked = 2000, kMostPresent = 1000;  // values at each look
 // Values that are, all together, this many times smaller than what is computed of them stay for it.
@@ -49,10 +46,7 @@ constexpr int64_t kSmall = 64;
 constexpr size_t kMostSteps = 4;
 // Packing wastes some bytes, so that values may have to take less than the budget: by what the
 // arena exceeds it, and by this part of it at least, so many times at most.
-constexpr int kTries = 12;
-constexpr size_t kLeastExcess = 256;
-// As kMostTrimming, within a budget.
-constexpr int64_t kMostSearching = 100'000'000;
+constexpr size_t kTries = 12, kLeastExcess = 256;
 // The budget that a refusal names is so near to one that is not met.
 constexpr size_t kNearLeast = 128;
 
@@ -214,8 +208,8 @@ class Values {
 // What a run may take: the time of what runs again, and values looked at. With thinning it keeps
 // one value in so many of what is not needed within as many steps and can be computed again.
 struct Limits {
-  double mostAgain = std::numeric_limits<double>::infinity();
-  int64_t looks = kUnlimited;
+  double mostAgain = INFINITY;
+  int64_t looks = INT64_MAX;
   int thinning = 0;
 };
 
@@ -264,9 +258,8 @@ class Rematerialization {
     return result;
   }
 
-  // Of the steps that run again.
+  // Of the steps that run again; values that it looked at; the most bytes alive.
   double costAgain() const { return costAgain_; }
-  // Values that it looked at, and the most bytes alive.
   int64_t looks() const { return looks_; }
   int64_t most() const { return most_; }
 
@@ -365,19 +358,17 @@ class Rematerialization {
 
   void reserve(int value) {
     const int64_t bytes = all_[value].bytes;
-    while (!failed_ && alive_ + bytes > target_) {
-      const int victim = cheapest();
-      failed_ = victim < 0;
-      if (!failed_) drop(victim);
+    for (asked_ = value; !failed_ && alive_ + bytes > target_;) {
+      const int victim = limits_.thinning > 0 ? -1 : cheapest();
+      victim < 0 ? void(failed_ = true) : drop(victim);
     }
-    asked_ = value;
-    if (!failed_) {
-      alive_ += bytes;
-      most_ = std::max(most_, alive_);
-      present_.push_back(value);
-      places_[value] = static_cast<int>(temporaries_.size());
-      temporaries_.push_back({static_cast<size_t>(all_[value].bytes)});
-    }
+    if (failed_) return;
+    if (std::exchange(takes_[value], -1) >= 0) forgetCosts(value);
+    alive_ += bytes;
+    most_ = std::max(most_, alive_);
+    present_.push_back(value);
+    places_[value] = static_cast<int>(temporaries_.size());
+    temporaries_.push_back({static_cast<size_t>(bytes)});
   }
 
   // Of many values each so-manieth is looked at, in turns.
@@ -386,18 +377,18 @@ class Rematerialization {
     const size_t stride = present_.size() / kMostPresent + 1;
     looks_ += static_cast<int64_t>(present_.size() / stride);
     if (looks_ > limits_.looks) return best;
-    double least = std::numeric_limits<double>::infinity();
+    double least = INFINITY;
     for (size_t k = steps_.size() % stride; k < present_.size(); k += stride) {
       const int i = present_[k];
       if (!mayDrop(i)) continue;
       const double unused = static_cast<double>(all_[i].bytes) * (neededAt(i) - now_);
-      if (costs_[all_[i].writers[0]] >= least * unused) continue;
+      if (takes_[i] / unused >= least) continue;
       ++search_;
       again_ = 0;
-      const double score = costAgain(i) / unused;
+      takes_[i] = costAgain(i, 1.01 * least * unused);  // more than sums round
       looks_ += kLooksAStep * again_;
-      if (again_ > kMostAgain || score >= least) continue;
-      least = score;
+      if (takes_[i] / unused >= least) continue;
+      least = takes_[i] / unused;
       best = i;
     }
     return best;
@@ -409,18 +400,29 @@ class Rematerialization {
            it.writers.back() < now_;
   }
 
-  // What computing a value takes, with all that is not in memory and is computed before.
-  double costAgain(int value) {
+  // What a value takes, with all that is gone and is computed before; a part, if that is `most`.
+  double costAgain(int value, double most) {
+    takes_[value] = std::max(takes_[value], 0.0);
     double cost = 0;
     for (int writer : all_[value].writers) {
-      if (again_ > kMostAgain || searched_[writer] == search_) continue;
+      if (again_ > kMostAgain || cost >= most || searched_[writer] == search_) continue;
       searched_[writer] = search_;
       ++again_;
       cost += costs_[writer];
-      for (const ir::BufferRef& ref : buffers_[writer].reads)
-        if (ref.space == Space::Temporary && places_[ref.index] < 0) cost += costAgain(ref.index);
+      for (const auto& [space, i] : buffers_[writer].reads)
+        if (space == Space::Temporary && places_[i] < 0) cost += costAgain(i, most - cost);
     }
-    return cost;
+    return again_ > kMostAgain ? INFINITY : cost;
+  }
+
+  // Of all that was found to need a value that is back.
+  void forgetCosts(int value) {
+    for (List open = {value}; !open.empty();) {
+      const int changed = open.back();
+      open.pop_back();
+      for (int made : all_[changed].makes)
+        if (std::exchange(takes_[made], -1) >= 0 && places_[made] < 0) open.push_back(made);
+    }
   }
 
   const ir::Schedule& schedule_;
@@ -437,17 +439,15 @@ class Rematerialization {
   std::vector<size_t> used_ = std::vector<size_t>(all_.size(), 0);  // of each value: how often
   List next_ = List(all_.size(), kForever);  // of each value: the first step behind that uses it
   List searched_ = List(costs_.size(), 0);   // of each step: the last search that met it
-  int search_ = 0, again_ = 0;               // for what a value takes, and the steps that it met
-  std::multimap<int, int> keptUntil_;        // values
-  List steps_;
-  List names_;  // of all that the steps touch: temporaries of the result
+  // Of each value that searches met: what it takes at least. -1 of others, and once that is less.
+  std::vector<double> takes_ = std::vector<double>(all_.size(), -1);
+  int search_ = 0, again_ = 0;         // for what a value takes, and the steps that it met
+  std::multimap<int, int> keptUntil_;  // values
+  List steps_, names_;                 // of all that the steps touch: temporaries of the result
   std::vector<ir::Temporary> temporaries_;
-  int now_ = 0;
-  int64_t alive_ = 0, most_ = 0;
+  int64_t alive_ = 0, most_ = 0, looks_ = 0;
   double costAgain_ = 0;
-  int64_t looks_ = 0;
-  int thinned_ = 0;  // values that might be dropped
-  int asked_ = 0;    // the value that memory was last asked for
+  int now_ = 0, thinned_ = 0, asked_ = 0;  // thinned: what might go; asked: for memory, last
   bool failed_ = false;
 };
 
@@ -487,7 +487,7 @@ void trim(ir::Schedule* schedule) {
 // For tests: nothing is kept that can be computed again.
 void trimAll(ir::Schedule* schedule) {
   const Values values(*schedule);
-  Rematerialization all(*schedule, values, kUnlimited);
+  Rematerialization all(*schedule, values, INT64_MAX);
   if (all.run()) *schedule = all.schedule();
 }
 
@@ -496,7 +496,6 @@ class Search {
  public:
   explicit Search(const ir::Schedule& schedule) : budget_(schedule.budget) {
     const std::vector<Order> orders = ordersOf(schedule);
-    schedules_.reserve(orders.size());
     for (const Order& order : orders) {
       if (&*std::ranges::find(orders, order.steps, &Order::steps) != &order) continue;
       reorder(order, &schedules_.emplace_back(schedule));
@@ -509,7 +508,7 @@ class Search {
     const bool isMet = meets(budget_);
     const bool isPacked = packed_.has_value();  // some plan's values fit, but not their arena
     size_t low = budget_, high = isMet ? budget_ : thin(whole);
-    int64_t left = kMostSearching;
+    int64_t left = kMostNaming;
     while (left > 0 && high - low > 1 + high / kNearLeast && least_ > budget_) {
       const size_t middle = std::max(low + 1, static_cast<size_t>(std::sqrt(1.0 * low * high)));
       (meets(middle) ? high : low) = middle;
@@ -530,7 +529,7 @@ class Search {
   bool meets(size_t budget) {
     auto target = static_cast<int64_t>(budget);
     looks_ = kMostSearching;
-    for (int i = 0; i < kTries && target > 0; ++i) {
+    for (size_t i = 0; i < kTries && target > 0; ++i) {
       const std::optional<Rematerialization> best = cheapest(target);
       if (!best) break;
       const size_t arena = pack(*best);
@@ -543,7 +542,7 @@ class Search {
   std::optional<Rematerialization> cheapest(int64_t target) {
     std::optional<Rematerialization> best;
     for (size_t i = 0; i < schedules_.size(); ++i) {
-      const double least = best ? best->costAgain() : std::numeric_limits<double>::infinity();
+      const double least = best ? best->costAgain() : INFINITY;
       Rematerialization run(schedules_[i], values_[i], target, {least, looks_});
       const bool found = run.run();
       looks_ -= run.looks();
@@ -559,8 +558,9 @@ class Search {
     std::optional<Rematerialization> least;
     for (int thinning = 2; thinning < 2 * std::ssize(values_[0].buffers); thinning *= 2)
       for (size_t i = 0; i < schedules_.size(); ++i) {
-        Rematerialization run(schedules_[i], values_[i], kUnlimited, {.thinning = thinning});
-        if (!run.run() || (least && run.most() >= least->most())) continue;
+        const int64_t most = least ? least->most() - 1 : static_cast<int64_t>(whole);
+        Rematerialization run(schedules_[i], values_[i], most, {.thinning = thinning});
+        if (!run.run()) continue;
         if (run.most() <= static_cast<int64_t>(budget_) && pack(run) <= budget_) return whole;
         least.emplace(std::move(run));
       }

@@ -446,8 +446,7 @@ std::string describeStep(const ir::Schedule& schedule, int step) {
 std::string describeLargest(const ir::Schedule& schedule, std::vector<int> temporaries) {
   const auto bytes = [&](int i) { return schedule.temporaries[i].bytes; };
   std::ranges::stable_sort(temporaries, std::greater(), bytes);
-  constexpr size_t kTold = 10;
-  temporaries.resize(std::min(temporaries.size(), kTold));
+  temporaries.resize(std::min<size_t>(temporaries.size(), 10));
   std::string text;
   for (int i : temporaries) {
     const int first = schedule.temporaries[i].first, last = schedule.temporaries[i].last;

@@ -41,8 +41,8 @@ void warnOfResults(const ir::Schedule& plan, size_t budget) {
   if (bytes <= budget || !told.insert(site)) return;
   logWarning(detail::concat(
       "the results of a plan take ", bytes, " bytes beside the memory budget of ", budget,
-      ", which bounds what dies in it: what is held, as by a history when its loss is read before "
-      "backward(), is not computed again; at ",
+      ", which bounds what dies in it: what lives on, as tensors that the program keeps or the "
+      "history of a loss that is read before backward(), is not computed again; at ",
       site.toString()));
 }
 

@@ -179,6 +179,12 @@ TEST_F(Budget, IsRefusedBeforeAnythingRuns) {
   EXPECT_EQ(loss.scalar<float>(), want[0]);
 }
 
+constexpr const char* kTold =
+    ", which bounds what dies in it: what lives on, as tensors that the program keeps or the "
+    "history "
+    "of a loss that is read before backward(), is not computed again; at "
+    "tests/lazy/BudgetTest.cpp:";
+
 // What a plan leaves for a later one is no temporary: a loss that is read before backward() makes
 // results of every layer's values. They are told of, once, and not bounded.
 TEST_F(Budget, IsOfAPlanAndTellsOfResultsBeyondIt) {
@@ -205,18 +211,26 @@ TEST_F(Budget, IsOfAPlanAndTellsOfResultsBeyondIt) {
     const size_t results = std::accumulate(made.begin(), made.end(), size_t{0});
     EXPECT_GE(results, kLayers * kActivation);
     EXPECT_EQ(told.find("the results of a plan take ") != std::string::npos, isFirst) << told;
-    EXPECT_EQ(
-        told.find(absl::StrCat(" bytes beside the memory budget of ", whole / 2,
-                               ", which bounds what dies in it: what is held, as by a history "
-                               "when its loss is read before backward(), is not computed "
-                               "again; at tests/lazy/BudgetTest.cpp:")) != std::string::npos,
-        isFirst)
+    EXPECT_EQ(told.find(absl::StrCat(" bytes beside the memory budget of ", whole / 2, kTold)) !=
+                  std::string::npos,
+              isFirst)
         << told;
     loss.backward();
     const std::vector<size_t> behind = buffersMade([&] { weights_[0].grad().scalar<float>(); });
     EXPECT_LE(std::ranges::max(behind), whole / 2);
     for (Variable& weight : weights_) weight.zeroGrad();
   }
+}
+
+TEST_F(Budget, TellsOfResultsWithoutAGradient) {
+  setMemoryBudget(kActivation / 2);
+  ::testing::internal::CaptureStderr();
+  const Tensor kept = computed(x_ + 1);
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find(absl::StrCat("the results of a plan take ", kActivation,
+                                   " bytes beside the memory budget of ", kActivation / 2, kTold)),
+            std::string::npos)
+      << told;
 }
 
 }  // namespace

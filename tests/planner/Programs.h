@@ -54,6 +54,27 @@ inline ir::Graph deepGraph(int depth, Dim width, bool isForward = false, bool is
   return graph;
 }
 
+// Products of 40 columns of 20, each of the one before it in its column and the one beside it in
+// the column before, as the layers of a recurrent network at each step, that are read on the way
+// back.
+inline ir::Graph gridGraph() {
+  ir::Graph graph;
+  const ir::ValueType type = {dtype::f32, Shape({16, 16})};
+  const ir::ValueId w = graph.addParameter({type}), x = graph.addParameter({type});
+  const auto multiply = [&](ir::ValueId a, ir::ValueId b) {
+    return graph.addNode(ir::Op::Matmul, {a, b}, {0, 0});
+  };
+  std::vector<ir::ValueId> column(20, w), values;
+  for (int i = 0; i < 40; ++i) {
+    ir::ValueId below = x;
+    for (ir::ValueId& value : column) values.push_back(below = value = multiply(value, below));
+  }
+  ir::ValueId back = values.back();
+  for (size_t i = values.size(); i-- > 0;) back = multiply(back, values[i]);
+  graph.setResults({back});
+  return graph;
+}
+
 using Results = std::vector<std::vector<uint32_t>>;  // bits
 
 // Of the program on matrices of small integers.

@@ -56,6 +56,18 @@ grep -qF '"ratio":1.0,"unplanned":64,"steps"' plain || fail "$(<plain)"
 sed 's/bound=64/bound=0/' intervals.flir | "$fl" memory - | tr -d ' \n' >plain
 grep -qF '{"arena":64,"bound":64,"ratio":1.0,' plain || fail "$(<plain)"
 
+# What is not packed lies end to end, aligned as the bound has it: no arena is below that.
+{
+  echo 'schedule @s arena=0 bound=0 {'
+  echo ' temporary bytes=1 first=0 last=1 offset=0'
+  echo ' temporary bytes=63 first=0 last=1 offset=0'
+  echo ' temporary bytes=65 first=1 last=2 offset=0'
+  echo '}'
+} >unpacked.flir
+"$fl" memory unpacked.flir | tr -d ' \n' >plain
+grep -qF '{"arena":256,"bound":256,"ratio":1.0,"unplanned":129,' plain || fail "$(<plain)"
+grep -qF '"bytes":65,"first":1,"last":2,"offset":128}' plain || fail "$(<plain)"
+
 echo 'kernel @k rank=1 reduced=[] { operand output f32 [1] scalar f32 %0 = scalar 0 : f32 stage { store 0 %0 } }' >kernel.flir
 "$fl" memory kernel.flir 2>err && fail "a kernel has no memory"
 grep -q "kernel.flir: is a kernel, which has no temporaries" err || fail "$(<err)"

@@ -182,6 +182,20 @@ says err "a plan's temporaries do not fit the budget of 1 bytes: "
 says err " are needed while "
 says err " runs; a budget of "
 says err " is met by this plan (others may need more); the largest of them:"
+# Other passes leave temporaries that no step uses as they are.
+cat >intervals.flir <<'EOF'
+schedule @s arena=0 bound=2000000 {
+  temporary bytes=2000000 first=0 last=1 offset=0
+  temporary bytes=64 first=2 last=3 offset=0
+}
+EOF
+for pass in order budget join share epilogue; do
+  for budget in 0 64; do
+    run 0 opt --pass=$pass --budget=$budget intervals.flir
+    cmp -s intervals.flir out || fail "$command_line: $(cat out)"
+  done
+done
+refused '"foo" is no schedule pass' --pass=foo intervals.flir
 # Intervals that no memory holds, and that live too long to look at each step.
 echo 'schedule @s arena=0 bound=0 {' >huge.flir
 for _ in 1 2 3 4 5; do echo ' temporary bytes=4611686018427387904 first=0 last=1 offset=0'; done >>huge.flir

@@ -254,6 +254,12 @@ words='its values do not fit into memory; the largest is'
 expect 1 "^fl: huge.flir: $words %1 f32\[100000000,1000000\], 400000000000000 bytes$" huge.flir
 echo 'graph @wide(%x: f64[100000000000000]) { return %x }' >wide.flir
 expect 1 "^fl: wide.flir: $words p0 f64\[100000000000000\], 800000000000000 bytes$" wide.flir
+{
+  echo 'schedule @s arena=0 bound=0 {'
+  for _ in 1 2; do echo ' temporary bytes=4611686018427387904 first=0 last=1 offset=0'; done
+  echo '}'
+} >intervals.flir
+expect 1 "^fl: intervals.flir: $words temporary 0, 4611686018427387904 bytes$" intervals.flir
 # A wrong flag is found before anything is drawn.
 FL_DEVICE=foo expect 1 '^fl: device "foo" does not exist[^;]*; there are: [^;]*$' wide.flir
 expect 1 '^fl: device "gpu" does not exist' --device=gpu wide.flir
