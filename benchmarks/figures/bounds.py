@@ -293,6 +293,9 @@ CHAINS = (
     (r"^softmax", "an exponential an element"),
     (r"dropout", "a random number an element"),
     (r"^Adam", "recording a step takes longer than its kernel; compiled, it is not recorded"),
+    (r"^compiled Adam|^layer norm, ", "on a machine whose cache holds what the copy moves, 25 MB: it"
+     " takes what the cache takes, which is less than a square root or two sums one behind the"
+     " other"),
 )
 STEPS = (
     (r"", "the floor itself, library calls alone, is more than 0.75 of PyTorch's time"),
