@@ -126,15 +126,13 @@ std::string optimizeSchedule(ir::Schedule schedule) {
                                             [](const auto& t) { return t.shares >= 0; });
     FL_USER_CHECK(!shares || pass == "pack", "opt: the pass ", pass,
                   " would lose which temporaries share memory; pack alone takes them");
-    const ir::Schedule given = compilation.schedule;
+    // Of temporaries alone no step says when they live: there is nothing to do but to pack them.
+    const bool areIntervals =
+        compilation.schedule.steps.empty() && compilation.schedule.outputs.empty();
+    const std::string given = areIntervals ? printSchedule(compilation.schedule, "s") : "";
     runPassAlone(pass, "schedule", compilation);
     verifySteps(compilation.schedule);
-    // Of temporaries alone no step says when they live, and there is nothing to do but to pack
-    // them.
-    const bool areIntervals = given.steps.empty() && given.outputs.empty();
-    if (areIntervals && pass != "pack") {
-      return printSchedule(given, "s");
-    }
+    if (areIntervals && pass != "pack") return given;
   }
   return printSchedule(compilation.schedule, "s");
 }

@@ -181,8 +181,7 @@ TEST_F(Budget, IsRefusedBeforeAnythingRuns) {
 
 constexpr const char* kTold =
     ", which bounds what dies in it: what lives on, as tensors that the program keeps or the "
-    "history "
-    "of a loss that is read before backward(), is not computed again; at "
+    "history of a loss that is read before backward(), is not computed again; at "
     "tests/lazy/BudgetTest.cpp:";
 
 // What a plan leaves for a later one is no temporary: a loss that is read before backward() makes
