@@ -6,10 +6,9 @@
 #include <sstream>
 #include <system_error>
 
-namespace fl::tools {
+#include "fl/planner/Memory.h"
 
-// Of offsets, as the pass `pack` has them.
-constexpr size_t kAlignment = 64;
+namespace fl::tools {
 
 std::string readInput(const std::string& path) {
   std::ostringstream text;
@@ -49,7 +48,7 @@ ir::Schedule parsePackedSchedule(const std::string& text) {
   if (schedule.arenaBytes == 0) {
     for (ir::Temporary& temporary : schedule.temporaries) {
       temporary.offset = schedule.arenaBytes;
-      schedule.arenaBytes += (temporary.bytes + kAlignment - 1) / kAlignment * kAlignment;
+      schedule.arenaBytes += planner::aligned(temporary.bytes);
     }
   }
   verify(schedule);

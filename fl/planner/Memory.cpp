@@ -21,9 +21,8 @@ namespace {
 constexpr int64_t kMoreLooks = 100'000, kLooksIfWasted = 1'000'000, kMoreOrders = 300;
 // Of so few intervals, of which all orders that matter are not much more, so many.
 constexpr int64_t kFew = 12, kOrdersOfFew = 1500;
-// What all intervals may take together, and of what offsets are multiples; and how many steps there
-// may be.
-constexpr size_t kMostBytes = size_t{1} << 62, kAlignment = 64;
+// What all intervals may take together; and how many steps there may be.
+constexpr size_t kMostBytes = size_t{1} << 62;
 constexpr int kMostSteps = 10'000'000;
 // Of so many intervals a packer is enough that wastes no more than this part of the bound; and what
 // is much.
@@ -32,8 +31,6 @@ constexpr size_t kMany = 2000, kHardlyWasted = 100, kMuchWasted = 33;
 using Order = std::vector<size_t>;
 
 size_t stepsOf(const Interval& it) { return static_cast<size_t>(it.last - it.first) + 1; }
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 size_t arenaOf(const std::vector<Interval>& intervals, const std::vector<size_t>& offsets) {
   size_t bytes = 0;

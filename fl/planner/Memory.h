@@ -11,6 +11,10 @@
 
 namespace fl::planner {
 
+// Of offsets in an arena.
+constexpr size_t kAlignment = 64;
+constexpr size_t aligned(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+
 // Those that a step uses, in ascending order.
 std::vector<int> temporariesOf(const ir::Schedule& schedule, const ir::Step& step);
 // Calls temporary i names[i].
