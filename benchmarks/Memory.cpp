@@ -282,16 +282,35 @@ double residentOfGrowing(const char* backend) {
   return residentSince(before, static_cast<double>(last.elements()));
 }
 
-// Of keys to which one of 4 kB is added 3,000 times, to 12 MB.
-double residentOfKeys(const char* backend) {
+// Two that grow by turns, to 100 MB each.
+double residentOfTurns(const char* backend) {
   const BackendScope scope(backend);
   memory().release();
   const size_t before = residentBytes();
+  Tensor first, second;
+  for (double elements = 250e3; elements < 25e6; elements *= 1.01) {
+    first = computedFull(elements);
+    second = computedFull(elements * 1.005);
+  }
+  return residentSince(before, static_cast<double>(first.elements() + second.elements()));
+}
+
+Tensor addedKeys() {
   Tensor keys = full({1024, 1}, 1.0);
   for (int i = 0; i < 3000; ++i) {
     keys = concatenate(1, keys, full({1024, 1}, 1.0));
     keys.value()->data();
   }
+  return keys;
+}
+
+// Of keys to which one of 4 kB is added 3,000 times, to 12 MB, beside as many plans.
+double residentOfKeys(const char* backend) {
+  const BackendScope scope(backend);
+  addedKeys();
+  memory().release();
+  const size_t before = residentBytes();
+  const Tensor keys = addedKeys();
   return residentSince(before, static_cast<double>(keys.elements()));
 }
 
@@ -340,6 +359,7 @@ double residentOfFragment(const char* backend) {
 void measureGrowth(std::vector<Json>* rows) {
   const std::vector<std::pair<const char*, double (*)(const char*)>> cases = {
       {"tensors that grow", residentOfGrowing},
+      {"two tensors that grow by turns", residentOfTurns},
       {"keys that are added to", residentOfKeys},
       {"small tensors that grow", residentOfGrowingSmall},
       {"each fifth of many small tensors", residentOfScattered},

@@ -310,11 +310,7 @@ EAGER = (
 RESIDENT = (
     (r"^each fifth",
      "beside the 8 kB of a tensor, 0.9 kB of the heap are its objects, and the heap keeps a page"
-     " while one on it lives: 0.58 of what is alive; 16 MiB of cache, which any program may keep,"
-     " are 0.17 of it"),
-    (r"^keys",
-     "at each step the old and the new keys are alive, and what the next step takes is kept,"
-     " of which 16 MiB, which any program may keep, stay"),
+     " while one on it lives: 0.58 of what is alive"),
 )
 HELD = (
     (r"", "what the backward pass reads is most of it, in all modes; a budget takes less"),

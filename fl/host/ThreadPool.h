@@ -1,9 +1,8 @@
 // The one thread pool of the process. Our kernels and oneDNN's slices run in it; oneDNN itself runs
 // single-threaded inside.
 //
-// A loop costs about 0.2 us to start while the helpers spin, 5 to 50 us after they have gone to
-// sleep (they spin for 20000 pauses first), so that work below some 20 us is better left in one
-// range.
+// A loop costs about 0.2 us to start while the helpers spin (20000 pauses), 5 to 50 us once they
+// sleep, so that work below some 20 us is better left in one range.
 #pragma once
 
 #include <cstdint>

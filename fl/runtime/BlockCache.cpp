@@ -22,8 +22,6 @@ bool isWorthSplitting(const Block& block, size_t wanted) {
 
 }  // namespace
 
-// Of small ones four sizes between neighbouring powers of two, so that a block is at most a quarter
-// larger than asked for (below 256 bytes: one more unit of 64).
 BlockCache::Size BlockCache::sizeOf(size_t bytes) {
   if (bytes > kMostSmall) return {roundUp(bytes, kPage), kLarge, kLarge};
   const size_t wanted = std::max(bytes, kAlignment);
@@ -58,7 +56,7 @@ void BlockCache::giveBack(Block& freed) {
   limit_.freed(stats_.liveBytes, stats_.cachedBytes);
   const bool canGo = !block.isPiece() || functions_->nativeDiscard;
   if (block.bytes > recyclingLimit_ && canGo) letGo(block);
-  if (stats_.cachedBytes > CacheLimit::kFloor) trim(limit_.mostCached(stats_.liveBytes));
+  if (stats_.cachedBytes > CacheLimit::kLeast) trim(limit_.mostCached(stats_.liveBytes));
 }
 
 Block* BlockCache::find(const void* pointer) const {
@@ -167,7 +165,9 @@ void BlockCache::trim(size_t mostCached, uint64_t freedBefore) {
 }
 
 bool BlockCache::giveBackUnused() {
-  trim(limit_.mostUnused(), std::exchange(freedAtLastCall_, freed_));
+  const size_t before = stats_.cachedBytes;
+  trim(CacheLimit::kLeast, std::exchange(freedAtLastCall_, freed_));
+  if (stats_.cachedBytes < before) limit_.wasUnused();
   return keepsMore();
 }
 

@@ -73,7 +73,7 @@ class BlockCache {
   // Of what is kept since before the last call nothing stays beyond what may be kept unused;
   // whether something else does.
   bool giveBackUnused();
-  bool keepsMore() const { return stats_.cachedBytes > limit_.mostUnused(); }
+  bool keepsMore() const { return stats_.cachedBytes > CacheLimit::kLeast; }
   // Gives all back to the system, and forgets what was taken again.
   void release() {
     trim(0);

@@ -1,21 +1,21 @@
-// How much freed memory a cache may keep: what the program was seen to take again, within a quarter
-// of the most that was live.
+// How much freed memory a cache may keep: what the program was seen to take again, within 7/32 of
+// the most that was live, which leaves to a quarter what tensors take on the heap.
 //
 // An eighth of what is live may always be kept. What the program takes again is seen even where it
 // was given back to the system: what a cache without a limit would hold is counted along, and how
 // far that falls is what a cache is good for, and half as much more, as blocks seldom fit exactly:
 // a cache a little too small lets go, at each step, of just what is taken next. So a training step
-// keeps its memory from the second or third step on, whereas blocks that only ever grow, of which
-// none is taken again, go back at once. Both are forgotten after two windows, stretches in which
-// the program allocates many times what it had live at most: an early peak is not kept for good.
+// keeps its memory from the second or third step on; blocks that only grow go back at once. Both
+// are forgotten after two windows, stretches in which the program allocates many times what it had
+// live at most: an early peak is not kept for good. Few blocks fit worse: up to kFloor may be kept
+// of what was taken from the system though as much had been given back, until some is unused long.
 //
 // What is taken again is forgotten sooner where less is live than ever between two times that the
 // cache was drawn upon as far as that, as when a model is dropped: the next one's steps begin with
 // whole blocks. The end of the first step may look like that; the later ones' are known by it.
 //
-// What is kept beyond what is taken again is never more than a quarter of the most that was live,
-// or kFloor; and what nobody takes for a while goes back however often it was taken before, but for
-// as much (BlockCache::giveBackUnused()).
+// What nobody takes for a while goes back however often it was taken before, but for kLeast
+// (BlockCache::giveBackUnused()).
 #pragma once
 
 #include <algorithm>
@@ -28,18 +28,18 @@ namespace fl::runtime {
 // Of one device. Pure numbers, not thread-safe.
 class CacheLimit {
  public:
-  static constexpr size_t kFloor = size_t{16} << 20;  // so much may be kept by any program
+  static constexpr size_t kLeast = size_t{2} << 20;   // so much may be kept by any program
+  static constexpr size_t kFloor = size_t{16} << 20;  // and by one whose blocks fit badly
   static constexpr size_t kWindow = 16;               // times the most that was live
 
-  // Bytes that may be kept while so many are live: kept and live are never more than 1.25 times the
-  // most that was live in this window and the one before, or kFloor more than it.
+  // Bytes that may be kept while so many are live: kept and live are never more than 39/32 of the
+  // most that was live in this window and the one before, or kLeast to kFloor more than it.
   size_t mostCached(size_t live) const {
     const size_t peak = std::max(live, peakLive()), again = takenAgain();
-    const size_t seen = std::max({kFloor, live / 8, again + std::min(again / 2, peak / 4)});
-    return std::min(seen, peak + std::max(kFloor, peak / 4) - live);
+    const size_t least = std::clamp(missed_, kLeast, kFloor);
+    const size_t seen = std::max({least, live / 8, again + std::min(again / 2, peak / 4)});
+    return std::min(seen, peak + std::max(least, peak / 32 * 7) - live);
   }
-  // Bytes that may be kept however long nobody takes them.
-  size_t mostUnused() const { return std::max(kFloor, peakLive() / 4); }
 
   // Bytes of the cache that the program was seen to need, in this window or the one before.
   size_t takenAgain() const { return std::max(drawn_, drawnBefore_); }
@@ -64,7 +64,7 @@ class CacheLimit {
     low_ = isTop ? live : std::min(low_, live);
     const size_t base = std::min(base_, baseBefore_);
     if (base == kNone || live >= base / 4 * 3) return;
-    drawn_ = drawnBefore_ = givenBack_ = largestGivenBack_ = 0;
+    drawn_ = drawnBefore_ = givenBack_ = largestGivenBack_ = missed_ = 0;
     top_ = cached;
     base_ = live;
     baseBefore_ = kNone;
@@ -77,8 +77,12 @@ class CacheLimit {
   }
   // A block was taken from the system: had all been kept, one of them would have served.
   void took(size_t bytes) {
-    if (bytes <= largestGivenBack_) givenBack_ -= std::min(givenBack_, bytes);
+    const size_t again = bytes <= largestGivenBack_ ? std::min(givenBack_, bytes) : 0;
+    givenBack_ -= again;
+    missed_ += again;
   }
+  // Some of it, for long.
+  void wasUnused() { missed_ = 0; }
 
  private:
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
@@ -99,6 +103,7 @@ class CacheLimit {
   size_t drawn_ = 0, drawnBefore_ = 0;  // how far it fell from there
   size_t low_ = 0;                      // the least that was live since it was drawn upon so far
   size_t base_ = kNone, baseBefore_ = kNone;  // the least of all those
+  size_t missed_ = 0;     // bytes taken from the system though as many had been given back
   bool dropped_ = false;  // since the last allocation: what goes back is not missed
 };
 

@@ -14,10 +14,9 @@ namespace {
 // overwritten anyway.
 std::vector<Bytes> piecesOf(std::span<const Bytes> all) {
   std::vector<Bytes> pieces;
-  for (const Bytes& each : all) {
+  for (const Bytes& each : all)
     for (int64_t begin = each.begin / 64 * 64; begin < each.end; begin += kCopyBytes)
       pieces.push_back({begin, std::min(begin + kCopyBytes, each.end)});
-  }
   return pieces;
 }
 

@@ -270,9 +270,9 @@ std::set<std::shared_ptr<MemoryManager>> managersWith(std::shared_ptr<MemoryMana
   return managers;
 }
 
-std::string describe(const char* what, const CallSite& site) {
-  const std::string where = site.toString();
-  return detail::concat(what, where.empty() ? "" : " at ", where);
+std::string describe(const BufferOrigin& origin) {
+  const std::string where = origin.site.toString();
+  return detail::concat(origin.what, where.empty() ? "" : " at ", where);
 }
 
 std::string describeLack(const MemoryManager& manager, size_t bytes, const BufferOrigin& origin) {
@@ -283,14 +283,12 @@ std::string describeLack(const MemoryManager& manager, size_t bytes, const Buffe
   live.resize(std::min(live.size(), kTold));
   std::string text = detail::concat(
       detail::withCallSite(detail::concat(manager.name(), ": ", bytes, " bytes cannot be had")),
-      "\nThey are for ", describe(origin.what, origin.site), "; ", inUse, " are in use, ",
+      "\nThey are for ", describe(origin), "; ", inUse, " are in use, ",
       manager.stats().cachedBytes, " kept for reuse, ",
       std::min(manager.freeBytes(), mappableMemory()), " free in the system. The largest in use:");
-  for (const LiveBuffers::Live& each : live) {
-    text += detail::concat("\n  ", each.bytes, " bytes of ",
-                           describe(each.origin.what, each.origin.site),
+  for (const LiveBuffers::Live& each : live)
+    text += detail::concat("\n  ", each.bytes, " bytes of ", describe(each.origin),
                            each.isOfAnother ? ", of another manager" : "");
-  }
   return text;
 }
 

@@ -15,8 +15,7 @@
 namespace fl::runtime {
 namespace {
 
-// More than a process can have.
-constexpr size_t kAddressSpace = size_t{1} << 47;
+constexpr size_t kAddressSpace = size_t{1} << 47;  // more than a process can have
 constexpr size_t kMappedFrom = size_t{1} << 20;
 constexpr size_t kHugePage = size_t{1} << 21;
 // From here on, what lies beyond the last whole huge page is a small part.
@@ -104,10 +103,9 @@ size_t mappableMemory() {
 
 size_t allocationBytes(unsigned ndims, const Dim* dims, unsigned elSize) {
   size_t bytes = elSize;
-  for (unsigned i = 0; i < ndims; ++i) {
+  for (unsigned i = 0; i < ndims; ++i)
     if (dims[i] < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(dims[i]), &bytes))
       return std::numeric_limits<size_t>::max();
-  }
   return bytes;
 }
 

@@ -178,6 +178,7 @@ TEST(Fork, WhileOthersTakeMemory) {
 // A child has no thread but its own at first.
 TEST(OneThread, CompilesWhatItRuns) {
   EXPECT_TRUE(runInChild([] {
+    runtime::hostMemoryManager()->release();
     host::setNumThreads(1);
     flags().cache = "off";
     const FreshEngine engine;
@@ -186,6 +187,22 @@ TEST(OneThread, CompilesWhatItRuns) {
     // The values of full(), and the rest.
     const bool isCompiled = runtime::counters().kernelsCompiled == before + 2;
     return isCompiled && threadsOfThisProcess() == 1 && values == std::vector<float>(100, 3);
+  }));
+}
+
+// Of ours and of the libraries that are called; what is kept of freed memory needs none either.
+TEST(OneThread, IsAllThereIs) {
+  EXPECT_TRUE(runInChild([] {
+    runtime::hostMemoryManager()->release();
+    flags().jit = "sync";
+    const FreshEngine engine;
+    const auto threadsAfterWork = [](int threads) {
+      host::setNumThreads(threads);
+      const Tensor x = full({256, 256}, 0.5f);
+      sum(exp(matmul(x, x) * 1e-6)).scalar<float>();
+      return threadsOfThisProcess();
+    };
+    return threadsAfterWork(3) == 3 && threadsAfterWork(1) == 1;
   }));
 }
 

@@ -2,9 +2,6 @@
 // parts share one.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
-#include "fl/host/ThreadPool.h"
 #include "fl/tensor/tensor.h"
 #include "tests/lazy/Counts.h"
 
@@ -116,24 +113,6 @@ TEST(Transpose, OfANumberIsThat) {
   const Counts counts;
   EXPECT_EQ(transpose(fromScalar(1.5f)).toHostVector<float>(), std::vector<float>{1.5f});
   EXPECT_EQ(counts.fallbacks(), 0u);
-}
-
-// Of ours and of the libraries that are called.
-TEST(Threads, OneIsAllThereIs) {
-  const auto threads = [] {
-    const std::filesystem::directory_iterator tasks("/proc/self/task");
-    return std::distance(std::filesystem::begin(tasks), std::filesystem::end(tasks));
-  };
-  const auto work = [] {
-    const Tensor x = numbers({512, 512}, 0);
-    sum(exp(matmul(x, x) * 1e-6)).scalar<float>();
-  };
-  host::setNumThreads(3);
-  work();
-  EXPECT_EQ(threads(), 3);
-  host::setNumThreads(1);
-  work();
-  EXPECT_EQ(threads(), 1);
 }
 
 }  // namespace

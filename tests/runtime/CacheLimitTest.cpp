@@ -16,25 +16,42 @@ constexpr size_t kMB = size_t{1} << 20;
 TEST(CacheLimit, IsWhatIsTakenAgainWithinAQuarterOfThePeak) {
   constexpr size_t kGB = 1000 * kMB;
   CacheLimit limit;
-  EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor);
+  EXPECT_EQ(limit.mostCached(0), CacheLimit::kLeast);
   EXPECT_EQ(limit.mostCached(kGB), kGB / 8);
   limit.allocated(kGB, kGB, 0);
   limit.freed(0, kGB);
-  EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor) << "nothing was taken again";
+  EXPECT_EQ(limit.mostCached(0), CacheLimit::kLeast) << "nothing was taken again";
   limit.gaveBack(kGB);
   limit.took(kGB + 1);
   limit.allocated(kGB + 1, kGB, 0);
-  EXPECT_EQ(limit.mostCached(0), CacheLimit::kFloor) << "it would not have served";
+  EXPECT_EQ(limit.mostCached(0), CacheLimit::kLeast) << "it would not have served";
   limit.took(kGB / 2);
   limit.allocated(kGB / 2, kGB, 0);
   EXPECT_EQ(limit.mostCached(0), kGB / 4 * 3) << "half of it would have been taken again";
   limit.took(kGB / 2);
   limit.allocated(kGB / 2, kGB, 0);
-  EXPECT_EQ(limit.mostCached(0), kGB / 4 * 5);
-  EXPECT_EQ(limit.mostCached(kGB), kGB / 4);
-  EXPECT_EQ(limit.mostCached(kGB / 2), kGB / 4 * 3);
-  EXPECT_EQ(limit.mostUnused(), kGB / 4);
-  EXPECT_EQ(CacheLimit().mostUnused(), CacheLimit::kFloor);
+  EXPECT_EQ(limit.mostCached(0), kGB / 32 * 39);
+  EXPECT_EQ(limit.mostCached(kGB), kGB / 32 * 7);
+  EXPECT_EQ(limit.mostCached(kGB / 2), kGB / 32 * 23);
+}
+
+// As of a small program's few blocks, though no more was live at most.
+TEST(CacheLimit, MayBeMoreWhereBlocksFitBadly) {
+  CacheLimit limit;
+  limit.allocated(8 * kMB, 8 * kMB, 0);
+  const auto giveBackAndTake = [&limit](size_t bytes) {
+    limit.gaveBack(bytes);
+    limit.took(bytes);
+  };
+  giveBackAndTake(5 * kMB);
+  EXPECT_EQ(limit.mostCached(8 * kMB), 5 * kMB);
+  for (int i = 0; i < 10; ++i) giveBackAndTake(5 * kMB);
+  EXPECT_EQ(limit.mostCached(8 * kMB), CacheLimit::kFloor);
+  limit.wasUnused();
+  EXPECT_EQ(limit.mostCached(8 * kMB), CacheLimit::kLeast);
+  limit.gaveBack(5 * kMB);
+  limit.took(6 * kMB);
+  EXPECT_EQ(limit.mostCached(8 * kMB), CacheLimit::kLeast) << "it would not have served";
 }
 
 // A cache that does as it is told, of blocks that always fit, under loads that change: repeated

@@ -277,16 +277,16 @@ TEST(Buffers, AreRefusedWhatCannotBeTouchedWithTheOthers) {
 TEST(Buffers, OfTheCacheAreNotRefused) {
   const auto narrow = std::make_shared<Narrow>(100 * kMB);
   const HostMemory memory(narrow);
-  auto touched = std::make_unique<Buffer>(3 * kMB);
+  auto touched = std::make_unique<Buffer>(2 * kMB);
   std::memset(touched->data(), 1, touched->bytes());
   {
     const HostMemory other(makeCachingMemoryManager());  // what is free is looked at after it
     touched.reset();
   }
-  ASSERT_EQ(narrow->stats().cachedBytes, 3 * kMB);
+  ASSERT_EQ(narrow->stats().cachedBytes, 2 * kMB);
   narrow->free = 0;
   const int looks = narrow->looks;
-  EXPECT_EQ(errorOf(3 * kMB), "");
+  EXPECT_EQ(errorOf(2 * kMB), "");
   EXPECT_EQ(narrow->looks, looks + 1);
   EXPECT_NE(errorOf(5 * kMB), "");
 }
@@ -308,11 +308,11 @@ TEST(Buffers, HaveAllManagersOfTheHostRelease) {
   const auto first = std::make_shared<Narrow>(1000 * kMB);
   const HostMemory before(first);
   const Buffer live(100);
-  auto freed = std::make_unique<Buffer>(4 * kMB);
+  auto freed = std::make_unique<Buffer>(2 * kMB);
   const HostMemory after(std::make_shared<Stingy>(0));
   EXPECT_EQ(first->releases, 1) << "it was replaced";
   freed.reset();
-  EXPECT_EQ(first->stats().cachedBytes, 4 * kMB);
+  EXPECT_EQ(first->stats().cachedBytes, 2 * kMB);
   EXPECT_NE(errorOf(2 * kMB).find("The largest in use:\n  100 bytes of data, of another manager"),
             std::string::npos);
   EXPECT_EQ(first->releases, 2);

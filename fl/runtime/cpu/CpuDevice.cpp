@@ -73,14 +73,11 @@ class CpuKernel : public DeviceKernel {
  private:
   // Streaming code asks for alignment, which memory that guards its ends does not have.
   bool isPlaced(const ir::KernelArgs& args) const {
-    if (stores_ != ir::Stores::Streaming) return true;
-    for (size_t i = 0; i < kernel_.operands.size(); ++i) {
-      if (kernel_.operands[i].role == ir::KernelOperand::Role::Output &&
-          reinterpret_cast<uintptr_t>(args.data[i]) % 64 != 0) {
-        return false;
-      }
-    }
-    return true;
+    bool isPlaced = true;
+    for (size_t i = 0; stores_ == ir::Stores::Streaming && i < kernel_.operands.size(); ++i)
+      if (kernel_.operands[i].role == ir::KernelOperand::Role::Output)
+        isPlaced &= reinterpret_cast<uintptr_t>(args.data[i]) % 64 == 0;
+    return isPlaced;
   }
 
   const ir::Kernel kernel_;
@@ -313,10 +310,9 @@ class CpuSchedule : public ScheduleRunner {
   void append(LaunchGroup* group, PreparedLaunch launch) {
     const int64_t grain = chooseGrain(launch.kernel->kernel(), launch.extents, launch.domain,
                                       launch.elements, /*alone=*/false);
-    for (int64_t begin = 0; begin < launch.domain; begin += grain) {
+    for (int64_t begin = 0; begin < launch.domain; begin += grain)
       group->parts.push_back(
           {group->launches.size(), begin, std::min(begin + grain, launch.domain)});
-    }
     group->elements += launch.elements;
     group->launches.push_back(std::move(launch));
   }
