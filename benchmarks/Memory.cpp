@@ -304,7 +304,8 @@ Tensor addedKeys() {
   return keys;
 }
 
-// Of keys to which one of 4 kB is added 3,000 times, to 12 MB, beside as many plans.
+// Of keys to which one of 4 kB is added 3,000 times, to 12 MB: the second time, as the first leaves
+// as many plans.
 double residentOfKeys(const char* backend) {
   const BackendScope scope(backend);
   addedKeys();
@@ -360,7 +361,7 @@ void measureGrowth(std::vector<Json>* rows) {
   const std::vector<std::pair<const char*, double (*)(const char*)>> cases = {
       {"tensors that grow", residentOfGrowing},
       {"two tensors that grow by turns", residentOfTurns},
-      {"keys that are added to", residentOfKeys},
+      {"keys that are added to, again", residentOfKeys},
       {"small tensors that grow", residentOfGrowingSmall},
       {"each fifth of many small tensors", residentOfScattered},
       {"a piece of a large block", residentOfFragment}};

@@ -58,10 +58,10 @@ void AdaptedMemoryManager::release() {
 }
 
 void setDeviceFunctions(const std::shared_ptr<MemoryManagerAdapter>& adapter) {
-  // The functions may outlive the adapter, whose log they write to.
-  const std::weak_ptr<MemoryManagerAdapter> weak = adapter;
-  const auto log = [weak](auto... values) {
-    if (const auto alive = weak.lock()) alive->log(values...);
+  // The functions may outlive the adapter, whose log they write to. Who calls them for it keeps it
+  // alive: it must not be destroyed in here, where it is locked.
+  const auto log = [known = std::weak_ptr(adapter), raw = adapter.get()](auto... values) {
+    if (!known.expired()) raw->log(values...);
   };
   MemoryManagerDeviceInterface& functions = *adapter->deviceInterface;
   setIfUnset(&functions.getActiveDeviceId, [] { return 0; });

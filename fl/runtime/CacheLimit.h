@@ -7,8 +7,11 @@
 // a cache a little too small lets go, at each step, of just what is taken next. So a training step
 // keeps its memory from the second or third step on; blocks that only grow go back at once. Both
 // are forgotten after two windows, stretches in which the program allocates many times what it had
-// live at most: an early peak is not kept for good. Few blocks fit worse: up to kFloor may be kept
-// of what was taken from the system though as much had been given back, until some is unused long.
+// live at most: an early peak is not kept for good.
+//
+// Few blocks fit worse. Where no more is live than in the window before, and blocks are taken from
+// the system although as much had been given back, more may be kept, window by window, until that
+// ends; no more of it once some of what is kept is unused long.
 //
 // What is taken again is forgotten sooner where less is live than ever between two times that the
 // cache was drawn upon as far as that, as when a model is dropped: the next one's steps begin with
@@ -28,17 +31,18 @@ namespace fl::runtime {
 // Of one device. Pure numbers, not thread-safe.
 class CacheLimit {
  public:
-  static constexpr size_t kLeast = size_t{2} << 20;   // so much may be kept by any program
-  static constexpr size_t kFloor = size_t{16} << 20;  // and by one whose blocks fit badly
-  static constexpr size_t kWindow = 16;               // times the most that was live
+  static constexpr size_t kLeast = size_t{2} << 20;  // so much may be kept by any program
+  // A window, times the most that was live, or what small programs count as if it were.
+  static constexpr size_t kWindow = 16, kSmall = size_t{16} << 20;
 
   // Bytes that may be kept while so many are live: kept and live are never more than 39/32 of the
-  // most that was live in this window and the one before, or kLeast to kFloor more than it.
+  // most that was live in this window and the one before, or kLeast more than it; where blocks fit
+  // badly, a quarter and kSmall more.
   size_t mostCached(size_t live) const {
     const size_t peak = std::max(live, peakLive()), again = takenAgain();
-    const size_t least = std::clamp(missed_, kLeast, kFloor);
-    const size_t seen = std::max({least, live / 8, again + std::min(again / 2, peak / 4)});
-    return std::min(seen, peak + std::max(least, peak / 32 * 7) - live);
+    const size_t more = std::max(std::min(again / 2, peak / 4), misfit_);
+    const size_t seen = std::max({kLeast, live / 8, again + more});
+    return std::min(seen, peak + std::max({kLeast, misfit_, peak / 32 * 7}) - live);
   }
 
   // Bytes of the cache that the program was seen to need, in this window or the one before.
@@ -49,13 +53,13 @@ class CacheLimit {
     peak_ = std::max(peak_, live);
     const size_t fallen = top_ - std::min(top_, cached + givenBack_);
     drawn_ = std::max(drawn_, fallen);
-    if (fallen > std::max(kFloor, takenAgain() / 4 * 3)) {
+    if (fallen > std::max(kLeast, takenAgain() / 4 * 3)) {
       base_ = std::min(base_, low_);
       low_ = live;
     }
     dropped_ = false;
     window_ += bytes;
-    if (window_ > kWindow * std::max(kFloor, peakLive())) beginWindow(live, cached);
+    if (window_ > kWindow * std::max(kSmall, peakLive())) beginWindow(live, cached);
   }
   // A block was freed, after which so many are live and cached, before any is given back.
   void freed(size_t live, size_t cached) {
@@ -64,7 +68,7 @@ class CacheLimit {
     low_ = isTop ? live : std::min(low_, live);
     const size_t base = std::min(base_, baseBefore_);
     if (base == kNone || live >= base / 4 * 3) return;
-    drawn_ = drawnBefore_ = givenBack_ = largestGivenBack_ = missed_ = 0;
+    drawn_ = drawnBefore_ = givenBack_ = largestGivenBack_ = missed_ = misfit_ = 0;
     top_ = cached;
     base_ = live;
     baseBefore_ = kNone;
@@ -82,7 +86,7 @@ class CacheLimit {
     missed_ += again;
   }
   // Some of it, for long.
-  void wasUnused() { missed_ = 0; }
+  void wasUnused() { missed_ = misfit_ = 0; }
 
  private:
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
@@ -90,7 +94,9 @@ class CacheLimit {
   size_t peakLive() const { return std::max(peak_, peakBefore_); }
 
   void beginWindow(size_t live, size_t cached) {
-    window_ = givenBack_ = largestGivenBack_ = 0;
+    misfit_ =
+        peak_ / 33 * 32 > peakBefore_ ? 0 : std::min(misfit_ + missed_, kSmall + peakLive() / 4);
+    window_ = givenBack_ = largestGivenBack_ = missed_ = 0;
     peakBefore_ = std::exchange(peak_, live);
     drawnBefore_ = std::exchange(drawn_, 0);
     baseBefore_ = std::exchange(base_, kNone);
@@ -103,7 +109,8 @@ class CacheLimit {
   size_t drawn_ = 0, drawnBefore_ = 0;  // how far it fell from there
   size_t low_ = 0;                      // the least that was live since it was drawn upon so far
   size_t base_ = kNone, baseBefore_ = kNone;  // the least of all those
-  size_t missed_ = 0;     // bytes taken from the system though as many had been given back
+  // Bytes taken from the system in this window though as many had been given back; kept for that.
+  size_t missed_ = 0, misfit_ = 0;
   bool dropped_ = false;  // since the last allocation: what goes back is not missed
 };
 

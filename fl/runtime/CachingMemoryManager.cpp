@@ -1,5 +1,6 @@
 #include "fl/runtime/CachingMemoryManager.h"
 
+#include <malloc.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -23,6 +24,8 @@ using runtime::Block;
 using runtime::BlockCache;
 
 namespace {
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
 Block& liveBlock(const BlockCache& cache, const char* caller, const void* ptr) {
   Block* block = cache.find(ptr);
   FL_USER_CHECK(block != nullptr, "CachingMemoryManager::", caller, ": ", ptr, " is no live block");
@@ -42,7 +45,7 @@ Decay& decay() {
   return instance;
 }
 
-void runDecay(std::chrono::microseconds interval) {
+void runDecay(Milliseconds interval) {
   for (bool goesOn = true; goesOn;) {
     std::this_thread::sleep_for(interval);
     const std::lock_guard<std::mutex> lock(decay().mutex);
@@ -51,12 +54,13 @@ void runDecay(std::chrono::microseconds interval) {
     for (CachingMemoryManager* each : decay().managers) goesOn |= each->giveBackUnused();
     goesOn = goesOn && !decay().runs.exchange(true);
   }
+  malloc_trim(0);  // what tensors were beside their elements
 }
 
 // After a manager, which the caller does not lock, came to keep more than it may unused.
 void startDecay() {
   if (decay().runs) return;
-  const std::chrono::milliseconds time(Flags::toInt("FL_MEMORY_DECAY", flags().memoryDecay));
+  const Milliseconds time(Flags::toInt("FL_MEMORY_DECAY", flags().memoryDecay));
   if (time.count() == 0 || decay().runs.exchange(true)) return;
   // What is registered last runs first: this mutex is locked before those of managers, as the
   // thread does it. A child has no such thread.
@@ -64,7 +68,7 @@ void startDecay() {
       pthread_atfork([] { decay().mutex.lock(); }, [] { decay().mutex.unlock(); },
                      [] { decay().runs = false, decay().mutex.unlock(); });
   try {
-    if (registered == 0) return std::thread(runDecay, std::chrono::microseconds(time) / 2).detach();
+    if (registered == 0) return std::thread(runDecay, time / 2).detach();
   } catch (const std::exception&) {  // there may be threads later
   }
   decay().runs = false;
@@ -89,6 +93,7 @@ CachingMemoryManager::CachingMemoryManager(int numDevices,
     : MemoryManagerAdapter(std::move(functions)) {
   for (int device = 0; device < numDevices; ++device)
     CachingMemoryManager::addMemoryManagement(device);
+  Flags::toInt("FL_MEMORY_DECAY", flags().memoryDecay);  // may throw, as giving back may not
   const std::lock_guard<std::mutex> lock(decay().mutex);
   decay().managers.push_back(this);
 }

@@ -20,12 +20,13 @@ class BlockCache;
 // giving it back costs some tens of nanoseconds.
 //
 // What is kept is what the program was seen to take again, and an eighth of what is live at least:
-// with what is live, never more than 39/32 of the most that was live lately, or 2 to 16 MiB more
-// than that (fl/runtime/CacheLimit.h). What nobody took for FL_MEMORY_DECAY milliseconds goes back,
-// but for 2 MiB, also while the program calls nothing: a thread does it, which ends when no manager
-// keeps more. What was unused longest goes back first; of a block of which a piece is in use, the
-// other pieces' pages go, and their addresses stay. All that is kept goes back before more is taken
-// than the memory-pressure threshold allows, and when there is no memory.
+// with what is live, never more than 39/32 of the most that was live lately, or 2 MiB more than
+// that, but where blocks fit badly (fl/runtime/CacheLimit.h). What nobody took for
+// FL_MEMORY_DECAY milliseconds, or half of them, goes back, but for 2 MiB, also while the program
+// calls nothing: a thread does it, which ends when no manager keeps more. What was unused longest
+// goes back first; of a block of which a piece is in use, the other pieces' pages go, and their
+// addresses stay. All that is kept goes back before more is taken than the memory-pressure
+// threshold allows, and when there is no memory.
 //
 // The device's functions run while the manager is locked, as no block on its way may be found,
 // split or joined meanwhile, and log in that order: they must not call the manager. Under

@@ -5,9 +5,6 @@
 
 namespace fl::runtime {
 
-using profile::Extent;
-using profile::Lane;
-
 std::string kernelLabel(const ir::Kernel& kernel) {
   using Form = ir::KernelValue::Form;
   constexpr int kMost = 8;  // operators
@@ -58,7 +55,7 @@ profile::Label* StepLabels::of(const ir::Schedule& schedule, size_t begin, size_
     } else if (end - begin > 1) {
       absl::StrAppend(&name, ", ", end - begin, " together");
     }
-    label = profile::label(Lane::Running, Extent::Part, name, site, bytes);
+    label = profile::label(profile::Lane::Running, profile::Extent::Part, name, site, bytes);
   }
   return label;
 }
@@ -68,7 +65,7 @@ profile::Label* StepLabels::ofRun(const ir::Schedule& schedule) {
   const std::lock_guard lock(mutex_);
   profile::Label*& label = labels_[{schedule.steps.size(), site.address()}];
   if (!label)
-    label = profile::label(Lane::Running, Extent::Whole,
+    label = profile::label(profile::Lane::Running, profile::Extent::Whole,
                            absl::StrCat("plan of ", schedule.steps.size(), " steps"), site);
   return label;
 }

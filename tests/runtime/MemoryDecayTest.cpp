@@ -1,14 +1,23 @@
 // The thread that gives back what nobody takes (FL_MEMORY_DECAY), on host memory as it is.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <memory>
+#include <ostream>
+#include <stdexcept>
+#include <streambuf>
 #include <thread>
+#include <vector>
 
 #include "fl/base/Flags.h"
+#include "fl/runtime/CachingMemoryManager.h"
 #include "fl/runtime/MemoryManager.h"
+#include "fl/runtime/MemoryManagerInstaller.h"
 #include "tests/ResidentMemory.h"
 
 namespace fl::runtime {
@@ -87,6 +96,63 @@ TEST(MemoryDecay, StartsNoThreadIfItNeedNot) {
         _exit(threads() == before + 1 ? 0 : 3);
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+// Of another thread it keeps the writer waiting, long enough for this one to go on.
+class SlowLog : public std::streambuf {
+ public:
+  void awaitWrite() const {
+    while (!isWritten_) std::this_thread::yield();
+  }
+
+ private:
+  std::streamsize xsputn(const char*, std::streamsize count) override {
+    if (std::this_thread::get_id() != owner_) {
+      isWritten_ = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return count;
+  }
+
+  const std::thread::id owner_ = std::this_thread::get_id();
+  std::atomic<bool> isWritten_ = false;
+};
+
+// The last owner of a manager may let go of it while the thread writes to its log.
+TEST(MemoryDecay, OutlivesAManager) {
+  EXPECT_EXIT(
+      {
+        alarm(20);
+        flags().memoryDecay = "1";
+        SlowLog buffer;
+        std::ostream log(&buffer);
+        const auto make = [] {
+          return std::make_shared<CachingMemoryManager>(
+              1, std::make_shared<MemoryManagerDeviceInterface>());
+        };
+        std::shared_ptr<CachingMemoryManager> manager = make();
+        MemoryManagerInstaller(std::shared_ptr<MemoryManagerAdapter>(manager));
+        manager->setLogStream(&log);
+        manager->setLogFlushInterval(1);
+        manager->setLoggingEnabled(true);
+        Dim bytes = 4 * kMB;
+        std::vector<void*> blocks(3);
+        for (int i = 0; i < 3; ++i) {  // as they are taken again, they are kept
+          for (void*& block : blocks) block = manager->alloc(false, 1, &bytes, 1);
+          for (void* block : blocks) manager->unlock(block, false);
+        }
+        buffer.awaitWrite();
+        manager.reset();
+        make();
+        _exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST(MemoryDecay, IsANumber) {
+  flags().memoryDecay = "soon";
+  EXPECT_THROW(makeCachingMemoryManager(), std::invalid_argument);
+  flags().memoryDecay = "10000";
 }
 
 }  // namespace

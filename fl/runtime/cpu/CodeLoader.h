@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
 
 #include "fl/kernel/Artifact.h"
 #include "fl/kernel/Kernel.h"
