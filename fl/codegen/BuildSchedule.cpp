@@ -18,10 +18,6 @@ namespace fl::codegen {
 namespace {
 
 using ir::BufferRef;
-using ir::Graph;
-using ir::Kind;
-using ir::Node;
-using ir::ValueId;
 
 // Elements that follow one another where a kernel writes a part of another value: of fewer, none of
 // its vectors is full.

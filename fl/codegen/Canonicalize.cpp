@@ -9,11 +9,6 @@
 namespace fl::codegen {
 namespace {
 
-using ir::Graph;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 // cast(x) to its own dtype = x; reshape and broadcast to its own shape = x
 ValueId sameType(Graph& graph, const Node& node) {
   const bool candidate = node.op == Op::Cast || node.op == Op::Reshape || node.op == Op::Broadcast;

@@ -17,12 +17,6 @@
 namespace fl::codegen {
 namespace {
 
-using ir::Access;
-using ir::Graph;
-using ir::Kind;
-using ir::Node;
-using ir::ValueId;
-
 // Limits of one kernel, beside its loads. What takes longer to compile keeps the first run waiting,
 // and fusion itself looks at the nodes of a group again and again. Vectors that do not fit in
 // registers are none: 60 alive at once take a quarter longer for each operation, and a second

@@ -11,6 +11,13 @@
 
 namespace fl::codegen {
 
+using ir::Access;
+using ir::Graph;
+using ir::Kind;
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
 // Where a value is found: in the memory or registers of its base, a value that is no view.
 struct ResolvedValue {
   ir::ValueId base = -1;

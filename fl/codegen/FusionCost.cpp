@@ -10,11 +10,6 @@
 namespace fl::codegen {
 namespace {
 
-using ir::Graph;
-using ir::Kind;
-using ir::Node;
-using ir::ValueId;
-
 // Milliseconds of compiling: any kernel, one that sweeps across memory, a reduction, a load, a
 // node; an approximation by the error that it is allowed, which tells the long ones from the short;
 // normal numbers.

@@ -9,11 +9,6 @@
 
 namespace fl::codegen {
 
-using ir::Access;
-using ir::Graph;
-using ir::Node;
-using ir::ValueId;
-
 bool isLookedUp(const Node& node, size_t i) {
   return ir::opKind(node.op) == ir::Kind::Index && i == 0;
 }

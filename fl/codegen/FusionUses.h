@@ -13,9 +13,8 @@ class Uses {
   Uses(const ir::Graph& graph, const FusionPlan& plan)
       : plan_(plan), users_(graph.valueCount()), isResult_(graph.valueCount(), false) {
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
-      for (ir::ValueId operand : graph.nodes()[i].operands) {
+      for (ir::ValueId operand : graph.nodes()[i].operands)
         users_[operand].push_back(graph.idOfNode(i));
-      }
     }
     for (ir::ValueId result : graph.results()) isResult_[result] = true;
   }
@@ -27,8 +26,8 @@ class Uses {
     return std::ranges::any_of(users_[id], wanted);
   }
 
-  // True if every reader of `id` satisfies `inside` and it is no result, unless it may be one. A view
-  // stands for its own readers, unless it is known to be a copy.
+  // True if every reader of `id` satisfies `inside` and it is no result, unless it may be one. A
+  // view stands for its own readers, unless it is known to be a copy.
   template <class F>
   bool allReaders(const ir::Graph& graph, ir::ValueId id, F&& inside, bool orResult = false) const {
     std::vector<ir::ValueId> pending = {id};

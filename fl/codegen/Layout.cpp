@@ -17,12 +17,6 @@
 namespace fl::codegen {
 namespace {
 
-using ir::Graph;
-using ir::Kind;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 // A copy of ours against one of the library's, which is made block by block in the cache.
 constexpr int64_t kCopyCost = 2;
 // Of images as they are recorded.
@@ -107,10 +101,9 @@ class Images {
 
   int channelOfOperand(const Node& node, size_t i, int channelOfResult) const {
     if (isPlainCall(node)) return ir::isImage(node.op, i) ? kImageChannel : -1;
-    if (channelOfResult >= 0 && node.op == Op::Reshape) {
+    if (channelOfResult >= 0 && node.op == Op::Reshape)
       return ir::afterReshape(node.type.shape, channelOfResult,
                               graph_.type(node.operands[i]).shape);
-    }
     return isMap(node.op) ? channelOfResult : -1;
   }
 

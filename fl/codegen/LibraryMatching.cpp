@@ -7,10 +7,6 @@
 namespace fl::codegen {
 namespace {
 
-using ir::Graph;
-using ir::Node;
-using ir::Op;
-
 // True if `id` swaps the first two dimensions of its operand and keeps the others.
 bool isMatrixTranspose(const Graph& graph, ir::ValueId id) {
   if (graph.isParameter(id) || graph.node(id).op != Op::Transpose) return false;

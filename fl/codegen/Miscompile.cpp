@@ -5,8 +5,6 @@
 namespace fl::codegen {
 namespace {
 
-using ir::ValueId;
-
 // A parameter that a group reads is taken for another one of its type.
 void mistakeParameter(const ir::Graph& graph, FusionPlan* plan) {
   const auto count = static_cast<ValueId>(graph.parameters().size());

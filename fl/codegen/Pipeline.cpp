@@ -131,10 +131,9 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   row.run(compilation);
   if (isWrong(row.info.name.c_str())) miscompile(row.info.stage, compilation);
   const int64_t end = profile::now();
-  if (profile::isActive()) {
+  if (profile::isActive())
     profile::add(profile::label(profile::Lane::Planning, profile::Extent::Part, row.info.name),
                  begin, end);
-  }
   constexpr int64_t kSlow = 1'000'000'000;  // told wherever a line a realize is
   const double elapsed = static_cast<double>(end - begin) / 1e6;
   logLine(end - begin > kSlow ? 1 : 3, absl::StrCat("pass ", row.info.name, " ", elapsed, " ms"));

@@ -17,12 +17,6 @@
 namespace fl::codegen {
 namespace {
 
-using ir::Graph;
-using ir::Kind;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 // The work that a group does again, in simple operators, and how many stand one on another: on
 // vectors in the cache it takes about as long as a few loads, and less than one from memory.
 constexpr size_t kMostAgain = 16, kMostDepth = 8;
@@ -42,9 +36,8 @@ class Recomputer {
   }
 
   void run() {
-    for (ValueId id = 0; id < graph_.valueCount(); ++id) {
+    for (ValueId id = 0; id < graph_.valueCount(); ++id)
       if (plan_.groupOf[id] >= 0 && stored_[id]) consider(id);
-    }
   }
 
  private:

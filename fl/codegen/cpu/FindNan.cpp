@@ -80,9 +80,8 @@ void ValueScopes::findNan(const std::vector<int>& values, int vector) {
   if (any == nullptr) return;
   any = vector >= 0 ? builder_.CreateOrReduce(existing(any)) : any;
   const auto note = [&]() -> llvm::Value* {
-    for (int value : values) {
+    for (int value : values)
       if (mayMakeNan(value)) noteFound(value, existing(makesNan(value, vector)), vector);
-    }
     return any;
   };
   emitChoice(builder_, any, note, [&] { return any; });

@@ -5,7 +5,6 @@
 
 namespace fl::codegen::cpu {
 
-using ir::KernelOperand;
 using ir::Stride;
 
 namespace {

@@ -137,8 +137,10 @@ class KernelEmitter {
   // Makes the totals known, for the current lanes, that the stage needs of earlier sweeps.
   void setTotals(int stage);
   void sweepColumns(int stage, llvm::Value* begin, llvm::Value* end);
-  // Adds indices [first, last) of the lowest reduced axis to the parts of the current lanes.
-  void sweepBlock(int stage, llvm::Value* first, llvm::Value* last);
+  // Indices of the lowest reduced axis, and ValueScopes::placesAt() them.
+  using Rows = std::vector<std::pair<llvm::Value*, std::vector<llvm::Value*>>>;
+  // Adds these rows to the parts of the current lanes, or, if there are none, [first, last).
+  void sweepBlock(int stage, const Rows& rows, llvm::Value* first, llvm::Value* last);
   // Adds the elements [begin, end) to sums of each reduction.
   using SweepElements =
       llvm::function_ref<Values(llvm::Value* begin, llvm::Value* end, const Values& sums)>;

@@ -7,7 +7,6 @@ namespace {
 
 using ir::Kernel;
 using ir::KernelStage;
-using ir::KernelValue;
 
 std::vector<int> neededBy(const Kernel& kernel, int value) {
   std::vector<bool> marked(kernel.values.size());
@@ -150,13 +149,28 @@ bool takesEverySecond(const Kernel& kernel, const KernelPlan& plan, int stage) {
          std::ranges::any_of(plan.needed[stage], [&](int value) { return plan.isVector(value); });
 }
 
+// True if a kernel does so little that memory keeps it waiting.
+bool isBare(const Kernel& kernel) {
+  constexpr size_t kMostValues = 8;
+  const auto isLong = [](const KernelValue& value) {
+    return value.form == KernelValue::Form::Gather || drawsNumber(value) ||
+           ir::isApproximated(ir::opInfo(value.op));
+  };
+  return kernel.values.size() <= kMostValues && std::ranges::none_of(kernel.values, isLong);
+}
+
 // Pages of memory are read whole, as far as the sums stay in the cache of level 1.
 void planColumns(const Kernel& kernel, KernelPlan* plan) {
   constexpr int64_t kPageBytes = 1 << 12, kSumBytes = 1 << 15, kBytesEach = 2 * sizeof(double);
+  constexpr int64_t kRunBytes = 256;  // of each of the rows that are added together
   int64_t widest = 1;
   for (const ir::KernelOperand& operand : kernel.operands) {
     if (operand.role != ir::KernelOperand::Role::Input) continue;
     widest = std::max<int64_t>(widest, getTypeSize(operand.type));
+  }
+  if (widest > 1 && !plan->sideBySide && isBare(kernel)) {
+    plan->rowsTogether = widest >= 4 ? 4 : 8;
+    plan->unroll = std::min(plan->unroll, static_cast<int>(kRunBytes / (plan->lanes * widest)));
   }
   plan->columnsStay = std::ranges::count_if(kernel.stages, &KernelStage::sweep) > 1;
   plan->columnTile = kPageBytes / widest;

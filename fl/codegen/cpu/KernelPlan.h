@@ -12,6 +12,9 @@
 
 namespace fl::codegen::cpu {
 
+using ir::KernelOperand;
+using ir::KernelValue;
+
 // Bit a stands for axis a.
 using AxisSet = uint32_t;
 
@@ -45,6 +48,9 @@ struct KernelPlan {
   // and whether several sweeps read them.
   int64_t columnTile = 0;
   bool columnsStay = false;
+  // Rows of a column kernel whose loads stand one behind the other in its code: processors guess by
+  // a load's place there which line it wants next. 0: one load goes from row to row.
+  int64_t rowsTogether = 0;
   // A column kernel whose columns are short rows, whose elements follow the tree of rows.
   bool sideBySide = false;
   // A map that walks along memory and takes as many whole runs of axis 0, and of axis 1, at a time

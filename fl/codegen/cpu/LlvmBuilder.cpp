@@ -172,11 +172,10 @@ V LlvmBuilder::apply(const ir::KernelValue& value, const std::vector<V>& args) {
   const V z = args.size() > 2 ? args[2] : x;
   isShort_ = value.isShort;
   if (value.op == ir::Op::Cast) return cast(x, value.type);
-  if (drawsNumber(value)) {
+  if (drawsNumber(value))
     return value.type == dtype::f64   ? ir::vm::philoxNumber<dtype::f64>(*this, x, y, z)
            : value.type == dtype::u32 ? ir::vm::philoxNumber<dtype::u32>(*this, x, y, z)
                                       : ir::vm::philoxNumber<dtype::f32>(*this, x, y, z);
-  }
   if (value.op == ir::Op::Random) return ir::vm::normalNumber(*this, x, y);
   FL_INTERNAL_CHECK(ir::isElementwise(value.op), ir::opName(value.op));
   return meaning(value.op, x, y, z);

@@ -140,10 +140,9 @@ V LlvmBuilder::roundToBfloat16(const std::vector<V>& vectors, bool normal) {
   if (normal) return rounded;
   const auto denormal = [&] {
     std::vector<V> masks;
-    for (V x : vectors) {
+    for (V x : vectors)
       masks.push_back(mask(call(llvm::Intrinsic::x86_avx512_fpclass_ps_512,
                                 {x.value, builder_.getInt32(kDenormal)})));
-    }
     return join(masks);
   };
   const auto exact = [&] {

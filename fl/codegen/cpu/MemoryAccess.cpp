@@ -80,11 +80,10 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
     llvm::Value* from = address(row, lanes.index);
     return {builder_.CreateMaskedLoad(type, from, alignOf(row.type), lanes.mask, zero), row.type};
   }
-  if (masksBytes_ && getTypeSize(row.type) >= 4) {
+  if (masksBytes_ && getTypeSize(row.type) >= 4)
     return {builder_.CreateMaskedGather(type, addresses(row, lanes.index), alignOf(row.type),
                                         lanes.mask, zero),
             row.type};
-  }
   builder_.CreateAlignedStore(zero, buffer_, alignOf(row.type));
   forEachActive(row, lanes, [&](llvm::Value* element, llvm::Value* place) {
     storeOne(loadOne(element, row.type), place);

@@ -219,9 +219,8 @@ llvm::Value* KernelEmitter::columnTile() {
   if (!plan_.columnsStay) return number(plan_.columnTile);
   const int64_t shortest = int64_t{plan_.lanes} * plan_.unroll;
   llvm::Value* rows = number(1);
-  for (int axis = 0; axis < kernel_.rank; ++axis) {
+  for (int axis = 0; axis < kernel_.rank; ++axis)
     if (kernel_.isReduced(axis)) rows = builder_.CreateMul(rows, arguments_.extents[axis]);
-  }
   llvm::Value* fitting = builder_.CreateUDiv(number(kStayingElements), larger(rows, number(1)));
   fitting = smaller(endOfWhole(number(0), fitting, shortest), number(plan_.columnTile));
   return larger(fitting, number(shortest));
@@ -289,9 +288,21 @@ void KernelEmitter::sweepColumns(int stage, llvm::Value* begin, llvm::Value* end
   sweepParts(ir::kColumnChunk, {}, [&](const SweepPart& part, const Values&) {
     clear(&TileSums::parts);
     sweepTurns(stage, part, {}, [&](const Values&) {
-      emitEach(builder_, part.begin, part.end, together, [&](llvm::Value* first) {
+      llvm::Value* rest = part.begin;
+      if (plan_.rowsTogether > 0) {
+        rest = endOfWhole(part.begin, part.end, plan_.rowsTogether);
+        emitEach(builder_, part.begin, rest, plan_.rowsTogether, [&](llvm::Value* first) {
+          Rows rows;
+          for (int64_t i = 0; i < plan_.rowsTogether; ++i) {
+            llvm::Value* row = builder_.CreateAdd(first, number(i));
+            rows.emplace_back(row, values_.placesAt(lowestReducedAxis(), row));
+          }
+          forBlocks(begin, end, [&] { sweepBlock(stage, rows, first, first); });
+        });
+      }
+      emitEach(builder_, rest, part.end, together, [&](llvm::Value* first) {
         llvm::Value* last = smaller(builder_.CreateAdd(first, number(together)), part.end);
-        forBlocks(begin, end, [&] { sweepBlock(stage, first, last); });
+        forBlocks(begin, end, [&] { sweepBlock(stage, {}, first, last); });
       });
       return Values{};
     });
@@ -304,33 +315,41 @@ void KernelEmitter::sweepColumns(int stage, llvm::Value* begin, llvm::Value* end
   });
 }
 
-void KernelEmitter::sweepBlock(int stage, llvm::Value* first, llvm::Value* last) {
+void KernelEmitter::sweepBlock(int stage, const Rows& rows, llvm::Value* first, llvm::Value* last) {
   setTotals(stage);
   values_.compute(stage);
   const std::vector<Lanes> lanes = values_.lanes();
   Values ahead;
-  if (stores_ == ir::Stores::Fetching)
+  if (stores_ == ir::Stores::Fetching && plan_.rowsTogether == 0)
     ahead = distancesOfRows(lowestReducedAxis(), kRowsTogether, INT64_MAX);
   const auto row = [&](size_t i) { return sums_[reduces(stage)[i / lanes.size()].index].parts; };
+  const auto add = [&](Values sums) {
+    emitBody(stage, [&](int vector, int r, LlvmValue value) {
+      const Reduce& reduce = reduces(stage)[r];
+      llvm::Value*& sum = sums[r * lanes.size() + vector];
+      sum = math_.combine(reduce.op, {sum, typeOf(reduce)}, value).value;
+    });
+    return sums;
+  };
   const auto sweep = [&](llvm::Value* begin, llvm::Value* end, const Values& sums) {
     return emitFor(builder_, begin, end, 1, sums, [&](llvm::Value* index, const Values& current) {
       ValueScopes::Scope scope(values_);
       values_.moveTo(lowestReducedAxis(), index);
       fetchAhead(ahead, lanes[0].index);
-      Values next = current;
-      emitBody(stage, [&](int vector, int r, LlvmValue value) {
-        const Reduce& reduce = reduces(stage)[r];
-        llvm::Value*& sum = next[r * lanes.size() + vector];
-        sum = math_.combine(reduce.op, {sum, typeOf(reduce)}, value).value;
-      });
-      return next;
+      return add(current);
     });
   };
   Values sums;
   for (size_t i = 0; i < reduces(stage).size() * lanes.size(); ++i)
     sums.push_back(memory_.load(row(i), {lanes[i % lanes.size()].index}).value);
   const bool isRow = plan_.sideBySide && !sums.empty();
-  sums = isRow ? sweepShortRows(stage, last, sums, sweep) : sweep(first, last, sums);
+  for (const auto& [row, places] : rows) {
+    ValueScopes::Scope scope(values_);
+    values_.moveTo(lowestReducedAxis(), row, places);
+    sums = add(sums);
+  }
+  if (rows.empty())
+    sums = isRow ? sweepShortRows(stage, last, sums, sweep) : sweep(first, last, sums);
   for (size_t i = 0; i < sums.size(); ++i)
     memory_.keep({sums[i], row(i).type}, row(i), lanes[i % lanes.size()]);
 }

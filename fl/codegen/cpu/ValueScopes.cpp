@@ -8,8 +8,6 @@
 
 namespace fl::codegen::cpu {
 
-using ir::KernelOperand;
-using ir::KernelValue;
 using Form = KernelValue::Form;
 
 ValueScopes::ValueScopes(const ir::Kernel& kernel, const KernelPlan& plan, LlvmBuilder& math,
@@ -49,16 +47,22 @@ ValueScopes::Scope::~Scope() {
   values_.lanes_ = std::move(lanes_);
 }
 
-void ValueScopes::moveTo(int axis, llvm::Value* index) {
+void ValueScopes::moveTo(int axis, llvm::Value* index, std::vector<llvm::Value*> places) {
   axes_ |= 1u << axis;
   indices_[axis] = index;
-  for (size_t i = 0; i < at_.size(); ++i) {
+  at_ = std::move(places);
+}
+
+std::vector<llvm::Value*> ValueScopes::placesAt(int axis, llvm::Value* index) {
+  std::vector<llvm::Value*> places = at_;
+  for (size_t i = 0; i < places.size(); ++i) {
     llvm::Value* stride = arguments_.operands[i].strides[axis];
     if (stride == nullptr) continue;
     llvm::Value* offset = builder_.CreateMul(index, stride);
-    at_[i] = at_[i]->getType()->isPointerTy() ? builder_.CreatePtrAdd(at_[i], offset)
-                                              : builder_.CreateAdd(at_[i], offset);
+    places[i] = places[i]->getType()->isPointerTy() ? builder_.CreatePtrAdd(places[i], offset)
+                                                    : builder_.CreateAdd(places[i], offset);
   }
+  return places;
 }
 
 void ValueScopes::setLanes(std::vector<Lanes> lanes) {
@@ -165,10 +169,9 @@ LlvmValue ValueScopes::applied(int value, int vector) {
     const int operand = kernel_.values[definition.args[0]].index;
     return indices(operand, lanes_[vector], definition.type);
   }
-  if (definition.form == Form::Gather) {
+  if (definition.form == Form::Gather)
     return lookup_->lookUp(kernel_.gatherNumber(value), at_[definition.index], definition.type,
                            args, vector < 0 ? nullptr : lanes_[vector].mask);
-  }
   return math_.apply(definition, args);
 }
 
@@ -265,10 +268,9 @@ void ValueScopes::computeVector(int stage, int vector) {
     if (definition.form == Form::Load && loadsPair(definition.index, vector)) {
       const ElementRow row{at_[definition.index], nullptr, definition.type};
       const LlvmValue pair = memory_.loadWhole(row, lanes_[vector], 2 * plan_.lanes);
-      for (int u = 0; u < 2; ++u) {
+      for (int u = 0; u < 2; ++u)
         set(kVectors + vector + u, value,
             plan_.everySecond[stage] ? math_.everySecond(pair, u) : math_.part(pair, u));
-      }
       continue;
     }
     if (isRandomRun(value)) {

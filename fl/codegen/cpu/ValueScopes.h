@@ -53,8 +53,11 @@ class ValueScopes {
     size_t mark_;
   };
 
-  // Gives `axis` an index.
-  void moveTo(int axis, llvm::Value* index);
+  // Gives `axis` an index; where that leads to may have been computed further out.
+  void moveTo(int axis, llvm::Value* index) { moveTo(axis, index, placesAt(axis, index)); }
+  void moveTo(int axis, llvm::Value* index, std::vector<llvm::Value*> places);
+  // Of operands.
+  std::vector<llvm::Value*> placesAt(int axis, llvm::Value* index);
   // Gives axis 0 the indices of one or more vectors.
   void setLanes(std::vector<Lanes> lanes);
   const std::vector<Lanes>& lanes() const { return lanes_; }
