@@ -9,9 +9,10 @@
 // are forgotten after two windows, stretches in which the program allocates many times what it had
 // live at most: an early peak is not kept for good.
 //
-// Few blocks fit worse. Where no more is live than in the window before, and blocks are taken from
-// the system although as much had been given back, more may be kept, window by window, until that
-// ends; no more of it once some of what is kept is unused long.
+// Few blocks fit worse. Of what is taken from the system although as much had been given back, up
+// to kSmall may be kept at once, and a quarter of the most that was live and kSmall as windows end
+// in which as much was live as in those before; none of it once some of what is kept is unused
+// long.
 //
 // What is taken again is forgotten sooner where less is live than ever between two times that the
 // cache was drawn upon as far as that, as when a model is dropped: the next one's steps begin with
@@ -23,7 +24,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <utility>
 
 namespace fl::runtime {
@@ -40,9 +40,9 @@ class CacheLimit {
   // badly, a quarter and kSmall more.
   size_t mostCached(size_t live) const {
     const size_t peak = std::max(live, peakLive()), again = takenAgain();
-    const size_t more = std::max(std::min(again / 2, peak / 4), misfit_);
-    const size_t seen = std::max({kLeast, live / 8, again + more});
-    return std::min(seen, peak + std::max({kLeast, misfit_, peak / 32 * 7}) - live);
+    const size_t more = std::max(std::min(misfit_, again), std::min(again / 2, peak / 4));
+    const size_t seen = std::max({kLeast, refetched_, misfit_, live / 8, again + more});
+    return std::min(seen, peak + std::max({kLeast, refetched_, misfit_, peak / 32 * 7}) - live);
   }
 
   // Bytes of the cache that the program was seen to need, in this window or the one before.
@@ -53,7 +53,7 @@ class CacheLimit {
     peak_ = std::max(peak_, live);
     const size_t fallen = top_ - std::min(top_, cached + givenBack_);
     drawn_ = std::max(drawn_, fallen);
-    if (fallen > std::max(kLeast, takenAgain() / 4 * 3)) {
+    if (fallen > std::max(kSmall, takenAgain() / 4 * 3)) {
       base_ = std::min(base_, low_);
       low_ = live;
     }
@@ -68,7 +68,7 @@ class CacheLimit {
     low_ = isTop ? live : std::min(low_, live);
     const size_t base = std::min(base_, baseBefore_);
     if (base == kNone || live >= base / 4 * 3) return;
-    drawn_ = drawnBefore_ = givenBack_ = largestGivenBack_ = missed_ = misfit_ = 0;
+    drawn_ = drawnBefore_ = givenBack_ = largestGivenBack_ = missed_ = refetched_ = misfit_ = 0;
     top_ = cached;
     base_ = live;
     baseBefore_ = kNone;
@@ -84,18 +84,21 @@ class CacheLimit {
     const size_t again = bytes <= largestGivenBack_ ? std::min(givenBack_, bytes) : 0;
     givenBack_ -= again;
     missed_ += again;
+    refetched_ = std::min(refetched_ + again, kSmall);
   }
   // Some of it, for long.
-  void wasUnused() { missed_ = misfit_ = 0; }
+  void wasUnused() { missed_ = refetched_ = misfit_ = 0; }
 
  private:
-  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  static constexpr size_t kNone = ~size_t{0};
 
   size_t peakLive() const { return std::max(peak_, peakBefore_); }
 
   void beginWindow(size_t live, size_t cached) {
-    misfit_ =
-        peak_ / 33 * 32 > peakBefore_ ? 0 : std::min(misfit_ + missed_, kSmall + peakLive() / 4);
+    const size_t change = std::max(peak_, peakBefore_) - std::min(peak_, peakBefore_);
+    // What steps of small models were seen to want in eager mode, within the bound of mostCached().
+    const size_t most = std::min(std::max(kSmall, peak_ / 4 * 9), kSmall + peak_ / 4);
+    misfit_ = change > peak_ / 32 ? 0 : std::min(misfit_ + missed_, most);
     window_ = givenBack_ = largestGivenBack_ = missed_ = 0;
     peakBefore_ = std::exchange(peak_, live);
     drawnBefore_ = std::exchange(drawn_, 0);
@@ -103,14 +106,15 @@ class CacheLimit {
     top_ = cached;
   }
 
-  size_t window_ = 0;  // bytes allocated in it
-  size_t peak_ = 0, peakBefore_ = 0, givenBack_ = 0, largestGivenBack_ = 0;
+  // Of the window: the bytes allocated in it, the most live.
+  size_t window_ = 0, peak_ = 0, peakBefore_ = 0, givenBack_ = 0, largestGivenBack_ = 0;
   size_t top_ = 0;                      // the most that a cache without a limit held
   size_t drawn_ = 0, drawnBefore_ = 0;  // how far it fell from there
   size_t low_ = 0;                      // the least that was live since it was drawn upon so far
   size_t base_ = kNone, baseBefore_ = kNone;  // the least of all those
-  // Bytes taken from the system in this window though as many had been given back; kept for that.
-  size_t missed_ = 0, misfit_ = 0;
+  // Bytes taken from the system though as many had been given back: in this window, up to kSmall of
+  // all, and those that are kept for more, as windows end that were like those before.
+  size_t missed_ = 0, refetched_ = 0, misfit_ = 0;
   bool dropped_ = false;  // since the last allocation: what goes back is not missed
 };
 

@@ -45,14 +45,14 @@ TEST(CacheLimit, MayBeMoreWhereBlocksFitBadly) {
       limit.allocated(std::max(live, CacheLimit::kSmall), live, 0);
     return limit.mostCached(live);
   };
-  EXPECT_EQ(window(8 * kMB, 5 * kMB, 5 * kMB), CacheLimit::kLeast) << "the first";
-  EXPECT_EQ(window(8 * kMB, 5 * kMB, 5 * kMB), 5 * kMB);
-  EXPECT_EQ(window(8 * kMB, 5 * kMB, 6 * kMB), 5 * kMB) << "it would not have served";
-  EXPECT_EQ(window(8 * kMB, 5 * kMB, 5 * kMB), 10 * kMB);
-  for (int i = 0; i < 3; ++i) window(8 * kMB, 5 * kMB, 5 * kMB);
+  EXPECT_EQ(window(8 * kMB, 5 * kMB, 6 * kMB), CacheLimit::kLeast) << "it would not have served";
+  EXPECT_EQ(window(8 * kMB, 5 * kMB, 5 * kMB), 5 * kMB) << "at once";
+  for (int i = 0; i < 5; ++i) window(8 * kMB, 5 * kMB, 5 * kMB);
   EXPECT_EQ(limit.mostCached(8 * kMB), 2 * kMB + CacheLimit::kSmall) << "no more";
-  EXPECT_EQ(window(10 * kMB, 5 * kMB, 5 * kMB), CacheLimit::kLeast) << "more is live";
-  EXPECT_EQ(window(10 * kMB, 5 * kMB, 5 * kMB), 5 * kMB);
+  EXPECT_EQ(window(10 * kMB, 5 * kMB, 5 * kMB), CacheLimit::kSmall) << "more is live";
+  EXPECT_EQ(window(10 * kMB, 5 * kMB, 5 * kMB), CacheLimit::kSmall);
+  for (int i = 0; i < 5; ++i) window(10 * kMB, 5 * kMB, 5 * kMB);
+  EXPECT_EQ(limit.mostCached(10 * kMB), 10 * kMB / 4 + CacheLimit::kSmall);
   limit.wasUnused();
   EXPECT_EQ(limit.mostCached(10 * kMB), CacheLimit::kLeast);
 }
