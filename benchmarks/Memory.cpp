@@ -1,5 +1,7 @@
 // The memory of training steps: the most that a step holds beyond what lives between steps, lazy,
 // eager and in PyTorch, beside what its plan says of it; and what less memory costs in time.
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -266,6 +268,13 @@ Tensor computedFull(double elements) {
   return result;
 }
 
+// With nothing that the cache or the heap keeps, either of which may give it back meanwhile.
+size_t residentAtStart() {
+  memory().release();
+  malloc_trim(0);
+  return residentBytes();
+}
+
 // Beyond `before`, for each byte of tensors that have so many elements together.
 double residentSince(size_t before, double elements) {
   return static_cast<double>(residentBytes() - before) / (elements * sizeof(float));
@@ -275,8 +284,7 @@ double residentSince(size_t before, double elements) {
 // resident at the end that was not before, for each byte of the last one.
 double residentOfGrowing(const char* backend) {
   const BackendScope scope(backend);
-  memory().release();
-  const size_t before = residentBytes();
+  const size_t before = residentAtStart();
   Tensor last;
   for (double elements = 250e3; elements < 50e6; elements *= 1.01) last = computedFull(elements);
   return residentSince(before, static_cast<double>(last.elements()));
@@ -285,8 +293,7 @@ double residentOfGrowing(const char* backend) {
 // Two that grow by turns, to 100 MB each.
 double residentOfTurns(const char* backend) {
   const BackendScope scope(backend);
-  memory().release();
-  const size_t before = residentBytes();
+  const size_t before = residentAtStart();
   Tensor first, second;
   for (double elements = 250e3; elements < 25e6; elements *= 1.01) {
     first = computedFull(elements);
@@ -309,8 +316,7 @@ Tensor addedKeys() {
 double residentOfKeys(const char* backend) {
   const BackendScope scope(backend);
   addedKeys();
-  memory().release();
-  const size_t before = residentBytes();
+  const size_t before = residentAtStart();
   const Tensor keys = addedKeys();
   return residentSince(before, static_cast<double>(keys.elements()));
 }
@@ -318,8 +324,7 @@ double residentOfKeys(const char* backend) {
 // A window of 400 tensors below a megabyte that grow.
 double residentOfGrowingSmall(const char* backend) {
   const BackendScope scope(backend);
-  memory().release();
-  const size_t before = residentBytes();
+  const size_t before = residentAtStart();
   std::vector<Tensor> window(400);
   size_t i = 0;
   for (double elements = 500; elements < 250e3; elements *= 1.002) {
@@ -333,8 +338,7 @@ double residentOfGrowingSmall(const char* backend) {
 // Each fifth of 60,000 tensors of 8 kB.
 double residentOfScattered(const char* backend) {
   const BackendScope scope(backend);
-  memory().release();
-  const size_t before = residentBytes();
+  const size_t before = residentAtStart();
   std::vector<Tensor> all, kept;
   for (int i = 0; i < 60'000; ++i) {
     all.push_back(computedFull(2000));
@@ -348,8 +352,7 @@ double residentOfScattered(const char* backend) {
 // nothing as large follows, when that has been so for twice as long as FL_MEMORY_DECAY says.
 double residentOfFragment(const char* backend) {
   const BackendScope scope(backend);
-  memory().release();
-  const size_t before = residentBytes();
+  const size_t before = residentAtStart();
   for (int i = 0; i < 4; ++i) computedFull(50e6);
   const Tensor kept = computedFull(20e6);
   for (int i = 0; i < 2000; ++i) computedFull(1000);
