@@ -309,8 +309,8 @@ EAGER = (
 )
 RESIDENT = (
     (r"^each fifth",
-     "beside the 8 kB of a tensor, 0.9 kB of the heap are its objects, and the heap keeps a page"
-     " while one on it lives: 0.58 of what is alive"),
+     "beside the 8 kB of a tensor, 1.1 kB of the heap are its objects, and the heap keeps a page"
+     " while one on it lives: 0.66 of what is alive"),
 )
 HELD = (
     (r"", "what the backward pass reads is most of it, in all modes; a budget takes less"),
