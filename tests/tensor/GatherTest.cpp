@@ -50,6 +50,30 @@ TYPED_TEST(GatherOf, EverySizeOfElement) {
   }
 }
 
+// One index says which line is looked up, of any length and beginning.
+TYPED_TEST(GatherOf, WholeLines) {
+  constexpr int kTall = 80, kLines = 11, kCount = 23;
+  const Tensor x = counted<TypeParam>({kTall, kLines});
+  const std::vector<int64_t> at = scattered(kCount, kLines);
+  for (int begin : {0, 3}) {
+    for (int length : {1, 7, 15, 16, 17, 32, 49, 64, 77}) {
+      const Tensor lines = x(range(begin, begin + length), span)(span, indices({kCount}, at));
+      const auto result = (lines + TypeParam(1)).template toHostVector<TypeParam>();
+      for (int i = 0; i < length * kCount; ++i) {
+        const auto from = begin + i % length + kTall * at[i / length];
+        ASSERT_EQ(result[i], static_cast<TypeParam>(from + 1)) << i << " of lines of " << length;
+      }
+      for (int bad : {-kLines - 1, kLines}) {
+        const std::string error = errorOf([&] {
+          x(range(begin, begin + length), span)(span, indices({3}, {0, bad, 1}))
+              .template toHostVector<TypeParam>();
+        });
+        EXPECT_NE(error.find("is out of range"), std::string::npos) << error;
+      }
+    }
+  }
+}
+
 TEST(Gather, AlongEachAxis) {
   const Shape shape = {5, 6, 7};
   const Tensor x = counted<float>(shape);
@@ -117,6 +141,8 @@ TEST(Gather, OfComputedTables) {
 TEST(Gather, OfNothing) {
   EXPECT_EQ(gather(counted<float>({3, 4}), indices({0, 1}, {}), 0).shape(), Shape({0, 4}));
   EXPECT_EQ(gather(counted<float>({0, 0}), indices({2, 1}, {5, 5}), 0).shape(), Shape({2, 0}));
+  const Tensor noLines = counted<float>({40, 0});
+  EXPECT_NE(errorOf([&] { noLines(span, indices({2}, {0, 0})).toHostVector<float>(); }), "");
 }
 
 TEST(Gather, OutOfRangeIsAnErrorOfTheRead) {

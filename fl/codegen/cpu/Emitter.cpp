@@ -17,12 +17,6 @@
 namespace fl::codegen::cpu {
 namespace {
 
-void checkModule(const llvm::Module& module) {
-  std::string message;
-  llvm::raw_string_ostream stream(message);
-  FL_INTERNAL_CHECK(!llvm::verifyModule(module, &stream), message);
-}
-
 std::unique_ptr<llvm::Module> buildModule(llvm::LLVMContext& context, const ir::Kernel& kernel,
                                           const ir::Target& target, const std::string& name,
                                           ir::Stores stores, bool findsNan) {
@@ -37,7 +31,11 @@ std::unique_ptr<llvm::Module> buildModule(llvm::LLVMContext& context, const ir::
       llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, module.get());
   KernelEmitter(kernel, target, stores, findsNan, function).emit();
   describeTarget(*module, target);
-  if (flags().check == "verify") checkModule(*module);
+  if (flags().check == "verify") {
+    std::string message;
+    llvm::raw_string_ostream stream(message);
+    FL_INTERNAL_CHECK(!llvm::verifyModule(*module, &stream), message);
+  }
   return module;
 }
 

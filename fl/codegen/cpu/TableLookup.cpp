@@ -20,15 +20,30 @@ llvm::Value* TableLookup::result() { return builder_.CreateLoad(builder_.getInt6
 // Neighbours in the result are often neighbours in the table: lines that are looked up whole. Where
 // these are neighbours of the index as well, the first and the last tell whether all are good.
 LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
-                              const std::vector<LlvmValue>& args, llvm::Value* mask) {
+                              const std::vector<LlvmValue>& args, const Lanes* lanes) {
   llvm::Type* held = math_.elementType(type);
-  if (!args[1].value->getType()->isVectorTy()) {
-    llvm::Value* element = goodElements(number, args, mask);
-    return memory_.loadOne(builder_.CreateGEP(held, table, element), type);
-  }
-  const bool isIndex = mask == nullptr && args[0].value == args[1].value;
-  llvm::Value* elements = isIndex ? args[0].value : goodElements(number, args, mask);
   auto* vectorType = llvm::FixedVectorType::get(held, kLanes);
+  const auto run = [&](llvm::Value* first) -> llvm::Value* {
+    llvm::Value* from = builder_.CreateGEP(held, table, first);
+    return builder_.CreateAlignedLoad(vectorType, from, llvm::Align(getTypeSize(type)));
+  };
+  llvm::Value *index = args[1].value, *bound = args[2].value;
+  if (!index->getType()->isVectorTy()) {
+    const auto found = [&]() -> llvm::Value* {
+      llvm::Value* first = args[0].value;
+      if (!lanes) return memory_.loadOne(builder_.CreateGEP(held, table, first), type).value;
+      if (!lanes->mask) return run(first);
+      return memory_.load({table, nullptr, type}, {first, lanes->mask, lanes->rest}).value;
+    };
+    const auto none = [&]() -> llvm::Value* {
+      keep(number, index, bound);
+      return llvm::Constant::getNullValue(lanes ? vectorType : held);
+    };
+    return {emitChoice(builder_, builder_.CreateICmpULT(index, bound), found, none), type};
+  }
+  llvm::Value* mask = lanes->mask;
+  const bool isIndex = mask == nullptr && args[0].value == index;
+  llvm::Value* elements = isIndex ? index : goodElements(number, args, mask);
   uint64_t numbers[kLanes];
   std::iota(std::begin(numbers), std::end(numbers), 0);
   llvm::Value* first = builder_.CreateExtractElement(elements, uint64_t{0});
@@ -37,20 +52,16 @@ LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
                          llvm::ConstantDataVector::get(builder_.getContext(), numbers));
   llvm::Value* isLine = builder_.CreateAndReduce(builder_.CreateICmpEQ(elements, line));
   if (isIndex) {
-    llvm::Value* bound = builder_.CreateExtractElement(args[2].value, uint64_t{0});
+    llvm::Value* most = builder_.CreateExtractElement(bound, uint64_t{0});
     for (uint64_t lane : {0, kLanes - 1}) {
       llvm::Value* one = builder_.CreateAdd(first, builder_.getInt64(lane));
-      isLine = builder_.CreateAnd(isLine, builder_.CreateICmpULT(one, bound));
+      isLine = builder_.CreateAnd(isLine, builder_.CreateICmpULT(one, most));
     }
   }
-  const auto whole = [&]() -> llvm::Value* {
-    llvm::Value* from = builder_.CreateGEP(held, table, first);
-    return builder_.CreateAlignedLoad(vectorType, from, llvm::Align(getTypeSize(type)));
-  };
   const auto each = [&] {
     return memory_.loadEach(table, isIndex ? goodElements(number, args, mask) : elements, type);
   };
-  return {emitChoice(builder_, isLine, whole, each), type};
+  return {emitChoice(builder_, isLine, [&] { return run(first); }, each), type};
 }
 
 // Lanes that do not exist may hold a good index, but lie beyond the table in another dimension.
@@ -65,12 +76,7 @@ llvm::Value* TableLookup::goodElements(int number, const std::vector<LlvmValue>&
     isBad = builder_.CreateAnd(isBad, mask);
     element = elementIf(mask);
   }
-  const bool vector = index->getType()->isVectorTy();
   const auto some = [&]() -> llvm::Value* {
-    if (!vector) {
-      keep(number, index, bound);
-      return elementIf(builder_.getFalse());
-    }
     llvm::Value* bits = builder_.CreateBitCast(isBad, builder_.getInt16Ty());
     llvm::Value* lane =
         builder_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, builder_.getTrue());
@@ -78,8 +84,7 @@ llvm::Value* TableLookup::goodElements(int number, const std::vector<LlvmValue>&
          builder_.CreateExtractElement(bound, lane));
     return elementIf(builder_.CreateNot(isBad));
   };
-  return emitChoice(builder_, vector ? builder_.CreateOrReduce(isBad) : isBad, some,
-                    [&] { return element; });
+  return emitChoice(builder_, builder_.CreateOrReduce(isBad), some, [&] { return element; });
 }
 
 void TableLookup::keep(int number, llvm::Value* index, llvm::Value* bound) {

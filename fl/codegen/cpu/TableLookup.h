@@ -13,10 +13,10 @@ class TableLookup {
   // Made at the start of a function; `badIndex` is the address of an ir::BadIndex.
   TableLookup(LlvmBuilder& math, MemoryAccess& memory, llvm::Value* badIndex);
 
-  // The value of Gather number `number`: of scalars, or of vectors whose lanes `mask` (null for
-  // all) exist.
+  // The value of Gather number `number`: of scalars where `lanes` is null; else in these lanes, of
+  // vectors or of scalars, the first of elements that follow one another and one index for all.
   LlvmValue lookUp(int number, llvm::Value* table, dtype type, const std::vector<LlvmValue>& args,
-                   llvm::Value* mask);
+                   const Lanes* lanes);
   // What the kernel returns.
   llvm::Value* result();
 

@@ -169,10 +169,26 @@ LlvmValue ValueScopes::applied(int value, int vector) {
     const int operand = kernel_.values[definition.args[0]].index;
     return indices(operand, lanes_[vector], definition.type);
   }
-  if (definition.form == Form::Gather)
-    return lookup_->lookUp(kernel_.gatherNumber(value), at_[definition.index], definition.type,
-                           args, vector < 0 ? nullptr : lanes_[vector].mask);
-  return math_.apply(definition, args);
+  if (definition.form != Form::Gather) return math_.apply(definition, args);
+  const Lanes* lanes = vector < 0 ? nullptr : &lanes_[vector];
+  const int index = definition.args[1], bound = definition.args[2];
+  const bool isOne = lanes && !plan_.isVector(index) && !plan_.isVector(bound);
+  if (llvm::Value* first = isOne ? firstOfRun(definition.args[0], vector) : nullptr)
+    args = {{first, dtype::s64}, scalar(index), scalar(bound)};
+  return lookup_->lookUp(kernel_.gatherNumber(value), at_[definition.index], definition.type, args,
+                         lanes);
+}
+
+llvm::Value* ValueScopes::firstOfRun(int value, int vector) {
+  const KernelValue& definition = kernel_.values[value];
+  if (isIndex(value) && kernel_.operands[definition.index].strides[0] == ir::Stride::One)
+    return builder_.CreateAdd(at_[definition.index], lanes_[vector].index);
+  if (definition.form != Form::Apply || definition.op != ir::Op::Add) return nullptr;
+  const auto& args = definition.args;
+  const int begin = plan_.isVector(args[0]);
+  if (plan_.isVector(args[begin])) return nullptr;
+  llvm::Value* first = firstOfRun(args[1 - begin], vector);
+  return first ? builder_.CreateAdd(first, scalar(args[begin]).value) : nullptr;
 }
 
 void ValueScopes::computeScalars(int stage) {

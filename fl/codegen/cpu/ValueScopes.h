@@ -105,6 +105,8 @@ class ValueScopes {
   LlvmValue vectorLoad(int operand, const Lanes& lanes);
   bool isIndex(int value) const;
   LlvmValue indices(int operand, const Lanes& lanes, dtype type);
+  // The first of integers that are known to follow one another; null of others.
+  llvm::Value* firstOfRun(int value, int vector);
   // The value of an Apply or a Gather.
   LlvmValue applied(int value, int vector);
   // Notes where one of the values, which are known since a moment ago, makes NaN: FindNan.cpp.
