@@ -53,17 +53,6 @@ ValueId doubleNegative(Graph& graph, const Node& node) {
   return inner ? inner->operands[0] : -1;
 }
 
-// isnan(i) and isinf(i) of integers, which are false, ask the one index along a dimension of 1
-ValueId readNoInteger(Graph& graph, const Node& node) {
-  const bool asks = node.op == Op::IsNan || node.op == Op::IsInf;
-  if (!asks || isFloating(graph.type(node.operands[0]).type) ||
-      producer(graph, node.operands[0], Op::Iota))
-    return -1;
-  ValueId id = graph.addNode(Op::Iota, {}, {Dim(dtype::s32), 1, node.type.shape.elements(), 1});
-  id = graph.addNode(node.op, {id}, {}, node.site, node.origin);
-  return graph.addNode(Op::Reshape, {id}, ir::Attrs(node.type.shape.get()), node.site, node.origin);
-}
-
 struct Rule {
   const char* name;
   // Returns the value that replaces the node, or -1.
@@ -73,8 +62,8 @@ struct Rule {
   Rule { #name, name }
 constexpr Rule kRules[] = {FL_RULE(sameType),       FL_RULE(identityTranspose),
                            FL_RULE(doubleReshape),  FL_RULE(doubleTranspose),
-                           FL_RULE(doubleNegative), FL_RULE(readNoInteger),
-                           FL_RULE(moveReshape),    FL_RULE(moveLookup)};
+                           FL_RULE(doubleNegative), FL_RULE(moveReshape),
+                           FL_RULE(moveLookup)};
 #undef FL_RULE
 
 }  // namespace

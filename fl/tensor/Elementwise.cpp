@@ -11,6 +11,8 @@ namespace fl {
 namespace {
 
 Tensor unary(ir::Op op, const Tensor& tensor) {
+  const bool isOfFloats = op == ir::Op::IsNan || op == ir::Op::IsInf;
+  if (isOfFloats && !isFloating(tensor.type())) return full(tensor.shape(), 0, dtype::b8);
   const bool toFloat = ir::opInfo(op).types == ir::Types::Float && !isFloating(tensor.type());
   return toFloat ? detail::applyOp(op, {tensor.astype(dtype::f32)}) : detail::applyOp(op, {tensor});
 }

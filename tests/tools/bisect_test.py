@@ -35,7 +35,6 @@ RULES = {
         "transpose %0 {axes=[1,0]} : f32[6,4]",
     ],
     "doubleNegative": ["negative %x : f32[6,4]", "negative %0 : f32[6,4]"],
-    "readNoInteger": ["astype %x {dtype=s32} : s32[6,4]", "isnan %0 : b8[6,4]"],
     "moveReshape": [
         "reshape %x {shape=[3,2,4]} : f32[3,2,4]",
         "exp %0 : f32[3,2,4]",
