@@ -1,5 +1,6 @@
-// Values by the words that describe them; beyond its capacity, in values or in words, those not
-// used for longest go. A hash finds a value, equality of all words decides. Not thread-safe.
+// Values by the words that describe them; beyond its capacity, in values or in what they weigh,
+// those not used for longest go. A hash finds a value, equality of all words decides. Not
+// thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +22,13 @@ class WordCache {
  public:
   using Words = std::span<const int64_t>;
 
-  explicit WordCache(size_t capacity, size_t mostWords = SIZE_MAX)
-      : capacity_(capacity), mostWords_(mostWords) {}
+  explicit WordCache(size_t capacity, size_t mostWeight = SIZE_MAX)
+      : capacity_(capacity), mostWeight_(mostWeight) {}
 
   // Null if there is none; valid until insert(). Allocates nothing.
   Value* find(Words words) {
     // What was found last is often wanted again; that needs no hash.
-    if (!entries_.empty() && EqualWords()(entries_.front().words, words))
+    if (!entries_.empty() && std::ranges::equal(entries_.front().words, words))
       return &entries_.front().value;
     const auto found = index_.find(words);
     if (found == index_.end()) return nullptr;
@@ -37,13 +38,13 @@ class WordCache {
 
   // Adds a value whose words are not there yet; it stays, however many they are. True if another
   // value had to go.
-  bool insert(Words words, Value value) {
-    entries_.push_front({{words.begin(), words.end()}, std::move(value)});
+  bool insert(Words words, Value value, size_t weight = 0) {
+    entries_.push_front({{words.begin(), words.end()}, std::move(value), weight});
     index_.emplace(entries_.front().words, entries_.begin());
-    words_ += words.size();
+    weight_ += weight;
     const size_t before = entries_.size();
-    while (entries_.size() > 1 && (entries_.size() > capacity_ || words_ > mostWords_)) {
-      words_ -= entries_.back().words.size();
+    while (entries_.size() > 1 && (entries_.size() > capacity_ || weight_ > mostWeight_)) {
+      weight_ -= entries_.back().weight;
       index_.erase(entries_.back().words);
       entries_.pop_back();
     }
@@ -57,22 +58,21 @@ class WordCache {
   struct Entry {
     std::vector<int64_t> words;
     Value value;
+    size_t weight;
   };
-  struct HashWords {
+  struct Compare {
     // FL_FAULT: all words share one.
     bool isConstant = flags().fault == "hash";
     size_t operator()(Words words) const {
       return isConstant ? 0 : hashBytes(words.data(), words.size_bytes()).low;
     }
-  };
-  struct EqualWords {
     bool operator()(Words x, Words y) const { return std::ranges::equal(x, y); }
   };
 
-  size_t capacity_, mostWords_, words_ = 0;
+  size_t capacity_, mostWeight_, weight_ = 0;
   std::list<Entry> entries_;  // the last used first
   // By the words in `entries_`.
-  std::unordered_map<Words, typename std::list<Entry>::iterator, HashWords, EqualWords> index_;
+  std::unordered_map<Words, typename std::list<Entry>::iterator, Compare, Compare> index_;
 };
 
 }  // namespace fl

@@ -38,12 +38,7 @@ void mergeEqualNodes(Compilation& compilation) {
 
 void removeDeadNodes(Compilation& compilation) {
   const ir::Graph& graph = compilation.graph;
-  std::vector<bool> alive(graph.valueCount(), false);
-  for (ir::ValueId result : graph.results()) alive[result] = true;
-  for (size_t i = graph.nodes().size(); i-- > 0;) {
-    if (!alive[graph.idOfNode(i)]) continue;
-    for (ir::ValueId operand : graph.nodes()[i].operands) alive[operand] = true;
-  }
+  const std::vector<bool> alive = liveValues(graph);
   size_t index = 0;
   rewriteGraph(&compilation.graph, [&](ir::Graph& result, ir::Node node) {
     const ir::ValueId old = graph.idOfNode(index++);

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <optional>
 #include <ostream>
+#include <span>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
@@ -63,8 +64,8 @@ constexpr size_t kMaxSchedules = 4096;
 using ScheduleKey = absl::InlinedVector<int64_t, 32>;
 
 // `words` tell what is computed of the operands.
-ScheduleKey scheduleKey(int64_t kind, const std::vector<Dim>& words,
-                        const std::vector<TensorValue>& operands) {
+ScheduleKey scheduleKey(int64_t kind, std::span<const Dim> words,
+                        std::span<const TensorValue> operands) {
   ScheduleKey key = {kind, static_cast<int64_t>(words.size())};
   key.insert(key.end(), words.begin(), words.end());
   for (const TensorValue& operand : operands) {
@@ -147,7 +148,7 @@ class EagerBackend : public TensorBackend {
  private:
   // What a schedule runs on: a buffer or a number for each operand.
   struct Arguments {
-    explicit Arguments(const std::vector<TensorValue>& operands) {
+    explicit Arguments(std::span<const TensorValue> operands) {
       for (const TensorValue& operand : operands) {
         const Number* number = operand->number();
         buffers.push_back(number ? nullptr : operand->data());

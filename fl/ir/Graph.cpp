@@ -2,6 +2,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/ir/Inference.h"
+#include "fl/ir/Rewrite.h"
 
 namespace fl::ir {
 namespace {
@@ -45,6 +46,57 @@ bool Graph::sameStructure(const Graph& other) const {
     }
   }
   return true;
+}
+
+std::vector<int64_t> wordsOf(const Graph& graph) {
+  std::vector<int64_t> words = {std::ssize(graph.parameters())};
+  const auto addList = [&](const auto& list) {
+    words.push_back(std::ssize(list));
+    words.insert(words.end(), list.begin(), list.end());
+  };
+  for (const Parameter& parameter : graph.parameters()) {
+    words.push_back(parameter.number);
+    addWords(&words, parameter.type);
+  }
+  words.push_back(std::ssize(graph.nodes()));
+  for (const Node& node : graph.nodes()) {
+    words.push_back(static_cast<int64_t>(node.op));
+    addList(node.operands);
+    addList(node.attrs.values());
+    addWords(&words, node.type);
+  }
+  addList(graph.results());
+  return words;
+}
+
+ValueId addCall(Graph* graph, const Graph& called, const std::vector<ValueId>& operands,
+                const CallSite& site) {
+  const ValueId shift = graph->valueCount() - static_cast<ValueId>(operands.size());
+  for (Node node : called.nodes()) {
+    for (ValueId& id : node.operands) id = called.isParameter(id) ? operands[id] : id + shift;
+    node.site = site;
+    node.origin = static_cast<int>(graph->nodes().size());
+    graph->addNode(std::move(node));
+  }
+  return shift;
+}
+
+std::vector<bool> liveValues(const Graph& graph) {
+  std::vector<bool> alive(graph.valueCount(), false);
+  for (ValueId result : graph.results()) alive[result] = true;
+  for (size_t i = graph.nodes().size(); i-- > 0;) {
+    if (!alive[graph.idOfNode(i)]) continue;
+    for (ValueId operand : graph.nodes()[i].operands) alive[operand] = true;
+  }
+  return alive;
+}
+
+void removeDeadNodes(Graph* graph) {
+  const std::vector<bool> alive = liveValues(*graph);
+  ValueId next = graph->idOfNode(0);
+  rewriteGraph(graph, [&](Graph& result, Node node) {
+    return alive[next++] ? result.addNode(std::move(node)) : -1;
+  });
 }
 
 void verify(const Graph& graph) {

@@ -109,6 +109,18 @@ class Graph {
   std::vector<ValueId> results_;
 };
 
+// What sameStructure() compares, as the words of a key.
+std::vector<int64_t> wordsOf(const Graph& graph);
+
+// Adds the nodes of `called`, of operands in place of its parameters, as operators recorded at
+// `site`. By how much their numbers are larger than in `called`.
+ValueId addCall(Graph* graph, const Graph& called, const std::vector<ValueId>& operands,
+                const CallSite& site);
+
+// By value, whether a result depends on it.
+std::vector<bool> liveValues(const Graph& graph);
+void removeDeadNodes(Graph* graph);
+
 // Throws InternalError unless operands precede their users and every type is the inferred one.
 void verify(const Graph& graph);
 

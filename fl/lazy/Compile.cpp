@@ -447,7 +447,11 @@ class CompiledFunction::Calls {
 
   static runtime::LoadedSchedule::Outputs runOnce(Replay* replay) {
     const Recording& recording = replay->recording;
-    nextNumbers(replay);
+    for (size_t i = 0; i < recording.numbers.size(); ++i) {
+      const HostNumber& number = recording.numbers[i];
+      replay->hostNumbers[i] =
+          number.next ? number.next() : replay->hostNumbers[number.from].cast(number.type);
+    }
     absl::InlinedVector<bool, 64> spare(recording.inputs.size(), false);
     for (int parameter : replay->plan->reusable()) {
       // Whose place the result takes.
@@ -468,7 +472,8 @@ class CompiledFunction::Calls {
     } catch (const OutOfMemory& lack) {
       throw OutOfMemory(lack.what() + plans::describeNeed(replay->plan->schedule()));
     } catch (const ir::IndexOutOfRange& error) {
-      const ir::Node& node = recording.graph.nodes()[error.origin];
+      const ir::Node& node =
+          *std::ranges::find(recording.graph.nodes(), error.origin, &ir::Node::origin);
       throw std::invalid_argument(
           describeBadIndex(error, node.site, recording.graph.type(node.operands[0]), node.attrs));
     }
@@ -478,14 +483,6 @@ class CompiledFunction::Calls {
   static void letGo(Replay* replay, Input::Kind kind) {
     for (size_t i = 0; i < replay->buffers.size(); ++i)
       if (replay->recording.inputs[i].kind == kind) replay->buffers[i] = nullptr;
-  }
-
-  static void nextNumbers(Replay* replay) {
-    for (size_t i = 0; i < replay->recording.numbers.size(); ++i) {
-      const HostNumber& number = replay->recording.numbers[i];
-      replay->hostNumbers[i] =
-          number.next ? number.next() : replay->hostNumbers[number.from].cast(number.type);
-    }
   }
 
   const Function function_;

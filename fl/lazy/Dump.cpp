@@ -1,7 +1,6 @@
 #include "fl/lazy/Dump.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <unordered_map>
@@ -40,17 +39,11 @@ void attempt(const std::string& path, Write write) {
   }
 }
 
-std::string numbered(const char* format, int number) {
-  char text[32];
-  std::snprintf(text, sizeof(text), format, number);
-  return text;
-}
-
 std::string makePlanFolder(const std::string& path) {
   std::filesystem::create_directories(path);
   std::string folder;
   do {
-    folder = path + "/plan" + numbered("%04d", folderOf(path).next++);
+    folder = absl::StrFormat("%s/plan%04d", path, folderOf(path).next++);
   } while (!std::filesystem::create_directory(folder));
   return folder;
 }
@@ -76,7 +69,7 @@ std::function<void(int, const std::string&, const std::string&)> PlanDump::obser
   if (folder_.empty()) return nullptr;
   return
       [path = flags().dump, *this](int number, const std::string& pass, const std::string& text) {
-        const std::string file = folder_ + "/" + numbered("%02d_", number) + pass + ".flir";
+        const std::string file = absl::StrFormat("%s/%02d_%s.flir", folder_, number, pass);
         attempt(path, [&] { AtomicFile::write(file, numbers_ + text); });
       };
 }

@@ -24,9 +24,9 @@
 namespace fl::lazy {
 namespace {
 
-// Plans beyond these are built again when they are needed again. A node is about twelve words; its
-// part of a plan takes two kilobytes, so that all plans take 256 MB at most.
-constexpr size_t kMaxPlans = 1024, kMaxPlanWords = size_t{3} << 19;
+// Plans beyond these are built again when they are needed again. An operator's part of a plan takes
+// two kilobytes, so that all plans take 256 MB at most.
+constexpr size_t kMaxPlans = 1024, kMaxPlanOperators = size_t{1} << 17;
 
 // Words that describe a segment.
 using Structure = absl::InlinedVector<int64_t, 64>;
@@ -53,7 +53,7 @@ std::string describeBadIndex(const ir::IndexOutOfRange& error, const CallSite& s
 Engine::Engine(const std::string& device)
     : device_(runtime::makeDevice(device)),
       compiler_(*device_),
-      plans_(kMaxPlans, kMaxPlanWords),
+      plans_(kMaxPlans, kMaxPlanOperators),
       tuner_(plans::makeTuner(*device_, &kernels_,
                               [this](const std::vector<runtime::DeviceKernelPtr>& kernels) {
                                 compiler_.request(kernels, currentCallSite());
@@ -73,6 +73,7 @@ struct Engine::Segment {
   absl::InlinedVector<const LazyNodePtr*, 8> inputs;
   Nodes results;
   Structure structure;  // equal structures may share a plan
+  size_t operators = 0;
   size_t budget = runtime::getMemoryBudget();
 };
 
@@ -86,13 +87,30 @@ int64_t* writeInput(int64_t* to, const LazyNode& input) {
   return std::ranges::copy(dims, to).out;
 }
 
+const std::vector<Dim>& wordsOf(const LazyNode& node) {
+  return (node.composite ? node.composite->number : node.attrs).values();
+}
+
 int64_t* writeNode(int64_t* to, const LazyNode& node, bool isResult) {
-  const std::vector<Dim>& attrs = node.attrs.values();
-  *to++ = 2 * static_cast<int64_t>(node.op) + isResult;
+  const std::vector<Dim>& words = wordsOf(node);
+  *to++ = 2 * (node.composite ? -1 : static_cast<int64_t>(node.op)) + isResult;
   *to++ = static_cast<int64_t>(node.operands.size());
   for (const LazyNodePtr& operand : node.operands) *to++ = operand->value;
-  *to++ = std::ssize(attrs);
-  return std::ranges::copy(attrs, to).out;
+  *to++ = std::ssize(words);
+  return std::ranges::copy(words, to).out;
+}
+
+// Adds what `node` computes from `operands`. Its value; of a call with parts, by how much values
+// have larger numbers than in the call's own graph.
+ir::ValueId addTo(ir::Graph* graph, const LazyNode& node, std::vector<ir::ValueId> operands) {
+  if (node.isPart())
+    return operands[0] + node.operands[0]->composite->graph.results()[node.attrs[0]];
+  if (!node.composite)
+    return graph->addNode({node.op, std::move(operands), node.attrs, node.valueType(), node.site,
+                           static_cast<int>(graph->nodes().size())});
+  const ir::Graph& called = node.composite->graph;
+  const ir::ValueId shift = addCall(graph, called, operands, node.site);
+  return node.hasParts() ? shift : called.results()[0] + shift;
 }
 
 }  // namespace
@@ -117,7 +135,8 @@ void Engine::describeStructure(Segment* segment) {
   for (LazyNode* node : segment->nodes) node->innerUses = 0;
   size_t count = 3;
   for (LazyNode* node : segment->nodes) {
-    count += 3 + node->operands.size() + node->attrs.size();
+    count += 3 + node->operands.size() + wordsOf(*node).size();
+    segment->operators += node->operators();
     for (const LazyNodePtr& operand : node->operands) {
       if (!operand->pending() && operand->visit != visit_) {
         count += 2 + operand->shape().ndim();
@@ -127,8 +146,13 @@ void Engine::describeStructure(Segment* segment) {
         segment->inputs.push_back(&operand);
       }
       ++operand->innerUses;
-      operand->holders = operand.use_count();
+      operand->holders = static_cast<int>(operand.use_count());
     }
+  }
+  // Parts that stay pending, too, hold what their call reads.
+  for (const LazyNode* node : segment->nodes) {
+    if (!node->hasParts() || (node->innerUses > 0 && node->holders <= node->innerUses)) continue;
+    for (const LazyNodePtr& operand : node->operands) --operand->innerUses;
   }
   segment->structure.resize(count);
   int64_t* words = segment->structure.data();
@@ -141,7 +165,8 @@ void Engine::describeStructure(Segment* segment) {
     node->value = next++;
     // Somebody outside holds it: a handle, a later segment, another thread. (Nobody does if its
     // last holder has let go of it on another thread; that one waits in the destructor.)
-    const bool isResult = node->innerUses == 0 || node->holders > node->innerUses;
+    const bool isResult =
+        !node->hasParts() && (node->innerUses == 0 || node->holders > node->innerUses);
     words = writeNode(words, *node, isResult);
     if (isResult) segment->results.push_back(node);
   }
@@ -165,23 +190,26 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
     throw;
   }
   const runtime::LoadedSchedule& built = *plan;
-  if (plans_.insert(segment.structure, std::move(plan))) runtime::dropUnused(&kernels_);
+  if (plans_.insert(segment.structure, std::move(plan), segment.operators))
+    runtime::dropUnused(&kernels_);
   return built;
 }
 
 ir::Graph Engine::graphOf(const Segment& segment) {
   ir::Graph graph;
+  std::vector<ir::ValueId> ids;
   for (const LazyNodePtr* input : segment.inputs)
-    graph.addParameter({(*input)->valueType(), (*input)->number() != nullptr});
-  int origin = 0;
+    ids.push_back(graph.addParameter({(*input)->valueType(), (*input)->number() != nullptr}));
   for (const LazyNode* node : segment.nodes) {
-    ir::Node copy{node->op, {}, node->attrs, node->valueType(), node->site, origin++};
-    for (const LazyNodePtr& operand : node->operands) copy.operands.push_back(operand->value);
-    graph.addNode(std::move(copy));
+    std::vector<ir::ValueId> operands;
+    for (const LazyNodePtr& operand : node->operands) operands.push_back(ids[operand->value]);
+    ids.push_back(addTo(&graph, *node, std::move(operands)));
   }
   std::vector<ir::ValueId> results;
-  for (const LazyNode* node : segment.results) results.push_back(node->value);
+  for (const LazyNode* node : segment.results) results.push_back(ids[node->value]);
   graph.setResults(std::move(results));
+  // What of a call nobody holds.
+  if (std::ranges::any_of(segment.nodes, &LazyNode::hasParts)) ir::removeDeadNodes(&graph);
   return graph;
 }
 
@@ -280,9 +308,12 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
     auto outputs = plan.run(buffers, numbers, spare);
     for (size_t i = 0; i < outputs.size(); ++i) segment.results[i]->realize(std::move(outputs[i]));
   } catch (const ir::IndexOutOfRange& error) {
-    LazyNode* node = segment.nodes[error.origin];
+    LazyNode* const* node = segment.nodes.begin();
+    for (size_t left = error.origin; left >= (*node)->operators(); ++node)
+      left -= (*node)->operators();
+    const LazyNode& read = **node;
     throw BadIndexError(
-        describeBadIndex(error, node->site, node->operands[0]->valueType(), node->attrs), node);
+        describeBadIndex(error, read.site, read.operands[0]->valueType(), read.attrs), *node);
   }
 }
 
@@ -291,12 +322,13 @@ void Engine::realizeTogether(Nodes&& nodes) {
   Segment segment{.nodes = std::move(nodes)};
   collectReached(&segment.nodes);
   describeStructure(&segment);
+  if (segment.results.empty()) return;  // calls whose parts die on another thread
   bool hit = false;
   const runtime::LoadedSchedule& plan = findPlan(segment, &hit);
   const int compiled = hit ? 0 : compiler_.request(plan.kernels(), currentCallSite());
   count(&runtime::counters().realizes);
   if (logEnabled(1)) {
-    logLine(1, plans::describeRun("realize", plan.schedule(), segment.nodes.size(), hit, compiled,
+    logLine(1, plans::describeRun("realize", plan.schedule(), segment.operators, hit, compiled,
                                   currentCallSite()));
   }
   try {

@@ -67,8 +67,8 @@ class Engine {
   explicit Engine(const std::string& device);
 
   runtime::Device& device() { return *device_; }
-  // Adds a pending node; may flush if too many are pending.
-  void record(const LazyNodePtr& node);
+  // Adds a pending node; may flush if too many are pending, unless parts of the call follow.
+  void record(const LazyNodePtr& node, bool isWhole = true);
   // A tensor was written in place: it has `value`, one of this engine's, and had `old`.
   void noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor, const TensorValue& old,
                   const LazyNodePtr& value);

@@ -87,12 +87,6 @@ void keepForksSafe() {
       pthread_atfork(beforeFork, [] { afterFork(false); }, [] { afterFork(true); });
 }
 
-void registerStarted(KernelCompiler* compiler) {
-  std::lock_guard<std::mutex> lock(started().mutex);
-  if (std::ranges::count(started().compilers, compiler) == 0)
-    started().compilers.push_back(compiler);
-}
-
 }  // namespace
 
 std::string entryOf(const ir::Kernel& kernel) {
@@ -166,7 +160,9 @@ void KernelCompiler::startThreads() {
   if (queue_.empty() || stop_) return;
   const size_t most = std::min<size_t>(std::max(1, host::getNumThreads() / 2), queue_.size());
   try {
-    registerStarted(this);
+    std::unique_lock<std::mutex> lock(started().mutex);
+    if (std::ranges::count(started().compilers, this) == 0) started().compilers.push_back(this);
+    lock.unlock();
     while (threads_.size() < most) threads_.emplace_back([this] { work(); });
   } catch (const std::exception&) {
     if (threads_.empty()) queue_.clear();  // these stay interpreted

@@ -1,16 +1,13 @@
 #include "fl/lazy/LazyBackend.h"
 
-#include <algorithm>
 #include <mutex>
-#include <optional>
 #include <ostream>
 
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/PooledAllocator.h"
-#include "fl/base/WordCache.h"
 #include "fl/definitions/Definitions.h"
-#include "fl/definitions/Trace.h"
+#include "fl/definitions/RecordedComposite.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/Capture.h"
@@ -27,9 +24,6 @@ LazyNodePtr makeNode(Arguments&&... arguments) {
   return std::allocate_shared<LazyNode>(PooledAllocator<LazyNode>(),
                                         std::forward<Arguments>(arguments)...);
 }
-
-// What was not called for longest is found anew.
-constexpr size_t kMostComposites = 1024;
 
 class LazyBackend : public TensorBackend {
  public:
@@ -69,71 +63,51 @@ class LazyBackend : public TensorBackend {
       return define(op, std::move(operands), attrs);
     lazy::LazyOperands nodes;
     for (TensorValue& operand : operands) nodes.push_back(nodeOf(std::move(operand)));
-    return record(op, std::move(nodes), attrs, std::move(type));
+    // Values are immutable: the same elements serve both shapes. A function that is compiled reads
+    // them anew at each call.
+    const bool shares = op == ir::Op::Reshape && !detail::activeCapture;
+    const MemoryBlockPtr elements = shares ? nodes[0]->readyBuffer() : nullptr;
+    auto node = elements ? makeNode(*this, engine_, std::move(type), elements)
+                         : makeNode(*this, engine_, op, std::move(nodes), attrs, std::move(type));
+    elements ? void(node->site = currentCallSite()) : engine_.record(node);
+    return node;
   }
 
-  // What a function is made of, from the second call with operands of the same types on, is known
-  // without running it. What a recorded function reads, fl::compile has to see read.
+  // What a recorded function reads, fl::compile has to see read.
   bool runsComposites() const override { return !detail::activeCapture; }
   std::vector<Tensor> applyComposite(const CompositeCall& call) override {
     std::unique_lock lock(lazy::engineMutex());
-    const Trace* const trace = findTrace(call);
-    if (!trace) {
+    const RecordedCompositePtr composite = composites_.find(call);
+    if (!composite) {
       lock.unlock();
       return TensorBackend::applyComposite(call);
     }
-    std::vector<TensorValue> values = call.operands;
-    values.reserve(trace->graph.valueCount());
-    for (const Number& constant : trace->constants) values.push_back(fromNumber(constant));
-    for (const ir::Node& node : trace->graph.nodes()) {
-      lazy::LazyOperands nodes;
-      for (ir::ValueId operand : node.operands) nodes.push_back(nodeOf(values[operand]));
-      values.push_back(record(node.op, std::move(nodes), node.attrs, node.type));
-    }
+    lazy::LazyOperands operands;
+    operands.reserve(call.operands.size() + composite->constants.size());
+    for (const TensorValue& operand : call.operands) operands.push_back(nodeOf(operand));
+    for (const TensorValue& constant : composite->constants) operands.push_back(nodeOf(constant));
+    const auto made = [&](lazy::LazyOperands&& read, const ir::Attrs& attrs, size_t result) {
+      return makeNode(*this, engine_, ir::Op::Reshape, std::move(read), attrs,
+                      composite->typeOf(result));
+    };
+    const size_t count = composite->graph.results().size();
+    LazyNodePtr node = made(std::move(operands), {}, 0);
+    node->composite = composite;
+    engine_.record(node, count == 1);
     std::vector<Tensor> results;
-    for (ir::ValueId result : trace->graph.results()) results.emplace_back(values[result]);
+    if (count == 1) results.emplace_back(TensorValue(node));
+    for (size_t i = results.size(); i < count; ++i) {
+      auto part = made({node}, {static_cast<Dim>(i)}, i);
+      if (i + 1 == count) node = nullptr;  // parts alone hold it
+      engine_.record(part, i + 1 == count);
+      results.emplace_back(TensorValue(std::move(part)));
+    }
     return results;
   }
 
   lazy::Engine& engine() { return engine_; }
 
  private:
-  TensorValue record(ir::Op op, lazy::LazyOperands&& operands, const ir::Attrs& attrs,
-                     ir::ValueType type) {
-    // Values are immutable: the same elements serve both shapes. A function that is compiled reads
-    // them anew at each call.
-    const bool shares = op == ir::Op::Reshape && !detail::activeCapture;
-    const MemoryBlockPtr elements = shares ? operands[0]->readyBuffer() : nullptr;
-    auto node = elements
-                    ? makeNode(*this, engine_, std::move(type), elements)
-                    : makeNode(*this, engine_, op, std::move(operands), attrs, std::move(type));
-    elements ? void(node->site = currentCallSite()) : engine_.record(node);
-    return node;
-  }
-
-  // Null if what the call records is not known, or depends on more than its operands' types: on how
-  // it writes to tensors, or on a number that the host casts.
-  const Trace* findTrace(const CompositeCall& call) {
-    absl::InlinedVector<int64_t, 48> key(call.words.begin(), call.words.end());
-    for (const TensorValue& operand : call.operands) {
-      key.push_back(operand->number() != nullptr);
-      ir::addWords(&key, operand->valueType());
-    }
-    Composite* const found = composites_.find(key);
-    if (!found) {
-      composites_.insert(key, {});
-    } else if (!std::exchange(found->isTraced, true)) {
-      found->trace = trace(call);
-      const auto depends = [&](const ir::Node& node) {
-        return node.site.writes() || node.site.indexed() ||
-               (node.op == ir::Op::Cast && found->trace->graph.isNumber(node.operands[0]));
-      };
-      if (found->trace && std::ranges::any_of(found->trace->graph.nodes(), depends))
-        found->trace.reset();
-    }
-    return found && found->trace ? &*found->trace : nullptr;
-  }
-
   // The node of a value; one that another backend made comes in with its elements.
   LazyNodePtr nodeOf(TensorValue value) {
     if (&value->backend() == this) return std::static_pointer_cast<LazyNode>(std::move(value));
@@ -141,13 +115,8 @@ class LazyBackend : public TensorBackend {
     return makeNode(*this, engine_, value->valueType(), value->data());
   }
 
-  // Of functions that were called once, or more often.
-  struct Composite {
-    bool isTraced = false;
-    std::optional<Trace> trace;
-  };
   mutable lazy::Engine engine_;
-  WordCache<Composite> composites_{kMostComposites};  // under the engine's mutex
+  RecordedComposites composites_{*this};  // under the engine's mutex
 };
 
 const BackendRegistration registration("lazy", makeLazyBackend);

@@ -1,5 +1,6 @@
-// A recorded operator, which is the backend's value of its result. Nodes are immutable but for
-// that: a node is pending until a realize gives it a buffer, and then drops its operands.
+// A recorded operator, or a composite's call as one, which is the backend's value of its result.
+// Nodes are immutable but for that: a node is pending until a realize gives it a buffer, and then
+// drops its operands.
 #pragma once
 
 #include <atomic>
@@ -9,6 +10,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "fl/base/MemoryBlock.h"
+#include "fl/definitions/RecordedComposite.h"
 #include "fl/ir/Graph.h"
 #include "fl/tensor/DefaultTensorType.h"
 
@@ -66,12 +68,18 @@ class LazyNode final : public LazyTensor {
   MemoryBlockPtr readyBuffer() const {
     return list_.load(std::memory_order_acquire) == nullptr ? buffer : nullptr;
   }
+  // Nobody's value, but operand of those of its results.
+  bool hasParts() const { return composite && composite->graph.results().size() > 1; }
+  bool isPart() const { return !operands.empty() && operands[0]->hasParts(); }
+  // How many operators it stands for.
+  size_t operators() const { return composite ? composite->graph.nodes().size() : !isPart(); }
   // Sets the result and lets go of the operands.
   void realize(MemoryBlockPtr result) noexcept;
 
   ir::Op op = ir::Op::Reshape;
-  ir::Attrs attrs;
+  ir::Attrs attrs;  // of a part, its number among the results
   CallSite site;
+  RecordedCompositePtr composite;  // instead of `op` and `attrs`
   LazyOperands operands;
   MemoryBlockPtr buffer;
 
@@ -80,8 +88,8 @@ class LazyNode final : public LazyTensor {
   // Scratch of the realize that runs.
   uint64_t visit = 0;
   ir::ValueId value = -1;
-  long innerUses = 0;
-  long holders = 0;  // all of them, if there are inner ones
+  int innerUses = 0;
+  int holders = 0;  // all of them, if there are inner ones
 
   LazyNode* next() const { return next_; }
 

@@ -50,7 +50,7 @@ ThreadSegments& threadSegments(const Engine* engine) {
 
 }  // namespace
 
-void Engine::record(const LazyNodePtr& node) {
+void Engine::record(const LazyNodePtr& node, bool isWhole) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   ThreadSegments& segments = threadSegments(this);
   const auto flushIfDue = [&](LazyNode* last) {
@@ -72,9 +72,11 @@ void Engine::record(const LazyNodePtr& node) {
   node->id = nextId_++;
   node->segment = segments.pending.back();
   segments_[node->segment].append(node.get());
-  if (segments.recorded.nodes++ == 0 && profile::isActive()) segments.since = profile::now();
+  if (segments.recorded.nodes == 0 && profile::isActive()) segments.since = profile::now();
+  segments.recorded.nodes += node->operators();
   // Views are no memory: kernels read through them.
-  if (ir::opKind(node->op) != ir::Kind::View) segments.recorded.bytes += node->bytes();
+  const size_t bytes = ir::opKind(node->op) == ir::Kind::View ? 0 : node->bytes();
+  segments.recorded.bytes += node->composite ? node->composite->bytes : bytes;
   for (const LazyNodePtr& operand : node->operands) {
     if (operand->buffer && operand->segment != node->segment) {
       operand->segment = node->segment;  // counts once
@@ -82,7 +84,7 @@ void Engine::record(const LazyNodePtr& node) {
       if (operand->id == 0) segments.recorded.given += operand->buffer->bytes();
     }
   }
-  if (StepScope::depth == 0) flushIfDue(node.get());
+  if (StepScope::depth == 0 && isWhole) flushIfDue(node.get());
 }
 
 // Ahead of an operator that reads what the program made of its data: a loop's next batch.

@@ -1,6 +1,6 @@
 // Composites: functions of tensors made of several operators, which a backend is offered as one.
 // Eager mode runs one as a plan of its own, so that softmax reads its input once; lazy mode records
-// its operators like any others, without running the function again where it knows them.
+// one node and fuses its operators like any others.
 #pragma once
 
 #include <bit>
@@ -9,6 +9,7 @@
 #include <typeinfo>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "fl/tensor/TensorBase.h"
 
@@ -18,8 +19,8 @@ namespace fl {
 // `run` computes it, of these operands or others of their types, operator by operator.
 struct CompositeCall {
   const char* name;
-  std::vector<Dim> words;
-  std::vector<TensorValue> operands;
+  absl::InlinedVector<Dim, 8> words;
+  absl::InlinedVector<TensorValue, 4> operands;
   absl::FunctionRef<std::vector<Tensor>(const std::vector<Tensor>&)> run;
 
   void add(const Tensor& operand) { operands.push_back(operand.value()); }
@@ -32,11 +33,9 @@ struct CompositeCall {
   template <typename T>
     requires std::is_arithmetic_v<T> || std::is_enum_v<T>
   void add(T number) {
-    if constexpr (std::is_floating_point_v<T>) {
-      words.push_back(std::bit_cast<Dim>(static_cast<double>(number)));
-    } else {
-      words.push_back(static_cast<Dim>(number));
-    }
+    constexpr bool kIsFloat = std::is_floating_point_v<T>;
+    words.push_back(kIsFloat ? std::bit_cast<Dim>(static_cast<double>(number))
+                             : static_cast<Dim>(number));
   }
 };
 
@@ -62,7 +61,8 @@ auto composite(const char* name, Definition definition, const Arguments&... argu
     return std::vector<Tensor>{
         std::apply(definition, std::tuple<const Arguments&...>{argument(arguments)...})};
   };
-  CompositeCall call{name, {reinterpret_cast<intptr_t>(&typeid(Definition))}, {}, run};
+  CompositeCall call{
+      name, {reinterpret_cast<intptr_t>(&typeid(std::tuple<Definition, Arguments...>))}, {}, run};
   (call.add(arguments), ...);
   std::vector<Tensor> results = backend.applyComposite(call);
   if constexpr (std::is_same_v<Result, Tensor>) {

@@ -104,17 +104,10 @@ TensorValue reshapeValue(const TensorValue& value, const Shape& shape) {
 }
 
 Tensor widenForSum(const Tensor& input) {
-  switch (input.type()) {
-    case dtype::b8:
-      return castTo(input != false, dtype::u32);
-    case dtype::u8:
-    case dtype::u16:
-      return castTo(input, dtype::u32);
-    case dtype::s16:
-      return castTo(input, dtype::s32);
-    default:
-      return castTo(input, computeType(input.type()));
-  }
+  const dtype type = input.type();
+  if (type == dtype::b8) return castTo(input != false, dtype::u32);
+  const bool isWide = isFloating(type) || getTypeSize(type) >= getTypeSize(dtype::u32);
+  return castTo(input, isWide ? computeType(type) : isSigned(type) ? dtype::s32 : dtype::u32);
 }
 
 dtype meanType(dtype type) {

@@ -5,6 +5,7 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/ir/Inference.h"
+#include "fl/tensor/Composite.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl {
@@ -53,11 +54,15 @@ void extreme(Reduction reduction, Tensor& values, Tensor& indices, const Tensor&
 }
 
 Tensor reduce(ir::Op op, const Tensor& input, const std::vector<int>& axes, bool keepDims) {
+  if (op == ir::Op::Sum && getTypeSize(input.type()) < getTypeSize(dtype::f32)) {
+    const auto wideSum = [](const Tensor& narrow, const std::vector<int>& axes, bool keepDims) {
+      return reduce(ir::Op::Sum, detail::widenForSum(narrow), axes, keepDims);
+    };
+    return composite("sum", wideSum, input, axes, keepDims);
+  }
   // A scalar is reduced over any axes.
   const auto end = input.ndim() == 0 ? axes.begin() : axes.end();
-  const ir::Attrs attrs({keepDims}, std::vector<Dim>(axes.begin(), end));
-  return op == ir::Op::Sum ? detail::applyOp(op, {detail::widenForSum(input)}, attrs)
-                           : detail::applyOp(op, {input}, attrs);
+  return detail::applyOp(op, {input}, ir::Attrs({keepDims}, std::vector<Dim>(axes.begin(), end)));
 }
 
 // `input` in the dtype that its means and norms are computed in; what holds counts 1, as in sums.

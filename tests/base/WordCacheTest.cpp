@@ -39,17 +39,17 @@ TEST(WordCache, KeepsWhatWasUsedLast) {
   }
 }
 
-TEST(WordCache, KeepsAsManyWordsAsItMay) {
+TEST(WordCache, KeepsWhatWeighsNoMoreThanItMay) {
   WordCache<int> cache(100, 10);
-  EXPECT_FALSE(cache.insert(Words(4, 1), 1));
-  EXPECT_FALSE(cache.insert(Words(6, 2), 2));
-  EXPECT_TRUE(cache.insert(Words(5, 3), 3)) << "both others go: the first would not do";
+  EXPECT_FALSE(cache.insert(Words{1}, 1, 4));
+  EXPECT_FALSE(cache.insert(Words{2}, 2, 6));
+  EXPECT_TRUE(cache.insert(Words{3}, 3, 5)) << "both others go: the first would not do";
   EXPECT_EQ(cache.size(), 1u);
-  EXPECT_FALSE(cache.insert(Words(5, 4), 4));
-  EXPECT_TRUE(cache.insert(Words(11, 5), 5)) << "stays, being the last";
+  EXPECT_FALSE(cache.insert(Words{4}, 4, 5));
+  EXPECT_TRUE(cache.insert(Words{5}, 5, 11)) << "stays, being the last";
   EXPECT_EQ(cache.size(), 1u);
-  ASSERT_NE(cache.find(Words(11, 5)), nullptr);
-  EXPECT_EQ(*cache.find(Words(11, 5)), 5);
+  ASSERT_NE(cache.find(Words{5}), nullptr);
+  EXPECT_EQ(*cache.find(Words{5}), 5);
 }
 
 }  // namespace
