@@ -37,15 +37,10 @@ void mergeEqualNodes(Compilation& compilation) {
 }
 
 void removeDeadNodes(Compilation& compilation) {
-  const ir::Graph& graph = compilation.graph;
-  const std::vector<bool> alive = liveValues(graph);
-  size_t index = 0;
-  rewriteGraph(&compilation.graph, [&](ir::Graph& result, ir::Node node) {
-    const ir::ValueId old = graph.idOfNode(index++);
-    // A dead node's value has no reader left, so any number will do.
-    if (!alive[old]) return -1;
-    const bool isLost = isWrong("dce") && isLike(result, node);
-    return isLost ? node.operands[0] : result.addNode(std::move(node));
+  ir::removeDeadNodes(&compilation.graph);
+  if (!isWrong("dce")) return;
+  rewriteGraph(&compilation.graph, [](ir::Graph& result, ir::Node node) {
+    return isLike(result, node) ? node.operands[0] : result.addNode(std::move(node));
   });
 }
 

@@ -33,20 +33,7 @@ ValueId Graph::addNode(Node node) {
   return valueCount() - 1;
 }
 
-bool Graph::sameStructure(const Graph& other) const {
-  if (parameters_ != other.parameters_ || results_ != other.results_ ||
-      nodes_.size() != other.nodes_.size()) {
-    return false;
-  }
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    const Node& a = nodes_[i];
-    const Node& b = other.nodes_[i];
-    if (a.op != b.op || a.operands != b.operands || !(a.attrs == b.attrs) || !(a.type == b.type)) {
-      return false;
-    }
-  }
-  return true;
-}
+bool Graph::sameStructure(const Graph& other) const { return wordsOf(*this) == wordsOf(other); }
 
 std::vector<int64_t> wordsOf(const Graph& graph) {
   std::vector<int64_t> words = {std::ssize(graph.parameters())};

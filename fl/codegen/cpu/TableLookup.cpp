@@ -2,7 +2,6 @@
 
 #include <llvm/IR/DerivedTypes.h>
 
-#include <iterator>
 #include <numeric>
 
 namespace fl::codegen::cpu {
@@ -45,7 +44,7 @@ LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
   const bool isIndex = mask == nullptr && args[0].value == index;
   llvm::Value* elements = isIndex ? index : goodElements(number, args, mask);
   uint64_t numbers[kLanes];
-  std::iota(std::begin(numbers), std::end(numbers), 0);
+  std::iota(numbers, numbers + kLanes, 0);
   llvm::Value* first = builder_.CreateExtractElement(elements, uint64_t{0});
   llvm::Value* line =
       builder_.CreateAdd(builder_.CreateVectorSplat(kLanes, first),

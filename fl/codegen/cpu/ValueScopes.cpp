@@ -184,11 +184,10 @@ llvm::Value* ValueScopes::firstOfRun(int value, int vector) {
   if (isIndex(value) && kernel_.operands[definition.index].strides[0] == ir::Stride::One)
     return builder_.CreateAdd(at_[definition.index], lanes_[vector].index);
   if (definition.form != Form::Apply || definition.op != ir::Op::Add) return nullptr;
-  const auto& args = definition.args;
-  const int begin = plan_.isVector(args[0]);
-  if (plan_.isVector(args[begin])) return nullptr;
-  llvm::Value* first = firstOfRun(args[1 - begin], vector);
-  return first ? builder_.CreateAdd(first, scalar(args[begin]).value) : nullptr;
+  const int other = plan_.isVector(definition.args[0]), begin = definition.args[other];
+  if (plan_.isVector(begin)) return nullptr;
+  llvm::Value* first = firstOfRun(definition.args[1 - other], vector);
+  return first ? builder_.CreateAdd(first, scalar(begin).value) : nullptr;
 }
 
 void ValueScopes::computeScalars(int stage) {
