@@ -68,18 +68,13 @@ ValueId addCall(Graph* graph, const Graph& called, const std::vector<ValueId>& o
   return shift;
 }
 
-std::vector<bool> liveValues(const Graph& graph) {
-  std::vector<bool> alive(graph.valueCount(), false);
-  for (ValueId result : graph.results()) alive[result] = true;
-  for (size_t i = graph.nodes().size(); i-- > 0;) {
-    if (!alive[graph.idOfNode(i)]) continue;
-    for (ValueId operand : graph.nodes()[i].operands) alive[operand] = true;
-  }
-  return alive;
-}
-
 void removeDeadNodes(Graph* graph) {
-  const std::vector<bool> alive = liveValues(*graph);
+  std::vector<bool> alive(graph->valueCount(), false);
+  for (ValueId result : graph->results()) alive[result] = true;
+  for (size_t i = graph->nodes().size(); i-- > 0;) {
+    if (!alive[graph->idOfNode(i)]) continue;
+    for (ValueId operand : graph->nodes()[i].operands) alive[operand] = true;
+  }
   ValueId next = graph->idOfNode(0);
   rewriteGraph(graph, [&](Graph& result, Node node) {
     return alive[next++] ? result.addNode(std::move(node)) : -1;

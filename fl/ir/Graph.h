@@ -117,8 +117,7 @@ std::vector<int64_t> wordsOf(const Graph& graph);
 ValueId addCall(Graph* graph, const Graph& called, const std::vector<ValueId>& operands,
                 const CallSite& site);
 
-// By value, whether a result depends on it.
-std::vector<bool> liveValues(const Graph& graph);
+// Those that no result depends on; parameters stay.
 void removeDeadNodes(Graph* graph);
 
 // Throws InternalError unless operands precede their users and every type is the inferred one.
