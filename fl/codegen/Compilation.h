@@ -12,6 +12,7 @@ namespace fl::codegen {
 
 struct Compilation {
   ir::Lowering lowering = ir::Lowering::Kernels;
+  bool featuresFirst = true;
   ir::Graph graph;
   FusionPlan fusion;
   ir::Schedule schedule;
@@ -19,6 +20,8 @@ struct Compilation {
 
 struct CompileOptions {
   ir::Lowering lowering = ir::Lowering::Kernels;
+  // Whether the device has attention of heads with their features first.
+  bool featuresFirst = true;
   // Passes that are left out, apart by commas. Without `fuse` every node is in steps of its own.
   std::string skip;
   // Bytes that the temporaries may take together; 0: any. Throws planner::OverBudget beyond.

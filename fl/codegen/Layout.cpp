@@ -242,6 +242,7 @@ class Mover {
 
 void chooseLayouts(Compilation& compilation) {
   Graph& graph = compilation.graph;
+  if (compilation.featuresFirst) moveHeads(&graph);
   if (std::ranges::none_of(graph.nodes(), isPlainCall)) return;
   const Images images(graph);
   const std::vector<bool> chosen = chooseMoved(graph, images);

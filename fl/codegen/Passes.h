@@ -9,6 +9,8 @@ namespace fl::codegen {
 
 void canonicalize(Compilation& compilation);
 void chooseLayouts(Compilation& compilation);
+// A part of chooseLayouts.
+void moveHeads(ir::Graph* graph);
 void mergeEqualNodes(Compilation& compilation);
 void matchLibrary(Compilation& compilation);
 void removeDeadNodes(Compilation& compilation);

@@ -187,6 +187,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
   std::set<std::string> skipped = parseSkipped(rows, options.skip);
   Compilation compilation;
   compilation.lowering = options.lowering;
+  compilation.featuresFirst = options.featuresFirst;
   // The pass still makes the plan: of nodes alone.
   compilation.fusion.enabled =
       skipped.erase("fuse") == 0 && options.lowering == ir::Lowering::Kernels;

@@ -239,13 +239,19 @@ Tensor definePoolBackward(const Tensor& gradOutput, const Tensor& input, const i
 
 // ---- Attention ----
 
-// In f32 at least, which scores and their exponentials want.
-std::vector<Tensor> inComputeType(const std::vector<Tensor>& operands) {
+// In f32 at least, which scores and their exponentials want; the first `heads` operands, which may
+// have their features first, as (time,D,heads,batch).
+std::vector<Tensor> attentionOperands(const std::vector<Tensor>& given, size_t heads,
+                                      const ir::Attrs& attrs) {
   std::vector<Tensor> result;
-  for (const Tensor& operand : operands) {
-    result.push_back(castTo(operand, computeType(operand.type())));
+  for (const Tensor& operand : given) {
+    const Tensor wide = castTo(operand, computeType(operand.type()));
+    result.push_back(attrs[0] && result.size() < heads ? transpose(wide, {2, 0, 1, 3}) : wide);
   }
   return result;
+}
+Tensor attentionResult(const Tensor& heads, dtype type, const ir::Attrs& attrs) {
+  return castTo(attrs[0] ? transpose(heads, {1, 2, 0, 3}) : heads, type);
 }
 
 // (time, keys, heads, batch): what each query takes of each value; of (query, key, value[, mask])
@@ -257,13 +263,14 @@ Tensor attentionWeights(const Tensor* operands, bool masked) {
   return weights / sum(weights, {1}, true);
 }
 
-Tensor defineAttention(const std::vector<Tensor>& given) {
-  const std::vector<Tensor> in = inComputeType(given);
-  return castTo(matmul(attentionWeights(&in[0], in.size() > 3), in[2]), given[0].type());
+Tensor defineAttention(const std::vector<Tensor>& given, const ir::Attrs& attrs) {
+  const std::vector<Tensor> in = attentionOperands(given, 3, attrs);
+  const Tensor heads = matmul(attentionWeights(&in[0], in.size() > 3), in[2]);
+  return attentionResult(heads, given[0].type(), attrs);
 }
 
-Tensor defineAttentionBackward(const std::vector<Tensor>& given) {
-  const std::vector<Tensor> in = inComputeType(given);
+Tensor defineAttentionBackward(const std::vector<Tensor>& given, const ir::Attrs& attrs) {
+  const std::vector<Tensor> in = attentionOperands(given, 4, attrs);
   const Tensor &gradOutput = in[0], &query = in[1], &key = in[2], &value = in[3];
   constexpr auto kPlain = MatrixProperty::None, kTransposed = MatrixProperty::Transpose;
   const Tensor weights = attentionWeights(&in[1], in.size() > 4);
@@ -273,10 +280,11 @@ Tensor defineAttentionBackward(const std::vector<Tensor>& given) {
                               matmul(gradScores, query, kTransposed, kPlain),
                               matmul(weights, gradOutput, kTransposed, kPlain)};
   std::vector<Tensor> parts;
-  for (const Tensor& gradient : gradients) {
-    parts.push_back(castTo(gradient, given[0].type()).flatten());
-  }
-  return concatenate(parts, 0);
+  for (const Tensor& gradient : gradients)
+    parts.push_back(attentionResult(gradient, given[0].type(), attrs).flatten());
+  const Shape& shape = given[1].shape();
+  if (shape != given[2].shape()) return concatenate(parts, 0);
+  return reshape(concatenate(parts, 0), {shape[0], shape[1], shape[2], shape[3], 3});
 }
 
 Tensor definition(ir::Op op, const std::vector<Tensor>& operands, const ir::Attrs& attrs) {
@@ -294,9 +302,9 @@ Tensor definition(ir::Op op, const std::vector<Tensor>& operands, const ir::Attr
     case ir::Op::Pool2dBackward:
       return definePoolBackward(operands[0], operands[1], attrs);
     case ir::Op::Attention:
-      return defineAttention(operands);
+      return defineAttention(operands, attrs);
     case ir::Op::AttentionBackward:
-      return defineAttentionBackward(operands);
+      return defineAttentionBackward(operands, attrs);
     default:
       FL_INTERNAL_CHECK(false, ir::opName(op), " has no definition");
   }

@@ -389,6 +389,10 @@ bool isImage(Op op, size_t operand) {
 
 bool resultIsImage(Op op) { return isOnImages(op) && op != Op::Conv2dBackwardFilter; }
 
+Shape headsOf(const Shape& operand, const Attrs& attrs) {
+  return attrs[0] ? Shape({operand[2], operand[0], operand[1], operand[3]}) : operand;
+}
+
 std::string describeIndexed(const ValueType& indexed) {
   const std::string called = calledAs("");
   return (called.empty() ? "index: " : called) + indexed.toString();

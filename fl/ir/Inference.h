@@ -42,6 +42,10 @@ bool isOnImages(Op op);
 bool isImage(Op op, size_t operand);
 bool resultIsImage(Op op);
 
+// (time,D,heads,batch) of an operand of attention, which has its features first if its attribute
+// says so.
+Shape headsOf(const Shape& operand, const Attrs& attrs);
+
 // out = 1 + (in + 2 pad - ((kernel - 1) dilation + 1)) / stride, rounded down.
 Dim windowCount(Dim in, Dim kernel, Dim stride, Dim pad, Dim dilation);
 

@@ -115,9 +115,12 @@ ValueType attention(const Call& call) {
   call.requireSameTypes();
   checkDtype(call, call.operand(0).type);
   const size_t first = call.op == Op::AttentionBackward ? 1 : 0;
-  const Shape &query = call.shape(first), &key = call.shape(first + 1);
-  if (query.ndim() != 4 || key.ndim() != 4 || key != call.shape(first + 2) || query[1] != key[1] ||
-      query[2] != key[2] || query[3] != key[3] || call.shape(0) != query) {
+  const Shape &given = call.shape(first), &givenKey = call.shape(first + 1);
+  const bool fits = given.ndim() == 4 && givenKey.ndim() == 4;
+  const Shape query = fits ? headsOf(given, call.attrs) : given;
+  const Shape key = fits ? headsOf(givenKey, call.attrs) : givenKey;
+  if (!fits || givenKey != call.shape(first + 2) || query[1] != key[1] || query[2] != key[2] ||
+      query[3] != key[3] || call.shape(0) != given) {
     call.fail("needs a query (time,D,heads,batch), and a key and a value (keys,D,heads,batch)");
   }
   const Shape scores = {query[0], key[0], query[2], query[3]};
@@ -128,10 +131,9 @@ ValueType attention(const Call& call) {
       call.fail("the mask must broadcast to ", scores);
     }
   }
-  if (first == 0) {
-    return {call.operand(0).type, query};
-  }
-  return {call.operand(0).type, Shape({query.elements() + 2 * key.elements()})};
+  if (first == 0) return call.operand(0);
+  if (query != key) return {call.operand(0).type, {query.elements() + 2 * key.elements()}};
+  return {call.operand(0).type, {given[0], given[1], given[2], given[3], 3}};
 }
 
 ValueType poolBackward(const Call& call) {

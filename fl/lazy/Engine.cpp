@@ -223,8 +223,8 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   });
   const PlanDump dump(numbers);
   view::LivePlan viewed(device_->target());
-  codegen::CompileOptions options;
-  options.lowering = device_->lowering();
+  codegen::CompileOptions options{.lowering = device_->lowering(),
+                                  .featuresFirst = device_->takesFeaturesFirst()};
   options.verify = flags().check == "verify";
   options.skip = flags().skip;
   options.budget = budget;

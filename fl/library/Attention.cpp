@@ -3,15 +3,16 @@
 // Rabe and Staats, Self-attention Does Not Need O(n^2) Memory, arXiv 2112.05682, and, for the
 // gradient, which computes the scores again, Dao et al., FlashAttention, arXiv 2205.14135.
 //
-// In memory a head is D rows of `time` elements, and scores are a row of queries for every key:
-// maxima and sums over the keys are taken of whole rows, and no product needs a copy of its
-// operands but for the block of queries. 16-bit floats are computed in f32.
+// In memory a head is D rows of `time` elements, or, with its features first, `time` rows of D, and
+// scores are a row of queries for every key: maxima and sums over the keys are taken of whole rows,
+// and no product needs a copy of its operands. 16-bit floats are computed in f32.
 #include <algorithm>
 #include <array>
 #include <cfloat>
 #include <optional>
 
 #include "fl/base/Error.h"
+#include "fl/ir/Inference.h"
 #include "fl/library/Functions.h"
 #include "fl/library/OneDnn.h"
 #include "fl/library/Widening.h"
@@ -42,6 +43,7 @@ int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 struct AttentionShape {
   int64_t time, keys, features, heads, batch;
   dtype type;
+  bool featuresFirst;
   // Steps between a mask's elements along the four dimensions of the scores; 0 where it has one.
   bool masked = false;
   std::array<int64_t, 4> mask = {};
@@ -52,9 +54,10 @@ struct AttentionShape {
 
 AttentionShape attentionShape(const LibraryCall& call) {
   const size_t first = call.op == ir::Op::AttentionBackward ? 1 : 0;
-  const Shape& query = call.operands[first].shape;
-  AttentionShape shape{
-      query[0], call.operands[first + 1].shape[0], query[1], query[2], query[3], call.result.type};
+  const Shape query = ir::headsOf(call.operands[first].shape, call.attrs);
+  const Shape key = ir::headsOf(call.operands[first + 1].shape, call.attrs);
+  AttentionShape shape{query[0], key[0],           query[1],          query[2],
+                       query[3], call.result.type, call.attrs[0] != 0};
   if (call.operands.size() > first + 3) {
     const Shape& mask = call.operands[first + 3].shape;
     shape.masked = true;
@@ -116,14 +119,12 @@ class RowMath {
     });
   }
 
-  void add(float* row, const float* other) const { apply(ir::Op::Add, row, row, other, width_); }
-
- private:
   static void apply(ir::Op op, float* out, const float* x, const float* y, int64_t count) {
     static const tile::TileOps& ops = tile::tileOps(tile::bestTileVariant());
     ops.apply[static_cast<int>(op)][static_cast<int>(dtype::f32)](out, x, y, nullptr, count);
   }
 
+ private:
   template <class Body>
   void overTiles(float* rows, int64_t count, Body&& body) const {
     const int64_t elements = count * width_;
@@ -163,6 +164,17 @@ class RowMath {
   int64_t width_;
 };
 
+// Rows in f32, of `leading` elements each; what is read is not written.
+struct Matrix {
+  float* data;
+  int64_t leading;
+};
+
+// Some positions of a head in an operand: runs of `length` elements, the first at `begin`.
+struct Runs {
+  int64_t count, length, stride, begin;
+};
+
 // What both directions do for a block of queries of one head.
 class Blocks {
  public:
@@ -172,101 +184,118 @@ class Blocks {
   }
 
   int64_t queriesOf(int64_t block) const { return std::min(most, shape.time - block * most); }
-  // Of the rows in which a block's queries lie.
+  // Of the rows in which the scores of a block's queries lie.
   int64_t widthOf(int64_t block) const { return ceilDiv(queriesOf(block), kGroup) * kGroup; }
   RowMath math(int64_t block) const { return RowMath(widthOf(block)); }
   bool widens() const { return widening_.has_value(); }
 
-  // The D rows of a head's block as they are multiplied.
-  void load(float* block, const void* operand, int64_t head, int64_t number) const {
-    for (int64_t row = 0; row < shape.features; ++row, block += widthOf(number)) {
-      const int64_t first = (head * shape.features + row) * shape.time + number * most;
-      widen(block, operand, first, queriesOf(number));
-    }
+  Runs block(int64_t head, int64_t number) const {
+    return runs(head, shape.time, number * most, queriesOf(number));
   }
+  Runs allKeys(int64_t head) const { return runs(head, shape.keys, 0, shape.keys); }
 
-  void store(void* result, const float* block, int64_t head, int64_t number) const {
-    for (int64_t row = 0; row < shape.features; ++row, block += widthOf(number)) {
-      const int64_t first = (head * shape.features + row) * shape.time + number * most;
-      narrow(result, block, first, queriesOf(number));
-    }
-  }
-
-  // All keys or values of a head: where they are, or widened in `copy`.
-  const float* matrix(const void* operand, int64_t head, float* copy) const {
-    const int64_t elements = shape.features * shape.keys;
-    if (!widening_) return static_cast<const float*>(operand) + head * elements;
-    widen(copy, operand, head * elements, elements);
-    return copy;
-  }
-
-  void narrow(void* result, const float* from, int64_t first, int64_t elements) const {
+  // An operand's where they are, or widened in `copy`.
+  Matrix read(const void* operand, const Runs& runs, float* copy) const {
+    const Matrix matrix = place(const_cast<void*>(operand), runs, copy);
     if (widening_) {
-      widening_->narrow(static_cast<uint16_t*>(result) + first, from, elements);
-    } else {
-      std::copy_n(from, elements, static_cast<float*>(result) + first);
+      const void* from = static_cast<const uint16_t*>(operand) + runs.begin;
+      widening_->widenRuns(copy, from, runs.count, runs.length, runs.stride);
     }
+    return matrix;
+  }
+  // A result's, to be computed there and then be written.
+  Matrix place(void* result, const Runs& runs, float* copy) const {
+    return widening_ ? Matrix{copy, runs.length}
+                     : Matrix{static_cast<float*>(result) + runs.begin, runs.stride};
+  }
+  void write(void* result, const Runs& runs, const Matrix& from) const {
+    if (!widening_) return;
+    void* to = static_cast<uint16_t*>(result) + runs.begin;
+    widening_->narrowRuns(to, from.data, runs.count, runs.length, runs.stride);
   }
 
   // exp(scores - their maximum) of a block, a row for every key, and the sums over the keys.
-  void weights(float* scores, float* totals, const float* keys, const float* query,
+  void weights(float* scores, float* totals, const Matrix& keys, const Matrix& query,
                const void* mask, int64_t head, int64_t number) const {
     productOfKeys(scores, keys, query, number);
     if (shape.masked) addMask(scores, mask, head, number);
     math(number).softmax(scores, shape.keys, totals);
   }
 
+  // Of what a block's queries are given, a number each.
+  void divide(const Matrix& block, const float* by, int64_t number) const {
+    const auto [count, length, stride, begin] = this->block(0, number);
+    const int64_t whole = length & -kGroup;
+    alignas(64) float divisors[kTile];
+    for (int64_t row = 0; row < count; ++row) {
+      float* const run = block.data + row * block.leading;
+      if (shape.featuresFirst) std::fill_n(divisors, std::min(whole, kTile), by[row]);
+      const float* const divisor = shape.featuresFirst ? divisors : by;
+      for (int64_t i = 0; i < whole; i += kTile)
+        RowMath::apply(ir::Op::Div, run + i, run + i, divisor, std::min(kTile, whole - i));
+      for (int64_t i = whole; i < length; ++i) run[i] /= by[shape.featuresFirst ? row : i];
+    }
+  }
+
   // A row for every key: sums over the features. What lies behind the queries of a row is 0.
-  void productOfKeys(float* out, const float* keys, const float* block, int64_t number) const {
+  void productOfKeys(float* out, const Matrix& keys, const Matrix& block, int64_t number) const {
     const int64_t queries = queriesOf(number), width = widthOf(number);
-    gemm('T', 'N', shape.keys, queries, shape.features, keys, shape.keys, block, width, 0, out,
-         width);
+    gemm(shape.featuresFirst ? "NT" : "TN", shape.keys, queries, shape.features, keys, block, 0,
+         {out, width});
     for (int64_t key = 0; key < shape.keys; ++key) {
       std::fill(out + key * width + queries, out + (key + 1) * width, 0.0f);
     }
   }
-  // A row for every feature: sums over the keys.
-  void sumOverKeys(float* out, const float* matrix, const float* scores, int64_t number) const {
-    gemm('N', 'N', shape.features, queriesOf(number), shape.keys, matrix, shape.keys, scores,
-         widthOf(number), 0, out, widthOf(number));
+  // Of a block: sums over the keys.
+  void sumOverKeys(const Matrix& out, const Matrix& keys, float* scores, int64_t number) const {
+    const Matrix by{scores, widthOf(number)};
+    shape.featuresFirst
+        ? gemm("TN", queriesOf(number), shape.features, shape.keys, by, keys, 0, out)
+        : gemm("NN", shape.features, queriesOf(number), shape.keys, keys, by, 0, out);
   }
-  // Adds to, or begins, [features][keys]: sums over the block's queries.
-  void sumOverQueries(float* out, const float* block, const float* scores, int64_t number) const {
-    gemm('N', 'T', shape.features, shape.keys, queriesOf(number), block, widthOf(number), scores,
-         widthOf(number), number == 0 ? 0 : 1, out, shape.keys);
+  // Adds to, or begins, what all keys are given: sums over the block's queries.
+  void sumOverQueries(const Matrix& out, const Matrix& block, float* scores, int64_t number) const {
+    const Matrix by{scores, widthOf(number)};
+    const float add = number == 0 ? 0 : 1;
+    shape.featuresFirst
+        ? gemm("NN", shape.keys, shape.features, queriesOf(number), by, block, add, out)
+        : gemm("NT", shape.features, shape.keys, queriesOf(number), block, by, add, out);
   }
 
   const AttentionShape shape;
   const int64_t most, count;
 
  private:
-  void widen(float* to, const void* from, int64_t first, int64_t elements) const {
-    if (widening_) {
-      widening_->widen(to, static_cast<const uint16_t*>(from) + first, elements);
-    } else {
-      std::copy_n(static_cast<const float*>(from) + first, elements, to);
+  // Positions [first, first + count) of `all`.
+  Runs runs(int64_t head, int64_t all, int64_t first, int64_t count) const {
+    if (!shape.featuresFirst) {
+      return {shape.features, count, all, head * shape.features * all + first};
     }
+    const int64_t stride = shape.features * shape.heads;
+    const int64_t position = head / shape.heads * all + first;
+    return {count, shape.features, stride, position * stride + head % shape.heads * shape.features};
   }
 
   void addMask(float* scores, const void* mask, int64_t head, int64_t number) const {
-    alignas(64) float row[kMostQueries] = {};
-    const RowMath rows = math(number);
+    alignas(64) float copy[kMostQueries] = {};
     const int64_t columns = queriesOf(number);
     const auto& steps = shape.mask;
     const int64_t first =
         head % shape.heads * steps[2] + head / shape.heads * steps[3] + number * most * steps[0];
-    for (int64_t key = 0; key < shape.keys; ++key) {
-      widen(row, mask, first + key * steps[1], steps[0] == 0 ? 1 : columns);
-      if (steps[0] == 0) std::fill_n(row + 1, columns - 1, row[0]);
-      rows.add(scores + key * widthOf(number), row);
+    for (int64_t key = 0; key < shape.keys; ++key, scores += widthOf(number)) {
+      const int64_t given = steps[0] == 0 ? 1 : columns;
+      const float* const row = read(mask, {1, given, given, first + key * steps[1]}, copy).data;
+      if (row != copy) std::copy_n(row, given, copy);
+      if (given == 1) std::fill_n(copy + 1, columns - 1, copy[0]);
+      RowMath::apply(ir::Op::Add, scores, scores, copy, widthOf(number));
     }
   }
 
-  static void gemm(char transposeA, char transposeB, int64_t m, int64_t n, int64_t k,
-                   const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
-                   int64_t ldc) {
-    const dnnl_status_t status =
-        dnnl_sgemm(transposeA, transposeB, m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+  // Of two operands, each plain, N, or transposed, T; by row.
+  static void gemm(const char* how, int64_t m, int64_t n, int64_t k, const Matrix& a,
+                   const Matrix& b, float beta, const Matrix& c) {
+    const dnnl_status_t status = dnnl_sgemm(how[0], how[1], m, n, k, 1.0f, a.data, a.leading,
+                                            b.data, b.leading, beta, c.data, c.leading);
     FL_INTERNAL_CHECK(status == dnnl_success, "dnnl_sgemm status ", static_cast<int>(status));
   }
 
@@ -275,8 +304,7 @@ class Blocks {
 
 class BlockedAttention : public LibraryFunction {
  public:
-  explicit BlockedAttention(const AttentionShape& shape)
-      : blocks_(shape), width_(blocks_.widthOf(0)) {}
+  explicit BlockedAttention(const AttentionShape& shape) : blocks_(shape) {}
   size_t scratchBytes() const override { return area_.bytes() * ranges_; }
   std::string implementation() const override { return "blocks of queries"; }
 
@@ -298,17 +326,19 @@ class BlockedAttention : public LibraryFunction {
     });
   }
 
-  size_t addScores() { return area_.add(4 * blocks_.shape.keys * width_); }
-  size_t addBlock() { return area_.add(4 * blocks_.shape.features * width_); }
-  size_t addMatrix(bool wanted) {
-    return area_.add(wanted ? 4 * blocks_.shape.features * blocks_.shape.keys : 0);
-  }
+  size_t addScores() { return area_.add(4 * blocks_.shape.keys * blocks_.widthOf(0)); }
+  // Copies in f32, where operands and results are none.
+  size_t addBlock() { return addCopy(blocks_.most); }
+  size_t addKeys() { return addCopy(blocks_.shape.keys); }
   static float* floats(void* area, size_t offset) { return static_cast<float*>(at(area, offset)); }
 
   const Blocks blocks_;
 
  private:
-  const int64_t width_;
+  size_t addCopy(int64_t positions) {
+    return area_.add(blocks_.widens() ? 4 * blocks_.shape.features * positions : 0);
+  }
+
   ScratchLayout area_;
   int64_t items_ = 0, grain_ = 1, ranges_ = 1;
 };
@@ -320,8 +350,8 @@ class Attention final : public BlockedAttention {
         scores_(addScores()),
         query_(addBlock()),
         out_(addBlock()),
-        keys_(addMatrix(blocks_.widens())),
-        values_(addMatrix(blocks_.widens())) {
+        keys_(addKeys()),
+        values_(addKeys()) {
     divide(blocks_.count * shape.heads * shape.batch);
   }
 
@@ -329,16 +359,17 @@ class Attention final : public BlockedAttention {
            host::ThreadPool& pool) const override {
     overItems(scratch, pool, [&](int64_t item, void* area) {
       const int64_t head = item / blocks_.count, number = item % blocks_.count;
-      float *const scores = floats(area, scores_), *const query = floats(area, query_),
-                   *const out = floats(area, out_);
+      const Runs block = blocks_.block(head, number), keys = blocks_.allKeys(head);
+      float* const scores = floats(area, scores_);
       alignas(64) float totals[kMostQueries];
-      blocks_.load(query, operands[0], head, number);
-      blocks_.weights(scores, totals, blocks_.matrix(operands[1], head, floats(area, keys_)), query,
+      blocks_.weights(scores, totals, blocks_.read(operands[1], keys, floats(area, keys_)),
+                      blocks_.read(operands[0], block, floats(area, query_)),
                       blocks_.shape.masked ? operands[3] : nullptr, head, number);
-      blocks_.sumOverKeys(out, blocks_.matrix(operands[2], head, floats(area, values_)), scores,
+      const Matrix out = blocks_.place(result, block, floats(area, out_));
+      blocks_.sumOverKeys(out, blocks_.read(operands[2], keys, floats(area, values_)), scores,
                           number);
-      blocks_.math(number).divide(out, blocks_.shape.features, totals);
-      blocks_.store(result, out, head, number);
+      blocks_.divide(out, totals, number);
+      blocks_.write(result, block, out);
     });
   }
 
@@ -356,48 +387,55 @@ class AttentionBackward final : public BlockedAttention {
         query_(addBlock()),
         gradOutput_(addBlock()),
         gradQuery_(addBlock()),
-        keys_(addMatrix(blocks_.widens())),
-        values_(addMatrix(blocks_.widens())),
-        gradKeys_(addMatrix(true)),
-        gradValues_(addMatrix(true)) {
+        keys_(addKeys()),
+        values_(addKeys()),
+        gradKeys_(addKeys()),
+        gradValues_(addKeys()) {
     divide(shape.heads * shape.batch);
   }
 
   void run(void* const* operands, void* result, void* scratch,
            host::ThreadPool& pool) const override {
+    const size_t bytes = getTypeSize(blocks_.shape.type);
+    void* const ofKeys = at(result, bytes * blocks_.shape.queryElements());
+    void* const ofValues = at(ofKeys, bytes * blocks_.shape.keyElements());
     overItems(scratch, pool, [&](int64_t head, void* area) {
-      const float* keys = blocks_.matrix(operands[2], head, floats(area, keys_));
-      const float* values = blocks_.matrix(operands[3], head, floats(area, values_));
+      const Runs all = blocks_.allKeys(head);
+      const OfKeys given{blocks_.read(operands[2], all, floats(area, keys_)),
+                         blocks_.read(operands[3], all, floats(area, values_)),
+                         blocks_.place(ofKeys, all, floats(area, gradKeys_)),
+                         blocks_.place(ofValues, all, floats(area, gradValues_))};
       for (int64_t number = 0; number < blocks_.count; ++number) {
-        runBlock(operands, keys, values, result, area, head, number);
+        runBlock(operands, given, result, area, head, number);
       }
-      const int64_t elements = blocks_.shape.features * blocks_.shape.keys;
-      const int64_t first = blocks_.shape.queryElements() + head * elements;
-      blocks_.narrow(result, floats(area, gradKeys_), first, elements);
-      blocks_.narrow(result, floats(area, gradValues_), first + blocks_.shape.keyElements(),
-                     elements);
+      blocks_.write(ofKeys, all, given.gradKeys);
+      blocks_.write(ofValues, all, given.gradValues);
     });
   }
 
  private:
-  void runBlock(void* const* operands, const float* keys, const float* values, void* result,
-                void* area, int64_t head, int64_t number) const {
+  struct OfKeys {
+    Matrix keys, values, gradKeys, gradValues;
+  };
+
+  void runBlock(void* const* operands, const OfKeys& given, void* gradQueries, void* area,
+                int64_t head, int64_t number) const {
     float *const weights = floats(area, weights_), *const gradients = floats(area, gradients_);
-    float *const query = floats(area, query_), *const gradOutput = floats(area, gradOutput_),
-                 *const gradQuery = floats(area, gradQuery_);
+    const Runs block = blocks_.block(head, number);
+    const Matrix gradOutput = blocks_.read(operands[0], block, floats(area, gradOutput_));
+    const Matrix query = blocks_.read(operands[1], block, floats(area, query_));
     const int64_t count = blocks_.shape.keys;
     alignas(64) float totals[kMostQueries];
-    blocks_.load(gradOutput, operands[0], head, number);
-    blocks_.load(query, operands[1], head, number);
-    blocks_.weights(weights, totals, keys, query, blocks_.shape.masked ? operands[4] : nullptr,
-                    head, number);
+    blocks_.weights(weights, totals, given.keys, query,
+                    blocks_.shape.masked ? operands[4] : nullptr, head, number);
     blocks_.math(number).divide(weights, count, totals);
-    blocks_.sumOverQueries(floats(area, gradValues_), gradOutput, weights, number);
-    blocks_.productOfKeys(gradients, values, gradOutput, number);
+    blocks_.sumOverQueries(given.gradValues, gradOutput, weights, number);
+    blocks_.productOfKeys(gradients, given.values, gradOutput, number);
     blocks_.math(number).softmaxGradient(gradients, weights, count);
-    blocks_.sumOverQueries(floats(area, gradKeys_), query, gradients, number);
-    blocks_.sumOverKeys(gradQuery, keys, gradients, number);
-    blocks_.store(result, gradQuery, head, number);
+    blocks_.sumOverQueries(given.gradKeys, query, gradients, number);
+    const Matrix gradQuery = blocks_.place(gradQueries, block, floats(area, gradQuery_));
+    blocks_.sumOverKeys(gradQuery, given.keys, gradients, number);
+    blocks_.write(gradQueries, block, gradQuery);
   }
 
   size_t weights_, gradients_, query_, gradOutput_, gradQuery_;

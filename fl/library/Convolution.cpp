@@ -228,31 +228,23 @@ class BlockFunction {
                                               w.strides, w.dilations, w.before, w.after);
     const dnnl::convolution_forward::primitive_desc forward =
         exact(dnnl::convolution_forward::primitive_desc(forwardDesc, attributes, engine));
+    const auto backwardOf = [&]<class Backward>(const Backward*) {
+      return exact(typename Backward::primitive_desc({kDirect, used_.input, used_.filter,
+                                                      used_.output, w.strides, w.dilations,
+                                                      w.before, w.after},
+                                                     attributes, engine, forward));
+    };
     if (direction_ == Direction::Forward) {
       primitive_ = Primitive(forward);
-      used_.input = forward.src_desc();
-      used_.filter = forward.weights_desc();
-      used_.output = forward.dst_desc();
+      used_ = {forward.src_desc(), forward.weights_desc(), used_.bias, forward.dst_desc()};
     } else if (direction_ == Direction::Data) {
-      const dnnl::convolution_backward_data::primitive_desc backward =
-          exact(dnnl::convolution_backward_data::primitive_desc(
-              {kDirect, used_.input, used_.filter, used_.output, w.strides, w.dilations, w.before,
-               w.after},
-              attributes, engine, forward));
+      const auto backward = backwardOf(static_cast<dnnl::convolution_backward_data*>(nullptr));
       primitive_ = Primitive(backward);
-      used_.input = backward.diff_src_desc();
-      used_.filter = backward.weights_desc();
-      used_.output = backward.diff_dst_desc();
+      used_ = {backward.diff_src_desc(), backward.weights_desc(), {}, backward.diff_dst_desc()};
     } else {
-      const dnnl::convolution_backward_weights::primitive_desc backward =
-          exact(dnnl::convolution_backward_weights::primitive_desc(
-              {kDirect, used_.input, used_.filter, used_.output, w.strides, w.dilations, w.before,
-               w.after},
-              attributes, engine, forward));
+      const auto backward = backwardOf(static_cast<dnnl::convolution_backward_weights*>(nullptr));
       primitive_ = Primitive(backward);
-      used_.input = backward.src_desc();
-      used_.filter = backward.diff_weights_desc();
-      used_.output = backward.diff_dst_desc();
+      used_ = {backward.src_desc(), backward.diff_weights_desc(), {}, backward.diff_dst_desc()};
     }
   }
 

@@ -29,10 +29,10 @@ codegen::Compilation PlanStore::compile(const ir::Graph& graph,
   if (!store_ || isWatched || graph.nodes().size() < kFewOperators) {
     return codegen::compile(graph, options);
   }
-  const std::string key =
-      detail::concat("passes ", passesHash(), "\n", codegen::extensionsKey(), "lowering ",
-                     static_cast<int>(options.lowering), "\nbudget ", options.budget,
-                     options.trimAll ? "\ntrim all\n" : "\n", ir::printGraph(graph, "g"));
+  const std::string key = detail::concat(
+      "passes ", passesHash(), "\n", codegen::extensionsKey(), "lowering ",
+      static_cast<int>(options.lowering), options.featuresFirst, "\nbudget ", options.budget,
+      options.trimAll ? "\ntrim all\n" : "\n", ir::printGraph(graph, "g"));
   if (auto kept = findSchedule(*store_, key, graph)) {
     kept->scratchBytes = options.scratchBytes;
     // With another library, steps may want more than they were planned with.

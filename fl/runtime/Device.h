@@ -112,6 +112,8 @@ class Device {
   virtual ir::Target target() const = 0;
   virtual bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,
                                const ir::Attrs& attrs, const ir::ValueType& result) const = 0;
+  // Whether it has attention of heads with their features first.
+  virtual bool takesFeaturesFirst() const { return true; }
   // For planning; nothing if no step wants any. It may be kept.
   virtual ir::Schedule::ScratchBytes scratchBytes() const { return nullptr; }
   // Steps of a schedule that was planned without it get their scratch memory here.

@@ -64,8 +64,8 @@ Tensor pool2dBackward(const Tensor& gradOutput, const Tensor& input,
 
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   FL_API_ENTRY();
-  return mask.isEmpty() ? applyOp(ir::Op::Attention, {query, key, value})
-                        : applyOp(ir::Op::Attention, {query, key, value, mask});
+  return mask.isEmpty() ? applyOp(ir::Op::Attention, {query, key, value}, {0})
+                        : applyOp(ir::Op::Attention, {query, key, value, mask}, {0});
 }
 
 std::array<Tensor, 3> attentionBackward(const Tensor& gradOutput, const Tensor& query,
@@ -73,14 +73,14 @@ std::array<Tensor, 3> attentionBackward(const Tensor& gradOutput, const Tensor& 
                                         const Tensor& mask) {
   FL_API_ENTRY();
   constexpr auto kOp = ir::Op::AttentionBackward;
-  const Tensor all = mask.isEmpty() ? applyOp(kOp, {gradOutput, query, key, value})
-                                    : applyOp(kOp, {gradOutput, query, key, value, mask});
+  const Tensor all = mask.isEmpty() ? applyOp(kOp, {gradOutput, query, key, value}, {0})
+                                    : applyOp(kOp, {gradOutput, query, key, value, mask}, {0});
   const Dim first = query.elements(), second = first + key.elements();
-  const auto part = [&](Dim begin, Dim end, const Shape& shape) {
-    return reshape(all(range(begin, end)), shape);
+  const auto part = [&](int i, Dim begin, Dim end, const Shape& shape) {
+    return reshape(all.ndim() == 1 ? all(range(begin, end)) : all(span, span, span, span, i), shape);
   };
-  return {part(0, first, query.shape()), part(first, second, key.shape()),
-          part(second, all.elements(), value.shape())};
+  return {part(0, 0, first, query.shape()), part(1, first, second, key.shape()),
+          part(2, second, all.elements(), value.shape())};
 }
 
 Tensor gather(const Tensor& x, const Tensor& index, int axis) {

@@ -58,6 +58,46 @@ TEST(Attention, AMaskOfZerosChangesNothing) {
   }
 }
 
+// Heads as projections make them, (D * heads, time * batch): results and gradients, projected again.
+std::vector<Tensor> projectedStep(const Tensor& weight, const Tensor& x, const Tensor& dy) {
+  constexpr Dim kHeads = 4, kFeatures = 8, kTime = 160, kBatch = 2;
+  const auto heads = [&](const Tensor& projected) {
+    const Tensor split = reshape(projected, {kHeads * kFeatures, kTime, kBatch});
+    return reshape(transpose(split, {1, 0, 2}), {kTime, kFeatures, kHeads, kBatch});
+  };
+  const auto merged = [&](const Tensor& heads) {
+    const Tensor rows = transpose(reshape(heads, {kTime, kHeads * kFeatures, kBatch}), {1, 0, 2});
+    return reshape(rows, {kHeads * kFeatures, kTime * kBatch});
+  };
+  const Tensor q = heads(matmul(weight, x)) / 3, k = heads(matmul(weight, x));
+  const Tensor y = table::attention(q, k, k, Tensor());
+  const auto gradients = table::attentionBackward(heads(matmul(weight, dy)), q, k, k, Tensor());
+  return {matmul(weight, merged(y)), matmul(weight, merged(gradients[0] / 3)),
+          matmul(weight, merged(gradients[1])), matmul(weight, merged(gradients[2]))};
+}
+
+// None is copied: a launch scales the gradient of the queries, whose own scale is the epilogue of a
+// product. Values are those of eager mode, where all are copied.
+TEST(Attention, ReadsHeadsAsProjectionsMakeThem) {
+  const Tensor weight = rand({32, 32}) - 0.5, x = rand({32, 320}) - 0.5, dy = rand({32, 320}) - 0.5;
+  for (const Tensor& each : {weight, x, dy}) each.toHostVector<float>();
+  const auto valuesOf = [](const std::vector<Tensor>& results) {
+    std::vector<std::vector<float>> values;
+    for (const Tensor& each : results) values.push_back(each.toHostVector<float>());
+    return values;
+  };
+  const Counts counts;
+  const auto lazy = valuesOf(projectedStep(weight, x, dy));
+  EXPECT_EQ(counts.realizes(), 1u);
+  EXPECT_EQ(counts.launches(), 1u);
+  const BackendScope scope("eager");
+  const auto eager = valuesOf(projectedStep(weight, x, dy));
+  for (size_t i = 0; i < eager.size(); ++i) {
+    for (size_t k = 0; k < eager[i].size(); ++k)
+      ASSERT_NEAR(lazy[i][k], eager[i][k], 2e-5) << i << ", " << k;
+  }
+}
+
 TEST(Attention, LongSequencesHoldNoScores) {
   constexpr Dim kTime = 2048;
   const Operands x(kTime);

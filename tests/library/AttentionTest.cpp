@@ -15,18 +15,24 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 struct AttentionCase {
   Dim time, keys, features, heads, batch;
   std::optional<Shape> mask = {};
+  bool featuresFirst = false;
 
-  ir::ValueType query() const { return f32({time, features, heads, batch}); }
-  ir::ValueType key() const { return f32({keys, features, heads, batch}); }
-  LibraryCall forward() const { return withMask({Op::Attention, {}, {}, query()}); }
+  ir::ValueType query() const { return ofHeads(time); }
+  ir::ValueType key() const { return ofHeads(keys); }
+  LibraryCall forward() const { return withMask({Op::Attention, attrs(), {}, query()}); }
   LibraryCall backward() const {
     const Dim elements = query().shape.elements() + 2 * key().shape.elements();
-    LibraryCall call = withMask({Op::AttentionBackward, {}, {}, f32({elements})});
+    LibraryCall call = withMask({Op::AttentionBackward, attrs(), {}, f32({elements})});
     call.operands.insert(call.operands.begin(), query());
     return call;
   }
 
  private:
+  ir::ValueType ofHeads(Dim positions) const {
+    return featuresFirst ? f32({features, heads, positions, batch})
+                         : f32({positions, features, heads, batch});
+  }
+  ir::Attrs attrs() const { return ir::Attrs({featuresFirst}); }
   LibraryCall withMask(LibraryCall call) const {
     call.operands = {query(), key(), key()};
     if (mask) {
@@ -37,7 +43,8 @@ struct AttentionCase {
 };
 
 void PrintTo(const AttentionCase& c, std::ostream* os) {
-  *os << c.query().toString() << " of " << c.keys << " keys";
+  *os << c.query().toString() << " of " << c.keys << " keys"
+      << (c.featuresFirst ? ", features first" : "");
   if (c.mask) {
     *os << " masked by " << *c.mask;
   }
@@ -65,8 +72,13 @@ class Loops {
   Reference forward, backward;
 
  private:
-  size_t query(Dim t, Dim f, Dim head) const { return t + c_.time * (f + c_.features * head); }
-  size_t key(Dim k, Dim f, Dim head) const { return k + c_.keys * (f + c_.features * head); }
+  size_t query(Dim t, Dim f, Dim head) const { return place(t, c_.time, f, head); }
+  size_t key(Dim k, Dim f, Dim head) const { return place(k, c_.keys, f, head); }
+  size_t place(Dim position, Dim positions, Dim f, Dim head) const {
+    if (!c_.featuresFirst) return position + positions * (f + c_.features * head);
+    const Dim row = position + positions * (head / c_.heads);
+    return f + c_.features * (head % c_.heads + c_.heads * row);
+  }
 
   double maskOf(Dim t, Dim k, Dim head) const {
     if (!mask_) {
@@ -146,10 +158,12 @@ Floats runBlocks(const LibraryCall& call, const std::vector<Floats>& operands) {
   return runFunction(*prepareAttention(call), call, operands);
 }
 
-class AttentionTest : public testing::TestWithParam<std::tuple<AttentionCase, dtype>> {};
+class AttentionTest : public testing::TestWithParam<std::tuple<AttentionCase, dtype, bool>> {};
 
 TEST_P(AttentionTest, AgreesWithLoops) {
-  const auto& [c, type] = GetParam();
+  const auto& [shape, type, featuresFirst] = GetParam();
+  AttentionCase c = shape;
+  c.featuresFirst = featuresFirst;
   std::vector<Floats> operands = operandsOf(c, type);
   const Floats gradient = randomFloats(c.query().shape.elements(), 9, type);
   const Loops want(c, operands, gradient);
@@ -169,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      AttentionCase{131, 9, 3, 2, 3, Shape({1, 9, 1, 3})},
                                      AttentionCase{65, 10, 2, 2, 2, Shape({65, 10, 2, 2})},
                                      AttentionCase{33, 20, 4, 2, 2, Shape({33, 1, 2, 1})}),
-                     testing::ValuesIn(kTypes)));
+                     testing::ValuesIn(kTypes), testing::Bool()));
 
 // Blocks of 64 queries, whose scores are what fits.
 TEST(Attention, OfManyKeys) {

@@ -132,14 +132,22 @@ Cases convolutions(Op op, const Extents& e) {
 }
 
 Cases attentions(Op op, const Extents& e) {
-  const CaseOperand query = values({e.a, 3, e.c, 2}), key = values({e.b, 3, e.c, 2});
-  Operands operands = {query, key, key};
-  if (op == Op::AttentionBackward) {
-    operands.insert(operands.begin(), query);
+  Cases cases;
+  for (const bool featuresFirst : {false, true}) {
+    const auto heads = [&](Dim positions) {
+      return featuresFirst ? values({3, e.c, positions, 2}) : values({positions, 3, e.c, 2});
+    };
+    const CaseOperand query = heads(e.a), key = heads(e.b);
+    Operands operands = {query, key, key};
+    if (op == Op::AttentionBackward) {
+      operands.insert(operands.begin(), query);
+    }
+    Operands masked = operands;
+    masked.push_back(values({e.a, e.b, 1, 1}));
+    cases.push_back({operands, {featuresFirst}});
+    cases.push_back({masked, {featuresFirst}});
   }
-  Operands masked = operands;
-  masked.push_back(values({e.a, e.b, 1, 1}));
-  return {{operands, {}}, {masked, {}}};
+  return cases;
 }
 
 Cases libraries(Op op, const Extents& e) {

@@ -494,8 +494,7 @@ class CpuSchedule : public ScheduleRunner {
   std::map<std::pair<int, ir::Stores>, const CpuKernel*> variants_;  // by number and stores
   Touched group_;  // by the last group, while steps are prepared
   std::vector<PreparedStep> steps_;
-  size_t launches_ = 0;
-  size_t bytes_ = 0;
+  size_t launches_ = 0, bytes_ = 0;
   const bool findsNan_ = flags().check.starts_with("nan");
 };
 

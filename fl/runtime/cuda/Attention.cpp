@@ -145,8 +145,10 @@ class Description {
 std::optional<AttentionShape> attentionShape(const OperatorCall& call) {
   const dtype type = call.result.type;
   const size_t first = call.op == Op::AttentionBackward ? 1 : 0;
-  if ((call.op != Op::Attention && first == 0) || (type != dtype::f16 && type != dtype::bf16))
+  if ((call.op != Op::Attention && first == 0) || (type != dtype::f16 && type != dtype::bf16) ||
+      call.attrs[0]) {
     return {};
+  }
   const Shape& query = call.operands[first].shape;
   AttentionShape shape{type,     query[0], call.operands[first + 1].shape[0], query[1], query[2],
                        query[3], {}};

@@ -14,6 +14,7 @@ class CudaDevice final : public Device {
   std::string name() const override { return context_.name(); }
   DeviceMemory& memory() override { return memory_; }
   ir::Lowering lowering() const override { return ir::Lowering::Kernels; }
+  bool takesFeaturesFirst() const override { return false; }
   ir::Target target() const override { return {ir::cuda::kTriple, context_.architecture(), "", 0}; }
   // For others, definitions in kernels stand in.
   bool supportsLibrary(ir::Op op, const std::vector<ir::ValueType>& operands,

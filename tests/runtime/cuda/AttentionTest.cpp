@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Gpus, CudnnAttentionPlans, kGpus, nameOfGpu);
 
 OperatorCall callOf(Op op, dtype type, const Shape& query, Dim keys, const Shape& mask = {}) {
   const ir::ValueType q{type, query}, k{type, {keys, query[1], query[2], query[3]}};
-  OperatorCall call{op, {q, k, k}, {}, q};
+  OperatorCall call{op, {q, k, k}, {0}, q};
   if (op == Op::AttentionBackward) {
     call.operands.insert(call.operands.begin(), q);
     call.result.shape = Shape({query.elements() + 2 * k.shape.elements()});
