@@ -28,12 +28,12 @@ packages=(
 )
 
 peers_environment="${HOME}/.cache/fl-peers"
-peers=()
+peers=false
 case "$*" in
   "") ;;
   --peers)
     packages+=(python3-torch libopenblas0-openmp python3-venv)
-    peers=(torch==2.15.0 jax==0.10.2 "mlx[cpu]==0.32.4")
+    peers=true
     ;;
   *)
     echo "setup: usage: ./setup.sh [--peers]" >&2
@@ -66,9 +66,10 @@ install_missing() {
 if ((${#missing[@]} > 0)); then
   install_missing
 fi
-if ((${#peers[@]} > 0)); then
-  echo "setup: installing ${peers[*]} in ${peers_environment}"
+if "${peers}"; then
+  requirements="$(dirname "$0")/benchmarks/peers/requirements.txt"
+  echo "setup: installing $(paste -sd ' ' "${requirements}") in ${peers_environment}"
   /usr/bin/python3 -m venv "${peers_environment}"
-  "${peers_environment}/bin/pip" install --quiet "${peers[@]}"
+  "${peers_environment}/bin/pip" install --quiet --requirement "${requirements}"
 fi
 echo "setup: all ${#packages[@]} packages are installed"

@@ -37,7 +37,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kAllKernels[] = "all kernels", kBatchSizes[] = "batch sizes", kMlir[] = "MLIR";
+constexpr char kAllKernels[] = "all kernels", kBatchSizes[] = "batch sizes",
+               kManySizes[] = "many sizes", kMlir[] = "MLIR";
 
 // Layers of four operators each, as one plan.
 Workload layered(int layers) {
@@ -54,9 +55,27 @@ Workload layered(int layers) {
           }};
 }
 
+// Each another one, between products, as one plan.
+Workload manyKernels(int count) {
+  return {absl::StrCat(count, " kernels"), [=] {
+            const Tensor weights = rand({16, 16}) - 0.5, x = rand({16, 4});
+            sync();
+            return [=] {
+              Tensor y = x;
+              for (int kernel = 0; kernel < count; ++kernel) {
+                y = matmul(weights, y);
+                for (int bit = 1; bit <= kernel; bit *= 2) {
+                  y = (kernel & bit) ? tanh(y) : y * 0.5;
+                }
+              }
+              y.value()->data();
+            };
+          }};
+}
+
 std::vector<Workload> workloads() {
-  std::vector<Workload> result = {kernelCases().front(), mnistStep(), transformerStep(12),
-                                  layered(2500), layered(5000)};
+  std::vector<Workload> result = {kernelCases().front(), manyKernels(200), mnistStep(),
+                                  transformerStep(12),   layered(2500),    layered(5000)};
   result.front().name = "one kernel";
   return result;
 }
@@ -145,12 +164,34 @@ void runBatches() {
   std::cout << Json{{"compiled", runtime::counters().kernelsCompiled - before}}.dump() << std::endl;
 }
 
+// Prints the microseconds of the first call of a compiled function with each of a thousand sizes
+// that differ little: around the tenth, and with the last.
+void runManySizes() {
+  constexpr int kSizes = 1000, kFirst = 20000;
+  auto step = fl::compile([](const Tensor& x) { return sum(tanh(x) * x, {0}); });
+  std::vector<double> times;
+  const Tensor all = rand({16, kFirst + kSizes});
+  for (int i = 0; i < kSizes; ++i) {
+    const Tensor x = all(span, range(0, kFirst + i)) * 2;
+    x.value()->data();
+    const auto start = Clock::now();
+    step(x).value()->data();
+    times.push_back(millisecondsSince(start) * 1e3);
+  }
+  const auto around = [&](int first) {
+    return median({times.begin() + first, times.begin() + first + 11});
+  };
+  std::cout << Json{{"tenth", around(5)}, {"last", around(kSizes - 11)}}.dump() << std::endl;
+}
+
 int runChild(const std::string& name) {
   init();
   if (name == kAllKernels) {
     compileAll();
   } else if (name == kBatchSizes) {
     runBatches();
+  } else if (name == kManySizes) {
+    runManySizes();
   } else if (name == kMlir) {
     planChains();
   } else {
@@ -247,10 +288,12 @@ void report(const Workload& workload, const Figures& figures, std::vector<Json>*
   line("first call, cold", cold, "first");
   line("first call, kernels on disk", warm, "first");
   line("later calls", warm, "steady");
+  // The most of all processes.
   const auto count = [&](const char* what, const std::vector<Json>& runs, const char* field) {
-    absl::PrintF("  %-28s %10.0f\n", what, medianOf(runs, field));
-    rows->push_back(
-        row(absl::StrCat(workload.name, ", ", what), "count", medianOf(runs, field), nullptr));
+    double most = 0;
+    for (const Json& run : runs) most = std::max(most, run.at(field).get<double>());
+    absl::PrintF("  %-28s %10.0f\n", what, most);
+    rows->push_back(row(absl::StrCat(workload.name, ", ", what), "count", most, nullptr));
   };
   count("kernels compiled, cold", cold, "compiled");
   count("kernels compiled, second run", warm, "compiled");
@@ -319,6 +362,17 @@ void reportBatches(std::vector<Json>* rows) {
   rows->push_back(row(sizes + ", kernels compiled", "count", compiled, nullptr));
 }
 
+void reportManySizes(std::vector<Json>* rows) {
+  const Json child = Json::parse(outputOf(kManySizes, {{"FL_CACHE", "off"}, {"FL_JIT", "sync"}}));
+  const auto tenth = child.at("tenth").get<double>(), last = child.at("last").get<double>();
+  absl::PrintF(
+      "a compiled function of 1000 sizes\n  first call with the tenth %6.1f us, with the "
+      "last %6.1f us\n",
+      tenth, last);
+  rows->push_back(
+      row("1000 sizes, first call with the last / with the tenth", "x", last / tenth, nullptr));
+}
+
 int run() {
   if (const std::string child = absl::GetFlag(FLAGS_child); !child.empty()) {
     return runChild(child);
@@ -341,6 +395,9 @@ int run() {
   }
   if (std::regex_search(kBatchSizes, filter)) {
     reportBatches(&rows);
+  }
+  if (std::regex_search(kManySizes, filter)) {
+    reportManySizes(&rows);
   }
   if (const std::string path = absl::GetFlag(FLAGS_json); !path.empty()) {
     writeRows(rows, path);

@@ -84,6 +84,21 @@ Workload replays(int count) {
           }};
 }
 
+// Kernels that do not fuse: each adds up along the other axis of a few numbers.
+Workload replaysOfKernels(int count) {
+  return {"1000 replays of " + std::to_string(count) + " kernels of 4 x 4", [=] {
+            const Tensor x = numbers({4, 4});
+            auto kernels = fl::compile([=](const Tensor& input) {
+              Tensor y = input;
+              for (int kernel = 0; kernel < count; ++kernel) {
+                y = y - sum(y, {kernel % 2}, true);
+              }
+              return y;
+            });
+            return [=]() mutable { kernels.run(kTimes, x).value()->data(); };
+          }};
+}
+
 // The least that it costs: a kernel that writes over what it reads.
 Workload update() {
   return {"1000 replays of an update of 16", [] {
@@ -125,7 +140,8 @@ int main(int argc, char** argv) {
   return compareWorkloads(
       "overhead", "Times what costs the same for tensors of any size, lazy and eager.", argc, argv,
       [] {
-        return std::vector{recording(), chain(),    reading(), layers(1),   layers(8),
-                           replays(1),  replays(8), update(),  callSites(), nothing()};
+        return std::vector{recording(), chain(),     reading(),  layers(1),
+                           layers(8),   replays(1),  replays(8), replaysOfKernels(64),
+                           update(),    callSites(), nothing()};
       });
 }

@@ -30,6 +30,15 @@ std::string newestPython() {
 
 bool canRun(const std::string& python) { return access(python.c_str(), X_OK) == 0; }
 
+// Whether the interpreter has the library that a peer's name begins with.
+bool hasLibrary(const std::string& python, const std::string& peer) {
+  const std::string library = peer.substr(0, peer.find(' '));
+  return canRun(python) &&
+         std::system(absl::StrCat("'", python, "' -c 'import importlib.util as u, sys; ",
+                                  "sys.exit(u.find_spec(\"", library, "\") is None)'")
+                         .c_str()) == 0;
+}
+
 }  // namespace
 
 Peer::Peer(std::string name, const std::string& python, const std::string& script, int threads)
@@ -72,16 +81,21 @@ std::optional<double> Peer::block(const std::string& opCase, Dim elements) {
 }
 
 Peers startPeers(bool wanted, const std::string& script, int threads, bool compiled) {
+  return startPeers(wanted, script, threads, compiled, kDebianPython, newestPython());
+}
+
+Peers startPeers(bool wanted, const std::string& script, int threads, bool compiled,
+                 const std::string& debianPython, const std::string& newestPython) {
   Peers peers;
   const auto start = [&](const char* name, const std::string& python) {
-    if (wanted && canRun(python)) {
+    if (wanted && hasLibrary(python, name)) {
       peers.push_back(std::make_unique<Peer>(name, python, script, threads));
     }
   };
-  start("torch 1.13", kDebianPython);
+  start("torch 1.13", debianPython);
   for (const char* name : {"torch", "torch compile", "jax", "mlx"}) {
     if (compiled || name != std::string_view("torch compile")) {
-      start(name, newestPython());
+      start(name, newestPython);
     }
   }
   if (wanted && peers.empty()) {

@@ -35,10 +35,13 @@ class Peer {
 
 using Peers = std::vector<std::unique_ptr<Peer>>;
 
-// Those that `./setup.sh --peers` installs and whose interpreters are there, or none if not
-// `wanted`: Debian's PyTorch, and of a virtual environment PyTorch, the same with torch.compile if
-// `compiled`, JAX and MLX. Throws std::runtime_error if they are wanted and none is there.
+// Those that `./setup.sh --peers` installs and that can be imported, or none if not `wanted`:
+// Debian's PyTorch, and of a virtual environment PyTorch, the same with torch.compile if `compiled`,
+// JAX and MLX. Throws std::runtime_error if they are wanted and none is there.
 Peers startPeers(bool wanted, const std::string& script, int threads, bool compiled);
+// With these interpreters.
+Peers startPeers(bool wanted, const std::string& script, int threads, bool compiled,
+                 const std::string& debianPython, const std::string& newestPython);
 
 // The blocks of one case in several peers.
 class PeerTimes {

@@ -15,6 +15,12 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+double spread(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t quarter = values.size() / 4;
+  return (values[values.size() - 1 - quarter] - values[quarter]) / values[values.size() / 2];
+}
+
 double millisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }

@@ -1,6 +1,6 @@
 // What the benchmarks share: medians, and results as rows. A row is a JSON object: bench, case,
 // unit, threads, ours (lazy), eager, limit (what no implementation can beat; null if not known),
-// peers {name: value}.
+// peers {name: value}; of times also spread, that of ours.
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 // The middle value, or the upper one of the middle two. `values` must not be empty.
 double median(std::vector<double> values);
+// Where the middle half of the values lies: its width over the median.
+double spread(std::vector<double> values);
 double millisecondsSince(Clock::time_point start);
 
 // What all programs do before they time anything: sets the number of threads (0: as it is), and has

@@ -92,6 +92,7 @@ void Subject::block() {
 }
 
 double Subject::microseconds() const { return median(times_); }
+double Subject::spread() const { return bench::spread(times_); }
 
 double Subject::timed(int calls) const {
   const auto start = Clock::now();

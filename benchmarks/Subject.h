@@ -19,6 +19,8 @@ class Subject {
   void block();
   // The median of the blocks, of a call.
   double microseconds() const;
+  // Of the blocks.
+  double spread() const;
 
  private:
   double timed(int calls) const;

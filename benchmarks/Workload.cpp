@@ -39,6 +39,7 @@ struct Counts {
 
 struct Result {
   std::map<std::string, double> microseconds;  // by mode
+  std::map<std::string, double> spread;        // of the blocks, by mode
   std::map<std::string, Counts> counts;        // by mode
   std::optional<double> limit;
   std::map<std::string, double> peers;
@@ -84,6 +85,7 @@ class ModeSubject {
     subject_->block();
   }
   double microseconds() const { return subject_->microseconds(); }
+  double spread() const { return subject_->spread(); }
   const Counts& counts() const { return counts_; }
 
  private:
@@ -124,6 +126,7 @@ Result compare(const Workload& workload, double rate, const Peers& peers) {
   for (const auto& [name, mode] : modes) {
     result.microseconds[name] = mode.microseconds();
     result.counts[name] = mode.counts();
+    result.spread[name] = mode.spread();
   }
   if (copy) {
     result.limit = copy->microseconds();
@@ -145,8 +148,9 @@ void print(const Workload& workload, const Result& result) {
   for (const char* mode : kModes) {
     const Counts& counts = result.counts.at(mode);
     line(mode, result.microseconds.at(mode));
-    absl::PrintF("  %5d kernels, %4d library calls, %9.3f MB moved\n", counts.kernels,
-                 counts.libraryCalls, counts.bytes / 1e6);
+    absl::PrintF("  spread %4.1f %%  %5d kernels, %4d library calls, %9.3f MB moved\n",
+                 100 * result.spread.at(mode), counts.kernels, counts.libraryCalls,
+                 counts.bytes / 1e6);
   }
   for (const auto& [name, time] : result.peers) {
     line(name, time);
@@ -172,6 +176,8 @@ void appendRows(const char* bench, const Workload& workload, const Result& resul
     time["limit"] = *result.limit;
   }
   time["peers"] = result.peers;
+  time["spread"] = result.spread.at("lazy");
+  if (result.made > 0) time["made"] = result.made;  // while timed
   rows->push_back(std::move(time));
   rows->push_back(
       row("kernels", static_cast<double>(lazy.kernels), static_cast<double>(eager.kernels)));

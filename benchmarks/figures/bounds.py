@@ -161,6 +161,40 @@ def replays(results):
     return {row.case: (row.ours - 0.1 * kernels[row.case]) / 1000 for row in rows}
 
 
+def kernels_replayed(results):
+    """A kernel of a replay that has many."""
+    rows = rows_of(results, "overhead", "us", r"^1000 replays of \d+ kernels")
+    return {row.case: (row.ours / 1000 - 2) / int(row.case.split()[3]) for row in rows}
+
+
+def recording_share(results):
+    return {row.case: row.ours for row in rows_of(results, "profile", "recording")}
+
+
+def made_while_timed(results):
+    rows = [row for bench in ("kernels", "train_step") for row in rows_of(results, bench)]
+    return {row.case: row.made for row in rows}
+
+
+def first_calls(results):
+    """By case, milliseconds of the first call, cold and with kernels on disk, and of later ones."""
+    whats = ("first call, cold", "first call, kernels on disk", "later calls")
+    cases = [row.case.removesuffix(", later calls")
+             for row in rows_of(results, "compile_time", "ms", ", later calls$")]
+    return {case: [cell(results, "compile_time", "ms", f"{case}, {what}") for what in whats]
+            for case in cases}
+
+
+def warm_over_cold(results):
+    return {case: over(warm, cold) for case, (cold, warm, _) in first_calls(results).items()
+            if case.startswith(("MNIST", "transformer"))}
+
+
+def loading(results):
+    return {case: warm - later for case, (_, warm, later) in first_calls(results).items()
+            if case.endswith(" kernels")}
+
+
 def compiling(case, unit="ms"):
     return lambda results: {case: cell(results, "compile_time", unit, case)}
 
@@ -320,6 +354,10 @@ OPERATORS = (
      "a few lines of each of several rows at a time, in more instructions than eager mode takes for"
      " one of each of four"),
 )
+WARM = (
+    (r"", "a first process waits for no kernel that takes long: it runs code that compiles at once"
+     " while others are made, so that most of its first call is planning and the step itself"),
+)
 OWN = (
     (r"", "library calls, the same in both modes, are most of a step"),
 )
@@ -339,6 +377,9 @@ BOUNDS = (
     Bound("noting the user's line", 0.02, None, each_of("1000 call sites"), "us"),
     Bound("training step under a profile / without", 1.03, None, profiled),
     Bound("replay of a captured plan, less 100 ns a kernel", 2, 1, replays, "us"),
+    Bound("replay of a captured plan: each of many kernels", 0.1, None, kernels_replayed, "us"),
+    Bound("training steps: recording / step", 0.1, None, recording_share),
+    Bound("kernels and train_step: made while timed", 0, None, made_while_timed, "count"),
     Bound("compiling a kernel: median", 5, 2.5, compiling("a kernel, median"), "ms"),
     Bound("compiling a kernel: p95", 15, 8, compiling("a kernel, 95th percentile"), "ms"),
     Bound("second process, MNIST step: kernels compiled", 0, 0,
@@ -348,9 +389,14 @@ BOUNDS = (
     Bound("second process, MNIST step: first step", steady(1.3, 100), steady(1.1, 20),
           of_mnist(mnist("first call, kernels on disk")), "ms",
           ("1.3 x steady step + 100 ms", "1.1 x steady step + 20 ms")),
+    Bound("second process: first call / first call of the first process", 0.1, None,
+          warm_over_cold, causes=WARM),
+    Bound("second process: plan and kernels loaded", 50, None, loading, "ms"),
     Bound("first result of a cold MNIST step / a cold eager step", 1.5, 1.1, cold_over_eager),
     Bound("30 batch sizes of 1 to 4,096 with primes: kernels compiled after the first of each"
           " class", 0, 0, compiling("30 batch sizes, kernels compiled", "count"), "count"),
+    Bound("1,000 sizes: first call with the last / with the tenth", 1.2, None,
+          compiling("1000 sizes, first call with the last / with the tenth", "x")),
     Bound("compile time 20,000 nodes / 10,000 nodes", 2.2, 2.0, growth),
     Bound("softmax, layer norm, bias + GELU + dropout, cross entropy, Adam: launches", 1, None,
           launches, "kernels"),

@@ -36,6 +36,8 @@ class Row:
     peers: dict
     kernel: float | None = None  # of an operator: lazy, without recording
     single: float | None = None  # the same on f32, timed in turns
+    spread: float | None = None  # of ours, the middle half of the blocks over the median
+    made: int = 0  # kernels and plans while it was timed
     memory_bound: bool = False
     buffers: int | None = None  # of a plan: how many were planned
     # Of a plan: bytes of its arena, the least that any packing of its order takes, that of the

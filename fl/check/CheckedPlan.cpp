@@ -83,7 +83,8 @@ std::vector<double> inF64(Interpret interpret, const ir::Node& node,
 // Whether a call, or an operator alone, computes what `interpret` does, within boundOf(). A call's
 // scale is the largest that it makes; or what that changes by, in roundings of its operands, if
 // half of these are a rounding larger and the others smaller: as where scores are large of which it
-// makes weights.
+// makes weights. Of as many terms as are added one after the other, changes of both signs make the
+// root of their number.
 void checkReference(Interpret interpret, const ir::Node& node,
                     const std::vector<HostOperand>& operands, const void* result) {
   const dtype type = node.type.type;
@@ -122,7 +123,7 @@ void checkReference(Interpret interpret, const ir::Node& node,
     const std::vector<double> moved = inF64(interpret, node, operands, [&](double x) {
       return x * (1 + (std::bit_cast<uint64_t>(x) % 3 == 0 ? rounding : -rounding));
     });
-    for (Dim i = 0; i < count; ++i) see((moved[i] - want[i]) / rounding);
+    for (Dim i = 0; i < count; ++i) see((moved[i] - want[i]) / rounding * std::sqrt(128));
     while (wrong < count && !isWrong(wrong)) ++wrong;
   }
   if (wrong == count) return;

@@ -295,6 +295,8 @@ class CompiledFunction::Calls {
       FL_USER_CHECK(replay->recorded < kMostRecorded, "fl::compile: ", kMostRecorded,
                     " calls of a function recorded no two that are the same: ", difference);
     }
+    for (Input& input : replay->recording.inputs)
+      if (replay->plan || input.kind != Input::Kind::Constant) input.value = nullptr;
     return results;
   }
 
@@ -371,19 +373,17 @@ class CompiledFunction::Calls {
 
   // Makes the plan of the latest recording.
   static void prepare(Replay* replay) {
-    Recording& recording = replay->recording;
+    const Recording& recording = replay->recording;
     PlanDump::Numbers numbers;
     for (const Input& input : recording.inputs) numbers.push_back(input.value->number());
     replay->plan = replay->engine.makePlan(recording.graph, numbers);
     replay->recorded = 0;  // of another one, should this come to an end
-    const size_t count = recording.inputs.size();
-    replay->buffers.assign(count, nullptr);
-    replay->numbers.assign(count, Number());
+    replay->buffers.assign(numbers.size(), nullptr);
+    replay->numbers.assign(numbers.size(), Number());
     replay->hostNumbers.assign(recording.numbers.size(), Number());
-    for (size_t i = 0; i < count; ++i) {
-      Input& input = recording.inputs[i];
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const Input& input = recording.inputs[i];
       if (input.kind == Input::Kind::Constant) setInput(replay, i, input.value);
-      input.value = nullptr;
     }
   }
 

@@ -81,6 +81,18 @@ TEST(CompileTest, PlansOfManySetsOfTypesAreBounded) {
   EXPECT_EQ(f.plans(), 64u);
 }
 
+// Neither when it was recorded once nor when it is replayed.
+TEST(CompileTest, KeepsNoArgumentAlive) {
+  auto f = fl::compile([&](const Tensor& x) { return x * 2; });
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = of({3, 4});
+    const std::weak_ptr<MemoryBlock> memory = x.value()->data();
+    EXPECT_EQ(valuesOf(f(x)), (Floats{6, 8}));
+    x = Tensor();
+    EXPECT_TRUE(memory.expired()) << i;
+  }
+}
+
 TEST(CompileTest, AnotherBudgetIsAnotherPlan) {
   int calls = 0;
   auto f = fl::compile([&](const Tensor& x) {
