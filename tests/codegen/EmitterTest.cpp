@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -484,47 +483,6 @@ TEST(Emitter, RefusesTargetsBelowItsBase) {
   ir::Target target = targets()[0];
   target.vectorBits = 0;
   EXPECT_THROW(codegen::cpu::emitKernel(activation(), target, "kernel"), InternalError);
-}
-
-// Softmax over axis 0 (reduced = 1) or 1 (reduced = 2).
-ir::Kernel softmax(uint32_t reduced) {
-  KernelMaker maker(2, reduced);
-  const int x = maker.input(dtype::f32, {kOne, kAny}), one = maker.scalar(dtype::f32);
-  maker.beginStage(true);
-  maker.reduce(Op::Amax, x);
-  const int exp = maker.apply(Op::Exp, {maker.apply(Op::Sub, {x, maker.total(0, dtype::f32)})});
-  maker.beginStage(true);
-  maker.reduce(Op::Sum, exp);
-  const int inverse = maker.apply(Op::Div, {one, maker.total(1, dtype::f32)});
-  maker.beginStage(true);
-  maker.store(maker.apply(Op::Mul, {exp, inverse}), {kOne, kAny});
-  return maker.kernel();
-}
-
-double medianTimeToCompile(const ir::Kernel& kernel, const ir::Target& target) {
-  std::vector<double> times;
-  for (int i = 0; i < 15; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    runtime::cpu::LoadedCode::load(codegen::cpu::emitKernel(kernel, target, "kernel"));
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
-    times.push_back(time.count());
-  }
-  std::nth_element(times.begin(), times.begin() + 7, times.end());
-  return times[7];
-}
-
-TEST(Emitter, TimeToCompile) {
-  flags().check = "";
-  for (const ir::Target& target : targets()) {
-    const auto print = [&](const char* name, const ir::Kernel& kernel) {
-      std::cout << name << ", " << target.vectorBits << " bits: median "
-                << medianTimeToCompile(kernel, target) << " ms\n";
-    };
-    print("product of two operands", product(2, dtype::f32, kOne, kOne, kOne));
-    print("tanh and exp", activation());
-    print("softmax of rows", softmax(1));
-    print("softmax of columns", softmax(2));
-  }
 }
 
 }  // namespace

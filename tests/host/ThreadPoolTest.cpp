@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <mutex>
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "fl/base/Flags.h"
+#include "fl/host/ControlGroups.h"
 #include "fl/host/ThreadPool.h"
 
 namespace fl::host {
@@ -273,6 +277,28 @@ TEST(ThreadPool, StartsAsManyHelpersAsItWasGivenLast) {
     EXPECT_TRUE(settlesAt(before)) << threads;
     EXPECT_EQ(rangesOf(pool, 10, 3).size(), 4u);
     EXPECT_TRUE(settlesAt(before < 0 ? -1 : before + threads - 1)) << threads;
+  }
+}
+
+// In a process of its own, whose pool is made behind it.
+TEST(ThreadPool, ProcessPoolHasNoMoreThreadsThanItsAffinityAllows) {
+  const auto threadsOn = [](int processors) {
+    cpu_set_t all, some;
+    sched_getaffinity(0, sizeof(all), &all);
+    CPU_ZERO(&some);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&some) < processors; ++cpu)
+      if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &some);
+    sched_setaffinity(0, sizeof(some), &some);
+    flags().threads = "0";
+    std::_Exit(getNumThreads());
+  };
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(threadsOn(1), testing::ExitedWithCode(1), "");
+  if (CPU_COUNT(&all) > 1) {
+    const int most = static_cast<int>(std::ceil(cpuQuota("/").value_or(2)));
+    EXPECT_EXIT(threadsOn(2), testing::ExitedWithCode(std::min(2, most)), "");
   }
 }
 

@@ -1,5 +1,7 @@
 #include "fl/runtime/cuda/Context.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -25,6 +27,8 @@ Context::Context(int number) : driver_(driver()), number_(number), launched_(kTo
   }
   check(driver_.cuDeviceGet(&device_, number), "the GPU");
   check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "the GPU's context");
+  [[maybe_unused]] static const int known =
+      pthread_atfork(nullptr, nullptr, [] { isForked_ = true; });
   use();
   for (CUstream* stream : {&stream_, &captured_})
     check(driver_.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING), "a stream");
@@ -48,6 +52,11 @@ Context::Context(int number) : driver_(driver()), number_(number), launched_(kTo
 }
 
 const Driver& Context::use() const {
+  if (isForked_) {
+    throw std::runtime_error(detail::withCallSite(
+        prefix() + "a child of fork() cannot use the GPU of its parent; it can be forked before "
+                   "the first tensor there is made, or start a program"));
+  }
   thread_local const Context* current = nullptr;
   if (current != this) {
     check(driver_.cuCtxSetCurrent(context_), "the GPU's context");

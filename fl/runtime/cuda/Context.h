@@ -30,8 +30,10 @@ class Context {
   std::string name() const { return number_ == 0 ? "cuda" : detail::concat("cuda:", number_); }
   CUdevice device() const { return device_; }
 
-  // The driver, for calls of this thread on this GPU.
+  // The driver, for calls of this thread on this GPU. Throws std::runtime_error in a child of
+  // fork(), which has nothing of its parent's GPU, nor anything to give back.
   const Driver& use() const;
+  static bool isForked() { return isForked_; }
   // Or, for a thread that captures what it puts in, the one that it is captured from.
   CUstream stream() const { return isDiverted_ ? captured_ : stream_; }
   // For Capture, of the calling thread; of one at a time.
@@ -94,6 +96,7 @@ class Context {
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr, captured_ = nullptr;
   static inline thread_local bool isDiverted_ = false;
+  static inline std::atomic<bool> isForked_ = false;
   std::string architecture_;
   size_t totalBytes_ = 0;
   CUmemoryPool pool_ = nullptr;

@@ -62,6 +62,7 @@ LaunchGraph::LaunchGraph(Context& context, Capture& capture)
 
 // A run of it that is not over keeps what it needs.
 LaunchGraph::~LaunchGraph() {
+  if (Context::isForked()) return;
   context_.use().cuGraphExecDestroy(made_);
   context_.use().cuGraphDestroy(graph_);
 }

@@ -20,7 +20,8 @@ void* allocateBlock(Context& context, size_t bytes) {
 
 // What goes wrong here went wrong before, and is told where that is waited for.
 void freeBlock(const Context& context, void* block) {
-  if (block != nullptr) context.use().cuMemFreeAsync(address(block), context.stream());
+  if (block == nullptr || Context::isForked()) return;
+  context.use().cuMemFreeAsync(address(block), context.stream());
 }
 
 std::unique_ptr<MemoryManager> makeCache(Context& context) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
+#include <iostream>
 #include <limits>
 #include <optional>
 
@@ -48,6 +50,21 @@ class CudaDevice : public ::testing::Test {
   std::optional<BackendScope> scope_;
   uint64_t hostCallsBefore_ = 0;
 };
+
+// What the child had of its parent goes without a word to the driver.
+TEST_F(CudaDevice, AChildOfForkIsToldThatItHasNoGpu) {
+  std::optional<Tensor> x = vectorOf({1, 2});
+  EXPECT_THAT(floats(*x + 1), ElementsAre(2, 3));
+  const auto inChild = [&] {
+    std::cerr << test::errorOf<std::runtime_error>([&] { floats(*x * 3); }) << "\n"
+              << test::errorOf<std::runtime_error>([&] { x->value()->data()->onHost(); }) << "\n";
+    x.reset();
+    std::_Exit(gpu.misuse().empty() ? 0 : 1);
+  };
+  const std::string words = "CUDA: a child of fork\\(\\) cannot use the GPU of its parent; .*";
+  EXPECT_EXIT(inChild(), ::testing::ExitedWithCode(0), words + "\n" + words);
+  EXPECT_THAT(floats(*x), ElementsAre(1, 2));
+}
 
 TEST_F(CudaDevice, WorkIsPutIntoTheStreamAndDoneWhenItIsWaitedFor) {
   const Tensor x = vectorOf({1, 2, 3, 4});
