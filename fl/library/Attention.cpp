@@ -38,8 +38,6 @@ constexpr int64_t kTilesOfSum = 64;
 constexpr int64_t kFewestScores = 1 << 14;
 constexpr int64_t kShortest = 64;
 
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 struct AttentionShape {
   int64_t time, keys, features, heads, batch;
   dtype type;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "fl/ir/Inference.h"
+#include "fl/library/OneDnn.h"
 
 namespace fl::library {
 
@@ -21,8 +22,6 @@ constexpr int64_t kBlockBytes = 512 << 10;
 constexpr int64_t kSumBytes = 32 << 20;
 // Fewer rows in a block would mostly be spent on the rows shared with its neighbours.
 constexpr int64_t kMinRows = 4;
-
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 double roundUpTo16(int64_t n) { return static_cast<double>(ceilDiv(n, 16) * 16); }
 

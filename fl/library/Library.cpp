@@ -1,6 +1,7 @@
 #include "fl/library/Library.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include "absl/container/flat_hash_map.h"
@@ -34,6 +35,7 @@ struct Cache {
   ForkSafeMutex making;  // held while one is made: oneDNN has locks that a child would find taken
   // Null: the call is not supported.
   absl::flat_hash_map<Key, std::shared_ptr<LibraryFunction>> functions;
+  std::atomic<uint64_t> made = 0;
 };
 
 Cache& cache() {
@@ -45,11 +47,10 @@ Cache& cache() {
 bool typesFit(const LibraryCall& call) {
   const dtype type = call.result.type;
   const auto fits = [&](const ir::ValueType& value) {
-    const std::vector<Dim>& dims = value.shape.get();
-    return value.type == type && std::all_of(dims.begin(), dims.end(), [](Dim d) { return d > 0; });
+    return value.type == type && value.shape.elements() > 0;
   };
   return (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) &&
-         std::all_of(call.operands.begin(), call.operands.end(), fits) && fits(call.result);
+         std::ranges::all_of(call.operands, fits) && fits(call.result);
 }
 
 std::shared_ptr<LibraryFunction> tryOneDnn(const LibraryCall& call) {
@@ -127,13 +128,15 @@ std::shared_ptr<LibraryFunction> cachedLibrary(const LibraryCall& call) {
   }
   const std::lock_guard making(all.making);
   std::shared_ptr<LibraryFunction> made = tryPrepare(call);
-  if (made && isWrong(ir::opName(call.op))) {
+  if (made && isWrong(ir::opName(call.op)))
     made = std::make_shared<WrongFunction>(std::move(made), call.result.type);
-  }
   std::lock_guard lock(all.mutex);
+  ++all.made;
   if (all.functions.size() >= kCacheSize) all.functions.clear();
   return all.functions.try_emplace(key, std::move(made)).first->second;
 }
+
+uint64_t functionsMade() { return cache().made; }
 
 std::shared_ptr<LibraryFunction> functionOf(const ir::LibraryStep& step) {
   return cachedLibrary({step.op, step.attrs, step.operandTypes, step.resultType});

@@ -91,6 +91,8 @@ constexpr size_t kMostCode = size_t{8} << 20;
 // shapes that oneDNN refuses or has only reference code for.
 // Creating one takes 0.1 to 5 ms, finding it 0.1 us.
 std::shared_ptr<LibraryFunction> cachedLibrary(const LibraryCall& call);
+// How many were made so far; for tests.
+uint64_t functionsMade();
 std::shared_ptr<LibraryFunction> functionOf(const ir::LibraryStep& step);
 // What the function of a step needs, 0 if there is none.
 size_t scratchBytes(const ir::Schedule& schedule, int step);

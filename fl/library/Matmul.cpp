@@ -49,8 +49,6 @@ constexpr double kWorkPerByte = 8;
 // Elements worth a range when an operand is widened.
 constexpr int64_t kWidenGrain = 1 << 15;
 
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 struct MatmulShape {
   int64_t m, n, k, batch;
   bool transposeLhs, transposeRhs;

@@ -99,6 +99,8 @@ inline bool isReference(const std::string& implementation) {
   return implementation.starts_with("ref");
 }
 
+inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 inline void* at(void* base, size_t bytes) { return static_cast<char*>(base) + bytes; }
 
 }  // namespace fl::library

@@ -32,8 +32,6 @@ constexpr int64_t kBlockBytes = 256 << 10;
 // Planes side by side in a vector, at most.
 constexpr int64_t kVector = 16;
 
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 struct PoolShape {
   bool backward;
   dnnl::algorithm algorithm;

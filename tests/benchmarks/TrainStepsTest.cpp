@@ -51,8 +51,9 @@ TEST(TrainStepsTest, EveryStepIsOnePlanWhichIsMadeOnce) {
     step();
     const runtime::Counters& counters = runtime::counters();
     const uint64_t before = plans(), realizes = counters.realizes;
-    const uint64_t launches = counters.kernelLaunches;
+    const uint64_t launches = counters.kernelLaunches, made = library::functionsMade();
     step();
+    EXPECT_EQ(library::functionsMade(), made) << "primitives";
     EXPECT_EQ(plans(), before);
     EXPECT_EQ(counters.realizes, realizes + 1);
     EXPECT_LE(counters.kernelLaunches - launches, launchesOf.at(workload.name));
