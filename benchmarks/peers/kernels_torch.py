@@ -74,6 +74,7 @@ class Library:
 def make_cases(compiled):
     library = Library(compiled)
     cases = {**k.cases(library), **gemm.cases(library)}
-    if not compiled:
-        cases.update(overhead.cases(numbers, lambda x: x, torch.tanh))
+    small = numbers, lambda x: x, torch.tanh
+    cases.update(
+        overhead.replays(*small, torch.compile) if compiled else overhead.cases(*small))
     return cases

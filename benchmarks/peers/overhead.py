@@ -1,5 +1,35 @@
-"""The cases of //benchmarks:overhead that its peers time, operator by operator: nothing compiled."""
+"""The cases of //benchmarks:overhead that its peers time: operator by operator, and, of those that
+compile, calls of a compiled function."""
 TIMES, FEW = 1000, 16
+
+
+def chain_of(count, tanh):
+    def layers(weights, y):
+        for _ in range(count):
+            y = tanh(weights @ y)
+        return y
+
+    return layers
+
+
+def replays(numbers, wait, tanh, compiled):
+    """By name, functions that make a call of `compiled(f)`."""
+
+    def of(count):
+        def make():
+            weights, x = numbers((FEW, FEW)), numbers((FEW, 1))
+            layers = compiled(chain_of(count, tanh))
+
+            def call():
+                for _ in range(TIMES):
+                    y = layers(weights, x)
+                wait(y)
+
+            return call
+
+        return make
+
+    return {f"{TIMES} replays of {count} layers of {FEW}": of(count) for count in (1, 8)}
 
 
 def cases(numbers, wait, tanh):
@@ -35,13 +65,11 @@ def cases(numbers, wait, tanh):
 
     def layers(count):
         weights, x = numbers((FEW, FEW)), numbers((FEW, 1))
+        chain = chain_of(count, tanh)
 
         def call():
             for _ in range(TIMES):
-                y = x
-                for _ in range(count):
-                    y = tanh(weights @ y)
-                wait(y)
+                wait(chain(weights, x))
 
         return call
 

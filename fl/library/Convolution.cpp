@@ -229,10 +229,10 @@ class BlockFunction {
     const dnnl::convolution_forward::primitive_desc forward =
         exact(dnnl::convolution_forward::primitive_desc(forwardDesc, attributes, engine));
     const auto backwardOf = [&]<class Backward>(const Backward*) {
-      return exact(typename Backward::primitive_desc({kDirect, used_.input, used_.filter,
-                                                      used_.output, w.strides, w.dilations,
-                                                      w.before, w.after},
-                                                     attributes, engine, forward));
+      return exact(
+          typename Backward::primitive_desc({kDirect, used_.input, used_.filter, used_.output,
+                                             w.strides, w.dilations, w.before, w.after},
+                                            attributes, engine, forward));
     };
     if (direction_ == Direction::Forward) {
       primitive_ = Primitive(forward);

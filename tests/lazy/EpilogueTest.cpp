@@ -29,6 +29,14 @@ std::vector<LaunchCase> cases() {
       {"small", {{8, 5}, {5, 7}, {8, 1}}, dense, 0},
       {"rows", {{4000, 64}, {64, 24}, {4000, 1}}, dense, 1},
       {"vector", {{512, 300}, {300}, {512}}, dense, 0},
+      {"products of a vector",
+       {{512, 300}, {300}, {512}, {400, 512}, {400}, {64, 400}, {64}},
+       [](const Inputs& x) {
+         const Tensor first = tanh(matmul(x[0], x[1]) + x[2]);
+         const Tensor second = maximum(matmul(x[3], first) + x[4], 0.0);
+         return exp(matmul(x[5], second) * 0.01) + x[6];
+       },
+       0},
       {"batch", {{48, 32, 20}, {32, 40, 20}, {48, 40, 20}}, dense, 0},
       {"odd batch", {{5, 4, 9}, {4, 7, 9}, {5, 7, 9}}, dense, 0},
       {"f16", {{96, 64}, {64, 4000}, {96, 1}}, dense, 0, dtype::f16},
