@@ -39,7 +39,8 @@ class GpuMemoryManager final : public MemoryManager {
   void deallocate(void* pointer, size_t bytes) override { cache_->deallocate(pointer, bytes); }
   // What goes wrong is told where it is waited for.
   void fill(void* memory, unsigned char byte, size_t bytes) override {
-    if (bytes > 0) context_.use().cuMemsetD8Async(address(memory), byte, bytes, context_.stream());
+    if (bytes == 0 || Context::isForked()) return;
+    context_.use().cuMemsetD8Async(address(memory), byte, bytes, context_.stream());
   }
   void release() override {
     cache_->release();
