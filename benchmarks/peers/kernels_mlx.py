@@ -92,5 +92,5 @@ class Library:
 def make_cases():
     library = Library()
     small = numbers, mx.eval, mx.tanh
-    waited = {**overhead.cases(*small), **overhead.replays(*small, mx.compile)}
+    waited = {**overhead.cases(*small), **overhead.replays(*small, mx.compile, mx.async_eval)}
     return {**k.cases(library), **gemm.cases(library), **waited}

@@ -12,8 +12,9 @@ def chain_of(count, tanh):
     return layers
 
 
-def replays(numbers, wait, tanh, compiled):
-    """By name, functions that make a call of `compiled(f)`."""
+def replays(numbers, wait, tanh, compiled, start=lambda y: None):
+    """By name, functions that make a call of `compiled(f)`. `start(y)` sets out what a call by
+    itself only records."""
 
     def of(count):
         def make():
@@ -23,6 +24,7 @@ def replays(numbers, wait, tanh, compiled):
             def call():
                 for _ in range(TIMES):
                     y = layers(weights, x)
+                    start(y)
                 wait(y)
 
             return call

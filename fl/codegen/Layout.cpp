@@ -5,6 +5,7 @@
 // reorders. A value that is made in one layout and read in the other costs a copy. The choice with
 // the lowest sum is a minimum cut: deterministic, and plain where nothing is gained, as for a
 // convolution alone. Maps, reductions and reshapes work in either layout.
+// Heads of attention are moved apart from that (HeadLayout.cpp).
 #include <algorithm>
 #include <unordered_map>
 

@@ -82,9 +82,7 @@ class MeaningBuilder {
   }
   template <class V>
   auto isInf(V x) {
-    return floatOrInteger(
-        x, [&](auto v) { return self().eq(abs(v), self().real(v, __builtin_inf())); },
-        [&](auto v) { return self().ne(v, v); });
+    return self().eq(abs(x), self().real(x, __builtin_inf()));
   }
   template <class V>
   auto logicalNot(V x) {

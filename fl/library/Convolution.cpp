@@ -228,7 +228,7 @@ class BlockFunction {
                                               w.strides, w.dilations, w.before, w.after);
     const dnnl::convolution_forward::primitive_desc forward =
         exact(dnnl::convolution_forward::primitive_desc(forwardDesc, attributes, engine));
-    const auto backwardOf = [&]<class Backward>(const Backward*) {
+    const auto backwardOf = [&]<class Backward>(std::type_identity<Backward>) {
       return exact(
           typename Backward::primitive_desc({kDirect, used_.input, used_.filter, used_.output,
                                              w.strides, w.dilations, w.before, w.after},
@@ -238,11 +238,11 @@ class BlockFunction {
       primitive_ = Primitive(forward);
       used_ = {forward.src_desc(), forward.weights_desc(), used_.bias, forward.dst_desc()};
     } else if (direction_ == Direction::Data) {
-      const auto backward = backwardOf(static_cast<dnnl::convolution_backward_data*>(nullptr));
+      const auto backward = backwardOf(std::type_identity<dnnl::convolution_backward_data>());
       primitive_ = Primitive(backward);
       used_ = {backward.diff_src_desc(), backward.weights_desc(), {}, backward.diff_dst_desc()};
     } else {
-      const auto backward = backwardOf(static_cast<dnnl::convolution_backward_weights*>(nullptr));
+      const auto backward = backwardOf(std::type_identity<dnnl::convolution_backward_weights>());
       primitive_ = Primitive(backward);
       used_ = {backward.src_desc(), backward.diff_weights_desc(), {}, backward.diff_dst_desc()};
     }

@@ -170,15 +170,14 @@ void expectArithmetic(dtype type) {
   expectOp<T, char>(Op::LessThanEqual, type, [](T x, T y) { return char(x <= y); });
   expectOp<T, char>(Op::GreaterThan, type, [](T x, T y) { return char(x > y); });
   expectOp<T, char>(Op::GreaterThanEqual, type, [](T x, T y) { return char(x >= y); });
-  expectOp<T, char>(Op::IsNan, type, [](T x, T) { return char(x != x); });
   if constexpr (std::is_floating_point_v<T>) {
+    expectOp<T, char>(Op::IsNan, type, [](T x, T) { return char(x != x); });
     expectOp<T, char>(Op::IsInf, type, [](T x, T) { return char(std::isinf(x)); });
     expectOp<T, T>(Op::Sqrt, type, [](T x, T) { return std::sqrt(x); });
     expectOp<T, T>(Op::Floor, type, [](T x, T) { return std::floor(x); });
     expectOp<T, T>(Op::Ceil, type, [](T x, T) { return std::ceil(x); });
     expectOp<T, T>(Op::Rint, type, [](T x, T) { return std::rint(x); });
   } else {
-    expectOp<T, char>(Op::IsInf, type, [](T, T) { return char(false); });
     expectOp<T, T>(Op::BitwiseAnd, type, [](T x, T y) { return T(x & y); });
     expectOp<T, T>(Op::BitwiseOr, type, [](T x, T y) { return T(x | y); });
     expectOp<T, T>(Op::BitwiseXor, type, [](T x, T y) { return T(x ^ y); });

@@ -81,10 +81,8 @@ std::vector<EdgeRow> unaryRows() {
        [](Wholes v) { return v.x < 0   ? -1
                              : v.x > 0 ? 1
                                        : 0; }},
-      {"isnan", unary(&fl::isnan), EdgeRow::Exact, [](Reals v) { return std::isnan(v.x); },
-       [](Wholes) { return false; }},
-      {"isinf", unary(&fl::isinf), EdgeRow::Exact, [](Reals v) { return std::isinf(v.x); },
-       [](Wholes) { return false; }},
+      rounded("isnan", &fl::isnan, [](double x) -> double { return std::isnan(x); }),
+      rounded("isinf", &fl::isinf, [](double x) -> double { return std::isinf(x); }),
   };
 }
 

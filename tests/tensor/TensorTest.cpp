@@ -116,6 +116,11 @@ TEST(Elementwise, SpecialValues) {
   const Tensor x = Tensor::fromVector({4}, std::vector<float>{nan, inf, -inf, -0.0f});
   EXPECT_THAT(isnan(x).toHostVector<char>(), ElementsAre(1, 0, 0, 0));
   EXPECT_THAT(isinf(x).toHostVector<char>(), ElementsAre(0, 1, 1, 0));
+  const Tensor whole = Tensor::fromVector(std::vector<int>{0, 1 << 30});
+  for (const Tensor& isAny : {isnan(whole), isinf(whole)}) {
+    EXPECT_EQ(isAny.type(), dtype::b8);
+    EXPECT_THAT(isAny.toHostVector<char>(), ElementsAre(0, 0));
+  }
   EXPECT_TRUE(std::isnan(floats(maximum(x, 0.0))[0]));
   EXPECT_TRUE(std::isnan(floats(minimum(fromScalar(0.0), x))[0]));
   EXPECT_TRUE(std::signbit(floats(tanh(x))[3]));
