@@ -4,6 +4,7 @@
 // 16-bit floats are added up in f32, piece by piece, and rounded once. Products of bf16 are made by
 // instructions that take subnormal operands as 0; f16 is widened first.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -42,7 +43,7 @@ constexpr int64_t kMinStagedWidth = 256;
 constexpr double kPrimitiveWork = 2e6;
 // Floating-point operations worth a piece, and a range of the loop; a byte of operands counts as
 // kWorkPerByte of them.
-constexpr double kWorkPerPiece = 8e6;
+constexpr double kWorkPerPiece = 2.5e6;
 constexpr double kWorkPerCopiedPiece = 24e6;  // of a result that oneDNN writes apart
 constexpr double kWorkPerRange = 2e6;
 constexpr double kWorkPerByte = 8;
@@ -181,7 +182,9 @@ class Matmul final : public PartedFunction {
     const bool acrossRuns = byColumns_ ? shape_.transposeRhs : !shape_.transposeLhs;
     const int64_t other = shape_.k * (byColumns_ ? shape_.m : shape_.n);
     const int64_t width = widening_ && 4 * other > kStagedBytes ? kMinStagedWidth : kMinWidth;
-    const double most = static_cast<double>(extent) / (vector && acrossRuns ? kMinRun : width);
+    double most = static_cast<double>(extent) / width;
+    if (vector && acrossRuns)
+      most = std::max(static_cast<double>(extent) / kMinRun, std::min(most, 2.0));
     const bool copied = primitives_ && !byColumns_;
     const double perPiece = copied ? kWorkPerCopiedPiece : kWorkPerPiece;
     double wanted = std::min<double>(shape_.work() / perPiece, kMaxPieces);
@@ -190,7 +193,8 @@ class Matmul final : public PartedFunction {
       const int64_t across = (byColumns_ ? shape_.m : shape_.n) + widened;
       wanted = std::max(wanted, 4.0 * static_cast<double>(extent) * across / kStagedBytes);
     }
-    const auto count = std::max<int64_t>(1, static_cast<int64_t>(std::min(wanted, most)));
+    auto count = std::max<int64_t>(1, static_cast<int64_t>(std::min(wanted, most)));
+    if (count <= kMaxPieces) count = std::bit_floor(static_cast<uint64_t>(count));
     const int64_t cut = count == 1 ? extent : ceilDiv(ceilDiv(extent, count), 16) * 16;
     for (int64_t begin = 0; begin < extent; begin += cut) {
       pieces_.push_back({begin, std::min(begin + cut, extent)});
