@@ -34,9 +34,16 @@ constexpr int64_t kMaxPieces = 8;
 constexpr int64_t kStagedBytes = 256 << 10;
 constexpr int64_t kMaxRanges = 16;
 // Narrower pieces would pack the other operand too often; of a matrix that is read once, for a
-// product with a vector, narrower pieces would read runs too short.
+// product with a vector or with a few, narrower pieces would read runs too short.
 constexpr int64_t kMinWidth = 64;
 constexpr int64_t kMinRun = 512;
+constexpr int64_t kFew = 32;
+constexpr int64_t kMinRunOfFew = 256;
+// Columns a multiple of a page apart lie in the same sets of the first cache: a matrix that stays
+// the same is kept with some elements between them, if it is large.
+constexpr int64_t kPageElements = 1024;
+constexpr int64_t kGap = 16;
+constexpr int64_t kMinPacked = 1 << 18;
 // The same for a piece of 16-bit floats, where the other operand is larger than kStagedBytes.
 constexpr int64_t kMinStagedWidth = 256;
 // Below this the overhead of a primitive costs more than dnnl_sgemm's slower code.
@@ -55,9 +62,10 @@ struct MatmulShape {
   bool transposeLhs, transposeRhs;
   // Elements from one batch to the next; 0 repeats a matrix.
   int64_t lhsStep, rhsStep;
+  int64_t lhsGap = 0;  // elements between its columns
 
   // Row lengths of the operands in memory.
-  int64_t lhsLeading() const { return transposeLhs ? k : m; }
+  int64_t lhsLeading() const { return (transposeLhs ? k : m) + lhsGap; }
   int64_t rhsLeading() const { return transposeRhs ? n : k; }
   double work() const {
     return 2.0 * static_cast<double>(m) * n * k +
@@ -138,6 +146,7 @@ class Matmul final : public PartedFunction {
     }
     groupItems();
     layOutScratch();
+    offerPacking();
   }
 
   size_t scratchBytes() const override { return rangesOffset_ + scratchPerRange_ * ranges_; }
@@ -149,6 +158,15 @@ class Matmul final : public PartedFunction {
   }
 
   bool reference() const { return isReference(implementation()); }
+
+  const Packing* packing() const override { return packing_ ? &*packing_ : nullptr; }
+
+  void pack(const void* lhs, void* packed, void* /*scratch*/) const override {
+    for (int64_t column = 0; column < shape_.k; ++column) {
+      std::copy_n(static_cast<const float*>(lhs) + column * shape_.m, shape_.m,
+                  static_cast<float*>(packed) + column * (shape_.m + kGap));
+    }
+  }
 
   // Columns are runs, and so is a whole product; pieces of its rows are none.
   int64_t partElements() const override { return byColumns_ || pieces_.size() == 1 ? shape_.m : 0; }
@@ -181,7 +199,10 @@ class Matmul final : public PartedFunction {
     const bool vector = std::min(shape_.m, shape_.n) == 1;
     const bool acrossRuns = byColumns_ ? shape_.transposeRhs : !shape_.transposeLhs;
     const int64_t other = shape_.k * (byColumns_ ? shape_.m : shape_.n);
-    const int64_t width = widening_ && 4 * other > kStagedBytes ? kMinStagedWidth : kMinWidth;
+    const bool few = acrossRuns && std::min(shape_.m, shape_.n) <= kFew;
+    const int64_t width = widening_ && 4 * other > kStagedBytes ? kMinStagedWidth
+                          : few                                 ? kMinRunOfFew
+                                                                : kMinWidth;
     double most = static_cast<double>(extent) / width;
     if (vector && acrossRuns)
       most = std::max(static_cast<double>(extent) / kMinRun, std::min(most, 2.0));
@@ -208,6 +229,19 @@ class Matmul final : public PartedFunction {
     const double worthwhile = std::min(kWorkPerRange / perItem, static_cast<double>(items));
     grain_ = std::max(ceilDiv(items, kMaxRanges), static_cast<int64_t>(std::ceil(worthwhile)));
     ranges_ = ceilDiv(items, grain_);
+  }
+
+  // Of a weight, for a few vectors. All of them, and the matrix as it lies, give the same bits.
+  void offerPacking() {
+    const bool few = shape_.n > 1 && shape_.n <= kFew;
+    if (arithmetic_ != Arithmetic::Single || primitives_ || shape_.transposeLhs || !few ||
+        shape_.batch > 1 || shape_.lhsGap > 0 || shape_.m % kPageElements != 0 ||
+        shape_.m * shape_.k < kMinPacked)
+      return;
+    MatmulShape packed = shape_;
+    packed.lhsGap = kGap;
+    packing_ = {0, static_cast<size_t>(4 * packed.lhsLeading() * shape_.k), "columns apart",
+                std::make_shared<Matmul>(packed, dtype::f32)};
   }
 
   // The operand that is not cut into pieces, widened: once before the loop if several items use
@@ -371,6 +405,7 @@ class Matmul final : public PartedFunction {
   size_t rangesOffset_ = 0, scratchPerRange_ = 0;
   size_t outOffset_ = 0, sharedOffset_ = 0, pieceOffset_ = 0;
   int64_t grain_ = 1, ranges_ = 1;
+  std::optional<Packing> packing_;  // of the lhs
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Filters that stay the same are packed once for the library; those that change are not, and no
-// result is of elements that a filter had before.
+// Filters and weights that stay the same are packed once for the library; those that change are
+// not, and no result is of elements that one had before.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -108,6 +108,51 @@ TEST_P(PackedFilter, IsNotPackedWhereItChanges) {
     EXPECT_EQ(valuesOf(y), want) << step;
   }
   EXPECT_EQ(buffers, std::vector<int>(4, buffers[0]));
+}
+
+// Of a size whose columns lie pages apart, for a few vectors.
+class PackedWeight : public ::testing::TestWithParam<const char*> {
+ protected:
+  static constexpr Dim kRows = 1024, kColumns = 320;
+  static Tensor random(const Shape& shape) {
+    Tensor made = rand(shape) - 0.5;
+    eval(made);
+    return made;
+  }
+  static Values product(const Tensor& weight, const Tensor& x) {
+    return matmul(weight, x).toHostVector<float>();
+  }
+  static Values wanted(const Tensor& weight, const Tensor& x) {
+    return product(Tensor::fromVector(weight.shape(), weight.toHostVector<float>()), x);
+  }
+  // How many weights are packed in `work`: with the elements between their columns.
+  static int packed(const std::function<void()>& work) {
+    return static_cast<int>(std::ranges::count(buffersMade(work), 4 * (kRows + 16) * kColumns));
+  }
+
+ private:
+  const BackendScope scope_{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, PackedWeight, ::testing::Values("lazy", "eager"));
+
+TEST_P(PackedWeight, IsPackedAtItsSecondUseByAFewVectors) {
+  const Tensor weight = random({kRows, kColumns});
+  for (const auto& [vectors, times] : {std::pair{4, 0}, {1, 0}, {33, 0}, {2, 1}, {4, 0}, {32, 0}}) {
+    const Tensor x = random({kColumns, vectors});
+    Values got;
+    EXPECT_EQ(packed([&] { got = product(weight, x); }), times) << vectors;
+    EXPECT_EQ(got, wanted(weight, x)) << vectors;  // the same bits
+  }
+}
+
+TEST_P(PackedWeight, FollowsUpdates) {
+  const Tensor x = random({kColumns, 8});
+  Tensor weight = random({kRows, kColumns});
+  for (int update = 0; update < 3; ++update) {
+    for (int use = 0; use < 3; ++use) EXPECT_EQ(product(weight, x), wanted(weight, x)) << update;
+    weight += 0.25;
+  }
 }
 
 }  // namespace

@@ -468,7 +468,7 @@ class CpuSchedule : public ScheduleRunner {
     if (!block) return nullptr;
     const auto pack = [&]() -> MemoryBlockPtr {
       try {
-        auto packed = std::make_shared<Buffer>(packing->bytes, BufferOrigin{"a packed filter"});
+        auto packed = std::make_shared<Buffer>(packing->bytes, BufferOrigin{"a packed operand"});
         function.pack(block->data(), packed->data(), scratch);
         return packed;
       } catch (const std::bad_alloc&) {
