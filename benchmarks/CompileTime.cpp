@@ -19,6 +19,7 @@
 #include "benchmarks/Folder.h"
 #include "benchmarks/KernelCases.h"
 #include "benchmarks/OpCases.h"
+#include "benchmarks/Peer.h"
 #include "benchmarks/Program.h"
 #include "benchmarks/Report.h"
 #include "benchmarks/TrainSteps.h"
@@ -29,6 +30,7 @@
 
 ABSL_FLAG(std::string, filter, "", "regular expression that a case's name contains");
 ABSL_FLAG(int, rounds, 5, "processes of each case in each mode");
+ABSL_FLAG(bool, peers, false, "also first calls of the libraries that ./setup.sh --peers installs");
 ABSL_FLAG(std::string, json, "", "file for the results, a JSON object a line");
 ABSL_FLAG(std::string, child, "", "of the program's own processes: the case to run");
 
@@ -73,10 +75,12 @@ Workload manyKernels(int count) {
           }};
 }
 
+constexpr char kOneKernel[] = "one kernel";
+
 std::vector<Workload> workloads() {
   std::vector<Workload> result = {kernelCases().front(), manyKernels(200), mnistStep(),
                                   transformerStep(12),   layered(2500),    layered(5000)};
-  result.front().name = "one kernel";
+  result.front().name = kOneKernel;
   return result;
 }
 
@@ -244,7 +248,17 @@ std::vector<double> timesIn(const fs::path& log, const std::string& prefix) {
 // By mode: cold, warm (with the kernels of the cold one on disk) and eager.
 using Figures = std::map<std::string, std::vector<Json>>;
 
-Figures measure(const Workload& workload) {
+// One more first call in each of the peers, each in a process of its own.
+void callFirst(const Workload& workload, PeerTimes* times) {
+  const std::string known =
+      workload.name == kOneKernel ? kernelCases().front().name : workload.name;
+  const Peers peers =
+      startPeers(absl::GetFlag(FLAGS_peers), app::runfile("benchmarks/peers/first_calls.py"),
+                 getNumThreads(), /*compiled=*/true);
+  times->block(peers, known, 0);
+}
+
+Figures measure(const Workload& workload, PeerTimes* peers) {
   Figures figures;
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
     const Folder folder("fl-compile-time");
@@ -257,6 +271,7 @@ Figures measure(const Workload& workload) {
       };
       figures[mode].push_back(Json::parse(outputOf(workload.name, settings)));
     }
+    callFirst(workload, peers);
   }
   return figures;
 }
@@ -269,23 +284,30 @@ double medianOf(const std::vector<Json>& runs, const char* field) {
   return median(values);
 }
 
-Json row(const std::string& name, const char* unit, double ours, const Json& eager) {
-  return {{"bench", "compile_time"},    {"case", name},           {"unit", unit},
-          {"threads", getNumThreads()}, {"ours", ours},           {"eager", eager},
-          {"limit", nullptr},           {"peers", Json::object()}};
+Json row(const std::string& name, const char* unit, double ours, const Json& eager,
+         const Json& peers = Json::object()) {
+  return {{"bench", "compile_time"},    {"case", name},  {"unit", unit},
+          {"threads", getNumThreads()}, {"ours", ours},  {"eager", eager},
+          {"limit", nullptr},           {"peers", peers}};
 }
 
-void report(const Workload& workload, const Figures& figures, std::vector<Json>* rows) {
+void report(const Workload& workload, const Figures& figures, const PeerTimes& peers,
+            std::vector<Json>* rows) {
   const auto &cold = figures.at("cold"), &warm = figures.at("warm"), &eager = figures.at("eager");
   absl::PrintF("%s\n", workload.name);
-  const auto line = [&](const char* what, const std::vector<Json>& runs, const char* field) {
+  const auto line = [&](const char* what, const std::vector<Json>& runs, const char* field,
+                        const Json& theirs = Json::object()) {
     const double ours = medianOf(runs, field), its = medianOf(eager, field);
     absl::PrintF("  %-28s %10.2f ms   eager %10.2f ms   %6.2f x eager\n", what, ours, its,
                  ours / its);
-    rows->push_back(row(absl::StrCat(workload.name, ", ", what), "ms", ours, its));
+    for (const auto& [name, time] : theirs.items())
+      absl::PrintF("    %-26s %10.2f ms\n", name, time.get<double>());
+    rows->push_back(row(absl::StrCat(workload.name, ", ", what), "ms", ours, its, theirs));
   };
   line("first result, cold", cold, "total");
-  line("first call, cold", cold, "first");
+  Json milliseconds = Json::object();
+  for (const auto& [name, time] : peers.medians()) milliseconds[name] = time / 1e3;
+  line("first call, cold", cold, "first", milliseconds);
   line("first call, kernels on disk", warm, "first");
   line("later calls", warm, "steady");
   // The most of all processes.
@@ -384,7 +406,9 @@ int run() {
   std::vector<Json> rows;
   for (const Workload& workload : workloads()) {
     if (std::regex_search(workload.name, filter)) {
-      report(workload, measure(workload), &rows);
+      PeerTimes peers;
+      const Figures figures = measure(workload, &peers);
+      report(workload, figures, peers, &rows);
     }
   }
   if (std::regex_search(kAllKernels, filter)) {

@@ -40,16 +40,16 @@ class Subject:
         return seconds(self.call, self.calls) / self.calls * 1e6
 
 
-def make_subject(make_call, case, elements):
+def make_subject(make_call, timed, case, elements):
     try:
         call = make_call(case, elements)
-        return call and Subject(call)
+        return call and timed(call)
     except Exception as error:  # each peer has its own for what it does not take
         print(f"{sys.argv[0]}: {sys.argv[1]}, {case}: {error!r}", file=sys.stderr)
         return None
 
 
-def serve(usage, make_peer):
+def serve(usage, make_peer, timed=Subject):
     """The script's main(): make_peer(name, threads) gives a function make_call(case, elements)."""
     if len(sys.argv) != 3:
         sys.exit(usage)
@@ -64,5 +64,5 @@ def serve(usage, make_peer):
         if line != request:
             request, subject = line, None  # what the last one held is free before
             case, elements = line.rstrip("\n").split("\t")
-            subject = make_subject(make_call, case, int(elements))
+            subject = make_subject(make_call, timed, case, int(elements))
         print(json.dumps(subject and subject.microseconds()), flush=True)

@@ -178,7 +178,7 @@ def attention(p, x):
     return apply_linear(p["output"], result.reshape(x.shape))
 
 
-def transformer():
+def transformer(count):
     layers = [
         {
             "norm1": norm(),
@@ -188,7 +188,7 @@ def transformer():
             "up": linear(w.WIDTH, 4 * w.WIDTH),
             "down": linear(4 * w.WIDTH, w.WIDTH),
         }
-        for _ in range(w.LAYERS)
+        for _ in range(count)
     ]
     parameters = {
         "embedding": weights(w.VOCABULARY, w.WIDTH),
@@ -215,5 +215,6 @@ def make_cases():
         w.MNIST: lambda: mnist(28, 64),
         w.DIGITS: lambda: mnist(8, 32),
         w.RESIDUAL: residual,
-        w.TRANSFORMER: transformer,
+        w.TRANSFORMER: lambda: transformer(w.LAYERS),
+        w.DEEP_TRANSFORMER: lambda: transformer(w.DEEP_LAYERS),
     }

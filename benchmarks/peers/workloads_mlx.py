@@ -114,10 +114,10 @@ class Layer(nn.Module):
         return x + self.down(nn.gelu(self.up(self.norm2(x))))
 
 
-def transformer():
+def transformer(count):
     model = nn.Sequential(
         nn.Embedding(w.VOCABULARY, w.WIDTH),
-        *[Layer() for _ in range(w.LAYERS)],
+        *[Layer() for _ in range(count)],
         nn.LayerNorm(w.WIDTH),
         nn.Linear(w.WIDTH, w.VOCABULARY),
     )
@@ -133,5 +133,6 @@ def make_cases():
         w.MNIST: lambda: mnist(28, 64),
         w.DIGITS: lambda: mnist(8, 32),
         w.RESIDUAL: residual,
-        w.TRANSFORMER: transformer,
+        w.TRANSFORMER: lambda: transformer(w.LAYERS),
+        w.DEEP_TRANSFORMER: lambda: transformer(w.DEEP_LAYERS),
     }
