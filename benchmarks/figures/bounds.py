@@ -379,6 +379,8 @@ BOUNDS = (
           causes=EAGER),
     Bound("train_step / its floor: library calls alone + plan bytes / copy", 1.15, 1.08, floor),
     Bound("recording an operator", 0.3, 0.15, each_of("1000 additions that nothing reads"), "us"),
+    Bound("recording an operator, finding its plan by hash and equality, and running it", 0.3, None,
+          each_of("a chain of 1000 additions, read"), "us"),
     Bound("noting the user's line", 0.02, None, each_of("1000 call sites"), "us"),
     Bound("training step under a profile / without", 1.03, None, profiled),
     Bound("replay of a captured plan, less 100 ns a kernel", 2, 1, replays, "us"),

@@ -124,13 +124,16 @@ SUITE = (
         " above and the operators; and what those of the chains take that are the first of their"
         " process, by our emitter and by MLIR's pass manager (`FL_EMITTER=mlir fl run`). Batch sizes"
         " are 1 to 4096, with primes; those of 1, of up to 16 and larger ones, within the caches and"
-        " beyond, are the classes of kernels, of which the first are 1, 2, 17 and 4096.",
+        " beyond, are the classes of kernels, of which the first are 1, 2, 17 and 4096. Peers call"
+        " in a process of their own, too: JAX and torch.compile compile in their first call, without"
+        " a cache of theirs on disk.",
         {
             "first result, cold": "first result, cold",
             "first call, cold": "first call, cold",
             "first call, kernels on disk": "first call, kernels on disk",
             "later calls": "later calls",
         },
+        peers=True,
     ),
     Benchmark(
         "attention",

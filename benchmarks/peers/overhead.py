@@ -46,13 +46,15 @@ def cases(numbers, wait, tanh):
 
         return call
 
-    def chain():
+    def chain(is_read):
         x, y = numbers((FEW,)), numbers((FEW,))
 
         def call():
             total = x
             for _ in range(TIMES):
                 total = total + y
+            if is_read:
+                wait(total)
 
         return call
 
@@ -77,7 +79,8 @@ def cases(numbers, wait, tanh):
 
     return {
         "1000 additions that nothing reads": unread,
-        "a chain of 1000 additions that nothing reads": chain,
+        "a chain of 1000 additions that nothing reads": lambda: chain(False),
+        "a chain of 1000 additions, read": lambda: chain(True),
         "1000 additions, each read": read,
         "1000 times 1 layers of 16, read": lambda: layers(1),
         "1000 times 8 layers of 16, read": lambda: layers(8),
