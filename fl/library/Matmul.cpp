@@ -34,18 +34,19 @@ constexpr int64_t kMaxPieces = 8;
 constexpr int64_t kStagedBytes = 256 << 10;
 constexpr int64_t kMaxRanges = 16;
 // Narrower pieces would pack the other operand too often; of a matrix that is read once, for a
-// product with a vector or with a few, narrower pieces would read runs too short.
+// product with a vector or with a few, narrower pieces would read runs too short. For a vector, two
+// pieces may be as narrow as for a few.
 constexpr int64_t kMinWidth = 64;
 constexpr int64_t kMinRun = 512;
 constexpr int64_t kFew = 32;
 constexpr int64_t kMinRunOfFew = 256;
+// The same for a piece of 16-bit floats, where the other operand is larger than kStagedBytes.
+constexpr int64_t kMinStagedWidth = 256;
 // Columns a multiple of a page apart lie in the same sets of the first cache: a matrix that stays
 // the same is kept with some elements between them, if it is large.
 constexpr int64_t kPageElements = 1024;
 constexpr int64_t kGap = 16;
 constexpr int64_t kMinPacked = 1 << 18;
-// The same for a piece of 16-bit floats, where the other operand is larger than kStagedBytes.
-constexpr int64_t kMinStagedWidth = 256;
 // Below this the overhead of a primitive costs more than dnnl_sgemm's slower code.
 constexpr double kPrimitiveWork = 2e6;
 // Floating-point operations worth a piece, and a range of the loop; a byte of operands counts as
@@ -231,7 +232,7 @@ class Matmul final : public PartedFunction {
     ranges_ = ceilDiv(items, grain_);
   }
 
-  // Of a weight, for a few vectors. All of them, and the matrix as it lies, give the same bits.
+  // Of a weight, for a few vectors. dnnl_sgemm gives them the same bits at any distance of columns.
   void offerPacking() {
     const bool few = shape_.n > 1 && shape_.n <= kFew;
     if (arithmetic_ != Arithmetic::Single || primitives_ || shape_.transposeLhs || !few ||

@@ -159,18 +159,29 @@ bool isBare(const Kernel& kernel) {
   return kernel.values.size() <= kMostValues && std::ranges::none_of(kernel.values, isLong);
 }
 
+bool findsFloatExtreme(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.stages, [&](const KernelStage& stage) {
+    return std::ranges::any_of(stage.reduces, [&](const KernelStage::Reduce& reduce) {
+      return reduce.op != ir::Op::Sum && isFloating(kernel.values[reduce.value].type);
+    });
+  });
+}
+
 // Pages of memory are read whole, as far as the sums stay in the cache of level 1.
 void planColumns(const Kernel& kernel, KernelPlan* plan) {
   constexpr int64_t kPageBytes = 1 << 12, kSumBytes = 1 << 15, kBytesEach = 2 * sizeof(double);
-  constexpr int64_t kRunBytes = 256;  // of each of the rows that are added together
+  constexpr int64_t kRunBytes = 128;  // of each of the rows that are added together
   int64_t widest = 1;
   for (const ir::KernelOperand& operand : kernel.operands) {
     if (operand.role != ir::KernelOperand::Role::Input) continue;
     widest = std::max<int64_t>(widest, getTypeSize(operand.type));
   }
   if (widest > 1 && !plan->sideBySide && isBare(kernel)) {
-    plan->rowsTogether = widest >= 4 ? 4 : 8;
-    plan->unroll = std::min(plan->unroll, static_cast<int>(kRunBytes / (plan->lanes * widest)));
+    // A step of a maximum that keeps NaN is three long, of which few rows should wait.
+    const bool isFew = widest >= 4 && findsFloatExtreme(kernel);
+    plan->rowsTogether = isFew ? 4 : 8;
+    plan->unroll = std::clamp(
+        static_cast<int>((isFew ? 2 : 1) * kRunBytes / (plan->lanes * widest)), 1, plan->unroll);
   }
   plan->columnsStay = std::ranges::count_if(kernel.stages, &KernelStage::sweep) > 1;
   plan->columnTile = kPageBytes / widest;
