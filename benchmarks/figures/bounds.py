@@ -71,6 +71,10 @@ def over(figure, other):
     return figure / other if figure is not None and other else None
 
 
+def less(figure, other):
+    return None if figure is None or other is None else figure - other
+
+
 def memory_bound(results):
     return {row.case: row.over("limit") for row in rows_of(results, "kernels", "us", MEMORY_BOUND)}
 
@@ -191,7 +195,7 @@ def warm_over_cold(results):
 
 
 def loading(results):
-    return {case: warm - later for case, (_, warm, later) in first_calls(results).items()
+    return {case: less(warm, later) for case, (_, warm, later) in first_calls(results).items()
             if case.endswith(" kernels")}
 
 
@@ -225,7 +229,7 @@ def growth(results):
             cell(results, "compile_time", "ms", f"graph of {nodes} operators, {what}")
             for what in ("first call, cold", "later calls")
         )
-        return None if first is None or later is None else first - later
+        return less(first, later)
 
     return {"20000 / 10000 operators": over(compile_time(20000), compile_time(10000))}
 
