@@ -62,8 +62,47 @@ INSTANTIATE_TEST_SUITE_P(
                                      // Cut into pieces where 16-bit floats are widened.
                                      MatmulCase{400, 260, 190, 0, 0},
                                      MatmulCase{150, 330, 170, 2, 2},
-                                     MatmulCase{150, 330, 170, 2, 0}),
+                                     MatmulCase{150, 330, 170, 2, 0},
+                                     // Cut into long runs.
+                                     MatmulCase{700, 5, 300, 0, 0}, MatmulCase{5, 700, 300, 0, 0}),
                      testing::Bool(), testing::Bool(), testing::ValuesIn(kTypes)));
+
+// Numbers that two and four threads share evenly, of runs that are long where a matrix is read
+// once.
+TEST(Matmul, IsCutIntoPiecesWorthAThread) {
+  const auto pieces = [](int64_t m, int64_t n, int64_t k) {
+    const LibraryCall call{Op::Matmul, {0, 0}, {f32({m, k}), f32({k, n})}, f32({m, n})};
+    return prepareLibrary(call)->parted()->parts();
+  };
+  EXPECT_EQ(pieces(64, 64, 64), 1);
+  EXPECT_EQ(pieces(128, 128, 128), 2);
+  EXPECT_EQ(pieces(256, 256, 256), 4);
+  EXPECT_EQ(pieces(1024, 1024, 1024), 8);
+  EXPECT_EQ(pieces(512, 1, 512), 2);
+  EXPECT_EQ(pieces(1024, 1, 1024), 2);
+  EXPECT_EQ(pieces(1024, 4, 1024), 4);
+}
+
+// For a few vectors, a matrix whose columns lie a multiple of a page apart; the same for any number
+// of them.
+TEST(Matmul, PacksAWeightWhoseColumnsLiePagesApart) {
+  const auto packing = [](int64_t m, int64_t n, int64_t k, bool transposed = false) {
+    const LibraryCall call{Op::Matmul,
+                           {transposed, 0},
+                           {transposed ? f32({k, m}) : f32({m, k}), f32({k, n})},
+                           f32({m, n})};
+    const auto function = prepareLibrary(call);
+    return function->packing() ? *function->packing() : Packing{.operand = -1};
+  };
+  const Packing two = packing(1024, 2, 300), all = packing(1024, 32, 300);
+  EXPECT_EQ(two.operand, 0);
+  EXPECT_EQ(two.bytes, 4u * (1024 + 16) * 300);
+  EXPECT_EQ(two.form, all.form);
+  EXPECT_EQ(two.function->packing(), nullptr);
+  for (const Packing& none : {packing(1024, 1, 300), packing(1024, 33, 300), packing(1000, 4, 300),
+                              packing(1024, 4, 200), packing(1024, 4, 1024, true)})
+    EXPECT_EQ(none.operand, -1);
+}
 
 // ---- convolution
 
