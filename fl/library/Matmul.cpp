@@ -33,6 +33,7 @@ constexpr int64_t kMaxPieces = 8;
 // Bytes in f32 of a piece of 16-bit floats, which should stay in the second-level cache.
 constexpr int64_t kStagedBytes = 256 << 10;
 constexpr int64_t kMaxRanges = 16;
+constexpr int64_t kPieceUnit = 16;  // a vector
 // Narrower pieces would pack the other operand too often; of a matrix that is read once, for a
 // product with a vector or with a few, narrower pieces would read runs too short. For a vector, two
 // pieces may be as narrow as for a few.
@@ -169,8 +170,11 @@ class Matmul final : public PartedFunction {
     }
   }
 
-  // Columns are runs, and so is a whole product; pieces of its rows are none.
-  int64_t partElements() const override { return byColumns_ || pieces_.size() == 1 ? shape_.m : 0; }
+  // Columns are runs, and so is a whole product; pieces of its rows are runs of a vector alone.
+  int64_t partElements() const override {
+    if (byColumns_ || pieces_.size() == 1) return shape_.m;
+    return shape_.n == 1 && shape_.batch == 1 ? kPieceUnit : 0;
+  }
 
   int64_t parts() const override { return ranges_; }
 
@@ -217,7 +221,8 @@ class Matmul final : public PartedFunction {
     }
     auto count = std::max<int64_t>(1, static_cast<int64_t>(std::min(wanted, most)));
     if (count <= kMaxPieces) count = std::bit_floor(static_cast<uint64_t>(count));
-    const int64_t cut = count == 1 ? extent : ceilDiv(ceilDiv(extent, count), 16) * 16;
+    const int64_t cut =
+        count == 1 ? extent : ceilDiv(ceilDiv(extent, count), kPieceUnit) * kPieceUnit;
     for (int64_t begin = 0; begin < extent; begin += cut) {
       pieces_.push_back({begin, std::min(begin + cut, extent)});
     }

@@ -24,7 +24,7 @@ std::vector<LaunchCase> cases() {
     return shifted / sum(shifted, {0}, true);
   };
   return {
-      // Pieces of columns; one piece; pieces of rows, which are no runs; a vector; a batch.
+      // Pieces of columns; one piece; pieces of rows, which are runs of a vector alone; a batch.
       {"columns", {{96, 64}, {64, 4000}, {96, 1}}, dense, 0},
       {"small", {{8, 5}, {5, 7}, {8, 1}}, dense, 0},
       {"rows", {{4000, 64}, {64, 24}, {4000, 1}}, dense, 1},
@@ -53,7 +53,7 @@ std::vector<LaunchCase> cases() {
        1},
       // One piece, of which one thread would make all sines.
       {"few pieces",
-       {{64, 4}, {4, 4096}},
+       {{16, 4}, {4, 4096}},
        [](const Inputs& x) { return sin(matmul(x[0], x[1])); },
        1},
       {"over an operand",
