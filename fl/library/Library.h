@@ -69,8 +69,7 @@ class LibraryFunction {
 class PartedFunction : public LibraryFunction {
  public:
   const PartedFunction* parted() const final { return this; }
-  // Every part begins and ends at a multiple of so many elements, or at the last; 0: parts are no
-  // runs of the result's memory.
+  // Elements of which every part is a multiple; 0: parts are no runs of the result's memory.
   virtual int64_t partElements() const = 0;
   // How many parts may be made at the same time.
   virtual int64_t parts() const = 0;

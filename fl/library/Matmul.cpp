@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -173,7 +174,7 @@ class Matmul final : public PartedFunction {
   // Columns are runs, and so is a whole product; pieces of its rows are runs of a vector alone.
   int64_t partElements() const override {
     if (byColumns_ || pieces_.size() == 1) return shape_.m;
-    return shape_.n == 1 && shape_.batch == 1 ? kPieceUnit : 0;
+    return shape_.n == 1 ? std::gcd(shape_.m, kPieceUnit) : 0;
   }
 
   int64_t parts() const override { return ranges_; }
