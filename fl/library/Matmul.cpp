@@ -238,7 +238,7 @@ class Matmul final : public PartedFunction {
     ranges_ = ceilDiv(items, grain_);
   }
 
-  // Of a weight, for a few vectors. dnnl_sgemm gives them the same bits at any distance of columns.
+  // Of a weight, for a few vectors: there dnnl_sgemm gives the same bits at any column distance.
   void offerPacking() {
     const bool few = shape_.n > 1 && shape_.n <= kFew;
     if (arithmetic_ != Arithmetic::Single || primitives_ || shape_.transposeLhs || !few ||

@@ -113,7 +113,7 @@ TEST_P(PackedFilter, IsNotPackedWhereItChanges) {
 // Of a size whose columns lie pages apart, for a few vectors.
 class PackedWeight : public ::testing::TestWithParam<const char*> {
  protected:
-  static constexpr Dim kRows = 1024, kColumns = 320;
+  static constexpr Dim kRows = 1024, kColumns = 1000;
   static Tensor random(const Shape& shape) {
     Tensor made = rand(shape) - 0.5;
     eval(made);
