@@ -155,12 +155,16 @@ class ScheduleBuilder {
   }
 
   bool isWrittenInRuns(ValueId id, const ir::StridedLayout& layout) const {
+    if (plan_.groupOf[id] < 0) return false;
+    const FusionGroup& group = plan_.groups[plan_.groupOf[id]];
     const Shape& shape = graph_.type(id).shape;
     Dim run = 1;
     for (int i = 0; i < shape.ndim() && (shape[i] == 1 || layout.strides[i] == run); ++i)
       run *= shape[i];
-    if (plan_.groupOf[id] < 0 || run < kShortestRun) return false;
-    const FusionGroup& group = plan_.groups[plan_.groupOf[id]];
+    // The results of rows are stored one by one.
+    const bool ofRows = group.levels[position(group, id)] == Level::Row && !group.reduced.empty() &&
+                        group.reduced[0];
+    if (run < kShortestRun && !ofRows) return false;
     return group.space.ndim() <= ir::kMaxRank &&
            mergesWhereReduced(group, storeAccess(group, position(group, id), layout));
   }

@@ -53,6 +53,18 @@ ValueId doubleNegative(Graph& graph, const Node& node) {
   return inner ? inner->operands[0] : -1;
 }
 
+// map(broadcast(x), y) = map(x, y) where y has the shape
+ValueId impliedBroadcast(Graph& graph, const Node& node) {
+  if (!ir::isElementwise(node.op)) return -1;
+  Node implied = node;
+  for (ValueId& operand : implied.operands)
+    if (const Node* broadcast = producer(graph, operand, Op::Broadcast))
+      operand = broadcast->operands[0];
+  if (implied.operands == node.operands) return -1;
+  const ValueId made = graph.addNode(node.op, implied.operands, node.attrs, node.site, node.origin);
+  return graph.type(made) == node.type ? made : -1;
+}
+
 struct Rule {
   const char* name;
   // Returns the value that replaces the node, or -1.
@@ -60,10 +72,10 @@ struct Rule {
 };
 #define FL_RULE(name) \
   Rule { #name, name }
-constexpr Rule kRules[] = {FL_RULE(sameType),       FL_RULE(identityTranspose),
-                           FL_RULE(doubleReshape),  FL_RULE(doubleTranspose),
-                           FL_RULE(doubleNegative), FL_RULE(moveReshape),
-                           FL_RULE(moveLookup)};
+constexpr Rule kRules[] = {
+    FL_RULE(sameType),        FL_RULE(identityTranspose), FL_RULE(doubleReshape),
+    FL_RULE(doubleTranspose), FL_RULE(doubleNegative),    FL_RULE(moveReshape),
+    FL_RULE(moveLookup),      FL_RULE(impliedBroadcast),  FL_RULE(unrollSum)};
 #undef FL_RULE
 
 }  // namespace

@@ -17,12 +17,10 @@
 namespace fl::codegen {
 namespace {
 
-// Limits of one kernel, beside its loads. What takes longer to compile keeps the first run waiting,
-// and fusion itself looks at the nodes of a group again and again. Vectors that do not fit in
-// registers are none: 60 alive at once take a quarter longer for each operation, and a second
-// kernel would have to write and read them.
+// A limit of one kernel, beside those of FusionCost.h: what takes longer to compile keeps the first
+// run waiting. Vectors that do not fit in registers are none: 60 alive at once take a quarter
+// longer for each operation, and a second kernel would have to write and read them.
 constexpr double kMostMilliseconds = 10;
-constexpr size_t kMostNodes = 64;
 
 // What one thread does as fast as several.
 constexpr Dim kFewElements = Dim{1} << 16;
@@ -75,7 +73,7 @@ class Fuser {
         depth_[id] = depthAfter(graph_.node(id));
     }
     absorbRows();
-    dropEmptyGroups();
+    dropEmptyGroups(&plan_);
   }
 
  private:
@@ -489,20 +487,8 @@ class Fuser {
   }
 
   void moveInto(int source, int target) {
-    FusionGroup& from = plan_.groups[source];
-    FusionGroup& to = plan_.groups[target];
-    for (ValueId member : from.nodes) plan_.groupOf[member] = target;
-    to.nodes.insert(to.nodes.begin(), from.nodes.begin(), from.nodes.end());
-    to.levels.insert(to.levels.begin(), from.levels.begin(), from.levels.end());
-    to.sweeps.insert(to.sweeps.begin(), from.sweeps.begin(), from.sweeps.end());
+    moveGroup(&plan_, source, target);
     groupDepth_[target] = std::max(groupDepth_[target], groupDepth_[source]);
-    from.nodes.clear();
-  }
-
-  void dropEmptyGroups() {
-    std::erase_if(plan_.groups, [](const FusionGroup& group) { return group.nodes.empty(); });
-    for (size_t i = 0; i < plan_.groups.size(); ++i)
-      for (ValueId member : plan_.groups[i].nodes) plan_.groupOf[member] = static_cast<int>(i);
   }
 
   const Graph& graph_;

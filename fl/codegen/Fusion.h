@@ -76,6 +76,11 @@ std::vector<bool> storedValues(const ir::Graph& graph, const FusionPlan& plan);
 // the pass `build`.
 void verify(const ir::Graph& graph, const FusionPlan& plan);
 
+// The nodes of a group and what it computes again become another's, and it is left without any; and
+// groups without nodes are none.
+void moveGroup(FusionPlan* plan, int source, int target);
+void dropEmptyGroups(FusionPlan* plan);
+
 // The groups as comments in front of the graph, so that it parses back as one.
 std::string printFusion(const ir::Graph& graph, const FusionPlan& plan);
 

@@ -11,6 +11,8 @@ namespace fl::codegen {
 
 // The most that a kernel loads: every load wants an address in a register.
 inline constexpr size_t kMostLoads = 24;
+// And that it computes: fusion looks at the nodes of a group again and again.
+inline constexpr size_t kMostNodes = 64;
 
 struct FusionCost {
   int64_t bytes = 0;        // read from memory and written to it, each element once

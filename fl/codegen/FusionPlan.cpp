@@ -176,6 +176,24 @@ void verify(const Graph& graph, const FusionPlan& plan) {
   FL_INTERNAL_CHECK(count - outside == members, "a value's group does not have it");
 }
 
+void moveGroup(FusionPlan* plan, int source, int target) {
+  FusionGroup &from = plan->groups[source], &to = plan->groups[target];
+  for (ValueId member : from.nodes) plan->groupOf[member] = target;
+  to.nodes.insert(to.nodes.begin(), from.nodes.begin(), from.nodes.end());
+  to.levels.insert(to.levels.begin(), from.levels.begin(), from.levels.end());
+  to.sweeps.insert(to.sweeps.begin(), from.sweeps.begin(), from.sweeps.end());
+  to.again.insert(to.again.end(), from.again.begin(), from.again.end());
+  std::ranges::sort(to.again);
+  to.again.erase(std::ranges::unique(to.again).begin(), to.again.end());
+  from.nodes.clear();
+}
+
+void dropEmptyGroups(FusionPlan* plan) {
+  std::erase_if(plan->groups, [](const FusionGroup& group) { return group.nodes.empty(); });
+  for (size_t i = 0; i < plan->groups.size(); ++i)
+    for (ValueId member : plan->groups[i].nodes) plan->groupOf[member] = static_cast<int>(i);
+}
+
 std::string printFusion(const Graph& graph, const FusionPlan& plan) {
   const auto parameters = static_cast<ValueId>(graph.parameters().size());
   const std::vector<bool> stored = storedValues(graph, plan);

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -17,6 +19,10 @@ using ir::ValueId;
 // and for so many operators.
 constexpr Dim kOneIn = 4;
 constexpr size_t kMostMoved = 32;
+
+// A sum of more is worth a sweep, and so is one of more operators for all its places.
+constexpr Dim kShort = 8;
+constexpr size_t kMostUnrolled = 96;
 
 struct Axis {
   Dim number;
@@ -61,6 +67,27 @@ ValueId lookUp(Graph& graph, ValueId table, const Node& gather) {
   return graph.addNode(std::move(moved));
 }
 
+// `source` with the maps before it computed of what `take` finds in the place of their operands
+// that vary along the axis.
+template <typename Take>
+ValueId moveBefore(Graph& graph, ValueId source, const std::set<ValueId>& maps, const Axis& axis,
+                   Take&& take) {
+  std::map<ValueId, ValueId> moved;
+  const auto taken = [&](ValueId id) {
+    if (!axis.isOf(graph, id)) return id;
+    const auto [place, isNew] = moved.try_emplace(id, -1);
+    if (isNew) place->second = take(id);
+    return place->second;
+  };
+  for (const ValueId id : maps) {
+    const Node map = graph.node(id);
+    std::vector<ValueId> operands;
+    for (const ValueId operand : map.operands) operands.push_back(taken(operand));
+    moved[id] = graph.addNode(map.op, std::move(operands), map.attrs, map.site);
+  }
+  return moved.at(source);
+}
+
 }  // namespace
 
 ValueId moveLookup(Graph& graph, const Node& node) {
@@ -71,21 +98,121 @@ ValueId moveLookup(Graph& graph, const Node& node) {
   const std::set<ValueId> maps = mapsBefore(graph, source, axis);
   if (maps.empty() || axis.size == 1 || node.type.shape.elements() * kOneIn > from.elements())
     return -1;
-  std::map<ValueId, ValueId> moved;
-  const auto lookedUp = [&](ValueId id) {
-    if (!axis.isOf(graph, id)) return id;
-    const auto [place, isNew] = moved.try_emplace(id, -1);
-    if (isNew) place->second = lookUp(graph, id, node);
-    return place->second;
-  };
-  for (const ValueId id : maps) {
-    const Node map = graph.node(id);
-    std::vector<ValueId> operands;
-    for (const ValueId operand : map.operands) operands.push_back(lookedUp(operand));
-    moved[id] = graph.addNode(map.op, std::move(operands), map.attrs, map.site);
+  const ValueId moved =
+      moveBefore(graph, source, maps, axis, [&](ValueId id) { return lookUp(graph, id, node); });
+  FL_INTERNAL_CHECK(graph.type(moved) == node.type, "a moved gather has another type");
+  return moved;
+}
+
+namespace {
+
+// How many elements the maps before a value read of memory; as many as there can be if the maps are
+// many.
+Dim elementsRead(const Graph& graph, ValueId id) {
+  std::set<ValueId> seen;
+  std::vector<ValueId> waiting = {id};
+  Dim elements = 0;
+  while (!waiting.empty()) {
+    const ValueId next = waiting.back();
+    waiting.pop_back();
+    if (graph.isNumber(next) || !seen.insert(next).second) continue;
+    if (seen.size() > kMostUnrolled) return std::numeric_limits<Dim>::max() / kOneIn;
+    const Node* const node = graph.isParameter(next) ? nullptr : &graph.node(next);
+    if (node && ir::isElementwise(node->op))
+      waiting.insert(waiting.end(), node->operands.begin(), node->operands.end());
+    else if (!node || ir::opKind(node->op) != ir::Kind::Source)
+      elements += graph.type(next).shape.elements();
   }
-  FL_INTERNAL_CHECK(graph.type(moved.at(source)) == node.type, "a moved gather has another type");
-  return moved.at(source);
+  return elements;
+}
+
+// A sum of maps, the places along a short axis of which are computed one by one.
+class UnrolledSum {
+ public:
+  UnrolledSum(Graph& graph, const Node& sum, Axis axis)
+      : graph_(graph), sum_(sum), axis_(axis), maps_(mapsBefore(graph, source(), axis)) {}
+
+  // Whether the maps make many elements of few.
+  bool isWorthIt() const {
+    const Dim places = graph_.type(source()).shape.elements() / axis_.size;
+    return !maps_.empty() && maps_.size() < kMostMoved &&
+           maps_.size() * axis_.size <= kMostUnrolled &&
+           elementsRead(graph_, source()) <= places / kOneIn;
+  }
+
+  // Whether some of the maps read what others, which are as many, compute once for all places.
+  bool sharesMaps() const {
+    const auto isShared = [&](ValueId id) {
+      return !graph_.isParameter(id) && ir::isElementwise(graph_.node(id).op) &&
+             graph_.type(id).shape.elements() * axis_.size ==
+                 graph_.type(source()).shape.elements();
+    };
+    return std::ranges::any_of(
+        maps_, [&](ValueId id) { return std::ranges::any_of(graph_.node(id).operands, isShared); });
+  }
+
+  // The sum along the axis, in the order of columns.
+  ValueId total() {
+    const auto type = static_cast<Dim>(sum_.type.type);
+    ValueId total = graph_.addNode(Op::Iota, {}, {type, 0, 1}, sum_.site);  // 0: of -0, too
+    for (Dim place = 0; place < axis_.size; ++place)
+      total = graph_.addNode(Op::Add, {total, at(place)}, {}, sum_.site);
+    return shaped(total);
+  }
+
+  // The sums along other axes, one for each place.
+  ValueId parts() {
+    const ir::Attrs keeping({1}, sum_.attrs.list(1));
+    std::vector<ValueId> parts;
+    for (Dim place = 0; place < axis_.size; ++place)
+      parts.push_back(graph_.addNode(Op::Sum, {at(place)}, keeping, sum_.site));
+    return shaped(graph_.addNode(Op::Concatenate, std::move(parts), {axis_.number}, sum_.site));
+  }
+
+ private:
+  ValueId source() const { return sum_.operands[0]; }
+
+  // Without the dimensions summed, unless the sum keeps them.
+  ValueId shaped(ValueId id) {
+    const ir::Attrs shape(sum_.type.shape.get());
+    return graph_.type(id) == sum_.type ? id : graph_.addNode(Op::Reshape, {id}, shape, sum_.site);
+  }
+
+  ValueId at(Dim place) {
+    return moveBefore(graph_, source(), maps_, axis_, [&](ValueId id) {
+      std::vector<Dim> box = graph_.type(id).shape.get();
+      const size_t rank = box.size(), number = axis_.number;
+      box[number] = 1;
+      box.resize(2 * rank, 1);
+      box.resize(3 * rank, 0);
+      box[2 * rank + number] = place;
+      return graph_.addNode(Op::Slice, {id}, ir::Attrs({static_cast<Dim>(rank)}, box), sum_.site);
+    });
+  }
+
+  Graph& graph_;
+  const Node& sum_;
+  const Axis axis_;
+  const std::set<ValueId> maps_;
+};
+
+}  // namespace
+
+ValueId unrollSum(Graph& graph, const Node& node) {
+  const bool isFloat = node.type.type == dtype::f32 || node.type.type == dtype::f64;
+  if (node.op != Op::Sum || !isFloat) return -1;
+  const Shape shape = graph.type(node.operands[0]).shape;
+  const std::vector<Dim> axes = node.attrs.list(1);
+  const auto isSummed = [&](Dim axis) { return std::ranges::count(axes, axis) > 0; };
+  const auto isLong = [&](Dim axis) { return shape[axis] != 1; };
+  for (Dim axis = 0; axis < shape.ndim(); ++axis) {
+    if (shape[axis] < 2 || shape[axis] > kShort) continue;
+    const bool alone = isSummed(axis) && std::ranges::count_if(axes, isLong) == 1;
+    if (isSummed(axis) && !alone) continue;
+    UnrolledSum sum(graph, node, {axis, shape[axis]});
+    if (sum.isWorthIt() && (alone || sum.sharesMaps())) return alone ? sum.total() : sum.parts();
+  }
+  return -1;
 }
 
 }  // namespace fl::codegen

@@ -11,6 +11,13 @@ namespace fl::codegen {
 // to memory first. What takes the place of a gather, or -1 if nothing is to be moved.
 ir::ValueId moveLookup(ir::Graph& graph, const ir::Node& node);
 
+// Computes sums along an axis of a few elements place by place, where maps make many elements of
+// few, as of the differences between all points of one set and all of another: sum(f(x), axis) =
+// f(x[0]) + f(x[1]) + ... Of sums along other axes, place by place, what all places share is
+// computed once. Neither is then a reduction of its own, whose result or operand would be written
+// for all pairs. What takes the place of a sum, or -1 if it stays.
+ir::ValueId unrollSum(ir::Graph& graph, const ir::Node& node);
+
 // Moves reshapes behind the elementwise operators and reductions that read them, where these can
 // work in the shape before: map(reshape(x), y) = reshape(map(x, reshape(y))). A reshape between two
 // operators would keep them in different iteration spaces, and so in different kernels; behind the

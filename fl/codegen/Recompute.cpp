@@ -9,6 +9,7 @@
 #include <optional>
 #include <ranges>
 #include <set>
+#include <tuple>
 
 #include "fl/codegen/FusionCost.h"
 #include "fl/codegen/FusionUses.h"
@@ -20,6 +21,8 @@ namespace {
 // The work that a group does again, in simple operators, and how many stand one on another: on
 // vectors in the cache it takes about as long as a few loads, and less than one from memory.
 constexpr size_t kMostAgain = 16, kMostDepth = 8;
+// Of what is few, as both operands of all pairs are: as the write and the read of a value take.
+constexpr size_t kMostOfFew = 32, kMostDepthOfFew = 24;
 constexpr size_t kFunction = 4;  // the work of an exponential, a logarithm, an error function
 
 class Recomputer {
@@ -38,6 +41,8 @@ class Recomputer {
   void run() {
     for (ValueId id = 0; id < graph_.valueCount(); ++id)
       if (plan_.groupOf[id] >= 0 && stored_[id]) consider(id);
+    mergeGroups();
+    dropEmptyGroups(&plan_);
   }
 
  private:
@@ -66,6 +71,7 @@ class Recomputer {
     int group;
     ValueId id;
     std::vector<ValueId> loads;
+    bool ofFew = false;  // nothing else is read
     // What is known of the ways it has: by value and depth. There may be thousands of paths to one.
     std::map<std::pair<ValueId, size_t>, std::optional<Way>> ways = {};
   };
@@ -131,7 +137,9 @@ class Recomputer {
     std::optional<Way> way = computed(reader->id, reader, kMostDepth);
     const size_t bytes = way ? Way::sum(way->read) : 0;
     const bool saves = bytes < size || (bytes == size && Way::sum(way->written) == 0);
-    return saves ? way : std::nullopt;
+    if (way && saves) return way;
+    Reader ofFew{reader->group, reader->id, reader->loads, true};
+    return computed(reader->id, &ofFew, kMostDepthOfFew);
   }
 
   // 0: too much.
@@ -156,7 +164,8 @@ class Recomputer {
       if (!read) return std::nullopt;
       way.add(*read);
     }
-    return Way::sum(way.again) <= kMostAgain ? std::optional(way) : std::nullopt;
+    const size_t most = reader->ofFew ? kMostOfFew : kMostAgain;
+    return Way::sum(way.again) <= most ? std::optional(way) : std::nullopt;
   }
 
   // The best way to have an operand of what is computed.
@@ -180,7 +189,7 @@ class Recomputer {
     const bool few = graph_.type(value.base).shape.elements() < elements;
     const bool whole = shape.elements() == elements && sameElements(graph_, value, shape);
     const bool inMemory = plan_.groupOf[value.base] < 0 || stored_[value.base];
-    if (overwritten_[value.base] || !(few || whole) ||
+    if (overwritten_[value.base] || !(few || (whole && !reader.ofFew)) ||
         !(few || inMemory || isKnownWith(value.base, reader.id))) {
       return std::nullopt;
     }
@@ -210,7 +219,8 @@ class Recomputer {
     std::vector<ValueId> nodes = group.nodes;
     nodes.insert(nodes.end(), group.again.begin(), group.again.end());
     std::ranges::sort(nodes);
-    return work <= kMostAgain && isKernel(group) && loadsOfGroup(index).size() <= kMostLoads &&
+    const size_t most = Way::sum(way.read) == 0 ? kMostOfFew : kMostAgain;
+    return work <= most && isKernel(group) && loadsOfGroup(index).size() <= kMostLoads &&
            rulesAllow(graph_, nodes);
   }
 
@@ -235,6 +245,30 @@ class Recomputer {
       }
     }
     return true;
+  }
+
+  // Groups that sum up along the same axes what they compute of the same values do it together:
+  // neither depends on the other.
+  void mergeGroups() {
+    std::map<std::tuple<std::vector<Dim>, std::vector<bool>, std::vector<ValueId>>, int> first;
+    for (int i = 0; i < std::ssize(plan_.groups); ++i) {
+      const FusionGroup& group = plan_.groups[i];
+      if (group.again.empty() || std::ranges::count(group.sweeps, 1) != std::ssize(group.sweeps))
+        continue;
+      const auto [place, isNew] =
+          first.try_emplace({group.space.get(), group.reduced, loadsOfGroup(i)}, i);
+      if (!isNew && isKernelWith(plan_.groups[place->second], group))
+        moveGroup(&plan_, i, place->second);
+    }
+  }
+
+  bool isKernelWith(const FusionGroup& one, const FusionGroup& other) const {
+    std::vector<ValueId> nodes = one.nodes;
+    for (const auto& more : {other.nodes, one.again, other.again})
+      nodes.insert(nodes.end(), more.begin(), more.end());
+    std::ranges::sort(nodes);
+    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    return nodes.size() <= kMostNodes && rulesAllow(graph_, nodes);
   }
 
   const Graph& graph_;

@@ -75,6 +75,12 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
+// Whether the starts of a Slice of `rank` dimensions are attributes, from 1 + 2 * rank on, rather
+// than operands.
+inline bool statesStarts(const Attrs& attrs, int rank) {
+  return attrs.size() > 1 + 2 * static_cast<size_t>(rank);
+}
+
 class Graph {
  public:
   ValueId addParameter(Parameter parameter);

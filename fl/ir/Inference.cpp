@@ -73,12 +73,20 @@ ValueType transpose(const Call& call) {
   return {call.operand(0).type, result};
 }
 
-// A box of `sizes` with `strides` must fit into `shape` at some start, and the starts are scalars.
+// A box of `sizes` with `strides` must fit into `shape` at some start, and the starts are scalars;
+// or it fits at those stated.
 void checkBox(const Call& call, const Shape& shape, const Shape& sizes,
-              const std::vector<Dim>& strides, size_t firstStart) {
+              const std::vector<Dim>& strides, size_t firstStart,
+              const std::vector<Dim>& stated = {}) {
   for (int i = 0; i < shape.ndim(); ++i) {
-    const Dim span = sizes[i] == 0 ? 0 : (sizes[i] - 1) * std::abs(strides[i]) + 1;
+    const Dim reach = sizes[i] == 0 ? 0 : (sizes[i] - 1) * strides[i];
+    const Dim span = sizes[i] == 0 ? 0 : std::abs(reach) + 1;
     if (sizes[i] < 0 || span > shape[i]) call.fail("a box of ", sizes, " does not fit");
+    if (!stated.empty()) {
+      const Dim low = stated[i] + std::min<Dim>(reach, 0);
+      if (low < 0 || low + span > shape[i]) call.fail("a box at ", Shape(stated), " does not fit");
+      continue;
+    }
     const ValueType& start = call.operand(firstStart + i);
     if (start.type != dtype::s64 || start.shape.ndim() != 0) call.fail("starts are scalars of s64");
   }
@@ -86,13 +94,15 @@ void checkBox(const Call& call, const Shape& shape, const Shape& sizes,
 
 ValueType slice(const Call& call) {
   const size_t rank = call.attrs.size() > 0 ? call.attrs[0] : 0;
-  if (static_cast<int>(rank) != call.shape(0).ndim() || call.operands.size() != rank + 1 ||
-      call.attrs.size() != 2 * rank + 1) {
+  const size_t stated = statesStarts(call.attrs, static_cast<int>(rank)) ? rank : 0;
+  if (static_cast<int>(rank) != call.shape(0).ndim() || call.operands.size() != rank + 1 - stated ||
+      call.attrs.size() != 2 * rank + 1 + stated) {
     call.fail("needs one start, size and stride a dimension");
   }
   const std::vector<Dim> values = call.attrs.list(1);
   const Shape sizes(std::vector<Dim>(values.begin(), values.begin() + rank));
-  checkBox(call, call.shape(0), sizes, {values.begin() + rank, values.end()}, 1);
+  const auto strides = values.begin() + static_cast<ptrdiff_t>(rank), starts = strides + rank;
+  checkBox(call, call.shape(0), sizes, {strides, starts}, 1, {starts, values.end()});
   return {call.operand(0).type, sizes};
 }
 

@@ -308,9 +308,11 @@ void interpretView(const Execution& e) {
   } else if (e.op == Op::Transpose) {
     for (int i = 0; i < out.ndim(); ++i) strides[i] = inStrides[e.attrs[i]];
   } else if (e.op == Op::Slice) {
-    for (int i = 0; i < out.ndim(); ++i) {
-      base += e.start(1 + i) * inStrides[i];
-      strides[i] = inStrides[i] * e.attrs[1 + out.ndim() + i];
+    const int rank = out.ndim();
+    for (int i = 0; i < rank; ++i) {
+      base +=
+          (statesStarts(e.attrs, rank) ? e.attrs[1 + 2 * rank + i] : e.start(1 + i)) * inStrides[i];
+      strides[i] = inStrides[i] * e.attrs[1 + rank + i];
     }
   } else {
     FL_INTERNAL_CHECK(e.op == Op::Window, opName(e.op));

@@ -64,7 +64,10 @@ StridedLayout sliceLayout(const Node& node, const StridedLayout& operand) {
   const int rank = node.type.shape.ndim();
   StridedLayout layout = operand;
   for (int i = 0; i < rank; ++i) {
-    layout.offset.terms.push_back({node.operands[1 + i], operand.strides[i]});
+    if (statesStarts(node.attrs, rank))
+      layout.offset.constant += node.attrs[1 + 2 * rank + i] * operand.strides[i];
+    else
+      layout.offset.terms.push_back({node.operands[1 + i], operand.strides[i]});
     layout.strides[i] = operand.strides[i] * node.attrs[1 + rank + i];
   }
   return layout;

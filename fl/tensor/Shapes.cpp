@@ -27,22 +27,25 @@ Tensor TensorBackend::transpose(const Tensor& tensor, const Shape& axes) {
 }
 
 Tensor TensorBackend::tile(const Tensor& tensor, const Shape& shape) {
-  // [d0, d1] tiled by [t0, t1]: [d0, 1, d1, 1] repeated to [d0, t0, d1, t1], then merged.
+  // [d0, 1] tiled by [t0, t1]: [d0, 1, 1] repeated to [d0, t0, t1], then merged.
   Shape split, repeated, result;
   for (int i = 0; i < std::max(tensor.ndim(), shape.ndim()); ++i) {
     const Dim size = i < tensor.ndim() ? tensor.dim(i) : 1;
     const Dim times = i < shape.ndim() ? shape[i] : 1;
     FL_USER_CHECK(times >= 0, detail::describe("tile", tensor), ": the times ", shape,
                   " must not be negative");
-    split.get().insert(split.get().end(), {size, 1});
-    repeated.get().insert(repeated.get().end(), {size, times});
+    split.get().push_back(size);
+    repeated.get().push_back(size == 1 ? times : size);
+    if (size != 1 && times != 1) {
+      split.get().push_back(1);
+      repeated.get().push_back(times);
+    }
     result.get().push_back(Shape({size, times}).elements());  // which throws if it is too many
   }
   if (result.elements() == tensor.shape().elements()) return reshape(tensor, result);
   const TensorValue spread = detail::reshapeValue(tensor.value(), split);
-  const TensorValue filled =
-      detail::applyOp(ir::Op::Broadcast, {spread}, ir::Attrs(repeated.get()));
-  return Tensor(detail::reshapeValue(filled, result));
+  const ir::Attrs filled(repeated.get());
+  return Tensor(detail::reshapeValue(detail::applyOp(ir::Op::Broadcast, {spread}, filled), result));
 }
 
 namespace {

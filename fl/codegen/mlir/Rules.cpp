@@ -106,12 +106,15 @@ void GraphWriter::printView() {
 void GraphWriter::printSlice() {
   const int rank = type().shape.ndim();
   std::vector<Seen> starts;
-  for (int i = 0; i < rank; ++i) starts.push_back(broadcast(1 + i, type().shape));
+  const bool stated = ir::statesStarts(node().attrs, rank);
+  for (int i = 0; i < rank && !stated; ++i) starts.push_back(broadcast(1 + i, type().shape));
   printMap(starts, [&](TextBuilder& b, const Values& values, const TextValue&) {
     Names place;
     for (int i = 0; i < rank; ++i) {
       const std::string index = b.define(detail::concat("linalg.index ", rank - 1 - i, " : index"));
-      place.push_back(plus(b, b.toIndex(values[i]), scaled(b, index, node().attrs[1 + rank + i])));
+      const std::string start =
+          stated ? b.indexConstant(node().attrs[1 + 2 * rank + i]) : b.toIndex(values[i]);
+      place.push_back(plus(b, start, scaled(b, index, node().attrs[1 + rank + i])));
     }
     return extract(b, operand(0), operandType(0), place);
   });
