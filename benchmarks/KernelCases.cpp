@@ -93,6 +93,14 @@ Variable dropoutResidualNorm(const std::vector<Variable>& v) {
   return layerNorm({fl::dropout(v[0], 0.1) + v[3], v[1], v[2]});
 }
 
+// On each point of one set from all of another, as of masses: with three coordinates first.
+Variable forces(const std::vector<Variable>& v) {
+  const Shape pairs = {3, v[1].dim(1), v[0].dim(2)};
+  const Variable apart = tileAs(v[1], pairs) - tileAs(v[0], pairs);
+  const Variable squared = sum(apart * apart, {0}, /*keepDims=*/true) + 1e-2;
+  return sum(apart * tileAs(1.0 / (squared * sqrt(squared)), pairs), {1}, /*keepDims=*/true);
+}
+
 Workload crossEntropy() {
   constexpr Dim kClasses = 1000;
   return workload(
@@ -146,6 +154,7 @@ std::vector<Workload> adams() {
 
 std::vector<Workload> kernelCases() {
   const Shape wide = {1024, kRows}, normal = {768, kRows}, large = {Dim{1} << 24};
+  const Shape points = {3, 1, 2048}, others = {3, 2048, 1};
   const auto sumOver = [&](const std::vector<int>& axes, const Shape& result, const char* name) {
     return forward(name, {wide}, result,
                    [=](const std::vector<Variable>& v) { return sum(v[0], axes); });
@@ -164,11 +173,13 @@ std::vector<Workload> kernelCases() {
       sumOver({1}, {1024}, "sum of 4096x1024 over rows"),
       sumOver({0}, {kRows}, "sum of 4096x1024 over columns"),
       sumOver({0, 1}, {}, "sum of 4096x1024"),
+      forward("forces, 2048x2048", {points, others}, points, forces),
       backward("tanh(ax+b) sigmoid(cx) and gradient, 2^24", {large}, gated),
       backward("bias + GELU and gradients, 4096x1024", {wide, {1024}}, biasGelu),
       backward("softmax and gradient, 4096x1000", {{1000, kRows}}, softmax),
       backward("softmax and gradient, 4096x8192", {{8192, kRows}}, softmax),
-      backward("layer norm and gradients, 4096x768", {normal, {768}, {768}}, layerNorm)};
+      backward("layer norm and gradients, 4096x768", {normal, {768}, {768}}, layerNorm),
+      backward("forces and gradients, 2048x2048", {points, others}, forces)};
   std::ranges::move(adams(), std::back_inserter(cases));
   return cases;
 }

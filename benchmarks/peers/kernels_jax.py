@@ -18,6 +18,8 @@ def dropout(x, key):
 
 
 class Library:
+    sqrt = staticmethod(jnp.sqrt)
+
     def __init__(self):
         self.labels = jax.random.randint(KEYS.next(), (k.ROWS,), 0, k.CLASSES)
 

@@ -135,7 +135,7 @@ class ScheduleBuilder {
   }
 
   // What a concatenation or a padding alone reads is made in its place there, if its elements
-  // follow one another, or a kernel of its group writes them in long runs.
+  // follow one another, or a kernel of its group writes them in long runs or has reduced to them.
   void placeParts(ValueId id, const std::vector<std::vector<int>>& readers) {
     const std::vector<ir::StridedLayout> layouts =
         partLayouts(graph_, graph_.node(id), layoutOf(id));
@@ -161,10 +161,9 @@ class ScheduleBuilder {
     Dim run = 1;
     for (int i = 0; i < shape.ndim() && (shape[i] == 1 || layout.strides[i] == run); ++i)
       run *= shape[i];
-    // The results of rows are stored one by one.
-    const bool ofRows = group.levels[position(group, id)] == Level::Row && !group.reduced.empty() &&
-                        group.reduced[0];
-    if (run < kShortestRun && !ofRows) return false;
+    // What is left of a reduction is little.
+    const bool isFew = group.levels[position(group, id)] == Level::Row;
+    if (run < kShortestRun && !isFew) return false;
     return group.space.ndim() <= ir::kMaxRank &&
            mergesWhereReduced(group, storeAccess(group, position(group, id), layout));
   }

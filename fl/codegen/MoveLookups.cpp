@@ -1,3 +1,5 @@
+// Rules that compute maps at some places alone: those that data looks up, or all along a short axis,
+// one by one.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -118,7 +120,8 @@ Dim elementsRead(const Graph& graph, ValueId id) {
     if (graph.isNumber(next) || !seen.insert(next).second) continue;
     if (seen.size() > kMostUnrolled) return std::numeric_limits<Dim>::max() / kOneIn;
     const Node* const node = graph.isParameter(next) ? nullptr : &graph.node(next);
-    if (node && ir::isElementwise(node->op))
+    const bool isView = node && ir::opKind(node->op) == ir::Kind::View;
+    if (isView || (node && ir::isElementwise(node->op)))
       waiting.insert(waiting.end(), node->operands.begin(), node->operands.end());
     else if (!node || ir::opKind(node->op) != ir::Kind::Source)
       elements += graph.type(next).shape.elements();

@@ -20,9 +20,7 @@ Tensor TensorBackend::transpose(const Tensor& tensor, const Shape& axes) {
   if (order.empty()) {
     for (int i = tensor.ndim(); i-- > 0;) order.push_back(i);
   }
-  if (tensor.ndim() == 0 && order.empty()) {
-    return tensor;  // perhaps a number, which lies nowhere
-  }
+  if (tensor.ndim() == 0 && order.empty()) return tensor;  // perhaps a number, which lies nowhere
   return detail::applyOp(ir::Op::Transpose, {tensor}, ir::Attrs(order));
 }
 
@@ -121,9 +119,8 @@ Tensor TensorBackend::pad(const Tensor& tensor, const std::vector<std::pair<int,
   }
   const Tensor zero = detail::numberTensor(Number::fromSigned(0, input.type()));
   Tensor result = detail::applyOp(ir::Op::Pad, {input, zero}, ir::Attrs(widths));
-  for (int i = 0; type != PadType::Constant && i < input.ndim(); ++i) {
+  for (int i = 0; type != PadType::Constant && i < input.ndim(); ++i)
     fillBorders(result, i, widths[i], input.dim(i), symmetric);
-  }
   return result;
 }
 
