@@ -29,7 +29,7 @@ ROOM_LINES = {
     ("kernel/cuda",): 400,
     ("runtime/cuda",): 2965,
     ("library",): 3070,
-    ("tile",): 2000,
+    ("tile",): 2025,
     ("check",): 920,
     ("plans",): 600,
     ("profile",): 300,

@@ -10,8 +10,11 @@
 
 #if defined(__clang__)
 #define FL_TILE_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#define FL_TILE_LANES FL_TILE_LOOP
 #else
 #define FL_TILE_LOOP _Pragma("GCC ivdep")
+// Over a known number of lanes, which GCC would take apart before it looks for vectors.
+#define FL_TILE_LANES FL_TILE_LOOP _Pragma("GCC unroll 1")
 #endif
 // Inlines all that a loop calls, however long: a call would keep it from being vectorised.
 #define FL_TILE_FUNCTION __attribute__((flatten))
@@ -378,12 +381,37 @@ FL_TILE_FUNCTION void finish(void* total, const void* lanes) {
   using T = Compute<type>;
   const T* const a = static_cast<const T*>(lanes);
   T s[16];
-  for (int l = 0; l < 16; ++l) s[l] = combine<op>(combine<op>(a[l], a[l + 16]), a[l + 32]);
+  FL_TILE_LANES
+  for (int l = 0; l < 16; ++l) s[l] = combine<op>(a[l], a[l + 16]);
+  FL_TILE_LANES
+  for (int l = 0; l < 16; ++l) s[l] = combine<op>(s[l], a[l + 32]);
   for (int width = 8; width >= 1; width /= 2) {
+    FL_TILE_LANES
     for (int l = 0; l < width; ++l) s[l] = combine<op>(s[l], s[l + width]);
   }
   auto* const result = static_cast<Total<op, type>*>(total);
   *result = combine<op, Total<op, type>>(*result, s[0]);
+}
+
+// Up to 16 rows of at most 16 elements, all of which are behind the last 32: the tree of all rows
+// at once. What it has of init beside them changes nothing.
+template <Op op, typename T>
+FL_TILE_FUNCTION void reduceShortRows(T* results, const T* x, int64_t rows, int64_t length,
+                                      T start) {
+  T s[16][16];
+  for (int64_t r = 0; r < 16; ++r)
+    for (int64_t l = 0; l < length; ++l) s[l][r] = r < rows ? x[r * length + l] : start;
+  for (int64_t l = 0; l < length; ++l) {
+    FL_TILE_LANES
+    for (int64_t r = 0; r < 16; ++r) s[l][r] = combine<op>(start, s[l][r]);
+  }
+  for (int64_t width = 8; width >= 1; width /= 2) {
+    for (int64_t l = 0; l < width && l + width < length; ++l) {
+      FL_TILE_LANES
+      for (int64_t r = 0; r < 16; ++r) s[l][r] = combine<op>(s[l][r], s[l + width][r]);
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) results[r] = s[0][r];
 }
 
 template <Op op, dtype type>
@@ -393,6 +421,12 @@ FL_TILE_FUNCTION void reduceRows(void* results, const void* x, int64_t rows, int
   const T* values = static_cast<const T*>(x);
   const T start = *static_cast<const T*>(init);
   const int64_t together = ir::turnsTogether(length, ir::kRowChunk);
+  if (turns == 1 && length > 0 && length <= 16) {
+    for (int64_t r = 0; r < rows; r += 16)
+      reduceShortRows<op>(static_cast<T*>(results) + r, values + r * length,
+                          std::min<int64_t>(16, rows - r), length, start);
+    return;
+  }
   for (int64_t r = 0; r < rows; ++r) {
     Total<op, type> total = start;
     for (int64_t turn = 0; turn < turns; turn += together) {
@@ -407,8 +441,10 @@ FL_TILE_FUNCTION void reduceRows(void* results, const void* x, int64_t rows, int
   }
 }
 
-// Several rows at a time: one alone is too short for memory to keep up, and each sum would wait for
-// the one that was stored before.
+// Several rows at a time: one alone is too short for memory to keep up. Sums are added up before
+// they are stored; where one extreme is the operand of another, GCC finds no vectors: they are
+// stored in runs of so many elements, which stay in the first cache.
+constexpr int64_t kColumnRun = 256;
 template <Op op, dtype type>
 FL_TILE_FUNCTION void reduceColumns(void* partial, const void* x, int64_t rows, int64_t stride,
                                     int64_t count) {
@@ -417,7 +453,7 @@ FL_TILE_FUNCTION void reduceColumns(void* partial, const void* x, int64_t rows, 
   const char* first = static_cast<const char*>(x);
   const auto row = [&](int64_t r) { return reinterpret_cast<const T*>(first + r * stride); };
   count = wholeGroups(count);
-  for (; rows >= 4; rows -= 4, first += 4 * stride) {
+  for (; op == Op::Sum && rows >= 4; rows -= 4, first += 4 * stride) {
     const T *const a = row(0), *const b = row(1), *const c = row(2), *const d = row(3);
     FL_TILE_LOOP
     for (int64_t i = 0; i < count; ++i) {
@@ -425,10 +461,16 @@ FL_TILE_FUNCTION void reduceColumns(void* partial, const void* x, int64_t rows, 
       sums[i] = combine<op>(combine<op>(two, c[i]), d[i]);
     }
   }
-  for (; rows > 0; --rows, first += stride) {
-    const T* const a = row(0);
-    FL_TILE_LOOP
-    for (int64_t i = 0; i < count; ++i) sums[i] = combine<op>(sums[i], a[i]);
+  for (int64_t together; rows > 0; rows -= together, first += together * stride) {
+    together = std::min<int64_t>(rows, 4);
+    for (int64_t begin = 0; begin < count; begin += kColumnRun) {
+      const int64_t end = std::min(begin + kColumnRun, count);
+      for (int64_t r = 0; r < together; ++r) {
+        const T* const a = row(r);
+        FL_TILE_LOOP
+        for (int64_t i = begin; i < end; ++i) sums[i] = combine<op>(sums[i], a[i]);
+      }
+    }
   }
 }
 

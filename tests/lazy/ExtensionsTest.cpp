@@ -574,7 +574,7 @@ class Versions : public Extensions {
 class PlanVersions : public Versions, public ::testing::WithParamInterface<Adding> {};
 
 TEST_P(PlanVersions, ArePartOfKeys) {
-  for (const auto [version, loaded] : {std::pair{1, 0u}, {1, 1u}, {2, 0u}, {1, 1u}}) {
+  for (const auto& [version, loaded] : {std::pair{1, 0u}, {1, 1u}, {2, 0u}, {1, 1u}}) {
     GetParam()(version);
     EXPECT_EQ(computeMore()[0], loaded) << version;
   }
@@ -583,7 +583,7 @@ TEST_P(PlanVersions, ArePartOfKeys) {
 INSTANTIATE_TEST_SUITE_P(All, PlanVersions, ::testing::ValuesIn(kVersions));
 
 TEST_F(Versions, OfEmittersArePartOfKeys) {
-  for (const auto [version, isKept] : {std::pair{1, false}, {1, true}, {2, false}, {1, true}}) {
+  for (const auto& [version, isKept] : {std::pair{1, false}, {1, true}, {2, false}, {1, true}}) {
     kEmitter(version);
     const auto [plans, loaded, compiled] = computeMore();
     EXPECT_EQ(loaded > 0, isKept) << version;
