@@ -93,12 +93,12 @@ Variable dropoutResidualNorm(const std::vector<Variable>& v) {
   return layerNorm({fl::dropout(v[0], 0.1) + v[3], v[1], v[2]});
 }
 
-// On each point of one set from all of another, as of masses: with three coordinates first.
+// On each point of one set from all of another, as of masses: with three coordinates last.
 Variable forces(const std::vector<Variable>& v) {
-  const Shape pairs = {3, v[1].dim(1), v[0].dim(2)};
+  const Shape pairs = {v[1].dim(0), v[0].dim(1), 3};
   const Variable apart = tileAs(v[1], pairs) - tileAs(v[0], pairs);
-  const Variable squared = sum(apart * apart, {0}, /*keepDims=*/true) + 1e-2;
-  return sum(apart * tileAs(1.0 / (squared * sqrt(squared)), pairs), {1}, /*keepDims=*/true);
+  const Variable squared = sum(apart * apart, {2}, /*keepDims=*/true) + 1e-2;
+  return sum(apart * tileAs(1.0 / (squared * sqrt(squared)), pairs), {0}, /*keepDims=*/true);
 }
 
 Workload crossEntropy() {
@@ -154,7 +154,7 @@ std::vector<Workload> adams() {
 
 std::vector<Workload> kernelCases() {
   const Shape wide = {1024, kRows}, normal = {768, kRows}, large = {Dim{1} << 24};
-  const Shape points = {3, 1, 2048}, others = {3, 2048, 1};
+  const Shape points = {1, 2048, 3}, others = {2048, 1, 3};
   const auto sumOver = [&](const std::vector<int>& axes, const Shape& result, const char* name) {
     return forward(name, {wide}, result,
                    [=](const std::vector<Variable>& v) { return sum(v[0], axes); });

@@ -15,12 +15,12 @@ def cases(library):
     layer_norm, dropout_norm, sqrt; adam(): one update of all tensors.
     """
     wide, normal = [(ROWS, WIDE), (WIDE,)], [(ROWS, NORMAL), (NORMAL,), (NORMAL,)]
-    points = [(POINTS, 1, 3), (1, POINTS, 3)]
+    points = [(3, POINTS, 1), (3, 1, POINTS)]
 
     def forces(x, others):
         apart = others - x
-        squared = (apart * apart).sum(-1, keepdims=True) + 1e-2
-        return (apart * (1 / (squared * library.sqrt(squared)))).sum(1, keepdims=True)
+        squared = (apart * apart).sum(0, keepdims=True) + 1e-2
+        return (apart * (1 / (squared * library.sqrt(squared)))).sum(-1, keepdims=True)
 
     forward = {
         **{f"tanh(ax+b) sigmoid(cx), {n}": (library.gated, [(size,)]) for n, size in GATED.items()},

@@ -1,5 +1,5 @@
-// Rules that compute maps at some places alone: those that data looks up, or all along a short axis,
-// one by one.
+// Rules that compute maps at some places alone: those that data looks up, or all along a short
+// axis, one by one.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -138,7 +138,7 @@ class UnrolledSum {
   // Whether the maps make many elements of few.
   bool isWorthIt() const {
     const Dim places = graph_.type(source()).shape.elements() / axis_.size;
-    return !maps_.empty() && maps_.size() < kMostMoved &&
+    return places > 0 && !maps_.empty() && maps_.size() < kMostMoved &&
            maps_.size() * axis_.size <= kMostUnrolled &&
            elementsRead(graph_, source()) <= places / kOneIn;
   }
@@ -154,16 +154,24 @@ class UnrolledSum {
         maps_, [&](ValueId id) { return std::ranges::any_of(graph_.node(id).operands, isShared); });
   }
 
-  // The sum along the axis, in the order of columns.
-  ValueId total() {
+  // The sum along the axis, by the tree of fl/kernel/Kernel.h.
+  ValueId total(bool isOfRows) {
     const auto type = static_cast<Dim>(sum_.type.type);
-    ValueId total = graph_.addNode(Op::Iota, {}, {type, 0, 1}, sum_.site);  // 0: of -0, too
-    for (Dim place = 0; place < axis_.size; ++place)
-      total = graph_.addNode(Op::Add, {total, at(place)}, {}, sum_.site);
-    return shaped(total);
+    const auto add = [&](ValueId x, ValueId y) {
+      return graph_.addNode(Op::Add, {x, y}, {}, sum_.site);
+    };
+    std::vector<ValueId> all;
+    for (Dim place = 0; place < axis_.size; ++place) all.push_back(at(place));
+    // From 0 on, which is the sum of -0, too.
+    all[0] = add(graph_.addNode(Op::Iota, {}, {type, 0, 1}, sum_.site), all[0]);
+    for (size_t width = kShort / 2; isOfRows && width >= 1; width /= 2)
+      for (; all.size() > width; all.pop_back())
+        all[all.size() - 1 - width] = add(all[all.size() - 1 - width], all.back());
+    for (size_t place = 1; place < all.size(); ++place) all[0] = add(all[0], all[place]);
+    return shaped(all[0]);
   }
 
-  // The sums along other axes, one for each place.
+  // The sums along another axis, one for each place.
   ValueId parts() {
     const ir::Attrs keeping({1}, sum_.attrs.list(1));
     std::vector<ValueId> parts;
@@ -205,15 +213,23 @@ ValueId unrollSum(Graph& graph, const Node& node) {
   const bool isFloat = node.type.type == dtype::f32 || node.type.type == dtype::f64;
   if (node.op != Op::Sum || !isFloat) return -1;
   const Shape shape = graph.type(node.operands[0]).shape;
-  const std::vector<Dim> axes = node.attrs.list(1);
-  const auto isSummed = [&](Dim axis) { return std::ranges::count(axes, axis) > 0; };
-  const auto isLong = [&](Dim axis) { return shape[axis] != 1; };
-  for (Dim axis = 0; axis < shape.ndim(); ++axis) {
-    if (shape[axis] < 2 || shape[axis] > kShort) continue;
-    const bool alone = isSummed(axis) && std::ranges::count_if(axes, isLong) == 1;
-    if (isSummed(axis) && !alone) continue;
+  std::vector<Dim> axes = node.attrs.list(1), kept;
+  std::erase_if(axes, [&](Dim axis) { return shape[axis] == 1; });
+  if (axes.size() != 1) return -1;
+  for (Dim axis = 0; axis < shape.ndim(); ++axis)
+    if (shape[axis] != 1 && axis != axes[0]) kept.push_back(axis);
+  const auto isShort = [&](Dim axis) { return shape[axis] > 1 && shape[axis] <= kShort; };
+  // A row is summed up in another order than a column.
+  const bool isOfRows = kept.empty() || axes[0] < kept[0];
+  if (isShort(axes[0])) {
+    UnrolledSum sum(graph, node, {axes[0], shape[axes[0]]});
+    return sum.isWorthIt() ? sum.total(isOfRows) : -1;
+  }
+  for (const Dim axis : kept) {
+    const bool becomesRow = axis == kept[0] && !isOfRows && (kept.size() == 1 || axes[0] < kept[1]);
+    if (!isShort(axis) || becomesRow) continue;
     UnrolledSum sum(graph, node, {axis, shape[axis]});
-    if (sum.isWorthIt() && (alone || sum.sharesMaps())) return alone ? sum.total() : sum.parts();
+    if (sum.isWorthIt() && sum.sharesMaps()) return sum.parts();
   }
   return -1;
 }

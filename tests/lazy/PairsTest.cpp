@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "fl/autograd/Functions.h"
@@ -68,18 +69,20 @@ void expectNear(const std::vector<double>& got, const std::vector<double>& want,
 }
 
 TEST(Pairs, ForcesAreOneLaunch) {
-  const Points x = makePoints({3, 1, kHere}, 3), y = makePoints({3, kThere, 1}, 3);
-  const Done forces = run([&] {
+  const Points x = makePoints({1, kHere, 3}, 3), y = makePoints({kThere, 1, 3}, 3);
+  const auto compute = [&] {
     const Tensor apart = y.tensor - x.tensor;
-    const Tensor square = sum(apart * apart, {0}, /*keepDims=*/true) + 0.1;
-    return sum(apart / (square * sqrt(square)), {1});
-  });
+    const Tensor square = sum(apart * apart, {2}, /*keepDims=*/true) + 0.1;
+    return sum(apart / (square * sqrt(square)), {0});
+  };
+  const Done forces = run(compute);
   std::vector<double> want;
-  for (Dim i = 0; i < kHere; ++i) {
-    for (Dim k = 0; k < 3; ++k) {
+  for (Dim k = 0; k < 3; ++k) {
+    for (Dim i = 0; i < kHere; ++i) {
       double force = 0;
       for (Dim j = 0; j < kThere; ++j) {
-        force += (y.at(j, k, false) - x.at(i, k, false)) / std::pow(squared(x, i, y, j) + 0.1, 1.5);
+        force += (y.at(j, k, true) - x.at(i, k, true)) /
+                 std::pow(squared(x, i, y, j, /*last=*/true) + 0.1, 1.5);
       }
       want.push_back(force);
     }
@@ -122,13 +125,13 @@ TEST(Pairs, NearestIsOneLaunch) {
 
 // The sum over j of exp(-|x - y_j|^2) and its gradients.
 TEST(Pairs, AGradientIsALaunchForEachSet) {
-  const Points x = makePoints({3, 1, kHere}, 3), y = makePoints({3, kThere, 1}, 3);
+  const Points x = makePoints({1, kHere, 3}, 3), y = makePoints({kThere, 1, 3}, 3);
   const auto gradients = [&] {
     Variable here(x.tensor, true), there(y.tensor, true);
     {
-      const Shape pairs = {3, kThere, kHere};
+      const Shape pairs = {kThere, kHere, 3};
       const Variable apart = tileAs(here, pairs) - tileAs(there, pairs);
-      sum(exp(-1.0 * sum(apart * apart, {0}, true)), {0, 1, 2}).backward();
+      sum(exp(-1.0 * sum(apart * apart, {2}, true)), {0, 1, 2}).backward();
     }
     return concatenate(std::vector<Tensor>{reshape(here.grad().tensor(), {3 * kHere}),
                                            reshape(there.grad().tensor(), {3 * kThere})},
@@ -138,11 +141,11 @@ TEST(Pairs, AGradientIsALaunchForEachSet) {
   std::vector<double> want(3 * (kHere + kThere), 0);
   for (Dim i = 0; i < kHere; ++i) {
     for (Dim j = 0; j < kThere; ++j) {
-      const double scale = -2 * std::exp(-squared(x, i, y, j));
+      const double scale = -2 * std::exp(-squared(x, i, y, j, true));
       for (Dim k = 0; k < 3; ++k) {
-        const double part = scale * (x.at(i, k, false) - y.at(j, k, false));
-        want[3 * i + k] += part;
-        want[3 * (kHere + j) + k] -= part;
+        const double part = scale * (x.at(i, k, true) - y.at(j, k, true));
+        want[k * kHere + i] += part;
+        want[3 * kHere + k * kThere + j] -= part;
       }
     }
   }
@@ -150,6 +153,34 @@ TEST(Pairs, AGradientIsALaunchForEachSet) {
   EXPECT_EQ(both.launches, 2u);
   // Both read both sets.
   EXPECT_LE(both.bytes, 4u * 3 * 4 * (kHere + kThere));
+}
+
+// Coordinates first are summed up as rows are, and sums over pairs stay those of columns.
+TEST(Pairs, HaveTheBitsOfEagerMode) {
+  for (const Dim coordinates : {2, 3, 5, 7, 8}) {
+    for (const bool last : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << coordinates << ", last " << last);
+      const Shape here = last ? Shape{1, kHere, coordinates} : Shape{coordinates, 1, kHere};
+      const Shape there = last ? Shape{kThere, 1, coordinates} : Shape{coordinates, kThere, 1};
+      const auto bits = [&](const std::string& backend) {
+        const BackendScope scope(backend);
+        setSeed(11);
+        Tensor x = rand(here) - 0.5, y = rand(there) - 0.5;
+        eval(x);
+        eval(y);
+        const Tensor apart = y - x, square = sum(apart * apart, {last ? 2 : 0}, true);
+        const Tensor along = sum(apart * square, {last ? 0 : 1});
+        const Tensor across = sum(apart * square, {last ? 1 : 2});
+        std::vector<float> all = square.toHostVector<float>();
+        for (const Tensor& each : {along, across}) {
+          const std::vector<float> more = each.toHostVector<float>();
+          all.insert(all.end(), more.begin(), more.end());
+        }
+        return all;
+      };
+      EXPECT_EQ(bits("lazy"), bits("eager"));
+    }
+  }
 }
 
 // As in eager mode, where a sum begins at 0.
