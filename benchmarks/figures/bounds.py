@@ -348,8 +348,6 @@ EAGER = (
     (r"^sum", "16 MB in the last cache: on which pages they lie moves either by a tenth and more"),
     (r"^(bias|softmax|layer norm|cross)",
      "interpreted: its operators, one or two at a time, sweep tiles in the first cache"),
-    (r"^forces", "interpreted: three coordinates are the innermost loop, and a start of it takes as long"
-     " as an element"),
     (r"^transformer", "GELU is written in operators there, which eager mode runs one by one"),
 )
 RESIDENT = (

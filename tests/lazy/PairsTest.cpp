@@ -2,16 +2,17 @@
 // are those of loops in double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "fl/autograd/Functions.h"
 #include "fl/autograd/Variable.h"
 #include "fl/tensor/tensor.h"
 #include "tests/lazy/Counts.h"
+#include "tests/lazy/LaunchCase.h"
 
 namespace fl::testing {
 namespace {
@@ -162,23 +163,15 @@ TEST(Pairs, HaveTheBitsOfEagerMode) {
       SCOPED_TRACE(::testing::Message() << coordinates << ", last " << last);
       const Shape here = last ? Shape{1, kHere, coordinates} : Shape{coordinates, 1, kHere};
       const Shape there = last ? Shape{kThere, 1, coordinates} : Shape{coordinates, kThere, 1};
-      const auto bits = [&](const std::string& backend) {
-        const BackendScope scope(backend);
-        setSeed(11);
-        Tensor x = rand(here) - 0.5, y = rand(there) - 0.5;
-        eval(x);
-        eval(y);
-        const Tensor apart = y - x, square = sum(apart * apart, {last ? 2 : 0}, true);
+      const auto sums = [=](const Inputs& x) {
+        const Tensor apart = x[1] - x[0], square = sum(apart * apart, {last ? 2 : 0}, true);
         const Tensor along = sum(apart * square, {last ? 0 : 1});
         const Tensor across = sum(apart * square, {last ? 1 : 2});
-        std::vector<float> all = square.toHostVector<float>();
-        for (const Tensor& each : {along, across}) {
-          const std::vector<float> more = each.toHostVector<float>();
-          all.insert(all.end(), more.begin(), more.end());
-        }
-        return all;
+        return concatenate(std::vector<Tensor>{reshape(square, {kHere * kThere}),
+                                               reshape(along, {coordinates * kHere}),
+                                               reshape(across, {coordinates * kThere})});
       };
-      EXPECT_EQ(bits("lazy"), bits("eager"));
+      expectBitsAndLaunches({"pairs", {here, there}, sums, 0}, /*areLaunchesKnown=*/false);
     }
   }
 }
