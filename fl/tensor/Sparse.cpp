@@ -35,6 +35,9 @@ Tensor checked(const char* name, const Tensor& indices, Dim bound) {
   return applyOp(ir::Op::Gather, {arange(Shape({bound}), 0, dtype::s64), indices}, {0});
 }
 
+// In the dtype of products and sums: those of 16-bit floats are rounded once, as dense ones are.
+Tensor widened(const Tensor& x) { return castTo(x, computeType(x.type())); }
+
 }  // namespace
 
 SparseMatrix makeSparse(Dim rows, Dim columns, const Tensor& values, const Tensor& rowIdx,
@@ -66,21 +69,21 @@ SparseMatrix makeSparse(Dim rows, Dim columns, const Tensor& values, const Tenso
 }
 
 TensorValue toDense(const SparseMatrix& matrix) {
-  const Tensor flat = zeros({matrix.shape.elements()}, matrix.values.type());
+  const Tensor values = widened(matrix.values);
+  const Tensor flat = zeros({matrix.shape.elements()}, values.type());
   const Tensor places = matrix.rows + matrix.columns * static_cast<long long>(matrix.shape[0]);
-  const Tensor filled = applyOp(ir::Op::ScatterAdd, {flat, places, matrix.values}, {0});
-  return reshapeValue(filled.value(), matrix.shape);
+  const Tensor filled = applyOp(ir::Op::ScatterAdd, {flat, places, values}, {0});
+  return reshapeValue(castTo(filled, matrix.values.type()).value(), matrix.shape);
 }
 
 Tensor sparseMatmul(const SparseMatrix& matrix, bool transpose, const Tensor& dense) {
-  const Dim n = matrix.values.elements();
-  const Tensor& from = transpose ? matrix.rows : matrix.columns;
-  const Tensor& to = transpose ? matrix.columns : matrix.rows;
-  const Tensor factors = applyOp(ir::Op::Gather, {dense, reshape(from, {n, 1})}, {0});
-  return applyOp(ir::Op::ScatterAdd,
-                 {zeros({matrix.shape[transpose ? 1 : 0], dense.dim(1)}, dense.type()),
-                  reshape(to, {n, 1}), factors * reshape(matrix.values, {n, 1})},
-                 {0});
+  const auto column = [](const Tensor& part) { return reshape(part, {part.dim(0), 1}); };
+  const Tensor from = column(transpose ? matrix.rows : matrix.columns);
+  const Tensor to = column(transpose ? matrix.columns : matrix.rows);
+  const Tensor factors = widened(applyOp(ir::Op::Gather, {dense, from}, {0}));
+  const Tensor products = factors * column(widened(matrix.values));
+  const Tensor none = zeros({matrix.shape[transpose ? 1 : 0], dense.dim(1)}, products.type());
+  return castTo(applyOp(ir::Op::ScatterAdd, {none, to, products}, {0}), dense.type());
 }
 
 }  // namespace fl::detail

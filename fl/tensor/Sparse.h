@@ -17,7 +17,7 @@ struct SparseMatrix {
 // in place of column indices. Throws std::invalid_argument for parts that do not fit.
 SparseMatrix makeSparse(Dim rows, Dim columns, const Tensor& values, const Tensor& rowIdx,
                         const Tensor& colIdx, StorageType storage);
-// Values at the same place are added.
+// Values at the same place are added, 16-bit floats in f32, as in the product.
 TensorValue toDense(const SparseMatrix& matrix);
 // matrix x dense, or its transpose's product. Cost is that of a lookup and a scatter of one row of
 // `dense` a value.

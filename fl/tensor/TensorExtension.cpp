@@ -35,14 +35,14 @@ bool TensorExtensionRegistrar::registerTensorExtension(TensorBackendType backend
   return true;
 }
 
-bool TensorExtensionRegistrar::isTensorExtensionRegistered(
-    TensorBackendType backend, TensorExtensionType extensionType) const {
+bool TensorExtensionRegistrar::isTensorExtensionRegistered(TensorBackendType backend,
+                                                           TensorExtensionType extensionType) {
   std::lock_guard<std::mutex> lock(mutex_);
   return creators_.contains({backend, extensionType});
 }
 
-TensorExtensionCallback TensorExtensionRegistrar::getTensorExtensionCreationFunc(
-    TensorBackendType backend, TensorExtensionType extensionType) const {
+TensorExtensionCallback& TensorExtensionRegistrar::getTensorExtensionCreationFunc(
+    TensorBackendType backend, TensorExtensionType extensionType) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto creator = creators_.find({backend, extensionType});
   FL_USER_CHECK(creator != creators_.end(), "getExtension: no ", nameOf(extensionType),

@@ -54,16 +54,15 @@ class TensorExtensionRegistrar {
     return registerTensorExtension(backend, T::getExtensionType(),
                                    [] { return std::make_unique<T>(); });
   }
-  bool isTensorExtensionRegistered(TensorBackendType backend,
-                                   TensorExtensionType extensionType) const;
-  // Throws std::invalid_argument if there is none.
-  TensorExtensionCallback getTensorExtensionCreationFunc(TensorBackendType backend,
-                                                         TensorExtensionType extensionType) const;
+  bool isTensorExtensionRegistered(TensorBackendType backend, TensorExtensionType extensionType);
+  // The registered one, which stays where it is. Throws std::invalid_argument if there is none.
+  TensorExtensionCallback& getTensorExtensionCreationFunc(TensorBackendType backend,
+                                                          TensorExtensionType extensionType);
 
  private:
   TensorExtensionRegistrar() = default;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::map<std::pair<TensorBackendType, TensorExtensionType>, TensorExtensionCallback> creators_;
 };
 

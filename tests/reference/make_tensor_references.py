@@ -25,6 +25,7 @@ from answers import (DTYPES, FLOATS, INF, NAN, Answers, divide, flatten, float_d
                      name_of, sum_dtype, write_npz)
 from indexing_answers import gradients, indexing
 from neural_answers import neural
+from sparse_answers import sparse
 
 
 # ---- Order ----
@@ -533,7 +534,8 @@ def main():
     # Special values and empty axes are what the cases are about.
     warnings.simplefilter("ignore", RuntimeWarning)
     write_npz(os.path.join(folder, "arrays.npz"), arrays())
-    for seed, make in enumerate((indexing, gradients, order, reductions, shapes, matmul, neural)):
+    makers = (indexing, gradients, order, reductions, shapes, matmul, neural, sparse)
+    for seed, make in enumerate(makers):
         file = Answers(seed)
         make(file)
         file.write(os.path.join(folder, make.__name__ + ".npz"))

@@ -1,6 +1,7 @@
-// The tensor API's functions, methods and constructors with Flashlight's exact types: a program
-// that takes their addresses, or overloads beside them, compiles here as it does there. Nothing
-// runs. Each entry was compared with the declaration of Flashlight's header that the section names.
+// The tensor API's functions, methods and constructors with Flashlight's exact types and default
+// arguments: a program that takes their addresses, overloads beside them or leaves arguments out
+// compiles here as it does there. Nothing runs. Each entry was compared with the declaration of
+// Flashlight's header that the section names.
 #pragma once
 
 #include <array>
@@ -26,15 +27,19 @@ namespace fl::testing {
 
 using Axes = const std::vector<int>&;
 using T = const Tensor&;
+using std::declval;
 
 // ---- TensorBase.h, Random.h: creation and random ----
-#define FL_OF_NUMBERS(N)                                              \
-  FL_SIGNATURE(fl::fromScalar<N>, Tensor (*)(const N&, const dtype)); \
-  FL_SIGNATURE(fl::full<N>, Tensor (*)(const Shape&, const N&, const dtype));
+#define FL_OF_NUMBERS(N)                                                      \
+  FL_SIGNATURE(fl::fromScalar<N>, Tensor (*)(const N&, const dtype));         \
+  FL_SIGNATURE(fl::full<N>, Tensor (*)(const Shape&, const N&, const dtype)); \
+  FL_CALL(fl::fromScalar(declval<N>()), Tensor);                              \
+  FL_CALL(fl::full(Shape(), declval<N>()), Tensor);
 FL_FOR_EACH_SCALAR_TYPE(FL_OF_NUMBERS)
 #undef FL_OF_NUMBERS
-#define FL_OF_STEPS(N) \
-  FL_SIGNATURE(fl::arange<N>, Tensor (*)(const N&, const N&, const N&, const dtype));
+#define FL_OF_STEPS(N)                                                                \
+  FL_SIGNATURE(fl::arange<N>, Tensor (*)(const N&, const N&, const N&, const dtype)); \
+  FL_CALL(fl::arange(declval<N>(), declval<N>()), Tensor);
 FL_OF_STEPS(double)
 FL_OF_STEPS(float)
 FL_OF_STEPS(int)
@@ -45,19 +50,27 @@ FL_OF_STEPS(long long)
 FL_OF_STEPS(unsigned long long)
 #undef FL_OF_STEPS
 FL_SIGNATURE(fl::identity, Tensor (*)(const Dim, const dtype));
+FL_CALL(fl::identity(1), Tensor);
 FL_SIGNATURE(fl::arange, Tensor (*)(const Shape&, const Dim, const dtype));
+FL_CALL(fl::arange(Shape()), Tensor);
 FL_SIGNATURE(fl::iota, Tensor (*)(const Shape&, const Shape&, const dtype));
+FL_CALL(fl::iota(Shape()), Tensor);
 FL_SIGNATURE(fl::setSeed, void (*)(const int));
 FL_SIGNATURE(fl::randn, Tensor (*)(const Shape&, dtype));
+FL_CALL(fl::randn(Shape()), Tensor);
 FL_SIGNATURE(fl::rand, Tensor (*)(const Shape&, dtype));
+FL_CALL(fl::rand(Shape()), Tensor);
 
 // ---- Shape ----
 FL_SIGNATURE(fl::reshape, Tensor (*)(T, const Shape&));
 FL_SIGNATURE(fl::transpose, Tensor (*)(T, const Shape&));
+FL_CALL(fl::transpose(declval<T>()), Tensor);
 FL_SIGNATURE(fl::tile, Tensor (*)(T, const Shape&));
 FL_SIGNATURE(fl::concatenate, Tensor (*)(const std::vector<Tensor>&, const unsigned));
+FL_CALL(fl::concatenate(std::vector<Tensor>()), Tensor);
 FL_SIGNATURE(fl::nonzero, Tensor (*)(T));
 FL_SIGNATURE(fl::pad, Tensor (*)(T, const std::vector<std::pair<int, int>>&, const PadType));
+FL_CALL(fl::pad(declval<T>(), {}), Tensor);
 
 // ---- Unary and selection ----
 #define FL_UNARY(name) FL_SIGNATURE(fl::name, Tensor (*)(T));
@@ -97,9 +110,13 @@ FL_SIGNATURE(fl::where, Tensor (*)(T, const double&, T));
 
 // ---- Order ----
 FL_SIGNATURE(fl::topk, void (*)(Tensor&, Tensor&, T, const unsigned, const Dim, const SortMode));
+FL_CALL(fl::topk(declval<Tensor&>(), declval<Tensor&>(), declval<T>(), 1, 0), void);
 FL_SIGNATURE(fl::sort, Tensor (*)(T, const Dim, const SortMode));
+FL_CALL(fl::sort(declval<T>(), 0), Tensor);
 FL_SIGNATURE(fl::sort, void (*)(Tensor&, Tensor&, T, const Dim, const SortMode));
+FL_CALL(fl::sort(declval<Tensor&>(), declval<Tensor&>(), declval<T>(), 0), void);
 FL_SIGNATURE(fl::argsort, Tensor (*)(T, const Dim, const SortMode));
+FL_CALL(fl::argsort(declval<T>(), 0), Tensor);
 
 // ---- Binary: the function and its operator in 27 forms each ----
 #define FL_WITH_NUMBER(name, N)                \
@@ -134,9 +151,12 @@ FL_EXTREME(maximum)
 FL_EXTREME(power)
 #undef FL_EXTREME
 FL_SIGNATURE(fl::matmul, Tensor (*)(T, T, MatrixProperty, MatrixProperty));
+FL_CALL(fl::matmul(declval<T>(), declval<T>()), Tensor);
 
 // ---- Reductions ----
-#define FL_REDUCTION(name) FL_SIGNATURE(fl::name, Tensor (*)(T, Axes, const bool));
+#define FL_REDUCTION(name)                                 \
+  FL_SIGNATURE(fl::name, Tensor (*)(T, Axes, const bool)); \
+  FL_CALL(fl::name(declval<T>()), Tensor);
 FL_REDUCTION(amin)
 FL_REDUCTION(amax)
 FL_REDUCTION(sum)
@@ -148,12 +168,18 @@ FL_REDUCTION(any)
 FL_REDUCTION(all)
 #undef FL_REDUCTION
 FL_SIGNATURE(fl::var, Tensor (*)(T, Axes, const bool, const bool));
+FL_CALL(fl::var(declval<T>()), Tensor);
 FL_SIGNATURE(fl::norm, Tensor (*)(T, Axes, double, const bool));
+FL_CALL(fl::norm(declval<T>()), Tensor);
 FL_SIGNATURE(fl::cumsum, Tensor (*)(T, const unsigned));
 FL_SIGNATURE(fl::argmax, Tensor (*)(T, const unsigned, const bool));
+FL_CALL(fl::argmax(declval<T>(), 0), Tensor);
 FL_SIGNATURE(fl::argmin, Tensor (*)(T, const unsigned, const bool));
+FL_CALL(fl::argmin(declval<T>(), 0), Tensor);
 FL_SIGNATURE(fl::min, void (*)(Tensor&, Tensor&, T, const unsigned, const bool));
+FL_CALL(fl::min(declval<Tensor&>(), declval<Tensor&>(), declval<T>(), 0), void);
 FL_SIGNATURE(fl::max, void (*)(Tensor&, Tensor&, T, const unsigned, const bool));
+FL_CALL(fl::max(declval<Tensor&>(), declval<Tensor&>(), declval<T>(), 0), void);
 
 // ---- Computation, devices, utilities ----
 FL_SIGNATURE(fl::sync, void (*)());
@@ -168,11 +194,13 @@ FL_SIGNATURE(fl::getDevice, int (*)());
 FL_SIGNATURE(fl::setDevice, void (*)(const int));
 FL_SIGNATURE(fl::getDeviceCount, int (*)());
 FL_SIGNATURE(fl::detail::getMemMgrInfo, void (*)(const char*, const int, std::ostream*));
+FL_CALL(fl::detail::getMemMgrInfo("", 0), void);
 FL_SIGNATURE(fl::detail::setMemMgrLogStream, void (*)(std::ostream*));
 FL_SIGNATURE(fl::detail::setMemMgrLoggingEnabled, void (*)(const bool));
 FL_SIGNATURE(fl::detail::setMemMgrFlushInterval, void (*)(const size_t));
 FL_SIGNATURE(fl::init, void (*)());
 FL_SIGNATURE(fl::allClose, bool (*)(T, T, const double));
+FL_CALL(fl::allClose(declval<T>(), declval<T>()), bool);
 FL_SIGNATURE(fl::isInvalidArray, bool (*)(T));
 FL_SIGNATURE(fl::print, void (*)(T));
 FL_SIGNATURE(fl::operator<<, std::ostream& (*)(std::ostream&, T));
@@ -204,6 +232,7 @@ static_assert(std::is_same_v<NativeFreeFn, std::function<void(void*)>>);
   FL_METHOD(M::unlock, void (M::*)(void*, bool));                                \
   FL_METHOD(M::signalMemoryCleanup, void (M::*)());                              \
   FL_METHOD(M::printInfo, void (M::*)(const char*, const int, std::ostream*));   \
+  FL_CALL(declval<M&>().printInfo("", 0), void);                                 \
   FL_METHOD(M::userLock, void (M::*)(const void*));                              \
   FL_METHOD(M::userUnlock, void (M::*)(const void*));                            \
   FL_METHOD(M::isUserLocked, bool (M::*)(const void*));                          \
@@ -254,17 +283,14 @@ FL_METHOD(Registrar::registerTensorExtension,
           bool (Registrar::*)(TensorBackendType, TensorExtensionType,
                               detail::TensorExtensionCallback&&));
 FL_METHOD(Registrar::isTensorExtensionRegistered,
-          bool (Registrar::*)(TensorBackendType, TensorExtensionType) const);
+          bool (Registrar::*)(TensorBackendType, TensorExtensionType));
 FL_METHOD(Registrar::getTensorExtensionCreationFunc,
-          detail::TensorExtensionCallback (Registrar::*)(TensorBackendType, TensorExtensionType)
-              const);
+          detail::TensorExtensionCallback& (Registrar::*)(TensorBackendType, TensorExtensionType));
 FL_SIGNATURE(fl::registerTensorExtension<AutogradExtension>, bool (*)(TensorBackendType));
 FL_TAKES(TensorExtensionRegisterer<AutogradExtension>, 1, TensorBackendType);
 FL_METHOD(TensorBackend::isDataTypeSupported, bool (TensorBackend::*)(const dtype&) const);
 FL_METHOD(TensorBackend::supportsDataType, bool (TensorBackend::*)(const dtype&) const);
 FL_METHOD(TensorBackend::getExtension<AutogradExtension>, AutogradExtension& (TensorBackend::*)());
-FL_METHOD(AutogradExtension::createBenchmarkOptions,
-          std::shared_ptr<DynamicBenchmark> (AutogradExtension::*)());
 FL_METHOD(TensorExtensionBase::isDataTypeSupported,
           bool (TensorExtensionBase::*)(const dtype&) const);
 FL_SIGNATURE(fl::detail::releaseAdapter, TensorValue (*)(Tensor&&));
@@ -483,54 +509,16 @@ static_assert(std::is_default_constructible_v<detail::ScopedProfiler> &&
               std::is_constructible_v<detail::ProfileTracer, const std::string&> &&
               !std::is_convertible_v<std::string, detail::ProfileTracer>);
 
-// ---- Enumerations ----
-#define FL_VALUE(name, value) static_assert(static_cast<int>(name) == value)
-FL_VALUE(TensorBackendType::Stub, 0);
-FL_VALUE(TensorBackendType::Tracer, 1);
-FL_VALUE(TensorBackendType::ArrayFire, 2);
-FL_VALUE(TensorBackendType::OneDnn, 3);
-FL_VALUE(TensorBackendType::Jit, 4);
-FL_VALUE(Location::Host, 0);
-FL_VALUE(MemoryLocation::Device, 1);
-FL_VALUE(StorageType::Dense, 0);
-FL_VALUE(StorageType::CSR, 1);
-FL_VALUE(StorageType::CSC, 2);
-FL_VALUE(StorageType::COO, 3);
-FL_VALUE(PadType::Constant, 0);
-FL_VALUE(PadType::Edge, 1);
-FL_VALUE(PadType::Symmetric, 2);
-FL_VALUE(SortMode::Descending, 0);
-FL_VALUE(SortMode::Ascending, 1);
-FL_VALUE(MatrixProperty::None, 0);
-FL_VALUE(MatrixProperty::Transpose, 1);
-FL_VALUE(detail::IndexType::Tensor, 0);
-FL_VALUE(detail::IndexType::Range, 1);
-FL_VALUE(detail::IndexType::Literal, 2);
-FL_VALUE(detail::IndexType::Span, 3);
-FL_VALUE(dtype::f16, 0);
-FL_VALUE(dtype::f32, 1);
-FL_VALUE(dtype::f64, 2);
-FL_VALUE(dtype::b8, 3);
-FL_VALUE(dtype::s16, 4);
-FL_VALUE(dtype::s32, 5);
-FL_VALUE(dtype::s64, 6);
-FL_VALUE(dtype::u8, 7);
-FL_VALUE(dtype::u16, 8);
-FL_VALUE(dtype::u32, 9);
-FL_VALUE(dtype::u64, 10);
-FL_VALUE(DeviceType::x64, 0);
-FL_VALUE(DeviceType::CUDA, 1);
-FL_VALUE(StreamType::CUDA, 0);
-FL_VALUE(StreamType::Synchronous, 1);
-#undef FL_VALUE
-
-// ---- Neural networks ----
+// ---- AutogradOps.h ----
 FL_SIGNATURE(fl::conv2d, Tensor (*)(T, T, const int, const int, const int, const int, const int,
                                     const int, const int));
 FL_SIGNATURE(fl::conv2d, Tensor (*)(T, T, T, const int, const int, const int, const int, const int,
                                     const int, const int));
+FL_CALL(fl::conv2d(declval<T>(), declval<T>()), Tensor);
+FL_CALL(fl::conv2d(declval<T>(), declval<T>(), declval<T>()), Tensor);
 FL_SIGNATURE(fl::pool2d, Tensor (*)(T, const int, const int, const int, const int, const int,
                                     const int, const PoolingMode));
+FL_CALL(fl::pool2d(declval<T>(), 1, 1), Tensor);
 FL_SIGNATURE(fl::batchnorm,
              Tensor (*)(T, T, T, Tensor&, Tensor&, Axes, const bool, const double, const double));
 FL_SIGNATURE(fl::batchnorm, Tensor (*)(Tensor&, Tensor&, T, T, T, Tensor&, Tensor&, Axes,
@@ -566,6 +554,43 @@ FL_SIGNATURE(fl::detail::rnnBackward,
              std::tuple<Tensor, Tensor, Tensor, Tensor> (*)(
                  T, T, T, T, const std::shared_ptr<detail::RNNGradData>, T, const int, const int,
                  const RnnMode, const bool, const float, Payload));
+
+// ---- AutogradExtension.h ----
+using Extension = AutogradExtension;
+static_assert(std::is_abstract_v<Extension> &&
+              std::is_base_of_v<TensorExtension<Extension>, Extension>);
+static_assert(Extension::extensionType == TensorExtensionType::Autograd);
+FL_METHOD(Extension::createBenchmarkOptions, Benchmark (Extension::*)());
+FL_METHOD(Extension::conv2d,
+          Tensor (Extension::*)(T, T, T, const int, const int, const int, const int, const int,
+                                const int, const int, Payload));
+FL_METHOD(Extension::pool2d,
+          Tensor (Extension::*)(T, const int, const int, const int, const int, const int, const int,
+                                const PoolingMode, Payload));
+FL_METHOD(Extension::batchnorm,
+          Tensor (Extension::*)(Tensor&, Tensor&, T, T, T, Tensor&, Tensor&, Axes, const bool,
+                                const double, const double, Payload));
+FL_METHOD(Extension::rnn,
+          std::tuple<Tensor, Tensor, Tensor> (Extension::*)(T, T, T, T, const int, const int,
+                                                            const RnnMode, const bool, const float,
+                                                            Payload));
+FL_METHOD(Extension::conv2dBackwardData,
+          Tensor (Extension::*)(T, T, T, const int, const int, const int, const int, const int,
+                                const int, const int, Benchmark, Payload));
+FL_METHOD(Extension::conv2dBackwardFilterBias,
+          std::pair<Tensor, Tensor> (Extension::*)(T, T, T, T, const int, const int, const int,
+                                                   const int, const int, const int, const int,
+                                                   Benchmark, Benchmark, Payload));
+FL_METHOD(Extension::pool2dBackward,
+          Tensor (Extension::*)(T, T, T, const int, const int, const int, const int, const int,
+                                const int, const PoolingMode, Payload));
+FL_METHOD(Extension::batchnormBackward,
+          std::tuple<Tensor, Tensor, Tensor> (Extension::*)(T, T, T, T, T, Axes, const bool,
+                                                            const float, Payload));
+FL_METHOD(Extension::rnnBackward,
+          std::tuple<Tensor, Tensor, Tensor, Tensor> (Extension::*)(
+              T, T, T, T, const std::shared_ptr<detail::RNNGradData>, T, const int, const int,
+              const RnnMode, const bool, const float, Payload));
 
 #undef FL_METHOD
 #undef FL_SIGNATURE

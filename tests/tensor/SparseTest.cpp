@@ -1,6 +1,8 @@
 // Sparse matrices in their three storages: the dense matrix they stand for, products, copies.
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "fl/fl.h"
 #include "tests/ErrorOf.h"
 
@@ -12,6 +14,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Tensor ints(std::vector<int> values) { return Tensor::fromVector(std::move(values)); }
+
+double rounded(double value, dtype type) { return full({1}, value, type).asScalar<double>(); }
 
 //  0 2 0 0
 //  1 0 0 3
@@ -71,6 +75,56 @@ TEST(Sparse, AddsWhatIsAtOnePlace) {
   EXPECT_THAT(matrix.toHostVector<double>(), ElementsAre(0, 3, 4, 0));
   EXPECT_THAT(matmul(matrix, identity(2, dtype::f64)).toHostVector<double>(),
               ElementsAre(0, 3, 4, 0));
+}
+
+// So long that a sum that is rounded at each step stops growing, and so small that sums of float
+// are exact.
+TEST(Sparse, SumsOfNarrowFloatsAreRoundedOnce) {
+  constexpr int n = 4096;
+  std::vector<double> values, factors;
+  double sum = 0, product = 0;
+  for (int i = 0; i < n; ++i) {
+    values.push_back((i % 7 + 1) / 8.0);
+    factors.push_back((i % 5 + 1) / 4.0);
+    sum += values[i];
+    product += values[i] * factors[i];
+  }
+  const Tensor places = arange({n}, 0, dtype::s32), zeros = full({n}, 0), ends = ints({0, n});
+  for (const dtype type : {dtype::f16, dtype::bf16}) {
+    const Tensor x = Tensor::fromVector({n}, values, type);
+    const Tensor y = Tensor::fromVector({n, 1}, factors, type);
+    const Tensor oneElement(1, 1, x, zeros, zeros, StorageType::COO);
+    EXPECT_EQ(oneElement.type(), type);
+    EXPECT_EQ(oneElement.asScalar<double>(), rounded(sum, type)) << type;
+    const Tensor row(1, n, x, ends, places, StorageType::CSR);
+    EXPECT_EQ(matmul(row, y).type(), type);
+    EXPECT_EQ(matmul(row, y).asScalar<double>(), rounded(product, type)) << type;
+    const Tensor column(n, 1, x, places, ends, StorageType::CSC);
+    EXPECT_EQ(matmul(column, y, MatrixProperty::Transpose).asScalar<double>(),
+              rounded(product, type))
+        << type;
+  }
+}
+
+// (1 + e)^2 - (1 + 2 e) = e^2, which is lost if the square is rounded to its dtype, of epsilon e.
+TEST(Sparse, ProductsOfNarrowFloatsAreNotRounded) {
+  for (const auto& [type, e] :
+       {std::pair(dtype::f16, std::ldexp(1, -10)), std::pair(dtype::bf16, std::ldexp(1, -7))}) {
+    const Tensor x = Tensor::fromVector({2}, std::vector<double>{256 * (1 + e), -256}, type);
+    const Tensor y = Tensor::fromVector({2}, std::vector<double>{1 + e, 1 + 2 * e}, type);
+    const Tensor row(1, 2, x, ints({0, 2}), ints({0, 1}), StorageType::CSR);
+    EXPECT_EQ(matmul(row, y).asScalar<double>(), 256 * e * e) << type;
+  }
+}
+
+TEST(Sparse, ComesDenseToAnotherBackend) {
+  Tensor matrix;
+  withTensorType<EagerTensor>([&] { matrix = sameMatrix()[0]; });
+  EXPECT_TRUE(to<EagerTensor>(Tensor(matrix)).isSparse());
+  const Tensor dense = to<LazyTensor>(std::move(matrix));
+  EXPECT_EQ(dense.backendType(), LazyTensor::tensorBackendType);
+  EXPECT_FALSE(dense.isSparse());
+  EXPECT_THAT(dense.toHostVector<float>(), ElementsAre(0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 3, 4));
 }
 
 TEST(Sparse, OfNothing) {
