@@ -19,10 +19,6 @@ namespace {
 
 using ir::BufferRef;
 
-// Elements that follow one another where a kernel writes a part of another value: of fewer, none of
-// its vectors is full.
-constexpr Dim kShortestRun = ir::kLanes;
-
 // A group or a node that runs alone.
 struct Unit {
   int group = -1;

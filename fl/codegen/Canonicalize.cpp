@@ -81,7 +81,10 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 void canonicalize(Compilation& compilation) {
-  rewriteGraph(&compilation.graph, [](Graph& graph, Node node) {
+  JoinMover joins(compilation.graph);
+  rewriteGraph(&compilation.graph, [&](Graph& graph, Node node) {
+    if (const ValueId moved = joins.move(graph, node); moved >= 0)
+      return unlessWrong(graph, "moveJoin", moved);
     for (const Rule& rule : kRules) {
       if (const ValueId replacement = rule.run(graph, node); replacement >= 0)
         return unlessWrong(graph, rule.name, replacement);

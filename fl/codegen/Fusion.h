@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fl/ir/Graph.h"
+#include "fl/kernel/Kernel.h"
 #include "fl/kernel/Strided.h"
 
 namespace fl::codegen {
@@ -17,6 +18,10 @@ using ir::Kind;
 using ir::Node;
 using ir::Op;
 using ir::ValueId;
+
+// Elements that follow one another where a kernel writes a part of another value: fewer fill none of
+// its vectors, and are written elsewhere and copied.
+inline constexpr Dim kShortestRun = ir::kLanes;
 
 // Where a value is found: in the memory or registers of its base, a value that is no view.
 struct ResolvedValue {

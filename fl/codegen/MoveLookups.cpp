@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "fl/base/Error.h"
@@ -29,23 +30,29 @@ constexpr size_t kMostUnrolled = 96;
 struct Axis {
   Dim number;
   Dim size;
+};
 
-  // False for values that are the same along the axis.
-  bool isOf(const Graph& graph, ValueId id) const {
+// Whether a value varies along an axis.
+struct VariesAlong {
+  const Graph& graph;
+  Axis axis;
+
+  bool operator()(ValueId id) const {
     const Shape& shape = graph.type(id).shape;
-    return !graph.isNumber(id) && shape.ndim() > number && shape[number] == size;
+    return !graph.isNumber(id) && shape.ndim() > axis.number && shape[axis.number] == axis.size;
   }
 };
 
-// `id` and the elementwise operators before it that vary along the axis, operands first.
-std::set<ValueId> mapsBefore(const Graph& graph, ValueId id, const Axis& axis) {
+// `id` and the elementwise operators before it that vary as `varies` says, operands first.
+template <typename Varies>
+std::set<ValueId> mapsBefore(const Graph& graph, ValueId id, Varies&& varies) {
   std::set<ValueId> maps;
   std::vector<ValueId> waiting = {id};
   while (!waiting.empty() && maps.size() < kMostMoved) {
     const ValueId next = waiting.back();
     waiting.pop_back();
     const bool isMap = !graph.isParameter(next) && ir::isElementwise(graph.node(next).op);
-    if (isMap && axis.isOf(graph, next) && maps.insert(next).second) {
+    if (isMap && varies(next) && maps.insert(next).second) {
       const auto& operands = graph.node(next).operands;
       waiting.insert(waiting.end(), operands.begin(), operands.end());
     }
@@ -70,13 +77,13 @@ ValueId lookUp(Graph& graph, ValueId table, const Node& gather) {
 }
 
 // `source` with the maps before it computed of what `take` finds in the place of their operands
-// that vary along the axis.
-template <typename Take>
-ValueId moveBefore(Graph& graph, ValueId source, const std::set<ValueId>& maps, const Axis& axis,
+// that vary.
+template <typename Varies, typename Take>
+ValueId moveBefore(Graph& graph, ValueId source, const std::set<ValueId>& maps, Varies&& varies,
                    Take&& take) {
   std::map<ValueId, ValueId> moved;
   const auto taken = [&](ValueId id) {
-    if (!axis.isOf(graph, id)) return id;
+    if (!varies(id)) return id;
     const auto [place, isNew] = moved.try_emplace(id, -1);
     if (isNew) place->second = take(id);
     return place->second;
@@ -97,11 +104,12 @@ ValueId moveLookup(Graph& graph, const Node& node) {
   const ValueId source = node.operands[0];
   const Shape from = graph.type(source).shape;
   const Axis axis{node.attrs[0], from[node.attrs[0]]};
-  const std::set<ValueId> maps = mapsBefore(graph, source, axis);
+  const VariesAlong varies{graph, axis};
+  const std::set<ValueId> maps = mapsBefore(graph, source, varies);
   if (maps.empty() || axis.size == 1 || node.type.shape.elements() * kOneIn > from.elements())
     return -1;
   const ValueId moved =
-      moveBefore(graph, source, maps, axis, [&](ValueId id) { return lookUp(graph, id, node); });
+      moveBefore(graph, source, maps, varies, [&](ValueId id) { return lookUp(graph, id, node); });
   FL_INTERNAL_CHECK(graph.type(moved) == node.type, "a moved gather has another type");
   return moved;
 }
@@ -133,7 +141,11 @@ Dim elementsRead(const Graph& graph, ValueId id) {
 class UnrolledSum {
  public:
   UnrolledSum(Graph& graph, const Node& sum, Axis axis)
-      : graph_(graph), sum_(sum), axis_(axis), maps_(mapsBefore(graph, source(), axis)) {}
+      : graph_(graph),
+        sum_(sum),
+        axis_(axis),
+        varies_{graph, axis},
+        maps_(mapsBefore(graph, source(), varies_)) {}
 
   // Whether the maps make many elements of few.
   bool isWorthIt() const {
@@ -171,12 +183,16 @@ class UnrolledSum {
     return shaped(all[0]);
   }
 
-  // The sums along another axis, one for each place.
-  ValueId parts() {
-    const ir::Attrs keeping({1}, sum_.attrs.list(1));
+  // The sums along the axis `summed`, one for each place, with the axis `other` in its place.
+  ValueId parts(Dim summed, Dim other) {
+    std::vector<Dim> dims = graph_.type(source()).shape.get();
+    dims[axis_.number] = dims[summed] = 1;
     std::vector<ValueId> parts;
-    for (Dim place = 0; place < axis_.size; ++place)
-      parts.push_back(graph_.addNode(Op::Sum, {at(place)}, keeping, sum_.site));
+    for (Dim place = 0; place < axis_.size; ++place) {
+      const ValueId maps = summed == other ? at(place) : swappedAt(place, summed, other);
+      const ValueId part = graph_.addNode(Op::Sum, {maps}, {1, other}, sum_.site);
+      parts.push_back(graph_.addNode(Op::Reshape, {part}, ir::Attrs(dims), sum_.site));
+    }
     return shaped(graph_.addNode(Op::Concatenate, std::move(parts), {axis_.number}, sum_.site));
   }
 
@@ -189,25 +205,52 @@ class UnrolledSum {
     return graph_.type(id) == sum_.type ? id : graph_.addNode(Op::Reshape, {id}, shape, sum_.site);
   }
 
+  ValueId partOf(ValueId id, Dim place) {
+    return varies_(id) ? sliceAlong(graph_, id, axis_.number, place, 1, sum_.site) : id;
+  }
+
   ValueId at(Dim place) {
-    return moveBefore(graph_, source(), maps_, axis_, [&](ValueId id) {
-      std::vector<Dim> box = graph_.type(id).shape.get();
-      const size_t rank = box.size(), number = axis_.number;
-      box[number] = 1;
-      box.resize(2 * rank, 1);
-      box.resize(3 * rank, 0);
-      box[2 * rank + number] = place;
-      return graph_.addNode(Op::Slice, {id}, ir::Attrs({static_cast<Dim>(rank)}, box), sum_.site);
-    });
+    return moveBefore(graph_, source(), maps_, varies_,
+                      [&](ValueId id) { return partOf(id, place); });
+  }
+
+  // The same with two axes in each other's place. All maps are computed in that order, as no kernel
+  // computes in two.
+  ValueId swappedAt(Dim place, Dim axis, Dim other) {
+    const auto isLine = [&](ValueId id) { return graph_.type(id).shape.elements() != 1; };
+    const auto take = [&](ValueId id) { return swapped(partOf(id, place), axis, other); };
+    return moveBefore(graph_, source(), mapsBefore(graph_, source(), isLine), isLine, take);
+  }
+
+  ValueId swapped(ValueId id, Dim axis, Dim other) {
+    std::vector<Dim> dims = graph_.type(id).shape.get(), order(graph_.type(source()).shape.ndim());
+    if (dims.size() < order.size()) {
+      dims.resize(order.size(), 1);
+      id = graph_.addNode(Op::Reshape, {id}, ir::Attrs(dims), sum_.site);
+    }
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[axis], order[other]);
+    return graph_.addNode(Op::Transpose, {id}, ir::Attrs(order), sum_.site);
   }
 
   Graph& graph_;
   const Node& sum_;
   const Axis axis_;
+  const VariesAlong varies_;
   const std::set<ValueId> maps_;
 };
 
 }  // namespace
+
+ValueId sliceAlong(Graph& graph, ValueId id, Dim axis, Dim start, Dim size, CallSite site) {
+  std::vector<Dim> box = graph.type(id).shape.get();
+  const size_t rank = box.size();
+  box[axis] = size;
+  box.resize(2 * rank, 1);
+  box.resize(3 * rank, 0);
+  box[2 * rank + axis] = start;
+  return graph.addNode(Op::Slice, {id}, ir::Attrs({static_cast<Dim>(rank)}, box), site);
+}
 
 ValueId unrollSum(Graph& graph, const Node& node) {
   const bool isFloat = node.type.type == dtype::f32 || node.type.type == dtype::f64;
@@ -227,9 +270,10 @@ ValueId unrollSum(Graph& graph, const Node& node) {
   }
   for (const Dim axis : kept) {
     const bool becomesRow = axis == kept[0] && !isOfRows && (kept.size() == 1 || axes[0] < kept[1]);
-    if (!isShort(axis) || becomesRow) continue;
+    if (!isShort(axis) || (becomesRow && kept.size() == 1)) continue;
     UnrolledSum sum(graph, node, {axis, shape[axis]});
-    if (sum.isWorthIt() && sum.sharesMaps()) return sum.parts();
+    if (sum.isWorthIt() && sum.sharesMaps())
+      return sum.parts(axes[0], becomesRow ? kept[1] : axes[0]);
   }
   return -1;
 }

@@ -1,6 +1,8 @@
 // Rules of canonicalize that move an operator, so that what it parted is fused.
 #pragma once
 
+#include <vector>
+
 #include "fl/ir/Graph.h"
 
 namespace fl::codegen {
@@ -25,5 +27,29 @@ ir::ValueId unrollSum(ir::Graph& graph, const ir::Node& node);
 // that all spaces become the merged one. The reshape of the moved node, or -1 if nothing is to be
 // moved.
 ir::ValueId moveReshape(ir::Graph& graph, const ir::Node& node);
+
+// Moves concatenations behind the elementwise operators that read them, if nothing else is fused
+// with these: map(concatenate(x, y), z) = concatenate(map(x, z[:n]), map(y, z[n:])). Each part is
+// then made in its place by a kernel that also makes x or y, or reads it where it lies, instead of
+// copies of both that the map reads.
+class JoinMover {
+ public:
+  explicit JoinMover(const ir::Graph& graph);
+
+  // Called for each node of that graph, in order, with operands in a rewritten one: what takes its
+  // place, or -1 if it stays.
+  ir::ValueId move(ir::Graph& graph, const ir::Node& node);
+
+ private:
+  // Whether a value is a concatenation to be moved or a map of one.
+  bool reads(const ir::Graph& graph, ir::ValueId id) const;
+
+  std::vector<bool> isMoved_;  // by value
+  size_t next_ = 0;
+};
+
+// The `size` elements of each line along an axis that begin at `start`.
+ir::ValueId sliceAlong(ir::Graph& graph, ir::ValueId id, Dim axis, Dim start, Dim size,
+                       CallSite site);
 
 }  // namespace fl::codegen

@@ -69,28 +69,35 @@ void expectNear(const std::vector<double>& got, const std::vector<double>& want,
   }
 }
 
-TEST(Pairs, ForcesAreOneLaunch) {
-  const Points x = makePoints({1, kHere, 3}, 3), y = makePoints({kThere, 1, 3}, 3);
+// The forces of the points y on the points x, along `axis` of all pairs.
+void expectForces(const Shape& xShape, const Shape& yShape, bool last, int axis) {
+  SCOPED_TRACE(::testing::Message() << xShape << ", axis " << axis);
+  const Points x = makePoints(xShape, 3), y = makePoints(yShape, 3);
   const auto compute = [&] {
     const Tensor apart = y.tensor - x.tensor;
-    const Tensor square = sum(apart * apart, {2}, /*keepDims=*/true) + 0.1;
-    return sum(apart / (square * sqrt(square)), {0});
+    const Tensor square = sum(apart * apart, {last ? 2 : 0}, /*keepDims=*/true) + 0.1;
+    return sum(apart / (square * sqrt(square)), {axis});
   };
   const Done forces = run(compute);
-  std::vector<double> want;
+  std::vector<double> want(3 * kHere);
   for (Dim k = 0; k < 3; ++k) {
     for (Dim i = 0; i < kHere; ++i) {
-      double force = 0;
+      double& force = want[last ? k * kHere + i : i * 3 + k];
       for (Dim j = 0; j < kThere; ++j) {
-        force += (y.at(j, k, true) - x.at(i, k, true)) /
-                 std::pow(squared(x, i, y, j, /*last=*/true) + 0.1, 1.5);
+        force +=
+            (y.at(j, k, last) - x.at(i, k, last)) / std::pow(squared(x, i, y, j, last) + 0.1, 1.5);
       }
-      want.push_back(force);
     }
   }
   expectNear(forces.values, want, 1e-5);
   EXPECT_EQ(forces.launches, 1u);
   EXPECT_EQ(forces.bytes, 4u * 3 * (kHere + kThere + kHere));
+}
+
+TEST(Pairs, ForcesAreOneLaunch) {
+  expectForces({1, kHere, 3}, {kThere, 1, 3}, true, 0);
+  expectForces({3, 1, kHere}, {3, kThere, 1}, false, 1);
+  expectForces({3, kHere, 1}, {3, 1, kThere}, false, 2);
 }
 
 void expectNearest(dtype type, Dim coordinates, bool last, uint64_t launches, double relative) {

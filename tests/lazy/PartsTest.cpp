@@ -190,6 +190,18 @@ std::vector<LaunchCase> kernelCases() {
          const Tensor y = tanh(x[0]);
          return concatenate({y, x[1] * 2.0}, 0) + sum(y, {0}, true);
        },
+       2},
+      {"whose maps are made of its parts",
+       {{96, 50}, {64, 50}, {160, 50}, {1, 50}},
+       [=](const Inputs& x) { return (join(0)(x) - x[3]) * x[2]; },
+       2},
+      {"whose map is made of parts in memory",
+       {{96, 50}, {96, 40}},
+       [=](const Inputs& x) { return exp(concatenate({x[0], x[1]}, 1)); },
+       2},
+      {"whose map is reduced",
+       {{96, 50}, {96, 40}},
+       [=](const Inputs& x) { return sum(exp(concatenate({x[0], x[1]}, 1)), {1}); },
        3},
       {"with another reader, both copied",
        {{96, 50}},

@@ -44,6 +44,10 @@ RULES = {
         "iota {dtype=s64, axis=0, shape=[1,1]} : s64[1,1]",
         "gather %0, %1 {axis=0} : f32[1,4]",
     ],
+    "moveJoin": [
+        "concatenate %x, %x {axis=1} : f32[6,8]",
+        "exp %0 : f32[6,8]",
+    ],
 }
 
 # The same of passes with one rule.
