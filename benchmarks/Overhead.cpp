@@ -103,6 +103,28 @@ Workload replaysOfKernels(int count) {
           }};
 }
 
+// Kernels as long as fusion makes them, which all threads share, or one runs alone: what sharing
+// them costs is what they take beyond their part of that.
+Workload sharedMaps(bool isAlone) {
+  const std::string name = "100 replays of 4096 operators on 2048 numbers";
+  return {isAlone ? name + ", one thread" : name, [=] {
+            const Tensor x = numbers({2048});
+            auto maps = fl::compile([=](const Tensor& input) {
+              Tensor y = input;
+              for (int i = 0; i < 2048; ++i) {
+                y = y * x + x;
+              }
+              return y;
+            });
+            return [=]() mutable {
+              const int threads = getNumThreads();
+              if (isAlone) setNumThreads(1);
+              maps.run(100, x).value()->data();
+              if (isAlone) setNumThreads(threads);
+            };
+          }};
+}
+
 // The least that it costs: a kernel that writes over what it reads.
 Workload update() {
   return {"1000 replays of an update of 16", [] {
@@ -136,16 +158,29 @@ Workload nothing() {
           }};
 }
 
+std::vector<Workload> workloads() {
+  return {recording(),
+          chain(false),
+          chain(true),
+          reading(),
+          layers(1),
+          layers(8),
+          replays(1),
+          replays(8),
+          replaysOfKernels(64),
+          sharedMaps(/*isAlone=*/false),
+          sharedMaps(/*isAlone=*/true),
+          update(),
+          callSites(),
+          nothing()};
+}
+
 }  // namespace
 }  // namespace fl::bench
 
 int main(int argc, char** argv) {
   using namespace fl::bench;
-  return compareWorkloads(
-      "overhead", "Times what costs the same for tensors of any size, lazy and eager.", argc, argv,
-      [] {
-        return std::vector{
-            recording(), chain(false), chain(true),          reading(), layers(1),   layers(8),
-            replays(1),  replays(8),   replaysOfKernels(64), update(),  callSites(), nothing()};
-      });
+  return compareWorkloads("overhead",
+                          "Times what costs the same for tensors of any size, lazy and eager.",
+                          argc, argv, workloads);
 }

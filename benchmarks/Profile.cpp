@@ -1,18 +1,16 @@
 // Times training steps under a profile (fl::startProfile) beside the same without one.
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <regex>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_format.h"
-#include "benchmarks/Folder.h"
+#include "benchmarks/Phases.h"
 #include "benchmarks/Program.h"
 #include "benchmarks/Report.h"
 #include "benchmarks/Subject.h"
@@ -32,29 +30,22 @@ constexpr int kBlocks = 10;
 
 // Blocks of steps in a profile of their own. The share of its time in which operators were
 // recorded.
-double profiledBlocks(Subject* subject, const std::string& file) {
-  startProfile(file);
-  for (int i = 0; i < kBlocks; ++i) subject->block();
-  std::ostringstream table;
-  std::streambuf* const shown = std::cerr.rdbuf(table.rdbuf());
-  stopProfile();
-  std::cerr.rdbuf(shown);
-  static const std::regex times("profile of ([0-9.]+) s: recording ([0-9.]+) ms");
-  std::smatch found;
-  const std::string text = table.str();
-  if (!std::regex_search(text, found, times)) throw std::runtime_error("no table: " + text);
-  return std::stod(found[2]) / 1e3 / std::stod(found[1]);
+double profiledBlocks(Subject* subject) {
+  const Phases phases = phasesOf([&] {
+    for (int i = 0; i < kBlocks; ++i) subject->block();
+  });
+  return phases.record / phases.total;
 }
 
 // Microseconds under a profile and without one, and the share of recording.
-std::array<Json, 2> measure(const Workload& workload, const std::string& file) {
+std::array<Json, 2> measure(const Workload& workload) {
   setSeed(0);
   const auto step = workload.make();
   Subject plain(step), profiled(step);
   std::vector<double> shares;
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
     for (int i = 0; i < kBlocks; ++i) plain.block();
-    shares.push_back(profiledBlocks(&profiled, file));
+    shares.push_back(profiledBlocks(&profiled));
   }
   const double with = profiled.microseconds(), without = plain.microseconds();
   absl::PrintF("%-42s %10.1f us, profiled %10.1f us, %.3f x, recording %.3f\n", workload.name,
@@ -75,13 +66,12 @@ int runAll() {
   }
   prepare(absl::GetFlag(FLAGS_threads));
   init();
-  const Folder folder("fl-profile-");
   const std::regex filter(absl::GetFlag(FLAGS_filter));
   std::vector<Json> rows;
   for (const Workload& workload :
        {perceptronStep(), digitsStep(), mnistStep(), residualStep(), transformerStep()}) {
     if (std::regex_search(workload.name, filter)) {
-      std::ranges::copy(measure(workload, folder.path() / "trace.json"), std::back_inserter(rows));
+      std::ranges::copy(measure(workload), std::back_inserter(rows));
     }
   }
   if (const std::string path = absl::GetFlag(FLAGS_json); !path.empty()) {

@@ -1,6 +1,8 @@
 // What the benchmarks share: medians, and results as rows. A row is a JSON object: bench, case,
 // unit, threads, ours (lazy), eager, limit (what no implementation can beat; null if not known),
-// peers {name: value}; of times also spread, that of ours.
+// peers {name: value}; of times also spread, that of ours; of training steps also, in the same
+// unit, what recording and running one take, record and run, and planning and compiling at first,
+// plan and compile.
 #pragma once
 
 #include <chrono>

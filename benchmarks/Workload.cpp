@@ -8,15 +8,18 @@
 #include <optional>
 #include <regex>
 #include <stdexcept>
+#include <string_view>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_format.h"
 #include "apps/mnist/Runfile.h"
 #include "benchmarks/Floor.h"
 #include "benchmarks/Peer.h"
+#include "benchmarks/Phases.h"
 #include "benchmarks/Program.h"
 #include "benchmarks/Report.h"
 #include "benchmarks/Subject.h"
+#include "fl/base/Flags.h"
 #include "fl/fl.h"
 #include "fl/runtime/Counters.h"
 
@@ -41,6 +44,7 @@ struct Result {
   std::map<std::string, double> microseconds;  // by mode
   std::map<std::string, double> spread;        // of the blocks, by mode
   std::map<std::string, Counts> counts;        // by mode
+  std::optional<Phases> phases;                // of lazy calls
   std::optional<double> limit;
   std::map<std::string, double> peers;
   uint64_t made;  // kernels and plans in the timed part: 0, or the times are wrong
@@ -73,7 +77,13 @@ class ModeSubject {
     const BackendScope scope(backend);
     setSeed(0);
     const auto call = workload.make();
+    const bool isSplit = workload.hasFloor && backend == std::string_view("lazy");
+    const Phases first = isSplit ? phasesOf(call) : Phases();
     subject_.emplace(call);
+    if (isSplit) {
+      const Phases later = phasesOf(call);
+      phases_ = {later.total, later.record, first.plan, first.compile, later.run};
+    }
     const Counts before = countsNow();
     call();
     const Counts after = countsNow();
@@ -87,10 +97,14 @@ class ModeSubject {
   double microseconds() const { return subject_->microseconds(); }
   double spread() const { return subject_->spread(); }
   const Counts& counts() const { return counts_; }
+  // Where there is a floor, of lazy calls: what a later one records and runs, and the first one
+  // plans and compiles.
+  const std::optional<Phases>& phases() const { return phases_; }
 
  private:
   const char* backend_;
   std::optional<Subject> subject_;
+  std::optional<Phases> phases_;
   Counts counts_{};
 };
 
@@ -128,6 +142,7 @@ Result compare(const Workload& workload, double rate, const Peers& peers) {
     result.counts[name] = mode.counts();
     result.spread[name] = mode.spread();
   }
+  result.phases = modes.at("lazy").phases();
   if (copy) {
     result.limit = copy->microseconds();
   } else if (floor) {
@@ -151,6 +166,12 @@ void print(const Workload& workload, const Result& result) {
     absl::PrintF("  spread %4.1f %%  %5d kernels, %4d library calls, %9.3f MB moved\n",
                  100 * result.spread.at(mode), counts.kernels, counts.libraryCalls,
                  counts.bytes / 1e6);
+  }
+  if (result.phases) {
+    const auto& [total, record, plan, compile, run] = *result.phases;
+    absl::PrintF("  of lazy: recording %.1f us, running %.1f us; at first planning %.1f us, ",
+                 record, run, plan);
+    absl::PrintF("compiling %.1f us\n", compile);
   }
   for (const auto& [name, time] : result.peers) {
     line(name, time);
@@ -178,6 +199,10 @@ void appendRows(const char* bench, const Workload& workload, const Result& resul
   time["peers"] = result.peers;
   time["spread"] = result.spread.at("lazy");
   if (result.made > 0) time["made"] = result.made;  // while timed
+  if (result.phases) {
+    const auto& [total, record, plan, compile, run] = *result.phases;
+    time.update({{"record", record}, {"plan", plan}, {"compile", compile}, {"run", run}});
+  }
   rows->push_back(std::move(time));
   rows->push_back(
       row("kernels", static_cast<double>(lazy.kernels), static_cast<double>(eager.kernels)));
@@ -217,6 +242,7 @@ int compareWorkloads(const char* bench, const char* usage, int argc, char** argv
       throw std::runtime_error("--rounds: must be at least 1");
     }
     prepare(absl::GetFlag(FLAGS_threads));
+    flags().cache = "off";  // so that first calls plan and compile
     init();
     return runAll(bench, workloads());
   });

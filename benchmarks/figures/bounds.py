@@ -104,6 +104,15 @@ def own_eager(results):
     return {row.case: row.over("eager") for row in rows_of(results, "train_step")}
 
 
+def steps_over_eager(results):
+    rows = rows_of(results, "train_step") + rows_of(results, "mnist_step")
+    return {row.case: row.over("eager") for row in rows}
+
+
+def steps_over_eager_mean(results):
+    return {"geometric mean": geometric_mean(filter(None, steps_over_eager(results).values()))}
+
+
 def eager_baseline(results):
     rows = rows_of(results, "kernels") + rows_of(results, "train_step")
     return {row.case: over(row.eager, tuned_torch(row)) for row in rows}
@@ -169,6 +178,15 @@ def kernels_replayed(results):
     """A kernel of a replay that has many."""
     rows = rows_of(results, "overhead", "us", r"^1000 replays of \d+ kernels")
     return {row.case: (row.ours / 1000 - 2) / int(row.case.split()[3]) for row in rows}
+
+
+def sharing_kernels(results):
+    """Of a replay whose kernels all threads share: beyond its part of one thread's time, each."""
+    case = "100 replays of 4096 operators on 2048 numbers"
+    time, alone = (cell(results, "overhead", "us", case + how) for how in ("", ", one thread"))
+    threads = cell(results, "overhead", "us", case, "threads")
+    kernels = cell(results, "overhead", "kernels", case)
+    return {case: over(less(time, over(alone, threads)), kernels)}
 
 
 def recording_share(results):
@@ -329,6 +347,7 @@ HALVES = (
 CHAINS = (
     (r"^softmax", "an exponential an element"),
     (r"dropout", "a random number an element"),
+    (r"^sum", "16 MB in the last cache: on which pages they lie moves it by a tenth and more"),
     (r"^Adam", "recording a step takes longer than its kernel; compiled, it is not recorded"),
     (r"^compiled Adam|^layer norm, ", "on a machine whose cache holds what the copy moves, 25 MB: it"
      " takes what the cache takes, which is less than a square root or two sums one behind the"
@@ -348,6 +367,7 @@ EAGER = (
     (r"^sum", "16 MB in the last cache: on which pages they lie moves either by a tenth and more"),
     (r"^(bias|softmax|layer norm|cross)",
      "interpreted: its operators, one or two at a time, sweep tiles in the first cache"),
+    (r"^forces", "interpreted: all pairs are written and read in tiles, an operator at a time"),
     (r"^transformer", "GELU is written in operators there, which eager mode runs one by one"),
 )
 RESIDENT = (
@@ -379,6 +399,8 @@ BOUNDS = (
     Bound("train_step: lazy / PyTorch eager, tuned, any case", 0.95, 0.8, torch_eager),
     Bound("train_step: lazy / best peer, each case", 1.0, 0.8, best_peer("train_step")),
     Bound("train_step: lazy / own eager, each case", 0.8, 0.6, own_eager, causes=OWN),
+    Bound("training steps: lazy / own eager", 1 / 1.3, None, steps_over_eager_mean),
+    Bound("training steps: lazy / own eager, any case", 1.05, None, steps_over_eager),
     Bound("kernels and train_step: own eager / PyTorch eager, tuned", 1.2, 1.0, eager_baseline,
           causes=EAGER),
     Bound("train_step / its floor: library calls alone + plan bytes / copy", 1.15, 1.08, floor),
@@ -389,6 +411,8 @@ BOUNDS = (
     Bound("training step under a profile / without", 1.03, None, profiled),
     Bound("replay of a captured plan, less 100 ns a kernel", 2, 1, replays, "us"),
     Bound("replay of a captured plan: each of many kernels", 0.1, None, kernels_replayed, "us"),
+    Bound("replay of a captured plan: each of many kernels that all threads share", 1, None,
+          sharing_kernels, "us"),
     Bound("training steps: recording / step", 0.1, None, recording_share),
     Bound("kernels and train_step: made while timed", 0, None, made_while_timed, "count"),
     Bound("compiling a kernel: median", 5, 2.5, compiling("a kernel, median"), "ms"),

@@ -222,11 +222,24 @@ def count_table(rows):
                         [[case, *(cells[i] for i in used)] for case, cells in lines.items()])
 
 
+def phase_table(rows):
+    """What the time of training steps is spent on."""
+    lines = [
+        [row.case,
+         *(amount(time, row.unit) for time in (row.record, row.run, row.plan, row.compile))]
+        for row in rows
+        if row.record is not None
+    ]
+    header = ["", "recording", "running", "planning, at first", "compiling, at first"]
+    return "\n" + table(header, lines) if lines else ""
+
+
 def tables(benchmark, rows):
     if benchmark.budgets:
         return memory_tables(benchmark, rows)
     sizes = len(benchmark.panels) > 1 and benchmark.folded
-    text = (table_by_size if sizes else plain_table)(benchmark, rows) + count_table(rows)
+    text = (table_by_size if sizes else plain_table)(benchmark, rows)
+    text += phase_table(rows) + count_table(rows)
     if not benchmark.folded:
         return text
     return f"<details><summary>{len(rows)} cases</summary>\n\n{text}\n</details>\n"

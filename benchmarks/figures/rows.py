@@ -48,6 +48,12 @@ class Row:
     recorded: float | None = None
     unplanned: float | None = None
     plan_ms: float | None = None
+    # Of a training step, in its unit: recording and running a later one, planning and compiling
+    # the first one.
+    record: float | None = None
+    run: float | None = None
+    plan: float | None = None
+    compile: float | None = None
 
     def times(self):
         """What ours is compared with, in the order of NAMES."""

@@ -12,14 +12,14 @@ namespace {
 
 // Milliseconds of compiling: any kernel, one that sweeps across memory, a reduction, a load, a
 // node; an approximation by the error that it is allowed, which tells the long ones from the short;
-// normal numbers.
+// normal numbers and remainders.
 constexpr double kAny = 2, kAcross = 4, kReduction = 0.4, kLoad = 0.06, kNode = 0.01, kUlp = 0.6,
-                 kNormal = 2;
+                 kLong = 2;
 
 double millisecondsOf(const Node& node) {
   const double ulp = ir::opInfo(node.op).ulp;
   const bool isNormal = ir::opKind(node.op) == Kind::Random && node.operands.size() > 2;
-  return isNormal ? kNormal : ulp >= 1 ? kUlp * ulp : kNode;
+  return isNormal || node.op == Op::Mod ? kLong : ulp >= 1 ? kUlp * ulp : kNode;
 }
 
 // A kernel as its cost sees it.

@@ -12,6 +12,7 @@
 #include "apps/mnist/Runfile.h"
 #include "benchmarks/Floor.h"
 #include "benchmarks/Folder.h"
+#include "benchmarks/Phases.h"
 #include "benchmarks/Report.h"
 #include "benchmarks/TrainSteps.h"
 #include "fl/fl.h"
@@ -58,6 +59,20 @@ TEST(TrainStepsTest, EveryStepIsOnePlanWhichIsMadeOnce) {
     EXPECT_EQ(counters.realizes, realizes + 1);
     EXPECT_LE(counters.kernelLaunches - launches, launchesOf.at(workload.name));
   }
+}
+
+TEST(TrainStepsTest, PhasesAreOfTheCallAlone) {
+  init();
+  const BackendScope scope("lazy");
+  const auto step = perceptronStep(/*batch=*/7).make();
+  const Phases first = phasesOf(step);
+  EXPECT_GT(first.plan, 0) << "no other step has this batch";
+  step();
+  const Phases later = phasesOf(step);
+  EXPECT_EQ(later.plan, 0);
+  EXPECT_EQ(later.compile, 0);
+  EXPECT_GT(later.record, 0);
+  EXPECT_GT(later.run, 0);
 }
 
 // Bytes of the temporaries and scratch memory of the plan of a steady step, packed, as they were

@@ -8,6 +8,7 @@
 #include "fl/base/Flags.h"
 #include "fl/profile/Profile.h"
 #include "tests/ErrorOf.h"
+#include "tests/FullDisk.h"
 #include "tests/lazy/Counts.h"
 #include "tests/lazy/FreshEngine.h"
 
@@ -49,10 +50,10 @@ class KeptPlans : public ::testing::Test {
     return graph(arange({8, 8}) / 40.0, place, rounds).toHostVector<float>();
   }
 
-  size_t files() const {
+  size_t files(const char* kind = "plans") const {
     size_t count = 0;
-    if (fs::exists(folder_ / "plans")) {
-      for (const auto& entry : fs::directory_iterator(folder_ / "plans")) {
+    if (fs::exists(folder_ / kind)) {
+      for (const auto& entry : fs::directory_iterator(folder_ / kind)) {
         count += entry.is_regular_file();
       }
     }
@@ -102,6 +103,25 @@ TEST_F(KeptPlans, ThatCannotBeReadAreMadeAgain) {
     EXPECT_EQ(compute(), want);
     EXPECT_EQ(counts.plansLoaded(), loaded);
     EXPECT_EQ(counts.fallbacks(), 0u);
+  }
+}
+
+// Nor are their kernels.
+TEST_F(KeptPlans, AreNoneThatADiskHasNoRoomFor) {
+  flags().cache = "off";
+  const std::vector<float> want = compute();
+  flags().cache = "on";
+  for (const rlim_t room : {0, 1000}) {
+    const Counts counts;
+    const std::vector<float> values = [&] {
+      const FullDisk disk(room);
+      const FreshEngine engine;
+      return compute();
+    }();
+    EXPECT_EQ(values, want);
+    EXPECT_GT(counts.kernelsCompiled(), 0u);
+    EXPECT_EQ(counts.fallbacks(), 0u);
+    EXPECT_EQ(files("plans") + files("kernels"), 0u) << "a part is left, with room for " << room;
   }
 }
 

@@ -1,23 +1,25 @@
 // FL_LOG=1 writes a line a realize, FL_DUMP every stage of every plan.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <csignal>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "fl/base/Flags.h"
 #include "fl/base/Text.h"
 #include "fl/codegen/Compilation.h"
+#include "fl/codegen/Extensions.h"
 #include "fl/ir/Text.h"
 #include "fl/kernel/Schedule.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/StepLabel.h"
 #include "fl/tensor/tensor.h"
+#include "tests/FullDisk.h"
 
 namespace fl::testing {
 namespace {
@@ -64,6 +66,20 @@ TEST(Log, ALineARealize) {
   };
   EXPECT_THAT(lines[before], ::testing::MatchesRegex(expected("3", "built")));
   EXPECT_THAT(lines[before + 1], ::testing::MatchesRegex(expected("0", "reused")));
+}
+
+// Other passes are told at a higher level.
+TEST(Log, APassThatTakesOverASecond) {
+  const auto sleep = [](codegen::Compilation&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1001));
+  };
+  codegen::addPass({.name = "slow", .after = "cse", .run = sleep});
+  const size_t before = linesOf(logFile()).size();
+  EXPECT_EQ((full({5, 3}, 1.0) + 2.0).toHostVector<float>(), std::vector<float>(15, 3));
+  codegen::addedPasses().remove("slow");
+  const auto lines = linesOf(logFile());
+  ASSERT_GT(lines.size(), before);
+  EXPECT_THAT(lines[before], ::testing::MatchesRegex("pass slow [0-9.]+ ms"));
 }
 
 // ---- FL_DUMP ----
@@ -270,14 +286,10 @@ TEST(Dump, WarnsOnceOfAFolderThatItCannotMake) {
 TEST(Dump, WarnsOnceOfAFileThatItCannotWrite) {
   const std::string folder = ::testing::TempDir() + "/small";
   fs::remove_all(folder);
-  // A limit of this process stands for a device that is full; a longer plan exceeds it.
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before;
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit limit{4096, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  const std::string words = warningsOf(folder, 500);
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  const std::string words = [&] {
+    const FullDisk disk(4096);  // a plan takes more
+    return warningsOf(folder, 500);
+  }();
   EXPECT_EQ(words, "fl: FL_DUMP: " + folder +
                        "/plan0000/00_recorded.flir: cannot be written: File too large; nothing "
                        "more is dumped\n");

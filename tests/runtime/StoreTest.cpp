@@ -11,6 +11,7 @@
 
 #include "fl/base/Flags.h"
 #include "fl/runtime/Store.h"
+#include "tests/FullDisk.h"
 
 namespace fl::runtime {
 namespace {
@@ -180,6 +181,30 @@ TEST_F(StoreTest, WhatCannotBeWrittenIsToldOnce) {
   EXPECT_THAT(words,
               ::testing::StartsWith("fl: what was compiled is not kept: " + folder_.string()));
   EXPECT_EQ(std::count(words.begin(), words.end(), '\n'), 1);
+}
+
+TEST_F(StoreTest, WhatADiskHasNoRoomForIsNotKept) {
+  Store(folder_, kPlenty).insert("key", "value");
+  const std::string large(10000, 'x');
+  for (const rlim_t room : {0, 1, 1000, 10000}) {
+    const auto insert = [&] {
+      const testing::FullDisk disk(room);
+      Store store(folder_, kPlenty);
+      store.insert("key", large);
+      store.insert("other", large);
+      const bool isRight = store.find("key") == "value" && !store.find("other");
+      _exit(isRight ? 0 : 1);
+    };
+    const bool isTold = room >= 1000;  // to a file, which ends as early
+    EXPECT_EXIT(insert(), ::testing::ExitedWithCode(0),
+                isTold ? "is not kept: .*File too large" : "")
+        << room;
+    EXPECT_EQ(files().size(), 1u) << "a part is left, with room for " << room;
+  }
+  Store store(folder_, kPlenty);
+  EXPECT_EQ(store.find("key"), "value");
+  store.insert("key", large);
+  EXPECT_EQ(store.find("key"), large);
 }
 
 // Some are killed while they write.
