@@ -191,7 +191,7 @@ class UnrolledSum {
     for (Dim place = 0; place < axis_.size; ++place) {
       const ValueId maps = summed == other ? at(place) : swappedAt(place, summed, other);
       const ValueId part = graph_.addNode(Op::Sum, {maps}, {1, other}, sum_.site);
-      parts.push_back(graph_.addNode(Op::Reshape, {part}, ir::Attrs(dims), sum_.site));
+      parts.push_back(reshaped(part, Shape(dims)));
     }
     return shaped(graph_.addNode(Op::Concatenate, std::move(parts), {axis_.number}, sum_.site));
   }
@@ -200,9 +200,11 @@ class UnrolledSum {
   ValueId source() const { return sum_.operands[0]; }
 
   // Without the dimensions summed, unless the sum keeps them.
-  ValueId shaped(ValueId id) {
-    const ir::Attrs shape(sum_.type.shape.get());
-    return graph_.type(id) == sum_.type ? id : graph_.addNode(Op::Reshape, {id}, shape, sum_.site);
+  ValueId shaped(ValueId id) { return reshaped(id, sum_.type.shape); }
+
+  ValueId reshaped(ValueId id, const Shape& shape) {
+    if (graph_.type(id).shape == shape) return id;
+    return graph_.addNode(Op::Reshape, {id}, ir::Attrs(shape.get()), sum_.site);
   }
 
   ValueId partOf(ValueId id, Dim place) {
@@ -224,10 +226,8 @@ class UnrolledSum {
 
   ValueId swapped(ValueId id, Dim axis, Dim other) {
     std::vector<Dim> dims = graph_.type(id).shape.get(), order(graph_.type(source()).shape.ndim());
-    if (dims.size() < order.size()) {
-      dims.resize(order.size(), 1);
-      id = graph_.addNode(Op::Reshape, {id}, ir::Attrs(dims), sum_.site);
-    }
+    dims.resize(order.size(), 1);
+    id = reshaped(id, Shape(dims));
     std::iota(order.begin(), order.end(), 0);
     std::swap(order[axis], order[other]);
     return graph_.addNode(Op::Transpose, {id}, ir::Attrs(order), sum_.site);
