@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# reduce_test.sh FL: `fl reduce` finds the few nodes that a failure needs, and keeps to what fails.
+# reduce_test.sh FL: `fl reduce` finds the few nodes, steps and instructions that a failure needs,
+# and keeps to what fails.
 set -euo pipefail
 fl=$PWD/$1
 cd "$TEST_TMPDIR"
@@ -132,6 +133,181 @@ reduce 0 --command='grep -q sqrt {}' unread.flir
 (ulimit -s 256 && reduce 0 --command="grep -q exp {}" deep.flir)
 [[ $(grep -c ' = ' out) == 1 ]] || fail "more than one node of a deep graph"
 
+# A kernel: of 57 instructions, two reductions and two stores what makes an exp.
+{
+  echo 'kernel @long rank=2 reduced=[0] {'
+  printf '  operand %s\n' 'input f32 [1,*]' 'input f32 [0,1]' 'output f32 [1,*]' 'output f32 [0,1]'
+  printf '  %s\n' 'scalar f32' '%0 = load 0 : f32' '%1 = load 1 : f32' '%2 = scalar 0 : f32'
+  for ((i = 3; i < 60; ++i)); do
+    case $i in
+      3) value='mul %0, %2' ;;
+      20) value='total 0' ;;
+      21) value='sub %19, %20' ;;
+      30) value='exp %29' ;;
+      40) value='total 1' ;;
+      *[02468]) value="mul %$((i - 1)), %2" ;;
+      *) value="add %$((i - 1)), %1" ;;
+    esac
+    echo "  %$i = $value : f32"
+  done
+  echo '  sweep { reduce amax %19 }'
+  echo '  sweep { store 2 %30 reduce sum %39 }'
+  echo '  stage { store 3 %59 }'
+  echo '}'
+} >kernel.flir
+"$fl" opt --verify kernel.flir >/dev/null
+reduce 0 --command='grep -q " = exp " {}' kernel.flir
+grep -q '^reduce: 0 steps, 57 instructions, 2 stores after 1 candidates: the input$' err ||
+  fail "no first line of progress"
+diff - out <<'END' || fail "another kernel is left"
+kernel @k rank=2 reduced=[0] {
+  operand input f32 [1,*]
+  operand output f32 [1,*]
+  %0 = load 0 : f32
+  %1 = exp %0 : f32
+  sweep { store 1 %1 }
+}
+END
+cp out reduced.flir
+reduce 0 --command='grep -q " = exp " {}' reduced.flir
+cmp -s out reduced.flir || fail "what was reduced is reduced further"
+reduce 0 --command='grep -q "reduce sum" {} && grep -q "reduce amax" {}' kernel.flir
+[[ $(grep -c ' = total ' out) == 2 && $(grep -c ' = ' out) == 3 ]] || fail "not two totals alone"
+
+# A schedule: steps in the middle, whose operands become parameters and whose results are outputs.
+cat >schedule.flir <<'END'
+schedule @s arena=15040 bound=15040 recorded=15040 unplanned=23040 {
+  parameter f32[40,64]
+  parameter f32[64,30]
+  parameter f32[30,20]
+  parameter number f32
+  output f32[40]
+  output f32[40,20]
+  output f32[20,40] shares o1
+  output f32[64,40] shares p0
+  temporary bytes=10240 first=0 last=2 offset=4800
+  temporary bytes=4800 first=1 last=4 offset=0
+  temporary bytes=3200 first=3 last=5 offset=4800
+  temporary bytes=3200 first=3 last=5 offset=4800 shares=2
+kernel @k0 rank=1 reduced=[] {
+  operand input f32 [1]
+  operand output f32 [1]
+  %0 = load 0 : f32
+  %1 = exp %0 : f32
+  stage { store 1 %1 }
+}
+kernel @k1 rank=2 reduced=[0] {
+  operand input f32 [1,*]
+  operand output f32 [1,*]
+  %0 = load 0 : f32
+  %1 = tanh %0 : f32
+  %2 = total 0 : f32
+  %3 = div %1, %2 : f32
+  sweep { reduce sum %1 }
+  sweep { store 1 %3 }
+}
+kernel @k2 rank=1 reduced=[] {
+  operand input f32 [1]
+  operand output f32 [1]
+  scalar f32
+  %0 = load 0 : f32
+  %1 = scalar 0 : f32
+  %2 = mul %0, %1 : f32
+  stage { store 1 %2 }
+}
+kernel @k3 rank=2 reduced=[1] {
+  operand input f32 [1,*]
+  operand output f32 [1,0]
+  %0 = load 0 : f32
+  %1 = total 0 : f32
+  sweep { reduce sum %0 }
+  stage { store 1 %1 }
+}
+  launch 0 extents=[2560] operands(p0+0[1], t0+0[1]) numbers=[]
+  library matmul {transposeLhs=0, transposeRhs=0} (t0: f32[40,64], p1: f32[64,30]) -> t1: f32[40,30]
+  launch 1 extents=[40,30] operands(t1+0[1,40], t1+0[1,40]) numbers=[] epilogue
+  library matmul {transposeLhs=0, transposeRhs=0} (t1: f32[40,30], p2: f32[30,20]) -> t2: f32[40,20]
+  launch 2 extents=[800] operands(t2+0[1], t3+0[1]) numbers=[3]
+  launch 2 extents=[800] operands(t3+0[1], o1+0[1]) numbers=[3]
+  launch 3 extents=[40,20] operands(o1+0[1,40], o0+0[1,0]) numbers=[]
+}
+END
+"$fl" opt --verify schedule.flir >/dev/null
+reduce 0 --command='grep -q " = exp " {}' schedule.flir
+grep -q '^reduce: 7 steps, 6 instructions, 4 stores after 1 candidates: the input$' err ||
+  fail "no first line of progress"
+diff - out <<'END' || fail "another schedule is left"
+schedule @s arena=0 bound=0 {
+  parameter f32[1,1]
+  output f32[1]
+kernel @k0 rank=1 reduced=[] {
+  operand input f32 [1]
+  operand output f32 [1]
+  %0 = load 0 : f32
+  %1 = exp %0 : f32
+  stage { store 1 %1 }
+}
+  launch 0 extents=[1] operands(p0+0[1], o0+0[1]) numbers=[]
+}
+END
+cp out reduced.flir
+reduce 0 --command='grep -q " = exp " {}' reduced.flir
+cmp -s out reduced.flir || fail "what was reduced is reduced further"
+# Machine code that is wrong, in the middle of it.
+wrong="FL_FAULT=wrong:tanh '$fl' run --check=ref {} | grep -q 'too large'"
+reduce 0 --command="$wrong" schedule.flir
+[[ $(grep -c '^  launch\|^  library' out) == 1 ]] || fail "more than one step"
+[[ $(grep -c ' = ' out) == 2 ]] || fail "more than a load and an instruction"
+grep -q ' = tanh ' out || fail "the failure is lost"
+# A call and its epilogue; places that are shared.
+reduce 0 --command='grep -q epilogue {}' schedule.flir
+sed -n '/^  [a-z]* [0m]/p' out | diff - <(echo '  library matmul {transposeLhs=0,' \
+  'transposeRhs=0} (p1: f32[1,1], p0: f32[1,1]) -> o0: f32[1,1]' &&
+  echo '  launch 0 extents=[1,1] operands(o0+0[1,1], o0+0[1,1]) numbers=[] epilogue') ||
+  fail "another call or launch"
+reduce 0 --command='grep -q " shares=" {}' schedule.flir
+diff - out <<'END' || fail "another schedule is left"
+schedule @s arena=15040 bound=3200 {
+  parameter f32[1,1]
+  parameter f32[1]
+  output f32[1,1]
+  temporary bytes=3200 first=0 last=2 offset=4800
+  temporary bytes=3200 first=0 last=2 offset=4800 shares=0
+kernel @k0 rank=1 reduced=[] {
+  operand input f32 [1]
+  operand output f32 [1]
+  %0 = load 0 : f32
+  stage { store 1 %0 }
+}
+  library matmul {transposeLhs=0, transposeRhs=0} (p1: f32[1,1], p0: f32[1,1]) -> t0: f32[1,1]
+  launch 0 extents=[1] operands(t0+0[1], t1+0[1]) numbers=[]
+  launch 0 extents=[1] operands(t1+0[1], o0+0[1]) numbers=[]
+}
+END
+# Results that share another's memory.
+reduce 0 --command='grep -q "shares p0" {}' schedule.flir
+[[ $(grep -c 'output\|launch\|library\|kernel' out) == 1 ]] || fail "more than a view"
+# A buffer that two launches write: one of them is left, and what it writes.
+cat >halves.flir <<'END'
+schedule @s arena=0 bound=0 {
+  parameter f32[8]
+  parameter f32[8]
+  output f32[4,4]
+kernel @k0 rank=1 reduced=[] {
+  operand input f32 [1]
+  operand output f32 [1]
+  %0 = load 0 : f32
+  %1 = tanh %0 : f32
+  stage { store 1 %1 }
+}
+  launch 0 extents=[8] operands(p0+0[1], o0+0[1]) numbers=[]
+  launch 0 extents=[8] operands(p1+0[1], o0+8[1]) numbers=[]
+}
+END
+reduce 0 --command='grep -q tanh {} && grep -q "extents=.[2-9]" {}' halves.flir
+grep -q '^  output f32\[2\]$' out || fail "another output"
+[[ $(grep -c '^  launch 0 extents=\[2\]' out) == 1 ]] || fail "another launch"
+
 # Bad input.
 says() {
   grep -qF -- "$1" err || fail "no \"$1\""
@@ -151,9 +327,9 @@ reduce 1 --command='true {}'
 says 'fl: reduce: expected one file'
 reduce 1 --command='true {}' nowhere.flir
 says 'fl: nowhere.flir: cannot be read'
-"$fl" opt long.flir >schedule.flir
-reduce 1 --command='true {}' schedule.flir
-says 'fl: schedule.flir: is a schedule; only graphs are reduced'
+sed 's/extents=\[800\]/extents=[801]/' schedule.flir >bad.flir
+reduce 1 --command='true {}' bad.flir
+says 'fl: bad.flir: not valid: operand 0 of step 4 touches elements 0 to 800 of temporary 2, which'
 echo 'graph @g(%x: f32[2]) { %0 = exq %x : f32[2] }' >bad.flir
 reduce 1 --command='true {}' bad.flir
 says 'fl: bad.flir:1:29: "exq" is no op'
