@@ -1,9 +1,13 @@
 #include "tests/fuzz/Differential.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
 
 #include "fl/base/Flags.h"
 #include "fl/eager/EagerBackend.h"
@@ -40,7 +44,24 @@ const BackendRegistration interpreted("interpreted", [](const std::string& devic
   return makeLazy("off", device);
 });
 
-// The eager backend, counting what it is asked for by op and dtype.
+// The first operand's, or that of the result where there is none. Results that are arguments are
+// no operands.
+template <typename First, typename... Rest>
+dtype countedType(First& first, Rest&... rest) {
+  if constexpr (std::is_same_v<First, const Tensor>) {
+    return first.type();
+  } else if constexpr (std::is_same_v<std::remove_const_t<First>, dtype>) {
+    return first;
+  } else {
+    return countedType(rest...);
+  }
+}
+
+consteval int calledComposite(std::string_view name) {
+  return ir::kOpCount + static_cast<int>(std::ranges::find(kComposites, name) - kComposites);
+}
+
+// The eager backend, counting what it is asked for by op or Composite, and dtype.
 class CountingBackend : public ForwardingBackend {
  public:
   explicit CountingBackend(std::unique_ptr<TensorBackend> inner)
@@ -53,6 +74,17 @@ class CountingBackend : public ForwardingBackend {
     ++callCounts()[static_cast<int>(op)][static_cast<int>(typed)];
     return ForwardingBackend::apply(op, std::move(operands), attrs, std::move(type));
   }
+#define FL_COUNTED_Composite(Result, name, parameters, arguments)     \
+  Result name parameters override {                                   \
+    constexpr int kCalled = calledComposite(#name #arguments);        \
+    ++callCounts()[kCalled][static_cast<int>(countedType arguments)]; \
+    return TensorBackend::name arguments;                             \
+  }
+#define FL_COUNTED_Primitive(Result, name, parameters, arguments)
+#define FL_COUNTED_Library(Result, name, parameters, arguments)
+#define FL_FUNCTION(Kind, Result, name, parameters, arguments) \
+  FL_COUNTED_##Kind(Result, name, parameters, arguments)
+#include "fl/tensor/Functions.def"
 
  private:
   const std::unique_ptr<TensorBackend> inner_;
@@ -145,6 +177,14 @@ Number elementAt(const HostValue& value, size_t index) {
   return Number(value.type, bits);
 }
 
+// Of which type and shape a value is, where it should be of another.
+std::string typeDifference(const HostValue& actual, const HostValue& expected) {
+  return actual.type == expected.type && actual.shape == expected.shape
+             ? ""
+             : "is " + typeToString(actual.type, actual.shape) + ", not " +
+                   typeToString(expected.type, expected.shape);
+}
+
 // Whether x may stand for y, an element of `expected`: where that is not exact, as far as errors
 // explain, and always as zero of either sign, since of equal zeros the order in which amin() and
 // amax() compare chooses. NaN stands for NaN alone.
@@ -155,12 +195,15 @@ bool isNear(double x, double y, const HostValue& expected) {
 }  // namespace
 
 std::string difference(const HostValue& actual, const HostValue& expected, bool near) {
-  if (actual.type != expected.type || actual.shape != expected.shape) {
-    return "is " + typeToString(actual.type, actual.shape) + ", not " +
-           typeToString(expected.type, expected.shape);
+  std::string type = typeDifference(actual, expected);
+  if (!type.empty()) {
+    return type;
   }
   if (actual.bytes == expected.bytes) {
     return "";
+  }
+  if (actual.bytes.size() != expected.bytes.size()) {
+    return "is \"" + actual.bytes + "\", not \"" + expected.bytes + "\"";
   }
   const size_t count = expected.bytes.size() / getTypeSize(expected.type);
   for (size_t i = 0; i < count; ++i) {
@@ -184,6 +227,9 @@ std::string difference(const HostValue& actual, const HostValue& expected, bool 
 
 namespace {
 
+// Of a program that is not tame nobody knows how far its values may be apart, but for exact ones.
+bool isHeld(const Run& run, const HostValue& value) { return run.tame || value.exact; }
+
 std::string difference(const Run& actual, const Run& expected, bool near) {
   if (!actual.failure.empty() || !expected.failure.empty()) {
     return "threw \"" + actual.failure + "\", expected \"" + expected.failure + "\"";
@@ -192,12 +238,27 @@ std::string difference(const Run& actual, const Run& expected, bool near) {
     return "read another number of values";
   }
   for (size_t i = 0; i < expected.values.size(); ++i) {
-    const std::string text = difference(actual.values[i], expected.values[i], near);
+    const HostValue &value = actual.values[i], &wanted = expected.values[i];
+    const std::string text = near && !isHeld(expected, wanted) ? typeDifference(value, wanted)
+                                                               : difference(value, wanted, near);
     if (!text.empty()) {
-      return expected.values[i].name + ": " + text;
+      return wanted.name + ": " + text;
     }
   }
   return "";
+}
+
+// The same program on the reference device, with bounds of errors where they hold.
+Run executeReference(const Run& run, ProgramOptions options) {
+  options.measure = run.tame;
+  return execute(kReference, options);
+}
+
+std::string holdToReference(const Run& run, const ProgramOptions& options) {
+  const Run reference = executeReference(run, options);
+  heldCounts().add(reference.values, reference.tame);
+  const std::string wrong = difference(run, reference, true);
+  return wrong.empty() ? "" : "against the reference: " + wrong + "\n" + run.text;
 }
 
 // True if the compiler may choose other library calls for the program than the ones it asks for:
@@ -234,10 +295,7 @@ std::string checkProgram(uint64_t seed, const Cut& cut) {
       const bool mayChange = callsMayChange(expected) && std::string(mode.backend) != "eager";
       if (mayChange && !changed) {
         if (!wrong.empty()) {
-          // Of a program that is not tame nobody knows how far its values may be apart.
-          wrong = expected.tame
-                      ? difference(actual, execute(kReference, {seed, variant, true, cut}), true)
-                      : actual.failure;
+          wrong = difference(actual, executeReference(expected, options), true);
         }
         changed = actual;
       }
@@ -260,13 +318,9 @@ std::string checkProgram(uint64_t seed, const Cut& cut) {
       if (!wrong.empty()) {
         return "within budgets: " + wrong + "\n" + actual.text;
       }
-    }
-    if (expected.tame && variant == 0) {
-      const Run reference = execute(kReference, {seed, variant, true, cut});
-      const std::string wrong = difference(expected, reference, true);
-      heldCounts().add(reference.values);
-      if (!wrong.empty()) {
-        return "against the reference: " + wrong + "\n" + expected.text;
+      const std::string far = holdToReference(expected, options);
+      if (!far.empty()) {
+        return far;
       }
     }
   }
@@ -323,10 +377,14 @@ void dumpProgram(uint64_t seed, const Cut& cut, const std::string& folder) {
   flags().dump = before;
 }
 
-void HeldCounts::add(const std::vector<HostValue>& values) {
-  ++programs;
+void HeldCounts::add(const std::vector<HostValue>& values, bool tame) {
+  ++(tame ? programs : wild);
   for (const HostValue& value : values) {
-    ++(value.exact ? exact : std::isfinite(value.error) ? bounded : unbounded);
+    if (tame) {
+      ++(value.exact ? exact : std::isfinite(value.error) ? bounded : unbounded);
+    } else {
+      ++(value.exact ? wildExact : wildTyped);
+    }
   }
 }
 
@@ -340,13 +398,18 @@ CallCounts& callCounts() {
   return counts;
 }
 
+std::string calledName(int called) {
+  return called < ir::kOpCount ? ir::opName(static_cast<ir::Op>(called))
+                               : kComposites[called - ir::kOpCount];
+}
+
 std::string describe(const CallCounts& calls) {
   std::ostringstream os;
-  for (int op = 0; op < ir::kOpCount; ++op) {
-    os << ir::opName(static_cast<ir::Op>(op)) << ":";
+  for (int called = 0; called < kCalledCount; ++called) {
+    os << calledName(called) << ":";
     for (int type = 0; type < kDtypeCount; ++type) {
-      if (calls[op][type] > 0) {
-        os << " " << dtypeToString(static_cast<dtype>(type)) << " " << calls[op][type];
+      if (calls[called][type] > 0) {
+        os << " " << dtypeToString(static_cast<dtype>(type)) << " " << calls[called][type];
       }
     }
     os << "\n";
@@ -377,17 +440,32 @@ bool isMeant(ir::Op op, dtype type) {
   }
 }
 
+// False if it refuses the dtype.
+bool isDefined(int composite, dtype type) {
+  const BackendScope scope("eager", "cpu");
+  try {
+    callComposite(composite, {{full({3, 3, 3}, 1, type)}, {3}, type});
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+bool isCallable(int called, dtype type) {
+  return called < ir::kOpCount ? isMeant(static_cast<ir::Op>(called), type)
+                               : isDefined(called - ir::kOpCount, type);
+}
+
 }  // namespace
 
 std::vector<std::string> thinCells(const CallCounts& calls, uint64_t fewest) {
   std::vector<std::string> thin;
-  for (int i = 0; i < ir::kOpCount; ++i) {
-    const auto op = static_cast<ir::Op>(i);
-    for (int j = 0; j < kDtypeCount; ++j) {
-      const auto type = static_cast<dtype>(j);
-      if (isMeant(op, type) && calls[i][j] < fewest) {
-        thin.push_back(std::string(ir::opName(op)) + " " + dtypeToString(type) + " " +
-                       std::to_string(calls[i][j]));
+  for (int called = 0; called < kCalledCount; ++called) {
+    for (int i = 0; i < kDtypeCount; ++i) {
+      const auto type = static_cast<dtype>(i);
+      if (calls[called][i] < fewest && isCallable(called, type)) {
+        thin.push_back(calledName(called) + " " + dtypeToString(type) + " " +
+                       std::to_string(calls[called][i]));
       }
     }
   }

@@ -142,10 +142,13 @@ Progress sum(const std::vector<Worker>& workers) {
     all.recomputed += worker.progress.recomputed;
     const HeldCounts& held = worker.progress.held;
     all.held.programs += held.programs;
+    all.held.wild += held.wild;
     all.held.withinBudget += held.withinBudget;
     all.held.exact += held.exact;
     all.held.bounded += held.bounded;
     all.held.unbounded += held.unbounded;
+    all.held.wildExact += held.wildExact;
+    all.held.wildTyped += held.wildTyped;
   }
   return all;
 }
@@ -209,7 +212,10 @@ int run() {
             << all.held.programs << " programs were held against the reference device: of their "
             << all.held.exact + all.held.bounded + all.held.unbounded << " values "
             << all.held.exact << " are exact, " << all.held.bounded << " within a bound, "
-            << all.held.unbounded << " anything but NaN for a number\n";
+            << all.held.unbounded << " anything but NaN for a number; of the "
+            << all.held.wildExact + all.held.wildTyped << " of " << all.held.wild
+            << " other programs " << all.held.wildExact
+            << " are exact, the rest of the same dtype and shape\n";
   return all.wrongs > 0 || (all.programs >= kLongRun && isThin(calls)) ? 1 : 0;
 }
 

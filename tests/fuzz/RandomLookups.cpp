@@ -65,7 +65,7 @@ bool RandomProgram::applyFlat() {
   if (kind == 0) {
     define(Tracker::moved(x.value, x.value.tensor.flatten()), x.name + ".flatten()");
   } else if (kind == 1) {
-    const Tensor mask = anyMask(x.value.tensor.shape());
+    const Tensor mask = anyMask(x.value.tensor.shape()).astype(x.value.tensor.type());
     define({nonzero(mask)}, "nonzero of every few of " + x.name);
   } else {
     std::string text = x.name + ".flat(";
@@ -142,17 +142,17 @@ bool RandomProgram::applySort() {
   const auto k = static_cast<unsigned>(1 + below(static_cast<int>(lengthOf(shape, axis))));
   const std::string arguments =
       "(" + x.name + ", " + std::to_string(axis) + ", " + std::to_string(static_cast<int>(mode));
-  if (chance(40) && x.value.exact) {
+  if (chance(25) && x.value.exact) {
     define(Tracker::moved(x.value, argsort(x.value.tensor, axis, mode)),
            "argsort" + arguments + ")");
     return true;
   }
-  if (chance(20)) {
+  if (chance(33)) {
     define(Tracker::moved(x.value, sort(x.value.tensor, axis, mode)), "sort" + arguments + ")");
     return true;
   }
   Tensor values, indices;
-  const bool exact = x.value.exact, sorts = chance(30);
+  const bool exact = x.value.exact, sorts = chance(50);
   const Value source = x.value;
   if (sorts) {
     sort(values, indices, source.tensor, axis, mode);

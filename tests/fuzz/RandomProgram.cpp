@@ -124,14 +124,17 @@ size_t RandomProgram::pick(const std::vector<Weighted>& statements) {
 bool RandomProgram::focus() {
   static const auto& kStatements = *new std::vector<Weighted>{
       {&RandomProgram::applyUnary, 17},      {&RandomProgram::applyBinary, 36},
-      {&RandomProgram::makeSequence, 2},     {&RandomProgram::applyReduce, 10},
+      {&RandomProgram::makeSequence, 4},     {&RandomProgram::applyReduce, 18},
       {&RandomProgram::applyCast, 2},        {&RandomProgram::applyWhere, 2},
       {&RandomProgram::applyMatmul, 4},      {&RandomProgram::applyReshape, 2},
       {&RandomProgram::applyTranspose, 2},   {&RandomProgram::applySlice, 2},
       {&RandomProgram::applyConcatenate, 2}, {&RandomProgram::applyPad, 2},
       {&RandomProgram::applyTile, 2},        {&RandomProgram::applyLookup, 2},
       {&RandomProgram::updateLookup, 5},     {&RandomProgram::updateView, 4},
-      {&RandomProgram::applySort, 2},        {&RandomProgram::applyCumsum, 2},
+      {&RandomProgram::applySort, 4},        {&RandomProgram::applyCumsum, 2},
+      {&RandomProgram::applyExtremes, 2},    {&RandomProgram::applyMedian, 1},
+      {&RandomProgram::applyRoll, 1},        {&RandomProgram::applyTriangle, 3},
+      {&RandomProgram::applyNumberForms, 3}, {&RandomProgram::applyFlat, 4},
       {&RandomProgram::applyPool, 4},        {&RandomProgram::applyConvolution, 4},
       {&RandomProgram::applyAttention, 4},   {&RandomProgram::applyDefinition, 6}};
   const Statement statement = kStatements[pick(kStatements)].statement;
@@ -319,7 +322,12 @@ Value RandomProgram::intoDomain(const UnaryRow& row, const Value& x) {
 }
 
 Value RandomProgram::asDivisor(const Value& x) {
-  return isFloating(x.tensor.type()) ? intoDomain(unaryRow("log"), x) : x;
+  if (!isFloating(x.tensor.type())) {
+    return x;
+  }
+  Value divisor = intoDomain(unaryRow("log"), x);
+  divisor.exact = divisor.exact && tame_;
+  return divisor;
 }
 
 }  // namespace fl::testing

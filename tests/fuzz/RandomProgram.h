@@ -21,7 +21,7 @@ namespace fl::testing {
 struct HostValue {
   std::string name;
   dtype type;
-  Shape shape;
+  Shape shape;  // () of a text
   std::string bytes;
   bool exact;
   double error;  // see TrackedValue.h; only if measured
@@ -104,7 +104,8 @@ class RandomProgram {
   // x moved into the row's domain if the program is tame.
   Value attentionWeights(const Value& query, const Value& key, const Value* mask);
   Value intoDomain(const UnaryRow& row, const Value& x);
-  // Floats away from 0 if the program is tame.
+  // Floats away from 0 if the program is tame; else they are exact no longer, as quotients tell
+  // zeros of either sign apart, which may stand for each other.
   Value asDivisor(const Value& x);
 
   // ---- Statements; false if nothing fits ----
@@ -166,7 +167,7 @@ class RandomProgram {
   bool orderAny();
   bool applyDefinition();
   // What the program was told, beside the elements that it reads.
-  void answer(const std::string& question, const std::string& said);
+  void answer(const std::string& question, const std::string& said, bool exact);
   std::vector<Index> anyIndices(const Shape& shape, std::string* text);
   range anyRange(Dim size, std::string* text, const char* separator);
   std::vector<Index> anyLookup(const Shape& shape, std::string* text);

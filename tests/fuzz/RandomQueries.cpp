@@ -31,34 +31,36 @@ std::string printed(const Tensor& tensor) {
 
 }  // namespace
 
-void RandomProgram::answer(const std::string& question, const std::string& said) {
+void RandomProgram::answer(const std::string& question, const std::string& said, bool exact) {
   text_ += question + "\n";
-  reads_.push_back({question, dtype::b8, Shape({std::ssize(said)}), said, true, 0});
+  reads_.push_back({question, dtype::b8, Shape(), said, exact, 0});
 }
 
-// Where values may be off, so may what is said of them.
+// Where values may be off, so may what is said of them; a text shows the sign of zeros, too.
 bool RandomProgram::askAny() {
   Variable& x = any();
   const Variable& y = any();
   const Tensor t = x.value.tensor;
   const auto yes = [](bool holds) { return std::string(1, holds ? 1 : 0); };
-  const auto mayAsk = [&](bool same) { return !tame_ || (x.value.exact && same); };
+  const bool exact = x.value.exact, bothExact = exact && y.value.exact;
+  const bool printsExact = exact && !isFloating(t.type());
   switch (below(4)) {
     case 0:
-      if (!mayAsk(y.value.exact)) return false;
-      answer("allClose(" + x.name + ", " + y.name + ")", yes(allClose(t, y.value.tensor, 0.5)));
+      if (tame_ && !bothExact) return false;
+      answer("allClose(" + x.name + ", " + y.name + ")", yes(allClose(t, y.value.tensor, 0.5)),
+             bothExact);
       return true;
     case 1:
-      if (!mayAsk(true)) return false;
-      answer("isInvalidArray(" + x.name + ")", yes(isInvalidArray(t)));
+      if (tame_ && !exact) return false;
+      answer("isInvalidArray(" + x.name + ")", yes(isInvalidArray(t)), exact);
       return true;
-    case 2:  // of zeros it shows the sign, which is not compared
-      if (!mayAsk(!isFloating(t.type())) || t.elements() > 300) return false;
-      answer("print(" + x.name + ")", printed(t));
+    case 2:
+      if ((tame_ && !printsExact) || t.elements() > 300) return false;
+      answer("print(" + x.name + ")", printed(t), printsExact);
       return true;
     default:
       x.value.tensor.setContext(this);
-      answer("context of " + x.name, yes(x.value.tensor.getContext() == this));
+      answer("context of " + x.name, yes(x.value.tensor.getContext() == this), true);
       return true;
   }
 }

@@ -293,8 +293,9 @@ Value Tracker::means(Tensor value, const Value& x, double inner) const {
 }
 
 Value Tracker::where(const Value& condition, const Value& x, const Value& y) const {
-  return result(fl::where(condition.tensor, x.tensor, y.tensor), x.exact && y.exact,
-                std::max(x.error, y.error));
+  return result(fl::where(condition.tensor, x.tensor, y.tensor),
+                condition.exact && x.exact && y.exact,
+                condition.exact ? std::max(x.error, y.error) : kInfinity);
 }
 
 }  // namespace fl::testing

@@ -1,12 +1,13 @@
 // What the oracle test asks of each row of the op table: operands and attributes at given extents,
-// the layouts in which operands stand, and the cells of the table that are skipped, with a reason,
-// or take finite numbers alone.
+// the layouts in which operands stand, and the cells of the table and special values that are
+// skipped, with a reason.
 // A new row needs a case in casesOf(); everything else comes from the table.
 #pragma once
 
 #include <vector>
 
 #include "fl/ir/Graph.h"
+#include "tests/tensor/EdgeValues.h"
 
 namespace fl::testing {
 
@@ -43,17 +44,22 @@ struct Extents {
 };
 Extents extentsOf(Layout layout);
 
+bool isAttention(ir::Op op);
+bool isAccumulating(ir::Op op);
+
 // None for an op that nobody has written a case for.
 std::vector<OracleCase> casesOf(ir::Op op, dtype type, const Extents& extents);
 
 // nullptr if the cell runs.
 const char* skipReason(ir::Op op, dtype type, Layout layout);
-// Why a case takes no infinity and no NaN; nullptr if it does.
-const char* finiteReason(ir::Op op, const OracleCase& c);
+// Why `special` does not go through a case; nullptr if it does. Those that do are taken one at a
+// time.
+const char* specialReason(ir::Op op, Layout layout, const OracleCase& c, const Scalar& special);
 // Why the bits of a cell may be others run lazily, eagerly and fused, where all are near the
 // oracle; nullptr if they are the same.
 const char* bitsReason(ir::Op op, Layout layout);
-// All that skipReason() may give.
+// All that skipReason() and specialReason() may give.
 std::vector<const char*> skipReasons();
+std::vector<const char*> specialReasons();
 
 }  // namespace fl::testing

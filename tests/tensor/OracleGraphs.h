@@ -23,13 +23,6 @@ struct Recorded {
 // nothing stand around it.
 Recorded recordCell(ir::Op op, const OracleCase& c, dtype type, Layout layout, bool fused = false);
 
-bool isAttention(ir::Op op);
-bool isAccumulating(ir::Op op);
-// Special values go where EdgeTest.cpp has no rows: all of them through what moves elements, one at
-// a time, for which one layout is enough, through what adds them up. The exponential of a score in
-// f32 is near the one in double for small scores only.
-bool takesSpecials(ir::Op op, Layout layout);
-
 class Draw {
  public:
   Draw(ir::Op op, dtype type) : info_(ir::opInfo(op)), type_(type), random_(29) {}

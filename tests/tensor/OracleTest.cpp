@@ -4,17 +4,17 @@
 // A cell of the table is a small graph around one operator: views that lay the operands out, then
 // the operator (OracleGraphs.h). OracleCases.h says what it is made of and which cells there are
 // none of; the table is printed, and a cell that neither runs nor is skipped for a stated reason
-// fails. Special values of the elementwise rows and reductions are EdgeTest.cpp's; here they go
-// through all others.
+// fails. Special values go through the rows that EdgeTest.cpp has none of; those that do not are
+// counted by reason.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iomanip>
 #include <map>
 
 #include "fl/ir/Text.h"
 #include "fl/runtime/Counters.h"
+#include "tests/tensor/Composites.h"
 #include "tests/tensor/OracleGraphs.h"
 
 namespace fl::testing {
@@ -59,10 +59,9 @@ class Cell {
     const Recorded alone = record(false);
     Draw draw(op_, type_);
     for (const Scalar& special : specialsOf(type_)) {
-      if (!std::isfinite(special.real) && finiteReason(op_, case_)) {
-        continue;
+      if (!specialReason(op_, layout_, case_, special)) {
+        checkValues(alone, draw.all(alone, &special));
       }
-      checkValues(alone, draw.all(alone, &special));
     }
   }
 
@@ -151,9 +150,7 @@ TEST_P(Oracle, EveryCell) {
       for (const OracleCase& c : cases) {
         Cell cell(op, type, layout, c, &worst);
         cell.check();
-        if (takesSpecials(op, layout)) {
-          cell.checkSpecials();
-        }
+        cell.checkSpecials();
       }
       ++ran;
     }
@@ -167,26 +164,27 @@ TEST_P(Oracle, EveryCell) {
   EXPECT_GT(ran, 0);
 }
 
-// What was compiled for some extents serves all of their class (1, up to 16, larger), and is right
-// there.
+// Of one class: 1, up to 16, larger.
+constexpr Extents kAlike[] = {{37, 5, 3, 9, 7, 4, 2},
+                              {38, 6, 4, 10, 8, 6, 3},
+                              {53, 7, 5, 11, 9, 8, 4},
+                              {64, 9, 3, 12, 5, 2, 5},
+                              {41, 11, 13, 13, 11, 10, 6}};
+
+// What was compiled for some extents serves all of their class, and is right there.
 TEST_P(Oracle, KernelsServeOtherExtents) {
   const Op op = GetParam();
   const bool takesF32 = !skipReason(op, dtype::f32, Layout::Contiguous);
   const dtype type = takesF32 ? dtype::f32 : dtype::s32;
   ASSERT_FALSE(skipReason(op, type, Layout::Contiguous));
-  constexpr Extents kExtents[] = {{37, 5, 3, 9, 7, 4, 2},
-                                  {38, 6, 4, 10, 8, 6, 3},
-                                  {53, 7, 5, 11, 9, 8, 4},
-                                  {64, 9, 3, 12, 5, 2, 5},
-                                  {41, 11, 13, 13, 11, 10, 6}};
   uint64_t compiled = 0;
-  for (const Extents& extents : kExtents) {
+  for (const Extents& extents : kAlike) {
     double worst = 0;
     for (const OracleCase& c : casesOf(op, type, extents)) {
       Cell(op, type, Layout::Contiguous, c, &worst).check();
     }
     const uint64_t now = runtime::counters().kernelsCompiled;
-    EXPECT_TRUE(&extents == kExtents || now == compiled)
+    EXPECT_TRUE(&extents == kAlike || now == compiled)
         << now - compiled << " kernels compiled for extents of the same class";
     compiled = now;
   }
@@ -202,67 +200,136 @@ std::vector<Op> allOps() {
 std::string nameOf(const ::testing::TestParamInfo<Op>& info) { return ir::opName(info.param); }
 INSTANTIATE_TEST_SUITE_P(Rows, Oracle, ::testing::ValuesIn(allOps()), nameOf);
 
-// Of the cases of a cell that would take special values.
-std::vector<const char*> finiteReasons(Op op, dtype type, Layout layout) {
-  std::vector<const char*> reasons;
-  if (takesSpecials(op, layout) && isFloating(type)) {
-    for (const OracleCase& c : casesOf(op, type, extentsOf(layout))) {
-      if (const char* reason = finiteReason(op, c)) {
-        reasons.push_back(reason);
-      }
-    }
+// ---- Composites ----
+
+// Whole numbers and halves, many of them equal.
+Tensor drawn(const Shape& shape, std::mt19937_64* random) {
+  std::vector<float> elements(shape.elements());
+  for (float& element : elements) {
+    element = static_cast<float>((*random)() % 41) / 2 - 10;
   }
-  return reasons;
+  return Tensor::fromVector(shape, elements);
 }
 
-// Prints the table: cells that run and cells that are skipped, by row and reason, and the cases
-// that no infinity goes through.
+std::vector<Tensor> resultsOf(int composite, const Extents& e, const char* backend) {
+  const BackendScope scope(backend, "cpu");
+  std::mt19937_64 random(31);
+  setSeed(31);
+  // The median of an even count is that of two elements, which are another class than one.
+  const Shape shape = {e.a, e.b | 1, e.c};
+  CompositeArguments arguments;
+  for (int i = 0; i < 3; ++i) {
+    arguments.operands.push_back(drawn(shape, &random));
+  }
+  arguments.shape = {e.b, e.c};
+  return callComposite(composite, arguments);
+}
+
+class Composite : public ::testing::TestWithParam<int> {};
+
+// As rows' do; eager's values are those of the rows.
+TEST_P(Composite, KernelsServeOtherExtents) {
+  uint64_t compiled = 0;
+  for (const Extents& extents : kAlike) {
+    const std::vector<Tensor> got = resultsOf(GetParam(), extents, "lazy");
+    const std::vector<Tensor> want = resultsOf(GetParam(), extents, "eager");
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].shape(), want[i].shape());
+      EXPECT_EQ(got[i].type(), want[i].type());
+      EXPECT_EQ(bitsOf(got[i]), bitsOf(want[i])) << "result " << i;
+    }
+    const uint64_t now = runtime::counters().kernelsCompiled;
+    EXPECT_TRUE(&extents == kAlike || now == compiled)
+        << now - compiled << " kernels compiled for extents of the same class";
+    compiled = now;
+  }
+}
+
+std::string compositeName(const ::testing::TestParamInfo<int>& info) {
+  const std::string name = kComposites[info.param];
+  return name.substr(0, name.find('(')) + std::to_string(info.param);
+}
+INSTANTIATE_TEST_SUITE_P(Functions, Composite, ::testing::Range(0, kCompositeCount), compositeName);
+
+using Reasons = std::map<std::string, int>;
+
+// How many special values go through the cases of a cell; raises the counts of those left out.
+int countSpecials(Op op, dtype type, Layout layout, Reasons* left) {
+  int taken = 0;
+  for (const OracleCase& c : casesOf(op, type, extentsOf(layout))) {
+    for (const Scalar& special : specialsOf(type)) {
+      const char* reason = specialReason(op, layout, c, special);
+      ++(reason ? (*left)[reason] : taken);
+    }
+  }
+  return taken;
+}
+
+void printReasons(const Reasons& counts, const char* what) {
+  for (const auto& [reason, count] : counts) {
+    std::cout << "; " << count << what << ": " << reason;
+  }
+}
+
+void addTo(Reasons* all, const Reasons& counts) {
+  for (const auto& [reason, count] : counts) {
+    (*all)[reason] += count;
+  }
+}
+
+int sumOf(const Reasons& counts) {
+  int sum = 0;
+  for (const auto& [reason, count] : counts) {
+    sum += count;
+  }
+  return sum;
+}
+
+// Prints the table: cells that run and cells that are skipped, and special values of their cases
+// that are left out, by row and reason.
 TEST(OracleTable, EveryCellRunsOrIsSkippedForAReason) {
   const auto devices =
       static_cast<int>(std::count_if(std::begin(kDevices), std::end(kDevices), computes));
   const int dtypes = static_cast<int>(allTypes().size());
   const int layouts = std::size(kLayouts);
-  int allRun = 0, allSkipped = 0, allFinite = 0;
-  std::map<std::string, int> reasons;
+  int allRun = 0, allTaken = 0;
+  Reasons allSkipped, allLeft;
   for (Op op : allOps()) {
     int run = 0;
-    std::map<std::string, int> skipped, finite, near;
+    Reasons skipped, left, near;
     for (dtype type : allTypes()) {
       for (Layout layout : kLayouts) {
-        const char* reason = skipReason(op, type, layout);
-        reason ? ++skipped[reason] : ++run;
-        if (const char* bits = reason ? nullptr : bitsReason(op, layout)) {
+        if (const char* reason = skipReason(op, type, layout)) {
+          skipped[reason] += devices;
+          continue;
+        }
+        run += devices;
+        if (const char* bits = bitsReason(op, layout)) {
           near[bits] += devices;
         }
-        for (const char* each : finiteReasons(op, type, layout)) {
-          finite[each] += devices;
-          allFinite += devices;
-        }
+        allTaken += countSpecials(op, type, layout, &left);
       }
     }
-    std::cout << std::setw(22) << ir::opName(op) << std::setw(5) << run * devices << " cells";
-    for (const auto& [reason, count] : skipped) {
-      std::cout << "; " << count * devices << " skipped: " << reason;
-      reasons[reason] += count * devices;
-      allSkipped += count * devices;
-    }
-    for (const auto& [reason, count] : finite) {
-      std::cout << "; " << count << " cases of finite numbers alone: " << reason;
-    }
-    for (const auto& [reason, count] : near) {
-      std::cout << "; " << count << " cells without the same bits everywhere: " << reason;
-    }
+    std::cout << std::setw(22) << ir::opName(op) << std::setw(5) << run << " cells";
+    printReasons(skipped, " skipped");
+    printReasons(left, " special values left out");
+    printReasons(near, " cells without the same bits everywhere");
     std::cout << "\n";
-    allRun += run * devices;
+    allRun += run;
+    addTo(&allSkipped, skipped);
+    addTo(&allLeft, left);
     EXPECT_GT(run, 0) << ir::opName(op);
     EXPECT_FALSE(casesOf(op, dtype::f32, extentsOf(Layout::One)).empty()) << ir::opName(op);
   }
-  std::cout << allRun << " cells run, " << allSkipped << " are skipped, " << allFinite
-            << " cases take finite numbers alone; " << allRun / devices
+  std::cout << allRun << " cells run, " << sumOf(allSkipped) << " are skipped; " << allTaken
+            << " special values go through their cases on each device, " << sumOf(allLeft)
+            << " are left out; " << allRun / devices
             << " more cells check nothing but types, on the device null\n";
-  EXPECT_EQ(allRun + allSkipped, ir::kOpCount * devices * dtypes * layouts);
-  EXPECT_EQ(reasons.size(), skipReasons().size()) << "a reason that skips nothing";
-  EXPECT_LT(allSkipped, allRun);
+  EXPECT_EQ(allRun + sumOf(allSkipped), ir::kOpCount * devices * dtypes * layouts);
+  EXPECT_EQ(allSkipped.size(), skipReasons().size()) << "a reason that skips nothing";
+  EXPECT_EQ(allLeft.size(), specialReasons().size()) << "a reason that leaves nothing out";
+  EXPECT_LT(sumOf(allSkipped), allRun);
 }
 
 }  // namespace
