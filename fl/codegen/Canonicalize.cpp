@@ -12,9 +12,7 @@ namespace {
 // cast(x) to its own dtype = x; reshape and broadcast to its own shape = x
 ValueId sameType(Graph& graph, const Node& node) {
   const bool candidate = node.op == Op::Cast || node.op == Op::Reshape || node.op == Op::Broadcast;
-  return candidate && graph.type(node.operands[0]) == node.type && !graph.isNumber(node.operands[0])
-             ? node.operands[0]
-             : -1;
+  return candidate && graph.type(node.operands[0]) == node.type ? node.operands[0] : -1;
 }
 
 // transpose with the axes in order = x
@@ -86,7 +84,9 @@ void canonicalize(Compilation& compilation) {
     if (const ValueId moved = joins.move(graph, node); moved >= 0)
       return unlessWrong(graph, "moveJoin", moved);
     for (const Rule& rule : kRules) {
-      if (const ValueId replacement = rule.run(graph, node); replacement >= 0)
+      const ValueId replacement = rule.run(graph, node);
+      // A number is no result, which the node may be.
+      if (replacement >= 0 && !graph.isNumber(replacement))
         return unlessWrong(graph, rule.name, replacement);
     }
     return graph.addNode(std::move(node));
