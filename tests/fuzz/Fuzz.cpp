@@ -1,7 +1,7 @@
 // The fuzzer: bazel run //tests/fuzz -- --programs=100000 --seed=N. Shows progress, replays and
-// shrinks what is wrong, and ends with the calls by op and dtype; the exit code is 1 if anything
-// was, and if a long run called an op too seldom. Programs are shared out to processes, each of
-// which writes a Progress after every program.
+// shrinks what is wrong, and ends with the calls by op or Composite, and dtype; the exit code is 1
+// if anything was, and if a long run called one of them too seldom. Programs are shared out to
+// processes, each of which writes a Progress after every program.
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ ABSL_FLAG(std::string, dump, "fuzz_failures", "folder for the plans of programs 
 namespace fl::testing {
 namespace {
 
-// So many programs call every op on every dtype so often.
+// So many programs call every op and Composite on every dtype that it takes so often.
 constexpr uint64_t kLongRun = 100000;
 constexpr uint64_t kFewestCalls = 1000;
 
@@ -204,7 +204,7 @@ int run() {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const Progress all = sum(workers);
-  std::cout << "\ncalls by op and dtype:\n"
+  std::cout << "\ncalls by op or Composite, and dtype:\n"
             << describe(calls) << all.programs << " programs from seed "
             << absl::GetFlag(FLAGS_seed) << " in " << seconds << " s, " << all.wrongs << " wrong, "
             << all.recomputed << " steps of plans computed again, within budgets in "

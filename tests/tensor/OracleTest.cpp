@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <map>
+#include <random>
 
 #include "fl/ir/Text.h"
 #include "fl/runtime/Counters.h"
