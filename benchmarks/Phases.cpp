@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "absl/cleanup/cleanup.h"
 #include "benchmarks/Folder.h"
 #include "fl/fl.h"
 
@@ -16,9 +17,10 @@ Phases phasesOf(const std::function<void()>& work) {
   startProfile(folder.path() / "trace.json");
   work();
   std::ostringstream table;
-  std::streambuf* const shown = std::cerr.rdbuf(table.rdbuf());
-  stopProfile();
-  std::cerr.rdbuf(shown);
+  {
+    const absl::Cleanup show = [shown = std::cerr.rdbuf(table.rdbuf())] { std::cerr.rdbuf(shown); };
+    stopProfile();
+  }
   static const std::regex line(
       "profile of ([0-9.]+) s: recording ([0-9.]+) ms, planning ([0-9.]+) ms, "
       "compiling ([0-9.]+) ms, running ([0-9.]+) ms");

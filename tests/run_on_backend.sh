@@ -11,7 +11,7 @@ case "$FL_DEVICE" in
   fake-gpu)
     export FL_DEVICE=cuda
     # Its stream copies later than the host gives buffers back, which are poisoned by then.
-    export ASAN_OPTIONS=allow_user_poisoning=0
+    export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}allow_user_poisoning=0"
     ;;
   v3) export FL_DEVICE=cpu FL_CPU=x86-64-v3 ;;
   guard | guard-begin) export FL_DEVICE=cpu FL_CHECK="$FL_DEVICE" ;;

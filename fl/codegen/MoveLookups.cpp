@@ -43,6 +43,12 @@ struct VariesAlong {
   }
 };
 
+struct IsNoScalar {
+  const Graph& graph;
+
+  bool operator()(ValueId id) const { return graph.type(id).shape.elements() != 1; }
+};
+
 // `id` and the elementwise operators before it that vary as `varies` says, operands first.
 template <typename Varies>
 std::set<ValueId> mapsBefore(const Graph& graph, ValueId id, Varies&& varies) {
@@ -183,6 +189,12 @@ class UnrolledSum {
     return shaped(all[0]);
   }
 
+  // Whether two axes of all that the sum is made of may be swapped.
+  bool maySwap() const {
+    const size_t maps = mapsBefore(graph_, source(), IsNoScalar{graph_}).size();
+    return maps < kMostMoved && maps * axis_.size <= kMostUnrolled;
+  }
+
   // The sums along the axis `summed`, one for each place, with the axis `other` in its place.
   ValueId parts(Dim summed, Dim other) {
     std::vector<Dim> dims = graph_.type(source()).shape.get();
@@ -219,9 +231,9 @@ class UnrolledSum {
   // The same with two axes in each other's place. All maps are computed in that order, as no kernel
   // computes in two.
   ValueId swappedAt(Dim place, Dim axis, Dim other) {
-    const auto isLine = [&](ValueId id) { return graph_.type(id).shape.elements() != 1; };
-    const auto take = [&](ValueId id) { return swapped(partOf(id, place), axis, other); };
-    return moveBefore(graph_, source(), mapsBefore(graph_, source(), isLine), isLine, take);
+    const IsNoScalar varies{graph_};
+    return moveBefore(graph_, source(), mapsBefore(graph_, source(), varies), varies,
+                      [&](ValueId id) { return swapped(partOf(id, place), axis, other); });
   }
 
   ValueId swapped(ValueId id, Dim axis, Dim other) {
@@ -272,7 +284,7 @@ ValueId unrollSum(Graph& graph, const Node& node) {
     const bool becomesRow = axis == kept[0] && !isOfRows && (kept.size() == 1 || axes[0] < kept[1]);
     if (!isShort(axis) || (becomesRow && kept.size() == 1)) continue;
     UnrolledSum sum(graph, node, {axis, shape[axis]});
-    if (sum.isWorthIt() && sum.sharesMaps())
+    if (sum.isWorthIt() && sum.sharesMaps() && (!becomesRow || sum.maySwap()))
       return sum.parts(axes[0], becomesRow ? kept[1] : axes[0]);
   }
   return -1;

@@ -1,7 +1,7 @@
 // Rules of canonicalize that move an operator, so that what it parted is fused.
 #pragma once
 
-#include <vector>
+#include <map>
 
 #include "fl/ir/Graph.h"
 
@@ -17,7 +17,9 @@ ir::ValueId moveLookup(ir::Graph& graph, const ir::Node& node);
 // few, as of the differences between all points of one set and all of another: sum(f(x), axis) =
 // f(x[0]) + f(x[1]) + ... Of sums along other axes, place by place, what all places share is
 // computed once. Neither is then a reduction of its own, whose result or operand would be written
-// for all pairs. What takes the place of a sum, or -1 if it stays.
+// for all pairs. Where sums along columns would become sums of rows, which are added up in another
+// order, two axes of all that they are made of are swapped. What takes the place of a sum, or -1 if
+// it stays.
 ir::ValueId unrollSum(ir::Graph& graph, const ir::Node& node);
 
 // Moves reshapes behind the elementwise operators and reductions that read them, where these can
@@ -28,10 +30,10 @@ ir::ValueId unrollSum(ir::Graph& graph, const ir::Node& node);
 // moved.
 ir::ValueId moveReshape(ir::Graph& graph, const ir::Node& node);
 
-// Moves concatenations behind the elementwise operators that read them, if nothing else is fused
-// with these: map(concatenate(x, y), z) = concatenate(map(x, z[:n]), map(y, z[n:])). Each part is
-// then made in its place by a kernel that also makes x or y, or reads it where it lies, instead of
-// copies of both that the map reads.
+// Moves concatenations of a few parts behind chains of elementwise operators that alone read them:
+// map(concatenate(x, y), z) = concatenate(map(x, z[:n]), map(y, z[n:])). Each part is then made in
+// its place by a kernel that also makes x or y, or reads it where it lies, instead of copies of
+// both that the map reads. Chains that end in memory alone: a reduction would be fused with them.
 class JoinMover {
  public:
   explicit JoinMover(const ir::Graph& graph);
@@ -41,10 +43,7 @@ class JoinMover {
   ir::ValueId move(ir::Graph& graph, const ir::Node& node);
 
  private:
-  // Whether a value is a concatenation to be moved or a map of one.
-  bool reads(const ir::Graph& graph, ir::ValueId id) const;
-
-  std::vector<bool> isMoved_;  // by value
+  std::map<ir::ValueId, size_t> moved_;  // maps, and which operand is the concatenation
   size_t next_ = 0;
 };
 

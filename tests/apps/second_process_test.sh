@@ -26,4 +26,5 @@ if ((again != 0 || $(entries kernels) != kernels || $(entries plans) != plans));
   exit 1
 fi
 cmp one/mnist_model.bin other/checkout/mnist_model.bin
+grep -q 'test accuracy' one/out.txt
 diff <(grep 'test accuracy' one/out.txt) <(grep 'test accuracy' other/checkout/out.txt)
