@@ -22,6 +22,15 @@ namespace {
 
 constexpr int kWarp = 32;
 
+// Kernels are watched as their tests are; what watches them needs larger stacks.
+#ifdef __SANITIZE_ADDRESS__
+constexpr char kSanitizer[] = "-fsanitize=address ";
+constexpr size_t kStackBytes = 512 << 10;
+#else
+constexpr char kSanitizer[] = "";
+constexpr size_t kStackBytes = 64 << 10;
+#endif
+
 ShimBlock block;
 
 // ---- fibers ----
@@ -38,7 +47,7 @@ struct Fiber {
     int bytes;
   };
   std::vector<Fetch> fetches;
-  std::vector<unsigned char> memory = std::vector<unsigned char>(64 << 10);
+  std::vector<unsigned char> memory = std::vector<unsigned char>(kStackBytes);
 };
 
 std::vector<Fiber> fibers;
@@ -202,9 +211,9 @@ void* compile(const std::string& source) {
   const std::string path = pathOfNext();
   std::ofstream(path + ".cpp") << source << callersIn(source);
   const std::string command =
-      "g++ -std=c++20 -O1 -w -mfma -mf16c -ffp-contract=off -fno-strict-aliasing -shared -fPIC "
-      "-include tests/codegen/cuda/KernelSide.h -o " +
-      path + ".so " + path + ".cpp 2> " + path + ".log";
+      "g++ -std=c++20 -O1 -w -mfma -mf16c -ffp-contract=off -fno-strict-aliasing -shared -fPIC " +
+      std::string(kSanitizer) + "-include tests/codegen/cuda/KernelSide.h -o " + path + ".so " +
+      path + ".cpp 2> " + path + ".log";
   FL_INTERNAL_CHECK(std::system(command.c_str()) == 0, readFile(path + ".log"));
   void* library = dlopen((path + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
   FL_INTERNAL_CHECK(library != nullptr, dlerror());

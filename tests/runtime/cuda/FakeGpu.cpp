@@ -166,7 +166,8 @@ void runKernel(State& s, const Launch& launch) {
     checkLive("counters in", words.back(), shape.blocks * sizeof(uint32_t), kernel->context);
     ++s.counts.sharedSweeps;
   }
-  kernel->module->launch(kernel->name, shape, words, /*reversed=*/false);
+  const bool reversed = kernel->launches++ % 2 == 1;
+  kernel->module->launch(kernel->name, shape, words, reversed);
   ++s.counts.launchesDone;
 }
 
@@ -178,7 +179,7 @@ CUresult run(State& s, const Work& work) {
 
 Launch launchOf(CUfunction function, const std::array<unsigned, 2>& blocks,
                 const std::array<unsigned, 3>& threads, unsigned sharedBytes, void** parameters) {
-  const auto* kernel = reinterpret_cast<const Function*>(function);
+  auto* const kernel = reinterpret_cast<Function*>(function);
   const auto* first = static_cast<const uint64_t*>(parameters[0]);
   const auto size = [](unsigned count) { return static_cast<int>(count); };
   return {kernel,

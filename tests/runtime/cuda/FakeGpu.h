@@ -2,10 +2,11 @@
 //
 // Its driver's memory is the host's, protected from all but what is in its streams; these do what
 // is put into them when they are waited for and not before, in order; kernels are compiled by the
-// host's compiler and run by fibers (tests/codegen/cuda/HostModule.h). Its NVRTC hands the source
-// on in place of a cubin. It notes what a real driver would not forgive, and may be told to fail.
-// By its events, everything that is done takes a millisecond, but for what libraries put in with a
-// time. All may be called from any thread.
+// host's compiler and run by fibers (tests/codegen/cuda/HostModule.h), blocks, warps and threads in
+// order at the first launch of each, in reverse at the second, and so on by turns. Its NVRTC hands
+// the source on in place of a cubin. It notes what a real driver would not forgive, and may be told
+// to fail. By its events, everything that is done takes a millisecond, but for what libraries put
+// in with a time. All may be called from any thread.
 #pragma once
 
 #include <cuda.h>

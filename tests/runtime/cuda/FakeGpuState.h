@@ -31,9 +31,10 @@ struct Function {
   std::string name;
   CUcontext context;
   int mostSharedBytes = kUsualSharedBytes;
+  unsigned launches = 0;  // run
 };
 struct Launch {
-  const Function* kernel;
+  Function* kernel;
   ir::cuda::Launch shape;
   std::vector<uint64_t> words;
 };
