@@ -107,6 +107,7 @@ void start(Fiber& fiber, unsigned rank) {
   const ShimIndex size = block.size;
   fiber.thread = {{rank % size.x, rank / size.x % size.y, rank / size.x / size.y}, rank, 0};
   fiber.state = State::Ready;
+  fiber.fetches.clear();  // of a block before that did not wait for them
   unsigned char* const end = fiber.memory.data() + fiber.memory.size();
   void** top = reinterpret_cast<void**>(reinterpret_cast<uintptr_t>(end) & ~uintptr_t{15});
   *--top = nullptr;  // the stack is aligned as behind a call
