@@ -187,9 +187,11 @@ std::string typeDifference(const HostValue& actual, const HostValue& expected) {
 
 // Whether x may stand for y, an element of `expected`: where that is not exact, as far as errors
 // explain, and always as zero of either sign, since of equal zeros the order in which amin() and
-// amax() compare chooses. NaN stands for NaN alone.
+// amax() compare chooses. NaN stands for NaN and, where errors have no bound, for infinity: zero,
+// and what is next to it, divided by zero.
 bool isNear(double x, double y, const HostValue& expected) {
-  return x == y || (!expected.exact && std::fabs(x - y) <= 2 * expected.error);
+  const bool areNone = std::isinf(expected.error) && !std::isfinite(x) && !std::isfinite(y);
+  return x == y || (!expected.exact && (areNone || std::fabs(x - y) <= 2 * expected.error));
 }
 
 }  // namespace
