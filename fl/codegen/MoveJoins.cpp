@@ -98,6 +98,7 @@ ValueId moveBehind(Graph& graph, const Node& map, const Node& join) {
   return graph.addNode(Op::Concatenate, std::move(results), join.attrs, map.site, map.origin);
 }
 
+// Of maps, each the only reader of the one before.
 class Chains {
  public:
   explicit Chains(const Graph& graph)
@@ -145,6 +146,8 @@ class Chains {
 }  // namespace
 
 JoinMover::JoinMover(const Graph& graph) {
+  // Most graphs have none.
+  if (std::ranges::find(graph.nodes(), Op::Concatenate, &Node::op) == graph.nodes().end()) return;
   const Chains chains(graph);
   for (ValueId id = 0; id < graph.valueCount(); ++id) {
     const Node* const join = producer(graph, id, Op::Concatenate);
