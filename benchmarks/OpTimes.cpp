@@ -32,12 +32,15 @@ size_t bytesOfAll(const std::vector<Tensor>& tensors) {
   return bytes;
 }
 
-Subject calling(const OpCase& opCase, const std::vector<Tensor>& inputs) {
-  return Subject([&opCase, &inputs] {
+Caches cachesOf(Dim elements) { return elements < kOutOfCache ? Caches::Warm : Caches::Cold; }
+
+Subject calling(const OpCase& opCase, const std::vector<Tensor>& inputs, Caches caches) {
+  const auto call = [&opCase, &inputs] {
     for (const Tensor& result : opCase.run(inputs)) {
       result.value()->data();
     }
-  });
+  };
+  return Subject(call, caches);
 }
 
 // What one would write by hand for a case.
@@ -58,27 +61,28 @@ ByHand standardRandom(Dim elements) {
 }
 
 // Lines of a table at indices that nobody checks.
-ByHand uncheckedGather(const Tensor& table, const Tensor& indices) {
+ByHand uncheckedGather(const Tensor& table, const Tensor& indices, Caches caches) {
   const MemoryBlockPtr from = table.value()->data(), index = indices.value()->data();
   const int64_t lines = indices.elements(), bytes = table.dim(0) * getTypeSize(table.type());
   const MemoryBlockPtr to = runtime::makeBlock(nullptr, lines * bytes);
-  return {"unchecked loop", Subject([=] {
-            const char* const in = static_cast<const char*>(from->data());
-            const int64_t* const at = static_cast<const int64_t*>(index->data());
-            char* const out = static_cast<char*>(to->data());
-            host::threadPool().parallelFor(lines, 1024, [=](int64_t begin, int64_t end) {
-              for (int64_t i = begin; i < end; ++i) {
-                std::memcpy(out + i * bytes, in + at[i] * bytes, bytes);
-              }
-            });
-          })};
+  const auto call = [=] {
+    const char* const in = static_cast<const char*>(from->data());
+    const int64_t* const at = static_cast<const int64_t*>(index->data());
+    char* const out = static_cast<char*>(to->data());
+    host::threadPool().parallelFor(lines, 1024, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        std::memcpy(out + i * bytes, in + at[i] * bytes, bytes);
+      }
+    });
+  };
+  return {"unchecked loop", Subject(call, caches)};
 }
 
 std::optional<ByHand> byHand(const OpCase& opCase, Dim elements) {
   if (opCase.name == "rand f32") return standardRandom(elements);
   if (opCase.name != "gather lines f32") return std::nullopt;
   const auto inputs = makeInputs(opCase, elements, "eager");
-  return uncheckedGather(inputs[0], inputs[1]);
+  return uncheckedGather(inputs[0], inputs[1], cachesOf(elements));
 }
 
 }  // namespace
@@ -88,10 +92,11 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
   const auto lazyInputs = makeInputs(opCase, elements, "lazy");
   const auto eagerInputs = makeInputs(opCase, elements, "eager");
   const auto kernelInputs = makeInputs(opCase, elements, "eager");
+  const Caches caches = cachesOf(elements);
   std::optional<BackendScope> scope(std::in_place, "lazy");
-  Subject lazy = calling(opCase, lazyInputs);
+  Subject lazy = calling(opCase, lazyInputs, caches);
   scope.emplace("eager");
-  Subject eager = calling(opCase, eagerInputs);
+  Subject eager = calling(opCase, eagerInputs, caches);
   const int64_t inputBytes = bytesOfAll(eagerInputs);
   const int64_t resultBytes = bytesOfAll(opCase.run(eagerInputs));
   scope.reset();
@@ -100,10 +105,10 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
   std::unique_ptr<TracedPlan> plan;
   try {
     plan = std::make_unique<TracedPlan>(trace(opCase, kernelInputs));
-    kernel.emplace([&] { plan->run(); });
+    kernel.emplace([&] { plan->run(); }, caches);
   } catch (const ElementsRead&) {
   }
-  CopyLimit limit(inputBytes, resultBytes);
+  CopyLimit limit(inputBytes, resultBytes, caches);
   std::optional<ByHand> written = byHand(opCase, elements);
 
   PeerTimes peerTimes;

@@ -29,7 +29,8 @@ struct OpTimes {
   std::optional<double> single = {};         // lazy time of the case on f32, if timed in turns
 };
 
-// `rounds` blocks of each, a block at least as long as a call and about 1 ms.
+// `rounds` blocks of each, a block at least as long as a call and about 1 ms. From kOutOfCache
+// elements on all find cold caches.
 OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peers = {});
 // The same in turns with `single`, the case on f32.
 OpTimes timeBeside(const OpCase& single, const OpCase& opCase, Dim elements, int rounds,

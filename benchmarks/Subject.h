@@ -8,11 +8,16 @@
 
 namespace fl::bench {
 
+// What a timed call finds in the caches: what the call before it left there, or nothing of use.
+// What is said to be bound by memory is timed with cold ones, lest a cache that is large enough
+// gives some of it.
+enum class Caches { Warm, Cold };
+
 class Subject {
  public:
   // Calls `call` a few times, to learn how long it takes: what it compiles is compiled then. All of
   // it must be done when it returns.
-  explicit Subject(std::function<void()> call);
+  explicit Subject(std::function<void()> call, Caches caches = Caches::Warm);
 
   // Times calls for about 1 ms, one at least, after some that are not timed: those find the caches
   // as another subject left them.
@@ -26,6 +31,7 @@ class Subject {
   double timed(int calls) const;
 
   std::function<void()> call_;
+  Caches caches_;
   int calls_ = 1;
   int warmup_ = 0;
   std::vector<double> times_;
@@ -37,7 +43,7 @@ class Subject {
 // copied, byte for byte.
 class CopyLimit {
  public:
-  CopyLimit(int64_t bytesRead, int64_t bytesWritten);
+  CopyLimit(int64_t bytesRead, int64_t bytesWritten, Caches caches = Caches::Warm);
   void block();
   double microseconds() const;
 

@@ -49,6 +49,11 @@ constexpr int64_t kMinStagedWidth = 256;
 constexpr int64_t kPageElements = 1024;
 constexpr int64_t kGap = 16;
 constexpr int64_t kMinPacked = 1 << 18;
+// oneDNN's AVX2 code, which seldom copies operands, takes twice as long where it crosses columns
+// that are half a page apart or a multiple of it: they are copied first, to get a gap, where each
+// element is used by a result's row or column of so many.
+constexpr int64_t kConflicting = kPageElements / 2;
+constexpr int64_t kMinReuse = 64;
 // Below this the overhead of a primitive costs more than dnnl_sgemm's slower code.
 constexpr double kPrimitiveWork = 2e6;
 // Floating-point operations worth a piece, and a range of the loop; a byte of operands counts as
@@ -65,11 +70,11 @@ struct MatmulShape {
   bool transposeLhs, transposeRhs;
   // Elements from one batch to the next; 0 repeats a matrix.
   int64_t lhsStep, rhsStep;
-  int64_t lhsGap = 0;  // elements between its columns
+  int64_t lhsGap = 0, rhsGap = 0;  // elements between columns
 
   // Row lengths of the operands in memory.
   int64_t lhsLeading() const { return (transposeLhs ? k : m) + lhsGap; }
-  int64_t rhsLeading() const { return transposeRhs ? n : k; }
+  int64_t rhsLeading() const { return (transposeRhs ? n : k) + rhsGap; }
   double work() const {
     return 2.0 * static_cast<double>(m) * n * k +
            kWorkPerByte * 4 *
@@ -124,6 +129,11 @@ bool multipliesBrain() {
   return works;
 }
 
+bool runsAvx2() {
+  static const bool does = !__builtin_cpu_supports("avx512f");
+  return does;
+}
+
 Arithmetic arithmeticOf(dtype type) {
   if (type == dtype::f32) return Arithmetic::Single;
   return type == dtype::bf16 && multipliesBrain() ? Arithmetic::Brain : Arithmetic::Widened;
@@ -140,6 +150,7 @@ class Matmul final : public PartedFunction {
         byColumns_(shape.n >= shape.m && !(primitives_ && shape.transposeRhs)) {
     if (type != dtype::f32) widening_.emplace(type);
     cut();
+    spreadColumns();
     // oneDNN's fast implementation writes contiguous results only.
     stagesResult_ = widening_ || (primitives_ && !byColumns_ && pieces_.size() > 1);
     if (primitives_) {
@@ -181,6 +192,8 @@ class Matmul final : public PartedFunction {
 
   void runInParts(void* const* operands, void* result, void* scratch, host::ThreadPool& pool,
                   PartDone done) const override {
+    spread(lhsSpread_, operands[0], scratch, pool);
+    spread(rhsSpread_, operands[1], scratch, pool);
     if (widensSharedOnce()) {
       pool.parallelFor(sharedElements_ * sharedCount(), kWidenGrain, [&](int64_t i, int64_t end) {
         widening_->widen(static_cast<float*>(scratch) + i, element(operands[!byColumns_], i),
@@ -251,6 +264,39 @@ class Matmul final : public PartedFunction {
                 std::make_shared<Matmul>(packed, dtype::f32)};
   }
 
+  // A copy of an operand with a gap behind each column; none if it has no columns.
+  struct Spread {
+    int64_t columns = 0, length = 0;
+    size_t offset = 0;
+    int64_t elements() const { return columns * (length + kGap); }
+  };
+
+  void spreadColumns() {
+    if (!runsAvx2() || arithmetic_ != Arithmetic::Single) return;
+    const auto add = [&](int64_t length, int64_t reuse, int64_t* gap, int64_t* step) {
+      if (length % kConflicting != 0 || reuse < kMinReuse || *gap > 0) return Spread();
+      *gap = kGap;
+      const int64_t count = *step == 0 ? 1 : shape_.batch;
+      if (*step != 0) *step += kGap * shape_.k;
+      return Spread{shape_.k * count, length};
+    };
+    if (!shape_.transposeLhs)
+      lhsSpread_ = add(shape_.m, shape_.n, &shape_.lhsGap, &shape_.lhsStep);
+    if (shape_.transposeRhs)
+      rhsSpread_ = add(shape_.n, shape_.m, &shape_.rhsGap, &shape_.rhsStep);
+  }
+
+  static void spread(const Spread& columns, const void* operand, void* scratch,
+                     host::ThreadPool& pool) {
+    if (columns.columns == 0) return;
+    const auto* from = static_cast<const float*>(operand);
+    auto* to = static_cast<float*>(at(scratch, columns.offset));
+    const int64_t length = columns.length;
+    pool.parallelFor(columns.columns, ceilDiv(kWidenGrain, length), [=](int64_t i, int64_t end) {
+      for (; i < end; ++i) std::copy_n(from + i * length, length, to + i * (length + kGap));
+    });
+  }
+
   // The operand that is not cut into pieces, widened: once before the loop if several items use
   // it, else by its item.
   int64_t sharedStep() const { return byColumns_ ? shape_.lhsStep : shape_.rhsStep; }
@@ -265,6 +311,8 @@ class Matmul final : public PartedFunction {
     sharedElements_ = shape_.k * (byColumns_ ? shape_.m : shape_.n);
     ScratchLayout before, range;
     before.add(widensSharedOnce() ? 4 * sharedElements_ * sharedCount() : 0);
+    lhsSpread_.offset = before.add(4 * lhsSpread_.elements());
+    rhsSpread_.offset = before.add(4 * rhsSpread_.elements());
     rangesOffset_ = before.bytes();
     if (primitives_)
       range.add(std::max(whole_->primitive.scratchBytes(), last_->primitive.scratchBytes()));
@@ -329,8 +377,10 @@ class Matmul final : public PartedFunction {
     const Piece piece = pieceOf(item);
     const int64_t lhsFirst = byColumns_ ? 0 : piece.begin * (shape_.transposeLhs ? shape_.k : 1);
     const int64_t rhsFirst = byColumns_ ? piece.begin * (shape_.transposeRhs ? 1 : shape_.k) : 0;
-    const void* lhs = element(operands[0], batch * shape_.lhsStep + lhsFirst);
-    const void* rhs = element(operands[1], batch * shape_.rhsStep + rhsFirst);
+    const void* lhs = lhsSpread_.columns > 0 ? at(scratch, lhsSpread_.offset) : operands[0];
+    const void* rhs = rhsSpread_.columns > 0 ? at(scratch, rhsSpread_.offset) : operands[1];
+    lhs = element(lhs, batch * shape_.lhsStep + lhsFirst);
+    rhs = element(rhs, batch * shape_.rhsStep + rhsFirst);
     if (arithmetic_ == Arithmetic::Widened) {
       const float* shared = widensSharedOnce() ? static_cast<float*>(scratch) + batch * sharedStep()
                                                : widenShared(byColumns_ ? lhs : rhs, area);
@@ -405,6 +455,7 @@ class Matmul final : public PartedFunction {
   std::optional<Widening> widening_;  // of 16-bit floats
   std::vector<Piece> pieces_;
   bool stagesResult_ = false;
+  Spread lhsSpread_, rhsSpread_;
   // Some kilobytes, which products that are dnnl_sgemm's do without.
   std::shared_ptr<const Product> whole_, last_;
   // The shared operand, then an area for each range.
