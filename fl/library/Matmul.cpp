@@ -49,9 +49,9 @@ constexpr int64_t kMinStagedWidth = 256;
 constexpr int64_t kPageElements = 1024;
 constexpr int64_t kGap = 16;
 constexpr int64_t kMinPacked = 1 << 18;
-// oneDNN's AVX2 code, which seldom copies operands, takes twice as long where it crosses columns
-// that are half a page apart or a multiple of it: they are copied first, to get a gap, where each
-// element is used by a result's row or column of so many.
+// oneDNN's AVX2 code crosses columns where they lie, and takes twice as long where they are half a
+// page apart or a multiple of it: they are copied first, to get a gap, where so many rows or
+// columns of the result use them.
 constexpr int64_t kConflicting = kPageElements / 2;
 constexpr int64_t kMinReuse = 64;
 // Below this the overhead of a primitive costs more than dnnl_sgemm's slower code.
@@ -62,19 +62,19 @@ constexpr double kWorkPerPiece = 2.5e6;
 constexpr double kWorkPerCopiedPiece = 24e6;  // of a result that oneDNN writes apart
 constexpr double kWorkPerRange = 2e6;
 constexpr double kWorkPerByte = 8;
-// Elements worth a range when an operand is widened.
-constexpr int64_t kWidenGrain = 1 << 15;
+// Elements worth a range when an operand is copied.
+constexpr int64_t kCopyGrain = 1 << 15;
 
 struct MatmulShape {
   int64_t m, n, k, batch;
   bool transposeLhs, transposeRhs;
   // Elements from one batch to the next; 0 repeats a matrix.
   int64_t lhsStep, rhsStep;
-  int64_t lhsGap = 0, rhsGap = 0;  // elements between columns
+  int64_t lhsGap = 0;  // elements between its columns
 
   // Row lengths of the operands in memory.
   int64_t lhsLeading() const { return (transposeLhs ? k : m) + lhsGap; }
-  int64_t rhsLeading() const { return (transposeRhs ? n : k) + rhsGap; }
+  int64_t rhsLeading() const { return transposeRhs ? n : k; }
   double work() const {
     return 2.0 * static_cast<double>(m) * n * k +
            kWorkPerByte * 4 *
@@ -119,6 +119,12 @@ enum class Arithmetic {
   Widened,  // f32 copies of f16 or bf16
 };
 
+// Elements to leave behind each of several columns of a length.
+int64_t gapBehind(int64_t length) {
+  static const bool isAvx2 = !__builtin_cpu_supports("avx512f");
+  return isAvx2 && length % kConflicting == 0 ? kGap : 0;
+}
+
 bool multipliesBrain() {
   static const bool works = [] {
     const uint16_t one = 0x3f80;
@@ -127,11 +133,6 @@ bool multipliesBrain() {
            dnnl_success;
   }();
   return works;
-}
-
-bool runsAvx2() {
-  static const bool does = !__builtin_cpu_supports("avx512f");
-  return does;
 }
 
 Arithmetic arithmeticOf(dtype type) {
@@ -149,8 +150,9 @@ class Matmul final : public PartedFunction {
                     shape.work() >= kPrimitiveWork),
         byColumns_(shape.n >= shape.m && !(primitives_ && shape.transposeRhs)) {
     if (type != dtype::f32) widening_.emplace(type);
+    copiesShared_ = copies(byColumns_);
+    copiesPiece_ = copies(!byColumns_);
     cut();
-    spreadColumns();
     // oneDNN's fast implementation writes contiguous results only.
     stagesResult_ = widening_ || (primitives_ && !byColumns_ && pieces_.size() > 1);
     if (primitives_) {
@@ -192,12 +194,13 @@ class Matmul final : public PartedFunction {
 
   void runInParts(void* const* operands, void* result, void* scratch, host::ThreadPool& pool,
                   PartDone done) const override {
-    spread(lhsSpread_, operands[0], scratch, pool);
-    spread(rhsSpread_, operands[1], scratch, pool);
-    if (widensSharedOnce()) {
-      pool.parallelFor(sharedElements_ * sharedCount(), kWidenGrain, [&](int64_t i, int64_t end) {
-        widening_->widen(static_cast<float*>(scratch) + i, element(operands[!byColumns_], i),
-                         end - i);
+    if (copiesSharedOnce()) {
+      Columns columns = shared();
+      const int64_t count = columns.count * sharedCount(), length = columns.length;
+      pool.parallelFor(count, ceilDiv(kCopyGrain, length), [=, this](int64_t i, int64_t end) {
+        copyColumns(static_cast<float*>(scratch) + i * columns.leading(),
+                    element(operands[!byColumns_], i * length), {end - i, length, columns.gap},
+                    length);
       });
     }
     const auto items = static_cast<int64_t>(pieces_.size()) * shape_.batch;
@@ -212,6 +215,44 @@ class Matmul final : public PartedFunction {
   }
 
  private:
+  // An operand, or a piece of one, as f32 columns that are copied from elsewhere.
+  struct Columns {
+    int64_t count, length, gap;
+    int64_t leading() const { return length + gap; }
+    int64_t elements() const { return count * leading(); }
+  };
+
+  // Whether what a row or column of the result is made of lies across the columns of an operand.
+  bool isCrossed(bool lhs) const { return lhs ? !shape_.transposeLhs : shape_.transposeRhs; }
+
+  bool copies(bool lhs) const {
+    const int64_t length = lhs ? shape_.m : shape_.n, reuse = lhs ? shape_.n : shape_.m;
+    return arithmetic_ == Arithmetic::Widened ||
+           (arithmetic_ == Arithmetic::Single && isCrossed(lhs) && reuse >= kMinReuse &&
+            gapBehind(length) > 0);
+  }
+
+  // Copies of what so many rows or columns of the result are made of.
+  Columns copyOf(bool lhs, int64_t extent) const {
+    return isCrossed(lhs) ? Columns{shape_.k, extent, gapBehind(extent)}
+                          : Columns{extent, shape_.k, 0};
+  }
+  Columns shared() const { return copyOf(byColumns_, byColumns_ ? shape_.m : shape_.n); }
+  Columns pieceOfSize(int64_t size) const { return copyOf(!byColumns_, size); }
+
+  // `stride` elements apart where they come from.
+  void copyColumns(float* to, const void* from, Columns columns, int64_t stride) const {
+    if (stride == columns.leading()) columns = {1, columns.count * columns.length, 0};
+    for (int64_t i = 0; i < columns.count; ++i, to += columns.leading()) {
+      const void* column = element(from, i * stride);
+      if (widening_) {
+        widening_->widen(to, column, columns.length);
+      } else {
+        std::copy_n(static_cast<const float*>(column), columns.length, to);
+      }
+    }
+  }
+
   // Equal pieces of whole vectors but the last.
   void cut() {
     const int64_t extent = byColumns_ ? shape_.n : shape_.m;
@@ -228,9 +269,9 @@ class Matmul final : public PartedFunction {
     const bool copied = primitives_ && !byColumns_;
     const double perPiece = copied ? kWorkPerCopiedPiece : kWorkPerPiece;
     double wanted = std::min<double>(shape_.work() / perPiece, kMaxPieces);
-    if (widening_) {
-      const int64_t widened = arithmetic_ == Arithmetic::Widened ? shape_.k : 0;
-      const int64_t across = (byColumns_ ? shape_.m : shape_.n) + widened;
+    if (widening_ || copiesPiece_) {
+      const int64_t written = widening_ ? (byColumns_ ? shape_.m : shape_.n) : 0;
+      const int64_t across = written + (copiesPiece_ ? shape_.k : 0);
       wanted = std::max(wanted, 4.0 * static_cast<double>(extent) * across / kStagedBytes);
     }
     auto count = std::max<int64_t>(1, static_cast<int64_t>(std::min(wanted, most)));
@@ -264,75 +305,38 @@ class Matmul final : public PartedFunction {
                 std::make_shared<Matmul>(packed, dtype::f32)};
   }
 
-  // A copy of an operand with a gap behind each column; none if it has no columns.
-  struct Spread {
-    int64_t columns = 0, length = 0;
-    size_t offset = 0;
-    int64_t elements() const { return columns * (length + kGap); }
-  };
-
-  void spreadColumns() {
-    if (!runsAvx2() || arithmetic_ != Arithmetic::Single) return;
-    const auto add = [&](int64_t length, int64_t reuse, int64_t* gap, int64_t* step) {
-      if (length % kConflicting != 0 || reuse < kMinReuse || *gap > 0) return Spread();
-      *gap = kGap;
-      const int64_t count = *step == 0 ? 1 : shape_.batch;
-      if (*step != 0) *step += kGap * shape_.k;
-      return Spread{shape_.k * count, length};
-    };
-    if (!shape_.transposeLhs)
-      lhsSpread_ = add(shape_.m, shape_.n, &shape_.lhsGap, &shape_.lhsStep);
-    if (shape_.transposeRhs)
-      rhsSpread_ = add(shape_.n, shape_.m, &shape_.rhsGap, &shape_.rhsStep);
-  }
-
-  static void spread(const Spread& columns, const void* operand, void* scratch,
-                     host::ThreadPool& pool) {
-    if (columns.columns == 0) return;
-    const auto* from = static_cast<const float*>(operand);
-    auto* to = static_cast<float*>(at(scratch, columns.offset));
-    const int64_t length = columns.length;
-    pool.parallelFor(columns.columns, ceilDiv(kWidenGrain, length), [=](int64_t i, int64_t end) {
-      for (; i < end; ++i) std::copy_n(from + i * length, length, to + i * (length + kGap));
-    });
-  }
-
-  // The operand that is not cut into pieces, widened: once before the loop if several items use
-  // it, else by its item.
+  // The operand that is not cut into pieces, copied: once before the loop if several items use it,
+  // else by its item.
   int64_t sharedStep() const { return byColumns_ ? shape_.lhsStep : shape_.rhsStep; }
   int64_t sharedCount() const { return sharedStep() == 0 ? 1 : shape_.batch; }
-  bool widensSharedOnce() const {
-    return arithmetic_ == Arithmetic::Widened && (pieces_.size() > 1 || sharedStep() == 0);
+  bool copiesSharedOnce() const {
+    return copiesShared_ && (pieces_.size() > 1 || sharedStep() == 0);
   }
 
   void layOutScratch() {
-    const bool widened = arithmetic_ == Arithmetic::Widened;
     const int64_t size = pieces_.front().size();
-    sharedElements_ = shape_.k * (byColumns_ ? shape_.m : shape_.n);
     ScratchLayout before, range;
-    before.add(widensSharedOnce() ? 4 * sharedElements_ * sharedCount() : 0);
-    lhsSpread_.offset = before.add(4 * lhsSpread_.elements());
-    rhsSpread_.offset = before.add(4 * rhsSpread_.elements());
+    before.add(copiesSharedOnce() ? 4 * shared().elements() * sharedCount() : 0);
     rangesOffset_ = before.bytes();
     if (primitives_)
       range.add(std::max(whole_->primitive.scratchBytes(), last_->primitive.scratchBytes()));
     outOffset_ = range.add(stagesResult_ ? 4 * rowsOf(size) * columnsOf(size) : 0);
-    sharedOffset_ = range.add(widened && !widensSharedOnce() ? 4 * sharedElements_ : 0);
-    pieceOffset_ = range.add(widened ? 4 * shape_.k * size : 0);
+    sharedOffset_ = range.add(copiesShared_ && !copiesSharedOnce() ? 4 * shared().elements() : 0);
+    pieceOffset_ = range.add(copiesPiece_ ? 4 * pieceOfSize(size).elements() : 0);
     scratchPerRange_ = range.bytes();
   }
 
   // The product of one piece, of `size` columns or rows.
   int64_t rowsOf(int64_t size) const { return byColumns_ ? shape_.m : size; }
   int64_t columnsOf(int64_t size) const { return byColumns_ ? size : shape_.n; }
-  // Row lengths in memory. A widened piece is contiguous.
+  // Row lengths in memory.
   int64_t lhsLeading(int64_t size) const {
-    const bool part = arithmetic_ == Arithmetic::Widened && !byColumns_ && !shape_.transposeLhs;
-    return part ? size : shape_.lhsLeading();
+    return byColumns_ ? (copiesShared_ ? shared().leading() : shape_.lhsLeading())
+                      : (copiesPiece_ ? pieceOfSize(size).leading() : shape_.lhsLeading());
   }
   int64_t rhsLeading(int64_t size) const {
-    const bool part = arithmetic_ == Arithmetic::Widened && byColumns_ && shape_.transposeRhs;
-    return part ? size : shape_.rhsLeading();
+    return byColumns_ ? (copiesPiece_ ? pieceOfSize(size).leading() : shape_.rhsLeading())
+                      : (copiesShared_ ? shared().leading() : shape_.rhsLeading());
   }
   int64_t outLeading(int64_t size) const { return stagesResult_ ? rowsOf(size) : shape_.m; }
 
@@ -377,38 +381,32 @@ class Matmul final : public PartedFunction {
     const Piece piece = pieceOf(item);
     const int64_t lhsFirst = byColumns_ ? 0 : piece.begin * (shape_.transposeLhs ? shape_.k : 1);
     const int64_t rhsFirst = byColumns_ ? piece.begin * (shape_.transposeRhs ? 1 : shape_.k) : 0;
-    const void* lhs = lhsSpread_.columns > 0 ? at(scratch, lhsSpread_.offset) : operands[0];
-    const void* rhs = rhsSpread_.columns > 0 ? at(scratch, rhsSpread_.offset) : operands[1];
-    lhs = element(lhs, batch * shape_.lhsStep + lhsFirst);
-    rhs = element(rhs, batch * shape_.rhsStep + rhsFirst);
-    if (arithmetic_ == Arithmetic::Widened) {
-      const float* shared = widensSharedOnce() ? static_cast<float*>(scratch) + batch * sharedStep()
-                                               : widenShared(byColumns_ ? lhs : rhs, area);
-      const float* part = widenPiece(piece, byColumns_ ? rhs : lhs, area);
-      lhs = byColumns_ ? shared : part;
-      rhs = byColumns_ ? part : shared;
-    }
+    const void* lhs = element(operands[0], batch * shape_.lhsStep + lhsFirst);
+    const void* rhs = element(operands[1], batch * shape_.rhsStep + rhsFirst);
+    const void*& shared = byColumns_ ? lhs : rhs;
+    const void*& part = byColumns_ ? rhs : lhs;
+    if (copiesShared_) shared = copyShared(batch, shared, scratch, area);
+    if (copiesPiece_) part = copyPiece(piece, part, area);
     void* out = at(result, firstElement(item) * elementBytes_);
     auto* computed = static_cast<float*>(stagesResult_ ? at(area, outOffset_) : out);
     multiply(piece, lhs, rhs, computed, area);
     if (stagesResult_) copyResult(piece, computed, out);
   }
 
-  const float* widenShared(const void* matrix, void* area) const {
-    auto* wide = static_cast<float*>(at(area, sharedOffset_));
-    widening_->widen(wide, matrix, sharedElements_);
-    return wide;
+  const float* copyShared(int64_t batch, const void* matrix, void* scratch, void* area) const {
+    const Columns columns = shared();
+    if (copiesSharedOnce())
+      return static_cast<float*>(scratch) + (sharedStep() == 0 ? 0 : batch * columns.elements());
+    auto* copy = static_cast<float*>(at(area, sharedOffset_));
+    copyColumns(copy, matrix, columns, columns.length);
+    return copy;
   }
 
-  const float* widenPiece(Piece piece, const void* first, void* area) const {
-    auto* wide = static_cast<float*>(at(area, pieceOffset_));
-    const bool acrossRuns = byColumns_ ? shape_.transposeRhs : !shape_.transposeLhs;
-    if (acrossRuns) {
-      widening_->widenRuns(wide, first, shape_.k, piece.size(), byColumns_ ? shape_.n : shape_.m);
-    } else {
-      widening_->widen(wide, first, shape_.k * piece.size());
-    }
-    return wide;
+  const float* copyPiece(Piece piece, const void* first, void* area) const {
+    auto* copy = static_cast<float*>(at(area, pieceOffset_));
+    const int64_t stride = byColumns_ ? shape_.rhsLeading() : shape_.lhsLeading();
+    copyColumns(copy, first, pieceOfSize(piece.size()), stride);
+    return copy;
   }
 
   void multiply(Piece piece, const void* lhs, const void* rhs, float* out, void* area) const {
@@ -453,13 +451,13 @@ class Matmul final : public PartedFunction {
   bool primitives_;
   bool byColumns_;
   std::optional<Widening> widening_;  // of 16-bit floats
+  // Copies in f32, of the shared operand and of pieces of the other.
+  bool copiesShared_ = false, copiesPiece_ = false;
   std::vector<Piece> pieces_;
   bool stagesResult_ = false;
-  Spread lhsSpread_, rhsSpread_;
   // Some kilobytes, which products that are dnnl_sgemm's do without.
   std::shared_ptr<const Product> whole_, last_;
   // The shared operand, then an area for each range.
-  int64_t sharedElements_ = 0;
   size_t rangesOffset_ = 0, scratchPerRange_ = 0;
   size_t outOffset_ = 0, sharedOffset_ = 0, pieceOffset_ = 0;
   int64_t grain_ = 1, ranges_ = 1;
