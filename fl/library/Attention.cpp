@@ -5,7 +5,8 @@
 //
 // In memory a head is D rows of `time` elements, or, with its features first, `time` rows of D, and
 // scores are a row of queries for every key: maxima and sums over the keys are taken of whole rows,
-// and no product needs a copy of its operands. 16-bit floats are computed in f32.
+// and no product needs a copy of its operands but where their rows conflict (gapBehind()). 16-bit
+// floats are computed in f32.
 #include <algorithm>
 #include <array>
 #include <cfloat>
@@ -171,6 +172,8 @@ struct Matrix {
 // Some positions of a head in an operand: runs of `length` elements, the first at `begin`.
 struct Runs {
   int64_t count, length, stride, begin;
+  // Of copies.
+  int64_t leading() const { return length + gapBehind(length); }
 };
 
 // What both directions do for a block of queries of one head.
@@ -185,21 +188,23 @@ class Blocks {
   // Of the rows in which the scores of a block's queries lie.
   int64_t widthOf(int64_t block) const { return ceilDiv(queriesOf(block), kGroup) * kGroup; }
   RowMath math(int64_t block) const { return RowMath(widthOf(block)); }
-  bool widens() const { return widening_.has_value(); }
+  // Elements of a copy in f32 of an operand, or of a result; 0 where there is none.
+  int64_t copied(const Runs& runs) const {
+    return isCopied(runs) ? runs.count * runs.leading() : 0;
+  }
+  int64_t apart(const Runs& runs) const { return widening_ ? runs.count * runs.length : 0; }
 
   Runs block(int64_t head, int64_t number) const {
     return runs(head, shape.time, number * most, queriesOf(number));
   }
   Runs allKeys(int64_t head) const { return runs(head, shape.keys, 0, shape.keys); }
 
-  // An operand's where they are, or widened in `copy`.
+  // An operand's where they are, or in `copy`.
   Matrix read(const void* operand, const Runs& runs, float* copy) const {
-    const Matrix matrix = place(const_cast<void*>(operand), runs, copy);
-    if (widening_) {
-      const void* from = static_cast<const uint16_t*>(operand) + runs.begin;
-      widening_->widenRuns(copy, from, runs.count, runs.length, runs.stride);
-    }
-    return matrix;
+    void* const from = at(const_cast<void*>(operand), runs.begin * getTypeSize(shape.type));
+    if (!isCopied(runs)) return {static_cast<float*>(from), runs.stride};
+    copyRuns(copy, runs.leading(), from, widening_, runs.count, runs.length, runs.stride);
+    return {copy, runs.leading()};
   }
   // A result's, to be computed there and then be written.
   Matrix place(void* result, const Runs& runs, float* copy) const {
@@ -264,6 +269,8 @@ class Blocks {
   const int64_t most, count;
 
  private:
+  bool isCopied(const Runs& runs) const { return widening_ || gapBehind(runs.stride) > 0; }
+
   // Positions [first, first + count) of `all`.
   Runs runs(int64_t head, int64_t all, int64_t first, int64_t count) const {
     if (!shape.featuresFirst) {
@@ -325,18 +332,16 @@ class BlockedAttention : public LibraryFunction {
   }
 
   size_t addScores() { return area_.add(4 * blocks_.shape.keys * blocks_.widthOf(0)); }
-  // Copies in f32, where operands and results are none.
-  size_t addBlock() { return addCopy(blocks_.most); }
-  size_t addKeys() { return addCopy(blocks_.shape.keys); }
+  // Copies in f32, of operands and for results.
+  size_t addBlock() { return area_.add(4 * blocks_.copied(blocks_.block(0, 0))); }
+  size_t addKeys() { return area_.add(4 * blocks_.copied(blocks_.allKeys(0))); }
+  size_t addBlockOfResult() { return area_.add(4 * blocks_.apart(blocks_.block(0, 0))); }
+  size_t addKeysOfResult() { return area_.add(4 * blocks_.apart(blocks_.allKeys(0))); }
   static float* floats(void* area, size_t offset) { return static_cast<float*>(at(area, offset)); }
 
   const Blocks blocks_;
 
  private:
-  size_t addCopy(int64_t positions) {
-    return area_.add(blocks_.widens() ? 4 * blocks_.shape.features * positions : 0);
-  }
-
   ScratchLayout area_;
   int64_t items_ = 0, grain_ = 1, ranges_ = 1;
 };
@@ -347,7 +352,7 @@ class Attention final : public BlockedAttention {
       : BlockedAttention(shape),
         scores_(addScores()),
         query_(addBlock()),
-        out_(addBlock()),
+        out_(addBlockOfResult()),
         keys_(addKeys()),
         values_(addKeys()) {
     divide(blocks_.count * shape.heads * shape.batch);
@@ -384,11 +389,11 @@ class AttentionBackward final : public BlockedAttention {
         gradients_(addScores()),
         query_(addBlock()),
         gradOutput_(addBlock()),
-        gradQuery_(addBlock()),
+        gradQuery_(addBlockOfResult()),
         keys_(addKeys()),
         values_(addKeys()),
-        gradKeys_(addKeys()),
-        gradValues_(addKeys()) {
+        gradKeys_(addKeysOfResult()),
+        gradValues_(addKeysOfResult()) {
     divide(shape.heads * shape.batch);
   }
 

@@ -105,8 +105,8 @@ class Side {
 
   void load(void* data, void* scratch, void* pad) const {
     if (widening_) {
-      widening_->widenRuns(static_cast<float*>(dense(data, scratch)), data, runs_, runLength_,
-                           runStride_);
+      copyRuns(static_cast<float*>(dense(data, scratch)), runLength_, data, widening_, runs_,
+               runLength_, runStride_);
     }
     if (reorder_.needed()) reorder_.run(dense(data, scratch), computed(data, scratch), pad);
   }

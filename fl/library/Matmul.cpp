@@ -46,13 +46,8 @@ constexpr int64_t kMinRunOfFew = 256;
 constexpr int64_t kMinStagedWidth = 256;
 // Columns a multiple of a page apart lie in the same sets of the first cache: a matrix that stays
 // the same is kept with some elements between them, if it is large.
-constexpr int64_t kPageElements = 1024;
-constexpr int64_t kGap = 16;
 constexpr int64_t kMinPacked = 1 << 18;
-// oneDNN's AVX2 code crosses columns where they lie, and takes twice as long where they are half a
-// page apart or a multiple of it: they are copied first, to get a gap, where so many rows or
-// columns of the result use them.
-constexpr int64_t kConflicting = kPageElements / 2;
+// Rows or columns of the result that use a column from which on it is worth a copy with a gap.
 constexpr int64_t kMinReuse = 64;
 // Below this the overhead of a primitive costs more than dnnl_sgemm's slower code.
 constexpr double kPrimitiveWork = 2e6;
@@ -118,12 +113,6 @@ enum class Arithmetic {
   Brain,    // bf16, added up in f32
   Widened,  // f32 copies of f16 or bf16
 };
-
-// Elements to leave behind each of several columns of a length.
-int64_t gapBehind(int64_t length) {
-  static const bool isAvx2 = !__builtin_cpu_supports("avx512f");
-  return isAvx2 && length % kConflicting == 0 ? kGap : 0;
-}
 
 bool multipliesBrain() {
   static const bool works = [] {
@@ -241,16 +230,8 @@ class Matmul final : public PartedFunction {
   Columns pieceOfSize(int64_t size) const { return copyOf(!byColumns_, size); }
 
   // `stride` elements apart where they come from.
-  void copyColumns(float* to, const void* from, Columns columns, int64_t stride) const {
-    if (stride == columns.leading()) columns = {1, columns.count * columns.length, 0};
-    for (int64_t i = 0; i < columns.count; ++i, to += columns.leading()) {
-      const void* column = element(from, i * stride);
-      if (widening_) {
-        widening_->widen(to, column, columns.length);
-      } else {
-        std::copy_n(static_cast<const float*>(column), columns.length, to);
-      }
-    }
+  void copyColumns(float* to, const void* from, const Columns& columns, int64_t stride) const {
+    copyRuns(to, columns.leading(), from, widening_, columns.count, columns.length, stride);
   }
 
   // Equal pieces of whole vectors but the last.

@@ -29,6 +29,12 @@ SingleThread::SingleThread() : before_(omp_get_max_threads()) { omp_set_num_thre
 
 SingleThread::~SingleThread() { omp_set_num_threads(before_); }
 
+int64_t gapBehind(int64_t length) {
+  constexpr int kWider = dnnl_cpu_isa_avx512_core;
+  static const bool isWider = (dnnl_get_effective_cpu_isa() & kWider) == kWider;
+  return !isWider && length % (kPageElements / 2) == 0 ? kGap : 0;
+}
+
 const dnnl::primitive_attr& callerScratchpad() {
   static const auto* attributes = [] {
     auto* made = new dnnl::primitive_attr;

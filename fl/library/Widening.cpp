@@ -36,19 +36,26 @@ void Widening::narrow(void* to, const float* from, int64_t count) const {
   convert(narrow_, static_cast<uint16_t*>(to), from, count);
 }
 
-void Widening::widenRuns(float* to, const void* from, int64_t runs, int64_t length,
-                         int64_t stride) const {
-  if (length == stride) return widen(to, from, runs * length);
-  for (int64_t i = 0; i < runs; ++i) {
-    widen(to + i * length, static_cast<const uint16_t*>(from) + i * stride, length);
-  }
-}
-
 void Widening::narrowRuns(void* to, const float* from, int64_t runs, int64_t length,
                           int64_t stride) const {
   if (length == stride) return narrow(to, from, runs * length);
   for (int64_t i = 0; i < runs; ++i) {
     narrow(static_cast<uint16_t*>(to) + i * stride, from + i * length, length);
+  }
+}
+
+void copyRuns(float* to, int64_t leading, const void* from, const std::optional<Widening>& widening,
+              int64_t runs, int64_t length, int64_t stride) {
+  if (length == stride && length == leading) {
+    length *= runs;
+    runs = std::min<int64_t>(runs, 1);
+  }
+  for (int64_t i = 0; i < runs; ++i) {
+    if (widening) {
+      widening->widen(to + i * leading, static_cast<const uint16_t*>(from) + i * stride, length);
+    } else {
+      std::copy_n(static_cast<const float*>(from) + i * stride, length, to + i * leading);
+    }
   }
 }
 

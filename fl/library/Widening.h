@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "fl/base/Types.h"
 #include "fl/tile/TileOps.h"
@@ -20,11 +21,15 @@ class Widening {
 
   // The same for `runs` of `length` elements. In 16-bit memory each begins `stride` elements after
   // the one before; in f32 they lie one behind the other.
-  void widenRuns(float* to, const void* from, int64_t runs, int64_t length, int64_t stride) const;
   void narrowRuns(void* to, const float* from, int64_t runs, int64_t length, int64_t stride) const;
 
  private:
   tile::TileFunction widen_, narrow_;
 };
+
+// Copies `runs` of `length` elements that begin `stride` elements apart, of f32 if there is no
+// widening, to f32 that begin `leading` apart.
+void copyRuns(float* to, int64_t leading, const void* from, const std::optional<Widening>& widening,
+              int64_t runs, int64_t length, int64_t stride);
 
 }  // namespace fl::library

@@ -173,7 +173,7 @@ TEST_P(AttentionTest, AgreesWithLoops) {
 }
 
 // One query and one key; a block and a bit; whole groups; rows of every length of a tile; masks
-// that broadcast along each dimension.
+// that broadcast along each dimension; rows half a page apart, of positions and of features.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, AttentionTest,
     testing::Combine(testing::Values(AttentionCase{1, 1, 1, 1, 1}, AttentionCase{129, 3, 5, 2, 1},
@@ -182,7 +182,10 @@ INSTANTIATE_TEST_SUITE_P(
                                      AttentionCase{70, 41, 16, 2, 3, Shape({70, 41, 1, 1})},
                                      AttentionCase{131, 9, 3, 2, 3, Shape({1, 9, 1, 3})},
                                      AttentionCase{65, 10, 2, 2, 2, Shape({65, 10, 2, 2})},
-                                     AttentionCase{33, 20, 4, 2, 2, Shape({33, 1, 2, 1})}),
+                                     AttentionCase{33, 20, 4, 2, 2, Shape({33, 1, 2, 1})},
+                                     AttentionCase{512, 150, 3, 1, 2},
+                                     AttentionCase{150, 512, 3, 2, 1},
+                                     AttentionCase{140, 70, 4, 128, 1}),
                      testing::ValuesIn(kTypes), testing::Bool()));
 
 // Blocks of 64 queries, whose scores are what fits.
