@@ -147,7 +147,7 @@ SUITE = (
         "Operators",
         "Every operator; the chart has those on f32. The limit is a copy of the bytes of operands"
         " and results. What crosses memory (`transpose`), looks up where neighbours are (`roll`),"
-        " scatters or sums along rows is slower than it. At 2^24 elements each call finds cold caches.",
+        " scatters or sums along rows is slower than it.",
         {
             "1024": "2^10 elements",
             "65536": "2^16 elements",
@@ -157,6 +157,23 @@ SUITE = (
         limit="copy",
         drawn="( to)? f32$",
         folded=True,
+    ),
+    *(
+        Benchmark(
+            f"{target}_avx2",
+            f"{title} on AVX2",
+            f"[{title}](#{title.lower().replace(' ', '-')}) on a processor without AVX-512.",
+            TIME,
+            target=target,
+            peers=True,
+            limit=limit,
+            elsewhere=True,
+        )
+        for target, title, limit in (
+            ("train_step", "Training steps", "floor"),
+            ("kernels", "Fused chains", "copy"),
+            ("gemm", "Matrix products", "limit"),
+        )
     ),
     Benchmark(
         "gpu-h200",

@@ -80,17 +80,19 @@ TEST_F(KeptKernels, AreLoadedWithoutTheCompiler) {
   }
 }
 
+// A processor may have no more than x86-64-v3, so that the other target is the same.
 TEST_F(KeptKernels, AreOfOneTarget) {
   {
     const FreshEngine engine;
     compute();
   }
   flags().cpu = "x86-64-v3";
+  const bool isOther = __builtin_cpu_supports("x86-64-v4");
   const FreshEngine engine;
   const Counts counts;
   compute();
-  EXPECT_EQ(counts.kernelsLoaded(), 0u);
-  EXPECT_GT(counts.kernelsCompiled(), 0u);
+  EXPECT_EQ(counts.kernelsLoaded() == 0, isOther);
+  EXPECT_EQ(counts.kernelsCompiled() > 0, isOther);
 }
 
 TEST_F(KeptKernels, ThatAreDamagedAreCompiledAgain) {

@@ -159,7 +159,9 @@ TEST_P(Oracle, EveryCell) {
       const double bound = boundOf(op, type);
       std::cout << ir::opName(op) << " of " << type << ": worst " << worst << " of " << bound
                 << " ulp\n";
-      EXPECT_GE(worst, bound / 3) << "the bound of " << ir::opName(op) << " is too large";
+      // A library adds up in another order on another processor: its bounds are for all of them.
+      const double tightness = ir::opInfo(op).kind == ir::Kind::Library ? 4 : 3;
+      EXPECT_GE(worst, bound / tightness) << "the bound of " << ir::opName(op) << " is too large";
     }
   }
   EXPECT_GT(ran, 0);

@@ -162,7 +162,8 @@ def check_timeline(page, plan):
     page.browser.click(f"#timeline rect.buffer:nth-of-type({buffers.index(buffer) + 1})")
     step = next(s for s in plan["stages"][-1]["items"] if s["name"] == f"s{buffer['first']}")
     expect(page.text("#after g.unit.selected text"), shown(plan, step))
-    assert buffer["name"] in plan["texts"][step["op"]], (buffer, step)
+    maker = buffer["name"].removeprefix("scratch memory of ")
+    assert maker in plan["texts"][step["op"]], (buffer, step)
 
 
 def check_zoom(page, plan):

@@ -47,9 +47,11 @@
 #include <mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h>
 #include <mlir/Transforms/Passes.h>
 
+#include <bit>
 #include <map>
 
 #include "fl/base/Error.h"
+#include "fl/base/Types.h"
 
 namespace fl::codegen::mlir {
 
@@ -159,6 +161,15 @@ void extractLoops(llvm::Module* module) {
   }
 }
 
+// What LLVM calls to round f32 to bf16 for processors without an instruction for it, and
+// compilers' libraries may lack. Both types are returned in the same register.
+half roundToBrain(float value) { return std::bit_cast<half>(bfloat16(value)); }
+
+llvm::orc::SymbolMap runtimeSymbols(llvm::orc::MangleAndInterner name) {
+  return {{name("__truncsfbf2"),
+           {llvm::orc::ExecutorAddr::fromPtr(&roundToBrain), llvm::JITSymbolFlags::Exported}}};
+}
+
 // A descriptor of a memref, as its C wrappers take it: two pointers, an offset, sizes and strides.
 std::vector<int64_t> descriptorOf(const Buffer& buffer) {
   const auto address = reinterpret_cast<int64_t>(buffer.data);
@@ -232,6 +243,7 @@ void Jit::Impl::compile(::mlir::ModuleOp module, int level) {
     fail("compiling");
   }
   engine = std::move(*made);
+  engine->registerSymbols(runtimeSymbols);
 }
 
 Jit::Jit(const std::string& text, const std::string& pipeline, int level)
@@ -269,7 +281,8 @@ void Jit::run(const std::string& function, const std::vector<Buffer>& buffers) c
   for (const Buffer& buffer : buffers) descriptors.push_back(descriptorOf(buffer));
   for (std::vector<int64_t>& each : descriptors) pointers.push_back(each.data());
   for (void*& each : pointers) arguments.push_back(&each);
-  llvm::cantFail(impl_->engine->invokePacked((kWrapper + function).str(), arguments));
+  if (auto error = impl_->engine->invokePacked((kWrapper + function).str(), arguments))
+    throw std::runtime_error("mlir: compiling: " + llvm::toString(std::move(error)));
 }
 
 }  // namespace fl::codegen::mlir

@@ -34,7 +34,7 @@ class Jit {
 
   // Runs the function of this name on its parameters and, behind them, where its results go. May
   // run on several threads at once. Throws std::runtime_error if the pipeline left none that takes
-  // them.
+  // them, or what LLVM makes of it calls something that is not there.
   void run(const std::string& function, const std::vector<Buffer>& buffers) const;
 
  private:
