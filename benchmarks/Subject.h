@@ -8,9 +8,8 @@
 
 namespace fl::bench {
 
-// What a timed call finds in the caches: what the call before it left there, or nothing of use.
-// What is said to be bound by memory is timed with cold ones, lest a cache that is large enough
-// gives some of it.
+// What a timed call finds in the caches: what the call before it left there, or nothing of use,
+// lest a cache that is large enough gives some of what is to come from memory.
 enum class Caches { Warm, Cold };
 
 class Subject {

@@ -188,9 +188,10 @@ class Blocks {
   // Of the rows in which the scores of a block's queries lie.
   int64_t widthOf(int64_t block) const { return ceilDiv(queriesOf(block), kGroup) * kGroup; }
   RowMath math(int64_t block) const { return RowMath(widthOf(block)); }
-  // Elements of a copy in f32 of an operand, or of a result; 0 where there is none.
-  int64_t copied(const Runs& runs) const {
-    return isCopied(runs) ? runs.count * runs.leading() : 0;
+  // Elements of a copy in f32 of an operand, or of a result; 0 where there is none. A product that
+  // sums over an operand's runs crosses them.
+  int64_t copied(const Runs& runs, bool isCrossed) const {
+    return isCopied(runs, isCrossed) ? runs.count * runs.leading() : 0;
   }
   int64_t apart(const Runs& runs) const { return widening_ ? runs.count * runs.length : 0; }
 
@@ -200,9 +201,9 @@ class Blocks {
   Runs allKeys(int64_t head) const { return runs(head, shape.keys, 0, shape.keys); }
 
   // An operand's where they are, or in `copy`.
-  Matrix read(const void* operand, const Runs& runs, float* copy) const {
+  Matrix read(const void* operand, const Runs& runs, float* copy, bool isCrossed = true) const {
     void* const from = at(const_cast<void*>(operand), runs.begin * getTypeSize(shape.type));
-    if (!isCopied(runs)) return {static_cast<float*>(from), runs.stride};
+    if (!isCopied(runs, isCrossed)) return {static_cast<float*>(from), runs.stride};
     copyRuns(copy, runs.leading(), from, widening_, runs.count, runs.length, runs.stride);
     return {copy, runs.leading()};
   }
@@ -269,7 +270,9 @@ class Blocks {
   const int64_t most, count;
 
  private:
-  bool isCopied(const Runs& runs) const { return widening_ || gapBehind(runs.stride) > 0; }
+  bool isCopied(const Runs& runs, bool isCrossed) const {
+    return widening_ || (isCrossed && gapBehind(runs.stride) > 0);
+  }
 
   // Positions [first, first + count) of `all`.
   Runs runs(int64_t head, int64_t all, int64_t first, int64_t count) const {
@@ -333,8 +336,12 @@ class BlockedAttention : public LibraryFunction {
 
   size_t addScores() { return area_.add(4 * blocks_.shape.keys * blocks_.widthOf(0)); }
   // Copies in f32, of operands and for results.
-  size_t addBlock() { return area_.add(4 * blocks_.copied(blocks_.block(0, 0))); }
-  size_t addKeys() { return area_.add(4 * blocks_.copied(blocks_.allKeys(0))); }
+  size_t addBlock(bool isCrossed = true) {
+    return area_.add(4 * blocks_.copied(blocks_.block(0, 0), isCrossed));
+  }
+  size_t addKeys(bool isCrossed = true) {
+    return area_.add(4 * blocks_.copied(blocks_.allKeys(0), isCrossed));
+  }
   size_t addBlockOfResult() { return area_.add(4 * blocks_.apart(blocks_.block(0, 0))); }
   size_t addKeysOfResult() { return area_.add(4 * blocks_.apart(blocks_.allKeys(0))); }
   static float* floats(void* area, size_t offset) { return static_cast<float*>(at(area, offset)); }
@@ -350,11 +357,12 @@ class Attention final : public BlockedAttention {
  public:
   explicit Attention(const AttentionShape& shape)
       : BlockedAttention(shape),
+        featuresFirst_(shape.featuresFirst),
         scores_(addScores()),
-        query_(addBlock()),
+        query_(addBlock(!featuresFirst_)),
         out_(addBlockOfResult()),
-        keys_(addKeys()),
-        values_(addKeys()) {
+        keys_(addKeys(!featuresFirst_)),
+        values_(addKeys(featuresFirst_)) {
     divide(blocks_.count * shape.heads * shape.batch);
   }
 
@@ -365,18 +373,21 @@ class Attention final : public BlockedAttention {
       const Runs block = blocks_.block(head, number), keys = blocks_.allKeys(head);
       float* const scores = floats(area, scores_);
       alignas(64) float totals[kMostQueries];
-      blocks_.weights(scores, totals, blocks_.read(operands[1], keys, floats(area, keys_)),
-                      blocks_.read(operands[0], block, floats(area, query_)),
+      blocks_.weights(scores, totals,
+                      blocks_.read(operands[1], keys, floats(area, keys_), !featuresFirst_),
+                      blocks_.read(operands[0], block, floats(area, query_), !featuresFirst_),
                       blocks_.shape.masked ? operands[3] : nullptr, head, number);
       const Matrix out = blocks_.place(result, block, floats(area, out_));
-      blocks_.sumOverKeys(out, blocks_.read(operands[2], keys, floats(area, values_)), scores,
-                          number);
+      blocks_.sumOverKeys(out,
+                          blocks_.read(operands[2], keys, floats(area, values_), featuresFirst_),
+                          scores, number);
       blocks_.divide(out, totals, number);
       blocks_.write(result, block, out);
     });
   }
 
  private:
+  bool featuresFirst_;  // whether it is values that a sum crosses, and not queries and keys
   size_t scores_, query_, out_, keys_, values_;
 };
 

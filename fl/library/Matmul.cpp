@@ -29,10 +29,11 @@ namespace {
 
 using dnnl::memory;
 
-// Pieces of one product, and ranges of the loop: a bound on scratch memory.
+// Pieces of one product, but for those that are copied, of which there may be more.
 constexpr int64_t kMaxPieces = 8;
-// Bytes in f32 of a piece of 16-bit floats, which should stay in the second-level cache.
+// Bytes in f32 of a piece that is copied, which should stay in the second-level cache.
 constexpr int64_t kStagedBytes = 256 << 10;
+// Ranges of the loop: a bound on scratch memory.
 constexpr int64_t kMaxRanges = 16;
 constexpr int64_t kPieceUnit = 16;  // a vector
 // Narrower pieces would pack the other operand too often; of a matrix that is read once, for a
@@ -44,11 +45,13 @@ constexpr int64_t kFew = 32;
 constexpr int64_t kMinRunOfFew = 256;
 // The same for a piece of 16-bit floats, where the other operand is larger than kStagedBytes.
 constexpr int64_t kMinStagedWidth = 256;
-// Columns a multiple of a page apart lie in the same sets of the first cache: a matrix that stays
-// the same is kept with some elements between them, if it is large.
+// Elements from which a matrix that stays the same is kept with gaps between columns that lie pages
+// apart.
 constexpr int64_t kMinPacked = 1 << 18;
-// Rows or columns of the result that use a column from which on it is worth a copy with a gap.
+// Fewest rows or columns of the result for which a copy with gaps pays.
 constexpr int64_t kMinReuse = 64;
+static_assert(kFew < kMinReuse, "what is kept with gaps is not copied to get them");
+static_assert(kGap <= kPieceUnit, "the last piece has room for its gaps where the first had none");
 // Below this the overhead of a primitive costs more than dnnl_sgemm's slower code.
 constexpr double kPrimitiveWork = 2e6;
 // Floating-point operations worth a piece, and a range of the loop; a byte of operands counts as
@@ -184,7 +187,7 @@ class Matmul final : public PartedFunction {
   void runInParts(void* const* operands, void* result, void* scratch, host::ThreadPool& pool,
                   PartDone done) const override {
     if (copiesSharedOnce()) {
-      Columns columns = shared();
+      const Columns columns = shared();
       const int64_t count = columns.count * sharedCount(), length = columns.length;
       pool.parallelFor(count, ceilDiv(kCopyGrain, length), [=, this](int64_t i, int64_t end) {
         copyColumns(static_cast<float*>(scratch) + i * columns.leading(),
@@ -238,7 +241,7 @@ class Matmul final : public PartedFunction {
   void cut() {
     const int64_t extent = byColumns_ ? shape_.n : shape_.m;
     const bool vector = std::min(shape_.m, shape_.n) == 1;
-    const bool acrossRuns = byColumns_ ? shape_.transposeRhs : !shape_.transposeLhs;
+    const bool acrossRuns = isCrossed(!byColumns_);
     const int64_t other = shape_.k * (byColumns_ ? shape_.m : shape_.n);
     const bool few = acrossRuns && std::min(shape_.m, shape_.n) <= kFew;
     const int64_t width = widening_ && 4 * other > kStagedBytes ? kMinStagedWidth
@@ -256,7 +259,11 @@ class Matmul final : public PartedFunction {
       wanted = std::max(wanted, 4.0 * static_cast<double>(extent) * across / kStagedBytes);
     }
     auto count = std::max<int64_t>(1, static_cast<int64_t>(std::min(wanted, most)));
-    if (count <= kMaxPieces) count = std::bit_floor(static_cast<uint64_t>(count));
+    if (count <= kMaxPieces) {
+      count = std::bit_floor(static_cast<uint64_t>(count));
+    } else if (!widening_) {
+      count -= count % kMaxPieces;
+    }
     const int64_t cut =
         count == 1 ? extent : ceilDiv(ceilDiv(extent, count), kPieceUnit) * kPieceUnit;
     for (int64_t begin = 0; begin < extent; begin += cut) {
@@ -311,13 +318,11 @@ class Matmul final : public PartedFunction {
   int64_t rowsOf(int64_t size) const { return byColumns_ ? shape_.m : size; }
   int64_t columnsOf(int64_t size) const { return byColumns_ ? size : shape_.n; }
   // Row lengths in memory.
-  int64_t lhsLeading(int64_t size) const {
-    return byColumns_ ? (copiesShared_ ? shared().leading() : shape_.lhsLeading())
-                      : (copiesPiece_ ? pieceOfSize(size).leading() : shape_.lhsLeading());
-  }
-  int64_t rhsLeading(int64_t size) const {
-    return byColumns_ ? (copiesPiece_ ? pieceOfSize(size).leading() : shape_.rhsLeading())
-                      : (copiesShared_ ? shared().leading() : shape_.rhsLeading());
+  int64_t leading(bool lhs, int64_t size) const {
+    const bool isShared = lhs == byColumns_;
+    if (isShared ? copiesShared_ : copiesPiece_)
+      return (isShared ? shared() : pieceOfSize(size)).leading();
+    return lhs ? shape_.lhsLeading() : shape_.rhsLeading();
   }
   int64_t outLeading(int64_t size) const { return stagesResult_ ? rowsOf(size) : shape_.m; }
 
@@ -333,8 +338,8 @@ class Matmul final : public PartedFunction {
       return transposed ? memory::dims{1, leading} : memory::dims{leading, 1};
     };
     const int64_t m = rowsOf(size), n = columnsOf(size);
-    Product made{{{shape_.k, m}, kFloat, strides(shape_.transposeLhs, lhsLeading(size))},
-                 {{n, shape_.k}, kFloat, strides(shape_.transposeRhs, rhsLeading(size))},
+    Product made{{{shape_.k, m}, kFloat, strides(shape_.transposeLhs, leading(true, size))},
+                 {{n, shape_.k}, kFloat, strides(shape_.transposeRhs, leading(false, size))},
                  {{n, m}, kFloat, strides(false, m)},
                  {}};
     made.primitive = Primitive(dnnl::matmul::primitive_desc(
@@ -410,8 +415,8 @@ class Matmul final : public PartedFunction {
   void runGemm(Gemm gemm, int64_t size, const T* lhs, const T* rhs, float* out) const {
     const dnnl_status_t status =
         gemm(shape_.transposeRhs ? 'T' : 'N', shape_.transposeLhs ? 'T' : 'N', columnsOf(size),
-             rowsOf(size), shape_.k, 1.0f, rhs, rhsLeading(size), lhs, lhsLeading(size), 0.0f, out,
-             outLeading(size));
+             rowsOf(size), shape_.k, 1.0f, rhs, leading(false, size), lhs, leading(true, size),
+             0.0f, out, outLeading(size));
     FL_INTERNAL_CHECK(status == dnnl_success, implementation(), " status ",
                       static_cast<int>(status));
   }

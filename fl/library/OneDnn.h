@@ -29,9 +29,10 @@ class SingleThread {
 
 // dnnl_sgemm reads matrices where they lie, and with AVX2, on caches of 8 ways, takes twice as long
 // to cross columns that are half a page apart or a multiple of it: 38 against 80 GFLOP/s at
-// M = 128, N = K = 1024. A copy of them has so many elements between columns.
+// M = 128, N = K = 1024.
 constexpr int64_t kPageElements = 1024;
 constexpr int64_t kGap = 16;
+// Elements that copies of columns of a length leave between them; 0 where these do not conflict.
 int64_t gapBehind(int64_t length);
 
 // Attributes of all our primitives: scratchpads are the caller's.

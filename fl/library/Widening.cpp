@@ -48,7 +48,7 @@ void copyRuns(float* to, int64_t leading, const void* from, const std::optional<
               int64_t runs, int64_t length, int64_t stride) {
   if (length == stride && length == leading) {
     length *= runs;
-    runs = std::min<int64_t>(runs, 1);
+    runs = 1;
   }
   for (int64_t i = 0; i < runs; ++i) {
     if (widening) {

@@ -89,7 +89,7 @@ std::map<std::string, double> publishedArenas() {
 
 TEST(TrainStepsTest, PlannedMemoryIsWhatIsPublished) {
   init();
-  // Library functions take more scratch memory where there is but AVX2, which was not measured.
+  // Where there is AVX2 alone library functions take more scratch memory than what is published.
   const bool isAsMeasured = __builtin_cpu_supports("x86-64-v4");
   const std::map<std::string, double> published = publishedArenas();
   std::vector<Workload> all = steps();

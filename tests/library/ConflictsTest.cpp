@@ -19,6 +19,9 @@ TEST(Conflicts, OfAMatrixAreCopied) {
   EXPECT_EQ(scratchOfMatmul(1024, 1024, 320, false), 4u * 320 * (1024 + 16));
   EXPECT_EQ(scratchOfMatmul(1024, 128, 320, false), 8 * (4u * 320 * 128));
   EXPECT_EQ(scratchOfMatmul(1000, 1024, 320, true), 8 * (4u * 320 * 128));
+  // Pieces for the cache, as many for each of eight threads.
+  EXPECT_EQ(scratchOfMatmul(1024, 512, 640, false), 8 * (4u * 640 * 128));
+  EXPECT_EQ(scratchOfMatmul(8192, 64, 512, false), 16 * (4u * 512 * 128));
 }
 
 // Columns at other distances, those that no sum crosses, and what few results use stay.
@@ -28,14 +31,14 @@ TEST(Conflicts, OthersAreReadWhereTheyAre) {
   EXPECT_EQ(scratchOfMatmul(1024, 63, 320, false), 0u);
 }
 
-// Queries, keys and values of a head, beside its scores.
+// Queries and keys of a head, beside its scores. No sum crosses rows of values.
 TEST(Conflicts, OfAHeadAreCopied) {
   const auto scratch = [](int64_t time) {
     const ir::ValueType head = f32({time, 64, 1, 1});
     return prepareLibrary({Op::Attention, {0}, {head, head, head}, head})->scratchBytes();
   };
   constexpr size_t kBlocks = 4, kBlock = 128;
-  EXPECT_EQ(scratch(512), kBlocks * 4 * (512 * kBlock + 64 * kBlock + 2 * 64 * (512 + 16)));
+  EXPECT_EQ(scratch(512), kBlocks * 4 * (512 * kBlock + 64 * kBlock + 64 * (512 + 16)));
   EXPECT_EQ(scratch(496), kBlocks * 4 * 496 * kBlock);
 }
 

@@ -66,7 +66,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      // Columns half a page apart.
                                      MatmulCase{512, 70, 40, 0, 0}, MatmulCase{70, 512, 40, 0, 0},
                                      MatmulCase{512, 512, 90, 0, 0}, MatmulCase{512, 64, 33, 2, 2},
-                                     MatmulCase{64, 512, 33, 2, 0}, MatmulCase{512, 65, 33, 0, 2},
+                                     MatmulCase{64, 512, 33, 2, 0}, MatmulCase{64, 512, 33, 2, 2},
+                                     MatmulCase{512, 65, 33, 0, 2}, MatmulCase{512, 512, 9, 2, 2},
                                      // Cut into long runs.
                                      MatmulCase{700, 5, 300, 0, 0}, MatmulCase{5, 700, 300, 0, 0}),
                      testing::Bool(), testing::Bool(), testing::ValuesIn(kTypes)));

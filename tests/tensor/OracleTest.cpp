@@ -159,8 +159,10 @@ TEST_P(Oracle, EveryCell) {
       const double bound = boundOf(op, type);
       std::cout << ir::opName(op) << " of " << type << ": worst " << worst << " of " << bound
                 << " ulp\n";
-      // A library adds up in another order on another processor: its bounds are for all of them.
-      const double tightness = ir::opInfo(op).kind == ir::Kind::Library ? 4 : 3;
+      // With AVX2 alone oneDNN adds up in another order, which is more exact.
+      const bool isMoreExact =
+          ir::opInfo(op).kind == ir::Kind::Library && !__builtin_cpu_supports("x86-64-v4");
+      const double tightness = isMoreExact ? 4 : 3;
       EXPECT_GE(worst, bound / tightness) << "the bound of " << ir::opName(op) << " is too large";
     }
   }
