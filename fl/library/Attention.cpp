@@ -188,12 +188,12 @@ class Blocks {
   // Of the rows in which the scores of a block's queries lie.
   int64_t widthOf(int64_t block) const { return ceilDiv(queriesOf(block), kGroup) * kGroup; }
   RowMath math(int64_t block) const { return RowMath(widthOf(block)); }
-  // Elements of a copy in f32 of an operand, or of a result; 0 where there is none. A product that
-  // sums over an operand's runs crosses them.
+  // Elements of a copy in f32 of an operand, or for a result; 0 where there is none. A product that
+  // sums over an operand's runs crosses them; none crosses a result's.
   int64_t copied(const Runs& runs, bool isCrossed) const {
-    return isCopied(runs, isCrossed) ? runs.count * runs.leading() : 0;
+    const bool isCopied = widening_ || (isCrossed && gapBehind(runs.stride) > 0);
+    return isCopied ? runs.count * runs.leading() : 0;
   }
-  int64_t apart(const Runs& runs) const { return widening_ ? runs.count * runs.length : 0; }
 
   Runs block(int64_t head, int64_t number) const {
     return runs(head, shape.time, number * most, queriesOf(number));
@@ -203,7 +203,7 @@ class Blocks {
   // An operand's where they are, or in `copy`.
   Matrix read(const void* operand, const Runs& runs, float* copy, bool isCrossed = true) const {
     void* const from = at(const_cast<void*>(operand), runs.begin * getTypeSize(shape.type));
-    if (!isCopied(runs, isCrossed)) return {static_cast<float*>(from), runs.stride};
+    if (copied(runs, isCrossed) == 0) return {static_cast<float*>(from), runs.stride};
     copyRuns(copy, runs.leading(), from, widening_, runs.count, runs.length, runs.stride);
     return {copy, runs.leading()};
   }
@@ -270,10 +270,6 @@ class Blocks {
   const int64_t most, count;
 
  private:
-  bool isCopied(const Runs& runs, bool isCrossed) const {
-    return widening_ || (isCrossed && gapBehind(runs.stride) > 0);
-  }
-
   // Positions [first, first + count) of `all`.
   Runs runs(int64_t head, int64_t all, int64_t first, int64_t count) const {
     if (!shape.featuresFirst) {
@@ -336,14 +332,9 @@ class BlockedAttention : public LibraryFunction {
 
   size_t addScores() { return area_.add(4 * blocks_.shape.keys * blocks_.widthOf(0)); }
   // Copies in f32, of operands and for results.
-  size_t addBlock(bool isCrossed = true) {
-    return area_.add(4 * blocks_.copied(blocks_.block(0, 0), isCrossed));
+  size_t add(const Runs& runs, bool isCrossed = true) {
+    return area_.add(4 * blocks_.copied(runs, isCrossed));
   }
-  size_t addKeys(bool isCrossed = true) {
-    return area_.add(4 * blocks_.copied(blocks_.allKeys(0), isCrossed));
-  }
-  size_t addBlockOfResult() { return area_.add(4 * blocks_.apart(blocks_.block(0, 0))); }
-  size_t addKeysOfResult() { return area_.add(4 * blocks_.apart(blocks_.allKeys(0))); }
   static float* floats(void* area, size_t offset) { return static_cast<float*>(at(area, offset)); }
 
   const Blocks blocks_;
@@ -359,10 +350,10 @@ class Attention final : public BlockedAttention {
       : BlockedAttention(shape),
         featuresFirst_(shape.featuresFirst),
         scores_(addScores()),
-        query_(addBlock(!featuresFirst_)),
-        out_(addBlockOfResult()),
-        keys_(addKeys(!featuresFirst_)),
-        values_(addKeys(featuresFirst_)) {
+        query_(add(blocks_.block(0, 0), !featuresFirst_)),
+        out_(add(blocks_.block(0, 0), false)),
+        keys_(add(blocks_.allKeys(0), !featuresFirst_)),
+        values_(add(blocks_.allKeys(0), featuresFirst_)) {
     divide(blocks_.count * shape.heads * shape.batch);
   }
 
@@ -373,14 +364,13 @@ class Attention final : public BlockedAttention {
       const Runs block = blocks_.block(head, number), keys = blocks_.allKeys(head);
       float* const scores = floats(area, scores_);
       alignas(64) float totals[kMostQueries];
-      blocks_.weights(scores, totals,
-                      blocks_.read(operands[1], keys, floats(area, keys_), !featuresFirst_),
-                      blocks_.read(operands[0], block, floats(area, query_), !featuresFirst_),
-                      blocks_.shape.masked ? operands[3] : nullptr, head, number);
+      const Matrix key = blocks_.read(operands[1], keys, floats(area, keys_), !featuresFirst_);
+      const Matrix query = blocks_.read(operands[0], block, floats(area, query_), !featuresFirst_);
+      const Matrix values = blocks_.read(operands[2], keys, floats(area, values_), featuresFirst_);
+      blocks_.weights(scores, totals, key, query, blocks_.shape.masked ? operands[3] : nullptr,
+                      head, number);
       const Matrix out = blocks_.place(result, block, floats(area, out_));
-      blocks_.sumOverKeys(out,
-                          blocks_.read(operands[2], keys, floats(area, values_), featuresFirst_),
-                          scores, number);
+      blocks_.sumOverKeys(out, values, scores, number);
       blocks_.divide(out, totals, number);
       blocks_.write(result, block, out);
     });
@@ -398,13 +388,13 @@ class AttentionBackward final : public BlockedAttention {
       : BlockedAttention(shape),
         weights_(addScores()),
         gradients_(addScores()),
-        query_(addBlock()),
-        gradOutput_(addBlock()),
-        gradQuery_(addBlockOfResult()),
-        keys_(addKeys()),
-        values_(addKeys()),
-        gradKeys_(addKeysOfResult()),
-        gradValues_(addKeysOfResult()) {
+        query_(add(blocks_.block(0, 0))),
+        gradOutput_(add(blocks_.block(0, 0))),
+        gradQuery_(add(blocks_.block(0, 0), false)),
+        keys_(add(blocks_.allKeys(0))),
+        values_(add(blocks_.allKeys(0))),
+        gradKeys_(add(blocks_.allKeys(0), false)),
+        gradValues_(add(blocks_.allKeys(0), false)) {
     divide(shape.heads * shape.batch);
   }
 

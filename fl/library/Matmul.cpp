@@ -190,9 +190,8 @@ class Matmul final : public PartedFunction {
       const Columns columns = shared();
       const int64_t count = columns.count * sharedCount(), length = columns.length;
       pool.parallelFor(count, ceilDiv(kCopyGrain, length), [=, this](int64_t i, int64_t end) {
-        copyColumns(static_cast<float*>(scratch) + i * columns.leading(),
-                    element(operands[!byColumns_], i * length), {end - i, length, columns.gap},
-                    length);
+        copyRuns(static_cast<float*>(scratch) + i * columns.leading(), columns.leading(),
+                 element(operands[!byColumns_], i * length), widening_, end - i, length, length);
       });
     }
     const auto items = static_cast<int64_t>(pieces_.size()) * shape_.batch;
@@ -231,11 +230,6 @@ class Matmul final : public PartedFunction {
   }
   Columns shared() const { return copyOf(byColumns_, byColumns_ ? shape_.m : shape_.n); }
   Columns pieceOfSize(int64_t size) const { return copyOf(!byColumns_, size); }
-
-  // `stride` elements apart where they come from.
-  void copyColumns(float* to, const void* from, const Columns& columns, int64_t stride) const {
-    copyRuns(to, columns.leading(), from, widening_, columns.count, columns.length, stride);
-  }
 
   // Equal pieces of whole vectors but the last.
   void cut() {
@@ -381,17 +375,19 @@ class Matmul final : public PartedFunction {
 
   const float* copyShared(int64_t batch, const void* matrix, void* scratch, void* area) const {
     const Columns columns = shared();
-    if (copiesSharedOnce())
-      return static_cast<float*>(scratch) + (sharedStep() == 0 ? 0 : batch * columns.elements());
+    const int64_t before = sharedStep() == 0 ? 0 : batch * columns.elements();
+    if (copiesSharedOnce()) return static_cast<float*>(scratch) + before;
     auto* copy = static_cast<float*>(at(area, sharedOffset_));
-    copyColumns(copy, matrix, columns, columns.length);
+    copyRuns(copy, columns.leading(), matrix, widening_, columns.count, columns.length,
+             columns.length);
     return copy;
   }
 
   const float* copyPiece(Piece piece, const void* first, void* area) const {
     auto* copy = static_cast<float*>(at(area, pieceOffset_));
     const int64_t stride = byColumns_ ? shape_.rhsLeading() : shape_.lhsLeading();
-    copyColumns(copy, first, pieceOfSize(piece.size()), stride);
+    const Columns columns = pieceOfSize(piece.size());
+    copyRuns(copy, columns.leading(), first, widening_, columns.count, columns.length, stride);
     return copy;
   }
 

@@ -1,6 +1,7 @@
 #include "fl/library/Widening.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fl::library {
 
@@ -46,10 +47,7 @@ void Widening::narrowRuns(void* to, const float* from, int64_t runs, int64_t len
 
 void copyRuns(float* to, int64_t leading, const void* from, const std::optional<Widening>& widening,
               int64_t runs, int64_t length, int64_t stride) {
-  if (length == stride && length == leading) {
-    length *= runs;
-    runs = 1;
-  }
+  if (length == stride && length == leading) length *= std::exchange(runs, 1);
   for (int64_t i = 0; i < runs; ++i) {
     if (widening) {
       widening->widen(to + i * leading, static_cast<const uint16_t*>(from) + i * stride, length);
