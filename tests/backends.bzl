@@ -15,12 +15,12 @@ ALL_BACKENDS = _BACKENDS + [
     ("lazy", "ref"),
 ]
 
-# Also code for AVX2, and every buffer at the edge of its pages or poisoned: what covers the op
+# Also every buffer poisoned or at the edge of its pages, and code for AVX2: what covers the op
 # table.
 OP_SUITE_BACKENDS = ALL_BACKENDS + [("eager", "poison")] + [
     (backend, setting)
     for backend in ["lazy", "eager"]
-    for setting in ["v3", "guard", "guard-begin"]
+    for setting in ["guard", "v3-guard-begin"]
 ]
 
 # What tests of the recorder itself run on.
@@ -64,8 +64,8 @@ def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends =
                 "$(location :%s)" % program,
             ],
             data = data + [":" + program],
-            # As --config=poison runs the test of the device cpu.
-            tags = ["poisoned"] if device == "poison" else [],
+            # What --config=poison leaves out: it runs what is on the device cpu alone.
+            tags = ["poisoned"] if device != "cpu" or (backend, "poison") in backends else [],
             target_compatible_with = NEEDS_CUDA if device == "fake-gpu" else [],
             **kwargs
         )
