@@ -80,7 +80,7 @@ void addConvolution(const std::string& name, int64_t images, int64_t in, int64_t
   const ir::ValueType y = f32({outSize, outSize, out, images});
   const auto attrs = [&](const std::vector<Dim>& sizes) {
     std::vector<Dim> tail = sizes;
-    tail.push_back(0);
+    tail.insert(tail.end(), {0, 0});
     return ir::Attrs({stride, stride, pad, pad, 1, 1, groups}, tail);
   };
   const double operations =
@@ -104,7 +104,7 @@ void addConvolution(const std::string& name, int64_t images, int64_t in, int64_t
 void addMatmul(int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
   for (const auto& [ta, tb] : {std::pair{0, 0}, {0, 1}, {1, 0}}) {
     const LibraryCall call{Op::Matmul,
-                           {ta, tb},
+                           {ta, tb, 0},
                            {f32(ta ? Shape{k, m, batch} : Shape{m, k, batch}),
                             f32(tb ? Shape{n, k, batch} : Shape{k, n, batch})},
                            f32({m, n, batch})};

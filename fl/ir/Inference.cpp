@@ -393,6 +393,11 @@ ImageAxes imageAxes(const Attrs& attrs) {
 
 bool isOnImages(Op op) { return !attrNames(op).empty() && attrNames(op).back() == "channelsLast?"; }
 
+bool allowsTf32(Op op, const Attrs& attrs) {
+  const auto tf32 = std::ranges::find(attrNames(op), "tf32?");
+  return tf32 != attrNames(op).end() && attrs[tf32 - attrNames(op).begin()] != 0;
+}
+
 bool isImage(Op op, size_t operand) {
   return isOnImages(op) && (operand == 0 || (op != Op::Conv2d && op != Op::Conv2dBackwardData));
 }

@@ -42,6 +42,9 @@ bool isOnImages(Op op);
 bool isImage(Op op, size_t operand);
 bool resultIsImage(Op op);
 
+// Whether a product or convolution of f32 may round its operands to TF32.
+bool allowsTf32(Op op, const Attrs& attrs);
+
 // (time,D,heads,batch) of an operand of attention, which has its features first if its attribute
 // says so.
 Shape headsOf(const Shape& operand, const Attrs& attrs);

@@ -158,16 +158,16 @@ void takeAttr(Lexer& lexer, Op op, std::vector<std::optional<std::vector<Dim>>>*
 
 std::string printAttrs(Op op, const Attrs& attrs) {
   const std::vector<std::string>& names = attrNames(op);
-  if (names.empty()) return "";
-  std::string text = " {";
+  std::string text;
   for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].back() == '?' && attrs[i] == 0) continue;
     const std::string name = withoutMark(names[i]);
-    text += (i ? ", " : "") + name + "=";
+    text += (text.empty() ? " {" : ", ") + name + "=";
     text += isList(names[i])  ? listToString(attrs.list(i))
             : name == "dtype" ? dtypeToString(static_cast<dtype>(attrs[i]))
                               : std::to_string(attrs[i]);
   }
-  return text + "}";
+  return text.empty() ? "" : text + "}";
 }
 
 Attrs parseAttrs(Lexer& lexer, Op op) {

@@ -2,7 +2,7 @@
 //
 //   graph @f(%p0: f32[4,8], %p1: number f32) {
 //     %0 = mul %p0, %p1 : f32[4,8]
-//     %1 = sum %0 {keepDims=0, axes=[0]} : f32[8]
+//     %1 = sum %0 {axes=[0]} : f32[8]
 //     return %1
 //   }
 //
@@ -28,7 +28,7 @@ std::string printGraph(const Graph& graph, const std::string& name,
 // Throws ParseError with line, column and a caret, or for a type that is not the inferred one.
 Graph parseGraph(const std::string& text);
 
-// " {keepDims=0, axes=[0]}", or "" for an op without attributes.
+// " {axes=[0]}", or "" for an op without attributes.
 std::string printAttrs(Op op, const Attrs& attrs);
 Attrs parseAttrs(Lexer& lexer, Op op);
 

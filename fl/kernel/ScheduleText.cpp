@@ -9,7 +9,7 @@
 //     temporary bytes=128 first=0 last=1 offset=0
 //     kernel rank=1 reduced=[] { ... }
 //     launch 0 extents=[32] operands(p0+0+1*p1[1], 5[1], t0+0[1]) numbers=[1]
-//     library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[4,8], t0: f32[8,4]) -> o0: f32[4,4]
+//     library matmul (p0: f32[4,8], t0: f32[8,4]) -> o0: f32[4,4]
 //   }
 //
 // An operand of a launch is a buffer, the element it begins at, and strides; an Index operand (5[1]

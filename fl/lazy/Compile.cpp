@@ -250,7 +250,7 @@ class CompiledFunction::Calls {
 
   Replay& findReplay(TensorBackend& backend, Engine& engine, TensorList arguments) {
     absl::InlinedVector<int64_t, 64> words = {reinterpret_cast<intptr_t>(&backend),
-                                              ir::slotChanges(),
+                                              Tf32Scope::isActive(), ir::slotChanges(),
                                               static_cast<int64_t>(runtime::getMemoryBudget())};
     for (const Tensor* argument : arguments)
       ir::addWords(&words, {argument->type(), argument->shape()});

@@ -45,20 +45,15 @@ Tensor unary(ir::Op op, const Tensor& tensor) {
   }
 #include "fl/tensor/Functions.def"
 
-Tensor operator-(const Tensor& tensor) {
-  FL_API_ENTRY();
-  return negative(tensor);
-}
-
-Tensor operator!(const Tensor& tensor) {
-  FL_API_ENTRY();
-  return logicalNot(tensor);
-}
-
-Tensor abs(const Tensor& tensor) {
-  FL_API_ENTRY();
-  return absolute(tensor);
-}
+#define FL_DEFINE_ALIAS(ALIAS, name)   \
+  Tensor ALIAS(const Tensor& tensor) { \
+    FL_API_ENTRY();                    \
+    return name(tensor);               \
+  }
+FL_DEFINE_ALIAS(operator-, negative)
+FL_DEFINE_ALIAS(operator!, logicalNot)
+FL_DEFINE_ALIAS(abs, absolute)
+#undef FL_DEFINE_ALIAS
 
 Tensor TensorBackend::sigmoid(const Tensor& tensor) {
   const dtype type = isFloating(tensor.type()) ? tensor.type() : dtype::f32;

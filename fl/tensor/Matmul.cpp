@@ -10,7 +10,9 @@ namespace {
 
 Tensor product2d(const Tensor& lhs, const Tensor& rhs, Dim transposeLhs, Dim transposeRhs) {
   const auto sparse = lhs.sparseMatrix();
-  if (!sparse) return detail::applyOp(ir::Op::Matmul, {lhs, rhs}, {transposeLhs, transposeRhs});
+  const Dim tf32 = Tf32Scope::isActive() && lhs.type() == dtype::f32;
+  if (!sparse)
+    return detail::applyOp(ir::Op::Matmul, {lhs, rhs}, {transposeLhs, transposeRhs, tf32});
   FL_USER_CHECK(rhs.ndim() == 2 && lhs.dim(transposeLhs ? 0 : 1) == rhs.dim(transposeRhs ? 1 : 0) &&
                     lhs.type() == rhs.type(),
                 describeCall("matmul", ""),

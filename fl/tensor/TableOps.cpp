@@ -12,15 +12,10 @@ using detail::applyOp;
 constexpr Dim kChannelsLast = 0;
 
 // With the sizes of the result that the operands do not determine.
-ir::Attrs attrsOf(const Conv2dParameters& p, const std::vector<Dim>& sizes) {
-  std::vector<Dim> attrs = {p.sx, p.sy, p.px, p.py, p.dx, p.dy, p.groups};
-  attrs.insert(attrs.end(), sizes.begin(), sizes.end());
-  attrs.push_back(kChannelsLast);
-  return ir::Attrs(attrs);
-}
-
-ir::Attrs attrsOf(const Conv2dParameters& p, const Shape& result) {
-  return attrsOf(p, std::vector<Dim>{result.dim(0), result.dim(1)});
+ir::Attrs attrsOf(const Conv2dParameters& p, const Tensor& operand, std::vector<Dim> sizes = {}) {
+  const Dim tf32 = Tf32Scope::isActive() && operand.type() == dtype::f32;
+  sizes.insert(sizes.end(), {tf32, kChannelsLast});
+  return ir::Attrs({p.sx, p.sy, p.px, p.py, p.dx, p.dy, p.groups}, sizes);
 }
 
 ir::Attrs attrsOf(const Pool2dParameters& p) {
@@ -32,7 +27,7 @@ ir::Attrs attrsOf(const Pool2dParameters& p) {
 Tensor conv2d(const Tensor& input, const Tensor& weights, const Tensor& bias,
               const Conv2dParameters& parameters) {
   FL_API_ENTRY();
-  const ir::Attrs attrs = attrsOf(parameters, std::vector<Dim>{});
+  const ir::Attrs attrs = attrsOf(parameters, input);
   return bias.isEmpty() ? applyOp(ir::Op::Conv2d, {input, weights}, attrs)
                         : applyOp(ir::Op::Conv2d, {input, weights, bias}, attrs);
 }
@@ -41,14 +36,14 @@ Tensor conv2dBackwardData(const Tensor& gradOutput, const Tensor& weights, const
                           const Conv2dParameters& parameters) {
   FL_API_ENTRY();
   return applyOp(ir::Op::Conv2dBackwardData, {gradOutput, weights},
-                 attrsOf(parameters, inputShape));
+                 attrsOf(parameters, weights, {inputShape.dim(0), inputShape.dim(1)}));
 }
 
 Tensor conv2dBackwardFilter(const Tensor& gradOutput, const Tensor& input,
                             const Shape& weightsShape, const Conv2dParameters& parameters) {
   FL_API_ENTRY();
   return applyOp(ir::Op::Conv2dBackwardFilter, {gradOutput, input},
-                 attrsOf(parameters, weightsShape));
+                 attrsOf(parameters, input, {weightsShape.dim(0), weightsShape.dim(1)}));
 }
 
 Tensor pool2d(const Tensor& input, const Pool2dParameters& parameters) {
@@ -77,7 +72,8 @@ std::array<Tensor, 3> attentionBackward(const Tensor& gradOutput, const Tensor& 
                                     : applyOp(kOp, {gradOutput, query, key, value, mask}, {0});
   const Dim first = query.elements(), second = first + key.elements();
   const auto part = [&](int i, Dim begin, Dim end, const Shape& shape) {
-    return reshape(all.ndim() == 1 ? all(range(begin, end)) : all(span, span, span, span, i), shape);
+    return reshape(all.ndim() == 1 ? all(range(begin, end)) : all(span, span, span, span, i),
+                   shape);
   };
   return {part(0, 0, first, query.shape()), part(1, first, second, key.shape()),
           part(2, second, all.elements(), value.shape())};

@@ -26,6 +26,7 @@ Registry& registry() {
 }
 
 thread_local TensorBackend* scoped = nullptr;
+thread_local bool isTf32Allowed = false;
 std::atomic<TensorBackend*> processDefault = nullptr;
 
 }  // namespace
@@ -65,9 +66,8 @@ void syncBackends() {
   std::vector<TensorBackend*> backends;
   {
     std::lock_guard lock(registry().mutex);
-    for (const auto& [_, backend] : registry().backends) {
+    for (const auto& [_, backend] : registry().backends)
       if (backend) backends.push_back(backend.get());
-    }
   }
   for (TensorBackend* backend : backends) backend->sync();
 }
@@ -92,6 +92,10 @@ BackendScope::BackendScope(const std::string& name, const std::string& device) :
 BackendScope::BackendScope(TensorBackend& backend) : outer_(scoped) { scoped = &backend; }
 
 BackendScope::~BackendScope() { scoped = outer_; }
+
+Tf32Scope::Tf32Scope() : outer_(isTf32Allowed) { isTf32Allowed = true; }
+Tf32Scope::~Tf32Scope() { isTf32Allowed = outer_; }
+bool Tf32Scope::isActive() { return isTf32Allowed; }
 
 bool TensorBackend::isDataTypeSupported(const dtype& type) const {
   return supportsDataType(type) && extensions_.supportDataType(type);

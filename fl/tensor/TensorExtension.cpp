@@ -1,5 +1,7 @@
 #include "fl/tensor/TensorExtension.h"
 
+#include <iterator>
+
 #include "fl/base/Error.h"
 #include "fl/tensor/TensorBase.h"
 
@@ -7,17 +9,9 @@ namespace fl::detail {
 namespace {
 
 const char* nameOf(TensorExtensionType type) {
-  switch (type) {
-    case TensorExtensionType::Generic:
-      return "Generic";
-    case TensorExtensionType::Autograd:
-      return "Autograd";
-    case TensorExtensionType::Vision:
-      return "Vision";
-    case TensorExtensionType::JitOptimizer:
-      return "JitOptimizer";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"Generic", "Autograd", "Vision", "JitOptimizer"};
+  const auto index = static_cast<size_t>(type);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
 }  // namespace
@@ -54,10 +48,8 @@ TensorExtensionBase& TensorExtensionCache::get(TensorBackendType backend,
                                                TensorExtensionType extensionType) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto& extension = extensions_[extensionType];
-  if (!extension) {
-    extension = TensorExtensionRegistrar::getInstance().getTensorExtensionCreationFunc(
-        backend, extensionType)();
-  }
+  auto& registrar = TensorExtensionRegistrar::getInstance();
+  if (!extension) extension = registrar.getTensorExtensionCreationFunc(backend, extensionType)();
   return *extension;
 }
 

@@ -15,6 +15,7 @@
 #include "fl/codegen/Extensions.h"
 #include "fl/definitions/Trace.h"
 #include "fl/ir/Rewrite.h"
+#include "fl/ir/Rounding.h"
 #include "fl/ir/Text.h"
 #include "fl/kernel/Lower.h"
 #include "fl/lazy/LazyBackend.h"
@@ -80,7 +81,7 @@ class WrongDevice : public runtime::Device {
 constexpr const char* kGraph = R"(graph @f(%x: f32[4]) {
   %0 = exp %x : f32[4]
   %1 = mul %0, %x : f32[4]
-  %2 = sum %1 {keepDims=0, axes=[]} : f32[]
+  %2 = sum %1 {axes=[]} : f32[]
   return %2
 })";
 
@@ -111,6 +112,14 @@ TEST(CheckedPlan, FindsTheOperatorThatIsWrong) {
 }
 
 TEST(CheckedPlan, AllowsWhatTheTableAllows) { EXPECT_EQ(errorOf("= exp", 1 + 0x1p-23f), ""); }
+
+TEST(CheckedPlan, AllowsTf32WhatItRounds) {
+  const auto bound = [](Dim tf32) {
+    return ir::boundOf({.op = ir::Op::Matmul, .attrs = {0, 0, tf32}}, /*scale=*/1, /*exact=*/1);
+  };
+  EXPECT_LT(bound(0), 1e-5);
+  EXPECT_NEAR(bound(1), std::ldexp(1, -10), 1e-5);
+}
 
 TEST(CheckedPlan, FindsAPlanThatDiffersFromItsOperators) {
   const std::string error = errorOf("nothing", 1, 1.001f);

@@ -174,7 +174,7 @@ TEST(Trace, IsAGraphOfOperandsAndConstants) {
             R"(graph @f(%p0: f32[4,2], %p1: number f32, %p2: number f32, %p3: number f32) {
   %0 = mul %p0, %p2 : f32[4,2]
   %1 = add %0, %p1 : f32[4,2]
-  %2 = sum %1 {keepDims=0, axes=[0]} : f32[2]
+  %2 = sum %1 {axes=[0]} : f32[2]
   %3 = sub %p1, %p3 : f32[]
   return %2, %3
 }

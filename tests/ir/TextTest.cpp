@@ -12,9 +12,9 @@ namespace {
 
 const char* const kGraph =
     "graph @f(%p0: f32[4,8], %p1: f32[3,4], %p2: number f32) {\n"
-    "  %0 = matmul %p1, %p0 {transposeLhs=0, transposeRhs=0} : f32[3,8]\n"
+    "  %0 = matmul %p1, %p0 : f32[3,8]\n"
     "  %1 = mul %0, %p2 : f32[3,8]\n"
-    "  %2 = sum %1 {keepDims=0, axes=[0]} : f32[8]\n"
+    "  %2 = sum %1 {axes=[0]} : f32[8]\n"
     "  %3 = astype %2 {dtype=f64} : f64[8]\n"
     "  return %3, %1\n"
     "}\n";
@@ -59,9 +59,9 @@ TEST(GraphText, SomeAttributesMayBeLeftOut) {
       "}\n");
   EXPECT_EQ(printGraph(graph, "f"),
             "graph @f(%p0: f32[4,8], %p1: f32[3,4]) {\n"
-            "  %0 = matmul %p1, %p0 {transposeLhs=0, transposeRhs=0} : f32[3,8]\n"
+            "  %0 = matmul %p1, %p0 : f32[3,8]\n"
             "  %1 = exp %0 : f32[3,8]\n"
-            "  %2 = sum %1 {keepDims=0, axes=[0]} : f32[8]\n"
+            "  %2 = sum %1 {axes=[0]} : f32[8]\n"
             "  return %2\n"
             "}\n");
 }
@@ -173,9 +173,9 @@ TEST(ScheduleText, PrintsWhereACallBegins) {
       "  parameter number s64\n"
       "  parameter f32[8,8]\n"
       "  output f32[4,6]\n"
-      "  library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[4,8], p2+0+8*p1: f32[8,2]) -> "
+      "  library matmul (p0: f32[4,8], p2+0+8*p1: f32[8,2]) -> "
       "o0: f32[4,2]\n"
-      "  library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[4,8], p2+32: f32[8,4]) -> o0+8: "
+      "  library matmul (p0: f32[4,8], p2+32: f32[8,4]) -> o0+8: "
       "f32[4,4]\n"
       "}\n";
   const Schedule schedule = parseSchedule(text);
@@ -246,7 +246,7 @@ std::string inferenceError(Op op, const std::vector<ValueType>& types, const Att
 
 TEST(Inference, ErrorsNameOpTypesAndRule) {
   const ValueType a{dtype::f32, {3, 4}}, b{dtype::f32, {5, 2}}, c{dtype::s32, {3, 4}};
-  EXPECT_EQ(inferenceError(Op::Matmul, {a, b}, {0, 0}),
+  EXPECT_EQ(inferenceError(Op::Matmul, {a, b}, {0, 0, 0}),
             "matmul: f32[3,4] x f32[5,2]: inner dimensions 4 and 5 differ");
   EXPECT_EQ(inferenceError(Op::Add, {a, b}, {}),
             "add: f32[3,4] x f32[5,2]: shapes do not broadcast");

@@ -38,6 +38,17 @@ TEST(CompileState, StateIsThatOfTheTensorsOutside) {
   EXPECT_EQ(f.plans(), 1u);
 }
 
+TEST(CompileState, Tf32HasPlansOfItsOwn) {
+  auto f = fl::compile([](const Tensor& x) { return matmul(x, x); });
+  const Tensor x = of({1, 2});
+  const auto replay = [&] { f(reshape(x, {1, 2})(span, range(0, 1))); };
+  replay(), replay();
+  EXPECT_EQ(f.plans(), 1u);
+  const Tf32Scope tf32;
+  replay(), replay();
+  EXPECT_EQ(f.plans(), 2u);
+}
+
 TEST(CompileState, StateIsWrittenInPlace) {
   Tensor state = full({1000, 1000}, 1.0f);
   auto f = fl::compile([&] { state += 1; });

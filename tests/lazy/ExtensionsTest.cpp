@@ -252,7 +252,7 @@ TEST_F(Extensions, PassesKeepWhichResultIsWhich) {
     ir::Graph graph = ir::parseGraph(R"(graph @f(%x: f32[4]) {
       %0 = exp %x : f32[4]
       %1 = sin %x : f32[4]
-      %2 = sum %1 {keepDims=0, axes=[]} : f32[]
+      %2 = sum %1 {axes=[]} : f32[]
       return %0, %1, %2
     })");
     int origin = 0;

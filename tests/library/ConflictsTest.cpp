@@ -7,7 +7,7 @@ namespace {
 
 size_t scratchOfMatmul(int64_t m, int64_t n, int64_t k, bool transposed) {
   const LibraryCall call{Op::Matmul,
-                         {0, transposed},
+                         {0, transposed, 0},
                          {f32({m, k}), transposed ? f32({n, k}) : f32({k, n})},
                          f32({m, n})};
   return prepareLibrary(call)->scratchBytes();

@@ -31,7 +31,7 @@ TEST_P(MatmulTest, AgreesWithLoops) {
   const Shape lhs = shape(c.m, c.k, ta, c.lhsBatch), rhs = shape(c.k, c.n, tb, c.rhsBatch);
   const int64_t batch = std::max(c.lhsBatch, c.rhsBatch);
   const LibraryCall call{
-      Op::Matmul, {ta, tb}, {{type, lhs}, {type, rhs}}, {type, shape(c.m, c.n, false, batch)}};
+      Op::Matmul, {ta, tb, 0}, {{type, lhs}, {type, rhs}}, {type, shape(c.m, c.n, false, batch)}};
   const Floats x = randomFloats(lhs.elements(), 1, type), y = randomFloats(rhs.elements(), 2, type);
   Reference want(call.result.shape.elements());
   for (int64_t b = 0; b < std::max<int64_t>(batch, 1); ++b) {
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
 // once.
 TEST(Matmul, IsCutIntoPiecesWorthAThread) {
   const auto pieces = [](int64_t m, int64_t n, int64_t k) {
-    const LibraryCall call{Op::Matmul, {0, 0}, {f32({m, k}), f32({k, n})}, f32({m, n})};
+    const LibraryCall call{Op::Matmul, {0, 0, 0}, {f32({m, k}), f32({k, n})}, f32({m, n})};
     return prepareLibrary(call)->parted()->parts();
   };
   EXPECT_EQ(pieces(64, 64, 64), 1);
@@ -93,7 +93,7 @@ TEST(Matmul, IsCutIntoPiecesWorthAThread) {
 TEST(Matmul, PacksAWeightWhoseColumnsLiePagesApart) {
   const auto packing = [](int64_t m, int64_t n, int64_t k, bool transposed = false) {
     const LibraryCall call{Op::Matmul,
-                           {transposed, 0},
+                           {transposed, 0, 0},
                            {transposed ? f32({k, m}) : f32({m, k}), f32({k, n})},
                            f32({m, n})};
     const auto function = prepareLibrary(call);
@@ -122,7 +122,7 @@ struct ConvolutionCase {
   ir::ValueType output() const { return f32({outW(), outH(), o, n}); }
   ir::Attrs attrs(const std::vector<Dim>& sizes) const {
     std::vector<Dim> tail = sizes;
-    tail.push_back(0);
+    tail.insert(tail.end(), {0, 0});
     return {{sx, sy, px, py, dx, dy, groups}, tail};
   }
   LibraryCall forward() const { return {Op::Conv2d, attrs({}), {input(), filter()}, output()}; }
@@ -347,8 +347,8 @@ TEST(Library, MnistShapesHaveFastImplementations) {
     const PoolCase pool{size, size, 32, images, 2, 2, 2, 2};
     calls.insert(calls.end(), {pool.forward(kMax), pool.backward(kMax)});
   }
-  calls.push_back({Op::Matmul, {0, 0}, {f32({128, 3136}), f32({3136, 64})}, f32({128, 64})});
-  calls.push_back({Op::Matmul, {1, 0}, {f32({128, 3136}), f32({128, 64})}, f32({3136, 64})});
+  calls.push_back({Op::Matmul, {0, 0, 0}, {f32({128, 3136}), f32({3136, 64})}, f32({128, 64})});
+  calls.push_back({Op::Matmul, {1, 0, 0}, {f32({128, 3136}), f32({128, 64})}, f32({3136, 64})});
   for (const LibraryCall& call : calls) {
     ASSERT_TRUE(librarySupports(call)) << ir::opName(call.op);
     EXPECT_FALSE(prepareLibrary(call)->implementation().starts_with("ref"))
@@ -357,14 +357,14 @@ TEST(Library, MnistShapesHaveFastImplementations) {
 }
 
 TEST(Library, RefusesWhatTheDefinitionMustDo) {
-  const LibraryCall good{Op::Matmul, {0, 0}, {f32({2, 3}), f32({3, 4})}, f32({2, 4})};
+  const LibraryCall good{Op::Matmul, {0, 0, 0}, {f32({2, 3}), f32({3, 4})}, f32({2, 4})};
   EXPECT_TRUE(librarySupports(good));
   LibraryCall call = good;
   call.operands[0].type = call.operands[1].type = call.result.type = dtype::f64;
   EXPECT_FALSE(librarySupports(call));
   EXPECT_EQ(cachedLibrary(call), nullptr);
   EXPECT_THROW(prepareLibrary(call), InternalError);
-  EXPECT_FALSE(librarySupports({Op::Matmul, {0, 0}, {f32({2, 0}), f32({0, 4})}, f32({2, 4})}));
+  EXPECT_FALSE(librarySupports({Op::Matmul, {0, 0, 0}, {f32({2, 0}), f32({0, 4})}, f32({2, 4})}));
   EXPECT_FALSE(librarySupports({Op::Add, {}, {f32({2}), f32({2})}, f32({2})}));
   // A gradient whose size belongs to another stride.
   ConvolutionCase c{8, 8, 2, 1, 3, 3, 4};

@@ -29,7 +29,7 @@ std::string schedule(const std::string& addend, const std::string& epilogue) {
          "  %2 = add %0, %1 : f32\n"
          "  stage { store 2 %2 }\n"
          "}\n"
-         "  library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[8,8], p1: f32[8,8]) -> o0: "
+         "  library matmul (p0: f32[8,8], p1: f32[8,8]) -> o0: "
          "f32[8,8]\n"
          "  launch 0 extents=[64] operands(o0+0[1], " +
          addend + "+0[1], o1+0[1]) numbers=[]" + epilogue + "\n}\n";

@@ -66,8 +66,8 @@ TEST(Lifetimes, OfSchedulesWithoutSteps) {
   ir::Graph graph;
   const ir::ValueId x = graph.addParameter({{dtype::f32, Shape({0, 3})}});
   const ir::ValueId y = graph.addParameter({{dtype::f32, Shape({3, 3})}});
-  const ir::ValueId product = graph.addNode(ir::Op::Matmul, {x, y}, {0, 0});
-  graph.setResults({graph.addNode(ir::Op::Matmul, {product, y}, {0, 0})});
+  const ir::ValueId product = graph.addNode(ir::Op::Matmul, {x, y}, {0, 0, 0});
+  graph.setResults({graph.addNode(ir::Op::Matmul, {product, y}, {0, 0, 0})});
   const ir::Schedule schedule = codegen::compile(graph, {.verify = true}).schedule;
   EXPECT_TRUE(schedule.steps.empty());
   EXPECT_EQ(schedule.temporaries.size(), 1u);
@@ -125,9 +125,9 @@ TEST(Order, BreadthFirstTakesAWideLevelInStrips) {
   const ir::ValueId w = graph.addParameter({{dtype::f32, Shape({16, 16})}});
   const ir::ValueId x = graph.addParameter({{dtype::f32, Shape({16, 16})}});
   std::vector<ir::ValueId> level, next;
-  for (int i = 0; i < 20; ++i) level.push_back(graph.addNode(ir::Op::Matmul, {w, x}, {0, 0}));
+  for (int i = 0; i < 20; ++i) level.push_back(graph.addNode(ir::Op::Matmul, {w, x}, {0, 0, 0}));
   for (const ir::ValueId value : level) {
-    next.push_back(graph.addNode(ir::Op::Matmul, {w, value}, {0, 0}));
+    next.push_back(graph.addNode(ir::Op::Matmul, {w, value}, {0, 0, 0}));
   }
   graph.setResults(next);
   const ir::Schedule recorded =
@@ -153,10 +153,10 @@ TEST(Order, E1AnUnrolledLoopKeepsOneStepAlive) {
     inputs.push_back(graph.addParameter({{dtype::f32, Shape({8, 100})}}));
   }
   for (const ir::ValueId x : inputs) {
-    large.push_back(graph.addNode(ir::Op::Matmul, {w, x}, {0, 0}));
+    large.push_back(graph.addNode(ir::Op::Matmul, {w, x}, {0, 0, 0}));
   }
   for (const ir::ValueId value : large) {
-    small.push_back(graph.addNode(ir::Op::Matmul, {v, value}, {0, 0}));
+    small.push_back(graph.addNode(ir::Op::Matmul, {v, value}, {0, 0, 0}));
   }
   graph.setResults(small);
   const ir::Schedule plan = codegen::compile(graph, {.verify = true}).schedule;
@@ -185,13 +185,13 @@ TEST(Order, NeverRaisesTheBound) {
 ir::Graph graphOfNumbers(int count, int width) {
   const std::string matrix = absl::StrCat("f32[", width, ",", width, "]");
   std::string head = absl::StrCat("graph @f(%k: number f32, %w: ", matrix), body, results = "%q";
-  absl::StrAppend(&body, "  %p = matmul %w, %w {transposeLhs=0, transposeRhs=0} : ", matrix,
-                  "\n  %q = matmul %p, %w {transposeLhs=0, transposeRhs=0} : ", matrix, "\n");
+  absl::StrAppend(&body, "  %p = matmul %w, %w : ", matrix, "\n  %q = matmul %p, %w : ", matrix,
+                  "\n");
   for (int i = 0; i < count; ++i) {
     const std::string vector = absl::StrCat("f32[", 40 + i, "]");
     absl::StrAppend(&head, ", %g", i, ": ", vector, ", %s", i, ": f32[]");
     absl::StrAppend(&body, "  %a", i, " = mul %g", i, ", %g", i, " : ", vector, "\n  %b", i,
-                    " = sum %a", i, " {axes=[0], keepDims=0} : f32[]\n  %c", i, " = mul %s", i,
+                    " = sum %a", i, " {axes=[0]} : f32[]\n  %c", i, " = mul %s", i,
                     ", %k : f32[]\n  %d", i, " = add %c", i, ", %b", i, " : f32[]\n  %e", i,
                     " = sqrt %d", i, " : f32[]\n  %f", i, " = div %g", i, ", %e", i, " : ", vector,
                     "\n");
@@ -369,7 +369,7 @@ TEST(Budget, ComputesAgainWhatIsMadeOfWhatStays) {
   const ir::ValueId held = graph.addNode(ir::Op::Exp, {x}, {});
   std::vector<ir::ValueId> values = {graph.addNode(ir::Op::Sin, {held}, {})};
   const auto multiply = [&](ir::ValueId a, ir::ValueId b) {
-    return graph.addNode(ir::Op::Sin, {graph.addNode(ir::Op::Matmul, {a, b}, {0, 0})}, {});
+    return graph.addNode(ir::Op::Sin, {graph.addNode(ir::Op::Matmul, {a, b}, {0, 0, 0})}, {});
   };
   for (int i = 0; i < 100; ++i) values.push_back(multiply(w, values.back()));
   ir::ValueId back = values.back();
@@ -499,12 +499,12 @@ TEST(Budget, TrimsPlansOfThousandsOfSteps) {
   const ir::ValueId w = graph.addParameter({type});
   std::vector<ir::ValueId> values = {graph.addParameter({type})};
   for (int i = 0; i < 1500; ++i) {
-    values.push_back(graph.addNode(ir::Op::Matmul, {w, values.back()}, {0, 0}));
+    values.push_back(graph.addNode(ir::Op::Matmul, {w, values.back()}, {0, 0, 0}));
     values.push_back(graph.addNode(ir::Op::Negative, {values.back()}, {}));
   }
   ir::ValueId back = w;
   for (size_t i = values.size(); i-- > 0;) {
-    back = graph.addNode(ir::Op::Matmul, {back, values[i]}, {0, 0});
+    back = graph.addNode(ir::Op::Matmul, {back, values[i]}, {0, 0, 0});
   }
   graph.setResults({back});
   const ir::Schedule whole = codegen::compile(graph, {.skip = "budget"}).schedule;

@@ -29,7 +29,7 @@ inline ir::Graph randomProducts(std::mt19937_64& random, int tries = 60) {
               transposeY = static_cast<Dim>(random() % 2);
     const Shape a = graph.type(x).shape, b = graph.type(y).shape;
     if (a[transposeX ? 0 : 1] == b[transposeY ? 1 : 0]) {
-      values.push_back(graph.addNode(ir::Op::Matmul, {x, y}, {transposeX, transposeY}));
+      values.push_back(graph.addNode(ir::Op::Matmul, {x, y}, {transposeX, transposeY, 0}));
     }
   }
   graph.setResults({values.back(), values[values.size() / 2]});
@@ -43,7 +43,7 @@ inline ir::Graph deepGraph(int depth, Dim width, bool isForward = false, bool is
   const ir::ValueId w = graph.addParameter({{dtype::f32, Shape({width, width})}});
   std::vector<ir::ValueId> values = {graph.addParameter({{dtype::f32, Shape({width, width})}})};
   const auto multiply = [&](ir::ValueId x, ir::ValueId y) {
-    const ir::ValueId product = graph.addNode(ir::Op::Matmul, {x, y}, {0, 0});
+    const ir::ValueId product = graph.addNode(ir::Op::Matmul, {x, y}, {0, 0, 0});
     return isOfSines ? graph.addNode(ir::Op::Sin, {product}, {}) : product;
   };
   for (int i = 0; i < depth; ++i) values.push_back(multiply(w, values.back()));
@@ -62,7 +62,7 @@ inline ir::Graph gridGraph() {
   const ir::ValueType type = {dtype::f32, Shape({16, 16})};
   const ir::ValueId w = graph.addParameter({type}), x = graph.addParameter({type});
   const auto multiply = [&](ir::ValueId a, ir::ValueId b) {
-    return graph.addNode(ir::Op::Matmul, {a, b}, {0, 0});
+    return graph.addNode(ir::Op::Matmul, {a, b}, {0, 0, 0});
   };
   std::vector<ir::ValueId> column(20, w), values;
   for (int i = 0; i < 40; ++i) {

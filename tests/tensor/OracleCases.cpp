@@ -149,7 +149,7 @@ Cases convolutions(Op op, const Extents& e) {
     const CaseOperand filter = values({kernel, kernel, e.channels / groups, outputs});
     const CaseOperand gradient = values(axes.shape(width, height, outputs, e.images));
     const auto with = [&, last = last, pad = pad, groups = groups](std::vector<Dim> sizes) {
-      sizes.push_back(last);
+      sizes.insert(sizes.end(), {0, last});
       return ir::Attrs({stride, 1, pad, pad, 1, 1, groups}, sizes);
     };
     if (op == Op::Conv2d) {
@@ -185,10 +185,10 @@ Cases attentions(Op op, const Extents& e) {
 
 Cases libraries(Op op, const Extents& e) {
   if (op == Op::Matmul) {
-    return {{{values({7, e.a, e.c}), values({e.a, e.b, e.c})}, {0, 0}},
-            {{values({e.a, 7}), values({e.a, e.b, e.c})}, {1, 0}},
-            {{values({7, e.a, e.c}), values({e.b, e.a})}, {0, 1}},
-            {{values({e.a, e.b}), values({3, e.a})}, {1, 1}}};
+    return {{{values({7, e.a, e.c}), values({e.a, e.b, e.c})}, {0, 0, 0}},
+            {{values({e.a, 7}), values({e.a, e.b, e.c})}, {1, 0, 0}},
+            {{values({7, e.a, e.c}), values({e.b, e.a})}, {0, 1, 0}},
+            {{values({e.a, e.b}), values({3, e.a})}, {1, 1, 0}}};
   }
   if (op == Op::Attention || op == Op::AttentionBackward) {
     return attentions(op, e);

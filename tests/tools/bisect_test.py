@@ -55,7 +55,7 @@ PASSES = {
     "cse": ["exp %x : f32[6,4]", "exp %x : f32[6,4]", "sub %1, %0 : f32[6,4]"],
     "library": [
         "transpose %x {axes=[1,0]} : f32[4,6]",
-        "matmul %0, %y {transposeLhs=0, transposeRhs=0} : f32[4,4]",
+        "matmul %0, %y : f32[4,4]",
     ],
 }
 # The other passes have graphs of their own, or decide or place: what these leave is wrong wherever two
@@ -81,14 +81,14 @@ SMALL = """graph @f(%x: f32[6,4], %h: f16[6,4]) {
   %3 = negative %x : f32[6,4]
   %4 = negative %3 : f32[6,4]
   %5 = add %2, %4 : f32[6,4]
-  %6 = sum %h {keepDims=0, axes=[0]} : f16[4]
+  %6 = sum %h {axes=[0]} : f16[4]
   return %5, %6
 }
 """
 # The same of a sum that the pass adds up in another order: only wider results tell.
 ROUNDED = """graph @f(%h: f16[6,4]) {
   %0 = reshape %h {shape=[3,2,4]} : f16[3,2,4]
-  %1 = sum %0 {keepDims=0, axes=[0,1]} : f16[4]
+  %1 = sum %0 {axes=[0,1]} : f16[4]
   %2 = iota {dtype=f16, axis=0, shape=[4]} : f16[4]
   %3 = add %2, %2 : f16[4]
   %4 = add %3, %2 : f16[4]
@@ -111,7 +111,7 @@ SHARED = """graph @f(%x: f32[6,4], %y: f32[6,4]) {
 CALLED = """graph @f(%x: f32[6,4], %y: f32[4,6]) {
   %0 = exp %x : f32[6,4]
   %1 = sub %0, %x : f32[6,4]
-  %2 = matmul %1, %y {transposeLhs=0, transposeRhs=0} : f32[6,6]
+  %2 = matmul %1, %y : f32[6,6]
   %3 = add %2, %2 : f32[6,6]
   %4 = negative %3 : f32[6,6]
   return %4, %1

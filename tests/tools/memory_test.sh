@@ -12,10 +12,10 @@ fail() {
 
 cat >plan.flir <<'END'
 graph @f(%x: f32[25,20], %w: f32[20,40], %w2: f32[50,25], %w3: f32[30,50], %w4: f32[2,30]) {
-  %a = matmul %x, %w {transposeLhs=0, transposeRhs=0} : f32[25,40]
-  %b = matmul %w2, %a {transposeLhs=0, transposeRhs=0} : f32[50,40]
-  %c = matmul %w3, %b {transposeLhs=0, transposeRhs=0} : f32[30,40]
-  %d = matmul %w4, %c {transposeLhs=0, transposeRhs=0} : f32[2,40]
+  %a = matmul %x, %w : f32[25,40]
+  %b = matmul %w2, %a : f32[50,40]
+  %c = matmul %w3, %b : f32[30,40]
+  %d = matmul %w4, %c : f32[2,40]
   return %d
 }
 END

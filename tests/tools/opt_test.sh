@@ -35,7 +35,7 @@ graph @f(%x: f32[4,8], %n: number f32) {
   %0 = mul %x, %n : f32[4,8]
   %1 = mul %x, %n : f32[4,8]
   %2 = add %0, %1 : f32[4,8]
-  %3 = sum %2 {keepDims=0, axes=[0]} : f32[8]
+  %3 = sum %2 {axes=[0]} : f32[8]
   return %3
 }
 END
@@ -246,9 +246,9 @@ for form in graph schedule kernel; do
 done
 cat >chain.flir <<'END'
 graph @chain(%x: f32[4,8], %y: f32[8,4]) {
-  %0 = matmul %x, %y {transposeLhs=0, transposeRhs=0} : f32[4,4]
-  %1 = matmul %0, %0 {transposeLhs=0, transposeRhs=0} : f32[4,4]
-  %2 = matmul %1, %0 {transposeLhs=0, transposeRhs=0} : f32[4,4]
+  %0 = matmul %x, %y : f32[4,4]
+  %1 = matmul %0, %0 : f32[4,4]
+  %2 = matmul %1, %0 : f32[4,4]
   return %2
 }
 END

@@ -224,9 +224,9 @@ kernel @k3 rank=2 reduced=[1] {
   stage { store 1 %1 }
 }
   launch 0 extents=[2560] operands(p0+0[1], t0+0[1]) numbers=[]
-  library matmul {transposeLhs=0, transposeRhs=0} (t0: f32[40,64], p1: f32[64,30]) -> t1: f32[40,30]
+  library matmul (t0: f32[40,64], p1: f32[64,30]) -> t1: f32[40,30]
   launch 1 extents=[40,30] operands(t1+0[1,40], t1+0[1,40]) numbers=[] epilogue
-  library matmul {transposeLhs=0, transposeRhs=0} (t1: f32[40,30], p2: f32[30,20]) -> t2: f32[40,20]
+  library matmul (t1: f32[40,30], p2: f32[30,20]) -> t2: f32[40,20]
   launch 2 extents=[800] operands(t2+0[1], t3+0[1]) numbers=[3]
   launch 2 extents=[800] operands(t3+0[1], o1+0[1]) numbers=[3]
   launch 3 extents=[40,20] operands(o1+0[1,40], o0+0[1,0]) numbers=[]
@@ -261,8 +261,8 @@ reduce 0 --command="$wrong" schedule.flir
 grep -q ' = tanh ' out || fail "the failure is lost"
 # A call and its epilogue; places that are shared.
 reduce 0 --command='grep -q epilogue {}' schedule.flir
-sed -n '/^  [a-z]* [0m]/p' out | diff - <(echo '  library matmul {transposeLhs=0,' \
-  'transposeRhs=0} (p1: f32[1,1], p0: f32[1,1]) -> o0: f32[1,1]' &&
+sed -n '/^  [a-z]* [0m]/p' out | diff - <(
+  echo '  library matmul (p1: f32[1,1], p0: f32[1,1]) -> o0: f32[1,1]' &&
   echo '  launch 0 extents=[1,1] operands(o0+0[1,1], o0+0[1,1]) numbers=[] epilogue') ||
   fail "another call or launch"
 reduce 0 --command='grep -q " shares=" {}' schedule.flir
@@ -279,7 +279,7 @@ kernel @k0 rank=1 reduced=[] {
   %0 = load 0 : f32
   stage { store 1 %0 }
 }
-  library matmul {transposeLhs=0, transposeRhs=0} (p1: f32[1,1], p0: f32[1,1]) -> t0: f32[1,1]
+  library matmul (p1: f32[1,1], p0: f32[1,1]) -> t0: f32[1,1]
   launch 0 extents=[1] operands(t0+0[1], t1+0[1]) numbers=[]
   launch 0 extents=[1] operands(t1+0[1], o0+0[1]) numbers=[]
 }

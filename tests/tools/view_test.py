@@ -14,9 +14,9 @@ from viewer_page import Page, expect, plans_of, run, stage_number, whole_stage
 FL, TRAIN, STEP = (os.path.abspath(path) for path in sys.argv[1:4])
 
 GRAPH = """graph @f(%x: f32[4,8], %w: f32[3,4]) {
-  %0 = matmul %w, %x {transposeLhs=0, transposeRhs=0} : f32[3,8]
+  %0 = matmul %w, %x : f32[3,8]
   %1 = exp %0 : f32[3,8]
-  %2 = sum %1 {keepDims=0, axes=[0]} : f32[8]
+  %2 = sum %1 {axes=[0]} : f32[8]
   return %2
 }
 """

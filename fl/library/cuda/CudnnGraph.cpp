@@ -159,7 +159,7 @@ const CudnnDescriptor& CudnnGraph::finished(const CudnnTarget& target) {
 }
 
 std::vector<CudnnPlan> CudnnGraph::plans(cudnnBackendHeurMode_t heuristic,
-                                         const CudnnTarget& target, dtype type) {
+                                         const CudnnTarget& target, bool onTensorCores) {
   CudnnDescriptor guess(library_, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   guess.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, finished(target))
       .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, heuristic);
@@ -169,7 +169,7 @@ std::vector<CudnnPlan> CudnnGraph::plans(cudnnBackendHeurMode_t heuristic,
   const int64_t count = guess.get(kResults, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
   const auto isExact = [&](cudnnBackendNumericalNote_t note) {
     return note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP ||
-           (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && type != dtype::f32);
+           (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && onTensorCores);
   };
   std::vector<CudnnPlan> plans;
   for (auto& found : guess.getAll(kResults, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, count)) {

@@ -1,8 +1,8 @@
 // cuDNN's graph API: operations on tensors, described, planned and run.
 //
 // Describing needs no GPU, nor does planning for one whose properties are given. Plans are
-// deterministic and in full precision: 16-bit floats are added up in f32, f32 is not cut to TF32,
-// nothing goes through Winograd's or Fourier's transforms.
+// deterministic: 16-bit floats are added up in f32, and nothing goes through Winograd's or
+// Fourier's transforms.
 #pragma once
 
 #include <deque>
@@ -126,10 +126,10 @@ class CudnnGraph {
   void addPointwise(cudnnPointwiseMode_t mode, dtype type, const CudnnDescriptor& x,
                     const CudnnDescriptor* b, const CudnnDescriptor& y);
 
-  // Those for operations on `type` that a heuristic finds, first what it thinks best. All
-  // operations are there.
+  // Those that a heuristic finds, first what it thinks best; f32 is cut to TF32 on tensor cores.
+  // All operations are there.
   std::vector<CudnnPlan> plans(cudnnBackendHeurMode_t heuristic, const CudnnTarget& target,
-                               dtype type);
+                               bool onTensorCores);
 
  private:
   CudnnDescriptor& tensor(int64_t number, dtype type, Axes sizes, Axes strides);

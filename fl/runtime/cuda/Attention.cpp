@@ -335,7 +335,7 @@ std::shared_ptr<const DeviceCall> makeDirection(Context& context, const Attentio
   // Kernels would keep scores of f32, several times.
   constexpr size_t kNoBound = std::numeric_limits<size_t>::max();
   if (!shape.mask) std::erase(buffers.bytes, size_t{0});
-  return makeCudnnCall(context, graph, name, std::move(buffers), shape.type, kNoBound);
+  return makeCudnnCall(context, graph, name, std::move(buffers), /*onTensorCores=*/true, kNoBound);
 }
 
 // The same for both operators, so that they run the same plan; callers take turns.

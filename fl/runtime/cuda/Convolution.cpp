@@ -124,7 +124,8 @@ std::shared_ptr<const DeviceCall> make(Context& context, const OperatorCall& cal
   for (const ir::ValueType& value : call.operands)
     buffers.bytes.push_back(bytesOf(value.type, value.shape));
   buffers.bytes.push_back(bytesOf(call.result.type, call.result.shape));
-  return makeCudnnCall(context, graph, textOf(call), std::move(buffers), call.result.type,
+  const bool onTensorCores = call.result.type != dtype::f32 || ir::allowsTf32(call.op, call.attrs);
+  return makeCudnnCall(context, graph, textOf(call), std::move(buffers), onTensorCores,
                        kMostWorkspaceBytes);
 }
 

@@ -83,13 +83,14 @@ class CudnnCandidate final : public Candidate {
 
 // Those of the heuristics, each once.
 std::vector<CudnnPlan> plansOf(Context& context, CudnnGraph& graph,
-                               const std::vector<cudnnBackendHeurMode_t>& heuristics, dtype type) {
+                               const std::vector<cudnnBackendHeurMode_t>& heuristics,
+                               bool onTensorCores) {
   Handle& handle = handleOf(context);
   const std::lock_guard<std::mutex> turn(handle.mutex);
   context.use();
   std::vector<CudnnPlan> plans;
   for (const auto heuristic : heuristics) {
-    for (CudnnPlan& plan : graph.plans(heuristic, {handle.value}, type)) {
+    for (CudnnPlan& plan : graph.plans(heuristic, {handle.value}, onTensorCores)) {
       if (plans.size() == kMostCandidates) break;
       const auto isIt = [name = plan.name()](const CudnnPlan& each) { return each.name() == name; };
       if (std::ranges::none_of(plans, isIt)) plans.push_back(std::move(plan));
@@ -108,13 +109,13 @@ std::string textOf(const OperatorCall& call) {
 
 std::shared_ptr<const DeviceCall> makeCudnnCall(Context& context, std::shared_ptr<CudnnGraph> graph,
                                                 const std::string& name, CudnnBuffers buffers,
-                                                dtype type, size_t mostWorkspaceBytes) {
+                                                bool onTensorCores, size_t mostWorkspaceBytes) {
   const std::string text = detail::concat("cuDNN ", cudnn().table().cudnnGetVersion(), " ", name);
   // B thinks longer than A, and often better.
   for (const auto& heuristics :
        {std::vector{CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_A}, std::vector{CUDNN_HEUR_MODE_FALLBACK}}) {
     Candidates candidates;
-    for (CudnnPlan& plan : plansOf(context, *graph, heuristics, type)) {
+    for (CudnnPlan& plan : plansOf(context, *graph, heuristics, onTensorCores)) {
       auto each =
           std::make_shared<CudnnCandidate>(graph, std::move(plan), buffers, mostWorkspaceBytes);
       // The first is one that is made.

@@ -30,12 +30,12 @@ struct CudnnBuffers {
   const float* number = nullptr;
 };
 
-// Null where cuDNN has no plan for the graph's operations on `type` that takes at most so much
-// memory. `name` tells the graph from others. Throws library::cuda::CudnnRefusal.
+// Null where cuDNN has no plan for the graph's operations that takes at most so much memory. `name`
+// tells the graph from others. Throws library::cuda::CudnnRefusal.
 std::shared_ptr<const DeviceCall> makeCudnnCall(Context& context,
                                                 std::shared_ptr<library::cuda::CudnnGraph> graph,
                                                 const std::string& name, CudnnBuffers buffers,
-                                                dtype type, size_t mostWorkspaceBytes);
+                                                bool onTensorCores, size_t mostWorkspaceBytes);
 
 // What `make` gives, from a cache of the GPU's; null, and a warning, where it throws a refusal,
 // and null where cuDNN is not there.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fl/base/Error.h"
+#include "fl/ir/Inference.h"
 
 namespace fl::runtime::cuda {
 namespace {
@@ -87,6 +88,7 @@ std::optional<MatmulShape> matmulShape(const std::vector<ir::ValueType>& operand
   MatmulShape shape{
       result.type, result.shape[0], result.shape[1], 0, 0, attrs[0] != 0, attrs[1] != 0, 0, 0};
   shape.k = lhs[shape.transposeLhs ? 0 : 1];
+  shape.tf32 = ir::allowsTf32(ir::Op::Matmul, attrs);
   shape.batch = result.shape.elements() / (shape.m * shape.n);
   // Every matrix of the batch is another one, or all are the same.
   const auto stepOf = [&](const ir::ValueType& operand, int64_t matrix, int64_t* step) {
@@ -102,10 +104,11 @@ std::optional<MatmulShape> matmulShape(const std::vector<ir::ValueType>& operand
 MatmulDescription::MatmulDescription(const CublasLt& library, const MatmulShape& shape)
     : library_(library), epilogue_(shape.epilogue) {
   const bool isDouble = shape.type == dtype::f64;
+  const auto computed = isDouble     ? CUBLAS_COMPUTE_64F
+                        : shape.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                     : CUBLAS_COMPUTE_32F;
   check(library,
-        library.cublasLtMatmulDescCreate(&operation,
-                                         isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                         isDouble ? CUDA_R_64F : CUDA_R_32F),
+        library.cublasLtMatmulDescCreate(&operation, computed, isDouble ? CUDA_R_64F : CUDA_R_32F),
         kDescribing);
   const auto transpose = [](bool does) { return int32_t{does ? CUBLAS_OP_T : CUBLAS_OP_N}; };
   set(CUBLASLT_MATMUL_DESC_TRANSA, transpose(shape.transposeLhs));
@@ -216,9 +219,9 @@ Candidates candidatesOf(Context& context, const CublasLt& library, const MatmulS
 
 std::string textOf(const CublasLt& library, const MatmulShape& shape) {
   const auto transposed = [](bool is) { return is ? " transposed " : " plain "; };
-  return detail::concat("cuBLASLt ", library.cublasLtGetVersion(), " matmul ", shape.type, " ",
-                        shape.m, "x", shape.n, "x", shape.k, "x", shape.batch,
-                        transposed(shape.transposeLhs), shape.lhsStep,
+  return detail::concat("cuBLASLt ", library.cublasLtGetVersion(), " matmul ", shape.type,
+                        shape.tf32 ? " in TF32 " : " ", shape.m, "x", shape.n, "x", shape.k, "x",
+                        shape.batch, transposed(shape.transposeLhs), shape.lhsStep,
                         transposed(shape.transposeRhs), shape.rhsStep, " epilogue ",
                         static_cast<int>(epilogueOf(shape.epilogue)));
 }

@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt, in full precision: 16-bit floats are added up in f32, and f32 is not
-// cut to TF32. With a product may come what follows it element by element (Epilogue.h).
+// Matrix products by cuBLASLt: 16-bit floats are added up in f32, and f32 is cut to TF32 on request
+// alone. With a product may come what follows it element by element (Epilogue.h).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct MatmulShape {
   // Elements from one of the batch to the next; 0 repeats a matrix.
   int64_t lhsStep, rhsStep;
   Epilogue epilogue = {};
+  bool tf32 = false;
   auto operator<=>(const MatmulShape&) const = default;
 };
 

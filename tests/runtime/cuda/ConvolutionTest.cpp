@@ -20,14 +20,15 @@ using library::cuda::CudnnGraph;
 using library::cuda::CudnnRefusal;
 using runtime::cuda::OperatorCall;
 
-OperatorCall callOf(Op op, dtype type, bool channelsLast, int groups, bool bias) {
+OperatorCall callOf(Op op, dtype type, bool channelsLast, int groups, bool bias,
+                    bool tf32 = false) {
   const ir::ImageAxes axes = channelsLast ? ir::ImageAxes{1, 2, 0} : ir::ImageAxes{0, 1, 2};
   const ir::ValueType input{type, axes.shape(9, 8, 16, 4)}, filter{type, {3, 3, 16 / groups, 32}};
   const ir::ValueType output{type, axes.shape(5, 4, 32, 4)};
   std::vector<Dim> attrs = {2, 2, 1, 1, 1, 1, groups};
   if (op == Op::Conv2dBackwardData) attrs.insert(attrs.end(), {9, 8});
   if (op == Op::Conv2dBackwardFilter) attrs.insert(attrs.end(), {3, 3});
-  attrs.push_back(channelsLast);
+  attrs.insert(attrs.end(), {tf32, channelsLast});
   const ir::Attrs all(attrs);
   if (op == Op::Conv2dBackwardData) return {op, {output, filter}, all, input};
   if (op == Op::Conv2dBackwardFilter) return {op, {output, input}, all, filter};
@@ -41,7 +42,8 @@ class CudnnPlans : public RealCudnn {
   void expectPlanFor(const OperatorCall& call) const {
     SCOPED_TRACE(detail::concat(ir::opName(call.op), " of ", call.operands[0].toString(), " and ",
                                 call.operands[1].toString()));
-    expectExactPlan(call.result.type, [&](CudnnGraph& graph) { describe(graph, call); });
+    expectExactPlan(call.result.type != dtype::f32,
+                    [&](CudnnGraph& graph) { describe(graph, call); });
   }
 };
 
@@ -56,6 +58,16 @@ TEST_P(CudnnPlans, AreThereForConvolutions) {
       }
     }
   }
+}
+
+// For TF32 there are others, which the library chooses first.
+TEST_P(CudnnPlans, OfF32AreOnTensorCoresOnRequest) {
+  const OperatorCall call = callOf(Op::Conv2d, dtype::f32, /*channelsLast=*/true, 1, false);
+  const auto describeCall = [&](CudnnGraph& graph) { describe(graph, call); };
+  const std::vector<std::string> full = planNames(false, describeCall),
+                                 cut = planNames(true, describeCall);
+  EXPECT_GT(cut.size(), full.size());
+  EXPECT_NE(cut.front(), full.front());
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, CudnnPlans, kGpus, nameOfGpu);

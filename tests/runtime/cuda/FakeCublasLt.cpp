@@ -22,6 +22,7 @@ std::vector<uint64_t> algorithmsRun;
 constexpr size_t kWorkspaceBytes = 1000;
 
 struct Operation {
+  bool tf32 = false;
   int32_t transposeLhs = CUBLAS_OP_N, transposeRhs = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const char* bias = nullptr;
@@ -78,6 +79,12 @@ void write(double value, char* element, dtype type) {
   std::memcpy(element, &bits, getTypeSize(type));
 }
 
+double toTf32(double x) {
+  int exponent = 0;
+  const double digits = std::frexp(x, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(digits, 11)), exponent - 11);
+}
+
 // By tanh, and its derivative.
 double gateOf(double x) { return std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }
 double gelu(double x) { return 0.5 * x * (1 + gateOf(x)); }
@@ -108,13 +115,14 @@ void multiply(const Operation& operation, const char* lhs, const Layout& left, c
   const bool transposeLhs = operation.transposeLhs == CUBLAS_OP_T;
   const bool transposeRhs = operation.transposeRhs == CUBLAS_OP_T;
   const int64_t terms = transposeLhs ? left.rows : left.columns;
+  const auto factor = [&](double x) { return operation.tf32 ? toTf32(x) : x; };
   for (int64_t number = 0; number < to.batch; ++number) {
     for (int64_t column = 0; column < to.columns; ++column) {
       for (int64_t row = 0; row < to.rows; ++row) {
         double sum = 0;
         for (int64_t i = 0; i < terms; ++i) {
-          sum += read(lhs, left, transposeLhs, row, i, number) *
-                 read(rhs, right, transposeRhs, i, column, number);
+          sum += factor(read(lhs, left, transposeLhs, row, i, number)) *
+                 factor(read(rhs, right, transposeRhs, i, column, number));
         }
         write(finished(sum, operation, to.type, row, column, number),
               result + offsetOf(to, false, row, column, number), to.type);
@@ -131,9 +139,10 @@ runtime::cuda::CublasLt table() {
     *handle = reinterpret_cast<cublasLtHandle_t>(currentFakeContext());
     return CUBLAS_STATUS_SUCCESS;
   };
-  table.cublasLtMatmulDescCreate = [](cublasLtMatmulDesc_t* operation, cublasComputeType_t,
+  table.cublasLtMatmulDescCreate = [](cublasLtMatmulDesc_t* operation, cublasComputeType_t computed,
                                       cudaDataType_t) {
-    *operation = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation());
+    *operation = reinterpret_cast<cublasLtMatmulDesc_t>(
+        new Operation{.tf32 = computed == CUBLAS_COMPUTE_32F_FAST_TF32});
     return CUBLAS_STATUS_SUCCESS;
   };
   table.cublasLtMatmulDescDestroy = [](cublasLtMatmulDesc_t operation) {

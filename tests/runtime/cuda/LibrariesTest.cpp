@@ -68,9 +68,9 @@ const std::map<std::string, Function>& functions() {
   return all;
 }
 
-class CudaLibraries : public ::testing::TestWithParam<std::pair<const std::string, Function>> {};
+class CudaEpilogues : public ::testing::TestWithParam<std::pair<const std::string, Function>> {};
 
-TEST_P(CudaLibraries, HaveTheCpusValues) {
+TEST_P(CudaEpilogues, HaveTheCpusValues) {
   if (!gpuProblem().empty()) GTEST_SKIP() << gpuProblem();
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
     SCOPED_TRACE(dtypeToString(type));
@@ -88,7 +88,35 @@ TEST_P(CudaLibraries, HaveTheCpusValues) {
   EXPECT_THAT(takeMisuse(), ::testing::ElementsAre());
 }
 
-INSTANTIATE_TEST_SUITE_P(Epilogues, CudaLibraries, ::testing::ValuesIn(functions()),
+// The largest error of a product of f32 over 4,096 terms, by the largest sum of magnitudes.
+double errorOfLongProduct() {
+  constexpr Dim kTerms = 4096;
+  Tensor x, y;
+  {
+    const BackendScope cpu("lazy", "cpu");
+    setSeed(2);
+    x = rand({32, kTerms}) - 0.5;
+    y = rand({kTerms, 16}) - 0.5;
+    sync();
+  }
+  const auto inDouble = [](const Tensor& tensor) { return tensor.astype(dtype::f64); };
+  const std::vector<double> product = inDouble(matmul(x, y)).toHostVector<double>();
+  const BackendScope cpu("lazy", "cpu");
+  const Tensor exact = matmul(inDouble(x), inDouble(y));
+  const Tensor magnitudes = matmul(inDouble(abs(x)), inDouble(abs(y)));
+  const Tensor error = abs(Tensor::fromVector(exact.shape(), product) - exact);
+  return amax(error).scalar<double>() / amax(magnitudes).scalar<double>();
+}
+
+TEST(CudaLibraries, A9ProductsOfF32AreOfF32) {
+  if (!gpuProblem().empty()) GTEST_SKIP() << gpuProblem();
+  const BackendScope cuda("lazy", "cuda");
+  EXPECT_LT(errorOfLongProduct(), 1e-6);
+  const Tf32Scope tf32;
+  EXPECT_LT(errorOfLongProduct(), 1e-3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, CudaEpilogues, ::testing::ValuesIn(functions()),
                          [](const auto& info) { return info.param.first; });
 
 }  // namespace

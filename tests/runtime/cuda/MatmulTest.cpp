@@ -26,7 +26,7 @@ using runtime::cuda::matmulShape;
 
 std::optional<MatmulShape> shapeOf(dtype type, Shape lhs, Shape rhs, Shape result,
                                    bool transposeLhs = false, bool transposeRhs = false) {
-  return matmulShape({{type, lhs}, {type, rhs}}, {transposeLhs, transposeRhs}, {type, result});
+  return matmulShape({{type, lhs}, {type, rhs}}, {transposeLhs, transposeRhs, 0}, {type, result});
 }
 
 TEST(CudaMatmul, ShapesAreThoseOfTheMatrices) {
@@ -65,7 +65,7 @@ TEST(CudaMatmul, TheLibraryIsToldMatricesAsTheyLie) {
   EXPECT_EQ(attributeOf<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_TRANSB), CUBLAS_OP_N);
 }
 
-// Nothing is cut to TF32 or added up in 16 bits.
+// Nothing is cut to TF32, unless it is told, or added up in 16 bits.
 TEST(CudaMatmul, TheLibraryComputesInFullPrecision) {
   for (const dtype type : {dtype::f16, dtype::bf16, dtype::f32, dtype::f64}) {
     const MatmulDescription told(realCublasLt(), {type, 2, 4, 3, 1, false, false, 0, 0});
@@ -75,6 +75,14 @@ TEST(CudaMatmul, TheLibraryComputesInFullPrecision) {
     EXPECT_EQ(attributeOf<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_SCALE_TYPE),
               isDouble ? CUDA_R_64F : CUDA_R_32F);
   }
+}
+
+TEST(CudaMatmul, TheLibraryCutsToTf32OnRequest) {
+  MatmulShape shape =
+      *matmulShape({{dtype::f32, {2, 3}}, {dtype::f32, {3, 4}}}, {0, 0, 1}, {dtype::f32, {2, 4}});
+  const MatmulDescription told(realCublasLt(), shape);
+  EXPECT_EQ(attributeOf<int32_t>(told.operation, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE),
+            CUBLAS_COMPUTE_32F_FAST_TF32);
 }
 
 // On the CPU and by the library of the GPU that is none.
@@ -111,6 +119,24 @@ TEST(CudaMatmul, ProductsAreTheLibrarys) {
   EXPECT_THAT(FakeGpu::install().misuse(), ::testing::ElementsAre());
 }
 
+// 1 + 2^-12 has 13 digits. The two products are two, and their rounding is within the bound that
+// FL_CHECK=ref has for them.
+TEST(CudaMatmul, Tf32IsForItsScope) {
+  FakeGpu::install();
+  offerProducts(true);
+  const BackendScope cuda("lazy", "cuda");
+  const float x = 1 + std::ldexp(1.f, -12);
+  const Tensor all = full({2, 2}, x), plain = matmul(all, all);
+  const Tensor cut = [&] {
+    const Tf32Scope tf32;
+    return matmul(all, all);
+  }();
+  const Tensor again = matmul(all, all);
+  EXPECT_THAT(cut.toHostVector<float>(), ::testing::Each(2.f));
+  EXPECT_THAT(plain.toHostVector<float>(), ::testing::Each(2 * x * x));
+  EXPECT_THAT(again.toHostVector<float>(), ::testing::Each(2 * x * x));
+}
+
 // A workspace is a temporary of the plan, aligned to 256 bytes wherever that begins, and behind it
 // is room for operands that are not aligned.
 TEST(CudaMatmul, PlansHoldWorkspaces) {
@@ -122,7 +148,7 @@ TEST(CudaMatmul, PlansHoldWorkspaces) {
     const auto plan = device->load(
         ir::parseSchedule(detail::concat(
             "schedule @s arena=0 bound=0 { parameter f32[8,8] parameter f32[80] output f32[8,8] "
-            "library matmul {transposeLhs=0, transposeRhs=0} (p0: f32[8,8], ",
+            "library matmul (p0: f32[8,8], ",
             operand, ": f32[8,8]) -> o0: f32[8,8] }")),
         &kernels);
     const ir::Schedule& schedule = plan->schedule();

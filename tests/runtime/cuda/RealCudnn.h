@@ -66,25 +66,25 @@ class RealCudnn : public ::testing::TestWithParam<std::string> {
         .finish();
   }
 
-  // There are plans for operations on `type`, the same twice, all exact, and one is made; the bytes
-  // of its workspace.
-  int64_t expectExactPlan(dtype type, const Describe& describe) const {
+  // There are plans, the same twice, all exact, and on tensor cores only if they may be; one is
+  // made: the bytes of its workspace.
+  int64_t expectExactPlan(bool onTensorCores, const Describe& describe) const {
     library::cuda::CudnnGraph graph(realCudnn()), again(realCudnn());
     describe(graph);
     describe(again);
-    EXPECT_EQ(namesOf(graph, type), namesOf(again, type));
+    EXPECT_EQ(namesOf(graph, onTensorCores), namesOf(again, onTensorCores));
     for (const auto heuristic : kHeuristics) {
-      std::vector<library::cuda::CudnnPlan> plans = plansOf(graph, heuristic, type);
+      std::vector<library::cuda::CudnnPlan> plans = plansOf(graph, heuristic, onTensorCores);
       for (auto& plan : plans)
         if (isMade(plan)) return plan.workspaceBytes();
     }
     ADD_FAILURE() << "no plan is made";
     return 0;
   }
-  bool hasPlans(dtype type, const Describe& describe) const {
+  std::vector<std::string> planNames(bool onTensorCores, const Describe& describe) const {
     library::cuda::CudnnGraph graph(realCudnn());
     describe(graph);
-    return !namesOf(graph, type).empty();
+    return namesOf(graph, onTensorCores);
   }
 
  private:
@@ -94,23 +94,23 @@ class RealCudnn : public ::testing::TestWithParam<std::string> {
   library::cuda::CudnnTarget target() const { return {nullptr, &properties_}; }
   std::vector<library::cuda::CudnnPlan> plansOf(library::cuda::CudnnGraph& graph,
                                                 cudnnBackendHeurMode_t heuristic,
-                                                dtype type) const {
-    auto plans = graph.plans(heuristic, target(), type);
+                                                bool onTensorCores) const {
+    auto plans = graph.plans(heuristic, target(), onTensorCores);
     for (const auto& plan : plans) {
       for (const cudnnBackendNumericalNote_t note : plan.notes()) {
         EXPECT_TRUE(note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP ||
-                    (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && type != dtype::f32))
+                    (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && onTensorCores))
             << note;
       }
     }
     return plans;
   }
   // By each heuristic, whose plans have names of their own.
-  std::vector<std::string> namesOf(library::cuda::CudnnGraph& graph, dtype type) const {
+  std::vector<std::string> namesOf(library::cuda::CudnnGraph& graph, bool onTensorCores) const {
     std::vector<std::string> all;
     for (const auto heuristic : kHeuristics) {
       std::set<std::string> names;
-      const auto plans = plansOf(graph, heuristic, type);
+      const auto plans = plansOf(graph, heuristic, onTensorCores);
       for (const auto& plan : plans) all.push_back(*names.insert(plan.name()).first);
       EXPECT_EQ(names.size(), plans.size());
     }
