@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "benchmarks/KernelCases.h"
@@ -74,15 +76,50 @@ Workload sumOver(const char* name, std::vector<int> axes, Dim results) {
           kMatrix * kFloat, results * kFloat};
 }
 
-Workload product(const char* name, dtype type) {
+Workload product(const char* name, dtype type, bool tf32 = false) {
   constexpr Dim kSize = 8192;
   return {.name = name,
           .make =
               [=] {
                 const Tensor x = numbers({kSize, kSize}, type), y = numbers({kSize, kSize}, type);
-                return [=] { matmul(x, y).value()->data(); };
+                return [=] {
+                  std::optional<Tf32Scope> scope;
+                  if (tf32) scope.emplace();
+                  matmul(x, y).value()->data();
+                };
               },
-          .operations = type == dtype::f32 ? 2. * kSize * kSize * kSize : 0};
+          .operations = type == dtype::f32 && !tf32 ? 2. * kSize * kSize * kSize : 0};
+}
+
+// A layer and its gradients, for one of its result that is like it.
+Workload layer(const char* name, const Shape& input,
+               const std::function<std::shared_ptr<Module>()>& makeModule) {
+  const auto make = [=] {
+    const std::shared_ptr<Module> module = makeModule();
+    std::vector<Variable> changed = module->params();
+    changed.insert(changed.begin(), Variable(numbers(input), true));
+    return [=]() mutable {
+      Variable y = module->forward({changed[0]})[0];
+      y.backward(noGrad(y.tensor()));
+      for (Variable& each : changed) {
+        each.grad().tensor().value()->data();
+        each.zeroGrad();
+      }
+    };
+  };
+  return {name, make};
+}
+
+// Which cuDNN has calls for, and which are made of kernels here.
+std::vector<Workload> layers() {
+  constexpr int kChannels = 64, kSize = 112, kImages = 32, kFeatures = 512, kTime = 64;
+  const Shape images = {kSize, kSize, kChannels, kImages}, sequence = {kFeatures, kImages, kTime};
+  return {layer("max pool 3x3 of 32x64x112x112, and gradient", images,
+                [] { return std::make_shared<Pool2D>(3, 3, 2, 2, 1, 1); }),
+          layer("batch norm of 32x64x112x112, and gradients", images,
+                [=] { return std::make_shared<BatchNorm>(2, kChannels); }),
+          layer("LSTM of 64 steps, 2 x 512, and gradients", sequence,
+                [=] { return std::make_shared<RNN>(kFeatures, kFeatures, 2, RnnMode::LSTM); })};
 }
 
 // Each kernel needs the one before it.
@@ -195,11 +232,13 @@ std::vector<Workload> gpuCases() {
                                  sumOver("sum of 16384x4096", {0, 1}, 1),
                                  product("matmul 8192x8192x8192", dtype::f32),
                                  product("matmul 8192x8192x8192, f16", dtype::f16),
+                                 product("matmul 8192x8192x8192, TF32", dtype::f32, true),
                                  attentionOf(2048, 8, false, false),
                                  attentionOf(2048, 8, true, false),
                                  attentionOf(2048, 8, false, true),
                                  attentionOf(2048, 8, true, true)};
   for (Workload& workload : kernelCases()) cases.push_back(std::move(workload));
+  for (Workload& workload : layers()) cases.push_back(std::move(workload));
   for (const Stepping stepping : {Stepping::Recorded, Stepping::Compiled}) {
     for (Workload& workload : std::vector{
              perceptronStep(128, stepping), perceptronStep(8192, stepping), mnistStep(stepping),

@@ -108,7 +108,7 @@ double planningMilliseconds(const ir::Schedule& built, size_t budget = 0) {
     codegen::Compilation plan;
     plan.schedule = built;
     plan.schedule.budget = budget;
-    plan.schedule.scratchBytes = device->scratchBytes();
+    plan.schedule.device = device->traits();
     const auto start = Clock::now();
     bool isBuilt = false;
     for (const codegen::PassInfo& pass : codegen::passes()) {

@@ -133,7 +133,7 @@ TracedPlan::TracedPlan(const Trace& trace)
     : device_(runtime::makeDevice(kDevice)), buffers_(trace.buffers), numbers_(trace.numbers) {
   codegen::CompileOptions options;
   options.lowering = device_->lowering();
-  options.scratchBytes = device_->scratchBytes();
+  options.device = device_->traits();
   plan_ = device_->load(codegen::compile(trace.graph, options).schedule, &kernels_);
   for (const runtime::DeviceKernelPtr& kernel : plan_->kernels()) {
     kernel->setArtifact(

@@ -22,9 +22,9 @@ ir::Schedule readPlan(const std::string& path) {
   if (form == "schedule") {
     return parseInput(path, text, parsePackedSchedule);
   }
-  const auto scratchBytes = runtime::makeDevice("cpu")->scratchBytes();
+  const ir::DeviceTraits traits = runtime::makeDevice("cpu")->traits();
   return codegen::compile(parseInput(path, text, ir::parseGraph),
-                          {.scratchBytes = scratchBytes, .verify = true})
+                          {.device = traits, .verify = true})
       .schedule;
 }
 

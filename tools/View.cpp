@@ -103,7 +103,7 @@ view::Plan planOf(const std::string& path) {
     return plan;
   }
   codegen::CompileOptions options;
-  options.scratchBytes = runtime::makeDevice("cpu")->scratchBytes();
+  options.device = runtime::makeDevice("cpu")->traits();
   options.observe = [&](int number, const std::string& pass, const std::string& stage) {
     plan.stages.push_back({absl::StrFormat("%02d_%s", number, pass), view::readStage(stage)});
   };

@@ -6,7 +6,7 @@ usage: gpu.py {torch,torch compile,jax} THREADS
        gpu.py --has {torch,torch compile,jax}: fails if that is not there, or has no GPU
 
 PyTorch's calls are timed by CUDA events, JAX's by the clock, as each waits. Products in f32 are not
-cut to TF32. What torch.compile makes is replayed as CUDA graphs (its mode "reduce-overhead").
+cut to TF32 but in the case that says so. What torch.compile makes is replayed as CUDA graphs (its mode "reduce-overhead").
 """
 import sys
 
@@ -77,6 +77,38 @@ def large_cases(compiled):
 
         return step
 
+    def layer(module, *shape):
+        made = torch.compile(module) if compiled else module
+        x = (torch.rand(shape) - 0.5).requires_grad_()
+
+        def step():
+            y = made(x)
+            y = y[0] if isinstance(y, tuple) else y
+            return torch.autograd.grad(y, (x, *module.parameters()), y.detach())
+
+        return step
+
+    def in_tf32(call):
+        def step():
+            torch.backends.cuda.matmul.allow_tf32 = True
+            result = call()
+            torch.backends.cuda.matmul.allow_tf32 = False
+            return result
+
+        return step
+
+    images = (32, 64, 112, 112)
+    layers = {
+        "max pool 3x3 of 32x64x112x112, and gradient": lambda: layer(
+            torch.nn.MaxPool2d(3, 2, 1), *images
+        ),
+        "batch norm of 32x64x112x112, and gradients": lambda: layer(
+            torch.nn.BatchNorm2d(64), *images
+        ),
+        "LSTM of 64 steps, 2 x 512, and gradients": lambda: layer(
+            torch.nn.LSTM(512, 512, 2), 64, 32, 512
+        ),
+    }
     attentions = {
         "attention, bf16, 2048" + causal + gradients: lambda c=causal, g=gradients: attention(
             bool(c), bool(g)
@@ -84,7 +116,7 @@ def large_cases(compiled):
         for causal in ("", ", causal")
         for gradients in ("", ", and its gradients")
     }
-    return attentions | {
+    return attentions | layers | {
         "tanh(ax+b) sigmoid(cx), 2^26": lambda: call(gated, (ELEMENTS,)),
         "softmax, 16384x4096": lambda: call(lambda x: torch.softmax(x, 1), matrix),
         "sum of 16384x4096 over columns": lambda: call(lambda x: x.sum(1), matrix),
@@ -94,6 +126,7 @@ def large_cases(compiled):
         "matmul 8192x8192x8192, f16": lambda: call(
             product, square, square, dtype=torch.float16
         ),
+        "matmul 8192x8192x8192, TF32": lambda: in_tf32(call(product, square, square)),
     }
 
 

@@ -26,8 +26,8 @@ struct CompileOptions {
   std::string skip;
   // Bytes that the temporaries may take together; 0: any. Throws planner::OverBudget beyond.
   size_t budget = 0;
-  // The device's; nothing for a plan that asks none.
-  ir::Schedule::ScratchBytes scratchBytes;
+  // Nothing for a plan that asks no device.
+  ir::DeviceTraits device;
   // For tests: whether nothing is kept that can be computed again.
   bool trimAll = false;
   // The text after each pass, for dumps; the pass's number counts from 1, 0 is the input.

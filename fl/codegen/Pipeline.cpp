@@ -193,7 +193,7 @@ Compilation compile(ir::Graph graph, const CompileOptions& options) {
       skipped.erase("fuse") == 0 && options.lowering == ir::Lowering::Kernels;
   compilation.schedule.budget = options.budget;
   compilation.schedule.trimAll = options.trimAll;
-  compilation.schedule.scratchBytes = options.scratchBytes;
+  compilation.schedule.device = options.device;
   compilation.graph = std::move(graph);
   int number = 0;
   std::string added;

@@ -177,11 +177,10 @@ class EagerBackend : public TensorBackend {
 
   void load(const char* name, Trace& traced, CompositePlan* plan) {
     try {
-      ir::Schedule schedule =
-          codegen::compile(traced.graph, {.lowering = device_->lowering(),
-                                          .skip = flags().skip,
-                                          .scratchBytes = device_->scratchBytes()})
-              .schedule;
+      ir::Schedule schedule = codegen::compile(traced.graph, {.lowering = device_->lowering(),
+                                                              .skip = flags().skip,
+                                                              .device = device_->traits()})
+                                  .schedule;
       plan->schedule = device_->load(std::move(schedule), &kernels_);
       plan->constants = std::move(traced.constants);
     } catch (...) {

@@ -213,12 +213,13 @@ void verifyPacking(const Schedule& schedule) {
     homes.push_back(all[i].shares < 0 ? static_cast<int>(i) : homes[all[i].shares]);
     FL_INTERNAL_CHECK(all[i].offset == all[homes[i]].offset, "temporary ", i,
                       " does not share the memory of ", homes[i]);
-    FL_INTERNAL_CHECK(
-        all[i].bytes <= schedule.arenaBytes && all[i].offset <= schedule.arenaBytes - all[i].bytes,
-        "temporary ", i, " ends behind the arena's ", schedule.arenaBytes, " bytes");
+    FL_INTERNAL_CHECK(all[i].onHost || (all[i].bytes <= schedule.arenaBytes &&
+                                        all[i].offset <= schedule.arenaBytes - all[i].bytes),
+                      "temporary ", i, " ends behind the arena's ", schedule.arenaBytes, " bytes");
     for (size_t j = 0; j < i; ++j) {
       const bool together = all[i].first <= all[j].last && all[j].first <= all[i].last;
-      const bool apart = all[i].offset + all[i].bytes <= all[j].offset ||
+      const bool apart = all[i].onHost != all[j].onHost ||
+                         all[i].offset + all[i].bytes <= all[j].offset ||
                          all[j].offset + all[j].bytes <= all[i].offset;
       FL_INTERNAL_CHECK(!together || apart || homes[i] == homes[j], "temporaries ", j, " and ", i,
                         " overlap");

@@ -80,19 +80,25 @@ struct LibraryStep {
   int scratch = -1;
 };
 
+// Between memory of a device and of the host, to or from a temporary that is there.
+inline bool isMove(const LibraryStep& call) { return call.op == Op::Reshape; }
+
 using Step = std::variant<LaunchStep, LibraryStep>;
 inline int scratchOf(const Step& step) {
   return std::visit([](const auto& s) { return s.scratch; }, step);
 }
 
 // Steps first..last (inclusive) use it; `offset` is its place in the arena. In what is given to the
-// pass `pack`, it may have to be the place of an earlier temporary, with which it lives.
+// pass `pack`, it may have to be the place of an earlier temporary, with which it lives. One that
+// is on the host lies in an arena there, and only library steps of reshape use it: they move values
+// there and back.
 struct Temporary {
   size_t bytes = 0;
   int first = 0;
   int last = 0;
   size_t offset = 0;
   int shares = -1;  // that one; -1 for none
+  bool onHost = false;
   bool operator==(const Temporary&) const = default;
 };
 
@@ -105,6 +111,16 @@ struct ScheduleOutput {
   // The parameter whose elements it has before the first step, so that steps need only write what
   // changes; -1 if there is none. A run may write it in that parameter's own buffer.
   int over = -1;
+};
+
+// What planning asks of a device.
+struct Schedule;
+using ScratchBytes = std::function<size_t(const Schedule& schedule, int step)>;
+struct DeviceTraits {
+  ScratchBytes scratchBytes = {};  // that a step wants of scratch memory; none if this is empty
+  // How many bytes it moves in its memory while it moves one to the host or back; 0 if its memory
+  // is the host's.
+  double bytesAMove = 0;
 };
 
 struct Schedule {
@@ -120,9 +136,7 @@ struct Schedule {
   int recomputed = 0;         // steps that run again, rather than that their results are kept
   size_t budget = 0;          // the arena may take no more, unless it is 0; not part of the text
   bool trimAll = false;       // keeps nothing that it can compute again; not part of the text
-  // Of scratch memory that a step wants of the device that the plan is for; not part of the text.
-  using ScratchBytes = std::function<size_t(const Schedule& schedule, int step)>;
-  ScratchBytes scratchBytes = {};
+  DeviceTraits device = {};   // that it is for; not part of the text
 };
 
 struct StepBuffers {

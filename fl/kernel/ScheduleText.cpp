@@ -204,6 +204,7 @@ Temporary parseTemporary(Lexer& lexer, size_t earlier) {
     if (other >= earlier) lexer.failAt(position, "it shares the memory of no earlier temporary");
     temporary.shares = static_cast<int>(other);
   }
+  temporary.onHost = lexer.accept("host");
   return temporary;
 }
 
@@ -246,7 +247,8 @@ std::string printSchedule(const Schedule& schedule, const std::string& name,
   for (const Temporary& t : schedule.temporaries) {
     text += "  temporary bytes=" + std::to_string(t.bytes) + " first=" + std::to_string(t.first) +
             " last=" + std::to_string(t.last) + " offset=" + std::to_string(t.offset) +
-            (t.shares >= 0 ? " shares=" + std::to_string(t.shares) : "") + "\n";
+            (t.shares >= 0 ? " shares=" + std::to_string(t.shares) : "") +
+            (t.onHost ? " host" : "") + "\n";
   }
   for (size_t i = 0; i < schedule.kernels.size(); ++i) {
     text += printKernel(schedule.kernels[i], "k" + std::to_string(i));

@@ -224,13 +224,13 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
   const PlanDump dump(numbers);
   view::LivePlan viewed(device_->target());
   codegen::CompileOptions options{.lowering = device_->lowering(),
-                                  .featuresFirst = device_->takesFeaturesFirst()};
-  options.verify = flags().check == "verify";
-  options.skip = flags().skip;
-  options.budget = budget;
-  options.scratchBytes = device_->scratchBytes();
-  options.trimAll = flags().trim == "all";
-  options.observe = viewed.observer(dump.observer());
+                                  .featuresFirst = device_->takesFeaturesFirst(),
+                                  .skip = flags().skip,
+                                  .budget = budget,
+                                  .device = device_->traits(),
+                                  .trimAll = flags().trim == "all",
+                                  .observe = viewed.observer(dump.observer()),
+                                  .verify = flags().check == "verify"};
   const bool checks = check::isWanted(flags().check) && device_->name() != "null";
   if (checks) check::prepareOptions(&options.skip, &options.budget);
   runtime::counters().plansBuilt++;

@@ -2,6 +2,8 @@
 // memory, drops those that are cheap to compute again for the bytes and the time that they would
 // lie unused, and computes them again, to the same bits, where a step reads them. M. Kirisame et
 // al., "Dynamic tensor rematerialization", ICLR 2021, with the next use in the place of the last.
+// A device with memory of its own also moves values to the host, and back where a step reads them,
+// as in M. Rhu et al., "vDNN", MICRO 2016: what takes less time.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -211,6 +213,7 @@ struct Limits {
   double mostAgain = INFINITY;
   int64_t looks = INT64_MAX;
   int thinning = 0;
+  double bytesAMove = 0;  // as DeviceTraits::bytesAMove; nothing is moved if it is 0
 };
 
 // One run of the steps within `target` bytes.
@@ -248,12 +251,19 @@ class Rematerialization {
     result.steps.clear();
     result.temporaries = temporaries_;
     List places = places_;
+    std::vector<bool> isMoved(temporaries_.size());  // back
+    for (const Move& move : moves_) isMoved[move.from] = true;
     auto name = names_.begin();
     for (int step : steps_) {
+      if (step < 0) {
+        const Move& move = moves_[-1 - step];
+        if (!temporaries_[move.to].onHost || isMoved[move.to]) result.steps.push_back(stepOf(move));
+        continue;
+      }
       for (int value : values_.touches[step]) places[value] = *name++;
       renameTemporaries(&result.steps.emplace_back(schedule_.steps[step]), places);
     }
-    result.recomputed = static_cast<int>(steps_.size() - schedule_.steps.size());
+    result.recomputed = static_cast<int>(steps_.size() - moves_.size() - schedule_.steps.size());
     computeLifetimes(&result);
     return result;
   }
@@ -277,6 +287,16 @@ class Rematerialization {
   }
 
  private:
+  // Of a value, from one temporary of the result to another.
+  struct Move {
+    int value, from, to;
+  };
+  // What leaves the device's memory, if anything; it moves to the host, or is computed again.
+  struct Victim {
+    int value = -1;
+    bool moves = false;
+  };
+
   // Runs a step of the schedule, for the first time or again, behind those that make what it reads.
   void runWithReads(int last) {
     std::vector<std::pair<int, size_t>> open = {{last, 0}};  // steps, and how many reads are there
@@ -290,6 +310,10 @@ class Rematerialization {
       }
       const ir::BufferRef& ref = buffers_[step].reads[there++];
       if (ref.space != Space::Temporary || places_[ref.index] >= 0) continue;
+      if (onHost_[ref.index] >= 0) {
+        bring(ref.index);
+        continue;
+      }
       const std::vector<int>& writers = all_[ref.index].writers;
       FL_INTERNAL_CHECK(writers.empty() || now_ < all_[ref.index].deadline,
                         "what is gone is needed");
@@ -336,6 +360,51 @@ class Rematerialization {
         if (++thinned_ % limits_.thinning > 0) drop(value);
   }
 
+  // Its elements, whatever they are.
+  ir::LibraryStep stepOf(const Move& move) const {
+    const auto bytes = static_cast<Dim>(temporaries_[move.from].bytes);
+    const ir::ValueType type{dtype::u8, {bytes}};
+    const ir::Step& maker = schedule_.steps[all_[move.value].writers.back()];
+    return {.op = ir::Op::Reshape,
+            .attrs = {bytes},
+            .operandTypes = {type},
+            .resultType = type,
+            .operands = {{{Space::Temporary, move.from}}},
+            .result = {{Space::Temporary, move.to}},
+            .site = stepSite(maker)};
+  }
+
+  void addMove(int value, int from, int to) {
+    moves_.push_back({value, from, to});
+    steps_.push_back(static_cast<int>(-std::ssize(moves_)));
+    costAgain_ += limits_.bytesAMove * static_cast<double>(all_[value].bytes);
+    failed_ = failed_ || costAgain_ > limits_.mostAgain;
+  }
+
+  // What it takes to have it back, if it goes to the host or is there; INFINITY where it may not.
+  double costOfMoves(int value) const {
+    const Value& it = all_[value];
+    const bool mayMove = limits_.bytesAMove > 0 && locks_[value] == 0 && it.keptUntil < now_ &&
+                         it.bytes > 0 && it.writers.back() < now_;
+    const int moves = onHost_[value] >= 0 ? 1 : 2;
+    return mayMove ? moves * limits_.bytesAMove * static_cast<double>(it.bytes) : INFINITY;
+  }
+
+  void moveOut(int value) {
+    if (onHost_[value] < 0) {
+      onHost_[value] = static_cast<int>(temporaries_.size());
+      temporaries_.push_back({.bytes = static_cast<size_t>(all_[value].bytes), .onHost = true});
+      addMove(value, places_[value], onHost_[value]);
+    }
+    drop(value);
+    forgetCosts(value);  // of what is computed of it: this is there, at the cost of a move
+  }
+
+  void bring(int value) {
+    reserve(value);
+    if (!failed_) addMove(value, onHost_[value], places_[value]);
+  }
+
   void drop(int value) {
     const auto found = std::find(present_.rbegin(), present_.rend(), value);  // mostly a new one
     present_.erase(std::next(found).base());
@@ -359,8 +428,8 @@ class Rematerialization {
   void reserve(int value) {
     const int64_t bytes = all_[value].bytes;
     for (asked_ = value; !failed_ && alive_ + bytes > target_;) {
-      const int victim = limits_.thinning > 0 ? -1 : cheapest();
-      victim < 0 ? void(failed_ = true) : drop(victim);
+      const auto [victim, moves] = limits_.thinning > 0 ? Victim() : cheapest();
+      victim < 0 ? void(failed_ = true) : moves ? moveOut(victim) : drop(victim);
     }
     if (failed_) return;
     if (std::exchange(takes_[value], -1) >= 0) forgetCosts(value);
@@ -372,24 +441,29 @@ class Rematerialization {
   }
 
   // Of many values each so-manieth is looked at, in turns.
-  int cheapest() {
-    int best = -1;
+  Victim cheapest() {
+    Victim best;
     const size_t stride = present_.size() / kMostPresent + 1;
     looks_ += static_cast<int64_t>(present_.size() / stride);
     if (looks_ > limits_.looks) return best;
     double least = INFINITY;
     for (size_t k = steps_.size() % stride; k < present_.size(); k += stride) {
       const int i = present_[k];
-      if (!mayDrop(i)) continue;
+      const double moves = costOfMoves(i);
+      if (!mayDrop(i) && moves == INFINITY) continue;
       const double unused = static_cast<double>(all_[i].bytes) * (neededAt(i) - now_);
-      if (takes_[i] / unused >= least) continue;
+      if (moves / unused < least) {
+        least = moves / unused;
+        best = {i, true};
+      }
+      if (!mayDrop(i) || takes_[i] / unused >= least) continue;
       ++search_;
       again_ = 0;
       takes_[i] = costAgain(i, 1.01 * least * unused);  // more than sums round
       looks_ += kLooksAStep * again_;
       if (takes_[i] / unused >= least) continue;
       least = takes_[i] / unused;
-      best = i;
+      best = {i, false};
     }
     return best;
   }
@@ -410,7 +484,9 @@ class Rematerialization {
       ++again_;
       cost += costs_[writer];
       for (const auto& [space, i] : buffers_[writer].reads)
-        if (space == Space::Temporary && places_[i] < 0) cost += costAgain(i, most - cost);
+        if (space == Space::Temporary && places_[i] < 0)
+          cost += onHost_[i] < 0 ? costAgain(i, most - cost)
+                                 : limits_.bytesAMove * static_cast<double>(all_[i].bytes);
     }
     return again_ > kMostAgain ? INFINITY : cost;
   }
@@ -434,6 +510,7 @@ class Rematerialization {
   const std::vector<double>& costs_ = values_.costs;
   using List = std::vector<int>;
   List places_ = List(all_.size(), -1);  // of each value: its temporary of the result, or -1
+  List onHost_ = List(all_.size(), -1);  // of each value: the same for its elements on the host
   List present_;                         // values in memory, oldest first
   List locks_ = List(all_.size(), 0);    // of each value: running steps that need it
   std::vector<size_t> used_ = std::vector<size_t>(all_.size(), 0);  // of each value: how often
@@ -443,7 +520,9 @@ class Rematerialization {
   std::vector<double> takes_ = std::vector<double>(all_.size(), -1);
   int search_ = 0, again_ = 0;         // for what a value takes, and the steps that it met
   std::multimap<int, int> keptUntil_;  // values
-  List steps_, names_;                 // of all that the steps touch: temporaries of the result
+  List steps_;                         // those before 0 are moves: the first one is -1
+  std::vector<Move> moves_;
+  List names_;  // of all that the steps touch: temporaries of the result
   std::vector<ir::Temporary> temporaries_;
   int64_t alive_ = 0, most_ = 0, looks_ = 0;
   double costAgain_ = 0;
@@ -543,7 +622,8 @@ class Search {
     std::optional<Rematerialization> best;
     for (size_t i = 0; i < schedules_.size(); ++i) {
       const double least = best ? best->costAgain() : INFINITY;
-      Rematerialization run(schedules_[i], values_[i], target, {least, looks_});
+      Rematerialization run(schedules_[i], values_[i], target,
+                            {least, looks_, 0, schedules_[i].device.bytesAMove});
       const bool found = run.run();
       looks_ -= run.looks();
       if (!found && reason_.empty()) std::tie(reason_, largest_) = run.explain();

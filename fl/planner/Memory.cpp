@@ -238,10 +238,11 @@ class Levels {
   int64_t looks_ = kMostLooks;
 };
 
-std::vector<Interval> intervalsOf(const ir::Schedule& schedule) {
+// Of temporaries on the device, or of those on the host; the others are empty.
+std::vector<Interval> intervalsOf(const ir::Schedule& schedule, bool onHost = false) {
   std::vector<Interval> intervals;
   for (const ir::Temporary& t : schedule.temporaries)
-    intervals.push_back({t.bytes, t.first, t.last, t.shares});
+    intervals.push_back({t.onHost == onHost ? t.bytes : 0, t.first, t.last, t.shares});
   return intervals;
 }
 
@@ -339,8 +340,8 @@ void computeLifetimes(ir::Schedule* schedule) {
 bool addScratch(ir::Schedule* schedule) {
   std::vector<ir::Temporary>& all = schedule->temporaries;
   bool grows = false;
-  for (int i = 0; schedule->scratchBytes && i < std::ssize(schedule->steps); ++i) {
-    const size_t bytes = aligned(schedule->scratchBytes(*schedule, i));
+  for (int i = 0; schedule->device.scratchBytes && i < std::ssize(schedule->steps); ++i) {
+    const size_t bytes = aligned(schedule->device.scratchBytes(*schedule, i));
     int scratch = ir::scratchOf(schedule->steps[i]);
     if (bytes <= (scratch < 0 ? 0 : all[scratch].bytes)) continue;
     if (scratch < 0) {
@@ -430,7 +431,14 @@ std::vector<size_t> pack(const std::vector<Interval>& given, int64_t* looks, boo
 void placeTemporaries(ir::Schedule* schedule, bool asksOthers) {
   const std::vector<Interval> intervals = intervalsOf(*schedule);
   const std::vector<size_t> offsets = pack(intervals, nullptr, asksOthers);
-  for (size_t i = 0; i < offsets.size(); ++i) schedule->temporaries[i].offset = offsets[i];
+  const auto isOnHost = [](const ir::Temporary& t) { return t.onHost; };
+  std::vector<size_t> hostOffsets = offsets;
+  if (std::ranges::any_of(schedule->temporaries, isOnHost))
+    hostOffsets = pack(intervalsOf(*schedule, /*onHost=*/true), nullptr, /*asksOthers=*/false);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    ir::Temporary& temporary = schedule->temporaries[i];
+    temporary.offset = temporary.onHost ? hostOffsets[i] : offsets[i];
+  }
   schedule->arenaBytes = arenaOf(intervals, offsets);
   schedule->arenaBound = lowerBound(intervals);
 }

@@ -90,7 +90,7 @@ Ratio measureOn(runtime::Device& device, runtime::KernelCache* cache, MakeCode m
   return [&device, cache, makeCode = std::move(makeCode)](const ir::Graph& graph) -> double {
     const auto load = [&](const char* skip) {
       const codegen::CompileOptions options{
-          .lowering = device.lowering(), .skip = skip, .scratchBytes = device.scratchBytes()};
+          .lowering = device.lowering(), .skip = skip, .device = device.traits()};
       return device.load(codegen::compile(graph, options).schedule, cache);
     };
     try {

@@ -34,7 +34,7 @@ codegen::Compilation PlanStore::compile(const ir::Graph& graph,
       static_cast<int>(options.lowering), options.featuresFirst, "\nbudget ", options.budget,
       options.trimAll ? "\ntrim all\n" : "\n", ir::printGraph(graph, "g"));
   if (auto kept = findSchedule(*store_, key, graph)) {
-    kept->scratchBytes = options.scratchBytes;
+    kept->device = options.device;
     // With another library, steps may want more than they were planned with.
     if (!planner::addScratch(&*kept)) {
       runtime::counters().plansLoaded++;

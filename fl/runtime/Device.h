@@ -114,8 +114,8 @@ class Device {
                                const ir::Attrs& attrs, const ir::ValueType& result) const = 0;
   // Whether it has attention of heads with their features first.
   virtual bool takesFeaturesFirst() const { return true; }
-  // For planning; nothing if no step wants any. It may be kept.
-  virtual ir::Schedule::ScratchBytes scratchBytes() const { return nullptr; }
+  // For planning. They may be kept.
+  virtual ir::DeviceTraits traits() const { return {}; }
   // Steps of a schedule that was planned without it get their scratch memory here.
   virtual std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) = 0;
 };

@@ -54,6 +54,10 @@ MemoryBlockPtr DeviceMemory::make(const void* data, size_t bytes) {
   return block;
 }
 
+MemoryBlockPtr DeviceMemory::allocateOnHost(size_t bytes) {
+  return hostMemory().allocate(bytes, BufferOrigin{"temporaries of a plan on the host"});
+}
+
 MemoryBlockPtr DeviceMemory::bring(const MemoryBlockPtr& block) {
   const auto copy = [&] { return make(block->onHost()->data(), block->bytes()); };
   const MemoryBlockPtr kept = block->inForm(name(), copy);

@@ -25,6 +25,8 @@ class DeviceMemory {
   virtual ~DeviceMemory() = default;
   // Throws std::bad_alloc as Buffer does.
   virtual MemoryBlockPtr allocate(size_t bytes, const BufferOrigin& origin = {}) = 0;
+  // On the host, for what the device moves there and back: nobody else uses it.
+  virtual MemoryBlockPtr allocateOnHost(size_t bytes);
   // Whether plans may use the block where it lies.
   virtual bool has(const MemoryBlock& block) const { return block.memory() == this; }
   // Copies runs of one block to the same places of another; there is at least one.

@@ -28,8 +28,10 @@ void* ScheduleRunner::Frame::address(const ir::BufferRef& ref, const ir::Schedul
       return parameters[ref.index];
     case ir::BufferRef::Space::Output:
       return outputs[ref.index];
-    case ir::BufferRef::Space::Temporary:
-      return arena + schedule.temporaries[ref.index].offset;
+    case ir::BufferRef::Space::Temporary: {
+      const ir::Temporary& temporary = schedule.temporaries[ref.index];
+      return (temporary.onHost ? hostArena : arena) + temporary.offset;
+    }
   }
   __builtin_unreachable();
 }
@@ -97,7 +99,7 @@ std::vector<Bytes> bytesAround(const ir::LaunchStep& step, const ir::LaunchOpera
 }
 
 bool overlap(const ir::Temporary& x, const ir::Temporary& y) {
-  return x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+  return x.onHost == y.onHost && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
 }
 
 }  // namespace
@@ -117,10 +119,12 @@ class ScheduleRunner::FrameMemory final : public StepMemory {
     const ir::Schedule& schedule = runner_.schedule_;
     const auto bytes = static_cast<size_t>(bufferElements(schedule, ref, dtype::u8));
     void* elements = frame_.address(ref, schedule);
-    const bool isNumber =
-        ref.space == BufferRef::Space::Parameter && schedule.parameters[ref.index].number;
+    const bool isOnHost =
+        ref.space == BufferRef::Space::Parameter
+            ? schedule.parameters[ref.index].number
+            : ref.space == BufferRef::Space::Temporary && schedule.temporaries[ref.index].onHost;
     MemoryBlockPtr copy;
-    if (!isNumber && &runner_.memory_ != &hostMemory() && bytes > 0) {
+    if (!isOnHost && &runner_.memory_ != &hostMemory() && bytes > 0) {
       copy = runner_.memory_.allocate(bytes);
       runner_.memory_.copy(copy->data(), elements, {{{0, static_cast<int64_t>(bytes)}}});
       copy = copy->onHost();
@@ -159,8 +163,8 @@ void ScheduleRunner::checkIndices(const Frame& frame) const {
 
 namespace {
 
-ir::Schedule withScratch(ir::Schedule schedule, const ir::Schedule::ScratchBytes& scratchBytes) {
-  schedule.scratchBytes = scratchBytes;
+ir::Schedule withScratch(ir::Schedule schedule, const ir::ScratchBytes& scratchBytes) {
+  schedule.device.scratchBytes = scratchBytes;
   schedule.steps.shrink_to_fit();  // it is kept for long
   // What stands in for a plan that failed asks no extension of the compiler.
   if (planner::addScratch(&schedule)) planner::placeTemporaries(&schedule, /*asksOthers=*/false);
@@ -169,8 +173,8 @@ ir::Schedule withScratch(ir::Schedule schedule, const ir::Schedule::ScratchBytes
 
 }  // namespace
 
-ScheduleRunner::ScheduleRunner(ir::Schedule schedule,
-                               const ir::Schedule::ScratchBytes& scratchBytes, DeviceMemory& memory)
+ScheduleRunner::ScheduleRunner(ir::Schedule schedule, const ir::ScratchBytes& scratchBytes,
+                               DeviceMemory& memory)
     : schedule_(withScratch(std::move(schedule), scratchBytes)),
       memory_(memory),
       arenaBytes_(schedule_.arenaBytes),
@@ -192,6 +196,8 @@ ScheduleRunner::ScheduleRunner(ir::Schedule schedule,
       if (replaysByAddress()) noteReplaced(buffers, ref.index);
     }
   }
+  for (const ir::Temporary& each : schedule_.temporaries)
+    if (each.onHost) hostBytes_ = std::max(hostBytes_, each.offset + each.bytes);
   std::ranges::sort(reusable_);
   reusable_.erase(std::ranges::unique(reusable_).begin(), reusable_.end());
 }
@@ -332,13 +338,18 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     arena = memory_.allocate(arenaBytes_, BufferOrigin{"temporaries of a plan"});
     frame.arena = static_cast<char*>(arena->data());
   }
+  MemoryBlockPtr hostArena;
+  if (hostBytes_ > 0) {
+    hostArena = memory_.allocateOnHost(hostBytes_);
+    frame.hostArena = static_cast<char*>(hostArena->data());
+  }
   for (const MemoryBlockPtr& output : outputs)
     frame.outputs.push_back(output ? output->data() : nullptr);
   {
     const host::FloatEnvironment environment;
     frame.poisons = arena != nullptr && poisons();
     for (size_t i = 0; frame.poisons && i < schedule_.temporaries.size(); ++i)
-      frame.born.push_back(&schedule_.temporaries[i]);
+      if (!schedule_.temporaries[i].onHost) frame.born.push_back(&schedule_.temporaries[i]);
     std::ranges::sort(frame.born, {}, &ir::Temporary::first);
     frame.dying = frame.born;
     std::ranges::sort(frame.dying, {}, &ir::Temporary::last);

@@ -15,8 +15,7 @@ namespace fl::runtime {
 
 class ScheduleRunner : public LoadedSchedule {
  public:
-  explicit ScheduleRunner(ir::Schedule schedule,
-                          const ir::Schedule::ScratchBytes& scratchBytes = {},
+  explicit ScheduleRunner(ir::Schedule schedule, const ir::ScratchBytes& scratchBytes = {},
                           DeviceMemory& memory = hostMemory());
 
   Outputs run(std::span<const MemoryBlockPtr> buffers, std::span<const Number> numbers,
@@ -32,6 +31,7 @@ class ScheduleRunner : public LoadedSchedule {
     absl::InlinedVector<void*, 8> outputs;
     std::span<const MemoryBlockPtr> blocks;  // of the parameters
     char* arena = nullptr;
+    char* hostArena = nullptr;  // of temporaries on the host
     absl::InlinedVector<uint64_t, 8> numberBits;
     bool poisons = false;                                     // FL_POISON=1
     std::vector<const ir::Temporary*> born = {}, dying = {};  // then: all, by first and last step
@@ -101,7 +101,8 @@ class ScheduleRunner : public LoadedSchedule {
 
   const ir::Schedule schedule_;
   DeviceMemory& memory_;
-  size_t arenaBytes_;  // the schedule's, and what constructors add behind it
+  size_t arenaBytes_;     // the schedule's, and what constructors add behind it
+  size_t hostBytes_ = 0;  // of temporaries on the host
 
  private:
   // The one operand that is written to an output, where no step reads it; null otherwise.

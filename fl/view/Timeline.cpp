@@ -31,6 +31,7 @@ Json timelineOf(const ir::Schedule& plan) {
   }
   for (size_t i = 0; i < plan.temporaries.size(); ++i) {
     const ir::Temporary& buffer = plan.temporaries[i];
+    if (buffer.onHost) continue;
     unplanned += buffer.bytes;
     buffers.push_back({{"name", makers[i]},
                        {"bytes", buffer.bytes},

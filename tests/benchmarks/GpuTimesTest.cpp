@@ -94,6 +94,7 @@ TEST_F(GpuTimes, CasesHaveNamesOfTheirOwn) {
   }
   EXPECT_TRUE(names.contains("softmax, 16384x4096"));
   EXPECT_TRUE(names.contains("attention, bf16, 2048, causal, and its gradients"));
+  EXPECT_TRUE(names.contains("LSTM of 64 steps, 2 x 512, and gradients"));
 }
 
 }  // namespace

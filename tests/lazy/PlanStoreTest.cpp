@@ -9,8 +9,8 @@
 #include "fl/base/Flags.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/ir/Text.h"
-#include "fl/plans/PlanStore.h"
 #include "fl/planner/Planner.h"
+#include "fl/plans/PlanStore.h"
 #include "fl/runtime/Device.h"
 #include "tests/ErrorOf.h"
 #include "tests/lazy/Counts.h"
@@ -33,7 +33,7 @@ ir::Graph sorts() {
   return ir::parseGraph(text + "  return " + last + "\n}");
 }
 
-ir::Schedule::ScratchBytes ofEachCall(size_t bytes) {
+ir::ScratchBytes ofEachCall(size_t bytes) {
   return [bytes](const ir::Schedule& schedule, int step) {
     return std::holds_alternative<ir::LibraryStep>(schedule.steps[step]) ? bytes : 0;
   };
@@ -66,7 +66,7 @@ class PlanStore : public ::testing::Test {
 TEST_F(PlanStore, MakesPlansAnewThatHaveTooLittleScratchMemory) {
   const auto textOf = [](const ir::Schedule& schedule) { return printSchedule(schedule, "s"); };
   const auto madeWith = [&](size_t bytes) {
-    return textOf(codegen::compile(graph_, {.scratchBytes = ofEachCall(bytes)}).schedule);
+    return textOf(codegen::compile(graph_, {.device = {ofEachCall(bytes)}}).schedule);
   };
   const struct {
     size_t asked, had;
@@ -75,7 +75,7 @@ TEST_F(PlanStore, MakesPlansAnewThatHaveTooLittleScratchMemory) {
                    {5000, 5000, true},  {1000, 5000, true}, {0, 5000, true},
                    {5056, 5000, true},  {5057, 5057, false}};
   for (const auto& [asked, had, isKept] : processes) {
-    const Found found = compile({.scratchBytes = ofEachCall(asked)});
+    const Found found = compile({.device = {ofEachCall(asked)}});
     EXPECT_EQ(found.isKept, isKept) << asked;
     EXPECT_EQ(textOf(found.schedule), madeWith(had)) << asked;
     int calls = 0;
@@ -90,21 +90,21 @@ TEST_F(PlanStore, MakesPlansAnewThatHaveTooLittleScratchMemory) {
 
 // It is not found within the budget only because it once was.
 TEST_F(PlanStore, RefusesWhatNoLongerFitsABudget) {
-  const size_t budget = compile({.scratchBytes = ofEachCall(1000)}).schedule.arenaBytes;
-  EXPECT_FALSE(compile({.budget = budget, .scratchBytes = ofEachCall(1000)}).isKept);
-  EXPECT_TRUE(compile({.budget = budget, .scratchBytes = ofEachCall(1000)}).isKept);
+  const size_t budget = compile({.device = {ofEachCall(1000)}}).schedule.arenaBytes;
+  EXPECT_FALSE(compile({.budget = budget, .device = {ofEachCall(1000)}}).isKept);
+  EXPECT_TRUE(compile({.budget = budget, .device = {ofEachCall(1000)}}).isKept);
   const std::string error = test::errorOf<planner::OverBudget>(
-      [&] { compile({.budget = budget, .scratchBytes = ofEachCall(budget)}); });
+      [&] { compile({.budget = budget, .device = {ofEachCall(budget)}}); });
   EXPECT_THAT(error, ::testing::HasSubstr(absl::StrCat("do not fit the budget of ", budget)));
-  EXPECT_TRUE(compile({.budget = budget, .scratchBytes = ofEachCall(1000)}).isKept);
+  EXPECT_TRUE(compile({.budget = budget, .device = {ofEachCall(1000)}}).isKept);
 }
 
 // So that loading adds nothing, and the plan that runs is the one that was planned.
 TEST_F(PlanStore, HasWhatTheCpuAsksFor) {
   const auto device = runtime::makeDevice("cpu");
-  compile({.scratchBytes = ofEachCall(64)});
+  compile({.device = {ofEachCall(64)}});
   for (const bool isKept : {false, true}) {
-    const Found found = compile({.scratchBytes = device->scratchBytes()});
+    const Found found = compile({.device = device->traits()});
     EXPECT_EQ(found.isKept, isKept);
     EXPECT_GE(found.schedule.arenaBytes, 8000u) << "a key and an index an element";
     runtime::KernelCache kernels;

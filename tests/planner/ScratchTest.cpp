@@ -17,7 +17,7 @@
 namespace fl::testing {
 namespace {
 
-ir::Schedule::ScratchBytes ofEachCall(size_t bytes) {
+ir::ScratchBytes ofEachCall(size_t bytes) {
   return [bytes](const ir::Schedule& schedule, int step) {
     return std::holds_alternative<ir::LibraryStep>(schedule.steps[step]) ? bytes : 0;
   };
@@ -27,7 +27,7 @@ TEST(Scratch, IsATemporaryOfOneStep) {
   const ir::Graph graph = deepGraph(3, 16);
   const ir::Schedule without = codegen::compile(graph, {.verify = true}).schedule;
   const ir::Schedule schedule =
-      codegen::compile(graph, {.scratchBytes = ofEachCall(1000), .verify = true}).schedule;
+      codegen::compile(graph, {.device = {ofEachCall(1000)}, .verify = true}).schedule;
   ASSERT_EQ(schedule.steps.size(), 6u);
   for (int i = 0; i < std::ssize(schedule.steps); ++i) {
     const ir::Temporary& scratch = schedule.temporaries.at(ir::scratchOf(schedule.steps[i]));
@@ -57,7 +57,7 @@ TEST(Scratch, CountsInTheOrder) {
     return call.resultType.shape == Shape({4, 4}) ? 100'000 : 0;
   };
   const ir::Schedule schedule =
-      codegen::compile(graph, {.scratchBytes = ofTheSmall, .verify = true}).schedule;
+      codegen::compile(graph, {.device = {ofTheSmall}, .verify = true}).schedule;
   EXPECT_EQ(schedule.recordedBound, 40'000u + 64 + 100'032);
   EXPECT_EQ(schedule.arenaBound, 64u + 100'032);
   EXPECT_EQ(schedule.arenaBytes, 64u + 100'032);
@@ -71,7 +71,7 @@ TEST(Scratch, LivesAsLongAsTheEpilogue) {
   return %2
 })");
   const ir::Schedule schedule =
-      codegen::compile(graph, {.scratchBytes = ofEachCall(640), .verify = true}).schedule;
+      codegen::compile(graph, {.device = {ofEachCall(640)}, .verify = true}).schedule;
   ASSERT_EQ(schedule.steps.size(), 3u);
   ASSERT_TRUE(std::get<ir::LaunchStep>(schedule.steps[1]).epilogue);
   const ir::Temporary& scratch = schedule.temporaries.at(ir::scratchOf(schedule.steps[0]));
@@ -79,7 +79,7 @@ TEST(Scratch, LivesAsLongAsTheEpilogue) {
   EXPECT_EQ(schedule.arenaBytes, 1024u + 640);
   // So does what is added to a plan that has its epilogues.
   ir::Schedule later = codegen::compile(graph, {.verify = true}).schedule;
-  later.scratchBytes = ofEachCall(640);
+  later.device = {ofEachCall(640)};
   EXPECT_TRUE(planner::addScratch(&later));
   EXPECT_FALSE(planner::addScratch(&later)) << "it has all that it wants";
   planner::packTemporaries(&later);
@@ -91,13 +91,13 @@ TEST(Scratch, LivesAsLongAsTheEpilogue) {
 TEST(Scratch, ThatIsLargerThanABudgetIsRefused) {
   const ir::Graph graph = deepGraph(2, 16);
   const std::string error = test::errorOf<planner::OverBudget>(
-      [&] { codegen::compile(graph, {.budget = 20'000, .scratchBytes = ofEachCall(50'000)}); });
+      [&] { codegen::compile(graph, {.budget = 20'000, .device = {ofEachCall(50'000)}}); });
   EXPECT_THAT(error, ::testing::HasSubstr("do not fit the budget of 20000 bytes: "));
   EXPECT_THAT(error, ::testing::HasSubstr(" are needed while matmul runs; a budget of "));
   EXPECT_THAT(error, ::testing::HasSubstr("\n  50048 bytes of scratch memory of matmul"));
   const size_t budget = metAsToldBy(planner::OverBudget(error));
   EXPECT_GT(budget, 50'048u);
-  EXPECT_LE(codegen::compile(graph, {.budget = budget, .scratchBytes = ofEachCall(50'000)})
+  EXPECT_LE(codegen::compile(graph, {.budget = budget, .device = {ofEachCall(50'000)}})
                 .schedule.arenaBytes,
             budget);
 }
@@ -106,12 +106,11 @@ TEST(Scratch, ThatIsLargerThanABudgetIsRefused) {
 TEST(Scratch, IsWithinBudgets) {
   const ir::Graph graph = deepGraph(24, 16);
   const Results want = run(codegen::compile(graph, {}).schedule);
-  const ir::Schedule whole = codegen::compile(graph, {.scratchBytes = ofEachCall(3000)}).schedule;
+  const ir::Schedule whole = codegen::compile(graph, {.device = {ofEachCall(3000)}}).schedule;
   for (const size_t percent : {80, 60, 45}) {
     const size_t budget = whole.arenaBytes * percent / 100;
     ir::Schedule within =
-        codegen::compile(graph,
-                         {.budget = budget, .scratchBytes = ofEachCall(3000), .verify = true})
+        codegen::compile(graph, {.budget = budget, .device = {ofEachCall(3000)}, .verify = true})
             .schedule;
     EXPECT_LE(within.arenaBytes, budget);
     EXPECT_GT(within.recomputed, 0);
@@ -132,7 +131,7 @@ TEST(Scratch, OfRandomProgramsOverlapsNothing) {
   for (int program = 0; program < 100; ++program) {
     const ir::Graph graph = randomProducts(random);
     const ir::Schedule without = codegen::compile(graph, {}).schedule;
-    ir::Schedule with = codegen::compile(graph, {.scratchBytes = wanted, .verify = true}).schedule;
+    ir::Schedule with = codegen::compile(graph, {.device = {wanted}, .verify = true}).schedule;
     ASSERT_LE(with.arenaBound, with.arenaBytes);
     ASSERT_LE(with.arenaBound, with.recordedBound);
     size_t most = 0;
@@ -153,7 +152,7 @@ TEST(Scratch, OfTheCpuIsItsLibrarys) {
 })");
   const auto device = runtime::makeDevice("cpu");
   const ir::Schedule schedule =
-      codegen::compile(graph, {.scratchBytes = device->scratchBytes(), .verify = true}).schedule;
+      codegen::compile(graph, {.device = device->traits(), .verify = true}).schedule;
   size_t most = 0;
   for (const ir::Step& step : schedule.steps) {
     const auto& call = std::get<ir::LibraryStep>(step);

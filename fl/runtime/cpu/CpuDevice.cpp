@@ -508,7 +508,7 @@ class CpuDevice : public Device {
     return makeCode(library::kMostCode,
                     [&] { return library::librarySupports({op, attrs, operands, result}); }) > 0;
   }
-  ir::Schedule::ScratchBytes scratchBytes() const override { return scratchBytesOf; }
+  ir::DeviceTraits traits() const override { return {scratchBytesOf}; }
   std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
     return std::make_unique<CpuSchedule>(std::move(schedule), cache);
   }

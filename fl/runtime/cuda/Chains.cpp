@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <set>
 
+#include "fl/base/Log.h"
+#include "fl/planner/Memory.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/cuda/CudaSchedule.h"
 
@@ -44,14 +46,15 @@ std::unique_ptr<CudaSchedule::Chain> CudaSchedule::makeChain(size_t begin, size_
 
 std::vector<int> CudaSchedule::sourcesOf(size_t begin, size_t end) const {
   const int outputs = static_cast<int>(schedule_.parameters.size());
-  const int arena = outputs + static_cast<int>(schedule_.outputs.size());
+  const int arena = outputs + static_cast<int>(schedule_.outputs.size()), hostArena = arena + 1;
   std::set<int> sources;
   const auto add = [&](const std::optional<BufferRef>& buffer, const ir::ElementOffset& offset) {
     for (const auto& term : offset.terms) sources.insert(term.parameter);
     if (buffer) {
-      sources.insert(buffer->space == BufferRef::Space::Parameter ? buffer->index
-                     : buffer->space == BufferRef::Space::Output  ? outputs + buffer->index
-                                                                  : arena);
+      sources.insert(buffer->space == BufferRef::Space::Parameter  ? buffer->index
+                     : buffer->space == BufferRef::Space::Output   ? outputs + buffer->index
+                     : schedule_.temporaries[buffer->index].onHost ? hostArena
+                                                                   : arena);
     }
   };
   for (size_t i = begin; i < end; ++i) {
@@ -77,6 +80,7 @@ CudaSchedule::Sources CudaSchedule::sourcesOf(const Frame& frame) const {
   }
   for (void* output : frame.outputs) sources.push_back(reinterpret_cast<uint64_t>(output));
   sources.push_back(reinterpret_cast<uint64_t>(frame.arena));
+  sources.push_back(reinterpret_cast<uint64_t>(frame.hostArena));
   return sources;
 }
 
@@ -125,7 +129,7 @@ size_t CudaSchedule::launch(const Chain& chain, const ReadyGraph& ready) const {
 // The one whose libraries work in these places; made when they come for the second time.
 CudaSchedule::Chain::Graph* CudaSchedule::findGraph(Chain& chain, const Frame& frame,
                                                     const Sources& sources) const {
-  constexpr size_t kMost = 4;
+  constexpr size_t kMost = 4, kManyCaptures = 16;
   const auto isFixed = [&](const Chain::Graph& graph) {
     return std::ranges::all_of(chain.fixed, [&](int i) { return graph.sources[i] == sources[i]; });
   };
@@ -147,6 +151,13 @@ CudaSchedule::Chain::Graph* CudaSchedule::findGraph(Chain& chain, const Frame& f
     return nullptr;
   }
   if (chain.graphs.size() > kMost) chain.graphs.pop_back();
+  if (++chain.captures == kManyCaptures) {
+    logWarning(detail::concat("CUDA: the steps up to ",
+                              planner::describeStep(schedule_, static_cast<int>(chain.end) - 1),
+                              " have been captured ", kManyCaptures,
+                              " times, and no end: what libraries read and write is never in the "
+                              "same places as before"));
+  }
   return &chain.graphs.front();
 }
 

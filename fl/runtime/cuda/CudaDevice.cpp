@@ -21,8 +21,9 @@ class CudaDevice final : public Device {
                        const ir::Attrs& attrs, const ir::ValueType& result) const override {
     return findCall(context_, op, operands, attrs, result) != nullptr;
   }
-  ir::Schedule::ScratchBytes scratchBytes() const override {
-    return CudaSchedule::scratchBytes(context_);
+  ir::DeviceTraits traits() const override {
+    constexpr double kBytesAMove = 64;  // some terabytes a second, and some tens of gigabytes
+    return {CudaSchedule::scratchBytes(context_), kBytesAMove};
   }
   std::unique_ptr<LoadedSchedule> load(ir::Schedule schedule, KernelCache* cache) override {
     return std::make_unique<CudaSchedule>(std::move(schedule), context_, memory_, cache);

@@ -32,6 +32,10 @@ bool isNumber(const ir::Schedule& schedule, const BufferRef& ref) {
 
 std::shared_ptr<const DeviceCall> callOf(Context& context, const ir::Schedule& schedule,
                                          const ir::LibraryStep& step) {
+  if (isMove(step)) {
+    const bool toHost = schedule.temporaries[step.result.buffer.index].onHost;
+    return std::make_shared<HostMove>(stepBytes(schedule, step) / 2, toHost);
+  }
   const auto takes = [&](const ir::BufferPlace& place) { return isNumber(schedule, place.buffer); };
   return std::ranges::any_of(step.operands, takes)
              ? nullptr
@@ -117,7 +121,7 @@ CudaSchedule::CudaSchedule(ir::Schedule schedule, Context& context, Memory& memo
   if (!reporting_.empty()) arenaBytes_ = reportsAt_ + reporting_.size() * sizeof(GatherReport);
 }
 
-ir::Schedule::ScratchBytes CudaSchedule::scratchBytes(Context& context) {
+ir::ScratchBytes CudaSchedule::scratchBytes(Context& context) {
   return [&context](const ir::Schedule& schedule, int number) -> size_t {
     const ir::Step& step = schedule.steps[number];
     if (const auto* launch = std::get_if<ir::LaunchStep>(&step)) {

@@ -27,7 +27,7 @@ class CudaSchedule final : public ScheduleRunner {
  public:
   CudaSchedule(ir::Schedule schedule, Context& context, Memory& memory, KernelCache* cache);
   const std::vector<DeviceKernelPtr>& kernels() const override { return kernels_; }
-  static ir::Schedule::ScratchBytes scratchBytes(Context& context);
+  static ir::ScratchBytes scratchBytes(Context& context);
 
  protected:
   void runSteps(const Frame& frame) const override;
@@ -56,7 +56,7 @@ class CudaSchedule final : public ScheduleRunner {
     int report = -1;  // as PreparedLaunch has it
   };
   // What the addresses and numbers of a run come from: those of its parameters, of its outputs, and
-  // its arena. A step depends on some.
+  // its arenas. A step depends on some.
   using Sources = std::vector<uint64_t>;
   // Steps [begin, end) in the stream, which are a graph from their second run on, for each of the
   // last places that libraries worked in.
@@ -78,6 +78,7 @@ class CudaSchedule final : public ScheduleRunner {
     std::mutex mutex = {};
     std::list<Graph> graphs = {};                // the last used first
     std::list<std::vector<uint64_t>> seen = {};  // fixed sources of runs that had no graph
+    size_t captures = 0;                         // graphs made so far
     bool isRefused = false;                      // a library cannot be captured
   };
   class HostCopies;

@@ -7,6 +7,15 @@
 
 namespace fl::runtime::cuda {
 
+void HostMove::run(Context& context, void* const* operands, void* result, void*) const {
+  const Driver& driver = context.use();
+  const auto from = reinterpret_cast<CUdeviceptr>(operands[0]);
+  const auto to = reinterpret_cast<CUdeviceptr>(result);
+  context.check(toHost_ ? driver.cuMemcpyDtoHAsync(result, from, bytes_, context.stream())
+                        : driver.cuMemcpyHtoDAsync(to, operands[0], bytes_, context.stream()),
+                "a move of ", bytes_, toHost_ ? " bytes to the host" : " bytes from the host");
+}
+
 std::shared_ptr<const DeviceCall> findCall(Context& context, ir::Op op,
                                            const std::vector<ir::ValueType>& operands,
                                            const ir::Attrs& attrs, const ir::ValueType& result) {

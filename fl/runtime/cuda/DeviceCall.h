@@ -23,6 +23,18 @@ class DeviceCall {
                    void* workspace) const = 0;
 };
 
+// Puts a copy of so many bytes between the GPU and pinned memory into the stream.
+class HostMove final : public DeviceCall {
+ public:
+  HostMove(size_t bytes, bool toHost) : bytes_(bytes), toHost_(toHost) {}
+  size_t workspaceBytes() const override { return 0; }
+  void run(Context& context, void* const* operands, void* result, void*) const override;
+
+ private:
+  const size_t bytes_;
+  const bool toHost_;
+};
+
 // Of an operator; null where no library has a good one, or the library is not there, which is told
 // once: kernels stand in.
 std::shared_ptr<const DeviceCall> findCall(Context& context, ir::Op op,

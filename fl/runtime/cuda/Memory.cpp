@@ -32,6 +32,34 @@ std::unique_ptr<MemoryManager> makeCache(Context& context) {
   return makeCachingMemoryManager(std::move(functions));
 }
 
+void* allocatePinned(Context& context, size_t bytes) {
+  void* block = nullptr;
+  const CUresult result = context.use().cuMemAllocHost(&block, bytes);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) throw OutOfMemory();
+  context.check(result, bytes, " bytes of pinned memory");
+  return block;
+}
+
+// When what is in the stream is done, as it may use it.
+void freePinned(const Context& context, void* block) {
+  if (block == nullptr || Context::isForked()) return;
+  context.use().cuStreamSynchronize(context.stream());
+  context.use().cuMemFreeHost(block);
+}
+
+std::unique_ptr<MemoryManager> makePinnedCache(Context& context) {
+  auto functions = std::make_shared<MemoryManagerDeviceInterface>();
+  functions->nativeAlloc = [&](size_t bytes) { return allocatePinned(context, bytes); };
+  functions->nativeFree = [&](void* block) { freePinned(context, block); };
+  return makeCachingMemoryManager(std::move(functions));
+}
+
+class PinnedBlock final : public Buffer {
+ public:
+  PinnedBlock(std::shared_ptr<MemoryManager> manager, size_t bytes)
+      : Buffer(std::move(manager), bytes, BufferOrigin{"temporaries of a plan on the host"}) {}
+};
+
 class GpuMemoryManager final : public MemoryManager {
  public:
   explicit GpuMemoryManager(Context& context) : context_(context), cache_(makeCache(context)) {}
@@ -161,7 +189,10 @@ void Staging::giveBack(const Slot& slot) {
 }
 
 Memory::Memory(Context& context)
-    : context_(context), manager_(std::make_shared<GpuMemoryManager>(context)), staging_(context) {}
+    : context_(context),
+      manager_(std::make_shared<GpuMemoryManager>(context)),
+      pinned_(makePinnedCache(context)),
+      staging_(context) {}
 
 Memory& Memory::of(Context& context) {
   static auto& all = *new PerGpu<Memory>();
@@ -170,6 +201,10 @@ Memory& Memory::of(Context& context) {
 
 MemoryBlockPtr Memory::allocate(size_t bytes, const BufferOrigin& origin) {
   return std::make_shared<GpuBlock>(*this, manager_, bytes, origin);
+}
+
+MemoryBlockPtr Memory::allocateOnHost(size_t bytes) {
+  return std::make_shared<PinnedBlock>(pinned_, bytes);
 }
 
 void Memory::copy(void* to, const void* from, std::span<const Bytes> runs) {

@@ -68,6 +68,9 @@ class Memory final : public DeviceMemory {
   Context& context() const { return context_; }
 
   MemoryBlockPtr allocate(size_t bytes, const BufferOrigin& origin) override;
+  // Pinned. Nothing on the host touches it, so that it may be given out again at once: what still
+  // copies from it comes first in the stream.
+  MemoryBlockPtr allocateOnHost(size_t bytes) override;
   void copy(void* to, const void* from, std::span<const Bytes> runs) override;
   void fill(void* memory, unsigned char byte, size_t bytes) override {
     manager_->fill(memory, byte, bytes);
@@ -83,7 +86,7 @@ class Memory final : public DeviceMemory {
 
  private:
   Context& context_;
-  const std::shared_ptr<MemoryManager> manager_;
+  const std::shared_ptr<MemoryManager> manager_, pinned_;
   Staging staging_;
 };
 

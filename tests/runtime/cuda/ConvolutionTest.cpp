@@ -60,14 +60,11 @@ TEST_P(CudnnPlans, AreThereForConvolutions) {
   }
 }
 
-// For TF32 there are others, which the library chooses first.
+// More plans; which is the fastest is measured.
 TEST_P(CudnnPlans, OfF32AreOnTensorCoresOnRequest) {
   const OperatorCall call = callOf(Op::Conv2d, dtype::f32, /*channelsLast=*/true, 1, false);
   const auto describeCall = [&](CudnnGraph& graph) { describe(graph, call); };
-  const std::vector<std::string> full = planNames(false, describeCall),
-                                 cut = planNames(true, describeCall);
-  EXPECT_GT(cut.size(), full.size());
-  EXPECT_NE(cut.front(), full.front());
+  EXPECT_GT(planNames(true, describeCall).size(), planNames(false, describeCall).size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, CudnnPlans, kGpus, nameOfGpu);

@@ -73,8 +73,8 @@ CUresult giveBack(CUdeviceptr address, CUstream stream) {
 CUresult upload(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
   return call("cuMemcpyHtoDAsync", [&](State& s) {
     checkPinned(from, bytes);
-    s.counts.bytesUp += bytes;
-    return put(stream, "cuMemcpyHtoDAsync", "upload", [=] {
+    return put(stream, "cuMemcpyHtoDAsync", "upload", [=, &s] {
+      s.counts.bytesUp += bytes;
       checkLive("a copy to", to, bytes, contextOf(stream));
       std::memcpy(pointer(to), from, bytes);
       return CUDA_SUCCESS;
@@ -85,8 +85,8 @@ CUresult upload(CUdeviceptr to, const void* from, size_t bytes, CUstream stream)
 CUresult download(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return call("cuMemcpyDtoHAsync", [&](State& s) {
     checkPinned(to, bytes);
-    s.counts.bytesDown += bytes;
-    return put(stream, "cuMemcpyDtoHAsync", "download", [=] {
+    return put(stream, "cuMemcpyDtoHAsync", "download", [=, &s] {
+      s.counts.bytesDown += bytes;
       checkLive("a copy of", from, bytes, contextOf(stream));
       std::memcpy(to, pointer(from), bytes);
       return CUDA_SUCCESS;
@@ -336,8 +336,18 @@ runtime::cuda::Driver driverTable() {
   table.cuMemFreeAsync = giveBack;
   table.cuMemAllocHost = [](void** memory, size_t bytes) {
     return call("cuMemAllocHost", [&](State& s) {
-      *memory = std::malloc(bytes);
+      constexpr size_t kPage = 4096;
+      *memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
       s.pinned[reinterpret_cast<uintptr_t>(*memory)] = {bytes};
+      return CUDA_SUCCESS;
+    });
+  };
+  table.cuMemFreeHost = [](void* memory) {
+    return call("cuMemFreeHost", [&](State& s) {
+      if (s.pinned.erase(reinterpret_cast<uintptr_t>(memory)) == 0)
+        s.misuse.emplace_back("free of what is no pinned memory");
+      s.done.emplace_back("free on the host");
+      std::free(memory);
       return CUDA_SUCCESS;
     });
   };

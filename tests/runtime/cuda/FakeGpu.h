@@ -30,7 +30,8 @@ class FakeGpu {
     size_t graphs = 0, graphLaunches = 0, changedNodes = 0;
     size_t waits = 0;            // for streams or events
     size_t mostSharedBytes = 0;  // of a launch
-    size_t bytesUp = 0, bytesDown = 0, bytesAcross = 0;
+    size_t bytesUp = 0, bytesDown = 0;  // copied, by graphs, too
+    size_t bytesAcross = 0;
     size_t allocations = 0;  // of the system of the GPU, not of a manager's cache
     size_t trims = 0;        // of its pool
   };
