@@ -64,8 +64,10 @@ def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends =
                 "$(location :%s)" % program,
             ],
             data = data + [":" + program],
-            # What --config=poison leaves out: it runs what is on the device cpu alone.
-            tags = ["poisoned"] if device != "cpu" or (backend, "poison") in backends else [],
+            # What --config=poison leaves out: settings of memory and of the processor, and what has
+            # a test with poison beside it.
+            tags = ["poisoned"] if device not in ["cpu", "fake-gpu"] or
+                                   (device == "cpu" and (backend, "poison") in backends) else [],
             target_compatible_with = NEEDS_CUDA if device == "fake-gpu" else [],
             **kwargs
         )

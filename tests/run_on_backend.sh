@@ -1,8 +1,8 @@
 #!/bin/sh
 # run_on_backend.sh backend device program [arguments]: a test program with its own store, the IR
 # verified after every pass unless FL_CHECK is set. The device tier0 is the CPU without a compiler;
-# guard is the CPU with every buffer at the end of its pages, v3-guard-begin that with each at the
-# begin, without AVX-512; poison has NaN in all memory that holds no value; fake-gpu is a GPU that is
+# guard and guard-begin are the CPU with every buffer at an edge of its pages, v3-guard-begin that
+# without AVX-512; poison has NaN in all memory that holds no value; fake-gpu is a GPU that is
 # none, for programs that it is linked to.
 export FL_BACKEND="$1" FL_DEVICE="$2" FL_CHECK="${FL_CHECK:-verify}" FL_JIT=sync
 export XDG_CACHE_HOME="${TEST_TMPDIR:-/tmp}"
@@ -13,7 +13,7 @@ case "$FL_DEVICE" in
     # Its stream copies later than the host gives buffers back, which are poisoned by then.
     export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}allow_user_poisoning=0"
     ;;
-  guard) export FL_DEVICE=cpu FL_CHECK=guard ;;
+  guard | guard-begin) export FL_DEVICE=cpu FL_CHECK="$FL_DEVICE" ;;
   v3-guard-begin) export FL_DEVICE=cpu FL_CHECK=guard-begin FL_CPU=x86-64-v3 ;;
   poison) export FL_DEVICE=cpu FL_POISON=1 ;;
 esac

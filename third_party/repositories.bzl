@@ -146,7 +146,7 @@ def system_repositories():
         },
     )
 
-    # All five headers or none: the CUDA backend opens all five libraries.
+    # All headers or none: the CUDA backend opens all libraries.
     system_library(
         name = "cuda",
         build = Label("//third_party:cuda.BUILD"),
@@ -158,6 +158,7 @@ def system_repositories():
             "include/cudnn.h": "libcudnn9-dev-cuda-13",
             "include/nccl.h": "libnccl-dev",
             "include/nvrtc.h": "cuda-toolkit-13-0",
+            "include/nvtx3/nvToolsExt.h": "cuda-toolkit-13-0",
         },
         optional = True,
         roots = ["/usr/local/cuda"],

@@ -20,6 +20,9 @@ ABSL_FLAG(std::string, pass, "",
           "run this pass alone: of graphs, or of schedules, which may be\n"
           "temporaries alone: intervals that --pass=pack places");
 ABSL_FLAG(uint64_t, budget, 0, "bytes that the temporaries may take; 0: any");
+ABSL_FLAG(double, bytes_a_move, 0,
+          "how many bytes the device moves in its memory while it moves one to\n"
+          "the host; 0: values stay on the device");
 ABSL_FLAG(std::string, stop_after, "", "stop the pipeline after this pass");
 ABSL_FLAG(std::string, skip, "",
           "leave these passes out, apart by commas; without fuse every node has a step of its own");
@@ -122,10 +125,13 @@ std::string optimizeSchedule(ir::Schedule schedule) {
   const std::string pass = absl::GetFlag(FLAGS_pass);
   if (!pass.empty()) {
     FL_USER_CHECK(pass != "build", "opt: build makes a schedule of a graph");
-    const bool shares = std::ranges::any_of(compilation.schedule.temporaries,
-                                            [](const auto& t) { return t.shares >= 0; });
+    const auto& all = compilation.schedule.temporaries;
+    const bool shares = std::ranges::any_of(all, [](const auto& t) { return t.shares >= 0; });
     FL_USER_CHECK(!shares || pass == "pack", "opt: the pass ", pass,
                   " would lose which temporaries share memory; pack alone takes them");
+    const bool moves = std::ranges::any_of(all, [](const auto& t) { return t.onHost; });
+    FL_USER_CHECK(!moves || pass != "budget",
+                  "opt: temporaries that are on the host are what the pass budget has made");
     // Of temporaries alone no step says when they live: there is nothing to do but to pack them.
     const bool areIntervals =
         compilation.schedule.steps.empty() && compilation.schedule.outputs.empty();
@@ -164,6 +170,7 @@ std::string optimize(const std::string& path) {
   options.stopAfter = absl::GetFlag(FLAGS_stop_after);
   options.skip = absl::GetFlag(FLAGS_skip);
   options.budget = absl::GetFlag(FLAGS_budget);
+  options.device.bytesAMove = absl::GetFlag(FLAGS_bytes_a_move);
   options.verify = true;
   const codegen::Compilation compilation = codegen::compile(std::move(graph), options);
   const std::string emit = absl::GetFlag(FLAGS_emit);

@@ -173,8 +173,7 @@ constexpr Rule ruleOf(Op op) {
 }  // namespace
 
 ValueType inferLibrary(const Call& call) {
-  FL_INTERNAL_CHECK(call.attrs.size() == attrNames(call.op).size(), opName(call.op), " has ",
-                    call.attrs.size(), " attributes");
+  FL_INTERNAL_CHECK(call.attrs.size() == attrNames(call.op).size(), opName(call.op), " attrs");
   return ruleOf(call.op)(call);
 }
 

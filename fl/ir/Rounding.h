@@ -31,13 +31,14 @@ inline bool addsUp(const Node& node) {
 // Of an element that is `exact`: its row's ulp, and 1 unit more, 4 of a 16-bit float. What adds up
 // is allowed 64 more, in which it is computed, of a `scale` that is the sum of magnitudes: up to
 // 128 are added one after the other, each with half a unit at most (fl/kernel/Kernel.h). TF32 has
-// both factors of a product rounded to 11 digits.
+// both factors of a product cut to 11 digits.
 inline double boundOf(const Node& node, double scale, double exact) {
   const dtype type = node.type.type, wide = computeType(type);
   const double ulp = opInfo(node.op).ulp, last = unitAt(type, exact) * (wide != type ? 4 : 1);
-  const double tf32 = allowsTf32(node.op, node.attrs) ? std::ldexp(scale, -10) : 0;
-  return addsUp(node) ? (ulp + 64) * unitAt(wide, scale) + last + tf32
-                      : ulp * unitAt(type, exact) + last;
+  const bool isCut = type == dtype::f32 && allowsTf32(node.op, node.attrs);
+  return addsUp(node)
+             ? (ulp + 64) * unitAt(wide, scale) + last + (isCut ? std::ldexp(scale, -9) : 0)
+             : ulp * unitAt(type, exact) + last;
 }
 
 }  // namespace fl::ir

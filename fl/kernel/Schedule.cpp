@@ -37,7 +37,7 @@ std::string refName(const BufferRef& ref) {
 }
 
 // A buffer that a step may use.
-void checkRef(const Schedule& schedule, const BufferRef& ref, int step) {
+void checkRef(const Schedule& schedule, const BufferRef& ref, int step, bool isMoved = false) {
   const size_t index = static_cast<size_t>(ref.index);
   const size_t counts[] = {schedule.parameters.size(), schedule.outputs.size(),
                            schedule.temporaries.size()};
@@ -51,6 +51,8 @@ void checkRef(const Schedule& schedule, const BufferRef& ref, int step) {
     const Temporary& temporary = schedule.temporaries[index];
     FL_INTERNAL_CHECK(temporary.first <= step && step <= temporary.last, refName(ref),
                       " is not alive at step ", step);
+    FL_INTERNAL_CHECK(isMoved || !temporary.onHost, "step ", step, " uses ", refName(ref),
+                      ", which is on the host, and does not move it");
   }
 }
 
@@ -140,7 +142,7 @@ void verifyCall(const Schedule& schedule, const LibraryStep& call, int step) {
     if (isNumber(schedule, ref) && offset == ElementOffset()) {
       return checkNumber(schedule, ref.index, type.type, step);
     }
-    checkRef(schedule, ref, step);
+    checkRef(schedule, ref, step, isMove(schedule, call));
     checkType(schedule, ref, type.type, step);
     for (const auto& term : offset.terms) checkNumber(schedule, term.parameter, dtype::s64, step);
     const Dim count = bufferElements(schedule, ref, type.type);
@@ -211,8 +213,9 @@ void verifyPacking(const Schedule& schedule) {
   std::vector<int> homes;  // the first of those that share
   for (size_t i = 0; i < all.size(); ++i) {
     homes.push_back(all[i].shares < 0 ? static_cast<int>(i) : homes[all[i].shares]);
-    FL_INTERNAL_CHECK(all[i].offset == all[homes[i]].offset, "temporary ", i,
-                      " does not share the memory of ", homes[i]);
+    FL_INTERNAL_CHECK(
+        all[i].offset == all[homes[i]].offset && all[i].onHost == all[homes[i]].onHost,
+        "temporary ", i, " does not share the memory of ", homes[i]);
     FL_INTERNAL_CHECK(all[i].onHost || (all[i].bytes <= schedule.arenaBytes &&
                                         all[i].offset <= schedule.arenaBytes - all[i].bytes),
                       "temporary ", i, " ends behind the arena's ", schedule.arenaBytes, " bytes");

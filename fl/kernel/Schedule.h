@@ -16,7 +16,7 @@
 
 namespace fl::ir {
 
-// A buffer: a parameter's, an output's own allocation, or an interval of the arena.
+// A buffer: a parameter's, an output's own allocation, or an interval of an arena.
 struct BufferRef {
   enum class Space : uint8_t { Parameter, Output, Temporary };
   Space space = Space::Parameter;
@@ -80,9 +80,6 @@ struct LibraryStep {
   int scratch = -1;
 };
 
-// Between memory of a device and of the host, to or from a temporary that is there.
-inline bool isMove(const LibraryStep& call) { return call.op == Op::Reshape; }
-
 using Step = std::variant<LaunchStep, LibraryStep>;
 inline int scratchOf(const Step& step) {
   return std::visit([](const auto& s) { return s.scratch; }, step);
@@ -138,6 +135,17 @@ struct Schedule {
   bool trimAll = false;       // keeps nothing that it can compute again; not part of the text
   DeviceTraits device = {};   // that it is for; not part of the text
 };
+
+// Whether a call moves a value from the device's memory to the host or back.
+inline bool isMove(const Schedule& schedule, const LibraryStep& call) {
+  const auto isOnHost = [&](const BufferRef& ref) {
+    return ref.space == BufferRef::Space::Temporary &&
+           ref.index < static_cast<int>(schedule.temporaries.size()) &&
+           schedule.temporaries[ref.index].onHost;
+  };
+  return call.op == Op::Reshape && call.operands.size() == 1 &&
+         isOnHost(call.operands[0].buffer) != isOnHost(call.result.buffer);
+}
 
 struct StepBuffers {
   absl::InlinedVector<BufferRef, 4> reads, writes;

@@ -7,6 +7,7 @@
 //     output f32[4,2] shares p0
 //     output f32[4,8] over p0
 //     temporary bytes=128 first=0 last=1 offset=0
+//     temporary bytes=128 first=1 last=2 offset=0 host
 //     kernel rank=1 reduced=[] { ... }
 //     launch 0 extents=[32] operands(p0+0+1*p1[1], 5[1], t0+0[1]) numbers=[1]
 //     library matmul (p0: f32[4,8], t0: f32[8,4]) -> o0: f32[4,4]

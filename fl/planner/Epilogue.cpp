@@ -28,8 +28,8 @@ void attachEpilogues(ir::Schedule* schedule) {
   for (int i = 1; i < std::ssize(schedule->steps); ++i) {
     const auto* call = std::get_if<ir::LibraryStep>(&schedule->steps[i - 1]);
     auto* launch = std::get_if<ir::LaunchStep>(&schedule->steps[i]);
-    if (!call || isMove(*call) || !launch || !fitsAsEpilogue(*schedule, *launch, *call) ||
-        writesOverOperand(*schedule, i, reusable))
+    if (!call || isMove(*schedule, *call) || !launch ||
+        !fitsAsEpilogue(*schedule, *launch, *call) || writesOverOperand(*schedule, i, reusable))
       continue;
     // What only the call keeps alive must outlive what the epilogue writes.
     std::vector<int> kept = temporariesOf(*schedule, schedule->steps[i - 1]);

@@ -470,7 +470,7 @@ std::string describeLargestAlive(const ir::Schedule& schedule) {
   std::vector<int> there;
   for (int i = 0; i < std::ssize(schedule.temporaries); ++i) {
     const ir::Temporary& t = schedule.temporaries[i];
-    if (t.first <= peak && peak <= t.last) there.push_back(i);
+    if (!t.onHost && t.first <= peak && peak <= t.last) there.push_back(i);
   }
   return describeLargest(schedule, std::move(there));
 }

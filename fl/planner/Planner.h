@@ -20,10 +20,10 @@ bool addScratch(ir::Schedule* schedule);
 // An order in which less memory is alive at once, if one is found; sets lifetimes, and what would
 // be alive in the recorded order and without any plan.
 void orderSteps(ir::Schedule* schedule);
-// Computes values again rather than keep them, until the arena takes no more than the schedule's
-// budget. Throws OverBudget if there is no way. Without a budget, as far as that costs at most 3 %
-// of the plan's time, by the bytes it moves and the products it computes; all that it can, if it
-// says so.
+// Computes values again rather than keep them, or moves them to the host where the device has
+// memory of its own, until the arena takes no more than the schedule's budget. Throws OverBudget if
+// there is no way. Without a budget, as far as that costs at most 3 % of the plan's time, by the
+// bytes it moves and the products it computes; all that it can, if it says so.
 void meetBudget(ir::Schedule* schedule);
 // Brings launches of one kernel that do not need one another together, where no more is alive then
 // than in the order recorded.

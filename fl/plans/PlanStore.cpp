@@ -30,8 +30,8 @@ codegen::Compilation PlanStore::compile(const ir::Graph& graph,
     return codegen::compile(graph, options);
   }
   const std::string key = detail::concat(
-      "passes ", passesHash(), "\n", codegen::extensionsKey(), "lowering ",
-      static_cast<int>(options.lowering), options.featuresFirst, "\nbudget ", options.budget,
+      passesHash(), "\n", codegen::extensionsKey(), static_cast<int>(options.lowering),
+      options.featuresFirst, "\nbudget ", options.budget, " ", options.device.bytesAMove,
       options.trimAll ? "\ntrim all\n" : "\n", ir::printGraph(graph, "g"));
   if (auto kept = findSchedule(*store_, key, graph)) {
     kept->device = options.device;

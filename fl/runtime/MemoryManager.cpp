@@ -326,6 +326,11 @@ size_t makeCode(size_t bytes, absl::FunctionRef<size_t()> make) {
   }
 }
 
+void addHostMemoryManager(const std::shared_ptr<MemoryManager>& manager) {
+  std::lock_guard lock(host().mutex);
+  host().known.insert(manager);
+}
+
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager) {
   FL_USER_CHECK(manager != nullptr, "setHostMemoryManager: the manager must not be null");
   Host& all = host();

@@ -70,6 +70,8 @@ constexpr unsigned char kPoison = 0xff;
 std::shared_ptr<MemoryManager> hostMemoryManager();
 // Throws std::invalid_argument for a null pointer. The one before gives back what it keeps.
 void setHostMemoryManager(std::shared_ptr<MemoryManager> manager);
+// One more that has memory of the host, which it gives back where another wants it.
+void addHostMemoryManager(const std::shared_ptr<MemoryManager>& manager);
 // Goes back to the one that the program started with.
 void resetHostMemoryManager();
 

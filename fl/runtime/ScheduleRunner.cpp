@@ -148,6 +148,7 @@ class ScheduleRunner::FrameMemory final : public StepMemory {
 };
 
 void ScheduleRunner::observe(const Frame& frame, size_t begin, size_t end) const {
+  memory_.finish();  // so that a step's time is its own
   frame.observer->afterSteps(begin, end, FrameMemory(*this, frame));
 }
 

@@ -119,7 +119,7 @@ class BackendScope {
 
 // While it lives, matmul() and conv2d() of f32 on this thread, and the gradients of such calls that
 // are recorded meanwhile, may round their operands to TF32, which has 11 digits for f32's 24: GPUs
-// from sm_80 on are several times as fast with it, and results off by up to 1e-3 of the sum of
+// from sm_80 on are several times as fast with it, and results off by up to 2e-3 of the sum of
 // magnitudes. Other devices compute in f32. In IR that is `matmul %x, %y {tf32=1}`.
 class Tf32Scope {
  public:

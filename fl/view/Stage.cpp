@@ -125,8 +125,9 @@ std::string describeBuffer(const ir::Schedule& schedule, const ir::BufferRef& re
                                                 : schedule.outputs[ref.index].type.toString());
   }
   const ir::Temporary& buffer = schedule.temporaries[ref.index];
-  return StrCat(nameOf(ref), " of ", buffer.bytes, " bytes at ", buffer.offset, ", steps ",
-                buffer.first, " to ", buffer.last);
+  return StrCat(nameOf(ref), " of ", buffer.bytes, " bytes ",
+                buffer.onHost ? "on the host at " : "at ", buffer.offset, ", steps ", buffer.first,
+                " to ", buffer.last);
 }
 
 std::string describeBuffers(const ir::Schedule& schedule, const ir::Step& step) {

@@ -118,7 +118,7 @@ TEST(CheckedPlan, AllowsTf32WhatItRounds) {
     return ir::boundOf({.op = ir::Op::Matmul, .attrs = {0, 0, tf32}}, /*scale=*/1, /*exact=*/1);
   };
   EXPECT_LT(bound(0), 1e-5);
-  EXPECT_NEAR(bound(1), std::ldexp(1, -10), 1e-5);
+  EXPECT_NEAR(bound(1), std::ldexp(1, -9), 1e-5);
 }
 
 TEST(CheckedPlan, FindsAPlanThatDiffersFromItsOperators) {

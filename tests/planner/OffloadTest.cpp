@@ -27,7 +27,7 @@ Moves movesOf(const ir::Schedule& schedule) {
   Moves moves;
   for (const ir::Step& step : schedule.steps) {
     const auto* call = std::get_if<ir::LibraryStep>(&step);
-    if (!call || !isMove(*call)) continue;
+    if (!call || !isMove(schedule, *call)) continue;
     const bool toHost = schedule.temporaries[call->result.buffer.index].onHost;
     ++(toHost ? moves.toHost : moves.back);
     EXPECT_NE(schedule.temporaries[call->operands[0].buffer.index].onHost, toHost);

@@ -6,6 +6,7 @@
 #include "fl/planner/Memory.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/cuda/CudaSchedule.h"
+#include "fl/runtime/cuda/Range.h"
 
 namespace fl::runtime::cuda {
 
@@ -114,6 +115,7 @@ CudaSchedule::ReadyGraph CudaSchedule::prepared(Chain* chain, const Frame& frame
 
 size_t CudaSchedule::launch(const Chain& chain, const ReadyGraph& ready) const {
   const detail::CallSiteOverride recorded(stepSite(schedule_.steps[chain.end - 1]));
+  const Range range("graph");
   ready.graph->graph.launch();
   for (const Chain::Launch& each : chain.launches) {
     const auto& launch = std::get<PreparedLaunch>(steps_[each.step]);
@@ -129,14 +131,22 @@ size_t CudaSchedule::launch(const Chain& chain, const ReadyGraph& ready) const {
 // The one whose libraries work in these places; made when they come for the second time.
 CudaSchedule::Chain::Graph* CudaSchedule::findGraph(Chain& chain, const Frame& frame,
                                                     const Sources& sources) const {
-  constexpr size_t kMost = 4, kManyCaptures = 16;
+  constexpr size_t kMost = 4, kManyMisses = 50;
   const auto isFixed = [&](const Chain::Graph& graph) {
     return std::ranges::all_of(chain.fixed, [&](int i) { return graph.sources[i] == sources[i]; });
   };
+  ++chain.runs;
   const auto found = std::ranges::find_if(chain.graphs, isFixed);
   if (found != chain.graphs.end()) {
     chain.graphs.splice(chain.graphs.begin(), chain.graphs, found);
     return &chain.graphs.front();
+  }
+  if (++chain.misses == kManyMisses && 2 * kManyMisses > chain.runs) {
+    logWarning(detail::concat("CUDA: of ", chain.runs, " runs of the steps up to ",
+                              planner::describeStep(schedule_, static_cast<int>(chain.end) - 1),
+                              ", ", kManyMisses,
+                              " were no graph's: what libraries read and write "
+                              "is at other places each time"));
   }
   std::vector<uint64_t> fixed;
   for (const int source : chain.fixed) fixed.push_back(sources[source]);
@@ -151,13 +161,6 @@ CudaSchedule::Chain::Graph* CudaSchedule::findGraph(Chain& chain, const Frame& f
     return nullptr;
   }
   if (chain.graphs.size() > kMost) chain.graphs.pop_back();
-  if (++chain.captures == kManyCaptures) {
-    logWarning(detail::concat("CUDA: the steps up to ",
-                              planner::describeStep(schedule_, static_cast<int>(chain.end) - 1),
-                              " have been captured ", kManyCaptures,
-                              " times, and no end: what libraries read and write is never in the "
-                              "same places as before"));
-  }
   return &chain.graphs.front();
 }
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "fl/runtime/cuda/Range.h"
+
 namespace fl::runtime::cuda {
 
 Context& Context::of(int number) {
@@ -86,6 +88,7 @@ std::string Context::prefix() const {
 void Context::launch(CUfunction function, const ir::cuda::Launch& launch,
                      std::vector<uint64_t>& words, const std::shared_ptr<const std::string>& label,
                      const CallSite& site) {
+  const Range range(label->c_str());
   void* parameter = words.data();
   const auto size = [&](int axis) { return static_cast<unsigned>(launch.threads[axis]); };
   const CUresult result = use().cuLaunchKernel(

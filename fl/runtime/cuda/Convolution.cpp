@@ -89,6 +89,10 @@ bool fits(const OperatorCall& call) {
 
 }  // namespace
 
+bool mayUseTensorCores(const OperatorCall& call) {
+  return call.result.type != dtype::f32 || ir::allowsTf32(call.op, call.attrs);
+}
+
 void describe(CudnnGraph& graph, const OperatorCall& call) {
   const dtype type = call.result.type;
   const bool isBiased = call.op == Op::Conv2d && call.operands.size() == 3;
@@ -124,8 +128,7 @@ std::shared_ptr<const DeviceCall> make(Context& context, const OperatorCall& cal
   for (const ir::ValueType& value : call.operands)
     buffers.bytes.push_back(bytesOf(value.type, value.shape));
   buffers.bytes.push_back(bytesOf(call.result.type, call.result.shape));
-  const bool onTensorCores = call.result.type != dtype::f32 || ir::allowsTf32(call.op, call.attrs);
-  return makeCudnnCall(context, graph, textOf(call), std::move(buffers), onTensorCores,
+  return makeCudnnCall(context, graph, textOf(call), std::move(buffers), mayUseTensorCores(call),
                        kMostWorkspaceBytes);
 }
 

@@ -9,6 +9,7 @@
 #include "fl/ir/Interpreter.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/SystemMemory.h"
+#include "fl/runtime/cuda/Range.h"
 
 namespace fl::runtime::cuda {
 
@@ -32,8 +33,10 @@ bool isNumber(const ir::Schedule& schedule, const BufferRef& ref) {
 
 std::shared_ptr<const DeviceCall> callOf(Context& context, const ir::Schedule& schedule,
                                          const ir::LibraryStep& step) {
-  if (isMove(step)) {
-    const bool toHost = schedule.temporaries[step.result.buffer.index].onHost;
+  if (isMove(schedule, step)) {
+    const BufferRef& to = step.result.buffer;
+    const bool toHost =
+        to.space == BufferRef::Space::Temporary && schedule.temporaries[to.index].onHost;
     return std::make_shared<HostMove>(stepBytes(schedule, step) / 2, toHost);
   }
   const auto takes = [&](const ir::BufferPlace& place) { return isNumber(schedule, place.buffer); };
@@ -354,6 +357,7 @@ void CudaSchedule::runLaunch(size_t number, const Frame& frame) const {
 void CudaSchedule::runCall(const PreparedCall& call, const FusedProduct* fused,
                            const Frame& frame) const {
   const ir::LibraryStep& step = *call.step;
+  const Range range(ir::opName(step.op));
   const detail::CallSiteOverride recorded(step.site);
   const auto address = [&](const BufferRef& ref) { return frame.address(ref, schedule_); };
   const auto addressIf = [&](const std::optional<BufferRef>& ref) -> const void* {

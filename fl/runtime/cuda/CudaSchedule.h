@@ -78,7 +78,7 @@ class CudaSchedule final : public ScheduleRunner {
     std::mutex mutex = {};
     std::list<Graph> graphs = {};                // the last used first
     std::list<std::vector<uint64_t>> seen = {};  // fixed sources of runs that had no graph
-    size_t captures = 0;                         // graphs made so far
+    size_t runs = 0, misses = 0;                 // and how many of them were no graph's
     bool isRefused = false;                      // a library cannot be captured
   };
   class HostCopies;

@@ -88,7 +88,7 @@ std::optional<MatmulShape> matmulShape(const std::vector<ir::ValueType>& operand
   MatmulShape shape{
       result.type, result.shape[0], result.shape[1], 0, 0, attrs[0] != 0, attrs[1] != 0, 0, 0};
   shape.k = lhs[shape.transposeLhs ? 0 : 1];
-  shape.tf32 = ir::allowsTf32(ir::Op::Matmul, attrs);
+  shape.tf32 = shape.type == dtype::f32 && ir::allowsTf32(ir::Op::Matmul, attrs);
   shape.batch = result.shape.elements() / (shape.m * shape.n);
   // Every matrix of the batch is another one, or all are the same.
   const auto stepOf = [&](const ir::ValueType& operand, int64_t matrix, int64_t* step) {

@@ -54,6 +54,20 @@ std::unique_ptr<MemoryManager> makePinnedCache(Context& context) {
   return makeCachingMemoryManager(std::move(functions));
 }
 
+class PinnedMemoryManager final : public MemoryManager {
+ public:
+  explicit PinnedMemoryManager(Context& context) : cache_(makePinnedCache(context)) {}
+  void* allocate(size_t bytes) override { return cache_->allocate(bytes); }
+  void deallocate(void* pointer, size_t bytes) override { cache_->deallocate(pointer, bytes); }
+  // What is in the stream may yet write and read it.
+  void fill(void*, unsigned char, size_t) override {}
+  void release() override { cache_->release(); }
+  MemoryStats stats() const override { return cache_->stats(); }
+
+ private:
+  const std::unique_ptr<MemoryManager> cache_;
+};
+
 class PinnedBlock final : public Buffer {
  public:
   PinnedBlock(std::shared_ptr<MemoryManager> manager, size_t bytes)
@@ -191,8 +205,10 @@ void Staging::giveBack(const Slot& slot) {
 Memory::Memory(Context& context)
     : context_(context),
       manager_(std::make_shared<GpuMemoryManager>(context)),
-      pinned_(makePinnedCache(context)),
-      staging_(context) {}
+      pinned_(std::make_shared<PinnedMemoryManager>(context)),
+      staging_(context) {
+  addHostMemoryManager(pinned_);
+}
 
 Memory& Memory::of(Context& context) {
   static auto& all = *new PerGpu<Memory>();

@@ -42,8 +42,8 @@ class CudnnPlans : public RealCudnn {
   void expectPlanFor(const OperatorCall& call) const {
     SCOPED_TRACE(detail::concat(ir::opName(call.op), " of ", call.operands[0].toString(), " and ",
                                 call.operands[1].toString()));
-    expectExactPlan(call.result.type != dtype::f32,
-                    [&](CudnnGraph& graph) { describe(graph, call); });
+    EXPECT_EQ(mayUseTensorCores(call), call.result.type != dtype::f32);
+    expectExactPlan(mayUseTensorCores(call), [&](CudnnGraph& graph) { describe(graph, call); });
   }
 };
 
@@ -62,9 +62,11 @@ TEST_P(CudnnPlans, AreThereForConvolutions) {
 
 // More plans; which is the fastest is measured.
 TEST_P(CudnnPlans, OfF32AreOnTensorCoresOnRequest) {
-  const OperatorCall call = callOf(Op::Conv2d, dtype::f32, /*channelsLast=*/true, 1, false);
-  const auto describeCall = [&](CudnnGraph& graph) { describe(graph, call); };
-  EXPECT_GT(planNames(true, describeCall).size(), planNames(false, describeCall).size());
+  const auto plans = [&](bool tf32) {
+    const OperatorCall call = callOf(Op::Conv2d, dtype::f32, /*channelsLast=*/true, 1, false, tf32);
+    return planNames(mayUseTensorCores(call), [&](CudnnGraph& graph) { describe(graph, call); });
+  };
+  EXPECT_GT(plans(true).size(), plans(false).size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, CudnnPlans, kGpus, nameOfGpu);

@@ -82,6 +82,27 @@ TEST_F(CudaDevice, WorkIsPutIntoTheStreamAndDoneWhenItIsWaitedFor) {
   EXPECT_EQ(gpu.counts().bytesDown, 16u);
 }
 
+// A plan's steps, of which none waits, and no graph, whose time would be that of its start.
+TEST_F(CudaDevice, AProfileWaitsForEachStep) {
+  const Tensor x = vectorOf({1, 2, 3, 4});
+  const auto waitsOfARun = [&] {
+    const size_t before = gpu.counts().waits;
+    Tensor rows = sum(x * x, {0}), all = tanh(x * sum(x, {0}));
+    eval(all), eval(rows);
+    (rows + all).value()->data();
+    return gpu.counts().waits - before;
+  };
+  EXPECT_EQ(waitsOfARun(), 0u);
+  ::testing::internal::CaptureStderr();
+  startProfile(::testing::TempDir() + "/trace.json");
+  const size_t launches = gpu.counts().launches;
+  const size_t waits = waitsOfARun();
+  stopProfile();
+  EXPECT_GE(gpu.counts().launches, launches + 3);
+  EXPECT_EQ(waits, gpu.counts().launches - launches);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("tanh"));
+}
+
 TEST_F(CudaDevice, SyncWaitsForTheGpu) {
   const Tensor y = vectorOf({1, 2}) + 1;
   sync();

@@ -67,7 +67,7 @@ TEST_F(CudaOffload, PinnedMemoryGoesBackWhereThereIsNoMore) {
   EXPECT_THAT(gpu_.done(), ::testing::Contains("free on the host"));
 }
 
-// The first run puts steps into the stream one by one; from the third one on they are a graph.
+// At first steps are put into the stream one by one, later as a graph.
 TEST_F(CudaOffload, ValuesWaitOnTheHost) {
   const Tensor x = rand({kWidth * kWidth, kTerms}) - 0.5;
   const std::vector<float> expected = chain(x);

@@ -24,10 +24,12 @@ struct ProgramRun {
   uint64_t libraryCalls;
 };
 
-ProgramRun run(TensorBackend& backend, uint64_t seed, bool measure = false) {
+// With `budgets`, each read is within about the least that its plans meet.
+ProgramRun run(TensorBackend& backend, uint64_t seed, bool measure = false, bool budgets = false) {
   const BackendScope scope(backend);
   const uint64_t before = runtime::counters().libraryCalls;
-  RandomProgram program({.seed = seed, .measure = measure, .cut = {.statements = kStatements}});
+  RandomProgram program(
+      {.seed = seed, .measure = measure, .cut = {.statements = kStatements}, .budgets = budgets});
   std::vector<HostValue> values = program.run();
   return {std::move(values), program.text(), program.tame(),
           runtime::counters().libraryCalls - before};
@@ -61,6 +63,16 @@ TEST_P(CudaFuzz, ProgramsReadTheCpusValues) {
       expectSame(plain, run(getBackend("eager", "ref"), seed, /*measure=*/true), /*near=*/true);
     }
   }
+  EXPECT_THAT(takeMisuse(), ::testing::ElementsAre());
+}
+
+// What waits on the host, among it.
+TEST_P(CudaFuzz, ProgramsReadTheSameWithinBudgets) {
+  if (!gpuProblem().empty()) GTEST_SKIP() << gpuProblem();
+  const uint64_t seed = GetParam();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  expectSame(run(cudaWithoutLibraries(), seed, /*measure=*/false, /*budgets=*/true),
+             run(cpuWithoutLibraries(), seed), /*near=*/false);
   EXPECT_THAT(takeMisuse(), ::testing::ElementsAre());
 }
 
