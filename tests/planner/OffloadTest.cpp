@@ -101,7 +101,7 @@ TEST(Offload, MeetsBudgetsThatComputingAgainDoesNot) {
 TEST(Offload, KeepsTheBitsOfRandomPrograms) {
   std::mt19937_64 random(7);
   Moves all;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 100; ++i) {
     SCOPED_TRACE(i);
     const ir::Graph graph = randomProducts(random, /*tries=*/150);
     const double bytesAMove = std::pow(10.0, static_cast<int>(random() % 5) - 2);

@@ -233,7 +233,7 @@ TEST(CudaMatmul, D4GraphsThatDoNotSettleAreWarnedOf) {
   const size_t graphs = gpu.counts().graphs;
   for (int i = 0; i < 50; ++i) {
     ::testing::internal::CaptureStderr();
-    EXPECT_EQ(run(others[i]), 2.0f * i);
+    EXPECT_EQ(run(others[i]), 4.0f * i);
     const std::string warned = ::testing::internal::GetCapturedStderr();
     EXPECT_THAT(warned, ::testing::ContainsRegex(
                             i < 49 ? "^$"
