@@ -338,6 +338,8 @@ TEST(MalformedSchedule, IsRejected) {
       {"offset=128", "offset=64", "temporaries 0 and 1 overlap"},
       {"offset=128", "offset=129", "temporary 1 ends behind the arena's 192 bytes"},
       {"offset=128", "offset=-1", "8:44: offset is negative"},
+      {"offset=128", "offset=0 host",
+       "step 1 uses temporary 1, which is on the host, and does not move it"},
       {"bytes=64", "bytes=32", "step 1 uses temporary 1, which has 8 elements, as f32[4,4]"},
       {"bytes=64", "bytes=9223372036854775807", "temporary 1 ends behind the arena's 192 bytes"},
       {"arena=192", "arena=-1", "1:19: arena is negative"},

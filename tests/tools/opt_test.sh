@@ -177,6 +177,11 @@ for pass in order budget join share epilogue; do
 done
 run 0 opt --pass=pack shares.flir
 says out "last=3 offset=0 shares=0"
+sed 's/ shares=0/ host/' shares.flir >host.flir
+refused "opt: temporaries that are on the host are what the pass budget has made" --pass=budget \
+  host.flir
+run 0 opt --pass=pack host.flir
+says out "last=3 offset=0 host"
 run 1 opt --budget=1 --skip=fuse good.flir
 says err "a plan's temporaries do not fit the budget of 1 bytes: "
 says err " are needed while "

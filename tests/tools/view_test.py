@@ -337,7 +337,7 @@ def test_model_explorer():
 def test_help():
     """Each subcommand tells of its own flags and of no others, and takes no others."""
     for command, flags in (
-        ("opt", "budget emit list pass skip stop_after verify"),
+        ("opt", "budget bytes_a_move emit list pass skip stop_after verify"),
         ("run", "backend check device extents inputs outputs seed time tolerance"),
         ("memory", ""), ("view", "dot model_explorer page time"), ("reduce", "command"),
         ("bisect", "budget inputs seed tolerance"), ("doc", ""),
