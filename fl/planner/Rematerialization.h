@@ -370,17 +370,18 @@ class Rematerialization {
   void addMove(int value, int from, int to) {
     moves_.push_back({value, from, to});
     steps_.push_back(static_cast<int>(-std::ssize(moves_)));
-    costAgain_ += limits_.bytesAMove * static_cast<double>(all_[value].bytes);
+    costAgain_ += costOfMove(value);
     failed_ = failed_ || costAgain_ > limits_.mostAgain;
+  }
+
+  double costOfMove(int value) const {
+    return limits_.bytesAMove * static_cast<double>(all_[value].bytes);
   }
 
   // What it takes to have it back, if it goes to the host or is there; INFINITY where it may not.
   double costOfMoves(int value) const {
-    const Value& it = all_[value];
-    const bool mayMove = limits_.bytesAMove > 0 && locks_[value] == 0 && it.keptUntil < now_ &&
-                         it.bytes > 0 && it.writers.back() < now_;
-    const int moves = onHost_[value] >= 0 ? 1 : 2;
-    return mayMove ? moves * limits_.bytesAMove * static_cast<double>(it.bytes) : INFINITY;
+    if (limits_.bytesAMove == 0 || !mayLeave(value)) return INFINITY;
+    return (onHost_[value] >= 0 ? 1 : 2) * costOfMove(value);
   }
 
   void moveOut(int value) {
@@ -464,11 +465,12 @@ class Rematerialization {
     return best;
   }
 
-  bool mayDrop(int value) const {
+  // Whether it is complete, and no step works on it nor may have to find it.
+  bool mayLeave(int value) const {
     const Value& it = all_[value];
-    return locks_[value] == 0 && it.keptUntil < now_ && it.bytes > 0 && it.deadline > 0 &&
-           it.writers.back() < now_;
+    return locks_[value] == 0 && it.keptUntil < now_ && it.bytes > 0 && it.writers.back() < now_;
   }
+  bool mayDrop(int value) const { return all_[value].deadline > 0 && mayLeave(value); }
 
   // What a value takes, with all that is gone and is computed before; a part, if that is `most`.
   double costAgain(int value, double most) {
@@ -481,8 +483,7 @@ class Rematerialization {
       cost += costs_[writer];
       for (const auto& [space, i] : buffers_[writer].reads)
         if (space == Space::Temporary && places_[i] < 0)
-          cost += onHost_[i] < 0 ? costAgain(i, most - cost)
-                                 : limits_.bytesAMove * static_cast<double>(all_[i].bytes);
+          cost += onHost_[i] < 0 ? costAgain(i, most - cost) : costOfMove(i);
     }
     return again_ > kMostAgain ? INFINITY : cost;
   }
