@@ -48,7 +48,7 @@ class Slot {
     Function& work = extension.*work_;
     FL_USER_CHECK(work, "the ", kind_, " ", extension.name, " has no function");
     work = [this, name = extension.name, work](auto&&... given) {
-      return blame(name, [&] { return work(given...); });
+      return this->blame(name, [&] { return work(given...); });
     };
     auto longer = std::make_shared<List>(*list_);
     longer->push_back(std::move(extension));
