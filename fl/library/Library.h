@@ -3,8 +3,9 @@
 // of threads, so that results are the same bits for any number.
 //
 // A LibraryFunction is prepared once for an operator's types and attributes (primitives are created
-// then) and run many times from any thread. The files: Matmul, Convolution (with
-// ConvolutionPlan, which chooses slices and layouts), Pool, OneDnn for what they share.
+// then) and run many times from any thread. The files: Matmul (with SmallMatmul, loops for what is
+// over before oneDNN begins), Convolution (with ConvolutionPlan, which chooses slices and layouts),
+// Pool, OneDnn for what they share.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "fl/base/Error.h"
-#include "fl/library/Functions.h"
+#include "fl/library/MatmulShape.h"
 #include "fl/library/OneDnn.h"
 #include "fl/library/Widening.h"
 
@@ -54,32 +54,12 @@ static_assert(kFew < kMinReuse, "what is kept with gaps is not copied to get the
 static_assert(kGap <= kPieceUnit, "the last piece has room for its gaps where the first had none");
 // Below this the overhead of a primitive costs more than dnnl_sgemm's slower code.
 constexpr double kPrimitiveWork = 2e6;
-// Floating-point operations worth a piece, and a range of the loop; a byte of operands counts as
-// kWorkPerByte of them.
+// Floating-point operations worth a piece, and a range of the loop.
 constexpr double kWorkPerPiece = 2.5e6;
 constexpr double kWorkPerCopiedPiece = 24e6;  // of a result that oneDNN writes apart
 constexpr double kWorkPerRange = 2e6;
-constexpr double kWorkPerByte = 8;
 // Elements worth a range when an operand is copied.
 constexpr int64_t kCopyGrain = 1 << 15;
-
-struct MatmulShape {
-  int64_t m, n, k, batch;
-  bool transposeLhs, transposeRhs;
-  // Elements from one batch to the next; 0 repeats a matrix.
-  int64_t lhsStep, rhsStep;
-  int64_t lhsGap = 0;  // elements between its columns
-
-  // Row lengths of the operands in memory.
-  int64_t lhsLeading() const { return (transposeLhs ? k : m) + lhsGap; }
-  int64_t rhsLeading() const { return transposeRhs ? n : k; }
-  double work() const {
-    return 2.0 * static_cast<double>(m) * n * k +
-           kWorkPerByte * 4 *
-               (static_cast<double>(m) * k + static_cast<double>(n) * k +
-                static_cast<double>(m) * n);
-  }
-};
 
 MatmulShape matmulShape(const LibraryCall& call) {
   const Shape& lhs = call.operands[0].shape;
@@ -449,8 +429,10 @@ class Matmul final : public PartedFunction {
 }  // namespace
 
 std::shared_ptr<LibraryFunction> prepareMatmul(const LibraryCall& call) {
+  const MatmulShape shape = matmulShape(call);
+  if (isSmall(shape)) return prepareSmallMatmul(shape, call.result.type);
   SingleThread single;
-  auto made = std::make_shared<Matmul>(matmulShape(call), call.result.type);
+  auto made = std::make_shared<Matmul>(shape, call.result.type);
   return made->reference() ? nullptr : made;
 }
 

@@ -59,6 +59,10 @@ INSTANTIATE_TEST_SUITE_P(
                                      MatmulCase{5, 6, 7, 4, 0}, MatmulCase{5, 6, 7, 0, 4},
                                      MatmulCase{5, 6, 7, 1, 1}, MatmulCase{65, 33, 64, 40, 40},
                                      MatmulCase{65, 33, 64, 0, 40}, MatmulCase{180, 190, 100, 3, 3},
+                                     // Small ones, of which many are worth a thread.
+                                     MatmulCase{8, 8, 8, 300, 300}, MatmulCase{4, 3, 5, 2000, 0},
+                                     MatmulCase{1, 2, 9, 3000, 3000}, MatmulCase{9, 1, 2, 0, 3000},
+                                     MatmulCase{1, 1, 1264, 9, 9}, MatmulCase{316, 1, 1, 30, 0},
                                      // Cut into pieces where 16-bit floats are widened.
                                      MatmulCase{400, 260, 190, 0, 0},
                                      MatmulCase{150, 330, 170, 2, 2},
@@ -90,6 +94,18 @@ TEST(Matmul, IsCutIntoPiecesWorthAThread) {
 
 // For a few vectors, a matrix whose columns lie a multiple of a page apart; the same for any number
 // of them.
+TEST(Matmul, SmallOnesAreMadeByLoops) {
+  const auto implementation = [](int64_t m, int64_t n, int64_t k) {
+    return prepareLibrary(
+               {Op::Matmul, {0, 0, 0}, {f32({m, k, 99}), f32({k, n, 99})}, f32({m, n, 99})})
+        ->implementation();
+  };
+  EXPECT_EQ(implementation(8, 8, 16), "loops");
+  EXPECT_EQ(implementation(8, 8, 17), "dnnl_sgemm");
+  EXPECT_EQ(implementation(1, 1, 1264), "loops");
+  EXPECT_EQ(implementation(1, 65, 1), "dnnl_sgemm");
+}
+
 TEST(Matmul, PacksAWeightWhoseColumnsLiePagesApart) {
   const auto packing = [](int64_t m, int64_t n, int64_t k, bool transposed = false) {
     const LibraryCall call{Op::Matmul,
