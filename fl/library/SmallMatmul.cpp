@@ -68,8 +68,19 @@ class SmallMatmul final : public PartedFunction {
         inSingle(rhsCopy, operands[1], first, count, shape_.rhsStep, shape_.k * shape_.n);
     void* out = at(result, first * partElements() * elementBytes_);
     auto* products = widening_ ? sums.data() : static_cast<float*>(out);
-    for (int64_t i = 0; i < count; ++i)
-      multiply(lhs + i * shape_.lhsStep, rhs + i * shape_.rhsStep, products + i * partElements());
+    switch (shape_.k) {
+      case 2:
+        multiply<2>(lhs, rhs, products, count);
+        break;
+      case 3:
+        multiply<3>(lhs, rhs, products, count);
+        break;
+      case 4:
+        multiply<4>(lhs, rhs, products, count);
+        break;
+      default:
+        multiply<0>(lhs, rhs, products, count);
+    }
     if (widening_) widening_->narrow(out, products, count * partElements());
   }
 
@@ -88,19 +99,27 @@ class SmallMatmul final : public PartedFunction {
     return copy.data();
   }
 
-  void multiply(const float* lhs, const float* rhs, float* out) const {
+  // kDepth is k if that is known to the compiler, otherwise 0.
+  template <int64_t kDepth>
+  void multiply(const float* lhs, const float* rhs, float* out, int64_t count) const {
     Block copy;
-    if (shape_.transposeLhs) lhs = transposed(copy, lhs);
-    for (int64_t column = 0; column < shape_.n; ++column, out += shape_.m) {
-      const float* factors = rhs + column * (shape_.transposeRhs ? 1 : shape_.k);
-      if (hasDots(shape_)) {
-        *out = dot(lhs, factors);
-        continue;
-      }
-      int64_t row = 0;
-      for (; row + kVector <= shape_.m; row += kVector) sum<Vector>(lhs + row, factors, out + row);
-      for (; row < shape_.m; ++row) sum<float>(lhs + row, factors, out + row);
+    for (; count > 0; --count, lhs += shape_.lhsStep, rhs += shape_.rhsStep) {
+      const float* rows = shape_.transposeLhs ? transposed(copy, lhs) : lhs;
+      for (int64_t column = 0; column < shape_.n; ++column, out += shape_.m)
+        multiplyColumn<kDepth>(rows, rhs + column * (shape_.transposeRhs ? 1 : shape_.k), out);
     }
+  }
+
+  template <int64_t kDepth>
+  void multiplyColumn(const float* lhs, const float* factors, float* out) const {
+    if (hasDots(shape_)) {
+      *out = dot(lhs, factors);
+      return;
+    }
+    int64_t row = 0;
+    for (; row + kVector <= shape_.m; row += kVector)
+      sum<kDepth, Vector>(lhs + row, factors, out + row);
+    for (; row < shape_.m; ++row) sum<kDepth, float>(lhs + row, factors, out + row);
   }
 
   // Of two runs of memory.
@@ -116,11 +135,13 @@ class SmallMatmul final : public PartedFunction {
   }
 
   // Of one row, or of some that lie side by side.
-  template <class T>
+  template <int64_t kDepth, class T>
   void sum(const float* lhs, const float* factors, float* out) const {
     const int64_t step = shape_.transposeRhs ? shape_.n : 1;
+    const int64_t depth = kDepth > 0 ? kDepth : shape_.k;
     T sum{};
-    for (int64_t k = 0; k < shape_.k; ++k, lhs += shape_.m, factors += step)
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < depth; ++k, lhs += shape_.m, factors += step)
       sum += *reinterpret_cast<const T*>(lhs) * *factors;
     *reinterpret_cast<T*>(out) = sum;
   }

@@ -61,7 +61,9 @@ INSTANTIATE_TEST_SUITE_P(
                                      MatmulCase{65, 33, 64, 0, 40}, MatmulCase{180, 190, 100, 3, 3},
                                      // Small ones, of which many are worth a thread.
                                      MatmulCase{8, 8, 8, 300, 300}, MatmulCase{4, 3, 5, 2000, 0},
-                                     MatmulCase{1, 2, 9, 3000, 3000}, MatmulCase{9, 1, 2, 0, 3000},
+                                     MatmulCase{1, 2, 9, 3000, 3000},
+                                     MatmulCase{2, 2, 2, 3000, 3000}, MatmulCase{3, 3, 3, 900, 900},
+                                     MatmulCase{5, 6, 4, 0, 900}, MatmulCase{9, 1, 2, 0, 3000},
                                      MatmulCase{1, 1, 1264, 9, 9}, MatmulCase{316, 1, 1, 30, 0},
                                      // Cut into pieces where 16-bit floats are widened.
                                      MatmulCase{400, 260, 190, 0, 0},
