@@ -1,7 +1,9 @@
 // Products of small matrices, mostly many of a batch, added up in f32 and rounded once.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
+#include <type_traits>
 
 #include "fl/library/MatmulShape.h"
 #include "fl/library/OneDnn.h"
@@ -12,26 +14,35 @@ namespace fl::library {
 namespace {
 
 constexpr int64_t kVector = 4;
-using Vector =
-    float __attribute__((vector_size(kVector * sizeof(float)), aligned(sizeof(float)), may_alias));
+using Vector = float __attribute__((vector_size(kVector * sizeof(float))));
 
-// Of a product, about half a nanosecond each. dnnl_sgemm takes 0.1 to 0.3 us before it multiplies.
-constexpr int64_t kMostSteps = 320;
-// Of a sum, and of a product, to begin.
-constexpr int64_t kStepsOfSum = 4, kStepsOfProduct = 16;
-constexpr int64_t kStepsPerRange = 1 << 15;
+template <class T>
+T load(const float* from) {
+  if constexpr (std::is_same_v<T, float>) return *from;
+  T vector;
+  std::memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+
+// Of a product, a nanosecond each: a row of an operand times up to kVector columns. dnnl_sgemm
+// takes 0.1 to 0.3 us before it multiplies.
+constexpr int64_t kMostSteps = 256;
+// Of sums, and of a product, to begin.
+constexpr int64_t kStepsOfSums = 4, kStepsOfProduct = 8;
+constexpr int64_t kStepsPerRange = 1 << 14;
 
 // A row times columns: lanes of a vector lie along k.
 bool hasDots(const MatmulShape& shape) { return shape.m == 1 && !shape.transposeRhs; }
 
 int64_t stepsOf(const MatmulShape& shape) {
-  const auto vectors = [](int64_t count) { return count / kVector + count % kVector; };
-  if (hasDots(shape)) return shape.n * (vectors(shape.k) + kStepsOfSum);
-  return shape.n * vectors(shape.m) * (shape.k + kStepsOfSum) +
+  const auto parts = [](int64_t count) { return count / kVector + count % kVector; };
+  if (hasDots(shape)) return shape.n * (parts(shape.k) + kStepsOfSums);
+  return ceilDiv(shape.n, kVector) * parts(shape.m) * (shape.k + kStepsOfSums) +
          (shape.transposeLhs ? shape.m * shape.k : 0);
 }
 
-// The operands or results of a block of products, of which each has fewer elements.
+// The operands or results of a block of products. No operand of one has more elements than its
+// steps have lanes, and no result more than 16 for each 5 of them.
 using Block = std::array<float, 2048>;
 static_assert(kMostSteps * kVector <= Block().size());
 
@@ -68,19 +79,8 @@ class SmallMatmul final : public PartedFunction {
         inSingle(rhsCopy, operands[1], first, count, shape_.rhsStep, shape_.k * shape_.n);
     void* out = at(result, first * partElements() * elementBytes_);
     auto* products = widening_ ? sums.data() : static_cast<float*>(out);
-    switch (shape_.k) {
-      case 2:
-        multiply<2>(lhs, rhs, products, count);
-        break;
-      case 3:
-        multiply<3>(lhs, rhs, products, count);
-        break;
-      case 4:
-        multiply<4>(lhs, rhs, products, count);
-        break;
-      default:
-        multiply<0>(lhs, rhs, products, count);
-    }
+    for (int64_t i = 0; i < count; ++i)
+      multiply(lhs + i * shape_.lhsStep, rhs + i * shape_.rhsStep, products + i * partElements());
     if (widening_) widening_->narrow(out, products, count * partElements());
   }
 
@@ -99,27 +99,29 @@ class SmallMatmul final : public PartedFunction {
     return copy.data();
   }
 
-  // kDepth is k if that is known to the compiler, otherwise 0.
-  template <int64_t kDepth>
-  void multiply(const float* lhs, const float* rhs, float* out, int64_t count) const {
+  void multiply(const float* lhs, const float* rhs, float* out) const {
     Block copy;
-    for (; count > 0; --count, lhs += shape_.lhsStep, rhs += shape_.rhsStep) {
-      const float* rows = shape_.transposeLhs ? transposed(copy, lhs) : lhs;
-      for (int64_t column = 0; column < shape_.n; ++column, out += shape_.m)
-        multiplyColumn<kDepth>(rows, rhs + column * (shape_.transposeRhs ? 1 : shape_.k), out);
+    if (shape_.transposeLhs) lhs = transposed(copy, lhs);
+    for (int64_t left = shape_.n; left > 0; left -= kVector) {
+      if (left >= kVector) multiplyColumns<kVector>(lhs, rhs, out);
+      if (left == 3) multiplyColumns<3>(lhs, rhs, out);
+      if (left == 2) multiplyColumns<2>(lhs, rhs, out);
+      if (left == 1) multiplyColumns<1>(lhs, rhs, out);
+      rhs += kVector * (shape_.transposeRhs ? 1 : shape_.k);
+      out += kVector * shape_.m;
     }
   }
 
-  template <int64_t kDepth>
-  void multiplyColumn(const float* lhs, const float* factors, float* out) const {
+  template <int64_t columns>
+  void multiplyColumns(const float* lhs, const float* rhs, float* out) const {
     if (hasDots(shape_)) {
-      *out = dot(lhs, factors);
+      for (int64_t i = 0; i < columns; ++i) out[i] = dot(lhs, rhs + i * shape_.k);
       return;
     }
     int64_t row = 0;
     for (; row + kVector <= shape_.m; row += kVector)
-      sum<kDepth, Vector>(lhs + row, factors, out + row);
-    for (; row < shape_.m; ++row) sum<kDepth, float>(lhs + row, factors, out + row);
+      sum<columns, Vector>(lhs + row, rhs, out + row);
+    for (; row < shape_.m; ++row) sum<columns, float>(lhs + row, rhs, out + row);
   }
 
   // Of two runs of memory.
@@ -127,23 +129,27 @@ class SmallMatmul final : public PartedFunction {
     Vector lanes{};
     int64_t k = 0;
     for (; k + kVector <= shape_.k; k += kVector)
-      lanes +=
-          *reinterpret_cast<const Vector*>(lhs + k) * *reinterpret_cast<const Vector*>(rhs + k);
+      lanes += load<Vector>(lhs + k) * load<Vector>(rhs + k);
     float sum = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
     for (; k < shape_.k; ++k) sum += lhs[k] * rhs[k];
     return sum;
   }
 
-  // Of one row, or of some that lie side by side.
-  template <int64_t kDepth, class T>
-  void sum(const float* lhs, const float* factors, float* out) const {
+  // Of one row, or of some that lie side by side, times some columns.
+  template <int64_t columns, class T>
+  void sum(const float* lhs, const float* rhs, float* out) const {
     const int64_t step = shape_.transposeRhs ? shape_.n : 1;
-    const int64_t depth = kDepth > 0 ? kDepth : shape_.k;
-    T sum{};
+    const int64_t next = shape_.transposeRhs ? 1 : shape_.k;
+    T sums[columns];
 #pragma GCC unroll 4
-    for (int64_t k = 0; k < depth; ++k, lhs += shape_.m, factors += step)
-      sum += *reinterpret_cast<const T*>(lhs) * *factors;
-    *reinterpret_cast<T*>(out) = sum;
+    for (T& sum : sums) sum = T{};
+    for (int64_t k = 0; k < shape_.k; ++k, lhs += shape_.m, rhs += step) {
+      const T rows = load<T>(lhs);
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < columns; ++i) sums[i] += rows * rhs[i * next];
+    }
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < columns; ++i) std::memcpy(out + i * shape_.m, &sums[i], sizeof(T));
   }
 
   const MatmulShape shape_;
