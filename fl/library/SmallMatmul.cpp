@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kVector = 4;
 using Vector = float __attribute__((vector_size(kVector * sizeof(float))));
+using Pair = float __attribute__((vector_size(2 * sizeof(float))));
 
 template <class T>
 T load(const float* from) {
@@ -24,9 +25,9 @@ T load(const float* from) {
   return vector;
 }
 
-// Of a product, a nanosecond each: a row of an operand times up to kVector columns. dnnl_sgemm
-// takes 0.1 to 0.3 us before it multiplies.
-constexpr int64_t kMostSteps = 256;
+// Of a product, a nanosecond each: up to kVector rows times up to kVector columns. dnnl_sgemm takes
+// 0.1 to 0.3 us before it multiplies.
+constexpr int64_t kMostSteps = 320;
 // Of sums, and of a product, to begin.
 constexpr int64_t kStepsOfSums = 4, kStepsOfProduct = 8;
 constexpr int64_t kStepsPerRange = 1 << 14;
@@ -35,9 +36,10 @@ constexpr int64_t kStepsPerRange = 1 << 14;
 bool hasDots(const MatmulShape& shape) { return shape.m == 1 && !shape.transposeRhs; }
 
 int64_t stepsOf(const MatmulShape& shape) {
-  const auto parts = [](int64_t count) { return count / kVector + count % kVector; };
-  if (hasDots(shape)) return shape.n * (parts(shape.k) + kStepsOfSums);
-  return ceilDiv(shape.n, kVector) * parts(shape.m) * (shape.k + kStepsOfSums) +
+  if (hasDots(shape)) return shape.n * (shape.k / kVector + shape.k % kVector + kStepsOfSums);
+  // Of the rows that fill no vector, two are one step.
+  const int64_t rows = shape.m / kVector + ceilDiv(shape.m % kVector, 2);
+  return ceilDiv(shape.n, kVector) * rows * (shape.k + kStepsOfSums) +
          (shape.transposeLhs ? shape.m * shape.k : 0);
 }
 
@@ -121,7 +123,11 @@ class SmallMatmul final : public PartedFunction {
     int64_t row = 0;
     for (; row + kVector <= shape_.m; row += kVector)
       sum<columns, Vector>(lhs + row, rhs, out + row);
-    for (; row < shape_.m; ++row) sum<columns, float>(lhs + row, rhs, out + row);
+    if (row + 2 <= shape_.m) {
+      sum<columns, Pair>(lhs + row, rhs, out + row);
+      row += 2;
+    }
+    if (row < shape_.m) sum<columns, float>(lhs + row, rhs, out + row);
   }
 
   // Of two runs of memory.
