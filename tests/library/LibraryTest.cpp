@@ -64,8 +64,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      MatmulCase{1, 2, 9, 3000, 3000},
                                      MatmulCase{2, 2, 2, 3000, 3000}, MatmulCase{3, 3, 3, 900, 900},
                                      MatmulCase{5, 6, 4, 0, 900}, MatmulCase{9, 1, 2, 0, 3000},
-                                     MatmulCase{1, 1, 1264, 9, 9}, MatmulCase{256, 1, 1, 30, 0},
-                                     MatmulCase{7, 7, 9, 40, 40},
+                                     MatmulCase{1, 1, 2528, 9, 9}, MatmulCase{512, 1, 1, 30, 0},
+                                     MatmulCase{7, 7, 9, 40, 40}, MatmulCase{15, 11, 6, 90, 90},
                                      // Cut into pieces where 16-bit floats are widened.
                                      MatmulCase{400, 260, 190, 0, 0},
                                      MatmulCase{150, 330, 170, 2, 2},
@@ -103,9 +103,9 @@ TEST(Matmul, SmallOnesAreMadeByLoops) {
                {Op::Matmul, {0, 0, 0}, {f32({m, k, 99}), f32({k, n, 99})}, f32({m, n, 99})})
         ->implementation();
   };
-  EXPECT_EQ(implementation(16, 16, 16), "loops");
-  EXPECT_EQ(implementation(16, 16, 17), "dnnl_sgemm");
-  EXPECT_EQ(implementation(1, 1, 1264), "loops");
+  EXPECT_EQ(implementation(16, 16, 36), "loops");
+  EXPECT_EQ(implementation(16, 16, 37), "dnnl_sgemm");
+  EXPECT_EQ(implementation(1, 1, 2528), "loops");
   EXPECT_EQ(implementation(1, 65, 1), "dnnl_sgemm");
 }
 
