@@ -95,8 +95,6 @@ TEST(Matmul, IsCutIntoPiecesWorthAThread) {
   EXPECT_EQ(pieces(1024, 4, 1024), 4);
 }
 
-// For a few vectors, a matrix whose columns lie a multiple of a page apart; the same for any number
-// of them.
 TEST(Matmul, SmallOnesAreMadeByLoops) {
   const auto implementation = [](int64_t m, int64_t n, int64_t k) {
     return prepareLibrary(
@@ -109,6 +107,8 @@ TEST(Matmul, SmallOnesAreMadeByLoops) {
   EXPECT_EQ(implementation(1, 65, 1), "dnnl_sgemm");
 }
 
+// For a few vectors, a matrix whose columns lie a multiple of a page apart; the same for any number
+// of them.
 TEST(Matmul, PacksAWeightWhoseColumnsLiePagesApart) {
   const auto packing = [](int64_t m, int64_t n, int64_t k, bool transposed = false) {
     const LibraryCall call{Op::Matmul,
