@@ -101,44 +101,23 @@ class CumsumRoutine : public LibraryFunction {
   // apart drive one another out of the caches, and one row alone is too short to be foreseen.
   template <typename T>
   void sumBlock(const T* in, T* out, int64_t count) const {
-    constexpr int64_t kStreamFrom = 4 << 20, kShortPiece = 64;
-    const bool streams = shape_.elements() * static_cast<int64_t>(sizeof(T)) >= kStreamFrom;
-    // What is read is best written at once; to convert more at a time is better still.
-    const int64_t piece = streams && std::is_arithmetic_v<T> ? kShortPiece : kLongPiece;
+    constexpr int64_t kStreamFrom = 4 << 20, kPiece = 512 / sizeof(T);
+    const int64_t rowBytes = shape_.inner * static_cast<int64_t>(sizeof(T));
+    const bool streams = shape_.elements() * static_cast<int64_t>(sizeof(T)) >= kStreamFrom &&
+                         (reinterpret_cast<intptr_t>(out) | rowBytes) % 64 == 0;
     alignas(64) SumType<T> totals[kWidest] = {};
     for (int64_t row = 0; row < shape_.length; row += kRowsTogether) {
       const int64_t rows = std::min(kRowsTogether, shape_.length - row);
-      for (int64_t k = 0; k < count; k += piece) {
+      for (int64_t k = 0; k < count; k += kPiece) {
         const int64_t at = row * shape_.inner + k;
-        sumPiece(in + at, out + at, totals + k, rows, std::min(piece, count - k), streams);
+        math_.sum(out + at, in + at, totals + k, rows, shape_.inner, std::min(kPiece, count - k),
+                  streams);
       }
     }
     tile::finishCopies(streams);
   }
 
-  template <typename T>
-  void sumPiece(const T* in, T* out, SumType<T>* totals, int64_t rows, int64_t count,
-                bool streams) const {
-    if constexpr (std::is_arithmetic_v<T>) {
-      alignas(64) T sums[kRowsTogether][kLongPiece];
-      const T* last = totals;
-      for (int64_t row = 0; row < rows; ++row, in += shape_.inner, out += shape_.inner) {
-        T* const to = streams ? sums[row] : out;
-        math_.add(to, last, in, count);
-        if (streams) tile::copyRun(out, to, count * sizeof(T), streams);
-        last = to;
-      }
-      std::copy_n(last, count, totals);
-    } else {
-      Elements<T, kLongPiece> sums;
-      for (int64_t row = 0; row < rows; ++row, in += shape_.inner, out += shape_.inner) {
-        math_.sum(sums.data(), in, totals, count);
-        tile::copyRun(out, sums.data(), count * sizeof(T), streams);
-      }
-    }
-  }
-
-  static constexpr int64_t kWidest = 2048, kRowsTogether = 4, kLongPiece = 256;
+  static constexpr int64_t kWidest = 2048, kRowsTogether = 8;
   static constexpr int64_t kPart = 256, kShortLine = 64;
 
   const dtype type_;

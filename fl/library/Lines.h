@@ -85,18 +85,20 @@ class RunMath {
     add_(to, x, y, nullptr, whole);
     for (int64_t i = whole; i < count; ++i) to[i] = sumOf(x[i], y[i]);
   }
-  // totals[i] += x[i]; to[i] = totals[i], rounded. Of 16-bit floats.
+  // totals[i] += x[i]; to[i] = totals[i], rounded: of rows that lie `stride` elements apart, one
+  // after another. With `streams` what is written, at multiples of 64 bytes, leaves the caches.
   template <typename T>
-  void sum(T* to, const T* x, float* totals, int64_t count) const {
+  void sum(T* to, const T* x, SumType<T>* totals, int64_t rows, int64_t stride, int64_t count,
+           bool streams) const {
     const int64_t whole = count & -tile::kTileGroup, rest = count - whole;
-    sum_(to, x, totals, whole);
-    if (rest > 0) {
+    sum_(to, x, totals, rows, stride * sizeof(T), whole, streams);
+    for (to += whole, x += whole; rest > 0 && rows > 0; --rows, to += stride, x += stride) {
       T values[tile::kTileGroup] = {};
-      float sums[tile::kTileGroup] = {};
-      std::copy_n(x + whole, rest, values);
+      SumType<T> sums[tile::kTileGroup] = {};
+      std::copy_n(x, rest, values);
       std::copy_n(totals + whole, rest, sums);
-      sum_(values, values, sums, tile::kTileGroup);
-      std::copy_n(values, rest, to + whole);
+      sum_(values, values, sums, 1, 0, tile::kTileGroup, false);
+      std::copy_n(values, rest, to);
       std::copy_n(sums, rest, totals + whole);
     }
   }

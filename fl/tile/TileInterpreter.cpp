@@ -83,7 +83,8 @@ struct ViewState {
   const TileWalk* walk;
   int width;
   bool dense;  // element i of the walk is element i of the memory
-  bool onlyRead;
+  bool isInput;
+  bool isShared;  // the memory of an input and of an output
   int64_t strides[ir::kMaxRank];
 };
 
@@ -176,11 +177,10 @@ class TileRun {
       size *= state->walk->extents[i];
     }
     state->dense = state->dense && view.level != Level::Uniform;
-    state->onlyRead = operand.role == ir::KernelOperand::Role::Input;
+    state->isInput = operand.role == ir::KernelOperand::Role::Input;
+    state->isShared = false;
     for (size_t i = 0; i < kernel_.operands.size(); ++i) {
-      state->onlyRead =
-          state->onlyRead && (kernel_.operands[i].role != ir::KernelOperand::Role::Output ||
-                              args_.data[i] != state->base);
+      state->isShared |= kernel_.operands[i].role != operand.role && args_.data[i] == state->base;
     }
   }
 
@@ -191,7 +191,8 @@ class TileRun {
     for (const TileStep& step : steps) {
       switch (step.kind) {
         case TileStep::Kind::Apply: {
-          const bool direct = step.direct >= 0 && !streams_;
+          const bool direct =
+              step.direct >= 0 && !streams_ && (step.isLastToRead || !views_[step.direct].isShared);
           void* const out = direct ? contiguous(views_[step.direct], tile) : nullptr;
           places_[step.target] = out ? out : own(step.target, tile.start);
           step.function(places_[step.target], place(step.args[0]), place(step.args[1]),
@@ -240,7 +241,7 @@ class TileRun {
   // may end within a group that the memory has.
   static void* contiguous(const ViewState& view, const Tile& tile) {
     const int64_t end = tile.start + wholeGroups(tile.count);
-    const bool isWhole = view.onlyRead && view.dense && end <= tile.walk->size();
+    const bool isWhole = view.isInput && !view.isShared && view.dense && end <= tile.walk->size();
     if (!tile.inPlace || (tile.count % kTileGroup != 0 && !isWhole)) return nullptr;
     if (view.dense) return view.base + tile.start * view.width;
     const TileWalk& walk = *tile.walk;

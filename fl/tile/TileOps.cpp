@@ -255,17 +255,17 @@ Floats loadHalves(const uint16_t* x) {
 #endif
 }
 template <dtype type>
-void storeHalves(uint16_t* out, Floats x) {
+Halves toHalves(Floats x) {
 #ifdef __AVX512F__
   if constexpr (type == dtype::f16) {
-    return store(out, _mm512_maskz_cvtps_ph(kAll, x, _MM_FROUND_TO_NEAREST_INT));
+    return Halves(_mm512_maskz_cvtps_ph(kAll, x, _MM_FROUND_TO_NEAREST_INT));
   }
-  return store(out, _mm512_maskz_cvtepi32_epi16(kAll, __m512i(roundToBfloat16(x) >> 16)));
+  return Halves(_mm512_maskz_cvtepi32_epi16(kAll, __m512i(roundToBfloat16(x) >> 16)));
 #else
   if constexpr (type == dtype::f16) {
-    return store(out, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    return Halves(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
   }
-  return store(out, __builtin_convertvector(roundToBfloat16(x) >> 16, Halves));
+  return __builtin_convertvector(roundToBfloat16(x) >> 16, Halves);
 #endif
 }
 
@@ -275,7 +275,7 @@ void decodeHalves(float* out, const uint16_t* x, int64_t count) {
 }
 template <dtype type>
 void encodeHalves(uint16_t* out, const float* x, int64_t count) {
-  for (int64_t i = 0; i < count; i += kHalves) storeHalves<type>(out + i, load<Floats>(x + i));
+  for (int64_t i = 0; i < count; i += kHalves) store(out + i, toHalves<type>(load<Floats>(x + i)));
 }
 
 template <dtype from, dtype to>
@@ -327,20 +327,60 @@ FL_TILE_FUNCTION void addRounded(void* out, const void* x, const void* y, const 
     }
   } else {
     for (int64_t i = 0; i < count; i += kHalves) {
-      storeHalves<type>(to + i, loadHalves<type>(first + i) + loadHalves<type>(second + i));
+      const Floats total = loadHalves<type>(first + i) + loadHalves<type>(second + i);
+      store(to + i, toHalves<type>(total));
     }
   }
 }
 
+// ---- running sums ----
+
+// Stores a vector, past the caches with `streams`.
+template <int64_t bytes>
+void put(char* to, const void* vector, bool streams) {
+  if (!streams) {
+    __builtin_memcpy(to, vector, bytes);
+  } else if constexpr (bytes == sizeof(__m128i)) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), load<__m128i>(vector));
+  } else if constexpr (bytes == sizeof(__m256i)) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), load<__m256i>(vector));
+#ifdef __AVX512F__
+  } else {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), load<__m512i>(vector));
+#endif
+  }
+}
+
 template <dtype type>
-FL_TILE_FUNCTION void sum(void* out, const void* x, float* totals, int64_t count) {
-  const auto* const values = static_cast<const uint16_t*>(x);
-  auto* const to = static_cast<uint16_t*>(out);
-  count = wholeGroups(count);
-  for (int64_t i = 0; i < count; i += kHalves) {
-    const Floats total = load<Floats>(totals + i) + loadHalves<type>(values + i);
-    store(totals + i, total);
-    storeHalves<type>(to + i, total);
+FL_TILE_FUNCTION void sum(void* out, const void* x, void* totals, int64_t rows, int64_t stride,
+                          int64_t count, bool streams) {
+  using T = typename Stored<type>::Type;
+  using S = Compute<type>;
+  // Integers wrap.
+  using Number = typename std::conditional_t<std::is_floating_point_v<S>, std::type_identity<S>,
+                                             std::make_unsigned<S>>::type;
+  typedef Number Totals __attribute__((vector_size(sizeof(Floats))));
+  constexpr int64_t kLanes = sizeof(Floats) / sizeof(S);
+  static_assert(sizeof(Totals) == sizeof(Floats));
+  const T* values = static_cast<const T*>(x);
+  S* const sums = static_cast<S*>(totals);
+  char* to = static_cast<char*>(out);
+  for (; rows > 0; --rows, values += stride / sizeof(T), to += stride) {
+    for (int64_t i = 0; i < wholeGroups(count); i += kLanes) {
+      if constexpr (isHalf(type)) {
+        const Floats total = load<Floats>(sums + i) + loadHalves<type>(values + i);
+        store(sums + i, total);
+        const Halves rounded = toHalves<type>(total);
+        put<sizeof(rounded)>(to + i * sizeof(T), &rounded, streams);
+      } else {
+        Totals total, value;
+        __builtin_memcpy(&total, sums + i, sizeof(total));
+        __builtin_memcpy(&value, values + i, sizeof(value));
+        total += value;
+        __builtin_memcpy(sums + i, &total, sizeof(total));
+        put<sizeof(total)>(to + i * sizeof(T), &total, streams);
+      }
+    }
   }
 }
 
@@ -570,7 +610,9 @@ constexpr TileOps makeTable() {
   FL_TYPE(f32)
   FL_TYPE(f64)
 #undef FL_TYPE
-#define FL_TYPE(type) fillCasts<dtype::type>(table);
+#define FL_TYPE(type)            \
+  fillCasts<dtype::type>(table); \
+  table.sum[static_cast<int>(dtype::type)] = sum<dtype::type>;
   FL_FOR_EACH_TILED_TYPE(FL_TYPE)
   FL_TYPE(f16)
   FL_TYPE(bf16)
@@ -578,8 +620,7 @@ constexpr TileOps makeTable() {
 #define FL_TYPE(type)                                                                              \
   table.apply[static_cast<int>(Op::Add)][static_cast<int>(dtype::type)] = addRounded<dtype::type>; \
   table.apply[static_cast<int>(Op::Where)][static_cast<int>(dtype::type)] =                        \
-      apply<Op::Where, dtype::u16>;                                                                \
-  table.sum[static_cast<int>(dtype::type)] = sum<dtype::type>;
+      apply<Op::Where, dtype::u16>;
   FL_TYPE(f16)
   FL_TYPE(bf16)
 #undef FL_TYPE

@@ -50,17 +50,21 @@ struct TilePair {
 };
 inline constexpr int kTilePairs = 18;
 
-// totals[i] += x[i] and out[i] = totals[i], rounded, for 16-bit x and out.
-using SumFunction = void (*)(void* out, const void* x, float* totals, int64_t count);
+// totals[i] += x[i] and out[i] = totals[i], rounded, for i < count, a multiple of kTileGroup, of
+// one row after another. Rows of x and of out lie `stride` bytes apart. Totals of 16-bit floats are
+// f32, others have the type of x. With `streams` no line of out, which begin at its multiples of 64
+// bytes, stays in the caches.
+using SumFunction = void (*)(void* out, const void* x, void* totals, int64_t rows, int64_t stride,
+                             int64_t count, bool streams);
 
 // Null where the op has no meaning for the dtype.
 struct TileOps {
   // By the type of the operands (Where: of y). A reduction's entry combines two values. Of 16-bit
   // floats there are Add and Where, and the short formulas, of f32, stand at f16.
   TileFunction apply[ir::kOpCount][kDtypeCount];
-  TileFunction uniform[kDtypeCount];            // of a seed, an offset and an index
-  TileFunction normal[kDtypeCount];             // of two uniform numbers
-  SumFunction sum[kDtypeCount];                 // of f16 and bf16
+  TileFunction uniform[kDtypeCount];  // of a seed, an offset and an index
+  TileFunction normal[kDtypeCount];   // of two uniform numbers
+  SumFunction sum[kDtypeCount];
   TileFunction cast[kDtypeCount][kDtypeCount];  // [from][to]
   TileReduction reductions[ir::kOpCount][kDtypeCount];
   TilePair pairs[kTilePairs];

@@ -254,23 +254,22 @@ class Planner {
 
   // An output may be the memory of an input, so a loaded value must not be read in place after the
   // first store of its tile: with several stores it is stored from a copy, and the last step writes
-  // its output at once only if nothing loaded is reduced or stored after it.
+  // such an output at once only if nothing loaded is reduced or stored after it.
   void keepLoadsFromStores(std::vector<TileStep>* steps, const TileStage& stage) {
-    bool direct = !steps->empty() && steps->back().kind == TileStep::Kind::Apply &&
-                  (stage.sweep || kernel_.reduced == 0);
+    bool isLoadReduced = false;
     for (TileStep& step : *steps) {
       const auto isTarget = [&](const auto& user) { return user.location == step.target; };
       const bool load = step.kind == TileStep::Kind::Load;
-      if (load && std::any_of(stage.reduces.begin(), stage.reduces.end(), isTarget)) direct = false;
-      if (load && stage.stores.size() > 1 &&
-          std::any_of(stage.stores.begin(), stage.stores.end(), isTarget)) {
-        step.inPlace = false;
+      if (load && std::ranges::any_of(stage.reduces, isTarget)) isLoadReduced = true;
+      const auto store = std::ranges::find_if(stage.stores, isTarget);
+      if (store == stage.stores.end()) continue;
+      if (load && stage.stores.size() > 1) step.inPlace = false;
+      if (step.kind == TileStep::Kind::Apply && (stage.sweep || kernel_.reduced == 0) &&
+          !plan_.locations[step.target].row) {
+        step.direct = store->view;
       }
     }
-    direct = direct && !plan_.locations[steps->back().target].row;
-    for (const TileStore& store : stage.stores) {
-      if (direct && store.location == steps->back().target) steps->back().direct = store.view;
-    }
+    if (!steps->empty()) steps->back().isLastToRead = !isLoadReduced;
   }
 
   const Kernel& kernel_;

@@ -33,8 +33,10 @@ struct TileStep {
   int number = -1;             // Gather: counted over the kernel
   // Load: the operand's memory may stand for the tile where it is contiguous.
   bool inPlace = true;
-  // Apply: view of the output that is written at once where it is contiguous, or -1.
+  // Apply: view of the output that is written at once where it is contiguous, or -1. Unless no step
+  // reads loaded memory after this one, it must not be the memory of an input.
   int direct = -1;
+  bool isLastToRead = false;
 };
 
 struct TileStore {

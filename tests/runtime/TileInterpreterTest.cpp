@@ -188,6 +188,28 @@ TEST(TileInterpreterTest, OutputsMayReplaceInputs) {
   }
 }
 
+// A later step reads the input whose memory an earlier one's result takes.
+TEST(TileInterpreterTest, AnInputIsReplacedOnceAllHaveReadIt) {
+  KernelMaker maker(1);
+  const int x = maker.input(dtype::f32, {kOne}), y = maker.input(dtype::f32, {kOne});
+  const int sum = maker.apply(Op::Add, {x, y});
+  maker.beginStage(false);
+  maker.store(sum, {kOne});
+  maker.store(maker.apply(Op::Mul, {sum, x}), {kOne});
+  for (int64_t size : {5, 512, 1300}) {
+    std::mt19937_64 random(8);
+    const KernelLaunch launch(maker.kernel(), {size}, random, {.irregular = false});
+    const KernelLaunch expected(launch);
+    runReference(expected);
+    for (TileVariant variant : testing::tileVariants()) {
+      KernelLaunch actual(launch);
+      actual.share(2, 0);
+      runTiles(actual, variant);
+      EXPECT_EQ(actual.difference(expected), "") << size;
+    }
+  }
+}
+
 // The same for a sweep that also sums what it replaces.
 TEST(TileInterpreterTest, SweepsMayReplaceTheirInput) {
   KernelMaker maker(2, 0b01);

@@ -451,7 +451,7 @@ void expectSums(dtype type) {
     std::vector<float> wide = totals;
     ops.apply[static_cast<int>(Op::Add)][static_cast<int>(type)](sums.data(), x.data(), y.data(),
                                                                  nullptr, count);
-    ops.sum[static_cast<int>(type)](running.data(), x.data(), wide.data(), count);
+    ops.sum[static_cast<int>(type)](running.data(), x.data(), wide.data(), 1, 0, count, false);
     for (size_t i = 0; i < x.size(); ++i) {
       const double total = totals[i] + static_cast<float>(numberOf(x[i]));
       ASSERT_TRUE(same(numberOf(sums[i]), castToFloat<T>(numberOf(x[i]) + numberOf(y[i])))) << i;
@@ -464,6 +464,40 @@ void expectSums(dtype type) {
 TEST(TileOpsTest, SumsOf16BitFloats) {
   expectSums<half>(dtype::f16);
   expectSums<bfloat16>(dtype::bf16);
+}
+
+// Of three rows that lie apart; what lies between them is left as it is. Integers wrap.
+template <class T>
+void expectRunningSums(dtype type, SumFunction sum, bool streams) {
+  using Total = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+  constexpr int64_t kCount = 2 * kTileGroup, kStride = 3 * kTileGroup, kRows = 3;
+  alignas(64) T x[kRows * kStride], out[kRows * kStride];
+  for (int64_t i = 0; i < kRows * kStride; ++i) {
+    x[i] = T(i * 7919 / 13 % 101 + 0.25);
+    out[i] = T(42);
+  }
+  std::vector<Total> totals(kCount), want(kCount);
+  for (int64_t i = 0; i < kCount; ++i) want[i] = totals[i] = Total(i % 64 + 0.5);
+  sum(out, x, totals.data(), kRows, kStride * sizeof(T), kCount, streams);
+  for (int64_t at = 0; at < kRows * kStride; ++at) {
+    const int64_t i = at % kStride;
+    if (i < kCount) want[i] = static_cast<Total>(want[i] + static_cast<Total>(x[at]));
+    ASSERT_EQ(numberOf(out[at]), i < kCount ? numberOf(T(want[i])) : 42) << type << ", " << at;
+  }
+  ASSERT_EQ(totals, want) << type;
+}
+
+TEST(TileOpsTest, RunningSumsOfRows) {
+  for (TileVariant variant : testing::tileVariants()) {
+    for (int type = 0; type < kDtypeCount; ++type) {
+      dispatchType(static_cast<dtype>(type), [&](auto tag) {
+        for (bool streams : {false, true}) {
+          expectRunningSums<typename decltype(tag)::type>(static_cast<dtype>(type),
+                                                          tileOps(variant).sum[type], streams);
+        }
+      });
+    }
+  }
 }
 
 TEST(TileOpsTest, CastsOfEveryPair) {
