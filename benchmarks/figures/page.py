@@ -4,7 +4,7 @@ import collections
 
 from figures.bounds import BOUNDS
 from figures.rows import NAMES, amount, geometric_mean, ratio, table
-from figures.suite import SUITE
+from figures.suite import MEMORY, SUITE
 
 TIMES = ("us", "ms", "x")
 # Below, what recording takes is most of an operator's time, and stands under Overhead.
@@ -235,7 +235,7 @@ def phase_table(rows):
 
 
 def tables(benchmark, rows):
-    if benchmark.budgets:
+    if benchmark.panels is MEMORY:
         return memory_tables(benchmark, rows)
     sizes = len(benchmark.panels) > 1 and benchmark.folded
     text = (table_by_size if sizes else plain_table)(benchmark, rows)

@@ -5,6 +5,7 @@ import re
 
 COUNTS = {"us": "time", "kernels": "kernels launched", "bytes": "bytes moved"}
 TIME = {"us": "time"}
+MEMORY = {"bytes": "memory of a step"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +90,7 @@ SUITE = (
         " them the same as recorded, and all temporaries without a plan. The curve is a step within"
         " budgets, in parts of what it takes where nothing is computed again; without a budget as much"
         " is as takes hardly any time.",
-        {"bytes": "memory of a step"},
+        MEMORY,
         peers=True,
         budgets=r", (budget [\d.]+|no budget)$",
     ),
@@ -163,16 +164,19 @@ SUITE = (
             f"{target}_avx2",
             f"{title} on AVX2",
             f"[{title}](#{title.lower().replace(' ', '-')}) on a processor without AVX-512.",
-            TIME,
+            panels,
             target=target,
+            arguments=arguments,
             peers=True,
             limit=limit,
             elsewhere=True,
         )
-        for target, title, limit in (
-            ("train_step", "Training steps", "floor"),
-            ("kernels", "Fused chains", "copy"),
-            ("gemm", "Matrix products", "limit"),
+        for target, title, panels, arguments, limit in (
+            ("train_step", "Training steps", TIME, (), "floor"),
+            ("kernels", "Fused chains", TIME, (), "copy"),
+            ("gemm", "Matrix products", TIME, (), "limit"),
+            ("memory", "Memory of training steps", MEMORY,
+             ("--noalone", "--nobudgets", "--nogrowth"), "limit"),
         )
     ),
     Benchmark(
