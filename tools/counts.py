@@ -29,7 +29,7 @@ ROOM_LINES = {
     ("kernel/cuda",): 400,
     ("runtime/cuda",): 3070,
     ("library",): 3275,
-    ("tile",): 2060,
+    ("tile",): 2140,
     ("check",): 920,
     ("plans",): 600,
     ("profile",): 300,

@@ -70,6 +70,21 @@ bool forEachCrossing(const TileRegion& region, F&& f) {
   return true;
 }
 
+// Calls f(i) where 0 <= indices[i] < bounds[i]; the first pair for which that does not hold, or a
+// bound of 0.
+template <class F>
+ir::BadIndex forEachFound(const int64_t* indices, const int64_t* bounds, int64_t count, F&& f) {
+  ir::BadIndex bad{0, 0};
+  for (int64_t i = 0; i < count; ++i) {
+    if (static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(bounds[i])) {
+      f(i);
+    } else if (bad.bound == 0) {
+      bad = {indices[i], bounds[i]};
+    }
+  }
+  return bad;
+}
+
 // By vectors that every tile variant has.
 template <class T>
 __attribute__((target("avx2"))) void fill(T* out, T value, int64_t count) {
@@ -166,16 +181,20 @@ ir::BadIndex lookUpTile(void* tile, const void* base, const int64_t* elements,
                         const int64_t* indices, const int64_t* bounds, int64_t count, int width) {
   ir::BadIndex bad{0, 0};
   withWidth(width, [&]<class T>(T*) {
-    T* const out = static_cast<T*>(tile);
-    for (int64_t i = 0; i < count; ++i) {
-      if (static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(bounds[i])) {
-        out[i] = static_cast<const T*>(base)[elements[i]];
-      } else if (bad.bound == 0) {
-        bad = {indices[i], bounds[i]};
-      }
-    }
+    bad = forEachFound(indices, bounds, count, [=](int64_t i) {
+      static_cast<T*>(tile)[i] = static_cast<const T*>(base)[elements[i]];
+    });
   });
   return bad;
+}
+
+ir::BadIndex lookUpRuns(void* to, const int64_t* targets, const void* base, const int64_t* elements,
+                        const int64_t* indices, const int64_t* bounds, int64_t count, int width,
+                        int64_t bytes) {
+  return forEachFound(indices, bounds, count, [=](int64_t i) {
+    std::memcpy(static_cast<char*>(to) + targets[i] * width,
+                static_cast<const char*>(base) + elements[i] * width, bytes);
+  });
 }
 
 void fillTile(void* tile, const void* element, int64_t count, int width) {

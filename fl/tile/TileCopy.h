@@ -44,6 +44,12 @@ void indexTile(int64_t* tile, int64_t base, const TileRegion& region);
 ir::BadIndex lookUpTile(void* tile, const void* base, const int64_t* elements,
                         const int64_t* indices, const int64_t* bounds, int64_t count, int width);
 
+// The same for runs of elements, `bytes` in all, that begin with these elements: each goes to the
+// element number targets[i] at `to`.
+ir::BadIndex lookUpRuns(void* to, const int64_t* targets, const void* base, const int64_t* elements,
+                        const int64_t* indices, const int64_t* bounds, int64_t count, int width,
+                        int64_t bytes);
+
 // Repeats one element; each of `count` elements `times` times in a row; or the whole sequence of
 // `count` elements `times` times.
 void fillTile(void* tile, const void* element, int64_t count, int width);

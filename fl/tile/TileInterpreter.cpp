@@ -109,11 +109,13 @@ struct Tile {
 
 class TileRun {
  public:
-  TileRun(const TilePlan& plan, const ir::KernelArgs& args, bool streams)
+  // Looks up `runLength` elements from each on, if that is more than one.
+  TileRun(const TilePlan& plan, const ir::KernelArgs& args, bool streams, int64_t runLength = 1)
       : plan_(plan),
         kernel_(plan.kernel),
         args_(args),
         streams_(streams),
+        runLength_(runLength),
         sweepSize_(sweepSize(kernel_, args)) {
     rowSize_ = wholeGroups(std::max(kTile, sweepSize_)) + kTileGroup;
     const int64_t rowBytes = plan.rowBytes * rowSize_;
@@ -213,7 +215,7 @@ class TileRun {
                    plan_.locations[step.target].width);
           break;
         case TileStep::Kind::Gather:
-          gather(step, tile.count);
+          gather(step, tile);
           break;
         case TileStep::Kind::Expand:
           expand(step, tile.count);
@@ -263,12 +265,22 @@ class TileRun {
     }
   }
 
-  void gather(const TileStep& step, int64_t count) {
+  void gather(const TileStep& step, const Tile& tile) {
     places_[step.target] = own(step.target);
-    const BadIndex bad = lookUpTile(
-        own(step.target), args_.data[step.source], static_cast<int64_t*>(place(step.args[0])),
-        static_cast<int64_t*>(place(step.args[1])), static_cast<int64_t*>(place(step.args[2])),
-        count, plan_.locations[step.target].width);
+    const auto numbers = [&](int i) { return static_cast<int64_t*>(place(step.args[i])); };
+    const void* const base = args_.data[step.source];
+    const int width = plan_.locations[step.target].width;
+    BadIndex bad;
+    if (runLength_ > 1) {
+      const ViewState& view = views_[plan_.stages[0].stores[0].view];
+      int64_t targets[kTile];
+      indexTile(targets, 0, region(view, tile));
+      bad = lookUpRuns(view.base, targets, base, numbers(0), numbers(1), numbers(2), tile.count,
+                       width, runLength_ * width);
+    } else {
+      bad =
+          lookUpTile(own(step.target), base, numbers(0), numbers(1), numbers(2), tile.count, width);
+    }
     if (bad.bound > 0 && badGather_ < 0) {
       badGather_ = step.number;
       *args_.badIndex = bad;
@@ -310,6 +322,7 @@ class TileRun {
     groups_ = all ? std::clamp<int64_t>(kTile / count, 1, ir::kColumnChunk) : 1;
     for (const TileStage& stage : plan_.stages) {
       execute(stage.kept, tile);
+      if (runLength_ > 1) continue;  // they are where they belong
       if (!stage.sweep) {
         for (const TileStore& store : stage.stores) this->store(store, tile);
       } else if (kernel_.rows()) {
@@ -486,6 +499,7 @@ class TileRun {
   const ir::Kernel& kernel_;
   const ir::KernelArgs& args_;
   const bool streams_;
+  const int64_t runLength_;
   char* memory_;
   char* rows_;
   void** places_;  // where each location's tile is now
@@ -554,6 +568,26 @@ int64_t runCrossing(const TilePlan& plan, const ir::KernelArgs& args, int64_t be
   return badGather;
 }
 
+// Shorter runs are looked up element by element.
+constexpr int64_t kShortestRun = 8;
+
+// Whole runs of axis 0 are copied as they are.
+int64_t findRuns(const TilePlan& plan, const ir::KernelArgs& args, int64_t begin, int64_t end) {
+  const int64_t length = args.extents[0];
+  int64_t extents[ir::kMaxRank] = {1};
+  std::copy_n(args.extents + 1, plan.kernel.rank - 1, extents + 1);
+  const ir::KernelArgs firsts{args.data, extents, args.strides, args.scalars, args.badIndex};
+  int64_t badGather = -1;
+  while (begin < end && badGather < 0) {
+    const int64_t along = begin % length, runs = along == 0 ? (end - begin) / length : 0;
+    const int64_t stop = runs > 0 ? begin + runs * length : std::min(begin - along + length, end);
+    badGather = runs > 0 ? TileRun(plan, firsts, false, length).run(begin / length, stop / length)
+                         : TileRun(plan, args, false).run(begin, stop);
+    begin = stop;
+  }
+  return badGather;
+}
+
 }  // namespace
 
 TileProgram::TileProgram(const ir::Kernel& kernel, TileVariant variant)
@@ -572,8 +606,9 @@ int64_t TileProgram::run(const ir::KernelArgs& args, int64_t begin, int64_t end,
                          bool streams) const {
   if (begin >= end) return -1;
   const TilePlan& plan = planFor(args);
-  return crossesMemory(plan.kernel) ? runCrossing(plan, args, begin, end)
-                                    : TileRun(plan, args, streams).run(begin, end);
+  if (crossesMemory(plan.kernel)) return runCrossing(plan, args, begin, end);
+  if (plan.findsRuns && args.extents[0] >= kShortestRun) return findRuns(plan, args, begin, end);
+  return TileRun(plan, args, streams).run(begin, end);
 }
 
 }  // namespace fl::tile

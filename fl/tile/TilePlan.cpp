@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "fl/base/Error.h"
 #include "fl/base/Fault.h"
@@ -81,9 +82,38 @@ class Planner {
       }
     }
     for (const KernelStage& stage : kernel_.stages) planStage(stage);
+    plan_.findsRuns = findsRuns();
   }
 
  private:
+  // How much higher a value is one element further along axis 0, if that is known.
+  std::optional<int> stepOf(int v) const {
+    const KernelValue& value = kernel_.values[v];
+    if (value.form == Form::Load) {
+      const KernelOperand& operand = kernel_.operands[value.index];
+      if (!varies(operand, 0)) return 0;
+      const bool counts =
+          operand.role == KernelOperand::Role::Index && operand.strides[0] == ir::Stride::One;
+      return counts ? std::optional(1) : std::nullopt;
+    }
+    int step = 0;
+    for (int arg : value.args) {
+      const std::optional<int> its = stepOf(arg);
+      if (!its || (*its != 0 && value.op != ir::Op::Add)) return std::nullopt;
+      step += *its;
+    }
+    return step;
+  }
+
+  bool findsRuns() const {
+    if (kernel_.rank < 2 || kernel_.stages.size() != 1 || kernel_.stages[0].sweep) return false;
+    const std::vector<KernelStage::Store>& stores = kernel_.stages[0].stores;
+    const KernelValue& value = kernel_.values[stores[0].value];
+    return stores.size() == 1 && value.form == Form::Gather &&
+           kernel_.operands[stores[0].operand].strides[0] == ir::Stride::One &&
+           stepOf(value.args[0]) == 1 && stepOf(value.args[1]) == 0 && stepOf(value.args[2]) == 0;
+  }
+
   int newLocation(dtype type) {
     plan_.locations.push_back({static_cast<int>(getTypeSize(type))});
     return static_cast<int>(plan_.locations.size()) - 1;

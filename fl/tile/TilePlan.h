@@ -84,6 +84,8 @@ struct TilePlan {
   std::vector<TileLocation> locations;
   int64_t scratchBytes = 0;
   int64_t rowBytes = 0;  // for each element of the rows, of all locations together
+  // Of a kernel that only looks up elements which lie along axis 0 as those of its output do.
+  bool findsRuns = false;
 };
 
 // With `keepsRows`, a value that is slow to compute and read by several sweeps of a row kernel is

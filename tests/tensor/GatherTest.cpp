@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "fl/fl.h"
+#include "fl/host/ThreadPool.h"
 #include "fl/tensor/TableOps.h"
 #include "tests/ErrorOf.h"
 
@@ -71,6 +72,20 @@ TYPED_TEST(GatherOf, WholeLines) {
         EXPECT_NE(error.find("is out of range"), std::string::npos) << error;
       }
     }
+  }
+}
+
+// Threads share a result at places within lines, whose rest each finds element by element.
+TEST(Gather, LinesOnSeveralThreads) {
+  host::setNumThreads(3);
+  constexpr int kTall = 1001, kLines = 37, kCount = 100;
+  const Tensor x = counted<float>({kTall, kLines, 2});
+  const std::vector<int64_t> at = scattered(kCount, kLines);
+  const auto result = gather(x, indices({1, kCount, 1}, at), 1).toHostVector<float>();
+  for (int i = 0; i < kTall * kCount * 2; ++i) {
+    const int line = i / kTall, half = line / kCount;
+    const auto from = i % kTall + kTall * (at[line % kCount] + kLines * half);
+    ASSERT_EQ(result[i], static_cast<float>(from)) << i;
   }
 }
 
