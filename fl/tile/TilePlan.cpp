@@ -86,32 +86,36 @@ class Planner {
   }
 
  private:
-  // How much higher a value is one element further along axis 0, if that is known.
-  std::optional<int> stepOf(int v) const {
-    const KernelValue& value = kernel_.values[v];
-    if (value.form == Form::Load) {
-      const KernelOperand& operand = kernel_.operands[value.index];
-      if (!varies(operand, 0)) return 0;
-      const bool counts =
-          operand.role == KernelOperand::Role::Index && operand.strides[0] == ir::Stride::One;
-      return counts ? std::optional(1) : std::nullopt;
+  // How much higher each value is one element further along axis 0, if that is known.
+  std::vector<std::optional<int>> findSteps() const {
+    std::vector<std::optional<int>> steps;
+    for (const KernelValue& value : kernel_.values) {
+      std::optional<int>& step = steps.emplace_back(0);
+      if (value.form == Form::Load && varies(kernel_.operands[value.index], 0)) {
+        const KernelOperand& operand = kernel_.operands[value.index];
+        const bool counts =
+            operand.role == KernelOperand::Role::Index && operand.strides[0] == ir::Stride::One;
+        step = counts ? std::optional(1) : std::nullopt;
+      }
+      for (int arg : value.args) {
+        const std::optional<int> its = steps[arg];
+        const bool isKnown = step && its && (*its == 0 || value.op == ir::Op::Add);
+        step = isKnown ? std::optional(std::min(*step + *its, 2)) : std::nullopt;
+      }
     }
-    int step = 0;
-    for (int arg : value.args) {
-      const std::optional<int> its = stepOf(arg);
-      if (!its || (*its != 0 && value.op != ir::Op::Add)) return std::nullopt;
-      step += *its;
-    }
-    return step;
+    return steps;
   }
 
   bool findsRuns() const {
     if (kernel_.rank < 2 || kernel_.stages.size() != 1 || kernel_.stages[0].sweep) return false;
     const std::vector<KernelStage::Store>& stores = kernel_.stages[0].stores;
     const KernelValue& value = kernel_.values[stores[0].value];
-    return stores.size() == 1 && value.form == Form::Gather &&
-           kernel_.operands[stores[0].operand].strides[0] == ir::Stride::One &&
-           stepOf(value.args[0]) == 1 && stepOf(value.args[1]) == 0 && stepOf(value.args[2]) == 0;
+    if (stores.size() != 1 || value.form != Form::Gather ||
+        kernel_.operands[stores[0].operand].strides[0] != ir::Stride::One) {
+      return false;
+    }
+    const std::vector<std::optional<int>> steps = findSteps();
+    return steps[value.args[0]] == 1 && steps[value.args[1]] == 0 && steps[value.args[2]] == 0;
   }
 
   int newLocation(dtype type) {
