@@ -6,8 +6,7 @@ namespace {
 ValueType matmul(const Call& call) {
   call.requireSameTypes();
   checkDtype(call, call.operand(0).type);
-  const Shape& x = call.shape(0);
-  const Shape& y = call.shape(1);
+  const Shape &x = call.shape(0), &y = call.shape(1);
   if (x.ndim() < 2 || y.ndim() < 2) call.fail("needs two dimensions");
   const Dim m = x[call.attrs[0] ? 1 : 0], k = x[call.attrs[0] ? 0 : 1];
   const Dim k2 = y[call.attrs[1] ? 1 : 0], n = y[call.attrs[1] ? 0 : 1];
@@ -24,8 +23,7 @@ ValueType matmul(const Call& call) {
 ValueType conv2d(const Call& call) {
   call.requireSameTypes();
   checkDtype(call, call.operand(0).type);
-  const Shape& x = call.shape(0);
-  const Shape& w = call.shape(1);
+  const Shape &x = call.shape(0), &w = call.shape(1);
   const Attrs& a = call.attrs;
   const ImageAxes axes = imageAxes(a);
   if (x.ndim() != 4 || w.ndim() != 4) {
@@ -58,8 +56,7 @@ ValueType conv2d(const Call& call) {
 ValueType conv2dBackward(const Call& call) {
   call.requireSameTypes();
   checkDtype(call, call.operand(0).type);
-  const Shape& gradient = call.shape(0);
-  const Shape& other = call.shape(1);
+  const Shape &gradient = call.shape(0), &other = call.shape(1);
   if (gradient.ndim() != 4 || other.ndim() != 4) call.fail("needs four dimensions");
   const Dim groups = call.attrs[6], width = call.attrs[7], height = call.attrs[8];
   const bool data = call.op == Op::Conv2dBackwardData;
@@ -93,6 +90,7 @@ ValueType pool2d(const Call& call) {
   const Attrs& a = call.attrs;
   checkDtype(call, input.type);
   if (x.ndim() != 4) call.fail("needs (W,H,C,N)");
+  if (a[6] < 0 || a[6] > 2) call.fail("there is no mode ", a[6], " of pooling");
   const ImageAxes axes = imageAxes(a);
   Shape out = x;
   for (int i = 0; i < 2; ++i) {

@@ -152,6 +152,8 @@ void takeAttr(Lexer& lexer, Op op, std::vector<std::optional<std::vector<Dim>>>*
   values = isList(*found)    ? lexer.takeList()
            : name == "dtype" ? std::vector<Dim>{static_cast<Dim>(lexer.takeDtype())}
                              : std::vector<Dim>{lexer.takeInteger()};
+  if (found->back() == '?' && values->front() >> 1 != 0)
+    lexer.failAt(position, "\"" + name + "\" is 0 or 1");
 }
 
 }  // namespace

@@ -43,10 +43,9 @@ FL_FOR_EACH_SCALAR_TYPE(FL_DEFINE)
 Tensor TensorBackend::arange(const Shape& shape, const Dim seqDim, const dtype type) {
   FL_USER_CHECK(seqDim >= 0 && seqDim < shape.ndim(), calledAs("arange"), ": dimension ", seqDim,
                 " of ", shape, ", which has ", shape.ndim());
-  const bool narrow = computeType(type) != type;
-  const Tensor index(detail::applyOp(
-      ir::Op::Iota, std::vector<TensorValue>{},
-      ir::Attrs({static_cast<Dim>(narrow ? dtype::f32 : type), seqDim}, shape.get())));
+  const Tensor index(
+      detail::applyOp(ir::Op::Iota, std::vector<TensorValue>{},
+                      ir::Attrs({static_cast<Dim>(computeType(type)), seqDim}, shape.get())));
   return detail::castTo(index, type);
 }
 
@@ -57,6 +56,7 @@ Tensor TensorBackend::iota(const Shape& dims, const Shape& tileDims, const dtype
 Tensor TensorBackend::identity(const Dim dim, const dtype type) {
   FL_USER_CHECK(dim >= 0, calledAs("identity"), ": a dimension of ", dim);
   const Shape square = {dim, dim};
+  bytesOf(type, square);  // throws if they cannot be counted
   return detail::castTo(arange(square, 0, dtype::s32) == arange(square, 1, dtype::s32), type);
 }
 

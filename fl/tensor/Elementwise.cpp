@@ -106,6 +106,7 @@ FL_DEFINE(power, double, Tensor, detail::asF32(lhs), rhs)
 #undef FL_DEFINE
 
 // The one operator that looks at a number when it records: common exponents are cheaper and exact.
+// 0.5 is no square root, which is another number where x is -0 or negative infinity.
 Tensor power(const Tensor& lhs, const double& rhs) {
   FL_API_ENTRY();
   const Tensor base = detail::castTo(lhs, promote(lhs.type(), dtype::f32));

@@ -42,6 +42,7 @@ Tensor draw(const Shape& shape, dtype type, bool normal = false) {
 
 // Every value of an integer type is as likely; 64-bit ones take two draws.
 Tensor integers(const Shape& shape, dtype type) {
+  bytesOf(type, shape);  // throws if they cannot be counted
   const Tensor word = draw(shape, dtype::u32);
   if (type == dtype::b8) return detail::castTo(word & 1, type);
   if (getTypeSize(type) < 8) return detail::castTo(word, type);

@@ -57,13 +57,12 @@ TensorValue ofRank(int rank, const Tensor& tensor) {
 }  // namespace
 
 Tensor TensorBackend::concatenate(const std::vector<Tensor>& tensors, const unsigned axis) {
-  // Tensor() joins with anything.
-  std::vector<Tensor> parts;
+  FL_USER_CHECK(!tensors.empty(), calledAs("concatenate"), ": there are no tensors");
+  std::vector<Tensor> parts;  // Tensor() joins with anything
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(parts),
                [](const Tensor& tensor) { return tensor.shape() != Shape({0}); });
-  if (parts.empty()) parts.push_back(tensors.empty() ? Tensor() : tensors[0]);
-  int rank = 0;
-  for (const Tensor& part : parts) rank = std::max(rank, part.ndim());
+  if (parts.empty()) parts.push_back(tensors[0]);
+  int rank = std::ranges::max_element(parts, {}, &Tensor::ndim)->ndim();
   // No tensor has as many dimensions of more than one element as kMostAxes.
   FL_USER_CHECK(axis < kMostAxes || static_cast<int>(axis) < rank, describeCall("concatenate", ""),
                 ": axis ", axis, " is out of range");

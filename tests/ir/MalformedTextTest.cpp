@@ -106,6 +106,8 @@ TEST(MalformedGraph, IsRejected) {
        "4:8: slice: f32[4,3] x s64[] x s64[]: needs one start, size and stride a dimension"},
       {"%1, %i, %i {", "%1 {",
        "4:8: slice: f32[4,3]: needs one start, size and stride a dimension"},
+      {"transposeLhs=0", "transposeLhs=2", "3:23: \"transposeLhs\" is 0 or 1"},
+      {"keepDims=0", "keepDims=-1", "5:16: \"keepDims\" is 0 or 1"},
       {"axes=[0]", "axes=[2]", "5:8: sum: f32[2,3]: axis 2 is out of range"},
       {"return %3", "return %n", "6:10: a number is no result"},
       {"  return %3, %0\n", "", "6:1: expected a value or \"return\", not \"}\""},
@@ -113,6 +115,20 @@ TEST(MalformedGraph, IsRejected) {
       {"%0\n}\n", "%0\n}}\n", "7:2: expected the end, not \"}\""},
   };
   expectRejected(kGraph, cases, [](const std::string& text) { verify(parseGraph(text)); });
+}
+
+TEST(MalformedGraph, PoolsInAModeThatThereIs) {
+  const std::string text =
+      "graph @f(%x: f32[4,4,2,2]) {\n"
+      "  %0 = pool2d %x {kernelX=2, kernelY=2, strideX=1, strideY=1, padX=0, padY=0, mode=2} : "
+      "f32[3,3,2,2]\n"
+      "  return %0\n"
+      "}\n";
+  const Case cases[] = {
+      {"mode=2", "mode=3", "2:8: pool2d: f32[4,4,2,2]: there is no mode 3 of pooling"},
+      {"mode=2", "mode=-1", "2:8: pool2d: f32[4,4,2,2]: there is no mode -1 of pooling"},
+  };
+  expectRejected(text, cases, [](const std::string& text) { verify(parseGraph(text)); });
 }
 
 const char* const kKernel =

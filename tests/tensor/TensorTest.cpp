@@ -135,7 +135,6 @@ TEST(Shapes, ReshapeTransposeTileConcatenate) {
   EXPECT_THAT(floats(tile(counting({2}), {2, 2})), ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
   EXPECT_THAT(floats(concatenate(0, counting({2}), counting({1}))), ElementsAre(0, 1, 0));
   EXPECT_EQ(concatenate(2, Tensor(), Tensor()).shape(), Shape({0, 1, 1}));
-  EXPECT_EQ(concatenate(std::vector<Tensor>()).shape(), Shape({0}));
   const Tensor edged = pad(counting({2}), {{0, 0}, {1, 2}}, PadType::Edge);
   EXPECT_EQ(edged.shape(), Shape({2, 4}));
   EXPECT_THAT(floats(edged), ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
@@ -193,6 +192,17 @@ TEST(Values, ViewsAliasTheirTensor) {
   x = counting({2});  // rebinds x; the view keeps the old elements
   EXPECT_THAT(floats(row), ElementsAre(0, 113, 115));
   EXPECT_THAT(floats(old), ElementsAre(10, 0, 12, 113, 14, 115));
+}
+
+// What is bound to a view when it is made is one; what is bound to it later holds its value.
+TEST(Values, AssigningAViewCopiesItsValue) {
+  Tensor x = counting({2, 3});
+  Tensor row;
+  row = x(1);
+  x += 10;
+  EXPECT_THAT(floats(row), ElementsAre(1, 3, 5));
+  row += 100;
+  EXPECT_THAT(floats(x), ElementsAre(10, 11, 12, 13, 14, 15));
 }
 
 TEST(Values, WritesThroughViewsOfViewsAndMovedTensors) {
