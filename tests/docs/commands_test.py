@@ -27,7 +27,7 @@ PAGES = {
     "debugging.md": ("blocks_test", 2, 0),
     "memory.md": ("memory_test", 1, 2),
     "mlir.md": ("blocks_test", 5, 0),
-    "performance.md": ("commands_test", 16, 0),
+    "performance.md": ("commands_test", 17, 0),
     "researching.md": ("researching_test", 1, 1),
     "text.md": ("blocks_test", 2, 0),
     "training.md": ("training_test", 0, 1),
