@@ -3,7 +3,7 @@
 // Every value has a level, which says how often it changes: Uniform values are the same for a whole
 // run, Kept values belong to a kept element, Swept values to an element of a sweep. A value is
 // computed at its own level; a sweep reads a kept value through an expanded copy, which repeats it
-// for the elements of the tile. TileInterpreter.cpp executes the plan.
+// for the elements of the tile. TileRun.cpp executes the plan.
 #pragma once
 
 #include <cstdint>
