@@ -8,6 +8,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -19,7 +21,8 @@ namespace fl::bench {
 
 namespace {
 
-constexpr std::chrono::milliseconds kSpin(5);
+// How long a block waits for a peer's threads to rest, and how often it looks.
+constexpr std::chrono::milliseconds kMostSpin(1000), kLook(1);
 constexpr char kDebianPython[] = "/usr/bin/python3";
 
 // The interpreter of the virtual environment.
@@ -37,6 +40,19 @@ bool hasLibrary(const std::string& python, const std::string& peer) {
          std::system(absl::StrCat("'", python, "' -c 'import importlib.util as u, sys; ",
                                   "sys.exit(u.find_spec(\"", library, "\") is None)'")
                          .c_str()) == 0;
+}
+
+// Whether no thread of a process runs, or would if it had a processor.
+bool isIdle(int process) {
+  std::error_code ended;
+  const std::string tasks = absl::StrCat("/proc/", process, "/task");
+  for (const auto& task : std::filesystem::directory_iterator(tasks, ended)) {
+    std::string stat;
+    std::getline(std::ifstream(task.path() / "stat"), stat);
+    const size_t name = stat.rfind(')');  // the state comes behind it
+    if (name != std::string::npos && stat.substr(name).starts_with(") R")) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -76,6 +92,8 @@ std::optional<double> Peer::block(const std::string& opCase, Dim elements) {
       std::fgets(answer.data(), answer.size(), answers_) == nullptr) {
     throw std::runtime_error("--peers: " + name_ + " has ended");
   }
+  const auto start = Clock::now();
+  while (!isIdle(process_) && Clock::now() - start < kMostSpin) std::this_thread::sleep_for(kLook);
   const Json time = Json::parse(answer.data());
   return time.is_null() ? std::nullopt : std::optional(time.get<double>());
 }
@@ -109,9 +127,6 @@ void PeerTimes::block(const Peers& peers, const std::string& opCase, Dim element
     if (const std::optional<double> time = peer->block(opCase, elements)) {
       blocks_[peer->name()].push_back(*time);
     }
-  }
-  if (!peers.empty()) {
-    std::this_thread::sleep_for(kSpin);
   }
 }
 

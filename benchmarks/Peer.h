@@ -23,6 +23,7 @@ class Peer {
 
   const std::string& name() const { return name_; }
   // Microseconds a call in one block of calls; none if the peer has no such function or dtype.
+  // Returns when its threads, some of which spin for a while, rest.
   // Throws std::runtime_error if the process has ended.
   std::optional<double> block(const std::string& opCase, Dim elements);
 
@@ -36,8 +37,8 @@ class Peer {
 using Peers = std::vector<std::unique_ptr<Peer>>;
 
 // Those that `./setup.sh --peers` installs and that can be imported, or none if not `wanted`:
-// Debian's PyTorch, and of a virtual environment PyTorch, the same with torch.compile if `compiled`,
-// JAX and MLX. Throws std::runtime_error if they are wanted and none is there.
+// Debian's PyTorch, and of a virtual environment PyTorch, the same with torch.compile if
+// `compiled`, JAX and MLX. Throws std::runtime_error if they are wanted and none is there.
 Peers startPeers(bool wanted, const std::string& script, int threads, bool compiled);
 // With these interpreters.
 Peers startPeers(bool wanted, const std::string& script, int threads, bool compiled,
@@ -46,7 +47,7 @@ Peers startPeers(bool wanted, const std::string& script, int threads, bool compi
 // The blocks of one case in several peers.
 class PeerTimes {
  public:
-  // One more of each, and a wait: threads of a peer may spin for a while after its block.
+  // One more of each.
   void block(const Peers& peers, const std::string& opCase, Dim elements);
   // Microseconds a call, by the names of the peers that have the case.
   std::map<std::string, double> medians() const;

@@ -18,8 +18,8 @@ class Subject {
   // it must be done when it returns.
   explicit Subject(std::function<void()> call, Caches caches = Caches::Warm);
 
-  // Times calls for about 1 ms, one at least, after some that are not timed: those find the caches
-  // as another subject left them.
+  // Times calls for about 1 ms, one at least, after some that are not timed, for about 5: those
+  // find the caches and the threads as another subject left them.
   void block();
   // The median of the blocks, of a call.
   double microseconds() const;

@@ -12,7 +12,7 @@ from tuning import restart_tuned
 
 # As of our own subjects, benchmarks/Subject.cpp.
 BLOCK_SECONDS = 1000e-6
-WARMUP_SECONDS = 500e-6
+WARMUP_SECONDS = 5000e-6
 MOST_CALLS = 1000
 
 

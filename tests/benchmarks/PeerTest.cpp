@@ -37,6 +37,12 @@ TEST(PeerTest, PeersLiveSideBySide) {
   EXPECT_EQ(two.block("threads f32", 1), 2.0);
 }
 
+TEST(PeerTest, ABlockEndsWhenThePeersThreadsRest) {
+  Peer peer("torch", kPython, script(), 2);
+  EXPECT_EQ(peer.block("spin f32", 1), 0.0);
+  EXPECT_EQ(peer.block("spinning f32", 1), 0.0);
+}
+
 TEST(PeerTest, AProcessThatEndsIsAnError) {
   Peer peer("jax", kPython, script(), 2);
   EXPECT_THAT([&] { peer.block("end f32", 1024); },
