@@ -219,9 +219,11 @@ class ScheduleBuilder {
     std::vector<int> waiting(units.size(), 0);
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const int to = unitOf[graph_.idOfNode(i)];
+      if (to < 0) continue;
       for (ValueId operand : graph_.nodes()[i].operands) {
-        const int from = unitOf[plan_.values[operand].base];
-        if (to >= 0 && from >= 0 && from != to) {
+        for (ValueId base : readBases(units[to], operand)) {
+          const int from = unitOf[base];
+          if (from < 0 || from == to) continue;
           readers[from].push_back(to);
           ++waiting[to];
         }
@@ -357,6 +359,13 @@ class ScheduleBuilder {
     ir::KernelBuilder builder;
     std::vector<int> storedIn;  // one a node of the group: storedIn()
     std::vector<int> values;    // one a node of the group; -1 until known
+    // What is computed again, at the elements of each access.
+    struct Again {
+      ValueId id;
+      ir::Access access;
+      int value;
+    };
+    std::vector<Again> again = {};
   };
   static constexpr int kNone = -1, kRowStage = -2;
 
@@ -489,6 +498,9 @@ class ScheduleBuilder {
   // The depth of this recursion is bounded by the values that the group computes again.
   int recompute(GroupState& state, ValueId again, const AccessOf& accessOf) {
     const Node& node = graph_.node(again);
+    const ir::Access access = accessOf(ir::contiguousLayout(node.type.shape));
+    for (const auto& [id, at, value] : state.again)
+      if (id == again && at == access) return value;
     std::vector<int> args;
     for (ValueId operand : node.operands) {
       args.push_back(valueOf(state, operand, [&](const ir::StridedLayout& layout) {
@@ -498,7 +510,9 @@ class ScheduleBuilder {
       }));
     }
     state.builder.beginNode(again);
-    return state.builder.apply(node.op, node.type.type, args);
+    const int value = state.builder.apply(node.op, node.type.type, args);
+    state.again.push_back({again, access, value});
+    return value;
   }
 
   int gatherValue(GroupState& state, const Node& node, Level level, int index) {

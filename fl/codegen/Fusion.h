@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,8 @@ using ir::Node;
 using ir::Op;
 using ir::ValueId;
 
-// Elements that follow one another where a kernel writes a part of another value: fewer fill none of
-// its vectors, and are written elsewhere and copied.
+// Elements that follow one another where a kernel writes a part of another value: fewer fill none
+// of its vectors, and are written elsewhere and copied.
 inline constexpr Dim kShortestRun = ir::kLanes;
 
 // Where a value is found: in the memory or registers of its base, a value that is no view.
@@ -61,14 +62,14 @@ struct FusionPlan {
 struct GroupRead {
   ir::ValueId operand;
   ir::StridedLayout layout;  // in the operand's base
+  bool operator==(const GroupRead&) const = default;
 };
 std::vector<GroupRead> readsOf(const ir::Graph& graph, const FusionPlan& plan,
                                const std::vector<ir::ValueId>& again, ir::ValueId operand);
-// The same with indices, whose layout is indexLayout(), appended to `reads`. False if strides
-// cannot express one.
-bool findReads(const ir::Graph& graph, const FusionPlan& plan,
-               const std::vector<ir::ValueId>& again, ir::ValueId operand,
-               std::vector<GroupRead>* reads);
+// The same with indices, whose layout is indexLayout(). None if strides cannot express one.
+std::optional<std::vector<GroupRead>> findReads(const ir::Graph& graph, const FusionPlan& plan,
+                                                const std::vector<ir::ValueId>& again,
+                                                ir::ValueId operand);
 
 // How the elements of `iota` are an index: the stride of each dimension.
 ir::StridedLayout indexLayout(const ir::Node& iota);

@@ -1,5 +1,6 @@
 // What a fusion plan says about values and accesses, and its text.
 #include <algorithm>
+#include <map>
 
 #include "fl/base/Error.h"
 #include "fl/base/Text.h"
@@ -63,44 +64,59 @@ bool mergesWhereReduced(const FusionGroup& group, const Access& access) {
 
 std::vector<GroupRead> readsOf(const Graph& graph, const FusionPlan& plan,
                                const std::vector<ValueId>& again, ValueId operand) {
-  std::vector<GroupRead> reads;
-  FL_INTERNAL_CHECK(findReads(graph, plan, again, operand, &reads), "reads have strides");
-  std::erase_if(reads, [&](const GroupRead& read) { return plan.inlined[read.operand]; });
-  return reads;
+  std::optional<std::vector<GroupRead>> reads = findReads(graph, plan, again, operand);
+  FL_INTERNAL_CHECK(reads, "reads have strides");
+  std::erase_if(*reads, [&](const GroupRead& read) { return plan.inlined[read.operand]; });
+  return std::move(*reads);
 }
 
-bool findReads(const Graph& graph, const FusionPlan& plan, const std::vector<ValueId>& again,
-               ValueId operand, std::vector<GroupRead>* reads) {
-  const ResolvedValue& value = plan.values[operand];
-  if (graph.isNumber(value.base)) return true;
-  if (plan.inlined[value.base]) {
-    reads->push_back({operand, indexLayout(graph.node(value.base))});
-    return true;
+namespace {
+
+// Values stand one on another by more paths than could be walked one by one.
+struct ReadFinder {
+  using Reads = std::optional<std::vector<GroupRead>>;
+
+  const Reads& of(ValueId operand) {
+    const auto found = known.find(operand);
+    return found != known.end() ? found->second : known[operand] = find(operand);
   }
-  if (!std::ranges::binary_search(again, value.base)) {
-    reads->push_back({operand, value.layout});
-    return true;
-  }
-  const Shape& shape = graph.type(operand).shape;
-  const Node& node = graph.node(value.base);
-  bool found = sameElements(graph, value, shape);
-  for (size_t i = 0; found && i < node.operands.size(); ++i) {
-    const ValueId source = node.operands[i];
-    // Or values of one value twice, one on another, would take exponential time.
-    const auto here = node.operands.begin() + i;
-    if (std::find(node.operands.begin(), here, source) != here) continue;
-    const size_t first = reads->size();
-    found = findReads(graph, plan, again, source, reads);
-    for (size_t k = first; found && k < reads->size(); ++k) {
-      ir::StridedLayout& layout = (*reads)[k].layout;
-      Access wide = broadcastAccess(layout, graph.type(source).shape, node.type.shape);
-      auto seen =
-          ir::reshapedLayout({wide.offset, std::move(wide.strides)}, node.type.shape, shape);
-      found = seen.has_value();
-      if (found) layout = std::move(*seen);
+
+  Reads find(ValueId operand) {
+    const ResolvedValue& value = plan.values[operand];
+    if (graph.isNumber(value.base)) return Reads(std::in_place);
+    if (plan.inlined[value.base]) return Reads({{operand, indexLayout(graph.node(value.base))}});
+    if (!std::ranges::binary_search(again, value.base)) return Reads({{operand, value.layout}});
+    const Shape& shape = graph.type(operand).shape;
+    const Node& node = graph.node(value.base);
+    if (!sameElements(graph, value, shape)) return std::nullopt;
+    Reads reads(std::in_place);
+    for (ValueId source : node.operands) {
+      const Reads& its = of(source);
+      if (!its) return std::nullopt;
+      for (const auto& [read, layout] : *its) {
+        Access wide = broadcastAccess(layout, graph.type(source).shape, node.type.shape);
+        auto seen =
+            ir::reshapedLayout({wide.offset, std::move(wide.strides)}, node.type.shape, shape);
+        if (!seen) return std::nullopt;
+        const GroupRead mine{read, std::move(*seen)};
+        if (std::ranges::find(*reads, mine) == reads->end()) reads->push_back(mine);
+      }
     }
+    return reads;
   }
-  return found;
+
+  const Graph& graph;
+  const FusionPlan& plan;
+  const std::vector<ValueId>& again;
+  std::map<ValueId, Reads> known = {};
+};
+
+}  // namespace
+
+std::optional<std::vector<GroupRead>> findReads(const Graph& graph, const FusionPlan& plan,
+                                                const std::vector<ValueId>& again,
+                                                ValueId operand) {
+  return ReadFinder{graph, plan, again}.find(operand);
 }
 
 ir::StridedLayout indexLayout(const Node& iota) {

@@ -231,17 +231,14 @@ class Recomputer {
       for (size_t k = 0; k < node.operands.size(); ++k) {
         const ValueId operand = node.operands[k];
         if (!std::ranges::binary_search(group.again, plan_.values[operand].base)) continue;
-        std::vector<GroupRead> reads;
+        const auto reads = findReads(graph_, plan_, group.again, operand);
         const auto fits = [&](const GroupRead& read) {
           return ir::isContiguous(read.layout, graph_.type(operand).shape) ||
                  (group.space.ndim() <= ir::kMaxRank &&
                   mergesWhereReduced(
                       group, operandAccess(graph_, read.layout, group, node, k, group.levels[i])));
         };
-        if (!findReads(graph_, plan_, group.again, operand, &reads) ||
-            !std::ranges::all_of(reads, fits)) {
-          return false;
-        }
+        if (!reads || !std::ranges::all_of(*reads, fits)) return false;
       }
     }
     return true;
