@@ -202,7 +202,7 @@ void KernelEmitter::emitNest(const Position& now, llvm::Value* end, const Runs& 
       computeScalarsOfAllStages();
       fetchAhead(ahead_);
       fetchLines(now, line, plane);
-      emitMap(now.along, end);
+      emitMap(now.along, values_.endOfFound(now.along, end));
     });
   };
   if (walkedAxes_.size() < 2) return lines(nullptr);

@@ -33,6 +33,13 @@ std::vector<int> findLineGathers(const Kernel& kernel, const KernelPlan& plan) {
   return gathers;
 }
 
+bool hasOneIndexALine(const Kernel& kernel, const KernelPlan& plan) {
+  return std::ranges::all_of(kernel.values, [&](const KernelValue& value) {
+    return value.form != KernelValue::Form::Gather ||
+           (!plan.isVector(value.args[1]) && !plan.isVector(value.args[2]));
+  });
+}
+
 // The casts to bf16 among `needed` that are made there, not kept from before, and that nothing else
 // there needs; they are taken out of it.
 std::vector<int> takeRounded(const Kernel& kernel, const KernelPlan& plan,
@@ -238,6 +245,7 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
   // In a nest only for small bodies.
   plan.rest = plan.unroll > (plan.nested && kernel.values.size() <= 12 ? 1 : 2);
   if (plan.nested) plan.lineGathers = findLineGathers(kernel, plan);
+  plan.checksLines = plan.nested && hasOneIndexALine(kernel, plan);
   return plan;
 }
 

@@ -66,6 +66,9 @@ struct KernelPlan {
   std::vector<int> crossing;
   // Gathers of a nested map whose index is one for all of axis 0, so that they look up whole lines.
   std::vector<int> lineGathers;
+  // A nested map none of whose vectors are looked up by an index or a bound that varies along axis
+  // 0, so that they are checked once for all of it.
+  bool checksLines = false;
 
   bool isVector(int value) const { return varies[value] & 1; }
 };

@@ -19,7 +19,7 @@ llvm::Value* TableLookup::result() { return builder_.CreateLoad(builder_.getInt6
 // Neighbours in the result are often neighbours in the table: lines that are looked up whole. Where
 // these are neighbours of the index as well, the first and the last tell whether all are good.
 LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
-                              const std::vector<LlvmValue>& args, const Lanes* lanes) {
+                              const std::vector<LlvmValue>& args, const Lanes* lanes, bool isGood) {
   llvm::Type* held = math_.elementType(type);
   auto* vectorType = llvm::FixedVectorType::get(held, kLanes);
   const auto run = [&](llvm::Value* first) -> llvm::Value* {
@@ -34,11 +34,8 @@ LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
       if (!lanes->mask) return run(first);
       return memory_.load({table, nullptr, type}, {first, lanes->mask, lanes->rest}).value;
     };
-    const auto none = [&]() -> llvm::Value* {
-      keep(number, index, bound);
-      return llvm::Constant::getNullValue(lanes ? vectorType : held);
-    };
-    return {emitChoice(builder_, builder_.CreateICmpULT(index, bound), found, none), type};
+    llvm::Value* none = llvm::Constant::getNullValue(lanes ? vectorType : held);
+    return {isGood ? found() : check(number, index, bound, found, none), type};
   }
   llvm::Value* mask = lanes->mask;
   const bool isIndex = mask == nullptr && args[0].value == index;
@@ -61,6 +58,14 @@ LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
     return memory_.loadEach(table, isIndex ? goodElements(number, args, mask) : elements, type);
   };
   return {emitChoice(builder_, isLine, [&] { return run(first); }, each), type};
+}
+
+llvm::Value* TableLookup::check(int number, llvm::Value* index, llvm::Value* bound,
+                                llvm::function_ref<llvm::Value*()> good, llvm::Value* bad) {
+  return emitChoice(builder_, builder_.CreateICmpULT(index, bound), good, [&] {
+    keep(number, index, bound);
+    return bad;
+  });
 }
 
 // Lanes that do not exist may hold a good index, but lie beyond the table in another dimension.

@@ -14,9 +14,13 @@ class TableLookup {
   TableLookup(LlvmBuilder& math, MemoryAccess& memory, llvm::Value* badIndex);
 
   // The value of Gather number `number`: of scalars where `lanes` is null; else in these lanes, of
-  // vectors or of scalars, the first of elements that follow one another and one index for all.
+  // vectors or of scalars, the first of elements that follow one another and one index for all,
+  // which may be known to be good.
   LlvmValue lookUp(int number, llvm::Value* table, dtype type, const std::vector<LlvmValue>& args,
-                   const Lanes* lanes);
+                   const Lanes* lanes, bool isGood);
+  // good() where the index is, else `bad`; the index is kept then.
+  llvm::Value* check(int number, llvm::Value* index, llvm::Value* bound,
+                     llvm::function_ref<llvm::Value*()> good, llvm::Value* bad);
   // What the kernel returns.
   llvm::Value* result();
 

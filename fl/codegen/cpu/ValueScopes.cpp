@@ -176,7 +176,18 @@ LlvmValue ValueScopes::applied(int value, int vector) {
   if (llvm::Value* first = isOne ? firstOfRun(definition.args[0], vector) : nullptr)
     args = {{first, dtype::s64}, scalar(index), scalar(bound)};
   return lookup_->lookUp(kernel_.gatherNumber(value), at_[definition.index], definition.type, args,
-                         lanes);
+                         lanes, lanes != nullptr && plan_.checksLines);
+}
+
+llvm::Value* ValueScopes::endOfFound(llvm::Value* begin, llvm::Value* end) {
+  for (int value = 0; plan_.checksLines && value < std::ssize(kernel_.values); ++value) {
+    const KernelValue& gather = kernel_.values[value];
+    if (gather.form != Form::Gather || !plan_.isVector(value)) continue;
+    end = lookup_->check(
+        kernel_.gatherNumber(value), scalar(gather.args[1]).value, scalar(gather.args[2]).value,
+        [&] { return end; }, begin);
+  }
+  return end;
 }
 
 llvm::Value* ValueScopes::firstOfRun(int value, int vector) {

@@ -73,6 +73,9 @@ class ValueScopes {
   void computeVector(int stage, int vector);
   void compute(int stage);
 
+  // `end` if all that vectors look up is in bounds (KernelPlan::checksLines), else `begin`.
+  llvm::Value* endOfFound(llvm::Value* begin, llvm::Value* end);
+
   // A value that is known here, as a number or as a vector of numbers.
   LlvmValue scalar(int value) const;
   LlvmValue vector(int value, int vector) const;
