@@ -52,12 +52,18 @@ class Recorder final : public detail::Capture {
   Recorder(const TensorBackend& backend, const ArgumentIndex& arguments, const CallSite& site)
       : backend_(backend), arguments_(arguments), site_(site) {}
 
-  void onRead(const TensorRef& tensor, const TensorValue& value) override {
+  void onRead(const TensorRef& tensor, const TensorValue& value, uint64_t madeIn) override {
     met_.try_emplace(tensor, met_.size());
     const auto* node = dynamic_cast<const LazyNode*>(value.get());
     // What the function has assigned is its own.
-    if ((!node || !node->pending()) && !assigned_.contains(tensor))
-      reads_.emplace(value.get(), Read{value, tensor});
+    if ((!node || !node->pending()) && !assigned_.contains(tensor)) {
+      std::vector<TensorRef>& tensors =
+          reads_.try_emplace(value.get(), value).first->second.tensors;
+      const bool isOther = std::ranges::find(tensors, tensor) == tensors.end();
+      // What the function copies follows what it copied.
+      if (tensors.empty() || (isOther && madeIn != detail::activeRecording))
+        tensors.push_back(tensor);
+    }
     // Another backend's, or another computes with it, here.
     if (&value->backend() != &backend_ || &defaultTensorBackend() != &backend_) know(*value, false);
   }
@@ -88,11 +94,13 @@ class Recorder final : public detail::Capture {
     source ? addNumber(number, {nullptr, *source, number->type()}) : know(*from, false);
   }
 
-  // The tensor that was read as `value`, unless it is gone.
-  std::optional<TensorRef> tensorOf(const TensorAdapterBase* value) const {
+  // The tensors that were read as `value` and are not gone.
+  std::vector<TensorRef> tensorsOf(const TensorAdapterBase* value) const {
     const auto read = reads_.find(value);
-    return read != reads_.end() && read->second.tensor.value() ? std::optional(read->second.tensor)
-                                                               : std::nullopt;
+    std::vector<TensorRef> tensors =
+        read != reads_.end() ? read->second.tensors : std::vector<TensorRef>();
+    std::erase_if(tensors, [](const TensorRef& tensor) { return !tensor.value(); });
+    return tensors;
   }
   std::optional<size_t> numberOf(const TensorAdapterBase* value) const {
     const auto found = numberOf_.find(value);
@@ -117,18 +125,21 @@ class Recorder final : public detail::Capture {
   }
 
  private:
-  // Values are held, so that no other gets their address.
+  // Values are held, so that no other gets their address. The tensors are those that share it.
   struct Read {
+    explicit Read(TensorValue of) : value(std::move(of)) {}
     TensorValue value;
-    TensorRef tensor;
+    std::vector<TensorRef> tensors;
   };
 
   void know(const TensorAdapterBase& value, bool onHost) {
     if (const auto argument = arguments_.find(&value); argument != arguments_.end())
       throwRead(currentCallSite(), detail::concat("its argument ", argument->second));
     if (numberOf(&value)) throwRead(currentCallSite(), "a number of fl::hostNumber");
-    if (const auto read = reads_.find(&value); read != reads_.end()) {
-      Known& known = known_[read->second.tensor];
+    const auto read = reads_.find(&value);
+    if (read == reads_.end()) return;
+    for (const TensorRef& tensor : read->second.tensors) {
+      Known& known = known_[tensor];
       known.value = read->second.value;
       known.onHost = known.onHost || onHost;
       if (onHost) known.site = currentCallSite();
@@ -165,10 +176,10 @@ class Recorder final : public detail::Capture {
 struct Input {
   enum class Kind { Argument, Stored, HostNumber, Constant };
   Kind kind = Kind::Constant;
-  size_t index = 0;  // of the argument or the number
-  std::optional<TensorRef> tensor;
-  bool assigned = false;  // the function assigns to that
-  LazyNodePtr value;      // when it was recorded
+  size_t index = 0;                     // of the argument or the number
+  std::vector<TensorRef> tensors = {};  // that it is the value of
+  bool assigned = false;                // the function assigns to the first
+  LazyNodePtr value;                    // when it was recorded
 };
 
 struct Recording {
@@ -178,6 +189,7 @@ struct Recording {
   // Of the graph's results: what the function returned, then what is assigned to these.
   size_t returned = 0;
   std::vector<TensorRef> assigned;
+  std::vector<size_t> sharedWith;  // of these, the first one that is assigned the same value
   KnownTensors known;
 };
 
@@ -194,7 +206,7 @@ std::string inputDifference(const Recording& now, const Recording& before, size_
   const auto readBy = [&] {
     return "; first read by\n  " + plans::userOf(now.graph, static_cast<ir::ValueId>(i));
   };
-  if (input.kind != old.kind || input.index != old.index || input.tensor != old.tensor)
+  if (input.kind != old.kind || input.index != old.index || input.tensors != old.tensors)
     return "another tensor than at the call before is" + readBy();
   if (input.kind != Input::Kind::Constant || sameElements(*input.value, *old.value)) return "";
   const Number *number = input.value->number(), *oldNumber = old.value->number();
@@ -334,6 +346,9 @@ class CompiledFunction::Calls {
     for (const LazyNodePtr& node : nodes) pointers.push_back(node.get());
     std::vector<LazyNodePtr> values;
     recording.graph = replay->engine.graphOf(pointers, &values);
+    const auto assigned = std::span(recording.graph.results()).subspan(recording.returned);
+    for (ir::ValueId value : assigned)
+      recording.sharedWith.push_back(std::ranges::find(assigned, value) - assigned.begin());
     for (LazyNodePtr& value : values) {
       Input input;
       if (const auto argument = argumentOf.find(value.get()); argument != argumentOf.end()) {
@@ -342,9 +357,9 @@ class CompiledFunction::Calls {
       } else if (const auto number = recorder->numberOf(value.get())) {
         input.kind = Input::Kind::HostNumber;
         input.index = *number;
-      } else if ((input.tensor = recorder->tensorOf(value.get()))) {
+      } else if (input.tensors = recorder->tensorsOf(value.get()); !input.tensors.empty()) {
         input.kind = Input::Kind::Stored;
-        input.assigned = recorder->assigns(*input.tensor);
+        input.assigned = recorder->assigns(input.tensors[0]);
       }
       input.value = std::move(value);
       recording.inputs.push_back(std::move(input));
@@ -396,17 +411,23 @@ class CompiledFunction::Calls {
   // ---- Replaying ----
 
   // Takes the arguments, and makes sure of the stored tensors. False if one of these is gone or of
-  // another type than it was, or one that the function knows has another value.
+  // another type than it was, if they shared a value and do not now, or if one that the function
+  // knows has another value.
   static bool bind(Replay* replay, TensorList arguments) {
     for (size_t i = 0; i < replay->recording.inputs.size(); ++i) {
       const Input& input = replay->recording.inputs[i];
       if (input.kind == Input::Kind::Argument) {
         replay->buffers[i] = arguments[input.index]->value()->data();
       } else if (input.kind == Input::Kind::Stored) {
-        const TensorValue value = input.tensor->value();
+        const TensorValue value = input.tensors[0].value();
+        const auto isApart = [&](const TensorRef& tensor) {
+          const TensorValue its = tensor.value();
+          return its && its != value;
+        };
         const ir::Parameter& parameter = replay->recording.graph.parameters()[i];
         if (!value || !(value->valueType() == parameter.type) ||
-            (value->number() != nullptr) != parameter.number) {
+            (value->number() != nullptr) != parameter.number ||
+            std::ranges::any_of(input.tensors, isApart)) {
           return false;
         }
         value->data();  // computes it
@@ -426,10 +447,11 @@ class CompiledFunction::Calls {
     for (; times > 0; --times) {
       outputs = runOnce(replay);
       for (size_t i = 0; i < recording.assigned.size(); ++i) {
-        const size_t output = recording.returned + i;
+        const size_t output = recording.returned + i, first = recording.sharedWith[i];
         // Handed over: the next run takes the place of what the tensor alone holds.
         recording.assigned[i].assign(
-            makeNode(*replay, typeOf(recording, output), std::move(outputs[output])));
+            first < i ? recording.assigned[first].value()
+                      : makeNode(*replay, typeOf(recording, output), std::move(outputs[output])));
       }
     }
     letGo(replay, Input::Kind::Argument);
@@ -456,14 +478,14 @@ class CompiledFunction::Calls {
     for (int parameter : replay->plan->reusable()) {
       // Whose place the result takes.
       const Input& input = recording.inputs[parameter];
-      spare[parameter] = input.assigned && input.tensor->ownsData();
+      spare[parameter] = input.assigned && input.tensors[0].ownsData();
     }
     for (size_t i = 0; i < recording.inputs.size(); ++i) {
       const Input& input = recording.inputs[i];
       if (input.kind == Input::Kind::HostNumber) {
         replay->numbers[i] = replay->hostNumbers[input.index];
       } else if (input.kind == Input::Kind::Stored) {
-        setInput(replay, i, input.tensor->value());
+        setInput(replay, i, input.tensors[0].value());
       }
     }
     const absl::Cleanup after = [=] { letGo(replay, Input::Kind::Stored); };

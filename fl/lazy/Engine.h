@@ -86,7 +86,7 @@ class Engine {
 
   // Recording a function on this thread (Compile.h). What is pending is run first; then, until the
   // recording ends, all nodes are of one segment, what is read is realized alone, and realizeAll()
-  // throws.
+  // throws; on another thread it leaves them pending.
   void beginRecording();
   void endRecording();
   // The graph of `results`, which are pending, and the values it reads, in the parameters' order.

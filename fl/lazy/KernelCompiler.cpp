@@ -210,7 +210,7 @@ void KernelCompiler::compileOne(const Request& request) {
 void KernelCompiler::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stop_ || !queue_.empty(); });
+    changed_.wait(lock, [&] { return stop_ || (!queue_.empty() && !forks_); });
     if (stop_) return;
     const Request request = queue_.front();
     queue_.pop_front();
@@ -231,6 +231,7 @@ void KernelCompiler::wait() {
 
 void KernelCompiler::beforeFork() {
   std::unique_lock<std::mutex> lock(mutex_);
+  forks_ = true;
   changed_.wait(lock, [&] { return busy_ == 0; });
   lock.release();
 }
@@ -241,7 +242,9 @@ void KernelCompiler::afterFork(bool isChild) {
     new (&threads_) std::vector<std::thread>();
     new (&changed_) std::condition_variable();
   }
+  forks_ = false;
   mutex_.unlock();
+  changed_.notify_all();
 }
 
 }  // namespace fl::lazy

@@ -37,7 +37,8 @@ class KernelCompiler {
   int request(const std::vector<runtime::DeviceKernelPtr>& kernels, const CallSite& site);
   // Waits until nothing is being compiled or waiting.
   void wait();
-  // Around fork(), with the engine's mutex held: nothing is compiled meanwhile, and a child, which
+  // Around fork(), with the engine's mutex held: nothing is compiled meanwhile but what is begun,
+  // which it waits for, and a child, which
   // has no other thread than its own, starts another when it needs one.
   void beforeFork();
   void afterFork(bool isChild);
@@ -61,7 +62,7 @@ class KernelCompiler {
   std::condition_variable changed_;
   std::deque<Request> queue_;
   int busy_ = 0;
-  bool stop_ = false;
+  bool stop_ = false, forks_ = false;
   std::vector<std::thread> threads_;  // started when there is something to do
 };
 

@@ -40,6 +40,7 @@ class PendingList {
     std::weak_ptr<LazyNode> value;
   };
   std::vector<Update> updates;
+  bool isRecorded = false;  // for a function, which is not done: only its reads run any of it
 
  private:
   LazyNode* first_ = nullptr;

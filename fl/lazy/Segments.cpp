@@ -71,7 +71,9 @@ void Engine::record(const LazyNodePtr& node, bool isWhole) {
   }
   node->id = nextId_++;
   node->segment = segments.pending.back();
-  segments_[node->segment].append(node.get());
+  PendingList& list = segments_[node->segment];
+  list.append(node.get());
+  list.isRecorded = segments.recording;
   if (segments.recorded.nodes == 0 && profile::isActive()) segments.since = profile::now();
   segments.recorded.nodes += node->operators();
   // Views are no memory: kernels read through them.
@@ -152,7 +154,9 @@ void Engine::beginRecording() {
 }
 
 void Engine::endRecording() {
+  std::lock_guard<std::recursive_mutex> lock(engineMutex());
   ThreadSegments& segments = threadSegments(this);
+  if (!segments.pending.empty()) segments_[segments.pending.back()].isRecorded = false;
   segments.recording = false;
   segments.ended = true;
 }
@@ -279,7 +283,8 @@ void Engine::realizeAll() {
     // A node that another thread is destroying stays in its list until this lock is free, so a
     // segment may be left with such nodes.
     std::vector<uint64_t> segments;
-    for (const auto& [segment, nodes] : segments_) segments.push_back(segment);
+    for (const auto& [segment, nodes] : segments_)
+      if (!nodes.isRecorded) segments.push_back(segment);
     for (uint64_t segment : segments) realizeSegment(segment);
     dropEmptySegments();
     threadSegments(this).realized();

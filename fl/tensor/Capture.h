@@ -38,7 +38,8 @@ using NextNumber = std::function<Number()>;
 // Hears of what happens on a thread while a CaptureScope lives there.
 class Capture {
  public:
-  virtual void onRead(const TensorRef& tensor, const TensorValue& value) = 0;
+  // `madeIn`: the recording, or 0.
+  virtual void onRead(const TensorRef& tensor, const TensorValue& value, uint64_t madeIn) = 0;
   // The elements of `value` are asked for, which may have to be computed first. Backends tell it.
   virtual void onHostRead(const TensorAdapterBase& value) = 0;
   // Of a tensor that was there before the scope.

@@ -47,7 +47,7 @@ std::shared_ptr<detail::TensorStorage> giveAway(
   if (!outside && (!given || !given->identity)) return given;
   try {
     const detail::TensorRef tensor(given);
-    if (outside && given->value) detail::activeCapture->onRead(tensor, given->value);
+    if (outside && given->value) detail::activeCapture->onRead(tensor, given->value, 0);
     const auto left = makeStorage(Tensor().value());
     left->recording = given->recording;
     left->identity = std::exchange(given->identity, nullptr);
@@ -117,7 +117,7 @@ void Tensor::hold(TensorValue value) { storage_ = makeStorage(std::move(value));
 Tensor Tensor::fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to) {
   FL_API_ENTRY();
   checkExtents(shape);
-  FL_USER_CHECK(static_cast<size_t>(shape.elements()) == count, "Tensor: ", count,
+  FL_USER_CHECK(static_cast<size_t>(shape.elements()) <= count, "Tensor: ", count,
                 " elements for the shape ", shape, ", which has ", shape.elements());
   FL_USER_CHECK(data || count == 0, "Tensor: a null pointer for the shape ", shape);
   const TensorValue value = defaultTensorBackend().fromHost(data, {from, shape});
@@ -140,7 +140,8 @@ void Tensor::makeSureOfStorage() const {
 TensorValue Tensor::value() const {
   if (!storage_) return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
   TensorValue current = detail::readStorage(*storage_);
-  if (detail::activeCapture) detail::activeCapture->onRead(detail::TensorRef(storage_), current);
+  if (detail::activeCapture)
+    detail::activeCapture->onRead(detail::TensorRef(storage_), current, storage_->recording);
   if (view_) current = detail::readView(current, *view_);
   return current;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,66 @@ TEST(CompileState, StateIsThatOfTheTensorsOutside) {
   f(of({5, 1}));
   EXPECT_EQ(valuesOf(state), (Floats{5, -1}));
   EXPECT_EQ(f.plans(), 1u);
+}
+
+TEST(CompileState, ASyncElsewhereLeavesWhatIsRecorded) {
+  auto f = fl::compile([](const Tensor& x) {
+    const Tensor twice = x * 2;
+    std::thread([] { fl::sync(); }).join();
+    return twice + 1;
+  });
+  EXPECT_EQ(valuesOf(f(of({1}))), (Floats{3}));
+  EXPECT_EQ(valuesOf(f(of({2}))), (Floats{5}));
+  EXPECT_EQ(f.plans(), 1u);
+  EXPECT_EQ(valuesOf(f(of({3}))), (Floats{7}));
+}
+
+// Copies share a value until one of them has another.
+TEST(CompileState, TensorsThatShareAValueAreTwo) {
+  Tensor policy = of({1, 2});
+  const Tensor reference = policy;
+  auto f = fl::compile([&] { return policy - reference; });
+  f(), f();
+  EXPECT_EQ(f.plans(), 1u);
+  policy = of({5, 5});
+  EXPECT_EQ(valuesOf(f()), (Floats{4, 3}));
+  f();
+  EXPECT_EQ(f.plans(), 1u);
+  policy = of({1, 3});
+  const uint64_t plans = runtime::counters().plansBuilt;
+  EXPECT_EQ(valuesOf(f()), (Floats{0, 1}));
+  policy = reference;
+  EXPECT_EQ(valuesOf(f()), (Floats{0, 0}));
+  EXPECT_EQ(runtime::counters().plansBuilt, plans) << "two that share a value are still two";
+}
+
+TEST(CompileState, ACopyThatIsReadOnTheHostIsKnown) {
+  const Tensor given = of({1, 1});
+  Tensor copy = given;
+  auto f = fl::compile([&] {
+    const Tensor twice = given * 2;
+    return copy(0).scalar<float>() > 2 ? twice : twice + 1;
+  });
+  f(), f();
+  EXPECT_EQ(valuesOf(f()), (Floats{3, 3}));
+  copy = of({7, 7});
+  EXPECT_EQ(valuesOf(f()), (Floats{2, 2}));
+}
+
+TEST(CompileState, StateThatIsAssignedTheSameStaysShared) {
+  Tensor a = of({1, 2}), b = of({0, 0});
+  auto f = fl::compile([&](const Tensor& x) {
+    a = a + b + x;
+    b = a;
+  });
+  const Tensor x = of({1, 1});
+  f(x), f(x), f(x);
+  const uint64_t plans = runtime::counters().plansBuilt;
+  f(x), f(x), f.run(2, x);
+  EXPECT_EQ(runtime::counters().plansBuilt, plans);
+  // 1 2, 2 3, 5 7, 11 15, ...
+  EXPECT_EQ(valuesOf(a), (Floats{191, 255}));
+  EXPECT_EQ(valuesOf(b), (Floats{191, 255}));
 }
 
 TEST(CompileState, Tf32HasPlansOfItsOwn) {
