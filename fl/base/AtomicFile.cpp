@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <fstream>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -44,8 +45,9 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   checkKind(path_);
   target_ = followLinks(path_);
   static std::atomic<int> count{0};
-  partial_ =
-      target_.string() + ".partial." + std::to_string(getpid()) + "." + std::to_string(count++);
+  // Of processes on several machines, or in several containers, some may have one number.
+  static const std::string own = ".partial." + std::to_string(std::random_device()()) + ".";
+  partial_ = target_.string() + own + std::to_string(getpid()) + "." + std::to_string(count++);
 }
 
 AtomicFile::~AtomicFile() {

@@ -94,7 +94,7 @@ struct File {
   fs::path path;
 };
 
-// Of all kinds: no other folder or file that may be there is ours.
+// Of all kinds: no other folder or file that may be there is ours, nor one without a hash's name.
 std::vector<File> filesIn(const fs::path& root) {
   std::vector<File> files;
   for (const char* kind : kKinds) {
@@ -102,7 +102,9 @@ std::vector<File> filesIn(const fs::path& root) {
     for (fs::directory_iterator it(root / kind, error), end; !error && it != end;
          it.increment(error)) {
       std::error_code gone;  // by another process
-      if (!it->is_regular_file(gone)) continue;
+      const std::string name = it->path().filename();
+      const bool isNamed = name.size() >= 16 && name.find_first_not_of("0123456789abcdef") >= 16;
+      if (!isNamed || !it->is_regular_file(gone)) continue;
       const File file{it->last_write_time(gone), it->file_size(gone), it->path()};
       if (!gone) files.push_back(file);
     }

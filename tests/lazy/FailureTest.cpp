@@ -97,8 +97,9 @@ TEST(Failure, FilesThatRepeatItAreLimited) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(::testing::TempDir()) / "limited" / "failures";
   fs::create_directories(folder);
-  for (int i = 0; i < 50; ++i) {
-    std::ofstream(folder / std::to_string(i)) << std::string(1000, 'x');
+  for (int64_t i = 0; i < 50; ++i) {
+    const std::string name = std::to_string(1'000'000'000'000'000 + i);
+    std::ofstream(folder / name) << std::string(1000, 'x');
   }
   flags().cacheFolder = folder.parent_path();
   flags().cacheBytes = "20000";

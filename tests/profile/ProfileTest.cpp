@@ -199,13 +199,12 @@ TEST(ProfileTest, WhatEndsBehindAProfileIsInNone) {
 TEST(ProfileTest, NothingIsHeldWhileTheTraceIsWritten) {
   const std::string folder = ::testing::TempDir() + "/pipes";
   std::filesystem::create_directories(folder);
-  const int number = [] {  // of the next file
+  const std::string ending = [] {  // of the next file that is not complete
     const std::string name = AtomicFile(::testing::TempDir() + "/any").partial();
-    return std::stoi(name.substr(name.rfind('.') + 1)) + 1;
+    const size_t begin = name.rfind(".partial."), number = name.rfind('.') + 1;
+    return name.substr(begin, number - begin) + std::to_string(std::stoi(name.substr(number)) + 1);
   }();
-  const std::string file = folder + "/trace.json";
-  const std::string pipe =
-      file + ".partial." + std::to_string(getpid()) + "." + std::to_string(number);
+  const std::string file = folder + "/trace.json", pipe = file + ending;
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   startProfile(file);
   std::thread writer([] { stopProfile(); });
