@@ -180,7 +180,8 @@ Variable norm(const Variable& input, const std::vector<int>& axes, double p = 2,
 // input / max(norm, eps)
 Variable normalize(const Variable& input, const std::vector<int>& axes, double p = 2,
                    double eps = 1e-12);
-// exp(x) / sum(exp(x)) along `dim`, shifted by the maximum so that nothing overflows.
+// exp(x) / sum(exp(x)) along `dim`, shifted by the maximum so that nothing overflows. As `sum`, it
+// and logSoftmax make f32 of 16-bit floats.
 Variable softmax(const Variable& input, const int dim);
 // log(softmax(x)) without the intermediate rounding.
 Variable logSoftmax(const Variable& input, const int dim);

@@ -95,11 +95,12 @@ Variable softmax(const Variable& in, const int dim) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
   checkAxis("softmax", input, dim);
-  const auto shares = [](const Tensor& x, int dim) {
+  const auto shares = [](const Tensor& in, int dim) {
+    const Tensor x = detail::toType(in, computeType(in.type()));
     const Tensor weights = fl::exp(x - amax(x, {dim}, /*keepDims=*/true));
     // One division a line, not one an element.
     const Tensor share = 1.0 / sum(weights, {dim}, /*keepDims=*/true);
-    return floatLike(weights * share, x.type());
+    return weights * share;
   };
   const Tensor result = composite("softmax", shares, input.tensor(), dim);
   const auto gradient = [](const Tensor& grad, const Tensor& result, int dim) {
@@ -113,10 +114,11 @@ Variable logSoftmax(const Variable& in, const int dim) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
   checkAxis("logSoftmax", input, dim);
-  const auto logShares = [](const Tensor& x, int dim) {
+  const auto logShares = [](const Tensor& in, int dim) {
+    const Tensor x = detail::toType(in, computeType(in.type()));
     const Tensor shifted = x - amax(x, {dim}, /*keepDims=*/true);
     const Tensor total = sum(fl::exp(shifted), {dim}, /*keepDims=*/true);
-    return floatLike(shifted - fl::log(total), x.type());
+    return shifted - fl::log(total);
   };
   const Tensor result = composite("logSoftmax", logShares, input.tensor(), dim);
   const auto gradient = [](const Tensor& grad, const Tensor& result, int dim) {

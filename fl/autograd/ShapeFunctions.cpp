@@ -90,10 +90,10 @@ Variable reorder(const Variable& input, const Shape& shape) {
   FL_API_ENTRY();
   std::vector<Dim> order(input.ndim());
   std::iota(order.begin(), order.end(), 0);
-  FL_USER_CHECK(
-      std::is_permutation(order.begin(), order.end(), shape.get().begin(), shape.get().end()),
-      "reorder: ", shape, " is no order of the dimensions of ",
-      typeToString(input.type(), input.shape()));
+  FL_USER_CHECK(input.ndim() == 1 || std::is_permutation(order.begin(), order.end(),
+                                                         shape.get().begin(), shape.get().end()),
+                "reorder: ", shape, " is no order of the dimensions of ",
+                typeToString(input.type(), input.shape()));
   return transpose(input, shape);
 }
 

@@ -19,13 +19,15 @@ Dim reducedCount(const Tensor& input, const std::vector<int>& axes) {
   return count;
 }
 
+// Behind all indices, which are counted in s32.
+constexpr Dim kNoIndex = std::numeric_limits<int32_t>::max();
+
 // The first index along `axis` where `input` is its extreme or NaN; both have kept dimensions.
 Tensor firstIndex(const Tensor& input, const Tensor& extreme, unsigned axis, bool keepDims) {
   if (input.ndim() == 0) return full({}, 0, dtype::u32);
   const Tensor index = arange(input.shape(), axis, dtype::s32);
-  const Tensor none =
-      detail::numberTensor(Number::of(std::numeric_limits<int32_t>::max(), dtype::s32));
-  const Tensor candidate = where(input == extreme || isnan(input), index, none);
+  const Tensor candidate = where(input == extreme || isnan(input), index,
+                                 detail::numberTensor(Number::of(kNoIndex, dtype::s32)));
   return detail::castTo(amin(candidate, {static_cast<int>(axis)}, keepDims), dtype::u32);
 }
 
@@ -33,8 +35,9 @@ Tensor firstIndex(const Tensor& input, const Tensor& extreme, unsigned axis, boo
 void checkIndexed(const char* name, const Tensor& input, unsigned axis) {
   if (detail::isScalarAlong(input, axis)) return;
   detail::checkAxis(name, input, axis);
-  FL_USER_CHECK(input.dim(axis) > 0, detail::describe(name, input), ": axis ", axis,
-                " has no elements");
+  const Dim count = input.dim(axis);
+  FL_USER_CHECK(count > 0 && count <= kNoIndex, detail::describe(name, input), ": axis ", axis,
+                count == 0 ? " has no elements" : " has more elements than are counted");
 }
 
 Tensor withoutAxis(const Tensor& kept, unsigned axis, bool keepDims) {

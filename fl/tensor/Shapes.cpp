@@ -20,7 +20,8 @@ Tensor TensorBackend::transpose(const Tensor& tensor, const Shape& axes) {
   if (order.empty()) {
     for (int i = tensor.ndim(); i-- > 0;) order.push_back(i);
   }
-  if (tensor.ndim() == 0 && order.empty()) return tensor;  // perhaps a number, which lies nowhere
+  // Without dimensions it may be a number, which lies nowhere.
+  if (tensor.ndim() == 1 || (tensor.ndim() == 0 && order.empty())) return tensor;
   return detail::applyOp(ir::Op::Transpose, {tensor}, ir::Attrs(order));
 }
 

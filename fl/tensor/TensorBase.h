@@ -71,7 +71,7 @@ class Tensor {
 
   // Templates take the caller's line themselves, and stay out of line for it.
 
-  // Copy host memory in, column-major. Sizes that differ from the shape throw.
+  // Copy host memory in, column-major: as many elements as the shape has, or fewer throw.
   template <typename T>
   [[gnu::noinline]] static Tensor fromVector(Shape s, std::vector<T> v, dtype type) {
     FL_API_ENTRY();
@@ -313,7 +313,8 @@ Tensor iota(const Shape& dims, const Shape& tileDims = {1}, const dtype type = d
 
 // ---- Shape ----
 Tensor reshape(const Tensor& tensor, const Shape& shape);
-// Dimension i of the result is dimension axes[i]; no axes reverse all.
+// Dimension i of the result is dimension axes[i]; no axes reverse all. One dimension stays as it
+// is, whatever the axes.
 Tensor transpose(const Tensor& tensor, const Shape& axes = {});
 Tensor tile(const Tensor& tensor, const Shape& shape);
 // Tensors of shape (0) are left out, unless all are; of no tensors it is Tensor().

@@ -88,6 +88,7 @@ Calls shapes() {
   const Variable reference(of({2, 3}), false);
   const std::vector<std::pair<int, int>> pad = {{1, 0}, {0, 2}, {3, 1}};
   return {FL_GRADIENT(transpose(v[0]), of({3})),
+          FL_GRADIENT(reorder(v[0], {1, 0}), of({3})),
           FL_GRADIENT(transpose(v[0], {1, 0, 3, 2}), of({2, 1, 3, 2})),
           FL_GRADIENT(reorder(v[0], {2, 1, 0}), of({2, 1, 3})),
           FL_GRADIENT(tileAs(v[0], Shape({2, 3, 4})), of({1, 3})),

@@ -36,7 +36,7 @@ Cases activations() {
 Cases shapes() {
   return {
       {"Identity", caseOf<Identity>("Identity")},
-      {"Dropout", caseOf<Dropout>("Dropout (0)", 0)},
+      {"Dropout", caseOf<Dropout>("Dropout (0.000000)", 0)},
       {"PrecisionCast", caseOf<PrecisionCast>("PrecisionCast * -> f32", dtype::f32)},
       {"View", caseOf<View>("View (-1, 4)", Shape({-1, 4}))},
       {"Reorder", caseOf<Reorder>("Reorder (2, 0, 1)", Shape({2, 0, 1}))},

@@ -24,9 +24,10 @@ TEST(Module, ParametersAreHandles) {
 
   layer.setParams(param(full(Shape({2}), 10.0)), 1);
   EXPECT_EQ(valuesOf(layer(constantInput({3}, 1)).tensor()), (std::vector<float>{13, 13}));
-  EXPECT_NE(
-      errorOf<std::out_of_range>([&] { layer.param(2); }).find("Module: no parameter 2 among 2, at "),
-      std::string::npos);
+  EXPECT_NE(errorOf<std::out_of_range>([&] {
+              layer.param(2);
+            }).find("Module: no parameter 2 among 2, at "),
+            std::string::npos);
   EXPECT_THROW(layer.setParams(param(full(Shape({2}), 1.0)), -1), std::out_of_range);
 }
 
@@ -149,6 +150,8 @@ TEST(Layers, Pool2D) {
   Pool2D same(3, 3, 1, 1, PaddingMode::SAME, PaddingMode::SAME, PoolingMode::AVG_EXCLUDE_PADDING);
   EXPECT_EQ(same(x).shape(), x.shape());
   EXPECT_TRUE(allClose(same(x), pool2d(x, 3, 3, 1, 1, 1, 1, PoolingMode::AVG_EXCLUDE_PADDING)));
+  const Variable image = input(rand({6, 4}));
+  EXPECT_TRUE(allClose(Pool2D(2, 2)(image), pool2d(moddims(image, {6, 4, 1, 1}), 2, 2)));
 }
 
 TEST(Layers, Activations) {
@@ -159,6 +162,11 @@ TEST(Layers, Activations) {
   EXPECT_TRUE(allClose(LogSoftmax()(x), logSoftmax(x, 0)));
   EXPECT_TRUE(allClose(LogSoftmax(1)(x), logSoftmax(x, 1)));
   EXPECT_TRUE(allClose(Identity()(x), x));
+  const Variable y = input(rand({2}));
+  const std::vector<Variable> both = Identity()({x, y});
+  ASSERT_EQ(both.size(), 2);
+  EXPECT_TRUE(allClose(both[0], x) && allClose(both[1], y));
+  EXPECT_TRUE(allClose(Padding({{1, 2}, {0, 3}}, 0.5)(x), Padding({1, 2}, {0, 3}, 0.5)(x)));
   EXPECT_TRUE(allClose(Transform([](const Variable& v) { return v * 2.0; })(x), x * 2.0));
   EXPECT_EQ(View({2, -1})(x).shape(), Shape({2, 6}));
   EXPECT_EQ(View({-1})(x).shape(), Shape({12}));
@@ -245,9 +253,10 @@ TEST(Containers, ChildrenKeepTheirParameters) {
   EXPECT_EQ(model.module(0), layer);
   EXPECT_EQ(model.modules().size(), 3u);
   EXPECT_EQ(numTotalParams(std::make_shared<Sequential>(model)), 2 * 3 + 2 + 2 + 1);
-  EXPECT_NE(
-      errorOf<std::out_of_range>([&] { model.module(3); }).find("Container: no module 3 among 3, at "),
-      std::string::npos);
+  EXPECT_NE(errorOf<std::out_of_range>([&] {
+              model.module(3);
+            }).find("Container: no module 3 among 3, at "),
+            std::string::npos);
   EXPECT_NE(errorOf([&] { model.add(std::shared_ptr<Linear>()); }).find("cannot add a null module"),
             std::string::npos);
 }

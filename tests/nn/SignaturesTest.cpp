@@ -165,6 +165,7 @@ static_assert(!is_convertible_v<Ints, Normalize>);
 
 using Pair = std::pair<int, int>;
 FL_UNARY(Padding);
+FL_TAKES(Padding, 2, std::vector<Pair>, double);
 FL_TAKES(Padding, 2, Pair, double);
 FL_TAKES(Padding, 3, Pair, Pair, double);
 FL_TAKES(Padding, 4, Pair, Pair, Pair, double);

@@ -43,6 +43,7 @@ TEST(Creation, HostMemoryIsCopied) {
   Tensor t = Tensor::fromVector({3}, values);
   values[0] = 9;
   EXPECT_THAT(floats(t), ElementsAre(1, 2, 3));
+  EXPECT_THAT(floats(Tensor::fromVector({2}, values)), ElementsAre(9, 2));
   EXPECT_THAT(errorOf([] { Tensor::fromVector({4}, std::vector<float>{1}); }),
               HasSubstr("Tensor: 1 elements for the shape (4), which has 4"));
   EXPECT_EQ(Tensor().shape(), Shape({0}));
@@ -131,6 +132,9 @@ TEST(Elementwise, SpecialValues) {
 TEST(Shapes, ReshapeTransposeTileConcatenate) {
   const Tensor x = counting({2, 3});
   EXPECT_THAT(floats(transpose(x)), ElementsAre(0, 2, 4, 1, 3, 5));
+  const Tensor line = arange(Shape({3}));
+  EXPECT_EQ(transpose(line, {1, 0}).shape(), Shape({3}));
+  EXPECT_THAT(floats(transpose(line, {1, 0})), ElementsAre(0, 1, 2));
   EXPECT_THAT(floats(reshape(transpose(x), {6})), ElementsAre(0, 2, 4, 1, 3, 5));
   EXPECT_THAT(floats(tile(counting({2}), {2, 2})), ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
   EXPECT_THAT(floats(concatenate(0, counting({2}), counting({1}))), ElementsAre(0, 1, 0));

@@ -1,7 +1,5 @@
 #include "fl/nn/modules/Dropout.h"
 
-#include <sstream>
-
 #include "fl/autograd/Functions.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
@@ -21,10 +19,6 @@ Variable Dropout::forward(const Variable& input) {
   return train_ ? dropout(input, ratio_) : input;
 }
 
-std::string Dropout::prettyString() const {
-  std::ostringstream text;
-  text << "Dropout (" << ratio_ << ")";
-  return text.str();
-}
+std::string Dropout::prettyString() const { return "Dropout (" + std::to_string(ratio_) + ")"; }
 
 }  // namespace fl

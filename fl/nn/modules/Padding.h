@@ -13,6 +13,7 @@ namespace fl {
 class Padding : public CloneableUnaryModule<Padding> {
  public:
   using Pair = std::pair<int, int>;
+  Padding(std::vector<Pair> pad, double val) : m_pad(std::move(pad)), m_val(val) {}
   Padding(Pair pad0, double val) : m_pad({pad0}), m_val(val) {}
   Padding(Pair pad0, Pair pad1, double val) : m_pad({pad0, pad1}), m_val(val) {}
   Padding(Pair pad0, Pair pad1, Pair pad2, double val) : m_pad({pad0, pad1, pad2}), m_val(val) {}

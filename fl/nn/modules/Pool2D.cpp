@@ -20,7 +20,6 @@ Pool2D::Pool2D(int wx, int wy, int sx, int sy, detail::IntOrPadMode px, detail::
 
 Variable Pool2D::forward(const Variable& input) {
   FL_API_ENTRY();
-  detail::checkImages(*this, input);
   const auto [px, py] = paddings(input, 1, 1);
   return pool2d(input, xFilter_, yFilter_, xStride_, yStride_, px, py, mode_);
 }

@@ -9,7 +9,7 @@ namespace fl {
 
 // The maximum or the average of windows of wx * wy elements, as fl::pool2d; paddings are numbers or
 // PaddingMode::SAME.
-// Shapes: (W,H,C,N) to (W',H',C,N)
+// Shapes: (W,H,C,N) to (W',H',C,N); last dimensions of 1 may be left out
 class Pool2D : public CloneableUnaryModule<Pool2D>, private detail::Windows {
  public:
   // Throws std::invalid_argument unless windows and strides are positive and paddings numbers from

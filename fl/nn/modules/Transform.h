@@ -37,10 +37,11 @@ void Transform::load(Archive&, uint32_t) {
   throw std::runtime_error("a Transform holds a function, which cannot be loaded");
 }
 
-// The input as it is.
+// The inputs as they are, as many as there are.
 // Shapes: any, kept
 class Identity : public CloneableUnaryModule<Identity> {
  public:
+  std::vector<Variable> forward(const std::vector<Variable>& inputs) override { return inputs; }
   FL_UNARY_MODULE()
 };
 
