@@ -37,9 +37,9 @@ class KernelCompiler {
   int request(const std::vector<runtime::DeviceKernelPtr>& kernels, const CallSite& site);
   // Waits until nothing is being compiled or waiting.
   void wait();
-  // Around fork(), with the engine's mutex held: nothing is compiled meanwhile but what is begun,
-  // which it waits for, and a child, which
-  // has no other thread than its own, starts another when it needs one.
+  // Around fork(), with the engine's mutex held: it waits for what is being compiled, nothing else
+  // is meanwhile, and a child, which has no other thread than its own, starts another when it needs
+  // one.
   void beforeFork();
   void afterFork(bool isChild);
 
