@@ -176,7 +176,8 @@ size_t Engine::takeBack(absl::FunctionRef<bool(const LazyNode&)> isLost) {
     for (const auto& [tensor, old, oldElements, value] : segment.updates | std::views::reverse) {
       const std::shared_ptr<detail::TensorStorage> storage = tensor.lock();
       const LazyNodePtr now = value.lock();
-      if (!storage || !now || storage->value != now || !isLost(*now)) continue;
+      // Asked first: a tensor of another thread's that is not lost may be assigned at this moment.
+      if (!storage || !now || !isLost(*now) || storage->value != now) continue;
       TensorValue before = old.lock();
       if (MemoryBlockPtr elements = before ? nullptr : oldElements.lock())
         before = std::make_shared<LazyNode>(now->backend(), *this, now->valueType(), elements);

@@ -51,10 +51,10 @@ void reportFailure(const std::string& consequence, const std::string& reason,
   static auto& told = *new CallSites();
   if (!told.insert(site)) return;
   const std::string where = site.toString();
-  const bool isOurs = ir::slotChanges() == 0;  // `fl opt` knows no extension of the program's
+  const bool isPlain = ir::slotChanges() == 0;  // `fl opt` has no extension of the program's
   logWarning(consequence + (where.empty() ? "" : ", at " + where) + ": " + reason +
-             (isOurs ? "; to repeat it: fl opt "
-                     : "; what was compiled, with the program's extensions: ") +
+             (isPlain ? "; to repeat it: fl opt "
+                      : "; what was compiled, with extensions of the compiler: ") +
              save(text));
 }
 

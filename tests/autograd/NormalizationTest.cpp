@@ -111,5 +111,16 @@ TEST(Batchnorm, OfAMeanFarFromZero) {
   }
 }
 
+// Nothing of the mean is left where the deviation is 0, in the result and in the gradient.
+TEST(Batchnorm, OfOneValueAFeatureIsTheBias) {
+  Variable x((randomTensor({64, 1}) * 100.0).astype(dtype::f32), true), mean, variance;
+  const Variable weight(randomTensor({64}).astype(dtype::f32), false);
+  const Variable bias(randomTensor({64}).astype(dtype::f32), false);
+  const Variable y = batchnorm(x, weight, bias, mean, variance, {0}, true, 0, 1e-5);
+  EXPECT_EQ(valuesOf(y.tensor()), valuesOf(bias.tensor()));
+  sum(y * x, {0, 1}).backward();
+  EXPECT_EQ(valuesOf(x.grad().tensor()), valuesOf(bias.tensor())) << "of the other factor alone";
+}
+
 }  // namespace
 }  // namespace fl::test

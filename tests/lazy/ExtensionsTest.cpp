@@ -198,8 +198,8 @@ TEST_F(Extensions, PassesMayThrowAnythingInEagerMode) {
   EXPECT_EQ(counts.fallbacks(), 2u);
   EXPECT_THAT(words, HasSubstr("fl: sigmoid runs operator by operator, at tests/lazy/Ext"));
   EXPECT_THAT(words,
-              HasSubstr(": pass ours: their own words; what was compiled, with the program's "
-                        "extensions: "));
+              HasSubstr(": pass ours: their own words; what was compiled, with extensions of the "
+                        "compiler: "));
   EXPECT_EQ(std::ranges::count(words, '\n'), 1) << "once a line";
 }
 
@@ -433,7 +433,7 @@ void expectBlame(const std::string& words, const std::string& whom, const std::s
   EXPECT_THAT(words, HasSubstr(", at tests/lazy/ExtensionsTest.cpp:"));
   EXPECT_THAT(words, HasSubstr(": " + whom + ": "));
   EXPECT_THAT(words, HasSubstr(what));
-  EXPECT_THAT(words, HasSubstr("; what was compiled, with the program's extensions: "));
+  EXPECT_THAT(words, HasSubstr("; what was compiled, with extensions of the compiler: "));
   for (const char* ours : {"Please report", "internal error", "to repeat it"})
     EXPECT_THAT(words, Not(HasSubstr(ours)));
 }

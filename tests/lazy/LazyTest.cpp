@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "fl/autograd/tensor/AutogradOps.h"
 #include "fl/base/Flags.h"
 #include "fl/host/ThreadPool.h"
 #include "fl/lazy/LazyBackend.h"
 #include "fl/tensor/tensor.h"
+#include "tests/ErrorOf.h"
 #include "tests/fuzz/RandomProgram.h"
 #include "tests/lazy/Counts.h"
 
@@ -411,6 +413,24 @@ TEST(Compiler, ReplacesTier0WithTheSameBits) {
   EXPECT_GT(counts.kernelsCompiled(), 0u);
   EXPECT_EQ(run(), first);
   EXPECT_EQ(counts.fallbacks(), 0u);
+}
+
+// Here, where a tensor that nothing reads takes no memory.
+TEST(Recording, RefusesLinesThatAnIndexDoesNotCount) {
+  const Tensor x = full({Dim{1} << 31}, 1, dtype::u8);
+  Tensor values, indices;
+  const std::pair<const char*, std::function<void()>> calls[] = {
+      {"argmax", [&] { argmax(x, 0); }},
+      {"argmin", [&] { argmin(x, 0); }},
+      {"max", [&] { max(values, indices, x, 0); }},
+      {"min", [&] { min(values, indices, x, 0); }},
+  };
+  const Counts counts;
+  for (const auto& [name, call] : calls) {
+    EXPECT_EQ(test::errorOf(call),
+              std::string(name) + ": u8[2147483648]: axis 0 has more elements than are counted");
+  }
+  EXPECT_EQ(counts.realizes(), 0u);
 }
 
 TEST(Compiler, IsThatOfALazyBackend) {

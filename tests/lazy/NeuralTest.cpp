@@ -55,7 +55,7 @@ TEST(Batchnorm, WithFixedStatisticsIsOneMap) {
   const Counts counts;
   const uint64_t bytes = runtime::counters().bytesMoved;
   batchnorm(x, weight, bias, mean, variance, {2}, false, 0.1, 1e-5).toHostVector<float>();
-  EXPECT_LE(counts.launches(), 2u) << "scale and shift, and the map";
+  EXPECT_LE(counts.launches(), 2u) << "the scale of each channel, and the map";
   EXPECT_LE(static_cast<double>(runtime::counters().bytesMoved - bytes),
             2.01 * static_cast<double>(x.bytes()));
 }

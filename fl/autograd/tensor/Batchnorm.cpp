@@ -1,9 +1,8 @@
 // Batch normalisation over (before, features, after): the feature axes merged into one, and what
 // precedes and follows them, which is averaged over. 16-bit floats are computed in f32.
 //
-// The centered input is an operand of the reductions alone: the elements' last formula multiplies x
-// and subtracts the mean's share, so that no tensor of the input's size is stored on the way. The
-// rounding error is still that of the mean.
+// The mean is subtracted before anything is multiplied: where the deviation is near 0, the share of
+// the mean in x * scale would be large, and its rounding error all that is left.
 #include <algorithm>
 
 #include "fl/autograd/tensor/ComposedAutogradExtension.h"
@@ -104,8 +103,9 @@ constexpr auto normalizeBatch = [](In input, In weight, In bias, In runningMean,
   }
   const Tensor inverse = 1.0 / sqrt(variance + epsilon);
   const Tensor scale = weight.isEmpty() ? inverse : inverse * features.row(weight);
-  const Tensor shift = bias.isEmpty() ? -(mean * scale) : features.row(bias) - mean * scale;
-  std::vector<Tensor> results = {reshape(x * scale + shift, input.shape()).astype(input.type()),
+  Tensor result = (x - mean) * scale;
+  if (!bias.isEmpty()) result = result + features.row(bias);
+  std::vector<Tensor> results = {reshape(result, input.shape()).astype(input.type()),
                                  mean.flatten(), inverse.flatten()};
   results.insert(results.end(), statistics.begin(), statistics.end());
   return results;
@@ -117,14 +117,15 @@ constexpr auto batchGradients = [](In gradOutput, In saveMean, In saveVar, In in
   const FeatureAxes features(input, axes);
   const Tensor mean = features.row(saveMean), inverse = features.row(saveVar);
   const Tensor x = features.view(input), grad = features.view(gradOutput);
+  const Tensor centered = x - mean;
   const Tensor gradBias = sumOverBatch(grad);
-  const Tensor gradWeight = sumOverBatch(grad * (x - mean)) * inverse;
+  const Tensor gradWeight = sumOverBatch(grad * centered) * inverse;
 
   Tensor gradInput = grad;
   if (train) {  // mean and variance follow the input too
     const auto count = static_cast<double>(features.count());
     const Tensor slope = gradWeight * inverse / count;
-    gradInput = grad - gradBias / count - (x * slope - mean * slope);
+    gradInput = grad - gradBias / count - centered * slope;
   }
   gradInput = gradInput * inverse;
   if (!weight.isEmpty()) gradInput = gradInput * features.row(weight);

@@ -227,7 +227,7 @@ void KernelWriter::writeRounds(const KernelStage& stage) {
   text_.open("if (round + warp < parts.count)");
   writePart(stage);
   if (mayBeSplit) {
-    text_.open("if (isSpread", kernel_.rows() ? " && lane == 0)" : ")");
+    text_.open("if (isSpread && ", kernel_.rows() ? "lane == 0)" : "exists)");
     for (const Reduce& reduce : stage.reduces) {
       text_.line("spread", reduce.index, ".put(round + warp, sum", reduce.index, ");");
     }

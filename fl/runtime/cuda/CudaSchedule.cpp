@@ -159,7 +159,8 @@ CudaSchedule::PreparedLaunch CudaSchedule::prepare(const ir::LaunchStep& step) {
 }
 
 int CudaSchedule::addReport(std::vector<int> origins) {
-  // What is known to be good reports nothing.
+  // The first is of all that is known to be good, and not read: an earlier step reports the same.
+  if (reporting_.empty()) reporting_.emplace_back();
   if (looksUpAgain_[steps_.size()]) return 0;
   reporting_.push_back(std::move(origins));
   reported_ = steps_.size() + 1;
@@ -258,7 +259,7 @@ CudaSchedule::Arrival CudaSchedule::fetchReports(const Frame& frame) const {
 // Each says that nothing was found while its first word is -1.
 void CudaSchedule::checkReports(const Arrival& reports) const {
   const auto* each = static_cast<const GatherReport*>(reports->wait());
-  for (size_t i = 0; i < reporting_.size(); ++i) {
+  for (size_t i = 1; i < reporting_.size(); ++i) {
     if (const auto& [gather, bad] = each[i]; gather >= 0) {
       throw ir::IndexOutOfRange(bad, reporting_[i][gather]);
     }

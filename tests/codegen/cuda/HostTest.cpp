@@ -504,13 +504,14 @@ TEST(CudaOnHost, Gathers) {
 }
 
 // The sum of what each line of a sweep looks up, along rows and along columns.
+// The second length is one that blocks share.
 TEST(CudaOnHost, GathersInSweeps) {
-  constexpr int64_t kTable = 50, kX = 37, kY = 70;
+  constexpr int64_t kTable = 50, kX = 37;
   std::vector<double> table(kTable);
   for (int64_t i = 0; i < kTable; ++i) table[i] = static_cast<double>(i * i);
-  std::vector<int64_t> index(kX * kY);
-  for (int64_t i = 0; i < kX * kY; ++i) index[i] = i * 7 % kTable;
-  for (const uint32_t reduced : {1u, 2u}) {
+  for (const auto& [reduced, length] : {std::pair{1u, int64_t{70}}, {2u, 70}, {2u, 9 * 128}}) {
+    std::vector<int64_t> index(kX * length);
+    for (size_t i = 0; i < index.size(); ++i) index[i] = i * 7 % kTable;
     KernelMaker maker(2, reduced);
     const int from = maker.input(dtype::s64, {kOne, kAny}), bound = maker.scalar(dtype::s64);
     const int found = maker.gather(dtype::f64, from, from, bound);
@@ -520,24 +521,31 @@ TEST(CudaOnHost, GathersInSweeps) {
     maker.store(total, {reduced == 1 ? kZero : kOne, reduced == 1 ? kAny : kZero});
     const ir::Kernel& kernel = maker.kernel();
     const HostModule module({{"gather", &kernel}});
-    std::vector<double> result(reduced == 1 ? kY : kX), expected(result.size());
-    for (int64_t i = 0; i < kX * kY; ++i)
+    std::vector<double> result(reduced == 1 ? length : kX), expected(result.size());
+    for (size_t i = 0; i < index.size(); ++i)
       expected[reduced == 1 ? i / kX : i % kX] += table[index[i]];
-    const int64_t extents[] = {kX, kY}, strides[] = {1, kX, 0, 0, reduced == 2, reduced == 1};
+    const int64_t extents[] = {kX, length}, strides[] = {1, kX, 0, 0, reduced == 2, reduced == 1};
     const uint64_t size = kTable;
     void* data[] = {index.data(), table.data(), result.data()};
     const ir::KernelArgs args{data, extents, strides, &size};
-    const auto run = [&] {
+    const ir::cuda::Launch shape = launchOf(kernel, extents);
+    EXPECT_EQ(shape.splits > 1, length > 70);
+    const auto run = [&](bool reversed) {
       GatherReport report;
-      module.launch({"gather", &kernel}, launchOf(kernel, extents),
-                    packArguments(kernel, args, {&report}), false);
+      std::vector<uint64_t> parts(shape.partBytes / sizeof(uint64_t));
+      std::vector<uint32_t> counters(ir::cuda::kMostShared);
+      module.launch({"gather", &kernel}, shape,
+                    packArguments(kernel, args, {&report, parts.data(), counters.data()}),
+                    reversed);
       return report;
     };
-    EXPECT_EQ(run().gather, -1);
-    EXPECT_EQ(result, expected);  // whole numbers, so in any order
-    index[kX * kY - 1] = kTable;
-    EXPECT_EQ(run().bad.index, kTable);
-    index[kX * kY - 1] = 0;
+    for (const bool reversed : {false, true}) {
+      std::ranges::fill(result, -1);
+      EXPECT_EQ(run(reversed).gather, -1);
+      EXPECT_EQ(result, expected) << reversed;  // whole numbers, so in any order
+    }
+    index.back() = kTable;
+    EXPECT_EQ(run(false).bad.index, kTable);
   }
 }
 

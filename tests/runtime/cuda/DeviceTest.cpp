@@ -278,6 +278,25 @@ TEST_F(CudaDevice, ReportsSetOutBehindTheFirstLookupOfAnIndex) {
   EXPECT_EQ(hostCalls(), 0u);
 }
 
+// What is looked up a second time fails in the name of the first, not of the plan's first lookup.
+TEST_F(CudaDevice, ReportsAreOfTheLookupThatFails) {
+  const auto sums = [](std::vector<int> places) {
+    const Tensor first = Tensor::fromVector(std::vector<int>{1, 0});
+    const Tensor second = Tensor::fromVector(places);
+    const Tensor third = Tensor::fromVector(std::vector<int>{2, 1, 0});
+    Tensor x = fl::full({3}, 1.f), y = x;
+    x(first) += vectorOf({10, 20})(first);
+    const Tensor found = x(second);
+    y(second) += found;
+    return floats(y(third));
+  };
+  EXPECT_THAT(sums({0, 1, 1}), ElementsAre(1, 43, 12));
+  const std::string error = test::errorOf([&] { sums({0, 3, 1}); });
+  EXPECT_THAT(error, HasSubstr("3 is out of range"));
+  EXPECT_THAT(error, HasSubstr(here(__LINE__ - 7)));
+  EXPECT_EQ(hostCalls(), 0u);
+}
+
 // What a plan writes over is written when its lookups are known to be good.
 TEST_F(CudaDevice, ABadIndexLosesNoValue) {
   const Tensor table = vectorOf({10, 20, 30});
