@@ -34,8 +34,8 @@ JitMode jitMode(bool interprets) {
 }
 
 // What code for a target depends on beside the kernel.
-std::string versionFor(const ir::Target& target) {
-  return ir::cuda::isGpu(target) ? codegen::cuda::codeVersion() : codegen::cpu::emitterVersion();
+std::string versionFor(const ir::Target& to) {
+  return ir::cuda::isGpu(to) ? codegen::cuda::codeVersion(to) : codegen::cpu::emitterVersion();
 }
 
 // The compilers that have started a thread; never destroyed.

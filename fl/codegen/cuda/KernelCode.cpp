@@ -15,8 +15,9 @@ namespace fl::codegen::cuda {
 
 #ifdef FL_HAS_CUDA
 
-std::string codeVersion() {
-  if (!nvrtcProblem().empty()) throw std::runtime_error(nvrtcProblem());
+std::string codeVersion(const ir::Target& target) {
+  const std::string problem = nvrtcProblem(target.features);
+  if (!problem.empty()) throw std::runtime_error(problem);
   return detail::concat(kSourceHash, " ", nvrtcIdentity());
 }
 
@@ -46,7 +47,7 @@ ir::Artifact compileHandWritten(ir::Op op, dtype type, const ir::Target& target)
 
 #else  // no device has such a target
 
-std::string codeVersion() { return ""; }
+std::string codeVersion(const ir::Target&) { return ""; }
 
 ir::Artifact compileKernel(const ir::Kernel&, int, const ir::Target&, const std::string&) {
   throw std::runtime_error("fl was built without CUDA");

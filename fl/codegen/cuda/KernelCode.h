@@ -8,9 +8,9 @@
 
 namespace fl::codegen::cuda {
 
-// What code depends on beside the kernel and the target. Throws std::runtime_error, in one
+// What code for a target depends on beside the kernel. Throws std::runtime_error, in one
 // sentence, where kernels cannot be compiled.
-std::string codeVersion();
+std::string codeVersion(const ir::Target& target);
 
 // A cubin for target.features. Takes some 25 ms; throws as codeVersion() does, and InternalError
 // for what NVRTC refuses. `launches` is NamedKernel's.

@@ -1,7 +1,10 @@
 #include "fl/codegen/cuda/Nvrtc.h"
 
 #include <cuda.h>
+#include <dlfcn.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 #include <vector>
 
@@ -20,6 +23,12 @@ struct Api : NvrtcApi {
 
 const NvrtcApi* installed = nullptr;  // by a test
 
+std::string versionOf(const NvrtcApi& api) {
+  int major = 0, minor = 0;
+  api.nvrtcVersion(&major, &minor);
+  return detail::concat(major, ".", minor);
+}
+
 Api loadApi() {
   if (installed != nullptr) return {*installed, ""};
   CudaLibrary library("nvrtc", kFileVersion, CUDA_VERSION);
@@ -29,6 +38,11 @@ Api loadApi() {
 #include "fl/codegen/cuda/Nvrtc.def"
 #undef FL_NVRTC
   api.problem = library.problem();
+  if (!api.problem.empty()) return api;
+  // NVRTC looks for a library of its own where the loader does, which knows no folder of
+  // FL_CUDA_LIB; one that is open it finds. What is amiss it tells itself.
+  const std::string own = "libnvrtc-builtins.so." + versionOf(api);
+  dlopen((std::filesystem::path(library.path()).parent_path() / own).c_str(), RTLD_NOW);
   return api;
 }
 
@@ -97,12 +111,21 @@ class Program {
 
 void installNvrtc(const NvrtcApi& table) { installed = new NvrtcApi(table); }
 
-std::string nvrtcProblem() { return api().problem; }
+std::string nvrtcProblem(const std::string& architecture) {
+  if (!api().problem.empty() || architecture.empty()) return api().problem;
+  int count = 0;
+  api().nvrtcGetNumSupportedArchs(&count);
+  std::vector<int> known(count);
+  api().nvrtcGetSupportedArchs(known.data());
+  const auto is = [&](int each) { return architecture == detail::concat("sm_", each); };
+  if (std::ranges::any_of(known, is)) return "";
+  return detail::concat("CUDA: NVRTC ", versionOf(api()),
+                        " makes no code for a GPU of architecture ", architecture,
+                        ": it knows those from sm_", known.front(), " to sm_", known.back());
+}
 
 std::string nvrtcIdentity() {
-  int major = 0, minor = 0;
-  usableApi().nvrtcVersion(&major, &minor);
-  std::string identity = detail::concat("NVRTC ", major, ".", minor);
+  std::string identity = "NVRTC " + versionOf(usableApi());
   for (const char* option : options()) identity += std::string(" ") + option;
   return identity;
 }

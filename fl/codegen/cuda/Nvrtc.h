@@ -8,8 +8,9 @@
 
 namespace fl::codegen::cuda {
 
-// "" if NVRTC can be used; else why not, in one sentence.
-std::string nvrtcProblem();
+// "" if NVRTC can be used, for an architecture ("sm_90") if one is given; else why not, in one
+// sentence.
+std::string nvrtcProblem(const std::string& architecture = "");
 
 // What changes code but is not in the text: version and options.
 std::string nvrtcIdentity();

@@ -9,6 +9,16 @@
 #include "fl/runtime/cuda/Range.h"
 
 namespace fl::runtime::cuda {
+namespace {
+
+// What the GPU met with in work that was put in before: every call gives it from then on.
+bool isSticky(CUresult result) {
+  return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_TIMEOUT ||
+         result == CUDA_ERROR_ASSERT || result == CUDA_ERROR_ECC_UNCORRECTABLE ||
+         (result >= CUDA_ERROR_HARDWARE_STACK_ERROR && result <= CUDA_ERROR_LAUNCH_FAILED);
+}
+
+}  // namespace
 
 Context& Context::of(int number) {
   static std::mutex mutex;
@@ -59,12 +69,13 @@ const Driver& Context::use() const {
         prefix() + "a child of fork() cannot use the GPU of its parent; it can be forked before "
                    "the first tensor there is made, or start a program"));
   }
-  thread_local const Context* current = nullptr;
-  if (current != this) {
-    check(driver_.cuCtxSetCurrent(context_), "the GPU's context");
-    current = this;
-  }
+  // Each time: another library of the program may have set its own on this thread.
+  check(driver_.cuCtxSetCurrent(context_), "the GPU's context");
   return driver_;
+}
+
+const Driver* Context::tryUse() const {
+  return isForked_ || driver_.cuCtxSetCurrent(context_) != CUDA_SUCCESS ? nullptr : &driver_;
 }
 
 uint32_t* Context::counters() {
@@ -77,6 +88,7 @@ uint32_t* Context::counters() {
 }
 
 void Context::fail(CUresult result, const std::string& words) const {
+  if (isSticky(result)) throw std::runtime_error(describeLate(result));
   throw std::runtime_error(
       detail::withCallSite(detail::concat(prefix(), words, ": ", describe(driver_, result))));
 }
@@ -103,7 +115,7 @@ void Context::launch(CUfunction function, const ir::cuda::Launch& launch,
 }
 
 void Context::note(const std::shared_ptr<const std::string>& label, const CallSite& site) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard lock(mutex_);
   launched_[launches_++ % kTold] = {label, site};
 }
 
@@ -122,7 +134,7 @@ void Context::finish(CUevent event, size_t launches) {
 }
 
 bool Context::reaches(const Context& other) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard lock(mutex_);
   const auto [found, isNew] = reaches_.try_emplace(other.number_, false);
   if (!isNew) return found->second;
   int can = 0;
@@ -148,20 +160,26 @@ void Context::copyFrom(Context& other, CUdeviceptr to, CUdeviceptr from, size_t 
 }
 
 void Context::checkLate(CUresult result, size_t launches) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard lock(mutex_);
   if (result == CUDA_SUCCESS) {
     done_ = std::max(done_, launches);
     return;
   }
+  throw std::runtime_error(describeLate(result));
+}
+
+std::string Context::describeLate(CUresult result) const {
+  const std::lock_guard lock(mutex_);
   std::string text = prefix() + describe(driver_, result);
-  const size_t all = launches_, told = std::min(all - done_, kTold);
-  if (told > 0) text += ", in one of these launches or what came after them, the newest last:";
+  const size_t all = launches_, suspects = all - done_, told = std::min(suspects, kTold);
+  if (told > 0) text += ", in one of these launches or what came among or after them:";
+  if (suspects > told) text += detail::concat("\n  ", suspects - told, " launches before these");
   for (size_t i = all - told; i < all; ++i) {
     const Launched& each = launched_[i % kTold];
     const std::string where = each.site.toString();
     text += detail::concat("\n  ", *each.label, where.empty() ? "" : " at ", where);
   }
-  throw std::runtime_error(text);
+  return text;
 }
 
 }  // namespace fl::runtime::cuda

@@ -33,7 +33,8 @@ class Context {
   // The driver, for calls of this thread on this GPU. Throws std::runtime_error in a child of
   // fork(), which has nothing of its parent's GPU, nor anything to give back.
   const Driver& use() const;
-  static bool isForked() { return isForked_; }
+  // Null where use() throws: for what gives memory back, which nobody is to be told of.
+  const Driver* tryUse() const;
   // Or, for a thread that captures what it puts in, the one that it is captured from.
   CUstream stream() const { return isDiverted_ ? captured_ : stream_; }
   // For Capture, of the calling thread; of one at a time.
@@ -49,7 +50,8 @@ class Context {
   // For launches with splits (ir::cuda::LaunchMemory), which never run at the same time.
   uint32_t* counters();
 
-  // Throws std::runtime_error "CUDA: WORDS: what the driver says, at the user's line".
+  // Throws std::runtime_error "CUDA: WORDS: what the driver says, at the user's line", or as
+  // finish() does for what the GPU met with before.
   template <class... Words>
   void check(CUresult result, const Words&... words) const {
     if (result != CUDA_SUCCESS) fail(result, detail::concat(words...));
@@ -89,6 +91,7 @@ class Context {
   std::string prefix() const;
   // Of a wait for so many launches.
   void checkLate(CUresult result, size_t launches);
+  std::string describeLate(CUresult result) const;
 
   const Driver& driver_;
   const int number_;
@@ -105,7 +108,7 @@ class Context {
   std::once_flag countersOnce_;
   CUdeviceptr counters_ = 0;
   int sharedBytes_ = 0;
-  std::mutex mutex_;
+  mutable std::recursive_mutex mutex_;
   std::vector<Launched> launched_;  // the last ones, in a ring
   std::atomic<size_t> launches_ = 0;
   size_t done_ = 0;  // of them, that is known

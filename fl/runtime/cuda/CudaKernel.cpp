@@ -17,7 +17,7 @@ CudaKernel::CudaKernel(Context& context, const ir::Kernel& kernel, int launches)
 
 // Launches of it may still be in the stream.
 CudaKernel::~CudaKernel() {
-  if (module_ == nullptr || Context::isForked()) return;
+  if (module_ == nullptr || context_.tryUse() == nullptr) return;
   try {
     context_.finish();
     context_.use().cuModuleUnload(module_);

@@ -42,9 +42,11 @@ CUgraphNode Capture::last() const {
 CUgraph Capture::stop() {
   CUgraph graph = nullptr;
   isOver_ = true;
-  const CUresult result = context_.use().cuStreamEndCapture(context_.stream(), &graph);
+  const Driver* driver = context_.tryUse();
+  const bool isGraph =
+      driver != nullptr && driver->cuStreamEndCapture(context_.stream(), &graph) == CUDA_SUCCESS;
   context_.divert(false);
-  return result == CUDA_SUCCESS ? graph : nullptr;
+  return isGraph ? graph : nullptr;
 }
 
 CUgraph Capture::end() {
@@ -62,9 +64,10 @@ LaunchGraph::LaunchGraph(Context& context, Capture& capture)
 
 // A run of it that is not over keeps what it needs.
 LaunchGraph::~LaunchGraph() {
-  if (Context::isForked()) return;
-  context_.use().cuGraphExecDestroy(made_);
-  context_.use().cuGraphDestroy(graph_);
+  const Driver* driver = context_.tryUse();
+  if (driver == nullptr) return;
+  driver->cuGraphExecDestroy(made_);
+  driver->cuGraphDestroy(graph_);
 }
 
 void LaunchGraph::set(CUgraphNode node, GraphLaunch launch) {

@@ -20,8 +20,8 @@ void* allocateBlock(Context& context, size_t bytes) {
 
 // What goes wrong here went wrong before, and is told where that is waited for.
 void freeBlock(const Context& context, void* block) {
-  if (block == nullptr || Context::isForked()) return;
-  context.use().cuMemFreeAsync(address(block), context.stream());
+  const Driver* driver = block == nullptr ? nullptr : context.tryUse();
+  if (driver != nullptr) driver->cuMemFreeAsync(address(block), context.stream());
 }
 
 std::unique_ptr<MemoryManager> makeCache(Context& context) {
@@ -42,9 +42,10 @@ void* allocatePinned(Context& context, size_t bytes) {
 
 // When what is in the stream is done, as it may use it.
 void freePinned(const Context& context, void* block) {
-  if (block == nullptr || Context::isForked()) return;
-  context.use().cuStreamSynchronize(context.stream());
-  context.use().cuMemFreeHost(block);
+  const Driver* driver = block == nullptr ? nullptr : context.tryUse();
+  if (driver == nullptr) return;
+  driver->cuStreamSynchronize(context.stream());
+  driver->cuMemFreeHost(block);
 }
 
 std::unique_ptr<MemoryManager> makePinnedCache(Context& context) {
@@ -81,8 +82,8 @@ class GpuMemoryManager final : public MemoryManager {
   void deallocate(void* pointer, size_t bytes) override { cache_->deallocate(pointer, bytes); }
   // What goes wrong is told where it is waited for.
   void fill(void* memory, unsigned char byte, size_t bytes) override {
-    if (bytes == 0 || Context::isForked()) return;
-    context_.use().cuMemsetD8Async(address(memory), byte, bytes, context_.stream());
+    const Driver* driver = bytes == 0 ? nullptr : context_.tryUse();
+    if (driver != nullptr) driver->cuMemsetD8Async(address(memory), byte, bytes, context_.stream());
   }
   void release() override {
     cache_->release();
@@ -245,13 +246,16 @@ MemoryBlockPtr Memory::bring(const MemoryBlockPtr& block) {
   return kept ? kept : copy();
 }
 
-// Of the host's elements, or the GPU's, which Tensor::fromBuffer() may be given.
+// Of the host's elements, or the GPU's, which Tensor::fromBuffer() may be given: the caller may
+// write to them again in a stream of its own.
 void Memory::upload(void* to, const void* from, size_t bytes) {
   unsigned kind = 0;
   const CUresult result =
       context_.use().cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address(from));
-  if (result == CUDA_SUCCESS && kind == CU_MEMORYTYPE_DEVICE)
-    return copy(to, from, {{{0, static_cast<int64_t>(bytes)}}});
+  if (result == CUDA_SUCCESS && kind == CU_MEMORYTYPE_DEVICE) {
+    copy(to, from, {{{0, static_cast<int64_t>(bytes)}}});
+    return context_.finish();
+  }
   staging_.upload(address(to), from, bytes);
 }
 

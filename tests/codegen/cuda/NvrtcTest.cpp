@@ -12,6 +12,7 @@
 
 #include "fl/base/Error.h"
 #include "fl/codegen/cuda/Emitter.h"
+#include "fl/codegen/cuda/KernelCode.h"
 #include "fl/codegen/cuda/Nvrtc.h"
 #include "fl/kernel/cuda/Group.h"
 #include "fl/kernel/cuda/Scatter.h"
@@ -159,6 +160,9 @@ TEST_P(EveryKernel, ThatIsWrittenByHandToo) {
 INSTANTIATE_TEST_SUITE_P(Nvrtc, EveryKernel, ::testing::Values("sm_80", "sm_90", "sm_120"),
                          [](const auto& info) { return std::string(info.param); });
 
+// The oldest that it knows, which fetches rows in a way of its own.
+TEST(Nvrtc, RowsCompileForTuring) { compiled(rowKernels(), "sm_75"); }
+
 TEST(Nvrtc, ErrorsNameTheModuleAndCarryTheLog) {
   const auto error = [](const char* source, const char* architecture) {
     return test::errorOf<InternalError>([&] { compileCuda(source, "k7", architecture); });
@@ -166,6 +170,22 @@ TEST(Nvrtc, ErrorsNameTheModuleAndCarryTheLog) {
   EXPECT_NE(error("__device__ int x = frobnicate;", "sm_90").find("k7 for sm_90: k7.cu(1): error"),
             std::string::npos);
   EXPECT_NE(error("", "sm_1").find("k7 for sm_1: "), std::string::npos);
+}
+
+TEST(Nvrtc, SaysWhichGpusItDoesNotKnow) {
+  for (const char* known : {"", "sm_75", "sm_90", "sm_120"})
+    EXPECT_EQ(codegen::cuda::nvrtcProblem(known), "");
+  for (const char* unknown : {"sm_70", "sm_999"}) {
+    const std::string problem = codegen::cuda::nvrtcProblem(unknown);
+    EXPECT_EQ(problem.substr(0, 14), "CUDA: NVRTC 13") << problem;
+    EXPECT_NE(problem.find(std::string(" makes no code for a GPU of architecture ") + unknown +
+                           ": it knows those from sm_75 to sm_"),
+              std::string::npos)
+        << problem;
+    EXPECT_EQ(test::errorOf<std::runtime_error>(
+                  [&] { codegen::cuda::codeVersion({.features = unknown}); }),
+              problem);
+  }
 }
 
 TEST(Nvrtc, IdentityHasVersionAndOptions) {

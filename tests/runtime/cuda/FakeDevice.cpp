@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "tests/runtime/cuda/FakeGpuState.h"
+
 namespace fl::testing {
 namespace {
 int contexts[kMostFakeDevices];
@@ -54,8 +56,10 @@ void describeFakeDevice(runtime::cuda::Driver* table) {
     return CUDA_SUCCESS;
   };
   table->cuCtxSetCurrent = [](CUcontext context) {
-    current = context;
-    return CUDA_SUCCESS;
+    return call("cuCtxSetCurrent", [&](State&) {
+      current = context;
+      return CUDA_SUCCESS;
+    });
   };
   table->cuDeviceGetDefaultMemPool = [](CUmemoryPool* pool, CUdevice device) {
     *pool = reinterpret_cast<CUmemoryPool>(&contexts[device]);

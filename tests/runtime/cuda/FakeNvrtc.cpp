@@ -17,6 +17,14 @@ void installFakeNvrtc() {
     *major = *minor = 0;
     return NVRTC_SUCCESS;
   };
+  table.nvrtcGetNumSupportedArchs = [](int* count) {
+    *count = 1;
+    return NVRTC_SUCCESS;
+  };
+  table.nvrtcGetSupportedArchs = [](int* known) {
+    *known = 90;
+    return NVRTC_SUCCESS;
+  };
   table.nvrtcGetErrorString = [](nvrtcResult) { return "no error is made here"; };
   table.nvrtcCreateProgram = [](nvrtcProgram* program, const char* source, const char*, int,
                                 const char* const*, const char* const*) {

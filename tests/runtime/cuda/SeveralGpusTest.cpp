@@ -14,6 +14,7 @@
 #include "fl/kernel/cuda/Launch.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/Device.h"
+#include "fl/runtime/cuda/Driver.h"
 #include "fl/runtime/cuda/HandWritten.h"
 #include "tests/ErrorOf.h"
 #include "tests/runtime/cuda/FakeCublasLt.h"
@@ -53,6 +54,16 @@ class SeveralGpus : public ::testing::Test {
 
   FakeGpu& gpu = install();
 };
+
+// Another library of the program may change what a thread's calls are for.
+TEST_F(SeveralGpus, DoNotTrustTheContextOfTheirThread) {
+  const Tensor x = madeOn("cuda", [] { return Tensor::fromVector(std::vector<float>{1, 2}); });
+  const runtime::cuda::Driver& driver = runtime::cuda::driver();
+  CUcontext second = nullptr;
+  driver.cuDevicePrimaryCtxRetain(&second, 1);
+  driver.cuCtxSetCurrent(second);
+  EXPECT_THAT(floats(madeOn("cuda", [&] { return x * 3; })), ElementsAre(3, 6));
+}
 
 TEST_F(SeveralGpus, HaveNames) {
   EXPECT_EQ(runtime::makeDevice("cuda")->name(), "cuda");
