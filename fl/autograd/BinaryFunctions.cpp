@@ -19,8 +19,8 @@ Variable extreme(Tensor result, const Variable& lhs, const Variable& rhs, TakesL
   const Tensor y = rhs.tensor();
   return binaryResult(
       std::move(result), lhs, rhs,
-      [x, y, takesLhs](const Tensor& grad) { return grad * takesLhs(x, y); },
-      [x, y, takesLhs](const Tensor& grad) { return grad * !takesLhs(x, y); });
+      [x, y, takesLhs](const Tensor& grad) { return where(takesLhs(x, y), grad, 0.0); },
+      [x, y, takesLhs](const Tensor& grad) { return where(!takesLhs(x, y), grad, 0.0); });
 }
 
 }  // namespace
@@ -146,8 +146,9 @@ Variable max(const Variable& lhs, const Variable& rhs) {
 Variable max(const Variable& lhs, const double& rhs) {
   FL_API_ENTRY();
   const Tensor limit = fromScalar(rhs, lhs.type());
-  return unaryResult(maximum(lhs.tensor(), limit), lhs,
-                     [x = lhs.tensor(), limit](const Tensor& grad) { return grad * (x > limit); });
+  return unaryResult(
+      maximum(lhs.tensor(), limit), lhs,
+      [x = lhs.tensor(), limit](const Tensor& grad) { return where(x > limit, grad, 0.0); });
 }
 
 Variable max(const double& lhs, const Variable& rhs) {
@@ -165,8 +166,9 @@ Variable min(const Variable& lhs, const Variable& rhs) {
 Variable min(const Variable& lhs, const double& rhs) {
   FL_API_ENTRY();
   const Tensor limit = fromScalar(rhs, lhs.type());
-  return unaryResult(minimum(lhs.tensor(), limit), lhs,
-                     [x = lhs.tensor(), limit](const Tensor& grad) { return grad * (x < limit); });
+  return unaryResult(
+      minimum(lhs.tensor(), limit), lhs,
+      [x = lhs.tensor(), limit](const Tensor& grad) { return where(x < limit, grad, 0.0); });
 }
 
 Variable min(const double& lhs, const Variable& rhs) {

@@ -21,8 +21,10 @@ struct ClassTargets {
     counted = row != ignoreIndex;
   }
 
-  // b8 (classes, targets): the class that each target that counts picks.
-  Tensor picks() const { return arange(Shape({classes, 1}), 0, row.type()) == row && counted; }
+  // (classes, targets): `each` where a target that counts picks the class, else 0, whatever it is.
+  Tensor picked(const Tensor& each) const {
+    return where(arange(Shape({classes, 1}), 0, row.type()) == row && counted, each, 0.0);
+  }
   // The element of (classes, targets) that each target picks, in a row; 0 if it does not count. A
   // target that is no class is an error when the result is computed.
   Tensor pick(const Tensor& table) const {
@@ -72,7 +74,7 @@ Variable categoricalCrossEntropy(const Variable& in, const Variable& targets, Re
   if (reduction == ReduceMode::NONE) {
     return unaryResult(toType(reshape(losses, targets.shape()), input.type()), input,
                        [classes, shape, count](const Tensor& grad) {
-                         return reshape(classes.picks() * -reshape(grad, {1, count}), shape);
+                         return reshape(classes.picked(-reshape(grad, {1, count})), shape);
                        });
   }
   std::optional<Tensor> divisor;
@@ -84,7 +86,7 @@ Variable categoricalCrossEntropy(const Variable& in, const Variable& targets, Re
   return unaryResult(toType(loss, input.type()), input,
                      [classes, divisor, shape](const Tensor& grad) {
                        const Tensor each = divisor ? grad / *divisor : grad;
-                       return reshape(classes.picks() * -each, shape);
+                       return reshape(classes.picked(-each), shape);
                      });
 }
 
@@ -105,10 +107,10 @@ Variable weightedCategoricalCrossEntropy(const Variable& input, const Variable& 
   return binaryResult(
       toType(loss, input.type()), input, weight,
       [=, shape = input.shape()](const Tensor& grad) {
-        return reshape(classes.picks() * -(weights * (grad / total)), shape);
+        return reshape(classes.picked(-(weights * (grad / total))), shape);
       },
       [=](const Tensor& grad) {
-        return sum(classes.picks() * ((losses - loss) * (grad / total)), {1});
+        return sum(classes.picked((losses - loss) * (grad / total)), {1});
       });
 }
 

@@ -15,6 +15,11 @@ using detail::unaryResult;
 
 namespace {
 
+// `grad` by a factor that its own 16 bits might not hold.
+Tensor scaled(const Tensor& grad, double factor) {
+  return toType(toType(grad, computeType(grad.type())) * factor, grad.type());
+}
+
 double countOf(const Shape& shape, const std::vector<int>& axes) {
   Dim count = 1;
   for (int axis : axes) count *= shape[axis];
@@ -40,7 +45,7 @@ Variable mean(const Variable& in, const std::vector<int>& axes, bool keepDims) {
   const std::vector<int> reduced = normalizedAxes("mean", shape, axes);
   return unaryResult(mean(input.tensor(), axes, keepDims), input,
                      [shape, reduced](const Tensor& grad) {
-                       return repeatTo(grad * (1 / countOf(shape, reduced)), shape, reduced);
+                       return repeatTo(scaled(grad, 1 / countOf(shape, reduced)), shape, reduced);
                      });
 }
 
@@ -55,7 +60,8 @@ Variable var(const Variable& in, const std::vector<int>& axes, const bool isbias
                            bool isbiased) {
     const double count = countOf(x.shape(), reduced);
     const Tensor deviation = x - mean(x, reduced, /*keepDims=*/true);
-    return repeatTo(grad * (2 / (isbiased ? count : count - 1)), x.shape(), reduced) * deviation;
+    const double factor = 2 / (isbiased ? count : count - 1);
+    return repeatTo(scaled(grad, factor), x.shape(), reduced) * deviation;
   };
   return unaryResult(var(x, axes, /*bias=*/!isbiased, keepDims), input, gradient, x, reduced,
                      isbiased);

@@ -53,9 +53,9 @@ Shape inferredShape(const Shape& input, const Shape& dims) {
   Dim known = 1;
   for (int i = 0; i < dims.ndim(); ++i) {
     if (dims[i] == 0) {
-      FL_USER_CHECK(i < input.ndim(), "moddims: ", dims, " keeps dimension ", i, ", but shape ",
-                    input, " has none");
-      result[i] = input[i];
+      FL_USER_CHECK(i < input.ndim() || input.elements() == 0, "moddims: ", dims,
+                    " keeps dimension ", i, ", but shape ", input, " has none");
+      if (i < input.ndim()) result[i] = input[i];
     }
     if (dims[i] == -1) {
       FL_USER_CHECK(inferred < 0, "moddims: more than one -1 in ", dims);
@@ -65,6 +65,8 @@ Shape inferredShape(const Shape& input, const Shape& dims) {
     }
   }
   if (inferred >= 0) result[inferred] = known > 0 ? input.elements() / known : 0;
+  // A 0 that keeps nothing may be one of an empty shape's.
+  if (result.elements() != input.elements() && inferred < 0) result = dims;
   FL_USER_CHECK(result.elements() == input.elements(), "moddims: shape ", input, " has ",
                 input.elements(), " elements, which do not fit ", dims);
   return result;
@@ -145,8 +147,9 @@ Variable concatenate(const std::vector<Variable>& concatInputs, int dim) {
                     for (Variable& input : inputs) {
                       const Dim end = start + input.dim(dim);
                       if (input.isCalcGrad()) {
-                        slice[dim] = range(start, end);
-                        addGrad(input, gradOutput.tensor()(slice));
+                        if (end > start) slice[dim] = range(start, end);
+                        addGrad(input, end > start ? gradOutput.tensor()(slice)
+                                                   : full(input.shape(), 0.0, input.type()));
                       }
                       start = end;
                     }
@@ -260,9 +263,11 @@ Variable padding(const Variable& input, std::vector<std::pair<int, int>> pad, do
     shape[i] += before + behind;
   }
   Tensor result = full(shape, val, input.type());
-  result(inner) = input.tensor();
+  if (!input.isEmpty()) result(inner) = input.tensor();
   return unaryResult(std::move(result), input,
-                     [inner](const Tensor& grad) -> Tensor { return grad(inner); });
+                     [inner, shape = input.shape()](const Tensor& grad) -> Tensor {
+                       return shape.elements() > 0 ? grad(inner) : full(shape, 0.0, grad.type());
+                     });
 }
 
 }  // namespace fl

@@ -127,7 +127,9 @@ Variable clamp(const Variable& input, const double min, const double max) {
   const Tensor low = fromScalar(min, input.type());
   const Tensor high = fromScalar(max, input.type());
   const Tensor result = clip(input.tensor(), low, high);
-  const auto inside = [](In grad, In y, In low, In high) { return grad * (y > low && y < high); };
+  const auto inside = [](In grad, In y, In low, In high) {
+    return where(y > low && y < high, grad, 0.0);
+  };
   return unaryResult(result, input, inside, result, low, high);
 }
 
@@ -159,7 +161,7 @@ Variable abs(const Variable& input) {
 Variable relu(const Variable& input) {
   FL_API_ENTRY();
   return ofResult(maximum(input.tensor(), fromScalar(0, input.type())), input,
-                  [](In grad, In y) { return grad * (y > 0.0); });
+                  [](In grad, In y) { return where(y > 0.0, grad, 0.0); });
 }
 
 Variable gelu(const Variable& in) {

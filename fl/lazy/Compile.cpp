@@ -4,7 +4,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -46,6 +45,15 @@ struct Known {
 };
 using KnownTensors = std::map<TensorRef, Known>;
 
+// A tensor that the function assigns to. It has another storage then, or the same one, which views
+// of the tensor show, too.
+struct Assigned {
+  TensorRef tensor;
+  bool rebinds;
+
+  bool operator==(const Assigned&) const = default;
+};
+
 // What a recorded function does to tensors and numbers outside it.
 class Recorder final : public detail::Capture {
  public:
@@ -54,6 +62,7 @@ class Recorder final : public detail::Capture {
 
   void onRead(const TensorRef& tensor, const TensorValue& value, uint64_t madeIn) override {
     met_.try_emplace(tensor, met_.size());
+    if (madeIn != detail::activeRecording) onType(tensor, value->valueType());
     const auto* node = dynamic_cast<const LazyNode*>(value.get());
     // What the function has assigned is its own.
     if ((!node || !node->pending()) && !assigned_.contains(tensor)) {
@@ -82,9 +91,14 @@ class Recorder final : public detail::Capture {
       }
     }
   }
-  void onAssign(const TensorRef& tensor) override {
+  void onView(const TensorRef& tensor) override { views_.try_emplace(tensor); }
+  void onType(const TensorRef& tensor, const ir::ValueType& type) override {
+    if (!assigned_.contains(tensor)) types_.try_emplace(tensor, type);
+  }
+  void onAssign(const TensorRef& tensor, bool rebinds) override {
     met_.try_emplace(tensor, met_.size());
-    assigned_.insert(tensor);
+    bool& all = assigned_[tensor];
+    all = all || rebinds;
   }
   void onNumber(const TensorValue& number, detail::NextNumber next) override {
     addNumber(number, {std::move(next), 0, number->type()});
@@ -108,10 +122,20 @@ class Recorder final : public detail::Capture {
   }
   bool assigns(const TensorRef& tensor) const { return assigned_.contains(tensor); }
   // In the order of first reads: a plan places results over inputs in their order.
-  std::vector<TensorRef> assigned() const {
-    std::vector<TensorRef> tensors(assigned_.begin(), assigned_.end());
-    std::ranges::sort(tensors, {}, [&](const TensorRef& tensor) { return met_.at(tensor); });
+  std::vector<Assigned> assigned() const {
+    std::vector<Assigned> tensors;
+    for (const auto& [tensor, rebinds] : assigned_) tensors.push_back({tensor, rebinds});
+    std::ranges::sort(tensors, {}, [&](const Assigned& each) { return met_.at(each.tensor); });
     return tensors;
+  }
+  // What it asked of tensors that are not gone, and the views() of those of which it met a view.
+  std::map<TensorRef, ir::ValueType> takeTypes() {
+    std::erase_if(types_, [](const auto& each) { return !each.first.value(); });
+    return std::move(types_);
+  }
+  std::map<TensorRef, uint64_t> takeViews() {
+    for (auto& [tensor, views] : views_) views = tensor.views();
+    return std::move(views_);
   }
   std::vector<HostNumber> takeNumbers() { return std::move(numbers_); }
   // Throws if the function read one on the host that it assigns to.
@@ -165,8 +189,10 @@ class Recorder final : public detail::Capture {
   const CallSite site_;  // of fl::compile
   std::unordered_map<const TensorAdapterBase*, Read> reads_;
   KnownTensors known_;
-  std::set<TensorRef> assigned_;
-  std::map<TensorRef, size_t> met_;  // how many others before
+  std::map<TensorRef, ir::ValueType> types_;
+  std::map<TensorRef, uint64_t> views_;
+  std::map<TensorRef, bool> assigned_;  // whether it is rebound
+  std::map<TensorRef, size_t> met_;     // how many others before
   std::unordered_map<const TensorAdapterBase*, size_t> numberOf_;
   std::vector<TensorValue> numberValues_;
   std::vector<HostNumber> numbers_;
@@ -188,10 +214,20 @@ struct Recording {
   std::vector<HostNumber> numbers;
   // Of the graph's results: what the function returned, then what is assigned to these.
   size_t returned = 0;
-  std::vector<TensorRef> assigned;
+  std::vector<Assigned> assigned;
   std::vector<size_t> sharedWith;  // of these, the first one that is assigned the same value
   KnownTensors known;
+  std::map<TensorRef, ir::ValueType> types;
+  std::map<TensorRef, uint64_t> views;  // TensorRef::views()
 };
+
+// Views show what they showed, of a tensor that the function gives another storage. A replay would
+// write to what they show.
+bool rebindsWhatViewsShow(const Recording& recording) {
+  return std::ranges::any_of(recording.assigned, [](const Assigned& each) {
+    return each.rebinds && each.tensor.hasViews();
+  });
+}
 
 bool sameElements(LazyNode& x, LazyNode& y) {
   if (x.number() || y.number())
@@ -229,10 +265,14 @@ class CompiledFunction::Calls {
     std::vector<Tensor> results;
     for (; times > 0; --times) {
       if (!engine || detail::activeCapture) {
-        results = function_(arguments);  // which records it itself
+        results = call(arguments);  // which records it itself
         continue;
       }
       Replay& replay = findReplay(backend, *engine, arguments);
+      if (replay.plan && rebindsWhatViewsShow(replay.recording)) {
+        results = call(arguments);  // after which they have nothing in common
+        continue;
+      }
       if (replay.plan && bind(&replay, arguments)) {
         results = replayTimes(&replay, times);
         break;
@@ -273,6 +313,13 @@ class CompiledFunction::Calls {
     return replay;
   }
 
+  // What is returned are values, not views of what a later call assigns to.
+  std::vector<Tensor> call(TensorList arguments) const {
+    std::vector<Tensor> values;
+    for (const Tensor& result : function_(arguments)) values.push_back(result.copy());
+    return values;
+  }
+
   // ---- Recording ----
 
   std::vector<Tensor> record(Replay* replay, TensorList arguments) {
@@ -294,7 +341,7 @@ class CompiledFunction::Calls {
     std::vector<Tensor> results;
     {
       const detail::CaptureScope capture(recorder);
-      results = function_(pointers);
+      results = call(pointers);
     }
     Recording recording = describe(replay, &recorder, results, indexOf);
     const std::string difference =
@@ -333,13 +380,15 @@ class CompiledFunction::Calls {
                             const ArgumentIndex& argumentOf) {
     Recording recording;
     recording.known = recorder->takeKnown();
+    recording.types = recorder->takeTypes();
+    recording.views = recorder->takeViews();
     std::vector<LazyNodePtr> nodes;
     for (const Tensor& result : results) nodes.push_back(resultNode(*replay, result.value()));
     recording.returned = nodes.size();
-    for (const TensorRef& tensor : recorder->assigned()) {
-      if (const TensorValue value = tensor.value()) {
+    for (const Assigned& each : recorder->assigned()) {
+      if (const TensorValue value = each.tensor.value()) {
         nodes.push_back(resultNode(*replay, value));
-        recording.assigned.push_back(tensor);
+        recording.assigned.push_back(each);
       }
     }
     std::vector<LazyNode*> pointers;
@@ -360,6 +409,7 @@ class CompiledFunction::Calls {
       } else if (input.tensors = recorder->tensorsOf(value.get()); !input.tensors.empty()) {
         input.kind = Input::Kind::Stored;
         input.assigned = recorder->assigns(input.tensors[0]);
+        for (const TensorRef& tensor : input.tensors) recording.types.erase(tensor);  // bind()
       }
       input.value = std::move(value);
       recording.inputs.push_back(std::move(input));
@@ -411,8 +461,8 @@ class CompiledFunction::Calls {
   // ---- Replaying ----
 
   // Takes the arguments, and makes sure of the stored tensors. False if one of these is gone or of
-  // another type than it was, if they shared a value and do not now, or if one that the function
-  // knows has another value.
+  // another type than it was, if they shared a value and do not now, if a view is one no more, or
+  // if one that the function knows has another value.
   static bool bind(Replay* replay, TensorList arguments) {
     for (size_t i = 0; i < replay->recording.inputs.size(); ++i) {
       const Input& input = replay->recording.inputs[i];
@@ -433,12 +483,19 @@ class CompiledFunction::Calls {
         value->data();  // computes it
       }
     }
-    const auto isThere = [](const TensorRef& tensor) { return tensor.value() != nullptr; };
+    const auto isThere = [](const Assigned& each) { return each.tensor.value() != nullptr; };
     const auto isSame = [](const auto& known) {
       return known.first.value() == known.second.value.lock();
     };
+    const auto hasType = [](const auto& each) {
+      const TensorValue value = each.first.value();
+      return !value || value->valueType() == each.second;
+    };
+    const auto hasViews = [](const auto& each) { return each.first.views() == each.second; };
     return std::ranges::all_of(replay->recording.assigned, isThere) &&
-           std::ranges::all_of(replay->recording.known, isSame);
+           std::ranges::all_of(replay->recording.known, isSame) &&
+           std::ranges::all_of(replay->recording.types, hasType) &&
+           std::ranges::all_of(replay->recording.views, hasViews);
   }
 
   static std::vector<Tensor> replayTimes(Replay* replay, int64_t times) {
@@ -449,8 +506,8 @@ class CompiledFunction::Calls {
       for (size_t i = 0; i < recording.assigned.size(); ++i) {
         const size_t output = recording.returned + i, first = recording.sharedWith[i];
         // Handed over: the next run takes the place of what the tensor alone holds.
-        recording.assigned[i].assign(
-            first < i ? recording.assigned[first].value()
+        recording.assigned[i].tensor.assign(
+            first < i ? recording.assigned[first].tensor.value()
                       : makeNode(*replay, typeOf(recording, output), std::move(outputs[output])));
       }
     }

@@ -18,16 +18,18 @@
 // - numbers of fl::hostNumber, among them optimizers' rates and the place in the stream of random
 //   numbers, as they are at the call;
 // - everything else, all other numbers among it, as it was recorded.
-// It gives new values to what the function returns and to the tensors outside it that it assigns
-// to (parameters, statistics, an optimizer's state). Not to those that it makes anew and leaves
-// behind: gradients keep the values of the last recorded call. What else the function does, it does
-// only while it is recorded.
+// It gives new values to what the function returns, never views, and to the tensors outside it
+// that it assigns to (parameters, statistics, an optimizer's state). Not to those that it makes
+// anew and leaves behind: gradients keep the values of the last recorded call. What else the
+// function does, it does only while it is recorded, or while a view shows a tensor that it gives
+// another storage (x = y, not x += y), which has to go on to show the old value: then calls run it.
 //
 // A replay cannot repeat what the function does with elements that it reads on the host, by
 // scalar(), host(), an `if`, nonzero() or in eager mode. So it may not read there what it computes
 // from arguments, from fl::hostNumber or from tensors that it assigns to: return that and read it
 // after the call, or choose with where(). Other tensors it may read: when one of these is assigned
-// another value, the next call records anew.
+// another value, the next call records anew; so it does when one whose shape or dtype the function
+// asks for has another, and when a view outside that it uses is another, or one of another tensor.
 //
 // Errors, std::invalid_argument: a number that differs between two calls, with the line that reads
 // it; calls that never record the same, with the first difference; such a read on the host, with

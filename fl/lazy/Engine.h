@@ -103,6 +103,7 @@ class Engine {
   // Runs `work`, for a read of `read` or all, and takes writes back if it throws as realize() says.
   template <typename Work>
   void takingBack(const LazyNode* read, Work&& work);
+  void lose(const LazyNode* bad);
   size_t takeBack(absl::FunctionRef<bool(const LazyNode&)> isLost);
   void noteRead() const;
   void realizeMine();

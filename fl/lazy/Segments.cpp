@@ -18,6 +18,10 @@
 namespace fl::lazy {
 namespace {
 
+bool writesToPart(const LazyNode& node) {
+  return !node.composite && node.site.writes() && ir::opKind(node.op) == ir::Kind::Update;
+}
+
 // Or that part of what is alive, where that is more.
 constexpr size_t kDroppedPart = 8;
 
@@ -188,21 +192,35 @@ size_t Engine::takeBack(absl::FunctionRef<bool(const LazyNode&)> isLost) {
   return count;
 }
 
+// What reads `bad` is lost with it. Writes to a part of a tensor rather do not happen: what was
+// recorded behind them is computed from what the tensor was before.
+void Engine::lose(const LazyNode* bad) {
+  Nodes pending;
+  for (const auto& [number, segment] : segments_)
+    for (LazyNode* node = segment.first(); node; node = node->next()) pending.push_back(node);
+  std::ranges::sort(pending, {}, &LazyNode::id);
+  std::unordered_set<const LazyNode*> lost;
+  const auto isLost = [&](const LazyNodePtr& node) { return lost.contains(node.get()); };
+  for (LazyNode* node : pending) {
+    if (node != bad && !std::ranges::any_of(node->operands, isLost)) continue;
+    if (writesToPart(*node) && !isLost(node->operands[0])) {
+      node->op = ir::Op::Reshape;
+      node->attrs = ir::Attrs(node->shape().get());
+      node->operands.resize(1);
+    } else {
+      lost.insert(node);
+    }
+  }
+  takeBack([&](const LazyNode& node) { return lost.contains(&node); });
+}
+
 template <typename Work>
 void Engine::takingBack(const LazyNode* read, Work&& work) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   try {
     work();
   } catch (const BadIndexError& error) {
-    Nodes pending;
-    for (const auto& [number, segment] : segments_)
-      for (LazyNode* node = segment.first(); node; node = node->next()) pending.push_back(node);
-    std::ranges::sort(pending, {}, &LazyNode::id);
-    std::unordered_set<const LazyNode*> lost = {error.bad};
-    const auto isLost = [&](const LazyNodePtr& node) { return lost.contains(node.get()); };
-    for (const LazyNode* node : pending)
-      if (std::ranges::any_of(node->operands, isLost)) lost.insert(node);
-    takeBack([&](const LazyNode& node) { return lost.contains(&node); });
+    lose(error.bad);
     throw;
   } catch (const std::bad_alloc& lack) {
     const std::vector<uint64_t>& mine = threadSegments(this).pending;

@@ -38,6 +38,10 @@ void TensorRef::assign(TensorValue value) const {
   }
 }
 
+bool TensorRef::hasViews() const { return identity_->storage.use_count() > 1; }
+
+uint64_t TensorRef::views() const { return identity_->views; }
+
 bool TensorRef::ownsData() const {
   const std::shared_ptr<TensorStorage> storage = identity_->storage.lock();
   return storage && !storage->locked && storage->ownsData();

@@ -23,9 +23,14 @@ class TensorRef {
 
   // What a read of it gives, a view's whole; null once it is gone.
   TensorValue value() const;
+  // In its storage, so that views show it, too.
   void assign(TensorValue value) const;
+  bool hasViews() const;
   // Nobody else has the elements, which are computed.
   bool ownsData() const;
+  // Changes when views that were there show something else: the tensor has another storage, or one
+  // of them has.
+  uint64_t views() const;
 
   friend auto operator<=>(const TensorRef&, const TensorRef&) = default;
 
@@ -42,8 +47,12 @@ class Capture {
   virtual void onRead(const TensorRef& tensor, const TensorValue& value, uint64_t madeIn) = 0;
   // The elements of `value` are asked for, which may have to be computed first. Backends tell it.
   virtual void onHostRead(const TensorAdapterBase& value) = 0;
-  // Of a tensor that was there before the scope.
-  virtual void onAssign(const TensorRef& tensor) = 0;
+  // A view that was there before the scope is read or written.
+  virtual void onView(const TensorRef& tensor) = 0;
+  // The shape or the dtype of a tensor that was there before the scope is asked for.
+  virtual void onType(const TensorRef& tensor, const ir::ValueType& type) = 0;
+  // Of such a tensor. One that `rebinds` has a storage of its own from then on.
+  virtual void onAssign(const TensorRef& tensor, bool rebinds) = 0;
   // `number` is what `next` gave, or `from` in another dtype.
   virtual void onNumber(const TensorValue& number, NextNumber next) = 0;
   virtual void onCast(const TensorValue& from, const TensorValue& number) = 0;

@@ -29,10 +29,28 @@ std::shared_ptr<detail::TensorStorage> copyStorage(const Tensor& tensor) {
                            : makeStorage(tensor.value());
 }
 
-void noteAssignment(const std::shared_ptr<detail::TensorStorage>& storage) {
-  if (detail::activeCapture && storage->recording != detail::activeRecording) {
-    detail::activeCapture->onAssign(detail::TensorRef(storage));
-  }
+bool isOutside(const detail::TensorStorage& storage) {
+  return detail::activeCapture && storage.recording != detail::activeRecording;
+}
+
+void noteAssignment(const std::shared_ptr<detail::TensorStorage>& storage, bool rebinds) {
+  if (isOutside(*storage)) detail::activeCapture->onAssign(detail::TensorRef(storage), rebinds);
+}
+
+// A view of it is one no more, or the tensor has another.
+void partViews(const detail::TensorStorage& storage) {
+  if (storage.identity) ++storage.identity->views;
+}
+
+TensorValue emptyValue() {
+  return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
+}
+
+// Of a Tensor(). One that has none while a function is recorded was there before it.
+std::shared_ptr<detail::TensorStorage> makeEmptyStorage(uint64_t recording = 0) {
+  const auto storage = makeStorage(emptyValue());
+  storage->recording = recording;
+  return storage;
 }
 
 // What a tensor that is moved from gives away. One that a recorded function knows, or that was
@@ -41,21 +59,25 @@ void noteAssignment(const std::shared_ptr<detail::TensorStorage>& storage) {
 // takes the tensor for gone.
 std::shared_ptr<detail::TensorStorage> giveAway(
     std::shared_ptr<detail::TensorStorage>* from) noexcept {
-  const std::shared_ptr<detail::TensorStorage> given = std::move(*from);
-  const bool outside =
-      detail::activeCapture && given && given->recording != detail::activeRecording;
-  if (!outside && (!given || !given->identity)) return given;
+  std::shared_ptr<detail::TensorStorage> given;
   try {
+    if (detail::activeCapture && !*from) *from = makeEmptyStorage();
+    given = std::move(*from);
+    const bool outside = given && isOutside(*given);
+    if (!outside && (!given || !given->identity)) {
+      if (detail::activeCapture) *from = makeEmptyStorage(detail::activeRecording);
+      return given;
+    }
     const detail::TensorRef tensor(given);
     if (outside && given->value) detail::activeCapture->onRead(tensor, given->value, 0);
-    const auto left = makeStorage(Tensor().value());
-    left->recording = given->recording;
+    const auto left = makeEmptyStorage(given->recording);
+    partViews(*given);
     left->identity = std::exchange(given->identity, nullptr);
     left->identity->storage = left;
     *from = left;
-    noteAssignment(left);
+    noteAssignment(left, /*rebinds=*/true);
   } catch (const std::exception&) {
-    given->identity = nullptr;
+    if (given) given->identity = nullptr;
   }
   return given;
 }
@@ -74,15 +96,23 @@ Shape withoutTrailingOnes(Shape shape, int rank = 0) {
 
 }  // namespace
 
-Tensor::Tensor() = default;
+Tensor::Tensor() {
+  if (detail::activeCapture) storage_ = makeEmptyStorage(detail::activeRecording);
+}
 Tensor::~Tensor() = default;
-Tensor::Tensor(Tensor&& tensor) noexcept
-    : storage_(tensor.view_ ? std::move(tensor.storage_) : giveAway(&tensor.storage_)),
-      view_(std::move(tensor.view_)) {}
+Tensor::Tensor(Tensor&& tensor) noexcept {
+  if (tensor.view_) {
+    partViews(*tensor.storage_);
+    storage_ = std::move(tensor.storage_);
+    view_ = std::move(tensor.view_);
+  } else {
+    storage_ = giveAway(&tensor.storage_);
+  }
+}
 
 Tensor::Tensor(const Tensor& tensor) {
   FL_API_ENTRY();
-  if (tensor.storage_) storage_ = copyStorage(tensor);
+  if (tensor.storage_ || detail::activeCapture) storage_ = copyStorage(tensor);
 }
 
 Tensor::Tensor(const Shape& shape, dtype type) {
@@ -134,11 +164,27 @@ Tensor Tensor::fromBuffer(Shape s, dtype t, const uint8_t* ptr, Location) {
 }
 
 void Tensor::makeSureOfStorage() const {
-  if (!storage_) storage_ = makeStorage(value());
+  if (!storage_) storage_ = makeEmptyStorage();
+}
+
+void Tensor::noteType() const {
+  makeSureOfStorage();
+  if (!isOutside(*storage_)) return;
+  const ir::ValueType type =
+      storage_->sparse ? ir::ValueType{storage_->sparse->values.type(), storage_->sparse->shape}
+                       : storage_->value->valueType();
+  detail::activeCapture->onType(detail::TensorRef(storage_), type);
+}
+
+void Tensor::noteView() const {
+  if (detail::activeCapture && view_ && view_->recording != detail::activeRecording)
+    detail::activeCapture->onView(detail::TensorRef(storage_));
 }
 
 TensorValue Tensor::value() const {
-  if (!storage_) return defaultTensorBackend().fromHost(nullptr, {dtype::f32, Shape({0})});
+  if (!storage_ && !detail::activeCapture) return emptyValue();
+  makeSureOfStorage();
+  noteView();
   TensorValue current = detail::readStorage(*storage_);
   if (detail::activeCapture)
     detail::activeCapture->onRead(detail::TensorRef(storage_), current, storage_->recording);
@@ -150,6 +196,7 @@ Tensor Tensor::copy() const { return Tensor(*this); }
 
 const Shape& Tensor::shape() const {
   static const Shape& empty = *new Shape({0});
+  if (detail::activeCapture) noteType();
   if (!storage_) return empty;
   return view_              ? view_->shape
          : storage_->sparse ? storage_->sparse->shape
@@ -166,6 +213,7 @@ Dim Tensor::dim(const size_t dim) const {
 }
 
 dtype Tensor::type() const {
+  if (detail::activeCapture) noteType();
   return !storage_          ? dtype::f32
          : storage_->sparse ? storage_->sparse->values.type()
                             : storage_->value->type();
@@ -276,7 +324,9 @@ const Stream& Tensor::stream() const {
 
 TensorAdapterBase& Tensor::adapter() const {
   if (!storage_ || view_ || storage_->sparse) {
-    storage_ = makeStorage(value());
+    auto own = makeStorage(value());
+    if (storage_ && view_) partViews(*storage_);
+    storage_ = std::move(own);
     view_ = nullptr;
   }
   return *storage_->value;
@@ -316,12 +366,17 @@ void* Tensor::getContext() const { return storage_ ? storage_->context : nullptr
 // ---- Assignment ----
 
 void Tensor::hold(std::shared_ptr<detail::TensorStorage> storage) {
+  if (detail::activeCapture) {
+    makeSureOfStorage();
+    if (!storage) storage = makeEmptyStorage();
+  }
+  if (storage_) partViews(*storage_);
   if (storage_ && storage) {
     storage->recording = storage_->recording;
     // A view's storage is another tensor's.
     storage->identity = view_ ? nullptr : std::exchange(storage_->identity, nullptr);
     if (storage->identity) storage->identity->storage = storage;
-    noteAssignment(storage);
+    noteAssignment(storage, /*rebinds=*/true);
   }
   storage_ = std::move(storage);
   view_ = nullptr;
@@ -338,7 +393,8 @@ Tensor& Tensor::operator=(Tensor&& other) & {
 
 Tensor& Tensor::operator=(const Tensor& other) & {
   FL_API_ENTRY();
-  if (this != &other) hold(other.storage_ ? copyStorage(other) : nullptr);
+  const bool isThere = other.storage_ || detail::activeCapture;
+  if (this != &other) hold(isThere ? copyStorage(other) : nullptr);
   return *this;
 }
 
@@ -363,7 +419,8 @@ void Tensor::write(const Tensor& source) {
 
 void Tensor::put(const Tensor& source, detail::Write write) {
   TensorValue box = detail::castTo(detail::reshapeValue(source.value(), shape()), type());
-  if (view_) {
+  // One that shows all, as it is, needs nothing of the old value.
+  if (view_ && !(view_->moves.empty() && write == detail::Write::Replace)) {
     CallSite site = currentCallSite();
     site.setWrites(storage_->ownsData());
     Tensor whole;
@@ -377,10 +434,11 @@ void Tensor::put(const Tensor& source, detail::Write write) {
 
 void Tensor::setValue(TensorValue value) const {
   makeSureOfStorage();
+  noteView();
   const TensorValue old = storage_->value;
   detail::writeStorage(*storage_, value);
   if (old && !storage_->locked) value->backend().onUpdate(storage_, old, value);
-  noteAssignment(storage_);
+  noteAssignment(storage_, /*rebinds=*/false);
 }
 
 TensorValue detail::readStorage(const TensorStorage& storage) {

@@ -252,6 +252,9 @@ class Tensor {
   static Tensor fromHost(const Shape& shape, const void* data, size_t count, dtype from, dtype to);
   // Gives a Tensor() the storage of the empty tensor that it stands for.
   void makeSureOfStorage() const;
+  // Tell a function that is recorded (Capture.h) what it asks of a tensor outside it.
+  void noteType() const;
+  void noteView() const;
   void toHost(void* data) const;
   void* hostCopy() const;
   TensorAdapterBase& adapter() const;

@@ -31,6 +31,7 @@ struct TensorStorage {
 // A tensor whichever storage it has: assignment gives it another, and that the identity.
 struct StorageIdentity {
   std::weak_ptr<TensorStorage> storage;
+  uint64_t views = 0;  // TensorRef::views()
 };
 
 // The value that a storage holds now.
@@ -58,6 +59,7 @@ struct TensorView {
   Shape shape;
   // Of the call that indexed last.
   CallSite site = {};
+  uint64_t recording = activeRecording;  // that it was made in, or 0
 
   // True if a Lookup may name an element twice.
   bool hasLookups() const;

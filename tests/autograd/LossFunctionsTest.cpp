@@ -97,6 +97,33 @@ TEST(LossFunctions, CategoricalCrossEntropyOfBadTargets) {
   }
 }
 
+// A mean of nothing is NaN, and the gradient of what does not count is 0.
+TEST(LossFunctions, IgnoredTargetsHaveNoGradient) {
+  const Variable targets = targetsOf({2}, {-1, -1}), mixed = targetsOf({2}, {-1, 1});
+  const Variable weight(full({3}, 1.0, dtype::f64), false);
+  const auto gradient = [](const std::function<Variable(const Variable&)>& loss) {
+    Variable x(randomTensor({3, 2}), true);
+    Variable value = loss(x);
+    value.backward();
+    EXPECT_TRUE(std::isnan(valuesOf(value.tensor())[0]));
+    return valuesOf(x.grad().tensor());
+  };
+  const std::vector<double> none(6, 0);
+  expectNear(gradient([&](const Variable& x) {
+               return categoricalCrossEntropy(x, targets, ReduceMode::MEAN, -1);
+             }),
+             none, 0, 1);
+  expectNear(gradient([&](const Variable& x) {
+               return weightedCategoricalCrossEntropy(x, targets, weight, -1);
+             }),
+             none, 0, 1);
+  const Variable counts(Tensor::fromVector(std::vector<double>{0, 1}), false);
+  expectNear(gradient([&](const Variable& x) {
+               return categoricalCrossEntropy(x, mixed, ReduceMode::NONE, -1) / counts;
+             }),
+             {0, 0, 0, 0, -1, 0}, 0);
+}
+
 TEST(LossFunctions, CategoricalCrossEntropyTakesAnyTargetType) {
   const Variable x(Tensor::fromVector(Shape({2, 2}), std::vector<float>{-1, -2, -3, -4}), false);
   const Tensor y = Tensor::fromVector(std::vector<int>{1, 0});

@@ -122,6 +122,15 @@ TEST(ReductionFunctions, Softmax) {
   }
 }
 
+// Whose count's reciprocal is no 16-bit number.
+TEST(ReductionFunctions, MeansOfManyHalves) {
+  constexpr Dim kCount = 1'300'000;
+  Variable x(full({kCount}, 1.0, dtype::f16), true);
+  mean(x, {}).backward(Variable(full(Shape(), 32768.0, dtype::f16), false));
+  EXPECT_EQ(x.grad().type(), dtype::f16);
+  expectNear({x.grad().tensor()(0).asScalar<double>()}, {32768.0 / kCount}, 0x1p-11);
+}
+
 TEST(ReductionFunctions, OddShapes) {
   const std::pair<Shape, std::vector<int>> cases[] = {
       {{}, {}}, {{1}, {0}}, {{7}, {0}}, {{1, 3, 1}, {0, 2}}, {{2, 1, 2, 1, 3}, {4, 1}}};

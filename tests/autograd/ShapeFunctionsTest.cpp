@@ -161,6 +161,31 @@ TEST(ShapeFunctions, Concatenate) {
             std::string::npos);
 }
 
+TEST(ShapeFunctions, OfNothing) {
+  Variable x(randomTensor({3, 2}), true), none(randomTensor({3, 0}), true);
+  Variable joined = concatenate({none, x, none}, 1);
+  joined.backward();
+  EXPECT_EQ(valuesOf(joined.tensor()), valuesOf(x.tensor()));
+  EXPECT_EQ(valuesOf(x.grad().tensor()), std::vector<double>(6, 1));
+  EXPECT_EQ(none.grad().shape(), Shape({3, 0}));
+  Variable empty(randomTensor({3, 0}), true);
+  Variable padded = padding(empty, {{0, 1}, {1, 1}}, 2.0);
+  padded.backward();
+  EXPECT_EQ(valuesOf(padded.tensor()), std::vector<double>(8, 2));
+  EXPECT_EQ(empty.grad().shape(), Shape({3, 0}));
+  // A 0 keeps a dimension where that fits, and else is one.
+  EXPECT_EQ(moddims(empty, {0, 5, 0}).shape(), Shape({3, 5, 0}));
+  EXPECT_EQ(moddims(empty, {0, 4}).shape(), Shape({0, 4}));
+  EXPECT_EQ(moddims(empty, {0, 0}).shape(), Shape({3, 0}));
+  const Variable table(randomTensor({4, 5}), false);
+  const Variable noWords(Tensor(Shape({2, 0}), dtype::s32), false);
+  EXPECT_EQ(embedding(noWords, table).shape(), Shape({4, 2, 0}));
+  const Variable queries(randomTensor({5, 8, 0}), false);
+  EXPECT_EQ(multiheadAttention(queries, queries, queries, Variable(), Variable(), Variable(), 2, 0)
+                .shape(),
+            Shape({5, 8, 0}));
+}
+
 TEST(ShapeFunctions, Split) {
   const std::vector<Variable> pieces = split(counting({2, 5}), 2, 1);
   ASSERT_EQ(pieces.size(), 3u);

@@ -138,6 +138,23 @@ TEST(UnaryFunctions, GradientsAtTies) {
   EXPECT_EQ(gradientAt(0, [](const Variable& x) { return pow(x, 0); }), 0);
 }
 
+// Where no gradient comes through, what it would be does not matter.
+TEST(UnaryFunctions, InfiniteGradientsStop) {
+  const auto gradient = [](const std::function<Variable(const Variable&)>& f) {
+    Variable x(Tensor::fromVector(std::vector<double>{-1, 0.25, 0.5, 2}), true);
+    f(x).backward();
+    return valuesOf(x.grad().tensor());
+  };
+  const double half = std::sqrt(0.5), third = std::sqrt(0.125);
+  const std::vector<double> ofRoot = {0, 1, half, third};
+  expectNear(gradient([](const Variable& x) { return log(clamp(x, 0, 1)); }), {0, 4, 2, 0}, 0);
+  expectNear(gradient([](const Variable& x) { return sqrt(relu(x)); }), ofRoot, 1e-15);
+  expectNear(gradient([](const Variable& x) { return sqrt(max(x, 0.0)); }), ofRoot, 1e-15);
+  expectNear(gradient([](const Variable& x) { return sqrt(max(x, x * 0.0)); }), ofRoot, 1e-15);
+  expectNear(gradient([](const Variable& x) { return sqrt(2.0 - min(x, 2.0)); }),
+             {-0.5 / std::sqrt(3), -0.5 / std::sqrt(1.75), -0.5 / std::sqrt(1.5), 0}, 1e-15);
+}
+
 TEST(UnaryFunctions, PowersOfIntegers) {
   const Variable x(Tensor::fromVector(std::vector<int>{1, 4, 9}), false);
   expectNear(valuesOf(pow(x, 0.3).tensor()), {1, std::pow(4, 0.3), std::pow(9, 0.3)}, 1e-6);

@@ -214,6 +214,21 @@ TEST(AsymmetricConv1D, AroundParameters) {
             valuesOf(Conv2D(w, 1, 1, PaddingMode::SAME)(x)));
 }
 
+// By the whole elements of 2 |0.5 - futurePart| in double, as Flashlight moves.
+TEST(AsymmetricConv1D, MovesByWholeElements) {
+  const auto moved = [](float futurePart) {
+    Tensor filter = full({11, 1, 1, 1}, 0.0), x = full({15, 1, 1, 1}, 0.0);
+    filter(5) = 1.0;
+    x(7) = 1.0;
+    AsymmetricConv1D layer(param(filter), 1, PaddingMode::SAME, futurePart);
+    return static_cast<int>(argmax(layer(input(x)).tensor(), 0).asScalar<unsigned>()) - 7;
+  };
+  EXPECT_EQ(moved(0.5f), 0);
+  EXPECT_EQ(moved(0.f), 5);
+  EXPECT_EQ(moved(0.2f), 2);
+  EXPECT_EQ(moved(1.f), -5);
+}
+
 TEST(AsymmetricConv1D, Errors) {
   expectError("AsymmetricConv1D: the padding must be 0 or SAME, not 2",
               [] { AsymmetricConv1D(2, 2, 5, 1, 2); });

@@ -99,6 +99,134 @@ TEST(CompileState, StateThatIsAssignedTheSameStaysShared) {
   EXPECT_EQ(valuesOf(b), (Floats{191, 255}));
 }
 
+// A tensor that is assigned gets another storage; views show the one that they were made of.
+TEST(CompileState, ViewsKeepWhatTheyShowWhenTheirTensorIsAssigned) {
+  Tensor state = of({1, 1}), other = of({-1, -1});
+  auto twice = fl::compile([&] { state = state * 2; });
+  std::vector<Tensor> seen;
+  for (int i = 0; i < 6; ++i) twice(), seen.push_back(state(0));
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(seen[i].scalar<float>(), 2 << i) << i;
+  EXPECT_EQ(twice.plans(), 1u);
+  const Tensor view = state(span);
+  twice.run(3);
+  EXPECT_EQ(valuesOf(view), (Floats{64, 64}));
+  EXPECT_EQ(valuesOf(state), (Floats{512, 512}));
+  auto swap = fl::compile([&] { std::swap(state, other); });
+  swap(), swap(), swap();
+  const Tensor swapped = state(1);
+  swap();
+  EXPECT_EQ(swapped.scalar<float>(), -1);
+  EXPECT_EQ(valuesOf(state), (Floats{512, 512}));
+}
+
+TEST(CompileState, ViewsShowWhatIsWrittenInPlace) {
+  Tensor state = of({1, 2});
+  const Tensor view = state(1);
+  auto f = fl::compile([&] { state += 1; });
+  for (int i = 0; i < 5; ++i) f();
+  EXPECT_EQ(view.scalar<float>(), 7);
+  EXPECT_EQ(f.plans(), 1u);
+}
+
+// One that the function uses follows its storage, not its tensor.
+TEST(CompileState, AViewOutsideIsOfItsStorage) {
+  Tensor x = of({1, 1}), y = of({7, 7}), out;
+  Tensor view = x(span);
+  auto read = fl::compile([&] { out = view * 2; });
+  read(), read(), read();
+  EXPECT_EQ(read.plans(), 1u);
+  x = of({100, 100});
+  read(), read(), read();
+  EXPECT_EQ(valuesOf(out), (Floats{2, 2}));
+  EXPECT_EQ(read.plans(), 1u);
+  Tensor part = y(0);
+  auto write = fl::compile([&] { part *= 2; });
+  write(), write(), write();
+  EXPECT_EQ(valuesOf(y), (Floats{56, 7}));
+  y = of({0, 0});
+  write();
+  EXPECT_EQ(part.scalar<float>(), 112);
+  EXPECT_EQ(valuesOf(y), (Floats{0, 0}));
+  // The variable is another view, or none.
+  view = y(span);
+  read();
+  EXPECT_EQ(valuesOf(out), (Floats{0, 0}));
+  read();
+  std::swap(view, x);
+  read();
+  EXPECT_EQ(valuesOf(out), (Floats{200, 200}));
+}
+
+// The shape and the dtype of what it assigns to, or asks, without reading the elements.
+TEST(CompileState, TypesThatItAsksForAreThoseOfTheCall) {
+  Tensor state = of({1, 1}), like = of({1, 1}), out;
+  auto reset = fl::compile([&] { state = 2.5; });
+  auto ones = fl::compile([&] { out = full(like.shape(), 1.0, like.type()); });
+  for (int i = 0; i < 3; ++i) reset(), ones();
+  EXPECT_EQ(reset.plans() + ones.plans(), 2u);
+  state = of({5, 5, 5});
+  like = of({1});
+  reset(), ones();
+  EXPECT_EQ(valuesOf(state), (Floats{2.5, 2.5, 2.5}));
+  EXPECT_EQ(valuesOf(out), (Floats{1}));
+  state = full({2}, 5, dtype::s32);
+  reset();
+  EXPECT_EQ(state.type(), dtype::s32);
+  EXPECT_EQ(state(0).scalar<int>(), 2);
+}
+
+// What a Tensor() is before it is assigned, or after.
+TEST(CompileState, EmptyTensorsAreState) {
+  Tensor cache, out, state = of({1, 1});
+  auto append = fl::compile([&] { out = concatenate(std::vector<Tensor>{cache, state}, 0); });
+  auto clear = fl::compile([&] { state = Tensor(); });
+  append(), append(), append();
+  EXPECT_EQ(append.plans(), 1u);
+  cache = of({5});
+  append();
+  EXPECT_EQ(valuesOf(out), (Floats{5, 1, 1}));
+  clear(), clear(), clear();
+  EXPECT_EQ(clear.plans(), 1u);
+  state = of({7, 7});
+  clear();
+  EXPECT_EQ(state.shape(), Shape({0}));
+  // Those of the function alone are none.
+  auto local = fl::compile([&](const Tensor& x) {
+    std::vector<Tensor> results(2);
+    results[0] = x + 1;
+    results[1] = std::move(results[0]);
+    return results;
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(valuesOf(local(of({1}))[1]), (Floats{2}));
+  EXPECT_EQ(local.plans(), 1u);
+}
+
+TEST(CompileState, ResultsAreValuesNotViews) {
+  Tensor state = of({0, 1, 2});
+  auto f = fl::compile([&] {
+    state += 1;
+    return state(range(0, 2));
+  });
+  std::vector<Tensor> results;
+  for (int i = 0; i < 5; ++i) results.push_back(f());
+  for (int i = 0; i < 5; ++i) {
+    const float first = static_cast<float>(i + 1);
+    EXPECT_EQ(valuesOf(results[i]), (Floats{first, first + 1})) << i;
+  }
+}
+
+TEST(CompileState, WhatIsWrittenWholeIsNotRead) {
+  Tensor state = of({1, 1});
+  const Tensor given = of({3, 3});
+  auto f = fl::compile([&] { state(span) = given; });
+  f(), f();
+  EXPECT_EQ(f.plans(), 1u);
+  state -= 1;
+  f();
+  EXPECT_EQ(f.plans(), 1u);
+  EXPECT_EQ(valuesOf(state), (Floats{3, 3}));
+}
+
 TEST(CompileState, Tf32HasPlansOfItsOwn) {
   auto f = fl::compile([](const Tensor& x) { return matmul(x, x); });
   const Tensor x = of({1, 2});

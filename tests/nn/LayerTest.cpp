@@ -316,13 +316,31 @@ TEST(Layers, AdaptiveSoftMaxIsADistribution) {
             argmax(logs.tensor(), 0).toHostVector<unsigned>());
 }
 
+// Which an AdaptiveEmbedding has, too.
+TEST(Layers, AdaptiveSoftMaxDividesByWholeNumbers) {
+  const AdaptiveSoftMax layer(100, {10, 20, 40}, 2.5f);
+  EXPECT_EQ(layer.param(1).shape(), Shape({50, 100}));
+  EXPECT_EQ(layer.param(3).shape(), Shape({20, 100}));
+}
+
+TEST(Layers, PReLUKeepsTheShape) {
+  for (const Shape& shape : {Shape(), Shape({5}), Shape({5, 2})}) {
+    Variable x(full(shape, -2.0), true);
+    Variable y = PReLU(1)(x);
+    EXPECT_EQ(y.shape(), shape);
+    y.backward(Variable(full(shape, 1.0), false));
+    EXPECT_TRUE(allClose(x.grad().tensor(), full(shape, 0.25)));
+  }
+  EXPECT_EQ(PReLU(5)(input(full({5}, 1.0))).shape(), Shape({5}));
+}
+
 TEST(Layers, AdaptiveSoftMaxErrors) {
   EXPECT_EQ(wordsOf([] { AdaptiveSoftMax(8, {}); }),
             "AdaptiveSoftMax: needs positive cut-offs, not { }");
   EXPECT_EQ(wordsOf([] { AdaptiveSoftMax(8, {2, 2}); }),
             "AdaptiveSoftMax: the cut-offs { 2 2 } must ascend");
   EXPECT_EQ(wordsOf([] { AdaptiveSoftMax(8, {2, 4, 8}); }),
-            "AdaptiveSoftMax: the rank of cluster 1, 8 / 4^2, must be positive");
+            "AdaptiveSoftMax: the rank of cluster 1, 8 / 16, must be positive");
   EXPECT_EQ(wordsOf([] { AdaptiveSoftMax(8, {2, 4})(input(full(Shape({7, 2}), 1.0))); }),
             "Adaptive Softmax (2, 4): the input must be (8, ...), not f32[7,2]");
   EXPECT_EQ(wordsOf([] { AdaptiveSoftMaxLoss(std::shared_ptr<AdaptiveSoftMax>()); }),

@@ -48,7 +48,7 @@ Tensor tanhSlope(const Tensor& y) { return 1.0 - y * y; }
 
 RnnStepGradient backwardSimple(RnnMode mode, const RnnStep& step, const Tensor& grad) {
   const Tensor& y = step.after.hidden;
-  const Tensor x = mode == RnnMode::RELU ? grad * (y > 0.0) : grad * tanhSlope(y);
+  const Tensor x = mode == RnnMode::RELU ? where(y > 0.0, grad, 0.0) : grad * tanhSlope(y);
   return {x, x, {}};
 }
 

@@ -46,7 +46,7 @@ Variable AsymmetricConv1D::forward(const Variable& input) {
   FL_API_ENTRY();
   detail::checkImages(*this, input);
   const int each = paddings(input, xDilation_, 1).first;
-  const int moved = static_cast<int>((1 - 2 * futurePart_) * static_cast<float>(each));
+  const int moved = static_cast<int>(2 * (0.5 - futurePart_) * each);
   const Variable padded = moved == 0 ? input : padding(input, {{each + moved, each - moved}}, 0.0);
   const Variable weights = detail::toType(params_[0], input.type());
   const Variable bias =

@@ -39,6 +39,13 @@ Variable positive(const Variable& input) {
   return max(Variable(fromScalar(0.0, input.type()), false), input);
 }
 
+// Without dimensions of 1 that the input lacks: the result has the input's shape.
+Variable slopeFor(const Variable& slope, const Variable& input) {
+  Shape shape = slope.shape();
+  while (shape.ndim() > input.ndim() && shape.get().back() == 1) shape.get().pop_back();
+  return detail::toType(moddims(slope, shape), input.type());
+}
+
 }  // namespace
 
 PReLU::PReLU(int size, double value) {
@@ -62,7 +69,7 @@ FL_ACTIVATION(HardTanh, clamp(input, -1.0, 1.0))
 FL_ACTIVATION(ReLU, relu(input))
 FL_ACTIVATION(ReLU6, clamp(input, 0.0, 6.0))
 FL_ACTIVATION(LeakyReLU, max(input, mSlope_* input), mSlope_)
-FL_ACTIVATION(PReLU, positive(input) + min(input, 0.0) * detail::toType(params_[0], input.type()))
+FL_ACTIVATION(PReLU, positive(input) + min(input, 0.0) * slopeFor(params_[0], input))
 FL_ACTIVATION(ELU,
               positive(input) +
                   detail::toType(mAlpha_ * (exp(min(input, 0.0)) - 1.0), input.type()),

@@ -21,14 +21,16 @@ AdaptiveSoftMax::AdaptiveSoftMax(int inputSize, const std::vector<int>& cutoff, 
   FL_USER_CHECK(inputSize > 0 && divValue >= 1, "AdaptiveSoftMax: inputs must be positive and ",
                 "divValue at least 1, not ", inputSize, " and ", divValue);
   const int clusters = static_cast<int>(cutoff.size()) - 1;
+  double divisor = 1;  // as AdaptiveEmbedding's, whose weights may be tied to these
   params_ = {kaimingUniform(Shape({cutoff[0] + clusters, inputSize}), inputSize)};
   for (int i = 0; i < clusters; ++i) {
     const int classes = cutoff[i + 1] - cutoff[i];
     FL_USER_CHECK(classes > 0, "AdaptiveSoftMax: the cut-offs ", detail::axesToString(cutoff),
                   " must ascend");
-    const int rank = static_cast<int>(inputSize / std::pow(divValue, i + 1));
+    divisor = std::floor(divisor * divValue);
+    const int rank = static_cast<int>(inputSize / divisor);
     FL_USER_CHECK(rank > 0, "AdaptiveSoftMax: the rank of cluster ", i, ", ", inputSize, " / ",
-                  divValue, "^", i + 1, ", must be positive");
+                  divisor, ", must be positive");
     params_.push_back(kaimingUniform(Shape({rank, inputSize}), inputSize));
     params_.push_back(kaimingUniform(Shape({classes, rank}), rank));
   }
