@@ -113,7 +113,7 @@ class Recorder final : public detail::Capture {
     const auto read = reads_.find(value);
     std::vector<TensorRef> tensors =
         read != reads_.end() ? read->second.tensors : std::vector<TensorRef>();
-    std::erase_if(tensors, [](const TensorRef& tensor) { return !tensor.value(); });
+    std::erase_if(tensors, [](const TensorRef& tensor) { return !tensor.exists(); });
     return tensors;
   }
   std::optional<size_t> numberOf(const TensorAdapterBase* value) const {
@@ -130,7 +130,7 @@ class Recorder final : public detail::Capture {
   }
   // What it asked of tensors that are not gone, and the views() of those of which it met a view.
   std::map<TensorRef, ir::ValueType> takeTypes() {
-    std::erase_if(types_, [](const auto& each) { return !each.first.value(); });
+    std::erase_if(types_, [](const auto& each) { return !each.first.exists(); });
     return std::move(types_);
   }
   std::map<TensorRef, uint64_t> takeViews() {
@@ -140,7 +140,7 @@ class Recorder final : public detail::Capture {
   std::vector<HostNumber> takeNumbers() { return std::move(numbers_); }
   // Throws if the function read one on the host that it assigns to.
   KnownTensors takeKnown() {
-    std::erase_if(known_, [](const auto& known) { return known.first.value() == nullptr; });
+    std::erase_if(known_, [](const auto& known) { return !known.first.exists(); });
     for (const auto& [tensor, known] : known_) {
       if (known.onHost && assigned_.contains(tensor))
         throwRead(known.site, "a tensor that it assigns to");
@@ -221,11 +221,11 @@ struct Recording {
   std::map<TensorRef, uint64_t> views;  // TensorRef::views()
 };
 
-// Views show what they showed, of a tensor that the function gives another storage. A replay would
-// write to what they show.
-bool rebindsWhatViewsShow(const Recording& recording) {
+// Views, or the host, show what they showed of a tensor that the function gives another storage. A
+// replay would write to that.
+bool rebindsWhatIsShown(const Recording& recording) {
   return std::ranges::any_of(recording.assigned, [](const Assigned& each) {
-    return each.rebinds && each.tensor.hasViews();
+    return each.rebinds && each.tensor.isShown();
   });
 }
 
@@ -269,7 +269,7 @@ class CompiledFunction::Calls {
         continue;
       }
       Replay& replay = findReplay(backend, *engine, arguments);
-      if (replay.plan && rebindsWhatViewsShow(replay.recording)) {
+      if (replay.plan && rebindsWhatIsShown(replay.recording)) {
         results = call(arguments);  // after which they have nothing in common
         continue;
       }
@@ -325,22 +325,24 @@ class CompiledFunction::Calls {
   std::vector<Tensor> record(Replay* replay, TensorList arguments) {
     replay->plan = nullptr;
     // Values of their own tell arguments from whatever else the function reads.
-    std::vector<Tensor> tensors;
+    std::vector<TensorValue> values;
     ArgumentIndex indexOf;
     for (const Tensor* argument : arguments) {
       const TensorValue value = argument->value();
       const auto node = makeNode(*replay, value->valueType(), value->data());
-      indexOf.emplace(node.get(), tensors.size());
-      tensors.emplace_back(TensorValue(node));
+      indexOf.emplace(node.get(), values.size());
+      values.push_back(node);
     }
-    std::vector<const Tensor*> pointers;
-    for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
     Recorder recorder(replay->backend, indexOf, site_);
     replay->engine.beginRecording();
     const absl::Cleanup recorded = [&] { replay->engine.endRecording(); };
     std::vector<Tensor> results;
     {
       const detail::CaptureScope capture(recorder);
+      // None of the tensors outside.
+      const std::vector<Tensor> tensors(values.begin(), values.end());
+      std::vector<const Tensor*> pointers;
+      for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
       results = call(pointers);
     }
     Recording recording = describe(replay, &recorder, results, indexOf);
@@ -483,14 +485,11 @@ class CompiledFunction::Calls {
         value->data();  // computes it
       }
     }
-    const auto isThere = [](const Assigned& each) { return each.tensor.value() != nullptr; };
+    const auto isThere = [](const Assigned& each) { return each.tensor.exists(); };
     const auto isSame = [](const auto& known) {
-      return known.first.value() == known.second.value.lock();
+      return known.first.exists() && known.first.value() == known.second.value.lock();
     };
-    const auto hasType = [](const auto& each) {
-      const TensorValue value = each.first.value();
-      return !value || value->valueType() == each.second;
-    };
+    const auto hasType = [](const auto& each) { return each.first.type() == each.second; };
     const auto hasViews = [](const auto& each) { return each.first.views() == each.second; };
     return std::ranges::all_of(replay->recording.assigned, isThere) &&
            std::ranges::all_of(replay->recording.known, isSame) &&

@@ -2,6 +2,7 @@
 // makes their plans.
 #include <algorithm>
 #include <ranges>
+#include <string_view>
 #include <unordered_set>
 
 #include "fl/base/Error.h"
@@ -18,8 +19,12 @@
 namespace fl::lazy {
 namespace {
 
+// The program's own write, by an operator as x(i) = y or x(i) += y; the library's, as of gradients,
+// are in the names of its functions.
 bool writesToPart(const LazyNode& node) {
-  return !node.composite && node.site.writes() && ir::opKind(node.op) == ir::Kind::Update;
+  const char* function = node.site.function();
+  return !node.composite && node.site.writes() && ir::opKind(node.op) == ir::Kind::Update &&
+         function && std::string_view(function).ends_with('=');
 }
 
 // Or that part of what is alive, where that is more.

@@ -27,6 +27,13 @@ TensorRef::TensorRef(const std::shared_ptr<TensorStorage>& storage) {
   identity_ = storage->identity;
 }
 
+bool TensorRef::exists() const { return !identity_->storage.expired(); }
+
+std::optional<ir::ValueType> TensorRef::type() const {
+  const std::shared_ptr<TensorStorage> storage = identity_->storage.lock();
+  return storage ? std::optional(typeOf(*storage)) : std::nullopt;
+}
+
 TensorValue TensorRef::value() const {
   const std::shared_ptr<TensorStorage> storage = identity_->storage.lock();
   return storage ? readStorage(*storage) : nullptr;
@@ -38,7 +45,10 @@ void TensorRef::assign(TensorValue value) const {
   }
 }
 
-bool TensorRef::hasViews() const { return identity_->storage.use_count() > 1; }
+bool TensorRef::isShown() const {
+  const std::shared_ptr<TensorStorage> storage = identity_->storage.lock();
+  return storage && (storage->locked || storage.use_count() > 2);
+}
 
 uint64_t TensorRef::views() const { return identity_->views; }
 

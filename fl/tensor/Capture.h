@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "fl/ir/Graph.h"
 #include "fl/tensor/TensorBase.h"
 
 namespace fl {
@@ -21,11 +23,16 @@ class TensorRef {
  public:
   explicit TensorRef(const std::shared_ptr<TensorStorage>& storage);
 
+  // Whether it is not gone.
+  bool exists() const;
   // What a read of it gives, a view's whole; null once it is gone.
   TensorValue value() const;
+  // Of that, without making it of a sparse matrix.
+  std::optional<ir::ValueType> type() const;
   // In its storage, so that views show it, too.
   void assign(TensorValue value) const;
-  bool hasViews() const;
+  // Views show its storage, or the host, to which it is locked.
+  bool isShown() const;
   // Nobody else has the elements, which are computed.
   bool ownsData() const;
   // Changes when views that were there show something else: the tensor has another storage, or one

@@ -37,9 +37,13 @@ void noteAssignment(const std::shared_ptr<detail::TensorStorage>& storage, bool 
   if (isOutside(*storage)) detail::activeCapture->onAssign(detail::TensorRef(storage), rebinds);
 }
 
-// A view of it is one no more, or the tensor has another.
+// The tensor has another storage than views that were there, or `view` is none of it any more.
 void partViews(const detail::TensorStorage& storage) {
-  if (storage.identity) ++storage.identity->views;
+  if (storage.identity) storage.identity->views.fetch_add(1, std::memory_order_relaxed);
+}
+void partView(const std::shared_ptr<detail::TensorStorage>& storage,
+              const std::shared_ptr<const detail::TensorView>& view) {
+  if (storage && view && view->isMet) partViews(*storage);
 }
 
 TensorValue emptyValue() {
@@ -50,6 +54,7 @@ TensorValue emptyValue() {
 std::shared_ptr<detail::TensorStorage> makeEmptyStorage(uint64_t recording = 0) {
   const auto storage = makeStorage(emptyValue());
   storage->recording = recording;
+  storage->isNone = true;
   return storage;
 }
 
@@ -99,10 +104,10 @@ Shape withoutTrailingOnes(Shape shape, int rank = 0) {
 Tensor::Tensor() {
   if (detail::activeCapture) storage_ = makeEmptyStorage(detail::activeRecording);
 }
-Tensor::~Tensor() = default;
+Tensor::~Tensor() { partView(storage_, view_); }
 Tensor::Tensor(Tensor&& tensor) noexcept {
   if (tensor.view_) {
-    partViews(*tensor.storage_);
+    partView(tensor.storage_, tensor.view_);
     storage_ = std::move(tensor.storage_);
     view_ = std::move(tensor.view_);
   } else {
@@ -169,16 +174,20 @@ void Tensor::makeSureOfStorage() const {
 
 void Tensor::noteType() const {
   makeSureOfStorage();
-  if (!isOutside(*storage_)) return;
-  const ir::ValueType type =
-      storage_->sparse ? ir::ValueType{storage_->sparse->values.type(), storage_->sparse->shape}
-                       : storage_->value->valueType();
-  detail::activeCapture->onType(detail::TensorRef(storage_), type);
+  noteView();
+  if (isOutside(*storage_))
+    detail::activeCapture->onType(detail::TensorRef(storage_), detail::typeOf(*storage_));
 }
 
 void Tensor::noteView() const {
-  if (detail::activeCapture && view_ && view_->recording != detail::activeRecording)
-    detail::activeCapture->onView(detail::TensorRef(storage_));
+  if (!detail::activeCapture || !view_ || view_->recording == detail::activeRecording) return;
+  view_->isMet = true;
+  detail::activeCapture->onView(detail::TensorRef(storage_));
+}
+
+bool Tensor::hasAdapter() const {
+  if (detail::activeCapture) noteType();
+  return storage_ && !storage_->isNone;
 }
 
 TensorValue Tensor::value() const {
@@ -325,7 +334,7 @@ const Stream& Tensor::stream() const {
 TensorAdapterBase& Tensor::adapter() const {
   if (!storage_ || view_ || storage_->sparse) {
     auto own = makeStorage(value());
-    if (storage_ && view_) partViews(*storage_);
+    partView(storage_, view_);
     storage_ = std::move(own);
     view_ = nullptr;
   }
@@ -334,8 +343,7 @@ TensorAdapterBase& Tensor::adapter() const {
 
 TensorValue detail::releaseAdapterUnsafe(Tensor& tensor) {
   TensorValue value = tensor.value();
-  tensor.storage_ = nullptr;
-  tensor.view_ = nullptr;
+  tensor.hold(std::shared_ptr<TensorStorage>());
   return value;
 }
 
@@ -366,11 +374,16 @@ void* Tensor::getContext() const { return storage_ ? storage_->context : nullptr
 // ---- Assignment ----
 
 void Tensor::hold(std::shared_ptr<detail::TensorStorage> storage) {
-  if (detail::activeCapture) {
+  // What a recorded function knows stays known.
+  if (detail::activeCapture || (storage_ && storage_->identity && !view_)) {
     makeSureOfStorage();
     if (!storage) storage = makeEmptyStorage();
   }
-  if (storage_) partViews(*storage_);
+  if (view_) {
+    partView(storage_, view_);
+  } else if (storage_) {
+    partViews(*storage_);
+  }
   if (storage_ && storage) {
     storage->recording = storage_->recording;
     // A view's storage is another tensor's.
@@ -441,6 +454,11 @@ void Tensor::setValue(TensorValue value) const {
   noteAssignment(storage_, /*rebinds=*/false);
 }
 
+ir::ValueType detail::typeOf(const TensorStorage& storage) {
+  return storage.sparse ? ir::ValueType{storage.sparse->values.type(), storage.sparse->shape}
+                        : storage.value->valueType();
+}
+
 TensorValue detail::readStorage(const TensorStorage& storage) {
   const TensorValue value = storage.sparse ? toDense(*storage.sparse) : storage.value;
   return storage.locked ? copyOf(*value) : value;
@@ -453,6 +471,7 @@ void detail::writeStorage(TensorStorage& storage, TensorValue value) {
   } else {
     storage.value = std::move(value);
     storage.sparse = nullptr;
+    storage.isNone = false;
   }
 }
 

@@ -120,7 +120,7 @@ class Tensor {
   bool isEmpty() const { return elements() == 0; }
   // False for a tensor that is Tensor(), was moved from or whose value was released, until it is
   // written to, indexed or given a context.
-  bool hasAdapter() const { return storage_ != nullptr; }
+  bool hasAdapter() const;
   // The backend's state of the value, as the class that the backend says it has; it lives until
   // this tensor is written to. A view becomes a tensor of its own.
   template <typename T>

@@ -1,6 +1,7 @@
 // Views: how an indexed tensor lies in its storage, and reading and writing through it.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "fl/base/CallSite.h"
@@ -19,6 +20,7 @@ struct TensorStorage {
   // A program holds a pointer to the value's memory and may write to it: the value is this
   // storage's alone, and whoever reads it takes a copy.
   bool locked = false;
+  bool isNone = false;  // of a Tensor(), which has no adapter
   void* context = nullptr;
   // Of the tensor that has it, once a recorded function met that (Capture.h).
   std::shared_ptr<StorageIdentity> identity = nullptr;
@@ -31,9 +33,10 @@ struct TensorStorage {
 // A tensor whichever storage it has: assignment gives it another, and that the identity.
 struct StorageIdentity {
   std::weak_ptr<TensorStorage> storage;
-  uint64_t views = 0;  // TensorRef::views()
+  std::atomic<uint64_t> views = 0;  // TensorRef::views()
 };
 
+ir::ValueType typeOf(const TensorStorage& storage);
 // The value that a storage holds now.
 TensorValue readStorage(const TensorStorage& storage);
 void writeStorage(TensorStorage& storage, TensorValue value);
@@ -60,6 +63,7 @@ struct TensorView {
   // Of the call that indexed last.
   CallSite site = {};
   uint64_t recording = activeRecording;  // that it was made in, or 0
+  mutable bool isMet = false;            // by a function that is recorded
 
   // True if a Lookup may name an element twice.
   bool hasLookups() const;

@@ -155,6 +155,64 @@ TEST(CompileState, AViewOutsideIsOfItsStorage) {
   std::swap(view, x);
   read();
   EXPECT_EQ(valuesOf(out), (Floats{200, 200}));
+  auto made = std::make_unique<Tensor>(x(0));
+  auto twice = fl::compile([&] { out = *made * 2 + full(made->shape(), 1.0); });
+  twice(), twice(), twice();
+  made = std::make_unique<Tensor>(part);
+  twice();
+  EXPECT_EQ(valuesOf(out), (Floats{225}));
+}
+
+// Other views of its tensor are made, moved and assigned, and it is replayed.
+TEST(CompileState, OtherViewsAreNoneOfIts) {
+  const Tensor table = full({2, 4}, 2.0), row = table(span, 3), x = of({1, 2});
+  auto f = fl::compile([&] { return x * row; });
+  f(), f();
+  const uint64_t plans = runtime::counters().plansBuilt;
+  std::vector<Tensor> rows;
+  for (int i = 0; i < 4; ++i) {
+    rows.push_back(table(span, i));
+    Tensor moved = std::move(rows.back());
+    moved = moved * 2;
+    EXPECT_EQ(valuesOf(f()), (Floats{2, 4}));
+  }
+  EXPECT_EQ(f.plans(), 1u);
+  sync();
+  EXPECT_EQ(runtime::counters().plansBuilt, plans);
+}
+
+TEST(CompileState, ALockedTensorThatIsAssignedIsLockedNoMore) {
+  Tensor state = of({1, 2});
+  auto f = fl::compile([&](const Tensor& x) { state = x.astype(dtype::f64); });
+  f(of({1})), f(of({1})), f(of({1}));
+  state = of({1, 2});
+  const float* const memory = state.device<float>();
+  const Tensor old = state(span);
+  f(of({5, 6}));
+  EXPECT_EQ(state.type(), dtype::f64);
+  EXPECT_FALSE(state.isLocked());
+  EXPECT_EQ(memory[0], 1);
+  EXPECT_EQ(valuesOf(old), (Floats{1, 2}));
+}
+
+// Their dense form is not made to look at their types.
+TEST(CompileState, SparseAndLockedTensorsAreNotCopied) {
+  constexpr Dim kSize = 200'000;
+  const Tensor places = Tensor::fromVector(std::vector<int>{0, 1});
+  const Tensor sparse(kSize, kSize, of({1, 2}), places, places, StorageType::COO);
+  Tensor locked = full({3000}, 1.0);
+  locked.device<float>();
+  auto f = fl::compile([&](const Tensor& x) {
+    return sum(matmul(sparse, x)) * static_cast<double>(locked.elements());
+  });
+  const Tensor x = full({kSize}, 1.0);
+  f(x), f(x);
+  EXPECT_EQ(f.plans(), 1u);
+  const auto made = testing::buffersMade([&] { EXPECT_EQ(f(x).scalar<float>(), 9000); });
+  for (const size_t bytes : made) {
+    EXPECT_LT(bytes, 10 * kSize) << "of a vector at most";
+    EXPECT_NE(bytes, locked.bytes());
+  }
 }
 
 // The shape and the dtype of what it assigns to, or asks, without reading the elements.
@@ -190,6 +248,24 @@ TEST(CompileState, EmptyTensorsAreState) {
   state = of({7, 7});
   clear();
   EXPECT_EQ(state.shape(), Shape({0}));
+  Tensor mask;
+  auto masked = fl::compile([&](const Tensor& x) { return mask.hasAdapter() ? x * mask : x * 1; });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(valuesOf(masked(of({2, 2}))), (Floats{2, 2}));
+  EXPECT_EQ(masked.plans(), 1u);
+  mask = Tensor();
+  mask = of({0, 3});
+  EXPECT_EQ(valuesOf(masked(of({2, 2}))), (Floats{0, 6}));
+  auto sums = fl::compile([&](const Tensor& x) {
+    Tensor sum;
+    for (int i = 0; i < 2; ++i) sum = sum.hasAdapter() ? sum + x : x;
+    mask = mask.isEmpty() ? sum : mask + sum;
+    return sum;
+  });
+  for (int i = 0; i < 6; ++i) {
+    mask = Tensor();
+    EXPECT_EQ(valuesOf(sums(of({2}))), (Floats{4}));
+    EXPECT_EQ(valuesOf(mask), (Floats{4}));
+  }
   // Those of the function alone are none.
   auto local = fl::compile([&](const Tensor& x) {
     std::vector<Tensor> results(2);

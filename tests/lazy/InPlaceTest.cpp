@@ -7,8 +7,8 @@
 #include <numeric>
 #include <thread>
 
+#include "fl/fl.h"
 #include "fl/lazy/Compile.h"
-#include "fl/tensor/tensor.h"
 #include "tests/ErrorOf.h"
 #include "tests/lazy/BufferLog.h"
 #include "tests/lazy/Counts.h"
@@ -566,6 +566,26 @@ TEST(InPlaceLazy, ABadIndexTakesAStepBack) {
   EXPECT_EQ(at(table, 3, 39), 1 - 8.0f / 64);
   EXPECT_EQ(step(good).scalar<float>(), 7);
   EXPECT_EQ(steps.scalar<float>(), 2);
+}
+
+// The library's own writes, as of the gradient of a lookup, are lost with the step.
+TEST(InPlaceLazy, ABadIndexLeavesNoPartOfAStep) {
+  const BackendScope scope("lazy");
+  Variable table(full({2, 4}, 1.0), true);
+  SGDOptimizer optimizer({table}, 0.1, /*momentum=*/0.9, /*weightDecay=*/0.1);
+  const auto step = [&](int place) {
+    optimizer.zeroGrad();
+    const Variable words(Tensor::fromVector(std::vector<int>{place, 0}), false);
+    Variable loss = mean(tanh(embedding(words, table)), {0, 1});
+    loss.backward();
+    optimizer.step();
+    return loss.scalar<float>();
+  };
+  step(1);
+  const std::vector<float> before = table.tensor().toHostVector<float>();
+  EXPECT_NE(test::errorOf([&] { step(7); }), "");
+  EXPECT_EQ(table.tensor().toHostVector<float>(), before);
+  EXPECT_NE(test::errorOf([&] { table.grad().tensor().toHostVector<float>(); }), "");
 }
 
 // The product of 16-bit floats works on f32 copies, for which there is room where the sines

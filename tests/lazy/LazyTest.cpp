@@ -427,8 +427,10 @@ TEST(Recording, RefusesLinesThatAnIndexDoesNotCount) {
   };
   const Counts counts;
   for (const auto& [name, call] : calls) {
-    EXPECT_EQ(test::errorOf(call),
-              std::string(name) + ": u8[2147483648]: axis 0 has more elements than are counted");
+    EXPECT_EQ(
+        test::errorOf(call).find(
+            std::string(name) + ": u8[2147483648]: axis 0 has more elements than are counted, at "),
+        0u);
   }
   EXPECT_EQ(counts.realizes(), 0u);
 }

@@ -45,7 +45,7 @@ class Failing final : public runtime::MemoryManager {
   size_t freeBytes() const override { return free; }
 
   long left = -1;
-  size_t refused = 0, most = SIZE_MAX, free = size_t{1} << 40;
+  size_t refused = SIZE_MAX, most = SIZE_MAX, free = size_t{1} << 40;
   size_t used = 0, peak = 0;
   int asked = 0;  // for what is refused
 
@@ -289,7 +289,7 @@ TEST_P(OutOfMemory, NamesOperatorsAndLinesOfTheTenLargest) {
   const int line = __LINE__ + 1;
   const auto compute = [&] { negative(held[0]).value()->data(); };
   const std::string error = test::errorOf<std::bad_alloc>(compute);
-  memory_->refused = 0;
+  memory_->refused = SIZE_MAX;
   EXPECT_THAT(error, ::testing::StartsWith("host memory: 2000000 bytes cannot be had"));
   EXPECT_THAT(error,
               ::testing::HasSubstr("\nThey are for negative at tests/lazy/OutOfMemoryTest.cpp:" +
@@ -327,7 +327,7 @@ TEST_P(OutOfMemoryInAPlan, NamesItsLargestTemporaries) {
   const auto read = [&] { pending.toHostVector<float>(); };
   memory_->refused = 131072;
   const std::string error = test::errorOf<std::bad_alloc>(read);
-  memory_->refused = 0;
+  memory_->refused = SIZE_MAX;
   EXPECT_THAT(error, ::testing::StartsWith("host memory: 131072 bytes cannot be had, at "
                                            "tests/lazy/OutOfMemoryTest.cpp:"));
   EXPECT_THAT(error, ::testing::HasSubstr("\nThey are for temporaries of a plan"));
