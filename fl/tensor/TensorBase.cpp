@@ -25,8 +25,10 @@ std::shared_ptr<detail::TensorStorage> makeStorage(
 
 // A copy's: what is sparse stays so.
 std::shared_ptr<detail::TensorStorage> copyStorage(const Tensor& tensor) {
-  return tensor.isSparse() ? makeStorage(nullptr, tensor.sparseMatrix())
-                           : makeStorage(tensor.value());
+  auto storage = tensor.isSparse() ? makeStorage(nullptr, tensor.sparseMatrix())
+                                   : makeStorage(tensor.value());
+  storage->isNone = !tensor.hasAdapter();
+  return storage;
 }
 
 bool isOutside(const detail::TensorStorage& storage) {

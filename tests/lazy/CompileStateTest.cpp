@@ -256,7 +256,8 @@ TEST(CompileState, EmptyTensorsAreState) {
   mask = of({0, 3});
   EXPECT_EQ(valuesOf(masked(of({2, 2}))), (Floats{0, 6}));
   auto sums = fl::compile([&](const Tensor& x) {
-    Tensor sum;
+    const Tensor none;
+    Tensor sum = none;
     for (int i = 0; i < 2; ++i) sum = sum.hasAdapter() ? sum + x : x;
     mask = mask.isEmpty() ? sum : mask + sum;
     return sum;
