@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fl/tensor/tensor.h"
+#include <functional>
+
+#include "fl/fl.h"
+#include "fl/lazy/Compile.h"
 #include "tests/ErrorOf.h"
 
 namespace fl::testing {
@@ -53,6 +56,51 @@ TEST(LateErrors, AValueThatCannotBeComputedStaysUnreadable) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_NE(errorOf([&] { dense.toHostVector<float>(); }), "");
   }
+}
+
+// Also where the loss is read, for which alone the plan of the whole step is given up, and in a
+// call that fl::compile records.
+TEST(LateErrors, ABadIndexTakesAStepBack) {
+  const BackendScope scope("lazy");
+  Tensor table = full({4, 40}, 1.0), steps = full({1}, 0.0);
+  std::function<Tensor(const Tensor&)> step = [&](const Tensor& places) {
+    const Tensor loss = sum(table(span, places));
+    table -= loss / 64;
+    steps += 1 + 0 * loss;
+    return loss;
+  };
+  const Tensor good = Tensor::fromVector(std::vector<int>{3, 5});
+  const Tensor bad = Tensor::fromVector(std::vector<int>{3, 77});
+  const auto refusal = [&](auto run) {
+    return errorOf([&] { run(bad).template scalar<float>(); });
+  };
+  const std::string told = "index: f32[4,40]: 77 is out of range for dimension 1 of 40 elements";
+  EXPECT_EQ(refusal(step).find(told), 0u);
+  EXPECT_EQ(step(good).scalar<float>(), 8);
+  EXPECT_EQ(refusal(compile(step)).find(told), 0u);
+  EXPECT_EQ(table(3, 39).scalar<float>(), 1 - 8.0f / 64);
+  EXPECT_EQ(step(good).scalar<float>(), 7);
+  EXPECT_EQ(steps.scalar<float>(), 2);
+}
+
+// The library's own writes, as of the gradient of a lookup, are lost with the step.
+TEST(LateErrors, ABadIndexLeavesNoPartOfAStep) {
+  const BackendScope scope("lazy");
+  Variable table(full({2, 4}, 1.0), true);
+  SGDOptimizer optimizer({table}, 0.1, /*momentum=*/0.9, /*weightDecay=*/0.1);
+  const auto step = [&](int place) {
+    optimizer.zeroGrad();
+    const Variable words(Tensor::fromVector(std::vector<int>{place, 0}), false);
+    Variable loss = mean(tanh(embedding(words, table)), {0, 1});
+    loss.backward();
+    optimizer.step();
+    return loss.scalar<float>();
+  };
+  step(1);
+  const std::vector<float> before = table.tensor().toHostVector<float>();
+  EXPECT_NE(errorOf([&] { step(7); }), "");
+  EXPECT_EQ(table.tensor().toHostVector<float>(), before);
+  EXPECT_NE(errorOf([&] { table.grad().tensor().toHostVector<float>(); }), "");
 }
 
 }  // namespace
