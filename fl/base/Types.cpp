@@ -85,7 +85,7 @@ size_t getTypeSize(dtype type) { return info(type, __builtin_return_address(0), 
 
 const std::string& dtypeToString(dtype type) {
 #define FL_DTYPE(name, value, T, rank) #name,
-  static const std::vector<std::string> names = {FL_FOR_EACH_DTYPE(FL_DTYPE)};
+  static const auto& names = *new std::vector<std::string>{FL_FOR_EACH_DTYPE(FL_DTYPE)};
 #undef FL_DTYPE
   info(type, __builtin_return_address(0), __func__);
   return names[static_cast<size_t>(type)];

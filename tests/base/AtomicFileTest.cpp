@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -111,6 +113,23 @@ TEST(AtomicFile, FindsOutBeforehandWhereItCannotWrite) {
   fs::create_symlink("no folder/file", folder / "link");
   EXPECT_EQ(check(folder / "link"),
             (folder / "link").string() + ": cannot be written: No such file or directory");
+}
+
+// What was asked for before the first file is written after what the first file made is destroyed.
+TEST(AtomicFileDeathTest, WritesWhenTheProgramEnds) {
+  GTEST_FLAG_SET(death_test_style,
+                 "threadsafe");  // a process of its own, which has written nothing
+  static const fs::path folder = makeFolder("end");
+  const auto write = [] {
+    std::atexit([] {
+      const AtomicFile file(folder / "last");
+      const std::string name = file.partial().filename().string();
+      std::fputs(name.starts_with("last.partial.") ? "beside it" : name.c_str(), stderr);
+    });
+    replace(folder / "first", "");
+    std::exit(0);
+  };
+  EXPECT_EXIT(write(), ::testing::ExitedWithCode(0), "^beside it$");
 }
 
 TEST(AtomicFile, KnowsPathsOfOneFile) {

@@ -224,7 +224,9 @@ TEST(TensorIndex, AWriteOutOfRangeDoesNotHappen) {
     EXPECT_THAT(error, ::testing::ContainsRegex("^(index|[-+*]=): (f32|s64)\\["));
     EXPECT_THAT(error, HasSubstr(" is out of range for "));
     EXPECT_EQ(x.toHostVector<float>(), (iota({4, 3}) + added).toHostVector<float>());
-    if (added > 0) EXPECT_EQ((y / 2.0).toHostVector<float>(), x.toHostVector<float>());
+    if (added > 0) {
+      EXPECT_EQ((y / 2.0).toHostVector<float>(), x.toHostVector<float>());
+    }
     EXPECT_EQ((other / 2.0).toHostVector<float>(), iota({4, 3}).toHostVector<float>());
   }
 }
