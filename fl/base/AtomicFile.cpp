@@ -45,10 +45,9 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   checkKind(path_);
   target_ = followLinks(path_);
   static std::atomic<int> count{0};
-  // Of processes on several machines, or in several containers, some may have one number. Never
-  // destroyed: files are also written when the program ends.
-  static const auto& own =
-      *new std::string(".partial." + std::to_string(std::random_device()()) + ".");
+  // Of processes in several containers, some may have one number. Never destroyed: files are also
+  // written when the program ends.
+  static const auto& own = *new auto(".partial." + std::to_string(std::random_device()()) + ".");
   partial_ = target_.string() + own + std::to_string(getpid()) + "." + std::to_string(count++);
 }
 

@@ -50,31 +50,35 @@ using KnownTensors = std::map<TensorRef, Known>;
 struct Assigned {
   TensorRef tensor;
   bool rebinds;
+  std::optional<TensorRef> from = {};  // it shares the value that this had before the call
+  size_t result = 0;                   // or this result of the graph
 
+  bool exists() const { return tensor.exists() && (!from || from->exists()); }
   bool operator==(const Assigned&) const = default;
 };
 
 // What a recorded function does to tensors and numbers outside it.
 class Recorder final : public detail::Capture {
  public:
-  Recorder(const TensorBackend& backend, const ArgumentIndex& arguments, const CallSite& site)
-      : backend_(backend), arguments_(arguments), site_(site) {}
+  Recorder(TensorBackend& backend, Engine& engine, const ArgumentIndex& arguments,
+           const CallSite& site)
+      : backend_(backend), engine_(engine), arguments_(arguments), site_(site) {}
 
-  void onRead(const TensorRef& tensor, const TensorValue& value, uint64_t madeIn) override {
+  TensorValue onRead(const TensorRef& tensor, TensorValue value, uint64_t madeIn) override {
     met_.try_emplace(tensor, met_.size());
-    if (madeIn != detail::activeRecording) onType(tensor, value->valueType());
+    const bool isOutside = madeIn != detail::activeRecording;
+    if (isOutside) onType(tensor, value->valueType());
     const auto* node = dynamic_cast<const LazyNode*>(value.get());
     // What the function has assigned is its own.
     if ((!node || !node->pending()) && !assigned_.contains(tensor)) {
-      std::vector<TensorRef>& tensors =
-          reads_.try_emplace(value.get(), value).first->second.tensors;
-      const bool isOther = std::ranges::find(tensors, tensor) == tensors.end();
-      // What the function copies follows what it copied.
-      if (tensors.empty() || (isOther && madeIn != detail::activeRecording))
-        tensors.push_back(tensor);
+      // What it copies follows what it copied. Tensors outside that share a value are several: a
+      // later call may find others in them.
+      const auto [read, isNew] = reads_.try_emplace(value.get(), value, value, tensor);
+      if (isOutside && !isNew && read->second.tensor != tensor) value = valueOf(tensor, value);
     }
     // Another backend's, or another computes with it, here.
     if (&value->backend() != &backend_ || &defaultTensorBackend() != &backend_) know(*value, false);
+    return value;
   }
   void onHostRead(const TensorAdapterBase& value) override {
     const std::lock_guard lock(engineMutex());
@@ -108,13 +112,11 @@ class Recorder final : public detail::Capture {
     source ? addNumber(number, {nullptr, *source, number->type()}) : know(*from, false);
   }
 
-  // The tensors that were read as `value` and are not gone.
-  std::vector<TensorRef> tensorsOf(const TensorAdapterBase* value) const {
+  // The tensor that was read as `value`, unless it is gone.
+  std::optional<TensorRef> tensorOf(const TensorAdapterBase* value) const {
     const auto read = reads_.find(value);
-    std::vector<TensorRef> tensors =
-        read != reads_.end() ? read->second.tensors : std::vector<TensorRef>();
-    std::erase_if(tensors, [](const TensorRef& tensor) { return !tensor.exists(); });
-    return tensors;
+    const bool isThere = read != reads_.end() && read->second.tensor.exists();
+    return isThere ? std::optional(read->second.tensor) : std::nullopt;
   }
   std::optional<size_t> numberOf(const TensorAdapterBase* value) const {
     const auto found = numberOf_.find(value);
@@ -149,12 +151,22 @@ class Recorder final : public detail::Capture {
   }
 
  private:
-  // Values are held, so that no other gets their address. The tensors are those that share it.
+  // Values are held, so that no other gets their address.
   struct Read {
-    explicit Read(TensorValue of) : value(std::move(of)) {}
-    TensorValue value;
-    std::vector<TensorRef> tensors;
+    TensorValue value, stored;  // what the function computes with, and what is in the tensor
+    TensorRef tensor;
   };
+
+  // Of the tensor alone, with the elements of `stored`.
+  TensorValue valueOf(const TensorRef& tensor, const TensorValue& stored) {
+    for (const auto& [address, read] : reads_)
+      if (read.tensor == tensor && read.stored == stored) return read.value;
+    const absl::Cleanup hears = [this] { detail::activeCapture = this; };
+    detail::activeCapture = nullptr;  // no read of the function's
+    const TensorValue value = makeValueNode(backend_, engine_, *stored);
+    reads_.try_emplace(value.get(), value, stored, tensor);
+    return value;
+  }
 
   void know(const TensorAdapterBase& value, bool onHost) {
     if (const auto argument = arguments_.find(&value); argument != arguments_.end())
@@ -162,12 +174,10 @@ class Recorder final : public detail::Capture {
     if (numberOf(&value)) throwRead(currentCallSite(), "a number of fl::hostNumber");
     const auto read = reads_.find(&value);
     if (read == reads_.end()) return;
-    for (const TensorRef& tensor : read->second.tensors) {
-      Known& known = known_[tensor];
-      known.value = read->second.value;
-      known.onHost = known.onHost || onHost;
-      if (onHost) known.site = currentCallSite();
-    }
+    Known& known = known_[read->second.tensor];
+    known.value = read->second.stored;
+    known.onHost = known.onHost || onHost;
+    if (onHost) known.site = currentCallSite();
   }
 
   [[noreturn]] void throwRead(const CallSite& site, const std::string& what) const {
@@ -184,7 +194,8 @@ class Recorder final : public detail::Capture {
     numbers_.push_back(std::move(source));
   }
 
-  const TensorBackend& backend_;
+  TensorBackend& backend_;
+  Engine& engine_;
   const ArgumentIndex& arguments_;
   const CallSite site_;  // of fl::compile
   std::unordered_map<const TensorAdapterBase*, Read> reads_;
@@ -202,20 +213,19 @@ class Recorder final : public detail::Capture {
 struct Input {
   enum class Kind { Argument, Stored, HostNumber, Constant };
   Kind kind = Kind::Constant;
-  size_t index = 0;                     // of the argument or the number
-  std::vector<TensorRef> tensors = {};  // that it is the value of
-  bool assigned = false;                // the function assigns to the first
-  LazyNodePtr value;                    // when it was recorded
+  size_t index = 0;                      // of the argument or the number
+  std::optional<TensorRef> tensor = {};  // that it is the value of
+  bool assigned = false;                 // the function assigns to that
+  LazyNodePtr value;                     // when it was recorded
 };
 
 struct Recording {
   ir::Graph graph;
   std::vector<Input> inputs;
   std::vector<HostNumber> numbers;
-  // Of the graph's results: what the function returned, then what is assigned to these.
+  // Of the graph's results: what the function returned, then what is assigned.
   size_t returned = 0;
   std::vector<Assigned> assigned;
-  std::vector<size_t> sharedWith;  // of these, the first one that is assigned the same value
   KnownTensors known;
   std::map<TensorRef, ir::ValueType> types;
   std::map<TensorRef, uint64_t> views;  // TensorRef::views()
@@ -242,7 +252,7 @@ std::string inputDifference(const Recording& now, const Recording& before, size_
   const auto readBy = [&] {
     return "; first read by\n  " + plans::userOf(now.graph, static_cast<ir::ValueId>(i));
   };
-  if (input.kind != old.kind || input.index != old.index || input.tensors != old.tensors)
+  if (input.kind != old.kind || input.index != old.index || input.tensor != old.tensor)
     return "another tensor than at the call before is" + readBy();
   if (input.kind != Input::Kind::Constant || sameElements(*input.value, *old.value)) return "";
   const Number *number = input.value->number(), *oldNumber = old.value->number();
@@ -264,20 +274,16 @@ class CompiledFunction::Calls {
     Engine* engine = engineOf(backend);
     std::vector<Tensor> results;
     for (; times > 0; --times) {
-      if (!engine || detail::activeCapture) {
-        results = call(arguments);  // which records it itself
-        continue;
+      // A function that is recorded records it itself.
+      const bool replays = engine && !detail::activeCapture;
+      Replay* replay = replays ? &findReplay(backend, *engine, arguments) : nullptr;
+      if (!replay || (replay->plan && rebindsWhatIsShown(replay->recording))) {
+        results = call(arguments);
+      } else if (replay->plan && bind(replay, arguments)) {
+        return replayTimes(replay, times);
+      } else {
+        results = record(replay, arguments);
       }
-      Replay& replay = findReplay(backend, *engine, arguments);
-      if (replay.plan && rebindsWhatIsShown(replay.recording)) {
-        results = call(arguments);  // after which they have nothing in common
-        continue;
-      }
-      if (replay.plan && bind(&replay, arguments)) {
-        results = replayTimes(&replay, times);
-        break;
-      }
-      results = record(&replay, arguments);
     }
     return results;
   }
@@ -329,11 +335,12 @@ class CompiledFunction::Calls {
     ArgumentIndex indexOf;
     for (const Tensor* argument : arguments) {
       const TensorValue value = argument->value();
-      const auto node = makeNode(*replay, value->valueType(), value->data());
+      const auto node = std::make_shared<LazyNode>(replay->backend, replay->engine,
+                                                   value->valueType(), value->data());
       indexOf.emplace(node.get(), values.size());
       values.push_back(node);
     }
-    Recorder recorder(replay->backend, indexOf, site_);
+    Recorder recorder(replay->backend, replay->engine, indexOf, site_);
     replay->engine.beginRecording();
     const absl::Cleanup recorded = [&] { replay->engine.endRecording(); };
     std::vector<Tensor> results;
@@ -349,7 +356,8 @@ class CompiledFunction::Calls {
     const std::string difference =
         replay->recorded == 0 ? "it is the first" : compare(recording, replay->recording);
     replay->recording = std::move(recording);
-    ++replay->recorded;
+    // One that moves what a view shows need not do the same again.
+    replay->recorded = rebindsWhatIsShown(replay->recording) ? 1 : replay->recorded + 1;
     if (difference.empty()) {
       prepare(replay);
     } else {
@@ -361,15 +369,10 @@ class CompiledFunction::Calls {
     return results;
   }
 
-  static LazyNodePtr makeNode(const Replay& replay, const ir::ValueType& type,
-                              MemoryBlockPtr buffer) {
-    return std::make_shared<LazyNode>(replay.backend, replay.engine, type, std::move(buffer));
-  }
-
   // The node of a value as a result of the graph: what was not computed is a view of itself.
   static LazyNodePtr resultNode(const Replay& replay, const TensorValue& value) {
     auto node = std::dynamic_pointer_cast<LazyNode>(value);
-    if (!node) node = makeNode(replay, value->valueType(), value->data());
+    if (!node) node = makeValueNode(replay.backend, replay.engine, *value);
     if (node->pending()) return node;
     auto view = std::make_shared<LazyNode>(replay.backend, replay.engine, ir::Op::Reshape,
                                            LazyOperands{node}, ir::Attrs(node->shape().get()),
@@ -387,19 +390,22 @@ class CompiledFunction::Calls {
     std::vector<LazyNodePtr> nodes;
     for (const Tensor& result : results) nodes.push_back(resultNode(*replay, result.value()));
     recording.returned = nodes.size();
-    for (const Assigned& each : recorder->assigned()) {
-      if (const TensorValue value = each.tensor.value()) {
-        nodes.push_back(resultNode(*replay, value));
-        recording.assigned.push_back(each);
-      }
+    for (Assigned& each : recorder->assigned()) {
+      const TensorValue value = each.tensor.value();
+      if (!value) continue;
+      each.from = recorder->tensorOf(value.get());
+      if (!each.from) nodes.push_back(resultNode(*replay, value));
+      recording.assigned.push_back(std::move(each));
     }
     std::vector<LazyNode*> pointers;
     for (const LazyNodePtr& node : nodes) pointers.push_back(node.get());
     std::vector<LazyNodePtr> values;
     recording.graph = replay->engine.graphOf(pointers, &values);
-    const auto assigned = std::span(recording.graph.results()).subspan(recording.returned);
-    for (ir::ValueId value : assigned)
-      recording.sharedWith.push_back(std::ranges::find(assigned, value) - assigned.begin());
+    const std::vector<ir::ValueId>& made = recording.graph.results();
+    const auto first = made.begin() + static_cast<ptrdiff_t>(recording.returned);
+    auto next = first;
+    for (Assigned& each : recording.assigned)
+      if (!each.from) each.result = std::find(first, made.end(), *next++) - made.begin();
     for (LazyNodePtr& value : values) {
       Input input;
       if (const auto argument = argumentOf.find(value.get()); argument != argumentOf.end()) {
@@ -408,10 +414,10 @@ class CompiledFunction::Calls {
       } else if (const auto number = recorder->numberOf(value.get())) {
         input.kind = Input::Kind::HostNumber;
         input.index = *number;
-      } else if (input.tensors = recorder->tensorsOf(value.get()); !input.tensors.empty()) {
+      } else if (input.tensor = recorder->tensorOf(value.get()); input.tensor) {
         input.kind = Input::Kind::Stored;
-        input.assigned = recorder->assigns(input.tensors[0]);
-        for (const TensorRef& tensor : input.tensors) recording.types.erase(tensor);  // bind()
+        input.assigned = recorder->assigns(*input.tensor);
+        recording.types.erase(*input.tensor);  // bind() looks at it
       }
       input.value = std::move(value);
       recording.inputs.push_back(std::move(input));
@@ -463,64 +469,61 @@ class CompiledFunction::Calls {
   // ---- Replaying ----
 
   // Takes the arguments, and makes sure of the stored tensors. False if one of these is gone or of
-  // another type than it was, if they shared a value and do not now, if a view is one no more, or
-  // if one that the function knows has another value.
+  // another type than it was, if a view is one no more, or if one that the function knows has
+  // another value.
   static bool bind(Replay* replay, TensorList arguments) {
     for (size_t i = 0; i < replay->recording.inputs.size(); ++i) {
       const Input& input = replay->recording.inputs[i];
       if (input.kind == Input::Kind::Argument) {
         replay->buffers[i] = arguments[input.index]->value()->data();
       } else if (input.kind == Input::Kind::Stored) {
-        const TensorValue value = input.tensors[0].value();
-        const auto isApart = [&](const TensorRef& tensor) {
-          const TensorValue its = tensor.value();
-          return its && its != value;
-        };
+        const TensorValue value = input.tensor->value();
         const ir::Parameter& parameter = replay->recording.graph.parameters()[i];
         if (!value || !(value->valueType() == parameter.type) ||
-            (value->number() != nullptr) != parameter.number ||
-            std::ranges::any_of(input.tensors, isApart)) {
+            (value->number() != nullptr) != parameter.number)
           return false;
-        }
         value->data();  // computes it
       }
     }
-    const auto isThere = [](const Assigned& each) { return each.tensor.exists(); };
     const auto isSame = [](const auto& known) {
       return known.first.exists() && known.first.value() == known.second.value.lock();
     };
     const auto hasType = [](const auto& each) { return each.first.type() == each.second; };
     const auto hasViews = [](const auto& each) { return each.first.views() == each.second; };
-    return std::ranges::all_of(replay->recording.assigned, isThere) &&
+    return std::ranges::all_of(replay->recording.assigned, &Assigned::exists) &&
            std::ranges::all_of(replay->recording.known, isSame) &&
            std::ranges::all_of(replay->recording.types, hasType) &&
            std::ranges::all_of(replay->recording.views, hasViews);
+  }
+
+  static TensorValue resultOf(const Replay& replay, runtime::LoadedSchedule::Outputs* outputs,
+                              size_t i) {
+    const ir::Graph& graph = replay.recording.graph;
+    return std::make_shared<LazyNode>(replay.backend, replay.engine, graph.type(graph.results()[i]),
+                                      std::move((*outputs)[i]));
   }
 
   static std::vector<Tensor> replayTimes(Replay* replay, int64_t times) {
     const Recording& recording = replay->recording;
     runtime::LoadedSchedule::Outputs outputs;
     for (; times > 0; --times) {
+      // Handed over when this ends: the next run takes the place of what a tensor alone holds.
+      std::vector<TensorValue> before, made(recording.graph.results().size());
+      for (const Assigned& each : recording.assigned)
+        before.push_back(each.from ? each.from->value() : nullptr);
       outputs = runOnce(replay);
-      for (size_t i = 0; i < recording.assigned.size(); ++i) {
-        const size_t output = recording.returned + i, first = recording.sharedWith[i];
-        // Handed over: the next run takes the place of what the tensor alone holds.
-        recording.assigned[i].tensor.assign(
-            first < i ? recording.assigned[first].tensor.value()
-                      : makeNode(*replay, typeOf(recording, output), std::move(outputs[output])));
+      for (size_t i = 0; i < before.size(); ++i) {
+        const auto& [tensor, rebinds, from, result] = recording.assigned[i];
+        TensorValue& value = from ? before[i] : made[result];
+        if (!value) value = resultOf(*replay, &outputs, result);
+        tensor.assign(value);
       }
     }
     letGo(replay, Input::Kind::Argument);
     std::vector<Tensor> results;
-    for (size_t i = 0; i < recording.returned; ++i) {
-      results.emplace_back(
-          TensorValue(makeNode(*replay, typeOf(recording, i), std::move(outputs[i]))));
-    }
+    for (size_t i = 0; i < recording.returned; ++i)
+      results.emplace_back(resultOf(*replay, &outputs, i));
     return results;
-  }
-
-  static const ir::ValueType& typeOf(const Recording& recording, size_t output) {
-    return recording.graph.type(recording.graph.results()[output]);
   }
 
   static runtime::LoadedSchedule::Outputs runOnce(Replay* replay) {
@@ -534,14 +537,14 @@ class CompiledFunction::Calls {
     for (int parameter : replay->plan->reusable()) {
       // Whose place the result takes.
       const Input& input = recording.inputs[parameter];
-      spare[parameter] = input.assigned && input.tensors[0].ownsData();
+      spare[parameter] = input.assigned && input.tensor->ownsData();
     }
     for (size_t i = 0; i < recording.inputs.size(); ++i) {
       const Input& input = recording.inputs[i];
       if (input.kind == Input::Kind::HostNumber) {
         replay->numbers[i] = replay->hostNumbers[input.index];
       } else if (input.kind == Input::Kind::Stored) {
-        setInput(replay, i, input.tensors[0].value());
+        setInput(replay, i, input.tensor->value());
       }
     }
     const absl::Cleanup after = [=] { letGo(replay, Input::Kind::Stored); };

@@ -104,11 +104,10 @@ class Compiled<Result(Arguments...)> {
   Result run(int64_t times, AsTensor<Arguments>... arguments) {
     const std::array<const Tensor*, sizeof...(Arguments)> tensors = {&arguments...};
     std::vector<Tensor> results = function_.run(times, tensors);
-    if constexpr (std::is_same_v<Result, Tensor>) {
+    if constexpr (std::is_same_v<Result, Tensor>)
       return std::move(results[0]);
-    } else if constexpr (!std::is_void_v<Result>) {
+    else if constexpr (!std::is_void_v<Result>)
       return results;
-    }
   }
 
   // Recorded ones that replays use: one for each set of argument types, backend and memory budget.

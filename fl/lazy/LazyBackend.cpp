@@ -111,8 +111,7 @@ class LazyBackend : public TensorBackend {
   // The node of a value; one that another backend made comes in with its elements.
   LazyNodePtr nodeOf(TensorValue value) {
     if (&value->backend() == this) return std::static_pointer_cast<LazyNode>(std::move(value));
-    if (value->number()) return makeNode(*this, engine_, *value->number());
-    return makeNode(*this, engine_, value->valueType(), value->data());
+    return lazy::makeValueNode(*this, engine_, *value);
   }
 
   mutable lazy::Engine engine_;

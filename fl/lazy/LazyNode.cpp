@@ -93,4 +93,9 @@ void LazyNode::realize(MemoryBlockPtr result) noexcept {
   list_.load(std::memory_order_relaxed)->remove(this);
 }
 
+LazyNodePtr makeValueNode(TensorBackend& backend, Engine& engine, TensorAdapterBase& value) {
+  if (value.number()) return std::make_shared<LazyNode>(backend, engine, *value.number());
+  return std::make_shared<LazyNode>(backend, engine, value.valueType(), value.data());
+}
+
 }  // namespace fl::lazy

@@ -107,4 +107,7 @@ class LazyNode final : public LazyTensor {
   LazyNodePtr nextReleased_;
 };
 
+// The number, or the elements, of a value that is computed or another backend's.
+LazyNodePtr makeValueNode(TensorBackend& backend, Engine& engine, TensorAdapterBase& value);
+
 }  // namespace fl::lazy

@@ -40,9 +40,8 @@ TensorValue TensorRef::value() const {
 }
 
 void TensorRef::assign(TensorValue value) const {
-  if (const std::shared_ptr<TensorStorage> storage = identity_->storage.lock()) {
+  if (const std::shared_ptr<TensorStorage> storage = identity_->storage.lock())
     writeStorage(*storage, std::move(value));
-  }
 }
 
 bool TensorRef::isShown() const {

@@ -50,8 +50,8 @@ using NextNumber = std::function<Number()>;
 // Hears of what happens on a thread while a CaptureScope lives there.
 class Capture {
  public:
-  // `madeIn`: the recording, or 0.
-  virtual void onRead(const TensorRef& tensor, const TensorValue& value, uint64_t madeIn) = 0;
+  // What the tensor reads as there, with the elements of `value`. `madeIn`: the recording, or 0.
+  virtual TensorValue onRead(const TensorRef& tensor, TensorValue value, uint64_t madeIn) = 0;
   // The elements of `value` are asked for, which may have to be computed first. Backends tell it.
   virtual void onHostRead(const TensorAdapterBase& value) = 0;
   // A view that was there before the scope is read or written.

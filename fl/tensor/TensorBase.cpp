@@ -25,8 +25,8 @@ std::shared_ptr<detail::TensorStorage> makeStorage(
 
 // A copy's: what is sparse stays so.
 std::shared_ptr<detail::TensorStorage> copyStorage(const Tensor& tensor) {
-  auto storage = tensor.isSparse() ? makeStorage(nullptr, tensor.sparseMatrix())
-                                   : makeStorage(tensor.value());
+  auto storage =
+      tensor.isSparse() ? makeStorage(nullptr, tensor.sparseMatrix()) : makeStorage(tensor.value());
   storage->isNone = !tensor.hasAdapter();
   return storage;
 }
@@ -76,8 +76,10 @@ std::shared_ptr<detail::TensorStorage> giveAway(
       return given;
     }
     const detail::TensorRef tensor(given);
-    if (outside && given->value) detail::activeCapture->onRead(tensor, given->value, 0);
     const auto left = makeEmptyStorage(given->recording);
+    if (outside && given->value)
+      given->value = detail::activeCapture->onRead(tensor, given->value, 0);
+    given->recording = detail::activeRecording;  // it is the function's own
     partViews(*given);
     left->identity = std::exchange(given->identity, nullptr);
     left->identity->storage = left;
@@ -197,10 +199,9 @@ TensorValue Tensor::value() const {
   makeSureOfStorage();
   noteView();
   TensorValue current = detail::readStorage(*storage_);
-  if (detail::activeCapture)
-    detail::activeCapture->onRead(detail::TensorRef(storage_), current, storage_->recording);
-  if (view_) current = detail::readView(current, *view_);
-  return current;
+  if (auto* capture = detail::activeCapture)
+    current = capture->onRead(detail::TensorRef(storage_), current, storage_->recording);
+  return view_ ? detail::readView(current, *view_) : current;
 }
 
 Tensor Tensor::copy() const { return Tensor(*this); }

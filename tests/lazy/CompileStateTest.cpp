@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -97,6 +98,74 @@ TEST(CompileState, StateThatIsAssignedTheSameStaysShared) {
   // 1 2, 2 3, 5 7, 11 15, ...
   EXPECT_EQ(valuesOf(a), (Floats{191, 255}));
   EXPECT_EQ(valuesOf(b), (Floats{191, 255}));
+}
+
+// As after a call that runs the function: it finds them as it left them.
+TEST(CompileState, StateThatIsAssignedATensorSharesIts) {
+  const Tensor given = full({1000}, 2.0f);
+  Tensor newest = full({1000}, 1.0f), middle = newest.copy(), oldest = middle.copy();
+  Tensor total = full({1000}, 0.0f);
+  int runs = 0;
+  auto f = fl::compile([&] {
+    ++runs;
+    total += newest + middle + oldest;
+    oldest = middle;
+    middle = newest;
+    newest = given;
+  });
+  f.run(4);
+  const uint64_t bytes = runtime::counters().bytesMoved;
+  f(), f(), f.run(3);
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(runtime::counters().bytesMoved, bytes + 5 * 20'000) << "total's, and the sum's three";
+  for (const Tensor& each : {newest, middle, oldest}) EXPECT_EQ(dataOf(each), dataOf(given));
+  EXPECT_EQ(total(0).scalar<float>(), 3 + 4 + 5 + 6 * 6);
+  newest += 1;
+  EXPECT_EQ(given(0).scalar<float>(), 2);
+  f();
+  EXPECT_EQ(total(0).scalar<float>(), 48 + 7);
+  EXPECT_EQ(middle(0).scalar<float>(), 3);
+}
+
+// Fewer of them at each call, until none does.
+TEST(CompileState, AHistoryMayBeginAsOneTensor) {
+  std::vector<Tensor> history(10, full({2}, 0.0f));
+  Floats expected(10, 0);
+  int runs = 0;
+  auto f = fl::compile([&](const Tensor& x) {
+    ++runs;
+    std::ranges::rotate(history, history.begin() + 1);
+    history.back() = history[8] + x;
+    return sum(concatenate(history, 1), {1});
+  });
+  for (int i = 0; i < 15; ++i) {
+    std::ranges::rotate(expected, expected.begin() + 1);
+    expected.back() = expected[8] + static_cast<float>(i);
+    const float total = std::accumulate(expected.begin(), expected.end(), 0.0f);
+    EXPECT_EQ(valuesOf(f(full({2}, i))), (Floats{total, total})) << i;
+  }
+  EXPECT_EQ(runs, 2);
+  for (size_t i = 0; i < history.size(); ++i)
+    EXPECT_EQ(valuesOf(history[i]), (Floats{expected[i], expected[i]}));
+}
+
+TEST(CompileState, WhatIsAssignedMayBeResultsToo) {
+  Tensor state = of({1}), copy = of({0}), before = of({0});
+  auto f = fl::compile([&](const Tensor& x) -> std::vector<Tensor> {
+    before = state;
+    state = state * 2 + x;
+    copy = state;
+    return {state, before, copy};
+  });
+  float expected = 1;
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<Tensor> results = f(of({1}));
+    const float old = std::exchange(expected, expected * 2 + 1);
+    for (const Tensor& each : {results[0], results[2], state, copy})
+      EXPECT_EQ(valuesOf(each), (Floats{expected}));
+    for (const Tensor& each : {results[1], before}) EXPECT_EQ(valuesOf(each), (Floats{old}));
+  }
+  EXPECT_EQ(f.plans(), 1u);
 }
 
 // A tensor that is assigned gets another storage; views show the one that they were made of.
