@@ -60,15 +60,23 @@ llvm::Value* MemoryAccess::fetchAhead(llvm::Value* address, bool toWrite) {
   return address;
 }
 
-void MemoryAccess::forEachActive(
-    const ElementRow& row, const Lanes& lanes,
-    llvm::function_ref<void(llvm::Value* element, llvm::Value* place)> body) {
+void MemoryAccess::copyActive(const ElementRow& row, const Lanes& lanes, bool toRow) {
+  llvm::Type* type = math_.elementType(row.type);
   llvm::Value* count =
       builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, lanes.rest, builder_.getInt64(lanes_));
-  emitEach(builder_, builder_.getInt64(0), count, 1, [&](llvm::Value* i) {
-    llvm::Value* place = builder_.CreateGEP(math_.elementType(row.type), buffer_, i);
-    body(address(row, builder_.CreateAdd(lanes.index, i)), place);
-  });
+  const auto copy = [&](llvm::Value* i, int elements) {
+    llvm::Value* element = address(row, builder_.CreateAdd(lanes.index, i));
+    llvm::Value* place = builder_.CreateGEP(type, buffer_, i);
+    llvm::Type* piece = elements == 1 ? type : llvm::FixedVectorType::get(type, elements);
+    llvm::Value* held =
+        builder_.CreateAlignedLoad(piece, toRow ? place : element, alignOf(row.type));
+    builder_.CreateAlignedStore(held, toRow ? element : place, alignOf(row.type));
+  };
+  for (int size = row.stride ? 1 : lanes_; size > 0; size /= 2) {
+    llvm::Value* begin = builder_.CreateAnd(count, builder_.getInt64(row.stride ? 0 : -2 * size));
+    llvm::Value* end = builder_.CreateAnd(count, builder_.getInt64(-size));
+    emitEach(builder_, begin, end, size, [&](llvm::Value* i) { copy(i, size); });
+  }
 }
 
 LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
@@ -76,7 +84,7 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
   if (lanes.mask == nullptr && row.stride == nullptr) return loadWhole(row, lanes, lanes_);
   if (lanes.mask == nullptr) return loadStrided(row, lanes);
   llvm::Constant* zero = llvm::Constant::getNullValue(type);
-  if (row.stride == nullptr && hasMaskedAccess(row.type)) {
+  if (row.stride == nullptr && (masksBytes_ || getTypeSize(row.type) >= 4)) {
     llvm::Value* from = address(row, lanes.index);
     return {builder_.CreateMaskedLoad(type, from, alignOf(row.type), lanes.mask, zero), row.type};
   }
@@ -84,11 +92,21 @@ LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
     return {builder_.CreateMaskedGather(type, addresses(row, lanes.index), alignOf(row.type),
                                         lanes.mask, zero),
             row.type};
-  builder_.CreateAlignedStore(zero, buffer_, alignOf(row.type));
-  forEachActive(row, lanes, [&](llvm::Value* element, llvm::Value* place) {
-    storeOne(loadOne(element, row.type), place);
-  });
-  return {builder_.CreateAlignedLoad(type, buffer_, alignOf(row.type)), row.type};
+  const auto copied = [&]() -> llvm::Value* {
+    builder_.CreateAlignedStore(zero, buffer_, alignOf(row.type));
+    copyActive(row, lanes, false);
+    return builder_.CreateAlignedLoad(type, buffer_, alignOf(row.type));
+  };
+  if (row.stride) return {copied(), row.type};
+  // Within a page what lies behind the row may be read, too.
+  const auto whole = [&] {
+    return builder_.CreateSelect(lanes.mask, loadWhole(row, lanes, lanes_).value, zero);
+  };
+  const uint64_t page = 4096, bytes = lanes_ * getTypeSize(row.type);
+  llvm::Value* from = builder_.CreatePtrToInt(address(row, lanes.index), builder_.getInt64Ty());
+  llvm::Value* place = builder_.CreateAnd(from, builder_.getInt64(page - 1));
+  llvm::Value* isInside = builder_.CreateICmpULE(place, builder_.getInt64(page - bytes));
+  return {emitChoice(builder_, isInside, whole, copied), row.type};
 }
 
 LlvmValue MemoryAccess::loadWhole(const ElementRow& row, const Lanes& lanes, int count) {
@@ -182,8 +200,7 @@ void MemoryAccess::finish() {
 }
 
 void MemoryAccess::keep(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
-  llvm::Value* to = address(row, lanes.index);
-  builder_.CreateAlignedStore(math_.bytes(value).value, to, alignOf(row.type));
+  storeOne(value, address(row, lanes.index));
 }
 
 void MemoryAccess::store(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
@@ -196,14 +213,13 @@ void MemoryAccess::store(LlvmValue value, const ElementRow& row, const Lanes& la
       if (i > 0) to = builder_.CreatePtrAdd(to, row.stride);
       storeOne({builder_.CreateExtractElement(value.value, i), row.type}, to);
     }
-  } else if (row.stride == nullptr && hasMaskedAccess(row.type)) {
+  } else if (row.stride == nullptr && masksBytes_) {
     builder_.CreateMaskedStore(value.value, address(row, lanes.index), alignOf(row.type),
                                lanes.mask);
   } else {
+    // Processors that mask no bytes may take long to write lanes under a mask.
     builder_.CreateAlignedStore(value.value, buffer_, alignOf(row.type));
-    forEachActive(row, lanes, [&](llvm::Value* element, llvm::Value* place) {
-      storeOne(loadOne(place, row.type), element);
-    });
+    copyActive(row, lanes, true);
   }
 }
 

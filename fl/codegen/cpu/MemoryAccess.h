@@ -65,10 +65,8 @@ class MemoryAccess {
   llvm::Value* fetchAhead(llvm::Value* address, bool toWrite);
   LlvmValue loadStrided(const ElementRow& row, const Lanes& lanes);
   void storeContiguous(LlvmValue value, llvm::Value* address);
-  bool hasMaskedAccess(dtype type) const { return masksBytes_ || getTypeSize(type) >= 4; }
-  // Calls body with the addresses of an element of the row and of its place in the buffer.
-  void forEachActive(const ElementRow& row, const Lanes& lanes,
-                     llvm::function_ref<void(llvm::Value* element, llvm::Value* place)> body);
+  // Between the row and the buffer, in vectors of powers of two if it is contiguous.
+  void copyActive(const ElementRow& row, const Lanes& lanes, bool toRow);
 
   LlvmBuilder& math_;
   llvm::IRBuilder<>& builder_;

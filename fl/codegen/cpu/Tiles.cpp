@@ -173,7 +173,7 @@ void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* begin, llvm
       }
     }
   };
-  emitEach(builder_, number(0), number(kGroup), step, [&](llvm::Value* column) {
+  emitEach(builder_, number(0), count, step, [&](llvm::Value* column) {
     emitEach(builder_, number(0), length, step,
              [&](llvm::Value* row) { return square(row, column); });
   });
