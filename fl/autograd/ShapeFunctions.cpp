@@ -128,8 +128,8 @@ Variable concatenate(const std::vector<Variable>& concatInputs, int dim) {
   FL_API_ENTRY();
   FL_USER_CHECK(!concatInputs.empty(), "concatenate: no Variables to join");
   const Variable& first = concatInputs[0];
+  if (concatInputs.size() == 1) return first;  // as it is, also along a dimension that it lacks
   checkAxis("concatenate", first, dim);
-  if (concatInputs.size() == 1) return first;
   std::vector<Tensor> tensors;
   std::vector<Variable> edges;
   for (const Variable& input : concatInputs) {

@@ -79,7 +79,8 @@ class Engine {
   // needs it is taken back: the error is thrown once, and then the tensor has its old elements.
   // Where memory is short, all that this thread wrote in place and that is pending is, but `node`.
   void realize(LazyNode* node);
-  // Realizes everything that is pending, of all threads; throws as realize() does.
+  // Realizes everything that is pending, of all threads; throws as realize() does, but not for an
+  // index of another thread's.
   void realizeAll();
   // Waits until no kernel is waiting to be compiled.
   void waitForCompiler() { compiler_.wait(); }

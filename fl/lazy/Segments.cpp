@@ -1,6 +1,7 @@
 // What threads have recorded and not realized: segments of nodes, and when they run. Engine.cpp
 // makes their plans.
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 #include <string_view>
 #include <unordered_set>
@@ -48,13 +49,46 @@ struct ThreadSegments {
   }
 };
 
+using EngineSegments = std::unordered_map<const Engine*, ThreadSegments>;
+
+// Of threads that have ended, under the engine's mutex: the next one that records takes them over.
+EngineSegments& leftBehind() {
+  static auto& left = *new EngineSegments();
+  return left;
+}
+
+void takeOver(const ThreadSegments& from, ThreadSegments* to) {
+  std::vector<uint64_t> all;
+  std::ranges::set_union(from.pending, to->pending, std::back_inserter(all));
+  to->pending = std::move(all);
+  to->recorded.nodes += from.recorded.nodes;
+  to->recorded.bytes += from.recorded.bytes;
+  to->recorded.given += from.recorded.given;
+}
+
+// Made anew where something still computes when the thread's objects are gone.
+thread_local EngineSegments* ofThread = nullptr;
+// Few programs use more than one engine at a time.
+thread_local std::pair<const Engine*, ThreadSegments*> lastUsed = {nullptr, nullptr};
+
+struct ThreadEnd {
+  ~ThreadEnd() {
+    const std::lock_guard<std::recursive_mutex> lock(engineMutex());
+    for (const auto& [engine, segments] : *ofThread)
+      if (segments.recorded.nodes > 0) takeOver(segments, &leftBehind()[engine]);
+    delete std::exchange(ofThread, nullptr);
+    lastUsed = {nullptr, nullptr};
+  }
+};
+
 ThreadSegments& threadSegments(const Engine* engine) {
-  // Few programs use more than one engine at a time.
-  thread_local std::pair<const Engine*, ThreadSegments*> last = {nullptr, nullptr};
-  if (last.first == engine) return *last.second;
-  thread_local std::unordered_map<const Engine*, ThreadSegments> segments;
-  last = {engine, &segments[engine]};
-  return *last.second;
+  if (lastUsed.first == engine) return *lastUsed.second;
+  if (!ofThread) {
+    ofThread = new EngineSegments();
+    thread_local const ThreadEnd end;
+  }
+  lastUsed = {engine, &(*ofThread)[engine]};
+  return *lastUsed.second;
 }
 
 }  // namespace
@@ -62,6 +96,8 @@ ThreadSegments& threadSegments(const Engine* engine) {
 void Engine::record(const LazyNodePtr& node, bool isWhole) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   ThreadSegments& segments = threadSegments(this);
+  if (segments.ended)
+    if (const auto left = leftBehind().extract(this)) takeOver(left.mapped(), &segments);
   const auto flushIfDue = [&](LazyNode* last) {
     const bool isDue = last && segments.recorded.reaches(flushAt_, 1) && !segments.recording;
     if (isDue) flush(last, segments.recorded.reaches(flushAt_, 2));
@@ -309,9 +345,16 @@ void Engine::realizeAll() {
     std::vector<uint64_t> segments;
     for (const auto& [segment, nodes] : segments_)
       if (!nodes.isRecorded) segments.push_back(segment);
-    for (uint64_t segment : segments) realizeSegment(segment);
+    ThreadSegments& mine = threadSegments(this);
+    for (uint64_t segment : segments) {
+      try {
+        realizeSegment(segment);
+      } catch (const BadIndexError&) {  // another thread's stays pending, for those who read it
+        if (std::ranges::binary_search(mine.pending, segment)) throw;
+      }
+    }
     dropEmptySegments();
-    threadSegments(this).realized();
+    mine.realized();
   });
 }
 

@@ -1,6 +1,9 @@
 // Enumerations that operators and modules share.
 #pragma once
 
+// Flashlight's mark of what a shared library exports; fl is linked statically.
+#define FL_API
+
 namespace fl {
 
 enum class ReduceMode { NONE = 0, MEAN = 1, SUM = 2 };

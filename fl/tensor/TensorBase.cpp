@@ -409,8 +409,7 @@ Tensor& Tensor::operator=(Tensor&& other) & {
 
 Tensor& Tensor::operator=(const Tensor& other) & {
   FL_API_ENTRY();
-  const bool isThere = other.storage_ || detail::activeCapture;
-  if (this != &other) hold(isThere ? copyStorage(other) : nullptr);
+  if (this != &other) hold(other.storage_ || detail::activeCapture ? copyStorage(other) : nullptr);
   return *this;
 }
 

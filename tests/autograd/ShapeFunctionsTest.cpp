@@ -149,6 +149,9 @@ TEST(ShapeFunctions, Concatenate) {
         [&](const std::vector<Variable>& v) { return concatenate({v[0], v[1], v[0]}, dim); },
         {randomTensor({2, 3, 2}), randomTensor(second)});
   }
+  // One alone is given back, whatever the dimension: the first state of a search.
+  EXPECT_EQ(concatenate({counting({2, 1})}, 5).shape(), Shape({2, 1}));
+  EXPECT_EQ(concatenate({Variable()}, 1).shape(), Shape({0}));
   EXPECT_NE(errorOf([] { concatenate(std::vector<Variable>{}, 0); }).find("concatenate: no"),
             std::string::npos);
   EXPECT_NE(errorOf([] {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
+#include <vector>
 
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/tensor.h"
@@ -140,6 +142,19 @@ TEST(FlatMemory, AMillionOperators) {
     EXPECT_GE(counts.realizes(), 10u);
     EXPECT_EQ(counts.fallbacks(), 0u);
   }
+}
+
+// Each batch on a thread of its own, which ends with it.
+TEST(FlatMemory, ThreadsThatEndReadNothing) {
+  constexpr int kThreads = 400, kElements = 1 << 18;
+  Tensor total = full({1}, 0.0);
+  expectFlat(kThreads, [&](int) {
+    std::thread([&] {
+      const Tensor batch = Tensor::fromVector(std::vector<float>(kElements, 1.0f));
+      total = total + sum(batch, {0}, true);
+    }).join();
+  });
+  EXPECT_EQ(total(0).scalar<float>(), static_cast<float>(kThreads) * kElements);
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "fl/fl.h"
 #include "fl/lazy/Compile.h"
@@ -13,6 +16,7 @@ namespace fl::testing {
 namespace {
 
 using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 using test::errorOf;
@@ -101,6 +105,17 @@ TEST(LateErrors, ABadIndexLeavesNoPartOfAStep) {
   EXPECT_NE(errorOf([&] { step(7); }), "");
   EXPECT_EQ(table.tensor().toHostVector<float>(), before);
   EXPECT_NE(errorOf([&] { table.grad().tensor().toHostVector<float>(); }), "");
+}
+
+// The thread that reads what has it is told, not one that computes all that is pending.
+TEST(LateErrors, ABadIndexIsNotToldToAnotherThread) {
+  Tensor x = full({4}, 1.0f) * 2;
+  x(Tensor::fromVector(std::vector<long long>{9})) += 5;
+  std::string error = "none";
+  std::thread([&] { error = errorOf([] { fl::sync(); }); }).join();
+  EXPECT_EQ(error, "");
+  EXPECT_THAT(errorOf([&] { x.toHostVector<float>(); }), HasSubstr("9 is out of range"));
+  EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>(4, 2)));
 }
 
 }  // namespace

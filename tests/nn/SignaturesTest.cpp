@@ -94,6 +94,13 @@ class OwnConvolution : public Conv2D {
     return nIn_ + nOut_ + xFilter_ + yFilter_ + xStride_ + yStride_ + xPad_ + yPad_ + xDilation_ +
            yDilation_ + bias_ + groups_;
   }
+  Variable convolved(V input) const {
+    return conv2d(input, params_[0], 1, 1, 0, 0, 1, 1, 1, benchmarks_);
+  }
+};
+class FL_API OwnNormalization : public BatchNorm {
+ public:
+  OwnNormalization() : BatchNorm(2, 3) { BatchNorm::initialize(); }
 };
 
 // ---- Activations ----

@@ -25,12 +25,16 @@ BatchNorm::BatchNorm(const std::vector<int>& featAxis, int featSize, double mome
       trackStats_(trackStats) {
   FL_API_CONSTRUCTOR();
   FL_USER_CHECK(featSize > 0, "BatchNorm: the number of features must be positive, not ", featSize);
-  if (trackStats) {
-    runningMean_ = constant(0.0, Shape({featSize}), dtype::f32, false);
-    runningVar_ = constant(1.0, Shape({featSize}), dtype::f32, false);
+  initialize();
+}
+
+void BatchNorm::initialize() {
+  if (trackStats_) {
+    runningMean_ = constant(0.0, Shape({featSize_}), dtype::f32, false);
+    runningVar_ = constant(1.0, Shape({featSize_}), dtype::f32, false);
   }
-  if (affine) {
-    params_ = {uniform(Shape({featSize})), constant(0.0, Shape({featSize}))};
+  if (affine_) {
+    params_ = {uniform(Shape({featSize_})), constant(0.0, Shape({featSize_}))};
   }
 }
 

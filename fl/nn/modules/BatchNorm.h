@@ -29,6 +29,9 @@ class BatchNorm : public CloneableUnaryModule<BatchNorm> {
  protected:
   BatchNorm() = default;
 
+  // Statistics and parameters as of a new module.
+  void initialize();
+
   std::vector<int> featAxis_;
   int featSize_ = 0;
   int numBatchesTracked_ = 0;

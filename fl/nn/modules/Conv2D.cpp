@@ -55,9 +55,10 @@ Variable Conv2D::forward(const Variable& input) {
   const Variable weights = detail::toType(params_[0], input.type());
   if (bias_) {
     return conv2d(input, weights, detail::toType(params_[1], input.type()), xStride_, yStride_, px,
-                  py, xDilation_, yDilation_, groups_);
+                  py, xDilation_, yDilation_, groups_, benchmarks_);
   }
-  return conv2d(input, weights, xStride_, yStride_, px, py, xDilation_, yDilation_, groups_);
+  return conv2d(input, weights, xStride_, yStride_, px, py, xDilation_, yDilation_, groups_,
+                benchmarks_);
 }
 
 std::string Conv2D::prettyString() const { return describe("Conv2D"); }

@@ -24,6 +24,8 @@ class Conv2D : public CloneableUnaryModule<Conv2D>, protected detail::Convolutio
 
  protected:
   Conv2D() = default;
+
+  std::shared_ptr<detail::ConvBenchmarks> benchmarks_;  // for conv2d()
 };
 
 // Cross-correlation of sequences. The parameters are those of a Conv2D of height 1: the weights
