@@ -24,9 +24,10 @@
 namespace fl::lazy {
 namespace {
 
-// Plans beyond these are built again when they are needed again. An operator's part of a plan takes
-// two kilobytes, so that all plans take 256 MB at most.
-constexpr size_t kMaxPlans = 1024, kMaxPlanOperators = size_t{1} << 17;
+// Plans beyond these are built again when they are needed again: a loop over more shapes than plans
+// builds each of them each time. An operator's part of a plan takes two kilobytes, so that all
+// plans take 256 MB at most; a plan alone some eight.
+constexpr size_t kMaxPlans = 8192, kMaxPlanOperators = size_t{1} << 17;
 
 // Words that describe a segment.
 using Structure = absl::InlinedVector<int64_t, 64>;
