@@ -372,15 +372,18 @@ int runBisect(int argc, char** argv) {
   const std::string form = parseInput(path, text, formOf);
   FL_USER_CHECK(form == "graph", path, ": is a ", form, "; passes start from a graph");
   flags().jit = "sync";
-  // Numbers of a dump are drawn, too: what `fl reduce` makes of the graph has lost them.
-  std::vector<NpyArray> inputs = makeInputs(*parseProgram(path, text, {}), "", std::cerr).arrays;
-  ir::Graph graph = parseInput(path, text, ir::parseGraph);
-  int origin = 0;
-  rewriteGraph(&graph, [&](ir::Graph& made, ir::Node node) {
-    node.origin = origin++;
-    return made.addNode(std::move(node));
+  const auto program = parseProgram(path, text, {});
+  return withMemory(path, *program, [&] {
+    // Numbers of a dump are drawn, too: what `fl reduce` makes of the graph has lost them.
+    std::vector<NpyArray> inputs = makeInputs(*program, "", std::cerr).arrays;
+    ir::Graph graph = parseInput(path, text, ir::parseGraph);
+    int origin = 0;
+    rewriteGraph(&graph, [&](ir::Graph& made, ir::Node node) {
+      node.origin = origin++;
+      return made.addNode(std::move(node));
+    });
+    return Bisection(std::move(graph), std::move(inputs)).run();
   });
-  return Bisection(std::move(graph), std::move(inputs)).run();
 }
 
 }  // namespace fl::tools

@@ -20,6 +20,11 @@ void flushOutput();
 // What a check of parsed text found, without the request to report it: the text is the user's.
 std::string reasonOf(const InternalError& error);
 
+// Throws std::runtime_error that says where in `text`, which was read from `path`, it is that a
+// check speaks of: a kernel, a step, a temporary or an output.
+[[noreturn]] void throwInvalid(const std::string& path, const std::string& text,
+                               const InternalError& error);
+
 // What a text begins with: graph, schedule or kernel. Throws ParseError for anything else.
 std::string formOf(const std::string& text);
 // A schedule that may run: also its temporaries have places that do not overlap. They have them
@@ -36,7 +41,7 @@ Form parseInput(const std::string& path, const std::string& text,
   } catch (const ParseError& error) {
     throw std::runtime_error(path + ":" + error.what());
   } catch (const InternalError& error) {
-    throw std::runtime_error(path + ": not valid: " + reasonOf(error));
+    throwInvalid(path, text, error);
   }
 }
 

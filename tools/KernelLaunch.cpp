@@ -69,6 +69,13 @@ ir::Schedule launchOnce(const std::string& path, const ir::Kernel& kernel,
                 extents.size(), ", but the kernel's rank is ", kernel.rank);
   FL_USER_CHECK(std::all_of(extents.begin(), extents.end(), [](Dim extent) { return extent >= 0; }),
                 path, ": --extents: one is negative");
+  Dim elements = 1;
+  FL_USER_CHECK(std::none_of(extents.begin(), extents.end(),
+                             [&](Dim extent) {
+                               return __builtin_mul_overflow(elements, std::max<Dim>(extent, 1),
+                                                             &elements);
+                             }),
+                path, ": --extents: there are more elements than can be counted");
   FL_USER_CHECK(kernel.gatherCount() == 0, path,
                 ": the kernel gathers, and what it may read is not in its text: run a schedule "
                 "that launches it");

@@ -129,6 +129,14 @@ std::string optimizeSchedule(ir::Schedule schedule) {
     const bool shares = std::ranges::any_of(all, [](const auto& t) { return t.shares >= 0; });
     FL_USER_CHECK(!shares || pass == "pack", "opt: the pass ", pass,
                   " would lose which temporaries share memory; pack alone takes them");
+    const auto isEpilogue = [](const ir::Step& step) {
+      const auto* launch = std::get_if<ir::LaunchStep>(&step);
+      return launch && launch->epilogue;
+    };
+    const bool reorders = pass == "order" || pass == "budget" || pass == "join";
+    FL_USER_CHECK(!reorders || std::ranges::none_of(compilation.schedule.steps, isEpilogue),
+                  "opt: the pass ", pass,
+                  " moves steps, which would part epilogues from the calls that they belong to");
     const bool moves = std::ranges::any_of(all, [](const auto& t) { return t.onHost; });
     FL_USER_CHECK(!moves || pass != "budget",
                   "opt: temporaries that are on the host are what the pass budget has made");

@@ -9,9 +9,11 @@
 #pragma once
 
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
+#include "fl/base/Error.h"
 #include "fl/kernel/Schedule.h"
 #include "tools/npy/Npz.h"
 
@@ -51,5 +53,16 @@ std::vector<dtype> dtypesOf(const ir::Graph& graph);
 // Throws std::exception with the words for a user.
 std::unique_ptr<Program> parseProgram(const std::string& path, const std::string& text,
                                       const std::vector<Dim>& extents);
+
+// work(), which the program that was read from `path` needs memory for. Throws
+// std::invalid_argument that names both, and its largest value, if there is too little.
+template <typename Work>
+auto withMemory(const std::string& path, const Program& program, Work&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    throwUser(path, ": its values do not fit into memory; the largest is ", program.largestValue());
+  }
+}
 
 }  // namespace fl::tools

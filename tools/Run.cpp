@@ -1,13 +1,10 @@
 #include "tools/Run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iomanip>
 #include <iostream>
-#include <new>
 #include <stdexcept>
 
 #include "absl/flags/flag.h"
@@ -48,20 +45,6 @@ std::vector<Dim> parseExtents(const std::string& text) {
     extents.push_back(extent);
   }
   return extents;
-}
-
-// Before anything is drawn: the system may promise more memory than there is, and kill who writes
-// to it.
-void expectMemoryFor(const std::vector<ir::Parameter>& parameters) {
-  const double memory =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  double bytes = 0;
-  for (const ir::Parameter& parameter : parameters) {
-    bytes += static_cast<double>(bytesOf(parameter.type.type, parameter.type.shape));
-  }
-  if (bytes > memory) {
-    throw std::bad_alloc();
-  }
 }
 
 // A lookup may find an index in what the program computes from its inputs.
@@ -158,7 +141,6 @@ void checkFlags() {
 }  // namespace
 
 Inputs makeInputs(const Program& program, const std::string& text, std::ostream& log) {
-  expectMemoryFor(program.parameters());
   const uint32_t seed = absl::GetFlag(FLAGS_seed);
   const std::string files = absl::GetFlag(FLAGS_inputs);
   std::vector<NpyArray> inputs = drawInputs(program.parameters(), seed);
@@ -195,12 +177,7 @@ int runRun(int argc, char** argv) {
   checkFlags();
   const std::string text = readInput(path);
   const auto program = parseProgram(path, text, parseExtents(absl::GetFlag(FLAGS_extents)));
-  try {
-    return runProgram(*program, text);
-  } catch (const std::bad_alloc&) {
-    throwUser(path, ": its values do not fit into memory; the largest is ",
-              program->largestValue());
-  }
+  return withMemory(path, *program, [&] { return runProgram(*program, text); });
 }
 
 }  // namespace fl::tools

@@ -1,10 +1,14 @@
 #include "tools/Values.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <random>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
@@ -37,14 +41,13 @@ NpyArray makeArray(dtype type, const Shape& shape, ElementAt&& elementAt) {
 
 std::string nameOf(size_t parameter) { return "p" + std::to_string(parameter); }
 
-NpyArray checked(const std::string& file, NpyArray array, size_t index,
-                 const ir::Parameter& parameter) {
-  const auto& [type, shape] = parameter.type;
-  const bool narrows = type == dtype::bf16 && array.type == dtype::f32;
-  FL_USER_CHECK((array.type == type || narrows) && array.shape == shape, file, ": is ",
-                typeToString(array.type, array.shape), ", but ", nameOf(index), " is ",
-                parameter.number ? "a number, " : "", parameter.type.toString());
-  return narrows ? cast(array, type) : std::move(array);
+void expectFit(const std::string& file, dtype type, const Shape& shape, size_t index,
+               const ir::Parameter& parameter) {
+  const dtype wanted = parameter.type.type;
+  const bool fits = type == wanted || (wanted == dtype::bf16 && type == dtype::f32);
+  FL_USER_CHECK(fits && shape == parameter.type.shape, file, ": is ", typeToString(type, shape),
+                ", but ", nameOf(index), " is ", parameter.number ? "a number, " : "",
+                parameter.type.toString());
 }
 
 // The parameter that an array of an archive is, by its name; as many as there are for none.
@@ -73,6 +76,20 @@ std::optional<Number> numberIn(absl::string_view digits, dtype type) {
   if (absl::SimpleAtoi(digits, &whole)) return Number::fromSigned(whole, type);
   if (absl::SimpleAtoi(digits, &natural)) return Number::fromUnsigned(natural, type);
   return std::nullopt;
+}
+
+// The system may promise more memory than there is, and kill who writes
+// to it.
+void expectMemoryFor(const std::vector<ir::Parameter>& parameters) {
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  double bytes = 0;
+  for (const ir::Parameter& parameter : parameters) {
+    bytes += static_cast<double>(bytesOf(parameter.type.type, parameter.type.shape));
+  }
+  if (bytes > memory) {
+    throw std::bad_alloc();
+  }
 }
 
 double toleranceOf(dtype type) {
@@ -108,6 +125,7 @@ NpyArray arrayOf(const Number& number) {
 }
 
 std::vector<NpyArray> drawInputs(const std::vector<ir::Parameter>& parameters, uint32_t seed) {
+  expectMemoryFor(parameters);
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   std::vector<NpyArray> inputs;
@@ -124,18 +142,23 @@ std::vector<NpyArray> drawInputs(const std::vector<ir::Parameter>& parameters, u
 std::vector<bool> readInputs(const std::string& files, const std::vector<ir::Parameter>& parameters,
                              std::vector<NpyArray>* inputs) {
   std::vector<bool> missing(parameters.size(), true);
-  const auto give = [&](const std::string& file, NpyArray array, size_t index) {
-    (*inputs)[index] = checked(file, std::move(array), index, parameters[index]);
+  const auto give = [&](NpyArray array, size_t index) {
+    const dtype type = parameters[index].type.type;
+    (*inputs)[index] = array.type == type ? std::move(array) : cast(array, type);
     missing[index] = false;
   };
   const std::vector<std::string> paths = absl::StrSplit(files, ',', absl::SkipEmpty());
   if (paths.size() == 1 && paths[0].ends_with(".npz")) {
-    for (auto& [name, array] : readNpz(paths[0])) {
+    std::set<size_t> found;
+    const auto check = [&](const std::string& name, dtype type, const Shape& shape) {
       const size_t index = parameterNamed(name, parameters.size());
       FL_USER_CHECK(index < parameters.size(), paths[0], ": \"", name,
                     "\" is no parameter; there are: ", listOf(parameters));
-      FL_USER_CHECK(missing[index], paths[0], ": ", nameOf(index), " is in it twice");
-      give(paths[0] + ": " + name, std::move(array), index);
+      FL_USER_CHECK(found.insert(index).second, paths[0], ": ", nameOf(index), " is in it twice");
+      expectFit(paths[0] + ": " + name, type, shape, index, parameters[index]);
+    };
+    for (auto& [name, array] : readNpz(paths[0], check)) {
+      give(std::move(array), parameterNamed(name, parameters.size()));
     }
     return missing;
   }
@@ -146,7 +169,9 @@ std::vector<bool> readInputs(const std::string& files, const std::vector<ir::Par
   FL_USER_CHECK(paths.empty() || paths.size() == parameters.size(), "--inputs: ", paths.size(),
                 paths.size() == 1 ? " file for " : " files for ", listOf(parameters));
   for (size_t i = 0; i < paths.size(); ++i) {
-    give(paths[i], readNpy(paths[i]), i);
+    NpyArray array = readNpy(paths[i]);
+    expectFit(paths[i], array.type, array.shape, i, parameters[i]);
+    give(std::move(array), i);
   }
   return missing;
 }

@@ -19,7 +19,8 @@ NpyArray cast(const NpyArray& array, dtype type);
 Number numberOf(const NpyArray& array);
 NpyArray arrayOf(const Number& number);
 
-// Floats are normal, integers 0 to 3, b8 either.
+// Floats are normal, integers 0 to 3, b8 either. Throws std::bad_alloc, before it draws any, if
+// they do not fit into memory.
 std::vector<NpyArray> drawInputs(const std::vector<ir::Parameter>& parameters, uint32_t seed);
 
 // Replaces inputs by those of `files`, separated by commas, and returns which were not replaced.

@@ -253,14 +253,14 @@ ValueType contract(const Call& call) {
 ValueType cast(const Call& call) { return {static_cast<dtype>(call.attrs[0]), call.shape(0)}; }
 ValueType random(const Call& call) {
   const auto type = static_cast<dtype>(call.attrs[0]);
+  if (type != dtype::f32 && type != dtype::f64 && type != dtype::u32)
+    call.fail("draws f32, f64 or u32, not ", type);
   const size_t most = isFloating(type) ? 3 : 2;
-  if (call.operands.size() > most) {
+  if (call.operands.size() > most)
     call.fail(type, " numbers take ", most - 1, most == 2 ? " offset" : " offsets");
-  }
   for (const ValueType* operand : call.operands) {
-    if (operand->type != dtype::u64 || operand->shape.ndim() != 0) {
+    if (operand->type != dtype::u64 || operand->shape.ndim() != 0)
       call.fail("the seed and offsets are scalars of u64");
-    }
   }
   return {type, extents(call, 1)};
 }

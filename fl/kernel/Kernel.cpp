@@ -35,6 +35,9 @@ void verifyApply(const Kernel& kernel, const KernelValue& value) {
     FL_INTERNAL_CHECK(uniform || normal,
                       "rand takes a seed and an offset of u64 and an index of "
                       "s64, or two numbers of its own float type");
+    FL_INTERNAL_CHECK(
+        value.type == dtype::u32 || value.type == dtype::f32 || value.type == dtype::f64,
+        "rand draws no ", value.type);
     return;
   }
   FL_INTERNAL_CHECK(isElementwise(value.op), opName(value.op), " is not elementwise");
@@ -45,6 +48,9 @@ void verifyApply(const Kernel& kernel, const KernelValue& value) {
   const dtype type = typeOf(kernel, value, first);
   FL_INTERNAL_CHECK(first == 1 || computeType(type) == type, "arithmetic on ", type,
                     " is explicit");
+  const Types types = opInfo(value.op).types;
+  FL_INTERNAL_CHECK(types == Types::All || (types == Types::Float) == isFloating(type),
+                    opName(value.op), " is not for ", type);
   FL_INTERNAL_CHECK(first == 0 || typeOf(kernel, value, 0) == dtype::b8, opName(value.op),
                     ": the condition must be b8");
   for (size_t i = first; i < value.args.size(); ++i)
@@ -107,9 +113,8 @@ void verifyValue(const Kernel& kernel, size_t index) {
 // Bit a: the operand's element depends on the index along axis a.
 uint32_t movingAxes(const KernelOperand& operand) {
   uint32_t axes = 0;
-  for (size_t axis = 0; axis < operand.strides.size(); ++axis) {
+  for (size_t axis = 0; axis < operand.strides.size(); ++axis)
     axes |= static_cast<uint32_t>(operand.strides[axis] != Stride::Zero) << axis;
-  }
   return axes;
 }
 
@@ -117,9 +122,8 @@ uint32_t movingAxes(const KernelOperand& operand) {
 std::vector<int> availableStages(const Kernel& kernel) {
   std::vector<int> totalStage(kernel.reductionCount(), 0);
   for (size_t s = 0; s < kernel.stages.size(); ++s) {
-    for (const KernelStage::Reduce& reduce : kernel.stages[s].reduces) {
+    for (const KernelStage::Reduce& reduce : kernel.stages[s].reduces)
       totalStage[reduce.index] = static_cast<int>(s) + 1;
-    }
   }
   std::vector<int> stages;
   for (const KernelValue& value : kernel.values) {
@@ -236,9 +240,8 @@ std::vector<uint32_t> variedAxes(const Kernel& kernel) {
 
 int64_t kernelDomain(const Kernel& kernel, const int64_t* extents) {
   int64_t domain = 1;
-  for (int axis = 0; axis < kernel.rank; ++axis) {
+  for (int axis = 0; axis < kernel.rank; ++axis)
     domain *= kernel.isReduced(axis) ? 1 : extents[axis];
-  }
   return domain;
 }
 
@@ -266,6 +269,9 @@ void verify(const Kernel& kernel) {
                     kernel.operands.size(), " operands and ", kernel.scalars.size(),
                     " scalars are more than ", kMaxOperands);
   verifyOperands(kernel);
+  FL_INTERNAL_CHECK(
+      std::ranges::count(kernel.operands, KernelOperand::Role::Output, &KernelOperand::role) > 0,
+      "it has no output");
   for (size_t i = 0; i < kernel.values.size(); ++i) verifyValue(kernel, i);
   verifyStages(kernel);
 }

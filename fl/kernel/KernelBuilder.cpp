@@ -51,9 +51,8 @@ int KernelBuilder::load(int operand) {
 
 int KernelBuilder::index(Access access) {
   for (int i = 0; i < operandCount(); ++i) {
-    if (kernel_.operands[i].role == KernelOperand::Role::Index && accesses_[i] == access) {
+    if (kernel_.operands[i].role == KernelOperand::Role::Index && accesses_[i] == access)
       return load(i);
-    }
   }
   return load(addOperand(KernelOperand::Role::Index, std::nullopt, dtype::s64, std::move(access)));
 }
@@ -79,9 +78,8 @@ int KernelBuilder::cast(dtype to, int value) {
 
 int KernelBuilder::apply(Op op, dtype result, const std::vector<int>& args) {
   if (op == Op::Cast) return cast(result, args[0]);
-  if (opKind(op) == Kind::Select) {
+  if (opKind(op) == Kind::Select)
     return addValue({.form = KernelValue::Form::Apply, .op = op, .type = result, .args = args});
-  }
   std::vector<int> wide;
   for (int arg : args) wide.push_back(cast(computeType(type(arg)), arg));
   const int computed =
@@ -121,9 +119,8 @@ int KernelBuilder::gather(BufferRef buffer, dtype type, Access layout, int index
   const int operand = addInput(buffer, type, whole);
   layout.offset = {};
   int element = stride == 1 ? index : apply(Op::Mul, dtype::s64, {index, constant(stride)});
-  if (std::ranges::count(layout.strides, 0) != space_.ndim()) {
+  if (std::ranges::count(layout.strides, 0) != space_.ndim())
     element = apply(Op::Add, dtype::s64, {this->index(std::move(layout)), element});
-  }
   const int limit = constant(bound), values = valueCount();
   const int value = addValue({.form = KernelValue::Form::Gather,
                               .type = type,
@@ -159,9 +156,8 @@ std::vector<KernelBuilder::Axis> KernelBuilder::mergedAxes() const {
     Axis axis{space_[a], reduced_[a], {}};
     for (const Access& access : accesses_) axis.strides.push_back(access.strides[a]);
     bool merge = !axes.empty() && axes.back().reduced == axis.reduced;
-    for (size_t k = 0; merge && k < axis.strides.size(); ++k) {
+    for (size_t k = 0; merge && k < axis.strides.size(); ++k)
       merge = axis.strides[k] == axes.back().strides[k] * axes.back().extent;
-    }
     if (merge) {
       axes.back().extent *= axis.extent;
     } else {
@@ -197,9 +193,8 @@ std::optional<BuiltKernel> KernelBuilder::finish() {
   const bool sweeps = std::ranges::any_of(kernel_.stages, &KernelStage::sweep);
   const bool anyReduced = std::ranges::any_of(axes, &Axis::reduced);
   // A reduction over axes of extent 1 still runs its stages once.
-  if (axes.empty() || (sweeps && !anyReduced)) {
+  if (axes.empty() || (sweeps && !anyReduced))
     axes.push_back({1, sweeps, std::vector<Dim>(accesses_.size(), 0)});
-  }
   for (size_t a = 1; a < axes.size(); ++a) {
     if (axes[a].reduced && axes[a - 1].reduced) return std::nullopt;
   }

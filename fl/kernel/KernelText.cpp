@@ -36,9 +36,8 @@ const char* strideName(Stride stride) {
 std::string printOperand(const KernelOperand& operand) {
   std::string text =
       std::string("  operand ") + roleName(operand.role) + " " + dtypeToString(operand.type) + " [";
-  for (size_t i = 0; i < operand.strides.size(); ++i) {
+  for (size_t i = 0; i < operand.strides.size(); ++i)
     text += std::string(i ? "," : "") + strideName(operand.strides[i]);
-  }
   return text + "]\n";
 }
 
@@ -71,12 +70,10 @@ std::string printValue(const KernelValue& value, size_t index) {
 
 std::string printStage(const KernelStage& stage) {
   std::string text = stage.sweep ? "  sweep {" : "  stage {";
-  for (const KernelStage::Store& store : stage.stores) {
+  for (const KernelStage::Store& store : stage.stores)
     text += " store " + std::to_string(store.operand) + " %" + std::to_string(store.value);
-  }
-  for (const KernelStage::Reduce& reduce : stage.reduces) {
+  for (const KernelStage::Reduce& reduce : stage.reduces)
     text += std::string(" reduce ") + opName(reduce.op) + " %" + std::to_string(reduce.value);
-  }
   return text + " }\n";
 }
 

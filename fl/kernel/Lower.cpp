@@ -138,9 +138,8 @@ class NodeLowering {
   void random() {
     KernelBuilder builder = mapBuilder(shape());
     std::vector<int> operands;
-    for (size_t i = 0; i < node_.operands.size(); ++i) {
+    for (size_t i = 0; i < node_.operands.size(); ++i)
       operands.push_back(read(builder, i, shape()));
-    }
     const int index = builder.index(contiguousAccess(shape()));
     storeMap(builder, builder.random(node_.type.type, operands, index), contiguousAccess(shape()));
   }

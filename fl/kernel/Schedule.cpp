@@ -1,6 +1,7 @@
 #include "fl/kernel/Schedule.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <ranges>
 #include <set>
@@ -19,9 +20,8 @@ size_t touchedBytes(const KernelOperand& operand, const LaunchOperand& binding,
                     const std::vector<Dim>& extents) {
   if (operand.role == KernelOperand::Role::Index) return 0;
   Dim elements = 1;
-  for (size_t axis = 0; axis < extents.size(); ++axis) {
+  for (size_t axis = 0; axis < extents.size(); ++axis)
     elements *= binding.strides[axis] == 0 ? std::min<Dim>(extents[axis], 1) : extents[axis];
-  }
   return static_cast<size_t>(elements) * getTypeSize(operand.type);
 }
 
@@ -82,8 +82,13 @@ void verifyLaunchShape(const Schedule& schedule, const LaunchStep& launch, int s
                     launch.operands.size(), " operands for a kernel of ", kernel.operands.size());
   FL_INTERNAL_CHECK(launch.numbers.size() == kernel.scalars.size(), "step ", step, " has ",
                     launch.numbers.size(), " numbers for a kernel of ", kernel.scalars.size());
-  for (Dim extent : launch.extents)
+  const bool empty = std::ranges::count(launch.extents, 0) > 0;
+  Dim elements = 1;
+  for (Dim extent : launch.extents) {
     FL_INTERNAL_CHECK(extent >= 0, "step ", step, " has an extent of ", extent);
+    FL_INTERNAL_CHECK(empty || !__builtin_mul_overflow(elements, extent, &elements), "step ", step,
+                      " has too many elements");
+  }
 }
 
 void checkNumber(const Schedule& schedule, int parameter, dtype type, int step) {
@@ -113,9 +118,8 @@ void verifyLaunch(const Schedule& schedule, const LaunchStep& launch, int step) 
     const LaunchOperand& binding = launch.operands[i];
     const std::string which = detail::concat("operand ", i, " of step ", step);
     verifyStrides(operand, binding, kernel.rank, which);
-    for (const ElementOffset::Term& term : binding.offset.terms) {
+    for (const ElementOffset::Term& term : binding.offset.terms)
       checkNumber(schedule, term.parameter, dtype::s64, step);
-    }
     const bool index = operand.role == KernelOperand::Role::Index;
     FL_INTERNAL_CHECK(binding.buffer.has_value() != index, which,
                       index ? " is an index and has a buffer" : " has no buffer");
@@ -131,15 +135,16 @@ void verifyLaunch(const Schedule& schedule, const LaunchStep& launch, int step) 
                         refName(*binding.buffer), ", which has ", count);
     }
   }
-  for (size_t i = 0; i < launch.numbers.size(); ++i) {
+  for (size_t i = 0; i < launch.numbers.size(); ++i)
     checkNumber(schedule, launch.numbers[i], kernel.scalars[i], step);
-  }
 }
 
 void verifyCall(const Schedule& schedule, const LibraryStep& call, int step) {
   const auto checkOperand = [&](const BufferPlace& place, const ValueType& type) {
     const auto& [ref, offset] = place;
     if (isNumber(schedule, ref) && offset == ElementOffset()) {
+      FL_INTERNAL_CHECK(type.shape.elements() == 1, "step ", step, " uses ", refName(ref),
+                        ", a number, as ", type.toString());
       return checkNumber(schedule, ref.index, type.type, step);
     }
     checkRef(schedule, ref, step, isMove(schedule, call));
@@ -274,18 +279,24 @@ std::vector<int64_t> placesOf(const Kernel& kernel, const LaunchStep& launch) {
 
 ElementRange touchedElements(const LaunchOperand& operand, const std::vector<Dim>& extents,
                              const std::vector<Number>& numbers) {
-  ElementRange range{operand.offset.constant, operand.offset.constant};
-  for (const ElementOffset::Term& term : operand.offset.terms) {
-    range.begin += numbers[term.parameter].toInt() * term.factor;
-  }
+  bool overflows = false;
+  const auto add = [&](Dim count, Dim factor, Dim* sum) {
+    Dim product = 0;
+    overflows |= __builtin_mul_overflow(count, factor, &product);
+    overflows |= __builtin_add_overflow(*sum, product, sum);
+  };
+  ElementRange range{operand.offset.constant, 0};
+  for (const ElementOffset::Term& term : operand.offset.terms)
+    add(numbers[term.parameter].toInt(), term.factor, &range.begin);
   range.end = range.begin;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
     if (extents[axis] == 0) return {range.begin, range.begin};
-    const Dim reach = operand.strides[axis] * (extents[axis] - 1);
-    (reach < 0 ? range.begin : range.end) += reach;
+    const Dim stride = operand.strides[axis];
+    add(extents[axis] - 1, stride, stride < 0 ? &range.begin : &range.end);
   }
-  ++range.end;
-  return range;
+  add(1, 1, &range.end);
+  using Limits = std::numeric_limits<Dim>;
+  return overflows ? ElementRange{Limits::min(), Limits::max()} : range;
 }
 
 bool fitsAsEpilogue(const Schedule& schedule, const LaunchStep& launch, const LibraryStep& call) {

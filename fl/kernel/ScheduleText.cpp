@@ -59,9 +59,8 @@ std::string printParameter(const Parameter& parameter) {
 
 std::string printOffset(const ElementOffset& offset) {
   std::string text = std::to_string(offset.constant);
-  for (const ElementOffset::Term& term : offset.terms) {
+  for (const ElementOffset::Term& term : offset.terms)
     text += "+" + std::to_string(term.factor) + "*p" + std::to_string(term.parameter);
-  }
   return text;
 }
 
@@ -94,9 +93,8 @@ LaunchOperand parseLaunchOperand(Lexer& lexer) {
 std::string printStep(const LaunchStep& launch) {
   std::string text = "  launch " + std::to_string(launch.kernel) +
                      " extents=" + listToString(launch.extents) + " operands(";
-  for (size_t i = 0; i < launch.operands.size(); ++i) {
+  for (size_t i = 0; i < launch.operands.size(); ++i)
     text += (i ? ", " : "") + printLaunchOperand(launch.operands[i]);
-  }
   return text + ") numbers=" +
          listToString(std::vector<Dim>(launch.numbers.begin(), launch.numbers.end())) +
          printScratch(launch.scratch) + (launch.epilogue ? " epilogue" : "");
@@ -114,9 +112,8 @@ LaunchStep parseLaunch(Lexer& lexer) {
   }
   const size_t position = lexer.position();
   for (Dim number : lexer.takeListField("numbers")) {
-    if (number < 0 || number > std::numeric_limits<int>::max()) {
+    if (number < 0 || number > std::numeric_limits<int>::max())
       lexer.failAt(position, std::to_string(number) + " is no parameter");
-    }
     launch.numbers.push_back(static_cast<int>(number));
   }
   launch.scratch = parseScratch(lexer);
@@ -133,9 +130,8 @@ std::string printPlace(const BufferPlace& place, const ValueType& type) {
 std::string printStep(const LibraryStep& call) {
   std::string text =
       std::string("  library ") + opName(call.op) + printAttrs(call.op, call.attrs) + " (";
-  for (size_t i = 0; i < call.operands.size(); ++i) {
+  for (size_t i = 0; i < call.operands.size(); ++i)
     text += (i ? ", " : "") + printPlace(call.operands[i], call.operandTypes[i]);
-  }
   return text + ") -> " + printPlace(call.result, call.resultType) + printScratch(call.scratch);
 }
 
@@ -194,9 +190,8 @@ Temporary parseTemporary(Lexer& lexer, size_t earlier) {
   temporary.bytes = lexer.takeSizeField("bytes");
   const size_t position = lexer.position();
   const int64_t first = lexer.takeField("first"), last = lexer.takeField("last");
-  if (first < 0 || last < first || last >= std::numeric_limits<int>::max()) {
+  if (first < 0 || last < first || last >= std::numeric_limits<int>::max())
     lexer.failAt(position, "first and last are no steps in order");
-  }
   temporary.first = static_cast<int>(first);
   temporary.last = static_cast<int>(last);
   temporary.offset = lexer.takeSizeField("offset");
@@ -251,9 +246,8 @@ std::string printSchedule(const Schedule& schedule, const std::string& name,
             (t.shares >= 0 ? " shares=" + std::to_string(t.shares) : "") +
             (t.onHost ? " host" : "") + "\n";
   }
-  for (size_t i = 0; i < schedule.kernels.size(); ++i) {
+  for (size_t i = 0; i < schedule.kernels.size(); ++i)
     text += printKernel(schedule.kernels[i], "k" + std::to_string(i));
-  }
   for (const Step& step : schedule.steps) {
     const std::string site = options.callSites ? stepSite(step).toString() : "";
     text += std::visit([](const auto& s) { return printStep(s); }, step) +
@@ -273,17 +267,15 @@ Schedule parseSchedule(const std::string& text) {
     schedule.recordedBound = lexer.takeSizeField("recorded");
     schedule.unplannedBytes = lexer.takeSizeField("unplanned");
   }
-  if (lexer.peek() == "recomputed") {
+  if (lexer.peek() == "recomputed")
     schedule.recomputed = static_cast<int>(lexer.takeSizeField("recomputed"));
-  }
   lexer.expect("{");
   while (!lexer.accept("}")) parseEntry(lexer, &schedule);
   if (!lexer.atEnd()) lexer.fail("expected the end");
   verifySteps(schedule);
   for (Step& step : schedule.steps) {
-    if (auto* launch = std::get_if<LaunchStep>(&step)) {
+    if (auto* launch = std::get_if<LaunchStep>(&step))
       launch->gathers.assign(schedule.kernels[launch->kernel].gatherCount(), -1);
-    }
   }
   return schedule;
 }

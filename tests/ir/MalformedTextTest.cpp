@@ -71,8 +71,8 @@ TEST(MalformedGraph, IsRejected) {
       {"mul %x, %n", "mull %x, %n", "2:8: \"mull\" is no op"},
       {"mul %x, %n", "rand %i, %i, %i, %i {dtype=f32, shape=[4,8]}",
        "2:8: rand: s64[] x s64[] x s64[] x s64[]: f32 numbers take 2 offsets"},
-      {"mul %x, %n", "rand %i, %i, %i {dtype=s32, shape=[4,8]}",
-       "2:8: rand: s64[] x s64[] x s64[]: s32 numbers take 1 offset"},
+      {"mul %x, %n", "rand %i, %i, %i {dtype=u32, shape=[4,8]}",
+       "2:8: rand: s64[] x s64[] x s64[]: u32 numbers take 1 offset"},
       {"mul %x, %n", "rand %i, %i {dtype=f32, shape=[4,8]}",
        "2:8: rand: s64[] x s64[]: the seed and offsets are scalars of u64"},
       {"%n : f32[4,8]", "%n : f32[8,4]", "2:8: the type is f32[4,8], not f32[8,4]"},
@@ -204,6 +204,11 @@ TEST(MalformedKernel, IsRejected) {
        "rand takes a seed and an offset of u64 and an index of s64, or two numbers of its own "
        "float "
        "type"},
+      {"%8, %8, %4 : f32", "%8, %8, %4 : u8", "rand draws no u8"},
+      {"mul %0, %1", "bitwiseAnd %0, %1", "bitwiseAnd is not for f32"},
+      {"astype %5 : f32", "floor %4 : s64", "floor is not for s64"},
+      {"astype %5 : f32", "isnan %4 : b8", "isnan is not for s64"},
+      {"astype %5 : f32", "power %4, %4 : s64", "power is not for s64"},
       {"reduce sum", "reduce add", "add is no reduction"},
       {"reduce sum", "reduce summ", "21:18: \"summ\" is no op"},
       {"reduce sum %2", "reduce sum %11", "stage 0 uses %11 before its total"},
@@ -224,6 +229,11 @@ TEST(MalformedKernel, IsRejected) {
       {"%10 }\n}", "%10 }\n} }", "24:3: expected the end, not \"}\""},
   };
   expectRejected(kKernel, cases, [](const std::string& text) { parseKernel(text); });
+}
+
+TEST(MalformedKernel, HasAnOutput) {
+  const std::string text = "kernel @k rank=3 reduced=[] {\n}\n";
+  EXPECT_EQ(reasonOf([&] { parseKernel(text); }), "it has no output");
 }
 
 const char* const kSchedule =
@@ -275,6 +285,13 @@ TEST(MalformedSchedule, IsRejected) {
        "operand 2 of step 0 touches elements 0 to 62 of temporary 0, which has 32"},
       {"parameter f32[4,8]", "parameter f16[4,8]", "step 0 uses parameter 0, of f16, as f32"},
       {"output f32[4]", "output s32[4]", "step 2 uses output 0, of s32, as f32"},
+      // What does not fit into 64 bits is behind every buffer.
+      {"o0+3[-1]", "o0+3[6148914691236517206]",
+       "operand 2 of step 2 touches elements -9223372036854775808 to 9223372036854775806 of "
+       "output 0, which has 4"},
+      {"o0+3[-1]", "o0+9223372036854775807[1]",
+       "operand 2 of step 2 touches elements -9223372036854775808 to 9223372036854775806 of "
+       "output 0, which has 4"},
       // Launches.
       {"launch 0 extents=[32]", "launch 1 extents=[32]", "step 0 launches kernel 1 of 1"},
       {"launch 0 extents=[32]", "launch 0 extents=[32,1]",
@@ -309,6 +326,7 @@ TEST(MalformedSchedule, IsRejected) {
       {"(p0: f32[4,8]", "(p0+0+1*p2: f32[4,8]", "step 1 uses number 2, of f32, as s64"},
       {"(p0: f32[4,8]", "(p0+0+1*p0: f32[4,8]", "step 1: parameter 0 is no number"},
       {"(p0: f32[4,8]", "(p2+1: f32[]", "step 1 uses parameter 2, a number, as a buffer"},
+      {"(p0: f32[4,8]", "(p2: f32[4,8]", "step 1 uses parameter 2, a number, as f32[4,8]"},
       {"(p0: f32[4,8]", "(p0+: f32[4,8]", "20:55: expected an integer, not \":\""},
       {"-> t1", "-> t1+1",
        "step 1 uses temporary 1, which has 16 elements, as f32[4,4] from element 1 on"},
@@ -370,6 +388,45 @@ TEST(MalformedSchedule, IsRejected) {
       {"store 2 %2", "store 1 %2", "operand 1 is no output and stored"},
   };
   expectRejected(kSchedule, cases, [](const std::string& text) { verify(parseSchedule(text)); });
+}
+
+TEST(MalformedSchedule, HasNoMoreElementsThanCanBeCounted) {
+  const std::string text =
+      "schedule @s arena=0 bound=0 {\n"
+      "  output f32[1]\n"
+      "kernel @k0 rank=2 reduced=[] {\n"
+      "  operand output f32 [0,0]\n"
+      "  scalar f32\n"
+      "  %0 = scalar 0 : f32\n"
+      "  stage { store 0 %0 }\n"
+      "}\n"
+      "  parameter number f32\n"
+      "  launch 0 extents=[1,1] operands(o0+0[0,0]) numbers=[0]\n"
+      "}\n";
+  const Case cases[] = {
+      {"extents=[1,1]", "extents=[4294967296,4294967296]", "step 0 has too many elements"},
+  };
+  expectRejected(text, cases, [](const std::string& text) { verify(parseSchedule(text)); });
+}
+
+TEST(MalformedGraph, DrawsWhatThereIs) {
+  const std::string text =
+      "graph @f(%s: number u64, %o: number u64) {\n"
+      "  %0 = rand %s, %o {dtype=u32, shape=[8]} : u32[8]\n"
+      "  return %0\n"
+      "}\n";
+  const auto drawn = [&](const std::string& type) {
+    std::string changed = text;
+    for (size_t at; (at = changed.find("u32")) != std::string::npos;) changed.replace(at, 3, type);
+    return reasonOf([&] { parseGraph(changed); });
+  };
+  EXPECT_EQ(reasonOf([&] { parseGraph(text); }), "");
+  for (const char* type : {"f32", "f64"}) EXPECT_EQ(drawn(type), "");
+  for (const char* type : {"b8", "u8", "s32", "s64", "u64", "f16", "bf16"}) {
+    EXPECT_NE(drawn(type).find(std::string("draws f32, f64 or u32, not ") + type),
+              std::string::npos)
+        << drawn(type);
+  }
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // .npy and .npz files: NumPy's own (tests/reference/arrays.npz), ours, and bad ones.
 #include <gtest/gtest.h>
+#include <zip.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 
@@ -128,6 +130,12 @@ TEST(Npy, HeadersInOtherWords) {
   EXPECT_EQ(readNpy(fileWith(second)), (NpyArray{dtype::u8, Shape({1}), {7}}));
 }
 
+TEST(Npy, EveryByteButZeroIsTrue) {
+  const NpyArray array = readNpy(fileWith(npy(
+      "{'descr': '|b1', 'fortran_order': False, 'shape': (4,)}", std::string("\0\1\2\377", 4))));
+  EXPECT_EQ(array, (NpyArray{dtype::b8, Shape({4}), {0, 1, 1, 1}}));
+}
+
 TEST(Npy, BadFiles) {
   const std::string good =
       npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "12345678");
@@ -141,7 +149,13 @@ TEST(Npy, BadFiles) {
   std::string version = good;
   version[6] = 4;
   EXPECT_EQ(errorOfContent(version), "version 4 of the .npy format is unknown");
+  version[6] = 2;
+  EXPECT_EQ(errorOfContent(version.insert(10, "\0\1", 2)),
+            "its header of 16777273 bytes is too long");
   EXPECT_EQ(errorOf([] { readNpy("/nowhere/x.npy"); }), "/nowhere/x.npy: cannot be opened");
+  const std::string folder = temporary("folder.npy");
+  std::filesystem::create_directories(folder);
+  EXPECT_EQ(errorOf([&] { readNpy(folder); }), folder + ": cannot be read: it is a directory");
 }
 
 TEST(Npy, BadHeaders) {
@@ -193,6 +207,34 @@ TEST(Npz, BadFiles) {
   std::string flipped = good;
   flipped[160] = static_cast<char>(flipped[160] ^ 16);
   EXPECT_EQ(error(flipped), path + ": b8 F.npy: CRC error");
+}
+
+// Where elements are broken, who reads them finds it.
+TEST(Npz, NoElementsAreReadThatAreOfNoUse) {
+  const std::string path = temporary("case.npz");
+  const auto error = [&](const std::string& member, const std::string& header,
+                         const NpyCheck& check) {
+    const std::string content = npy(header, std::string(1000, '\7'));
+    zip_t* archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr);
+    zip_source_t* source = zip_source_buffer(archive, content.data(), content.size(), 0);
+    const zip_int64_t index = zip_file_add(archive, member.c_str(), source, ZIP_FL_ENC_UTF_8);
+    zip_set_file_compression(archive, index, ZIP_CM_STORE, 0);
+    EXPECT_EQ(zip_close(archive), 0);
+    std::string broken = contentOf(path);
+    broken[broken.find("\7\7\7") + 500] = '\0';
+    std::ofstream(path, std::ios::binary) << broken;
+    return errorOf([&] { readNpz(path, check); }).substr(path.size() + 2);
+  };
+  const auto refuse = [&](const std::string& name, dtype type, const Shape& shape) {
+    throwUser(path, ": ", name, " is ", typeToString(type, shape));
+  };
+  const auto accept = [](const std::string&, dtype, const Shape&) {};
+  const std::string header = "{'descr': '|u1', 'fortran_order': True, 'shape': (1000,)}";
+  EXPECT_EQ(error("x.npy", header, accept), "x.npy: CRC error");
+  EXPECT_EQ(error("x.npy", header, refuse), "x is u8[1000]");
+  EXPECT_EQ(error("x.txt", header, accept), "x.txt: is no .npy file");
+  EXPECT_EQ(error("x.npy", "{'descr': '|u1', 'fortran_order': True, 'shape': (2,)}", accept),
+            "x.npy: has 1000 bytes of elements, but u8[2] has 2 elements of 1");
 }
 
 TEST(Npy, BadArraysAreNotWritten) {

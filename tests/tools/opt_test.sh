@@ -180,6 +180,21 @@ says out "last=3 offset=0 shares=0"
 sed 's/ shares=0/ host/' shares.flir >host.flir
 refused "opt: temporaries that are on the host are what the pass budget has made" --pass=budget \
   host.flir
+# A launch that is an epilogue stays behind its call.
+cat >product.flir <<'END'
+graph @f(%x: f32[64,64], %y: f32[64,64]) {
+  %0 = matmul %x, %y : f32[64,64]
+  %1 = exp %0 : f32[64,64]
+  return %1
+}
+END
+"$fl" opt --stop_after=epilogue product.flir >epilogue.flir
+grep -q ' epilogue$' epilogue.flir || fail "no epilogue: $(cat epilogue.flir)"
+for pass in order budget join; do
+  refused "opt: the pass $pass moves steps, which would part epilogues from the calls that they belong to" \
+    --pass=$pass epilogue.flir
+done
+run 0 opt --pass=pack epilogue.flir
 run 0 opt --pass=pack host.flir
 says out "last=3 offset=0 host"
 run 1 opt --budget=1 --skip=fuse good.flir
@@ -237,7 +252,7 @@ sed 's/rank=2/rank=9/' kernel.flir >mutated_kernel.flir
 sed -E 's/(store [0-9]+ )%[0-9]+/\1%99/' kernel.flir >mutated_store.flir
 for mutated in mutated_*.flir; do
   run 1 opt $mutated
-  says err "fl: $mutated: not valid: "
+  grep -qE "^fl: $mutated:[0-9]+:[0-9]+: not valid: " err || fail "$command_line: $(cat err)"
   grep -qiE 'report|internal' err && fail "$command_line: $(cat err)"
   [[ $(wc -l <err) == 1 ]] || fail "$command_line: more than a line: $(cat err)"
   prints_nothing out
@@ -264,10 +279,10 @@ run 0 opt --verify unpacked.flir
 run 0 run --check=ref unpacked.flir
 sed 's/arena=0/arena=1/' unpacked.flir >small.flir
 run 1 opt --verify small.flir
-says err "fl: small.flir: not valid: temporary 0 ends behind the arena's 1 bytes"
+says err "fl: small.flir:5:3: not valid: temporary 0 ends behind the arena's 1 bytes"
 sed 's/arena=0/arena=64/' unpacked.flir >overlapping.flir
 run 1 opt --verify overlapping.flir
-says err "fl: overlapping.flir: not valid: temporaries 0 and 1 overlap"
+says err "fl: overlapping.flir:5:3: not valid: temporaries 0 and 1 overlap"
 run 1 opt --verify bad.flir
 says err 'fl: bad.flir:3:8: "frob" is no op'
 cat >draw.flir <<'END'
@@ -280,8 +295,13 @@ run 1 opt --verify draw.flir
 says err "fl: draw.flir:2:8: rand: u64[] x b8[]: the seed and offsets are scalars of u64"
 says err "  %0 = rand %seed, %offset {dtype=f32, shape=[4,8]} : f32[4,8]"
 says err "       ^"
+# A schedule's kernel is named, too.
+sed -E '/^kernel @k0/,/^}/s/(store [0-9]+ )%[0-9]+/\1%99/' schedule.flir >bad_kernel.flir
+line=$(grep -n '^kernel @k0' bad_kernel.flir | cut -d: -f1)
+run 1 opt --verify bad_kernel.flir
+says err "fl: bad_kernel.flir:$line:1: not valid: kernel @k0: %99 is not defined and a stage uses it"
 run 1 opt --verify mutated_store.flir
-says err "fl: mutated_store.flir: not valid: %99 is not defined and a stage uses it"
+says err "fl: mutated_store.flir:1:1: not valid: kernel @k: %99 is not defined and a stage uses it"
 prints_nothing out
 
 # Output that is lost is an error.

@@ -329,7 +329,7 @@ reduce 1 --command='true {}' nowhere.flir
 says 'fl: nowhere.flir: cannot be read'
 sed 's/extents=\[800\]/extents=[801]/' schedule.flir >bad.flir
 reduce 1 --command='true {}' bad.flir
-says 'fl: bad.flir: not valid: operand 0 of step 4 touches elements 0 to 800 of temporary 2, which'
+says 'fl: bad.flir:52:3: not valid: operand 0 of step 4 touches elements 0 to 800 of temporary 2, which'
 echo 'graph @g(%x: f32[2]) { %0 = exq %x : f32[2] }' >bad.flir
 reduce 1 --command='true {}' bad.flir
 says 'fl: bad.flir:1:29: "exq" is no op'

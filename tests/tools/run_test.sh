@@ -241,6 +241,57 @@ expect 0 'sum 0$' --inputs=nine.npy,zero.npy box.flir
 expect 1 '^fl: the numbers given make step 0 touch elements 3 to 9 of 9$' \
   --inputs=nine.npy,three.npy box.flir
 
+# So are those that take a call out of it, what it reads or writes, and those of a call's box.
+schedule() { # schedule NUMBER LIBRARY: a step with the numbers p2=NUMBER.
+  cat <<END
+// numbers: p2=$1
+schedule @s arena=0 bound=0 {
+  parameter f32[9]
+  parameter f32[4]
+  parameter number s64
+  parameter number f32
+  output f32[9] over p0
+  output f32[4] over p1
+  library $2
+}
+END
+}
+for number in 6 -1 9223372036854775807; do
+  schedule $number 'reshape {shape=[4]} (p0+0+1*p2: f32[4]) -> o1: f32[4]' >read.flir
+  schedule $number 'reshape {shape=[4]} (p1: f32[4]) -> o0+0+1*p2: f32[4]' >written.flir
+  for file in read.flir written.flir; do
+    expect 1 '^fl: the numbers given make step 0 touch elements -?[0-9]+ to [0-9]+ of 9$' $file
+  done
+  schedule $number 'slice {rank=1, sizesThenStrides=[4,1]} (p0: f32[9], p2: s64[]) -> o1: f32[4]' \
+    >boxes.flir
+  schedule $number 'update {rank=1, strides=[1]} (p0: f32[9], p1: f32[4], p2: s64[]) -> o0: f32[9]' \
+    >boxes_written.flir
+  for file in boxes.flir boxes_written.flir; do
+    expect 1 '^fl: the number given as p2, -?[0-9]+, lets step 0 reach out of the 9 elements of dim' $file
+  done
+done
+for file in read.flir boxes.flir; do
+  sed -i 's/^\/\/ numbers.*/\/\/ numbers: p2=5/' $file
+  expect 0 '^result 1 f32\[4\]: difference 0$' --check=ref $file
+  sed -i '/numbers/d; s/,1\]} (p0/,-2]} (p0/' $file
+  expect 0 '^result 1 f32\[4\]: difference 0$' --check=ref $file
+done
+schedule 0 'exp (p3: f32[4]) -> o1: f32[4]' >number.flir
+expect 1 '^fl: number.flir:9:3: not valid: step 0 uses parameter 3, a number, as f32\[4\]$' number.flir
+expect 1 '^fl: kernel.flir: --extents: there are more elements than can be counted$' \
+  --extents=4294967296,4294967296 kernel.flir
+# A launch's number may be too large to count with, and the starts of a slice may stand in its text.
+sed '1i// numbers: p1=9223372036854775807' box.flir >far.flir
+expect 1 '^fl: the numbers given make step 0 touch elements -9223372036854775808 to [0-9]+ of 9$' \
+  --inputs= far.flir
+"$fl" opt --pass=canonicalize - >stated.flir <<'GRAPH'
+graph @slice(%x: f32[9]) {
+  %0 = slice %x {rank=1, sizesThenStrides=[4,1,2]} : f32[4]
+  return %0
+}
+GRAPH
+expect 0 '^result 0 f32\[4\]: difference 0$' --check=ref stated.flir
+
 # Where memory does not suffice, the largest value is named.
 cat >huge.flir <<'GRAPH'
 graph @huge(%x: f32[1000000]) {
@@ -260,6 +311,16 @@ expect 1 "^fl: wide.flir: $words p0 f64\[100000000000000\], 800000000000000 byte
   echo '}'
 } >intervals.flir
 expect 1 "^fl: intervals.flir: $words temporary 0, 4611686018427387904 bytes$" intervals.flir
+words="p0 f32\[1000000000000\], 4000000000000 bytes"
+echo 'graph @much(%x: f32[1000000000000]) { %0 = exp %x : f32[1000000000000] return %0 }' >much.flir
+expect 1 "^fl: much.flir: .* do not fit into memory; the largest is $words$" much.flir
+for command in bisect "view --time=1 --page=much.html"; do
+  output=$("$fl" $command much.flir 2>&1) && exit 1
+  grep -Eq "^fl: much.flir: .* do not fit into memory; the largest is $words$" <<<"$output" || {
+    echo "fl $command: $output" >&2
+    exit 1
+  }
+done
 # A wrong flag is found before anything is drawn.
 FL_DEVICE=foo expect 1 '^fl: device "foo" does not exist[^;]*; there are: [^;]*$' wide.flir
 expect 1 '^fl: device "gpu" does not exist' --device=gpu wide.flir

@@ -2,11 +2,15 @@
 
 #include <zip.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 #include "fl/base/Error.h"
 #include "fl/base/Text.h"
@@ -137,34 +141,63 @@ Bytes fromRowMajor(const Bytes& bytes, size_t elementSize, const Shape& shape) {
   return result;
 }
 
-// `file` is how errors name it.
-NpyArray parseNpy(const std::string& file, const Bytes& bytes) {
+// What a file has still to give.
+struct Source {
+  size_t left;
+  std::function<Bytes(size_t)> read;  // that many bytes, or fewer if it ends before
+
+  Bytes take(size_t count) {
+    Bytes bytes = read(count);
+    left -= std::min(left, bytes.size());
+    return bytes;
+  }
+};
+
+// No header of what we read is longer. NumPy reads none of more than 10000 bytes unless it is told.
+constexpr size_t kLongestHeader = 1 << 16;
+
+Header takeHeader(const std::string& file, Source* source) {
+  Bytes bytes = source->take(10);
   FL_USER_CHECK(
       bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0,
       file, ": is no .npy file: it does not begin with \\x93NUMPY");
-  FL_USER_CHECK(bytes.size() >= 12, file, ": is cut off in its header");
+  FL_USER_CHECK(bytes.size() == 10, file, ": is cut off in its header");
   const int version = bytes[6];
   FL_USER_CHECK(version >= 1 && version <= 3, file, ": version ", version,
                 " of the .npy format is unknown");
-  const size_t begin = version == 1 ? 10 : 12;
   size_t length = bytes[8] | bytes[9] << 8;
   if (version > 1) {
-    length |= size_t{bytes[10]} << 16 | size_t{bytes[11]} << 24;
+    bytes = source->take(2);
+    FL_USER_CHECK(bytes.size() == 2, file, ": is cut off in its header");
+    length |= size_t{bytes[0]} << 16 | size_t{bytes[1]} << 24;
   }
-  FL_USER_CHECK(bytes.size() - begin >= length, file, ": is cut off in its header");
-  Header header;
-  size_t elements = 0;
+  FL_USER_CHECK(length <= kLongestHeader, file, ": its header of ", length, " bytes is too long");
+  bytes = source->take(length);
+  FL_USER_CHECK(bytes.size() == length, file, ": is cut off in its header");
   try {
-    header = parseHeader(std::string(bytes.begin() + begin, bytes.begin() + begin + length));
-    elements = header.shape.elements();
+    Header header = parseHeader(std::string(bytes.begin(), bytes.end()));
+    header.shape.elements();  // throws if they cannot be counted
+    return header;
   } catch (const std::exception& error) {
     throwUser(file, ": bad header: ", error.what());
   }
-  const size_t elementSize = getTypeSize(header.type), data = bytes.size() - begin - length;
+}
+
+// `file` is how errors name it; check(type, shape) may throw before elements are read.
+template <typename Check>
+NpyArray takeNpy(const std::string& file, Source* source, Check&& check) {
+  const Header header = takeHeader(file, source);
+  check(header.type, header.shape);
+  const size_t elementSize = getTypeSize(header.type), data = source->left;
+  const size_t elements = header.shape.elements();
   FL_USER_CHECK(data % elementSize == 0 && data / elementSize == elements, file, ": has ", data,
                 " bytes of elements, but ", typeToString(header.type, header.shape), " has ",
                 elements, " elements of ", elementSize);
-  Bytes body(bytes.end() - data, bytes.end());
+  Bytes body = source->take(data);
+  FL_USER_CHECK(body.size() == data, file, ": is cut off in its elements");
+  if (header.type == dtype::b8) {
+    for (uint8_t& element : body) element = element != 0;
+  }
   return {header.type, header.shape,
           header.columnMajor ? std::move(body) : fromRowMajor(body, elementSize, header.shape)};
 }
@@ -174,17 +207,30 @@ struct ZipCloser {
   void operator()(zip_file_t* member) const { zip_fclose(member); }
 };
 
-Bytes readMember(zip_t* archive, zip_uint64_t index, const std::string& file) {
+template <typename Check>
+NpyArray readMember(zip_t* archive, zip_uint64_t index, const std::string& file, Check&& check) {
   const std::unique_ptr<zip_file_t, ZipCloser> member(zip_fopen_index(archive, index, 0));
   FL_USER_CHECK(member, file, ": ", zip_strerror(archive));
-  Bytes bytes;
-  uint8_t chunk[1 << 16];
-  // Up to its end, where libzip compares the checksum.
-  while (const zip_int64_t count = zip_fread(member.get(), chunk, sizeof(chunk))) {
-    FL_USER_CHECK(count > 0, file, ": ", zip_file_strerror(member.get()));
-    bytes.insert(bytes.end(), chunk, chunk + count);
-  }
-  return bytes;
+  zip_stat_t facts;
+  FL_USER_CHECK(zip_stat_index(archive, index, 0, &facts) == 0 && (facts.valid & ZIP_STAT_SIZE),
+                file, ": its size is not known");
+  const auto read = [&](size_t most) {
+    Bytes bytes;  // grows with what there is, whatever the archive says of it
+    uint8_t chunk[1 << 16];
+    while (bytes.size() < most) {
+      const zip_int64_t count =
+          zip_fread(member.get(), chunk, std::min(most - bytes.size(), sizeof(chunk)));
+      FL_USER_CHECK(count >= 0, file, ": ", zip_file_strerror(member.get()));
+      if (count == 0) break;
+      bytes.insert(bytes.end(), chunk, chunk + count);
+    }
+    return bytes;
+  };
+  Source source{facts.size, read};
+  NpyArray array = takeNpy(file, &source, check);
+  // At its end, libzip compares the checksum.
+  FL_USER_CHECK(read(1).empty(), file, ": is longer than the archive says");
+  return array;
 }
 
 std::string headerText(const NpyArray& array) {
@@ -247,14 +293,27 @@ std::string reasonOf(const std::string& path, int zipError) {
 }  // namespace
 
 NpyArray readNpy(const std::string& path) {
+  std::error_code error;
+  FL_USER_CHECK(!std::filesystem::is_directory(path, error), path,
+                ": cannot be read: it is a directory");
   std::ifstream in(path, std::ios::binary);
   FL_USER_CHECK(in, path, ": cannot be opened");
   const Bytes bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   FL_USER_CHECK(!in.bad(), path, ": cannot be read");
-  return parseNpy(path, bytes);
+  auto next = bytes.begin();
+  Source source{bytes.size(), [&](size_t most) {
+                  const auto begin = next;
+                  next += std::min<ptrdiff_t>(most, bytes.end() - begin);
+                  return Bytes(begin, next);
+                }};
+  return takeNpy(path, &source, [](dtype, const Shape&) {});
 }
 
 std::map<std::string, NpyArray> readNpz(const std::string& path) {
+  return readNpz(path, [](const std::string&, dtype, const Shape&) {});
+}
+
+std::map<std::string, NpyArray> readNpz(const std::string& path, const NpyCheck& check) {
   int code = 0;
   const std::unique_ptr<zip_t, ZipCloser> archive(
       zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
@@ -262,11 +321,13 @@ std::map<std::string, NpyArray> readNpz(const std::string& path) {
   std::map<std::string, NpyArray> arrays;
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
-    const std::string member = zip_get_name(archive.get(), i, 0);
+    const char* member = zip_get_name(archive.get(), i, 0);
+    FL_USER_CHECK(member, path, ": ", zip_strerror(archive.get()));
     const std::string file = path + ": " + member;
-    FL_USER_CHECK(member.ends_with(".npy"), file, ": is no .npy file");
-    arrays[member.substr(0, member.size() - 4)] =
-        parseNpy(file, readMember(archive.get(), i, file));
+    FL_USER_CHECK(file.ends_with(".npy"), file, ": is no .npy file");
+    const std::string name(member, std::strlen(member) - 4);
+    arrays[name] = readMember(archive.get(), i, file,
+                              [&](dtype type, const Shape& shape) { check(name, type, shape); });
   }
   return arrays;
 }

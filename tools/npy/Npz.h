@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,6 +32,10 @@ struct NpyArray {
 NpyArray readNpy(const std::string& path);
 // The arrays by their names, which are the members' without ".npy".
 std::map<std::string, NpyArray> readNpz(const std::string& path);
+// The same, where check(name, type, shape) may throw before an array's elements are read: those of
+// a small archive may be more than memory holds.
+using NpyCheck = std::function<void(const std::string& name, dtype type, const Shape& shape)>;
+std::map<std::string, NpyArray> readNpz(const std::string& path, const NpyCheck& check);
 // Replaces the file. Throws for bf16, and if bytes are not as many as type and shape need.
 void writeNpy(const std::string& path, const NpyArray& array);
 // The same for an archive of arrays by their names, uncompressed as numpy.savez writes it; none
