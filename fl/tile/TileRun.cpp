@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "fl/base/Error.h"
 #include "fl/tile/StreamingCopy.h"
@@ -23,7 +24,8 @@ int64_t tileLength(int64_t left) {
 
 int64_t wholeGroups(int64_t count) { return (count + kTileGroup - 1) & ~(kTileGroup - 1); }
 
-// Memory of a thread, kept for its next runs.
+// Memory of a thread, kept for its next runs. Some may follow when it is gone, from destructors and
+// what runs at exit: so the members are not its own.
 class Scratch {
  public:
   ~Scratch() { release(); }
@@ -37,9 +39,12 @@ class Scratch {
   }
 
  private:
-  void release() { ::operator delete(data_, std::align_val_t(kAlignment)); }
-  char* data_ = nullptr;
-  int64_t size_ = 0;
+  static void release() {
+    size_ = 0;
+    ::operator delete(std::exchange(data_, nullptr), std::align_val_t(kAlignment));
+  }
+  static inline thread_local char* data_ = nullptr;
+  static inline thread_local int64_t size_ = 0;
 };
 
 thread_local Scratch scratch;
