@@ -206,9 +206,9 @@ void Store::insert(const std::string& key, const std::string& value) {
     prepareFolder(folder_);
     const std::string content = fileOf(key, value);
     const fs::path path = pathOf(key);
-    if (std::error_code none; !fs::is_regular_file(path, none)) fs::remove_all(path);
+    if (std::error_code none; !fs::is_regular_file(path, none)) fs::remove_all(path, none);
     AtomicFile::write(path, content);
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard lock(mutex_);
     // Of the room, which others fill as well, this store takes a quarter unseen.
     unseen_ = content.size() < unseen_ ? unseen_ - content.size()
                                        : makeRoom(folder_.parent_path(), limit_) / 4;
