@@ -26,6 +26,7 @@ namespace {
 // FL_JIT. A GPU interprets nothing: it waits for code rather than leave kernels to the host.
 JitMode jitMode(bool interprets) {
   flags().validate();
+  host::getNumThreads(), logEnabled(0);  // throw for what theirs cannot be, before plans fail
   if (flags().jit == "off") return JitMode::Off;
   // An interpreter does not tell where NaN is made.
   const bool waits = !interprets || flags().check.starts_with("nan");

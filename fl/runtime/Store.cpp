@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>

@@ -53,15 +53,15 @@ TensorBackend& getBackend(const std::string& askedName, const std::string& asked
   if (factory == registry().factories.end()) {
     std::string known;
     for (const auto& [each, _] : registry().factories) known += (known.empty() ? "" : ", ") + each;
-    throwUser("backend \"", name, "\" does not exist; there are: ",
+    const bool isFlag = askedName.empty() && !known.empty();
+    throwUser(isFlag ? "FL_BACKEND: " : "", "backend \"", name, "\" does not exist; there are: ",
               known.empty() ? "none before main() has begun" : known);
   }
-  auto& backends = registry().backends;
-  const auto [backend, isNew] = backends.try_emplace({name, device});
+  const auto [backend, isNew] = registry().backends.try_emplace({name, device});
   try {
     if (isNew) backend->second = factory->second(device);
   } catch (...) {
-    backends.erase(backend);
+    registry().backends.erase(backend);
     throw;
   }
   FL_USER_CHECK(backend->second, "backend \"", name, "\": its factory asks for the default, or by ",

@@ -261,7 +261,7 @@ expect 1 "^fl: wide.flir: $words p0 f64\[100000000000000\], 800000000000000 byte
 } >intervals.flir
 expect 1 "^fl: intervals.flir: $words temporary 0, 4611686018427387904 bytes$" intervals.flir
 # A wrong flag is found before anything is drawn.
-FL_DEVICE=foo expect 1 '^fl: device "foo" does not exist[^;]*; there are: [^;]*$' wide.flir
+FL_DEVICE=foo expect 1 '^fl: FL_DEVICE: device "foo" does not exist[^;]*; there are: [^;]*$' wide.flir
 expect 1 '^fl: device "gpu" does not exist' --device=gpu wide.flir
 
 # Starts that are given have to fit, in every mode; those that are drawn do.

@@ -31,12 +31,11 @@ namespace {
 // Memory of this thread's own, kept until it ends; pages that no kernel has touched are not taken.
 // Kernels that run later, from destructors and at exit, have it made anew.
 void* threadScratch() {
-  constexpr size_t kBytes = ir::kMaxKeptRows * ir::kKeptRowBytes;
   constexpr std::align_val_t kAlignment{64};
   thread_local void* memory = nullptr;
   thread_local const std::shared_ptr<void> owner(
       nullptr, [](void*) { ::operator delete(std::exchange(memory, nullptr), kAlignment); });
-  if (!memory) memory = ::operator new(kBytes, kAlignment);
+  if (!memory) memory = ::operator new(ir::kMaxKeptRows * ir::kKeptRowBytes, kAlignment);
   return memory;
 }
 
