@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "fl/base/ForkSafeMutex.h"
+
 namespace fl {
 namespace {
 
@@ -25,17 +27,10 @@ using Callers = std::vector<void*>;
 // The line table lookup of libdw, opened once: opening costs milliseconds, a lookup microseconds.
 class LineTable {
  public:
-  LineTable() {
-    static const Dwfl_Callbacks callbacks = {dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo,
-                                             nullptr, nullptr};
-    dwfl_ = dwfl_begin(&callbacks);
-    if (dwfl_ && dwfl_linux_proc_report(dwfl_, getpid()) == 0)
-      dwfl_report_end(dwfl_, nullptr, nullptr);
-  }
-
   // Of the innermost of the callers that is not in a system's header, if there is one.
   std::string find(const Callers& callers) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard lock(mutex_);
+    if (!dwfl_) open();
     std::string first;
     for (const void* caller : callers) {
       // A return address is behind the call; one byte before lies in the call itself.
@@ -48,6 +43,14 @@ class LineTable {
   }
 
  private:
+  void open() {
+    static const Dwfl_Callbacks callbacks = {dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo,
+                                             nullptr, nullptr};
+    dwfl_ = dwfl_begin(&callbacks);
+    if (dwfl_ && dwfl_linux_proc_report(dwfl_, getpid()) == 0)
+      dwfl_report_end(dwfl_, nullptr, nullptr);
+  }
+
   std::string placeOf(Dwarf_Addr pc) {
     int number = 0;
     Dwfl_Line* line = dwfl_ ? dwfl_getsrc(dwfl_, pc) : nullptr;
@@ -92,7 +95,7 @@ class LineTable {
     return end == std::string::npos ? file : file.substr(end + 1);
   }
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   Dwfl* dwfl_ = nullptr;
 };
 
@@ -122,7 +125,7 @@ class Numbered {
     bool operator()(const auto& a, const auto& b) const { return a < b; }
     bool operator()(const Shape& a, const Shape& b) const { return a.get() < b.get(); }
   };
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::map<T, uint64_t, Less> numbers_;
   std::vector<const T*> values_ = {nullptr};
 };

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <stdexcept>
 
 #include "fl/base/Flags.h"
@@ -13,7 +12,6 @@ namespace {
 struct Log {
   int level = 0;
   std::FILE* file = stderr;
-  std::mutex mutex;
 
   Log() {
     const std::string& spec = flags().log;
@@ -23,6 +21,7 @@ struct Log {
     if (comma != std::string::npos) {
       file = std::fopen(spec.substr(comma + 1).c_str(), "a");
       if (!file) throw std::invalid_argument("FL_LOG: cannot write " + spec.substr(comma + 1));
+      std::setvbuf(file, nullptr, _IONBF, 0);  // a line is written whole, and no child has a part
     }
   }
 };
@@ -37,12 +36,7 @@ Log& instance() {
 bool logEnabled(int level) { return instance().level >= level; }
 
 void logLine(int level, const std::string& message) {
-  Log& log = instance();
-  if (log.level >= level) {
-    std::lock_guard<std::mutex> lock(log.mutex);
-    std::fprintf(log.file, "%s\n", message.c_str());
-    std::fflush(log.file);
-  }
+  if (logEnabled(level)) std::fprintf(instance().file, "%s\n", message.c_str());
 }
 
 void logWarning(const std::string& message) { std::fprintf(stderr, "fl: %s\n", message.c_str()); }

@@ -41,7 +41,7 @@ struct CompileOptions {
 // stopAfter or skip names no pass, or skip one that nothing runs without.
 Compilation compile(ir::Graph graph, const CompileOptions& options);
 
-// Throws std::invalid_argument for what CompileOptions::skip may not be.
+// Throws std::invalid_argument for what FL_SKIP may not be.
 void checkSkip(const std::string& skip);
 
 // Runs the one pass `pass` of a stage over what the compilation has of it, as `fl opt --pass=`

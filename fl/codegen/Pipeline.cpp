@@ -147,11 +147,11 @@ void runPass(const PassRow& row, Compilation& compilation, const CompileOptions&
   if (!row.isAdded && (options.verify || isRuled)) check();
 }
 
-std::set<std::string> parseSkipped(const Rows& rows, const std::string& list) {
+std::set<std::string> parseSkipped(const Rows& rows, const std::string& list, const char* from) {
   const std::set<std::string> skipped = absl::StrSplit(list, ',', absl::SkipEmpty());
   for (const std::string& name : skipped) {
-    FL_USER_CHECK(find(rows, name) != rows.end(), "skip: \"", name, "\" is no pass");
-    FL_USER_CHECK(name != "build" && name != "pack", "skip: nothing runs without ", name);
+    FL_USER_CHECK(find(rows, name) != rows.end(), from, ": \"", name, "\" is no pass");
+    FL_USER_CHECK(name != "build" && name != "pack", from, ": nothing runs without ", name);
   }
   return skipped;
 }
@@ -178,13 +178,13 @@ std::vector<PassInfo> passes() {
   return infos;
 }
 
-void checkSkip(const std::string& skip) { parseSkipped(pipeline(), skip); }
+void checkSkip(const std::string& skip) { parseSkipped(pipeline(), skip, "FL_SKIP"); }
 
 Compilation compile(ir::Graph graph, const CompileOptions& options) {
   const Rows rows = pipeline();
   FL_USER_CHECK(options.stopAfter.empty() || find(rows, options.stopAfter) != rows.end(), "\"",
                 options.stopAfter, "\" is no pass");
-  std::set<std::string> skipped = parseSkipped(rows, options.skip);
+  std::set<std::string> skipped = parseSkipped(rows, options.skip, "skip");
   Compilation compilation;
   compilation.lowering = options.lowering;
   compilation.featuresFirst = options.featuresFirst;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <chrono>
 #include <new>
 
 #include "fl/base/Error.h"
@@ -27,6 +26,7 @@ namespace {
 // FL_JIT. A GPU interprets nothing: it waits for code rather than leave kernels to the host.
 JitMode jitMode(bool interprets) {
   flags().validate();
+  host::getNumThreads(), logEnabled(0);  // throw for what theirs cannot be, before plans fail
   if (flags().jit == "off") return JitMode::Off;
   // An interpreter does not tell where NaN is made.
   const bool waits = !interprets || flags().check.starts_with("nan");
@@ -38,53 +38,60 @@ std::string versionFor(const ir::Target& to) {
   return ir::cuda::isGpu(to) ? codegen::cuda::codeVersion(to) : codegen::cpu::emitterVersion();
 }
 
-// The compilers that have started a thread; never destroyed.
-struct Started {
+// All compilers; never destroyed.
+struct Compilers {
   std::mutex mutex;
-  std::vector<KernelCompiler*> compilers;
+  std::vector<KernelCompiler*> each;
 };
 
-Started& started() {
-  static auto& instance = *new Started();
+Compilers& compilers() {
+  static auto& instance = *new Compilers();
   return instance;
 }
 
-// Stops background threads before the program's static objects are destroyed. LLVM makes static
-// objects while it compiles; they are younger than any of ours and would go first. The main
-// thread's thread_local objects go before all of them, and this one is the main thread's alone.
-struct StopAtExit {
-  ~StopAtExit() {
-    std::unique_lock<std::mutex> lock(started().mutex);
-    const std::vector<KernelCompiler*> compilers = started().compilers;
-    lock.unlock();
-    // Without that lock: a compiler takes it while it holds its own, which stop() needs.
-    for (KernelCompiler* compiler : compilers) compiler->stop();
-  }
-};
+void stopAll() {
+  const std::lock_guard<std::mutex> lock(compilers().mutex);
+  for (KernelCompiler* compiler : compilers().each) compiler->stop();
+}
 
+// Nothing is compiled any more when static objects are destroyed. LLVM makes some while it
+// compiles, which are younger than any of ours and would go first. The main thread's thread_local
+// objects go before all of them, and this one is the main thread's alone.
 [[maybe_unused]] const bool stopsAtExit = [] {
-  thread_local const StopAtExit stopper;
+  thread_local const std::shared_ptr<void> stopper(nullptr, [](void*) { stopAll(); });
   return true;
 }();
 
+// Calls, vectors and memory: with what LLVM makes static objects for.
+constexpr char kAnyKernel[] =
+    "kernel @k rank=1 reduced=[] { operand input f32 [1] operand output f32 [1] %0 = load 0 : f32 "
+    "%1 = exp %0 : f32 stage { store 1 %1 } }";
+
+// Before anything is compiled.
+void prepareLlvm(const ir::Target& target) {
+  // While LLVM compiles, a lack of memory may end the program.
+  if (runtime::mappableMemory() < size_t{16} << 20) throw OutOfMemory();
+  if (ir::cuda::isGpu(target)) return;
+  // Where another thread calls exit(), no thread_local of the main thread's is destroyed. What was
+  // registered last runs first: LLVM's objects have to be there before.
+  [[maybe_unused]] static const int once =
+      (codegen::cpu::emitAssemblyText(ir::parseKernel(kAnyKernel), target, "any"),
+       std::atexit(stopAll));
+}
+
 void beforeFork() {
   engineMutex().lock();
-  for (KernelCompiler* compiler : started().compilers) compiler->beforeFork();
+  for (KernelCompiler* compiler : compilers().each) compiler->beforeFork();
 }
 
 void afterFork(bool isChild) {
-  for (KernelCompiler* compiler : started().compilers) compiler->afterFork(isChild);
+  for (KernelCompiler* compiler : compilers().each) compiler->afterFork(isChild);
   if (isChild) {
     // It is a thread's that is not here: the child's has another number.
     new (&engineMutex()) std::recursive_mutex();
   } else {
     engineMutex().unlock();
   }
-}
-
-void keepForksSafe() {
-  [[maybe_unused]] static const int once =
-      pthread_atfork(beforeFork, [] { afterFork(false); }, [] { afterFork(true); });
 }
 
 }  // namespace
@@ -101,7 +108,10 @@ KernelCompiler::KernelCompiler(runtime::Device& device)
       mode_(jitMode(!ir::cuda::isGpu(device.target()))),
       store_(runtime::openStore(runtime::kKernels)) {
   versionFor(device.target());  // throws if nothing can be compiled
-  keepForksSafe();
+  [[maybe_unused]] static const int once = pthread_atfork(
+      lazy::beforeFork, [] { lazy::afterFork(false); }, [] { lazy::afterFork(true); });
+  const std::lock_guard<std::mutex> lock(compilers().mutex);
+  compilers().each.push_back(this);
 }
 
 void KernelCompiler::stop() {
@@ -115,11 +125,10 @@ void KernelCompiler::stop() {
 
 int KernelCompiler::request(const std::vector<runtime::DeviceKernelPtr>& kernels,
                             const CallSite& site) {
-  if (mode_ == JitMode::Off) return 0;
+  if (mode_ == JitMode::Off || (stop_ && !ir::cuda::isGpu(device_.target()))) return 0;
   std::vector<Request> fresh;
   for (const runtime::DeviceKernelPtr& kernel : kernels)
     if (kernel->claimCompilation() && !loadKept(*kernel)) fresh.push_back({kernel, site});
-  if (fresh.empty()) return 0;
   // Where one thread is all there is, none beside it compiles.
   if (mode_ == JitMode::Sync || host::getNumThreads() == 1) {
     host::threadPool().parallelFor(static_cast<int64_t>(fresh.size()), 1,
@@ -160,9 +169,7 @@ void KernelCompiler::startThreads() {
   if (queue_.empty() || stop_) return;
   const size_t most = std::min<size_t>(std::max(1, host::getNumThreads() / 2), queue_.size());
   try {
-    std::unique_lock<std::mutex> lock(started().mutex);
-    if (std::ranges::count(started().compilers, this) == 0) started().compilers.push_back(this);
-    lock.unlock();
+    prepareLlvm(device_.target());
     while (threads_.size() < most) threads_.emplace_back([this] { work(); });
   } catch (const std::exception&) {
     if (threads_.empty()) queue_.clear();  // these stay interpreted
@@ -179,9 +186,8 @@ void KernelCompiler::compileOne(const Request& request) {
       return profile::label(profile::Lane::Compiling, profile::Extent::Whole,
                             runtime::kernelLabel(kernel.kernel()), request.site);
     });
-    // While LLVM compiles, a lack of memory may end the program.
-    if (runtime::mappableMemory() < size_t{16} << 20) throw OutOfMemory();
-    const auto start = std::chrono::steady_clock::now();
+    prepareLlvm(device_.target());
+    const int64_t start = profile::now();
     const ir::Target target = device_.target();
     const std::string entry = entryOf(kernel.kernel());
     const ir::Artifact artifact =
@@ -191,11 +197,9 @@ void KernelCompiler::compileOne(const Request& request) {
                                        kernel.findsNan());
     const auto load = [&] { kernel.setArtifact(artifact); };
     artifact.emitter.empty() ? load() : codegen::cpu::emitters().blame(artifact.emitter, load);
-    const std::chrono::duration<double, std::milli> elapsed =
-        std::chrono::steady_clock::now() - start;
+    const double elapsed = static_cast<double>(profile::now() - start) / 1e6;
     runtime::counters().kernelsCompiled++;
-    if (logEnabled(3))
-      logLine(3, detail::concat("kernel compiled ", elapsed.count(), " ms: ", entry));
+    if (logEnabled(3)) logLine(3, detail::concat("kernel compiled ", elapsed, " ms: ", entry));
     if (store_) store_->insert(key, artifact.bytes);
   } catch (...) {
     try {

@@ -5,10 +5,10 @@
 // Code is kept on disk (FL_CACHE); what is found there is loaded at once, without the emitter.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -62,7 +62,7 @@ class KernelCompiler {
   std::condition_variable changed_;
   std::deque<Request> queue_;
   int busy_ = 0;
-  bool stop_ = false, forks_ = false;
+  std::atomic<bool> stop_ = false, forks_ = false;
   std::vector<std::thread> threads_;  // started when there is something to do
 };
 

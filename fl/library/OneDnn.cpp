@@ -56,7 +56,11 @@ const dnnl::primitive_desc_base& withMemoryForCode(const dnnl::primitive_desc_ba
 }
 
 void Primitive::run(std::initializer_list<Argument> arguments, void* scratchpad) const {
-  thread_local dnnl::stream stream(dnnlEngine());
+  // Calls may follow when it is gone, from destructors and at exit.
+  thread_local dnnl::stream* stream = nullptr;
+  thread_local const std::shared_ptr<void> owner(
+      nullptr, [](void*) { delete std::exchange(stream, nullptr); });
+  if (!stream) stream = new dnnl::stream(dnnlEngine());
   constexpr size_t kMany = 8;
   absl::InlinedVector<dnnl::memory, kMany> memories;
   absl::InlinedVector<dnnl_exec_arg_t, kMany> bound;
@@ -66,7 +70,7 @@ void Primitive::run(std::initializer_list<Argument> arguments, void* scratchpad)
   };
   for (const Argument& argument : arguments) bind(argument.role, argument.desc, argument.data);
   if (scratchBytes() > 0) bind(DNNL_ARG_SCRATCHPAD, scratchpad_, scratchpad);
-  const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream.get(),
+  const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream->get(),
                                                       static_cast<int>(bound.size()), bound.data());
   FL_INTERNAL_CHECK(status == dnnl_success, "oneDNN status ", static_cast<int>(status), " from ",
                     name_);

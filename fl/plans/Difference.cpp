@@ -50,9 +50,8 @@ std::optional<size_t> onlyIn(const Graph& some, const Graph& others) {
 }  // namespace
 
 std::string userOf(const Graph& graph, ValueId parameter) {
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+  for (size_t i = 0; i < graph.nodes().size(); ++i)
     if (std::ranges::count(graph.nodes()[i].operands, parameter) > 0) return lineOf(graph, i);
-  }
   return "nothing";
 }
 
@@ -68,9 +67,8 @@ std::string firstDifference(const Graph& now, const Graph& before) {
   }
   const auto &nodes = now.nodes(), &oldNodes = before.nodes();
   for (size_t i = 0; i < std::min(nodes.size(), oldNodes.size()); ++i) {
-    if (!isSame(now, i, before, i)) {
+    if (!isSame(now, i, before, i))
       return concat("operator ", i, " is\n  ", lineOf(now, i), "\nand was\n  ", lineOf(before, i));
-    }
   }
   if (nodes.size() != oldNodes.size()) {
     const bool isLonger = nodes.size() > oldNodes.size();
@@ -79,12 +77,10 @@ std::string firstDifference(const Graph& now, const Graph& before) {
                   isLonger ? lineOf(now, oldNodes.size()) : lineOf(before, nodes.size()));
   }
   // Values that somebody holds must be written.
-  if (const auto node = onlyIn(now, before)) {
+  if (const auto node = onlyIn(now, before))
     return "a handle now holds the result of\n  " + lineOf(now, *node);
-  }
-  if (const auto node = onlyIn(before, now)) {
+  if (const auto node = onlyIn(before, now))
     return "no handle holds any more the result of\n  " + lineOf(before, *node);
-  }
   return "";
 }
 

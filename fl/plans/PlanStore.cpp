@@ -26,9 +26,8 @@ codegen::Compilation PlanStore::compile(const ir::Graph& graph,
   // Whoever watches the passes, chooses them or has one fail, wants them to run.
   const bool isWatched = options.observe || options.verify || !options.skip.empty() ||
                          !flags().fault.empty() || logEnabled(3);
-  if (!store_ || isWatched || graph.nodes().size() < kFewOperators) {
+  if (!store_ || isWatched || graph.nodes().size() < kFewOperators)
     return codegen::compile(graph, options);
-  }
   const std::string key = detail::concat(
       passesHash(), "\n", codegen::extensionsKey(), static_cast<int>(options.lowering),
       options.featuresFirst, "\nbudget ", options.budget, " ", options.device.bytesAMove,

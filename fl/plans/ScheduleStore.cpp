@@ -1,10 +1,14 @@
 #include "fl/plans/ScheduleStore.h"
 
+#include <algorithm>
+#include <locale>
 #include <map>
 #include <sstream>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace fl::plans {
 namespace {
@@ -32,11 +36,14 @@ std::optional<ir::Schedule> findSchedule(runtime::Store& store, const std::strin
   if (!entry) return std::nullopt;
   const size_t line = entry->find('\n') + 1;
   std::istringstream nodes(entry->substr(0, line));
+  nodes.imbue(std::locale::classic());
+  const auto isRead = [&](int* node) {
+    return nodes >> *node && *node >= -1 && *node < std::ssize(graph.nodes());
+  };
   ir::Schedule schedule = ir::parseSchedule(entry->substr(line));
   for (ir::Step& step : schedule.steps) {
-    for (int* origin : originsOf(&step)) nodes >> *origin;
     int recorded = -1;
-    nodes >> recorded;
+    if (!std::ranges::all_of(originsOf(&step), isRead) || !isRead(&recorded)) return std::nullopt;
     if (recorded >= 0) std::visit([&](auto& s) { s.site = graph.nodes()[recorded].site; }, step);
   }
   return schedule;
@@ -47,14 +54,13 @@ void insertSchedule(runtime::Store& store, const std::string& key, const ir::Sch
   std::map<std::pair<const void*, const char*>, int> recorded;
   for (size_t i = 0; i < graph.nodes().size(); ++i)
     recorded.emplace(placeOf(graph.nodes()[i].site), i);
-  std::ostringstream entry;
+  std::string entry;
   for (ir::Step step : schedule.steps) {
-    for (const int* origin : originsOf(&step)) entry << *origin << " ";
+    for (const int* origin : originsOf(&step)) absl::StrAppend(&entry, *origin, " ");
     const auto found = recorded.find(placeOf(stepSite(step)));
-    entry << (found == recorded.end() ? -1 : found->second) << " ";
+    absl::StrAppend(&entry, found == recorded.end() ? -1 : found->second, " ");
   }
-  entry << "\n" << ir::printSchedule(schedule, "s");
-  store.insert(key, entry.str());
+  store.insert(key, entry + "\n" + ir::printSchedule(schedule, "s"));
 }
 
 }  // namespace fl::plans

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "fl/base/Error.h"
+#include "fl/base/Flags.h"
 #include "fl/profile/Profile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/ScheduleRunner.h"
@@ -76,7 +77,8 @@ std::unique_ptr<Device> makeDevice(const std::string& name) {
                 "device \"cuda\": fl was built without CUDA, whose headers were not there");
   const char* all = "cpu, null, ref";
 #endif
-  throwUser("device \"", name, "\" does not exist; there are: ", all);
+  const char* from = name == flags().device ? "FL_DEVICE: " : "";
+  throwUser(from, "device \"", name, "\" does not exist; there are: ", all);
 }
 
 }  // namespace fl::runtime

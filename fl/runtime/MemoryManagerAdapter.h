@@ -8,11 +8,11 @@
 #include <iostream>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <semaphore>
 #include <string>
 
+#include "fl/base/ForkSafeMutex.h"
 #include "fl/base/Types.h"
 #include "fl/runtime/MemoryManagerDeviceInterface.h"
 
@@ -115,7 +115,7 @@ class MemoryManagerAdapter {
 
   std::weak_ptr<runtime::MemoryManager> installed_;  // as the engine has it, while it does
   std::binary_semaphore turns_{1};                   // of being initialized until shut down
-  mutable std::mutex logMutex_;
+  mutable ForkSafeMutex logMutex_;
   std::atomic<bool> loggingEnabled_;
   std::ostream* logStream_;
   std::string logLines_;

@@ -217,7 +217,9 @@ void ScheduleRunner::noteReplaced(const ir::StepBuffers& writer, int output) {
 }
 
 MemoryBlockPtr ScheduleRunner::newOutput(size_t output) const {
-  if (const MemoryBlockPtr block = std::move(replaced_[output]); block.use_count() == 1) {
+  // Under the mutex there, and nowhere else.
+  const MemoryBlockPtr block = replaysByAddress() ? std::move(replaced_[output]) : nullptr;
+  if (block.use_count() == 1) {
     block->willChange();
     return block;
   }
@@ -339,11 +341,8 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
     arena = memory_.allocate(arenaBytes_, BufferOrigin{"temporaries of a plan"});
     frame.arena = static_cast<char*>(arena->data());
   }
-  MemoryBlockPtr hostArena;
-  if (hostBytes_ > 0) {
-    hostArena = memory_.allocateOnHost(hostBytes_);
-    frame.hostArena = static_cast<char*>(hostArena->data());
-  }
+  const MemoryBlockPtr hostArena = hostBytes_ > 0 ? memory_.allocateOnHost(hostBytes_) : nullptr;
+  if (hostArena) frame.hostArena = static_cast<char*>(hostArena->data());
   for (const MemoryBlockPtr& output : outputs)
     frame.outputs.push_back(output ? output->data() : nullptr);
   {

@@ -1,11 +1,11 @@
 // What profiles, perf and gdb call the steps of plans.
 #pragma once
 
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "fl/base/ForkSafeMutex.h"
 #include "fl/kernel/Schedule.h"
 #include "fl/profile/Profile.h"
 #include "fl/runtime/Device.h"
@@ -26,7 +26,7 @@ class StepLabels {
   profile::Label* ofRun(const ir::Schedule& schedule);
 
  private:
-  std::mutex mutex_;
+  static inline ForkSafeMutex mutex_;
   // By the first step and the line; that of the run is behind the last step. Caches have none of it
   // when a step has run, so that each place that a look-up goes to is a wait for memory.
   absl::flat_hash_map<std::pair<size_t, const void*>, profile::Label*> labels_;

@@ -10,9 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -60,11 +58,11 @@ void prepareFolder(const fs::path& folder) {
 
 // What of it can be read; nothing if it cannot be opened, as when there is none.
 std::optional<std::string> readFile(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
+  std::ifstream stream(path, std::ios::binary | std::ios::ate);
   if (!stream) return std::nullopt;
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return std::move(text).str();
+  std::string text(std::max<int64_t>(stream.tellg(), 0), 0);
+  stream.seekg(0).read(text.data(), static_cast<std::streamsize>(text.size()));
+  return text;
 }
 
 std::string fileOf(const std::string& key, const std::string& value) {
@@ -167,9 +165,11 @@ fs::path Store::pathOf(const std::string& key) const {
 
 std::optional<std::string> Store::find(const std::string& key) {
   const fs::path path = pathOf(key);
-  const auto file = isOurs(folder_) ? readFile(path) : std::nullopt;
-  if (!file) return std::nullopt;
   std::error_code ignored;
+  const auto type = isOurs(folder_) ? fs::status(path, ignored).type() : fs::file_type::not_found;
+  // What is no file is damaged: nothing is read, which may take for ever.
+  const auto file = type == fs::file_type::regular ? readFile(path) : std::string();
+  if (type == fs::file_type::not_found || !file) return std::nullopt;
   auto entry = entryOf(*file);
   if (!entry || entry->first != key) {
     fs::remove_all(path, ignored);  // it may be a folder
@@ -193,8 +193,8 @@ Store::Lock Store::lock(const std::string& key) {
     return Lock();  // insert() tells why
   }
   const uint64_t number = hashBytes(key.data(), key.size()).low % kLocks;
-  const int file = open((folder / std::to_string(number)).c_str(), O_CREAT | O_RDWR | O_CLOEXEC,
-                        S_IRUSR | S_IWUSR);
+  const int file =
+      open((folder / std::to_string(number)).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0 && !lockWithin(waits_ ? kPatience : std::chrono::seconds(0), file)) waits_ = false;
   return Lock(file);
 }
@@ -204,8 +204,10 @@ void Store::insert(const std::string& key, const std::string& value) {
   try {
     prepareFolder(folder_);
     const std::string content = fileOf(key, value);
-    AtomicFile::write(pathOf(key), content);
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const fs::path path = pathOf(key);
+    if (std::error_code none; !fs::is_regular_file(path, none)) fs::remove_all(path, none);
+    AtomicFile::write(path, content);
+    const std::lock_guard lock(mutex_);
     // Of the room, which others fill as well, this store takes a quarter unseen.
     unseen_ = content.size() < unseen_ ? unseen_ - content.size()
                                        : makeRoom(folder_.parent_path(), limit_) / 4;

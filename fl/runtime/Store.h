@@ -15,9 +15,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
+
+#include "fl/base/ForkSafeMutex.h"
 
 namespace fl::runtime {
 
@@ -71,7 +72,7 @@ class Store {
   const uint64_t limit_;
   std::atomic<bool> failed_ = false;
   std::atomic<bool> waits_ = true;  // for locks
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   uint64_t unseen_ = 0;  // so many bytes may be inserted before all are counted again; guarded
 };
 

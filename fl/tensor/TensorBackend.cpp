@@ -1,5 +1,7 @@
 #include "fl/tensor/TensorBackend.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -41,20 +43,25 @@ TensorBackend& getBackend(const std::string& askedName, const std::string& asked
   FL_API_ENTRY();
   const std::string name = askedName.empty() ? flags().backend : askedName;
   const std::string device = askedDevice.empty() ? flags().device : askedDevice;
+  // A child has none of the threads that may be in there. Registered before any that backends
+  // register, so that it runs after them.
+  [[maybe_unused]] static const int once =
+      pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                     [] { new (&registry().mutex) std::recursive_mutex(); });
   std::lock_guard lock(registry().mutex);
   const auto factory = registry().factories.find(name);
   if (factory == registry().factories.end()) {
     std::string known;
     for (const auto& [each, _] : registry().factories) known += (known.empty() ? "" : ", ") + each;
-    throwUser("backend \"", name, "\" does not exist; there are: ",
+    const bool isFlag = askedName.empty() && !known.empty();
+    throwUser(isFlag ? "FL_BACKEND: " : "", "backend \"", name, "\" does not exist; there are: ",
               known.empty() ? "none before main() has begun" : known);
   }
-  auto& backends = registry().backends;
-  const auto [backend, isNew] = backends.try_emplace({name, device});
+  const auto [backend, isNew] = registry().backends.try_emplace({name, device});
   try {
     if (isNew) backend->second = factory->second(device);
   } catch (...) {
-    backends.erase(backend);
+    registry().backends.erase(backend);
     throw;
   }
   FL_USER_CHECK(backend->second, "backend \"", name, "\": its factory asks for the default, or by ",
@@ -64,21 +71,17 @@ TensorBackend& getBackend(const std::string& askedName, const std::string& asked
 
 void syncBackends() {
   std::vector<TensorBackend*> backends;
-  {
-    std::lock_guard lock(registry().mutex);
-    for (const auto& [_, backend] : registry().backends)
-      if (backend) backends.push_back(backend.get());
-  }
+  std::unique_lock lock(registry().mutex);
+  for (const auto& [_, backend] : registry().backends)
+    if (backend) backends.push_back(backend.get());
+  lock.unlock();
   for (TensorBackend* backend : backends) backend->sync();
 }
 
 TensorBackend& defaultTensorBackend() {
   if (scoped) return *scoped;
   TensorBackend* backend = processDefault.load(std::memory_order_acquire);
-  if (!backend) {
-    backend = &getBackend();
-    processDefault.store(backend, std::memory_order_release);
-  }
+  if (!backend) processDefault = backend = &getBackend();
   return *backend;
 }
 

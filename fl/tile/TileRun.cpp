@@ -1,7 +1,9 @@
 #include "fl/tile/TileRun.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
+#include <utility>
 
 #include "fl/base/Error.h"
 #include "fl/tile/StreamingCopy.h"
@@ -23,26 +25,23 @@ int64_t tileLength(int64_t left) {
 
 int64_t wholeGroups(int64_t count) { return (count + kTileGroup - 1) & ~(kTileGroup - 1); }
 
-// Memory of a thread, kept for its next runs.
-class Scratch {
- public:
-  ~Scratch() { release(); }
-  char* reserve(int64_t bytes) {
-    if (bytes > size_) {
-      release();
-      data_ = static_cast<char*>(::operator new(bytes, std::align_val_t(kAlignment)));
-      size_ = bytes;
-    }
-    return data_;
+// Memory of this thread, kept for its next runs. What runs when it is gone, from destructors and at
+// exit, has it made anew.
+char* scratch(int64_t bytes) {
+  thread_local char* data = nullptr;
+  thread_local int64_t size = 0;
+  const auto release = [](void*) {
+    size = 0;
+    ::operator delete(std::exchange(data, nullptr), std::align_val_t(kAlignment));
+  };
+  thread_local const std::shared_ptr<void> owner(nullptr, release);
+  if (bytes > size) {
+    release(nullptr);
+    data = static_cast<char*>(::operator new(bytes, std::align_val_t(kAlignment)));
+    size = bytes;
   }
-
- private:
-  void release() { ::operator delete(data_, std::align_val_t(kAlignment)); }
-  char* data_ = nullptr;
-  int64_t size_ = 0;
-};
-
-thread_local Scratch scratch;
+  return data;
+}
 
 // Hands out parts of a scratch memory.
 class Arena {
@@ -104,9 +103,9 @@ class TileRun {
         sweepSize_(sweepSize(kernel_, args)) {
     rowSize_ = wholeGroups(std::max(kTile, sweepSize_)) + kTileGroup;
     const int64_t rowBytes = plan.rowBytes * rowSize_;
-    Arena arena(scratch.reserve(plan.scratchBytes + Arena::bytes<char>(rowBytes) +
-                                Arena::bytes<void*>(plan.locations.size()) +
-                                Arena::bytes<ViewState>(plan.views.size())));
+    Arena arena(scratch(plan.scratchBytes + Arena::bytes<char>(rowBytes) +
+                        Arena::bytes<void*>(plan.locations.size()) +
+                        Arena::bytes<ViewState>(plan.views.size())));
     memory_ = arena.take<char>(plan.scratchBytes);
     rows_ = arena.take<char>(rowBytes);
     places_ = arena.take<void*>(plan.locations.size());

@@ -352,7 +352,8 @@ TEST_F(Extensions, PassesMayBeSkipped) {
 
 TEST_F(Extensions, SkippedPassesExist) {
   flags().skip = "nopass";
-  EXPECT_THAT(errorOf([] { const FreshEngine engine; }), HasSubstr("skip: \"nopass\" is no pass"));
+  EXPECT_THAT(errorOf([] { const FreshEngine engine; }),
+              HasSubstr("FL_SKIP: \"nopass\" is no pass"));
   flags().skip = "";
 }
 

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <filesystem>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -172,6 +174,36 @@ TEST(Fork, WhileOthersTakeMemory) {
   const Meanwhile others([](int) { runtime::makeBlock(nullptr, 64); });
   for (int i = 0; i < 200; ++i) {
     EXPECT_TRUE(runInChild([] { return runtime::makeBlock(nullptr, 64) != nullptr; })) << i;
+  }
+}
+
+// Names of modules are numbered, errors look lines up, and backends are looked up.
+bool tellsErrors() {
+  const BackendScope scope("eager", "cpu");
+  const ModuleScope module("module");
+  try {
+    full({3}, 1.0f) + full({4}, 1.0f);
+  } catch (const std::invalid_argument& error) {
+    return std::string(error.what()).find("ForkTest.cpp") != std::string::npos;
+  }
+  return false;
+}
+
+TEST(Fork, WhileOthersTellErrors) {
+  const Meanwhile others([](int) { tellsErrors(); });
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(runInChild(tellsErrors)) << i;
+}
+
+TEST(Fork, WhileOthersChooseBackends) {
+  const Meanwhile others([](int) {
+    for (int i = 0; i < 1000; ++i) const BackendScope scope("eager", "cpu");
+  });
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(runInChild([] {
+      const BackendScope scope("eager", "cpu");
+      const ModuleScope module("module");
+      return true;
+    })) << i;
   }
 }
 

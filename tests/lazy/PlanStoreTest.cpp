@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <locale>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "fl/base/Flags.h"
@@ -21,10 +24,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // Operators enough for a plan to be kept: sorts, each with a map behind it.
-ir::Graph sorts() {
+ir::Graph sorts(int operators = 30) {
   std::string text = "graph @f(%x: f32[1000]) {\n";
   std::string last = "%x";
-  for (int i = 0; i < 30; i += 3) {
+  for (int i = 0; i < operators; i += 3) {
     absl::StrAppend(&text, "  %", i, " = argsort ", last, " {axis=0, count=1000} : s64[1000]\n  %",
                     i + 1, " = astype %", i, " {dtype=f32} : f32[1000]\n  %", i + 2, " = tanh %",
                     i + 1, " : f32[1000]\n");
@@ -60,7 +63,7 @@ class PlanStore : public ::testing::Test {
     return {std::move(schedule), counts.plansLoaded() == 1};
   }
 
-  const ir::Graph graph_ = sorts();
+  ir::Graph graph_ = sorts();
 };
 
 TEST_F(PlanStore, MakesPlansAnewThatHaveTooLittleScratchMemory) {
@@ -97,6 +100,45 @@ TEST_F(PlanStore, RefusesWhatNoLongerFitsABudget) {
       [&] { compile({.budget = budget, .device = {ofEachCall(budget)}}); });
   EXPECT_THAT(error, ::testing::HasSubstr(absl::StrCat("do not fit the budget of ", budget)));
   EXPECT_TRUE(compile({.budget = budget, .device = {ofEachCall(1000)}}).isKept);
+}
+
+struct Grouping : std::numpunct<char> {
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+// A program's locale writes 1000 as 1.000.
+TEST_F(PlanStore, HasTheSameEntriesInEveryLocale) {
+  const ir::Graph called = sorts(1200);
+  graph_ = ir::Graph();
+  const ir::ValueId x = graph_.addParameter(called.parameters()[0]);
+  ir::addCall(&graph_, called, {x}, {});  // with origins
+  graph_.setResults(called.results());
+  const auto originsOf = [](const ir::Schedule& schedule) {
+    std::vector<int> origins;
+    for (const ir::Step& step : schedule.steps) {
+      const auto* call = std::get_if<ir::LibraryStep>(&step);
+      if (call) origins.push_back(call->origin);
+    }
+    return origins;
+  };
+  const auto compileIn = [&](const std::locale& locale) {
+    const std::locale before = std::locale::global(locale);
+    Found found = compile({.device = {ofEachCall(64)}});
+    std::locale::global(before);
+    return found;
+  };
+  const std::locale grouping(std::locale(), new Grouping);
+  const auto& classic = std::locale::classic();
+  for (const auto& [writes, reads] : {std::pair(grouping, classic), std::pair(classic, grouping)}) {
+    fs::remove_all(flags().cacheFolder);
+    const Found first = compileIn(writes), second = compileIn(reads);
+    EXPECT_FALSE(first.isKept);
+    EXPECT_TRUE(second.isKept);
+    EXPECT_EQ(originsOf(first.schedule).size(), 400u);
+    EXPECT_GT(originsOf(first.schedule).back(), 1000);
+    EXPECT_EQ(originsOf(second.schedule), originsOf(first.schedule));
+  }
 }
 
 // So that loading adds nothing, and the plan that runs is the one that was planned.

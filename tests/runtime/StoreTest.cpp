@@ -1,12 +1,15 @@
 // Entries on disk: found by their whole key, never wrong, never in the way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "fl/base/Flags.h"
@@ -110,6 +113,34 @@ TEST_F(StoreTest, AFolderInAnEntrysPlaceIsNoneAndGoes) {
   EXPECT_FALSE(fs::exists(path));
   store.insert("key", "value");
   EXPECT_EQ(store.find("key"), "value");
+}
+
+// One that a read would wait for, or never reach the end of, is not read.
+TEST_F(StoreTest, WhatIsNoFileIsNoEntryAndIsReplaced) {
+  Store store(folder_, kPlenty);
+  store.insert("key", "value");
+  const fs::path path = files().front();
+  const std::pair<const char*, std::function<void()>> kinds[] = {
+      {"a pipe", [&] { ASSERT_EQ(mkfifo(path.c_str(), 0600), 0); }},
+      {"a link to what has no end", [&] { fs::create_symlink("/dev/zero", path); }},
+      {"a link to nothing", [&] { fs::create_symlink(folder_ / "none", path); }},
+      {"a link to nowhere", [&] { fs::create_symlink(folder_ / "none" / "none", path); }},
+      {"a link to itself", [&] { fs::create_symlink(path, path); }},
+      {"a socket", [&] { ASSERT_EQ(mknod(path.c_str(), S_IFSOCK | 0600, 0), 0); }},
+  };
+  alarm(60);
+  for (const bool isLookedFor : {true, false}) {
+    for (const auto& [name, make] : kinds) {
+      fs::remove(path);
+      make();
+      if (isLookedFor) EXPECT_EQ(store.find("key"), std::nullopt) << name;
+      store.insert("key", "value");
+      EXPECT_EQ(store.find("key"), "value") << name;
+      EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path))) << name;
+      EXPECT_EQ(files().size(), 1u) << name;
+    }
+  }
+  alarm(0);
 }
 
 TEST_F(StoreTest, WhatWasNotUsedForLongestGoes) {

@@ -4,7 +4,10 @@
 
 #include <cmath>
 #include <numeric>
+#include <string>
+#include <utility>
 
+#include "fl/base/Flags.h"
 #include "fl/tensor/tensor.h"
 #include "tests/ErrorOf.h"
 
@@ -516,6 +519,14 @@ TEST(Backends, ScopesMixTensors) {
   EXPECT_THAT(floats(y + x), ElementsAre(4, 8, 12));
   EXPECT_THAT(errorOf([] { BackendScope scope("fast"); }),
               HasSubstr("backend \"fast\" does not exist; there are: eager, lazy"));
+  const std::string backend = std::exchange(flags().backend, "quick");
+  EXPECT_THAT(errorOf([] { BackendScope scope(""); }),
+              HasSubstr("FL_BACKEND: backend \"quick\" does not exist; there are: eager, lazy"));
+  flags().backend = backend;
+  const std::string device = std::exchange(flags().device, "gpu");
+  EXPECT_THAT(errorOf([] { BackendScope scope("eager"); }),
+              HasSubstr("FL_DEVICE: device \"gpu\" does not exist; there are: cpu, "));
+  flags().device = device;
   EXPECT_THAT(errorOf([] { BackendScope scope("eager", "tpu"); }),
               HasSubstr("device \"tpu\" does not exist; there are: cpu, "));
 }

@@ -322,7 +322,7 @@ for command in bisect "view --time=1 --page=much.html"; do
   }
 done
 # A wrong flag is found before anything is drawn.
-FL_DEVICE=foo expect 1 '^fl: device "foo" does not exist[^;]*; there are: [^;]*$' wide.flir
+FL_DEVICE=foo expect 1 '^fl: FL_DEVICE: device "foo" does not exist[^;]*; there are: [^;]*$' wide.flir
 expect 1 '^fl: device "gpu" does not exist' --device=gpu wide.flir
 
 # Starts that are given have to fit, in every mode; those that are drawn do.

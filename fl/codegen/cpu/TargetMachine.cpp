@@ -13,6 +13,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "fl/base/Error.h"
@@ -40,10 +41,7 @@ void initializeOnce() {
   });
 }
 
-struct Machine {
-  ir::Target target;
-  std::unique_ptr<llvm::TargetMachine> machine;
-};
+using Machine = std::pair<ir::Target, std::unique_ptr<llvm::TargetMachine>>;
 
 std::atomic<uint64_t> machinesMade = 0;
 
@@ -61,11 +59,14 @@ std::unique_ptr<llvm::TargetMachine> createMachine(const ir::Target& target) {
 }
 
 llvm::TargetMachine& machineFor(const ir::Target& target) {
-  thread_local std::vector<Machine> machines;
-  for (Machine& known : machines)
-    if (known.target == target) return *known.machine;
-  machines.push_back({target, createMachine(target)});
-  return *machines.back().machine;
+  // Destructors of the thread's other objects may compile when these are gone.
+  thread_local std::vector<Machine>* machines = nullptr;
+  thread_local const std::shared_ptr<void> owner(
+      nullptr, [](void*) { delete std::exchange(machines, nullptr); });
+  if (!machines) machines = new std::vector<Machine>();
+  for (const auto& [known, machine] : *machines)
+    if (known == target) return *machine;
+  return *machines->emplace_back(target, createMachine(target)).second;
 }
 
 }  // namespace

@@ -29,13 +29,14 @@ namespace fl::runtime::cpu {
 namespace {
 
 // Memory of this thread's own, kept until it ends; pages that no kernel has touched are not taken.
+// Kernels that run later, from destructors and at exit, have it made anew.
 void* threadScratch() {
-  struct alignas(64) Line {
-    char bytes[64];
-  };
-  constexpr size_t kBytes = ir::kMaxKeptRows * ir::kKeptRowBytes;
-  thread_local const auto lines = std::make_unique_for_overwrite<Line[]>(kBytes / sizeof(Line));
-  return lines.get();
+  constexpr std::align_val_t kAlignment{64};
+  thread_local void* memory = nullptr;
+  thread_local const std::shared_ptr<void> owner(
+      nullptr, [](void*) { ::operator delete(std::exchange(memory, nullptr), kAlignment); });
+  if (!memory) memory = ::operator new(ir::kMaxKeptRows * ir::kKeptRowBytes, kAlignment);
+  return memory;
 }
 
 constexpr char kNotMlir[] = "FL_EMITTER=mlir: `fl run` alone has MLIR run graphs; kernels are ours";
