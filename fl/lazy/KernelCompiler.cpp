@@ -67,7 +67,7 @@ constexpr char kAnyKernel[] =
     "kernel @k rank=1 reduced=[] { operand input f32 [1] operand output f32 [1] %0 = load 0 : f32 "
     "%1 = exp %0 : f32 stage { store 1 %1 } }";
 
-// Before anything is compiled.
+// Before anything is compiled, on the thread that compiles: it takes milliseconds.
 void prepareLlvm(const ir::Target& target) {
   // While LLVM compiles, a lack of memory may end the program.
   if (runtime::mappableMemory() < size_t{16} << 20) throw OutOfMemory();
@@ -169,7 +169,6 @@ void KernelCompiler::startThreads() {
   if (queue_.empty() || stop_) return;
   const size_t most = std::min<size_t>(std::max(1, host::getNumThreads() / 2), queue_.size());
   try {
-    prepareLlvm(device_.target());
     while (threads_.size() < most) threads_.emplace_back([this] { work(); });
   } catch (const std::exception&) {
     if (threads_.empty()) queue_.clear();  // these stay interpreted

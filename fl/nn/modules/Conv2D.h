@@ -6,6 +6,10 @@
 
 namespace fl {
 
+namespace detail {
+struct ConvBenchmarks;
+}
+
 // Cross-correlation of images, as fl::conv2d; paddings are numbers or PaddingMode::SAME.
 // Parameters: the weights (wx,wy,nIn/groups,nOut), drawn by kaimingUniform with the inputs of one
 // output as fanIn, and the bias (1,1,nOut,1), uniform within sqrt(1 / fanIn).

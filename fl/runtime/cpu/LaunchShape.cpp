@@ -80,8 +80,7 @@ int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extent
   if (work <= kSequentialElements || domain <= 1) return std::max<int64_t>(domain, 1);
   if (crossesMemory(kernel)) {
     const int64_t runs = kCrossingRuns * extents[0];
-    return domain < 2 * runs ? std::min(domain, runs)
-                             : (domain / kCrossingChunks + runs - 1) / runs * runs;
+    return std::min(domain, ((domain - 1) / kCrossingChunks / runs + 1) * runs);
   }
   const int64_t perItem = std::max<int64_t>(work / domain, 1);
   int64_t grain =
