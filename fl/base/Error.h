@@ -2,6 +2,7 @@
 // line; an internal error names our file and line and asks for a dump.
 #pragma once
 
+#include <locale>
 #include <new>
 #include <sstream>
 #include <stdexcept>
@@ -41,6 +42,7 @@ std::string withCallSite(const std::string& message);
 template <typename... Args>
 std::string concat(const Args&... args) {
   std::ostringstream os;
+  os.imbue(std::locale::classic());  // whatever the program's
   ((os << args), ...);
   return os.str();
 }
@@ -64,11 +66,9 @@ template <typename Error = std::invalid_argument, typename... Args>
 }  // namespace fl
 
 // FL_USER_CHECK(condition, message parts...): the parts are evaluated only on failure.
-#define FL_USER_CHECK(condition, ...) \
-  do {                                \
-    if (!(condition)) {               \
-      ::fl::throwUser(__VA_ARGS__);   \
-    }                                 \
+#define FL_USER_CHECK(condition, ...)               \
+  do {                                              \
+    if (!(condition)) ::fl::throwUser(__VA_ARGS__); \
   } while (false)
 
 #define FL_INTERNAL_CHECK(condition, ...)                                               \

@@ -1,6 +1,10 @@
 // Shapes and dtypes at the edge of what they hold.
 #include <gtest/gtest.h>
 
+#include <locale>
+#include <string>
+
+#include "fl/base/Error.h"
 #include "fl/base/Shape.h"
 #include "fl/base/Types.h"
 #include "tests/ErrorOf.h"
@@ -30,6 +34,16 @@ TEST(Types, OthersAreErrors) {
     EXPECT_EQ(errorOf([&] { getTypeSize(type); }), "getTypeSize: " + message + at);
     EXPECT_EQ(errorOf([&] { Number::fromSigned(1, type); }), message);
   }
+}
+
+TEST(Error, WordsAreTheSameInEveryLocale) {
+  struct Grouping : std::numpunct<char> {
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+  const std::locale before = std::locale::global({std::locale::classic(), new Grouping});
+  EXPECT_EQ(detail::concat(6144, " elements"), "6144 elements");
+  std::locale::global(before);
 }
 
 }  // namespace
