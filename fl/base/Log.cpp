@@ -21,7 +21,7 @@ struct Log {
     if (comma != std::string::npos) {
       file = std::fopen(spec.substr(comma + 1).c_str(), "a");
       if (!file) throw std::invalid_argument("FL_LOG: cannot write " + spec.substr(comma + 1));
-      std::setvbuf(file, nullptr, _IONBF, 0);  // a line is written whole, and no child has a part
+      std::setvbuf(file, nullptr, _IONBF, 0);  // no child has a part of a line
     }
   }
 };

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/functional/function_ref.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/WordCache.h"
@@ -69,6 +70,7 @@ class Recorder final : public detail::Capture {
     const bool isOutside = madeIn != detail::activeRecording;
     if (isOutside) onType(tensor, value->valueType());
     const auto* node = dynamic_cast<const LazyNode*>(value.get());
+    if (isOutside && node && engine_.isOthers(*node)) unheard([&] { return value->data(), value; });
     // What the function has assigned is its own.
     if ((!node || !node->pending()) && !assigned_.contains(tensor)) {
       // What it copies follows what it copied. Tensors outside that share a value are several: a
@@ -157,13 +159,18 @@ class Recorder final : public detail::Capture {
     TensorRef tensor;
   };
 
+  // No read of the function's.
+  TensorValue unheard(absl::FunctionRef<TensorValue()> work) {
+    const absl::Cleanup hears = [this] { detail::activeCapture = this; };
+    detail::activeCapture = nullptr;
+    return work();
+  }
+
   // Of the tensor alone, with the elements of `stored`.
   TensorValue valueOf(const TensorRef& tensor, const TensorValue& stored) {
     for (const auto& [address, read] : reads_)
       if (read.tensor == tensor && read.stored == stored) return read.value;
-    const absl::Cleanup hears = [this] { detail::activeCapture = this; };
-    detail::activeCapture = nullptr;  // no read of the function's
-    const TensorValue value = makeValueNode(backend_, engine_, *stored);
+    const TensorValue value = unheard([&] { return makeValueNode(backend_, engine_, *stored); });
     reads_.try_emplace(value.get(), value, stored, tensor);
     return value;
   }

@@ -90,6 +90,8 @@ class Engine {
   // throws; on another thread it leaves them pending.
   void beginRecording();
   void endRecording();
+  // True of a node that is pending and not of this thread's recording.
+  bool isOthers(const LazyNode& node) const;
   // The graph of `results`, which are pending, and the values it reads, in the parameters' order.
   ir::Graph graphOf(const std::vector<LazyNode*>& results, std::vector<LazyNodePtr>* inputs);
   // A plan of its own, whose kernels are asked for; numbers are for a dump.
@@ -112,6 +114,7 @@ class Engine {
   // Realizes `nodes` and everything pending that they reach, as one plan.
   void realizeTogether(Nodes&& nodes);
   void realizeSegment(uint64_t segment);
+  void realizeLeft();
   void dropEmptySegments();
   // Runs what this thread has pending when that has become too much; twice too much if it is late.
   void flush(LazyNode* node, bool late);

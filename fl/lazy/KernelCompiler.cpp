@@ -73,7 +73,8 @@ void prepareLlvm(const ir::Target& target) {
   if (runtime::mappableMemory() < size_t{16} << 20) throw OutOfMemory();
   if (ir::cuda::isGpu(target)) return;
   // Where another thread calls exit(), no thread_local of the main thread's is destroyed. What was
-  // registered last runs first: LLVM's objects have to be there before.
+  // registered last runs first: LLVM's objects have to be there before. Until they are, no other
+  // thread may call it.
   [[maybe_unused]] static const int once =
       (codegen::cpu::emitAssemblyText(ir::parseKernel(kAnyKernel), target, "any"),
        std::atexit(stopAll));
@@ -81,11 +82,13 @@ void prepareLlvm(const ir::Target& target) {
 
 void beforeFork() {
   engineMutex().lock();
+  compilers().mutex.lock();
   for (KernelCompiler* compiler : compilers().each) compiler->beforeFork();
 }
 
 void afterFork(bool isChild) {
   for (KernelCompiler* compiler : compilers().each) compiler->afterFork(isChild);
+  compilers().mutex.unlock();
   if (isChild) {
     // It is a thread's that is not here: the child's has another number.
     new (&engineMutex()) std::recursive_mutex();
@@ -112,6 +115,11 @@ KernelCompiler::KernelCompiler(runtime::Device& device)
       lazy::beforeFork, [] { lazy::afterFork(false); }, [] { lazy::afterFork(true); });
   const std::lock_guard<std::mutex> lock(compilers().mutex);
   compilers().each.push_back(this);
+}
+
+KernelCompiler::~KernelCompiler() {
+  const std::lock_guard<std::mutex> lock(compilers().mutex);
+  std::erase(compilers().each, this);
 }
 
 void KernelCompiler::stop() {

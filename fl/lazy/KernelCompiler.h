@@ -24,11 +24,12 @@ namespace fl::lazy {
 std::string entryOf(const ir::Kernel& kernel);
 
 enum class JitMode { Async, Sync, Off };
-// Lives as long as the process, as backends do.
+// Lives as long as the process, as backends do, but where one cannot be made.
 class KernelCompiler {
  public:
   // Takes the mode from FL_JIT, the folder and size of what is kept from FL_CACHE and its like.
   explicit KernelCompiler(runtime::Device& device);
+  ~KernelCompiler();
   // Stops the background threads; kernels still waiting stay on tier 0.
   void stop();
 

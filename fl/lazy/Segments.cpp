@@ -51,19 +51,22 @@ struct ThreadSegments {
 
 using EngineSegments = std::unordered_map<const Engine*, ThreadSegments>;
 
-// Of threads that have ended, under the engine's mutex: the next one that records takes them over.
-EngineSegments& leftBehind() {
-  static auto& left = *new EngineSegments();
+// What threads that have ended had pending, under the engine's mutex.
+struct LeftBehind {
+  std::vector<uint64_t> segments;
+  Recorded recorded;
+};
+
+std::unordered_map<const Engine*, LeftBehind>& leftBehind() {
+  static auto& left = *new std::unordered_map<const Engine*, LeftBehind>();
   return left;
 }
 
-void takeOver(const ThreadSegments& from, ThreadSegments* to) {
-  std::vector<uint64_t> all;
-  std::ranges::set_union(from.pending, to->pending, std::back_inserter(all));
-  to->pending = std::move(all);
-  to->recorded.nodes += from.recorded.nodes;
-  to->recorded.bytes += from.recorded.bytes;
-  to->recorded.given += from.recorded.given;
+void leave(const ThreadSegments& mine, LeftBehind* left) {
+  left->segments.insert(left->segments.end(), mine.pending.begin(), mine.pending.end());
+  left->recorded.nodes += mine.recorded.nodes;
+  left->recorded.bytes += mine.recorded.bytes;
+  left->recorded.given += mine.recorded.given;
 }
 
 // Made anew where something still computes when the thread's objects are gone.
@@ -74,8 +77,11 @@ thread_local std::pair<const Engine*, ThreadSegments*> lastUsed = {nullptr, null
 struct ThreadEnd {
   ~ThreadEnd() {
     const std::lock_guard<std::recursive_mutex> lock(engineMutex());
-    for (const auto& [engine, segments] : *ofThread)
-      if (segments.recorded.nodes > 0) takeOver(segments, &leftBehind()[engine]);
+    try {
+      for (const auto& [engine, segments] : *ofThread)
+        if (segments.recorded.nodes > 0) leave(segments, &leftBehind()[engine]);
+    } catch (const std::bad_alloc&) {  // then it waits until it is read
+    }
     delete std::exchange(ofThread, nullptr);
     lastUsed = {nullptr, nullptr};
   }
@@ -96,8 +102,7 @@ ThreadSegments& threadSegments(const Engine* engine) {
 void Engine::record(const LazyNodePtr& node, bool isWhole) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   ThreadSegments& segments = threadSegments(this);
-  if (segments.ended)
-    if (const auto left = leftBehind().extract(this)) takeOver(left.mapped(), &segments);
+  if (segments.ended && !segments.recording) realizeLeft();
   const auto flushIfDue = [&](LazyNode* last) {
     const bool isDue = last && segments.recorded.reaches(flushAt_, 1) && !segments.recording;
     if (isDue) flush(last, segments.recorded.reaches(flushAt_, 2));
@@ -132,6 +137,22 @@ void Engine::record(const LazyNodePtr& node, bool isWhole) {
     }
   }
   if (StepScope::depth == 0 && isWhole) flushIfDue(node.get());
+}
+
+// When threads that have ended left as much as would make one of them run it. What has an error is
+// for those who read it.
+void Engine::realizeLeft() {
+  const auto left = leftBehind().find(this);
+  if (left == leftBehind().end()) return;
+  const auto& [segments, recorded] = left->second;
+  if (!recorded.reaches(flushAt_, 1) && recorded.given < Recorded::kMostDropped) return;
+  const auto taken = leftBehind().extract(left);
+  for (const uint64_t segment : taken.mapped().segments) {
+    try {
+      realizeSegment(segment);
+    } catch (const std::exception&) {
+    }
+  }
 }
 
 // Ahead of an operator that reads what the program made of its data: a loop's next batch.
@@ -204,6 +225,12 @@ void Engine::endRecording() {
   if (!segments.pending.empty()) segments_[segments.pending.back()].isRecorded = false;
   segments.recording = false;
   segments.ended = true;
+}
+
+bool Engine::isOthers(const LazyNode& node) const {
+  const std::lock_guard<std::recursive_mutex> lock(engineMutex());
+  const std::vector<uint64_t>& mine = threadSegments(this).pending;
+  return node.pending() && (mine.empty() || mine.back() != node.segment);
 }
 
 void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
@@ -354,6 +381,7 @@ void Engine::realizeAll() {
       }
     }
     dropEmptySegments();
+    leftBehind().erase(this);
     mine.realized();
   });
 }

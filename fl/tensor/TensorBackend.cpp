@@ -1,25 +1,34 @@
 #include "fl/tensor/TensorBackend.h"
 
-#include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/base/ForkSafeMutex.h"
 #include "fl/tensor/Composite.h"
 #include "fl/tensor/Detail.h"
 
 namespace fl {
 namespace {
 
+struct Made {
+  std::unique_ptr<TensorBackend> backend;  // null while it is made
+  std::thread::id by = std::this_thread::get_id();
+  pid_t process = getpid();
+};
+
+// Locked while nothing is made.
 struct Registry {
-  std::recursive_mutex mutex;  // a factory may ask for the backend that it wraps
+  ForkSafeMutex mutex;
   std::map<std::string, BackendFactory> factories;
-  std::map<std::pair<std::string, std::string>, std::unique_ptr<TensorBackend>> backends;
+  std::map<std::pair<std::string, std::string>, Made> backends;
 };
 
 Registry& registry() {
@@ -43,12 +52,7 @@ TensorBackend& getBackend(const std::string& askedName, const std::string& asked
   FL_API_ENTRY();
   const std::string name = askedName.empty() ? flags().backend : askedName;
   const std::string device = askedDevice.empty() ? flags().device : askedDevice;
-  // A child has none of the threads that may be in there. Registered before any that backends
-  // register, so that it runs after them.
-  [[maybe_unused]] static const int once =
-      pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
-                     [] { new (&registry().mutex) std::recursive_mutex(); });
-  std::lock_guard lock(registry().mutex);
+  std::unique_lock lock(registry().mutex);
   const auto factory = registry().factories.find(name);
   if (factory == registry().factories.end()) {
     std::string known;
@@ -57,23 +61,38 @@ TensorBackend& getBackend(const std::string& askedName, const std::string& asked
     throwUser(isFlag ? "FL_BACKEND: " : "", "backend \"", name, "\" does not exist; there are: ",
               known.empty() ? "none before main() has begun" : known);
   }
-  const auto [backend, isNew] = registry().backends.try_emplace({name, device});
-  try {
-    if (isNew) backend->second = factory->second(device);
-  } catch (...) {
-    registry().backends.erase(backend);
-    throw;
+  auto& backends = registry().backends;
+  for (;; lock.unlock(), std::this_thread::yield(), lock.lock()) {
+    const auto [found, isNew] = backends.try_emplace({name, device});
+    Made& made = found->second;
+    if (made.backend) return *made.backend;
+    // A child of fork() has none of the threads that were making one.
+    if (!isNew && made.process == getpid()) {
+      FL_USER_CHECK(made.by != std::this_thread::get_id(), "backend \"", name,
+                    "\": its factory asks for the default, or by name, for the backend that it is "
+                    "to make; it has to name another one");
+      continue;
+    }
+    made = Made();
+    lock.unlock();
+    std::unique_ptr<TensorBackend> backend;
+    try {
+      backend = factory->second(device);
+    } catch (...) {
+      lock.lock();
+      backends.erase(found);
+      throw;
+    }
+    lock.lock();
+    made.backend = std::move(backend);
   }
-  FL_USER_CHECK(backend->second, "backend \"", name, "\": its factory asks for the default, or by ",
-                "name, for the backend that it is to make; it has to name another one");
-  return *backend->second;
 }
 
 void syncBackends() {
   std::vector<TensorBackend*> backends;
   std::unique_lock lock(registry().mutex);
-  for (const auto& [_, backend] : registry().backends)
-    if (backend) backends.push_back(backend.get());
+  for (const auto& [_, made] : registry().backends)
+    if (made.backend) backends.push_back(made.backend.get());
   lock.unlock();
   for (TensorBackend* backend : backends) backend->sync();
 }

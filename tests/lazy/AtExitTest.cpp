@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fl/base/Flags.h"
+#include "fl/lazy/LazyBackend.h"
 #include "fl/tensor/tensor.h"
 
 namespace fl::testing {
@@ -142,6 +143,8 @@ TEST_F(AtExit, AnyThreadMayExitWhileKernelsCompile) {
   for (int i = 0; i < 8; ++i) {
     const int status = statusOf([&] {
       flags().jit = "async";
+      compute(1);
+      waitForCompiler(getBackend("lazy", "cpu"));  // LLVM's static objects are there
       std::thread([&] {
         for (Dim length = 1; length <= 12; ++length) {
           Tensor x = full({1000}, 0.5f);

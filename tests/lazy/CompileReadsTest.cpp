@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fl/fl.h"
@@ -180,6 +181,20 @@ TEST(CompileReads, SyncInsideIsAnError) {
   EXPECT_THAT(errorOf([] { fl::compile([] { sync(); })(); }),
               HasSubstr("sync: a function that fl::compile records computes nothing; sync after "
                         "the call"));
+}
+
+// Pending, it is no part of what the function records.
+TEST(CompileReads, WhatAnotherThreadRecordedIsAsAtTheCall) {
+  const Tensor one = of({1});
+  Tensor w = one;
+  auto f = fl::compile([&] { return w * 10; });
+  for (int i = 0; i < 5; ++i) {
+    w = one * static_cast<float>(i);
+    Floats got;
+    std::thread([&] { got = valuesOf(f()); }).join();
+    EXPECT_EQ(got, (Floats{10.0f * static_cast<float>(i)}));
+  }
+  EXPECT_EQ(f.plans(), 1u);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -236,6 +237,23 @@ TEST(OneThread, IsAllThereIs) {
     };
     return threadsAfterWork(3) == 3 && threadsAfterWork(1) == 1;
   }));
+}
+
+// The one of a backend may compute with another while a thread forks.
+TEST(Fork, WhileABackendIsMade) {
+  std::atomic<bool> hasBegun = false;
+  registerBackend("computing", [&](const std::string& device) {
+    hasBegun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until main is in fork()
+    const BackendScope scope("eager", "cpu");
+    compute(1);
+    return makeLazyBackend(device);
+  });
+  std::thread maker([] { getBackend("computing", "cpu"); });
+  while (!hasBegun) std::this_thread::yield();
+  EXPECT_TRUE(
+      runInChild([] { return &getBackend("eager", "cpu") != &getBackend("computing", "cpu"); }));
+  maker.join();
 }
 
 // What is computed inside a loop of the pool may fork, too.

@@ -118,5 +118,18 @@ TEST(LateErrors, ABadIndexIsNotToldToAnotherThread) {
   EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>(4, 2)));
 }
 
+// Nor to the next that records, when its thread has ended.
+TEST(LateErrors, ABadIndexOfAThreadThatEndedIsToldToItsReader) {
+  Tensor x = full({4}, 1.0f) * 2;
+  std::thread([&] { x(Tensor::fromVector(std::vector<long long>{9})) += 5; }).join();
+  std::string error = "none";
+  std::thread([&] {
+    const Tensor other = full({2}, 1.0f) + 1;
+    error = errorOf([] { fl::sync(); });
+  }).join();
+  EXPECT_EQ(error, "");
+  EXPECT_THAT(errorOf([&] { x.toHostVector<float>(); }), HasSubstr("9 is out of range"));
+}
+
 }  // namespace
 }  // namespace fl::testing
