@@ -1,7 +1,6 @@
 // What threads have recorded and not realized: segments of nodes, and when they run. Engine.cpp
 // makes their plans.
 #include <algorithm>
-#include <iterator>
 #include <ranges>
 #include <string_view>
 #include <unordered_set>
