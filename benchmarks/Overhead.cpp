@@ -1,5 +1,6 @@
 // Times what costs the same for tensors of any size: recording, finding a plan again, starting it.
 // Cases do a thing a thousand times, so that microseconds a case are nanoseconds a thing.
+#include <random>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,25 @@ Workload layers(int count) {
                   y = tanh(matmul(weights, y));
                 }
                 y.value()->data();
+              }
+            };
+          }};
+}
+
+// What a program costs whose graphs never repeat, as of trees or of layers that it chooses: no plan
+// of theirs is found again.
+Workload unlike() {
+  return {"1000 operators in chains of 16 that differ, each chain read", [] {
+            const Tensor x = numbers({kFew}), y = numbers({kFew});
+            return [=, draw = std::mt19937(1)]() mutable {
+              Tensor value = x;
+              for (int i = 1; i <= kTimes; ++i) {
+                const uint32_t drawn = draw() % 4;
+                value = drawn == 0   ? value + y
+                        : drawn == 1 ? value * y
+                        : drawn == 2 ? value - x
+                                     : maximum(value, y);
+                if (i % 16 == 0) value.value()->data();
               }
             };
           }};
@@ -163,6 +183,7 @@ std::vector<Workload> workloads() {
           chain(false),
           chain(true),
           reading(),
+          unlike(),
           layers(1),
           layers(8),
           replays(1),

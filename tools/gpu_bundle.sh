@@ -41,7 +41,7 @@ for folder in site.getsitepackages() + [site.getusersitepackages()]:
     print(*glob.glob(folder + "/nvidia/*/lib"))' 2>/dev/null); do
   FL_CUDA_LIB=${FL_CUDA_LIB:+$FL_CUDA_LIB:}$libraries
 done
-export FL_CUDA_LIB="$here/lib${FL_CUDA_LIB:+:$FL_CUDA_LIB}" FL_JIT=sync
+export FL_CUDA_LIB="$here/lib${FL_CUDA_LIB:+:$FL_CUDA_LIB}" FL_JIT=sync FL_PLAN=all
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 # Of the libraries here, those that the machine lacks or has in another version, and what these need in

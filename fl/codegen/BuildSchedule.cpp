@@ -302,13 +302,17 @@ class ScheduleBuilder {
     }
   }
 
+  static int originOf(const Node& node) {
+    return node.op == ir::Op::Gather && node.attrs[1] ? ir::kInside : node.origin;
+  }
+
   // The origin of the node, or, if one whose step comes before looks up the same index in as many
   // elements, of that one: it finds what is wrong with the index first.
   int firstLookup(const Node& node) {
     using enum ir::Op;
     if (node.op != Gather && node.op != Scatter && node.op != ScatterAdd) return node.origin;
     const Dim bound = graph_.type(node.operands[0]).shape[node.attrs[0]];
-    return lookups_.try_emplace({node.operands[1], bound}, node.origin).first->second;
+    return lookups_.try_emplace({node.operands[1], bound}, originOf(node)).first->second;
   }
 
   void lowerAlone(ValueId id) {
@@ -522,7 +526,7 @@ class ScheduleBuilder {
     firstLookup(node);
     return state.builder.gather(bufferFor(table.base), node.type.type,
                                 operandAccess(graph_, plan_, state.group, node, 0, level), index,
-                                table.layout.strides[axis], shape[axis], node.origin);
+                                table.layout.strides[axis], shape[axis], originOf(node));
   }
 
   int indexValue(GroupState& state, const Node& iota, const AccessOf& accessOf) {

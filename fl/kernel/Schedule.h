@@ -43,13 +43,17 @@ struct LaunchOperand {
   bool operator==(const LaunchOperand&) const = default;
 };
 
+// In place of Node::origin, of a lookup that finds no bad index.
+constexpr int kInside = -2;
+
 struct LaunchStep {
   int kernel = 0;
   std::vector<Dim> extents;  // [rank]
   std::vector<LaunchOperand> operands;
   std::vector<int> numbers;  // parameters, one a scalar of the kernel
   CallSite site;
-  std::vector<int> gathers;  // Node::origin, one a Gather of the kernel; not part of the text
+  std::vector<int>
+      gathers;  // Node::origin or kInside, one a Gather of the kernel; not part of the text
   // The node of the compiled graph that each value of the kernel was made for; not part of the
   // text, and empty if it was read from one.
   std::vector<ValueId> nodes;
@@ -73,7 +77,7 @@ struct LibraryStep {
   std::vector<BufferPlace> operands;
   BufferPlace result;
   CallSite site;
-  int origin = -1;    // Node::origin
+  int origin = -1;    // Node::origin, or kInside
   ValueId node = -1;  // as LaunchStep::nodes
   // The temporary that it works in beside its operands and results, where the device asks for one,
   // and in which nobody finds a value; -1 for none.

@@ -1,6 +1,7 @@
 #include "fl/lazy/Engine.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "absl/cleanup/cleanup.h"
@@ -28,6 +29,9 @@ namespace {
 // builds each of them each time. An operator's part of a plan takes two kilobytes, so that all
 // plans take 256 MB at most; a plan alone some eight.
 constexpr size_t kMaxPlans = 8192, kMaxPlanOperators = size_t{1} << 17;
+
+// A plan that runs once may pay where its operators make as many bytes each as this.
+constexpr size_t kWorthPlanning = size_t{1} << 18;
 
 // Words that describe a segment.
 using Structure = absl::InlinedVector<int64_t, 64>;
@@ -75,6 +79,8 @@ struct Engine::Segment {
   Nodes results;
   Structure structure;  // equal structures may share a plan
   size_t operators = 0;
+  size_t bytes = 0;       // of what they make
+  uint64_t sighting = 0;  // Sightings, of one that has no plan
   size_t budget = runtime::getMemoryBudget();
 };
 
@@ -138,6 +144,7 @@ void Engine::describeStructure(Segment* segment) {
   for (LazyNode* node : segment->nodes) {
     count += 3 + node->operands.size() + wordsOf(*node).size();
     segment->operators += node->operators();
+    segment->bytes += node->composite ? node->composite->bytes : node->bytes();
     for (const LazyNodePtr& operand : node->operands) {
       if (!operand->pending() && operand->visit != visit_) {
         count += 2 + operand->shape().ndim();
@@ -173,10 +180,24 @@ void Engine::describeStructure(Segment* segment) {
   }
 }
 
-const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hit) {
-  const auto* known = plans_.find(segment.structure);
-  *hit = known != nullptr;
-  if (known) return **known;
+const runtime::LoadedSchedule* Engine::findPlan(const Segment& segment) {
+  const Plan* known = plans_.find(segment.structure);
+  if (!known) return nullptr;
+  sightings_.noteAgain(known->sighting);
+  return known->loaded.get();
+}
+
+bool Engine::comesOnce(Segment* segment) {
+  const auto calls = std::ranges::count_if(segment->nodes, std::not_fn(&LazyNode::isPart));
+  if (calls == 1 || flags().plan == "all" || segment->budget > 0) return false;
+  const auto [number, isFirst] = sightings_.note(segment->structure);
+  segment->sighting = number;
+  if (!isFirst) sightings_.noteAgain(number);
+  const bool isSmall = segment->bytes < segment->operators * kWorthPlanning;
+  return (isFirst && isSmall && sightings_.areUnlike()) || flags().plan == "none";
+}
+
+const runtime::LoadedSchedule& Engine::makePlan(const Segment& segment) {
   PlanDump::Numbers numbers;
   for (const LazyNodePtr* input : segment.inputs) numbers.push_back((*input)->number());
   const uint64_t first = segment.nodes.front()->id;
@@ -191,7 +212,7 @@ const runtime::LoadedSchedule& Engine::findPlan(const Segment& segment, bool* hi
     throw;
   }
   const runtime::LoadedSchedule& built = *plan;
-  if (plans_.insert(segment.structure, std::move(plan), segment.operators))
+  if (plans_.insert(segment.structure, {std::move(plan), segment.sighting}, segment.operators))
     runtime::dropUnused(&kernels_);
   return built;
 }
@@ -324,21 +345,70 @@ void Engine::realizeTogether(Nodes&& nodes) {
   collectReached(&segment.nodes);
   describeStructure(&segment);
   if (segment.results.empty()) return;  // calls whose parts die on another thread
-  bool hit = false;
-  const runtime::LoadedSchedule& plan = findPlan(segment, &hit);
-  const int compiled = hit ? 0 : compiler_.request(plan.kernels(), currentCallSite());
+  const runtime::LoadedSchedule* plan = findPlan(segment);
+  const bool hit = plan != nullptr;
+  if (!hit && comesOnce(&segment)) return realizeOneByOne(std::move(segment.nodes));
+  if (!hit) plan = &makePlan(segment);
+  const int compiled = hit ? 0 : compiler_.request(plan->kernels(), currentCallSite());
   count(&runtime::counters().realizes);
   if (logEnabled(1)) {
-    logLine(1, plans::describeRun("realize", plan.schedule(), segment.operators, hit, compiled,
+    logLine(1, plans::describeRun("realize", plan->schedule(), segment.operators, hit, compiled,
                                   currentCallSite()));
   }
   try {
-    run(segment, plan);
+    run(segment, *plan);
   } catch (const OutOfMemory& lack) {
     // One that was there was made for other lines.
     const auto now = hit ? buildPlan(graphOf(segment), segment.budget, {}) : nullptr;
-    throw OutOfMemory(lack.what() + plans::describeNeed((now ? *now : plan).schedule()));
+    throw OutOfMemory(lack.what() + plans::describeNeed((now ? *now : *plan).schedule()));
   }
+}
+
+// Keeps what tensors were before they were written, by the pending operators that make their new
+// elements.
+Engine::Writes Engine::keepWrittenOver() {
+  Writes writes;
+  for (auto& [number, segment] : segments_) {
+    for (PendingList::Update& update : segment.updates) {
+      const LazyNodePtr value = update.value.lock();
+      if (!value || !value->pending()) continue;
+      const LazyNode* makes = value.get();
+      while (makes->isReshape() && makes->operands[0]->pending()) makes = makes->operands[0].get();
+      update.kept = {update.old.lock(), update.oldElements.lock()};
+      writes.emplace(makes, &update);
+    }
+  }
+  return writes;
+}
+
+// Each by a plan of its own, which others like it share. An error leaves pending what follows; one
+// of a bad index takes back writes.
+void Engine::realizeOneByOne(Nodes&& nodes) {
+  const auto looksUp = [](const LazyNode* node) {
+    const ir::Kind kind = ir::opKind(node->op);
+    return kind == ir::Kind::Index || kind == ir::Kind::Update;
+  };
+  const auto last = std::find_if(nodes.rbegin(), nodes.rend(), looksUp);
+  const LazyNode* const lastLookup = last == nodes.rend() ? nullptr : *last;
+  const Writes writes = lastLookup ? keepWrittenOver() : Writes();
+  const uint64_t plans = runtime::counters().plansBuilt;
+  for (auto node = nodes.begin(); node != nodes.end(); ++node) {
+    if (!*node || (*node)->hasParts()) continue;  // parts come together, with the first of them
+    Nodes together = {*node};
+    if ((*node)->isPart()) {
+      const auto isOfCall = [call = (*node)->operands[0].get()](const LazyNode* other) {
+        return other && other->isPart() && other->operands[0].get() == call;
+      };
+      std::copy_if(node + 1, nodes.end(), std::back_inserter(together), isOfCall);
+      std::replace_if(node + 1, nodes.end(), isOfCall, nullptr);
+    }
+    const auto [first, end] = writes.equal_range(*node);
+    for (auto write = first; write != end; ++write) write->second->kept = {};
+    realizeTogether(std::move(together));
+    if (*node == lastLookup)
+      for (const auto& [other, write] : writes) write->kept = {};
+  }
+  sightings_.noteOneByOne(nodes.size(), runtime::counters().plansBuilt - plans);
 }
 
 }  // namespace fl::lazy

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -18,6 +19,7 @@
 #include "fl/lazy/Dump.h"
 #include "fl/lazy/KernelCompiler.h"
 #include "fl/lazy/LazyNode.h"
+#include "fl/lazy/Sightings.h"
 #include "fl/plans/Explain.h"
 #include "fl/plans/PlanStore.h"
 #include "fl/plans/Tuner.h"
@@ -111,8 +113,11 @@ class Engine {
   void noteRead() const;
   void realizeMine();
   void realizePending(LazyNode* node);
-  // Realizes `nodes` and everything pending that they reach, as one plan.
+  // Realizes `nodes` and everything pending that they reach, as one plan, unless comesOnce().
   void realizeTogether(Nodes&& nodes);
+  void realizeOneByOne(Nodes&& nodes);
+  using Writes = std::unordered_multimap<const LazyNode*, PendingList::Update*>;
+  Writes keepWrittenOver();
   void realizeSegment(uint64_t segment);
   void realizeLeft();
   void dropEmptySegments();
@@ -123,7 +128,11 @@ class Engine {
   void collectReached(Nodes* nodes);
   void describeStructure(Segment* segment);
   static ir::Graph graphOf(const Segment& segment);
-  const runtime::LoadedSchedule& findPlan(const Segment& segment, bool* hit);
+  // Whether to run the operators of a segment without a plan one by one.
+  bool comesOnce(Segment* segment);
+  // Null if there is none.
+  const runtime::LoadedSchedule* findPlan(const Segment& segment);
+  const runtime::LoadedSchedule& makePlan(const Segment& segment);
   std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget,
                                                      const PlanDump::Numbers& numbers);
   void run(const Segment& segment, const runtime::LoadedSchedule& plan);
@@ -132,8 +141,12 @@ class Engine {
   KernelCompiler compiler_;
   runtime::KernelCache kernels_;
   std::map<uint64_t, PendingList> segments_;  // by number, those that may have pending nodes
-  // By the structure they were built for.
-  WordCache<std::unique_ptr<runtime::LoadedSchedule>> plans_;
+  struct Plan {
+    std::unique_ptr<runtime::LoadedSchedule> loaded;
+    uint64_t sighting;  // its structure's number
+  };
+  WordCache<Plan> plans_;  // by the structure they were built for
+  Sightings sightings_;
   plans::PlanStore kept_;
   const std::unique_ptr<plans::Tuner> tuner_;  // with FL_TUNE=1
   // What a budget refused last, by its first node, and the error: every realize of its thread would

@@ -31,13 +31,15 @@ class PendingList {
   void append(LazyNode* node);
   void remove(LazyNode* node);
 
-  // Tensors that were written in place, in order. Nothing is kept alive: the operators that wait
-  // hold an old value that they read, or its elements in another shape.
+  // Tensors that were written in place, in order. What they were is held by the operators that
+  // wait and read it, in another shape perhaps; once some of these have run, and others may find a
+  // bad index, it is kept.
   struct Update {
     std::weak_ptr<detail::TensorStorage> tensor;
     std::weak_ptr<TensorAdapterBase> old;
     std::weak_ptr<MemoryBlock> oldElements;
     std::weak_ptr<LazyNode> value;
+    std::pair<TensorValue, MemoryBlockPtr> kept;
   };
   std::vector<Update> updates;
   bool isRecorded = false;  // for a function, which is not done: only its reads run any of it
@@ -72,6 +74,7 @@ class LazyNode final : public LazyTensor {
   // Nobody's value, but operand of those of its results.
   bool hasParts() const { return composite && composite->graph.results().size() > 1; }
   bool isPart() const { return !operands.empty() && operands[0]->hasParts(); }
+  bool isReshape() const { return op == ir::Op::Reshape && !composite && !isPart(); }
   // How many operators it stands for.
   size_t operators() const { return composite ? composite->graph.nodes().size() : !isPart(); }
   // Sets the result and lets go of the operands.

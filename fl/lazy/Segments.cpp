@@ -244,7 +244,8 @@ void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
 size_t Engine::takeBack(absl::FunctionRef<bool(const LazyNode&)> isLost) {
   size_t count = 0;
   for (const auto& [number, segment] : segments_ | std::views::reverse) {
-    for (const auto& [tensor, old, oldElements, value] : segment.updates | std::views::reverse) {
+    for (const auto& [tensor, old, oldElements, value, kept] :
+         segment.updates | std::views::reverse) {
       const std::shared_ptr<detail::TensorStorage> storage = tensor.lock();
       const LazyNodePtr now = value.lock();
       // Asked first: a tensor of another thread's that is not lost may be assigned at this moment.

@@ -10,11 +10,12 @@
 namespace fl::planner {
 
 bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
+  const auto isInside = [](int origin) { return origin == ir::kInside; };
   if (const auto* launch = std::get_if<ir::LaunchStep>(&step))
-    return schedule.kernels[launch->kernel].gatherCount() > 0;
-  const ir::Op op = std::get<ir::LibraryStep>(step).op;
-  return ir::opKind(op) == ir::Kind::Index || ir::opKind(op) == ir::Kind::Update ||
-         op == ir::Op::Argsort;
+    return !std::ranges::all_of(launch->gathers, isInside);
+  const auto& call = std::get<ir::LibraryStep>(step);
+  const ir::Kind kind = ir::opKind(call.op);
+  return (kind == ir::Kind::Index || kind == ir::Kind::Update) && !isInside(call.origin);
 }
 
 size_t bytesOfBuffer(const ir::Schedule& schedule, const ir::BufferRef& ref) {
@@ -156,7 +157,11 @@ class Reuse {
  private:
   void noteStep(int step) {
     const ir::Step& noted = schedule_.steps[step];
-    if (mayFail(schedule_, noted) && !looksUpAgain_[step]) safeFrom_[step] = readyAt(step);
+    const auto* call = std::get_if<ir::LibraryStep>(&noted);
+    // GPUs have the host sort, in memory that it takes then.
+    const bool takesMemory = call && call->op == ir::Op::Argsort && !checksEarly_;
+    if ((mayFail(schedule_, noted) && !looksUpAgain_[step]) || takesMemory)
+      safeFrom_[step] = readyAt(step);
     const ir::StepBuffers buffers = stepBuffers(schedule_, noted);
     for (const ir::BufferRef& ref : buffers.reads)
       if (ref.space == Space::Parameter) lastReader_[ref.index] = step;
@@ -222,7 +227,7 @@ class Reuse {
 }  // namespace
 
 std::vector<bool> looksUpAgain(const ir::Schedule& schedule) {
-  std::set<int> known;  // Node::origin
+  std::set<int> known = {ir::kInside};  // or Node::origin
   std::vector<bool> again;
   for (const ir::Step& step : schedule.steps) {
     const auto* launch = std::get_if<ir::LaunchStep>(&step);

@@ -38,7 +38,7 @@ std::optional<ir::Schedule> findSchedule(runtime::Store& store, const std::strin
   std::istringstream nodes(entry->substr(0, line));
   nodes.imbue(std::locale::classic());
   const auto isRead = [&](int* node) {
-    return nodes >> *node && *node >= -1 && *node < std::ssize(graph.nodes());
+    return nodes >> *node && *node >= ir::kInside && *node < std::ssize(graph.nodes());
   };
   ir::Schedule schedule = ir::parseSchedule(entry->substr(line));
   for (ir::Step& step : schedule.steps) {

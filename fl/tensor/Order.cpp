@@ -36,7 +36,7 @@ Tensor order(const char* name, const Tensor& input, Dim axis, SortMode mode) {
 }
 
 Tensor lookUp(const Tensor& input, const Tensor& index, Dim axis) {
-  return input.ndim() == 0 ? input : detail::applyOp(ir::Op::Gather, {input, index}, {axis});
+  return input.ndim() == 0 ? input : detail::applyOp(ir::Op::Gather, {input, index}, {axis, 1});
 }
 
 // Elements [first, first + count) along axis 0.

@@ -160,7 +160,7 @@ Tensor TensorBackend::roll(const Tensor& tensor, const int shift, const unsigned
   const Dim back = ((-static_cast<Dim>(shift)) % size + size) % size;
   const Tensor place = arange(along, axis, dtype::s64) + back;
   const Tensor index = where(place < size, place, place - size);
-  return detail::applyOp(ir::Op::Gather, {tensor, index}, {axis});
+  return detail::applyOp(ir::Op::Gather, {tensor, index}, {axis, 1});
 }
 
 namespace {

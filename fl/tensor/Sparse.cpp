@@ -32,7 +32,7 @@ Tensor checked(const char* name, const Tensor& indices, Dim bound) {
   CallSite site = currentCallSite();
   site.set(site.address(), name);
   const CallSiteOverride named(site);
-  return applyOp(ir::Op::Gather, {arange(Shape({bound}), 0, dtype::s64), indices}, {0});
+  return applyOp(ir::Op::Gather, {arange(Shape({bound}), 0, dtype::s64), indices}, {0, 0});
 }
 
 // In the dtype of products and sums: those of 16-bit floats are rounded once, as dense ones are.
@@ -80,7 +80,7 @@ Tensor sparseMatmul(const SparseMatrix& matrix, bool transpose, const Tensor& de
   const auto column = [](const Tensor& part) { return reshape(part, {part.dim(0), 1}); };
   const Tensor from = column(transpose ? matrix.rows : matrix.columns);
   const Tensor to = column(transpose ? matrix.columns : matrix.rows);
-  const Tensor factors = widened(applyOp(ir::Op::Gather, {dense, from}, {0}));
+  const Tensor factors = widened(applyOp(ir::Op::Gather, {dense, from}, {0, 0}));
   const Tensor products = factors * column(widened(matrix.values));
   const Tensor none = zeros({matrix.shape[transpose ? 1 : 0], dense.dim(1)}, products.type());
   return castTo(applyOp(ir::Op::ScatterAdd, {none, to, products}, {0}), dense.type());

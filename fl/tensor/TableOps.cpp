@@ -81,7 +81,7 @@ std::array<Tensor, 3> attentionBackward(const Tensor& gradOutput, const Tensor& 
 
 Tensor gather(const Tensor& x, const Tensor& index, int axis) {
   FL_API_ENTRY_OF(x, index);
-  return applyOp(ir::Op::Gather, {x, detail::castTo(index, dtype::s64)}, {axis});
+  return applyOp(ir::Op::Gather, {x, detail::castTo(index, dtype::s64)}, {axis, 0});
 }
 
 }  // namespace fl::table

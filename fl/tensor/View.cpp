@@ -142,7 +142,7 @@ TensorValue applyMove(const TensorValue& value, const ViewMove& move) {
       return sliceValue(value, move.starts, move.shape.get(), move.strides);
     case Kind::Lookup: {
       const CallSiteOverride lookingUp(move.site);
-      return applyOp(ir::Op::Gather, {value, move.index}, {move.axis});
+      return applyOp(ir::Op::Gather, {value, move.index}, {move.axis, 0});
     }
   }
   __builtin_unreachable();

@@ -40,6 +40,9 @@ const BackendRegistration trimmed("trimmed", [](const std::string& device) {
 const BackendRegistration budgeted("budgeted", [](const std::string& device) {
   return makeLazy("off", device);
 });
+// Plans nothing as a whole.
+const BackendRegistration alone("alone",
+                                [](const std::string& device) { return makeLazy("off", device); });
 const BackendRegistration interpreted("interpreted", [](const std::string& device) {
   return makeLazy("off", device);
 });
@@ -122,6 +125,15 @@ class SkipScope {
   const std::string before_ = flags().skip;
 };
 
+class PlanScope {
+ public:
+  explicit PlanScope(const std::string& which) { flags().plan = which; }
+  ~PlanScope() { flags().plan = before_; }
+
+ private:
+  const std::string before_ = flags().plan;
+};
+
 struct Mode {
   const char* backend;
   const char* device;
@@ -135,6 +147,7 @@ constexpr Mode kSameBits[] = {
     {"trimmed", "cpu", 1},     {"trimmed", "cpu", 2, true},
 };
 constexpr Mode kLiteral = {"literal", "cpu", 2};
+constexpr Mode kAlone = {"alone", "cpu", 2};  // each operator
 constexpr Mode kBudgeted = {"budgeted", "cpu", 1};
 constexpr Mode kReference = {"eager", "ref", 1};
 
@@ -157,6 +170,7 @@ Run execute(const Mode& mode, const ProgramOptions& options) {
   const PoisonScope poison(mode.poison);
   const TrimScope trim(std::string(mode.backend) == "trimmed");
   const SkipScope skip(std::string(mode.backend) == kLiteral.backend ? "layout,library" : "");
+  const PlanScope plan(std::string(mode.backend) == kAlone.backend ? "none" : "all");
   const BackendScope scope(mode.backend, mode.device);
   RandomProgram program(options);
   Run run;
@@ -280,11 +294,12 @@ std::string checkProgram(uint64_t seed, const Cut& cut) {
     if (!expected.failure.empty()) {
       return "threw " + expected.failure + "\n" + expected.text;
     }
-    if (callsMayChange(expected)) {
-      const Run actual = execute(kLiteral, options);
+    for (const Mode& mode : {kAlone, kLiteral}) {
+      if (std::string_view(mode.backend) == kLiteral.backend && !callsMayChange(expected)) continue;
+      const Run actual = execute(mode, options);
       const std::string wrong = difference(actual, expected, false);
       if (!wrong.empty()) {
-        return nameOf(kLiteral) + ", variant " + std::to_string(variant) + ": " + wrong + "\n" +
+        return nameOf(mode) + ", variant " + std::to_string(variant) + ": " + wrong + "\n" +
                actual.text;
       }
     }
