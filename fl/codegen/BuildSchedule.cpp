@@ -302,17 +302,14 @@ class ScheduleBuilder {
     }
   }
 
-  static int originOf(const Node& node) {
-    return node.op == ir::Op::Gather && node.attrs[1] ? ir::kInside : node.origin;
-  }
-
   // The origin of the node, or, if one whose step comes before looks up the same index in as many
   // elements, of that one: it finds what is wrong with the index first.
   int firstLookup(const Node& node) {
     using enum ir::Op;
     if (node.op != Gather && node.op != Scatter && node.op != ScatterAdd) return node.origin;
+    if (node.op == Gather && node.attrs[1]) return ir::kInside;
     const Dim bound = graph_.type(node.operands[0]).shape[node.attrs[0]];
-    return lookups_.try_emplace({node.operands[1], bound}, originOf(node)).first->second;
+    return lookups_.try_emplace({node.operands[1], bound}, node.origin).first->second;
   }
 
   void lowerAlone(ValueId id) {
@@ -324,8 +321,7 @@ class ScheduleBuilder {
     }
     const bool inPlace = writesBox(node.op, lowering_) && isInPlace(id);
     if (writesBox(node.op, lowering_) && !inPlace) copyValue(node.operands[0], placeOf(id));
-    const bool dense = needsDenseOperands(node.op, lowering_);
-    if (!tryLower(node, dense, inPlace, placeOf(id)))
+    if (!tryLower(node, needsDenseOperands(node.op, lowering_), inPlace, placeOf(id)))
       FL_INTERNAL_CHECK(tryLower(node, true, inPlace, placeOf(id)), ir::opName(node.op));
   }
 
@@ -521,12 +517,12 @@ class ScheduleBuilder {
 
   int gatherValue(GroupState& state, const Node& node, Level level, int index) {
     const ResolvedValue& table = plan_.values[node.operands[0]];
-    const Shape& shape = graph_.type(node.operands[0]).shape;
-    const Dim axis = node.attrs[0];
+    const Dim axis = node.attrs[0], bound = graph_.type(node.operands[0]).shape[axis];
     firstLookup(node);
     return state.builder.gather(bufferFor(table.base), node.type.type,
                                 operandAccess(graph_, plan_, state.group, node, 0, level), index,
-                                table.layout.strides[axis], shape[axis], originOf(node));
+                                table.layout.strides[axis], bound,
+                                node.attrs[1] ? ir::kInside : node.origin);
   }
 
   int indexValue(GroupState& state, const Node& iota, const AccessOf& accessOf) {

@@ -52,8 +52,7 @@ struct LaunchStep {
   std::vector<LaunchOperand> operands;
   std::vector<int> numbers;  // parameters, one a scalar of the kernel
   CallSite site;
-  std::vector<int>
-      gathers;  // Node::origin or kInside, one a Gather of the kernel; not part of the text
+  std::vector<int> gathers;  // Node::origin or kInside, one a Gather; not part of the text
   // The node of the compiled graph that each value of the kernel was made for; not part of the
   // text, and empty if it was read from one.
   std::vector<ValueId> nodes;
@@ -77,7 +76,7 @@ struct LibraryStep {
   std::vector<BufferPlace> operands;
   BufferPlace result;
   CallSite site;
-  int origin = -1;    // Node::origin, or kInside
+  int origin = -1;    // Node::origin or kInside
   ValueId node = -1;  // as LaunchStep::nodes
   // The temporary that it works in beside its operands and results, where the device asks for one,
   // and in which nobody finds a value; -1 for none.

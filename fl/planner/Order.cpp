@@ -224,7 +224,7 @@ std::vector<std::vector<int>> dependencies(const ir::Schedule& schedule) {
         std::ranges::for_each(failing, after);
       }
     }
-    if (mayFail(schedule, schedule.steps[i])) failing.push_back(i);
+    if (mayFail(schedule.steps[i])) failing.push_back(i);
     std::sort(before[i].begin(), before[i].end());
     before[i].erase(std::unique(before[i].begin(), before[i].end()), before[i].end());
   }

@@ -171,8 +171,7 @@ class Values {
         const bool isOwn = ref.space == Space::Temporary && &values[ref.index] == &value;
         deadline = std::min(deadline, isOwn ? 0 : availableUntil(schedule, ref, writer));
       }
-      if (mayFail(schedule, schedule.steps[writer]))
-        deadline = std::min(deadline, firstOverwriting_);
+      if (mayFail(schedule.steps[writer])) deadline = std::min(deadline, firstOverwriting_);
     }
     return deadline > value.uses.back() ? deadline : 0;
   }

@@ -9,7 +9,7 @@
 
 namespace fl::planner {
 
-bool mayFail(const ir::Schedule& schedule, const ir::Step& step) {
+bool mayFail(const ir::Step& step) {
   const auto isInside = [](int origin) { return origin == ir::kInside; };
   if (const auto* launch = std::get_if<ir::LaunchStep>(&step))
     return !std::ranges::all_of(launch->gathers, isInside);
@@ -160,8 +160,7 @@ class Reuse {
     const auto* call = std::get_if<ir::LibraryStep>(&noted);
     // GPUs have the host sort, in memory that it takes then.
     const bool takesMemory = call && call->op == ir::Op::Argsort && !checksEarly_;
-    if ((mayFail(schedule_, noted) && !looksUpAgain_[step]) || takesMemory)
-      safeFrom_[step] = readyAt(step);
+    if ((mayFail(noted) && !looksUpAgain_[step]) || takesMemory) safeFrom_[step] = readyAt(step);
     const ir::StepBuffers buffers = stepBuffers(schedule_, noted);
     for (const ir::BufferRef& ref : buffers.reads)
       if (ref.space == Space::Parameter) lastReader_[ref.index] = step;

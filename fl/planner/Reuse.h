@@ -9,9 +9,9 @@
 
 namespace fl::planner {
 
-// Whether a step may find a bad index or run out of memory. Other steps work in what the run has
-// before the first of them, but for some bytes.
-bool mayFail(const ir::Schedule& schedule, const ir::Step& step);
+// Whether a step may find a bad index. Others work in what the run has before the first of them,
+// but for some bytes.
+bool mayFail(const ir::Step& step);
 
 // That a parameter, an output or a temporary takes.
 size_t bytesOfBuffer(const ir::Schedule& schedule, const ir::BufferRef& ref);
