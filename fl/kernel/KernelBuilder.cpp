@@ -158,8 +158,10 @@ std::vector<KernelBuilder::Axis> KernelBuilder::mergedAxes() const {
     bool merge = !axes.empty() && axes.back().reduced == axis.reduced;
     for (size_t k = 0; merge && k < axis.strides.size(); ++k)
       merge = axis.strides[k] == axes.back().strides[k] * axes.back().extent;
-    if (merge) axes.back().extent *= axis.extent;
-    if (!merge) axes.push_back(std::move(axis));
+    if (merge)
+      axes.back().extent *= axis.extent;
+    else
+      axes.push_back(std::move(axis));
   }
   return axes;
 }

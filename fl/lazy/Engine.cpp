@@ -30,8 +30,9 @@ namespace {
 // plans take 256 MB at most; a plan alone some eight.
 constexpr size_t kMaxPlans = 8192, kMaxPlanOperators = size_t{1} << 17;
 
-// A plan that runs once may pay where its operators make as many bytes each as this.
-constexpr size_t kWorthPlanning = size_t{1} << 18;
+// A plan that runs once may pay where its operators make as many bytes as this each, or where one
+// of them makes as many as that.
+constexpr size_t kWorthPlanning = size_t{1} << 18, kLarge = size_t{1} << 22;
 
 // Words that describe a segment.
 using Structure = absl::InlinedVector<int64_t, 64>;
@@ -79,8 +80,8 @@ struct Engine::Segment {
   Nodes results;
   Structure structure;  // equal structures may share a plan
   size_t operators = 0;
-  size_t bytes = 0;       // of what they make
-  uint64_t sighting = 0;  // Sightings, of one that has no plan
+  size_t bytes = 0, largest = 0;  // of what nodes make
+  uint64_t sighting = 0;          // Sightings, of one that has no plan
   size_t budget = runtime::getMemoryBudget();
 };
 
@@ -144,9 +145,11 @@ void Engine::describeStructure(Segment* segment) {
   for (LazyNode* node : segment->nodes) {
     count += 3 + node->operands.size() + wordsOf(*node).size();
     segment->operators += node->operators();
-    segment->bytes += node->composite ? node->composite->bytes : node->bytes();
+    const size_t bytes = node->composite ? node->composite->bytes : node->bytes();
+    segment->bytes += bytes;
+    segment->largest = std::max(segment->largest, bytes);
     for (const LazyNodePtr& operand : node->operands) {
-      if (!operand->pending() && operand->visit != visit_) {
+      if (operand->visit != visit_) {
         count += 2 + operand->shape().ndim();
         operand->visit = visit_;
         operand->innerUses = 0;
@@ -180,11 +183,23 @@ void Engine::describeStructure(Segment* segment) {
   }
 }
 
-const runtime::LoadedSchedule* Engine::findPlan(const Segment& segment) {
-  const Plan* known = plans_.find(segment.structure);
-  if (!known) return nullptr;
-  sightings_.noteAgain(known->sighting);
-  return known->loaded.get();
+Engine::Segment Engine::described(Nodes&& nodes) {
+  Segment segment{.nodes = std::move(nodes)};
+  collectReached(&segment.nodes);
+  describeStructure(&segment);
+  return segment;
+}
+
+// What a tensor gets back if another segment, in which it is written, has an error.
+void Engine::keepOlds(const Segment& segment) {
+  for (const LazyNodePtr* input : segment.inputs) {
+    const uint64_t writer = (*input)->overwritten;
+    if (writer == 0 || writer == segment.nodes.front()->segment) continue;
+    const auto found = segments_.find(writer);
+    if (found == segments_.end() || found->second.updates.empty()) continue;
+    found->second.olds.push_back(*input);
+    (*input)->overwritten = 0;
+  }
 }
 
 bool Engine::comesOnce(Segment* segment) {
@@ -193,11 +208,12 @@ bool Engine::comesOnce(Segment* segment) {
   const auto [number, isFirst] = sightings_.note(segment->structure);
   segment->sighting = number;
   if (!isFirst) sightings_.noteAgain(number);
-  const bool isSmall = segment->bytes < segment->operators * kWorthPlanning;
+  const bool isSmall =
+      segment->bytes < segment->operators * kWorthPlanning && segment->largest < kLarge;
   return (isFirst && isSmall && sightings_.areUnlike()) || flags().plan == "none";
 }
 
-const runtime::LoadedSchedule& Engine::makePlan(const Segment& segment) {
+const runtime::LoadedSchedule& Engine::addPlan(const Segment& segment) {
   PlanDump::Numbers numbers;
   for (const LazyNodePtr* input : segment.inputs) numbers.push_back((*input)->number());
   const uint64_t first = segment.nodes.front()->id;
@@ -308,27 +324,32 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph
 }
 
 void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
-  absl::InlinedVector<MemoryBlockPtr, 4> buffers;
-  absl::InlinedVector<Number, 4> numbers;
-  absl::InlinedVector<bool, 4> spare;
+  Buffers buffers;
+  Spare spare;
   for (int parameter : plan.reusable()) {
     if (spare.empty()) spare.resize(segment.inputs.size(), false);
     // Whoever holds it lets go of it after the run.
     const LazyNodePtr& input = *segment.inputs[parameter];
     spare[parameter] = isHeldBy(input->innerUses, input) && isHeldBy(1, input->buffer);
   }
-  for (const LazyNodePtr* input : segment.inputs) {
-    buffers.push_back((*input)->buffer);
+  for (const LazyNodePtr* input : segment.inputs) buffers.push_back((*input)->buffer);
+  auto outputs = elementsOf(segment, plan, buffers, spare);
+  for (size_t i = 0; i < outputs.size(); ++i) segment.results[i]->realize(std::move(outputs[i]));
+}
+
+runtime::LoadedSchedule::Outputs Engine::elementsOf(const Segment& segment,
+                                                    const runtime::LoadedSchedule& plan,
+                                                    const Buffers& buffers, const Spare& spare) {
+  absl::InlinedVector<Number, 4> numbers;
+  for (const LazyNodePtr* input : segment.inputs)
     numbers.push_back((*input)->number() ? *(*input)->number() : Number());
-  }
   absl::InlinedVector<CallSite, 8> lines;
   for (const LazyNode* result : segment.results) lines.push_back(result->site);
   const absl::Cleanup restore = [outer = std::exchange(runtime::resultLines, lines)] {
     runtime::resultLines = outer;
   };
   try {
-    auto outputs = plan.run(buffers, numbers, spare);
-    for (size_t i = 0; i < outputs.size(); ++i) segment.results[i]->realize(std::move(outputs[i]));
+    return plan.run(buffers, numbers, spare);
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* const* node = segment.nodes.begin();
     for (size_t left = error.origin; left >= (*node)->operators(); ++node)
@@ -341,74 +362,86 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
 
 void Engine::realizeTogether(Nodes&& nodes) {
   if (nodes.empty()) return;
-  Segment segment{.nodes = std::move(nodes)};
-  collectReached(&segment.nodes);
-  describeStructure(&segment);
+  Segment segment = described(std::move(nodes));
   if (segment.results.empty()) return;  // calls whose parts die on another thread
-  const runtime::LoadedSchedule* plan = findPlan(segment);
-  const bool hit = plan != nullptr;
-  if (!hit && comesOnce(&segment)) return realizeOneByOne(std::move(segment.nodes));
-  if (!hit) plan = &makePlan(segment);
-  const int compiled = hit ? 0 : compiler_.request(plan->kernels(), currentCallSite());
+  keepOlds(segment);
+  const Plan* const known = plans_.find(segment.structure);
+  if (!known && comesOnce(&segment)) {
+    try {
+      return realizeOneByOne(segment);
+    } catch (const OutOfMemory&) {  // a plan may do with less
+      segment = described(std::move(segment.nodes));
+    }
+  }
+  if (known) sightings_.noteAgain(known->sighting);
+  const runtime::LoadedSchedule& plan = known ? *known->loaded : addPlan(segment);
+  const int compiled = known ? 0 : compiler_.request(plan.kernels(), currentCallSite());
   count(&runtime::counters().realizes);
   if (logEnabled(1)) {
-    logLine(1, plans::describeRun("realize", plan->schedule(), segment.operators, hit, compiled,
-                                  currentCallSite()));
+    logLine(1, plans::describeRun("realize", plan.schedule(), segment.operators, known != nullptr,
+                                  compiled, currentCallSite()));
   }
   try {
-    run(segment, *plan);
+    run(segment, plan);
   } catch (const OutOfMemory& lack) {
     // One that was there was made for other lines.
-    const auto now = hit ? buildPlan(graphOf(segment), segment.budget, {}) : nullptr;
-    throw OutOfMemory(lack.what() + plans::describeNeed((now ? *now : *plan).schedule()));
+    const auto now = known ? buildPlan(graphOf(segment), segment.budget, {}) : nullptr;
+    throw OutOfMemory(lack.what() + plans::describeNeed((now ? *now : plan).schedule()));
   }
 }
 
-// Keeps what tensors were before they were written, by the pending operators that make their new
-// elements.
-Engine::Writes Engine::keepWrittenOver() {
-  Writes writes;
-  for (auto& [number, segment] : segments_) {
-    for (PendingList::Update& update : segment.updates) {
-      const LazyNodePtr value = update.value.lock();
-      if (!value || !value->pending()) continue;
-      const LazyNode* makes = value.get();
-      while (makes->isReshape() && makes->operands[0]->pending()) makes = makes->operands[0].get();
-      update.kept = {update.old.lock(), update.oldElements.lock()};
-      writes.emplace(makes, &update);
-    }
+// An error leaves all as it is: nodes have their elements once all of them are computed, and only
+// what is computed here is written over.
+void Engine::realizeOneByOne(const Segment& segment) {
+  Buffers values;
+  for (const LazyNodePtr* input : segment.inputs) {
+    (*input)->place = static_cast<ir::ValueId>(values.size());
+    values.push_back((*input)->buffer);
   }
-  return writes;
-}
-
-// Each by a plan of its own, which others like it share. An error leaves pending what follows; one
-// of a bad index takes back writes.
-void Engine::realizeOneByOne(Nodes&& nodes) {
-  const auto looksUp = [](const LazyNode* node) {
-    const ir::Kind kind = ir::opKind(node->op);
-    return kind == ir::Kind::Index || kind == ir::Kind::Update;
-  };
-  const auto last = std::find_if(nodes.rbegin(), nodes.rend(), looksUp);
-  const LazyNode* const lastLookup = last == nodes.rend() ? nullptr : *last;
-  const Writes writes = lastLookup ? keepWrittenOver() : Writes();
-  const uint64_t plans = runtime::counters().plansBuilt;
-  for (auto node = nodes.begin(); node != nodes.end(); ++node) {
-    if (!*node || (*node)->hasParts()) continue;  // parts come together, with the first of them
-    Nodes together = {*node};
-    if ((*node)->isPart()) {
-      const auto isOfCall = [call = (*node)->operands[0].get()](const LazyNode* other) {
-        return other && other->isPart() && other->operands[0].get() == call;
-      };
-      std::copy_if(node + 1, nodes.end(), std::back_inserter(together), isOfCall);
-      std::replace_if(node + 1, nodes.end(), isOfCall, nullptr);
-    }
-    const auto [first, end] = writes.equal_range(*node);
-    for (auto write = first; write != end; ++write) write->second->kept = {};
-    realizeTogether(std::move(together));
-    if (*node == lastLookup)
-      for (const auto& [other, write] : writes) write->kept = {};
+  std::unordered_map<const LazyNode*, Nodes> parts;  // by call
+  for (LazyNode* node : segment.nodes) {
+    node->place = static_cast<ir::ValueId>(values.size());
+    values.emplace_back();
+    if (node->isPart()) parts[node->operands[0].get()].push_back(node);
   }
-  sightings_.noteOneByOne(nodes.size(), runtime::counters().plansBuilt - plans);
+  std::vector<const LazyNode*> lastReader(values.size(), nullptr);  // if its memory may be reused
+  for (const LazyNode* node : segment.nodes)
+    for (const LazyNodePtr& operand : node->operands) lastReader[operand->place] = node;
+  for (const LazyNodePtr* input : segment.inputs) lastReader[(*input)->place] = nullptr;
+  for (const LazyNode* result : segment.results) lastReader[result->place] = nullptr;
+  size_t calls = 0, planned = 0;
+  for (LazyNode* node : segment.nodes) {
+    if (node->isPart()) continue;  // with its call
+    Segment alone{.nodes = {node}, .budget = segment.budget};
+    if (node->hasParts()) std::ranges::copy(parts[node], std::back_inserter(alone.nodes));
+    ++visit_;
+    for (LazyNode* each : alone.nodes) each->visit = visit_;
+    describeStructure(&alone);
+    if (alone.results.empty()) continue;
+    const Plan* const known = plans_.find(alone.structure);
+    const runtime::LoadedSchedule& plan = known ? *known->loaded : addPlan(alone);
+    if (!known) compiler_.request(plan.kernels(), node->site);
+    planned += !known;
+    Buffers buffers;
+    Spare spare;
+    for (const LazyNodePtr* input : alone.inputs) {
+      MemoryBlockPtr& value = values[(*input)->place];
+      const bool isLast = lastReader[(*input)->place] == node;
+      buffers.push_back(isLast ? std::move(value) : value);
+      spare.push_back(isLast && isHeldBy(1, buffers.back()));
+    }
+    auto outputs = elementsOf(alone, plan, buffers, spare);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      values[alone.results[i]->place] = std::move(outputs[i]);
+    ++calls;
+  }
+  sightings_.noteOneByOne(calls, planned);
+  count(&runtime::counters().realizes);
+  if (logEnabled(1)) {
+    logLine(1, detail::concat("realize: ", segment.operators, " ops -> ", calls,
+                              " plans one by one, at ", currentCallSite().toString()));
+  }
+  for (LazyNode* result : segment.results) result->realize(std::move(values[result->place]));
 }
 
 }  // namespace fl::lazy

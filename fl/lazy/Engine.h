@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -115,9 +114,8 @@ class Engine {
   void realizePending(LazyNode* node);
   // Realizes `nodes` and everything pending that they reach, as one plan, unless comesOnce().
   void realizeTogether(Nodes&& nodes);
-  void realizeOneByOne(Nodes&& nodes);
-  using Writes = std::unordered_multimap<const LazyNode*, PendingList::Update*>;
-  Writes keepWrittenOver();
+  // The same by a plan for each operator and call, which others like it share.
+  void realizeOneByOne(const Segment& segment);
   void realizeSegment(uint64_t segment);
   void realizeLeft();
   void dropEmptySegments();
@@ -126,16 +124,24 @@ class Engine {
   void flushDropped();
   size_t droppedBytes(const std::vector<uint64_t>& segments);
   void collectReached(Nodes* nodes);
+  // Of what the visit has collected.
   void describeStructure(Segment* segment);
+  Segment described(Nodes&& nodes);
   static ir::Graph graphOf(const Segment& segment);
-  // Whether to run the operators of a segment without a plan one by one.
+  // Whether to run what has no plan one by one.
   bool comesOnce(Segment* segment);
-  // Null if there is none.
-  const runtime::LoadedSchedule* findPlan(const Segment& segment);
-  const runtime::LoadedSchedule& makePlan(const Segment& segment);
+  void keepOlds(const Segment& segment);
+  // Adds it to those that are there.
+  const runtime::LoadedSchedule& addPlan(const Segment& segment);
   std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget,
                                                      const PlanDump::Numbers& numbers);
   void run(const Segment& segment, const runtime::LoadedSchedule& plan);
+  // The elements of its results.
+  using Buffers = absl::InlinedVector<MemoryBlockPtr, 4>;
+  using Spare = absl::InlinedVector<bool, 4>;
+  static runtime::LoadedSchedule::Outputs elementsOf(const Segment& segment,
+                                                     const runtime::LoadedSchedule& plan,
+                                                     const Buffers& buffers, const Spare& spare);
 
   std::unique_ptr<runtime::Device> device_;
   KernelCompiler compiler_;

@@ -31,17 +31,17 @@ class PendingList {
   void append(LazyNode* node);
   void remove(LazyNode* node);
 
-  // Tensors that were written in place, in order. What they were is held by the operators that
-  // wait and read it, in another shape perhaps; once some of these have run, and others may find a
-  // bad index, it is kept.
+  // Tensors that were written in place, in order. Nothing is kept alive: the operators that wait
+  // hold an old value that they read, or its elements in another shape.
   struct Update {
     std::weak_ptr<detail::TensorStorage> tensor;
     std::weak_ptr<TensorAdapterBase> old;
     std::weak_ptr<MemoryBlock> oldElements;
     std::weak_ptr<LazyNode> value;
-    std::pair<TensorValue, MemoryBlockPtr> kept;
   };
   std::vector<Update> updates;
+  // Of those tensors, what only segments before this one held, which are done.
+  std::vector<LazyNodePtr> olds;
   bool isRecorded = false;  // for a function, which is not done: only its reads run any of it
 
  private:
@@ -74,7 +74,6 @@ class LazyNode final : public LazyTensor {
   // Nobody's value, but operand of those of its results.
   bool hasParts() const { return composite && composite->graph.results().size() > 1; }
   bool isPart() const { return !operands.empty() && operands[0]->hasParts(); }
-  bool isReshape() const { return op == ir::Op::Reshape && !composite && !isPart(); }
   // How many operators it stands for.
   size_t operators() const { return composite ? composite->graph.nodes().size() : !isPart(); }
   // Sets the result and lets go of the operands.
@@ -87,11 +86,12 @@ class LazyNode final : public LazyTensor {
   LazyOperands operands;
   MemoryBlockPtr buffer;
 
-  uint64_t id = 0;       // grows with recording; operands have smaller ones
-  uint64_t segment = 0;  // of the recording thread; of a value, that which read it last
+  uint64_t id = 0;           // grows with recording; operands have smaller ones
+  uint64_t segment = 0;      // of the recording thread; of a value, that which read it last
+  uint64_t overwritten = 0;  // the segment in which a tensor that had it was written
   // Scratch of the realize that runs.
   uint64_t visit = 0;
-  ir::ValueId value = -1;
+  ir::ValueId value = -1, place = -1;
   int innerUses = 0;
   int holders = 0;  // all of them, if there are inner ones
 

@@ -236,7 +236,8 @@ void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
                         const TensorValue& old, const LazyNodePtr& value) {
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   if (!value->pending()) return;
-  const auto* was = dynamic_cast<const LazyNode*>(old.get());
+  auto* was = dynamic_cast<LazyNode*>(old.get());
+  if (was) was->overwritten = value->segment;
   segments_[value->segment].updates.push_back({tensor, old, was ? was->buffer : nullptr, value});
 }
 
@@ -244,8 +245,7 @@ void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
 size_t Engine::takeBack(absl::FunctionRef<bool(const LazyNode&)> isLost) {
   size_t count = 0;
   for (const auto& [number, segment] : segments_ | std::views::reverse) {
-    for (const auto& [tensor, old, oldElements, value, kept] :
-         segment.updates | std::views::reverse) {
+    for (const auto& [tensor, old, oldElements, value] : segment.updates | std::views::reverse) {
       const std::shared_ptr<detail::TensorStorage> storage = tensor.lock();
       const LazyNodePtr now = value.lock();
       // Asked first: a tensor of another thread's that is not lost may be assigned at this moment.
@@ -393,6 +393,7 @@ void Engine::realizeSegment(uint64_t segment) {
   for (LazyNode* node = found->second.first(); node; node = node->next()) nodes.push_back(node);
   realizeTogether(std::move(nodes));
   found->second.updates.clear();
+  found->second.olds.clear();
 }
 
 }  // namespace fl::lazy

@@ -87,6 +87,20 @@ TEST(LateErrors, ABadIndexTakesAStepBack) {
   EXPECT_EQ(steps.scalar<float>(), 2);
 }
 
+// A plan that is done by then has not written over them.
+TEST(LateErrors, ABadIndexBehindEvalLeavesTheOldElements) {
+  const BackendScope scope("lazy");
+  Tensor x = full({4}, 3.0) * 2;
+  x.scalar<float>();
+  const Tensor places = Tensor::fromVector(std::vector<int>{0, 1, 2, 9});
+  Tensor half = x * 0.5;
+  eval(half);
+  x(span) = half + full({4}, 1.0)(places);
+  half = Tensor();
+  EXPECT_NE(errorOf([&] { x.scalar<float>(); }), "");
+  EXPECT_EQ(x.toHostVector<float>(), std::vector<float>(4, 6.0f));
+}
+
 // The library's own writes, as of the gradient of a lookup, are lost with the step.
 TEST(LateErrors, ABadIndexLeavesNoPartOfAStep) {
   const BackendScope scope("lazy");

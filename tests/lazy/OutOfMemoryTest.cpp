@@ -15,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "fl/base/Flags.h"
 #include "fl/fl.h"
+#include "fl/runtime/Counters.h"
 #include "fl/runtime/SystemMemory.h"
 #include "tests/ErrorOf.h"
 
@@ -340,6 +342,25 @@ TEST_P(OutOfMemoryInAPlan, NamesItsLargestTemporaries) {
 }
 
 // Two lines of one structure share a plan; each has the memory that it asked for.
+// What runs operator by operator, whose values are all in memory, turns to a plan without that.
+TEST_P(OutOfMemoryInAPlan, MayTakeLessThanItsOperators) {
+  const Tensor x = rand({12345});
+  x.scalar<float>();
+  const auto total = [&] {
+    const Tensor result = sum(sin(x) * 2.0f);  // which alone is held when it is read
+    return result.scalar<float>();
+  };
+  const float expected = total();
+  const std::string plan = std::exchange(flags().plan, "none");
+  EXPECT_EQ(total(), expected);
+  const uint64_t launches = runtime::counters().kernelLaunches;
+  memory_->refused = sizeof(float) * 12345;
+  EXPECT_EQ(total(), expected);
+  memory_->refused = SIZE_MAX;
+  flags().plan = plan;
+  EXPECT_EQ(runtime::counters().kernelLaunches - launches, 1u);
+}
+
 TEST_P(OutOfMemoryInAPlan, NamesTheLinesThatRanOutNotThoseThatThePlanWasMadeFor) {
   const Tensor x = rand({4096});
   x.toHostVector<float>();
