@@ -124,8 +124,8 @@ ValueType gather(const Call& call) {
   const Shape& x = call.shape(0);
   const Shape& index = call.shape(1);
   const Dim axis = call.attrs[0];
-  if (call.operand(1).type != dtype::s64 || axis < 0 || axis >= x.ndim() ||
-      index.ndim() != x.ndim()) {
+  if (call.attrs.size() != 2 || call.operand(1).type != dtype::s64 || axis < 0 ||
+      axis >= x.ndim() || index.ndim() != x.ndim()) {
     call.fail("needs an s64 index of as many dimensions, and axis ", axis, " among them");
   }
   Shape rest = x, out;

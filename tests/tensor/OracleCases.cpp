@@ -281,8 +281,8 @@ Cases casesOf(Op op, dtype type, const Extents& e) {
     case Kind::View:
       return views(op, e);
     case Kind::Index:
-      return {{{values(shape), indices({e.a + 3, e.b, e.c}, e.a)}, {0}},
-              {{values(shape), indices({1, e.b, 1}, std::max<Dim>(e.b, 1))}, {1}}};
+      return {{{values(shape), indices({e.a + 3, e.b, e.c}, e.a)}, {0, 0}},
+              {{values(shape), indices({1, e.b, 1}, std::max<Dim>(e.b, 1))}, {1, 1}}};
     case Kind::Join:
       return joins(op, e);
     case Kind::Update:
