@@ -82,6 +82,7 @@ struct Engine::Segment {
   size_t operators = 0;
   size_t bytes = 0, largest = 0;  // of what nodes make
   uint64_t sighting = 0;          // Sightings, of one that has no plan
+  std::vector<LazyNodePtr> held;  // nodes of it that would go if another thread had let go of them
   size_t budget = runtime::getMemoryBudget();
 };
 
@@ -106,6 +107,11 @@ int64_t* writeNode(int64_t* to, const LazyNode& node, bool isResult) {
   for (const LazyNodePtr& operand : node.operands) *to++ = operand->value;
   *to++ = std::ssize(words);
   return std::ranges::copy(words, to).out;
+}
+
+// Whether those who hold an input, or its elements, let go of it after the run.
+bool isSpare(const LazyNodePtr& input) {
+  return isHeldBy(input->innerUses, input) && isHeldBy(1, input->buffer);
 }
 
 // Adds what `node` computes from `operands`. Its value; of a call with parts, by how much values
@@ -190,21 +196,23 @@ Engine::Segment Engine::described(Nodes&& nodes) {
   return segment;
 }
 
-// What a tensor gets back if another segment, in which it is written, has an error.
-void Engine::keepOlds(const Segment& segment) {
-  for (const LazyNodePtr* input : segment.inputs) {
-    const uint64_t writer = (*input)->overwritten;
-    if (writer == 0 || writer == segment.nodes.front()->segment) continue;
-    const auto found = segments_.find(writer);
-    if (found == segments_.end() || found->second.updates.empty()) continue;
-    found->second.olds.push_back(*input);
-    (*input)->overwritten = 0;
+// What only this run holds stays with what is not of it, and gives it back if it has an error.
+void Engine::keepOlds(Segment* segment) {
+  for (const LazyNodePtr* input : segment->inputs) {
+    if ((*input)->writers.empty() || !isSpare(*input)) continue;
+    for (const std::weak_ptr<LazyNode>& each : (*input)->writers) {
+      const LazyNodePtr writer = each.lock();
+      if (!writer) continue;
+      if (writer->pending() && writer->visit != visit_) writer->olds.push_back(*input);
+      segment->held.push_back(writer);
+    }
   }
 }
 
 bool Engine::comesOnce(Segment* segment) {
   const auto calls = std::ranges::count_if(segment->nodes, std::not_fn(&LazyNode::isPart));
-  if (calls == 1 || flags().plan == "all" || segment->budget > 0) return false;
+  const bool isPlanned = flags().plan == "all" || flags().cache == "explain";
+  if (calls == 1 || isPlanned || segment->budget > 0) return false;
   const auto [number, isFirst] = sightings_.note(segment->structure);
   segment->sighting = number;
   if (!isFirst) sightings_.noteAgain(number);
@@ -328,9 +336,7 @@ void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
   Spare spare;
   for (int parameter : plan.reusable()) {
     if (spare.empty()) spare.resize(segment.inputs.size(), false);
-    // Whoever holds it lets go of it after the run.
-    const LazyNodePtr& input = *segment.inputs[parameter];
-    spare[parameter] = isHeldBy(input->innerUses, input) && isHeldBy(1, input->buffer);
+    spare[parameter] = isSpare(*segment.inputs[parameter]);
   }
   for (const LazyNodePtr* input : segment.inputs) buffers.push_back((*input)->buffer);
   auto outputs = elementsOf(segment, plan, buffers, spare);
@@ -364,7 +370,7 @@ void Engine::realizeTogether(Nodes&& nodes) {
   if (nodes.empty()) return;
   Segment segment = described(std::move(nodes));
   if (segment.results.empty()) return;  // calls whose parts die on another thread
-  keepOlds(segment);
+  keepOlds(&segment);
   const Plan* const known = plans_.find(segment.structure);
   if (!known && comesOnce(&segment)) {
     try {

@@ -130,7 +130,7 @@ class Engine {
   static ir::Graph graphOf(const Segment& segment);
   // Whether to run what has no plan one by one.
   bool comesOnce(Segment* segment);
-  void keepOlds(const Segment& segment);
+  void keepOlds(Segment* segment);
   // Adds it to those that are there.
   const runtime::LoadedSchedule& addPlan(const Segment& segment);
   std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget,

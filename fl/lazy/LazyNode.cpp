@@ -89,6 +89,7 @@ LazyNode::~LazyNode() {
 
 void LazyNode::realize(MemoryBlockPtr result) noexcept {
   buffer = std::move(result);
+  olds.clear();
   release(&operands);
   list_.load(std::memory_order_relaxed)->remove(this);
 }

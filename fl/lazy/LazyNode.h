@@ -40,8 +40,6 @@ class PendingList {
     std::weak_ptr<LazyNode> value;
   };
   std::vector<Update> updates;
-  // Of those tensors, what only segments before this one held, which are done.
-  std::vector<LazyNodePtr> olds;
   bool isRecorded = false;  // for a function, which is not done: only its reads run any of it
 
  private:
@@ -86,9 +84,12 @@ class LazyNode final : public LazyTensor {
   LazyOperands operands;
   MemoryBlockPtr buffer;
 
-  uint64_t id = 0;           // grows with recording; operands have smaller ones
-  uint64_t segment = 0;      // of the recording thread; of a value, that which read it last
-  uint64_t overwritten = 0;  // the segment in which a tensor that had it was written
+  uint64_t id = 0;       // grows with recording; operands have smaller ones
+  uint64_t segment = 0;  // of the recording thread; of a value, that which read it last
+  // What tensors that had it were written with, as far as that is pending; and what it has from
+  // such tensors for an error to give back, once nobody else holds it.
+  std::vector<std::weak_ptr<LazyNode>> writers;
+  std::vector<LazyNodePtr> olds;
   // Scratch of the realize that runs.
   uint64_t visit = 0;
   ir::ValueId value = -1, place = -1;

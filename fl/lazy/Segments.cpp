@@ -237,7 +237,13 @@ void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   if (!value->pending()) return;
   auto* was = dynamic_cast<LazyNode*>(old.get());
-  if (was) was->overwritten = value->segment;
+  if (was && was->writers.size() == was->writers.capacity()) {
+    std::erase_if(was->writers, [](const std::weak_ptr<LazyNode>& each) {
+      const LazyNodePtr writer = each.lock();
+      return !writer || !writer->pending();
+    });
+  }
+  if (was) was->writers.push_back(value);
   segments_[value->segment].updates.push_back({tensor, old, was ? was->buffer : nullptr, value});
 }
 
@@ -393,7 +399,6 @@ void Engine::realizeSegment(uint64_t segment) {
   for (LazyNode* node = found->second.first(); node; node = node->next()) nodes.push_back(node);
   realizeTogether(std::move(nodes));
   found->second.updates.clear();
-  found->second.olds.clear();
 }
 
 }  // namespace fl::lazy

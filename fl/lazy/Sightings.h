@@ -33,14 +33,14 @@ class Sightings {
     if (number > 0 && last_ - number < kLast)
       again_ += !std::exchange(cameAgain_[number % kLast], true);
   }
-  // So many operators ran one by one, and so many of them had no plan either: where those are most,
+  // So many operators ran one by one, and so many of them had no plan either: where those are many,
   // as in a program whose shapes are new each time, graphs are planned again for a while, and twice
   // as long the next time.
   void noteOneByOne(size_t operators, size_t planned) {
     operators_ += operators;
     planned_ += planned;
     if (operators_ < kLooked) return;
-    const bool areNew = 2 * planned_ > operators_;
+    const bool areNew = 3 * planned_ > operators_;
     if (areNew) unlikeFrom_ = last_ + pause_;
     pause_ = areNew ? 2 * pause_ : kLooked;
     operators_ = planned_ = 0;

@@ -344,6 +344,19 @@ TEST_P(InPlace, CopiesOnOtherThreadsKeepTheirElements) {
   }
 }
 
+// What only reads it before holds it no longer.
+TEST(InPlaceLazy, WritesBehindEval) {
+  const BackendScope scope("lazy");
+  Tensor x = largeTensor();
+  EXPECT_EQ(largeBuffers([&] {
+              Tensor total = sum(x);
+              eval(total);
+              x.flat(3) = -1.0;
+              EXPECT_EQ(at(x, 3, 0), -1);
+            }),
+            0);
+}
+
 // Their indices cannot be bad, so that nothing that follows the write may fail.
 TEST(InPlaceLazy, WritesBeforeTheLibraryLooksUp) {
   const BackendScope scope("lazy");

@@ -10,6 +10,7 @@
 
 #include "fl/fl.h"
 #include "fl/lazy/Compile.h"
+#include "fl/runtime/MemoryManager.h"
 #include "tests/ErrorOf.h"
 
 namespace fl::testing {
@@ -87,18 +88,34 @@ TEST(LateErrors, ABadIndexTakesAStepBack) {
   EXPECT_EQ(steps.scalar<float>(), 2);
 }
 
-// A plan that is done by then has not written over them.
-TEST(LateErrors, ABadIndexBehindEvalLeavesTheOldElements) {
+// What is computed before has not been written over them, and holds none once it is told.
+TEST(LateErrors, ABadIndexLeavesTheOldElementsThatOthersRead) {
   const BackendScope scope("lazy");
-  Tensor x = full({4}, 3.0) * 2;
-  x.scalar<float>();
   const Tensor places = Tensor::fromVector(std::vector<int>{0, 1, 2, 9});
-  Tensor half = x * 0.5;
-  eval(half);
-  x(span) = half + full({4}, 1.0)(places);
-  half = Tensor();
-  EXPECT_NE(errorOf([&] { x.scalar<float>(); }), "");
-  EXPECT_EQ(x.toHostVector<float>(), std::vector<float>(4, 6.0f));
+  const std::vector<float> before(1 << 16, 6.0f);
+  const auto holds = [] { return runtime::hostMemoryManager()->stats().liveBytes; };
+  for (const bool isEvaluated : {true, false}) {
+    for (const bool isShared : {true, false}) {
+      const size_t first = holds();
+      {
+        Tensor x = full({1 << 16}, 3.0) * 2;
+        x.scalar<float>();
+        Tensor other = isShared ? x.copy() : Tensor();
+        Tensor half = x * 0.5;
+        if (isEvaluated) eval(half);
+        x(span) = half + sum(full({4}, 1.0)(places));
+        if (isShared) other(span) = half + 1;
+        EXPECT_EQ(half(3).scalar<float>(), 3);
+        half = Tensor();
+        if (isShared) EXPECT_EQ(other(3).scalar<float>(), 4);
+        EXPECT_NE(errorOf([&] { x.scalar<float>(); }), "");
+        EXPECT_EQ(x.toHostVector<float>(), before);
+        x(span) = x * 2;
+        EXPECT_EQ(x(3).scalar<float>(), 12);
+      }
+      EXPECT_LT(holds(), first + 4096);
+    }
+  }
 }
 
 // The library's own writes, as of the gradient of a lookup, are lost with the step.
