@@ -8,7 +8,7 @@ plain=$("$train" --epochs=2 | grep 'test accuracy')
 on=(FL_NUM_THREADS=2 FL_JIT=sync FL_LOG=5,log.txt FL_DUMP=dump FL_VIEW=view.html FL_PROFILE=trace.json
   FL_JIT_NAMES=on JITDUMPDIR="$PWD" FL_FLUSH_NODES=5000 FL_FLUSH_BYTES=1000000000 FL_CPU=x86-64-v3
   FL_ON_SYNC=warn FL_CHECK=verify FL_POISON=1 FL_CACHE=explain FL_CACHE_DIR="$PWD/kept"
-  FL_CACHE_BYTES=1000000 FL_MEMORY_BUDGET=100000000 FL_MEMORY_DECAY=1 FL_TRIM=all FL_TUNE=1)
+  FL_CACHE_BYTES=1000000 FL_MEMORY_BUDGET=100000000 FL_MEMORY_DECAY=1 FL_TRIM=all FL_TUNE=1 FL_PLAN=all)
 # The other flags, and why they are not: the other checks, guard among them, are values of FL_CHECK, and
 # run by themselves below.
 declare -A off=(
@@ -53,6 +53,10 @@ done
 
 poisoned=$(FL_POISON=1 FL_CHECK=guard FL_JIT=sync "$train" --epochs=1 | grep 'test accuracy')
 [[ $poisoned == "$plain" ]]
+
+# Operator by operator.
+alone=$(FL_PLAN=none FL_JIT=sync "$train" --epochs=1 | grep 'test accuracy')
+[[ $alone == "$plain" ]]
 
 # More is computed again than without, and gives the same.
 trimmed=$(FL_TRIM=all FL_JIT=sync FL_DUMP=trimmed "$train" --epochs=1 | grep 'test accuracy')
