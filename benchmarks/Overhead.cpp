@@ -1,5 +1,6 @@
 // Times what costs the same for tensors of any size: recording, finding a plan again, starting it.
 // Cases do a thing a thousand times, so that microseconds a case are nanoseconds a thing.
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -79,10 +80,12 @@ Workload layers(int count) {
 Workload unlike() {
   return {"1000 operators in chains of 16 that differ, each chain read", [] {
             const Tensor x = numbers({kFew}), y = numbers({kFew});
-            return [=, draw = std::mt19937(1)]() mutable {
+            const auto draw =
+                std::make_shared<std::mt19937>(1);  // of all runs: none repeats another
+            return [=] {
               Tensor value = x;
               for (int i = 1; i <= kTimes; ++i) {
-                const uint32_t drawn = draw() % 4;
+                const auto drawn = (*draw)() % 4;
                 value = drawn == 0   ? value + y
                         : drawn == 1 ? value * y
                         : drawn == 2 ? value - x
