@@ -80,8 +80,8 @@ Workload layers(int count) {
 Workload unlike() {
   return {"1000 operators in chains of 16 that differ, each chain read", [] {
             const Tensor x = numbers({kFew}), y = numbers({kFew});
-            const auto draw =
-                std::make_shared<std::mt19937>(1);  // of all runs: none repeats another
+            // One for all runs, of which none repeats another.
+            const auto draw = std::make_shared<std::mt19937>(1);
             return [=] {
               Tensor value = x;
               for (int i = 1; i <= kTimes; ++i) {
