@@ -376,7 +376,10 @@ void Engine::realizeTogether(Nodes&& nodes) {
     try {
       return realizeOneByOne(segment);
     } catch (const OutOfMemory&) {  // a plan may do with less
-      segment = described(std::move(segment.nodes));
+      Segment again = described(std::move(segment.nodes));
+      again.sighting = segment.sighting;
+      again.held = std::move(segment.held);
+      segment = std::move(again);
     }
   }
   if (known) sightings_.noteAgain(known->sighting);

@@ -15,6 +15,7 @@
 #include "fl/lazy/LazyBackend.h"
 #include "fl/runtime/Counters.h"
 #include "tests/CountingBackend.h"
+#include "tests/FlagScope.h"
 #include "tests/fuzz/RandomProgram.h"
 
 namespace fl::testing {
@@ -96,44 +97,6 @@ const BackendRegistration counting("counting", [](const std::string& device) {
   return std::make_unique<CountingBackend>(makeEagerBackend(device));
 });
 
-// While there is one, memory is poisoned if `poison` says so, and only then.
-class PoisonScope {
- public:
-  explicit PoisonScope(bool poison) { flags().poison = poison ? "1" : "0"; }
-  ~PoisonScope() { flags().poison = before_; }
-
- private:
-  const std::string before_ = flags().poison;
-};
-
-// While there is one, plans compute again all that they can, if `all`.
-class TrimScope {
- public:
-  explicit TrimScope(bool all) { flags().trim = all ? "all" : "on"; }
-  ~TrimScope() { flags().trim = before_; }
-
- private:
-  const std::string before_ = flags().trim;
-};
-
-class SkipScope {
- public:
-  explicit SkipScope(const std::string& passes) { flags().skip = passes; }
-  ~SkipScope() { flags().skip = before_; }
-
- private:
-  const std::string before_ = flags().skip;
-};
-
-class PlanScope {
- public:
-  explicit PlanScope(const std::string& which) { flags().plan = which; }
-  ~PlanScope() { flags().plan = before_; }
-
- private:
-  const std::string before_ = flags().plan;
-};
-
 struct Mode {
   const char* backend;
   const char* device;
@@ -167,10 +130,11 @@ Run execute(const Mode& mode, const ProgramOptions& options) {
   if (host::getNumThreads() != mode.threads) {
     host::setNumThreads(mode.threads);
   }
-  const PoisonScope poison(mode.poison);
-  const TrimScope trim(std::string(mode.backend) == "trimmed");
-  const SkipScope skip(std::string(mode.backend) == kLiteral.backend ? "layout,library" : "");
-  const PlanScope plan(std::string(mode.backend) == kAlone.backend ? "none" : "all");
+  const std::string_view backend = mode.backend;
+  const FlagScope poison(&Flags::poison, mode.poison ? "1" : "0");
+  const FlagScope trim(&Flags::trim, backend == "trimmed" ? "all" : "on");
+  const FlagScope skip(&Flags::skip, backend == kLiteral.backend ? "layout,library" : "");
+  const FlagScope plan(&Flags::plan, backend == kAlone.backend ? "none" : "all");
   const BackendScope scope(mode.backend, mode.device);
   RandomProgram program(options);
   Run run;

@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "fl/base/Flags.h"
 #include "fl/fl.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/SystemMemory.h"
 #include "tests/ErrorOf.h"
+#include "tests/FlagScope.h"
 
 namespace fl::testing {
 namespace {
@@ -351,13 +351,12 @@ TEST_P(OutOfMemoryInAPlan, MayTakeLessThanItsOperators) {
     return result.scalar<float>();
   };
   const float expected = total();
-  const std::string plan = std::exchange(flags().plan, "none");
+  const FlagScope plan(&Flags::plan, "none");
   EXPECT_EQ(total(), expected);
   const uint64_t launches = runtime::counters().kernelLaunches;
   memory_->refused = sizeof(float) * 12345;
   EXPECT_EQ(total(), expected);
   memory_->refused = SIZE_MAX;
-  flags().plan = plan;
   EXPECT_EQ(runtime::counters().kernelLaunches - launches, 1u);
 }
 

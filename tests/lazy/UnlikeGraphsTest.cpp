@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "fl/base/Flags.h"
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/Composite.h"
 #include "fl/tensor/tensor.h"
 #include "tests/ErrorOf.h"
+#include "tests/FlagScope.h"
 #include "tests/lazy/Counts.h"
 #include "tests/lazy/FreshEngine.h"
 
@@ -58,14 +58,11 @@ std::vector<Floats> chains(unsigned seed, int count) {
 
 class UnlikeGraphs : public ::testing::Test {
  protected:
-  UnlikeGraphs() { flags().plan = "repeated"; }
-  ~UnlikeGraphs() override { flags().plan = before_; }
-
   // Until hardly any structure has come again, and each operator has.
   static void meetThem() { chains(1, 2 * kUnlike); }
 
  private:
-  const std::string before_ = flags().plan;
+  const FlagScope plan_{&Flags::plan, "repeated"};
   const FreshEngine engine_;
 };
 
@@ -79,7 +76,7 @@ TEST_F(UnlikeGraphs, RunOperatorByOperator) {
   EXPECT_EQ(counts.plansBuilt(), 0u);
   EXPECT_EQ(counts.realizes(), 100u);
   EXPECT_GT(counts.launches(), 1000u);
-  flags().plan = "all";
+  const FlagScope all(&Flags::plan, "all");
   EXPECT_EQ(chains(2, 100), values) << "the same bits";
   EXPECT_GE(counts.plansBuilt(), 99u);
 }
@@ -125,12 +122,8 @@ TEST_F(UnlikeGraphs, ArePlannedWhereTheirOperatorsComeOnceToo) {
 
 // One by one from here on.
 class EachOperator : public ::testing::Test {
- protected:
-  EachOperator() { flags().plan = "none"; }
-  ~EachOperator() override { flags().plan = before_; }
-
  private:
-  const std::string before_ = flags().plan;
+  const FlagScope plan_{&Flags::plan, "none"};
   const FreshEngine engine_;
 };
 
