@@ -1,8 +1,9 @@
-// Cumulative sums of any dtype: on lines along one axis, which are independent, in order.
+// Cumulative sums of any dtype, on lines along one axis, which are independent.
 #include <utility>
 
 #include "fl/library/Functions.h"
 #include "fl/library/Lines.h"
+#include "fl/library/RunningSum.h"
 #include "fl/tile/StreamingCopy.h"
 
 namespace fl::library {
@@ -13,72 +14,106 @@ class CumsumRoutine : public LibraryFunction {
   explicit CumsumRoutine(const LibraryCall& call)
       : type_(call.result.type), shape_(call.result.shape, call.attrs[0]), math_(type_) {}
 
-  size_t scratchBytes() const override { return 0; }
+  // A sum for each piece of long lines.
+  size_t scratchBytes() const override {
+    const bool isLong = shape_.inner == 1 && pieces() > 1;
+    return isLong ? shape_.outer * pieces() * sizeof(double) : 0;
+  }
   std::string implementation() const override { return "routine"; }
 
-  void run(void* const* operands, void* result, void*, host::ThreadPool& pool) const override {
+  void run(void* const* operands, void* result, void* scratch,
+           host::ThreadPool& pool) const override {
     if (shape_.elements() == 0) return;
     dispatchType(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T* const in = static_cast<const T*>(operands[0]);
       T* const out = static_cast<T*>(result);
-      if (shape_.inner == 1) {
+      if (shape_.inner > 1) {
+        sumBlocks(in, out, pool);
+      } else if (shape_.length <= kShortLine) {
+        pool.parallelFor(shape_.outer, std::max<int64_t>(1, kGrain / shape_.length),
+                         [&](int64_t begin, int64_t end) { sumShortLines(in, out, begin, end); });
+      } else if (isShared(pool)) {
+        shareLines(in, out, static_cast<TotalOf<SumType<T>>*>(scratch), pool);
+      } else {
         pool.parallelFor(shape_.outer, std::max<int64_t>(1, kGrain / shape_.length),
                          [&](int64_t begin, int64_t end) { sumLines(in, out, begin, end); });
-      } else {
-        sumBlocks(in, out, pool);
       }
     });
   }
 
  private:
-  // Lines whose elements are neighbours, some at a time: a sum waits for the one before it.
+  // Lines [begin, end) of neighbours, which are converted together, as many as fill a part.
   template <typename T>
-  void sumLines(const T* in, T* out, int64_t begin, int64_t end) const {
-    if (shape_.length <= kShortLine) {
-      sumShortLines(in + begin * shape_.length, out + begin * shape_.length,
-                    (end - begin) * shape_.length);
-      return;
-    }
-    for (; begin + 4 <= end; begin += 4) {
-      sumTogether(in + begin * shape_.length, out + begin * shape_.length,
-                  std::make_index_sequence<4>());
-    }
-    for (; begin < end; ++begin) {
-      sumTogether(in + begin * shape_.length, out + begin * shape_.length,
-                  std::make_index_sequence<1>());
-    }
-  }
-
-  // Lines that follow one another are converted together, as many as fill a part.
-  template <typename T>
-  void sumShortLines(const T* in, T* out, int64_t elements) const {
-    const int64_t part = kPart / shape_.length * shape_.length;
+  void sumShortLines(const T* in, T* out, int64_t begin, int64_t end) const {
+    const int64_t most = kPart / shape_.length;
     SumType<T> values[kPart];
-    for (int64_t begin = 0; begin < elements; begin += part) {
-      const int64_t count = std::min(part, elements - begin);
-      math_.widen(values, in + begin, count);
+    for (int64_t lines; begin < end; begin += lines) {
+      lines = std::min(most, end - begin);
+      const int64_t at = begin * shape_.length, count = lines * shape_.length;
+      math_.widen(values, in + at, count);
       for (SumType<T>* line = values; line < values + count; line += shape_.length) {
         SumType<T> total = {};
         for (int64_t i = 0; i < shape_.length; ++i) line[i] = total = sumOf(total, line[i]);
       }
-      math_.narrow(out + begin, values, count);
+      math_.narrow(out + at, values, count);
     }
   }
 
-  template <typename T, size_t... line>
-  void sumTogether(const T* in, T* out, std::index_sequence<line...>) const {
-    SumType<T> totals[sizeof...(line)] = {}, values[sizeof...(line)][kPart];
-    for (int64_t begin = 0; begin < shape_.length; begin += kPart) {
-      const int64_t count = std::min(kPart, shape_.length - begin);
-      (math_.widen(values[line], in + line * shape_.length + begin, count), ...);
-      // The totals are named one by one, which keeps them in registers.
-      for (int64_t i = 0; i < count; ++i) {
-        ((values[line][i] = totals[line] = sumOf(totals[line], values[line][i])), ...);
+  // Long lines [begin, end). Pieces of a line are added up for themselves and go behind one another
+  // then, so that sums are the same ones if several threads share the line.
+  template <typename T>
+  void sumLines(const T* in, T* out, int64_t begin, int64_t end) const {
+    for (int64_t line = begin; line < end; ++line) {
+      TotalOf<SumType<T>> before = {};
+      for (int64_t i = 0; i < pieces(); ++i) {
+        before = sumOf(before, sumPiece(in, out, line * pieces() + i, before));
       }
-      (math_.narrow(out + line * shape_.length + begin, values[line], count), ...);
     }
   }
+
+  bool isShared(const host::ThreadPool& pool) const {
+    return pieces() > 1 && shape_.outer < pool.threads();
+  }
+
+  // In two sweeps, the first of which writes only the sums of pieces.
+  template <typename T, typename Total>
+  void shareLines(const T* in, T* out, Total* totals, host::ThreadPool& pool) const {
+    const int64_t count = shape_.outer * pieces();
+    pool.parallelFor(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) totals[i] = sumPiece<T>(in, nullptr, i, {});
+    });
+    Total before = {};
+    for (int64_t i = 0; i < count; ++i) {
+      if (i % pieces() == 0) before = {};
+      before = sumOf(before, std::exchange(totals[i], before));
+    }
+    pool.parallelFor(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) sumPiece(in, out, i, totals[i]);
+    });
+  }
+
+  // The sum of a piece; writes its cumulative sums, each with `before` added, if there is an `out`.
+  template <typename T>
+  auto sumPiece(const T* in, T* out, int64_t piece, TotalOf<SumType<T>> before) const {
+    const int64_t line = piece / pieces() * shape_.length, first = piece % pieces() * kPiece;
+    const int64_t last = line + std::min(first + kPiece, shape_.length);
+    TotalOf<SumType<T>> total = {};
+    SumType<T> values[kPart];
+    for (int64_t at = line + first; at < last; at += kPart) {
+      const int64_t count = std::min(kPart, last - at);
+      if constexpr (std::is_arithmetic_v<T>) {
+        sumRun(out ? out + at : values, in + at, count, before, total);
+      } else {
+        math_.widen(values, in + at, count);
+        sumRun(values, values, count, before, total);
+        if (out) math_.narrow(out + at, values, count);
+      }
+    }
+    return total;
+  }
+
+  int64_t pieces() const { return (shape_.length + kPiece - 1) / kPiece; }
 
   template <typename T>
   void sumBlocks(const T* in, T* out, host::ThreadPool& pool) const {
@@ -118,7 +153,7 @@ class CumsumRoutine : public LibraryFunction {
   }
 
   static constexpr int64_t kWidest = 2048, kRowsTogether = 8;
-  static constexpr int64_t kPart = 256, kShortLine = 64;
+  static constexpr int64_t kPart = 512, kPiece = 1 << 15, kShortLine = 64;
 
   const dtype type_;
   const AxisShape shape_;

@@ -33,7 +33,7 @@ std::vector<float> read(const Tensor& x) { return x.astype(dtype::f32).toHostVec
 const Shape kShapes[] = {{1, 1, 1},   {1, 700, 3}, {1, 1030, 2}, {5, 40, 2},   {1, 3, 500},
                          {1, 64, 41}, {1, 65, 7},  {64, 33, 1},  {300, 20, 2}, {1100, 9, 1}};
 
-TEST(LinesTest, CumsumAddsInOrder) {
+TEST(LinesTest, Cumsums) {
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
     for (const Shape& shape : kShapes) {
       const std::vector<float> x = rounded(values(shape.elements()), shape, type);
@@ -51,6 +51,55 @@ TEST(LinesTest, CumsumAddsInOrder) {
           << dtypeToString(type) << shape;
     }
   }
+}
+
+// A long line's fractions, which round, beside sums in long double.
+TEST(LinesTest, LongCumsums) {
+  for (const Shape& shape : {Shape({1000000}), Shape({32769, 3}), Shape({95, 40})}) {
+    for (const dtype type : {dtype::f32, dtype::f64}) {
+      const Tensor x = (rand(shape, dtype::f64) / 3.0 - 0.1).astype(type);
+      const auto in = x.astype(dtype::f64).toHostVector<double>();
+      const auto got = cumsum(x, 0).astype(dtype::f64).toHostVector<double>();
+      const double unit = type == dtype::f64 ? 0x1p-52 : 0x1p-23;
+      long double want = 0, worst = 0;
+      for (size_t i = 0; i < in.size(); ++i) {
+        want = in[i] + (i % shape[0] == 0 ? 0 : want);
+        worst = std::max(worst, std::fabs(got[i] - want) / std::max(1.0L, std::fabs(want)));
+      }
+      // The total of f32 is kept in f64, that of f64 rounds as it grows.
+      EXPECT_LE(worst / unit, type == dtype::f32 ? 2 : 200) << type << shape;
+    }
+  }
+}
+
+TEST(LinesTest, LongCumsumsOfIntegersWrapAround) {
+  const Shape shape = {70001, 2};
+  for (const dtype type : {dtype::s32, dtype::u32, dtype::s64, dtype::u64}) {
+    const Tensor x = (rand(shape) * 1e9).astype(type) * 5;
+    const auto in = x.astype(dtype::u64).toHostVector<uint64_t>();
+    const auto got = cumsum(x, 0).astype(dtype::u64).toHostVector<uint64_t>();
+    const uint64_t mask = type == dtype::s32 || type == dtype::u32 ? 0xffffffff : ~0ull;
+    uint64_t want = 0;
+    for (size_t i = 0; i < in.size(); ++i) {
+      want = in[i] + (i % shape[0] == 0 ? 0 : want);
+      ASSERT_EQ(got[i] & mask, want & mask) << type << " " << i;
+    }
+  }
+}
+
+TEST(LinesTest, CumsumsAreTheSameAtAnyNumberOfThreads) {
+  const int before = host::threadPool().threads();
+  for (const Shape& shape : {Shape({200001}), Shape({70000, 3}), Shape({70, 300})}) {
+    const Tensor x = rand(shape) - 0.5;
+    std::vector<std::vector<float>> got;
+    for (const int threads : {1, 2, 4}) {
+      host::setNumThreads(threads);
+      got.push_back(read(cumsum(x, 0)));
+    }
+    EXPECT_EQ(got[0], got[1]) << shape;
+    EXPECT_EQ(got[0], got[2]) << shape;
+  }
+  host::setNumThreads(before);
 }
 
 // Results that no cache holds are written around the caches; lines are a multiple of a cache line
