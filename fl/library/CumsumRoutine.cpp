@@ -9,6 +9,11 @@
 namespace fl::library {
 namespace {
 
+// Signed integers wrap around, as unsigned ones of their size do.
+template <typename T>
+using Wrapping =
+    std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>;
+
 class CumsumRoutine : public LibraryFunction {
  public:
   explicit CumsumRoutine(const LibraryCall& call)
@@ -25,7 +30,7 @@ class CumsumRoutine : public LibraryFunction {
            host::ThreadPool& pool) const override {
     if (shape_.elements() == 0) return;
     dispatchType(type_, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+      using T = typename Wrapping<typename decltype(tag)::type>::type;
       const T* const in = static_cast<const T*>(operands[0]);
       T* const out = static_cast<T*>(result);
       if (shape_.inner > 1) {

@@ -9,16 +9,6 @@ namespace {
 // That are added up before their sum goes into the total.
 constexpr int kVectors = 4;
 
-// Signed numbers wrap around as unsigned ones do.
-template <typename T, bool isIntegral = std::is_integral_v<T>>
-struct Wrapping {
-  using Type = T;
-};
-template <typename T>
-struct Wrapping<T, true> {
-  using Type = std::make_unsigned_t<T>;
-};
-
 // x `places` lanes later, behind zeros.
 template <int places, typename Vector, size_t... lane>
 Vector delayed(Vector x, std::index_sequence<lane...>) {
@@ -47,16 +37,13 @@ Vector sumLanes(Vector x, Lanes lanes) {
 
 template <typename T>
 void sumRun(T* to, const T* x, int64_t count, TotalOf<T> before, TotalOf<T>& total) {
-  using Number = typename Wrapping<T>::Type;
-  using Total = typename Wrapping<TotalOf<T>>::Type;
-  typedef Number Vector __attribute__((vector_size(32)));
-  constexpr int64_t kLanes = sizeof(Vector) / sizeof(Number);
+  typedef T Vector __attribute__((vector_size(32)));
+  constexpr int64_t kLanes = sizeof(Vector) / sizeof(T);
   constexpr auto lanes = std::make_index_sequence<kLanes>();
-  const Total start = static_cast<Total>(before);
-  Total sum = static_cast<Total>(total);
   int64_t i = 0;
+  const auto start = [&] { return static_cast<T>(before + total); };
   const auto sumVectors = [&]<int vectors>(std::integral_constant<int, vectors>) {
-    const Vector first = Vector{} + static_cast<Number>(start + sum);
+    const Vector first = Vector{} + start();
     Vector behind{};
 #pragma GCC unroll 4
     for (int vector = 0; vector < vectors; ++vector, i += kLanes) {
@@ -67,26 +54,21 @@ void sumRun(T* to, const T* x, int64_t count, TotalOf<T> before, TotalOf<T>& tot
       sums += first;
       std::memcpy(to + i, &sums, sizeof(sums));
     }
-    sum = static_cast<Total>(sum + behind[0]);
+    total = static_cast<TotalOf<T>>(total + behind[0]);
   };
   while (i + kVectors * kLanes <= count) sumVectors(std::integral_constant<int, kVectors>());
   while (i + kLanes <= count) sumVectors(std::integral_constant<int, 1>());
-  const Number first = static_cast<Number>(start + sum);
-  Number rest = 0;
-  for (; i < count; ++i) {
-    rest = static_cast<Number>(rest + static_cast<Number>(x[i]));
-    to[i] = static_cast<T>(static_cast<Number>(first + rest));
+  T rest = {};
+  for (const T first = start(); i < count; ++i) {
+    rest = static_cast<T>(rest + x[i]);
+    to[i] = static_cast<T>(first + rest);
   }
-  total = static_cast<TotalOf<T>>(static_cast<Total>(sum + rest));
+  total = static_cast<TotalOf<T>>(total + rest);
 }
 
 #define FL_SUM_RUN(T) template void sumRun(T*, const T*, int64_t, TotalOf<T>, TotalOf<T>&);
 FL_SUM_RUN(float)
 FL_SUM_RUN(double)
-FL_SUM_RUN(char)
-FL_SUM_RUN(int16_t)
-FL_SUM_RUN(int32_t)
-FL_SUM_RUN(int64_t)
 FL_SUM_RUN(uint8_t)
 FL_SUM_RUN(uint16_t)
 FL_SUM_RUN(uint32_t)
