@@ -65,6 +65,23 @@ class ScatterRoutine : public LibraryFunction {
            std::max(to_.length, from_.length) < kMany;
   }
 
+  // Calls f(o, begin, end) for parts [begin, end) of the places of each index of the outer axes.
+  // Each part reads the whole index.
+  template <typename F>
+  void forEachPart(int64_t outer, host::ThreadPool& pool, const F& f) const {
+    constexpr int64_t kMostParts = 8, kLeastPlaces = 1 << 10;
+    const bool isShared = outer < pool.threads() && from_.length > kGrain;
+    const int64_t parts = std::clamp<int64_t>(
+        to_.length / kLeastPlaces, 1, isShared ? std::min<int64_t>(kMostParts, pool.threads()) : 1);
+    pool.parallelFor(outer * parts, parts > 1 ? 1 : std::max<int64_t>(1, kGrain / from_.length),
+                     [&](int64_t first, int64_t last) {
+                       for (int64_t i = first; i < last; ++i) {
+                         const int64_t part = i % parts;
+                         f(i / parts, to_.length * part / parts, to_.length * (part + 1) / parts);
+                       }
+                     });
+  }
+
   // ---- lines ----
 
   // What goes where, for one index of the outer axes: by place, a line of y that goes there, or -1.
@@ -104,19 +121,9 @@ class ScatterRoutine : public LibraryFunction {
   template <typename T>
   void writeLines(const T* x, const T* y, T* result, const int64_t* index, int32_t* scratch,
                   host::ThreadPool& pool) const {
-    // Each part of the places reads the whole index.
-    constexpr int64_t kMostParts = 8, kLeastPlaces = 1 << 10;
-    const int64_t parts = std::clamp<int64_t>(to_.length / kLeastPlaces, 1,
-                                              std::min<int64_t>(kMostParts, pool.threads()));
-    pool.parallelFor(index_.outer * parts,
-                     parts > 1 ? 1 : std::max<int64_t>(1, kGrain / from_.length),
-                     [&](int64_t first, int64_t last) {
-                       for (int64_t i = first; i < last; ++i) {
-                         const int64_t o = i / parts, part = i % parts;
-                         makeLists(index + o * from_.length, listsOf(scratch, o),
-                                   to_.length * part / parts, to_.length * (part + 1) / parts);
-                       }
-                     });
+    forEachPart(index_.outer, pool, [&](int64_t o, int64_t begin, int64_t end) {
+      makeLists(index + o * from_.length, listsOf(scratch, o), begin, end);
+    });
     // What is read of x is in the caches.
     const bool streams =
         x != result && tile::isStreamed(to_.elements() * static_cast<int64_t>(sizeof(T)));
@@ -180,8 +187,35 @@ class ScatterRoutine : public LibraryFunction {
 
   // ---- elements ----
 
+  // One for each index, to places [begin, end); others go where nobody reads.
+  template <bool adds, typename T>
+  void writePlaces(const T* y, const int64_t* index, T* to, int64_t begin, int64_t end) const {
+    constexpr int64_t kAhead = 32, kUnread = 16;
+    T unread[kUnread] = {};
+    const auto target = [&](int64_t i) {
+      const bool isHere =
+          static_cast<uint64_t>(index[i] - begin) < static_cast<uint64_t>(end - begin);
+      T* const targets[] = {unread + i % kUnread, to + index[i]};
+      return targets[isHere];
+    };
+    for (int64_t i = 0; i < from_.length; ++i) {
+      if (i + kAhead < from_.length) __builtin_prefetch(target(i + kAhead), 1);
+      T& element = *target(i);
+      element = adds ? sumOf(element, y[i]) : y[i];
+    }
+  }
+
   template <typename T>
   void writeElements(const T* y, T* to, const int64_t* index, host::ThreadPool& pool) const {
+    if (from_.inner == 1 && from_.elements() > 0) {
+      return forEachPart(from_.outer, pool, [&](int64_t o, int64_t begin, int64_t end) {
+        const int64_t* const at = index + (index_.outer == 1 ? 0 : o) * from_.length;
+        const T* const from = y + o * from_.length;
+        T* const line = to + o * to_.length;
+        adds_ ? writePlaces<true>(from, at, line, begin, end)
+              : writePlaces<false>(from, at, line, begin, end);
+      });
+    }
     const int64_t width = std::min(kMostWidth, from_.inner);
     const int64_t blocks = width == 0 ? 0 : (from_.inner + width - 1) / width;
     const int64_t work = std::max<int64_t>(1, width * from_.length);

@@ -141,25 +141,22 @@ TEST(LinesTest, ReductionsOfShortRows) {
   }
 }
 
-// On several threads each lists a part of the places.
-TEST(LinesTest, ManyPlaces) {
-  host::setNumThreads(3);
-  constexpr Dim kInner = 64, kPlaces = 100000, kLines = 150000;
+// On several threads each lists, or writes, a part of the places.
+void checkManyPlaces(Dim inner) {
+  constexpr Dim kPlaces = 100000, kLines = 150000;
   std::vector<long long> places(kLines);
-  for (Dim i = 0; i < kLines; ++i) {
-    places[i] = i * 7919 % (kPlaces - 5);
-  }
-  const std::vector<float> x = values(kInner * kLines);
-  const Tensor lines = Tensor::fromVector({kInner, kLines}, x), index = Tensor::fromVector(places);
+  for (Dim i = 0; i < kLines; ++i) places[i] = i * 7919 % (kPlaces - 5);
+  const std::vector<float> x = values(inner * kLines);
+  const Tensor lines = Tensor::fromVector({inner, kLines}, x), index = Tensor::fromVector(places);
   for (const bool adds : {false, true}) {
-    std::vector<float> want(kInner * kPlaces, 1);
+    std::vector<float> want(inner * kPlaces, 1);
     for (Dim i = 0; i < kLines; ++i) {
-      for (Dim k = 0; k < kInner; ++k) {
-        float& target = want[k + kInner * places[i]];
-        target = x[k + kInner * i] + (adds ? target : 0);
+      for (Dim k = 0; k < inner; ++k) {
+        float& target = want[k + inner * places[i]];
+        target = x[k + inner * i] + (adds ? target : 0);
       }
     }
-    Tensor got = Tensor::fromVector({kInner, kPlaces}, std::vector<float>(want.size(), 1));
+    Tensor got = Tensor::fromVector({inner, kPlaces}, std::vector<float>(want.size(), 1));
     if (adds) {
       got(span, index) += lines;
     } else {
@@ -167,6 +164,14 @@ TEST(LinesTest, ManyPlaces) {
     }
     EXPECT_TRUE(read(got) == want) << adds;
   }
+}
+
+TEST(LinesTest, ManyPlaces) {
+  const int before = host::threadPool().threads();
+  host::setNumThreads(3);
+  checkManyPlaces(64);
+  checkManyPlaces(1);
+  host::setNumThreads(before);
 }
 
 // Places repeat, so that a line is added to what another left.
