@@ -33,6 +33,8 @@ constexpr size_t kMaxPlans = 8192, kMaxPlanOperators = size_t{1} << 17;
 // A plan that runs once may pay where its operators make as many bytes as this each, or where one
 // of them makes as many as that.
 constexpr size_t kWorthPlanning = size_t{1} << 18, kLarge = size_t{1} << 22;
+// Or where they would copy that many bytes each which a plan writes in place.
+constexpr size_t kWorthWriting = size_t{1} << 14;
 
 // Words that describe a segment.
 using Structure = absl::InlinedVector<int64_t, 64>;
@@ -112,6 +114,22 @@ int64_t* writeNode(int64_t* to, const LazyNode& node, bool isResult) {
 // Whether those who hold an input, or its elements, let go of it after the run.
 bool isSpare(const LazyNodePtr& input) {
   return isHeldBy(input->innerUses, input) && isHeldBy(1, input->buffer);
+}
+
+// Whether a plan may have the library compute it in another layout, and so other bits.
+bool hasLayouts(const LazyNode& node) {
+  const auto isLaidOut = [](ir::Op op) {
+    return ir::isOnImages(op) || op == ir::Op::Attention || op == ir::Op::AttentionBackward;
+  };
+  if (!node.composite) return isLaidOut(node.op);
+  return std::ranges::any_of(node.composite->graph.nodes(), isLaidOut, &ir::Node::op);
+}
+
+// Of an input that a plan writes to in place; one by one, what a later error gives back is kept.
+size_t bytesWrittenInPlace(const LazyNode& node) {
+  if (ir::opKind(node.op) != ir::Kind::Update || node.composite) return 0;
+  const LazyNodePtr& old = node.operands[0];
+  return !old->pending() && isSpare(old) ? node.bytes() : 0;
 }
 
 // Adds what `node` computes from `operands`. Its value; of a call with parts, by how much values
@@ -216,9 +234,19 @@ bool Engine::comesOnce(Segment* segment) {
   const auto [number, isFirst] = sightings_.note(segment->structure);
   segment->sighting = number;
   if (!isFirst) sightings_.noteAgain(number);
-  const bool isSmall =
-      segment->bytes < segment->operators * kWorthPlanning && segment->largest < kLarge;
-  return (isFirst && isSmall && sightings_.areUnlike()) || flags().plan == "none";
+  if (flags().plan == "none") return true;
+  return isFirst && sightings_.areUnlike() && isWorthLittle(*segment);
+}
+
+bool Engine::isWorthLittle(const Segment& segment) {
+  if (segment.bytes >= segment.operators * kWorthPlanning || segment.largest >= kLarge)
+    return false;
+  size_t written = 0;
+  for (const LazyNode* node : segment.nodes) {
+    if (!node->isPart() && hasLayouts(*node)) return false;
+    written += bytesWrittenInPlace(*node);
+  }
+  return written < segment.operators * kWorthWriting;
 }
 
 const runtime::LoadedSchedule& Engine::addPlan(const Segment& segment) {

@@ -130,6 +130,8 @@ class Engine {
   static ir::Graph graphOf(const Segment& segment);
   // Whether to run what has no plan one by one.
   bool comesOnce(Segment* segment);
+  // Whether a plan saves little, and has the bits of its operators one by one.
+  static bool isWorthLittle(const Segment& segment);
   void keepOlds(Segment* segment);
   // Adds it to those that are there.
   const runtime::LoadedSchedule& addPlan(const Segment& segment);

@@ -40,7 +40,7 @@ class Sightings {
     operators_ += operators;
     planned_ += planned;
     if (operators_ < kLooked) return;
-    const bool areNew = 3 * planned_ > operators_;
+    const bool areNew = 8 * planned_ > operators_;
     if (areNew) unlikeFrom_ = last_ + pause_;
     pause_ = areNew ? 2 * pause_ : kLooked;
     operators_ = planned_ = 0;

@@ -10,6 +10,7 @@
 #include "fl/runtime/Counters.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/Composite.h"
+#include "fl/tensor/TableOps.h"
 #include "fl/tensor/tensor.h"
 #include "tests/ErrorOf.h"
 #include "tests/FlagScope.h"
@@ -107,6 +108,31 @@ TEST_F(UnlikeGraphs, ArePlannedWhereTheyAreLarge) {
   chain(&draw, ramp(100'000), 12).toHostVector<float>();
   EXPECT_EQ(counts.plansBuilt(), 1u);
   EXPECT_EQ(counts.realizes(), 1u);
+}
+
+// A plan has the library compute images in another layout, and so other bits.
+TEST_F(UnlikeGraphs, ArePlannedWhereTheyHaveLayouts) {
+  meetThem();
+  const Tensor images = rand({8, 8, 3, 2}), filters = rand({3, 3, 3, 4});
+  sync();
+  const Counts counts;
+  (table::conv2d(images * 2.0f, filters, Tensor(), {}) + 1.0f).toHostVector<float>();
+  EXPECT_EQ(counts.plansBuilt(), 1u);
+  EXPECT_EQ(counts.realizes(), 1u);
+}
+
+// What one by one would copy, for an error that may come.
+TEST_F(UnlikeGraphs, ArePlannedWhereTheyWriteInPlace) {
+  meetThem();
+  constexpr Dim kElements = 1 << 17;
+  Tensor table = full({kElements}, 1.0f) * 3.0f;
+  table.scalar<float>();
+  const uint64_t moved = runtime::counters().bytesMoved;
+  for (Dim i = 1; i < 10; ++i) {
+    table(range(i, 2 * i)) = ramp(i);
+    EXPECT_EQ(tanh(table(range(2 * i, 3 * i)) - 3.0f).scalar<float>(), 0.0f);
+  }
+  EXPECT_LT(runtime::counters().bytesMoved - moved, kElements * sizeof(float));
 }
 
 // Of shapes that are all new no operator has a plan either.
