@@ -75,6 +75,7 @@ size_t bytesOf(dtype type, const Shape& shape) {
 
 std::vector<Dim> contiguousStrides(const Shape& shape) {
   std::vector<Dim> strides;
+  strides.reserve(shape.ndim());
   Dim stride = 1;
   for (Dim dim : shape.get()) {
     strides.push_back(stride);

@@ -30,7 +30,7 @@ void Lexer::advance() {
     const bool word = isNameCharacter(first) || first == '%' || first == '@' || first == '-';
     while (word && next_ < text_.size() && isNameCharacter(text_[next_])) ++next_;
   }
-  token_ = text_.substr(begin_, next_ - begin_);
+  token_.assign(text_, begin_, next_ - begin_);
 }
 
 std::string Lexer::take() {
@@ -39,14 +39,14 @@ std::string Lexer::take() {
   return token;
 }
 
-bool Lexer::accept(const std::string& expected) {
+bool Lexer::accept(std::string_view expected) {
   if (token_ != expected) return false;
   advance();
   return true;
 }
 
-void Lexer::expect(const std::string& expected) {
-  if (!accept(expected)) fail("expected \"" + expected + "\"");
+void Lexer::expect(std::string_view expected) {
+  if (!accept(expected)) fail("expected \"" + std::string(expected) + "\"");
 }
 
 std::string Lexer::takeName(const char* what) {
@@ -98,22 +98,22 @@ std::vector<Dim> Lexer::takeList() {
   return values;
 }
 
-int64_t Lexer::takeField(const std::string& name) {
+int64_t Lexer::takeField(std::string_view name) {
   expect(name);
   expect("=");
   return takeInteger();
 }
 
-size_t Lexer::takeSizeField(const std::string& name) {
+size_t Lexer::takeSizeField(std::string_view name) {
   expect(name);
   expect("=");
   const size_t position = begin_;
   const int64_t value = takeInteger();
-  if (value < 0) failAt(position, name + " is negative");
+  if (value < 0) failAt(position, std::string(name) + " is negative");
   return static_cast<size_t>(value);
 }
 
-std::vector<Dim> Lexer::takeListField(const std::string& name) {
+std::vector<Dim> Lexer::takeListField(std::string_view name) {
   expect(name);
   expect("=");
   return takeList();

@@ -27,8 +27,8 @@ class Lexer {
   const std::string& peek() const { return token_; }
   std::string take();
   // Takes the token if it is `expected`.
-  bool accept(const std::string& expected);
-  void expect(const std::string& expected);
+  bool accept(std::string_view expected);
+  void expect(std::string_view expected);
   std::string takeName(const char* what);
   // A token that begins with `sigil`; returned without it.
   std::string takeSigil(char sigil, const char* what);
@@ -40,9 +40,9 @@ class Lexer {
   // "[1,2,3]"
   std::vector<Dim> takeList();
   // "name=integer", the same from 0 on, and "name=[...]"
-  int64_t takeField(const std::string& name);
-  size_t takeSizeField(const std::string& name);
-  std::vector<Dim> takeListField(const std::string& name);
+  int64_t takeField(std::string_view name);
+  size_t takeSizeField(std::string_view name);
+  std::vector<Dim> takeListField(std::string_view name);
   dtype takeDtype();
   // "f32[3,4]"
   void takeType(dtype* type, Shape* shape);

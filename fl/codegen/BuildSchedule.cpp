@@ -168,26 +168,24 @@ class ScheduleBuilder {
     return ref && ref->space == BufferRef::Space::Output;
   }
 
-  // What a unit reads in memory to have an operand.
-  std::vector<ValueId> readBases(const Unit& unit, ValueId operand) const {
+  // Calls f(base) for what a unit reads in memory to have an operand.
+  template <class F>
+  void forEachBase(const Unit& unit, ValueId operand, F&& f) const {
     const ValueId base = plan_.values[operand].base;
-    if (unit.group < 0) return {base};
-    std::vector<ValueId> bases;
-    if (plan_.groupOf[base] == unit.group) return bases;
-    for (const GroupRead& read : readsOf(graph_, plan_, plan_.groups[unit.group].again, operand))
-      bases.push_back(plan_.values[read.operand].base);
-    return bases;
+    if (unit.group < 0) return f(base);
+    if (plan_.groupOf[base] == unit.group) return;
+    forEachRead(graph_, plan_, plan_.groups[unit.group].again, operand,
+                [&](ValueId read) { f(plan_.values[read].base); });
   }
 
   // By base, the units that read it in memory, one for each operand that is of it.
   std::vector<std::vector<int>> findReaders(const std::vector<Unit>& units) const {
     std::vector<std::vector<int>> readers(graph_.valueCount());
-    for (size_t i = 0; i < units.size(); ++i) {
+    for (int i = 0; i < std::ssize(units); ++i) {
       const bool alone = units[i].group < 0;
       for (ValueId id : alone ? std::vector{units[i].node} : plan_.groups[units[i].group].nodes) {
         for (ValueId operand : graph_.node(id).operands)
-          for (ValueId base : readBases(units[i], operand))
-            readers[base].push_back(static_cast<int>(i));
+          forEachBase(units[i], operand, [&](ValueId base) { readers[base].push_back(i); });
       }
     }
     return readers;
@@ -221,12 +219,12 @@ class ScheduleBuilder {
       const int to = unitOf[graph_.idOfNode(i)];
       if (to < 0) continue;
       for (ValueId operand : graph_.nodes()[i].operands) {
-        for (ValueId base : readBases(units[to], operand)) {
+        forEachBase(units[to], operand, [&](ValueId base) {
           const int from = unitOf[base];
-          if (from < 0 || from == to) continue;
+          if (from < 0 || from == to) return;
           readers[from].push_back(to);
           ++waiting[to];
-        }
+        });
       }
     }
     std::set<std::pair<ValueId, int>> ready;  // by the last of its values

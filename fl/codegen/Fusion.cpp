@@ -222,21 +222,17 @@ class Fuser {
   }
 
   bool fitsLimits(const FusionGroup& group, const std::vector<ValueId>& more) const {
+    if (group.nodes.size() + more.size() > kMostNodes) return false;
     std::vector<ValueId> nodes = group.nodes;
     nodes.insert(nodes.end(), more.begin(), more.end());
     std::ranges::sort(nodes);
     const size_t loads = loadsOf(graph_, plan_, nodes, {}).size();
-    return nodes.size() <= kMostNodes && loads <= kMostLoads &&
-           compileMilliseconds(graph_, nodes, loads) <= kMostMilliseconds &&
+    return loads <= kMostLoads && compileMilliseconds(graph_, nodes, loads) <= kMostMilliseconds &&
            rulesAllow(graph_, nodes);
   }
 
   bool contains(const FusionGroup& group, ValueId id) const {
     return plan_.groupOf[id] >= 0 && &plan_.groups[plan_.groupOf[id]] == &group;
-  }
-
-  Level levelOf(const FusionGroup& group, ValueId id) const {
-    return group.levels[position(group, id)];
   }
 
   // ---- Fitting a node into a group ----
@@ -273,7 +269,7 @@ class Fuser {
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const ResolvedValue& value = plan_.values[node.operands[i]];
       if (!contains(group, value.base)) continue;
-      const Level from = levelOf(group, value.base);
+      const Level from = group.levels[position(group, value.base)];
       if (isLookedUp(node, i) || (level == Level::Row && from == Level::Full) ||
           operandAccess(graph_, plan_, group, node, i, level) != levelAccess(group, from)) {
         return false;
@@ -289,7 +285,7 @@ class Fuser {
     const std::vector<bool> axes = reducedAxes(node);
     if (squeezed(graph_.type(operand).shape) != group.space ||
         (isReducing(group) && axes != group.reduced) || !contains(group, value.base) ||
-        levelOf(group, value.base) != Level::Full ||
+        group.levels[position(group, value.base)] != Level::Full ||
         operandAccess(graph_, plan_, group, node, 0, Level::Full) !=
             levelAccess(group, Level::Full)) {
       return false;

@@ -66,7 +66,18 @@ struct GroupRead {
 };
 std::vector<GroupRead> readsOf(const ir::Graph& graph, const FusionPlan& plan,
                                const std::vector<ir::ValueId>& again, ir::ValueId operand);
-// The same with indices, whose layout is indexLayout(). None if strides cannot express one.
+// Calls f(id) for their operands.
+template <class F>
+void forEachRead(const ir::Graph& graph, const FusionPlan& plan,
+                 const std::vector<ir::ValueId>& again, ir::ValueId operand, F&& f) {
+  const ir::ValueId base = plan.values[operand].base;
+  if (std::ranges::binary_search(again, base)) {
+    for (const GroupRead& read : readsOf(graph, plan, again, operand)) f(read.operand);
+  } else if (!graph.isNumber(base) && !plan.inlined[operand]) {
+    f(operand);
+  }
+}
+// The same reads with indices, whose layout is indexLayout(). None if strides cannot express one.
 std::optional<std::vector<GroupRead>> findReads(const ir::Graph& graph, const FusionPlan& plan,
                                                 const std::vector<ir::ValueId>& again,
                                                 ir::ValueId operand);

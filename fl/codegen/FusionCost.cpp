@@ -29,20 +29,14 @@ struct Reader {
   const std::vector<ValueId>& nodes;  // in ascending order
   const std::vector<ValueId>& again;
 
+  ValueId base(ValueId id) const { return plan.values[id].base; }
   bool contains(ValueId id) const { return std::ranges::binary_search(nodes, id); }
 
-  // Calls f(base, operand) for what `id` reads in registers or memory: numbers and indices are
-  // neither.
+  // Calls f(operand) for what `id` reads in registers or memory: numbers and indices are neither.
   template <class F>
   void forEachRead(ValueId id, F&& f) const {
     for (ValueId operand : graph.node(id).operands) {
-      const ValueId base = plan.values[operand].base;
-      if (contains(base)) {
-        f(base, operand);
-        continue;
-      }
-      for (const GroupRead& read : readsOf(graph, plan, again, operand))
-        f(plan.values[read.operand].base, read.operand);
+      contains(base(operand)) ? f(operand) : codegen::forEachRead(graph, plan, again, operand, f);
     }
   }
 };
@@ -77,7 +71,7 @@ std::set<ValueId> evaluatedIn(const Reader& reader, const std::vector<bool>& sto
     const auto found = place.find(id);
     if (found != place.end() && group.levels[found->second] == Level::Full &&
         evaluated.insert(id).second) {
-      reader.forEachRead(id, [&](ValueId base, ValueId) { pending.push_back(base); });
+      reader.forEachRead(id, [&](ValueId read) { pending.push_back(reader.base(read)); });
     }
   }
   return evaluated;
@@ -100,8 +94,8 @@ int registersOf(const Reader& reader) {
   std::map<ValueId, ValueId> first, last;  // the nodes that make or load a value, and read it
   for (ValueId id : reader.nodes) {
     first[id] = last[id] = id;
-    reader.forEachRead(id, [&](ValueId base, ValueId operand) {
-      const ValueId value = reader.contains(base) ? base : operand;
+    reader.forEachRead(id, [&](ValueId operand) {
+      const ValueId base = reader.base(operand), value = reader.contains(base) ? base : operand;
       first.try_emplace(value, id);
       last[value] = id;
     });
@@ -131,8 +125,8 @@ std::vector<ValueId> loadsOf(const Graph& graph, const FusionPlan& plan,
   const Reader reader{graph, plan, nodes, again};
   std::vector<ValueId> loads;
   for (ValueId id : nodes) {
-    reader.forEachRead(id, [&](ValueId base, ValueId operand) {
-      if (!reader.contains(base)) loads.push_back(operand);
+    reader.forEachRead(id, [&](ValueId operand) {
+      if (!reader.contains(reader.base(operand))) loads.push_back(operand);
     });
   }
   std::ranges::sort(loads);

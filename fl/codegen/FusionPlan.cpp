@@ -138,8 +138,8 @@ std::vector<bool> storedValues(const Graph& graph, const FusionPlan& plan) {
       if (group < 0) {
         stored[base] = true;
       } else if (plan.groupOf[base] != group) {
-        for (const GroupRead& read : readsOf(graph, plan, plan.groups[group].again, operand))
-          stored[plan.values[read.operand].base] = true;
+        forEachRead(graph, plan, plan.groups[group].again, operand,
+                    [&](ValueId read) { stored[plan.values[read].base] = true; });
       }
     }
   }

@@ -90,8 +90,8 @@ class Recomputer {
     }
     stored_[id] = before.empty();
     for (const auto& [group, again] : before) {
-      for (const GroupRead& read : readsOf(graph_, plan_, plan_.groups[group].again, id))
-        stored_[plan_.values[read.operand].base] = true;
+      forEachRead(graph_, plan_, plan_.groups[group].again, id,
+                  [&](ValueId read) { stored_[plan_.values[read].base] = true; });
     }
   }
 

@@ -211,11 +211,11 @@ std::string printGraph(const Graph& graph, const std::string& name, const PrintO
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     const std::string operands = join(graph, node.operands);
-    text += "  " + valueName(graph, graph.idOfNode(i)) + " = " + opName(node.op) +
-            (operands.empty() ? "" : " ") + operands + printAttrs(node.op, node.attrs) + " : " +
-            node.type.toString();
+    text.append("  ").append(valueName(graph, graph.idOfNode(i))).append(" = ");
+    text.append(opName(node.op)).append(operands.empty() ? "" : " ").append(operands);
+    text.append(printAttrs(node.op, node.attrs)).append(" : ").append(node.type.toString());
     const std::string site = options.callSites ? node.site.toString() : "";
-    text += (site.empty() ? "" : "  // " + site) + "\n";
+    text.append(site.empty() ? "" : "  // ").append(site).append("\n");
   }
   const std::string results = join(graph, graph.results());
   return text + "  return" + (results.empty() ? "" : " ") + results + "\n}\n";

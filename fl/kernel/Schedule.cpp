@@ -99,14 +99,15 @@ void checkNumber(const Schedule& schedule, int parameter, dtype type, int step) 
                     ", as ", type);
 }
 
+template <class Name>
 void verifyStrides(const KernelOperand& operand, const LaunchOperand& binding, int rank,
-                   const std::string& which) {
-  FL_INTERNAL_CHECK(static_cast<int>(binding.strides.size()) == rank, which, " has ",
+                   Name&& which) {
+  FL_INTERNAL_CHECK(static_cast<int>(binding.strides.size()) == rank, which(), " has ",
                     binding.strides.size(), " strides, not ", rank);
   for (int axis = 0; axis < rank; ++axis) {
     const Stride known = operand.strides[axis];
     FL_INTERNAL_CHECK(known == Stride::Any || binding.strides[axis] == (known == Stride::One),
-                      which, " breaks its stride class");
+                      which(), " breaks its stride class");
   }
 }
 
@@ -116,12 +117,12 @@ void verifyLaunch(const Schedule& schedule, const LaunchStep& launch, int step) 
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     const KernelOperand& operand = kernel.operands[i];
     const LaunchOperand& binding = launch.operands[i];
-    const std::string which = detail::concat("operand ", i, " of step ", step);
+    const auto which = [&] { return detail::concat("operand ", i, " of step ", step); };
     verifyStrides(operand, binding, kernel.rank, which);
     for (const ElementOffset::Term& term : binding.offset.terms)
       checkNumber(schedule, term.parameter, dtype::s64, step);
     const bool index = operand.role == KernelOperand::Role::Index;
-    FL_INTERNAL_CHECK(binding.buffer.has_value() != index, which,
+    FL_INTERNAL_CHECK(binding.buffer.has_value() != index, which(),
                       index ? " is an index and has a buffer" : " has no buffer");
     if (index) continue;
     checkRef(schedule, *binding.buffer, step);
@@ -130,8 +131,8 @@ void verifyLaunch(const Schedule& schedule, const LaunchStep& launch, int step) 
     if (binding.offset.terms.empty()) {
       const ElementRange range = touchedElements(binding, launch.extents, {});
       const Dim count = bufferElements(schedule, *binding.buffer, operand.type);
-      FL_INTERNAL_CHECK(range.begin == range.end || (range.begin >= 0 && range.end <= count), which,
-                        " touches elements ", range.begin, " to ", range.end - 1, " of ",
+      FL_INTERNAL_CHECK(range.begin == range.end || (range.begin >= 0 && range.end <= count),
+                        which(), " touches elements ", range.begin, " to ", range.end - 1, " of ",
                         refName(*binding.buffer), ", which has ", count);
     }
   }

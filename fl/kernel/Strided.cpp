@@ -5,33 +5,22 @@
 namespace fl::ir {
 namespace {
 
-// Dimensions of size 1 have no stride that matters.
 struct DenseDims {
   std::vector<Dim> extents;
   std::vector<Dim> strides;
 };
 
-DenseDims withoutUnits(const Shape& shape, const std::vector<Dim>& strides) {
-  DenseDims dims;
-  for (int i = 0; i < shape.ndim(); ++i) {
-    if (shape[i] != 1) {
-      dims.extents.push_back(shape[i]);
-      dims.strides.push_back(strides[i]);
-    }
-  }
-  return dims;
-}
-
-// Neighbouring dimensions that lie one behind the other become one.
-DenseDims merged(const DenseDims& dims) {
+// Neighbouring dimensions that lie one behind the other become one. Those of size 1 have no stride
+// that matters.
+DenseDims merged(const Shape& shape, const std::vector<Dim>& strides) {
   DenseDims result;
-  for (size_t i = 0; i < dims.extents.size(); ++i) {
-    if (!result.extents.empty() &&
-        dims.strides[i] == result.strides.back() * result.extents.back()) {
-      result.extents.back() *= dims.extents[i];
+  for (int i = 0; i < shape.ndim(); ++i) {
+    if (shape[i] == 1) continue;
+    if (!result.extents.empty() && strides[i] == result.strides.back() * result.extents.back()) {
+      result.extents.back() *= shape[i];
     } else {
-      result.extents.push_back(dims.extents[i]);
-      result.strides.push_back(dims.strides[i]);
+      result.extents.push_back(shape[i]);
+      result.strides.push_back(strides[i]);
     }
   }
   return result;
@@ -41,7 +30,7 @@ DenseDims merged(const DenseDims& dims) {
 std::optional<std::vector<Dim>> reshapeStrides(const Shape& in, const std::vector<Dim>& strides,
                                                const Shape& to) {
   if (to.elements() == 0) return contiguousStrides(to);
-  const DenseDims dims = merged(withoutUnits(in, strides));
+  const DenseDims dims = merged(in, strides);
   std::vector<Dim> result(to.ndim(), 0);
   size_t source = 0;
   Dim used = 1;  // how much of dims.extents[source] earlier dimensions of `to` took

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "fl/base/Error.h"
 #include "fl/codegen/Compilation.h"
 #include "fl/codegen/cpu/Emitter.h"
 #include "fl/runtime/Device.h"
@@ -191,6 +192,16 @@ TEST_F(StreamingTest, BitsAreThoseOfOrdinaryStores) {
   expectSameBits(Op::Transpose, {{dtype::f32, {3101, 2048}}}, {1, 0});
   expectSameBits(Op::Transpose, {{dtype::u8, {4099, 8192}}}, {1, 0});
   expectSameBits(Op::Transpose, {{dtype::f16, {4099, 4128}}}, {1, 0});
+}
+
+// The interpreter's program is made when the kernel runs: too late for a plan to do without it.
+TEST_F(StreamingTest, AKernelThatIsNoneIsRefusedWhenItIsLoaded) {
+  ir::Graph graph;
+  const ir::ValueId x = graph.addParameter({{dtype::f32, Shape({4})}, false});
+  graph.setResults({graph.addNode(Op::Negative, {x}, {})});
+  ir::Schedule schedule = ir::scheduleSingleNode(graph, device_->lowering());
+  schedule.kernels.at(0).values.back().type = dtype::b8;
+  EXPECT_THROW(device_->load(std::move(schedule), &kernels_), InternalError);
 }
 
 }  // namespace

@@ -44,7 +44,9 @@ constexpr char kNotMlir[] = "FL_EMITTER=mlir: `fl run` alone has MLIR run graphs
 class CpuKernel : public DeviceKernel {
  public:
   CpuKernel(const ir::Kernel& kernel, ir::Stores stores, bool findsNan)
-      : kernel_(kernel), stores_(stores), findsNan_(findsNan), program_(kernel) {}
+      : kernel_(kernel), stores_(stores), findsNan_(findsNan) {
+    verify(kernel_);  // the program, made later, would throw as well: too late for another plan
+  }
 
   const ir::Kernel& kernel() const override { return kernel_; }
   ir::Stores stores() const override { return stores_; }
@@ -65,7 +67,8 @@ class CpuKernel : public DeviceKernel {
     if (!entry || !isPlaced(args)) {
       for (size_t i = 0; args.found && i < kernel_.values.size(); ++i)
         std::atomic_ref(args.found[i]).store(StepMemory::kNotLooked, std::memory_order_relaxed);
-      return program_.run(args, begin, end, stores_ == ir::Stores::Streaming);
+      std::call_once(once_, [&] { program_.emplace(kernel_); });
+      return program_->run(args, begin, end, stores_ == ir::Stores::Streaming);
     }
     if (kernel_.rows() && stores_ != ir::Stores::Cached) args.scratch = threadScratch();
     return entry(&args, begin, end);
@@ -84,7 +87,8 @@ class CpuKernel : public DeviceKernel {
   const ir::Kernel kernel_;
   const ir::Stores stores_;
   const bool findsNan_;
-  const tile::TileProgram program_;
+  mutable std::once_flag once_;  // of the program: most kernels have code before they run
+  mutable std::optional<tile::TileProgram> program_;
   std::shared_ptr<LoadedCode> code_;
   std::optional<NamedCode> name_;  // FL_JIT_NAMES=on
   std::atomic<ir::KernelFunction> entry_ = nullptr;
@@ -290,20 +294,16 @@ class CpuSchedule : public ScheduleRunner {
   }
 
   PreparedLaunch prepare(const ir::LaunchStep& step, size_t number, KernelCache* cache) {
-    PreparedLaunch launch;
-    launch.kernel = kernelOf(step, cache);
-    launch.step = &step;
+    PreparedLaunch launch{.kernel = kernelOf(step, cache), .step = &step, .number = number};
     for (const ir::LaunchOperand& operand : step.operands)
       launch.strides.insert(launch.strides.end(), operand.strides.begin(), operand.strides.end());
     launch.extents.assign(step.extents.begin(), step.extents.end());
-    launch.elements = 1;
-    for (int64_t extent : launch.extents) launch.elements *= extent;
+    launch.elements = Shape(step.extents).elements();
     const ir::Kernel& kernel = launch.kernel->kernel();
     launch.domain = kernelDomain(kernel, launch.extents.data());
     launch.grain = chooseGrain(kernel, launch.extents, launch.domain, launch.elements, true);
     launch.turns = turnsOf(kernel, step, launch.domain);
     launch.places = placesOf(kernel, step);
-    launch.number = number;
     if (launch.turns > 1) launch.grain = std::min(launch.grain, kTurnElements);
     return launch;
   }
