@@ -118,9 +118,6 @@ void store(const Tile& tile, const Vector (&sums)[columns][vectors]) {
 
 template <int64_t vectors, int64_t columns>
 void multiplyTile(Panel lhs, Panel rhs, int64_t depth, const Tile& tile) {
-  for (int64_t column = 0; column < tile.columns; ++column)
-    for (int64_t i = 0; i <= vectors; ++i)
-      __builtin_prefetch(tile.out + column * tile.leading + i * kLanes);
   Vector sums[columns][vectors] = {};
   for (int64_t k = 0; k < depth; ++k, lhs.data += lhs.next, rhs.data += rhs.next) {
     Vector rows[vectors];
@@ -154,8 +151,7 @@ void multiply(const DoubleProduct& product) {
     // What is read once is not worth a copy.
     const Panels<kRows> lhs(part(product.lhs, 0, k), depth, product.lhs.step == 1 && n <= kColumns,
                             product.copy);
-    const Panels<kColumns> rhs(part(product.rhs, 0, k), depth, m <= kRows || product.rhs.next == 1,
-                               lhs.end());
+    const Panels<kColumns> rhs(part(product.rhs, 0, k), depth, m <= kRows, lhs.end());
     for (int64_t column = 0; column < n; column += kColumns) {
       for (int64_t row = 0; row < m; row += kRows) {
         const Tile tile = {product.out + column * product.outLeading + row, product.outLeading,

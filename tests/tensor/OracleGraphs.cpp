@@ -312,8 +312,8 @@ double Expected::error(const Scalar& got, double want, double scale) const {
 
 // The table's bound is that of f32. In f64 the oracle is off itself, by half an ulp of what it
 // takes from the C library and by what its sums round; what is rounded once, or adds in the
-// oracle's order, has its bits; products are chains as f32's are. 16-bit floats are
-// rounded once more, some sums of them at two steps or more.
+// oracle's order, has its bits; products are chains as f32's are. 16-bit floats are rounded once
+// more, some sums of them at two steps or more.
 double boundOf(Op op, dtype type) {
   const double ulp = ir::opInfo(op).ulp;
   if (ulp == 0 || type == dtype::f32) return ulp;
