@@ -43,13 +43,15 @@ Cache& cache() {
   return *instance;
 }
 
-// One dtype of f32, f16 and bf16, and nothing empty.
+// One dtype of f32, f16 and bf16, for products also f64, and nothing empty.
 bool typesFit(const LibraryCall& call) {
   const dtype type = call.result.type;
   const auto fits = [&](const ir::ValueType& value) {
     return value.type == type && value.shape.elements() > 0;
   };
-  return (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) &&
+  const bool isProduct = call.op == ir::Op::Matmul;
+  return (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 ||
+          (isProduct && type == dtype::f64)) &&
          std::ranges::all_of(call.operands, fits) && fits(call.result);
 }
 

@@ -4,8 +4,8 @@
 //
 // A LibraryFunction is prepared once for an operator's types and attributes (primitives are created
 // then) and run many times from any thread. The files: Matmul (with SmallMatmul, loops for what is
-// over before oneDNN begins), Convolution (with ConvolutionPlan, which chooses slices and layouts),
-// Pool, OneDnn for what they share.
+// over before oneDNN begins, and DoubleMatmul, for f64), Convolution (with ConvolutionPlan, which
+// chooses slices and layouts), Pool, OneDnn for what they share.
 #pragma once
 
 #include <cstddef>
@@ -88,8 +88,8 @@ class PartedFunction : public LibraryFunction {
 constexpr size_t kMostCode = size_t{8} << 20;
 
 // The function of a call, from a process-wide cache; null where the definition (for primitives: the
-// reference interpreter) must stand in: other dtypes than f32, f16 and bf16, empty tensors, or
-// shapes that oneDNN refuses or has only reference code for.
+// reference interpreter) must stand in: other dtypes than f32, f16, bf16 and, for products, f64;
+// empty tensors; shapes that oneDNN refuses or has only reference code for.
 // Creating one takes 0.1 to 5 ms, finding it 0.1 us.
 std::shared_ptr<LibraryFunction> cachedLibrary(const LibraryCall& call);
 // How many were made so far; for tests.

@@ -430,6 +430,7 @@ class Matmul final : public PartedFunction {
 
 std::shared_ptr<LibraryFunction> prepareMatmul(const LibraryCall& call) {
   const MatmulShape shape = matmulShape(call);
+  if (call.result.type == dtype::f64) return prepareDoubleMatmul(shape);
   if (isSmall(shape)) return prepareSmallMatmul(shape, call.result.type);
   SingleThread single;
   auto made = std::make_shared<Matmul>(shape, call.result.type);

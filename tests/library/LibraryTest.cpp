@@ -378,15 +378,17 @@ TEST(Library, MnistShapesHaveFastImplementations) {
 TEST(Library, RefusesWhatTheDefinitionMustDo) {
   const LibraryCall good{Op::Matmul, {0, 0, 0}, {f32({2, 3}), f32({3, 4})}, f32({2, 4})};
   EXPECT_TRUE(librarySupports(good));
-  LibraryCall call = good;
-  call.operands[0].type = call.operands[1].type = call.result.type = dtype::f64;
+  EXPECT_TRUE(librarySupports(ofType(good, dtype::f64)));
+  ConvolutionCase c{8, 8, 2, 1, 3, 3, 4};
+  const LibraryCall call = ofType(c.forward(), dtype::f64);
   EXPECT_FALSE(librarySupports(call));
   EXPECT_EQ(cachedLibrary(call), nullptr);
   EXPECT_THROW(prepareLibrary(call), InternalError);
   EXPECT_FALSE(librarySupports({Op::Matmul, {0, 0, 0}, {f32({2, 0}), f32({0, 4})}, f32({2, 4})}));
   EXPECT_FALSE(librarySupports({Op::Add, {}, {f32({2}), f32({2})}, f32({2})}));
+  EXPECT_FALSE(librarySupports(
+      ofType({Op::Matmul, {0, 0, 0}, {f32({2, 0}), f32({0, 4})}, f32({2, 4})}, dtype::f64)));
   // A gradient whose size belongs to another stride.
-  ConvolutionCase c{8, 8, 2, 1, 3, 3, 4};
   LibraryCall data = c.data();
   data.operands[0] = f32({3, 6, 4, 1});
   EXPECT_FALSE(librarySupports(data));
