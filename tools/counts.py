@@ -28,7 +28,7 @@ ROOM_LINES = {
     ("host", "runtime"): 4035,
     ("kernel/cuda",): 400,
     ("runtime/cuda",): 3090,
-    ("library",): 3564,
+    ("library",): 3832,
     ("tile",): 2160,
     ("check",): 920,
     ("plans",): 600,
