@@ -34,7 +34,7 @@ constexpr size_t kMaxPlans = 8192, kMaxPlanOperators = size_t{1} << 17;
 // of them makes as many as that.
 constexpr size_t kWorthPlanning = size_t{1} << 18, kLarge = size_t{1} << 22;
 // Or where they would copy that many bytes each which a plan writes in place.
-constexpr size_t kWorthWriting = size_t{1} << 14;
+constexpr size_t kWorthWriting = size_t{1} << 17;
 
 // Words that describe a segment.
 using Structure = absl::InlinedVector<int64_t, 64>;
@@ -127,7 +127,7 @@ bool hasLayouts(const LazyNode& node) {
 
 // Of an input that a plan writes to in place; one by one, what a later error gives back is kept.
 size_t bytesWrittenInPlace(const LazyNode& node) {
-  if (ir::opKind(node.op) != ir::Kind::Update || node.composite) return 0;
+  if (ir::opKind(node.op) != ir::Kind::Update) return 0;
   const LazyNodePtr& old = node.operands[0];
   return !old->pending() && isSpare(old) ? node.bytes() : 0;
 }

@@ -77,7 +77,7 @@ class Sorter {
   }
 
  private:
-  static constexpr int64_t kShort = 20;  // Highway's is slower up to here
+  static constexpr int64_t kShort = 24;  // Highway's is slower up to here
   std::optional<hwy::Sorter> long_;
 };
 
@@ -115,7 +115,7 @@ struct LinesShape {
   int64_t lines, length, count;
 
   // Whether that is faster than to sort whole lines. Tiles have at least `count` columns of a line.
-  bool selects() const { return count > 0 && 16 * count < length && length >= 2 * kTile; }
+  bool selects() const { return count > 0 && 16 * count < length && length >= kTile + 2 * count; }
   int64_t step() const { return kTile / lines; }
   // Those at the end of a line; in front of them are at least `count` elements.
   int64_t tiles() const { return (length - count) / step(); }
@@ -240,7 +240,7 @@ class Joining {
   // last of these come behind it.
   void shrink(int64_t i) {
     if (sizes_[i] <= shape_.mostKept()) return;
-    sort_(line(i), sizes_[i]);
+    std::nth_element(line(i), line(i) + shape_.count - 1, line(i) + sizes_[i], Before());
     sizes_[i] = shape_.count;
     setLimit(i, keyOf(line(i)[shape_.count - 1]));
   }
@@ -264,13 +264,14 @@ class ArgsortRoutine : public LibraryFunction {
       : type_(call.operands[0].type),
         shape_(call.operands[0].shape, call.attrs[0]),
         count_(call.attrs[1]) {
-    const bool together =
-        lines(1).selects() || shape_.inner * shape_.outer >= kLeastGroups * kColumns;
-    groups_ = together ? shape_.inner / kColumns : 0;
+    const bool sortsTogether = shape_.inner * shape_.outer >= kLeastGroups * kColumns &&
+                               lineBytes() * kColumns <= kMostGroupBytes;
+    groups_ = lines(1).selects() || sortsTogether ? shape_.inner / kColumns : 0;
     parts_ = groups_ + shape_.inner - groups_ * kColumns;
     const int64_t all = parts_ * shape_.outer;
     const int64_t elements = std::max<int64_t>(shape_.length, 1) * mostLines();
-    grain_ = std::max({kGrain / elements, (all + kMostRanges - 1) / kMostRanges, int64_t{1}});
+    const int64_t ranges = groups_ > 0 ? kMostRanges / 4 : kMostRanges;
+    grain_ = std::max({kGrain / elements, (all + ranges - 1) / ranges, int64_t{1}});
     ranges_ = (all + grain_ - 1) / grain_;
   }
 
@@ -302,6 +303,8 @@ class ArgsortRoutine : public LibraryFunction {
   static constexpr int64_t kMostRanges = 64;
   // Groups of lines that are worth fewer ranges, if they are sorted.
   static constexpr int64_t kLeastGroups = 16;
+  // Of a sorted group, which stays in the second cache.
+  static constexpr size_t kMostGroupBytes = 1 << 20;
 
   LinesShape lines(int64_t count) const { return {count, shape_.length, count_}; }
   int64_t mostLines() const { return groups_ > 0 ? kColumns : 1; }

@@ -51,18 +51,27 @@ class CumsumRoutine : public LibraryFunction {
   // Lines [begin, end) of neighbours, which are converted together, as many as fill a part.
   template <typename T>
   void sumShortLines(const T* in, T* out, int64_t begin, int64_t end) const {
+    if constexpr (std::is_arithmetic_v<T>) {
+      for (int64_t line = begin; line < end; ++line)
+        sumLine(in + line * shape_.length, out + line * shape_.length);
+      return;
+    }
     const int64_t most = kPart / shape_.length;
     SumType<T> values[kPart];
     for (int64_t lines; begin < end; begin += lines) {
       lines = std::min(most, end - begin);
       const int64_t at = begin * shape_.length, count = lines * shape_.length;
       math_.widen(values, in + at, count);
-      for (SumType<T>* line = values; line < values + count; line += shape_.length) {
-        SumType<T> total = {};
-        for (int64_t i = 0; i < shape_.length; ++i) line[i] = total = sumOf(total, line[i]);
-      }
+      for (int64_t line = 0; line < count; line += shape_.length)
+        sumLine(values + line, values + line);
       math_.narrow(out + at, values, count);
     }
+  }
+
+  template <typename T>
+  void sumLine(const T* in, T* out) const {
+    T total = {};
+    for (int64_t i = 0; i < shape_.length; ++i) out[i] = total = sumOf(total, in[i]);
   }
 
   // Long lines [begin, end). Pieces of a line are added up for themselves and go behind one another
@@ -77,11 +86,13 @@ class CumsumRoutine : public LibraryFunction {
     }
   }
 
+  // Where that is faster, though it takes two sweeps.
   bool isShared(const host::ThreadPool& pool) const {
-    return pieces() > 1 && shape_.outer < pool.threads();
+    const auto turns = [&](int64_t count) { return (count + pool.threads() - 1) / pool.threads(); };
+    return 2 * turns(shape_.outer * pieces()) < turns(shape_.outer) * pieces();
   }
 
-  // In two sweeps, the first of which writes only the sums of pieces.
+  // The first sweep writes only the sums of pieces.
   template <typename T, typename Total>
   void shareLines(const T* in, T* out, Total* totals, host::ThreadPool& pool) const {
     const int64_t count = shape_.outer * pieces();
@@ -104,15 +115,15 @@ class CumsumRoutine : public LibraryFunction {
     const int64_t line = piece / pieces() * shape_.length, first = piece % pieces() * kPiece;
     const int64_t last = line + std::min(first + kPiece, shape_.length);
     TotalOf<SumType<T>> total = {};
-    SumType<T> values[kPart];
+    SumType<T> values[kPart], sums[kPart];
     for (int64_t at = line + first; at < last; at += kPart) {
       const int64_t count = std::min(kPart, last - at);
       if constexpr (std::is_arithmetic_v<T>) {
-        sumRun(out ? out + at : values, in + at, count, before, total);
+        sumRun(out ? out + at : sums, in + at, count, before, total);
       } else {
         math_.widen(values, in + at, count);
-        sumRun(values, values, count, before, total);
-        if (out) math_.narrow(out + at, values, count);
+        sumRun(sums, values, count, before, total);
+        if (out) math_.narrow(out + at, sums, count);
       }
     }
     return total;

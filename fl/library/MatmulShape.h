@@ -30,7 +30,7 @@ struct MatmulShape {
 // So small that a call of oneDNN takes longer than the product: made by loops of our own.
 bool isSmall(const MatmulShape& shape);
 std::shared_ptr<LibraryFunction> prepareSmallMatmul(const MatmulShape& shape, dtype type);
-// Of f64; null where kernels of ours are as fast.
+// Of f64.
 std::shared_ptr<LibraryFunction> prepareDoubleMatmul(const MatmulShape& shape);
 
 }  // namespace fl::library

@@ -33,6 +33,11 @@ Vector sumLanes(Vector x, Lanes lanes) {
   }
 }
 
+template <typename T>
+void sumInOrder(T* to, const T* x, int64_t count, TotalOf<T> before, TotalOf<T>& total) {
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(before + (total += x[i]));
+}
+
 }  // namespace
 
 template <typename T>
@@ -40,6 +45,8 @@ void sumRun(T* to, const T* x, int64_t count, TotalOf<T> before, TotalOf<T>& tot
   typedef T Vector __attribute__((vector_size(32)));
   constexpr int64_t kLanes = sizeof(Vector) / sizeof(T);
   constexpr auto lanes = std::make_index_sequence<kLanes>();
+  const TotalOf<T> totalBefore = total;
+  Vector unlikeThemselves{};  // no zero where a sum is not finite
   int64_t i = 0;
   const auto start = [&] { return static_cast<T>(before + total); };
   const auto sumVectors = [&]<int vectors>(std::integral_constant<int, vectors>) {
@@ -52,6 +59,7 @@ void sumRun(T* to, const T* x, int64_t count, TotalOf<T> before, TotalOf<T>& tot
       sums = sumLanes<1>(sums, lanes) + behind;
       behind = lastInAll(sums, lanes);
       sums += first;
+      unlikeThemselves += sums - sums;
       std::memcpy(to + i, &sums, sizeof(sums));
     }
     total = static_cast<TotalOf<T>>(total + behind[0]);
@@ -62,8 +70,14 @@ void sumRun(T* to, const T* x, int64_t count, TotalOf<T> before, TotalOf<T>& tot
   for (const T first = start(); i < count; ++i) {
     rest = static_cast<T>(rest + x[i]);
     to[i] = static_cast<T>(first + rest);
+    unlikeThemselves[0] += to[i] - to[i];
   }
   total = static_cast<TotalOf<T>>(total + rest);
+  if constexpr (std::is_floating_point_v<T>) {
+    bool isFinite = true;
+    for (int64_t lane = 0; lane < kLanes; ++lane) isFinite &= unlikeThemselves[lane] == 0;
+    if (!isFinite) sumInOrder(to, x, count, before, total = totalBefore);
+  }
 }
 
 #define FL_SUM_RUN(T) template void sumRun(T*, const T*, int64_t, TotalOf<T>, TotalOf<T>&);

@@ -13,8 +13,8 @@ template <typename T>
 using TotalOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
 
 // to[i] = before + total + x[0] + ... + x[i]; then `total` has all of x added. The elements of 32
-// bytes are added up by a tree, four such vectors one after another. `to` may be x. Integers are
-// unsigned.
+// bytes are added up by a tree, four such vectors one after another; if some sum is not finite, all
+// are, so that what overflows is no NaN. Integers are unsigned.
 template <typename T>
 void sumRun(T* to, const T* x, int64_t count, TotalOf<T> before, TotalOf<T>& total);
 

@@ -76,17 +76,18 @@ TensorValue toDense(const SparseMatrix& matrix) {
   return reshapeValue(castTo(filled, matrix.values.type()).value(), matrix.shape);
 }
 
-// Rows of the dense matrix become lines of neighbours, which are looked up and added as a whole.
+// Long rows of the dense matrix become lines of neighbours, which are looked up and added whole.
 Tensor sparseMatmul(const SparseMatrix& matrix, bool transpose, const Tensor& dense) {
-  const auto line = [](const Tensor& part) { return reshape(part, {1, part.dim(0)}); };
-  const Tensor from = line(transpose ? matrix.rows : matrix.columns);
-  const Tensor to = line(transpose ? matrix.columns : matrix.rows);
-  const Tensor lines = fl::transpose(dense);
-  const Tensor factors = widened(applyOp(ir::Op::Gather, {lines, from}, {1, 0}));
-  const Tensor products = factors * line(widened(matrix.values));
-  const Tensor none = zeros({dense.dim(1), matrix.shape[transpose ? 1 : 0]}, products.type());
-  const Tensor sums = applyOp(ir::Op::ScatterAdd, {none, to, products}, {1});
-  return castTo(fl::transpose(sums), dense.type());
+  const Dim axis = dense.dim(1) >= 16;
+  const auto turned = [axis](const Tensor& x) { return axis == 1 ? fl::transpose(x) : x; };
+  const auto column = [&](const Tensor& x) { return turned(reshape(x, {x.dim(0), 1})); };
+  const Tensor from = column(transpose ? matrix.rows : matrix.columns);
+  const Tensor to = column(transpose ? matrix.columns : matrix.rows);
+  const Tensor factors = widened(applyOp(ir::Op::Gather, {turned(dense), from}, {axis, 0}));
+  const Tensor products = factors * column(widened(matrix.values));
+  const Tensor none = zeros({matrix.shape[transpose ? 1 : 0], dense.dim(1)}, products.type());
+  const Tensor sums = applyOp(ir::Op::ScatterAdd, {turned(none), to, products}, {axis});
+  return castTo(turned(sums), dense.type());
 }
 
 }  // namespace fl::detail

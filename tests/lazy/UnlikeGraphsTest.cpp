@@ -124,7 +124,7 @@ TEST_F(UnlikeGraphs, ArePlannedWhereTheyHaveLayouts) {
 // What one by one would copy, for an error that may come.
 TEST_F(UnlikeGraphs, ArePlannedWhereTheyWriteInPlace) {
   meetThem();
-  constexpr Dim kElements = 1 << 17;
+  constexpr Dim kElements = 5 << 16;
   Tensor table = full({kElements}, 1.0f) * 3.0f;
   table.scalar<float>();
   const uint64_t moved = runtime::counters().bytesMoved;

@@ -72,6 +72,26 @@ TEST(LinesTest, LongCumsums) {
   }
 }
 
+// As the sums of short lines: NaN is only where infinities of both signs come before.
+TEST(LinesTest, LongCumsumsThatOverflow) {
+  constexpr float kLarge = 3e38f, kInfinity = INFINITY;
+  for (const int first : {0, 5, 33, 66}) {
+    std::vector<float> x(70);
+    const std::vector<float> large = {kLarge, kLarge, -kLarge, -kLarge};
+    std::ranges::copy(large, x.begin() + first);
+    const std::vector<float> got = read(cumsum(Tensor::fromVector(x), 0));
+    EXPECT_EQ(got[first], kLarge);
+    EXPECT_EQ(got[first + 1], kInfinity);
+    for (const float sum : got) EXPECT_FALSE(std::isnan(sum)) << first;
+    x[first] = kInfinity;
+    EXPECT_EQ(read(cumsum(Tensor::fromVector(x), 0))[69], kInfinity);
+    x[first + 3] = -kInfinity;
+    const std::vector<float> none = read(cumsum(Tensor::fromVector(x), 0));
+    EXPECT_EQ(none[first + 2], kInfinity);
+    EXPECT_TRUE(std::isnan(none[first + 3]) && std::isnan(none[69])) << first;
+  }
+}
+
 TEST(LinesTest, LongCumsumsOfIntegersWrapAround) {
   const Shape shape = {70001, 2};
   for (const dtype type : {dtype::s32, dtype::u32, dtype::s64, dtype::u64}) {
