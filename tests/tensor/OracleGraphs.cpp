@@ -317,8 +317,8 @@ double Expected::error(const Scalar& got, double want, double scale) const {
 double boundOf(Op op, dtype type) {
   const double ulp = ir::opInfo(op).ulp;
   if (ulp == 0 || type == dtype::f32) return ulp;
-  const bool isInOrder = op == Op::Fold || op == Op::ScatterAdd || op == Op::Pool2dBackward ||
-                         op == Op::Conv2dBackwardData;
+  const bool isInOrder = op == Op::Fold || op == Op::ScatterAdd || op == Op::Cumsum ||
+                         op == Op::Pool2dBackward || op == Op::Conv2dBackwardData;
   if (type == dtype::f64) {
     if (ulp == 0.5 || isInOrder) return 0;
     return isAttention(op) || op == Op::Matmul ? ulp : isAccumulating(op) ? 3 : ulp + 0.5;
