@@ -309,14 +309,14 @@ class ArgsortRoutine : public LibraryFunction {
   LinesShape lines(int64_t count) const { return {count, shape_.length, count_}; }
   int64_t mostLines() const { return groups_ > 0 ? kColumns : 1; }
 
-  // One cache line more than is needed: lines that lie a power of two apart drive one another out
-  // of the caches.
+  // In groups one cache line more than is needed: lines that lie a power of two apart drive one
+  // another out of the caches.
   size_t lineBytes() const {
     const size_t index = shape_.length <= std::numeric_limits<uint16_t>::max()   ? 2
                          : shape_.length <= std::numeric_limits<uint32_t>::max() ? 4
                                                                                  : 8;
     const size_t joined = 2 * std::max(getTypeSize(type_), index);
-    return (joined * lines(1).capacity() + 63) / 64 * 64 + 64;
+    return (joined * lines(1).capacity() + 63) / 64 * 64 + (groups_ > 0 ? 64 : 0);
   }
   size_t rangeBytes() const {
     const size_t key = std::max<size_t>(getTypeSize(type_), 2);
@@ -352,8 +352,8 @@ class ArgsortRoutine : public LibraryFunction {
   const dtype type_;
   const AxisShape shape_;
   const int64_t count_;
-  int64_t groups_;  // of kColumns lines side by side, among inner lines; the others are single
-  int64_t parts_;   // groups and single lines, among inner lines
+  int64_t groups_ = 0;  // of kColumns lines side by side, among inner lines; the others are single
+  int64_t parts_;       // groups and single lines, among inner lines
   int64_t grain_, ranges_;
 };
 
