@@ -114,14 +114,14 @@ size_t scratchOf(dtype type, Shape shape, Dim count) {
       ->scratchBytes();
 }
 
-// A key and an index for each element of a line, for each of 64 ranges of lines at most; or for so
-// many as are kept while a few are selected.
+// A key and an index for each element of a line, for each of 64 ranges of lines at most; or, while
+// a few are selected, for so many as are kept and as a tile has, and the least keys of tiles.
 TEST(ArgsortTest, ScratchMemoryIsALineForEachRange) {
   EXPECT_EQ(scratchOf(dtype::f32, {1000}, 1000), 8000u);
   EXPECT_EQ(scratchOf(dtype::f16, {1000}, 1000), 4032u) << "whole cache lines";
   EXPECT_EQ(scratchOf(dtype::f16, {70'000}, 70'000), 560'000u);
   EXPECT_EQ(scratchOf(dtype::s64, {70'000}, 70'000), 1'120'000u);
-  EXPECT_EQ(scratchOf(dtype::f32, {1000}, 5), 384u) << "of 42 elements";
+  EXPECT_EQ(scratchOf(dtype::f32, {1000}, 5), 1408u + 576u) << "of 170 elements, and 144 keys";
   EXPECT_EQ(scratchOf(dtype::f32, {1000, 16}, 1000), 8000u) << "one range";
   EXPECT_EQ(scratchOf(dtype::f32, {1000, 17}, 1000), 16'000u);
   EXPECT_EQ(scratchOf(dtype::f32, {1000, 1'000'000}, 1000), 64 * 8000u);
