@@ -324,15 +324,11 @@ size_t mostAlive(const ir::Schedule& schedule) { return lowerBound(intervalsOf(s
 void computeLifetimes(ir::Schedule* schedule) {
   std::vector<bool> seen(schedule->temporaries.size(), false);
   for (int i = 0; i < std::ssize(schedule->steps); ++i) {
-    const ir::StepBuffers buffers = stepBuffers(*schedule, schedule->steps[i]);
-    for (const auto* refs : {&buffers.reads, &buffers.writes}) {
-      for (const auto& [space, used] : *refs) {
-        if (space != ir::BufferRef::Space::Temporary) continue;
-        ir::Temporary& temporary = schedule->temporaries[used];
-        if (!seen[used]) temporary.first = i;
-        seen[used] = true;
-        temporary.last = i;
-      }
+    for (int used : temporariesOf(*schedule, schedule->steps[i])) {
+      ir::Temporary& temporary = schedule->temporaries[used];
+      if (!seen[used]) temporary.first = i;
+      seen[used] = true;
+      temporary.last = i;
     }
   }
   // Of what only results without elements would read, no step is left.
