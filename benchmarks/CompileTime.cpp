@@ -146,27 +146,11 @@ void planChains() {
   }
 }
 
-// Up to 4096, primes among them: the first of each class of kernels, and others. Kernels differ by
-// the batch, which is 1, up to 16 or larger, and by whether the caches hold what they read and
-// write.
-constexpr int kFirstBatches[] = {1, 2, 17, 4096};
-constexpr int kOtherBatches[] = {3,   5,   7,   8,    11,   13,   16,   19,  23,
-                                 31,  32,  37,  61,   64,   97,   127,  128, 251,
-                                 256, 509, 512, 1021, 1024, 2039, 2048, 4093};
-
-// Prints how many kernels training steps of the others compile.
+// Prints how many kernels training steps of other batches than the first of each class compile.
 void runBatches() {
-  const auto train = [](std::span<const int> batches) {
-    for (const int batch : batches) {
-      const auto step = perceptronStep(batch).make();
-      for (int i = 0; i < 3; ++i) {
-        step();
-      }
-    }
-  };
-  train(kFirstBatches);
+  trainBatches(kFirstBatches);
   const uint64_t before = runtime::counters().kernelsCompiled;
-  train(kOtherBatches);
+  trainBatches(kOtherBatches);
   std::cout << Json{{"compiled", runtime::counters().kernelsCompiled - before}}.dump() << std::endl;
 }
 

@@ -256,4 +256,11 @@ Workload transformerStep(int layers, int width, int length, Stepping stepping) {
           .hasFloor = true};
 }
 
+void trainBatches(std::span<const int> batches) {
+  for (const int batch : batches) {
+    const auto step = perceptronStep(batch).make();
+    for (int i = 0; i < 3; ++i) step();
+  }
+}
+
 }  // namespace fl::bench

@@ -2,6 +2,8 @@
 // loss. Data is random, made beforehand, and the same in each step.
 #pragma once
 
+#include <span>
+
 #include "benchmarks/Workload.h"
 
 namespace fl::bench {
@@ -26,5 +28,15 @@ Workload deepResidualStep(int image = 224, int channels = 64,
 // Pre-norm, width 256, 4 heads, length 128, vocabulary 1000, batch 8, Adam.
 Workload transformerStep(int layers = 4, int width = 256, int length = 128,
                          Stepping stepping = Stepping::Recorded);
+
+// Batches up to 4096, primes among them: the first of each class of kernels, and others. Kernels
+// differ by the batch, which is 1, up to 16 or larger, and by whether the caches hold what they
+// read and write.
+constexpr int kFirstBatches[] = {1, 2, 17, 4096};
+constexpr int kOtherBatches[] = {3,   5,   7,   8,    11,   13,   16,   19,  23,
+                                 31,  32,  37,  61,   64,   97,   127,  128, 251,
+                                 256, 509, 512, 1021, 1024, 2039, 2048, 4093};
+// Three perceptronStep()s of each.
+void trainBatches(std::span<const int> batches);
 
 }  // namespace fl::bench

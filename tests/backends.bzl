@@ -2,28 +2,31 @@
 
 load("//third_party/cuda:requirement.bzl", "NEEDS_CUDA")
 
+# Settings that stand together, with commas, run in turn in one test, which compiles kernels once.
 _BACKENDS = [
-    ("lazy", "cpu"),
-    ("lazy", "poison"),
+    ("lazy", "cpu,poison"),
     ("eager", "cpu"),
     ("eager", "ref"),
 ]
 
 # Also the tile interpreter alone, and recording without a compiler.
-ALL_BACKENDS = _BACKENDS + [
+_NOT_COMPILED = [
     ("lazy", "tier0"),
     ("lazy", "ref"),
 ]
+ALL_BACKENDS = _BACKENDS + _NOT_COMPILED
 
-# Also every buffer poisoned or at the edge of its pages, and code for AVX2: what covers the op
-# table.
-OP_SUITE_BACKENDS = ALL_BACKENDS + [("eager", "poison")] + [
-    (backend, setting)
-    for backend in ["lazy", "eager"]
-    for setting in ["guard", "v3-guard-begin"]
+# Also plans as by default, every buffer poisoned or at the edge of its pages, and code for AVX2: what
+# covers the op table.
+OP_SUITE_BACKENDS = _NOT_COMPILED + [
+    ("lazy", "cpu,repeated,poison,guard"),
+    ("lazy", "v3-guard-begin"),
+    ("eager", "cpu,poison,guard"),
+    ("eager", "v3-guard-begin"),
+    ("eager", "ref"),
 ]
 
-# What tests of the recorder itself run on.
+# What tests of the recorder itself run on: each setting begins without kernels.
 LAZY_BACKENDS = [
     ("lazy", "cpu"),
     ("lazy", "poison"),
@@ -34,7 +37,7 @@ LAZY_BACKENDS = [
 FAKE_GPU = [("lazy", "fake-gpu")]
 
 def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends = _BACKENDS, **kwargs):
-    """A GoogleTest program on //fl, and the tests <name>_<backend>_<device>; <name> is all of them."""
+    """A GoogleTest program on //fl, and the tests <name>_<backend>_<devices>; <name> is all of them."""
     program = name + "_program"
     gpu = []
     if FAKE_GPU[0] in backends:
@@ -52,23 +55,22 @@ def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends =
         ] + gpu,
     )
     tests = []
-    for backend, device in backends:
-        test = "_".join([name, backend, device])
+    for backend, devices in backends:
+        test = "_".join([name, backend, devices.replace(",", "-")])
         native.sh_test(
             name = test,
             size = size,
             srcs = ["//tests:run_on_backend.sh"],
             args = [
                 backend,
-                device,
+                devices,
                 "$(location :%s)" % program,
             ],
             data = data + [":" + program],
-            # What --config=poison leaves out: settings of memory and of the processor, and what has
-            # a test with poison beside it.
-            tags = ["poisoned"] if device not in ["cpu", "fake-gpu"] or
-                                   (device == "cpu" and (backend, "poison") in backends) else [],
-            target_compatible_with = NEEDS_CUDA if device == "fake-gpu" else [],
+            # What --config=poison leaves out: settings of memory and of the processor, what has
+            # poison itself or a test with it beside it, and kernels that take long to compile.
+            tags = ["poisoned"] if devices != "cpu" or (backend, "poison") in backends else [],
+            target_compatible_with = NEEDS_CUDA if devices == "fake-gpu" else [],
             **kwargs
         )
         tests.append(":" + test)

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "fl/codegen/Fusion.h"
 #include "fl/kernel/Lower.h"
@@ -40,6 +41,10 @@ struct CompileOptions {
 // Runs the pipeline. Throws InternalError if an invariant breaks, std::invalid_argument if
 // stopAfter or skip names no pass, or skip one that nothing runs without.
 Compilation compile(ir::Graph graph, const CompileOptions& options);
+
+// By result of a graph, the dimension of the channels of an image that is best left with them first
+// in memory for the next plan, as this one works on it so; -1 for all other results.
+std::vector<int> imagesOfResults(const ir::Graph& graph);
 
 // Throws std::invalid_argument for what FL_SKIP may not be.
 void checkSkip(const std::string& skip);

@@ -4,9 +4,12 @@
 // A convolution or pooling that is left plain costs the bytes of its images, which the library
 // reorders. A value that is made in one layout and read in the other costs a copy. The choice with
 // the lowest sum is a minimum cut: deterministic, and plain where nothing is gained, as for a
-// convolution alone. Maps, reductions and reshapes work in either layout.
+// convolution alone. Maps, reductions and reshapes work in either layout. A transpose that is
+// recorded of an image from the one layout to the other costs nothing where it is not made: with
+// such at its ends a plan takes images from another and leaves them as they lie.
 // Heads of attention are moved apart from that (HeadLayout.cpp).
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "fl/base/MinimumCut.h"
@@ -29,6 +32,16 @@ bool isReduction(Op op) { return ir::opKind(op) == Kind::Reduce; }
 // The library's, on plain images.
 bool isPlainCall(const Node& node) {
   return ir::isOnImages(node.op) && ir::imageAxes(node.attrs).channel == kImageChannel;
+}
+
+// Whether it moves the channels of an image, in dimension `channel` of the plain one.
+bool isToFront(const Node& node, int channel) {
+  return node.op == Op::Transpose && channel >= 0 &&
+         node.attrs.values() == ir::axesToFront(node.type.shape.ndim(), channel);
+}
+bool isFromFront(const Node& node, int channel) {
+  return node.op == Op::Transpose && channel >= 0 &&
+         node.attrs.values() == ir::axesFromFront(node.type.shape.ndim(), channel);
 }
 
 // ---- Which values are images ----
@@ -114,14 +127,25 @@ class Images {
 
 // ---- The choice ----
 
+std::vector<int> readersOf(const Graph& graph) {
+  std::vector<int> readers(graph.valueCount());
+  for (const Node& node : graph.nodes())
+    for (const ValueId operand : node.operands) ++readers[operand];
+  return readers;
+}
+
 // By value, whether the node that makes it works on images with their channels first. The sink
-// stands for all that is plain; one copy of a value serves all readers in the other layout.
-std::vector<bool> chooseMoved(const Graph& graph, const Images& images) {
+// stands for all that is plain; one copy of a value serves all readers in the other layout. In
+// `freeResults` are those that may be left in either.
+std::vector<bool> chooseMoved(const Graph& graph, const Images& images,
+                              const std::set<ValueId>& freeResults = {}) {
   MinimumCut cut;
   std::vector<int> makers(graph.valueCount(), MinimumCut::kSink), toPlain = makers,
                                                                   toFront = makers;
   for (ValueId id = 0; id < graph.valueCount(); ++id) {
-    makers[id] = images.isFree(id) ? cut.addVertex() : MinimumCut::kSink;
+    const bool isMoved = !graph.isParameter(id) && isFromFront(graph.node(id), images.channel(id));
+    if (isMoved || images.isFree(id)) makers[id] = cut.addVertex();
+    if (isMoved) cut.addEdge(MinimumCut::kSource, makers[id], MinimumCut::kNever);
     if (images.channel(id) >= 0) {
       toPlain[id] = cut.addVertex();
       toFront[id] = cut.addVertex();
@@ -139,12 +163,14 @@ std::vector<bool> chooseMoved(const Graph& graph, const Images& images) {
     const ValueId id = graph.idOfNode(i);
     int64_t bytes = images.bytes(id);
     for (const ValueId operand : graph.nodes()[i].operands) {
-      read(operand, makers[id]);
+      const bool isMoved = isToFront(graph.nodes()[i], images.channel(operand));
+      read(operand, isMoved ? MinimumCut::kSource : makers[id]);
       bytes += images.bytes(operand);
     }
     if (isPlainCall(graph.nodes()[i])) cut.addEdge(MinimumCut::kSource, makers[id], bytes);
   }
-  for (const ValueId result : graph.results()) read(result, MinimumCut::kSink);
+  for (const ValueId result : graph.results())
+    if (!freeResults.contains(result)) read(result, MinimumCut::kSink);
   const std::vector<bool> moved = cut.sourceSide();
   std::vector<bool> chosen(makers.size());
   std::transform(makers.begin(), makers.end(), chosen.begin(), [&](int m) { return moved[m]; });
@@ -162,6 +188,11 @@ class Mover {
   ValueId move(Graph& graph, ValueId id, const Node& node) {
     const std::vector<ValueId>& operands = before_.node(id).operands;
     const int first = images_.channel(operands[0]), own = images_.channel(id);
+    if (isFromFront(node, own)) {
+      const ValueId plain = graph.addNode(node);
+      inFront_[plain] = node.operands[0];
+      return plain;
+    }
     const int channel = isPlainCall(node) ? kImageChannel : isReduction(node.op) ? first : own;
     Node moved = node;
     for (size_t i = 0; i < operands.size(); ++i) {
@@ -176,6 +207,13 @@ class Mover {
     made = unlessWrong(graph, "layout", made);
     return own >= 0 ? toPlain(graph, made, own, node.site)
                     : reshape(graph, made, node.type.shape, node.site);
+  }
+
+  // The image of node `id`, a transpose to the front; -1 of all others.
+  ValueId inFront(Graph& graph, ValueId id, const Node& node) {
+    if (node.op != Op::Transpose) return -1;
+    const int channel = images_.channel(before_.node(id).operands[0]);
+    return isToFront(node, channel) ? toFront(graph, node.operands[0], channel, node.site) : -1;
   }
 
  private:
@@ -212,18 +250,15 @@ class Mover {
       return reshape(graph, id, ir::inFront(shape, channel), site);
     const auto [place, isNew] = inFront_.try_emplace(id, -1);
     if (isNew) {
-      std::vector<Dim> axes(shape.ndim());
-      for (int i = 0; i < shape.ndim(); ++i) axes[ir::placeInFront(i, channel)] = i;
-      place->second = graph.addNode(Op::Transpose, {id}, ir::Attrs(axes), site);
+      const ir::Attrs axes(ir::axesToFront(shape.ndim(), channel));
+      place->second = graph.addNode(Op::Transpose, {id}, axes, site);
     }
     return place->second;
   }
 
   ValueId toPlain(Graph& graph, ValueId id, int channel, CallSite site) {
-    std::vector<Dim> axes;
-    for (int i = 0; i < graph.type(id).shape.ndim(); ++i)
-      axes.push_back(ir::placeInFront(i, channel));
-    const ValueId plain = graph.addNode(Op::Transpose, {id}, ir::Attrs(axes), site);
+    const ir::Attrs axes(ir::axesFromFront(graph.type(id).shape.ndim(), channel));
+    const ValueId plain = graph.addNode(Op::Transpose, {id}, axes, site);
     inFront_[plain] = id;
     return plain;
   }
@@ -251,8 +286,31 @@ void chooseLayouts(Compilation& compilation) {
   ValueId next = graph.idOfNode(0);
   rewriteGraph(&graph, [&](Graph& made, Node node) {
     const ValueId id = next++;
-    return chosen[id] ? mover.move(made, id, node) : made.addNode(std::move(node));
+    if (chosen[id]) return mover.move(made, id, node);
+    const ValueId image = mover.inFront(made, id, node);
+    return image >= 0 ? image : made.addNode(std::move(node));
   });
+}
+
+// The last result is what a read is of, and is plain; the others wait for another plan, of
+// gradients say, where nodes of this one read some of them, too.
+std::vector<int> imagesOfResults(const Graph& graph) {
+  std::vector<int> channels(graph.results().size(), -1);
+  if (channels.size() < 2 || std::ranges::none_of(graph.nodes(), isPlainCall)) return channels;
+  Compilation simplified{.graph = graph};
+  canonicalize(simplified);
+  const Graph& simple = simplified.graph;
+  const Images images(simple);
+  const std::vector<int> readers = readersOf(simple);
+  const auto isReadImage = [&](ValueId id) { return readers[id] > 0 && images.channel(id) >= 0; };
+  if (std::ranges::none_of(simple.results(), isReadImage)) return channels;
+  const std::set<ValueId> free(simple.results().begin(), simple.results().end() - 1);
+  const std::vector<bool> chosen = chooseMoved(simple, images, free);
+  for (size_t i = 0; i + 1 < channels.size(); ++i) {
+    const ValueId id = simple.results()[i];
+    if (chosen[id]) channels[i] = images.channel(id);
+  }
+  return channels;
 }
 
 }  // namespace fl::codegen

@@ -19,6 +19,18 @@ Shape inFront(Shape shape, int channel) {
   return result;
 }
 
+std::vector<Dim> axesToFront(int dims, int channel) {
+  std::vector<Dim> axes(dims);
+  for (int i = 0; i < dims; ++i) axes[placeInFront(i, channel)] = i;
+  return axes;
+}
+
+std::vector<Dim> axesFromFront(int dims, int channel) {
+  std::vector<Dim> axes;
+  for (int i = 0; i < dims; ++i) axes.push_back(placeInFront(i, channel));
+  return axes;
+}
+
 int afterReshape(const Shape& from, int i, const Shape& to) {
   Dim before = 1;
   for (int k = 0; k < i; ++k) before *= from[k];

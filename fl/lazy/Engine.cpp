@@ -11,6 +11,7 @@
 #include "fl/check/CheckedPlan.h"
 #include "fl/check/UnfusedPlan.h"
 #include "fl/definitions/Trace.h"
+#include "fl/ir/ChannelOrder.h"
 #include "fl/ir/Inference.h"
 #include "fl/ir/Slot.h"
 #include "fl/ir/Text.h"
@@ -221,16 +222,19 @@ void Engine::keepOlds(Segment* segment) {
     for (const std::weak_ptr<LazyNode>& each : (*input)->writers) {
       const LazyNodePtr writer = each.lock();
       if (!writer) continue;
-      if (writer->pending() && writer->visit != visit_) writer->olds.push_back(*input);
+      if (writer->waits() && writer->visit != visit_) writer->olds.push_back(*input);
       segment->held.push_back(writer);
     }
   }
 }
 
+int64_t Engine::calls(const Segment& segment) {
+  return std::ranges::count_if(segment.nodes, std::not_fn(&LazyNode::isPart));
+}
+
 bool Engine::comesOnce(Segment* segment) {
-  const auto calls = std::ranges::count_if(segment->nodes, std::not_fn(&LazyNode::isPart));
   const bool isPlanned = flags().plan == "all" || flags().cache == "explain";
-  if (calls == 1 || isPlanned || segment->budget > 0) return false;
+  if (calls(*segment) == 1 || isPlanned || segment->budget > 0) return false;
   const auto [number, isFirst] = sightings_.note(segment->structure);
   segment->sighting = number;
   if (!isFirst) sightings_.noteAgain(number);
@@ -249,24 +253,42 @@ bool Engine::isWorthLittle(const Segment& segment) {
   return written < segment.operators * kWorthWriting;
 }
 
-const runtime::LoadedSchedule& Engine::addPlan(const Segment& segment) {
+const Engine::Plan& Engine::addPlan(const Segment& segment) {
   PlanDump::Numbers numbers;
   for (const LazyNodePtr* input : segment.inputs) numbers.push_back((*input)->number());
   const uint64_t first = segment.nodes.front()->id;
   if (refused_.first == first && std::ranges::equal(refused_.structure, segment.structure))
     std::rethrow_exception(refused_.error);
-  std::unique_ptr<runtime::LoadedSchedule> plan;
+  Plan plan{.sighting = segment.sighting};
   try {
-    plan = buildPlan(graphOf(segment), segment.budget, numbers);
+    ir::Graph graph = graphOf(segment);
+    plan.images = leaveImages(segment, &graph);
+    plan.loaded = buildPlan(graph, segment.budget, numbers);
   } catch (const planner::OverBudget&) {
     refused_ = {
         first, {segment.structure.begin(), segment.structure.end()}, std::current_exception()};
     throw;
   }
-  const runtime::LoadedSchedule& built = *plan;
-  if (plans_.insert(segment.structure, {std::move(plan), segment.sighting}, segment.operators))
+  if (plans_.insert(segment.structure, std::move(plan), segment.operators))
     runtime::dropUnused(&kernels_);
-  return built;
+  return *plans_.find(segment.structure);
+}
+
+// Images that a later plan is likely to read with their channels first, as this one does, lie so:
+// gives Plan::images. Not of a call alone, whose result is read.
+std::vector<int> Engine::leaveImages(const Segment& segment, ir::Graph* graph) const {
+  if (device_->lowering() != ir::Lowering::Kernels || !flags().skip.empty() || calls(segment) < 2)
+    return {};
+  std::vector<int> images = codegen::imagesOfResults(*graph);
+  std::vector<ir::ValueId> results = graph->results();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (images[i] < 0) continue;
+    const ir::Attrs axes(ir::axesToFront(graph->type(results[i]).shape.ndim(), images[i]));
+    const CallSite site = graph->node(results[i]).site;
+    results[i] = graph->addNode(ir::Op::Transpose, {results[i]}, axes, site);
+  }
+  graph->setResults(std::move(results));
+  return images;
 }
 
 ir::Graph Engine::graphOf(const Segment& segment) {
@@ -359,16 +381,31 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph
   return plan;
 }
 
-void Engine::run(const Segment& segment, const runtime::LoadedSchedule& plan) {
+void Engine::run(const Segment& segment, const Plan& plan) {
   Buffers buffers;
   Spare spare;
-  for (int parameter : plan.reusable()) {
+  for (int parameter : plan.loaded->reusable()) {
     if (spare.empty()) spare.resize(segment.inputs.size(), false);
     spare[parameter] = isSpare(*segment.inputs[parameter]);
   }
   for (const LazyNodePtr* input : segment.inputs) buffers.push_back((*input)->buffer);
-  auto outputs = elementsOf(segment, plan, buffers, spare);
-  for (size_t i = 0; i < outputs.size(); ++i) segment.results[i]->realize(std::move(outputs[i]));
+  auto outputs = elementsOf(segment, *plan.loaded, buffers, spare);
+  absl::InlinedVector<LazyNodePtr, 4> images(outputs.size());
+  std::vector<ir::Attrs> axes(plan.images.size());
+  for (size_t i = 0; i < plan.images.size(); ++i) {
+    if (plan.images[i] < 0) continue;
+    LazyNode& result = *segment.results[i];
+    const ir::ValueType type = {result.type(), ir::inFront(result.shape(), plan.images[i])};
+    axes[i] = ir::Attrs(ir::axesFromFront(type.shape.ndim(), plan.images[i]));
+    images[i] = std::make_shared<LazyNode>(result.backend(), *this, type, std::move(outputs[i]));
+    images[i]->id = result.id;
+  }
+  // From here on nothing throws: all have their elements, or none.
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    LazyNode& result = *segment.results[i];
+    images[i] ? result.realizeTransposed(std::move(images[i]), std::move(axes[i]))
+              : result.realize(std::move(outputs[i]));
+  }
 }
 
 runtime::LoadedSchedule::Outputs Engine::elementsOf(const Segment& segment,
@@ -411,19 +448,19 @@ void Engine::realizeTogether(Nodes&& nodes) {
     }
   }
   if (known) sightings_.noteAgain(known->sighting);
-  const runtime::LoadedSchedule& plan = known ? *known->loaded : addPlan(segment);
-  const int compiled = known ? 0 : compiler_.request(plan.kernels(), currentCallSite());
+  const Plan& plan = known ? *known : addPlan(segment);
+  const int compiled = known ? 0 : compiler_.request(plan.loaded->kernels(), currentCallSite());
   count(&runtime::counters().realizes);
   if (logEnabled(1)) {
-    logLine(1, plans::describeRun("realize", plan.schedule(), segment.operators, known != nullptr,
-                                  compiled, currentCallSite()));
+    logLine(1, plans::describeRun("realize", plan.loaded->schedule(), segment.operators,
+                                  known != nullptr, compiled, currentCallSite()));
   }
   try {
     run(segment, plan);
   } catch (const OutOfMemory& lack) {
     // One that was there was made for other lines.
     const auto now = known ? buildPlan(graphOf(segment), segment.budget, {}) : nullptr;
-    throw OutOfMemory(lack.what() + plans::describeNeed((now ? *now : plan).schedule()));
+    throw OutOfMemory(lack.what() + plans::describeNeed((now ? *now : *plan.loaded).schedule()));
   }
 }
 
@@ -456,7 +493,7 @@ void Engine::realizeOneByOne(const Segment& segment) {
     describeStructure(&alone);
     if (alone.results.empty()) continue;
     const Plan* const known = plans_.find(alone.structure);
-    const runtime::LoadedSchedule& plan = known ? *known->loaded : addPlan(alone);
+    const runtime::LoadedSchedule& plan = *(known ? *known : addPlan(alone)).loaded;
     if (!known) compiler_.request(plan.kernels(), node->site);
     planned += !known;
     Buffers buffers;

@@ -128,16 +128,25 @@ class Engine {
   void describeStructure(Segment* segment);
   Segment described(Nodes&& nodes);
   static ir::Graph graphOf(const Segment& segment);
+  static int64_t calls(const Segment& segment);
   // Whether to run what has no plan one by one.
   bool comesOnce(Segment* segment);
   // Whether a plan saves little, and has the bits of its operators one by one.
   static bool isWorthLittle(const Segment& segment);
   void keepOlds(Segment* segment);
+  struct Plan {
+    std::unique_ptr<runtime::LoadedSchedule> loaded;
+    uint64_t sighting;  // its structure's number
+    // By result, the dimension of the channels of an image that it leaves with them first; -1 of
+    // others.
+    std::vector<int> images;
+  };
   // Adds it to those that are there.
-  const runtime::LoadedSchedule& addPlan(const Segment& segment);
+  const Plan& addPlan(const Segment& segment);
+  std::vector<int> leaveImages(const Segment& segment, ir::Graph* graph) const;
   std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget,
                                                      const PlanDump::Numbers& numbers);
-  void run(const Segment& segment, const runtime::LoadedSchedule& plan);
+  void run(const Segment& segment, const Plan& plan);
   // The elements of its results.
   using Buffers = absl::InlinedVector<MemoryBlockPtr, 4>;
   using Spare = absl::InlinedVector<bool, 4>;
@@ -149,11 +158,7 @@ class Engine {
   KernelCompiler compiler_;
   runtime::KernelCache kernels_;
   std::map<uint64_t, PendingList> segments_;  // by number, those that may have pending nodes
-  struct Plan {
-    std::unique_ptr<runtime::LoadedSchedule> loaded;
-    uint64_t sighting;  // its structure's number
-  };
-  WordCache<Plan> plans_;  // by the structure they were built for
+  WordCache<Plan> plans_;                     // by the structure they were built for
   Sightings sightings_;
   plans::PlanStore kept_;
   const std::unique_ptr<plans::Tuner> tuner_;  // with FL_TUNE=1

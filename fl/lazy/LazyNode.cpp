@@ -94,6 +94,16 @@ void LazyNode::realize(MemoryBlockPtr result) noexcept {
   list_.load(std::memory_order_relaxed)->remove(this);
 }
 
+void LazyNode::realizeTransposed(LazyNodePtr image, ir::Attrs axesOfImage) noexcept {
+  isComputed = true;
+  op = ir::Op::Transpose;
+  attrs = std::move(axesOfImage);
+  composite.reset();
+  olds.clear();
+  release(&operands);
+  operands.push_back(std::move(image));
+}
+
 LazyNodePtr makeValueNode(TensorBackend& backend, Engine& engine, TensorAdapterBase& value) {
   if (value.number()) return std::make_shared<LazyNode>(backend, engine, *value.number());
   return std::make_shared<LazyNode>(backend, engine, value.valueType(), value.data());

@@ -65,6 +65,8 @@ class LazyNode final : public LazyTensor {
   const Number* number() const override { return number_ ? &*number_ : nullptr; }
 
   bool pending() const { return !buffer && !number_; }
+  // Pending, and not only for the order of its elements.
+  bool waits() const { return pending() && !isComputed; }
   // The elements, if they are there already: on any thread, without waiting.
   MemoryBlockPtr readyBuffer() const {
     return list_.load(std::memory_order_acquire) == nullptr ? buffer : nullptr;
@@ -76,6 +78,8 @@ class LazyNode final : public LazyTensor {
   size_t operators() const { return composite ? composite->graph.nodes().size() : !isPart(); }
   // Sets the result and lets go of the operands.
   void realize(MemoryBlockPtr result) noexcept;
+  // Its elements are those of `image` in another order: stays pending, as a transpose of that.
+  void realizeTransposed(LazyNodePtr image, ir::Attrs axesOfImage) noexcept;
 
   ir::Op op = ir::Op::Reshape;
   ir::Attrs attrs;  // of a part, its number among the results
@@ -83,6 +87,7 @@ class LazyNode final : public LazyTensor {
   RecordedCompositePtr composite;  // instead of `op` and `attrs`
   LazyOperands operands;
   MemoryBlockPtr buffer;
+  bool isComputed = false;  // realizeTransposed()
 
   uint64_t id = 0;       // grows with recording; operands have smaller ones
   uint64_t segment = 0;  // of the recording thread; of a value, that which read it last

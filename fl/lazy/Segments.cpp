@@ -240,7 +240,7 @@ void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
   if (was && was->writers.size() == was->writers.capacity()) {
     std::erase_if(was->writers, [](const std::weak_ptr<LazyNode>& each) {
       const LazyNodePtr writer = each.lock();
-      return !writer || !writer->pending();
+      return !writer || !writer->waits();
     });
   }
   if (was) was->writers.push_back(value);
@@ -299,7 +299,7 @@ void Engine::takingBack(const LazyNode* read, Work&& work) {
   } catch (const std::bad_alloc& lack) {
     const std::vector<uint64_t>& mine = threadSegments(this).pending;
     const size_t count = takeBack([&](const LazyNode& node) {
-      return node.pending() && &node != read && std::ranges::binary_search(mine, node.segment);
+      return node.waits() && &node != read && std::ranges::binary_search(mine, node.segment);
     });
     if (count == 0) throw;
     throw OutOfMemory(detail::concat(lack.what(), "\nWhat waits to be computed is not written: ",
@@ -321,10 +321,10 @@ void Engine::noteRead() const {
 
 void Engine::realize(LazyNode* node) {
   takingBack(node, [&] {
-    if (node->pending()) {
-      noteRead();
-      threadSegments(this).recording ? realizeTogether({node}) : realizePending(node);
-    }
+    const bool waits = node->waits();
+    if (waits) noteRead();
+    if (node->pending())
+      waits && !threadSegments(this).recording ? realizePending(node) : realizeTogether({node});
   });
 }
 
@@ -396,7 +396,8 @@ void Engine::realizeSegment(uint64_t segment) {
   const auto found = segments_.find(segment);
   if (found == segments_.end()) return;
   Nodes nodes;
-  for (LazyNode* node = found->second.first(); node; node = node->next()) nodes.push_back(node);
+  for (LazyNode* node = found->second.first(); node; node = node->next())
+    if (node->waits()) nodes.push_back(node);
   realizeTogether(std::move(nodes));
   found->second.updates.clear();
 }

@@ -414,7 +414,8 @@ Tensor matmul(const Tensor& lhs, const Tensor& rhs, MatrixProperty lhsProp = Mat
 
 // ---- Order, along one axis; NaN comes last, upwards and downwards ----
 // Integers narrower than 32 bits are summed as in sum().
-// Adds one by one in the dtype of the result, 16-bit floats in f32: a long line rounds as it grows.
+// Adds in the dtype of the result, 16-bit floats in f32; a line of more than 64 floats that are
+// neighbours in groups, with the total of f32 in f64, so that long ones round little.
 Tensor cumsum(const Tensor& input, const unsigned axis);
 Tensor sort(const Tensor& input, const Dim axis, const SortMode sortMode = SortMode::Ascending);
 // Also the u32 indices that sort; equal elements keep their order.

@@ -61,6 +61,16 @@ TEST(TrainStepsTest, EveryStepIsOnePlanWhichIsMadeOnce) {
   }
 }
 
+TEST(TrainStepsTest, BatchesOfAClassShareKernels) {
+  init();
+  const BackendScope scope("lazy");
+  trainBatches(kFirstBatches);
+  const uint64_t before = runtime::counters().kernelsCompiled;
+  EXPECT_GT(before, 0);
+  trainBatches(kOtherBatches);
+  EXPECT_EQ(runtime::counters().kernelsCompiled, before);
+}
+
 TEST(TrainStepsTest, PhasesAreOfTheCallAlone) {
   init();
   const BackendScope scope("lazy");

@@ -44,6 +44,10 @@ const BackendRegistration budgeted("budgeted", [](const std::string& device) {
 // Plans nothing as a whole.
 const BackendRegistration alone("alone",
                                 [](const std::string& device) { return makeLazy("off", device); });
+// Plans what it has seen before, as by default.
+const BackendRegistration repeated("repeated", [](const std::string& device) {
+  return makeLazy("off", device);
+});
 const BackendRegistration interpreted("interpreted", [](const std::string& device) {
   return makeLazy("off", device);
 });
@@ -110,7 +114,8 @@ constexpr Mode kSameBits[] = {
     {"trimmed", "cpu", 1},     {"trimmed", "cpu", 2, true},
 };
 constexpr Mode kLiteral = {"literal", "cpu", 2};
-constexpr Mode kAlone = {"alone", "cpu", 2};  // each operator
+constexpr Mode kAlone = {"alone", "cpu", 2};        // each operator
+constexpr Mode kRepeated = {"repeated", "cpu", 2};  // or what comes again together
 constexpr Mode kBudgeted = {"budgeted", "cpu", 1};
 constexpr Mode kReference = {"eager", "ref", 1};
 
@@ -134,7 +139,9 @@ Run execute(const Mode& mode, const ProgramOptions& options) {
   const FlagScope poison(&Flags::poison, mode.poison ? "1" : "0");
   const FlagScope trim(&Flags::trim, backend == "trimmed" ? "all" : "on");
   const FlagScope skip(&Flags::skip, backend == kLiteral.backend ? "layout,library" : "");
-  const FlagScope plan(&Flags::plan, backend == kAlone.backend ? "none" : "all");
+  const FlagScope plan(&Flags::plan, backend == kAlone.backend      ? "none"
+                                     : backend == kRepeated.backend ? "repeated"
+                                                                    : "all");
   const BackendScope scope(mode.backend, mode.device);
   RandomProgram program(options);
   Run run;
@@ -258,8 +265,8 @@ std::string checkProgram(uint64_t seed, const Cut& cut) {
     if (!expected.failure.empty()) {
       return "threw " + expected.failure + "\n" + expected.text;
     }
-    for (const Mode& mode : {kAlone, kLiteral}) {
-      if (std::string_view(mode.backend) == kLiteral.backend && !callsMayChange(expected)) continue;
+    const Mode& other = callsMayChange(expected) ? kLiteral : kRepeated;
+    for (const Mode& mode : {kAlone, other}) {
       const Run actual = execute(mode, options);
       const std::string wrong = difference(actual, expected, false);
       if (!wrong.empty()) {

@@ -1,7 +1,9 @@
 // Residual blocks, forward and back, whose convolutions the layout pass moves to images with their
-// channels last: the values of the reference interpreter, which never sees them.
+// channels last: the values of the reference interpreter, which never sees them. What a plan leaves
+// for the next one lies so, too, and reads as it should.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +11,10 @@
 
 #include "fl/autograd/autograd.h"
 #include "fl/base/Flags.h"
+#include "fl/ir/Inference.h"
+#include "fl/ir/Text.h"
+#include "fl/lazy/Compile.h"
+#include "fl/runtime/Counters.h"
 #include "fl/tensor/tensor.h"
 
 namespace fl::testing {
@@ -51,8 +57,10 @@ Variable network(Variable x, const std::vector<Variable>& filters, const Case& c
   return x;
 }
 
-// The result, and the gradients of the input and of every filter.
-std::vector<std::vector<float>> run(const Case& c, const char* backend, const char* device) {
+// The gradients of the input and of every filter, and the result; the loss is read first, or in the
+// end with all.
+std::vector<std::vector<float>> run(const Case& c, const char* backend, const char* device,
+                                    bool readsLoss) {
   const BackendScope scope(backend, device);
   const Variable x = variable({12, 10, 3, c.images}, 1, c.type);
   std::vector<Variable> filters = {variable({3, 3, 3, kChannels}, 2, c.type)};
@@ -62,45 +70,65 @@ std::vector<std::vector<float>> run(const Case& c, const char* backend, const ch
   }
   const Variable y = network(x, filters, c);
   Variable loss = sum(y * y, {0, 1, 2, 3});
+  if (readsLoss) loss.tensor().asScalar<float>();
   loss.backward();
   std::vector<std::vector<float>> values;
   const auto add = [&](const Tensor& tensor) {
     values.push_back(tensor.astype(dtype::f32).toHostVector<float>());
   };
-  add(y.tensor());
   add(x.grad().tensor());
   for (const Variable& filter : filters) {
     add(filter.grad().tensor());
   }
+  add(y.tensor());
   return values;
 }
 
-// Whether a plan in the folder calls the library on images with their channels last.
-bool isMoved(const std::string& folder) {
-  bool found = false;
-  for (const auto& stage : std::filesystem::recursive_directory_iterator(folder)) {
-    if (!stage.path().string().ends_with("_dce.flir")) continue;
-    std::ifstream file(stage.path());
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    found = found || text.find("channelsLast=1") != std::string::npos;
+// The final graphs of the plans in the folder.
+std::vector<ir::Graph> graphsIn(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const auto& stage : std::filesystem::recursive_directory_iterator(folder))
+    if (stage.path().string().ends_with("_dce.flir")) paths.push_back(stage.path());
+  std::ranges::sort(paths);
+  std::vector<ir::Graph> graphs;
+  for (const std::string& path : paths) {
+    std::ifstream file(path);
+    graphs.push_back(ir::parseGraph(std::string(std::istreambuf_iterator<char>(file), {})));
   }
-  return found;
+  return graphs;
 }
 
-class Layout : public ::testing::TestWithParam<Case> {};
+// Calls of the library on images that lie so, and on others; transposes of images.
+struct Calls {
+  int moved = 0, plain = 0, copies = 0;
+};
+Calls callsOf(const ir::Graph& graph) {
+  Calls calls;
+  for (const ir::Node& node : graph.nodes()) {
+    if (ir::isOnImages(node.op)) {
+      ++(ir::imageAxes(node.attrs).channel == 0 ? calls.moved : calls.plain);
+    }
+    calls.copies += node.op == ir::Op::Transpose;
+  }
+  return calls;
+}
 
-TEST_P(Layout, IsSeenInNoValue) {
-  static int number = 0;
-  const std::string folder = ::testing::TempDir() + "layout" + std::to_string(number++);
-  std::filesystem::remove_all(folder);
-  flags().dump = folder;
-  const auto got = run(GetParam(), "lazy", "cpu");
-  flags().dump.clear();
-  EXPECT_TRUE(isMoved(folder));
-  const auto want = run(GetParam(), "eager", "ref");
-  const double tolerance = GetParam().type == dtype::f32   ? 2e-6
-                           : GetParam().type == dtype::f16 ? 2e-3
-                                                           : 2e-2;
+class Dump {
+ public:
+  Dump() : folder_(::testing::TempDir() + "layout" + std::to_string(number_++)) {
+    std::filesystem::remove_all(folder_);
+    flags().dump = folder_;
+  }
+  ~Dump() { flags().dump.clear(); }
+  std::vector<ir::Graph> graphs() const { return graphsIn(folder_); }
+
+ private:
+  static inline int number_ = 0;
+  std::string folder_;
+};
+
+void expectClose(const std::vector<std::vector<float>>& got,
+                 const std::vector<std::vector<float>>& want, double tolerance) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k) {
     double most = 0;
@@ -116,10 +144,128 @@ TEST_P(Layout, IsSeenInNoValue) {
   }
 }
 
+class Layout : public ::testing::TestWithParam<Case> {
+ protected:
+  static double tolerance() {
+    return GetParam().type == dtype::f32 ? 2e-6 : GetParam().type == dtype::f16 ? 2e-3 : 2e-2;
+  }
+};
+
+TEST_P(Layout, IsSeenInNoValue) {
+  const Dump dump;
+  const auto got = run(GetParam(), "lazy", "cpu", false);
+  int moved = 0;
+  for (const ir::Graph& graph : dump.graphs()) moved += callsOf(graph).moved;
+  EXPECT_GT(moved, 0);
+  expectClose(got, run(GetParam(), "eager", "ref", false), tolerance());
+}
+
+// The way back finds the images as the way there has left them, and leaves the input's gradient so.
+// Both copy the input; column sums of the last block read it in another order.
+TEST_P(Layout, StaysFromPlanToPlan) {
+  const Dump dump;
+  const auto got = run(GetParam(), "lazy", "cpu", true);
+  std::vector<Calls> calls;
+  for (const ir::Graph& graph : dump.graphs())
+    if (const Calls of = callsOf(graph); of.moved + of.plain > 0) calls.push_back(of);
+  ASSERT_EQ(calls.size(), 2);
+  const int convolutions = 4, columnSums = GetParam().type == dtype::f32 ? 2 : 4;
+  EXPECT_EQ(calls[0].moved, convolutions);
+  EXPECT_EQ(calls[0].copies, 1);
+  EXPECT_EQ(calls[1].moved, 2 * convolutions);
+  EXPECT_EQ(calls[1].copies, 1 + columnSums);
+  expectClose(got, run(GetParam(), "eager", "ref", true), tolerance());
+}
+
 INSTANTIATE_TEST_SUITE_P(Blocks, Layout,
                          ::testing::Values(Case{4, 1, 1, dtype::f32}, Case{1, 1, 1, dtype::f32},
                                            Case{3, 2, 1, dtype::f32}, Case{2, 1, 5, dtype::f32},
                                            Case{4, 1, 1, dtype::f16}, Case{4, 2, 1, dtype::bf16}));
+
+// Two convolutions of which a read runs the second, and the first's result, which is kept.
+class KeptImage : public ::testing::Test {
+ protected:
+  static Tensor make(const char* backend, const char* device) {
+    const BackendScope scope(backend, device);
+    const auto values = [](const Shape& shape, uint32_t seed) {
+      return Tensor::fromVector(shape, numbers(shape, seed));
+    };
+    const Tensor x = values({12, 10, 3, 2}, 1), w = values({3, 3, 3, 20}, 2),
+                 v = values({3, 3, 20, 8}, 3);
+    const Tensor image = maximum(conv2d(x, w, 1, 1, 1, 1, 1, 1), 0.0);
+    sum(conv2d(image, v, 1, 1, 1, 1, 1, 1)).asScalar<float>();
+    return image;
+  }
+  void expectImage(const Tensor& got, double added = 0) const {
+    EXPECT_EQ(got.shape(), want_.shape());
+    EXPECT_TRUE(allClose(got, want_ + added, 1e-4));
+  }
+  const BackendScope lazy_{"lazy", "cpu"};
+  const Tensor want_ =
+      Tensor::fromVector({12, 10, 20, 2}, make("eager", "ref").toHostVector<float>());
+};
+
+// One launch puts its elements in order, once.
+TEST_F(KeptImage, IsReadAsItIs) {
+  const Tensor image = make("lazy", "cpu");
+  const uint64_t before = runtime::counters().kernelLaunches;
+  const auto got = image.toHostVector<float>();
+  EXPECT_EQ(runtime::counters().kernelLaunches, before + 1);
+  EXPECT_EQ(image.toHostVector<float>(), got);
+  EXPECT_EQ(runtime::counters().kernelLaunches, before + 1);
+  expectImage(Tensor::fromVector(want_.shape(), got));
+}
+
+TEST_F(KeptImage, IsWrittenInPlace) {
+  Tensor image = make("lazy", "cpu");
+  const Tensor before = image;
+  image += 1.0;
+  expectImage(image, 1);
+  expectImage(before);
+  image(fl::span, fl::range(2, 5)) = 7.0;
+  EXPECT_EQ(image(0, 3, 0, 0).asScalar<float>(), 7);
+  EXPECT_NE(image(0, 1, 0, 0).asScalar<float>(), 7);
+}
+
+// To read it runs nothing that was recorded.
+TEST_F(KeptImage, IsNotPending) {
+  const Tensor image = make("lazy", "cpu");
+  const uint64_t reads = runtime::counters().reads;
+  flags().onSync = "throw";
+  const auto got = image.toHostVector<float>();
+  flags().onSync = "allow";
+  EXPECT_EQ(runtime::counters().reads, reads);
+  expectImage(Tensor::fromVector(want_.shape(), got));
+}
+
+// What nobody asks for lies as it did.
+TEST_F(KeptImage, IsLeftBySync) {
+  const Tensor image = make("lazy", "cpu");
+  const uint64_t before = runtime::counters().kernelLaunches;
+  fl::sync();
+  EXPECT_EQ(runtime::counters().kernelLaunches, before);
+  expectImage(image);
+}
+
+TEST_F(KeptImage, IsWhatACompiledFunctionReads) {
+  const Tensor image = make("lazy", "cpu");
+  auto twice = compile([&](const Tensor& x) { return image * 2.0 + x; });
+  const Tensor none = fl::full(image.shape(), 0.0);
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(allClose(twice(none), want_ * 2.0, 1e-4));
+  expectImage(image);
+}
+
+// Elsewhere and in other orders.
+TEST_F(KeptImage, IsAnImageOfItsShape) {
+  const Tensor image = make("lazy", "cpu");
+  EXPECT_TRUE(
+      allClose(fl::transpose(image, {2, 0, 1, 3}), fl::transpose(want_, {2, 0, 1, 3}), 1e-4));
+  EXPECT_TRUE(allClose(fl::sum(image, {0, 1, 3}), fl::sum(want_, {0, 1, 3}), 1e-3));
+  EXPECT_TRUE(allClose(image(fl::span, 3), want_(fl::span, 3), 1e-4));
+  const BackendScope scope("eager", "cpu");
+  EXPECT_TRUE(allClose(Tensor::fromVector(want_.shape(), image.toHostVector<float>()),
+                       Tensor::fromVector(want_.shape(), want_.toHostVector<float>()), 1e-4));
+}
 
 }  // namespace
 }  // namespace fl::testing
